@@ -1,0 +1,47 @@
+// Package watcher turns what happens to the files below one folder into
+// batches of changed paths. It is the only importer of fsnotify, imports
+// nothing else of mailtree, and knows nothing of mail: it says "look at these
+// paths", never what they hold.
+//
+//	inotify -> read -> queue -> session -> waiting -> dispatch -> OnBatch
+//	           only    set of   lstat,     one        one batch
+//	           drains  events   watches,   deadline   at a time
+//	                            folders    per path
+//
+// What holds, while Run runs:
+//
+//	W1  A change below Root is reported in a batch after it happened, by its
+//	    path or by a batch with Scan set. Never by nothing.
+//	W2  A path that was only created, renamed or removed is reported Rename
+//	    after its last event, one written in place Write after its last write,
+//	    and every path at the latest Longest after its first event; only a
+//	    blocked OnBatch delays it further.
+//	W3  A folder is watched before it is listed, so a file made in a new
+//	    folder is in the list, or its event comes. All files found in a folder
+//	    made or moved here are reported, and then the folder itself.
+//	W4  Nobody's slowness stops the draining of inotify's queue: not OnBatch's
+//	    and not the disk's.
+//	W5  Lost events (queue overflow), no watch or instance left, a root that is
+//	    gone: State says degraded and what to do, OnBatch is asked to Scan, and
+//	    the watch mends itself. Run ends with its context and for nothing else.
+//	W6  A batch with Scan that follows lost events is sent after all watches
+//	    stand again, so what the scan could miss has an event.
+//	W7  Symlinks are never followed, no file is ever opened; only folders are,
+//	    to list them, and only inside Root.
+//	W8  Where nothing happens nothing runs: no ticker, no open folder.
+//
+// What is below Root before Run is not reported: compare the tree once Ready
+// is closed.
+//
+// What cannot be seen: renaming a folder above Root's parent (found at the next
+// event), unmounting Root, changes made by another machine on a network file
+// system. The caller's hourly comparison is for those.
+//
+// Folder names are the hard part. fsnotify on Linux watches inodes under the
+// name they were added by and does not follow a rename, and adding a folder
+// that it still watches under its old name succeeds and keeps the old name
+// (inotify_add_watch answers with the same descriptor). So the session keeps
+// its own tree of watched folders with the identity (device, inode) of each,
+// and removes the watches of the old name, and all below it, before it adds
+// the new one.
+package watcher

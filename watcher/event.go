@@ -1,0 +1,102 @@
+package watcher
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// gone is what a path's events have in common when what stood there went away.
+const gone = fsnotify.Remove | fsnotify.Rename
+
+// handle hands on what the reader drained: paths to waiting, folders to the
+// walk. It returns an error when the root is another folder.
+func (s *session) handle(events []event, lost bool) error {
+	if lost {
+		s.w.degrade("the kernel dropped file events because its queue was full: the tree is compared now; " +
+			"if this happens often: sysctl -w fs.inotify.max_queued_events=131072")
+		s.begin()
+	}
+	if len(events) == 0 {
+		return nil
+	}
+	if err := s.checkRoot(); err != nil {
+		return err
+	}
+	for _, ev := range events {
+		if ev.rel == "." {
+			if err := s.handleRoot(ev); err != nil {
+				return err
+			}
+			continue
+		}
+		s.handlePath(ev)
+	}
+	return nil
+}
+
+// handleRoot is for events on the root itself. One that was removed may have
+// the same identity when it is back (inodes are used again): the event decides.
+func (s *session) handleRoot(ev event) error {
+	if ev.op.Has(fsnotify.Create) || ev.op&gone != 0 {
+		return fmt.Errorf("%s: %w", s.w.cfg.Root, errReplaced)
+	}
+	info, err := os.Stat(s.w.cfg.Root)
+	if f := s.folders.byPath["."]; err == nil && f != nil && f.mode != info.Mode() {
+		s.begin()
+	}
+	return nil
+}
+
+// handlePath makes the watches at a path what stands there now, whatever the
+// order of its events was. A folder that came, or came back, is walked and noted
+// after that; anything else is noted at once.
+func (s *session) handlePath(ev event) {
+	if ev.op == fsnotify.Write {
+		s.touch(ev)
+		return
+	}
+	info, err := os.Lstat(s.w.abs(ev.rel))
+	dir := err == nil && info.IsDir()
+	if dir && ev.op&gone == 0 && s.known(ev.rel, info) {
+		return
+	}
+	s.drop(ev.rel)
+	switch {
+	case !dir:
+		s.touch(ev)
+	case !s.w.cfg.Skip(ev.rel, true):
+		s.walk.push(visit{rel: ev.rel, noted: true})
+		s.walk.push(visit{rel: ev.rel, report: true})
+	}
+}
+
+// known reports whether the folder at rel is watched already and as readable as
+// it was then: a walk met it before its event was read.
+func (s *session) known(rel string, info fs.FileInfo) bool {
+	f, ok := s.folders.byPath[rel]
+	return ok && !f.refused && f.id == identify(info) && f.mode == info.Mode()
+}
+
+// touch notes a path that is no folder as changed unless it is skipped. A change
+// of mode counts as a write: it may have made the file readable, or unreadable.
+func (s *session) touch(ev event) {
+	if !s.w.cfg.Skip(ev.rel, false) {
+		s.w.waiting.touch(ev.rel, ev.first, ev.last, ev.op&(fsnotify.Write|fsnotify.Chmod) != 0)
+	}
+}
+
+// drop forgets the folder at rel and all below it, and their watches, which
+// would report under these names for ever: fsnotify keeps the watches below a
+// folder that was renamed, under the old names.
+func (s *session) drop(rel string) {
+	s.folders.drop(rel, func(f *folder) {
+		// Mostly gone already, with the folder.
+		if err := s.fs.Remove(s.w.abs(f.rel)); err != nil && !errors.Is(err, fsnotify.ErrNonExistentWatch) {
+			s.w.cfg.Log.Debug("removing a watch", "path", f.rel, "err", err)
+		}
+	})
+}

@@ -1,0 +1,107 @@
+package watcher
+
+import (
+	"io/fs"
+	"path"
+	"strings"
+	"syscall"
+)
+
+// identity is what a folder is, whatever it is called.
+type identity struct {
+	dev, ino uint64
+}
+
+// identify returns the identity of what was stat'ed.
+func identify(info fs.FileInfo) identity {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return identity{}
+	}
+	return identity{dev: uint64(st.Dev), ino: st.Ino}
+}
+
+// folder is one folder that was visited.
+type folder struct {
+	rel     string
+	id      identity
+	mode    fs.FileMode
+	round   int  // the walk that last visited it
+	refused bool // it cannot be watched or listed; said so once
+	parent  *folder
+	below   map[*folder]struct{}
+}
+
+// folders is the tree of the folders visited. A folder's parent is always in
+// it, so a path that is not in it has nothing below it either.
+type folders struct {
+	byPath  map[string]*folder
+	byID    map[identity]*folder
+	refused int // how many of them are not watched
+}
+
+func newFolders() *folders {
+	return &folders{byPath: map[string]*folder{}, byID: map[identity]*folder{}}
+}
+
+// put adds f, whose path must be free and whose parent must be there.
+func (t *folders) put(f *folder) {
+	t.byPath[f.rel], t.byID[f.id] = f, f
+	if f.rel == "." {
+		return
+	}
+	f.parent = t.byPath[path.Dir(f.rel)]
+	if f.parent.below == nil {
+		f.parent.below = map[*folder]struct{}{}
+	}
+	f.parent.below[f] = struct{}{}
+}
+
+// refuse marks f as one that cannot be watched or listed, and returns whether
+// that is news.
+func (t *folders) refuse(f *folder) bool {
+	if f.refused {
+		return false
+	}
+	f.refused = true
+	t.refused++
+	return true
+}
+
+// accept takes back what refuse said.
+func (t *folders) accept(f *folder) {
+	t.refused -= count(f.refused)
+	f.refused = false
+}
+
+// watched returns how many folders are watched.
+func (t *folders) watched() int { return len(t.byPath) - t.refused }
+
+// drop takes the folder at rel and all below it out, and calls gone for each.
+func (t *folders) drop(rel string, gone func(*folder)) {
+	f, ok := t.byPath[rel]
+	if !ok {
+		return
+	}
+	if f.parent != nil {
+		delete(f.parent.below, f)
+	}
+	t.forget(f, gone)
+}
+
+func (t *folders) forget(f *folder, gone func(*folder)) {
+	for child := range f.below {
+		t.forget(child, gone)
+	}
+	delete(t.byPath, f.rel)
+	t.refused -= count(f.refused)
+	if t.byID[f.id] == f {
+		delete(t.byID, f.id)
+	}
+	gone(f)
+}
+
+// within reports whether rel is dir or below it.
+func within(rel, dir string) bool {
+	return dir == "." || rel == dir || strings.HasPrefix(rel, dir+"/")
+}

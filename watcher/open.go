@@ -1,0 +1,70 @@
+package watcher
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// openFlags open a folder for listing: nothing else, not through a link, and
+// without waiting for the writer of a FIFO.
+const openFlags = syscall.O_RDONLY | syscall.O_DIRECTORY | syscall.O_NOFOLLOW | syscall.O_NONBLOCK | syscall.O_CLOEXEC
+
+// openFolder opens the folder at rel below root, following no link anywhere in
+// rel. os.Root does follow those that stay inside: a folder that was replaced by
+// a link to ".." would make its visitor take the watches of other folders away.
+// The caller closes it. An error wraps syscall.ENOTDIR or ELOOP for what is no
+// folder.
+func openFolder(root *os.File, rel string) (*os.File, error) {
+	at, opened := int(root.Fd()), -1
+	for name := range strings.SplitSeq(rel, "/") {
+		next, err := openat(at, name)
+		if opened >= 0 {
+			_ = syscall.Close(opened) // opened for reading
+		}
+		if err != nil {
+			return nil, &fs.PathError{Op: "openat", Path: rel, Err: err}
+		}
+		at, opened = next, next
+	}
+	return os.NewFile(uintptr(opened), rel), nil
+}
+
+// openat opens one folder in another.
+func openat(dir int, name string) (int, error) {
+	for {
+		fd, err := syscall.Openat(dir, name, openFlags, 0)
+		if err != syscall.EINTR {
+			return fd, err
+		}
+	}
+}
+
+// openRoot returns the root for walking. It stays open until closeRoot. The
+// error wraps errReplaced where it is another folder than the one watched.
+func (s *session) openRoot() (*os.File, error) {
+	if s.root != nil {
+		return s.root, nil
+	}
+	root, err := os.OpenFile(s.w.cfg.Root, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := root.Stat(); err != nil || identify(info) != s.self {
+		_ = root.Close() // opened for reading
+		return nil, fmt.Errorf("%s: %w", s.w.cfg.Root, errReplaced)
+	}
+	s.root = root
+	return root, nil
+}
+
+// closeRoot closes the root if it is open: an idle watcher holds no folder that
+// somebody may want to delete or unmount.
+func (s *session) closeRoot() {
+	if s.root != nil {
+		_ = s.root.Close() // opened for reading
+		s.root = nil
+	}
+}

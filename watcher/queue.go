@@ -1,0 +1,101 @@
+package watcher
+
+import (
+	"sync"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// queue is what the reader drains into: the events not yet looked at, one entry
+// for each path however many came, in the order of their first.
+type queue struct {
+	wake chan struct{} // holds one token while there is something to take
+
+	mu        sync.Mutex
+	index     map[string]int // path -> its entry
+	events    []event
+	lost      bool  // events were lost since the last take
+	overflows int64 // how often that happened
+
+	busy  int       // what the session has taken and not finished
+	since time.Time // the first event of that
+}
+
+// event is what happened to one path.
+type event struct {
+	rel         string
+	op          fsnotify.Op // all operations seen
+	first, last time.Time
+}
+
+func newQueue() *queue {
+	return &queue{wake: make(chan struct{}, 1), index: map[string]int{}}
+}
+
+// add notes one event.
+func (q *queue) add(rel string, op fsnotify.Op, now time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i, ok := q.index[rel]
+	if !ok {
+		i = len(q.events)
+		q.index[rel] = i
+		q.events = append(q.events, event{rel: rel, first: now})
+	}
+	q.events[i].op |= op
+	q.events[i].last = now
+	notify(q.wake)
+}
+
+// overflow notes that the kernel dropped events; nobody knows which.
+func (q *queue) overflow() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.lost = true
+	q.overflows++
+	notify(q.wake)
+}
+
+// take returns all events and whether some were lost. They count as pending
+// until finished says how much is left of them.
+func (q *queue) take() (events []event, lost bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	events, lost = q.events, q.lost
+	q.events, q.lost = nil, false
+	if len(events) > 0 {
+		q.index = make(map[string]int)
+		q.since = earlier(q.since, events[0].first)
+	}
+	q.busy += len(events) + count(lost)
+	return events, lost
+}
+
+// finished says that all events taken are handed on, but for left folders that
+// are still to be walked.
+func (q *queue) finished(left int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.busy = left
+	if left == 0 {
+		q.since = time.Time{}
+	}
+}
+
+// reset forgets all events: a Scan follows.
+func (q *queue) reset() {
+	q.take()
+	q.finished(0)
+}
+
+// pending returns how much is not handed on, and the time of its first event.
+func (q *queue) pending() (n int, oldest time.Time, overflows int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	oldest = q.since
+	if len(q.events) > 0 {
+		oldest = earlier(oldest, q.events[0].first)
+	}
+	return q.busy + len(q.events) + count(q.lost), oldest, q.overflows
+}

@@ -1,0 +1,53 @@
+package watcher
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// read drains one inotify instance into the queue until it is closed, and then
+// closes dead; what broke it, if something did, is sent there before. It does
+// nothing else: a reader that waits for a disk or a lock lets the kernel's queue
+// (16,384 events) overflow. LIMITS.md, Watching.
+func (w *Watcher) read(fs *fsnotify.Watcher, dead chan<- error) {
+	defer close(dead)
+	for {
+		w.sys.read()
+		select {
+		case ev, ok := <-fs.Events:
+			if !ok {
+				return
+			}
+			if rel, inside := w.rel(ev.Name); inside {
+				w.queue.add(rel, ev.Op, time.Now())
+			}
+		case err, ok := <-fs.Errors:
+			if !ok {
+				return
+			}
+			if err := w.fault(err); err != nil {
+				dead <- err
+				return
+			}
+		}
+	}
+}
+
+// fault notes an error of the instance, and returns it where the instance is of
+// no more use.
+func (w *Watcher) fault(err error) error {
+	switch {
+	case errors.Is(err, fsnotify.ErrEventOverflow):
+		w.queue.overflow()
+		return nil
+	case errors.Is(err, syscall.EINVAL):
+		// fsnotify removes the watch of a folder that was renamed; if the folder
+		// is deleted by then the kernel has removed it first. Nothing is lost.
+		return nil
+	}
+	return fmt.Errorf("reading inotify: %w", err)
+}

@@ -1,0 +1,120 @@
+package watcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// session is the life of one inotify instance on one root folder. It ends when
+// the context does, or the folder is another one, or the instance breaks. All
+// of it is owned by the goroutine of Run.
+type session struct {
+	w    *Watcher
+	fs   *fsnotify.Watcher
+	self identity // of the root folder
+
+	folders *folders
+	walk    walk
+	root    *os.File // open while folders are walked, otherwise nil
+
+	short  string      // the folder for which no watch was left; empty: none
+	reason string      // what was said about it
+	retry  *time.Timer // runs while short is set
+	stood  bool        // all folders were watched once
+}
+
+// errReplaced ends the session of a root that is gone or another folder.
+var errReplaced = errors.New("the folder is gone or was replaced: make it again and it will be watched")
+
+// session watches the root until ctx ends or the root or the instance is lost:
+// then the error is the reason, for a person, and stood says whether it got as
+// far as a complete watch.
+func (w *Watcher) session(ctx context.Context) (stood bool, err error) {
+	info, err := os.Stat(w.cfg.Root)
+	if err != nil {
+		return false, fmt.Errorf("%w: make the folder or mend its permissions; it is looked for every %v", err, w.cfg.Poll)
+	}
+	if !info.IsDir() {
+		return false, fmt.Errorf("%s is not a folder", w.cfg.Root)
+	}
+	inotify, err := w.sys.open()
+	if err != nil {
+		return false, errors.New(instanceReason(err))
+	}
+	dead := make(chan error, 1)
+	go w.read(inotify, dead)
+	s := &session{w: w, fs: inotify, self: identify(info), folders: newFolders(), retry: time.NewTimer(time.Hour)}
+	s.retry.Stop()
+	defer s.close(dead)
+	s.watchParent()
+	s.begin()
+	err = s.run(ctx, dead)
+	return s.stood, err
+}
+
+// close ends the instance and waits for its reader.
+func (s *session) close(dead <-chan error) {
+	s.retry.Stop()
+	s.closeRoot()
+	_ = s.fs.Close() // it has no error that says more than its closing
+	for range dead {
+	}
+	s.w.setFolders(0)
+}
+
+// watchParent watches the folder that the root is in, for the root's own
+// removal: a folder that some process has open, a shell standing in it, is
+// deleted without an event of its own. Where it cannot be watched the session
+// does without.
+func (s *session) watchParent() {
+	if parent := filepath.Dir(s.w.cfg.Root); parent != s.w.cfg.Root {
+		_ = s.w.sys.add(s.fs, parent)
+	}
+}
+
+// run does what is to do, events before folders, and sleeps when nothing is.
+// One folder is walked at a time, so events wait for one listing at most.
+func (s *session) run(ctx context.Context, dead <-chan error) error {
+	for ctx.Err() == nil {
+		events, lost := s.w.queue.take()
+		if err := s.handle(events, lost); err != nil {
+			return err
+		}
+		if err := s.step(); err != nil {
+			return err
+		}
+		left := s.walk.left()
+		s.w.setFolders(s.folders.watched())
+		s.w.queue.finished(left)
+		if left > 0 {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-s.w.queue.wake:
+		case <-s.retry.C:
+			s.probe()
+		case err, ok := <-dead:
+			if !ok {
+				err = errors.New("inotify was closed")
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// checkRoot returns errReplaced unless the root is still the folder watched.
+func (s *session) checkRoot() error {
+	info, err := os.Stat(s.w.cfg.Root)
+	if err != nil || identify(info) != s.self {
+		return fmt.Errorf("%s: %w", s.w.cfg.Root, errReplaced)
+	}
+	return nil
+}

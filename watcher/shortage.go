@@ -1,0 +1,112 @@
+package watcher
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// exhausted reports whether err means that the system has run out of something
+// that may be there again later: watches (ENOSPC), instances or open files
+// (EMFILE, ENFILE), memory.
+func exhausted(err error) bool {
+	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return false
+}
+
+// instanceReason says why there is no inotify instance.
+func instanceReason(err error) string {
+	if errors.Is(err, syscall.EMFILE) {
+		return fmt.Sprintf("%v: this user has too many inotify instances (or this process too many open files); "+
+			"raise the limit: sysctl -w fs.inotify.max_user_instances=1024", err)
+	}
+	return fmt.Sprintf("no inotify instance: %v", err)
+}
+
+// watchReason says why a folder is not watched.
+func (s *session) watchReason(rel string, err error) string {
+	advice := "it is tried again"
+	if errors.Is(err, syscall.ENOSPC) {
+		advice = "this user has no inotify watch left; raise the limit: sysctl -w fs.inotify.max_user_watches=1048576"
+	}
+	return fmt.Sprintf("cannot watch %q: %v: %s; until then the tree is compared every %v", rel, err, advice, s.w.cfg.Poll)
+}
+
+// excuse decides what an error on a folder means. It returns only the one that
+// ends the session: the root is another folder, or cannot be looked into.
+func (s *session) excuse(rel string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errReplaced):
+		return err
+	case exhausted(err):
+		s.exhaust(rel, err)
+		return nil
+	case rel == ".":
+		return fmt.Errorf("cannot watch %s: %w", s.w.cfg.Root, err)
+	case absent(err):
+		s.drop(rel)
+		return nil
+	}
+	if f := s.refused(rel); f != nil && s.folders.refuse(f) {
+		s.w.cfg.Log.Warn("a folder cannot be watched: what is in it is not seen", "path", rel, "err", err)
+	}
+	return nil
+}
+
+// refused returns the entry of a folder that something was refused for, and
+// makes one if it could not even be opened: what was said once is kept there.
+func (s *session) refused(rel string) *folder {
+	if f := s.folders.byPath[rel]; f != nil {
+		return f
+	}
+	info, err := os.Lstat(s.w.abs(rel))
+	if err != nil || !info.IsDir() {
+		return nil
+	}
+	return s.claim(rel, info)
+}
+
+// absent reports whether err means that there is no folder any more, or a link
+// in its place: an event says so too.
+func absent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)
+}
+
+// exhaust stops the walk at a folder for which nothing is left. Until there is,
+// changes are found by a Scan now and one each Poll.
+func (s *session) exhaust(rel string, err error) {
+	s.drop(rel)
+	s.walk.todo, s.walk.full = nil, false
+	if s.short == "" {
+		s.short, s.reason = rel, s.watchReason(rel, err)
+		s.w.waiting.askScan()
+		s.retry.Reset(s.w.cfg.Poll)
+	}
+	s.w.degrade(s.reason)
+}
+
+// probe asks for a Scan and tries the folder that could not be watched: with one
+// call, not with a walk. Where that works all folders are walked again.
+func (s *session) probe() {
+	s.w.waiting.askScan()
+	abs := s.w.abs(s.short)
+	err := s.w.sys.add(s.fs, abs)
+	if exhausted(err) {
+		s.retry.Reset(s.w.cfg.Poll)
+		return
+	}
+	if err == nil {
+		// The walk adds it again: no watch stands that is not in folders.
+		_ = s.fs.Remove(abs)
+	}
+	s.short = ""
+	s.begin()
+}

@@ -1,0 +1,103 @@
+package watcher
+
+import (
+	"sync"
+	"time"
+)
+
+// The modes of State.
+const (
+	starting = "starting"
+	watching = "watching"
+	degraded = "degraded"
+	stopped  = "stopped"
+)
+
+// State is how the watch does, for health and doctor.
+type State struct {
+	// Mode is "starting" (folders are being walked for the first time),
+	// "watching" (every folder that may be read is watched), "degraded" (changes
+	// are found by the Scans asked for) or "stopped" (Run has returned).
+	Mode string
+
+	// Reason is a sentence for a person: what is wrong and what to do about it.
+	// Empty unless degraded.
+	Reason string
+
+	// Folders is the number of folders watched, Root included.
+	Folders int
+
+	// Pending counts what was seen and is not reported: paths, folders to walk,
+	// a Scan. The batch now in OnBatch is included.
+	Pending int
+
+	// Oldest is the time of the first event of Pending, zero if there is none.
+	Oldest time.Time
+
+	// Overflows counts how often the kernel's queue overflowed.
+	Overflows int64
+}
+
+// status is the part of State that is kept and not counted.
+type status struct {
+	mu      sync.Mutex
+	mode    string
+	reason  string
+	folders int
+}
+
+// State returns how the watch does now.
+func (w *Watcher) State() State {
+	// In the order that a path travels, so that none is missed on its way.
+	queued, first, overflows := w.queue.pending()
+	waiting, oldest := w.waiting.pending()
+	w.status.mu.Lock()
+	defer w.status.mu.Unlock()
+	return State{
+		Mode:      w.status.mode,
+		Reason:    w.status.reason,
+		Folders:   w.status.folders,
+		Pending:   queued + waiting,
+		Oldest:    earlier(first, oldest),
+		Overflows: overflows,
+	}
+}
+
+// degrade says that the watch is incomplete, and why.
+func (w *Watcher) degrade(reason string) {
+	if w.setMode(degraded, reason) {
+		w.cfg.Log.Warn("watching files: degraded", "root", w.cfg.Root, "reason", reason)
+	}
+	w.readyOnce.Do(func() { close(w.ready) })
+}
+
+// stand says that every folder is watched. It returns whether that is the first
+// thing said: then nobody needs a Scan.
+func (w *Watcher) stand() (first bool) {
+	if w.setMode(watching, "") {
+		w.cfg.Log.Info("watching files", "root", w.cfg.Root)
+	}
+	w.readyOnce.Do(func() { first = true; close(w.ready) })
+	return first
+}
+
+// stopped says that Run has ended.
+func (w *Watcher) stopped() {
+	w.setMode(stopped, "")
+	w.setFolders(0)
+}
+
+// setMode returns whether anything changed.
+func (w *Watcher) setMode(mode, reason string) bool {
+	w.status.mu.Lock()
+	defer w.status.mu.Unlock()
+	changed := w.status.mode != mode || w.status.reason != reason
+	w.status.mode, w.status.reason = mode, reason
+	return changed
+}
+
+func (w *Watcher) setFolders(n int) {
+	w.status.mu.Lock()
+	defer w.status.mu.Unlock()
+	w.status.folders = n
+}

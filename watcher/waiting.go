@@ -1,0 +1,143 @@
+package watcher
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// waiting holds the paths that changed and are not reported yet, each with its
+// deadline, and whether a Scan is to be asked for.
+type waiting struct {
+	cfg  Config
+	wake chan struct{} // holds one token when a deadline came before the one slept for
+
+	mu    sync.Mutex
+	paths map[string]deadline
+	scan  time.Time // when the Scan was asked for; zero: none is
+	armed time.Time // what dispatch sleeps for; zero: for the wake channel
+
+	flying int       // what the batch now in OnBatch holds
+	flown  time.Time // the first event of that batch
+}
+
+// deadline is when a path is due.
+type deadline struct {
+	first   time.Time // its first event not reported
+	due     time.Time
+	written bool // it was written in place: needs the longer quiet
+}
+
+func newWaiting(cfg Config) *waiting {
+	return &waiting{cfg: cfg, wake: make(chan struct{}, 1), paths: map[string]deadline{}}
+}
+
+// touch notes events on a path, the first and last of which came at the times
+// given, and moves its deadline: Write or Rename after the last event, at most
+// Longest after the first that is not reported.
+func (q *waiting) touch(rel string, first, last time.Time, written bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	d, ok := q.paths[rel]
+	if !ok {
+		d.first = first
+	}
+	d.written = d.written || written
+	quiet := q.cfg.Rename
+	if d.written {
+		quiet = q.cfg.Write
+	}
+	d.due = last.Add(quiet)
+	if longest := d.first.Add(q.cfg.Longest); longest.Before(d.due) {
+		d.due = longest
+	}
+	q.paths[rel] = d
+	if q.armed.IsZero() || d.due.Before(q.armed) {
+		notify(q.wake)
+	}
+}
+
+// askScan makes the next batch a Scan, due at once. Asking again before it is
+// taken changes nothing.
+func (q *waiting) askScan() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.scan.IsZero() {
+		q.scan = time.Now()
+	}
+	notify(q.wake)
+}
+
+// take returns what is due now. Where nothing is it returns an empty batch and
+// when to ask again, zero meaning not before wake.
+func (q *waiting) take(now time.Time) (Batch, time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	b := Batch{Scan: !q.scan.IsZero()}
+	first, next := q.scan, time.Time{}
+	for rel, d := range q.paths {
+		if d.due.After(now) {
+			next = earlier(next, d.due)
+			continue
+		}
+		b.Paths = append(b.Paths, rel)
+		first = earlier(first, d.first)
+	}
+	if !b.Scan && len(b.Paths) == 0 {
+		q.armed = next
+		return b, next
+	}
+	for _, rel := range b.Paths {
+		delete(q.paths, rel)
+	}
+	if len(q.paths) == 0 {
+		q.paths = map[string]deadline{} // a map keeps the room of its largest day
+	}
+	slices.Sort(b.Paths)
+	q.flying, q.flown = len(b.Paths)+count(b.Scan), first
+	q.scan, q.armed = time.Time{}, time.Time{}
+	return b, time.Time{}
+}
+
+// reported ends the batch that take gave out.
+func (q *waiting) reported() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.flying, q.flown = 0, time.Time{}
+}
+
+// pending returns how much is not reported, the batch in OnBatch included, and
+// the time of its first event.
+func (q *waiting) pending() (int, time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	oldest := earlier(q.scan, q.flown)
+	for _, d := range q.paths {
+		oldest = earlier(oldest, d.first)
+	}
+	return len(q.paths) + count(!q.scan.IsZero()) + q.flying, oldest
+}
+
+// earlier returns the earlier of two times, of which zero is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}
+
+// count returns 1 for true.
+func count(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// notify leaves a token in c unless one is there.
+func notify(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

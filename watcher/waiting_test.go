@@ -1,0 +1,77 @@
+package watcher
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// The deadlines of SPEC 6, on a clock of our own.
+func TestDeadlines(t *testing.T) {
+	t.Parallel()
+	ms := func(n int) time.Time { return time.Unix(1000, 0).Add(time.Duration(n) * time.Millisecond) }
+	type touch struct {
+		at      int
+		written bool
+	}
+	for name, test := range map[string]struct {
+		touches []touch
+		due     int
+	}{
+		"renamed":               {[]touch{{0, false}}, 3},
+		"renamed twice":         {[]touch{{0, false}, {2, false}}, 5},
+		"written":               {[]touch{{0, true}}, 30},
+		"made, then written":    {[]touch{{0, false}, {1, true}}, 31},
+		"written, then renamed": {[]touch{{0, true}, {1, false}}, 31},
+		"written all the time":  {[]touch{{0, true}, {100, true}, {140, true}}, 150},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			q := newWaiting(Config{}.withDefaults())
+			for _, c := range test.touches {
+				q.touch("p", ms(c.at), ms(c.at), c.written)
+			}
+			if b, next := q.take(ms(test.due - 1)); len(b.Paths) != 0 || !next.Equal(ms(test.due)) {
+				t.Errorf("before: %v, asks again at %v", b, next.Sub(ms(0)))
+			}
+			if b, _ := q.take(ms(test.due)); !slices.Equal(b.Paths, []string{"p"}) || b.Scan {
+				t.Errorf("when due: %v", b)
+			}
+		})
+	}
+}
+
+// Only a deadline before the one slept for wakes.
+func TestWake(t *testing.T) {
+	t.Parallel()
+	q, now := newWaiting(Config{}.withDefaults()), time.Now()
+	woken := func() bool {
+		select {
+		case <-q.wake:
+			return true
+		default:
+			return false
+		}
+	}
+	q.touch("slow", now, now, true)
+	if !woken() {
+		t.Error("nothing slept for, and not woken")
+	}
+	q.take(now)
+	q.touch("slower", now.Add(time.Millisecond), now.Add(time.Millisecond), true)
+	if woken() {
+		t.Error("woken for what is later")
+	}
+	q.touch("quick", now, now, false)
+	if !woken() {
+		t.Error("not woken for what is earlier")
+	}
+	q.take(now)
+	q.askScan()
+	if !woken() {
+		t.Error("not woken for a Scan")
+	}
+	if b, _ := q.take(now); !b.Scan || len(b.Paths) != 0 {
+		t.Errorf("a Scan waits for nothing, and takes nothing that is not due: %v", b)
+	}
+}

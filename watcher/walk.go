@@ -1,0 +1,201 @@
+package watcher
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"time"
+)
+
+// walk is the folders still to be visited. A full walk, which starts at the
+// root, only adds watches; the folders that events name are visited one by one
+// as they come, and their files reported.
+type walk struct {
+	todo  []visit // last in, first out: what is below a folder comes before what is beside it
+	round int     // number of the last full walk
+	full  bool    // one is under way
+	again bool    // and another must follow: events were lost meanwhile
+}
+
+// visit is one folder to be watched and listed.
+type visit struct {
+	rel    string
+	report bool // its files are new to the caller
+	noted  bool // it is to be noted as changed instead: all below it is watched
+}
+
+func (k *walk) push(v visit) { k.todo = append(k.todo, v) }
+
+// left returns how much there is to do, counting the end of a full walk.
+func (k *walk) left() int { return len(k.todo) + count(k.full) }
+
+// begin starts a full walk: every watch is added again, which costs nothing
+// where it stands. What was still to be reported is left to the Scan at its end.
+// A full walk under way is not cut short, or under constant overflow none would
+// come to its end: another follows it.
+func (s *session) begin() {
+	if s.walk.full {
+		s.walk.again = true
+		return
+	}
+	s.walk = walk{todo: []visit{{rel: "."}}, round: s.walk.round + 1, full: true}
+}
+
+// step visits one folder, or ends the walk if none is left. It returns an error
+// when the root is another folder.
+func (s *session) step() error {
+	last := len(s.walk.todo) - 1
+	if last < 0 {
+		s.finish()
+		return nil
+	}
+	v := s.walk.todo[last]
+	s.walk.todo = s.walk.todo[:last]
+	if v.noted {
+		now := time.Now()
+		s.w.waiting.touch(v.rel, now, now, false)
+		return nil
+	}
+	return s.visit(v)
+}
+
+// finish ends a walk. After a full one all watches stand, those of folders that
+// it did not meet are dropped, and a Scan is asked for; not after the very
+// first, as there was nothing to lose.
+func (s *session) finish() {
+	s.closeRoot()
+	if !s.walk.full {
+		return
+	}
+	s.walk.full = false
+	s.sweep()
+	if s.walk.again {
+		s.w.waiting.askScan()
+		s.begin()
+		return
+	}
+	s.stood, s.short = true, ""
+	s.retry.Stop()
+	if !s.w.stand() {
+		s.w.waiting.askScan()
+	}
+}
+
+// sweep drops the folders that the last full walk has not met.
+func (s *session) sweep() {
+	var unseen []string
+	for rel, f := range s.folders.byPath {
+		if f.round != s.walk.round {
+			unseen = append(unseen, rel)
+		}
+	}
+	for _, rel := range unseen {
+		s.drop(rel)
+	}
+}
+
+// visit watches a folder, then lists it. One that is gone, or whose parent is
+// not watched any more, is left: its event comes, or its parent's.
+func (s *session) visit(v visit) error {
+	if v.rel != "." && s.folders.byPath[path.Dir(v.rel)] == nil {
+		return nil
+	}
+	dir, err := s.open(v.rel)
+	if err != nil {
+		return s.excuse(v.rel, err)
+	}
+	defer dir.Close() // opened for reading
+	info, err := dir.Stat()
+	if err != nil {
+		return s.excuse(v.rel, err)
+	}
+	f := s.claim(v.rel, info)
+	if f == nil {
+		return nil
+	}
+	err = s.w.sys.add(s.fs, s.w.abs(v.rel))
+	if err == nil {
+		err = s.list(dir, f, v.report)
+	}
+	if err == nil {
+		s.folders.accept(f)
+	}
+	return s.excuse(v.rel, err)
+}
+
+// open opens the folder at rel.
+func (s *session) open(rel string) (*os.File, error) {
+	root, err := s.openRoot()
+	if err != nil {
+		return nil, err
+	}
+	return openFolder(root, rel)
+}
+
+// claim enters the folder at rel, and drops what was known under its path or
+// its identity before: fsnotify would keep the old name. It returns nil where
+// there is nothing to do: the folder was visited in this round, or it is a mount
+// of a folder that it is in. One that was refused is tried again.
+func (s *session) claim(rel string, info fs.FileInfo) *folder {
+	id := identify(info)
+	known := s.folders.byPath[rel]
+	if known != nil && known.id == id {
+		if known.round == s.walk.round && !known.refused {
+			return nil
+		}
+		known.round, known.mode = s.walk.round, info.Mode()
+		return known
+	}
+	s.drop(rel)
+	if twin := s.folders.byID[id]; twin != nil {
+		if within(rel, twin.rel) {
+			return nil
+		}
+		s.drop(twin.rel)
+	}
+	if rel != "." && s.folders.byPath[path.Dir(rel)] == nil {
+		return nil // the twin was above it
+	}
+	f := &folder{rel: rel, id: id, mode: info.Mode(), round: s.walk.round}
+	s.folders.put(f)
+	return f
+}
+
+// list reads a folder that was opened before and is watched now: folders in it
+// are visited later, all else is noted as changed if report is set.
+func (s *session) list(dir *os.File, f *folder, report bool) error {
+	for {
+		entries, err := dir.ReadDir(1024)
+		now := time.Now()
+		for _, e := range entries {
+			s.found(child(f.rel, e.Name()), e.IsDir(), report, now)
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// found notes one entry of a folder.
+func (s *session) found(rel string, dir, report bool, now time.Time) {
+	switch {
+	case s.w.cfg.Skip(rel, dir):
+	case dir:
+		s.walk.push(visit{rel: rel, report: report})
+	case report:
+		s.w.waiting.touch(rel, now, now, false)
+	}
+}
+
+// child returns the path of a name in a folder.
+func child(dir, name string) string {
+	if dir == "." {
+		return name
+	}
+	return dir + "/" + name
+}
