@@ -1,0 +1,61 @@
+package markdown
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+// BenchmarkParse reads an ordinary message.
+func BenchmarkParse(b *testing.B) {
+	body := ordinary(b)
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		Parse(b.Context(), body)
+	}
+}
+
+// BenchmarkHostile reads bodies of Limit that were made to be slow.
+func BenchmarkHostile(b *testing.B) {
+	bodies := hostile(Limit)
+	for _, name := range slices.Sorted(maps.Keys(bodies)) {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				Parse(b.Context(), bodies[name])
+			}
+		})
+	}
+}
+
+// BenchmarkFirstHeading is the cost in ingest.
+func BenchmarkFirstHeading(b *testing.B) {
+	body := ordinary(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		FirstHeading(body)
+	}
+}
+
+// BenchmarkPlainText is the cost of an excerpt.
+func BenchmarkPlainText(b *testing.B) {
+	body := ordinary(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		PlainText(body)
+	}
+}
+
+func ordinary(b *testing.B) string {
+	b.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", "message.txtar"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return string(part(txtar.Parse(data), "body.md"))
+}

@@ -1,0 +1,221 @@
+package markdown
+
+import (
+	"context"
+	"strings"
+
+	"github.com/yuin/goldmark/ast"
+	extast "github.com/yuin/goldmark/extension/ast"
+)
+
+// collector walks the tree of a body once and fills an Outline.
+type collector struct {
+	ctx      context.Context
+	source   []byte
+	out      Outline
+	titles   []title         // headings that the block at hand is under, outermost first
+	mentions map[string]bool // by lower case
+	opened   bool            // the first paragraph has been seen
+}
+
+// title is a heading with a meaning for what is below it.
+type title struct {
+	level int
+	about section
+}
+
+// place says where a block stands.
+type place struct {
+	quoted bool
+	depth  int // of list items around it
+}
+
+func newCollector(ctx context.Context, source []byte) *collector {
+	return &collector{ctx: ctx, source: source, mentions: make(map[string]bool)}
+}
+
+func (c *collector) document(doc ast.Node) { c.blocks(doc.FirstChild(), place{}, noSection) }
+
+// blocks reads a block and its following siblings. lead is what the text before
+// the first of them said about it.
+func (c *collector) blocks(n ast.Node, at place, lead section) {
+	for ; n != nil && c.ctx.Err() == nil; n = n.NextSibling() {
+		switch n := n.(type) {
+		case *ast.Paragraph, *ast.TextBlock:
+			p := readProse(c.source, n)
+			lead = p.introduces(n.NextSibling())
+			c.paragraph(p, at, lead)
+			continue
+		case *ast.List:
+			c.list(n, at, lead)
+		case *ast.Heading:
+			c.heading(n, at)
+		case *ast.Blockquote:
+			c.blocks(n.FirstChild(), place{quoted: true, depth: at.depth}, noSection)
+		case *extast.Table:
+			c.table(n, at)
+		}
+		lead = noSection
+	}
+}
+
+// heading records a heading; a top-level one opens a section.
+func (c *collector) heading(n *ast.Heading, at place) {
+	p := readProse(c.source, n)
+	c.sentences(p, at)
+	if at.quoted || p.text == "" {
+		return
+	}
+	c.out.Headings = append(c.out.Headings, Heading{Level: n.Level, Text: clip(p.text, textRunes)})
+	for _, s := range p.statements(true) {
+		c.marked(s)
+	}
+	if at.depth > 0 {
+		return
+	}
+	for len(c.titles) > 0 && c.titles[len(c.titles)-1].level >= n.Level {
+		c.titles = c.titles[:len(c.titles)-1]
+	}
+	c.titles = append(c.titles, title{n.Level, sectionOf(p.mask)})
+}
+
+// section returns what the nearest heading with a meaning says.
+func (c *collector) section() section {
+	for i := len(c.titles) - 1; i >= 0; i-- {
+		if c.titles[i].about != noSection {
+			return c.titles[i].about
+		}
+	}
+	return noSection
+}
+
+// paragraph reads a paragraph that is not the text of a list item. lead is what
+// it introduces.
+func (c *collector) paragraph(p prose, at place, lead section) {
+	c.sentences(p, at)
+	if at.quoted || p.text == "" {
+		return
+	}
+	first := !c.opened && at.depth == 0 && !p.salutation()
+	c.opened = c.opened || first
+	for i, s := range p.statements(false) {
+		switch {
+		case s.kind != noSection:
+			c.marked(s)
+		case i > 0 || at.depth > 0 || strings.HasSuffix(p.text, ":"):
+		case c.section() == decisionSection:
+			c.decide(s)
+		}
+		if i == 0 && first && s.kind == noSection && lead == noSection && c.section() != decisionSection {
+			c.point(s.sentences()[0])
+		}
+	}
+}
+
+// list reads a list. Its items are what the line before it says, else, in a
+// top-level list, what the heading says.
+func (c *collector) list(n *ast.List, at place, lead section) {
+	about := lead
+	if about == noSection && at.depth == 0 {
+		about = c.section()
+	}
+	for item := n.FirstChild(); item != nil && c.ctx.Err() == nil; item = item.NextSibling() {
+		first, inner := item.FirstChild(), place{quoted: at.quoted, depth: at.depth + 1}
+		switch first.(type) {
+		case *ast.TextBlock, *ast.Paragraph:
+			p := readProse(c.source, first)
+			lead := p.introduces(first.NextSibling())
+			c.item(p, at, about, lead)
+			c.blocks(first.NextSibling(), inner, lead)
+		default:
+			c.blocks(first, inner, noSection)
+		}
+	}
+}
+
+// item reads the text of a list item. What the item says of itself goes before
+// what is said about its list; an item that introduces a list is only its title.
+func (c *collector) item(p prose, at place, about, lead section) {
+	c.sentences(p, at)
+	if at.quoted || p.text == "" {
+		return
+	}
+	for i, s := range p.statements(true) {
+		switch {
+		case i == 0 && p.task:
+			c.act(s, p.done)
+		case s.kind != noSection:
+			c.marked(s)
+		case lead != noSection:
+		case about == actionSection || about == noSection && s.addressed():
+			c.act(s, false)
+		case about == decisionSection:
+			c.decide(s)
+		case at.depth == 0:
+			c.point(s.prose)
+		}
+	}
+}
+
+// table reads the sentences of a table's cells.
+func (c *collector) table(n *extast.Table, at place) {
+	for row := n.FirstChild(); row != nil && c.ctx.Err() == nil; row = row.NextSibling() {
+		for cell := row.FirstChild(); cell != nil; cell = cell.NextSibling() {
+			if cell.HasChildren() {
+				c.sentences(readProse(c.source, cell), at)
+			}
+		}
+	}
+}
+
+// sentences takes what any text may hold: images, mentions, questions.
+func (c *collector) sentences(p prose, at place) {
+	c.out.Images = append(c.out.Images, p.images...)
+	if at.quoted {
+		return
+	}
+	for _, name := range p.mentions() {
+		c.mention(name)
+	}
+	if !strings.ContainsAny(p.mask, "?？") {
+		return
+	}
+	for _, s := range p.sentences() {
+		if s.question() {
+			c.out.Questions = append(c.out.Questions, clip(s.text, textRunes))
+		}
+	}
+}
+
+func (c *collector) mention(name string) {
+	key := strings.ToLower(name)
+	if !c.mentions[key] {
+		c.mentions[key] = true
+		c.out.Mentions = append(c.out.Mentions, name)
+	}
+}
+
+func (c *collector) marked(s statement) {
+	switch s.kind {
+	case actionSection:
+		c.act(s, false)
+	case decisionSection:
+		c.decide(s)
+	}
+}
+
+func (c *collector) act(s statement, done bool) {
+	owner := s.owner
+	if names := s.mentions(); owner == "" && len(names) > 0 {
+		owner = names[0]
+	}
+	c.out.Actions = append(c.out.Actions, Action{Text: clip(s.text, textRunes), Done: done, Owner: owner})
+}
+
+func (c *collector) decide(s statement) {
+	c.out.Decisions = append(c.out.Decisions, clip(s.text, textRunes))
+}
+
+func (c *collector) point(p prose) {
+	c.out.Points = append(c.out.Points, clip(p.text, textRunes))
+}

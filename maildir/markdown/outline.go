@@ -1,0 +1,92 @@
+package markdown
+
+import (
+	"context"
+	"time"
+)
+
+// Outline is what the structure of one body says, each list in document order.
+// Empty lists are nil.
+type Outline struct {
+	// Headings are the ATX and setext headings that have a text, outside quotes.
+	Headings []Heading
+
+	// Points are the key points: the first sentence of the first paragraph
+	// (salutations such as "Hi Ann," passed over), and the top-level list items
+	// that are neither actions nor decisions.
+	Points []string
+
+	// Decisions are top-level list items and paragraphs under a heading such as
+	// Decisions or Resolution, items of a list that such a line introduces
+	// ("Agreed:"), paragraphs and items that begin with "Decision:",
+	// "Decided:", "Agreed:" or "Resolution:" (the word is taken off), and those
+	// that begin with "We decided" or "We agreed".
+	Decisions []string
+
+	// Actions are task list items at any depth, items and lines that begin with
+	// "TODO:", "ACTION:" or "FIXME:" in any case (the word is taken off),
+	// top-level items under a heading such as Action items or Next steps, items
+	// of a list that such a line introduces, and items that begin with "@Name".
+	Actions []Action
+
+	// Questions are the sentences that end in a question mark.
+	Questions []string
+
+	// Mentions are the names mentioned as "@Name", without the "@", each once
+	// whatever its case, spelled as at first.
+	Mentions []string
+
+	// Images are all image references, also those in quotes.
+	Images []Image
+
+	// Truncated: the body was over Limit, or the deadline or the context ended
+	// the reading; only the first part was read.
+	Truncated bool
+}
+
+// Heading is one heading. Level is 1 to 6.
+type Heading struct {
+	Level int
+	Text  string
+}
+
+// Action is one action item. Done is a ticked task box. Owner is the first
+// name mentioned in it, without the "@", or the name in "TODO(Name):", else "".
+type Action struct {
+	Text  string
+	Done  bool
+	Owner string
+}
+
+// Image is one image reference. Destination is as written in the body (or in
+// the reference definition), escapes and all, without angle brackets.
+type Image struct {
+	Alt         string
+	Destination string
+}
+
+// Parse reads the outline of a body. It never fails: of a body over Limit, or
+// when ctx ends or Deadline passes, it returns what it has read, with Truncated
+// set. Markup that costs too much to resolve counts as plain text, which is no
+// truncation.
+//
+// Spec: 3 Summarize; RELIABILITY 11.
+func Parse(ctx context.Context, body string) Outline {
+	return outline(ctx, body, Deadline)
+}
+
+// outline is Parse with another deadline. A third of it is left for taking the
+// outline from as much of the tree as there is.
+func outline(ctx context.Context, body string, deadline time.Duration) Outline {
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	text, cut := clipBody(body, Limit)
+	source := []byte(normalize(text))
+	doc, whole := parseTree(ctx, source, deadline*2/3)
+	c := newCollector(ctx, source)
+	if doc != nil {
+		c.document(doc)
+	}
+	c.out.Truncated = cut || !whole || ctx.Err() != nil
+	return c.out
+}

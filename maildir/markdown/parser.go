@@ -1,0 +1,67 @@
+package markdown
+
+import (
+	"context"
+	"time"
+
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+)
+
+// parseTree returns goldmark's tree of the source and whether it is the whole.
+// It is of the first part, if ctx ends or the deadline passes meanwhile, and nil
+// if goldmark panicked.
+func parseTree(ctx context.Context, source []byte, deadline time.Duration) (doc ast.Node, whole bool) {
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	// A body comes from anybody, and a panic in foreign code must not stop the
+	// server. Our own code runs outside this recover, so that tests see it.
+	defer func() {
+		if recover() != nil {
+			doc, whole = nil, false
+		}
+	}()
+	reader := &lineReader{Reader: text.NewReader(source), ctx: ctx}
+	doc = newParser(ctx).Parse(reader)
+	return doc, ctx.Err() == nil
+}
+
+// newParser assembles GitHub-Flavored Markdown from goldmark's parsers, the
+// costly ones guarded. The guards keep state: a parser serves one body.
+//
+// Left out: linkify (its regular expression runs at every space, and an outline
+// needs no links), heading ids, and the table extension's transformer of "\|" in
+// code spans, which is quadratic (prose.go does it).
+func newParser(ctx context.Context) parser.Parser {
+	delimiters := newBudget(ctx)
+	return parser.NewParser(
+		parser.WithBlockParsers(
+			util.Prioritized(parser.NewSetextHeadingParser(), 100),
+			util.Prioritized(parser.NewThematicBreakParser(), 200),
+			util.Prioritized(nested{parser.NewListParser()}, 300),
+			util.Prioritized(parser.NewListItemParser(), 400),
+			util.Prioritized(parser.NewCodeBlockParser(), 500),
+			util.Prioritized(parser.NewATXHeadingParser(), 600),
+			util.Prioritized(parser.NewFencedCodeBlockParser(), 700),
+			util.Prioritized(nested{parser.NewBlockquoteParser()}, 800),
+			util.Prioritized(parser.NewHTMLBlockParser(), 900),
+			util.Prioritized(parser.NewParagraphParser(), 1000),
+		),
+		parser.WithInlineParsers(
+			util.Prioritized(extension.NewTaskCheckBoxParser(), 0),
+			util.Prioritized(&codeSpans{InlineParser: parser.NewCodeSpanParser(), ctx: ctx}, 100),
+			util.Prioritized(newBrackets(ctx), 200),
+			util.Prioritized(parser.NewAutoLinkParser(), 300),
+			util.Prioritized(tags{}, 400),
+			util.Prioritized(&emphasis{InlineParser: parser.NewEmphasisParser(), budget: delimiters}, 500),
+			util.Prioritized(&emphasis{InlineParser: extension.NewStrikethroughParser(), budget: delimiters}, 500),
+		),
+		parser.WithParagraphTransformers(
+			util.Prioritized(definitions{}, 100),
+			util.Prioritized(tables{extension.NewTableParagraphTransformer()}, 200),
+		),
+	)
+}

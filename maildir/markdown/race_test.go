@@ -1,0 +1,6 @@
+//go:build race
+
+package markdown
+
+// slow is how many times slower the race detector makes us.
+const slow = 8

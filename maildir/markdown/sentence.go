@@ -1,0 +1,69 @@
+package markdown
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// sentences cuts prose after ".", "!", "?" (and their full-width forms), closing
+// quotes and brackets included. A sentence without such an end is the rest.
+func (p prose) sentences() []prose {
+	var all []prose
+	start := 0
+	for start < len(p.mask) {
+		end := sentenceEnd(p.mask, start)
+		if s := strings.TrimLeft(p.mask[start:end], " "); s != "" {
+			all = append(all, p.slice(end-len(s), end))
+		}
+		start = end
+	}
+	return all
+}
+
+// question says whether the sentence ends in "?", "?!" or the like, and has a
+// word.
+func (p prose) question() bool {
+	s := strings.TrimRight(strings.TrimRightFunc(p.mask, closing), "!！")
+	asks := strings.HasSuffix(s, "?") || strings.HasSuffix(s, "？")
+	return asks && strings.IndexFunc(s, unicode.IsLetter) >= 0
+}
+
+// sentenceEnd returns the end of the sentence that begins at start.
+func sentenceEnd(s string, start int) int {
+	for i := start; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if !terminal(r) {
+			i += n
+			continue
+		}
+		end := i + len(s[i:]) - len(strings.TrimLeftFunc(s[i:], terminal))
+		end += len(s[end:]) - len(strings.TrimLeftFunc(s[end:], closing))
+		if endsHere(s, i, end, r) {
+			return end
+		}
+		i = end
+	}
+	return len(s)
+}
+
+// endsHere says whether the terminal r at i, which with what closes reaches to
+// end, ends a sentence: "3.5", "x?y=1", "e.g. this" and "vs. that" go on.
+func endsHere(s string, i, end int, r rune) bool {
+	if end == len(s) || r > unicode.MaxASCII {
+		return true
+	}
+	if s[end] != ' ' {
+		return false
+	}
+	if r != '.' {
+		return true
+	}
+	next, _ := utf8.DecodeRuneInString(s[end+1:])
+	abbreviated := i >= 2 && s[i-2] == '.'
+	return !unicode.IsLower(next) && !abbreviated
+}
+
+func terminal(r rune) bool { return strings.ContainsRune(".!?…。！？", r) }
+
+func closing(r rune) bool { return strings.ContainsRune("\"'”’»)]", r) }

@@ -1,0 +1,59 @@
+package markdown
+
+import (
+	"html"
+	"strings"
+	"unicode"
+)
+
+// blank says whether a rune folds into a space: white space, and control
+// characters, which no reader of one line wants.
+func blank(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
+
+// oneLine folds blanks, trims, and clips to limit runes.
+func oneLine(s string, limit int) string {
+	return clip(strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "\uFFFD"), blank), " "), limit)
+}
+
+// clip cuts s to at most limit runes, the last one an ellipsis if it cut.
+func clip(s string, limit int) string {
+	runes, end := 0, 0
+	for i := range s {
+		if runes == limit-1 {
+			end = i
+		}
+		if runes++; runes > limit {
+			return strings.TrimRightFunc(s[:end], unicode.IsSpace) + "…"
+		}
+	}
+	return s
+}
+
+// unescape resolves backslash escapes and character references.
+func unescape(s string) string {
+	if !strings.ContainsAny(s, `\&`) {
+		return s
+	}
+	var b strings.Builder
+	for len(s) > 0 {
+		i := strings.IndexByte(s, '\\')
+		if i < 0 || i+1 == len(s) {
+			b.WriteString(html.UnescapeString(s))
+			break
+		}
+		b.WriteString(html.UnescapeString(s[:i]))
+		if !punctuation(s[i+1]) {
+			b.WriteByte('\\')
+			s = s[i+1:]
+			continue
+		}
+		b.WriteByte(s[i+1])
+		s = s[i+2:]
+	}
+	return b.String()
+}
+
+// punctuation says whether c is ASCII punctuation, which a backslash escapes.
+func punctuation(c byte) bool {
+	return c > ' ' && c < 0x7f && !('0' <= c && c <= '9') && !('a' <= c|0x20 && c|0x20 <= 'z')
+}
