@@ -1,0 +1,97 @@
+package maildir
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+)
+
+// Profile is agents/<Name>/profile.json: written once by the server, edited by people. Spec: 2.2.
+type Profile struct {
+	Name      string    `json:"name"`
+	Program   string    `json:"program"`
+	Model     string    `json:"model"`
+	Task      string    `json:"task"`
+	Inception time.Time `json:"inception"`
+}
+
+// MaxSmall is the size limit of every small file of the tree: profiles, claims, marks, status.
+const MaxSmall = 64 << 10
+
+// ParseProfile reads a profile; the folder's name, not the file's, is the agent's name. The error is a *FormatError.
+func ParseProfile(name string, data []byte) (Profile, error) {
+	o, err := parseSmall(data)
+	if err != nil {
+		return Profile{Name: name}, err
+	}
+	p := Profile{Name: name, Program: o.text("program"), Model: o.text("model"), Task: o.text("task"), Inception: o.time("inception")}
+	o.text("name") // a renamed folder follows its path: only the type counts
+	return p, o.err
+}
+
+// parseSmall decodes a whole JSON file.
+func parseSmall(data []byte) (*object, error) {
+	if strings.HasPrefix(string(data), "\xef\xbb\xbf") {
+		return nil, &FormatError{1, "starts with a byte order mark: save as UTF-8 without BOM"}
+	}
+	return parseObject(data, 0)
+}
+
+func formatProfile(p Profile) []byte {
+	b, err := json.MarshalIndent(struct {
+		Name      string `json:"name"`
+		Program   string `json:"program"`
+		Model     string `json:"model"`
+		Task      string `json:"task"`
+		Inception string `json:"inception"`
+	}{p.Name, p.Program, p.Model, p.Task, FormatTime(p.Inception)}, "", "  ")
+	if err != nil {
+		panic(err) // strings only
+	}
+	return append(b, '\n')
+}
+
+// Presence of an agent. Spec: 1, TOOLS.md agentmail.
+const (
+	Ready   = "ready"
+	Work    = "work"
+	Offline = "offline"
+)
+
+// ParseStatus reads a status file: one word.
+func ParseStatus(data []byte) (string, error) {
+	s := strings.TrimSpace(string(data))
+	if s != Ready && s != Work && s != Offline {
+		return "", &FormatError{1, quote(s) + " is none of ready, work, offline"}
+	}
+	return s, nil
+}
+
+// ParseMark reads a .read, .ack or .released file: one line, the time; of several lines, as a merge leaves
+// them, the earliest counts. An empty file counts without a time. With an error the mark counts all the
+// same, with the earliest time that could be read.
+func ParseMark(data []byte) (time.Time, error) {
+	var first time.Time
+	var bad error
+	line := 0
+	for l := range strings.Lines(string(data)) {
+		line++
+		l = strings.TrimSpace(l)
+		if l == "" {
+			continue
+		}
+		t, err := ParseTime(l)
+		if err != nil {
+			if bad == nil {
+				bad = &FormatError{line, err.Error()}
+			}
+			continue
+		}
+		if first.IsZero() || t.Before(first) {
+			first = t
+		}
+	}
+	return first, bad
+}
+
+func formatMark(t time.Time) []byte { return []byte(FormatTime(t) + "\n") }

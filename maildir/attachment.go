@@ -1,0 +1,125 @@
+package maildir
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"mime"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// attachmentFile is an attachment whose bytes were read.
+type attachmentFile struct {
+	Attachment
+	data []byte
+}
+
+// maxAttachment and maxAttachments bound what one message may bring along.
+const (
+	maxAttachment  = 32 << 20 // bytes
+	maxAttachments = 50
+)
+
+// readAttachments reads the files that a sender names. Only files below the tree, a configured attachment root, or
+// the project's own code base where that is the top of a Git work tree; never through links or hidden names
+// (Invariant I8). Errors: ErrNotFound, ErrDenied, ErrTooLarge, ErrInvalid.
+func (p *Project) readAttachments(names []string) ([]attachmentFile, error) {
+	if len(names) > maxAttachments {
+		return nil, errorf(ErrTooLarge, "%d attachments, over the limit of %d.", len(names), maxAttachments)
+	}
+	var out []attachmentFile
+	for _, n := range names {
+		f, err := p.readAttachment(n)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, *f)
+	}
+	return out, nil
+}
+
+func (p *Project) readAttachment(name string) (*attachmentFile, error) {
+	if name == "" || strings.ContainsRune(name, 0) {
+		return nil, errorf(ErrInvalid, "An attachment has an empty or invalid name: give a path.")
+	}
+	for _, root := range p.attachmentRoots() {
+		rel := name
+		if filepath.IsAbs(name) {
+			r, err := filepath.Rel(root, filepath.Clean(name))
+			if err != nil {
+				continue
+			}
+			rel = r
+		}
+		rel = filepath.ToSlash(filepath.Clean(rel))
+		if rel == "." || !filepath.IsLocal(rel) || hiddenElement(rel) {
+			continue
+		}
+		data, err := readBelow(root, rel)
+		if os.IsNotExist(err) {
+			continue
+		}
+		if err != nil {
+			return nil, errorf(ErrInvalid, "The attachment %s cannot be used: %s.", quote(name), plainFileError(err))
+		}
+		return newAttachment(filepath.Base(rel), data), nil
+	}
+	return nil, errorf(ErrNotFound, "The attachment %s was not found, or is not where attachments may be read from: the project's code base (the top of a Git work tree), the mail tree, or ATTACHMENT_ROOTS; no hidden folders, no links.", quote(name))
+}
+
+// attachmentRoots are the folders to look in: first the code base, then the configured ones, then the tree itself.
+func (p *Project) attachmentRoots() []string {
+	var roots []string
+	if p.human != "" {
+		if _, err := os.Lstat(filepath.Join(p.human, ".git")); err == nil {
+			roots = append(roots, p.human)
+		}
+	}
+	return append(append(roots, p.store.cfg.AttachmentRoots...), p.tree.dir)
+}
+
+func hiddenElement(rel string) bool {
+	for e := range strings.SplitSeq(rel, "/") {
+		if strings.HasPrefix(e, ".") {
+			return true
+		}
+	}
+	return false
+}
+
+func readBelow(root, rel string) ([]byte, error) {
+	t, err := OpenTree(root, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	data, _, err := t.Read(rel, maxAttachment)
+	return data, err
+}
+
+func plainFileError(err error) string {
+	if f, ok := err.(*FormatError); ok {
+		return f.Reason
+	}
+	if os.IsPermission(err) {
+		return "permission denied"
+	}
+	return "it cannot be read"
+}
+
+func newAttachment(name string, data []byte) *attachmentFile {
+	sum := sha1.Sum(data)
+	hex := hex.EncodeToString(sum[:])
+	ext := strings.ToLower(filepath.Ext(name))
+	if len(ext) > 16 || strings.ContainsFunc(ext, func(r rune) bool { return r != '.' && (r < 'a' || r > 'z') && (r < '0' || r > '9') }) {
+		ext = ""
+	}
+	media := mime.TypeByExtension(ext)
+	if media == "" {
+		media = http.DetectContentType(data)
+	}
+	media, _, _ = strings.Cut(media, ";")
+	return &attachmentFile{Attachment{Type: "file", MediaType: media, Path: attachmentPath(hex, ext), Bytes: int64(len(data)), SHA1: hex, Name: cut(name, 255)}, data}
+}

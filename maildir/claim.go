@@ -1,0 +1,324 @@
+package maildir
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Claim is one claim file: an agent's lease on a path pattern. Spec: 2.2.
+type Claim struct {
+	Pattern   string // "path" in the file: a path or glob relative to the code repository's root
+	Agent     string
+	Exclusive bool
+	Reason    string
+	Created   time.Time
+	Expires   time.Time
+}
+
+// ClaimRow is a claim as the index keeps it.
+type ClaimRow struct {
+	Claim
+	Path       string // its file
+	Released   bool   // a .released file lies beside it
+	ReleasedAt time.Time
+}
+
+// Live reports whether the claim holds at now.
+func (c *ClaimRow) Live(now time.Time) bool { return !c.Released && now.Before(c.Expires) }
+
+// ParseClaim reads a claim file. The error is a *FormatError.
+func ParseClaim(data []byte) (Claim, error) {
+	o, err := parseSmall(data)
+	if err != nil {
+		return Claim{}, err
+	}
+	c := Claim{Pattern: o.text("path"), Agent: o.text("agent"), Exclusive: o.flag("exclusive"), Reason: o.text("reason"), Created: o.time("created"), Expires: o.time("expires")}
+	if _, ok := o.val["exclusive"]; !ok {
+		c.Exclusive = true
+	}
+	switch {
+	case o.err != nil:
+		return c, o.err
+	case c.Agent == "":
+		return c, o.bad("agent", `no "agent"`)
+	case checkName(c.Agent) != "":
+		return c, o.bad("agent", quote(c.Agent)+" is not an agent's name: "+checkName(c.Agent))
+	case c.Created.IsZero() || c.Expires.IsZero():
+		return c, o.bad("expires", `"created" and "expires" are both needed, times such as 2025-10-23T15:22:14Z`)
+	}
+	if why := checkPattern(c.Pattern); why != "" {
+		return c, o.bad("path", why)
+	}
+	return c, nil
+}
+
+// ClaimRequest asks for leases on all the patterns or none.
+type ClaimRequest struct {
+	Agent    string
+	Patterns []string
+	TTL      time.Duration // 0: one hour; 60 s to 30 days
+	Shared   bool
+	Reason   string
+	DryRun   bool
+}
+
+// ClaimResult is either every claim granted (or renewed, or with DryRun grantable) or the conflicts.
+type ClaimResult struct {
+	Granted   []ClaimRow
+	Conflicts []ClaimConflict
+	Expires   time.Time
+}
+
+// ClaimConflict says who holds what the request asked for.
+type ClaimConflict struct {
+	Pattern string   // asked for
+	Held    ClaimRow // by whom and how
+}
+
+// Bounds of a claim. Spec: 3 Claim.
+const (
+	DefaultTTL  = time.Hour
+	MinTTL      = time.Minute
+	MaxTTL      = 30 * 24 * time.Hour
+	maxPatterns = 200
+	maxPattern  = 1024               // bytes
+	keepClaims  = 7 * 24 * time.Hour // how long the file of a released or expired claim stays
+)
+
+// Claim grants, renews or refuses all the patterns together. A conflict is an answer, not an error.
+// Errors: ErrNotFound for the agent, ErrInvalid. Spec: 3 Claim.
+func (p *Project) Claim(ctx context.Context, r ClaimRequest) (*ClaimResult, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	var res *ClaimResult
+	o := &op{Op: Op{Verb: "claim", Agent: r.Agent}, lock: "claims"}
+	o.plan = func(g *group) error {
+		res = &ClaimResult{Expires: g.now.Add(r.TTL).Truncate(time.Microsecond)}
+		if err := p.needAgent(g.ctx, r.Agent); err != nil {
+			return err
+		}
+		all, err := p.store.index.Claims(g.ctx, p.slug)
+		if err != nil {
+			return err
+		}
+		res.Conflicts = conflicts(all, &r, g.now)
+		if len(res.Conflicts) > 0 {
+			return nil
+		}
+		return res.grant(g, o, all, &r)
+	}
+	defer p.Seen(r.Agent)
+	if err := p.do(ctx, o); err != nil {
+		return nil, err
+	}
+	return res, nil
+}
+
+// check cleans the patterns and holds the request against the limits.
+func (r *ClaimRequest) check() error {
+	if r.TTL == 0 {
+		r.TTL = DefaultTTL
+	}
+	switch {
+	case len(r.Patterns) == 0:
+		return errorf(ErrInvalid, "No paths: name at least one path or glob relative to the code repository's root, such as app/api/*.py.")
+	case len(r.Patterns) > maxPatterns:
+		return errorf(ErrTooLarge, "%d paths, over the limit of %d: claim folders.", len(r.Patterns), maxPatterns)
+	case r.TTL < MinTTL || r.TTL > MaxTTL:
+		return errorf(ErrInvalid, "A lease of %s is out of range: 60 seconds to 30 days (2592000).", r.TTL)
+	}
+	if err := checkText("reason", r.Reason, 1024); err != nil {
+		return err
+	}
+	var clean []string
+	for _, pat := range r.Patterns {
+		c := cleanPattern(pat)
+		if why := checkPattern(c); why != "" {
+			return errorf(ErrInvalid, "The path %s cannot be claimed: %s.", quote(pat), why)
+		}
+		if !slices.Contains(clean, c) {
+			clean = append(clean, c)
+		}
+	}
+	r.Patterns = clean
+	return nil
+}
+
+// conflicts lists, per pattern asked for, the live claims of others that stand in its way. Of those made by hand
+// the earliest comes first: it is the one that holds. Spec: 2.2, 3.
+func conflicts(all []ClaimRow, r *ClaimRequest, now time.Time) []ClaimConflict {
+	var out []ClaimConflict
+	for _, pat := range r.Patterns {
+		for _, c := range all {
+			if c.Agent != r.Agent && c.Live(now) && (c.Exclusive || !r.Shared) && Overlap(pat, c.Pattern) {
+				out = append(out, ClaimConflict{pat, c})
+			}
+		}
+	}
+	return out
+}
+
+// grant plans a new file or a renewal for each pattern.
+func (res *ClaimResult) grant(g *group, o *op, all []ClaimRow, r *ClaimRequest) error {
+	renewed := 0
+	for _, pat := range r.Patterns {
+		row := ClaimRow{Claim: Claim{Pattern: pat, Agent: r.Agent, Exclusive: !r.Shared, Reason: r.Reason, Created: g.now.Truncate(time.Microsecond), Expires: res.Expires},
+			Path: claimPath(pat, r.Agent)}
+		if old := held(all, r.Agent, pat, g.now); old != nil {
+			row.Path, row.Created = old.Path, old.Created
+			if r.Reason == "" {
+				row.Reason = old.Reason
+			}
+			renewed++
+		}
+		res.Granted = append(res.Granted, row)
+		if r.DryRun {
+			continue
+		}
+		if err := g.writeClaim(o, row); err != nil {
+			return err
+		}
+	}
+	if renewed == len(r.Patterns) {
+		o.Verb = "renew"
+	}
+	mode := "exclusive"
+	if r.Shared {
+		mode = "shared"
+	}
+	o.Summary = fmt.Sprintf("%s %s %s", r.Agent, mode, strings.Join(r.Patterns, ", "))
+	return nil
+}
+
+// held finds the agent's live claim on exactly that pattern.
+func held(all []ClaimRow, agent, pattern string, now time.Time) *ClaimRow {
+	for i := range all {
+		if c := &all[i]; c.Agent == agent && c.Pattern == pattern && c.Live(now) {
+			return c
+		}
+	}
+	return nil
+}
+
+// writeClaim plans the claim's file, over an older one of the same agent and pattern where there is one; keys that
+// are not ours stay as they stood.
+func (g *group) writeClaim(o *op, c ClaimRow) error {
+	old, _, err := g.p.tree.Read(c.Path, MaxSmall)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		o.put(c.Path, formatClaim(c.Claim, nil))
+		return g.take(o, ReleasedMark(c.Path))
+	case err != nil:
+		return errorf(ErrConflict, "The claim file %s is in the way and cannot be read (%s): remove it.", c.Path, plainFileError(err))
+	}
+	if err := g.swap(o, c.Path, formatClaim(c.Claim, old)); err != nil {
+		return err
+	}
+	return g.take(o, ReleasedMark(c.Path))
+}
+
+// formatClaim writes a claim file; of an old one, keys that are not ours are kept, behind ours, as they stood.
+func formatClaim(c Claim, old []byte) []byte {
+	var b bytes.Buffer
+	b.WriteString("{")
+	sep := "\n"
+	put := func(key string, v []byte) {
+		b.WriteString(sep + "  " + string(compact(key)) + ": ")
+		b.Write(v)
+		sep = ",\n"
+	}
+	ours := map[string]any{"path": c.Pattern, "agent": c.Agent, "exclusive": c.Exclusive, "reason": c.Reason, "created": FormatTime(c.Created), "expires": FormatTime(c.Expires)}
+	for _, k := range []string{"path", "agent", "exclusive", "reason", "created", "expires"} {
+		put(k, compact(ours[k]))
+	}
+	if o, err := parseSmall(old); old != nil && err == nil {
+		for _, k := range slices.SortedFunc(maps.Keys(o.val), func(x, y string) int { return o.at[x] - o.at[y] }) {
+			if _, mine := ours[k]; !mine {
+				put(k, o.val[k])
+			}
+		}
+	}
+	b.WriteString("\n}\n")
+	return b.Bytes()
+}
+
+// Release gives back the agent's live claims on exactly these patterns, or all of its claims when there are none
+// given. It returns those released; one that is not held is no error. Errors: ErrNotFound for the agent.
+func (p *Project) Release(ctx context.Context, agent string, patterns []string) ([]ClaimRow, error) {
+	var released []ClaimRow
+	o := &op{Op: Op{Verb: "release", Agent: agent}, lock: "claims"}
+	var clean []string
+	for _, pat := range patterns {
+		clean = append(clean, cleanPattern(pat))
+	}
+	o.plan = func(g *group) error {
+		released = nil
+		if err := p.needAgent(g.ctx, agent); err != nil {
+			return err
+		}
+		all, err := p.store.index.Claims(g.ctx, p.slug)
+		if err != nil {
+			return err
+		}
+		var names []string
+		for _, c := range all {
+			if c.Agent == agent && c.Live(g.now) && (len(patterns) == 0 || slices.Contains(clean, c.Pattern)) {
+				c.Released, c.ReleasedAt = true, g.now.Truncate(time.Microsecond)
+				released = append(released, c)
+				names = append(names, c.Pattern)
+				o.put(ReleasedMark(c.Path), formatMark(g.now))
+			}
+		}
+		o.Summary = agent + " " + strings.Join(names, ", ")
+		return nil
+	}
+	defer p.Seen(agent)
+	if err := p.do(ctx, o); err != nil {
+		return nil, err
+	}
+	return released, nil
+}
+
+// Claims lists live claims; all lists released and expired ones too.
+func (p *Project) Claims(ctx context.Context, all bool) ([]ClaimRow, error) {
+	rows, err := p.store.index.Claims(ctx, p.slug)
+	if err != nil || all {
+		return rows, err
+	}
+	now := p.store.cfg.Now()
+	return slices.DeleteFunc(rows, func(c ClaimRow) bool { return !c.Live(now) }), nil
+}
+
+// sweepClaims removes the files of claims that ended a week ago: their history is Git's. Spec: 2.2.
+func (p *Project) sweepClaims() *op {
+	o := &op{Op: Op{Verb: "sweep", Summary: "claims that ended a week ago"}, lock: "claims", ctx: context.Background(), done: make(chan struct{})}
+	o.plan = func(g *group) error {
+		all, err := p.store.index.Claims(g.ctx, p.slug)
+		if err != nil {
+			return err
+		}
+		for _, c := range all {
+			end := c.Expires
+			if c.Released && c.ReleasedAt.Before(end) && !c.ReleasedAt.IsZero() {
+				end = c.ReleasedAt
+			}
+			if g.now.Sub(end) < keepClaims || len(o.writes) >= 2*maxGroup {
+				continue
+			}
+			if err := errors.Join(g.take(o, c.Path), g.take(o, ReleasedMark(c.Path))); err != nil {
+				o.writes = nil
+				return nil // left alone: what may not be committed may not be removed
+			}
+		}
+		return nil
+	}
+	return o
+}

@@ -1,0 +1,134 @@
+package maildir
+
+import (
+	"context"
+	"maps"
+	"slices"
+)
+
+// Edited tells the project that files changed that it may not have changed itself: the watcher's batches. The
+// paths are relative to the tree; a folder stands for all below it. scan says that events were lost and the whole
+// tree must be compared. It returns at once; the writer ingests between two groups. Safe for concurrent use.
+func (p *Project) Edited(paths []string, scan bool) {
+	p.mu.Lock()
+	for _, path := range paths {
+		p.edited[path] = true
+	}
+	p.rescan = p.rescan || scan
+	p.mu.Unlock()
+	p.poke()
+}
+
+// scan asks for a comparison of the whole tree.
+func (p *Project) scan() { p.Edited(nil, true) }
+
+// Rescan compares the whole tree with the index and returns when that is level. Errors: ctx's, ErrUnavailable.
+func (p *Project) Rescan(ctx context.Context) error {
+	p.scan()
+	for range 2 { // the writer ingests behind a group, so the second answer comes behind the scan
+		if err := p.do(ctx, &op{plan: func(*group) error { return nil }}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Project) poke() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// ingestEdits runs in the writer between groups.
+func (p *Project) ingestEdits(ctx context.Context) {
+	p.mu.Lock()
+	all, scan := slices.Sorted(maps.Keys(p.edited)), p.rescan
+	clear(p.edited)
+	p.rescan = false
+	p.mu.Unlock()
+	if len(all) > 0 {
+		if err := p.ingest(ctx, all, true); err != nil {
+			p.store.cfg.Log.Error("edits not indexed; the tree is compared as a whole later", "project", p.slug, "error", err)
+			scan = true
+		}
+	}
+	if scan {
+		changes, err := p.store.index.Reconcile(ctx, p.slug, nil)
+		if err != nil {
+			p.store.cfg.Log.Error("tree not compared", "project", p.slug, "error", err)
+			return
+		}
+		p.noticed(changes)
+		p.noteEdits(changes)
+	}
+}
+
+// ingest brings the index level with paths that somebody else may have changed.
+func (p *Project) ingest(ctx context.Context, paths []string, edits bool) error {
+	changes, err := p.store.index.Ingest(ctx, p.slug, paths)
+	if err != nil {
+		return err
+	}
+	p.noticed(changes)
+	if edits {
+		p.noteEdits(changes)
+		p.noteOthers(paths)
+	}
+	return nil
+}
+
+// noticed rings for those who wait for changes, forgets names that may be gone, and has the time written into
+// marks that somebody made with touch.
+func (p *Project) noticed(changes []Change) {
+	if len(changes) == 0 {
+		return
+	}
+	for _, c := range changes {
+		if (c.Kind == KindRead || c.Kind == KindAck) && c.Op == Added {
+			if st, err := p.tree.Stat(c.Path); err == nil && st.Size == 0 {
+				p.again = append(p.again, p.stampMark(c))
+				p.poke()
+			}
+		}
+	}
+	p.mu.Lock()
+	for _, c := range changes {
+		if c.Agent != "" && c.Op != Added {
+			delete(p.agents, c.Agent)
+		}
+	}
+	p.mu.Unlock()
+	p.store.feed.ring(changes)
+}
+
+// noteEdits hands what changed to the history.
+func (p *Project) noteEdits(changes []Change) {
+	if len(changes) == 0 {
+		return
+	}
+	paths := make([]string, len(changes))
+	for i, c := range changes {
+		paths[i] = c.Path
+	}
+	p.history.Edited(paths)
+}
+
+// noteOthers hands the history those paths that the index has no row for: they change nothing in the mail but
+// belong into the audit.
+func (p *Project) noteOthers(paths []string) {
+	var other []string
+	for _, path := range paths {
+		switch Locate(path).Kind {
+		case KindOther, KindDraft, KindAttachment, KindProject:
+			other = append(other, path)
+		case KindIgnored:
+			if path == gitIgnore || path == gitAttributes {
+				other = append(other, path)
+			}
+		}
+	}
+	if len(other) > 0 {
+		p.history.Edited(other)
+	}
+}

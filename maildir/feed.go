@@ -1,0 +1,81 @@
+package maildir
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+)
+
+// feed rings for those who wait. It carries no changes itself: what changed is what the index recorded after a
+// mark, so a slow reader loses nothing.
+type feed struct {
+	mark atomic.Int64 // of the newest change
+
+	mu     sync.Mutex
+	all    chan struct{}
+	agents map[string]chan struct{} // by slug + "/" + agent
+}
+
+func newFeed() *feed {
+	return &feed{all: make(chan struct{}), agents: map[string]chan struct{}{}}
+}
+
+func (f *feed) ring(changes []Change) {
+	f.mark.Store(changes[len(changes)-1].Seq)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	close(f.all)
+	f.all = make(chan struct{})
+	for _, c := range changes {
+		k := c.Project + "/" + c.Agent
+		if b, ok := f.agents[k]; ok {
+			close(b)
+			delete(f.agents, k)
+		}
+	}
+}
+
+// any returns a channel that is closed at the next change.
+func (f *feed) any() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.all
+}
+
+// agent returns a channel that is closed at the next change below that agent's folder.
+func (f *feed) agent(slug, name string) <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	k := slug + "/" + name
+	b, ok := f.agents[k]
+	if !ok {
+		b = make(chan struct{})
+		f.agents[k] = b
+	}
+	return b
+}
+
+// Changes returns what was recorded after the mark, at most limit changes, oldest first, of every project.
+func (s *Store) Changes(ctx context.Context, after int64, limit int) ([]Change, error) {
+	return s.index.Changes(ctx, after, limit)
+}
+
+// WaitChanges waits until something is recorded after the mark and returns it, at most limit changes; ctx's error
+// when that ends first.
+func (s *Store) WaitChanges(ctx context.Context, after int64, limit int) ([]Change, error) {
+	for {
+		bell := s.feed.any()
+		changes, err := s.index.Changes(ctx, after, limit)
+		if err != nil || len(changes) > 0 {
+			return changes, err
+		}
+		select {
+		case <-bell:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// LastChange is the mark of the newest change.
+func (s *Store) LastChange(ctx context.Context) (int64, error) { return s.index.LastChange(ctx) }

@@ -1,0 +1,209 @@
+package maildir
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func sample() *Message {
+	return &Message{ID: "msg_20251023_3a51c0f7b3dc3a7e", ThreadID: "TKT-123", Project: "/abs/path/backend", From: "GreenCastle", To: []string{"BlueLake"}, CC: []string{},
+		Subject: `Plan <for> "users" & é`, Created: time.Date(2025, 10, 23, 15, 22, 14, 123456000, time.UTC), Importance: High, AckRequired: true,
+		Attachments: []Attachment{{Type: "file", MediaType: "image/webp", Path: "attachments/2a/2a6f.webp", Bytes: 1234, SHA1: "2a6f", Name: "d.webp"}}, Auth: "none", Body: "# Plan\n\ntext"}
+}
+
+// TestFormatRoundTrip: what is written is read back as it was, sealed or not, whatever stands in the body.
+func TestFormatRoundTrip(t *testing.T) {
+	t.Parallel()
+	key := []byte("0123456789abcdef0123456789abcdef")
+	for _, body := range []string{"", "x", "x\n", "\n\nx\n\n", "---\n", "---json\n{}\n---\n", "a\r\nb", `,
+  "seal": "00"`} {
+		m := sample()
+		m.Body = body
+		got, err := ParseMessage(m.ID, sealed(key, FormatMessage(m)))
+		if err != nil {
+			t.Fatalf("body %q: %v", body, err)
+		}
+		s := &Store{key: key}
+		if auth, ok := s.Verified(got); !ok || auth != "none" {
+			t.Errorf("body %q: seal does not hold", body)
+		}
+		got.Seal, got.Digest = "", nil
+		if d := cmp.Diff(m, got); d != "" {
+			t.Errorf("body %q:\n%s", body, d)
+		}
+	}
+}
+
+// TestSealBreaks: any change of the file, the auth included, breaks the seal.
+func TestSealBreaks(t *testing.T) {
+	t.Parallel()
+	key := []byte("0123456789abcdef0123456789abcdef")
+	m := sample()
+	file := sealed(key, FormatMessage(m))
+	s := &Store{key: key}
+	for _, change := range [][2]string{{`"none"`, `"uid:0"`}, {"text", "test"}, {"GreenCastle", "GreenCastlf"}, {"backend", "backenx"}, {"---\n\n#", "---\n\n #"}} {
+		edited := bytes.Replace(file, []byte(change[0]), []byte(change[1]), 1)
+		got, err := ParseMessage(m.ID, edited)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := s.Verified(got); ok {
+			t.Errorf("%q -> %q: still verified", change[0], change[1])
+		}
+	}
+	hand, err := ParseMessage(m.ID, FormatMessage(m))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := s.Verified(hand); ok {
+		t.Error("a file without a seal is verified")
+	}
+}
+
+// TestParseRefuses: what is not exactly the format is a problem with a reason and a line, never a guess.
+func TestParseRefuses(t *testing.T) {
+	t.Parallel()
+	good := string(FormatMessage(sample()))
+	replace := func(old, new string) string {
+		if !strings.Contains(good, old) {
+			t.Fatalf("%q is not in the sample", old)
+		}
+		return strings.Replace(good, old, new, 1)
+	}
+	for _, c := range []struct{ name, file, reason string }{
+		{"empty", "", "---json"},
+		{"bom", "\xef\xbb\xbf" + good, "byte order mark"},
+		{"crlf", strings.ReplaceAll(good, "\n", "\r\n"), "CRLF"},
+		{"crlf inside", replace(`"cc": [],`+"\n", `"cc": [],`+"\r\n"), "CRLF"},
+		{"yaml", "---\nid: x\n---\n", "---json"},
+		{"toml", "+++\nid = 1\n+++\n", "---json"},
+		{"leading blank", "\n" + good, "---json"},
+		{"no close", strings.Replace(good, "\n---\n", "\n", 1), "no closing line"},
+		{"array", "---json\n[]\n---\n", "not a JSON object"},
+		{"null", "---json\nnull\n---\n", "not a JSON object"},
+		{"empty header", "---json\n---\n", "no JSON object"},
+		{"blank header", "---json\n\n---\n", "no JSON object"},
+		{"two objects", replace("\n}\n---", "\n}{}\n---"), "text after"},
+		{"duplicate", replace(`"cc": []`, `"cc": [], "from": "Other"`), "twice"},
+		{"nested duplicate", replace(`"cc": []`, `"cc": [], "x": {"a": 1, "a": 2}`), "twice"},
+		{"null value", replace(`"thread_id": "TKT-123"`, `"thread_id": null`), "null"},
+		{"null in list", replace(`["BlueLake"]`, `[null]`), "null"},
+		{"wrong type", replace(`["BlueLake"]`, `"BlueLake"`), "wrong type"},
+		{"number as text", replace(`"TKT-123"`, `123`), "wrong type"},
+		{"other id", replace("msg_20251023_3a51", "msg_20251023_3a52"), "differs from the file's name"},
+		{"no from", replace(`"from": "GreenCastle",`, ``), `no "from"`},
+		{"bad from", replace(`"GreenCastle"`, `"../x"`), "not an agent's name"},
+		{"bad to", replace(`["BlueLake"]`, `["CON"]`), "reserved on Windows"},
+		{"bad time", replace("2025-10-23T15", "2025-13-23T15"), "not a time"},
+		{"bad importance", replace(`"high"`, `"huge"`), "none of low"},
+		{"utf8", replace("BlueLake", "Blue\xffLake"), "UTF-8"},
+		{"deep", replace(`"cc": []`, `"cc": [], "x": `+strings.Repeat("[", 5000)+strings.Repeat("]", 5000)), "nested deeper"},
+		{"big header", replace(`"cc": []`, `"cc": [], "x": "`+strings.Repeat("a", MaxHeader)+`"`), "header over"},
+		{"nul", replace("TKT-123", `a\u0000b`), "NUL"},
+		{"trailing comma", replace("\n}\n---", ",\n}\n---"), "invalid character"},
+		{"indented close", "---json\n{}\n ---\nx\n---\n", "indented"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := ParseMessage(sample().ID, []byte(c.file))
+			var f *FormatError
+			if !errors.As(err, &f) || !strings.Contains(f.Reason, c.reason) || f.Line < 1 {
+				t.Errorf("got %v, want a reason with %q and a line", err, c.reason)
+			}
+		})
+	}
+}
+
+// TestParseAccepts: a hand-written file may leave out what has a default, and unknown keys do no harm.
+func TestParseAccepts(t *testing.T) {
+	t.Parallel()
+	file := "---json\n{\"id\": \"x1\", \"from\": \"Ann\", \"to\": [\"Bob\"], \"created\": \"2025-10-23T17:22:14+02:00\", \"ID\": 7, \"extra\": {\"a\": null}}\n---\n# The *heading*\n\ntext\n"
+	m, err := ParseMessage("x1", []byte(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Subject != "The heading" || m.Importance != Normal || FormatTime(m.Created) != "2025-10-23T15:22:14.000000Z" {
+		t.Errorf("%+v", m)
+	}
+	if m.KindFor("Bob") != "to" || m.KindFor("Eve") != "to" {
+		t.Error("a holder that is not named counts as to")
+	}
+}
+
+func TestLocate(t *testing.T) {
+	t.Parallel()
+	for p, want := range map[string]Place{
+		"project.json":                  {Kind: KindProject},
+		"README.md":                     {Kind: KindOther},
+		"messages/2026/11/20/a.md":      {Kind: KindCanonical, ID: "a"},
+		"messages/2026/11/a.md":         {Kind: KindCanonical, ID: "a"},
+		"messages/a.md":                 {Kind: KindCanonical, ID: "a"},
+		"messages/a.txt":                {Kind: KindOther},
+		"agents/Ann/profile.json":       {Kind: KindProfile, Agent: "Ann"},
+		"agents/Ann/status":             {Kind: KindStatus, Agent: "Ann"},
+		"agents/Ann/inbox/x/y/z/a.b.md": {Kind: KindInbox, Agent: "Ann", ID: "a.b"},
+		"agents/Ann/inbox/2026/a.read":  {Kind: KindRead, Agent: "Ann", ID: "a"},
+		"agents/Ann/inbox/2026/a.ack":   {Kind: KindAck, Agent: "Ann", ID: "a"},
+		"agents/Ann/outbox/2026/a.md":   {Kind: KindOutbox, Agent: "Ann", ID: "a"},
+		"agents/Ann/outbox/2026/a.read": {Kind: KindOther, Agent: "Ann"},
+		"agents/Ann/drafts/x.md":        {Kind: KindDraft, Agent: "Ann"},
+		"claims/x/y.json":               {Kind: KindClaim},
+		"claims/y.released":             {Kind: KindReleased},
+		"attachments/aa/b.png":          {Kind: KindAttachment},
+		"agents/Ann/inbox/.#a.md":       {Kind: KindIgnored},
+		"agents/Ann/inbox/a.md~":        {Kind: KindIgnored},
+		"agents/Ann/inbox/.hidden/a.md": {Kind: KindIgnored},
+		"agents/Ann/inbox/a.md.swp":     {Kind: KindIgnored},
+		"agents/Ann/inbox/4913":         {Kind: KindIgnored},
+		".mailtree/tmp/x":               {Kind: KindIgnored},
+	} {
+		if got := Locate(p); got != want {
+			t.Errorf("%s: got %+v, want %+v", p, got, want)
+		}
+	}
+	for _, p := range []string{"messages/a b.md", "agents/a b/inbox/x.md", "agents/CON/profile.json"} {
+		if Locate(p).Bad == "" {
+			t.Errorf("%s: no complaint", p)
+		}
+	}
+}
+
+// TestStamp: ids and times rise strictly, also when the clock stands still or goes back.
+func TestStamp(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 20, 23, 59, 59, 999_000_000, time.UTC)
+	s := &stamp{now: func() time.Time { return at }, rand: strings.NewReader(strings.Repeat("\xff\xf0\x01random!", 20000))}
+	var lastID string
+	var last time.Time
+	for i := range 9000 {
+		if i == 3000 {
+			at = at.Add(-48 * time.Hour)
+		}
+		id, created, err := s.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id <= lastID || !created.After(last) || !ValidID(id) {
+			t.Fatalf("%d: %s after %s, %s after %s", i, id, lastID, created, last)
+		}
+		lastID, last = id, created
+	}
+}
+
+func TestMark(t *testing.T) {
+	t.Parallel()
+	got, err := ParseMark([]byte("2026-01-02T00:00:00Z\n2026-01-01T00:00:00Z\n"))
+	if err != nil || FormatTime(got) != "2026-01-01T00:00:00.000000Z" {
+		t.Errorf("of several lines the earliest counts: %v, %v", got, err)
+	}
+	if got, err := ParseMark(nil); err != nil || !got.IsZero() {
+		t.Errorf("an empty mark counts without a time: %v, %v", got, err)
+	}
+	if got, err := ParseMark([]byte("soon\n2026-01-01T00:00:00Z\n")); err == nil || got.IsZero() {
+		t.Errorf("a bad line is a fault, the good one counts: %v, %v", got, err)
+	}
+}

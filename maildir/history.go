@@ -1,0 +1,52 @@
+package maildir
+
+import (
+	"context"
+	"time"
+)
+
+// History is the audit of one project's tree: Git. The gitlog package is the one implementation.
+// None of its methods but Preserve and Flush waits for Git.
+type History interface {
+	// Run commits what Record and Edited hand over until ctx ends, then commits what is left and returns.
+	Run(ctx context.Context) error
+
+	// Record hands over operations of the server whose files are durable. They are committed within a second,
+	// one line per operation, in this order. done, if not nil, is called once they are in a commit.
+	Record(ops []Op, done func())
+
+	// Edited hands over paths that somebody else changed, added or removed (a folder stands for all below it).
+	// They are committed after two quiet seconds, at the latest after 30.
+	Edited(paths []string)
+
+	// Preserve returns once the present content of each path that exists is in a commit, so that the server may
+	// replace or remove the file. An error wraps ErrUnavailable: then the file must be left alone. Spec: 5.
+	Preserve(ctx context.Context, paths []string) error
+
+	// Flush commits everything handed over so far, also what is still waiting to be quiet.
+	Flush(ctx context.Context) error
+
+	State() HistoryState
+}
+
+// Op is one operation as the audit tells it.
+type Op struct {
+	Verb    string // register, send, reply, read, unread, acknowledge, pop, claim, renew, release, presence, project …
+	Agent   string // who did it; "" for the server itself
+	ID      string // message id, where there is one
+	Summary string // one line for people: "GreenCastle -> BlueLake: Plan for /api/users"; never names a bcc recipient
+	At      time.Time
+	Paths   []string // files written or removed, relative to the tree
+	// Recovered says that the operation stems from the journal of an interrupted run: it may be in a commit
+	// already. It is left out when no path of it differs from HEAD.
+	Recovered bool
+}
+
+// HistoryState says how the audit stands, for health and doctor.
+type HistoryState struct {
+	Mode       string    // "committing", "waiting" (a merge or rebase, a foreign lock), "detached" (uncommitted until the recorded branch is back), "off"
+	Reason     string    // a sentence where Mode is not committing: what is wrong and what to do
+	Pending    int       // operations and edited paths not yet in a commit
+	LastCommit time.Time // zero when none was made yet
+	LastHash   string
+}

@@ -1,0 +1,248 @@
+package maildir
+
+import (
+	"context"
+	"time"
+)
+
+// InboxPage is one page of an inbox.
+type InboxPage struct {
+	Messages []Delivery
+	Counts
+	Next int64 // cursor of the next page, 0 at the end
+}
+
+// Page sizes of lists, in messages.
+const (
+	defaultPage = 20
+	maxPage     = 200
+)
+
+// MaxWait bounds a long poll.
+const MaxWait = 50 * time.Second
+
+func pageSize(n int) int {
+	if n <= 0 {
+		return defaultPage
+	}
+	return min(n, maxPage)
+}
+
+// Inbox lists deliveries newest first. With markRead those on the page are marked read, durably, before it returns
+// (the page shows them as they were before). With wait > 0 and nothing to list it returns as soon as something
+// arrives, or an empty page after wait, or with ctx's error. Errors: ErrNotFound for the agent, ErrInvalid.
+func (p *Project) Inbox(ctx context.Context, q InboxQuery, markRead bool, wait time.Duration) (*InboxPage, error) {
+	if err := p.needAgent(ctx, q.Agent); err != nil {
+		return nil, err
+	}
+	defer p.Seen(q.Agent)
+	q.Project, q.Limit = p.slug, pageSize(q.Limit)
+	timeout := time.NewTimer(min(wait, MaxWait))
+	defer timeout.Stop()
+	for {
+		bell := p.store.feed.agent(p.slug, q.Agent)
+		page, err := p.page(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		if len(page.Messages) > 0 || wait <= 0 {
+			if markRead {
+				err = p.markPage(ctx, q.Agent, page)
+			}
+			return page, err
+		}
+		select {
+		case <-bell:
+		case <-timeout.C:
+			wait = 0
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+func (p *Project) page(ctx context.Context, q InboxQuery) (*InboxPage, error) {
+	limit := q.Limit
+	q.Limit++
+	rows, err := p.store.index.Inbox(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	page := &InboxPage{Messages: rows}
+	if len(rows) > limit {
+		page.Messages = rows[:limit]
+		page.Next = rows[limit-1].Cursor
+	}
+	page.Counts, err = p.store.index.Counts(ctx, p.slug, q.Agent)
+	return page, err
+}
+
+func (p *Project) markPage(ctx context.Context, agent string, page *InboxPage) error {
+	var ids []string
+	for _, d := range page.Messages {
+		if !d.Read {
+			ids = append(ids, d.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	return p.mark(ctx, "read", agent, ids, false)
+}
+
+// mark creates the missing marks of deliveries in one operation.
+func (p *Project) mark(ctx context.Context, verb, agent string, ids []string, ack bool) error {
+	o := &op{Op: Op{Verb: verb, Agent: agent, Summary: agent + " " + verb + " " + listed(ids)}, lock: "mark " + agent}
+	if len(ids) == 1 {
+		o.ID = ids[0]
+	}
+	o.plan = func(g *group) error {
+		for _, id := range ids {
+			d, err := g.delivery(agent, id)
+			if err != nil {
+				return err
+			}
+			if !d.Read {
+				o.put(ReadMark(d.CopyPath), formatMark(g.now))
+			}
+			if ack && !d.Acked {
+				o.put(AckMark(d.CopyPath), formatMark(g.now))
+			}
+		}
+		return nil
+	}
+	defer p.Seen(agent)
+	return p.do(ctx, o)
+}
+
+func listed(ids []string) string {
+	if len(ids) == 0 {
+		return ""
+	}
+	if len(ids) == 1 {
+		return ids[0]
+	}
+	return ids[0] + " and others"
+}
+
+// delivery finds the agent's copy, which is on disk. Errors: ErrNotFound, errStale.
+func (g *group) delivery(agent, id string) (*Delivery, error) {
+	p := g.p
+	if err := p.needAgent(g.ctx, agent); err != nil {
+		return nil, err
+	}
+	d, err := p.store.index.Delivery(g.ctx, p.slug, agent, id)
+	if err != nil {
+		return nil, err
+	}
+	if d == nil {
+		return nil, errorf(ErrNotFound, "Message %s is not in the inbox of %s. check_my_messages lists what is.", quote(id), agent)
+	}
+	if _, err := p.tree.Stat(d.CopyPath); err != nil {
+		return nil, g.stale(d.CopyPath)
+	}
+	return d, nil
+}
+
+// Pop hands out the oldest unread delivery, marked read durably; nil when there is none. Never the same twice,
+// between processes either: creating the mark exclusively decides. Spec: 3 Pop, postal 4.2 check_mail.
+func (p *Project) Pop(ctx context.Context, agent string) (*Delivery, error) {
+	var got *Delivery
+	o := &op{Op: Op{Verb: "pop", Agent: agent}}
+	o.plan = func(g *group) error {
+		got = nil
+		if err := p.needAgent(g.ctx, agent); err != nil {
+			return err
+		}
+		d, err := g.oldest(agent)
+		if err != nil || d == nil {
+			return err
+		}
+		if _, err := p.tree.Stat(d.CopyPath); err != nil {
+			return g.stale(d.CopyPath)
+		}
+		d.Read, d.ReadAt = true, g.now.Truncate(time.Microsecond)
+		got, o.ID, o.Summary = d, d.ID, agent+" took "+d.ID
+		o.put(ReadMark(d.CopyPath), formatMark(g.now))
+		return nil
+	}
+	defer p.Seen(agent)
+	if err := p.do(ctx, o); err != nil {
+		return nil, err
+	}
+	return got, nil
+}
+
+// oldest hands each pop of a group another delivery.
+func (g *group) oldest(agent string) (*Delivery, error) {
+	if len(g.waiting[agent]) == 0 {
+		n := g.pops[agent]
+		rows, err := g.p.store.index.OldestUnread(g.ctx, g.p.slug, agent, n+max(n, 1))
+		if err != nil || len(rows) <= n {
+			return nil, err
+		}
+		g.waiting[agent] = rows[n:]
+	}
+	d := g.waiting[agent][0]
+	g.waiting[agent] = g.waiting[agent][1:]
+	g.pops[agent]++
+	return &d, nil
+}
+
+// SetRead marks a delivery read or unread; the first time stays. It returns the delivery as it then stands.
+// Errors: ErrNotFound for the agent or when the message is not in its inbox. Spec: 3 SetRead.
+func (p *Project) SetRead(ctx context.Context, agent, id string, read bool) (*Delivery, error) {
+	var err error
+	if read {
+		err = p.mark(ctx, "read", agent, []string{id}, false)
+	} else {
+		err = p.unread(ctx, agent, id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p.Delivery(ctx, agent, id)
+}
+
+func (p *Project) unread(ctx context.Context, agent, id string) error {
+	o := &op{Op: Op{Verb: "unread", Agent: agent, ID: id, Summary: agent + " unread " + id}, lock: "mark " + agent}
+	o.plan = func(g *group) error {
+		d, err := g.delivery(agent, id)
+		if err != nil || !d.Read {
+			return err
+		}
+		return g.take(o, ReadMark(d.CopyPath))
+	}
+	defer p.Seen(agent)
+	return p.do(ctx, o)
+}
+
+// Acknowledge marks a delivery acknowledged, and read; the first time stays. It returns the delivery as it then
+// stands. Errors: ErrNotFound for the agent or when the message is not in its inbox. Spec: 3 Acknowledge.
+func (p *Project) Acknowledge(ctx context.Context, agent, id string) (*Delivery, error) {
+	if err := p.mark(ctx, "acknowledge", agent, []string{id}, true); err != nil {
+		return nil, err
+	}
+	return p.Delivery(ctx, agent, id)
+}
+
+// Delivery reads one agent's copy. Errors: ErrNotFound.
+func (p *Project) Delivery(ctx context.Context, agent, id string) (*Delivery, error) {
+	d, err := p.store.index.Delivery(ctx, p.slug, agent, id)
+	if err == nil && d == nil {
+		err = errorf(ErrNotFound, "Message %s is not in the inbox of %s.", quote(id), quote(agent))
+	}
+	return d, err
+}
+
+// stampMark writes the time into a mark that somebody made empty. Spec: 1.
+func (p *Project) stampMark(c Change) *op {
+	o := &op{Op: Op{Verb: "stamp", Agent: c.Agent, ID: c.ID, Summary: c.Path}, lock: "mark " + c.Agent, ctx: context.Background(), done: make(chan struct{})}
+	o.plan = func(g *group) error {
+		if st, err := p.tree.Stat(c.Path); err != nil || st.Size > 0 || !st.Mode.IsRegular() {
+			return nil
+		}
+		return g.swap(o, c.Path, formatMark(g.now))
+	}
+	return o
+}

@@ -1,0 +1,156 @@
+package maildir
+
+import (
+	"context"
+	"time"
+)
+
+// Index is what the domain needs of the view of the tree that answers questions fast. The indexer package
+// is the one implementation. It holds all projects of a store; project is always a slug.
+//
+// The index is a function of the tree (Spec: 4): Ingest and Reconcile are the only ways in, and both are
+// given nothing but names of files. Every method may be called from many goroutines at once. Errors of the
+// database come back as they are: they are faults, not answers. "Not there" is a nil result, not an error.
+type Index interface {
+	// Attach makes a project known before anything of it is ingested; again for a known one changes nothing.
+	Attach(ctx context.Context, project string, tree *Tree) error
+
+	// Ingest brings the rows that come from the files at paths level with the tree, in one transaction, and
+	// returns what changed in the order it was recorded, without the paths that were level already. A path
+	// that is, or was, a folder stands for every file below it. What cannot be read is a problem, not an error.
+	Ingest(ctx context.Context, project string, paths []string) ([]Change, error)
+
+	// Reconcile compares the whole tree with the rows (size, times, inode; content where these differ or are
+	// too fresh to trust) and ingests what differs. progress may be nil; it is called with files seen so far.
+	Reconcile(ctx context.Context, project string, progress func(done int)) ([]Change, error)
+
+	// Changes returns at most limit changes recorded after the mark, oldest first, of every project.
+	Changes(ctx context.Context, after int64, limit int) ([]Change, error)
+	// LastChange is the mark of the newest change recorded, 0 when there is none.
+	LastChange(ctx context.Context) (int64, error)
+
+	Agent(ctx context.Context, project, name string) (*AgentRow, error) // nil when there is none
+	Agents(ctx context.Context, project string) ([]AgentRow, error)     // by name
+
+	Message(ctx context.Context, project, id string) (*MessageRow, error)                  // nil when there is none; with its body
+	Thread(ctx context.Context, project, thread string, bodies bool) ([]MessageRow, error) // oldest first; also the message whose id it is; [] when there is none
+	Keyed(ctx context.Context, project, from, key string) ([]MessageRow, error)            // every message of that sender with that idempotency key, oldest first, BCC filled in from the sender's copy
+
+	Delivery(ctx context.Context, project, agent, id string) (*Delivery, error)         // nil when there is none; with its body
+	Inbox(ctx context.Context, q InboxQuery) ([]Delivery, error)                        // newest first
+	OldestUnread(ctx context.Context, project, agent string, n int) ([]Delivery, error) // oldest first, with bodies, at most n
+	Counts(ctx context.Context, project, agent string) (Counts, error)
+
+	Search(ctx context.Context, q SearchQuery) ([]Hit, error) // an error wrapping ErrInvalid when FTS5 cannot parse q.Match
+
+	Claims(ctx context.Context, project string) ([]ClaimRow, error)  // every valid claim file, live or not, by created then agent then path
+	Problems(ctx context.Context, project string) ([]Problem, error) // by path; "" for all projects
+
+	// ProjectsWith finds the projects that hold what is named: an agent, a message id or a thread, most recent activity first.
+	ProjectsWith(ctx context.Context, what Kind, name string) ([]string, error) // what: KindProfile, KindCanonical, or KindOther for a thread
+	// Names completes: at most limit names that begin with prefix (whatever the case): agents (KindProfile), threads (KindOther).
+	Names(ctx context.Context, project string, what Kind, prefix string, limit int) ([]string, error) // project "" for all
+	Stats(ctx context.Context) (Stats, error)
+}
+
+// Change is one difference that Ingest found between the tree and the rows.
+type Change struct {
+	Seq     int64
+	Project string
+	Path    string
+	Kind    Kind
+	Op      string // "added", "changed" or "removed", of what the file means
+	Agent   string // whose folder, claim or profile; the sender for canonical messages
+	ID      string // message id, where there is one
+	Thread  string // the thread of the message, where there is one
+	At      time.Time
+}
+
+// The values of Change.Op.
+const (
+	Added   = "added"
+	Changed = "changed"
+	Removed = "removed"
+)
+
+// AgentRow is an agent as the tree tells it. An agent exists while any file of a known kind lies below its
+// folder; without a valid profile its other fields are empty.
+type AgentRow struct {
+	Project string // slug
+	Profile
+	HasProfile bool      // a valid profile.json
+	Status     string    // ready, work, offline; "" when no status file says so
+	LastActive time.Time // newest of sent, read, acknowledged, claimed, inception; zero when none
+	Counts
+}
+
+// Counts of one agent's inbox.
+type Counts struct {
+	Total, Unread int
+	Sent          int // its outbox copies
+}
+
+// MessageRow is a message as the index keeps it.
+type MessageRow struct {
+	Project string // slug
+	Message        // BCC is empty except where said; Body only where asked for
+	Path    string // the file that its content comes from
+	Cursor  int64  // position in time order; opaque
+}
+
+// Delivery is one agent's copy of a message, with the marks beside it.
+type Delivery struct {
+	MessageRow        // of the canonical content; BCC holds at most the holder
+	Agent      string // the holder
+	Kind       string // to, cc, bcc
+	CopyPath   string // the inbox copy
+	Read       bool
+	ReadAt     time.Time // zero: unread, or marked by hand without a time
+	Acked      bool
+	AckedAt    time.Time
+}
+
+// InboxQuery selects deliveries of one agent, newest first.
+type InboxQuery struct {
+	Project    string // slug; set by Project.Inbox
+	Agent      string
+	Since      time.Time // created after this; zero: all
+	UrgentOnly bool      // high and urgent
+	UnreadOnly bool
+	Bodies     bool
+	Limit      int   // default 20, at most 200
+	Before     int64 // cursor: only rows before it in time order; 0: from the newest
+}
+
+// SearchQuery is a search after the domain has taken the operators out of the text.
+type SearchQuery struct {
+	Project       string // slug
+	Match         string // FTS5 expression over subject and body; "" matches everything
+	Plain         bool   // Match is a blank-separated list of words, each to be quoted, all of them needed
+	From, To      string
+	Thread        string
+	After, Before time.Time // created at or after, created before
+	Rank          bool      // bm25 among the newest matches, else newest first
+	Limit         int
+	Offset        int   // with Rank
+	Cursor        int64 // without Rank: only rows before it
+}
+
+// Hit is one message found.
+type Hit struct {
+	MessageRow
+	Snippet string // matched text with **marks** around the terms, one line
+}
+
+// Problem is a file that is not valid: it hides nothing but itself.
+type Problem struct {
+	Project string // slug
+	Path    string
+	Reason  string
+	Line    int // 0 where a line makes no sense
+}
+
+// Stats counts the rows of all projects.
+type Stats struct {
+	Projects, Agents, Messages, Deliveries, Problems int
+}

@@ -1,0 +1,203 @@
+package maildir
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// crashed is a tree in which an operation of three files was interrupted.
+type crashed struct {
+	t    *testing.T
+	tree *Tree
+	j    *journal
+	op   journalOp
+	ws   []*write
+}
+
+func crash(t *testing.T) *crashed {
+	t.Helper()
+	tree, err := OpenTree(t.TempDir(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tree.Close() })
+	c := &crashed{t: t, tree: tree}
+	if c.j, err = openJournal(tree); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.j.close)
+	c.op = journalOp{Verb: "send", Agent: "Ann", ID: "m1"}
+	for i, p := range []string{"messages/2026/a.md", "agents/Ann/outbox/2026/a.md", "agents/Bob/inbox/2026/a.md"} {
+		w := &write{path: p, data: []byte(p), sum: hexSum([]byte(p))}
+		c.must(tree.stage(w, stageName(1, i)))
+		c.ws = append(c.ws, w)
+		c.op.Files = append(c.op.Files, journalEntry{w.path, w.action, w.sum, w.staged})
+	}
+	c.must(c.j.append(journalRecord{Group: 1, Ops: []journalOp{c.op}}))
+	return c
+}
+
+func (c *crashed) must(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// after recovers and returns what is there, and the operations reported whole.
+func (c *crashed) after() (files []string, ops []Op) {
+	c.t.Helper()
+	ops, err := c.tree.recoverTree(slog.New(slog.DiscardHandler))
+	c.must(err)
+	again, err := c.tree.recoverTree(slog.New(slog.DiscardHandler))
+	c.must(err)
+	if len(again) != len(ops) {
+		c.t.Errorf("a second recovery finds %d operations, the first %d", len(again), len(ops))
+	}
+	c.must(c.tree.Walk(c.t.Context(), "", func(p string, _ fs.DirEntry) error { files = append(files, p); return nil }))
+	left, err := os.ReadDir(filepath.Join(c.tree.dir, tmpDir))
+	c.must(err)
+	if len(left) > 0 {
+		c.t.Errorf("%d files left in staging", len(left))
+	}
+	return files, ops
+}
+
+var allThree = []string{"agents/Ann/outbox/2026/a.md", "agents/Bob/inbox/2026/a.md", "messages/2026/a.md"}
+
+// TestRecoverAtEveryRename: killed behind any rename, the operation is whole after the next start.
+func TestRecoverAtEveryRename(t *testing.T) {
+	t.Parallel()
+	for done := range 4 {
+		c := crash(t)
+		for _, w := range c.ws[:done] {
+			c.must(c.tree.publish(w))
+		}
+		files, ops := c.after()
+		if d := cmp.Diff(allThree, files); d != "" || len(ops) != 1 || !ops[0].Recovered {
+			t.Errorf("%d renames done: %d operations, files %s", done, len(ops), d)
+		}
+	}
+}
+
+// TestRecoverDrops: what never became durable, or was taken back, is absent.
+func TestRecoverDrops(t *testing.T) {
+	t.Parallel()
+	for name, harm := range map[string]func(c *crashed){
+		"a staged file is short": func(c *crashed) { c.must(os.Truncate(filepath.Join(c.tree.dir, tmpDir, c.ws[1].staged), 3)) },
+		"a staged file is gone":  func(c *crashed) { c.must(os.Remove(filepath.Join(c.tree.dir, tmpDir, c.ws[1].staged))) },
+		"the record is torn":     func(c *crashed) { c.must(c.j.file.Truncate(c.j.size - 2)) },
+		"the record is damaged": func(c *crashed) {
+			c.must(os.WriteFile(filepath.Join(c.tree.dir, journalFile), []byte("00000000 {}\n"), 0o600))
+		},
+		"taken back, two renamed": func(c *crashed) {
+			c.must(c.tree.publish(c.ws[0]))
+			c.must(c.tree.publish(c.ws[2]))
+			c.must(c.j.append(journalRecord{Group: 1, Drop: []int{0}}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := crash(t)
+			harm(c)
+			if files, ops := c.after(); len(files) > 0 || len(ops) > 0 {
+				t.Errorf("%d operations, files %v", len(ops), files)
+			}
+		})
+	}
+}
+
+// TestRecoverKeepsEdits: what a person changed or deleted after the rename stays as the person left it.
+func TestRecoverKeepsEdits(t *testing.T) {
+	t.Parallel()
+	c := crash(t)
+	for _, w := range c.ws {
+		c.must(c.tree.publish(w))
+	}
+	edited := filepath.Join(c.tree.dir, "messages/2026/a.md")
+	c.must(os.WriteFile(edited, []byte("by hand"), 0o600))
+	c.must(os.Remove(filepath.Join(c.tree.dir, "agents/Bob/inbox/2026/a.md")))
+	files, _ := c.after()
+	if d := cmp.Diff([]string{"agents/Ann/outbox/2026/a.md", "messages/2026/a.md"}, files); d != "" {
+		t.Error(d)
+	}
+	if data, _ := os.ReadFile(edited); string(data) != "by hand" {
+		t.Errorf("the edit was lost: %s", data)
+	}
+}
+
+// TestUndo: every action, taken back, leaves what was there before.
+func TestUndo(t *testing.T) {
+	t.Parallel()
+	for _, act := range []action{create, replace, remove} {
+		for _, there := range []bool{false, true} {
+			if act == create && there {
+				continue
+			}
+			c := crash(t)
+			file := filepath.Join(c.tree.dir, "claims/x.json")
+			c.must(os.MkdirAll(filepath.Dir(file), 0o700))
+			if there {
+				c.must(os.WriteFile(file, []byte("old"), 0o600))
+			}
+			w := &write{path: "claims/x.json", action: act, data: []byte("new")}
+			c.must(c.tree.stage(w, "x"))
+			c.must(c.tree.publish(w))
+			if data, err := os.ReadFile(file); act != remove && string(data) != "new" || act == remove && err == nil {
+				t.Errorf("action %d: not done: %q %v", act, data, err)
+			}
+			c.must(c.tree.undo(w))
+			data, err := os.ReadFile(file)
+			if there != (err == nil) || there && string(data) != "old" {
+				t.Errorf("action %d, there before %v: now %q, %v", act, there, data, err)
+			}
+			if _, err := os.Lstat(filepath.Join(c.tree.dir, tmpDir, "x")); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("action %d, there before %v: left in staging", act, there)
+			}
+		}
+	}
+}
+
+// TestCreateIsExclusive: the one who was first keeps the file.
+func TestCreateIsExclusive(t *testing.T) {
+	t.Parallel()
+	c := crash(t)
+	c.must(os.WriteFile(filepath.Join(c.tree.dir, c.ws[0].path), []byte("first"), 0o600))
+	if err := c.tree.publish(c.ws[0]); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("got %v, want fs.ErrExist", err)
+	}
+	if data, _ := os.ReadFile(filepath.Join(c.tree.dir, c.ws[0].path)); string(data) != "first" {
+		t.Errorf("overwritten: %q", data)
+	}
+}
+
+// TestLinksAreNotFollowed: no write and no read goes through a link, a FIFO does not block. Invariant I8.
+func TestLinksAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	c := crash(t)
+	outside := t.TempDir()
+	c.must(os.WriteFile(filepath.Join(outside, "secret"), []byte("secret"), 0o600))
+	c.must(os.MkdirAll(filepath.Join(c.tree.dir, "agents/Eve"), 0o700))
+	c.must(os.Symlink(outside, filepath.Join(c.tree.dir, "agents/Eve/inbox")))
+	c.must(os.Symlink("../Bob", filepath.Join(c.tree.dir, "agents/Eve/outbox")))
+	for _, p := range []string{"agents/Eve/inbox/secret", "agents/Eve/outbox/x", "agents/Eve/inbox"} {
+		if data, _, err := c.tree.Read(p, 100); err == nil {
+			t.Errorf("%s was read: %q", p, data)
+		}
+		if err := c.tree.stage(&write{path: p + "/new/x.md"}, "l"); err == nil {
+			t.Errorf("a folder was made behind %s", p)
+		}
+	}
+	if left, _ := os.ReadDir(outside); len(left) != 1 {
+		t.Errorf("written outside: %v", left)
+	}
+	c.must(mkfifo(filepath.Join(c.tree.dir, "messages/fifo.md")))
+	if _, _, err := c.tree.Read("messages/fifo.md", 100); err == nil {
+		t.Error("a FIFO was read")
+	}
+}

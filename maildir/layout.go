@@ -1,0 +1,204 @@
+package maildir
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"path"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Kind says what a file of the tree is, decided by its path alone. Spec: 1, 4.
+type Kind uint8
+
+// The kinds. KindIgnored files are no part of the mail: hidden files, editor swap files, .git, .mailtree.
+// KindOther files are kept and committed but mean nothing to the mail (a README, a draft's picture).
+const (
+	KindIgnored    Kind = iota
+	KindOther           // not mail
+	KindProject         // project.json
+	KindCanonical       // messages/**/<id>.md
+	KindProfile         // agents/<Name>/profile.json
+	KindStatus          // agents/<Name>/status
+	KindInbox           // agents/<Name>/inbox/**/<id>.md
+	KindRead            // agents/<Name>/inbox/**/<id>.read
+	KindAck             // agents/<Name>/inbox/**/<id>.ack
+	KindOutbox          // agents/<Name>/outbox/**/<id>.md
+	KindDraft           // agents/<Name>/drafts/**
+	KindClaim           // claims/**/*.json
+	KindReleased        // claims/**/*.released
+	KindAttachment      // attachments/**
+)
+
+var kindNames = [...]string{"ignored", "other", "project", "message", "profile", "status", "inbox", "read", "ack", "outbox", "draft", "claim", "released", "attachment"}
+
+// String names the kind as the index dump and the log show it.
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return "unknown"
+}
+
+// Place is what a path of the tree says about the file at it.
+type Place struct {
+	Kind  Kind
+	Agent string // the agent whose folder it lies in; "" elsewhere
+	ID    string // message id for messages, copies and marks: the file name's stem; "" elsewhere
+	Bad   string // why a file of this kind cannot count (a stem that is no id, a folder that is no agent name); "" when fine
+}
+
+var (
+	idPattern   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+	namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+)
+
+// ValidID reports whether id can be a message id. Spec: 2.1.
+func ValidID(id string) bool { return idPattern.MatchString(id) }
+
+// Ignored reports whether the last element of a path marks a file that is no part of the mail: hidden
+// files, editor back-ups and swap files. Spec: 4.
+func Ignored(base string) bool {
+	return base == "" || base[0] == '.' || strings.HasSuffix(base, "~") || strings.HasSuffix(base, ".swp") ||
+		strings.HasSuffix(base, ".swx") || base == "4913" || (base[0] == '#' && strings.HasSuffix(base, "#"))
+}
+
+// Locate says what the file at p, slash separated and relative to the tree's root, is. Reading is
+// path-agnostic: the first two or three elements decide, the folders below may be anything. Spec: 1.
+func Locate(p string) Place {
+	for e := range strings.SplitSeq(p, "/") {
+		if Ignored(e) {
+			return Place{Kind: KindIgnored}
+		}
+	}
+	head, rest, deep := strings.Cut(p, "/")
+	if !deep {
+		if p == projectFile {
+			return Place{Kind: KindProject}
+		}
+		return Place{Kind: KindOther}
+	}
+	switch head {
+	case messagesDir:
+		return locateMessage(KindCanonical, "", rest)
+	case agentsDir:
+		return locateAgent(rest)
+	case claimsDir:
+		return locateClaim(rest)
+	case attachmentsDir:
+		return Place{Kind: KindAttachment}
+	}
+	return Place{Kind: KindOther}
+}
+
+func locateAgent(p string) Place {
+	name, rest, deep := strings.Cut(p, "/")
+	if !deep {
+		return Place{Kind: KindOther}
+	}
+	pl := Place{Kind: KindOther, Agent: name}
+	box, in, below := strings.Cut(rest, "/")
+	switch {
+	case rest == profileFile:
+		pl.Kind = KindProfile
+	case rest == statusFile:
+		pl.Kind = KindStatus
+	case below && box == inboxDir:
+		pl = locateMessage(KindInbox, name, in)
+	case below && box == outboxDir:
+		pl = locateMessage(KindOutbox, name, in)
+	case below && box == draftsDir:
+		pl.Kind = KindDraft
+	}
+	if why := checkName(name); why != "" && pl.Kind != KindOther && pl.Kind != KindDraft {
+		pl.Bad = "the folder " + quote(name) + " is not an agent's name: " + why
+	}
+	return pl
+}
+
+func locateMessage(k Kind, agent, p string) Place {
+	base := path.Base(p)
+	ext := path.Ext(base)
+	pl := Place{Kind: k, Agent: agent, ID: strings.TrimSuffix(base, ext)}
+	switch {
+	case ext == ".md":
+	case k == KindInbox && ext == ".read":
+		pl.Kind = KindRead
+	case k == KindInbox && ext == ".ack":
+		pl.Kind = KindAck
+	default:
+		return Place{Kind: KindOther, Agent: agent}
+	}
+	if !ValidID(pl.ID) {
+		pl.Bad = "the file's name is not a message id: letters, digits, '.', '_' and '-', at most 128, the first a letter or digit"
+	}
+	return pl
+}
+
+func locateClaim(p string) Place {
+	switch path.Ext(p) {
+	case ".json":
+		return Place{Kind: KindClaim}
+	case releasedExt:
+		return Place{Kind: KindReleased}
+	}
+	return Place{Kind: KindOther}
+}
+
+// The names of the tree. Nothing outside this file spells one.
+const (
+	projectFile    = "project.json"
+	messagesDir    = "messages"
+	agentsDir      = "agents"
+	claimsDir      = "claims"
+	attachmentsDir = "attachments"
+	profileFile    = "profile.json"
+	statusFile     = "status"
+	inboxDir       = "inbox"
+	outboxDir      = "outbox"
+	draftsDir      = "drafts"
+	releasedExt    = ".released"
+	gitIgnore      = ".gitignore"
+	gitAttributes  = ".gitattributes"
+	runDir         = ".mailtree" // untracked run-time state, see Spec 1
+)
+
+// RunDir is the folder of the tree that holds untracked run-time state. The watcher and the history skip it.
+const RunDir = runDir
+
+func day(t time.Time) string { return t.UTC().Format("2006/01/02") }
+
+func canonicalPath(id string, t time.Time) string {
+	return messagesDir + "/" + day(t) + "/" + id + ".md"
+}
+
+func inboxPath(agent, id string, t time.Time) string {
+	return agentsDir + "/" + agent + "/" + inboxDir + "/" + day(t) + "/" + id + ".md"
+}
+
+func outboxPath(agent, id string, t time.Time) string {
+	return agentsDir + "/" + agent + "/" + outboxDir + "/" + day(t) + "/" + id + ".md"
+}
+
+func profilePath(agent string) string { return agentsDir + "/" + agent + "/" + profileFile }
+
+func statusPath(agent string) string { return agentsDir + "/" + agent + "/" + statusFile }
+
+func claimPath(pattern, agent string) string {
+	sum := sha1.Sum([]byte(pattern))
+	return claimsDir + "/" + hex.EncodeToString(sum[:]) + "-" + agent + ".json"
+}
+
+func attachmentPath(sum, ext string) string {
+	return attachmentsDir + "/" + sum[:2] + "/" + sum + ext
+}
+
+// ReadMark is the path of the file that says that the inbox copy at p was read.
+func ReadMark(p string) string { return strings.TrimSuffix(p, ".md") + ".read" }
+
+// AckMark is the path of the file that says that the inbox copy at p was acknowledged.
+func AckMark(p string) string { return strings.TrimSuffix(p, ".md") + ".ack" }
+
+// ReleasedMark is the path of the file that says that the claim at p was released.
+func ReleasedMark(p string) string { return strings.TrimSuffix(p, ".json") + releasedExt }

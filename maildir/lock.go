@@ -1,0 +1,54 @@
+package maildir
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Lock is the ownership of a store: an flock on its server.lock, which the kernel gives up with the process.
+type Lock struct{ file *os.File }
+
+// TakeLock makes the store's folder (0700) where it is missing and takes its lock. Errors: ErrConflict when
+// another process holds it (the text says which), ErrUnavailable when the folder cannot be used. Spec: 1.
+func TakeLock(root string) (*Lock, error) {
+	if err := os.MkdirAll(root, 0o700); err != nil {
+		return nil, &Error{Kind: ErrUnavailable, Text: fmt.Sprintf("the store %s cannot be used: %v. Set MCP_MAIL_STORE to a folder that can be written.", root, err), Err: err}
+	}
+	name := filepath.Join(root, "server.lock")
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, &Error{Kind: ErrUnavailable, Text: fmt.Sprintf("the store %s cannot be written: %v. Check its permissions and whether the disk is full or read-only, or set MCP_MAIL_STORE to another folder.", root, err), Err: err}
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, errorf(ErrConflict, "the store %s is in use by process %s: use that one, stop it, or set MCP_MAIL_STORE to another folder", root, LockHolder(root))
+		}
+		return nil, &Error{Kind: ErrUnavailable, Text: fmt.Sprintf("the store %s cannot be locked: %v", root, err), Err: err}
+	}
+	// Who holds it is for people to read; a disk too full for it is no reason to refuse.
+	if f.Truncate(0) == nil {
+		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	}
+	return &Lock{f}, nil
+}
+
+// LockHolder is the process number that the lock file names, "unknown" when it names none. It may be stale: only
+// a failed TakeLock says that somebody holds it.
+func LockHolder(root string) string {
+	data, err := os.ReadFile(filepath.Join(root, "server.lock"))
+	pid := strings.TrimSpace(string(data))
+	if _, aerr := strconv.Atoi(pid); err != nil || aerr != nil {
+		return "unknown"
+	}
+	return pid
+}
+
+// Release gives the store up.
+func (l *Lock) Release() error { return l.file.Close() }

@@ -1,0 +1,275 @@
+package maildir
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/adrg/frontmatter"
+
+	"mailtree/maildir/markdown"
+)
+
+// Importance of a message, in rising order. The zero value is written as normal.
+const (
+	Low    = "low"
+	Normal = "normal"
+	High   = "high"
+	Urgent = "urgent"
+)
+
+// Limits of a message. Spec: 2.1.
+const (
+	MaxHeader     = 256 << 10 // bytes of JSON
+	MaxFile       = 8 << 20   // bytes of a whole message file, default; Config.MaxFile changes it
+	MaxSubject    = 998       // bytes
+	MaxRecipients = 500
+	MaxDepth      = 32 // nesting of the JSON header
+)
+
+// Attachment is a file of the tree that a message names.
+type Attachment struct {
+	Type      string `json:"type"` // "file"
+	MediaType string `json:"media_type"`
+	Path      string `json:"path"` // below attachments/, slash separated
+	Bytes     int64  `json:"bytes"`
+	SHA1      string `json:"sha1"`
+	Name      string `json:"name,omitempty"`
+}
+
+// Message is what one message file says: header and body. It is a value; nothing in it points into a cache.
+type Message struct {
+	ID          string
+	ThreadID    string // "" when the message started no thread
+	Project     string // the human key
+	From        string
+	To, CC, BCC []string
+	Subject     string // as written; never empty after ParseMessage
+	Created     time.Time
+	Importance  string // low, normal, high, urgent
+	AckRequired bool
+	InReplyTo   string
+	Attachments []Attachment
+	Key         string // the sender's idempotency key; "" for none
+	Auth        string // how the server knew the sender: none, token, uid:N; "" in a hand-made file
+	Seal        string // hex; "" in a hand-made file
+	Digest      []byte // SHA-256 over the file without its seal; what Seal authenticates
+	Body        string
+}
+
+// Recipients returns to, cc and bcc in that order.
+func (m *Message) Recipients() []string {
+	all := make([]string, 0, len(m.To)+len(m.CC)+len(m.BCC))
+	return append(append(append(all, m.To...), m.CC...), m.BCC...)
+}
+
+// KindFor says how agent got the message: "to", "cc" or "bcc"; a holder that the header does not name
+// counts as "to". Spec: 4.
+func (m *Message) KindFor(agent string) string {
+	for _, l := range []struct {
+		kind  string
+		names []string
+	}{{"to", m.To}, {"cc", m.CC}, {"bcc", m.BCC}} {
+		for _, n := range l.names {
+			if n == agent {
+				return l.kind
+			}
+		}
+	}
+	return "to"
+}
+
+const (
+	fenceOpen  = "---json"
+	fenceClose = "---"
+)
+
+var fence = frontmatter.NewFormat(fenceOpen, fenceClose, func(data []byte, v any) error {
+	*v.(*[]byte) = data
+	return nil
+})
+
+// ParseMessage reads a message file whose name says that its id is id. An error is a *FormatError: the file
+// is a problem, never a guess. Every limit but the file's size is checked here. Spec: 2.1.
+func ParseMessage(id string, data []byte) (*Message, error) {
+	header, body, err := splitMessage(data)
+	if err != nil {
+		return nil, err
+	}
+	o, err := parseObject(header, 1)
+	if err != nil {
+		return nil, err
+	}
+	m := &Message{
+		ID: o.text("id"), ThreadID: o.text("thread_id"), Project: o.text("project"), From: o.text("from"),
+		To: o.names("to"), CC: o.names("cc"), BCC: o.names("bcc"), Subject: o.text("subject"), Created: o.time("created"),
+		Importance: o.text("importance"), AckRequired: o.flag("ack_required"), InReplyTo: o.text("in_reply_to"),
+		Key: o.text("key"), Auth: o.text("auth"), Seal: o.text("seal"), Body: body,
+	}
+	o.decode("attachments", &m.Attachments)
+	if err := o.err; err != nil {
+		return nil, err
+	}
+	m.Digest = digest(data, m.Seal)
+	return m, m.check(id, o)
+}
+
+// check holds a parsed message against the rules that concern several keys, and fills in what may be missing.
+func (m *Message) check(id string, o *object) error {
+	if m.Importance == "" {
+		m.Importance = Normal
+	}
+	if m.Subject == "" {
+		m.Subject = markdown.FirstHeading(m.Body)
+	}
+	if m.Subject == "" {
+		m.Subject = "(no subject)"
+	}
+	m.Subject = cut(m.Subject, MaxSubject)
+	switch {
+	case m.ID == "":
+		return o.bad("id", `no "id": write the file's name without .md`)
+	case m.ID != id:
+		return o.bad("id", fmt.Sprintf("the id %s differs from the file's name %s", quote(m.ID), quote(id)))
+	case m.From == "":
+		return o.bad("from", `no "from"`)
+	case checkName(m.From) != "":
+		return o.bad("from", quote(m.From)+" is not an agent's name: "+checkName(m.From))
+	case m.Created.IsZero():
+		return o.bad("created", `no "created": write a time such as 2025-10-23T15:22:14Z`)
+	case !validImportance(m.Importance):
+		return o.bad("importance", quote(m.Importance)+" is none of low, normal, high, urgent")
+	case len(m.ThreadID) > maxThread:
+		return o.bad("thread_id", fmt.Sprintf("longer than %d bytes", maxThread))
+	case len(m.To)+len(m.CC)+len(m.BCC) > MaxRecipients:
+		return o.bad("to", fmt.Sprintf("more than %d recipients", MaxRecipients))
+	}
+	for _, n := range m.Recipients() {
+		if why := checkName(n); why != "" {
+			return o.bad("to", quote(n)+" is not an agent's name: "+why)
+		}
+	}
+	return nil
+}
+
+const maxThread = 256
+
+func validImportance(s string) bool { return s == Low || s == Normal || s == High || s == Urgent }
+
+// splitMessage checks the fences and returns header and body. adrg/frontmatter alone would take leading
+// blank lines, white space around a fence, CRLF and a missing closing fence for granted.
+func splitMessage(data []byte) (header []byte, body string, err error) {
+	first, _, _ := bytes.Cut(data, []byte("\n"))
+	switch {
+	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
+		return nil, "", &FormatError{1, "starts with a byte order mark: save as UTF-8 without BOM"}
+	case bytes.HasSuffix(first, []byte("\r")):
+		return nil, "", &FormatError{1, "CRLF line ends in the header: save with LF"}
+	case string(first) != fenceOpen:
+		return nil, "", &FormatError{1, "does not start with a line " + fenceOpen}
+	}
+	i := bytes.Index(data, []byte("\n"+fenceClose+"\n"))
+	if i < 0 && bytes.HasSuffix(data, []byte("\n"+fenceClose)) {
+		i = len(data) - len(fenceClose) - 1
+	}
+	if i < 0 {
+		return nil, "", &FormatError{1, "no closing line " + fenceClose + " after the header"}
+	}
+	if i-len(fenceOpen) > MaxHeader {
+		return nil, "", &FormatError{1, fmt.Sprintf("header over %d bytes", MaxHeader)}
+	}
+	rest, ferr := frontmatter.MustParse(bytes.NewReader(data), &header, fence)
+	if ferr != nil {
+		return nil, "", &FormatError{1, "header: " + ferr.Error()}
+	}
+	if len(fenceOpen)+1+len(header) != i+1 {
+		return nil, "", &FormatError{1, "a line of the header is an indented " + fenceClose}
+	}
+	if bytes.IndexByte(header, '\r') >= 0 {
+		return nil, "", &FormatError{1, "CRLF line ends in the header: save with LF"}
+	}
+	b := strings.TrimPrefix(string(rest), "\n")
+	return header, strings.TrimSuffix(b, "\n"), nil
+}
+
+// FormatMessage writes m as a file, without a seal: the header in a fixed order of keys, one a line, the
+// body after a blank line and with exactly one line end added. ParseMessage gives the same message back.
+func FormatMessage(m *Message) []byte {
+	var b bytes.Buffer
+	b.WriteString(fenceOpen + "\n{")
+	sep := "\n"
+	put := func(key string, v any, always bool) {
+		if !always {
+			return
+		}
+		b.WriteString(sep + "  " + string(compact(key)) + ": ")
+		b.Write(compact(v))
+		sep = ",\n"
+	}
+	put("id", m.ID, true)
+	put("thread_id", m.ThreadID, m.ThreadID != "")
+	put("project", m.Project, m.Project != "")
+	put("from", m.From, true)
+	put("to", list(m.To), true)
+	put("cc", list(m.CC), true)
+	put("bcc", list(m.BCC), len(m.BCC) > 0)
+	put("subject", m.Subject, true)
+	put("created", FormatTime(m.Created), true)
+	put("importance", m.Importance, true)
+	put("ack_required", m.AckRequired, true)
+	put("in_reply_to", m.InReplyTo, m.InReplyTo != "")
+	if m.Attachments == nil {
+		put("attachments", []Attachment{}, true)
+	} else {
+		put("attachments", m.Attachments, true)
+	}
+	put("key", m.Key, m.Key != "")
+	put("auth", m.Auth, m.Auth != "")
+	b.WriteString("\n}\n" + fenceClose + "\n\n" + m.Body + "\n")
+	return b.Bytes()
+}
+
+// compact is JSON on one line, without HTML escapes, with a blank after commas between list items.
+func compact(v any) []byte {
+	if l, ok := v.([]string); ok {
+		parts := make([]string, len(l))
+		for i, s := range l {
+			parts[i] = string(compact(s))
+		}
+		return []byte("[" + strings.Join(parts, ", ") + "]")
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic(err) // only our own types of strings, numbers and flags come here
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+func list(l []string) []string {
+	if l == nil {
+		return []string{}
+	}
+	return l
+}
+
+// timeLayout is RFC 3339 in UTC with microseconds. Spec: 2.1.
+const timeLayout = "2006-01-02T15:04:05.000000Z"
+
+// FormatTime writes t as every file and answer shows it.
+func FormatTime(t time.Time) string { return t.UTC().Format(timeLayout) }
+
+// ParseTime reads RFC 3339 with any offset and precision, cut to microseconds, in UTC.
+func ParseTime(s string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%s is not a time such as 2025-10-23T15:22:14Z", quote(s))
+	}
+	if t = t.UTC(); t.Year() < 1 || t.Year() > 9999 {
+		return time.Time{}, fmt.Errorf("%s is out of range", quote(s))
+	}
+	return t.Truncate(time.Microsecond), nil
+}

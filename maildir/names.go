@@ -1,0 +1,81 @@
+package maildir
+
+import (
+	"slices"
+	"strings"
+)
+
+// ValidName reports whether a given agent name can be used. Spec: 2.2.
+func ValidName(name string) bool { return checkName(name) == "" }
+
+// checkName says what is wrong with an agent's name, "" when nothing is.
+func checkName(name string) string {
+	switch {
+	case name == "":
+		return "it is empty"
+	case len(name) > 64:
+		return "longer than 64 characters"
+	case !namePattern.MatchString(name):
+		return "use letters, digits, '.', '_' and '-', the first a letter or digit"
+	case strings.HasSuffix(name, "."):
+		return "it ends with a dot"
+	case Ignored(name):
+		return "editors use such names for their own files"
+	}
+	stem, _, _ := strings.Cut(strings.ToLower(name), ".")
+	if slices.Contains(windowsReserved, stem) {
+		return "reserved on Windows"
+	}
+	return ""
+}
+
+var windowsReserved = []string{"con", "prn", "aux", "nul", "com0", "com1", "com2", "com3", "com4", "com5", "com6", "com7", "com8", "com9",
+	"lpt0", "lpt1", "lpt2", "lpt3", "lpt4", "lpt5", "lpt6", "lpt7", "lpt8", "lpt9"}
+
+// near returns the at most three names closest to name, nearest first, leaving out what is not alike.
+func near(name string, all []string) []string {
+	type scored struct {
+		name string
+		far  int
+	}
+	var l []scored
+	low := strings.ToLower(name)
+	for _, n := range all {
+		d := distance(low, strings.ToLower(n))
+		if d <= max(2, len(name)/2) || strings.HasPrefix(strings.ToLower(n), low) {
+			l = append(l, scored{n, d})
+		}
+	}
+	slices.SortStableFunc(l, func(a, b scored) int {
+		if a.far != b.far {
+			return a.far - b.far
+		}
+		return strings.Compare(a.name, b.name)
+	})
+	var out []string
+	for _, s := range l[:min(3, len(l))] {
+		out = append(out, s.name)
+	}
+	return out
+}
+
+// distance is Levenshtein's, over at most 128 bytes of each.
+func distance(a, b string) int {
+	a, b = cut(a, 128), cut(b, 128)
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diag := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := diag
+			if a[i-1] != b[j-1] {
+				cost = 1 + min(diag, row[j], row[j-1])
+			}
+			diag, row[j] = row[j], cost
+		}
+	}
+	return row[len(b)]
+}

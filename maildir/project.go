@@ -1,0 +1,365 @@
+package maildir
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Project is one project of a store: a tree, its one writer and its history. Safe for concurrent use.
+type Project struct {
+	store   *Store
+	slug    string
+	human   string
+	created time.Time
+	tree    *Tree
+	journal *journal
+	history History
+	queue   chan *op
+	again   []*op // operations to be planned anew in the next group; the writer's own
+	group   uint64
+
+	mu      sync.Mutex
+	edited  map[string]bool // reported by the watcher, not yet ingested
+	rescan  bool            // the whole tree is to be compared
+	wake    chan struct{}
+	agents  map[string]bool // names known to exist
+	seen    map[string]time.Time
+	settled []uint64      // groups that the history has committed
+	stopped chan struct{} // closed when the writer has ended
+}
+
+var slugPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}$`)
+
+// Slug is the folder's name of a project with that absolute path: its base name in safe lower-case characters and
+// the first 8 hex digits of the path's SHA-256. Spec: 1.
+func Slug(human string) string {
+	base := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		}
+		return '-'
+	}, filepath.Base(human))
+	base = strings.Trim(base, "-")
+	if base == "" {
+		base = "project"
+	}
+	sum := sha256.Sum256([]byte(human))
+	return cut(base, 64) + "-" + hex.EncodeToString(sum[:4])
+}
+
+// Slug is the project's folder name.
+func (p *Project) Slug() string { return p.slug }
+
+// HumanKey is the absolute path that the project is named by; "" where project.json does not say.
+func (p *Project) HumanKey() string { return p.human }
+
+// Created is when the project was made; zero where project.json does not say.
+func (p *Project) Created() time.Time { return p.created }
+
+// Tree is the project's work tree.
+func (p *Project) Tree() *Tree { return p.tree }
+
+// HistoryState says how the project's audit stands.
+func (p *Project) HistoryState() HistoryState { return p.history.State() }
+
+// Flush commits everything that was written or noticed so far.
+func (p *Project) Flush(ctx context.Context) error { return p.history.Flush(ctx) }
+
+// Project finds a project by its human key (an absolute path, also one inside a linked work tree) or slug.
+// Errors: ErrNotFound with near names, ErrInvalid for a key that is neither.
+func (s *Store) Project(ctx context.Context, key string) (*Project, error) {
+	human, slug, err := resolveKey(key)
+	if err != nil {
+		return nil, err
+	}
+	if p := s.known(slug); p != nil {
+		return p, nil
+	}
+	if p, err := s.adopt(ctx, slug); p != nil || err != nil {
+		return p, err
+	}
+	e := errorf(ErrNotFound, "No project %s. create_agent makes it when given its absolute path.", quote(key))
+	var all []string
+	for _, p := range s.Projects() {
+		if human != "" && p.human != "" {
+			all = append(all, p.human)
+		} else {
+			all = append(all, p.slug)
+		}
+	}
+	if e.Near = near(key, all); len(e.Near) > 0 {
+		e.Text = "No project " + quote(key) + ". Did you mean " + strings.Join(e.Near, " or ") + "? create_agent makes a new one when given its absolute path."
+	}
+	return nil, e
+}
+
+// resolveKey turns a project key into a human key ("" for a slug) and a slug.
+func resolveKey(key string) (human, slug string, err error) {
+	switch {
+	case key == "":
+		return "", "", errorf(ErrInvalid, "project_key is empty: give the absolute path of the code base, such as /home/me/backend, or a project's slug.")
+	case len(key) > 4096 || strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }):
+		return "", "", errorf(ErrInvalid, "project_key %s is not a path: it is too long or holds control characters.", quote(key))
+	case filepath.IsAbs(key):
+		human = mainWorkTree(filepath.Clean(key))
+		return human, Slug(human), nil
+	case slugPattern.MatchString(key) && !strings.Contains(key, ".."):
+		return "", key, nil
+	}
+	return "", "", errorf(ErrInvalid, "project_key %s is neither an absolute path such as /home/me/backend nor a project's slug.", quote(key))
+}
+
+func (s *Store) known(slug string) *Project {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.projects[slug]
+}
+
+// adopt opens a project whose folder appeared after the start (a clone made by hand); nil when there is none.
+func (s *Store) adopt(ctx context.Context, slug string) (*Project, error) {
+	if !slugPattern.MatchString(slug) {
+		return nil, nil
+	}
+	if _, err := os.Lstat(filepath.Join(s.cfg.Root, projectsDir, slug, "repo")); err != nil {
+		return nil, nil
+	}
+	return s.add(ctx, slug)
+}
+
+// EnsureProject is Project, but makes the project where the key is an absolute path without one.
+func (s *Store) EnsureProject(ctx context.Context, key string) (*Project, error) {
+	p, err := s.Project(ctx, key)
+	if err == nil || !errors.Is(err, ErrNotFound) {
+		return p, err
+	}
+	human, slug, kerr := resolveKey(key)
+	if kerr != nil {
+		return nil, kerr
+	}
+	if human == "" {
+		return nil, err
+	}
+	if err := s.makeProject(human, slug); err != nil {
+		return nil, diskError(err)
+	}
+	if p, err = s.add(ctx, slug); err == nil {
+		p.history.Record([]Op{{Verb: "project", Summary: p.name(), At: s.cfg.Now(), Paths: ownFiles}}, nil)
+	}
+	return p, err
+}
+
+// ownFiles are what every project has from the start, beside its mail.
+var ownFiles = []string{projectFile, gitIgnore, gitAttributes}
+
+// makeProject writes a new work tree beside its place and renames it there, so that it is whole or absent.
+func (s *Store) makeProject(human, slug string) error {
+	dir := filepath.Join(s.cfg.Root, projectsDir, slug)
+	tmp, err := os.MkdirTemp(s.cfg.Root, ".project-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	repo := filepath.Join(tmp, "repo")
+	if err := os.MkdirAll(filepath.Join(repo, filepath.FromSlash(tmpDir)), 0o700); err != nil {
+		return err
+	}
+	files := map[string][]byte{
+		projectFile:   formatProject(human, slug, s.cfg.Now()),
+		gitIgnore:     []byte(runDir + "/\n"),
+		gitAttributes: []byte("* -text\n*.read merge=union\n*.ack merge=union\n*.released merge=union\n"),
+	}
+	for name, data := range files {
+		if err := writeFile(filepath.Join(repo, name), data); err != nil {
+			return err
+		}
+	}
+	if err := os.Rename(tmp, dir); err != nil && !errors.Is(err, fs.ErrExist) {
+		if _, serr := os.Lstat(filepath.Join(dir, "repo")); serr != nil {
+			return err
+		}
+	}
+	return syncDir(filepath.Dir(dir))
+}
+
+func formatProject(human, slug string, now time.Time) []byte {
+	b, err := json.MarshalIndent(struct {
+		HumanKey string `json:"human_key"`
+		Slug     string `json:"slug"`
+		Created  string `json:"created"`
+	}{human, slug, FormatTime(now)}, "", "  ")
+	if err != nil {
+		panic(err) // strings only
+	}
+	return append(b, '\n')
+}
+
+// ParseProject reads project.json. The error is a *FormatError.
+func ParseProject(data []byte) (human string, created time.Time, err error) {
+	o, err := parseSmall(data)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	human, created = o.text("human_key"), o.time("created")
+	if o.err == nil && !filepath.IsAbs(human) {
+		o.err = o.bad("human_key", quote(human)+" is not an absolute path")
+	}
+	return human, created, o.err
+}
+
+// add loads a project of the disk into the running store; the same again is the same project.
+func (s *Store) add(ctx context.Context, slug string) (*Project, error) {
+	s.adding.Lock()
+	defer s.adding.Unlock()
+	if p := s.known(slug); p != nil {
+		return p, nil
+	}
+	p, err := s.loadProject(slug)
+	if err != nil {
+		return nil, diskError(err)
+	}
+	if err := p.attach(ctx); err != nil {
+		p.close()
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.projects[slug] = p
+	if s.start != nil {
+		s.start(p)
+	}
+	return p, nil
+}
+
+// loadProject opens the tree and recovers it. fs.ErrNotExist when there is no repo folder.
+func (s *Store) loadProject(slug string) (*Project, error) {
+	dir := filepath.Join(s.cfg.Root, projectsDir, slug, "repo")
+	if fi, err := os.Lstat(dir); err != nil {
+		return nil, err
+	} else if !fi.IsDir() {
+		return nil, errorf(ErrInvalid, "%s is not a folder", dir)
+	}
+	t, err := OpenTree(dir, s.cfg.MaxFile)
+	if err != nil {
+		return nil, err
+	}
+	p := &Project{store: s, slug: slug, tree: t, queue: make(chan *op, maxGroup), edited: map[string]bool{}, wake: make(chan struct{}, 1),
+		stopped: make(chan struct{}), agents: map[string]bool{}, seen: map[string]time.Time{}}
+	if data, _, err := t.Read(projectFile, MaxSmall); err == nil {
+		if p.human, p.created, err = ParseProject(data); err != nil {
+			s.cfg.Log.Warn("project.json is not valid; the project is known by its slug only", "project", slug, "error", err)
+		}
+	}
+	if err := p.recover(); err != nil {
+		t.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// recover makes the tree whole after a crash and opens journal and history.
+func (p *Project) recover() error {
+	ops, err := p.tree.recoverTree(p.store.cfg.Log.With("project", p.slug))
+	if err != nil {
+		return err
+	}
+	if p.journal, err = openJournal(p.tree); err != nil {
+		return err
+	}
+	if p.history, err = p.store.cfg.OpenHistory(p); err != nil {
+		return err
+	}
+	p.group = uint64(p.store.cfg.Now().UnixMicro()) // no number of an earlier run comes again
+	if len(ops) > 0 {
+		p.history.Record(ops, func() { p.committed(0) })
+	} else {
+		p.journal.done()
+	}
+	return nil
+}
+
+// attach makes the index know the project and brings it level.
+func (p *Project) attach(ctx context.Context) error {
+	if err := p.store.index.Attach(ctx, p.slug, p.tree); err != nil {
+		return err
+	}
+	var progress func(int)
+	if f := p.store.cfg.Progress; f != nil {
+		progress = func(n int) { f(p.slug, n) }
+	}
+	changes, err := p.store.index.Reconcile(ctx, p.slug, progress)
+	if err != nil {
+		return err
+	}
+	p.noteEdits(changes)
+	p.history.Edited(ownFiles)
+	return nil
+}
+
+func (p *Project) close() {
+	if p.journal != nil {
+		p.journal.close()
+	}
+	p.tree.Close()
+}
+
+// mainWorkTree maps a path inside a linked Git work tree to the same path in the main one, so that agents in two
+// work trees share one mailbox. It looks only at small regular .git files above the path. Spec: 1.
+func mainWorkTree(dir string) string {
+	for at := dir; ; at = filepath.Dir(at) {
+		if top, ok := linkedTo(at); ok {
+			rel, err := filepath.Rel(at, dir)
+			if err != nil {
+				return dir
+			}
+			return filepath.Join(top, rel)
+		}
+		if fi, err := os.Lstat(filepath.Join(at, ".git")); (err == nil && fi.IsDir()) || at == filepath.Dir(at) {
+			return dir
+		}
+	}
+}
+
+// linkedTo returns the main work tree of the linked work tree at dir.
+func linkedTo(dir string) (string, bool) {
+	text, ok := smallFile(filepath.Join(dir, ".git"))
+	gitdir, is := strings.CutPrefix(text, "gitdir: ")
+	if !ok || !is {
+		return "", false
+	}
+	if !filepath.IsAbs(gitdir) {
+		gitdir = filepath.Join(dir, gitdir)
+	}
+	common, ok := smallFile(filepath.Join(gitdir, "commondir"))
+	if !ok { // a submodule: a work tree of its own
+		return "", false
+	}
+	if !filepath.IsAbs(common) {
+		common = filepath.Join(gitdir, common)
+	}
+	if filepath.Base(common) != ".git" { // a bare repository has no main work tree: its own path stands for it
+		return filepath.Clean(common), true
+	}
+	return filepath.Dir(filepath.Clean(common)), true
+}
+
+func smallFile(name string) (string, bool) {
+	fi, err := os.Lstat(name)
+	if err != nil || !fi.Mode().IsRegular() || fi.Size() > 4096 {
+		return "", false
+	}
+	data, err := os.ReadFile(name)
+	return strings.TrimSpace(string(data)), err == nil
+}

@@ -1,0 +1,283 @@
+package maildir
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"io/fs"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Registration asks for an identity.
+type Registration struct {
+	Program, Model, Task string
+	NameHint             string // sanitized; used when free
+}
+
+// Registered is the identity made. Note says in a sentence when the hint was not used and why; "" otherwise.
+type Registered struct {
+	AgentRow
+	Note string
+}
+
+// Register makes a new agent. Errors: ErrInvalid, ErrUnavailable. Spec: 2.2, seed 0 create_agent.
+func (p *Project) Register(ctx context.Context, r Registration) (*Registered, error) {
+	for _, f := range []struct{ key, text string }{{"program", r.Program}, {"model", r.Model}, {"task_description", r.Task}, {"name_hint", r.NameHint}} {
+		if err := checkText(f.key, f.text, 4096); err != nil {
+			return nil, err
+		}
+	}
+	var made *Registered
+	o := &op{Op: Op{Verb: "register"}}
+	o.plan = func(g *group) error {
+		name, note, err := g.freeName(r.NameHint)
+		if err != nil {
+			return err
+		}
+		made = &Registered{Note: note}
+		made.Profile = Profile{Name: name, Program: r.Program, Model: r.Model, Task: r.Task, Inception: g.now.Truncate(time.Microsecond)}
+		g.names[strings.ToLower(name)] = true
+		o.Agent, o.Summary = name, name+" ("+r.Program+", "+r.Model+")"
+		o.put(profilePath(name), formatProfile(made.Profile))
+		return nil
+	}
+	if err := p.do(ctx, o); err != nil {
+		return nil, err
+	}
+	p.Seen(made.Name)
+	made.Project, made.HasProfile, made.LastActive = p.slug, true, made.Inception
+	return made, nil
+}
+
+// freeName returns the hint, sanitized, where no agent has it in any case, else a made name and why.
+func (g *group) freeName(hint string) (name, note string, err error) {
+	rows, err := g.p.store.index.Agents(g.ctx, g.p.slug)
+	if err != nil {
+		return "", "", err
+	}
+	taken := map[string]string{strings.ToLower(Postmaster): Postmaster}
+	for _, a := range rows {
+		taken[strings.ToLower(a.Name)] = a.Name
+	}
+	for n := range g.names {
+		taken[n] = n
+	}
+	if hint != "" {
+		clean := sanitizeName(hint)
+		old, isTaken := taken[strings.ToLower(clean)]
+		switch {
+		case clean == "":
+			note = "The name_hint " + quote(hint) + " cannot be made into a name (letters, digits, '.', '_', '-'), so a name was made."
+		case isTaken:
+			note = "The name " + old + " is taken, so a new one was made. If " + old + " is you from an earlier session, simply use it: an identity needs no second registration."
+		default:
+			if clean != hint {
+				note = "The name_hint " + quote(hint) + " was made into a valid name."
+			}
+			return clean, note, nil
+		}
+	}
+	for try := 0; ; try++ {
+		n, err := g.p.store.madeName(try)
+		if err != nil {
+			return "", "", err
+		}
+		if _, isTaken := taken[strings.ToLower(n)]; !isTaken {
+			return n, note, nil
+		}
+	}
+}
+
+// Postmaster writes to agents on the server's behalf; nobody can register that name.
+const Postmaster = "Postmaster"
+
+// madeName is adjective and noun; after a few tries with a number behind.
+func (s *Store) madeName(try int) (string, error) {
+	var b [8]byte
+	if _, err := io.ReadFull(s.cfg.Rand, b[:]); err != nil {
+		return "", err
+	}
+	n := binary.BigEndian.Uint64(b[:])
+	name := adjectives[n%uint64(len(adjectives))] + nouns[n>>32%uint64(len(nouns))]
+	if try >= 16 {
+		name += strconv.Itoa(2 + int(n>>16%uint64(min(10*try, 1_000_000))))
+	}
+	return name, nil
+}
+
+func sanitizeName(hint string) string {
+	clean := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-' {
+			return r
+		}
+		return -1
+	}, hint)
+	clean = strings.TrimRight(strings.TrimLeft(cut(clean, 64), "._-"), ".")
+	if !ValidName(clean) {
+		return ""
+	}
+	return clean
+}
+
+// AgentInfo is what whois tells.
+type AgentInfo struct {
+	AgentRow
+	Claims []ClaimRow // live ones
+}
+
+// Whois looks an agent up. Errors: ErrNotFound with near names.
+func (p *Project) Whois(ctx context.Context, name string) (*AgentInfo, error) {
+	row, err := p.store.index.Agent(ctx, p.slug, name)
+	if err != nil {
+		return nil, err
+	}
+	if row == nil {
+		return nil, p.unknownAgent(ctx, name)
+	}
+	p.addSeen(row)
+	info := &AgentInfo{AgentRow: *row}
+	live, err := p.Claims(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range live {
+		if c.Agent == name {
+			info.Claims = append(info.Claims, c)
+		}
+	}
+	return info, nil
+}
+
+// activeFor is how long an agent counts as active after it was last seen. Spec: 7.1 list_agents.
+const activeFor = 7 * 24 * time.Hour
+
+// Agents lists by name; activeOnly keeps those seen within seven days.
+func (p *Project) Agents(ctx context.Context, activeOnly bool) ([]AgentRow, error) {
+	rows, err := p.store.index.Agents(ctx, p.slug)
+	if err != nil {
+		return nil, err
+	}
+	out := rows[:0]
+	for _, a := range rows {
+		p.addSeen(&a)
+		if !activeOnly || p.store.cfg.Now().Sub(a.LastActive) <= activeFor {
+			out = append(out, a)
+		}
+	}
+	return out, nil
+}
+
+// needAgent refuses a name that no agent of the project has.
+func (p *Project) needAgent(ctx context.Context, name string) error {
+	ok, err := p.hasAgent(ctx, name)
+	if err == nil && !ok {
+		return p.unknownAgent(ctx, name)
+	}
+	return err
+}
+
+func (p *Project) hasAgent(ctx context.Context, name string) (bool, error) {
+	p.mu.Lock()
+	known := p.agents[name]
+	p.mu.Unlock()
+	if known {
+		return true, nil
+	}
+	if !ValidName(name) {
+		return false, nil
+	}
+	row, err := p.store.index.Agent(ctx, p.slug, name)
+	if err != nil || row == nil {
+		return false, err
+	}
+	p.mu.Lock()
+	p.agents[name] = true
+	p.mu.Unlock()
+	return true, nil
+}
+
+func (p *Project) unknownAgent(ctx context.Context, names ...string) error {
+	e := &Error{Kind: ErrNotFound}
+	rows, err := p.store.index.Agents(ctx, p.slug)
+	if err != nil {
+		return err
+	}
+	all := make([]string, len(rows))
+	for i, a := range rows {
+		all[i] = a.Name
+	}
+	var said []string
+	for _, n := range names {
+		s := quote(n)
+		if like := near(n, all); len(like) > 0 {
+			s += " (did you mean " + strings.Join(like, " or ") + "?)"
+			e.Near = append(e.Near, like...)
+		}
+		said = append(said, s)
+	}
+	e.Text = "No agent " + strings.Join(said, ", ") + " in project " + p.name() + ". list_agents shows who is there; create_agent makes a new identity."
+	return e
+}
+
+// name is how sentences call the project.
+func (p *Project) name() string {
+	if p.human != "" {
+		return p.human
+	}
+	return p.slug
+}
+
+// seenDir holds a file per agent whose time says when the agent was last here. Untracked. Spec: 2.2.
+const seenDir = runDir + "/seen"
+
+// Seen notes that agent did something now; cheap, never an error.
+func (p *Project) Seen(agent string) {
+	if !ValidName(agent) {
+		return
+	}
+	now := p.store.cfg.Now()
+	p.mu.Lock()
+	old := p.seen[agent]
+	fresh := now.Sub(old) < time.Second && now.After(old)
+	if !fresh {
+		p.seen[agent] = now
+	}
+	p.mu.Unlock()
+	if fresh {
+		return
+	}
+	if err := p.tree.touch(seenDir+"/"+agent, now); err != nil && !errors.Is(err, fs.ErrPermission) {
+		p.store.cfg.Log.Debug("last activity not noted", "project", p.slug, "agent", agent, "error", err)
+	}
+}
+
+func (p *Project) addSeen(a *AgentRow) {
+	if st, err := p.tree.Stat(seenDir + "/" + a.Name); err == nil {
+		if t := time.Unix(0, st.MTime).UTC().Truncate(time.Microsecond); t.After(a.LastActive) {
+			a.LastActive = t
+		}
+	}
+}
+
+// SetPresence writes the agent's status file: ready, work or offline. Errors: ErrNotFound, ErrInvalid.
+func (p *Project) SetPresence(ctx context.Context, agent, status string) error {
+	if status != Ready && status != Work && status != Offline {
+		return errorf(ErrInvalid, "Invalid status: %s. Valid: ready, work, offline", cut(status, 120))
+	}
+	o := &op{Op: Op{Verb: "presence", Agent: agent, Summary: agent + " is " + status}, lock: "presence " + agent}
+	o.plan = func(g *group) error {
+		if err := p.needAgent(g.ctx, agent); err != nil {
+			return err
+		}
+		row, err := p.store.index.Agent(g.ctx, p.slug, agent)
+		if err != nil || row != nil && row.Status == status {
+			return err
+		}
+		return g.swap(o, statusPath(agent), []byte(status+"\n"))
+	}
+	defer p.Seen(agent)
+	return p.do(ctx, o)
+}

@@ -1,0 +1,299 @@
+package maildir
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Draft is a message to send.
+type Draft struct {
+	From          string
+	To, CC, BCC   []string
+	Subject, Body string
+	Importance    string // "": normal
+	AckRequired   bool
+	ThreadID      string
+	InReplyTo     string
+	Attachments   []string // paths: below the tree, AttachmentRoots or the project's own work tree
+	Key           string   // idempotency key
+	Auth          string   // how the caller was known: "none" (default), "token", "uid:N"
+}
+
+// Sent is a message that was delivered, or with Again one that the same key had delivered before.
+type Sent struct {
+	Message
+	Again bool
+}
+
+// Send delivers to every recipient or to none; when it returns, the files are durable and indexed.
+// Errors: ErrNotFound (unknown sender or recipients, all of them named, with near names), ErrInvalid,
+// ErrTooLarge, ErrConflict (the key was used for other content), ErrUnavailable (disk full, read-only …).
+// Spec: 3 Send, 6.2.
+func (p *Project) Send(ctx context.Context, d Draft) (*Sent, error) { return p.send(ctx, "send", d) }
+
+func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error) {
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	files, err := p.readAttachments(d.Attachments)
+	if err != nil {
+		return nil, err
+	}
+	var sent *Sent
+	o := &op{Op: Op{Verb: verb, Agent: d.From}}
+	if d.Key != "" {
+		o.lock = "key " + d.From + "\n" + d.Key
+	}
+	o.plan = func(g *group) error {
+		sent = &Sent{}
+		if err := p.needParties(g.ctx, &d); err != nil {
+			return err
+		}
+		sent.Message = d.message(p.name(), files)
+		if d.Key != "" {
+			first, err := p.sentBefore(g.ctx, &sent.Message)
+			if err != nil || first != nil {
+				sent.Again = true
+				if first != nil {
+					sent.Message = *first
+				}
+				return err
+			}
+		}
+		return o.deliver(g, &sent.Message, files)
+	}
+	defer p.Seen(d.From)
+	if err := p.do(ctx, o); err != nil {
+		return nil, err
+	}
+	return sent, nil
+}
+
+// check holds the draft against the limits and cleans its lists of recipients: to > cc > bcc, no name twice.
+func (d *Draft) check() error {
+	seen := map[string]bool{}
+	for _, l := range []*[]string{&d.To, &d.CC, &d.BCC} {
+		var kept []string
+		for _, n := range *l {
+			if n = strings.TrimSpace(n); !seen[n] {
+				seen[n] = true
+				kept = append(kept, n)
+			}
+		}
+		*l = kept
+	}
+	d.Subject = strings.TrimSpace(d.Subject)
+	switch {
+	case len(seen) == 0:
+		return errorf(ErrInvalid, "The message has no recipient: name at least one agent in to, cc or bcc.")
+	case len(seen) > MaxRecipients:
+		return errorf(ErrTooLarge, "%d recipients, over the limit of %d: send it in parts.", len(seen), MaxRecipients)
+	case len(d.Subject) > MaxSubject:
+		return errorf(ErrTooLarge, "The subject has %d bytes, over the limit of %d: put the rest into the body.", len(d.Subject), MaxSubject)
+	case d.Importance != "" && !validImportance(d.Importance):
+		return errorf(ErrInvalid, "The importance %s is none of low, normal, high, urgent.", quote(d.Importance))
+	case !utf8.ValidString(d.Body) || strings.ContainsRune(d.Body, 0):
+		return errorf(ErrInvalid, "The body is not valid UTF-8 text or holds a NUL character: send text, and files as attachments.")
+	}
+	for _, f := range []struct {
+		key, text string
+		limit     int
+	}{{"subject", d.Subject, MaxSubject}, {"thread_id", d.ThreadID, maxThread}, {"key", d.Key, 256}, {"from_agent", d.From, 256}} {
+		if err := checkText(f.key, f.text, f.limit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkText refuses text that cannot stand on one line.
+func checkText(key, s string, limit int) error {
+	switch {
+	case len(s) > limit:
+		return errorf(ErrTooLarge, "%s has %d bytes, over the limit of %d.", key, len(s), limit)
+	case !utf8.ValidString(s):
+		return errorf(ErrInvalid, "%s is not valid UTF-8.", key)
+	case strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\u2028' || r == '\u2029' }) && key != "task_description":
+		return errorf(ErrInvalid, "%s %s holds a line break or control character: write it on one line.", key, quote(s))
+	case strings.ContainsRune(s, 0):
+		return errorf(ErrInvalid, "%s holds a NUL character.", key)
+	}
+	return nil
+}
+
+// needParties refuses an unknown sender, and names every unknown recipient.
+func (p *Project) needParties(ctx context.Context, d *Draft) error {
+	if err := p.needAgent(ctx, d.From); err != nil {
+		return err
+	}
+	var unknown []string
+	for _, n := range slices.Concat(d.To, d.CC, d.BCC) {
+		ok, err := p.hasAgent(ctx, n)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			unknown = append(unknown, n)
+		}
+	}
+	if len(unknown) > 0 {
+		return p.unknownAgent(ctx, unknown...)
+	}
+	return nil
+}
+
+// message is the draft without id and time.
+func (d *Draft) message(project string, files []attachmentFile) Message {
+	m := Message{ThreadID: d.ThreadID, Project: project, From: d.From, To: d.To, CC: d.CC, BCC: d.BCC, Subject: d.Subject, Importance: d.Importance,
+		AckRequired: d.AckRequired, InReplyTo: d.InReplyTo, Key: d.Key, Auth: d.Auth, Body: d.Body}
+	if m.Importance == "" {
+		m.Importance = Normal
+	}
+	if m.Auth == "" {
+		m.Auth = "none"
+	}
+	for _, f := range files {
+		m.Attachments = append(m.Attachments, f.Attachment)
+	}
+	return m
+}
+
+// sentBefore finds what the same sender sent to the same recipients under the same key: that message where its
+// content is the same, ErrConflict where it is not, nil where there is none. Spec: 6.2.
+func (p *Project) sentBefore(ctx context.Context, m *Message) (*Message, error) {
+	rows, err := p.store.index.Keyed(ctx, p.slug, m.From, m.Key)
+	if err != nil {
+		return nil, err
+	}
+	for i := range rows {
+		old := &rows[i].Message
+		if !sameNames(old.Recipients(), m.Recipients()) {
+			continue
+		}
+		if string(contentOf(old)) != string(contentOf(m)) {
+			return nil, errorf(ErrConflict, "The key %s was used by %s for other content to the same recipients (message %s): use a new key for a new message.", quote(m.Key), m.From, old.ID)
+		}
+		return old, nil
+	}
+	return nil, nil
+}
+
+// contentOf is everything that two messages under one key must share: all but id, time and seal.
+func contentOf(m *Message) []byte {
+	c := *m
+	c.ID, c.Seal, c.Auth, c.Created = "", "", "", time.Time{}
+	c.To, c.CC, c.BCC = sorted(m.To), sorted(m.CC), sorted(m.BCC)
+	return FormatMessage(&c)
+}
+
+func sorted(l []string) []string { return slices.Sorted(slices.Values(l)) }
+
+func sameNames(a, b []string) bool { return slices.Equal(sorted(a), sorted(b)) }
+
+// deliver plans the files of a message: canonical, outbox copy, inbox copies, attachments. Spec: 1, 2.1.
+func (o *op) deliver(g *group, m *Message, files []attachmentFile) error {
+	var err error
+	if m.ID, m.Created, err = g.p.store.stamp.next(); err != nil {
+		return err
+	}
+	open := *m
+	open.BCC = nil
+	plain := sealed(g.p.store.key, FormatMessage(&open))
+	full := plain
+	if len(m.BCC) > 0 {
+		full = sealed(g.p.store.key, FormatMessage(m))
+	}
+	if err := g.p.checkSize(full); err != nil {
+		return err
+	}
+	for _, f := range files {
+		if _, err := g.p.tree.Stat(f.Path); err != nil {
+			o.put(f.Path, f.data) // two of one group with the same file: the second is planned again and finds it
+		}
+	}
+	sum := hexSum(plain)
+	add := func(path string, data []byte) {
+		w := &write{path: path, data: data, sum: sum}
+		if len(m.BCC) > 0 {
+			w.sum = hexSum(data)
+		}
+		o.writes = append(o.writes, w)
+	}
+	add(canonicalPath(m.ID, m.Created), plain)
+	add(outboxPath(m.From, m.ID, m.Created), full)
+	for _, n := range slices.Concat(m.To, m.CC) {
+		add(inboxPath(n, m.ID, m.Created), plain)
+	}
+	for _, n := range m.BCC {
+		own := *m
+		own.BCC = []string{n}
+		add(inboxPath(n, m.ID, m.Created), sealed(g.p.store.key, FormatMessage(&own)))
+	}
+	o.ID = m.ID
+	o.Summary = fmt.Sprintf("%s -> %s: %s", m.From, strings.Join(slices.Concat(m.To, m.CC), ", "), m.Subject)
+	if len(m.To)+len(m.CC) == 0 {
+		o.Summary = fmt.Sprintf("%s: %s", m.From, m.Subject)
+	}
+	return nil
+}
+
+func (p *Project) checkSize(file []byte) error {
+	if int64(len(file)) > p.tree.MaxFile() {
+		return errorf(ErrTooLarge, "The message has %d bytes, over the limit of %d: send large text as an attachment or in parts.", len(file), p.tree.MaxFile())
+	}
+	header, _, err := splitMessage(file)
+	if err != nil {
+		return errorf(ErrTooLarge, "The message's header is too large (%d bytes): fewer recipients or attachments.", len(header))
+	}
+	return nil
+}
+
+// ReplyDraft is a reply; recipients and importance default from the original.
+type ReplyDraft struct {
+	From, ReplyTo string // agent, message id
+	Body          string
+	To, CC, BCC   []string
+	Importance    string
+	AckRequired   bool
+	Attachments   []string
+	Key, Auth     string
+}
+
+// Reply sends a reply in the original's thread. Errors: as Send; ErrNotFound for the original. Spec: 3 Reply.
+func (p *Project) Reply(ctx context.Context, d ReplyDraft) (*Sent, error) {
+	orig, err := p.Message(ctx, d.ReplyTo)
+	if err != nil {
+		return nil, err
+	}
+	n := Draft{From: d.From, To: d.To, CC: d.CC, BCC: d.BCC, Subject: replySubject(orig.Subject), Body: d.Body, Importance: d.Importance,
+		AckRequired: d.AckRequired, ThreadID: orig.ThreadID, InReplyTo: orig.ID, Attachments: d.Attachments, Key: d.Key, Auth: d.Auth}
+	if n.Importance == "" {
+		n.Importance = orig.Importance
+	}
+	if n.ThreadID == "" {
+		n.ThreadID = orig.ID
+	}
+	if len(n.To) == 0 {
+		if orig.From != d.From {
+			n.To = []string{orig.From}
+		} else {
+			n.To = orig.To
+			if len(n.CC) == 0 {
+				n.CC = orig.CC
+			}
+		}
+	}
+	return p.send(ctx, "reply", n)
+}
+
+// replySubject puts "Re: " before a subject once.
+func replySubject(s string) string {
+	if len(s) >= 3 && strings.EqualFold(s[:3], "re:") {
+		return s
+	}
+	return "Re: " + cut(s, MaxSubject-4)
+}

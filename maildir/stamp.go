@@ -1,0 +1,45 @@
+package maildir
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// stamp makes ids and creation times, both strictly increasing within a process. Spec: 2.1.
+type stamp struct {
+	now  func() time.Time
+	rand io.Reader
+
+	mu   sync.Mutex
+	last time.Time // newest creation time, microseconds
+	day  string
+	id   uint64 // newest 16 hex digits of that day
+}
+
+// next returns an id and a creation time: msg_ + UTC date + _ + 16 hex digits, seven of the milliseconds in the
+// day and nine random.
+func (s *stamp) next() (id string, created time.Time, err error) {
+	var r [8]byte
+	if _, err := io.ReadFull(s.rand, r[:]); err != nil {
+		return "", time.Time{}, err
+	}
+	random := binary.BigEndian.Uint64(r[:])
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.now().UTC().Truncate(time.Microsecond)
+	if !t.After(s.last) {
+		t = s.last.Add(time.Microsecond)
+	}
+	s.last = t
+	midnight := t.Truncate(24 * time.Hour)
+	n := uint64(t.Sub(midnight).Milliseconds())<<36 | random>>28
+	d := t.Format("20060102")
+	if d == s.day && n <= s.id {
+		n = s.id + 1 + random&0xffff
+	}
+	s.day, s.id = d, n
+	return fmt.Sprintf("msg_%s_%016x", d, n), t, nil
+}

@@ -1,0 +1,303 @@
+package maildir
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Config says where a store is and what it is made of. Root, OpenIndex and OpenHistory are needed; the zero
+// value of everything else is the documented default.
+type Config struct {
+	Root string // absolute; made when it is missing
+
+	// OpenIndex opens the index once the lock is held and no tree has leftovers of a crash. It may fill a new
+	// index from the trees (by slug) at once; Open reconciles it in any case. The caller closes it after Close.
+	OpenIndex func(ctx context.Context, trees map[string]*Tree) (Index, error)
+	// OpenHistory opens the audit of a project's tree, making the repository where there is none.
+	OpenHistory func(p *Project) (History, error)
+
+	MaxFile         int64                                 // bytes of a message file; 0: MaxFile
+	AttachmentRoots []string                              // folders that attachments may be read from, beside the tree and the project's own work tree
+	Progress        func(project string, files int)       // called during the first reconcile; nil: not at all
+	OnProject       func(ctx context.Context, p *Project) // runs beside each project while Run does (the watcher); must return when ctx ends; nil: nothing
+	Now             func() time.Time                      // nil: time.Now
+	Rand            io.Reader                             // nil: crypto/rand
+	Log             *slog.Logger                          // nil: discarded
+}
+
+// Store is the one owner of a store folder. Safe for concurrent use.
+type Store struct {
+	cfg   Config
+	lock  *Lock
+	index Index
+	key   []byte
+	token string
+	feed  *feed
+	stamp stamp
+
+	adding   sync.Mutex // held while a project is made or opened
+	mu       sync.Mutex
+	projects map[string]*Project
+	start    func(*Project) // set while Run runs
+}
+
+// Open takes the store's lock, makes what is missing (folder, key, token), finishes or drops what a crash left
+// in staging, opens every project and brings the index level. It starts nothing: Run does. Errors: ErrConflict
+// when another process owns the store (the text says which), ErrUnavailable when the folder cannot be used.
+func Open(ctx context.Context, cfg Config) (*Store, error) {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Rand == nil {
+		cfg.Rand = rand.Reader
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	lock, err := TakeLock(cfg.Root)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{cfg: cfg, lock: lock, projects: map[string]*Project{}, feed: newFeed(), stamp: stamp{now: cfg.Now, rand: cfg.Rand}}
+	if err := s.open(ctx); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Store) open(ctx context.Context) error {
+	var err error
+	if s.key, err = s.secret("key"); err != nil {
+		return err
+	}
+	token, err := s.secret("token")
+	if err != nil {
+		return err
+	}
+	s.token = hex.EncodeToString(token)
+	if err := s.findProjects(); err != nil {
+		return err
+	}
+	trees := map[string]*Tree{}
+	for slug, p := range s.projects {
+		trees[slug] = p.tree
+	}
+	if s.index, err = s.cfg.OpenIndex(ctx, trees); err != nil {
+		return fmt.Errorf("open the index: %w", err)
+	}
+	for _, p := range s.Projects() {
+		if err := p.attach(ctx); err != nil {
+			return fmt.Errorf("project %s: %w", p.slug, err)
+		}
+	}
+	last, err := s.index.LastChange(ctx)
+	s.feed.mark.Store(last)
+	return err
+}
+
+// secret reads 32 hex-coded random bytes from the store's file, making it at first start.
+func (s *Store) secret(name string) ([]byte, error) {
+	file := filepath.Join(s.cfg.Root, name)
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		b := make([]byte, 32)
+		if _, err := io.ReadFull(s.cfg.Rand, b); err != nil {
+			return nil, err
+		}
+		if err := writeFile(file, []byte(hex.EncodeToString(b)+"\n")); err != nil {
+			return nil, &Error{Kind: ErrUnavailable, Text: "the store's " + name + " could not be written: " + err.Error(), Err: err}
+		}
+		return b, nil
+	}
+	if err != nil {
+		return nil, &Error{Kind: ErrUnavailable, Text: "the store's " + name + " cannot be read: " + err.Error(), Err: err}
+	}
+	b, err := hex.DecodeString(strings.TrimSpace(string(data)))
+	if err != nil || len(b) < 16 {
+		return nil, errorf(ErrUnavailable, "%s does not hold at least 32 hex digits: mend it, or delete it and a new one is made", file)
+	}
+	return b, nil
+}
+
+// findProjects opens every projects/<slug>/repo and finishes or drops what a crash left in it.
+func (s *Store) findProjects() error {
+	dir := filepath.Join(s.cfg.Root, projectsDir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return &Error{Kind: ErrUnavailable, Text: "the store cannot be used: " + err.Error(), Err: err}
+	}
+	slugs, err := projectSlugs(s.cfg.Root)
+	if err != nil {
+		return err
+	}
+	for _, slug := range slugs {
+		p, err := s.loadProject(slug)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			s.cfg.Log.Error("project left out", "project", slug, "error", err)
+			continue
+		}
+		s.projects[p.slug] = p
+	}
+	return nil
+}
+
+// Run writes for every project until ctx ends; then the operations that were accepted finish, the history
+// commits what is left, and it returns.
+func (s *Store) Run(ctx context.Context) error {
+	var all sync.WaitGroup
+	s.mu.Lock()
+	s.start = func(p *Project) { all.Go(func() { p.run(ctx) }) }
+	for _, p := range s.projects {
+		s.start(p)
+	}
+	s.mu.Unlock()
+	<-ctx.Done()
+	s.mu.Lock()
+	s.start = nil
+	s.mu.Unlock()
+	all.Wait()
+	return nil
+}
+
+// Close gives up the lock and the folders. Run must have returned.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.projects {
+		p.close()
+	}
+	return s.lock.Release()
+}
+
+// Root is the store's folder.
+func (s *Store) Root() string { return s.cfg.Root }
+
+// Token is the bearer token of the store, made at first start.
+func (s *Store) Token() string { return s.token }
+
+// Stats counts what the index holds.
+func (s *Store) Stats(ctx context.Context) (Stats, error) { return s.index.Stats(ctx) }
+
+// Problems lists the files that are not valid, of one project (slug) or all ("").
+func (s *Store) Problems(ctx context.Context, project string) ([]Problem, error) {
+	return s.index.Problems(ctx, project)
+}
+
+// Projects returns every project by slug.
+func (s *Store) Projects() []*Project {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := slices.Collect(maps.Values(s.projects))
+	slices.SortFunc(all, func(a, b *Project) int { return strings.Compare(a.slug, b.slug) })
+	return all
+}
+
+// ProjectOf finds the project that a resource without a project means: for an agent (KindProfile) or thread (KindOther)
+// the one with the most recent activity; for a message id (KindCanonical) the only one.
+// Errors: ErrNotFound; ErrConflict listing the projects when a message id is in several.
+func (s *Store) ProjectOf(ctx context.Context, what Kind, name string) (*Project, error) {
+	slugs, err := s.index.ProjectsWith(ctx, what, name)
+	if err != nil {
+		return nil, err
+	}
+	if len(slugs) == 0 {
+		what := map[Kind]string{KindProfile: "agent", KindCanonical: "message"}[what]
+		if what == "" {
+			what = "thread"
+		}
+		return nil, errorf(ErrNotFound, "No %s %s in any project.", what, quote(name))
+	}
+	if what == KindCanonical && len(slugs) > 1 {
+		e := errorf(ErrConflict, "Message %s is in several projects: %s. Name one with project.", quote(name), strings.Join(slugs, ", "))
+		e.Near = slugs
+		return nil, e
+	}
+	return s.Project(ctx, slugs[0])
+}
+
+// Complete completes names: agents (KindProfile), threads (KindOther), projects (KindProject). Never an error.
+func (s *Store) Complete(ctx context.Context, what Kind, project, prefix string, limit int) []string {
+	if what == KindProject {
+		return s.completeProject(prefix, limit)
+	}
+	slug := ""
+	if project != "" {
+		p, err := s.Project(ctx, project)
+		if err != nil {
+			return nil
+		}
+		slug = p.slug
+	}
+	names, err := s.index.Names(ctx, slug, what, prefix, limit)
+	if err != nil {
+		s.cfg.Log.Warn("completion failed", "error", err)
+	}
+	return names
+}
+
+func (s *Store) completeProject(prefix string, limit int) []string {
+	var out []string
+	for _, p := range s.Projects() {
+		for _, n := range []string{p.human, p.slug} {
+			if n != "" && strings.HasPrefix(strings.ToLower(n), strings.ToLower(prefix)) && len(out) < limit {
+				out = append(out, n)
+				break
+			}
+		}
+	}
+	return out
+}
+
+const projectsDir = "projects"
+
+// OpenTrees opens the work tree of every project below a store, for looking at it without owning it. The caller
+// closes them.
+func OpenTrees(root string, maxFile int64) (map[string]*Tree, error) {
+	slugs, err := projectSlugs(root)
+	if err != nil {
+		return nil, err
+	}
+	trees := map[string]*Tree{}
+	for _, slug := range slugs {
+		t, err := OpenTree(filepath.Join(root, projectsDir, slug, "repo"), maxFile)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return trees, fmt.Errorf("project %s: %w", slug, err)
+		}
+		trees[slug] = t
+	}
+	return trees, nil
+}
+
+// projectSlugs lists the folders below projects that can be projects.
+func projectSlugs(root string) ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(root, projectsDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, &Error{Kind: ErrUnavailable, Text: "the store cannot be read: " + err.Error(), Err: err}
+	}
+	var slugs []string
+	for _, e := range entries {
+		if e.IsDir() && slugPattern.MatchString(e.Name()) {
+			slugs = append(slugs, e.Name())
+		}
+	}
+	return slugs, nil
+}

@@ -1,0 +1,26 @@
+package maildir
+
+import "context"
+
+// Message reads one message. Errors: ErrNotFound.
+func (p *Project) Message(ctx context.Context, id string) (*MessageRow, error) {
+	m, err := p.store.index.Message(ctx, p.slug, id)
+	if err == nil && m == nil {
+		err = errorf(ErrNotFound, "No message %s in project %s. search_messages finds messages by their text.", quote(id), p.name())
+	}
+	return m, err
+}
+
+// Thread lists a thread oldest first: every message with that thread_id, and the message whose id it is.
+// Errors: ErrNotFound. Spec: 3.
+func (p *Project) Thread(ctx context.Context, id string, bodies bool) ([]MessageRow, error) {
+	rows, err := p.store.index.Thread(ctx, p.slug, id, bodies)
+	if err == nil && len(rows) == 0 {
+		e := errorf(ErrNotFound, "No thread %s in project %s.", quote(id), p.name())
+		if m, merr := p.store.index.Message(ctx, p.slug, id); merr == nil && m != nil {
+			e.Near = []string{m.ThreadID}
+		}
+		err = e
+	}
+	return rows, err
+}

@@ -1,0 +1,5 @@
+package maildir
+
+import "syscall"
+
+func ctime(s *syscall.Stat_t) int64 { return s.Ctimespec.Nano() }

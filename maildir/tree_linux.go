@@ -1,0 +1,130 @@
+package maildir
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+func ctime(s *syscall.Stat_t) int64 { return s.Ctim.Nano() }
+
+// system holds the tree's folder as a descriptor: openat2 resolves a whole path in one call and refuses links in it,
+// where os.Root opens every folder on the way (measured: a third of the cost of a send).
+type system struct {
+	fd      int            // the tree's folder
+	folders map[string]int // folders opened for the present group; the writer's own
+}
+
+func (t *Tree) openSystem() error {
+	fd, err := unix.Open(t.dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: t.dir, Err: err}
+	}
+	t.sys = system{fd: fd, folders: map[string]int{}}
+	if _, err := t.Stat("."); err != nil {
+		unix.Close(fd)
+		return fmt.Errorf("openat2 does not work here (Linux 5.6 or newer is needed): %w", err)
+	}
+	return nil
+}
+
+func (t *Tree) closeSystem() {
+	t.closeFolders()
+	unix.Close(t.sys.fd)
+}
+
+// open2 opens p below the tree; no element of p may be a link, but with O_PATH|O_NOFOLLOW the last.
+func (t *Tree) open2(p string, flags uint64) (int, error) {
+	how := unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
+	for {
+		fd, err := unix.Openat2(t.sys.fd, p, &how)
+		switch {
+		case err == nil:
+			return fd, nil
+		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
+			continue
+		case errors.Is(err, unix.ELOOP):
+			return -1, behindLink()
+		}
+		return -1, &fs.PathError{Op: "open", Path: p, Err: err}
+	}
+}
+
+// Stat looks at p without following any link. An error is as of os.Lstat, or a *FormatError behind a link.
+func (t *Tree) Stat(p string) (FileStat, error) {
+	fd, err := t.open2(p, unix.O_PATH|unix.O_NOFOLLOW)
+	if err != nil {
+		return FileStat{}, err
+	}
+	defer unix.Close(fd)
+	return statOf(fd, p)
+}
+
+func statOf(fd int, p string) (FileStat, error) {
+	var s unix.Stat_t
+	if err := unix.Fstat(fd, &s); err != nil {
+		return FileStat{}, &fs.PathError{Op: "stat", Path: p, Err: err}
+	}
+	return FileStat{Mode: modeOf(s.Mode), Size: s.Size, MTime: s.Mtim.Nano(), CTime: s.Ctim.Nano(), Inode: s.Ino}, nil
+}
+
+func modeOf(m uint32) fs.FileMode {
+	mode := fs.FileMode(m & 0o777)
+	switch m & unix.S_IFMT {
+	case unix.S_IFDIR:
+		mode |= fs.ModeDir
+	case unix.S_IFLNK:
+		mode |= fs.ModeSymlink
+	case unix.S_IFIFO:
+		mode |= fs.ModeNamedPipe
+	case unix.S_IFSOCK:
+		mode |= fs.ModeSocket
+	case unix.S_IFCHR:
+		mode |= fs.ModeDevice | fs.ModeCharDevice
+	case unix.S_IFBLK:
+		mode |= fs.ModeDevice
+	}
+	return mode
+}
+
+// open opens p for reading without following any link and without blocking on a FIFO.
+func (t *Tree) open(p string) (io.ReadCloser, FileStat, error) {
+	fd, err := t.open2(p, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
+	if err != nil {
+		if st, serr := t.Stat(p); serr == nil && !st.Mode.IsRegular() {
+			return nil, st, notRegular(st.Mode)
+		}
+		return nil, FileStat{}, err
+	}
+	st, err := statOf(fd, p)
+	if err != nil {
+		unix.Close(fd)
+		return nil, FileStat{}, err
+	}
+	return descriptor(fd), st, nil
+}
+
+// descriptor reads a file without the runtime's poller, which can do nothing for a regular file.
+type descriptor int
+
+func (d descriptor) Read(b []byte) (int, error) {
+	for {
+		n, err := unix.Read(int(d), b)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return 0, os.NewSyscallError("read", err)
+		case n == 0 && len(b) > 0:
+			return 0, io.EOF
+		}
+		return n, nil
+	}
+}
+
+func (d descriptor) Close() error { return unix.Close(int(d)) }

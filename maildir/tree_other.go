@@ -1,0 +1,69 @@
+//go:build unix && !linux
+
+package maildir
+
+import (
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"syscall"
+)
+
+// system is empty where os.Root has to do.
+type system struct{}
+
+func (t *Tree) openSystem() error { return nil }
+func (t *Tree) closeSystem()      {}
+
+// Stat looks at p without following any link. An error is as of os.Lstat, or a *FormatError behind a link.
+func (t *Tree) Stat(p string) (FileStat, error) {
+	if err := t.linkless(path.Dir(p)); err != nil {
+		return FileStat{}, err
+	}
+	fi, err := t.root.Lstat(p)
+	if err != nil {
+		return FileStat{}, err
+	}
+	return fileStat(fi), nil
+}
+
+// open opens p for reading without following any link and without blocking on a FIFO.
+func (t *Tree) open(p string) (io.ReadCloser, FileStat, error) {
+	if err := t.linkless(path.Dir(p)); err != nil {
+		return nil, FileStat{}, err
+	}
+	f, err := t.root.OpenFile(p, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		if st, serr := t.Stat(p); serr == nil && !st.Mode.IsRegular() {
+			return nil, st, notRegular(st.Mode)
+		}
+		return nil, FileStat{}, err
+	}
+	fi, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, FileStat{}, err
+	}
+	return f, fileStat(fi), nil
+}
+
+// linkless refuses a folder that is reached through a symbolic link.
+func (t *Tree) linkless(dir string) error {
+	if dir == "." {
+		return nil
+	}
+	for i, c := range dir + "/" {
+		if c != '/' {
+			continue
+		}
+		fi, err := t.root.Lstat(dir[:i])
+		if err != nil {
+			return err
+		}
+		if fi.Mode()&fs.ModeSymlink != 0 {
+			return behindLink()
+		}
+	}
+	return nil
+}
