@@ -6,7 +6,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
+	"syscall"
 )
 
 // Tree is the work tree of one project. Every read of the tree goes through it: links are never followed,
@@ -84,32 +86,48 @@ func (t *Tree) Read(p string, limit int64) ([]byte, FileStat, error) {
 
 // Walk calls fn for every file below the folder under ("" or "." for all), links and devices included, in
 // lexical order; folders that are hidden (.git, .mailtree) are left out, folders behind links are not
-// entered. A file that vanishes meanwhile is left out. It ends early with fn's error or ctx's.
+// entered. What vanishes meanwhile, or may not be read, is left out. It ends early with fn's error or ctx's.
 func (t *Tree) Walk(ctx context.Context, under string, fn func(p string, d fs.DirEntry) error) error {
 	if under == "" {
 		under = "."
 	}
-	return fs.WalkDir(t.root.FS(), under, func(p string, d fs.DirEntry, err error) error {
-		if cerr := ctx.Err(); cerr != nil {
-			return cerr
-		}
-		if err != nil {
-			if d != nil && d.IsDir() && errors.Is(err, fs.ErrPermission) {
-				return fs.SkipDir
-			}
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil
-			}
+	entries, err := t.list(under)
+	if err != nil {
+		return ignoreUnlisted(err)
+	}
+	for _, d := range entries {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if d.IsDir() {
-			if p != "." && strings.HasPrefix(d.Name(), ".") {
-				return fs.SkipDir
-			}
+		p := d.Name()
+		if under != "." {
+			p = under + "/" + p
+		}
+		switch {
+		case !d.IsDir():
+			err = fn(p, d)
+		case !strings.HasPrefix(d.Name(), "."):
+			err = t.Walk(ctx, p, fn)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ignoreUnlisted forgives a folder that is gone, has become something else, or may not be read.
+func ignoreUnlisted(err error) error {
+	var behind *FormatError
+	for _, e := range []error{fs.ErrNotExist, fs.ErrPermission, syscall.ENOTDIR, syscall.ELOOP, syscall.ENAMETOOLONG} {
+		if errors.Is(err, e) {
 			return nil
 		}
-		return fn(p, d)
-	})
+	}
+	if errors.As(err, &behind) {
+		return nil
+	}
+	return err
 }
 
 // StatOf turns what a Walk found into a FileStat.
@@ -140,4 +158,12 @@ func notRegular(m fs.FileMode) *FormatError {
 
 func behindLink() *FormatError {
 	return &FormatError{0, "lies behind a symbolic link: links are never followed"}
+}
+
+// sortedEntries reads a folder whole and closes it.
+func sortedEntries(f *os.File) ([]fs.DirEntry, error) {
+	defer f.Close()
+	entries, err := f.ReadDir(-1)
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, err
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -128,3 +129,12 @@ func (d descriptor) Read(b []byte) (int, error) {
 }
 
 func (d descriptor) Close() error { return unix.Close(int(d)) }
+
+// list returns the entries of a folder by name.
+func (t *Tree) list(dir string) ([]fs.DirEntry, error) {
+	fd, err := t.open2(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK)
+	if err != nil {
+		return nil, err
+	}
+	return sortedEntries(os.NewFile(uintptr(fd), filepath.Join(t.dir, dir)))
+}

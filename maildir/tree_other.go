@@ -67,3 +67,15 @@ func (t *Tree) linkless(dir string) error {
 	}
 	return nil
 }
+
+// list returns the entries of a folder by name.
+func (t *Tree) list(dir string) ([]fs.DirEntry, error) {
+	if err := t.linkless(dir); err != nil {
+		return nil, err
+	}
+	f, err := t.root.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	return sortedEntries(f)
+}

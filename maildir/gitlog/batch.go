@@ -1,0 +1,319 @@
+package gitlog
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"mailtree/maildir"
+)
+
+// batch is what one commit is to hold: operations or edits, never both.
+type batch struct {
+	ops   []maildir.Op
+	edits []string
+	force bool // edits are committed even where .gitignore names them
+	again bool // the edits are our own, committed once more: see heal
+}
+
+// commitOps commits the operations at the head of the queue, if any. The caller holds the turn.
+func (l *Log) commitOps(ctx context.Context) error {
+	l.mu.Lock()
+	records := l.head()
+	idle := len(records) == 0 && len(l.unsettled) == 0
+	l.mu.Unlock()
+	if idle {
+		return nil
+	}
+	var b batch
+	for _, r := range records {
+		b.ops = append(b.ops, r.ops...)
+	}
+	err := l.settle(ctx, b)
+	made := err == nil || isMade(err)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !made {
+		return err
+	}
+	for _, r := range records {
+		if r.done != nil {
+			l.unsettled = append(l.unsettled, r.done)
+		}
+	}
+	l.pop(len(records), time.Now())
+	if err == nil {
+		l.told, l.unsettled = append(l.told, l.unsettled...), nil
+	}
+	return err
+}
+
+// isMade reports that the commit is in the branch although something after it failed.
+func isMade(err error) bool { return errors.Is(err, errHalf) || errors.Is(err, errUnsynced) }
+
+// commitEdits commits all edits that were handed over so far. The caller holds the turn.
+func (l *Log) commitEdits(ctx context.Context) error {
+	l.mu.Lock()
+	if len(l.edits) == 0 {
+		l.mu.Unlock()
+		return nil
+	}
+	paths := l.fly()
+	l.mu.Unlock()
+	err := l.settle(ctx, batch{edits: paths})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.land(err == nil || isMade(err), time.Now())
+	return err
+}
+
+// settle makes the commit of a batch and notes how it went.
+func (l *Log) settle(ctx context.Context, b batch) error {
+	start := time.Now()
+	err := l.heal(ctx)
+	var waited time.Duration
+	if err == nil {
+		waited, err = l.commit(ctx, b)
+	}
+	cost := time.Since(start) - waited
+	l.mu.Lock()
+	before := l.trouble
+	l.trouble = err
+	if err == nil {
+		l.succeeded(time.Now(), cost, l.cfg.Delay)
+	} else {
+		l.failed(time.Now())
+	}
+	pending := l.pending()
+	l.mu.Unlock()
+	l.tell(before, err, pending)
+	return err
+}
+
+// tell logs a change of the state, once.
+func (l *Log) tell(before, after error, pending int) {
+	text := func(err error) string {
+		if err == nil {
+			return ""
+		}
+		_, reason := modeOf(err)
+		return reason
+	}
+	switch was, is := text(before), text(after); {
+	case was == is:
+	case after == nil:
+		l.cfg.Log.Info("commits of the mail go on")
+	case errors.Is(after, context.Canceled), errors.Is(after, context.DeadlineExceeded):
+	default:
+		l.cfg.Log.Warn("mail is not committed", "reason", is, "pending", pending)
+	}
+}
+
+// tries is how often a commit is built anew because somebody else was first; after the gentle ones index.lock is
+// taken before and not only when everything is ready.
+const (
+	tries  = 10
+	gentle = 2
+)
+
+// commit makes the commit of a batch; waited is the part of its time that was spent on the disk and for locks.
+func (l *Log) commit(ctx context.Context, b batch) (waited time.Duration, err error) {
+	for try := range tries {
+		var w time.Duration
+		w, err = l.attempt(ctx, b, try >= l.gentle)
+		waited += w
+		if !errors.Is(err, errMoved) || isMade(err) {
+			return waited, err
+		}
+	}
+	return waited, &hold{mode: "waiting", cause: err, reason: "The mail's branch keeps moving while the server wants to commit: it is tried again."}
+}
+
+// attempt builds the commit on what HEAD is now and publishes it. A batch that makes no difference needs none,
+// but an operation is told in any case.
+func (l *Log) attempt(ctx context.Context, b batch, firm bool) (waited time.Duration, err error) {
+	repo, err := openRepository(l.cfg.Dir, l.mem)
+	if err != nil {
+		return 0, err
+	}
+	defer repo.close()
+	if err := l.repair(repo); err != nil {
+		return 0, err
+	}
+	if len(b.ops)+len(b.edits) == 0 {
+		return 0, nil
+	}
+	if err := repo.busy(); err != nil {
+		return 0, err
+	}
+	at, err := l.branch(repo)
+	if err != nil {
+		return 0, err
+	}
+	p := &publication{repo: repo, at: at, step: l.step}
+	if firm {
+		err = p.reserve(ctx)
+	} else {
+		start := time.Now()
+		err = repo.rest(ctx)
+		p.waited = time.Since(start)
+	}
+	var made bool
+	if err == nil {
+		made, err = l.publish(ctx, p, b)
+	}
+	if !made {
+		p.abandon()
+	}
+	return p.waited, err
+}
+
+// publish builds the commit of a batch on what HEAD is now and moves the branch; made is false when it did not move.
+func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, err error) {
+	if p.at, err = l.branch(p.repo); err != nil {
+		return false, err
+	}
+	plan, objects, err := l.build(p.repo, p.at, b)
+	if err != nil {
+		return false, err
+	}
+	defer plan.close()
+	defer objects.discard()
+	p.plan = plan
+	if p.commit, p.log, err = l.write(p, b, objects); err != nil || p.commit.IsZero() {
+		return false, err
+	}
+	names, err := objects.finish()
+	p.waited += objects.waited
+	if err != nil {
+		return false, err
+	}
+	err = p.run(ctx, names)
+	made = err == nil || isMade(err)
+	if made {
+		l.mu.Lock()
+		l.last, l.lastSum = l.cfg.Now(), p.commit
+		l.look = time.Now().Add(healTime)
+		l.mu.Unlock()
+	}
+	return made, err
+}
+
+// build reads the index and loads the batch's paths.
+func (l *Log) build(repo *repository, at head, b batch) (*plan, *objects, error) {
+	tree, err := repo.treeOf(at.commit)
+	if err != nil {
+		return nil, nil, err
+	}
+	index, err := repo.readIndex()
+	if err != nil {
+		return nil, nil, err
+	}
+	if !index.seen.exists && !tree.IsZero() {
+		if err := index.fill(repo, tree); err != nil {
+			return nil, nil, err
+		}
+	}
+	plan, err := newPlan(repo, tree, index)
+	if err != nil {
+		return nil, nil, err
+	}
+	paths := b.edits
+	if len(b.edits) > 0 && !b.force {
+		plan.ignore = newIgnorer(repo.git)
+	}
+	for _, op := range b.ops {
+		paths = append(paths, op.Paths...)
+	}
+	objects := newObjects(repo.git)
+	if err = plan.name(paths); err == nil {
+		err = plan.load(objects, l.cfg.Log)
+	}
+	if err != nil {
+		objects.discard()
+		plan.close()
+		return nil, nil, err
+	}
+	return plan, objects, nil
+}
+
+// write gives trees and commit to objects. The zero hash: there is nothing to commit.
+func (l *Log) write(p *publication, b batch, to *objects) (sum hash, reflog string, err error) {
+	now := l.cfg.Now()
+	c := commit{parent: p.at.commit, committer: l.server(), written: now, made: now}
+	switch {
+	case len(b.ops) > 0:
+		ops := make([]maildir.Op, 0, len(b.ops))
+		for _, op := range b.ops {
+			if !op.Recovered || p.plan.touches(op.Paths) {
+				ops = append(ops, op)
+			}
+		}
+		if len(ops) == 0 {
+			return hash{}, "", nil
+		}
+		c.author, c.message = l.opsAuthor(ops), opsMessage(ops)
+		if at := ops[len(ops)-1].At; !at.IsZero() {
+			c.written = at
+		}
+	default:
+		changes := p.plan.differing()
+		if len(changes) == 0 {
+			return hash{}, "", nil
+		}
+		c.message, c.author = editMessage("edit", changes), l.server()
+		if b.again {
+			c.message = editMessage("repair", changes)
+		} else if id, ok := p.repo.config.person(); ok {
+			c.author = id
+		}
+	}
+	if c.tree, err = p.plan.write(to); err != nil {
+		return hash{}, "", err
+	}
+	if sum, err = to.add(commitObject, c.encode()); err != nil {
+		return hash{}, "", err
+	}
+	p.repo.mem.keepCommit(sum, c.tree)
+	return sum, reflogText(c), nil
+}
+
+// unsaved returns those of the paths whose present content is not HEAD's.
+func (l *Log) unsaved(paths []string) ([]*change, error) {
+	repo, err := openRepository(l.cfg.Dir, l.mem)
+	if err != nil {
+		return nil, err
+	}
+	defer repo.close()
+	at, err := repo.head()
+	if err != nil {
+		return nil, err
+	}
+	tree, err := repo.treeOf(at.commit)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := newPlan(repo, tree, &gitIndex{})
+	if err != nil {
+		return nil, err
+	}
+	defer plan.close()
+	if err := plan.name(paths); err != nil {
+		return nil, err
+	}
+	if err := plan.load(&objects{dry: true}, nil); err != nil {
+		return nil, err
+	}
+	var all []*change
+	for _, path := range paths {
+		if _, err := plan.files.stat(path); err == nil && !committable(path) {
+			all = append(all, &change{path: path, skipped: "is nothing that Git can have"})
+		}
+	}
+	for _, c := range plan.sorted() {
+		if c.skipped != "" || c.differs() && !c.gone && c.new.mode != 0 {
+			all = append(all, c)
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,271 @@
+package gitlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"mailtree/maildir"
+)
+
+func TestCommit(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	tr.send("m1", "messages/2025/10/23/m1.md", "agents/A/outbox/2025/10/23/m1.md", "agents/B/inbox/2025/10/23/m1.md")
+	tr.flush()
+	tr.equal("subject", tr.git("log", "-1", "--format=%s"), "send: A -> B: about m1")
+	tr.equal("people", tr.git("log", "-1", "--format=%an <%ae> %at, %cn <%ce>"), "A <A@mailtree.local> 1760000000, mailtree <mailtree@mailtree.local>")
+	tr.equal("trailers", tr.git("log", "-1", "--format=%(trailers)"), "Mail-Op: send\nMail-Id: m1\nAgent: A")
+	tr.equal("files", tr.git("show", "--name-status", "--format="), "A\tagents/A/outbox/2025/10/23/m1.md\nA\tagents/B/inbox/2025/10/23/m1.md\nA\tmessages/2025/10/23/m1.md")
+	tr.equal("reflog", tr.git("reflog", "-1", "--format=%gs"), "commit: send: A -> B: about m1")
+	tr.equal("branch's reflog", tr.git("reflog", "show", "-1", "--format=%H %gs", "main"), tr.git("rev-parse", "HEAD")+" commit: send: A -> B: about m1")
+	tr.sound()
+	s := tr.log.State()
+	if s.Mode != "committing" || s.Pending != 0 || s.LastHash != tr.git("rev-parse", "HEAD") || s.LastCommit.IsZero() {
+		t.Errorf("state %+v", s)
+	}
+}
+
+func TestSeveralOperations(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	var done atomic.Int32
+	for i := range 3 {
+		p := fmt.Sprintf("messages/m%d.md", i)
+		tr.write(p, "x")
+		tr.log.Record([]maildir.Op{op("send", "A", fmt.Sprintf("m%d", i), p)}, func() { done.Add(1) })
+	}
+	tr.write("messages/m0.read", "")
+	tr.log.Record([]maildir.Op{
+		{Verb: "read", Agent: "B", ID: "m0", Paths: []string{"messages/m0.read"}},
+		{Verb: "presence", Agent: "B", Summary: "two\nlines\x00and <b> a\u2028control\x1b[1m"},
+	}, func() { done.Add(1) })
+	tr.flush()
+	tr.equal("message", tr.git("log", "-1", "--format=%B"), `send ×3, read ×1, presence ×1
+
+send A m0 A -> B: about m0
+send A m1 A -> B: about m1
+send A m2 A -> B: about m2
+read B m0
+presence B - two lines and <b> a control [1m
+
+Mail-Op: send
+Mail-Id: m0
+Agent: A
+Mail-Op: send
+Mail-Id: m1
+Agent: A
+Mail-Op: send
+Mail-Id: m2
+Agent: A
+Mail-Op: read
+Mail-Id: m0
+Agent: B
+Mail-Op: presence
+Agent: B`)
+	tr.equal("trailers seen by git", tr.git("log", "-1", "--format=%(trailers:key=Mail-Op,valueonly,separator=%x2C)"), "send,send,send,read,presence")
+	tr.equal("author", tr.git("log", "-1", "--format=%an"), "mailtree")
+	if done.Load() != 4 {
+		t.Errorf("done called %d times", done.Load())
+	}
+	tr.sound()
+}
+
+func TestHostileNames(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{External: true})
+	names := []string{"with space.md", "new\nline.md", `quo"te'.md`, "\xff\xfe not utf8.md", "ünï.md", "a.b/x", "a/x", "a-b/x", "a0", "-dash", "tab\t", strings.Repeat("n", 250), ".#lock~"}
+	long := strings.Repeat(strings.Repeat("d", 100)+"/", 12) + strings.Repeat("n", 200)
+	all := append(slices.Clone(names), strings.Repeat("dir/", 300)+"deep", long)
+	for _, n := range all {
+		tr.write(n, n)
+	}
+	tr.write(".git/evil", "x")
+	tr.write(".mailtree/evil", "x")
+	o := op("send", "<x>\n", "id\nAgent: evil", append(all, "../out", "/etc/passwd", "a/../b", "", ".git/evil", ".mailtree/evil", "a//x")...)
+	o.Summary = "\n\nMail-Op: forged"
+	tr.log.Record([]maildir.Op{o}, nil)
+	tr.flush()
+	tr.sound()
+	tr.equal("author", tr.git("log", "-1", "--format=%an <%ae>"), "x <x@mailtree.local>")
+	tr.equal("ops", tr.git("log", "-1", "--format=%(trailers:key=Mail-Op,valueonly)"), "send")
+	if n := len(strings.Split(strings.TrimRight(tr.git("ls-files", "-z"), "\x00"), "\x00")); n != len(all)+1 {
+		t.Errorf("%d files in Git, want %d", n, len(all)+1)
+	}
+	for _, n := range names {
+		tr.check(os.Remove(tr.path(n)))
+	}
+	tr.log.Edited(names)
+	tr.flush()
+	tr.sound()
+}
+
+func TestSpecialFiles(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{External: true})
+	tr.check(syscall.Mkfifo(tr.path("fifo"), 0o600))
+	tr.write("real/secret", "x")
+	tr.check(os.Symlink("/etc/passwd", tr.path("link")))
+	tr.check(os.Symlink("real", tr.path("behind")))
+	tr.check(os.Symlink("x", tr.path(".gitmodules")))
+	tr.check(os.Symlink("x", tr.path(".gitattributes")))
+	tr.write("exec", "#!/bin/sh\n")
+	tr.check(os.Chmod(tr.path("exec"), 0o755))
+	tr.write("nested/.git/HEAD", "x")
+	tr.write("nested/file", "x")
+	tr.write("x.tmp", "ignored")
+	tr.log.Edited([]string{"fifo", "link", "behind/secret", "behind", "exec", "real", ".gitmodules", ".gitattributes", "nested", "nested/file", "x.tmp"})
+	tr.flush()
+	tr.equal("files", tr.git("ls-tree", "-r", "HEAD", "--format=%(objectmode) %(path)"), "100644 .gitignore\n120000 behind\n100755 exec\n120000 link\n100644 real/secret")
+	tr.equal("link", tr.git("cat-file", "-p", "HEAD:link"), "/etc/passwd")
+	tr.equal("fsck", tr.git("fsck", "--strict"), "")
+	tr.equal("author", tr.git("log", "-1", "--format=%an %s"), "mailtree edit: 4 files")
+	tr.check(os.Remove(tr.path("exec")))
+	tr.check(syscall.Mkfifo(tr.path("exec"), 0o600))
+	tr.send("m1", "m1")
+	tr.log.Record([]maildir.Op{op("send", "A", "m2", "fifo", "exec")}, nil)
+	tr.flush()
+	tr.equal("files", tr.git("ls-tree", "-r", "--name-only", "HEAD"), ".gitignore\nbehind\nexec\nlink\nm1\nreal/secret")
+	var u *maildir.Error
+	if err := tr.log.Preserve(context.Background(), []string{"fifo"}); !errors.Is(err, maildir.ErrUnavailable) || !errors.As(err, &u) {
+		t.Errorf("Preserve of a FIFO: %v", err)
+	}
+}
+
+func TestRemoval(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{External: true})
+	tr.send("m1", "a/b/c/one", "a/b/two", "file", "dir/x", "dir/y/z")
+	tr.flush()
+	tr.check(os.RemoveAll(tr.path("a/b/c")))
+	tr.log.Record([]maildir.Op{op("unread", "A", "m1", "a/b/c/one")}, nil)
+	tr.flush()
+	tr.equal("trees", tr.git("ls-tree", "-r", "-t", "--name-only", "HEAD", "a"), "a\na/b\na/b/two")
+	tr.sound()
+	// A file becomes a folder, a folder a file, a whole folder goes.
+	tr.check(os.RemoveAll(tr.path("a")))
+	tr.check(os.Remove(tr.path("file")))
+	tr.write("file/inside", "x")
+	tr.check(os.RemoveAll(tr.path("dir")))
+	tr.write("dir", "x")
+	tr.log.Edited([]string{"a", "file", "dir"})
+	tr.flush()
+	tr.equal("files", tr.git("ls-files"), ".gitignore\ndir\nfile/inside")
+	tr.sound()
+	tr.check(os.RemoveAll(tr.path("file")))
+	tr.check(os.Remove(tr.path("dir")))
+	tr.check(os.Remove(tr.path(".gitignore")))
+	tr.log.Edited([]string{""})
+	tr.flush()
+	tr.equal("empty tree", tr.git("rev-parse", "HEAD^{tree}"), "4b825dc642cb6eb9a060e54bf8d69288fbee4904")
+}
+
+func TestLargeBatch(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{External: true})
+	var ops []maildir.Op
+	for i := range 5000 {
+		p := fmt.Sprintf("messages/2025/10/%02d/m%04d.md", i%30, i)
+		tr.write(p, fmt.Sprintf("message %d\n%s", i, strings.Repeat("word ", 50)))
+		ops = append(ops, op("send", fmt.Sprintf("A%d", i%7), fmt.Sprintf("m%04d", i), p))
+	}
+	tr.write("big", strings.Repeat("0123456789abcdef", largeFile/8))
+	tr.log.Record(ops, nil)
+	tr.log.Edited([]string{"big"})
+	tr.flush()
+	tr.sound()
+	if n := len(slices.Compact(slices.Sorted(slices.Values(tr.ids())))); n != 5000 {
+		t.Errorf("%d ids in the log", n)
+	}
+	tr.equal("loose objects", strings.Fields(tr.git("count-objects"))[0], fmt.Sprint(3+3)) // the first commit; big, the root, its commit
+}
+
+func TestEdits(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{External: true, Quiet: 30 * time.Millisecond})
+	tr.git("config", "user.name", "Pat <Person>")
+	tr.git("config", "user.email", "pat@example.org")
+	tr.run()
+	head := tr.git("rev-parse", "HEAD")
+	tr.write("agents/A/profile.json", "{}")
+	tr.log.Edited([]string{"agents/A/profile.json", ".git/x", ".mailtree/tmp/y"})
+	tr.until("edit committed", func() bool { return tr.git("rev-parse", "HEAD") != head })
+	tr.equal("edit", tr.git("log", "-1", "--format=%an <%ae> %cn: %s%n%n%(trailers)"), "Pat Person <pat@example.org> mailtree: edit: agents/A/profile.json\n\nMail-Op: edit")
+	tr.until("nothing pending", func() bool { return tr.log.State().Pending == 0 })
+	head = tr.git("rev-parse", "HEAD")
+	tr.log.Edited([]string{"agents/A/profile.json", "not/there"})
+	tr.flush()
+	tr.equal("an edit that changes nothing", tr.git("rev-parse", "HEAD"), head)
+	for i := range 150 {
+		tr.write(fmt.Sprintf("many/%03d", i), "x")
+	}
+	tr.log.Edited([]string{"many"})
+	tr.flush()
+	msg := tr.git("log", "-1", "--format=%B")
+	if !strings.HasPrefix(msg, "edit: 150 files\n\nmany/000\n") || !strings.Contains(msg, "\nmany/099\n… and 50 more\n\nMail-Op: edit") {
+		t.Errorf("message %q", msg)
+	}
+	tr.sound()
+}
+
+func TestPreserve(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{External: true})
+	ctx := context.Background()
+	tr.send("m1", "claims/c.json", "own.tmp")
+	tr.check(tr.log.Preserve(ctx, []string{"claims/c.json", "missing"}))
+	tr.equal("pending operations went first", strings.Join(tr.ids(), " "), "m1")
+	head := tr.git("rev-parse", "HEAD")
+	tr.check(tr.log.Preserve(ctx, []string{"claims/c.json"}))
+	tr.equal("nothing to do", tr.git("rev-parse", "HEAD"), head)
+	tr.write("claims/c.json", "by hand")
+	tr.write("ignored.tmp", "by hand")
+	tr.check(tr.log.Preserve(ctx, []string{"claims/c.json", "ignored.tmp"}))
+	tr.equal("saved", tr.git("show", "HEAD:claims/c.json")+tr.git("show", "HEAD:ignored.tmp"), "by handby hand")
+	tr.sound()
+	tr.write("claims/c.json", "again")
+	tr.write(".git/MERGE_HEAD", head+"\n")
+	if err := tr.log.Preserve(ctx, []string{"claims/c.json"}); !errors.Is(err, maildir.ErrUnavailable) {
+		t.Errorf("Preserve in a merge: %v", err)
+	}
+	tr.check(os.Remove(tr.path(".git/MERGE_HEAD")))
+	tr.log.cfg.External = false
+	if err := tr.log.Preserve(ctx, []string{"claims/c.json"}); !errors.Is(err, maildir.ErrUnavailable) {
+		t.Errorf("Preserve without External: %v", err)
+	}
+	tr.log.Edited([]string{"claims/c.json"})
+	if n := tr.log.State().Pending; n != 0 {
+		t.Errorf("%d pending without External", n)
+	}
+}
+
+func TestRecovered(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	tr.send("m1", "m1")
+	tr.flush()
+	tr.write("m2", "x")
+	was, is := op("send", "A", "m1", "m1"), op("send", "A", "m2", "m2")
+	was.Recovered, is.Recovered = true, true
+	done := false
+	tr.log.Record([]maildir.Op{was, is}, func() { done = true })
+	tr.flush()
+	tr.equal("ids", strings.Join(tr.ids(), " "), "m1 m2")
+	tr.log.Record([]maildir.Op{was}, func() { done = true })
+	tr.flush()
+	tr.equal("ids", strings.Join(tr.ids(), " "), "m1 m2")
+	if !done {
+		t.Error("done was not called")
+	}
+	tr.log.Record([]maildir.Op{op("release", "A", "")}, nil) // no path, no difference: told all the same
+	tr.flush()
+	tr.equal("subject", tr.git("log", "-1", "--format=%s"), "release: A -> B: about")
+	tr.sound()
+}

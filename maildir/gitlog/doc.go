@@ -1,0 +1,67 @@
+// Package gitlog is the audit of a mail tree: it puts every operation of the server, and the edits of others,
+// into commits of the tree's Git repository. It implements maildir.History and is the only importer of go-git,
+// which reads objects and parses configuration and ignore patterns here; everything that is written, it writes
+// itself, by Git's own protocol, because go-git neither locks nor syncs (RELIABILITY.md 3).
+//
+// # What holds
+//
+//   - Record and Edited only append to a queue. Run, Flush and Preserve commit, one at a time.
+//   - A commit's tree is HEAD's tree with the named paths as they are on disk at that moment: a regular file, an
+//     executable one, a link as a link, nothing where nothing is. FIFOs, devices and sockets are left out; no link
+//     is followed, nothing blocks. Only the trees on changed paths are rewritten.
+//   - What a person has staged stays staged and is not in our commits, but for the very paths that we commit.
+//   - Branch and Git index move together under index.lock, held for some ten milliseconds (publication). A person's
+//     command waits, fails with "locked" or "cannot lock ref", or sees both moved. No commit of either side is lost;
+//     what a race within Git itself can still take away is put back (heal).
+//   - All objects are durable before the branch moves, the move is durable before done is called.
+//   - A kill at any instant leaves the old state, the new one, or one that Open or the next commit repairs (repair).
+//     The lock of somebody else is never removed.
+//   - Nothing is committed during a merge, rebase, cherry-pick or revert, with a detached HEAD, or on another branch
+//     than the recorded one (.mailtree/branch). Work waits; State says why and what to do.
+//   - A commit is made about once a second at most, and so seldom that the work is a tenth of one core.
+//   - Files of Git's configuration are read, never obeyed: no hook, filter, include or program runs.
+//
+// # Commit layout
+//
+// One operation:
+//
+//	send: GreenCastle -> BlueLake: Plan for /api/users
+//
+//	Mail-Op: send
+//	Mail-Id: msg_20251023_3a51c0f7b3dc3a7e
+//	Agent: GreenCastle
+//
+// Several operations: a subject that counts, one line for people per operation (verb, agent or "-", id or "-",
+// summary), and the trailers of all, in the same order:
+//
+//	send ×2, project ×1
+//
+//	send GreenCastle msg_20251023_3a51c0f7b3dc3a7e GreenCastle -> BlueLake: Plan
+//	send BlueLake msg_20251023_3a51c0f7c41b2d09 BlueLake -> GreenCastle: Re: Plan
+//	project - - made
+//
+//	Mail-Op: send
+//	Mail-Id: msg_20251023_3a51c0f7b3dc3a7e
+//	Agent: GreenCastle
+//	Mail-Op: send
+//	Mail-Id: msg_20251023_3a51c0f7c41b2d09
+//	Agent: BlueLake
+//	Mail-Op: project
+//
+// A program reads the trailers (the last paragraph): every "Mail-Op:" begins an operation, "Mail-Id:" and "Agent:"
+// after it belong to it and are left out where there is none. Each operation is in the trailers of the whole
+// history exactly once. They hold our own fields only, flattened to one word; text of users is in subject and
+// body, flattened to one line.
+//
+// Edits of others: "edit: path", or "edit: N files" and at most a hundred paths; trailer "Mail-Op: edit". Mail that is put
+// back: the same with "repair".
+//
+// The author is the agent, with address agent@Domain, where all operations of the commit are one agent's, else
+// mailtree; of edits, whoever Git's configuration names. The committer is always mailtree.
+//
+// # Files below .git and .mailtree
+//
+//	.git/mailtree-index, -ref, -lock   the next index, ref and index.lock, before they are put into place
+//	.mailtree/git.lock                 what we are about to do under Git's locks (mark)
+//	.mailtree/branch                   the recorded branch; remove it to record another one
+package gitlog

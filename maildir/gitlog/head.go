@@ -1,0 +1,148 @@
+package gitlog
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// hold says why nothing is committed now; the work waits. It is an error that wraps maildir.ErrUnavailable
+// once it leaves the package (see unavailable).
+type hold struct {
+	mode   string // maildir.HistoryState.Mode
+	reason string // a sentence: what is wrong and what to do
+	cause  error
+}
+
+func (h *hold) Error() string { return h.reason }
+func (h *hold) Unwrap() error { return h.cause }
+
+// head is what HEAD stands for.
+type head struct {
+	branch string // full name of the branch; "" when HEAD is detached
+	commit hash   // zero before the first commit
+}
+
+func (r *repository) path(name string) string { return filepath.Join(r.git, filepath.FromSlash(name)) }
+
+// head reads HEAD and its branch.
+func (r *repository) head() (head, error) {
+	b, err := readSmall(r.path("HEAD"))
+	if err != nil {
+		return head{}, err
+	}
+	text := strings.TrimSpace(string(b))
+	name, ok := strings.CutPrefix(text, "ref:")
+	if !ok {
+		return head{commit: plumbing.NewHash(text)}, nil
+	}
+	name = strings.TrimSpace(name)
+	if !validBranch(name) {
+		return head{}, nil
+	}
+	h, err := r.ref(name)
+	return head{name, h}, err
+}
+
+// validBranch keeps a hand-made HEAD from leading out of refs/heads.
+func validBranch(name string) bool {
+	if !strings.HasPrefix(name, "refs/heads/") || strings.ContainsAny(name, "\\\x00\n\r :?*[~^") {
+		return false
+	}
+	for _, e := range strings.Split(name, "/") {
+		if e == "" || e[0] == '.' || strings.HasSuffix(e, ".lock") || strings.Contains(e, "..") {
+			return false
+		}
+	}
+	return true
+}
+
+// ref reads a branch: the file of its own, else packed-refs. Zero when it does not exist.
+func (r *repository) ref(name string) (hash, error) {
+	b, err := readSmall(r.path(name))
+	if err == nil {
+		text := strings.TrimSpace(string(b))
+		if !plumbing.IsHash(text) {
+			return hash{}, &hold{mode: "waiting", reason: fmt.Sprintf("The mail's branch %s is damaged or stands for another ref. Run `git fsck` and `git reflog` in the mail's folder to mend it.", name)}
+		}
+		return plumbing.NewHash(text), nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) && !isFolder(r.path(name)) {
+		return hash{}, err
+	}
+	f, err := os.Open(r.path("packed-refs"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return hash{}, nil
+	}
+	if err != nil {
+		return hash{}, err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		hex, ref, ok := strings.Cut(lines.Text(), " ")
+		if ok && ref == name && plumbing.IsHash(hex) {
+			return plumbing.NewHash(hex), nil
+		}
+	}
+	return hash{}, lines.Err()
+}
+
+func isFolder(path string) bool {
+	fi, err := os.Lstat(path)
+	return err == nil && fi.IsDir()
+}
+
+// readSmall reads a file of Git's that is a line or two.
+func readSmall(path string) ([]byte, error) {
+	fi, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !fi.Mode().IsRegular() || fi.Size() > 1<<20 {
+		return nil, fmt.Errorf("%s is not a small file", filepath.Base(path))
+	}
+	return os.ReadFile(path)
+}
+
+// busy reports what a person has begun and not finished, as a *hold.
+func (r *repository) busy() error {
+	for _, s := range []struct{ name, what, do string }{
+		{"MERGE_HEAD", "a merge", "git commit, or git merge --abort"},
+		{"rebase-merge", "a rebase", "git rebase --continue, or git rebase --abort"},
+		{"rebase-apply", "a rebase or git am", "git rebase --continue or git am --continue, or the same with --abort"},
+		{"CHERRY_PICK_HEAD", "a cherry-pick", "git cherry-pick --continue, or git cherry-pick --abort"},
+		{"REVERT_HEAD", "a revert", "git revert --continue, or git revert --abort"},
+		{"sequencer", "a series of cherry-picks or reverts", "git cherry-pick --continue or git revert --continue, or the same with --abort"},
+	} {
+		if _, err := os.Lstat(r.path(s.name)); err == nil {
+			return &hold{mode: "waiting", reason: fmt.Sprintf("The mail's repository is in the middle of %s: new mail is safe but not committed until that ends. Finish it with %s.", s.what, s.do)}
+		}
+	}
+	return nil
+}
+
+// onBranch returns HEAD when it stands for the recorded branch, else a *hold. An empty record is any branch.
+func (r *repository) onBranch(recorded string) (head, error) {
+	h, err := r.head()
+	if err != nil {
+		return h, err
+	}
+	short := strings.TrimPrefix(recorded, "refs/heads/")
+	switch {
+	case h.branch == "" && recorded == "":
+		return h, &hold{mode: "detached", reason: "The mail's repository is on no branch (detached HEAD): mail is kept uncommitted. Check out a branch."}
+	case h.branch == "":
+		return h, &hold{mode: "detached", reason: fmt.Sprintf("The mail's repository is on no branch (detached HEAD): mail is kept uncommitted until it is back on %s. Run `git checkout %s` in the mail's folder.", short, short)}
+	case recorded != "" && h.branch != recorded:
+		return h, &hold{mode: "detached", reason: fmt.Sprintf("The mail's repository is on branch %s: mail is kept uncommitted until it is back on %s. Run `git checkout %s` in the mail's folder.",
+			strings.TrimPrefix(h.branch, "refs/heads/"), short, short)}
+	}
+	return h, nil
+}

@@ -1,0 +1,183 @@
+package gitlog
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"mailtree/maildir"
+)
+
+// TestMain keeps the user's Git configuration out, and is the program that TestKill starts to be killed.
+func TestMain(m *testing.M) {
+	os.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
+	os.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+	os.Unsetenv("GIT_DIR")
+	if at := os.Getenv("GITLOG_KILL_AT"); at != "" {
+		commitAndDie(os.Getenv("GITLOG_DIR"), at)
+		os.Exit(3)
+	}
+	os.Exit(m.Run())
+}
+
+// commitAndDie commits what is new at the path "late" and kills itself at a step.
+func commitAndDie(dir, at string) {
+	l, err := Open(Config{Dir: dir, External: true})
+	if err != nil {
+		panic(err)
+	}
+	if at == "reserved" {
+		l.gentle = 0
+	}
+	l.step = func(s string) {
+		if s == at {
+			syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}
+	}
+	l.Record([]maildir.Op{op("send", "A", "late", "late", "gone")}, nil)
+	if err := l.Flush(context.Background()); err != nil {
+		panic(err)
+	}
+}
+
+func op(verb, agent, id string, paths ...string) maildir.Op {
+	return maildir.Op{Verb: verb, Agent: agent, ID: id, Summary: agent + " -> B: about " + id, At: time.Unix(1760000000, 0), Paths: paths}
+}
+
+// tree is a mail tree with the git program as its judge.
+type tree struct {
+	*testing.T
+	dir string
+	log *Log
+}
+
+func newTree(t *testing.T, cfg Config) *tree {
+	t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git is not installed")
+	}
+	cfg.Dir = t.TempDir()
+	tr := &tree{T: t, dir: cfg.Dir}
+	tr.check(Init(cfg.Dir))
+	if cfg.Delay == 0 {
+		cfg.Delay = time.Millisecond
+	}
+	var err error
+	tr.log, err = Open(cfg)
+	tr.check(err)
+	tr.write(".gitignore", "/.mailtree/\n*.tmp\n")
+	tr.log.Record([]maildir.Op{op("project", "", "", ".gitignore")}, nil)
+	tr.flush()
+	return tr
+}
+
+func (t *tree) check(err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (t *tree) path(p string) string { return filepath.Join(t.dir, p) }
+
+func (t *tree) write(p, text string) {
+	t.Helper()
+	t.check(os.MkdirAll(filepath.Dir(t.path(p)), 0o755))
+	t.check(os.WriteFile(t.path(p), []byte(text), 0o644))
+}
+
+// send writes files and records one operation for them.
+func (t *tree) send(id string, paths ...string) {
+	t.Helper()
+	for _, p := range paths {
+		t.write(p, "text of "+id+"\n")
+	}
+	t.log.Record([]maildir.Op{op("send", "A", id, paths...)}, nil)
+}
+
+func (t *tree) flush() {
+	t.Helper()
+	t.check(t.log.Flush(context.Background()))
+}
+
+func (t *tree) tryGit(args ...string) (string, error) {
+	var out, errs bytes.Buffer
+	c := exec.Command("git", args...)
+	c.Dir, c.Stdout, c.Stderr = t.dir, &out, &errs
+	c.Env = append(os.Environ(), "HOME="+t.dir, "GIT_AUTHOR_NAME=Person", "GIT_AUTHOR_EMAIL=p@x", "GIT_COMMITTER_NAME=Person", "GIT_COMMITTER_EMAIL=p@x")
+	if err := c.Run(); err != nil {
+		return out.String(), fmt.Errorf("git %s: %w\n%s", strings.Join(args, " "), err, errs.String())
+	}
+	return strings.TrimRight(out.String(), "\n"), nil
+}
+
+func (t *tree) git(args ...string) string {
+	t.Helper()
+	out, err := t.tryGit(args...)
+	t.check(err)
+	return out
+}
+
+func (t *tree) equal(what, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s:\n%s\nwant:\n%s", what, got, want)
+	}
+}
+
+// sound is invariant I6: fsck clean, status clean, and the index writes the very tree of the commit.
+func (t *tree) sound() {
+	t.Helper()
+	t.equal("fsck", t.git("fsck", "--strict", "--no-dangling"), "")
+	t.equal("status", t.git("status", "--porcelain"), "")
+	t.equal("write-tree", t.git("write-tree"), t.git("rev-parse", "HEAD^{tree}"))
+	if _, err := os.Lstat(t.path(markFile)); err == nil {
+		t.Error("the mark is still there")
+	}
+}
+
+// ids lists the Mail-Id trailers of the history, oldest first.
+func (t *tree) ids() []string {
+	t.Helper()
+	return strings.Fields(t.git("log", "--reverse", "--format=%(trailers:key=Mail-Id,valueonly)"))
+}
+
+func (t *tree) state(mode, part string) {
+	t.Helper()
+	if s := t.log.State(); s.Mode != mode || !strings.Contains(s.Reason, part) {
+		t.Errorf("state %q %q, want %q with %q", s.Mode, s.Reason, mode, part)
+	}
+}
+
+// until waits for a condition.
+func (t *tree) until(what string, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for !ok() {
+		if time.Now().After(deadline) {
+			t.Fatalf("did not happen: %s (state %+v)", what, t.log.State())
+		}
+		t.check(pause(context.Background(), 5*time.Millisecond))
+	}
+}
+
+// run starts Run and stops it with the test.
+func (t *tree) run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- t.log.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,113 @@
+package gitlog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// newConfig is .git/config of a repository that we make. Each setting beyond Git's own defaults keeps a person's
+// configuration from spoiling the audit: bytes are committed as they are, no program is run, and Git's own
+// maintenance does not run beside a writer (RELIABILITY.md 4).
+const newConfig = `[core]
+	repositoryformatversion = 0
+	filemode = true
+	bare = false
+	logallrefupdates = true
+	autocrlf = false
+	fsmonitor = false
+[gc]
+	auto = 0
+`
+
+// Init makes the repository of the mail tree dir where there is none: branch main, no commit. A kill leaves none
+// or a whole one. In a repository that is there, only gc.auto=0 is set where it has no value. It needs no git
+// program. Errors are those of the file system.
+func Init(dir string) error {
+	git := filepath.Join(dir, ".git")
+	fi, err := os.Lstat(git)
+	switch {
+	case err == nil && fi.IsDir():
+		return adopt(git)
+	case err == nil:
+		return nil // Open says why it cannot be used
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	tmp := filepath.Join(dir, runDir, "git.new")
+	if err := os.RemoveAll(tmp); err != nil {
+		return err
+	}
+	names := []string{dir, tmp}
+	for _, d := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags", "info"} {
+		if err := os.MkdirAll(filepath.Join(tmp, d), 0o755); err != nil {
+			return err
+		}
+		names = append(names, filepath.Join(tmp, d), filepath.Dir(filepath.Join(tmp, d)))
+	}
+	for name, text := range map[string]string{
+		"HEAD":         "ref: refs/heads/main\n",
+		"config":       newConfig,
+		"description":  "The mail of a mailtree project; the commits are its audit.\n",
+		"info/exclude": "/" + runDir + "/\n",
+	} {
+		if err := writeNew(filepath.Join(tmp, name), []byte(text), 0o644); err != nil {
+			return err
+		}
+		names = append(names, filepath.Join(tmp, name))
+	}
+	if err := syncAll(dir, names); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp, git); err != nil {
+		return err
+	}
+	return syncAll(dir, []string{dir})
+}
+
+// adopt switches Git's automatic gc off in a repository that somebody else made. Done under Git's config.lock; a
+// lock that is held is a matter for the next start.
+func adopt(git string) error {
+	name := filepath.Join(git, "config")
+	old, err := readSmall(name)
+	if err != nil {
+		return ignoreGone(err)
+	}
+	c, err := parseConfig(old)
+	if err != nil || c.Section("gc").HasOption("auto") {
+		return nil
+	}
+	fi, err := os.Stat(name)
+	if err != nil {
+		return ignoreGone(err)
+	}
+	lock := name + ".lock"
+	text := fmt.Appendf(bytes.Clone(old), "[gc]\n\tauto = 0\n")
+	if len(old) > 0 && old[len(old)-1] != '\n' {
+		text = fmt.Appendf(bytes.Clone(old), "\n[gc]\n\tauto = 0\n")
+	}
+	tmp := filepath.Join(git, "mailtree-config")
+	if err := ignoreGone(os.Remove(tmp)); err != nil {
+		return err
+	}
+	defer os.Remove(tmp)
+	if err := writeNew(tmp, text, fi.Mode().Perm()); err != nil {
+		return err
+	}
+	if err := syncAll(git, []string{tmp}); err != nil {
+		return err
+	}
+	if err := link(tmp, lock); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return nil
+		}
+		return err
+	}
+	if now, err := readSmall(name); err != nil || !bytes.Equal(now, old) {
+		return errors.Join(err, os.Remove(lock))
+	}
+	return os.Rename(lock, name)
+}

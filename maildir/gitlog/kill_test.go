@@ -1,0 +1,77 @@
+package gitlog
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"mailtree/maildir"
+)
+
+// A run that is killed at any step leaves a repository that Open makes whole; what was not committed is recorded
+// again by the journal of the mail, which the second half of the test plays.
+func TestKill(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{"reserved", "staged", "index locked", "ref locked", "index moved", "ref moved", "unlocked", "durable"} {
+		for _, byHand := range []bool{false, true} {
+			name := step
+			if byHand {
+				name += ", lock removed by a person"
+			}
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				killAt(t, step, byHand)
+			})
+		}
+	}
+}
+
+func killAt(t *testing.T, step string, byHand bool) {
+	tr := newTree(t, Config{})
+	tr.send("first", "first", "gone")
+	tr.flush()
+	tr.write("late", "late")
+	tr.check(os.Remove(tr.path("gone")))
+	exe, err := os.Executable()
+	tr.check(err)
+	c := exec.Command(exe)
+	c.Env = append(os.Environ(), "GITLOG_DIR="+tr.dir, "GITLOG_KILL_AT="+step)
+	out, err := c.CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Fatalf("was not killed: %v\n%s", err, out)
+	}
+	moved := strings.Contains("index moved, ref moved, unlocked, durable", step)
+	locked := strings.Contains("reserved, index locked, ref locked, index moved, ref moved", step)
+	if _, err := os.Lstat(tr.path(".git/index.lock")); (err == nil) != locked {
+		t.Errorf("index.lock: %v", err)
+	}
+	if locked {
+		if _, err := tr.tryGit("commit", "-qm", "by hand", "--allow-empty"); err == nil {
+			t.Error("a person could commit beside the branch")
+		}
+	}
+	if byHand {
+		os.Remove(tr.path(".git/index.lock"))
+		os.Remove(tr.path(".git/refs/heads/main.lock"))
+	}
+	tr.log, err = Open(Config{Dir: tr.dir})
+	tr.check(err)
+	if moved && !(byHand && step == "index moved") {
+		tr.sound()
+	}
+	again := op("send", "A", "late", "late", "gone")
+	again.Recovered = true
+	tr.log.Record([]maildir.Op{again}, nil)
+	tr.flush()
+	tr.equal("ids", strings.Join(tr.ids(), " "), "first late")
+	tr.sound()
+	tr.write("hand", "x")
+	tr.git("add", "hand")
+	tr.git("commit", "-qm", "by hand")
+	tr.equal("files", tr.git("ls-files"), ".gitignore\nfirst\nhand\nlate")
+	tr.sound()
+}

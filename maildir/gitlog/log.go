@@ -1,0 +1,356 @@
+package gitlog
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"mailtree/maildir"
+)
+
+// Config says what a Log commits and how. Dir is needed.
+type Config struct {
+	Dir      string           // the work tree
+	Log      *slog.Logger     // nil: discarded
+	Now      func() time.Time // for the times in commits; nil: time.Now
+	Domain   string           // e-mail domain of made authors; "": mailtree.local
+	External bool             // commit edits made by others (COMMIT_EXTERNAL); false leaves them to the person
+	Delay    time.Duration    // how long operations gather; 0: 250 ms, so that a commit is made within a second
+	Quiet    time.Duration    // edits by others rest so long before they are committed; 0: 2 s
+	Longest  time.Duration    // and are committed at the latest after that; 0: 30 s
+}
+
+// Log is the audit of one tree: maildir.History. Safe for concurrent use. Open makes one, Run commits.
+type Log struct {
+	cfg  Config
+	turn chan struct{} // held by the one who commits
+	wake chan struct{} // rings Run
+	mem  *memory       // guarded by turn
+	step func(string)  // tests stop here
+
+	gentle int // see there
+
+	mu sync.Mutex
+	queue
+	trouble error // why the last attempt failed; nil after a success
+	last    time.Time
+	lastSum hash
+}
+
+var _ maildir.History = (*Log)(nil)
+
+// Open makes the Log of a tree, repairs what a killed run left under Git's locks, and notes the branch that HEAD
+// is on as the recorded one where none is (.mailtree/branch). It starts nothing. A repository that is missing or
+// cannot be used is no error: State says so, and operations wait. Errors are those of the file system.
+func Open(cfg Config) (*Log, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	setDefault(&cfg.Domain, "mailtree.local")
+	setDefault(&cfg.Delay, 250*time.Millisecond)
+	setDefault(&cfg.Quiet, 2*time.Second)
+	setDefault(&cfg.Longest, 30*time.Second)
+	l := &Log{cfg: cfg, turn: make(chan struct{}, 1), wake: make(chan struct{}, 1), mem: newMemory(), step: func(string) {}, gentle: gentle}
+	l.edits = map[string]struct{}{}
+	repo, err := openRepository(cfg.Dir, l.mem)
+	if err != nil {
+		return l, onlyFaults(err)
+	}
+	defer repo.close()
+	if err := l.repair(repo); err != nil {
+		return l, onlyFaults(err)
+	}
+	_, err = l.branch(repo)
+	return l, onlyFaults(err)
+}
+
+func setDefault[T comparable](v *T, to T) {
+	var zero T
+	if *v == zero {
+		*v = to
+	}
+}
+
+// onlyFaults drops a *hold: it comes again with the first commit, and State tells it.
+func onlyFaults(err error) error {
+	var h *hold
+	if errors.As(err, &h) || errors.Is(err, errMoved) {
+		return nil
+	}
+	return err
+}
+
+// repair runs the repository's and takes the paths of a commit that did not happen back as edits.
+func (l *Log) repair(repo *repository) error {
+	lost, err := repo.repair(l.step)
+	l.Edited(lost)
+	return err
+}
+
+// branch returns HEAD when it is on the recorded branch, else a *hold.
+func (l *Log) branch(repo *repository) (head, error) {
+	file := filepath.Join(l.cfg.Dir, branchFile)
+	b, err := readSmall(file)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return head{}, err
+	}
+	recorded := strings.TrimSpace(string(b))
+	at, err := repo.onBranch(recorded)
+	if err == nil && recorded == "" {
+		err = writeWhole(file, []byte(at.branch+"\n"))
+	}
+	return at, err
+}
+
+// Record implements maildir.History. done is called by whoever made the commit: Run, or a call of Flush or
+// Preserve, after it and without any lock held.
+func (l *Log) Record(ops []maildir.Op, done func()) {
+	l.mu.Lock()
+	first := len(l.records) == 0
+	l.record(ops, done, time.Now())
+	l.mu.Unlock()
+	if first {
+		l.ring()
+	}
+}
+
+// Edited implements maildir.History. Without Config.External it does nothing.
+func (l *Log) Edited(paths []string) {
+	if !l.cfg.External {
+		return
+	}
+	l.mu.Lock()
+	first := len(l.edits) == 0
+	l.edited(paths, time.Now())
+	l.mu.Unlock()
+	if first {
+		l.ring()
+	}
+}
+
+func (l *Log) ring() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// lastChance is how long Run works on after its context has ended.
+const lastChance = 5 * time.Second
+
+// Run implements maildir.History: it commits what is due until ctx ends, then what is left, at most for five
+// seconds, and returns nil. It sleeps while nothing is pending.
+func (l *Log) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		l.mu.Lock()
+		at, pending := l.due(l.cfg)
+		l.mu.Unlock()
+		var alarm <-chan time.Time
+		if pending {
+			wait := time.Until(at)
+			if wait <= 0 {
+				l.commitDue(ctx)
+				continue
+			}
+			alarm = time.After(wait)
+		}
+		select {
+		case <-ctx.Done():
+		case <-l.wake:
+		case <-alarm:
+		}
+	}
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastChance)
+	defer cancel()
+	if err := l.Flush(end); err != nil {
+		l.cfg.Log.Warn("not everything could be committed before the end", "pending", l.State().Pending, "error", err)
+	}
+	return nil
+}
+
+// commitDue makes the commits that are due; a failure is noted and tried again later.
+func (l *Log) commitDue(ctx context.Context) {
+	_ = l.exclusive(ctx, func() error {
+		if err := l.commitOps(ctx); err != nil {
+			return err
+		}
+		l.mu.Lock()
+		edits := l.editsDue(l.cfg, time.Now())
+		l.mu.Unlock()
+		if edits {
+			if err := l.commitEdits(ctx); err != nil {
+				return err
+			}
+		}
+		return l.lookBack(ctx)
+	})
+}
+
+// lookBack heals the last commit when its time has come, for the last time.
+func (l *Log) lookBack(ctx context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.look.IsZero() || time.Now().Before(l.look) {
+		return nil
+	}
+	l.look = time.Time{}
+	l.mu.Unlock()
+	err := l.heal(ctx)
+	l.mu.Lock()
+	if err != nil {
+		l.failed(time.Now())
+		l.look = l.retry
+		return err
+	}
+	if l.look.IsZero() {
+		l.mem.last = nil
+	}
+	return nil
+}
+
+// exclusive runs fn while no other commit is made, then tells those whose operations are committed by it.
+func (l *Log) exclusive(ctx context.Context, fn func() error) error {
+	select {
+	case l.turn <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	err := fn()
+	l.mu.Lock()
+	told := l.told
+	l.told = nil
+	l.mu.Unlock()
+	<-l.turn
+	for _, done := range told {
+		done()
+	}
+	return err
+}
+
+// Flush implements maildir.History. Errors wrap maildir.ErrUnavailable.
+func (l *Log) Flush(ctx context.Context) error {
+	l.mu.Lock()
+	target := l.recorded
+	l.mu.Unlock()
+	return unavailable(l.exclusive(ctx, func() error {
+		for {
+			if err := l.commitOps(ctx); err != nil {
+				return err
+			}
+			l.mu.Lock()
+			level := l.finished >= target
+			l.mu.Unlock()
+			if !level {
+				continue
+			}
+			if err := l.commitEdits(ctx); err != nil {
+				return err
+			}
+			return l.heal(ctx)
+		}
+	}))
+}
+
+// Preserve implements maildir.History.
+func (l *Log) Preserve(ctx context.Context, paths []string) error {
+	return unavailable(l.exclusive(ctx, func() error {
+		unsaved, err := l.unsaved(paths)
+		if err != nil || len(unsaved) == 0 {
+			return err
+		}
+		for l.pendingOps() {
+			if err := l.commitOps(ctx); err != nil {
+				return err
+			}
+		}
+		if unsaved, err = l.unsaved(paths); err != nil || len(unsaved) == 0 {
+			return err
+		}
+		if !l.cfg.External {
+			return &hold{mode: "waiting", reason: "The file was changed by hand and that change is not in Git: commit it with git add and git commit (COMMIT_EXTERNAL is off, the server does not), then try again."}
+		}
+		if err := l.settle(ctx, batch{edits: paths, force: true}); err != nil {
+			return err
+		}
+		if unsaved, err = l.unsaved(paths); err != nil || len(unsaved) == 0 {
+			return err
+		}
+		return &hold{mode: "waiting", reason: "The file cannot be committed, so it is left alone: " + oneLine(unsaved[0].path, 200) + " " + firstOf(unsaved[0].skipped, "keeps changing") + "."}
+	}))
+}
+
+func (l *Log) pendingOps() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.records) > 0
+}
+
+// State implements maildir.History. It looks at the repository, so that a merge is told before anything waits
+// for it.
+func (l *Log) State() maildir.HistoryState {
+	l.mu.Lock()
+	s := maildir.HistoryState{Mode: "committing", Pending: l.pending(), LastCommit: l.last}
+	if !l.lastSum.IsZero() {
+		s.LastHash = l.lastSum.String()
+	}
+	trouble := l.trouble
+	l.mu.Unlock()
+	if h := l.standing(); h != nil {
+		trouble = h
+	} else if s.Pending == 0 {
+		trouble = nil
+	}
+	if trouble != nil {
+		s.Mode, s.Reason = modeOf(trouble)
+	}
+	return s
+}
+
+// standing finds the states of a repository in which nothing is committed.
+func (l *Log) standing() error {
+	repo, err := openRepository(l.cfg.Dir, l.mem)
+	if err != nil {
+		return err
+	}
+	if err := repo.busy(); err != nil {
+		return err
+	}
+	b, err := readSmall(filepath.Join(l.cfg.Dir, branchFile))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	_, err = repo.onBranch(strings.TrimSpace(string(b)))
+	return err
+}
+
+// modeOf words an error for State.
+func modeOf(err error) (mode, reason string) {
+	var h *hold
+	if errors.As(err, &h) {
+		return h.mode, h.reason
+	}
+	return "waiting", "The last commit failed (" + oneLine(err.Error(), 200) + "). The mail is safe; it is tried again."
+}
+
+// unavailable turns an error into a refusal that wraps maildir.ErrUnavailable.
+func unavailable(err error) error {
+	if err == nil {
+		return nil
+	}
+	_, reason := modeOf(err)
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		reason = "The audit did not get its turn in time; try again."
+	case reason == "" || !errors.As(err, new(*hold)):
+		reason = "The audit could not be written; see the server's log, then try again."
+	}
+	return &maildir.Error{Kind: maildir.ErrUnavailable, Text: reason, Err: err}
+}

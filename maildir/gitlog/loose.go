@@ -1,0 +1,213 @@
+package gitlog
+
+import (
+	"compress/zlib"
+	"crypto/sha1"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+const (
+	packFrom  = 20      // more objects than this, or more bytes than packBytes, become one pack
+	packBytes = 4 << 20 //
+	largeFile = 1 << 20 // larger files are streamed into a loose object: memory stays bounded
+)
+
+// objects collects the objects of a commit and puts them into .git/objects: a few as loose files, many as one pack.
+// Nothing is visible to Git before finish.
+type objects struct {
+	dir     string // .git/objects
+	dry     bool   // only names are wanted
+	have    map[hash]struct{}
+	few     []object
+	bytes   int
+	pack    *pack
+	ready   []rename // written below a temporary name
+	deflate *zlib.Writer
+	waited  time.Duration // for the disk
+}
+
+type object struct {
+	kind kind
+	hash hash
+	data []byte
+}
+
+type rename struct{ from, to string }
+
+func newObjects(git string) *objects {
+	return &objects{dir: filepath.Join(git, "objects"), have: map[hash]struct{}{}}
+}
+
+// add takes an object and keeps data.
+func (o *objects) add(k kind, data []byte) (hash, error) {
+	h := objectHash(k, data)
+	if _, ok := o.have[h]; ok || o.dry {
+		return h, nil
+	}
+	o.have[h] = struct{}{}
+	if o.pack != nil {
+		return h, o.pack.add(object{k, h, data})
+	}
+	o.few = append(o.few, object{k, h, data})
+	o.bytes += len(data)
+	if len(o.few) <= packFrom && o.bytes <= packBytes {
+		return h, nil
+	}
+	return h, o.toPack()
+}
+
+// toPack turns the few into the beginning of a pack.
+func (o *objects) toPack() (err error) {
+	if o.pack, err = newPack(filepath.Join(o.dir, "pack")); err != nil {
+		return err
+	}
+	for _, x := range o.few {
+		if err := o.pack.add(x); err != nil {
+			return err
+		}
+	}
+	o.few, o.bytes = nil, 0
+	return nil
+}
+
+var errChanging = errors.New("the file changes while it is read")
+
+// addFile takes the blob of an open file of size bytes without holding it in memory.
+// errChanging when the file has another size by now.
+func (o *objects) addFile(f io.Reader, size int64) (hash, error) {
+	sum := sha1.New()
+	sum.Write(objectHeader(blobObject, size))
+	if o.dry {
+		return copied(sum, f, size, sum)
+	}
+	tmp, err := os.CreateTemp(o.dir, "tmp_obj_")
+	if err != nil {
+		return hash{}, err
+	}
+	z := o.zip(tmp)
+	_, err = z.Write(objectHeader(blobObject, size))
+	var h hash
+	if err == nil {
+		h, err = copied(io.MultiWriter(sum, z), f, size, sum)
+	}
+	err = errors.Join(err, z.Close(), tmp.Chmod(0o444), tmp.Close())
+	if _, ok := o.have[h]; ok || err != nil {
+		os.Remove(tmp.Name())
+		return h, err
+	}
+	o.have[h] = struct{}{}
+	o.ready = append(o.ready, rename{tmp.Name(), o.loose(h)})
+	return h, os.MkdirAll(filepath.Dir(o.loose(h)), 0o777)
+}
+
+func copied(to io.Writer, from io.Reader, size int64, sum interface{ Sum([]byte) []byte }) (hash, error) {
+	n, err := io.Copy(to, io.LimitReader(from, size))
+	if err == nil && n != size {
+		err = errChanging
+	}
+	return hash(sum.Sum(nil)), err
+}
+
+func (o *objects) loose(h hash) string {
+	name := h.String()
+	return filepath.Join(o.dir, name[:2], name[2:])
+}
+
+// zip is a deflater at the fastest level: deflate, not SHA-1, is what a commit costs (LIMITS.md).
+func (o *objects) zip(w io.Writer) *zlib.Writer {
+	if o.deflate == nil {
+		o.deflate, _ = zlib.NewWriterLevel(w, zlib.BestSpeed)
+	} else {
+		o.deflate.Reset(w)
+	}
+	return o.deflate
+}
+
+// finish makes every object durable and gives it its name. The names are durable after the next syncAll: the
+// paths it returns are for that. After an error discard must be called.
+func (o *objects) finish() (names []string, err error) {
+	for _, x := range o.few {
+		if err := o.writeLoose(x); err != nil {
+			return nil, err
+		}
+	}
+	o.few, o.bytes = nil, 0
+	if o.pack != nil {
+		p := o.pack
+		o.pack = nil
+		ready, err := p.finish()
+		o.ready = append(o.ready, ready...)
+		if err != nil {
+			return nil, err
+		}
+	}
+	written := make([]string, len(o.ready))
+	for i, r := range o.ready {
+		written[i] = r.from
+	}
+	if len(written) == 0 {
+		return nil, nil
+	}
+	start := time.Now()
+	err = syncAll(o.dir, written)
+	if o.waited += time.Since(start); err != nil {
+		return nil, err
+	}
+	for i, r := range o.ready {
+		if err := os.Rename(r.from, r.to); err != nil {
+			o.ready = o.ready[i:]
+			return nil, err
+		}
+		names = append(names, filepath.Dir(r.to))
+	}
+	o.ready = nil
+	return append(names, o.dir), nil
+}
+
+func (o *objects) writeLoose(x object) error {
+	to := o.loose(x.hash)
+	if fi, err := os.Lstat(to); err == nil && fi.Mode().IsRegular() && fi.Size() > 0 {
+		now := time.Now() // as Git does: a prune that runs beside us keeps what is fresh
+		if os.Chtimes(to, now, now) == nil {
+			return nil
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(to), "tmp_obj_")
+	if err != nil {
+		return err
+	}
+	o.ready = append(o.ready, rename{tmp.Name(), to})
+	z := o.zip(tmp)
+	_, err = z.Write(objectHeader(x.kind, int64(len(x.data))))
+	if err == nil {
+		_, err = z.Write(x.data)
+	}
+	return errors.Join(err, z.Close(), tmp.Chmod(0o444), tmp.Close())
+}
+
+// discard removes what has no name yet.
+func (o *objects) discard() {
+	if o.pack != nil {
+		o.pack.discard()
+		o.pack = nil
+	}
+	for _, r := range o.ready {
+		os.Remove(r.from)
+	}
+	o.few, o.ready, o.have = nil, nil, map[hash]struct{}{}
+}
+
+func ignoreGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,129 @@
+package gitlog
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// mark is .mailtree/git.lock: what we are about to do under Git's locks, durable before we take them. With it a
+// later run tells a lock of ours that a kill left behind from a person's, and finishes or undoes the commit.
+type mark struct {
+	PID    int      `json:"pid"`
+	Branch string   `json:"branch"`
+	Old    string   `json:"old"`   // the branch before; forty zeros before the first commit
+	New    string   `json:"new"`   // our commit
+	Index  []string `json:"index"` // checksums of the indexes that we may have put into place
+	Lock   string   `json:"lock"`  // the text of our index.lock
+}
+
+const (
+	markFile   = runDir + "/git.lock"
+	branchFile = runDir + "/branch"
+	indexStage = "mailtree-index" // in .git: our index before it is renamed,
+	lockStage  = "mailtree-lock"  // index.lock and
+	refStage   = "mailtree-ref"   // <ref>.lock before they are linked
+)
+
+func (m *mark) write(dir string) error {
+	b, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	return writeWhole(filepath.Join(dir, markFile), append(b, '\n'))
+}
+
+// readMark returns nil where there is none. One that a power cut tore was never followed by a lock.
+func readMark(dir string) (*mark, error) {
+	b, err := readSmall(filepath.Join(dir, markFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	m := &mark{}
+	if json.Unmarshal(b, m) != nil {
+		return &mark{}, nil
+	}
+	return m, nil
+}
+
+// stage writes a file below its temporary name in .git. The old one is unlinked, not written over: it may be
+// another name of a file in use.
+func (r *repository) stage(name string, data []byte, mode fs.FileMode) error {
+	if err := ignoreGone(os.Remove(r.path(name))); err != nil {
+		return err
+	}
+	return writeNew(r.path(name), data, mode)
+}
+
+// stageLock writes what becomes index.lock, after the mark knows it. It is no index: it only keeps others out.
+func (r *repository) stageLock(m *mark) error {
+	m.PID = os.Getpid()
+	m.Lock = fmt.Sprintf("held by the mailtree server, process %d; it repairs this itself when it starts (%s)\n", m.PID, rand.Text())
+	if err := m.write(r.dir); err != nil {
+		return err
+	}
+	return r.stage(lockStage, []byte(m.Lock), 0o666)
+}
+
+// stageIndex writes the next index, after the mark knows it.
+func (r *repository) stageIndex(m *mark, data []byte, mode fs.FileMode) error {
+	m.Index = append(m.Index, hex.EncodeToString(data[len(data)-20:]))
+	if err := m.write(r.dir); err != nil {
+		return err
+	}
+	return r.stage(indexStage, data, mode)
+}
+
+// staged are the paths that must be durable before a lock is taken.
+func (r *repository) staged() []string {
+	return []string{r.path(indexStage), r.path(lockStage), r.path(refStage), r.git, filepath.Join(r.dir, markFile), filepath.Join(r.dir, runDir)}
+}
+
+// unstage removes what is left of the three, and the mark last.
+func (r *repository) unstage() error {
+	for _, f := range []string{r.path(indexStage), r.path(lockStage), r.path(refStage), filepath.Join(r.dir, markFile)} {
+		if err := ignoreGone(os.Remove(f)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// holds reports whether index.lock is ours.
+func (m *mark) holds(r *repository) bool {
+	b, err := readSmall(r.path("index.lock"))
+	return err == nil && m.Lock != "" && string(b) == m.Lock
+}
+
+// writeWhole puts a run-time file into place whole; its durability is the caller's.
+func writeWhole(path string, data []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	tmp := path + ".new"
+	if err := ignoreGone(os.Remove(tmp)); err != nil {
+		return err
+	}
+	if err := writeNew(tmp, data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(tmp, path)
+}
+
+// writeNew writes a file that must not exist.
+func writeNew(path string, data []byte, mode fs.FileMode) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,150 @@
+package gitlog
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"mailtree/maildir"
+)
+
+const (
+	subjectBytes = 200 // of a subject line
+	summaryBytes = 120 // of a summary in the list of several operations
+	listedPaths  = 100 // of an edit
+)
+
+// oneLine flattens text for a commit message: control characters and line ends become blanks, invalid UTF-8 is
+// replaced, and it is cut to limit bytes at the border of a rune.
+func oneLine(s string, limit int) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Cf, r) {
+			return ' '
+		}
+		return r
+	}, s)
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) <= limit {
+		return s
+	}
+	cut := limit - len("…")
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "…"
+}
+
+// word is oneLine without blanks: a verb, a name, an id.
+func word(s string) string {
+	return strings.ReplaceAll(oneLine(s, 128), " ", "_")
+}
+
+// opsMessage is the message of a commit of operations. The layout is described in the package comment.
+func opsMessage(ops []maildir.Op) string {
+	var b strings.Builder
+	if len(ops) == 1 {
+		op := ops[0]
+		b.WriteString(oneLine(word(op.Verb)+": "+firstOf(op.Summary, op.ID, op.Agent), subjectBytes))
+		b.WriteString("\n")
+	} else {
+		b.WriteString(oneLine(tally(ops), subjectBytes))
+		b.WriteString("\n\n")
+		for _, op := range ops {
+			line := []string{orDash(word(op.Verb)), orDash(word(op.Agent)), orDash(word(op.ID))}
+			if s := oneLine(op.Summary, summaryBytes); s != "" {
+				line = append(line, s)
+			}
+			b.WriteString(strings.Join(line, " "))
+			b.WriteString("\n")
+		}
+	}
+	b.WriteString("\n")
+	for _, op := range ops {
+		trailer(&b, "Mail-Op", orDash(word(op.Verb)))
+		trailer(&b, "Mail-Id", word(op.ID))
+		trailer(&b, "Agent", word(op.Agent))
+	}
+	return b.String()
+}
+
+func trailer(b *strings.Builder, key, value string) {
+	if value != "" {
+		fmt.Fprintf(b, "%s: %s\n", key, value)
+	}
+}
+
+func firstOf(all ...string) string {
+	for _, s := range all {
+		if s != "" {
+			return s
+		}
+	}
+	return "-"
+}
+
+func orDash(s string) string { return firstOf(s) }
+
+// tally is "send ×12, read ×3", in the order of first appearance.
+func tally(ops []maildir.Op) string {
+	var verbs []string
+	count := map[string]int{}
+	for _, op := range ops {
+		v := orDash(word(op.Verb))
+		if count[v]++; count[v] == 1 {
+			verbs = append(verbs, v)
+		}
+	}
+	for i, v := range verbs {
+		verbs[i] = fmt.Sprintf("%s ×%d", v, count[v])
+	}
+	return strings.Join(verbs, ", ")
+}
+
+// editMessage is the message of a commit of edits that others made, or of a repair.
+func editMessage(verb string, changes []*change) string {
+	paths := make([]string, len(changes))
+	for i, c := range changes {
+		paths[i] = oneLine(c.path, subjectBytes)
+	}
+	if len(paths) == 1 {
+		return oneLine(verb+": "+paths[0], subjectBytes) + "\n\nMail-Op: " + verb + "\n"
+	}
+	more := ""
+	if len(paths) > listedPaths {
+		more = fmt.Sprintf("… and %d more\n", len(paths)-listedPaths)
+		paths = paths[:listedPaths]
+	}
+	return fmt.Sprintf("%s: %d files\n\n%s\n%s\nMail-Op: %s\n", verb, len(changes), strings.Join(paths, "\n"), more, verb)
+}
+
+// identityPart takes from a name or address what Git does not allow in one.
+func identityPart(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r == '<' || r == '>' {
+			return -1
+		}
+		return r
+	}, oneLine(s, 128))
+	return strings.Trim(s, " .,:;\"'\\")
+}
+
+// identity is "Name <mail>".
+func identity(name, mail string) string {
+	return fmt.Sprintf("%s <%s>", identityPart(name), strings.ReplaceAll(identityPart(mail), " ", ""))
+}
+
+const serverName = "mailtree"
+
+func (l *Log) server() string { return identity(serverName, serverName+"@"+l.cfg.Domain) }
+
+// opsAuthor is the agent whose operations all of them are, else the server.
+func (l *Log) opsAuthor(ops []maildir.Op) string {
+	agent := ops[0].Agent
+	if identityPart(agent) == "" || slices.ContainsFunc(ops, func(op maildir.Op) bool { return op.Agent != agent }) {
+		return l.server()
+	}
+	return identity(agent, agent+"@"+l.cfg.Domain)
+}

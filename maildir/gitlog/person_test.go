@@ -1,0 +1,388 @@
+package gitlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mailtree/maildir"
+)
+
+func TestStagedChangesSurvive(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{"2", "3", "4"} {
+		t.Run("index version "+version, func(t *testing.T) {
+			t.Parallel()
+			tr := newTree(t, Config{})
+			tr.git("update-index", "--index-version", version)
+			tr.send("m0", "notes/kept", "notes/gone", "zz", "messages/01/m0", "assumed", "skipped")
+			tr.flush()
+			tr.git("update-index", "--assume-unchanged", "assumed")
+			tr.write("notes/kept", "staged")
+			tr.write("notes/new", "staged")
+			tr.write("notes/later", "intended")
+			tr.git("add", "notes/kept", "notes/new")
+			tr.git("add", "-N", "notes/later")
+			tr.git("rm", "-q", "notes/gone")
+			tr.git("rm", "-q", "--cached", "zz")
+			if version != "2" {
+				tr.git("update-index", "--skip-worktree", "skipped")
+			}
+			tr.write("notes/new", "changed after staging")
+			flags := tr.git("ls-files", "-v", "assumed", "skipped")
+			tr.send("m1", "messages/01/m1", "messages/02/m1", "a/m1")
+			tr.flush()
+			tr.equal("files of our commit", tr.git("show", "--name-only", "--format="), "a/m1\nmessages/01/m1\nmessages/02/m1")
+			tr.equal("status", tr.git("status", "--porcelain"), "D  notes/gone\nM  notes/kept\n A notes/later\nAM notes/new\nD  zz\n?? zz")
+			tr.equal("flags", tr.git("ls-files", "-v", "assumed", "skipped"), flags)
+			tr.equal("staged text", tr.git("show", ":notes/new"), "staged")
+			tr.git("commit", "-q", "-m", "by hand")
+			tr.equal("person's commit", tr.git("show", "--name-status", "--format="), "D\tnotes/gone\nM\tnotes/kept\nA\tnotes/new\nD\tzz")
+			tr.git("add", "-A")
+			tr.git("commit", "-q", "-m", "the rest")
+			tr.equal("ids", strings.Join(tr.ids(), " "), "m0 m1")
+			tr.sound()
+		})
+	}
+}
+
+func TestOurPathWins(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	tr.write("m1", "staged by a person")
+	tr.git("add", "m1")
+	tr.send("m1", "m1")
+	tr.flush()
+	tr.equal("content", tr.git("show", "HEAD:m1"), "text of m1")
+	tr.sound()
+}
+
+// An entry that changed within the second of the last write of the index must not look clean for ever.
+func TestRacyEntries(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	for i := range 20 {
+		file := fmt.Sprintf("notes/%d", i)
+		tr.write(file, "one")
+		tr.git("add", file)
+		tr.write(file, "two") // the same size, the same second
+		tr.send(fmt.Sprintf("m%d", i), fmt.Sprintf("messages/m%d", i))
+		tr.flush()
+		tr.write(fmt.Sprintf("messages/m%d", i), fmt.Sprintf("TEXT of m%d\n", i)) // so short after the commit
+	}
+	tr.send("last", "last")
+	tr.flush()
+	out := tr.git("status", "--porcelain")
+	if n := strings.Count(out, "AM notes/"); n != 20 {
+		t.Errorf("%d changed files are seen, want 20:\n%s", n, out)
+	}
+	if n := strings.Count(out, " M messages/"); n != 20 {
+		t.Errorf("%d changed messages are seen, want 20:\n%s", n, out)
+	}
+}
+
+func TestBetweenTwoCommits(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	person := []func(i int){
+		func(i int) {
+			tr.write("notes", fmt.Sprint(i))
+			tr.git("add", "notes")
+			tr.git("commit", "-qm", "n", "--allow-empty")
+		},
+		func(i int) { tr.write("notes", fmt.Sprint(i)); tr.git("commit", "-qam", "all") },
+		func(i int) { tr.git("pack-refs", "--all") },
+		func(i int) { tr.git("gc", "-q") },
+		func(i int) { tr.git("repack", "-adq") },
+		func(i int) {
+			tr.git("pack-refs", "--all", "--prune")
+			tr.git("reflog", "expire", "--expire=now", "--all")
+		},
+		func(i int) { tr.git("checkout", "-q", "-b", fmt.Sprint("b", i)); tr.git("checkout", "-q", "main") },
+		func(i int) { tr.write("notes", "stash"); tr.git("stash", "-q"); tr.git("stash", "drop", "-q") },
+		func(i int) { tr.git("revert", "--no-edit", "HEAD") },
+		func(i int) { tr.check(os.Remove(tr.path(".git/index"))) },
+		func(i int) { tr.git("update-index", "--split-index"); tr.git("update-index", "--no-split-index") },
+		func(i int) { tr.git("commit", "-q", "--amend", "-m", "amended") },
+		func(i int) { tr.git("gc", "-q", "--prune=now") },
+	}
+	tr.write("notes", "start")
+	tr.git("add", "notes")
+	tr.git("commit", "-qm", "start")
+	for i, act := range person {
+		id := fmt.Sprintf("m%02d", i)
+		tr.send(id, "messages/"+id, "agents/A/outbox/"+id)
+		tr.flush()
+		act(i)
+	}
+	tr.send("end", "messages/end")
+	tr.flush()
+	tr.git("add", "-A")
+	if tr.git("status", "--porcelain") != "" {
+		tr.git("commit", "-qm", "rest")
+	}
+	tr.sound()
+}
+
+// A person commits files of their own in a loop, with another change staged all the time, while mail is committed.
+func TestBesideAPerson(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	tr.run()
+	var person sync.WaitGroup
+	stop := make(chan struct{})
+	commits := 0
+	person.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			file := fmt.Sprintf("notes/n%03d", i)
+			tr.write(file, "by hand")
+			steps := [][]string{{"add", file}, {"commit", "-qm", file}}
+			if i%3 == 1 {
+				steps[1] = []string{"commit", "-qam", file}
+			}
+			for _, s := range steps {
+				tr.until("git "+s[0]+" gets its lock", func() bool {
+					_, err := tr.tryGit(s...)
+					if err != nil && !strings.Contains(err.Error(), "lock") {
+						tr.Error(err)
+						return true
+					}
+					return err == nil
+				})
+			}
+			commits++
+		}
+	})
+	var sent sync.WaitGroup
+	const n = 40
+	for i := range n {
+		id := fmt.Sprintf("m%03d", i)
+		p := "messages/" + id
+		tr.write(p, id)
+		sent.Add(1)
+		tr.log.Record([]maildir.Op{op("send", "A", id, p)}, sent.Done)
+		if i%2 == 0 {
+			sent.Wait()
+		}
+	}
+	sent.Wait()
+	close(stop)
+	person.Wait()
+	tr.flush()
+	tr.sound()
+	ids := tr.ids()
+	if len(ids) != n || len(slices.Compact(slices.Sorted(slices.Values(ids)))) != n {
+		t.Errorf("%d ids in the log, want %d once each: %v", len(ids), n, ids)
+	}
+	if k := len(strings.Fields(tr.git("log", "--author=Person", "--format=%H"))); k != commits {
+		t.Errorf("%d commits of the person are left of %d", k, commits)
+	}
+	if k := len(strings.Fields(tr.git("ls-tree", "-r", "--name-only", "HEAD", "messages"))); k != n {
+		t.Errorf("%d messages in HEAD, want %d", k, n)
+	}
+	if out := tr.git("log", "--diff-filter=D", "--name-only", "--format=", "--", "messages"); out != "" {
+		t.Logf("dropped by git's own race and put back: %s", out)
+	}
+	t.Logf("%d commits by hand beside %d operations in %s commits", commits, n, tr.git("rev-list", "--count", "--author=A", "HEAD"))
+}
+
+// refused sends a message that cannot be committed now.
+func (t *tree) refused(id, mode, part string) {
+	t.Helper()
+	head := t.git("rev-parse", "main")
+	t.send(id, "messages/"+id)
+	if err := t.log.Flush(context.Background()); !errors.Is(err, maildir.ErrUnavailable) || !strings.Contains(err.Error(), part) {
+		t.Errorf("Flush: %v, want %q", err, part)
+	}
+	t.state(mode, part)
+	t.equal("main", t.git("rev-parse", "main"), head)
+	if t.log.State().Pending == 0 {
+		t.Error("nothing is pending")
+	}
+}
+
+// goesOn commits what was refused.
+func (t *tree) goesOn() {
+	t.Helper()
+	t.flush()
+	t.state("committing", "")
+	t.sound()
+}
+
+func TestSpecialStates(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	// A merge with a conflict.
+	tr.write("notes", "base")
+	tr.git("add", "notes")
+	tr.git("commit", "-qm", "base")
+	tr.git("checkout", "-q", "-b", "side")
+	tr.write("notes", "side")
+	tr.git("commit", "-qam", "side")
+	tr.refused("m1", "detached", "git checkout main")
+	tr.git("checkout", "-q", "main")
+	tr.goesOn()
+	tr.write("notes", "main")
+	tr.git("commit", "-qam", "main")
+	tr.tryGit("merge", "-q", "side")
+	tr.refused("m2", "waiting", "merge")
+	tr.write("notes", "both")
+	tr.git("add", "notes")
+	tr.refused("m3", "waiting", "merge")
+	tr.git("commit", "-qm", "merged")
+	tr.goesOn()
+	// Conflicts without a merge.
+	tr.write("notes", "stashed")
+	tr.git("stash", "-q")
+	tr.write("notes", "other")
+	tr.git("commit", "-qam", "other")
+	tr.tryGit("stash", "pop", "-q")
+	tr.refused("m4", "waiting", "conflicts")
+	tr.git("checkout", "-q", "--theirs", "notes")
+	tr.git("add", "notes")
+	tr.git("commit", "-qm", "popped")
+	tr.git("stash", "drop", "-q")
+	tr.goesOn()
+	// Detached.
+	tr.git("checkout", "-q", "--detach")
+	tr.refused("m5", "detached", "git checkout main")
+	tr.git("checkout", "-q", "main")
+	tr.goesOn()
+	tr.equal("ids", strings.Join(tr.ids(), " "), "m1 m2 m3 m4 m5")
+}
+
+func TestUnusableRepository(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	// No repository.
+	tr.check(os.Rename(tr.path(".git"), tr.path(".mailtree/away")))
+	tr.send("m6", "messages/m6")
+	if err := tr.log.Flush(context.Background()); !errors.Is(err, maildir.ErrUnavailable) {
+		t.Errorf("Flush: %v", err)
+	}
+	tr.state("off", ".git folder is missing")
+	tr.check(os.Rename(tr.path(".mailtree/away"), tr.path(".git")))
+	tr.goesOn()
+	// A split index.
+	tr.git("update-index", "--split-index")
+	tr.refused("m7", "waiting", "no-split-index")
+	tr.git("update-index", "--no-split-index")
+	tr.goesOn()
+	// A damaged index.
+	tr.write(".git/index", "DIRC nonsense nonsense nonsense nonsense")
+	tr.send("m8", "messages/m8")
+	if err := tr.log.Flush(context.Background()); err == nil {
+		t.Error("Flush with a damaged index")
+	}
+	tr.state("waiting", "Remove .git/index")
+	tr.check(os.Remove(tr.path(".git/index")))
+	tr.goesOn()
+	tr.equal("ids", strings.Join(tr.ids(), " "), "m6 m7 m8")
+}
+
+func TestForeignLock(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	tr.run()
+	tr.write(".git/index.lock", "")
+	tr.send("m1", "m1")
+	tr.until("waiting is told", func() bool { return tr.log.State().Mode == "waiting" })
+	tr.state("waiting", "holds .git/index.lock")
+	old := time.Now().Add(-time.Hour)
+	tr.check(os.Chtimes(tr.path(".git/index.lock"), old, old))
+	tr.until("the stale lock is told", func() bool { return strings.Contains(tr.log.State().Reason, "remove that file") })
+	tr.check(os.Remove(tr.path(".git/index.lock")))
+	tr.until("committed", func() bool { return tr.log.State().Pending == 0 })
+	tr.sound()
+	tr.write(".git/refs/heads/main.lock", "")
+	tr.send("m2", "m2")
+	tr.until("waiting is told", func() bool { return strings.Contains(tr.log.State().Reason, "main.lock") })
+	tr.equal("index", tr.git("ls-files", "m2"), "")
+	tr.check(os.Remove(tr.path(".git/refs/heads/main.lock")))
+	tr.until("committed", func() bool { return tr.log.State().Pending == 0 })
+	tr.sound()
+}
+
+func TestSha256(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	tr.check(os.RemoveAll(tr.path(".git")))
+	if _, err := tr.tryGit("init", "-q", "--object-format=sha256"); err != nil {
+		t.Skip(err)
+	}
+	tr.check(Init(tr.dir))
+	l, err := Open(Config{Dir: tr.dir})
+	tr.check(err)
+	tr.log = l
+	tr.state("off", "SHA-256")
+}
+
+func TestForeignRepository(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	tr.check(os.RemoveAll(tr.path(".git")))
+	tr.check(os.RemoveAll(tr.path(".mailtree")))
+	tr.git("init", "-q", "-b", "trunk/x")
+	tr.check(Init(tr.dir))
+	tr.equal("gc.auto", tr.git("config", "gc.auto"), "0")
+	tr.git("config", "gc.auto", "7")
+	tr.check(Init(tr.dir))
+	tr.equal("gc.auto", tr.git("config", "gc.auto"), "7")
+	var err error
+	tr.log, err = Open(Config{Dir: tr.dir})
+	tr.check(err)
+	tr.send("m1", "m1", ".gitignore")
+	tr.flush()
+	tr.write(".gitignore", ".mailtree\n")
+	tr.send("m2", "m2")
+	tr.flush()
+	tr.git("pack-refs", "--all")
+	tr.git("checkout", "-q", "--", ".gitignore")
+	tr.write(".git/info/exclude", ".mailtree\n")
+	tr.send("m3", "m3")
+	tr.flush()
+	tr.equal("ids", strings.Join(tr.ids(), " "), "m1 m2 m3")
+	tr.sound()
+	tr.equal("branch", tr.git("symbolic-ref", "HEAD"), "refs/heads/trunk/x")
+}
+
+// What `git commit` does to us when it has read the index before our move and writes it back after it.
+func TestOldIndexWrittenBack(t *testing.T) {
+	t.Parallel()
+	for _, retried := range []bool{false, true} {
+		t.Run(fmt.Sprintf("retried at once %v", retried), func(t *testing.T) {
+			t.Parallel()
+			tr := newTree(t, Config{})
+			tr.send("m1", "messages/m1", "messages/m2")
+			tr.flush()
+			old, err := os.ReadFile(tr.path(".git/index"))
+			tr.check(err)
+			tr.check(os.Remove(tr.path("messages/m2")))
+			tr.send("m3", "messages/m1", "messages/m3")
+			tr.log.Record([]maildir.Op{op("unread", "A", "m2", "messages/m2")}, nil)
+			tr.flush()
+			tr.check(os.WriteFile(tr.path(".git/index"), old, 0o644))
+			if retried {
+				tr.git("commit", "-qm", "by hand")
+				tr.equal("files", tr.git("ls-tree", "-r", "--name-only", "HEAD", "messages/"), "messages/m1\nmessages/m2")
+			}
+			tr.run() // the second look comes by itself
+			tr.until("put back", func() bool { return tr.git("status", "--porcelain") == "" })
+			tr.flush()
+			tr.sound()
+			tr.equal("files", tr.git("ls-tree", "-r", "--name-only", "HEAD", "messages/"), "messages/m1\nmessages/m3")
+			tr.equal("ids", strings.Join(tr.ids(), " "), "m1 m3 m2")
+		})
+	}
+}

@@ -1,0 +1,260 @@
+package gitlog
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// change is what a commit makes of one path.
+type change struct {
+	path     string
+	old, new entry // in HEAD, in the commit
+	stat     fileStat
+	gone     bool   // nothing is there on disk
+	mild     bool   // not named itself, but found below a folder that was: .gitignore counts
+	skipped  string // why the file on disk cannot be committed; then new is old
+}
+
+func (c *change) differs() bool { return c.new != c.old }
+
+// plan is the content of a commit: HEAD's tree and what the named paths are on disk now.
+type plan struct {
+	repo    *repository
+	base    entry // HEAD's tree
+	index   *gitIndex
+	files   *worktree
+	ignore  *ignorer // nil: .gitignore does not count
+	root    node
+	changes map[string]*change
+}
+
+func newPlan(r *repository, base hash, index *gitIndex) (*plan, error) {
+	files, err := openWorktree(r.dir)
+	if err != nil {
+		return nil, err
+	}
+	p := &plan{repo: r, index: index, files: files, changes: map[string]*change{}}
+	if !base.IsZero() {
+		p.base = entry{modeTree, base}
+	}
+	p.root.old = p.base
+	return p, nil
+}
+
+func (p *plan) close() { p.files.close() }
+
+// name takes paths into the plan; a folder stands for all that is below it on disk or in HEAD. Paths that Git
+// cannot have (in .git, with "..") and the run-time folder are left out.
+func (p *plan) name(paths []string) error {
+	for _, path := range paths {
+		path = strings.Trim(path, "/")
+		if path == "." {
+			path = ""
+		}
+		if path != "" && !committable(path) {
+			continue
+		}
+		st, err := p.files.stat(orDot(path))
+		if err == nil && st.is(unix.S_IFDIR) {
+			if err := p.nameFolder(path); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.ENAMETOOLONG) {
+			return err
+		}
+		p.add(path, false)
+	}
+	return nil
+}
+
+func orDot(path string) string {
+	if path == "" {
+		return "."
+	}
+	return path
+}
+
+func (p *plan) add(path string, mild bool) {
+	if c := p.changes[path]; c != nil {
+		c.mild = c.mild && mild
+		return
+	}
+	c := &change{path: path, mild: mild}
+	p.changes[path] = c
+	p.root.find(path).leaf = c
+}
+
+// nameFolder takes in what is below a folder: what Git has there, for what is gone, and what is on disk.
+func (p *plan) nameFolder(path string) error {
+	have := p.base
+	if path != "" {
+		var err error
+		if have, err = p.repo.lookup(p.base, path); err != nil {
+			return err
+		}
+	}
+	switch {
+	case have.isTree():
+		if err := p.repo.walk(have.hash, path, func(f string, _ entry) { p.add(f, true) }); err != nil {
+			return err
+		}
+	case have.isFile(): // a file became a folder
+		p.add(path, true)
+	}
+	return p.walk(path)
+}
+
+// walk takes in the files on disk below a folder. Nested repositories and ignored folders are not entered.
+func (p *plan) walk(path string) error {
+	names, err := p.files.list(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if path != "" && slices.ContainsFunc(names, isGitFolder) {
+		return nil
+	}
+	for _, name := range names {
+		f := name
+		if path != "" {
+			f = path + "/" + name
+		}
+		if !committable(f) {
+			continue
+		}
+		st, err := p.files.stat(f)
+		if err != nil {
+			continue // gone meanwhile
+		}
+		if !st.is(unix.S_IFDIR) {
+			p.add(f, true)
+			continue
+		}
+		if p.ignore != nil && p.ignore.match(p.files, f, true) {
+			continue
+		}
+		if err := p.walk(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// load finds out what every named path is in HEAD and on disk, and gives new blobs to objects.
+func (p *plan) load(to *objects, log *slog.Logger) error {
+	if err := p.root.resolve(p.repo); err != nil {
+		return err
+	}
+	for _, c := range p.sorted() {
+		if err := p.loadOne(c, to); err != nil {
+			return err
+		}
+		if c.skipped != "" && c.old.mode == 0 && log != nil {
+			log.Debug("file left out of the audit", "path", c.path, "reason", c.skipped)
+		}
+	}
+	return nil
+}
+
+func (p *plan) sorted() []*change {
+	all := make([]*change, 0, len(p.changes))
+	for _, c := range p.changes {
+		all = append(all, c)
+	}
+	slices.SortFunc(all, func(a, b *change) int { return strings.Compare(a.path, b.path) })
+	return all
+}
+
+func (p *plan) loadOne(c *change, to *objects) error {
+	c.new = c.old
+	st, err := p.files.stat(c.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		c.gone = true
+		if c.old.mode != modeModule && !p.index.sparse(c.path) {
+			c.new = entry{}
+		}
+		return nil
+	case err == nil && st.is(unix.S_IFDIR):
+		if c.old.isFile() {
+			c.new = entry{}
+		}
+		return nil
+	case err == nil && !st.is(unix.S_IFREG) && !st.is(unix.S_IFLNK):
+		c.skipped = "not a regular file"
+		return nil
+	case err == nil && st.is(unix.S_IFLNK) && dangerousLink(c.path):
+		c.skipped = "a link with a name that means something to Git"
+		return nil
+	case err == nil && c.old.mode == 0 && p.ignore != nil && p.ignore.match(p.files, c.path, false):
+		c.skipped = "ignored"
+		return nil
+	}
+	c.stat = st
+	if err == nil && p.index.clean(c.path, st, c.old) {
+		return nil
+	}
+	var e entry
+	if err == nil {
+		e, c.stat, err = p.files.blob(c.path, st, to)
+	}
+	switch {
+	case err == nil:
+		if !p.repo.config.fileMode && e.mode != modeLink {
+			e.mode = modeFile
+			if c.old.mode == modeExec {
+				e.mode = modeExec
+			}
+		}
+		c.new = e
+	case errors.Is(err, fs.ErrNotExist):
+		c.gone, c.new = true, entry{}
+	case transient(err):
+		return err
+	default:
+		c.skipped = err.Error()
+	}
+	return nil
+}
+
+// transient reports an error that says nothing about the file but about the moment.
+func transient(err error) bool {
+	for _, e := range []error{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EIO, unix.ENOSPC, unix.EDQUOT, unix.EROFS} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// write makes the tree objects and returns the new tree.
+func (p *plan) write(to *objects) (hash, error) {
+	e, err := p.root.write(p.repo, to)
+	if err == nil && e.mode == 0 {
+		e.hash, err = to.add(treeObject, nil)
+	}
+	return e.hash, err
+}
+
+// differing returns the changes that make a difference to HEAD, by path.
+func (p *plan) differing() []*change {
+	all := p.sorted()
+	return slices.DeleteFunc(all, func(c *change) bool { return !c.differs() })
+}
+
+// touches reports whether any of the paths, or a path below it, differs.
+func (p *plan) touches(paths []string) bool {
+	return slices.ContainsFunc(paths, func(path string) bool {
+		c := p.changes[path]
+		return c != nil && c.differs()
+	})
+}

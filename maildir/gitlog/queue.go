@@ -1,0 +1,157 @@
+package gitlog
+
+import (
+	"strings"
+	"time"
+
+	"mailtree/maildir"
+)
+
+// queue is what waits for a commit. Guarded by Log.mu.
+type queue struct {
+	records    []record
+	recorded   uint64 // records ever taken
+	finished   uint64 // records ever committed
+	firstOp    time.Time
+	edits      map[string]struct{}
+	flight     map[string]struct{} // edits that are being committed
+	firstEdit  time.Time
+	lastEdit   time.Time
+	next       time.Time // no commit before: cost stays bounded
+	retry      time.Time // after a failure
+	look       time.Time // when to see whether the last commit stands; zero: not
+	failures   int
+	unsettled  []func() // their commit is made but not known to be durable
+	told       []func() // to be called once the turn is over
+	operations int      // in records
+}
+
+type record struct {
+	ops  []maildir.Op
+	done func()
+}
+
+// maxOps keeps a commit after a long merge from becoming one for everything.
+const maxOps = 5000
+
+func (q *queue) record(ops []maildir.Op, done func(), now time.Time) {
+	if len(q.records) == 0 {
+		q.firstOp = now
+	}
+	q.records = append(q.records, record{ops, done})
+	q.recorded++
+	q.operations += len(ops)
+}
+
+func (q *queue) edited(paths []string, now time.Time) {
+	for _, p := range paths {
+		if top, _, _ := strings.Cut(p, "/"); top == runDir || top == ".git" {
+			continue
+		}
+		if len(q.edits) == 0 {
+			q.firstEdit = now
+		}
+		q.edits[p] = struct{}{}
+		q.lastEdit = now
+	}
+}
+
+func (q *queue) pending() int { return q.operations + len(q.edits) + len(q.flight) }
+
+// head takes the records of the next commit, without removing them.
+func (q *queue) head() []record {
+	n, ops := 0, 0
+	for n < len(q.records) && (n == 0 || ops+len(q.records[n].ops) <= maxOps) {
+		ops += len(q.records[n].ops)
+		n++
+	}
+	return q.records[:n:n]
+}
+
+// pop removes the first n records.
+func (q *queue) pop(n int, now time.Time) {
+	for _, r := range q.records[:n] {
+		q.operations -= len(r.ops)
+	}
+	clear(q.records[:n])
+	q.records = q.records[n:]
+	q.finished += uint64(n)
+	q.firstOp = now
+}
+
+// due tells when the next commit is to be made; false when nothing waits.
+func (q *queue) due(cfg Config) (at time.Time, pending bool) {
+	take := func(t time.Time) {
+		if !pending || t.Before(at) {
+			at, pending = t, true
+		}
+	}
+	if len(q.records) > 0 {
+		take(q.firstOp.Add(cfg.Delay))
+	}
+	if len(q.edits) > 0 {
+		take(q.restUntil(cfg))
+	}
+	if len(q.unsettled) > 0 {
+		take(q.retry)
+	}
+	if !q.look.IsZero() {
+		take(q.look)
+	}
+	for _, t := range []time.Time{q.next, q.retry} {
+		if at.Before(t) {
+			at = t
+		}
+	}
+	return at, pending
+}
+
+func (q *queue) restUntil(cfg Config) time.Time {
+	rest, latest := q.lastEdit.Add(cfg.Quiet), q.firstEdit.Add(cfg.Longest)
+	if latest.Before(rest) {
+		return latest
+	}
+	return rest
+}
+
+func (q *queue) editsDue(cfg Config, now time.Time) bool {
+	return len(q.edits) > 0 && !now.Before(q.restUntil(cfg))
+}
+
+// fly takes all edits for a commit; land gives them back after a failure.
+func (q *queue) fly() []string {
+	q.flight, q.edits = q.edits, map[string]struct{}{}
+	paths := make([]string, 0, len(q.flight))
+	for p := range q.flight {
+		paths = append(paths, p)
+	}
+	return paths
+}
+
+func (q *queue) land(committed bool, now time.Time) {
+	if !committed {
+		if len(q.edits) == 0 {
+			q.lastEdit = now
+		}
+		for p := range q.flight {
+			q.edits[p] = struct{}{}
+		}
+	}
+	q.flight = nil
+}
+
+const (
+	shortestRetry = 100 * time.Millisecond
+	longestRetry  = 5 * time.Second
+	longestPause  = 30 * time.Second // after a commit that took very long
+)
+
+func (q *queue) failed(now time.Time) {
+	q.retry = now.Add(min(shortestRetry<<min(q.failures, 10), longestRetry))
+	q.failures++
+}
+
+func (q *queue) succeeded(now time.Time, cost, delay time.Duration) {
+	q.retry, q.failures = time.Time{}, 0
+	q.next = now.Add(max(3*delay, min(10*cost, longestPause)))
+}

@@ -1,0 +1,159 @@
+package gitlog
+
+import (
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// repair finishes or undoes what a run that was killed left under Git's locks. It returns the paths of a commit
+// that was prepared and did not happen, so that edits of it are looked at again. A lock that is not ours stays.
+//
+// What it finds, and what becomes of it:
+//
+//	our index is in place, <ref>.lock is ours, the branch as before   <ref>.lock becomes the branch
+//	<ref>.lock is ours otherwise                                      removed
+//	the branch is at our commit                                       entries that still are as before it follow
+//	index.lock is ours                                                removed at the end
+func (r *repository) repair(step func(string)) (lost []string, err error) {
+	m, err := readMark(r.dir)
+	if m == nil || err != nil {
+		return nil, err
+	}
+	if validBranch(m.Branch) && plumbing.IsHash(m.Old) && plumbing.IsHash(m.New) {
+		if lost, err = r.repairMarked(m, step); err != nil {
+			return nil, err
+		}
+	}
+	if m.holds(r) {
+		if err := os.Remove(r.path("index.lock")); err != nil {
+			return nil, err
+		}
+	}
+	return lost, r.unstage()
+}
+
+func (r *repository) repairMarked(m *mark, step func(string)) (lost []string, err error) {
+	if err := r.repairRef(m); err != nil {
+		return nil, err
+	}
+	step("ref repaired")
+	now, err := r.ref(m.Branch)
+	if err != nil {
+		return nil, err
+	}
+	changes, err := r.changesOf(m)
+	if err != nil { // the objects of a commit that did not happen may be gone
+		return nil, nil
+	}
+	if now != plumbing.NewHash(m.New) {
+		for _, c := range changes {
+			lost = append(lost, c.path)
+		}
+		return lost, nil
+	}
+	if err := r.follow(m, changes); err != nil {
+		return nil, err
+	}
+	return nil, syncAll(r.git, []string{r.git, filepath.Dir(r.path(m.Branch)), r.path("index")})
+}
+
+// repairRef finishes the move of the branch when the index has moved, and gives <ref>.lock back.
+func (r *repository) repairRef(m *mark) error {
+	lock := r.path(m.Branch + ".lock")
+	if b, err := readSmall(lock); err != nil || string(b) != m.New+"\n" {
+		return nil // none, or somebody else's
+	}
+	now, err := r.ref(m.Branch)
+	if err != nil {
+		return err
+	}
+	index, err := r.seeIndex()
+	if err != nil {
+		return err
+	}
+	if now == plumbing.NewHash(m.Old) && slices.Contains(m.Index, hex.EncodeToString(index.sum[:])) {
+		return os.Rename(lock, r.path(m.Branch))
+	}
+	return os.Remove(lock)
+}
+
+// changesOf are the paths of the marked commit.
+func (r *repository) changesOf(m *mark) (changes []*change, err error) {
+	old, err := r.treeOf(plumbing.NewHash(m.Old))
+	if err != nil {
+		return nil, err
+	}
+	tree, err := r.treeOf(plumbing.NewHash(m.New))
+	if err != nil {
+		return nil, err
+	}
+	base := entry{}
+	if !old.IsZero() {
+		base = entry{modeTree, old}
+	}
+	err = r.diff(base, entry{modeTree, tree}, "", func(path string, old, new entry) {
+		changes = append(changes, &change{path: path, old: old, new: new})
+	})
+	return changes, err
+}
+
+// follow makes index entries that are still as before a commit as they are in it. The branch ahead of the index
+// would make a person's next commit take the new mail away.
+func (r *repository) follow(m *mark, changes []*change) error {
+	index, err := r.readIndex()
+	if err != nil {
+		return err
+	}
+	if !index.seen.exists {
+		return nil
+	}
+	var behind []*change
+	for _, c := range changes {
+		e, ok := index.at(c.path)
+		if ok && e.entry() == c.old && c.old.mode != 0 || !ok && c.old.mode == 0 {
+			behind = append(behind, c)
+		}
+	}
+	if len(behind) == 0 {
+		return nil
+	}
+	w, err := openWorktree(r.dir)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	data, _ := index.with(behind, w, r.mem)
+	if err := r.stageIndex(m, data, index.mode); err != nil {
+		return err
+	}
+	held := m.holds(r)
+	if !held {
+		if err := r.stageLock(m); err != nil {
+			return err
+		}
+	}
+	if err := syncAll(r.git, r.staged()); err != nil {
+		return err
+	}
+	if !held {
+		if err := link(r.path(lockStage), r.path("index.lock")); errors.Is(err, fs.ErrExist) {
+			return r.lockedBy("index.lock")
+		} else if err != nil {
+			return err
+		}
+	}
+	now, err := r.seeIndex()
+	if err == nil && !now.same(index.seen) {
+		err = errMoved
+	}
+	if err == nil {
+		err = os.Rename(r.path(indexStage), r.path("index"))
+	}
+	return errors.Join(err, os.Remove(r.path("index.lock")))
+}

@@ -1,0 +1,250 @@
+package gitlog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// worktree reads files of the tree without ever following a link or waiting: every element of a path is opened
+// below the one before it (RELIABILITY.md 6: a check followed by an open by path can be raced).
+type worktree struct {
+	root int
+	way  []step // folders open on the way to the last file, for the next one beside it
+}
+
+type step struct {
+	name string
+	fd   int
+}
+
+// fileStat is what the Git index keeps of a file.
+type fileStat struct {
+	ctime, mtime time.Time
+	dev, ino     uint32
+	mode         uint32 // of the file system
+	uid, gid     uint32
+	size         int64
+	uncertain    bool // read so soon after a change that the next one may bear the same stamps
+}
+
+const dirFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+
+func openWorktree(dir string) (*worktree, error) {
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
+	}
+	return &worktree{root: fd}, nil
+}
+
+func (w *worktree) close() {
+	w.back(0)
+	unix.Close(w.root)
+}
+
+func (w *worktree) back(depth int) {
+	for _, s := range w.way[depth:] {
+		unix.Close(s.fd)
+	}
+	w.way = w.way[:depth]
+}
+
+// folder opens the folder that holds path and returns it with path's last element. A folder that is missing or
+// lies behind a link is fs.ErrNotExist: to Git nothing is there.
+func (w *worktree) folder(path string) (fd int, name string, err error) {
+	elems := strings.Split(path, "/")
+	dirs, name := elems[:len(elems)-1], elems[len(elems)-1]
+	same := 0
+	for same < len(dirs) && same < len(w.way) && w.way[same].name == dirs[same] {
+		same++
+	}
+	w.back(same)
+	fd = w.root
+	if same > 0 {
+		fd = w.way[same-1].fd
+	}
+	for _, d := range dirs[same:] {
+		fd, err = again(func() (int, error) { return unix.Openat(fd, d, dirFlags, 0) })
+		if err != nil {
+			return 0, "", gone("open", path, err)
+		}
+		w.way = append(w.way, step{d, fd})
+	}
+	return fd, name, nil
+}
+
+// gone words an error of the system, a folder that is none or is a link being as good as missing.
+func gone(op, path string, err error) error {
+	if err == unix.ENOTDIR || err == unix.ELOOP {
+		err = unix.ENOENT
+	}
+	return &fs.PathError{Op: op, Path: path, Err: err}
+}
+
+func again(f func() (int, error)) (int, error) {
+	for {
+		n, err := f()
+		if err != unix.EINTR {
+			return n, err
+		}
+	}
+}
+
+// stat looks at path without following a link. fs.ErrNotExist when nothing is there.
+func (w *worktree) stat(path string) (fileStat, error) {
+	fd, name, err := w.folder(path)
+	if err != nil {
+		return fileStat{}, err
+	}
+	var st unix.Stat_t
+	_, err = again(func() (int, error) { return 0, unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	if err != nil {
+		return fileStat{}, gone("lstat", path, err)
+	}
+	return statOf(&st), nil
+}
+
+func statOf(st *unix.Stat_t) fileStat {
+	cs, cn := st.Ctim.Unix()
+	ms, mn := st.Mtim.Unix()
+	return fileStat{
+		ctime: time.Unix(cs, cn), mtime: time.Unix(ms, mn),
+		dev: uint32(st.Dev), ino: uint32(st.Ino), mode: uint32(st.Mode),
+		uid: st.Uid, gid: st.Gid, size: st.Size,
+	}
+}
+
+func (s fileStat) is(kind uint32) bool { return s.mode&unix.S_IFMT == kind }
+
+// same reports whether a file with that state was not touched between the two looks.
+func (s fileStat) same(t fileStat) bool {
+	return s.ctime.Equal(t.ctime) && s.mtime.Equal(t.mtime) && s.ino == t.ino && s.size == t.size && s.mode == t.mode
+}
+
+// open opens the regular file at path. What is not a regular file is an errSpecial.
+func (w *worktree) open(path string) (*os.File, fileStat, error) {
+	fd, name, err := w.folder(path)
+	if err != nil {
+		return nil, fileStat{}, err
+	}
+	const flags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
+	fd, err = again(func() (int, error) { return unix.Openat(fd, name, flags, 0) })
+	switch {
+	case err == unix.ELOOP, err == unix.ENXIO:
+		return nil, fileStat{}, errSpecial
+	case err != nil:
+		return nil, fileStat{}, gone("open", path, err)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		unix.Close(fd)
+		return nil, fileStat{}, gone("fstat", path, err)
+	}
+	s := statOf(&st)
+	if !s.is(unix.S_IFREG) {
+		unix.Close(fd)
+		return nil, s, errSpecial
+	}
+	s.uncertain = time.Since(s.mtime) < settleTime || time.Since(s.ctime) < settleTime
+	return os.NewFile(uintptr(fd), name), s, nil
+}
+
+// settleTime is longer than the step of any kernel's file clock (1 to 10 ms).
+const settleTime = 50 * time.Millisecond
+
+// maxBlob is the largest file that is committed; it is far above every limit of the mail.
+const maxBlob = 256 << 20
+
+var errSpecial = errors.New("not a regular file")
+
+// blob gives the file or link at path to objects: its mode as Git writes it, its hash, its state.
+func (w *worktree) blob(path string, st fileStat, to *objects) (entry, fileStat, error) {
+	if st.is(unix.S_IFLNK) {
+		return w.link(path, st, to)
+	}
+	f, st, err := w.open(path)
+	if err != nil {
+		return entry{}, st, err
+	}
+	defer f.Close()
+	e := entry{mode: modeFile}
+	if st.mode&0o100 != 0 {
+		e.mode = modeExec
+	}
+	switch {
+	case st.size > maxBlob:
+		return e, st, fmt.Errorf("%d bytes, over the limit of %d", st.size, maxBlob)
+	case st.size > largeFile:
+		e.hash, err = to.addFile(f, st.size)
+		return e, st, err
+	}
+	data := make([]byte, 0, st.size+1)
+	for int64(len(data)) <= largeFile {
+		if len(data) == cap(data) {
+			data = slices.Grow(data, 512)
+		}
+		n, rerr := f.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		if rerr == io.EOF {
+			break
+		}
+		if rerr != nil {
+			return e, st, rerr
+		}
+	}
+	if int64(len(data)) != st.size {
+		if int64(len(data)) > largeFile {
+			return e, st, errChanging
+		}
+		st.uncertain = true
+	}
+	e.hash, err = to.add(blobObject, data)
+	return e, st, err
+}
+
+func (w *worktree) link(path string, st fileStat, to *objects) (entry, fileStat, error) {
+	fd, name, err := w.folder(path)
+	if err != nil {
+		return entry{}, st, err
+	}
+	buf := make([]byte, 4097)
+	n, err := again(func() (int, error) { return unix.Readlinkat(fd, name, buf) })
+	if err == syscall.EINVAL || n == len(buf) {
+		return entry{}, st, errSpecial
+	}
+	if err != nil {
+		return entry{}, st, gone("readlink", path, err)
+	}
+	st.uncertain = true
+	h, err := to.add(blobObject, buf[:n:n])
+	return entry{modeLink, h}, st, err
+}
+
+// list names what a folder holds, sorted. Path "" is the tree itself.
+func (w *worktree) list(path string) ([]string, error) {
+	fd, name := w.root, "."
+	if path != "" {
+		var err error
+		if fd, name, err = w.folder(path); err != nil {
+			return nil, err
+		}
+	}
+	fd, err := again(func() (int, error) { return unix.Openat(fd, name, dirFlags, 0) })
+	if err != nil {
+		return nil, gone("open", path, err)
+	}
+	f := os.NewFile(uintptr(fd), path)
+	defer f.Close()
+	names, err := f.Readdirnames(-1)
+	slices.Sort(names)
+	return names, err
+}
