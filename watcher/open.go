@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // openFlags open a folder for listing: nothing else, not through a link, and
@@ -35,7 +37,7 @@ func openFolder(root *os.File, rel string) (*os.File, error) {
 // openat opens one folder in another.
 func openat(dir int, name string) (int, error) {
 	for {
-		fd, err := syscall.Openat(dir, name, openFlags, 0)
+		fd, err := unix.Openat(dir, name, openFlags, 0)
 		if err != syscall.EINTR {
 			return fd, err
 		}
