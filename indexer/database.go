@@ -1,0 +1,128 @@
+package indexer
+
+import (
+	"context"
+	"database/sql"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"strings"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+//go:embed schema.sql
+var schema string
+
+// schemaVersion is PRAGMA user_version of an index that this program can use.
+const schemaVersion = 1
+
+// Sizes of SQLite's page caches in KiB: one writer, each of the readers.
+const (
+	writeCache = 32 << 10
+	readCache  = 8 << 10
+	readers    = 6
+)
+
+// errStale says that the file is no index of this version; it is made anew.
+var errStale = errors.New("index is damaged or of another version")
+
+// dsn names the database file with its pragmas, each "name(value)".
+func dsn(path string, pragmas ...string) string {
+	q := url.Values{"_pragma": pragmas}
+	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
+}
+
+// open opens an existing or missing database for writing and makes the tables of a new one.
+func open(ctx context.Context, path string) (db *sql.DB, fresh bool, err error) {
+	db, err = sql.Open("sqlite", dsn(path, "busy_timeout(10000)", "journal_mode(wal)", "synchronous(normal)", "temp_store(memory)",
+		fmt.Sprintf("cache_size(-%d)", writeCache), "journal_size_limit(67108864)"))
+	if err != nil {
+		return nil, false, err
+	}
+	db.SetMaxOpenConns(1)
+	if fresh, err = prepare(ctx, db); err != nil {
+		db.Close()
+		return nil, false, err
+	}
+	return db, fresh, nil
+}
+
+// prepare makes the tables of an empty database and checks those of another.
+func prepare(ctx context.Context, db *sql.DB) (fresh bool, err error) {
+	var version, tables int
+	if err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
+		return false, stale(err)
+	}
+	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&tables); err != nil {
+		return false, stale(err)
+	}
+	if version == 0 && tables == 0 {
+		_, err := db.ExecContext(ctx, "BEGIN;"+schema+fmt.Sprintf("PRAGMA user_version = %d; COMMIT;", schemaVersion))
+		return true, err
+	}
+	if version != schemaVersion {
+		return false, errStale
+	}
+	for _, q := range []string{"SELECT max(rowid) FROM files", "SELECT max(row) FROM messages", "SELECT max(aid) FROM deliveries",
+		"SELECT max(seq) FROM changes", "SELECT count(*) FROM agents", "SELECT count(*) FROM problems", "SELECT rowid FROM search('mailtree') LIMIT 1"} {
+		var n sql.NullInt64
+		if err := db.QueryRowContext(ctx, q).Scan(&n); err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return false, stale(err)
+		}
+	}
+	return false, nil
+}
+
+// stale turns errors that mean "this file is no use" into errStale; faults of the disk or of locking stay what they are.
+func stale(err error) error {
+	if isCode(err, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_MISMATCH) {
+		return fmt.Errorf("%w: %w", errStale, err)
+	}
+	return err
+}
+
+// isCode reports whether err comes from SQLite with one of these primary result codes.
+func isCode(err error, codes ...int) bool {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	for _, c := range codes {
+		if e.Code()&0xff == c {
+			return true
+		}
+	}
+	return false
+}
+
+// openReaders opens the pool that answers queries.
+func openReaders(path string) (*sql.DB, error) {
+	db, err := sql.Open("sqlite", dsn(path, "busy_timeout(10000)", "query_only(1)", "temp_store(memory)", fmt.Sprintf("cache_size(-%d)", readCache)))
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(readers)
+	db.SetMaxIdleConns(readers)
+	return db, nil
+}
+
+// wipe removes a database with what belongs to it.
+func wipe(path string) error {
+	for _, ext := range []string{"-wal", "-shm", "-journal", ""} {
+		if err := os.Remove(path + ext); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// schemaParts cuts the schema into tables and the indexes that are made after a load.
+func schemaParts() (tables, indexes string) {
+	tables, indexes, _ = strings.Cut(schema, "-- indexes")
+	return tables, "-- indexes" + indexes
+}

@@ -1,0 +1,90 @@
+package indexer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"mailtree/maildir"
+)
+
+// message is what the files of one id amount to: the rules of Spec 4 and nothing else. It is a pure function of the
+// rows of files, so that what the tables hold now can be told from the old rows, and what they must hold from the new.
+type message struct {
+	source *file             // whose content counts; nil when there is no message
+	outbox *file             // the sender's copy that counts
+	boxes  map[string]box    // deliveries by holder
+	twins  map[string]string // why valid files do not count, by path
+}
+
+// box is one delivery.
+type box struct {
+	copy, read, ack *file
+}
+
+// derive applies the rules to all files of one id, in any order.
+func derive(files []*file) message {
+	slices.SortFunc(files, func(a, b *file) int { return strings.Compare(a.path, b.path) })
+	m := message{boxes: map[string]box{}, twins: map[string]string{}}
+	marks := map[string]*file{}
+	var canonical, inbox *file
+	for _, f := range files {
+		if !f.valid {
+			continue
+		}
+		switch f.kind {
+		case maildir.KindRead, maildir.KindAck:
+			marks[f.path] = f
+		case maildir.KindCanonical:
+			m.first(&canonical, f)
+		case maildir.KindOutbox:
+			m.first(&m.outbox, f)
+		case maildir.KindInbox:
+			own := m.boxes[f.agent].copy
+			m.first(&own, f)
+			m.boxes[f.agent] = box{copy: own}
+			if inbox == nil {
+				inbox = f
+			}
+		}
+	}
+	for agent, b := range m.boxes {
+		b.read, b.ack = marks[maildir.ReadMark(b.copy.path)], marks[maildir.AckMark(b.copy.path)]
+		m.boxes[agent] = b
+	}
+	switch {
+	case canonical != nil:
+		m.source = canonical
+	case m.outbox != nil:
+		m.source = m.outbox
+	default:
+		m.source = inbox
+	}
+	return m
+}
+
+// first lets the first file of a role count and calls the others problems.
+func (m *message) first(role **file, f *file) {
+	if *role == nil {
+		*role = f
+		return
+	}
+	m.twins[f.path] = fmt.Sprintf("the id %s is taken already by %q, which sorts first", f.id, (*role).path)
+}
+
+// same reports whether two deliveries show the same row.
+func (b box) same(c box) bool {
+	return b.copy != nil && c.copy != nil && b.copy.path == c.copy.path && b.copy.fact == c.copy.fact && sameMark(b.read, c.read) && sameMark(b.ack, c.ack)
+}
+
+func sameMark(a, b *file) bool {
+	return (a == nil) == (b == nil) && (a == nil || a.at == b.at)
+}
+
+// sender is the agent whose outbox copy counts; "" when there is none.
+func (m *message) sender() string {
+	if m.outbox == nil {
+		return ""
+	}
+	return m.outbox.agent
+}

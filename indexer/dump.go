@@ -1,0 +1,117 @@
+package indexer
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+
+	"mailtree/maildir"
+)
+
+// table is one of the canonical dump: a query for project, key and the row as JSON, in the order of project and key.
+type table struct{ name, query string }
+
+// dumped are what the trees say: without row numbers, stamps, marks of the feed or times of reading. Strays are rows that
+// lead nowhere: there must be none.
+var dumped = []table{
+	{"project", "SELECT p.slug, '', json_array('project', p.slug, p.messages) FROM projects p"},
+	{"file", "SELECT p.slug, f.path, json_array('file', p.slug, f.path, " + kindName() + ", f.agent, f.msgid, lower(hex(f.hash)), f.valid, f.bad, f.at, f.fact) FROM files f JOIN projects p USING (pid)"},
+	{"agent", "SELECT p.slug, x.name, json_array('agent', p.slug, x.name, x.files, x.profile, x.program, x.model, x.task, x.inception, x.status, x.total, x.unread, x.sent) FROM agents x JOIN projects p USING (pid)"},
+	{"message", "SELECT p.slug, m.id, json_array('message', p.slug, m.id, m.src, m.thread, m.human, m.sender, m.tos, m.ccs, m.created, m.importance, m.ack, m.in_reply_to, m.attachments, m.key, m.auth, m.seal, lower(hex(m.digest)), m.subject, m.body) FROM messages m JOIN projects p USING (pid)"},
+	{"delivery", "SELECT p.slug, a.name || ' ' || m.id, json_array('delivery', p.slug, a.name, m.id, d.path, d.kind, d.urgent, d.read, d.read_at, d.ack, d.ack_at) FROM deliveries d JOIN agents a USING (aid) JOIN projects p ON p.pid = a.pid JOIN messages m ON m.row = d.row"},
+	{"claim", "SELECT p.slug, c.path, json_array('claim', p.slug, c.path, c.pattern, c.agent, c.exclusive, c.reason, c.created, c.expires, c.released, c.released_at) FROM claims c JOIN projects p USING (pid)"},
+	{"problem", "SELECT p.slug, q.path, json_array('problem', p.slug, q.path, q.reason, q.line) FROM problems q JOIN projects p USING (pid)"},
+	{"stray", "SELECT '', d.path, json_array('stray', d.path) FROM deliveries d WHERE NOT EXISTS (SELECT 1 FROM agents a WHERE a.aid = d.aid) OR NOT EXISTS (SELECT 1 FROM messages m WHERE m.row = d.row)"},
+}
+
+// kindName is SQL for the name of a file's kind.
+func kindName() string {
+	var b strings.Builder
+	b.WriteString("CASE f.kind")
+	for k := maildir.KindIgnored; k <= maildir.KindAttachment; k++ {
+		fmt.Fprintf(&b, " WHEN %d THEN '%s'", k, k)
+	}
+	return b.String() + " END"
+}
+
+// line is one row of the dump, with what it is sorted by.
+type line struct {
+	table        int
+	project, key string
+	text         string
+}
+
+// Dump writes what the index holds, one JSON array a line with the table's name first, byte for byte the same for equal
+// trees whatever their history. It is one moment's view; writers go on.
+func (x *Index) Dump(ctx context.Context, w io.Writer) error {
+	b := bufio.NewWriter(w)
+	for l, err := range x.lines(ctx) {
+		if err != nil {
+			return fmt.Errorf("dump: %w", err)
+		}
+		b.WriteString(l.text)
+		b.WriteByte('\n')
+	}
+	return b.Flush()
+}
+
+// lines yields the rows of the dump in order; an error ends it.
+func (x *Index) lines(ctx context.Context) iter.Seq2[line, error] {
+	return func(yield func(line, error) bool) {
+		conn, done, err := x.snapshot(ctx)
+		if err != nil {
+			yield(line{}, err)
+			return
+		}
+		defer done()
+		for i, t := range dumped {
+			if more, err := t.lines(ctx, conn, i, yield); err != nil || !more {
+				if err != nil {
+					yield(line{}, fmt.Errorf("%s: %w", t.name, err))
+				}
+				return
+			}
+		}
+	}
+}
+
+func (t *table) lines(ctx context.Context, conn *sql.Conn, number int, yield func(line, error) bool) (more bool, err error) {
+	rows, err := conn.QueryContext(ctx, t.query+" ORDER BY 1, 2")
+	if err != nil {
+		return false, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		l := line{table: number}
+		if err := rows.Scan(&l.project, &l.key, &l.text); err != nil {
+			return false, err
+		}
+		if !yield(l, nil) {
+			return false, nil
+		}
+	}
+	return true, rows.Err()
+}
+
+// snapshot returns a connection that sees one state of the index until done is called.
+func (x *Index) snapshot(ctx context.Context) (conn *sql.Conn, done func(), err error) {
+	if x.reads == x.writes { // an index being built has one connection
+		x.write.Lock()
+		return x.w.conn, x.write.Unlock, nil
+	}
+	if conn, err = x.reads.Conn(ctx); err != nil {
+		return nil, nil, err
+	}
+	if _, err = conn.ExecContext(ctx, "BEGIN"); err != nil {
+		conn.Close()
+		return nil, nil, err
+	}
+	return conn, func() {
+		conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+		conn.Close()
+	}, nil
+}

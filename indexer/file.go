@@ -1,0 +1,141 @@
+package indexer
+
+import (
+	"bytes"
+	"database/sql"
+	"time"
+	"unicode/utf8"
+
+	"mailtree/maildir"
+)
+
+// file is a row of files: a path, what it says by itself, how its bytes looked when they were read, and the few
+// facts in them from which deliveries can be derived without reading it again.
+type file struct {
+	fid    int64 // 0 until it is stored
+	path   string
+	kind   maildir.Kind
+	agent  string
+	id     string // message id of messages, copies and marks, "" elsewhere and where the place is bad
+	stat   maildir.FileStat
+	readAt int64  // nanoseconds, taken before the read; 0: to be read again at the next occasion
+	hash   []byte // SHA-256 of the content; nil where none is kept
+	valid  bool   // it counts
+	at     int64  // the time in a mark, microseconds; noTime
+	fact   string // inbox: to, cc or bcc; outbox: the bcc names, blank separated
+	reason string // why it is a problem, "" when it is none; of rows loaded from the index only whether it is one
+	line   int
+}
+
+// noTime is a time that is not there; it is NULL in the tables.
+const noTime = -1 << 63
+
+// racy is how close the change of a file may be to its reading before its stamp proves nothing: two ticks of the
+// coarsest kernel clock in use (100 Hz), see RELIABILITY.md 7.
+const racy = 20 * time.Millisecond
+
+// level reports whether a file that now has stat st is surely the one that was read.
+func (f *file) level(st maildir.FileStat) bool {
+	return f.stat.Size == st.Size && f.stat.MTime == st.MTime && f.stat.CTime == st.CTime && f.stat.Inode == st.Inode &&
+		(!hasContent(f.kind) || f.readAt > 0 && st.CTime < f.readAt-int64(racy))
+}
+
+// says reports whether two readings of one path mean the same.
+func (f *file) says(g *file) bool {
+	if f.valid != g.valid || (f.reason != "") != (g.reason != "") {
+		return false
+	}
+	if f.hash != nil || g.hash != nil {
+		return bytes.Equal(f.hash, g.hash)
+	}
+	return f.stat.Size == g.stat.Size && f.stat.MTime == g.stat.MTime && f.stat.Inode == g.stat.Inode
+}
+
+// hasContent reports whether the bytes of a file of that kind mean something.
+func hasContent(k maildir.Kind) bool {
+	switch k {
+	case maildir.KindIgnored, maildir.KindOther, maildir.KindDraft, maildir.KindAttachment:
+		return false
+	}
+	return true
+}
+
+// isMessage reports whether k is a message file in one of its three roles.
+func isMessage(k maildir.Kind) bool {
+	return k == maildir.KindCanonical || k == maildir.KindInbox || k == maildir.KindOutbox
+}
+
+func isMark(k maildir.Kind) bool { return k == maildir.KindRead || k == maildir.KindAck }
+
+// locate is maildir.Locate, and refuses names that no JSON could carry.
+func locate(p string) maildir.Place {
+	pl := maildir.Locate(p)
+	if pl.Bad == "" && pl.Kind != maildir.KindIgnored && !utf8.ValidString(p) {
+		pl.Bad = "the path is not valid UTF-8"
+	}
+	if pl.Bad != "" || !(isMessage(pl.Kind) || isMark(pl.Kind)) {
+		pl.ID = ""
+	}
+	return pl
+}
+
+// makesAgent names the agent that exists because of this file; "" when none does.
+func (f *file) makesAgent() string {
+	switch f.kind {
+	case maildir.KindProfile, maildir.KindStatus, maildir.KindInbox, maildir.KindRead, maildir.KindAck, maildir.KindOutbox, maildir.KindDraft:
+		if maildir.ValidName(f.agent) {
+			return f.agent
+		}
+	}
+	return ""
+}
+
+// fileColumns is what scanFile reads.
+const fileColumns = "f.fid, f.path, f.kind, f.agent, f.msgid, f.size, f.mtime, f.ctime, f.inode, f.read_at, f.hash, f.valid, f.bad, f.at, f.fact"
+
+func scanFile(scan func(...any) error) (*file, error) {
+	f := &file{}
+	var at sql.NullInt64
+	var inode int64
+	var bad bool
+	err := scan(&f.fid, &f.path, &f.kind, &f.agent, &f.id, &f.stat.Size, &f.stat.MTime, &f.stat.CTime, &inode, &f.readAt, &f.hash, &f.valid, &bad, &at, &f.fact)
+	f.stat.Inode, f.at = uint64(inode), noTime
+	if at.Valid {
+		f.at = at.Int64
+	}
+	if bad {
+		f.reason = "known"
+	}
+	return f, err
+}
+
+// micros is t as the tables keep it; noTime of the zero time.
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return noTime
+	}
+	return t.UnixMicro()
+}
+
+// moment is the time that the tables keep as us.
+func moment(us int64) time.Time {
+	if us == noTime {
+		return time.Time{}
+	}
+	return time.UnixMicro(us).UTC()
+}
+
+// orNull turns noTime into NULL.
+func orNull(us int64) any {
+	if us == noTime {
+		return nil
+	}
+	return us
+}
+
+func scanTime(n sql.NullInt64) time.Time {
+	if !n.Valid {
+		return time.Time{}
+	}
+	return moment(n.Int64)
+}

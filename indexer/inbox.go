@@ -1,0 +1,102 @@
+package indexer
+
+import (
+	"context"
+	"database/sql"
+	"math"
+	"time"
+
+	"mailtree/maildir"
+)
+
+// Page sizes of lists, see maildir.InboxQuery. One more than the limit is let through: the domain asks for it to know whether
+// there is a next page.
+const (
+	defaultPage = 20
+	maxPage     = 201
+)
+
+func pageSize(n int) int {
+	if n <= 0 {
+		return defaultPage
+	}
+	return min(n, maxPage)
+}
+
+const deliveryColumns = ", d.path, d.kind, d.read, d.read_at, d.ack, d.ack_at"
+
+func (x *Index) deliveries(ctx context.Context, slug, agent, text string, args ...any) ([]maildir.Delivery, error) {
+	all := []maildir.Delivery{}
+	err := x.each(ctx, text, args, func(scan func(...any) error) error {
+		d := maildir.Delivery{Agent: agent}
+		var read, ack sql.NullInt64
+		err := scanMessage(slug, scan, &d.MessageRow, &d.CopyPath, &d.Kind, &d.Read, &read, &d.Acked, &ack)
+		d.ReadAt, d.AckedAt = scanTime(read), scanTime(ack)
+		if d.Kind == "bcc" {
+			d.BCC = []string{agent}
+		}
+		all = append(all, d)
+		return err
+	})
+	return all, err
+}
+
+// agentID is a subquery for the number of agent ?2 in project ?1.
+const agentID = "(SELECT aid FROM agents WHERE pid = ?1 AND name = ?2)"
+
+// Delivery reads one agent's copy: see maildir.Index.
+func (x *Index) Delivery(ctx context.Context, slug, agent, id string) (*maildir.Delivery, error) {
+	rows, err := x.deliveries(ctx, slug, agent, "SELECT "+messageColumns+withBody+deliveryColumns+
+		" FROM messages m JOIN deliveries d ON d.aid = "+agentID+" AND d.row = m.row WHERE m.pid = ?1 AND m.id = ?3", x.pid(slug), agent, id)
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	return &rows[0], nil
+}
+
+// Inbox lists deliveries newest first: see maildir.Index. Each filter has an index, so that a page costs the same
+// however large the inbox is.
+func (x *Index) Inbox(ctx context.Context, q maildir.InboxQuery) ([]maildir.Delivery, error) {
+	before, after, since := q.Before, int64(0), int64(math.MinInt64)
+	if before <= 0 {
+		before = math.MaxInt64
+	}
+	if !q.Since.IsZero() {
+		since = q.Since.UnixMicro()
+		after = firstRow(since)
+	}
+	where := ""
+	if q.UnreadOnly {
+		where += " AND d.read = 0"
+	}
+	if q.UrgentOnly {
+		where += " AND d.urgent = 1"
+	}
+	return x.deliveries(ctx, q.Project, q.Agent, "SELECT "+messageColumns+bodyColumn(q.Bodies)+deliveryColumns+
+		" FROM deliveries d CROSS JOIN messages m ON m.row = d.row WHERE d.aid = "+agentID+" AND d.row < ?3 AND d.row >= ?4"+where+" AND m.created > ?5 ORDER BY d.row DESC LIMIT ?6 + 0",
+		x.pid(q.Project), q.Agent, before, after, since, pageSize(q.Limit))
+}
+
+// OldestUnread lists unread deliveries oldest first: see maildir.Index.
+func (x *Index) OldestUnread(ctx context.Context, slug, agent string, n int) ([]maildir.Delivery, error) {
+	return x.deliveries(ctx, slug, agent, "SELECT "+messageColumns+withBody+deliveryColumns+
+		" FROM deliveries d CROSS JOIN messages m ON m.row = d.row WHERE d.aid = "+agentID+" AND d.read = 0 ORDER BY d.row LIMIT ?3 + 0", x.pid(slug), agent, n)
+}
+
+// Counts of one agent's inbox: see maildir.Index. They are kept, not counted.
+func (x *Index) Counts(ctx context.Context, slug, agent string) (maildir.Counts, error) {
+	var c maildir.Counts
+	err := x.each(ctx, "SELECT total, unread, sent FROM agents WHERE pid = ? AND name = ?", []any{x.pid(slug), agent}, func(scan func(...any) error) error {
+		return scan(&c.Total, &c.Unread, &c.Sent)
+	})
+	return c, err
+}
+
+// ceilMicro is t in whole microseconds, at or after it; time.UnixMicro is at or before it.
+func ceilMicro(t time.Time) int64 {
+	us := t.UnixMicro()
+	if t.Nanosecond()%1000 != 0 {
+		us++
+	}
+	return us
+}

@@ -1,0 +1,210 @@
+package indexer
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"mailtree/maildir"
+)
+
+// Config says where the index lies. The zero value of all but Path is the documented default.
+type Config struct {
+	Path string           // the database file; made when it is missing
+	Log  *slog.Logger     // nil: discarded
+	Now  func() time.Time // nil: time.Now; stamps changes and says when a file was read, nothing else
+
+	Existing bool // only look: a missing, damaged or other version's file is an error, and stays as it is
+}
+
+// Index is the view of all trees of a store. It implements maildir.Index. Safe for concurrent use.
+type Index struct {
+	cfg   Config
+	fresh bool
+
+	write  sync.Mutex // held while w is used
+	w      *writer
+	writes *sql.DB
+	reads  *sql.DB
+
+	prepare sync.Mutex
+	stmts   map[string]*sql.Stmt // of reads, by text
+
+	mu       sync.RWMutex
+	projects map[string]*project // attached ones by slug
+}
+
+// project is an attached one.
+type project struct {
+	pid  int64
+	slug string
+	tree *maildir.Tree
+}
+
+var _ maildir.Index = (*Index)(nil)
+
+// Open opens the index, making an empty one where there is none, or where the file is damaged or of another
+// version (its old content goes: the trees are the truth). It starts nothing; the caller closes it.
+func Open(ctx context.Context, cfg Config) (*Index, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if _, err := os.Stat(cfg.Path); err != nil && cfg.Existing {
+		return nil, err
+	}
+	db, fresh, err := open(ctx, cfg.Path)
+	if errors.Is(err, errStale) && !cfg.Existing {
+		cfg.Log.Warn("index is made anew", "path", cfg.Path, "reason", err)
+		if err := wipe(cfg.Path); err != nil {
+			return nil, fmt.Errorf("remove the damaged index: %w", err)
+		}
+		db, fresh, err = open(ctx, cfg.Path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open index %s: %w", cfg.Path, err)
+	}
+	x := &Index{cfg: cfg, fresh: fresh, writes: db, stmts: map[string]*sql.Stmt{}, projects: map[string]*project{}}
+	if x.w, err = newWriter(ctx, db); err != nil {
+		db.Close()
+		return nil, err
+	}
+	if fresh {
+		err = x.w.startChanges(cfg.Now())
+	}
+	if err == nil {
+		x.reads, err = openReaders(cfg.Path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, x.w.close(), db.Close())
+	}
+	return x, nil
+}
+
+// Fresh reports whether Open found no usable index, so that everything must come from the trees: Rebuild, or Attach
+// and Reconcile.
+func (x *Index) Fresh() bool { return x.fresh }
+
+// Close ends the index; nothing may be under way.
+func (x *Index) Close() error {
+	x.write.Lock()
+	defer x.write.Unlock()
+	var err error
+	for _, s := range x.stmts {
+		err = errors.Join(err, s.Close())
+	}
+	if x.reads != x.writes {
+		err = errors.Join(err, x.reads.Close())
+	}
+	return errors.Join(err, x.w.close(), x.writes.Close())
+}
+
+// Attach makes a project known: see maildir.Index.
+func (x *Index) Attach(ctx context.Context, slug string, tree *maildir.Tree) error {
+	x.write.Lock()
+	defer x.write.Unlock()
+	if x.project(slug) != nil {
+		return nil
+	}
+	pid, err := x.w.project(slug, tree.MaxFile())
+	if err != nil {
+		return fmt.Errorf("attach %s: %w", slug, err)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.projects[slug] = &project{pid, slug, tree}
+	return nil
+}
+
+// Retain drops the rows of every project that is not in slugs: its tree is gone from the store. Call it after Open,
+// before any Attach.
+func (x *Index) Retain(ctx context.Context, slugs map[string]*maildir.Tree) error {
+	x.write.Lock()
+	defer x.write.Unlock()
+	return x.w.transaction(func() error {
+		known, err := x.w.projects()
+		if err != nil {
+			return err
+		}
+		for slug, pid := range known {
+			if slugs[slug] == nil {
+				if err := x.w.dropProject(pid); err != nil {
+					return fmt.Errorf("drop %s: %w", slug, err)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func (x *Index) project(slug string) *project {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.projects[slug]
+}
+
+// pid is the number of an attached project; 0, which no row has, of another.
+func (x *Index) pid(slug string) int64 {
+	if p := x.project(slug); p != nil {
+		return p.pid
+	}
+	return 0
+}
+
+// attached lists the attached projects, or the one that is named.
+func (x *Index) attached(slug string) []*project {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	var all []*project
+	for s, p := range x.projects {
+		if slug == "" || s == slug {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// query runs a prepared query on a reader.
+func (x *Index) query(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
+	s, err := x.stmt(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	return s.QueryContext(ctx, args...)
+}
+
+// stmt prepares text once; database/sql prepares it on each connection that comes to run it.
+func (x *Index) stmt(ctx context.Context, text string) (*sql.Stmt, error) {
+	x.prepare.Lock()
+	defer x.prepare.Unlock()
+	if s := x.stmts[text]; s != nil {
+		return s, nil
+	}
+	s, err := x.reads.PrepareContext(ctx, text)
+	if err == nil {
+		x.stmts[text] = s
+	}
+	return s, err
+}
+
+// each runs a prepared query on a reader and calls row for every row, which scans it.
+func (x *Index) each(ctx context.Context, text string, args []any, row func(scan func(...any) error) error) error {
+	rows, err := x.query(ctx, text, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := row(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}

@@ -1,0 +1,192 @@
+package indexer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"mailtree/maildir"
+)
+
+// Ingest brings the rows that come from the files at paths level with the tree: see maildir.Index.
+func (x *Index) Ingest(ctx context.Context, slug string, paths []string) ([]maildir.Change, error) {
+	p := x.project(slug)
+	if p == nil {
+		return nil, fmt.Errorf("ingest: project %q is not attached", slug)
+	}
+	x.write.Lock()
+	defer x.write.Unlock()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	b := x.batch(p)
+	err := x.w.transaction(func() error { return b.ingest(ctx, paths) })
+	if err != nil {
+		return nil, fmt.Errorf("ingest: %w", err)
+	}
+	return b.changes, nil
+}
+
+// batch is one transaction's worth of looking at files of one project and making the rows say the same.
+type batch struct {
+	x   *Index
+	p   *project
+	w   *writer
+	l   *looker
+	new bool // the index knows nothing of these files nor of the messages they belong to: nothing to ask it
+
+	known map[string]*file // rows as they stand in the tables, by path
+	seen  map[string]*look // everything looked at, by path
+	order []*look          // the looks that differ from known, in the order they came
+	stats []*look          // the looks that found the same content under other stamps
+
+	olds    map[string]*oldMessage // messages of the ids concerned as they stand in the tables
+	tallies map[string]*tally      // by agent
+	changes []maildir.Change
+}
+
+func (x *Index) batch(p *project) *batch {
+	return &batch{x: x, p: p, w: x.w, l: newLooker(p.tree, x.cfg.Now), known: map[string]*file{}, seen: map[string]*look{},
+		olds: map[string]*oldMessage{}, tallies: map[string]*tally{}}
+}
+
+func (b *batch) ingest(ctx context.Context, paths []string) error {
+	clean := make([]string, 0, len(paths))
+	for _, p := range paths {
+		if p, ok := cleanPath(p); ok {
+			clean = append(clean, p)
+		}
+	}
+	if err := b.load(clean); err != nil {
+		return err
+	}
+	for _, p := range clean {
+		if err := b.visit(ctx, p); err != nil {
+			return err
+		}
+	}
+	for _, p := range slices.Sorted(maps.Keys(b.known)) { // below folders that are gone, or are files now
+		if _, err := b.look(p); err != nil {
+			return err
+		}
+	}
+	return b.apply()
+}
+
+// cleanPath makes p a path below the tree; false for one that cannot be.
+func cleanPath(p string) (string, bool) {
+	p = path.Clean(filepath.ToSlash(p))
+	return p, filepath.IsLocal(p) && !strings.Contains(p, "\x00")
+}
+
+// visit looks at p and, where it is a folder, at all below.
+func (b *batch) visit(ctx context.Context, p string) error {
+	if p != "." && maildir.Locate(p).Kind == maildir.KindIgnored {
+		return nil
+	}
+	if p != "." {
+		lk, err := b.look(p)
+		if err != nil || !lk.folder {
+			return err
+		}
+	}
+	err := b.p.tree.Walk(ctx, p, func(p string, _ fs.DirEntry) error {
+		_, err := b.look(p)
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// look looks at p once in this batch and notes what differs.
+func (b *batch) look(p string) (*look, error) {
+	if lk := b.seen[p]; lk != nil {
+		return lk, nil
+	}
+	lk, err := b.l.at(p, b.known[p])
+	if err != nil {
+		return nil, err
+	}
+	b.note(lk)
+	return lk, nil
+}
+
+func (b *batch) note(lk *look) {
+	k := b.known[lk.path]
+	switch {
+	case lk.same:
+	case k != nil && lk.file != nil && lk.file.says(k):
+		lk.same = true
+		b.stats = append(b.stats, lk)
+	case k != nil || lk.file != nil:
+		b.order = append(b.order, lk)
+	}
+	b.seen[lk.path] = lk
+}
+
+// again reads p whatever its stamps say, because its content is needed, and notes the difference if there is one.
+func (b *batch) again(p string) (*look, error) {
+	if lk := b.seen[p]; lk != nil && !lk.same {
+		return lk, nil
+	}
+	f := *b.known[p]
+	f.readAt = 0
+	lk, err := b.l.at(p, &f)
+	if err != nil {
+		return nil, err
+	}
+	b.note(lk)
+	return lk, nil
+}
+
+// load reads the rows of paths and of all that lies below them.
+func (b *batch) load(paths []string) error {
+	if b.new {
+		return nil
+	}
+	const at = "SELECT " + fileColumns + " FROM json_each(?2) j CROSS JOIN files f ON f.pid = ?1 AND f.path = j.value"
+	const below = "SELECT " + fileColumns + " FROM json_each(?2) j CROSS JOIN files f ON f.pid = ?1 AND f.path > j.value || '/' AND f.path < j.value || '0'"
+	var plain []string
+	for _, p := range paths {
+		switch {
+		case p == ".":
+			if err := b.loadRows("SELECT "+fileColumns+" FROM files f WHERE f.pid = ?", b.p.pid); err != nil {
+				return err
+			}
+		case utf8.ValidString(p):
+			plain = append(plain, p)
+		default: // no JSON carries it
+			if err := b.loadRows("SELECT "+fileColumns+" FROM files f WHERE f.pid = ?1 AND (f.path = ?2 OR f.path > ?2 || '/' AND f.path < ?2 || '0')", b.p.pid, p); err != nil {
+				return err
+			}
+		}
+	}
+	list, err := json.Marshal(plain)
+	if err != nil || len(plain) == 0 {
+		return err
+	}
+	if err := b.loadRows(at, b.p.pid, string(list)); err != nil {
+		return err
+	}
+	return b.loadRows(below, b.p.pid, string(list))
+}
+
+func (b *batch) loadRows(text string, args ...any) error {
+	return b.w.each(text, args, func(scan func(...any) error) error {
+		f, err := scanFile(scan)
+		if err == nil {
+			b.known[f.path] = f
+		}
+		return err
+	})
+}

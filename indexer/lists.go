@@ -1,0 +1,71 @@
+package indexer
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"mailtree/maildir"
+)
+
+// Claims lists every valid claim file: see maildir.Index.
+func (x *Index) Claims(ctx context.Context, slug string) ([]maildir.ClaimRow, error) {
+	all := []maildir.ClaimRow{}
+	err := x.each(ctx, "SELECT path, pattern, agent, exclusive, reason, created, expires, released, released_at FROM claims WHERE pid = ? ORDER BY created, agent, path", []any{x.pid(slug)},
+		func(scan func(...any) error) error {
+			var c maildir.ClaimRow
+			var created, expires int64
+			var at sql.NullInt64
+			err := scan(&c.Path, &c.Pattern, &c.Agent, &c.Exclusive, &c.Reason, &created, &expires, &c.Released, &at)
+			c.Created, c.Expires, c.ReleasedAt = moment(created), moment(expires), scanTime(at)
+			all = append(all, c)
+			return err
+		})
+	return all, err
+}
+
+// Problems lists the files that do not count, by path: see maildir.Index.
+func (x *Index) Problems(ctx context.Context, slug string) ([]maildir.Problem, error) {
+	all := []maildir.Problem{}
+	err := x.each(ctx, "SELECT p.slug, q.path, q.reason, q.line FROM problems q JOIN projects p USING (pid) WHERE ?1 = '' OR p.slug = ?1 ORDER BY q.path, p.slug", []any{slug},
+		func(scan func(...any) error) error {
+			var q maildir.Problem
+			err := scan(&q.Project, &q.Path, &q.Reason, &q.Line)
+			all = append(all, q)
+			return err
+		})
+	return all, err
+}
+
+// Changes lists what was recorded after a mark: see maildir.Index.
+func (x *Index) Changes(ctx context.Context, after int64, limit int) ([]maildir.Change, error) {
+	all := []maildir.Change{}
+	err := x.each(ctx, "SELECT c.seq, p.slug, c.path, c.kind, c.op, c.agent, c.msgid, c.thread, c.at FROM changes c JOIN projects p USING (pid) WHERE c.seq > ? ORDER BY c.seq LIMIT ? + 0", []any{after, limit},
+		func(scan func(...any) error) error {
+			var c maildir.Change
+			var at int64
+			err := scan(&c.Seq, &c.Project, &c.Path, &c.Kind, &c.Op, &c.Agent, &c.ID, &c.Thread, &at)
+			c.At = time.UnixMicro(at)
+			all = append(all, c)
+			return err
+		})
+	return all, err
+}
+
+// LastChange is the newest mark: see maildir.Index.
+func (x *Index) LastChange(ctx context.Context) (int64, error) {
+	var seq sql.NullInt64
+	err := x.each(ctx, "SELECT max(seq) FROM changes", nil, func(scan func(...any) error) error { return scan(&seq) })
+	return seq.Int64, err
+}
+
+// Stats counts the rows: see maildir.Index. Messages and deliveries are kept counts.
+func (x *Index) Stats(ctx context.Context) (maildir.Stats, error) {
+	var s maildir.Stats
+	err := x.each(ctx, `SELECT (SELECT count(*) FROM projects), (SELECT count(*) FROM agents), (SELECT coalesce(sum(messages), 0) FROM projects),
+		(SELECT coalesce(sum(total), 0) FROM agents), (SELECT count(*) FROM problems)`, nil,
+		func(scan func(...any) error) error {
+			return scan(&s.Projects, &s.Agents, &s.Messages, &s.Deliveries, &s.Problems)
+		})
+	return s, err
+}

@@ -1,0 +1,202 @@
+package indexer
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"syscall"
+	"time"
+
+	"mailtree/maildir"
+)
+
+// look is what lies at a path now.
+type look struct {
+	path   string
+	file   *file // nil: nothing that is mail, or a folder
+	folder bool
+	same   bool // as level as stamps can tell; file is nil
+
+	msg     *maildir.Message
+	claim   *maildir.Claim
+	profile *maildir.Profile
+	status  string
+}
+
+// looker reads files of one tree for one batch. Copies of one message are parsed once.
+type looker struct {
+	tree   *maildir.Tree
+	now    func() time.Time
+	dirs   map[string]bool // is it a folder that is reached without links
+	parsed map[parseKey]parse
+}
+
+type parseKey struct {
+	sum [sha256.Size]byte
+	id  string
+}
+
+type parse struct {
+	msg *maildir.Message
+	err error
+}
+
+func newLooker(tree *maildir.Tree, now func() time.Time) *looker {
+	return &looker{tree: tree, now: now, dirs: map[string]bool{}, parsed: map[parseKey]parse{}}
+}
+
+// at looks at p, of which the index knows known (nil: nothing). Only faults that are not the file's own are errors.
+func (l *looker) at(p string, known *file) (*look, error) {
+	pl := locate(p)
+	if pl.Kind == maildir.KindIgnored { // may be a folder on the way of a known file only by a bug: nothing
+		return &look{path: p}, nil
+	}
+	f := &file{path: p, kind: pl.Kind, agent: pl.Agent, id: pl.ID, readAt: l.now().UnixNano(), at: noTime}
+	unread := !hasContent(pl.Kind) || pl.Bad != ""
+	if known != nil || unread {
+		if !l.real(path.Dir(p)) {
+			return &look{path: p}, nil
+		}
+		st, err := l.tree.Stat(p)
+		switch {
+		case missing(err):
+			return &look{path: p}, nil
+		case err != nil:
+			return l.unreadable(f, err)
+		case st.Mode.IsDir():
+			return &look{path: p, folder: true}, nil
+		case known != nil && known.level(st):
+			return &look{path: p, same: true}, nil
+		}
+		if unread && (st.Mode.IsRegular() || pl.Bad != "") {
+			f.stat, f.reason, f.valid = st, pl.Bad, pl.Bad == ""
+			return &look{path: p, file: f}, nil
+		}
+	}
+	return l.read(f)
+}
+
+// read reads and parses the file.
+func (l *looker) read(f *file) (*look, error) {
+	limit := int64(maildir.MaxSmall)
+	if isMessage(f.kind) {
+		limit = l.tree.MaxFile()
+	}
+	data, st, err := l.tree.Read(f.path, limit)
+	var bad *maildir.FormatError
+	switch {
+	case missing(err), errors.As(err, &bad) && st.Inode == 0 && st.Mode == 0: // the latter: behind a link
+		return &look{path: f.path}, nil
+	case st.Mode.IsDir():
+		return &look{path: f.path, folder: true}, nil
+	case err != nil && bad == nil:
+		return l.unreadable(f, err)
+	}
+	f.stat = st
+	lk := &look{path: f.path, file: f}
+	if bad != nil {
+		f.reason, f.line = bad.Reason, bad.Line
+		return lk, nil
+	}
+	sum := sha256.Sum256(data)
+	f.hash, f.valid = sum[:], true
+	if err := lk.parse(l, data, sum); err != nil {
+		if !errors.As(err, &bad) {
+			bad = &maildir.FormatError{Reason: err.Error()}
+		}
+		f.reason, f.line = bad.Reason, bad.Line
+		f.valid = isMark(f.kind) || f.kind == maildir.KindReleased
+	}
+	return lk, nil
+}
+
+// parse takes from the bytes what the rows need. Spec: 4.
+func (lk *look) parse(l *looker, data []byte, sum [sha256.Size]byte) (err error) {
+	f := lk.file
+	switch f.kind {
+	case maildir.KindCanonical, maildir.KindInbox, maildir.KindOutbox:
+		lk.msg, err = l.message(f.id, data, sum)
+		if err != nil {
+			return err
+		}
+		switch f.kind {
+		case maildir.KindInbox:
+			f.fact = lk.msg.KindFor(f.agent)
+		case maildir.KindOutbox:
+			f.fact = strings.Join(lk.msg.BCC, " ")
+		}
+	case maildir.KindRead, maildir.KindAck, maildir.KindReleased:
+		var t time.Time
+		t, err = maildir.ParseMark(data)
+		f.at = micros(t)
+	case maildir.KindProfile:
+		var p maildir.Profile
+		p, err = maildir.ParseProfile(f.agent, data)
+		lk.profile = &p
+	case maildir.KindStatus:
+		lk.status, err = maildir.ParseStatus(data)
+	case maildir.KindClaim:
+		var c maildir.Claim
+		c, err = maildir.ParseClaim(data)
+		lk.claim = &c
+	case maildir.KindProject:
+		_, _, err = maildir.ParseProject(data)
+	}
+	return err
+}
+
+// message parses equal bytes once.
+func (l *looker) message(id string, data []byte, sum [sha256.Size]byte) (*maildir.Message, error) {
+	k := parseKey{sum, id}
+	p, ok := l.parsed[k]
+	if !ok {
+		p.msg, p.err = maildir.ParseMessage(id, data)
+		l.parsed[k] = p
+	}
+	return p.msg, p.err
+}
+
+// content finds the message in f's bytes among those read in this batch.
+func (l *looker) content(f *file) *maildir.Message {
+	return l.parsed[parseKey{[sha256.Size]byte(f.hash), f.id}].msg
+}
+
+// unreadable makes the file a problem that is looked at again at every occasion. Faults of this process are errors:
+// they say nothing about the file.
+func (l *looker) unreadable(f *file, err error) (*look, error) {
+	var no syscall.Errno
+	if !errors.As(err, &no) || no == syscall.EMFILE || no == syscall.ENFILE || no == syscall.ENOMEM || no == syscall.EINTR {
+		return nil, err
+	}
+	st, serr := l.tree.Stat(f.path)
+	if serr != nil { // its folder cannot be searched, or no such name can be: a walk would not find it either
+		return &look{path: f.path}, nil
+	}
+	f.stat = st
+	f.readAt, f.reason = 0, fmt.Sprintf("cannot be read: %s", no.Error())
+	return &look{path: f.path, file: f}, nil
+}
+
+// real reports whether dir is a folder with nothing but folders above it.
+func (l *looker) real(dir string) bool {
+	if dir == "." {
+		return true
+	}
+	is, ok := l.dirs[dir]
+	if !ok {
+		if is = l.real(path.Dir(dir)); is {
+			st, err := l.tree.Stat(dir)
+			is = err == nil && st.Mode.IsDir()
+		}
+		l.dirs[dir] = is
+	}
+	return is
+}
+
+// missing reports whether err says that nothing lies at the path, also because something above it is no folder.
+func missing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}

@@ -1,0 +1,379 @@
+package indexer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mailtree/maildir"
+)
+
+var testStart = time.Date(2025, 10, 23, 15, 0, 0, 0, time.UTC)
+
+// desk is a tree with an index on it.
+type desk struct {
+	*Index
+	t    *testing.T
+	dir  string
+	tree *maildir.Tree
+}
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	d := &desk{Index: openIndex(t), t: t, dir: t.TempDir()}
+	tree, err := maildir.OpenTree(d.dir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tree.Close() })
+	d.tree = tree
+	attach(t, d.Index, "p", tree)
+	return d
+}
+
+// send writes a message as the server would and ingests it.
+func (d *desk) send(m maildir.Message) {
+	d.t.Helper()
+	if m.Importance == "" {
+		m.Importance = maildir.Normal
+	}
+	if m.Created.IsZero() {
+		m.Created = testStart
+	}
+	var paths []string
+	put := func(p string, bcc ...string) {
+		c := m
+		c.BCC = bcc
+		putFile(d.t, d.dir, p, string(maildir.FormatMessage(&c)))
+		paths = append(paths, p)
+	}
+	put("messages/" + m.ID + ".md")
+	put("agents/"+m.From+"/outbox/"+m.ID+".md", m.BCC...)
+	for _, n := range append(append([]string{}, m.To...), m.CC...) {
+		put("agents/" + n + "/inbox/" + m.ID + ".md")
+	}
+	for _, n := range m.BCC {
+		put("agents/"+n+"/inbox/"+m.ID+".md", n)
+	}
+	ingest(d.t, d.Index, "p", paths...)
+}
+
+func (d *desk) find(q maildir.SearchQuery) string {
+	d.t.Helper()
+	q.Project = "p"
+	hits, err := d.Search(d.t.Context(), q)
+	if err != nil {
+		d.t.Fatalf("%+v: %v", q, err)
+	}
+	var ids []string
+	for _, h := range hits {
+		ids = append(ids, h.ID)
+	}
+	return strings.Join(ids, " ")
+}
+
+// TestSearch: words, filters, times and order; a blind copy cannot be found by its recipient's name.
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.send(maildir.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, BCC: []string{"Cid"}, Subject: "Plan", Body: "the parser breaks on bug-17", Created: testStart})
+	d.send(maildir.Message{ID: "m2", From: "Bob", To: []string{"Ann"}, CC: []string{"Dan"}, Subject: "Re: Plan parser", Body: "fixed\n\nparser parser", ThreadID: "m1", Created: testStart.Add(time.Second)})
+	d.send(maildir.Message{ID: "m3", From: "Ann", To: []string{"bob"}, Subject: "Lunch", Body: "ƿp1x facets Ann", ThreadID: "M1", Created: testStart.Add(2 * time.Second)})
+	for _, c := range []struct {
+		q    maildir.SearchQuery
+		want string
+	}{
+		{maildir.SearchQuery{Match: "parser"}, "m2 m1"},
+		{maildir.SearchQuery{Match: "pars*"}, "m2 m1"},
+		{maildir.SearchQuery{Match: "parser NOT fixed"}, "m1"},
+		{maildir.SearchQuery{Match: "subject : parser"}, "m2"},
+		{maildir.SearchQuery{Match: "parser", Rank: true}, "m2 m1"},
+		{maildir.SearchQuery{Match: `"bug-17"`}, "m1"},
+		{maildir.SearchQuery{Match: `bug-17 -- "`, Plain: true}, "m1"},
+		{maildir.SearchQuery{Match: `--`, Plain: true}, ""},
+		{maildir.SearchQuery{Match: `"--"`}, ""},
+		{maildir.SearchQuery{Match: "parser", From: "Bob"}, "m2"},
+		{maildir.SearchQuery{To: "Bob"}, "m1"},
+		{maildir.SearchQuery{To: "bob"}, "m3"},
+		{maildir.SearchQuery{To: "Dan"}, "m2"},
+		{maildir.SearchQuery{To: "Cid"}, ""},
+		{maildir.SearchQuery{Thread: "m1"}, "m2 m1"},
+		{maildir.SearchQuery{Thread: "m1", Match: "parser", Rank: true}, "m2 m1"},
+		{maildir.SearchQuery{Thread: "m1", Match: "breaks"}, "m1"},
+		{maildir.SearchQuery{}, "m3 m2 m1"},
+		{maildir.SearchQuery{Limit: 1}, "m3"},
+		{maildir.SearchQuery{After: testStart.Add(time.Second)}, "m3 m2"},
+		{maildir.SearchQuery{Before: testStart.Add(time.Second)}, "m1"},
+		{maildir.SearchQuery{Match: "facets : ƿp1x"}, ""},
+		{maildir.SearchQuery{Match: "Cid"}, ""},
+	} {
+		if got := d.find(c.q); got != c.want {
+			t.Errorf("%+v: got %q, want %q", c.q, got, c.want)
+		}
+	}
+	hits, err := d.Search(t.Context(), maildir.SearchQuery{Project: "p", Match: "breaks OR fixed"})
+	if err != nil || hits[0].Snippet != "**fixed** parser parser" || hits[1].Snippet != "the parser **breaks** on bug-17" || hits[0].Body != "" {
+		t.Errorf("snippets: %+v %v", hits, err)
+	}
+	more, err := d.Search(t.Context(), maildir.SearchQuery{Project: "p", Match: "parser", Cursor: hits[0].Cursor})
+	if err != nil || len(more) != 1 || more[0].ID != "m1" {
+		t.Errorf("second page: %+v %v", more, err)
+	}
+}
+
+// TestSearchRefuses: what FTS5 cannot parse, or would break out of the words' place, is ErrInvalid without SQL.
+func TestSearchRefuses(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.send(maildir.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, Subject: "x", Body: "a"})
+	for _, m := range []string{`a) OR (facets:x`, `a" `, `"a`, `(`, `)(`, `a AND`, `bug-17`, `nosuch : a`, "a\x00) OR b", `a OR`, strings.Repeat("(", 2000) + "a" + strings.Repeat(")", 2000)} {
+		for _, rank := range []bool{false, true} {
+			hits, err := d.Search(t.Context(), maildir.SearchQuery{Project: "p", Match: m, Rank: rank})
+			if !errors.Is(err, maildir.ErrInvalid) || strings.Contains(err.Error(), "fts5") || strings.Contains(err.Error(), "SQL") {
+				t.Errorf("%.40q: %v, %v", m, hits, err)
+			}
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := d.Search(ctx, maildir.SearchQuery{Project: "p", Match: "a"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// TestEditedText: after edits old words find nothing and new ones do; FTS5 agrees with the messages.
+func TestEditedText(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for n := range 20 {
+		d.send(maildir.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, Subject: "s", Body: fmt.Sprintf("word%d", n), Created: testStart.Add(time.Duration(n%3) * time.Hour)})
+		if n > 0 && d.find(maildir.SearchQuery{Match: fmt.Sprintf("word%d", n-1)}) != "" {
+			t.Errorf("edit %d: the old word is still found", n)
+		}
+		if d.find(maildir.SearchQuery{Match: fmt.Sprintf("word%d", n)}) != "m1" {
+			t.Errorf("edit %d: the new word is not found", n)
+		}
+	}
+	verify(t, d.Index, map[string]*maildir.Tree{"p": d.tree})
+}
+
+// TestBlind: a bcc recipient stands in no row but its own delivery and the sender's copy. Invariant I7.
+func TestBlind(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.send(maildir.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, BCC: []string{"Secret"}, Subject: "s", Body: "b", Key: "k"})
+	for l := range strings.Lines(dump(t, d.Index)) {
+		own := strings.Contains(l, "agents/Secret/") || strings.HasPrefix(l, `["agent","p","Secret"`) || strings.Contains(l, "agents/Ann/outbox")
+		if strings.Contains(l, "Secret") && !own {
+			t.Errorf("named in %s", l)
+		}
+	}
+	m, err := d.Message(t.Context(), "p", "m1")
+	if err != nil || len(m.BCC) > 0 {
+		t.Errorf("message: %v %v", m, err)
+	}
+	rows, err := d.Keyed(t.Context(), "p", "Ann", "k")
+	if err != nil || len(rows) != 1 || strings.Join(rows[0].BCC, " ") != "Secret" {
+		t.Errorf("keyed: %+v %v", rows, err)
+	}
+	own, err := d.Delivery(t.Context(), "p", "Secret", "m1")
+	if err != nil || own.Kind != "bcc" || strings.Join(own.BCC, " ") != "Secret" {
+		t.Errorf("own: %+v %v", own, err)
+	}
+	putFile(t, d.dir, "messages", "(gone)\n") // the content now comes from a copy that names the blind recipient
+	ingest(t, d.Index, "p", "messages")
+	if got := d.find(maildir.SearchQuery{To: "Secret"}); got != "" {
+		t.Errorf("found by its blind recipient: %s", got)
+	}
+	other, err := d.Delivery(t.Context(), "p", "Bob", "m1")
+	if err != nil || other.Kind != "to" || len(other.BCC) > 0 {
+		t.Errorf("other: %+v %v", other, err)
+	}
+}
+
+// TestInbox: order, pages, filters, marks, counts and changes agree.
+func TestInbox(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for n := range 5 {
+		m := maildir.Message{ID: fmt.Sprintf("m%d", n), From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b", ThreadID: "T", Created: testStart.Add(time.Duration(n) * time.Minute)}
+		if n == 2 {
+			m.Importance = maildir.Urgent
+		}
+		d.send(m)
+	}
+	putFile(t, d.dir, "agents/Bob/inbox/m4.read", "2025-10-24T00:00:00Z\n")
+	changes := ingest(t, d.Index, "p", "agents/Bob/inbox/m4.read")
+	if len(changes) != 1 || changes[0].Kind != maildir.KindRead || changes[0].Op != maildir.Added || changes[0].Agent != "Bob" || changes[0].ID != "m4" || changes[0].Thread != "T" {
+		t.Errorf("change: %+v", changes)
+	}
+	if again := ingest(t, d.Index, "p", "agents/Bob/inbox/m4.read", "messages/m1.md", "agents"); len(again) != 0 {
+		t.Errorf("level already: %+v", again)
+	}
+	for _, c := range []struct {
+		q    maildir.InboxQuery
+		want string
+	}{
+		{maildir.InboxQuery{}, "m4 m3 m2 m1 m0"},
+		{maildir.InboxQuery{UnreadOnly: true}, "m3 m2 m1 m0"},
+		{maildir.InboxQuery{UrgentOnly: true}, "m2"},
+		{maildir.InboxQuery{Since: testStart.Add(2 * time.Minute)}, "m4 m3"},
+		{maildir.InboxQuery{Limit: 2}, "m4 m3"},
+	} {
+		c.q.Project, c.q.Agent = "p", "Bob"
+		rows, err := d.Inbox(t.Context(), c.q)
+		var ids []string
+		for _, r := range rows {
+			ids = append(ids, r.ID)
+		}
+		if got := strings.Join(ids, " "); err != nil || got != c.want {
+			t.Errorf("%+v: %q, want %q (%v)", c.q, got, c.want, err)
+		}
+	}
+	if c, err := d.Counts(t.Context(), "p", "Bob"); err != nil || c != (maildir.Counts{Total: 5, Unread: 4}) {
+		t.Errorf("counts: %+v %v", c, err)
+	}
+	old, err := d.OldestUnread(t.Context(), "p", "Bob", 2)
+	if err != nil || len(old) != 2 || old[0].ID != "m0" || old[0].Body != "b" {
+		t.Errorf("oldest: %+v %v", old, err)
+	}
+	a, err := d.Agent(t.Context(), "p", "Bob")
+	if err != nil || !a.LastActive.Equal(time.Date(2025, 10, 24, 0, 0, 0, 0, time.UTC)) {
+		t.Errorf("agent: %+v %v", a, err)
+	}
+	all, err := d.Changes(t.Context(), 0, 100)
+	last, lerr := d.LastChange(t.Context())
+	if err != nil || lerr != nil || len(all) != 16 || all[15].Seq != last || all[15].Path != changes[0].Path {
+		t.Errorf("changes: %d %v %v", len(all), err, lerr)
+	}
+}
+
+// TestTies: very many messages of the very same time all have a row, quickly, and are listed once each.
+func TestTies(t *testing.T) {
+	t.Parallel()
+	n := 3000
+	taken := map[int64]bool{}
+	tries := 0
+	for i := range 100_000 {
+		for try := 0; ; try++ {
+			tries++
+			if row := place(1e15, fmt.Sprintf("id%d", i), try); !taken[row] {
+				taken[row] = true
+				break
+			}
+		}
+	}
+	if tries > 20*100_000 {
+		t.Errorf("%d tries for 100,000 messages of one instant", tries)
+	}
+	d := newDesk(t)
+	var paths []string
+	for i := range n {
+		p := fmt.Sprintf("messages/m%d.md", i)
+		putFile(t, d.dir, p, fmt.Sprintf("---json\n{\"id\": \"m%d\", \"from\": \"Ann\", \"created\": \"2025-10-23T15:22:14Z\", \"thread_id\": \"T\"}\n---\n", i))
+		paths = append(paths, p)
+	}
+	ingest(t, d.Index, "p", paths...)
+	rows, err := d.Thread(t.Context(), "p", "T", false)
+	if err != nil || len(rows) != n {
+		t.Errorf("%d rows, %v", len(rows), err)
+	}
+	for _, year := range []int{1, 1899, 2025, 2186, 9999} {
+		if row := place(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro(), "x", 24); row <= 0 {
+			t.Errorf("year %d: row %d", year, row)
+		}
+	}
+	verify(t, d.Index, map[string]*maildir.Tree{"p": d.tree})
+}
+
+// TestProjects: the same ids in two projects do not meet; a dropped one leaves nothing.
+func TestProjects(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.send(maildir.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "first", ThreadID: "T"})
+	one, dir := d.tree, t.TempDir()
+	two, err := maildir.OpenTree(dir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { two.Close() })
+	putFile(t, dir, "messages/m1.md", "---json\n{\"id\": \"m1\", \"from\": \"Ann\", \"thread_id\": \"t\", \"created\": \"2025-11-23T15:22:14Z\"}\n---\n\nsecond\n")
+	attach(t, d.Index, "q", two)
+	if _, err := d.Reconcile(t.Context(), "q", nil); err != nil {
+		t.Fatal(err)
+	}
+	verify(t, d.Index, map[string]*maildir.Tree{"p": one, "q": two})
+	if got := d.find(maildir.SearchQuery{Match: "first OR second"}); got != "m1" {
+		t.Errorf("found %q", got)
+	}
+	if slugs, err := d.ProjectsWith(t.Context(), maildir.KindCanonical, "m1"); err != nil || strings.Join(slugs, " ") != "q p" {
+		t.Errorf("projects with m1: %v %v", slugs, err)
+	}
+	if slugs, err := d.ProjectsWith(t.Context(), maildir.KindOther, "T"); err != nil || strings.Join(slugs, " ") != "p" {
+		t.Errorf("projects with T: %v %v", slugs, err)
+	}
+	if names, err := d.Names(t.Context(), "", maildir.KindOther, "t", 10); err != nil || strings.Join(names, " ") != "T t" {
+		t.Errorf("threads: %v %v", names, err)
+	}
+	if names, err := d.Names(t.Context(), "p", maildir.KindProfile, "b", 10); err != nil || strings.Join(names, " ") != "Bob" {
+		t.Errorf("agents: %v %v", names, err)
+	}
+	if s, err := d.Stats(t.Context()); err != nil || s != (maildir.Stats{Projects: 2, Agents: 2, Messages: 2, Deliveries: 1}) {
+		t.Errorf("stats: %+v %v", s, err)
+	}
+	if err := d.Retain(t.Context(), map[string]*maildir.Tree{"p": one}); err != nil {
+		t.Fatal(err)
+	}
+	verify(t, d.Index, map[string]*maildir.Tree{"p": one})
+}
+
+// TestDamaged: a damaged file, or one of another version, is made anew; Rebuild gives what Reconcile gives.
+func TestDamaged(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]func(string) error{
+		"garbage":   func(p string) error { return os.WriteFile(p, []byte("this is no database, not at all"), 0o666) },
+		"truncated": func(p string) error { return os.Truncate(p, 5000) },
+		"empty":     func(p string) error { return os.Truncate(p, 0) },
+		"gone":      os.Remove,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t)
+			d.send(maildir.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
+			path, trees := filepath.Join(t.TempDir(), "i.sqlite3"), map[string]*maildir.Tree{"p": d.tree}
+			if err := Rebuild(t.Context(), path, trees, nil); err != nil {
+				t.Fatal(err)
+			}
+			if err := damage(path); err != nil {
+				t.Fatal(err)
+			}
+			x, err := Open(t.Context(), Config{Path: path})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !x.Fresh() {
+				t.Error("not fresh")
+			}
+			if err := x.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := Rebuild(t.Context(), path, trees, nil); err != nil {
+				t.Fatal(err)
+			}
+			if x, err = Open(t.Context(), Config{Path: path}); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { x.Close() })
+			attach(t, x, "p", d.tree)
+			if x.Fresh() || dump(t, x) != dump(t, d.Index) {
+				t.Error("the rebuilt index differs")
+			}
+			verify(t, x, trees)
+		})
+	}
+}

@@ -1,0 +1,188 @@
+package indexer
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"mailtree/maildir"
+)
+
+// Buffers of the full-text index in bytes, see writer.bufferSearch.
+const (
+	loadBuffer = 64 << 20
+	liveBuffer = 1 << 20
+)
+
+// Rebuild makes the index at path from the trees (by slug) alone: beside path, without a journal, synced and renamed
+// into place at the end, so that a crash leaves the old index or the new one. No Index may be open at path.
+// progress may be nil; it is called with the files of a project done so far.
+func Rebuild(ctx context.Context, path string, projects map[string]*maildir.Tree, progress func(project string, done int)) error {
+	tmp := path + ".new"
+	if err := wipe(tmp); err != nil {
+		return err
+	}
+	x, err := build(ctx, tmp, projects, progress)
+	if err == nil {
+		err = x.Close()
+	}
+	if err == nil {
+		err = install(tmp, path)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("rebuild: %w", err), wipe(tmp))
+	}
+	return nil
+}
+
+// install makes the new database durable and puts it in the place of the old one.
+func install(tmp, path string) error {
+	if err := syncFile(tmp); err != nil {
+		return err
+	}
+	if err := wipe(path); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return err
+	}
+	return syncFile(filepath.Dir(path))
+}
+
+func syncFile(name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// inMemory is the path of an index that lives in memory and goes with Close.
+const inMemory = ":memory:"
+
+// build loads a new database in one transaction.
+func build(ctx context.Context, path string, projects map[string]*maildir.Tree, progress func(string, int)) (*Index, error) {
+	name := path
+	if path != inMemory {
+		name = dsn(path)
+	}
+	db, err := sql.Open("sqlite", name)
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1)
+	x := &Index{cfg: Config{Path: path, Log: slog.New(slog.DiscardHandler), Now: time.Now}, fresh: true, writes: db, reads: db,
+		stmts: map[string]*sql.Stmt{}, projects: map[string]*project{}}
+	if x.w, err = newWriter(ctx, db); err != nil {
+		db.Close()
+		return nil, err
+	}
+	if err := x.fill(ctx, projects, progress); err != nil {
+		return nil, errors.Join(err, x.Close())
+	}
+	return x, nil
+}
+
+func (x *Index) fill(ctx context.Context, projects map[string]*maildir.Tree, progress func(string, int)) error {
+	tables, indexes := schemaParts()
+	err := x.w.script("PRAGMA journal_mode = off; PRAGMA synchronous = off; PRAGMA locking_mode = exclusive; PRAGMA cache_size = -131072; PRAGMA temp_store = memory;" + tables)
+	if err != nil {
+		return err
+	}
+	if err := x.w.bufferSearch(loadBuffer); err != nil {
+		return err
+	}
+	for _, slug := range slices.Sorted(maps.Keys(projects)) {
+		if err := x.Attach(ctx, slug, projects[slug]); err != nil {
+			return err
+		}
+	}
+	return x.w.transaction(func() error {
+		for _, p := range slices.Sorted(maps.Keys(projects)) {
+			if err := x.load(ctx, x.projects[p], progress); err != nil {
+				return err
+			}
+		}
+		if err := x.w.startChanges(x.cfg.Now()); err != nil {
+			return err
+		}
+		if err := x.w.bufferSearch(liveBuffer); err != nil {
+			return err
+		}
+		return x.w.script(indexes + fmt.Sprintf("PRAGMA user_version = %d;", schemaVersion))
+	})
+}
+
+// load fills in one project: one goroutine reads and parses the next chunk while this one writes the last.
+func (x *Index) load(ctx context.Context, p *project, progress func(string, int)) error {
+	var paths []string
+	err := p.tree.Walk(ctx, "", func(path string, _ fs.DirEntry) error {
+		if maildir.Locate(path).Kind != maildir.KindIgnored {
+			paths = append(paths, path)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type read struct {
+		b   *batch
+		err error
+	}
+	next := make(chan read, 1)
+	go func() {
+		defer close(next)
+		for part := range chunks(paths) {
+			b := x.batch(p)
+			b.new = true
+			r := read{b: b, err: b.ingestNew(ctx, part)}
+			select {
+			case next <- r:
+			case <-ctx.Done():
+				return
+			}
+			if r.err != nil {
+				return
+			}
+		}
+	}()
+	done := 0
+	for r := range next {
+		if r.err == nil {
+			r.err = r.b.apply()
+		}
+		if r.err != nil {
+			cancel()
+			for range next { // until the reader has ended
+			}
+			return r.err
+		}
+		if done += len(r.b.seen); progress != nil {
+			progress(p.slug, done)
+		}
+	}
+	return ctx.Err()
+}
+
+// ingestNew looks at files that a walk has just found.
+func (b *batch) ingestNew(ctx context.Context, paths []string) error {
+	for _, p := range paths {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if _, err := b.look(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+package indexer
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"hash/maphash"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"mailtree/maildir"
+)
+
+// chunk is how many paths one transaction of Reconcile and Rebuild takes: enough to make the commit cheap, few enough
+// that a send waits for some tenths of a second only.
+const chunk = 4096
+
+// Reconcile compares the whole tree with the rows: see maildir.Index. Other writers get their turn between chunks.
+func (x *Index) Reconcile(ctx context.Context, slug string, progress func(done int)) ([]maildir.Change, error) {
+	p := x.project(slug)
+	if p == nil {
+		return nil, fmt.Errorf("reconcile: project %q is not attached", slug)
+	}
+	paths, err := x.differing(ctx, p, progress)
+	if err != nil {
+		return nil, fmt.Errorf("reconcile: %w", err)
+	}
+	var all []maildir.Change
+	for part := range chunks(paths) {
+		changes, err := x.Ingest(ctx, slug, part)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, changes...)
+	}
+	return all, nil
+}
+
+// stamp is what differing keeps of a row: a hash of its stat, 0 where that proves nothing. A million messages have three million
+// rows, so neither paths nor stats are held.
+type stamp struct {
+	sum  uint64
+	seen bool
+}
+
+// differing lists the files whose stamps are not those of the rows, and the rows whose files are gone.
+func (x *Index) differing(ctx context.Context, p *project, progress func(int)) ([]string, error) {
+	seed := maphash.MakeSeed()
+	rows := map[uint64]stamp{}
+	err := x.each(ctx, "SELECT "+fileColumns+" FROM files f WHERE f.pid = ?", []any{p.pid}, func(scan func(...any) error) error {
+		f, err := scanFile(scan)
+		if err != nil {
+			return err
+		}
+		s := stamp{}
+		if f.level(f.stat) {
+			s.sum = statSum(seed, f.stat)
+		}
+		rows[maphash.String(seed, f.path)] = s
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var paths []string
+	done, met := 0, 0
+	err = p.tree.Walk(ctx, "", func(path string, d fs.DirEntry) error {
+		if done++; progress != nil && done%1024 == 0 {
+			progress(done)
+		}
+		if maildir.Locate(path).Kind == maildir.KindIgnored {
+			return nil
+		}
+		key := maphash.String(seed, path)
+		row, known := rows[key]
+		if known {
+			met++
+			rows[key] = stamp{row.sum, true}
+			if st, err := maildir.StatOf(d); err == nil && row.sum != 0 && statSum(seed, st) == row.sum {
+				return nil
+			}
+		}
+		paths = append(paths, path)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if progress != nil {
+		progress(done)
+	}
+	if met < len(rows) {
+		err = x.each(ctx, "SELECT path FROM files WHERE pid = ?", []any{p.pid}, func(scan func(...any) error) error {
+			var path string
+			err := scan(&path)
+			if !rows[maphash.String(seed, path)].seen {
+				paths = append(paths, path)
+			}
+			return err
+		})
+	}
+	return paths, err
+}
+
+func statSum(seed maphash.Seed, st maildir.FileStat) uint64 {
+	var b [32]byte
+	binary.LittleEndian.PutUint64(b[0:], uint64(st.Size))
+	binary.LittleEndian.PutUint64(b[8:], uint64(st.MTime))
+	binary.LittleEndian.PutUint64(b[16:], uint64(st.CTime))
+	binary.LittleEndian.PutUint64(b[24:], st.Inode)
+	return maphash.Bytes(seed, b[:]) | 1
+}
+
+// chunks cuts paths into batches in which the files of one message are together, so that each message is made once,
+// in the order of ids, which mostly is that of time.
+func chunks(paths []string) func(yield func([]string) bool) {
+	keys := make([]keyed, len(paths))
+	for i, p := range paths {
+		keys[i] = keyed{locate(p).ID, p}
+	}
+	slices.SortFunc(keys, func(a, b keyed) int {
+		return cmp.Or(strings.Compare(a.id, b.id), strings.Compare(a.path, b.path))
+	})
+	return func(yield func([]string) bool) {
+		for from := 0; from < len(keys); {
+			to := min(from+chunk, len(keys))
+			for to < len(keys) && keys[to].id != "" && keys[to].id == keys[to-1].id {
+				to++
+			}
+			part := make([]string, 0, to-from)
+			for _, k := range keys[from:to] {
+				part = append(part, k.path)
+			}
+			if !yield(part) {
+				return
+			}
+			from = to
+		}
+	}
+}
+
+type keyed struct{ id, path string }

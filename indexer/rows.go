@@ -1,0 +1,324 @@
+package indexer
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"mailtree/maildir"
+)
+
+// This file is the only one besides schema.sql that changes rows. Every method needs Index.write.
+
+// writer is the one connection that writes, with its statements. Its context never ends: a batch is written whole.
+type writer struct {
+	conn  *sql.Conn
+	stmts map[string]*sql.Stmt
+}
+
+func newWriter(ctx context.Context, db *sql.DB) (*writer, error) {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &writer{conn, map[string]*sql.Stmt{}}, nil
+}
+
+func (w *writer) close() error {
+	var err error
+	for _, s := range w.stmts {
+		err = errors.Join(err, s.Close())
+	}
+	return errors.Join(err, w.conn.Close())
+}
+
+func (w *writer) stmt(text string) (*sql.Stmt, error) {
+	if s := w.stmts[text]; s != nil {
+		return s, nil
+	}
+	s, err := w.conn.PrepareContext(context.Background(), text)
+	if err == nil {
+		w.stmts[text] = s
+	}
+	return s, err
+}
+
+func (w *writer) exec(text string, args ...any) (sql.Result, error) {
+	s, err := w.stmt(text)
+	if err != nil {
+		return nil, err
+	}
+	return s.Exec(args...)
+}
+
+// do is exec without a result.
+func (w *writer) do(text string, args ...any) error {
+	_, err := w.exec(text, args...)
+	return err
+}
+
+// script runs statements once, unprepared.
+func (w *writer) script(text string) error {
+	_, err := w.conn.ExecContext(context.Background(), text)
+	return err
+}
+
+// each calls row for every row of a query.
+func (w *writer) each(text string, args []any, row func(scan func(...any) error) error) error {
+	s, err := w.stmt(text)
+	if err != nil {
+		return err
+	}
+	rows, err := s.Query(args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := row(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// transaction runs f in one; an error undoes all.
+func (w *writer) transaction(f func() error) error {
+	if err := w.do("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	err := f()
+	if err == nil {
+		err = w.do("COMMIT")
+	}
+	if err != nil {
+		w.do("ROLLBACK") // fails where SQLite has rolled back by itself
+	}
+	return err
+}
+
+// project returns the number of a project, making it. A changed limit of message files makes every file stale.
+func (w *writer) project(slug string, maxFile int64) (pid int64, err error) {
+	err = w.transaction(func() error {
+		if err := w.do("INSERT INTO projects (slug, max_file) VALUES (?, ?) ON CONFLICT DO NOTHING", slug, maxFile); err != nil {
+			return err
+		}
+		var limit int64
+		if err := w.each("SELECT pid, max_file FROM projects WHERE slug = ?", []any{slug}, func(scan func(...any) error) error { return scan(&pid, &limit) }); err != nil || limit == maxFile {
+			return err
+		}
+		if err := w.do("UPDATE files SET read_at = 0, size = CASE WHEN hash IS NULL THEN -1 ELSE size END WHERE pid = ?", pid); err != nil {
+			return err
+		}
+		return w.do("UPDATE projects SET max_file = ? WHERE pid = ?", maxFile, pid)
+	})
+	return pid, err
+}
+
+func (w *writer) projects() (map[string]int64, error) {
+	all := map[string]int64{}
+	err := w.each("SELECT slug, pid FROM projects", nil, func(scan func(...any) error) error {
+		var slug string
+		var pid int64
+		err := scan(&slug, &pid)
+		all[slug] = pid
+		return err
+	})
+	return all, err
+}
+
+func (w *writer) dropProject(pid int64) error {
+	for _, q := range []string{
+		"INSERT INTO search (search, rowid, subject, body, facets) SELECT 'delete', row, subject, body, facets FROM messages WHERE pid = ? ORDER BY row",
+		"DELETE FROM deliveries WHERE aid IN (SELECT aid FROM agents WHERE pid = ?)",
+		"DELETE FROM messages WHERE pid = ?", "DELETE FROM agents WHERE pid = ?", "DELETE FROM claims WHERE pid = ?",
+		"DELETE FROM problems WHERE pid = ?", "DELETE FROM files WHERE pid = ?", "DELETE FROM changes WHERE pid = ?", "DELETE FROM projects WHERE pid = ?",
+	} {
+		if err := w.do(q, pid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startChanges lets the marks of a new index begin above those of any earlier one, so that a reader of the feed that
+// kept its mark misses nothing: microseconds since 1970 grow faster than anybody can change files.
+func (w *writer) startChanges(now time.Time) error {
+	return w.do("INSERT INTO sqlite_sequence (name, seq) VALUES ('changes', ?)", now.UnixMicro())
+}
+
+// keepChanges is how many changes are kept; trimEvery how many are let pile up before the oldest go.
+const (
+	keepChanges = 1_000_000
+	trimEvery   = 4096
+)
+
+func (w *writer) change(pid int64, c *maildir.Change) error {
+	res, err := w.exec("INSERT INTO changes (pid, path, kind, op, agent, msgid, thread, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+		pid, c.Path, int(c.Kind), c.Op, c.Agent, c.ID, c.Thread, c.At.UnixMicro())
+	if err != nil {
+		return err
+	}
+	if c.Seq, err = res.LastInsertId(); err != nil || c.Seq%trimEvery != 0 {
+		return err
+	}
+	return w.do("DELETE FROM changes WHERE seq <= ?", c.Seq-keepChanges)
+}
+
+func (w *writer) insertFile(pid int64, f *file) error {
+	return w.do("INSERT INTO files (pid, path, kind, agent, msgid, size, mtime, ctime, inode, read_at, hash, valid, bad, at, fact) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		pid, f.path, int(f.kind), f.agent, f.id, f.stat.Size, f.stat.MTime, f.stat.CTime, int64(f.stat.Inode), f.readAt, nullBlob(f.hash), f.valid, f.reason != "", orNull(f.at), f.fact)
+}
+
+func (w *writer) updateFile(fid int64, f *file) error {
+	return w.do("UPDATE files SET kind = ?, agent = ?, msgid = ?, size = ?, mtime = ?, ctime = ?, inode = ?, read_at = ?, hash = ?, valid = ?, bad = ?, at = ?, fact = ? WHERE fid = ?",
+		int(f.kind), f.agent, f.id, f.stat.Size, f.stat.MTime, f.stat.CTime, int64(f.stat.Inode), f.readAt, nullBlob(f.hash), f.valid, f.reason != "", orNull(f.at), f.fact, fid)
+}
+
+// restat stores when an unchanged file was looked at and how.
+func (w *writer) restat(fid int64, f *file) error {
+	return w.do("UPDATE files SET size = ?, mtime = ?, ctime = ?, inode = ?, read_at = ? WHERE fid = ?",
+		f.stat.Size, f.stat.MTime, f.stat.CTime, int64(f.stat.Inode), f.readAt, fid)
+}
+
+func (w *writer) deleteFile(fid int64) error { return w.do("DELETE FROM files WHERE fid = ?", fid) }
+
+func (w *writer) insertProblem(pid int64, path, reason string, line int) error {
+	return w.do("INSERT OR REPLACE INTO problems (pid, path, reason, line) VALUES (?, ?, ?, ?)", pid, path, reason, line)
+}
+
+func (w *writer) deleteProblem(pid int64, path string) error {
+	return w.do("DELETE FROM problems WHERE pid = ? AND path = ?", pid, path)
+}
+
+func (w *writer) insertAgent(pid int64, name string) (int64, error) {
+	res, err := w.exec("INSERT INTO agents (pid, name) VALUES (?, ?)", pid, name)
+	if err != nil {
+		return 0, err
+	}
+	return res.LastInsertId()
+}
+
+// countAgent adds to an agent's counts.
+func (w *writer) countAgent(aid int64, d *tally) error {
+	return w.do("UPDATE agents SET files = files + ?, total = total + ?, unread = unread + ?, sent = sent + ? WHERE aid = ?", d.files, d.total, d.unread, d.sent, aid)
+}
+
+// deleteAgent removes an agent of whom no file is left.
+func (w *writer) deleteAgent(aid int64) error {
+	return w.do("DELETE FROM agents WHERE aid = ? AND files = 0", aid)
+}
+
+func (w *writer) setProfile(aid int64, p *maildir.Profile) error {
+	if p == nil {
+		return w.do("UPDATE agents SET profile = 0, program = '', model = '', task = '', inception = NULL WHERE aid = ?", aid)
+	}
+	return w.do("UPDATE agents SET profile = 1, program = ?, model = ?, task = ?, inception = ? WHERE aid = ?", p.Program, p.Model, p.Task, orNull(micros(p.Inception)), aid)
+}
+
+func (w *writer) setStatus(aid int64, status string) error {
+	return w.do("UPDATE agents SET status = ? WHERE aid = ?", status, aid)
+}
+
+// insertMessage stores m at row; false when that row is taken.
+func (w *writer) insertMessage(pid, row int64, m *maildir.Message, src, facets string) (bool, error) {
+	attachments := ""
+	if len(m.Attachments) > 0 {
+		b, err := json.Marshal(m.Attachments)
+		if err != nil {
+			return false, fmt.Errorf("attachments of %s: %w", m.ID, err)
+		}
+		attachments = string(b)
+	}
+	res, err := w.exec("INSERT INTO messages (row, pid, id, thread, human, sender, tos, ccs, created, importance, ack, in_reply_to, attachments, key, auth, seal, digest, src, facets, subject, body) "+
+		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (row) DO NOTHING",
+		row, pid, m.ID, m.ThreadID, m.Project, m.From, joinNames(m.To), joinNames(m.CC), m.Created.UnixMicro(), m.Importance, m.AckRequired, m.InReplyTo, attachments, m.Key, m.Auth, m.Seal, nullBlob(m.Digest), src, facets, m.Subject, m.Body)
+	if err != nil {
+		return false, err
+	}
+	n, err := res.RowsAffected()
+	return n == 1, err
+}
+
+func (w *writer) deleteMessage(row int64) error {
+	return w.do("DELETE FROM messages WHERE row = ?", row)
+}
+
+func (w *writer) moveSource(row int64, src string) error {
+	return w.do("UPDATE messages SET src = ? WHERE row = ?", src, row)
+}
+
+// searchable puts a message into the full-text index. Rows must ascend, or FTS5 flushes its buffer at every step back; and it is
+// one row a statement, because one that makes several takes a savepoint, which flushes it too.
+func (w *writer) searchable(row int64, m *maildir.Message, facets string) error {
+	return w.do("INSERT INTO search (rowid, subject, body, facets) VALUES (?, ?, ?, ?)", row, m.Subject, m.Body, facets)
+}
+
+// unsearchable takes messages out of the full-text index, while their rows are still as they were put in.
+func (w *writer) unsearchable(rows []int64) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	list, err := json.Marshal(rows)
+	if err != nil {
+		return err
+	}
+	return w.do("INSERT INTO search (search, rowid, subject, body, facets) SELECT 'delete', m.row, m.subject, m.body, m.facets FROM json_each(?) j CROSS JOIN messages m ON m.row = j.value", string(list))
+}
+
+func (w *writer) countMessages(pid int64, n int) error {
+	return w.do("UPDATE projects SET messages = messages + ? WHERE pid = ?", n, pid)
+}
+
+func (w *writer) putDelivery(aid, row int64, b box, urgent bool) error {
+	read, ack := b.read != nil, b.ack != nil
+	var readAt, ackAt any
+	if read {
+		readAt = orNull(b.read.at)
+	}
+	if ack {
+		ackAt = orNull(b.ack.at)
+	}
+	return w.do("INSERT OR REPLACE INTO deliveries (aid, row, path, kind, urgent, read, read_at, ack, ack_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		aid, row, b.copy.path, b.copy.fact, urgent, read, readAt, ack, ackAt)
+}
+
+func (w *writer) deleteDelivery(aid, row int64) error {
+	return w.do("DELETE FROM deliveries WHERE aid = ? AND row = ?", aid, row)
+}
+
+func (w *writer) putClaim(pid int64, path string, c *maildir.Claim) error {
+	return w.do("INSERT OR REPLACE INTO claims (pid, path, pattern, agent, exclusive, reason, created, expires, released, released_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, NULL)",
+		pid, path, c.Pattern, c.Agent, c.Exclusive, c.Reason, c.Created.UnixMicro(), c.Expires.UnixMicro())
+}
+
+func (w *writer) deleteClaim(pid int64, path string) error {
+	return w.do("DELETE FROM claims WHERE pid = ? AND path = ?", pid, path)
+}
+
+// releaseClaim takes the release of a claim from its mark's row in files.
+func (w *writer) releaseClaim(pid int64, path string) error {
+	return w.do("UPDATE claims SET (released, released_at) = (SELECT count(*), max(f.at) FROM files f WHERE f.pid = ?1 AND f.path = ?3 AND f.valid) WHERE pid = ?1 AND path = ?2",
+		pid, path, maildir.ReleasedMark(path))
+}
+
+// bufferSearch sets how many bytes of the full-text index are collected before they are written: much for a load,
+// SQLite's default of 1 MiB for a server.
+func (w *writer) bufferSearch(bytes int) error {
+	return w.do("INSERT INTO search (search, rank) VALUES ('hashsize', ?)", bytes)
+}
+
+// checkSearch compares the full-text index with the messages; with rank 1 stale rows are found too.
+func (w *writer) checkSearch() error {
+	return w.do("INSERT INTO search (search, rank) VALUES ('integrity-check', 1)")
+}
+
+func nullBlob(b []byte) any {
+	if b == nil {
+		return nil
+	}
+	return b
+}

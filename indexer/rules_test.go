@@ -1,0 +1,92 @@
+package indexer
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"mailtree/maildir"
+)
+
+var update = flag.Bool("update", false, "rewrite the wanted dumps of testdata")
+
+// TestRules plays testdata/*.txtar. A file "tree/P" is there from the start; "step N/P" is written at step N, where an empty
+// content of "(gone)" removes; "want N" is the dump after step N, without rows of files.
+// A message may be written short: "from to,to created subject | body".
+func TestRules(t *testing.T) {
+	t.Parallel()
+	names, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(names) == 0 {
+		t.Fatal("no scenarios", err)
+	}
+	for _, name := range names {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			t.Parallel()
+			playRules(t, name)
+		})
+	}
+}
+
+func playRules(t *testing.T, name string) {
+	a, err := txtar.ParseFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	tree, err := maildir.OpenTree(dir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tree.Close() })
+	x := openIndex(t)
+	attach(t, x, "p", tree)
+	var paths []string
+	for i, f := range a.Files {
+		step, p, is := strings.Cut(f.Name, "/")
+		if is && (step == "tree" || strings.HasPrefix(step, "step ")) {
+			paths = append(paths, p)
+			putFile(t, dir, p, string(f.Data))
+			continue
+		}
+		ingest(t, x, "p", paths...)
+		paths = nil
+		verify(t, x, map[string]*maildir.Tree{"p": tree})
+		var got strings.Builder
+		for l := range strings.Lines(dump(t, x)) {
+			if !strings.HasPrefix(l, `["file"`) {
+				got.WriteString(l)
+			}
+		}
+		if *update {
+			a.Files[i].Data = []byte(got.String())
+		} else if got.String() != string(f.Data) {
+			t.Errorf("%s: got\n%s\nwant\n%s", f.Name, got.String(), f.Data)
+		}
+	}
+	if *update {
+		if err := os.WriteFile(name, txtar.Format(a), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func putFile(t testing.TB, dir, p, data string) {
+	t.Helper()
+	at := filepath.Join(dir, p)
+	if data == "(gone)\n" {
+		if err := os.RemoveAll(at); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if err := os.MkdirAll(filepath.Dir(at), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(at, []byte(data), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
