@@ -1,0 +1,162 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Codes of JSON-RPC errors.
+const (
+	codeParse    = -32700
+	codeRequest  = -32600
+	codeMethod   = -32601
+	codeInternal = -32603
+	codeBusy     = -32000
+	codeDenied   = -32001
+)
+
+// writeError answers with a JSON-RPC error. id is nil when it is not known.
+func writeError(w http.ResponseWriter, status int, id []byte, code int, text string) {
+	if id == nil {
+		id = []byte("null")
+	}
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": json.RawMessage(id), "error": map[string]any{"code": code, "message": text}})
+	if err != nil {
+		panic(err) // the id was parsed before
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the client may be gone
+}
+
+// answer is what the SDK writes its answer to. It gives each write a deadline, turns the SDK's plain-text
+// refusals into JSON-RPC errors, and for a bare tools/call merges the structured content into the result.
+type answer struct {
+	http.ResponseWriter
+	request *http.Request // with a context that also ends when writing fails
+	merge   bool          // set before anything is written
+
+	cancel context.CancelFunc
+	id     []byte
+	status int
+	whole  *bytes.Buffer // holds the answer back until finish
+}
+
+func newAnswer(w http.ResponseWriter, r *http.Request, id []byte) *answer {
+	ctx, cancel := context.WithCancel(r.Context())
+	return &answer{ResponseWriter: w, request: r.WithContext(ctx), cancel: cancel, id: id}
+}
+
+func (a *answer) WriteHeader(status int) {
+	if a.status != 0 {
+		return
+	}
+	a.status = status
+	kind := a.Header().Get("Content-Type")
+	if strings.HasPrefix(kind, "text/event-stream") {
+		a.Header().Set("X-Accel-Buffering", "no")
+	}
+	post := a.request.Method == http.MethodPost
+	if post && (status >= 400 && strings.HasPrefix(kind, "text/plain") || status == http.StatusOK && a.merge && kind == "application/json") {
+		a.whole = &bytes.Buffer{}
+		return
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+func (a *answer) Write(p []byte) (int, error) {
+	if a.status == 0 {
+		a.WriteHeader(http.StatusOK)
+	}
+	if a.whole != nil {
+		return a.whole.Write(p)
+	}
+	a.deadline(len(p))
+	n, err := a.ResponseWriter.Write(p)
+	if err != nil {
+		a.cancel()
+	}
+	return n, err
+}
+
+// FlushError is what http.ResponseController calls for Flush.
+func (a *answer) FlushError() error {
+	if a.status == 0 {
+		a.WriteHeader(http.StatusOK)
+	}
+	if a.whole != nil {
+		return nil
+	}
+	a.deadline(0)
+	err := http.NewResponseController(a.ResponseWriter).Flush()
+	if err != nil {
+		a.cancel()
+	}
+	return err
+}
+
+// deadline bounds one write: a client that does not read must not hold up the one who writes, least of all
+// the notifications of everybody else.
+func (a *answer) deadline(n int) {
+	d := 10*time.Second + time.Duration(n>>16)*time.Second
+	_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Now().Add(d)) // not every writer can: tests
+}
+
+// finish writes what was held back.
+func (a *answer) finish() {
+	defer a.cancel()
+	if a.whole == nil {
+		a.deadline(0) // net/http writes what it has buffered
+		return
+	}
+	body := a.whole.Bytes()
+	if a.status == http.StatusOK {
+		body = mergeStructured(body)
+		a.deadline(len(body))
+		a.ResponseWriter.WriteHeader(a.status)
+		_, _ = a.ResponseWriter.Write(body)
+		return
+	}
+	text := strings.TrimSpace(string(body))
+	if method, ok := strings.CutPrefix(text, "JSON RPC not handled: "); ok && a.id != nil {
+		// To an unknown method the SDK answers 400 in plain text, which clients take for a broken transport.
+		writeError(a.ResponseWriter, http.StatusOK, a.id, codeMethod, "method not found: "+method)
+		return
+	}
+	writeError(a.ResponseWriter, a.status, a.id, codeRequest, text)
+}
+
+// mergeStructured copies the keys of result.structuredContent into result, where it has none of that name: the
+// seed's Python client reads profile["name"] from the result itself.
+func mergeStructured(body []byte) []byte {
+	var m, result, structured map[string]json.RawMessage
+	if json.Unmarshal(body, &m) != nil || json.Unmarshal(m["result"], &result) != nil || json.Unmarshal(result["structuredContent"], &structured) != nil {
+		return body
+	}
+	for k, v := range structured {
+		if _, ok := result[k]; !ok {
+			result[k] = v
+		}
+	}
+	var err error
+	if m["result"], err = marshal(result); err != nil {
+		return body
+	}
+	if out, err := marshal(m); err == nil {
+		return out
+	}
+	return body
+}
+
+// marshal is JSON without HTML escapes.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}

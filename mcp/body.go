@@ -1,0 +1,152 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// message is the body of a POST: one JSON-RPC message, or a batch as revision 2025-03-26 had them.
+type message struct {
+	body   []byte
+	batch  bool
+	method string          // of a single message; "initialize" of a batch that holds one
+	id     json.RawMessage // of a single message; nil when there is none
+	tagged bool            // it says "jsonrpc"
+}
+
+// bodyTime is how long a client may take to send a body.
+const bodyTime = time.Minute
+
+// readMessage reads and looks at the body; when that fails it has answered. size is what it took of s.bodies.
+func (s *Server) readMessage(w http.ResponseWriter, r *http.Request) (m *message, size int64, ok bool) {
+	if r.ContentLength > s.cfg.MaxBody {
+		w.Header().Set("Connection", "close") // rather than read it all for nothing
+		s.tooLarge(w)
+		return nil, 0, false
+	}
+	if size = r.ContentLength; size < 0 {
+		size = s.cfg.MaxBody
+	}
+	if !s.bodies.take(size) {
+		busy(w, nil, "too many large requests at once")
+		return nil, 0, false
+	}
+	c := http.NewResponseController(w)
+	_ = c.SetReadDeadline(time.Now().Add(bodyTime)) // not every writer can: tests
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.cfg.MaxBody))
+	_ = c.SetReadDeadline(time.Time{})
+	s.bodies.give(size - int64(len(body))) // it was unknown how much would come
+	size = int64(len(body))
+	var over *http.MaxBytesError
+	switch {
+	case errors.As(err, &over):
+		s.tooLarge(w)
+		return nil, size, false
+	case err != nil:
+		writeError(w, http.StatusBadRequest, nil, codeParse, "the request body did not arrive whole")
+		return nil, size, false
+	}
+	if !utf8.Valid(body) { // the decoder would put U+FFFD in its place and say nothing
+		writeError(w, http.StatusBadRequest, nil, codeParse, "the request is not valid UTF-8: encode its text as UTF-8")
+		return nil, size, false
+	}
+	m, err = parseMessage(body)
+	if err != nil {
+		var bad *json.SyntaxError
+		code := codeRequest
+		if errors.As(err, &bad) || len(body) == 0 {
+			code = codeParse
+		}
+		writeError(w, http.StatusBadRequest, nil, code, err.Error())
+		return nil, size, false
+	}
+	return m, size, true
+}
+
+func (s *Server) tooLarge(w http.ResponseWriter) {
+	writeError(w, http.StatusRequestEntityTooLarge, nil, codeRequest, fmt.Sprintf("the request is over the limit of %d bytes: send less, or attach files by path", s.cfg.MaxBody))
+}
+
+type envelope struct {
+	Tag    *json.RawMessage `json:"jsonrpc"`
+	ID     json.RawMessage  `json:"id"`
+	Method string           `json:"method"`
+}
+
+// parseMessage looks at the envelope. The SDK would let trailing garbage pass and answer in plain text.
+func parseMessage(body []byte) (*message, error) {
+	m := &message{body: bytes.TrimSpace(body)}
+	if len(m.body) == 0 {
+		return nil, errors.New("the request has no body: POST a JSON-RPC message")
+	}
+	var raw json.RawMessage
+	if err := json.Unmarshal(m.body, &raw); err != nil {
+		return nil, fmt.Errorf("the request is not JSON: %w", err)
+	}
+	var all []envelope
+	switch m.body[0] {
+	case '[':
+		m.batch = true
+		if err := json.Unmarshal(m.body, &all); err != nil || len(all) == 0 {
+			return nil, errors.New("a batch must hold JSON-RPC messages")
+		}
+		for _, e := range all {
+			if e.Method == "initialize" {
+				m.method = e.Method
+			}
+		}
+	case '{':
+		var e envelope
+		if err := json.Unmarshal(m.body, &e); err != nil {
+			return nil, errors.New("the method of a JSON-RPC message must be a string")
+		}
+		m.method, m.tagged = e.Method, e.Tag != nil
+		if id := bytes.TrimSpace(e.ID); len(id) > 0 && string(id) != "null" {
+			m.id = id
+		}
+		if m.id != nil && m.id[0] != '"' && m.id[0] != '-' && (m.id[0] < '0' || m.id[0] > '9') {
+			return nil, errors.New("the id of a JSON-RPC message must be a string or a number")
+		}
+	default:
+		return nil, errors.New("the request must be a JSON-RPC message: a JSON object")
+	}
+	return m, nil
+}
+
+// complete fills in what the seed's conceptual requests leave out: "jsonrpc", and the "id" of a request.
+func (m *message) complete() {
+	var add []string
+	if !m.tagged {
+		add = append(add, `"jsonrpc":"2.0"`)
+	}
+	if m.id == nil && m.method != "" && !strings.HasPrefix(m.method, "notifications/") {
+		m.id = json.RawMessage(`1`)
+		add = append(add, `"id":1`) // last of two keys counts: it goes behind an "id":null
+	}
+	if add == nil {
+		return
+	}
+	inner := bytes.TrimRight(m.body[:len(m.body)-1], " \t\r\n")
+	if inner[len(inner)-1] != '{' {
+		add = append([]string{""}, add...)
+	}
+	m.body = append(append(bytes.Clone(inner), strings.Join(add, ",")...), '}')
+}
+
+const acceptBoth = "application/json, text/event-stream"
+
+// restore puts the body back. A bare POST need not say what it accepts, nor does anyone else who says nothing.
+func (m *message) restore(r *http.Request, bare bool) {
+	r.Body = io.NopCloser(bytes.NewReader(m.body))
+	r.ContentLength = int64(len(m.body))
+	if bare || r.Header.Get("Accept") == "" {
+		r.Header.Set("Accept", acceptBoth)
+	}
+}

@@ -1,0 +1,134 @@
+package mcp
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// checkHost refuses requests meant for another host: the answer to DNS rebinding, where a web page's own name
+// is made to mean this machine. Bound to loopback, only loopback names and addresses are right; bound to one
+// address, that one too; bound to all of them any name is, and the token is what protects.
+func (s *Server) checkHost(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.rightHost(hostname(r.Host)) {
+			http.Error(w, "403: this server is not "+r.Host+"; use the address that it is bound to, or name the host in its configuration", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) rightHost(host string) bool {
+	if loopback(host) {
+		return true
+	}
+	if ip, err := netip.ParseAddr(s.cfg.Host); err == nil && ip.IsUnspecified() {
+		return host != ""
+	}
+	same := func(name string) bool { return strings.EqualFold(name, host) }
+	return !loopback(s.cfg.Host) && same(s.cfg.Host) || slices.ContainsFunc(s.cfg.Hosts, same)
+}
+
+// checkOrigin refuses requests from web pages of other origins, whatever the method. Programs send no Origin.
+// A page of this very server may call it; on loopback also one served from another port of the same name.
+func (s *Server) checkOrigin(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if o := r.Header.Values("Origin"); len(o) > 0 && (len(o) > 1 || !sameOrigin(o[0], r.Host)) {
+			http.Error(w, "403: requests from web pages of other origins are refused", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func sameOrigin(origin, host string) bool {
+	u, err := url.Parse(origin)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Path != "" || u.RawQuery != "" {
+		return false
+	}
+	if name := hostname(u.Host); loopback(name) {
+		return strings.EqualFold(name, hostname(host))
+	}
+	return strings.EqualFold(u.Host, host)
+}
+
+// hostname is the host of host:port, without brackets.
+func hostname(hostport string) string {
+	if h, _, err := net.SplitHostPort(hostport); err == nil {
+		return h
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(hostport, "["), "]")
+}
+
+func loopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// callerHeader tells the handlers of the SDK, which see the headers of each request but only the context of a
+// session's first, how the caller is known. Whatever a client sends under this name is dropped.
+const callerHeader = "Mailtree-Caller"
+
+// checkToken finds out how the caller is known. A wrong token is refused even where none is needed: whoever
+// sends one believes to be identified by it.
+func (s *Server) checkToken(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		given := r.Header.Values("Authorization")
+		r.Header.Del(callerHeader)
+		switch {
+		case len(given) > 0 && s.cfg.Token != "":
+			if len(given) > 1 || !s.rightToken(given[0]) {
+				unauthorized(w, `, error="invalid_token"`, "the token is not this server's: "+howToToken)
+				return
+			}
+			r.Header.Set(callerHeader, "token")
+		case s.cfg.RequireToken: // also when it has none to compare with: never open by mistake
+			unauthorized(w, "", "this server requires a token: "+howToToken)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// rightToken compares in constant time, also in the token's length.
+func (s *Server) rightToken(header string) bool {
+	scheme, token, _ := strings.Cut(header, " ")
+	sum := sha256.Sum256([]byte(strings.TrimSpace(token)))
+	return subtle.ConstantTimeCompare(sum[:], s.token[:]) == 1 && strings.EqualFold(scheme, "Bearer")
+}
+
+const howToToken = "send the header Authorization: Bearer TOKEN, where TOKEN is what the file named token in the mail store says"
+
+func unauthorized(w http.ResponseWriter, detail, text string) {
+	w.Header().Set("WWW-Authenticate", `Bearer realm="mailtree"`+detail)
+	writeError(w, http.StatusUnauthorized, nil, codeDenied, text)
+}
+
+type callerKey struct{}
+
+// withCaller puts into ctx how the caller of a request is known.
+func withCaller(ctx context.Context, extra *mcp.RequestExtra) context.Context {
+	if extra == nil || extra.Header.Get(callerHeader) == "" {
+		return context.WithValue(ctx, callerKey{}, "none")
+	}
+	return context.WithValue(ctx, callerKey{}, extra.Header.Get(callerHeader))
+}
+
+func callerAuth(ctx context.Context) string {
+	if auth, ok := ctx.Value(callerKey{}).(string); ok {
+		return auth
+	}
+	return "none"
+}

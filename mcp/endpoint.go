@@ -1,0 +1,121 @@
+package mcp
+
+import (
+	"context"
+	"net/http"
+	"sync"
+)
+
+// Headers of the protocol.
+const (
+	versionHeader = "Mcp-Protocol-Version"
+	sessionHeader = "Mcp-Session-Id"
+	newEra        = "2026-07-28" // the first revision without sessions
+)
+
+// endpoint serves /mcp. The era is chosen by the version header and nothing else: Mcp-Method also comes on old
+// traffic (mcp-remote), and choosing by it silently breaks push.
+func (s *Server) endpoint(w http.ResponseWriter, r *http.Request) {
+	era := r.Header.Get(versionHeader) >= newEra
+	session := r.Header.Get(sessionHeader) != ""
+	switch {
+	case r.Method == http.MethodPost:
+		s.post(w, r, era, session)
+	case r.Method == http.MethodGet && session && !era:
+		s.stream(w, r)
+	case r.Method == http.MethodDelete && session && !era:
+		s.stateful.ServeHTTP(w, r)
+	default:
+		// Not 400: clients take 405 on GET to mean that there is no stream to be had, and go on.
+		w.Header().Set("Allow", "POST")
+		http.Error(w, "405: POST JSON-RPC messages here; GET and DELETE need the Mcp-Session-Id of a session", http.StatusMethodNotAllowed)
+	}
+}
+
+// post serves one or more JSON-RPC messages.
+func (s *Server) post(w http.ResponseWriter, r *http.Request, era, session bool) {
+	if !s.requests.take(1) {
+		busy(w, nil, "too many requests at once")
+		return
+	}
+	held := true
+	release := func() {
+		if held {
+			held = false
+			s.requests.give(1)
+		}
+	}
+	defer release()
+	m, size, ok := s.readMessage(w, r)
+	defer s.bodies.give(size)
+	if !ok {
+		return
+	}
+	bare := !era && !session && m.method != "initialize"
+	if bare && !m.batch {
+		m.complete()
+	}
+	m.restore(r, bare)
+	a := newAnswer(w, r, m.id)
+	defer a.finish()
+	switch {
+	case m.method == "subscriptions/listen" && era:
+		release() // a stream is counted among streams
+		if !s.streams.take(1) {
+			busy(a, m.id, "too many streams")
+			return
+		}
+		defer s.streams.give(1)
+		s.stateless.ServeHTTP(a, owned(a.request))
+	case era:
+		s.stateless.ServeHTTP(a, owned(a.request))
+	case bare:
+		a.merge = r.Header.Get(versionHeader) == "" && m.method == "tools/call"
+		s.stateless.ServeHTTP(a, owned(a.request))
+	default:
+		s.serveSession(a, a.request, m, session)
+	}
+}
+
+// owned marks a request as one whose methods end with it.
+func owned(r *http.Request) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), requestKey{}, r.Context()))
+}
+
+// serveSession serves a message of a session, or the one that begins it.
+func (s *Server) serveSession(w http.ResponseWriter, r *http.Request, m *message, begun bool) {
+	if !begun {
+		s.starting.Add(1)
+		defer s.starting.Add(-1)
+		if s.sessions() > int64(s.cfg.MaxSessions) {
+			busy(w, m.id, "too many sessions")
+			return
+		}
+	}
+	s.stateful.ServeHTTP(w, r)
+}
+
+// endWithServer cancels when the server stops; it returns when ctx ends.
+func (s *Server) endWithServer(ctx context.Context, cancel context.CancelFunc) {
+	select {
+	case <-s.stopping:
+		cancel()
+	case <-ctx.Done():
+	}
+}
+
+// stream serves the GET of a session, until the client, the session or the server ends it.
+func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
+	if !s.streams.take(1) {
+		busy(w, nil, "too many streams")
+		return
+	}
+	defer s.streams.give(1)
+	a := newAnswer(w, r, nil)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer a.finish()
+	wg.Go(func() { s.endWithServer(a.request.Context(), a.cancel) })
+	wg.Go(func() { s.keepAlive(a.request.Context(), r.Header) })
+	s.stateful.ServeHTTP(a, a.request)
+}

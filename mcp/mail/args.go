@@ -1,0 +1,245 @@
+package mail
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"mailtree/maildir"
+)
+
+// args are the arguments of one call, already known to be ones that the tool takes. The first thing found
+// wrong stays in err; whoever reads them looks at it once, after the last.
+//
+// Models write a single string for a list, a list as a string of JSON, "true" for true and "20" for 20:
+// where only one thing can be meant it is taken.
+type args struct {
+	raw map[string]json.RawMessage
+	in  []prop
+	err error
+}
+
+// decodeArgs checks the names of the arguments against what the tool takes.
+func decodeArgs(tool string, data json.RawMessage, in []prop) *args {
+	a := &args{raw: map[string]json.RawMessage{}, in: in}
+	if data = bytes.TrimSpace(data); len(data) > 0 {
+		if err := json.Unmarshal(data, &a.raw); err != nil {
+			a.err = invalid("arguments must be a JSON object such as {%q: %s}", in[0].name, in[0].example)
+			return a
+		}
+	}
+	names := make([]string, len(in))
+	for i, p := range in {
+		names[i] = p.name
+	}
+	maps.DeleteFunc(a.raw, func(_ string, v json.RawMessage) bool { return string(v) == "null" }) // null is absent
+	for _, given := range slices.Sorted(maps.Keys(a.raw)) {
+		if !slices.Contains(names, given) {
+			a.err = unknown(tool, given, names)
+			return a
+		}
+	}
+	for _, p := range in {
+		if _, ok := a.raw[p.name]; p.need && !ok {
+			a.err = invalid("the argument %s is missing: %s, such as %s", p.name, p.about, p.example)
+			return a
+		}
+	}
+	return a
+}
+
+// unknown names the argument that the tool does not take and the one that was probably meant.
+func unknown(tool, given string, names []string) error {
+	near := slices.MinFunc(names, func(x, y string) int { return distance(given, x) - distance(given, y) })
+	hint := ""
+	if distance(given, near) <= max(2, len(given)/2) {
+		hint = "did you mean " + near + "? "
+	}
+	return &maildir.Error{Kind: maildir.ErrInvalid, Near: []string{near},
+		Text: "unknown argument " + strconv.Quote(clip(given)) + " of " + tool + ": " + hint + "It takes " + strings.Join(names, ", ")}
+}
+
+// has reports whether the argument was given, and not as null.
+func (a *args) has(name string) bool { return a.raw[name] != nil }
+
+// text is a string; "" when absent.
+func (a *args) text(name string) string {
+	var s string
+	if v := a.raw[name]; v != nil && json.Unmarshal(v, &s) != nil {
+		a.wrong(name, "a string")
+	}
+	return s
+}
+
+// choice is one of the values that the schema lists; the default when absent.
+func (a *args) choice(name string) string {
+	p := a.prop(name)
+	if !a.has(name) {
+		s, _ := strconv.Unquote(p.deflt)
+		return s
+	}
+	s := strings.ToLower(strings.TrimSpace(a.text(name)))
+	if a.err == nil && !slices.Contains(p.enum, s) {
+		a.fail(invalid("%s is %q: use one of %s", name, clip(s), strings.Join(p.enum, ", ")))
+	}
+	return s
+}
+
+// names is a list of strings; nil when absent. A single string is a list of one.
+func (a *args) names(name string) []string {
+	v := a.raw[name]
+	if v == nil {
+		return nil
+	}
+	if l, ok := stringList(v); ok {
+		return l
+	}
+	var s string
+	if json.Unmarshal(v, &s) == nil {
+		if l, ok := stringList([]byte(s)); ok {
+			return l
+		}
+		return []string{s}
+	}
+	a.wrong(name, "a list of strings")
+	return nil
+}
+
+func stringList(data []byte) ([]string, bool) {
+	var l []*string // a null in a []string would pass as ""
+	if json.Unmarshal(data, &l) != nil || l == nil || slices.Contains(l, nil) {
+		return nil, false
+	}
+	out := make([]string, len(l))
+	for i, s := range l {
+		out[i] = *s
+	}
+	return out, true
+}
+
+// flag is true or false; the default when absent.
+func (a *args) flag(name string) bool {
+	v, ok := a.raw[name]
+	if !ok {
+		return a.prop(name).deflt == "true"
+	}
+	switch strings.ToLower(strings.Trim(string(v), `"`)) {
+	case "true":
+		return true
+	case "false":
+		return false
+	}
+	a.wrong(name, "true or false")
+	return false
+}
+
+// count is a whole number of at least least, at most most (more counts as most); the default when absent.
+func (a *args) count(name string, least, most int) int {
+	v, ok := a.raw[name]
+	if !ok {
+		n, _ := strconv.Atoi(a.prop(name).deflt)
+		return n
+	}
+	f, err := strconv.ParseFloat(strings.TrimSpace(strings.Trim(string(v), `"`)), 64)
+	if err != nil || f != math.Trunc(f) {
+		a.wrong(name, "a whole number")
+		return 0
+	}
+	if f < float64(least) {
+		a.fail(invalid("%s is %.0f: it must be at least %d", name, f, least))
+	}
+	return int(min(f, float64(most)))
+}
+
+// when is a time: RFC 3339, or seconds since 1970 as a number or in a string; the zero time when absent.
+func (a *args) when(name string) time.Time {
+	v, ok := a.raw[name]
+	if !ok {
+		return time.Time{}
+	}
+	var s string
+	if json.Unmarshal(v, &s) != nil {
+		s = string(v)
+	}
+	t, err := parseWhen(s)
+	if err != nil {
+		a.fail(invalid("%s is %q: use a time such as 2025-10-23T15:22:14Z, or seconds since 1970", name, clip(s)))
+	}
+	return t
+}
+
+// cursor is the position that an earlier answer gave as next_cursor; 0 when absent.
+func (a *args) cursor(name string) int64 {
+	v, ok := a.raw[name]
+	if !ok || string(v) == `""` {
+		return 0
+	}
+	n, err := strconv.ParseInt(strings.Trim(string(v), `"`), 10, 64)
+	if err != nil || n < 0 {
+		a.fail(invalid("%s is %s: pass next_cursor of the page before, or leave it out", name, clip(string(v))))
+	}
+	return n
+}
+
+func parseWhen(s string) (time.Time, error) {
+	s = strings.TrimSpace(s)
+	f, err := strconv.ParseFloat(s, 64)
+	switch {
+	case err != nil:
+		return maildir.ParseTime(s)
+	case f <= 0: // the seed's default, 0, means all
+		return time.Time{}, nil
+	case !(f < 253402300800): // year 10000
+		return time.Time{}, strconv.ErrRange
+	}
+	sec, frac := math.Modf(f)
+	return time.Unix(int64(sec), int64(frac*1e9)).UTC(), nil
+}
+
+func (a *args) wrong(name, what string) {
+	a.fail(invalid("%s must be %s, e.g. %s", name, what, a.prop(name).example))
+}
+
+func (a *args) fail(err error) {
+	if a.err == nil {
+		a.err = err
+	}
+}
+
+func (a *args) prop(name string) prop {
+	return a.in[slices.IndexFunc(a.in, func(p prop) bool { return p.name == name })]
+}
+
+// clip keeps what is repeated to the caller short.
+func clip(s string) string {
+	if len(s) <= 80 {
+		return s
+	}
+	return strings.ToValidUTF8(s[:80], "") + "…"
+}
+
+// distance is how many letters must change to make a of b (Levenshtein), over at most 64 bytes of each.
+func distance(a, b string) int {
+	a, b = a[:min(len(a), 64)], b[:min(len(b), 64)]
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diag := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diag
+			if a[i] != b[j] {
+				cost = 1 + min(diag, row[j], row[j+1])
+			}
+			diag, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(b)]
+}

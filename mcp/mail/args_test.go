@@ -1,0 +1,135 @@
+package mail
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mailtree/maildir"
+)
+
+// testIn has one argument of each kind.
+func testIn() []prop {
+	return []prop{
+		need("project_key", str("absolute path", "/abs/path")),
+		may("to", list("agent names", "BlueLake")),
+		may("importance", importance("normal")),
+		may("exclusive", flag("", true)),
+		may("limit", num("", 1, 200, 20)),
+		may("since_ts", str("", "2025-10-23T15:22:14Z")),
+		may("cursor", str("", "12")),
+	}
+}
+
+// read gets everything that testIn describes.
+func read(a *args) string {
+	at := ""
+	if t := a.when("since_ts"); !t.IsZero() {
+		at = t.Format(time.RFC3339Nano)
+	}
+	return fmt.Sprintf("%s|%s|%s|%t|%d|%s|%d", a.text("project_key"), strings.Join(a.names("to"), "+"), a.choice("importance"), a.flag("exclusive"),
+		a.count("limit", 1, 200), at, a.cursor("cursor"))
+}
+
+func TestArgs(t *testing.T) {
+	for _, tt := range []struct{ in, want string }{
+		{`{"project_key":"/p"}`, "/p||normal|true|20||0"},
+		{`{"project_key":"/p","to":null,"limit":null,"exclusive":null,"since_ts":null,"cursor":null,"importance":null}`, "/p||normal|true|20||0"},
+		{`{"project_key":"/p","to":["A","B"],"importance":"High","exclusive":false,"limit":5,"cursor":"77"}`, "/p|A+B|high|false|5||77"},
+		{`{"project_key":"/p","to":"A","exclusive":"False","limit":"7","cursor":77}`, "/p|A|normal|false|7||77"},
+		{`{"project_key":"/p","to":"[\"A\", \"B\"]","limit":1e9}`, "/p|A+B|normal|true|200||0"},
+		{`{"project_key":"/p","to":["null"],"limit":20.0,"cursor":""}`, "/p|null|normal|true|20||0"},
+		{`{"project_key":"/p","to":[]}`, "/p||normal|true|20||0"},
+		{`{"project_key":"/p","since_ts":1761232934}`, "/p||normal|true|20|2025-10-23T15:22:14Z|0"},
+		{`{"project_key":"/p","since_ts":"1761232934.5"}`, "/p||normal|true|20|2025-10-23T15:22:14.5Z|0"},
+		{`{"project_key":"/p","since_ts":"2025-10-23T17:22:14+02:00"}`, "/p||normal|true|20|2025-10-23T15:22:14Z|0"},
+		{`{"project_key":"/p","since_ts":0}`, "/p||normal|true|20||0"},
+	} {
+		a := decodeArgs("t", json.RawMessage(tt.in), testIn())
+		if got := read(a); a.err != nil || got != tt.want {
+			t.Errorf("%s:\n got %s (%v)\nwant %s", tt.in, got, a.err, tt.want)
+		}
+	}
+}
+
+func TestArgsRefused(t *testing.T) {
+	for _, tt := range []struct{ in, want string }{
+		{``, `the argument project_key is missing: absolute path, such as "/abs/path"`},
+		{`null`, `the argument project_key is missing: absolute path, such as "/abs/path"`},
+		{`[]`, `arguments must be a JSON object such as {"project_key": "/abs/path"}`},
+		{`"x"`, `arguments must be a JSON object such as {"project_key": "/abs/path"}`},
+		{`{"project_key":null}`, `the argument project_key is missing: absolute path, such as "/abs/path"`},
+		{`{"project_key":"/p","limits":1}`, `unknown argument "limits" of t: did you mean limit? It takes project_key, to, importance, exclusive, limit, since_ts, cursor`},
+		{`{"project_key":"/p","zzzzzzzzzzzz":1}`, `unknown argument "zzzzzzzzzzzz" of t: It takes project_key, to, importance, exclusive, limit, since_ts, cursor`},
+		{`{"project_key":7}`, `project_key must be a string, e.g. "/abs/path"`},
+		{`{"project_key":"/p","to":{"a":1}}`, `to must be a list of strings, e.g. ["BlueLake"]`},
+		{`{"project_key":"/p","to":["A",null]}`, `to must be a list of strings, e.g. ["BlueLake"]`},
+		{`{"project_key":"/p","to":[1]}`, `to must be a list of strings, e.g. ["BlueLake"]`},
+		{`{"project_key":"/p","importance":"hot"}`, `importance is "hot": use one of low, normal, high, urgent`},
+		{`{"project_key":"/p","exclusive":1}`, `exclusive must be true or false, e.g. true`},
+		{`{"project_key":"/p","limit":0}`, `limit is 0: it must be at least 1`},
+		{`{"project_key":"/p","limit":2.5}`, `limit must be a whole number, e.g. 20`},
+		{`{"project_key":"/p","limit":"many"}`, `limit must be a whole number, e.g. 20`},
+		{`{"project_key":"/p","limit":"NaN"}`, `limit must be a whole number, e.g. 20`},
+		{`{"project_key":"/p","since_ts":"yesterday"}`, `since_ts is "yesterday": use a time such as 2025-10-23T15:22:14Z, or seconds since 1970`},
+		{`{"project_key":"/p","since_ts":1e300}`, `since_ts is "1e300": use a time such as 2025-10-23T15:22:14Z, or seconds since 1970`},
+		{`{"project_key":"/p","cursor":"next"}`, `cursor is "next": pass next_cursor of the page before, or leave it out`},
+		{`{"project_key":1,"limit":0}`, `project_key must be a string, e.g. "/abs/path"`},
+	} {
+		a := decodeArgs("t", json.RawMessage(tt.in), testIn())
+		if a.err == nil {
+			read(a)
+		}
+		if a.err == nil || a.err.Error() != tt.want || maildir.Code(a.err) != "invalid" {
+			t.Errorf("%s:\n got %v\nwant %s", tt.in, a.err, tt.want)
+		}
+	}
+}
+
+// FuzzArgs: whatever comes, reading it neither panics nor gives both a value out of bounds and no error.
+func FuzzArgs(f *testing.F) {
+	f.Add([]byte(`{"project_key":"/p","to":"[\"A\"]","limit":"7","since_ts":-1}`))
+	f.Add([]byte(`{"project_key":"/p","limit":"Inf","cursor":"-1"}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		a := decodeArgs("t", data, testIn())
+		if a.err != nil {
+			return
+		}
+		read(a)
+		if n := a.count("limit", 1, 200); a.err == nil && (n < 1 || n > 200) {
+			t.Errorf("limit %d", n)
+		}
+	})
+}
+
+func TestImageNotes(t *testing.T) {
+	for _, tt := range []struct {
+		body string
+		want int
+	}{
+		{"![diagram](docs/flow.png)", 1}, {"![](<my flow.png>)", 1}, {`![a](x.png "title")`, 1}, {"![d](data:image/png;base64,AAAA)", 1},
+		{"![d](https://example.org/x.png)", 0}, {"[link](docs/flow.png)", 0}, {"none", 0},
+	} {
+		for _, ask := range []string{"true", "false"} {
+			a := decodeArgs("send_message", json.RawMessage(`{"project_key":"p","from_agent":"A","to":"B","subject":"","body_md":"","convert_images":`+ask+`}`), sendMessage().in)
+			want := tt.want
+			if ask == "false" {
+				want = 0
+			}
+			if got := len(imageNotes(a, tt.body)); got != want || a.err != nil {
+				t.Errorf("%s (convert_images %s): %d notes, want %d (%v)", tt.body, ask, got, want, a.err)
+			}
+		}
+	}
+}
+
+func TestDistance(t *testing.T) {
+	got := []int{distance("", ""), distance("", "abc"), distance("kitten", "sitting"), distance("paths", "path")}
+	if diff := cmp.Diff([]int{0, 3, 3, 1}, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,41 @@
+package mail
+
+import (
+	"context"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mailtree/maildir"
+)
+
+// maxCompletions is the protocol's limit of values in one answer.
+const maxCompletions = 100
+
+// completes says what the arguments of the templates name.
+var completes = map[string]map[string]maildir.Kind{
+	inboxTemplate:   {"agent": maildir.KindProfile, "project": maildir.KindProject},
+	messageTemplate: {"project": maildir.KindProject},
+	threadTemplate:  {"thread_id": maildir.KindOther, "project": maildir.KindProject},
+}
+
+// complete offers names for an argument of a template. What it does not know has no completions: not an error.
+func (t *Toolset) complete(ctx context.Context, req *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
+	res := &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{}}}
+	kind, ok := completes[req.Params.Ref.URI][req.Params.Argument.Name]
+	if !ok || t.cfg.Store == nil {
+		return res, nil
+	}
+	var slug string
+	if c := req.Params.Context; c != nil && c.Arguments["project"] != "" && kind != maildir.KindProject {
+		if slug = t.slug(ctx, ref{project: c.Arguments["project"]}); slug == "" {
+			return res, nil
+		}
+	}
+	names := t.cfg.Store.Complete(ctx, kind, slug, req.Params.Argument.Value, maxCompletions+1)
+	n := min(len(names), maxCompletions)
+	res.Completion.Values, res.Completion.HasMore = append(res.Completion.Values, names[:n]...), n < len(names)
+	if n == len(names) {
+		res.Completion.Total = n
+	}
+	return res, nil
+}

@@ -1,0 +1,243 @@
+package mail
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mailtree/maildir"
+)
+
+// The templates of Spec 7.1. There are no fixed resources: an inbox for every agent would only fill the client's list.
+const (
+	inboxTemplate   = "resource://inbox/{agent}{?project,since_ts,urgent_only,include_bodies,limit}"
+	messageTemplate = "resource://message/{id}{?project}"
+	threadTemplate  = "resource://thread/{thread_id}{?project,include_bodies}"
+)
+
+func (t *Toolset) addResources() {
+	for _, r := range []struct{ uri, name, title, about string }{
+		{inboxTemplate, "inbox", "Inbox", "An agent's inbox, newest first, as check_my_messages returns it."},
+		{messageTemplate, "message", "Message", "One message with its body."},
+		{threadTemplate, "thread", "Thread", "The messages of a thread, oldest first."},
+	} {
+		t.server.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: r.uri, Name: r.name, Title: r.title, Description: r.about, MIMEType: "application/json"}, t.read)
+	}
+	t.server.AddReceivingMiddleware(t.anyURI)
+}
+
+// ref is a parsed resource URI.
+type ref struct {
+	kind    maildir.Kind // KindProfile: inbox; KindCanonical: message; KindOther: thread, as Store.ProjectOf takes them
+	name    string       // agent, message id or thread id
+	project string       // key or slug; "" for none
+	query   maildir.InboxQuery
+}
+
+var refKinds = map[string]maildir.Kind{"inbox": maildir.KindProfile, "message": maildir.KindCanonical, "thread": maildir.KindOther}
+
+var refParams = map[maildir.Kind]string{
+	maildir.KindProfile: "project since_ts urgent_only include_bodies limit", maildir.KindCanonical: "project", maildir.KindOther: "project include_bodies",
+}
+
+// maxURI bounds what a subscriber can make the server remember.
+const maxURI = 4096
+
+// parseRef reads a resource URI. It takes what RFC 6570 makes of a template, and what people write by hand:
+// unescaped slashes in project, as in the seed. '+' is a plus.
+func parseRef(uri string) (ref, error) {
+	rest, ok := strings.CutPrefix(uri, "resource://")
+	path, query, _ := strings.Cut(rest, "?")
+	kind, name, named := strings.Cut(path, "/")
+	r := ref{kind: refKinds[kind], query: maildir.InboxQuery{Limit: defaultPage}}
+	if !ok || r.kind == 0 || !named || name == "" || len(uri) > maxURI {
+		return r, &maildir.Error{Kind: maildir.ErrNotFound, Text: "there is no resource " + strconv.Quote(clip(uri)) + ": use " + inboxTemplate + ", " + messageTemplate + " or " + threadTemplate}
+	}
+	var err error
+	if r.name, err = url.PathUnescape(name); err != nil {
+		return r, invalid("%q is not percent-encoded text", clip(name))
+	}
+	for pair := range strings.SplitSeq(query, "&") {
+		if pair == "" {
+			continue
+		}
+		k, v, _ := strings.Cut(pair, "=")
+		if v, err = url.PathUnescape(v); err != nil {
+			return r, invalid("%s=%s is not percent-encoded text", clip(k), clip(v))
+		}
+		if err := r.set(k, v); err != nil {
+			return r, err
+		}
+	}
+	r.query.Agent = r.name
+	return r, nil
+}
+
+// set takes one parameter.
+func (r *ref) set(k, v string) (err error) {
+	known := strings.Fields(refParams[r.kind])
+	if !strings.Contains(" "+refParams[r.kind]+" ", " "+k+" ") {
+		return invalid("unknown parameter %q: this resource takes %s", clip(k), strings.Join(known, ", "))
+	}
+	switch k {
+	case "project":
+		r.project = v
+	case "since_ts":
+		r.query.Since, err = parseWhen(v)
+	case "urgent_only":
+		r.query.UrgentOnly, err = parseFlag(v)
+	case "include_bodies":
+		r.query.Bodies, err = parseFlag(v)
+	case "limit":
+		r.query.Limit, err = parseLimit(v)
+	}
+	if err != nil {
+		hint := "true or false"
+		switch k {
+		case "since_ts":
+			hint = "seconds since 1970, or a time such as 2025-10-23T15:22:14Z"
+		case "limit":
+			hint = "a number from 1 to " + strconv.Itoa(maxPage)
+		}
+		return invalid("%s=%s cannot be read: use %s", k, clip(v), hint)
+	}
+	return nil
+}
+
+func parseFlag(v string) (bool, error) { return strconv.ParseBool(strings.ToLower(v)) }
+
+func parseLimit(v string) (int, error) {
+	n, err := strconv.Atoi(v)
+	if err == nil && n < 1 {
+		err = strconv.ErrRange
+	}
+	return min(n, maxPage), err
+}
+
+type (
+	uriKey struct{}
+
+	messageResource struct {
+		Project string `json:"project"`
+		messageShape
+	}
+	threadResource struct {
+		Project  string         `json:"project"`
+		ThreadID string         `json:"thread_id"`
+		Messages []messageShape `json:"messages"`
+	}
+)
+
+// anyURI lets resources/read have every URI: the SDK matches templates by their strict expansion, in which the
+// seed's ?project=/abs/path/backend has no place. The handler finds the URI that was asked for in ctx. Errors
+// get the code of the protocol's era here.
+func (t *Toolset) anyURI(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		r, ok := req.(*mcp.ReadResourceRequest)
+		if !ok || r.Params == nil {
+			return next(ctx, method, req)
+		}
+		uri, params, asked := r.Params.URI, *r.Params, *r
+		params.URI, asked.Params = "resource://inbox/-", &params
+		res, err := next(context.WithValue(ctx, uriKey{}, uri), method, &asked)
+		if err != nil {
+			err = t.resourceError(uri, r.ProtocolVersion(), err)
+		}
+		return res, err
+	}
+}
+
+// Codes of "resource not found": until 2025-11-25, and since 2026-07-28 (SEP-2164).
+const (
+	oldCodeNotFound = -32002
+	newCodeNotFound = jsonrpc.CodeInvalidParams
+	newEra          = "2026-07-28"
+)
+
+// resourceError is the protocol error for a resource that could not be read.
+func (t *Toolset) resourceError(uri, version string, err error) error {
+	r := t.explain("resources/read", err)
+	e := &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: r.Error}
+	switch r.Code {
+	case "internal", "unavailable":
+	case "not_found":
+		e.Code = newCodeNotFound
+		if version < newEra {
+			e.Code = oldCodeNotFound
+		}
+	default:
+		e.Code = jsonrpc.CodeInvalidParams
+	}
+	e.Data = encode(struct {
+		URI  string   `json:"uri"`
+		Code string   `json:"code"`
+		Near []string `json:"near"`
+	}{clip(uri), r.Code, r.Near})
+	return e
+}
+
+// read is the handler of all three templates.
+func (t *Toolset) read(ctx context.Context, _ *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+	uri, _ := ctx.Value(uriKey{}).(string)
+	r, err := parseRef(uri)
+	if err != nil {
+		return nil, err
+	}
+	p, err := t.projectOf(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	var out any
+	switch r.kind {
+	case maildir.KindProfile:
+		out, err = t.readInbox(ctx, p, r)
+	case maildir.KindCanonical:
+		out, err = t.readMessage(ctx, p, r)
+	default:
+		out, err = t.readThread(ctx, p, r)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: "application/json", Text: string(encode(out))}}}, nil
+}
+
+// projectOf finds the project of a resource: the one named, else the one that the domain takes it to mean.
+func (t *Toolset) projectOf(ctx context.Context, r ref) (*maildir.Project, error) {
+	if r.project != "" {
+		return t.cfg.Store.Project(ctx, r.project)
+	}
+	return t.cfg.Store.ProjectOf(ctx, r.kind, r.name)
+}
+
+func (t *Toolset) readInbox(ctx context.Context, p *maildir.Project, r ref) (any, error) {
+	page, err := p.Inbox(ctx, r.query, false, 0)
+	if err != nil {
+		return nil, err
+	}
+	return t.shapeInbox(p, r.name, page, r.query.Bodies), nil
+}
+
+func (t *Toolset) readMessage(ctx context.Context, p *maildir.Project, r ref) (any, error) {
+	m, err := p.Message(ctx, r.name)
+	if err != nil {
+		return nil, err
+	}
+	return messageResource{p.Slug(), t.shapeMessage(&m.Message, true)}, nil
+}
+
+func (t *Toolset) readThread(ctx context.Context, p *maildir.Project, r ref) (any, error) {
+	rows, err := p.Thread(ctx, r.name, r.query.Bodies)
+	if err != nil {
+		return nil, err
+	}
+	out := threadResource{p.Slug(), r.name, make([]messageShape, len(rows))}
+	for i := range rows {
+		out.Messages[i] = t.shapeMessage(&rows[i].Message, r.query.Bodies)
+	}
+	return out, nil
+}

@@ -1,0 +1,232 @@
+package mail
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mailtree/maildir"
+)
+
+// Subscriptions. Both eras come through the same two handlers: resources/subscribe of a session, and
+// subscriptions/listen, for which the SDK calls subscribe when the stream opens and unsubscribe when it ends.
+// It calls nothing when an older session ends with subscriptions still on, so sessions are held here and looked
+// up among the living before each use.
+
+// maxSubscriptions is how many URIs can be subscribed to at once, over all sessions.
+const maxSubscriptions = 10000
+
+// subscription is one URI that somebody subscribed to.
+type subscription struct {
+	ref      ref
+	slug     string // of ref.project; "" when none was given, or there is no such project yet
+	sessions map[*mcp.ServerSession]int
+	sending  bool // a goroutine is telling the subscribers
+	again    bool // something changed meanwhile
+}
+
+func (t *Toolset) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error {
+	uri := req.Params.URI
+	r, err := parseRef(uri)
+	if err != nil {
+		return t.resourceError(uri, req.ProtocolVersion(), err)
+	}
+	slug := t.slug(ctx, r)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.subs[uri]
+	if s == nil {
+		if len(t.subs) >= maxSubscriptions {
+			t.sweep()
+		}
+		if len(t.subs) >= maxSubscriptions {
+			return t.resourceError(uri, req.ProtocolVersion(), &maildir.Error{Kind: maildir.ErrUnavailable, Text: "too many subscriptions: unsubscribe from some, or read the resource when you need it"})
+		}
+		s = &subscription{ref: r, slug: slug, sessions: map[*mcp.ServerSession]int{}}
+		t.subs[uri] = s
+	}
+	s.sessions[req.Session]++
+	return nil
+}
+
+func (t *Toolset) unsubscribe(_ context.Context, req *mcp.UnsubscribeRequest) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.subs[req.Params.URI]
+	if s == nil {
+		return nil
+	}
+	if s.sessions[req.Session]--; s.sessions[req.Session] <= 0 {
+		delete(s.sessions, req.Session)
+	}
+	if len(s.sessions) == 0 {
+		delete(t.subs, req.Params.URI)
+	}
+	return nil
+}
+
+// slug resolves the project of a reference; "" when it names none, or one that is not there (yet).
+func (t *Toolset) slug(ctx context.Context, r ref) string {
+	if r.project == "" || t.cfg.Store == nil {
+		return ""
+	}
+	p, err := t.cfg.Store.Project(ctx, r.project)
+	if err != nil {
+		return ""
+	}
+	return p.Slug()
+}
+
+// sweep forgets sessions that have ended. t.mu is held.
+func (t *Toolset) sweep() {
+	living := map[*mcp.ServerSession]bool{}
+	for s := range t.server.Sessions() {
+		living[s] = true
+	}
+	for uri, s := range t.subs {
+		for session := range s.sessions {
+			if !living[session] {
+				delete(s.sessions, session)
+			}
+		}
+		if len(s.sessions) == 0 {
+			delete(t.subs, uri)
+		}
+	}
+}
+
+// Run tells subscribers what changes, whoever changed it, until ctx ends. It returns nil then, after the
+// notifications that were under way.
+func (t *Toolset) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	mark := int64(-1) // not known yet
+	for ctx.Err() == nil {
+		batch, err := t.next(ctx, &mark)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			t.log.Error("mail: waiting for changes failed, trying again in a second", "err", err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+		default:
+			t.tell(ctx, &wg, t.touched(ctx, batch))
+		}
+	}
+	return nil
+}
+
+// next waits for changes after the mark and moves it behind them. The first time it only finds the mark.
+func (t *Toolset) next(ctx context.Context, mark *int64) (batch []maildir.Change, err error) {
+	if *mark < 0 {
+		last, err := t.cfg.Store.LastChange(ctx)
+		if err == nil {
+			*mark = last
+		}
+		return nil, err
+	}
+	batch, err = t.cfg.Store.WaitChanges(ctx, *mark, 500)
+	if len(batch) > 0 {
+		*mark = batch[len(batch)-1].Seq
+	}
+	return batch, err
+}
+
+// touched lists the subscribed URIs that a batch of changes concerns, each once.
+func (t *Toolset) touched(ctx context.Context, batch []maildir.Change) []string {
+	t.resolve(ctx, batch)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.subs) > 0 {
+		t.sweep()
+	}
+	var out []string
+	for uri, s := range t.subs {
+		for i := range batch {
+			if s.concerns(&batch[i]) {
+				out = append(out, uri)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// resolve looks again for the projects that were not there when somebody subscribed with them, when a batch
+// brings the first change of a project.
+func (t *Toolset) resolve(ctx context.Context, batch []maildir.Change) {
+	t.mu.Lock()
+	fresh := false
+	for i := range batch {
+		fresh = fresh || !t.projects[batch[i].Project]
+		t.projects[batch[i].Project] = true
+	}
+	late := map[string]ref{}
+	for uri, s := range t.subs {
+		if fresh && s.slug == "" && s.ref.project != "" {
+			late[uri] = s.ref
+		}
+	}
+	t.mu.Unlock()
+	for uri, r := range late {
+		slug := t.slug(ctx, r)
+		t.mu.Lock()
+		if s := t.subs[uri]; s != nil {
+			s.slug = slug
+		}
+		t.mu.Unlock()
+	}
+}
+
+// concerns reports whether a change may alter what reading the resource gives.
+func (s *subscription) concerns(c *maildir.Change) bool {
+	if s.ref.project != "" && s.slug != c.Project {
+		return false
+	}
+	content := c.Kind == maildir.KindCanonical || c.Kind == maildir.KindInbox || c.Kind == maildir.KindOutbox
+	switch s.ref.kind {
+	case maildir.KindProfile:
+		box := c.Kind == maildir.KindInbox || c.Kind == maildir.KindRead || c.Kind == maildir.KindAck
+		// An edited message shows in every inbox that has it, and the change does not say in which.
+		return box && c.Agent == s.ref.name || c.Kind == maildir.KindCanonical && c.Op != maildir.Added
+	case maildir.KindCanonical:
+		return content && c.ID == s.ref.name
+	}
+	return content && (c.Thread == s.ref.name || c.ID == s.ref.name)
+}
+
+// tell notifies the subscribers of each URI in a goroutine of its own, for one that does not read its stream
+// holds up whoever writes to it. While it is at it, further changes are gathered into one more notification.
+func (t *Toolset) tell(ctx context.Context, wg *sync.WaitGroup, uris []string) {
+	for _, uri := range uris {
+		t.mu.Lock()
+		s := t.subs[uri]
+		start := s != nil && !s.sending
+		if s != nil {
+			s.sending, s.again = true, true
+		}
+		t.mu.Unlock()
+		if start {
+			wg.Go(func() { t.send(ctx, uri, s) })
+		}
+	}
+}
+
+func (t *Toolset) send(ctx context.Context, uri string, s *subscription) {
+	for {
+		t.mu.Lock()
+		more := s.again
+		s.again, s.sending = false, more
+		t.mu.Unlock()
+		if !more {
+			return
+		}
+		if err := t.server.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: uri}); err != nil {
+			t.log.Warn("mail: telling subscribers failed", "uri", uri, "err", err)
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package mcp
+
+import (
+	"context"
+	"runtime/debug"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+type requestKey struct{}
+
+// receive stands before every method of the MCP server. The SDK runs methods in goroutines of its own: a panic
+// there would end the process, whatever the HTTP handler recovers from.
+func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				s.log.Error("mcp: panic", "method", method, "panic", p, "stack", string(debug.Stack()))
+				res, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error, see the server's log"}
+			}
+		}()
+		ctx, cancel := s.lifetime(withCaller(ctx, req.GetExtra()), method)
+		defer cancel()
+		return next(ctx, method, req)
+	}
+}
+
+// lifetime ends a method's context with the HTTP request that it came in, where it came in one that a client
+// cannot come back for, and a subscription's with the server.
+func (s *Server) lifetime(ctx context.Context, method string) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := func() bool { return true }
+	if r, ok := ctx.Value(requestKey{}).(context.Context); ok {
+		done = context.AfterFunc(r, cancel)
+	}
+	if method == "subscriptions/listen" {
+		go s.endWithServer(ctx, cancel)
+	}
+	return ctx, func() { done(); cancel() }
+}

@@ -1,0 +1,109 @@
+package mcp
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+)
+
+// Handler serves every route.
+func (s *Server) Handler() http.Handler {
+	endpoint := s.checkToken(http.HandlerFunc(s.endpoint))
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", endpoint)
+	mux.Handle("/mcp/{$}", endpoint)
+	mux.Handle("GET /health", s.checkToken(http.HandlerFunc(s.health)))
+	mux.HandleFunc("POST /register", s.register)
+	mux.HandleFunc("GET /{$}", s.home)
+	mux.HandleFunc("/", notFound)
+	return s.recover(s.logged(s.checkHost(s.checkOrigin(mux))))
+}
+
+// recover answers 500 for a panic in the handlers of this package; receive does for those of the SDK.
+func (s *Server) recover(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			p := recover()
+			if p == nil {
+				return
+			}
+			if p == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
+				panic(p)
+			}
+			s.log.Error("mcp: panic", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+			writeError(w, http.StatusInternalServerError, nil, codeInternal, "internal error, see the server's log")
+		}()
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // of the connection's request before, see answer.deadline
+		next.ServeHTTP(w, r)
+	})
+}
+
+// logged writes a line for each request at debug level.
+func (s *Server) logged(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.log.Enabled(r.Context(), slog.LevelDebug) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		start, seen := time.Now(), &statusWriter{ResponseWriter: w}
+		next.ServeHTTP(seen, r)
+		s.log.Debug("request", "method", r.Method, "path", r.URL.Path, "status", seen.status, "took", time.Since(start),
+			"version", r.Header.Get(versionHeader), "agent", r.UserAgent())
+	})
+}
+
+// statusWriter remembers the status.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *statusWriter) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (s *Server) health(w http.ResponseWriter, r *http.Request) {
+	var report any = map[string]string{"status": "ok"}
+	if s.cfg.Health != nil {
+		report = s.cfg.Health(r.Context())
+	}
+	body, err := marshal(report)
+	if err != nil {
+		panic(err) // what cmd hands out can be marshalled
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = w.Write(append(body, '\n'))
+}
+
+// register answers clients that, refused with 401, try to register with OAuth. Two of them print error_description.
+func (s *Server) register(w http.ResponseWriter, _ *http.Request) {
+	text := "this server has no OAuth: " + howToToken
+	if !s.cfg.RequireToken {
+		text += "; at this address it works without one"
+	}
+	body, err := marshal(map[string]string{"error": "invalid_request", "error_description": text})
+	if err != nil {
+		panic(err) // strings only
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusNotFound)
+	_, _ = w.Write(body)
+}
+
+func (s *Server) home(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = fmt.Fprintf(w, "mailtree %s: mail, search and file claims for coding agents.\n\nMCP endpoint (Streamable HTTP): http://%s/mcp\nHealth: http://%s/health\n", s.cfg.Version, r.Host, r.Host)
+}
+
+// notFound is a real 404: clients probe /.well-known/ for OAuth metadata and would take any page for it.
+func notFound(w http.ResponseWriter, _ *http.Request) {
+	http.Error(w, "404: there is nothing here. The MCP endpoint is /mcp, the state of the server /health.", http.StatusNotFound)
+}

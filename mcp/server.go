@@ -1,0 +1,151 @@
+// Package mcp is the wire: HTTP routes, protocol eras, who calls. It holds no rule of the mail; the toolsets
+// below it call the domain.
+//
+// One URL serves every client. POSTs are told apart by header alone (see endpoint.go):
+//
+//	MCP-Protocol-Version >= 2026-07-28   the stateless handler: no session, subscriptions/listen
+//	Mcp-Session-Id, or initialize        the stateful handler: sessions, GET streams, resources/subscribe
+//	neither                              a bare POST, answered statelessly as one JSON document
+//
+// Around them stand, outermost first: recovery from panics, the request log, the Host and Origin checks, the
+// token, limits. What a request may cost is bounded: bytes of body, bytes of all bodies at once, requests,
+// streams and sessions at once, the time a client may take to send a body or to read an answer.
+package mcp
+
+import (
+	"context"
+	"crypto/sha256"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mailtree/maildir"
+	"mailtree/mcp/mail"
+)
+
+// Defaults of Config.
+const (
+	DefaultMaxBody        = 12 << 20  // a message of 8 MiB, escaped as JSON
+	DefaultMaxBodies      = 128 << 20 // the SDK holds a body several times over while it decodes it
+	DefaultMaxRequests    = 1024
+	DefaultMaxStreams     = 1024
+	DefaultMaxSessions    = 1024
+	DefaultSessionTimeout = time.Hour
+)
+
+// Config says what is served and to whom. Store is needed; the zero value of the rest is the default.
+type Config struct {
+	Store   *maildir.Store
+	Version string
+
+	Host  string   // what the server is bound to; "" is 127.0.0.1. Decides which Host headers are right
+	Hosts []string // further names that a Host header may have (a reverse proxy's)
+
+	Token        string // bearer token; "" when there is none to compare with
+	RequireToken bool   // refuse requests without it (AUTH=token, or Host is not loopback)
+
+	Health func(context.Context) any // what GET /health answers as JSON; nil: {"status":"ok"}
+	Log    *slog.Logger              // nil: discarded
+
+	MaxBody        int64         // bytes of one request body; more is answered 413
+	MaxBodies      int64         // bytes of all bodies being worked on; more is answered 503
+	MaxRequests    int           // requests being worked on, long polls included; more is answered 503
+	MaxStreams     int           // open GET and subscriptions/listen streams; more is answered 503
+	MaxSessions    int           // sessions begun with initialize; more is answered 503
+	SessionTimeout time.Duration // a session without requests or an open stream ends after it
+}
+
+// Server is the HTTP surface.
+type Server struct {
+	cfg       Config
+	log       *slog.Logger
+	token     [sha256.Size]byte
+	mail      *mail.Toolset
+	stateless http.Handler
+	stateful  http.Handler
+
+	requests, streams gauge
+	bodies            gauge
+	starting          atomic.Int64 // initialize requests under way
+	stopping          chan struct{}
+	stop              sync.Once
+}
+
+// New makes the server. It starts nothing: Run does.
+func New(cfg Config) *Server {
+	cfg.fill()
+	s := &Server{cfg: cfg, log: cfg.Log, token: sha256.Sum256([]byte(cfg.Token)), stopping: make(chan struct{})}
+	s.requests.max, s.streams.max, s.bodies.max = int64(cfg.MaxRequests), int64(cfg.MaxStreams), cfg.MaxBodies
+	s.mail = mail.New(mail.Config{Store: cfg.Store, Version: cfg.Version, Log: s.log, Auth: callerAuth, Stopping: s.stopping})
+	s.mail.Server().AddReceivingMiddleware(s.receive)
+	serve := func(*http.Request) *mcp.Server { return s.mail.Server() }
+	options := mcp.StreamableHTTPOptions{
+		JSONResponse:                 true,
+		Logger:                       s.log,
+		SessionTimeout:               cfg.SessionTimeout,
+		MaxRequestBodyBytes:          cfg.MaxBody,
+		PropagateRequestCancellation: true,
+		DisableLocalhostProtection:   true, // checkHost is stricter, and knows of a proxy
+	}
+	s.stateful = mcp.NewStreamableHTTPHandler(serve, &options)
+	options.Stateless = true
+	s.stateless = mcp.NewStreamableHTTPHandler(serve, &options)
+	return s
+}
+
+func (c *Config) fill() {
+	if c.Host == "" {
+		c.Host = "127.0.0.1"
+	}
+	if c.Version == "" {
+		c.Version = "devel"
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	orElse(&c.MaxBody, DefaultMaxBody)
+	orElse(&c.MaxBodies, max(DefaultMaxBodies, c.MaxBody))
+	orElse(&c.MaxRequests, DefaultMaxRequests)
+	orElse(&c.MaxStreams, DefaultMaxStreams)
+	orElse(&c.MaxSessions, DefaultMaxSessions)
+	orElse(&c.SessionTimeout, DefaultSessionTimeout)
+}
+
+func orElse[T int | int64 | time.Duration](v *T, deflt T) {
+	if *v == 0 {
+		*v = deflt
+	}
+}
+
+// Run tells subscribers of changes until ctx ends; then it ends every stream and long poll, so that the HTTP
+// server can shut down, and returns nil. It may be called once.
+func (s *Server) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		<-ctx.Done()
+		s.end()
+	})
+	return s.mail.Run(ctx)
+}
+
+// end closes stopping, once.
+func (s *Server) end() { s.stop.Do(func() { close(s.stopping) }) }
+
+// HTTPServer is an http.Server for the handler whose timeouts suit it: none on writing, for streams and long
+// polls take their time (each single write has a deadline), and none on the whole of reading, for the body has
+// one of its own.
+func (s *Server) HTTPServer(addr string) *http.Server {
+	return &http.Server{
+		Addr:              addr,
+		Handler:           s.Handler(),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+}

@@ -1,0 +1,202 @@
+package mcp
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// open sends a request and returns once the answer's head is there.
+func open(t *testing.T, ctx context.Context, method, url, body string, header ...string) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(ctx, method, url+"/mcp", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", acceptBoth)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { res.Body.Close() })
+	return res
+}
+
+func TestSession(t *testing.T) {
+	t.Parallel()
+	_, url := serve(t, Config{})
+	id := begin(t, url)
+	if res, body := request(t, url, inSession(id), `{"jsonrpc":"2.0","method":"notifications/initialized"}`); res.StatusCode != 202 {
+		t.Errorf("initialized: %d %s", res.StatusCode, body)
+	}
+	// Gemini CLI sends no version; mcp-remote sends Mcp-Method on old traffic. Both stay in their session.
+	for _, extra := range []string{"", "\nMcp-Method: tools/call", "\nMcp-Protocol-Version: 2025-06-18"} {
+		res, body := request(t, url, inSession(id)+extra, `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"create_agent","arguments":{}}}`)
+		if res.StatusCode != 200 || !strings.Contains(body, `"result":{"content":`) || strings.Contains(body, `"near":[],"structuredContent"`) {
+			t.Errorf("%q: %d %s", extra, res.StatusCode, body)
+		}
+	}
+	if res, body := request(t, url, inSession(id), `{"jsonrpc":"2.0","id":4,"method":"nothing/here"}`); res.StatusCode != 200 || !strings.Contains(body, "-32601") {
+		t.Errorf("unknown method: %d %s", res.StatusCode, body)
+	}
+	res := open(t, t.Context(), http.MethodGet, url, "", sessionHeader, id)
+	if res.StatusCode != 200 || res.Header.Get("X-Accel-Buffering") != "no" || res.Header.Get("Content-Type") != "text/event-stream" {
+		t.Errorf("stream: %d %v", res.StatusCode, res.Header)
+	}
+	if res, _ := request(t, url, "DELETE /mcp\nMcp-Session-Id: "+id, ""); res.StatusCode != 204 {
+		t.Errorf("delete: %d", res.StatusCode)
+	}
+	if _, err := io.ReadAll(res.Body); err != nil {
+		t.Errorf("the stream of a deleted session: %v", err)
+	}
+	if res, _ := request(t, url, inSession(id), `{"jsonrpc":"2.0","id":5,"method":"ping"}`); res.StatusCode != 404 {
+		t.Errorf("after delete: %d", res.StatusCode)
+	}
+}
+
+func TestSessionCap(t *testing.T) {
+	t.Parallel()
+	_, url := serve(t, Config{MaxSessions: 2})
+	id := begin(t, url)
+	begin(t, url)
+	res, body := request(t, url, post+"\nAccept: "+acceptBoth, initialize)
+	if res.StatusCode != 503 || res.Header.Get("Retry-After") == "" || !strings.Contains(body, `"id":1`) {
+		t.Errorf("one too many: %d %s", res.StatusCode, body)
+	}
+	if res, body := request(t, url, post, `{"method":"ping"}`); res.StatusCode != 200 {
+		t.Errorf("a bare request beside full sessions: %d %s", res.StatusCode, body)
+	}
+	request(t, url, "DELETE /mcp\nMcp-Session-Id: "+id, "")
+	begin(t, url)
+}
+
+// TestSessionTimeout: a session without requests ends, one with an open stream stays.
+func TestSessionTimeout(t *testing.T) {
+	t.Parallel()
+	s, url := serve(t, Config{SessionTimeout: 300 * time.Millisecond})
+	watched := begin(t, url)
+	open(t, t.Context(), http.MethodGet, url, "", sessionHeader, watched)
+	for range 3 {
+		begin(t, url)
+		await(t, func() bool { return s.sessions() == 1 }) // the new one has timed out, later than the old one was due
+	}
+	if res, body := request(t, url, inSession(watched), `{"jsonrpc":"2.0","id":5,"method":"ping"}`); res.StatusCode != 200 {
+		t.Errorf("the session with a stream: %d %s", res.StatusCode, body)
+	}
+}
+
+type blockParams struct{ mcp.ParamsBase }
+
+type blockResult struct {
+	mcp.ResultBase
+	Auth string `json:"auth"`
+}
+
+// blocking adds a method that waits for its context, and one that tells how the caller is known.
+func blocking(t *testing.T, s *Server) (started, ended chan struct{}) {
+	t.Helper()
+	started, ended = make(chan struct{}, 10), make(chan struct{}, 10)
+	err := mcp.AddReceivingCustomMethod(s.mail.Server(), "test/block", func(ctx context.Context, _ *mcp.ServerSession, _ *blockParams) (*blockResult, error) {
+		started <- struct{}{}
+		<-ctx.Done()
+		ended <- struct{}{}
+		return &blockResult{}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = mcp.AddReceivingCustomMethod(s.mail.Server(), "test/auth", func(ctx context.Context, _ *mcp.ServerSession, _ *blockParams) (*blockResult, error) {
+		return &blockResult{Auth: callerAuth(ctx)}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return started, ended
+}
+
+// TestCancel: when the client of a bare request goes, the method's context ends.
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	s, url := serve(t, Config{MaxRequests: 1})
+	started, ended := blocking(t, s)
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/mcp", strings.NewReader(`{"method":"test/block"}`))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		r.Header.Set("Content-Type", "application/json")
+		if res, err := http.DefaultClient.Do(r); err == nil {
+			res.Body.Close()
+			t.Errorf("the cancelled request was answered: %d", res.StatusCode)
+		}
+	}()
+	<-started
+	if res, body := request(t, url, post, `{"method":"ping"}`); res.StatusCode != 503 || res.Header.Get("Retry-After") == "" {
+		t.Errorf("one request too many: %d %s", res.StatusCode, body)
+	}
+	cancel()
+	<-gone
+	<-ended
+	await(t, func() bool { return s.requests.used.Load() == 0 })
+}
+
+// TestCaller: the token of each request counts, in a session too, and no header of a client's own making.
+func TestCaller(t *testing.T) {
+	t.Parallel()
+	s, url := serve(t, Config{Token: "tok"})
+	blocking(t, s)
+	session := inSession(begin(t, url))
+	for head, want := range map[string]string{
+		post: "none", post + "\nAuthorization: Bearer tok": "token", post + "\nMailtree-Caller: uid:0": "none",
+		session: "none", session + "\nAuthorization: Bearer tok": "token",
+	} {
+		if _, body := request(t, url, head, `{"jsonrpc":"2.0","id":1,"method":"test/auth"}`); !strings.Contains(body, `"auth":"`+want+`"`) {
+			t.Errorf("%q: %s, want %s", head, body, want)
+		}
+	}
+}
+
+// TestStop: streams of both eras end when the server stops, and count while they last.
+func TestStop(t *testing.T) {
+	t.Parallel()
+	s, url := serve(t, Config{MaxStreams: 2})
+	id := begin(t, url)
+	get := open(t, t.Context(), http.MethodGet, url, "", sessionHeader, id)
+	listen := `{"jsonrpc":"2.0","id":9,"method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["resource://inbox/A"]},` +
+		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
+	header := []string{versionHeader, newEra, "Mcp-Method", "subscriptions/listen"}
+	stream := open(t, t.Context(), http.MethodPost, url, listen, header...)
+	r := bufio.NewReader(stream.Body)
+	if line, err := r.ReadString('\n'); err != nil || stream.Header.Get("X-Accel-Buffering") != "no" {
+		t.Fatalf("listen: %d %q %v %v", stream.StatusCode, line, err, stream.Header)
+	}
+	if res := open(t, t.Context(), http.MethodPost, url, listen, header...); res.StatusCode != 503 {
+		t.Errorf("one stream too many: %d", res.StatusCode)
+	}
+	if n := s.requests.used.Load(); n != 0 {
+		t.Errorf("streams count as %d requests", n)
+	}
+	s.end()
+	if _, err := io.ReadAll(get.Body); err != nil {
+		t.Errorf("GET stream: %v", err)
+	}
+	rest, err := io.ReadAll(r)
+	if err != nil || !strings.Contains(string(rest), `"id":9,"result"`) {
+		t.Errorf("listen stream: %s, %v", rest, err)
+	}
+	await(t, func() bool { return s.streams.used.Load() == 0 })
+}
