@@ -1,0 +1,67 @@
+package maildir_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+)
+
+var benchBody = strings.Repeat("The plan for the users table and its migration. ", 20)
+
+// BenchmarkSend is the durable send without HTTP: what the domain, the disk and the index cost.
+func BenchmarkSend(b *testing.B) {
+	p := project(b, storetest.Config{NoCheck: true}, "Ann", "Bob")
+	for _, n := range []int{1, 8, 64} {
+		b.Run(fmt.Sprintf("clients=%d", n), func(b *testing.B) {
+			parallel(b, n, func(i int64) error {
+				_, err := p.Send(b.Context(), maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: fmt.Sprint("Message ", i), Body: benchBody})
+				return err
+			})
+		})
+	}
+}
+
+// BenchmarkPop drains a mailbox; its ceiling is the send of the same run, which writes three files where a pop writes one.
+func BenchmarkPop(b *testing.B) {
+	p := project(b, storetest.Config{NoCheck: true}, "Ann", "Bob")
+	for _, n := range []int{1, 8, 64} {
+		b.Run(fmt.Sprintf("clients=%d", n), func(b *testing.B) {
+			parallel(b, 64, func(i int64) error {
+				_, err := p.Send(b.Context(), maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: fmt.Sprint("Message ", i), Body: benchBody})
+				return err
+			})
+			b.ResetTimer()
+			parallel(b, n, func(int64) error {
+				d, err := p.Pop(b.Context(), "Bob")
+				if err == nil && d == nil {
+					err = fmt.Errorf("mailbox empty")
+				}
+				return err
+			})
+		})
+	}
+}
+
+// parallel runs b.N calls from so many goroutines and reports calls per second.
+func parallel(b *testing.B, clients int, call func(i int64) error) {
+	var all sync.WaitGroup
+	var n atomic.Int64
+	b.ResetTimer()
+	for range clients {
+		all.Go(func() {
+			for i := n.Add(1); i <= int64(b.N); i = n.Add(1) {
+				if err := call(i); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "ops/s")
+}

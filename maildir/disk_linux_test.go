@@ -1,0 +1,75 @@
+package maildir_test
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+)
+
+// mount gives the test a small file system of its own, or skips where only root may.
+func mount(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=6m"); err != nil {
+		t.Skipf("needs the right to mount a tmpfs: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, 0); err != nil {
+			t.Errorf("unmount: %v", err)
+		}
+	})
+	return dir
+}
+
+// TestFullDisk: on a full disk a send fails with a clear error and leaves nothing; reading goes on; with room again
+// everything works, and no file is half there.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	dir := mount(t)
+	p := project(t, storetest.Config{Root: filepath.Join(dir, "store")}, "Ann", "Bob")
+	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "kept", Body: "b"})
+	if err := p.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	filler := filepath.Join(dir, "filler")
+	fill(t, filler)
+	body := strings.Repeat("x", 200_000)
+	_, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "lost", Body: body})
+	if !errors.Is(err, maildir.ErrUnavailable) || !strings.Contains(err.Error(), "disk is full") {
+		t.Fatalf("got %v", err)
+	}
+	if page := inbox(t, p, "Bob"); page.Total != 1 || page.Messages[0].Subject != "kept" {
+		t.Errorf("%+v", page)
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "after", Body: body})
+	if page := inbox(t, p, "Bob"); page.Total != 2 || page.Messages[0].Subject != "after" {
+		t.Errorf("%+v", page)
+	}
+}
+
+func fill(t *testing.T, name string) {
+	t.Helper()
+	f, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := io.Copy(f, zeros{}); !errors.Is(err, unix.ENOSPC) {
+		t.Fatalf("the disk did not fill: %v", err)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
