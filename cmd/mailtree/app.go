@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"mailtree/indexer"
+	"mailtree/maildir"
+	"mailtree/maildir/gitlog"
+	"mailtree/watcher"
+)
+
+// app is the wired store: the one place besides the tests' that sees index, history, watcher and domain together.
+type app struct {
+	cfg   *config
+	log   *slog.Logger
+	store *maildir.Store
+	index *indexer.Index
+
+	mu       sync.Mutex
+	watchers map[string]*watcher.Watcher
+}
+
+// indexPath is where a store's index lies.
+func indexPath(store string) string { return filepath.Join(store, "index.sqlite3") }
+
+// openApp takes the store and opens everything; it starts nothing.
+func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(project string, files int)) (*app, error) {
+	a := &app{cfg: cfg, log: log, watchers: map[string]*watcher.Watcher{}}
+	store, err := maildir.Open(ctx, maildir.Config{
+		Root:            cfg.Store,
+		MaxFile:         cfg.MaxMessage,
+		AttachmentRoots: cfg.AttachmentRoots,
+		Log:             log,
+		Progress:        progress,
+		OnProject:       a.watch,
+		OpenHistory: func(p *maildir.Project) (maildir.History, error) {
+			return openHistory(cfg, log, p)
+		},
+		OpenIndex: func(ctx context.Context, trees map[string]*maildir.Tree) (maildir.Index, error) {
+			x, err := openIndex(ctx, cfg, log, trees, progress)
+			a.index = x
+			return x, err
+		},
+	})
+	if err != nil {
+		if a.index != nil {
+			a.index.Close()
+		}
+		return nil, err
+	}
+	a.store = store
+	return a, nil
+}
+
+func openHistory(cfg *config, log *slog.Logger, p *maildir.Project) (maildir.History, error) {
+	dir := p.Tree().Dir()
+	if err := gitlog.Init(dir); err != nil {
+		return nil, err
+	}
+	return gitlog.Open(gitlog.Config{Dir: dir, Log: log.With("project", p.Slug()), Domain: cfg.MailDomain, External: cfg.CommitExternal})
+}
+
+// openIndex opens the index, and fills a new one from the trees before anybody asks it.
+func openIndex(ctx context.Context, cfg *config, log *slog.Logger, trees map[string]*maildir.Tree, progress func(string, int)) (*indexer.Index, error) {
+	path := indexPath(cfg.Store)
+	x, err := indexer.Open(ctx, indexer.Config{Path: path, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	if !x.Fresh() || len(trees) == 0 {
+		return x, x.Retain(ctx, trees)
+	}
+	x.Close()
+	began := time.Now()
+	if err := indexer.Rebuild(ctx, path, trees, progress); err != nil {
+		return nil, err
+	}
+	log.Info("index rebuilt", "projects", len(trees), "took", time.Since(began).Round(time.Millisecond))
+	return indexer.Open(ctx, indexer.Config{Path: path, Log: log})
+}
+
+// close gives the store up; Run must have returned.
+func (a *app) close() error {
+	err := a.store.Close()
+	if cerr := a.index.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// watch tells a project what others change in its tree, until ctx ends.
+func (a *app) watch(ctx context.Context, p *maildir.Project) {
+	w := watcher.New(watcher.Config{
+		Root:    p.Tree().Dir(),
+		Skip:    func(rel string, dir bool) bool { return dir && strings.HasPrefix(filepath.Base(rel), ".") },
+		OnBatch: func(_ context.Context, b watcher.Batch) { p.Edited(b.Paths, b.Scan) },
+		Log:     a.log.With("project", p.Slug()),
+	})
+	a.mu.Lock()
+	a.watchers[p.Slug()] = w
+	a.mu.Unlock()
+	go func() {
+		select {
+		case <-w.Ready():
+			p.Edited(nil, true) // what changed between the first scan and the first watch
+		case <-ctx.Done():
+		}
+	}()
+	if err := w.Run(ctx); err != nil {
+		a.log.Error("watcher stopped; the tree is compared every hour only", "project", p.Slug(), "error", err)
+	}
+}
+
+// progressLine shows the work of a first start on a terminal; nil elsewhere.
+func progressLine(std stdio, what string) func(project string, files int) {
+	f, ok := std.err.(*os.File)
+	if !ok {
+		return nil
+	}
+	if fi, err := f.Stat(); err != nil || fi.Mode()&os.ModeCharDevice == 0 {
+		return nil
+	}
+	var last time.Time
+	return func(project string, files int) {
+		if time.Since(last) > 100*time.Millisecond {
+			last = time.Now()
+			fmt.Fprintf(f, "\r\033[K%s %s: %d files", what, project, files)
+		}
+	}
+}

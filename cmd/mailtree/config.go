@@ -1,0 +1,197 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/joho/godotenv"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// config is every setting with its value checked. Flags over environment over .env over defaults (Spec: 9).
+type config struct {
+	settings []setting // as given, for `mailtree config`
+
+	Store           string // absolute
+	Host            string
+	Port            int
+	LogLevel        slog.Level
+	LogFormat       string // text or json
+	RequireToken    bool
+	Loopback        bool
+	MaxMessage      int64 // bytes
+	AttachmentRoots []string
+	CommitExternal  bool
+	MailDomain      string
+}
+
+// setting is one value and where it came from.
+type setting struct {
+	Name, Flag, Default, Help string
+	Value, Source             string // Source: flag, environment, .env, default
+}
+
+// settings is the one list of what can be set. The first six names are the seeds'.
+func settings() []setting {
+	return []setting{
+		{Name: "MCP_MAIL_STORE", Flag: "store", Default: "~/.mailtree", Help: "folder of the mail, the index and the server's files"},
+		{Name: "HOST", Flag: "host", Default: "127.0.0.1", Help: "address to listen on; one that is not loopback needs AUTH=token"},
+		{Name: "PORT", Flag: "port", Default: "8765", Help: "TCP port to listen on; 0 picks a free one"},
+		{Name: "LOG_LEVEL", Flag: "log-level", Default: "info", Help: "debug, info, warn or error"},
+		{Name: "IMAGE_INLINE_MAX_BYTES", Default: "65536", Help: "largest image put into a body (image conversion is not in this version)"},
+		{Name: "ATTACHMENT_POLICY", Default: "auto", Help: "auto, file or inline (image conversion is not in this version)"},
+		{Name: "LOG_FORMAT", Flag: "log-format", Default: "text", Help: "text or json"},
+		{Name: "AUTH", Flag: "auth", Default: "open", Help: "open, or token: every request needs the store's bearer token"},
+		{Name: "MAX_MESSAGE_BYTES", Default: "8388608", Help: "largest message file"},
+		{Name: "ATTACHMENT_ROOTS", Default: "", Help: "folders that attachments may be read from, separated by colons, beside the code base and the mail tree"},
+		{Name: "COMMIT_EXTERNAL", Default: "on", Help: "on: commit edits made outside the server; off: leave them to the person"},
+		{Name: "MAIL_DOMAIN", Default: "mailtree.local", Help: "domain of the authors' addresses in git log"},
+	}
+}
+
+func addSettingFlags(f *pflag.FlagSet) {
+	for _, s := range settings() {
+		if s.Flag != "" {
+			f.String(s.Flag, "", fmt.Sprintf("%s (%s, default %s)", s.Help, s.Name, s.Default))
+		}
+	}
+}
+
+// loadConfig collects the settings and checks them all; the error names each that is wrong.
+func loadConfig(flags *pflag.FlagSet, env []string, dotenv string, home func() (string, error)) (*config, error) {
+	file := map[string]string{}
+	if dotenv != "" {
+		m, err := godotenv.Read(dotenv)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("the .env in this folder cannot be read: %v; mend it, or start elsewhere", err)
+		}
+		file = m
+	}
+	c := &config{}
+	values := map[string]string{}
+	for _, s := range settings() {
+		s.Value, s.Source = s.Default, "default"
+		if v, ok := file[s.Name]; ok {
+			s.Value, s.Source = v, ".env"
+		}
+		if v, ok := lookup(env, s.Name); ok {
+			s.Value, s.Source = v, "environment"
+		}
+		if s.Flag != "" && flags.Changed(s.Flag) {
+			s.Value, _ = flags.GetString(s.Flag)
+			s.Source = "flag"
+		}
+		c.settings = append(c.settings, s)
+		values[s.Name] = s.Value
+	}
+	return c, c.parse(values, home)
+}
+
+func lookup(env []string, name string) (value string, ok bool) {
+	for _, e := range env {
+		if k, v, _ := strings.Cut(e, "="); k == name && v != "" {
+			value, ok = v, true
+		}
+	}
+	return value, ok
+}
+
+func (c *config) parse(v map[string]string, home func() (string, error)) error {
+	var errs []error
+	bad := func(name, want string) {
+		errs = append(errs, fmt.Errorf("%s is %q, but must be %s", name, v[name], want))
+	}
+	number := func(name string, low, high int64) int64 {
+		n, err := strconv.ParseInt(v[name], 10, 64)
+		if err != nil || n < low || n > high {
+			bad(name, fmt.Sprintf("a number from %d to %d", low, high))
+		}
+		return n
+	}
+	choice := func(name string, of ...string) string {
+		if !slices.Contains(of, v[name]) {
+			bad(name, "one of "+strings.Join(of, ", "))
+		}
+		return v[name]
+	}
+	var err error
+	if c.Store, err = absolute(v["MCP_MAIL_STORE"], home); err != nil {
+		errs = append(errs, fmt.Errorf("MCP_MAIL_STORE: %w", err))
+	}
+	c.Host = v["HOST"]
+	c.Port = int(number("PORT", 0, 65535))
+	number("IMAGE_INLINE_MAX_BYTES", 0, 64<<20)
+	choice("ATTACHMENT_POLICY", "auto", "file", "inline")
+	if c.LogLevel.UnmarshalText([]byte(v["LOG_LEVEL"])) != nil {
+		bad("LOG_LEVEL", "one of debug, info, warn, error")
+	}
+	c.LogFormat = choice("LOG_FORMAT", "text", "json")
+	c.RequireToken = choice("AUTH", "open", "token") == "token"
+	c.MaxMessage = number("MAX_MESSAGE_BYTES", 4096, 64<<20)
+	c.CommitExternal = choice("COMMIT_EXTERNAL", "on", "off") == "on"
+	c.MailDomain = v["MAIL_DOMAIN"]
+	for _, r := range filepath.SplitList(v["ATTACHMENT_ROOTS"]) {
+		abs, err := absolute(r, home)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("ATTACHMENT_ROOTS: %w", err))
+		}
+		c.AttachmentRoots = append(c.AttachmentRoots, abs)
+	}
+	c.Loopback = c.Host == "localhost" || net.ParseIP(c.Host).IsLoopback()
+	if !c.Loopback && !c.RequireToken {
+		errs = append(errs, fmt.Errorf("HOST is %q, which other machines can reach: set AUTH=token as well, or use 127.0.0.1", c.Host))
+	}
+	return errors.Join(errs...)
+}
+
+// absolute makes a path absolute and expands a leading ~.
+func absolute(p string, home func() (string, error)) (string, error) {
+	if p == "~" || strings.HasPrefix(p, "~/") {
+		h, err := home()
+		if err != nil {
+			return "", fmt.Errorf("no home folder (%v): give an absolute path", err)
+		}
+		p = filepath.Join(h, strings.TrimPrefix(p, "~"))
+	}
+	if p == "" {
+		return "", errors.New("empty: give an absolute path")
+	}
+	return filepath.Abs(p)
+}
+
+func (c *config) logger(std stdio) *slog.Logger {
+	o := &slog.HandlerOptions{Level: c.LogLevel}
+	if c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(std.err, o))
+	}
+	return slog.New(slog.NewTextHandler(std.err, o))
+}
+
+func configCommand(p *program) *cobra.Command {
+	return &cobra.Command{
+		Use:   "config",
+		Short: "Print each setting, its value and where it came from",
+		Long:  "Print each setting, its value and where it came from: flag, environment, the .env of this folder\n(which `mailtree serve` reads), or default.",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			w := tabwriter.NewWriter(p.std.out, 0, 4, 2, ' ', 0)
+			for _, s := range p.cfg.settings {
+				v := s.Value
+				if s.Name == "MCP_MAIL_STORE" {
+					v = p.cfg.Store
+				}
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Name, strconv.Quote(v), s.Source, s.Help)
+			}
+			return w.Flush()
+		},
+	}
+}

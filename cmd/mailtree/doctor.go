@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/maildir"
+)
+
+func doctorCommand(p *program) *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "Look for what is wrong with the store and say what to do",
+		Long:  "Look for what is wrong with the store and say what to do. It changes nothing, and a server may run.\nExit status 0 when nothing needs a person, 1 otherwise.",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			d := &doctor{p: p}
+			d.examine(c.Context())
+			if d.bad > 0 {
+				return &exitError{1, fmt.Errorf("%s to look at", count(d.bad, "thing"))}
+			}
+			return nil
+		},
+	}
+}
+
+// doctor prints one line per finding: "ok" or "!!" and what to do.
+type doctor struct {
+	p   *program
+	bad int
+}
+
+func (d *doctor) ok(format string, args ...any) {
+	fmt.Fprintf(d.p.std.out, "ok  "+format+"\n", args...)
+}
+func (d *doctor) say(format string, args ...any) {
+	d.bad++
+	fmt.Fprintf(d.p.std.out, "!!  "+format+"\n", args...)
+}
+
+// most is how many findings of one kind are listed.
+const most = 20
+
+func (d *doctor) examine(ctx context.Context) {
+	v, err := openView(ctx, d.p.cfg)
+	if errors.Is(err, errNoStore) {
+		d.say("%v", err)
+		return
+	}
+	d.permissions()
+	d.watches()
+	if err != nil {
+		d.say("%v", err)
+		return
+	}
+	defer v.close()
+	if v.running {
+		d.ok("server: process %s runs", maildir.LockHolder(d.p.cfg.Store))
+	} else {
+		d.ok("server: none runs")
+	}
+	d.problems(ctx, v)
+	for slug, t := range v.trees {
+		d.locks(slug, t)
+		d.copies(ctx, slug, t)
+	}
+	d.index(ctx, v)
+}
+
+func (d *doctor) permissions() {
+	good := true
+	for name, want := range map[string]fs.FileMode{".": 0o700, "token": 0o600, "key": 0o600} {
+		fi, err := os.Stat(filepath.Join(d.p.cfg.Store, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			d.say("permissions: %v", err)
+			good = false
+		} else if fi.Mode().Perm()&^want != 0 {
+			d.say("permissions: %s is %04o, so others can read it: chmod %04o it", filepath.Join(d.p.cfg.Store, name), fi.Mode().Perm(), want)
+			good = false
+		}
+	}
+	if good {
+		d.ok("permissions of %s", d.p.cfg.Store)
+	}
+}
+
+// watches compares the folders of all trees with what the kernel lets one user watch.
+func (d *doctor) watches() {
+	if runtime.GOOS != "linux" {
+		return
+	}
+	data, err := os.ReadFile("/proc/sys/fs/inotify/max_user_watches")
+	if err != nil {
+		return
+	}
+	limit, _ := strconv.Atoi(strings.TrimSpace(string(data)))
+	folders := 0
+	filepath.WalkDir(filepath.Join(d.p.cfg.Store, "projects"), func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return nil
+		}
+		if e.IsDir() && strings.HasPrefix(e.Name(), ".") {
+			return fs.SkipDir
+		}
+		if e.IsDir() {
+			folders++
+		}
+		return nil
+	})
+	if folders*5 > limit*4 {
+		d.say("inotify: %d folders to watch, but fs.inotify.max_user_watches is %d: raise it with `sudo sysctl fs.inotify.max_user_watches=%d`, and in /etc/sysctl.d for good", folders, limit, max(524288, folders*4))
+		return
+	}
+	d.ok("inotify: %d folders to watch, %d allowed", folders, limit)
+}
+
+func (d *doctor) problems(ctx context.Context, v *view) {
+	all, err := v.index.Problems(ctx, "")
+	if err != nil {
+		d.say("problems cannot be listed: %v", err)
+		return
+	}
+	if len(all) == 0 {
+		d.ok("files: every one is valid")
+	}
+	for _, p := range all[:min(most, len(all))] {
+		where := p.Path
+		if p.Line > 0 {
+			where += ":" + strconv.Itoa(p.Line)
+		}
+		d.say("file %s in %s: %s", where, p.Project, p.Reason)
+	}
+	if len(all) > most {
+		d.say("%d more files are not valid", len(all)-most)
+	}
+}
+
+// locks finds lock files that a crashed git left behind.
+func (d *doctor) locks(slug string, t *maildir.Tree) {
+	dir := filepath.Join(t.Dir(), ".git")
+	stale := 0
+	for _, name := range []string{"index.lock", "HEAD.lock", "packed-refs.lock", "config.lock"} {
+		fi, err := os.Lstat(filepath.Join(dir, name))
+		if err == nil && time.Since(fi.ModTime()) > time.Minute {
+			d.say("git lock %s is %s old: if no git command runs there, remove it", filepath.Join(dir, name), time.Since(fi.ModTime()).Round(time.Second))
+			stale++
+		}
+	}
+	if _, err := os.Lstat(dir); err != nil {
+		d.say("project %s has no Git repository (%s): its mail works, but nothing is committed; restart the server to make a new one", slug, dir)
+	} else if stale == 0 {
+		d.ok("git of %s: no stale locks", slug)
+	}
+}
+
+// copies names inbox copies that differ from their message: somebody edited one of them. Each stays as it is.
+func (d *doctor) copies(ctx context.Context, slug string, t *maildir.Tree) {
+	messages := map[string][sha256.Size]byte{}
+	var diff []string
+	read := func(path string) (*maildir.Message, bool) {
+		data, _, err := t.Read(path, t.MaxFile())
+		if err != nil {
+			return nil, false
+		}
+		m, err := maildir.ParseMessage(maildir.Locate(path).ID, data)
+		return m, err == nil
+	}
+	for _, kind := range []maildir.Kind{maildir.KindCanonical, maildir.KindInbox} {
+		err := t.Walk(ctx, "", func(path string, _ fs.DirEntry) error {
+			if pl := maildir.Locate(path); pl.Kind == kind {
+				if m, ok := read(path); ok && kind == maildir.KindCanonical {
+					messages[pl.ID] = sha256.Sum256([]byte(m.Body))
+				} else if sum, known := messages[pl.ID]; ok && known && sum != sha256.Sum256([]byte(m.Body)) {
+					diff = append(diff, path)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			d.say("copies of %s cannot be compared: %v", slug, err)
+			return
+		}
+	}
+	slices.Sort(diff)
+	for _, path := range diff[:min(most, len(diff))] {
+		d.say("copy %s in %s differs from its message: one of them was edited. The server shows the message's text", path, slug)
+	}
+	if len(diff) == 0 {
+		d.ok("copies of %s: all as delivered", slug)
+	}
+}
+
+func (d *doctor) index(ctx context.Context, v *view) {
+	r, err := v.verify(ctx)
+	switch {
+	case err != nil:
+		d.say("index: %v", err)
+	case len(r.Differences) > 0 && !v.running:
+		d.say("index: differs from the files, as it does when these were edited since the server stopped: the next `mailtree serve` brings it level. First difference: %s", r.Differences[0])
+	case len(r.Differences) > 0:
+		d.say("index: differs from the files: stop the server and run `mailtree index rebuild`. First difference: %s", r.Differences[0])
+	default:
+		d.ok("index: equal to the files (%s)", count(r.Rows, "row"))
+	}
+}

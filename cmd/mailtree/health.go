@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"mailtree/maildir"
+)
+
+// health answers GET /health.
+type health struct {
+	app   *app
+	began time.Time
+}
+
+type healthReport struct {
+	Status     string          `json:"status"` // ok, or degraded when something needs a person
+	Version    string          `json:"version"`
+	Store      string          `json:"store"`
+	Uptime     float64         `json:"uptime_seconds"`
+	Projects   int             `json:"projects"`
+	Agents     int             `json:"agents"`
+	Messages   int             `json:"messages"`
+	Deliveries int             `json:"deliveries"`
+	Problems   int             `json:"problems"`
+	IndexLag   float64         `json:"index_lag_seconds"` // age of the oldest change seen but not yet indexed
+	LastCommit string          `json:"last_commit"`       // time, "" when none was made since the start
+	Detail     []projectHealth `json:"detail"`
+	Error      string          `json:"error,omitempty"`
+}
+
+type projectHealth struct {
+	Project       string `json:"project"`
+	HumanKey      string `json:"human_key"`
+	Watcher       string `json:"watcher"`
+	WatcherReason string `json:"watcher_reason,omitempty"`
+	Folders       int    `json:"watched_folders"`
+	History       string `json:"history"`
+	HistoryReason string `json:"history_reason,omitempty"`
+	Uncommitted   int    `json:"uncommitted"`
+	LastCommit    string `json:"last_commit"`
+}
+
+// report collects the state; it never waits for the disk or for Git.
+func (h *health) report(ctx context.Context) any {
+	r := healthReport{Status: "ok", Version: version(), Store: h.app.store.Root(), Uptime: time.Since(h.began).Truncate(time.Second).Seconds(), Detail: []projectHealth{}}
+	stats, err := h.app.store.Stats(ctx)
+	if err != nil {
+		r.Status, r.Error = "degraded", "the index does not answer; see the server's log"
+	}
+	r.Projects, r.Agents, r.Messages, r.Deliveries, r.Problems = stats.Projects, stats.Agents, stats.Messages, stats.Deliveries, stats.Problems
+	var last time.Time
+	for _, p := range h.app.store.Projects() {
+		d, lag, commit := h.app.projectHealth(p)
+		if d.Watcher != "watching" && d.Watcher != "starting" || d.HistoryReason != "" {
+			r.Status = "degraded"
+		}
+		r.IndexLag = max(r.IndexLag, lag.Seconds())
+		if commit.After(last) {
+			last = commit
+			r.LastCommit = d.LastCommit
+		}
+		r.Detail = append(r.Detail, d)
+	}
+	return r
+}
+
+func (a *app) projectHealth(p *maildir.Project) (d projectHealth, lag time.Duration, commit time.Time) {
+	d = projectHealth{Project: p.Slug(), HumanKey: p.HumanKey(), Watcher: "starting"}
+	a.mu.Lock()
+	w := a.watchers[p.Slug()]
+	a.mu.Unlock()
+	if w != nil {
+		s := w.State()
+		d.Watcher, d.WatcherReason, d.Folders = s.Mode, s.Reason, s.Folders
+		if !s.Oldest.IsZero() {
+			lag = time.Since(s.Oldest)
+		}
+	}
+	hs := p.HistoryState()
+	d.History, d.HistoryReason, d.Uncommitted = hs.Mode, hs.Reason, hs.Pending
+	if !hs.LastCommit.IsZero() {
+		d.LastCommit = maildir.FormatTime(hs.LastCommit)
+	}
+	return d, lag, hs.LastCommit
+}
+
+// summary is the store in a few words.
+func (a *app) summary() string {
+	s, err := a.store.Stats(context.Background())
+	if err != nil {
+		return "index not readable"
+	}
+	text := fmt.Sprintf("%s, %s", count(s.Projects, "project"), count(s.Messages, "message"))
+	if s.Problems > 0 {
+		text += fmt.Sprintf(", %s: see `mailtree doctor`", count(s.Problems, "problem"))
+	}
+	return text
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/indexer"
+	"mailtree/maildir"
+)
+
+func indexCommand(p *program) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "index",
+		Short: "Look at the index or build it anew",
+		Long:  "The index is a view of the files, made anew from them at any time: deleting it loses nothing.",
+		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(
+		&cobra.Command{
+			Use: "rebuild", Short: "Build the index anew from the files", Args: cobra.NoArgs,
+			Long: "Build the index anew from the files, in a new file that then takes the old one's place. No server may run:\na running one keeps the index level by itself.",
+			RunE: func(c *cobra.Command, _ []string) error { return rebuild(c.Context(), p) },
+		},
+		&cobra.Command{
+			Use: "dump", Short: "Print every row, sorted; equal trees give equal bytes", Args: cobra.NoArgs,
+			RunE: func(c *cobra.Command, _ []string) error { return dump(c.Context(), p) },
+		},
+		&cobra.Command{
+			Use: "verify", Short: "Compare the index with one built anew in memory", Args: cobra.NoArgs,
+			Long: "Compare the index with one built anew in memory. Exit status 0 and the number of rows when they are equal;\n1 and the first differences when they are not. A running server may go on.",
+			RunE: func(c *cobra.Command, _ []string) error { return verify(c.Context(), p) },
+		},
+	)
+	return c
+}
+
+// view is a store looked at without owning it: a server may run beside it.
+type view struct {
+	trees   map[string]*maildir.Tree
+	index   *indexer.Index
+	running bool
+	lock    *maildir.Lock
+}
+
+var errNoStore = errors.New("no such store")
+
+// openView opens the index as it is and the trees. errNoStore when there is no store.
+func openView(ctx context.Context, cfg *config) (*view, error) {
+	if _, err := os.Stat(cfg.Store); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w at %s: `mailtree serve` makes it", errNoStore, cfg.Store)
+	}
+	v := &view{}
+	lock, err := maildir.TakeLock(cfg.Store)
+	if errors.Is(err, maildir.ErrConflict) {
+		v.running = true
+	} else if err != nil {
+		return nil, err
+	}
+	v.lock = lock
+	if v.trees, err = maildir.OpenTrees(cfg.Store, cfg.MaxMessage); err == nil {
+		v.index, err = indexer.Open(ctx, indexer.Config{Path: indexPath(cfg.Store), Existing: true})
+	}
+	if err != nil {
+		v.close()
+		return nil, fmt.Errorf("the index cannot be read: %w. `mailtree index rebuild` makes it anew, as does the next `mailtree serve`", err)
+	}
+	return v, nil
+}
+
+func (v *view) close() {
+	if v.index != nil {
+		v.index.Close()
+	}
+	for _, t := range v.trees {
+		t.Close()
+	}
+	if v.lock != nil {
+		v.lock.Release()
+	}
+}
+
+func dump(ctx context.Context, p *program) error {
+	v, err := openView(ctx, p.cfg)
+	if err != nil {
+		return err
+	}
+	defer v.close()
+	w := bufio.NewWriter(p.std.out)
+	if err := v.index.Dump(ctx, w); err != nil {
+		return err
+	}
+	return w.Flush()
+}
+
+func verify(ctx context.Context, p *program) error {
+	v, err := openView(ctx, p.cfg)
+	if err != nil {
+		return err
+	}
+	defer v.close()
+	r, err := v.verify(ctx)
+	if err != nil {
+		return err
+	}
+	if len(r.Differences) == 0 {
+		fmt.Fprintf(p.std.out, "the index equals one built anew: %s\n", count(r.Rows, "row"))
+		return nil
+	}
+	for _, d := range r.Differences {
+		fmt.Fprintln(p.std.out, d)
+	}
+	hint := "`mailtree index rebuild` builds it anew; please report how this came about"
+	if !v.running {
+		hint = "no server runs: edits made since it stopped are indexed at its next start. Else `mailtree index rebuild` builds it anew"
+	}
+	return &exitError{1, fmt.Errorf("the index (-) differs from one built anew (+). %s", hint)}
+}
+
+// verify compares; beside a running server, whose writes may fall between the two readings, as often as a quiet
+// moment needs.
+func (v *view) verify(ctx context.Context) (*indexer.Report, error) {
+	for try := 0; ; try++ {
+		r, err := indexer.Verify(ctx, v.index, v.trees)
+		if err != nil || len(r.Differences) == 0 || !v.running || try == 4 {
+			return r, err
+		}
+		select {
+		case <-time.After(300 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+func rebuild(ctx context.Context, p *program) error {
+	if _, err := os.Stat(p.cfg.Store); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w at %s: `mailtree serve` makes it", errNoStore, p.cfg.Store)
+	}
+	lock, err := maildir.TakeLock(p.cfg.Store)
+	if errors.Is(err, maildir.ErrConflict) {
+		return fmt.Errorf("a server (process %s) uses this store and keeps its index level: `mailtree index verify` shows it. To build it anew, stop the server first", maildir.LockHolder(p.cfg.Store))
+	}
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	trees, err := maildir.OpenTrees(p.cfg.Store, p.cfg.MaxMessage)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	progress := progressLine(p.std, "reading")
+	if err := indexer.Rebuild(ctx, indexPath(p.cfg.Store), trees, progress); err != nil {
+		return err
+	}
+	if progress != nil {
+		fmt.Fprint(p.std.err, "\r\033[K")
+	}
+	took := time.Since(began)
+	x, err := indexer.Open(ctx, indexer.Config{Path: indexPath(p.cfg.Store), Existing: true})
+	if err != nil {
+		return err
+	}
+	defer x.Close()
+	s, err := x.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(p.std.out, "indexed %s, %s, %s in %s\n", count(s.Projects, "project"), count(s.Messages, "message"), count(s.Problems, "problem"), took.Round(time.Millisecond))
+	return nil
+}

@@ -1,0 +1,56 @@
+// Command mailtree is a mailbox, directory, searchable archive and claim book for coding agents and the people beside
+// them: a Git-tracked tree of markdown files, served over MCP. See README.md.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Environ(), stdio{os.Stdin, os.Stdout, os.Stderr}))
+}
+
+// stdio is where a run reads and writes.
+type stdio struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// run is the whole program but for signals: 0 when all went well, 1 when it did not, 2 for a wrong command line.
+func run(ctx context.Context, args, env []string, std stdio) int {
+	root := rootCommand(env, std)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	code := 1
+	if e, ok := err.(*exitError); ok {
+		code = e.code
+		err = e.err
+	}
+	if err != nil {
+		fmt.Fprintln(std.err, "mailtree:", err)
+	}
+	return code
+}
+
+// exitError carries an exit status; err may be nil when everything was said already.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit status %d", e.code)
+	}
+	return e.err.Error()
+}

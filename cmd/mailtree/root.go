@@ -1,0 +1,57 @@
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+// program is what every subcommand is given.
+type program struct {
+	std stdio
+	cfg *config
+}
+
+func rootCommand(env []string, std stdio) *cobra.Command {
+	p := &program{std: std}
+	root := &cobra.Command{
+		Use:           "mailtree",
+		Short:         "Mail for coding agents: a Git-tracked tree of markdown files, served over MCP",
+		Long:          "Mail for coding agents and the people beside them: a Git-tracked tree of markdown files,\nserved over MCP. `mailtree serve` runs the server; the other commands look after the store.",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SetIn(std.in)
+	root.SetOut(std.out)
+	root.SetErr(std.err)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usageError(c, err) })
+	root.CompletionOptions.HiddenDefaultCmd = true
+	addSettingFlags(root.PersistentFlags())
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
+		dotenv := ""
+		if c.Name() == "serve" || c.Name() == "config" {
+			dotenv = ".env"
+		}
+		cfg, err := loadConfig(c.Flags(), env, dotenv, os.UserHomeDir)
+		if err != nil {
+			return &exitError{2, err}
+		}
+		p.cfg = cfg
+		return nil
+	}
+	root.AddCommand(serveCommand(p), indexCommand(p), doctorCommand(p), configCommand(p), versionCommand(p))
+	return root
+}
+
+func usageError(c *cobra.Command, err error) error {
+	return &exitError{2, &usage{err, c.CommandPath()}}
+}
+
+type usage struct {
+	err  error
+	path string
+}
+
+func (u *usage) Error() string { return u.err.Error() + "; see `" + u.path + " --help`" }

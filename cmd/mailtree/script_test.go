@@ -1,0 +1,364 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestMain lets the test binary be the real program when a script runs `mailtree`.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"mailtree": main})
+}
+
+// TestScripts runs every scenario below fixtures/scripts against the real program. After each one the live index
+// equals a rebuilt one, and every repository of the store passes git fsck and has nothing uncommitted.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:   "../../fixtures/scripts",
+		Setup: setupScript,
+		Condition: func(cond string) (bool, error) {
+			if cond == "root" {
+				return os.Geteuid() == 0, nil
+			}
+			return false, fmt.Errorf("unknown condition %q", cond)
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"serve":      cmdServe,
+			"stop":       cmdStop,
+			"crash":      cmdCrash,
+			"call":       cmdCall,
+			"read":       cmdRead,
+			"post":       cmdPost,
+			"eventually": cmdEventually,
+			"capture":    cmdCapture,
+			"tree":       cmdTree,
+			"settled":    cmdSettled,
+		},
+	})
+}
+
+// server is the one that a script runs; kept in the script's environment.
+type server struct {
+	cmd *exec.Cmd
+	url string
+}
+
+type serverKey struct{}
+
+func setupScript(env *testscript.Env) error {
+	home := filepath.Join(env.WorkDir, "home")
+	if err := os.Mkdir(home, 0o700); err != nil {
+		return err
+	}
+	env.Setenv("HOME", home)
+	env.Setenv("MCP_MAIL_STORE", filepath.Join(home, ".mailtree"))
+	env.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+	env.Setenv("GOCOVERDIR", os.Getenv("GOCOVERDIR"))
+	s := &server{}
+	env.Values[serverKey{}] = s
+	t := env.T().(testing.TB)
+	vars := env.Vars
+	env.Defer(func() { s.end(t, syscall.SIGINT) })
+	env.Defer(func() { _ = vars })
+	return nil
+}
+
+func (s *server) end(t testing.TB, sig syscall.Signal) {
+	if s.cmd == nil {
+		return
+	}
+	s.cmd.Process.Signal(sig)
+	err := s.cmd.Wait()
+	s.cmd = nil
+	if sig == syscall.SIGINT && err != nil {
+		t.Errorf("serve ended with %v", err)
+	}
+}
+
+// of returns the script's server and its testing.TB.
+func of(ts *testscript.TestScript) *server { return ts.Value(serverKey{}).(*server) }
+
+// serve [flags]: starts the server and waits until it says where it listens; $URL is its address.
+func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
+	s := of(ts)
+	exe, err := exec.LookPath("mailtree")
+	ts.Check(err)
+	s.cmd = exec.Command(exe, append([]string{"serve", "--port", "0"}, args...)...)
+	s.cmd.Dir, s.cmd.Env = ts.MkAbs("."), scriptEnv(ts)
+	out, err := s.cmd.StdoutPipe()
+	ts.Check(err)
+	logs, err := os.OpenFile(ts.MkAbs("serve.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	ts.Check(err)
+	defer logs.Close()
+	s.cmd.Stderr = logs
+	ts.Check(s.cmd.Start())
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if _, url, ok := strings.Cut(lines.Text(), "  MCP      "); ok {
+			s.url = strings.TrimSuffix(url, "/mcp")
+			ts.Setenv("URL", s.url)
+			go io.Copy(io.Discard, out)
+			return
+		}
+	}
+	s.cmd.Wait()
+	s.cmd = nil
+	ts.Fatalf("the server did not start: %s", ts.ReadFile("serve.log"))
+}
+
+// stop: interrupts the server, which must end well; then the store must be whole.
+func cmdStop(ts *testscript.TestScript, neg bool, args []string) {
+	s := of(ts)
+	if s.cmd == nil {
+		ts.Fatalf("no server runs")
+	}
+	s.cmd.Process.Signal(syscall.SIGINT)
+	err := s.cmd.Wait()
+	s.cmd = nil
+	ts.Check(err)
+	checkStore(ts)
+}
+
+// crash: kills the server with no chance to clean up.
+func cmdCrash(ts *testscript.TestScript, neg bool, args []string) {
+	s := of(ts)
+	s.cmd.Process.Kill()
+	s.cmd.Wait()
+	s.cmd = nil
+}
+
+// checkStore holds I2 and I6 against the store of a stopped server.
+func checkStore(ts *testscript.TestScript) {
+	ts.Check(ts.Exec("mailtree", "index", "verify"))
+	repos, err := filepath.Glob(filepath.Join(ts.Getenv("MCP_MAIL_STORE"), "projects", "*", "repo"))
+	ts.Check(err)
+	for _, r := range repos {
+		ts.Check(ts.Exec("git", "-C", r, "fsck", "--strict", "--no-dangling"))
+		ts.Check(ts.Exec("git", "-C", r, "status", "--porcelain"))
+		if out := ts.ReadFile("stdout"); out != "" {
+			ts.Fatalf("git status in %s is not clean:\n%s", r, out)
+		}
+	}
+}
+
+func scriptEnv(ts *testscript.TestScript) []string {
+	var env []string
+	for _, k := range []string{"HOME", "PATH", "MCP_MAIL_STORE", "GIT_CONFIG_NOSYSTEM", "TMPDIR", "AUTH", "LOG_LEVEL", "COMMIT_EXTERNAL", "MAX_MESSAGE_BYTES", "ATTACHMENT_ROOTS", "GORACE"} {
+		if v := ts.Getenv(k); v != "" {
+			env = append(env, k+"="+v)
+		}
+	}
+	return env
+}
+
+// call TOOL JSON: calls a tool with a bare POST and prints its structured content, one key a line; fails on a tool
+// error, and with ! on anything else. Text and structured content must agree.
+func cmdCall(ts *testscript.TestScript, neg bool, args []string) {
+	out, isError, err := callTool(of(ts).url, args)
+	ts.Check(err)
+	if isError != neg {
+		ts.Fatalf("call %s: error is %v:\n%s", args[0], isError, out)
+	}
+	show(ts, out)
+}
+
+func show(ts *testscript.TestScript, out string) {
+	fmt.Fprint(ts.Stdout(), out)
+	ts.Logf("%s", out)
+}
+
+func callTool(url string, args []string) (out string, isError bool, err error) {
+	if len(args) != 2 {
+		return "", false, fmt.Errorf("usage: call TOOL JSON")
+	}
+	var res struct {
+		Result struct {
+			Content    []struct{ Text string }
+			Structured json.RawMessage `json:"structuredContent"`
+			IsError    bool
+		}
+		Error json.RawMessage
+	}
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, args[0], args[1])
+	if err := postJSON(url, body, &res); err != nil {
+		return "", false, err
+	}
+	if res.Error != nil {
+		return "", false, fmt.Errorf("protocol error: %s", res.Error)
+	}
+	if len(res.Result.Content) == 0 {
+		return "", false, fmt.Errorf("no content")
+	}
+	var text, structured any
+	if err := json.Unmarshal(res.Result.Structured, &structured); err != nil {
+		return "", false, err
+	}
+	if !res.Result.IsError {
+		if err := json.Unmarshal([]byte(res.Result.Content[0].Text), &text); err != nil {
+			return "", false, err
+		}
+		if a, b := indented(text), indented(structured); a != b {
+			return "", false, fmt.Errorf("text and structured content differ:\n%s\n%s", a, b)
+		}
+	}
+	return indented(structured), res.Result.IsError, nil
+}
+
+func indented(v any) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	e.Encode(v)
+	return b.String()
+}
+
+func postJSON(url, body string, v any) error {
+	resp, err := http.Post(url+"/mcp", "application/json", strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		return fmt.Errorf("%s: %s", resp.Status, data)
+	}
+	return nil
+}
+
+// read URI: reads a resource and prints its text.
+func cmdRead(ts *testscript.TestScript, neg bool, args []string) {
+	out, isError, err := readResource(of(ts).url, args)
+	ts.Check(err)
+	if isError != neg {
+		ts.Fatalf("read %s: error is %v:\n%s", args[0], isError, out)
+	}
+	show(ts, out)
+}
+
+func readResource(url string, args []string) (out string, isError bool, err error) {
+	if len(args) != 1 {
+		return "", false, fmt.Errorf("usage: read URI")
+	}
+	var res struct {
+		Result struct{ Contents []struct{ Text string } }
+		Error  any
+	}
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":%q}}`, args[0])
+	if err := postJSON(url, body, &res); err != nil {
+		return "", false, err
+	}
+	if res.Error != nil || len(res.Result.Contents) == 0 {
+		return indented(res.Error), true, nil
+	}
+	var v any
+	if err := json.Unmarshal([]byte(res.Result.Contents[0].Text), &v); err != nil {
+		return "", false, err
+	}
+	return indented(v), false, nil
+}
+
+// post STATUS FILE [HEADER…]: posts the file to $URL/mcp with the given headers and no others but the content type,
+// and prints the answer; the status must be that.
+func cmdPost(ts *testscript.TestScript, neg bool, args []string) {
+	req, err := http.NewRequest("POST", of(ts).url+"/mcp", strings.NewReader(ts.ReadFile(args[1])))
+	ts.Check(err)
+	req.Header.Set("Content-Type", "application/json")
+	for _, h := range args[2:] {
+		k, v, _ := strings.Cut(h, ": ")
+		if k == "Host" {
+			req.Host = v
+		}
+		req.Header.Set(k, v)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	ts.Check(err)
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	ts.Check(err)
+	if got := fmt.Sprint(resp.StatusCode); got != args[0] {
+		ts.Fatalf("status %s, want %s: %s", got, args[0], data)
+	}
+	show(ts, string(data)+"\n")
+}
+
+// eventually REGEXP call|read ARGS: repeats the call until its answer matches; ! until it does not match.
+func cmdEventually(ts *testscript.TestScript, neg bool, args []string) {
+	re, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	do := map[string]func(string, []string) (string, bool, error){"call": callTool, "read": readResource}[args[1]]
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		out, _, err := do(of(ts).url, args[2:])
+		ts.Check(err)
+		if re.MatchString(out) != neg {
+			show(ts, out)
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("still:\n%s", out)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// capture NAME REGEXP: sets the variable to the first group of the match in the last output.
+func cmdCapture(ts *testscript.TestScript, neg bool, args []string) {
+	m := regexp.MustCompile("(?m)" + args[1]).FindStringSubmatch(ts.ReadFile("stdout"))
+	if len(m) < 2 {
+		ts.Fatalf("no match of %s in:\n%s", args[1], ts.ReadFile("stdout"))
+	}
+	ts.Setenv(args[0], m[1])
+}
+
+// tree: sets $TREE to the work tree of the only project, $DAY to today's folder.
+func cmdTree(ts *testscript.TestScript, neg bool, args []string) {
+	repos, err := filepath.Glob(filepath.Join(ts.Getenv("MCP_MAIL_STORE"), "projects", "*", "repo"))
+	ts.Check(err)
+	if len(repos) != 1 {
+		ts.Fatalf("%d projects", len(repos))
+	}
+	ts.Setenv("TREE", repos[0])
+	err = filepath.WalkDir(filepath.Join(repos[0], "messages"), func(p string, d fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(p, ".md") {
+			rel, _ := filepath.Rel(filepath.Join(repos[0], "messages"), filepath.Dir(p))
+			ts.Setenv("DAY", rel)
+		}
+		return nil
+	})
+	ts.Check(err)
+}
+
+// settled: waits until everything in $TREE is committed.
+func cmdSettled(ts *testscript.TestScript, neg bool, args []string) {
+	deadline := time.Now().Add(40 * time.Second)
+	for {
+		out, err := exec.Command("git", "--no-optional-locks", "-C", ts.Getenv("TREE"), "status", "--porcelain").Output()
+		ts.Check(err)
+		if len(out) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("not committed:\n%s", out)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}

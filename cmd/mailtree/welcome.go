@@ -1,0 +1,33 @@
+package main
+
+import (
+	_ "embed"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"text/template"
+)
+
+//go:embed welcome.txt
+var welcomeText string
+
+// welcome prints where the server listens, where the store is and how a client connects.
+func welcome(p *program, a *app, port int) {
+	host := p.cfg.Host
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		if name, err := os.Hostname(); err == nil {
+			host = name
+		}
+	}
+	stats := a.summary()
+	t := template.Must(template.New("welcome").Parse(welcomeText))
+	var b strings.Builder
+	t.Execute(&b, map[string]any{
+		"Version": version(), "URL": "http://" + net.JoinHostPort(host, strconv.Itoa(port)), "Store": p.cfg.Store,
+		"Stats": stats, "Token": p.cfg.RequireToken, "TokenFile": filepath.Join(p.cfg.Store, "token"),
+	})
+	fmt.Fprint(p.std.out, b.String())
+}
