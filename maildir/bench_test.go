@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
@@ -64,4 +65,16 @@ func parallel(b *testing.B, clients int, call func(i int64) error) {
 	}
 	all.Wait()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "ops/s")
+}
+
+// BenchmarkParse is the reading of one message file of about 1.5 KB.
+func BenchmarkParse(b *testing.B) {
+	m := &maildir.Message{ID: "msg_1", ThreadID: "T-1", Project: "/abs/path", From: "Ann", To: []string{"Bob", "Cat"}, Subject: "Plan", Created: time.Unix(1760000000, 0), Importance: maildir.Normal, Body: benchBody}
+	file := maildir.FormatMessage(m)
+	b.SetBytes(int64(len(file)))
+	for b.Loop() {
+		if _, err := maildir.ParseMessage("msg_1", file); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -40,7 +39,7 @@ func ParseClaim(data []byte) (Claim, error) {
 		return Claim{}, err
 	}
 	c := Claim{Pattern: o.text("path"), Agent: o.text("agent"), Exclusive: o.flag("exclusive"), Reason: o.text("reason"), Created: o.time("created"), Expires: o.time("expires")}
-	if _, ok := o.val["exclusive"]; !ok {
+	if !o.has("exclusive") {
 		c.Exclusive = true
 	}
 	switch {
@@ -240,9 +239,9 @@ func formatClaim(c Claim, old []byte) []byte {
 		put(k, compact(ours[k]))
 	}
 	if o, err := parseSmall(old); old != nil && err == nil {
-		for _, k := range slices.SortedFunc(maps.Keys(o.val), func(x, y string) int { return o.at[x] - o.at[y] }) {
-			if _, mine := ours[k]; !mine {
-				put(k, o.val[k])
+		for _, m := range o.keys {
+			if _, mine := ours[m.key]; !mine {
+				put(m.key, m.val)
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -25,87 +26,134 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("line %d: %s", e.Line, e.Reason)
 }
 
-// object is a JSON object of the tree, decoded strictly: exact key names, no duplicates, bounded depth, no
-// null and no wrong type in a key that we know. The first fault sticks in err; keys that we do not know are
-// left alone.
+// object is a JSON object of the tree, decoded strictly: exact key names, no duplicates at any level, bounded depth,
+// no null and no wrong type in a key that we know. The first fault sticks in err; keys that we do not know are left
+// alone.
 type object struct {
 	raw  []byte
-	at   map[string]int // offset of each key in raw
-	val  map[string]json.RawMessage
+	keys []member
 	base int // line of the file that raw starts after
 	err  error
 }
 
+// member is one key of the object with its value's text.
+type member struct {
+	key string
+	at  int // offset of the key in raw
+	val json.RawMessage
+}
+
 // parseObject decodes raw, which starts behind line number base of its file.
 func parseObject(raw []byte, base int) (*object, error) {
-	o := &object{raw: raw, at: map[string]int{}, val: map[string]json.RawMessage{}, base: base}
+	o := &object{raw: raw, base: base}
 	if !utf8.Valid(raw) {
 		return nil, o.fault(invalidUTF8At(raw), "invalid UTF-8")
 	}
-	if err := o.walk(); err != nil {
-		return nil, err
+	start := skipSpace(raw, 0)
+	switch {
+	case start == len(raw):
+		return nil, o.fault(start, "there is no JSON object")
+	case raw[start] != '{':
+		return nil, o.fault(start, "the header is not a JSON object")
+	case !json.Valid(raw):
+		var any json.RawMessage
+		err := json.Unmarshal(raw, &any)
+		return nil, o.fault(min(jsonOffset(err), len(bytes.TrimRight(raw, " \t\r\n"))), plainJSON(err))
 	}
-	if err := json.Unmarshal(raw, &o.val); err != nil {
-		return nil, o.fault(0, plainJSON(err))
+	_, err := o.scan(start, 1)
+	if err != nil {
+		return nil, err
 	}
 	return o, nil
 }
 
-// walk reads every token once: duplicate keys at any level, depth, that it is one object and nothing after it.
-func (o *object) walk() error {
-	d := json.NewDecoder(bytes.NewReader(o.raw))
-	d.UseNumber()
-	type level struct {
-		keys map[string]bool // nil for an array
-		key  bool            // the next token is a key
+// scan reads the object or list at offset i of valid JSON, and returns the offset behind it. Members of the outermost
+// object are kept.
+func (o *object) scan(i, depth int) (int, error) {
+	if depth > MaxDepth {
+		return 0, o.fault(i, fmt.Sprintf("nested deeper than %d levels", MaxDepth))
 	}
-	var stack []level
-	for {
-		t, err := d.Token()
-		at := int(d.InputOffset())
-		if err == io.EOF && len(stack) == 0 {
-			return o.fault(at, "there is no JSON object")
+	inObject := o.raw[i] == '{'
+	var seen []string
+	for i = skipSpace(o.raw, i+1); o.raw[i] != '}' && o.raw[i] != ']'; {
+		var m member
+		if inObject {
+			m.at = i
+			end := skipString(o.raw, i)
+			m.key = unquote(o.raw[i:end])
+			if slices.Contains(seen, m.key) {
+				return 0, o.fault(i, "the key "+quote(cut(m.key, 80))+" stands twice")
+			}
+			if seen = append(seen, m.key); len(seen) > maxKeys {
+				return 0, o.fault(i, fmt.Sprintf("more than %d keys in one object", maxKeys))
+			}
+			i = skipSpace(o.raw, skipSpace(o.raw, end)+1) // the colon
 		}
-		if err != nil {
-			return o.fault(max(at, jsonOffset(err)), plainJSON(err))
-		}
-		if len(stack) == 0 && t != json.Delim('{') {
-			return o.fault(0, "the header is not a JSON object")
-		}
-		if n := len(stack); n > 0 && stack[n-1].keys != nil && stack[n-1].key {
-			if k, ok := t.(string); ok {
-				if stack[n-1].keys[k] {
-					return o.fault(at, "the key "+quote(cut(k, 80))+" stands twice")
-				}
-				stack[n-1].keys[k], stack[n-1].key = true, false
-				if n == 1 {
-					o.at[k] = at
-				}
-				continue
+		start := i
+		var err error
+		switch o.raw[i] {
+		case '{', '[':
+			if i, err = o.scan(i, depth+1); err != nil {
+				return 0, err
+			}
+		case '"':
+			i = skipString(o.raw, i)
+		default:
+			for !bytes.ContainsRune([]byte(",]} \t\r\n"), rune(o.raw[i])) {
+				i++
 			}
 		}
-		switch t {
-		case json.Delim('{'):
-			stack = append(stack, level{keys: map[string]bool{}, key: true})
-		case json.Delim('['):
-			stack = append(stack, level{})
-		case json.Delim('}'), json.Delim(']'):
-			stack = stack[:len(stack)-1]
+		if depth == 1 {
+			m.val = o.raw[start:i]
+			o.keys = append(o.keys, m)
 		}
-		if len(stack) > MaxDepth {
-			return o.fault(at, fmt.Sprintf("nested deeper than %d levels", MaxDepth))
-		}
-		if n := len(stack); n > 0 && t != json.Delim('{') && t != json.Delim('[') {
-			stack[n-1].key = stack[n-1].keys != nil
-		}
-		if len(stack) == 0 {
-			if rest := bytes.TrimSpace(o.raw[d.InputOffset():]); len(rest) > 0 {
-				return o.fault(int(d.InputOffset()), "text after the JSON object")
-			}
-			return nil
+		if i = skipSpace(o.raw, i); o.raw[i] == ',' {
+			i = skipSpace(o.raw, i+1)
 		}
 	}
+	return i + 1, nil
 }
+
+// maxKeys bounds the keys of one object.
+const maxKeys = 1000
+
+func skipSpace(b []byte, i int) int {
+	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+// skipString returns the offset behind the string at offset i of valid JSON.
+func skipString(b []byte, i int) int {
+	for i++; b[i] != '"'; i++ {
+		if b[i] == '\\' {
+			i++
+		}
+	}
+	return i + 1
+}
+
+// unquote decodes a valid JSON string.
+func unquote(b []byte) (s string) {
+	if bytes.IndexByte(b, '\\') < 0 {
+		return string(b[1 : len(b)-1])
+	}
+	_ = json.Unmarshal(b, &s) // it is valid
+	return s
+}
+
+// member returns the value of a key, nil when there is none.
+func (o *object) member(key string) *member {
+	for i := range o.keys {
+		if o.keys[i].key == key {
+			return &o.keys[i]
+		}
+	}
+	return nil
+}
+
+func (o *object) has(key string) bool { return o.member(key) != nil }
 
 func (o *object) fault(offset int, reason string) *FormatError {
 	offset = min(max(offset, 0), len(o.raw))
@@ -113,27 +161,48 @@ func (o *object) fault(offset int, reason string) *FormatError {
 }
 
 // bad is a fault at a key.
-func (o *object) bad(key, reason string) *FormatError { return o.fault(o.at[key], reason) }
+func (o *object) bad(key, reason string) *FormatError {
+	if m := o.member(key); m != nil {
+		return o.fault(m.at, reason)
+	}
+	return o.fault(0, reason)
+}
 
-func (o *object) decode(key string, v any) bool {
-	raw, ok := o.val[key]
-	if !ok || o.err != nil {
-		return false
+// value returns the text of a known key's value, nil when there is none or a fault came before.
+func (o *object) value(key string) json.RawMessage {
+	m := o.member(key)
+	if m == nil || o.err != nil {
+		return nil
 	}
-	if string(raw) == "null" {
+	if string(m.val) == "null" {
 		o.err = o.bad(key, quote(key)+" is null: leave it out or write a value")
-		return false
+		return nil
 	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	if err := d.Decode(v); err != nil {
-		o.err = o.bad(key, quote(key)+" has the wrong type: "+plainJSON(err))
-		return false
+	return m.val
+}
+
+func (o *object) wrong(key string, err error) {
+	o.err = o.bad(key, quote(key)+" has the wrong type: "+plainJSON(err))
+}
+
+func (o *object) decode(key string, v any) {
+	if raw := o.value(key); raw != nil {
+		if err := json.Unmarshal(raw, v); err != nil {
+			o.wrong(key, err)
+		}
 	}
-	return true
 }
 
 func (o *object) text(key string) (s string) {
-	if o.decode(key, &s) && strings.ContainsRune(s, 0) {
+	raw := o.value(key)
+	if raw == nil {
+		return ""
+	}
+	if raw[0] != '"' {
+		o.wrong(key, json.Unmarshal(raw, &s))
+		return ""
+	}
+	if s = unquote(raw); strings.IndexByte(s, 0) >= 0 {
 		o.err = o.bad(key, quote(key)+" holds a NUL character")
 	}
 	return s
@@ -155,7 +224,8 @@ func (o *object) time(key string) time.Time {
 
 func (o *object) names(key string) []string {
 	var l []*string
-	if !o.decode(key, &l) {
+	o.decode(key, &l)
+	if l == nil || o.err != nil {
 		return nil
 	}
 	out := make([]string, len(l))
@@ -183,8 +253,11 @@ func plainJSON(err error) string {
 	if errors.As(err, &t) {
 		return "found a JSON " + t.Value
 	}
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+	if errors.Is(err, io.ErrUnexpectedEOF) || strings.Contains(err.Error(), "unexpected end of JSON input") {
 		return "the JSON ends too early"
+	}
+	if strings.Contains(err.Error(), "after top-level value") {
+		return "text after the JSON object"
 	}
 	return strings.TrimPrefix(err.Error(), "json: ")
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"path"
-	"regexp"
 	"strings"
 	"time"
 )
@@ -49,13 +48,21 @@ type Place struct {
 	Bad   string // why a file of this kind cannot count (a stem that is no id, a folder that is no agent name); "" when fine
 }
 
-var (
-	idPattern   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
-	namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
-)
+// ValidID reports whether id can be a message id: [A-Za-z0-9][A-Za-z0-9._-]{0,127}. Spec: 2.1.
+func ValidID(id string) bool { return len(id) <= 128 && plainName(id) }
 
-// ValidID reports whether id can be a message id. Spec: 2.1.
-func ValidID(id string) bool { return idPattern.MatchString(id) }
+// plainName reports whether s consists of letters, digits, '.', '_' and '-', the first a letter or digit.
+func plainName(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
+		case i > 0 && (c == '.' || c == '_' || c == '-'):
+		default:
+			return false
+		}
+	}
+	return s != ""
+}
 
 // Ignored reports whether the last element of a path marks a file that is no part of the mail: hidden
 // files, editor back-ups and swap files. Spec: 4.

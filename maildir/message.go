@@ -180,9 +180,9 @@ func splitMessage(data []byte) (header []byte, body string, err error) {
 	if i-len(fenceOpen) > MaxHeader {
 		return nil, "", &FormatError{1, fmt.Sprintf("header over %d bytes", MaxHeader)}
 	}
-	rest, ferr := frontmatter.MustParse(bytes.NewReader(data), &header, fence)
-	if ferr != nil {
-		return nil, "", &FormatError{1, "header: " + ferr.Error()}
+	end := min(i+1+len(fenceClose)+1, len(data))
+	if _, err := frontmatter.MustParse(bytes.NewReader(data[:end]), &header, fence); err != nil {
+		return nil, "", &FormatError{1, "header: " + err.Error()}
 	}
 	if len(fenceOpen)+1+len(header) != i+1 {
 		return nil, "", &FormatError{1, "a line of the header is an indented " + fenceClose}
@@ -190,8 +190,7 @@ func splitMessage(data []byte) (header []byte, body string, err error) {
 	if bytes.IndexByte(header, '\r') >= 0 {
 		return nil, "", &FormatError{1, "CRLF line ends in the header: save with LF"}
 	}
-	b := strings.TrimPrefix(string(rest), "\n")
-	return header, strings.TrimSuffix(b, "\n"), nil
+	return header, string(bytes.TrimSuffix(bytes.TrimPrefix(data[end:], []byte("\n")), []byte("\n"))), nil
 }
 
 // FormatMessage writes m as a file, without a seal: the header in a fixed order of keys, one a line, the

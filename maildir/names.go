@@ -15,7 +15,7 @@ func checkName(name string) string {
 		return "it is empty"
 	case len(name) > 64:
 		return "longer than 64 characters"
-	case !namePattern.MatchString(name):
+	case !plainName(name):
 		return "use letters, digits, '.', '_' and '-', the first a letter or digit"
 	case strings.HasSuffix(name, "."):
 		return "it ends with a dot"
