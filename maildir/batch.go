@@ -21,17 +21,24 @@ const (
 // op is one operation on its way through the writer.
 type op struct {
 	Op
-	ctx context.Context
+	ctx context.Context // of the caller; nil for the server's own
 	// lock, if not empty, keeps two operations that decide on the same facts out of one group.
 	lock string
 	// plan runs in the writer's goroutine, when everything before it is in the index. It checks, and appends to
 	// writes. No writes and no error is an operation that had nothing to do.
 	plan   func(g *group) error
 	writes []*write
+	ids    []string // of an operation on several messages: the history has a line for each
 	tries  int
 	place  int // in the journal record
 	err    error
-	done   chan struct{}
+	done   chan struct{} // closed with the answer; nil where nobody waits
+}
+
+func (o *op) finish() {
+	if o.done != nil {
+		close(o.done)
+	}
 }
 
 // group is one group commit.
@@ -81,6 +88,7 @@ func (p *Project) run(ctx context.Context) {
 	work := context.WithoutCancel(ctx)
 	recording, stopRecording := context.WithCancel(work) // the history ends last: it commits what the writer leaves
 	var beside sync.WaitGroup
+	defer p.forgetCommitted()
 	defer beside.Wait()
 	defer stopRecording()
 	defer close(p.stopped)
@@ -112,6 +120,7 @@ func (p *Project) run(ctx context.Context) {
 			return
 		}
 		p.ingestEdits(work)
+		p.forgetCommitted()
 	}
 }
 
@@ -145,14 +154,13 @@ func (p *Project) runGroup(ctx context.Context, ops []*op) {
 	p.group++
 	g := &group{p: p, ctx: ctx, number: p.group, now: p.store.cfg.Now().UTC(), locks: map[string]bool{},
 		waiting: map[string][]Delivery{}, pops: map[string]int{}, names: map[string]bool{}}
-	p.forgetCommitted()
 	for _, o := range ops {
 		g.plan(o)
 	}
 	g.commit()
 	p.tree.closeFolders()
 	for _, o := range g.ops {
-		close(o.done)
+		o.finish()
 	}
 	if len(p.again) > 0 {
 		p.poke()
@@ -162,9 +170,9 @@ func (p *Project) runGroup(ctx context.Context, ops []*op) {
 // plan decides what an operation writes and stages it. What cannot go into this group is planned again in the next.
 func (g *group) plan(o *op) {
 	switch {
-	case context.Cause(o.ctx) != nil:
+	case o.ctx != nil && context.Cause(o.ctx) != nil:
 		o.err = context.Cause(o.ctx)
-		close(o.done)
+		o.finish()
 		return
 	case o.lock != "" && g.locks[o.lock]:
 		g.p.again = append(g.p.again, o)
@@ -181,7 +189,7 @@ func (g *group) plan(o *op) {
 	}
 	if err != nil || len(o.writes) == 0 {
 		o.err = err
-		close(o.done)
+		o.finish()
 		return
 	}
 	if o.lock != "" {
@@ -204,7 +212,7 @@ func (g *group) stale(paths ...string) error {
 func (g *group) retry(o *op, err error) {
 	if o.tries++; o.tries >= maxTries {
 		o.err = errorf(ErrUnavailable, "the files of this mail change faster than they can be read; try again")
-		close(o.done)
+		o.finish()
 		return
 	}
 	g.p.again = append(g.p.again, o)
@@ -270,7 +278,7 @@ func (g *group) commit() {
 		for _, w := range o.writes {
 			t.tidy(w)
 		}
-		ops = append(ops, o.Op)
+		ops = append(ops, o.each(o.ids)...)
 	}
 	number := g.number
 	g.p.history.Record(ops, func() { g.p.committed(number) })
@@ -295,7 +303,7 @@ func (g *group) publish() {
 			}
 		}
 		o.err = err
-		close(o.done)
+		o.finish()
 	}
 	g.ops = kept
 }
@@ -341,7 +349,7 @@ func (g *group) record() journalRecord {
 	r := journalRecord{Group: g.number}
 	for i, o := range g.ops {
 		o.place = i
-		jo := journalOp{Verb: o.Verb, Agent: o.Agent, ID: o.ID, Summary: o.Summary, At: o.At}
+		jo := journalOp{Verb: o.Verb, Agent: o.Agent, ID: o.ID, IDs: o.ids, Summary: o.Summary, At: o.At}
 		for _, w := range o.writes {
 			jo.Files = append(jo.Files, journalEntry{w.path, w.action, w.sum, w.staged})
 		}
@@ -404,11 +412,12 @@ func (p *Project) preserve(ctx context.Context, path string) error {
 	return p.history.Preserve(ctx, []string{path})
 }
 
-// committed is called by the history, from its own goroutine.
+// committed is called by the history, from a goroutine of its own or of one who flushes.
 func (p *Project) committed(group uint64) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.settled = append(p.settled, group)
+	p.mu.Unlock()
+	p.poke()
 }
 
 func (p *Project) forgetCommitted() {

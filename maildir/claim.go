@@ -298,7 +298,7 @@ func (p *Project) Claims(ctx context.Context, all bool) ([]ClaimRow, error) {
 
 // sweepClaims removes the files of claims that ended a week ago: their history is Git's. Spec: 2.2.
 func (p *Project) sweepClaims() *op {
-	o := &op{Op: Op{Verb: "sweep", Summary: "claims that ended a week ago"}, lock: "claims", ctx: context.Background(), done: make(chan struct{})}
+	o := &op{Op: Op{Verb: "sweep", Summary: "claims that ended a week ago"}, lock: "claims"}
 	o.plan = func(g *group) error {
 		all, err := p.store.index.Claims(g.ctx, p.slug)
 		if err != nil {

@@ -1,6 +1,7 @@
 package maildir
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -154,10 +155,12 @@ func syncDir(name string) error {
 
 // diskError words a failed write for the one who asked: what happened and what to do, no path.
 func diskError(err error) error {
+	var said *Error
+	if errors.As(err, &said) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
 	why := "the store could not be written"
 	switch {
-	case errors.Is(err, ErrUnavailable), errors.Is(err, ErrInvalid), errors.Is(err, ErrConflict), errors.Is(err, ErrNotFound):
-		return err
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		why = "the disk is full"
 	case errors.Is(err, syscall.EROFS):

@@ -256,6 +256,9 @@ func plainJSON(err error) string {
 	if errors.Is(err, io.ErrUnexpectedEOF) || strings.Contains(err.Error(), "unexpected end of JSON input") {
 		return "the JSON ends too early"
 	}
+	if strings.Contains(err.Error(), "max depth") {
+		return fmt.Sprintf("nested deeper than %d levels", MaxDepth)
+	}
 	if strings.Contains(err.Error(), "after top-level value") {
 		return "text after the JSON object"
 	}

@@ -2,6 +2,7 @@ package maildir
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -38,8 +39,26 @@ type Op struct {
 	At      time.Time
 	Paths   []string // files written or removed, relative to the tree
 	// Recovered says that the operation stems from the journal of an interrupted run: it may be in a commit
-	// already. It is left out when no path of it differs from HEAD.
+	// already. It is not, where HEAD lacks one of its paths, or holds another version of one of Revised; else it
+	// is left out.
 	Recovered bool
+	Revised   []string // of a recovered operation: what it replaced or removed and is still as it left it
+}
+
+// each returns the operation once for every message id, or as it is where it concerns at most one.
+func (o Op) each(ids []string) []Op {
+	if len(ids) < 2 {
+		return []Op{o}
+	}
+	var all []Op
+	for _, id := range ids {
+		one := o
+		one.ID, one.Summary = id, o.Agent+" "+id
+		one.Paths = slices.DeleteFunc(slices.Clone(o.Paths), func(p string) bool { return Locate(p).ID != id })
+		one.Revised = slices.DeleteFunc(slices.Clone(o.Revised), func(p string) bool { return Locate(p).ID != id })
+		all = append(all, one)
+	}
+	return all
 }
 
 // HistoryState says how the audit stands, for health and doctor.

@@ -2,6 +2,7 @@ package maildir
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -29,13 +30,17 @@ func pageSize(n int) int {
 }
 
 // Inbox lists deliveries newest first. With markRead those on the page are marked read, durably, before it returns
-// (the page shows them as they were before). With wait > 0 and nothing to list it returns as soon as something
-// arrives, or an empty page after wait, or with ctx's error. Errors: ErrNotFound for the agent, ErrInvalid.
+// (the page shows them as they were before). With wait > 0 and nothing new on the page (nothing unread, or with
+// Since nothing at all) it returns as soon as something arrives, or the page as it is after wait, or with ctx's
+// error. Errors: ErrNotFound for the agent.
 func (p *Project) Inbox(ctx context.Context, q InboxQuery, markRead bool, wait time.Duration) (*InboxPage, error) {
 	if err := p.needAgent(ctx, q.Agent); err != nil {
 		return nil, err
 	}
-	defer p.Seen(q.Agent)
+	if !q.Peek {
+		p.Seen(q.Agent) // also while it waits
+		defer p.Seen(q.Agent)
+	}
 	q.Project, q.Limit = p.slug, pageSize(q.Limit)
 	timeout := time.NewTimer(min(wait, MaxWait))
 	defer timeout.Stop()
@@ -45,7 +50,7 @@ func (p *Project) Inbox(ctx context.Context, q InboxQuery, markRead bool, wait t
 		if err != nil {
 			return nil, err
 		}
-		if len(page.Messages) > 0 || wait <= 0 {
+		if wait <= 0 || page.news(q) {
 			if markRead {
 				err = p.markPage(ctx, q.Agent, page)
 			}
@@ -59,6 +64,14 @@ func (p *Project) Inbox(ctx context.Context, q InboxQuery, markRead bool, wait t
 			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// news reports whether there is something on the page that a waiting agent has not seen.
+func (page *InboxPage) news(q InboxQuery) bool {
+	if !q.Since.IsZero() || q.Before != 0 {
+		return len(page.Messages) > 0
+	}
+	return page.Unread > 0 && !q.UrgentOnly || slices.ContainsFunc(page.Messages, func(d Delivery) bool { return !d.Read })
 }
 
 func (p *Project) page(ctx context.Context, q InboxQuery) (*InboxPage, error) {
@@ -92,9 +105,9 @@ func (p *Project) markPage(ctx context.Context, agent string, page *InboxPage) e
 
 // mark creates the missing marks of deliveries in one operation.
 func (p *Project) mark(ctx context.Context, verb, agent string, ids []string, ack bool) error {
-	o := &op{Op: Op{Verb: verb, Agent: agent, Summary: agent + " " + verb + " " + listed(ids)}, lock: "mark " + agent}
+	o := &op{Op: Op{Verb: verb, Agent: agent}, lock: "mark " + agent, ids: ids}
 	if len(ids) == 1 {
-		o.ID = ids[0]
+		o.ID, o.Summary = ids[0], agent+" "+ids[0]
 	}
 	o.plan = func(g *group) error {
 		for _, id := range ids {
@@ -113,16 +126,6 @@ func (p *Project) mark(ctx context.Context, verb, agent string, ids []string, ac
 	}
 	defer p.Seen(agent)
 	return p.do(ctx, o)
-}
-
-func listed(ids []string) string {
-	if len(ids) == 0 {
-		return ""
-	}
-	if len(ids) == 1 {
-		return ids[0]
-	}
-	return ids[0] + " and others"
 }
 
 // delivery finds the agent's copy, which is on disk. Errors: ErrNotFound, errStale.
@@ -162,7 +165,7 @@ func (p *Project) Pop(ctx context.Context, agent string) (*Delivery, error) {
 			return g.stale(d.CopyPath)
 		}
 		d.Read, d.ReadAt = true, g.now.Truncate(time.Microsecond)
-		got, o.ID, o.Summary = d, d.ID, agent+" took "+d.ID
+		got, o.ID, o.Summary = d, d.ID, agent+" "+d.ID
 		o.put(ReadMark(d.CopyPath), formatMark(g.now))
 		return nil
 	}
@@ -205,7 +208,7 @@ func (p *Project) SetRead(ctx context.Context, agent, id string, read bool) (*De
 }
 
 func (p *Project) unread(ctx context.Context, agent, id string) error {
-	o := &op{Op: Op{Verb: "unread", Agent: agent, ID: id, Summary: agent + " unread " + id}, lock: "mark " + agent}
+	o := &op{Op: Op{Verb: "unread", Agent: agent, ID: id, Summary: agent + " " + id}, lock: "mark " + agent}
 	o.plan = func(g *group) error {
 		d, err := g.delivery(agent, id)
 		if err != nil || !d.Read {
@@ -237,7 +240,7 @@ func (p *Project) Delivery(ctx context.Context, agent, id string) (*Delivery, er
 
 // stampMark writes the time into a mark that somebody made empty. Spec: 1.
 func (p *Project) stampMark(c Change) *op {
-	o := &op{Op: Op{Verb: "stamp", Agent: c.Agent, ID: c.ID, Summary: c.Path}, lock: "mark " + c.Agent, ctx: context.Background(), done: make(chan struct{})}
+	o := &op{Op: Op{Verb: "stamp", Agent: c.Agent, ID: c.ID, Summary: c.Path}, lock: "mark " + c.Agent}
 	o.plan = func(g *group) error {
 		if st, err := p.tree.Stat(c.Path); err != nil || st.Size > 0 || !st.Mode.IsRegular() {
 			return nil

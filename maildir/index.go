@@ -120,6 +120,7 @@ type InboxQuery struct {
 	Bodies     bool
 	Limit      int   // default 20, at most 200
 	Before     int64 // cursor: only rows before it in time order; 0: from the newest
+	Peek       bool  // somebody else looks: not a sign of the agent's activity
 }
 
 // SearchQuery is a search after the domain has taken the operators out of the text.

@@ -46,6 +46,7 @@ type journalOp struct {
 	Verb    string         `json:"verb"`
 	Agent   string         `json:"agent,omitempty"`
 	ID      string         `json:"id,omitempty"`
+	IDs     []string       `json:"ids,omitempty"` // of an operation on several messages
 	Summary string         `json:"summary,omitempty"`
 	At      time.Time      `json:"at"`
 	Files   []journalEntry `json:"files"`
@@ -196,7 +197,7 @@ func (t *Tree) recoverTree(log *slog.Logger) ([]Op, error) {
 				return nil, fmt.Errorf("finish %s of an interrupted run: %w", op.Verb, err)
 			}
 			if whole {
-				ops = append(ops, op.history())
+				ops = append(ops, t.recovered(op)...)
 			}
 			log.Info("operation of an interrupted run", "verb", op.Verb, "agent", op.Agent, "id", op.ID, "whole", whole)
 			for _, f := range op.Files {
@@ -213,12 +214,17 @@ func (t *Tree) recoverTree(log *slog.Logger) ([]Op, error) {
 	return ops, t.emptyTmp()
 }
 
-func (op journalOp) history() Op {
+// recovered is the operation as the history is told of it again.
+func (t *Tree) recovered(op journalOp) []Op {
 	o := Op{Verb: op.Verb, Agent: op.Agent, ID: op.ID, Summary: op.Summary, At: op.At, Recovered: true}
 	for _, f := range op.Files {
 		o.Paths = append(o.Paths, f.Path)
+		_, err := t.Stat(f.Path)
+		if f.Action == replace && t.holds(f.Path, f.Sum) || f.Action == remove && errors.Is(err, fs.ErrNotExist) {
+			o.Revised = append(o.Revised, f.Path)
+		}
 	}
-	return o
+	return o.each(op.IDs)
 }
 
 func (t *Tree) loadJournal() ([]journalRecord, error) {

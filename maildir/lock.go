@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,10 +18,13 @@ type Lock struct{ file *os.File }
 // TakeLock makes the store's folder (0700) where it is missing and takes its lock. Errors: ErrConflict when
 // another process holds it (the text says which), ErrUnavailable when the folder cannot be used. Spec: 1.
 func TakeLock(root string) (*Lock, error) {
+	if entries, err := os.ReadDir(root); err == nil && len(entries) > 0 && !slices.ContainsFunc(entries, isStoreFile) {
+		return nil, errorf(ErrInvalid, "the folder %s holds other files and no mail store: set MCP_MAIL_STORE (or --store) to an empty or new folder", root)
+	}
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return nil, &Error{Kind: ErrUnavailable, Text: fmt.Sprintf("the store %s cannot be used: %v. Set MCP_MAIL_STORE to a folder that can be written.", root, err), Err: err}
 	}
-	name := filepath.Join(root, "server.lock")
+	name := filepath.Join(root, lockFile)
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, &Error{Kind: ErrUnavailable, Text: fmt.Sprintf("the store %s cannot be written: %v. Check its permissions and whether the disk is full or read-only, or set MCP_MAIL_STORE to another folder.", root, err), Err: err}
@@ -39,10 +43,17 @@ func TakeLock(root string) (*Lock, error) {
 	return &Lock{f}, nil
 }
 
+// isStoreFile recognises a store by any of its own files.
+func isStoreFile(e os.DirEntry) bool {
+	return slices.Contains([]string{lockFile, projectsDir, "token", "key", "owners.json"}, e.Name())
+}
+
+const lockFile = "server.lock"
+
 // LockHolder is the process number that the lock file names, "unknown" when it names none. It may be stale: only
 // a failed TakeLock says that somebody holds it.
 func LockHolder(root string) string {
-	data, err := os.ReadFile(filepath.Join(root, "server.lock"))
+	data, err := os.ReadFile(filepath.Join(root, lockFile))
 	pid := strings.TrimSpace(string(data))
 	if _, aerr := strconv.Atoi(pid); err != nil || aerr != nil {
 		return "unknown"
@@ -52,3 +63,16 @@ func LockHolder(root string) string {
 
 // Release gives the store up.
 func (l *Lock) Release() error { return l.file.Close() }
+
+// Held reports whether some process owns the store. It makes nothing.
+func Held(root string) bool {
+	if _, err := os.Stat(filepath.Join(root, lockFile)); err != nil {
+		return false
+	}
+	l, err := TakeLock(root)
+	if err != nil {
+		return errors.Is(err, ErrConflict)
+	}
+	l.Release()
+	return false
+}

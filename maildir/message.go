@@ -122,10 +122,7 @@ func (m *Message) check(id string, o *object) error {
 		m.Importance = Normal
 	}
 	if m.Subject == "" {
-		m.Subject = markdown.FirstHeading(m.Body)
-	}
-	if m.Subject == "" {
-		m.Subject = "(no subject)"
+		m.Subject = subjectOf(m.Body)
 	}
 	m.Subject = cut(m.Subject, MaxSubject)
 	switch {
@@ -153,6 +150,9 @@ func (m *Message) check(id string, o *object) error {
 	}
 	return nil
 }
+
+// subjectOf is the subject of a message that was given none. Spec: 2.1.
+func subjectOf(body string) string { return orElse(markdown.FirstHeading(body), "(no subject)") }
 
 const maxThread = 256
 

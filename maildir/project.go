@@ -33,7 +33,7 @@ type Project struct {
 	rescan  bool            // the whole tree is to be compared
 	wake    chan struct{}
 	agents  map[string]bool // names known to exist
-	seen    map[string]time.Time
+	seen    map[string]*sighting
 	settled []uint64      // groups that the history has committed
 	stopped chan struct{} // closed when the writer has ended
 }
@@ -256,7 +256,7 @@ func (s *Store) loadProject(slug string) (*Project, error) {
 		return nil, err
 	}
 	p := &Project{store: s, slug: slug, tree: t, queue: make(chan *op, maxGroup), edited: map[string]bool{}, wake: make(chan struct{}, 1),
-		stopped: make(chan struct{}), agents: map[string]bool{}, seen: map[string]time.Time{}}
+		stopped: make(chan struct{}), agents: map[string]bool{}, seen: map[string]*sighting{}}
 	if data, _, err := t.Read(projectFile, MaxSmall); err == nil {
 		if p.human, p.created, err = ParseProject(data); err != nil {
 			s.cfg.Log.Warn("project.json is not valid; the project is known by its slug only", "project", slug, "error", err)

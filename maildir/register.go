@@ -70,7 +70,7 @@ func (g *group) freeName(hint string) (name, note string, err error) {
 		old, isTaken := taken[strings.ToLower(clean)]
 		switch {
 		case clean == "":
-			note = "The name_hint " + quote(hint) + " cannot be made into a name (letters, digits, '.', '_', '-'), so a name was made."
+			note = "The name_hint " + quote(hint) + " cannot be a name (" + orElse(checkName(hint), "no letter or digit is left") + "), so a name was made."
 		case isTaken:
 			note = "The name " + old + " is taken, so a new one was made. If " + old + " is you from an earlier session, simply use it: an identity needs no second registration."
 		default:
@@ -233,17 +233,22 @@ func (p *Project) name() string {
 // seenDir holds a file per agent whose time says when the agent was last here. Untracked. Spec: 2.2.
 const seenDir = runDir + "/seen"
 
-// Seen notes that agent did something now; cheap, never an error.
+// Seen notes that agent did something now; cheap, never an error. The file is touched at most once a second.
 func (p *Project) Seen(agent string) {
 	if !ValidName(agent) {
 		return
 	}
 	now := p.store.cfg.Now()
 	p.mu.Lock()
-	old := p.seen[agent]
-	fresh := now.Sub(old) < time.Second && now.After(old)
+	s := p.seen[agent]
+	if s == nil {
+		s = &sighting{}
+		p.seen[agent] = s
+	}
+	s.last = now
+	fresh := now.Sub(s.touched) < time.Second && !now.Before(s.touched)
 	if !fresh {
-		p.seen[agent] = now
+		s.touched = now
 	}
 	p.mu.Unlock()
 	if fresh {
@@ -254,11 +259,22 @@ func (p *Project) Seen(agent string) {
 	}
 }
 
+// sighting is when an agent was last here, and when its file was last touched.
+type sighting struct{ last, touched time.Time }
+
 func (p *Project) addSeen(a *AgentRow) {
-	if st, err := p.tree.Stat(seenDir + "/" + a.Name); err == nil {
-		if t := time.Unix(0, st.MTime).UTC().Truncate(time.Microsecond); t.After(a.LastActive) {
+	later := func(t time.Time) {
+		if t = t.UTC().Truncate(time.Microsecond); t.After(a.LastActive) {
 			a.LastActive = t
 		}
+	}
+	if st, err := p.tree.Stat(seenDir + "/" + a.Name); err == nil {
+		later(time.Unix(0, st.MTime))
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := p.seen[a.Name]; s != nil {
+		later(s.last)
 	}
 }
 

@@ -57,6 +57,9 @@ func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, err
 	if err != nil {
 		return nil, err
 	}
+	if len(page.Hits) == 0 && page.Note == "" {
+		page.Note = p.unknownIn(ctx, q)
+	}
 	if len(page.Hits) > limit {
 		page.Hits = page.Hits[:limit]
 		page.Next = strconv.FormatInt(page.Hits[limit-1].Cursor, 10)
@@ -65,6 +68,19 @@ func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, err
 		}
 	}
 	return page, nil
+}
+
+// unknownIn says which agent that from: or to: names does not exist; "" when all do.
+func (p *Project) unknownIn(ctx context.Context, q SearchQuery) string {
+	for _, name := range []string{q.From, q.To} {
+		if name == "" {
+			continue
+		}
+		if err := p.needAgent(ctx, name); errors.Is(err, ErrNotFound) {
+			return err.Error()
+		}
+	}
+	return ""
 }
 
 // parseQuery takes the operators from:, to:, thread:, after: and before: out of the text; what is left is FTS5's.

@@ -153,6 +153,9 @@ func (d *Draft) message(project string, files []attachmentFile) Message {
 	if m.Importance == "" {
 		m.Importance = Normal
 	}
+	if m.Subject == "" {
+		m.Subject = subjectOf(m.Body)
+	}
 	if m.Auth == "" {
 		m.Auth = "none"
 	}
@@ -279,6 +282,9 @@ func (p *Project) Reply(ctx context.Context, d ReplyDraft) (*Sent, error) {
 	}
 	if len(n.To) == 0 {
 		if orig.From != d.From {
+			if ok, err := p.hasAgent(ctx, orig.From); err == nil && !ok {
+				return nil, errorf(ErrNotFound, "Message %s was written by %s, who is not an agent of project %s and has no inbox: name the recipients in to.", quote(orig.ID), quote(orig.From), p.name())
+			}
 			n.To = []string{orig.From}
 		} else {
 			n.To = orig.To

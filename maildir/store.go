@@ -40,13 +40,14 @@ type Config struct {
 
 // Store is the one owner of a store folder. Safe for concurrent use.
 type Store struct {
-	cfg   Config
-	lock  *Lock
-	index Index
-	key   []byte
-	token string
-	feed  *feed
-	stamp stamp
+	cfg    Config
+	lock   *Lock
+	index  Index
+	key    []byte
+	token  string
+	feed   *feed
+	owners owners
+	stamp  stamp
 
 	adding   sync.Mutex // held while a project is made or opened
 	mu       sync.Mutex
@@ -71,7 +72,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, lock: lock, projects: map[string]*Project{}, feed: newFeed(), stamp: stamp{now: cfg.Now, rand: cfg.Rand}}
+	s := &Store{cfg: cfg, lock: lock, projects: map[string]*Project{}, feed: newFeed(), stamp: stamp{now: cfg.Now, rand: cfg.Rand},
+		owners: owners{file: filepath.Join(cfg.Root, "owners.json")}}
 	if err := s.open(ctx); err != nil {
 		s.Close()
 		return nil, err
@@ -221,7 +223,7 @@ func (s *Store) ProjectOf(ctx context.Context, what Kind, name string) (*Project
 		if what == "" {
 			what = "thread"
 		}
-		return nil, errorf(ErrNotFound, "No %s %s in any project.", what, quote(name))
+		return nil, errorf(ErrNotFound, "No %s %s in any project. list_agents shows who is in a project, search_messages what was written.", what, quote(name))
 	}
 	if what == KindCanonical && len(slugs) > 1 {
 		e := errorf(ErrConflict, "Message %s is in several projects: %s. Name one with project.", quote(name), strings.Join(slugs, ", "))

@@ -1,6 +1,9 @@
 package maildir
 
-import "context"
+import (
+	"context"
+	"strings"
+)
 
 // Message reads one message. Errors: ErrNotFound.
 func (p *Project) Message(ctx context.Context, id string) (*MessageRow, error) {
@@ -17,8 +20,11 @@ func (p *Project) Thread(ctx context.Context, id string, bodies bool) ([]Message
 	rows, err := p.store.index.Thread(ctx, p.slug, id, bodies)
 	if err == nil && len(rows) == 0 {
 		e := errorf(ErrNotFound, "No thread %s in project %s.", quote(id), p.name())
-		if m, merr := p.store.index.Message(ctx, p.slug, id); merr == nil && m != nil {
-			e.Near = []string{m.ThreadID}
+		names, nerr := p.store.index.Names(ctx, p.slug, KindOther, cut(id, 3), 100)
+		if e.Near = near(id, names); nerr == nil && len(e.Near) > 0 {
+			e.Text += " Did you mean " + strings.Join(e.Near, " or ") + "?"
+		} else {
+			e.Text += " search_messages finds messages by their text, and each hit names its thread."
 		}
 		err = e
 	}

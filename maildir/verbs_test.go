@@ -650,3 +650,45 @@ func TestWorktreesShare(t *testing.T) {
 		t.Errorf("%v %v", c.HumanKey(), err)
 	}
 }
+
+// TestMailboxes: one's own can be made again, listed and deleted; another's cannot; root can all.
+func TestMailboxes(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{}, "Ann")
+	me, other, root := maildir.Caller{UID: 1000}, maildir.Caller{UID: 1001}, maildir.Caller{Root: true}
+	for range 2 {
+		m, err := p.CreateMailbox(t.Context(), "task-42", me)
+		if err != nil || m.Owner != 1000 || !m.Registered {
+			t.Fatalf("%+v %v", m, err)
+		}
+	}
+	for name, by := range map[string]maildir.Caller{"task-42": other, "TASK-42": other, "Ann": me} {
+		if _, err := p.CreateMailbox(t.Context(), name, by); !errors.Is(err, maildir.ErrDenied) {
+			t.Errorf("%s by %d: %v", name, by.UID, err)
+		}
+	}
+	if _, err := p.CreateMailbox(t.Context(), "../x", me); !errors.Is(err, maildir.ErrInvalid) {
+		t.Errorf("%v", err)
+	}
+	for by, want := range map[maildir.Caller]int{me: 1, other: 0, root: 2} {
+		if l, err := p.Mailboxes(t.Context(), by); err != nil || len(l) != want {
+			t.Errorf("%+v sees %v, %v", by, l, err)
+		}
+	}
+	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"task-42"}, Subject: "s", Body: "b"})
+	if _, err := p.DeleteMailbox(t.Context(), "task-42", true, other); !errors.Is(err, maildir.ErrDenied) {
+		t.Errorf("%v", err)
+	}
+	if _, err := p.DeleteMailbox(t.Context(), "task-42", false, me); !errors.Is(err, maildir.ErrConflict) {
+		t.Errorf("%v", err)
+	}
+	if _, err := p.DeleteMailbox(t.Context(), "task-42", true, me); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := p.Mailboxes(t.Context(), root); err != nil || len(l) != 1 {
+		t.Errorf("%v %v", l, err)
+	}
+	if _, err := p.Message(t.Context(), m.ID); err != nil {
+		t.Errorf("the sender's message went with the mailbox: %v", err)
+	}
+}

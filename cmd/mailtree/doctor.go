@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/maildir"
+	"mailtree/maildir/gitlog"
 )
 
 func doctorCommand(p *program) *cobra.Command {
@@ -36,7 +37,7 @@ func doctorCommand(p *program) *cobra.Command {
 	}
 }
 
-// doctor prints one line per finding: "ok" or "!!" and what to do.
+// doctor prints one line per finding: "ok", "--" for what is worth knowing, or "!!" and what to do.
 type doctor struct {
 	p   *program
 	bad int
@@ -48,6 +49,10 @@ func (d *doctor) ok(format string, args ...any) {
 func (d *doctor) say(format string, args ...any) {
 	d.bad++
 	fmt.Fprintf(d.p.std.out, "!!  "+format+"\n", args...)
+}
+
+func (d *doctor) note(format string, args ...any) {
+	fmt.Fprintf(d.p.std.out, "--  "+format+"\n", args...)
 }
 
 // most is how many findings of one kind are listed.
@@ -163,8 +168,10 @@ func (d *doctor) locks(slug string, t *maildir.Tree) {
 	}
 	if _, err := os.Lstat(dir); err != nil {
 		d.say("project %s has no Git repository (%s): its mail works, but nothing is committed; restart the server to make a new one", slug, dir)
+	} else if mode, reason := gitlog.Look(t.Dir()); mode != "committing" {
+		d.say("git of %s: %s", slug, reason)
 	} else if stale == 0 {
-		d.ok("git of %s: no stale locks", slug)
+		d.ok("git of %s: committing, no stale locks", slug)
 	}
 }
 
@@ -198,7 +205,7 @@ func (d *doctor) copies(ctx context.Context, slug string, t *maildir.Tree) {
 	}
 	slices.Sort(diff)
 	for _, path := range diff[:min(most, len(diff))] {
-		d.say("copy %s in %s differs from its message: one of them was edited. The server shows the message's text", path, slug)
+		d.note("copy %s in %s differs from its message: one of them was edited. Nothing needs to be done: the server shows the message's text", path, slug)
 	}
 	if len(diff) == 0 {
 		d.ok("copies of %s: all as delivered", slug)

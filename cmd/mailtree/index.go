@@ -70,7 +70,11 @@ func openView(ctx context.Context, cfg *config) (*view, error) {
 	}
 	if err != nil {
 		v.close()
-		return nil, fmt.Errorf("the index cannot be read: %w. `mailtree index rebuild` makes it anew, as does the next `mailtree serve`", err)
+		hint := "`mailtree index rebuild` makes it anew, as does the next `mailtree serve`"
+		if v.running {
+			hint = "Restart the server: it makes it anew"
+		}
+		return nil, fmt.Errorf("the index is missing or damaged (%w). %s", err, hint)
 	}
 	return v, nil
 }

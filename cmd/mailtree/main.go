@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 )
 
@@ -25,6 +26,7 @@ type stdio struct {
 
 // run is the whole program but for signals: 0 when all went well, 1 when it did not, 2 for a wrong command line.
 func run(ctx context.Context, args, env []string, std stdio) int {
+	tuneMemory()
 	root := rootCommand(env, std)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -32,6 +34,9 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 		return 0
 	}
 	code := 1
+	if strings.HasPrefix(err.Error(), "unknown command") {
+		code, err = 2, &usage{err, "mailtree"}
+	}
 	if e, ok := err.(*exitError); ok {
 		code = e.code
 		err = e.err

@@ -9,10 +9,12 @@ import (
 	"os"
 	"runtime/debug"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"mailtree/maildir"
 	mcpserver "mailtree/mcp"
 )
 
@@ -34,8 +36,12 @@ func serveCommand(p *program) *cobra.Command {
 // serve runs everything that a server is; it starts every goroutine of the program but those of libraries, and
 // returns when all have ended.
 func serve(ctx context.Context, p *program) error {
-	tuneMemory()
 	log := p.cfg.logger(p.std)
+	ln, err := listen(ctx, p.cfg)
+	if err != nil {
+		return err
+	}
+	defer ln.Close() // where Serve does not come to it
 	progress := progressLine(p.std, "reading")
 	a, err := openApp(ctx, p.cfg, log, progress)
 	if progress != nil {
@@ -45,10 +51,6 @@ func serve(ctx context.Context, p *program) error {
 		return err
 	}
 	defer a.close()
-	ln, err := listen(ctx, p.cfg)
-	if err != nil {
-		return err
-	}
 	port := ln.Addr().(*net.TCPAddr).Port
 	health := &health{app: a, began: time.Now()}
 	m := mcpserver.New(mcpserver.Config{
@@ -100,6 +102,9 @@ func shutdown(ctx context.Context, srv *http.Server) {
 func listen(ctx context.Context, cfg *config) (net.Listener, error) {
 	addr := net.JoinHostPort(cfg.Host, strconv.Itoa(cfg.Port))
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if err != nil && errors.Is(err, syscall.EADDRINUSE) && maildir.Held(cfg.Store) {
+		return nil, fmt.Errorf("the store %s is in use by process %s, which may be the server on %s: use that one, or stop it", cfg.Store, maildir.LockHolder(cfg.Store), addr)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s: %w. Is another server there? Choose another with PORT or --port, or --port 0 for any free one", addr, errors.Unwrap(err))
 	}

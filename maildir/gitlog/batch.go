@@ -245,7 +245,7 @@ func (l *Log) write(p *publication, b batch, to *objects) (sum hash, reflog stri
 	case len(b.ops) > 0:
 		ops := make([]maildir.Op, 0, len(b.ops))
 		for _, op := range b.ops {
-			if !op.Recovered || p.plan.touches(op.Paths) {
+			if !op.Recovered || p.plan.adds(op.Paths) || p.plan.touches(op.Revised) {
 				ops = append(ops, op)
 			}
 		}

@@ -264,6 +264,15 @@ func TestRecovered(t *testing.T) {
 	if !done {
 		t.Error("done was not called")
 	}
+	tr.write("m1", "edited by hand")
+	was.Paths = append(was.Paths, "never there")
+	tr.log.Record([]maildir.Op{was}, nil)
+	tr.flush()
+	tr.equal("ids", strings.Join(tr.ids(), " "), "m1 m2")
+	was.Revised = []string{"m1"}
+	tr.log.Record([]maildir.Op{was}, nil)
+	tr.flush()
+	tr.equal("ids", strings.Join(tr.ids(), " "), "m1 m2 m1")
 	tr.log.Record([]maildir.Op{op("release", "A", "")}, nil) // no path, no difference: told all the same
 	tr.flush()
 	tr.equal("subject", tr.git("log", "-1", "--format=%s"), "release: A -> B: about")

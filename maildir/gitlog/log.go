@@ -68,8 +68,21 @@ func Open(cfg Config) (*Log, error) {
 	if err := l.repair(repo); err != nil {
 		return l, onlyFaults(err)
 	}
-	_, err = l.branch(repo)
+	at, err := l.branch(repo)
+	if err == nil && !at.commit.IsZero() {
+		l.last, l.lastSum = repo.when(at.commit), at.commit
+	}
 	return l, onlyFaults(err)
+}
+
+// Look says how the audit of the work tree at dir stands, without changing anything: the Mode and Reason of a
+// maildir.HistoryState.
+func Look(dir string) (mode, reason string) {
+	l := &Log{cfg: Config{Dir: dir}, mem: newMemory()}
+	if err := l.standing(); err != nil {
+		return modeOf(err)
+	}
+	return "committing", ""
 }
 
 func setDefault[T comparable](v *T, to T) {

@@ -251,6 +251,14 @@ func (p *plan) differing() []*change {
 	return slices.DeleteFunc(all, func(c *change) bool { return !c.differs() })
 }
 
+// adds reports whether any of the paths is on disk but not in HEAD.
+func (p *plan) adds(paths []string) bool {
+	return slices.ContainsFunc(paths, func(path string) bool {
+		c := p.changes[path]
+		return c != nil && c.old == (entry{}) && c.differs()
+	})
+}
+
 // touches reports whether any of the paths, or a path below it, differs.
 func (p *plan) touches(paths []string) bool {
 	return slices.ContainsFunc(paths, func(path string) bool {

@@ -8,7 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
@@ -162,6 +164,28 @@ func (r *repository) close() {
 		r.packs.Close()
 		r.packs = nil
 	}
+}
+
+// when is the committer's time of a commit; zero where it cannot be read.
+func (r *repository) when(c hash) time.Time {
+	data, err := r.read(plumbing.CommitObject, c)
+	if err != nil {
+		return time.Time{}
+	}
+	for line := range strings.Lines(string(data)) {
+		if rest, ok := strings.CutPrefix(line, "committer "); ok {
+			f := strings.Fields(rest)
+			if len(f) >= 2 {
+				if n, err := strconv.ParseInt(f[len(f)-2], 10, 64); err == nil {
+					return time.Unix(n, 0).UTC()
+				}
+			}
+		}
+		if line == "\n" {
+			break
+		}
+	}
+	return time.Time{}
 }
 
 // lookup returns what the tree has at path.

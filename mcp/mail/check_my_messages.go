@@ -41,9 +41,12 @@ func checkMyMessages() tool {
 			if err != nil {
 				return nil, err
 			}
-			ctx, stop := t.waiting(ctx, wait)
+			waiting, stop := t.waiting(ctx, wait)
 			defer stop()
-			page, err := p.Inbox(ctx, q, mark, wait)
+			page, err := p.Inbox(waiting, q, mark, wait)
+			if err != nil && waiting.Err() != nil && ctx.Err() == nil { // the server stops: no more waiting
+				page, err = p.Inbox(ctx, q, mark, 0)
+			}
 			if err != nil {
 				return nil, err
 			}

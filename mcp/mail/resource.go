@@ -215,6 +215,7 @@ func (t *Toolset) projectOf(ctx context.Context, r ref) (*maildir.Project, error
 }
 
 func (t *Toolset) readInbox(ctx context.Context, p *maildir.Project, r ref) (any, error) {
+	r.query.Peek = true
 	page, err := p.Inbox(ctx, r.query, false, 0)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,216 @@
+package maildir
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// A mailbox is an agent seen as an address with an owner: the user of the operating system who may read and write it.
+// Owners stand in the store's owners.json, never in a tree that a `git pull` could change. Spec: 1, TOOLS.md aimx.
+
+// Caller is who asks: a user of the operating system, known by peer credentials.
+type Caller struct {
+	UID  int
+	Root bool // may do everything
+}
+
+// NoOwner is the Owner of an agent that nobody owns.
+const NoOwner = -1
+
+// Mailbox is one agent's mailbox.
+type Mailbox struct {
+	Name                  string
+	InboxPath, OutboxPath string // absolute folders
+	Counts
+	Owner      int  // uid, or NoOwner
+	Registered bool // has a valid profile
+}
+
+// Mailboxes lists by name those that the caller owns; root sees all.
+func (p *Project) Mailboxes(ctx context.Context, by Caller) ([]Mailbox, error) {
+	rows, err := p.store.index.Agents(ctx, p.slug)
+	if err != nil {
+		return nil, err
+	}
+	owners, err := p.store.owners.load()
+	if err != nil {
+		return nil, err
+	}
+	out := []Mailbox{}
+	for _, a := range rows {
+		if m := p.mailbox(&a, owners); by.Root || m.Owner == by.UID {
+			out = append(out, m)
+		}
+	}
+	return out, nil
+}
+
+func (p *Project) mailbox(a *AgentRow, owners map[string]int) Mailbox {
+	dir := filepath.Join(p.tree.dir, agentsDir, a.Name)
+	m := Mailbox{Name: a.Name, InboxPath: filepath.Join(dir, inboxDir), OutboxPath: filepath.Join(dir, outboxDir), Counts: a.Counts, Owner: NoOwner, Registered: a.HasProfile}
+	if uid, ok := owners[p.slug+"/"+a.Name]; ok {
+		m.Owner = uid
+	}
+	return m
+}
+
+// CreateMailbox makes an agent of exactly that name, owned by the caller; again on one's own it changes nothing.
+// Errors: ErrInvalid for the name, ErrDenied when somebody else owns it, or nobody (root may take such a one).
+func (p *Project) CreateMailbox(ctx context.Context, name string, by Caller) (*Mailbox, error) {
+	if why := checkName(name); why != "" || strings.EqualFold(name, Postmaster) {
+		return nil, errorf(ErrInvalid, "The mailbox name %s cannot be used: %s.", quote(name), orElse(why, "reserved"))
+	}
+	o := &op{Op: Op{Verb: "register", Agent: name, Summary: name + " (mailbox)"}, lock: "mailbox"}
+	o.plan = func(g *group) error {
+		rows, err := p.store.index.Agents(g.ctx, p.slug)
+		if err != nil {
+			return err
+		}
+		for _, a := range rows {
+			if strings.EqualFold(a.Name, name) {
+				return p.mayUse(a.Name, name, by)
+			}
+		}
+		if g.names[strings.ToLower(name)] {
+			return errorf(ErrDenied, "The mailbox %s is being made by somebody else.", quote(name))
+		}
+		g.names[strings.ToLower(name)] = true
+		o.put(profilePath(name), formatProfile(Profile{Name: name, Inception: g.now}))
+		return p.store.owners.set(p.slug+"/"+name, by.UID)
+	}
+	if err := p.do(ctx, o); err != nil {
+		return nil, err
+	}
+	return p.Mailbox(ctx, name, by)
+}
+
+// mayUse refuses an existing mailbox that is not the caller's.
+func (p *Project) mayUse(existing, name string, by Caller) error {
+	owners, err := p.store.owners.load()
+	if err != nil {
+		return err
+	}
+	uid, owned := owners[p.slug+"/"+existing]
+	switch {
+	case existing == name && (by.Root || owned && uid == by.UID):
+		return nil
+	case owned && uid == by.UID:
+		return errorf(ErrInvalid, "The mailbox name %s differs from your mailbox %s only in case.", quote(name), quote(existing))
+	}
+	return errorf(ErrDenied, "The mailbox %s belongs to somebody else.", quote(name))
+}
+
+// Mailbox finds one by its name. Errors: ErrNotFound, ErrDenied when it is not the caller's.
+func (p *Project) Mailbox(ctx context.Context, name string, by Caller) (*Mailbox, error) {
+	row, err := p.store.index.Agent(ctx, p.slug, name)
+	if err != nil {
+		return nil, err
+	}
+	if row == nil {
+		return nil, p.unknownAgent(ctx, name)
+	}
+	owners, err := p.store.owners.load()
+	if err != nil {
+		return nil, err
+	}
+	m := p.mailbox(row, owners)
+	if !by.Root && m.Owner != by.UID {
+		return nil, errorf(ErrDenied, "The mailbox %s belongs to somebody else.", quote(name))
+	}
+	return &m, nil
+}
+
+// DeleteMailbox removes an agent's whole folder; its mail stays in the history and in other agents' folders. Without
+// force one with mail is refused with ErrConflict. Errors: ErrNotFound, ErrDenied, ErrConflict, and ErrUnavailable
+// where what somebody else wrote there cannot be committed first.
+func (p *Project) DeleteMailbox(ctx context.Context, name string, force bool, by Caller) (*Mailbox, error) {
+	m, err := p.Mailbox(ctx, name, by)
+	if err != nil {
+		return nil, err
+	}
+	if !force && m.Total+m.Sent > 0 {
+		return m, errorf(ErrConflict, "The mailbox %s is not empty: %d in its inbox, %d sent. Deleting it all needs force.", quote(name), m.Total, m.Sent)
+	}
+	o := &op{Op: Op{Verb: "delete-mailbox", Agent: name, Summary: name}, lock: "mailbox"}
+	o.plan = func(g *group) error {
+		var paths []string
+		err := p.tree.Walk(g.ctx, agentsDir+"/"+name, func(path string, d fs.DirEntry) error {
+			if d.Type().IsRegular() {
+				paths = append(paths, path)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if err := p.history.Preserve(g.ctx, paths); err != nil {
+			return err
+		}
+		for _, path := range paths {
+			data, _, err := p.tree.Read(path, p.tree.maxFile+MaxHeader)
+			if err != nil {
+				return err
+			}
+			o.writes = append(o.writes, &write{path: path, sum: hexSum(data), action: remove})
+		}
+		return nil
+	}
+	if err := p.do(ctx, o); err != nil {
+		return nil, err
+	}
+	return m, p.store.owners.set(p.slug+"/"+name, NoOwner)
+}
+
+// owners is the store's owners.json: {"<slug>/<agent>": uid}. It is read anew each time, so that a person can edit it.
+type owners struct {
+	file string
+	mu   sync.Mutex
+}
+
+func (o *owners) load() (map[string]int, error) {
+	data, err := os.ReadFile(o.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return map[string]int{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]int{}
+	if err := json.Unmarshal(data, &all); err != nil {
+		return nil, errorf(ErrUnavailable, "The store's owners.json is damaged (%v): mend it; until then no mailbox has an owner.", err)
+	}
+	return all, nil
+}
+
+// set changes one owner, NoOwner to take it out.
+func (o *owners) set(key string, uid int) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	all, err := o.load()
+	if err != nil {
+		return err
+	}
+	if uid == NoOwner {
+		delete(all, key)
+	} else {
+		all[key] = uid
+	}
+	data, err := json.MarshalIndent(all, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeFile(o.file, append(data, '\n'))
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
