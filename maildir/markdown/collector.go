@@ -102,6 +102,9 @@ func (c *collector) paragraph(p prose, at place, lead section) {
 		switch {
 		case s.kind != noSection:
 			c.marked(s)
+		case s.addressed() && !p.salutation():
+			c.act(s, false)
+			continue
 		case i > 0 || at.depth > 0 || strings.HasSuffix(p.text, ":"):
 		case c.section() == decisionSection:
 			c.decide(s)
