@@ -207,3 +207,16 @@ func TestMark(t *testing.T) {
 		t.Errorf("a bad line is a fault, the good one counts: %v, %v", got, err)
 	}
 }
+
+func TestNear(t *testing.T) {
+	t.Parallel()
+	all := []string{"body_md", "to", "subject", "BlueLake", "GreenCastle"}
+	for name, want := range map[string][]string{"body": {"body_md"}, "bluelake": {"BlueLake"}, "GrenCastle": {"GreenCastle"}, "zzzz": nil, "": nil, "subjetc": {"subject"}} {
+		if d := cmp.Diff(want, Near(name, all)); d != "" {
+			t.Errorf("%q: %s", name, d)
+		}
+	}
+	if distance("kitten", "sitting") != 3 || distance("", "abc") != 3 {
+		t.Error("not Levenshtein's distance")
+	}
+}

@@ -32,8 +32,9 @@ func checkName(name string) string {
 var windowsReserved = []string{"con", "prn", "aux", "nul", "com0", "com1", "com2", "com3", "com4", "com5", "com6", "com7", "com8", "com9",
 	"lpt0", "lpt1", "lpt2", "lpt3", "lpt4", "lpt5", "lpt6", "lpt7", "lpt8", "lpt9"}
 
-// near returns the at most three names closest to name, nearest first, leaving out what is not alike.
-func near(name string, all []string) []string {
+// Near returns the at most three of all that are closest to name, nearest first; what is not alike is left out. One
+// that begins the other is as good as one letter off.
+func Near(name string, all []string) []string {
 	type scored struct {
 		name string
 		far  int
@@ -41,8 +42,12 @@ func near(name string, all []string) []string {
 	var l []scored
 	low := strings.ToLower(name)
 	for _, n := range all {
-		d := distance(low, strings.ToLower(n))
-		if d <= max(2, len(name)/2) || strings.HasPrefix(strings.ToLower(n), low) {
+		other := strings.ToLower(n)
+		d := distance(low, other)
+		if low != "" && other != "" && (strings.HasPrefix(other, low) || strings.HasPrefix(low, other)) {
+			d = min(d, 1)
+		}
+		if d <= max(2, len(name)/2) && d < max(len(name), len(n)) {
 			l = append(l, scored{n, d})
 		}
 	}

@@ -100,7 +100,7 @@ func (s *Store) Project(ctx context.Context, key string) (*Project, error) {
 			all = append(all, p.slug)
 		}
 	}
-	if e.Near = near(key, all); len(e.Near) > 0 {
+	if e.Near = Near(key, all); len(e.Near) > 0 {
 		e.Text = "No project " + quote(key) + ". Did you mean " + strings.Join(e.Near, " or ") + "? create_agent makes a new one when given its absolute path."
 	}
 	return nil, e

@@ -212,7 +212,7 @@ func (p *Project) unknownAgent(ctx context.Context, names ...string) error {
 	var said []string
 	for _, n := range names {
 		s := quote(n)
-		if like := near(n, all); len(like) > 0 {
+		if like := Near(n, all); len(like) > 0 {
 			s += " (did you mean " + strings.Join(like, " or ") + "?)"
 			e.Near = append(e.Near, like...)
 		}

@@ -21,7 +21,7 @@ func (p *Project) Thread(ctx context.Context, id string, bodies bool) ([]Message
 	if err == nil && len(rows) == 0 {
 		e := errorf(ErrNotFound, "No thread %s in project %s.", quote(id), p.name())
 		names, nerr := p.store.index.Names(ctx, p.slug, KindOther, cut(id, 3), 100)
-		if e.Near = near(id, names); nerr == nil && len(e.Near) > 0 {
+		if e.Near = Near(id, names); nerr == nil && len(e.Near) > 0 {
 			e.Text += " Did you mean " + strings.Join(e.Near, " or ") + "?"
 		} else {
 			e.Text += " search_messages finds messages by their text, and each hit names its thread."

@@ -55,13 +55,12 @@ func decodeArgs(tool string, data json.RawMessage, in []prop) *args {
 
 // unknown names the argument that the tool does not take and the one that was probably meant.
 func unknown(tool, given string, names []string) error {
-	near := slices.MinFunc(names, func(x, y string) int { return distance(given, x) - distance(given, y) })
-	hint := ""
-	if distance(given, near) <= max(2, len(given)/2) {
-		hint = "did you mean " + near + "? "
+	near, hint := maildir.Near(given, names), ""
+	if len(near) > 0 {
+		hint = "did you mean " + strings.Join(near, " or ") + "? "
 	}
-	return &maildir.Error{Kind: maildir.ErrInvalid, Near: []string{near},
-		Text: "unknown argument " + strconv.Quote(clip(given)) + " of " + tool + ": " + hint + "It takes " + strings.Join(names, ", ")}
+	return &maildir.Error{Kind: maildir.ErrInvalid, Near: near,
+		Text: "unknown argument " + strconv.Quote(clip(given)) + " of " + tool + ": " + hint + "it takes " + strings.Join(names, ", ")}
 }
 
 // has reports whether the argument was given, and not as null.
@@ -221,25 +220,4 @@ func clip(s string) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:80], "") + "…"
-}
-
-// distance is how many letters must change to make a of b (Levenshtein), over at most 64 bytes of each.
-func distance(a, b string) int {
-	a, b = a[:min(len(a), 64)], b[:min(len(b), 64)]
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diag := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diag
-			if a[i] != b[j] {
-				cost = 1 + min(diag, row[j], row[j+1])
-			}
-			diag, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
 }

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"mailtree/maildir"
 )
 
@@ -63,8 +61,8 @@ func TestArgsRefused(t *testing.T) {
 		{`[]`, `arguments must be a JSON object such as {"project_key": "/abs/path"}`},
 		{`"x"`, `arguments must be a JSON object such as {"project_key": "/abs/path"}`},
 		{`{"project_key":null}`, `the argument project_key is missing: absolute path, such as "/abs/path"`},
-		{`{"project_key":"/p","limits":1}`, `unknown argument "limits" of t: did you mean limit? It takes project_key, to, importance, exclusive, limit, since_ts, cursor`},
-		{`{"project_key":"/p","zzzzzzzzzzzz":1}`, `unknown argument "zzzzzzzzzzzz" of t: It takes project_key, to, importance, exclusive, limit, since_ts, cursor`},
+		{`{"project_key":"/p","limits":1}`, `unknown argument "limits" of t: did you mean limit? it takes project_key, to, importance, exclusive, limit, since_ts, cursor`},
+		{`{"project_key":"/p","zzzzzzzzzzzz":1}`, `unknown argument "zzzzzzzzzzzz" of t: it takes project_key, to, importance, exclusive, limit, since_ts, cursor`},
 		{`{"project_key":7}`, `project_key must be a string, e.g. "/abs/path"`},
 		{`{"project_key":"/p","to":{"a":1}}`, `to must be a list of strings, e.g. ["BlueLake"]`},
 		{`{"project_key":"/p","to":["A",null]}`, `to must be a list of strings, e.g. ["BlueLake"]`},
@@ -124,12 +122,5 @@ func TestImageNotes(t *testing.T) {
 				t.Errorf("%s (convert_images %s): %d notes, want %d (%v)", tt.body, ask, got, want, a.err)
 			}
 		}
-	}
-}
-
-func TestDistance(t *testing.T) {
-	got := []int{distance("", ""), distance("", "abc"), distance("kitten", "sitting"), distance("paths", "path")}
-	if diff := cmp.Diff([]int{0, 3, 3, 1}, got); diff != "" {
-		t.Error(diff)
 	}
 }
