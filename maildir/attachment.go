@@ -16,10 +16,11 @@ type attachmentFile struct {
 	data []byte
 }
 
-// maxAttachment and maxAttachments bound what one message may bring along.
+// What one message may bring along.
 const (
-	maxAttachment  = 32 << 20 // bytes
-	maxAttachments = 50
+	maxAttachment     = 32 << 20 // bytes
+	maxAllAttachments = 64 << 20 // bytes
+	maxAttachments    = 50
 )
 
 // readAttachments reads the files that a sender names. Only files below the tree, a configured attachment root, or
@@ -29,18 +30,25 @@ func (p *Project) readAttachments(names []string) ([]attachmentFile, error) {
 	if len(names) > maxAttachments {
 		return nil, errorf(ErrTooLarge, "%d attachments, over the limit of %d.", len(names), maxAttachments)
 	}
+	if len(names) == 0 {
+		return nil, nil
+	}
+	p.store.attaching <- struct{}{} // a few at a time, for they are held in memory
+	defer func() { <-p.store.attaching }()
 	var out []attachmentFile
+	left := int64(maxAllAttachments)
 	for _, n := range names {
-		f, err := p.readAttachment(n)
+		f, err := p.readAttachment(n, left)
 		if err != nil {
 			return nil, err
 		}
+		left -= f.Bytes
 		out = append(out, *f)
 	}
 	return out, nil
 }
 
-func (p *Project) readAttachment(name string) (*attachmentFile, error) {
+func (p *Project) readAttachment(name string, left int64) (*attachmentFile, error) {
 	if name == "" || strings.ContainsRune(name, 0) {
 		return nil, errorf(ErrInvalid, "An attachment has an empty or invalid name: give a path.")
 	}
@@ -54,10 +62,10 @@ func (p *Project) readAttachment(name string) (*attachmentFile, error) {
 			rel = r
 		}
 		rel = filepath.ToSlash(filepath.Clean(rel))
-		if rel == "." || !filepath.IsLocal(rel) || hiddenElement(rel) {
-			continue
+		if rel == "." || !filepath.IsLocal(rel) || hiddenElement(rel) || root == p.tree.dir && strings.HasPrefix(rel, agentsDir+"/") {
+			continue // what lies below agents is theirs: an outbox copy names bcc recipients
 		}
-		data, err := readBelow(root, rel)
+		data, err := readBelow(root, rel, min(left, maxAttachment))
 		if os.IsNotExist(err) {
 			continue
 		}
@@ -89,13 +97,13 @@ func hiddenElement(rel string) bool {
 	return false
 }
 
-func readBelow(root, rel string) ([]byte, error) {
+func readBelow(root, rel string, limit int64) ([]byte, error) {
 	t, err := OpenTree(root, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer t.Close()
-	data, _, err := t.Read(rel, maxAttachment)
+	data, _, err := t.Read(rel, limit)
 	return data, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 	"sync"
 	"time"
 )
@@ -277,6 +278,9 @@ func (g *group) commit() {
 	for _, o := range g.ops {
 		for _, w := range o.writes {
 			t.tidy(w)
+			if int64(len(w.data)) <= MaxSmall {
+				g.p.own[w.path] = ownWrite{w.sum, g.number}
+			}
 		}
 		ops = append(ops, o.each(o.ids)...)
 	}
@@ -405,11 +409,22 @@ func (g *group) take(o *op, path string) error {
 	return nil
 }
 
+// preserve returns once what somebody else wrote at path is in the history. What the server itself wrote there and
+// is not committed yet needs no preserving: it is replaced by its own next version.
 func (p *Project) preserve(ctx context.Context, path string) error {
 	if _, err := p.tree.Stat(path); err != nil {
 		return ignoreGone(err)
 	}
+	if own, ok := p.own[path]; ok && p.tree.holds(path, own.sum) {
+		return nil
+	}
 	return p.history.Preserve(ctx, []string{path})
+}
+
+// ownWrite is the content that a group not yet committed gave a path.
+type ownWrite struct {
+	sum   string
+	group uint64
 }
 
 // committed is called by the history, from a goroutine of its own or of one who flushes.
@@ -425,7 +440,13 @@ func (p *Project) forgetCommitted() {
 	groups := p.settled
 	p.settled = nil
 	p.mu.Unlock()
-	if len(groups) > 0 {
-		p.journal.done(groups...)
+	if len(groups) == 0 {
+		return
+	}
+	p.journal.done(groups...)
+	for path, own := range p.own {
+		if slices.Contains(groups, own.group) {
+			delete(p.own, path)
+		}
 	}
 }

@@ -270,6 +270,9 @@ func (p *Project) Release(ctx context.Context, agent string, patterns []string) 
 		var names []string
 		for _, c := range all {
 			if c.Agent == agent && c.Live(g.now) && (len(patterns) == 0 || slices.Contains(clean, c.Pattern)) {
+				if err := g.freeFor(ReleasedMark(c.Path)); err != nil {
+					return err
+				}
 				c.Released, c.ReleasedAt = true, g.now.Truncate(time.Microsecond)
 				released = append(released, c)
 				names = append(names, c.Pattern)

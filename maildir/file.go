@@ -104,10 +104,13 @@ func (t *Tree) tidy(w *write) {
 
 // touch sets the time of an untracked run-time file, making it where it is missing.
 func (t *Tree) touch(p string, now time.Time) error {
+	if st, err := t.Stat(p); err == nil && !st.Mode.IsRegular() {
+		return notRegular(st.Mode)
+	}
 	if err := t.root.MkdirAll(path.Dir(p), 0o700); err != nil {
 		return err
 	}
-	f, err := t.root.OpenFile(p, os.O_WRONLY|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	f, err := t.root.OpenFile(p, os.O_WRONLY|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return err
 	}

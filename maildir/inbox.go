@@ -2,6 +2,8 @@ package maildir
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"slices"
 	"time"
 )
@@ -115,17 +117,41 @@ func (p *Project) mark(ctx context.Context, verb, agent string, ids []string, ac
 			if err != nil {
 				return err
 			}
+			marks := []string{}
 			if !d.Read {
-				o.put(ReadMark(d.CopyPath), formatMark(g.now))
+				marks = append(marks, ReadMark(d.CopyPath))
 			}
 			if ack && !d.Acked {
-				o.put(AckMark(d.CopyPath), formatMark(g.now))
+				marks = append(marks, AckMark(d.CopyPath))
+			}
+			for _, path := range marks {
+				err := g.freeFor(path)
+				if err == nil {
+					o.put(path, formatMark(g.now))
+				} else if len(ids) == 1 || !errors.Is(err, ErrConflict) { // on a page one bad mark stops no other
+					return err
+				}
 			}
 		}
 		return nil
 	}
 	defer p.Seen(agent)
 	return p.do(ctx, o)
+}
+
+// freeFor reports whether a file can be made at path. Errors: errStale when a file is there that the index does not
+// know yet, ErrConflict when something is there that is no file.
+func (g *group) freeFor(path string) error {
+	st, err := g.p.tree.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err == nil && st.Mode.IsRegular():
+		return g.stale(path)
+	case err == nil:
+		return errorf(ErrConflict, "%s in the mail tree is %s, so the mark cannot be made: remove it.", path, notRegular(st.Mode).Reason)
+	}
+	return err
 }
 
 // delivery finds the agent's copy, which is on disk. Errors: ErrNotFound, errStale.
@@ -157,12 +183,9 @@ func (p *Project) Pop(ctx context.Context, agent string) (*Delivery, error) {
 		if err := p.needAgent(g.ctx, agent); err != nil {
 			return err
 		}
-		d, err := g.oldest(agent)
+		d, err := g.poppable(agent)
 		if err != nil || d == nil {
 			return err
-		}
-		if _, err := p.tree.Stat(d.CopyPath); err != nil {
-			return g.stale(d.CopyPath)
 		}
 		d.Read, d.ReadAt = true, g.now.Truncate(time.Microsecond)
 		got, o.ID, o.Summary = d, d.ID, agent+" "+d.ID
@@ -174,6 +197,24 @@ func (p *Project) Pop(ctx context.Context, agent string) (*Delivery, error) {
 		return nil, err
 	}
 	return got, nil
+}
+
+// poppable finds the oldest unread delivery that is on disk and can be marked.
+func (g *group) poppable(agent string) (*Delivery, error) {
+	for {
+		d, err := g.oldest(agent)
+		if err != nil || d == nil {
+			return nil, err
+		}
+		if _, err := g.p.tree.Stat(d.CopyPath); err != nil {
+			return nil, g.stale(d.CopyPath)
+		}
+		if err := g.freeFor(ReadMark(d.CopyPath)); err == nil {
+			return d, nil
+		} else if !errors.Is(err, ErrConflict) {
+			return nil, err
+		}
+	}
 }
 
 // oldest hands each pop of a group another delivery.

@@ -3,16 +3,17 @@ package maildir
 import (
 	"bufio"
 	"bytes"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -20,8 +21,9 @@ import (
 
 // The journal says, durably before the first rename of a group, what the group is about to do; a record is
 // kept until the group's operations are in a commit. After a crash it makes each operation whole or absent
-// and hands those without a commit to the history again (Spec: 5, I3, I6). One line per record: CRC-32 of
-// the JSON, a blank, the JSON. A torn last line is a record that was never durable.
+// and hands those without a commit to the history again (Spec: 5, I3, I6). One line per record: an HMAC of the
+// JSON under the store's key, a blank, the JSON. A torn last line is a record that was never durable; a line with
+// another HMAC is none of ours: the file lies in a work tree, and a `git pull` could bring one (I8).
 
 const journalFile = runDir + "/journal"
 
@@ -30,7 +32,9 @@ const journalLimit = 4 << 20
 
 type journal struct {
 	tree *Tree
+	key  []byte
 	file *os.File
+	node uint64 // inode of file: somebody may remove or replace it
 	size int64
 	open map[uint64][]byte // records not yet committed
 }
@@ -39,7 +43,6 @@ type journalRecord struct {
 	Group uint64      `json:"group"`
 	Ops   []journalOp `json:"ops,omitempty"`
 	Drop  []int       `json:"drop,omitempty"` // operations of that group that failed: to be undone
-	Done  bool        `json:"done,omitempty"` // the group is committed
 }
 
 type journalOp struct {
@@ -59,31 +62,67 @@ type journalEntry struct {
 	Staged string `json:"staged"`
 }
 
-func openJournal(t *Tree) (*journal, error) {
-	if err := t.root.MkdirAll(tmpDir, 0o700); err != nil {
-		return nil, err
+func openJournal(t *Tree, key []byte) (*journal, error) {
+	j := &journal{tree: t, key: key, open: map[uint64][]byte{}}
+	return j, j.reopen(0)
+}
+
+// reopen opens the file at the journal's place, making it where it is missing.
+func (j *journal) reopen(flags int) error {
+	if err := j.tree.makeDir(tmpDir); err != nil {
+		return err
 	}
-	f, err := t.root.OpenFile(journalFile, os.O_RDWR|os.O_CREATE|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
+	defer j.tree.closeFolders()
+	f, err := j.tree.root.OpenFile(journalFile, os.O_RDWR|os.O_CREATE|os.O_APPEND|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|flags, 0o600)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	fi, err := f.Stat()
+	if err == nil && !fi.Mode().IsRegular() {
+		err = fmt.Errorf("%s is %s: remove it", journalFile, notRegular(fi.Mode()).Reason)
+	}
 	if err != nil {
 		f.Close()
-		return nil, err
+		return err
 	}
-	return &journal{tree: t, file: f, size: fi.Size(), open: map[uint64][]byte{}}, nil
+	if j.file != nil {
+		j.file.Close()
+	}
+	j.file, j.size, j.node = f, fi.Size(), fileStat(fi).Inode
+	return nil
+}
+
+// present makes sure that the file is still the one at the journal's place; where somebody removed it, what is
+// outstanding is written again.
+func (j *journal) present() error {
+	if st, err := j.tree.Stat(journalFile); err == nil && st.Inode == j.node {
+		return nil
+	}
+	if err := j.reopen(os.O_TRUNC); err != nil {
+		return err
+	}
+	for _, line := range j.open {
+		n, err := j.file.Write(line)
+		j.size += int64(n)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (j *journal) close() { j.file.Close() }
 
 // append adds a record; the caller makes it durable. On error the file is cut back to where it was.
 func (j *journal) append(r journalRecord) error {
+	if err := j.present(); err != nil {
+		return err
+	}
 	js, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	line := fmt.Appendf(nil, "%08x %s\n", crc32.ChecksumIEEE(js), js)
+	line := fmt.Appendf(nil, "%s %s\n", journalMAC(j.key, js), js)
 	n, err := j.file.Write(line)
 	if err != nil {
 		if n > 0 {
@@ -144,12 +183,19 @@ func (j *journal) rewrite() {
 		f.Close()
 		return
 	}
+	fi, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return
+	}
 	j.file.Close()
-	j.file, j.size = f, size
+	j.file, j.size, j.node = f, size, fileStat(fi).Inode
 }
 
-// readJournal returns the valid records in order.
-func readJournal(r io.Reader) []journalRecord {
+func journalMAC(key, js []byte) string { return makeSeal(key, append([]byte("journal\n"), js...)) }
+
+// readJournal returns the records of this store in order.
+func readJournal(r io.Reader, key []byte) []journalRecord {
 	var all []journalRecord
 	b := bufio.NewReader(r)
 	for {
@@ -157,25 +203,36 @@ func readJournal(r io.Reader) []journalRecord {
 		if err != nil {
 			return all
 		}
-		var want uint32
-		head, js, ok := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(" "))
-		if _, serr := fmt.Sscanf(string(head), "%08x", &want); !ok || serr != nil || crc32.ChecksumIEEE(js) != want {
+		mac, js, ok := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(" "))
+		if !ok || !hmac.Equal(mac, []byte(journalMAC(key, js))) {
 			continue
 		}
 		var rec journalRecord
-		if json.Unmarshal(js, &rec) == nil {
+		if json.Unmarshal(js, &rec) == nil && rec.sane() {
 			all = append(all, rec)
 		}
 	}
 }
 
+// sane reports whether every path of the record is one that the server writes.
+func (r journalRecord) sane() bool {
+	for _, op := range r.Ops {
+		for _, f := range op.Files {
+			if !filepath.IsLocal(f.Path) || Locate(f.Path).Kind == KindIgnored || f.Staged == "" || strings.ContainsAny(f.Staged, "/.") {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // recoverTree finishes or drops what a crash left behind: each operation of the journal is afterwards whole or
 // absent, and tmp is empty. It returns the operations that are whole, for the history to commit those it has not.
-func (t *Tree) recoverTree(log *slog.Logger) ([]Op, error) {
-	if err := t.root.MkdirAll(tmpDir, 0o700); err != nil {
+func (t *Tree) recoverTree(key []byte, log *slog.Logger) ([]Op, error) {
+	if err := t.makeDir(tmpDir); err != nil {
 		return nil, err
 	}
-	records, err := t.loadJournal()
+	records, err := t.loadJournal(key)
 	if err != nil {
 		return nil, err
 	}
@@ -227,8 +284,8 @@ func (t *Tree) recovered(op journalOp) []Op {
 	return o.each(op.IDs)
 }
 
-func (t *Tree) loadJournal() ([]journalRecord, error) {
-	f, err := t.root.Open(journalFile)
+func (t *Tree) loadJournal(key []byte) ([]journalRecord, error) {
+	f, st, err := t.open(journalFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -236,7 +293,10 @@ func (t *Tree) loadJournal() ([]journalRecord, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return readJournal(f), nil
+	if !st.Mode.IsRegular() {
+		return nil, notRegular(st.Mode)
+	}
+	return readJournal(f, key), nil
 }
 
 // recoverOp finishes one operation when every file of it that is not in its place is intact in staging, and

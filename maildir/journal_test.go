@@ -1,15 +1,20 @@
 package maildir
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
+
+var testKey = []byte("0123456789abcdef0123456789abcdef")
 
 // crashed is a tree in which an operation of three files was interrupted.
 type crashed struct {
@@ -28,7 +33,7 @@ func crash(t *testing.T) *crashed {
 	}
 	t.Cleanup(func() { tree.Close() })
 	c := &crashed{t: t, tree: tree}
-	if c.j, err = openJournal(tree); err != nil {
+	if c.j, err = openJournal(tree, testKey); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.j.close)
@@ -53,9 +58,9 @@ func (c *crashed) must(err error) {
 // after recovers and returns what is there, and the operations reported whole.
 func (c *crashed) after() (files []string, ops []Op) {
 	c.t.Helper()
-	ops, err := c.tree.recoverTree(slog.New(slog.DiscardHandler))
+	ops, err := c.tree.recoverTree(testKey, slog.New(slog.DiscardHandler))
 	c.must(err)
-	again, err := c.tree.recoverTree(slog.New(slog.DiscardHandler))
+	again, err := c.tree.recoverTree(testKey, slog.New(slog.DiscardHandler))
 	c.must(err)
 	if len(again) != len(ops) {
 		c.t.Errorf("a second recovery finds %d operations, the first %d", len(again), len(ops))
@@ -67,6 +72,25 @@ func (c *crashed) after() (files []string, ops []Op) {
 		c.t.Errorf("%d files left in staging", len(left))
 	}
 	return files, ops
+}
+
+// forge replaces the journal by one record.
+func (c *crashed) forge(key []byte, op journalOp) error {
+	js, err := json.Marshal(journalRecord{Group: 1, Ops: []journalOp{op}})
+	c.must(err)
+	return os.WriteFile(filepath.Join(c.tree.dir, journalFile), fmt.Appendf(nil, "%s %s\n", journalMAC(key, js), js), 0o600)
+}
+
+// TestJournalRemoved: somebody who removes the run-time folder under a running server takes no record away.
+func TestJournalRemoved(t *testing.T) {
+	t.Parallel()
+	c := crash(t)
+	c.must(os.Rename(filepath.Join(c.tree.dir, journalFile), filepath.Join(c.tree.dir, journalFile)+".old"))
+	c.must(c.j.append(journalRecord{Group: 2}))
+	c.must(c.tree.publish(c.ws[0]))
+	if files, ops := c.after(); len(files) != 3 || len(ops) != 1 {
+		t.Errorf("%d operations, files %v", len(ops), files)
+	}
 }
 
 var allThree = []string{"agents/Ann/outbox/2026/a.md", "agents/Bob/inbox/2026/a.md", "messages/2026/a.md"}
@@ -95,6 +119,15 @@ func TestRecoverDrops(t *testing.T) {
 		"the record is torn":     func(c *crashed) { c.must(c.j.file.Truncate(c.j.size - 2)) },
 		"the record is damaged": func(c *crashed) {
 			c.must(os.WriteFile(filepath.Join(c.tree.dir, journalFile), []byte("00000000 {}\n"), 0o600))
+		},
+		"the record is another store's": func(c *crashed) { c.must(c.forge([]byte("another key"), c.op)) },
+		"the record names git's own files": func(c *crashed) {
+			for i, path := range []string{".git/hooks/pre-commit", "../x", ".mailtree/seen/Ann", "/etc/x"} {
+				bad := c.op
+				bad.Files = slices.Clone(c.op.Files)
+				bad.Files[i%3].Path = path
+				c.must(c.forge(testKey, bad))
+			}
 		},
 		"taken back, two renamed": func(c *crashed) {
 			c.must(c.tree.publish(c.ws[0]))

@@ -27,6 +27,7 @@ type Project struct {
 	queue   chan *op
 	again   []*op // operations to be planned anew in the next group; the writer's own
 	group   uint64
+	own     map[string]ownWrite // small files of groups not yet committed; the writer's own
 
 	mu      sync.Mutex
 	edited  map[string]bool // reported by the watcher, not yet ingested
@@ -186,12 +187,13 @@ func (s *Store) makeProject(human, slug string) error {
 			return err
 		}
 	}
-	if err := os.Rename(tmp, dir); err != nil && !errors.Is(err, fs.ErrExist) {
-		if _, serr := os.Lstat(filepath.Join(dir, "repo")); serr != nil {
-			return err
-		}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
 	}
-	return syncDir(filepath.Dir(dir))
+	if err := os.Rename(repo, filepath.Join(dir, "repo")); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return errors.Join(syncDir(dir), syncDir(filepath.Dir(dir)))
 }
 
 func formatProject(human, slug string, now time.Time) []byte {
@@ -255,7 +257,7 @@ func (s *Store) loadProject(slug string) (*Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Project{store: s, slug: slug, tree: t, queue: make(chan *op, maxGroup), edited: map[string]bool{}, wake: make(chan struct{}, 1),
+	p := &Project{store: s, slug: slug, tree: t, queue: make(chan *op, maxGroup), own: map[string]ownWrite{}, edited: map[string]bool{}, wake: make(chan struct{}, 1),
 		stopped: make(chan struct{}), agents: map[string]bool{}, seen: map[string]*sighting{}}
 	if data, _, err := t.Read(projectFile, MaxSmall); err == nil {
 		if p.human, p.created, err = ParseProject(data); err != nil {
@@ -271,11 +273,11 @@ func (s *Store) loadProject(slug string) (*Project, error) {
 
 // recover makes the tree whole after a crash and opens journal and history.
 func (p *Project) recover() error {
-	ops, err := p.tree.recoverTree(p.store.cfg.Log.With("project", p.slug))
+	ops, err := p.tree.recoverTree(p.store.key, p.store.cfg.Log.With("project", p.slug))
 	if err != nil {
 		return err
 	}
-	if p.journal, err = openJournal(p.tree); err != nil {
+	if p.journal, err = openJournal(p.tree, p.store.key); err != nil {
 		return err
 	}
 	if p.history, err = p.store.cfg.OpenHistory(p); err != nil {

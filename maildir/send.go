@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -117,12 +118,17 @@ func checkText(key, s string, limit int) error {
 		return errorf(ErrTooLarge, "%s has %d bytes, over the limit of %d.", key, len(s), limit)
 	case !utf8.ValidString(s):
 		return errorf(ErrInvalid, "%s is not valid UTF-8.", key)
-	case strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\u2028' || r == '\u2029' }) && key != "task_description":
+	case strings.ContainsFunc(s, misleading) && key != "task_description":
 		return errorf(ErrInvalid, "%s %s holds a line break or control character: write it on one line.", key, quote(s))
 	case strings.ContainsRune(s, 0):
 		return errorf(ErrInvalid, "%s holds a NUL character.", key)
 	}
 	return nil
+}
+
+// misleading reports whether a character breaks a line or turns its direction.
+func misleading(r rune) bool {
+	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
 }
 
 // needParties refuses an unknown sender, and names every unknown recipient.

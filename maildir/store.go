@@ -40,14 +40,15 @@ type Config struct {
 
 // Store is the one owner of a store folder. Safe for concurrent use.
 type Store struct {
-	cfg    Config
-	lock   *Lock
-	index  Index
-	key    []byte
-	token  string
-	feed   *feed
-	owners owners
-	stamp  stamp
+	cfg       Config
+	lock      *Lock
+	index     Index
+	key       []byte
+	token     string
+	feed      *feed
+	owners    owners
+	attaching chan struct{} // tokens of those who read attachments
+	stamp     stamp
 
 	adding   sync.Mutex // held while a project is made or opened
 	mu       sync.Mutex
@@ -73,7 +74,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{cfg: cfg, lock: lock, projects: map[string]*Project{}, feed: newFeed(), stamp: stamp{now: cfg.Now, rand: cfg.Rand},
-		owners: owners{file: filepath.Join(cfg.Root, "owners.json")}}
+		attaching: make(chan struct{}, 2), owners: owners{file: filepath.Join(cfg.Root, "owners.json")}}
 	if err := s.open(ctx); err != nil {
 		s.Close()
 		return nil, err
@@ -103,7 +104,11 @@ func (s *Store) open(ctx context.Context) error {
 	}
 	for _, p := range s.Projects() {
 		if err := p.attach(ctx); err != nil {
-			return fmt.Errorf("project %s: %w", p.slug, err)
+			if ctx.Err() != nil {
+				return err
+			}
+			s.cfg.Log.Error("project not compared with its files; that is tried again", "project", p.slug, "error", err)
+			p.scan()
 		}
 	}
 	last, err := s.index.LastChange(ctx)

@@ -692,3 +692,67 @@ func TestMailboxes(t *testing.T) {
 		t.Errorf("the sender's message went with the mailbox: %v", err)
 	}
 }
+
+// TestBadMarks: a folder or link where a mark belongs stops no other mark, and the answer names it.
+func TestBadMarks(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{}, "Ann", "Bob")
+	for i := range 3 {
+		send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: fmt.Sprint(i), Body: "b"})
+	}
+	bad := inbox(t, p, "Bob").Messages[1]
+	if err := os.Mkdir(filepath.Join(p.Tree().Dir(), maildir.ReadMark(bad.CopyPath)), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	page, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: "Bob"}, true, 0)
+	if err != nil || len(page.Messages) != 3 {
+		t.Fatalf("%+v %v", page, err)
+	}
+	if page := inbox(t, p, "Bob"); page.Unread != 1 || page.Messages[1].Read {
+		t.Errorf("%+v", page)
+	}
+	if d, err := p.Pop(t.Context(), "Bob"); d != nil || err != nil {
+		t.Errorf("%v %v", d, err)
+	}
+	if _, err := p.Acknowledge(t.Context(), "Bob", bad.ID); !errors.Is(err, maildir.ErrConflict) || !strings.Contains(err.Error(), ".read") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestRenewOnOtherBranch: where nothing can be committed, an agent can still renew, release and take its claims again.
+func TestRenewOnOtherBranch(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{}, "Ann")
+	if err := p.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	git := func(args ...string) {
+		t.Helper()
+		await(t, func() bool {
+			return exec.Command("git", append([]string{"-C", p.Tree().Dir()}, args...)...).Run() == nil
+		})
+	}
+	git("checkout", "-q", "-b", "side")
+	for range 3 {
+		if _, err := p.Claim(t.Context(), maildir.ClaimRequest{Agent: "Ann", Patterns: []string{"x"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := p.Release(t.Context(), "Ann", nil); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := p.Claim(t.Context(), maildir.ClaimRequest{Agent: "Ann", Patterns: []string{"x"}}); err != nil || len(r.Granted) != 1 {
+		t.Fatalf("%+v %v", r, err)
+	}
+	git("checkout", "-q", "main")
+}
+
+// await waits for a condition.
+func await(t *testing.T, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !ok(); {
+		if time.Now().After(deadline) {
+			t.Fatal("it did not come to pass")
+		}
+	}
+}
