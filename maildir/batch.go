@@ -222,6 +222,7 @@ func (g *group) retry(o *op, err error) {
 func (g *group) stage(o *op) error {
 	for _, w := range o.writes {
 		o.Paths = append(o.Paths, w.path)
+		g.step("stage " + w.path)
 		if err := g.p.tree.stage(w, stageName(g.number, g.staged)); err != nil {
 			g.undo(o)
 			return err
@@ -247,8 +248,10 @@ func (g *group) commit() {
 		return
 	}
 	t, j := g.p.tree, g.p.journal
+	g.step("journal")
 	err := j.append(g.record())
 	if err == nil {
+		g.step("sync staged")
 		err = t.syncAll(g.stagedPaths())
 	}
 	if err != nil {
@@ -260,11 +263,13 @@ func (g *group) commit() {
 		j.done(g.number)
 		return
 	}
+	g.step("sync renamed")
 	if err := t.syncAll(g.paths()); err != nil {
 		g.drop(g.ops)
 		g.fail(err)
 		return
 	}
+	g.step("ingest")
 	changes, err := g.p.store.index.Ingest(g.ctx, g.p.slug, g.paths())
 	if err != nil {
 		g.p.store.cfg.Log.Error("index not writable", "project", g.p.slug, "error", err)
@@ -277,6 +282,7 @@ func (g *group) commit() {
 	var ops []Op
 	for _, o := range g.ops {
 		for _, w := range o.writes {
+			g.step("tidy " + w.path)
 			t.tidy(w)
 			if int64(len(w.data)) <= MaxSmall {
 				g.p.own[w.path] = ownWrite{w.sum, g.number}
@@ -285,7 +291,16 @@ func (g *group) commit() {
 		ops = append(ops, o.each(o.ids)...)
 	}
 	number := g.number
+	g.step("record")
 	g.p.history.Record(ops, func() { g.p.committed(number) })
+	g.step("answer")
+}
+
+// step tells a fault test where the writer is.
+func (g *group) step(name string) {
+	if f := g.p.store.cfg.Step; f != nil {
+		f(name)
+	}
 }
 
 // publish renames. An operation of which a file cannot be put into place is taken back as a whole; where the cause
@@ -314,6 +329,7 @@ func (g *group) publish() {
 
 func (g *group) publishOp(o *op) error {
 	for _, w := range o.writes {
+		g.step("rename " + w.path)
 		if err := g.p.tree.publish(w); err != nil {
 			return err
 		}

@@ -2,6 +2,8 @@ package maildir_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -77,4 +79,35 @@ func BenchmarkParse(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// BenchmarkVisible is the time from a person's save (a rename, as editors do) until the message is listed and found,
+// watcher included. Its floor is the watcher's settle time, three milliseconds.
+func BenchmarkVisible(b *testing.B) {
+	p := project(b, storetest.Config{NoCheck: true}, "Ann")
+	dir := filepath.Join(p.Tree().Dir(), "messages/by/hand")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		b.Fatal(err)
+	}
+	var worst time.Duration
+	n := 0
+	for b.Loop() {
+		n++
+		m := &maildir.Message{ID: fmt.Sprint("h", n), From: "Ann", Subject: "by hand", Created: time.Unix(1760000000+int64(n), 0), Importance: maildir.Normal, Body: benchBody}
+		tmp := filepath.Join(dir, ".new")
+		if err := os.WriteFile(tmp, maildir.FormatMessage(m), 0o600); err != nil {
+			b.Fatal(err)
+		}
+		began := time.Now()
+		if err := os.Rename(tmp, filepath.Join(dir, m.ID+".md")); err != nil {
+			b.Fatal(err)
+		}
+		for {
+			if _, err := p.Message(b.Context(), m.ID); err == nil {
+				break
+			}
+		}
+		worst = max(worst, time.Since(began))
+	}
+	b.ReportMetric(float64(worst.Microseconds())/1000, "worst-ms")
 }

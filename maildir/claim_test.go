@@ -1,0 +1,164 @@
+package maildir_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+)
+
+func TestRegisterConcurrently(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{})
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	names := map[string]bool{}
+	for i := range 16 {
+		all.Go(func() {
+			hint := []string{"BlueLake", "bluelake", "BLUELAKE", ""}[i%4]
+			r, err := p.Register(t.Context(), maildir.Registration{Program: "x", NameHint: hint})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if low := strings.ToLower(r.Name); names[low] {
+				t.Errorf("%s twice", r.Name)
+			} else {
+				names[low] = true
+			}
+			if hint != "" && !strings.EqualFold(r.Name, hint) && r.Note == "" {
+				t.Error("a hint was not used and nothing says so")
+			}
+		})
+	}
+	all.Wait()
+	if len(names) != 16 || !names["bluelake"] {
+		t.Errorf("%v", names)
+	}
+}
+
+func TestClaimsNeverBothWin(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for i := range 16 {
+		names = append(names, fmt.Sprintf("Agent%02d", i))
+	}
+	p := project(t, storetest.Config{}, names...)
+	patterns := []string{"src/**", "src/a.go", "src/*.go", "s*/a.go"}
+	var all sync.WaitGroup
+	var won atomic.Int64
+	for i, n := range names {
+		all.Go(func() {
+			r, err := p.Claim(t.Context(), maildir.ClaimRequest{Agent: n, Patterns: []string{patterns[i%4], "own/" + n}})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if len(r.Granted) > 0 {
+				won.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	live, err := p.Claims(t.Context(), false)
+	if err != nil || won.Load() != 1 || len(live) != 2 {
+		t.Errorf("%d won, %d live claims, %v", won.Load(), len(live), err)
+	}
+}
+
+func TestClaimLife(t *testing.T) {
+	t.Parallel()
+	var jump atomic.Int64
+	now := func() time.Time { return time.Now().Add(time.Duration(jump.Load())) }
+	p := project(t, storetest.Config{Now: now}, "Ann", "Bob")
+	claim := func(agent string, r maildir.ClaimRequest) *maildir.ClaimResult {
+		t.Helper()
+		r.Agent = agent
+		res, err := p.Claim(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res
+	}
+	doc := []string{"doc"}
+	if r := claim("Ann", maildir.ClaimRequest{Patterns: doc, DryRun: true}); len(r.Granted) != 1 {
+		t.Errorf("%+v", r)
+	}
+	if live, _ := p.Claims(t.Context(), false); len(live) != 0 {
+		t.Errorf("a dry run took %v", live)
+	}
+	a := claim("Ann", maildir.ClaimRequest{Patterns: doc, Shared: true, Reason: "why"})
+	claim("Bob", maildir.ClaimRequest{Patterns: doc, Shared: true})
+	if r := claim("Bob", maildir.ClaimRequest{Patterns: []string{"free", "doc/x"}}); len(r.Conflicts) != 1 || len(r.Granted) != 0 || r.Conflicts[0].Held.Reason != "why" {
+		t.Errorf("%+v", r)
+	}
+	file := filepath.Join(p.Tree().Dir(), a.Granted[0].Path)
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edited := strings.Replace(string(data), "{", "{\n  \"note\": {\"by\":  \"hand\"},", 1)
+	if err := os.WriteFile(file, []byte(edited), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Rescan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r := claim("Ann", maildir.ClaimRequest{Patterns: doc, Shared: true, TTL: 2 * time.Hour})
+	data, _ = os.ReadFile(file)
+	if !strings.Contains(string(data), `"note": {"by":  "hand"}`) || r.Granted[0].Reason != "why" || !r.Granted[0].Created.Equal(a.Granted[0].Created) {
+		t.Errorf("renewed: %+v\n%s", r.Granted[0], data)
+	}
+	out, err := exec.Command("git", "-C", p.Tree().Dir(), "log", "-p", "--", a.Granted[0].Path).Output()
+	if err != nil || !strings.Contains(string(out), `+  "note": {"by":  "hand"}`) {
+		t.Errorf("the edit is not in the history before the renewal: %v\n%s", err, out)
+	}
+	released, err := p.Release(t.Context(), "Bob", nil)
+	if err != nil || len(released) != 1 {
+		t.Errorf("%v %v", released, err)
+	}
+	jump.Store(int64(3 * time.Hour))
+	if r := claim("Bob", maildir.ClaimRequest{Patterns: doc}); len(r.Granted) != 1 {
+		t.Errorf("an expired claim still holds: %+v", r)
+	}
+	if r := claim("Bob", maildir.ClaimRequest{Patterns: doc}); len(r.Granted) != 1 {
+		t.Errorf("again: %+v", r)
+	}
+}
+
+func TestRenewOnOtherBranch(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{}, "Ann")
+	if err := p.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	git := func(args ...string) {
+		t.Helper()
+		await(t, func() bool {
+			return exec.Command("git", append([]string{"-C", p.Tree().Dir()}, args...)...).Run() == nil
+		})
+	}
+	git("checkout", "-q", "-b", "side")
+	for range 3 {
+		if _, err := p.Claim(t.Context(), maildir.ClaimRequest{Agent: "Ann", Patterns: []string{"x"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := p.Release(t.Context(), "Ann", nil); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := p.Claim(t.Context(), maildir.ClaimRequest{Agent: "Ann", Patterns: []string{"x"}}); err != nil || len(r.Granted) != 1 {
+		t.Fatalf("%+v %v", r, err)
+	}
+	git("checkout", "-q", "main")
+}

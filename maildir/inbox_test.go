@@ -1,0 +1,224 @@
+package maildir_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+)
+
+func TestPopOnce(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{}, "Ann", "Bob")
+	const total, consumers = 120, 16
+	var sent sync.WaitGroup
+	for i := range 4 {
+		sent.Go(func() {
+			for j := range total / 4 {
+				send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: fmt.Sprintf("%d-%d", i, j), Body: "b"})
+			}
+		})
+	}
+	var popped sync.Map
+	var n atomic.Int64
+	var all sync.WaitGroup
+	for range consumers {
+		all.Go(func() {
+			last := ""
+			for n.Load() < total && t.Context().Err() == nil {
+				d, err := p.Pop(t.Context(), "Bob")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if d == nil {
+					continue
+				}
+				n.Add(1)
+				if _, twice := popped.LoadOrStore(d.ID, true); twice {
+					t.Errorf("%s popped twice", d.ID)
+				}
+				if d.ID <= last {
+					t.Errorf("%s popped after %s", d.ID, last)
+				}
+				last = d.ID
+			}
+		})
+	}
+	sent.Wait()
+	all.Wait()
+	if d, err := p.Pop(t.Context(), "Bob"); d != nil || err != nil || n.Load() != total {
+		t.Errorf("%d popped of %d, then %v, %v", n.Load(), total, d, err)
+	}
+}
+
+func TestPopAgainstTouch(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
+	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "one", Body: "b"})
+	two := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "two", Body: "b"})
+	first := inbox(t, p, "Bob").Messages[1]
+	touch := filepath.Join(p.Tree().Dir(), maildir.ReadMark(first.CopyPath))
+	if err := os.WriteFile(touch, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d, err := p.Pop(t.Context(), "Bob")
+	if err != nil || d == nil || d.ID != two.ID {
+		t.Fatalf("got %v, %v, want the second", d, err)
+	}
+}
+
+func TestPopCancelled(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{}, "Ann", "Bob")
+	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "one", Body: "b"})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if d, err := p.Pop(ctx, "Bob"); !errors.Is(err, context.Canceled) || d != nil {
+		t.Fatalf("%v %v", d, err)
+	}
+	if d, err := p.Pop(t.Context(), "Bob"); err != nil || d == nil {
+		t.Fatalf("%v %v", d, err)
+	}
+}
+
+func TestMarks(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{}, "Ann", "Bob")
+	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "one", Body: "b"})
+	first, err := p.Acknowledge(t.Context(), "Bob", m.ID)
+	if err != nil || !first.Read || !first.Acked || first.AckedAt.IsZero() {
+		t.Fatalf("%+v %v", first, err)
+	}
+	again, err := p.Acknowledge(t.Context(), "Bob", m.ID)
+	if err != nil || !again.AckedAt.Equal(first.AckedAt) || !again.ReadAt.Equal(first.ReadAt) {
+		t.Errorf("the first time did not stay: %+v %v", again, err)
+	}
+	if d, err := p.SetRead(t.Context(), "Bob", m.ID, false); err != nil || d.Read || !d.Acked {
+		t.Errorf("%+v %v", d, err)
+	}
+	if page := inbox(t, p, "Bob"); page.Unread != 1 {
+		t.Errorf("unread %d", page.Unread)
+	}
+	if d, err := p.SetRead(t.Context(), "Bob", m.ID, true); err != nil || !d.Read {
+		t.Errorf("%+v %v", d, err)
+	}
+	if _, err := p.Acknowledge(t.Context(), "Ann", m.ID); !errors.Is(err, maildir.ErrNotFound) {
+		t.Errorf("got %v, want not found", err)
+	}
+}
+
+func TestLongPoll(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{}, "Ann", "Bob")
+	wait := func() chan *maildir.InboxPage {
+		c := make(chan *maildir.InboxPage, 1)
+		go func() {
+			page, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: "Bob", UnreadOnly: true}, true, maildir.MaxWait)
+			if err != nil {
+				t.Error(err)
+			}
+			c <- page
+		}()
+		return c
+	}
+	c := wait()
+	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "by tool", Body: "b"})
+	if page := <-c; page == nil || len(page.Messages) != 1 {
+		t.Fatalf("%+v", page)
+	}
+	c = wait()
+	dir := filepath.Join(p.Tree().Dir(), "agents/Bob/inbox/by/hand")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file := "---json\n{\"id\": \"h1\", \"from\": \"Ann\", \"to\": [\"Bob\"], \"created\": \"2026-01-01T00:00:00Z\"}\n---\nhello\n"
+	if err := os.WriteFile(filepath.Join(dir, "h1.md"), []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if page := <-c; page == nil || len(page.Messages) != 1 || page.Messages[0].ID != "h1" {
+		t.Fatalf("%+v", page)
+	}
+	page, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: "Bob", UnreadOnly: true}, false, time.Millisecond)
+	if err != nil || len(page.Messages) != 0 || page.Total != 2 || page.Unread != 0 {
+		t.Errorf("%+v %v", page, err)
+	}
+}
+
+func TestPages(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
+	for i := range 25 {
+		send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: fmt.Sprint(i), Body: "common"})
+	}
+	var seen []string
+	q := maildir.InboxQuery{Agent: "Bob", Limit: 10}
+	for range 4 {
+		page, err := p.Inbox(t.Context(), q, false, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range page.Messages {
+			seen = append(seen, d.Subject)
+		}
+		if q.Before = page.Next; page.Next == 0 {
+			break
+		}
+	}
+	if len(seen) != 25 || seen[0] != "24" || seen[24] != "0" {
+		t.Errorf("%v", seen)
+	}
+	for _, rank := range []bool{false, true} {
+		r := maildir.SearchRequest{Text: "common", Limit: 10, Rank: rank}
+		found := map[string]bool{}
+		for range 4 {
+			page, err := p.Search(t.Context(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, h := range page.Hits {
+				found[h.ID] = true
+			}
+			if r.Cursor = page.Next; page.Next == "" {
+				break
+			}
+		}
+		if len(found) != 25 {
+			t.Errorf("rank %v: %d found", rank, len(found))
+		}
+	}
+}
+
+func TestBadMarks(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{}, "Ann", "Bob")
+	for i := range 3 {
+		send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: fmt.Sprint(i), Body: "b"})
+	}
+	bad := inbox(t, p, "Bob").Messages[1]
+	if err := os.Mkdir(filepath.Join(p.Tree().Dir(), maildir.ReadMark(bad.CopyPath)), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	page, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: "Bob"}, true, 0)
+	if err != nil || len(page.Messages) != 3 {
+		t.Fatalf("%+v %v", page, err)
+	}
+	if page := inbox(t, p, "Bob"); page.Unread != 1 || page.Messages[1].Read {
+		t.Errorf("%+v", page)
+	}
+	if d, err := p.Pop(t.Context(), "Bob"); d != nil || err != nil {
+		t.Errorf("%v %v", d, err)
+	}
+	if _, err := p.Acknowledge(t.Context(), "Bob", bad.ID); !errors.Is(err, maildir.ErrConflict) || !strings.Contains(err.Error(), ".read") {
+		t.Errorf("%v", err)
+	}
+}

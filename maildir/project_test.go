@@ -1,0 +1,157 @@
+package maildir_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+)
+
+func TestVerified(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.Config{})
+	p, err := s.EnsureProject(t.Context(), shop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []string{"Ann", "Bob"} {
+		if _, err := p.Register(t.Context(), maildir.Registration{NameHint: n}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "text", Auth: "token"})
+	row, err := p.Message(t.Context(), m.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if auth, ok := s.Verified(&row.Message); !ok || auth != "token" {
+		t.Errorf("auth %q, verified %v", auth, ok)
+	}
+	file := filepath.Join(p.Tree().Dir(), row.Path)
+	data, _ := os.ReadFile(file)
+	if err := os.WriteFile(file, []byte(strings.Replace(string(data), "text", "test", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Rescan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	row, err = p.Message(t.Context(), m.ID)
+	if err != nil || row.Body != "test" {
+		t.Fatalf("%+v %v", row, err)
+	}
+	if _, ok := s.Verified(&row.Message); ok {
+		t.Error("an edited message is verified")
+	}
+}
+
+func TestAttachments(t *testing.T) {
+	t.Parallel()
+	code := t.TempDir()
+	for name, text := range map[string]string{"docs/flow.txt": "flow", ".env": "SECRET=1", "sub/.hidden/x": "x"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(code, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(code, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("/etc/passwd", filepath.Join(code, "link")); err != nil {
+		t.Fatal(err)
+	}
+	s := storetest.Open(t, storetest.Config{})
+	p, err := s.EnsureProject(t.Context(), code)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Register(t.Context(), maildir.Registration{NameHint: "Ann"}); err != nil {
+		t.Fatal(err)
+	}
+	d := maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s", Body: "b", Attachments: []string{"docs/flow.txt"}}
+	if _, err := p.Send(t.Context(), d); !errors.Is(err, maildir.ErrNotFound) {
+		t.Errorf("a folder that is no Git work tree was read: %v", err)
+	}
+	if err := os.Mkdir(filepath.Join(code, ".git"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		m := send(t, p, d)
+		data, err := os.ReadFile(filepath.Join(p.Tree().Dir(), m.Attachments[0].Path))
+		if err != nil || string(data) != "flow" || m.Attachments[0].Bytes != 4 || m.Attachments[0].Name != "flow.txt" {
+			t.Errorf("%q %v %+v", data, err, m.Attachments)
+		}
+	}
+	for _, bad := range []string{".env", "sub/.hidden/x", "link", "/etc/passwd", "../x", ".git/config", "docs", "", filepath.Join(code, ".env")} {
+		d.Attachments = []string{bad}
+		if _, err := p.Send(t.Context(), d); err == nil || maildir.Code(err) == "internal" {
+			t.Errorf("attachment %q: %v", bad, err)
+		}
+	}
+}
+
+func TestWorktreesShare(t *testing.T) {
+	t.Parallel()
+	main := filepath.Join(t.TempDir(), "main")
+	linked := filepath.Join(t.TempDir(), "linked")
+	for _, args := range [][]string{{"init", "-q", main}, {"-C", main, "-c", "user.name=x", "-c", "user.email=x@x", "commit", "-q", "--allow-empty", "-m", "x"}, {"-C", main, "worktree", "add", "-q", linked}} {
+		if out, err := exec.Command("git", args...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	s := storetest.Open(t, storetest.Config{NoWatcher: true})
+	a, err := s.EnsureProject(t.Context(), main)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := s.EnsureProject(t.Context(), linked); err != nil || b != a {
+		t.Errorf("%v %v", b, err)
+	}
+	if c, err := s.EnsureProject(t.Context(), filepath.Join(linked, "sub")); err != nil || c.HumanKey() != filepath.Join(main, "sub") {
+		t.Errorf("%v %v", c.HumanKey(), err)
+	}
+}
+
+func TestMailboxes(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{}, "Ann")
+	me, other, root := maildir.Caller{UID: 1000}, maildir.Caller{UID: 1001}, maildir.Caller{Root: true}
+	for range 2 {
+		m, err := p.CreateMailbox(t.Context(), "task-42", me)
+		if err != nil || m.Owner != 1000 || !m.Registered {
+			t.Fatalf("%+v %v", m, err)
+		}
+	}
+	for name, by := range map[string]maildir.Caller{"task-42": other, "TASK-42": other, "Ann": me} {
+		if _, err := p.CreateMailbox(t.Context(), name, by); !errors.Is(err, maildir.ErrDenied) {
+			t.Errorf("%s by %d: %v", name, by.UID, err)
+		}
+	}
+	if _, err := p.CreateMailbox(t.Context(), "../x", me); !errors.Is(err, maildir.ErrInvalid) {
+		t.Errorf("%v", err)
+	}
+	for by, want := range map[maildir.Caller]int{me: 1, other: 0, root: 2} {
+		if l, err := p.Mailboxes(t.Context(), by); err != nil || len(l) != want {
+			t.Errorf("%+v sees %v, %v", by, l, err)
+		}
+	}
+	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"task-42"}, Subject: "s", Body: "b"})
+	if _, err := p.DeleteMailbox(t.Context(), "task-42", true, other); !errors.Is(err, maildir.ErrDenied) {
+		t.Errorf("%v", err)
+	}
+	if _, err := p.DeleteMailbox(t.Context(), "task-42", false, me); !errors.Is(err, maildir.ErrConflict) {
+		t.Errorf("%v", err)
+	}
+	if _, err := p.DeleteMailbox(t.Context(), "task-42", true, me); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := p.Mailboxes(t.Context(), root); err != nil || len(l) != 1 {
+		t.Errorf("%v %v", l, err)
+	}
+	if _, err := p.Message(t.Context(), m.ID); err != nil {
+		t.Errorf("the sender's message went with the mailbox: %v", err)
+	}
+}

@@ -1,0 +1,94 @@
+package mcp
+
+import (
+	"bufio"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mailtree/fixtures/storetest"
+)
+
+// TestEditsAreHeard: subscribers of both eras hear what somebody does in the tree with an editor and a shell.
+func TestEditsAreHeard(t *testing.T) {
+	t.Parallel()
+	store := storetest.Open(t, storetest.Config{})
+	s, url := serve(t, Config{Store: store.Store})
+	go s.Run(t.Context())
+	result(t, url, "create_agent", `{"project_key":"/abs/new","program":"x","model":"y","task_description":"z","name_hint":"Ann"}`)
+	p := store.Projects()[0]
+	uris := []string{"resource://inbox/Ann?project=/abs/new", "resource://message/h1", "resource://thread/T-1?project=/abs/new&include_bodies=true"}
+	for era, heard := range map[string]chan string{"sessions": oldEra(t, url, uris), "2026-07-28": listenNew(t, url, uris)} {
+		missing := map[string]bool{}
+		for _, u := range uris {
+			missing[u] = true
+		}
+		body := 0
+		await(t, func() bool { // Run may not have found its mark when the first edit is made
+			body++
+			file := "---json\n{\"id\": \"h1\", \"thread_id\": \"T-1\", \"from\": \"Ann\", \"to\": [\"Ann\"], \"created\": \"2026-01-01T00:00:00Z\"}\n---\n" + strings.Repeat("x", body) + era + "\n"
+			for _, name := range []string{"messages/by/hand/h1.md", "agents/Ann/inbox/by/hand/h1.md"} {
+				save(t, filepath.Join(p.Tree().Dir(), name), file)
+			}
+			for len(heard) > 0 {
+				line := strings.ReplaceAll(<-heard, `\u0026`, "&")
+				for u := range missing {
+					if strings.Contains(line, `"uri":"`+u+`"`) {
+						delete(missing, u)
+					}
+				}
+			}
+			return len(missing) == 0
+		})
+	}
+}
+
+// save writes as editors do: a new file, renamed into place.
+func save(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	tmp := filepath.Join(filepath.Dir(name), ".new")
+	if err := os.WriteFile(tmp, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(tmp, name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// oldEra subscribes in a session and returns what comes on its stream.
+func oldEra(t *testing.T, url string, uris []string) chan string {
+	id := begin(t, url)
+	stream := open(t, t.Context(), http.MethodGet, url, "", sessionHeader, id)
+	for _, u := range uris {
+		if _, body := request(t, url, inSession(id), `{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"`+u+`"}}`); !strings.Contains(body, `"result"`) {
+			t.Fatal(body)
+		}
+	}
+	return dataLines(stream)
+}
+
+// listenNew subscribes without a session.
+func listenNew(t *testing.T, url string, uris []string) chan string {
+	listen := `{"jsonrpc":"2.0","id":9,"method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["` + strings.Join(uris, `","`) + `"]},` +
+		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
+	return dataLines(open(t, t.Context(), http.MethodPost, url, listen, versionHeader, newEra, "Mcp-Method", "subscriptions/listen"))
+}
+
+func dataLines(stream *http.Response) chan string {
+	heard := make(chan string, 1000)
+	go func() {
+		defer close(heard)
+		r := bufio.NewReader(stream.Body)
+		for line, err := r.ReadString('\n'); err == nil; line, err = r.ReadString('\n') {
+			if strings.HasPrefix(line, "data: ") {
+				heard <- line
+			}
+		}
+	}()
+	return heard
+}
