@@ -88,19 +88,16 @@ var errStopped = errorf(ErrUnavailable, "the server is stopping; nothing was cha
 func (p *Project) run(ctx context.Context) {
 	work := context.WithoutCancel(ctx)
 	recording, stopRecording := context.WithCancel(work) // the history ends last: it commits what the writer leaves
-	var beside sync.WaitGroup
+	var history sync.WaitGroup
 	defer p.forgetCommitted()
-	defer beside.Wait()
+	defer history.Wait()
 	defer stopRecording()
 	defer close(p.stopped)
-	beside.Go(func() {
+	history.Go(func() {
 		if err := p.history.Run(recording); err != nil {
 			p.store.cfg.Log.Error("history stopped", "project", p.slug, "error", err)
 		}
 	})
-	if f := p.store.cfg.OnProject; f != nil {
-		beside.Go(func() { f(ctx, p) })
-	}
 	hourly := time.NewTicker(time.Hour)
 	defer hourly.Stop()
 	p.again = append(p.again, p.sweepClaims())

@@ -3,8 +3,58 @@ package maildir
 import (
 	"context"
 	"maps"
+	"path"
+	"path/filepath"
 	"slices"
+	"strings"
 )
+
+// WatchRoot is the folder below which all trees lie: what a watcher of the store watches.
+func (s *Store) WatchRoot() string { return filepath.Join(s.cfg.Root, projectsDir) }
+
+// Watched reports whether a folder below WatchRoot is part of a tree, or on the way to one: hidden ones are not.
+func Watched(rel string) bool { return !strings.HasPrefix(path.Base(rel), ".") }
+
+// Edited tells the store what a watcher of WatchRoot saw: paths below it, and with scan that events were lost. A
+// project whose folder has just appeared (a clone made by hand) is opened. It returns without waiting for the index.
+func (s *Store) Edited(ctx context.Context, paths []string, scan bool) {
+	if scan {
+		slugs, err := projectSlugs(s.cfg.Root)
+		if err != nil {
+			s.cfg.Log.Error("projects cannot be listed", "error", err)
+		}
+		for _, slug := range slugs {
+			s.edited(ctx, slug, nil, true)
+		}
+	}
+	inside := map[string][]string{}
+	for _, p := range paths {
+		slug, rest, _ := strings.Cut(p, "/")
+		in, ok := strings.CutPrefix(rest, repoDir+"/")
+		if !ok { // the project's folder itself
+			s.edited(ctx, slug, nil, true)
+			continue
+		}
+		inside[slug] = append(inside[slug], in)
+	}
+	for slug, in := range inside {
+		s.edited(ctx, slug, in, false)
+	}
+}
+
+func (s *Store) edited(ctx context.Context, slug string, paths []string, scan bool) {
+	p := s.known(slug)
+	if p == nil {
+		var err error
+		if p, err = s.adopt(ctx, slug); err != nil {
+			s.cfg.Log.Error("project left out", "project", slug, "error", err)
+		}
+		scan = true
+	}
+	if p != nil {
+		p.Edited(paths, scan)
+	}
+}
 
 // Edited tells the project that files changed that it may not have changed itself: the watcher's batches. The
 // paths are relative to the tree; a folder stands for all below it. scan says that events were lost and the whole

@@ -129,12 +129,13 @@ func (s *Store) known(slug string) *Project {
 	return s.projects[slug]
 }
 
-// adopt opens a project whose folder appeared after the start (a clone made by hand); nil when there is none.
+// adopt opens a project whose folder appeared after the start (a clone made by hand); nil when there is none. It waits
+// for project.json, which a checkout writes late: a clone under way is Git's.
 func (s *Store) adopt(ctx context.Context, slug string) (*Project, error) {
 	if !slugPattern.MatchString(slug) {
 		return nil, nil
 	}
-	if _, err := os.Lstat(filepath.Join(s.cfg.Root, projectsDir, slug, "repo")); err != nil {
+	if _, err := os.Lstat(filepath.Join(s.cfg.Root, projectsDir, slug, repoDir, projectFile)); err != nil {
 		return nil, nil
 	}
 	return s.add(ctx, slug)
@@ -173,7 +174,7 @@ func (s *Store) makeProject(human, slug string) error {
 		return err
 	}
 	defer os.RemoveAll(tmp)
-	repo := filepath.Join(tmp, "repo")
+	repo := filepath.Join(tmp, repoDir)
 	if err := os.MkdirAll(filepath.Join(repo, filepath.FromSlash(tmpDir)), 0o700); err != nil {
 		return err
 	}
@@ -190,7 +191,7 @@ func (s *Store) makeProject(human, slug string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	if err := os.Rename(repo, filepath.Join(dir, "repo")); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.Rename(repo, filepath.Join(dir, repoDir)); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	return errors.Join(syncDir(dir), syncDir(filepath.Dir(dir)))
@@ -247,7 +248,7 @@ func (s *Store) add(ctx context.Context, slug string) (*Project, error) {
 
 // loadProject opens the tree and recovers it. fs.ErrNotExist when there is no repo folder.
 func (s *Store) loadProject(slug string) (*Project, error) {
-	dir := filepath.Join(s.cfg.Root, projectsDir, slug, "repo")
+	dir := filepath.Join(s.cfg.Root, projectsDir, slug, repoDir)
 	if fi, err := os.Lstat(dir); err != nil {
 		return nil, err
 	} else if !fi.IsDir() {

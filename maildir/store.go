@@ -29,14 +29,13 @@ type Config struct {
 	// OpenHistory opens the audit of a project's tree, making the repository where there is none.
 	OpenHistory func(p *Project) (History, error)
 
-	MaxFile         int64                                 // bytes of a message file; 0: MaxFile
-	AttachmentRoots []string                              // folders that attachments may be read from, beside the tree and the project's own work tree
-	Progress        func(project string, files int)       // called during the first reconcile; nil: not at all
-	OnProject       func(ctx context.Context, p *Project) // runs beside each project while Run does (the watcher); must return when ctx ends; nil: nothing
-	Now             func() time.Time                      // nil: time.Now
-	Rand            io.Reader                             // nil: crypto/rand
-	Log             *slog.Logger                          // nil: discarded
-	Step            func(name string)                     // called by the writer before and after whatever a crash may fall between; nil: not at all (fault tests)
+	MaxFile         int64                           // bytes of a message file; 0: MaxFile
+	AttachmentRoots []string                        // folders that attachments may be read from, beside the tree and the project's own work tree
+	Progress        func(project string, files int) // called during the first reconcile; nil: not at all
+	Now             func() time.Time                // nil: time.Now
+	Rand            io.Reader                       // nil: crypto/rand
+	Log             *slog.Logger                    // nil: discarded
+	Step            func(name string)               // called by the writer before and after whatever a crash may fall between; nil: not at all (fault tests)
 }
 
 // Store is the one owner of a store folder. Safe for concurrent use.
@@ -272,7 +271,11 @@ func (s *Store) completeProject(prefix string, limit int) []string {
 	return out
 }
 
-const projectsDir = "projects"
+// Folders of a store: projects/<slug>/repo is a project's work tree.
+const (
+	projectsDir = "projects"
+	repoDir     = "repo"
+)
 
 // OpenTrees opens the work tree of every project below a store, for looking at it without owning it. The caller
 // closes them.
@@ -283,7 +286,7 @@ func OpenTrees(root string, maxFile int64) (map[string]*Tree, error) {
 	}
 	trees := map[string]*Tree{}
 	for _, slug := range slugs {
-		t, err := OpenTree(filepath.Join(root, projectsDir, slug, "repo"), maxFile)
+		t, err := OpenTree(filepath.Join(root, projectsDir, slug, repoDir), maxFile)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

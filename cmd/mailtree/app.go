@@ -6,8 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
-	"sync"
 	"time"
 
 	"mailtree/indexer"
@@ -23,8 +21,7 @@ type app struct {
 	store *maildir.Store
 	index *indexer.Index
 
-	mu       sync.Mutex
-	watchers map[string]*watcher.Watcher
+	watcher *watcher.Watcher // of all trees: one inotify instance, however many projects
 }
 
 // indexPath is where a store's index lies.
@@ -32,14 +29,14 @@ func indexPath(store string) string { return filepath.Join(store, "index.sqlite3
 
 // openApp takes the store and opens everything; it starts nothing.
 func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(project string, files int)) (*app, error) {
-	a := &app{cfg: cfg, log: log, watchers: map[string]*watcher.Watcher{}}
+	a := &app{cfg: cfg, log: log}
 	store, err := maildir.Open(ctx, maildir.Config{
 		Root:            cfg.Store,
 		MaxFile:         cfg.MaxMessage,
 		AttachmentRoots: cfg.AttachmentRoots,
 		Log:             log,
 		Progress:        progress,
-		OnProject:       a.watch,
+		Step:            cfg.step,
 		OpenHistory: func(p *maildir.Project) (maildir.History, error) {
 			return openHistory(cfg, log, p)
 		},
@@ -56,6 +53,12 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 		return nil, err
 	}
 	a.store = store
+	a.watcher = watcher.New(watcher.Config{
+		Root:    store.WatchRoot(),
+		Skip:    func(rel string, dir bool) bool { return dir && !maildir.Watched(rel) },
+		OnBatch: func(ctx context.Context, b watcher.Batch) { store.Edited(ctx, b.Paths, b.Scan) },
+		Log:     log,
+	})
 	return a, nil
 }
 
@@ -95,27 +98,16 @@ func (a *app) close() error {
 	return err
 }
 
-// watch tells a project what others change in its tree, until ctx ends.
-func (a *app) watch(ctx context.Context, p *maildir.Project) {
-	w := watcher.New(watcher.Config{
-		Root:    p.Tree().Dir(),
-		Skip:    func(rel string, dir bool) bool { return dir && strings.HasPrefix(filepath.Base(rel), ".") },
-		OnBatch: func(_ context.Context, b watcher.Batch) { p.Edited(b.Paths, b.Scan) },
-		Log:     a.log.With("project", p.Slug()),
-	})
-	a.mu.Lock()
-	a.watchers[p.Slug()] = w
-	a.mu.Unlock()
+// watch tells the store what others change in its trees, until ctx ends.
+func (a *app) watch(ctx context.Context) error {
 	go func() {
 		select {
-		case <-w.Ready():
-			p.Edited(nil, true) // what changed between the first scan and the first watch
+		case <-a.watcher.Ready():
+			a.store.Edited(ctx, nil, true) // what changed between the first scan and the first watch
 		case <-ctx.Done():
 		}
 	}()
-	if err := w.Run(ctx); err != nil {
-		a.log.Error("watcher stopped; the tree is compared every hour only", "project", p.Slug(), "error", err)
-	}
+	return a.watcher.Run(ctx)
 }
 
 // progressLine shows the work of a first start on a terminal; nil elsewhere.

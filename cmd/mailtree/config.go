@@ -32,6 +32,8 @@ type config struct {
 	AttachmentRoots []string
 	CommitExternal  bool
 	MailDomain      string
+
+	step func(name string) // of a test that kills the program there; nil
 }
 
 // setting is one value and where it came from.

@@ -24,18 +24,22 @@ type healthReport struct {
 	Messages   int             `json:"messages"`
 	Deliveries int             `json:"deliveries"`
 	Problems   int             `json:"problems"`
+	Watcher    watcherHealth   `json:"watcher"`
 	IndexLag   float64         `json:"index_lag_seconds"` // age of the oldest change seen but not yet indexed
 	LastCommit string          `json:"last_commit"`       // time, "" when none was made since the start
 	Detail     []projectHealth `json:"detail"`
 	Error      string          `json:"error,omitempty"`
 }
 
+type watcherHealth struct {
+	Mode    string `json:"mode"` // starting, watching or degraded
+	Reason  string `json:"reason,omitempty"`
+	Folders int    `json:"folders"`
+}
+
 type projectHealth struct {
 	Project       string `json:"project"`
 	HumanKey      string `json:"human_key"`
-	Watcher       string `json:"watcher"`
-	WatcherReason string `json:"watcher_reason,omitempty"`
-	Folders       int    `json:"watched_folders"`
 	History       string `json:"history"`
 	HistoryReason string `json:"history_reason,omitempty"`
 	Uncommitted   int    `json:"uncommitted"`
@@ -50,13 +54,20 @@ func (h *health) report(ctx context.Context) any {
 		r.Status, r.Error = "degraded", "the index does not answer; see the server's log"
 	}
 	r.Projects, r.Agents, r.Messages, r.Deliveries, r.Problems = stats.Projects, stats.Agents, stats.Messages, stats.Deliveries, stats.Problems
+	w := h.app.watcher.State()
+	r.Watcher = watcherHealth{w.Mode, w.Reason, w.Folders}
+	if w.Mode == "degraded" {
+		r.Status = "degraded"
+	}
+	if !w.Oldest.IsZero() {
+		r.IndexLag = time.Since(w.Oldest).Seconds()
+	}
 	var last time.Time
 	for _, p := range h.app.store.Projects() {
-		d, lag, commit := h.app.projectHealth(p)
-		if d.Watcher != "watching" && d.Watcher != "starting" || d.HistoryReason != "" {
+		d, commit := h.app.projectHealth(p)
+		if d.HistoryReason != "" {
 			r.Status = "degraded"
 		}
-		r.IndexLag = max(r.IndexLag, lag.Seconds())
 		if commit.After(last) {
 			last = commit
 			r.LastCommit = d.LastCommit
@@ -66,24 +77,13 @@ func (h *health) report(ctx context.Context) any {
 	return r
 }
 
-func (a *app) projectHealth(p *maildir.Project) (d projectHealth, lag time.Duration, commit time.Time) {
-	d = projectHealth{Project: p.Slug(), HumanKey: p.HumanKey(), Watcher: "starting"}
-	a.mu.Lock()
-	w := a.watchers[p.Slug()]
-	a.mu.Unlock()
-	if w != nil {
-		s := w.State()
-		d.Watcher, d.WatcherReason, d.Folders = s.Mode, s.Reason, s.Folders
-		if !s.Oldest.IsZero() {
-			lag = time.Since(s.Oldest)
-		}
-	}
+func (a *app) projectHealth(p *maildir.Project) (d projectHealth, commit time.Time) {
 	hs := p.HistoryState()
-	d.History, d.HistoryReason, d.Uncommitted = hs.Mode, hs.Reason, hs.Pending
+	d = projectHealth{Project: p.Slug(), HumanKey: p.HumanKey(), History: hs.Mode, HistoryReason: hs.Reason, Uncommitted: hs.Pending}
 	if !hs.LastCommit.IsZero() {
 		d.LastCommit = maildir.FormatTime(hs.LastCommit)
 	}
-	return d, lag, hs.LastCommit
+	return d, hs.LastCommit
 }
 
 // summary is the store in a few words.

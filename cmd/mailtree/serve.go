@@ -65,6 +65,8 @@ func serve(ctx context.Context, p *program) error {
 	defer stopStore()
 	stored, pumped, served := make(chan error, 1), make(chan error, 1), make(chan error, 1)
 	go func() { stored <- a.store.Run(storing) }()
+	watched := make(chan error, 1)
+	go func() { watched <- a.watch(storing) }()
 	pumping, stopPump := context.WithCancel(lasting)
 	defer stopPump()
 	go func() { pumped <- m.Run(pumping) }()
@@ -81,6 +83,7 @@ func serve(ctx context.Context, p *program) error {
 	<-pumped
 	shutdown(lasting, srv)
 	stopStore()
+	<-watched
 	if rerr := <-stored; err == nil {
 		err = rerr
 	}
