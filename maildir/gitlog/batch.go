@@ -60,6 +60,9 @@ func (l *Log) commitEdits(ctx context.Context) error {
 	}
 	paths := l.fly()
 	l.mu.Unlock()
+	if len(paths) == 0 {
+		return nil
+	}
 	err := l.settle(ctx, batch{edits: paths})
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,9 +17,13 @@
 //   - A kill at any instant leaves the old state, the new one, or one that Open or the next commit repairs (repair).
 //     The lock of somebody else is never removed.
 //   - Nothing is committed during a merge, rebase, cherry-pick or revert, with a detached HEAD, or on another branch
-//     than the recorded one (.mailtree/branch). Work waits; State says why and what to do.
+//     than the recorded one (.git/mailtree-branch). Work waits; State says why and what to do.
+//   - What was changed while nobody watched is found when Run begins (catchUp): files whose stat data is not the Git
+//     index's are compared by content, what is gone or new and not ignored is taken in. What is staged stays so.
 //   - A commit is made about once a second at most, and so seldom that the work is a tenth of one core.
 //   - Files of Git's configuration are read, never obeyed: no hook, filter, include or program runs.
+//   - Nothing of ours is in the work tree, where a pull of a hostile repository could plant it, and nothing that lies
+//     at the place of a file of Git's (a FIFO, a folder, far too much) makes us wait: State tells it.
 //
 // # Commit layout
 //
@@ -59,9 +63,12 @@
 // The author is the agent, with address agent@Domain, where all operations of the commit are one agent's, else
 // mailtree; of edits, whoever Git's configuration names. The committer is always mailtree.
 //
-// # Files below .git and .mailtree
+// # Files below .git
 //
-//	.git/mailtree-index, -ref, -lock   the next index, ref and index.lock, before they are put into place
-//	.mailtree/git.lock                 what we are about to do under Git's locks (mark)
-//	.mailtree/branch                   the recorded branch; remove it to record another one
+//	mailtree-index, -ref, -lock   the next index, ref and index.lock, before they are put into place
+//	mailtree-mark                 what we are about to do under Git's locks (mark)
+//	mailtree-branch               the recorded branch; remove it to record another one
+//
+// They are not in .mailtree, whose content somebody else may have put into the repository. A .git that is taken away
+// and put back brings them along. Only a new repository grows below .mailtree, before it is renamed (Init).
 package gitlog

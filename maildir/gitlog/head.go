@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"golang.org/x/sys/unix"
 )
 
 // hold says why nothing is committed now; the work waits. It is an error that wraps maildir.ErrUnavailable
@@ -35,7 +37,7 @@ func (r *repository) path(name string) string { return filepath.Join(r.git, file
 func (r *repository) head() (head, error) {
 	b, err := readSmall(r.path("HEAD"))
 	if err != nil {
-		return head{}, err
+		return head{}, noHead(err)
 	}
 	text := strings.TrimSpace(string(b))
 	name, ok := strings.CutPrefix(text, "ref:")
@@ -73,14 +75,19 @@ func (r *repository) ref(name string) (hash, error) {
 		}
 		return plumbing.NewHash(text), nil
 	}
-	if !errors.Is(err, fs.ErrNotExist) && !isFolder(r.path(name)) {
+	if errors.Is(err, errNotFile) && !isFolder(r.path(name)) {
+		return hash{}, notFile(name)
+	}
+	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errNotFile) {
 		return hash{}, err
 	}
-	f, err := os.Open(r.path("packed-refs"))
-	if errors.Is(err, fs.ErrNotExist) {
+	f, err := openRegular(r.path("packed-refs"), maxFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return hash{}, nil
-	}
-	if err != nil {
+	case errors.Is(err, errNotFile):
+		return hash{}, notFile("packed-refs")
+	case err != nil:
 		return hash{}, err
 	}
 	defer f.Close()
@@ -99,16 +106,75 @@ func isFolder(path string) bool {
 	return err == nil && fi.IsDir()
 }
 
-// readSmall reads a file of Git's that is a line or two.
-func readSmall(path string) ([]byte, error) {
-	fi, err := os.Stat(path)
+// noHead says that HEAD cannot be read.
+func noHead(err error) error {
+	return &hold{mode: "off", reason: "The mail is not audited: .git/HEAD cannot be read. Run `git fsck` in the mail's folder, or restore .git.", cause: err}
+}
+
+// notFile says that there is something else, or far too much, where Git has a file.
+func notFile(name string) error {
+	return &hold{mode: "waiting", reason: fmt.Sprintf("The mail is not committed: .git/%s is not a regular file, or far too large. Restore it; the mail keeps working.", name)}
+}
+
+const (
+	maxSmall = 1 << 20   // of a file that is a line or a page
+	maxFile  = 256 << 20 // of the index and of packed-refs: more than a million files
+)
+
+var errNotFile = errors.New("not a regular file, or too large")
+
+// openRegular opens a file of Git's without waiting: anything may have been put in its place. errNotFile where it
+// is no regular file or has more than limit bytes.
+func openRegular(path string, limit int64) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ELOOP) {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: errNotFile}
+	}
 	if err != nil {
 		return nil, err
 	}
-	if !fi.Mode().IsRegular() || fi.Size() > 1<<20 {
-		return nil, fmt.Errorf("%s is not a small file", filepath.Base(path))
+	fi, err := f.Stat()
+	if err == nil && (!fi.Mode().IsRegular() || fi.Size() > limit) {
+		err = &fs.PathError{Op: "open", Path: path, Err: errNotFile}
 	}
-	return os.ReadFile(path)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// readRegular reads what openRegular opens.
+func readRegular(path string, limit int64) ([]byte, error) {
+	f, err := openRegular(path, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		err = &fs.PathError{Op: "read", Path: path, Err: errNotFile}
+	}
+	return b, err
+}
+
+func readSmall(path string) ([]byte, error) { return readRegular(path, maxSmall) }
+
+// recorded is the branch that the mail is committed to; "" where none is noted, or a power cut has torn the note.
+func (r *repository) recorded() (string, error) {
+	b, err := readSmall(r.path(branchFile))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", nil
+	case errors.Is(err, errNotFile):
+		return "", notFile(branchFile)
+	case err != nil:
+		return "", err
+	}
+	if name := strings.TrimSpace(string(b)); validBranch(name) {
+		return name, nil
+	}
+	return "", nil
 }
 
 // busy reports what a person has begun and not finished, as a *hold.

@@ -139,7 +139,7 @@ func (t *tree) sound() {
 	t.equal("fsck", t.git("fsck", "--strict", "--no-dangling"), "")
 	t.equal("status", t.git("status", "--porcelain"), "")
 	t.equal("write-tree", t.git("write-tree"), t.git("rev-parse", "HEAD^{tree}"))
-	if _, err := os.Lstat(t.path(markFile)); err == nil {
+	if _, err := os.Lstat(t.path(".git/" + markFile)); err == nil {
 		t.Error("the mark is still there")
 	}
 }

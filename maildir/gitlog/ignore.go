@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"unicode"
@@ -58,10 +57,8 @@ type ignorer struct {
 
 func newIgnorer(git string) *ignorer {
 	g := &ignorer{rules: map[string]gitignore.Matcher{}, lines: map[string][]gitignore.Pattern{}, nested: map[string]bool{}}
-	if fi, err := os.Lstat(filepath.Join(git, "info/exclude")); err == nil && fi.Mode().IsRegular() && fi.Size() < maxIgnore {
-		if b, err := os.ReadFile(filepath.Join(git, "info/exclude")); err == nil {
-			g.exclude = patterns(b, nil)
-		}
+	if b, err := readRegular(filepath.Join(git, "info/exclude"), maxIgnore); err == nil {
+		g.exclude = patterns(b, nil)
 	}
 	return g
 }

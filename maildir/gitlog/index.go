@@ -58,6 +58,8 @@ func (e indexEntry) entry() entry {
 	return entry{binary.BigEndian.Uint32(e.head[24:]), hash(e.head[40:60])}
 }
 
+func (e indexEntry) dev() uint32 { return binary.BigEndian.Uint32(e.head[16:]) }
+
 // smudge makes Git compare the content before it believes the entry.
 func (e indexEntry) smudge() { clear(e.head[36:40]) }
 
@@ -103,7 +105,11 @@ func (r *repository) readIndex() (*gitIndex, error) {
 		if !x.seen.exists {
 			return x, nil
 		}
-		if data, err = os.ReadFile(r.path("index")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		data, err = readRegular(r.path("index"), maxFile)
+		if errors.Is(err, errNotFile) {
+			return nil, badIndex
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 		again, err := r.seeIndex()
@@ -125,11 +131,16 @@ func (r *repository) readIndex() (*gitIndex, error) {
 	return x, nil
 }
 
+var badIndex = &hold{mode: "waiting", reason: "The mail's .git/index is not a regular file, or far too large. Remove it: it is made anew from the last commit."}
+
 // seeIndex looks at the file without reading all of it.
 func (r *repository) seeIndex() (seen, error) {
 	f, err := os.OpenFile(r.path("index"), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return seen{}, nil
+	}
+	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO) {
+		return seen{}, badIndex
 	}
 	if err != nil {
 		return seen{}, err
@@ -140,8 +151,8 @@ func (r *repository) seeIndex() (seen, error) {
 		return seen{}, err
 	}
 	s := seen{exists: true, stat: statOf(&st)}
-	if !s.stat.is(unix.S_IFREG) {
-		return s, &hold{mode: "waiting", reason: "The mail's .git/index is not a regular file. Remove it: it is made anew from the last commit."}
+	if !s.stat.is(unix.S_IFREG) || s.stat.size > maxFile {
+		return s, badIndex
 	}
 	if s.stat.size >= 20 {
 		_, err = f.ReadAt(s.sum[:], s.stat.size-20)
@@ -266,8 +277,11 @@ func (x *gitIndex) parseExtensions(b []byte) error {
 }
 
 // find returns the position of the first entry whose name is not less than name.
-func (x *gitIndex) find(name string) int {
-	return sort.Search(len(x.entries), func(i int) bool { return string(x.entries[i].name) >= name })
+func (x *gitIndex) find(name string) int { return x.findIn(0, len(x.entries), name) }
+
+// findIn is find among the entries from lo to hi.
+func (x *gitIndex) findIn(lo, hi int, name string) int {
+	return lo + sort.Search(hi-lo, func(i int) bool { return string(x.entries[lo+i].name) >= name })
 }
 
 func (x *gitIndex) at(path string) (indexEntry, bool) {

@@ -25,20 +25,19 @@ const newConfig = `[core]
 
 // Init makes the repository of the mail tree dir where there is none: branch main, no commit. A kill leaves none
 // or a whole one. In a repository that is there, only gc.auto=0 is set where it has no value. It needs no git
-// program. Errors are those of the file system.
+// program. The error says why none could be made; what is wrong with one that is there, Open says.
 func Init(dir string) error {
 	git := filepath.Join(dir, ".git")
 	fi, err := os.Lstat(git)
 	switch {
 	case err == nil && fi.IsDir():
-		return adopt(git)
-	case err == nil:
-		return nil // Open says why it cannot be used
+		_ = adopt(git) // a matter for the next start
+		return nil
 	case !errors.Is(err, fs.ErrNotExist):
-		return err
+		return nil // Open says why it cannot be used
 	}
-	tmp := filepath.Join(dir, runDir, "git.new")
-	if err := os.RemoveAll(tmp); err != nil {
+	tmp, err := nursery(dir)
+	if err != nil {
 		return err
 	}
 	names := []string{dir, tmp}
@@ -52,7 +51,7 @@ func Init(dir string) error {
 		"HEAD":         "ref: refs/heads/main\n",
 		"config":       newConfig,
 		"description":  "The mail of a mailtree project; the commits are its audit.\n",
-		"info/exclude": "/" + runDir + "/\n",
+		"info/exclude": "/" + runDir + "\n",
 	} {
 		if err := writeNew(filepath.Join(tmp, name), []byte(text), 0o644); err != nil {
 			return err
@@ -66,6 +65,23 @@ func Init(dir string) error {
 		return err
 	}
 	return syncAll(dir, []string{dir})
+}
+
+// nursery makes the folder in which the repository grows: below .mailtree, which Git ignores, unless that is not
+// really a folder of this tree.
+func nursery(dir string) (string, error) {
+	run := filepath.Join(dir, runDir)
+	if err := os.Mkdir(run, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	tmp := filepath.Join(run, "git.new")
+	if !isFolder(run) {
+		tmp = filepath.Join(dir, ".git.new")
+	}
+	if err := os.RemoveAll(tmp); err != nil {
+		return "", err
+	}
+	return tmp, os.Mkdir(tmp, 0o755)
 }
 
 // adopt switches Git's automatic gc off in a repository that somebody else made. Done under Git's config.lock; a

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -45,8 +42,8 @@ type Log struct {
 var _ maildir.History = (*Log)(nil)
 
 // Open makes the Log of a tree, repairs what a killed run left under Git's locks, and notes the branch that HEAD
-// is on as the recorded one where none is (.mailtree/branch). It starts nothing. A repository that is missing or
-// cannot be used is no error: State says so, and operations wait. Errors are those of the file system.
+// is on as the recorded one where none is (.git/mailtree-branch). It starts nothing. A repository that is missing,
+// damaged or not to be read is no error: State says so, and operations wait. The error says that there is no tree.
 func Open(cfg Config) (*Log, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -60,19 +57,33 @@ func Open(cfg Config) (*Log, error) {
 	setDefault(&cfg.Longest, 30*time.Second)
 	l := &Log{cfg: cfg, turn: make(chan struct{}, 1), wake: make(chan struct{}, 1), mem: newMemory(), step: func(string) {}, gentle: gentle}
 	l.edits = map[string]struct{}{}
-	repo, err := openRepository(cfg.Dir, l.mem)
+	files, err := openWorktree(cfg.Dir)
 	if err != nil {
-		return l, onlyFaults(err)
+		return l, err
+	}
+	files.close()
+	if err := l.open(); err != nil {
+		_, reason := modeOf(err)
+		cfg.Log.Warn("mail is not committed", "reason", reason)
+		l.trouble = err
+	}
+	return l, nil
+}
+
+func (l *Log) open() error {
+	repo, err := openRepository(l.cfg.Dir, l.mem)
+	if err != nil {
+		return err
 	}
 	defer repo.close()
 	if err := l.repair(repo); err != nil {
-		return l, onlyFaults(err)
+		return err
 	}
 	at, err := l.branch(repo)
 	if err == nil && !at.commit.IsZero() {
 		l.last, l.lastSum = repo.when(at.commit), at.commit
 	}
-	return l, onlyFaults(err)
+	return err
 }
 
 // Look says how the audit of the work tree at dir stands, without changing anything: the Mode and Reason of a
@@ -92,15 +103,6 @@ func setDefault[T comparable](v *T, to T) {
 	}
 }
 
-// onlyFaults drops a *hold: it comes again with the first commit, and State tells it.
-func onlyFaults(err error) error {
-	var h *hold
-	if errors.As(err, &h) || errors.Is(err, errMoved) {
-		return nil
-	}
-	return err
-}
-
 // repair runs the repository's and takes the paths of a commit that did not happen back as edits.
 func (l *Log) repair(repo *repository) error {
 	lost, err := repo.repair(l.step)
@@ -110,15 +112,13 @@ func (l *Log) repair(repo *repository) error {
 
 // branch returns HEAD when it is on the recorded branch, else a *hold.
 func (l *Log) branch(repo *repository) (head, error) {
-	file := filepath.Join(l.cfg.Dir, branchFile)
-	b, err := readSmall(file)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	recorded, err := repo.recorded()
+	if err != nil {
 		return head{}, err
 	}
-	recorded := strings.TrimSpace(string(b))
 	at, err := repo.onBranch(recorded)
 	if err == nil && recorded == "" {
-		err = writeWhole(file, []byte(at.branch+"\n"))
+		err = repo.writeWhole(branchFile, []byte(at.branch+"\n"))
 	}
 	return at, err
 }
@@ -160,8 +160,13 @@ func (l *Log) ring() {
 const lastChance = 5 * time.Second
 
 // Run implements maildir.History: it commits what is due until ctx ends, then what is left, at most for five
-// seconds, and returns nil. It sleeps while nothing is pending.
+// seconds, and returns nil. It sleeps while nothing is pending. With Config.External it begins with the edits that
+// were made while it did not run (catchUp).
 func (l *Log) Run(ctx context.Context) error {
+	var aside sync.WaitGroup
+	if l.cfg.External {
+		aside.Go(func() { l.catchUp(ctx) })
+	}
 	for ctx.Err() == nil {
 		l.mu.Lock()
 		at, pending := l.due(l.cfg)
@@ -181,6 +186,7 @@ func (l *Log) Run(ctx context.Context) error {
 		case <-alarm:
 		}
 	}
+	aside.Wait()
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastChance)
 	defer cancel()
 	if err := l.Flush(end); err != nil {
@@ -336,11 +342,14 @@ func (l *Log) standing() error {
 	if err := repo.busy(); err != nil {
 		return err
 	}
-	b, err := readSmall(filepath.Join(l.cfg.Dir, branchFile))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	recorded, err := repo.recorded()
+	if err != nil {
 		return err
 	}
-	_, err = repo.onBranch(strings.TrimSpace(string(b)))
+	if _, err := repo.onBranch(recorded); err != nil {
+		return err
+	}
+	_, err = repo.seeIndex()
 	return err
 }
 

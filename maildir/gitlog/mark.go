@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 )
 
-// mark is .mailtree/git.lock: what we are about to do under Git's locks, durable before we take them. With it a
-// later run tells a lock of ours that a kill left behind from a person's, and finishes or undoes the commit.
+// mark is .git/mailtree-mark: what we are about to do under Git's locks, durable before we take them. With it a
+// later run tells a lock of ours that a kill left behind from a person's, and finishes or undoes the commit. Like the
+// note of the branch it is in .git, where no pull or clone can put one.
 type mark struct {
 	PID    int      `json:"pid"`
 	Branch string   `json:"branch"`
@@ -23,28 +23,28 @@ type mark struct {
 }
 
 const (
-	markFile   = runDir + "/git.lock"
-	branchFile = runDir + "/branch"
-	indexStage = "mailtree-index" // in .git: our index before it is renamed,
+	markFile   = "mailtree-mark" // all in .git
+	branchFile = "mailtree-branch"
+	indexStage = "mailtree-index" // our index before it is renamed,
 	lockStage  = "mailtree-lock"  // index.lock and
 	refStage   = "mailtree-ref"   // <ref>.lock before they are linked
 )
 
-func (m *mark) write(dir string) error {
+func (r *repository) writeMark(m *mark) error {
 	b, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
-	return writeWhole(filepath.Join(dir, markFile), append(b, '\n'))
+	return r.writeWhole(markFile, append(b, '\n'))
 }
 
 // readMark returns nil where there is none. One that a power cut tore was never followed by a lock.
-func readMark(dir string) (*mark, error) {
-	b, err := readSmall(filepath.Join(dir, markFile))
+func (r *repository) readMark() (*mark, error) {
+	b, err := readSmall(r.path(markFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, errNotFile) {
 		return nil, err
 	}
 	m := &mark{}
@@ -67,7 +67,7 @@ func (r *repository) stage(name string, data []byte, mode fs.FileMode) error {
 func (r *repository) stageLock(m *mark) error {
 	m.PID = os.Getpid()
 	m.Lock = fmt.Sprintf("held by the mailtree server, process %d; it repairs this itself when it starts (%s)\n", m.PID, rand.Text())
-	if err := m.write(r.dir); err != nil {
+	if err := r.writeMark(m); err != nil {
 		return err
 	}
 	return r.stage(lockStage, []byte(m.Lock), 0o666)
@@ -76,7 +76,7 @@ func (r *repository) stageLock(m *mark) error {
 // stageIndex writes the next index, after the mark knows it.
 func (r *repository) stageIndex(m *mark, data []byte, mode fs.FileMode) error {
 	m.Index = append(m.Index, hex.EncodeToString(data[len(data)-20:]))
-	if err := m.write(r.dir); err != nil {
+	if err := r.writeMark(m); err != nil {
 		return err
 	}
 	return r.stage(indexStage, data, mode)
@@ -84,12 +84,12 @@ func (r *repository) stageIndex(m *mark, data []byte, mode fs.FileMode) error {
 
 // staged are the paths that must be durable before a lock is taken.
 func (r *repository) staged() []string {
-	return []string{r.path(indexStage), r.path(lockStage), r.path(refStage), r.git, filepath.Join(r.dir, markFile), filepath.Join(r.dir, runDir)}
+	return []string{r.path(indexStage), r.path(lockStage), r.path(refStage), r.path(markFile), r.git}
 }
 
 // unstage removes what is left of the three, and the mark last.
 func (r *repository) unstage() error {
-	for _, f := range []string{r.path(indexStage), r.path(lockStage), r.path(refStage), filepath.Join(r.dir, markFile)} {
+	for _, f := range []string{r.path(indexStage), r.path(lockStage), r.path(refStage), r.path(markFile)} {
 		if err := ignoreGone(os.Remove(f)); err != nil {
 			return err
 		}
@@ -103,11 +103,9 @@ func (m *mark) holds(r *repository) bool {
 	return err == nil && m.Lock != "" && string(b) == m.Lock
 }
 
-// writeWhole puts a run-time file into place whole; its durability is the caller's.
-func writeWhole(path string, data []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
+// writeWhole puts a file of ours in .git into place whole; its durability is the caller's.
+func (r *repository) writeWhole(name string, data []byte) error {
+	path := r.path(name)
 	tmp := path + ".new"
 	if err := ignoreGone(os.Remove(tmp)); err != nil {
 		return err

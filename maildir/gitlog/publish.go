@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // publication moves branch and index to a new commit together. Git's own protocol, in this order:
@@ -282,7 +284,7 @@ func (p *publication) writeLogs() error {
 	line := fmt.Sprintf("%s %s %s\n", p.at.commit, p.commit, p.log)
 	for _, name := range []string{"HEAD", p.at.branch} {
 		file := p.repo.path("logs/" + name)
-		flags := os.O_WRONLY | os.O_APPEND
+		flags := os.O_WRONLY | os.O_APPEND | unix.O_NONBLOCK
 		if p.repo.config.reflog {
 			flags |= os.O_CREATE
 			if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
@@ -293,8 +295,15 @@ func (p *publication) writeLogs() error {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
+		if errors.Is(err, unix.ENXIO) || errors.Is(err, unix.EISDIR) {
+			return notFile("logs/" + name)
+		}
 		if err != nil {
 			return err
+		}
+		if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
+			f.Close()
+			return notFile("logs/" + name)
 		}
 		_, err = f.WriteString(line)
 		if err = errors.Join(err, f.Close()); err != nil {

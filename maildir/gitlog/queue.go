@@ -118,9 +118,20 @@ func (q *queue) editsDue(cfg Config, now time.Time) bool {
 	return len(q.edits) > 0 && !now.Before(q.restUntil(cfg))
 }
 
-// fly takes all edits for a commit; land gives them back after a failure.
+// fly takes the edits for a commit; land gives them back after a failure. Paths of operations that wait stay: those
+// go first.
 func (q *queue) fly() []string {
 	q.flight, q.edits = q.edits, map[string]struct{}{}
+	for _, r := range q.records {
+		for _, op := range r.ops {
+			for _, p := range op.Paths {
+				if _, ok := q.flight[p]; ok {
+					delete(q.flight, p)
+					q.edits[p] = struct{}{}
+				}
+			}
+		}
+	}
 	paths := make([]string, 0, len(q.flight))
 	for p := range q.flight {
 		paths = append(paths, p)

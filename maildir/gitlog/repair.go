@@ -21,7 +21,7 @@ import (
 //	the branch is at our commit                                       entries that still are as before it follow
 //	index.lock is ours                                                removed at the end
 func (r *repository) repair(step func(string)) (lost []string, err error) {
-	m, err := readMark(r.dir)
+	m, err := r.readMark()
 	if m == nil || err != nil {
 		return nil, err
 	}

@@ -40,10 +40,14 @@ func openRepository(dir string, mem *memory) (*repository, error) {
 	case !fi.IsDir():
 		return nil, &hold{mode: "off", reason: "The mail is not audited: .git is not a folder. Linked work trees are not supported; put a plain repository in its place."}
 	}
-	if _, err := os.Lstat(filepath.Join(r.git, "HEAD")); err != nil {
-		return nil, &hold{mode: "off", reason: "The mail is not audited: .git has no HEAD. Run `git fsck` in the mail's folder, or restore .git.", cause: err}
+	if _, err := readSmall(r.path("HEAD")); err != nil {
+		return nil, noHead(err)
 	}
-	r.config = readSettings(r.git)
+	config, err := readSmall(r.path("config"))
+	if errors.Is(err, errNotFile) {
+		return nil, notFile("config")
+	}
+	r.config = readSettings(config)
 	if f := r.config.format; f != "" {
 		return nil, &hold{mode: "off", reason: "The mail is not audited: its repository uses " + f + ", which the server cannot write. Convert it to SHA-1 objects and plain refs."}
 	}
@@ -144,6 +148,9 @@ func (r *repository) readOnce(t plumbing.ObjectType, h hash) (data []byte, err e
 			err = fmt.Errorf("damaged repository: %v", p)
 		}
 	}()
+	if err := r.waitless(h); err != nil {
+		return nil, err
+	}
 	if r.packs == nil {
 		r.packs = filesystem.NewStorage(osfs.New(r.git, osfs.WithBoundOS()), cache.NewObjectLRU(4<<20))
 	}
@@ -157,6 +164,28 @@ func (r *repository) readOnce(t plumbing.ObjectType, h hash) (data []byte, err e
 	}
 	defer in.Close()
 	return io.ReadAll(in)
+}
+
+// waitless refuses what would keep go-git waiting, which opens the files of the object store as they are.
+func (r *repository) waitless(h hash) error {
+	names := []string{"objects/info/alternates", "objects/" + h.String()[:2] + "/" + h.String()[2:]}
+	if r.packs == nil && isFolder(r.path("objects/pack")) {
+		files, err := os.ReadDir(r.path("objects/pack"))
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			if !f.Type().IsRegular() {
+				names = append(names, "objects/pack/"+f.Name())
+			}
+		}
+	}
+	for _, name := range names {
+		if fi, err := os.Stat(r.path(name)); err == nil && !fi.Mode().IsRegular() && !fi.IsDir() {
+			return notFile(name)
+		}
+	}
+	return nil
 }
 
 func (r *repository) close() {

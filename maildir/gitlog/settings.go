@@ -19,12 +19,8 @@ type settings struct {
 	mail     string // user.email
 }
 
-func readSettings(git string) settings {
+func readSettings(b []byte) settings {
 	s := settings{fileMode: true, reflog: true}
-	b, err := readSmall(filepath.Join(git, "config"))
-	if err != nil {
-		return s
-	}
 	c, err := parseConfig(b)
 	if err != nil {
 		if bytes.Contains(bytes.ToLower(b), []byte("sha256")) {
