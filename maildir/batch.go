@@ -50,6 +50,7 @@ type group struct {
 	now     time.Time
 	ops     []*op
 	locks   map[string]bool
+	claimed map[string]bool       // paths that an operation of this group writes: two on one path are not in one group
 	waiting map[string][]Delivery // unread deliveries of an agent not yet handed to a pop of this group
 	pops    map[string]int        // pops of an agent in this group
 	names   map[string]bool       // agents registered in this group, lower case
@@ -150,7 +151,7 @@ func (p *Project) runGroup(ctx context.Context, ops []*op) {
 		break
 	}
 	p.group++
-	g := &group{p: p, ctx: ctx, number: p.group, now: p.store.cfg.Now().UTC(), locks: map[string]bool{},
+	g := &group{p: p, ctx: ctx, number: p.group, now: p.store.cfg.Now().UTC(), locks: map[string]bool{}, claimed: map[string]bool{},
 		waiting: map[string][]Delivery{}, pops: map[string]int{}, names: map[string]bool{}}
 	for _, o := range ops {
 		g.plan(o)
@@ -182,6 +183,10 @@ func (g *group) plan(o *op) {
 		g.retry(o, err)
 		return
 	}
+	if err == nil && g.meets(o) {
+		g.p.again = append(g.p.again, o)
+		return
+	}
 	if err == nil {
 		err = g.stage(o)
 	}
@@ -194,6 +199,19 @@ func (g *group) plan(o *op) {
 		g.locks[o.lock] = true
 	}
 	g.ops = append(g.ops, o)
+}
+
+// meets reports whether an operation of the group writes where o does; else o's paths are the group's too.
+func (g *group) meets(o *op) bool {
+	for _, w := range o.writes {
+		if g.claimed[w.path] {
+			return true
+		}
+	}
+	for _, w := range o.writes {
+		g.claimed[w.path] = true
+	}
+	return false
 }
 
 // errStale says that the tree is ahead of the index: the paths were ingested, so plan again.
@@ -252,6 +270,7 @@ func (g *group) commit() {
 		err = t.syncAll(g.stagedPaths())
 	}
 	if err != nil {
+		g.drop(g.ops)
 		g.fail(err)
 		return
 	}
@@ -338,15 +357,7 @@ func (g *group) publishOp(o *op) error {
 func (g *group) drop(ops []*op) {
 	r := journalRecord{Group: g.number}
 	for _, o := range ops {
-		for _, w := range o.writes {
-			if w.done {
-				r.Drop = append(r.Drop, o.place)
-				break
-			}
-		}
-	}
-	if len(r.Drop) == 0 {
-		return
+		r.Drop = append(r.Drop, o.place)
 	}
 	if err := g.p.journal.append(r); err == nil {
 		g.p.journal.file.Sync()

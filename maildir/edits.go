@@ -165,20 +165,11 @@ func (p *Project) noteEdits(changes []Change) {
 }
 
 // noteOthers hands the history those paths that the index has no row for: they change nothing in the mail but
-// belong into the audit.
+// belong into the audit. Never a folder: it would stand for files below it whose operations are still to be told.
 func (p *Project) noteOthers(paths []string) {
-	var other []string
 	for _, path := range paths {
-		switch Locate(path).Kind {
-		case KindOther, KindDraft, KindAttachment, KindProject:
-			other = append(other, path)
-		case KindIgnored:
-			if path == gitIgnore || path == gitAttributes {
-				other = append(other, path)
-			}
+		if path == gitIgnore || path == gitAttributes {
+			p.history.Edited([]string{path})
 		}
-	}
-	if len(other) > 0 {
-		p.history.Edited(other)
 	}
 }

@@ -89,7 +89,23 @@ func (j *journal) reopen(flags int) error {
 		j.file.Close()
 	}
 	j.file, j.size, j.node = f, fi.Size(), fileStat(fi).Inode
-	return nil
+	return j.endLine()
+}
+
+// endLine ends a torn last line, so that the next record has a line of its own.
+func (j *journal) endLine() error {
+	last := []byte{'\n'}
+	if j.size > 0 {
+		if _, err := j.file.ReadAt(last, j.size-1); err != nil {
+			return err
+		}
+	}
+	if last[0] == '\n' {
+		return nil
+	}
+	n, err := j.file.WriteString("\n")
+	j.size += int64(n)
+	return err
 }
 
 // present makes sure that the file is still the one at the journal's place; where somebody removed it, what is

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestFaultDisk fills the disk under load, several times, and kills the server while it is full now and then. Calls are
+// answered with an error that says so, or are done; when there is space again all goes on, without a new start.
+func TestFaultDisk(t *testing.T) {
+	t.Parallel()
+	t.Run("tmpfs", func(t *testing.T) {
+		needMounts(t)
+		fillDisk(t, mount(t, "-t", "tmpfs", "-o", "size=24m", "mailtree-test"))
+	})
+	t.Run("ext4", func(t *testing.T) {
+		needMounts(t, "mkfs.ext4")
+		fillDisk(t, mount(t, "-o", "loop", image(t, "40M")))
+	})
+}
+
+func fillDisk(t *testing.T, dir string) {
+	d := newDaemon(t, filepath.Join(dir, "store"))
+	d.start()
+	l := newLoad(t, d)
+	l.pace = 5 * time.Millisecond
+	full := 0
+	for round := range extent(1, 3, 12) {
+		l.refusal = func(err error) {
+			if !strings.Contains(err.Error(), "full") && !strings.Contains(err.Error(), "could not be written") {
+				t.Errorf("refused: %v", err)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		clients := l.clients(ctx, 4)
+		ballast := filepath.Join(dir, "ballast")
+		fill(t, ballast)
+		before := l.refused.Load()
+		until(t, "a full disk is noticed", 20*time.Second, func() bool { fill(t, ballast); return l.refused.Load() > before+20 })
+		full += int(l.refused.Load() - before)
+		if round%3 == 2 {
+			d.kill()
+			clients.Wait()
+			os.Remove(ballast)
+			d.start()
+			clients = l.clients(ctx, 4)
+		}
+		os.Remove(ballast)
+		until(t, "mail is sent again", 20*time.Second, func() bool {
+			l.mu.Lock()
+			l.again = nil
+			l.mu.Unlock()
+			m := l.draft("Ann")
+			n := l.refused.Load()
+			return l.send(m) == nil && l.refused.Load() == n
+		})
+		cancel()
+		clients.Wait()
+		l.refusal = nil
+		ctx, cancel = context.WithTimeout(t.Context(), 200*time.Millisecond)
+		l.clients(ctx, 4).Wait()
+		cancel()
+		until(t, "health is ok", 20*time.Second, func() bool { return d.health(t) == "ok" })
+	}
+	l.drain()
+	d.check(l.ledger)
+	t.Logf("%d calls on a full disk: %s", full, l)
+}
+
+// fill writes to the file until the disk is full.
+func fill(t *testing.T, file string) {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return // too full for the file itself
+	}
+	defer f.Close()
+	block := make([]byte, 1<<20)
+	for n := len(block); n >= 1; n /= 4 {
+		for err = nil; err == nil; {
+			_, err = f.Write(block[:n])
+		}
+	}
+	f.Sync()
+}
+
+// health is the status that GET /health answers.
+func (d *daemon) health(t testing.TB) string {
+	resp, err := d.client.Get(d.url + "/health")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	var report struct{ Status string }
+	if err == nil {
+		err = json.Unmarshal(data, &report)
+	}
+	if err != nil {
+		t.Fatalf("health: %v: %s", err, data)
+	}
+	return report.Status
+}

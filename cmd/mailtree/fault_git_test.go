@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/storetest"
+)
+
+// TestFaultGit is a person who uses git in the mail's folder while the server is under load: commits, branches, stashes,
+// reverts, and gc without end. Nothing that was answered is lost, and his commands fail at most because of a lock.
+func TestFaultGit(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t, filepath.Join(t.TempDir(), "store"))
+	d.start()
+	l := newLoad(t, d)
+	l.pace = 10 * time.Millisecond
+	ctx, cancel := context.WithCancel(t.Context())
+	clients := l.clients(ctx, 3)
+	p := &gitPerson{t: t, dir: d.tree(), failed: map[string]int{}}
+	p.begin()
+	for deadline, round := time.Now().Add(time.Duration(extent(3, 12, 120))*time.Second), 0; time.Now().Before(deadline); round++ {
+		p.round(round)
+	}
+	cancel()
+	clients.Wait()
+	_, err := d.verb("flush", "project", faultKey)
+	if err != nil {
+		t.Errorf("flush: %v", err)
+	}
+	d.check(l.ledger)
+	for _, v := range storetest.CheckHistory(t.Context(), p.dir, p.commits) {
+		t.Error(v)
+	}
+	t.Logf("%d git commands, %d commits of the person; refused: %v; %s", p.commands, len(p.commits), p.failed, l)
+}
+
+// gitPerson works in the mail's repository.
+type gitPerson struct {
+	t        testing.TB
+	dir      string
+	branch   string
+	commands int
+	commits  []string
+	failed   map[string]int // refusals that are no mistake of ours, by command
+}
+
+func (p *gitPerson) begin() {
+	p.branch = strings.TrimSpace(p.git("symbolic-ref", "--short", "HEAD"))
+	until(p.t, "the first commit", 10*time.Second, func() bool { return p.git("rev-parse", "-q", "--verify", "HEAD") != "" })
+	p.edit("NOTES.md", "first\n")
+	until(p.t, "git add", 10*time.Second, func() bool { return p.git("add", "NOTES.md") != refused })
+}
+
+func (p *gitPerson) edit(name, text string) {
+	if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600); err != nil {
+		p.t.Error(err)
+	}
+}
+
+// round is some minutes of a person's work.
+func (p *gitPerson) round(n int) {
+	p.edit("NOTES.md", fmt.Sprintf("note %d\n", n))
+	p.commit("commit", "-q", "-a", "-m", fmt.Sprintf("note %d", n))
+	switch n % 4 {
+	case 0:
+		p.git("gc", "-q")
+	case 1:
+		if p.git("checkout", "-q", "-b", fmt.Sprintf("idea-%d", n)) != refused {
+			p.edit("IDEA.md", fmt.Sprintf("idea %d\n", n))
+			p.back()
+		}
+	case 2:
+		p.edit("NOTES.md", fmt.Sprintf("stashed %d\n", n))
+		if p.git("stash", "-q"); p.git("stash", "list") != "" {
+			until(p.t, "git stash pop", 10*time.Second, func() bool { return p.git("stash", "pop", "-q") != refused })
+		}
+	case 3:
+		name := fmt.Sprintf("try-%d.md", n)
+		p.edit(name, "a mistake\n")
+		if p.git("add", name) != refused && p.commit("commit", "-q", "-m", name) {
+			p.commit("revert", "--no-edit", p.commits[len(p.commits)-1])
+		}
+	}
+}
+
+// back returns to the mail's branch; while a lock stands in the way, again.
+func (p *gitPerson) back() {
+	until(p.t, "git checkout "+p.branch, 10*time.Second, func() bool { return p.git("checkout", "-q", p.branch) != refused })
+}
+
+// commit is git, and notes the commit that was made: it must stay in the branch.
+func (p *gitPerson) commit(args ...string) bool {
+	if p.git(args...) == refused {
+		return false
+	}
+	sum := strings.TrimSpace(p.git("log", "-1", "--author=Person", "--format=%H"))
+	if len(p.commits) > 0 && p.commits[len(p.commits)-1] == sum {
+		p.t.Errorf("git %s made no commit", strings.Join(args, " "))
+		return false
+	}
+	p.commits = append(p.commits, sum)
+	return true
+}
+
+const refused = "refused"
+
+// mayRefuse is what a person can be told while a server commits to the same repository: come back later, or that there
+// is nothing to do because the server has committed it.
+var mayRefuse = regexp.MustCompile(`(?i)\block|another git process|nothing (added )?to commit|no changes added|No local changes|No stash entries|nothing to revert|previous cherry-pick is now empty|unable to write new.index|is at [0-9a-f]+ but expected|stash entry is kept`)
+
+// git runs a command of the person and returns its output, or refused.
+func (p *gitPerson) git(args ...string) string {
+	p.commands++
+	cmd := exec.Command("git", append([]string{"-C", p.dir, "-c", "user.name=Person", "-c", "user.email=person@example.org"}, args...)...)
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		return string(out)
+	}
+	if args[0] == "rev-parse" {
+		return ""
+	}
+	p.failed[args[0]+": "+string(mayRefuse.Find(out))]++
+	if !mayRefuse.Match(out) {
+		p.t.Errorf("git %s: %v: %s", strings.Join(args, " "), err, out)
+	}
+	if args[0] == "revert" {
+		exec.Command("git", "-C", p.dir, "revert", "--abort").Run()
+	}
+	return refused
+}

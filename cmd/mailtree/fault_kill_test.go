@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/storetest"
+)
+
+// TestFaultKill kills the server at random instants under load, again and again. Whatever was answered is there after
+// each start, which takes less than two seconds; at the end every invariant holds, and each message was popped once.
+func TestFaultKill(t *testing.T) {
+	t.Parallel()
+	kills := extent(20, 200, 1000)
+	d := newDaemon(t, filepath.Join(t.TempDir(), "store"))
+	d.start()
+	l := newLoad(t, d)
+	l.claims, l.pace = true, 5*time.Millisecond
+	sends, pops, acks := map[string]bool{}, 0, 0
+	for k := range kills {
+		ctx, cancel := context.WithCancel(t.Context())
+		clients := l.clients(ctx, 6)
+		time.Sleep(lifetime(k))
+		d.kill()
+		clients.Wait()
+		cancel()
+		d.real = k%4 == 3 // the shipped program, which pops for nobody
+		d.start()
+		l.fresh(sends, &pops, &acks)
+		if t.Failed() {
+			t.Fatalf("after kill %d", k+1)
+		}
+	}
+	d.real = false
+	d.kill()
+	d.start()
+	l.drain()
+	d.check(l.ledger)
+	t.Logf("%d kills: %s", kills, l)
+}
+
+// lifetime is how long a server lives: mostly until some operations are done, now and then until a commit is made.
+func lifetime(k int) time.Duration {
+	longest := 100 * time.Millisecond
+	if k%10 == 9 {
+		longest = 1200 * time.Millisecond
+	}
+	return 10*time.Millisecond + rand.N(longest)
+}
+
+// fresh looks for the files of what was answered since it was called last.
+func (l *load) fresh(sends map[string]bool, pops, acks *int) {
+	var sent []storetest.Sent
+	for _, s := range l.ledger.Sends() {
+		if !sends[s.ID] {
+			sends[s.ID] = true
+			sent = append(sent, s)
+		}
+	}
+	popped, acked := l.ledger.Pops(), l.ledger.Acks()
+	for _, p := range append(storetest.CheckAnswered(l.d.store, sent, popped[*pops:], ".read"), storetest.CheckAnswered(l.d.store, nil, acked[*acks:], ".ack")...) {
+		l.d.t.Error(p)
+	}
+	*pops, *acks = len(popped), len(acked)
+}

@@ -1,0 +1,265 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/storetest"
+)
+
+// load is clients that send, acknowledge and pop, and keep a ledger of what they are told.
+type load struct {
+	d       *daemon
+	agents  []string
+	ledger  *storetest.Ledger
+	serial  atomic.Int64 // bodies
+	refused atomic.Int64 // calls that were answered with an error
+	// refusal says what to make of an error that a tool answered; nil: it fails the test.
+	refusal func(error)
+	claims  bool          // some clients claim paths
+	pace    time.Duration // pause of a client between two calls, so that a long test does not become one of size
+
+	mu    sync.Mutex
+	boxes map[string][]string // ids known to be in an inbox and not acknowledged
+	again []message           // sends without an answer, to be sent again with their key
+}
+
+type message struct {
+	From    string   `json:"from_agent"`
+	To      []string `json:"to"`
+	CC      []string `json:"cc"`
+	BCC     []string `json:"bcc"`
+	Subject string   `json:"subject"`
+	Body    string   `json:"body_md"`
+	Key     string   `json:"key,omitempty"`
+	Project string   `json:"project_key"`
+}
+
+// faultKey is the project of the fault tests.
+const faultKey = "/abs/fault"
+
+// newLoad registers the agents with a running server.
+func newLoad(t testing.TB, d *daemon) *load {
+	t.Helper()
+	l := &load{d: d, ledger: &storetest.Ledger{}, agents: []string{"Ann", "Bob", "Cid", "Dora", "Eve"}, boxes: map[string][]string{}}
+	for _, n := range l.agents {
+		var made struct{ Name string }
+		err := d.call("create_agent", map[string]string{"project_key": faultKey, "program": "p", "model": "m", "task_description": "t", "name_hint": n}, &made)
+		if err != nil || made.Name != n {
+			t.Fatalf("create %s: %q, %v", n, made.Name, err)
+		}
+	}
+	return l
+}
+
+// clients runs n clients until ctx ends or the server is gone.
+func (l *load) clients(ctx context.Context, n int) *sync.WaitGroup {
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if err := l.act(i); err != nil {
+					return
+				}
+				time.Sleep(l.pace)
+			}
+		})
+	}
+	return &all
+}
+
+// act does one thing; an error says that there was no answer.
+func (l *load) act(client int) error {
+	agent := l.agents[rand.IntN(len(l.agents))]
+	switch n := rand.IntN(10); {
+	case n < 5:
+		return l.send(l.draft(agent))
+	case n < 7:
+		return l.acknowledge(agent)
+	case n < 9:
+		return l.pop(agent)
+	case l.claims:
+		return l.claim(agent, fmt.Sprintf("src/%d/**", client))
+	}
+	return l.check(agent)
+}
+
+// check looks into an inbox.
+func (l *load) check(agent string) error {
+	return l.answer(l.d.call("check_my_messages", map[string]any{"project_key": faultKey, "agent_name": agent, "limit": 5, "include_bodies": true}, nil))
+}
+
+// answer sorts errors: what was refused is counted, the rest is returned.
+func (l *load) answer(err error) error {
+	var no *toolError
+	if !errors.As(err, &no) {
+		return err
+	}
+	l.refused.Add(1)
+	if l.refusal == nil {
+		l.d.t.Errorf("refused: %v", no)
+	} else {
+		l.refusal(no)
+	}
+	return nil
+}
+
+// draft is a new message, or one that got no answer, to be sent again.
+func (l *load) draft(from string) message {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := len(l.again); n > 0 {
+		m := l.again[n-1]
+		l.again = l.again[:n-1]
+		return m
+	}
+	to := slices.DeleteFunc(slices.Clone(l.agents), func(n string) bool { return n == from })
+	rand.Shuffle(len(to), func(i, j int) { to[i], to[j] = to[j], to[i] })
+	serial := l.serial.Add(1)
+	m := message{From: from, Project: faultKey, Subject: fmt.Sprintf("message %d", serial), Body: fmt.Sprintf("The body of message %d.", serial), To: to[:1], CC: []string{}, BCC: []string{}}
+	if serial%3 == 0 {
+		m.CC = to[1:2]
+	}
+	if serial%4 == 0 {
+		m.BCC = to[2:3]
+	}
+	if serial%2 == 0 {
+		m.Key = fmt.Sprintf("key-%d", serial)
+	}
+	return m
+}
+
+func (l *load) send(m message) error {
+	l.ledger.Try(m.Body)
+	var made struct{ ID string }
+	err := l.d.call("send_message", m, &made)
+	if err != nil {
+		if m.Key != "" {
+			l.mu.Lock()
+			l.again = append(l.again, m)
+			l.mu.Unlock()
+		}
+		if errors.As(err, new(*toolError)) {
+			l.ledger.Refuse(m.Body)
+		}
+		return l.answer(err)
+	}
+	l.ledger.Send(storetest.Sent{ID: made.ID, From: m.From, To: m.To, CC: m.CC, BCC: m.BCC, Body: storetest.BodyHash(m.Body)})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, n := range slices.Concat(m.To, m.CC, m.BCC) {
+		l.boxes[n] = append(l.boxes[n], made.ID)
+	}
+	return nil
+}
+
+// take takes an id of an agent's inbox that is not acknowledged: a random one, or the one that is probably popped now.
+func (l *load) take(agent string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	box := l.boxes[agent]
+	if len(box) == 0 {
+		return ""
+	}
+	i := rand.IntN(len(box)) * rand.IntN(2)
+	id := box[i]
+	l.boxes[agent] = slices.Delete(box, i, i+1)
+	return id
+}
+
+func (l *load) acknowledge(agent string) error {
+	id := l.take(agent)
+	if id == "" {
+		return nil
+	}
+	l.ledger.Ask(agent, id)
+	var res struct{ Acknowledged, Read bool }
+	if err := l.d.call("acknowledge_message", map[string]string{"project_key": faultKey, "agent_name": agent, "message_id": id}, &res); err != nil {
+		l.mu.Lock()
+		l.boxes[agent] = append(l.boxes[agent], id)
+		l.mu.Unlock()
+		return l.answer(err)
+	}
+	if !res.Acknowledged || !res.Read {
+		l.d.t.Errorf("acknowledged %s: %+v", id, res)
+	}
+	l.ledger.Ack(agent, id)
+	return nil
+}
+
+// pop pops where the server can.
+func (l *load) pop(agent string) error {
+	if l.d.real {
+		return nil
+	}
+	_, err := l.popped(agent)
+	return l.answer(err)
+}
+
+// popped pops and keeps the ledger.
+func (l *load) popped(agent string) (id string, err error) {
+	l.ledger.AskPop(agent)
+	if id, err = l.d.verb("pop", "project", faultKey, "agent", agent); err == nil || errors.As(err, new(*toolError)) {
+		l.ledger.Pop(agent, id)
+	}
+	return id, err
+}
+
+func (l *load) claim(agent, pattern string) error {
+	pattern = agent + "/" + pattern
+	var res struct {
+		Granted []struct{ Path string }
+		Expires string `json:"expires_ts"`
+	}
+	err := l.d.call("claim_paths", map[string]any{"project_key": faultKey, "agent_name": agent, "paths": []string{pattern}, "ttl_seconds": 24 * 3600}, &res)
+	if err == nil && len(res.Granted) == 1 {
+		l.ledger.Claim(agent, pattern, res.Expires)
+	}
+	return l.answer(err)
+}
+
+// drain pops everything, so that each delivery is accounted for. Nobody else may call the server.
+func (l *load) drain() {
+	l.d.t.Helper()
+	var all sync.WaitGroup
+	for _, agent := range l.agents {
+		all.Go(func() {
+			for {
+				id, err := l.popped(agent)
+				if err != nil {
+					l.d.t.Errorf("drain %s: %v", agent, err)
+					return
+				}
+				if id == "" {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	for _, agent := range l.agents {
+		var res struct{ Unread int }
+		if err := l.d.call("check_my_messages", map[string]any{"project_key": faultKey, "agent_name": agent}, &res); err != nil || res.Unread != 0 {
+			l.d.t.Errorf("%s has %d unread after the last pop, %v", agent, res.Unread, err)
+		}
+	}
+}
+
+func (l *load) String() string {
+	tried, sent, popped, acked, lost, saved := l.ledger.Counts()
+	s := fmt.Sprintf("%d of %d sends answered, %d acknowledgements, %d pops (%d without answer)", sent, tried, acked, popped, lost)
+	if saved > 0 {
+		s += fmt.Sprintf(", %d files saved by persons", saved)
+	}
+	if n := l.refused.Load(); n > 0 {
+		s += fmt.Sprintf(", %d calls refused", n)
+	}
+	return fmt.Sprintf("%s; %d starts, the slowest %s", s, l.d.starts, l.d.slowest.Round(1e6))
+}

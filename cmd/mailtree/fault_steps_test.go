@@ -1,0 +1,290 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// stepped is one kind of operation that TestFaultSteps kills at each of its steps.
+type stepped struct {
+	name string
+	// prepare brings the store to where the operation has something to do.
+	prepare func(s *steps)
+	do      func(s *steps) error
+	// look says how much of the operation is in the tree: 0 nothing, whole everything, all else is half.
+	look  func(s *steps) int
+	whole int
+	told  func(s *steps) // the ledger's entry of an answered operation
+}
+
+// steps is the run of one kind.
+type steps struct {
+	*load
+	n    int    // the present try
+	body string // of the present send
+	ids  []string
+	old  string // a claim's file before
+}
+
+// TestFaultSteps kills the server before and after every step of an operation: staging of each file, journal, sync, each
+// rename, ingest, tidying, record, answer. After the next start the operation is whole or absent; answered ones are whole.
+func TestFaultSteps(t *testing.T) {
+	t.Parallel()
+	for _, op := range []stepped{
+		{"send", nothing, sendThree, lookSent, 5, nothing},
+		{"acknowledge", oneMessage, acknowledge, lookAck, 2, toldAck},
+		{"mark read", threeMessages, markRead, countMarks(".read"), 3, nothing},
+		{"pop", oneMessage, popOne, countMarks(".read"), 1, nothing},
+		{"pop and acknowledge", oneMessage, popAndAcknowledge, lookBoth, 2, toldAck},
+		{"unread", oneRead, unread, lookUnread, 1, nothing},
+		{"claim", nothing, claim, lookClaim, 1, nothing},
+		{"renew", oneClaim, claim, lookClaim, 1, nothing},
+		{"claim again", releasedClaim, claim, lookClaim, 1, nothing},
+		{"release", oneClaim, release, lookReleased, 1, nothing},
+	} {
+		t.Run(op.name, func(t *testing.T) {
+			t.Parallel()
+			op.run(t)
+		})
+	}
+}
+
+func nothing(*steps) {}
+
+// run does the operation again and again, the server dying one step later each time, until it lives.
+func (op *stepped) run(t *testing.T) {
+	d := newDaemon(t, filepath.Join(t.TempDir(), "store"))
+	d.start()
+	s := &steps{load: newLoad(t, d)}
+	whole, absent := 0, 0
+	for died := true; died; {
+		s.n++
+		op.prepare(s)
+		if _, err := d.verb("die", "at", strconv.Itoa(s.n)); err != nil {
+			t.Fatal(err)
+		}
+		err := op.do(s)
+		if died = err != nil; died {
+			d.cmd.Wait()
+			d.gone()
+		} else {
+			op.told(s)
+			d.kill() // what was answered survives also this
+		}
+		d.start()
+		switch got := op.look(s); {
+		case got == op.whole:
+			whole++
+		case got == 0 && died:
+			absent++
+		default:
+			t.Errorf("killed at step %d (died in it: %v): %d of %d parts are there", s.n, died, got, op.whole)
+		}
+		if s.n > 60 {
+			t.Fatal("it never gets through")
+		}
+	}
+	if absent < 2 || whole < 3 {
+		t.Errorf("%d absent and %d whole: the server did not die at every step", absent, whole)
+	}
+	d.check(s.ledger)
+	t.Logf("%d steps: %d times absent, %d times whole", s.n-1, absent, whole)
+}
+
+func (s *steps) must(err error) {
+	s.d.t.Helper()
+	if err != nil {
+		s.d.t.Fatal(err)
+	}
+}
+
+// file globs in the tree.
+func (s *steps) files(pattern string) []string {
+	all, err := filepath.Glob(filepath.Join(s.d.tree(), pattern))
+	s.must(err)
+	return all
+}
+
+const someDay = "*/*/*/"
+
+func sendThree(s *steps) error {
+	s.body = fmt.Sprintf("Body of try %d.", s.n)
+	return s.send(message{From: "Ann", To: []string{"Bob"}, CC: []string{"Cid"}, BCC: []string{"Dora"}, Subject: "s", Body: s.body, Project: faultKey})
+}
+
+// lookSent counts the files with the body of the present try.
+func lookSent(s *steps) (n int) {
+	for _, f := range append(s.files("messages/"+someDay+"*.md"), s.files("agents/*/*/"+someDay+"*.md")...) {
+		data, err := os.ReadFile(f)
+		s.must(err)
+		if strings.Contains(string(data), s.body) {
+			n++
+		}
+	}
+	return n
+}
+
+// deliver sends n messages to Bob.
+func (s *steps) deliver(n int) {
+	s.ids = nil
+	for i := range n {
+		m := message{From: "Ann", To: []string{"Bob"}, CC: []string{}, BCC: []string{}, Subject: "s", Body: fmt.Sprintf("Body %d of try %d.", i, s.n), Project: faultKey}
+		s.must(s.send(m))
+		s.ids = append(s.ids, s.boxes["Bob"][len(s.boxes["Bob"])-1])
+	}
+}
+
+func oneMessage(s *steps) {
+	popAll(s)
+	s.deliver(1)
+}
+
+func threeMessages(s *steps) {
+	popAll(s)
+	s.deliver(3)
+}
+
+func popAll(s *steps) {
+	for {
+		id, err := s.popped("Bob")
+		s.must(err)
+		if id == "" {
+			return
+		}
+	}
+}
+
+func oneRead(s *steps) {
+	s.deliver(1)
+	s.ledger.Ask("Bob", s.ids[0])
+	_, err := s.d.verb("read", "project", faultKey, "agent", "Bob", "id", s.ids[0])
+	s.must(err)
+}
+
+func acknowledge(s *steps) error {
+	s.ledger.Ask("Bob", s.ids[0])
+	return s.d.call("acknowledge_message", map[string]string{"project_key": faultKey, "agent_name": "Bob", "message_id": s.ids[0]}, nil)
+}
+
+func toldAck(s *steps) { s.ledger.Ack("Bob", s.ids[0]) }
+
+func lookAck(s *steps) int { return countMarks(".read")(s) + countMarks(".ack")(s) }
+
+func countMarks(ext string) func(s *steps) int {
+	return func(s *steps) (n int) {
+		for _, id := range s.ids {
+			n += len(s.files("agents/Bob/inbox/" + someDay + id + ext))
+		}
+		return n
+	}
+}
+
+func markRead(s *steps) error {
+	for _, id := range s.ids {
+		s.ledger.Ask("Bob", id)
+	}
+	return s.d.call("check_my_messages", map[string]any{"project_key": faultKey, "agent_name": "Bob", "mark_read": true, "unread_only": true}, nil)
+}
+
+func popOne(s *steps) error {
+	id, err := s.popped("Bob")
+	if err == nil && id != s.ids[0] {
+		s.d.t.Errorf("popped %q, not %q", id, s.ids[0])
+	}
+	return err
+}
+
+// popAndAcknowledge does both in one group: they want the same mark.
+func popAndAcknowledge(s *steps) error {
+	s.ledger.Ask("Bob", s.ids[0])
+	_, err := s.d.verb("both", "project", faultKey, "agent", "Bob", "id", s.ids[0])
+	return err
+}
+
+// lookBoth: the pop alone is as good as nothing, an acknowledgement that is not a reading is half.
+func lookBoth(s *steps) int {
+	switch read, ack := countMarks(".read")(s), countMarks(".ack")(s); {
+	case read+ack == 2:
+		return 2
+	case ack == 0:
+		return 0
+	}
+	return -1
+}
+
+func unread(s *steps) error {
+	s.ledger.Unread("Bob", s.ids[0])
+	_, err := s.d.verb("unread", "project", faultKey, "agent", "Bob", "id", s.ids[0])
+	return err
+}
+
+func lookUnread(s *steps) int { return 1 - countMarks(".read")(s) }
+
+func claim(s *steps) error { return s.claim("Ann", s.pattern()) }
+
+// pattern is new for each try.
+func (s *steps) pattern() string { return fmt.Sprintf("src/%d", s.n) }
+
+func oneClaim(s *steps) {
+	s.must(claim(s))
+	s.old = s.claimText()
+}
+
+func releasedClaim(s *steps) {
+	oneClaim(s)
+	s.must(release(s))
+	s.old = s.claimText()
+}
+
+// claimText is the claim's file and whether it is released; "" when there is no claim.
+func (s *steps) claimText() string {
+	for _, f := range s.files("claims/*.json") {
+		data, err := os.ReadFile(f)
+		s.must(err)
+		if strings.Contains(string(data), `"Ann/`+s.pattern()+`"`) {
+			_, err := os.Stat(strings.TrimSuffix(f, ".json") + ".released")
+			return fmt.Sprintf("%s released: %v", data, err == nil)
+		}
+	}
+	return ""
+}
+
+// lookClaim: a claim is as it was, or new and not released.
+func lookClaim(s *steps) int {
+	switch now := s.claimText(); {
+	case now == s.old:
+		return 0
+	case strings.HasSuffix(now, "released: false") && !strings.Contains(now, expiry(s.old)):
+		return 1
+	}
+	return -1
+}
+
+// expiry is the line of a claim's file that says until when.
+func expiry(text string) string {
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, `"expires"`) {
+			return line
+		}
+	}
+	return "none"
+}
+
+func release(s *steps) error {
+	s.ledger.Unclaim("Ann", "Ann/"+s.pattern())
+	return s.d.call("release_claims", map[string]any{"project_key": faultKey, "agent_name": "Ann", "paths": []string{"Ann/" + s.pattern()}}, nil)
+}
+
+func lookReleased(s *steps) int {
+	switch s.claimText() {
+	case s.old:
+		return 0
+	case strings.Replace(s.old, "released: false", "released: true", 1):
+		return 1
+	}
+	return -1
+}
