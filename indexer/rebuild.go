@@ -93,7 +93,7 @@ func build(ctx context.Context, path string, projects map[string]*maildir.Tree, 
 
 func (x *Index) fill(ctx context.Context, projects map[string]*maildir.Tree, progress func(string, int)) error {
 	tables, indexes := schemaParts()
-	err := x.w.script("PRAGMA journal_mode = off; PRAGMA synchronous = off; PRAGMA locking_mode = exclusive; PRAGMA cache_size = -131072; PRAGMA temp_store = memory;" + tables)
+	err := x.w.script("PRAGMA page_size = 8192; PRAGMA journal_mode = off; PRAGMA synchronous = off; PRAGMA locking_mode = exclusive; PRAGMA cache_size = -131072; PRAGMA temp_store = memory;" + tables)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 
 // chunk is how many paths one transaction of Reconcile and Rebuild takes: enough to make the commit cheap, few enough
 // that a send waits for some tenths of a second only.
-const chunk = 4096
+const chunk = 1024
 
 // Reconcile compares the whole tree with the rows: see maildir.Index. Other writers get their turn between chunks.
 func (x *Index) Reconcile(ctx context.Context, slug string, progress func(done int)) ([]maildir.Change, error) {
