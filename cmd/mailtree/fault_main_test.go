@@ -30,21 +30,21 @@ import (
 )
 
 // The fault tests run the program as a process of its own and kill it, fill its disk, cut its power and get in its way.
-// CI runs the short form. In full: go test ./cmd/mailtree -run Fault -faults=long -timeout 1h
+// CI runs the least form. 200 kills: -faults=short. In full: go test ./cmd/mailtree -run Fault -faults=long -timeout 1h
 
-var faults = flag.String("faults", "short", "how much the fault tests do: short or long")
+var faults = flag.String("faults", "least", "how much the fault tests do: least, short or long")
 
 var keep = flag.String("keep", "", "where to move the store of a fault test that failed, to be looked at")
 
-// extent is n in the short form, long in the long one, least with -short.
+// extent is n in the short form, long in the long one, else least.
 func extent(least, n, long int) int {
-	switch {
-	case testing.Short():
-		return least
-	case *faults == "long":
+	switch *faults {
+	case "short":
+		return n
+	case "long":
 		return long
 	}
-	return n
+	return least
 }
 
 // faultEnv makes the test binary the fault program.
@@ -292,6 +292,7 @@ func (d *daemon) stop() {
 		d.kill()
 		d.real = true
 		d.start()
+		d.settled()
 	}
 	d.cmd.Process.Signal(syscall.SIGINT)
 	err := d.cmd.Wait()
@@ -299,6 +300,16 @@ func (d *daemon) stop() {
 	if err != nil {
 		d.t.Errorf("serve ended with %v", err)
 	}
+}
+
+// settled waits until the server has found and committed what persons saved just before a kill.
+func (d *daemon) settled() {
+	d.t.Helper()
+	tree := d.tree()
+	until(d.t, "what persons saved to be committed", 60*time.Second, func() bool {
+		out, err := exec.Command("git", "--no-optional-locks", "-C", tree, "status", "--porcelain").Output()
+		return err == nil && len(out) == 0
+	})
 }
 
 // check stops the server and holds the store against everything.
