@@ -13,7 +13,8 @@
 //	W1  A change below Root is reported in a batch after it happened, by its
 //	    path or by a batch with Scan set. Never by nothing.
 //	W2  A path that was only created, renamed or removed is reported Rename
-//	    after its last event, one written in place Write after its last write,
+//	    after its last event, one written in place Write after its last write
+//	    or Rename after it where nobody has it open for writing any more,
 //	    and every path at the latest Longest after its first event; only a
 //	    blocked OnBatch delays it further.
 //	W3  A folder is watched before it is listed, so a file made in a new
@@ -26,8 +27,9 @@
 //	    the watch mends itself. Run ends with its context and for nothing else.
 //	W6  A batch with Scan that follows lost events is sent after all watches
 //	    stand again, so what the scan could miss has an event.
-//	W7  Symlinks are never followed, no file is ever opened; only folders are,
-//	    to list them, and only inside Root.
+//	W7  Symlinks are never followed, no file is ever read; only folders are
+//	    listed, and only inside Root. A file written in place is opened, to
+//	    ask for a lease (lease_linux.go).
 //	W8  Where nothing happens nothing runs: no ticker, no open folder.
 //
 // What is below Root before Run is not reported: compare the tree once Ready

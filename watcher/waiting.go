@@ -12,6 +12,9 @@ type waiting struct {
 	cfg  Config
 	wake chan struct{} // holds one token when a deadline came before the one slept for
 
+	// closed reports whether nobody has the file at a path open for writing, as far as can be told; nil: nobody can.
+	closed func(rel string) bool
+
 	mu    sync.Mutex
 	paths map[string]deadline
 	scan  time.Time // when the Scan was asked for; zero: none is
@@ -26,7 +29,13 @@ type deadline struct {
 	first   time.Time // its first event not reported
 	due     time.Time
 	written bool // it was written in place: needs the longer quiet
+
+	ask  time.Time     // when to ask whether the writer has closed it; zero: not at all
+	wait time.Duration // from then to the next time
 }
+
+// next is when something is to be done about the path.
+func (d deadline) next() time.Time { return earlier(d.ask, d.due) }
 
 func newWaiting(cfg Config) *waiting {
 	return &waiting{cfg: cfg, wake: make(chan struct{}, 1), paths: map[string]deadline{}}
@@ -51,8 +60,11 @@ func (q *waiting) touch(rel string, first, last time.Time, written bool) {
 	if longest := d.first.Add(q.cfg.Longest); longest.Before(d.due) {
 		d.due = longest
 	}
+	if d.ask = (time.Time{}); d.written && q.closed != nil {
+		d.ask, d.wait = last.Add(q.cfg.Rename), q.cfg.Rename
+	}
 	q.paths[rel] = d
-	if q.armed.IsZero() || d.due.Before(q.armed) {
+	if q.armed.IsZero() || d.next().Before(q.armed) {
 		notify(q.wake)
 	}
 }
@@ -76,8 +88,8 @@ func (q *waiting) take(now time.Time) (Batch, time.Time) {
 	b := Batch{Scan: !q.scan.IsZero()}
 	first, next := q.scan, time.Time{}
 	for rel, d := range q.paths {
-		if d.due.After(now) {
-			next = earlier(next, d.due)
+		if d.due.After(now) && !q.finished(rel, &d, now) {
+			next = earlier(next, d.next())
 			continue
 		}
 		b.Paths = append(b.Paths, rel)
@@ -97,6 +109,21 @@ func (q *waiting) take(now time.Time) (Batch, time.Time) {
 	q.flying, q.flown = len(b.Paths)+count(b.Scan), first
 	q.scan, q.armed = time.Time{}, time.Time{}
 	return b, time.Time{}
+}
+
+// finished reports whether a path that is not due was written in place by somebody who has closed it, and notes when
+// to ask again, after twice the time.
+func (q *waiting) finished(rel string, d *deadline, now time.Time) bool {
+	if d.ask.IsZero() || d.ask.After(now) {
+		return false
+	}
+	if q.closed(rel) {
+		return true
+	}
+	d.wait *= 2
+	d.ask = now.Add(d.wait)
+	q.paths[rel] = *d
+	return false
 }
 
 // reported ends the batch that take gave out.

@@ -75,3 +75,22 @@ func TestWake(t *testing.T) {
 		t.Errorf("a Scan waits for nothing, and takes nothing that is not due: %v", b)
 	}
 }
+
+// A path that was written in place is due once its writer has closed it; asked at 3 ms, then at growing intervals.
+func TestClosed(t *testing.T) {
+	t.Parallel()
+	ms := func(n int) time.Time { return time.Unix(1000, 0).Add(time.Duration(n) * time.Millisecond) }
+	q := newWaiting(Config{}.withDefaults())
+	closed, asked := false, 0
+	q.closed = func(string) bool { asked++; return closed }
+	q.touch("p", ms(0), ms(0), true)
+	for _, step := range []struct{ at, next int }{{0, 3}, {3, 9}, {4, 9}, {9, 21}} {
+		if b, next := q.take(ms(step.at)); len(b.Paths) != 0 || !next.Equal(ms(step.next)) {
+			t.Errorf("at %d: %v, asks again at %v", step.at, b, next.Sub(ms(0)))
+		}
+	}
+	closed = true
+	if b, _ := q.take(ms(21)); !slices.Equal(b.Paths, []string{"p"}) || asked != 3 {
+		t.Errorf("closed: %v, asked %d times", b, asked)
+	}
+}

@@ -39,7 +39,8 @@ type Config struct {
 	Rename time.Duration
 
 	// Write is the quiet time of a path being written in place, whose half
-	// should not be read. Default 30 ms.
+	// should not be read, where it cannot be told that its writer has closed
+	// it: after that it is Rename. Default 30 ms.
 	Write time.Duration
 
 	// Longest is when a path under constant change is reported anyway, counted
@@ -96,10 +97,12 @@ type system struct {
 // never run needs no closing.
 func New(cfg Config) *Watcher {
 	cfg = cfg.withDefaults()
+	waiting := newWaiting(cfg)
+	waiting.closed = func(rel string) bool { return written(cfg.Root, rel) }
 	return &Watcher{
 		cfg:     cfg,
 		queue:   newQueue(),
-		waiting: newWaiting(cfg),
+		waiting: waiting,
 		status:  status{mode: starting},
 		ready:   make(chan struct{}),
 		sys: system{

@@ -230,14 +230,33 @@ func TestWrittenPathDoesNotDelayOthers(t *testing.T) {
 	w := start(t, func(w *watched, cfg *Config) {
 		cfg.Write, cfg.Longest = time.Hour, time.Hour
 		w.write("old", "")
+		w.write("busy", "") // now, or its making and its writing may be reported apart
 	})
-	w.write("busy", "x")
+	busy, err := os.OpenFile(filepath.Join(w.root, "busy"), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	if _, err := busy.WriteString("x"); err != nil {
+		t.Fatal(err)
+	}
 	w.rename("old", "new")
 	w.reported("new", "old")
 	s := w.State()
 	if got, _ := w.paths(); got["busy"] != 0 || s.Pending != 1 || s.Oldest.IsZero() {
 		t.Errorf("reported %v, state %+v", got, s)
 	}
+}
+
+// A file that was written in place is reported when it is closed, not when Write has passed.
+func TestClosedFileIsReported(t *testing.T) {
+	t.Parallel()
+	w := start(t, func(w *watched, cfg *Config) {
+		cfg.Write, cfg.Longest = time.Hour, time.Hour
+		w.write("old", "")
+	})
+	w.write("old", "x")
+	w.reported("old")
 }
 
 func TestManyFiles(t *testing.T) {

@@ -1,0 +1,40 @@
+package watcher
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// A file is written once nobody has it open for writing; links and what is no file never are.
+func TestWritten(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	name := filepath.Join(root, "f")
+	f, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if written(root, "f") {
+		t.Error("written while it is open")
+	}
+	r, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	f.Close()
+	if !written(root, "f") {
+		t.Error("not written after it was closed, with a reader")
+	}
+	if f, err = os.OpenFile(name, os.O_RDWR, 0); err != nil { // the lease was given back
+		t.Fatal(err)
+	}
+	f.Close()
+	if err := os.Symlink(name, filepath.Join(root, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if written(root, "link") || written(root, ".") || written(root, "none") {
+		t.Error("a link, a folder or nothing is written")
+	}
+}
