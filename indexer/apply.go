@@ -210,6 +210,7 @@ func (b *batch) files([]*letter) error {
 			return err
 		}
 	}
+	var added []*file
 	for _, lk := range b.order {
 		k := b.known[lk.path]
 		var err error
@@ -219,13 +220,13 @@ func (b *batch) files([]*letter) error {
 		case k != nil:
 			err = b.w.updateFile(k.fid, lk.file)
 		default:
-			err = b.w.insertFile(b.p.pid, lk.file)
+			added = append(added, lk.file)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return nil
+	return b.w.insertFiles(b.p.pid, added)
 }
 
 // problems writes why files do not count: each by itself, or because another one of the same id does.

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"syscall"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -19,12 +20,12 @@ import (
 var schema string
 
 // schemaVersion is PRAGMA user_version of an index that this program can use.
-const schemaVersion = 1
+const schemaVersion = 2
 
 // Sizes of SQLite's page caches in KiB: one writer, each of the readers.
 const (
 	writeCache = 32 << 10
-	readCache  = 8 << 10
+	readCache  = 6 << 10
 	readers    = 6
 )
 
@@ -40,7 +41,7 @@ func dsn(path string, pragmas ...string) string {
 // open opens an existing or missing database for writing and makes the tables of a new one.
 func open(ctx context.Context, path string) (db *sql.DB, fresh bool, err error) {
 	db, err = sql.Open("sqlite", dsn(path, "busy_timeout(10000)", "journal_mode(wal)", "synchronous(normal)", "temp_store(memory)",
-		fmt.Sprintf("cache_size(-%d)", writeCache), "journal_size_limit(67108864)"))
+		fmt.Sprintf("cache_size(-%d)", writeCache), "journal_size_limit(33554432)", "wal_autocheckpoint(0)"))
 	if err != nil {
 		return nil, false, err
 	}
@@ -75,7 +76,16 @@ func prepare(ctx context.Context, db *sql.DB) (fresh bool, err error) {
 			return false, stale(err)
 		}
 	}
-	return false, nil
+	return false, writable(ctx, db)
+}
+
+// writable tells at once what SQLite would not: where it cannot open a file for writing, it opens it for reading, and
+// begins even transactions.
+func writable(ctx context.Context, db *sql.DB) error {
+	if _, err := db.ExecContext(ctx, fmt.Sprintf("BEGIN IMMEDIATE; PRAGMA user_version = %d; ROLLBACK", schemaVersion)); err != nil {
+		return fmt.Errorf("the index cannot be written: %w", diskFault(err))
+	}
+	return nil
 }
 
 // stale turns errors that mean "this file is no use" into errStale; faults of the disk or of locking stay what they are.
@@ -125,4 +135,21 @@ func wipe(path string) error {
 func schemaParts() (tables, indexes string) {
 	tables, indexes, _ = strings.Cut(schema, "-- indexes")
 	return tables, "-- indexes" + indexes
+}
+
+// diskFault adds to SQLite's error what the disk said, so that others can tell a full one from a fault.
+func diskFault(err error) error {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	switch e.Code() & 0xff {
+	case sqlite3.SQLITE_FULL:
+		return errors.Join(err, syscall.ENOSPC)
+	case sqlite3.SQLITE_READONLY:
+		return errors.Join(err, syscall.EROFS)
+	case sqlite3.SQLITE_IOERR:
+		return errors.Join(err, syscall.EIO)
+	}
+	return err
 }

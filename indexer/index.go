@@ -35,6 +35,8 @@ type Index struct {
 	prepare sync.Mutex
 	stmts   map[string]*sql.Stmt // of reads, by text
 
+	wal checkpoints
+
 	mu       sync.RWMutex
 	projects map[string]*project // attached ones by slug
 }
@@ -94,6 +96,7 @@ func (x *Index) Fresh() bool { return x.fresh }
 
 // Close ends the index; nothing may be under way.
 func (x *Index) Close() error {
+	x.wal.running.Wait()
 	x.write.Lock()
 	defer x.write.Unlock()
 	var err error

@@ -18,6 +18,20 @@ import (
 
 // Ingest brings the rows that come from the files at paths level with the tree: see maildir.Index.
 func (x *Index) Ingest(ctx context.Context, slug string, paths []string) ([]maildir.Change, error) {
+	return x.ingest(ctx, slug, func(b *batch) error { return b.ingest(ctx, paths) })
+}
+
+// IngestWritten is Ingest for one who has just put files at paths and knows what they hold: see maildir.Index. The rows are
+// those that Ingest would make. Should somebody have written there meanwhile, the next look finds it, because these rows
+// count as too fresh to trust; the watcher's report of that writing leads to one.
+func (x *Index) IngestWritten(ctx context.Context, slug string, paths []string, written map[string]maildir.Written) ([]maildir.Change, error) {
+	return x.ingest(ctx, slug, func(b *batch) error {
+		b.l.given = written
+		return b.ingest(ctx, paths)
+	})
+}
+
+func (x *Index) ingest(ctx context.Context, slug string, do func(b *batch) error) ([]maildir.Change, error) {
 	p := x.project(slug)
 	if p == nil {
 		return nil, fmt.Errorf("ingest: project %q is not attached", slug)
@@ -28,10 +42,10 @@ func (x *Index) Ingest(ctx context.Context, slug string, paths []string) ([]mail
 		return nil, err
 	}
 	b := x.batch(p)
-	err := x.w.transaction(func() error { return b.ingest(ctx, paths) })
-	if err != nil {
+	if err := x.w.transaction(func() error { return do(b) }); err != nil {
 		return nil, fmt.Errorf("ingest: %w", err)
 	}
+	x.checkpoint(len(b.order))
 	return b.changes, nil
 }
 
@@ -127,7 +141,9 @@ func (b *batch) note(lk *look) {
 	case lk.same:
 	case k != nil && lk.file != nil && lk.file.says(k):
 		lk.same = true
-		b.stats = append(b.stats, lk)
+		if lk.file.stat != k.stat || lk.file.level(lk.file.stat) { // else the row is as good as the new one
+			b.stats = append(b.stats, lk)
+		}
 	case k != nil || lk.file != nil:
 		b.order = append(b.order, lk)
 	}

@@ -30,7 +30,9 @@ type look struct {
 type looker struct {
 	tree   *maildir.Tree
 	now    func() time.Time
-	dirs   map[string]bool // is it a folder that is reached without links
+	given  map[string]maildir.Written  // what the caller has just written, by path
+	sums   map[*byte][sha256.Size]byte // of the slices in given
+	dirs   map[string]bool             // is it a folder that is reached without links
 	parsed map[parseKey]parse
 }
 
@@ -45,7 +47,7 @@ type parse struct {
 }
 
 func newLooker(tree *maildir.Tree, now func() time.Time) *looker {
-	return &looker{tree: tree, now: now, dirs: map[string]bool{}, parsed: map[parseKey]parse{}}
+	return &looker{tree: tree, now: now, sums: map[*byte][sha256.Size]byte{}, dirs: map[string]bool{}, parsed: map[parseKey]parse{}}
 }
 
 // at looks at p, of which the index knows known (nil: nothing). Only faults that are not the file's own are errors.
@@ -55,6 +57,10 @@ func (l *looker) at(p string, known *file) (*look, error) {
 		return &look{path: p}, nil
 	}
 	f := &file{path: p, kind: pl.Kind, agent: pl.Agent, id: pl.ID, readAt: l.now().UnixNano(), at: noTime}
+	if w, ok := l.given[p]; ok && len(w.Data) > 0 && pl.Bad == "" && hasContent(pl.Kind) {
+		f.stat, f.readAt = w.Stat, 0
+		return l.made(f, w.Data, l.sum(w.Data)), nil
+	}
 	unread := !hasContent(pl.Kind) || pl.Bad != ""
 	if known != nil || unread {
 		if !l.real(path.Dir(p)) {
@@ -96,21 +102,36 @@ func (l *looker) read(f *file) (*look, error) {
 		return l.unreadable(f, err)
 	}
 	f.stat = st
-	lk := &look{path: f.path, file: f}
 	if bad != nil {
 		f.reason, f.line = bad.Reason, bad.Line
-		return lk, nil
+		return &look{path: f.path, file: f}, nil
 	}
-	sum := sha256.Sum256(data)
+	return l.made(f, data, sha256.Sum256(data)), nil
+}
+
+// made is the look of a file that has these bytes.
+func (l *looker) made(f *file, data []byte, sum [sha256.Size]byte) *look {
+	lk := &look{path: f.path, file: f}
 	f.hash, f.valid = sum[:], true
 	if err := lk.parse(l, data, sum); err != nil {
+		var bad *maildir.FormatError
 		if !errors.As(err, &bad) {
 			bad = &maildir.FormatError{Reason: err.Error()}
 		}
 		f.reason, f.line = bad.Reason, bad.Line
 		f.valid = isMark(f.kind) || f.kind == maildir.KindReleased
 	}
-	return lk, nil
+	return lk
+}
+
+// sum is the hash of what the caller has given; one slice is hashed once.
+func (l *looker) sum(data []byte) [sha256.Size]byte {
+	sum, ok := l.sums[&data[0]]
+	if !ok {
+		sum = sha256.Sum256(data)
+		l.sums[&data[0]] = sum
+	}
+	return sum
 }
 
 // parse takes from the bytes what the rows need. Spec: 4.

@@ -18,12 +18,14 @@ import (
 
 // world is a small tree that a random history is played on.
 type world struct {
-	t    *testing.T
-	r    *rand.Rand
-	dir  string
-	tree *maildir.Tree
-	log  []string
-	hurt map[string]bool // paths touched since the last ingest
+	t      *testing.T
+	r      *rand.Rand
+	dir    string
+	tree   *maildir.Tree
+	log    []string
+	hurt   map[string]bool // paths touched since the last ingest
+	made   maildir.Written // by the last step
+	madeAt string          // the path of made; "" when the last step was of another kind
 }
 
 var (
@@ -128,11 +130,14 @@ func (w *world) step() {
 			}
 		}
 	}
+	w.madeAt = ""
 	switch n := w.r.IntN(24); {
 	case n < 10:
 		p := w.path()
+		data := w.content(p)
 		os.MkdirAll(filepath.Dir(at(p)), 0o777)
-		if w.plain(p) && os.WriteFile(at(p), w.content(p), 0o666) == nil {
+		if w.plain(p) && os.WriteFile(at(p), data, 0o666) == nil {
+			w.made, w.madeAt = maildir.Written{Data: data}, p
 			note("write", p)
 		}
 	case n < 13: // the same bytes in another place, as a delivery is
@@ -214,6 +219,9 @@ func playHistory(t *testing.T, seed uint64, steps int) {
 	attach(t, x, "p", tree)
 	for step := 1; step <= steps; step++ {
 		w.step()
+		if w.madeAt != "" && w.r.IntN(3) == 0 {
+			w.ingestMade(x)
+		}
 		switch w.r.IntN(8) {
 		case 0, 1, 2:
 			paths := make([]string, 0, len(w.hurt))
@@ -248,6 +256,25 @@ func playHistory(t *testing.T, seed uint64, steps int) {
 				t.Fatalf("step %d:\n%s", step, strings.Join(w.log[max(0, len(w.log)-30):], "\n"))
 			}
 		}
+	}
+}
+
+// ingestMade hands the index the bytes of the last write; now and then not those that are there, as if somebody had been
+// quicker: then another look must mend it.
+func (w *world) ingestMade(x *Index) {
+	w.t.Helper()
+	f := w.made
+	var err error
+	if f.Stat, err = w.tree.Stat(w.madeAt); err != nil || !f.Stat.Mode.IsRegular() {
+		return // no writer could have put it there
+	}
+	if w.r.IntN(3) == 0 {
+		f.Data = w.content(w.madeAt)
+	} else {
+		delete(w.hurt, w.madeAt)
+	}
+	if _, err := x.IngestWritten(w.t.Context(), "p", []string{w.madeAt, w.madeAt}, map[string]maildir.Written{w.madeAt: f}); err != nil {
+		w.t.Fatal(err)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"mailtree/maildir"
@@ -121,7 +122,11 @@ func (x *Index) fill(ctx context.Context, projects map[string]*maildir.Tree, pro
 	})
 }
 
-// load fills in one project: one goroutine reads and parses the next chunk while this one writes the last.
+// loaders is how many chunks are read and parsed at once, ahead of the one that is written: where the files are not in
+// memory yet, the disk answers several questions as fast as one.
+const loaders = 4
+
+// load fills in one project: some goroutines read and parse the next chunks while this one writes the last.
 func (x *Index) load(ctx context.Context, p *project, progress func(string, int)) error {
 	var paths []string
 	err := p.tree.Walk(ctx, "", func(path string, _ fs.DirEntry) error {
@@ -133,38 +138,38 @@ func (x *Index) load(ctx context.Context, p *project, progress func(string, int)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	type read struct {
 		b   *batch
 		err error
 	}
-	next := make(chan read, 1)
-	go func() {
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	next := make(chan chan read, loaders-1) // in order
+	reading.Go(func() {
 		defer close(next)
 		for part := range chunks(paths) {
-			b := x.batch(p)
-			b.new = true
-			r := read{b: b, err: b.ingestNew(ctx, part)}
+			result := make(chan read, 1)
 			select {
-			case next <- r:
+			case next <- result:
 			case <-ctx.Done():
 				return
 			}
-			if r.err != nil {
-				return
-			}
+			reading.Go(func() {
+				b := x.batch(p)
+				b.new = true
+				result <- read{b, b.ingestNew(ctx, part)}
+			})
 		}
-	}()
+	})
 	done := 0
-	for r := range next {
+	for result := range next {
+		r := <-result
 		if r.err == nil {
 			r.err = r.b.apply()
 		}
 		if r.err != nil {
-			cancel()
-			for range next { // until the reader has ended
-			}
 			return r.err
 		}
 		if done += len(r.b.seen); progress != nil {

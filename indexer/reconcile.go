@@ -3,6 +3,7 @@ package indexer
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"encoding/binary"
 	"fmt"
 	"hash/maphash"
@@ -38,29 +39,23 @@ func (x *Index) Reconcile(ctx context.Context, slug string, progress func(done i
 	return all, nil
 }
 
-// stamp is what differing keeps of a row: a hash of its stat, 0 where that proves nothing. A million messages have three million
-// rows, so neither paths nor stats are held.
-type stamp struct {
-	sum  uint64
-	seen bool
+// What differing keeps of a row is a hash of its stat, 0 where that proves nothing, with this bit set once a file was met:
+// a million messages have three million rows, so neither paths nor stats are held.
+const metBit = 1
+
+// Differing returns the paths at which tree and rows may differ: see maildir.Index.
+func (x *Index) Differing(ctx context.Context, slug string) ([]string, error) {
+	p := x.project(slug)
+	if p == nil {
+		return nil, fmt.Errorf("compare: project %q is not attached", slug)
+	}
+	return x.differing(ctx, p, nil)
 }
 
 // differing lists the files whose stamps are not those of the rows, and the rows whose files are gone.
 func (x *Index) differing(ctx context.Context, p *project, progress func(int)) ([]string, error) {
 	seed := maphash.MakeSeed()
-	rows := map[uint64]stamp{}
-	err := x.each(ctx, "SELECT "+fileColumns+" FROM files f WHERE f.pid = ?", []any{p.pid}, func(scan func(...any) error) error {
-		f, err := scanFile(scan)
-		if err != nil {
-			return err
-		}
-		s := stamp{}
-		if f.level(f.stat) {
-			s.sum = statSum(seed, f.stat)
-		}
-		rows[maphash.String(seed, f.path)] = s
-		return nil
-	})
+	rows, err := x.stamps(ctx, p, seed)
 	if err != nil {
 		return nil, err
 	}
@@ -74,11 +69,10 @@ func (x *Index) differing(ctx context.Context, p *project, progress func(int)) (
 			return nil
 		}
 		key := maphash.String(seed, path)
-		row, known := rows[key]
-		if known {
+		if sum, known := rows[key]; known {
 			met++
-			rows[key] = stamp{row.sum, true}
-			if st, err := maildir.StatOf(d); err == nil && row.sum != 0 && statSum(seed, st) == row.sum {
+			rows[key] = sum | metBit
+			if st, err := maildir.StatOf(d); err == nil && sum != 0 && statSum(seed, st) == sum {
 				return nil
 			}
 		}
@@ -95,7 +89,7 @@ func (x *Index) differing(ctx context.Context, p *project, progress func(int)) (
 		err = x.each(ctx, "SELECT path FROM files WHERE pid = ?", []any{p.pid}, func(scan func(...any) error) error {
 			var path string
 			err := scan(&path)
-			if !rows[maphash.String(seed, path)].seen {
+			if rows[maphash.String(seed, path)]&metBit == 0 {
 				paths = append(paths, path)
 			}
 			return err
@@ -104,13 +98,32 @@ func (x *Index) differing(ctx context.Context, p *project, progress func(int)) (
 	return paths, err
 }
 
+// stamps reads the rows of a project: hashes of their stats by hashes of their paths.
+func (x *Index) stamps(ctx context.Context, p *project, seed maphash.Seed) (map[uint64]uint64, error) {
+	rows := map[uint64]uint64{}
+	var f file
+	var inode int64
+	var path sql.RawBytes
+	err := x.each(ctx, "SELECT path, kind, size, mtime, ctime, inode, read_at FROM files WHERE pid = ?", []any{p.pid}, func(scan func(...any) error) error {
+		err := scan(&path, &f.kind, &f.stat.Size, &f.stat.MTime, &f.stat.CTime, &inode, &f.readAt)
+		f.stat.Inode = uint64(inode)
+		sum := uint64(0)
+		if f.level(f.stat) {
+			sum = statSum(seed, f.stat)
+		}
+		rows[maphash.Bytes(seed, path)] = sum
+		return err
+	})
+	return rows, err
+}
+
 func statSum(seed maphash.Seed, st maildir.FileStat) uint64 {
 	var b [32]byte
 	binary.LittleEndian.PutUint64(b[0:], uint64(st.Size))
 	binary.LittleEndian.PutUint64(b[8:], uint64(st.MTime))
 	binary.LittleEndian.PutUint64(b[16:], uint64(st.CTime))
 	binary.LittleEndian.PutUint64(b[24:], st.Inode)
-	return maphash.Bytes(seed, b[:]) | 1
+	return (maphash.Bytes(seed, b[:]) | 2) &^ metBit
 }
 
 // chunks cuts paths into batches in which the files of one message are together, so that each message is made once,

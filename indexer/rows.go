@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"mailtree/maildir"
@@ -97,7 +98,7 @@ func (w *writer) transaction(f func() error) error {
 	if err != nil {
 		w.do("ROLLBACK") // fails where SQLite has rolled back by itself
 	}
-	return err
+	return diskFault(err)
 }
 
 // project returns the number of a project, making it. A changed limit of message files makes every file stale.
@@ -156,21 +157,66 @@ const (
 	trimEvery   = 4096
 )
 
-func (w *writer) change(pid int64, c *maildir.Change) error {
-	res, err := w.exec("INSERT INTO changes (pid, path, kind, op, agent, msgid, thread, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-		pid, c.Path, int(c.Kind), c.Op, c.Agent, c.ID, c.Thread, c.At.UnixMicro())
-	if err != nil {
-		return err
-	}
-	if c.Seq, err = res.LastInsertId(); err != nil || c.Seq%trimEvery != 0 {
-		return err
-	}
-	return w.do("DELETE FROM changes WHERE seq <= ?", c.Seq-keepChanges)
+// addChanges records changes and gives each its mark.
+func (w *writer) addChanges(pid int64, all []maildir.Change) error {
+	return w.insertAll("INSERT OR FAIL INTO changes (pid, path, kind, op, agent, msgid, thread, at) VALUES ", 8, len(all), func(args []any, i int) []any {
+		c := &all[i]
+		return append(args, pid, c.Path, int(c.Kind), c.Op, c.Agent, c.ID, c.Thread, c.At.UnixMicro())
+	}, func(from, to int, last int64) error {
+		trim := false
+		for i := from; i < to; i++ {
+			all[i].Seq = last - int64(to-1-i)
+			trim = trim || all[i].Seq%trimEvery == 0
+		}
+		if !trim {
+			return nil
+		}
+		return w.do("DELETE FROM changes WHERE seq <= ?", last-keepChanges)
+	})
 }
 
-func (w *writer) insertFile(pid int64, f *file) error {
-	return w.do("INSERT INTO files (pid, path, kind, agent, msgid, size, mtime, ctime, inode, read_at, hash, valid, bad, at, fact) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		pid, f.path, int(f.kind), f.agent, f.id, f.stat.Size, f.stat.MTime, f.stat.CTime, int64(f.stat.Inode), f.readAt, nullBlob(f.hash), f.valid, f.reason != "", orNull(f.at), f.fact)
+// insertFiles stores files that have no rows yet.
+func (w *writer) insertFiles(pid int64, all []*file) error {
+	return w.insertAll("INSERT OR FAIL INTO files (pid, path, kind, agent, msgid, size, mtime, ctime, inode, read_at, hash, valid, bad, at, fact) VALUES ", 15, len(all), func(args []any, i int) []any {
+		f := all[i]
+		return append(args, pid, f.path, int(f.kind), f.agent, f.id, f.stat.Size, f.stat.MTime, f.stat.CTime, int64(f.stat.Inode), f.readAt, nullBlob(f.hash), f.valid, f.reason != "", orNull(f.at), f.fact)
+	}, func(int, int, int64) error { return nil })
+}
+
+// insertAll makes n rows of so many columns, as many by one statement as are left, up to sixteen: half of what a small row
+// costs is the call. row appends the values of a row to args; done is told of the rows that a statement made and the
+// last one's number. The statements say OR FAIL, which is ABORT but that rows made before the fault stay, and here all
+// are rolled back in any case: with ABORT a statement that makes several rows takes a savepoint, at which FTS5 flushes
+// what it has collected.
+func (w *writer) insertAll(text string, columns, n int, row func(args []any, i int) []any, done func(from, to int, last int64) error) error {
+	args := make([]any, 0, 16*columns)
+	for i := 0; i < n; {
+		to := i + 1
+		for _, size := range []int{16, 4} {
+			if i+size <= n {
+				to = i + size
+				break
+			}
+		}
+		args = args[:0]
+		for k := i; k < to; k++ {
+			args = row(args, k)
+		}
+		one := "(" + strings.Repeat("?, ", columns-1) + "?)"
+		res, err := w.exec(text+strings.Repeat(one+", ", to-i-1)+one, args...)
+		if err != nil {
+			return err
+		}
+		last, err := res.LastInsertId()
+		if err != nil {
+			return err
+		}
+		if err := done(i, to, last); err != nil {
+			return err
+		}
+		i = to
+	}
+	return nil
 }
 
 func (w *writer) updateFile(fid int64, f *file) error {

@@ -29,13 +29,14 @@ const (
 const (
 	snippets = `snippet(search, 0, char(1), char(2), '…', 24) AS s,
 		CASE WHEN (SELECT octet_length(b.body) FROM messages b WHERE b.row = search.rowid) < 262144 THEN snippet(search, 1, char(1), char(2), '…', 24) ELSE '' END AS b`
-	hitMessages = "SELECT " + messageColumns + ", substr(m.body, 1, 512), h.s, h.b FROM "
+	noSnippets  = "NULL AS s, NULL AS b"
+	hitMessages = "SELECT " + messageColumns + ", CASE WHEN octet_length(m.body) < 262144 THEN m.body ELSE substr(m.body, 1, 512) END, h.s, h.b FROM "
 )
 
 // Search finds messages: see maildir.Index.
 func (x *Index) Search(ctx context.Context, q maildir.SearchQuery) ([]maildir.Hit, error) {
 	e, err := expression(x.pid(q.Project), q)
-	if err != nil || e == nothing {
+	if err != nil || e.none() {
 		return []maildir.Hit{}, err
 	}
 	var hits []maildir.Hit
@@ -76,13 +77,14 @@ func spanOf(q maildir.SearchQuery) span {
 
 // newest lists matches newest first.
 func (x *Index) newest(ctx context.Context, q maildir.SearchQuery, e match) ([]maildir.Hit, error) {
-	s, limit := spanOf(q), pageSize(q.Limit)
-	marked := snippets
-	if e.user == "" { // nothing to mark: FTS5 would tokenize whole bodies for nothing
-		marked = "NULL AS s, NULL AS b"
+	if e.cut != "" && q.Thread == "" {
+		if hits, ok, err := x.sift(ctx, q, e); ok || err != nil {
+			return hits, err
+		}
 	}
-	text := hitMessages + "(SELECT rowid AS r, " + marked + " FROM search WHERE search MATCH ?1 AND rowid >= ?2 AND rowid < ?3 ORDER BY rowid DESC LIMIT ?4 + 0) h CROSS JOIN messages m ON m.row = h.r WHERE m.created >= ?5 AND m.created < ?6 ORDER BY m.row DESC"
-	hits, err := x.hits(ctx, q, text, e.whole, s.from, s.before, limit, s.after, s.until)
+	s, limit := spanOf(q), pageSize(q.Limit)
+	text := hitMessages + "(SELECT rowid AS r, " + e.snippets() + " FROM search WHERE search MATCH ?1 AND rowid >= ?2 AND rowid < ?3 ORDER BY rowid DESC LIMIT ?4 + 0) h CROSS JOIN messages m ON m.row = h.r WHERE m.created >= ?5 AND m.created < ?6 ORDER BY m.row DESC"
+	hits, err := x.hits(ctx, q, e, text, e.whole, s.from, s.before, limit, s.after, s.until)
 	if err != nil || q.Thread == "" {
 		return hits, err
 	}
@@ -90,7 +92,7 @@ func (x *Index) newest(ctx context.Context, q maildir.SearchQuery, e match) ([]m
 	if err != nil || root == 0 {
 		return hits, err
 	}
-	more, err := x.hits(ctx, q, text, e.rootless, root, root+1, 1, s.after, s.until)
+	more, err := x.hits(ctx, q, e, text, e.rootless, root, root+1, 1, s.after, s.until)
 	hits = append(hits, more...)
 	slices.SortFunc(hits, func(a, b maildir.Hit) int { return int(min(max(b.Cursor-a.Cursor, -1), 1)) })
 	hits = slices.CompactFunc(hits, func(a, b maildir.Hit) bool { return a.Cursor == b.Cursor })
@@ -123,10 +125,10 @@ func (x *Index) ranked(ctx context.Context, q maildir.SearchQuery, e match) ([]m
 	if err != nil {
 		return nil, err
 	}
-	const one = hitMessages + "(SELECT rowid AS r, " + snippets + " FROM search WHERE search MATCH ?1 AND rowid = ?2) h CROSS JOIN messages m ON m.row = h.r"
+	one := hitMessages + "(SELECT rowid AS r, " + e.snippets() + " FROM search WHERE search MATCH ?1 AND rowid = ?2) h CROSS JOIN messages m ON m.row = h.r"
 	hits := []maildir.Hit{}
 	for _, row := range rows {
-		h, err := x.hits(ctx, q, one, e.user, row)
+		h, err := x.hits(ctx, q, e, one, e.user, row)
 		if err != nil {
 			return nil, err
 		}
@@ -158,18 +160,137 @@ func scanRows(rows *[]int64) func(func(...any) error) error {
 	}
 }
 
-func (x *Index) hits(ctx context.Context, q maildir.SearchQuery, text string, args ...any) ([]maildir.Hit, error) {
+// hits reads messages with their snippets: FTS5's, or where it was not asked for them those made here.
+func (x *Index) hits(ctx context.Context, q maildir.SearchQuery, e match, text string, args ...any) ([]maildir.Hit, error) {
 	hits := []maildir.Hit{}
+	var unmarked []int
 	err := x.each(ctx, text, args, func(scan func(...any) error) error {
 		var h maildir.Hit
 		var subject, body sql.NullString
 		err := scanMessage(q.Project, scan, &h.MessageRow, &subject, &body)
+		if e.terms.plain {
+			body.String = e.terms.marked(h.Body)
+			if body.String == "" {
+				subject.String = e.terms.marked(h.Subject)
+			}
+			if subject.String == "" && body.String == "" {
+				unmarked = append(unmarked, len(hits))
+			}
+		}
 		h.Snippet = snippet(subject.String, body.String, h.Body)
-		h.Body = ""
 		hits = append(hits, h)
 		return err
 	})
+	if err == nil {
+		err = x.remark(ctx, e, hits, unmarked)
+	}
+	for i := range hits {
+		hits[i].Body = ""
+	}
 	return hits, err
+}
+
+// remark has FTS5 mark those hits in which only it finds the words, for it knows of accents. Not of prefixes: it would find
+// all of their words again for each hit.
+func (x *Index) remark(ctx context.Context, e match, hits []maildir.Hit, unmarked []int) error {
+	for _, m := range e.terms.list {
+		if m.prefix {
+			return nil
+		}
+	}
+	const one = "SELECT " + snippets + " FROM search WHERE search MATCH ?1 AND rowid = ?2"
+	for _, i := range unmarked {
+		err := x.each(ctx, one, []any{e.user, hits[i].Cursor}, func(scan func(...any) error) error {
+			var subject, body sql.NullString
+			err := scan(&subject, &body)
+			hits[i].Snippet = snippet(subject.String, body.String, hits[i].Body)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// snippets is what to ask FTS5 for: its snippets where none can be made here, and there is something to mark.
+func (m match) snippets() string {
+	if m.user == "" || m.terms.plain {
+		return noSnippets
+	}
+	return snippets
+}
+
+// Of a sift: messages read at first and at once, after how many it may give up, and how many it would read for a page.
+const (
+	siftFirst = 32
+	siftMost  = 256
+	siftTrial = 128
+	siftLimit = 2048
+)
+
+// sift answers a query with long prefixes newest first: it reads what matches the cut prefixes and keeps what has the whole
+// ones. ok is false where it would read too much, because few messages have the word but many its beginning: then FTS5 has
+// little to merge and is fast; and where only FTS5 knows, because of accents.
+func (x *Index) sift(ctx context.Context, q maildir.SearchQuery, e match) (hits []maildir.Hit, ok bool, err error) {
+	const text = "SELECT " + messageColumns + withBody + " FROM (SELECT rowid AS r FROM search WHERE search MATCH ?1 AND rowid >= ?2 AND rowid < ?3 ORDER BY rowid DESC LIMIT ?4 + 0) h CROSS JOIN messages m ON m.row = h.r ORDER BY m.row DESC"
+	s, limit, read := spanOf(q), pageSize(q.Limit), 0
+	hits = []maildir.Hit{}
+	for n := siftFirst; ; n = min(2*n, siftMost) {
+		page, err := x.messages(ctx, q.Project, text, e.cut, s.from, s.before, n)
+		if err != nil {
+			return nil, false, err
+		}
+		for i := range page {
+			has, sure := e.terms.in(&page[i].Message)
+			if !sure {
+				return nil, false, nil
+			}
+			if us := page[i].Created.UnixMicro(); !has || us < s.after || us >= s.until {
+				continue
+			}
+			h := maildir.Hit{MessageRow: page[i], Snippet: e.terms.snippet(&page[i].Message)}
+			h.Body = ""
+			if hits = append(hits, h); len(hits) == limit {
+				return hits, true, nil
+			}
+		}
+		if read += len(page); len(page) < n {
+			return hits, true, nil
+		}
+		if read >= siftTrial && len(hits)*siftLimit < read*limit {
+			return nil, false, nil
+		}
+		s.before = page[len(page)-1].Cursor
+	}
+}
+
+// in reports whether a message that has the cut prefixes has the whole ones.
+func (t *terms) in(m *maildir.Message) (has, sure bool) {
+	for _, term := range t.list {
+		if keptPrefix(term) == 0 {
+			continue
+		}
+		has, sure := hasPrefix(m.Body, term.words[0])
+		if !has {
+			body := sure
+			has, sure = hasPrefix(m.Subject, term.words[0])
+			sure = has || sure && body
+		}
+		if !has || !sure {
+			return has, sure
+		}
+	}
+	return true, true
+}
+
+// snippet is that of a message with all of the terms.
+func (t *terms) snippet(m *maildir.Message) string {
+	body, subject := t.marked(m.Body), ""
+	if body == "" {
+		subject = t.marked(m.Subject)
+	}
+	return snippet(subject, body, m.Body)
 }
 
 // snippet chooses the body's where a term is in it, else the subject's, else the first line of the body.
@@ -181,7 +302,8 @@ func snippet(subject, body, text string) string {
 	case strings.Contains(subject, markOpen):
 		s = subject
 	}
-	return strings.NewReplacer(markOpen, "**", markClose, "**").Replace(strings.Join(strings.Fields(s), " "))
+	s = strings.Join(strings.Fields(s), " ")
+	return strings.ReplaceAll(strings.ReplaceAll(s, markOpen, "**"), markClose, "**")
 }
 
 // snippetRunes bounds a snippet without marks.

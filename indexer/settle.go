@@ -187,12 +187,9 @@ func (b *batch) record(letters []*letter) error {
 	for _, lk := range b.order {
 		c := b.changeOf(lk, byID)
 		c.Project, c.At = b.p.slug, now
-		if err := b.w.change(b.p.pid, &c); err != nil {
-			return err
-		}
 		b.changes = append(b.changes, c)
 	}
-	return nil
+	return b.w.addChanges(b.p.pid, b.changes)
 }
 
 // changeOf says what a difference means to the mail: files that do not count are KindOther.

@@ -4,15 +4,15 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"slices"
-	"sync"
+	"strings"
 	"time"
 )
 
-// One writer goroutine per project takes what has queued, plans and stages all of it, makes it durable together,
-// renames, ingests in one transaction and answers everybody. A lone caller waits for nobody; under load the
-// groups grow by themselves, because the next one gathers while this one syncs. The watcher's batches run between
-// groups, so that nobody indexes half of one (Spec: 5; measured: LIMITS.md "Files").
+// Operations are written in groups, and groups pass three stages, each a goroutine of its project: operations are
+// planned and staged; a group's files are made durable and put into place; it is ingested in one transaction, told to
+// the history and answered. While one group syncs the next is staged, so groups grow under load by themselves, and a
+// lone caller waits for nobody. What an operation under way holds, no other is planned on (flight). The watcher's batches
+// are ingested between groups, so that nobody indexes half of one (Spec: 5; measured: LIMITS.md "Files").
 
 const (
 	maxGroup = 256 // operations
@@ -23,12 +23,14 @@ const (
 type op struct {
 	Op
 	ctx context.Context // of the caller; nil for the server's own
-	// lock, if not empty, keeps two operations that decide on the same facts out of one group.
+	// lock, if not empty, keeps two operations that decide on the same facts from being under way at once.
 	lock string
-	// plan runs in the writer's goroutine, when everything before it is in the index. It checks, and appends to
-	// writes. No writes and no error is an operation that had nothing to do.
+	// plan runs in the planner's goroutine. It checks, and appends to writes. No writes and no error is an operation that
+	// had nothing to do.
 	plan   func(g *group) error
 	writes []*write
+	makes  string   // the agent that it makes
+	pops   string   // the agent whose delivery it hands out
 	ids    []string // of an operation on several messages: the history has a line for each
 	tries  int
 	place  int // in the journal record
@@ -42,24 +44,31 @@ func (o *op) finish() {
 	}
 }
 
-// group is one group commit.
+// group is one group commit. One stage has it at a time.
 type group struct {
-	p       *Project
-	ctx     context.Context
-	number  uint64
-	now     time.Time
-	ops     []*op
-	locks   map[string]bool
-	claimed map[string]bool       // paths that an operation of this group writes: two on one path are not in one group
-	waiting map[string][]Delivery // unread deliveries of an agent not yet handed to a pop of this group
-	pops    map[string]int        // pops of an agent in this group
-	names   map[string]bool       // agents registered in this group, lower case
-	staged  int
+	p        *Project
+	ctx      context.Context
+	c        *changer
+	number   uint64
+	now      time.Time
+	mark     int // of failures, when its first file was staged
+	ops      []*op
+	waiting  map[string][]Delivery      // unread deliveries of an agent not yet handed to a pop of this group
+	tried    map[string]map[string]bool // ids of an agent's deliveries that this group has tried to hand out
+	staged   int
+	unsure   bool  // something could not be taken back: the journal keeps the group for the next start
+	unsynced error // of the sync behind its renames
 }
 
-// do hands an operation to the writer and waits for its answer. When ctx ends first the operation may still
-// happen, unless it was not planned yet.
+func (p *Project) newGroup(ctx context.Context) *group {
+	return &group{p: p, ctx: ctx, c: p.tree.changer(), number: p.group.Add(1), waiting: map[string][]Delivery{}, tried: map[string]map[string]bool{}}
+}
+
+// do hands an operation to the writer and waits for its answer. When ctx ends first, or the disk does not answer for
+// Config.Patience, the operation may still happen, unless it was not planned yet.
 func (p *Project) do(ctx context.Context, o *op) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.store.cfg.Patience, errStuck)
+	defer cancel()
 	o.ctx, o.done = ctx, make(chan struct{})
 	select {
 	case p.queue <- o:
@@ -70,6 +79,8 @@ func (p *Project) do(ctx context.Context, o *op) error {
 	}
 	select {
 	case <-o.done:
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	case <-p.stopped:
 		select {
 		case <-o.done:
@@ -83,163 +94,104 @@ func (p *Project) do(ctx context.Context, o *op) error {
 	return nil
 }
 
+// Stalled is how long the oldest operation under way has been waiting for the disk: more than some seconds mean that it
+// does not answer.
+func (p *Project) Stalled() time.Duration { return p.flight.age() }
+
+// Failing is why the newest operation that reached the disk failed there; nil when it did not.
+func (p *Project) Failing() error {
+	p.failing.mu.Lock()
+	defer p.failing.mu.Unlock()
+	return diskError(p.failing.now)
+}
+
+// patience is how long a caller waits for the disk.
+const patience = 30 * time.Second
+
+var errStuck = errorf(ErrUnavailable, "the disk does not answer; whether the operation still happens is not known. Look before you try it again (a message with an idempotency key can be sent again, it is delivered once), and see `mailtree doctor`.")
+
 var errStopped = errorf(ErrUnavailable, "the server is stopping; nothing was changed. Try again when it is back.")
 
-// run is the writer. It returns when ctx has ended, everything accepted is answered, and the history is level.
-func (p *Project) run(ctx context.Context) {
-	work := context.WithoutCancel(ctx)
-	recording, stopRecording := context.WithCancel(work) // the history ends last: it commits what the writer leaves
-	var history sync.WaitGroup
-	defer p.forgetCommitted()
-	defer history.Wait()
-	defer stopRecording()
-	defer close(p.stopped)
-	history.Go(func() {
-		if err := p.history.Run(recording); err != nil {
-			p.store.cfg.Log.Error("history stopped", "project", p.slug, "error", err)
-		}
-	})
-	hourly := time.NewTicker(time.Hour)
-	defer hourly.Stop()
-	p.again = append(p.again, p.sweepClaims())
-	p.poke()
-	for {
-		select {
-		case <-hourly.C:
-			p.scan()
-			p.runGroup(work, append(p.again, p.sweepClaims()))
-		case o := <-p.queue:
-			p.runGroup(work, append(p.again, o))
-		case <-p.wake:
-			if len(p.again) > 0 {
-				p.runGroup(work, p.again)
-			}
-		case <-ctx.Done():
-			p.drain(work)
-			return
-		}
-		p.ingestEdits(work)
-		p.forgetCommitted()
-	}
-}
-
-// drain answers what had queued when the end came.
-func (p *Project) drain(ctx context.Context) {
-	for {
-		select {
-		case o := <-p.queue:
-			p.runGroup(ctx, append(p.again, o))
-		default:
-			if len(p.again) == 0 {
-				return
-			}
-			p.runGroup(ctx, p.again)
-		}
-	}
-}
-
-// runGroup commits one group of the given operations and as many more as have queued.
-func (p *Project) runGroup(ctx context.Context, ops []*op) {
-	p.again = nil
-	for len(ops) < maxGroup {
-		select {
-		case o := <-p.queue:
-			ops = append(ops, o)
-			continue
-		default:
-		}
-		break
-	}
-	p.group++
-	g := &group{p: p, ctx: ctx, number: p.group, now: p.store.cfg.Now().UTC(), locks: map[string]bool{}, claimed: map[string]bool{},
-		waiting: map[string][]Delivery{}, pops: map[string]int{}, names: map[string]bool{}}
-	for _, o := range ops {
-		g.plan(o)
-	}
-	g.commit()
-	p.tree.closeFolders()
-	for _, o := range g.ops {
-		o.finish()
-	}
-	if len(p.again) > 0 {
-		p.poke()
-	}
-}
-
-// plan decides what an operation writes and stages it. What cannot go into this group is planned again in the next.
+// plan decides what an operation writes and stages it. What must wait for an operation under way is planned when a
+// group has ended.
 func (g *group) plan(o *op) {
+	p := g.p
 	switch {
 	case o.ctx != nil && context.Cause(o.ctx) != nil:
 		o.err = context.Cause(o.ctx)
 		o.finish()
 		return
-	case o.lock != "" && g.locks[o.lock]:
-		g.p.again = append(g.p.again, o)
+	case p.flight.locked(o):
+		p.later(o)
 		return
 	}
-	o.At, o.writes, o.Paths = g.now, nil, nil
+	if len(g.ops) == 0 {
+		g.mark = p.failing.mark()
+	}
+	g.now = p.store.cfg.Now().UTC()
+	o.At, o.writes, o.Paths, o.makes, o.pops = g.now, nil, nil, "", ""
 	err := o.plan(g)
-	if errors.Is(err, errStale) {
-		g.retry(o, err)
+	switch {
+	case errors.Is(err, errBusy):
+		p.later(o)
+		return
+	case errors.Is(err, errStale):
+		g.retry(o)
+		return
+	case err != nil || len(o.writes) == 0:
+		o.err = err
+		o.finish()
+		return
+	case !p.flight.take(o):
+		p.later(o)
 		return
 	}
-	if err == nil && g.meets(o) {
-		g.p.again = append(g.p.again, o)
-		return
-	}
-	if err == nil {
-		err = g.stage(o)
-	}
-	if err != nil || len(o.writes) == 0 {
+	if err := g.stage(o); err != nil {
+		p.flight.leave(o)
+		p.failing.tell(err)
+		ring(p.look) // what was reported of its paths may be ingested now
 		o.err = err
 		o.finish()
 		return
 	}
-	if o.lock != "" {
-		g.locks[o.lock] = true
-	}
 	g.ops = append(g.ops, o)
 }
 
-// meets reports whether an operation of the group writes where o does; else o's paths are the group's too.
-func (g *group) meets(o *op) bool {
-	for _, w := range o.writes {
-		if g.claimed[w.path] {
-			return true
-		}
-	}
-	for _, w := range o.writes {
-		g.claimed[w.path] = true
-	}
-	return false
-}
+// errStale says that the tree is ahead of the index: the paths were ingested, so plan again. errBusy says that an operation
+// under way decides it: plan again when that has ended.
+var (
+	errStale = errors.New("the tree is ahead of the index")
+	errBusy  = errors.New("an operation under way decides")
+)
 
-// errStale says that the tree is ahead of the index: the paths were ingested, so plan again.
-var errStale = errors.New("the tree is ahead of the index")
-
-// stale brings the index level with paths and asks for another planning.
-func (g *group) stale(paths ...string) error {
-	if err := g.p.ingest(g.ctx, paths, true); err != nil {
+// stale brings the index level with a path and asks for another planning.
+func (g *group) stale(path string) error {
+	if g.p.flight.writes(path) {
+		return errBusy
+	}
+	if err := g.p.ingest(g.ctx, []string{path}); err != nil {
 		return err
 	}
 	return errStale
 }
 
-func (g *group) retry(o *op, err error) {
+// retry has the operation planned again, some times.
+func (g *group) retry(o *op) {
 	if o.tries++; o.tries >= maxTries {
 		o.err = errorf(ErrUnavailable, "the files of this mail change faster than they can be read; try again")
 		o.finish()
 		return
 	}
-	g.p.again = append(g.p.again, o)
+	g.p.later(o)
+	g.p.poke()
 }
 
 func (g *group) stage(o *op) error {
 	for _, w := range o.writes {
 		o.Paths = append(o.Paths, w.path)
 		g.step("stage " + w.path)
-		if err := g.p.tree.stage(w, stageName(g.number, g.staged)); err != nil {
-			g.undo(o)
+		if err := g.c.stage(w, stageName(g.number, g.staged)); err != nil {
+			g.undo(o, err) // no journal knows of it
 			return err
 		}
 		g.staged++
@@ -247,69 +199,16 @@ func (g *group) stage(o *op) error {
 	return nil
 }
 
-func (g *group) undo(o *op) {
+// undo takes an operation that failed with err back, and returns err; or an unsureError where that failed too.
+func (g *group) undo(o *op, err error) error {
 	for _, w := range o.writes {
-		if err := g.p.tree.undo(w); err != nil {
-			g.p.store.cfg.Log.Error("a failed operation could not be taken back; it is at the next start", "project", g.p.slug, "path", w.path, "error", err)
+		if uerr := g.c.undo(w); uerr != nil {
+			g.p.store.cfg.Log.Error("a failed operation could not be taken back", "project", g.p.slug, "path", w.path, "error", uerr)
 			g.p.scan()
+			g.unsure, err = true, unsureError(errors.Join(err, uerr))
 		}
 	}
-}
-
-// commit makes the staged operations durable and visible, or fails them. Every operation left in g.ops
-// afterwards has its answer.
-func (g *group) commit() {
-	if len(g.ops) == 0 {
-		return
-	}
-	t, j := g.p.tree, g.p.journal
-	g.step("journal")
-	err := j.append(g.record())
-	if err == nil {
-		g.step("sync staged")
-		err = t.syncAll(g.stagedPaths())
-	}
-	if err != nil {
-		g.drop(g.ops)
-		g.fail(err)
-		return
-	}
-	g.publish()
-	if len(g.ops) == 0 {
-		j.done(g.number)
-		return
-	}
-	g.step("sync renamed")
-	if err := t.syncAll(g.paths()); err != nil {
-		g.drop(g.ops)
-		g.fail(err)
-		return
-	}
-	g.step("ingest")
-	changes, err := g.p.store.index.Ingest(g.ctx, g.p.slug, g.paths())
-	if err != nil {
-		g.p.store.cfg.Log.Error("index not writable", "project", g.p.slug, "error", err)
-		g.drop(g.ops)
-		g.fail(err)
-		g.p.scan()
-		return
-	}
-	g.p.noticed(changes)
-	var ops []Op
-	for _, o := range g.ops {
-		for _, w := range o.writes {
-			g.step("tidy " + w.path)
-			t.tidy(w)
-			if int64(len(w.data)) <= MaxSmall {
-				g.p.own[w.path] = ownWrite{w.sum, g.number}
-			}
-		}
-		ops = append(ops, o.each(o.ids)...)
-	}
-	number := g.number
-	g.step("record")
-	g.p.history.Record(ops, func() { g.p.committed(number) })
-	g.step("answer")
+	return err
 }
 
 // step tells a fault test where the writer is.
@@ -320,7 +219,7 @@ func (g *group) step(name string) {
 }
 
 // publish renames. An operation of which a file cannot be put into place is taken back as a whole; where the cause
-// is a file that somebody made meanwhile, it is planned again.
+// is what somebody made or removed meanwhile, it is planned again.
 func (g *group) publish() {
 	kept := g.ops[:0]
 	for _, o := range g.ops {
@@ -329,48 +228,71 @@ func (g *group) publish() {
 			kept = append(kept, o)
 			continue
 		}
-		g.drop([]*op{o})
-		g.undo(o)
-		if errors.Is(err, fs.ErrExist) {
-			if serr := g.stale(o.Paths...); errors.Is(serr, errStale) {
-				g.retry(o, serr)
-				continue
-			}
+		o.err = g.undo(o, g.drop(err, o))
+		g.p.flight.leave(o)
+		if o.err == err && (errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist)) {
+			o.err = nil
+			g.p.Edited(o.Paths, false)
+			g.retry(o)
+			continue
 		}
-		o.err = err
 		o.finish()
 	}
+	clear(g.ops[len(kept):])
 	g.ops = kept
 }
 
 func (g *group) publishOp(o *op) error {
 	for _, w := range o.writes {
 		g.step("rename " + w.path)
-		if err := g.p.tree.publish(w); err != nil {
+		if err := g.c.publish(w); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// drop says in the journal, durably, that operations are to be taken back, before they are.
-func (g *group) drop(ops []*op) {
-	r := journalRecord{Group: g.number}
-	for _, o := range ops {
-		r.Drop = append(r.Drop, o.place)
+// drop says in the journal, durably, that operations that failed with err are to be taken back, before they are. It
+// returns err; or an unsureError where that failed too.
+func (g *group) drop(err error, ops ...*op) error {
+	places := make([]int, len(ops))
+	for i, o := range ops {
+		places[i] = o.place
 	}
-	if err := g.p.journal.append(r); err == nil {
-		g.p.journal.file.Sync()
+	if derr := g.p.journal.drop(g.number, places); derr != nil {
+		g.p.store.cfg.Log.Error("a failed operation could not be taken back in the journal; the next start may do it", "project", g.p.slug, "error", derr)
+		g.unsure = true
+		return unsureError(errors.Join(err, derr))
+	}
+	return err
+}
+
+// forget has the journal forget the group, unless the next start has something to do for it.
+func (g *group) forget() {
+	if !g.unsure {
+		g.p.journal.done(g.number)
 	}
 }
 
-// fail takes every operation of the group back.
+// fail takes every operation of the group back and ends it.
 func (g *group) fail(err error) {
+	err = g.drop(err, g.ops...)
 	for _, o := range g.ops {
-		g.undo(o)
-		o.err = err
+		o.err = g.undo(o, err)
 	}
-	g.p.journal.done(g.number)
+	g.forget()
+	g.end()
+	ring(g.p.look) // what was reported of its paths may be ingested now
+}
+
+// end answers every operation of the group, which holds nothing any longer.
+func (g *group) end() {
+	g.c.close()
+	for _, o := range g.ops {
+		g.p.flight.leave(o)
+		o.finish()
+	}
+	g.p.poke()
 }
 
 func (g *group) record() journalRecord {
@@ -379,7 +301,7 @@ func (g *group) record() journalRecord {
 		o.place = i
 		jo := journalOp{Verb: o.Verb, Agent: o.Agent, ID: o.ID, IDs: o.ids, Summary: o.Summary, At: o.At}
 		for _, w := range o.writes {
-			jo.Files = append(jo.Files, journalEntry{w.path, w.action, w.sum, w.staged})
+			jo.Files = append(jo.Files, journalEntry{w.path, w.action, w.sum, w.staged, w.was})
 		}
 		r.Ops = append(r.Ops, jo)
 	}
@@ -410,39 +332,58 @@ func (o *op) put(path string, data []byte) {
 
 // swap plans a file that may exist. What somebody else wrote there is in the history first. Spec: 5, I5.
 func (g *group) swap(o *op, path string, data []byte) error {
-	if err := g.p.preserve(g.ctx, path); err != nil {
+	was, err := g.preserve(path)
+	if err != nil {
 		return err
 	}
-	o.writes = append(o.writes, &write{path: path, data: data, sum: hexSum(data), action: replace})
+	o.writes = append(o.writes, &write{path: path, data: data, sum: hexSum(data), was: was, action: replace})
 	return nil
 }
 
 // take plans the removal of a file; what somebody else wrote there is in the history first. Spec: 5, I5.
 func (g *group) take(o *op, path string) error {
-	if err := g.p.preserve(g.ctx, path); err != nil {
+	was, err := g.preserve(path)
+	if err != nil || was == "" {
 		return err
 	}
-	data, _, err := g.p.tree.Read(path, MaxSmall)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	o.writes = append(o.writes, &write{path: path, sum: hexSum(data), action: remove})
+	o.writes = append(o.writes, &write{path: path, sum: was, action: remove})
 	return nil
 }
 
-// preserve returns once what somebody else wrote at path is in the history. What the server itself wrote there and
-// is not committed yet needs no preserving: it is replaced by its own next version.
-func (p *Project) preserve(ctx context.Context, path string) error {
-	if _, err := p.tree.Stat(path); err != nil {
-		return ignoreGone(err)
+// preserve returns the SHA-256 of what lies at path once that is in the history, "" when nothing does. What the server
+// itself wrote there and is not committed yet needs no preserving: it is replaced by its own next version. What
+// somebody writes there later publish finds.
+func (g *group) preserve(path string) (was string, err error) {
+	p := g.p
+	if p.flight.writes(path) {
+		return "", errBusy
 	}
-	if own, ok := p.own[path]; ok && p.tree.holds(path, own.sum) {
-		return nil
+	sum := func() (string, error) {
+		data, _, err := p.tree.Read(path, MaxSmall)
+		if errors.Is(err, fs.ErrNotExist) {
+			return "", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		return hexSum(data), nil
 	}
-	return p.history.Preserve(ctx, []string{path})
+	if was, err = sum(); err != nil || was == "" {
+		return "", err
+	}
+	p.mu.Lock()
+	own, ok := p.own[path]
+	p.mu.Unlock()
+	if ok && own.sum == was {
+		return was, nil
+	}
+	if err := p.history.Preserve(g.ctx, []string{path}); err != nil {
+		return "", err
+	}
+	if now, err := sum(); err != nil || now != was { // which of both is in the history is not known
+		return "", errors.Join(err, errStale)
+	}
+	return was, nil
 }
 
 // ownWrite is the content that a group not yet committed gave a path.
@@ -451,25 +392,25 @@ type ownWrite struct {
 	group uint64
 }
 
-// committed is called by the history, from a goroutine of its own or of one who flushes.
-func (p *Project) committed(group uint64) {
-	p.mu.Lock()
-	p.settled = append(p.settled, group)
-	p.mu.Unlock()
-	p.poke()
+// keepOwn notes what the group wrote, but for messages: nothing replaces them.
+func (g *group) keepOwn() {
+	g.p.mu.Lock()
+	defer g.p.mu.Unlock()
+	for _, o := range g.ops {
+		for _, w := range o.writes {
+			if !strings.HasSuffix(w.path, ".md") && int64(len(w.data)) <= MaxSmall {
+				g.p.own[w.path] = ownWrite{w.sum, g.number}
+			}
+		}
+	}
 }
 
-func (p *Project) forgetCommitted() {
+// committed is called by the history when it has committed a group: from a goroutine of its own or of one who flushes.
+func (p *Project) committed(group uint64) {
 	p.mu.Lock()
-	groups := p.settled
-	p.settled = nil
-	p.mu.Unlock()
-	if len(groups) == 0 {
-		return
-	}
-	p.journal.done(groups...)
+	defer p.mu.Unlock()
 	for path, own := range p.own {
-		if slices.Contains(groups, own.group) {
+		if own.group == group {
 			delete(p.own, path)
 		}
 	}

@@ -25,7 +25,8 @@
 // # One door in
 //
 // A verb plans files; the project's one writer stages them, makes them durable, renames them into place, has the index
-// ingest their paths, and hands the operation to the history (batch.go). Somebody else's edit comes through the
+// ingest their paths, and hands the operation to the history (batch.go, its stages: pipeline.go, what operations under way
+// hold: flight.go). Somebody else's edit comes through the
 // watcher to the same Ingest (edits.go). The index is given names of files and nothing else, so the two ways in
 // cannot disagree.
 //

@@ -1,12 +1,16 @@
 package maildir
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"io/fs"
 	"maps"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // WatchRoot is the folder below which all trees lie: what a watcher of the store watches.
@@ -58,15 +62,17 @@ func (s *Store) edited(ctx context.Context, slug string, paths []string, scan bo
 
 // Edited tells the project that files changed that it may not have changed itself: the watcher's batches. The
 // paths are relative to the tree; a folder stands for all below it. scan says that events were lost and the whole
-// tree must be compared. It returns at once; the writer ingests between two groups. Safe for concurrent use.
+// tree must be compared. It returns at once; the paths are ingested between two groups. Safe for concurrent use.
 func (p *Project) Edited(paths []string, scan bool) {
 	p.mu.Lock()
 	for _, path := range paths {
 		p.edited[path] = true
 	}
-	p.rescan = p.rescan || scan
 	p.mu.Unlock()
-	p.poke()
+	if scan {
+		ring(p.doubt)
+	}
+	ring(p.look)
 }
 
 // scan asks for a comparison of the whole tree.
@@ -74,57 +80,180 @@ func (p *Project) scan() { p.Edited(nil, true) }
 
 // Rescan compares the whole tree with the index and returns when that is level. Errors: ctx's, ErrUnavailable.
 func (p *Project) Rescan(ctx context.Context) error {
-	p.scan()
-	for range 2 { // the writer ingests behind a group, so the second answer comes behind the scan
-		if err := p.do(ctx, &op{plan: func(*group) error { return nil }}); err != nil {
-			return err
-		}
+	done := make(chan error, 1)
+	p.mu.Lock()
+	p.rescan = append(p.rescan, done)
+	p.mu.Unlock()
+	ring(p.doubt)
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-p.stopped:
+		return errStopped
 	}
-	return nil
 }
 
-func (p *Project) poke() {
+// poke rings the planner.
+func (p *Project) poke() { ring(p.wake) }
+
+func ring(bell chan struct{}) {
 	select {
-	case p.wake <- struct{}{}:
+	case bell <- struct{}{}:
 	default:
 	}
 }
 
-// ingestEdits runs in the writer between groups.
-func (p *Project) ingestEdits(ctx context.Context) {
+// ingestEdits runs between groups, in the goroutine that ingests them. Groups that are in place come from placed.
+func (p *Project) ingestEdits(ctx context.Context, placed <-chan *group) {
+	e := p.takeEdits()
+	if e.wide {
+		for p.gate.close() > 0 {
+			(<-placed).settle()
+		}
+		defer p.gate.open()
+	}
+	err := p.ingestOthers(ctx, e.paths)
+	for _, done := range e.level {
+		done <- diskError(err)
+	}
+}
+
+// edits is what others changed, to be ingested at once.
+type edits struct {
+	paths []string
+	wide  bool         // a folder may be among the paths, which stands for files of groups under way too
+	level []chan error // those who wait for a comparison of the tree that is ingested with these
+}
+
+// mostEdits is how many edits are ingested at once, so that nobody waits long.
+const mostEdits = 1024
+
+// takeEdits returns what was reported since the last time, a part of it when that is much. Files that a group under way
+// writes stay until it has ended; the server's own, found as they were when they were ingested, are left out.
+func (p *Project) takeEdits() (e edits) {
 	p.mu.Lock()
-	all, scan := slices.Sorted(maps.Keys(p.edited)), p.rescan
-	clear(p.edited)
-	p.rescan = false
+	reported, level := p.edited, p.compared
+	p.edited, p.compared = map[string]bool{}, nil
 	p.mu.Unlock()
-	if len(all) > 0 {
-		if err := p.ingest(ctx, all, true); err != nil {
-			p.store.cfg.Log.Error("edits not indexed; the tree is compared as a whole later", "project", p.slug, "error", err)
-			scan = true
+	all := slices.Collect(maps.Keys(reported))
+	var later []string
+	if len(all) > mostEdits {
+		all, later = firstEdits(all)
+		ring(p.look)
+	}
+	c := p.tree.changer()
+	defer c.close()
+	for _, path := range all {
+		if p.flight.writes(path) {
+			later = append(later, path)
+			continue
+		}
+		st, err := c.stat(path)
+		switch {
+		case err == nil && p.fresh.take(path, st):
+		case err == nil && st.Mode.IsRegular(), errors.Is(err, fs.ErrNotExist) && Locate(path).Kind.single():
+			e.paths = append(e.paths, path)
+		default:
+			e.paths, e.wide = append(e.paths, path), true
 		}
 	}
-	if scan {
-		changes, err := p.store.index.Reconcile(ctx, p.slug, nil)
-		if err != nil {
-			p.store.cfg.Log.Error("tree not compared", "project", p.slug, "error", err)
+	slices.Sort(e.paths)
+	if len(later) == 0 {
+		e.level = level
+		return e
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, path := range later {
+		p.edited[path] = true
+	}
+	p.compared = append(level, p.compared...)
+	return e
+}
+
+// firstEdits cuts paths in two: some, and the others. The files of one message stay together.
+func firstEdits(paths []string) (some, others []string) {
+	type edit struct{ id, path string }
+	all := make([]edit, len(paths))
+	for i, p := range paths {
+		all[i] = edit{Locate(p).ID, p}
+	}
+	slices.SortFunc(all, func(a, b edit) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.path, b.path)) })
+	for i, e := range all {
+		if i < mostEdits || e.id != "" && e.id == all[mostEdits-1].id {
+			some = append(some, e.path)
+		} else {
+			others = append(others, e.path)
+		}
+	}
+	return some, others
+}
+
+// ingestOthers ingests what others changed; where that fails the tree is compared as a whole later.
+func (p *Project) ingestOthers(ctx context.Context, paths []string) error {
+	if len(paths) == 0 {
+		return nil
+	}
+	err := p.ingest(ctx, paths)
+	if err != nil {
+		p.store.cfg.Log.Error("edits not indexed; the tree is compared as a whole later", "project", p.slug, "error", err)
+		time.AfterFunc(retryTime, func() { ring(p.doubt) })
+	}
+	return err
+}
+
+const retryTime = 2 * time.Second
+
+// compare runs beside the writer: when somebody asks for it, it looks for what differs between tree and index, and reports
+// that as edits.
+func (p *Project) compare(ctx context.Context) {
+	for {
+		select {
+		case <-p.doubt:
+		case <-ctx.Done():
 			return
 		}
-		p.noticed(changes)
-		p.noteEdits(changes)
+		p.mu.Lock()
+		waiting := p.rescan
+		p.rescan = nil
+		p.mu.Unlock()
+		var paths []string
+		err := p.store.index.Attach(ctx, p.slug, p.tree) // it may have failed at the start
+		if err == nil {
+			paths, err = p.store.index.Differing(ctx, p.slug)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			p.store.cfg.Log.Error("tree not compared; that is tried again", "project", p.slug, "error", err)
+			time.AfterFunc(retryTime, func() { ring(p.doubt) })
+			for _, done := range waiting {
+				done <- diskError(err)
+			}
+			continue
+		}
+		p.mu.Lock()
+		for _, path := range paths {
+			p.edited[path] = true
+		}
+		p.compared = append(p.compared, waiting...)
+		p.mu.Unlock()
+		ring(p.look)
 	}
 }
 
 // ingest brings the index level with paths that somebody else may have changed.
-func (p *Project) ingest(ctx context.Context, paths []string, edits bool) error {
+func (p *Project) ingest(ctx context.Context, paths []string) error {
 	changes, err := p.store.index.Ingest(ctx, p.slug, paths)
 	if err != nil {
 		return err
 	}
 	p.noticed(changes)
-	if edits {
-		p.noteEdits(changes)
-		p.noteOthers(paths)
-	}
+	p.noteEdits(changes)
+	p.noteOthers(paths)
 	return nil
 }
 
@@ -137,7 +266,7 @@ func (p *Project) noticed(changes []Change) {
 	for _, c := range changes {
 		if (c.Kind == KindRead || c.Kind == KindAck) && c.Op == Added {
 			if st, err := p.tree.Stat(c.Path); err == nil && st.Size == 0 {
-				p.again = append(p.again, p.stampMark(c))
+				p.later(p.stampMark(c))
 				p.poke()
 			}
 		}

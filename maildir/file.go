@@ -29,76 +29,109 @@ type write struct {
 	path   string
 	action action
 	data   []byte
-	sum    string // SHA-256 of data, hex
-	staged string // name below tmp, once staged
-	done   bool   // in its place
-	gone   bool   // a remove that found nothing, or a replace that found nothing to keep
+	sum    string   // SHA-256 of data, hex; of a remove, of what is there
+	was    string   // of a replace: SHA-256 of what was there when it was planned, and is in the history; "": nothing
+	staged string   // name below tmp, once staged
+	stat   FileStat // of the staged file
+	done   bool     // in its place
+	gone   bool     // a remove that found nothing, or a replace that found nothing to keep
 }
 
 // tmpDir is the staging folder, relative to the tree.
 const tmpDir = runDir + "/tmp"
 
+// changer changes a tree for one group: it keeps the folders that the group works in open until close, so that a
+// person may move them before the next one. For one goroutine at a time; the zero value but for t.
+type changer struct {
+	t *Tree
+	folders
+}
+
+func (t *Tree) changer() *changer { return &changer{t: t} }
+
+// errChanged says that somebody wrote at the path between planning and rename. It wraps fs.ErrExist: plan again.
+var errChanged = fmt.Errorf("somebody wrote there meanwhile: %w", fs.ErrExist)
+
 // stage writes w's bytes below tmp and makes the folders that its path needs. Nothing is durable yet.
-func (t *Tree) stage(w *write, name string) error {
+func (c *changer) stage(w *write, name string) (err error) {
+	c.trim()
 	w.staged = name
 	if w.action == remove {
 		return nil
 	}
-	if err := t.makeDir(path.Dir(w.path)); err != nil {
+	if err := c.makeDir(path.Dir(w.path)); err != nil {
 		return err
 	}
-	return t.writeStaged(name, w.data)
+	w.stat, err = c.writeStaged(name, w.data)
+	return err
 }
 
 // publish puts a staged write into its place. fs.ErrExist when create found something there.
-func (t *Tree) publish(w *write) error {
+func (c *changer) publish(w *write) error {
+	c.trim()
 	from, to := tmpDir+"/"+w.staged, w.path
 	var err error
 	switch w.action {
 	case create:
-		err = t.renameNew(from, to)
+		err = c.renameNew(from, to)
 	case replace:
-		if err = t.exchange(from, to); errors.Is(err, fs.ErrNotExist) {
+		if err = c.exchange(from, to); errors.Is(err, fs.ErrNotExist) {
 			w.gone = true
-			err = t.renameNew(from, to)
+			err = c.renameNew(from, to)
 		}
 	case remove:
-		if err = t.root.Rename(to, from); errors.Is(err, fs.ErrNotExist) {
+		if err = c.t.root.Rename(to, from); errors.Is(err, fs.ErrNotExist) {
 			w.gone, err = true, nil
 		}
 	}
 	w.done = err == nil
+	if w.done && !w.gone && w.action != create && !c.t.holds(from, w.before()) { // what was renamed away is in no history
+		return errChanged
+	}
 	return err
 }
 
-// undo takes back what stage and publish did, as far as it was done.
-func (t *Tree) undo(w *write) error {
+// before is the SHA-256 of what lay at the path when w was planned.
+func (w *write) before() string {
+	if w.action == remove {
+		return w.sum
+	}
+	return w.was
+}
+
+// undo takes back what stage and publish did, as far as it was done. What somebody wrote there since is left alone.
+func (c *changer) undo(w *write) error {
 	from, to := tmpDir+"/"+w.staged, w.path
 	if !w.done {
 		if w.action == remove || w.staged == "" {
 			return nil
 		}
-		return ignoreGone(t.root.Remove(from))
+		return ignoreGone(c.t.root.Remove(from))
 	}
 	w.done = false
 	switch {
 	case w.action == remove && !w.gone:
-		return t.root.Rename(from, to)
-	case w.action == replace && !w.gone:
-		if err := t.exchange(from, to); err != nil {
+		if err := c.renameNew(from, to); !errors.Is(err, fs.ErrExist) {
 			return err
 		}
-		return ignoreGone(t.root.Remove(from))
+		return nil
+	case w.action != remove && !c.t.holds(to, w.sum):
+		return nil
+	case w.action == replace && !w.gone:
+		if err := c.exchange(from, to); err != nil {
+			return err
+		}
+		return ignoreGone(c.t.root.Remove(from))
 	case w.action == remove:
 		return nil
 	}
-	return ignoreGone(t.root.Remove(to))
+	return ignoreGone(c.t.root.Remove(to))
 }
 
 // tidy removes what a finished write left below tmp: the file that was replaced or removed.
-func (t *Tree) tidy(w *write) {
+func (c *changer) tidy(w *write) {
 	if w.action != create && !w.gone {
-		t.root.Remove(tmpDir + "/" + w.staged)
+		c.t.root.Remove(tmpDir + "/" + w.staged)
 	}
 }
 
@@ -156,26 +189,43 @@ func syncDir(name string) error {
 	return d.Sync()
 }
 
+func (t *Tree) syncFolder(p string) error {
+	d, err := t.root.Open(p)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
 // diskError words a failed write for the one who asked: what happened and what to do, no path.
 func diskError(err error) error {
 	var said *Error
-	if errors.As(err, &said) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if err == nil || errors.As(err, &said) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	why := "the store could not be written"
+	return &Error{Kind: ErrUnavailable, Text: diskFault(err) + "; nothing was changed. See `mailtree doctor` and the server's log, then try again.", Err: err}
+}
+
+// unsureError words a failed write that could not be taken back either: a disk that has become read-only, or is gone.
+func unsureError(err error) error {
+	return &Error{Kind: ErrUnavailable, Text: diskFault(err) + ", and what was written could not be taken back: it may be done now, or after the server's next start. See `mailtree doctor` and the server's log, and look before you try again.", Err: err}
+}
+
+func diskFault(err error) string {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		why = "the disk is full"
+		return "the disk is full"
 	case errors.Is(err, syscall.EROFS):
-		why = "the disk is read-only"
+		return "the disk is read-only"
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-		why = "too many files are open"
+		return "too many files are open"
 	case errors.Is(err, syscall.EIO):
-		why = "the disk reported an I/O error"
+		return "the disk reported an I/O error"
 	case errors.Is(err, fs.ErrPermission):
-		why = "permission was denied in the store"
+		return "permission was denied in the store"
 	}
-	return &Error{Kind: ErrUnavailable, Text: why + "; nothing was changed. See `mailtree doctor` and the server's log, then try again.", Err: err}
+	return "the store could not be written"
 }
 
 func stageName(group uint64, n int) string {

@@ -19,30 +19,59 @@ func (t *Tree) syncAll(_ []string) error {
 	}
 }
 
-// folder returns a folder of the tree, opened once for the present group. Errors: fs.ErrNotExist, a *FormatError
-// behind a link.
-func (t *Tree) folder(dir string) (int, error) {
-	if fd, ok := t.sys.folders[dir]; ok {
+// folders are descriptors of folders, by path.
+type folders map[string]int
+
+// folder returns a folder of the tree, opened once. Errors: fs.ErrNotExist, a *FormatError behind a link.
+func (c *changer) folder(dir string) (int, error) {
+	if fd, ok := c.folders[dir]; ok {
 		return fd, nil
 	}
-	fd, err := t.open2(dir, unix.O_PATH|unix.O_DIRECTORY)
+	fd, err := c.t.open2(dir, unix.O_PATH|unix.O_DIRECTORY)
 	if err == nil {
-		t.sys.folders[dir] = fd
+		if c.folders == nil {
+			c.folders = folders{}
+		}
+		c.folders[dir] = fd
 	}
 	return fd, err
 }
 
-// closeFolders forgets the folders of a group: a person may move them before the next one.
-func (t *Tree) closeFolders() {
-	for _, fd := range t.sys.folders {
+// close forgets the folders; the changer can be used again.
+func (c *changer) close() {
+	for _, fd := range c.folders {
 		unix.Close(fd)
 	}
-	clear(t.sys.folders)
+	clear(c.folders)
+}
+
+// mostFolders bounds the descriptors of one changer.
+const mostFolders = 256
+
+// trim forgets the folders when there are many; nothing may be using one.
+func (c *changer) trim() {
+	if len(c.folders) >= mostFolders {
+		c.close()
+	}
+}
+
+// stat looks at p, which lies in one of the folders or is to be looked up.
+func (c *changer) stat(p string) (FileStat, error) {
+	c.trim()
+	dir, err := c.folder(path.Dir(p))
+	if err != nil {
+		return FileStat{}, err
+	}
+	var s unix.Stat_t
+	if err := unix.Fstatat(dir, path.Base(p), &s, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return FileStat{}, &fs.PathError{Op: "stat", Path: p, Err: err}
+	}
+	return statFrom(&s), nil
 }
 
 // makeDir makes a folder and its parents, and refuses one behind a symbolic link.
-func (t *Tree) makeDir(dir string) error {
-	_, err := t.folder(dir)
+func (c *changer) makeDir(dir string) error {
+	_, err := c.folder(dir)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -50,32 +79,32 @@ func (t *Tree) makeDir(dir string) error {
 		return err
 	}
 	parent := path.Dir(dir)
-	if err := t.makeDir(parent); err != nil {
+	if err := c.makeDir(parent); err != nil {
 		return err
 	}
-	fd, err := t.folder(parent)
+	fd, err := c.folder(parent)
 	if err != nil {
 		return err
 	}
 	if err := unix.Mkdirat(fd, path.Base(dir), 0o700); err != nil && err != unix.EEXIST {
 		return &fs.PathError{Op: "mkdir", Path: dir, Err: err}
 	}
-	_, err = t.folder(dir)
+	_, err = c.folder(dir)
 	return err
 }
 
-// writeStaged makes a new file below tmp with that content.
-func (t *Tree) writeStaged(name string, data []byte) error {
-	if err := t.makeDir(tmpDir); err != nil {
-		return err
+// writeStaged makes a new file below tmp with that content, and says how it was found then.
+func (c *changer) writeStaged(name string, data []byte) (FileStat, error) {
+	if err := c.makeDir(tmpDir); err != nil {
+		return FileStat{}, err
 	}
-	dir, err := t.folder(tmpDir)
+	dir, err := c.folder(tmpDir)
 	if err != nil {
-		return err
+		return FileStat{}, err
 	}
 	fd, err := unix.Openat(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
-		return &fs.PathError{Op: "create", Path: tmpDir + "/" + name, Err: err}
+		return FileStat{}, &fs.PathError{Op: "create", Path: tmpDir + "/" + name, Err: err}
 	}
 	for len(data) > 0 && err == nil {
 		var n int
@@ -84,24 +113,29 @@ func (t *Tree) writeStaged(name string, data []byte) error {
 		}
 		data = data[max(n, 0):]
 	}
-	if cerr := unix.Close(fd); err == nil {
-		err = cerr
+	err = os.NewSyscallError("write", err)
+	var st FileStat
+	if err == nil {
+		st, err = statOf(fd, tmpDir+"/"+name)
 	}
-	return os.NewSyscallError("write", err)
+	if cerr := unix.Close(fd); err == nil {
+		err = os.NewSyscallError("close", cerr)
+	}
+	return st, err
 }
 
 // renameNew renames from to to; fs.ErrExist when to is there already.
-func (t *Tree) renameNew(from, to string) error { return t.rename2(from, to, unix.RENAME_NOREPLACE) }
+func (c *changer) renameNew(from, to string) error { return c.rename2(from, to, unix.RENAME_NOREPLACE) }
 
 // exchange swaps the two files in one step; fs.ErrNotExist when to is missing.
-func (t *Tree) exchange(from, to string) error { return t.rename2(from, to, unix.RENAME_EXCHANGE) }
+func (c *changer) exchange(from, to string) error { return c.rename2(from, to, unix.RENAME_EXCHANGE) }
 
-func (t *Tree) rename2(from, to string, flags uint) error {
-	a, err := t.folder(path.Dir(from))
+func (c *changer) rename2(from, to string, flags uint) error {
+	a, err := c.folder(path.Dir(from))
 	if err != nil {
 		return err
 	}
-	b, err := t.folder(path.Dir(to))
+	b, err := c.folder(path.Dir(to))
 	if err != nil {
 		return err
 	}

@@ -37,54 +37,67 @@ func (t *Tree) syncOne(p string) error {
 	return f.Sync()
 }
 
+// folders are not kept open here.
+type folders struct{}
+
+// close has nothing to forget here.
+func (c *changer) close() {}
+
+// trim has nothing to forget here.
+func (c *changer) trim() {}
+
+func (c *changer) stat(p string) (FileStat, error) { return c.t.Stat(p) }
+
 // makeDir makes a folder and its parents, and refuses one behind a symbolic link.
-func (t *Tree) makeDir(dir string) error {
-	err := t.linkless(dir)
+func (c *changer) makeDir(dir string) error {
+	err := c.t.linkless(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := t.root.MkdirAll(dir, 0o700); err != nil {
+		if err := c.t.root.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
-		return t.linkless(dir)
+		return c.t.linkless(dir)
 	}
 	return err
 }
 
-// closeFolders has nothing to forget here.
-func (t *Tree) closeFolders() {}
-
-// writeStaged makes a new file below tmp with that content.
-func (t *Tree) writeStaged(name string, data []byte) error {
-	if err := t.makeDir(tmpDir); err != nil {
-		return err
+// writeStaged makes a new file below tmp with that content, and says how it was found then.
+func (c *changer) writeStaged(name string, data []byte) (st FileStat, err error) {
+	if err := c.makeDir(tmpDir); err != nil {
+		return st, err
 	}
-	f, err := t.root.OpenFile(tmpDir+"/"+name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := c.t.root.OpenFile(tmpDir+"/"+name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return err
+		return st, err
 	}
-	_, err = f.Write(data)
+	if _, err = f.Write(data); err == nil {
+		var fi fs.FileInfo
+		if fi, err = f.Stat(); err == nil {
+			st = fileStat(fi)
+		}
+	}
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
-	return err
+	return st, err
 }
 
 // renameNew renames from to to; fs.ErrExist when to is there already.
-func (t *Tree) renameNew(from, to string) error {
-	if err := t.root.Link(from, to); err != nil {
+func (c *changer) renameNew(from, to string) error {
+	if err := c.t.root.Link(from, to); err != nil {
 		return err
 	}
-	return t.root.Remove(from)
+	return c.t.root.Remove(from)
 }
 
 // exchange swaps the two files, to in one step; fs.ErrNotExist when to is missing.
-func (t *Tree) exchange(from, to string) error {
+func (c *changer) exchange(from, to string) error {
 	old := from + ".old"
-	if err := t.root.Link(to, old); err != nil {
+	if err := c.t.root.Link(to, old); err != nil {
 		return err
 	}
-	if err := t.root.Rename(from, to); err != nil {
-		t.root.Remove(old)
+	if err := c.t.root.Rename(from, to); err != nil {
+		c.t.root.Remove(old)
 		return err
 	}
-	return t.root.Rename(old, from)
+	return c.t.root.Rename(old, from)
 }

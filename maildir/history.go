@@ -13,7 +13,8 @@ type History interface {
 	Run(ctx context.Context) error
 
 	// Record hands over operations of the server whose files are durable. They are committed within a second,
-	// one line per operation, in this order. done, if not nil, is called once they are in a commit.
+	// one line per operation, in this order. done, if not nil, is called once they are in a commit. The caller
+	// changes neither ops nor what they refer to afterwards.
 	Record(ops []Op, done func())
 
 	// Edited hands over paths that somebody else changed, added or removed (a folder stands for all below it).
@@ -38,11 +39,20 @@ type Op struct {
 	Summary string // one line for people: "GreenCastle -> BlueLake: Plan for /api/users"; never names a bcc recipient
 	At      time.Time
 	Paths   []string // files written or removed, relative to the tree
+	// Written is the content of the files that were written, by path; what is missing here is taken as it is on
+	// disk, and so is everything while contents of more than 32 MiB wait for a commit. Spec: 5, I6.
+	Written map[string]Written
 	// Recovered says that the operation stems from the journal of an interrupted run: it may be in a commit
 	// already. It is not, where HEAD lacks one of its paths, or holds another version of one of Revised; else it
 	// is left out.
 	Recovered bool
 	Revised   []string // of a recovered operation: what it replaced or removed and is still as it left it
+}
+
+// Written is what an operation put at one of its paths.
+type Written struct {
+	Data []byte
+	Stat FileStat // of the file in its place; one from before its rename, or the zero FileStat, has it read and compared
 }
 
 // each returns the operation once for every message id, or as it is where it concerns at most one.

@@ -188,7 +188,7 @@ func (p *Project) Pop(ctx context.Context, agent string) (*Delivery, error) {
 			return err
 		}
 		d.Read, d.ReadAt = true, g.now.Truncate(time.Microsecond)
-		got, o.ID, o.Summary = d, d.ID, agent+" "+d.ID
+		got, o.pops, o.ID, o.Summary = d, agent, d.ID, agent+" "+d.ID
 		o.put(ReadMark(d.CopyPath), formatMark(g.now))
 		return nil
 	}
@@ -199,37 +199,52 @@ func (p *Project) Pop(ctx context.Context, agent string) (*Delivery, error) {
 	return got, nil
 }
 
-// poppable finds the oldest unread delivery that is on disk and can be marked.
+// poppable finds the oldest unread delivery that is on disk, can be marked and is handed to nobody else.
 func (g *group) poppable(agent string) (*Delivery, error) {
 	for {
 		d, err := g.oldest(agent)
 		if err != nil || d == nil {
 			return nil, err
 		}
+		mark := ReadMark(d.CopyPath)
+		if g.p.flight.writes(mark) {
+			continue
+		}
 		if _, err := g.p.tree.Stat(d.CopyPath); err != nil {
 			return nil, g.stale(d.CopyPath)
 		}
-		if err := g.freeFor(ReadMark(d.CopyPath)); err == nil {
+		err = g.freeFor(mark)
+		if err == nil {
 			return d, nil
-		} else if !errors.Is(err, ErrConflict) {
+		}
+		if !errors.Is(err, ErrConflict) {
+			delete(g.waiting, agent) // they were read before others were marked
 			return nil, err
 		}
 	}
 }
 
-// oldest hands each pop of a group another delivery.
+// oldest hands each try of a group another delivery.
 func (g *group) oldest(agent string) (*Delivery, error) {
-	if len(g.waiting[agent]) == 0 {
-		n := g.pops[agent]
-		rows, err := g.p.store.index.OldestUnread(g.ctx, g.p.slug, agent, n+max(n, 1))
-		if err != nil || len(rows) <= n {
+	tried := g.tried[agent]
+	if tried == nil {
+		tried = map[string]bool{}
+		g.tried[agent] = tried
+	}
+	for n := g.p.flight.popping(agent) + 1; len(g.waiting[agent]) == 0; {
+		n += len(tried)
+		rows, err := g.p.store.index.OldestUnread(g.ctx, g.p.slug, agent, n)
+		if err != nil {
 			return nil, err
 		}
-		g.waiting[agent] = rows[n:]
+		g.waiting[agent] = slices.DeleteFunc(rows, func(d Delivery) bool { return tried[d.ID] })
+		if len(g.waiting[agent]) == 0 {
+			return nil, nil // n is more than were tried
+		}
 	}
 	d := g.waiting[agent][0]
 	g.waiting[agent] = g.waiting[agent][1:]
-	g.pops[agent]++
+	tried[d.ID] = true
 	return &d, nil
 }
 

@@ -20,9 +20,16 @@ type Index interface {
 	// that is, or was, a folder stands for every file below it. What cannot be read is a problem, not an error.
 	Ingest(ctx context.Context, project string, paths []string) ([]Change, error)
 
+	// IngestWritten is Ingest for one who has just put files at paths: of those in written, content and state are taken
+	// from there, and the next look at them reads them. Copies that share their bytes should share the slice.
+	IngestWritten(ctx context.Context, project string, paths []string, written map[string]Written) ([]Change, error)
+
 	// Reconcile compares the whole tree with the rows (size, times, inode; content where these differ or are
 	// too fresh to trust) and ingests what differs. progress may be nil; it is called with files seen so far.
 	Reconcile(ctx context.Context, project string, progress func(done int)) ([]Change, error)
+
+	// Differing returns the paths at which tree and rows may differ, changing nothing; others may write meanwhile.
+	Differing(ctx context.Context, project string) ([]string, error)
 
 	// Changes returns at most limit changes recorded after the mark, oldest first, of every project.
 	Changes(ctx context.Context, after int64, limit int) ([]Change, error)

@@ -11,10 +11,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -22,27 +24,44 @@ import (
 // The journal says, durably before the first rename of a group, what the group is about to do; a record is
 // kept until the group's operations are in a commit. After a crash it makes each operation whole or absent
 // and hands those without a commit to the history again (Spec: 5, I3, I6). One line per record: an HMAC of the
-// JSON under the store's key, a blank, the JSON. A torn last line is a record that was never durable; a line with
-// another HMAC is none of ours: the file lies in a work tree, and a `git pull` could bring one (I8).
+// JSON under the store's key, a blank, the JSON, a blank, and a flag for each operation, which is overwritten when the
+// operation is to be taken back: that needs no room on a full disk. A torn last line is a record that was never durable; a
+// line with another HMAC is none of ours: the file lies in a work tree, and a `git pull` could bring one (I8).
 
 const journalFile = runDir + "/journal"
 
 // journalLimit is when a journal that never runs empty is written anew with what is outstanding only.
 const journalLimit = 4 << 20
 
+// journal is safe for concurrent use.
 type journal struct {
 	tree *Tree
 	key  []byte
+
+	mu   sync.Mutex
 	file *os.File
 	node uint64 // inode of file: somebody may remove or replace it
 	size int64
-	open map[uint64][]byte // records not yet committed
+	open map[uint64]*openRecord // not yet committed, by group
 }
+
+type openRecord struct {
+	line  []byte
+	flags int   // where they begin in line
+	at    int64 // where the line begins in the file
+}
+
+// The flags of an operation.
+const (
+	valid   = '.'
+	dropped = '-'
+)
 
 type journalRecord struct {
 	Group uint64      `json:"group"`
 	Ops   []journalOp `json:"ops,omitempty"`
-	Drop  []int       `json:"drop,omitempty"` // operations of that group that failed: to be undone
+	Done  []uint64    `json:"done,omitempty"` // groups that are in a commit: nothing to be done
+	flags string      // of the operations
 }
 
 type journalOp struct {
@@ -60,20 +79,22 @@ type journalEntry struct {
 	Action action `json:"action"`
 	Sum    string `json:"sha256,omitempty"`
 	Staged string `json:"staged"`
+	Was    string `json:"was,omitempty"` // of a replace: what was there before
 }
 
 func openJournal(t *Tree, key []byte) (*journal, error) {
-	j := &journal{tree: t, key: key, open: map[uint64][]byte{}}
+	j := &journal{tree: t, key: key, open: map[uint64]*openRecord{}}
 	return j, j.reopen(0)
 }
 
 // reopen opens the file at the journal's place, making it where it is missing.
 func (j *journal) reopen(flags int) error {
-	if err := j.tree.makeDir(tmpDir); err != nil {
+	c := j.tree.changer()
+	defer c.close()
+	if err := c.makeDir(tmpDir); err != nil {
 		return err
 	}
-	defer j.tree.closeFolders()
-	f, err := j.tree.root.OpenFile(journalFile, os.O_RDWR|os.O_CREATE|os.O_APPEND|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|flags, 0o600)
+	f, err := j.tree.root.OpenFile(journalFile, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|flags, 0o600)
 	if err != nil {
 		return err
 	}
@@ -103,109 +124,175 @@ func (j *journal) endLine() error {
 	if last[0] == '\n' {
 		return nil
 	}
-	n, err := j.file.WriteString("\n")
-	j.size += int64(n)
+	_, err := j.write([]byte("\n"))
 	return err
 }
 
-// present makes sure that the file is still the one at the journal's place; where somebody removed it, what is
+// write appends to the file and returns where; on an error the file is cut back to where it was.
+func (j *journal) write(data []byte) (at int64, err error) {
+	at = j.size
+	n, err := j.file.WriteAt(data, at)
+	if err != nil {
+		if n > 0 {
+			j.file.Truncate(at)
+		}
+		return at, err
+	}
+	j.size += int64(n)
+	return at, nil
+}
+
+// present makes sure that the file is still the one at the journal's place; where somebody removed or replaced it, what is
 // outstanding is written again.
 func (j *journal) present() error {
-	if st, err := j.tree.Stat(journalFile); err == nil && st.Inode == j.node {
+	st, err := j.tree.Stat(journalFile)
+	if err == nil && st.Inode == j.node {
 		return nil
 	}
-	if err := j.reopen(os.O_TRUNC); err != nil {
+	var behind *FormatError
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.As(err, &behind) {
+		return err // it says nothing about the file
+	}
+	c := j.tree.changer()
+	defer c.close()
+	if err := c.makeDir(tmpDir); err != nil {
 		return err
 	}
-	for _, line := range j.open {
-		n, err := j.file.Write(line)
-		j.size += int64(n)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return j.rewrite()
 }
 
 func (j *journal) close() { j.file.Close() }
 
 // append adds a record; the caller makes it durable. On error the file is cut back to where it was.
 func (j *journal) append(r journalRecord) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.add(r)
+}
+
+func (j *journal) add(r journalRecord) error {
 	if err := j.present(); err != nil {
 		return err
 	}
-	js, err := json.Marshal(r)
+	o, err := j.record(r)
 	if err != nil {
 		return err
 	}
-	line := fmt.Appendf(nil, "%s %s\n", journalMAC(j.key, js), js)
-	n, err := j.file.Write(line)
-	if err != nil {
-		if n > 0 {
-			j.file.Truncate(j.size)
-		}
-		return err
+	if o.at, err = j.write(o.line); err == nil && len(r.Ops) > 0 {
+		j.open[r.Group] = o
 	}
-	j.size += int64(n)
-	if len(r.Ops) > 0 {
-		j.open[r.Group] = line
-	}
-	return nil
+	return err
 }
 
-// done forgets groups that are committed, or that failed as a whole, and shortens the file when it pays.
+// drop says, durably, that these operations of a group are to be taken back. Places are those in its record.
+func (j *journal) drop(group uint64, places []int) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	o := j.open[group]
+	if o == nil { // it is in no journal
+		return nil
+	}
+	for _, n := range places {
+		o.line[o.flags+n] = dropped
+	}
+	if err := j.present(); err != nil {
+		return err
+	}
+	if _, err := j.file.WriteAt(o.line[o.flags:], o.at+int64(o.flags)); err != nil {
+		return err
+	}
+	return j.file.Sync()
+}
+
+// done forgets groups that are committed, or that failed as a whole, and shortens the file when it pays. What it says is
+// not durable: to do such a group again changes nothing.
 func (j *journal) done(groups ...uint64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	for _, g := range groups {
 		delete(j.open, g)
 	}
-	if j.size == 0 {
-		return
-	}
-	if len(j.open) == 0 {
+	switch {
+	case j.size == 0:
+	case len(j.open) == 0:
 		if err := j.file.Truncate(0); err == nil {
 			j.size = 0
 		}
-		return
-	}
-	if j.size > journalLimit && j.outstanding() < j.size/2 {
+	case j.size > journalLimit && j.outstanding() < j.size/2:
 		j.rewrite()
+	case len(groups) > 0:
+		j.add(journalRecord{Done: groups})
 	}
 }
 
+// restart makes records all that the journal holds, durably.
+func (j *journal) restart(records []journalRecord) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	clear(j.open)
+	for _, r := range records {
+		var err error
+		if j.open[r.Group], err = j.record(r); err != nil {
+			return err
+		}
+	}
+	if j.size == 0 {
+		return nil
+	}
+	return j.rewrite()
+}
+
+func (j *journal) record(r journalRecord) (*openRecord, error) {
+	js, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	line := fmt.Appendf(nil, "%s %s ", journalMAC(j.key, js), js)
+	o := &openRecord{flags: len(line)}
+	o.line = append(append(line, bytes.Repeat([]byte{valid}, len(r.Ops))...), '\n')
+	return o, nil
+}
+
 func (j *journal) outstanding() (n int64) {
-	for _, l := range j.open {
-		n += int64(len(l))
+	for _, o := range j.open {
+		n += int64(len(o.line))
 	}
 	return n
 }
 
-// rewrite puts a journal of only the outstanding records in the place of the present one. An error leaves the old one.
-func (j *journal) rewrite() {
+// rewrite puts a journal of only the outstanding records, by group, in the place of the present one, durably. After an
+// error the old one stands, or the new one is not known to be durable.
+func (j *journal) rewrite() error {
 	const fresh = journalFile + ".new"
-	f, err := j.tree.root.OpenFile(fresh, os.O_RDWR|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
+	f, err := j.tree.root.OpenFile(fresh, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
-		return
+		return err
 	}
 	var size int64
-	for _, l := range j.open {
-		n, werr := f.Write(l)
+	at := map[uint64]int64{}
+	for _, g := range slices.Sorted(maps.Keys(j.open)) {
+		at[g] = size
+		n, werr := f.Write(j.open[g].line)
 		size += int64(n)
 		err = errors.Join(err, werr)
 	}
 	if err = errors.Join(err, f.Sync()); err == nil {
 		err = j.tree.root.Rename(fresh, journalFile)
 	}
-	if err != nil {
-		f.Close()
-		return
+	var fi fs.FileInfo
+	if err == nil {
+		fi, err = f.Stat()
 	}
-	fi, err := f.Stat()
 	if err != nil {
 		f.Close()
-		return
+		return err
 	}
 	j.file.Close()
 	j.file, j.size, j.node = f, size, fileStat(fi).Inode
+	for g, o := range j.open {
+		o.at = at[g]
+	}
+	return j.tree.syncFolder(runDir)
 }
 
 func journalMAC(key, js []byte) string { return makeSeal(key, append([]byte("journal\n"), js...)) }
@@ -219,12 +306,18 @@ func readJournal(r io.Reader, key []byte) []journalRecord {
 		if err != nil {
 			return all
 		}
-		mac, js, ok := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(" "))
-		if !ok || !hmac.Equal(mac, []byte(journalMAC(key, js))) {
+		mac, rest, ok := bytes.Cut(bytes.TrimSuffix(line, []byte("\n")), []byte(" "))
+		last := bytes.LastIndexByte(rest, ' ')
+		if !ok || last < 0 {
+			continue
+		}
+		js, flags := rest[:last], rest[last+1:]
+		if !hmac.Equal(mac, []byte(journalMAC(key, js))) {
 			continue
 		}
 		var rec journalRecord
-		if json.Unmarshal(js, &rec) == nil && rec.sane() {
+		if json.Unmarshal(js, &rec) == nil && rec.sane() && len(flags) == len(rec.Ops) {
+			rec.flags = string(flags)
 			all = append(all, rec)
 		}
 	}
@@ -240,149 +333,6 @@ func (r journalRecord) sane() bool {
 		}
 	}
 	return true
-}
-
-// recoverTree finishes or drops what a crash left behind: each operation of the journal is afterwards whole or
-// absent, and tmp is empty. It returns the operations that are whole, for the history to commit those it has not.
-func (t *Tree) recoverTree(key []byte, log *slog.Logger) ([]Op, error) {
-	if err := t.makeDir(tmpDir); err != nil {
-		return nil, err
-	}
-	records, err := t.loadJournal(key)
-	if err != nil {
-		return nil, err
-	}
-	dropped := map[uint64]map[int]bool{}
-	for _, r := range records {
-		for _, n := range r.Drop {
-			if dropped[r.Group] == nil {
-				dropped[r.Group] = map[int]bool{}
-			}
-			dropped[r.Group][n] = true
-		}
-	}
-	var ops []Op
-	var touched []string
-	for _, r := range records {
-		for n, op := range r.Ops {
-			whole, err := t.recoverOp(op, dropped[r.Group][n])
-			if err != nil {
-				return nil, fmt.Errorf("finish %s of an interrupted run: %w", op.Verb, err)
-			}
-			if whole {
-				ops = append(ops, t.recovered(op)...)
-			}
-			log.Info("operation of an interrupted run", "verb", op.Verb, "agent", op.Agent, "id", op.ID, "whole", whole)
-			for _, f := range op.Files {
-				touched = append(touched, f.Path)
-			}
-		}
-	}
-	if len(touched) > 0 {
-		if err := t.syncAll(touched); err != nil {
-			return nil, err
-		}
-	}
-	t.closeFolders()
-	return ops, t.emptyTmp()
-}
-
-// recovered is the operation as the history is told of it again.
-func (t *Tree) recovered(op journalOp) []Op {
-	o := Op{Verb: op.Verb, Agent: op.Agent, ID: op.ID, Summary: op.Summary, At: op.At, Recovered: true}
-	for _, f := range op.Files {
-		o.Paths = append(o.Paths, f.Path)
-		_, err := t.Stat(f.Path)
-		if f.Action == replace && t.holds(f.Path, f.Sum) || f.Action == remove && errors.Is(err, fs.ErrNotExist) {
-			o.Revised = append(o.Revised, f.Path)
-		}
-	}
-	return o.each(op.IDs)
-}
-
-func (t *Tree) loadJournal(key []byte) ([]journalRecord, error) {
-	f, st, err := t.open(journalFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if !st.Mode.IsRegular() {
-		return nil, notRegular(st.Mode)
-	}
-	return readJournal(f, key), nil
-}
-
-// recoverOp finishes one operation when every file of it that is not in its place is intact in staging, and
-// drops it when one is not: renames begin only once all are durable. A file in its place with other bytes has
-// been changed by somebody since: that is theirs.
-func (t *Tree) recoverOp(op journalOp, drop bool) (whole bool, err error) {
-	if drop {
-		for _, f := range op.Files {
-			if f.Action == create && t.holds(f.Path, f.Sum) {
-				if err := ignoreGone(t.root.Remove(f.Path)); err != nil {
-					return false, err
-				}
-			}
-		}
-		return false, nil
-	}
-	var ready []write
-	placed, lost, damaged := 0, 0, 0
-	for _, f := range op.Files {
-		staged := tmpDir + "/" + f.Staged
-		_, serr := t.Stat(staged)
-		_, derr := t.Stat(f.Path)
-		switch {
-		case f.Action == remove:
-			if t.holds(f.Path, f.Sum) && serr != nil {
-				ready = append(ready, write{path: f.Path, action: remove, staged: f.Staged})
-			} else {
-				placed++
-			}
-		case t.holds(staged, f.Sum):
-			ready = append(ready, write{path: f.Path, action: f.Action, staged: f.Staged})
-		case derr == nil: // in its place, perhaps changed by somebody since
-			placed++
-		case serr != nil:
-			lost++
-		default:
-			damaged++
-		}
-	}
-	if damaged > 0 || lost > 0 && placed == 0 { // not all of it became durable, so nothing of it was renamed
-		return false, nil
-	}
-	for i := range ready {
-		if err := t.makeDir(pathDir(ready[i].path)); err != nil {
-			return false, err
-		}
-		if err := t.publish(&ready[i]); err != nil && !errors.Is(err, fs.ErrExist) {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
-// holds reports whether the file at p has that SHA-256.
-func (t *Tree) holds(p, sum string) bool {
-	data, _, err := t.Read(p, t.maxFile+MaxHeader)
-	return err == nil && hexSum(data) == sum
-}
-
-func (t *Tree) emptyTmp() error {
-	d, err := t.root.Open(tmpDir)
-	if err != nil {
-		return err
-	}
-	names, err := d.Readdirnames(-1)
-	d.Close()
-	for _, n := range names {
-		err = errors.Join(err, ignoreGone(t.root.RemoveAll(tmpDir+"/"+n)))
-	}
-	return err
 }
 
 func hexSum(data []byte) string {

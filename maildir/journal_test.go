@@ -20,6 +20,7 @@ var testKey = []byte("0123456789abcdef0123456789abcdef")
 type crashed struct {
 	t    *testing.T
 	tree *Tree
+	c    *changer
 	j    *journal
 	op   journalOp
 	ws   []*write
@@ -32,7 +33,8 @@ func crash(t *testing.T) *crashed {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { tree.Close() })
-	c := &crashed{t: t, tree: tree}
+	c := &crashed{t: t, tree: tree, c: tree.changer()}
+	t.Cleanup(c.c.close)
 	if c.j, err = openJournal(tree, testKey); err != nil {
 		t.Fatal(err)
 	}
@@ -40,9 +42,9 @@ func crash(t *testing.T) *crashed {
 	c.op = journalOp{Verb: "send", Agent: "Ann", ID: "m1"}
 	for i, p := range []string{"messages/2026/a.md", "agents/Ann/outbox/2026/a.md", "agents/Bob/inbox/2026/a.md"} {
 		w := &write{path: p, data: []byte(p), sum: hexSum([]byte(p))}
-		c.must(tree.stage(w, stageName(1, i)))
+		c.must(c.c.stage(w, stageName(1, i)))
 		c.ws = append(c.ws, w)
-		c.op.Files = append(c.op.Files, journalEntry{w.path, w.action, w.sum, w.staged})
+		c.op.Files = append(c.op.Files, journalEntry{w.path, w.action, w.sum, w.staged, w.was})
 	}
 	c.must(c.j.append(journalRecord{Group: 1, Ops: []journalOp{c.op}}))
 	return c
@@ -58,10 +60,8 @@ func (c *crashed) must(err error) {
 // after recovers and returns what is there, and the operations reported whole.
 func (c *crashed) after() (files []string, ops []Op) {
 	c.t.Helper()
-	ops, err := c.tree.recoverTree(testKey, slog.New(slog.DiscardHandler))
-	c.must(err)
-	again, err := c.tree.recoverTree(testKey, slog.New(slog.DiscardHandler))
-	c.must(err)
+	ops = c.recover()
+	again := c.recover()
 	if len(again) != len(ops) {
 		c.t.Errorf("a second recovery finds %d operations, the first %d", len(again), len(ops))
 	}
@@ -72,6 +72,18 @@ func (c *crashed) after() (files []string, ops []Op) {
 		c.t.Errorf("%d files left in staging", len(left))
 	}
 	return files, ops
+}
+
+// recover is what a start does first.
+func (c *crashed) recover() (ops []Op) {
+	c.t.Helper()
+	j, groups, err := c.tree.recoverTree(testKey, slog.New(slog.DiscardHandler))
+	c.must(err)
+	defer j.close()
+	for _, g := range groups {
+		ops = append(ops, g.ops...)
+	}
+	return ops
 }
 
 // forge replaces the journal by one record.
@@ -87,7 +99,7 @@ func TestJournalRemoved(t *testing.T) {
 	c := crash(t)
 	c.must(os.Rename(filepath.Join(c.tree.dir, journalFile), filepath.Join(c.tree.dir, journalFile)+".old"))
 	c.must(c.j.append(journalRecord{Group: 2}))
-	c.must(c.tree.publish(c.ws[0]))
+	c.must(c.c.publish(c.ws[0]))
 	if files, ops := c.after(); len(files) != 3 || len(ops) != 1 {
 		t.Errorf("%d operations, files %v", len(ops), files)
 	}
@@ -101,7 +113,7 @@ func TestRecoverAtEveryRename(t *testing.T) {
 	for done := range 4 {
 		c := crash(t)
 		for _, w := range c.ws[:done] {
-			c.must(c.tree.publish(w))
+			c.must(c.c.publish(w))
 		}
 		files, ops := c.after()
 		if d := cmp.Diff(allThree, files); d != "" || len(ops) != 1 || !ops[0].Recovered {
@@ -130,9 +142,9 @@ func TestRecoverDrops(t *testing.T) {
 			}
 		},
 		"taken back, two renamed": func(c *crashed) {
-			c.must(c.tree.publish(c.ws[0]))
-			c.must(c.tree.publish(c.ws[2]))
-			c.must(c.j.append(journalRecord{Group: 1, Drop: []int{0}}))
+			c.must(c.c.publish(c.ws[0]))
+			c.must(c.c.publish(c.ws[2]))
+			c.must(c.j.drop(1, []int{0}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -145,12 +157,102 @@ func TestRecoverDrops(t *testing.T) {
 	}
 }
 
+// TestDropOnFullDisk: an operation is taken back where the journal has no room for another byte, but not the part of it that
+// somebody else's file seems to be.
+func TestDropOnFullDisk(t *testing.T) {
+	t.Parallel()
+	c := crash(t)
+	c.must(c.c.publish(c.ws[0]))
+	c.must(os.MkdirAll(filepath.Join(c.tree.dir, "agents/Bob/inbox/2026"), 0o700))
+	c.must(os.WriteFile(filepath.Join(c.tree.dir, c.ws[2].path), []byte("of a later operation"), 0o600))
+	before := c.j.size
+	c.must(c.j.drop(1, []int{0}))
+	if fi, err := c.j.file.Stat(); err != nil || fi.Size() != before {
+		t.Errorf("the journal grew from %d bytes: %v %v", before, fi.Size(), err)
+	}
+	files, ops := c.after()
+	if d := cmp.Diff(allThree[1:2], files); d != "" || len(ops) != 0 {
+		t.Errorf("%d operations, files %s", len(ops), d)
+	}
+}
+
+// TestRecoverTakesBack: killed between the word that a failed operation is to be taken back and doing so, what was there before
+// is there again, whatever the operation did to its file.
+func TestRecoverTakesBack(t *testing.T) {
+	t.Parallel()
+	for _, act := range []action{create, replace, remove} {
+		for _, there := range []bool{false, true} {
+			if act == create && there || act == remove && !there {
+				continue
+			}
+			c := crash(t)
+			file := filepath.Join(c.tree.dir, "claims/x.json")
+			c.must(os.MkdirAll(filepath.Dir(file), 0o700))
+			w := &write{path: "claims/x.json", action: act, data: []byte("new"), sum: hexSum([]byte("new"))}
+			if there {
+				c.must(os.WriteFile(file, []byte("old"), 0o600))
+				w.was = hexSum([]byte("old"))
+			}
+			if act == remove {
+				w.data, w.sum = nil, hexSum([]byte("old"))
+			}
+			c.must(c.c.stage(w, "x"))
+			c.must(c.j.append(journalRecord{Group: 2, Ops: []journalOp{{Verb: "claim", Files: []journalEntry{{w.path, act, w.sum, "x", w.was}}}}}))
+			c.must(c.c.publish(w))
+			c.must(c.j.drop(2, []int{0}))
+			c.recover()
+			data, err := os.ReadFile(file)
+			if there != (err == nil) || there && string(data) != "old" {
+				t.Errorf("action %d, there before %v: now %q, %v", act, there, data, err)
+			}
+		}
+	}
+}
+
+// TestRecoverReplaceNotStaged: power was lost before what replaces a file was durable: nothing of the operation happens, whatever
+// was at the place before.
+func TestRecoverReplaceNotStaged(t *testing.T) {
+	t.Parallel()
+	for name, staged := range map[string]func(c *crashed) error{
+		"empty":   func(c *crashed) error { return os.WriteFile(filepath.Join(c.tree.dir, tmpDir, "x"), nil, 0o600) },
+		"missing": func(c *crashed) error { return nil },
+	} {
+		c := crash(t)
+		c.must(os.MkdirAll(filepath.Join(c.tree.dir, "claims"), 0o700))
+		for file, text := range map[string]string{"claims/x.json": "old", "claims/x.released": "mark"} {
+			c.must(os.WriteFile(filepath.Join(c.tree.dir, file), []byte(text), 0o600))
+		}
+		c.must(staged(c))
+		c.must(c.j.append(journalRecord{Group: 2, Ops: []journalOp{{Verb: "claim", Agent: "Bob", Files: []journalEntry{
+			{"claims/x.json", replace, hexSum([]byte("new")), "x", hexSum([]byte("old"))}, {"claims/x.released", remove, hexSum([]byte("mark")), "y", ""}}}}}))
+		files, ops := c.after()
+		if d := cmp.Diff([]string{"agents/Ann/outbox/2026/a.md", "agents/Bob/inbox/2026/a.md", "claims/x.json", "claims/x.released", "messages/2026/a.md"}, files); d != "" || len(ops) != 1 {
+			t.Errorf("%s: %d operations, files %s", name, len(ops), d)
+		}
+	}
+}
+
+// TestRecoverForgetsCommitted: what the journal knows to be committed is not done again, and what is left is kept for one more
+// crash.
+func TestRecoverForgetsCommitted(t *testing.T) {
+	t.Parallel()
+	c := crash(t)
+	op := journalOp{Verb: "send", Agent: "Bob", Files: []journalEntry{{"messages/2026/b.md", create, hexSum([]byte("b")), "y", ""}}}
+	c.must(c.c.stage(&write{path: "messages/2026/b.md", data: []byte("b")}, "y"))
+	c.must(c.j.append(journalRecord{Group: 2, Ops: []journalOp{op}}))
+	c.j.done(1)
+	files, ops := c.after()
+	if d := cmp.Diff([]string{"messages/2026/b.md"}, files); d != "" || len(ops) != 1 || ops[0].Agent != "Bob" {
+		t.Errorf("%+v, files %s", ops, d)
+	}
+}
+
 // TestRecoverKeepsEdits: what a person changed or deleted after the rename stays as the person left it.
 func TestRecoverKeepsEdits(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
 	for _, w := range c.ws {
-		c.must(c.tree.publish(w))
+		c.must(c.c.publish(w))
 	}
 	edited := filepath.Join(c.tree.dir, "messages/2026/a.md")
 	c.must(os.WriteFile(edited, []byte("by hand"), 0o600))
@@ -178,13 +280,19 @@ func TestUndo(t *testing.T) {
 			if there {
 				c.must(os.WriteFile(file, []byte("old"), 0o600))
 			}
-			w := &write{path: "claims/x.json", action: act, data: []byte("new")}
-			c.must(c.tree.stage(w, "x"))
-			c.must(c.tree.publish(w))
+			w := &write{path: "claims/x.json", action: act, data: []byte("new"), sum: hexSum([]byte("new"))}
+			if there {
+				w.was = hexSum([]byte("old"))
+			}
+			if act == remove {
+				w.sum = hexSum([]byte("old"))
+			}
+			c.must(c.c.stage(w, "x"))
+			c.must(c.c.publish(w))
 			if data, err := os.ReadFile(file); act != remove && string(data) != "new" || act == remove && err == nil {
 				t.Errorf("action %d: not done: %q %v", act, data, err)
 			}
-			c.must(c.tree.undo(w))
+			c.must(c.c.undo(w))
 			data, err := os.ReadFile(file)
 			if there != (err == nil) || there && string(data) != "old" {
 				t.Errorf("action %d, there before %v: now %q, %v", act, there, data, err)
@@ -201,7 +309,7 @@ func TestCreateIsExclusive(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
 	c.must(os.WriteFile(filepath.Join(c.tree.dir, c.ws[0].path), []byte("first"), 0o600))
-	if err := c.tree.publish(c.ws[0]); !errors.Is(err, fs.ErrExist) {
+	if err := c.c.publish(c.ws[0]); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("got %v, want fs.ErrExist", err)
 	}
 	if data, _ := os.ReadFile(filepath.Join(c.tree.dir, c.ws[0].path)); string(data) != "first" {
@@ -222,7 +330,7 @@ func TestLinksAreNotFollowed(t *testing.T) {
 		if data, _, err := c.tree.Read(p, 100); err == nil {
 			t.Errorf("%s was read: %q", p, data)
 		}
-		if err := c.tree.stage(&write{path: p + "/new/x.md"}, "l"); err == nil {
+		if err := c.c.stage(&write{path: p + "/new/x.md"}, "l"); err == nil {
 			t.Errorf("a folder was made behind %s", p)
 		}
 	}

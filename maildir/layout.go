@@ -40,6 +40,15 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
+// single reports whether a file of the kind lies only where no folder of the tree can be: its name says what it is.
+func (k Kind) single() bool {
+	switch k {
+	case KindIgnored, KindOther, KindDraft, KindAttachment:
+		return false
+	}
+	return true
+}
+
 // Place is what a path of the tree says about the file at it.
 type Place struct {
 	Kind  Kind

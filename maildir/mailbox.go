@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -68,6 +69,7 @@ func (p *Project) CreateMailbox(ctx context.Context, name string, by Caller) (*M
 	}
 	o := &op{Op: Op{Verb: "register", Agent: name, Summary: name + " (mailbox)"}, lock: "mailbox"}
 	o.plan = func(g *group) error {
+		making := p.flight.making() // before the index is asked: who is not under way any more is there
 		rows, err := p.store.index.Agents(g.ctx, p.slug)
 		if err != nil {
 			return err
@@ -77,10 +79,10 @@ func (p *Project) CreateMailbox(ctx context.Context, name string, by Caller) (*M
 				return p.mayUse(a.Name, name, by)
 			}
 		}
-		if g.names[strings.ToLower(name)] {
+		if slices.ContainsFunc(making, func(n string) bool { return strings.EqualFold(n, name) }) {
 			return errorf(ErrDenied, "The mailbox %s is being made by somebody else.", quote(name))
 		}
-		g.names[strings.ToLower(name)] = true
+		o.makes = name
 		o.put(profilePath(name), formatProfile(Profile{Name: name, Inception: g.now}))
 		return p.store.owners.set(p.slug+"/"+name, by.UID)
 	}

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -24,19 +25,26 @@ type Project struct {
 	tree    *Tree
 	journal *journal
 	history History
-	queue   chan *op
-	again   []*op // operations to be planned anew in the next group; the writer's own
-	group   uint64
-	own     map[string]ownWrite // small files of groups not yet committed; the writer's own
 
-	mu      sync.Mutex
-	edited  map[string]bool // reported by the watcher, not yet ingested
-	rescan  bool            // the whole tree is to be compared
-	wake    chan struct{}
-	agents  map[string]bool // names known to exist
-	seen    map[string]*sighting
-	settled []uint64      // groups that the history has committed
+	queue   chan *op      // to be planned
 	stopped chan struct{} // closed when the writer has ended
+	wake    chan struct{} // rings the planner: something waits in again, or a group has ended
+	look    chan struct{} // rings the one who ingests: something was edited
+	doubt   chan struct{} // rings the one who compares: events were lost, or somebody asks
+	group   atomic.Uint64 // number of the newest
+	flight  flight
+	gate    gate
+	failing failing
+
+	mu       sync.Mutex
+	again    []*op           // to be planned (anew) when a group has ended
+	edited   map[string]bool // reported by the watcher, not yet ingested
+	rescan   []chan error    // those who wait for a comparison of the whole tree
+	compared []chan error    // those whose comparison is in edited
+	agents   map[string]bool // names known to exist
+	seen     map[string]*sighting
+	own      map[string]ownWrite // what groups not yet committed wrote
+	fresh    freshness
 }
 
 var slugPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}$`)
@@ -240,6 +248,7 @@ func (s *Store) add(ctx context.Context, slug string) (*Project, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.projects[slug] = p
+	delete(s.leftOut, slug)
 	if s.start != nil {
 		s.start(p)
 	}
@@ -258,8 +267,8 @@ func (s *Store) loadProject(slug string) (*Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Project{store: s, slug: slug, tree: t, queue: make(chan *op, maxGroup), own: map[string]ownWrite{}, edited: map[string]bool{}, wake: make(chan struct{}, 1),
-		stopped: make(chan struct{}), agents: map[string]bool{}, seen: map[string]*sighting{}}
+	p := &Project{store: s, slug: slug, tree: t, queue: make(chan *op, maxGroup), stopped: make(chan struct{}), wake: make(chan struct{}, 1), look: make(chan struct{}, 1), doubt: make(chan struct{}, 1),
+		flight: newFlight(), edited: map[string]bool{}, agents: map[string]bool{}, seen: map[string]*sighting{}, own: map[string]ownWrite{}}
 	if data, _, err := t.Read(projectFile, MaxSmall); err == nil {
 		if p.human, p.created, err = ParseProject(data); err != nil {
 			s.cfg.Log.Warn("project.json is not valid; the project is known by its slug only", "project", slug, "error", err)
@@ -274,22 +283,20 @@ func (s *Store) loadProject(slug string) (*Project, error) {
 
 // recover makes the tree whole after a crash and opens journal and history.
 func (p *Project) recover() error {
-	ops, err := p.tree.recoverTree(p.store.key, p.store.cfg.Log.With("project", p.slug))
+	j, groups, err := p.tree.recoverTree(p.store.key, p.store.cfg.Log.With("project", p.slug))
 	if err != nil {
 		return err
 	}
-	if p.journal, err = openJournal(p.tree, p.store.key); err != nil {
-		return err
-	}
+	p.journal = j
 	if p.history, err = p.store.cfg.OpenHistory(p); err != nil {
 		return err
 	}
-	p.group = uint64(p.store.cfg.Now().UnixMicro()) // no number of an earlier run comes again
-	if len(ops) > 0 {
-		p.history.Record(ops, func() { p.committed(0) })
-	} else {
-		p.journal.done()
+	newest := uint64(p.store.cfg.Now().UnixMicro()) // no number of an earlier run comes again
+	for _, g := range groups {
+		newest = max(newest, g.number)
+		p.history.Record(g.ops, func() { p.journal.done(g.number); p.committed(g.number) })
 	}
+	p.group.Store(newest)
 	return nil
 }
 

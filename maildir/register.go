@@ -39,8 +39,7 @@ func (p *Project) Register(ctx context.Context, r Registration) (*Registered, er
 		}
 		made = &Registered{Note: note}
 		made.Profile = Profile{Name: name, Program: r.Program, Model: r.Model, Task: r.Task, Inception: g.now.Truncate(time.Microsecond)}
-		g.names[strings.ToLower(name)] = true
-		o.Agent, o.Summary = name, name+" ("+r.Program+", "+r.Model+")"
+		o.makes, o.Agent, o.Summary = name, name, name+" ("+r.Program+", "+r.Model+")"
 		o.put(profilePath(name), formatProfile(made.Profile))
 		return nil
 	}
@@ -54,6 +53,7 @@ func (p *Project) Register(ctx context.Context, r Registration) (*Registered, er
 
 // freeName returns the hint, sanitized, where no agent has it in any case, else a made name and why.
 func (g *group) freeName(hint string) (name, note string, err error) {
+	making := g.p.flight.making() // before the index is asked: who is not under way any more is there
 	rows, err := g.p.store.index.Agents(g.ctx, g.p.slug)
 	if err != nil {
 		return "", "", err
@@ -62,8 +62,8 @@ func (g *group) freeName(hint string) (name, note string, err error) {
 	for _, a := range rows {
 		taken[strings.ToLower(a.Name)] = a.Name
 	}
-	for n := range g.names {
-		taken[n] = n
+	for _, n := range making {
+		taken[strings.ToLower(n)] = n
 	}
 	if hint != "" {
 		clean := sanitizeName(hint)

@@ -220,8 +220,11 @@ func (o *op) deliver(g *group, m *Message, files []attachmentFile) error {
 		return err
 	}
 	for _, f := range files {
+		if g.p.flight.writes(f.Path) {
+			return errBusy // it may be taken back
+		}
 		if _, err := g.p.tree.Stat(f.Path); err != nil {
-			o.put(f.Path, f.data) // two of one group with the same file: the second is planned again and finds it
+			o.put(f.Path, f.data)
 		}
 	}
 	sum := hexSum(plain)

@@ -31,6 +31,7 @@ type Config struct {
 
 	MaxFile         int64                           // bytes of a message file; 0: MaxFile
 	AttachmentRoots []string                        // folders that attachments may be read from, beside the tree and the project's own work tree
+	Patience        time.Duration                   // how long a caller waits for the disk; 0: 30 s
 	Progress        func(project string, files int) // called during the first reconcile; nil: not at all
 	Now             func() time.Time                // nil: time.Now
 	Rand            io.Reader                       // nil: crypto/rand
@@ -53,7 +54,8 @@ type Store struct {
 	adding   sync.Mutex // held while a project is made or opened
 	mu       sync.Mutex
 	projects map[string]*Project
-	start    func(*Project) // set while Run runs
+	leftOut  map[string]error // projects that could not be opened at the start, until they can
+	start    func(*Project)   // set while Run runs
 }
 
 // Open takes the store's lock, makes what is missing (folder, key, token), finishes or drops what a crash left
@@ -62,6 +64,9 @@ type Store struct {
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.Patience == 0 {
+		cfg.Patience = patience
 	}
 	if cfg.Rand == nil {
 		cfg.Rand = rand.Reader
@@ -73,7 +78,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, lock: lock, projects: map[string]*Project{}, feed: newFeed(), stamp: stamp{now: cfg.Now, rand: cfg.Rand},
+	s := &Store{cfg: cfg, lock: lock, projects: map[string]*Project{}, leftOut: map[string]error{}, feed: newFeed(), stamp: stamp{now: cfg.Now, rand: cfg.Rand},
 		attaching: make(chan struct{}, 2), owners: owners{file: filepath.Join(cfg.Root, "owners.json")}}
 	if err := s.open(ctx); err != nil {
 		s.Close()
@@ -157,6 +162,7 @@ func (s *Store) findProjects() error {
 		}
 		if err != nil {
 			s.cfg.Log.Error("project left out", "project", slug, "error", err)
+			s.leftOut[slug] = err
 			continue
 		}
 		s.projects[p.slug] = p
@@ -213,6 +219,13 @@ func (s *Store) Projects() []*Project {
 	all := slices.Collect(maps.Values(s.projects))
 	slices.SortFunc(all, func(a, b *Project) int { return strings.Compare(a.slug, b.slug) })
 	return all
+}
+
+// LeftOut tells why projects could not be opened, by slug.
+func (s *Store) LeftOut() map[string]error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.leftOut)
 }
 
 // ProjectOf finds the project that a resource without a project means: for an agent (KindProfile) or thread (KindOther)

@@ -44,7 +44,11 @@ type projectHealth struct {
 	HistoryReason string `json:"history_reason,omitempty"`
 	Uncommitted   int    `json:"uncommitted"`
 	LastCommit    string `json:"last_commit"`
+	Disk          string `json:"disk,omitempty"` // a sentence where it does not answer or operations fail
 }
+
+// stalled is how long an operation may wait for the disk before health tells of it.
+const stalled = 10 * time.Second
 
 // report collects the state; it never waits for the disk or for Git.
 func (h *health) report(ctx context.Context) any {
@@ -65,7 +69,7 @@ func (h *health) report(ctx context.Context) any {
 	var last time.Time
 	for _, p := range h.app.store.Projects() {
 		d, commit := h.app.projectHealth(p)
-		if d.HistoryReason != "" {
+		if d.HistoryReason != "" || d.Disk != "" {
 			r.Status = "degraded"
 		}
 		if commit.After(last) {
@@ -73,6 +77,10 @@ func (h *health) report(ctx context.Context) any {
 			r.LastCommit = d.LastCommit
 		}
 		r.Detail = append(r.Detail, d)
+	}
+	for slug, err := range h.app.store.LeftOut() {
+		r.Status = "degraded"
+		r.Detail = append(r.Detail, projectHealth{Project: slug, Disk: "The project could not be opened: " + err.Error()})
 	}
 	return r
 }
@@ -82,6 +90,12 @@ func (a *app) projectHealth(p *maildir.Project) (d projectHealth, commit time.Ti
 	d = projectHealth{Project: p.Slug(), HumanKey: p.HumanKey(), History: hs.Mode, HistoryReason: hs.Reason, Uncommitted: hs.Pending}
 	if !hs.LastCommit.IsZero() {
 		d.LastCommit = maildir.FormatTime(hs.LastCommit)
+	}
+	if wait := p.Stalled(); wait > stalled {
+		d.Disk = fmt.Sprintf("The disk has not answered for %s: operations wait.", wait.Round(time.Second))
+	}
+	if err := p.Failing(); err != nil {
+		d.Disk = "The last operation failed: " + err.Error()
 	}
 	return d, hs.LastCommit
 }

@@ -121,6 +121,6 @@ func tuneMemory() {
 		debug.SetGCPercent(400)
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(200 << 20)
+		debug.SetMemoryLimit(176 << 20)
 	}
 }

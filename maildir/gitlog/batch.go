@@ -3,6 +3,8 @@ package gitlog
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"mailtree/maildir"
@@ -10,10 +12,35 @@ import (
 
 // batch is what one commit is to hold: operations or edits, never both.
 type batch struct {
-	ops   []maildir.Op
-	edits []string
-	force bool // edits are committed even where .gitignore names them
-	again bool // the edits are our own, committed once more: see heal
+	ops     []maildir.Op
+	written map[string]delivery
+	edits   []string
+	force   bool // edits are committed even where .gitignore names them
+	again   bool // the edits are our own, committed once more: see heal
+}
+
+// delivery is what the last operation of a batch that wrote a path put there.
+type delivery struct {
+	maildir.Written
+	base hash // a commit from before it
+}
+
+// take adds the operations of a record.
+func (b *batch) take(r record) {
+	b.ops = append(b.ops, r.ops...)
+	for _, op := range r.ops {
+		for _, p := range op.Paths {
+			w, ok := op.Written[p]
+			if !ok {
+				delete(b.written, p)
+				continue
+			}
+			if b.written == nil {
+				b.written = map[string]delivery{}
+			}
+			b.written[p] = delivery{w, r.base}
+		}
+	}
 }
 
 // commitOps commits the operations at the head of the queue, if any. The caller holds the turn.
@@ -27,7 +54,7 @@ func (l *Log) commitOps(ctx context.Context) error {
 	}
 	var b batch
 	for _, r := range records {
-		b.ops = append(b.ops, r.ops...)
+		b.take(r)
 	}
 	err := l.settle(ctx, b)
 	made := err == nil || isMade(err)
@@ -183,21 +210,31 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	defer plan.close()
 	defer objects.discard()
 	p.plan = plan
+	p.step("built")
 	if p.commit, p.log, err = l.write(p, b, objects); err != nil || p.commit.IsZero() {
+		return false, err
+	}
+	if err := p.stageIndex(); err != nil { // first, as it may be in a state to be left alone
 		return false, err
 	}
 	names, err := objects.finish()
 	p.waited += objects.waited
+	l.grow(objects.written)
 	if err != nil {
 		return false, err
 	}
+	p.step("objects")
+	p.fresh = objects.fresh
 	err = p.run(ctx, names)
 	made = err == nil || isMade(err)
 	if made {
+		l.mem.keepFresh(p.fresh)
+		l.mem.keepOwn(ownCommit{old: p.at.commit, new: p.commit, at: time.Now(), ops: max(len(b.ops), 1), mail: len(b.ops) > 0})
 		l.mu.Lock()
-		l.last, l.lastSum = l.cfg.Now(), p.commit
+		l.last, l.lastSum, l.known = l.cfg.Now(), p.commit, p.commit
 		l.look = time.Now().Add(healTime)
 		l.mu.Unlock()
+		l.Edited(plan.apart)
 	}
 	return made, err
 }
@@ -208,19 +245,22 @@ func (l *Log) build(repo *repository, at head, b batch) (*plan, *objects, error)
 	if err != nil {
 		return nil, nil, err
 	}
-	index, err := repo.readIndex()
+	index, err := repo.openIndex()
 	if err != nil {
+		return nil, nil, err
+	}
+	plan, err := newPlan(repo, tree, index)
+	if err != nil {
+		index.close()
 		return nil, nil, err
 	}
 	if !index.seen.exists && !tree.IsZero() {
 		if err := index.fill(repo, tree); err != nil {
+			plan.close()
 			return nil, nil, err
 		}
 	}
-	plan, err := newPlan(repo, tree, index)
-	if err != nil {
-		return nil, nil, err
-	}
+	plan.written = b.written
 	paths := b.edits
 	if len(b.edits) > 0 && !b.force {
 		plan.ignore = newIgnorer(repo.git)
@@ -229,7 +269,11 @@ func (l *Log) build(repo *repository, at head, b batch) (*plan, *objects, error)
 		paths = append(paths, op.Paths...)
 	}
 	objects := newObjects(repo.git)
-	if err = plan.name(paths); err == nil {
+	err = plan.name(paths)
+	if err == nil && (len(b.edits) > 0 || index.version > 2) { // else it is cheaper to read the files
+		err = index.look(slices.Collect(maps.Keys(plan.changes)))
+	}
+	if err == nil {
 		err = plan.load(objects, l.cfg.Log)
 	}
 	if err != nil {
@@ -281,7 +325,8 @@ func (l *Log) write(p *publication, b batch, to *objects) (sum hash, reflog stri
 	return sum, reflogText(c), nil
 }
 
-// unsaved returns those of the paths whose present content is not HEAD's.
+// unsaved returns those of the paths whose present content is not HEAD's, and notes that HEAD: what is recorded from
+// now on is newer.
 func (l *Log) unsaved(paths []string) ([]*change, error) {
 	repo, err := openRepository(l.cfg.Dir, l.mem)
 	if err != nil {
@@ -292,6 +337,9 @@ func (l *Log) unsaved(paths []string) ([]*change, error) {
 	if err != nil {
 		return nil, err
 	}
+	l.mu.Lock()
+	l.known = at.commit
+	l.mu.Unlock()
 	tree, err := repo.treeOf(at.commit)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -13,23 +14,20 @@ import (
 
 // catchUp hands over, once, what others changed while nobody watched: it compares the tree with the Git index, when
 // the operations that the journal has recovered are committed and the repository is in a state to commit to.
-// Ctx ends it.
-func (l *Log) catchUp(ctx context.Context) {
-	l.mu.Lock()
-	before := l.recorded
-	l.mu.Unlock()
+// Where ctx ends it, it returns where it is to go on.
+func (l *Log) catchUp(ctx context.Context, before uint64) (rest *place) {
 	var from place
 	for failures := 0; ; {
 		found, next, err := l.missed(ctx, before, from)
 		switch {
 		case ctx.Err() != nil:
-			return
+			return &from
 		case err == nil:
 			if l.found(ctx, found) != nil {
-				return
+				return &from
 			}
 			if next == nil {
-				return
+				return nil
 			}
 			from, failures = *next, 0
 		case failures == 0 && !errors.Is(err, errLater):
@@ -37,9 +35,29 @@ func (l *Log) catchUp(ctx context.Context) {
 			l.cfg.Log.Info("edits made while the server was not running are looked for later", "reason", reason)
 		}
 		if pause(ctx, min(shortestRetry<<min(failures, 10), longestRetry)) != nil {
-			return
+			return &from
 		}
 		failures++
+	}
+}
+
+// lastLook goes on with catchUp when the server ends, at once: nobody records operations any more. What it cannot do is for
+// the next start.
+func (l *Log) lastLook(ctx context.Context, before uint64, from place) error {
+	for {
+		found, next, err := l.missed(ctx, before, from)
+		if err != nil {
+			return nil
+		}
+		var paths []string
+		for _, d := range found {
+			paths = append(paths, d.path)
+		}
+		l.Edited(paths)
+		if err := l.Flush(ctx); err != nil || next == nil {
+			return err
+		}
+		from = *next
 	}
 }
 
@@ -84,6 +102,11 @@ func (l *Log) missed(ctx context.Context, before uint64, from place) (found []di
 		return nil, nil, errLater
 	}
 	c := &comparison{place: from, most: mostFound}
+	defer func() {
+		if c.index != nil {
+			c.index.close()
+		}
+	}()
 	err = l.exclusive(ctx, func() error {
 		repo, err := openRepository(l.cfg.Dir, l.mem)
 		if err != nil {
@@ -100,7 +123,7 @@ func (l *Log) missed(ctx context.Context, before uint64, from place) (found []di
 		if err != nil {
 			return err
 		}
-		if c.index, err = repo.readIndex(); err != nil {
+		if c.index, err = repo.openIndex(); err != nil {
 			return err
 		}
 		c.ignore, c.modes = newIgnorer(repo.git), repo.config.fileMode
@@ -110,6 +133,9 @@ func (l *Log) missed(ctx context.Context, before uint64, from place) (found []di
 		}
 		return c.index.fill(repo, tree)
 	})
+	if c.index != nil {
+		c.index.mem = newMemory() // ours is guarded by the turn
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -158,7 +184,11 @@ func (c *comparison) run(ctx context.Context) (found []difference, next *place, 
 		}
 	}
 	if err == nil {
-		err = c.others(ctx, "", 0, len(c.index.entries))
+		entries := c.index.cursor()
+		defer entries.stop()
+		if err = c.others(ctx, "", entries); err == nil {
+			err = entries.err
+		}
 	}
 	if errors.Is(err, errFull) {
 		return c.found, &c.place, nil
@@ -185,17 +215,16 @@ func (c *comparison) tick(ctx context.Context) error {
 const assumeUnchanged = 0x8000 // in the flags
 
 // tracked compares the entries of the index.
-func (c *comparison) tracked(ctx context.Context) error {
-	for i := c.index.find(c.after); i < len(c.index.entries); i++ {
+func (c *comparison) tracked(ctx context.Context) (err error) {
+	for e := range c.index.all(&err) {
+		if string(e.name) <= c.after || e.entry().mode == modeModule || e.flags()&assumeUnchanged != 0 {
+			continue
+		}
 		if err := c.tick(ctx); err != nil {
 			return err
 		}
-		e := c.index.entries[i]
-		if e.entry().mode == modeModule || e.flags()&assumeUnchanged != 0 {
-			continue
-		}
 		path := string(e.name)
-		if path == c.after || !committable(path) {
+		if !committable(path) {
 			continue
 		}
 		since, yes := c.differs(e, path)
@@ -206,7 +235,7 @@ func (c *comparison) tracked(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return err
 }
 
 // differs reports that another file than the entry's is at path, or none. What cannot be told is no difference.
@@ -214,7 +243,7 @@ func (c *comparison) differs(e indexEntry, path string) (since time.Time, yes bo
 	st, err := c.files.stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return time.Now(), !c.index.sparse(path)
+		return time.Now(), !e.sparse()
 	case err != nil:
 		return since, false
 	case st.is(unix.S_IFDIR):
@@ -237,44 +266,48 @@ func (c *comparison) differs(e indexEntry, path string) (since time.Time, yes bo
 	return st.ctime, now != was
 }
 
-// others finds the files of a folder that are not in the index. Those that are, and below the folder, are the
-// entries from lo to hi. Nested repositories and ignored folders are not entered.
-func (c *comparison) others(ctx context.Context, dir string, lo, hi int) error {
-	names, err := c.files.list(dir)
-	if err != nil || dir != "" && slices.ContainsFunc(names, isGitFolder) {
+// others finds the files of a folder that are not in the index. It goes through them in the order of the index.
+// Nested repositories and ignored folders are not entered.
+func (c *comparison) others(ctx context.Context, dir string, entries *cursor) error {
+	names, err := c.files.sorted(dir)
+	if err != nil || dir != "" && slices.ContainsFunc(names, func(n string) bool { return isGitFolder(strings.TrimSuffix(n, "/")) }) {
 		return nil
 	}
 	for _, name := range names {
 		if err := c.tick(ctx); err != nil {
 			return err
 		}
-		path := name
+		path, isDir := strings.CutSuffix(name, "/")
 		if dir != "" {
-			path = dir + "/" + name
+			path = dir + "/" + path
 		}
-		if !committable(path) || c.isBehind(path) {
+		if !committable(path) || c.isBehind(path, isDir) {
 			continue
 		}
-		if i := c.index.findIn(lo, hi, path); i < hi && string(c.index.entries[i].name) == path {
-			continue
-		}
-		st, err := c.files.stat(path)
-		switch {
-		case err != nil:
-		case st.is(unix.S_IFDIR):
-			if !c.ignore.match(c.files, path, true) {
-				err = c.others(ctx, path, c.index.findIn(lo, hi, path+"/"), c.index.findIn(lo, hi, path+"0")) // '0' comes after '/'
-				if err != nil {
-					return err
-				}
+		if isDir {
+			if err := c.folder(ctx, path, entries); err != nil {
+				return err
 			}
-		case c.isNew(path, st):
+			continue
+		}
+		if entries.has(path) {
+			continue
+		}
+		if st, err := c.files.stat(path); err == nil && c.isNew(path, st) {
 			if err := c.add(path, st.ctime); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+func (c *comparison) folder(ctx context.Context, path string, entries *cursor) error {
+	entries.has(path + "/") // a module of that name comes before what is below it
+	if entries.modules[path] || c.ignore.match(c.files, path, true) {
+		return nil
+	}
+	return c.others(ctx, path, entries)
 }
 
 func (c *comparison) isNew(path string, st fileStat) bool {
@@ -284,11 +317,46 @@ func (c *comparison) isNew(path string, st fileStat) bool {
 	return !c.ignore.match(c.files, path, false)
 }
 
-// isBehind reports that path, or all below it, was handed over already. The order is that of others.
-func (c *comparison) isBehind(path string) bool {
-	if c.after == "" || strings.HasPrefix(c.after, path+"/") {
-		return false
+// isBehind reports that path, or all below it, was handed over already.
+func (c *comparison) isBehind(path string, isDir bool) bool {
+	if isDir {
+		return path+"/" < c.after && !strings.HasPrefix(c.after, path+"/")
 	}
-	key := func(s string) string { return strings.ReplaceAll(s, "/", "\x00") }
-	return key(path) <= key(c.after)
+	return path <= c.after
+}
+
+// cursor goes through the entries of an index once, forward.
+type cursor struct {
+	next    func() (indexEntry, bool)
+	stop    func()
+	now     []byte
+	more    bool
+	modules map[string]bool // that it came by
+	err     error
+}
+
+func (x *gitIndex) cursor() *cursor {
+	c := &cursor{modules: map[string]bool{}}
+	c.next, c.stop = iter.Pull(x.all(&c.err))
+	c.step()
+	return c
+}
+
+func (c *cursor) step() {
+	e, ok := c.next()
+	if c.more = ok; ok {
+		c.now = append(c.now[:0], e.name...)
+		if e.entry().mode == modeModule {
+			c.modules[string(c.now)] = true
+		}
+	}
+}
+
+// has reports whether there is an entry for path, which is not before the one asked for last. After an error it
+// says yes to all.
+func (c *cursor) has(path string) bool {
+	for c.more && string(c.now) < path {
+		c.step()
+	}
+	return c.err != nil || c.more && string(c.now) == path
 }

@@ -9,10 +9,19 @@
 //   - A commit's tree is HEAD's tree with the named paths as they are on disk at that moment: a regular file, an
 //     executable one, a link as a link, nothing where nothing is. FIFOs, devices and sockets are left out; no link
 //     is followed, nothing blocks. Only the trees on changed paths are rewritten.
+//   - Where an operation tells what it wrote, that is committed, whatever is on disk by then (loadWritten). What
+//     somebody else has made of the file since is an edit of its own, until when git status shows it; what somebody
+//     else has committed since stays.
 //   - What a person has staged stays staged and is not in our commits, but for the very paths that we commit.
 //   - Branch and Git index move together under index.lock, held for some ten milliseconds (publication). A person's
 //     command waits, fails with "locked" or "cannot lock ref", or sees both moved. No commit of either side is lost;
-//     what a race within Git itself can still take away is put back (heal).
+//     what a race within Git itself, or a prune beside us, can still take away is put back (heal).
+//   - What heal puts back: commits of ours that are missing as a whole from the index or from HEAD, several of them as
+//     well, where the file on disk says that nobody meant it. Within a second of a commit that is enough. Later, and of
+//     commits that it finds in the history when it starts, it must be evident too: the index was written hardly
+//     later than the commit, or several operations are missing together and what came before them is not (evident). So a
+//     start does not mend an index that lost a single operation, or edits only, and was written again since: a person
+//     may have unstaged them. And exactly what the last commit added, unstaged by hand within a second, comes back.
 //   - All objects are durable before the branch moves, the move is durable before done is called.
 //   - A kill at any instant leaves the old state, the new one, or one that Open or the next commit repairs (repair).
 //     The lock of somebody else is never removed.
@@ -21,7 +30,8 @@
 //   - What was changed while nobody watched is found when Run begins (catchUp): files whose stat data is not the Git
 //     index's are compared by content, what is gone or new and not ignored is taken in. What is staged stays so.
 //   - A commit is made about once a second at most, and so seldom that the work is a tenth of one core.
-//   - Files of Git's configuration are read, never obeyed: no hook, filter, include or program runs.
+//   - Files of Git's configuration are read, never obeyed: no hook, filter, include or program runs. The git program
+//     itself runs for one thing, putting packs together when it is quiet, and sees no configuration then (tidy).
 //   - Nothing of ours is in the work tree, where a pull of a hostile repository could plant it, and nothing that lies
 //     at the place of a file of Git's (a FIFO, a folder, far too much) makes us wait: State tells it.
 //
@@ -68,6 +78,8 @@
 //	mailtree-index, -ref, -lock   the next index, ref and index.lock, before they are put into place
 //	mailtree-mark                 what we are about to do under Git's locks (mark)
 //	mailtree-branch               the recorded branch; remove it to record another one
+//	mailtree-new                  objects before they are put into place
+//	mailtree-pack                 a repository for the time in which packs are put together (tidy)
 //
 // They are not in .mailtree, whose content somebody else may have put into the repository. A .git that is taken away
 // and put back brings them along. Only a new repository grows below .mailtree, before it is renamed (Init).

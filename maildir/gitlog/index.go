@@ -1,28 +1,37 @@
 package gitlog
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/sha1"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"slices"
-	"sort"
-	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// gitIndex is .git/index as it stands, versions 2, 3 and 4 (gitformat-index(5)). It is kept as bytes: everything
-// that is not ours is written back as it was read. go-git's own encoder loses flags and the order of stages.
+// gitIndex is .git/index as it stands, versions 2, 3 and 4 (gitformat-index(5)). It is only ever streamed, from the
+// file to the next one: that of a million messages has three million entries and 400 MB. Everything that is not ours is
+// written back as it was read. go-git's own encoder loses flags and the order of stages.
 type gitIndex struct {
 	version uint32
-	entries []indexEntry
-	tree    []byte // cache-tree extension
-	undo    []byte // resolve-undo extension
+	count   int
+	file    *os.File                                     // nil where there is none
+	base    func(yield func(path string, e entry)) error // instead of a file: HEAD's
+	known   map[string]indexEntry                        // what look found
+	tree    []byte                                       // cache-tree extension, once all entries were read
+	undo    []byte                                       // resolve-undo extension
 	seen    seen
+	size    int64
+	sound   bool // its checksum is known to be right
+	mem     *memory
 	mode    fs.FileMode // of the file
 }
 
@@ -31,6 +40,10 @@ type gitIndex struct {
 type indexEntry struct {
 	head, raw []byte
 	name      []byte
+}
+
+func (e indexEntry) clone() indexEntry {
+	return indexEntry{head: slices.Clone(e.head), name: slices.Clone(e.name)}
 }
 
 // seen is what tells whether the file was exchanged since it was read.
@@ -60,6 +73,13 @@ func (e indexEntry) entry() entry {
 
 func (e indexEntry) dev() uint32 { return binary.BigEndian.Uint32(e.head[16:]) }
 
+func (e indexEntry) mtime() uint32 { return binary.BigEndian.Uint32(e.head[8:]) }
+
+// mayHold reports whether some Git may take a file in that state for the entry's: not each compares more than this.
+func (e indexEntry) mayHold(st fileStat) bool {
+	return e.mtime() == uint32(st.mtime.Unix()) && binary.BigEndian.Uint32(e.head[36:]) == uint32(st.size) && st.is(e.entry().mode&unix.S_IFMT)
+}
+
 // smudge makes Git compare the content before it believes the entry.
 func (e indexEntry) smudge() { clear(e.head[36:40]) }
 
@@ -69,7 +89,11 @@ func (e indexEntry) holds(st fileStat) bool {
 		binary.BigEndian.Uint32(e.head[36:]) == uint32(st.size)
 }
 
+// appendStat writes stat data; of the zero fileStat, zeros.
 func appendStat(b []byte, st fileStat, mode uint32) []byte {
+	if st.mtime.IsZero() {
+		st.mtime, st.ctime = time.Unix(0, 0), time.Unix(0, 0)
+	}
 	for _, v := range []uint32{
 		uint32(st.ctime.Unix()), uint32(st.ctime.Nanosecond()), uint32(st.mtime.Unix()), uint32(st.mtime.Nanosecond()),
 		st.dev, st.ino, mode, st.uid, st.gid, uint32(st.size),
@@ -93,144 +117,254 @@ func newEntry(c *change) indexEntry {
 
 var errIndex = errors.New("the file is damaged")
 
-// readIndex reads .git/index; a missing one is empty. Errors: *hold where it is in a state that we leave alone.
-func (r *repository) readIndex() (*gitIndex, error) {
-	x := &gitIndex{version: 2, mode: 0o644}
-	var data []byte
-	var err error
-	for range 10 { // it may be exchanged between the two looks
-		if x.seen, err = r.seeIndex(); err != nil {
-			return nil, err
-		}
-		if !x.seen.exists {
-			return x, nil
-		}
-		data, err = readRegular(r.path("index"), maxFile)
-		if errors.Is(err, errNotFile) {
-			return nil, badIndex
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-		again, err := r.seeIndex()
-		if err != nil {
-			return nil, err
-		}
-		if again.same(x.seen) {
-			break
-		}
+// openIndex opens .git/index; a missing one has no entries. The caller closes it. Errors: *hold where it is in a state
+// that we leave alone, here and when it is read.
+func (r *repository) openIndex() (*gitIndex, error) {
+	x := &gitIndex{version: 2, mode: 0o644, mem: r.mem}
+	f, s, err := r.openSeen()
+	if err != nil || !s.exists {
+		return x, err
 	}
-	x.mode = fs.FileMode(x.seen.stat.mode) & 0o777
-	if err := x.parse(data); err != nil {
-		var h *hold
-		if errors.As(err, &h) {
-			return nil, h
-		}
-		return nil, &hold{mode: "waiting", cause: err, reason: "The mail's Git index cannot be read (" + err.Error() + "). Remove .git/index in the mail's folder: it is made anew from the last commit."}
+	x.file, x.seen, x.size, x.mode, x.sound = f, s, s.stat.size, fs.FileMode(s.stat.mode)&0o777, s.same(r.mem.sound)
+	var head [12]byte
+	if _, err := f.ReadAt(head[:], 0); err != nil || s.stat.size < int64(len(head)+20) || string(head[:4]) != "DIRC" {
+		x.close()
+		return nil, damagedIndex(errIndex)
+	}
+	x.version, x.count = binary.BigEndian.Uint32(head[4:]), int(binary.BigEndian.Uint32(head[8:]))
+	if x.version < 2 || x.version > 4 {
+		x.close()
+		return nil, damagedIndex(fmt.Errorf("version %d is not known", x.version))
 	}
 	return x, nil
+}
+
+func (x *gitIndex) close() {
+	if x.file != nil {
+		x.file.Close()
+	}
+}
+
+// damagedIndex says that the index cannot be read.
+func damagedIndex(err error) error {
+	return &hold{mode: "waiting", cause: err, reason: "The mail's Git index cannot be read (" + err.Error() + "). Remove .git/index in the mail's folder: it is made anew from the last commit."}
 }
 
 var badIndex = &hold{mode: "waiting", reason: "The mail's .git/index is not a regular file, or far too large. Remove it: it is made anew from the last commit."}
 
 // seeIndex looks at the file without reading all of it.
 func (r *repository) seeIndex() (seen, error) {
+	f, s, err := r.openSeen()
+	if f != nil {
+		f.Close()
+	}
+	return s, err
+}
+
+// openSeen opens the file and looks at it.
+func (r *repository) openSeen() (*os.File, seen, error) {
 	f, err := os.OpenFile(r.path("index"), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return seen{}, nil
+		return nil, seen{}, nil
 	}
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO) {
-		return seen{}, badIndex
+		return nil, seen{}, badIndex
 	}
 	if err != nil {
-		return seen{}, err
+		return nil, seen{}, err
 	}
-	defer f.Close()
+	s, err := see(f)
+	if err != nil {
+		f.Close()
+		return nil, s, err
+	}
+	return f, s, nil
+}
+
+func see(f *os.File) (seen, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
 		return seen{}, err
 	}
 	s := seen{exists: true, stat: statOf(&st)}
-	if !s.stat.is(unix.S_IFREG) || s.stat.size > maxFile {
+	if !s.stat.is(unix.S_IFREG) || s.stat.size > maxIndex {
 		return s, badIndex
 	}
+	var err error
 	if s.stat.size >= 20 {
 		_, err = f.ReadAt(s.sum[:], s.stat.size-20)
 	}
 	return s, err
 }
 
-func (x *gitIndex) parse(data []byte) error {
-	if len(data) < 12+20 || string(data[:4]) != "DIRC" {
-		return errIndex
-	}
-	body, sum := data[:len(data)-20], data[len(data)-20:]
-	if own := sha1.Sum(body); !bytes.Equal(own[:], sum) && !bytes.Equal(sum, make([]byte, 20)) {
-		return errIndex
-	}
-	x.version = binary.BigEndian.Uint32(body[4:])
-	if x.version < 2 || x.version > 4 {
-		return fmt.Errorf("version %d is not known", x.version)
-	}
-	count := int(binary.BigEndian.Uint32(body[8:]))
-	if count > len(body)/entryHead {
-		return errIndex
-	}
-	x.entries = make([]indexEntry, 0, count+16)
-	rest := body[12:]
-	for range count {
-		var err error
-		if rest, err = x.parseEntry(rest); err != nil {
-			return err
+const (
+	maxIndex     = 2 << 30  // some fifteen million files
+	maxExtension = 64 << 20 // a longer one is dropped: it only saves Git time
+	indexBuffer  = 256 << 10
+)
+
+// all streams the entries in their order; one is valid until the next. err is set where it ends early: a *hold, or
+// what the disk said.
+func (x *gitIndex) all(err *error) iter.Seq[indexEntry] {
+	return func(yield func(indexEntry) bool) {
+		if x.base != nil {
+			*err = x.base(yieldFiles(yield))
+			return
 		}
+		if x.file == nil {
+			return
+		}
+		in := &indexReader{version: x.version, sum: sha1.New()}
+		var from io.Reader = io.NewSectionReader(x.file, 12, x.size-12-20)
+		if !x.sound {
+			head := make([]byte, 12)
+			if _, *err = x.file.ReadAt(head, 0); *err != nil {
+				return
+			}
+			in.sum.Write(head)
+			from = io.TeeReader(from, in.sum)
+		}
+		in.Reader = bufio.NewReaderSize(from, indexBuffer)
+		for range x.count {
+			e, rerr := in.next()
+			if rerr != nil {
+				*err = holdIndex(rerr)
+				return
+			}
+			if !yield(e) {
+				return
+			}
+		}
+		*err = holdIndex(x.finish(in))
 	}
-	return x.parseExtensions(rest)
 }
 
-func (x *gitIndex) parseEntry(b []byte) (rest []byte, err error) {
-	if len(b) < entryHead {
-		return nil, errIndex
+// yieldFiles makes entries of files; after the end was asked for it makes no more.
+func yieldFiles(yield func(indexEntry) bool) func(path string, e entry) {
+	more := true
+	return func(path string, e entry) {
+		more = more && yield(newEntry(&change{path: path, new: e, stat: fileStat{uncertain: true}}))
 	}
+}
+
+// holdIndex makes of an error in the file's content a *hold.
+func holdIndex(err error) error {
+	var h *hold
+	switch {
+	case err == nil, errors.As(err, &h):
+		return err
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, bufio.ErrBufferFull), errors.Is(err, errIndex):
+		return damagedIndex(errIndex)
+	}
+	return err
+}
+
+// finish reads what follows the entries and compares the checksum.
+func (x *gitIndex) finish(in *indexReader) error {
+	if err := x.readExtensions(in); err != nil {
+		return err
+	}
+	if in.disorder {
+		return errIndex
+	}
+	if x.sound {
+		return nil
+	}
+	if sum := [20]byte(in.sum.Sum(nil)); sum != x.seen.sum && x.seen.sum != [20]byte{} {
+		return errIndex
+	}
+	x.sound, x.mem.sound = true, x.seen
+	return nil
+}
+
+// hashing is what a checksum is made with; the package's hash is the name of an object.
+type hashing interface {
+	io.Writer
+	Sum([]byte) []byte
+}
+
+// indexReader reads entries.
+type indexReader struct {
+	*bufio.Reader
+	version  uint32
+	sum      hashing
+	name     []byte // the last one, in version 4
+	last     []byte
+	skip     int  // bytes of the last entry
+	disorder bool // the names are not in order: new ones would not be where they belong
+}
+
+// next reads an entry.
+func (in *indexReader) next() (e indexEntry, err error) {
+	if _, err := in.Discard(in.skip); err != nil {
+		return e, err
+	}
+	in.skip = 0
 	n := entryHead
+	b, err := in.Peek(n)
+	if err != nil {
+		return e, err
+	}
 	flags := binary.BigEndian.Uint16(b[60:])
 	if flags&flagExtended != 0 {
 		n += 2
 	}
 	if flags&flagStages != 0 {
-		return nil, &hold{mode: "waiting", reason: "The mail's Git index has conflicts that are not resolved: new mail is safe but not committed. Resolve them with git add and git commit, or drop them with git reset."}
+		return e, &hold{mode: "waiting", reason: "The mail's Git index has conflicts that are not resolved: new mail is safe but not committed. Resolve them with git add and git commit, or drop them with git reset."}
 	}
-	e := indexEntry{}
-	if x.version == 4 {
-		return x.parseShared(b, n)
+	if in.version == 4 {
+		e, err = in.shared(n)
+	} else {
+		e, err = in.plain(n, int(flags&flagName))
 	}
-	if len(b) < n {
-		return nil, errIndex
-	}
-	size := int(flags & flagName)
-	if size == flagName {
-		if size = bytes.IndexByte(b[n:], 0); size < 0 {
-			return nil, errIndex
-		}
-	}
-	end := (n + size + 8) &^ 7
-	if len(b) < end {
-		return nil, errIndex
-	}
-	e.head, e.name, e.raw = b[:n:n], b[n:n+size:n+size], b[:end:end]
-	x.entries = append(x.entries, e)
-	return b[end:], nil
+	in.disorder = in.disorder || bytes.Compare(in.last, e.name) >= 0
+	in.last = append(in.last[:0], e.name...)
+	return e, err
 }
 
-// parseShared reads the name of a version 4 entry, which shares a prefix with the one before.
-func (x *gitIndex) parseShared(b []byte, n int) (rest []byte, err error) {
-	var before []byte
-	if len(x.entries) > 0 {
-		before = x.entries[len(x.entries)-1].name
+// plain reads an entry of version 2 or 3; size is its name's length, or flagName where it is longer.
+func (in *indexReader) plain(n, size int) (e indexEntry, err error) {
+	if size == flagName {
+		if size, err = in.zero(n); err != nil {
+			return e, err
+		}
+		size -= n
+	}
+	in.skip = (n + size + 8) &^ 7
+	b, err := in.Peek(in.skip)
+	if err != nil {
+		return e, err
+	}
+	return indexEntry{head: b[:n:n], name: b[n : n+size : n+size], raw: b}, nil
+}
+
+// zero finds the first NUL from a place on.
+func (in *indexReader) zero(from int) (int, error) {
+	for size := from + flagName; ; size *= 2 {
+		size = min(size, indexBuffer)
+		b, err := in.Peek(size)
+		if i := bytes.IndexByte(b[min(from, len(b)):], 0); i >= 0 {
+			return from + i, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		if size == indexBuffer {
+			return 0, errIndex
+		}
+	}
+}
+
+// shared reads an entry of version 4, whose name shares a prefix with the one before.
+func (in *indexReader) shared(n int) (e indexEntry, err error) {
+	b, err := in.Peek(n + 10)
+	if len(b) < n+1 {
+		return e, err
 	}
 	strip, i := 0, n
 	for first := true; ; first = false {
-		if i >= len(b) || strip > len(before) {
-			return nil, errIndex
+		if i >= len(b) || strip > len(in.name) {
+			return e, errIndex
 		}
 		c := b[i]
 		i++
@@ -242,53 +376,74 @@ func (x *gitIndex) parseShared(b []byte, n int) (rest []byte, err error) {
 			break
 		}
 	}
-	end := bytes.IndexByte(b[i:], 0)
-	if end < 0 || strip > len(before) {
-		return nil, errIndex
+	end, err := in.zero(i)
+	if err != nil || strip > len(in.name) {
+		return e, errors.Join(errIndex, err)
 	}
-	name := append(before[:len(before)-strip:len(before)-strip], b[i:i+end]...)
-	x.entries = append(x.entries, indexEntry{head: b[:n:n], name: name})
-	return b[i+end+1:], nil
+	if b, err = in.Peek(end + 1); err != nil {
+		return e, err
+	}
+	in.skip = end + 1
+	in.name = append(in.name[:len(in.name)-strip], b[i:end]...)
+	return indexEntry{head: b[:n:n], name: in.name}, nil
 }
 
-// parseExtensions keeps what stays true and drops what only saves Git time; an extension that Git must know to
+// readExtensions keeps what stays true and drops what only saves Git time; an extension that Git must know to
 // read the index at all (split and sparse indexes) is a *hold.
-func (x *gitIndex) parseExtensions(b []byte) error {
-	for len(b) > 0 {
-		if len(b) < 8 {
-			return errIndex
+func (x *gitIndex) readExtensions(in *indexReader) error {
+	if _, err := in.Discard(in.skip); err != nil {
+		return err
+	}
+	for {
+		var head [8]byte
+		if _, err := io.ReadFull(in, head[:]); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
 		}
-		name, size := string(b[:4]), int(binary.BigEndian.Uint32(b[4:]))
-		if len(b) < 8+size {
-			return errIndex
-		}
-		data := b[8 : 8+size]
+		name, size := string(head[:4]), int64(binary.BigEndian.Uint32(head[4:]))
+		var keep *[]byte
 		switch {
 		case name == "TREE":
-			x.tree = data
+			keep = &x.tree
 		case name == "REUC":
-			x.undo = data
+			keep = &x.undo
 		case name[0] < 'A' || name[0] > 'Z':
 			return &hold{mode: "waiting", reason: fmt.Sprintf("The mail's Git index uses a form that the server cannot write (extension %q: a split or sparse index). Run `git update-index --no-split-index` and `git sparse-checkout disable` in the mail's folder.", name)}
 		}
-		b = b[8+size:]
+		if keep == nil || size > maxExtension {
+			if n, err := io.CopyN(io.Discard, in, size); n < size {
+				return err
+			}
+			continue
+		}
+		var data bytes.Buffer
+		if n, err := io.CopyN(&data, in, size); n < size {
+			return err
+		}
+		*keep = data.Bytes()
 	}
-	return nil
 }
 
-// find returns the position of the first entry whose name is not less than name.
-func (x *gitIndex) find(name string) int { return x.findIn(0, len(x.entries), name) }
-
-// findIn is find among the entries from lo to hi.
-func (x *gitIndex) findIn(lo, hi int, name string) int {
-	return lo + sort.Search(hi-lo, func(i int) bool { return string(x.entries[lo+i].name) >= name })
+// look finds the entries of paths, for at.
+func (x *gitIndex) look(paths []string) (err error) {
+	x.known = map[string]indexEntry{}
+	paths = slices.Sorted(slices.Values(paths))
+	for e := range x.all(&err) {
+		for len(paths) > 0 && paths[0] < string(e.name) {
+			paths = paths[1:]
+		}
+		if len(paths) > 0 && paths[0] == string(e.name) {
+			x.known[paths[0]] = e.clone()
+		}
+	}
+	return err
 }
 
+// at is the entry of a path that was looked for.
 func (x *gitIndex) at(path string) (indexEntry, bool) {
-	if i := x.find(path); i < len(x.entries) && string(x.entries[i].name) == path {
-		return x.entries[i], true
-	}
-	return indexEntry{}, false
+	e, ok := x.known[path]
+	return e, ok
 }
 
 // clean reports that the file at path with that state surely has HEAD's content, so that it need not be read.
@@ -300,14 +455,31 @@ func (x *gitIndex) clean(path string, st fileStat, old entry) bool {
 // sparse reports that a missing file is missing because of a sparse checkout.
 func (x *gitIndex) sparse(path string) bool {
 	e, ok := x.at(path)
-	return ok && e.flags()&flagExtended != 0 && binary.BigEndian.Uint16(e.head[62:])&skipWorktree != 0
+	return ok && e.sparse()
 }
 
-// fill makes the entries of a missing index from HEAD's tree.
+func (e indexEntry) sparse() bool {
+	return e.flags()&flagExtended != 0 && binary.BigEndian.Uint16(e.head[62:])&skipWorktree != 0
+}
+
+// fill takes the entries of a missing index from HEAD's tree. They go into a file that has no name.
 func (x *gitIndex) fill(r *repository, tree hash) error {
-	err := r.walk(tree, "", func(path string, e entry) {
-		x.entries = append(x.entries, newEntry(&change{path: path, new: e}))
-	})
-	slices.SortFunc(x.entries, func(a, b indexEntry) int { return strings.Compare(string(a.name), string(b.name)) })
+	f, err := newTemp(r.path(newFolder))
+	if err != nil {
+		return err
+	}
+	x.file, x.sound = f, true
+	if err := os.Remove(f.Name()); err != nil {
+		return err
+	}
+	from := &gitIndex{version: x.version, mem: x.mem, base: func(yield func(path string, e entry)) error { return r.walk(tree, "", yield) }}
+	if err := from.base(func(string, entry) { from.count++ }); err != nil {
+		return err
+	}
+	if _, _, err := from.with(f, nil, nil, x.mem); err != nil {
+		return err
+	}
+	x.count = from.count
+	x.size, err = f.Seek(0, io.SeekEnd)
 	return err
 }

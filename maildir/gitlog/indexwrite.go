@@ -1,113 +1,167 @@
 package gitlog
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/sha1"
 	"encoding/binary"
+	"io"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// with returns the content of the index with the changes made, and which of its entries may still be racy: they
-// bear the present second and are known to be clean.
-func (x *gitIndex) with(changes []*change, w *worktree, mem *memory) (data []byte, recent map[string]fileStat) {
-	recent = x.settle(w, mem)
-	drop := make([]bool, len(x.entries))
-	cut := func(from, to string) {
-		for i := x.find(from); i < len(x.entries) && string(x.entries[i].name) < to; i++ {
-			drop[i] = true
+// indexWriter makes of an index the next one.
+type indexWriter struct {
+	*gitIndex
+	files   *worktree
+	mem     *memory
+	out     *bufio.Writer
+	before  []byte // name of the last entry
+	cuts    []cut  // what is dropped, in order
+	add     []*change
+	tree    func(old []byte) []byte
+	recent  map[string]fileStat
+	scratch []byte
+	dropped int
+}
+
+// cut is a range of names: from the first, less than the second.
+type cut struct{ from, to string }
+
+// with writes the index with the changes made, which are sorted by path, and returns its checksum and which of its
+// entries may still be racy: they bear the present second and are known to be clean. The number of entries stands at
+// the beginning, so it is guessed first: the entries that go are those of HEAD, unless somebody has staged something.
+func (x *gitIndex) with(f *os.File, changes []*change, w *worktree, mem *memory) (sum []byte, recent map[string]fileStat, err error) {
+	gone := 0
+	for _, c := range changes {
+		if c.old.isFile() {
+			gone++
 		}
 	}
-	dirty := map[string]bool{"": true}
-	replaced := map[string]bool{}
-	var add []indexEntry
+	for {
+		o := &indexWriter{gitIndex: x, files: w, mem: mem, recent: map[string]fileStat{}}
+		o.plan(changes)
+		h := sha1.New()
+		o.out = bufio.NewWriterSize(io.MultiWriter(f, h), indexBuffer)
+		if err := o.write(max(x.count+len(o.add)-gone, 0)); err != nil {
+			return nil, nil, err
+		}
+		if o.dropped == gone {
+			sum = h.Sum(nil)
+			_, err := f.Write(sum)
+			return sum, o.recent, err
+		}
+		gone = o.dropped
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return nil, nil, err
+		}
+		if err := f.Truncate(0); err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+// plan sorts out what goes and what comes.
+func (o *indexWriter) plan(changes []*change) {
+	dirty, replaced := map[string]bool{"": true}, map[string]bool{}
+	drop := func(from, to string) { o.cuts = append(o.cuts, cut{from, to}) }
 	for _, c := range changes {
-		cut(c.path, c.path+"\x00")
-		cut(c.path+"/", c.path+"0") // '0' comes after '/': all that was below it
+		drop(c.path, c.path+"\x00")
+		drop(c.path+"/", c.path+"0") // '0' comes after '/': all that was below it
 		replaced[c.path] = true
 		for dir := parent(c.path); !dirty[dir]; dir = parent(dir) {
 			dirty[dir] = true
 			if c.new.mode != 0 {
-				cut(dir, dir+"\x00") // a file where there is a folder now
+				drop(dir, dir+"\x00") // a file where there is a folder now
 			}
 		}
 		if c.new.mode != 0 {
-			add = append(add, newEntry(c))
-			if !c.stat.uncertain {
-				recent[c.path] = c.stat
-			}
+			o.add = append(o.add, c)
 		}
 	}
-	slices.SortFunc(add, func(a, b indexEntry) int { return bytes.Compare(a.name, b.name) })
-	return x.encode(drop, add, editCacheTree(x.tree, dirty, replaced)), recent
+	slices.SortFunc(o.cuts, func(a, b cut) int { return strings.Compare(a.from, b.from) })
+	o.tree = func(old []byte) []byte { return editCacheTree(old, dirty, replaced) }
+}
+
+// write writes all but the checksum.
+func (o *indexWriter) write(count int) (err error) {
+	o.out.WriteString("DIRC")
+	o.out.Write(binary.BigEndian.AppendUint32(nil, o.version))
+	o.out.Write(binary.BigEndian.AppendUint32(nil, uint32(count)))
+	for e := range o.all(&err) {
+		for len(o.add) > 0 && o.add[0].path < string(e.name) {
+			o.put(o.next())
+		}
+		for len(o.cuts) > 0 && o.cuts[0].to <= string(e.name) {
+			o.cuts = o.cuts[1:]
+		}
+		if len(o.cuts) > 0 && o.cuts[0].from <= string(e.name) {
+			o.dropped++
+			continue
+		}
+		o.settle(e)
+		o.put(e)
+	}
+	if err != nil {
+		return err
+	}
+	for len(o.add) > 0 {
+		o.put(o.next())
+	}
+	o.out.Write(appendExtension(nil, "TREE", o.tree(o.gitIndex.tree)))
+	o.out.Write(appendExtension(nil, "REUC", o.undo))
+	return o.out.Flush() // which tells any error before
+}
+
+// next takes the next entry to be added.
+func (o *indexWriter) next() indexEntry {
+	c := o.add[0]
+	o.add = o.add[1:]
+	if !c.stat.uncertain {
+		o.recent[c.path] = c.stat
+	}
+	return newEntry(c)
+}
+
+func (o *indexWriter) put(e indexEntry) {
+	o.scratch = o.appendEntry(o.scratch[:0], e, o.before)
+	o.out.Write(o.scratch)
+	if o.version == 4 {
+		o.before = append(o.before[:0], e.name...)
+	}
 }
 
 func parent(path string) string {
 	return path[:max(strings.LastIndexByte(path, '/'), 0)]
 }
 
-// settle deals with racy entries as Git does when it writes an index (racy-git(5)): an entry whose file changed
-// in the second in which the index was written looks clean for ever once the index bears a later time. Those
-// that are ours and untouched since are kept, of the others Git shall look at the content.
-func (x *gitIndex) settle(w *worktree, mem *memory) map[string]fileStat {
-	recent := map[string]fileStat{}
-	if !x.seen.exists {
-		return recent
+// settle deals with a racy entry as Git does when it writes an index (racy-git(5)): an entry whose file changed
+// in the second in which the index was written looks clean for ever once the index bears a later time. Where the content
+// is another, the entry is made such that Git looks at it. Where it is the same the entry stays: one that Git does
+// not believe makes git revert and git checkout say that a file has local changes, as they do not look at it themselves.
+// Those that are ours and untouched since are not read.
+func (o *indexWriter) settle(e indexEntry) {
+	if !o.seen.exists || e.mtime() < uint32(o.seen.stat.mtime.Unix()) || e.entry().mode == modeModule {
+		return
 	}
-	written := uint32(x.seen.stat.mtime.Unix())
-	for _, e := range x.entries {
-		if binary.BigEndian.Uint32(e.head[8:]) < written || e.entry().mode == modeModule {
-			continue
+	now, err := o.files.stat(string(e.name))
+	if err == nil {
+		if st, ok := o.mem.recent[string(e.name)]; ok && e.holds(st) && now.same(st) {
+			o.recent[string(e.name)] = st
+			return
 		}
-		if st, ok := mem.recent[string(e.name)]; ok && e.holds(st) {
-			if now, err := w.stat(string(e.name)); err == nil && now.same(st) {
-				recent[string(e.name)] = st
-				continue
-			}
-		}
+	}
+	if err == nil && e.mayHold(now) && !o.has(e, now) {
 		e.smudge()
 	}
-	return recent
 }
 
-// encode writes the index: header, entries less the dropped, extensions, checksum.
-func (x *gitIndex) encode(drop []bool, add []indexEntry, tree []byte) []byte {
-	size, count := 12+20, len(add)
-	for i, e := range x.entries {
-		if !drop[i] {
-			count++
-			size += len(e.head) + len(e.name) + 16
-		}
-	}
-	for _, e := range add {
-		size += len(e.head) + len(e.name) + 16
-	}
-	b := make([]byte, 0, size+len(tree)+len(x.undo)+16)
-	b = append(b, "DIRC"...)
-	b = binary.BigEndian.AppendUint32(b, x.version)
-	b = binary.BigEndian.AppendUint32(b, uint32(count))
-	var before []byte
-	put := func(e indexEntry) {
-		b = x.appendEntry(b, e, before)
-		before = e.name
-	}
-	for i, e := range x.entries {
-		for len(add) > 0 && bytes.Compare(add[0].name, e.name) < 0 {
-			put(add[0])
-			add = add[1:]
-		}
-		if !drop[i] {
-			put(e)
-		}
-	}
-	for _, e := range add {
-		put(e)
-	}
-	b = appendExtension(b, "TREE", tree)
-	b = appendExtension(b, "REUC", x.undo)
-	sum := sha1.Sum(b)
-	return append(b, sum[:]...)
+// has reports whether the file of an entry, which is in the given state, surely has the entry's content.
+func (o *indexWriter) has(e indexEntry, st fileStat) bool {
+	now, _, err := o.files.blob(string(e.name), st, &objects{dry: true})
+	return err == nil && now.hash == e.entry().hash
 }
 
 func (x *gitIndex) appendEntry(b []byte, e indexEntry, before []byte) []byte {

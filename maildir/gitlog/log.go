@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os/exec"
 	"sync"
 	"time"
 
@@ -20,23 +21,32 @@ type Config struct {
 	Delay    time.Duration    // how long operations gather; 0: 250 ms, so that a commit is made within a second
 	Quiet    time.Duration    // edits by others rest so long before they are committed; 0: 2 s
 	Longest  time.Duration    // and are committed at the latest after that; 0: 30 s
+
+	// When nothing was committed for Idle (0: 1 minute; less: never), and Piled loose objects were written (0: 1,000; a
+	// pack counts as 50), packs are put together by the git program, where there is one. Ten times that is not waited with.
+	Idle  time.Duration
+	Piled int
 }
 
 // Log is the audit of one tree: maildir.History. Safe for concurrent use. Open makes one, Run commits.
 type Log struct {
-	cfg  Config
-	turn chan struct{} // held by the one who commits
-	wake chan struct{} // rings Run
-	mem  *memory       // guarded by turn
-	step func(string)  // tests stop here
+	cfg    Config
+	turn   chan struct{}          // held by the one who commits
+	wake   chan struct{}          // rings Run
+	litter chan struct{}          // rings keepHouse
+	git    func() (string, error) // finds the program
+	mem    *memory                // guarded by turn
+	step   func(string)           // tests stop here
 
 	gentle int // see there
 
 	mu sync.Mutex
 	queue
+	pile    pile
 	trouble error // why the last attempt failed; nil after a success
 	last    time.Time
 	lastSum hash
+	known   hash // the newest commit, of whomever, that is known to be older than whatever is recorded next
 }
 
 var _ maildir.History = (*Log)(nil)
@@ -55,7 +65,11 @@ func Open(cfg Config) (*Log, error) {
 	setDefault(&cfg.Delay, 250*time.Millisecond)
 	setDefault(&cfg.Quiet, 2*time.Second)
 	setDefault(&cfg.Longest, 30*time.Second)
-	l := &Log{cfg: cfg, turn: make(chan struct{}, 1), wake: make(chan struct{}, 1), mem: newMemory(), step: func(string) {}, gentle: gentle}
+	setDefault(&cfg.Idle, time.Minute)
+	setDefault(&cfg.Piled, 1000)
+	l := &Log{cfg: cfg, turn: make(chan struct{}, 1), wake: make(chan struct{}, 1), litter: make(chan struct{}, 1), mem: newMemory(),
+		step: func(string) {}, gentle: gentle}
+	l.git = func() (string, error) { return exec.LookPath("git") }
 	l.edits = map[string]struct{}{}
 	files, err := openWorktree(cfg.Dir)
 	if err != nil {
@@ -81,7 +95,8 @@ func (l *Log) open() error {
 	}
 	at, err := l.branch(repo)
 	if err == nil && !at.commit.IsZero() {
-		l.last, l.lastSum = repo.when(at.commit), at.commit
+		l.last, l.lastSum, l.known = repo.when(at.commit), at.commit, at.commit
+		l.look = time.Now() // Run heals what the run before could not
 	}
 	return err
 }
@@ -128,7 +143,7 @@ func (l *Log) branch(repo *repository) (head, error) {
 func (l *Log) Record(ops []maildir.Op, done func()) {
 	l.mu.Lock()
 	first := len(l.records) == 0
-	l.record(ops, done, time.Now())
+	l.record(ops, done, l.known, time.Now())
 	l.mu.Unlock()
 	if first {
 		l.ring()
@@ -161,12 +176,17 @@ const lastChance = 5 * time.Second
 
 // Run implements maildir.History: it commits what is due until ctx ends, then what is left, at most for five
 // seconds, and returns nil. It sleeps while nothing is pending. With Config.External it begins with the edits that
-// were made while it did not run (catchUp).
+// were made while it did not run (catchUp). When it is quiet it puts packs together (keepHouse).
 func (l *Log) Run(ctx context.Context) error {
 	var aside sync.WaitGroup
+	l.mu.Lock()
+	before := l.recorded
+	l.mu.Unlock()
+	var rest *place
 	if l.cfg.External {
-		aside.Go(func() { l.catchUp(ctx) })
+		aside.Go(func() { rest = l.catchUp(ctx, before) })
 	}
+	aside.Go(func() { l.keepHouse(ctx) })
 	for ctx.Err() == nil {
 		l.mu.Lock()
 		at, pending := l.due(l.cfg)
@@ -189,7 +209,11 @@ func (l *Log) Run(ctx context.Context) error {
 	aside.Wait()
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastChance)
 	defer cancel()
-	if err := l.Flush(end); err != nil {
+	err := l.Flush(end)
+	if err == nil && rest != nil {
+		err = l.lastLook(end, before, *rest)
+	}
+	if err != nil {
 		l.cfg.Log.Warn("not everything could be committed before the end", "pending", l.State().Pending, "error", err)
 	}
 	return nil
@@ -213,7 +237,7 @@ func (l *Log) commitDue(ctx context.Context) {
 	})
 }
 
-// lookBack heals the last commit when its time has come, for the last time.
+// lookBack heals the last commits when the time for it has come.
 func (l *Log) lookBack(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -230,7 +254,7 @@ func (l *Log) lookBack(ctx context.Context) error {
 		return err
 	}
 	if l.look.IsZero() {
-		l.mem.last = nil
+		l.look = l.settled()
 	}
 	return nil
 }
@@ -273,7 +297,10 @@ func (l *Log) Flush(ctx context.Context) error {
 			if err := l.commitEdits(ctx); err != nil {
 				return err
 			}
-			return l.heal(ctx)
+			if err := l.heal(ctx); err != nil {
+				return err
+			}
+			return l.commitEdits(ctx) // what heal has found
 		}
 	}))
 }
@@ -346,11 +373,14 @@ func (l *Log) standing() error {
 	if err != nil {
 		return err
 	}
-	if _, err := repo.onBranch(recorded); err != nil {
+	at, err := repo.onBranch(recorded)
+	if err != nil {
 		return err
 	}
-	_, err = repo.seeIndex()
-	return err
+	if _, err = repo.seeIndex(); err != nil {
+		return err
+	}
+	return repo.staleLocks(at)
 }
 
 // modeOf words an error for State.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -21,14 +22,18 @@ const (
 // Nothing is visible to Git before finish.
 type objects struct {
 	dir     string // .git/objects
+	tmp     string // .git/mailtree-new: a prune would remove temporary files from objects, however new
 	dry     bool   // only names are wanted
 	have    map[hash]struct{}
 	few     []object
+	fresh   []object // the few, once they are written
+	keep    string   // what protects our pack from a person's gc
 	bytes   int
 	pack    *pack
 	ready   []rename // written below a temporary name
 	deflate *zlib.Writer
 	waited  time.Duration // for the disk
+	written int           // loose objects, a pack being packWeight of them
 }
 
 type object struct {
@@ -40,7 +45,7 @@ type object struct {
 type rename struct{ from, to string }
 
 func newObjects(git string) *objects {
-	return &objects{dir: filepath.Join(git, "objects"), have: map[hash]struct{}{}}
+	return &objects{dir: filepath.Join(git, "objects"), tmp: filepath.Join(git, newFolder), have: map[hash]struct{}{}}
 }
 
 // add takes an object and keeps data.
@@ -63,7 +68,7 @@ func (o *objects) add(k kind, data []byte) (hash, error) {
 
 // toPack turns the few into the beginning of a pack.
 func (o *objects) toPack() (err error) {
-	if o.pack, err = newPack(filepath.Join(o.dir, "pack")); err != nil {
+	if o.pack, err = newPack(filepath.Join(o.dir, "pack"), o.tmp); err != nil {
 		return err
 	}
 	for _, x := range o.few {
@@ -77,32 +82,22 @@ func (o *objects) toPack() (err error) {
 
 var errChanging = errors.New("the file changes while it is read")
 
-// addFile takes the blob of an open file of size bytes without holding it in memory.
-// errChanging when the file has another size by now.
+// addFile takes the blob of an open file of size bytes without holding it in memory: it goes into the pack, which a
+// person's gc leaves alone. errChanging when the file has another size by now.
 func (o *objects) addFile(f io.Reader, size int64) (hash, error) {
-	sum := sha1.New()
-	sum.Write(objectHeader(blobObject, size))
 	if o.dry {
+		sum := sha1.New()
+		sum.Write(objectHeader(blobObject, size))
 		return copied(sum, f, size, sum)
 	}
-	tmp, err := os.CreateTemp(o.dir, "tmp_obj_")
-	if err != nil {
-		return hash{}, err
+	if o.pack == nil {
+		if err := o.toPack(); err != nil {
+			return hash{}, err
+		}
 	}
-	z := o.zip(tmp)
-	_, err = z.Write(objectHeader(blobObject, size))
-	var h hash
-	if err == nil {
-		h, err = copied(io.MultiWriter(sum, z), f, size, sum)
-	}
-	err = errors.Join(err, z.Close(), tmp.Chmod(0o444), tmp.Close())
-	if _, ok := o.have[h]; ok || err != nil {
-		os.Remove(tmp.Name())
-		return h, err
-	}
+	h, err := o.pack.addFile(f, size, o.have)
 	o.have[h] = struct{}{}
-	o.ready = append(o.ready, rename{tmp.Name(), o.loose(h)})
-	return h, os.MkdirAll(filepath.Dir(o.loose(h)), 0o777)
+	return h, err
 }
 
 func copied(to io.Writer, from io.Reader, size int64, sum interface{ Sum([]byte) []byte }) (hash, error) {
@@ -136,7 +131,7 @@ func (o *objects) finish() (names []string, err error) {
 			return nil, err
 		}
 	}
-	o.few, o.bytes = nil, 0
+	o.fresh, o.few, o.bytes = o.few, nil, 0
 	if o.pack != nil {
 		p := o.pack
 		o.pack = nil
@@ -145,6 +140,11 @@ func (o *objects) finish() (names []string, err error) {
 		if err != nil {
 			return nil, err
 		}
+		keep := strings.TrimSuffix(ready[len(ready)-1].to, ".pack") + ".keep"
+		if err := writeNew(keep, []byte(keepText), 0o444); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+		o.keep = keep
 	}
 	written := make([]string, len(o.ready))
 	for i, r := range o.ready {
@@ -159,11 +159,19 @@ func (o *objects) finish() (names []string, err error) {
 		return nil, err
 	}
 	for i, r := range o.ready {
-		if err := os.Rename(r.from, r.to); err != nil {
+		err := os.Rename(r.from, r.to)
+		if errors.Is(err, fs.ErrNotExist) { // a new folder, or one that a prune has just removed
+			_ = os.MkdirAll(filepath.Dir(r.to), 0o777)
+			err = os.Rename(r.from, r.to)
+		}
+		if err != nil {
 			o.ready = o.ready[i:]
 			return nil, err
 		}
 		names = append(names, filepath.Dir(r.to))
+		if o.written++; strings.HasSuffix(r.to, ".pack") {
+			o.written += packWeight - 2 // with its index
+		}
 	}
 	o.ready = nil
 	return append(names, o.dir), nil
@@ -177,10 +185,7 @@ func (o *objects) writeLoose(x object) error {
 			return nil
 		}
 	}
-	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
-		return err
-	}
-	tmp, err := os.CreateTemp(filepath.Dir(to), "tmp_obj_")
+	tmp, err := newTemp(o.tmp)
 	if err != nil {
 		return err
 	}
@@ -193,8 +198,16 @@ func (o *objects) writeLoose(x object) error {
 	return errors.Join(err, z.Close(), tmp.Chmod(0o444), tmp.Close())
 }
 
-// discard removes what has no name yet.
+// keepText tells our .keep files from others. One protects a pack until the branch has moved; those that a kill
+// leaves are removed by sweep.
+const keepText = "a commit of the mailtree server is on its way\n"
+
+// discard removes what has no name yet, and gives the pack free.
 func (o *objects) discard() {
+	if o.keep != "" {
+		os.Remove(o.keep)
+		o.keep = ""
+	}
 	if o.pack != nil {
 		o.pack.discard()
 		o.pack = nil
@@ -203,6 +216,18 @@ func (o *objects) discard() {
 		os.Remove(r.from)
 	}
 	o.few, o.ready, o.have = nil, nil, map[hash]struct{}{}
+}
+
+// newTemp makes a temporary file, and the folder for it.
+func newTemp(dir string) (*os.File, error) {
+	f, err := os.CreateTemp(dir, "")
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := os.Mkdir(dir, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+		f, err = os.CreateTemp(dir, "")
+	}
+	return f, err
 }
 
 func ignoreGone(err error) error {

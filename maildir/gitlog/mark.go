@@ -25,6 +25,7 @@ type mark struct {
 const (
 	markFile   = "mailtree-mark" // all in .git
 	branchFile = "mailtree-branch"
+	newFolder  = "mailtree-new"   // objects before they are renamed
 	indexStage = "mailtree-index" // our index before it is renamed,
 	lockStage  = "mailtree-lock"  // index.lock and
 	refStage   = "mailtree-ref"   // <ref>.lock before they are linked
@@ -73,13 +74,21 @@ func (r *repository) stageLock(m *mark) error {
 	return r.stage(lockStage, []byte(m.Lock), 0o666)
 }
 
-// stageIndex writes the next index, after the mark knows it.
-func (r *repository) stageIndex(m *mark, data []byte, mode fs.FileMode) error {
-	m.Index = append(m.Index, hex.EncodeToString(data[len(data)-20:]))
-	if err := r.writeMark(m); err != nil {
-		return err
+// stageIndex writes the next index, and the mark that knows it.
+func (r *repository) stageIndex(m *mark, x *gitIndex, changes []*change, files *worktree) (recent map[string]fileStat, err error) {
+	if err := ignoreGone(os.Remove(r.path(indexStage))); err != nil {
+		return nil, err
 	}
-	return r.stage(indexStage, data, mode)
+	f, err := os.OpenFile(r.path(indexStage), os.O_WRONLY|os.O_CREATE|os.O_EXCL, x.mode)
+	if err != nil {
+		return nil, err
+	}
+	sum, recent, err := x.with(f, changes, files, r.mem)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, err
+	}
+	m.Index = append(m.Index, hex.EncodeToString(sum))
+	return recent, r.writeMark(m)
 }
 
 // staged are the paths that must be durable before a lock is taken.

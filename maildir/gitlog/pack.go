@@ -19,7 +19,8 @@ import (
 // pack is a pack file being written: whole objects, no deltas (those are for the maintenance at idle).
 // Format: gitformat-pack(5), version 2 for both files.
 type pack struct {
-	dir     string
+	dir     string // where it goes
+	tmp     string
 	file    *os.File
 	out     *bufio.Writer
 	offset  int64
@@ -34,15 +35,15 @@ type packed struct {
 	offset int64
 }
 
-func newPack(dir string) (*pack, error) {
+func newPack(dir, tmp string) (*pack, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
 	}
-	f, err := os.CreateTemp(dir, "tmp_pack_")
+	f, err := newTemp(tmp)
 	if err != nil {
 		return nil, err
 	}
-	p := &pack{dir: dir, file: f, out: bufio.NewWriterSize(f, 1<<16), offset: 12}
+	p := &pack{dir: dir, tmp: tmp, file: f, out: bufio.NewWriterSize(f, 1<<16), offset: 12}
 	p.deflate, _ = zlib.NewWriterLevel(&p.scratch, zlib.BestSpeed)
 	_, err = p.out.Write(make([]byte, 12)) // the header needs the count: written last
 	if err != nil {
@@ -53,13 +54,7 @@ func newPack(dir string) (*pack, error) {
 
 func (p *pack) add(x object) error {
 	p.scratch.Reset()
-	size := uint64(len(x.data))
-	b := byte(x.kind)<<4 | byte(size&15)
-	for size >>= 4; size > 0; size >>= 7 {
-		p.scratch.WriteByte(b | 0x80)
-		b = byte(size & 0x7f)
-	}
-	p.scratch.WriteByte(b)
+	p.scratch.Write(packHeader(x.kind, int64(len(x.data))))
 	p.deflate.Reset(&p.scratch)
 	if _, err := p.deflate.Write(x.data); err != nil {
 		return err
@@ -73,6 +68,42 @@ func (p *pack) add(x object) error {
 	return err
 }
 
+// packHeader is what stands before an object.
+func packHeader(k kind, length int64) (head []byte) {
+	size := uint64(length)
+	b := byte(k)<<4 | byte(size&15)
+	for size >>= 4; size > 0; size >>= 7 {
+		head = append(head, b|0x80)
+		b = byte(size & 0x7f)
+	}
+	return append(head, b)
+}
+
+// addFile adds the blob of a file of size bytes, unless have has it. After an error the pack is as before.
+func (p *pack) addFile(f io.Reader, size int64, have map[hash]struct{}) (hash, error) {
+	if err := p.out.Flush(); err != nil {
+		return hash{}, err
+	}
+	sum, crc := sha1.New(), crc32.NewIEEE()
+	sum.Write(objectHeader(blobObject, size))
+	to := io.MultiWriter(p.file, crc)
+	_, err := to.Write(packHeader(blobObject, size))
+	p.deflate.Reset(to)
+	var h hash
+	if err == nil {
+		h, err = copied(io.MultiWriter(sum, p.deflate), f, size, sum)
+	}
+	if err = errors.Join(err, p.deflate.Close()); err == nil {
+		if _, ok := have[h]; !ok {
+			p.items = append(p.items, packed{h, crc.Sum32(), p.offset})
+			p.offset, err = p.file.Seek(0, io.SeekCurrent)
+			return h, err
+		}
+	}
+	_, serr := p.file.Seek(p.offset, io.SeekStart)
+	return h, errors.Join(err, p.file.Truncate(p.offset), serr)
+}
+
 // finish completes the pack and its index below temporary names. The index is renamed first: a pack without
 // index makes go-git fail on every packed object (https://github.com/go-git/go-git/issues/2392), while an
 // index without pack is nothing to it and to Git.
@@ -82,7 +113,7 @@ func (p *pack) finish() ([]rename, error) {
 	if err = errors.Join(err, p.file.Chmod(0o444), p.file.Close()); err != nil {
 		return ready, err
 	}
-	idx, err := os.CreateTemp(p.dir, "tmp_idx_")
+	idx, err := newTemp(p.tmp)
 	if err != nil {
 		return ready, err
 	}

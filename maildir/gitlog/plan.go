@@ -17,18 +17,22 @@ type change struct {
 	stat     fileStat
 	gone     bool   // nothing is there on disk
 	mild     bool   // not named itself, but found below a folder that was: .gitignore counts
+	apart    bool   // new is what an operation wrote; on disk is something else by now
 	skipped  string // why the file on disk cannot be committed; then new is old
 }
 
 func (c *change) differs() bool { return c.new != c.old }
 
-// plan is the content of a commit: HEAD's tree and what the named paths are on disk now.
+// plan is the content of a commit: HEAD's tree, and of the named paths what operations wrote there, else what is on
+// disk now.
 type plan struct {
 	repo    *repository
 	base    entry // HEAD's tree
 	index   *gitIndex
 	files   *worktree
 	ignore  *ignorer // nil: .gitignore does not count
+	written map[string]delivery
+	apart   []string // paths that somebody else changed after an operation had written them
 	root    node
 	changes map[string]*change
 }
@@ -46,7 +50,10 @@ func newPlan(r *repository, base hash, index *gitIndex) (*plan, error) {
 	return p, nil
 }
 
-func (p *plan) close() { p.files.close() }
+func (p *plan) close() {
+	p.files.close()
+	p.index.close()
+}
 
 // name takes paths into the plan; a folder stands for all that is below it on disk or in HEAD. Paths that Git
 // cannot have (in .git, with "..") and the run-time folder are left out.
@@ -57,6 +64,10 @@ func (p *plan) name(paths []string) error {
 			path = ""
 		}
 		if path != "" && !committable(path) {
+			continue
+		}
+		if _, ok := p.written[path]; ok {
+			p.add(path, false)
 			continue
 		}
 		st, err := p.files.stat(orDot(path))
@@ -155,7 +166,11 @@ func (p *plan) load(to *objects, log *slog.Logger) error {
 		return err
 	}
 	for _, c := range p.sorted() {
-		if err := p.loadOne(c, to); err != nil {
+		load := p.loadOne
+		if _, ok := p.written[c.path]; ok {
+			load = p.loadWritten
+		}
+		if err := load(c, to); err != nil {
 			return err
 		}
 		if c.skipped != "" && c.old.mode == 0 && log != nil {

@@ -34,6 +34,7 @@ type publication struct {
 	log    string // "Name <mail> time zone\tcommit: subject"
 	plan   *plan
 	mark   mark
+	fresh  []object // that a person's prune may take away meanwhile
 	recent map[string]fileStat
 	seen   seen // the index that ours was made from
 	locked bool // index.lock is ours
@@ -62,10 +63,6 @@ func (p *publication) run(ctx context.Context, names []string) error {
 // prepare is step 1.
 func (p *publication) prepare(names []string) error {
 	r, m := p.repo, &p.mark
-	m.Branch, m.Old, m.New = p.at.branch, p.at.commit.String(), p.commit.String()
-	if err := r.stageIndex(m, p.makeIndex(), p.plan.index.mode); err != nil {
-		return err
-	}
 	if err := r.stage(refStage, []byte(m.New+"\n"), 0o666); err != nil {
 		return err
 	}
@@ -85,11 +82,12 @@ func (p *publication) sync(names []string) error {
 	return err
 }
 
-func (p *publication) makeIndex() []byte {
-	var data []byte
-	data, p.recent = p.plan.index.with(p.plan.differing(), p.plan.files, p.repo.mem)
+// stageIndex writes the next index.
+func (p *publication) stageIndex() (err error) {
+	p.mark.Branch, p.mark.Old, p.mark.New = p.at.branch, p.at.commit.String(), p.commit.String()
 	p.seen = p.plan.index.seen
-	return data
+	p.recent, err = p.repo.stageIndex(&p.mark, p.plan.index, p.plan.differing(), p.plan.files)
+	return err
 }
 
 // reserve takes index.lock before the commit is built, for when a person's commits follow each other faster than
@@ -129,7 +127,19 @@ func (p *publication) lock(ctx context.Context) error {
 	} else if now != p.at.commit {
 		return errMoved
 	}
+	if err := p.restore(); err != nil {
+		return err
+	}
 	return p.writeLogs()
+}
+
+// restore makes sure of the commit's objects.
+func (p *publication) restore() error {
+	n, names, err := p.repo.restore(p.fresh)
+	if err == nil && n > 0 {
+		err = p.sync(names)
+	}
+	return err
 }
 
 // lockIndex waits for index.lock, at most lockPatience.
@@ -222,6 +232,20 @@ const restTime = 50 * time.Millisecond
 // staleLock is the age from which a lock of somebody else is taken for a leftover. It is never removed by us.
 const staleLock = 10 * time.Minute
 
+// staleLocks reports one of somebody else's. Ours a run that was killed has left, and the next one repairs them.
+func (r *repository) staleLocks(at head) error {
+	m, err := r.readMark()
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"index.lock", at.branch + ".lock"} {
+		if fi, err := os.Lstat(r.path(name)); err == nil && time.Since(fi.ModTime()) > staleLock && m == nil {
+			return r.lockedBy(name)
+		}
+	}
+	return nil
+}
+
 func (r *repository) lockedBy(name string) error {
 	fi, err := os.Lstat(r.path(name))
 	if err == nil && time.Since(fi.ModTime()) > staleLock {
@@ -246,13 +270,15 @@ func (p *publication) unchanged() error {
 	if err != nil || now.same(p.seen) {
 		return err
 	}
-	if p.plan.index, err = p.repo.readIndex(); err != nil {
+	index, err := p.repo.openIndex()
+	if err != nil {
 		return err
 	}
-	if !p.plan.index.seen.exists {
+	p.plan.index.close()
+	if p.plan.index = index; !index.seen.exists {
 		return errMoved
 	}
-	if err := p.repo.stageIndex(&p.mark, p.makeIndex(), p.plan.index.mode); err != nil {
+	if err := p.stageIndex(); err != nil {
 		return err
 	}
 	return p.sync(p.repo.staged())
@@ -326,22 +352,39 @@ func (p *publication) finish() error {
 		return errors.Join(errHalf, err)
 	}
 	p.step("ref moved")
+	lost := p.restore()
 	p.repo.mem.recent = p.recent
 	p.repo.mem.index, _ = p.repo.seeIndex()
-	p.repo.mem.last = p.plan.differing()
-	hold := lockAfter + time.Duration(len(p.plan.index.entries))*lockPerEntry
+	p.repo.mem.sound = p.repo.mem.index
+	level := state{p.seen, p.at.commit}
+	if level.same(p.repo.mem.level) {
+		p.repo.mem.level = state{p.repo.mem.index, p.commit}
+	} else {
+		p.repo.mem.level = state{}
+	}
+	hold := lockAfter + time.Duration(p.plan.index.count)*lockPerEntry
 	time.Sleep(hold)
 	p.waited += hold
 	if err := os.Remove(p.repo.path("index.lock")); err != nil {
 		return errors.Join(errHalf, err)
 	}
 	p.step("unlocked")
-	err := p.sync([]string{p.repo.path("logs/HEAD"), p.repo.path("logs/" + p.at.branch), p.repo.path("logs"), p.repo.git, filepath.Dir(p.repo.path(p.at.branch))})
+	err := lost
+	if err == nil {
+		err = p.sync(p.moved())
+	}
 	if err != nil {
 		return errors.Join(errUnsynced, err)
 	}
 	p.step("durable")
 	return p.repo.unstage()
+}
+
+// moved are the paths of what the move has changed.
+func (p *publication) moved() []string {
+	return []string{
+		p.repo.path("logs/HEAD"), p.repo.path("logs/" + p.at.branch), p.repo.path("logs"), p.repo.git, filepath.Dir(p.repo.path(p.at.branch)),
+	}
 }
 
 // How long index.lock is kept after the move: from reading the index to locking it `git commit` looks at every

@@ -1,6 +1,7 @@
 package gitlog
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -24,23 +25,48 @@ type queue struct {
 	unsettled  []func() // their commit is made but not known to be durable
 	told       []func() // to be called once the turn is over
 	operations int      // in records
+	held       int      // bytes of their contents
 }
 
 type record struct {
 	ops  []maildir.Op
 	done func()
+	base hash // the newest commit that was known when they were recorded
+	held int  // bytes of their contents
 }
+
+// maxHeld bounds the contents that wait for a commit, such as during a long merge. Beyond it they are dropped, and
+// the files on disk count.
+const maxHeld = 32 << 20
 
 // maxOps keeps a commit after a long merge from becoming one for everything.
 const maxOps = 5000
 
-func (q *queue) record(ops []maildir.Op, done func(), now time.Time) {
+func (q *queue) record(ops []maildir.Op, done func(), base hash, now time.Time) {
 	if len(q.records) == 0 {
 		q.firstOp = now
 	}
-	q.records = append(q.records, record{ops, done})
+	held := contents(ops)
+	if held > maxHeld-q.held {
+		ops, held = slices.Clone(ops), 0
+		for i := range ops {
+			ops[i].Written = nil
+		}
+	}
+	q.held += held
+	q.records = append(q.records, record{ops, done, base, held})
 	q.recorded++
 	q.operations += len(ops)
+}
+
+// contents is how many bytes were written by operations.
+func contents(ops []maildir.Op) (n int) {
+	for _, op := range ops {
+		for _, p := range op.Paths {
+			n += len(op.Written[p].Data)
+		}
+	}
+	return n
 }
 
 func (q *queue) edited(paths []string, now time.Time) {
@@ -72,6 +98,7 @@ func (q *queue) head() []record {
 func (q *queue) pop(n int, now time.Time) {
 	for _, r := range q.records[:n] {
 		q.operations -= len(r.ops)
+		q.held -= r.held
 	}
 	clear(q.records[:n])
 	q.records = q.records[n:]

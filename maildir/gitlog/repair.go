@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
 )
@@ -103,15 +104,26 @@ func (r *repository) changesOf(m *mark) (changes []*change, err error) {
 	return changes, err
 }
 
+func pathsOf(all []*change) (paths []string) {
+	for _, c := range all {
+		paths = append(paths, c.path)
+	}
+	return paths
+}
+
 // follow makes index entries that are still as before a commit as they are in it. The branch ahead of the index
 // would make a person's next commit take the new mail away.
 func (r *repository) follow(m *mark, changes []*change) error {
-	index, err := r.readIndex()
+	index, err := r.openIndex()
 	if err != nil {
 		return err
 	}
+	defer index.close()
 	if !index.seen.exists {
 		return nil
+	}
+	if err := index.look(pathsOf(changes)); err != nil {
+		return err
 	}
 	var behind []*change
 	for _, c := range changes {
@@ -128,8 +140,8 @@ func (r *repository) follow(m *mark, changes []*change) error {
 		return err
 	}
 	defer w.close()
-	data, _ := index.with(behind, w, r.mem)
-	if err := r.stageIndex(m, data, index.mode); err != nil {
+	slices.SortFunc(behind, func(a, b *change) int { return strings.Compare(a.path, b.path) })
+	if _, err := r.stageIndex(m, index, behind, w); err != nil {
 		return err
 	}
 	held := m.holds(r)

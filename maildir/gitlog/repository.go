@@ -2,12 +2,14 @@ package gitlog
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -60,11 +62,29 @@ type memory struct {
 	bytes      int
 	commits    map[hash]hash // commit to its tree
 	recent     map[string]fileStat
-	index      seen      // the Git index as we left it
-	last       []*change // of the last commit, until it is known to stand
+	index      seen        // the Git index as we left it
+	sound      seen        // an index whose checksum was right
+	level      state       // index and HEAD as they were when our last commits were found to be in both
+	own        []ownCommit // our last commits, oldest first, until they are known to stand
+	recalled   bool        // those of the runs before are among them
+	fresh      []object    // loose objects of the last commits, until then; at most freshBytes
 }
 
 const memoryBytes = 16 << 20
+
+const freshBytes = 4 << 20
+
+// keepFresh remembers objects that were written loose, the newest where they are too many.
+func (m *memory) keepFresh(all []object) {
+	m.fresh = append(m.fresh, all...)
+	bytes := 0
+	for i := len(m.fresh) - 1; i >= 0; i-- {
+		if bytes += len(m.fresh[i].data); bytes > freshBytes {
+			m.fresh = slices.Clone(m.fresh[i+1:])
+			return
+		}
+	}
+}
 
 func newMemory() *memory {
 	return &memory{young: map[hash][]byte{}, commits: map[hash]hash{}}
@@ -166,6 +186,25 @@ func (r *repository) readOnce(t plumbing.ObjectType, h hash) (data []byte, err e
 	return io.ReadAll(in)
 }
 
+// restore writes those of the objects once more that are gone. `git prune`, and gc with --prune=now, remove what
+// nothing refers to, and so what a commit has written before it moves the branch; one that began before the move
+// does so after it. Packs have their .keep against that.
+func (r *repository) restore(all []object) (n int, names []string, err error) {
+	again := newObjects(r.git)
+	defer again.discard()
+	for _, x := range all {
+		if fi, err := os.Lstat(again.loose(x.hash)); err == nil && fi.Size() > 0 {
+			continue
+		}
+		if _, err := r.read(plumbing.AnyObject, x.hash); err != nil {
+			again.few = append(again.few, x)
+		}
+	}
+	n = len(again.few)
+	names, err = again.finish()
+	return n, names, err
+}
+
 // waitless refuses what would keep go-git waiting, which opens the files of the object store as they are.
 func (r *repository) waitless(h hash) error {
 	names := []string{"objects/info/alternates", "objects/" + h.String()[:2] + "/" + h.String()[2:]}
@@ -240,32 +279,27 @@ func (r *repository) lookup(tree entry, path string) (entry, error) {
 	return tree, nil
 }
 
-// walk calls fn for every file below a tree; prefix is the tree's path.
+// walk calls fn for every file below a tree, in the order of an index; prefix is the tree's path.
 func (r *repository) walk(tree hash, prefix string, fn func(path string, e entry)) error {
 	data, err := r.tree(tree)
 	if err != nil {
 		return err
 	}
-	var folders []hash
-	var paths []string
+	var below error
 	err = eachEntry(data, func(name []byte, e entry, _ []byte) {
 		path := string(name)
 		if prefix != "" {
 			path = prefix + "/" + path
 		}
 		switch {
+		case below != nil:
 		case e.isTree():
-			folders, paths = append(folders, e.hash), append(paths, path)
+			below = r.walk(e.hash, path, fn)
 		case e.isFile():
 			fn(path, e)
 		}
 	})
-	for i, h := range folders {
-		if err == nil {
-			err = r.walk(h, paths[i], fn)
-		}
-	}
-	return err
+	return cmp.Or(below, err)
 }
 
 // diff calls fn for every file that differs between two trees.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/format/config"
@@ -14,6 +15,7 @@ import (
 type settings struct {
 	fileMode bool   // the executable bit on disk means something
 	reflog   bool   // reflogs are made where there are none
+	ours     bool   // gc.auto is 0: packs are put together by us, or by nobody
 	format   string // why the repository cannot be written; "" when it can
 	name     string // user.name
 	mail     string // user.email
@@ -37,6 +39,8 @@ func readSettings(b []byte) settings {
 	case ext.Option("refstorage") != "" && !strings.EqualFold(ext.Option("refstorage"), "files"):
 		s.format = "another store of refs (" + oneLine(ext.Option("refstorage"), 40) + ")"
 	}
+	n, err := strconv.Atoi(c.Section("gc").Option("auto"))
+	s.ours = err == nil && n == 0 && ext.Option("partialclone") == "" && !isTrue(ext.Option("preciousobjects"), false)
 	user := c.Section("user")
 	s.name, s.mail = user.Option("name"), user.Option("email")
 	return s

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -17,6 +18,7 @@ import (
 // worktree reads files of the tree without ever following a link or waiting: every element of a path is opened
 // below the one before it (RELIABILITY.md 6: a check followed by an open by path can be raced).
 type worktree struct {
+	dir  string
 	root int
 	way  []step // folders open on the way to the last file, for the next one beside it
 }
@@ -43,7 +45,7 @@ func openWorktree(dir string) (*worktree, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
 	}
-	return &worktree{root: fd}, nil
+	return &worktree{dir: dir, root: fd}, nil
 }
 
 func (w *worktree) close() {
@@ -231,6 +233,35 @@ func (w *worktree) link(path string, st fileStat, to *objects) (entry, fileStat,
 
 // list names what a folder holds, sorted. Path "" is the tree itself.
 func (w *worktree) list(path string) ([]string, error) {
+	f, err := w.openFolder(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	names, err := f.Readdirnames(-1)
+	slices.Sort(names)
+	return names, err
+}
+
+// sorted is list in the order of an index, folders with a slash at the end.
+func (w *worktree) sorted(path string) ([]string, error) {
+	f, err := w.openFolder(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	all, err := f.ReadDir(-1)
+	names := make([]string, len(all))
+	for i, d := range all {
+		if names[i] = d.Name(); d.IsDir() {
+			names[i] += "/"
+		}
+	}
+	slices.Sort(names)
+	return names, err
+}
+
+func (w *worktree) openFolder(path string) (*os.File, error) {
 	fd, name := w.root, "."
 	if path != "" {
 		var err error
@@ -242,9 +273,5 @@ func (w *worktree) list(path string) ([]string, error) {
 	if err != nil {
 		return nil, gone("open", path, err)
 	}
-	f := os.NewFile(uintptr(fd), path)
-	defer f.Close()
-	names, err := f.Readdirnames(-1)
-	slices.Sort(names)
-	return names, err
+	return os.NewFile(uintptr(fd), filepath.Join(w.dir, path)), nil // ReadDir looks by name where the system tells no kinds
 }

@@ -1,0 +1,256 @@
+package maildir
+
+import (
+	"strings"
+	"sync"
+	"time"
+)
+
+// flight is what the operations under way hold: those planned whose group has not ended. An operation is planned only
+// on facts that none of them is changing, so that it may be planned before they are in the index. Safe for concurrent
+// use; the zero value is not ready.
+type flight struct {
+	mu    sync.Mutex
+	locks map[string]bool
+	paths map[string]bool
+	names map[string]string // agents being made, by their name in lower case
+	pops  map[string]int    // by agent
+	ops   map[*op]time.Time // since when
+}
+
+func newFlight() flight {
+	return flight{locks: map[string]bool{}, paths: map[string]bool{}, names: map[string]string{}, pops: map[string]int{}, ops: map[*op]time.Time{}}
+}
+
+// locked reports whether an operation that decides on the same facts is under way.
+func (f *flight) locked(o *op) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return o.lock != "" && f.locks[o.lock]
+}
+
+// take enters an operation that was planned. False, and nothing is entered, where another one under way writes one of
+// its paths.
+func (f *flight) take(o *op) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, w := range o.writes {
+		if f.paths[w.path] {
+			return false
+		}
+	}
+	for _, w := range o.writes {
+		f.paths[w.path] = true
+	}
+	if o.lock != "" {
+		f.locks[o.lock] = true
+	}
+	if o.makes != "" {
+		f.names[strings.ToLower(o.makes)] = o.makes
+	}
+	if o.pops != "" {
+		f.pops[o.pops]++
+	}
+	f.ops[o] = time.Now()
+	return true
+}
+
+// leave takes an operation out that was entered.
+func (f *flight) leave(o *op) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, w := range o.writes {
+		delete(f.paths, w.path)
+	}
+	delete(f.locks, o.lock)
+	delete(f.names, strings.ToLower(o.makes))
+	if f.pops[o.pops]--; f.pops[o.pops] <= 0 {
+		delete(f.pops, o.pops)
+	}
+	delete(f.ops, o)
+}
+
+func (f *flight) writes(path string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.paths[path]
+}
+
+// popping is the number of pops under way of one agent.
+func (f *flight) popping(agent string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.pops[agent]
+}
+
+// making returns the agents being made.
+func (f *flight) making() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := make([]string, 0, len(f.names))
+	for _, n := range f.names {
+		all = append(all, n)
+	}
+	return all
+}
+
+func (f *flight) empty() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.ops) == 0
+}
+
+// age is how long the oldest operation has been under way.
+func (f *flight) age() (age time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, since := range f.ops {
+		age = max(age, time.Since(since))
+	}
+	return age
+}
+
+// gate keeps groups from becoming visible while the tree is compared as a whole, so that nobody indexes half a group.
+type gate struct {
+	mu      sync.Mutex
+	visible int           // groups of which files may be in place but not in the index
+	shut    chan struct{} // closed when it opens again; nil: open
+}
+
+// enter waits until groups may become visible.
+func (g *gate) enter() {
+	for {
+		g.mu.Lock()
+		wait := g.shut
+		if wait == nil {
+			g.visible++
+		}
+		g.mu.Unlock()
+		if wait == nil {
+			return
+		}
+		<-wait
+	}
+}
+
+func (g *gate) leave() {
+	g.mu.Lock()
+	g.visible--
+	g.mu.Unlock()
+}
+
+// close lets no further group become visible and returns how many are. One at a time may have it closed.
+func (g *gate) close() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.shut == nil {
+		g.shut = make(chan struct{})
+	}
+	return g.visible
+}
+
+func (g *gate) open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	close(g.shut)
+	g.shut = nil
+}
+
+// failing remembers failures of making things durable. The system tells of a failed write-back once, to whoever syncs
+// first: what was staged before that may be lost with it, whatever the next sync says.
+type failing struct {
+	mu    sync.Mutex
+	count int
+	last  error
+	now   error // of the newest group or staging; nil after a success
+}
+
+// tell notes how the newest group or staging went.
+func (f *failing) tell(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.now = err
+}
+
+func (f *failing) note(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.count++
+	f.last = err
+}
+
+// since returns the error of a failure after mark, which is a count of before.
+func (f *failing) since(mark int) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.count == mark {
+		return nil
+	}
+	return f.last
+}
+
+func (f *failing) mark() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.count
+}
+
+// freshness knows how the files were found that the server wrote itself and has indexed since, so that the watcher's word of
+// them needs no look into the index. It forgets after some seconds; what it forgets is remembered by name, to be read
+// when it is quiet. Safe for concurrent use.
+type freshness struct {
+	mu         sync.Mutex
+	young, old map[string]FileStat
+	turned     time.Time
+	names      []string // written and not read since
+}
+
+const (
+	freshFor = 10 * time.Second
+	maxNames = 50_000 // some megabytes; what is beyond it is read at the next start
+)
+
+func (f *freshness) add(found map[string]Written, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.turn(now)
+	for path, w := range found {
+		f.young[path] = w.Stat
+		if len(f.names) < maxNames {
+			f.names = append(f.names, path)
+		}
+	}
+}
+
+// turn forgets what is older than twice freshFor.
+func (f *freshness) turn(now time.Time) {
+	if f.young == nil || now.Sub(f.turned) > freshFor || now.Before(f.turned) {
+		f.old, f.young, f.turned = f.young, map[string]FileStat{}, now
+	}
+}
+
+// take reports, once, whether st is how the server's own file was found.
+func (f *freshness) take(path string, st FileStat) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, m := range []map[string]FileStat{f.young, f.old} {
+		if own, ok := m[path]; ok {
+			delete(m, path)
+			return own == st
+		}
+	}
+	return false
+}
+
+// unread hands out at most n names of files that were written and not read since.
+func (f *freshness) unread(n int, now time.Time) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.turn(now)
+	n = min(n, len(f.names))
+	names := f.names[:n:n]
+	if f.names = f.names[n:]; len(f.names) == 0 {
+		f.names = nil
+	}
+	return names
+}

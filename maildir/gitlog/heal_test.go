@@ -1,0 +1,334 @@
+package gitlog
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// writeBack puts an index into place as git does; it fails while somebody holds the lock.
+func (t *tree) writeBack(old []byte) error {
+	f, err := os.OpenFile(t.path(".git/index.lock"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(old)
+	t.check(err)
+	t.check(f.Close())
+	return os.Rename(t.path(".git/index.lock"), t.path(".git/index"))
+}
+
+// numbered makes the i-th commit: every other one is an edit. All of them write the profile, and remove what the one
+// before has marked.
+func (t *tree) numbered(i int) {
+	t.Helper()
+	mark, before := fmt.Sprint("marks/", i), fmt.Sprint("marks/", i-1)
+	os.Remove(t.path(before))
+	if i%2 == 1 {
+		for _, p := range []string{fmt.Sprint("notes/", i), "profile", mark} {
+			t.write(p, fmt.Sprintln("edit", i))
+		}
+		t.log.Edited([]string{fmt.Sprint("notes/", i), "profile", mark, before})
+	} else {
+		id := fmt.Sprint("m", i)
+		for _, p := range []string{"messages/" + id, "agents/B/inbox/" + id, "profile", mark} {
+			t.write(p, "text of "+id+"\n")
+		}
+		t.record(op("send", "A", id, "messages/"+id, "agents/B/inbox/"+id, "profile", mark, before))
+	}
+	t.flush()
+}
+
+// standing makes sure that the first n numbered commits stand.
+func (t *tree) standing(n int) {
+	t.Helper()
+	t.sound()
+	want, ids := []string{".gitignore"}, []string{}
+	for i := 0; i < n; i += 2 {
+		ids = append(ids, fmt.Sprint("m", i))
+		want = append(want, fmt.Sprint("agents/B/inbox/m", i))
+	}
+	want = append(want, fmt.Sprint("marks/", n-1))
+	for i := 0; i < n; i += 2 {
+		want = append(want, fmt.Sprint("messages/m", i))
+	}
+	for i := 1; i < n; i += 2 {
+		want = append(want, fmt.Sprint("notes/", i))
+	}
+	t.equal("files", t.git("ls-tree", "-r", "--name-only", "HEAD"), strings.Join(append(want, "profile"), "\n"))
+	t.equal("ids", strings.Join(t.ids(), " "), strings.Join(ids, " "))
+	t.equal("profile", t.git("show", "HEAD:profile"), strings.TrimSpace(string(t.file("profile"))))
+}
+
+var byPerson = []string{"", "commit -qm by-hand", "commit -qam by-hand", "commit -qm by-hand -- profile", "status"}
+
+// A slow command writes an index back from before several of our commits, and a person commits from that.
+func TestOldIndexOverSeveralCommits(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{2, 3, 4} {
+		for from := 1; from < n; from++ {
+			for _, command := range byPerson {
+				t.Run(fmt.Sprintf("%d commits, from before %d, %s", n, from, command), func(t *testing.T) {
+					t.Parallel()
+					tr := newTree(t, Config{External: true})
+					var old []byte
+					for i := range n {
+						if i == from {
+							old = tr.file(".git/index")
+						}
+						tr.numbered(i)
+					}
+					tr.check(tr.writeBack(old))
+					if tr.git("status", "--porcelain") == "" {
+						t.Fatal("nothing is astray")
+					}
+					if command != "" {
+						tr.tryGit(strings.Fields(command)...)
+					}
+					tr.flush()
+					tr.standing(n)
+				})
+			}
+		}
+	}
+}
+
+// The same at any step of the last of them, as long as git gets its lock.
+func TestOldIndexAtEveryStep(t *testing.T) {
+	t.Parallel()
+	for _, step := range append([]string{"built", "objects"}, steps...) {
+		for _, command := range byPerson {
+			t.Run(step+", "+command, func(t *testing.T) {
+				t.Parallel()
+				tr := newTree(t, Config{External: true})
+				if step == "reserved" {
+					tr.log.gentle = 0
+				}
+				tr.numbered(0)
+				old := tr.file(".git/index")
+				tr.numbered(1)
+				reached := false
+				tr.log.step = func(s string) {
+					if s != step || reached {
+						return
+					}
+					reached = true
+					if tr.writeBack(old) == nil && command != "" {
+						tr.tryGit(strings.Fields(command)...)
+					}
+				}
+				tr.numbered(2)
+				if !reached {
+					t.Fatal("the step was not reached")
+				}
+				tr.flush()
+				tr.standing(3)
+			})
+		}
+	}
+}
+
+// A commit by hand that has read the old index ends when the index is mended: only the branch is astray then.
+func TestOldIndexCommittedLate(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{External: true})
+	tr.numbered(0)
+	old := tr.file(".git/index")
+	tree := tr.git("rev-parse", "HEAD^{tree}")
+	tr.numbered(1)
+	tr.numbered(2)
+	tr.check(tr.writeBack(old))
+	tr.flush()
+	tr.sound()
+	tr.git("update-ref", "HEAD", tr.git("commit-tree", "-p", "HEAD", "-m", "by hand", tree))
+	tr.run()
+	tr.until("put back", func() bool { return tr.git("status", "--porcelain") == "" })
+	tr.flush()
+	tr.standing(3)
+}
+
+// unhealed makes commits without ever looking back, as a server did that knew nothing of this.
+func (t *tree) unhealed(from, to int) {
+	t.Helper()
+	for i := from; i < to; i++ {
+		t.log.mem.own, t.log.mem.recalled = nil, true
+		t.numbered(i)
+	}
+	t.log.mem.own = nil
+}
+
+// What the run before did not mend, the start does, also when more has happened since.
+func TestOldIndexAtTheStart(t *testing.T) {
+	t.Parallel()
+	for _, since := range []int{0, 2} {
+		for _, late := range []bool{false, true} {
+			for _, command := range byPerson {
+				t.Run(fmt.Sprintf("%d commits since, late %v, %s", since, late, command), func(t *testing.T) {
+					t.Parallel()
+					tr := newTree(t, Config{External: true})
+					tr.unhealed(0, 2)
+					old := tr.file(".git/index")
+					tr.unhealed(2, 4)
+					tr.check(tr.writeBack(old))
+					if command != "" {
+						tr.tryGit(strings.Fields(command)...)
+					}
+					tr.unhealed(4, 4+since)
+					if late {
+						hour := time.Now().Add(time.Hour)
+						tr.check(os.Chtimes(tr.path(".git/index"), hour, hour))
+					}
+					if tr.git("diff", "--cached", "--name-only", "HEAD~1") == "" {
+						t.Fatal("nothing is astray")
+					}
+					tr.reopen(Config{External: true})
+					tr.flush()
+					tr.standing(4 + since)
+				})
+			}
+		}
+	}
+}
+
+// What a person has taken out of the index stays out, at the next commit and after a restart.
+func TestUnstagedByHandStaysSo(t *testing.T) {
+	t.Parallel()
+	for name, act := range map[string]func(tr *tree){
+		"a message":         func(tr *tree) { tr.git("rm", "-q", "--cached", "messages/m2") },
+		"an operation":      func(tr *tree) { tr.git("rm", "-q", "--cached", "messages/m2", "agents/B/inbox/m2") },
+		"edits":             func(tr *tree) { tr.git("rm", "-q", "--cached", "notes/1", "notes/3") },
+		"a folder":          func(tr *tree) { tr.git("rm", "-rq", "--cached", "messages") },
+		"everything":        func(tr *tree) { tr.git("rm", "-rq", "--cached", ".") },
+		"with its files":    func(tr *tree) { tr.git("rm", "-q", "messages/m2", "agents/B/inbox/m2", "notes/3") },
+		"files that differ": func(tr *tree) { tr.git("rm", "-q", "--cached", "messages/m2"); tr.write("messages/m2", "by hand") },
+		"an old profile":    func(tr *tree) { tr.git("checkout", "-q", "HEAD~2", "--", "profile") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tr := newTree(t, Config{})
+			tr.log.cfg.External = true
+			for i := range 5 {
+				tr.numbered(i)
+			}
+			act(tr)
+			for i := range tr.log.mem.own { // they have stood for a while
+				tr.log.mem.own[i].at, tr.log.mem.own[i].past = time.Now().Add(-5*healTime), true
+			}
+			hour := time.Now().Add(time.Hour)
+			tr.check(os.Chtimes(tr.path(".git/index"), hour, hour))
+			status := tr.git("diff", "--cached", "--name-status")
+			tr.log.cfg.External = false
+			tr.send("m9", "messages/m9")
+			tr.flush()
+			tr.equal("staged", tr.git("diff", "--cached", "--name-status"), status)
+			tr.check(os.Chtimes(tr.path(".git/index"), hour, hour))
+			tr.reopen(Config{})
+			tr.flush()
+			tr.equal("staged after a restart", tr.git("diff", "--cached", "--name-status"), status)
+		})
+	}
+}
+
+// An operation of which later ones have all the paths is no evidence for its neighbour.
+func TestEvidence(t *testing.T) {
+	t.Parallel()
+	mail := ownCommit{ops: 1, mail: true, past: true}
+	had := []*trace{{path: "had", last: entry{modeFile, hash{1}}, before: []entry{{}}, added: true}}
+	gone := []*trace{{path: "gone", last: entry{modeFile, hash{2}}, before: []entry{{}}, added: true}}
+	has := func(path string) (e entry) {
+		if path == "had" {
+			e = had[0].last
+		}
+		return e
+	}
+	all := []ownCommit{mail, mail, mail, mail}
+	for want, of := range map[string][][]*trace{
+		"[false false false false]": {had, nil, gone, nil},
+		"[false true true false]":   {had, gone, gone, had},
+		"[false true false true]":   {had, gone, nil, gone},
+	} {
+		if got := fmt.Sprint(missing(all, of, time.Now(), has)); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	if got := fmt.Sprint(missing(all, [][]*trace{gone, gone, had, had}, time.Now(), has)); got != "[false false false false]" {
+		t.Errorf("without what came before: %s", got)
+	}
+	all[2].at = time.Now()
+	if got := fmt.Sprint(missing(all, [][]*trace{had, nil, gone, nil}, time.Now(), has)); got != "[false false true false]" {
+		t.Errorf("written at once: %s", got)
+	}
+}
+
+// A part of the last commit that is unstaged at once stays so too.
+func TestPartUnstagedAtOnce(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{External: true})
+	tr.numbered(0)
+	tr.numbered(1)
+	tr.numbered(2)
+	tr.git("rm", "-q", "--cached", "messages/m2")
+	tr.flush()
+	tr.equal("status", tr.git("status", "--porcelain"), "D  messages/m2\n?? messages/m2")
+}
+
+func TestHistory(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{External: true})
+	tr.numbered(0)
+	tr.git("commit", "-qm", "by hand\n\nMail-Op: send", "--allow-empty")
+	tr.numbered(1)
+	tr.record(op("send", "A", "m8", "m8"), op("read", "A", "m9", "m9"))
+	tr.write("m8", "x")
+	tr.write("m9", "x")
+	tr.flush()
+	repo, err := openRepository(tr.dir, newMemory())
+	tr.check(err)
+	defer repo.close()
+	at, err := repo.head()
+	tr.check(err)
+	var got []string
+	for _, c := range repo.history(at.commit) {
+		got = append(got, fmt.Sprint(c.ops, c.mail, c.past, c.new == at.commit))
+	}
+	tr.equal("history", strings.Join(got, ", "), "1 true true false, 1 true true false, 1 false true false, 2 true true true")
+}
+
+func TestOwnIsBounded(t *testing.T) {
+	t.Parallel()
+	m := newMemory()
+	now := time.Now()
+	for range 3 * maxOwn {
+		m.keepOwn(ownCommit{at: now})
+	}
+	if len(m.own) != maxOwn {
+		t.Errorf("%d commits", len(m.own))
+	}
+	if m.forget(now.Add(healTime)); len(m.own) != maxOwn || !m.own[0].past {
+		t.Error("forgotten too early")
+	}
+	if m.forget(now.Add(keepTime)); len(m.own) != 0 {
+		t.Error("kept for ever")
+	}
+}
+
+// Nothing is kept, and nobody woken, long after the last commit.
+func TestSettled(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	tr.run()
+	tr.send("m1", "m1")
+	tr.until("settled", func() (yes bool) {
+		tr.check(tr.log.exclusive(context.Background(), func() error {
+			tr.log.mu.Lock()
+			defer tr.log.mu.Unlock()
+			yes = len(tr.log.records) == 0 && tr.log.look.IsZero() && len(tr.log.mem.own) == 0
+			return nil
+		}))
+		return yes
+	})
+	tr.sound()
+}

@@ -1,0 +1,144 @@
+package gitlog
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha1"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// A commit beside an index of very many entries needs no memory for them. Not parallel: it counts allocations.
+func TestIndexIsStreamed(t *testing.T) {
+	tr := newTree(t, Config{})
+	const n = 200000
+	size := makeIndex(t, tr.path(".git/index"), n)
+	for i := range 2 {
+		tr.send(fmt.Sprint("m", i), fmt.Sprint("messages/m", i))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		tr.flush()
+		runtime.ReadMemStats(&after)
+		if spent := after.TotalAlloc - before.TotalAlloc; spent > uint64(size)/4 {
+			t.Errorf("%d bytes allocated, the index has %d", spent, size)
+		}
+	}
+	out := strings.Split(tr.git("ls-files", "--", ":!agents"), "\n")
+	tr.equal("new entries", strings.Join(out, " "), ".gitignore messages/m0 messages/m1") // the first is put back: see heal
+	if all := strings.Count(tr.git("ls-files"), "\n") + 1; all != n+3 {
+		t.Errorf("%d entries", all)
+	}
+}
+
+// What comes out is what git makes of the same: in each version, with names of any length, shared prefixes, folders that
+// became files and the reverse, and entries that only the index has.
+func TestIndexAsGitWrites(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{"2", "3", "4"} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			tr := newTree(t, Config{})
+			tr.git("config", "index.version", version)
+			tr.git("update-index", "--index-version", version)
+			long := strings.Repeat(strings.Repeat("d", 200)+"/", 15) // within the limit of a path, over and below that of a length
+			names := []string{"a", "a.b/x", "a-b", "dir/x", "dir/y/z", "file", "z", long + strings.Repeat("n", 250), long + "n", strings.Repeat(strings.Repeat("e", 250)+"/", 15) + strings.Repeat("f", 200)}
+			tr.send("m1", names...)
+			tr.flush()
+			for _, n := range names[:3] {
+				tr.write(n+".staged", "only in the index")
+				tr.git("add", n+".staged")
+			}
+			tr.git("update-index", "--add", "--cacheinfo", "100644,"+tr.git("rev-parse", "HEAD:a")+",a.b/w")
+			tr.write("staged", "by hand") // a path of ours that only the index has
+			tr.git("add", "staged")
+			tr.check(os.RemoveAll(tr.path("dir")))
+			tr.check(os.Remove(tr.path("file")))
+			tr.send("m2", "dir", "file/inside", "0", "zz", long+"m", "staged", "a")
+			tr.flush()
+			ours := tr.git("ls-files", "-s")
+			tr.equal("version", fmt.Sprint(tr.file(".git/index")[7]), version2(version))
+			tr.check(os.Remove(tr.path(".git/index")))
+			tr.git("read-tree", "HEAD")
+			for _, n := range names[:3] {
+				tr.git("add", n+".staged")
+			}
+			tr.git("update-index", "--add", "--cacheinfo", "100644,"+tr.git("rev-parse", "HEAD~:a")+",a.b/w")
+			tr.equal("entries", ours, tr.git("ls-files", "-s"))
+		})
+	}
+}
+
+// version2: git writes version 3 only where an entry needs it.
+func version2(v string) string {
+	if v == "3" {
+		return "2"
+	}
+	return v
+}
+
+func (t *tree) file(name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(t.path(name))
+	t.check(err)
+	return b
+}
+
+// Damage is told and never sealed with a checksum that is right, whoever has written the index.
+func TestDamagedIndex(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	tr.send("m1", "messages/m1", "messages/m2")
+	tr.flush()
+	tr.git("update-index", "--force-write-index")
+	good := tr.file(".git/index")
+	name := bytes.Index(good, []byte("messages/m1"))
+	for what, damage := range map[string]func(b []byte) []byte{
+		"a hash": func(b []byte) []byte { b[name-10]++; return b },
+		"the order": func(b []byte) []byte {
+			b[name+10] = '3'
+			sum := sha1.Sum(b[:len(b)-20])
+			return append(b[:len(b)-20], sum[:]...)
+		},
+		"short":         func(b []byte) []byte { return b[:name+3] },
+		"no entries":    func(b []byte) []byte { return b[:12] },
+		"a high count":  func(b []byte) []byte { b[8]++; return b },
+		"a long name":   func(b []byte) []byte { b[name-2], b[name-1] = 0x0f, 0xff; return b },
+		"an extension":  func(b []byte) []byte { return append(b[:len(b)-20], "TREE\xff\xff\xff\xff01234567890123456789"...) },
+		"a new version": func(b []byte) []byte { b[7] = 9; return b },
+		"all zeros":     func(b []byte) []byte { return make([]byte, len(b)) },
+	} {
+		tr.check(os.WriteFile(tr.path(".git/index"), damage(bytes.Clone(good)), 0o644))
+		tr.send("x", "messages/x")
+		if err := tr.log.Flush(context.Background()); err == nil {
+			t.Errorf("%s: committed", what)
+		}
+		if tr.log.State().Pending > 0 {
+			tr.state("waiting", "Remove .git/index")
+		}
+		tr.check(os.WriteFile(tr.path(".git/index"), good, 0o644))
+		tr.flush()
+		good = tr.file(".git/index")
+		name = bytes.Index(good, []byte("messages/m1"))
+	}
+	tr.sound()
+}
+
+// A module is not entered, and what lies beside it is found.
+func TestCatchUpBesideAModule(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{External: true})
+	tr.send("m1", "m1")
+	tr.flush()
+	tr.write("sub/file", "of the module")
+	tr.git("update-index", "--add", "--cacheinfo", "160000,"+tr.git("rev-parse", "HEAD")+",sub")
+	tr.git("commit", "-qm", "module")
+	tr.write("sub.txt", "x")
+	tr.write("sub-x/y", "x")
+	tr.write("sub0", "x")
+	tr.reopen(Config{External: true})
+	tr.caughtUp()
+	tr.equal("found", tr.git("show", "--name-only", "--format="), "sub-x/y\nsub.txt\nsub0")
+}

@@ -1,0 +1,198 @@
+package gitlog
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"mailtree/maildir"
+)
+
+// Everything that a person can have begun, made by the git program: nothing is committed until it ends, either way.
+func TestUnfinishedCommands(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		begin []string
+		part  string
+		ends  [][]string
+	}{
+		"merge":       {[]string{"merge", "side"}, "a merge", [][]string{{"merge", "--abort"}, {"commit", "-qm", "merged"}}},
+		"rebase":      {[]string{"rebase", "side"}, "", [][]string{{"rebase", "--abort"}, {"rebase", "--continue"}}},
+		"rebase, am":  {[]string{"rebase", "--apply", "side"}, "", [][]string{{"rebase", "--abort"}, {"rebase", "--continue"}}},
+		"cherry-pick": {[]string{"cherry-pick", "side"}, "a cherry-pick", [][]string{{"cherry-pick", "--abort"}, {"cherry-pick", "--continue"}}},
+		"series":      {[]string{"cherry-pick", "side~", "side"}, "a cherry-pick", [][]string{{"cherry-pick", "--abort"}, {"cherry-pick", "--continue"}}},
+		"revert":      {[]string{"revert", "HEAD~"}, "a revert", [][]string{{"revert", "--abort"}, {"revert", "--continue"}}},
+	} {
+		for i, end := range c.ends {
+			t.Run(fmt.Sprint(name, " ", end), func(t *testing.T) {
+				t.Parallel()
+				tr := newTree(t, Config{})
+				tr.git("config", "core.editor", "true")
+				commit := func(text string) {
+					tr.write("notes", text)
+					tr.git("add", "notes")
+					tr.git("commit", "-qm", text)
+				}
+				commit("base")
+				tr.git("checkout", "-q", "-b", "side")
+				commit("side")
+				commit("side 2")
+				tr.git("checkout", "-q", "main")
+				commit("main")
+				commit("main 2")
+				if _, err := tr.tryGit(c.begin...); err == nil {
+					t.Fatal("there is no conflict")
+				}
+				head := tr.git("rev-parse", "main")
+				tr.send("m1", "messages/m1")
+				if err := tr.log.Flush(t.Context()); err == nil {
+					t.Error("committed in the middle of it")
+				}
+				tr.state("waiting", c.part)
+				tr.equal("main", tr.git("rev-parse", "main"), head)
+				if i == 1 {
+					for round := range 5 {
+						tr.write("notes", fmt.Sprint("resolved ", round))
+						tr.git("add", "notes")
+						if _, err := tr.tryGit(end...); err == nil {
+							break
+						}
+					}
+				} else {
+					tr.git(end...)
+				}
+				tr.goesOn()
+				tr.equal("ids", strings.Join(tr.ids(), " "), "m1")
+			})
+		}
+	}
+}
+
+// Between any two steps of ours a person commits everything, as soon as git lets him: no mail is deleted by either.
+func TestAPersonAtEveryStep(t *testing.T) {
+	t.Parallel()
+	for _, command := range []string{"commit", "commit -a", "commit --amend"} {
+		for _, step := range append([]string{"built", "objects"}, steps...) {
+			t.Run(command+", "+step, func(t *testing.T) {
+				t.Parallel()
+				tr := newTree(t, Config{External: true})
+				if step == "reserved" {
+					tr.log.gentle = 0
+				}
+				tr.send("m0", "messages/m0")
+				tr.flush()
+				made := 0
+				act := func() {
+					tr.write("notes", fmt.Sprint("by hand ", made))
+					if _, err := tr.tryGit("add", "notes"); err != nil {
+						return
+					}
+					if _, err := tr.tryGit(append(strings.Fields(command), "-qm", "by hand")...); err == nil {
+						made++
+					}
+				}
+				reached := false
+				tr.log.step = func(s string) {
+					if s == step && !reached {
+						reached = true
+						act()
+					}
+				}
+				for i := range 3 {
+					tr.send(fmt.Sprint("m", i+1), fmt.Sprint("messages/m", i+1))
+					tr.flush()
+					reached = reached && i > 0
+					act()
+				}
+				tr.flush()
+				tr.git("add", "-A")
+				tr.tryGit("commit", "-qm", "the rest")
+				tr.sound()
+				tr.equal("deleted", tr.git("log", "--diff-filter=D", "--name-only", "--format=", "--", "messages"), "")
+				tr.equal("files", tr.git("ls-files", "messages"), "messages/m0\nmessages/m1\nmessages/m2\nmessages/m3")
+				if command != "commit --amend" { // which is meant to replace a commit
+					tr.equal("ids", strings.Join(tr.ids(), " "), "m0 m1 m2 m3")
+					tr.equal("by hand", fmt.Sprint(strings.Count(tr.git("log", "--format=%s"), "by hand")), fmt.Sprint(made))
+				}
+			})
+		}
+	}
+}
+
+// A lock that somebody has left is told before anything waits for it, and never removed.
+func TestStaleLock(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"index.lock", "refs/heads/main.lock"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tr := newTree(t, Config{})
+			tr.write(".git/"+name, "")
+			tr.state("committing", "")
+			old := time.Now().Add(-2 * staleLock)
+			tr.check(os.Chtimes(tr.path(".git/"+name), old, old))
+			tr.state("waiting", ".git/"+name+" has been there since")
+			if mode, reason := Look(tr.dir); mode != "waiting" || !strings.Contains(reason, "remove that file") {
+				t.Errorf("Look: %s %q", mode, reason)
+			}
+			tr.reopen(Config{})
+			tr.send("m1", "m1")
+			if err := tr.log.Flush(t.Context()); err == nil {
+				t.Error("committed past the lock")
+			}
+			tr.check(os.Remove(tr.path(".git/" + name))) // it is still there
+			tr.goesOn()
+		})
+	}
+}
+
+// Operations gather for a quarter of a second; edits are committed after two quiet seconds, at the latest after 30.
+func TestDefaultTimes(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{External: true})
+	l, err := Open(Config{Dir: tr.dir, External: true})
+	tr.check(err)
+	start := time.Now()
+	at := func(d time.Duration) time.Time { return start.Add(d) }
+	for _, c := range []struct {
+		edits []time.Duration
+		ops   []time.Duration
+		want  time.Duration
+	}{
+		{ops: []time.Duration{0, 200 * time.Millisecond}, want: 250 * time.Millisecond},
+		{edits: []time.Duration{0}, want: 2 * time.Second},
+		{edits: []time.Duration{0, time.Second, 2 * time.Second}, want: 4 * time.Second},
+		{edits: []time.Duration{0, 29 * time.Second}, want: 30 * time.Second},
+		{edits: []time.Duration{0}, ops: []time.Duration{time.Second}, want: 1250 * time.Millisecond},
+	} {
+		q := queue{edits: map[string]struct{}{}}
+		for _, d := range c.edits {
+			q.edited([]string{"x"}, at(d))
+		}
+		for _, d := range c.ops {
+			q.record([]maildir.Op{op("send", "A", "m", "m")}, nil, hash{}, at(d))
+		}
+		if due, ok := q.due(l.cfg); !ok || !due.Equal(at(c.want)) {
+			t.Errorf("%+v: due after %v", c, due.Sub(start))
+		}
+	}
+}
+
+// The author is the agent where all operations of a commit are one agent's.
+func TestAuthorOfSeveral(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{Domain: "mail.example"})
+	tr.send("m1", "m1")
+	tr.send("m2", "m2")
+	tr.flush()
+	tr.equal("one agent", tr.git("log", "-1", "--format=%an <%ae> %cn"), "A <A@mail.example> mailtree")
+	tr.send("m3", "m3")
+	o := op("send", "B", "m4", "m4")
+	tr.write("m4", "x")
+	tr.log.Record([]maildir.Op{o}, nil)
+	tr.flush()
+	tr.equal("two agents", tr.git("log", "-1", "--format=%an <%ae> %cn"), "mailtree <mailtree@mail.example> mailtree")
+	tr.equal("agents", tr.git("log", "-1", "--format=%(trailers:key=Agent,valueonly,separator=%x2C)"), "A,B")
+	tr.sound()
+}

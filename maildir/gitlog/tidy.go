@@ -1,0 +1,268 @@
+package gitlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Loose objects and small packs pile up: every commit adds some, and with very many of them each git command of a
+// person and each object that we must read gets slower. So packs are put together when nothing has been committed
+// for Config.Idle, by `git repack --geometric=2 -d`, where there is a git program, and else not at all. It takes
+// loose objects whether reachable or not and removes nothing that is not in the new pack, so it needs no lock: a
+// commit of ours or of a person may run beside it (git-repack(1)).
+//
+// Only in repositories that have gc.auto=0, which Init sets where there is no value: elsewhere Git does it. The program
+// never sees the repository's configuration, in which any of a dozen keys names a command to run: it works in a
+// repository of its own, .git/mailtree-pack, that borrows nothing but the objects.
+
+const (
+	packWeight = 50               // a pack more slows Git down like so many loose objects
+	overdue    = 10               // so many times Config.Piled do not wait until it is quiet
+	tidyLimit  = 30 * time.Minute // for one run
+	tidyRetry  = time.Hour        // after a failure
+	leftover   = time.Hour        // older temporary files are nobody's
+)
+
+const tidyFolder = "mailtree-pack" // in .git
+
+const tidyConfig = `[core]
+	repositoryformatversion = 0
+	bare = true
+	fsync = all
+	bigFileThreshold = 1m
+[pack]
+	threads = 1
+	windowMemory = 32m
+	deltaCacheSize = 32m
+[gc]
+	auto = 0
+`
+
+// pile is what has been written since packs were last put together. Guarded by Log.mu.
+type pile struct {
+	size   int       // loose objects, and packs in that measure
+	since  time.Time // of the last commit
+	notYet time.Time // not before
+}
+
+// grow notes what a commit has written; ring when it is time to see to it.
+func (l *Log) grow(n int) {
+	l.mu.Lock()
+	l.pile.size += n
+	l.pile.since = time.Now()
+	ring := l.pile.size >= l.cfg.Piled
+	l.mu.Unlock()
+	if ring {
+		select {
+		case l.litter <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// keepHouse puts packs together when it is time to, until ctx ends. What was there before is counted once.
+func (l *Log) keepHouse(ctx context.Context) {
+	if l.cfg.Idle < 0 {
+		return
+	}
+	l.mu.Lock()
+	l.pile = pile{size: l.cfg.Piled, since: time.Now()}
+	l.mu.Unlock()
+	for ctx.Err() == nil {
+		l.mu.Lock()
+		at, due := l.pile.due(l.cfg)
+		l.mu.Unlock()
+		var alarm <-chan time.Time
+		if due {
+			wait := time.Until(at)
+			if wait <= 0 {
+				l.tidy(ctx)
+				continue
+			}
+			alarm = time.After(wait)
+		}
+		select {
+		case <-ctx.Done():
+		case <-l.litter:
+		case <-alarm:
+		}
+	}
+}
+
+func (p *pile) due(cfg Config) (at time.Time, due bool) {
+	if p.size < cfg.Piled {
+		return at, false
+	}
+	if p.size < overdue*cfg.Piled {
+		at = p.since.Add(cfg.Idle)
+	}
+	if at.Before(p.notYet) {
+		at = p.notYet
+	}
+	return at, true
+}
+
+// tidy looks whether there is a pile, and clears it away.
+func (l *Log) tidy(ctx context.Context) {
+	l.mu.Lock()
+	l.pile.size = 0 // what is written meanwhile counts for the next time
+	l.mu.Unlock()
+	before, err := l.repack(ctx)
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	l.mu.Lock()
+	l.pile.size, l.pile.notYet = l.pile.size+before.weight(), time.Now().Add(tidyRetry)
+	l.mu.Unlock()
+	l.cfg.Log.Info("packs of the mail's repository are put together later", "reason", oneLine(err.Error(), 500))
+}
+
+// repack does it where there is reason to. An error is one to try again after.
+func (l *Log) repack(ctx context.Context) (before litter, err error) {
+	repo, err := openRepository(l.cfg.Dir, l.mem)
+	if err != nil {
+		return before, err
+	}
+	if before, err = repo.sweep(time.Now()); err != nil {
+		return before, err
+	}
+	program, err := l.git()
+	if err != nil || !repo.config.ours || before.weight() < l.cfg.Piled {
+		return before, nil
+	}
+	if err := repo.quiet(); err != nil {
+		return before, err
+	}
+	start := time.Now()
+	if err := repo.runRepack(ctx, program); err != nil {
+		return before, err
+	}
+	after, err := repo.sweep(time.Now())
+	l.cfg.Log.Info("packs of the mail's repository put together", "loose", before.loose, "packs", before.packs,
+		"packs now", after.packs, "took", time.Since(start).Round(time.Millisecond))
+	return before, err
+}
+
+// quiet reports why this is no moment to put packs together.
+func (r *repository) quiet() error {
+	if err := r.busy(); err != nil {
+		return err
+	}
+	if r.collecting() {
+		return errors.New("git gc runs")
+	}
+	return nil
+}
+
+// collecting reports whether a person's git gc is running: it keeps its process id in a file.
+func (r *repository) collecting() bool {
+	fi, err := os.Lstat(r.path("gc.pid"))
+	return err == nil && time.Since(fi.ModTime()).Abs() < staleGC
+}
+
+// staleGC is more than a gc of the mail takes, and less than git's own limit of twelve hours.
+const staleGC = time.Hour
+
+// runRepack runs the program in a repository of its own around our objects, in a process group of low priority.
+func (r *repository) runRepack(ctx context.Context, program string) error {
+	home := r.path(tidyFolder)
+	defer os.RemoveAll(home)
+	if err := errors.Join(os.RemoveAll(home), os.MkdirAll(filepath.Join(home, "refs"), 0o700)); err != nil {
+		return err
+	}
+	for name, text := range map[string]string{"HEAD": "ref: refs/heads/none\n", "config": tidyConfig} {
+		if err := writeNew(filepath.Join(home, name), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, tidyLimit)
+	defer cancel()
+	c := exec.CommandContext(ctx, program, "--no-pager", "-c", "core.hooksPath="+os.DevNull, "-c", "core.fsmonitor=false",
+		"repack", "--geometric=2", "-d", "-l", "-n", "-q", "--no-write-bitmap-index")
+	c.Dir = home
+	c.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "LC_ALL=C", "GIT_DIR=" + home, "GIT_OBJECT_DIRECTORY=" + r.path("objects"),
+		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_SYSTEM=" + os.DevNull, "GIT_CONFIG_GLOBAL=" + os.DevNull,
+		"GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1",
+	}
+	var said strings.Builder
+	c.Stdout, c.Stderr = &said, &said
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) } // git removes its temporary files
+	c.WaitDelay = 2 * time.Second
+	if err := c.Start(); err != nil {
+		return err
+	}
+	_ = unix.Setpriority(unix.PRIO_PGRP, c.Process.Pid, 19)
+	if err := c.Wait(); err != nil {
+		return fmt.Errorf("git repack: %w: %s", err, said.String())
+	}
+	return nil
+}
+
+// litter is what lies about in the object store.
+type litter struct{ loose, packs int }
+
+func (l litter) weight() int { return l.loose + packWeight*l.packs }
+
+// sweep counts loose objects and the packs that may be put together, and removes temporary files that a killed
+// program has left, of ours or of Git's.
+func (r *repository) sweep(now time.Time) (found litter, err error) {
+	old := func(d fs.DirEntry) bool {
+		fi, err := d.Info()
+		return err == nil && d.Type().IsRegular() && now.Sub(fi.ModTime()) > leftover
+	}
+	for _, dir := range append([]string{"../" + newFolder, "", "pack"}, shards()...) {
+		files, err := os.ReadDir(r.path("objects/" + dir))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return found, err
+		}
+		for _, f := range files {
+			name := f.Name()
+			switch {
+			case dir == "../"+newFolder || strings.HasPrefix(name, "tmp_") || strings.HasPrefix(name, ".tmp-"):
+				if old(f) {
+					_ = os.Remove(r.path("objects/" + dir + "/" + name)) // the next time, if not now
+				}
+			case len(dir) == 2 && len(name) == 2*len(hash{})-2:
+				if !f.Type().IsRegular() { // git would wait for a FIFO
+					return found, notFile("objects/" + dir + "/" + name)
+				}
+				found.loose++
+			case dir == "pack" && strings.HasSuffix(name, ".keep") && old(f):
+				r.unkeep("objects/pack/" + name)
+			case dir == "pack" && strings.HasSuffix(name, ".pack"):
+				found.packs++
+			}
+		}
+	}
+	return found, r.waitless(hash{})
+}
+
+// unkeep removes a .keep file that is ours.
+func (r *repository) unkeep(name string) {
+	if b, err := readSmall(r.path(name)); err == nil && string(b) == keepText {
+		_ = os.Remove(r.path(name))
+	}
+}
+
+// shards are the folders of loose objects.
+func shards() (all []string) {
+	for i := range 256 {
+		all = append(all, fmt.Sprintf("%02x", i))
+	}
+	return all
+}

@@ -1,0 +1,105 @@
+package gitlog
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mailtree/maildir"
+)
+
+// loadWritten is loadOne for a path of which the content is known: that is committed, whatever is on disk by now. The
+// change that somebody else made since is an edit of its own, and the index entry is such that Git sees it. Where
+// somebody has committed that path since, the commit stays as it is.
+func (p *plan) loadWritten(c *change, to *objects) error {
+	w := p.written[c.path]
+	if c.new = c.old; p.index.sparse(c.path) || len(p.nodeOf(c.path).kids) > 0 {
+		return p.loadOne(c, to)
+	}
+	made := entry{mode: modeFile}
+	if w.Stat.Mode&0o100 != 0 || !p.repo.config.fileMode && c.old.mode == modeExec {
+		made.mode = modeExec
+	}
+	st, same, err := p.files.still(c.path, w.Written, made.mode, p.repo.config.fileMode)
+	if err != nil {
+		return err
+	}
+	if !same {
+		p.apart = append(p.apart, c.path)
+		if p.taken(c, w.base) {
+			return nil
+		}
+	}
+	c.stat, c.apart = st, !same
+	made.hash, err = to.add(blobObject, w.Data)
+	c.new = made
+	return err
+}
+
+// taken reports whether HEAD has at a path something else than the commit base: somebody has committed that since.
+func (p *plan) taken(c *change, base hash) bool {
+	n := &p.root
+	for _, name := range strings.Split(c.path, "/") {
+		if n.old.mode != 0 && !n.old.isTree() {
+			return true // a file or link where the folder was
+		}
+		n = n.kids[name]
+	}
+	tree, err := p.repo.treeOf(base)
+	if err != nil { // gone with a history that a person has rewritten
+		return c.old.mode != 0
+	}
+	if tree.IsZero() {
+		return c.old.mode != 0
+	}
+	was, err := p.repo.lookup(entry{modeTree, tree}, c.path)
+	if err != nil {
+		return c.old.mode != 0
+	}
+	return c.old != was
+}
+
+func (p *plan) nodeOf(path string) *node {
+	n := &p.root
+	for name := range strings.SplitSeq(path, "/") {
+		n = n.kids[name]
+	}
+	return n
+}
+
+// still tells whether the file at path is as an operation wrote it. It is not read where its stat data says so, ctime
+// included: an edit can set the mtime back. The rename into place has changed the ctime, so that only one that differs
+// from the mtime tells a later change within the same step of the clock. The state is zero, which Git does not believe, where the file is another.
+func (w *worktree) still(path string, is maildir.Written, mode uint32, modes bool) (fileStat, bool, error) {
+	other := fileStat{uncertain: true}
+	st, err := w.stat(path)
+	switch {
+	case transient(err):
+		return other, false, err
+	case err != nil, !st.is(unix.S_IFREG), st.size != int64(len(is.Data)), modes && (st.mode&0o100 != 0) != (mode == modeExec):
+		return other, false, nil
+	}
+	if is.Stat.Inode != 0 && st.ino == uint32(is.Stat.Inode) && st.mtime.UnixNano() == is.Stat.MTime && st.ctime.UnixNano() == is.Stat.CTime && !st.ctime.Equal(st.mtime) {
+		st.uncertain = time.Since(st.mtime) < settleTime || time.Since(st.ctime) < settleTime
+		return st, true, nil
+	}
+	f, st, err := w.open(path)
+	if transient(err) {
+		return other, false, err
+	}
+	if err != nil {
+		return other, false, nil
+	}
+	defer f.Close()
+	now, err := io.ReadAll(io.LimitReader(f, int64(len(is.Data))+1))
+	if transient(err) {
+		return other, false, err
+	}
+	if err != nil || !bytes.Equal(now, is.Data) {
+		return other, false, nil
+	}
+	return st, true, nil
+}

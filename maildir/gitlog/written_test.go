@@ -1,0 +1,314 @@
+package gitlog
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"mailtree/maildir"
+)
+
+// deliver does what the domain does: it writes a file elsewhere, renames it to path, and tells what was written.
+func (t *tree) deliver(id, path, text string) maildir.Op {
+	t.Helper()
+	staged := ".mailtree/tmp/" + strings.ReplaceAll(path, "/", "-")
+	t.write(staged, text)
+	t.check(os.MkdirAll(filepath.Dir(t.path(path)), 0o755))
+	t.check(os.Rename(t.path(staged), t.path(path)))
+	o := op("send", "A", id, path)
+	o.Written = map[string]maildir.Written{path: {Data: []byte(text), Stat: t.statOf(path)}}
+	return o
+}
+
+func (t *tree) statOf(path string) maildir.FileStat {
+	t.Helper()
+	d, err := maildir.OpenTree(t.dir, 0)
+	t.check(err)
+	defer d.Close()
+	st, err := d.Stat(path)
+	t.check(err)
+	return st
+}
+
+func (t *tree) record(ops ...maildir.Op) { t.log.Record(ops, nil) }
+
+// commitOps commits the operations and not the edits that follow from them.
+func (t *tree) commitOps() {
+	t.Helper()
+	t.check(t.log.exclusive(context.Background(), func() error { return t.log.commitOps(context.Background()) }))
+}
+
+// A person edits, replaces or removes a file between its delivery and the commit. The commit has what was delivered,
+// git status sees the change, and it becomes a commit of its own.
+func TestWrittenIsCommitted(t *testing.T) {
+	t.Parallel()
+	const text = "as delivered\n"
+	for name, c := range map[string]struct {
+		act          func(tr *tree, p string)
+		status, edit string // the name-status of the edit; "" for none
+	}{
+		"untouched":            {func(*tree, string) {}, "", ""},
+		"edited":               {func(tr *tree, p string) { tr.write(p, "by hand\n") }, " M m1", "M\tm1"},
+		"edited, of that size": {func(tr *tree, p string) { tr.write(p, "AS DELIVERED\n") }, " M m1", "M\tm1"},
+		"made empty":           {func(tr *tree, p string) { tr.write(p, "") }, " M m1", "M\tm1"},
+		"written anew": {func(tr *tree, p string) {
+			tr.check(os.Remove(tr.path(p)))
+			tr.write(p, text)
+		}, "", ""},
+		"removed":     {func(tr *tree, p string) { tr.check(os.Remove(tr.path(p))) }, " D m1", "D\tm1"},
+		"executable":  {func(tr *tree, p string) { tr.check(os.Chmod(tr.path(p), 0o755)) }, " M m1", "M\tm1"},
+		"touched":     {func(tr *tree, p string) { tr.check(os.Chtimes(tr.path(p), time.Now(), time.Unix(1, 0))) }, "", ""},
+		"now a link":  {func(tr *tree, p string) { os.Remove(tr.path(p)); tr.check(os.Symlink("x", tr.path(p))) }, " T m1", "T\tm1"},
+		"now a FIFO":  {func(tr *tree, p string) { os.Remove(tr.path(p)); tr.check(syscall.Mkfifo(tr.path(p), 0o600)) }, "*", ""},
+		"now a place": {func(tr *tree, p string) { os.Remove(tr.path(p)); tr.write(p+"/x", "x") }, " D m1", "D\tm1\nA\tm1/x"},
+	} {
+		for _, external := range []bool{true, false} {
+			for _, stat := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s, external %v, stat known %v", name, external, stat), func(t *testing.T) {
+					t.Parallel()
+					tr := newTree(t, Config{External: external})
+					o := tr.deliver("m1", "m1", text)
+					if !stat {
+						o.Written["m1"] = maildir.Written{Data: []byte(text)}
+					}
+					tr.record(o)
+					c.act(tr, "m1")
+					tr.commitOps()
+					tr.equal("delivered", tr.git("show", "HEAD:m1")+"\n", text)
+					tr.equal("mode", tr.git("ls-tree", "--format=%(objectmode)", "HEAD", "m1"), "100644")
+					if c.status != "*" {
+						tr.equal("status", tr.git("status", "--porcelain"), c.status)
+					}
+					head := tr.git("rev-parse", "HEAD")
+					tr.flush()
+					if !external || c.edit == "" {
+						tr.equal("HEAD", tr.git("rev-parse", "HEAD"), head)
+						return
+					}
+					tr.equal("edit", tr.git("show", "--name-status", "--format="), c.edit)
+					tr.equal("author", tr.git("log", "-1", "--format=%an %s")[:14], "mailtree edit:")
+					tr.sound()
+				})
+			}
+		}
+	}
+}
+
+// A file whose stat data tells that it is as it was written is not read, and git status need not read it either.
+func TestWrittenIsNotRead(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{External: true})
+	o := tr.deliver("m1", "m1", "as delivered\n")
+	tr.check(os.Chtimes(tr.path("m1"), time.Now(), time.Now().Add(-time.Hour)))
+	o.Written["m1"] = maildir.Written{Data: []byte("AS DELIVERED\n"), Stat: tr.statOf("m1")} // not so: only a reader would know
+	tr.check(pause(context.Background(), 2*settleTime))
+	tr.record(o)
+	tr.commitOps()
+	tr.equal("commit", tr.git("show", "HEAD:m1"), "AS DELIVERED")
+	if out := tr.git("ls-files", "--debug", "m1"); !strings.Contains(out, "size: 13\t") {
+		t.Errorf("the index does not know the file:\n%s", out)
+	}
+}
+
+// An edit of the same size that sets the time back is told by the ctime.
+func TestEditWithItsTimeSetBack(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{External: true})
+	o := tr.deliver("m1", "m1", "as delivered\n")
+	tr.check(pause(context.Background(), 2*settleTime))
+	tr.check(os.WriteFile(tr.path("m1"), []byte("AS DELIVERED\n"), 0o600))
+	at := time.Unix(0, o.Written["m1"].Stat.MTime)
+	tr.check(os.Chtimes(tr.path("m1"), at, at))
+	tr.check(pause(context.Background(), 2*settleTime))
+	tr.record(o)
+	tr.commitOps()
+	tr.equal("commit", tr.git("show", "HEAD:m1"), "as delivered")
+	tr.flush()
+	tr.equal("edit", tr.git("show", "HEAD:m1"), "AS DELIVERED")
+	tr.equal("subject", tr.git("log", "-1", "--format=%s"), "edit: m1")
+	tr.sound()
+}
+
+// The last operation of a commit counts, also where it has only removed the file.
+func TestWrittenTwice(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{External: true})
+	tr.record(tr.deliver("m1", "status", "ready\n"), tr.deliver("m2", "gone", "x\n"))
+	tr.record(tr.deliver("m3", "status", "work\n"))
+	tr.check(os.Remove(tr.path("gone")))
+	tr.record(op("unread", "A", "m4", "gone"))
+	tr.flush()
+	tr.equal("content", tr.git("show", "HEAD:status"), "work")
+	tr.equal("files", tr.git("ls-files"), ".gitignore\nstatus")
+	tr.equal("ids", strings.Join(tr.ids(), " "), "m1 m2 m3 m4")
+	tr.equal("commits", tr.git("rev-list", "--count", "HEAD"), "2")
+	tr.sound()
+}
+
+// The next group has replaced a file when the commit of the one before is made: each has its content, and what the
+// server wrote itself is no edit.
+func TestWrittenBetweenGroups(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{External: true})
+	tr.record(tr.deliver("m1", "status", "ready\n"))
+	tr.log.step = func(s string) {
+		if s == "staged" {
+			tr.log.step = func(string) {}
+			tr.record(tr.deliver("m2", "status", "work\n"))
+		}
+	}
+	tr.flush()
+	tr.flush()
+	tr.equal("history", tr.git("log", "--reverse", "--format=%s", "--", "status"), "send: A -> B: about m1\nsend: A -> B: about m2")
+	tr.equal("first", tr.git("show", "HEAD~:status"), "ready")
+	tr.sound()
+}
+
+// A person's own commit is not taken back, neither of a new file nor of one that the operation replaced; but a commit
+// from before the operation is.
+func TestWrittenAfterAPersonsCommit(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{External: true})
+	tr.record(tr.deliver("m0", "status", "ready\n"), tr.deliver("m0", "box/m", "x\n"))
+	tr.flush()
+	tr.record(tr.deliver("m1", "m1", "as delivered\n"), tr.deliver("m2", "status", "work\n"), tr.deliver("m3", "box/n", "y\n"))
+	tr.write("m1", "by hand\n")
+	tr.write("status", "offline\n")
+	tr.check(os.RemoveAll(tr.path("box")))
+	tr.write("box", "a file\n")
+	tr.git("add", "-A")
+	tr.git("commit", "-qm", "mine")
+	tr.flush()
+	tr.equal("subject", tr.git("log", "-1", "--format=%s"), "send ×3")
+	tr.equal("changes", tr.git("show", "--name-status", "--format="), "")
+	tr.sound()
+	tr.write("status", "by hand\n") // committed before the operation, and edited after it
+	tr.git("commit", "-qam", "mine")
+	tr.check(tr.log.Preserve(context.Background(), []string{"status"}))
+	tr.record(tr.deliver("m4", "status", "ready\n"))
+	tr.write("status", "once more\n")
+	tr.flush()
+	tr.equal("history", tr.git("log", "-3", "--format=%s", "--", "status"), "edit: status\nsend: A -> B: about m4\nmine")
+	tr.equal("delivered", tr.git("show", "HEAD~:status"), "ready")
+	tr.sound()
+	tr.record(tr.deliver("m5", "status", "work\n")) // committed between two operations, and edited after the second
+	tr.write("status", "by hand again\n")
+	tr.git("commit", "-qam", "mine")
+	tr.check(tr.log.Preserve(context.Background(), []string{"status"}))
+	tr.record(tr.deliver("m6", "status", "ready\n"))
+	tr.write("status", "and again\n")
+	tr.flush()
+	tr.equal("history", tr.git("log", "-3", "--format=%s", "--", "status"), "edit: status\nsend ×2\nmine")
+	tr.equal("delivered", tr.git("show", "HEAD~:status"), "ready")
+	tr.sound()
+}
+
+// The history that was known when the operation was recorded may be gone.
+func TestWrittenAfterARewrite(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{External: true})
+	tr.record(tr.deliver("m1", "status", "ready\n"))
+	tr.flush()
+	tr.record(tr.deliver("m2", "status", "work\n"), tr.deliver("m3", "m3", "as delivered\n"))
+	tr.write("status", "by hand\n")
+	tr.write("m3", "by hand\n")
+	tr.git("commit", "-qam", "mine", "--amend")
+	tr.git("reflog", "expire", "--expire=now", "--all")
+	tr.git("gc", "-q", "--prune=now")
+	tr.log.mem = newMemory()
+	tr.commitOps()
+	tr.equal("status", tr.git("show", "HEAD:status"), "by hand")
+	tr.equal("m3", tr.git("show", "HEAD:m3"), "as delivered")
+	tr.flush()
+	tr.equal("m3", tr.git("show", "HEAD:m3"), "by hand")
+	tr.sound()
+}
+
+func TestPreserveAfterWritten(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{External: true})
+	tr.record(tr.deliver("m1", "status", "ready\n"))
+	tr.write("status", "by hand\n")
+	tr.check(tr.log.Preserve(context.Background(), []string{"status"}))
+	tr.equal("history", tr.git("log", "-2", "--format=%s", "--", "status"), "edit: status\nsend: A -> B: about m1")
+	tr.equal("delivered", tr.git("show", "HEAD~:status"), "ready")
+	tr.flush()
+	tr.sound()
+}
+
+// A person saves at any step of the commit.
+func TestWrittenAtEveryStep(t *testing.T) {
+	t.Parallel()
+	for _, step := range append([]string{"built"}, steps...) {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			tr := newTree(t, Config{External: true})
+			if step == "reserved" {
+				tr.log.gentle = 0
+			}
+			tr.record(tr.deliver("m1", "m1", "as delivered\n"))
+			saved := false
+			tr.log.step = func(s string) {
+				if s == step {
+					tr.write("m1", "AS DELIVERED\n")
+					saved = true
+				}
+			}
+			tr.commitOps()
+			tr.equal("delivered", tr.git("show", "HEAD:m1"), "as delivered")
+			if !saved {
+				t.Fatal("the step was not reached")
+			}
+			tr.equal("status", tr.git("status", "--porcelain"), " M m1")
+			tr.log.Edited([]string{"m1"})
+			tr.flush()
+			tr.equal("edit", tr.git("show", "HEAD:m1"), "AS DELIVERED")
+			tr.sound()
+		})
+	}
+}
+
+// What git commit's own race writes back is mended also where the file on disk is another by now.
+func TestOldIndexWrittenBackBesideAnEdit(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	old, err := os.ReadFile(tr.path(".git/index"))
+	tr.check(err)
+	tr.record(tr.deliver("m1", "m1", "as delivered\n"))
+	tr.write("m1", "by hand\n")
+	tr.flush()
+	tr.check(os.WriteFile(tr.path(".git/index"), old, 0o644))
+	tr.flush()
+	tr.equal("status", tr.git("status", "--porcelain"), " M m1")
+}
+
+// Contents that wait are bounded; beyond that the files on disk count.
+func TestWrittenIsBounded(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{External: true})
+	big := make([]byte, 12<<20)
+	for i := range 3 {
+		o := op("send", "A", fmt.Sprint("m", i), fmt.Sprint("m", i))
+		o.Written = map[string]maildir.Written{o.Paths[0]: {Data: big}}
+		tr.write(o.Paths[0], "on disk")
+		tr.record(o)
+		if i == 2 && o.Written == nil {
+			t.Error("the caller's operation was changed")
+		}
+	}
+	if n := tr.log.held; n != 24<<20 {
+		t.Errorf("%d bytes are held", n)
+	}
+	tr.commitOps()
+	tr.equal("sizes", tr.git("ls-tree", "--format=%(objectsize)", "HEAD", "m0", "m1", "m2"), "12582912\n12582912\n7")
+	tr.flush()
+	if n := tr.log.held; n != 0 {
+		t.Errorf("%d bytes are held at the end", n)
+	}
+	tr.sound()
+}

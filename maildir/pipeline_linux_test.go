@@ -1,0 +1,334 @@
+package maildir_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+)
+
+// stepper stops the writer before a step, once, until the test lets it go on.
+type stepper struct {
+	mu      sync.Mutex
+	at      string
+	reached chan struct{}
+	goOn    chan struct{}
+	seen    []string
+}
+
+func (s *stepper) step(name string) {
+	s.mu.Lock()
+	s.seen = append(s.seen, name)
+	stop := s.at != "" && strings.HasPrefix(name, s.at)
+	if stop {
+		s.at = ""
+	}
+	reached, goOn := s.reached, s.goOn
+	s.mu.Unlock()
+	if stop {
+		close(reached)
+		<-goOn
+	}
+}
+
+// stopAt arms it.
+func (s *stepper) stopAt(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.at, s.reached, s.goOn, s.seen = name, make(chan struct{}), make(chan struct{}), nil
+}
+
+// count is the number of steps with that prefix since stopAt.
+func (s *stepper) count(prefix string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range s.seen {
+		if strings.HasPrefix(name, prefix) {
+			n++
+		}
+	}
+	return n
+}
+
+// sendLater sends in a goroutine of its own.
+func sendLater(t *testing.T, p *maildir.Project, subject string) <-chan error {
+	answer := make(chan error, 1)
+	go func() {
+		_, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: subject, Body: "b"})
+		answer <- err
+	}()
+	return answer
+}
+
+// TestStagesOverlap: at whatever step the writer is with one message, the next is staged meanwhile, and a third one gathers
+// with it.
+func TestStagesOverlap(t *testing.T) {
+	t.Parallel()
+	s := &stepper{}
+	p := project(t, storetest.Config{Step: s.step}, "Ann", "Bob")
+	for _, at := range []string{"journal", "sync staged", "rename", "sync renamed", "ingest", "record"} {
+		s.stopAt(at)
+		first := sendLater(t, p, "first at "+at)
+		<-s.reached
+		second, third := sendLater(t, p, "second"), sendLater(t, p, "third")
+		await(t, func() bool { return s.count("stage messages/") == 3 })
+		select {
+		case err := <-first:
+			t.Errorf("answered before %s: %v", at, err)
+		default:
+		}
+		close(s.goOn)
+		for _, answer := range []<-chan error{first, second, third} {
+			if err := <-answer; err != nil {
+				t.Error(err)
+			}
+		}
+		if at == "journal" || at == "sync staged" || at == "rename" {
+			if n := s.count("journal"); n > 2 {
+				t.Errorf("three messages of which two waited for %s took %d groups", at, n)
+			}
+		}
+	}
+}
+
+// TestOneSyncForTwoGroups: what one group has renamed and the next has staged is made durable at once.
+func TestOneSyncForTwoGroups(t *testing.T) {
+	t.Parallel()
+	s := &stepper{}
+	p := project(t, storetest.Config{Step: s.step}, "Ann", "Bob")
+	s.stopAt("rename messages/")
+	first := sendLater(t, p, "first")
+	<-s.reached
+	second := sendLater(t, p, "second")
+	await(t, func() bool { return s.count("stage agents/Bob/") == 2 })
+	close(s.goOn)
+	if err := errors.Join(<-first, <-second); err != nil {
+		t.Fatal(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, name := range s.seen {
+		if name == "sync renamed" && i > 0 && s.seen[i-1] == "sync staged" {
+			return
+		}
+	}
+	t.Errorf("no sync served both: %s", s.seen)
+}
+
+// TestFailedSync: a failed syncfs fails its whole group, and what was staged before it failed, since the system tells of a lost
+// write once only. Nothing of them stays, and the server goes on.
+func TestFailedSync(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"sync staged", "sync renamed"} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			s := &stepper{}
+			p := project(t, storetest.Config{Step: s.step}, "Ann", "Bob")
+			s.stopAt(at)
+			first := sendLater(t, p, "lost")
+			<-s.reached
+			mend := breakSync(t, p.Tree())
+			second := sendLater(t, p, "lost")
+			await(t, func() bool { return s.count("stage agents/Bob/") == 2 })
+			goOn := s.goOn
+			s.stopAt("journal") // of the second: its own sync will not fail
+			close(goOn)
+			if err := <-first; !errors.Is(err, maildir.ErrUnavailable) {
+				t.Errorf("first: %v", err)
+			}
+			<-s.reached
+			mend()
+			close(s.goOn)
+			if err := <-second; !errors.Is(err, maildir.ErrUnavailable) {
+				t.Errorf("second: %v", err)
+			}
+			send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "kept", Body: "b"})
+			if got := inbox(t, p, "Bob"); len(got.Messages) != 1 || got.Messages[0].Subject != "kept" {
+				t.Errorf("inbox: %+v", got.Messages)
+			}
+			paths := 0
+			for dir := range map[string]bool{"messages": true, "agents/Ann/outbox": true, "agents/Bob/inbox": true} {
+				paths += countFiles(t, p, dir)
+			}
+			if paths != 3 {
+				t.Errorf("%d files of messages, want those of one", paths)
+			}
+		})
+	}
+}
+
+// TestSaveBeforeRename: what a person saves between the planning of a renewal and its rename is in the history, and the renewal
+// is there as well. Invariant I5.
+func TestSaveBeforeRename(t *testing.T) {
+	t.Parallel()
+	for _, act := range []string{"renew", "unread"} {
+		t.Run(act, func(t *testing.T) {
+			t.Parallel()
+			s := &stepper{}
+			p := project(t, storetest.Config{Step: s.step}, "Ann", "Bob")
+			m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
+			if _, err := p.SetRead(t.Context(), "Bob", m.ID, true); err != nil {
+				t.Fatal(err)
+			}
+			claim := maildir.ClaimRequest{Agent: "Ann", Patterns: []string{"a.go"}}
+			if _, err := p.Claim(t.Context(), claim); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			s.stopAt("sync staged")
+			done := make(chan error, 1)
+			go func() {
+				var err error
+				if act == "renew" {
+					_, err = p.Claim(t.Context(), claim)
+				} else {
+					_, err = p.SetRead(t.Context(), "Bob", m.ID, false)
+				}
+				done <- err
+			}()
+			<-s.reached
+			pattern := map[string]string{"renew": "claims/*.json", "unread": "agents/Bob/inbox/*/*/*/*.read"}[act]
+			files, err := filepath.Glob(filepath.Join(p.Tree().Dir(), pattern))
+			if err != nil || len(files) != 1 {
+				t.Fatal(files, err)
+			}
+			old, err := os.ReadFile(files[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			byHand := strings.Replace(strings.Replace(string(old), "\"reason\": \"\"", "\"reason\": \"written by hand\"", 1), "Z\n", "+00:00\n", 1)
+			if err := errors.Join(os.WriteFile(files[0]+".new~", []byte(byHand), 0o600), os.Rename(files[0]+".new~", files[0])); err != nil {
+				t.Fatal(err)
+			}
+			close(s.goOn)
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			if err := p.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			out, err := exec.Command("git", "-C", p.Tree().Dir(), "log", "-p", "--format=%s").CombinedOutput()
+			if err != nil || byHand == string(old) || !strings.Contains(string(out), "written by hand") && !strings.Contains(string(out), "+00:00") {
+				t.Errorf("what the person saved is not in the history: %v %q", err, byHand)
+			}
+		})
+	}
+}
+
+// TestAttachmentUnderWay: a message is not sent with an attachment that the operation which writes it may take back.
+func TestAttachmentUnderWay(t *testing.T) {
+	t.Parallel()
+	s := &stepper{}
+	p := project(t, storetest.Config{Step: s.step}, "Ann", "Bob")
+	if err := os.WriteFile(filepath.Join(p.Tree().Dir(), "pic.png"), []byte("no picture"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	attached := func() <-chan error {
+		answer := make(chan error, 1)
+		go func() {
+			_, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b", Attachments: []string{"pic.png"}})
+			answer <- err
+		}()
+		return answer
+	}
+	s.stopAt("sync renamed")
+	first := attached()
+	<-s.reached
+	mend := breakSync(t, p.Tree())
+	second := attached()
+	plain := sendLater(t, p, "planned behind it")
+	await(t, func() bool { return s.count("stage agents/Bob/") == 2 }) // the second waits for the first
+	goOn := s.goOn
+	s.stopAt("journal")
+	close(goOn)
+	if err := <-first; !errors.Is(err, maildir.ErrUnavailable) {
+		t.Error(err)
+	}
+	<-s.reached
+	mend()
+	close(s.goOn)
+	<-plain
+	if err := <-second; err != nil {
+		t.Error(err)
+	}
+	files, err := filepath.Glob(filepath.Join(p.Tree().Dir(), "attachments/*/*"))
+	if err != nil || len(files) != 1 {
+		t.Errorf("attachments: %v %v", files, err)
+	}
+}
+
+// TestStuckDisk: while the disk does not answer, callers get an error in time, what was not begun does not happen, and
+// afterwards all settles.
+func TestStuckDisk(t *testing.T) {
+	t.Parallel()
+	s := &stepper{}
+	p := project(t, storetest.Config{Step: s.step, Patience: 300 * time.Millisecond}, "Ann", "Bob")
+	for _, at := range []string{"stage", "sync staged", "sync renamed"} {
+		s.stopAt(at)
+		begun := sendLater(t, p, "begun at "+at)
+		<-s.reached
+		if p.Stalled() == 0 {
+			t.Errorf("at %s nothing is told to be stalled", at)
+		}
+		var others []<-chan error
+		for range 2 * 256 {
+			others = append(others, sendLater(t, p, "not begun at "+at))
+		}
+		for _, answer := range append(others, begun) {
+			if err := <-answer; !errors.Is(err, maildir.ErrUnavailable) || !strings.Contains(err.Error(), "disk does not answer") {
+				t.Errorf("at %s: %v", at, err)
+			}
+		}
+		close(s.goOn)
+		await(t, func() bool { return p.Stalled() == 0 })
+		send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "after " + at, Body: "b"})
+		if got := inbox(t, p, "Bob").Messages; len(got) < 2 || got[0].Subject != "after "+at {
+			t.Errorf("at %s: inbox %+v", at, got)
+		}
+	}
+	if n := inbox(t, p, "Bob").Total; n < 6 || n > 6+2*256 {
+		t.Errorf("%d messages", n)
+	}
+}
+
+// breakSync puts a descriptor in the place of the tree's that opens files but cannot be synced, until mend is called.
+func breakSync(t *testing.T, tree *maildir.Tree) (mend func()) {
+	t.Helper()
+	fd := maildir.Descriptor(tree)
+	good, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad, err := unix.Open(tree.Dir(), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(with int) {
+		if err := errors.Join(unix.Dup3(with, fd, unix.O_CLOEXEC), unix.Close(with)); err != nil {
+			t.Error(err)
+		}
+	}
+	put(bad)
+	return func() { put(good) }
+}
+
+func countFiles(t *testing.T, p *maildir.Project, dir string) (n int) {
+	t.Helper()
+	err := p.Tree().Walk(t.Context(), dir, func(string, fs.DirEntry) error { n++; return nil })
+	if err != nil {
+		t.Error(err)
+	}
+	return n
+}

@@ -1,0 +1,228 @@
+package maildir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"slices"
+)
+
+// What a start does with what a crash left behind, from the journal (Spec: 5, I3, I6).
+
+// recoverTree finishes or drops what a crash left behind: each operation of the journal is afterwards whole or
+// absent, and tmp is empty. It returns the journal, which holds those that are whole and not known to be in a commit,
+// and these by group, for the history to commit those it has not.
+func (t *Tree) recoverTree(key []byte, log *slog.Logger) (*journal, []recoveredGroup, error) {
+	c := t.changer()
+	defer c.close()
+	if err := c.makeDir(tmpDir); err != nil {
+		return nil, nil, err
+	}
+	records, err := t.loadJournal(key)
+	if err != nil {
+		return nil, nil, err
+	}
+	var left []journalRecord
+	var whole []recoveredGroup
+	var touched []string
+	finished, absent := 0, 0
+	for _, r := range records {
+		kept, err := c.recoverGroup(r, log)
+		if err != nil {
+			return nil, nil, err
+		}
+		finished, absent = finished+len(kept), absent+len(r.Ops)-len(kept)
+		for _, op := range r.Ops {
+			for _, f := range op.Files {
+				touched = append(touched, f.Path)
+			}
+		}
+		if len(kept) > 0 {
+			left = append(left, journalRecord{Group: r.Group, Ops: kept})
+		}
+	}
+	if len(touched) > 0 {
+		log.Info("operations of an interrupted run", "whole", finished, "absent", absent)
+		if err := t.syncAll(touched); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, r := range left { // a later group may have replaced what an earlier one wrote
+		g := recoveredGroup{number: r.Group}
+		for _, op := range r.Ops {
+			g.ops = append(g.ops, t.recovered(op)...)
+		}
+		whole = append(whole, g)
+	}
+	j, err := openJournal(t, key)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := j.restart(left); err != nil { // the old one stays: the next start does the same again
+		log.Warn("the journal of an interrupted run is kept as it was", "error", err)
+	}
+	if err := t.emptyTmp(); err != nil {
+		j.close()
+		return nil, nil, err
+	}
+	return j, whole, nil
+}
+
+// recoveredGroup is what a journal had to say of a group: its operations that are whole.
+type recoveredGroup struct {
+	number uint64
+	ops    []Op
+}
+
+// recoverGroup makes each operation of a group whole or absent, and returns those that are whole.
+func (c *changer) recoverGroup(r journalRecord, log *slog.Logger) (kept []journalOp, err error) {
+	for n, op := range r.Ops {
+		whole, err := c.recoverOp(op, r.flags[n] == dropped)
+		if err != nil {
+			return nil, fmt.Errorf("finish %s of an interrupted run: %w", op.Verb, err)
+		}
+		if whole {
+			kept = append(kept, op)
+		}
+		log.Debug("operation of an interrupted run", "verb", op.Verb, "agent", op.Agent, "id", op.ID, "whole", whole)
+	}
+	return kept, nil
+}
+
+// recovered is the operation as the history is told of it again.
+func (t *Tree) recovered(op journalOp) []Op {
+	o := Op{Verb: op.Verb, Agent: op.Agent, ID: op.ID, Summary: op.Summary, At: op.At, Recovered: true}
+	for _, f := range op.Files {
+		o.Paths = append(o.Paths, f.Path)
+		_, err := t.Stat(f.Path)
+		if f.Action == replace && t.holds(f.Path, f.Sum) || f.Action == remove && errors.Is(err, fs.ErrNotExist) {
+			o.Revised = append(o.Revised, f.Path)
+		}
+	}
+	return o.each(op.IDs)
+}
+
+// loadJournal returns the groups that the journal has not seen the end of, in order.
+func (t *Tree) loadJournal(key []byte) ([]journalRecord, error) {
+	f, st, err := t.open(journalFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if !st.Mode.IsRegular() {
+		return nil, notRegular(st.Mode)
+	}
+	return outstanding(readJournal(f, key)), nil
+}
+
+func outstanding(records []journalRecord) []journalRecord {
+	var all []journalRecord
+	at := map[uint64]int{}
+	for _, r := range records {
+		if len(r.Ops) > 0 {
+			at[r.Group] = len(all)
+			all = append(all, r)
+		}
+		for _, g := range r.Done {
+			if i, ok := at[g]; ok {
+				all[i].Ops = nil
+			}
+		}
+	}
+	return slices.DeleteFunc(all, func(r journalRecord) bool { return len(r.Ops) == 0 })
+}
+
+// recoverOp finishes one operation when every file of it that is not in its place is intact in staging, and
+// drops it when one is not: renames begin only once all are durable. A file in its place with other bytes has
+// been changed by somebody since: that is theirs.
+func (c *changer) recoverOp(op journalOp, drop bool) (whole bool, err error) {
+	t := c.t
+	if drop {
+		for _, f := range op.Files {
+			if err := c.takeBack(f); err != nil {
+				return false, err
+			}
+		}
+		return false, nil
+	}
+	var ready []write
+	placed, lost, damaged := 0, 0, 0
+	for _, f := range op.Files {
+		staged := tmpDir + "/" + f.Staged
+		_, serr := t.Stat(staged)
+		_, derr := t.Stat(f.Path)
+		switch {
+		case f.Action == remove:
+			if t.holds(f.Path, f.Sum) && serr != nil {
+				ready = append(ready, write{path: f.Path, action: remove, sum: f.Sum, staged: f.Staged})
+			} else {
+				placed++
+			}
+		case t.holds(staged, f.Sum):
+			ready = append(ready, write{path: f.Path, action: f.Action, sum: f.Sum, was: f.Was, staged: f.Staged})
+		case derr == nil && !(f.Was != "" && t.holds(f.Path, f.Was)): // in its place, perhaps changed by somebody since
+			placed++
+		case serr != nil:
+			lost++
+		default:
+			damaged++
+		}
+	}
+	if damaged > 0 || lost > 0 && placed == 0 { // not all of it became durable, so nothing of it was renamed
+		return false, nil
+	}
+	for i := range ready {
+		if err := c.makeDir(pathDir(ready[i].path)); err != nil {
+			return false, err
+		}
+		err := c.publish(&ready[i])
+		if errors.Is(err, errChanged) { // what somebody wrote since is theirs
+			err = c.undo(&ready[i])
+		}
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// takeBack undoes what was done to a file of a dropped operation, unless somebody changed it since.
+func (c *changer) takeBack(f journalEntry) error {
+	w := write{path: f.Path, action: f.Action, sum: f.Sum, was: f.Was, staged: f.Staged, done: true}
+	_, serr := c.t.Stat(tmpDir + "/" + f.Staged)
+	_, derr := c.t.Stat(f.Path)
+	switch {
+	case f.Action == remove:
+		if serr != nil || derr == nil {
+			return nil
+		}
+	case !c.t.holds(f.Path, f.Sum):
+		return nil
+	default:
+		w.gone = serr != nil // there was nothing before it
+	}
+	return ignoreGone(c.undo(&w))
+}
+
+// holds reports whether the file at p has that SHA-256.
+func (t *Tree) holds(p, sum string) bool {
+	data, _, err := t.Read(p, t.maxFile+MaxHeader)
+	return err == nil && hexSum(data) == sum
+}
+
+func (t *Tree) emptyTmp() error {
+	d, err := t.root.Open(tmpDir)
+	if err != nil {
+		return err
+	}
+	names, err := d.Readdirnames(-1)
+	d.Close()
+	for _, n := range names {
+		err = errors.Join(err, ignoreGone(t.root.RemoveAll(tmpDir+"/"+n)))
+	}
+	return err
+}
