@@ -5,10 +5,14 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestFaultDisk fills the disk under load, several times, and kills the server while it is full now and then. Calls are
@@ -17,7 +21,7 @@ func TestFaultDisk(t *testing.T) {
 	t.Parallel()
 	t.Run("tmpfs", func(t *testing.T) {
 		needMounts(t)
-		fillDisk(t, mount(t, "-t", "tmpfs", "-o", "size=24m", "mailtree-test"))
+		fillDisk(t, mount(t, "-t", "tmpfs", "-o", "size=64m", "mailtree-test"))
 	})
 	t.Run("ext4", func(t *testing.T) {
 		needMounts(t, "mkfs.ext4")
@@ -71,6 +75,60 @@ func fillDisk(t *testing.T, dir string) {
 	l.drain()
 	d.check(l.ledger)
 	t.Logf("%d calls on a full disk: %s", full, l)
+}
+
+// TestFaultDiskDies takes the disk away under load: from one instant on, nothing can be written or removed any more. No answer
+// is wrong, also none that says that nothing was changed; when the disk is back, the next start needs no help.
+func TestFaultDiskDies(t *testing.T) {
+	t.Parallel()
+	needMounts(t, "mkfs.ext4")
+	disk := image(t, "512M") // room for forty rounds
+	dir := mount(t, "-o", "loop", disk)
+	d := newDaemon(t, filepath.Join(dir, "store"))
+	d.start()
+	l := newLoad(t, d)
+	l.pace = time.Millisecond
+	rounds, unsure := extent(2, 8, 40), 0
+	for range rounds {
+		var refused, open atomic.Int64
+		l.refusal = func(err error) {
+			refused.Add(1)
+			if !denied(err) {
+				open.Add(1)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		clients := l.clients(ctx, 6)
+		l.live(9)
+		shutDown(t, dir)
+		until(t, "a dead disk is noticed", 20*time.Second, func() bool { return refused.Load() > 10 })
+		cancel()
+		clients.Wait()
+		unsure += int(open.Load())
+		d.kill()
+		unmount(t, dir)
+		if out, err := exec.Command("mount", "-o", "loop", disk, dir).CombinedOutput(); err != nil {
+			t.Fatalf("mount: %v: %s", err, out)
+		}
+		d.start()
+	}
+	l.refusal = nil
+	l.drain()
+	d.check(l.ledger)
+	t.Logf("%d dead disks, %d answers that say that it may be done: %s", rounds, unsure, l)
+}
+
+// shutDown has ext4 write nothing more and fail everything that would.
+func shutDown(t *testing.T, dir string) {
+	f, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	const shutdown, withoutFlush = 0x8004587d, 2 // EXT4_IOC_SHUTDOWN
+	if err := unix.IoctlSetPointerInt(int(f.Fd()), shutdown, withoutFlush); err != nil {
+		notHere(t, "shutdown of ext4: %v", err)
+	}
 }
 
 // fill writes to the file until the disk is full.

@@ -3,10 +3,11 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,67 +16,163 @@ import (
 	"mailtree/fixtures/storetest"
 )
 
-// TestFaultEdits is persons who save messages and profiles in a tight loop, some in place, some by rename, while agents
-// read, acknowledge and pop the same messages. At the end each file is as its person saved it last, and all marks are there.
+// TestFaultEdits is persons who save messages and profiles in a tight loop, half of them in place and half by rename, while
+// agents read, acknowledge, mark unread and pop the same messages, claim and release. Now and then the persons rest until all
+// that they saved is committed; the server must come to that although the agents never rest. At the end each file is as
+// its person saved it last, all that ever rested is in the history, and everything is as the agents were told.
 func TestFaultEdits(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, filepath.Join(t.TempDir(), "store"))
 	d.start()
 	l := newLoad(t, d)
-	for i := range 300 {
+	for i := range 100 {
 		if err := l.send(l.draft(l.agents[i%len(l.agents)])); err != nil {
 			t.Fatal(err)
 		}
 	}
-	saves := int64(extent(100, 1000, 10000))
-	var done atomic.Int64
-	var persons sync.WaitGroup
-	for i, files := range l.shares(4) {
-		persons.Go(func() {
-			p := &person{load: l, rename: i%2 == 0, last: map[string][]byte{}}
-			for n := range saves {
-				if done.Add(1) > saves || t.Failed() {
-					break
-				}
-				p.save(files[int(n)%len(files)], n)
-			}
-			for path, data := range p.last {
-				l.ledger.Save(path, data)
-			}
-		})
+	l.refusal = func(err error) { // a file that is saved in place is no message for a moment; whoever comes then comes again
+		if !strings.Contains(err.Error(), "is not in the inbox") {
+			t.Errorf("refused: %v", err)
+		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	var agents sync.WaitGroup
-	for _, a := range l.agents {
-		agents.Go(func() {
-			for ctx.Err() == nil {
-				if err := errors.Join(l.acknowledge(a), l.pop(a), l.check(a)); err != nil {
-					t.Error(err)
-					return
-				}
-				time.Sleep(10 * time.Millisecond) // so that there is mail for as long as there are edits
-			}
-		})
+	defer cancel()
+	agents := l.working(ctx)
+	e := &edits{load: l}
+	for i, files := range l.shares(5) {
+		e.persons = append(e.persons, &person{load: l, rename: i%2 == 0, files: files, last: map[string][]byte{}})
 	}
-	persons.Wait()
+	slow := e.persons[4]
+	e.persons = e.persons[:4]
+	each := extent(25, 25, 125)
+	for range extent(2, 6, 19) {
+		e.burst(each)
+	}
+	restless := e.restless(slow, extent(0, 1, 3))
 	cancel()
 	agents.Wait()
 	l.drain()
+	if _, err := d.verb("flush", "project", faultKey); err != nil {
+		t.Errorf("flush: %v", err)
+	}
+	e.save(each)
+	for _, p := range append(e.persons, slow) {
+		for path, data := range p.last {
+			l.ledger.Save(path, data)
+		}
+	}
 	d.check(l.ledger)
-	t.Logf("%d saves: %s", saves, l)
+	t.Logf("%d saves, half of them by rename, and %d while nobody rested; %d versions rested and are in the history; %s",
+		e.saves.Load()-int64(restless), restless, e.rested, l)
+}
+
+// edits is the persons together.
+type edits struct {
+	*load
+	persons []*person
+	saves   atomic.Int64
+	rested  int
+}
+
+// burst has each person save n times, and then rest.
+func (e *edits) burst(n int) {
+	e.d.t.Helper()
+	e.save(n)
+	until(e.d.t, "what rests to be committed", time.Minute, func() bool { return e.committed(e.persons...) })
+	for _, p := range e.persons {
+		e.rest(p)
+	}
+}
+
+// save has each person save n times.
+func (e *edits) save(n int) {
+	var all sync.WaitGroup
+	for _, p := range e.persons {
+		p.unrested = map[string]bool{}
+		all.Go(func() {
+			for range n {
+				p.save()
+				e.saves.Add(1)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// rest notes what a person saved and left alone until it was committed.
+func (e *edits) rest(p *person) {
+	for path := range p.unrested {
+		e.ledger.Rest(path, p.last[path])
+		e.rested++
+	}
+}
+
+// restless has the persons save on and on until what another one saves and lets rest is committed n times: an edit waits
+// for others to rest, but not for ever. It returns the number of saves.
+func (e *edits) restless(slow *person, n int) int {
+	e.d.t.Helper()
+	ctx, cancel := context.WithCancel(e.d.t.Context())
+	defer cancel()
+	before := e.saves.Load()
+	var all sync.WaitGroup
+	for _, p := range e.persons {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				p.save()
+				e.saves.Add(1)
+				time.Sleep(20 * time.Millisecond)
+			}
+		})
+	}
+	for range n {
+		slow.unrested = map[string]bool{}
+		slow.save()
+		e.saves.Add(1)
+		until(e.d.t, "an edit to be committed while others go on", 3*time.Minute, func() bool { time.Sleep(50 * time.Millisecond); return e.committed(slow) })
+		e.rest(slow)
+	}
+	cancel()
+	all.Wait()
+	return int(e.saves.Load() - before)
+}
+
+// committed reports whether HEAD holds what the persons saved last.
+func (e *edits) committed(persons ...*person) bool {
+	out, err := exec.Command("git", "-C", e.d.tree(), "ls-tree", "-r", "-z", "HEAD").Output()
+	if err != nil {
+		e.d.t.Errorf("git ls-tree: %v", err)
+		return true
+	}
+	blobs := map[string]string{}
+	for line := range strings.SplitSeq(string(out), "\x00") {
+		if about, path, ok := strings.Cut(line, "\t"); ok {
+			blobs[path] = strings.Fields(about)[2]
+		}
+	}
+	for _, p := range persons {
+		for path := range p.unrested {
+			if blobs[path] != storetest.Blob(p.last[path]) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // shares gives each of n persons files of their own: canonical messages, inbox copies, profiles.
 func (l *load) shares(n int) [][]string {
-	out := make([][]string, n)
-	add := func(i int, path string) { out[i%n] = append(out[i%n], path) }
-	for i, s := range l.ledger.Sends() {
-		for _, path := range storetest.Files(&s) {
-			add(i, path)
-		}
+	out, i := make([][]string, n), 0
+	add := func(path string) {
+		out[i%n] = append(out[i%n], path)
+		i++
 	}
-	for i, a := range l.agents {
-		add(i, "agents/"+a+"/profile.json")
+	for _, a := range l.agents {
+		add("agents/" + a + "/profile.json")
+	}
+	for _, s := range l.ledger.Sends() {
+		for _, path := range storetest.Files(&s) {
+			add(path)
+		}
 	}
 	return out
 }
@@ -83,11 +180,16 @@ func (l *load) shares(n int) [][]string {
 // person edits files. Each is one person's, so that the last save is known.
 type person struct {
 	*load
-	rename bool
-	last   map[string][]byte
+	rename   bool
+	files    []string
+	n        int
+	last     map[string][]byte
+	unrested map[string]bool // saved since the last rest
 }
 
-func (p *person) save(path string, n int64) {
+func (p *person) save() {
+	path := p.files[p.n%len(p.files)]
+	p.n++
 	file := filepath.Join(p.d.tree(), path)
 	now, err := os.ReadFile(file)
 	if err != nil {
@@ -97,15 +199,16 @@ func (p *person) save(path string, n int64) {
 	if old := p.last[path]; old != nil && !bytes.Equal(old, now) {
 		p.d.t.Errorf("%s was changed by somebody else", path)
 	}
-	data := edited(path, now, n)
+	data := edited(path, now, p.n)
 	if err := p.write(file, data); err != nil {
 		p.d.t.Error(err)
 	}
 	p.last[path] = data
+	p.unrested[path] = true
 }
 
 // edited is the file with a new line at the end of a message, or with another task in a profile.
-func edited(path string, now []byte, n int64) []byte {
+func edited(path string, now []byte, n int) []byte {
 	if filepath.Ext(path) == ".json" {
 		return fmt.Appendf(nil, "{\n  \"program\": \"p\",\n  \"model\": \"m\",\n  \"task\": \"edit %d\",\n  \"inception\": \"2026-01-01T00:00:00Z\"\n}\n", n)
 	}

@@ -78,10 +78,7 @@ func (p *gitPerson) round(n int) {
 			p.back()
 		}
 	case 2:
-		p.edit("NOTES.md", fmt.Sprintf("stashed %d\n", n))
-		if p.git("stash", "-q"); p.git("stash", "list") != "" {
-			until(p.t, "git stash pop", 10*time.Second, func() bool { return p.git("stash", "pop", "-q") != refused })
-		}
+		p.stash(fmt.Sprintf("stashed %d\n", n))
 	case 3:
 		name := fmt.Sprintf("try-%d.md", n)
 		p.edit(name, "a mistake\n")
@@ -91,9 +88,31 @@ func (p *gitPerson) round(n int) {
 	}
 }
 
-// back returns to the mail's branch; while a lock stands in the way, again.
-func (p *gitPerson) back() {
-	until(p.t, "git checkout "+p.branch, 10*time.Second, func() bool { return p.git("checkout", "-q", p.branch) != refused })
+// stash puts an edit away and brings it back. Git does so in two steps, each with the lock: where the server has it at the
+// second one, the edit is back but the stash is kept, and a person who sees that drops it.
+func (p *gitPerson) stash(text string) {
+	p.edit("NOTES.md", text)
+	if p.git("stash", "-q"); p.git("stash", "list") == "" {
+		return // refused, or the server had committed the edit
+	}
+	p.insist(func() bool {
+		data, err := os.ReadFile(filepath.Join(p.dir, "NOTES.md"))
+		return err == nil && string(data) == text && p.git("stash", "drop", "-q") != refused
+	}, "stash", "pop", "-q")
+}
+
+// back returns to the mail's branch.
+func (p *gitPerson) back() { p.insist(func() bool { return false }, "checkout", "-q", p.branch) }
+
+// insist repeats a command while a lock stands in its way, as fast as a person can, or until there is a way round it.
+func (p *gitPerson) insist(round func() bool, args ...string) {
+	until(p.t, "git "+strings.Join(args, " "), 30*time.Second, func() bool {
+		if p.git(args...) != refused || round() {
+			return true
+		}
+		time.Sleep(100 * time.Millisecond)
+		return false
+	})
 }
 
 // commit is git, and notes the commit that was made: it must stay in the branch.
@@ -113,8 +132,9 @@ func (p *gitPerson) commit(args ...string) bool {
 const refused = "refused"
 
 // mayRefuse is what a person can be told while a server commits to the same repository: come back later, or that there
-// is nothing to do because the server has committed it.
-var mayRefuse = regexp.MustCompile(`(?i)\block|another git process|nothing (added )?to commit|no changes added|No local changes|No stash entries|nothing to revert|previous cherry-pick is now empty|unable to write new.index|is at [0-9a-f]+ but expected|stash entry is kept`)
+// is nothing to do because the server has committed it. A merge or revert that read HEAD before and the index after a commit
+// of the server takes that for local changes.
+var mayRefuse = regexp.MustCompile(`(?i)\block|another git process|nothing (added )?to commit|no changes added|No local changes|No stash entries|nothing to revert|previous cherry-pick is now empty|unable to write new.index|is at [0-9a-f]+ but expected|stash entry is kept|would be overwritten by merge`)
 
 // git runs a command of the person and returns its output, or refused.
 func (p *gitPerson) git(args ...string) string {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestFaultKill kills the server at random instants under load, again and again. Whatever was answered is there after
-// each start, which takes less than two seconds; at the end every invariant holds, and each message was popped once.
+// each start, which takes less than two seconds of work; at the end every invariant holds, and each message was popped once.
 func TestFaultKill(t *testing.T) {
 	t.Parallel()
 	kills := extent(20, 200, 1000)
@@ -23,7 +23,7 @@ func TestFaultKill(t *testing.T) {
 	for k := range kills {
 		ctx, cancel := context.WithCancel(t.Context())
 		clients := l.clients(ctx, 6)
-		time.Sleep(lifetime(k))
+		l.live(k)
 		d.kill()
 		clients.Wait()
 		cancel()
@@ -42,13 +42,22 @@ func TestFaultKill(t *testing.T) {
 	t.Logf("%d kills: %s", kills, l)
 }
 
-// lifetime is how long a server lives: mostly until some operations are done, now and then until a commit is made.
-func lifetime(k int) time.Duration {
-	longest := 100 * time.Millisecond
+// live lets a server live until it has answered some calls, now and then so many that a commit is made, and a moment more.
+// That is how soon a kill comes also where everything is slow.
+func (l *load) live(k int) {
+	most := 10
 	if k%10 == 9 {
-		longest = 1200 * time.Millisecond
+		most = 100
 	}
-	return 10*time.Millisecond + rand.N(longest)
+	want := l.answered() + rand.N(most)
+	until(l.d.t, "calls are answered", time.Minute, func() bool { return l.answered() >= want })
+	time.Sleep(rand.N(15 * time.Millisecond))
+}
+
+// answered counts the answers so far.
+func (l *load) answered() int {
+	_, sent, popped, acked, _, _ := l.ledger.Counts()
+	return sent + popped + acked
 }
 
 // fresh looks for the files of what was answered since it was called last.

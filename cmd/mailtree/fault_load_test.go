@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -111,6 +112,12 @@ func (l *load) answer(err error) error {
 	return nil
 }
 
+// denied reports an answer that says that nothing was changed.
+func denied(err error) bool {
+	var no *toolError
+	return errors.As(err, &no) && !strings.Contains(no.text, "could not be taken back")
+}
+
 // draft is a new message, or one that got no answer, to be sent again.
 func (l *load) draft(from string) message {
 	l.mu.Lock()
@@ -146,8 +153,10 @@ func (l *load) send(m message) error {
 			l.again = append(l.again, m)
 			l.mu.Unlock()
 		}
-		if errors.As(err, new(*toolError)) {
+		if denied(err) {
 			l.ledger.Refuse(m.Body)
+		} else {
+			l.ledger.Unsure(m.Body)
 		}
 		return l.answer(err)
 	}
@@ -206,7 +215,7 @@ func (l *load) pop(agent string) error {
 // popped pops and keeps the ledger.
 func (l *load) popped(agent string) (id string, err error) {
 	l.ledger.AskPop(agent)
-	if id, err = l.d.verb("pop", "project", faultKey, "agent", agent); err == nil || errors.As(err, new(*toolError)) {
+	if id, err = l.d.verb("pop", "project", faultKey, "agent", agent); err == nil || denied(err) {
 		l.ledger.Pop(agent, id)
 	}
 	return id, err
@@ -261,5 +270,5 @@ func (l *load) String() string {
 	if n := l.refused.Load(); n > 0 {
 		s += fmt.Sprintf(", %d calls refused", n)
 	}
-	return fmt.Sprintf("%s; %d starts, the slowest %s", s, l.d.starts, l.d.slowest.Round(1e6))
+	return fmt.Sprintf("%s; %d starts, the slowest %s, the busiest %s", s, l.d.starts, l.d.slowest.Round(1e6), l.d.busiest)
 }

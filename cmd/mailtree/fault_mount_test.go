@@ -1,24 +1,33 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
+	"time"
 )
 
 // needMounts skips a test where file systems cannot be mounted.
 func needMounts(t *testing.T, tools ...string) {
 	t.Helper()
 	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
-		t.Skip("not done here: mounting a file system needs root on Linux")
+		notHere(t, "mounting a file system needs root on Linux")
 	}
 	for _, tool := range append(tools, "mount", "umount") {
 		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("not done here: there is no %s", tool)
+			notHere(t, "there is no %s", tool)
 		}
 	}
+}
+
+// notHere skips a test, saying why in one line that .ci/run puts into its summary.
+func notHere(t *testing.T, format string, args ...any) {
+	t.Helper()
+	t.Skipf("not done here: %s: %s", t.Name(), strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " "))
 }
 
 // mount mounts a file system on a new folder until the test ends, and skips the test where the kernel refuses.
@@ -29,7 +38,7 @@ func mount(t *testing.T, args ...string) (dir string) {
 		t.Fatal(err)
 	}
 	if out, err := exec.Command("mount", append(args, dir)...).CombinedOutput(); err != nil {
-		t.Skipf("not done here: mount %v: %v: %s", args, err, out)
+		notHere(t, "mount %v: %v: %s", args[:len(args)-1], err, out)
 	}
 	t.Cleanup(func() { unmount(t, dir) })
 	return dir
@@ -41,10 +50,16 @@ func unmount(t *testing.T, dir string) {
 	if exec.Command("mountpoint", "-q", dir).Run() != nil {
 		return
 	}
-	if out, err := exec.Command("umount", dir).CombinedOutput(); err != nil {
-		t.Errorf("umount: %v: %s", err, out)
-		exec.Command("umount", "-l", dir).Run()
+	var out []byte
+	var err error
+	for range 200 { // a process that another test is just starting has our open files until it runs its program
+		if out, err = exec.Command("umount", dir).CombinedOutput(); err == nil {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
 	}
+	t.Errorf("umount: %v: %s", err, out)
+	exec.Command("umount", "-l", dir).Run()
 }
 
 // image makes an ext4 file system of that many MiB in a file.
@@ -52,7 +67,7 @@ func image(t *testing.T, size string) (file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "disk.img")
 	if out, err := exec.Command("mkfs.ext4", "-q", "-F", "-m", "0", file, size).CombinedOutput(); err != nil {
-		t.Skipf("not done here: mkfs.ext4: %v: %s", err, out)
+		notHere(t, "mkfs.ext4: %v: %s", err, out)
 	}
 	return file
 }

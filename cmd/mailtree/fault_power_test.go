@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -20,8 +23,8 @@ import (
 func TestFaultPowerLoss(t *testing.T) {
 	t.Parallel()
 	needMounts(t, "mkfs.ext4")
-	disk := image(t, "64M")
-	dir := mount(t, "-o", "loop", disk)
+	disk := image(t, fmt.Sprintf("%dM", extent(64, 64, 400))) // full after some 20 cuts of 64
+	dir := mount(t, "-o", lazy, disk)
 	d := newDaemon(t, filepath.Join(dir, "store"))
 	d.start()
 	l := newLoad(t, d)
@@ -43,6 +46,90 @@ func TestFaultPowerLoss(t *testing.T) {
 	clients.Wait()
 	d.check(l.ledger)
 	t.Logf("%d power cuts (%d copies discarded because the kernel wrote meanwhile): %s", cuts, torn, l)
+}
+
+// lazy mounts a disk so that the kernel writes as little as it may without being told to: what was not made durable is lost.
+const lazy = "loop,commit=300"
+
+// TestFaultPowerSteps cuts the power at every step of a send to three recipients, and right after the answers of a send, an
+// acknowledgement and a pop, and after the commit. At each step it does so twice: with nothing on the disk but what the server had made durable, and
+// when the kernel has written the names of all files, but the content of those only that were made durable.
+func TestFaultPowerSteps(t *testing.T) {
+	t.Parallel()
+	needMounts(t, "mkfs.ext4")
+	disk := image(t, "64M")
+	dir := mount(t, "-o", lazy, disk)
+	d := newDaemon(t, filepath.Join(dir, "store"))
+	d.start()
+	s, cuts := &steps{load: newLoad(t, d)}, 0
+	cut := func(name string) {
+		ledger, _ := cutPower(t, d, s.load, disk)
+		cuts++
+		t.Run(name, func(t *testing.T) { afterPowerLoss(t, lastCopy(disk), ledger) })
+	}
+	at := 0
+	for held := true; held && !t.Failed(); {
+		at += extent(5, 1, 1)
+		for _, names := range []bool{false, true} {
+			s.n++
+			answer := make(chan error, 1)
+			_, err := d.verb("hold", "at", strconv.Itoa(at))
+			s.must(err)
+			go func() { answer <- sendThree(s) }()
+			if held = d.held(answer); held {
+				if names {
+					writeNames(t, dir)
+				}
+				cut(fmt.Sprintf("step %d", at))
+				_, err := d.verb("go")
+				s.must(err)
+			}
+			s.must(<-answer)
+		}
+	}
+	_, err := d.verb("hold", "at", "0")
+	s.must(err)
+	s.n++
+	oneMessage(s)
+	cut("sent")
+	s.must(acknowledge(s))
+	toldAck(s)
+	cut("acknowledged")
+	_, err = d.verb("flush", "project", faultKey)
+	s.must(err)
+	cut("committed")
+	s.n++
+	oneMessage(s)
+	s.must(popOne(s))
+	cut("popped")
+	d.check(s.ledger)
+	t.Logf("%d power cuts at %d steps: %s", cuts, at, s)
+}
+
+// held waits until the writer waits; false when the call is answered before. The answer stays in the channel.
+func (d *daemon) held(answer chan error) (held bool) {
+	d.t.Helper()
+	until(d.t, "a writer that waits", time.Minute, func() bool {
+		is, err := d.verb("held")
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		held = is == "true"
+		return held || len(answer) > 0
+	})
+	return held
+}
+
+// writeNames makes ext4 write its journal: all names and sizes that it knows, and the content of one file of ours.
+func writeNames(t *testing.T, dir string) {
+	f, err := os.Create(filepath.Join(dir, "bystander"))
+	if err == nil {
+		_, err = f.WriteString(time.Now().String())
+		err = errors.Join(err, f.Sync(), f.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func lastCopy(disk string) string { return disk + ".copy" }
@@ -103,7 +190,7 @@ func copyFile(t *testing.T, from, to string) []byte {
 func afterPowerLoss(t *testing.T, disk string, ledger *storetest.Ledger) {
 	dir := mount(t, "-o", "loop", disk)
 	d := newDaemon(t, filepath.Join(dir, "store"))
-	d.real = true
+	d.real, d.patient = true, true
 	d.start()
 	d.check(ledger)
 	unmount(t, dir)
