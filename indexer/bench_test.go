@@ -1,102 +1,55 @@
 package indexer
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"mailtree/fixtures/bulk"
 	"mailtree/maildir"
 )
 
-// Trees of benchmarks are never deleted between cases: ext4 then scans past freed inodes and the next case looks ten times
-// slower (LIMITS.md). They lie in -scratch, which the caller clears.
-var (
-	large   = flag.Bool("large", false, "also rebuild 100,000 messages and search 1,000,000")
-	scratch = flag.String("scratch", "", "where benchmarks keep their trees; \"\" for a folder that stays in the system's temporary one")
-)
+// What the index costs by itself, without files being made, history or HTTP. mcp, maildir and cmd/mailtree have the
+// benchmarks of whole ways. See README, Speed.
 
-func benchDir(b *testing.B) string {
+// benchFile is an index of that mail, kept beside its tree where an earlier run has built it.
+func benchFile(b *testing.B, m bulk.Mail) string {
 	b.Helper()
-	if *scratch != "" {
-		if err := os.MkdirAll(*scratch, 0o777); err != nil {
-			b.Fatal(err)
-		}
+	store := m.Store(b)
+	path := filepath.Join(store, "index.sqlite3")
+	if bulk.Exists(path) {
+		return path
 	}
-	dir, err := os.MkdirTemp(*scratch, "mailtree-bench-")
+	if err := Rebuild(b.Context(), path, map[string]*maildir.Tree{bulk.Slug(): m.Tree(b)}, nil); err != nil {
+		b.Fatal(err)
+	}
+	return path
+}
+
+func benchIndex(b *testing.B, m bulk.Mail) *Index {
+	b.Helper()
+	x, err := Open(b.Context(), Config{Path: benchFile(b, m)})
 	if err != nil {
 		b.Fatal(err)
 	}
-	return dir
+	b.Cleanup(func() { x.Close() })
+	attach(b, x, bulk.Slug(), m.Tree(b))
+	return x
 }
 
-var benchStart = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
-
-const benchText = "The parser drops the last token when the buffer ends inside a string; see the trace below for the state it was in.\n"
-
-// benchMessage makes message n of the benchmarks: about 1.5 KB, sixteen agents, every hundredth with a rare word.
-func benchMessage(n int) (m *maildir.Message, paths []string) {
-	at := benchStart.Add(time.Duration(n) * 13 * time.Second)
-	from, to := fmt.Sprintf("Agent%02d", n%16), fmt.Sprintf("Agent%02d", (n*7+1)%16)
-	body := fmt.Sprintf("# Report %d\n\n", n)
-	for i := range 11 {
-		body += fmt.Sprintf("%d word%d ", i, (n*31+i*17)%5000) + benchText
-	}
-	if n%100 == 0 {
-		body += "zirconium"
-	}
-	m = &maildir.Message{ID: fmt.Sprintf("msg_%s_%016x", at.Format("20060102"), n), ThreadID: fmt.Sprintf("T-%d", n/8), Project: "/bench", From: from, To: []string{to},
-		Subject: fmt.Sprintf("Report %d of the parser", n), Created: at, Importance: maildir.Normal, Body: body}
-	day := at.Format("2006/01/02/")
-	return m, []string{"messages/" + day + m.ID + ".md", "agents/" + from + "/outbox/" + day + m.ID + ".md", "agents/" + to + "/inbox/" + day + m.ID + ".md"}
-}
-
-// writeBench writes messages from to to of the benchmarks and returns their paths.
-func writeBench(b *testing.B, dir string, from, to int) (paths []string) {
-	b.Helper()
-	made := map[string]bool{}
-	for n := from; n < to; n++ {
-		m, at := benchMessage(n)
-		data := maildir.FormatMessage(m)
-		for _, p := range at {
-			name := filepath.Join(dir, p)
-			if d := filepath.Dir(name); !made[d] {
-				made[d] = true
-				if err := os.MkdirAll(d, 0o777); err != nil {
-					b.Fatal(err)
-				}
-			}
-			if err := os.WriteFile(name, data, 0o666); err != nil {
-				b.Fatal(err)
-			}
-		}
-		paths = append(paths, at...)
-	}
-	return paths
-}
-
-func benchTree(b *testing.B, n int) *maildir.Tree {
-	b.Helper()
-	dir := benchDir(b)
-	writeBench(b, dir, 0, n)
-	tree, err := maildir.OpenTree(dir, 0)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { tree.Close() })
-	return tree
-}
-
+// BenchmarkRebuild builds the index of a tree from its files.
 func BenchmarkRebuild(b *testing.B) {
-	for _, n := range []int{10_000, 100_000} {
+	for _, n := range []int{1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			if n > 10_000 && !*large {
-				b.Skip("needs -large")
+			if n > 10_000 {
+				bulk.NeedLarge(b)
 			}
-			trees := map[string]*maildir.Tree{"bench": benchTree(b, n)}
-			path := filepath.Join(benchDir(b), "index.sqlite3")
+			if n > 1_000 && testing.Short() {
+				b.Skip("short")
+			}
+			trees := map[string]*maildir.Tree{"bench": bulk.Mail{Messages: n}.Tree(b)}
+			path := filepath.Join(bulk.Dir(b), "index.sqlite3")
 			for b.Loop() {
 				if err := Rebuild(b.Context(), path, trees, nil); err != nil {
 					b.Fatal(err)
@@ -107,82 +60,170 @@ func BenchmarkRebuild(b *testing.B) {
 	}
 }
 
+// BenchmarkIngest is what a group of sends costs the index: by names, as a person's files come, and with the bytes that the
+// writer has just written.
 func BenchmarkIngest(b *testing.B) {
 	for _, group := range []int{1, 64} {
-		b.Run(fmt.Sprint(group), func(b *testing.B) {
-			dir := benchDir(b)
-			tree, err := maildir.OpenTree(dir, 0)
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.Cleanup(func() { tree.Close() })
-			x, err := Open(b.Context(), Config{Path: filepath.Join(benchDir(b), "index.sqlite3")})
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.Cleanup(func() { x.Close() })
-			attach(b, x, "bench", tree)
-			paths := writeBench(b, dir, 0, 4096)
-			done := 0
-			for b.Loop() {
-				if done == len(paths) {
-					b.StopTimer()
-					n := done / 3
-					paths = append(paths, writeBench(b, dir, n, n+4096)...)
-					b.StartTimer()
-				}
-				ingest(b, x, "bench", paths[done:done+3*group]...)
-				done += 3 * group
-			}
-			b.ReportMetric(float64(group)*float64(b.N)/b.Elapsed().Seconds(), "msgs/s")
-		})
+		b.Run(fmt.Sprintf("names/group=%d", group), func(b *testing.B) { benchIngest(b, group, false) })
+		b.Run(fmt.Sprintf("written/group=%d", group), func(b *testing.B) { benchIngest(b, group, true) })
 	}
 }
 
-// benchIndex is an index of n messages.
-func benchIndex(b *testing.B, n int) *Index {
-	b.Helper()
-	tree := benchTree(b, n)
-	path := filepath.Join(benchDir(b), "index.sqlite3")
-	if err := Rebuild(b.Context(), path, map[string]*maildir.Tree{"bench": tree}, nil); err != nil {
+func benchIngest(b *testing.B, group int, written bool) {
+	mail, dir := bulk.Mail{}, bulk.Dir(b)
+	tree, err := maildir.OpenTree(dir, 0)
+	if err != nil {
 		b.Fatal(err)
 	}
-	x, err := Open(b.Context(), Config{Path: path})
+	b.Cleanup(func() { tree.Close() })
+	x, err := Open(b.Context(), Config{Path: filepath.Join(bulk.Dir(b), "index.sqlite3")})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { x.Close() })
 	attach(b, x, "bench", tree)
-	return x
-}
-
-func BenchmarkInbox(b *testing.B) {
-	x := benchIndex(b, 10_000)
-	for b.Loop() {
-		rows, err := x.Inbox(b.Context(), maildir.InboxQuery{Project: "bench", Agent: "Agent01", UnreadOnly: true, Limit: 20})
-		if err != nil || len(rows) != 20 {
-			b.Fatal(len(rows), err)
+	paths := mail.Write(b, dir, 0, group*b.N)
+	var each bulk.Times
+	var cpu time.Duration
+	b.ResetTimer()
+	for i := range b.N {
+		b.StopTimer()
+		files := map[string]maildir.Written{}
+		for n := group * i; n < group*(i+1) && written; n++ {
+			m, at := mail.Message(n)
+			data := maildir.FormatMessage(m)
+			for _, p := range at {
+				st, err := tree.Stat(p)
+				if err != nil {
+					b.Fatal(err)
+				}
+				files[p] = maildir.Written{Data: data, Stat: st}
+			}
+		}
+		b.StartTimer()
+		used, began := bulk.CPU(), time.Now()
+		at := paths[3*group*i : 3*group*(i+1)]
+		if written {
+			_, err = x.IngestWritten(b.Context(), "bench", at, files)
+		} else {
+			_, err = x.Ingest(b.Context(), "bench", at)
+		}
+		each, cpu = append(each, time.Since(began)), cpu+bulk.CPU()-used
+		b.StopTimer()
+		if err != nil {
+			b.Fatal(err)
 		}
 	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(group*b.N), "us/msg")
+	b.ReportMetric(float64(cpu.Microseconds())/float64(group*b.N), "cpu-us/msg")
+	b.ReportMetric(float64(group*b.N)/b.Elapsed().Seconds(), "msgs/s")
+	each.Report(b, "")
 }
 
-func BenchmarkSearch(b *testing.B) {
-	sizes := []int{10_000}
-	if *large {
-		sizes = append(sizes, 1_000_000)
+// benchSizes are the amounts of mail that must not matter.
+func benchSizes(b *testing.B) []bulk.Mail {
+	switch {
+	case testing.Short():
+		return []bulk.Mail{{Messages: 3_000}}
+	case !bulk.Large():
+		return []bulk.Mail{{Messages: 10_000}}
 	}
-	for _, n := range sizes {
-		x := benchIndex(b, n)
-		for _, q := range []maildir.SearchQuery{{Match: "parser"}, {Match: "zirconium"}, {Match: `"last token"`}, {Match: "zir*"}, {Match: "wor*"}, {Match: "parser", From: "Agent03"}, {From: "Agent03"}, {Match: "parser", Rank: true}} {
-			b.Run(fmt.Sprintf("%d/%s from %s rank %v", n, q.Match, q.From, q.Rank), func(b *testing.B) {
-				q.Project, q.Limit = "bench", 20
-				for b.Loop() {
-					hits, err := x.Search(b.Context(), q)
-					if err != nil || len(hits) != 20 {
-						b.Fatal(len(hits), err)
-					}
+	return []bulk.Mail{{Messages: 100_000}, {Messages: 1_000_000, Linked: true}}
+}
+
+// BenchmarkInbox is a page of 20 of one agent's unread mail.
+func BenchmarkInbox(b *testing.B) {
+	for _, m := range benchSizes(b) {
+		b.Run(fmt.Sprint(m.Messages), func(b *testing.B) {
+			x := benchIndex(b, m)
+			timed(b, func() (int, error) {
+				rows, err := x.Inbox(b.Context(), maildir.InboxQuery{Project: bulk.Slug(), Agent: "Agent01", UnreadOnly: true, Limit: 20})
+				return len(rows), err
+			})
+		})
+	}
+}
+
+// BenchmarkSearch is a page of 20 with snippets, newest first. "floor" is a query of the same connection pool that finds
+// nothing, the ceiling of the others.
+func BenchmarkSearch(b *testing.B) {
+	type query struct {
+		name string
+		q    maildir.SearchQuery
+	}
+	hour := bulk.Start().Add(time.Hour)
+	queries := []query{
+		{"floor", maildir.SearchQuery{Match: "nothinghasthis"}},
+		{"term/every", maildir.SearchQuery{Match: "parser"}},
+		{"term/common", maildir.SearchQuery{Match: "word77"}},
+		{"term/rare", maildir.SearchQuery{Match: "zirconium"}},
+		{"phrase", maildir.SearchQuery{Match: `"last token"`}},
+		{"phrase/long", maildir.SearchQuery{Match: `"drops the last token when the buffer"`}},
+		{"prefix/2", maildir.SearchQuery{Match: "wo*"}},
+		{"prefix/3", maildir.SearchQuery{Match: "wor*"}},
+		{"prefix/5", maildir.SearchQuery{Match: "word1*"}},
+		{"prefix/6", maildir.SearchQuery{Match: "word12*"}},
+		{"prefix/rare", maildir.SearchQuery{Match: "zirc*"}},
+		{"words/2", maildir.SearchQuery{Match: "parser buffer"}},
+		{"words/rare", maildir.SearchQuery{Match: "parser zirconium"}},
+		{"words/or", maildir.SearchQuery{Match: "zirconium OR word77"}},
+		{"words/not", maildir.SearchQuery{Match: "parser NOT zirconium"}},
+		{"from", maildir.SearchQuery{Match: "parser", From: "Agent03"}},
+		{"from/rare", maildir.SearchQuery{Match: "zirconium", From: "Agent04"}},
+		{"from/only", maildir.SearchQuery{From: "Agent03"}},
+		{"thread", maildir.SearchQuery{Match: "parser", Thread: "T-100"}},
+		{"before", maildir.SearchQuery{Match: "parser", Before: hour}},
+		{"after", maildir.SearchQuery{Match: "parser", After: hour}},
+		{"rank", maildir.SearchQuery{Match: "parser", Rank: true}},
+	}
+	for _, m := range benchSizes(b) {
+		x := benchIndex(b, m)
+		for _, q := range queries {
+			b.Run(fmt.Sprintf("%d/%s", m.Messages, q.name), func(b *testing.B) {
+				q.q.Project, q.q.Limit = bulk.Slug(), 20
+				want, err := x.Search(b.Context(), q.q)
+				if err != nil || (len(want) == 0) != (q.name == "floor") {
+					b.Fatal(len(want), err)
 				}
+				timed(b, func() (int, error) {
+					hits, err := x.Search(b.Context(), q.q)
+					return len(hits) - len(want) + 20, err
+				})
 			})
 		}
+	}
+}
+
+// timed runs a query that must find 20.
+func timed(b *testing.B, query func() (int, error)) {
+	var each bulk.Times
+	b.ResetTimer()
+	for range b.N {
+		began := time.Now()
+		n, err := query()
+		each = append(each, time.Since(began))
+		if err != nil || n != 20 {
+			b.Fatal(n, err)
+		}
+	}
+	b.StopTimer()
+	each.Report(b, "")
+}
+
+// BenchmarkReconcile compares a tree with an index that is level: what every start costs.
+func BenchmarkReconcile(b *testing.B) {
+	for _, m := range benchSizes(b) {
+		b.Run(fmt.Sprint(m.Messages), func(b *testing.B) {
+			x := benchIndex(b, m)
+			if _, err := x.Reconcile(b.Context(), bulk.Slug(), nil); err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				if c, err := x.Reconcile(b.Context(), bulk.Slug(), nil); err != nil || len(c) > 0 {
+					b.Fatal(len(c), err)
+				}
+			}
+			b.ReportMetric(3*float64(m.Messages)*float64(b.N)/b.Elapsed().Seconds(), "files/s")
+		})
 	}
 }

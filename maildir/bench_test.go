@@ -2,7 +2,6 @@ package maildir_test
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -10,15 +9,21 @@ import (
 	"testing"
 	"time"
 
+	"mailtree/fixtures/bulk"
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
 )
 
 var benchBody = strings.Repeat("The plan for the users table and its migration. ", 20)
 
+// kept is a store whose files stay: ext4 would make the next case pay for deleting them.
+func kept(b *testing.B) storetest.Config {
+	return storetest.Config{Root: filepath.Join(bulk.Dir(b), "store"), NoCheck: true}
+}
+
 // BenchmarkSend is the durable send without HTTP: what the domain, the disk and the index cost.
 func BenchmarkSend(b *testing.B) {
-	p := project(b, storetest.Config{NoCheck: true}, "Ann", "Bob")
+	p := project(b, kept(b), "Ann", "Bob")
 	for _, n := range []int{1, 8, 64} {
 		b.Run(fmt.Sprintf("clients=%d", n), func(b *testing.B) {
 			parallel(b, n, func(i int64) error {
@@ -31,7 +36,7 @@ func BenchmarkSend(b *testing.B) {
 
 // BenchmarkPop drains a mailbox; its ceiling is the send of the same run, which writes three files where a pop writes one.
 func BenchmarkPop(b *testing.B) {
-	p := project(b, storetest.Config{NoCheck: true}, "Ann", "Bob")
+	p := project(b, kept(b), "Ann", "Bob")
 	for _, n := range []int{1, 8, 64} {
 		b.Run(fmt.Sprintf("clients=%d", n), func(b *testing.B) {
 			parallel(b, 64, func(i int64) error {
@@ -79,35 +84,4 @@ func BenchmarkParse(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-}
-
-// BenchmarkVisible is the time from a person's save (a rename, as editors do) until the message is listed and found,
-// watcher included. Its floor is the watcher's settle time, three milliseconds.
-func BenchmarkVisible(b *testing.B) {
-	p := project(b, storetest.Config{NoCheck: true}, "Ann")
-	dir := filepath.Join(p.Tree().Dir(), "messages/by/hand")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		b.Fatal(err)
-	}
-	var worst time.Duration
-	n := 0
-	for b.Loop() {
-		n++
-		m := &maildir.Message{ID: fmt.Sprint("h", n), From: "Ann", Subject: "by hand", Created: time.Unix(1760000000+int64(n), 0), Importance: maildir.Normal, Body: benchBody}
-		tmp := filepath.Join(dir, ".new")
-		if err := os.WriteFile(tmp, maildir.FormatMessage(m), 0o600); err != nil {
-			b.Fatal(err)
-		}
-		began := time.Now()
-		if err := os.Rename(tmp, filepath.Join(dir, m.ID+".md")); err != nil {
-			b.Fatal(err)
-		}
-		for {
-			if _, err := p.Message(b.Context(), m.ID); err == nil {
-				break
-			}
-		}
-		worst = max(worst, time.Since(began))
-	}
-	b.ReportMetric(float64(worst.Microseconds())/1000, "worst-ms")
 }

@@ -1,100 +1,231 @@
 package mcp
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
-	"os"
-	"sync"
-	"sync/atomic"
+	"net"
+	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"mailtree/fixtures/bulk"
 	"mailtree/fixtures/storetest"
 )
 
-// The benchmarks of the whole way: HTTP, tool, files, sync, index, answer. Each runs beside a tool that does nothing on
-// the same server, its ceiling: compare the two lines of one run, not two runs.
+// The benchmarks of the whole way: HTTP, tool, files, sync, index, answer. In each, rounds of calls alternate with
+// rounds of a tool that does nothing on the same server, their ceiling, so that both meet the same noise: compare
+// numbers of one line, not of two runs. The clients share the machine with the server.
+//
+//	HTTP      durable sends at 1, 8, 64 and 256 clients
+//	Growth    the same at 64 clients with mail stored already, over many days and all in one, -large for 100,000
+//	CheckMail check_my_messages with much mail in the project beside the same with 100 messages
 
+// bench is a server in this process.
 type bench struct {
-	b   *testing.B
-	url string
-	n   atomic.Int64
+	addr string
 }
 
-func newBench(b *testing.B) *bench {
+func newBench(b *testing.B, cfg storetest.Config) *bench {
 	b.Helper()
-	if err := storetest.Isolate(os.Setenv); err != nil {
-		b.Fatal(err)
+	cfg.NoCheck = true
+	if cfg.Root == "" {
+		cfg.Root = filepath.Join(bulk.Dir(b), "store")
 	}
-	st := storetest.Open(b, storetest.Config{NoCheck: true})
+	st := storetest.Open(b, cfg)
 	s := New(Config{Store: st.Store})
 	s.mail.Server().AddTool(&mcp.Tool{Name: "noop", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(_ context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "{}"}}}, nil
 	})
-	h := httptest.NewServer(s.Handler())
-	b.Cleanup(h.Close)
-	x := &bench{b: b, url: h.URL + "/mcp"}
-	for _, n := range []string{"Ann", "Bob"} {
-		x.call("create_agent", `{"project_key":"/p/bench","program":"x","model":"y","task_description":"z","name_hint":"`+n+`"}`)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	h := s.HTTPServer("")
+	go h.Serve(ln)
+	b.Cleanup(func() { h.Close() })
+	x := &bench{addr: ln.Addr().String()}
+	for i := range 2 {
+		x.do(b, "create_agent", fmt.Sprintf(`{"project_key":%q,"program":"x","model":"y","task_description":"z","name_hint":"Agent%02d"}`, bulk.HumanKey, i))
+	}
+	for _, p := range st.Projects() {
+		if err := p.Flush(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for rests := false; !rests; { // what a start leaves to do beside the writer: the tree is compared with the index and with Git's
+		used := bulk.CPU()
+		time.Sleep(500 * time.Millisecond)
+		rests = bulk.CPU()-used < 25*time.Millisecond
 	}
 	return x
 }
 
-var client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 512}}
-
-func (x *bench) call(tool, args string) {
-	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + args + `}}`
-	resp, err := client.Post(x.url, "application/json", bytes.NewReader([]byte(body)))
-	if err != nil {
-		x.b.Error(err)
-		return
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != 200 || bytes.Contains(data, []byte(`"isError":true`)) {
-		x.b.Errorf("%s: %v %s", resp.Status, err, data)
+// do calls a tool once.
+func (x *bench) do(b *testing.B, tool, args string) {
+	b.Helper()
+	if _, err := bulk.Dial(b, x.addr).Do(bulk.Call(x.addr, tool, args)); err != nil {
+		b.Fatal(tool, err)
 	}
 }
 
-// clients runs b.N calls from so many clients at once and reports calls per second.
-func (x *bench) clients(b *testing.B, n int, call func(i int64)) {
-	b.ResetTimer()
-	var all sync.WaitGroup
-	var left atomic.Int64
-	left.Store(int64(b.N))
+func (x *bench) clients(b *testing.B, n int) (all []*bulk.Client) {
 	for range n {
-		all.Go(func() {
-			for left.Add(-1) >= 0 {
-				call(x.n.Add(1))
-			}
+		all = append(all, bulk.Dial(b, x.addr))
+	}
+	return all
+}
+
+func (x *bench) noops() [][]byte { return [][]byte{bulk.Call(x.addr, "noop", `{}`)} }
+
+// sends are the requests of a hundred messages of 1 KB, in as many threads.
+func (x *bench) sends() (all [][]byte) {
+	text := strings.Repeat("The plan for the users table and its migration. ", 20)
+	for i := range 100 {
+		all = append(all, bulk.Call(x.addr, "send_message", fmt.Sprintf(`{"project_key":%q,"from_agent":"Agent00","to":["Agent01"],"subject":"Message %d","body_md":"%s","thread_id":"TKT-%d"}`, bulk.HumanKey, i, text, i)))
+	}
+	return all
+}
+
+func (x *bench) checks(agent string) [][]byte {
+	return [][]byte{bulk.Call(x.addr, "check_my_messages", fmt.Sprintf(`{"project_key":%q,"agent_name":%q}`, bulk.HumanKey, agent))}
+}
+
+// series is what the rounds of one kind came to.
+type series struct {
+	each bulk.Times
+	took time.Duration
+}
+
+func (s *series) add(each bulk.Times, took time.Duration) {
+	s.each, s.took = append(s.each, each...), s.took+took
+}
+
+func (s *series) rate() float64 { return float64(len(s.each)) / s.took.Seconds() }
+
+// rounds is how many times the two kinds of call take turns.
+const rounds = 6
+
+// versus runs b.N calls from so many clients at once, in turns with no-ops, and reports both and their ratio.
+func (x *bench) versus(b *testing.B, clients int, requests [][]byte) float64 {
+	conns := x.clients(b, clients)
+	var calls, noops series
+	for _, n := range split(b.N) {
+		b.StopTimer()
+		noops.add(bulk.Load(b, conns, 4*n, x.noops()))
+		b.StartTimer()
+		calls.add(bulk.Load(b, conns, n, requests))
+	}
+	b.StopTimer()
+	b.ReportMetric(calls.rate(), "calls/s")
+	b.ReportMetric(noops.rate(), "noop/s")
+	b.ReportMetric(calls.rate()/noops.rate(), "of-noop")
+	calls.each.Report(b, "")
+	noops.each.Report(b, "noop-")
+	return calls.rate()
+}
+
+// split cuts n into at most so many rounds.
+func split(n int) (parts []int) {
+	for i := range rounds {
+		if part := n*(i+1)/rounds - n*i/rounds; part > 0 {
+			parts = append(parts, part)
+		}
+	}
+	return parts
+}
+
+// BenchmarkHTTP is the durable send over HTTP.
+func BenchmarkHTTP(b *testing.B) {
+	x := newBench(b, storetest.Config{})
+	for _, n := range []int{1, 8, 64, 256} {
+		b.Run(fmt.Sprintf("send/clients=%d", n), func(b *testing.B) { x.versus(b, n, x.sends()) })
+	}
+	b.Run("inbox/clients=1", func(b *testing.B) { x.versus(b, 1, x.checks("Agent01")) })
+	b.Run("search/clients=1", func(b *testing.B) {
+		x.versus(b, 1, [][]byte{bulk.Call(x.addr, "search_messages", fmt.Sprintf(`{"project_key":%q,"query":"migration plan"}`, bulk.HumanKey))})
+	})
+}
+
+// BenchmarkGrowth is the durable send of 64 clients with mail stored already and committed; "to-empty" is its rate
+// to that of the first case. The clock of a store with all mail on one day stands on that day.
+func BenchmarkGrowth(b *testing.B) {
+	cases := []bulk.Mail{{}, {Messages: 1_000}}
+	if bulk.Large() {
+		cases = []bulk.Mail{{}, {Messages: 10_000}, {Messages: 100_000}, {Messages: 100_000, OneDay: true}}
+	}
+	empty := 0.0
+	for _, m := range cases {
+		name := fmt.Sprint(m.Messages)
+		if m.OneDay {
+			name += "/one-day"
+		}
+		b.Run(name, func(b *testing.B) {
+			x := newBench(b, grown(b, m))
+			b.Run("send", func(b *testing.B) {
+				rate := x.versus(b, 64, x.sends())
+				if m.Messages == 0 {
+					empty = rate
+				}
+				b.ReportMetric(rate/empty, "to-empty")
+			})
 		})
 	}
-	all.Wait()
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
 }
 
-var text = string(bytes.Repeat([]byte("The plan for the users table and its migration. "), 20))
-
-func (x *bench) send(i int64) {
-	x.call("send_message", fmt.Sprintf(`{"project_key":"/p/bench","from_agent":"Ann","to":["Bob"],"subject":"Message %d","body_md":"%s","thread_id":"T-%d"}`, i, text, i%100))
-}
-
-func BenchmarkHTTP(b *testing.B) {
-	x := newBench(b)
-	for _, n := range []int{1, 8, 64} {
-		b.Run(fmt.Sprintf("noop/clients=%d", n), func(b *testing.B) { x.clients(b, n, func(int64) { x.call("noop", `{}`) }) })
-		b.Run(fmt.Sprintf("send/clients=%d", n), func(b *testing.B) { x.clients(b, n, x.send) })
+// grown is a store that has that mail, and a clock behind its last message.
+func grown(b *testing.B, m bulk.Mail) storetest.Config {
+	if m.Messages == 0 {
+		return storetest.Config{}
 	}
-	b.Run("inbox/clients=1", func(b *testing.B) {
-		x.clients(b, 1, func(int64) { x.call("check_my_messages", `{"project_key":"/p/bench","agent_name":"Bob"}`) })
-	})
-	b.Run("search/clients=1", func(b *testing.B) {
-		x.clients(b, 1, func(i int64) { x.call("search_messages", `{"project_key":"/p/bench","query":"migration plan"}`) })
-	})
+	m.Name, m.Linked, m.Git = "growth", true, true
+	root := m.Store(b)
+	storetest.Rebuild(b, root)
+	last, _ := m.Message(m.Messages)
+	ahead := time.Until(last.Created)
+	return storetest.Config{Root: root, Now: func() time.Time { return time.Now().Add(ahead) }}
+}
+
+// BenchmarkCheckMail is check_my_messages, 20 of the agent's unread messages, with much mail in the project; calls take
+// turns with the same of a project of 100 messages, and "to-100" is the ratio of their medians, "mean-to-100" that of
+// their means.
+func BenchmarkCheckMail(b *testing.B) {
+	few := bulk.Mail{Messages: 100, Agents: 4, Git: true}
+	small := newBench(b, storetest.Config{Root: indexed(b, few)})
+	cases := []bulk.Mail{{Messages: 1_000, Git: true}}
+	if bulk.Large() {
+		cases = []bulk.Mail{{Messages: 100_000, Git: true}, {Messages: 1_000_000, Linked: true, Git: true}}
+	}
+	for _, m := range cases {
+		b.Run(fmt.Sprint(m.Messages), func(b *testing.B) {
+			x := newBench(b, storetest.Config{Root: indexed(b, m)})
+			b.Run("check", func(b *testing.B) { compare(b, x, small) })
+		})
+	}
+}
+
+// compare lets a server with much mail and one with little take turns.
+func compare(b *testing.B, x, small *bench) {
+	one, other := x.clients(b, 1), small.clients(b, 1)
+	var much, little series
+	for _, n := range split(b.N) {
+		b.StopTimer()
+		little.add(bulk.Load(b, other, n, small.checks("Agent01")))
+		b.StartTimer()
+		much.add(bulk.Load(b, one, n, x.checks("Agent01")))
+	}
+	b.StopTimer()
+	b.ReportMetric(float64(much.each.At(0.5))/float64(little.each.At(0.5)), "to-100")
+	b.ReportMetric(little.rate()/much.rate(), "mean-to-100")
+	much.each.Report(b, "")
+	little.each.Report(b, "100-")
+}
+
+func indexed(b *testing.B, m bulk.Mail) string {
+	root := m.Store(b)
+	storetest.Rebuild(b, root)
+	return root
 }

@@ -1,13 +1,22 @@
 package gitlog
 
 import (
+	"bufio"
 	"context"
+	"crypto/sha1"
+	"encoding/binary"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"mailtree/maildir"
 )
@@ -66,5 +75,188 @@ func BenchmarkCommit(b *testing.B) {
 				b.ReportMetric(float64(b.N*group)/b.Elapsed().Seconds(), "msgs/s")
 			})
 		}
+	}
+}
+
+var piled = flag.Int("gitlog.piled", 300, "commits made before BenchmarkTidy puts packs together")
+
+// BenchmarkTidy measures putting packs together, and a commit before and after it, also one that knows nothing yet.
+func BenchmarkTidy(b *testing.B) {
+	dir := b.TempDir()
+	if err := Init(dir); err != nil {
+		b.Fatal(err)
+	}
+	l, err := Open(Config{Dir: dir, Piled: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	n := 0
+	commit := func(group int) time.Duration {
+		for range group {
+			id := fmt.Sprintf("msg_%09d", n)
+			var paths []string
+			for _, p := range []string{"messages", fmt.Sprintf("agents/A%d/outbox", n%20), fmt.Sprintf("agents/A%d/inbox", n*7%20)} {
+				p = filepath.Join(p, fmt.Sprintf("2025/10/%02d", n/1000), id+".md")
+				paths = append(paths, p)
+				if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, p)), 0o755), os.WriteFile(filepath.Join(dir, p), []byte(id), 0o644)); err != nil {
+					b.Fatal(err)
+				}
+			}
+			l.Record([]maildir.Op{op("send", "A", id, paths...)}, nil)
+			n++
+		}
+		start := time.Now()
+		if err := l.Flush(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+		return time.Since(start)
+	}
+	measure := func(when string) {
+		repo, err := openRepository(dir, l.mem)
+		if err != nil {
+			b.Fatal(err)
+		}
+		have, err := repo.sweep(time.Now())
+		if err != nil {
+			b.Fatal(err)
+		}
+		var warm, cold []time.Duration
+		for range 9 {
+			warm = append(warm, commit(1))
+			l.mem = newMemory()
+			cold = append(cold, commit(1))
+		}
+		slices.Sort(warm)
+		slices.Sort(cold)
+		b.Logf("%s: %d loose objects, %d packs; a commit %v, one that knows nothing yet %v", when, have.loose, have.packs, warm[4], cold[4])
+	}
+	for i := range *piled {
+		commit(1 + i%2*10) // loose, and packs
+	}
+	measure("before")
+	start := time.Now()
+	if _, err := l.repack(context.Background()); err != nil {
+		b.Fatal(err)
+	}
+	b.Logf("put together in %v", time.Since(start))
+	measure("after")
+}
+
+var entries = flag.Int("gitlog.entries", 300000, "entries in the index of BenchmarkIndex")
+
+// BenchmarkIndex measures commits of one file beside an index of very many entries, their memory and the most that
+// the process ever had resident.
+func BenchmarkIndex(b *testing.B) {
+	dir := b.TempDir()
+	if err := Init(dir); err != nil {
+		b.Fatal(err)
+	}
+	size := makeIndex(b, filepath.Join(dir, ".git/index"), *entries)
+	l, err := Open(Config{Dir: dir})
+	if err != nil {
+		b.Fatal(err)
+	}
+	n := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		p := fmt.Sprintf("messages/2025/10/%02d/msg_%09d.md", n%30, n)
+		n++
+		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, p)), 0o755), os.WriteFile(filepath.Join(dir, p), []byte(p), 0o644)); err != nil {
+			b.Fatal(err)
+		}
+		l.Record([]maildir.Op{op("send", "A", p, p)}, nil)
+		if err := l.Flush(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	status, _ := os.ReadFile("/proc/self/status")
+	for line := range strings.Lines(string(status)) {
+		if kb, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			n, _ := strconv.Atoi(strings.Fields(kb)[0])
+			b.ReportMetric(float64(n)/1000, "MB-peak")
+		}
+	}
+	b.ReportMetric(float64(size)/1e6, "MB-index")
+}
+
+// makeIndex writes an index of n entries for which there are no files.
+func makeIndex(b testing.TB, file string, n int) int64 {
+	f, err := os.Create(file)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	sum := sha1.New()
+	out := bufio.NewWriterSize(io.MultiWriter(f, sum), 1<<16)
+	out.Write(binary.BigEndian.AppendUint32([]byte("DIRC\x00\x00\x00\x02"), uint32(n)))
+	each := 1 + n/100
+	for i := range n {
+		name := fmt.Sprintf("agents/A%04d/inbox/2025/10/%02d/msg_20251023_%09d.md", i/each, i%each/(1+each/30), i)
+		head := make([]byte, 62)
+		binary.BigEndian.PutUint32(head[8:], 1760000000)
+		binary.BigEndian.PutUint32(head[24:], modeFile)
+		binary.BigEndian.PutUint32(head[40:], uint32(i))
+		binary.BigEndian.PutUint16(head[60:], uint16(len(name)))
+		out.Write(append(append(head, name...), make([]byte, 8-(62+len(name))%8)...))
+	}
+	if err := out.Flush(); err != nil {
+		b.Fatal(err)
+	}
+	if _, err := f.Write(sum.Sum(nil)); err != nil {
+		b.Fatal(err)
+	}
+	fi, err := f.Stat()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return fi.Size()
+}
+
+// BenchmarkLoad measures what a commit of 1,000 files spends on them before it writes anything: read from the disk, and
+// told by the operation.
+func BenchmarkLoad(b *testing.B) {
+	dir := b.TempDir()
+	if err := Init(dir); err != nil {
+		b.Fatal(err)
+	}
+	text := strings.Repeat("A line of a message of ordinary length.\n", 36)
+	var paths []string
+	told := map[string]delivery{}
+	for i := range 1000 {
+		p := fmt.Sprintf("agents/A%d/inbox/2025/10/23/msg_%09d.md", i%20, i)
+		tmp := filepath.Join(dir, "staged")
+		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, p)), 0o755), os.WriteFile(tmp, []byte(text), 0o644)); err != nil {
+			b.Fatal(err)
+		}
+		fi, err := os.Stat(tmp)
+		if err != nil {
+			b.Fatal(err)
+		}
+		st := maildir.FileStat{Size: fi.Size(), MTime: fi.ModTime().UnixNano(), Inode: fi.Sys().(*syscall.Stat_t).Ino}
+		if err := os.Rename(tmp, filepath.Join(dir, p)); err != nil {
+			b.Fatal(err)
+		}
+		told[p] = delivery{Written: maildir.Written{Data: []byte(text), Stat: st}}
+		paths = append(paths, p)
+	}
+	for name, written := range map[string]map[string]delivery{"read": nil, "told": told} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				repo, err := openRepository(dir, newMemory())
+				if err != nil {
+					b.Fatal(err)
+				}
+				plan, err := newPlan(repo, hash{}, &gitIndex{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				plan.written = written
+				if err := errors.Join(plan.name(paths), plan.load(&objects{dry: true}, nil)); err != nil {
+					b.Fatal(err)
+				}
+				plan.close()
+			}
+		})
 	}
 }

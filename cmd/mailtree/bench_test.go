@@ -1,0 +1,240 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/bulk"
+	"mailtree/fixtures/storetest"
+)
+
+// The benchmarks of the real program: a whole index rebuild beside the mail indexers that Debian has, and what memory
+// a server takes. `.ci/bench DIR` runs every benchmark of the project, one go test line for each line of README's table;
+// each prints its ceiling in the same run. -large asks for 100,000 and 1,000,000 messages, -scratch DIR keeps the stores for
+// the next run (20 GB; half an hour to make), see fixtures/bulk. Processor times of other programs spoil all but the ratios.
+
+// benchProgram builds the program as it is delivered: the test binary is larger.
+func benchProgram(b *testing.B) string {
+	b.Helper()
+	exe := filepath.Join(bulk.Dir(b), "mailtree")
+	build := exec.Command("go", "build", "-o", exe, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		b.Fatalf("%v\n%s", err, out)
+	}
+	return exe
+}
+
+// benchEnv is an environment in which nothing of the machine's user counts.
+func benchEnv(home string, more ...string) []string {
+	env := []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null"}
+	return append(env, more...)
+}
+
+// BenchmarkRebuild is `mailtree index rebuild` as a whole command. Where notmuch and mu are installed (Debian: notmuch,
+// maildir-utils) they index the same messages from a Maildir, one file each where the rebuild reads three, and
+// "x-notmuch" and "x-mu" say how many times longer they take. rss-MB is the most memory that each had.
+func BenchmarkRebuild(b *testing.B) {
+	n := 1_000
+	if bulk.Large() {
+		n = 100_000
+	}
+	exe, mail := benchProgram(b), bulk.Mail{Messages: n}
+	store, home := mail.Store(b), bulk.Dir(b)
+	ours := timeCommand(b, b.N, exec.Command(exe, "index", "rebuild", "--store", store), benchEnv(home), "")
+	b.ReportMetric(ours.took.Seconds(), "s")
+	b.ReportMetric(float64(ours.rss)/(1<<20), "rss-MB")
+	for _, other := range []struct {
+		name string
+		run  func(b *testing.B, mail, dir string) spent
+	}{{"notmuch", notmuchNew}, {"mu", muIndex}} {
+		if _, err := exec.LookPath(other.name); err != nil {
+			b.Logf("%s: not installed", other.name)
+			continue
+		}
+		u := other.run(b, mail.RFC5322(b), bulk.Dir(b))
+		b.ReportMetric(u.took.Seconds(), other.name+"-s")
+		b.ReportMetric(float64(u.rss)/(1<<20), other.name+"-rss-MB")
+		b.ReportMetric(u.took.Seconds()/ours.took.Seconds(), "x-"+other.name)
+	}
+}
+
+// spent is what a command took.
+type spent struct {
+	took time.Duration
+	rss  int64 // bytes at the most
+}
+
+// timeCommand runs a command so many times and returns the mean of the times and the most memory.
+func timeCommand(b *testing.B, times int, like *exec.Cmd, env []string, dir string) (u spent) {
+	b.Helper()
+	for range times {
+		c := exec.Command(like.Path, like.Args[1:]...)
+		c.Env, c.Dir = env, dir
+		began := time.Now()
+		if out, err := c.CombinedOutput(); err != nil {
+			b.Fatalf("%v: %v\n%s", like.Args, err, out)
+		}
+		u.took += time.Since(began)
+		u.rss = max(u.rss, c.ProcessState.SysUsage().(*syscall.Rusage).Maxrss<<10)
+	}
+	u.took /= time.Duration(times)
+	return u
+}
+
+// notmuchNew indexes a Maildir with a new database.
+func notmuchNew(b *testing.B, mail, dir string) spent {
+	config := filepath.Join(dir, "config")
+	text := fmt.Sprintf("[database]\npath=%s\nmail_root=%s\n[user]\nname=bench\nprimary_email=bench@mailtree.local\n[new]\ntags=new\n", dir, mail)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	return timeCommand(b, 1, exec.Command("notmuch", "new", "--quiet"), benchEnv(dir, "NOTMUCH_CONFIG="+config), dir)
+}
+
+// muIndex indexes a Maildir with a new database.
+func muIndex(b *testing.B, mail, dir string) spent {
+	home := "--muhome=" + filepath.Join(dir, "mu")
+	timeCommand(b, 1, exec.Command("mu", "init", home, "--maildir="+mail), benchEnv(dir), dir)
+	return timeCommand(b, 1, exec.Command("mu", "index", home, "--quiet"), benchEnv(dir), dir)
+}
+
+// BenchmarkMemory is the resident memory of a server: started on a store that was indexed before, at rest, and the most
+// that it had while and after b.N thousand requests of each kind. "committed" has all mail in a repository; "new" has
+// none, so that it shows what index and watcher take (run it alone: -bench Memory/new).
+func BenchmarkMemory(b *testing.B) {
+	exe := benchProgram(b)
+	sizes := []bulk.Mail{{Messages: 1_000, Linked: true}}
+	if bulk.Large() {
+		sizes = []bulk.Mail{{Messages: 1_000_000, Linked: true}}
+	}
+	for _, m := range sizes {
+		b.Run(fmt.Sprintf("%d/new", m.Messages), func(b *testing.B) {
+			store := m.Store(b)
+			defer setAside(b, filepath.Join(bulk.Repo(store), ".git"))()
+			measureServer(b, exe, store, "COMMIT_EXTERNAL=off")
+		})
+		b.Run(fmt.Sprintf("%d/committed", m.Messages), func(b *testing.B) {
+			m.Git = true
+			measureServer(b, exe, m.Store(b))
+		})
+	}
+}
+
+// setAside moves a repository away until the returned function is called; what is made in its place stays beside it.
+func setAside(b *testing.B, git string) (back func()) {
+	kept := filepath.Join(bulk.Dir(b), "git")
+	there := os.Rename(git, kept) == nil
+	return func() {
+		err := os.Rename(git, filepath.Join(bulk.Dir(b), "git"))
+		if there {
+			err = errors.Join(err, os.Rename(kept, git))
+		}
+		if err != nil {
+			b.Error(err)
+		}
+	}
+}
+
+// measureServer runs the program on a store and asks it this and that.
+func measureServer(b *testing.B, exe, store string, env ...string) {
+	storetest.Rebuild(b, store)
+	began := time.Now()
+	c := exec.Command(exe, "serve", "--port", "0", "--store", store)
+	c.Env = benchEnv(store, env...)
+	out, err := c.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	c.Stderr = os.Stderr
+	if err := c.Start(); err != nil {
+		b.Fatal(err)
+	}
+	defer func() {
+		c.Process.Signal(os.Interrupt)
+		go io.Copy(io.Discard, out)
+		if err := c.Wait(); err != nil {
+			b.Error("the server ended with ", err)
+		}
+	}()
+	addr := ""
+	for lines := bufio.NewScanner(out); addr == "" && lines.Scan(); {
+		if _, url, ok := strings.Cut(lines.Text(), "  MCP      "); ok {
+			addr = strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/mcp")
+		}
+	}
+	if addr == "" {
+		b.Fatal("the server did not start")
+	}
+	took, rss, peak := time.Since(began), resident(b, c.Process.Pid, "VmRSS"), resident(b, c.Process.Pid, "VmHWM")
+	requests := benchRequests(b, addr)
+	var clients []*bulk.Client
+	for range 8 {
+		clients = append(clients, bulk.Dial(b, addr))
+	}
+	highest, calls, rest := 0.0, 1000, 5*time.Second // in which the history commits
+	if testing.Short() {
+		calls, rest = 20, 0
+	}
+	b.ResetTimer()
+	for range b.N {
+		for _, of := range requests {
+			bulk.Load(b, clients, calls, of)
+			highest = max(highest, resident(b, c.Process.Pid, "VmRSS"))
+		}
+	}
+	b.StopTimer()
+	time.Sleep(rest)
+	b.ReportMetric(took.Seconds(), "start-s")
+	b.ReportMetric(rss, "start-MB")
+	b.ReportMetric(peak, "start-peak-MB")
+	b.ReportMetric(highest, "load-MB")
+	b.ReportMetric(resident(b, c.Process.Pid, "VmRSS"), "rest-MB")
+}
+
+// benchRequests are a hundred of each kind.
+func benchRequests(b *testing.B, addr string) (all [4][][]byte) {
+	for i := range 2 {
+		register := fmt.Sprintf(`{"project_key":%q,"program":"x","model":"y","task_description":"z","name_hint":"Agent%02d"}`, bulk.HumanKey, i)
+		if _, err := bulk.Dial(b, addr).Do(bulk.Call(addr, "create_agent", register)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	text := strings.Repeat("The plan for the users table and its migration. ", 20)
+	for i := range 100 {
+		for kind, call := range [4][2]string{
+			{"send_message", fmt.Sprintf(`{"project_key":%q,"from_agent":"Agent00","to":["Agent01"],"subject":"Message %d","body_md":"%s"}`, bulk.HumanKey, i, text)},
+			{"check_my_messages", fmt.Sprintf(`{"project_key":%q,"agent_name":"Agent%02d"}`, bulk.HumanKey, i%16)},
+			{"search_messages", fmt.Sprintf(`{"project_key":%q,"query":"parser word%d"}`, bulk.HumanKey, i*49)},
+			{"summarize_thread", fmt.Sprintf(`{"project_key":%q,"thread_id":"T-%d"}`, bulk.HumanKey, i)},
+		} {
+			all[kind] = append(all[kind], bulk.Call(addr, call[0], call[1]))
+		}
+	}
+	return all
+}
+
+// resident reads a line of /proc/PID/status in megabytes.
+func resident(b *testing.B, pid int, line string) float64 {
+	b.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		b.Skip("no /proc: ", err)
+	}
+	_, rest, _ := strings.Cut(string(data), "\n"+line+":")
+	kb, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.SplitN(rest, "\n", 2)[0], "kB")), 64)
+	if err != nil {
+		b.Fatal(line, err)
+	}
+	return kb / 1024
+}

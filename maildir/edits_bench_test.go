@@ -1,0 +1,213 @@
+package maildir_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/bulk"
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+)
+
+// BenchmarkVisible is the time from a person's save until the message is listed and found by its new words, watcher
+// included: by a rename, as most editors save, and in place; by itself and while agents send 500 messages a second. The
+// floor is the watcher's settle time, three milliseconds.
+func BenchmarkVisible(b *testing.B) {
+	for _, rate := range []int{0, 500} {
+		for _, save := range []struct {
+			how  string
+			file func(name string, data []byte) error
+		}{{"rename", saveByRename}, {"in-place", saveInPlace}} {
+			b.Run(fmt.Sprintf("%s/sends=%d", save.how, rate), func(b *testing.B) {
+				p := project(b, kept(b), "Ann", "Bob")
+				stop := sendAt(b, p, rate)
+				defer stop()
+				var each bulk.Times
+				m := &maildir.Message{ID: "byhand", From: "Ann", Subject: "by hand", Created: time.Unix(1760000000, 0), Importance: maildir.Normal}
+				name := filepath.Join(p.Tree().Dir(), "messages/by/hand", m.ID+".md")
+				if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+					b.Fatal(err)
+				}
+				for n := range b.N + 1 {
+					word := fmt.Sprintf("saved%d", n)
+					m.Body = benchBody + word
+					data := maildir.FormatMessage(m)
+					began := time.Now()
+					if err := save.file(name, data); err != nil {
+						b.Fatal(err)
+					}
+					seen(b, p, m.ID, word)
+					if n > 0 { // the first makes the folder
+						each = append(each, time.Since(began))
+					}
+					time.Sleep(20 * time.Millisecond) // nobody saves faster
+				}
+				b.StopTimer()
+				each.Report(b, "")
+			})
+		}
+	}
+}
+
+func saveByRename(name string, data []byte) error {
+	tmp := filepath.Join(filepath.Dir(name), ".new")
+	if err := os.WriteFile(tmp, data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(tmp, name)
+}
+
+func saveInPlace(name string, data []byte) error { return os.WriteFile(name, data, 0o600) }
+
+// seen returns once a message is listed and found by a word.
+func seen(b *testing.B, p *maildir.Project, id, word string) {
+	b.Helper()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(100 * time.Microsecond) {
+		m, err := p.Message(b.Context(), id)
+		if err == nil && strings.HasSuffix(m.Body, word) {
+			found, err := p.Search(b.Context(), maildir.SearchRequest{Text: word})
+			if err == nil && len(found.Hits) == 1 {
+				return
+			}
+		}
+		if time.Now().After(end) {
+			b.Fatal(id, " is not seen: ", err)
+		}
+	}
+}
+
+// sendAt sends so many messages a second, whether those before are answered or not, until stop is called.
+func sendAt(b *testing.B, p *maildir.Project, rate int) (stop func()) {
+	if rate == 0 {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	var all sync.WaitGroup
+	sent, began := 0, time.Now()
+	all.Go(func() {
+		tick := time.NewTicker(time.Second / time.Duration(rate))
+		defer tick.Stop()
+		for ctx.Err() == nil {
+			<-tick.C
+			for ; sent < int(time.Since(began).Seconds()*float64(rate)); sent++ { // a ticker drops what it cannot deliver
+				all.Go(func() {
+					if _, err := p.Send(context.Background(), maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "load", Body: benchBody}); err != nil {
+						b.Error(err)
+					}
+				})
+			}
+		}
+	})
+	return func() {
+		cancel()
+		all.Wait()
+		b.ReportMetric(float64(sent)/time.Since(began).Seconds(), "sends/s")
+	}
+}
+
+// BenchmarkCheckout is the time from the start of a git checkout that changes 10,000 files, to what they are on another
+// branch, until the index says the same as the tree, in a store that is watched; "git-ms" of them are git's own, its floor, and
+// "after-git-ms" what the index took longer.
+func BenchmarkCheckout(b *testing.B) {
+	files := 9_999
+	if testing.Short() {
+		files = 300
+	}
+	mail := bulk.Mail{Messages: files / 3, Name: "edited", Git: true}
+	root := mail.Store(b)
+	storetest.Rebuild(b, root)
+	repo := bulk.Repo(root)
+	prepareBranch(b, mail, repo)
+	s := storetest.Open(b, storetest.Config{Root: root, NoCheck: true})
+	p := s.Projects()[0]
+	if err := p.Rescan(b.Context()); err != nil { // the watch stands
+		b.Fatal(err)
+	}
+	var took, git time.Duration
+	for n := range b.N {
+		branch, word := "other", "otherwise"
+		if n%2 == 1 {
+			branch, word = "same", ""
+		}
+		settle(b, p)
+		began := time.Now()
+		runGit(b, repo, "checkout", "-q", branch, "--", "messages", "agents")
+		git += time.Since(began)
+		changed(b, p, mail, word)
+		took += time.Since(began)
+	}
+	if b.N%2 == 1 {
+		runGit(b, repo, "checkout", "-q", "same", "--", "messages", "agents")
+	}
+	settle(b, p)
+	b.ReportMetric(float64(took.Milliseconds())/float64(b.N), "ms/checkout")
+	b.ReportMetric(float64(git.Milliseconds())/float64(b.N), "git-ms")
+	b.ReportMetric(float64((took-git).Milliseconds())/float64(b.N), "after-git-ms")
+	b.ReportMetric(float64(files), "files")
+}
+
+// prepareBranch makes a branch on which every message says "otherwise", and one on which it says the same as now.
+func prepareBranch(b *testing.B, mail bulk.Mail, repo string) {
+	if exec.Command("git", "-C", repo, "rev-parse", "-q", "--verify", "other").Run() == nil {
+		runGit(b, repo, "checkout", "-q", "same", "--", "messages", "agents") // after a run that was broken off
+		return
+	}
+	runGit(b, repo, "branch", "same")
+	runGit(b, repo, "checkout", "-q", "-b", "other")
+	for n := range mail.Messages {
+		msg, paths := mail.Message(n)
+		msg.Body += "otherwise"
+		for _, path := range paths {
+			if err := os.WriteFile(filepath.Join(repo, path), maildir.FormatMessage(msg), 0o666); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	runGit(b, repo, "commit", "-q", "-a", "-m", "Every message says otherwise")
+	runGit(b, repo, "checkout", "-q", "main")
+}
+
+func runGit(b *testing.B, repo string, args ...string) {
+	b.Helper()
+	c := exec.Command("git", append([]string{"-C", repo, "-c", "user.name=bench", "-c", "user.email=bench@localhost"}, args...)...)
+	if out, err := c.CombinedOutput(); err != nil {
+		b.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+}
+
+// settle waits until index and history have done what there was to do.
+func settle(b *testing.B, p *maildir.Project) {
+	b.Helper()
+	if err := p.Rescan(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	if err := p.Flush(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// changed waits until every message of the mail says word at its end, or no longer says "otherwise".
+
+func changed(b *testing.B, p *maildir.Project, mail bulk.Mail, word string) {
+	b.Helper()
+	end := time.Now().Add(2 * time.Minute)
+	for n := 0; n < mail.Messages; {
+		msg, _ := mail.Message(n)
+		now, err := p.Message(b.Context(), msg.ID)
+		if err == nil && strings.HasSuffix(now.Body, "otherwise") == (word != "") {
+			n++
+			continue
+		}
+		if time.Now().After(end) {
+			b.Fatal("the index does not say what the tree says: ", msg.ID, " ", err)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
