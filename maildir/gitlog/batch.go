@@ -99,13 +99,12 @@ func (l *Log) commitEdits(ctx context.Context) error {
 
 // settle makes the commit of a batch and notes how it went.
 func (l *Log) settle(ctx context.Context, b batch) error {
-	start := time.Now()
+	done := stopwatch()
 	err := l.heal(ctx)
-	var waited time.Duration
 	if err == nil {
-		waited, err = l.commit(ctx, b)
+		err = l.commit(ctx, b)
 	}
-	cost := time.Since(start) - waited
+	cost := done()
 	l.mu.Lock()
 	before := l.trouble
 	l.trouble = err
@@ -146,47 +145,43 @@ const (
 	gentle = 2
 )
 
-// commit makes the commit of a batch; waited is the part of its time that was spent on the disk and for locks.
-func (l *Log) commit(ctx context.Context, b batch) (waited time.Duration, err error) {
+// commit makes the commit of a batch.
+func (l *Log) commit(ctx context.Context, b batch) (err error) {
 	for try := range tries {
-		var w time.Duration
-		w, err = l.attempt(ctx, b, try >= l.gentle)
-		waited += w
+		err = l.attempt(ctx, b, try >= l.gentle)
 		if !errors.Is(err, errMoved) || isMade(err) {
-			return waited, err
+			return err
 		}
 	}
-	return waited, &hold{mode: "waiting", cause: err, reason: "The mail's branch keeps moving while the server wants to commit: it is tried again."}
+	return &hold{mode: "waiting", cause: err, reason: "The mail's branch keeps moving while the server wants to commit: it is tried again."}
 }
 
 // attempt builds the commit on what HEAD is now and publishes it. A batch that makes no difference needs none,
 // but an operation is told in any case.
-func (l *Log) attempt(ctx context.Context, b batch, firm bool) (waited time.Duration, err error) {
+func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 	repo, err := openRepository(l.cfg.Dir, l.mem)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer repo.close()
 	if err := l.repair(repo); err != nil {
-		return 0, err
+		return err
 	}
 	if len(b.ops)+len(b.edits) == 0 {
-		return 0, nil
+		return nil
 	}
 	if err := repo.busy(); err != nil {
-		return 0, err
+		return err
 	}
 	at, err := l.branch(repo)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	p := &publication{repo: repo, at: at, step: l.step}
 	if firm {
 		err = p.reserve(ctx)
 	} else {
-		start := time.Now()
 		err = repo.rest(ctx)
-		p.waited = time.Since(start)
 	}
 	var made bool
 	if err == nil {
@@ -195,7 +190,7 @@ func (l *Log) attempt(ctx context.Context, b batch, firm bool) (waited time.Dura
 	if !made {
 		p.abandon()
 	}
-	return p.waited, err
+	return err
 }
 
 // publish builds the commit of a batch on what HEAD is now and moves the branch; made is false when it did not move.
@@ -218,7 +213,6 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 		return false, err
 	}
 	names, err := objects.finish()
-	p.waited += objects.waited
 	l.grow(objects.written)
 	if err != nil {
 		return false, err

@@ -86,7 +86,7 @@ func (l *Log) found(ctx context.Context, found []difference) error {
 	l.firstEdit = now
 	l.mu.Unlock()
 	l.ring()
-	l.cfg.Log.Info("edits made while the server was not running are committed", "paths", len(paths))
+	l.cfg.Log.Info("changes that no commit has were found and are committed", "paths", len(paths))
 	return nil
 }
 

@@ -90,7 +90,7 @@ func (l *Log) mend(ctx context.Context, repo *repository, at head) error {
 	}
 	if len(found.lost) > 0 {
 		l.cfg.Log.Info("mail that a commit made by hand had dropped is committed again", "files", len(found.lost))
-		if _, err := l.commit(ctx, batch{edits: found.lost, force: true, again: true}); err != nil {
+		if err := l.commit(ctx, batch{edits: found.lost, force: true, again: true}); err != nil {
 			mem.level = state{}
 			return err
 		}
@@ -106,6 +106,7 @@ func (l *Log) restore(repo *repository) error {
 		return err
 	}
 	l.cfg.Log.Info("objects that git prune had removed are written again", "objects", n)
+	l.grow(n)
 	return syncAll(repo.git, names)
 }
 

@@ -32,8 +32,7 @@ type objects struct {
 	pack    *pack
 	ready   []rename // written below a temporary name
 	deflate *zlib.Writer
-	waited  time.Duration // for the disk
-	written int           // loose objects, a pack being packWeight of them
+	written int // loose objects, a pack being packWeight of them
 }
 
 type object struct {
@@ -153,9 +152,7 @@ func (o *objects) finish() (names []string, err error) {
 	if len(written) == 0 {
 		return nil, nil
 	}
-	start := time.Now()
-	err = syncAll(o.dir, written)
-	if o.waited += time.Since(start); err != nil {
+	if err = syncAll(o.dir, written); err != nil {
 		return nil, err
 	}
 	for i, r := range o.ready {

@@ -40,7 +40,6 @@ type publication struct {
 	locked bool // index.lock is ours
 	ref    bool // <ref>.lock is ours
 	step   func(string)
-	waited time.Duration // for the disk and for locks
 }
 
 var (
@@ -76,10 +75,7 @@ func (p *publication) prepare(names []string) error {
 }
 
 func (p *publication) sync(names []string) error {
-	start := time.Now()
-	err := syncAll(p.repo.git, names)
-	p.waited += time.Since(start)
-	return err
+	return syncAll(p.repo.git, names)
 }
 
 // stageIndex writes the next index.
@@ -144,9 +140,7 @@ func (p *publication) restore() error {
 
 // lockIndex waits for index.lock, at most lockPatience.
 func (p *publication) lockIndex(ctx context.Context) error {
-	start := time.Now()
 	ok, err := p.take(ctx, lockStage, "index.lock", lockPatience)
-	p.waited += time.Since(start)
 	if err != nil {
 		return err
 	}
@@ -362,9 +356,7 @@ func (p *publication) finish() error {
 	} else {
 		p.repo.mem.level = state{}
 	}
-	hold := lockAfter + time.Duration(p.plan.index.count)*lockPerEntry
-	time.Sleep(hold)
-	p.waited += hold
+	time.Sleep(lockAfter + time.Duration(p.plan.index.count)*lockPerEntry)
 	if err := os.Remove(p.repo.path("index.lock")); err != nil {
 		return errors.Join(errHalf, err)
 	}

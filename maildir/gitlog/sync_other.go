@@ -5,6 +5,7 @@ package gitlog
 import (
 	"os"
 	"slices"
+	"time"
 )
 
 // syncAll makes the files and folders durable.
@@ -25,4 +26,10 @@ func syncAll(_ string, paths []string) error {
 		}
 	}
 	return nil
+}
+
+// stopwatch measures time by the clock, where a thread's own is not to be had.
+func stopwatch() (done func() time.Duration) {
+	start := time.Now()
+	return func() time.Duration { return time.Since(start) }
 }
