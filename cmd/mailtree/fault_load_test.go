@@ -26,6 +26,7 @@ type load struct {
 	refusal func(error)
 	claims  bool          // some clients claim paths
 	pace    time.Duration // pause of a client between two calls, so that a long test does not become one of size
+	rest    sync.RWMutex  // clients call nothing while it is locked
 
 	mu    sync.Mutex
 	boxes map[string][]string // ids known to be in an inbox and not acknowledged
@@ -66,7 +67,10 @@ func (l *load) clients(ctx context.Context, n int) *sync.WaitGroup {
 	for i := range n {
 		all.Go(func() {
 			for ctx.Err() == nil {
-				if err := l.act(i); err != nil {
+				l.rest.RLock()
+				err := l.act(i)
+				l.rest.RUnlock()
+				if err != nil {
 					return
 				}
 				time.Sleep(l.pace)
