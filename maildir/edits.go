@@ -275,6 +275,7 @@ func (p *Project) noticed(changes []Change) {
 	for _, c := range changes {
 		if c.Agent != "" && c.Op != Added {
 			delete(p.agents, c.Agent)
+			p.left++
 		}
 	}
 	p.mu.Unlock()

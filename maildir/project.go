@@ -42,6 +42,7 @@ type Project struct {
 	rescan   []chan error    // those who wait for a comparison of the whole tree
 	compared []chan error    // those whose comparison is in edited
 	agents   map[string]bool // names known to exist
+	left     uint64          // how often names were taken out of agents
 	seen     map[string]*sighting
 	own      map[string]ownWrite // what groups not yet committed wrote
 	fresh    freshness

@@ -181,7 +181,7 @@ func (p *Project) needAgent(ctx context.Context, name string) error {
 
 func (p *Project) hasAgent(ctx context.Context, name string) (bool, error) {
 	p.mu.Lock()
-	known := p.agents[name]
+	known, left := p.agents[name], p.left
 	p.mu.Unlock()
 	if known {
 		return true, nil
@@ -194,7 +194,9 @@ func (p *Project) hasAgent(ctx context.Context, name string) (bool, error) {
 		return false, err
 	}
 	p.mu.Lock()
-	p.agents[name] = true
+	if p.left == left { // else it may be gone since the index was asked
+		p.agents[name] = true
+	}
 	p.mu.Unlock()
 	return true, nil
 }

@@ -1,0 +1,79 @@
+package maildir_test
+
+import (
+	"context"
+	"sync"
+
+	"mailtree/maildir"
+)
+
+// halts stops several goroutines, each before the first thing of its name.
+type halts struct {
+	mu  sync.Mutex
+	all []*halt
+}
+
+// halt is one stop.
+type halt struct {
+	match   func(name string) bool
+	reached chan struct{} // closed when somebody is there
+	goOn    chan struct{} // to be closed by the test
+}
+
+// at arms a stop before the first name that matches.
+func (h *halts) at(match func(name string) bool) *halt {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	one := &halt{match, make(chan struct{}), make(chan struct{})}
+	h.all = append(h.all, one)
+	return one
+}
+
+// pass is called by who may have to stop.
+func (h *halts) pass(name string) {
+	var here *halt
+	h.mu.Lock()
+	for i, one := range h.all {
+		if one.match(name) {
+			here, h.all = one, append(h.all[:i:i], h.all[i+1:]...)
+			break
+		}
+	}
+	h.mu.Unlock()
+	if here != nil {
+		close(here.reached)
+		<-here.goOn
+	}
+}
+
+// watched is an index of which a test may stop or fail some calls; nil: not.
+type watched struct {
+	maildir.Index
+	looked   func(agent string) // when an agent was looked up, before its answer
+	ingest   func(paths []string)
+	ingested func(paths []string) error // in place of ingesting what the server wrote, where it is an error
+}
+
+func (w *watched) Agent(ctx context.Context, project, name string) (*maildir.AgentRow, error) {
+	row, err := w.Index.Agent(ctx, project, name)
+	if w.looked != nil {
+		w.looked(name)
+	}
+	return row, err
+}
+
+func (w *watched) Ingest(ctx context.Context, project string, paths []string) ([]maildir.Change, error) {
+	if w.ingest != nil {
+		w.ingest(paths)
+	}
+	return w.Index.Ingest(ctx, project, paths)
+}
+
+func (w *watched) IngestWritten(ctx context.Context, project string, paths []string, written map[string]maildir.Written) ([]maildir.Change, error) {
+	if w.ingested != nil {
+		if err := w.ingested(paths); err != nil {
+			return nil, err
+		}
+	}
+	return w.Index.IngestWritten(ctx, project, paths, written)
+}
