@@ -115,8 +115,16 @@ func (p *Project) ingestEdits(ctx context.Context, placed <-chan *group) {
 		defer p.gate.open()
 	}
 	err := p.ingestOthers(ctx, e.paths)
+	p.release()
 	for _, done := range e.level {
 		done <- diskError(err)
+	}
+}
+
+// release lets operations be planned on what was held to be ingested.
+func (p *Project) release() {
+	if p.flight.release() {
+		p.poke()
 	}
 }
 
@@ -131,7 +139,8 @@ type edits struct {
 const mostEdits = 1024
 
 // takeEdits returns what was reported since the last time, a part of it when that is much. Files that a group under way
-// writes stay until it has ended; the server's own, found as they were when they were ingested, are left out.
+// writes stay until it has ended, and until release none is begun that writes one of the others; the server's own, found
+// as they were when they were ingested, are left out.
 func (p *Project) takeEdits() (e edits) {
 	p.mu.Lock()
 	reported, level := p.edited, p.compared
@@ -153,6 +162,8 @@ func (p *Project) takeEdits() (e edits) {
 		st, err := c.stat(path)
 		switch {
 		case err == nil && p.fresh.take(path, st):
+		case !p.flight.hold(path): // planned meanwhile
+			later = append(later, path)
 		case err == nil && st.Mode.IsRegular(), errors.Is(err, fs.ErrNotExist) && Locate(path).Kind.single():
 			e.paths = append(e.paths, path)
 		default:

@@ -16,10 +16,11 @@ type flight struct {
 	names map[string]string // agents being made, by their name in lower case
 	pops  map[string]int    // by agent
 	ops   map[*op]time.Time // since when
+	held  map[string]bool   // paths of edits being ingested
 }
 
 func newFlight() flight {
-	return flight{locks: map[string]bool{}, paths: map[string]bool{}, names: map[string]string{}, pops: map[string]int{}, ops: map[*op]time.Time{}}
+	return flight{locks: map[string]bool{}, paths: map[string]bool{}, names: map[string]string{}, pops: map[string]int{}, ops: map[*op]time.Time{}, held: map[string]bool{}}
 }
 
 // locked reports whether an operation that decides on the same facts is under way.
@@ -30,12 +31,12 @@ func (f *flight) locked(o *op) bool {
 }
 
 // take enters an operation that was planned. False, and nothing is entered, where another one under way writes one of
-// its paths.
+// its paths, or one is held.
 func (f *flight) take(o *op) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, w := range o.writes {
-		if f.paths[w.path] {
+		if f.paths[w.path] || f.held[w.path] {
 			return false
 		}
 	}
@@ -70,6 +71,27 @@ func (f *flight) leave(o *op) {
 	delete(f.ops, o)
 }
 
+// hold keeps operations from a path until release: whoever ingests it must not find half of one. False where one under
+// way writes it.
+func (f *flight) hold(path string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.paths[path] {
+		return false
+	}
+	f.held[path] = true
+	return true
+}
+
+// release gives up all that is held, and reports whether anything was.
+func (f *flight) release() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	some := len(f.held) > 0
+	clear(f.held)
+	return some
+}
+
 func (f *flight) writes(path string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -94,10 +116,11 @@ func (f *flight) making() []string {
 	return all
 }
 
+// empty reports whether nothing is to end that an operation may wait for.
 func (f *flight) empty() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return len(f.ops) == 0
+	return len(f.ops)+len(f.held) == 0
 }
 
 // age is how long the oldest operation has been under way.

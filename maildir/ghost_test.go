@@ -36,3 +36,51 @@ func TestAgentGoneWhileLookedUp(t *testing.T) {
 		t.Errorf("sent to an agent that is gone: %v", err)
 	}
 }
+
+// TestNothingBegunWhileIngested: what a person did at a path is ingested before an operation writes there, not together with it:
+// nobody sees an agent whose registration is not durable yet and may be taken back.
+func TestNothingBegunWhileIngested(t *testing.T) {
+	t.Parallel()
+	var steps, index halts
+	first := func(paths []string) {
+		for _, path := range paths {
+			index.pass(path)
+		}
+	}
+	p := project(t, storetest.Config{NoWatcher: true, Step: steps.pass, Index: func(x maildir.Index) maildir.Index { return &watched{Index: x, ingest: first} }}, "Ann", "Bob")
+	ingest := index.at(func(path string) bool { return path == "agents/Eve/profile.json" })
+	p.Edited([]string{"agents/Eve/profile.json"}, false) // made and removed
+	<-ingest.reached
+	renamed := steps.at(func(name string) bool { return name == "sync renamed" })
+	registered := make(chan error, 1)
+	go func() {
+		_, err := p.Register(t.Context(), maildir.Registration{Program: "x", Model: "y", Task: "z", NameHint: "Eve"})
+		registered <- err
+	}()
+	await(t, func() bool { return maildir.Later(p) == 1 || reached(renamed) })
+	next := index.at(func(path string) bool { return path == "agents/Zed/status" })
+	close(ingest.goOn)
+	<-renamed.reached
+	p.Edited([]string{"agents/Zed/status"}, false)
+	<-next.reached // so the first is through
+	close(next.goOn)
+	if who, err := p.Whois(t.Context(), "Eve"); !errors.Is(err, maildir.ErrNotFound) {
+		t.Errorf("seen before it is durable: %+v %v", who, err)
+	}
+	close(renamed.goOn)
+	if err := <-registered; err != nil {
+		t.Error(err)
+	}
+	if _, err := p.Whois(t.Context(), "Eve"); err != nil {
+		t.Error(err)
+	}
+}
+
+func reached(h *halt) bool {
+	select {
+	case <-h.reached:
+		return true
+	default:
+		return false
+	}
+}

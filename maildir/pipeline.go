@@ -2,6 +2,7 @@ package maildir
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -239,7 +240,9 @@ func (p *Project) readOwn(ctx context.Context) time.Duration {
 	if len(paths) == 0 {
 		return time.Minute
 	}
+	paths = slices.DeleteFunc(paths, func(path string) bool { return !p.flight.hold(path) }) // what is written anew is read later
 	p.ingestOthers(ctx, paths)
+	p.release()
 	return time.Millisecond
 }
 
