@@ -55,6 +55,7 @@ type group struct {
 	ops      []*op
 	waiting  map[string][]Delivery      // unread deliveries of an agent not yet handed to a pop of this group
 	tried    map[string]map[string]bool // ids of an agent's deliveries that this group has tried to hand out
+	lost     int                        // pops that had failed when waiting and tried were begun
 	staged   int
 	unsure   bool  // something could not be taken back: the journal keeps the group for the next start
 	unsynced error // of the sync behind its renames
@@ -146,11 +147,10 @@ func (g *group) plan(o *op) {
 		p.later(o)
 		return
 	}
-	if err := g.stage(o); err != nil {
+	if o.err = g.stage(o); o.err != nil {
 		p.flight.leave(o)
-		p.failing.tell(err)
+		p.failing.tell(o.err)
 		ring(p.look) // what was reported of its paths may be ingested now
-		o.err = err
 		o.finish()
 		return
 	}

@@ -15,6 +15,7 @@ type flight struct {
 	paths map[string]bool
 	names map[string]string // agents being made, by their name in lower case
 	pops  map[string]int    // by agent
+	lost  int               // pops that failed: what they were to hand out is there again
 	ops   map[*op]time.Time // since when
 	held  map[string]bool   // paths of edits being ingested
 }
@@ -56,7 +57,7 @@ func (f *flight) take(o *op) bool {
 	return true
 }
 
-// leave takes an operation out that was entered.
+// leave takes an operation out that was entered; one that failed says so.
 func (f *flight) leave(o *op) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -65,6 +66,9 @@ func (f *flight) leave(o *op) {
 	}
 	delete(f.locks, o.lock)
 	delete(f.names, strings.ToLower(o.makes))
+	if o.pops != "" && o.err != nil {
+		f.lost++
+	}
 	if f.pops[o.pops]--; f.pops[o.pops] <= 0 {
 		delete(f.pops, o.pops)
 	}
@@ -103,6 +107,13 @@ func (f *flight) popping(agent string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.pops[agent]
+}
+
+// lostPops counts the pops that failed.
+func (f *flight) lostPops() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.lost
 }
 
 // making returns the agents being made.

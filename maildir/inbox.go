@@ -211,6 +211,7 @@ func (g *group) poppable(agent string) (*Delivery, error) {
 			continue
 		}
 		if _, err := g.p.tree.Stat(d.CopyPath); err != nil {
+			delete(g.tried[agent], d.ID) // it may come back
 			return nil, g.stale(d.CopyPath)
 		}
 		err = g.freeFor(mark)
@@ -224,8 +225,13 @@ func (g *group) poppable(agent string) (*Delivery, error) {
 	}
 }
 
-// oldest hands each try of a group another delivery.
+// oldest hands each try of a group another delivery, until a pop fails: what that one took may be handed out again.
 func (g *group) oldest(agent string) (*Delivery, error) {
+	if lost := g.p.flight.lostPops(); lost != g.lost {
+		clear(g.waiting)
+		clear(g.tried)
+		g.lost = lost
+	}
 	tried := g.tried[agent]
 	if tried == nil {
 		tried = map[string]bool{}

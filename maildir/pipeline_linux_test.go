@@ -49,11 +49,15 @@ func (s *stepper) stopAt(name string) {
 }
 
 // count is the number of steps with that prefix since stopAt.
-func (s *stepper) count(prefix string) (n int) {
+func (s *stepper) count(prefix string) int {
+	return s.countIf(func(name string) bool { return strings.HasPrefix(name, prefix) })
+}
+
+func (s *stepper) countIf(match func(name string) bool) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range s.seen {
-		if strings.HasPrefix(name, prefix) {
+		if match(name) {
 			n++
 		}
 	}
