@@ -1,0 +1,109 @@
+package maildir_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+)
+
+// TestJournalOfFailedUndo: an operation that failed and cannot be taken back stays in the journal, whatever is written and
+// committed after it, and the next start takes it back.
+func TestJournalOfFailedUndo(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ harm, mend func(tree, away string) error }{
+		// What the renewal replaced is not in staging.
+		"the file": {
+			func(tree, away string) error { return moveOne(filepath.Join(tree, ".mailtree/tmp"), away) },
+			func(tree, away string) error { return moveOne(away, filepath.Join(tree, ".mailtree/tmp")) },
+		},
+		// The word that it is to be taken back cannot be written.
+		"the journal": {
+			func(tree, away string) error {
+				file := filepath.Join(tree, ".mailtree/journal")
+				return errors.Join(os.Rename(file, filepath.Join(away, "journal")), os.MkdirAll(filepath.Join(file, "in the way"), 0o700))
+			},
+			func(tree, _ string) error { return os.RemoveAll(filepath.Join(tree, ".mailtree/journal")) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var h halts
+			root, away := filepath.Join(t.TempDir(), "store"), t.TempDir()
+			s := storetest.Open(t, storetest.Config{Root: root, Step: h.pass})
+			p, err := s.EnsureProject(t.Context(), shop)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range []string{"Ann", "Bob"} {
+				if _, err := p.Register(t.Context(), maildir.Registration{Program: "x", Model: "y", Task: "z", NameHint: n}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			claim := func(reason string) <-chan error {
+				answer := make(chan error, 1)
+				go func() {
+					_, err := p.Claim(t.Context(), maildir.ClaimRequest{Agent: "Ann", Patterns: []string{"a.go"}, Reason: reason})
+					answer <- err
+				}()
+				return answer
+			}
+			if err := errors.Join(<-claim("first"), p.Flush(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+
+			renamed := h.at(isStep("sync renamed"))
+			renewed := claim("second")
+			<-renamed.reached
+			if err := c.harm(p.Tree().Dir(), away); err != nil {
+				t.Fatal(err)
+			}
+			mend := breakSync(t, p.Tree())
+			close(renamed.goOn)
+			if err := <-renewed; !errors.Is(err, maildir.ErrUnavailable) || !strings.Contains(err.Error(), "could not be taken back") {
+				t.Errorf("got %v", err)
+			}
+			mend()
+			if err := c.mend(p.Tree().Dir(), away); err != nil {
+				t.Fatal(err)
+			}
+			send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "kept", Body: "b"})
+			if err := p.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if data, err := os.ReadFile(filepath.Join(p.Tree().Dir(), ".mailtree/journal")); err != nil || strings.Count(string(data), `"verb":"renew"`) != 1 {
+				t.Errorf("the journal: %v\n%s", err, data)
+			}
+			s.Stop()
+
+			s = storetest.Open(t, storetest.Config{Root: root})
+			p = s.Projects()[0]
+			claims, err := p.Claims(t.Context(), false)
+			if err != nil || len(claims) != 1 || claims[0].Reason != "first" {
+				t.Errorf("claims after the next start: %+v %v", claims, err)
+			}
+			if page := inbox(t, p, "Bob"); page.Total != 1 {
+				t.Errorf("inbox: %+v", page)
+			}
+			if data, err := os.ReadFile(filepath.Join(p.Tree().Dir(), ".mailtree/journal")); err != nil || len(data) > 0 {
+				t.Errorf("the journal of the next start: %v\n%s", err, data)
+			}
+		})
+	}
+}
+
+// moveOne moves the only file of a folder to another.
+func moveOne(from, to string) error {
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	if len(entries) != 1 {
+		return errors.New("not one file")
+	}
+	return os.Rename(filepath.Join(from, entries[0].Name()), filepath.Join(to, entries[0].Name()))
+}
