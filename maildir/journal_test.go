@@ -105,6 +105,63 @@ func TestJournalRemoved(t *testing.T) {
 	}
 }
 
+// TestJournalWrittenAnew: a journal in the place of one that was removed or replaced, and that of a next start, holds what is not
+// committed, in order and with the word that it is to be taken back, and nothing else.
+func TestJournalWrittenAnew(t *testing.T) {
+	t.Parallel()
+	groups := func(c *crashed) (groups []uint64, flags string) {
+		f, err := os.Open(filepath.Join(c.tree.dir, journalFile))
+		c.must(err)
+		defer f.Close()
+		for _, r := range readJournal(f, testKey) {
+			groups, flags = append(groups, r.Group), flags+r.flags
+		}
+		return groups, flags
+	}
+	for name, harm := range map[string]func(c *crashed, file string) error{
+		"removed": func(c *crashed, file string) error { return os.Remove(file) },
+		"replaced": func(c *crashed, file string) error {
+			return errors.Join(os.Rename(file, file+".old"), os.WriteFile(file, []byte("another\n"), 0o600))
+		},
+		"a link": func(c *crashed, file string) error {
+			return errors.Join(os.Rename(file, file+".old"), os.Symlink("journal.old", file))
+		},
+		"with its folder": func(c *crashed, file string) error { return os.Rename(filepath.Dir(file), filepath.Dir(file)+".old") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := crash(t)
+			for g := range uint64(5) {
+				c.must(c.j.append(journalRecord{Group: 2 + g, Ops: []journalOp{c.op}}))
+			}
+			c.j.done(2)
+			c.j.done(5)
+			c.must(c.j.drop(3, []int{0}))
+			c.must(harm(c, filepath.Join(c.tree.dir, journalFile)))
+			c.must(c.j.drop(4, []int{0})) // finds it out
+			if is, flags := groups(c); !slices.Equal(is, []uint64{1, 3, 4, 6}) || flags != ".--." {
+				t.Errorf("groups %d, flags %q", is, flags)
+			}
+			c.must(c.j.append(journalRecord{Group: 7, Ops: []journalOp{c.op}}))
+			c.must(c.j.drop(7, []int{0}))
+			c.must(c.j.drop(6, []int{0}))
+			if is, flags := groups(c); !slices.Equal(is, []uint64{1, 3, 4, 6, 7}) || flags != ".----" {
+				t.Errorf("behind it: groups %d, flags %q", is, flags)
+			}
+		})
+	}
+	c := crash(t)
+	other := journalOp{Verb: "send", Agent: "Bob", Files: []journalEntry{{"messages/2026/b.md", create, hexSum([]byte("b")), "y", ""}}}
+	for g := range uint64(3) {
+		c.must(c.j.append(journalRecord{Group: 2 + g, Ops: []journalOp{c.op, other}}))
+	}
+	c.j.done(2, 4)
+	c.recover() // of the third, the second operation was never staged
+	if is, flags := groups(c); !slices.Equal(is, []uint64{1, 3}) || flags != ".." {
+		t.Errorf("of the next start: groups %d, flags %q", is, flags)
+	}
+}
+
 var allThree = []string{"agents/Ann/outbox/2026/a.md", "agents/Bob/inbox/2026/a.md", "messages/2026/a.md"}
 
 // TestRecoverAtEveryRename: killed behind any rename, the operation is whole after the next start.
