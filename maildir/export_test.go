@@ -6,3 +6,10 @@ func Later(p *Project) int {
 	defer p.mu.Unlock()
 	return len(p.again)
 }
+
+// Compared is the number of comparisons that are to be answered when their edits are ingested.
+func Compared(p *Project) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.compared)
+}

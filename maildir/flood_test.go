@@ -1,0 +1,94 @@
+package maildir_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+)
+
+// TestFloodOfEdits: a great many edits are ingested in portions, the files of one message together, and what is sent meanwhile is
+// answered between two of them. A comparison ends behind the last.
+func TestFloodOfEdits(t *testing.T) {
+	t.Parallel()
+	const most = 1024 + 3 // a portion, and the rest of its last message
+	var flood []string
+	ours := map[string]bool{} // ids
+	for n := range 3 * most {
+		id := fmt.Sprintf("m%d", n)
+		ours[id] = true
+		flood = append(flood, "messages/2026/"+id+".md", "agents/Ann/outbox/2026/"+id+".md", "agents/Bob/inbox/2026/"+id+".md", "agents/Bob/inbox/2026/"+id+".read")
+	}
+	var mu sync.Mutex
+	var answered bool
+	portions, seen := 0, map[string]bool{}
+	var first halts
+	start := first.at(func(string) bool { return true })
+	var p *maildir.Project
+	portion := func(paths []string) {
+		ids := map[string]int{}
+		for _, path := range paths {
+			if id := maildir.Locate(path).ID; ours[id] {
+				ids[id]++
+			}
+		}
+		if len(ids) == 0 { // the server's own
+			return
+		}
+		first.pass("a portion")
+		mu.Lock()
+		defer mu.Unlock()
+		if len(paths) > most {
+			t.Errorf("%d paths at once", len(paths))
+		}
+		for id, n := range ids {
+			seen[id] = true
+			if n != 4 {
+				t.Errorf("%d of 4 files of %s", n, id)
+			}
+		}
+		if !answered { // the flood does not end before
+			portions++
+			p.Edited(paths, false)
+		}
+	}
+	index := func(x maildir.Index) maildir.Index { return &watched{Index: x, ingest: portion} }
+	p = project(t, storetest.Config{NoWatcher: true, Index: index}, "Ann", "Bob")
+	p.Edited(flood, false)
+	<-start.reached
+	close(start.goOn)
+	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
+	mu.Lock()
+	answered = true
+	mu.Unlock()
+
+	hold := first.at(func(string) bool { return true })
+	p.Edited(flood, false)
+	<-hold.reached
+	level := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		level <- p.Rescan(ctx)
+	}()
+	await(t, func() bool { return maildir.Compared(p) == 1 })
+	next := first.at(func(string) bool { return true })
+	close(hold.goOn)
+	<-next.reached // with a part of what is to be ingested before the answer
+	if maildir.Compared(p) != 1 {
+		t.Error("the comparison is to be answered before all is ingested")
+	}
+	close(next.goOn)
+	if err := <-level; err != nil {
+		t.Error(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(seen) != len(ours) || portions == 0 {
+		t.Errorf("%d messages of %d, %d portions before the answer", len(seen), len(ours), portions)
+	}
+}
