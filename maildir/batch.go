@@ -236,6 +236,7 @@ func (g *group) publish() {
 			g.retry(o)
 			continue
 		}
+		g.p.failing.tell(o.err)
 		o.finish()
 	}
 	clear(g.ops[len(kept):])
@@ -277,6 +278,7 @@ func (g *group) forget() {
 // fail takes every operation of the group back and ends it.
 func (g *group) fail(err error) {
 	err = g.drop(err, g.ops...)
+	g.p.failing.tell(err)
 	for _, o := range g.ops {
 		o.err = g.undo(o, err)
 	}

@@ -156,7 +156,13 @@ func TestFailedSync(t *testing.T) {
 			if err := <-second; !errors.Is(err, maildir.ErrUnavailable) {
 				t.Errorf("second: %v", err)
 			}
+			if err := p.Failing(); !errors.Is(err, maildir.ErrUnavailable) {
+				t.Errorf("both failed, but Failing says %v", err)
+			}
 			send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "kept", Body: "b"})
+			if err := p.Failing(); err != nil {
+				t.Errorf("mended, but Failing says %v", err)
+			}
 			if got := inbox(t, p, "Bob"); len(got.Messages) != 1 || got.Messages[0].Subject != "kept" {
 				t.Errorf("inbox: %+v", got.Messages)
 			}
