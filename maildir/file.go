@@ -109,21 +109,24 @@ func (c *changer) undo(w *write) error {
 		return ignoreGone(c.t.root.Remove(from))
 	}
 	w.done = false
-	switch {
-	case w.action == remove && !w.gone:
+	if w.action == remove {
+		if w.gone {
+			return nil
+		}
 		if err := c.renameNew(from, to); !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 		return nil
-	case w.action != remove && !c.t.holds(to, w.sum):
-		return nil
+	}
+	own, err := c.t.compare(to, w.sum)
+	switch {
+	case err != nil || !own:
+		return err
 	case w.action == replace && !w.gone:
 		if err := c.exchange(from, to); err != nil {
 			return err
 		}
 		return ignoreGone(c.t.root.Remove(from))
-	case w.action == remove:
-		return nil
 	}
 	return ignoreGone(c.t.root.Remove(to))
 }

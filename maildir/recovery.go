@@ -208,10 +208,20 @@ func (c *changer) takeBack(f journalEntry) error {
 	return ignoreGone(c.undo(&w))
 }
 
-// holds reports whether the file at p has that SHA-256.
+// holds reports whether the file at p has that SHA-256, as far as it can be read.
 func (t *Tree) holds(p, sum string) bool {
+	is, err := t.compare(p, sum)
+	return is && err == nil
+}
+
+// compare is holds where it matters that this cannot be told: the disk failed, or too many files are open. What is gone, has
+// become something else or may not be read holds nothing.
+func (t *Tree) compare(p, sum string) (bool, error) {
 	data, _, err := t.Read(p, t.maxFile+MaxHeader)
-	return err == nil && hexSum(data) == sum
+	if err != nil {
+		return false, ignoreUnlisted(err)
+	}
+	return hexSum(data) == sum, nil
 }
 
 func (t *Tree) emptyTmp() error {
