@@ -31,6 +31,7 @@ type op struct {
 	writes []*write
 	makes  string   // the agent that it makes
 	pops   string   // the agent whose delivery it hands out
+	ends   string   // the folder that it empties, with a slash behind
 	ids    []string // of an operation on several messages: the history has a line for each
 	tries  int
 	place  int // in the journal record

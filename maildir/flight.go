@@ -18,10 +18,11 @@ type flight struct {
 	lost  int               // pops that failed: what they were to hand out is there again
 	ops   map[*op]time.Time // since when
 	held  map[string]bool   // paths of edits being ingested
+	ends  map[string]bool   // folders being emptied
 }
 
 func newFlight() flight {
-	return flight{locks: map[string]bool{}, paths: map[string]bool{}, names: map[string]string{}, pops: map[string]int{}, ops: map[*op]time.Time{}, held: map[string]bool{}}
+	return flight{locks: map[string]bool{}, paths: map[string]bool{}, names: map[string]string{}, pops: map[string]int{}, ops: map[*op]time.Time{}, held: map[string]bool{}, ends: map[string]bool{}}
 }
 
 // locked reports whether an operation that decides on the same facts is under way.
@@ -32,7 +33,7 @@ func (f *flight) locked(o *op) bool {
 }
 
 // take enters an operation that was planned. False, and nothing is entered, where another one under way writes one of
-// its paths, or one is held.
+// its paths, or one is held, or another one empties its folder, or writes where it would empty one.
 func (f *flight) take(o *op) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -40,6 +41,19 @@ func (f *flight) take(o *op) bool {
 		if f.paths[w.path] || f.held[w.path] {
 			return false
 		}
+		for folder := range f.ends {
+			if strings.HasPrefix(w.path, folder) {
+				return false
+			}
+		}
+	}
+	if o.ends != "" {
+		for path := range f.paths {
+			if strings.HasPrefix(path, o.ends) {
+				return false
+			}
+		}
+		f.ends[o.ends] = true
 	}
 	for _, w := range o.writes {
 		f.paths[w.path] = true
@@ -65,6 +79,7 @@ func (f *flight) leave(o *op) {
 		delete(f.paths, w.path)
 	}
 	delete(f.locks, o.lock)
+	delete(f.ends, o.ends)
 	delete(f.names, strings.ToLower(o.makes))
 	if o.pops != "" && o.err != nil {
 		f.lost++

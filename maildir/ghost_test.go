@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"mailtree/fixtures/storetest"
@@ -82,5 +83,50 @@ func reached(h *halt) bool {
 		return true
 	default:
 		return false
+	}
+}
+
+// TestDeleteMailboxUnderWay: no mail to an agent is put into place behind the removal of its folder, and none that is under way is
+// overlooked by it: either would make the agent anew, without a profile or an owner.
+func TestDeleteMailboxUnderWay(t *testing.T) {
+	t.Parallel()
+	sent := func(p *maildir.Project) error {
+		_, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
+		return err
+	}
+	deleted := func(p *maildir.Project) error {
+		_, err := p.DeleteMailbox(t.Context(), "Bob", true, maildir.Caller{Root: true})
+		return err
+	}
+	for name, c := range map[string]struct {
+		first, second func(p *maildir.Project) error
+		want          error // of the second
+	}{
+		"removed behind a delivery":    {sent, deleted, nil},
+		"delivered behind the removal": {deleted, sent, maildir.ErrNotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var h halts
+			p := project(t, storetest.Config{NoWatcher: true, Step: h.pass}, "Ann", "Bob")
+			journal := h.at(func(name string) bool { return name == "journal" })
+			first, second := make(chan error, 1), make(chan error, 1)
+			go func() { first <- c.first(p) }()
+			<-journal.reached
+			staged := h.at(func(name string) bool { return strings.HasPrefix(name, "stage ") })
+			go func() { second <- c.second(p) }()
+			await(t, func() bool { return maildir.Later(p) == 1 || reached(staged) })
+			close(staged.goOn)
+			close(journal.goOn)
+			if err := <-first; err != nil {
+				t.Error(err)
+			}
+			if err := <-second; !errors.Is(err, c.want) {
+				t.Errorf("the second: %v, want %v", err, c.want)
+			}
+			if who, err := p.Whois(t.Context(), "Bob"); !errors.Is(err, maildir.ErrNotFound) {
+				t.Errorf("Bob is there: %+v %v", who, err)
+			}
+		})
 	}
 }

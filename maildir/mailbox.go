@@ -139,7 +139,7 @@ func (p *Project) DeleteMailbox(ctx context.Context, name string, force bool, by
 	if !force && m.Total+m.Sent > 0 {
 		return m, errorf(ErrConflict, "The mailbox %s is not empty: %d in its inbox, %d sent. Deleting it all needs force.", quote(name), m.Total, m.Sent)
 	}
-	o := &op{Op: Op{Verb: "delete-mailbox", Agent: name, Summary: name}, lock: "mailbox"}
+	o := &op{Op: Op{Verb: "delete-mailbox", Agent: name, Summary: name}, lock: "mailbox", ends: agentsDir + "/" + name + "/"}
 	o.plan = func(g *group) error {
 		var paths []string
 		err := p.tree.Walk(g.ctx, agentsDir+"/"+name, func(path string, d fs.DirEntry) error {
