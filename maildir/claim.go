@@ -87,7 +87,6 @@ const (
 	MinTTL      = time.Minute
 	MaxTTL      = 30 * 24 * time.Hour
 	maxPatterns = 200
-	maxPattern  = 1024               // bytes
 	keepClaims  = 7 * 24 * time.Hour // how long the file of a released or expired claim stays
 )
 
@@ -156,8 +155,12 @@ func (r *ClaimRequest) check() error {
 func conflicts(all []ClaimRow, r *ClaimRequest, now time.Time) []ClaimConflict {
 	var out []ClaimConflict
 	for _, pat := range r.Patterns {
+		asked, err := CompilePattern(pat, false)
 		for _, c := range all {
-			if c.Agent != r.Agent && c.Live(now) && (c.Exclusive || !r.Shared) && Overlap(pat, c.Pattern) {
+			if err != nil || c.Agent == r.Agent || !c.Live(now) || !c.Exclusive && r.Shared {
+				continue
+			}
+			if held, err := CompilePattern(c.Pattern, false); err == nil && asked.Overlaps(held) {
 				out = append(out, ClaimConflict{pat, c})
 			}
 		}

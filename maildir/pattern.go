@@ -1,8 +1,8 @@
 package maildir
 
 import (
-	"errors"
 	"path"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -29,42 +29,46 @@ func cleanPattern(p string) string {
 
 // checkPattern says what is wrong with a claim's path, "" when nothing is.
 func checkPattern(p string) string {
-	switch {
-	case p == "":
-		return "it is empty"
-	case len(p) > maxPattern:
-		return "it is longer than 1024 bytes"
-	case !utf8.ValidString(p):
-		return "it is not valid UTF-8"
-	case strings.ContainsFunc(p, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		return "it holds control characters"
-	case strings.HasPrefix(p, "/"), len(p) > 1 && p[1] == ':':
-		return "it is absolute: write it relative to the code repository's root"
-	}
-	for e := range strings.SplitSeq(p, "/") {
-		if e == ".." {
-			return "it leaves the repository"
-		}
-	}
-	if _, err := compilePattern(p); err != nil {
+	if _, err := CompilePattern(p, false); err != nil {
 		return err.Error()
 	}
 	return ""
 }
 
-// Overlap reports whether some path matches both patterns. A pattern that is not valid overlaps only itself.
-func Overlap(a, b string) bool {
-	if a == b {
-		return true
-	}
-	x, errA := compilePattern(a)
-	y, errB := compilePattern(b)
-	if errA != nil || errB != nil {
+// Pattern is a compiled claim pattern. It never changes: any number of goroutines may use it.
+type Pattern struct {
+	alts   [][]element // its alternatives without braces; a path matches the pattern when it matches one
+	prefix string      // what every path that matches begins with
+	fold   bool
+}
+
+// element is one path element of a pattern.
+type element struct {
+	deep   bool    // **: any number of elements, also none
+	text   string  // of one without wildcards: the name, folded where the pattern folds
+	tokens []token // of one with wildcards; nil for the others
+}
+
+// token stands for one character, or with star for any number of any characters.
+type token struct {
+	char  rune   // -1: star
+	class []span // not nil: one of these instead of char; sorted, not touching, never empty
+}
+
+// span is a range of characters, both ends included.
+type span struct{ lo, hi rune }
+
+const star rune = -1
+
+// Overlaps reports whether some path matches both patterns, which were compiled with the same fold. It takes at most as
+// many steps as the product of their lengths, each with its braces written out. Spec: 3 Claim.
+func (p *Pattern) Overlaps(q *Pattern) bool {
+	if n := min(len(p.prefix), len(q.prefix)); p.prefix[:n] != q.prefix[:n] {
 		return false
 	}
-	for _, p := range x {
-		for _, q := range y {
-			if overlapElements(p, q) {
+	for _, a := range p.alts {
+		for _, b := range q.alts {
+			if meet(a, b, element.repeats, element.meets) {
 				return true
 			}
 		}
@@ -72,257 +76,149 @@ func Overlap(a, b string) bool {
 	return false
 }
 
-// element is one path element of a pattern: nil is **, else a sequence of tokens.
-type element []token
-
-// token is one character out of some ranges, or with star any number of any characters.
-type token struct {
-	star  bool
-	chars []span // sorted, not touching
-}
-
-type span struct{ lo, hi rune }
-
-const maxAlternatives = 100
-
-// compilePattern returns the pattern's alternatives without braces, each cut into elements.
-func compilePattern(p string) ([][]element, error) {
-	var all [][]element
-	flat, err := expandBraces(p)
-	if err != nil {
-		return nil, err
-	}
-	for _, f := range flat {
-		f = path.Clean(f)
-		var elems []element
-		for s := range strings.SplitSeq(f, "/") {
-			e, err := compileElement(s)
-			if err != nil {
-				return nil, err
-			}
-			if s != "." {
-				elems = append(elems, e)
-			}
-		}
-		if !strings.ContainsAny(f, `*?[`) {
-			elems = append(elems, nil)
-		}
-		all = append(all, elems)
-	}
-	return all, nil
-}
-
-var (
-	errBrace = errors.New("a { has no }")
-	errMany  = errors.New("its braces make more than 100 alternatives")
-	errClass = errors.New("a [ has no ], or its class is empty or reversed")
-	errSlash = errors.New(`it ends with a \`)
-)
-
-// expandBraces replaces the first brace group by each of its alternatives, and so on.
-func expandBraces(p string) ([]string, error) {
-	todo, done := []string{p}, []string(nil)
-	for len(todo) > 0 {
-		p, todo = todo[0], todo[1:]
-		open, parts, end, err := firstGroup(p)
-		if err != nil {
-			return nil, err
-		}
-		if open < 0 {
-			done = append(done, p)
-		}
-		for _, part := range parts {
-			todo = append(todo, p[:open]+part+p[end:])
-		}
-		if len(todo)+len(done) > maxAlternatives {
-			return nil, errMany
-		}
-	}
-	return done, nil
-}
-
-// firstGroup finds the first {…} outside escapes and classes: where it opens, its alternatives, and where it ends.
-// open is -1 when there is none.
-func firstGroup(p string) (open int, parts []string, end int, err error) {
-	open = -1
-	depth, start, class := 0, 0, false
-	for i := 0; i < len(p); i++ {
-		switch c := p[i]; {
-		case c == '\\':
-			i++
-		case class:
-			class = c != ']'
-		case c == '[':
-			class = true
-		case c == '{':
-			if depth++; depth == 1 {
-				open, start = i, i+1
-			}
-		case c == ',' && depth == 1:
-			parts, start = append(parts, p[start:i]), i+1
-		case c == '}' && depth > 0:
-			if depth--; depth == 0 {
-				return open, append(parts, p[start:i]), i + 1, nil
-			}
-		}
-	}
-	if depth > 0 {
-		return 0, nil, 0, errBrace
-	}
-	return -1, nil, 0, nil
-}
-
-var notSlash = []span{{0, '/' - 1}, {'/' + 1, utf8.MaxRune}}
-
-func compileElement(s string) (element, error) {
-	if s == "**" {
-		return nil, nil
-	}
-	e := element{}
-	for i := 0; i < len(s); {
-		r, n := utf8.DecodeRuneInString(s[i:])
-		i += n
-		switch r {
-		case '*':
-			if len(e) == 0 || !e[len(e)-1].star {
-				e = append(e, token{star: true})
-			}
-		case '?':
-			e = append(e, token{chars: notSlash})
-		case '[':
-			chars, n, err := compileClass(s[i:])
-			if err != nil {
-				return nil, err
-			}
-			i += n
-			e = append(e, token{chars: chars})
-		case '\\':
-			if i == len(s) {
-				return nil, errSlash
-			}
-			r, n = utf8.DecodeRuneInString(s[i:])
-			i += n
-			fallthrough
-		default:
-			e = append(e, token{chars: []span{{r, r}}})
-		}
-	}
-	return e, nil
-}
-
-// compileClass reads a class behind its [ and returns its characters and its length with the ].
-func compileClass(s string) (chars []span, n int, err error) {
-	negated := s != "" && (s[0] == '^' || s[0] == '!')
-	if negated {
-		n = 1
-	}
-	var in []span
-	for {
-		lo, k, ok := classChar(s[n:])
-		if !ok {
-			return nil, 0, errClass
-		}
-		if k == 0 {
-			n++
-			break
-		}
-		n += k
-		hi := lo
-		if strings.HasPrefix(s[n:], "-") {
-			if hi, k, ok = classChar(s[n+1:]); !ok || k == 0 || hi < lo {
-				return nil, 0, errClass
-			}
-			n += 1 + k
-		}
-		in = append(in, span{lo, hi})
-	}
-	if len(in) == 0 {
-		return nil, 0, errClass
-	}
-	if negated {
-		return subtract(notSlash, in), n, nil
-	}
-	return subtract(in, []span{{'/', '/'}}), n, nil
-}
-
-// classChar reads one character of a class; k is 0 at its end, ok false where the text ends first.
-func classChar(s string) (r rune, k int, ok bool) {
+// Covers reports whether path matches the pattern. path is that of one file, slash separated, clean and relative to the
+// code repository's root; each of its characters is an ordinary one, *?[]{}\ too, and it need not be UTF-8. Overlaps
+// takes the same path for a folder's where it is a pattern: what may lie below it counts there and not here. Spec: 3 Claim.
+func (p *Pattern) Covers(path string) bool {
 	switch {
-	case s == "" || s == `\`:
-		return 0, 0, false
-	case s[0] == ']':
-		return 0, 0, true
-	case s[0] == '\\':
-		r, k = utf8.DecodeRuneInString(s[1:])
-		return r, k + 1, true
+	case path == "":
+		return false
+	case !p.fold && !strings.HasPrefix(path, p.prefix), p.fold && !foldedPrefix(path, p.prefix):
+		return false // nearly all end here
+	case p.fold:
+		path = foldText(path)
 	}
-	r, k = utf8.DecodeRuneInString(s)
-	return r, k, true
-}
-
-// subtract returns what is in a but in none of b.
-func subtract(a, b []span) []span {
-	for _, cut := range b {
-		var rest []span
-		for _, s := range a {
-			if cut.hi < s.lo || cut.lo > s.hi {
-				rest = append(rest, s)
-				continue
-			}
-			if s.lo < cut.lo {
-				rest = append(rest, span{s.lo, cut.lo - 1})
-			}
-			if s.hi > cut.hi {
-				rest = append(rest, span{cut.hi + 1, s.hi})
-			}
-		}
-		a = rest
+	var few [16]element
+	elems := few[:0]
+	for e := range strings.SplitSeq(path, "/") {
+		elems = append(elems, element{text: e})
 	}
-	return a
-}
-
-// overlapElements decides whether some path matches both lists, in at most len(p) × len(q) steps.
-func overlapElements(p, q []element) bool {
-	return meet(len(p), len(q), func(i int) bool { return p[i] == nil }, func(j int) bool { return q[j] == nil },
-		func(i, j int) bool { return overlapTokens(p[i], q[j]) })
-}
-
-func overlapTokens(p, q element) bool {
-	return meet(len(p), len(q), func(i int) bool { return p[i].star }, func(j int) bool { return q[j].star },
-		func(i, j int) bool { return intersect(p[i].chars, q[j].chars) })
-}
-
-// meet walks two sequences side by side. One that repeats takes any number of the other's items, the others must
-// match one by one. It marks which pairs of positions can be reached.
-func meet(n, m int, repeatP, repeatQ func(int) bool, match func(i, j int) bool) bool {
-	reached := make([]bool, (n+1)*(m+1))
-	reached[0] = true
-	for i := 0; i <= n; i++ {
-		for j := 0; j <= m; j++ {
-			if !reached[i*(m+1)+j] {
-				continue
-			}
-			starP, starQ := i < n && repeatP(i), j < m && repeatQ(j)
-			if starP || starQ && i < n {
-				reached[(i+1)*(m+1)+j] = true
-			}
-			if starQ || starP && j < m {
-				reached[i*(m+1)+j+1] = true
-			}
-			if i < n && j < m && !starP && !starQ && match(i, j) {
-				reached[(i+1)*(m+1)+j+1] = true
-			}
+	for _, a := range p.alts {
+		if meet(a, elems, element.repeats, element.meets) {
+			return true
 		}
 	}
-	return reached[len(reached)-1]
+	return false
 }
 
+func (e element) repeats() bool { return e.deep }
+
+// meets decides whether some name matches both elements, of which neither is **.
+func (e element) meets(f element) bool {
+	switch {
+	case e.tokens == nil && f.tokens == nil:
+		return e.text == f.text
+	case e.tokens == nil:
+		return matchName(f.tokens, e.text)
+	case f.tokens == nil:
+		return matchName(e.tokens, f.text)
+	}
+	return meet(e.tokens, f.tokens, token.repeats, token.meets)
+}
+
+func (t token) repeats() bool { return t.char == star }
+
+// meets decides whether some character matches both tokens, of which neither is a star.
+func (t token) meets(u token) bool {
+	switch {
+	case t.class == nil && u.class == nil:
+		return t.char == u.char
+	case t.class == nil:
+		return within(u.class, t.char)
+	case u.class == nil:
+		return within(t.class, u.char)
+	}
+	return intersect(t.class, u.class)
+}
+
+// meet decides whether two sequences have something in common. An item that repeats stands for any number of any items;
+// each of the others can stand for something. It calls match at most once for each pair of items.
+//
+// Equal ends aside, one of the two begins, and one of them ends, with an item that repeats. If both hold one, they meet:
+// each takes in what the other is made of. If one does, the other has a fixed length, and to match each run of the
+// first as early as possible leaves the most room for the rest.
+func meet[T any](p, q []T, repeats func(T) bool, match func(a, b T) bool) bool {
+	for len(p) > 0 && len(q) > 0 && !repeats(p[0]) && !repeats(q[0]) {
+		if !match(p[0], q[0]) {
+			return false
+		}
+		p, q = p[1:], q[1:]
+	}
+	for len(p) > 0 && len(q) > 0 && !repeats(p[len(p)-1]) && !repeats(q[len(q)-1]) {
+		if !match(p[len(p)-1], q[len(q)-1]) {
+			return false
+		}
+		p, q = p[:len(p)-1], q[:len(q)-1]
+	}
+	openP, openQ := slices.ContainsFunc(p, repeats), slices.ContainsFunc(q, repeats)
+	switch {
+	case openP && openQ:
+		return true
+	case openQ:
+		p, q = q, p
+	}
+	run, from := -1, 0 // of p, behind the last item that repeats; where in q it is tried
+	i := 0
+	for j := 0; j < len(q); {
+		switch {
+		case i < len(p) && repeats(p[i]):
+			i++
+			run, from = i, j
+		case i < len(p) && match(p[i], q[j]):
+			i, j = i+1, j+1
+		case run >= 0:
+			from++
+			i, j = run, from
+		default:
+			return false
+		}
+	}
+	return !slices.ContainsFunc(p[i:], func(t T) bool { return !repeats(t) })
+}
+
+// matchName is meet of an element with wildcards and a name.
+func matchName(p []token, name string) bool {
+	run, from := -1, 0
+	i := 0
+	for j := 0; j < len(name); {
+		c, n := utf8.DecodeRuneInString(name[j:])
+		switch {
+		case i < len(p) && p[i].repeats():
+			i++
+			run, from = i, j
+		case i < len(p) && p[i].meets(token{char: c}):
+			i, j = i+1, j+n
+		case run >= 0:
+			_, n = utf8.DecodeRuneInString(name[from:])
+			from += n
+			i, j = run, from
+		default:
+			return false
+		}
+	}
+	return !slices.ContainsFunc(p[i:], func(t token) bool { return !t.repeats() })
+}
+
+// within reports whether one of the ranges holds c.
+func within(a []span, c rune) bool {
+	for _, s := range a {
+		if c <= s.hi {
+			return c >= s.lo
+		}
+	}
+	return false
+}
+
+// intersect reports whether some character is in both.
 func intersect(a, b []span) bool {
-	for _, x := range a {
-		for _, y := range b {
-			if x.lo <= y.hi && y.lo <= x.hi {
-				return true
-			}
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case a[0].hi < b[0].lo:
+			a = a[1:]
+		case b[0].hi < a[0].lo:
+			b = b[1:]
+		default:
+			return true
 		}
 	}
 	return false

@@ -150,6 +150,13 @@ func fits(a, b string) bool {
 	return strings.Count(a, "*")+strings.Count(b, "*") <= 1
 }
 
+// Overlap compiles both; one that is not valid overlaps nothing.
+func Overlap(a, b string) bool {
+	p, errA := CompilePattern(a, false)
+	q, errB := CompilePattern(b, false)
+	return errA == nil && errB == nil && p.Overlaps(q)
+}
+
 func literal(p string) bool { return !strings.ContainsAny(p, "*?[{") }
 
 func FuzzOverlap(f *testing.F) {

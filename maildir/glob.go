@@ -1,0 +1,424 @@
+package maildir
+
+import (
+	"errors"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Bounds of a pattern.
+const (
+	maxPattern      = 1024           // bytes
+	maxAlternatives = 100            // that its braces make
+	maxExpanded     = 8 * maxPattern // bytes of these together: what bounds an Overlaps
+)
+
+var (
+	errEmpty    = errors.New("it is empty")
+	errLong     = errors.New("it is longer than 1024 bytes")
+	errText     = errors.New("it is not valid UTF-8")
+	errControl  = errors.New("it holds control characters")
+	errAbsolute = errors.New("it is absolute: write it relative to the code repository's root")
+	errLeaves   = errors.New("it leaves the repository")
+	errBrace    = errors.New("a { has no }")
+	errMany     = errors.New("its braces make more than 100 alternatives, or more than 8192 bytes of them")
+	errNothing  = errors.New("its braces leave nothing in one of the alternatives: that would be the whole repository, which is .")
+	errClass    = errors.New("a [ has no ], or its class is empty or reversed")
+	errSlash    = errors.New(`it ends with a \`)
+)
+
+// CompilePattern reads a claim's path or glob; the error says what is wrong with it, in words that go on behind "cannot be
+// claimed: ". With fold, letters match whatever their case, as core.ignorecase of the code repository wants it: Git then
+// folds ASCII only, but the file systems for which it does so fold all of Unicode. So does fold, one character to one
+// (simple folding): ä is Ä, ß is not ss. A class holds the other cases of what it lists before it is negated, as in Git:
+// [A-M] matches a, [^a] does not match A. Spec: 3 Claim.
+func CompilePattern(p string, fold bool) (*Pattern, error) {
+	switch {
+	case p == "":
+		return nil, errEmpty
+	case len(p) > maxPattern:
+		return nil, errLong
+	case !utf8.ValidString(p):
+		return nil, errText
+	case strings.ContainsFunc(p, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return nil, errControl
+	}
+	flat, err := expandBraces(p)
+	if err != nil {
+		return nil, err
+	}
+	c := &Pattern{alts: make([][]element, len(flat)), fold: fold}
+	for i, f := range flat {
+		if err := checkPlace(f); err != nil {
+			return nil, err
+		}
+		f = path.Clean(f)
+		if c.alts[i], err = compileAlternative(f, fold); err != nil {
+			return nil, err
+		}
+		if prefix := foldIf(unescape(f[:literalLen(f)]), fold); i == 0 {
+			c.prefix = prefix
+		} else {
+			c.prefix = common(c.prefix, prefix)
+		}
+	}
+	return c, nil
+}
+
+// checkPlace refuses an alternative that does not lie in the repository.
+func checkPlace(f string) error {
+	switch {
+	case f == "":
+		return errNothing
+	case f[0] == '/', len(f) > 1 && f[1] == ':':
+		return errAbsolute
+	}
+	for e := range strings.SplitSeq(f, "/") {
+		if e == ".." {
+			return errLeaves
+		}
+	}
+	return nil
+}
+
+// compileAlternative cuts a clean pattern without braces into elements; a literal one goes on with anything.
+func compileAlternative(f string, fold bool) ([]element, error) {
+	elems := make([]element, 0, strings.Count(f, "/")+2)
+	literal := true
+	for s := range strings.SplitSeq(f, "/") {
+		switch {
+		case s == ".": // only the whole repository is: f is clean
+		case s == "**":
+			elems, literal = append(elems, element{deep: true}), false
+		default:
+			e, err := compileElement(s, fold)
+			if err != nil {
+				return nil, err
+			}
+			elems, literal = append(elems, e), literal && e.tokens == nil
+		}
+	}
+	if literal {
+		elems = append(elems, element{deep: true})
+	}
+	return elems, nil
+}
+
+// literalLen is the length of what a pattern without braces begins with before its first wildcard. The slash before a **
+// does not belong to it: a/** matches a.
+func literalLen(f string) int {
+	for i := 0; i < len(f); i++ {
+		switch f[i] {
+		case '\\':
+			i++
+		case '*', '?', '[':
+			if head, rest := f[:i], f[i:]; strings.HasSuffix(head, "/") && (rest == "**" || strings.HasPrefix(rest, "**/")) {
+				return i - 1
+			}
+			return i
+		}
+	}
+	if f == "." {
+		return 0
+	}
+	return len(f)
+}
+
+// common is the longest text of whole characters that both begin with.
+func common(a, b string) string {
+	n := 0
+	for i, c := range a {
+		w := utf8.RuneLen(c)
+		if !strings.HasPrefix(b[min(i, len(b)):], a[i:i+w]) {
+			break
+		}
+		n = i + w
+	}
+	return a[:n]
+}
+
+// unescape takes each \ out and leaves the character behind it.
+func unescape(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+1 < len(s) {
+			i++
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// expandBraces replaces the first brace group by each of its alternatives, and so on.
+func expandBraces(p string) ([]string, error) {
+	if !strings.Contains(p, "{") {
+		return []string{p}, nil
+	}
+	todo, done := []string{p}, []string(nil)
+	for len(todo) > 0 {
+		p, todo = todo[0], todo[1:]
+		open, parts, end, err := firstGroup(p)
+		if err != nil {
+			return nil, err
+		}
+		if open < 0 {
+			done = append(done, p)
+		}
+		for _, part := range parts {
+			todo = append(todo, p[:open]+part+p[end:])
+		}
+		if len(todo)+len(done) > maxAlternatives {
+			return nil, errMany
+		}
+	}
+	size := 0
+	for _, f := range done {
+		size += len(f)
+	}
+	if size > maxExpanded {
+		return nil, errMany
+	}
+	return done, nil
+}
+
+// firstGroup finds the first {…} outside escapes and classes: where it opens, its alternatives, and where it ends.
+// open is -1 when there is none.
+func firstGroup(p string) (open int, parts []string, end int, err error) {
+	open = -1
+	depth, start, class := 0, 0, false
+	for i := 0; i < len(p); i++ {
+		switch c := p[i]; {
+		case c == '\\':
+			i++
+		case class:
+			class = c != ']'
+		case c == '[':
+			class = true
+		case c == '{':
+			if depth++; depth == 1 {
+				open, start = i, i+1
+			}
+		case c == ',' && depth == 1:
+			parts, start = append(parts, p[start:i]), i+1
+		case c == '}' && depth > 0:
+			if depth--; depth == 0 {
+				return open, append(parts, p[start:i]), i + 1, nil
+			}
+		}
+	}
+	if depth > 0 {
+		return 0, nil, 0, errBrace
+	}
+	return -1, nil, 0, nil
+}
+
+// compileElement reads one element that is not **.
+func compileElement(s string, fold bool) (element, error) {
+	if !strings.ContainsAny(s, `*?[\`) {
+		return element{text: foldIf(s, fold)}, nil
+	}
+	tokens := make([]token, 0, len(s))
+	wild := false
+	for i := 0; i < len(s); {
+		c, n := utf8.DecodeRuneInString(s[i:])
+		i += n
+		t := token{char: c}
+		switch c {
+		case '*':
+			t.char = star
+		case '?':
+			t.class = notSlash
+		case '[':
+			var err error
+			if t.class, n, err = compileClass(s[i:], fold); err != nil {
+				return element{}, err
+			}
+			i += n
+		case '\\':
+			if i == len(s) {
+				return element{}, errSlash
+			}
+			t.char, n = utf8.DecodeRuneInString(s[i:])
+			i += n
+			fallthrough
+		default:
+			if fold {
+				t.char = foldRune(t.char)
+			}
+			tokens = append(tokens, t)
+			continue
+		}
+		if wild = true; t.char != star || len(tokens) == 0 || !tokens[len(tokens)-1].repeats() {
+			tokens = append(tokens, t)
+		}
+	}
+	if !wild {
+		return element{text: foldIf(unescape(s), fold)}, nil
+	}
+	return element{tokens: tokens}, nil
+}
+
+var notSlash = []span{{0, '/' - 1}, {'/' + 1, utf8.MaxRune}}
+
+// compileClass reads a class behind its [ and returns its characters and its length with the ].
+func compileClass(s string, fold bool) (chars []span, n int, err error) {
+	negated := s != "" && (s[0] == '^' || s[0] == '!')
+	if negated {
+		n = 1
+	}
+	var in []span
+	for {
+		lo, k, ok := classChar(s[n:])
+		if !ok {
+			return nil, 0, errClass
+		}
+		n += k
+		if k == 0 {
+			n++
+			break
+		}
+		hi := lo
+		if strings.HasPrefix(s[n:], "-") && !strings.HasPrefix(s[n:], "-]") {
+			if hi, k, ok = classChar(s[n+1:]); !ok || hi < lo {
+				return nil, 0, errClass
+			}
+			n += 1 + k
+		}
+		in = append(in, span{lo, hi})
+	}
+	if len(in) == 0 {
+		return nil, 0, errClass
+	}
+	if fold {
+		in = foldSpans(in)
+	}
+	in = joined(in)
+	chars = subtract(in, []span{{'/', '/'}})
+	if negated {
+		chars = subtract(notSlash, in)
+	}
+	if len(chars) == 0 {
+		return nil, 0, errClass
+	}
+	return chars, n, nil
+}
+
+// classChar reads one character of a class; k is 0 at its end, ok false where the text ends first.
+func classChar(s string) (r rune, k int, ok bool) {
+	switch {
+	case s == "" || s == `\`:
+		return 0, 0, false
+	case s[0] == ']':
+		return 0, 0, true
+	case s[0] == '\\':
+		r, k = utf8.DecodeRuneInString(s[1:])
+		return r, k + 1, true
+	}
+	r, k = utf8.DecodeRuneInString(s)
+	return r, k, true
+}
+
+// joined brings ranges into order and joins those that touch, in place.
+func joined(in []span) []span {
+	slices.SortFunc(in, func(a, b span) int { return int(a.lo - b.lo) })
+	out := in[:1]
+	for _, s := range in[1:] {
+		if last := &out[len(out)-1]; s.lo <= last.hi+1 {
+			last.hi = max(last.hi, s.hi)
+		} else {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// subtract returns what is in a but in none of b, in the order of a.
+func subtract(a, b []span) []span {
+	for _, cut := range b {
+		var rest []span
+		for _, s := range a {
+			if cut.hi < s.lo || cut.lo > s.hi {
+				rest = append(rest, s)
+				continue
+			}
+			if s.lo < cut.lo {
+				rest = append(rest, span{s.lo, cut.lo - 1})
+			}
+			if s.hi > cut.hi {
+				rest = append(rest, span{cut.hi + 1, s.hi})
+			}
+		}
+		a = rest
+	}
+	return a
+}
+
+// foldRune returns the one character that stands for all cases of c: of ASCII letters the small one.
+func foldRune(c rune) rune {
+	if c >= utf8.RuneSelf {
+		for f := unicode.SimpleFold(c); f != c; f = unicode.SimpleFold(f) {
+			if f < c {
+				return foldRune(f)
+			}
+		}
+	}
+	if 'A' <= c && c <= 'Z' {
+		c += 'a' - 'A'
+	}
+	return c
+}
+
+func foldText(s string) string { return strings.Map(foldRune, s) }
+
+func foldIf(s string, fold bool) string {
+	if fold {
+		return foldText(s)
+	}
+	return s
+}
+
+// foldedPrefix reports whether s, once folded, begins with prefix, which is.
+func foldedPrefix(s, prefix string) bool {
+	for prefix != "" {
+		a, n := utf8.DecodeRuneInString(s)
+		b, m := utf8.DecodeRuneInString(prefix)
+		if n == 0 || foldRune(a) != b {
+			return false
+		}
+		s, prefix = s[n:], prefix[m:]
+	}
+	return true
+}
+
+// foldSpans adds the other cases of all characters.
+func foldSpans(in []span) []span {
+	out := slices.Clone(in)
+	add := func(c rune) {
+		for f := unicode.SimpleFold(c); f != c; f = unicode.SimpleFold(f) {
+			out = append(out, span{f, f})
+		}
+	}
+	for _, s := range in {
+		if s.hi-s.lo < 256 { // fewer than there are ranges with cases
+			for c := s.lo; c <= s.hi; c++ {
+				add(c)
+			}
+			continue
+		}
+		if s.lo <= 'ß' && 'ß' <= s.hi { // the only one with another case that the table below lacks
+			add('ß')
+		}
+		for _, r := range unicode.CaseRanges {
+			for c := max(s.lo, rune(r.Lo)); c <= min(s.hi, rune(r.Hi)); c++ {
+				add(c)
+			}
+		}
+	}
+	return out
+}
