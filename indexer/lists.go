@@ -3,24 +3,39 @@ package indexer
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"time"
 
 	"mailtree/maildir"
 )
 
+const claimColumns = "SELECT c.path, c.pattern, c.agent, c.exclusive, c.reason, c.created, c.expires, c.released, c.released_at FROM "
+
 // Claims lists every valid claim file: see maildir.Index.
 func (x *Index) Claims(ctx context.Context, slug string) ([]maildir.ClaimRow, error) {
+	return x.claims(ctx, claimColumns+"claims c WHERE c.pid = ? ORDER BY c.created, c.agent, c.path", x.pid(slug))
+}
+
+// ClaimsAt lists valid claim files among some paths: see maildir.Index.
+func (x *Index) ClaimsAt(ctx context.Context, slug string, paths []string) ([]maildir.ClaimRow, error) {
+	list, err := json.Marshal(paths)
+	if err != nil {
+		return nil, err
+	}
+	return x.claims(ctx, claimColumns+"json_each(?2) j CROSS JOIN claims c ON c.pid = ?1 AND c.path = j.value ORDER BY c.created, c.agent, c.path", x.pid(slug), string(list))
+}
+
+func (x *Index) claims(ctx context.Context, query string, args ...any) ([]maildir.ClaimRow, error) {
 	all := []maildir.ClaimRow{}
-	err := x.each(ctx, "SELECT path, pattern, agent, exclusive, reason, created, expires, released, released_at FROM claims WHERE pid = ? ORDER BY created, agent, path", []any{x.pid(slug)},
-		func(scan func(...any) error) error {
-			var c maildir.ClaimRow
-			var created, expires int64
-			var at sql.NullInt64
-			err := scan(&c.Path, &c.Pattern, &c.Agent, &c.Exclusive, &c.Reason, &created, &expires, &c.Released, &at)
-			c.Created, c.Expires, c.ReleasedAt = moment(created), moment(expires), scanTime(at)
-			all = append(all, c)
-			return err
-		})
+	err := x.each(ctx, query, args, func(scan func(...any) error) error {
+		var c maildir.ClaimRow
+		var created, expires int64
+		var at sql.NullInt64
+		err := scan(&c.Path, &c.Pattern, &c.Agent, &c.Exclusive, &c.Reason, &created, &expires, &c.Released, &at)
+		c.Created, c.Expires, c.ReleasedAt = moment(created), moment(expires), scanTime(at)
+		all = append(all, c)
+		return err
+	})
 	return all, err
 }
 

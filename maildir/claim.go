@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -73,6 +74,8 @@ type ClaimResult struct {
 	Granted   []ClaimRow
 	Conflicts []ClaimConflict
 	Expires   time.Time
+
+	renewed bool // all of them
 }
 
 // ClaimConflict says who holds what the request asked for.
@@ -103,15 +106,16 @@ func (p *Project) Claim(ctx context.Context, r ClaimRequest) (*ClaimResult, erro
 		if err := p.needAgent(g.ctx, r.Agent); err != nil {
 			return err
 		}
-		all, err := p.store.index.Claims(g.ctx, p.slug)
-		if err != nil {
+		err := p.lookAtClaims(g.ctx, func(l *leases) (err error) {
+			if res.Conflicts, err = l.conflicts(&r); len(res.Conflicts) == 0 {
+				res.Granted, res.renewed = l.grants(&r, g.now, res.Expires)
+			}
+			return err
+		})
+		if err != nil || r.DryRun || len(res.Conflicts) > 0 {
 			return err
 		}
-		res.Conflicts = conflicts(all, &r, g.now)
-		if len(res.Conflicts) > 0 {
-			return nil
-		}
-		return res.grant(g, o, all, &r)
+		return res.write(g, o, &r)
 	}
 	defer p.Seen(r.Agent)
 	if err := p.do(ctx, o); err != nil {
@@ -152,44 +156,72 @@ func (r *ClaimRequest) check() error {
 
 // conflicts lists, per pattern asked for, the live claims of others that stand in its way. Of those made by hand
 // the earliest comes first: it is the one that holds. Spec: 2.2, 3.
-func conflicts(all []ClaimRow, r *ClaimRequest, now time.Time) []ClaimConflict {
+func (l *leases) conflicts(r *ClaimRequest) ([]ClaimConflict, error) {
 	var out []ClaimConflict
 	for _, pat := range r.Patterns {
 		asked, err := CompilePattern(pat, false)
-		for _, c := range all {
-			if err != nil || c.Agent == r.Agent || !c.Live(now) || !c.Exclusive && r.Shared {
-				continue
-			}
-			if held, err := CompilePattern(c.Pattern, false); err == nil && asked.Overlaps(held) {
-				out = append(out, ClaimConflict{pat, c})
+		if err != nil {
+			return nil, err // check let it pass
+		}
+		for _, c := range l.all {
+			if c.row.Agent != r.Agent && l.live(c) && (c.row.Exclusive || !r.Shared) && l.overlaps(c, asked) {
+				out = append(out, ClaimConflict{pat, l.row(c)})
 			}
 		}
 	}
-	return out
+	return out, nil
 }
 
-// grant plans a new file or a renewal for each pattern.
-func (res *ClaimResult) grant(g *group, o *op, all []ClaimRow, r *ClaimRequest) error {
-	renewed := 0
+// grants says what is granted: a new claim for each pattern, or the renewal of the one that is held. renewed says that
+// all are held.
+func (l *leases) grants(r *ClaimRequest, now, expires time.Time) (out []ClaimRow, renewed bool) {
+	held := l.held(r)
 	for _, pat := range r.Patterns {
-		row := ClaimRow{Claim: Claim{Pattern: pat, Agent: r.Agent, Exclusive: !r.Shared, Reason: r.Reason, Created: g.now.Truncate(time.Microsecond), Expires: res.Expires},
-			Path: claimPath(pat, r.Agent)}
-		if old := held(all, r.Agent, pat, g.now); old != nil {
-			row.Path, row.Created = old.Path, old.Created
+		row := ClaimRow{Claim: Claim{Pattern: pat, Agent: r.Agent, Exclusive: !r.Shared, Reason: r.Reason, Created: now.Truncate(time.Microsecond), Expires: expires}}
+		if old := held[pat]; old != nil {
+			row.Path, row.Created = old.row.Path, old.row.Created
 			if r.Reason == "" {
-				row.Reason = old.Reason
+				row.Reason = old.row.Reason
 			}
-			renewed++
+		} else {
+			row.Path = l.freePath(pat, r.Agent)
 		}
-		res.Granted = append(res.Granted, row)
-		if r.DryRun {
-			continue
+		out = append(out, row)
+	}
+	return out, len(held) == len(r.Patterns)
+}
+
+// held finds the agent's live claims on exactly these patterns, letter for letter: what is renewed.
+func (l *leases) held(r *ClaimRequest) map[string]*lease {
+	held := map[string]*lease{}
+	for _, c := range l.all {
+		if c.row.Agent == r.Agent && l.live(c) && slices.Contains(r.Patterns, c.row.Pattern) && held[c.row.Pattern] == nil {
+			held[c.row.Pattern] = c
 		}
+	}
+	return held
+}
+
+// freePath is where a new claim goes: its own place, or one beside it where somebody has written another claim there
+// that is live.
+func (l *leases) freePath(pattern, agent string) string {
+	path := claimPath(pattern, agent, "")
+	for n := 2; ; n++ {
+		if c := l.byPath[path]; c == nil || !l.live(c) {
+			return path
+		}
+		path = claimPath(pattern, agent, "-"+strconv.Itoa(n))
+	}
+}
+
+// write plans the files of what is granted.
+func (res *ClaimResult) write(g *group, o *op, r *ClaimRequest) error {
+	for _, row := range res.Granted {
 		if err := g.writeClaim(o, row); err != nil {
 			return err
 		}
 	}
-	if renewed == len(r.Patterns) {
+	if res.renewed {
 		o.Verb = "renew"
 	}
 	mode := "exclusive"
@@ -197,16 +229,6 @@ func (res *ClaimResult) grant(g *group, o *op, all []ClaimRow, r *ClaimRequest) 
 		mode = "shared"
 	}
 	o.Summary = fmt.Sprintf("%s %s %s", r.Agent, mode, strings.Join(r.Patterns, ", "))
-	return nil
-}
-
-// held finds the agent's live claim on exactly that pattern.
-func held(all []ClaimRow, agent, pattern string, now time.Time) *ClaimRow {
-	for i := range all {
-		if c := &all[i]; c.Agent == agent && c.Pattern == pattern && c.Live(now) {
-			return c
-		}
-	}
 	return nil
 }
 
@@ -266,21 +288,21 @@ func (p *Project) Release(ctx context.Context, agent string, patterns []string) 
 		if err := p.needAgent(g.ctx, agent); err != nil {
 			return err
 		}
-		all, err := p.store.index.Claims(g.ctx, p.slug)
+		rows, err := p.claims(g.ctx, func(l *leases, c *lease) bool {
+			return c.row.Agent == agent && l.live(c) && (len(patterns) == 0 || slices.Contains(clean, c.row.Pattern))
+		})
 		if err != nil {
 			return err
 		}
 		var names []string
-		for _, c := range all {
-			if c.Agent == agent && c.Live(g.now) && (len(patterns) == 0 || slices.Contains(clean, c.Pattern)) {
-				if err := g.freeFor(ReleasedMark(c.Path)); err != nil {
-					return err
-				}
-				c.Released, c.ReleasedAt = true, g.now.Truncate(time.Microsecond)
-				released = append(released, c)
-				names = append(names, c.Pattern)
-				o.put(ReleasedMark(c.Path), formatMark(g.now))
+		for _, c := range rows {
+			if err := g.freeFor(ReleasedMark(c.Path)); err != nil {
+				return err
 			}
+			c.Released, c.ReleasedAt = true, g.now.Truncate(time.Microsecond)
+			released = append(released, c)
+			names = append(names, c.Pattern)
+			o.put(ReleasedMark(c.Path), formatMark(g.now))
 		}
 		o.Summary = agent + " " + strings.Join(names, ", ")
 		return nil
@@ -292,21 +314,31 @@ func (p *Project) Release(ctx context.Context, agent string, patterns []string) 
 	return released, nil
 }
 
-// Claims lists live claims; all lists released and expired ones too.
+// Claims lists live claims; all lists released and expired ones too. By created, agent, path; ends are by the wall clock
+// as it stands now, which differs from the file's where somebody has set it since.
 func (p *Project) Claims(ctx context.Context, all bool) ([]ClaimRow, error) {
-	rows, err := p.store.index.Claims(ctx, p.slug)
-	if err != nil || all {
-		return rows, err
-	}
-	now := p.store.cfg.Now()
-	return slices.DeleteFunc(rows, func(c ClaimRow) bool { return !c.Live(now) }), nil
+	return p.claims(ctx, func(l *leases, c *lease) bool { return all || l.live(c) })
+}
+
+// claims lists those that pass.
+func (p *Project) claims(ctx context.Context, pass func(l *leases, c *lease) bool) ([]ClaimRow, error) {
+	rows := []ClaimRow{}
+	err := p.lookAtClaims(ctx, func(l *leases) error {
+		for _, c := range l.all {
+			if pass(l, c) {
+				rows = append(rows, l.row(c))
+			}
+		}
+		return nil
+	})
+	return rows, err
 }
 
 // sweepClaims removes the files of claims that ended a week ago: their history is Git's. Spec: 2.2.
 func (p *Project) sweepClaims() *op {
 	o := &op{Op: Op{Verb: "sweep", Summary: "claims that ended a week ago"}, lock: "claims"}
 	o.plan = func(g *group) error {
-		all, err := p.store.index.Claims(g.ctx, p.slug)
+		all, err := p.Claims(g.ctx, true)
 		if err != nil {
 			return err
 		}

@@ -268,7 +268,7 @@ func (p *Project) ingest(ctx context.Context, paths []string) error {
 	return nil
 }
 
-// noticed rings for those who wait for changes, forgets names that may be gone, and has the time written into
+// noticed rings for those who wait for changes, forgets names and claims that may be gone, and has the time written into
 // marks that somebody made with touch.
 func (p *Project) noticed(changes []Change) {
 	if len(changes) == 0 {
@@ -282,6 +282,8 @@ func (p *Project) noticed(changes []Change) {
 			}
 		}
 	}
+	_, jumped := p.store.clock.read()
+	p.leases.note(changes, jumped)
 	p.mu.Lock()
 	for _, c := range changes {
 		if c.Agent != "" && c.Op != Added {

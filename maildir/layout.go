@@ -201,9 +201,10 @@ func profilePath(agent string) string { return agentsDir + "/" + agent + "/" + p
 
 func statusPath(agent string) string { return agentsDir + "/" + agent + "/" + statusFile }
 
-func claimPath(pattern, agent string) string {
+// claimPath is where an agent's claim on a pattern goes; suffix tells it from another file there.
+func claimPath(pattern, agent, suffix string) string {
 	sum := sha1.Sum([]byte(pattern))
-	return claimsDir + "/" + hex.EncodeToString(sum[:]) + "-" + agent + ".json"
+	return claimsDir + "/" + hex.EncodeToString(sum[:]) + "-" + agent + suffix + ".json"
 }
 
 func attachmentPath(sum, ext string) string {
@@ -218,3 +219,6 @@ func AckMark(p string) string { return strings.TrimSuffix(p, ".md") + ".ack" }
 
 // ReleasedMark is the path of the file that says that the claim at p was released.
 func ReleasedMark(p string) string { return strings.TrimSuffix(p, ".json") + releasedExt }
+
+// claimOfMark is the path of the claim that the mark at p says was released.
+func claimOfMark(p string) string { return strings.TrimSuffix(p, releasedExt) + ".json" }

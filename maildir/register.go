@@ -139,16 +139,8 @@ func (p *Project) Whois(ctx context.Context, name string) (*AgentInfo, error) {
 	}
 	p.addSeen(row)
 	info := &AgentInfo{AgentRow: *row}
-	live, err := p.Claims(ctx, false)
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range live {
-		if c.Agent == name {
-			info.Claims = append(info.Claims, c)
-		}
-	}
-	return info, nil
+	info.Claims, err = p.claims(ctx, func(l *leases, c *lease) bool { return c.row.Agent == name && l.live(c) })
+	return info, err
 }
 
 // activeFor is how long an agent counts as active after it was last seen. Spec: 7.1 list_agents.

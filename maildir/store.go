@@ -34,6 +34,7 @@ type Config struct {
 	Patience        time.Duration                   // how long a caller waits for the disk; 0: 30 s
 	Progress        func(project string, files int) // called during the first reconcile; nil: not at all
 	Now             func() time.Time                // nil: time.Now
+	Elapsed         func() time.Duration            // time that passed, the machine awake or asleep, whatever the clock is set to; nil: the system's, and where Now is given, what Now says
 	Rand            io.Reader                       // nil: crypto/rand
 	Log             *slog.Logger                    // nil: discarded
 	Step            func(name string)               // called by the writer before and after whatever a crash may fall between; nil: not at all (fault tests)
@@ -50,6 +51,7 @@ type Store struct {
 	owners    owners
 	attaching chan struct{} // tokens of those who read attachments
 	stamp     stamp
+	clock     *clock
 
 	adding   sync.Mutex // held while a project is made or opened
 	mu       sync.Mutex
@@ -62,6 +64,7 @@ type Store struct {
 // in staging, opens every project and brings the index level. It starts nothing: Run does. Errors: ErrConflict
 // when another process owns the store (the text says which), ErrUnavailable when the folder cannot be used.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
+	clock := newClock(cfg.Now, cfg.Elapsed)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -78,7 +81,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, lock: lock, projects: map[string]*Project{}, leftOut: map[string]error{}, feed: newFeed(), stamp: stamp{now: cfg.Now, rand: cfg.Rand},
+	s := &Store{cfg: cfg, lock: lock, projects: map[string]*Project{}, leftOut: map[string]error{}, feed: newFeed(), stamp: stamp{now: cfg.Now, rand: cfg.Rand}, clock: clock,
 		attaching: make(chan struct{}, 2), owners: owners{file: filepath.Join(cfg.Root, "owners.json")}}
 	if err := s.open(ctx); err != nil {
 		s.Close()
