@@ -159,7 +159,7 @@ func (r *ClaimRequest) check() error {
 func (l *leases) conflicts(r *ClaimRequest) ([]ClaimConflict, error) {
 	var out []ClaimConflict
 	for _, pat := range r.Patterns {
-		asked, err := CompilePattern(pat, false)
+		asked, err := CompilePattern(pat, l.fold)
 		if err != nil {
 			return nil, err // check let it pass
 		}

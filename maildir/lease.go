@@ -20,6 +20,7 @@ type leases struct {
 	loaded bool
 	now    time.Time     // by the wall clock, of this look
 	jumped time.Duration // of this look
+	fold   bool          // of this look: letters match whatever their case
 
 	changing sync.Mutex
 	born     time.Duration            // how far the wall clock had jumped when the project was opened
@@ -56,6 +57,12 @@ func (p *Project) lookAtClaims(ctx context.Context, f func(l *leases) error) err
 		return err
 	}
 	l.now, l.jumped = p.store.clock.read()
+	if fold := p.code.ignoresCase(p.human); fold != l.fold {
+		l.fold = fold
+		for _, c := range l.all {
+			c.pattern = nil
+		}
+	}
 	return f(l)
 }
 
@@ -145,7 +152,7 @@ func (l *leases) row(c *lease) ClaimRow {
 func (l *leases) overlaps(c *lease, asked *Pattern) bool {
 	if c.pattern == nil {
 		var err error
-		if c.pattern, err = CompilePattern(c.row.Pattern, false); err != nil {
+		if c.pattern, err = CompilePattern(c.row.Pattern, l.fold); err != nil {
 			return false
 		}
 	}

@@ -1,6 +1,7 @@
 package maildir_test
 
 import (
+	"os/exec"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -83,4 +84,51 @@ func TestClockJumps(t *testing.T) {
 			w.steps(t, p, script)
 		})
 	}
+}
+
+// TestIgnoreCase: where the code repository says so, claims overlap whatever the case; what an agent holds it renews and
+// releases letter for letter.
+func TestIgnoreCase(t *testing.T) {
+	t.Parallel()
+	code := t.TempDir()
+	git := func(args ...string) {
+		t.Helper()
+		if out, err := exec.Command("git", append([]string{"-C", code}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	git("init", "-q")
+	p, err := storetest.Open(t, storetest.Config{}).EnsureProject(t.Context(), code)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []string{"Ann", "Bob"} {
+		if _, err := p.Register(t.Context(), maildir.Registration{Program: "x", NameHint: n}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	claim := func(agent string, dry, want bool, patterns ...string) *maildir.ClaimResult {
+		t.Helper()
+		r, err := p.Claim(t.Context(), maildir.ClaimRequest{Agent: agent, Patterns: patterns, DryRun: dry})
+		if err != nil || (len(r.Granted) > 0) != want {
+			t.Fatalf("%s %v: %+v %v", agent, patterns, r, err)
+		}
+		return r
+	}
+	claim("Ann", false, true, "src/[A-M]*.go")
+	claim("Bob", true, true, "SRC/b.go")
+	claim("Bob", true, true, "src/b.go")
+	git("config", "core.ignorecase", "true")
+	claim("Bob", true, false, "SRC/b.go")
+	claim("Bob", true, false, "src/b.go")
+	claim("Bob", true, true, "src/z.go")
+	first := claim("Ann", false, true, "src").Granted[0]
+	if second := claim("Ann", false, true, "SRC").Granted[0]; second.Path == first.Path {
+		t.Error("another spelling renewed the claim")
+	}
+	if released, err := p.Release(t.Context(), "Ann", []string{"SRC"}); err != nil || len(released) != 1 || released[0].Pattern != "SRC" {
+		t.Errorf("%v %v", released, err)
+	}
+	git("config", "core.ignorecase", "false")
+	claim("Bob", true, true, "SRC/b.go")
 }

@@ -36,6 +36,7 @@ type Project struct {
 	gate    gate
 	failing failing
 	leases  leases
+	code    codebase
 
 	mu       sync.Mutex
 	again    []*op           // to be planned (anew) when a group has ended
@@ -369,11 +370,8 @@ func linkedTo(dir string) (string, bool) {
 	return filepath.Dir(filepath.Clean(common)), true
 }
 
+// smallFile reads a text of at most 4 KiB.
 func smallFile(name string) (string, bool) {
-	fi, err := os.Lstat(name)
-	if err != nil || !fi.Mode().IsRegular() || fi.Size() > 4096 {
-		return "", false
-	}
-	data, err := os.ReadFile(name)
+	data, _, err := readPlain(name, 4096)
 	return strings.TrimSpace(string(data)), err == nil
 }

@@ -1,0 +1,140 @@
+package maildir
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// codebase is what the mail asks about the code repository that a project is named by. It only reads small files, and
+// asks Git nothing: what a repository configures may run programs.
+type codebase struct {
+	mu   sync.Mutex
+	file string   // the configuration last read
+	stat FileStat // as it was then
+	fold bool
+}
+
+// maxConfig is how much of a repository's configuration is looked at, in bytes: people's are a few hundred.
+const maxConfig = 1 << 20
+
+// ignoresCase reports whether the Git work tree at or above dir says core.ignorecase in its repository's configuration, as
+// git init and git clone write it where the file system is such a one. What cannot be read says nothing; files that it
+// includes are not looked at. It costs a few looks at folders where the file is as it was. Safe for concurrent use.
+func (c *codebase) ignoresCase(dir string) bool {
+	file := gitConfig(dir)
+	if file == "" {
+		return false
+	}
+	fi, err := os.Stat(file)
+	if err != nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if file == c.file && fileStat(fi) == c.stat {
+		return c.fold
+	}
+	data, st, err := readPlain(file, maxConfig)
+	if err != nil {
+		return false
+	}
+	c.file, c.stat, c.fold = file, st, configIgnoresCase(string(data))
+	return c.fold
+}
+
+// gitConfig names the configuration of the repository whose work tree dir lies in; "" where there is none.
+func gitConfig(dir string) string {
+	if dir == "" {
+		return ""
+	}
+	for at := dir; ; at = filepath.Dir(at) {
+		git := filepath.Join(at, ".git")
+		fi, err := os.Stat(git)
+		switch {
+		case err == nil && fi.IsDir():
+			return filepath.Join(commonDir(git), "config")
+		case err == nil:
+			text, _ := smallFile(git)
+			if to, ok := strings.CutPrefix(text, "gitdir: "); ok {
+				return filepath.Join(commonDir(below(at, to)), "config")
+			}
+			return ""
+		case at == filepath.Dir(at):
+			return ""
+		}
+	}
+}
+
+// commonDir is where a linked work tree's Git folder has what all share.
+func commonDir(git string) string {
+	if common, ok := smallFile(filepath.Join(git, "commondir")); ok && common != "" {
+		return below(git, common)
+	}
+	return git
+}
+
+// below is p, seen from dir where it is relative.
+func below(dir, p string) string {
+	if filepath.IsAbs(p) {
+		return p
+	}
+	return filepath.Join(dir, p)
+}
+
+// configIgnoresCase reads core.ignorecase out of a configuration file; the last one counts.
+func configIgnoresCase(text string) (is bool) {
+	core := false
+	for line := range strings.Lines(strings.TrimPrefix(text, "\ufeff")) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "[") {
+			head, rest, _ := strings.Cut(line[1:], "]")
+			core, line = strings.EqualFold(strings.TrimSpace(head), "core"), strings.TrimSpace(rest)
+		}
+		if end := strings.IndexAny(line, "#;"); end >= 0 {
+			line = line[:end]
+		}
+		key, value, given := strings.Cut(line, "=")
+		if core && strings.EqualFold(strings.TrimSpace(key), "ignorecase") {
+			is = !given || isTrue(strings.Trim(value, " \t\""))
+		}
+	}
+	return is
+}
+
+// isTrue reads a value as Git reads booleans.
+func isTrue(v string) bool {
+	switch strings.ToLower(v) {
+	case "true", "yes", "on":
+		return true
+	}
+	n, err := strconv.Atoi(v)
+	return err == nil && n != 0
+}
+
+// readPlain reads a file outside the trees whole: a regular one of at most limit bytes, else a *FormatError. It never
+// waits for the other end of a pipe.
+func readPlain(name string, limit int64) ([]byte, FileStat, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, FileStat{}, err
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return nil, FileStat{}, err
+	}
+	st := fileStat(fi)
+	if !st.Mode.IsRegular() {
+		return nil, st, notRegular(st.Mode)
+	}
+	if st.Size > limit {
+		return nil, st, tooLarge(st.Size, limit)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, limit))
+	return data, st, err
+}

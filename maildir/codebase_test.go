@@ -1,0 +1,96 @@
+package maildir
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestConfigIgnoresCase holds the reading of configurations against Git's own.
+func TestConfigIgnoresCase(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"", "[core]\n\tignorecase = true\n", "[core]\n\tignorecase = false\n", "[CORE]\nIgnoreCase=TRUE", "[core]\nignorecase\n", "[core]\nignorecase =\n",
+		"[core] ignorecase = yes", "[core]\nignorecase = on # so it is\n", "[core]\nignorecase = \"true\" ; yes\n", "[core]\nignorecase = 1\n", "[core]\nignorecase = 0\n",
+		"[core]\nignorecase = true\n[user]\nname = x\n[core]\nignorecase = false\n", "[user]\nignorecase = true\n", "[core \"sub\"]\nignorecase = true\n",
+		"# ignorecase = true\n[core]\n; ignorecase = true\n", "[core]\nbare = false\n\tignorecase = true\n[remote \"[core]\"]\nurl = x\n", "\ufeff[core]\nignorecase = true\n",
+		"[alias]\nx = \"!rm -rf\"\n[core]\nfsmonitor = touch ran\nignorecase = true\n", "[core]\r\nignorecase = true\r\n",
+	} {
+		file := filepath.Join(t.TempDir(), "config")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command("git", "config", "--file", file, "--type=bool", "--default=false", "core.ignorecase").Output()
+		if err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		if got, want := configIgnoresCase(text), strings.TrimSpace(string(out)) == "true"; got != want {
+			t.Errorf("%q: %v, Git says %v", text, got, want)
+		}
+	}
+}
+
+// TestIgnoresCase: the configuration is found from any folder of any kind of work tree, followed when it changes, and
+// whatever lies in its place says nothing and makes nobody wait.
+func TestIgnoresCase(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	main, linked, bare := filepath.Join(dir, "main"), filepath.Join(dir, "linked"), filepath.Join(dir, "bare")
+	git := func(args ...string) {
+		t.Helper()
+		if out, err := exec.Command("git", append([]string{"-c", "user.name=p", "-c", "user.email=p@x"}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	git("init", "-q", main)
+	git("-C", main, "commit", "-q", "--allow-empty", "-m", "x")
+	git("-C", main, "worktree", "add", "-q", linked)
+	git("init", "-q", "--separate-git-dir", filepath.Join(dir, "apart"), bare)
+	deep := filepath.Join(main, "not", "there")
+	var c codebase
+	look := func(want bool, dirs ...string) {
+		t.Helper()
+		for _, d := range dirs {
+			if got := c.ignoresCase(d); got != want {
+				t.Errorf("%s: %v", strings.TrimPrefix(d, dir), got)
+			}
+		}
+	}
+	look(false, "", dir, main, linked, bare, deep)
+	git("-C", main, "config", "core.ignorecase", "true")
+	git("-C", bare, "config", "core.ignorecase", "yes")
+	look(true, main, linked, bare, deep)
+	look(true, main) // known
+	git("-C", main, "config", "core.ignorecase", "false")
+	look(false, main, linked)
+	look(true, bare)
+
+	config := filepath.Join(main, ".git", "config")
+	if err := os.Remove(config); err != nil {
+		t.Fatal(err)
+	}
+	look(false, main)
+	if err := unix.Mkfifo(config, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	look(false, main, deep, linked)
+	gitFile := filepath.Join(linked, ".git")
+	if err := os.Remove(gitFile); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mkfifo(gitFile, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	look(false, linked)
+	if err := os.RemoveAll(config); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(config, append([]byte("[core]\nignorecase = true\n"), make([]byte, maxConfig)...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	look(false, main)
+}
