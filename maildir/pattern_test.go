@@ -2,8 +2,11 @@ package maildir
 
 import (
 	"math/rand/v2"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/bmatcuk/doublestar/v4"
 )
@@ -40,6 +43,23 @@ func TestOverlap(t *testing.T) {
 		{".", "x/y", true},
 		{"{a,{b,c}/d}", "c/d/e", true},
 		{"x{,y}", "x", true},
+		{"x{,y}", "x/y", true},
+		{`a\*b`, "a*b/c", true},
+		{`a\*b`, "a?b/c", true},
+		{"[a-m]*", "n", false},
+		{"[a-]x", "-x", true},
+		{"[^a-]x", "-x", false},
+		{`[\]]`, "]", true},
+		{"a**b", "a/b", false},
+		{"a**b", "axyb", true},
+		{"{*,a}*/b", "x/y/b", true},
+		{"a/**/**", "a", true},
+		{"**/x", "x", true},
+		{"**/a/**/b/**", "b/a/b/a", true},
+		{"**/a*", "b*/**", true},
+		{"**/a", "**/b", false},
+		{"a/**", "b/**", false},
+		{"a.go", "A.go", false},
 	} {
 		if got := Overlap(c.a, c.b); got != c.want {
 			t.Errorf("%s, %s: %v", c.a, c.b, got)
@@ -48,106 +68,307 @@ func TestOverlap(t *testing.T) {
 			t.Errorf("%s, %s: %v", c.b, c.a, got)
 		}
 	}
-	for _, p := range []string{"{a", "[a", "[", "[]", "[z-a]", `a\`, "../x", "a/../../x", "/x", "", "C:/x", "a\nb", strings.Repeat("{a,b}", 9)} {
+	for _, p := range []string{"{a", "[a", "[", "[]", "[z-a]", `a\`, "../x", "a/../../x", "/x", "", "C:/x", "a\nb", strings.Repeat("{a,b}", 9),
+		"..", "a/..", "{..,a}/x", "{.,a}./x", "{a,}/b", "{,a}", "{/a,b}", "{a/..,b}", "{C:,a}/x", "[/]", "[a/b]", "[b-a]", "a\xff", strings.Repeat("a", 1025),
+		"{" + strings.Repeat("a,", 100) + "a}", "{a,b,c,d,e,f,g,h,i,j}" + strings.Repeat("x", 900)} {
 		if checkPattern(p) == "" {
 			t.Errorf("%q was accepted", p)
 		}
 	}
-	bomb := strings.Repeat("*a", 500)
-	if Overlap(bomb+"b", bomb+"c") {
-		t.Error("bomb overlaps")
+}
+
+// TestOverlapFold is the same for patterns that ignore case.
+func TestOverlapFold(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"src/A.go", "SRC/a.GO", true},
+		{"src", "SRC/x", true},
+		{"[A-M]*", "b", true},
+		{"[a-m]*", "B", true},
+		{"[A-M]*", "n", false},
+		{"[^a]", "A", false},
+		{"[^a]", "b", true},
+		{"[!A-Z]", "q", false},
+		{"[ -z]", "É", false},
+		{"é", "É", true},
+		{"[à-ý]x", "ÉX", true},
+		{"k", "\u212a", true}, // the sign of Kelvin
+		{"[j-l]", "\u212a", true},
+		{"[^k]", "\u212a", false},
+		{"\u00df", "\u1e9e", true}, // sharp s
+		{"\u00df", "ss", false},
+		{"[\u00a0-\u0fff]", "\u1e9e", true}, // of many characters
+		{"[\u1000-\uffff]", "\u00df", true},
+		{"σ", "ς", true},
+		{"{A,b}/*.GO", "B/x.go", true},
+		{`\A`, "a", true},
+	} {
+		p, err := CompilePattern(c.a, true)
+		q, err2 := CompilePattern(c.b, true)
+		if err != nil || err2 != nil {
+			t.Fatal(err, err2)
+		}
+		if p.Overlaps(q) != c.want || q.Overlaps(p) != c.want {
+			t.Errorf("%s, %s: %v, %v", c.a, c.b, p.Overlaps(q), q.Overlaps(p))
+		}
+	}
+	for c := rune(1); c < 0x20000; c++ { // a class of many characters holds the other cases of each, as one of few does
+		for f := unicode.SimpleFold(c); f != c; f = unicode.SimpleFold(f) {
+			if !within(joined(foldSpans([]span{{max(c-200, 1), c + 200}})), f) {
+				t.Errorf("%U is not among the cases of a range around %U", f, c)
+			}
+			if foldRune(f) != foldRune(c) {
+				t.Errorf("%U and %U fold apart", f, c)
+			}
+		}
 	}
 }
 
-// TestOverlapBruteForce holds Overlap against matching every path over a small alphabet.
-func TestOverlapBruteForce(t *testing.T) {
-	t.Parallel()
-	var paths []string
+// grammar makes patterns of all that the dialect knows, over the letters a, b and B.
+type grammar struct{ rng *rand.Rand }
+
+func (g grammar) pick(of ...string) string { return of[g.rng.IntN(len(of))] }
+
+// text is part of an element, with braces in it as deep as depth.
+func (g grammar) text(depth int) string {
+	switch n := g.rng.IntN(12); {
+	case n < 4:
+		return g.pick("a", "b", "B", "ab")
+	case n < 7:
+		return g.pick("*", "?", "**")
+	case n < 10:
+		return g.pick("[ab]", "[^a]", "[!B]", "[a-b]", "[A-B]", `[\a]`, `\a`, `\B`)
+	case depth > 0:
+		alts := make([]string, 1+g.rng.IntN(3))
+		for i := range alts {
+			alts[i] = g.path(depth - 1)
+		}
+		return "{" + strings.Join(alts, ",") + "}"
+	}
+	return "a"
+}
+
+func (g grammar) path(depth int) string {
+	elems := make([]string, 1+g.rng.IntN(3)*g.rng.IntN(2))
+	for i := range elems {
+		if g.rng.IntN(6) == 0 {
+			elems[i] = "**"
+			continue
+		}
+		for range 1 + g.rng.IntN(2) {
+			elems[i] += g.text(depth)
+		}
+	}
+	return strings.Join(elems, "/")
+}
+
+// allPaths are those of at most three elements of at most two of the letters, with one that no pattern names.
+func allPaths() (paths []string) {
 	var names []string
-	for _, a := range []string{"", "a", "b"} {
-		for _, b := range []string{"a", "b"} {
-			names = append(names, a+b)
+	for _, x := range []string{"", "a", "A", "b", "B", "z"} {
+		for _, y := range []string{"a", "A", "b", "B", "z"} {
+			names = append(names, x+y)
 		}
 	}
 	for _, x := range names {
 		paths = append(paths, x)
 		for _, y := range names {
 			paths = append(paths, x+"/"+y)
-			for _, z := range names {
-				paths = append(paths, x+"/"+y+"/"+z)
-			}
-		}
-	}
-	rng := rand.New(rand.NewPCG(1, 2))
-	pieces := []string{"a", "b", "*", "?", "[ab]", "[^a]", "{a,b}", "{a,bb}", "**", "ab"}
-	pattern := func() string {
-		var elems []string
-		for range 1 + rng.IntN(3) {
-			e := ""
-			for range 1 + rng.IntN(2) {
-				if p := pieces[rng.IntN(len(pieces))]; p != "**" {
-					e += p
-				} else if e == "" {
-					e = p
-					break
+			if len(x+y) == 2 {
+				for _, z := range names {
+					paths = append(paths, x+"/"+y+"/"+z)
 				}
 			}
-			elems = append(elems, e)
 		}
-		return strings.Join(elems, "/")
 	}
-	matches := func(p, path string) bool {
-		ok, err := doublestar.Match(p, path)
-		if err != nil {
-			t.Fatal(p, err)
-		}
-		flat, err := expandBraces(p)
-		if err != nil {
-			t.Fatal(p, err)
-		}
-		for _, f := range flat { // a literal folder covers what lies below it
-			ok = ok || literal(f) && strings.HasPrefix(path, f+"/")
-		}
-		return ok
+	return paths
+}
+
+// asRegexp writes a pattern as a regular expression.
+func asRegexp(p string, fold bool) (*regexp.Regexp, error) {
+	flat, err := expandBraces(p)
+	if err != nil {
+		return nil, err
 	}
-	both := 0
-	for range 4000 {
-		a, b := pattern(), pattern()
-		want := ""
-		for _, path := range paths {
-			if matches(a, path) && matches(b, path) {
-				want = path
-				both++
-				break
+	var all []string
+	for _, f := range flat {
+		var re strings.Builder
+		wild := false
+		elems := slices.CompactFunc(strings.Split(f, "/"), func(a, b string) bool { return a == "**" && b == "**" })
+		for i, e := range elems {
+			if e == "**" {
+				wild = true
+				if i == len(elems)-1 {
+					re.WriteString(`(?:[^/]+(?:/[^/]+)*)?`)
+				} else {
+					re.WriteString(`(?:[^/]+/)*`)
+				}
+				continue
+			}
+			for j := 0; j < len(e); j++ {
+				switch e[j] {
+				case '*':
+					re.WriteString(`[^/]*`)
+					wild = true
+				case '?':
+					re.WriteString(`[^/]`)
+					wild = true
+				case '[':
+					end := j + strings.IndexByte(e[j:], ']')
+					class := strings.Replace(strings.ReplaceAll(e[j+1:end], `\`, ""), "!", "^", 1)
+					re.WriteString("[" + strings.Replace(class, "^", "^/", 1) + "]")
+					wild, j = true, end
+				case '\\':
+					j++
+					re.WriteString(regexp.QuoteMeta(e[j : j+1]))
+				default:
+					re.WriteString(regexp.QuoteMeta(e[j : j+1]))
+				}
+			}
+			if i < len(elems)-1 {
+				re.WriteString("/")
 			}
 		}
-		got := Overlap(a, b)
-		if got && want == "" && fits(a, b) {
-			t.Errorf("%s and %s are said to overlap, but no path matches both", a, b)
-		}
-		if !got && want != "" {
-			t.Errorf("%s and %s both match %s", a, b, want)
+		if s := re.String(); strings.HasSuffix(s, `/(?:[^/]+(?:/[^/]+)*)?`) { // a/** is a, too
+			all = append(all, strings.TrimSuffix(s, `/(?:[^/]+(?:/[^/]+)*)?`)+`(?:/.*)?`)
+		} else if all = append(all, s); !wild {
+			all = append(all, s+"/.*")
 		}
 	}
-	if both < 500 || both > 3500 {
-		t.Errorf("%d of 4000 pairs overlap: the sample says little", both)
+	flags := ""
+	if fold {
+		flags = "(?i)"
+	}
+	return regexp.Compile(flags + `\A(?:` + strings.Join(all, "|") + `)\z`)
+}
+
+// TestOverlapBruteForce holds Overlaps and Covers against regular expressions that are tried on every path over a few letters.
+// Where Overlaps finds a path that is not among these, the pair must be able to have such a one.
+func TestOverlapBruteForce(t *testing.T) {
+	t.Parallel()
+	paths := allPaths()
+	g := grammar{rand.New(rand.NewPCG(1, 2))}
+	type compiled struct {
+		text string
+		p    *Pattern
+		on   []uint64 // which paths it matches
+	}
+	for _, fold := range []bool{false, true} {
+		var all []compiled
+		for len(all) < 250 {
+			c := compiled{text: cleanPattern(g.path(2))}
+			var err error
+			if c.p, err = CompilePattern(c.text, fold); err != nil || len(c.text) > 24 {
+				continue
+			}
+			re, err := asRegexp(c.text, fold)
+			if err != nil {
+				t.Fatal(c.text, err)
+			}
+			c.on = make([]uint64, len(paths)/64+1)
+			for i, path := range paths {
+				is := re.MatchString(path)
+				if got := c.p.Covers(path); got != is {
+					t.Fatalf("%s covers %s: %v, the regular expression %s says %v (fold %v)", c.text, path, got, re, is, fold)
+				}
+				if ok, err := doublestar.Match(c.text, path); !fold && (err != nil || ok && !is) {
+					t.Fatalf("%s matches %s for doublestar: %v %v", c.text, path, ok, err)
+				}
+				if is {
+					c.on[i/64] |= 1 << (i % 64)
+				}
+			}
+			all = append(all, c)
+		}
+		both, none := 0, 0
+		for i, a := range all {
+			for _, b := range all[i:] {
+				got, want := a.p.Overlaps(b.p), false
+				for k := range a.on {
+					want = want || a.on[k]&b.on[k] != 0
+				}
+				switch {
+				case got != b.p.Overlaps(a.p):
+					t.Fatalf("%s and %s: not symmetric", a.text, b.text)
+				case want && !got:
+					t.Fatalf("%s and %s (fold %v) match the same path, and are said not to overlap", a.text, b.text, fold)
+				case got && !want && a.p.short() && b.p.short():
+					t.Fatalf("%s and %s (fold %v) are said to overlap, but no path matches both", a.text, b.text, fold)
+				case want:
+					both++
+				case !got:
+					none++
+				}
+			}
+		}
+		if both < 1000 || none < 1000 {
+			t.Errorf("%d pairs overlap, %d do not: the sample says little", both, none)
+		}
 	}
 }
 
-// fits reports whether a common path, if there is one, must be among the generated ones: short names, at most three
-// elements, no character but a and b needed.
-func fits(a, b string) bool {
-	for _, p := range []string{a, b} {
-		if strings.Contains(p, "[^") || literal(p) {
-			return false
-		}
-		for e := range strings.SplitSeq(p, "/") {
-			if len(strings.NewReplacer("[ab]", "x", "{a,b}", "x", "{a,bb}", "xx", "*", "").Replace(e)) > 2 {
+// short reports whether a path that matches the pattern and another such one need be no longer than those tried.
+func (p *Pattern) short() bool {
+	for _, a := range p.alts {
+		names := 0
+		for _, e := range a {
+			if e.deep {
+				continue
+			}
+			names++
+			if len(e.tokens) > 2 || e.tokens == nil && len(e.text) > 2 {
 				return false
 			}
 		}
+		if names > 1 {
+			return false
+		}
 	}
-	return strings.Count(a, "*")+strings.Count(b, "*") <= 1
+	return true
+}
+
+// TestOverlapBounded: the work for two sequences is bounded by the product of their lengths, however nasty they are.
+func TestOverlapBounded(t *testing.T) {
+	t.Parallel()
+	run := func(e string, n int) []token {
+		c, err := compileElement(strings.Repeat(e, n), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.tokens
+	}
+	sequences := map[string][]token{
+		"stars": run("*a", 500), "classes": run("*[ab]", 200), "runs": run("*aaaaaaaab", 100), "any": run("?*", 500), "fixed": run("?", 1000), "same": run("[a]", 300),
+		"end": append(run("*"+strings.Repeat("a", 500), 1), token{char: 'b'}, token{char: star}), "none": run("*c", 500),
+	}
+	for a, p := range sequences {
+		for b, q := range sequences {
+			steps := 0
+			meet(p, q, token.repeats, func(x, y token) bool {
+				steps++
+				return x.meets(y)
+			})
+			if steps > len(p)*len(q) {
+				t.Errorf("%s and %s: %d steps for %d × %d", a, b, steps, len(p), len(q))
+			}
+		}
+	}
+	p, err := CompilePattern("{"+strings.Repeat("a,", 90)+"b}"+strings.Repeat("*x", 30), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := 0
+	for _, a := range p.alts {
+		for _, e := range a {
+			size += len(e.tokens) + len(e.text)
+		}
+	}
+	if size > maxExpanded {
+		t.Errorf("%d characters behind one pattern", size)
+	}
 }
 
 // Overlap compiles both; one that is not valid overlaps nothing.
@@ -176,6 +397,15 @@ func FuzzOverlap(f *testing.F) {
 		if literal(a) && !strings.Contains(a, `\`) && a != "." {
 			if ok, err := doublestar.Match(b, cleanPattern(a)); err == nil && ok && !Overlap(a, b) {
 				t.Errorf("%q matches %q", b, a)
+			}
+		}
+		for _, fold := range []bool{false, true} { // who matches in a strict way does so in a lax one
+			p, _ := CompilePattern(a, fold)
+			if path := strings.Trim(b, "/"); path != "" && !strings.Contains(path, "//") && p.Covers(path) != p.Overlaps(exact(path, fold)) {
+				t.Errorf("%q covers %q (fold %v): %v", a, path, fold, p.Covers(path))
+			}
+			if q, _ := CompilePattern(b, fold); fold && Overlap(a, b) && !p.Overlaps(q) {
+				t.Errorf("%q and %q overlap, but not whatever the case", a, b)
 			}
 		}
 	})
