@@ -158,14 +158,15 @@ func (r *ClaimRequest) check() error {
 // the earliest comes first: it is the one that holds. Spec: 2.2, 3.
 func (l *leases) conflicts(r *ClaimRequest) ([]ClaimConflict, error) {
 	var out []ClaimConflict
+	agent := l.number(r.Agent)
 	for _, pat := range r.Patterns {
 		asked, err := CompilePattern(pat, l.fold)
 		if err != nil {
 			return nil, err // check let it pass
 		}
-		for _, c := range l.all {
-			if c.row.Agent != r.Agent && l.live(c) && (c.row.Exclusive || !r.Shared) && l.overlaps(c, asked) {
-				out = append(out, ClaimConflict{pat, l.row(c)})
+		for i := range l.all {
+			if s := &l.all[i]; s.agent != agent && l.live(s) && (s.exclusive || !r.Shared) && l.overlaps(s, asked) {
+				out = append(out, ClaimConflict{pat, l.row(s.lease)})
 			}
 		}
 	}
@@ -194,9 +195,10 @@ func (l *leases) grants(r *ClaimRequest, now, expires time.Time) (out []ClaimRow
 // held finds the agent's live claims on exactly these patterns, letter for letter: what is renewed.
 func (l *leases) held(r *ClaimRequest) map[string]*lease {
 	held := map[string]*lease{}
-	for _, c := range l.all {
-		if c.row.Agent == r.Agent && l.live(c) && slices.Contains(r.Patterns, c.row.Pattern) && held[c.row.Pattern] == nil {
-			held[c.row.Pattern] = c
+	agent := l.number(r.Agent)
+	for i := range l.all {
+		if s := &l.all[i]; s.agent == agent && l.live(s) && slices.Contains(r.Patterns, s.row.Pattern) && held[s.row.Pattern] == nil {
+			held[s.row.Pattern] = s.lease
 		}
 	}
 	return held
@@ -207,7 +209,7 @@ func (l *leases) held(r *ClaimRequest) map[string]*lease {
 func (l *leases) freePath(pattern, agent string) string {
 	path := claimPath(pattern, agent, "")
 	for n := 2; ; n++ {
-		if c := l.byPath[path]; c == nil || !l.live(c) {
+		if c := l.byPath[path]; c == nil || !l.live(&l.all[l.place(c)]) {
 			return path
 		}
 		path = claimPath(pattern, agent, "-"+strconv.Itoa(n))
@@ -288,9 +290,7 @@ func (p *Project) Release(ctx context.Context, agent string, patterns []string) 
 		if err := p.needAgent(g.ctx, agent); err != nil {
 			return err
 		}
-		rows, err := p.claims(g.ctx, func(l *leases, c *lease) bool {
-			return c.row.Agent == agent && l.live(c) && (len(patterns) == 0 || slices.Contains(clean, c.row.Pattern))
-		})
+		rows, err := p.claimsOf(g.ctx, agent, func(s *slot) bool { return len(patterns) == 0 || slices.Contains(clean, s.row.Pattern) })
 		if err != nil {
 			return err
 		}
@@ -317,16 +317,20 @@ func (p *Project) Release(ctx context.Context, agent string, patterns []string) 
 // Claims lists live claims; all lists released and expired ones too. By created, agent, path; ends are by the wall clock
 // as it stands now, which differs from the file's where somebody has set it since.
 func (p *Project) Claims(ctx context.Context, all bool) ([]ClaimRow, error) {
-	return p.claims(ctx, func(l *leases, c *lease) bool { return all || l.live(c) })
+	return p.selectClaims(ctx, func(l *leases, s *slot) bool { return all || l.live(s) })
 }
 
-// claims lists those that pass.
-func (p *Project) claims(ctx context.Context, pass func(l *leases, c *lease) bool) ([]ClaimRow, error) {
+// claimsOf lists the agent's live claims that pass.
+func (p *Project) claimsOf(ctx context.Context, agent string, pass func(s *slot) bool) ([]ClaimRow, error) {
+	return p.selectClaims(ctx, func(l *leases, s *slot) bool { return s.row.Agent == agent && l.live(s) && pass(s) })
+}
+
+func (p *Project) selectClaims(ctx context.Context, pass func(l *leases, s *slot) bool) ([]ClaimRow, error) {
 	rows := []ClaimRow{}
 	err := p.lookAtClaims(ctx, func(l *leases) error {
-		for _, c := range l.all {
-			if pass(l, c) {
-				rows = append(rows, l.row(c))
+		for i := range l.all {
+			if s := &l.all[i]; pass(l, s) {
+				rows = append(rows, l.row(s.lease))
 			}
 		}
 		return nil

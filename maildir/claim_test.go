@@ -54,25 +54,42 @@ func TestClaimsNeverBothWin(t *testing.T) {
 		names = append(names, fmt.Sprintf("Agent%02d", i))
 	}
 	p := project(t, storetest.Config{}, names...)
-	patterns := []string{"src/**", "src/a.go", "src/*.go", "s*/a.go"}
+	same := []string{"src/**", "src/a.go", "src/*.go", "s*/a.go"} // any two of them overlap
+	some := []string{"lib/[a-m]*", "lib/{k,x}/y", "lib/n*.go", "l?b/**/y", "lib/x", "doc/*.md", "doc/a*", "{doc,lib}/z"}
 	var all sync.WaitGroup
 	var won atomic.Int64
+	claim := func(n string, patterns ...string) bool {
+		r, err := p.Claim(t.Context(), maildir.ClaimRequest{Agent: n, Patterns: patterns})
+		if err != nil {
+			t.Error(err)
+			return false
+		}
+		return len(r.Granted) > 0
+	}
 	for i, n := range names {
 		all.Go(func() {
-			r, err := p.Claim(t.Context(), maildir.ClaimRequest{Agent: n, Patterns: []string{patterns[i%4], "own/" + n}})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			if len(r.Granted) > 0 {
+			if claim(n, same[i%4], "own/"+n) {
 				won.Add(1)
+			}
+			for k := range some {
+				claim(n, some[(i+k)%len(some)])
+				if (i+k)%3 == 0 {
+					if _, err := p.Release(t.Context(), n, []string{some[(i+k)%len(some)]}); err != nil {
+						t.Error(err)
+					}
+				}
 			}
 		})
 	}
 	all.Wait()
-	live, err := p.Claims(t.Context(), false)
-	if err != nil || won.Load() != 1 || len(live) != 2 {
-		t.Errorf("%d won, %d live claims, %v", won.Load(), len(live), err)
+	held := 0
+	for _, c := range storetest.LiveClaims(t, p) {
+		if strings.HasPrefix(c.Pattern, "s") || strings.HasPrefix(c.Pattern, "own/") {
+			held++
+		}
+	}
+	if won.Load() != 1 || held != 2 {
+		t.Errorf("%d won, %d claims are held", won.Load(), held)
 	}
 }
 

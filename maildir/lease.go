@@ -15,11 +15,13 @@ import (
 // changed there is read again before the next look.
 type leases struct {
 	mu     sync.Mutex // held while they are looked at
-	all    []*lease   // by created, agent, path, as the index lists them
+	all    []slot     // by created, agent, path, as the index lists them
 	byPath map[string]*lease
+	agents map[string]int32 // a number for each name, to compare it at once
 	loaded bool
 	now    time.Time     // by the wall clock, of this look
 	jumped time.Duration // of this look
+	clock  int64         // of this look: µs since 1970 by a wall clock that never jumped
 	fold   bool          // of this look: letters match whatever their case
 
 	changing sync.Mutex
@@ -27,11 +29,20 @@ type leases struct {
 	changed  map[string]time.Duration // claim files that changed since the last look, with how far it had jumped then
 }
 
+// slot is what is looked at of every claim, side by side: to reach for ten thousand claims one by one takes longer than all
+// the rest.
+type slot struct {
+	until     int64 // as leases.clock; the past for one that was released
+	agent     int32
+	exclusive bool
+	pattern   *Pattern // nil: not compiled yet
+	*lease
+}
+
 // lease is one claim.
 type lease struct {
-	row     ClaimRow      // as the index has it
-	jumped  time.Duration // of the wall clock when its end was first seen
-	pattern *Pattern      // nil: not compiled yet
+	row    ClaimRow      // as the index has it
+	jumped time.Duration // of the wall clock when its end was first seen
 }
 
 // note is told of every change of the index.
@@ -57,10 +68,11 @@ func (p *Project) lookAtClaims(ctx context.Context, f func(l *leases) error) err
 		return err
 	}
 	l.now, l.jumped = p.store.clock.read()
+	l.clock = l.now.Add(-l.jumped).UnixMicro()
 	if fold := p.code.ignoresCase(p.human); fold != l.fold {
 		l.fold = fold
-		for _, c := range l.all {
-			c.pattern = nil
+		for i := range l.all {
+			l.all[i].pattern = nil
 		}
 	}
 	return f(l)
@@ -103,58 +115,72 @@ func (l *leases) level(ctx context.Context, index Index, slug string) error {
 
 // take puts rows in the place of what is known of the changed paths.
 func (l *leases) take(rows []ClaimRow, changed map[string]time.Duration) {
-	was := map[string]*lease{}
+	was := map[string]slot{}
 	for path := range changed {
 		if c := l.byPath[path]; c != nil {
-			was[path] = c
+			i := l.place(c)
+			was[path] = l.all[i]
 			delete(l.byPath, path)
-			i, _ := slices.BinarySearchFunc(l.all, c, (*lease).compare)
 			l.all = slices.Delete(l.all, i, i+1)
 		}
 	}
 	for _, row := range rows {
-		c := &lease{row: row, jumped: l.born}
+		s := slot{agent: l.number(row.Agent), exclusive: row.Exclusive, lease: &lease{row: row, jumped: l.born}}
 		if jumped, is := changed[row.Path]; is {
-			c.jumped = jumped
+			s.jumped = jumped
 		}
-		if old := was[row.Path]; old != nil {
+		if old := was[row.Path]; old.lease != nil {
 			if old.row.Expires.Equal(row.Expires) {
-				c.jumped = old.jumped
+				s.jumped = old.jumped
 			}
 			if old.row.Pattern == row.Pattern {
-				c.pattern = old.pattern
+				s.pattern = old.pattern
 			}
 		}
-		l.byPath[row.Path] = c
-		i, _ := slices.BinarySearchFunc(l.all, c, (*lease).compare)
-		l.all = slices.Insert(l.all, i, c)
+		if !row.Released {
+			s.until = row.Expires.Add(-s.jumped).UnixMicro()
+		}
+		l.byPath[row.Path] = s.lease
+		l.all = slices.Insert(l.all, l.place(s.lease), s)
 	}
 }
 
-func (c *lease) compare(d *lease) int {
-	return cmp.Or(c.row.Created.Compare(d.row.Created), strings.Compare(c.row.Agent, d.row.Agent), strings.Compare(c.row.Path, d.row.Path))
+// place is where the claim is in the list, or belongs.
+func (l *leases) place(c *lease) int {
+	i, _ := slices.BinarySearchFunc(l.all, c, func(s slot, c *lease) int {
+		return cmp.Or(s.row.Created.Compare(c.row.Created), strings.Compare(s.row.Agent, c.row.Agent), strings.Compare(s.row.Path, c.row.Path))
+	})
+	return i
 }
 
-// ends is when the claim ends by the wall clock as it stands now: jumps since it was first seen aside.
-func (l *leases) ends(c *lease) time.Time { return c.row.Expires.Add(l.jumped - c.jumped) }
+// number is the agent's number.
+func (l *leases) number(agent string) int32 {
+	n, known := l.agents[agent]
+	if !known {
+		n = int32(len(l.agents))
+		l.agents[agent] = n
+	}
+	return n
+}
 
-func (l *leases) live(c *lease) bool { return !c.row.Released && l.now.Before(l.ends(c)) }
+func (l *leases) live(s *slot) bool { return l.clock < s.until }
 
-// row is the claim with its end by the wall clock as it stands now.
+// row is the claim with its end by the wall clock as it stands now: what that has jumped since the end was first seen does
+// not count.
 func (l *leases) row(c *lease) ClaimRow {
 	r := c.row
-	r.Expires = l.ends(c)
+	r.Expires = r.Expires.Add(l.jumped - c.jumped)
 	return r
 }
 
 // overlaps reports whether some path matches the claim and the pattern asked for. A claim whose pattern is not valid
 // never gets into the index.
-func (l *leases) overlaps(c *lease, asked *Pattern) bool {
-	if c.pattern == nil {
+func (l *leases) overlaps(s *slot, asked *Pattern) bool {
+	if s.pattern == nil {
 		var err error
-		if c.pattern, err = CompilePattern(c.row.Pattern, l.fold); err != nil {
+		if s.pattern, err = CompilePattern(s.row.Pattern, l.fold); err != nil {
 			return false
 		}
 	}
-	return c.pattern.Overlaps(asked)
+	return s.pattern.Overlaps(asked)
 }

@@ -139,7 +139,7 @@ func (p *Project) Whois(ctx context.Context, name string) (*AgentInfo, error) {
 	}
 	p.addSeen(row)
 	info := &AgentInfo{AgentRow: *row}
-	info.Claims, err = p.claims(ctx, func(l *leases, c *lease) bool { return c.row.Agent == name && l.live(c) })
+	info.Claims, err = p.claimsOf(ctx, name, func(*slot) bool { return true })
 	return info, err
 }
 

@@ -1,0 +1,124 @@
+package maildir_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"mailtree/maildir"
+)
+
+// claimFiles puts n live claims of some agents into the tree, as a person would, and has them indexed.
+func claimFiles(tb testing.TB, p *maildir.Project, n int) {
+	tb.Helper()
+	dir := filepath.Join(p.Tree().Dir(), "claims")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		tb.Fatal(err)
+	}
+	now := time.Now()
+	for i := range n {
+		data, err := json.Marshal(map[string]any{"path": claimed(i), "agent": fmt.Sprintf("Agent%02d", i%50), "exclusive": true, "reason": "because",
+			"created": maildir.FormatTime(now.Add(-time.Duration(i) * time.Second)), "expires": maildir.FormatTime(now.Add(24 * time.Hour))})
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, fmt.Sprintf("%05d.json", i)), data, 0o600)
+		}
+		if err != nil {
+			tb.Fatal(err)
+		}
+	}
+	if err := p.Rescan(tb.Context()); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// claimed is the pattern of the i-th claim: of four kinds, all below one folder.
+func claimed(i int) string {
+	return fmt.Sprintf([]string{"src/pkg%03d/file%d.go", "src/pkg%03d/**/%d_test.go", "src/pkg%03d/{a,b}/part%d*", "src/**/deep%03d/x%d.go"}[i%4], i/40, i)
+}
+
+// BenchmarkClaim is a claim beside many live ones; its ceiling, in the same run, is the same claim with no others.
+func BenchmarkClaim(b *testing.B) {
+	for _, n := range []int{0, 10_000} {
+		p := project(b, kept(b), "Ann")
+		claimFiles(b, p, n)
+		if err := p.Flush(b.Context()); err != nil { // the commit of the files is not the claim's
+			b.Fatal(err)
+		}
+		b.Run(fmt.Sprintf("live=%d/conflicts", n), func(b *testing.B) {
+			for b.Loop() {
+				if _, err := p.Claim(b.Context(), maildir.ClaimRequest{Agent: "Ann", Patterns: []string{"**/own.c"}, DryRun: true}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("live=%d/whois", n), func(b *testing.B) {
+			for b.Loop() {
+				if _, err := p.Whois(b.Context(), "Ann"); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		for _, c := range []struct{ what, pattern string }{{"path", "lib/own%d.go"}, {"glob", "src/pkg*/own%d.[ch]"}} {
+			b.Run(fmt.Sprintf("live=%d/%s", n, c.what), func(b *testing.B) {
+				i := 0
+				for b.Loop() {
+					r, err := p.Claim(b.Context(), maildir.ClaimRequest{Agent: "Ann", Patterns: []string{fmt.Sprintf(c.pattern, i)}})
+					if err != nil || len(r.Granted) != 1 {
+						b.Fatal("not granted", err)
+					}
+					i++
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkCovers holds 100 paths against 10,000 patterns, with and without case; compile is what making these costs. Its
+// ceiling is the comparison of so many first letters.
+func BenchmarkCovers(b *testing.B) {
+	paths := make([]string, 100)
+	for i := range paths {
+		paths[i] = fmt.Sprintf("src/pkg%03d/some/where/file%d.go", i*3, i)
+	}
+	for _, fold := range []bool{false, true} {
+		all := make([]*maildir.Pattern, 10_000)
+		b.Run(fmt.Sprintf("compile/fold=%v", fold), func(b *testing.B) {
+			for b.Loop() {
+				for i := range all {
+					all[i], _ = maildir.CompilePattern(claimed(i), fold)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("covers/fold=%v", fold), func(b *testing.B) {
+			n := 0
+			for b.Loop() {
+				for _, p := range all {
+					for _, path := range paths {
+						if p.Covers(path) {
+							n++
+						}
+					}
+				}
+			}
+		})
+	}
+	b.Run("ceiling", func(b *testing.B) {
+		patterns := make([]string, 10_000)
+		for i := range patterns {
+			patterns[i] = claimed(i)
+		}
+		n := 0
+		for b.Loop() {
+			for _, p := range patterns {
+				for _, path := range paths {
+					if p[:10] == path[:10] {
+						n++
+					}
+				}
+			}
+		}
+	})
+}
