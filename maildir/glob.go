@@ -43,8 +43,11 @@ func CompilePattern(p string, fold bool) (*Pattern, error) {
 		return nil, errLong
 	case !utf8.ValidString(p):
 		return nil, errText
-	case strings.ContainsFunc(p, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		return nil, errControl
+	}
+	for i := range len(p) {
+		if p[i] < ' ' || p[i] == 0x7f {
+			return nil, errControl
+		}
 	}
 	flat, err := expandBraces(p)
 	if err != nil {
@@ -59,13 +62,35 @@ func CompilePattern(p string, fold bool) (*Pattern, error) {
 		if c.alts[i], err = compileAlternative(f, fold); err != nil {
 			return nil, err
 		}
-		if prefix := foldIf(unescape(f[:literalLen(f)]), fold); i == 0 {
-			c.prefix = prefix
+		prefix, suffix := ends(c.alts[i], f, fold)
+		if i == 0 {
+			c.prefix, c.suffix = prefix, suffix
 		} else {
-			c.prefix = common(c.prefix, prefix)
+			c.prefix, c.suffix = common(c.prefix, prefix), commonEnd(c.suffix, suffix)
 		}
 	}
 	return c, nil
+}
+
+// ends is what the paths begin and end with that match an alternative, whose text is f.
+func ends(elems []element, f string, fold bool) (prefix, suffix string) {
+	prefix = foldIf(unescape(f[:literalLen(f)]), fold)
+	switch last := elems[len(elems)-1]; {
+	case last.deep:
+	case last.tokens == nil:
+		suffix = last.text
+	default:
+		n := len(last.tokens)
+		for n > 0 && last.tokens[n-1].class == nil && !last.tokens[n-1].repeats() {
+			n--
+		}
+		var b strings.Builder
+		for _, t := range last.tokens[n:] {
+			b.WriteRune(t.char)
+		}
+		suffix = b.String()
+	}
+	return prefix, suffix
 }
 
 // checkPlace refuses an alternative that does not lie in the repository.
@@ -138,6 +163,19 @@ func common(a, b string) string {
 		n = i + w
 	}
 	return a[:n]
+}
+
+// commonEnd is the longest text of whole characters that both end with.
+func commonEnd(a, b string) string {
+	n := 0
+	for n < len(a) {
+		_, w := utf8.DecodeLastRuneInString(a[:len(a)-n])
+		if !strings.HasSuffix(b, a[len(a)-n-w:]) {
+			break
+		}
+		n += w
+	}
+	return a[len(a)-n:]
 }
 
 // unescape takes each \ out and leaves the character behind it.
@@ -385,6 +423,14 @@ func foldIf(s string, fold bool) string {
 
 // foldedPrefix reports whether s, once folded, begins with prefix, which is.
 func foldedPrefix(s, prefix string) bool {
+	for i := 0; i < len(prefix) && i < len(s) && prefix[i] < utf8.RuneSelf && s[i] < utf8.RuneSelf; {
+		if c := s[i]; c != prefix[i] && (c < 'A' || c > 'Z' || c+'a'-'A' != prefix[i]) {
+			return false
+		}
+		if i++; i == len(prefix) {
+			return true
+		}
+	}
 	for prefix != "" {
 		a, n := utf8.DecodeRuneInString(s)
 		b, m := utf8.DecodeRuneInString(prefix)
@@ -392,6 +438,19 @@ func foldedPrefix(s, prefix string) bool {
 			return false
 		}
 		s, prefix = s[n:], prefix[m:]
+	}
+	return true
+}
+
+// foldedSuffix reports whether s, once folded, ends with suffix, which is.
+func foldedSuffix(s, suffix string) bool {
+	for suffix != "" {
+		a, n := utf8.DecodeLastRuneInString(s)
+		b, m := utf8.DecodeLastRuneInString(suffix)
+		if n == 0 || foldRune(a) != b {
+			return false
+		}
+		s, suffix = s[:len(s)-n], suffix[:len(suffix)-m]
 	}
 	return true
 }

@@ -39,6 +39,7 @@ func checkPattern(p string) string {
 type Pattern struct {
 	alts   [][]element // its alternatives without braces; a path matches the pattern when it matches one
 	prefix string      // what every path that matches begins with
+	suffix string      // and ends with
 	fold   bool
 }
 
@@ -66,6 +67,9 @@ func (p *Pattern) Overlaps(q *Pattern) bool {
 	if n := min(len(p.prefix), len(q.prefix)); p.prefix[:n] != q.prefix[:n] {
 		return false
 	}
+	if n := min(len(p.suffix), len(q.suffix)); p.suffix[len(p.suffix)-n:] != q.suffix[len(q.suffix)-n:] {
+		return false
+	}
 	for _, a := range p.alts {
 		for _, b := range q.alts {
 			if meet(a, b, element.repeats, element.meets) {
@@ -83,8 +87,10 @@ func (p *Pattern) Covers(path string) bool {
 	switch {
 	case path == "":
 		return false
-	case !p.fold && !strings.HasPrefix(path, p.prefix), p.fold && !foldedPrefix(path, p.prefix):
+	case !p.fold && !(strings.HasPrefix(path, p.prefix) && strings.HasSuffix(path, p.suffix)):
 		return false // nearly all end here
+	case p.fold && !(foldedSuffix(path, p.suffix) && foldedPrefix(path, p.prefix)):
+		return false
 	case p.fold:
 		path = foldText(path)
 	}
