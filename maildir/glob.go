@@ -75,11 +75,8 @@ func CompilePattern(p string, fold bool) (*Pattern, error) {
 // ends is what the paths begin and end with that match an alternative, whose text is f.
 func ends(elems []element, f string, fold bool) (prefix, suffix string) {
 	prefix = foldIf(unescape(f[:literalLen(f)]), fold)
-	switch last := elems[len(elems)-1]; {
-	case last.deep:
-	case last.tokens == nil:
-		suffix = last.text
-	default:
+	last := elems[len(elems)-1]
+	if suffix = last.text; last.tokens != nil {
 		n := len(last.tokens)
 		for n > 0 && last.tokens[n-1].class == nil && !last.tokens[n-1].repeats() {
 			n--
