@@ -1,6 +1,7 @@
 package maildir
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -181,6 +182,29 @@ func writeFile(name string, data []byte) error {
 		return err
 	}
 	return syncDir(path.Dir(name))
+}
+
+// writeRun replaces a file of the run-time state. It is whole or the old one for every reader, but not durable.
+func (t *Tree) writeRun(name string, data []byte) error {
+	if st, err := t.Stat(tmpDir); err != nil || !st.Mode.IsDir() {
+		return cmp.Or(err, fs.ErrNotExist)
+	}
+	tmp := fmt.Sprintf("%s/%s-%d-%d", tmpDir, name, os.Getpid(), time.Now().UnixNano())
+	f, err := t.root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = t.root.Rename(tmp, runDir+"/"+name)
+	}
+	if err != nil {
+		t.root.Remove(tmp)
+	}
+	return err
 }
 
 func syncDir(name string) error {

@@ -1,0 +1,73 @@
+package maildir
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strings"
+)
+
+// OpenProject opens the work tree of one project of a store for looking at it, without owning the store. key is as of
+// Store.Project. The caller closes the tree. Errors: ErrNotFound with near names, ErrInvalid, ErrUnavailable.
+func OpenProject(root, key string) (t *Tree, slug string, err error) {
+	human, slug, err := resolveKey(key)
+	if err != nil {
+		return nil, "", err
+	}
+	t, err = OpenTree(filepath.Join(root, projectsDir, slug, repoDir), 0)
+	if err == nil {
+		return t, slug, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, slug, &Error{Kind: ErrUnavailable, Text: "the mail of the project " + quote(slug) + " cannot be read: " + plainFileError(err), Err: err}
+	}
+	e := errorf(ErrNotFound, "The store %s has no project %s.", root, quote(key))
+	if all, err := projectSlugs(root); err == nil {
+		if e.Near = Near(slug, all); len(e.Near) > 0 && human == "" {
+			e.Text += " Did you mean " + strings.Join(e.Near, " or ") + "?"
+		}
+	}
+	return nil, slug, e
+}
+
+// HumanKey is the absolute path that the tree's project is named by; "" where project.json does not say.
+func (t *Tree) HumanKey() string {
+	data, _, err := t.Read(projectFile, MaxSmall)
+	if err != nil {
+		return ""
+	}
+	human, _, err := ParseProject(data)
+	if err != nil {
+		return ""
+	}
+	return human
+}
+
+// AgentNamed returns the agent of the tree with that name, as its folder spells it: names differ by more than their case
+// (Spec: 2.2). "" where there is none; near are the names like it then.
+func (t *Tree) AgentNamed(name string) (agent string, near []string) {
+	if !ValidName(name) {
+		return "", nil
+	}
+	if st, err := t.Stat(profilePath(name)); err == nil && st.Mode.IsRegular() {
+		return name, nil
+	}
+	entries, err := t.list(agentsDir)
+	if err != nil {
+		return "", nil
+	}
+	var all []string
+	for _, e := range entries {
+		if !ValidName(e.Name()) {
+			continue
+		}
+		if st, err := t.Stat(profilePath(e.Name())); err != nil || !st.Mode.IsRegular() {
+			continue
+		}
+		if strings.EqualFold(e.Name(), name) {
+			return e.Name(), nil
+		}
+		all = append(all, e.Name())
+	}
+	return "", Near(name, all)
+}
