@@ -2,10 +2,18 @@ package mail
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 
-	"mailtree/maildir"
+	"mailtree/guard"
 )
+
+// The guard's tools write into the hooks folder of the code repository that is named, and nowhere else; a folder outside
+// that repository is refused (Invariant I8).
+
+type doneShape struct {
+	Done []string `json:"done"`
+}
 
 func installGuard() tool {
 	return tool{
@@ -14,11 +22,16 @@ func installGuard() tool {
 		in:    []prop{projectKey(), codeRepo()},
 		out:   guardProps(),
 		run: func(ctx context.Context, t *Toolset, a *args) (any, error) {
-			a.codeRepo()
-			if _, err := t.project(ctx, a); err != nil {
+			at := guard.Site{Repo: a.codeRepo(), Env: os.Environ()}
+			p, err := t.project(ctx, a)
+			if err != nil {
 				return nil, err
 			}
-			return nil, errNoGuard()
+			exe, err := guard.Program()
+			if err != nil {
+				return nil, err
+			}
+			return shapeDone(guard.Install(ctx, at, guard.Setup{Store: t.cfg.Store.Root(), Project: p.Slug(), Program: exe}))
 		},
 	}
 }
@@ -29,13 +42,21 @@ func uninstallGuard() tool {
 		about: "Remove the Git pre-commit guard from a code repository; hooks that were there before stay.",
 		in:    []prop{codeRepo()},
 		out:   guardProps(),
-		run: func(_ context.Context, _ *Toolset, a *args) (any, error) {
-			if a.codeRepo(); a.err != nil {
+		run: func(ctx context.Context, _ *Toolset, a *args) (any, error) {
+			at := guard.Site{Repo: a.codeRepo(), Env: os.Environ()}
+			if a.err != nil {
 				return nil, a.err
 			}
-			return nil, errNoGuard()
+			return shapeDone(guard.Uninstall(ctx, at))
 		},
 	}
+}
+
+func shapeDone(done []string, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	return doneShape{append([]string{}, done...)}, nil
 }
 
 func codeRepo() prop {
@@ -51,9 +72,4 @@ func (a *args) codeRepo() string {
 		a.fail(invalid("code_repo_path is %q: give the absolute path of the repository", clip(path)))
 	}
 	return path
-}
-
-func errNoGuard() error {
-	return &maildir.Error{Kind: maildir.ErrUnavailable,
-		Text: "the pre-commit guard is not in this build yet: nothing was changed; claims are visible to other agents all the same, look at the conflicts of claim_paths before you edit"}
 }

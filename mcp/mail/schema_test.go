@@ -127,8 +127,8 @@ func TestShapes(t *testing.T) {
 		"release_claims":            {releasedShape{shapeClaims(claims), 1}, releasedShape{shapeClaims(nil), 0}},
 		"search_messages":           {hitsShape{[]hitShape{{"id", "t", "A", []string{"B"}, "s", "c", "low", "sn"}}, "n", "note"}, shapeHits(&maildir.SearchPage{Hits: make([]maildir.Hit, 1)}), shapeHits(&maildir.SearchPage{})},
 		"summarize_thread":          {summaryShape{"t", "s", []string{"A"}, 1, "f", "l", items, items, items, items, items, items, true}},
-		"install_precommit_guard":   {refusal{"e", "c", []string{}}},
-		"uninstall_precommit_guard": {refusal{"e", "c", []string{"n"}}},
+		"install_precommit_guard":   {doneShape{[]string{"s"}}},
+		"uninstall_precommit_guard": {doneShape{[]string{}}},
 	} {
 		schema := schemaOf(t, name)
 		for _, v := range append(values, refusal{"e", "c", []string{}}) {

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/guard"
+)
+
+func guardCommand(p *program, env []string) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "guard",
+		Short: "Keep commits from touching files that another agent has claimed",
+		Long:  "Keep commits from touching files that another agent has claimed: hooks for a code repository.\nThey need no server. Environment: AGENT_NAME says who commits; GUARD_MODE is block, warn or off;\nGUARD_UNKNOWN=warn lets those pass whom nobody knows; GUARD_BYPASS=1 lets everything pass once.",
+		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(guardInstall(p, env), guardUninstall(p, env), guardCheck(p, env), guardStatus(p, env))
+	return c
+}
+
+// site is where the one argument, or the working directory, is.
+func site(args, env []string, shared bool) (guard.Site, error) {
+	at := guard.Site{Repo: ".", Env: env, Shared: shared}
+	if len(args) > 0 {
+		at.Repo = args[0]
+	}
+	var err error
+	at.Repo, err = filepath.Abs(at.Repo)
+	return at, err
+}
+
+const sharedHelp = "also where core.hooksPath is a folder that other repositories have too"
+
+func guardInstall(p *program, env []string) *cobra.Command {
+	var project string
+	var push, shared bool
+	c := &cobra.Command{
+		Use:   "install [REPOSITORY]",
+		Short: "Write the guard's hooks into a code repository",
+		Long:  "Write the guard's hooks pre-commit and pre-merge-commit (with --push also pre-push) into a code repository.\nHooks that are there are kept and run first. Doing it twice changes nothing.",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			at, err := site(args, env, shared)
+			if err != nil {
+				return err
+			}
+			exe, err := guard.Program()
+			if err != nil {
+				return err
+			}
+			done, err := guard.Install(c.Context(), at, guard.Setup{Store: p.cfg.Store, Project: project, Program: exe, Push: push})
+			p.lines(done)
+			return err
+		},
+	}
+	c.Flags().StringVar(&project, "project", "", "whose claims count: an absolute path or a slug (default: the repository's own project)")
+	c.Flags().BoolVar(&push, "push", false, "pre-push too: checks the commits that a push adds")
+	c.Flags().BoolVar(&shared, "shared", false, sharedHelp)
+	return c
+}
+
+func guardUninstall(p *program, env []string) *cobra.Command {
+	var shared bool
+	c := &cobra.Command{
+		Use:   "uninstall [REPOSITORY]",
+		Short: "Take the guard's hooks away and put back those from before",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			at, err := site(args, env, shared)
+			if err != nil {
+				return err
+			}
+			done, err := guard.Uninstall(c.Context(), at)
+			p.lines(done)
+			return err
+		},
+	}
+	c.Flags().BoolVar(&shared, "shared", false, sharedHelp)
+	return c
+}
+
+func guardStatus(p *program, env []string) *cobra.Command {
+	return &cobra.Command{
+		Use:   "status [REPOSITORY]",
+		Short: "Tell what is installed where, and whether it works",
+		Long:  "Tell what is installed where, and whether it works.\nExit status 0 when commits and merges are guarded, 1 when they are not.",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			at, err := site(args, env, false)
+			if err != nil {
+				return err
+			}
+			lines, works, err := guard.Status(c.Context(), at)
+			p.lines(lines)
+			if err == nil && !works {
+				return &exitError{1, nil}
+			}
+			return err
+		},
+	}
+}
+
+func (p *program) lines(all []string) {
+	for _, l := range all {
+		fmt.Fprintln(p.std.out, l)
+	}
+}
+
+func guardCheck(p *program, env []string) *cobra.Command {
+	var hook, project string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "check [PATH…]",
+		Short: "Tell whether what is staged, or the given files, is claimed by others",
+		Long:  "Tell whether what is staged, or the given files, is claimed by others. The hooks call it with --hook.\nExit status 0: nothing stands in the way; 1: claims of others do; 2: a wrong call, or it could not be checked\n(with --hook the latter passes with a notice, unless GUARD_MODE=block is set).",
+		RunE: func(c *cobra.Command, args []string) error {
+			debug.SetGCPercent(-1) // a few megabytes, once; the limit of tuneMemory still holds
+			q := guard.Question{Store: p.cfg.Store, Project: project, Hook: hook, ByHand: !c.Flags().Changed("hook"), Env: env, Stdin: p.std.in, URL: p.cfg.address()}
+			if p.cfg.RequireToken {
+				q.Token = filepath.Join(p.cfg.Store, "token")
+			}
+			switch hook {
+			case guard.PreCommit, guard.PreMergeCommit, guard.PrePush:
+			default:
+				return &exitError{guard.Trouble, fmt.Errorf("--hook is %q, but must be %s, %s or %s", hook, guard.PreCommit, guard.PreMergeCommit, guard.PrePush)}
+			}
+			if len(args) > 0 {
+				var err error
+				if q.Paths, err = guard.FromRoot(c.Context(), "", env, args); err != nil {
+					return &exitError{guard.Trouble, err}
+				}
+			}
+			v := guard.Check(c.Context(), q, p.std.err)
+			if asJSON {
+				return printVerdict(p, v)
+			}
+			if q.ByHand && v.Code == guard.Pass && len(v.Blocked) == 0 {
+				fmt.Fprintln(p.std.out, "Nothing that others have claimed.")
+			}
+			return exitWith(v.Code)
+		},
+	}
+	c.Flags().StringVar(&hook, "hook", guard.PreCommit, "which hook calls")
+	c.Flags().StringVar(&project, "project", "", "whose claims count: an absolute path or a slug (default: the repository's own project)")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the answer as JSON too")
+	return c
+}
+
+func exitWith(code int) error {
+	if code == 0 {
+		return nil
+	}
+	return &exitError{code, nil}
+}
+
+// address is where a server with these settings listens.
+func (c *config) address() string {
+	host, port := c.Host, c.Port
+	if !c.Loopback {
+		host = "127.0.0.1"
+	}
+	if port == 0 {
+		port = 8765
+	}
+	return "http://" + host + ":" + strconv.Itoa(port) + "/mcp"
+}
+
+// verdictShape is a verdict as `guard check --json` prints it.
+type verdictShape struct {
+	Agent   string         `json:"agent"`
+	Blocked []blockedShape `json:"blocked"`
+	Damaged []damagedShape `json:"damaged"`
+	Code    int            `json:"code"`
+}
+
+type blockedShape struct {
+	Holder  string   `json:"holder"`
+	Path    string   `json:"path"` // the claim's pattern
+	Reason  string   `json:"reason"`
+	Expires string   `json:"expires_ts"`
+	Files   []string `json:"files"`
+}
+
+type damagedShape struct {
+	File   string `json:"file"`
+	Reason string `json:"reason"`
+}
+
+func printVerdict(p *program, v guard.Verdict) error {
+	out := verdictShape{v.Agent, []blockedShape{}, []damagedShape{}, v.Code}
+	for _, b := range v.Blocked {
+		out.Blocked = append(out.Blocked, blockedShape{b.Claim.Agent, b.Claim.Pattern, b.Claim.Reason, b.Claim.Expires.UTC().Format("2006-01-02T15:04:05Z"), b.Paths})
+	}
+	for _, d := range v.Damaged {
+		out.Damaged = append(out.Damaged, damagedShape{d.Path, d.Reason})
+	}
+	e := json.NewEncoder(p.std.out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(out); err != nil {
+		return err
+	}
+	return exitWith(v.Code)
+}

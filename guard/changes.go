@@ -1,0 +1,181 @@
+package guard
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// changed is what one author changes.
+type changed struct {
+	author string // of commits that are pushed; "" for whoever commits
+	paths  []string
+}
+
+// diffIndex lists what of the index differs from a tree. Renames are not looked for: both names are listed then.
+var diffIndex = []string{"diff-index", "--cached", "-z", "--name-only", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"}
+
+// staged lists the paths that the next commit changes against each of its parents.
+func (g *git) staged(ctx context.Context, merging []string) ([]string, error) {
+	paths, err := g.names(ctx, nil, append(diffIndex, "HEAD", "--")...)
+	if err != nil {
+		tree, terr := g.emptyTree(ctx)
+		if terr != nil {
+			return nil, err
+		}
+		if paths, err = g.names(ctx, nil, append(diffIndex, tree, "--")...); err != nil {
+			return nil, err
+		}
+	}
+	for _, parent := range merging {
+		if len(paths) == 0 {
+			break
+		}
+		theirs, err := g.names(ctx, nil, append(diffIndex, parent, "--")...)
+		if err != nil {
+			return nil, err
+		}
+		differs := map[string]bool{}
+		for _, p := range theirs {
+			differs[p] = true
+		}
+		paths = slices.DeleteFunc(paths, func(p string) bool { return !differs[p] })
+	}
+	return paths, nil
+}
+
+// emptyTree is what the first commit is compared with; an error where there are commits.
+func (g *git) emptyTree(ctx context.Context) (string, error) {
+	if _, err := g.run(ctx, nil, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); err == nil {
+		return "", errors.New("HEAD is there")
+	}
+	if _, err := g.run(ctx, nil, "symbolic-ref", "--quiet", "HEAD"); err != nil {
+		return "", err
+	}
+	return g.line(ctx, "hash-object", "-t", "tree", "--stdin")
+}
+
+var objectName = regexp.MustCompile(`^[0-9a-f]{40,64}$`)
+
+// mergeHeads are the other parents of the commit under way. A merge that had conflicts left MERGE_HEAD; one that had none
+// runs pre-merge-commit before Git writes that file, but names them in GITHEAD_<commit> variables.
+func (g *git) mergeHeads(ctx context.Context, hook string) ([]string, error) {
+	var heads []string
+	if hook == PreMergeCommit {
+		for _, e := range g.env {
+			name, _, _ := strings.Cut(e, "=")
+			if id, ok := strings.CutPrefix(name, "GITHEAD_"); ok && objectName.MatchString(id) {
+				heads = append(heads, id)
+			}
+		}
+		if heads != nil {
+			return heads, nil
+		}
+	}
+	dir, err := g.gitDir(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(filepath.Join(dir, "MERGE_HEAD"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(io.LimitReader(f, 64<<10)); s.Scan(); {
+		if objectName.MatchString(s.Text()) {
+			heads = append(heads, s.Text())
+		}
+	}
+	return heads, nil
+}
+
+// gitDir is the repository's folder. Git is asked only where a look does not tell.
+func (g *git) gitDir(ctx context.Context) (string, error) {
+	for _, e := range g.env {
+		if dir, ok := strings.CutPrefix(e, "GIT_DIR="); ok && dir != "" {
+			return rooted(g.dir, dir), nil
+		}
+	}
+	if dir := filepath.Join(g.dir, ".git"); isFolder(dir) {
+		return dir, nil
+	}
+	return g.line(ctx, "rev-parse", "--absolute-git-dir")
+}
+
+func rooted(base, p string) string {
+	if filepath.IsAbs(p) {
+		return p
+	}
+	return filepath.Join(base, p)
+}
+
+func isFolder(p string) bool {
+	fi, err := os.Lstat(p)
+	return err == nil && fi.IsDir()
+}
+
+// pushed lists what the commits change that a push would add, by author. stdin is the hook's: a line for each ref. What
+// any remote has already is left out, and a ref that is deleted adds nothing. A merge counts as in staged.
+func (g *git) pushed(ctx context.Context, stdin io.Reader) ([]changed, error) {
+	args := []string{"rev-list", "--no-commit-header", "--format=%H %an", "--ignore-missing"}
+	var add, have []string
+	lines := bufio.NewScanner(stdin)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		f := strings.Fields(lines.Text())
+		if len(f) != 4 || !objectName.MatchString(f[1]) || strings.Trim(f[1], "0") == "" {
+			continue
+		}
+		add = append(add, f[1])
+		if objectName.MatchString(f[3]) && strings.Trim(f[3], "0") != "" {
+			have = append(have, f[3])
+		}
+	}
+	if err := lines.Err(); err != nil || len(add) == 0 {
+		return nil, err
+	}
+	args = append(append(append(args, add...), "--not", "--remotes"), have...)
+	out, err := g.run(ctx, nil, args...)
+	if err != nil {
+		return nil, err
+	}
+	commits := map[string]*strings.Builder{}
+	var authors []string
+	for l := range strings.Lines(out) {
+		id, author, _ := strings.Cut(strings.TrimSuffix(l, "\n"), " ")
+		if commits[author] == nil {
+			commits[author] = &strings.Builder{}
+			authors = append(authors, author)
+		}
+		commits[author].WriteString(id + "\n")
+	}
+	var all []changed
+	for _, a := range authors {
+		paths, err := g.names(ctx, strings.NewReader(commits[a].String()), "diff-tree", "--stdin", "-r", "-c", "--root", "-z", "--name-only", "--no-commit-id",
+			"--no-renames", "--no-ext-diff", "--no-textconv")
+		if err != nil {
+			return nil, err
+		}
+		slices.Sort(paths)
+		all = append(all, changed{a, slices.Compact(paths)})
+	}
+	return all, nil
+}
+
+// ignoresCase is core.ignorecase of the repository.
+func (g *git) ignoresCase(ctx context.Context) (bool, error) {
+	v, err := g.line(ctx, "config", "--type=bool", "--get", "core.ignorecase")
+	if exited(err, 1) { // not set
+		return false, nil
+	}
+	return v == "true", err
+}

@@ -1,0 +1,211 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"mailtree/maildir"
+)
+
+// The hooks that the guard knows.
+const (
+	PreCommit      = "pre-commit"
+	PreMergeCommit = "pre-merge-commit"
+	PrePush        = "pre-push"
+)
+
+// Exit statuses of a check.
+const (
+	Pass    = 0
+	Stop    = 1 // claims of others stand in the way
+	Trouble = 2 // wrong call, or it could not be checked
+)
+
+// Question is what a check is about. The zero value of everything but Store, Env and Err is the default.
+type Question struct {
+	Store   string   // absolute
+	Project string   // slug or absolute path; "": the code repository that dir lies in
+	Hook    string   // PreCommit (also ""), PreMergeCommit, PrePush
+	ByHand  bool     // a person asks: then what cannot be checked is an error
+	Paths   []string // these files, relative to the repository's root, in place of what is staged
+
+	Dir   string    // where git runs; "": the working directory
+	Env   []string  // the environment: git's own variables, AGENT_NAME, GUARD_*
+	Stdin io.Reader // of a pre-push hook
+	Now   time.Time // zero: now
+	URL   string    // where the server would listen, for the command that asks the holder
+	Token string    // path of the store's token where requests need it
+}
+
+// Verdict is the answer to a Question.
+type Verdict struct {
+	Agent   string // who asks; "" for nobody known
+	Blocked []maildir.Blocked
+	Damaged []maildir.Problem // claim files that cannot be read: they block nothing
+	Code    int               // exit status
+}
+
+// Check answers the question, tells a person about it on w, and returns the exit status with it. It never writes but on w,
+// and below .mailtree of the project (see maildir.Tree.ClaimFiles).
+func Check(ctx context.Context, q Question, w io.Writer) Verdict {
+	pol, err := readPolicy(q.Env)
+	if err != nil {
+		fmt.Fprintln(w, "mailtree guard:", err)
+		return Verdict{Code: Trouble}
+	}
+	if pol.mode == "off" || pol.bypass {
+		return Verdict{}
+	}
+	if q.Hook == "" {
+		q.Hook = PreCommit
+	}
+	if q.Now.IsZero() {
+		q.Now = time.Now()
+	}
+	c := &check{q: q, git: &git{dir: q.Dir, env: q.Env}}
+	v, who, err := c.run(ctx)
+	r := report{w: w, q: &q, who: who}
+	if err != nil {
+		r.unchecked(err, q.ByHand || pol.sure && pol.mode == "block")
+		if q.ByHand || pol.sure && pol.mode == "block" {
+			v.Code = Trouble
+		}
+		return v
+	}
+	r.damaged(v.Damaged)
+	if len(v.Blocked) > 0 {
+		warn := pol.mode == "warn" || who.name == "" && pol.unknown == "warn"
+		r.blocked(v.Blocked, c.human, warn)
+		if !warn {
+			v.Code = Stop
+		}
+	}
+	return v
+}
+
+// check is one check under way.
+type check struct {
+	q     Question
+	git   *git
+	human string // what the project is called in a tool call
+}
+
+func (c *check) run(ctx context.Context) (v Verdict, who identity, err error) {
+	if c.q.Project == "" {
+		if c.q.Project, err = c.git.line(ctx, "rev-parse", "--show-toplevel"); err != nil {
+			return v, who, err
+		}
+	}
+	tree, slug, err := maildir.OpenProject(c.q.Store, c.q.Project)
+	if err != nil {
+		return v, who, err
+	}
+	defer tree.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	changes := sync.OnceValues(func() ([]changed, error) { return c.changes(ctx) })
+	go changes() // beside the reading of the claims
+	// Case counts as little as it may until a claim is close; then Git is asked.
+	intent := sync.OnceValue(func() *maildir.Intent {
+		all, _ := changes()
+		var paths []string
+		for _, ch := range all {
+			paths = append(paths, ch.paths...)
+		}
+		return maildir.NewIntent("", paths, true, c.q.Now)
+	})
+	claims, damaged, err := tree.ClaimFiles(func(r *maildir.ClaimRow) bool { return intent().Concerns(r) })
+	v.Damaged = damaged
+	all, gitErr := changes()
+	if err = errors.Join(err, gitErr); err != nil || len(claims) == 0 {
+		return v, who, err
+	}
+	fold, err := c.git.ignoresCase(ctx)
+	if err != nil {
+		return v, who, err
+	}
+	if c.human = tree.HumanKey(); c.human == "" {
+		c.human = slug
+	}
+	who = identify(ctx, c.git, tree, c.q.Hook)
+	v.Agent = who.name
+	for _, ch := range all {
+		v.Blocked = merge(v.Blocked, maildir.NewIntent(c.author(tree, ch, who), ch.paths, fold, c.q.Now).Blocking(claims))
+	}
+	return v, who, nil
+}
+
+// changes lists what the question is about.
+func (c *check) changes(ctx context.Context) ([]changed, error) {
+	switch {
+	case len(c.q.Paths) > 0:
+		return []changed{{paths: c.q.Paths}}, nil
+	case c.q.Hook == PrePush:
+		return c.git.pushed(ctx, c.q.Stdin)
+	}
+	heads, err := c.git.mergeHeads(ctx, c.q.Hook)
+	if err != nil {
+		return nil, err
+	}
+	paths, err := c.git.staged(ctx, heads)
+	return []changed{{paths: paths}}, err
+}
+
+// author is the agent whose change it is: an agent's commit is its own, whoever pushes it.
+func (c *check) author(t *maildir.Tree, ch changed, who identity) string {
+	if agent, _ := t.AgentNamed(ch.author); agent != "" {
+		return agent
+	}
+	return who.name
+}
+
+// merge adds the claims of b to those of a, the earliest first, each once.
+func merge(a, b []maildir.Blocked) []maildir.Blocked {
+	for _, x := range b {
+		i := slices.IndexFunc(a, func(y maildir.Blocked) bool { return y.Claim.Path == x.Claim.Path })
+		if i < 0 {
+			a = append(a, x)
+			continue
+		}
+		paths := append(a[i].Paths, x.Paths...)
+		slices.Sort(paths)
+		a[i].Paths = slices.Compact(paths)
+	}
+	slices.SortStableFunc(a, func(x, y maildir.Blocked) int { return x.Claim.Created.Compare(y.Claim.Created) })
+	return a
+}
+
+// FromRoot turns paths as a person names them in dir into paths from the root of the code repository that dir lies in.
+// Errors: ErrInvalid for one that lies elsewhere, and as of git.
+func FromRoot(ctx context.Context, dir string, env []string, paths []string) ([]string, error) {
+	g := &git{dir: dir, env: env}
+	top, err := g.line(ctx, "rev-parse", "--show-toplevel")
+	if err != nil {
+		return nil, err
+	}
+	if dir == "" {
+		if dir, err = os.Getwd(); err != nil {
+			return nil, err
+		}
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	out := make([]string, len(paths))
+	for i, p := range paths {
+		rel, err := filepath.Rel(top, rooted(dir, p))
+		if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
+			return nil, &maildir.Error{Kind: maildir.ErrInvalid, Text: fmt.Sprintf("%s lies outside the repository %s", safe(p), safe(top))}
+		}
+		out[i] = filepath.ToSlash(rel)
+	}
+	return out, nil
+}

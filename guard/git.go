@@ -1,0 +1,112 @@
+package guard
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os/exec"
+	"strings"
+
+	"mailtree/maildir"
+)
+
+// git runs the git program in one folder, so that nothing of the repository's configuration is executed.
+type git struct {
+	dir string   // "" for the working directory
+	env []string // of the caller: a hook's says which index and repository are meant
+
+	hooks bool // let git see core.hooksPath: for asking where hooks lie
+}
+
+// hardened are the settings that stand over the repository's own.
+var hardened = []string{
+	"--no-optional-locks", "--no-pager", "--no-replace-objects",
+	"-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false", "-c", "protocol.allow=never",
+}
+
+// shield is set over the environment: missing objects are not fetched, whatever transport the configuration names.
+var shield = []string{"GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C"}
+
+// elsewhere are the variables of a hook that mean the repository that it runs in.
+var elsewhere = []string{"GIT_DIR=", "GIT_WORK_TREE=", "GIT_INDEX_FILE=", "GIT_COMMON_DIR=", "GIT_OBJECT_DIRECTORY=", "GIT_NAMESPACE=", "GIT_PREFIX="}
+
+// outside is git in dir, whatever repository the caller's environment means.
+func outside(dir string, env []string) *git {
+	g := &git{dir: dir}
+	for _, e := range env {
+		if !hasAnyPrefix(e, elsewhere) {
+			g.env = append(g.env, e)
+		}
+	}
+	return g
+}
+
+func hasAnyPrefix(s string, prefixes []string) bool {
+	for _, p := range prefixes {
+		if strings.HasPrefix(s, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// gitError is a git that failed.
+type gitError struct {
+	args []string
+	code int
+	text string // what it wrote to stderr, one line
+}
+
+func (e *gitError) Error() string { return "git " + e.args[0] + " failed: " + e.text }
+
+// run returns what git prints. The error is a *gitError, or ErrUnavailable where there is no git.
+func (g *git) run(ctx context.Context, stdin io.Reader, args ...string) (string, error) {
+	all := append([]string{}, hardened...)
+	if !g.hooks {
+		all = append(all, "-c", "core.hooksPath=/dev/null")
+	}
+	c := exec.CommandContext(ctx, "git", append(all, args...)...)
+	c.Dir, c.Stdin = g.dir, stdin
+	c.Env = append(append([]string{}, g.env...), shield...)
+	var out, errs bytes.Buffer
+	c.Stdout, c.Stderr = &out, &errs
+	err := c.Run()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return out.String(), nil
+	case errors.As(err, &exit):
+		return out.String(), &gitError{args, exit.ExitCode(), safe(firstLine(errs.String()))}
+	}
+	return "", &maildir.Error{Kind: maildir.ErrUnavailable, Text: "git cannot be run: " + safe(err.Error()), Err: err}
+}
+
+// line is run for an answer of one line.
+func (g *git) line(ctx context.Context, args ...string) (string, error) {
+	out, err := g.run(ctx, nil, args...)
+	return strings.TrimSuffix(out, "\n"), err
+}
+
+// names is run for an answer of texts that each end with NUL.
+func (g *git) names(ctx context.Context, stdin io.Reader, args ...string) ([]string, error) {
+	out, err := g.run(ctx, stdin, args...)
+	if err != nil || out == "" {
+		return nil, err
+	}
+	return strings.Split(strings.TrimSuffix(out, "\x00"), "\x00"), nil
+}
+
+// exited reports whether git ran and ended with that status.
+func exited(err error, code int) bool {
+	var e *gitError
+	return errors.As(err, &e) && e.code == code
+}
+
+func firstLine(s string) string {
+	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
+	if s == "" {
+		return "it said nothing"
+	}
+	return s
+}

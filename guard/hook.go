@@ -1,0 +1,128 @@
+package guard
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"encoding/json"
+	"path"
+	"regexp"
+	"strings"
+)
+
+//go:embed hook.sh
+var hookScript string
+
+// hook is what one of our hooks was written from. It stands in the hook itself.
+type hook struct {
+	Name    string     `json:"hook"`
+	Program string     `json:"program"` // where mailtree was when it was installed
+	Shell   []string   `json:"shell"`   // how the hook from before is read under its old name; none: it is run as it is
+	Shared  bool       `json:"shared"`  // other repositories have this folder of hooks too
+	Guards  []guarding `json:"guards"`  // one, but for a shared folder
+}
+
+// guarding is one code repository and whose claims count in it.
+type guarding struct {
+	Repo    string `json:"repo"` // its common .git folder, without links
+	Store   string `json:"store"`
+	Project string `json:"project"` // slug
+}
+
+// behind is what a hook's name gets that was there before ours.
+const behind = ".before-mailtree"
+
+const (
+	marker    = "# mailtree guard: "
+	sumPrefix = "\n# sum: "
+)
+
+// render writes the hook's script.
+func (h *hook) render() ([]byte, error) {
+	state, err := json.Marshal(h)
+	if err != nil {
+		return nil, err
+	}
+	chain := `"$before"`
+	if len(h.Shell) > 0 {
+		var words []string
+		for _, w := range h.Shell {
+			words = append(words, shellQuote(w))
+		}
+		chain = strings.Join(words, " ") + " -c " + shellQuote(`. "${0%/*}/`+h.Name+behind+`"`) + ` "${0%/*}/$hook"`
+	}
+	text := strings.NewReplacer("@STATE@", string(state), "@HOOK@", h.Name, "@PROGRAM@", shellQuote(h.Program), "@GUARDS@", h.guards(), "@CHAIN@", chain).Replace(hookScript)
+	return []byte(strings.Replace(text, sumPrefix+"@SUM@\n", sumPrefix+sumOf(text)+"\n", 1)), nil
+}
+
+// guards is the part of the script that finds store and project.
+func (h *hook) guards() string {
+	if !h.Shared {
+		return "store=" + shellQuote(h.Guards[0].Store) + "\nproject=" + shellQuote(h.Guards[0].Project)
+	}
+	var b strings.Builder
+	b.WriteString("# Other repositories have this folder of hooks too: in those it only runs what was here before.\nstore= project=\n")
+	b.WriteString("case $(cd \"$(git rev-parse --git-common-dir)\" 2>/dev/null && pwd -P) in\n")
+	for _, g := range h.Guards {
+		b.WriteString(shellQuote(g.Repo) + ") store=" + shellQuote(g.Store) + " project=" + shellQuote(g.Project) + " ;;\n")
+	}
+	b.WriteString("esac")
+	return b.String()
+}
+
+// sumOf is the checksum of a script, its own line left out.
+func sumOf(text string) string {
+	before, rest, _ := strings.Cut(text, sumPrefix)
+	_, after, _ := strings.Cut(rest, "\n")
+	sum := sha256.Sum256([]byte(before + "\n" + after))
+	return hex.EncodeToString(sum[:])
+}
+
+// parseHook reads a hook's script: nil where it is none of ours. changed says that somebody has changed ours.
+func parseHook(data []byte) (h *hook, changed bool) {
+	text := string(data)
+	if !bytes.HasPrefix(data, []byte("#!/bin/sh\n"+marker)) {
+		return nil, false
+	}
+	h = &hook{}
+	_, state, ok := strings.Cut(text, "\n# state: ")
+	line, _, ended := strings.Cut(state, "\n")
+	if !ok || !ended || json.Unmarshal([]byte(line), h) != nil || len(h.Guards) == 0 {
+		return &hook{}, true
+	}
+	_, sum, _ := strings.Cut(text, sumPrefix)
+	sum, _, _ = strings.Cut(sum, "\n")
+	return h, sum != sumOf(text)
+}
+
+var (
+	ownName = regexp.MustCompile(`\$\{?0\b`)
+	shells  = map[string]bool{"sh": true, "bash": true, "dash": true, "ash": true, "ksh": true, "zsh": true}
+)
+
+// shellFor says how to run a hook that asks for its own name: it lies under another one now. husky's, for instance, look
+// for the file to run by basename "$0" beside dirname "$0". Read by its shell in place of run, a script keeps $0. One that
+// compares $0 with BASH_SOURCE would do nothing then, and is run as it is, like everything that is no shell script.
+func shellFor(script []byte) []string {
+	if !ownName.Match(script) || bytes.Contains(script, []byte("BASH_SOURCE")) || bytes.IndexByte(script, 0) >= 0 {
+		return nil
+	}
+	first, _, _ := strings.Cut(string(script), "\n")
+	line, ok := strings.CutPrefix(first, "#!")
+	if !ok {
+		return []string{"/bin/sh"}
+	}
+	words := strings.Fields(line)
+	if len(words) == 0 {
+		return nil
+	}
+	name := path.Base(words[0])
+	if name == "env" && len(words) == 2 {
+		name = words[1]
+	}
+	if !shells[name] {
+		return nil
+	}
+	return words
+}

@@ -1,0 +1,68 @@
+package guard
+
+import (
+	"bytes"
+	"context"
+	"os/exec"
+	"strings"
+
+	"mailtree/maildir"
+)
+
+// identity is who commits.
+type identity struct {
+	name string // "" for nobody known
+	hint string // a sentence about a name that was no use
+}
+
+// identify finds who commits: AGENT_NAME, else the author's name where it is an agent's of the project, else the name of
+// the tmux window where it is. Git tells a pre-commit hook the author in GIT_AUTHOR_NAME, and no other hook: there it is
+// asked for the name that it would tell. Spec: seed 0, guard.
+func identify(ctx context.Context, g *git, t *maildir.Tree, hook string) identity {
+	if name := strings.TrimSpace(lookup(g.env, "AGENT_NAME")); name != "" {
+		agent, near := t.AgentNamed(name)
+		if agent != "" {
+			return identity{name: agent}
+		}
+		hint := "AGENT_NAME is " + safe(name) + ", but the project has no such agent."
+		if len(near) > 0 {
+			hint += " Did you mean " + strings.Join(near, " or ") + "?"
+		}
+		return identity{name, hint}
+	}
+	author := lookup(g.env, "GIT_AUTHOR_NAME")
+	if author == "" && hook != PreCommit {
+		author = g.author(ctx)
+	}
+	for _, name := range []string{author, tmuxWindow(ctx, g.env)} {
+		if agent, _ := t.AgentNamed(name); agent != "" {
+			return identity{name: agent}
+		}
+	}
+	return identity{}
+}
+
+// author is the name that Git would put into a commit; "" where it has none.
+func (g *git) author(ctx context.Context) string {
+	ident, err := g.line(ctx, "var", "GIT_AUTHOR_IDENT")
+	name, _, ok := strings.Cut(ident, " <")
+	if err != nil || !ok {
+		return ""
+	}
+	return name
+}
+
+// tmuxWindow is the name of the window that the commit is made in; "" outside tmux.
+func tmuxWindow(ctx context.Context, env []string) string {
+	pane := lookup(env, "TMUX_PANE")
+	if lookup(env, "TMUX") == "" || pane == "" {
+		return ""
+	}
+	c := exec.CommandContext(ctx, "tmux", "display-message", "-p", "-t", pane, "#W")
+	c.Env = env
+	out, err := c.Output()
+	if err != nil {
+		return ""
+	}
+	return string(bytes.TrimSpace(out))
+}

@@ -1,0 +1,383 @@
+package guard
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"mailtree/maildir"
+)
+
+// Site is where a guard is, or is to be.
+type Site struct {
+	Repo   string   // any path in the code repository
+	Shared bool     // a folder of hooks that other repositories may have too is allowed
+	Env    []string // for git
+}
+
+// Setup is what a guard is installed with. Store and Program are needed.
+type Setup struct {
+	Store   string // absolute
+	Project string // slug or absolute path; "": that of the code repository
+	Program string // absolute path of mailtree
+	Push    bool   // pre-push too
+}
+
+// Install writes the guard's hooks and returns what was done, a sentence each. A hook that is there is kept beside ours
+// and runs first. Called again it changes nothing, or what is different now. Each hook is replaced in one step. Errors:
+// ErrNotFound and ErrInvalid for repository or project, ErrDenied for a folder of hooks that is not the repository's,
+// ErrConflict where something is in the way.
+func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
+	r, err := openRepo(ctx, at.Repo, at.Env)
+	if err != nil {
+		return nil, err
+	}
+	t, slug, err := maildir.OpenProject(s.Store, cmp.Or(s.Project, r.top))
+	if err != nil {
+		return nil, err
+	}
+	t.Close()
+	if err := r.writable(ctx, at.Shared); err != nil {
+		return nil, err
+	}
+	g := guarding{Repo: r.common, Store: s.Store, Project: slug}
+	for _, p := range []string{g.Repo, g.Store, s.Program} {
+		if !utf8.ValidString(p) {
+			return nil, invalid("The path %s is not UTF-8: the guard cannot be written for it.", safe(p))
+		}
+	}
+	f, err := openHooks(r, true)
+	if err != nil {
+		return nil, err
+	}
+	defer f.close()
+	names := []string{PreCommit, PreMergeCommit}
+	if old, _, _ := f.ours(PrePush); s.Push || old != nil {
+		names = append(names, PrePush)
+	}
+	plans := make([]*plan, len(names))
+	for i, n := range names { // all are looked at before any is written
+		if plans[i], err = f.plan(n, s.Program, g); err != nil {
+			return nil, err
+		}
+	}
+	var done []string
+	for _, p := range plans {
+		what, err := f.write(p)
+		if err != nil {
+			return done, err
+		}
+		done = append(done, what)
+	}
+	return append(done, r.notes(ctx, f)...), nil
+}
+
+// notes are what a person should know about the place.
+func (r *repo) notes(ctx context.Context, f *hooksFolder) []string {
+	var out []string
+	if r.place != own {
+		out = append(out, fmt.Sprintf("The hooks lie in %s (core.hooksPath). A tool that writes them anew (husky does at `npm install`) takes the guard away: `mailtree guard status` tells, and installing again brings it back.", safe(f.dir)))
+	}
+	if r.place == tree {
+		if _, err := r.git.run(ctx, nil, "check-ignore", "-q", "--", filepath.Join(f.dir, PreCommit)); exited(err, 1) {
+			out = append(out, "Git does not ignore that folder: do not commit the guard's hooks, they hold paths of this machine.")
+		}
+	}
+	return out
+}
+
+// hooksFolder is a folder of hooks held open: names in it cannot lead out of it.
+type hooksFolder struct {
+	repo *repo
+	dir  string
+	root *os.Root // nil where there is no folder
+}
+
+func openHooks(r *repo, make bool) (*hooksFolder, error) {
+	if make {
+		if err := os.MkdirAll(r.hooks, 0o755); err != nil {
+			return nil, fileError("The hooks folder cannot be made", err)
+		}
+	}
+	root, err := os.OpenRoot(r.hooks)
+	if err != nil && (make || !errors.Is(err, fs.ErrNotExist)) {
+		return nil, fileError("The hooks folder cannot be opened", err)
+	}
+	return &hooksFolder{r, r.hooks, root}, nil
+}
+
+func (f *hooksFolder) close() {
+	if f.root != nil {
+		f.root.Close()
+	}
+}
+
+func fileError(what string, err error) error {
+	return &maildir.Error{Kind: maildir.ErrUnavailable, Text: what + ": " + safe(err.Error()) + ".", Err: err}
+}
+
+// maxHook bounds what is read of a hook; a larger one is a program.
+const maxHook = 1 << 20
+
+// read returns a hook's bytes, at most maxHook, and what lies there; nil where nothing does. What is neither a file nor a
+// link is ErrConflict.
+func (f *hooksFolder) read(name string) ([]byte, fs.FileInfo, error) {
+	if f.root == nil {
+		return nil, nil, nil
+	}
+	fi, err := f.root.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fileError("The hook "+name+" cannot be read", err)
+	}
+	switch {
+	case fi.Mode()&fs.ModeSymlink != 0: // leads to a hook of somebody else's; what is in it matters to shellFor only
+		data, _ := f.follow(name)
+		return data, fi, nil
+	case !fi.Mode().IsRegular():
+		return nil, nil, conflict("%s is no file: move it away and try again.", safe(filepath.Join(f.dir, name)))
+	case fi.Size() > maxHook:
+		return nil, fi, nil
+	}
+	data, err := f.root.ReadFile(name)
+	if err != nil {
+		return nil, nil, fileError("The hook "+name+" cannot be read", err)
+	}
+	return data, fi, nil
+}
+
+// follow reads the file that a link leads to, as Git would run it; nil for what is no small file.
+func (f *hooksFolder) follow(name string) ([]byte, error) {
+	full := filepath.Join(f.dir, name)
+	fi, err := os.Stat(full)
+	if err != nil || !fi.Mode().IsRegular() || fi.Size() > maxHook {
+		return nil, err
+	}
+	return os.ReadFile(full)
+}
+
+// ours parses a hook that is a file of ours; nil where it is not.
+func (f *hooksFolder) ours(name string) (*hook, bool, error) {
+	data, fi, err := f.read(name)
+	if err != nil || fi == nil || !fi.Mode().IsRegular() {
+		return nil, false, err
+	}
+	h, changed := parseHook(data)
+	return h, changed, nil
+}
+
+// plan is what has to be done for one hook.
+type plan struct {
+	name   string
+	text   []byte
+	keep   bool // what lies there becomes the hook that runs first
+	same   bool // nothing has to be done
+	before bool // there is a hook that runs first
+}
+
+// plan looks at what lies there and decides, without changing anything.
+func (f *hooksFolder) plan(name, program string, g guarding) (*plan, error) {
+	full := filepath.Join(f.dir, name)
+	data, fi, err := f.read(name)
+	if err != nil {
+		return nil, err
+	}
+	aside, asideInfo, err := f.read(name + behind)
+	if err != nil {
+		return nil, err
+	}
+	p := &plan{name: name, before: asideInfo != nil}
+	h := &hook{Name: name, Program: program, Shared: f.repo.place == shared, Guards: []guarding{g}, Shell: shellFor(aside)}
+	old, changed := (*hook)(nil), false
+	if fi != nil && fi.Mode().IsRegular() {
+		old, changed = parseHook(data)
+	}
+	switch {
+	case changed:
+		return nil, conflict("%s is the guard's, but somebody has changed it. Move it away, or put back what was changed, and try again.", safe(full))
+	case old != nil:
+		h.Guards = old.with(g)
+	case fi != nil && asideInfo != nil && !f.twins(name, data, aside):
+		return nil, conflict("%s is the hook from before an earlier guard, which something has replaced since by %s. Remove the one of them that is not wanted any more, and try again.", safe(full+behind), safe(full))
+	case fi != nil:
+		p.keep, p.before, h.Shell = true, true, shellFor(data)
+	}
+	if p.text, err = h.render(); err != nil {
+		return nil, err
+	}
+	p.same = old != nil && bytes.Equal(data, p.text) && fi.Mode().Perm()&0o100 != 0
+	return p, nil
+}
+
+// with is what the hook guards once it guards g: in a folder that is shared, what it guarded before too.
+func (h *hook) with(g guarding) []guarding {
+	if !h.Shared {
+		return []guarding{g}
+	}
+	all := slices.DeleteFunc(slices.Clone(h.Guards), func(o guarding) bool { return o.Repo == g.Repo })
+	all = append(all, g)
+	slices.SortFunc(all, func(a, b guarding) int { return strings.Compare(a.Repo, b.Repo) })
+	return all
+}
+
+// twins reports whether the hook and the one kept aside are the same, as an interrupted installation leaves them.
+func (f *hooksFolder) twins(name string, a, b []byte) bool {
+	x, errX := f.root.Lstat(name)
+	y, errY := f.root.Lstat(name + behind)
+	return errX == nil && errY == nil && (os.SameFile(x, y) || x.Mode() == y.Mode() && x.Size() == y.Size() && bytes.Equal(a, b) && len(a) > 0)
+}
+
+// write carries a plan out. What lies there gets a second name first, so that a kill at any instant leaves the hook from
+// before, or ours and the one from before beside it.
+func (f *hooksFolder) write(p *plan) (string, error) {
+	full := filepath.Join(f.dir, p.name)
+	if p.same {
+		return safe(full) + " is the guard's already: nothing changed.", nil
+	}
+	if p.keep {
+		if err := f.copyAside(p.name); err != nil {
+			return "", fileError("The hook "+p.name+" cannot be kept", err)
+		}
+	}
+	if err := f.replace(p.name, p.text); err != nil {
+		return "", fileError("The hook "+p.name+" cannot be written", err)
+	}
+	if p.before {
+		return fmt.Sprintf("%s is the guard's now; the hook from before lies beside it as %s and runs first.", safe(full), p.name+behind), nil
+	}
+	return safe(full) + " is the guard's now.", nil
+}
+
+// copyAside gives the hook a second name: the same file, or the same link.
+func (f *hooksFolder) copyAside(name string) error {
+	aside := name + behind
+	if _, err := f.root.Lstat(aside); err == nil {
+		return nil // from an installation that was interrupted
+	}
+	if to, err := f.root.Readlink(name); err == nil {
+		return f.root.Symlink(to, aside)
+	}
+	return f.root.Link(name, aside)
+}
+
+// replace writes a hook in one step.
+func (f *hooksFolder) replace(name string, text []byte) error {
+	tmp := fmt.Sprintf(".%s.mailtree-%d", name, os.Getpid())
+	defer f.root.Remove(tmp)
+	w, err := f.root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o755)
+	if err != nil {
+		return err
+	}
+	if _, err = w.Write(text); err == nil {
+		if err = w.Chmod(0o755); err == nil {
+			err = w.Sync()
+		}
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
+		return err
+	}
+	return errors.Join(f.root.Rename(tmp, name), f.sync())
+}
+
+func (f *hooksFolder) sync() error {
+	d, err := f.root.Open(".")
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+// Uninstall takes the guard's hooks away and puts back what was there before, with its mode. It returns what was done, a
+// sentence each; that nothing was installed is no error. Errors: as of Install; ErrConflict where somebody has changed a
+// hook of ours, and then nothing is done.
+func Uninstall(ctx context.Context, at Site) ([]string, error) {
+	r, err := openRepo(ctx, at.Repo, at.Env)
+	if err != nil {
+		return nil, err
+	}
+	f, err := openHooks(r, false)
+	if err != nil {
+		return nil, err
+	}
+	defer f.close()
+	found := map[string]*hook{}
+	for _, name := range []string{PreCommit, PreMergeCommit, PrePush} {
+		h, changed, err := f.ours(name)
+		switch {
+		case err != nil:
+			return nil, err
+		case changed:
+			return nil, conflict("%s is the guard's, but somebody has changed it since: nothing was done. Save what was added, then remove the file by hand; the hook from before, if there was one, lies beside it as %s.", safe(filepath.Join(f.dir, name)), name+behind)
+		case h != nil && h.covers(r.common):
+			found[name] = h
+		}
+	}
+	if len(found) == 0 {
+		return []string{"No guard is installed in " + safe(f.dir) + ": nothing changed."}, nil
+	}
+	if r.place == shared && !at.Shared {
+		return nil, r.writable(ctx, false)
+	}
+	var done []string
+	for _, name := range []string{PreCommit, PreMergeCommit, PrePush} {
+		if h := found[name]; h != nil {
+			what, err := f.remove(h, r.common)
+			if err != nil {
+				return done, fileError("The hook "+name+" cannot be taken away", err)
+			}
+			done = append(done, what)
+		}
+	}
+	return done, nil
+}
+
+// covers reports whether the hook guards the repository.
+func (h *hook) covers(common string) bool {
+	return !h.Shared || slices.ContainsFunc(h.Guards, func(g guarding) bool { return g.Repo == common })
+}
+
+// remove takes a hook of ours away, or of a shared one what is about this repository.
+func (f *hooksFolder) remove(h *hook, common string) (string, error) {
+	full := safe(filepath.Join(f.dir, h.Name))
+	if h.Shared && len(h.Guards) > 1 {
+		h.Guards = slices.DeleteFunc(h.Guards, func(g guarding) bool { return g.Repo == common })
+		text, err := h.render()
+		if err != nil {
+			return "", err
+		}
+		return full + " does not guard this repository any more; it guards others.", f.replace(h.Name, text)
+	}
+	if _, err := f.root.Lstat(h.Name + behind); err == nil {
+		return full + " is the hook from before again.", errors.Join(f.root.Rename(h.Name+behind, h.Name), f.sync())
+	}
+	return full + " is removed.", errors.Join(f.root.Remove(h.Name), f.sync())
+}
+
+// Program is the path that a hook should call this program by: the one on the PATH where that is it, for it stays when the
+// program is replaced by a newer one; else the file itself.
+func Program() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", fileError("The path of this program is not known", err)
+	}
+	if p, err := exec.LookPath("mailtree"); err == nil && filepath.IsAbs(p) {
+		a, errA := os.Stat(p)
+		b, errB := os.Stat(self)
+		if errA == nil && errB == nil && os.SameFile(a, b) {
+			return p, nil
+		}
+	}
+	return self, nil
+}

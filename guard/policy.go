@@ -1,0 +1,54 @@
+package guard
+
+import (
+	"fmt"
+	"strings"
+
+	"mailtree/maildir"
+)
+
+// policy is what the environment asks of the guard.
+type policy struct {
+	mode    string // block, warn, off
+	sure    bool   // mode was asked for
+	unknown string // block, warn
+	bypass  bool
+}
+
+// readPolicy reads GUARD_MODE, GUARD_UNKNOWN and GUARD_BYPASS. A value that is none is ErrInvalid.
+func readPolicy(env []string) (p policy, err error) {
+	p.mode, p.sure, err = choice(env, "GUARD_MODE", "block", "warn", "off")
+	if err != nil {
+		return p, err
+	}
+	if p.unknown, _, err = choice(env, "GUARD_UNKNOWN", "block", "warn"); err != nil {
+		return p, err
+	}
+	bypass, _, err := choice(env, "GUARD_BYPASS", "0", "1")
+	p.bypass = bypass == "1"
+	return p, err
+}
+
+// choice is the variable's value, the first of the allowed ones where it is empty or not set.
+func choice(env []string, name string, allowed ...string) (v string, set bool, err error) {
+	if v = lookup(env, name); v == "" {
+		return allowed[0], false, nil
+	}
+	for _, a := range allowed {
+		if v == a {
+			return v, true, nil
+		}
+	}
+	return "", false, &maildir.Error{Kind: maildir.ErrInvalid,
+		Text: fmt.Sprintf("%s is %q, but must be %s (%s when it is not set)", name, v, strings.Join(allowed, " or "), allowed[0])}
+}
+
+// lookup is the last value of a variable, as a child would see it.
+func lookup(env []string, name string) (value string) {
+	for _, e := range env {
+		if k, v, _ := strings.Cut(e, "="); k == name {
+			value = v
+		}
+	}
+	return value
+}

@@ -1,0 +1,140 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"mailtree/maildir"
+)
+
+// repo is a code repository and where its hooks lie.
+type repo struct {
+	git    *git
+	top    string // its work tree
+	common string // the .git folder that all its work trees share, without links
+	hooks  string // without links as far as it is there
+	config string // core.hooksPath; "" where it is not set
+	place  place
+}
+
+// place says whose folder of hooks it is.
+type place int
+
+const (
+	own    place = iota // inside .git
+	tree                // inside the work tree
+	shared              // elsewhere: other repositories may have it too
+)
+
+func invalid(format string, args ...any) error {
+	return &maildir.Error{Kind: maildir.ErrInvalid, Text: fmt.Sprintf(format, args...)}
+}
+
+func conflict(format string, args ...any) error {
+	return &maildir.Error{Kind: maildir.ErrConflict, Text: fmt.Sprintf(format, args...)}
+}
+
+func denied(format string, args ...any) error {
+	return &maildir.Error{Kind: maildir.ErrDenied, Text: fmt.Sprintf(format, args...)}
+}
+
+// openRepo looks at the repository that path lies in. Errors: ErrNotFound, ErrInvalid for what is no work tree.
+func openRepo(ctx context.Context, path string, env []string) (*repo, error) {
+	if !utf8.ValidString(path) || strings.ContainsRune(path, 0) {
+		return nil, invalid("%s cannot be the path of a repository.", safe(path))
+	}
+	if fi, err := os.Stat(path); err != nil || !fi.IsDir() {
+		return nil, &maildir.Error{Kind: maildir.ErrNotFound, Text: safe(path) + " is no folder that can be read: give the path of a Git work tree."}
+	}
+	r := &repo{git: outside(path, env)}
+	bare, err := r.git.line(ctx, "rev-parse", "--is-bare-repository", "--is-inside-work-tree")
+	switch {
+	case err != nil:
+		return nil, invalid("%s is no Git work tree that can be used here (%v): give the path of one.", safe(path), err)
+	case bare == "true\nfalse":
+		return nil, invalid("%s is a bare repository: nobody commits there, so that there is nothing to guard. Install the guard in its work trees.", safe(path))
+	case bare != "false\ntrue":
+		return nil, invalid("%s lies in the .git folder of a repository: give the path of its work tree.", safe(path))
+	}
+	if r.top, err = r.git.line(ctx, "rev-parse", "--show-toplevel"); err != nil {
+		return nil, err
+	}
+	r.git.dir = r.top
+	common, err := r.git.line(ctx, "rev-parse", "--git-common-dir")
+	if err != nil {
+		return nil, err
+	}
+	if r.common, err = filepath.EvalSymlinks(rooted(r.top, common)); err != nil {
+		return nil, err
+	}
+	return r, r.findHooks(ctx)
+}
+
+// findHooks finds the folder that Git runs hooks from.
+func (r *repo) findHooks(ctx context.Context) error {
+	asking := &git{dir: r.top, env: r.git.env, hooks: true}
+	v, err := asking.run(ctx, nil, "config", "-z", "--type=path", "--get", "core.hooksPath")
+	if err != nil && !exited(err, 1) {
+		return err
+	}
+	r.config = strings.TrimSuffix(v, "\x00")
+	r.hooks = filepath.Join(r.common, "hooks")
+	if r.config != "" {
+		r.hooks = rooted(r.top, r.config)
+	}
+	real, err := filepath.EvalSymlinks(r.hooks)
+	switch {
+	case err == nil:
+		r.hooks = real
+	case !errors.Is(err, fs.ErrNotExist):
+		return invalid("The hooks folder %s of %s cannot be used: mend core.hooksPath.", safe(r.hooks), safe(r.top))
+	default: // its parents may be links
+		dir, base := filepath.Split(r.hooks)
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			r.hooks = filepath.Join(real, base)
+		}
+	}
+	if fi, err := os.Stat(r.hooks); err == nil && !fi.IsDir() {
+		return invalid("Hooks are turned off in %s: core.hooksPath is %s, which is no folder. Turn them on with `git config --unset core.hooksPath`.", safe(r.top), safe(r.config))
+	}
+	top, err := filepath.EvalSymlinks(r.top)
+	switch {
+	case below(r.hooks, r.common):
+		r.place = own
+	case err == nil && below(r.hooks, top):
+		r.place = tree
+	default:
+		r.place = shared
+	}
+	return nil
+}
+
+func below(p, dir string) bool {
+	return p == dir || strings.HasPrefix(p, dir+string(filepath.Separator))
+}
+
+// writable refuses folders of hooks that are not this repository's alone to write. A person may allow a shared one.
+func (r *repo) writable(ctx context.Context, allowShared bool) error {
+	switch r.place {
+	case shared:
+		if !allowShared {
+			return denied("The hooks of %s lie in %s (core.hooksPath), outside the repository, where other repositories may have theirs too. In those the guard's hooks only run what was there before; if that is right, install it by hand: mailtree guard install --shared", safe(r.top), safe(r.hooks))
+		}
+	case tree:
+		tracked, err := r.git.names(ctx, nil, "--literal-pathspecs", "ls-files", "-z", "--", r.hooks)
+		if err != nil {
+			return err
+		}
+		if len(tracked) > 0 {
+			return denied("The hooks of %s lie in %s (core.hooksPath), which Git tracks: the guard's hooks hold paths of this machine and must not be committed. Put this line at the end of %s yourself, and of pre-merge-commit: mailtree guard check --hook pre-commit || exit",
+				safe(r.top), safe(r.hooks), safe(filepath.Join(r.hooks, PreCommit)))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package guard
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"mailtree/maildir"
+)
+
+// mostPaths is how many files of one claim, and how many claims, are named.
+const mostPaths = 10
+
+// report tells a person what a check found. Names and texts come from anybody: they are shown so that a terminal does
+// nothing with them.
+type report struct {
+	w   io.Writer
+	q   *Question
+	who identity
+}
+
+func (r *report) say(format string, args ...any) { fmt.Fprintf(r.w, format+"\n", args...) }
+
+// doing is what the hook stands in the way of.
+func (r *report) doing() string {
+	switch {
+	case len(r.q.Paths) > 0:
+		return "change"
+	case r.q.Hook == PrePush:
+		return "push"
+	case r.q.Hook == PreMergeCommit:
+		return "merge"
+	}
+	return "commit"
+}
+
+// unchecked says that nothing was checked, and what happens now.
+func (r *report) unchecked(err error, stops bool) {
+	r.say("mailtree guard: NOT CHECKED: %v", err)
+	if !stops {
+		r.say("The %s goes on unchecked: claims of other agents were not looked at. `mailtree guard status` says more.", r.doing())
+	} else if !r.q.ByHand {
+		r.say("GUARD_MODE is block, so the %s stops here. GUARD_BYPASS=1 lets it pass.", r.doing())
+	}
+}
+
+func (r *report) damaged(bad []maildir.Problem) {
+	for _, p := range bad[:min(len(bad), mostPaths)] {
+		where := safe(p.Path)
+		if p.Line > 0 {
+			where += ":" + strconv.Itoa(p.Line)
+		}
+		r.say("mailtree guard: the claim file %s is not valid and blocks nothing: %s", where, safe(p.Reason))
+	}
+	if len(bad) > mostPaths {
+		r.say("mailtree guard: %d more claim files are not valid; `mailtree doctor` names them", len(bad)-mostPaths)
+	}
+}
+
+func (r *report) blocked(all []maildir.Blocked, project string, warn bool) {
+	r.say("mailtree guard: this %s touches files that others have claimed.", r.doing())
+	for _, b := range all[:min(len(all), mostPaths)] {
+		r.claim(b)
+	}
+	if len(all) > mostPaths {
+		r.say("\n  and %d more claims", len(all)-mostPaths)
+	}
+	r.say("")
+	if r.who.hint != "" {
+		r.say("%s", r.who.hint)
+	}
+	if r.who.name == "" {
+		r.say("Who you are is not known, so that every claim counts as another's. If one of these is yours, say so: AGENT_NAME=YourName git %s …", r.command())
+	}
+	if warn {
+		r.say("A warning only: the %s goes on.", r.doing())
+		return
+	}
+	r.say("Wait until the claim ends or is released and try again, or ask for it:")
+	r.say("  %s", r.ask(all[0].Claim, project))
+	r.say("Or pass this once, if you know better: GUARD_BYPASS=1 git %s … (or git %s --no-verify)", r.command(), r.command())
+}
+
+// command is the git command that runs the hook.
+func (r *report) command() string {
+	if d := r.doing(); d != "change" {
+		return d
+	}
+	return "commit"
+}
+
+func (r *report) claim(b maildir.Blocked) {
+	r.say("")
+	for _, p := range b.Paths[:min(len(b.Paths), mostPaths)] {
+		r.say("  %s", safe(p))
+	}
+	if n := len(b.Paths) - mostPaths; n > 0 {
+		r.say("  and %d more", n)
+	}
+	reason := ""
+	if b.Claim.Reason != "" {
+		reason = " (" + safe(clip(b.Claim.Reason, 200)) + ")"
+	}
+	r.say("    %s holds %s%s for another %s, until %s", safe(b.Claim.Agent), safe(b.Claim.Pattern), reason,
+		lasts(b.Claim.Expires.Sub(r.q.Now)), b.Claim.Expires.UTC().Format("2006-01-02 15:04 MST"))
+}
+
+// lasts words a duration by its two largest units, rounded up.
+func lasts(d time.Duration) string {
+	m := int((d + time.Minute - 1) / time.Minute)
+	switch {
+	case d < time.Minute:
+		return strconv.Itoa(max(1, int((d+time.Second-1)/time.Second))) + " s"
+	case m < 60:
+		return strconv.Itoa(m) + " min"
+	case m < 24*60:
+		return fmt.Sprintf("%d h %d min", m/60, m%60)
+	}
+	return fmt.Sprintf("%d days %d h", m/(24*60), m/60%24)
+}
+
+// ask is a command that writes to the holder of a claim.
+func (r *report) ask(c maildir.ClaimRow, project string) string {
+	me := r.who.name
+	if me == "" {
+		me = "YourName"
+	}
+	var body bytes.Buffer
+	e := json.NewEncoder(&body)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{"name": "send_message", "arguments": map[string]any{
+		"project_key": project, "from_agent": me, "to": []string{c.Agent}, "subject": "Your claim on " + clip(c.Pattern, 200),
+		"body_md": "I need to change files that you have claimed as `" + clip(c.Pattern, 200) + "`. Can you release them?"}}})
+	auth := ""
+	if r.q.Token != "" {
+		auth = ` -H "Authorization: Bearer $(cat ` + shellQuote(r.q.Token) + `)"`
+	}
+	return "curl -sS " + shellQuote(r.q.URL) + " -H 'content-type: application/json'" + auth + " -d " + shellQuote(escapeRunes(strings.TrimSpace(body.String())))
+}
+
+// escapeRunes writes what a terminal might act on as JSON escapes.
+func escapeRunes(s string) string {
+	var b strings.Builder
+	for _, c := range s {
+		switch {
+		case strconv.IsPrint(c):
+			b.WriteRune(c)
+		case c > 0xffff:
+			c -= 0x10000
+			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xd800+c>>10, 0xdc00+c&0x3ff)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, c)
+		}
+	}
+	return b.String()
+}
+
+// safe shows a text as it is where all of it is plain, else quoted, with escapes for what a terminal might act on.
+func safe(s string) string {
+	plain := s != "" && utf8.ValidString(s) && s[0] != ' ' && s[len(s)-1] != ' ' && !strings.ContainsAny(s, `"\`)
+	for _, c := range s {
+		plain = plain && strconv.IsPrint(c)
+	}
+	if plain {
+		return s
+	}
+	return strconv.Quote(s)
+}
+
+// clip keeps at most n bytes of a text.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}
+
+// shellQuote is s as one word of a POSIX shell.
+func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -1,0 +1,141 @@
+package guard
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+
+	"mailtree/maildir"
+)
+
+// Status tells what is installed in the repository, a line each, and whether pre-commit and pre-merge-commit are guarded
+// and the guard can do its work. The error is of the repository, as of Install.
+func Status(ctx context.Context, at Site) (lines []string, works bool, err error) {
+	r, err := openRepo(ctx, at.Repo, at.Env)
+	if err != nil {
+		return nil, false, err
+	}
+	f, err := openHooks(r, false)
+	if err != nil {
+		return nil, false, err
+	}
+	defer f.close()
+	s := status{repo: r, folder: f, works: true, seen: map[guarding]bool{}}
+	s.add("repository  %s", safe(r.top))
+	where := ""
+	if r.config != "" {
+		where = " (core.hooksPath is " + safe(r.config) + ")"
+	}
+	s.add("hooks       %s%s", safe(f.dir), where)
+	for _, name := range []string{PreCommit, PreMergeCommit, PrePush} {
+		s.hook(name)
+	}
+	return s.lines, s.works, nil
+}
+
+type status struct {
+	repo   *repo
+	folder *hooksFolder
+	lines  []string
+	works  bool
+	seen   map[guarding]bool
+}
+
+func (s *status) add(format string, args ...any) {
+	s.lines = append(s.lines, fmt.Sprintf(format, args...))
+}
+
+// bad is add for what keeps the guard from its work.
+func (s *status) bad(format string, args ...any) {
+	s.works = false
+	s.add(format, args...)
+}
+
+func (s *status) hook(name string) {
+	label := fmt.Sprintf("%-18s", name)
+	_, fi, err := s.folder.read(name)
+	h, changed, _ := s.folder.ours(name)
+	_, before, _ := s.folder.read(name + behind)
+	if err == nil && h == nil {
+		if legacy, _, _ := s.folder.ours(name + ".legacy"); legacy != nil && fi != nil {
+			s.add("%s guarded: the hook of pre-commit runs it as %s", label, name+".legacy")
+			s.guards(legacy)
+			return
+		}
+	}
+	switch {
+	case err != nil:
+		s.bad("%s %v", label, err)
+	case changed:
+		s.bad("%s the guard's, but changed by somebody: whether it still works is not known", label)
+	case h != nil && !h.covers(s.repo.common):
+		s.missing(name, "%s a guard of other repositories; this one is not guarded", label)
+	case h != nil && fi.Mode().Perm()&0o111 == 0:
+		s.bad("%s the guard's, but not executable, so that Git does not run it: chmod +x it", label)
+	case h != nil && before != nil:
+		s.add("%s guarded; the hook from before (%s) runs first", label, name+behind)
+		s.guards(h)
+	case h != nil:
+		s.add("%s guarded", label)
+		s.guards(h)
+	case before != nil:
+		s.bad("%s LOST: something has replaced the guard since it was installed (husky does at `npm install`): install it again", label)
+	case fi != nil:
+		s.missing(name, "%s not guarded; there is a hook of something else, which stays when the guard is installed", label)
+	default:
+		s.missing(name, "%s not guarded", label)
+	}
+}
+
+// missing is bad but for pre-push, which is installed on request only.
+func (s *status) missing(name, format string, args ...any) {
+	if name == PrePush {
+		s.add(format, args...)
+	} else {
+		s.bad(format, args...)
+	}
+}
+
+// guards tells about program, store and claims of a hook.
+func (s *status) guards(h *hook) {
+	for _, g := range h.Guards {
+		if h.Shared && g.Repo != s.repo.common || s.seen[g] {
+			continue
+		}
+		s.seen[g] = true
+		s.program(h.Program)
+		s.claims(g)
+	}
+}
+
+func (s *status) program(p string) {
+	if fi, err := os.Stat(p); err == nil && fi.Mode().IsRegular() && fi.Mode().Perm()&0o111 != 0 {
+		s.add("program     %s", safe(p))
+	} else if other, err := exec.LookPath("mailtree"); err == nil {
+		s.add("program     %s is gone; the hooks use %s. Install again to mend that", safe(p), safe(other))
+	} else {
+		s.bad("program     %s is gone, and there is none on the PATH: nothing is checked. Install again", safe(p))
+	}
+}
+
+func (s *status) claims(g guarding) {
+	t, slug, err := maildir.OpenProject(g.Store, g.Project)
+	if err != nil {
+		s.bad("project     %v Nothing is checked", err)
+		return
+	}
+	defer t.Close()
+	now := time.Now()
+	live, bad, err := t.ClaimFiles(func(c *maildir.ClaimRow) bool { return c.Live(now) })
+	if err != nil {
+		s.bad("project     %v Nothing is checked", err)
+		return
+	}
+	s.add("project     %s in %s", slug, safe(g.Store))
+	s.add("claims      %d live", len(live))
+	for _, p := range bad[:min(len(bad), mostPaths)] {
+		s.add("            %s is not valid and blocks nothing: %s", safe(p.Path), safe(p.Reason))
+	}
+}
