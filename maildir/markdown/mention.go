@@ -1,15 +1,12 @@
 package markdown
 
-import (
-	"regexp"
-	"strings"
-)
+import "strings"
 
 // mentionPattern is "@Name" after a blank or opening punctuation, so that mail
 // addresses, "checkout@v4" and paths are none. What follows the name is checked
 // in mentions. The name is the package's notion of a name: 64 characters of
 // letters, digits, ".", "_" and "-".
-var mentionPattern = regexp.MustCompile(`(?:^|[\s("'“‘\[{<,;:|!?…—–])@([A-Za-z0-9][A-Za-z0-9._-]*)`)
+var mentionPattern = lazily(`(?:^|[\s("'“‘\[{<,;:|!?…—–])@([A-Za-z0-9][A-Za-z0-9._-]*)`)
 
 const nameBytes = 64
 
@@ -19,7 +16,7 @@ func (p prose) mentions() []string {
 		return nil
 	}
 	var names []string
-	for _, m := range mentionPattern.FindAllStringSubmatchIndex(p.mask, -1) {
+	for _, m := range mentionPattern().FindAllStringSubmatchIndex(p.mask, -1) {
 		if name := nameAt(p.mask, m[2], m[3]); name != "" {
 			names = append(names, name)
 		}

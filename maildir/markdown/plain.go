@@ -1,7 +1,6 @@
 package markdown
 
 import (
-	"regexp"
 	"strings"
 )
 
@@ -66,8 +65,8 @@ func PlainText(body string) string {
 }
 
 var (
-	tableRule  = regexp.MustCompile(`^[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-*:?[ \t]*)*$`)
-	definition = regexp.MustCompile(`^ {0,3}\[[^\[\]]+\]:[ \t]`)
+	tableRule  = lazily(`^[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-*:?[ \t]*)*$`)
+	definition = lazily(`^ {0,3}\[[^\[\]]+\]:[ \t]`)
 )
 
 // unmark takes quote marks, list and heading markers and task boxes off a line's
@@ -104,10 +103,10 @@ func unmarkLines(text string) string {
 	first := true
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\r\n")
-		if definition.MatchString(line) {
+		if definition().MatchString(line) {
 			continue
 		}
-		if strings.Contains(line, "|") && tableRule.MatchString(line) {
+		if strings.Contains(line, "|") && tableRule().MatchString(line) {
 			table = true
 			continue
 		}

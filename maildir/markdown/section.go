@@ -25,8 +25,8 @@ var (
 		`action items?|actions?|next steps?|next actions?|to-?dos?|to do|tasks?|follow-?ups?`)
 )
 
-func titlePattern(adjectives, nouns string) *regexp.Regexp {
-	return regexp.MustCompile(`(?i)^[^\pL\pN]*(?:[0-9]+[.)]? )?(?:(?:` + adjectives + `) )?(?:` + nouns +
+func titlePattern(adjectives, nouns string) func() *regexp.Regexp {
+	return lazily(`(?i)^[^\pL\pN]*(?:[0-9]+[.)]? )?(?:(?:` + adjectives + `) )?(?:` + nouns +
 		`)(?: (?:made|taken|log|list|so far))? ?(?:\([^()]*\))?[^\pL\pN]*$`)
 }
 
@@ -38,9 +38,9 @@ func sectionOf(title string) section {
 	switch {
 	case len(title) > titleBytes:
 		return noSection
-	case decisionTitle.MatchString(title):
+	case decisionTitle().MatchString(title):
 		return decisionSection
-	case actionTitle.MatchString(title):
+	case actionTitle().MatchString(title):
 		return actionSection
 	}
 	return noSection
@@ -64,10 +64,10 @@ type statement struct {
 }
 
 var (
-	actionMark   = regexp.MustCompile(`^(?i)[\p{So}\x{fe0f} ]*(?:todo|action(?: item)?|fixme)(?: ?\(@?([^()]*)\))? ?: ?`)
-	decisionMark = regexp.MustCompile(`^(?i)[\p{So}\x{fe0f} ]*(?:decision|decided|agreed|resolution) ?: ?`)
-	decisionVerb = regexp.MustCompile(`^(?i)we(?:['’]ve| have)? (?:decided|agreed)\b`)
-	ownerName    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+	actionMark   = lazily(`^(?i)[\p{So}\x{fe0f} ]*(?:todo|action(?: item)?|fixme)(?: ?\(@?([^()]*)\))? ?: ?`)
+	decisionMark = lazily(`^(?i)[\p{So}\x{fe0f} ]*(?:decision|decided|agreed|resolution) ?: ?`)
+	decisionVerb = lazily(`^(?i)we(?:['’]ve| have)? (?:decided|agreed)\b`)
+	ownerName    = lazily(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 )
 
 // markBytes is enough for the longest mark with an owner.
@@ -102,20 +102,20 @@ func (p prose) statements(item bool) []statement {
 // newStatement takes the mark off the prose.
 func newStatement(p prose) statement {
 	head := p.mask[:min(len(p.mask), markBytes)]
-	if decisionVerb.MatchString(head) {
+	if decisionVerb().MatchString(head) {
 		return statement{prose: p, kind: decisionSection}
 	}
 	if !strings.Contains(head, ":") {
 		return statement{prose: p}
 	}
-	if m := actionMark.FindStringSubmatchIndex(head); m != nil && m[1] < len(p.mask) {
+	if m := actionMark().FindStringSubmatchIndex(head); m != nil && m[1] < len(p.mask) {
 		s := statement{prose: p.slice(m[1], len(p.text)), kind: actionSection}
-		if m[2] >= 0 && ownerName.MatchString(head[m[2]:m[3]]) {
+		if m[2] >= 0 && ownerName().MatchString(head[m[2]:m[3]]) {
 			s.owner = head[m[2]:m[3]]
 		}
 		return s
 	}
-	if m := decisionMark.FindStringIndex(head); m != nil && m[1] < len(p.mask) {
+	if m := decisionMark().FindStringIndex(head); m != nil && m[1] < len(p.mask) {
 		return statement{prose: p.slice(m[1], len(p.text)), kind: decisionSection}
 	}
 	return statement{prose: p}
@@ -127,9 +127,9 @@ func markOf(line string) section {
 	switch {
 	case !strings.Contains(head, ":"):
 		return noSection
-	case actionMark.MatchString(head):
+	case actionMark().MatchString(head):
 		return actionSection
-	case decisionMark.MatchString(head):
+	case decisionMark().MatchString(head):
 		return decisionSection
 	}
 	return noSection

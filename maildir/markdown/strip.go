@@ -5,27 +5,34 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // stripBytes bounds the text that strip is given: its expressions are linear,
 // but slow.
 const stripBytes = 4 << 10
 
+// lazily compiles an expression at its first use: every start of the program
+// would pay for all of them, a commit hook's too.
+func lazily(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
+
 // stripRules take inline markup off, in order. $1 is what stays.
 var stripRules = []struct {
-	pattern *regexp.Regexp
+	pattern func() *regexp.Regexp
 	keep    string
 }{
-	{regexp.MustCompile(`<((?:https?|mailto|ftp):[^<>\s]+|[^<>\s@]+@[^<>\s@]+)>`), "$1"},
-	{regexp.MustCompile(`(?i)<br ?/?>`), " "},
-	{regexp.MustCompile(`<!--.*?-->|</?[A-Za-z][^<>]*>`), ""},
-	{regexp.MustCompile(`!\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])`), "$1"},
-	{regexp.MustCompile(`\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])`), "$1"},
-	{regexp.MustCompile(`\*{1,3}([^\s*](?:[^*]*[^\s*])?)\*{1,3}`), "$1"},
-	{regexp.MustCompile(`~~([^\s~](?:[^~]*[^\s~])?)~~`), "$1"},
-	{regexp.MustCompile(`\b_{1,3}([^\s_](?:[^_]*[^\s_])?)_{1,3}\b`), "$1"},
+	{lazily(`<((?:https?|mailto|ftp):[^<>\s]+|[^<>\s@]+@[^<>\s@]+)>`), "$1"},
+	{lazily(`(?i)<br ?/?>`), " "},
+	{lazily(`<!--.*?-->|</?[A-Za-z][^<>]*>`), ""},
+	{lazily(`!\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])`), "$1"},
+	{lazily(`\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])`), "$1"},
+	{lazily(`\*{1,3}([^\s*](?:[^*]*[^\s*])?)\*{1,3}`), "$1"},
+	{lazily(`~~([^\s~](?:[^~]*[^\s~])?)~~`), "$1"},
+	{lazily(`\b_{1,3}([^\s_](?:[^_]*[^\s_])?)_{1,3}\b`), "$1"},
 	// Nested one in the other: "**bold *and* more**".
-	{regexp.MustCompile(`\*{1,3}([^\s*](?:[^*]*[^\s*])?)\*{1,3}`), "$1"},
+	{lazily(`\*{1,3}([^\s*](?:[^*]*[^\s*])?)\*{1,3}`), "$1"},
 }
 
 // strip takes inline markup off a text, by and large: what it does not
@@ -40,7 +47,7 @@ func strip(s string) string {
 	var kept keeper
 	s = kept.escapes(kept.code(strings.ReplaceAll(s, "\x00", " ")))
 	for _, rule := range stripRules {
-		s = rule.pattern.ReplaceAllString(s, rule.keep)
+		s = rule.pattern().ReplaceAllString(s, rule.keep)
 	}
 	return kept.restore(html.UnescapeString(s))
 }

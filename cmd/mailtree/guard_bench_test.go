@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/bulk"
+)
+
+// BenchmarkGuard is `mailtree guard check` as a whole process: 100 staged files against 10,000 live claims of others, none
+// of which covers one. "usual" is a commit like the one before it, "first" one that nothing was kept for. Beside each
+// check, in turn, what it cannot be faster than: the same program doing nothing (start) and git's part (git). cpu is its processor
+// time, its own and its git's; on a machine that others use too, look at that and at the least.
+func BenchmarkGuard(b *testing.B) {
+	exe, home := benchProgram(b), bulk.Dir(b)
+	store, code := filepath.Join(home, "store"), filepath.Join(home, "code")
+	repo := filepath.Join(store, "projects", "code", "repo")
+	benchClaims(b, repo, 10_000)
+	benchChanges(b, code, 100)
+	run := func(name string, args ...string) (took, cpu time.Duration) {
+		c := exec.Command(name, args...)
+		c.Dir, c.Env = code, benchEnv(home, "AGENT_NAME=BlueLake")
+		var out bytes.Buffer
+		c.Stdout, c.Stderr = &out, &out
+		began := time.Now()
+		if err := c.Run(); err != nil {
+			b.Fatalf("%s: %v\n%s", name, err, out.String())
+		}
+		return time.Since(began), c.ProcessState.UserTime() + c.ProcessState.SystemTime()
+	}
+	kept := filepath.Join(repo, ".mailtree", "claims.cache")
+	for _, usual := range []bool{true, false} {
+		name := "first"
+		if usual {
+			name = "usual"
+		}
+		b.Run(name, func(b *testing.B) {
+			run(exe, "guard", "check", "--store", store, "--project", "code")
+			if _, err := os.Stat(kept); err != nil {
+				b.Fatal("nothing was kept: ", err)
+			}
+			var check, busy, start, git bulk.Times
+			for b.Loop() {
+				if !usual {
+					if err := os.Remove(kept); err != nil {
+						b.Fatal(err)
+					}
+				}
+				took, cpu := run(exe, "guard", "check", "--hook", "pre-commit", "--store", store, "--project", "code")
+				check, busy = append(check, took), append(busy, cpu)
+				took, _ = run(exe, "version")
+				start = append(start, took)
+				took, _ = run("git", "diff-index", "--cached", "-z", "--name-only", "--no-renames", "HEAD")
+				git = append(git, took)
+			}
+			b.ReportMetric(0, "ns/op") // all three together: says nothing
+			for name, t := range map[string]bulk.Times{"": check, "cpu-": busy, "start-": start, "git-": git} {
+				b.ReportMetric(float64(t.At(0.5).Microseconds())/1000, name+"p50-ms")
+			}
+			b.ReportMetric(float64(check.At(0).Microseconds())/1000, "least-ms")
+			b.ReportMetric(float64(check.At(0.9).Microseconds())/1000, "p90-ms")
+		})
+	}
+}
+
+// benchClaims writes a project with that many claims, as the server does, and waits until they are old enough to be kept.
+func benchClaims(b *testing.B, repo string, n int) {
+	b.Helper()
+	must := func(err error) {
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	must(os.MkdirAll(filepath.Join(repo, ".mailtree", "tmp"), 0o700))
+	must(os.MkdirAll(filepath.Join(repo, "claims"), 0o700))
+	for i := range n {
+		pattern := fmt.Sprintf("services/svc%03d/pkg%d/*.go", i%100, i)
+		if i%2 == 0 {
+			pattern = fmt.Sprintf("services/svc%03d/pkg%d/file.go", i%100, i)
+		}
+		text := fmt.Sprintf("{\n  \"path\": %q,\n  \"agent\": \"GreenCastle\",\n  \"exclusive\": true,\n  \"reason\": \"change %d\",\n  \"created\": \"2026-01-01T00:00:00.000000Z\",\n  \"expires\": \"2096-01-01T00:00:00.000000Z\"\n}\n", pattern, i)
+		must(os.WriteFile(filepath.Join(repo, "claims", fmt.Sprintf("%040x-GreenCastle.json", i)), []byte(text), 0o600))
+	}
+	time.Sleep(3 * time.Second)
+}
+
+// benchChanges makes a code repository with that many changed files staged.
+func benchChanges(b *testing.B, code string, n int) {
+	b.Helper()
+	script := `git init -q . && git config user.name Bench && git config user.email bench@mailtree.local &&
+for i in $(seq ` + fmt.Sprint(n) + `); do mkdir -p web/d$((i % 9)); echo 1 >web/d$((i % 9))/f$i; done && git add . && git commit -qm base &&
+for i in $(seq ` + fmt.Sprint(n) + `); do echo 2 >web/d$((i % 9))/f$i; done && git add .`
+	if err := os.MkdirAll(code, 0o755); err != nil {
+		b.Fatal(err)
+	}
+	c := exec.Command("sh", "-c", script)
+	c.Dir, c.Env = code, benchEnv(code)
+	if out, err := c.CombinedOutput(); err != nil {
+		b.Fatalf("%v\n%s", err, out)
+	}
+}
