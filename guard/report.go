@@ -137,7 +137,9 @@ func (r *report) ask(c maildir.ClaimRow, project string) string {
 		"project_key": project, "from_agent": me, "to": []string{c.Agent}, "subject": "Your claim on " + clip(c.Pattern, 200),
 		"body_md": "I need to change files that you have claimed as `" + clip(c.Pattern, 200) + "`. Can you release them?"}}})
 	auth := ""
-	if r.q.Token != "" {
+	if r.q.Token != "" && safe(r.q.Token) != r.q.Token {
+		auth = ` -H "Authorization: Bearer $TOKEN"`
+	} else if r.q.Token != "" {
 		auth = ` -H "Authorization: Bearer $(cat ` + shellQuote(r.q.Token) + `)"`
 	}
 	return "curl -sS " + shellQuote(r.q.URL) + " -H 'content-type: application/json'" + auth + " -d " + shellQuote(escapeRunes(strings.TrimSpace(body.String())))

@@ -1,0 +1,176 @@
+package guard
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mailtree/maildir"
+)
+
+// odd are texts that a shell, a terminal or JSON might trip over.
+var odd = []string{"plain", "with space", "it's", `"quoted"`, "$HOME `id` $(id) \\", "new\nline", "\ttab", "esc\x1b[31m", "größe 日本", "😀\u202eright", "@SUM@ @HOOK@ @GUARDS@", "\n# sum: x", "-rf", "*", "~", "a'\n'b"}
+
+// TestShellQuote asks a shell.
+func TestShellQuote(t *testing.T) {
+	for _, s := range odd {
+		out, err := exec.Command("sh", "-c", "printf %s "+shellQuote(s)).Output()
+		if err != nil || string(out) != s {
+			t.Errorf("%q became %q (%v)", s, out, err)
+		}
+	}
+}
+
+// TestHookIsReadBack renders hooks with such texts everywhere: what was written is found again, any change is noticed, and a
+// shell takes the script.
+func TestHookIsReadBack(t *testing.T) {
+	for i, s := range odd {
+		h := &hook{Name: PrePush, Program: "/p/" + s, Shared: i%2 == 0, Guards: []guarding{{"/r/" + s, "/s/" + s, "slug"}}}
+		if i%3 == 0 {
+			h.Shell = []string{"/usr/bin/env", "sh"}
+		}
+		text, err := h.render()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, changed := parseHook(text)
+		if diff := cmp.Diff(h, got); diff != "" || changed {
+			t.Errorf("%q: changed %v\n%s", s, changed, diff)
+		}
+		for _, at := range []int{30, len(text) / 2, len(text) - 3} {
+			other := slices.Clone(text)
+			other[at] ^= 1
+			if h, changed := parseHook(other); h != nil && !changed {
+				t.Errorf("%q: a change at %d was not noticed", s, at)
+			}
+		}
+		c := exec.Command("sh", "-n")
+		c.Stdin = bytes.NewReader(text)
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Errorf("%q: %v\n%s\n%s", s, err, out, text)
+		}
+	}
+}
+
+// TestShellFor is how hooks of other tools are run.
+func TestShellFor(t *testing.T) {
+	for script, want := range map[string]string{
+		"#!/usr/bin/env sh\n. \"$(dirname \"$0\")/h\"":        "/usr/bin/env sh",
+		"#!/bin/sh -e\necho ${0##*/}":                         "/bin/sh -e",
+		"#! /bin/bash\necho $0":                               "/bin/bash",
+		"echo $0":                                             "/bin/sh",
+		"#!/bin/sh\necho $1":                                  "",
+		"#!/usr/bin/env bash\n[ \"${BASH_SOURCE[0]}\" = $0 ]": "",
+		"#!/usr/bin/env python3\n# $0":                        "",
+		"#!/usr/bin/env -S bash -e\necho $0":                  "",
+		"#!/usr/bin/ruby\n$0":                                 "",
+		"\x7fELF\x00$0":                                       "",
+		"":                                                    "",
+	} {
+		if got := strings.Join(shellFor([]byte(script)), " "); got != want {
+			t.Errorf("%q: %q, want %q", script, got, want)
+		}
+	}
+}
+
+// TestReportIsPlain shows odd texts in every place of a refusal: a terminal gets nothing to act on, and the command is one.
+func TestReportIsPlain(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, s := range append(slices.Clone(odd), "\xff", "\u009b31m") {
+		var b bytes.Buffer
+		r := report{w: &b, q: &Question{Now: now, URL: "http://127.0.0.1:8765/mcp", Token: "/t/" + s, Hook: PreCommit}, who: identity{name: s}}
+		claim := maildir.ClaimRow{Claim: maildir.Claim{Agent: s, Pattern: s, Reason: s, Expires: now.Add(90 * time.Minute)}}
+		r.damaged([]maildir.Problem{{Path: s, Reason: s}})
+		r.blocked([]maildir.Blocked{{Claim: claim, Paths: []string{s}}}, s, false)
+		text := b.String()
+		if !strings.Contains(text, "for another 1 h 30 min, until 2026-01-01 01:30 UTC") {
+			t.Errorf("%q: %s", s, text)
+		}
+		if i := strings.IndexFunc(text, func(c rune) bool { return c < ' ' && c != '\n' || c == 0x7f || c == 0x9b || c == 0x202e }); i >= 0 {
+			t.Errorf("%q: %q", s, text[i:])
+		}
+		_, data, _ := strings.Cut(r.ask(claim, s), " -d ")
+		out, err := exec.Command("sh", "-c", "printf %s "+data).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var call struct {
+			Params struct{ Arguments map[string]any }
+		}
+		if err := json.Unmarshal(out, &call); err != nil {
+			t.Fatalf("%q: %v", out, err)
+		}
+		if got := call.Params.Arguments["project_key"]; utf8.ValidString(s) && got != s {
+			t.Errorf("%q became %q", s, got)
+		}
+	}
+}
+
+func TestLasts(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		-time.Second: "1 s", time.Millisecond: "1 s", 59 * time.Second: "59 s", time.Minute: "1 min", 61 * time.Second: "2 min", 2 * time.Hour: "2 h 0 min",
+		25*time.Hour + time.Minute: "1 days 1 h", 30 * 24 * time.Hour: "30 days 0 h",
+	} {
+		if got := lasts(d); got != want {
+			t.Errorf("%s: %q, want %q", d, got, want)
+		}
+	}
+}
+
+// TestInstallStops looks between the steps of an installation: the hook from before lies there whole, or ours does.
+func TestInstallStops(t *testing.T) {
+	dir := t.TempDir()
+	old := []byte("#!/bin/sh\nexit 0\n")
+	if err := os.WriteFile(filepath.Join(dir, PreCommit), old, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	f, err := openHooks(&repo{hooks: dir}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.close()
+	g := guarding{"/r", "/s", "slug"}
+	check := func(step string, ours bool) {
+		t.Helper()
+		data, err := os.ReadFile(filepath.Join(dir, PreCommit))
+		if err != nil {
+			t.Fatal(step, err)
+		}
+		if h, changed := parseHook(data); (h != nil) != ours || changed || h == nil && !bytes.Equal(data, old) {
+			t.Fatalf("%s: %s", step, data)
+		}
+	}
+	check("before", false)
+	if err := f.copyAside(PreCommit); err != nil {
+		t.Fatal(err)
+	}
+	check("kept aside", false)
+	p, err := f.plan(PreCommit, "/p", g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.write(p); err != nil {
+		t.Fatal(err)
+	}
+	check("written", true)
+	h, _, err := f.ours(PreCommit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.remove(h, "/r"); err != nil {
+		t.Fatal(err)
+	}
+	check("removed", false)
+	if fi, err := os.Stat(filepath.Join(dir, PreCommit)); err != nil || fi.Mode().Perm() != 0o750 {
+		t.Error(fi.Mode(), err)
+	}
+}
