@@ -26,7 +26,7 @@ const maxConfig = 1 << 20
 // git init and git clone write it where the file system is such a one. What cannot be read says nothing; files that it
 // includes are not looked at. It costs a few looks at folders where the file is as it was. Safe for concurrent use.
 func (c *codebase) ignoresCase(dir string) bool {
-	file := gitConfig(dir)
+	_, file := gitTop(dir)
 	if file == "" {
 		return false
 	}
@@ -47,25 +47,40 @@ func (c *codebase) ignoresCase(dir string) bool {
 	return c.fold
 }
 
-// gitConfig names the configuration of the repository whose work tree dir lies in; "" where there is none.
-func gitConfig(dir string) string {
+// isFile reports whether the Git work tree at or above dir has something other than a folder at the path below its top.
+func (c *codebase) isFile(dir, path string) bool {
+	top, config := gitTop(dir)
+	if config == "" {
+		return false
+	}
+	root, err := os.OpenRoot(top)
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	fi, err := root.Lstat(filepath.FromSlash(path))
+	return err == nil && !fi.IsDir()
+}
+
+// gitTop is the top of the work tree that dir lies in, and the configuration of its repository; "" where there is none.
+func gitTop(dir string) (top, config string) {
 	if dir == "" {
-		return ""
+		return "", ""
 	}
 	for at := dir; ; at = filepath.Dir(at) {
 		git := filepath.Join(at, ".git")
 		fi, err := os.Stat(git)
 		switch {
 		case err == nil && fi.IsDir():
-			return filepath.Join(commonDir(git), "config")
+			return at, filepath.Join(commonDir(git), "config")
 		case err == nil:
 			text, _ := smallFile(git)
 			if to, ok := strings.CutPrefix(text, "gitdir: "); ok {
-				return filepath.Join(commonDir(below(at, to)), "config")
+				return at, filepath.Join(commonDir(below(at, to)), "config")
 			}
-			return ""
+			return "", ""
 		case at == filepath.Dir(at):
-			return ""
+			return "", ""
 		}
 	}
 }

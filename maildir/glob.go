@@ -25,7 +25,7 @@ var (
 	errLeaves   = errors.New("it leaves the repository")
 	errBrace    = errors.New("a { has no }")
 	errMany     = errors.New("its braces make more than 100 alternatives, or more than 8192 bytes of them")
-	errNothing  = errors.New("its braces leave nothing in one of the alternatives: that would be the whole repository, which is .")
+	errNothing  = errors.New("its braces leave nothing in one of the alternatives, which would be the whole repository (claim . for that)")
 	errClass    = errors.New("a [ has no ], or its class is empty or reversed")
 	errSlash    = errors.New(`it ends with a \`)
 )
@@ -69,7 +69,24 @@ func CompilePattern(p string, fold bool) (*Pattern, error) {
 			c.prefix, c.suffix = common(c.prefix, prefix), commonEnd(c.suffix, suffix)
 		}
 	}
+	c.literal = literalPath(c.alts)
 	return c, nil
+}
+
+// literalPath is the path that a pattern without wildcards and alternatives names; "" for others and for the whole repository.
+func literalPath(alts [][]element) string {
+	last := len(alts[0]) - 1
+	if len(alts) > 1 || !alts[0][last].deep {
+		return ""
+	}
+	names := make([]string, last)
+	for i, e := range alts[0][:last] {
+		if e.deep || e.tokens != nil {
+			return ""
+		}
+		names[i] = e.text
+	}
+	return strings.Join(names, "/")
 }
 
 // ends is what the paths begin and end with that match an alternative, whose text is f.

@@ -19,10 +19,11 @@ type leases struct {
 	byPath map[string]*lease
 	agents map[string]int32 // a number for each name, to compare it at once
 	loaded bool
-	now    time.Time     // by the wall clock, of this look
-	jumped time.Duration // of this look
-	clock  int64         // of this look: µs since 1970 by a wall clock that never jumped
-	fold   bool          // of this look: letters match whatever their case
+	now    time.Time              // by the wall clock, of this look
+	jumped time.Duration          // of this look
+	clock  int64                  // of this look: µs since 1970 by a wall clock that never jumped
+	fold   bool                   // of this look: letters match whatever their case
+	isFile func(path string) bool // in the code repository, as far as that is known
 
 	changing sync.Mutex
 	born     time.Duration            // how far the wall clock had jumped when the project was opened
@@ -75,6 +76,7 @@ func (p *Project) lookAtClaims(ctx context.Context, f func(l *leases) error) err
 			l.all[i].pattern = nil
 		}
 	}
+	l.isFile = func(path string) bool { return p.code.isFile(p.human, path) }
 	return f(l)
 }
 
@@ -173,8 +175,9 @@ func (l *leases) row(c *lease) ClaimRow {
 	return r
 }
 
-// overlaps reports whether some path matches the claim and the pattern asked for. A claim whose pattern is not valid
-// never gets into the index.
+// overlaps reports whether some path matches the claim and the pattern asked for. A path without wildcards stands for
+// all that may lie below it, but not where the code repository has a file there: a claim of README.md keeps nobody from
+// **/*.go. A claim whose pattern is not valid never gets into the index.
 func (l *leases) overlaps(s *slot, asked *Pattern) bool {
 	if s.pattern == nil {
 		var err error
@@ -182,5 +185,10 @@ func (l *leases) overlaps(s *slot, asked *Pattern) bool {
 			return false
 		}
 	}
-	return s.pattern.Overlaps(asked)
+	return s.pattern.Overlaps(asked) && l.below(s.pattern, asked) && l.below(asked, s.pattern)
+}
+
+// below reports whether q, which overlaps p, matches p's own path, or whether something may lie below that.
+func (l *leases) below(p, q *Pattern) bool {
+	return p.literal == "" || q.Covers(p.literal) || !l.isFile(p.literal)
 }

@@ -1,7 +1,10 @@
 package maildir_test
 
 import (
+	"errors"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -131,4 +134,60 @@ func TestIgnoreCase(t *testing.T) {
 	}
 	git("config", "core.ignorecase", "false")
 	claim("Bob", true, true, "SRC/b.go")
+}
+
+// TestClaimOfAFile: a path without wildcards stands for all that may lie below it, unless the code repository has a file there.
+func TestClaimOfAFile(t *testing.T) {
+	t.Parallel()
+	code := t.TempDir()
+	if out, err := exec.Command("git", "init", "-q", code).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, f := range []string{"README.md", "src/v1.2/x.go"} {
+		name := filepath.Join(code, f)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, nil, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(".", filepath.Join(code, "link")); err != nil {
+		t.Fatal(err)
+	}
+	s := storetest.Open(t, storetest.Config{})
+	p, err := s.EnsureProject(t.Context(), code)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []string{"Ann", "Bob"} {
+		if _, err := p.Register(t.Context(), maildir.Registration{Program: "x", Model: "y", Task: "z", NameHint: n}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		held, asked string
+		overlap     bool
+	}{
+		{"README.md", "**/*.go", false},
+		{"README.md", "*.md", true},
+		{"README.md", "README.md", true},
+		{"README.md", "README.md/x.go", false},
+		{"src/v1.2", "**/*.go", true},
+		{"new", "**/*.go", true},
+		{"link", "**/*.go", false},
+	} {
+		for _, pair := range [][2]string{{c.held, c.asked}, {c.asked, c.held}} {
+			if _, err := p.Claim(t.Context(), maildir.ClaimRequest{Agent: "Ann", Patterns: pair[:1]}); err != nil {
+				t.Fatal(err)
+			}
+			r, err := p.Claim(t.Context(), maildir.ClaimRequest{Agent: "Bob", Patterns: pair[1:], DryRun: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := len(r.Conflicts) > 0; got != c.overlap {
+				t.Errorf("%s beside %s: %v", pair[1], pair[0], got)
+			}
+			if _, err := p.Release(t.Context(), "Ann", nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }

@@ -16,7 +16,8 @@ import (
 //	**       as a whole element: any number of elements, also none; elsewhere as *
 //	\x       the character x
 //
-// A literal folder (also as an alternative of braces) covers what lies below it. Spec: 3 Claim.
+// A literal folder (also as an alternative of braces) covers what lies below it. What is no file yet may become one.
+// Spec: 3 Claim.
 
 // cleanPattern brings a claimed path into one form: slash separated, no "./", no doubled or trailing slash.
 func cleanPattern(p string) string {
@@ -40,7 +41,10 @@ type Pattern struct {
 	alts   [][]element // its alternatives without braces; a path matches the pattern when it matches one
 	prefix string      // what every path that matches begins with
 	suffix string      // and ends with
-	fold   bool
+	// literal is the path that it names where it holds no wildcards: a file's, or a folder's with all below it. Folded
+	// where the pattern folds.
+	literal string
+	fold    bool
 }
 
 // element is one path element of a pattern.
