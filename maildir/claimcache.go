@@ -55,18 +55,34 @@ func (c *claimCache) folder(p string, st FileStat) *claimFolder {
 	return c.folders[p]
 }
 
-// byName returns what is known of the files in the folder.
-func (c *claimCache) byName(p string) map[string]*claimEntry {
+// finder returns a function that finds what is known of a file in the folder; nil for nothing. It is quickest when the
+// files are asked for in the order that they were listed in before.
+func (c *claimCache) finder(p string) func(name string) *claimEntry {
 	if c == nil || c.folders[p] == nil {
-		return nil
+		return func(string) *claimEntry { return nil }
 	}
-	files := c.folders[p].files
-	m := make(map[string]*claimEntry, len(files))
-	for i := range files {
-		files[i].released = false
-		m[files[i].name] = &files[i]
+	files, next := c.folders[p].files, 0
+	var index map[string]int
+	return func(name string) *claimEntry {
+		for i := next; i < min(next+4, len(files)); i++ {
+			if files[i].name == name {
+				next = i + 1
+				return &files[i]
+			}
+		}
+		if index == nil {
+			index = make(map[string]int, len(files))
+			for i := range files {
+				index[files[i].name] = i
+			}
+		}
+		i, ok := index[name]
+		if !ok {
+			return nil
+		}
+		next = i + 1
+		return &files[i]
 	}
-	return m
 }
 
 // keep writes the cache where that is worth it. It may fail: the next reading is slower then.

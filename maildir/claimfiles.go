@@ -133,7 +133,8 @@ func (s *claimScan) list(d *folder, f *claimFolder) error {
 	if err != nil {
 		return err
 	}
-	known := s.cache.byName(f.path)
+	known := s.cache.finder(f.path)
+	f.files = make([]claimEntry, 0, len(entries))
 	released := map[string]bool{}
 	for _, e := range entries {
 		stem, mark := strings.CutSuffix(e.name, releasedExt)
@@ -152,8 +153,9 @@ func (s *claimScan) list(d *folder, f *claimFolder) error {
 		case s.files < maxClaimFiles:
 			s.files++
 			c := claimEntry{name: e.name, regular: e.mode.IsRegular()}
-			if old := known[e.name]; old != nil {
+			if old := known(e.name); old != nil {
 				c = *old
+				c.released = false
 			}
 			f.files = append(f.files, c)
 		}
