@@ -135,7 +135,7 @@ func (c *check) run(ctx context.Context) (v Verdict, who identity, err error) {
 	if c.human = tree.HumanKey(); c.human == "" {
 		c.human = slug
 	}
-	who = identify(ctx, c.git, tree, c.q.Hook)
+	who = identify(ctx, c.git, tree)
 	v.Agent = who.name
 	for _, ch := range all {
 		v.Blocked = merge(v.Blocked, maildir.NewIntent(c.author(tree, ch, who), ch.paths, fold, c.q.Now).Blocking(claims))

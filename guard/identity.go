@@ -16,9 +16,9 @@ type identity struct {
 }
 
 // identify finds who commits: AGENT_NAME, else the author's name where it is an agent's of the project, else the name of
-// the tmux window where it is. Git tells a pre-commit hook the author in GIT_AUTHOR_NAME, and no other hook: there it is
-// asked for the name that it would tell. Spec: seed 0, guard.
-func identify(ctx context.Context, g *git, t *maildir.Tree, hook string) identity {
+// the tmux window where it is. Git tells a pre-commit hook the author in GIT_AUTHOR_NAME, and no other hook: where it does
+// not, it is asked for the name that it would tell. Spec: seed 0, guard.
+func identify(ctx context.Context, g *git, t *maildir.Tree) identity {
 	if name := strings.TrimSpace(lookup(g.env, "AGENT_NAME")); name != "" {
 		agent, near := t.AgentNamed(name)
 		if agent != "" {
@@ -31,7 +31,7 @@ func identify(ctx context.Context, g *git, t *maildir.Tree, hook string) identit
 		return identity{name, hint}
 	}
 	author := lookup(g.env, "GIT_AUTHOR_NAME")
-	if author == "" && hook != PreCommit {
+	if author == "" {
 		author = g.author(ctx)
 	}
 	for _, name := range []string{author, tmuxWindow(ctx, g.env)} {
