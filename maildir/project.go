@@ -152,7 +152,10 @@ func (s *Store) adopt(ctx context.Context, slug string) (*Project, error) {
 	return s.add(ctx, slug)
 }
 
-// EnsureProject is Project, but makes the project where the key is an absolute path without one.
+// DefaultProject is the slug of the project for those who name none. It has no human key. Spec: 7.2, TOOLS.md.
+const DefaultProject = "default"
+
+// EnsureProject is Project, but makes the project where the key is an absolute path without one, or DefaultProject.
 func (s *Store) EnsureProject(ctx context.Context, key string) (*Project, error) {
 	p, err := s.Project(ctx, key)
 	if err == nil || !errors.Is(err, ErrNotFound) {
@@ -162,7 +165,7 @@ func (s *Store) EnsureProject(ctx context.Context, key string) (*Project, error)
 	if kerr != nil {
 		return nil, kerr
 	}
-	if human == "" {
+	if human == "" && slug != DefaultProject {
 		return nil, err
 	}
 	if err := s.makeProject(human, slug); err != nil {
@@ -210,7 +213,7 @@ func (s *Store) makeProject(human, slug string) error {
 
 func formatProject(human, slug string, now time.Time) []byte {
 	b, err := json.MarshalIndent(struct {
-		HumanKey string `json:"human_key"`
+		HumanKey string `json:"human_key,omitempty"` // none in the default project
 		Slug     string `json:"slug"`
 		Created  string `json:"created"`
 	}{human, slug, FormatTime(now)}, "", "  ")
@@ -220,14 +223,14 @@ func formatProject(human, slug string, now time.Time) []byte {
 	return append(b, '\n')
 }
 
-// ParseProject reads project.json. The error is a *FormatError.
+// ParseProject reads project.json; human is "" where it names none. The error is a *FormatError.
 func ParseProject(data []byte) (human string, created time.Time, err error) {
 	o, err := parseSmall(data)
 	if err != nil {
 		return "", time.Time{}, err
 	}
 	human, created = o.text("human_key"), o.time("created")
-	if o.err == nil && !filepath.IsAbs(human) {
+	if o.err == nil && o.has("human_key") && !filepath.IsAbs(human) {
 		o.err = o.bad("human_key", quote(human)+" is not an absolute path")
 	}
 	return human, created, o.err

@@ -5,7 +5,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"mailtree/fixtures/storetest"
@@ -153,5 +155,63 @@ func TestMailboxes(t *testing.T) {
 	}
 	if _, err := p.Message(t.Context(), m.ID); err != nil {
 		t.Errorf("the sender's message went with the mailbox: %v", err)
+	}
+}
+
+// TestFirstContact: however many meet an agent at once, it is made once, beside those who register the name; the
+// default project needs no path.
+func TestFirstContact(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.Config{})
+	p, err := s.EnsureProject(t.Context(), maildir.DefaultProject)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := s.Project(t.Context(), maildir.DefaultProject); again != p || err != nil || p.HumanKey() != "" || p.Slug() != "default" {
+		t.Errorf("default project: %v, %v, %q, %q", again, err, p.HumanKey(), p.Slug())
+	}
+	if problems, err := s.Problems(t.Context(), ""); len(problems) > 0 || err != nil {
+		t.Errorf("problems: %v, %v", problems, err)
+	}
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			if err := p.EnsureAgent(t.Context(), "bob", maildir.Registration{Program: "postal"}); err != nil {
+				t.Error(err)
+			}
+		})
+		wg.Go(func() {
+			if r, err := p.Register(t.Context(), maildir.Registration{Program: "x", Model: "y", Task: "z", NameHint: "bob"}); err != nil || r.Name == "" {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	rows, err := p.Agents(t.Context(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bobs := 0
+	for _, a := range rows {
+		if a.Name == "bob" && a.HasProfile {
+			bobs++
+		}
+	}
+	if bobs != 1 || len(rows) < 20 {
+		t.Errorf("%d times bob among %d agents", bobs, len(rows))
+	}
+	names := []string{"zoe", "Zoe", "zOe", "zoE", "ZOE"}
+	errs := make([]error, len(names))
+	for i, n := range names {
+		wg.Go(func() { errs[i] = p.EnsureAgent(t.Context(), n, maildir.Registration{}) })
+	}
+	wg.Wait()
+	if errs = slices.DeleteFunc(errs, func(err error) bool { return errors.Is(err, maildir.ErrConflict) }); len(errs) != 1 || errs[0] != nil {
+		t.Errorf("of five names that differ only in case not one was made: %v", errs)
+	}
+	for name, kind := range map[string]error{"Bob": maildir.ErrConflict, "": maildir.ErrInvalid, "a/b": maildir.ErrInvalid, "postmaster": maildir.ErrInvalid, "NUL": maildir.ErrInvalid} {
+		if err := p.EnsureAgent(t.Context(), name, maildir.Registration{}); !errors.Is(err, kind) {
+			t.Errorf("%q: %v, want %v", name, err, kind)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -49,6 +50,41 @@ func (p *Project) Register(ctx context.Context, r Registration) (*Registered, er
 	p.Seen(made.Name)
 	made.Project, made.HasProfile, made.LastActive = p.slug, true, made.Inception
 	return made, nil
+}
+
+// EnsureAgent makes an agent of exactly that name where there is none yet, as first contact does; where there is one
+// it changes nothing, whoever made it. Errors: ErrInvalid for the name, ErrConflict where another agent's name differs
+// only in case. Spec: 7.2.
+func (p *Project) EnsureAgent(ctx context.Context, name string, r Registration) error {
+	if ok, err := p.hasAgent(ctx, name); ok || err != nil {
+		return err
+	}
+	if why := checkName(name); why != "" || strings.EqualFold(name, Postmaster) {
+		return errorf(ErrInvalid, "The agent name %s cannot be used: %s.", quote(name), orElse(why, "reserved"))
+	}
+	o := &op{Op: Op{Verb: "register", Agent: name, Summary: name + " (first contact)"}}
+	o.plan = func(g *group) error {
+		making := p.flight.making() // before the index is asked: who is not under way any more is there
+		if slices.ContainsFunc(making, func(n string) bool { return strings.EqualFold(n, name) }) {
+			return errBusy
+		}
+		rows, err := p.store.index.Agents(g.ctx, p.slug)
+		if err != nil {
+			return err
+		}
+		for _, a := range rows {
+			if a.Name == name {
+				return nil
+			}
+			if strings.EqualFold(a.Name, name) {
+				return errorf(ErrConflict, "The agent name %s differs from %s only in case: use %s, or another name.", quote(name), quote(a.Name), quote(a.Name))
+			}
+		}
+		o.makes = name
+		o.put(profilePath(name), formatProfile(Profile{Name: name, Program: r.Program, Model: r.Model, Task: r.Task, Inception: g.now}))
+		return nil
+	}
+	return p.do(ctx, o)
 }
 
 // freeName returns the hint, sanitized, where no agent has it in any case, else a made name and why.

@@ -37,7 +37,7 @@ func newBench(b *testing.B, cfg storetest.Config) *bench {
 	}
 	st := storetest.Open(b, cfg)
 	s := New(Config{Store: st.Store})
-	s.mail.Server().AddTool(&mcp.Tool{Name: "noop", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(_ context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	s.door("mail").set.Server().AddTool(&mcp.Tool{Name: "noop", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(_ context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "{}"}}}, nil
 	})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

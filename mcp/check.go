@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"net"
@@ -11,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"mailtree/mcp/tool"
 )
 
 // checkHost refuses requests meant for another host: the answer to DNS rebinding, where a web page's own name
@@ -77,28 +76,23 @@ func loopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// callerHeader tells the handlers of the SDK, which see the headers of each request but only the context of a
-// session's first, how the caller is known. Whatever a client sends under this name is dropped.
-const callerHeader = "Mailtree-Caller"
-
 // checkToken finds out how the caller is known. A wrong token is refused even where none is needed: whoever
 // sends one believes to be identified by it.
 func (s *Server) checkToken(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		given := r.Header.Values("Authorization")
-		r.Header.Del(callerHeader)
+		given, c := r.Header.Values("Authorization"), tool.Caller{Auth: "none", UID: tool.NoUID}
 		switch {
 		case len(given) > 0 && s.cfg.Token != "":
 			if len(given) > 1 || !s.rightToken(given[0]) {
 				unauthorized(w, `, error="invalid_token"`, "the token is not this server's: "+howToToken)
 				return
 			}
-			r.Header.Set(callerHeader, "token")
+			c.Auth = "token"
 		case s.cfg.RequireToken: // also when it has none to compare with: never open by mistake
 			unauthorized(w, "", "this server requires a token: "+howToToken)
 			return
 		}
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(w, r.WithContext(tool.WithCaller(r.Context(), c)))
 	})
 }
 
@@ -114,21 +108,4 @@ const howToToken = "send the header Authorization: Bearer TOKEN, where TOKEN is 
 func unauthorized(w http.ResponseWriter, detail, text string) {
 	w.Header().Set("WWW-Authenticate", `Bearer realm="mailtree"`+detail)
 	writeError(w, http.StatusUnauthorized, nil, codeDenied, text)
-}
-
-type callerKey struct{}
-
-// withCaller puts into ctx how the caller of a request is known.
-func withCaller(ctx context.Context, extra *mcp.RequestExtra) context.Context {
-	if extra == nil || extra.Header.Get(callerHeader) == "" {
-		return context.WithValue(ctx, callerKey{}, "none")
-	}
-	return context.WithValue(ctx, callerKey{}, extra.Header.Get(callerHeader))
-}
-
-func callerAuth(ctx context.Context) string {
-	if auth, ok := ctx.Value(callerKey{}).(string); ok {
-		return auth
-	}
-	return "none"
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"sync"
+
+	"mailtree/mcp/tool"
 )
 
 // Headers of the protocol.
@@ -13,18 +15,25 @@ const (
 	newEra        = "2026-07-28" // the first revision without sessions
 )
 
-// endpoint serves /mcp. The era is chosen by the version header and nothing else: Mcp-Method also comes on old
+// endpoint serves the URLs of a toolset. The era is chosen by the version header and nothing else: Mcp-Method also comes on old
 // traffic (mcp-remote), and choosing by it silently breaks push.
-func (s *Server) endpoint(w http.ResponseWriter, r *http.Request) {
+func (s *Server) endpoint(d *door) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Header.Set(callerHeader, headerOf(tool.CallerOf(r.Context())))
+		s.serve(d, w, r)
+	})
+}
+
+func (s *Server) serve(d *door, w http.ResponseWriter, r *http.Request) {
 	era := r.Header.Get(versionHeader) >= newEra
 	session := r.Header.Get(sessionHeader) != ""
 	switch {
 	case r.Method == http.MethodPost:
-		s.post(w, r, era, session)
+		s.post(d, w, r, era, session)
 	case r.Method == http.MethodGet && session && !era:
-		s.stream(w, r)
+		s.stream(d, w, r)
 	case r.Method == http.MethodDelete && session && !era:
-		s.stateful.ServeHTTP(w, r)
+		d.stateful.ServeHTTP(w, r)
 	default:
 		// Not 400: clients take 405 on GET to mean that there is no stream to be had, and go on.
 		w.Header().Set("Allow", "POST")
@@ -33,7 +42,7 @@ func (s *Server) endpoint(w http.ResponseWriter, r *http.Request) {
 }
 
 // post serves one or more JSON-RPC messages.
-func (s *Server) post(w http.ResponseWriter, r *http.Request, era, session bool) {
+func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, session bool) {
 	if !s.requests.take(1) {
 		busy(w, nil, "too many requests at once")
 		return
@@ -66,14 +75,14 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, era, session bool)
 			return
 		}
 		defer s.streams.give(1)
-		s.stateless.ServeHTTP(a, owned(a.request))
+		d.stateless.ServeHTTP(a, owned(a.request))
 	case era:
-		s.stateless.ServeHTTP(a, owned(a.request))
+		d.stateless.ServeHTTP(a, owned(a.request))
 	case bare:
 		a.merge = r.Header.Get(versionHeader) == "" && m.method == "tools/call"
-		s.stateless.ServeHTTP(a, owned(a.request))
+		d.stateless.ServeHTTP(a, owned(a.request))
 	default:
-		s.serveSession(a, a.request, m, session)
+		s.serveSession(d, a, a.request, m, session)
 	}
 }
 
@@ -83,7 +92,7 @@ func owned(r *http.Request) *http.Request {
 }
 
 // serveSession serves a message of a session, or the one that begins it.
-func (s *Server) serveSession(w http.ResponseWriter, r *http.Request, m *message, begun bool) {
+func (s *Server) serveSession(d *door, w http.ResponseWriter, r *http.Request, m *message, begun bool) {
 	if !begun {
 		s.starting.Add(1)
 		defer s.starting.Add(-1)
@@ -92,7 +101,7 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request, m *message
 			return
 		}
 	}
-	s.stateful.ServeHTTP(w, r)
+	d.stateful.ServeHTTP(w, r)
 }
 
 // endWithServer cancels when the server stops; it returns when ctx ends.
@@ -105,7 +114,7 @@ func (s *Server) endWithServer(ctx context.Context, cancel context.CancelFunc) {
 }
 
 // stream serves the GET of a session, until the client, the session or the server ends it.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
+func (s *Server) stream(d *door, w http.ResponseWriter, r *http.Request) {
 	if !s.streams.take(1) {
 		busy(w, nil, "too many streams")
 		return
@@ -116,6 +125,6 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	defer wg.Wait()
 	defer a.finish()
 	wg.Go(func() { s.endWithServer(a.request.Context(), a.cancel) })
-	wg.Go(func() { s.keepAlive(a.request.Context(), r.Header) })
-	s.stateful.ServeHTTP(a, a.request)
+	wg.Go(func() { s.keepAlive(a.request.Context(), d, r.Header) })
+	d.stateful.ServeHTTP(a, a.request)
 }

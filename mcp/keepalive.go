@@ -10,7 +10,7 @@ import (
 // keepAlive keeps the session of an open stream from timing out. The SDK counts only POSTs as life (a TODO
 // above sessionInfo.startPOST in its streamable.go), so that a client which waits for notifications loses its
 // session. A ping in the client's name is a POST.
-func (s *Server) keepAlive(ctx context.Context, header http.Header) {
+func (s *Server) keepAlive(ctx context.Context, d *door, header http.Header) {
 	tick := time.NewTicker(s.cfg.SessionTimeout / 3)
 	defer tick.Stop()
 	for {
@@ -23,14 +23,14 @@ func (s *Server) keepAlive(ctx context.Context, header http.Header) {
 		if err != nil {
 			return
 		}
-		for _, k := range []string{versionHeader, sessionHeader, "Authorization"} {
+		for _, k := range []string{versionHeader, sessionHeader, callerHeader} {
 			if v := header.Get(k); v != "" {
 				r.Header.Set(k, v)
 			}
 		}
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Accept", acceptBoth)
-		s.stateful.ServeHTTP(&nowhere{header: http.Header{}}, r)
+		d.stateful.ServeHTTP(&nowhere{header: http.Header{}}, r)
 	}
 }
 

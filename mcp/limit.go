@@ -30,9 +30,11 @@ func busy(w http.ResponseWriter, id []byte, what string) {
 // sessions counts the sessions begun with initialize. Stateless requests have sessions without an id.
 func (s *Server) sessions() int64 {
 	n := s.starting.Load()
-	for ss := range s.mail.Server().Sessions() {
-		if ss.ID() != "" {
-			n++
+	for _, d := range s.doors {
+		for ss := range d.set.Server().Sessions() {
+			if ss.ID() != "" {
+				n++
+			}
 		}
 	}
 	return n

@@ -8,12 +8,14 @@ import (
 	"time"
 )
 
-// Handler serves every route.
+// Handler serves every route over TCP.
 func (s *Server) Handler() http.Handler {
-	endpoint := s.checkToken(http.HandlerFunc(s.endpoint))
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", endpoint)
-	mux.Handle("/mcp/{$}", endpoint)
+	for _, d := range s.doors {
+		for _, path := range d.paths {
+			mux.Handle(path, s.checkToken(address(s.endpoint(d))))
+		}
+	}
 	mux.Handle("GET /health", s.checkToken(http.HandlerFunc(s.health)))
 	mux.HandleFunc("POST /register", s.register)
 	mux.HandleFunc("GET /{$}", s.home)

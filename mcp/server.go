@@ -1,7 +1,7 @@
 // Package mcp is the wire: HTTP routes, protocol eras, who calls. It holds no rule of the mail; the toolsets
 // below it call the domain.
 //
-// One URL serves every client. POSTs are told apart by header alone (see endpoint.go):
+// Each toolset has its URLs (the table is in door.go), and one URL serves every client. POSTs are told apart by header alone (see endpoint.go):
 //
 //	MCP-Protocol-Version >= 2026-07-28   the stateless handler: no session, subscriptions/listen
 //	Mcp-Session-Id, or initialize        the stateful handler: sessions, GET streams, resources/subscribe
@@ -15,16 +15,14 @@ package mcp
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"log/slog"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"mailtree/maildir"
-	"mailtree/mcp/mail"
 )
 
 // Defaults of Config.
@@ -61,12 +59,10 @@ type Config struct {
 
 // Server is the HTTP surface.
 type Server struct {
-	cfg       Config
-	log       *slog.Logger
-	token     [sha256.Size]byte
-	mail      *mail.Toolset
-	stateless http.Handler
-	stateful  http.Handler
+	cfg   Config
+	log   *slog.Logger
+	token [sha256.Size]byte
+	doors []*door
 
 	requests, streams gauge
 	bodies            gauge
@@ -80,20 +76,7 @@ func New(cfg Config) *Server {
 	cfg.fill()
 	s := &Server{cfg: cfg, log: cfg.Log, token: sha256.Sum256([]byte(cfg.Token)), stopping: make(chan struct{})}
 	s.requests.max, s.streams.max, s.bodies.max = int64(cfg.MaxRequests), int64(cfg.MaxStreams), cfg.MaxBodies
-	s.mail = mail.New(mail.Config{Store: cfg.Store, Version: cfg.Version, Log: s.log, Auth: callerAuth, Stopping: s.stopping})
-	s.mail.Server().AddReceivingMiddleware(s.receive)
-	serve := func(*http.Request) *mcp.Server { return s.mail.Server() }
-	options := mcp.StreamableHTTPOptions{
-		JSONResponse:                 true,
-		Logger:                       s.log,
-		SessionTimeout:               cfg.SessionTimeout,
-		MaxRequestBodyBytes:          cfg.MaxBody,
-		PropagateRequestCancellation: true,
-		DisableLocalhostProtection:   true, // checkHost is stricter, and knows of a proxy
-	}
-	s.stateful = mcp.NewStreamableHTTPHandler(serve, &options)
-	options.Stateless = true
-	s.stateless = mcp.NewStreamableHTTPHandler(serve, &options)
+	s.mount(s.table()...)
 	return s
 }
 
@@ -121,16 +104,20 @@ func orElse[T int | int64 | time.Duration](v *T, deflt T) {
 	}
 }
 
-// Run tells subscribers of changes until ctx ends; then it ends every stream and long poll, so that the HTTP
-// server can shut down, and returns nil. It may be called once.
+// Run runs what the toolsets do beside answering (they tell subscribers of changes) until ctx ends; then it ends every
+// stream and long poll, so that the HTTP server can shut down, and returns their errors. It may be called once.
 func (s *Server) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
-	defer wg.Wait()
 	wg.Go(func() {
 		<-ctx.Done()
 		s.end()
 	})
-	return s.mail.Run(ctx)
+	errs := make([]error, len(s.doors))
+	for i, d := range s.doors {
+		wg.Go(func() { errs[i] = d.set.Run(ctx) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }
 
 // end closes stopping, once.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mailtree/mcp/tool"
 )
 
 // open sends a request and returns once the answer's head is there.
@@ -106,7 +108,7 @@ type blockResult struct {
 func blocking(t *testing.T, s *Server) (started, ended chan struct{}) {
 	t.Helper()
 	started, ended = make(chan struct{}, 10), make(chan struct{}, 10)
-	err := mcp.AddReceivingCustomMethod(s.mail.Server(), "test/block", func(ctx context.Context, _ *mcp.ServerSession, _ *blockParams) (*blockResult, error) {
+	err := mcp.AddReceivingCustomMethod(s.door("mail").set.Server(), "test/block", func(ctx context.Context, _ *mcp.ServerSession, _ *blockParams) (*blockResult, error) {
 		started <- struct{}{}
 		<-ctx.Done()
 		ended <- struct{}{}
@@ -115,8 +117,8 @@ func blocking(t *testing.T, s *Server) (started, ended chan struct{}) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = mcp.AddReceivingCustomMethod(s.mail.Server(), "test/auth", func(ctx context.Context, _ *mcp.ServerSession, _ *blockParams) (*blockResult, error) {
-		return &blockResult{Auth: callerAuth(ctx)}, nil
+	err = mcp.AddReceivingCustomMethod(s.door("mail").set.Server(), "test/auth", func(ctx context.Context, _ *mcp.ServerSession, _ *blockParams) (*blockResult, error) {
+		return &blockResult{Auth: tool.CallerOf(ctx).Auth}, nil
 	})
 	if err != nil {
 		t.Fatal(err)

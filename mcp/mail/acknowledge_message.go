@@ -1,6 +1,10 @@
 package mail
 
-import "context"
+import (
+	"context"
+
+	"mailtree/mcp/tool"
+)
 
 type ackShape struct {
 	ID     string `json:"message_id"`
@@ -10,17 +14,17 @@ type ackShape struct {
 	ReadAt string `json:"read_ts,omitempty"`
 }
 
-func acknowledgeMessage() tool {
-	return tool{
-		name: "acknowledge_message", title: "Acknowledge message", hints: marks(),
-		about: "Mark a message in your inbox as acknowledged, and with that as read; the first time stays.",
-		in:    []prop{projectKey(), agentName(), need("message_id", str("id of the message", "msg_20251023_3a51c0f7b3dc3a7e"))},
-		out: []prop{
-			need("message_id", text("")), need("acknowledged", truth("")), may("ack_ts", text("")),
-			need("read", truth("")), may("read_ts", text("")),
+func (t *Toolset) acknowledgeMessage() tool.Tool {
+	return tool.Tool{
+		Name: "acknowledge_message", Title: "Acknowledge message", Hints: tool.Marks(),
+		About: "Mark a message in your inbox as acknowledged, and with that as read; the first time stays.",
+		In:    []tool.Prop{projectKey(), agentName(), tool.Need("message_id", tool.Str("id of the message", "msg_20251023_3a51c0f7b3dc3a7e"))},
+		Out: []tool.Prop{
+			tool.Need("message_id", tool.Text("")), tool.Need("acknowledged", tool.Truth("")), tool.May("ack_ts", tool.Text("")),
+			tool.Need("read", tool.Truth("")), tool.May("read_ts", tool.Text("")),
 		},
-		run: func(ctx context.Context, t *Toolset, a *args) (any, error) {
-			agent, id := a.text("agent_name"), a.text("message_id")
+		Run: func(ctx context.Context, a *tool.Args) (any, error) {
+			agent, id := a.Text("agent_name"), a.Text("message_id")
 			p, err := t.project(ctx, a)
 			if err != nil {
 				return nil, err
@@ -29,7 +33,7 @@ func acknowledgeMessage() tool {
 			if err != nil {
 				return nil, err
 			}
-			return ackShape{d.ID, d.Acked, stamp(d.AckedAt), d.Read, stamp(d.ReadAt)}, nil
+			return ackShape{d.ID, d.Acked, tool.Stamp(d.AckedAt), d.Read, tool.Stamp(d.ReadAt)}, nil
 		},
 	}
 }

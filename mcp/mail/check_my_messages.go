@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/mcp/tool"
 )
 
 // Bounds of an inbox page and of a long poll: clients give up on a call after about a minute.
@@ -15,33 +16,33 @@ const (
 	maxWait     = 50 // seconds
 )
 
-func checkMyMessages() tool {
-	return tool{
-		name: "check_my_messages", title: "Check my messages", hints: marks(),
-		about: "Read your inbox, newest first, with read and acknowledgement stamps; can wait until new mail arrives.",
-		in: []prop{
+func (t *Toolset) checkMyMessages() tool.Tool {
+	return tool.Tool{
+		Name: "check_my_messages", Title: "Check my messages", Hints: tool.Marks(),
+		About: "Read your inbox, newest first, with read and acknowledgement stamps; can wait until new mail arrives.",
+		In: []tool.Prop{
 			projectKey(), agentName(),
-			may("since_ts", str("only messages after this time: RFC 3339, or seconds since 1970", "2025-10-23T15:22:14Z")),
-			may("urgent_only", flag("only high and urgent ones", false)),
-			may("unread_only", flag("only unread ones", false)),
-			may("include_bodies", flag("with the bodies", false)),
-			may("limit", num("", 1, maxPage, defaultPage)),
-			may("cursor", str("next_cursor of the page before", "1234")),
-			may("mark_read", flag("mark the returned ones read", false)),
-			may("wait_seconds", num("when there is nothing to return, wait this long for mail", 0, maxWait, 0)),
+			tool.May("since_ts", tool.Str("only messages after this time: RFC 3339, or seconds since 1970", "2025-10-23T15:22:14Z")),
+			tool.May("urgent_only", tool.Flag("only high and urgent ones", false)),
+			tool.May("unread_only", tool.Flag("only unread ones", false)),
+			tool.May("include_bodies", tool.Flag("with the bodies", false)),
+			tool.May("limit", tool.Num("", 1, maxPage, defaultPage)),
+			tool.May("cursor", tool.Str("next_cursor of the page before", "1234")),
+			tool.May("mark_read", tool.Flag("mark the returned ones read", false)),
+			tool.May("wait_seconds", tool.Num("when there is nothing to return, wait this long for mail", 0, maxWait, 0)),
 		},
-		out: inboxProps(),
-		run: func(ctx context.Context, t *Toolset, a *args) (any, error) {
+		Out: inboxProps(),
+		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			q := maildir.InboxQuery{
-				Agent: a.text("agent_name"), Since: a.when("since_ts"), UrgentOnly: a.flag("urgent_only"), UnreadOnly: a.flag("unread_only"),
-				Bodies: a.flag("include_bodies"), Limit: a.count("limit", 1, maxPage), Before: a.cursor("cursor"),
+				Agent: a.Text("agent_name"), Since: a.When("since_ts"), UrgentOnly: a.Flag("urgent_only"), UnreadOnly: a.Flag("unread_only"),
+				Bodies: a.Flag("include_bodies"), Limit: a.Count("limit", 1, maxPage), Before: a.Cursor("cursor"),
 			}
-			mark, wait := a.flag("mark_read"), time.Duration(a.count("wait_seconds", 0, maxWait))*time.Second
+			mark, wait := a.Flag("mark_read"), time.Duration(a.Count("wait_seconds", 0, maxWait))*time.Second
 			p, err := t.project(ctx, a)
 			if err != nil {
 				return nil, err
 			}
-			waiting, stop := t.waiting(ctx, wait)
+			waiting, stop := t.Waiting(ctx, wait)
 			defer stop()
 			page, err := p.Inbox(waiting, q, mark, wait)
 			if err != nil && waiting.Err() != nil && ctx.Err() == nil { // the server stops: no more waiting

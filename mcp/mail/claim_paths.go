@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/mcp/tool"
 )
 
 type conflictShape struct {
@@ -22,29 +23,29 @@ type claimedShape struct {
 	Expires   string          `json:"expires_ts,omitempty"`
 }
 
-func claimPaths() tool {
-	return tool{
-		name: "claim_paths", title: "Claim paths", hints: adds(),
-		about: "Claim files or globs before editing them, as an advisory lease; any conflict with another agent's claim grants none and is returned.",
-		in: []prop{
+func (t *Toolset) claimPaths() tool.Tool {
+	return tool.Tool{
+		Name: "claim_paths", Title: "Claim paths", Hints: tool.Adds(),
+		About: "Claim files or globs before editing them, as an advisory lease; any conflict with another agent's claim grants none and is returned.",
+		In: []tool.Prop{
 			projectKey(), agentName(),
-			may("paths", list("required: paths or globs relative to the repository's root", "app/api/*.py")),
-			may("paths_list", list("another name for paths", "app/api/*.py")),
-			may("ttl_seconds", num("how long the claim holds", 60, 30*24*3600, 3600)),
-			may("exclusive", flag("false: others may hold shared claims on the same files", true)),
-			may("reason", str("shown to whoever asks for the same files", "migrations")),
-			may("dry_run", flag("only tell what would happen", false)),
+			tool.May("paths", tool.List("required: paths or globs relative to the repository's root", "app/api/*.py")),
+			tool.May("paths_list", tool.List("another name for paths", "app/api/*.py")),
+			tool.May("ttl_seconds", tool.Num("how long the claim holds", 60, 30*24*3600, 3600)),
+			tool.May("exclusive", tool.Flag("false: others may hold shared claims on the same files", true)),
+			tool.May("reason", tool.Str("shown to whoever asks for the same files", "migrations")),
+			tool.May("dry_run", tool.Flag("only tell what would happen", false)),
 		},
-		out: []prop{
-			need("granted", claimsNode("all that was asked for, or none")),
-			need("conflicts", arrayOf("", object("", need("path", text("asked for")), need("holder", text("agent")), need("held_path", text("what the holder claimed")),
-				need("exclusive", truth("")), need("reason", text("")), need("expires_ts", text(""))))),
-			may("expires_ts", text("when the granted claims end")),
+		Out: []tool.Prop{
+			tool.Need("granted", claimsNode("all that was asked for, or none")),
+			tool.Need("conflicts", tool.ArrayOf("", tool.Object("", tool.Need("path", tool.Text("asked for")), tool.Need("holder", tool.Text("agent")), tool.Need("held_path", tool.Text("what the holder claimed")),
+				tool.Need("exclusive", tool.Truth("")), tool.Need("reason", tool.Text("")), tool.Need("expires_ts", tool.Text(""))))),
+			tool.May("expires_ts", tool.Text("when the granted claims end")),
 		},
-		run: func(ctx context.Context, t *Toolset, a *args) (any, error) {
+		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			r := maildir.ClaimRequest{
-				Agent: a.text("agent_name"), Patterns: append(a.names("paths"), a.names("paths_list")...), Shared: !a.flag("exclusive"),
-				TTL: time.Duration(a.count("ttl_seconds", 1, 1<<32)) * time.Second, Reason: a.text("reason"), DryRun: a.flag("dry_run"),
+				Agent: a.Text("agent_name"), Patterns: append(a.Names("paths"), a.Names("paths_list")...), Shared: !a.Flag("exclusive"),
+				TTL: time.Duration(a.Count("ttl_seconds", 1, 1<<32)) * time.Second, Reason: a.Text("reason"), DryRun: a.Flag("dry_run"),
 			}
 			p, err := t.project(ctx, a)
 			if err != nil {
@@ -60,9 +61,9 @@ func claimPaths() tool {
 }
 
 func shapeClaimed(r *maildir.ClaimResult) claimedShape {
-	out := claimedShape{shapeClaims(r.Granted), make([]conflictShape, len(r.Conflicts)), stamp(r.Expires)}
+	out := claimedShape{shapeClaims(r.Granted), make([]conflictShape, len(r.Conflicts)), tool.Stamp(r.Expires)}
 	for i, c := range r.Conflicts {
-		out.Conflicts[i] = conflictShape{c.Pattern, c.Held.Agent, c.Held.Pattern, c.Held.Exclusive, c.Held.Reason, stamp(c.Held.Expires)}
+		out.Conflicts[i] = conflictShape{c.Pattern, c.Held.Agent, c.Held.Pattern, c.Held.Exclusive, c.Held.Reason, tool.Stamp(c.Held.Expires)}
 	}
 	return out
 }

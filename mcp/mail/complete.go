@@ -22,7 +22,7 @@ var completes = map[string]map[string]maildir.Kind{
 func (t *Toolset) complete(ctx context.Context, req *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
 	res := &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{}}}
 	kind, ok := completes[req.Params.Ref.URI][req.Params.Argument.Name]
-	if !ok || t.cfg.Store == nil {
+	if !ok || t.store == nil {
 		return res, nil
 	}
 	var slug string
@@ -31,7 +31,7 @@ func (t *Toolset) complete(ctx context.Context, req *mcp.CompleteRequest) (*mcp.
 			return res, nil
 		}
 	}
-	names := t.cfg.Store.Complete(ctx, kind, slug, req.Params.Argument.Value, maxCompletions+1)
+	names := t.store.Complete(ctx, kind, slug, req.Params.Argument.Value, maxCompletions+1)
 	n := min(len(names), maxCompletions)
 	res.Completion.Values, res.Completion.HasMore = append(res.Completion.Values, names[:n]...), n < len(names)
 	if n == len(names) {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"mailtree/maildir"
+	"mailtree/mcp/tool"
 )
 
 type createdShape struct {
@@ -11,25 +12,25 @@ type createdShape struct {
 	Note string `json:"note,omitempty"`
 }
 
-func createAgent() tool {
-	return tool{
-		name: "create_agent", title: "Create agent", hints: adds(),
-		about: "Register a new agent identity with a memorable name in a project, which is made when it is new; returns the profile.",
-		in: []prop{
+func (t *Toolset) createAgent() tool.Tool {
+	return tool.Tool{
+		Name: "create_agent", Title: "Create agent", Hints: tool.Adds(),
+		About: "Register a new agent identity with a memorable name in a project, which is made when it is new; returns the profile.",
+		In: []tool.Prop{
 			projectKey(),
-			need("program", str("the program you run in", "claude-code")),
-			need("model", str("the model you are", "opus-4.1")),
-			need("task_description", str("what you are working on", "Auth refactor")),
-			may("name_hint", str("name you would like; used if free", "GreenCastle")),
+			tool.Need("program", tool.Str("the program you run in", "claude-code")),
+			tool.Need("model", tool.Str("the model you are", "opus-4.1")),
+			tool.Need("task_description", tool.Str("what you are working on", "Auth refactor")),
+			tool.May("name_hint", tool.Str("name you would like; used if free", "GreenCastle")),
 		},
-		out: append(profileProps(), may("note", text("why the hint was not used"))),
-		run: func(ctx context.Context, t *Toolset, a *args) (any, error) {
-			key := a.text("project_key")
-			r := maildir.Registration{Program: a.text("program"), Model: a.text("model"), Task: a.text("task_description"), NameHint: a.text("name_hint")}
-			if a.err != nil {
-				return nil, a.err
+		Out: append(profileProps(), tool.May("note", tool.Text("why the hint was not used"))),
+		Run: func(ctx context.Context, a *tool.Args) (any, error) {
+			key := a.Text("project_key")
+			r := maildir.Registration{Program: a.Text("program"), Model: a.Text("model"), Task: a.Text("task_description"), NameHint: a.Text("name_hint")}
+			if a.Err() != nil {
+				return nil, a.Err()
 			}
-			p, err := t.cfg.Store.EnsureProject(ctx, key)
+			p, err := t.store.EnsureProject(ctx, key)
 			if err != nil {
 				return nil, err
 			}

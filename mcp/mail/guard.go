@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"mailtree/guard"
+	"mailtree/mcp/tool"
 )
 
 // The guard's tools write into the hooks folder of the code repository that is named, and nowhere else; a folder outside
@@ -15,14 +16,14 @@ type doneShape struct {
 	Done []string `json:"done"`
 }
 
-func installGuard() tool {
-	return tool{
-		name: "install_precommit_guard", title: "Install pre-commit guard", hints: marks(),
-		about: "Install a Git pre-commit guard in a code repository that blocks commits touching files another agent has claimed.",
-		in:    []prop{projectKey(), codeRepo()},
-		out:   guardProps(),
-		run: func(ctx context.Context, t *Toolset, a *args) (any, error) {
-			at := guard.Site{Repo: a.codeRepo(), Env: os.Environ()}
+func (t *Toolset) installGuard() tool.Tool {
+	return tool.Tool{
+		Name: "install_precommit_guard", Title: "Install pre-commit guard", Hints: tool.Marks(),
+		About: "Install a Git pre-commit guard in a code repository that blocks commits touching files another agent has claimed.",
+		In:    []tool.Prop{projectKey(), codeRepo()},
+		Out:   guardProps(),
+		Run: func(ctx context.Context, a *tool.Args) (any, error) {
+			at := guard.Site{Repo: repoPath(a), Env: os.Environ()}
 			p, err := t.project(ctx, a)
 			if err != nil {
 				return nil, err
@@ -31,21 +32,21 @@ func installGuard() tool {
 			if err != nil {
 				return nil, err
 			}
-			return shapeDone(guard.Install(ctx, at, guard.Setup{Store: t.cfg.Store.Root(), Project: p.Slug(), Program: exe}))
+			return shapeDone(guard.Install(ctx, at, guard.Setup{Store: t.store.Root(), Project: p.Slug(), Program: exe}))
 		},
 	}
 }
 
-func uninstallGuard() tool {
-	return tool{
-		name: "uninstall_precommit_guard", title: "Uninstall pre-commit guard", hints: removes(),
-		about: "Remove the Git pre-commit guard from a code repository; hooks that were there before stay.",
-		in:    []prop{codeRepo()},
-		out:   guardProps(),
-		run: func(ctx context.Context, _ *Toolset, a *args) (any, error) {
-			at := guard.Site{Repo: a.codeRepo(), Env: os.Environ()}
-			if a.err != nil {
-				return nil, a.err
+func (t *Toolset) uninstallGuard() tool.Tool {
+	return tool.Tool{
+		Name: "uninstall_precommit_guard", Title: "Uninstall pre-commit guard", Hints: tool.Removes(),
+		About: "Remove the Git pre-commit guard from a code repository; hooks that were there before stay.",
+		In:    []tool.Prop{codeRepo()},
+		Out:   guardProps(),
+		Run: func(ctx context.Context, a *tool.Args) (any, error) {
+			at := guard.Site{Repo: repoPath(a), Env: os.Environ()}
+			if a.Err() != nil {
+				return nil, a.Err()
 			}
 			return shapeDone(guard.Uninstall(ctx, at))
 		},
@@ -59,17 +60,19 @@ func shapeDone(done []string, err error) (any, error) {
 	return doneShape{append([]string{}, done...)}, nil
 }
 
-func codeRepo() prop {
-	return need("code_repo_path", str("absolute path of the code repository", "/abs/path/backend"))
+func codeRepo() tool.Prop {
+	return tool.Need("code_repo_path", tool.Str("absolute path of the code repository", "/abs/path/backend"))
 }
 
-func guardProps() []prop { return []prop{need("done", texts("what was done, a sentence each"))} }
+func guardProps() []tool.Prop {
+	return []tool.Prop{tool.Need("done", tool.Texts("what was done, a sentence each"))}
+}
 
-// codeRepo is the path of the code repository; it must be absolute, for the server runs elsewhere.
-func (a *args) codeRepo() string {
-	path := a.text("code_repo_path")
-	if a.err == nil && !filepath.IsAbs(path) {
-		a.fail(invalid("code_repo_path is %q: give the absolute path of the repository", clip(path)))
+// repoPath is the path of the code repository; it must be absolute, for the server runs elsewhere.
+func repoPath(a *tool.Args) string {
+	path := a.Text("code_repo_path")
+	if a.Err() == nil && !filepath.IsAbs(path) {
+		a.Fail(tool.Invalid("code_repo_path is %q: give the absolute path of the repository", tool.Clip(path)))
 	}
 	return path
 }

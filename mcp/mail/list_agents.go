@@ -1,6 +1,10 @@
 package mail
 
-import "context"
+import (
+	"context"
+
+	"mailtree/mcp/tool"
+)
 
 type listedShape struct {
 	profileShape
@@ -12,17 +16,17 @@ type directoryShape struct {
 	Agents  []listedShape `json:"agents"`
 }
 
-func listAgents() tool {
-	return tool{
-		name: "list_agents", title: "List agents", hints: reads(),
-		about: "List the agents of a project with program, model, task and last activity: the directory of whom you can write to.",
-		in:    []prop{projectKey(), may("active_only", flag("only those active within seven days", true))},
-		out: []prop{
-			need("project", text("slug")),
-			need("agents", arrayOf("by name", object("", append(profileProps(), need("unread", whole("unread messages in its inbox")))...))),
+func (t *Toolset) listAgents() tool.Tool {
+	return tool.Tool{
+		Name: "list_agents", Title: "List agents", Hints: tool.Reads(),
+		About: "List the agents of a project with program, model, task and last activity: the directory of whom you can write to.",
+		In:    []tool.Prop{projectKey(), tool.May("active_only", tool.Flag("only those active within seven days", true))},
+		Out: []tool.Prop{
+			tool.Need("project", tool.Text("slug")),
+			tool.Need("agents", tool.ArrayOf("by name", tool.Object("", append(profileProps(), tool.Need("unread", tool.Whole("unread messages in its inbox")))...))),
 		},
-		run: func(ctx context.Context, t *Toolset, a *args) (any, error) {
-			active := a.flag("active_only")
+		Run: func(ctx context.Context, a *tool.Args) (any, error) {
+			active := a.Flag("active_only")
 			p, err := t.project(ctx, a)
 			if err != nil {
 				return nil, err

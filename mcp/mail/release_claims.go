@@ -1,25 +1,29 @@
 package mail
 
-import "context"
+import (
+	"context"
+
+	"mailtree/mcp/tool"
+)
 
 type releasedShape struct {
 	Released []claimShape `json:"released"`
 	Count    int          `json:"count"`
 }
 
-func releaseClaims() tool {
-	return tool{
-		name: "release_claims", title: "Release claims", hints: removes(),
-		about: "Give back your file claims: those on the given paths, or all of them.",
-		in: []prop{
+func (t *Toolset) releaseClaims() tool.Tool {
+	return tool.Tool{
+		Name: "release_claims", Title: "Release claims", Hints: tool.Removes(),
+		About: "Give back your file claims: those on the given paths, or all of them.",
+		In: []tool.Prop{
 			projectKey(), agentName(),
-			may("paths", list("exactly as they were claimed; leave out to release all", "app/api/*.py")),
+			tool.May("paths", tool.List("exactly as they were claimed; leave out to release all", "app/api/*.py")),
 		},
-		out: []prop{need("released", claimsNode("")), need("count", whole(""))},
-		run: func(ctx context.Context, t *Toolset, a *args) (any, error) {
-			agent, paths := a.text("agent_name"), a.names("paths")
-			if a.has("paths") && len(paths) == 0 {
-				a.fail(invalid("paths is empty: name the paths to release, or leave it out to release all your claims"))
+		Out: []tool.Prop{tool.Need("released", claimsNode("")), tool.Need("count", tool.Whole(""))},
+		Run: func(ctx context.Context, a *tool.Args) (any, error) {
+			agent, paths := a.Text("agent_name"), a.Names("paths")
+			if a.Has("paths") && len(paths) == 0 {
+				a.Fail(tool.Invalid("paths is empty: name the paths to release, or leave it out to release all your claims"))
 			}
 			p, err := t.project(ctx, a)
 			if err != nil {

@@ -4,29 +4,30 @@ import (
 	"context"
 
 	"mailtree/maildir"
+	"mailtree/mcp/tool"
 )
 
-func replyMessage() tool {
-	return tool{
-		name: "reply_message", title: "Reply to message", hints: adds(),
-		about: "Reply to a message in its thread; without recipients the reply goes to its sender.",
-		in: []prop{
+func (t *Toolset) replyMessage() tool.Tool {
+	return tool.Tool{
+		Name: "reply_message", Title: "Reply to message", Hints: tool.Adds(),
+		About: "Reply to a message in its thread; without recipients the reply goes to its sender.",
+		In: []tool.Prop{
 			projectKey(), fromAgent(),
-			need("reply_to_message_id", str("id of the message", "msg_20251023_3a51c0f7b3dc3a7e")),
-			need("body_md", str("body in markdown", "Questions: ...")),
-			may("to", list("agent names", "GreenCastle")),
-			may("cc", list("agent names", "RedStone")),
-			may("bcc", list("agent names that the others do not see", "RedStone")),
-			may("importance", importance("")),
-			may("ack_required", flag("ask for acknowledge_message", false)),
-			may("key", str("your own id for this reply: sending it again with the same key delivers it once", "answer-1")),
+			tool.Need("reply_to_message_id", tool.Str("id of the message", "msg_20251023_3a51c0f7b3dc3a7e")),
+			tool.Need("body_md", tool.Str("body in markdown", "Questions: ...")),
+			tool.May("to", tool.List("agent names", "GreenCastle")),
+			tool.May("cc", tool.List("agent names", "RedStone")),
+			tool.May("bcc", tool.List("agent names that the others do not see", "RedStone")),
+			tool.May("importance", importance("")),
+			tool.May("ack_required", tool.Flag("ask for acknowledge_message", false)),
+			tool.May("key", tool.Str("your own id for this reply: sending it again with the same key delivers it once", "answer-1")),
 		},
-		out: sentProps(),
-		run: func(ctx context.Context, t *Toolset, a *args) (any, error) {
+		Out: sentProps(),
+		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			d := maildir.ReplyDraft{
-				From: a.text("from_agent"), ReplyTo: a.text("reply_to_message_id"), Body: a.text("body_md"),
-				To: a.names("to"), CC: a.names("cc"), BCC: a.names("bcc"), Importance: a.choice("importance"),
-				AckRequired: a.flag("ack_required"), Key: a.text("key"), Auth: t.auth(ctx),
+				From: a.Text("from_agent"), ReplyTo: a.Text("reply_to_message_id"), Body: a.Text("body_md"),
+				To: a.Names("to"), CC: a.Names("cc"), BCC: a.Names("bcc"), Importance: a.Choice("importance"),
+				AckRequired: a.Flag("ack_required"), Key: a.Text("key"), Auth: tool.CallerOf(ctx).Auth,
 			}
 			p, err := t.project(ctx, a)
 			if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"mailtree/maildir"
+	"mailtree/mcp/tool"
 )
 
 // The templates of Spec 7.1. There are no fixed resources: an inbox for every agent would only fill the client's list.
@@ -25,9 +26,9 @@ func (t *Toolset) addResources() {
 		{messageTemplate, "message", "Message", "One message with its body."},
 		{threadTemplate, "thread", "Thread", "The messages of a thread, oldest first."},
 	} {
-		t.server.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: r.uri, Name: r.name, Title: r.title, Description: r.about, MIMEType: "application/json"}, t.read)
+		t.Server().AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: r.uri, Name: r.name, Title: r.title, Description: r.about, MIMEType: "application/json"}, t.read)
 	}
-	t.server.AddReceivingMiddleware(t.anyURI)
+	t.Server().AddReceivingMiddleware(t.anyURI)
 }
 
 // ref is a parsed resource URI.
@@ -55,11 +56,11 @@ func parseRef(uri string) (ref, error) {
 	kind, name, named := strings.Cut(path, "/")
 	r := ref{kind: refKinds[kind], query: maildir.InboxQuery{Limit: defaultPage}}
 	if !ok || r.kind == 0 || !named || name == "" || len(uri) > maxURI {
-		return r, &maildir.Error{Kind: maildir.ErrNotFound, Text: "there is no resource " + strconv.Quote(clip(uri)) + ": use " + inboxTemplate + ", " + messageTemplate + " or " + threadTemplate}
+		return r, &maildir.Error{Kind: maildir.ErrNotFound, Text: "there is no resource " + strconv.Quote(tool.Clip(uri)) + ": use " + inboxTemplate + ", " + messageTemplate + " or " + threadTemplate}
 	}
 	var err error
 	if r.name, err = url.PathUnescape(name); err != nil {
-		return r, invalid("%q is not percent-encoded text", clip(name))
+		return r, tool.Invalid("%q is not percent-encoded text", tool.Clip(name))
 	}
 	for pair := range strings.SplitSeq(query, "&") {
 		if pair == "" {
@@ -67,7 +68,7 @@ func parseRef(uri string) (ref, error) {
 		}
 		k, v, _ := strings.Cut(pair, "=")
 		if v, err = url.PathUnescape(v); err != nil {
-			return r, invalid("%s=%s is not percent-encoded text", clip(k), clip(v))
+			return r, tool.Invalid("%s=%s is not percent-encoded text", tool.Clip(k), tool.Clip(v))
 		}
 		if err := r.set(k, v); err != nil {
 			return r, err
@@ -81,13 +82,13 @@ func parseRef(uri string) (ref, error) {
 func (r *ref) set(k, v string) (err error) {
 	known := strings.Fields(refParams[r.kind])
 	if !strings.Contains(" "+refParams[r.kind]+" ", " "+k+" ") {
-		return invalid("unknown parameter %q: this resource takes %s", clip(k), strings.Join(known, ", "))
+		return tool.Invalid("unknown parameter %q: this resource takes %s", tool.Clip(k), strings.Join(known, ", "))
 	}
 	switch k {
 	case "project":
 		r.project = v
 	case "since_ts":
-		r.query.Since, err = parseWhen(v)
+		r.query.Since, err = tool.ParseWhen(v)
 	case "urgent_only":
 		r.query.UrgentOnly, err = parseFlag(v)
 	case "include_bodies":
@@ -103,7 +104,7 @@ func (r *ref) set(k, v string) (err error) {
 		case "limit":
 			hint = "a number from 1 to " + strconv.Itoa(maxPage)
 		}
-		return invalid("%s=%s cannot be read: use %s", k, clip(v), hint)
+		return tool.Invalid("%s=%s cannot be read: use %s", k, tool.Clip(v), hint)
 	}
 	return nil
 }
@@ -160,7 +161,7 @@ const (
 
 // resourceError is the protocol error for a resource that could not be read.
 func (t *Toolset) resourceError(uri, version string, err error) error {
-	r := t.explain("resources/read", err)
+	r := t.Explain("resources/read", err)
 	e := &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: r.Error}
 	switch r.Code {
 	case "internal", "unavailable":
@@ -172,11 +173,11 @@ func (t *Toolset) resourceError(uri, version string, err error) error {
 	default:
 		e.Code = jsonrpc.CodeInvalidParams
 	}
-	e.Data = encode(struct {
+	e.Data = tool.Encode(struct {
 		URI  string   `json:"uri"`
 		Code string   `json:"code"`
 		Near []string `json:"near"`
-	}{clip(uri), r.Code, r.Near})
+	}{tool.Clip(uri), r.Code, r.Near})
 	return e
 }
 
@@ -203,15 +204,15 @@ func (t *Toolset) read(ctx context.Context, _ *mcp.ReadResourceRequest) (*mcp.Re
 	if err != nil {
 		return nil, err
 	}
-	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: "application/json", Text: string(encode(out))}}}, nil
+	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: "application/json", Text: string(tool.Encode(out))}}}, nil
 }
 
 // projectOf finds the project of a resource: the one named, else the one that the domain takes it to mean.
 func (t *Toolset) projectOf(ctx context.Context, r ref) (*maildir.Project, error) {
 	if r.project != "" {
-		return t.cfg.Store.Project(ctx, r.project)
+		return t.store.Project(ctx, r.project)
 	}
-	return t.cfg.Store.ProjectOf(ctx, r.kind, r.name)
+	return t.store.ProjectOf(ctx, r.kind, r.name)
 }
 
 func (t *Toolset) readInbox(ctx context.Context, p *maildir.Project, r ref) (any, error) {

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"mailtree/maildir"
+	"mailtree/mcp/tool"
 )
 
 func TestParseRef(t *testing.T) {
@@ -55,13 +56,13 @@ func TestParseRefRefused(t *testing.T) {
 	} {
 		_, err := parseRef(tt.uri)
 		if maildir.Code(err) != tt.code || !strings.HasPrefix(err.Error(), tt.want) {
-			t.Errorf("%s: got %s: %v; want %s: %s", clip(tt.uri), maildir.Code(err), err, tt.code, tt.want)
+			t.Errorf("%s: got %s: %v; want %s: %s", tool.Clip(tt.uri), maildir.Code(err), err, tt.code, tt.want)
 		}
 	}
 }
 
 func TestErrors(t *testing.T) {
-	ts := New(Config{})
+	ts := New(tool.Config{})
 	near := &maildir.Error{Kind: maildir.ErrNotFound, Text: "no agent Blue", Near: []string{"BlueLake"}, Err: io.EOF}
 	for _, tt := range []struct {
 		err     error
@@ -77,7 +78,7 @@ func TestErrors(t *testing.T) {
 		{fmt.Errorf("SELECT: %w", io.ErrUnexpectedEOF), "2026-07-28", -32603, `{"error":"internal error, see the server's log","code":"internal","near":[]}`},
 		{context.Canceled, "2026-07-28", -32603, `{"error":"the call was cancelled before it was done: ask again","code":"unavailable","near":[]}`},
 	} {
-		res := ts.refuse("op", tt.err)
+		res := ts.Refuse("op", tt.err)
 		if got := fmt.Sprintf("%s", res.StructuredContent); got != tt.want || !res.IsError || len(res.Content) != 1 {
 			t.Errorf("%v: got %s, want %s", tt.err, got, tt.want)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"mailtree/maildir"
+	"mailtree/mcp/tool"
 )
 
 type hitShape struct {
@@ -23,25 +24,25 @@ type hitsShape struct {
 	Note string     `json:"note,omitempty"`
 }
 
-func searchMessages() tool {
-	return tool{
-		name: "search_messages", title: "Search messages", hints: reads(),
-		about: "Full-text search over subjects and bodies of all messages of a project, newest first.",
-		in: []prop{
+func (t *Toolset) searchMessages() tool.Tool {
+	return tool.Tool{
+		Name: "search_messages", Title: "Search messages", Hints: tool.Reads(),
+		About: "Full-text search over subjects and bodies of all messages of a project, newest first.",
+		In: []tool.Prop{
 			projectKey(),
-			need("query", str(`words, "phrases", prefix*, AND OR NOT, and from: to: thread: after: before:`, "plan users from:GreenCastle")),
-			may("limit", num("", 1, maxPage, defaultPage)),
-			may("cursor", str("next_cursor of the page before", "1234")),
-			may("order", oneOf("newest first, or best match first", "newest", "newest", "rank")),
+			tool.Need("query", tool.Str(`words, "phrases", prefix*, AND OR NOT, and from: to: thread: after: before:`, "plan users from:GreenCastle")),
+			tool.May("limit", tool.Num("", 1, maxPage, defaultPage)),
+			tool.May("cursor", tool.Str("next_cursor of the page before", "1234")),
+			tool.May("order", tool.OneOf("newest first, or best match first", "newest", "newest", "rank")),
 		},
-		out: []prop{
-			need("hits", arrayOf("", object("", need("id", text("message id")), may("thread_id", text("")), need("from", text("")), need("to", texts("")),
-				need("subject", text("")), need("created", text("")), need("importance", text("")), need("snippet", text("matches stand between **"))))),
-			may("next_cursor", text("pass as cursor for more; absent on the last page")),
-			may("note", text("how the query was taken, when not as written")),
+		Out: []tool.Prop{
+			tool.Need("hits", tool.ArrayOf("", tool.Object("", tool.Need("id", tool.Text("message id")), tool.May("thread_id", tool.Text("")), tool.Need("from", tool.Text("")), tool.Need("to", tool.Texts("")),
+				tool.Need("subject", tool.Text("")), tool.Need("created", tool.Text("")), tool.Need("importance", tool.Text("")), tool.Need("snippet", tool.Text("matches stand between **"))))),
+			tool.May("next_cursor", tool.Text("pass as cursor for more; absent on the last page")),
+			tool.May("note", tool.Text("how the query was taken, when not as written")),
 		},
-		run: func(ctx context.Context, t *Toolset, a *args) (any, error) {
-			r := maildir.SearchRequest{Text: a.text("query"), Limit: a.count("limit", 1, maxPage), Cursor: a.text("cursor"), Rank: a.choice("order") == "rank"}
+		Run: func(ctx context.Context, a *tool.Args) (any, error) {
+			r := maildir.SearchRequest{Text: a.Text("query"), Limit: a.Count("limit", 1, maxPage), Cursor: a.Text("cursor"), Rank: a.Choice("order") == "rank"}
 			p, err := t.project(ctx, a)
 			if err != nil {
 				return nil, err
@@ -58,7 +59,7 @@ func searchMessages() tool {
 func shapeHits(page *maildir.SearchPage) hitsShape {
 	out := hitsShape{make([]hitShape, len(page.Hits)), page.Next, page.Note}
 	for i, h := range page.Hits {
-		out.Hits[i] = hitShape{h.ID, h.ThreadID, h.From, strs(h.To), h.Subject, stamp(h.Created), h.Importance, h.Snippet}
+		out.Hits[i] = hitShape{h.ID, h.ThreadID, h.From, tool.Strs(h.To), h.Subject, tool.Stamp(h.Created), h.Importance, h.Snippet}
 	}
 	return out
 }

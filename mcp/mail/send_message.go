@@ -5,34 +5,35 @@ import (
 	"regexp"
 
 	"mailtree/maildir"
+	"mailtree/mcp/tool"
 )
 
-func sendMessage() tool {
-	return tool{
-		name: "send_message", title: "Send message", hints: adds(),
-		about: "Send a markdown message to one or more agents of the project; it is delivered to all of them or to none.",
-		in: []prop{
+func (t *Toolset) sendMessage() tool.Tool {
+	return tool.Tool{
+		Name: "send_message", Title: "Send message", Hints: tool.Adds(),
+		About: "Send a markdown message to one or more agents of the project; it is delivered to all of them or to none.",
+		In: []tool.Prop{
 			projectKey(), fromAgent(),
-			need("to", list("agent names", "BlueLake")),
-			need("subject", str("one line", "Plan for /api/users")),
-			need("body_md", str("body in markdown", "Here is the plan ...")),
-			may("cc", list("agent names", "RedStone")),
-			may("bcc", list("agent names that the others do not see", "RedStone")),
-			may("importance", importance("normal")),
-			may("ack_required", flag("ask for acknowledge_message", false)),
-			may("thread_id", str("thread to put it in, e.g. a ticket", "TKT-123")),
-			may("convert_images", flag("accepted; image references are left as they are for now", false)),
-			may("image_embed_policy", oneOf("accepted, see convert_images", "auto", "auto", "file", "inline")),
-			may("inline_max_bytes", num("accepted, see convert_images", 0, 1<<30, 65536)),
-			may("attachments", list("paths of files to attach", "docs/flow.png")),
-			may("key", str("your own id for this message: sending it again with the same key delivers it once", "plan-1")),
+			tool.Need("to", tool.List("agent names", "BlueLake")),
+			tool.Need("subject", tool.Str("one line", "Plan for /api/users")),
+			tool.Need("body_md", tool.Str("body in markdown", "Here is the plan ...")),
+			tool.May("cc", tool.List("agent names", "RedStone")),
+			tool.May("bcc", tool.List("agent names that the others do not see", "RedStone")),
+			tool.May("importance", importance("normal")),
+			tool.May("ack_required", tool.Flag("ask for acknowledge_message", false)),
+			tool.May("thread_id", tool.Str("thread to put it in, e.g. a ticket", "TKT-123")),
+			tool.May("convert_images", tool.Flag("accepted; image references are left as they are for now", false)),
+			tool.May("image_embed_policy", tool.OneOf("accepted, see convert_images", "auto", "auto", "file", "inline")),
+			tool.May("inline_max_bytes", tool.Num("accepted, see convert_images", 0, 1<<30, 65536)),
+			tool.May("attachments", tool.List("paths of files to attach", "docs/flow.png")),
+			tool.May("key", tool.Str("your own id for this message: sending it again with the same key delivers it once", "plan-1")),
 		},
-		out: sentProps(),
-		run: func(ctx context.Context, t *Toolset, a *args) (any, error) {
+		Out: sentProps(),
+		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			d := maildir.Draft{
-				From: a.text("from_agent"), To: a.names("to"), CC: a.names("cc"), BCC: a.names("bcc"),
-				Subject: a.text("subject"), Body: a.text("body_md"), Importance: a.choice("importance"), AckRequired: a.flag("ack_required"),
-				ThreadID: a.text("thread_id"), Attachments: a.names("attachments"), Key: a.text("key"), Auth: t.auth(ctx),
+				From: a.Text("from_agent"), To: a.Names("to"), CC: a.Names("cc"), BCC: a.Names("bcc"),
+				Subject: a.Text("subject"), Body: a.Text("body_md"), Importance: a.Choice("importance"), AckRequired: a.Flag("ack_required"),
+				ThreadID: a.Text("thread_id"), Attachments: a.Names("attachments"), Key: a.Text("key"), Auth: tool.CallerOf(ctx).Auth,
 			}
 			notes := imageNotes(a, d.Body)
 			p, err := t.project(ctx, a)
@@ -48,18 +49,18 @@ func sendMessage() tool {
 	}
 }
 
-func importance(deflt string) *node {
-	return oneOf("", deflt, maildir.Low, maildir.Normal, maildir.High, maildir.Urgent)
+func importance(deflt string) *tool.Node {
+	return tool.OneOf("", deflt, maildir.Low, maildir.Normal, maildir.High, maildir.Urgent)
 }
 
 // localImage finds markdown images that are neither on the web nor elsewhere with a scheme, and data URIs.
 var localImage = regexp.MustCompile(`!\[[^\]]*\]\(\s*<?(data:image/|[^)\s:]+[)\s>])`)
 
 // imageNotes checks the image arguments and says what is not done with them.
-func imageNotes(a *args, body string) []string {
-	a.choice("image_embed_policy")
-	a.count("inline_max_bytes", 0, 1<<30)
-	if !a.flag("convert_images") || !localImage.MatchString(body) {
+func imageNotes(a *tool.Args, body string) []string {
+	a.Choice("image_embed_policy")
+	a.Count("inline_max_bytes", 0, 1<<30)
+	if !a.Flag("convert_images") || !localImage.MatchString(body) {
 		return nil
 	}
 	return []string{"image references in the body were left as they are: this build does not convert images yet; name the files in attachments to send them along"}

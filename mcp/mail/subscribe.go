@@ -69,10 +69,10 @@ func (t *Toolset) unsubscribe(_ context.Context, req *mcp.UnsubscribeRequest) er
 
 // slug resolves the project of a reference; "" when it names none, or one that is not there (yet).
 func (t *Toolset) slug(ctx context.Context, r ref) string {
-	if r.project == "" || t.cfg.Store == nil {
+	if r.project == "" || t.store == nil {
 		return ""
 	}
-	p, err := t.cfg.Store.Project(ctx, r.project)
+	p, err := t.store.Project(ctx, r.project)
 	if err != nil {
 		return ""
 	}
@@ -82,7 +82,7 @@ func (t *Toolset) slug(ctx context.Context, r ref) string {
 // sweep forgets sessions that have ended. t.mu is held.
 func (t *Toolset) sweep() {
 	living := map[*mcp.ServerSession]bool{}
-	for s := range t.server.Sessions() {
+	for s := range t.Server().Sessions() {
 		living[s] = true
 	}
 	for uri, s := range t.subs {
@@ -123,13 +123,13 @@ func (t *Toolset) Run(ctx context.Context) error {
 // next waits for changes after the mark and moves it behind them. The first time it only finds the mark.
 func (t *Toolset) next(ctx context.Context, mark *int64) (batch []maildir.Change, err error) {
 	if *mark < 0 {
-		last, err := t.cfg.Store.LastChange(ctx)
+		last, err := t.store.LastChange(ctx)
 		if err == nil {
 			*mark = last
 		}
 		return nil, err
 	}
-	batch, err = t.cfg.Store.WaitChanges(ctx, *mark, 500)
+	batch, err = t.store.WaitChanges(ctx, *mark, 500)
 	if len(batch) > 0 {
 		*mark = batch[len(batch)-1].Seq
 	}
@@ -225,7 +225,7 @@ func (t *Toolset) send(ctx context.Context, uri string, s *subscription) {
 		if !more {
 			return
 		}
-		if err := t.server.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: uri}); err != nil {
+		if err := t.Server().ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: uri}); err != nil {
 			t.log.Warn("mail: telling subscribers failed", "uri", uri, "err", err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"mailtree/maildir"
+	"mailtree/mcp/tool"
 )
 
 func TestConcerns(t *testing.T) {
@@ -58,8 +59,8 @@ func TestSubscribers(t *testing.T) {
 	for _, stateless := range []bool{false, true} {
 		t.Run(map[bool]string{false: "session", true: "listen"}[stateless], func(t *testing.T) {
 			t.Parallel()
-			ts := New(Config{})
-			srv := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return ts.server },
+			ts := New(tool.Config{})
+			srv := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return ts.Server() },
 				&mcp.StreamableHTTPOptions{Stateless: stateless, JSONResponse: true, PropagateRequestCancellation: true}))
 			t.Cleanup(srv.Close)
 			told := make(chan string, 10000)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"mailtree/maildir"
+	"mailtree/mcp/tool"
 )
 
 type itemShape struct {
@@ -29,22 +30,22 @@ type summaryShape struct {
 	Truncated    bool        `json:"truncated,omitempty"`
 }
 
-func summarizeThread() tool {
-	items := arrayOf("", object("", need("text", text("")), need("message_id", text("")), need("from", text("")), may("owner", text("whose action it is"))))
-	return tool{
-		name: "summarize_thread", title: "Summarize thread", hints: reads(),
-		about: "Summarize a thread: participants, key points, decisions, open and done action items, open questions, each with its message id.",
-		in: []prop{
-			projectKey(), need("thread_id", str("thread id, or the id of its first message", "TKT-123")),
-			may("include_examples", flag("with excerpts of the newest messages", false)),
+func (t *Toolset) summarizeThread() tool.Tool {
+	items := tool.ArrayOf("", tool.Object("", tool.Need("text", tool.Text("")), tool.Need("message_id", tool.Text("")), tool.Need("from", tool.Text("")), tool.May("owner", tool.Text("whose action it is"))))
+	return tool.Tool{
+		Name: "summarize_thread", Title: "Summarize thread", Hints: tool.Reads(),
+		About: "Summarize a thread: participants, key points, decisions, open and done action items, open questions, each with its message id.",
+		In: []tool.Prop{
+			projectKey(), tool.Need("thread_id", tool.Str("thread id, or the id of its first message", "TKT-123")),
+			tool.May("include_examples", tool.Flag("with excerpts of the newest messages", false)),
 		},
-		out: []prop{
-			need("thread_id", text("")), need("subject", text("")), need("participants", texts("")), need("messages", whole("how many")),
-			may("first_ts", text("")), may("last_ts", text("")), need("key_points", items), need("decisions", items), need("open_actions", items),
-			need("done_actions", items), need("questions", items), need("examples", items), may("truncated", truth("the thread was too long to read whole")),
+		Out: []tool.Prop{
+			tool.Need("thread_id", tool.Text("")), tool.Need("subject", tool.Text("")), tool.Need("participants", tool.Texts("")), tool.Need("messages", tool.Whole("how many")),
+			tool.May("first_ts", tool.Text("")), tool.May("last_ts", tool.Text("")), tool.Need("key_points", items), tool.Need("decisions", items), tool.Need("open_actions", items),
+			tool.Need("done_actions", items), tool.Need("questions", items), tool.Need("examples", items), tool.May("truncated", tool.Truth("the thread was too long to read whole")),
 		},
-		run: func(ctx context.Context, t *Toolset, a *args) (any, error) {
-			thread, examples := a.text("thread_id"), a.flag("include_examples")
+		Run: func(ctx context.Context, a *tool.Args) (any, error) {
+			thread, examples := a.Text("thread_id"), a.Flag("include_examples")
 			p, err := t.project(ctx, a)
 			if err != nil {
 				return nil, err
@@ -54,7 +55,7 @@ func summarizeThread() tool {
 				return nil, err
 			}
 			return summaryShape{
-				s.ThreadID, s.Subject, strs(s.Participants), s.Messages, stamp(s.First), stamp(s.Last), shapeItems(s.KeyPoints), shapeItems(s.Decisions),
+				s.ThreadID, s.Subject, tool.Strs(s.Participants), s.Messages, tool.Stamp(s.First), tool.Stamp(s.Last), shapeItems(s.KeyPoints), shapeItems(s.Decisions),
 				shapeItems(s.OpenActions), shapeItems(s.DoneActions), shapeItems(s.Questions), shapeItems(s.Examples), s.Truncated,
 			}, nil
 		},

@@ -1,6 +1,10 @@
 package mail
 
-import "context"
+import (
+	"context"
+
+	"mailtree/mcp/tool"
+)
 
 type whoisShape struct {
 	profileShape
@@ -9,15 +13,15 @@ type whoisShape struct {
 	Claims []claimShape `json:"claims"`
 }
 
-func whois() tool {
-	return tool{
-		name: "whois", title: "Who is", hints: reads(),
-		about: "Look up one agent: profile, when it was last active, unread count and the file claims it holds.",
-		in:    []prop{projectKey(), need("agent_name", str("the agent to look up", "BlueLake"))},
-		out: append(profileProps(), need("unread", whole("unread messages in its inbox")), need("total", whole("messages in its inbox")),
-			need("claims", claimsNode("live file claims"))),
-		run: func(ctx context.Context, t *Toolset, a *args) (any, error) {
-			agent := a.text("agent_name")
+func (t *Toolset) whois() tool.Tool {
+	return tool.Tool{
+		Name: "whois", Title: "Who is", Hints: tool.Reads(),
+		About: "Look up one agent: profile, when it was last active, unread count and the file claims it holds.",
+		In:    []tool.Prop{projectKey(), tool.Need("agent_name", tool.Str("the agent to look up", "BlueLake"))},
+		Out: append(profileProps(), tool.Need("unread", tool.Whole("unread messages in its inbox")), tool.Need("total", tool.Whole("messages in its inbox")),
+			tool.Need("claims", claimsNode("live file claims"))),
+		Run: func(ctx context.Context, a *tool.Args) (any, error) {
+			agent := a.Text("agent_name")
 			p, err := t.project(ctx, a)
 			if err != nil {
 				return nil, err

@@ -1,4 +1,4 @@
-package mail
+package tool
 
 import (
 	"encoding/json"
@@ -11,26 +11,26 @@ import (
 )
 
 // testIn has one argument of each kind.
-func testIn() []prop {
-	return []prop{
-		need("project_key", str("absolute path", "/abs/path")),
-		may("to", list("agent names", "BlueLake")),
-		may("importance", importance("normal")),
-		may("exclusive", flag("", true)),
-		may("limit", num("", 1, 200, 20)),
-		may("since_ts", str("", "2025-10-23T15:22:14Z")),
-		may("cursor", str("", "12")),
+func testIn() []Prop {
+	return []Prop{
+		Need("project_key", Str("absolute path", "/abs/path")),
+		May("to", List("agent names", "BlueLake")),
+		May("importance", OneOf("", "normal", "low", "normal", "high", "urgent")),
+		May("exclusive", Flag("", true)),
+		May("limit", Num("", 1, 200, 20)),
+		May("since_ts", Str("", "2025-10-23T15:22:14Z")),
+		May("cursor", Str("", "12")),
 	}
 }
 
 // read gets everything that testIn describes.
-func read(a *args) string {
+func read(a *Args) string {
 	at := ""
-	if t := a.when("since_ts"); !t.IsZero() {
+	if t := a.When("since_ts"); !t.IsZero() {
 		at = t.Format(time.RFC3339Nano)
 	}
-	return fmt.Sprintf("%s|%s|%s|%t|%d|%s|%d", a.text("project_key"), strings.Join(a.names("to"), "+"), a.choice("importance"), a.flag("exclusive"),
-		a.count("limit", 1, 200), at, a.cursor("cursor"))
+	return fmt.Sprintf("%s|%s|%s|%t|%d|%s|%d", a.Text("project_key"), strings.Join(a.Names("to"), "+"), a.Choice("importance"), a.Flag("exclusive"),
+		a.Count("limit", 1, 200), at, a.Cursor("cursor"))
 }
 
 func TestArgs(t *testing.T) {
@@ -47,7 +47,7 @@ func TestArgs(t *testing.T) {
 		{`{"project_key":"/p","since_ts":"2025-10-23T17:22:14+02:00"}`, "/p||normal|true|20|2025-10-23T15:22:14Z|0"},
 		{`{"project_key":"/p","since_ts":0}`, "/p||normal|true|20||0"},
 	} {
-		a := decodeArgs("t", json.RawMessage(tt.in), testIn())
+		a := DecodeArgs("t", json.RawMessage(tt.in), testIn())
 		if got := read(a); a.err != nil || got != tt.want {
 			t.Errorf("%s:\n got %s (%v)\nwant %s", tt.in, got, a.err, tt.want)
 		}
@@ -78,7 +78,7 @@ func TestArgsRefused(t *testing.T) {
 		{`{"project_key":"/p","cursor":"next"}`, `cursor is "next": pass next_cursor of the page before, or leave it out`},
 		{`{"project_key":1,"limit":0}`, `project_key must be a string, e.g. "/abs/path"`},
 	} {
-		a := decodeArgs("t", json.RawMessage(tt.in), testIn())
+		a := DecodeArgs("t", json.RawMessage(tt.in), testIn())
 		if a.err == nil {
 			read(a)
 		}
@@ -93,34 +93,13 @@ func FuzzArgs(f *testing.F) {
 	f.Add([]byte(`{"project_key":"/p","to":"[\"A\"]","limit":"7","since_ts":-1}`))
 	f.Add([]byte(`{"project_key":"/p","limit":"Inf","cursor":"-1"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		a := decodeArgs("t", data, testIn())
+		a := DecodeArgs("t", data, testIn())
 		if a.err != nil {
 			return
 		}
 		read(a)
-		if n := a.count("limit", 1, 200); a.err == nil && (n < 1 || n > 200) {
+		if n := a.Count("limit", 1, 200); a.err == nil && (n < 1 || n > 200) {
 			t.Errorf("limit %d", n)
 		}
 	})
-}
-
-func TestImageNotes(t *testing.T) {
-	for _, tt := range []struct {
-		body string
-		want int
-	}{
-		{"![diagram](docs/flow.png)", 1}, {"![](<my flow.png>)", 1}, {`![a](x.png "title")`, 1}, {"![d](data:image/png;base64,AAAA)", 1},
-		{"![d](https://example.org/x.png)", 0}, {"[link](docs/flow.png)", 0}, {"none", 0},
-	} {
-		for _, ask := range []string{"true", "false"} {
-			a := decodeArgs("send_message", json.RawMessage(`{"project_key":"p","from_agent":"A","to":"B","subject":"","body_md":"","convert_images":`+ask+`}`), sendMessage().in)
-			want := tt.want
-			if ask == "false" {
-				want = 0
-			}
-			if got := len(imageNotes(a, tt.body)); got != want || a.err != nil {
-				t.Errorf("%s (convert_images %s): %d notes, want %d (%v)", tt.body, ask, got, want, a.err)
-			}
-		}
-	}
 }

@@ -1,4 +1,4 @@
-package mail
+package tool
 
 import (
 	"bytes"
@@ -13,29 +13,30 @@ import (
 	"mailtree/maildir"
 )
 
-// args are the arguments of one call, already known to be ones that the tool takes. The first thing found
-// wrong stays in err; whoever reads them looks at it once, after the last.
+// Args are the arguments of one call, already known to be ones that the tool takes. The first thing found
+// wrong stays in Err; whoever reads them looks at it once, after the last. Reading one that the tool does not
+// declare is a mistake of the program and panics. Not safe for concurrent use.
 //
 // Models write a single string for a list, a list as a string of JSON, "true" for true and "20" for 20:
 // where only one thing can be meant it is taken.
-type args struct {
+type Args struct {
 	raw map[string]json.RawMessage
-	in  []prop
+	in  []Prop
 	err error
 }
 
-// decodeArgs checks the names of the arguments against what the tool takes.
-func decodeArgs(tool string, data json.RawMessage, in []prop) *args {
-	a := &args{raw: map[string]json.RawMessage{}, in: in}
+// DecodeArgs checks the names of the arguments against what the tool takes; an absent or null data has none.
+func DecodeArgs(tool string, data json.RawMessage, in []Prop) *Args {
+	a := &Args{raw: map[string]json.RawMessage{}, in: in}
 	if data = bytes.TrimSpace(data); len(data) > 0 {
 		if err := json.Unmarshal(data, &a.raw); err != nil {
-			a.err = invalid("arguments must be a JSON object such as {%q: %s}", in[0].name, in[0].example)
+			a.err = Invalid("arguments must be a JSON object such as %s", sample(in))
 			return a
 		}
 	}
 	names := make([]string, len(in))
 	for i, p := range in {
-		names[i] = p.name
+		names[i] = p.Name
 	}
 	maps.DeleteFunc(a.raw, func(_ string, v json.RawMessage) bool { return string(v) == "null" }) // null is absent
 	for _, given := range slices.Sorted(maps.Keys(a.raw)) {
@@ -45,12 +46,20 @@ func decodeArgs(tool string, data json.RawMessage, in []prop) *args {
 		}
 	}
 	for _, p := range in {
-		if _, ok := a.raw[p.name]; p.need && !ok {
-			a.err = invalid("the argument %s is missing: %s, such as %s", p.name, p.about, p.example)
+		if _, ok := a.raw[p.Name]; p.Need && !ok {
+			a.err = Invalid("the argument %s is missing: %s, such as %s", p.Name, p.about, p.example)
 			return a
 		}
 	}
 	return a
+}
+
+// sample is an object with the first argument.
+func sample(in []Prop) string {
+	if len(in) == 0 {
+		return "{}"
+	}
+	return "{" + strconv.Quote(in[0].Name) + ": " + in[0].example + "}"
 }
 
 // unknown names the argument that the tool does not take and the one that was probably meant.
@@ -59,15 +68,21 @@ func unknown(tool, given string, names []string) error {
 	if len(near) > 0 {
 		hint = "did you mean " + strings.Join(near, " or ") + "? "
 	}
+	if len(names) == 0 {
+		names = []string{"none"}
+	}
 	return &maildir.Error{Kind: maildir.ErrInvalid, Near: near,
-		Text: "unknown argument " + strconv.Quote(clip(given)) + " of " + tool + ": " + hint + "it takes " + strings.Join(names, ", ")}
+		Text: "unknown argument " + strconv.Quote(Clip(given)) + " of " + tool + ": " + hint + "it takes " + strings.Join(names, ", ")}
 }
 
-// has reports whether the argument was given, and not as null.
-func (a *args) has(name string) bool { return a.raw[name] != nil }
+// Err is the first thing found wrong; nil when all that was read is right.
+func (a *Args) Err() error { return a.err }
 
-// text is a string; "" when absent.
-func (a *args) text(name string) string {
+// Has reports whether the argument was given, and not as null.
+func (a *Args) Has(name string) bool { return a.raw[name] != nil }
+
+// Text is a string; "" when absent.
+func (a *Args) Text(name string) string {
 	var s string
 	if v := a.raw[name]; v != nil && json.Unmarshal(v, &s) != nil {
 		a.wrong(name, "a string")
@@ -75,22 +90,22 @@ func (a *args) text(name string) string {
 	return s
 }
 
-// choice is one of the values that the schema lists; the default when absent.
-func (a *args) choice(name string) string {
+// Choice is one of the values that the schema lists; the default when absent.
+func (a *Args) Choice(name string) string {
 	p := a.prop(name)
-	if !a.has(name) {
+	if !a.Has(name) {
 		s, _ := strconv.Unquote(p.deflt)
 		return s
 	}
-	s := strings.ToLower(strings.TrimSpace(a.text(name)))
+	s := strings.ToLower(strings.TrimSpace(a.Text(name)))
 	if a.err == nil && !slices.Contains(p.enum, s) {
-		a.fail(invalid("%s is %q: use one of %s", name, clip(s), strings.Join(p.enum, ", ")))
+		a.Fail(Invalid("%s is %q: use one of %s", name, Clip(s), strings.Join(p.enum, ", ")))
 	}
 	return s
 }
 
-// names is a list of strings; nil when absent. A single string is a list of one.
-func (a *args) names(name string) []string {
+// Names is a list of strings; nil when absent. A single string is a list of one.
+func (a *Args) Names(name string) []string {
 	v := a.raw[name]
 	if v == nil {
 		return nil
@@ -121,8 +136,8 @@ func stringList(data []byte) ([]string, bool) {
 	return out, true
 }
 
-// flag is true or false; the default when absent.
-func (a *args) flag(name string) bool {
+// Flag is true or false; the default when absent.
+func (a *Args) Flag(name string) bool {
 	v, ok := a.raw[name]
 	if !ok {
 		return a.prop(name).deflt == "true"
@@ -137,8 +152,8 @@ func (a *args) flag(name string) bool {
 	return false
 }
 
-// count is a whole number of at least least, at most most (more counts as most); the default when absent.
-func (a *args) count(name string, least, most int) int {
+// Count is a whole number of at least least, at most most (more counts as most); the default when absent.
+func (a *Args) Count(name string, least, most int) int {
 	v, ok := a.raw[name]
 	if !ok {
 		n, _ := strconv.Atoi(a.prop(name).deflt)
@@ -150,13 +165,13 @@ func (a *args) count(name string, least, most int) int {
 		return 0
 	}
 	if f < float64(least) {
-		a.fail(invalid("%s is %.0f: it must be at least %d", name, f, least))
+		a.Fail(Invalid("%s is %.0f: it must be at least %d", name, f, least))
 	}
 	return int(min(f, float64(most)))
 }
 
-// when is a time: RFC 3339, or seconds since 1970 as a number or in a string; the zero time when absent.
-func (a *args) when(name string) time.Time {
+// When is a time: RFC 3339, or seconds since 1970 as a number or in a string; the zero time when absent.
+func (a *Args) When(name string) time.Time {
 	v, ok := a.raw[name]
 	if !ok {
 		return time.Time{}
@@ -165,27 +180,27 @@ func (a *args) when(name string) time.Time {
 	if json.Unmarshal(v, &s) != nil {
 		s = string(v)
 	}
-	t, err := parseWhen(s)
+	t, err := ParseWhen(s)
 	if err != nil {
-		a.fail(invalid("%s is %q: use a time such as 2025-10-23T15:22:14Z, or seconds since 1970", name, clip(s)))
+		a.Fail(Invalid("%s is %q: use a time such as 2025-10-23T15:22:14Z, or seconds since 1970", name, Clip(s)))
 	}
 	return t
 }
 
-// cursor is the position that an earlier answer gave as next_cursor; 0 when absent.
-func (a *args) cursor(name string) int64 {
+// Cursor is the position that an earlier answer gave as next_cursor; 0 when absent.
+func (a *Args) Cursor(name string) int64 {
 	v, ok := a.raw[name]
 	if !ok || string(v) == `""` {
 		return 0
 	}
 	n, err := strconv.ParseInt(strings.Trim(string(v), `"`), 10, 64)
 	if err != nil || n < 0 {
-		a.fail(invalid("%s is %s: pass next_cursor of the page before, or leave it out", name, clip(string(v))))
+		a.Fail(Invalid("%s is %s: pass next_cursor of the page before, or leave it out", name, Clip(string(v))))
 	}
 	return n
 }
 
-func parseWhen(s string) (time.Time, error) {
+func ParseWhen(s string) (time.Time, error) {
 	s = strings.TrimSpace(s)
 	f, err := strconv.ParseFloat(s, 64)
 	switch {
@@ -200,22 +215,23 @@ func parseWhen(s string) (time.Time, error) {
 	return time.Unix(int64(sec), int64(frac*1e9)).UTC(), nil
 }
 
-func (a *args) wrong(name, what string) {
-	a.fail(invalid("%s must be %s, e.g. %s", name, what, a.prop(name).example))
+func (a *Args) wrong(name, what string) {
+	a.Fail(Invalid("%s must be %s, e.g. %s", name, what, a.prop(name).example))
 }
 
-func (a *args) fail(err error) {
+// Fail keeps err, unless something was wrong before.
+func (a *Args) Fail(err error) {
 	if a.err == nil {
 		a.err = err
 	}
 }
 
-func (a *args) prop(name string) prop {
-	return a.in[slices.IndexFunc(a.in, func(p prop) bool { return p.name == name })]
+func (a *Args) prop(name string) Prop {
+	return a.in[slices.IndexFunc(a.in, func(p Prop) bool { return p.Name == name })]
 }
 
-// clip keeps what is repeated to the caller short.
-func clip(s string) string {
+// Clip keeps what is repeated to the caller short.
+func Clip(s string) string {
 	if len(s) <= 80 {
 		return s
 	}

@@ -1,0 +1,71 @@
+package mcp
+
+import (
+	"context"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"mailtree/mcp/tool"
+)
+
+// whoami is a toolset whose one tool tells who calls it.
+func whoami(cfg tool.Config) *tool.Set {
+	return tool.NewSet(cfg, tool.About{Name: "whoami"}, tool.Tool{
+		Name: "whoami", Title: "Who am I", About: "Tell who calls.", Hints: tool.Reads(),
+		Run: func(ctx context.Context, _ *tool.Args) (any, error) { return tool.CallerOf(ctx), nil },
+	})
+}
+
+// serveWhoami serves it beside the others at the paths of agents.
+func serveWhoami(t *testing.T, cfg Config) (*Server, string) {
+	t.Helper()
+	s := New(cfg)
+	s.mount(&door{name: "whoami", set: whoami(tool.Config{}), paths: agentPaths()})
+	srv := httptest.NewServer(s.Handler())
+	t.Cleanup(srv.Close)
+	t.Cleanup(s.end)
+	return s, srv.URL
+}
+
+// TestDoors: each toolset has its own tools, sessions and addresses, and the caller is what the address of that very
+// request says.
+func TestDoors(t *testing.T) {
+	t.Parallel()
+	s, url := serveWhoami(t, Config{Token: "tok"})
+	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{}}}`
+	at := func(path string) string {
+		return "POST " + path + "\nContent-Type: application/json\nAccept: " + acceptBoth
+	}
+	res, body := request(t, url, at("/agents/ann/mcp"), initialize)
+	session := "\nMcp-Session-Id: " + res.Header.Get(sessionHeader)
+	if res.StatusCode != 200 || !strings.Contains(body, `"name":"whoami"`) || s.sessions() != 1 {
+		t.Fatalf("initialize: %d %s, %d sessions", res.StatusCode, body, s.sessions())
+	}
+	for _, tt := range []struct {
+		head   string
+		status int
+		want   string
+	}{
+		{at("/agents/ann/mcp"), 200, `"structuredContent":{"auth":"none","uid":-2,"root":false,"agent":"ann"}`},
+		{at("/agents/ann/mcp/"), 200, `"agent":"ann"}`},
+		{at("/agents/bob/mcp/?project=%2Fabs%2Fshop") + "\nAuthorization: Bearer tok", 200, `{"auth":"token","uid":-2,"root":false,"agent":"bob","project":"/abs/shop"}`},
+		{at("/agents/ann/mcp") + "\nAuthorization: Bearer no", 401, `not this server's`},
+		{at("/agents/ann/mcp") + session, 200, `"agent":"ann"}`},
+		{at("/agents/bob/mcp") + session, 200, `"agent":"bob"}`}, // the request counts, not the session
+		{at("/agents/ann/mcp") + "\nMailtree-Caller: {\"uid\":0,\"root\":true}", 200, `"uid":-2,"root":false`},
+		{at("/agents/..%2Fx/mcp"), 404, `no agent name`},
+		{at("/agents/a%0Ab/mcp"), 404, `no agent name`},
+		{at("/agents/" + strings.Repeat("a", 65) + "/mcp"), 404, `no agent name`},
+		{at("/mcp") + session, 404, `session not found`},
+		{at("/mcp"), 200, `unknown tool`},
+		{"GET /agents/ann/mcp", 405, ``},
+		{"GET /agents/ann", 404, ``},
+		{at("/agents/ann/mcp") + "\nOrigin: https://evil.example", 403, ``},
+	} {
+		res, body := request(t, url, tt.head, call)
+		if res.StatusCode != tt.status || !strings.Contains(body, tt.want) {
+			t.Errorf("%q: %d %s\nwant %d %s", tt.head, res.StatusCode, body, tt.status, tt.want)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+// Package tool is what every toolset is made of: the declaration of a tool (schema, hints, icon), the reading of its
+// arguments, the shape of answers and refusals, and who calls. It knows no tool and no rule of the mail.
+//
+// A toolset package lists its tools and makes a Set of them:
+//
+//	func New(cfg tool.Config) *tool.Set {
+//		t := &toolset{cfg}
+//		return tool.NewSet(cfg, tool.About{Name: "mailtree-postal", …}, t.checkMail(), t.sendToAgent())
+//	}
+//
+// and package mcp mounts the Set (mcp/server.go has the table). What a client can rely on, in every toolset:
+//   - every fact is in structuredContent and in one text content: the same JSON, or a text that says all of it;
+//   - a refusal is a tool error: a sentence in the text, {error, code, near} in structuredContent;
+//   - wrong arguments are such refusals too, with the valid names or an example; they are never protocol errors;
+//   - a list is never null, a time is RFC 3339 UTC.
+package tool
+
+import (
+	"context"
+	_ "embed"
+	"log/slog"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mailtree/maildir"
+)
+
+//go:embed icon.svg.b64
+var iconData string
+
+// Config is what every toolset is given. Store is needed; the rest has defaults.
+type Config struct {
+	Store    *maildir.Store
+	Version  string
+	Log      *slog.Logger    // nil: discarded
+	Stopping <-chan struct{} // ends long polls when it is closed; nil: never
+}
+
+// About is what a toolset says of itself.
+type About struct {
+	Name         string // of the server, in its implementation and before its log lines
+	Title        string
+	Description  string
+	Instructions string // short: clients put them into the prompt
+	// Wording rewords a refusal before it is answered: err is what the tool returned, r what the domain says of it.
+	// nil: as the domain says.
+	Wording func(err error, r *Refusal)
+	// Options are for what few toolsets have: completions, subscriptions. Set fills in the rest.
+	Options mcp.ServerOptions
+}
+
+// Set is one toolset as an MCP server. Safe for concurrent use.
+type Set struct {
+	cfg     Config
+	log     *slog.Logger
+	name    string
+	wording func(error, *Refusal)
+	server  *mcp.Server
+}
+
+// NewSet makes the server of the tools. It starts nothing.
+func NewSet(cfg Config, about About, tools ...Tool) *Set {
+	s := &Set{cfg: cfg, log: cfg.Log, name: about.Name, wording: about.Wording}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	icons := []mcp.Icon{{Source: "data:image/svg+xml;base64," + iconData, MIMEType: "image/svg+xml", Sizes: []string{"any"}}}
+	o := about.Options
+	o.Instructions = about.Instructions
+	o.Logger = slog.New(quiet{s.log.Handler()})
+	o.SetCacheable = func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" }
+	if o.Capabilities == nil {
+		// No logging, and lists that never change: nothing to notify about. There are no prompts, but the SDK
+		// answers prompts/list whether or not it is declared, and a server must declare what it answers.
+		o.Capabilities = &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}, Prompts: &mcp.PromptCapabilities{}}
+	}
+	s.server = mcp.NewServer(&mcp.Implementation{Name: about.Name, Title: about.Title, Version: cfg.Version, Icons: icons, Description: about.Description}, &o)
+	for _, t := range tools {
+		s.server.AddTool(t.Declare(icons), s.handler(t))
+	}
+	return s
+}
+
+// Server is the MCP server. It may be connected to any number of transports.
+func (s *Set) Server() *mcp.Server { return s.server }
+
+// Run is for toolsets that have something to do beside answering; this one waits for ctx to end and returns nil.
+func (s *Set) Run(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+// Waiting is ctx for a call that may wait: then it also ends when the server stops. The caller calls the function
+// when the call is done.
+func (s *Set) Waiting(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	if wait == 0 || s.cfg.Stopping == nil {
+		return ctx, cancel
+	}
+	go func() {
+		select {
+		case <-s.cfg.Stopping:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// quiet lowers the level of what the SDK logs: it has a line or two at info for every single request, warns of
+// each subscriber without an open stream, and takes for errors what clients do wrong.
+type quiet struct{ slog.Handler }
+
+func (q quiet) Enabled(ctx context.Context, l slog.Level) bool {
+	return q.Handler.Enabled(ctx, lower(l))
+}
+
+func (q quiet) Handle(ctx context.Context, r slog.Record) error {
+	r.Level = lower(r.Level)
+	return q.Handler.Handle(ctx, r)
+}
+
+func (q quiet) WithAttrs(a []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(a)} }
+func (q quiet) WithGroup(name string) slog.Handler   { return quiet{q.Handler.WithGroup(name)} }
+
+func lower(l slog.Level) slog.Level {
+	if l >= slog.LevelError {
+		return slog.LevelWarn
+	}
+	return min(l, slog.LevelDebug)
+}

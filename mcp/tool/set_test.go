@@ -1,0 +1,61 @@
+package tool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mailtree/maildir"
+)
+
+// TestAnswers: what a client sees of what Run returns.
+func TestAnswers(t *testing.T) {
+	s := NewSet(Config{}, About{Name: "t", Wording: func(err error, r *Refusal) {
+		if errors.Is(err, maildir.ErrDenied) {
+			r.Error = "EACCES not authorized"
+		}
+	}})
+	denied := &maildir.Error{Kind: maildir.ErrDenied, Text: "The mailbox \"ann\" belongs to somebody else."}
+	for _, tt := range []struct {
+		args             string
+		run              func(ctx context.Context, a *Args) (any, error)
+		text, structured string
+	}{
+		{`{}`, func(context.Context, *Args) (any, error) {
+			return struct {
+				A string `json:"a"`
+			}{"<b>"}, nil
+		},
+			`{"a":"<b>"}`, `{"a":"<b>"}`},
+		{`{}`, func(context.Context, *Args) (any, error) { return Result{"null", struct{}{}}, nil }, `null`, `{}`},
+		{`{}`, func(context.Context, *Args) (any, error) { return nil, denied }, `EACCES not authorized`, `{"error":"EACCES not authorized","code":"denied","near":[]}`},
+		{`{}`, func(context.Context, *Args) (any, error) { panic("x") }, internalText, `{"error":"` + internalText + `","code":"internal","near":[]}`},
+		{`{}`, func(context.Context, *Args) (any, error) { return func() {}, nil }, internalText, `{"error":"` + internalText + `","code":"internal","near":[]}`},
+		{`{"x":1}`, nil, `unknown argument "x" of t: it takes none`, `{"error":"unknown argument \"x\" of t: it takes none","code":"invalid","near":[]}`},
+		{`7`, nil, `arguments must be a JSON object such as {}`, `{"error":"arguments must be a JSON object such as {}","code":"invalid","near":[]}`},
+	} {
+		res, err := s.handler(Tool{Name: "t", Run: tt.run})(t.Context(), &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Arguments: []byte(tt.args)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, structured := res.Content[0].(*mcp.TextContent).Text, fmt.Sprintf("%s", res.StructuredContent)
+		if text != tt.text || structured != tt.structured || res.IsError != strings.Contains(structured, `"error"`) {
+			t.Errorf("got %s and %s (error %t)\nwant %s and %s", text, structured, res.IsError, tt.text, tt.structured)
+		}
+	}
+}
+
+func TestCaller(t *testing.T) {
+	if c := CallerOf(t.Context()); c.Auth != "none" || c.UID == maildir.NoOwner || c.UID >= 0 || c.Root {
+		t.Errorf("a caller of whom nothing is known: %+v", c)
+	}
+	for want, c := range map[string]Caller{"default": {}, "/w": {WorkTree: "/w"}, "p": {WorkTree: "/w", Project: "p"}} {
+		if got := c.ProjectKey(); got != want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}

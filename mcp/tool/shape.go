@@ -1,0 +1,23 @@
+package tool
+
+import (
+	"time"
+
+	"mailtree/maildir"
+)
+
+// Stamp shows a time, "" where there is none.
+func Stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return maildir.FormatTime(t)
+}
+
+// Strs makes sure that an empty list is [] on the wire.
+func Strs(l []string) []string {
+	if l == nil {
+		return []string{}
+	}
+	return l
+}
