@@ -48,7 +48,17 @@ func isStoreFile(e os.DirEntry) bool {
 	return slices.Contains([]string{lockFile, projectsDir, "token", "key", "owners.json"}, e.Name())
 }
 
-const lockFile = "server.lock"
+const (
+	lockFile   = "server.lock"
+	socketFile = "server.sock"
+	logFile    = "server.log"
+)
+
+// SocketPath is the Unix socket of the process that owns the store at root. Spec: 1.
+func SocketPath(root string) string { return filepath.Join(root, socketFile) }
+
+// LogPath is where a server in the background logs.
+func LogPath(root string) string { return filepath.Join(root, logFile) }
 
 // LockHolder is the process number that the lock file names, "unknown" when it names none. It may be stale: only
 // a failed TakeLock says that somebody holds it.

@@ -24,7 +24,7 @@ type message struct {
 // bodyTime is how long a client may take to send a body.
 const bodyTime = time.Minute
 
-// readMessage reads and looks at the body; when that fails it has answered. size is what it took of s.bodies.
+// readMessage reads and looks at the body; when that fails it has answered. size is what it took of the bodies.
 func (s *Server) readMessage(w http.ResponseWriter, r *http.Request) (m *message, size int64, ok bool) {
 	if r.ContentLength > s.cfg.MaxBody {
 		w.Header().Set("Connection", "close") // rather than read it all for nothing
@@ -34,7 +34,8 @@ func (s *Server) readMessage(w http.ResponseWriter, r *http.Request) (m *message
 	if size = r.ContentLength; size < 0 {
 		size = s.cfg.MaxBody
 	}
-	if !s.bodies.take(size) {
+	bodies := &s.limitsOf(r).bodies
+	if !bodies.take(size) {
 		busy(w, nil, "too many large requests at once")
 		return nil, 0, false
 	}
@@ -42,7 +43,7 @@ func (s *Server) readMessage(w http.ResponseWriter, r *http.Request) (m *message
 	_ = c.SetReadDeadline(time.Now().Add(bodyTime)) // not every writer can: tests
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.cfg.MaxBody))
 	_ = c.SetReadDeadline(time.Time{})
-	s.bodies.give(size - int64(len(body))) // it was unknown how much would come
+	bodies.give(size - int64(len(body))) // it was unknown how much would come
 	size = int64(len(body))
 	var over *http.MaxBytesError
 	switch {
@@ -138,6 +139,21 @@ func (m *message) complete() {
 		add = append([]string{""}, add...)
 	}
 	m.body = append(append(bytes.Clone(inner), strings.Join(add, ",")...), '}')
+}
+
+// describe fills in the headers that repeat the message's method and name, for a bridge, which has them in no header.
+func (m *message) describe(h http.Header) {
+	var p struct {
+		Params struct {
+			Name string `json:"name"`
+			URI  string `json:"uri"`
+		} `json:"params"`
+	}
+	_ = json.Unmarshal(m.body, &p) // what is not there the SDK misses
+	h.Set("Mcp-Method", m.method)
+	if h.Set("Mcp-Name", p.Params.Name); m.method == "resources/read" {
+		h.Set("Mcp-Name", p.Params.URI)
+	}
 }
 
 const acceptBoth = "application/json, text/event-stream"

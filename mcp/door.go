@@ -11,7 +11,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// table is what is served: one line for each toolset package below this one.
+// table is what is served: one line for each toolset package below this one. On the Unix socket all of them are, at
+// /toolset/<name>/mcp (peer.go).
 func (s *Server) table() []*door {
 	cfg := tool.Config{Store: s.cfg.Store, Version: s.cfg.Version, Log: s.log, Stopping: s.stopping}
 	return []*door{
@@ -32,7 +33,9 @@ type toolset interface {
 type door struct {
 	name  string // as in --toolset
 	set   toolset
-	paths []string // over TCP, as http.ServeMux has them; none for a toolset that is on the Unix socket only
+	paths []string // over TCP, as http.ServeMux has them; none for a toolset that is on the Unix socket only (peer.go)
+
+	guests bool // made for several users: on the socket, users other than the server's may have it
 
 	stateless, stateful http.Handler
 }

@@ -43,7 +43,8 @@ func (s *Server) serve(d *door, w http.ResponseWriter, r *http.Request) {
 
 // post serves one or more JSON-RPC messages.
 func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, session bool) {
-	if !s.requests.take(1) {
+	most := s.limitsOf(r)
+	if !most.requests.take(1) {
 		busy(w, nil, "too many requests at once")
 		return
 	}
@@ -51,12 +52,12 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 	release := func() {
 		if held {
 			held = false
-			s.requests.give(1)
+			most.requests.give(1)
 		}
 	}
 	defer release()
 	m, size, ok := s.readMessage(w, r)
-	defer s.bodies.give(size)
+	defer most.bodies.give(size)
 	if !ok {
 		return
 	}
@@ -65,16 +66,19 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 		m.complete()
 	}
 	m.restore(r, bare)
+	if era && tool.CallerOf(r.Context()).Via != "" {
+		m.describe(r.Header)
+	}
 	a := newAnswer(w, r, m.id)
 	defer a.finish()
 	switch {
 	case m.method == "subscriptions/listen" && era:
 		release() // a stream is counted among streams
-		if !s.streams.take(1) {
+		if !most.streams.take(1) {
 			busy(a, m.id, "too many streams")
 			return
 		}
-		defer s.streams.give(1)
+		defer most.streams.give(1)
 		d.stateless.ServeHTTP(a, owned(a.request))
 	case era:
 		d.stateless.ServeHTTP(a, owned(a.request))
@@ -96,9 +100,13 @@ func (s *Server) serveSession(d *door, w http.ResponseWriter, r *http.Request, m
 	if !begun {
 		s.starting.Add(1)
 		defer s.starting.Add(-1)
-		if s.sessions() > int64(s.cfg.MaxSessions) {
+		guest := s.limitsOf(r) == &s.guests
+		if s.sessions() > int64(s.cfg.MaxSessions) || guest && s.guestSessions.living(s.sessionIDs()) >= int64(s.cfg.MaxSessions)/guestShare {
 			busy(w, m.id, "too many sessions")
 			return
+		}
+		if guest {
+			defer func() { s.guestSessions.add(w.Header().Get(sessionHeader)) }()
 		}
 	}
 	d.stateful.ServeHTTP(w, r)
@@ -115,11 +123,12 @@ func (s *Server) endWithServer(ctx context.Context, cancel context.CancelFunc) {
 
 // stream serves the GET of a session, until the client, the session or the server ends it.
 func (s *Server) stream(d *door, w http.ResponseWriter, r *http.Request) {
-	if !s.streams.take(1) {
+	most := s.limitsOf(r)
+	if !most.streams.take(1) {
 		busy(w, nil, "too many streams")
 		return
 	}
-	defer s.streams.give(1)
+	defer most.streams.give(1)
 	a := newAnswer(w, r, nil)
 	var wg sync.WaitGroup
 	defer wg.Wait()

@@ -46,6 +46,7 @@ type Config struct {
 	Token        string // bearer token; "" when there is none to compare with
 	RequireToken bool   // refuse requests without it (AUTH=token, or Host is not loopback)
 
+	Yield  func()                    // stops a server in the background for another that starts; nil: it does not yield
 	Health func(context.Context) any // what GET /health answers as JSON; nil: {"status":"ok"}
 	Log    *slog.Logger              // nil: discarded
 
@@ -64,18 +65,20 @@ type Server struct {
 	token [sha256.Size]byte
 	doors []*door
 
-	requests, streams gauge
-	bodies            gauge
-	starting          atomic.Int64 // initialize requests under way
-	stopping          chan struct{}
-	stop              sync.Once
+	limits                     // of the server's own user, and of everybody over TCP
+	guests        limits       // of other users on the socket, all together
+	guestSessions idSet        // begun by them
+	starting      atomic.Int64 // initialize requests under way
+	stopping      chan struct{}
+	stop          sync.Once
 }
 
 // New makes the server. It starts nothing: Run does.
 func New(cfg Config) *Server {
 	cfg.fill()
 	s := &Server{cfg: cfg, log: cfg.Log, token: sha256.Sum256([]byte(cfg.Token)), stopping: make(chan struct{})}
-	s.requests.max, s.streams.max, s.bodies.max = int64(cfg.MaxRequests), int64(cfg.MaxStreams), cfg.MaxBodies
+	s.limits.set(int64(cfg.MaxRequests), int64(cfg.MaxStreams), cfg.MaxBodies)
+	s.guests.set(int64(cfg.MaxRequests)/guestShare, int64(cfg.MaxStreams)/guestShare, max(cfg.MaxBodies/guestShare, cfg.MaxBody))
 	s.mount(s.table()...)
 	return s
 }

@@ -1,0 +1,135 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+
+	"mailtree/mcp/socket"
+	"mailtree/mcp/tool"
+)
+
+// The Unix socket speaks the same HTTP as the TCP port, with other addresses:
+//
+//	/toolset/<name>/mcp    that toolset, both eras, as at its URL
+//	/toolset/<name>/hold   GET: an answer that lasts until the client or the server goes: how a bridge keeps the
+//	                       server, and notices its end
+//	/health                as over TCP
+//	/yield                 POST: a server in the background makes room for one in the foreground
+//
+// Who calls is the peer's user, looked up for every connection. The server's own user and root have everything; other
+// users, where SOCKET lets them in, the toolsets that are made for several users (aimx). No token is needed. A bridge
+// says in HelloHeader who it is and where it runs; over TCP that header means nothing. The limits are those of HTTP; other
+// users have a share of their own.
+
+// HelloHeader is where a bridge on the socket says, as JSON, the self-asserted part of tool.Caller.
+const HelloHeader = "Mailtree-Hello"
+
+type uidKey struct{}
+
+// SocketServer is an http.Server for a socket.Listener, with the limits of HTTPServer.
+func (s *Server) SocketServer() *http.Server {
+	srv := s.HTTPServer("")
+	srv.Handler = s.socketHandler()
+	srv.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		if p, ok := c.(*socket.Conn); ok {
+			ctx = context.WithValue(ctx, uidKey{}, p.UID)
+		}
+		return ctx
+	}
+	return srv
+}
+
+func (s *Server) socketHandler() http.Handler {
+	mux := http.NewServeMux()
+	for _, d := range s.doors {
+		path := "/toolset/" + d.name
+		mux.Handle(path+"/mcp", s.welcome(d, s.endpoint(d)))
+		mux.Handle("GET "+path+"/hold", s.welcome(d, http.HandlerFunc(s.hold)))
+	}
+	mux.Handle("/toolset/{name}/", http.HandlerFunc(s.noToolset))
+	mux.Handle("GET /health", s.ownOnly(http.HandlerFunc(s.health)))
+	mux.Handle("POST /yield", s.ownOnly(http.HandlerFunc(s.yield)))
+	mux.HandleFunc("/", notFound)
+	return s.recover(s.logged(s.peer(s.checkOrigin(mux))))
+}
+
+// peer finds out who calls.
+func (s *Server) peer(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		uid, ok := r.Context().Value(uidKey{}).(int)
+		if !ok {
+			writeError(w, http.StatusForbidden, nil, codeDenied, "this connection has no user")
+			return
+		}
+		var c tool.Caller
+		if h := r.Header.Get(HelloHeader); h != "" && json.Unmarshal([]byte(h), &c) != nil {
+			writeError(w, http.StatusBadRequest, nil, codeRequest, "the header "+HelloHeader+" is not JSON")
+			return
+		}
+		c.Auth, c.UID, c.Root, c.Via = tool.PeerAuth(uid), uid, uid == 0, "socket"
+		next.ServeHTTP(w, r.WithContext(tool.WithCaller(r.Context(), c)))
+	})
+}
+
+// own reports whether the caller may have everything.
+func own(c tool.Caller) bool { return c.Root || c.UID == os.Geteuid() }
+
+// welcome lets those to a toolset who may have it.
+func (s *Server) welcome(d *door, next http.Handler) http.Handler {
+	if !d.guests {
+		return s.ownOnly(next)
+	}
+	return next
+}
+
+func (s *Server) ownOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c := tool.CallerOf(r.Context()); !own(c) {
+			writeError(w, http.StatusForbidden, nil, codeDenied, fmt.Sprintf("this is for the user who runs the server; you are user %d: use --toolset aimx, or a server of your own", c.UID))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) noToolset(w http.ResponseWriter, r *http.Request) {
+	var names []string
+	for _, d := range s.doors {
+		names = append(names, d.name)
+	}
+	writeError(w, http.StatusNotFound, nil, codeRequest, fmt.Sprintf("there is no toolset %q here: use %s", r.PathValue("name"), strings.Join(names, ", ")))
+}
+
+// hold answers until the client goes or the server stops. It is counted among the streams.
+func (s *Server) hold(w http.ResponseWriter, r *http.Request) {
+	most := s.limitsOf(r)
+	if !most.streams.take(1) {
+		busy(w, nil, "too many streams")
+		return
+	}
+	defer most.streams.give(1)
+	a := newAnswer(w, r, nil)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer a.finish()
+	wg.Go(func() { s.endWithServer(a.request.Context(), a.cancel) })
+	a.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if a.FlushError() == nil {
+		<-a.request.Context().Done()
+	}
+}
+
+func (s *Server) yield(w http.ResponseWriter, r *http.Request) {
+	if s.cfg.Yield == nil {
+		writeError(w, http.StatusConflict, nil, codeRequest, "this server does not run in the background: stop it where it was started")
+		return
+	}
+	w.WriteHeader(http.StatusAccepted)
+	s.cfg.Yield()
+}

@@ -1,0 +1,240 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"mailtree/mcp/socket"
+	"mailtree/mcp/tool"
+)
+
+// asked is a request on a socket and what is answered.
+type asked struct {
+	Head, Body string // as of request
+	Status     int
+	Answer     string
+}
+
+// ask makes the requests over the socket, as the user who runs this process.
+func ask(path string, all ...asked) []asked {
+	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return socket.Dial(ctx, path) }}}
+	for i := range all {
+		if err := all[i].ask(&c); err != nil {
+			all[i].Answer = err.Error()
+		}
+	}
+	return all
+}
+
+func (a *asked) ask(c *http.Client) error {
+	lines := strings.Split(a.Head, "\n")
+	method, target, _ := strings.Cut(lines[0], " ")
+	r, err := http.NewRequest(method, "http://mailtree"+target, strings.NewReader(a.Body))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", acceptBoth)
+	for _, l := range lines[1:] {
+		k, v, _ := strings.Cut(l, ": ")
+		r.Header.Set(k, v)
+	}
+	res, err := c.Do(r)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	a.Status, a.Answer = res.StatusCode, ""
+	if strings.HasSuffix(target, "/hold") && res.StatusCode == http.StatusOK {
+		return nil
+	}
+	data, err := io.ReadAll(res.Body)
+	a.Answer = string(data)
+	return err
+}
+
+// askEnv makes the test binary a process of another user, which asks what stands on its input.
+const askEnv = "MAILTREE_ASK"
+
+func askAsGuest() {
+	var all []asked
+	if err := json.NewDecoder(os.Stdin).Decode(&all); err != nil {
+		panic(err)
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(ask(os.Getenv(askEnv), all...)); err != nil {
+		panic(err)
+	}
+}
+
+// serveSocket serves whoami on a socket: as "whoami" for the server's user, as "open" for every one.
+func serveSocket(t *testing.T, path string, open bool, cfg Config) *Server {
+	t.Helper()
+	l, err := socket.Listen(t.Context(), socket.Config{Path: path, Open: open})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(cfg)
+	s.mount(&door{name: "whoami", set: whoami(tool.Config{})}, &door{name: "open", set: whoami(tool.Config{}), guests: true})
+	srv := s.SocketServer()
+	go srv.Serve(l)
+	t.Cleanup(func() { srv.Close() })
+	t.Cleanup(s.end)
+	return s
+}
+
+// checkAnswers holds what was answered against what was to be.
+func checkAnswers(t *testing.T, got, want []asked) {
+	t.Helper()
+	for i, w := range want {
+		if g := got[i]; g.Status != w.Status || !strings.Contains(g.Answer, w.Answer) {
+			t.Errorf("%q %s: %d %s\nwant %d %s", w.Head, w.Body, g.Status, g.Answer, w.Status, w.Answer)
+		}
+	}
+}
+
+const callWhoami = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{}}}`
+
+// TestSocket: the caller is the user of the connection and what its bridge says of itself, and no more.
+func TestSocket(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "s.sock")
+	yielded := make(chan bool, 1)
+	s := serveSocket(t, path, false, Config{Token: "tok", RequireToken: true, Yield: func() { yielded <- true }})
+	uid := strconv.Itoa(os.Geteuid())
+	me := `"structuredContent":{"auth":"uid:` + uid + `","uid":` + uid + `,"root":` + strconv.FormatBool(uid == "0") + `,"via":"socket"`
+	meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
+	want := []asked{
+		{"POST /toolset/whoami/mcp", callWhoami, 200, me + `}`},
+		{"POST /toolset/open/mcp", callWhoami, 200, me + `}`},
+		{"POST /toolset/whoami/mcp\nMailtree-Hello: " + `{"agent":"ann","project":"/p","work_tree":"/w","dir":"/w/d","tmux":"t","pane":"%1","uid":7,"auth":"uid:7","root":true,"via":""}`, callWhoami,
+			200, me + `,"agent":"ann","project":"/p","work_tree":"/w","dir":"/w/d","tmux":"t","pane":"%1"}`},
+		{"POST /toolset/whoami/mcp\nMailtree-Hello: x", callWhoami, 400, "not JSON"},
+		{"POST /toolset/whoami/mcp\nMailtree-Caller: " + `{"agent":"ann"}`, callWhoami, 200, me + `}`},
+		// the headers that repeat the body are filled in for a bridge
+		{"POST /toolset/whoami/mcp\nMcp-Protocol-Version: 2026-07-28", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{},` + meta + `}}`, 200, me + `}`},
+		{"POST /toolset/mail/mcp\nMcp-Protocol-Version: 2026-07-28", `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"resource://nothing/\u00e9\nx",` + meta + `}}`, 400, "there is no resource"},
+		{"GET /toolset/whoami/hold", "", 200, ""},
+		{"GET /toolset/nobody/hold", "", 404, `there is no toolset \"nobody\" here: use mail, whoami, open`},
+		{"GET /toolset/whoami/mcp", "", 405, ""},
+		{"GET /health", "", 200, `"status":"ok"`},
+		{"POST /toolset/open/mcp\nOrigin: https://evil.example", callWhoami, 403, ""},
+		{"POST /mcp", callWhoami, 404, ""},
+		{"GET /yield", "", 404, ""},
+		{"POST /yield", "", 202, ""},
+	}
+	checkAnswers(t, ask(path, append([]asked(nil), want...)...), want)
+	<-yielded
+	await(t, func() bool { return s.streams.used.Load() == 0 })
+	foreground := filepath.Join(t.TempDir(), "s.sock")
+	serveSocket(t, foreground, false, Config{})
+	want = []asked{{"POST /yield", "", 409, "stop it where it was started"}}
+	checkAnswers(t, ask(foreground, want[0]), want)
+}
+
+// TestHold: a held request lasts until the server stops, and ends well then.
+func TestHold(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "s.sock")
+	s := serveSocket(t, path, false, Config{})
+	c, err := socket.Dial(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := io.WriteString(c, "GET /toolset/mail/hold HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	head := make([]byte, len("HTTP/1.1 200 OK"))
+	if _, err := io.ReadFull(c, head); err != nil || string(head) != "HTTP/1.1 200 OK" || s.streams.used.Load() != 1 {
+		t.Fatalf("%s, %v, %d streams", head, err, s.streams.used.Load())
+	}
+	s.end()
+	if rest, err := io.ReadAll(c); err != nil || !bytes.HasSuffix(rest, []byte("0\r\n\r\n")) {
+		t.Errorf("ended with %q, %v", rest, err)
+	}
+}
+
+// TestOtherUser: another user has the toolsets made for several users under its own uid, nothing else, and a share of
+// the limits.
+func TestOtherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("not done here: two users need root")
+	}
+	t.Parallel()
+	const guest = 65533
+	dir, err := os.MkdirTemp("", "peer")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "s.sock")
+	s := serveSocket(t, path, true, Config{MaxSessions: 8, Yield: func() { t.Error("a guest stopped the server") }})
+	const me = `"structuredContent":{"auth":"uid:65533","uid":65533,"root":false,"via":"socket"`
+	want := []asked{
+		{"POST /toolset/open/mcp", callWhoami, 200, me + `}`},
+		{"POST /toolset/open/mcp\nMailtree-Hello: " + `{"agent":"ann","uid":0,"root":true,"auth":"uid:0"}`, callWhoami, 200, me + `,"agent":"ann"}`},
+		{"GET /toolset/open/hold", "", 200, ""},
+		{"POST /toolset/whoami/mcp", callWhoami, 403, `you are user 65533: use --toolset aimx`},
+		{"POST /toolset/mail/mcp", callWhoami, 403, `for the user who runs the server`},
+		{"GET /toolset/mail/hold", "", 403, ""},
+		{"GET /health", "", 403, ""},
+		{"POST /yield", "", 403, ""},
+		{"POST /toolset/open/mcp", initialize, 200, ""},
+		{"POST /toolset/open/mcp", initialize, 200, ""},
+		{"POST /toolset/open/mcp", initialize, 503, "too many sessions"}, // a fourth of eight
+	}
+	data, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), copyOf(t, dir))
+	cmd.Env, cmd.Dir = []string{askEnv + "=" + path}, dir
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(data), os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: guest, Gid: guest}}
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []asked
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatal(err)
+	}
+	checkAnswers(t, got, want)
+	want = []asked{{"POST /toolset/open/mcp", initialize, 200, ""}}
+	checkAnswers(t, ask(path, want[0]), want) // the guests' sessions do not keep the server's user out
+	await(t, func() bool {
+		return s.guests.requests.used.Load() == 0 && s.guests.streams.used.Load() == 0 && s.guests.bodies.used.Load() == 0
+	})
+}
+
+// copyOf puts the test binary where another user can run it.
+func copyOf(t *testing.T, dir string) string {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(exe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "guest")
+	if err := os.WriteFile(name, data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}

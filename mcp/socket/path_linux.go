@@ -1,0 +1,22 @@
+package socket
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// maxPath is what fits into sun_path with its NUL.
+const maxPath = 107
+
+// shorten gives a name for the socket that fits into its address; done ends its use.
+func shorten(path string) (short string, done func(), err error) {
+	if len(path) <= maxPath {
+		return path, func() {}, nil
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return "", nil, err
+	}
+	return "/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) + "/" + filepath.Base(path), func() { dir.Close() }, nil
+}

@@ -1,0 +1,24 @@
+package socket
+
+import (
+	"net"
+
+	"golang.org/x/sys/unix"
+)
+
+// peer is the effective user of the process that connected, at the time it did (LOCAL_PEERCRED).
+func peer(c *net.UnixConn) (uid int, err error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var cred *unix.Xucred
+	cerr := raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptXucred(int(fd), unix.SOL_LOCAL, unix.LOCAL_PEERCRED) })
+	if cerr != nil {
+		return 0, cerr
+	}
+	if err != nil {
+		return 0, err
+	}
+	return int(cred.Uid), nil
+}

@@ -1,0 +1,24 @@
+package socket
+
+import (
+	"net"
+
+	"golang.org/x/sys/unix"
+)
+
+// peer is the effective user of the process that connected, at the time it did (SO_PEERCRED).
+func peer(c *net.UnixConn) (uid int, err error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var cred *unix.Ucred
+	cerr := raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	if cerr != nil {
+		return 0, cerr
+	}
+	if err != nil {
+		return 0, err
+	}
+	return int(cred.Uid), nil
+}

@@ -1,0 +1,256 @@
+// Package socket is the Unix socket of a store: listening, connecting, and the user behind each connection.
+//
+// A socket that nobody listens on any more (its server was killed) is replaced. One that somebody listens on never is:
+// whoever listens holds a lock, the store's for server.sock, one beside it (<path>.lock) for a socket elsewhere.
+//
+// A socket's address has room for about a hundred bytes. On Linux a longer path works all the same, through a
+// descriptor of its folder; elsewhere it is refused with what to do. Spec: 1, 7.
+package socket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// MaxGuestConns is how many connections one other user may have open at a time; more are closed at once.
+const MaxGuestConns = 64
+
+// Config says where to listen and who may come.
+type Config struct {
+	Path string
+	Open bool         // mode 0666 instead of 0600, and a lock of its own: other users may connect
+	Log  *slog.Logger // nil: discarded
+}
+
+// Listener accepts connections whose peer's user is known. Safe for concurrent use.
+type Listener struct {
+	net.Listener
+	cfg  Config
+	self int
+	lock *os.File // of an open socket
+	id   fs.FileInfo
+	end  sync.Once
+
+	mu    sync.Mutex
+	conns map[int]int // open ones by uid
+	open  int
+	since time.Time // when the last one ended, or the listening began
+	shut  bool      // AwaitIdle has said that it is over
+}
+
+// Conn is a connection and the user at its other end, as the kernel tells.
+type Conn struct {
+	net.Conn
+	UID  int
+	gone sync.Once
+	from *Listener
+}
+
+// Listen makes the socket. The caller holds the store's lock where the path is in the store, and closes the listener,
+// which removes the socket. Errors say what to do: somebody listens there, another file is in the way, the path is too
+// long for this system.
+func Listen(ctx context.Context, cfg Config) (*Listener, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	l := &Listener{cfg: cfg, self: os.Geteuid(), conns: map[int]int{}, since: time.Now()}
+	if cfg.Open {
+		if err := l.own(); err != nil {
+			return nil, err
+		}
+	}
+	if err := l.listen(ctx); err != nil {
+		l.unlock()
+		return nil, err
+	}
+	return l, nil
+}
+
+// own takes the lock of a socket outside the store, where two servers of two stores may meet.
+func (l *Listener) own() error {
+	f, err := os.OpenFile(l.cfg.Path+".lock", os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return fmt.Errorf("the socket %s cannot be made: %w. Choose a folder that can be written with SOCKET", l.cfg.Path, err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		return fmt.Errorf("another server listens on the socket %s: choose another with SOCKET", l.cfg.Path)
+	}
+	l.lock = f
+	return nil
+}
+
+func (l *Listener) unlock() {
+	if l.lock != nil {
+		l.lock.Close()
+	}
+}
+
+func (l *Listener) listen(ctx context.Context) error {
+	if err := clear(ctx, l.cfg.Path); err != nil {
+		return err
+	}
+	short, done, err := shorten(l.cfg.Path)
+	if err != nil {
+		return err
+	}
+	defer done()
+	ln, err := (&net.ListenConfig{}).Listen(ctx, "unix", short)
+	if err != nil {
+		return fmt.Errorf("the socket %s cannot be made: %w", l.cfg.Path, plain(err))
+	}
+	ln.(*net.UnixListener).SetUnlinkOnClose(false) // it knows the short name only
+	mode := fs.FileMode(0o600)
+	if l.cfg.Open {
+		mode = 0o666
+	}
+	err = os.Chmod(l.cfg.Path, mode)
+	if err == nil {
+		l.id, err = os.Lstat(l.cfg.Path)
+	}
+	if err != nil {
+		ln.Close()
+		return fmt.Errorf("the socket %s cannot be given its mode: %w", l.cfg.Path, plain(err))
+	}
+	l.Listener = ln
+	return nil
+}
+
+// clear removes a socket that nobody listens on.
+func clear(ctx context.Context, path string) error {
+	fi, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil && fi.Mode().Type() != fs.ModeSocket {
+		return fmt.Errorf("%s is in the way of the socket: it is no socket, so it stays; move it elsewhere", path)
+	}
+	if c, err := Dial(ctx, path); err == nil {
+		c.Close()
+		return fmt.Errorf("another server listens on the socket %s: stop it, or choose another with SOCKET", path)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the socket %s of a server that has gone cannot be replaced: %w", path, plain(err))
+	}
+	return nil
+}
+
+// Dial connects to the server that listens at path. The error wraps fs.ErrNotExist or ECONNREFUSED where none does,
+// fs.ErrPermission where this user may not.
+func Dial(ctx context.Context, path string) (net.Conn, error) {
+	short, done, err := shorten(path)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return (&net.Dialer{}).DialContext(ctx, "unix", short)
+}
+
+// plain is err without the path, which may be the short one.
+func plain(err error) error {
+	var errno unix.Errno
+	if errors.As(err, &errno) {
+		return errno
+	}
+	return err
+}
+
+// Accept waits for the next connection, a *Conn. Connections whose user the kernel does not tell, and more of another
+// user than MaxGuestConns, are closed.
+func (l *Listener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		uid, err := peer(c.(*net.UnixConn))
+		if err != nil {
+			l.cfg.Log.Warn("socket: a connection without a user was refused", "err", err)
+			c.Close()
+			continue
+		}
+		if !l.enter(uid) {
+			c.Close()
+			continue
+		}
+		if uid == 0 && l.self != 0 {
+			l.cfg.Log.Info("socket: root connected")
+		}
+		return &Conn{Conn: c, UID: uid, from: l}, nil
+	}
+}
+
+func (l *Listener) enter(uid int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.shut || uid != l.self && uid != 0 && l.conns[uid] >= MaxGuestConns {
+		return false
+	}
+	l.conns[uid]++
+	l.open++
+	return true
+}
+
+func (l *Listener) leave(uid int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conns[uid]--; l.conns[uid] == 0 {
+		delete(l.conns, uid)
+	}
+	l.open--
+	l.since = time.Now()
+}
+
+// Close closes the connection.
+func (c *Conn) Close() error {
+	c.gone.Do(func() { c.from.leave(c.UID) })
+	return c.Conn.Close()
+}
+
+// AwaitIdle returns nil when nobody has been connected for d, and lets nobody in any more; or the error of ctx.
+func (l *Listener) AwaitIdle(ctx context.Context, d time.Duration) error {
+	for {
+		rest := l.rest(d)
+		if rest <= 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(rest):
+		}
+	}
+}
+
+// rest is how long to wait until nobody may have been connected for d; 0 where that is so now.
+func (l *Listener) rest(d time.Duration) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open > 0 {
+		return d
+	}
+	rest := d - time.Since(l.since)
+	l.shut = rest <= 0
+	return rest
+}
+
+// Close ends the listening and removes the socket, unless another one has taken its place; again it does nothing.
+func (l *Listener) Close() (err error) {
+	l.end.Do(func() {
+		if fi, serr := os.Lstat(l.cfg.Path); serr == nil && os.SameFile(fi, l.id) {
+			os.Remove(l.cfg.Path)
+		}
+		err = l.Listener.Close()
+		l.unlock()
+	})
+	return err
+}

@@ -1,0 +1,286 @@
+package socket
+
+import (
+	"context"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestMain lets the test binary be a process of another user: it connects as often as SOCKET_GUEST says, tells how often
+// it was let in, and waits for its input to end.
+func TestMain(m *testing.M) {
+	if n, err := strconv.Atoi(os.Getenv("SOCKET_GUEST")); err == nil {
+		in := 0
+		for range n {
+			c, err := Dial(context.Background(), os.Args[1])
+			if err != nil {
+				os.Stdout.WriteString(err.Error() + "\n")
+				os.Exit(1)
+			}
+			if n, _ := c.Read(make([]byte, 1)); n == 1 {
+				in++
+			}
+		}
+		os.Stdout.WriteString(strconv.Itoa(in) + "\n")
+		io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func listen(t *testing.T, cfg Config) *Listener {
+	t.Helper()
+	l, err := Listen(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+// greet accepts until the listener is closed and greets each connection with a byte.
+func greet(l *Listener) chan *Conn {
+	all := make(chan *Conn, 1000)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				close(all)
+				return
+			}
+			c.Write([]byte{'.'})
+			all <- c.(*Conn)
+		}
+	}()
+	return all
+}
+
+// greeted reports whether whoever connects to path is greeted.
+func greeted(t *testing.T, path string) bool {
+	t.Helper()
+	c, err := Dial(t.Context(), path)
+	if err != nil {
+		return false
+	}
+	defer c.Close()
+	n, _ := c.Read(make([]byte, 1))
+	return n == 1
+}
+
+// leave makes the socket of a server that was killed.
+func leave(t *testing.T, path string) {
+	t.Helper()
+	ln, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.(*net.UnixListener).SetUnlinkOnClose(false)
+	ln.Close()
+}
+
+func TestListen(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		before func(t *testing.T, path string)
+		open   bool
+		want   string // in the error; "" none
+	}{
+		{"new", func(*testing.T, string) {}, false, ""},
+		{"open", func(*testing.T, string) {}, true, ""},
+		{"left by a server that was killed", leave, false, ""},
+		{"open, left by a server that was killed", leave, true, ""},
+		{"live", func(t *testing.T, path string) { greet(listen(t, Config{Path: path})) }, false, "another server listens"},
+		{"open, live", func(t *testing.T, path string) { greet(listen(t, Config{Path: path, Open: true})) }, true, "another server listens"},
+		{"open, of another program", func(t *testing.T, path string) { greet(listen(t, Config{Path: path})) }, true, "another server listens"},
+		{"a file", func(t *testing.T, path string) {
+			if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, false, "it is no socket, so it stays"},
+		{"no folder", func(t *testing.T, path string) { os.RemoveAll(filepath.Dir(path)) }, false, "no such file"},
+		{"open, no folder", func(t *testing.T, path string) { os.RemoveAll(filepath.Dir(path)) }, true, "no such file"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "s.sock")
+			tt.before(t, path)
+			before, _ := os.Lstat(path)
+			l, err := Listen(t.Context(), Config{Path: path, Open: tt.open})
+			if tt.want != "" {
+				after, _ := os.Lstat(path)
+				if err == nil || !strings.Contains(err.Error(), tt.want) || before != nil && !os.SameFile(before, after) {
+					t.Errorf("%v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			mode := os.FileMode(0o600)
+			if tt.open {
+				mode = 0o666
+			}
+			if fi, err := os.Lstat(path); err != nil || fi.Mode() != os.ModeSocket|mode {
+				t.Errorf("%v, %v", fi.Mode(), err)
+			}
+			conns := greet(l)
+			if !greeted(t, path) {
+				t.Error("nobody answers")
+			}
+			if c := <-conns; c.UID != os.Geteuid() {
+				t.Errorf("the peer is %d", c.UID)
+			}
+			l.Close()
+			if _, err := os.Lstat(path); !os.IsNotExist(err) {
+				t.Errorf("the socket of a closed listener: %v", err)
+			}
+			if again, err := Listen(t.Context(), Config{Path: path, Open: tt.open}); err != nil {
+				t.Error(err)
+			} else {
+				l.Close() // it does nothing a second time
+				if _, err := os.Lstat(path); err != nil {
+					t.Errorf("closed twice, a listener removed another's socket: %v", err)
+				}
+				again.Close()
+			}
+		})
+	}
+}
+
+// TestLongPath: a path that is longer than a socket's address works where that can be, and is refused with what to do
+// elsewhere.
+func TestLongPath(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), strings.Repeat("long/", 40))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "s.sock")
+	l, err := Listen(t.Context(), Config{Path: path})
+	if _, _, no := shorten(path); no != nil {
+		if err == nil || !strings.Contains(err.Error(), "Set MCP_MAIL_STORE") {
+			t.Error(err)
+		}
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	greet(l)
+	if !greeted(t, path) {
+		t.Error("nobody answers")
+	}
+	if _, err := Listen(t.Context(), Config{Path: path}); err == nil {
+		t.Error("a live socket was replaced")
+	}
+	l.Close()
+	if _, err := os.Lstat(path); !os.IsNotExist(err) {
+		t.Error(err)
+	}
+}
+
+func TestAwaitIdle(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s.sock")
+	l := listen(t, Config{Path: path})
+	conns := greet(l)
+	client, err := Dial(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	c := <-conns
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := l.AwaitIdle(ctx, time.Microsecond); err == nil {
+		t.Error("idle though somebody is connected")
+	}
+	if !greeted(t, path) {
+		t.Error("nobody answers though it is not idle")
+	}
+	(<-conns).Close()
+	c.Close()
+	c.Close() // counts once
+	if err := l.AwaitIdle(t.Context(), time.Millisecond); err != nil {
+		t.Error(err)
+	}
+	if greeted(t, path) {
+		t.Error("somebody was let in after it was said that nobody is there")
+	}
+}
+
+// TestGuests: the kernel tells another user's process from ours, and it gets no more than its share of connections.
+func TestGuests(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("not done here: two users need root")
+	}
+	const guest = 65533
+	path := filepath.Join(public(t), "s.sock")
+	conns := greet(listen(t, Config{Path: path, Open: true}))
+	cmd := exec.CommandContext(t.Context(), copyOf(t, filepath.Dir(path)), path)
+	cmd.Env = []string{"SOCKET_GUEST=" + strconv.Itoa(MaxGuestConns+5)}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: guest, Gid: guest}}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := make([]byte, 100)
+	n, _ := out.Read(said)
+	if got := strings.TrimSpace(string(said[:n])); got != strconv.Itoa(MaxGuestConns) {
+		t.Errorf("let in: %s, want %d", got, MaxGuestConns)
+	}
+	for range MaxGuestConns {
+		if c := <-conns; c.UID != guest {
+			t.Fatalf("the peer is %d", c.UID)
+		}
+	}
+	if !greeted(t, path) {
+		t.Error("the guest's connections keep us out")
+	}
+	in.Close()
+	cmd.Wait()
+}
+
+// public makes a folder that every user can enter.
+func public(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "socket")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// copyOf puts the test binary where another user can run it.
+func copyOf(t *testing.T, dir string) string {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(exe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "guest")
+	if err := os.WriteFile(name, data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
