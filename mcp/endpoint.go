@@ -83,7 +83,8 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 	case era:
 		d.stateless.ServeHTTP(a, owned(a.request))
 	case bare:
-		a.merge = r.Header.Get(versionHeader) == "" && m.method == "tools/call"
+		// For the seed's programs over HTTP; a bridge's clients read the content.
+		a.merge = r.Header.Get(versionHeader) == "" && m.method == "tools/call" && tool.CallerOf(r.Context()).Via == ""
 		d.stateless.ServeHTTP(a, owned(a.request))
 	default:
 		s.serveSession(d, a, a.request, m, session)

@@ -11,6 +11,7 @@ import (
 	"mailtree/indexer"
 	"mailtree/maildir"
 	"mailtree/maildir/gitlog"
+	"mailtree/mcp/socket"
 	"mailtree/watcher"
 )
 
@@ -20,6 +21,8 @@ type app struct {
 	log   *slog.Logger
 	store *maildir.Store
 	index *indexer.Index
+
+	sockets []*socket.Listener // the store's own, and the one for other users
 
 	watcher *watcher.Watcher // of all trees: one inotify instance, however many projects
 }
@@ -41,6 +44,10 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 			return openHistory(cfg, log, p)
 		},
 		OpenIndex: func(ctx context.Context, trees map[string]*maildir.Tree) (maildir.Index, error) {
+			// Now that the lock is held: whoever finds it held finds the socket too, and waits there while the index is made.
+			if err := a.listen(ctx); err != nil {
+				return nil, err
+			}
 			x, err := openIndex(ctx, cfg, log, trees, progress)
 			a.index = x
 			return x, err
@@ -50,6 +57,7 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 		if a.index != nil {
 			a.index.Close()
 		}
+		a.deaf()
 		return nil, err
 	}
 	a.store = store
@@ -89,8 +97,39 @@ func openIndex(ctx context.Context, cfg *config, log *slog.Logger, trees map[str
 	return indexer.Open(ctx, indexer.Config{Path: path, Log: log})
 }
 
+// listen makes the sockets. Where the store's own cannot be made (some network file systems have none) a server in the
+// foreground goes on without.
+func (a *app) listen(ctx context.Context) error {
+	path := maildir.SocketPath(a.cfg.Store)
+	l, err := socket.Listen(ctx, socket.Config{Path: path, Log: a.log})
+	switch {
+	case err == nil:
+		a.sockets = append(a.sockets, l)
+	case a.cfg.background:
+		return err
+	default:
+		a.log.Warn("no socket: `mailtree stdio` cannot be used", "err", err)
+	}
+	if a.cfg.Socket == "" {
+		return nil
+	}
+	if l, err = socket.Listen(ctx, socket.Config{Path: a.cfg.Socket, Open: true, Log: a.log}); err == nil {
+		a.sockets = append(a.sockets, l)
+	}
+	return err
+}
+
+// deaf closes the sockets; again it does nothing.
+func (a *app) deaf() {
+	for _, l := range a.sockets {
+		l.Close()
+	}
+	a.sockets = nil
+}
+
 // close gives the store up; Run must have returned.
 func (a *app) close() error {
+	a.deaf() // before the lock: a socket that answers belongs to who holds it
 	err := a.store.Close()
 	if cerr := a.index.Close(); err == nil {
 		err = cerr

@@ -28,10 +28,13 @@ type config struct {
 	LogFormat       string // text or json
 	RequireToken    bool
 	Loopback        bool
-	MaxMessage      int64 // bytes
+	Socket          string // a socket beside the store's, open to other users; "" none
+	MaxMessage      int64  // bytes
 	AttachmentRoots []string
 	CommitExternal  bool
 	MailDomain      string
+
+	background bool // no TCP port, log in the store, ends when nobody uses it
 
 	step func(name string) // of a test that kills the program there; nil
 }
@@ -53,6 +56,7 @@ func settings() []setting {
 		{Name: "ATTACHMENT_POLICY", Default: "auto", Help: "auto, file or inline (image conversion is not in this version)"},
 		{Name: "LOG_FORMAT", Flag: "log-format", Default: "text", Help: "text or json"},
 		{Name: "AUTH", Flag: "auth", Default: "open", Help: "open, or token: every request needs the store's bearer token"},
+		{Name: "SOCKET", Flag: "socket", Default: "", Help: "a Unix socket outside the store for other users of this machine, who get the aimx tools; HTTP then needs the token"},
 		{Name: "MAX_MESSAGE_BYTES", Default: "8388608", Help: "largest message file"},
 		{Name: "ATTACHMENT_ROOTS", Default: "", Help: "folders that attachments may be read from, separated by colons, beside the code base and the mail tree"},
 		{Name: "COMMIT_EXTERNAL", Default: "on", Help: "on: commit edits made outside the server; off: leave them to the person"},
@@ -138,6 +142,14 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	}
 	c.LogFormat = choice("LOG_FORMAT", "text", "json")
 	c.RequireToken = choice("AUTH", "open", "token") == "token"
+	if v["SOCKET"] != "" {
+		c.RequireToken = true // who may not have the other tools here must not have them over HTTP
+		if c.Socket, err = absolute(v["SOCKET"], home); err != nil {
+			errs = append(errs, fmt.Errorf("SOCKET: %w", err))
+		} else if strings.HasPrefix(c.Socket, c.Store+string(filepath.Separator)) {
+			bad("SOCKET", "outside the store, which other users cannot enter; the store has a socket of its own")
+		}
+	}
 	c.MaxMessage = number("MAX_MESSAGE_BYTES", 4096, 64<<20)
 	c.CommitExternal = choice("COMMIT_EXTERNAL", "on", "off") == "on"
 	c.MailDomain = v["MAIL_DOMAIN"]

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -72,7 +74,7 @@ func (d *doctor) examine(ctx context.Context) {
 	}
 	defer v.close()
 	if v.running {
-		d.ok("server: process %s runs", maildir.LockHolder(d.p.cfg.Store))
+		d.server(ctx)
 	} else {
 		d.ok("server: none runs")
 	}
@@ -84,9 +86,30 @@ func (d *doctor) examine(ctx context.Context) {
 	d.index(ctx, v)
 }
 
+// server asks the one that runs, over its socket.
+func (d *doctor) server(ctx context.Context) {
+	holder := maildir.LockHolder(d.p.cfg.Store)
+	var r healthReport
+	res, err := overSocket(ctx, d.p.cfg, http.MethodGet, "/health")
+	if err == nil {
+		defer res.Body.Close()
+		err = json.NewDecoder(res.Body).Decode(&r)
+	}
+	if err != nil {
+		d.note("server: process %s has the store, but does not answer on %s; another mailtree command does not, a server does once it has started", holder, maildir.SocketPath(d.p.cfg.Store))
+		return
+	}
+	d.ok("server: process %s runs (%s)", holder, r.Version)
+	for _, reason := range append(r.reasons(), r.Error, r.Watcher.Reason) {
+		if reason != "" {
+			d.say("server: %s", reason)
+		}
+	}
+}
+
 func (d *doctor) permissions() {
 	good := true
-	for name, want := range map[string]fs.FileMode{".": 0o700, "token": 0o600, "key": 0o600} {
+	for name, want := range map[string]fs.FileMode{".": 0o700, "token": 0o600, "key": 0o600, "server.sock": 0o600} {
 		fi, err := os.Stat(filepath.Join(d.p.cfg.Store, name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

@@ -47,6 +47,18 @@ type projectHealth struct {
 	Disk          string `json:"disk,omitempty"` // a sentence where it does not answer or operations fail
 }
 
+// reasons say what is wrong with projects.
+func (r *healthReport) reasons() (out []string) {
+	for _, d := range r.Detail {
+		for _, why := range []string{d.Disk, d.HistoryReason} {
+			if why != "" {
+				out = append(out, d.Project+": "+why)
+			}
+		}
+	}
+	return out
+}
+
 // stalled is how long an operation may wait for the disk before health tells of it.
 const stalled = 10 * time.Second
 

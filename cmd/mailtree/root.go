@@ -9,11 +9,14 @@ import (
 // program is what every subcommand is given.
 type program struct {
 	std stdio
+	env []string
 	cfg *config
+
+	background bool // of serve
 }
 
 func rootCommand(env []string, std stdio) *cobra.Command {
-	p := &program{std: std}
+	p := &program{std: std, env: env}
 	root := &cobra.Command{
 		Use:           "mailtree",
 		Short:         "Mail for coding agents: a Git-tracked tree of markdown files, served over MCP",
@@ -31,7 +34,7 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 	addSettingFlags(root.PersistentFlags())
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
 		dotenv := ""
-		if c.Name() == "serve" || c.Name() == "config" {
+		if c.Name() == "serve" && !p.background || c.Name() == "config" {
 			dotenv = ".env"
 		}
 		cfg, err := loadConfig(c.Flags(), env, dotenv, os.UserHomeDir)
@@ -41,10 +44,11 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 		if err != nil {
 			return &exitError{2, err}
 		}
+		cfg.background = p.background
 		p.cfg = cfg
 		return nil
 	}
-	root.AddCommand(serveCommand(p), indexCommand(p), doctorCommand(p), guardCommand(p, env), configCommand(p), versionCommand(p))
+	root.AddCommand(serveCommand(p), stdioCommand(p), indexCommand(p), doctorCommand(p), guardCommand(p, env), configCommand(p), versionCommand(p))
 	return root
 }
 

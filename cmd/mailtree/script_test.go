@@ -12,12 +12,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"mailtree/maildir"
 )
 
 // TestMain lets the test binary be the real program when a script runs `mailtree`.
@@ -48,6 +52,9 @@ func TestScripts(t *testing.T) {
 			"capture":    cmdCapture,
 			"tree":       cmdTree,
 			"settled":    cmdSettled,
+			"released":   cmdReleased,
+			"bridges":    cmdBridges,
+			"guest":      cmdGuest,
 		},
 	})
 }
@@ -158,7 +165,7 @@ func checkStore(ts *testscript.TestScript) {
 
 func scriptEnv(ts *testscript.TestScript) []string {
 	var env []string
-	for _, k := range []string{"HOME", "PATH", "MCP_MAIL_STORE", "GIT_CONFIG_NOSYSTEM", "TMPDIR", "AUTH", "LOG_LEVEL", "COMMIT_EXTERNAL", "MAX_MESSAGE_BYTES", "ATTACHMENT_ROOTS", "GORACE"} {
+	for _, k := range []string{"HOME", "PATH", "MCP_MAIL_STORE", "GIT_CONFIG_NOSYSTEM", "TMPDIR", "AUTH", "LOG_LEVEL", "COMMIT_EXTERNAL", "MAX_MESSAGE_BYTES", "ATTACHMENT_ROOTS", "SOCKET", "GORACE"} {
 		if v := ts.Getenv(k); v != "" {
 			env = append(env, k+"="+v)
 		}
@@ -345,6 +352,66 @@ func cmdTree(ts *testscript.TestScript, neg bool, args []string) {
 		return nil
 	})
 	ts.Check(err)
+}
+
+// released: waits until no process has the store, then it must be whole.
+func cmdReleased(ts *testscript.TestScript, neg bool, args []string) {
+	for deadline := time.Now().Add(30 * time.Second); maildir.Held(ts.Getenv("MCP_MAIL_STORE")); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			ts.Fatalf("process %s still has the store", maildir.LockHolder(ts.Getenv("MCP_MAIL_STORE")))
+		}
+	}
+	checkStore(ts)
+}
+
+// bridges N FILE: runs N bridges at once, each with the file as its input, and prints what they say.
+func cmdBridges(ts *testscript.TestScript, neg bool, args []string) {
+	n, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	exe, err := exec.LookPath("mailtree")
+	ts.Check(err)
+	outs, errs := make([]bytes.Buffer, n), make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		cmd := exec.Command(exe, "stdio", "--idle", "300ms")
+		cmd.Dir, cmd.Env = ts.MkAbs("."), scriptEnv(ts)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(ts.ReadFile(args[1])), &outs[i], &outs[i]
+		wg.Go(func() { errs[i] = cmd.Run() })
+	}
+	wg.Wait()
+	for i, err := range errs {
+		if err != nil {
+			ts.Fatalf("bridge %d: %v: %s", i, err, &outs[i])
+		}
+		show(ts, outs[i].String())
+	}
+}
+
+// guest COMMAND ARGS: runs mailtree as another user, who can enter the script's folder but not the store; the standard
+// input is empty. Needs root.
+func cmdGuest(ts *testscript.TestScript, neg bool, args []string) {
+	const guest = 65533
+	exe, err := exec.LookPath(args[0])
+	ts.Check(err)
+	for dir := ts.MkAbs("."); dir != os.TempDir() && len(dir) > 1; dir = filepath.Dir(dir) {
+		ts.Check(os.Chmod(dir, 0o755))
+	}
+	data, err := os.ReadFile(exe)
+	ts.Check(err)
+	exe = ts.MkAbs("mailtree-of-guest/mailtree")
+	ts.Check(os.MkdirAll(filepath.Dir(exe), 0o755))
+	ts.Check(os.WriteFile(exe, data, 0o755))
+	home := ts.MkAbs("guest-home")
+	ts.Check(os.MkdirAll(home, 0o700))
+	ts.Check(os.Chown(home, guest, guest))
+	cmd := exec.Command(exe, args[1:]...)
+	cmd.Args[0], cmd.Dir = "mailtree", home
+	cmd.Env = []string{"HOME=" + home, "SOCKET=" + ts.Getenv("SOCKET")}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: guest, Gid: guest}}
+	cmd.Stdout, cmd.Stderr = ts.Stdout(), ts.Stderr()
+	if err := cmd.Run(); (err != nil) != neg {
+		ts.Fatalf("as another user: %v", err)
+	}
 }
 
 // settled: waits until everything in $TREE is committed.

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
+	"os/signal"
 	"runtime/debug"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
@@ -22,66 +25,99 @@ import (
 const grace = 5 * time.Second
 
 func serveCommand(p *program) *cobra.Command {
-	return &cobra.Command{
+	var idle time.Duration
+	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the server",
-		Long:  "Run the server: make the store where it is missing, bring the index level with the files, and serve MCP\nover Streamable HTTP until interrupted.",
-		Args:  cobra.NoArgs,
+		Long: "Run the server: make the store where it is missing, bring the index level with the files, and serve MCP\n" +
+			"over Streamable HTTP, and on a Unix socket in the store, until interrupted. A server that `mailtree stdio`\n" +
+			"started in the background makes room for it.",
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return serve(c.Context(), p)
+			return serve(c.Context(), p, idle)
 		},
 	}
+	// What `mailtree stdio` starts its server with.
+	c.Flags().BoolVar(&p.background, "background", false, "no HTTP, log to server.log in the store, end when nobody has been connected for a while")
+	c.Flags().DurationVar(&idle, "idle", 5*time.Minute, "with --background: how long nobody must have been connected")
+	_ = c.Flags().MarkHidden("background")
+	_ = c.Flags().MarkHidden("idle")
+	return c
 }
 
 // serve runs everything that a server is; it starts every goroutine of the program but those of libraries, and
 // returns when all have ended.
-func serve(ctx context.Context, p *program) error {
+func serve(ctx context.Context, p *program, idle time.Duration) error {
 	log := p.cfg.logger(p.std)
-	ln, err := listen(ctx, p.cfg)
-	if err != nil {
-		return err
+	if p.background {
+		signal.Ignore(syscall.SIGPIPE) // whoever started it may go before it has its log
 	}
-	defer ln.Close() // where Serve does not come to it
-	progress := progressLine(p.std, "reading")
-	a, err := openApp(ctx, p.cfg, log, progress)
-	if progress != nil {
-		fmt.Fprint(p.std.err, "\r\033[K")
+	var listeners []net.Listener
+	if !p.background {
+		ln, err := listen(ctx, p.cfg)
+		if err != nil {
+			return err
+		}
+		defer ln.Close() // where Serve does not come to it
+		listeners = append(listeners, ln)
 	}
+	a, err := takeStore(ctx, p, log)
 	if err != nil {
 		return err
 	}
 	defer a.close()
-	port := ln.Addr().(*net.TCPAddr).Port
+	ctx, yield := context.WithCancel(ctx)
+	defer yield()
 	health := &health{app: a, began: time.Now()}
-	m := mcpserver.New(mcpserver.Config{
+	cfg := mcpserver.Config{
 		Store: a.store, Version: version(), Host: p.cfg.Host, Token: a.store.Token(), RequireToken: p.cfg.RequireToken,
 		Health: health.report, Log: log,
-	})
-	srv := m.HTTPServer("")
+	}
+	if p.background {
+		cfg.Yield = yield
+	}
+	m := mcpserver.New(cfg)
+	servers := []*http.Server{m.HTTPServer("")}[:len(listeners)]
+	for _, l := range a.sockets {
+		listeners, servers = append(listeners, l), append(servers, m.SocketServer())
+	}
 
 	// The parts end one after the other: those who wait for mail, requests in flight, the store.
 	lasting := context.WithoutCancel(ctx)
 	storing, stopStore := context.WithCancel(lasting)
 	defer stopStore()
-	stored, pumped, served := make(chan error, 1), make(chan error, 1), make(chan error, 1)
+	stored, pumped, served := make(chan error, 1), make(chan error, 1), make(chan error, len(servers))
 	go func() { stored <- a.store.Run(storing) }()
 	watched := make(chan error, 1)
 	go func() { watched <- a.watch(storing) }()
 	pumping, stopPump := context.WithCancel(lasting)
 	defer stopPump()
 	go func() { pumped <- m.Run(pumping) }()
-	go func() { served <- srv.Serve(ln) }()
-	welcome(p, a, port)
+	for i, srv := range servers {
+		go func() { served <- srv.Serve(listeners[i]) }()
+	}
+	idled := make(chan struct{})
+	go func() { defer close(idled); a.stopIdle(ctx, idle, yield) }()
+	if p.background {
+		if err = detach(p.cfg.Store); err != nil {
+			yield()
+		}
+		log.Info("serving in the background", "version", version(), "store", p.cfg.Store, "pid", os.Getpid(), "idle", idle)
+	} else {
+		welcome(p, a, listeners[0].Addr().(*net.TCPAddr).Port)
+	}
 
 	select {
 	case <-ctx.Done():
 		log.Info("stopping")
 	case err = <-served:
 		log.Error("HTTP server ended", "error", err)
+		yield()
 	}
 	stopPump()
 	<-pumped
-	shutdown(lasting, srv)
+	<-idled
+	shutdown(lasting, servers)
 	stopStore()
 	<-watched
 	if rerr := <-stored; err == nil {
@@ -93,12 +129,41 @@ func serve(ctx context.Context, p *program) error {
 	return err
 }
 
+// takeStore opens the store. A server in the background that has it is asked to make room.
+func takeStore(ctx context.Context, p *program, log *slog.Logger) (a *app, err error) {
+	progress := progressLine(p.std, "reading")
+	if a, err = openApp(ctx, p.cfg, log, progress); errors.Is(err, maildir.ErrConflict) && !p.background && askToYield(ctx, p.cfg) {
+		for end := time.Now().Add(2 * grace); errors.Is(err, maildir.ErrConflict) && time.Now().Before(end) && ctx.Err() == nil; {
+			time.Sleep(10 * time.Millisecond)
+			a, err = openApp(ctx, p.cfg, log, progress)
+		}
+	}
+	if progress != nil {
+		fmt.Fprint(p.std.err, "\r\033[K")
+	}
+	return a, err
+}
+
+// stopIdle stops a server in the background that nobody uses any more.
+func (a *app) stopIdle(ctx context.Context, idle time.Duration, stop func()) {
+	if a.cfg.background && a.sockets[0].AwaitIdle(ctx, idle) == nil {
+		a.log.Info("nobody is connected any more")
+		stop()
+	}
+}
+
 // shutdown lets requests in flight finish, within the time of grace.
-func shutdown(ctx context.Context, srv *http.Server) {
+func shutdown(ctx context.Context, servers []*http.Server) {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
-	if srv.Shutdown(ctx) != nil {
-		srv.Close()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for _, srv := range servers {
+		wg.Go(func() {
+			if srv.Shutdown(ctx) != nil {
+				srv.Close()
+			}
+		})
 	}
 }
 

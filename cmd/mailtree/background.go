@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mailtree/maildir"
+	"mailtree/mcp/socket"
+)
+
+// Finding, starting and replacing the server of a store over its socket.
+
+// patience is how long whoever finds the lock just taken waits for the socket. Spec: 1.
+const patience = 2 * time.Second
+
+// socketPath is where this user finds the server: SOCKET where it is set, for it may be another user's.
+func (c *config) socketPath() string {
+	if c.Socket != "" {
+		return c.Socket
+	}
+	return maildir.SocketPath(c.Store)
+}
+
+// dial connects to the server. With start it starts one in the background where none runs; two who do so at once get
+// the same one. Errors say what to do.
+func (p *program) dial(ctx context.Context, start bool, idle time.Duration) (net.Conn, error) {
+	path := p.cfg.socketPath()
+	c, err := socket.Dial(ctx, path)
+	switch {
+	case err == nil || !start:
+		return c, err
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("the socket %s is not open to you: its server's SOCKET would be", path)
+	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED):
+		return nil, err
+	case p.cfg.Socket != "":
+		return nil, fmt.Errorf("no server listens on %s: start `mailtree serve` with that SOCKET, or take SOCKET out of the environment to use a store of your own", path)
+	}
+	return p.startServer(ctx, path, idle)
+}
+
+// startServer starts a server and waits for its socket, or for that of another who was faster.
+func (p *program) startServer(ctx context.Context, path string, idle time.Duration) (net.Conn, error) {
+	var said bytes.Buffer
+	ended, err := p.spawn(idle, &said)
+	if err != nil {
+		return nil, err
+	}
+	var deadline <-chan time.Time
+	for {
+		if c, err := socket.Dial(ctx, path); err == nil {
+			return c, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-ended: // as it does where another has the store
+			if !maildir.Held(p.cfg.Store) {
+				return nil, fmt.Errorf("the server could not be started: %s", lastLine(said.String()))
+			}
+			ended, deadline = nil, time.After(patience)
+		case <-deadline:
+			return nil, fmt.Errorf("process %s uses the store %s and does not serve it: try again when it has ended", maildir.LockHolder(p.cfg.Store), p.cfg.Store)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// spawn starts `mailtree serve --background` in a session of its own, with the settings of this program and nothing of
+// the folder it runs in. What it says before it has the store is in said when ended is closed.
+func (p *program) spawn(idle time.Duration, said *bytes.Buffer) (ended chan struct{}, err error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("the server cannot be started: %w", err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close()
+	cmd := &exec.Cmd{
+		Path: exe, Args: []string{"mailtree", "serve", "--background", "--idle", idle.String()}, Dir: "/", Env: p.environment(),
+		Stderr: w, SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+	}
+	if err := cmd.Start(); err != nil {
+		r.Close()
+		return nil, fmt.Errorf("the server cannot be started: %w", err)
+	}
+	ended = make(chan struct{})
+	go func() { // until it has taken the store and closed the pipe; a server lives on
+		defer close(ended)
+		said.ReadFrom(r)
+		r.Close()
+		cmd.Wait()
+	}()
+	return ended, nil
+}
+
+// environment is the environment with every setting as it is here, paths made absolute.
+func (p *program) environment() []string {
+	env := slices.Clone(p.env)
+	for _, s := range p.cfg.settings {
+		switch {
+		case s.Name == "MCP_MAIL_STORE":
+			env = append(env, s.Name+"="+p.cfg.Store)
+		case s.Name == "ATTACHMENT_ROOTS" && s.Value != "":
+			env = append(env, s.Name+"="+strings.Join(p.cfg.AttachmentRoots, ":"))
+		case s.Source == "flag":
+			env = append(env, s.Name+"="+s.Value)
+		}
+	}
+	return env
+}
+
+func lastLine(s string) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	return strings.TrimPrefix(lines[len(lines)-1], "mailtree: ")
+}
+
+// maxLog is how much of earlier runs the log in the store keeps.
+const maxLog = 4 << 20
+
+// detach points the output of a server in the background, which went to whoever started it, to the log in the store.
+func detach(store string) error {
+	name := maildir.LogPath(store)
+	if fi, err := os.Stat(name); err == nil && fi.Size() > maxLog {
+		if err := os.Rename(name, name+".1"); err != nil {
+			return err
+		}
+	}
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return fmt.Errorf("the log %s cannot be written: %w", name, err)
+	}
+	defer f.Close()
+	for _, fd := range []int{1, 2} {
+		if err := dup(int(f.Fd()), fd); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// overSocket asks the server of the store's own socket.
+func overSocket(ctx context.Context, cfg *config, method, path string) (*http.Response, error) {
+	c := http.Client{Timeout: grace, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return socket.Dial(ctx, maildir.SocketPath(cfg.Store))
+	}}}
+	r, err := http.NewRequestWithContext(ctx, method, "http://mailtree"+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	return c.Do(r)
+}
+
+// askToYield reports whether the server that has the store ends for another one.
+func askToYield(ctx context.Context, cfg *config) bool {
+	res, err := overSocket(ctx, cfg, http.MethodPost, "/yield")
+	if err != nil {
+		return false
+	}
+	res.Body.Close()
+	return res.StatusCode == http.StatusAccepted
+}

@@ -1,0 +1,8 @@
+//go:build unix && !linux
+
+package main
+
+import "golang.org/x/sys/unix"
+
+// dup makes to the same file as from.
+func dup(from, to int) error { return unix.Dup2(from, to) }

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/mcp/socket"
+	bridge "mailtree/mcp/stdio"
+	"mailtree/mcp/tool"
+)
+
+func stdioCommand(p *program) *cobra.Command {
+	var o stdioOptions
+	c := &cobra.Command{
+		Use:   "stdio",
+		Short: "Serve MCP on standard input and output, through the server of the store",
+		Long: "Serve MCP on standard input and output: a bridge to the server of the store. Where none runs, one is started\n" +
+			"in the background, which ends when it is not used any more. Exit status 0 when the input ends; 1 when lines\n" +
+			"of it were no messages, or there is no server.",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return p.stdio(c.Context(), o)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.toolset, "toolset", "mail", "mail, postal, aimx or agentmail")
+	f.StringVar(&o.as, "as", "", "who you are: the agent that postal and agentmail act for (agentmail: default AGENT_NAME, then the tmux window)")
+	f.StringVar(&o.project, "project", "", "the project to work in, an absolute path or a slug (default: the Git work tree that this runs in)")
+	f.BoolVar(&o.noStart, "no-start", false, "start no server; end where none runs")
+	f.DurationVar(&o.idle, "idle", 5*time.Minute, "how long a server that is started here stays when nobody is connected")
+	_ = f.MarkHidden("idle")
+	return c
+}
+
+type stdioOptions struct {
+	toolset, as, project string
+	noStart              bool
+	idle                 time.Duration
+}
+
+func (p *program) stdio(ctx context.Context, o stdioOptions) error {
+	if toolsets := []string{"mail", "postal", "aimx", "agentmail"}; !slices.Contains(toolsets, o.toolset) {
+		return &exitError{2, fmt.Errorf("--toolset is %q: use mail, postal, aimx or agentmail", o.toolset)}
+	}
+	return bridge.Run(ctx, bridge.Config{
+		In: p.std.in, Out: p.std.out, Toolset: o.toolset, Hello: hello(p.env, o), Log: p.cfg.logger(p.std),
+		Dial: func(ctx context.Context, start bool) (net.Conn, error) {
+			if !start || !o.noStart {
+				return p.dial(ctx, start, o.idle)
+			}
+			c, err := socket.Dial(ctx, p.cfg.socketPath())
+			if err != nil {
+				err = fmt.Errorf("no server runs for the store %s: start `mailtree serve`, or leave out --no-start", p.cfg.Store)
+			}
+			return c, err
+		},
+	})
+}
+
+// hello is what the bridge tells of where it runs.
+func hello(env []string, o stdioOptions) tool.Caller {
+	c := tool.Caller{Agent: o.as, Project: o.project}
+	if c.Agent == "" && o.toolset == "agentmail" {
+		c.Agent, _ = lookup(env, "AGENT_NAME")
+	}
+	c.Tmux, _ = lookup(env, "TMUX")
+	c.Pane, _ = lookup(env, "TMUX_PANE")
+	if dir, err := os.Getwd(); err == nil {
+		c.Dir, c.WorkTree = dir, workTree(dir)
+	}
+	return c
+}
+
+// workTree is the top of the Git work tree that holds dir; "" outside one.
+func workTree(dir string) string {
+	for at := dir; ; at = filepath.Dir(at) {
+		if _, err := os.Lstat(filepath.Join(at, ".git")); !errors.Is(err, os.ErrNotExist) {
+			return at
+		}
+		if at == filepath.Dir(at) {
+			return ""
+		}
+	}
+}

@@ -1,0 +1,294 @@
+// Package stdio is the bridge between a client on standard input and output (JSON-RPC, a message a line) and the
+// server of a store, over its Unix socket. It knows no tool: messages pass as they are.
+//
+//   - Both eras pass, told apart by the message: one that names its revision in _meta (2026-07-28 and later) is posted
+//     statelessly; initialize begins a session on the server, which later messages and the notifications of the server
+//     belong to; a request with neither is answered all the same, as a bare POST is.
+//   - What a script pipes in happens in its order: the next line waits for the answer to the one before, but no longer
+//     than two seconds, and not for a call that asks to wait (wait_seconds). Those run side by side with the others.
+//   - When the server goes, the bridge finds or starts the next one, repeats the client's handshake and subscriptions,
+//     and tells subscribers that what they watch may have changed. Requests under way are repeated where that is safe:
+//     they had not reached the server, or they only read. Others are answered with an error that says so.
+//   - A line that is no JSON-RPC message, or too long, is answered with an error (-32700 or -32600, id null); the next
+//     line is read, and at the end Run returns an error.
+//   - When the input ends, requests under way are answered first; where nobody reads the output any more they are
+//     cancelled.
+package stdio
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"mailtree/mcp/tool"
+)
+
+// Defaults and limits.
+const (
+	DefaultMaxLine  = 12 << 20              // bytes of a line, as of a request over HTTP
+	maxUnderWay     = 256                   // requests at once
+	inOrder         = 2 * time.Second       // how long the next line waits for the answer to the one before
+	DefaultPatience = 2 * time.Second       // how long somebody else may take to start the next server. Spec: 1
+	lookAgain       = 50 * time.Millisecond // between looks for a server
+)
+
+// Config says what is bridged. In, Out, Toolset and Dial are needed.
+type Config struct {
+	In      io.Reader
+	Out     io.Writer
+	Toolset string
+	Hello   tool.Caller // what the server is told of the caller: the self-asserted part
+	// Dial connects to the server of the store. With start it may start one where none runs, and waits for it.
+	Dial     func(ctx context.Context, start bool) (net.Conn, error)
+	MaxLine  int           // bytes; 0: DefaultMaxLine
+	Patience time.Duration // how long to wait for somebody else to start the next server; 0: DefaultPatience
+	Log      *slog.Logger  // nil: discarded
+}
+
+// bridge is one run.
+type bridge struct {
+	cfg    Config
+	log    *slog.Logger
+	client *http.Client
+	hello  string
+
+	writing sync.Mutex // held while a line is written
+
+	linking sync.Mutex // held while a link is made
+	mu      sync.Mutex // guards what follows
+	link    *link      // nil: none yet
+	shake   handshake
+	hints   map[string]bool                 // tools that only read; nil: not known
+	under   map[*message]context.CancelFunc // requests under way
+	bad     int                             // lines that were no messages
+}
+
+// Run bridges until the input or ctx ends. The error says why the server cannot be used (before anything is
+// answered), or that lines were no messages.
+func Run(ctx context.Context, cfg Config) error {
+	if cfg.MaxLine == 0 {
+		cfg.MaxLine = DefaultMaxLine
+	}
+	if cfg.Patience == 0 {
+		cfg.Patience = DefaultPatience
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	b := &bridge{cfg: cfg, log: cfg.Log, hello: string(tool.Encode(cfg.Hello)), under: map[*message]context.CancelFunc{}, shake: handshake{uris: map[string]bool{}}}
+	b.client = &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return cfg.Dial(ctx, false) },
+		// A connection for each request costs little here, and one that cannot be made says that the server saw nothing.
+		DisableKeepAlives:  true,
+		DisableCompression: true,
+	}}
+	if _, err := b.connect(ctx, true); err != nil {
+		return err
+	}
+	keeping, cancel := context.WithCancel(ctx)
+	kept := make(chan struct{})
+	go func() { defer close(kept); b.keep(keeping) }()
+	err := b.pump(ctx)
+	cancel()
+	<-kept
+	b.leave(ctx)
+	return err
+}
+
+// pump reads lines until the input ends, and waits for the answers.
+func (b *bridge) pump(ctx context.Context) error {
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	lines := make(chan line)
+	go func() { // ends with the input: a blocked read cannot be interrupted
+		defer close(lines)
+		r := bufio.NewReaderSize(b.cfg.In, 64<<10)
+		for {
+			l := readLine(r, b.cfg.MaxLine)
+			select {
+			case lines <- l:
+			case <-reading.Done():
+				return
+			}
+			if l.err != nil {
+				return
+			}
+		}
+	}()
+	answering, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var requests, streams sync.WaitGroup
+	listening, unlisten := context.WithCancel(ctx)
+	defer streams.Wait()
+	defer unlisten()
+	for {
+		select {
+		case <-ctx.Done():
+			requests.Wait()
+			return nil
+		case l := <-lines:
+			b.take(answering, listening, l, &requests, &streams)
+			if l.err == nil {
+				continue
+			}
+			gone := make(chan struct{})
+			go func() { defer close(gone); b.untilUnread(answering, cancel) }()
+			requests.Wait()
+			cancel()
+			<-gone
+			return b.verdict(l.err)
+		}
+	}
+}
+
+// verdict is how the bridge ends when the input has.
+func (b *bridge) verdict(err error) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !errors.Is(err, io.EOF) {
+		return fmt.Errorf("the input cannot be read: %w", err)
+	}
+	if b.bad > 0 {
+		return fmt.Errorf("%d of the lines were no JSON-RPC messages: write each message on a line of its own, as UTF-8, in at most %d bytes", b.bad, b.cfg.MaxLine)
+	}
+	return nil
+}
+
+// line is one line of the input; err is what ended it other than a newline.
+type line struct {
+	text []byte
+	long bool // it was longer than allowed; text is empty
+	err  error
+}
+
+func readLine(r *bufio.Reader, most int) (l line) {
+	for {
+		part, err := r.ReadSlice('\n')
+		if len(l.text)+len(part) > most+1 {
+			l.long, l.text = true, nil
+		}
+		if !l.long {
+			l.text = append(l.text, part...)
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		l.text, l.err = bytes.TrimSpace(l.text), err
+		return l
+	}
+}
+
+// take begins what a line asks for.
+func (b *bridge) take(ctx, listening context.Context, l line, requests, streams *sync.WaitGroup) {
+	switch {
+	case l.long:
+		b.refuse(nil, codeRequest, fmt.Sprintf("the line is longer than %d bytes", b.cfg.MaxLine))
+		return
+	case len(l.text) == 0:
+		return
+	}
+	m, code, err := parse(l.text)
+	if err != nil {
+		b.refuse(nil, code, err.Error())
+		return
+	}
+	switch {
+	case m.cancels != "":
+		requests.Go(func() { b.cancel(ctx, m) })
+	case m.method == "initialize" || !m.asks(): // in order: what follows relies on them
+		b.exchange(ctx, m)
+	case m.method == "subscriptions/listen":
+		ctx, done := b.begin(listening, m)
+		if ctx != nil {
+			streams.Go(func() { defer done(); b.listen(ctx, m) })
+		}
+	default:
+		ctx, done := b.begin(ctx, m)
+		if ctx == nil {
+			return
+		}
+		answered := make(chan struct{})
+		requests.Go(func() { defer close(answered); defer done(); b.exchange(ctx, m) })
+		if m.waits {
+			return
+		}
+		select {
+		case <-answered:
+		case <-time.After(inOrder):
+		}
+	}
+}
+
+// cancel ends a request under way. In a session the server is told, and again until it has ended the request: the
+// message may overtake it. Without one the request is ended here.
+func (b *bridge) cancel(ctx context.Context, m *message) {
+	for ctx.Err() == nil {
+		found := false
+		b.mu.Lock()
+		for r, end := range b.under {
+			if string(r.id) != m.cancels {
+				continue
+			}
+			if found = true; r.stateless() || b.shake.initialize == nil {
+				end()
+			}
+		}
+		b.mu.Unlock()
+		if !found {
+			return
+		}
+		if b.inSession() {
+			b.exchange(ctx, m)
+		}
+		pause(ctx)
+	}
+}
+
+// begin enters a request; a nil context says that there are too many.
+func (b *bridge) begin(ctx context.Context, m *message) (context.Context, func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.under) >= maxUnderWay {
+		b.answer(m.failure(codeBusy, fmt.Sprintf("%d requests are under way already: wait for some of them", maxUnderWay)))
+		return nil, nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	b.under[m] = cancel
+	return ctx, func() {
+		cancel()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.under, m)
+	}
+}
+
+// refuse answers a line that is no message.
+func (b *bridge) refuse(id []byte, code int, text string) {
+	b.mu.Lock()
+	b.bad++
+	b.mu.Unlock()
+	b.answer(failure(id, code, text))
+}
+
+// answer writes one message as a line.
+func (b *bridge) answer(data []byte) {
+	var one bytes.Buffer
+	if err := compact(&one, data); err != nil {
+		b.log.Warn("stdio: an answer that is no JSON was dropped", "err", err)
+		return
+	}
+	one.WriteByte('\n')
+	b.writing.Lock()
+	defer b.writing.Unlock()
+	if _, err := b.cfg.Out.Write(one.Bytes()); err != nil {
+		b.log.Warn("stdio: the output cannot be written", "err", err)
+	}
+}

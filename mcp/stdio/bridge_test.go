@@ -1,0 +1,552 @@
+package stdio
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+	mcpserver "mailtree/mcp"
+	"mailtree/mcp/socket"
+)
+
+func TestMain(m *testing.M) {
+	if err := storetest.Isolate(os.Setenv); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// world is a store whose server comes and goes.
+type world struct {
+	t     *testing.T
+	store *storetest.Store
+	path  string
+	cut   atomic.Bool // the next POST is done, but the server dies before it answers
+
+	mu     sync.Mutex
+	server *http.Server // nil: none runs
+	end    func()
+	starts int // by the bridge
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, store: storetest.Open(t, storetest.Config{}), path: filepath.Join(t.TempDir(), "s.sock")}
+	p, err := w.store.EnsureProject(t.Context(), "/p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.EnsureAgent(t.Context(), "Ann", maildir.Registration{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.kill)
+	return w
+}
+
+func (w *world) project() *maildir.Project { return w.store.Projects()[0] }
+
+func (w *world) start() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.server != nil {
+		return
+	}
+	l, err := socket.Listen(context.Background(), socket.Config{Path: w.path})
+	if err != nil {
+		w.t.Error(err)
+		return
+	}
+	m := mcpserver.New(mcpserver.Config{Store: w.store.Store})
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { m.Run(ctx) })
+	srv := m.SocketServer()
+	inner := srv.Handler
+	srv.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost && w.cut.CompareAndSwap(true, false) {
+			inner.ServeHTTP(httptest.NewRecorder(), r)
+			go w.kill()
+			panic(http.ErrAbortHandler)
+		}
+		inner.ServeHTTP(rw, r)
+	})
+	wg.Go(func() { srv.Serve(l) })
+	w.server, w.end = srv, func() { cancel(); wg.Wait() }
+}
+
+// take gives the running server to whoever ends it.
+func (w *world) take() (*http.Server, func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	srv, end := w.server, w.end
+	w.server = nil
+	return srv, end
+}
+
+// kill breaks every connection.
+func (w *world) kill() {
+	if srv, end := w.take(); srv != nil {
+		srv.Close()
+		end()
+	}
+}
+
+// stop ends the server as the program does.
+func (w *world) stop() {
+	if srv, end := w.take(); srv != nil {
+		end2 := make(chan struct{})
+		go func() { defer close(end2); end() }()
+		srv.Shutdown(context.Background())
+		<-end2
+	}
+}
+
+// dial is the bridge's.
+func (w *world) dial(ctx context.Context, start bool) (net.Conn, error) {
+	c, err := socket.Dial(ctx, w.path)
+	if err == nil || !start {
+		return c, err
+	}
+	w.mu.Lock()
+	w.starts++
+	w.mu.Unlock()
+	w.start()
+	return socket.Dial(ctx, w.path)
+}
+
+func (w *world) started() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.starts
+}
+
+// client is a client of the bridge.
+type client struct {
+	t    *testing.T
+	in   io.WriteCloser
+	out  chan string
+	done chan error
+}
+
+// bridge starts one, which starts the server.
+func (w *world) bridge(change ...func(*Config)) *client {
+	w.t.Helper()
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	c := &client{t: w.t, in: inW, out: make(chan string, 10000), done: make(chan error, 1)}
+	cfg := Config{In: inR, Out: outW, Toolset: "mail", Dial: w.dial, Patience: time.Millisecond}
+	for _, f := range change {
+		f(&cfg)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		err := Run(ctx, cfg)
+		outW.Close()
+		c.done <- err
+	}()
+	go func() {
+		defer close(c.out)
+		r := bufio.NewReader(outR)
+		for {
+			line, err := r.ReadString('\n')
+			if err != nil {
+				return
+			}
+			c.out <- line
+		}
+	}()
+	w.t.Cleanup(func() { cancel(); inW.Close(); outR.Close() })
+	return c
+}
+
+func (c *client) send(lines ...string) {
+	c.t.Helper()
+	for _, l := range lines {
+		if _, err := io.WriteString(c.in, l+"\n"); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// hear reads lines until one has all that is wanted; it returns that one and the ones before.
+func (c *client) hear(want ...string) (line string, before []string) {
+	c.t.Helper()
+	late := time.After(20 * time.Second)
+	for {
+		select {
+		case l, ok := <-c.out:
+			if !ok {
+				c.t.Fatalf("the bridge ended (%v), before %q; heard %q", <-c.done, want, before)
+			}
+			all := true
+			for _, w := range want {
+				all = all && strings.Contains(l, w)
+			}
+			if all {
+				return l, before
+			}
+			before = append(before, l)
+		case <-late:
+			c.t.Fatalf("waited in vain for %q; heard %q", want, before)
+		}
+	}
+}
+
+// finish ends the input and returns what Run does.
+func (c *client) finish() error {
+	c.t.Helper()
+	c.in.Close()
+	select {
+	case err := <-c.done:
+		return err
+	case <-time.After(20 * time.Second):
+		c.t.Fatal("the bridge does not end with its input")
+		return nil
+	}
+}
+
+const (
+	hello  = `{"jsonrpc":"2.0","id":"hi","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	ready  = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+	meta   = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
+	inbox  = "resource://inbox/Ann?project=/p"
+	update = `"method":"notifications/resources/updated"`
+)
+
+// call is a tools/call; in the newer era with m of ","+meta.
+func call(id, tool, args, m string) string {
+	return `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + args + m + `}}`
+}
+
+const toAnn = `{"project_key":"/p","from_agent":"Ann","to":["Ann"],"subject":"s","body_md":"b"}`
+
+// TestSession: a client of the older era keeps its session and subscriptions, however the server ends and whoever starts
+// the next one.
+func TestSession(t *testing.T) {
+	t.Parallel()
+	for name, restart := range map[string]func(w *world){
+		"stopped":            (*world).stop,
+		"killed":             (*world).kill,
+		"started by another": func(w *world) { w.kill(); w.start() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			c := w.bridge()
+			c.send(hello)
+			c.hear(`"id":"hi"`, `"protocolVersion":"2025-06-18"`)
+			c.send(ready, `{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"`+inbox+`"}}`)
+			c.hear(`"id":1`, `"result":{}`)
+			for round := range 2 {
+				heard := func() {
+					t.Helper()
+					for found := false; !found; { // the server may not have found its mark yet
+						c.send(call("2", "send_message", toAnn, ""))
+						line, before := c.hear(`"id":2,"result"`)
+						if strings.Contains(line, `"isError":true`) {
+							t.Fatalf("round %d: %s", round, line)
+						}
+						for _, l := range append(before, drain(c.out)...) {
+							found = found || strings.Contains(l, update) && strings.Contains(l, inbox)
+						}
+					}
+				}
+				heard()
+				drain(c.out)
+				restart(w)
+				if name == "started by another" {
+					c.hear(update, inbox) // it may have changed meanwhile: no message of the client is needed
+				}
+			}
+			c.send(call("3", "whois", `{"project_key":"/p","agent_name":"Ann"}`, ""))
+			c.hear(`"id":3`, `"name":"Ann"`)
+			if err := c.finish(); err != nil {
+				t.Error(err)
+			}
+			if name == "started by another" && w.started() != 1 {
+				t.Errorf("the bridge started %d servers", w.started())
+			}
+		})
+	}
+}
+
+// drain takes what is there.
+func drain(out chan string) (all []string) {
+	for {
+		select {
+		case l := <-out:
+			all = append(all, l)
+		default:
+			return all
+		}
+	}
+}
+
+// TestListen: a subscription of the newer era lasts over servers; the client sees one beginning and no end.
+func TestListen(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(w *world){"stopped": (*world).stop, "killed": (*world).kill} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			c := w.bridge()
+			c.send(`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{` + meta + `}}`)
+			c.hear(`"id":1`, `"supportedVersions"`)
+			c.send(`{"jsonrpc":"2.0","id":"sub","method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["` + inbox + `"]},` + meta + `}}`)
+			c.hear(`"method":"notifications/subscriptions/acknowledged"`)
+			for range 2 {
+				for found := false; !found; {
+					c.send(call("2", "send_message", toAnn, ","+meta))
+					_, before := c.hear(`"id":2,"result"`)
+					for _, l := range append(before, drain(c.out)...) {
+						found = found || strings.Contains(l, update) && strings.Contains(l, `"io.modelcontextprotocol/subscriptionId":"sub"`)
+					}
+				}
+				drain(c.out)
+				end(w)
+				w.start()
+				if _, before := c.hear(update, inbox, `"io.modelcontextprotocol/subscriptionId":"sub"`); strings.Contains(strings.Join(before, ""), "acknowledged") {
+					t.Errorf("the subscription began twice: %q", before)
+				}
+			}
+			c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"sub"}}`)
+			if err := c.finish(); err != nil {
+				t.Error(err)
+			}
+			for l := range c.out {
+				if strings.Contains(l, `"id":"sub"`) {
+					t.Errorf("the client saw the end of the subscription: %s", l)
+				}
+			}
+		})
+	}
+}
+
+// TestLostAnswer: where the server did what was asked and died before it answered, what only reads is asked again, and
+// of the rest it is said that nobody knows. Nothing is done twice.
+func TestLostAnswer(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, line, want string }{
+		{"a tool that reads", call("7", "whois", `{"project_key":"/p","agent_name":"Ann"}`, ""), `"name":"Ann"`},
+		{"a tool that writes", call("7", "send_message", toAnn, ""), `"isError":true`},
+		{"a tool that writes, of the newer era", call("7", "send_message", toAnn, ","+meta), `"resultType":"complete"`},
+		{"a resource", `{"jsonrpc":"2.0","id":7,"method":"resources/read","params":{"uri":"` + inbox + `"}}`, `"contents"`},
+		{"the handshake", strings.Replace(hello, `"hi"`, "7", 1), `"protocolVersion":"2025-06-18"`},
+	} {
+		for _, session := range []bool{false, true} {
+			t.Run(tt.name, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				c := w.bridge()
+				if session {
+					c.send(hello, ready)
+					c.hear(`"id":"hi"`)
+				}
+				c.send(call("1", "whois", `{"project_key":"/p","agent_name":"Ann"}`, ""))
+				c.hear(`"id":1`, `"name":"Ann"`)
+				w.cut.Store(true)
+				c.send(tt.line)
+				line, _ := c.hear(`"id":7`, tt.want)
+				writes := strings.Contains(tt.name, "writes")
+				if strings.Contains(line, "whether it was done is not known") != writes {
+					t.Error(line)
+				}
+				page, err := w.project().Inbox(t.Context(), maildir.InboxQuery{Agent: "Ann", Limit: 10}, false, 0)
+				if err != nil || (page.Total == 1) != writes {
+					t.Errorf("%d messages, %v", page.Total, err)
+				}
+				if err := c.finish(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// TestNotReached: a call that met no server is made to the next one, whatever it does, and once.
+func TestNotReached(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.bridge()
+	for i := range 5 {
+		c.send(call("1", "send_message", toAnn, ""))
+		if line, _ := c.hear(`"id":1`); strings.Contains(line, `"isError":true`) {
+			t.Errorf("%d: %s", i, line)
+		}
+		w.kill()
+		await(t, func() bool { _, err := os.Lstat(w.path); return err != nil })
+	}
+	if page, err := w.project().Inbox(t.Context(), maildir.InboxQuery{Agent: "Ann", Limit: 10}, false, 0); err != nil || page.Total != 5 || w.started() != 5 {
+		t.Errorf("%d messages, %d servers, %v", page.Total, w.started(), err)
+	}
+}
+
+// TestEOF: what is under way when the input ends is answered.
+func TestEOF(t *testing.T) {
+	t.Parallel()
+	for _, session := range []bool{false, true} {
+		w := newWorld(t)
+		c := w.bridge()
+		if session {
+			c.send(hello, ready)
+		}
+		c.send(call("1", "check_my_messages", `{"project_key":"/p","agent_name":"Ann","unread_only":true,"wait_seconds":50}`, ""))
+		c.send(call("2", "whois", `{"project_key":"/p","agent_name":"Ann"}`, ""))
+		c.hear(`"id":2`) // the long poll does not keep others
+		ended := make(chan error, 1)
+		go func() { ended <- c.finish() }()
+		if _, err := w.project().Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "at last"}); err != nil {
+			t.Fatal(err)
+		}
+		c.hear(`"id":1`, "at last")
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestUnread: when nobody reads the output any more, what is under way is cancelled.
+func TestUnread(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	c := w.bridge(func(cfg *Config) { cfg.Out = out })
+	c.send(call("1", "check_my_messages", `{"project_key":"/p","agent_name":"Ann","unread_only":true,"wait_seconds":50,"mark_read":true}`, ""))
+	r.Close()
+	if err := c.finish(); err != nil {
+		t.Error(err)
+	}
+	if _, err := w.project().Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s"}); err != nil {
+		t.Fatal(err)
+	}
+	if page, err := w.project().Inbox(t.Context(), maildir.InboxQuery{Agent: "Ann", Limit: 10}, false, 0); err != nil || page.Unread != 1 {
+		t.Errorf("%d unread, %v", page.Unread, err)
+	}
+}
+
+// TestLines: what comes of each line, in their order, and how the bridge ends.
+func TestLines(t *testing.T) {
+	t.Parallel()
+	whois := call("7", "whois", `{"project_key":"/p","agent_name":"Ann"}`, "")
+	for _, tt := range []struct {
+		name, in string
+		want     []string // in the lines of the output
+		bad      string   // in the error
+	}{
+		{"nothing", "", nil, ""},
+		{"blank lines and CRLF", "\n\r\n  \n" + whois + "\r\n", []string{`"id":7,"result"`}, ""},
+		{"no newline at the end", whois, []string{`"id":7,"result"`}, ""},
+		{"no JSON", "garbage\n" + whois + "\n", []string{`"id":null,"error":{"code":-32700`, `"id":7,"result"`}, "1 of the lines were no JSON-RPC messages"},
+		{"cut off", whois + "\n" + whois[:40], []string{`"id":7,"result"`, `-32700`}, "1 of the lines"},
+		{"a message over two lines", "{\n}\n", []string{`-32700`, `-32700`}, "2 of the lines"},
+		{"no UTF-8", "{\"method\":\"ping\xff\"}\n", []string{`-32700,"message":"the line is not valid UTF-8`}, "1 of the lines"},
+		{"no message", "7\n\"x\"\nnull\n" + `{"method":7}` + "\n", []string{`-32600`, `-32600`, `-32600`, `-32600`}, "4 of the lines"},
+		{"too long", strings.Repeat("x", 3000) + "\n" + whois + "\n", []string{`"code":-32600,"message":"the line is longer than 2000 bytes`, `"id":7,"result"`}, "1 of the lines"},
+		{"too long, without an end", strings.Repeat("x", 3000), []string{`longer than 2000`}, "1 of the lines"},
+		{"just short enough", strings.Repeat(" ", 2000-len(whois)) + whois + "\n", []string{`"id":7,"result"`}, ""},
+		{"a bare call", `{"method":"tools/call","params":{"name":"whois","arguments":{"project_key":"/p","agent_name":"Ann"}}}` + "\n", []string{`"id":1`}, ""},
+		{"unknown method", `{"jsonrpc":"2.0","id":5,"method":"nothing/here"}` + "\n", []string{`-32601`}, ""},
+		{"unknown revision", `{"jsonrpc":"2.0","id":5,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2099-01-01"}}}` + "\n", []string{`"id":5,"error"`}, ""},
+		{"a notification", ready + "\n" + `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}` + "\n", nil, ""},
+		{"a batch", strings.Replace(hello, "2025-06-18", "2025-03-26", 1) + "\n" + `[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"ping"}]` + "\n", []string{`"id":"hi"`, `[{`}, ""},
+		{"in order", call("1", "send_message", toAnn, "") + "\n" + call("2", "check_my_messages", `{"project_key":"/p","agent_name":"Ann"}`, "") + "\n", []string{`"id":1`, `"total":1`}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			c := w.bridge(func(cfg *Config) { cfg.MaxLine = 2000 })
+			if _, err := io.WriteString(c.in, tt.in); err != nil {
+				t.Fatal(err)
+			}
+			err := c.finish()
+			if (err != nil) != (tt.bad != "") || err != nil && !strings.Contains(err.Error(), tt.bad) {
+				t.Errorf("ended with %v, want %q", err, tt.bad)
+			}
+			var got []string
+			for l := range c.out {
+				got = append(got, l)
+			}
+			for i := range max(len(got), len(tt.want)) {
+				if i >= len(got) || i >= len(tt.want) || !strings.Contains(got[i], tt.want[i]) {
+					t.Fatalf("got %q\nwant %q", got, tt.want)
+				}
+			}
+		})
+	}
+}
+
+// TestCancel: a cancelled request ends, in both eras.
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	for _, session := range []bool{false, true} {
+		w := newWorld(t)
+		c := w.bridge()
+		m := "," + meta
+		if session {
+			m = ""
+			c.send(hello, ready)
+		}
+		c.send(call("1", "check_my_messages", `{"project_key":"/p","agent_name":"Ann","unread_only":true,"wait_seconds":50}`, m))
+		c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
+		if err := c.finish(); err != nil { // it would wait for an answer
+			t.Error(err)
+		}
+	}
+}
+
+// TestRefused: a server that does not want this client says why, and no other is tried.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.bridge(func(cfg *Config) { cfg.Toolset = "nobody" })
+	if err := <-c.done; err == nil || !strings.Contains(err.Error(), `there is no toolset "nobody" here: use mail`) || w.started() != 1 {
+		t.Errorf("%v, %d servers", err, w.started())
+	}
+	c = w.bridge(func(cfg *Config) {
+		cfg.Dial = func(context.Context, bool) (net.Conn, error) { return nil, errors.New("no server runs") }
+	})
+	if err := <-c.done; err == nil || err.Error() != "no server runs" {
+		t.Error(err)
+	}
+}
+
+func TestTooMany(t *testing.T) {
+	var out strings.Builder
+	b := &bridge{cfg: Config{Out: &out}, under: map[*message]context.CancelFunc{}}
+	for range maxUnderWay {
+		if ctx, _ := b.begin(t.Context(), &message{}); ctx == nil {
+			t.Fatal("refused")
+		}
+	}
+	if ctx, _ := b.begin(t.Context(), &message{id: []byte("7"), method: "ping"}); ctx != nil || !strings.Contains(out.String(), `"id":7,"error":{"code":-32000`) {
+		t.Errorf("one too many: %s", out.String())
+	}
+}
+
+// await polls for a condition.
+func await(t *testing.T, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !ok(); {
+		if time.Now().After(end) {
+			t.Fatal("waited twenty seconds in vain")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}

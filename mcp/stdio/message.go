@@ -1,0 +1,157 @@
+package stdio
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"unicode/utf8"
+
+	"mailtree/mcp/tool"
+)
+
+// Codes of JSON-RPC errors.
+const (
+	codeParse   = -32700
+	codeRequest = -32600
+	codeBusy    = -32000
+)
+
+const newEra = "2026-07-28" // the first revision without sessions
+
+// message is what the bridge knows of a message; the rest is the server's business.
+type message struct {
+	raw     []byte
+	id      json.RawMessage // of a request or an answer; nil: it has none
+	method  string          // "" in an answer and in a batch
+	version string          // revision that it names; "" none
+	cancels string          // id of the request that a notifications/cancelled names, as JSON
+	tool    string          // of a tools/call
+	waits   bool            // a tools/call that asks to wait for mail
+	uris    []string        // of resources/subscribe, resources/unsubscribe and subscriptions/listen
+}
+
+type envelope struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+	Result json.RawMessage `json:"result"`
+	Error  json.RawMessage `json:"error"`
+}
+
+type params struct {
+	Meta struct {
+		Version string `json:"io.modelcontextprotocol/protocolVersion"`
+	} `json:"_meta"`
+	RequestID json.RawMessage `json:"requestId"`
+	Name      string          `json:"name"`
+	Arguments struct {
+		Wait json.RawMessage `json:"wait_seconds"`
+	} `json:"arguments"`
+	URI           string `json:"uri"`
+	Notifications struct {
+		URIs []string `json:"resourceSubscriptions"`
+	} `json:"notifications"`
+}
+
+// parse looks at a line. The code is that of the error.
+func parse(text []byte) (m *message, code int, err error) {
+	m = &message{raw: text}
+	if !utf8.Valid(text) {
+		return nil, codeParse, errors.New("the line is not valid UTF-8")
+	}
+	if !json.Valid(text) {
+		return nil, codeParse, errors.New("the line is not JSON: write each message on a line of its own")
+	}
+	if text[0] == '[' { // a batch of revision 2025-03-26
+		return m, 0, nil
+	}
+	var e envelope
+	if text[0] != '{' || json.Unmarshal(text, &e) != nil {
+		return nil, codeRequest, errors.New("the line is no JSON-RPC message: a JSON object")
+	}
+	var p params
+	_ = json.Unmarshal(e.Params, &p) // what is wrong there the server tells
+	m.id, m.method = e.ID, e.Method
+	if string(m.id) == "null" {
+		m.id = nil
+	}
+	wait := strings.Trim(string(p.Arguments.Wait), `"`)
+	m.waits = wait != "" && wait != "0" && wait != "null"
+	m.tool, m.uris, m.version = p.Name, p.Notifications.URIs, p.Meta.Version
+	if m.version == "" && m.method == "server/discover" {
+		m.version = newEra
+	}
+	if p.URI != "" {
+		m.uris = []string{p.URI}
+	}
+	if m.method == "notifications/cancelled" {
+		m.cancels = string(p.RequestID)
+	}
+	return m, 0, nil
+}
+
+// asks reports whether the message is a request. One without an id is too, as in a bare POST, unless its method is a
+// notification's.
+func (m *message) asks() bool {
+	return m.method != "" && !strings.HasPrefix(m.method, "notifications/")
+}
+
+// stateless reports whether the message belongs to no session.
+func (m *message) stateless() bool { return m.version >= newEra }
+
+// failure is the answer to m when the server gives none. A tool's is a tool error: what the model cannot see it cannot
+// mend.
+func (m *message) failure(code int, text string) []byte {
+	if m.method != "tools/call" {
+		return failure(m.id, code, text)
+	}
+	type content struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	type result struct {
+		Type       string       `json:"resultType,omitempty"`
+		Content    []content    `json:"content"`
+		Structured tool.Refusal `json:"structuredContent"`
+		IsError    bool         `json:"isError"`
+	}
+	r := result{Content: []content{{"text", text}}, Structured: tool.Refusal{Error: text, Code: "unavailable", Near: []string{}}, IsError: true}
+	if m.stateless() {
+		r.Type = "complete"
+	}
+	return tool.Encode(struct {
+		Tag    string          `json:"jsonrpc"`
+		ID     json.RawMessage `json:"id"`
+		Result result          `json:"result"`
+	}{"2.0", m.id, r})
+}
+
+// failure is a JSON-RPC error; id is nil where it is not known.
+func failure(id json.RawMessage, code int, text string) []byte {
+	type fault struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	}
+	if id == nil {
+		id = json.RawMessage("null")
+	}
+	return tool.Encode(struct {
+		Tag   string          `json:"jsonrpc"`
+		ID    json.RawMessage `json:"id"`
+		Error fault           `json:"error"`
+	}{"2.0", id, fault{code, text}})
+}
+
+// withID gives an error that the server could not assign the id of the request that it answers.
+func withID(data []byte, id json.RawMessage) []byte {
+	var m map[string]json.RawMessage
+	if id == nil || json.Unmarshal(data, &m) != nil || m["error"] == nil || string(m["id"]) != "null" {
+		return data
+	}
+	m["id"] = id
+	return tool.Encode(m)
+}
+
+// compact writes JSON without newlines.
+func compact(b *bytes.Buffer, data []byte) error { return json.Compact(b, data) }
