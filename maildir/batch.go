@@ -32,6 +32,7 @@ type op struct {
 	makes  string   // the agent that it makes
 	pops   string   // the agent whose delivery it hands out
 	ends   string   // the folder that it empties, with a slash behind
+	fills  []string // the agents to whom it delivers
 	ids    []string // of an operation on several messages: the history has a line for each
 	tries  int
 	place  int // in the journal record
@@ -131,7 +132,7 @@ func (g *group) plan(o *op) {
 		g.mark = p.failing.mark()
 	}
 	g.now = p.store.cfg.Now().UTC()
-	o.At, o.writes, o.Paths, o.makes, o.pops = g.now, nil, nil, "", ""
+	o.At, o.writes, o.Paths, o.makes, o.pops, o.fills = g.now, nil, nil, "", "", nil
 	err := o.plan(g)
 	switch {
 	case errors.Is(err, errBusy):

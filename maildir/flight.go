@@ -16,13 +16,14 @@ type flight struct {
 	names map[string]string // agents being made, by their name in lower case
 	pops  map[string]int    // by agent
 	lost  int               // pops that failed: what they were to hand out is there again
+	fills map[string]int    // deliveries, by agent
 	ops   map[*op]time.Time // since when
 	held  map[string]bool   // paths of edits being ingested
 	ends  map[string]bool   // folders being emptied
 }
 
 func newFlight() flight {
-	return flight{locks: map[string]bool{}, paths: map[string]bool{}, names: map[string]string{}, pops: map[string]int{}, ops: map[*op]time.Time{}, held: map[string]bool{}, ends: map[string]bool{}}
+	return flight{locks: map[string]bool{}, paths: map[string]bool{}, names: map[string]string{}, pops: map[string]int{}, fills: map[string]int{}, ops: map[*op]time.Time{}, held: map[string]bool{}, ends: map[string]bool{}}
 }
 
 // locked reports whether an operation that decides on the same facts is under way.
@@ -67,6 +68,9 @@ func (f *flight) take(o *op) bool {
 	if o.pops != "" {
 		f.pops[o.pops]++
 	}
+	for _, n := range o.fills {
+		f.fills[n]++
+	}
 	f.ops[o] = time.Now()
 	return true
 }
@@ -86,6 +90,11 @@ func (f *flight) leave(o *op) {
 	}
 	if f.pops[o.pops]--; f.pops[o.pops] <= 0 {
 		delete(f.pops, o.pops)
+	}
+	for _, n := range o.fills {
+		if f.fills[n]--; f.fills[n] == 0 {
+			delete(f.fills, n)
+		}
 	}
 	delete(f.ops, o)
 }
@@ -129,6 +138,13 @@ func (f *flight) lostPops() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.lost
+}
+
+// filling is the number of deliveries under way to one agent.
+func (f *flight) filling(agent string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.fills[agent]
 }
 
 // making returns the agents being made.

@@ -199,6 +199,33 @@ func (p *Project) Pop(ctx context.Context, agent string) (*Delivery, error) {
 	return got, nil
 }
 
+// PopWait is Pop that waits, at most wait and MaxWait, where there is nothing: it returns as soon as it has a delivery, or
+// nil after that time, or when until is closed (nil: never). When ctx ends first, its error, and nothing is popped that was
+// not on its way. Of many who wait for one agent, each delivery goes to one. Errors: as Pop. Spec: 7.2.
+func (p *Project) PopWait(ctx context.Context, agent string, wait time.Duration, until <-chan struct{}) (*Delivery, error) {
+	if err := p.needAgent(ctx, agent); err != nil {
+		return nil, err
+	}
+	timeout := time.NewTimer(min(wait, MaxWait))
+	defer timeout.Stop()
+	for {
+		bell := p.store.feed.agent(p.slug, agent)
+		d, err := p.Pop(ctx, agent)
+		if d != nil || err != nil || wait <= 0 {
+			return d, err
+		}
+		select {
+		case <-bell:
+		case <-timeout.C:
+			wait = 0
+		case <-until:
+			wait = 0
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
 // poppable finds the oldest unread delivery that is on disk, can be marked and is handed to nobody else.
 func (g *group) poppable(agent string) (*Delivery, error) {
 	for {

@@ -222,3 +222,65 @@ func TestBadMarks(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestPopWait: of many who wait each delivery goes to one; who waits for nothing ends with the time, the server or its own
+// context, and takes nothing.
+func TestPopWait(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{}, "Ann", "Bob")
+	const n = 8
+	got := make(chan string, 2*n)
+	wait := func(ctx context.Context, until <-chan struct{}) error {
+		d, err := p.PopWait(ctx, "Bob", maildir.MaxWait, until)
+		if d != nil {
+			got <- d.ID
+		}
+		return err
+	}
+	var waiting sync.WaitGroup
+	for range n {
+		waiting.Go(func() {
+			if err := wait(t.Context(), nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	sent := map[string]bool{}
+	for i := range n {
+		sent[send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: fmt.Sprint(i), Body: "b"}).ID] = true
+	}
+	waiting.Wait()
+	for range n {
+		id := <-got
+		if !sent[id] {
+			t.Errorf("%s popped twice or not sent", id)
+		}
+		delete(sent, id)
+	}
+
+	stopping, ctx := make(chan struct{}), t.Context()
+	ending, end := context.WithCancel(ctx)
+	waiting.Go(func() {
+		if err := wait(ctx, stopping); err != nil {
+			t.Errorf("the server stops: %v", err)
+		}
+	})
+	waiting.Go(func() {
+		if err := wait(ending, nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("the caller is gone: %v", err)
+		}
+	})
+	close(stopping)
+	end()
+	waiting.Wait()
+	if d, err := p.PopWait(ctx, "Bob", time.Millisecond, nil); d != nil || err != nil {
+		t.Errorf("%v %v", d, err)
+	}
+	if _, err := p.PopWait(ctx, "Nobody", maildir.MaxWait, nil); !errors.Is(err, maildir.ErrNotFound) {
+		t.Errorf("got %v, want not found", err)
+	}
+	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "late", Body: "b"})
+	if d, err := p.Pop(ctx, "Bob"); err != nil || d == nil || d.ID != m.ID {
+		t.Errorf("%v %v", d, err)
+	}
+}

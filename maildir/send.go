@@ -21,8 +21,13 @@ type Draft struct {
 	InReplyTo     string
 	Attachments   []string // paths: below the tree, AttachmentRoots or the project's own work tree
 	Key           string   // idempotency key
+	Bounded       bool     // refuse where a recipient has Config.MailboxDepth unread messages
 	Auth          string   // how the caller was known: "none" (default), "token", "uid:N"
 }
+
+// MailboxDepth is how many unread messages a mailbox holds for bounded drafts, by default: nobody floods a reader who is
+// away. Spec: 7.2, seed postal 4.4 back-pressure.
+const MailboxDepth = 10_000
 
 // Sent is a message that was delivered, or with Again one that the same key had delivered before.
 type Sent struct {
@@ -32,7 +37,8 @@ type Sent struct {
 
 // Send delivers to every recipient or to none; when it returns, the files are durable and indexed.
 // Errors: ErrNotFound (unknown sender or recipients, all of them named, with near names), ErrInvalid,
-// ErrTooLarge, ErrConflict (the key was used for other content), ErrUnavailable (disk full, read-only …).
+// ErrTooLarge, ErrConflict (the key was used for other content), ErrUnavailable (disk full, read-only …, or a draft that
+// is Bounded finds a mailbox full; one that its key had delivered before does not).
 // Spec: 3 Send, 6.2.
 func (p *Project) Send(ctx context.Context, d Draft) (*Sent, error) { return p.send(ctx, "send", d) }
 
@@ -62,6 +68,11 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 				if first != nil {
 					sent.Message = *first
 				}
+				return err
+			}
+		}
+		if d.Bounded {
+			if err := g.needRoom(sent.Recipients()); err != nil {
 				return err
 			}
 		}
@@ -148,6 +159,24 @@ func (p *Project) needParties(ctx context.Context, d *Draft) error {
 	}
 	if len(unknown) > 0 {
 		return p.unknownAgent(ctx, unknown...)
+	}
+	return nil
+}
+
+// needRoom refuses where a mailbox has no room for one more unread message. It counts what is under way: where that
+// decides, it asks for another planning when it has ended.
+func (g *group) needRoom(names []string) error {
+	for _, n := range names {
+		coming := g.p.flight.filling(n) // before the index is asked: what is not under way any more is there
+		counts, err := g.p.store.index.Counts(g.ctx, g.p.slug, n)
+		switch most := g.p.store.cfg.MailboxDepth; {
+		case err != nil:
+			return err
+		case counts.Unread >= most:
+			return errorf(ErrUnavailable, "The mailbox of %s is full: %d unread messages, the limit is %d (MAILBOX_DEPTH). Nothing was sent; try again when %s has read some.", n, counts.Unread, most, n)
+		case counts.Unread+coming >= most:
+			return errBusy
+		}
 	}
 	return nil
 }
@@ -245,7 +274,7 @@ func (o *op) deliver(g *group, m *Message, files []attachmentFile) error {
 		own.BCC = []string{n}
 		add(inboxPath(n, m.ID, m.Created), sealed(g.p.store.key, FormatMessage(&own)))
 	}
-	o.ID = m.ID
+	o.ID, o.fills = m.ID, m.Recipients()
 	o.Summary = fmt.Sprintf("%s -> %s: %s", m.From, strings.Join(slices.Concat(m.To, m.CC), ", "), m.Subject)
 	if len(m.To)+len(m.CC) == 0 {
 		o.Summary = fmt.Sprintf("%s: %s", m.From, m.Subject)

@@ -30,6 +30,7 @@ type Config struct {
 	OpenHistory func(p *Project) (History, error)
 
 	MaxFile         int64                           // bytes of a message file; 0: MaxFile
+	MailboxDepth    int                             // unread messages that a mailbox holds for bounded drafts; 0: MailboxDepth
 	AttachmentRoots []string                        // folders that attachments may be read from, beside the tree and the project's own work tree
 	Patience        time.Duration                   // how long a caller waits for the disk; 0: 30 s
 	Progress        func(project string, files int) // called during the first reconcile; nil: not at all
@@ -70,6 +71,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	if cfg.Patience == 0 {
 		cfg.Patience = patience
+	}
+	if cfg.MailboxDepth == 0 {
+		cfg.MailboxDepth = MailboxDepth
 	}
 	if cfg.Rand == nil {
 		cfg.Rand = rand.Reader

@@ -275,3 +275,49 @@ func await(t *testing.T, ok func() bool) {
 		}
 	}
 }
+
+// TestMailboxDepth: however many send at once, no more bounded drafts than there is room for get into a mailbox.
+func TestMailboxDepth(t *testing.T) {
+	t.Parallel()
+	const depth = 5
+	p := project(t, storetest.Config{Depth: depth}, "Ann", "Bob", "Cat")
+	draft := func(key string, to ...string) maildir.Draft {
+		return maildir.Draft{From: "Ann", To: to, Subject: "s", Body: key, Key: key, Bounded: true}
+	}
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	var kept []string
+	for i := range 8 * depth {
+		all.Go(func() {
+			key := fmt.Sprint(i)
+			_, err := p.Send(t.Context(), draft(key, "Bob"))
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				kept = append(kept, key)
+			} else if !errors.Is(err, maildir.ErrUnavailable) || !strings.Contains(err.Error(), "mailbox of Bob is full") {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if page := inbox(t, p, "Bob"); len(kept) != depth || page.Unread != depth {
+		t.Fatalf("%d sent, %d unread, want %d", len(kept), page.Unread, depth)
+	}
+	if m, err := p.Send(t.Context(), draft(kept[0], "Bob")); err != nil || !m.Again {
+		t.Errorf("sent again: %+v %v", m, err)
+	}
+	if _, err := p.Send(t.Context(), draft("both", "Cat", "Bob")); !errors.Is(err, maildir.ErrUnavailable) {
+		t.Errorf("got %v, want unavailable", err)
+	}
+	if page := inbox(t, p, "Cat"); page.Total != 0 {
+		t.Errorf("half delivered: %+v", page)
+	}
+	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "not bounded", Body: "b"})
+	for range 2 {
+		if _, err := p.Pop(t.Context(), "Bob"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(t, p, draft("room again", "Bob"))
+}

@@ -36,6 +36,7 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 	store, err := maildir.Open(ctx, maildir.Config{
 		Root:            cfg.Store,
 		MaxFile:         cfg.MaxMessage,
+		MailboxDepth:    cfg.MailboxDepth,
 		AttachmentRoots: cfg.AttachmentRoots,
 		Log:             log,
 		Progress:        progress,

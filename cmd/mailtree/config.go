@@ -15,6 +15,8 @@ import (
 	"github.com/joho/godotenv"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"mailtree/maildir"
 )
 
 // config is every setting with its value checked. Flags over environment over .env over defaults (Spec: 9).
@@ -30,6 +32,7 @@ type config struct {
 	Loopback        bool
 	Socket          string // a socket beside the store's, open to other users; "" none
 	MaxMessage      int64  // bytes
+	MailboxDepth    int    // unread messages
 	AttachmentRoots []string
 	CommitExternal  bool
 	MailDomain      string
@@ -58,6 +61,7 @@ func settings() []setting {
 		{Name: "AUTH", Flag: "auth", Default: "open", Help: "open, or token: every request needs the store's bearer token"},
 		{Name: "SOCKET", Flag: "socket", Default: "", Help: "a Unix socket outside the store for other users of this machine, who get the aimx tools; HTTP then needs the token"},
 		{Name: "MAX_MESSAGE_BYTES", Default: "8388608", Help: "largest message file"},
+		{Name: "MAILBOX_DEPTH", Default: strconv.Itoa(maildir.MailboxDepth), Help: "unread messages in one mailbox beyond which postal sends no more to it"},
 		{Name: "ATTACHMENT_ROOTS", Default: "", Help: "folders that attachments may be read from, separated by colons, beside the code base and the mail tree"},
 		{Name: "COMMIT_EXTERNAL", Default: "on", Help: "on: commit edits made outside the server; off: leave them to the person"},
 		{Name: "MAIL_DOMAIN", Default: "mailtree.local", Help: "domain of the authors' addresses in git log"},
@@ -151,6 +155,7 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 		}
 	}
 	c.MaxMessage = number("MAX_MESSAGE_BYTES", 4096, 64<<20)
+	c.MailboxDepth = int(number("MAILBOX_DEPTH", 1, 10_000_000))
 	c.CommitExternal = choice("COMMIT_EXTERNAL", "on", "off") == "on"
 	c.MailDomain = v["MAIL_DOMAIN"]
 	for _, r := range filepath.SplitList(v["ATTACHMENT_ROOTS"]) {
