@@ -34,11 +34,13 @@ func writeError(w http.ResponseWriter, status int, id []byte, code int, text str
 }
 
 // answer is what the SDK writes its answer to. It gives each write a deadline, turns the SDK's plain-text
-// refusals into JSON-RPC errors, and for a bare tools/call merges the structured content into the result.
+// refusals into JSON-RPC errors, for a bare tools/call merges the structured content into the result, and for a plain body
+// leaves the envelope out.
 type answer struct {
 	http.ResponseWriter
 	request *http.Request // with a context that also ends when writing fails
 	merge   bool          // set before anything is written
+	plain   plain         // the same; nil for JSON-RPC
 
 	cancel context.CancelFunc
 	id     []byte
@@ -61,7 +63,7 @@ func (a *answer) WriteHeader(status int) {
 		a.Header().Set("X-Accel-Buffering", "no")
 	}
 	post := a.request.Method == http.MethodPost
-	if post && (status >= 400 && strings.HasPrefix(kind, "text/plain") || status == http.StatusOK && a.merge && kind == "application/json") {
+	if post && (status >= 400 && strings.HasPrefix(kind, "text/plain") || status == http.StatusOK && (a.merge || a.plain != nil) && kind == "application/json") {
 		a.whole = &bytes.Buffer{}
 		return
 	}
@@ -115,7 +117,11 @@ func (a *answer) finish() {
 	}
 	body := a.whole.Bytes()
 	if a.status == http.StatusOK {
-		body = mergeStructured(body)
+		if a.plain != nil {
+			a.status, body = plainAnswer(body, a.plain)
+		} else {
+			body = mergeStructured(body)
+		}
 		a.deadline(len(body))
 		a.ResponseWriter.WriteHeader(a.status)
 		_, _ = a.ResponseWriter.Write(body)

@@ -8,6 +8,7 @@ import (
 
 	"mailtree/maildir"
 	"mailtree/mcp/mail"
+	"mailtree/mcp/postal"
 	"mailtree/mcp/tool"
 )
 
@@ -17,6 +18,7 @@ func (s *Server) table() []*door {
 	cfg := tool.Config{Store: s.cfg.Store, Version: s.cfg.Version, Log: s.log, Stopping: s.stopping}
 	return []*door{
 		{name: "mail", set: mail.New(cfg), paths: []string{"/mcp", "/mcp/{$}"}},
+		{name: "postal", set: postal.New(cfg), paths: agentPaths()},
 	}
 }
 
@@ -27,6 +29,13 @@ func agentPaths() []string { return []string{"/agents/{agent}/mcp", "/agents/{ag
 type toolset interface {
 	Server() *mcp.Server
 	Run(ctx context.Context) error // until ctx ends, see tool.Set.Run
+}
+
+// plain is a toolset that also takes {"tool": …, "args": …} for a body, as its seed has it, and answers that without an
+// envelope: see plain.go.
+type plain interface {
+	// Plain is the answer, as JSON, for the structured content of a tool's result that is no refusal.
+	Plain(structured []byte) []byte
 }
 
 // door is one toolset behind the handlers of both eras.

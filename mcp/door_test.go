@@ -21,6 +21,7 @@ func whoami(cfg tool.Config) *tool.Set {
 func serveWhoami(t *testing.T, cfg Config) (*Server, string) {
 	t.Helper()
 	s := New(cfg)
+	s.door("postal").paths = nil // its place is taken
 	s.mount(&door{name: "whoami", set: whoami(tool.Config{}), paths: agentPaths()})
 	srv := httptest.NewServer(s.Handler())
 	t.Cleanup(srv.Close)

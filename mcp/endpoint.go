@@ -62,7 +62,16 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 		return
 	}
 	bare := !era && !session && m.method != "initialize"
+	var shape plain
 	if bare && !m.batch {
+		p, takes := d.set.(plain)
+		if takes && m.translate() {
+			shape = p
+		}
+		if takes && m.method == "" {
+			writeError(w, http.StatusBadRequest, m.id, codeRequest, `the request names neither a method nor a tool: POST a JSON-RPC message, or {"tool": NAME, "args": {…}}`)
+			return
+		}
 		m.complete()
 	}
 	m.restore(r, bare)
@@ -70,6 +79,7 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 		m.describe(r.Header)
 	}
 	a := newAnswer(w, r, m.id)
+	a.plain = shape
 	defer a.finish()
 	switch {
 	case m.method == "subscriptions/listen" && era:

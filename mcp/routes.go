@@ -102,7 +102,7 @@ func (s *Server) register(w http.ResponseWriter, _ *http.Request) {
 
 func (s *Server) home(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = fmt.Fprintf(w, "mailtree %s: mail, search and file claims for coding agents.\n\nMCP endpoint (Streamable HTTP): http://%s/mcp\nHealth: http://%s/health\n", s.cfg.Version, r.Host, r.Host)
+	_, _ = fmt.Fprintf(w, "mailtree %[1]s: mail, search and file claims for coding agents.\n\nMCP endpoint (Streamable HTTP): http://%[2]s/mcp\nPostal, for the agent NAME: http://%[2]s/agents/NAME/mcp\nHealth: http://%[2]s/health\n", s.cfg.Version, r.Host)
 }
 
 // notFound is a real 404: clients probe /.well-known/ for OAuth metadata and would take any page for it.

@@ -1,0 +1,66 @@
+package mcp
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"mailtree/mcp/tool"
+)
+
+// Plain bodies: {"tool": …, "args": …} in place of a JSON-RPC message, as postal's seed has it. The answer is what the tool
+// returns there, without an envelope; a refusal is its {error, code, near} with a status of 400, or 503 where trying
+// again may help.
+
+// translate turns a plain body into a call of a tool; false, and nothing is changed, where it is none.
+func (m *message) translate() bool {
+	var p struct {
+		Tool *string         `json:"tool"`
+		Args json.RawMessage `json:"args"`
+	}
+	if m.method != "" || m.tagged || json.Unmarshal(m.body, &p) != nil || p.Tool == nil {
+		return false
+	}
+	params := map[string]any{"name": *p.Tool}
+	if p.Args != nil {
+		params["arguments"] = p.Args
+	}
+	body, err := marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+	if err != nil {
+		panic(err) // it was parsed just now
+	}
+	m.body, m.method, m.id, m.tagged = body, "tools/call", json.RawMessage("1"), true
+	return true
+}
+
+// plainAnswer takes the envelope off a JSON-RPC answer to a tools/call.
+func plainAnswer(body []byte, shape plain) (status int, answer []byte) {
+	var m struct {
+		Result struct {
+			Structured json.RawMessage `json:"structuredContent"`
+			IsError    bool            `json:"isError"`
+		} `json:"result"`
+		Error *struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if err := json.Unmarshal(body, &m); err != nil {
+		panic(err) // the SDK made it
+	}
+	switch {
+	case m.Error != nil: // what is no fault of the arguments: a tool that does not exist
+		return http.StatusBadRequest, tool.Encode(tool.Refusal{Error: m.Error.Message + "; the method tools/list names those there are", Code: "invalid", Near: []string{}})
+	case !m.Result.IsError:
+		return http.StatusOK, shape.Plain(m.Result.Structured)
+	}
+	var r tool.Refusal
+	if err := json.Unmarshal(m.Result.Structured, &r); err != nil {
+		panic(err) // package tool made it
+	}
+	switch r.Code {
+	case "unavailable":
+		return http.StatusServiceUnavailable, m.Result.Structured
+	case "internal":
+		return http.StatusInternalServerError, m.Result.Structured
+	}
+	return http.StatusBadRequest, m.Result.Structured
+}

@@ -1,0 +1,73 @@
+package postal
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mailtree/maildir"
+	"mailtree/mcp/tool"
+	"mailtree/mcp/tool/tooltest"
+)
+
+func TestDeclared(t *testing.T) {
+	var got []string
+	tools := New(tool.Config{}).tools()
+	for _, tl := range tools {
+		got = append(got, tl.Name)
+		for _, p := range tl.In {
+			got = append(got, p.Name)
+		}
+	}
+	if diff := cmp.Diff([]string{"send_to_agent", "name", "msg", "msg_id", "check_mail", "wait_seconds"}, got); diff != "" {
+		t.Error(diff)
+	}
+	tooltest.Declared(t, tools...)
+}
+
+// TestShapes: what the tools answer fits their schemas, and without an envelope is what the seed's functions return.
+func TestShapes(t *testing.T) {
+	ts := New(tool.Config{})
+	mail := func(id, key, body string) any {
+		d := &maildir.Delivery{}
+		d.ID, d.Key, d.From, d.Body = id, key, "alice", body
+		return shapeMail(d)
+	}
+	for _, tt := range []struct {
+		tool   string
+		answer any
+		plain  string
+	}{
+		{"send_to_agent", tool.Result{Text: "m1", Value: sentShape{"m1"}}, `"m1"`},
+		{"send_to_agent", tool.Result{Text: "null", Value: sentShape{"null"}}, `"null"`},
+		{"check_mail", shapeMail(nil), `null`},
+		{"check_mail", mail("m1", "", "<ping>"), `{"id":"m1","from":"alice","content":"<ping>"}`},
+		{"check_mail", mail("m1", "k1", ""), `{"id":"k1","from":"alice","content":""}`},
+	} {
+		i := slices.IndexFunc(ts.tools(), func(tl tool.Tool) bool { return tl.Name == tt.tool })
+		tooltest.Fits(t, ts.tools()[i], tt.answer)
+		value := tt.answer
+		if r, ok := value.(tool.Result); ok {
+			value = r.Value
+		}
+		if got := string(ts.Plain(tool.Encode(value))); got != tt.plain {
+			t.Errorf("%s: %s, want %s", tt.tool, got, tt.plain)
+		}
+	}
+}
+
+// TestWording: errors about the idempotency key call it msg_id, and no others change.
+func TestWording(t *testing.T) {
+	for given, want := range map[string]string{
+		"key has 300 bytes, over the limit of 256.":                                 "msg_id has 300 bytes, over the limit of 256.",
+		"The key \"The key\" was used by a for x: use a new key for a new message.": "The msg_id \"The key\" was used by a for x: use a new msg_id for a new message.",
+		"The agent name \"key\" cannot be used.":                                    "The agent name \"key\" cannot be used.",
+	} {
+		r := tool.Refusal{Error: given}
+		wording(maildir.ErrConflict, &r)
+		if r.Error != want {
+			t.Errorf("%s\nwant %s", r.Error, want)
+		}
+	}
+}

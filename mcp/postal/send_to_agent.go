@@ -1,0 +1,50 @@
+package postal
+
+import (
+	"context"
+
+	"mailtree/maildir"
+	"mailtree/mcp/tool"
+)
+
+type sentShape struct {
+	ID string `json:"id"`
+}
+
+func (t *Toolset) sendToAgent() tool.Tool {
+	return tool.Tool{
+		Name: "send_to_agent", Title: "Send to agent", Hints: tool.Adds(),
+		About: "Put a message into another agent's mailbox; the same msg_id again delivers it once.",
+		In: []tool.Prop{
+			tool.Need("name", tool.Str("agent to send to; made when it is new", "bob")),
+			tool.Need("msg", tool.Str("the message", "ping")),
+			tool.May("msg_id", tool.Str("your own id for it, to be able to send it again safely", "ping-1")),
+		},
+		Out: []tool.Prop{tool.Need("id", tool.Text("the msg_id, or the id that was made"))},
+		Run: func(ctx context.Context, a *tool.Args) (any, error) {
+			d := maildir.Draft{To: []string{a.Text("name")}, Body: a.Text("msg"), Key: a.Text("msg_id"), Bounded: true, Auth: tool.CallerOf(ctx).Auth}
+			if a.Err() != nil {
+				return nil, a.Err()
+			}
+			p, me, err := t.meet(ctx, d.To...)
+			if err != nil {
+				return nil, err
+			}
+			d.From = me
+			sent, err := p.Send(ctx, d)
+			if err != nil {
+				return nil, err
+			}
+			id := shownID(&sent.Message)
+			return tool.Result{Text: id, Value: sentShape{id}}, nil
+		},
+	}
+}
+
+// shownID is what postal calls a message: the sender's own id where there is one. Spec: 6.2.
+func shownID(m *maildir.Message) string {
+	if m.Key != "" {
+		return m.Key
+	}
+	return m.ID
+}
