@@ -368,12 +368,17 @@ func (e *toolError) Error() string { return e.text }
 // call calls a tool and decodes its structured answer. A *toolError: refused. Any other error: there was no answer,
 // so the call may have done its work or not.
 func (d *daemon) call(tool string, args, result any) error {
+	return d.callAt("/mcp", tool, args, result)
+}
+
+// callAt is call at another toolset's address.
+func (d *daemon) callAt(path, tool string, args, result any) error {
 	params, err := json.Marshal(args)
 	if err != nil {
 		return err
 	}
 	body := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, tool, params)
-	data, err := d.post("/mcp", "application/json", body)
+	data, err := d.post(path, "application/json", body)
 	if err != nil {
 		return err
 	}
