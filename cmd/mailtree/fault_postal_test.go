@@ -79,13 +79,13 @@ func (p *post) take(agent string, wait int) (body string, err error) {
 	return m.Content, nil
 }
 
-// patience is how long those who take wait, in seconds: less than the daemon's client does.
-const patience = 20
+// waitSeconds is how long those who take wait, in seconds: less than the daemon's client does.
+const waitSeconds = 20
 
 // takeSome takes until there is something.
 func (p *post) takeSome(agent string) (body string, err error) {
 	for body == "" && err == nil {
-		body, err = p.take(agent, patience)
+		body, err = p.take(agent, waitSeconds)
 	}
 	return body, err
 }
@@ -258,7 +258,7 @@ func (c *crowd) clients() (senders, takers *sync.WaitGroup) {
 		})
 		takers.Go(func() {
 			for {
-				body, err := c.take("box", patience)
+				body, err := c.take("box", waitSeconds)
 				if err != nil || strings.HasPrefix(body, stop) || body == "" && c.ended.Load() {
 					return
 				}

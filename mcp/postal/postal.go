@@ -59,13 +59,16 @@ func (t *Toolset) meet(ctx context.Context, others ...string) (p *maildir.Projec
 	return p, c.Agent, nil
 }
 
-// wording calls the idempotency key by the name that it has here.
+// wording calls the idempotency key by the name that it has here, and names no tool of others.
 func wording(err error, r *tool.Refusal) {
 	if rest, ok := strings.CutPrefix(r.Error, "key "); ok {
 		r.Error = "msg_id " + rest
 	}
 	if rest, ok := strings.CutPrefix(r.Error, "The key "); ok && errors.Is(err, maildir.ErrConflict) {
 		r.Error = "The msg_id " + strings.TrimSuffix(rest, "a new key for a new message.") + "a new msg_id for a new message."
+	}
+	if errors.Is(err, maildir.ErrNotFound) { // a project: agents are made
+		r.Error = strings.Replace(r.Error, "create_agent makes", "?project= makes", 1)
 	}
 }
 

@@ -1,0 +1,335 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+// Transcripts: what goes over the wire, as data. fixtures/wire/TOOLSET/NAME.txtar holds what clients send to a toolset and
+// exactly what they are answered, one file for each tool at least. Its sections are
+//
+//	-- setup [CALLER] [project=KEY] --    JSON-RPC messages, one a line, that must be answered without a refusal
+//	-- client [CALLER] [project=KEY] --   one message
+//	-- server --                          the answer to it
+//
+// where CALLER is who an address or --as says it is. In answers <msg 1> stands for the first message id that the transcript
+// sees, <cursor 1> for the first cursor, <time> for any time, <store> for the store's folder; in what clients send the first
+// two stand for the same ones again. A connection per caller is begun with initialize before the transcript. With -update
+// the answers are written anew.
+var update = flag.Bool("update", false, "write the answers of the wire transcripts anew")
+
+const transcripts = "../../fixtures/wire"
+
+// wire is a way to the toolsets of a server.
+type wire interface {
+	// serves reports whether a toolset is to be had on it.
+	serves(toolset string) bool
+	// dial connects a caller to a toolset. It ends with the test, or the peer's close.
+	dial(d *daemon, toolset string, who caller) (peer, error)
+}
+
+// caller is who calls, as far as the connection says: both may be empty.
+type caller struct{ name, project string }
+
+// peer is one client's connection.
+type peer interface {
+	// exchange sends a message and returns the answer to it; nil for a notification.
+	exchange(message []byte) ([]byte, error)
+	close() error
+}
+
+// wires are all ways: each transcript is replayed on every one that serves its toolset.
+var wires = map[string]wire{"http": httpWire{}}
+
+// TestWire replays every transcript against the shipped program.
+func TestWire(t *testing.T) {
+	files, err := filepath.Glob(transcripts + "/*/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d transcripts, %v", len(files), err)
+	}
+	for _, file := range files {
+		toolset := filepath.Base(filepath.Dir(file))
+		replayed := false
+		for name, w := range wires {
+			if !w.serves(toolset) {
+				continue
+			}
+			replayed = true
+			t.Run(name+"/"+toolset+"/"+strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+				t.Parallel()
+				d := newDaemon(t, filepath.Join(t.TempDir(), "store"))
+				d.real = true
+				d.start()
+				replay(t, d, w, toolset, file)
+				d.check(nil)
+			})
+		}
+		if !replayed {
+			t.Errorf("%s: no wire serves %s", file, toolset)
+		}
+	}
+}
+
+// TestWireCovers: there is a transcript of every tool.
+func TestWireCovers(t *testing.T) {
+	t.Parallel()
+	d := newDaemon(t, filepath.Join(t.TempDir(), "store"))
+	d.real = true
+	d.start()
+	for _, toolset := range []string{"mail", "postal"} {
+		r := &replayer{t: t, d: d, wire: wires["http"], toolset: toolset, peers: map[caller]peer{}}
+		var list struct {
+			Result struct{ Tools []struct{ Name string } }
+		}
+		answer := r.exchange(caller{name: "alice"}, []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`))
+		if err := json.Unmarshal(answer, &list); err != nil || len(list.Result.Tools) == 0 {
+			t.Errorf("%s: %v: %s", toolset, err, answer)
+		}
+		for _, tl := range list.Result.Tools {
+			data, err := os.ReadFile(filepath.Join(transcripts, toolset, tl.Name+".txtar"))
+			if err != nil || !bytes.Contains(data, []byte(`"method":"tools/call","params":{"name":"`+tl.Name+`"`)) {
+				t.Errorf("no transcript calls %s of %s: %v", tl.Name, toolset, err)
+			}
+		}
+	}
+}
+
+// replayer is one transcript on its way.
+type replayer struct {
+	t       *testing.T
+	d       *daemon
+	wire    wire
+	toolset string
+	peers   map[caller]peer
+	seen    []string // what placeholders stand for: <msg 1> is the first that is a message id
+}
+
+func replay(t *testing.T, d *daemon, w wire, toolset, file string) {
+	r := &replayer{t: t, d: d, wire: w, toolset: toolset, peers: map[caller]peer{}}
+	a, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answer string
+	for i := range a.Files {
+		f := &a.Files[i]
+		who, words := caller{}, strings.Fields(f.Name)
+		for _, word := range words[1:] {
+			if key, ok := strings.CutPrefix(word, "project="); ok {
+				who.project = key
+			} else {
+				who.name = word
+			}
+		}
+		switch words[0] {
+		case "setup":
+			for line := range bytes.Lines(f.Data) {
+				r.setup(who, line)
+			}
+		case "client":
+			answer = r.shown(r.exchange(who, r.meant(f.Data)))
+			if i+1 == len(a.Files) || a.Files[i+1].Name != "server" {
+				if answer != "" {
+					t.Errorf("%s: section %d is answered, but no section server follows:\n%s", file, i+1, answer)
+				}
+			}
+		case "server":
+			if !*update && answer != string(f.Data) {
+				t.Errorf("section %d:\n%s", i+1, cmp.Diff(strings.Split(string(f.Data), "\n"), strings.Split(answer, "\n")))
+			}
+			f.Data = []byte(answer)
+		default:
+			t.Errorf("%s: unknown section %q", file, f.Name)
+		}
+	}
+	for _, p := range r.peers {
+		if err := p.close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}
+	if *update && !t.Failed() {
+		if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// setup sends a message that must do its work.
+func (r *replayer) setup(who caller, line []byte) {
+	r.t.Helper()
+	answer := r.shown(r.exchange(who, r.meant(line)))
+	var a struct {
+		Result struct{ IsError bool }
+		Error  any
+	}
+	if json.Unmarshal([]byte(answer), &a) != nil || a.Error != nil || a.Result.IsError {
+		r.t.Fatalf("setup: %s%s", line, answer)
+	}
+}
+
+// exchange sends a message over the caller's connection, which is made and begun where there is none.
+func (r *replayer) exchange(who caller, message []byte) []byte {
+	r.t.Helper()
+	p := r.peers[who]
+	if p == nil {
+		var err error
+		if p, err = r.wire.dial(r.d, r.toolset, who); err == nil {
+			err = begin(p)
+		}
+		if err != nil {
+			r.t.Fatalf("connect %s to %s: %v", who, r.toolset, err)
+		}
+		r.peers[who] = p
+	}
+	answer, err := p.exchange(bytes.TrimSpace(message))
+	if err != nil {
+		r.t.Fatalf("%s: %v", message, err)
+	}
+	return answer
+}
+
+// begin is what every client does first.
+func begin(p peer) error {
+	answer, err := p.exchange([]byte(`{"jsonrpc":"2.0","id":"begin","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"transcript","version":"1"}}}`))
+	if err == nil && !bytes.Contains(answer, []byte(`"protocolVersion":"2025-11-25"`)) {
+		err = fmt.Errorf("initialize: %s", answer)
+	}
+	if err == nil {
+		_, err = p.exchange([]byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
+	}
+	return err
+}
+
+var (
+	changing    = regexp.MustCompile(`msg_\d{8}_[0-9a-f]{16}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z|(next_cursor\\?": ?\\?")(\d+)`)
+	unescaped   = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&") // the same JSON
+	placeholder = regexp.MustCompile(`<(msg|cursor) \d+>`)
+)
+
+// shown is an answer as a transcript has it: indented, with placeholders for what is another at each run.
+func (r *replayer) shown(answer []byte) string {
+	if len(answer) == 0 {
+		return ""
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, answer, "", "  "); err != nil {
+		r.t.Fatalf("the answer is not JSON: %s", answer)
+	}
+	text := strings.ReplaceAll(unescaped.Replace(b.String()), r.d.store, "<store>")
+	return changing.ReplaceAllStringFunc(text, func(s string) string {
+		switch m := changing.FindStringSubmatch(s); {
+		case m[3] != "":
+			return m[2] + r.name("cursor", m[3])
+		case strings.HasPrefix(s, "msg_"):
+			return r.name("msg", s)
+		}
+		return "<time>"
+	}) + "\n"
+}
+
+// name is the placeholder for a value: the same for the same.
+func (r *replayer) name(kind, value string) string {
+	key := kind + "\n" + value
+	n := 1
+	for _, s := range r.seen {
+		if s == key {
+			return fmt.Sprintf("<%s %d>", kind, n)
+		}
+		if strings.HasPrefix(s, kind+"\n") {
+			n++
+		}
+	}
+	r.seen = append(r.seen, key)
+	return fmt.Sprintf("<%s %d>", kind, n)
+}
+
+// meant puts the values into what a client sends.
+func (r *replayer) meant(message []byte) []byte {
+	return placeholder.ReplaceAllFunc(message, func(s []byte) []byte {
+		kind, _, _ := strings.Cut(string(s[1:]), " ")
+		i := slices.IndexFunc(r.seen, func(key string) bool {
+			k, value, _ := strings.Cut(key, "\n")
+			return k == kind && r.name(k, value) == string(s)
+		})
+		if i < 0 {
+			r.t.Fatalf("no answer has shown %s", s)
+		}
+		_, value, _ := strings.Cut(r.seen[i], "\n")
+		return []byte(value)
+	})
+}
+
+// httpWire is Streamable HTTP with a session, for the toolsets that have a path.
+type httpWire struct{}
+
+func (httpWire) serves(toolset string) bool { return toolset == "mail" || toolset == "postal" }
+
+func (httpWire) dial(d *daemon, toolset string, who caller) (peer, error) {
+	path := map[string]string{"mail": "/mcp", "postal": "/agents/" + who.name + "/mcp"}[toolset]
+	if who.project != "" {
+		path += "?project=" + url.QueryEscape(who.project)
+	}
+	return &httpPeer{client: d.client, url: d.url + path}, nil
+}
+
+type httpPeer struct {
+	client  *http.Client
+	url     string
+	session string
+}
+
+func (p *httpPeer) exchange(message []byte) ([]byte, error) {
+	resp, err := p.do(http.MethodPost, message)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if id := resp.Header.Get("Mcp-Session-Id"); id != "" {
+		p.session = id
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode/100 != 2 {
+		err = fmt.Errorf("%s: %s", resp.Status, body)
+	}
+	return body, err
+}
+
+func (p *httpPeer) close() error {
+	resp, err := p.do(http.MethodDelete, nil)
+	if err != nil {
+		return err
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusNoContent {
+		return fmt.Errorf("end of a session: %s", resp.Status)
+	}
+	return nil
+}
+
+func (p *httpPeer) do(method string, body []byte) (*http.Response, error) {
+	req, err := http.NewRequest(method, p.url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	if p.session != "" {
+		req.Header.Set("Mcp-Session-Id", p.session)
+		req.Header.Set("Mcp-Protocol-Version", "2025-11-25")
+	}
+	return p.client.Do(req)
+}
