@@ -228,6 +228,10 @@ func TestClaimFilesCached(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(tr.Dir(), runDir, claimCacheFile)); err != nil {
 		t.Fatal("nothing was kept:", err)
 	}
+	again := claimScan{t: tr, start: later, cache: tr.readClaimCache()}
+	if err := again.scan(claimsDir, 0); err != nil || again.news > 0 || len(again.found) != len(files) {
+		t.Fatalf("%d things were read again, %d claims found (%v)", again.news, len(again.found), err)
+	}
 	for range 4 {
 		for what, change := range changes {
 			if err := change(name()); err != nil {
