@@ -37,12 +37,11 @@ type Question struct {
 	ByHand  bool     // a person asks: then what cannot be checked is an error
 	Paths   []string // these files, relative to the repository's root, in place of what is staged
 
-	Dir   string    // where git runs; "": the working directory
-	Env   []string  // the environment: git's own variables, AGENT_NAME, GUARD_*
-	Stdin io.Reader // of a pre-push hook
-	Now   time.Time // zero: now
-	URL   string    // where the server would listen, for the command that asks the holder
-	Token string    // path of the store's token where requests need it
+	Dir     string    // where git runs; "": the working directory
+	Env     []string  // the environment: git's own variables, AGENT_NAME, GUARD_*
+	Stdin   io.Reader // of a pre-push hook
+	Now     time.Time // zero: now
+	Program string    // path of mailtree, for the command that asks the holder; "": as on the PATH
 }
 
 // Verdict is the answer to a Question.

@@ -87,7 +87,7 @@ func TestReportIsPlain(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, s := range append(slices.Clone(odd), "\xff", "\u009b31m") {
 		var b bytes.Buffer
-		r := report{w: &b, q: &Question{Now: now, URL: "http://127.0.0.1:8765/mcp", Token: "/t/" + s, Hook: PreCommit}, who: identity{name: s}}
+		r := report{w: &b, q: &Question{Now: now, Store: "/t/" + s, Program: "/p/" + s, Hook: PreCommit}, who: identity{name: s}}
 		claim := maildir.ClaimRow{Claim: maildir.Claim{Agent: s, Pattern: s, Reason: s, Expires: now.Add(90 * time.Minute)}}
 		r.damaged([]maildir.Problem{{Path: s, Reason: s}})
 		r.blocked([]maildir.Blocked{{Claim: claim, Paths: []string{s}}}, s, false)
@@ -98,8 +98,9 @@ func TestReportIsPlain(t *testing.T) {
 		if i := strings.IndexFunc(text, func(c rune) bool { return c < ' ' && c != '\n' || c == 0x7f || c == 0x9b || c == 0x202e }); i >= 0 {
 			t.Errorf("%q: %q", s, text[i:])
 		}
-		_, data, _ := strings.Cut(r.ask(claim, s), " -d ")
-		out, err := exec.Command("sh", "-c", "printf %s "+data).Output()
+		line, _, _ := strings.Cut(r.ask(claim, s), " stdio --store ")
+		i := strings.LastIndex(line, " | ")
+		out, err := exec.Command("sh", "-c", line[:max(i, 0)]).Output()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -124,7 +124,7 @@ func lasts(d time.Duration) string {
 	return fmt.Sprintf("%d days %d h", m/(24*60), m/60%24)
 }
 
-// ask is a command that writes to the holder of a claim.
+// ask is a command that writes to the holder of a claim, whether or not a server runs, and on whatever port.
 func (r *report) ask(c maildir.ClaimRow, project string) string {
 	me := r.who.name
 	if me == "" {
@@ -136,13 +136,14 @@ func (r *report) ask(c maildir.ClaimRow, project string) string {
 	_ = e.Encode(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{"name": "send_message", "arguments": map[string]any{
 		"project_key": project, "from_agent": me, "to": []string{c.Agent}, "subject": "Your claim on " + clip(c.Pattern, 200),
 		"body_md": "I need to change files that you have claimed as `" + clip(c.Pattern, 200) + "`. Can you release them?"}}})
-	auth := ""
-	if r.q.Token != "" && safe(r.q.Token) != r.q.Token {
-		auth = ` -H "Authorization: Bearer $TOKEN"`
-	} else if r.q.Token != "" {
-		auth = ` -H "Authorization: Bearer $(cat ` + shellQuote(r.q.Token) + `)"`
+	program, store := r.q.Program, r.q.Store
+	if program == "" || safe(program) != program {
+		program = "mailtree"
 	}
-	return "curl -sS " + shellQuote(r.q.URL) + " -H 'content-type: application/json'" + auth + " -d " + shellQuote(escapeRunes(strings.TrimSpace(body.String())))
+	if safe(store) != store {
+		store = "…"
+	}
+	return "printf '%s\\n' " + shellQuote(escapeRunes(strings.TrimSpace(body.String()))) + " | " + shellQuote(program) + " stdio --store " + shellQuote(store)
 }
 
 // escapeRunes writes what a terminal might act on as JSON escapes.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime/debug"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -121,10 +120,8 @@ func guardCheck(p *program, env []string) *cobra.Command {
 		Long:  "Tell whether what is staged, or the given files, is claimed by others. The hooks call it with --hook.\nExit status 0: nothing stands in the way; 1: claims of others do; 2: a wrong call, or it could not be checked\n(with --hook the latter passes with a notice, unless GUARD_MODE=block is set).",
 		RunE: func(c *cobra.Command, args []string) error {
 			debug.SetGCPercent(-1) // a few megabytes, once; the limit of tuneMemory still holds
-			q := guard.Question{Store: p.cfg.Store, Project: project, Hook: hook, ByHand: !c.Flags().Changed("hook"), Env: env, Stdin: p.std.in, URL: p.cfg.address()}
-			if p.cfg.RequireToken {
-				q.Token = filepath.Join(p.cfg.Store, "token")
-			}
+			q := guard.Question{Store: p.cfg.Store, Project: project, Hook: hook, ByHand: !c.Flags().Changed("hook"), Env: env, Stdin: p.std.in}
+			q.Program, _ = guard.Program()
 			switch hook {
 			case guard.PreCommit, guard.PreMergeCommit, guard.PrePush:
 			default:
@@ -157,18 +154,6 @@ func exitWith(code int) error {
 		return nil
 	}
 	return &exitError{code, nil}
-}
-
-// address is where a server with these settings listens.
-func (c *config) address() string {
-	host, port := c.Host, c.Port
-	if !c.Loopback {
-		host = "127.0.0.1"
-	}
-	if port == 0 {
-		port = 8765
-	}
-	return "http://" + host + ":" + strconv.Itoa(port) + "/mcp"
 }
 
 // verdictShape is a verdict as `guard check --json` prints it.
