@@ -20,7 +20,7 @@ import (
 var schema string
 
 // schemaVersion is PRAGMA user_version of an index that this program can use.
-const schemaVersion = 2
+const schemaVersion = 3
 
 // Sizes of SQLite's page caches in KiB: one writer, each of the readers.
 const (

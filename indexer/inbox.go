@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"math"
+	"strings"
 	"time"
 
 	"mailtree/maildir"
@@ -82,6 +83,41 @@ func (x *Index) OldestUnread(ctx context.Context, slug, agent string, n int) ([]
 	return x.deliveries(ctx, slug, agent, "SELECT "+messageColumns+withBody+deliveryColumns+
 		" FROM deliveries d CROSS JOIN messages m ON m.row = d.row WHERE d.aid = "+agentID+" AND d.read = 0 ORDER BY d.row LIMIT ?3 + 0", x.pid(slug), agent, n)
 }
+
+// Box lists copies by id, last first: see maildir.Index. A copy that does not count, because its id has another, is left out.
+func (x *Index) Box(ctx context.Context, q maildir.BoxQuery) ([]maildir.BoxRow, error) {
+	text, kind := boxQuery(q)
+	all := []maildir.BoxRow{}
+	err := x.each(ctx, text, []any{x.pid(q.Project), q.Agent, int(kind), q.ID, q.Limit, q.Offset}, func(scan func(...any) error) error {
+		var r maildir.BoxRow
+		var blind string
+		err := scanMessage(q.Project, scan, &r.MessageRow, &r.CopyPath, &r.Read, &r.Holders, &blind)
+		r.BCC = strings.Fields(blind)
+		all = append(all, r)
+		return err
+	})
+	return all, err
+}
+
+// boxQuery is the SQL of Box. The index files_copies serves queries that repeat its condition.
+func boxQuery(q maildir.BoxQuery) (text string, kind maildir.Kind) {
+	const from = " FROM files f CROSS JOIN messages m ON m.pid = f.pid AND m.id = f.msgid"
+	const order = " ORDER BY f.msgid DESC LIMIT ?5 + 0 OFFSET ?6 + 0"
+	where := " WHERE f.pid = ?1 AND f.agent = ?2 AND f.kind = ?3 AND f.kind IN (6, 9) AND f.valid AND f.msgid <> ?4"
+	if q.ID != "" {
+		where = strings.Replace(where, "<>", "=", 1)
+	}
+	if !q.Sent {
+		return "SELECT " + messageColumns + withoutBody + ", f.path, d.read, 0, ''" + from +
+			" CROSS JOIN deliveries d ON d.aid = " + agentID + " AND d.row = m.row AND d.path = f.path" + where + order, maildir.KindInbox
+	}
+	return "SELECT " + messageColumns + withoutBody + `, f.path, 0,
+		(SELECT count(DISTINCT g.agent) FROM files g WHERE g.pid = f.pid AND g.msgid = f.msgid AND g.msgid <> '' AND g.kind = 6 AND g.valid), f.fact` + from + where +
+		" AND NOT EXISTS (SELECT 1 FROM files g WHERE g.pid = f.pid AND g.msgid = f.msgid AND g.msgid <> '' AND g.kind = 9 AND g.valid AND g.path < f.path)" + order, maildir.KindOutbox
+}
+
+// The kinds of file that the SQL above and schema.sql name by number.
+var _, _ = [1]int{}[maildir.KindInbox-6], [1]int{}[maildir.KindOutbox-9]
 
 // Counts of one agent's inbox: see maildir.Index. They are kept, not counted.
 func (x *Index) Counts(ctx context.Context, slug, agent string) (maildir.Counts, error) {

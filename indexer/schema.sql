@@ -129,6 +129,7 @@ CREATE TABLE changes (
 
 CREATE UNIQUE INDEX files_path ON files (pid, path);
 CREATE INDEX files_message ON files (pid, msgid, agent) WHERE msgid <> '';
+CREATE INDEX files_copies ON files (pid, agent, kind, msgid) WHERE kind IN (6, 9); -- inbox and outbox copies by name
 CREATE UNIQUE INDEX messages_id ON messages (pid, id);
 CREATE INDEX messages_thread ON messages (pid, thread COLLATE NOCASE) WHERE thread <> '';
 CREATE INDEX messages_sender ON messages (pid, sender);

@@ -3,11 +3,14 @@ package maildir
 import (
 	"crypto/sha1"
 	"encoding/hex"
+	"io"
+	"io/fs"
 	"mime"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // attachmentFile is an attachment whose bytes were read.
@@ -25,8 +28,9 @@ const (
 
 // readAttachments reads the files that a sender names. Only files below the tree, a configured attachment root, or
 // the project's own code base where that is the top of a Git work tree; never through links or hidden names
-// (Invariant I8). Errors: ErrNotFound, ErrDenied, ErrTooLarge, ErrInvalid.
-func (p *Project) readAttachments(names []string) ([]attachmentFile, error) {
+// (Invariant I8). Where by is somebody else than the user of the store, only files outside the tree that are that
+// user's own: the store's rights are not lent. Errors: ErrNotFound, ErrDenied, ErrTooLarge, ErrInvalid.
+func (p *Project) readAttachments(names []string, by *Caller) ([]attachmentFile, error) {
 	if len(names) > maxAttachments {
 		return nil, errorf(ErrTooLarge, "%d attachments, over the limit of %d.", len(names), maxAttachments)
 	}
@@ -38,7 +42,7 @@ func (p *Project) readAttachments(names []string) ([]attachmentFile, error) {
 	var out []attachmentFile
 	left := int64(maxAllAttachments)
 	for _, n := range names {
-		f, err := p.readAttachment(n, left)
+		f, err := p.readAttachment(n, left, by)
 		if err != nil {
 			return nil, err
 		}
@@ -48,10 +52,11 @@ func (p *Project) readAttachments(names []string) ([]attachmentFile, error) {
 	return out, nil
 }
 
-func (p *Project) readAttachment(name string, left int64) (*attachmentFile, error) {
+func (p *Project) readAttachment(name string, left int64, by *Caller) (*attachmentFile, error) {
 	if name == "" || strings.ContainsRune(name, 0) {
 		return nil, errorf(ErrInvalid, "An attachment has an empty or invalid name: give a path.")
 	}
+	guest := by != nil && !by.Root && by.UID != p.store.cfg.User()
 	for _, root := range p.attachmentRoots() {
 		rel := name
 		if filepath.IsAbs(name) {
@@ -62,10 +67,17 @@ func (p *Project) readAttachment(name string, left int64) (*attachmentFile, erro
 			rel = r
 		}
 		rel = filepath.ToSlash(filepath.Clean(rel))
+		if guest && root == p.tree.dir {
+			continue
+		}
 		if rel == "." || !filepath.IsLocal(rel) || hiddenElement(rel) || root == p.tree.dir && strings.HasPrefix(rel, agentsDir+"/") {
 			continue // what lies below agents is theirs: an outbox copy names bcc recipients
 		}
-		data, err := readBelow(root, rel, min(left, maxAttachment))
+		read := readBelow
+		if guest {
+			read = func(root, rel string, limit int64) ([]byte, error) { return readOwned(root, rel, limit, by.UID) }
+		}
+		data, err := read(root, rel, min(left, maxAttachment))
 		if os.IsNotExist(err) {
 			continue
 		}
@@ -107,6 +119,33 @@ func readBelow(root, rel string, limit int64) ([]byte, error) {
 	return data, err
 }
 
+// readOwned reads a file of that user's; what is another's, or is too large, is as if it were not there. Whose it is is asked
+// of the file that was opened.
+func readOwned(root, rel string, limit int64, uid int) ([]byte, error) {
+	t, err := OpenTree(root, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	st, err := t.Stat(rel) // refuses links
+	if err != nil || !st.Mode.IsRegular() {
+		return nil, fs.ErrNotExist
+	}
+	f, err := t.root.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fs.ErrNotExist
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if own, ok := fi.Sys().(*syscall.Stat_t); !ok || int(own.Uid) != uid || fileStat(fi).Inode != st.Inode || fi.Size() > limit {
+		return nil, fs.ErrNotExist
+	}
+	return io.ReadAll(io.LimitReader(f, limit))
+}
+
 func plainFileError(err error) string {
 	if f, ok := err.(*FormatError); ok {
 		return f.Reason
@@ -115,6 +154,13 @@ func plainFileError(err error) string {
 		return "permission denied"
 	}
 	return "it cannot be read"
+}
+
+// newAlternative is the HTML of a body as an attachment.
+func newAlternative(html string) *attachmentFile {
+	f := newAttachment("body.html", []byte(html))
+	f.Type, f.MediaType = Alternative, "text/html"
+	return f
 }
 
 func newAttachment(name string, data []byte) *attachmentFile {

@@ -47,6 +47,7 @@ type Index interface {
 	Inbox(ctx context.Context, q InboxQuery) ([]Delivery, error)                        // newest first
 	OldestUnread(ctx context.Context, project, agent string, n int) ([]Delivery, error) // oldest first, with bodies, at most n
 	Counts(ctx context.Context, project, agent string) (Counts, error)
+	Box(ctx context.Context, q BoxQuery) ([]BoxRow, error) // by id, last first, which is newest first where ids tell the time; [] past the end
 
 	Search(ctx context.Context, q SearchQuery) ([]Hit, error) // an error wrapping ErrInvalid when FTS5 cannot parse q.Match
 
@@ -130,6 +131,24 @@ type InboxQuery struct {
 	Limit      int   // default 20, at most 200
 	Before     int64 // cursor: only rows before it in time order; 0: from the newest
 	Peek       bool  // somebody else looks: not a sign of the agent's activity
+}
+
+// BoxQuery selects copies in one agent's inbox or outbox.
+type BoxQuery struct {
+	Project string // slug; set by Box.List
+	Agent   string // set by Box.List
+	Sent    bool   // the outbox
+	ID      string // only this one; "": all
+	Limit   int    // rows, as it stands: 0 is none
+	Offset  int
+}
+
+// BoxRow is one copy in an inbox or outbox.
+type BoxRow struct {
+	MessageRow        // of the canonical content, without its body; BCC in a sent row only
+	CopyPath   string // the copy
+	Read       bool   // of an inbox row
+	Holders    int    // of a sent row: how many agents have it in their inbox
 }
 
 // SearchQuery is a search after the domain has taken the operators out of the text.

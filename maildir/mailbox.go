@@ -13,7 +13,9 @@ import (
 )
 
 // A mailbox is an agent seen as an address with an owner: the user of the operating system who may read and write it.
-// Owners stand in the store's owners.json, never in a tree that a `git pull` could change. Spec: 1, TOOLS.md aimx.
+// Owners stand in the store's owners.json, never in a tree that a `git pull` could change. An agent of whom it says
+// nothing (every one that another toolset made) belongs to the user whose store it is, who can read its files anyway.
+// Spec: 1, TOOLS.md aimx.
 
 // Caller is who asks: a user of the operating system, known by peer credentials.
 type Caller struct {
@@ -21,8 +23,11 @@ type Caller struct {
 	Root bool // may do everything
 }
 
-// NoOwner is the Owner of an agent that nobody owns.
+// NoOwner is the Owner of an agent that nobody owns, because owners.json says so: root alone may use it.
 const NoOwner = -1
+
+// owns reports whether the caller may use what belongs to that user.
+func (by Caller) owns(owner int) bool { return by.Root || by.UID >= 0 && by.UID == owner }
 
 // Mailbox is one agent's mailbox.
 type Mailbox struct {
@@ -45,7 +50,7 @@ func (p *Project) Mailboxes(ctx context.Context, by Caller) ([]Mailbox, error) {
 	}
 	out := []Mailbox{}
 	for _, a := range rows {
-		if m := p.mailbox(&a, owners); by.Root || m.Owner == by.UID {
+		if m := p.mailbox(&a, owners); by.owns(m.Owner) {
 			out = append(out, m)
 		}
 	}
@@ -54,15 +59,20 @@ func (p *Project) Mailboxes(ctx context.Context, by Caller) ([]Mailbox, error) {
 
 func (p *Project) mailbox(a *AgentRow, owners map[string]int) Mailbox {
 	dir := filepath.Join(p.tree.dir, agentsDir, a.Name)
-	m := Mailbox{Name: a.Name, InboxPath: filepath.Join(dir, inboxDir), OutboxPath: filepath.Join(dir, outboxDir), Counts: a.Counts, Owner: NoOwner, Registered: a.HasProfile}
-	if uid, ok := owners[p.slug+"/"+a.Name]; ok {
-		m.Owner = uid
+	return Mailbox{Name: a.Name, InboxPath: filepath.Join(dir, inboxDir), OutboxPath: filepath.Join(dir, outboxDir), Counts: a.Counts,
+		Owner: p.owner(owners, a.Name), Registered: a.HasProfile}
+}
+
+// owner is the uid of the user whom an agent belongs to; NoOwner where that is nobody.
+func (p *Project) owner(owners map[string]int, agent string) int {
+	if uid, ok := owners[p.slug+"/"+agent]; ok {
+		return max(uid, NoOwner)
 	}
-	return m
+	return p.store.cfg.User()
 }
 
 // CreateMailbox makes an agent of exactly that name, owned by the caller; again on one's own it changes nothing.
-// Errors: ErrInvalid for the name, ErrDenied when somebody else owns it, or nobody (root may take such a one).
+// Errors: ErrInvalid for the name, ErrDenied when somebody else owns it, or nobody.
 func (p *Project) CreateMailbox(ctx context.Context, name string, by Caller) (*Mailbox, error) {
 	if why := checkName(name); why != "" || strings.EqualFold(name, Postmaster) {
 		return nil, errorf(ErrInvalid, "The mailbox name %s cannot be used: %s.", quote(name), orElse(why, "reserved"))
@@ -98,11 +108,11 @@ func (p *Project) mayUse(existing, name string, by Caller) error {
 	if err != nil {
 		return err
 	}
-	uid, owned := owners[p.slug+"/"+existing]
+	owned := by.owns(p.owner(owners, existing))
 	switch {
-	case existing == name && (by.Root || owned && uid == by.UID):
+	case existing == name && owned:
 		return nil
-	case owned && uid == by.UID:
+	case owned:
 		return errorf(ErrInvalid, "The mailbox name %s differs from your mailbox %s only in case.", quote(name), quote(existing))
 	}
 	return errorf(ErrDenied, "The mailbox %s belongs to somebody else.", quote(name))
@@ -122,26 +132,29 @@ func (p *Project) Mailbox(ctx context.Context, name string, by Caller) (*Mailbox
 		return nil, err
 	}
 	m := p.mailbox(row, owners)
-	if !by.Root && m.Owner != by.UID {
+	if !by.owns(m.Owner) {
 		return nil, errorf(ErrDenied, "The mailbox %s belongs to somebody else.", quote(name))
 	}
 	return &m, nil
 }
 
-// DeleteMailbox removes an agent's whole folder; its mail stays in the history and in other agents' folders. Without
-// force one with mail is refused with ErrConflict. Errors: ErrNotFound, ErrDenied, ErrConflict, and ErrUnavailable
+// DeleteMailbox removes an agent's whole folder and its owner; its mail stays in the history and in other agents'
+// folders. It returns the mailbox as it was, also with ErrConflict. Without force one with mail is refused with ErrConflict. Errors: ErrNotFound, ErrDenied, ErrConflict, and ErrUnavailable
 // where what somebody else wrote there cannot be committed first.
 func (p *Project) DeleteMailbox(ctx context.Context, name string, force bool, by Caller) (*Mailbox, error) {
 	m, err := p.Mailbox(ctx, name, by)
 	if err != nil {
 		return nil, err
 	}
-	if !force && m.Total+m.Sent > 0 {
-		return m, errorf(ErrConflict, "The mailbox %s is not empty: %d in its inbox, %d sent. Deleting it all needs force.", quote(name), m.Total, m.Sent)
-	}
 	o := &op{Op: Op{Verb: "delete-mailbox", Agent: name, Summary: name}, lock: "mailbox", ends: agentsDir + "/" + name + "/"}
 	o.plan = func(g *group) error {
 		var paths []string
+		if m, err = p.Mailbox(g.ctx, name, by); err != nil {
+			return err
+		}
+		if !force && m.Total+m.Sent > 0 {
+			return errorf(ErrConflict, "The mailbox %s is not empty: %d in its inbox, %d sent. Deleting it all needs force.", quote(name), m.Total, m.Sent)
+		}
 		err := p.tree.Walk(g.ctx, agentsDir+"/"+name, func(path string, d fs.DirEntry) error {
 			if d.Type().IsRegular() {
 				paths = append(paths, path)
@@ -164,10 +177,12 @@ func (p *Project) DeleteMailbox(ctx context.Context, name string, force bool, by
 		return nil
 	}
 	if err := p.do(ctx, o); err != nil {
-		return nil, err
+		return m, err
 	}
 	return m, p.store.owners.set(p.slug+"/"+name, NoOwner)
 }
+
+const ownersFile = "owners.json"
 
 // owners is the store's owners.json: {"<slug>/<agent>": uid}. It is read anew each time, so that a person can edit it.
 type owners struct {

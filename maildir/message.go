@@ -31,13 +31,16 @@ const (
 
 // Attachment is a file of the tree that a message names.
 type Attachment struct {
-	Type      string `json:"type"` // "file"
+	Type      string `json:"type"` // "file", or Alternative
 	MediaType string `json:"media_type"`
 	Path      string `json:"path"` // below attachments/, slash separated
 	Bytes     int64  `json:"bytes"`
 	SHA1      string `json:"sha1"`
 	Name      string `json:"name,omitempty"`
 }
+
+// Alternative is the Type of the attachment that is the same text as the body in another format (HTML).
+const Alternative = "alternative"
 
 // Message is what one message file says: header and body. It is a value; nothing in it points into a cache.
 type Message struct {
@@ -51,13 +54,18 @@ type Message struct {
 	Importance  string // low, normal, high, urgent
 	AckRequired bool
 	InReplyTo   string
+	References  []string // ids before InReplyTo, oldest first, where the sender named them; the index does not keep them
 	Attachments []Attachment
 	Key         string // the sender's idempotency key; "" for none
 	Auth        string // how the server knew the sender: none, token, uid:N; "" in a hand-made file
 	Seal        string // hex; "" in a hand-made file
 	Digest      []byte // SHA-256 over the file without its seal; what Seal authenticates
+	MediaType   string // of the body: "" is markdown, PlainText says that it is not; the index does not keep it
 	Body        string
 }
+
+// PlainText is the MediaType of a body that is not to be read as markdown.
+const PlainText = "text/plain"
 
 // Recipients returns to, cc and bcc in that order.
 func (m *Message) Recipients() []string {
@@ -106,7 +114,7 @@ func ParseMessage(id string, data []byte) (*Message, error) {
 		ID: o.text("id"), ThreadID: o.text("thread_id"), Project: o.text("project"), From: o.text("from"),
 		To: o.names("to"), CC: o.names("cc"), BCC: o.names("bcc"), Subject: o.text("subject"), Created: o.time("created"),
 		Importance: o.text("importance"), AckRequired: o.flag("ack_required"), InReplyTo: o.text("in_reply_to"),
-		Key: o.text("key"), Auth: o.text("auth"), Seal: o.text("seal"), Body: body,
+		References: o.names("references"), MediaType: o.text("media_type"), Key: o.text("key"), Auth: o.text("auth"), Seal: o.text("seal"), Body: body,
 	}
 	o.decode("attachments", &m.Attachments)
 	if err := o.err; err != nil {
@@ -219,6 +227,8 @@ func FormatMessage(m *Message) []byte {
 	put("importance", m.Importance, true)
 	put("ack_required", m.AckRequired, true)
 	put("in_reply_to", m.InReplyTo, m.InReplyTo != "")
+	put("references", m.References, len(m.References) > 0)
+	put("media_type", m.MediaType, m.MediaType != "")
 	if m.Attachments == nil {
 		put("attachments", []Attachment{}, true)
 	} else {

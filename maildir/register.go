@@ -229,6 +229,9 @@ func (p *Project) hasAgent(ctx context.Context, name string) (bool, error) {
 	return true, nil
 }
 
+// AgentHint ends the sentence about an unknown agent. Toolsets whose tools have other names replace it.
+const AgentHint = "list_agents shows who is there; create_agent makes a new identity."
+
 func (p *Project) unknownAgent(ctx context.Context, names ...string) error {
 	e := &Error{Kind: ErrNotFound}
 	rows, err := p.store.index.Agents(ctx, p.slug)
@@ -248,7 +251,7 @@ func (p *Project) unknownAgent(ctx context.Context, names ...string) error {
 		}
 		said = append(said, s)
 	}
-	e.Text = "No agent " + strings.Join(said, ", ") + " in project " + p.name() + ". list_agents shows who is there; create_agent makes a new identity."
+	e.Text = "No agent " + strings.Join(said, ", ") + " in project " + p.name() + ". " + AgentHint
 	return e
 }
 

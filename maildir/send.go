@@ -23,6 +23,16 @@ type Draft struct {
 	Key           string   // idempotency key
 	Bounded       bool     // refuse where a recipient has Config.MailboxDepth unread messages
 	Auth          string   // how the caller was known: "none" (default), "token", "uid:N"
+	Variants
+
+	References []string // ids before InReplyTo, oldest first, where the sender names them
+	by         *Caller  // whose rights count where files are attached; nil: the store's own
+}
+
+// Variants say in what formats a body is sent. The zero value is markdown alone.
+type Variants struct {
+	TextOnly bool   // the body is plain text and no markdown
+	HTML     string // the same text in HTML, kept as it is beside the body; "": none
 }
 
 // MailboxDepth is how many unread messages a mailbox holds for bounded drafts, by default: nobody floods a reader who is
@@ -46,9 +56,12 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 	if err := d.check(); err != nil {
 		return nil, err
 	}
-	files, err := p.readAttachments(d.Attachments)
+	files, err := p.readAttachments(d.Attachments, d.by)
 	if err != nil {
 		return nil, err
+	}
+	if d.HTML != "" {
+		files = append(files, *newAlternative(d.HTML))
 	}
 	var sent *Sent
 	o := &op{Op: Op{Verb: verb, Agent: d.From}}
@@ -108,13 +121,19 @@ func (d *Draft) check() error {
 		return errorf(ErrTooLarge, "The subject has %d bytes, over the limit of %d: put the rest into the body.", len(d.Subject), MaxSubject)
 	case d.Importance != "" && !validImportance(d.Importance):
 		return errorf(ErrInvalid, "The importance %s is none of low, normal, high, urgent.", quote(d.Importance))
+	case d.TextOnly && d.HTML != "":
+		return errorf(ErrInvalid, "A message cannot be text only and have HTML.")
+	case len(d.HTML) > MaxFile:
+		return errorf(ErrTooLarge, "The HTML has %d bytes, over the limit of %d.", len(d.HTML), MaxFile)
+	case len(d.References) > maxReferences:
+		return errorf(ErrTooLarge, "%d references, over the limit of %d: name the newest.", len(d.References), maxReferences)
 	case !utf8.ValidString(d.Body) || strings.ContainsRune(d.Body, 0):
 		return errorf(ErrInvalid, "The body is not valid UTF-8 text or holds a NUL character: send text, and files as attachments.")
 	}
 	for _, f := range []struct {
 		key, text string
 		limit     int
-	}{{"subject", d.Subject, MaxSubject}, {"thread_id", d.ThreadID, maxThread}, {"key", d.Key, 256}, {"from_agent", d.From, 256}} {
+	}{{"subject", d.Subject, MaxSubject}, {"thread_id", d.ThreadID, maxThread}, {"key", d.Key, 256}, {"from_agent", d.From, 256}, {"in_reply_to", d.InReplyTo, maxReference}, {"references", strings.Join(d.References, " "), maxReference * maxReferences}} {
 		if err := checkText(f.key, f.text, f.limit); err != nil {
 			return err
 		}
@@ -184,7 +203,7 @@ func (g *group) needRoom(names []string) error {
 // message is the draft without id and time.
 func (d *Draft) message(project string, files []attachmentFile) Message {
 	m := Message{ThreadID: d.ThreadID, Project: project, From: d.From, To: d.To, CC: d.CC, BCC: d.BCC, Subject: d.Subject, Importance: d.Importance,
-		AckRequired: d.AckRequired, InReplyTo: d.InReplyTo, Key: d.Key, Auth: d.Auth, Body: d.Body}
+		AckRequired: d.AckRequired, InReplyTo: d.InReplyTo, References: d.References, Key: d.Key, Auth: d.Auth, Body: d.Body}
 	if m.Importance == "" {
 		m.Importance = Normal
 	}
@@ -193,6 +212,9 @@ func (d *Draft) message(project string, files []attachmentFile) Message {
 	}
 	if m.Auth == "" {
 		m.Auth = "none"
+	}
+	if d.TextOnly {
+		m.MediaType = PlainText
 	}
 	for _, f := range files {
 		m.Attachments = append(m.Attachments, f.Attachment)
@@ -220,10 +242,11 @@ func (p *Project) sentBefore(ctx context.Context, m *Message) (*Message, error) 
 	return nil, nil
 }
 
-// contentOf is everything that two messages under one key must share: all but id, time and seal.
+// contentOf is everything that two messages under one key must share: all but id, time, seal, and what the index does
+// not keep.
 func contentOf(m *Message) []byte {
 	c := *m
-	c.ID, c.Seal, c.Auth, c.Created = "", "", "", time.Time{}
+	c.ID, c.Seal, c.Auth, c.Created, c.References, c.MediaType = "", "", "", time.Time{}, nil, ""
 	c.To, c.CC, c.BCC = sorted(m.To), sorted(m.CC), sorted(m.BCC)
 	return FormatMessage(&c)
 }
@@ -302,6 +325,7 @@ type ReplyDraft struct {
 	AckRequired   bool
 	Attachments   []string
 	Key, Auth     string
+	Variants
 }
 
 // Reply sends a reply in the original's thread. Errors: as Send; ErrNotFound for the original. Spec: 3 Reply.
@@ -311,7 +335,7 @@ func (p *Project) Reply(ctx context.Context, d ReplyDraft) (*Sent, error) {
 		return nil, err
 	}
 	n := Draft{From: d.From, To: d.To, CC: d.CC, BCC: d.BCC, Subject: replySubject(orig.Subject), Body: d.Body, Importance: d.Importance,
-		AckRequired: d.AckRequired, ThreadID: orig.ThreadID, InReplyTo: orig.ID, Attachments: d.Attachments, Key: d.Key, Auth: d.Auth}
+		AckRequired: d.AckRequired, ThreadID: orig.ThreadID, InReplyTo: orig.ID, Attachments: d.Attachments, Key: d.Key, Auth: d.Auth, Variants: d.Variants}
 	if n.Importance == "" {
 		n.Importance = orig.Importance
 	}

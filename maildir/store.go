@@ -32,6 +32,8 @@ type Config struct {
 	MaxFile         int64                           // bytes of a message file; 0: MaxFile
 	MailboxDepth    int                             // unread messages that a mailbox holds for bounded drafts; 0: MailboxDepth
 	AttachmentRoots []string                        // folders that attachments may be read from, beside the tree and the project's own work tree
+	Domain          string                          // of the addresses of mailboxes; "": mailtree.local
+	User            func() int                      // the user whose store it is; nil: the process's effective uid
 	Patience        time.Duration                   // how long a caller waits for the disk; 0: 30 s
 	Progress        func(project string, files int) // called during the first reconcile; nil: not at all
 	Now             func() time.Time                // nil: time.Now
@@ -81,12 +83,18 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Domain == "" {
+		cfg.Domain = DefaultDomain
+	}
+	if cfg.User == nil {
+		cfg.User = os.Geteuid
+	}
 	lock, err := TakeLock(cfg.Root)
 	if err != nil {
 		return nil, err
 	}
 	s := &Store{cfg: cfg, lock: lock, projects: map[string]*Project{}, leftOut: map[string]error{}, feed: newFeed(), stamp: stamp{now: cfg.Now, rand: cfg.Rand}, clock: clock,
-		attaching: make(chan struct{}, 2), owners: owners{file: filepath.Join(cfg.Root, "owners.json")}}
+		attaching: make(chan struct{}, 2), owners: owners{file: filepath.Join(cfg.Root, ownersFile)}}
 	if err := s.open(ctx); err != nil {
 		s.Close()
 		return nil, err

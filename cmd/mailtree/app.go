@@ -38,6 +38,7 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 		MaxFile:         cfg.MaxMessage,
 		MailboxDepth:    cfg.MailboxDepth,
 		AttachmentRoots: cfg.AttachmentRoots,
+		Domain:          cfg.MailDomain,
 		Log:             log,
 		Progress:        progress,
 		Step:            cfg.step,

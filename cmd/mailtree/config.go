@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,7 +65,8 @@ func settings() []setting {
 		{Name: "MAILBOX_DEPTH", Default: strconv.Itoa(maildir.MailboxDepth), Help: "unread messages in one mailbox beyond which postal sends no more to it"},
 		{Name: "ATTACHMENT_ROOTS", Default: "", Help: "folders that attachments may be read from, separated by colons, beside the code base and the mail tree"},
 		{Name: "COMMIT_EXTERNAL", Default: "on", Help: "on: commit edits made outside the server; off: leave them to the person"},
-		{Name: "MAIL_DOMAIN", Default: "mailtree.local", Help: "domain of the authors' addresses in git log"},
+		{Name: "MAIL_GATEWAY", Default: "", Help: "gateway to other mail domains (not in this version)"},
+		{Name: "MAIL_DOMAIN", Default: "mailtree.local", Help: "domain of mailboxes' addresses, and of the authors' in git log"},
 	}
 }
 
@@ -157,7 +159,9 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	c.MaxMessage = number("MAX_MESSAGE_BYTES", 4096, 64<<20)
 	c.MailboxDepth = int(number("MAILBOX_DEPTH", 1, 10_000_000))
 	c.CommitExternal = choice("COMMIT_EXTERNAL", "on", "off") == "on"
-	c.MailDomain = v["MAIL_DOMAIN"]
+	if c.MailDomain = v["MAIL_DOMAIN"]; !mailDomain.MatchString(c.MailDomain) {
+		bad("MAIL_DOMAIN", "a domain such as mail.example.org")
+	}
 	for _, r := range filepath.SplitList(v["ATTACHMENT_ROOTS"]) {
 		abs, err := absolute(r, home)
 		if err != nil {
@@ -171,6 +175,9 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	}
 	return errors.Join(errs...)
 }
+
+// mailDomain is what can stand behind the @ of an address.
+var mailDomain = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$`)
 
 // absolute makes a path absolute and expands a leading ~.
 func absolute(p string, home func() (string, error)) (string, error) {

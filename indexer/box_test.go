@@ -1,0 +1,85 @@
+package indexer
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"mailtree/maildir"
+)
+
+// TestBox: copies come by name, last first, whatever their time; a second copy of one id and what is not valid are not
+// among them and take no place on a page.
+func TestBox(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for i, id := range []string{"b", "d", "a", "c"} {
+		d.send(maildir.Message{ID: id, From: "Ann", To: []string{"Bob"}, BCC: []string{"Cat"}, Subject: "s", Created: testStart.Add(time.Duration(i) * time.Hour)})
+	}
+	putFile(t, d.dir, "agents/Bob/inbox/x/c.md", string(maildir.FormatMessage(&maildir.Message{ID: "c", From: "Ann", To: []string{"Bob"}, Subject: "twin", Created: testStart, Importance: "normal"})))
+	putFile(t, d.dir, "agents/Bob/inbox/cc.md", "broken")
+	putFile(t, d.dir, "agents/Ann/outbox/x/c.md", string(maildir.FormatMessage(&maildir.Message{ID: "c", From: "Ann", To: []string{"Bob"}, Subject: "twin", Created: testStart, Importance: "normal"})))
+	putFile(t, d.dir, "agents/Bob/inbox/a.read", "")
+	ingest(t, d.Index, "p", "agents")
+	for _, tt := range []struct {
+		q    maildir.BoxQuery
+		want string
+	}{
+		{maildir.BoxQuery{Agent: "Bob", Limit: 9}, "d c b a+read"},
+		{maildir.BoxQuery{Agent: "Bob", Limit: 2}, "d c"},
+		{maildir.BoxQuery{Agent: "Bob", Limit: 2, Offset: 2}, "b a+read"},
+		{maildir.BoxQuery{Agent: "Bob", Limit: 2, Offset: 4}, ""},
+		{maildir.BoxQuery{Agent: "Bob"}, ""},
+		{maildir.BoxQuery{Agent: "Bob", Limit: 9, ID: "c"}, "c"},
+		{maildir.BoxQuery{Agent: "Bob", Limit: 9, ID: "cc"}, ""},
+		{maildir.BoxQuery{Agent: "Cat", Limit: 9}, "d c b a"},
+		{maildir.BoxQuery{Agent: "Bob", Limit: 9, Sent: true}, ""},
+		{maildir.BoxQuery{Agent: "Ann", Limit: 9, Sent: true}, "d+Cat2 c+Cat2 b+Cat2 a+Cat2"},
+		{maildir.BoxQuery{Agent: "Nobody", Limit: 9}, ""},
+	} {
+		tt.q.Project = "p"
+		rows, err := d.Box(t.Context(), tt.q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, r := range rows {
+			s := r.ID
+			if r.Read {
+				s += "+read"
+			}
+			if tt.q.Sent {
+				s += fmt.Sprintf("+%s%d", strings.Join(r.BCC, ","), r.Holders)
+			}
+			got = append(got, s)
+		}
+		if s := strings.Join(got, " "); s != tt.want {
+			t.Errorf("%+v: %q, want %q", tt.q, s, tt.want)
+		}
+	}
+}
+
+// TestBoxCost: a page is read from an index in its order; nothing is sorted, and no other copies are looked at. I11.
+func TestBoxCost(t *testing.T) {
+	t.Parallel()
+	x := openIndex(t)
+	for _, q := range []maildir.BoxQuery{{}, {ID: "m"}, {Sent: true}, {Sent: true, ID: "m"}} {
+		text, kind := boxQuery(q)
+		var plan []string
+		err := x.each(t.Context(), "EXPLAIN QUERY PLAN "+text, []any{1, "Bob", int(kind), q.ID, 50, 0}, func(scan func(...any) error) error {
+			var id, parent, none int
+			var step string
+			err := scan(&id, &parent, &none, &step)
+			plan = append(plan, step)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps := strings.Join(plan, "\n")
+		if !strings.Contains(steps, "SEARCH f USING INDEX files_copies") && !(q.ID != "" && strings.Contains(steps, "SEARCH f USING INDEX files_")) || strings.Contains(steps, "SCAN") || strings.Contains(steps, "B-TREE FOR ORDER") {
+			t.Errorf("%+v:\n%s", q, steps)
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package maildir
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Box is a mailbox opened by somebody who may use it: its verbs ask no further who calls. Safe for concurrent use.
+type Box struct {
+	Mailbox
+	p  *Project
+	by Caller
+}
+
+// OpenBox opens a mailbox. Errors: ErrNotFound; ErrDenied when it is not the caller's. Spec: TOOLS.md aimx.
+func (p *Project) OpenBox(ctx context.Context, name string, by Caller) (*Box, error) {
+	m, err := p.Mailbox(ctx, name, by)
+	if err != nil {
+		return nil, err
+	}
+	return &Box{*m, p, by}, nil
+}
+
+// List lists copies by id, last first, which is newest first for ids that we make. What is not valid is not among them and
+// takes no place on a page.
+func (b *Box) List(ctx context.Context, q BoxQuery) ([]BoxRow, error) {
+	q.Project, q.Agent = b.p.slug, b.Name
+	defer b.p.Seen(b.Name)
+	return b.p.store.index.Box(ctx, q)
+}
+
+// Whether a message that was sent has come to everybody.
+const (
+	Delivered = "delivered" // this server wrote every copy, or every recipient has one
+	Pending   = "pending"   // a file that somebody put into the outbox and that not every recipient has
+)
+
+// Delivery says whether a row of the outbox has come to everybody, and since when; the zero time where that is not known.
+// It is computed: no header says it.
+func (b *Box) Delivery(r *BoxRow) (status string, at time.Time) {
+	if _, ok := b.p.store.Verified(&r.Message); ok {
+		return Delivered, r.Created // all copies or none
+	}
+	all := r.Recipients()
+	slices.Sort(all)
+	if all = slices.Compact(all); len(all) > 0 && r.Holders >= len(all) {
+		return Delivered, time.Time{}
+	}
+	return Pending, time.Time{}
+}
+
+// How far a message in an inbox is to be trusted.
+const (
+	Trusted   = "true"  // sealed by this server for that inbox, and the sender known by peer credentials or token
+	Untrusted = "false" // made or changed by hand, pulled, or put into an inbox that it was not sent to
+	Unproven  = "none"  // sealed by this server, which took the sender's word for who it is
+)
+
+// trust computes how far a copy in an agent's inbox is to be trusted, from the copy's own text. Spec: TOOLS.md aimx.
+func (p *Project) trust(m *Message, agent string) string {
+	auth, sealed := p.store.Verified(m)
+	switch {
+	case !sealed || m.Project != p.name() || !slices.Contains(m.Recipients(), agent):
+		return Untrusted
+	case auth == "token" || strings.HasPrefix(auth, "uid:"):
+		return Trusted
+	}
+	return Unproven
+}
+
+// Letter is one copy, read from its file.
+type Letter struct {
+	BoxRow
+	Data       []byte   // the file as it is on disk
+	Trust      string   // Trusted, Untrusted, Unproven; of an inbox copy
+	References []string // ids of the messages before it in its thread, oldest first
+}
+
+// Read reads the owner's copy of one message; it marks nothing. Errors: ErrNotFound.
+func (b *Box) Read(ctx context.Context, id string, sent bool) (*Letter, error) {
+	rows, err := b.List(ctx, BoxQuery{ID: id, Sent: sent, Limit: 1})
+	if err == nil && len(rows) == 0 {
+		err = b.missing(id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	l := &Letter{BoxRow: rows[0]}
+	m, data, err := b.p.readMessage(l.CopyPath, id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, b.missing(id)
+	}
+	if err != nil {
+		return nil, diskError(err)
+	}
+	l.Data, l.References = data, b.p.references(ctx, m)
+	if !sent {
+		l.Trust = b.p.trust(m, b.Name)
+	}
+	return l, nil
+}
+
+func (b *Box) missing(id string) error {
+	return errorf(ErrNotFound, "Message %s is not in the mailbox %s.", quote(id), quote(b.Name))
+}
+
+// readMessage reads and parses a message file. Errors: as of os.Open; a *FormatError where the file is not valid.
+func (p *Project) readMessage(path, id string) (*Message, []byte, error) {
+	data, _, err := p.tree.Read(path, p.tree.MaxFile())
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := ParseMessage(id, data)
+	return m, data, err
+}
+
+// Send sends from the mailbox. InReplyTo and References may name messages of any domain; the message joins the thread of
+// the first that is known, InReplyTo before the newest reference. Without InReplyTo, References are ignored.
+// Errors: as Project.Send.
+func (b *Box) Send(ctx context.Context, d Draft) (*Sent, error) {
+	d.From, d.by = b.Name, &b.by
+	if err := b.p.join(ctx, &d); err != nil {
+		return nil, err
+	}
+	return b.p.Send(ctx, d)
+}
+
+// Reply answers a message in the mailbox's inbox. Errors: as Project.Reply; ErrNotFound when the message is not there,
+// ErrUnavailable when those whom the reply would go to are not.
+func (b *Box) Reply(ctx context.Context, d ReplyDraft) (*Sent, error) {
+	got, err := b.p.store.index.Delivery(ctx, b.p.slug, b.Name, d.ReplyTo)
+	if err == nil && got == nil {
+		err = b.missing(d.ReplyTo)
+	}
+	if err != nil {
+		return nil, err
+	}
+	d.From = b.Name
+	sent, err := b.p.Reply(ctx, d)
+	var gone *Error
+	if errors.As(err, &gone) && errors.Is(err, ErrNotFound) {
+		err = &Error{Kind: ErrUnavailable, Text: gone.Text, Near: gone.Near}
+	}
+	return sent, err
+}
+
+// SetRead marks a message of the inbox read or unread; the first time stays. Errors: ErrNotFound.
+func (b *Box) SetRead(ctx context.Context, id string, read bool) error {
+	_, err := b.p.SetRead(ctx, b.Name, id, read)
+	return err
+}
+
+// Delete removes the mailbox: see Project.DeleteMailbox.
+func (b *Box) Delete(ctx context.Context, force bool) (*Mailbox, error) {
+	return b.p.DeleteMailbox(ctx, b.Name, force, b.by)
+}
+
+// Bounds of the chain of messages before one.
+const (
+	maxReferences = 100
+	maxReference  = 998 // bytes, a line of a mail header
+)
+
+// join puts a draft into the thread that it answers in.
+func (p *Project) join(ctx context.Context, d *Draft) error {
+	if d.InReplyTo == "" {
+		d.References = nil
+		return nil
+	}
+	before := slices.Clone(d.References)
+	slices.Reverse(before)
+	before = append([]string{d.InReplyTo}, before...)
+	for _, id := range before[:min(len(before), maxReferences)] {
+		m, err := p.store.index.Message(ctx, p.slug, id)
+		if err != nil {
+			return err
+		}
+		if m != nil {
+			d.ThreadID = orElse(m.ThreadID, m.ID)
+			return nil
+		}
+	}
+	d.ThreadID = cut(before[len(before)-1], maxThread) // the oldest: whoever answers the same meets here
+	return nil
+}
+
+// references follows a message back to the beginning of its thread. What is no longer there ends the chain.
+func (p *Project) references(ctx context.Context, m *Message) []string {
+	chain := []string{}
+	for m != nil && m.InReplyTo != "" && !slices.Contains(chain, m.InReplyTo) && len(chain) < maxReferences {
+		chain = slices.Insert(chain, 0, m.InReplyTo)
+		if len(m.References) > 0 {
+			named := slices.DeleteFunc(slices.Clone(m.References), func(id string) bool { return slices.Contains(chain, id) })
+			return append(named, chain...)
+		}
+		row, err := p.store.index.Message(ctx, p.slug, m.InReplyTo)
+		if err != nil || row == nil {
+			break
+		}
+		if m, _, err = p.readMessage(row.Path, row.ID); err != nil {
+			m = &row.Message
+		}
+	}
+	return chain
+}

@@ -1,0 +1,191 @@
+package maildir_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+)
+
+// ownedBy is a storetest.Config of a store of that user's.
+func ownedBy(uid int) storetest.Config {
+	return storetest.Config{User: func() int { return uid }}
+}
+
+func openBox(t testing.TB, p *maildir.Project, name string, uid int) *maildir.Box {
+	t.Helper()
+	b, err := p.OpenBox(t.Context(), name, maildir.Caller{UID: uid, Root: uid == 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestOwners: an agent of whom owners.json says nothing is the store's user's; a uid that nobody has owns nothing, not
+// even what nobody owns.
+func TestOwners(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, ownedBy(500))
+	p, err := s.EnsureProject(t.Context(), shop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []string{"ann", "bob", "lost"} {
+		if err := p.EnsureAgent(t.Context(), n, maildir.Registration{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := p.CreateMailbox(t.Context(), "ann", maildir.Caller{UID: 500}); err != nil {
+		t.Fatal(err)
+	}
+	owners := `{"` + p.Slug() + `/bob": 501, "` + p.Slug() + `/lost": -1}`
+	if err := os.WriteFile(filepath.Join(s.Root(), "owners.json"), []byte(owners), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for uid, want := range map[int]string{500: "ann", 501: "bob", 502: "", -1: "", -2: "", 0: "ann bob lost"} {
+		all, err := p.Mailboxes(t.Context(), maildir.Caller{UID: uid, Root: uid == 0})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, m := range all {
+			names = append(names, m.Name)
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("uid %d owns %q, want %q", uid, got, want)
+		}
+	}
+}
+
+// TestTrust: trusted is a copy with this store's seal, in the inbox that it was sent to, of a sender whom the server
+// itself knew; the copy's own text counts, not the canonical one's.
+func TestTrust(t *testing.T) {
+	t.Parallel()
+	p := project(t, ownedBy(500), "Ann", "Bob", "Cat")
+	for _, tt := range []struct {
+		name, auth, reader string
+		spoil              func(t *testing.T, dir string, m *maildir.Sent)
+		want               string
+	}{
+		{"uid", "uid:1000", "Bob", nil, maildir.Trusted},
+		{"token", "token", "Bob", nil, maildir.Trusted},
+		{"blind copy", "token", "Cat", nil, maildir.Trusted},
+		{"open", "none", "Bob", nil, maildir.Unproven},
+		{"copy edited", "token", "Bob", func(t *testing.T, dir string, m *maildir.Sent) { edit(t, dir, "agents/Bob/inbox", m, "text", "test") }, maildir.Untrusted},
+		{"auth edited", "none", "Bob", func(t *testing.T, dir string, m *maildir.Sent) {
+			edit(t, dir, "agents/Bob/inbox", m, `"auth": "none"`, `"auth": "token"`)
+		}, maildir.Untrusted},
+		{"canonical edited", "token", "Bob", func(t *testing.T, dir string, m *maildir.Sent) { edit(t, dir, "messages", m, "text", "test") }, maildir.Trusted},
+		{"put elsewhere", "token", "Ann", func(t *testing.T, dir string, m *maildir.Sent) {
+			data, err := os.ReadFile(copyOf(dir, "agents/Bob/inbox", m))
+			if err == nil {
+				err = os.MkdirAll(filepath.Join(dir, "agents/Ann/inbox"), 0o700)
+			}
+			if err == nil {
+				err = os.WriteFile(filepath.Join(dir, "agents/Ann/inbox", m.ID+".md"), data, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}, maildir.Untrusted},
+	} {
+		m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, BCC: []string{"Cat"}, Subject: "s", Body: "text", Auth: tt.auth})
+		if tt.spoil != nil {
+			tt.spoil(t, p.Tree().Dir(), m)
+			if err := p.Rescan(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l, err := openBox(t, p, tt.reader, 500).Read(t.Context(), m.ID, false)
+		if err != nil {
+			t.Fatalf("%s: %v", tt.name, err)
+		}
+		if l.Trust != tt.want {
+			t.Errorf("%s: trust is %q, want %q", tt.name, l.Trust, tt.want)
+		}
+	}
+}
+
+func copyOf(dir, box string, m *maildir.Sent) string {
+	return filepath.Join(dir, box, m.Created.Format("2006/01/02"), m.ID+".md")
+}
+
+func edit(t *testing.T, dir, box string, m *maildir.Sent, old, text string) {
+	t.Helper()
+	file := copyOf(dir, box, m)
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.Replace(string(data), old, text, 1)
+	if changed == string(data) {
+		t.Fatalf("%s has no %q", file, old)
+	}
+	if err := os.WriteFile(file, []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestGuestAttachments: the rights of the store's user are not lent to others. Another user attaches files of their own,
+// and nothing of the mail tree.
+func TestGuestAttachments(t *testing.T) {
+	t.Parallel()
+	me := os.Geteuid()
+	docs := t.TempDir()
+	if err := os.WriteFile(filepath.Join(docs, "a.txt"), []byte("text"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("a.txt", filepath.Join(docs, "link.txt")); err != nil {
+		t.Fatal(err)
+	}
+	cfg := ownedBy(me + 1) // so that the file's owner is a guest
+	cfg.Roots = []string{docs}
+	p := project(t, cfg, "Ann")
+	const someoneElse = 12345
+	for _, uid := range []int{me, someoneElse} {
+		if uid == 0 { // would not be a guest
+			uid = me
+		}
+		if _, err := p.CreateMailbox(t.Context(), name(uid), maildir.Caller{UID: uid}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s", Body: "secret"})
+	canonical := copyOf(p.Tree().Dir(), "messages", m)
+	inTree, err := filepath.Rel(p.Tree().Dir(), canonical)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		uid  int
+		path string
+		want bool
+	}{
+		{me, filepath.Join(docs, "a.txt"), true}, {me, "a.txt", true}, {me, "link.txt", false}, {me, canonical, false}, {me, inTree, false}, {me, "none", false},
+		{someoneElse, "a.txt", false}, {someoneElse, inTree, false}, {me + 1, "a.txt", true}, {me + 1, inTree, true},
+	} {
+		box := name(tt.uid)
+		if tt.uid == me+1 {
+			box = "Ann"
+		}
+		b, err := p.OpenBox(t.Context(), box, maildir.Caller{UID: tt.uid})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = b.Send(t.Context(), maildir.Draft{To: []string{"Ann"}, Subject: "s", Body: "b", Attachments: []string{tt.path}})
+		if (err == nil) != tt.want || err != nil && (!errors.Is(err, maildir.ErrNotFound) || !strings.Contains(err.Error(), tt.path[:min(len(tt.path), 100)])) {
+			t.Errorf("uid %d attaches %s: %v", tt.uid, tt.path, err)
+		}
+	}
+}
+
+func name(uid int) string {
+	if uid == os.Geteuid() {
+		return "mine"
+	}
+	return "theirs"
+}
