@@ -189,3 +189,36 @@ func name(uid int) string {
 	}
 	return "theirs"
 }
+
+// TestDeleteMailbox: what came since the caller looked keeps a mailbox from being deleted; hooks and owner go with it.
+func TestDeleteMailbox(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, ownedBy(0))
+	p, err := s.EnsureProject(t.Context(), shop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.CreateMailbox(t.Context(), "ann", maildir.Caller{UID: 7}); err != nil {
+		t.Fatal(err)
+	}
+	b := openBox(t, p, "ann", 7)
+	if _, err := b.CreateHook(t.Context(), maildir.Hook{Event: maildir.OnReceive, Cmd: []string{"/bin/true"}, Timeout: 1}); err != nil {
+		t.Fatal(err)
+	}
+	m := send(t, p, maildir.Draft{From: "ann", To: []string{"ann"}, Subject: "s", Body: "b"})
+	if was, err := b.Delete(t.Context(), false); !errors.Is(err, maildir.ErrConflict) || was.Total != 1 || was.Sent != 1 {
+		t.Errorf("%+v %v", was, err)
+	}
+	if _, err := b.Delete(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := p.Hooks(t.Context(), "", maildir.Caller{Root: true}); err != nil || len(l) > 0 {
+		t.Errorf("hooks left: %+v %v", l, err)
+	}
+	if data, err := os.ReadFile(filepath.Join(s.Root(), "owners.json")); err != nil || strings.Contains(string(data), "ann") {
+		t.Errorf("owners.json: %s %v", data, err)
+	}
+	if _, err := p.Message(t.Context(), m.ID); err != nil {
+		t.Errorf("the message went with the mailbox: %v", err)
+	}
+}

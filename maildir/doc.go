@@ -1,4 +1,4 @@
-// Package maildir is the domain: what a project, an agent, a message, a delivery and a claim are, how they lie on
+// Package maildir is the domain: what a project, an agent, a message, a delivery, a claim and a hook are, how they lie on
 // disk, and every verb on them. Start reading here; everything else (index, history, watcher, tools, command line)
 // is a way into this package or out of it.
 //

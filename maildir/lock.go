@@ -45,7 +45,7 @@ func TakeLock(root string) (*Lock, error) {
 
 // isStoreFile recognises a store by any of its own files.
 func isStoreFile(e os.DirEntry) bool {
-	return slices.Contains([]string{lockFile, projectsDir, "token", "key", ownersFile}, e.Name())
+	return slices.Contains([]string{lockFile, projectsDir, "token", "key", ownersFile, hooksFile}, e.Name())
 }
 
 const (

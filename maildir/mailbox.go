@@ -138,7 +138,7 @@ func (p *Project) Mailbox(ctx context.Context, name string, by Caller) (*Mailbox
 	return &m, nil
 }
 
-// DeleteMailbox removes an agent's whole folder and its owner; its mail stays in the history and in other agents'
+// DeleteMailbox removes an agent's whole folder, its hooks and its owner; its mail stays in the history and in other agents'
 // folders. It returns the mailbox as it was, also with ErrConflict. Without force one with mail is refused with ErrConflict. Errors: ErrNotFound, ErrDenied, ErrConflict, and ErrUnavailable
 // where what somebody else wrote there cannot be committed first.
 func (p *Project) DeleteMailbox(ctx context.Context, name string, force bool, by Caller) (*Mailbox, error) {
@@ -179,7 +179,7 @@ func (p *Project) DeleteMailbox(ctx context.Context, name string, force bool, by
 	if err := p.do(ctx, o); err != nil {
 		return m, err
 	}
-	return m, p.store.owners.set(p.slug+"/"+name, NoOwner)
+	return m, errors.Join(p.dropHooks(name), p.store.owners.set(p.slug+"/"+name, NoOwner))
 }
 
 const ownersFile = "owners.json"

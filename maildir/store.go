@@ -52,6 +52,7 @@ type Store struct {
 	token     string
 	feed      *feed
 	owners    owners
+	hooks     hooks
 	attaching chan struct{} // tokens of those who read attachments
 	stamp     stamp
 	clock     *clock
@@ -94,7 +95,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{cfg: cfg, lock: lock, projects: map[string]*Project{}, leftOut: map[string]error{}, feed: newFeed(), stamp: stamp{now: cfg.Now, rand: cfg.Rand}, clock: clock,
-		attaching: make(chan struct{}, 2), owners: owners{file: filepath.Join(cfg.Root, ownersFile)}}
+		attaching: make(chan struct{}, 2), owners: owners{file: filepath.Join(cfg.Root, ownersFile)}, hooks: hooks{file: filepath.Join(cfg.Root, hooksFile)}}
 	if err := s.open(ctx); err != nil {
 		s.Close()
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"mailtree/maildir/gitlog"
 	"mailtree/mcp/socket"
 	"mailtree/watcher"
+	"mailtree/watcher/hook"
 )
 
 // app is the wired store: the one place besides the tests' that sees index, history, watcher and domain together.
@@ -25,6 +26,7 @@ type app struct {
 	sockets []*socket.Listener // the store's own, and the one for other users
 
 	watcher *watcher.Watcher // of all trees: one inotify instance, however many projects
+	hooks   *hook.Runner
 }
 
 // indexPath is where a store's index lies.
@@ -69,6 +71,7 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 		OnBatch: func(ctx context.Context, b watcher.Batch) { store.Edited(ctx, b.Paths, b.Scan) },
 		Log:     log,
 	})
+	a.hooks = hook.New(hook.Config{Store: store, Log: log})
 	return a, nil
 }
 

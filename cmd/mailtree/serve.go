@@ -82,7 +82,7 @@ func serve(ctx context.Context, p *program, idle time.Duration) error {
 		listeners, servers = append(listeners, l), append(servers, m.SocketServer())
 	}
 
-	// The parts end one after the other: those who wait for mail, requests in flight, the store.
+	// The parts end one after the other: those who wait for mail and hooks, requests in flight, the store.
 	lasting := context.WithoutCancel(ctx)
 	storing, stopStore := context.WithCancel(lasting)
 	defer stopStore()
@@ -90,6 +90,15 @@ func serve(ctx context.Context, p *program, idle time.Duration) error {
 	go func() { stored <- a.store.Run(storing) }()
 	watched := make(chan error, 1)
 	go func() { watched <- a.watch(storing) }()
+	hooked := make(chan struct{})
+	hooking, stopHooks := context.WithCancel(lasting)
+	defer stopHooks()
+	go func() {
+		defer close(hooked)
+		if err := a.hooks.Run(hooking); err != nil {
+			log.Error("no hook runs", "error", err)
+		}
+	}()
 	pumping, stopPump := context.WithCancel(lasting)
 	defer stopPump()
 	go func() { pumped <- m.Run(pumping) }()
@@ -114,10 +123,12 @@ func serve(ctx context.Context, p *program, idle time.Duration) error {
 		log.Error("HTTP server ended", "error", err)
 		yield()
 	}
+	stopHooks()
 	stopPump()
 	<-pumped
 	<-idled
 	shutdown(lasting, servers)
+	<-hooked
 	stopStore()
 	<-watched
 	if rerr := <-stored; err == nil {

@@ -1,0 +1,246 @@
+package maildir
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+)
+
+// Hook is a command that runs when a message comes into a mailbox or was sent from it. Hooks stand in the store's
+// hooks.json, never in a tree that a `git pull` could change. Spec: TOOLS.md aimx.
+type Hook struct {
+	Project         string    `json:"project"` // slug
+	Mailbox         string    `json:"mailbox"`
+	Name            string    `json:"name"`
+	Event           string    `json:"event"` // OnReceive or AfterSend
+	Cmd             []string  `json:"cmd"`   // run as it stands, without a shell; the first is an absolute path
+	Timeout         int       `json:"timeout_secs"`
+	FireOnUntrusted bool      `json:"fire_on_untrusted"`
+	Owner           *int      `json:"owner_uid,omitempty"` // whose the mailbox was; the hook does not run for another owner. Absent where a person wrote it: whose it is
+	Created         time.Time `json:"created"`             // only what comes later is for it; absent: since the file was last changed
+}
+
+// Events that hooks run for.
+const (
+	OnReceive = "on_receive" // a copy appeared in the mailbox's inbox
+	AfterSend = "after_send" // a copy appeared in its outbox
+)
+
+// Bounds of a hook.
+const (
+	DefaultHookTimeout = 60  // seconds
+	maxHookTimeout     = 600 // seconds
+	maxHookCmd         = 32 << 10
+	maxHooks           = 64 // of one mailbox
+)
+
+// CreateHook adds a hook to the mailbox; h says Event, Cmd, Name ("" for one derived from the rest), Timeout and
+// FireOnUntrusted. The same again changes nothing. It returns the hook as it stands.
+// Errors: ErrInvalid, ErrExist when the owner has another hook of that name, ErrUnavailable where the server cannot run
+// commands as the mailbox's owner.
+func (b *Box) CreateHook(_ context.Context, h Hook) (*Hook, error) {
+	if h.Name == "" {
+		h.Name = h.derivedName()
+	}
+	if err := h.check(); err != nil {
+		return nil, err
+	}
+	if !b.p.store.runsAs(b.Owner) {
+		return nil, errorf(ErrUnavailable, "Hooks run as the owner of the mailbox (uid %d), which this server cannot do: it runs as uid %d, not as root.", b.Owner, b.p.store.cfg.User())
+	}
+	h.Project, h.Mailbox, h.Owner, h.Created = b.p.slug, b.Name, &b.Owner, b.p.store.cfg.Now().UTC().Truncate(time.Microsecond)
+	owners, err := b.p.store.owners.load()
+	if err != nil {
+		return nil, err
+	}
+	err = b.p.store.hooks.change(func(all []Hook) ([]Hook, error) {
+		mine := 0
+		for _, old := range all {
+			if old.Project != h.Project || b.p.owner(owners, old.Mailbox) != b.Owner {
+				continue
+			}
+			if old.Name == h.Name && (old.Mailbox != h.Mailbox || !old.same(&h)) {
+				return nil, errorf(ErrExist, "The hook name %s is taken by another hook, on mailbox %s: pass another name, or delete that hook first.", quote(h.Name), quote(old.Mailbox))
+			}
+			if old.Name == h.Name {
+				h = old
+				return all, nil
+			}
+			if old.Mailbox == h.Mailbox {
+				mine++
+			}
+		}
+		if mine >= maxHooks {
+			return nil, errorf(ErrTooLarge, "The mailbox %s has %d hooks, which is the limit.", quote(h.Mailbox), mine)
+		}
+		return append(all, h), nil
+	})
+	return &h, err
+}
+
+// check refuses what cannot be a hook. The texts are TOOLS.md's.
+func (h *Hook) check() error {
+	switch cmd := strings.Join(h.Cmd, "\x00"); {
+	case h.Event != OnReceive && h.Event != AfterSend:
+		return errorf(ErrInvalid, "The event %s is none of %s, %s.", quote(h.Event), OnReceive, AfterSend)
+	case len(h.Cmd) == 0 || !filepath.IsAbs(h.Cmd[0]):
+		return errorf(ErrInvalid, "hook has non-absolute cmd[0]")
+	case strings.Count(cmd, "\x00") != len(h.Cmd)-1 || !utf8.ValidString(cmd):
+		return errorf(ErrInvalid, "hook cmd holds a NUL character or invalid UTF-8")
+	case len(cmd) > maxHookCmd:
+		return errorf(ErrTooLarge, "hook cmd has %d bytes, over the limit of %d: put it into a script", len(cmd), maxHookCmd)
+	case h.FireOnUntrusted && h.Event != OnReceive:
+		return errorf(ErrInvalid, "fire_on_untrusted is on_receive only")
+	case h.Timeout < 1 || h.Timeout > maxHookTimeout:
+		return errorf(ErrInvalid, "timeout_secs is %d: it must be from 1 to %d", h.Timeout, maxHookTimeout)
+	case len(h.Name) > 128 || !plainName(h.Name):
+		return errorf(ErrInvalid, "The hook name %s cannot be used: letters, digits, '.', '_' and '-', at most 128, the first a letter or digit.", quote(h.Name))
+	}
+	return nil
+}
+
+// derivedName is the name of a hook that was given none: the same for the same event, command and flag.
+func (h *Hook) derivedName() string {
+	b, err := json.Marshal([]any{h.Event, h.Cmd, h.FireOnUntrusted})
+	if err != nil {
+		panic(err) // strings and a flag
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:6])
+}
+
+// same reports whether two hooks do the same.
+func (h *Hook) same(o *Hook) bool {
+	return h.Event == o.Event && slices.Equal(h.Cmd, o.Cmd) && h.Timeout == o.Timeout && h.FireOnUntrusted == o.FireOnUntrusted
+}
+
+// key names a hook in hooks.log.
+func (h *Hook) key() string { return h.Project + "/" + h.Mailbox + "/" + h.Name }
+
+// runsAs reports whether this server can run commands as that user.
+func (s *Store) runsAs(uid int) bool { return uid >= 0 && (s.cfg.User() == 0 || s.cfg.User() == uid) }
+
+// Hooks lists the hooks on one mailbox, or with "" on all that the caller owns, by mailbox and name. Errors: as Mailbox.
+func (p *Project) Hooks(ctx context.Context, mailbox string, by Caller) ([]Hook, error) {
+	if mailbox != "" {
+		if _, err := p.Mailbox(ctx, mailbox, by); err != nil {
+			return nil, err
+		}
+	}
+	owners, err := p.store.owners.load()
+	if err != nil {
+		return nil, err
+	}
+	all, err := p.store.hooks.load()
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(h Hook) bool {
+		return h.Project != p.slug || mailbox != "" && h.Mailbox != mailbox || !by.owns(p.owner(owners, h.Mailbox))
+	})
+	slices.SortFunc(all, func(a, b Hook) int { return cmp.Or(cmp.Compare(a.Mailbox, b.Mailbox), cmp.Compare(a.Name, b.Name)) })
+	return all, nil
+}
+
+// DeleteHook removes a hook of the caller's by its name; a run under way goes on. Errors: ErrNotFound, also for another's
+// hook; ErrConflict where root means one of several users' hooks and has none of that name.
+func (p *Project) DeleteHook(_ context.Context, name string, by Caller) error {
+	owners, err := p.store.owners.load()
+	if err != nil {
+		return err
+	}
+	return p.store.hooks.change(func(all []Hook) ([]Hook, error) {
+		var found, own []int
+		for i, h := range all {
+			owner := p.owner(owners, h.Mailbox)
+			if h.Project == p.slug && h.Name == name && by.owns(owner) {
+				found = append(found, i)
+				if owner == by.UID {
+					own = append(own, i)
+				}
+			}
+		}
+		if len(own) > 0 {
+			found = own[:1]
+		}
+		switch len(found) {
+		case 0:
+			return nil, errorf(ErrNotFound, "No hook %s on a mailbox of yours.", quote(name))
+		case 1:
+			return slices.Delete(all, found[0], found[0]+1), nil
+		}
+		return nil, errorf(ErrConflict, "%d hooks of several users have the name %s: take the right one out of hooks.json.", len(found), quote(name))
+	})
+}
+
+// dropHooks removes the hooks of a mailbox that is no more.
+func (p *Project) dropHooks(mailbox string) error {
+	return p.store.hooks.change(func(all []Hook) ([]Hook, error) {
+		return slices.DeleteFunc(all, func(h Hook) bool { return h.Project == p.slug && h.Mailbox == mailbox }), nil
+	})
+}
+
+const hooksFile = "hooks.json"
+
+// hooks is the store's hooks.json: a list. It is read anew each time, so that a person can edit it.
+type hooks struct {
+	file string
+	mu   sync.Mutex
+}
+
+func (h *hooks) load() ([]Hook, error) {
+	data, err := os.ReadFile(h.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, diskError(err)
+	}
+	var all []Hook
+	if err := json.Unmarshal(data, &all); err != nil {
+		return nil, errorf(ErrUnavailable, "The store's hooks.json is damaged (%v): mend it; until then no hook runs.", err)
+	}
+	for i := range all {
+		if all[i].Created.IsZero() {
+			fi, err := os.Stat(h.file)
+			if err != nil {
+				return nil, diskError(err)
+			}
+			all[i].Created = fi.ModTime().UTC()
+		}
+		if all[i].Timeout == 0 {
+			all[i].Timeout = DefaultHookTimeout
+		}
+	}
+	return all, nil
+}
+
+// change replaces the file by what f makes of its content, durably; not where f makes the same of it.
+func (h *hooks) change(f func([]Hook) ([]Hook, error)) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all, err := h.load()
+	if err != nil {
+		return err
+	}
+	before := len(all)
+	if all, err = f(all); err != nil || len(all) == before {
+		return err
+	}
+	data, err := json.MarshalIndent(all, "", "  ")
+	if err != nil {
+		return err
+	}
+	return diskError(writeFile(h.file, append(data, '\n')))
+}

@@ -1,0 +1,255 @@
+package maildir
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// HookLog is the store's hooks.log: one JSON object a line, when a hook began for a message (durable before the command
+// starts, so that none runs twice), how it ended, and how far the feed of changes was worked through.
+//
+//	{"hook":"backend-1a2b3c4d/BlueLake/wake","message":"msg_…","begun":"2026-01-02T03:04:05.000000Z"}
+//	{"hook":"backend-1a2b3c4d/BlueLake/wake","message":"msg_…","ended":"…","exit":0,"ms":12,"output":"…"}
+//	{"mark":1767323045000017}
+//
+// Ends are dropped, oldest first, when they are much; beginnings stay. Safe for concurrent use.
+type HookLog struct {
+	file string
+	now  func() time.Time
+
+	mu     sync.Mutex
+	f      *os.File
+	begun  map[uint64]bool // hook and message, hashed
+	mark   int64
+	ends   int64 // bytes of lines that may be dropped
+	most   int64 // of ends: then all but the last quarter are
+	broken bool  // writing failed: what is in the file is not known to be durable
+}
+
+type hookLine struct {
+	Hook    string `json:"hook,omitempty"`
+	Message string `json:"message,omitempty"`
+	Begun   string `json:"begun,omitempty"`
+	Ended   string `json:"ended,omitempty"`
+	Exit    *int   `json:"exit,omitempty"`
+	End     string `json:"end,omitempty"` // "timeout", "signal: killed" and the like, where it did not exit by itself
+	MS      int64  `json:"ms,omitempty"`
+	Output  string `json:"output,omitempty"`
+	Mark    int64  `json:"mark,omitempty"`
+}
+
+// HookEnd is how a command ended.
+type HookEnd struct {
+	Exit   int    // status, -1 where there is none
+	Why    string // how it ended where not by itself; "" else
+	Took   time.Duration
+	Output []byte // the last of what it printed
+}
+
+const (
+	hookLogFile = "hooks.log"
+	maxEnds     = 64 << 20 // bytes
+)
+
+// OpenHookLog opens the log, making it where it is missing. The caller closes it. A store has one at a time.
+func (s *Store) OpenHookLog() (*HookLog, error) {
+	l := &HookLog{file: filepath.Join(s.cfg.Root, hookLogFile), now: s.cfg.Now, begun: map[uint64]bool{}, most: maxEnds}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.read(l.note); err != nil {
+		return nil, diskError(err)
+	}
+	if l.ends > l.most {
+		return l, l.compact()
+	}
+	return l, l.open()
+}
+
+// Close closes the file.
+func (l *HookLog) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.f == nil {
+		return nil
+	}
+	return l.f.Close()
+}
+
+// read calls fn for every line that is one; what a crash cut short is left out.
+func (l *HookLog) read(fn func(line []byte, h hookLine) error) error {
+	f, err := os.Open(l.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for r := bufio.NewReaderSize(f, 1<<16); ; {
+		line, err := r.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		var h hookLine
+		if json.Unmarshal(line, &h) != nil {
+			continue
+		}
+		if err := fn(line, h); err != nil {
+			return err
+		}
+	}
+}
+
+func (l *HookLog) note(line []byte, h hookLine) error {
+	switch {
+	case h.Begun != "":
+		l.begun[hookHash(h.Hook, h.Message)] = true
+	default:
+		l.mark = max(l.mark, h.Mark)
+		l.ends += int64(len(line))
+	}
+	return nil
+}
+
+// open opens the file for appending; a last line that a crash cut short is ended.
+func (l *HookLog) open() error {
+	f, err := os.OpenFile(l.file, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return diskError(err)
+	}
+	l.f = f
+	var last [1]byte
+	if fi, err := f.Stat(); err == nil && fi.Size() > 0 {
+		if _, err := f.ReadAt(last[:], fi.Size()-1); err != nil || last[0] != '\n' {
+			_, err = f.WriteString("\n")
+			return diskError(err)
+		}
+		return nil
+	}
+	return diskError(syncDir(filepath.Dir(l.file)))
+}
+
+// hookHash stands for a hook and a message. Two of a million pairs share one with a probability of 1 to 10^7.
+func hookHash(hook, message string) uint64 {
+	sum := sha256.Sum256([]byte(hook + "\x00" + message))
+	return binary.BigEndian.Uint64(sum[:8])
+}
+
+// Ran reports whether the hook has begun for the message.
+func (l *HookLog) Ran(h *Hook, message string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.begun[hookHash(h.key(), message)]
+}
+
+// begin notes, durably, that the hook begins for the message; false when it has before. With an error it must not begin.
+func (l *HookLog) begin(h *Hook, message string) (bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k := hookHash(h.key(), message)
+	if l.begun[k] {
+		return false, nil
+	}
+	if err := l.append(hookLine{Hook: h.key(), Message: message, Begun: FormatTime(l.now())}); err != nil {
+		return false, diskError(err)
+	}
+	if err := l.f.Sync(); err != nil {
+		l.broken = true
+		return false, diskError(err)
+	}
+	l.begun[k] = true
+	return true, nil
+}
+
+// End notes how a run ended. It need not survive a crash.
+func (l *HookLog) End(r *HookRun, e HookEnd) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return diskError(l.append(hookLine{Hook: r.Hook.key(), Message: r.ID, Ended: FormatTime(l.now()), Exit: &e.Exit, End: e.Why, MS: e.Took.Milliseconds(), Output: strings.ToValidUTF8(string(e.Output), "\uFFFD")}))
+}
+
+// Mark is how far the feed of changes was worked through.
+func (l *HookLog) Mark() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mark
+}
+
+// SetMark notes how far the feed of changes was worked through. It need not survive a crash: what is looked at again
+// begins no second time.
+func (l *HookLog) SetMark(mark int64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if mark <= l.mark {
+		return nil
+	}
+	return diskError(l.append(hookLine{Mark: mark}))
+}
+
+func (l *HookLog) append(h hookLine) error {
+	if l.broken || l.ends > l.most {
+		if err := l.compact(); err != nil {
+			return err
+		}
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(h); err != nil {
+		return err
+	}
+	if _, err := l.f.Write(b.Bytes()); err != nil {
+		l.broken = true
+		return err
+	}
+	if h.Begun == "" {
+		l.ends += int64(b.Len())
+		l.mark = max(l.mark, h.Mark)
+	}
+	return nil
+}
+
+// compact writes the file anew, durably, with all beginnings, the mark and the last ends.
+func (l *HookLog) compact() error {
+	var b bytes.Buffer
+	skip, ends := l.ends-l.most/4, int64(0)
+	err := l.read(func(line []byte, h hookLine) error {
+		if h.Begun == "" {
+			if skip -= int64(len(line)); skip > 0 || h.Mark > 0 {
+				return nil
+			}
+			ends += int64(len(line))
+		}
+		b.Write(line)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if l.mark > 0 {
+		fmt.Fprintf(&b, "{\"mark\":%d}\n", l.mark)
+	}
+	if err := writeFile(l.file, b.Bytes()); err != nil {
+		return err
+	}
+	if l.f != nil {
+		l.f.Close()
+	}
+	l.broken, l.ends = false, ends
+	return l.open()
+}

@@ -1,0 +1,112 @@
+package maildir
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func openHookLog(t *testing.T, root string) *HookLog {
+	t.Helper()
+	s := &Store{cfg: Config{Root: root, Now: time.Now}}
+	l, err := s.OpenHookLog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+func begin(t *testing.T, l *HookLog, h *Hook, id string) bool {
+	t.Helper()
+	first, err := l.begin(h, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return first
+}
+
+// TestHookLog: what began is known after a restart, also behind a line that a crash cut short, and what failed to be
+// written is not taken for begun.
+func TestHookLog(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	wake, count := &Hook{Project: "p", Mailbox: "bob", Name: "wake"}, &Hook{Project: "p", Mailbox: "bob", Name: "count"}
+	l := openHookLog(t, root)
+	if !begin(t, l, wake, "m1") || begin(t, l, wake, "m1") || !begin(t, l, count, "m1") || !begin(t, l, wake, "m2") {
+		t.Error("first and second beginnings are mixed up")
+	}
+	if err := l.End(&HookRun{Firing: Firing{Hook: *wake, ID: "m1"}}, HookEnd{Exit: 1, Output: []byte("\xff<out>")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.SetMark(42); err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	file := filepath.Join(root, hookLogFile)
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(f, "not JSON\n{\"hook\":\"p/bob/wake\",\"message\":\"m3\",\"beg") // cut short
+	f.Close()
+	l = openHookLog(t, root)
+	if !l.Ran(wake, "m2") || l.Ran(wake, "m3") || l.Mark() != 42 || !begin(t, l, wake, "m3") {
+		t.Errorf("mark %d", l.Mark())
+	}
+	l.Close()
+	if l = openHookLog(t, root); begin(t, l, wake, "m3") {
+		t.Error("what began behind a torn line begins again")
+	}
+	l.f.Close() // whatever is written now fails
+	if first, err := l.begin(wake, "m4"); err == nil || first {
+		t.Errorf("begun in a closed file: %v", err)
+	}
+	if !begin(t, l, wake, "m4") {
+		t.Error("what could not be written has begun")
+	}
+}
+
+// TestHookLogCompacts: ends are dropped, the oldest first, when they are much; beginnings and the mark stay.
+func TestHookLogCompacts(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	h := &Hook{Project: "p", Mailbox: "bob", Name: "loud"}
+	l := openHookLog(t, root)
+	l.most = 64 << 10
+	out := []byte(strings.Repeat("x", 1<<10))
+	if err := l.SetMark(7); err != nil {
+		t.Fatal(err)
+	}
+	const n = 70
+	for i := range n {
+		id := fmt.Sprint("m", i)
+		begin(t, l, h, id)
+		if err := l.End(&HookRun{Firing: Firing{Hook: *h, ID: id}}, HookEnd{Output: out}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fi, err := os.Stat(filepath.Join(root, hookLogFile))
+	if err != nil || fi.Size() > 40<<10 {
+		t.Errorf("%d bytes, %v", fi.Size(), err)
+	}
+	l.Close()
+	l = openHookLog(t, root)
+	for i := range n {
+		if !l.Ran(h, fmt.Sprint("m", i)) {
+			t.Errorf("m%d is forgotten", i)
+		}
+	}
+	ends := 0
+	if err := l.read(func(_ []byte, h hookLine) error {
+		if h.Ended != "" {
+			ends++
+		}
+		return nil
+	}); err != nil || ends == 0 || l.Mark() != 7 {
+		t.Errorf("%d ends, mark %d, %v", ends, l.Mark(), err)
+	}
+}

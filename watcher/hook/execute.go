@@ -1,0 +1,185 @@
+package hook
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"mailtree/maildir"
+)
+
+const (
+	killAfter  = 5         // seconds between TERM and KILL
+	leaveAfter = 2         // seconds that output may stay open when the command has ended
+	maxOutput  = 64 << 10  // bytes of output that are kept: the last
+	maxFact    = 100 << 10 // bytes of one variable; the system takes 128 KiB
+)
+
+// execute runs the command and waits for its end.
+func (r *Runner) execute(ctx context.Context, run *maildir.HookRun) maildir.HookEnd {
+	out := &tail{}
+	as := accountOf(run.Owner)
+	cmd := &exec.Cmd{
+		Path: run.Hook.Cmd[0], Args: run.Hook.Cmd, Dir: as.dir(), Env: append(as.env(), facts(run)...),
+		Stdin: bytes.NewReader(run.Data), Stdout: out, Stderr: out, WaitDelay: leaveAfter * r.cfg.Second,
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Credential: as.credential()},
+	}
+	began := time.Now()
+	end := maildir.HookEnd{Exit: -1}
+	if err := cmd.Start(); err != nil {
+		end.Why = "it could not be started: " + err.Error()
+		return end
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	timeout := time.NewTimer(time.Duration(run.Hook.Timeout) * r.cfg.Second)
+	defer timeout.Stop()
+	var err error
+	select {
+	case err = <-ended:
+	case <-timeout.C:
+		end.Why, err = "timeout", r.stop(cmd.Process.Pid, ended)
+	case <-ctx.Done():
+		end.Why, err = "the server stopped", r.stop(cmd.Process.Pid, ended)
+	}
+	end.Took, end.Output = time.Since(began), out.bytes()
+	if cmd.ProcessState != nil {
+		end.Exit = cmd.ProcessState.ExitCode()
+	}
+	var exit *exec.ExitError
+	switch {
+	case end.Why != "" || err == nil || errors.Is(err, exec.ErrWaitDelay): // the last: something that it started goes on
+	case !errors.As(err, &exit):
+		end.Why = err.Error()
+	case end.Exit < 0:
+		end.Why = exit.Error()
+	}
+	return end
+}
+
+// stop ends a process group: TERM, and KILL for what is left after five seconds. It returns what Wait said of its leader.
+func (r *Runner) stop(group int, ended <-chan error) (err error) {
+	syscall.Kill(-group, syscall.SIGTERM)
+	kill := time.NewTimer(killAfter * r.cfg.Second)
+	defer kill.Stop()
+	look := time.NewTicker(max(r.cfg.Second/50, time.Millisecond))
+	defer look.Stop()
+	waited := false
+	for {
+		select {
+		case err = <-ended:
+			waited, ended = true, nil
+		case <-look.C: // others of the group may outlive its leader
+		case <-kill.C:
+			syscall.Kill(-group, syscall.SIGKILL)
+			if !waited {
+				err = <-ended
+			}
+			return err
+		}
+		if waited && syscall.Kill(-group, 0) != nil {
+			return err
+		}
+	}
+}
+
+// facts are what the command is told of the message, twice: once under the name that programs written for aimx know.
+func facts(run *maildir.HookRun) (env []string) {
+	for _, f := range [][2]string{
+		{"HOOK_NAME", run.Hook.Name}, {"EVENT", run.Hook.Event}, {"MAILBOX", run.Hook.Mailbox}, {"FROM", run.From}, {"TO", run.To}, {"SUBJECT", run.Subject},
+		{"FILEPATH", run.File}, {"MESSAGE_ID", run.MessageID}, {"ID", run.ID}, {"DATE", run.Date},
+	} {
+		value := f[1]
+		if len(value) > maxFact {
+			value = value[:maxFact]
+			for !utf8.ValidString(value) {
+				value = value[:len(value)-1]
+			}
+		}
+		env = append(env, "MAILTREE_"+f[0]+"="+value, "AIMX_"+f[0]+"="+value)
+	}
+	return env
+}
+
+// account is the user that a command runs as.
+type account struct {
+	uid, gid   int
+	groups     []uint32
+	name, home string
+}
+
+// nobody is the group of a user that the system has no account for.
+const nobody = 65534
+
+func accountOf(uid int) account {
+	a := account{uid: uid, gid: nobody, name: strconv.Itoa(uid)}
+	u, err := user.LookupId(strconv.Itoa(uid))
+	if err != nil {
+		return a
+	}
+	a.name, a.home = u.Username, u.HomeDir
+	if gid, err := strconv.Atoi(u.Gid); err == nil {
+		a.gid = gid
+	}
+	ids, err := u.GroupIds()
+	if err != nil {
+		return a
+	}
+	for _, id := range ids {
+		if n, err := strconv.ParseUint(id, 10, 32); err == nil {
+			a.groups = append(a.groups, uint32(n))
+		}
+	}
+	return a
+}
+
+// credential is nil where the command runs as the server does.
+func (a account) credential() *syscall.Credential {
+	if a.uid == os.Geteuid() {
+		return nil
+	}
+	return &syscall.Credential{Uid: uint32(a.uid), Gid: uint32(a.gid), Groups: a.groups}
+}
+
+// dir is the user's home where it is theirs, else the root.
+func (a account) dir() string {
+	fi, err := os.Stat(a.home)
+	if err != nil || !fi.IsDir() || !filepath.IsAbs(a.home) {
+		return "/"
+	}
+	if st, ok := fi.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != a.uid {
+		return "/"
+	}
+	return a.home
+}
+
+func (a account) env() []string {
+	env := []string{"USER=" + a.name, "LOGNAME=" + a.name, "HOME=" + a.dir()}
+	for _, name := range []string{"PATH", "LANG", "LC_ALL", "TZ"} {
+		if v := os.Getenv(name); v != "" {
+			env = append(env, name+"="+v)
+		}
+	}
+	return env
+}
+
+// tail keeps the last of what is written to it.
+type tail struct{ data []byte }
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.data = append(t.data, b[max(0, len(b)-maxOutput):]...)
+	if len(t.data) > 2*maxOutput {
+		t.data = append(t.data[:0], t.bytes()...)
+	}
+	return len(b), nil
+}
+
+func (t *tail) bytes() []byte { return t.data[max(0, len(t.data)-maxOutput):] }

@@ -1,0 +1,174 @@
+package hook_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+	"mailtree/watcher/hook"
+)
+
+func TestMain(m *testing.M) {
+	if err := storetest.Isolate(os.Setenv); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// bench is a store with a project, the agents ann and bob, and a folder for what commands leave.
+type bench struct {
+	*storetest.Store
+	t   *testing.T
+	p   *maildir.Project
+	dir string
+}
+
+func newBench(t *testing.T, cfg storetest.Config) *bench {
+	t.Helper()
+	b := &bench{t: t, dir: t.TempDir()}
+	b.open(cfg)
+	for _, n := range []string{"ann", "bob"} {
+		if err := b.p.EnsureAgent(t.Context(), n, maildir.Registration{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b
+}
+
+func (b *bench) open(cfg storetest.Config) {
+	b.t.Helper()
+	b.Store = storetest.Open(b.t, cfg)
+	var err error
+	if b.p, err = b.EnsureProject(b.t.Context(), "/abs/path/shop"); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// start runs hooks until the test ends, or stop is called.
+func (b *bench) start(cfg hook.Config) (stop func()) {
+	b.t.Helper()
+	cfg.Store = b.Store.Store
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	r := hook.New(cfg)
+	go func() { done <- r.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			b.t.Errorf("hooks: %v", err)
+		}
+	})
+	b.t.Cleanup(stop)
+	return stop
+}
+
+// hook adds a hook to a mailbox.
+func (b *bench) hook(mailbox string, h maildir.Hook) {
+	b.t.Helper()
+	box, err := b.p.OpenBox(b.t.Context(), mailbox, maildir.Caller{Root: true})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if h.Timeout == 0 {
+		h.Timeout = maildir.DefaultHookTimeout
+	}
+	if h.Event == "" {
+		h.Event = maildir.OnReceive
+	}
+	if _, err := box.CreateHook(b.t.Context(), h); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// script makes an executable; DIR in it is the folder for what it leaves.
+func (b *bench) script(name, text string) string {
+	b.t.Helper()
+	file := filepath.Join(b.dir, name)
+	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+strings.ReplaceAll(text, "DIR", b.dir)), 0o700); err != nil {
+		b.t.Fatal(err)
+	}
+	return file
+}
+
+func (b *bench) send(auth, subject string) string {
+	b.t.Helper()
+	m, err := b.p.Send(b.t.Context(), maildir.Draft{From: "ann", To: []string{"bob"}, Subject: subject, Body: "text", Auth: auth})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return m.ID
+}
+
+// run is what hooks.log says of one.
+type run struct {
+	Hook, Message, Begun, Ended, End, Output string
+	Exit                                     int
+}
+
+// runs returns the beginnings, or the ends, in hooks.log.
+func (b *bench) runs(ends bool) (all []run) {
+	b.t.Helper()
+	data, err := os.ReadFile(filepath.Join(b.Root(), "hooks.log"))
+	if err != nil && !os.IsNotExist(err) {
+		b.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		var r run
+		if json.Unmarshal([]byte(line), &r) != nil || ends && r.Ended == "" || !ends && r.Begun == "" {
+			continue
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// ended waits until n runs have ended, and returns them.
+func (b *bench) ended(n int) []run {
+	b.t.Helper()
+	b.until(fmt.Sprintf("%d runs ended", n), func() bool { return len(b.runs(true)) >= n })
+	return b.runs(true)
+}
+
+// until waits for a condition.
+func (b *bench) until(what string, ok func() bool) {
+	b.t.Helper()
+	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			b.t.Fatalf("never: %s; log:\n%+v\n%+v", what, b.runs(false), b.runs(true))
+		}
+	}
+}
+
+// file is what a command left; "" while it has not.
+func (b *bench) file(name string) string {
+	data, err := os.ReadFile(filepath.Join(b.dir, name))
+	if err != nil && !os.IsNotExist(err) {
+		b.t.Fatal(err)
+	}
+	return string(data)
+}
+
+// save writes a file into the tree as an editor would.
+func (b *bench) save(path, text string) {
+	b.t.Helper()
+	file := filepath.Join(b.p.Tree().Dir(), path)
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// byHand is a message file that a person wrote.
+func byHand(id, to string) string {
+	return fmt.Sprintf("---json\n{\"id\": %q, \"from\": \"ann\", \"to\": [%q], \"subject\": \"by hand\", \"created\": \"2025-10-23T15:22:14Z\"}\n---\n\nhello\n", id, to)
+}

@@ -1,0 +1,215 @@
+// Package hook runs hook commands when deliveries appear. Which hook is to run for which copy the domain decides
+// (maildir/hook.go, firing.go); this package follows the feed of changes, so that mail saved by hand or pulled by Git
+// fires hooks too, keeps a bounded pool, and knows how a command is run:
+//
+//   - executed directly, never by a shell; nothing of the mail is an argument;
+//   - the copy's file on its standard input, as it is; a command that does not read it is fine;
+//   - in its environment MAILTREE_X and AIMX_X of HOOK_NAME, EVENT, MAILBOX, FROM, TO, SUBJECT, FILEPATH, MESSAGE_ID, ID
+//     and DATE, beside PATH, LANG, HOME, USER, LOGNAME and nothing else of the server's;
+//   - in a process group of its own, which is sent TERM at the timeout and KILL five seconds later;
+//   - as the owner of the mailbox, where the server is root.
+//
+// Delivery and replies never wait for it: it reads what the index has recorded. A run is in hooks.log before it begins,
+// so that no crash or restart makes it twice; what was not begun when the server ended is begun by the next one.
+package hook
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"mailtree/maildir"
+)
+
+// Config says what is run and how. Store is needed; the zero value of the rest is the default.
+type Config struct {
+	Store   *maildir.Store
+	Log     *slog.Logger  // nil: discarded
+	Workers int           // commands at once; 0: 8
+	Second  time.Duration // how long a second of timeouts lasts; 0: a second (tests)
+}
+
+// Runner runs hooks.
+type Runner struct {
+	cfg   Config
+	log   *maildir.HookLog
+	queue *queue
+
+	mu   sync.Mutex
+	mark int64 // every change up to it is in the queue, or needs nothing
+}
+
+const (
+	defaultWorkers = 8
+	pageSize       = 256  // changes at once
+	saveEvery      = 4096 // changes between two marks in the log
+	retryTime      = 2 * time.Second
+)
+
+// New makes a runner. It starts nothing: Run does.
+func New(cfg Config) *Runner {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Workers == 0 {
+		cfg.Workers = defaultWorkers
+	}
+	if cfg.Second == 0 {
+		cfg.Second = time.Second
+	}
+	return &Runner{cfg: cfg, queue: newQueue(cfg.Workers)}
+}
+
+// Run follows the feed until ctx ends; then it ends the commands that still run, as at their timeout, and returns.
+// Errors: hooks.log cannot be opened.
+func (r *Runner) Run(ctx context.Context) error {
+	log, err := r.cfg.Store.OpenHookLog()
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	r.log, r.mark = log, log.Mark()
+	var all sync.WaitGroup
+	for range r.cfg.Workers {
+		all.Go(func() { r.work(ctx) })
+	}
+	r.resume(ctx)
+	for ctx.Err() == nil {
+		r.follow(ctx)
+	}
+	r.queue.close()
+	all.Wait()
+	r.save(0)
+	return nil
+}
+
+// resume finds out whether the feed goes on where the last run ended; where it does not, because the index was made
+// anew, it looks at all mail that is newer than a hook.
+func (r *Runner) resume(ctx context.Context) {
+	r.insist(ctx, "hooks cannot be resumed", func() error {
+		last, err := r.cfg.Store.LastChange(ctx)
+		if err != nil || last == r.mark && last > 0 {
+			return err
+		}
+		next, err := r.cfg.Store.Changes(ctx, r.mark, 1)
+		if err != nil || r.mark > 0 && len(next) > 0 && next[0].Seq == r.mark+1 {
+			return err
+		}
+		return r.catchUp(ctx, last)
+	})
+}
+
+// catchUp queues what was missed; last is the newest change of before it looks.
+func (r *Runner) catchUp(ctx context.Context, last int64) error {
+	missed, err := r.cfg.Store.MissedFirings(ctx, r.log)
+	if err == nil {
+		r.put(ctx, missed, last)
+	}
+	return err
+}
+
+// follow waits for changes and queues what they call for.
+func (r *Runner) follow(ctx context.Context) {
+	r.insist(ctx, "the feed of hooks cannot be read", func() error {
+		changes, err := r.cfg.Store.WaitChanges(ctx, r.mark, pageSize)
+		if err != nil {
+			return err
+		}
+		last := changes[len(changes)-1].Seq
+		if changes[0].Seq != r.mark+1 { // some are no longer there
+			if err := r.catchUp(ctx, r.mark); err != nil {
+				return err
+			}
+		}
+		firings, err := r.cfg.Store.Firings(changes)
+		if err == nil {
+			r.put(ctx, firings, last)
+		}
+		return err
+	})
+}
+
+// put queues firings, waiting for room, and then has the mark say so.
+func (r *Runner) put(ctx context.Context, all []maildir.Firing, mark int64) {
+	for _, f := range all {
+		if !r.queue.put(ctx, f) {
+			return
+		}
+	}
+	r.mu.Lock()
+	r.mark = mark
+	r.mu.Unlock()
+	r.save(saveEvery)
+}
+
+// save puts the mark into the log when nothing is queued before it, and it is worth it.
+func (r *Runner) save(atLeast int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.queue.empty() && r.mark-r.log.Mark() > atLeast {
+		if err := r.log.SetMark(r.mark); err != nil {
+			r.cfg.Log.Warn("hooks.log cannot be written", "error", err)
+		}
+	}
+}
+
+// insist calls f until it succeeds or ctx ends. What goes wrong is said once.
+func (r *Runner) insist(ctx context.Context, what string, f func() error) {
+	for said := false; ; said = true {
+		err := f()
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if !said {
+			r.cfg.Log.Error(what+"; that is tried again", "error", err)
+		}
+		select {
+		case <-time.After(retryTime):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// work makes runs until ctx ends.
+func (r *Runner) work(ctx context.Context) {
+	for {
+		f, ok := r.queue.take()
+		if !ok {
+			return
+		}
+		run := r.begin(ctx, f)
+		r.queue.begun()
+		if run != nil {
+			r.run(ctx, run)
+		}
+		r.queue.done(f.Owner)
+		r.save(saveEvery)
+	}
+}
+
+// begin has the domain decide; nil where nothing is to be run.
+func (r *Runner) begin(ctx context.Context, f maildir.Firing) (run *maildir.HookRun) {
+	r.insist(ctx, "a hook cannot begin", func() error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		made, why, err := r.cfg.Store.Fire(f, r.log)
+		if why != "" {
+			r.cfg.Log.Debug("hook not run", "hook", f.Hook.Name, "mailbox", f.Hook.Mailbox, "message", f.ID, "reason", why)
+		}
+		run = made
+		return err
+	})
+	return run
+}
+
+// run makes a run and logs how it ended.
+func (r *Runner) run(ctx context.Context, run *maildir.HookRun) {
+	log := r.cfg.Log.With("hook", run.Hook.Name, "mailbox", run.Hook.Mailbox, "message", run.ID)
+	end := r.execute(ctx, run)
+	log.Info("hook ran", "exit", end.Exit, "end", end.Why, "took", end.Took.Round(time.Millisecond))
+	if err := r.log.End(run, end); err != nil {
+		log.Warn("hooks.log cannot be written", "error", err)
+	}
+}

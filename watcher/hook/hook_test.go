@@ -1,0 +1,408 @@
+package hook_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+	"mailtree/watcher/hook"
+)
+
+// TestRun: the command gets its arguments as they stand, the file on its input, and the facts in its environment, beside
+// which nothing of the server's is but how to find programs.
+func TestRun(t *testing.T) {
+	t.Setenv("SECRET", "of the server") //nolint:paralleltest // the environment is the process's
+	b := newBench(t, storetest.Config{NoWatcher: true})
+	cmd := b.script("tell", "env | sort > DIR/env; cat > DIR/stdin; printf '%s\\n' \"$@\"; exit 3\n")
+	b.hook("bob", maildir.Hook{Name: "tell", Cmd: []string{cmd, "a b", "$HOME; `id`", ""}})
+	b.start(hook.Config{})
+	id := b.send("token", "Plan; $(touch x)")
+	if diff := cmp.Diff([]run{{Hook: b.p.Slug() + "/bob/tell", Message: id, Exit: 3, Output: "a b\n$HOME; `id`\n\n"}}, times(b.ended(1))); diff != "" {
+		t.Error(diff)
+	}
+	m, err := b.p.Message(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(b.p.Tree().Dir(), "agents/bob/inbox", m.Created.Format("2006/01/02"), id+".md")
+	want := map[string]string{
+		"HOOK_NAME": "tell", "EVENT": "on_receive", "MAILBOX": "bob", "FROM": "ann@mailtree.local", "TO": "bob@mailtree.local", "SUBJECT": "Plan; $(touch x)",
+		"FILEPATH": file, "MESSAGE_ID": "<" + id + "@mailtree.local>", "ID": id, "DATE": m.Created.Format(time.RFC3339Nano),
+	}
+	got := map[string]string{}
+	for line := range strings.Lines(b.file("env")) {
+		k, v, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+		if name, ok := strings.CutPrefix(k, "MAILTREE_"); ok {
+			got[name] = v
+		} else if name, ok := strings.CutPrefix(k, "AIMX_"); ok && want[name] != v {
+			t.Errorf("%s is %q", k, v)
+		} else if !ok && !slices.Contains([]string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "PWD", "SHLVL", "_", "OLDPWD"}, k) {
+			t.Errorf("%s is in the environment", k)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if data, err := os.ReadFile(file); err != nil || string(data) != b.file("stdin") {
+		t.Errorf("%v; stdin:\n%s", err, b.file("stdin"))
+	}
+}
+
+// times clears what differs from run to run.
+func times(all []run) []run {
+	for i := range all {
+		all[i].Begun, all[i].Ended = "", ""
+	}
+	return all
+}
+
+// TestWhat: on_receive runs for trusted mail only, unless the hook says otherwise; then also for what was saved by hand.
+// after_send runs for what was sent. Nothing runs for what is older than the hook.
+func TestWhat(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, storetest.Config{})
+	b.start(hook.Config{Workers: 1})
+	b.send("token", "before") // the hooks do not exist yet
+	b.hook("bob", maildir.Hook{Name: "trusting", Cmd: []string{"/bin/true"}, FireOnUntrusted: true})
+	b.hook("bob", maildir.Hook{Name: "wary", Cmd: []string{"/bin/true"}})
+	b.hook("ann", maildir.Hook{Name: "sent", Cmd: []string{"/bin/true"}, Event: maildir.AfterSend})
+	b.hook("ann", maildir.Hook{Name: "other", Cmd: []string{"/bin/true"}})
+	names := map[string]string{}
+	names[b.send("none", "open")] = "open"
+	b.save("agents/bob/inbox/hand.md", byHand("hand", "bob"))
+	b.save("agents/bob/inbox/bad.md", "no header")
+	b.until("the file is seen", func() bool { return len(b.runs(false)) >= 3 })
+	names[b.send("uid:7", "peer")] = "peer"
+	names[b.send("token", "token")] = "token"
+	var got []string
+	for _, r := range b.ended(3 + 2*3) {
+		_, name, _ := strings.Cut(r.Hook, "/")
+		message, ok := names[r.Message]
+		if !ok {
+			message = r.Message
+		}
+		got = append(got, name+" "+message)
+	}
+	slices.Sort(got)
+	want := []string{"ann/sent open", "ann/sent peer", "ann/sent token", "bob/trusting hand", "bob/trusting open", "bob/trusting peer", "bob/trusting token", "bob/wary peer", "bob/wary token"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestPull: mail that `git pull` brings fires hooks, as mail that is not trusted.
+func TestPull(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, storetest.Config{})
+	b.hook("bob", maildir.Hook{Name: "wary", Cmd: []string{"/bin/true"}})
+	b.hook("bob", maildir.Hook{Name: "trusting", Cmd: []string{"/bin/true"}, FireOnUntrusted: true})
+	b.start(hook.Config{Workers: 1})
+	if err := b.p.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	clone := filepath.Join(t.TempDir(), "clone")
+	git := func(dir string, args ...string) {
+		t.Helper()
+		out, err := exec.CommandContext(t.Context(), "git", append([]string{"-C", dir, "-c", "user.name=Ann", "-c", "user.email=ann@example.org"}, args...)...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	git(".", "clone", "-q", b.p.Tree().Dir(), clone)
+	file := filepath.Join(clone, "agents/bob/inbox/pulled.md")
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(byHand("pulled", "bob")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	git(clone, "add", ".")
+	git(clone, "commit", "-q", "-m", "mail")
+	git(b.p.Tree().Dir(), "pull", "-q", "--no-rebase", clone, "HEAD")
+	b.until("the mail has come", func() bool {
+		row, err := b.Index.Message(t.Context(), b.p.Slug(), "pulled")
+		return err == nil && row != nil
+	})
+	last := b.send("token", "last")
+	var got []string
+	for _, r := range b.ended(3) {
+		got = append(got, strings.TrimPrefix(r.Hook, b.p.Slug()+"/bob/")+" "+r.Message)
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff([]string{"trusting " + last, "trusting pulled", "wary " + last}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestOnce: 200 messages, sent while the server's hooks end and begin again: each runs the hook once.
+func TestOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, storetest.Config{NoWatcher: true})
+	b.hook("bob", maildir.Hook{Name: "count", Cmd: []string{b.script("count", "echo $AIMX_ID >> DIR/ids\n")}})
+	var sent []string
+	stop := b.start(hook.Config{})
+	for i := range 200 {
+		sent = append(sent, b.send("token", fmt.Sprint(i)))
+		if i%50 == 49 {
+			stop() // some of them still wait
+			stop = b.start(hook.Config{})
+		}
+	}
+	// A run that the end of the server fell into is not made again.
+	b.until("every run began", func() bool { return len(b.runs(false)) >= len(sent) })
+	b.until("every run ended", func() bool { return len(b.runs(true)) >= len(sent) })
+	stopped := 0
+	for _, r := range b.runs(true) {
+		if r.End == "the server stopped" {
+			stopped++
+		}
+	}
+	began := map[string]int{}
+	for _, r := range b.runs(false) {
+		began[r.Message]++
+	}
+	ran := strings.Fields(b.file("ids"))
+	slices.Sort(ran)
+	if len(slices.Compact(slices.Clone(ran))) != len(ran) || len(ran) < len(sent)-stopped || len(began) != len(sent) || len(b.runs(false)) != len(sent) {
+		t.Errorf("%d messages, %d runs began, %d commands ran to their end, %d were stopped", len(sent), len(b.runs(false)), len(ran), stopped)
+	}
+}
+
+// TestSlow: a hook that does not end delays no delivery, no reply, and no other owner's hooks.
+func TestSlow(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: hooks of two users")
+	}
+	b := newBench(t, storetest.Config{NoWatcher: true})
+	if _, err := b.p.CreateMailbox(t.Context(), "cat", maildir.Caller{UID: 12345}); err != nil {
+		t.Fatal(err)
+	}
+	b.hook("bob", maildir.Hook{Name: "slow", Cmd: []string{b.script("slow", "while [ ! -e DIR/go ]; do sleep 0.01; done\n")}})
+	b.hook("cat", maildir.Hook{Name: "quick", Cmd: []string{"/bin/true"}})
+	b.start(hook.Config{Workers: 3})
+	for i := range 20 {
+		b.send("token", fmt.Sprint(i))
+	}
+	if _, err := b.p.Send(t.Context(), maildir.Draft{From: "ann", To: []string{"cat"}, Subject: "s", Body: "b", Auth: "token"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.ended(1); len(got) != 1 || !strings.HasSuffix(got[0].Hook, "/cat/quick") {
+		t.Errorf("ended: %+v", got)
+	}
+	if n := len(b.runs(false)); n > 3 {
+		t.Errorf("%d runs began, of at most 2 at once and one that ended", n)
+	}
+	if err := os.WriteFile(filepath.Join(b.dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.ended(21)
+}
+
+// TestTimeout: at the timeout TERM goes to the whole group, and KILL to what is left of it later.
+func TestTimeout(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, storetest.Config{NoWatcher: true})
+	stubborn := b.script("stubborn", "trap '' TERM; sleep 1000 & echo $! $$ > DIR/pids; wait; while :; do sleep 1000; done\n")
+	polite := b.script("polite", "trap 'echo bye; exit 4' TERM; sleep 1000 & wait\n")
+	leaving := b.script("leaving", "(trap '' TERM; exec sleep 1000) > /dev/null 2>&1 & echo $! > DIR/left; exec sleep 1000\n")
+	for cmd, timeout := range map[string]int{stubborn: 30, polite: 200, leaving: 30} { // the polite one needs time to say so
+		b.hook("bob", maildir.Hook{Name: filepath.Base(cmd), Cmd: []string{cmd}, Timeout: timeout})
+	}
+	b.start(hook.Config{Second: 10 * time.Millisecond})
+	b.send("token", "s")
+	for _, r := range b.ended(3) {
+		want := run{Exit: -1, End: "timeout"}
+		if strings.HasSuffix(r.Hook, "/polite") {
+			want.Exit, want.Output = 4, "bye\n"
+		}
+		want.Hook, want.Message = r.Hook, r.Message
+		if diff := cmp.Diff([]run{want}, times([]run{r})); diff != "" {
+			t.Error(diff)
+		}
+	}
+	for _, pid := range strings.Fields(b.file("pids") + b.file("left")) {
+		n, err := strconv.Atoi(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.until("process "+pid+" is gone", func() bool { return gone(n) })
+	}
+}
+
+// gone reports whether a process has ended, whether or not somebody has asked how.
+func gone(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return true
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil || strings.Contains(string(stat), ") Z ")
+}
+
+// TestStop: the end of the server ends commands; what waits is left for the next one, what began is not begun again.
+func TestStop(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, storetest.Config{NoWatcher: true})
+	b.hook("bob", maildir.Hook{Name: "long", Cmd: []string{b.script("long", "echo $AIMX_ID >> DIR/ids; [ -e DIR/quick ] || exec sleep 1000\n")}})
+	stop := b.start(hook.Config{Workers: 1})
+	first, second := b.send("token", "1"), b.send("token", "2")
+	b.until("the first has begun", func() bool { return b.file("ids") != "" })
+	stop()
+	if got := b.runs(true); len(got) != 1 || got[0].Message != first || got[0].End != "the server stopped" {
+		t.Errorf("%+v", got)
+	}
+	if err := os.WriteFile(filepath.Join(b.dir, "quick"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.start(hook.Config{Workers: 1})
+	b.ended(2)
+	if diff := cmp.Diff(first+"\n"+second+"\n", b.file("ids")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestInputAndOutput: a command need not read its input, nor close its output when it ends, and of what it prints the last
+// 64 KiB are kept.
+func TestInputAndOutput(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, storetest.Config{NoWatcher: true})
+	b.hook("bob", maildir.Hook{Name: "deaf", Cmd: []string{"/bin/true"}})
+	b.hook("bob", maildir.Hook{Name: "loud", Cmd: []string{b.script("loud", "head -c 300000 /dev/zero | tr '\\0' a; head -c 65535 /dev/zero | tr '\\0' b; echo >&2\n")}})
+	b.hook("bob", maildir.Hook{Name: "father", Cmd: []string{b.script("father", "sleep 1000 & echo $! > DIR/child\n")}})
+	b.hook("bob", maildir.Hook{Name: "missing", Cmd: []string{filepath.Join(b.dir, "nothere")}})
+	b.start(hook.Config{Second: 20 * time.Millisecond})
+	m, err := b.p.Send(t.Context(), maildir.Draft{From: "ann", To: []string{"bob"}, Subject: "s", Body: strings.Repeat("x", 300_000), Auth: "token"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]run{"deaf": {}, "loud": {Output: strings.Repeat("b", 65535) + "\n"}, "father": {}, "missing": {Exit: -1, End: "it could not be started: fork/exec " + b.dir + "/nothere: no such file or directory"}}
+	for _, r := range b.ended(4) {
+		name := strings.TrimPrefix(r.Hook, b.p.Slug()+"/bob/")
+		w := want[name]
+		w.Hook, w.Message = r.Hook, m.ID
+		if diff := cmp.Diff([]run{w}, times([]run{r})); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	if pid, err := strconv.Atoi(strings.TrimSpace(b.file("child"))); err == nil {
+		syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+// TestRebuilt: when the index is made anew, mail that is newer than its hook and did not run, runs; nothing runs twice.
+func TestRebuilt(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join(t.TempDir(), "store")
+	b := newBench(t, storetest.Config{Root: root, NoWatcher: true})
+	b.send("token", "older")
+	count := b.script("count", "echo $MAILTREE_EVENT $AIMX_ID >> DIR/ids\n")
+	b.hook("bob", maildir.Hook{Name: "count", Cmd: []string{count}})
+	b.hook("ann", maildir.Hook{Name: "sent", Cmd: []string{count}, Event: maildir.AfterSend})
+	stop := b.start(hook.Config{})
+	var want []string
+	add := func(id string) { want = append(want, "on_receive "+id, "after_send "+id) }
+	for range 3 {
+		add(b.send("token", "ran"))
+	}
+	b.ended(6)
+	stop()
+	for range 3 {
+		add(b.send("token", "missed"))
+	}
+	b.Stop()
+	if err := os.Remove(filepath.Join(root, "index.sqlite3")); err != nil {
+		t.Fatal(err)
+	}
+	b.open(storetest.Config{Root: root, NoWatcher: true})
+	b.start(hook.Config{})
+	b.ended(12)
+	add(b.send("token", "after"))
+	b.ended(14)
+	got := strings.Split(strings.TrimSpace(b.file("ids")), "\n")
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestAsOwner: a server that is root runs the command as the owner of the mailbox, with the owner's groups and no others,
+// and not at all when the mailbox has changed hands since.
+func TestAsOwner(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: runs commands as other users")
+	}
+	b := newBench(t, storetest.Config{NoWatcher: true})
+	for name, uid := range map[string]int{"daemon": 1, "stranger": 12345} {
+		if _, err := b.p.CreateMailbox(t.Context(), name, maildir.Caller{UID: uid}); err != nil {
+			t.Fatal(err)
+		}
+		b.hook(name, maildir.Hook{Name: "id", Cmd: []string{"/usr/bin/id"}})
+	}
+	b.start(hook.Config{Workers: 1})
+	send := func(to string) {
+		if _, err := b.p.Send(t.Context(), maildir.Draft{From: "ann", To: []string{to}, Subject: "s", Body: "b", Auth: "token"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send("daemon")
+	send("stranger")
+	daemon, err := exec.CommandContext(t.Context(), "/usr/bin/id", "1").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := b.ended(2)
+	slices.SortFunc(got, func(a, b run) int { return strings.Compare(a.Hook, b.Hook) })
+	if got[0].Output != string(daemon) || !strings.HasPrefix(got[1].Output, "uid=12345 gid=65534") || strings.Contains(got[1].Output, "root") {
+		t.Errorf("%q, want %q\n%q", got[0].Output, daemon, got[1].Output)
+	}
+	if err := os.WriteFile(filepath.Join(b.Root(), "owners.json"), []byte(`{"`+b.p.Slug()+`/daemon": 0, "`+b.p.Slug()+`/stranger": 12345}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	send("daemon")
+	send("stranger")
+	b.ended(3)
+	for _, r := range b.runs(false)[2:] {
+		if !strings.HasSuffix(r.Hook, "/stranger/id") {
+			t.Errorf("a hook ran for another owner: %+v", r)
+		}
+	}
+}
+
+// TestNotAsOther: a server that is not root runs nothing for others, whatever hooks.json says.
+func TestNotAsOther(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, storetest.Config{NoWatcher: true, User: func() int { return 500 }})
+	hooks := `[{"project": "` + b.p.Slug() + `", "mailbox": "bob", "name": "x", "event": "on_receive", "cmd": ["/bin/true"], "created": "2026-01-01T00:00:00Z"}]`
+	owners := `{"` + b.p.Slug() + `/bob": 501}`
+	for name, text := range map[string]string{"hooks.json": hooks, "owners.json": owners} {
+		if err := os.WriteFile(filepath.Join(b.Root(), name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.send("token", "s")
+	log, err := b.OpenHookLog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	missed, err := b.MissedFirings(t.Context(), log)
+	if err != nil || len(missed) != 1 {
+		t.Fatalf("%+v %v", missed, err)
+	}
+	if run, why, err := b.Fire(missed[0], log); run != nil || err != nil || why != "this server cannot run commands as the owner of the mailbox" {
+		t.Errorf("%+v %q %v", run, why, err)
+	}
+}

@@ -1,0 +1,64 @@
+package hook
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"mailtree/maildir"
+)
+
+// TestTurns: owners come in turn, each one's firings in their order, and no owner has every worker.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	q := newQueue(3)
+	for _, f := range []maildir.Firing{{Owner: 1, ID: "a"}, {Owner: 1, ID: "b"}, {Owner: 1, ID: "c"}, {Owner: 2, ID: "x"}} {
+		if !q.put(t.Context(), f) {
+			t.Fatal("not put")
+		}
+	}
+	take := func(want string) {
+		t.Helper()
+		if f, ok := q.take(); !ok || f.ID != want {
+			t.Errorf("took %q, want %q", f.ID, want)
+		}
+		q.begun()
+	}
+	take("a")
+	take("x")
+	take("b")
+	if q.empty() {
+		t.Error("one waits, but the queue is empty")
+	}
+	q.done(1)
+	take("c")
+	if !q.empty() {
+		t.Error("nothing waits, but the queue is not empty")
+	}
+	q.close()
+	if _, ok := q.take(); ok {
+		t.Error("taken from a closed queue")
+	}
+}
+
+// TestRoom: who finds no room waits for it, or for the end.
+func TestRoom(t *testing.T) {
+	t.Parallel()
+	q := newQueue(1)
+	for range maxQueued {
+		q.put(t.Context(), maildir.Firing{})
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	put := make(chan bool)
+	go func() { put <- q.put(ctx, maildir.Firing{ID: "last"}) }()
+	q.take()
+	q.begun()
+	if !<-put {
+		t.Error("there was room")
+	}
+	go func() { put <- q.put(ctx, maildir.Firing{}) }()
+	cancel(errors.New("end"))
+	if <-put {
+		t.Error("there was no room")
+	}
+}
