@@ -7,6 +7,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"mailtree/maildir"
+	"mailtree/mcp/aimx"
 	"mailtree/mcp/mail"
 	"mailtree/mcp/postal"
 	"mailtree/mcp/tool"
@@ -19,6 +20,7 @@ func (s *Server) table() []*door {
 	return []*door{
 		{name: "mail", set: mail.New(cfg), paths: []string{"/mcp", "/mcp/{$}"}},
 		{name: "postal", set: postal.New(cfg), paths: agentPaths()},
+		{name: "aimx", set: aimx.New(cfg)}, // on the Unix socket only: it asks for the uid
 	}
 }
 

@@ -1,0 +1,93 @@
+// Package aimx is the toolset *aimx*: mailboxes, email and hooks, 12 tools, each call authorized by the user of the
+// operating system who makes it. It is served on the Unix socket only, which tells who that is.
+//
+// A mailbox is an agent; its address is its name at MAIL_DOMAIN. The rules are maildir's (mailbox.go, box.go, hook.go);
+// here are names, argument checks, shapes and the wording of errors, which programs written for aimx know word for word.
+// Spec: 7.3, TOOLS.md aimx, seed 3.
+//
+// Beyond what holds for every toolset (package tool) a client can rely on: where the contract says that a result is a list
+// or a sentence, the text is exactly that, and structuredContent an object around it.
+package aimx
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"log/slog"
+
+	"mailtree/maildir"
+	"mailtree/mcp/tool"
+)
+
+//go:embed instructions.md
+var instructions string
+
+type toolset struct {
+	store *maildir.Store
+	log   *slog.Logger
+}
+
+// New makes the toolset. It starts nothing.
+func New(cfg tool.Config) *tool.Set {
+	t := newToolset(cfg)
+	return tool.NewSet(cfg, tool.About{
+		Name: "mailtree-aimx", Title: "Mailtree email", Description: "Mailboxes, email and hooks of your own for agents", Instructions: instructions, Wording: wording,
+	}, t.tools()...)
+}
+
+func newToolset(cfg tool.Config) *toolset {
+	t := &toolset{store: cfg.Store, log: cfg.Log}
+	if t.log == nil {
+		t.log = slog.New(slog.DiscardHandler)
+	}
+	return t
+}
+
+// tools lists the tools as TOOLS.md does.
+func (t *toolset) tools() []tool.Tool {
+	all := []tool.Tool{
+		t.mailboxList(), t.mailboxCreate(), t.mailboxDelete(), t.emailList(), t.emailRead(), t.emailSend(), t.emailReply(),
+		t.emailMark("read", true), t.emailMark("unread", false), t.hookCreate(), t.hookList(), t.hookDelete(),
+	}
+	for i := range all {
+		all[i].Run = t.known(all[i].Name, all[i].Run)
+	}
+	return all
+}
+
+type run = func(context.Context, *tool.Args) (any, error)
+
+// known lets nobody in whose uid is not known, and says in the log when root comes, who passes every check.
+func (t *toolset) known(name string, next run) run {
+	return func(ctx context.Context, a *tool.Args) (any, error) {
+		c := tool.CallerOf(ctx)
+		if c.UID < 0 {
+			return nil, errDenied
+		}
+		if c.Root {
+			t.log.Info("aimx: root may use every mailbox", "tool", name, "project", c.ProjectKey())
+		}
+		return next(ctx, a)
+	}
+}
+
+// box opens the mailbox that an argument names, unless something was wrong with the arguments. One that does not exist
+// is another's to all but root, so that nobody learns which do.
+func (t *toolset) box(ctx context.Context, a *tool.Args, arg string) (*maildir.Box, error) {
+	name, c := a.Text(arg), tool.CallerOf(ctx)
+	if a.Err() != nil {
+		return nil, a.Err()
+	}
+	p, err := t.store.Project(ctx, c.ProjectKey())
+	var b *maildir.Box
+	if err == nil {
+		b, err = p.OpenBox(ctx, name, c.User())
+	}
+	if errors.Is(err, maildir.ErrNotFound) {
+		err = noMailbox(name)
+		if !c.Root {
+			err = errDenied
+		}
+	}
+	return b, err
+}

@@ -1,0 +1,75 @@
+package aimx
+
+import (
+	"context"
+	"math"
+
+	"mailtree/maildir"
+	"mailtree/mcp/tool"
+)
+
+// Page sizes of email_list.
+const (
+	defaultPage = 50
+	maxPage     = 200
+)
+
+// rowShape is one email of a list: Read of an inbox row, Status of a sent one.
+type rowShape struct {
+	ID      string `json:"id"`
+	From    string `json:"from"`
+	To      string `json:"to"`
+	Subject string `json:"subject"`
+	Date    string `json:"date"`
+	Read    *bool  `json:"read,omitempty"`
+	Status  string `json:"delivery_status,omitempty"`
+}
+
+type emailsShape struct {
+	Emails []rowShape `json:"emails"`
+}
+
+func (t *toolset) emailList() tool.Tool {
+	return tool.Tool{
+		Name: "email_list", Title: "List emails", Hints: tool.Reads(),
+		About: "List a page of the emails in a mailbox of yours, newest first.",
+		In: []tool.Prop{
+			mailboxArg(), folderArg(),
+			tool.May("limit", tool.Num("page size; above 200 it is 200", 0, math.MaxInt32, defaultPage)),
+			tool.May("offset", tool.Num("newest emails to skip", 0, math.MaxInt32, 0)),
+		},
+		Out: []tool.Prop{tool.Need("emails", tool.ArrayOf("newest first", tool.Object("", tool.Need("id", tool.Text("")), tool.Need("from", tool.Text("address")),
+			tool.Need("to", tool.Text("addresses, separated by commas")), tool.Need("subject", tool.Text("")), tool.Need("date", tool.Text("")),
+			tool.May("read", tool.Truth("in the inbox")), tool.May("delivery_status", tool.Text("in the sent folder: delivered or pending")))))},
+		Run: func(ctx context.Context, a *tool.Args) (any, error) {
+			q := maildir.BoxQuery{Sent: folder(a), Limit: a.Count("limit", 0, maxPage), Offset: a.Count("offset", 0, math.MaxInt32)}
+			b, err := t.box(ctx, a, "mailbox")
+			if err != nil {
+				return nil, err
+			}
+			rows, err := b.List(ctx, q)
+			if err != nil {
+				return nil, err
+			}
+			return emails(t.shapeRows(b, rows, q.Sent)), nil
+		},
+	}
+}
+
+func (t *toolset) shapeRows(b *maildir.Box, rows []maildir.BoxRow, outbox bool) []rowShape {
+	out := make([]rowShape, len(rows))
+	for i := range rows {
+		r := &rows[i]
+		out[i] = rowShape{ID: r.ID, From: t.store.Address(r.From), To: t.store.Addresses(r.To), Subject: r.Subject, Date: tool.Stamp(r.Created)}
+		if outbox {
+			out[i].Status, _ = b.Delivery(r)
+		} else {
+			out[i].Read = &r.Read
+		}
+	}
+	return out
+}
+
+func emails(rows []rowShape) tool.Result {
+	return tool.Result{Text: string(tool.Encode(rows)), Value: emailsShape{rows}}
+}

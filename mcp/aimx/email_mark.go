@@ -1,0 +1,28 @@
+package aimx
+
+import (
+	"context"
+
+	"mailtree/mcp/tool"
+)
+
+// emailMark is email_mark_read and email_mark_unread.
+func (t *toolset) emailMark(word string, read bool) tool.Tool {
+	return tool.Tool{
+		Name: "email_mark_" + word, Title: "Mark email " + word, Hints: tool.Marks(),
+		About: "Mark an email in the inbox of a mailbox of yours as " + word + ".",
+		In:    []tool.Prop{mailboxArg(), idArg()},
+		Out:   doneProps(),
+		Run: func(ctx context.Context, a *tool.Args) (any, error) {
+			id := emailID(a)
+			b, err := t.box(ctx, a, "mailbox")
+			if err != nil {
+				return nil, err
+			}
+			if err := b.SetRead(ctx, id, read); err != nil {
+				return nil, noEmail(err, id, b.Name)
+			}
+			return done("Email '%s' marked as %s.", id, word), nil
+		},
+	}
+}

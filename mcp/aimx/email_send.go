@@ -1,0 +1,67 @@
+package aimx
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"mailtree/maildir"
+	"mailtree/mcp/tool"
+)
+
+type sentShape struct {
+	To        string `json:"to"`
+	MessageID string `json:"message_id"`
+}
+
+func sentProps() []tool.Prop {
+	return []tool.Prop{tool.Need("to", tool.Text("where it went")), tool.Need("message_id", tool.Text(""))}
+}
+
+func (t *toolset) emailSend() tool.Tool {
+	return tool.Tool{
+		Name: "email_send", Title: "Send email", Hints: tool.Adds(),
+		About: "Send an email in markdown, plain text or HTML from a mailbox of yours; every recipient gets it, or none.",
+		In: append(append([]tool.Prop{
+			tool.Need("from_mailbox", tool.Str("name of a mailbox of yours", "task-42")),
+			tool.Need("to", tool.Str("addresses, separated by commas", "bob@mailtree.local")),
+			tool.Need("subject", tool.Str("one line", "Plan for /api/users")),
+			tool.Need("body", tool.Str("body in markdown", "Here is the plan ...")),
+		}, variantArgs()...),
+			tool.May("attachments", tool.List("paths of files to attach", "docs/flow.png")),
+			tool.May("reply_to", tool.Str("Message-ID that this answers", "<msg_20251023_3a51c0f7b3dc3a7e@mailtree.local>")),
+			tool.May("references", tool.Str("Message-IDs of the thread, separated by blanks; only with reply_to", "<msg_20251023_3a51c0f7b3dc3a7e@mailtree.local>")),
+		),
+		Out: sentProps(),
+		Run: func(ctx context.Context, a *tool.Args) (any, error) {
+			to := line(a, "to")
+			d := maildir.Draft{Subject: line(a, "subject"), Body: a.Text("body"), Variants: variants(a), Attachments: a.Names("attachments"), Auth: tool.CallerOf(ctx).Auth,
+				InReplyTo: t.store.IDOf(line(a, "reply_to")), References: t.ids(line(a, "references"))}
+			b, err := t.box(ctx, a, "from_mailbox")
+			if err != nil {
+				return nil, err
+			}
+			if d.To, err = t.store.Recipients(to); err != nil {
+				return nil, err
+			}
+			m, err := b.Send(ctx, d)
+			if err != nil {
+				return nil, err
+			}
+			return t.sent(strings.TrimSpace(to), m), nil
+		},
+	}
+}
+
+// ids are the ids of Message-IDs.
+func (t *toolset) ids(list string) (ids []string) {
+	for _, id := range strings.Fields(list) {
+		ids = append(ids, t.store.IDOf(id))
+	}
+	return ids
+}
+
+func (t *toolset) sent(to string, m *maildir.Sent) tool.Result {
+	s := sentShape{to, t.store.MessageID(m.ID)}
+	return tool.Result{Text: fmt.Sprintf("Email sent to %s. Message-ID: %s", s.To, s.MessageID), Value: s}
+}

@@ -1,0 +1,62 @@
+package aimx
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"mailtree/maildir"
+	"mailtree/mcp/tool"
+)
+
+type hookNameShape struct {
+	Name string `json:"effective_name"`
+}
+
+func (t *toolset) hookCreate() tool.Tool {
+	return tool.Tool{
+		Name: "hook_create", Title: "Create hook", Hints: tool.Marks(),
+		About: "Have a command run when mail comes into a mailbox of yours or was sent from it; the email is piped to it.",
+		In: []tool.Prop{
+			mailboxArg(),
+			tool.Need("event", tool.OneOf("what it runs for", "", maildir.OnReceive, maildir.AfterSend)),
+			tool.Need("cmd", tool.List("program with its arguments, no shell; the program is an absolute path", "/usr/local/bin/wake")),
+			tool.May("name", tool.Str("name of the hook; without one it is derived from the rest", "wake")),
+			tool.May("timeout_secs", tool.Num("the command is ended after it", 1, 600, maildir.DefaultHookTimeout)),
+			tool.May("fire_on_untrusted", tool.Flag("on_receive only: run for mail whose sender is not proven too", false)),
+		},
+		Out: []tool.Prop{tool.Need("effective_name", tool.Text("name of the hook"))},
+		Run: func(ctx context.Context, a *tool.Args) (any, error) {
+			h := maildir.Hook{Event: a.Choice("event"), Cmd: a.Names("cmd"), Name: a.Text("name"), Timeout: a.Count("timeout_secs", math.MinInt32, math.MaxInt32),
+				FireOnUntrusted: a.Flag("fire_on_untrusted")}
+			if reserved(a.Text("mailbox")) {
+				a.Fail(tool.Invalid("catchall does not support hooks"))
+			}
+			b, err := t.hookBox(ctx, a)
+			if err != nil {
+				return nil, err
+			}
+			made, err := b.CreateHook(ctx, h)
+			if err != nil {
+				return nil, err
+			}
+			return hookNameShape{made.Name}, nil
+		},
+	}
+}
+
+// hookBox is box, but tells everybody that a mailbox does not exist, as the contract has it for hooks.
+func (t *toolset) hookBox(ctx context.Context, a *tool.Args) (*maildir.Box, error) {
+	b, err := t.box(ctx, a, "mailbox")
+	if !errors.Is(err, maildir.ErrDenied) {
+		return b, err
+	}
+	p, perr := t.store.Project(ctx, tool.CallerOf(ctx).ProjectKey())
+	if perr == nil {
+		_, perr = p.Mailbox(ctx, a.Text("mailbox"), maildir.Caller{Root: true})
+	}
+	if errors.Is(perr, maildir.ErrNotFound) {
+		return nil, noMailbox(a.Text("mailbox"))
+	}
+	return nil, err
+}

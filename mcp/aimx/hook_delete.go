@@ -1,0 +1,30 @@
+package aimx
+
+import (
+	"context"
+
+	"mailtree/mcp/tool"
+)
+
+func (t *toolset) hookDelete() tool.Tool {
+	return tool.Tool{
+		Name: "hook_delete", Title: "Delete hook", Hints: tool.Removes(),
+		About: "Delete a hook on a mailbox of yours by its name.",
+		In:    []tool.Prop{tool.Need("name", tool.Str("name of the hook, given or derived", "wake"))},
+		Out:   doneProps(),
+		Run: func(ctx context.Context, a *tool.Args) (any, error) {
+			name, c := a.Text("name"), tool.CallerOf(ctx)
+			if a.Err() != nil {
+				return nil, a.Err()
+			}
+			p, err := t.store.Project(ctx, c.ProjectKey())
+			if err == nil {
+				err = p.DeleteHook(ctx, name, c.User())
+			}
+			if err != nil {
+				return nil, noHook(err, name)
+			}
+			return done("Hook '%s' deleted.", name), nil
+		},
+	}
+}

@@ -1,0 +1,61 @@
+package aimx
+
+import (
+	"context"
+	"errors"
+
+	"mailtree/maildir"
+	"mailtree/mcp/tool"
+)
+
+type hookShape struct {
+	Name            string   `json:"name"`
+	Mailbox         string   `json:"mailbox"`
+	Event           string   `json:"event"`
+	Cmd             []string `json:"cmd"`
+	Timeout         int      `json:"timeout_secs"`
+	FireOnUntrusted bool     `json:"fire_on_untrusted"`
+}
+
+type hooksShape struct {
+	Hooks []hookShape `json:"hooks"`
+}
+
+func (t *toolset) hookList() tool.Tool {
+	return tool.Tool{
+		Name: "hook_list", Title: "List hooks", Hints: tool.Reads(),
+		About: "List the hooks on your mailboxes, or on one of them.",
+		In:    []tool.Prop{tool.May("mailbox", tool.Str("only of this mailbox", "task-42"))},
+		Out: []tool.Prop{tool.Need("hooks", tool.ArrayOf("by mailbox and name", tool.Object("", tool.Need("name", tool.Text("")), tool.Need("mailbox", tool.Text("")),
+			tool.Need("event", tool.Text("on_receive or after_send")), tool.Need("cmd", tool.Texts("")), tool.Need("timeout_secs", tool.Whole("")), tool.Need("fire_on_untrusted", tool.Truth("")))))},
+		Run: func(ctx context.Context, a *tool.Args) (any, error) {
+			if a.Has("mailbox") {
+				if _, err := t.box(ctx, a, "mailbox"); err != nil {
+					return nil, err
+				}
+			}
+			c := tool.CallerOf(ctx)
+			p, err := t.store.Project(ctx, c.ProjectKey())
+			var all []maildir.Hook
+			if err == nil {
+				all, err = p.Hooks(ctx, a.Text("mailbox"), c.User())
+			}
+			if err != nil && !errors.Is(err, maildir.ErrNotFound) {
+				return nil, err
+			}
+			return hooks(shapeHooks(all)), nil
+		},
+	}
+}
+
+func shapeHooks(all []maildir.Hook) []hookShape {
+	rows := make([]hookShape, len(all))
+	for i, h := range all {
+		rows[i] = hookShape{h.Name, h.Mailbox, h.Event, tool.Strs(h.Cmd), h.Timeout, h.FireOnUntrusted}
+	}
+	return rows
+}
+
+func hooks(rows []hookShape) tool.Result {
+	return tool.Result{Text: string(tool.Encode(rows)), Value: hooksShape{rows}}
+}

@@ -1,0 +1,52 @@
+package aimx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"mailtree/maildir"
+	"mailtree/mcp/tool"
+)
+
+// doneShape is the answer of a tool that only says what it did.
+type doneShape struct {
+	Message string `json:"message"`
+}
+
+func doneProps() []tool.Prop { return []tool.Prop{tool.Need("message", tool.Text("what was done"))} }
+
+func done(format string, a ...any) tool.Result {
+	text := fmt.Sprintf(format, a...)
+	return tool.Result{Text: text, Value: doneShape{text}}
+}
+
+func (t *toolset) mailboxDelete() tool.Tool {
+	return tool.Tool{
+		Name: "mailbox_delete", Title: "Delete mailbox", Hints: tool.Removes(),
+		About: "Delete a mailbox of yours with its hooks; one with mail in it only with force.",
+		In: []tool.Prop{
+			tool.Need("name", tool.Str("name of the mailbox", "task-42")),
+			tool.May("force", tool.Flag("delete the mail in it too", false)),
+		},
+		Out: doneProps(),
+		Run: func(ctx context.Context, a *tool.Args) (any, error) {
+			force := a.Flag("force")
+			if reserved(a.Text("name")) {
+				a.Fail(tool.Invalid("Validation: reserved"))
+			}
+			b, err := t.box(ctx, a, "name")
+			if err != nil {
+				return nil, err
+			}
+			m, err := b.Delete(ctx, force)
+			if errors.Is(err, maildir.ErrConflict) {
+				return nil, reword(maildir.ErrConflict, "NONEMPTY: inbox=%d sent=%d: pass force: true to delete the mail too", m.Total, m.Sent)
+			}
+			if err != nil {
+				return nil, err
+			}
+			return done("Mailbox '%s' deleted.", b.Name), nil
+		},
+	}
+}

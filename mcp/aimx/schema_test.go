@@ -1,0 +1,101 @@
+package aimx
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mailtree/maildir"
+	"mailtree/mcp/tool"
+	"mailtree/mcp/tool/tooltest"
+)
+
+// surface is the table of TOOLS.md: every argument, the optional ones with ?.
+const surface = `
+mailbox_list
+mailbox_create name
+mailbox_delete name force?
+email_list mailbox folder? limit? offset?
+email_read mailbox id folder?
+email_send from_mailbox to subject body text_only? html_body? attachments? reply_to? references?
+email_reply mailbox id body text_only? html_body?
+email_mark_read mailbox id
+email_mark_unread mailbox id
+hook_create mailbox event cmd name? timeout_secs? fire_on_untrusted?
+hook_list mailbox?
+hook_delete name
+`
+
+func TestSurface(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("\n")
+	for _, tl := range newToolset(tool.Config{}).tools() {
+		b.WriteString(tl.Name)
+		for _, p := range tl.In {
+			b.WriteString(" " + p.Name)
+			if !p.Need {
+				b.WriteString("?")
+			}
+		}
+		b.WriteString("\n")
+	}
+	if diff := cmp.Diff(surface, b.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestDeclared(t *testing.T) {
+	tooltest.Declared(t, newToolset(tool.Config{}).tools()...)
+}
+
+// TestShapes holds the answers, empty ones and full ones, against the output schemas.
+func TestShapes(t *testing.T) {
+	all, yes := newToolset(tool.Config{}).tools(), true
+	for name, values := range map[string][]any{
+		"mailbox_list":      {listed(shapeMailboxes(nil)), listed(shapeMailboxes(make([]maildir.Mailbox, 1)))},
+		"mailbox_create":    {addressShape{"a@b"}},
+		"mailbox_delete":    {done("x")},
+		"email_list":        {emails([]rowShape{}), emails([]rowShape{{"i", "f", "t", "s", "d", &yes, ""}, {"i", "f", "t", "s", "d", nil, "delivered"}})},
+		"email_read":        {letterShape{}, letterShape{"c", "m", "i", "r", &yes, "true", "delivered", "d"}},
+		"email_send":        {sentShape{"t", "m"}},
+		"email_reply":       {sentShape{}},
+		"email_mark_read":   {done("x")},
+		"email_mark_unread": {done("x")},
+		"hook_create":       {hookNameShape{"n"}},
+		"hook_list":         {hooks(shapeHooks(nil)), hooks(shapeHooks(make([]maildir.Hook, 1)))},
+		"hook_delete":       {done("x")},
+	} {
+		i := slices.IndexFunc(all, func(tl tool.Tool) bool { return tl.Name == name })
+		tooltest.Fits(t, all[i], values...)
+	}
+}
+
+// TestRootIsLogged: who passes every check leaves a line; who does not, none, and who is not known gets nowhere.
+func TestRootIsLogged(t *testing.T) {
+	var out bytes.Buffer
+	ts := newToolset(tool.Config{Log: slog.New(slog.NewTextHandler(&out, nil))})
+	called := 0
+	run := ts.known("email_read", func(context.Context, *tool.Args) (any, error) { called++; return nil, nil })
+	for _, tt := range []struct {
+		caller tool.Caller
+		calls  int
+		log    string
+	}{
+		{tool.Caller{UID: tool.NoUID}, 0, ""},
+		{tool.Caller{UID: maildir.NoOwner}, 0, ""},
+		{tool.Caller{UID: tool.NoUID, Root: true}, 0, ""},
+		{tool.Caller{UID: 1000}, 1, ""},
+		{tool.Caller{UID: 0, Root: true, Project: "shop"}, 2, "level=INFO msg=\"aimx: root may use every mailbox\" tool=email_read project=shop\n"},
+	} {
+		out.Reset()
+		_, err := run(tool.WithCaller(t.Context(), tt.caller), nil)
+		if _, line, _ := strings.Cut(out.String(), " "); called != tt.calls || line != tt.log || (err == nil) != (tt.calls > 0) {
+			t.Errorf("%+v: %d calls, logged %q, %v", tt.caller, called, line, err)
+		}
+	}
+}

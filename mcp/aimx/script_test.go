@@ -1,0 +1,239 @@
+package aimx_test
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+	"mailtree/mcp/aimx"
+	"mailtree/mcp/mail"
+	"mailtree/mcp/tool"
+)
+
+var update = flag.Bool("update", false, "write down what the tools answer in fixtures/aimx")
+
+func TestMain(m *testing.M) {
+	if err := storetest.Isolate(os.Setenv); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// TestScripts plays every file below fixtures/aimx: calls, and under each what it answers.
+//
+//	# a comment
+//	1000 mailbox_create {"name": "ann"}        uid, tool, arguments
+//	= ann@mailtree.local                       the text of the answer, or after ! of a refusal with its code
+//	~ {"address": "ann@mailtree.local"}        structuredContent, where it is not the text
+//	mail send_message {…}                      a call of the toolset mail, by nobody in particular
+//	write agents/ann/inbox/x.md TEXT           a person saves a file, \n for a line end
+//
+// Ids of messages are M1, M2 … as they appear, in calls too; times are TIME and the store's folder is STORE.
+func TestScripts(t *testing.T) {
+	files, err := filepath.Glob("../../fixtures/aimx/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%v, %d files", err, len(files))
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			t.Parallel()
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := newDesk(t).play(string(data))
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			} else if diff := cmp.Diff(string(data), got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// desk is a store with the toolsets at it.
+type desk struct {
+	*storetest.Store
+	t      testing.TB
+	caller atomic.Pointer[tool.Caller]
+	sets   map[string]*mcp.ClientSession
+	ids    []string // of messages, M1 first
+}
+
+// storeUser is whose store it is in these tests, whoever runs them.
+const storeUser = 500
+
+func newDesk(t testing.TB) *desk {
+	d := &desk{t: t, sets: map[string]*mcp.ClientSession{}}
+	d.Store = storetest.Open(t, storetest.Config{User: func() int { return storeUser }})
+	cfg := tool.Config{Store: d.Store.Store}
+	for name, server := range map[string]*mcp.Server{"aimx": aimx.New(cfg).Server(), "mail": mail.New(cfg).Server()} {
+		server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+			return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+				return next(tool.WithCaller(ctx, *d.caller.Load()), method, req)
+			}
+		})
+		d.caller.Store(&tool.Caller{})
+		here, there := mcp.NewInMemoryTransports()
+		if _, err := server.Connect(t.Context(), there, nil); err != nil {
+			t.Fatal(err)
+		}
+		session, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(t.Context(), here, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.sets[name] = session
+	}
+	return d
+}
+
+// play makes every call of a script and returns it with the answers that came.
+func (d *desk) play(script string) string {
+	var out strings.Builder
+	for line := range strings.Lines(script) {
+		line = strings.TrimSuffix(line, "\n")
+		who, rest, _ := strings.Cut(line, " ")
+		if who == "=" || who == "!" || who == "~" {
+			continue
+		}
+		out.WriteString(line + "\n")
+		switch {
+		case line == "" || who == "#":
+		case who == "write":
+			d.write(rest)
+		default:
+			name, args, _ := strings.Cut(rest, " ")
+			out.WriteString(d.call(who, name, args))
+		}
+	}
+	return out.String()
+}
+
+// write saves a file as an editor would, and waits until it is indexed.
+func (d *desk) write(rest string) {
+	path, text, _ := strings.Cut(rest, " ")
+	p, err := d.Project(d.t.Context(), maildir.DefaultProject)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	file := filepath.Join(p.Tree().Dir(), path)
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		d.t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(d.real(text), `\n`, "\n")), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+	if err := p.Rescan(d.t.Context()); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *desk) call(who, name, args string) string {
+	res := d.request(who, name, d.real(args))
+	text := res.Content[0].(*mcp.TextContent).Text
+	structured, err := json.Marshal(res.StructuredContent)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	sign := "="
+	if res.IsError {
+		var r tool.Refusal
+		if err := json.Unmarshal(structured, &r); err != nil || r.Error != text {
+			d.t.Errorf("%s: refused with %q and %s", name, text, structured)
+		}
+		sign, text = "!", r.Code+" "+text
+	}
+	var b strings.Builder
+	for l := range strings.Lines(d.plain(text)) {
+		fmt.Fprintf(&b, "%s %s\n", sign, strings.TrimSuffix(l, "\n"))
+	}
+	if !res.IsError && !sameJSON(text, structured) {
+		fmt.Fprintf(&b, "~ %s\n", d.plain(ordered(structured)))
+	}
+	return b.String()
+}
+
+func (d *desk) request(who, name, args string) *mcp.CallToolResult {
+	set, c := "aimx", tool.Caller{Auth: "none", UID: tool.NoUID}
+	if who == "mail" {
+		set = who
+	} else {
+		uid, err := strconv.Atoi(who)
+		if err != nil {
+			d.t.Fatalf("%q is nobody", who)
+		}
+		c = tool.Caller{Auth: tool.PeerAuth(uid), UID: uid, Root: uid == 0}
+	}
+	d.caller.Store(&c)
+	if args == "" {
+		args = "{}"
+	}
+	res, err := d.sets[set].CallTool(d.t.Context(), &mcp.CallToolParams{Name: name, Arguments: json.RawMessage(args)})
+	if err != nil {
+		d.t.Fatalf("%s %s: %v", name, args, err)
+	}
+	return res
+}
+
+var (
+	idPattern   = regexp.MustCompile(`msg_\d{8}_[0-9a-f]{16}`)
+	namePattern = regexp.MustCompile(`\bM[1-9]\d*\b`)
+	timePattern = regexp.MustCompile(`2\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z`)
+	sealPattern = regexp.MustCompile(`"seal": "[0-9a-f]{64}"`)
+)
+
+// plain makes an answer the same in every run.
+func (d *desk) plain(s string) string {
+	s = idPattern.ReplaceAllStringFunc(s, func(id string) string {
+		for i, known := range d.ids {
+			if known == id {
+				return "M" + strconv.Itoa(i+1)
+			}
+		}
+		d.ids = append(d.ids, id)
+		return "M" + strconv.Itoa(len(d.ids))
+	})
+	s = timePattern.ReplaceAllString(s, "TIME")
+	s = sealPattern.ReplaceAllString(s, `"seal": "SEAL"`)
+	return strings.ReplaceAll(s, d.Root(), "STORE")
+}
+
+// real puts ids for their names.
+func (d *desk) real(s string) string {
+	return namePattern.ReplaceAllStringFunc(s, func(name string) string {
+		if n, _ := strconv.Atoi(name[1:]); n <= len(d.ids) {
+			return d.ids[n-1]
+		}
+		return name
+	})
+}
+
+func sameJSON(text string, structured []byte) bool {
+	var a, b any
+	return json.Unmarshal([]byte(text), &a) == nil && json.Unmarshal(structured, &b) == nil && cmp.Equal(a, b)
+}
+
+// ordered is an object with its keys in order; of email_read without the content, which is the text.
+func ordered(data []byte) string {
+	var v map[string]any
+	if err := json.Unmarshal(data, &v); err != nil {
+		return string(data)
+	}
+	delete(v, "content")
+	return string(tool.Encode(v))
+}

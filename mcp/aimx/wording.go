@@ -1,0 +1,53 @@
+package aimx
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"mailtree/maildir"
+	"mailtree/mcp/tool"
+)
+
+// The texts of the contract. Spec: TOOLS.md aimx, column errors.
+
+var errDenied error = &maildir.Error{Kind: maildir.ErrDenied, Text: "EACCES not authorized"}
+
+// wording rewords what the domain says: who may not gets no reason.
+func wording(err error, r *tool.Refusal) {
+	if errors.Is(err, maildir.ErrDenied) {
+		r.Error, r.Near = errDenied.Error(), []string{}
+	}
+	r.Error = strings.Replace(r.Error, maildir.AgentHint, "mailbox_create makes a mailbox.", 1)
+}
+
+func reword(kind error, format string, a ...any) error {
+	return &maildir.Error{Kind: kind, Text: fmt.Sprintf(format, a...)}
+}
+
+func noMailbox(name string) error {
+	return reword(maildir.ErrNotFound, "mailbox-not-found: %s", tool.Clip(name))
+}
+
+// invalid is a refused name; others stay.
+func invalid(err error) error {
+	if errors.Is(err, maildir.ErrInvalid) {
+		return reword(maildir.ErrInvalid, "Validation: %s", err)
+	}
+	return err
+}
+
+// noEmail is said when a message is not in the mailbox; others stay.
+func noEmail(err error, id, mailbox string) error {
+	if errors.Is(err, maildir.ErrNotFound) {
+		return reword(maildir.ErrNotFound, "Email '%s' not found in mailbox '%s'.", tool.Clip(id), tool.Clip(mailbox))
+	}
+	return err
+}
+
+func noHook(err error, name string) error {
+	if errors.Is(err, maildir.ErrNotFound) {
+		return reword(maildir.ErrNotFound, "Hook '%s' not found", tool.Clip(name))
+	}
+	return err
+}
