@@ -106,7 +106,7 @@ func openIndex(ctx context.Context, cfg *config, log *slog.Logger, trees map[str
 // foreground goes on without.
 func (a *app) listen(ctx context.Context) error {
 	path := maildir.SocketPath(a.cfg.Store)
-	l, err := socket.Listen(ctx, socket.Config{Path: path, Log: a.log})
+	l, err := socket.Listen(ctx, socket.Config{Path: path, Busy: func() bool { return !a.hooks.Idle() }, Log: a.log})
 	switch {
 	case err == nil:
 		a.sockets = append(a.sockets, l)

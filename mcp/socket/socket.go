@@ -28,6 +28,7 @@ const MaxGuestConns = 64
 type Config struct {
 	Path string
 	Open bool         // mode 0666 instead of 0600, and a lock of its own: other users may connect
+	Busy func() bool  // whether AwaitIdle is to wait for something else too; nil: never
 	Log  *slog.Logger // nil: discarded
 }
 
@@ -216,7 +217,7 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// AwaitIdle returns nil when nobody has been connected for d, and lets nobody in any more; or the error of ctx.
+// AwaitIdle returns nil when nobody has been connected for d and the server is not busy, and lets nobody in any more; or the error of ctx.
 func (l *Listener) AwaitIdle(ctx context.Context, d time.Duration) error {
 	for {
 		rest := l.rest(d)
@@ -235,7 +236,7 @@ func (l *Listener) AwaitIdle(ctx context.Context, d time.Duration) error {
 func (l *Listener) rest(d time.Duration) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.open > 0 {
+	if l.open > 0 || l.cfg.Busy != nil && l.cfg.Busy() {
 		return d
 	}
 	rest := d - time.Since(l.since)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -187,7 +188,8 @@ func TestLongPath(t *testing.T) {
 
 func TestAwaitIdle(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.sock")
-	l := listen(t, Config{Path: path})
+	var busy atomic.Bool
+	l := listen(t, Config{Path: path, Busy: busy.Load})
 	conns := greet(l)
 	client, err := Dial(t.Context(), path)
 	if err != nil {
@@ -206,6 +208,13 @@ func TestAwaitIdle(t *testing.T) {
 	(<-conns).Close()
 	c.Close()
 	c.Close() // counts once
+	busy.Store(true)
+	ctx, cancel = context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := l.AwaitIdle(ctx, time.Microsecond); err == nil {
+		t.Error("idle though the server is busy")
+	}
+	busy.Store(false)
 	if err := l.AwaitIdle(t.Context(), time.Millisecond); err != nil {
 		t.Error(err)
 	}

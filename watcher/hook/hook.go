@@ -84,6 +84,9 @@ func (r *Runner) Run(ctx context.Context) error {
 	return nil
 }
 
+// Idle reports whether no command runs or waits for its turn.
+func (r *Runner) Idle() bool { return r.queue.idle() }
+
 // resume finds out whether the feed goes on where the last run ended; where it does not, because the index was made
 // anew, it looks at all mail that is newer than a hook.
 func (r *Runner) resume(ctx context.Context) {

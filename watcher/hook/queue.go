@@ -107,6 +107,13 @@ func (q *queue) empty() bool {
 	return q.queued == 0
 }
 
+// idle reports whether nothing waits and nothing runs.
+func (q *queue) idle() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.queued == 0 && len(q.running) == 0
+}
+
 // close ends take; what waits stays.
 func (q *queue) close() {
 	q.mu.Lock()
