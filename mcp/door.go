@@ -20,7 +20,7 @@ func (s *Server) table() []*door {
 	return []*door{
 		{name: "mail", set: mail.New(cfg), paths: []string{"/mcp", "/mcp/{$}"}},
 		{name: "postal", set: postal.New(cfg), paths: agentPaths()},
-		{name: "aimx", set: aimx.New(cfg)}, // on the Unix socket only: it asks for the uid
+		{name: "aimx", set: aimx.New(cfg), guests: true}, // on the Unix socket only: it asks for the uid
 	}
 }
 

@@ -1,0 +1,294 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// office is the program, its server and a store, for users who come through `mailtree stdio --toolset aimx`.
+type office struct {
+	t                *testing.T
+	dir, exe, socket string
+	server           *exec.Cmd
+}
+
+// newOffice starts a server whose socket is open to every user.
+func newOffice(t *testing.T) *office {
+	t.Helper()
+	o := &office{t: t, dir: t.TempDir()}
+	for at := o.dir; at != os.TempDir() && len(at) > 1; at = filepath.Dir(at) { // other users come along here
+		if err := os.Chmod(at, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.exe, o.socket = filepath.Join(o.dir, "mailtree"), filepath.Join(o.dir, "open.sock")
+	if err := os.WriteFile(o.exe, program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	o.start()
+	t.Cleanup(func() { o.end(syscall.SIGINT) })
+	return o
+}
+
+func (o *office) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(o.exe, args...)
+	cmd.Args[0], cmd.Dir = "mailtree", "/"
+	cmd.Env = []string{"HOME=" + o.dir, "PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "SOCKET=" + o.socket, "MCP_MAIL_STORE=" + filepath.Join(o.dir, "store")}
+	return cmd
+}
+
+// start starts the server and waits until it listens.
+func (o *office) start() {
+	o.t.Helper()
+	o.server = o.command("serve", "--port", "0")
+	log := &bytes.Buffer{}
+	o.server.Stderr = log
+	out, err := o.server.StdoutPipe()
+	if err == nil {
+		err = o.server.Start()
+	}
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), "  MCP ") {
+			go func() {
+				for lines.Scan() { //nolint:revive // what it says further is of no interest
+				}
+			}()
+			return
+		}
+	}
+	o.t.Fatalf("the server did not start: %v %s", o.server.Wait(), log)
+}
+
+func (o *office) end(sig syscall.Signal) {
+	o.t.Helper()
+	if o.server.ProcessState != nil {
+		return
+	}
+	o.server.Process.Signal(sig)
+	if err := o.server.Wait(); err != nil && sig == syscall.SIGINT {
+		o.t.Errorf("serve ended with %v", err)
+	}
+}
+
+// call makes calls, each a tool and its arguments, as a user of this machine, and returns the texts of the answers;
+// those of refusals begin with !.
+func (o *office) call(uid int, calls ...[2]string) []string {
+	o.t.Helper()
+	var in strings.Builder
+	for i, c := range calls {
+		fmt.Fprintf(&in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s}}`+"\n", i, c[0], c[1])
+	}
+	cmd := o.command("stdio", "--toolset", "aimx", "--no-start", "--project", "/abs/path/shop")
+	if uid != os.Geteuid() {
+		cmd.Env = []string{"HOME=/", "SOCKET=" + o.socket}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
+	}
+	cmd.Stdin = strings.NewReader(in.String())
+	said := &bytes.Buffer{}
+	cmd.Stderr = said
+	out, err := cmd.Output()
+	if err != nil {
+		o.t.Fatalf("as %d: %v\n%s%s", uid, err, out, said)
+	}
+	texts := make([]string, len(calls))
+	for line := range bytes.Lines(out) {
+		var a struct {
+			ID     int
+			Result struct {
+				Content []struct{ Text string }
+				IsError bool
+			}
+		}
+		if err := json.Unmarshal(line, &a); err != nil || len(a.Result.Content) != 1 {
+			o.t.Fatalf("as %d: %v: %s", uid, err, line)
+		}
+		texts[a.ID] = a.Result.Content[0].Text
+		if a.Result.IsError {
+			texts[a.ID] = "! " + texts[a.ID]
+		}
+	}
+	return texts
+}
+
+// one is call of a single tool.
+func (o *office) one(uid int, name, args string) string {
+	o.t.Helper()
+	return o.call(uid, [2]string{name, args})[0]
+}
+
+// TestTwoUsers: two users of the machine at one server: each has its own mailboxes and hooks and none of the other's, mail
+// goes between them, and hooks run as who they belong to.
+func TestTwoUsers(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("not done here: needs root to become other users")
+	}
+	const ann, bob = 65532, 65533
+	o := newOffice(t)
+	const denied = "! EACCES not authorized"
+	for i, tt := range []struct {
+		uid              int
+		tool, args, want string
+	}{
+		{ann, "mailbox_create", `{"name":"ann"}`, "ann@mailtree.local"},
+		{bob, "mailbox_create", `{"name":"bob"}`, "bob@mailtree.local"},
+		{bob, "mailbox_create", `{"name":"ann"}`, denied},
+		{bob, "email_list", `{"mailbox":"ann"}`, denied},
+		{bob, "email_send", `{"from_mailbox":"ann","to":"bob","subject":"s","body":"b"}`, denied},
+		{bob, "mailbox_delete", `{"name":"ann","force":true}`, denied},
+		{bob, "hook_create", `{"mailbox":"ann","event":"on_receive","cmd":["/usr/bin/id"]}`, denied},
+		{bob, "hook_create", `{"mailbox":"bob","event":"on_receive","cmd":["/usr/bin/id"],"name":"who"}`, `{"effective_name":"who"}`},
+		{ann, "hook_list", `{}`, `[]`},
+		{ann, "hook_delete", `{"name":"who"}`, "! Hook 'who' not found"},
+		{bob, "hook_list", `{}`, `[{"name":"who","mailbox":"bob","event":"on_receive","cmd":["/usr/bin/id"],"timeout_secs":60,"fire_on_untrusted":false}]`},
+	} {
+		if got := o.one(tt.uid, tt.tool, tt.args); got != tt.want {
+			t.Errorf("%d: %d %s %s: %s, want %s", i, tt.uid, tt.tool, tt.args, got, tt.want)
+		}
+	}
+	sent := o.one(ann, "email_send", `{"from_mailbox":"ann","to":"bob@mailtree.local","subject":"Plan","body":"b"}`)
+	id := strings.TrimSuffix(strings.TrimPrefix(sent, "Email sent to bob@mailtree.local. Message-ID: <"), "@mailtree.local>")
+	read := `{"mailbox":"bob","id":"` + id + `"}`
+	if got := o.one(bob, "email_read", read); !strings.Contains(got, `"auth": "uid:65532"`) || !strings.Contains(got, `"subject": "Plan"`) {
+		t.Errorf("%s, then: %s", sent, got)
+	}
+	if got := o.one(ann, "email_read", read); got != denied {
+		t.Errorf("the other's mail: %s", got)
+	}
+	if diff := cmp.Diff([]string{"Email '" + id + "' marked as read.", `uid=65533`}, []string{o.one(bob, "email_mark_read", read), o.output(1)[0]}); diff != "" {
+		t.Error(diff)
+	}
+	for uid, want := range map[int]int{ann: 1, bob: 1, 0: 2} {
+		if got := strings.Count(o.one(uid, "mailbox_list", `{}`), `"name":`); got != want {
+			t.Errorf("%d sees %d mailboxes, want %d", uid, got, want)
+		}
+	}
+}
+
+// output waits for n runs in hooks.log to end and returns the first words that each printed.
+func (o *office) output(n int) (words []string) {
+	o.t.Helper()
+	o.until("hooks ran", func() bool {
+		words = nil
+		for _, l := range o.hookLog() {
+			if l.Ended != "" {
+				word, _, _ := strings.Cut(l.Output, "(")
+				word, _, _ = strings.Cut(word, " ")
+				words = append(words, word)
+			}
+		}
+		return len(words) >= n
+	})
+	return words
+}
+
+type hookLogLine struct{ Message, Begun, Ended, Output string }
+
+func (o *office) hookLog() (all []hookLogLine) {
+	o.t.Helper()
+	data, err := os.ReadFile(filepath.Join(o.dir, "store", "hooks.log"))
+	if err != nil && !os.IsNotExist(err) {
+		o.t.Fatal(err)
+	}
+	for line := range bytes.Lines(data) {
+		var l hookLogLine
+		if json.Unmarshal(line, &l) == nil {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+func (o *office) until(what string, ok func() bool) {
+	o.t.Helper()
+	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			o.t.Fatalf("never: %s; log: %+v", what, o.hookLog())
+		}
+	}
+}
+
+// TestHookKilled: the server is killed while hooks run and others wait. After its restart what began does not begin again,
+// what had not begun does, and new mail runs too.
+func TestHookKilled(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	me := os.Geteuid()
+	script := filepath.Join(o.dir, "hook")
+	text := "#!/bin/sh\necho $AIMX_ID >> " + o.dir + "/began\nwhile [ ! -e " + o.dir + "/go ]; do sleep 0.01; done\n"
+	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.WriteFile(filepath.Join(o.dir, "go"), nil, 0o600) })
+	calls := [][2]string{{"mailbox_create", `{"name":"ann"}`}, {"hook_create", `{"mailbox":"ann","event":"on_receive","cmd":["` + script + `"]}`}}
+	send := [2]string{"email_send", `{"from_mailbox":"ann","to":"ann","subject":"s","body":"b"}`}
+	const before = 12 // more than may run at once
+	for range before {
+		calls = append(calls, send)
+	}
+	o.call(me, calls...)
+	began := func() []string {
+		data, err := os.ReadFile(filepath.Join(o.dir, "began"))
+		if err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		return strings.Fields(string(data))
+	}
+	o.until("some began", func() bool { return len(began()) >= 3 })
+	o.end(syscall.SIGKILL)
+	logged := map[string]bool{}
+	for _, l := range o.hookLog() {
+		if l.Begun != "" {
+			logged[l.Message] = true
+		}
+	}
+	if len(logged) >= before {
+		t.Fatalf("all %d began", len(logged))
+	}
+	if err := os.WriteFile(filepath.Join(o.dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o.start()
+	o.call(me, send)
+	o.until("all that had not begun ended", func() bool {
+		ended := 0
+		for _, l := range o.hookLog() {
+			if l.Ended != "" {
+				ended++
+			}
+		}
+		return ended == before+1-len(logged)
+	})
+	times := map[string]int{}
+	for _, id := range began() {
+		if times[id]++; times[id] > 1 {
+			t.Errorf("%s began %d times", id, times[id])
+		}
+	}
+	if unstarted := before + 1 - len(times); unstarted > len(logged) { // the kill may fall between the log and the command
+		t.Errorf("%d of %d ran, %d were noted when it was killed", len(times), before+1, len(logged))
+	}
+}
