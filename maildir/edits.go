@@ -292,6 +292,7 @@ func (p *Project) noticed(changes []Change) {
 		}
 	}
 	p.mu.Unlock()
+	p.noteStatus(changes)
 	p.store.feed.ring(changes)
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -153,6 +154,32 @@ func (t *Tree) touch(p string, now time.Time) error {
 	}
 	f.Close()
 	return t.root.Chtimes(p, now, now)
+}
+
+// keep puts an untracked run-time file into its place, whole. It is not durable: a crash may lose it.
+func (t *Tree) keep(p string, data []byte) error {
+	staged := tmpDir + "/" + strings.ReplaceAll(p, "/", "-")
+	if err := ignoreGone(t.root.Remove(staged)); err != nil {
+		return err
+	}
+	f, err := t.root.OpenFile(staged, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = t.root.MkdirAll(path.Dir(p), 0o700)
+	}
+	if err == nil {
+		err = t.root.Rename(staged, p)
+	}
+	if err != nil {
+		t.root.Remove(staged)
+	}
+	return err
 }
 
 func ignoreGone(err error) error {

@@ -37,6 +37,7 @@ type Project struct {
 	failing failing
 	leases  leases
 	code    codebase
+	notices notices
 
 	mu       sync.Mutex
 	again    []*op           // to be planned (anew) when a group has ended
@@ -321,6 +322,7 @@ func (p *Project) attach(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	p.noteStatus(changes)
 	p.noteEdits(changes)
 	p.history.Edited(ownFiles)
 	return nil

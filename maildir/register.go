@@ -310,23 +310,3 @@ func (p *Project) addSeen(a *AgentRow) {
 		later(s.last)
 	}
 }
-
-// SetPresence writes the agent's status file: ready, work or offline. Errors: ErrNotFound, ErrInvalid.
-func (p *Project) SetPresence(ctx context.Context, agent, status string) error {
-	if status != Ready && status != Work && status != Offline {
-		return errorf(ErrInvalid, "Invalid status: %s. Valid: ready, work, offline", cut(status, 120))
-	}
-	o := &op{Op: Op{Verb: "presence", Agent: agent, Summary: agent + " is " + status}, lock: "presence " + agent}
-	o.plan = func(g *group) error {
-		if err := p.needAgent(g.ctx, agent); err != nil {
-			return err
-		}
-		row, err := p.store.index.Agent(g.ctx, p.slug, agent)
-		if err != nil || row != nil && row.Status == status {
-			return err
-		}
-		return g.swap(o, statusPath(agent), []byte(status+"\n"))
-	}
-	defer p.Seen(agent)
-	return p.do(ctx, o)
-}

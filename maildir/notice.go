@@ -1,0 +1,208 @@
+package maildir
+
+import (
+	"context"
+	"encoding/json"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A ready agent is told of its mail: once of each message, however often somebody looks, and never while its status says
+// anything else. Whoever sets work or offline (or takes the file away), by the tool or with echo, starts this anew: once
+// ready again, it is told of what is unread then. What it was told of, and where it sits, is run-time state, which may be
+// lost: then it is told once more. Spec: TOOLS.md agentmail (notified), MCP.md waking an idle agent.
+
+// Seat is the tmux pane that an agent last called from. The zero value is none.
+type Seat struct {
+	Tmux   string `json:"tmux"`             // its $TMUX: socket, pid of the tmux server, session
+	Pane   string `json:"pane"`             // its $TMUX_PANE
+	Window string `json:"window,omitempty"` // the window's name, where the agent goes by that; "" where it has a name of its own
+}
+
+// SetSeat notes where the agent calls from; the zero Seat that it does so from no pane. A pane has one agent, the last
+// that called from it.
+func (p *Project) SetSeat(agent string, at Seat) {
+	if p.notices.sit(p, agent, at) && at != (Seat{}) {
+		for _, other := range p.store.Projects() {
+			other.notices.leave(other, at, p, agent)
+		}
+	}
+}
+
+// Notice is unread mail that a ready agent has not been told of.
+type Notice struct {
+	Agent string
+	New   int // messages that it has not been told of, at most maxTold
+	Seat  Seat
+
+	unread []string  // ids, newest first
+	oldest time.Time // of the last of them where there are more; zero where these are all
+}
+
+// maxTold is how many messages an agent's state names. Where there are more, those older than the last of them
+// count as told.
+const maxTold = maxPage
+
+// Notice returns what the agent is to be told now; nil when nothing: it is not ready, has read everything, or knows.
+func (p *Project) Notice(ctx context.Context, agent string) (*Notice, error) {
+	row, err := p.store.index.Agent(ctx, p.slug, agent)
+	if err != nil || row == nil || row.Status != Ready || row.Unread == 0 {
+		return nil, err
+	}
+	page, err := p.page(ctx, InboxQuery{Project: p.slug, Agent: agent, UnreadOnly: true, Limit: maxTold})
+	if err != nil {
+		return nil, err
+	}
+	told := p.notices.of(p, agent)
+	n := &Notice{Agent: agent, Seat: told.Seat}
+	for _, d := range page.Messages {
+		n.unread = append(n.unread, d.ID)
+		if !slices.Contains(told.Told, d.ID) && !d.Created.Before(told.Before) {
+			n.New++
+		}
+		if page.Next != 0 {
+			n.oldest = d.Created
+		}
+	}
+	if n.New == 0 {
+		return nil, nil
+	}
+	return n, nil
+}
+
+// Told notes that the agent is told of what the notice says.
+func (p *Project) Told(n *Notice) { p.notices.told(p, n) }
+
+// Covers reports whether dir, an absolute path, lies in the code base that the project is for, or in another work tree of
+// that repository.
+func (p *Project) Covers(dir string) bool {
+	if p.human == "" {
+		return false
+	}
+	dir = mainWorkTree(filepath.Clean(dir))
+	if inside(dir, p.human) {
+		return true
+	}
+	real, err := filepath.EvalSymlinks(p.human)
+	return err == nil && inside(dir, real)
+}
+
+func inside(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
+
+// notified is what the run-time state says of one agent.
+type notified struct {
+	Seat
+	Told   []string  `json:"told"`   // ids of messages that it was told of
+	Before time.Time `json:"before"` // what was created earlier counts as told too
+}
+
+// notifiedDir holds a file per agent. Untracked.
+const notifiedDir = runDir + "/notified"
+
+// notices is the run-time state of a project's agents: in memory, each change also in its file. Safe for concurrent use.
+type notices struct {
+	mu sync.Mutex
+	by map[string]notified // nil: not read yet
+}
+
+func (n *notices) of(p *Project, agent string) notified {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.load(p)[agent]
+}
+
+func (n *notices) sit(p *Project, agent string, at Seat) (moved bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s := n.load(p)[agent]
+	if s.Seat == at {
+		return false
+	}
+	s.Seat = at
+	n.save(p, agent, s)
+	return true
+}
+
+// leave takes the seat from everybody but the agent of project owner.
+func (n *notices) leave(p *Project, at Seat, owner *Project, agent string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for name, s := range n.load(p) {
+		if s.Tmux == at.Tmux && s.Pane == at.Pane && (p != owner || name != agent) {
+			s.Seat = Seat{}
+			n.save(p, name, s)
+		}
+	}
+}
+
+func (n *notices) told(p *Project, of *Notice) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s := n.load(p)[of.Agent]
+	for _, id := range s.Told { // what was read meanwhile may be marked unread again
+		if len(of.unread) < maxTold && !slices.Contains(of.unread, id) {
+			of.unread = append(of.unread, id)
+		}
+	}
+	s.Told, s.Before = of.unread, of.oldest
+	n.save(p, of.Agent, s)
+}
+
+// forget starts the agent's notices anew.
+func (n *notices) forget(p *Project, agent string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if s := n.load(p)[agent]; s.Told != nil {
+		s.Told, s.Before = nil, time.Time{}
+		n.save(p, agent, s)
+	}
+}
+
+// load returns what is known, reading it once. What is damaged is as lost.
+func (n *notices) load(p *Project) map[string]notified {
+	if n.by != nil {
+		return n.by
+	}
+	n.by = map[string]notified{}
+	_ = p.tree.Walk(context.Background(), notifiedDir, func(file string, d fs.DirEntry) error {
+		var s notified
+		if data, _, err := p.tree.Read(file, MaxSmall); err == nil && json.Unmarshal(data, &s) == nil && ValidName(d.Name()) {
+			n.by[d.Name()] = s
+		}
+		return nil
+	})
+	return n.by
+}
+
+func (n *notices) save(p *Project, agent string, s notified) {
+	if !ValidName(agent) {
+		return
+	}
+	n.by[agent] = s
+	data, err := json.Marshal(s)
+	if err == nil {
+		err = p.tree.keep(notifiedDir+"/"+agent, data)
+	}
+	if err != nil {
+		p.store.cfg.Log.Warn("what an agent was told of is not on disk: it may be told again after the next start", "project", p.slug, "agent", agent, "error", err)
+	}
+}
+
+// noteStatus starts the notices of those anew whose status is not ready any more.
+func (p *Project) noteStatus(changes []Change) {
+	for _, c := range changes {
+		if c.Kind != KindStatus {
+			continue
+		}
+		if data, _, err := p.tree.Read(c.Path, MaxSmall); err == nil {
+			if s, err := ParseStatus(data); err == nil && s == Ready {
+				continue
+			}
+		}
+		p.notices.forget(p, c.Agent)
+	}
+}

@@ -1,0 +1,271 @@
+package maildir_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+)
+
+// noticed is how many messages Bob is to be told of now.
+func noticed(t *testing.T, p *maildir.Project) int {
+	t.Helper()
+	n, err := p.Notice(t.Context(), "Bob")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n == nil {
+		return 0
+	}
+	return n.New
+}
+
+func presence(t *testing.T, p *maildir.Project) string {
+	t.Helper()
+	info, err := p.Whois(t.Context(), "Bob")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Status
+}
+
+// TestNotice: each message is announced once to one who is ready, whoever set the status and however it was read, and again
+// once the agent has been away; nothing is marked read by it.
+func TestNotice(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join(t.TempDir(), "store")
+	s := storetest.Open(t, storetest.Config{Root: root})
+	open := func() *maildir.Project {
+		p, err := s.EnsureProject(t.Context(), shop)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	p := open()
+	for _, n := range []string{"Ann", "Bob"} {
+		if err := p.EnsureAgent(t.Context(), n, maildir.Registration{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := func(name string) string { return filepath.Join(p.Tree().Dir(), name) }
+	for i, step := range []struct {
+		do   string
+		want int // messages to be told of then
+	}{
+		{"send", 0}, // no status
+		{"ready", 1},
+		{"send", 2},
+		{"told", 0},
+		{"ready", 0},
+		{"send", 1},
+		{"pop", 1}, // the oldest, which it knew
+		{"told", 0},
+		{"unread", 0},  // by hand: not new
+		{"work", 0},    // sets it back
+		{"send", 0},    // do not disturb
+		{"offline", 0}, // nor now
+		{"ready", 4},   // again, all that is unread
+		{"told", 0},
+		{"restart", 0}, // kept
+		{"echo work", 0},
+		{"echo ready", 4},
+		{"told", 0},
+		{"old", 1}, // pulled by Git: written before, but new here
+		{"told", 0},
+		{"echo busy", 0},
+		{"echo ready", 5},
+		{"told", 0},
+		{"lost", 5}, // run-time state may be lost
+		{"told", 0},
+		{"damaged", 5},
+		{"all", 0},
+	} {
+		var err error
+		switch step.do {
+		case "send":
+			send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Body: fmt.Sprint(i)})
+		case "ready", "work", "offline":
+			err = p.SetPresence(t.Context(), "Bob", step.do)
+		case "echo work", "echo ready", "echo busy":
+			said := step.do[5:]
+			if err = os.WriteFile(file("agents/Bob/status"), []byte(said+"\n"), 0o600); said == "busy" {
+				said = "" // which is a problem, and no status
+			}
+			await(t, func() bool { return presence(t, p) == said })
+		case "told":
+			n, _ := p.Notice(t.Context(), "Bob")
+			p.Told(n)
+		case "pop":
+			_, err = p.Pop(t.Context(), "Bob")
+		case "unread":
+			_, err = p.SetRead(t.Context(), "Bob", inbox(t, p, "Bob").Messages[2].ID, false)
+		case "restart":
+			s.Stop()
+			s = storetest.Open(t, storetest.Config{Root: root})
+			p = open()
+		case "old":
+			dir := file("agents/Bob/inbox/2020")
+			text := "---json\n{\"id\": \"old\", \"from\": \"Ann\", \"to\": [\"Bob\"], \"created\": \"2020-01-01T00:00:00Z\"}\n---\n\nb\n"
+			if err = os.Mkdir(dir, 0o700); err == nil {
+				err = os.WriteFile(filepath.Join(dir, "old.md"), []byte(text), 0o600)
+			}
+		case "lost", "damaged":
+			s.Stop()
+			if err = os.RemoveAll(file(".mailtree/notified")); step.do == "damaged" {
+				err = exec.Command("sh", "-c", "mkdir "+file(".mailtree/notified")+"; echo '[' >"+file(".mailtree/notified/Bob")).Run()
+			}
+			s = storetest.Open(t, storetest.Config{Root: root})
+			p = open()
+		case "all":
+			_, err = p.Inbox(t.Context(), maildir.InboxQuery{Agent: "Bob"}, true, 0)
+		}
+		if err != nil {
+			t.Fatalf("%d %s: %v", i, step.do, err)
+		}
+		await(t, func() bool { return noticed(t, p) == step.want || step.do != "old" })
+		if got := noticed(t, p); got != step.want {
+			t.Fatalf("%d %s: %d to be told, want %d", i, step.do, got, step.want)
+		}
+		if step.want > 0 && step.do != "pop" && inbox(t, p, "Bob").Unread < step.want {
+			t.Errorf("%d %s: marked read", i, step.do)
+		}
+	}
+}
+
+// TestNoticeMany: more unread messages than an agent's state names are announced once too.
+func TestNoticeMany(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
+	const many = 203
+	var all sync.WaitGroup
+	for i := range 7 {
+		all.Go(func() {
+			for j := i; j < many; j += 7 {
+				send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Body: "b"})
+			}
+		})
+	}
+	all.Wait()
+	if err := p.SetPresence(t.Context(), "Bob", maildir.Ready); err != nil {
+		t.Fatal(err)
+	}
+	n, err := p.Notice(t.Context(), "Bob")
+	if err != nil || n == nil || n.New != 200 {
+		t.Fatalf("%+v %v", n, err)
+	}
+	p.Told(n)
+	for _, d := range inbox(t, p, "Bob").Messages[:10] { // the newest: older ones come into the state's view
+		if _, err := p.SetRead(t.Context(), "Bob", d.ID, true); err != nil {
+			t.Fatal(err)
+		}
+		if got := noticed(t, p); got != 0 {
+			t.Fatalf("%d announced again", got)
+		}
+	}
+}
+
+// TestSeat: an agent sits where it last called from, across restarts, and a pane has one agent, of whatever project.
+func TestSeat(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join(t.TempDir(), "store")
+	s := storetest.Open(t, storetest.Config{Root: root, NoWatcher: true})
+	seats := func() map[string]maildir.Seat {
+		got := map[string]maildir.Seat{}
+		for _, key := range []string{shop, "/abs/path/other"} {
+			p, err := s.EnsureProject(t.Context(), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{"Ann", "Bob"} {
+				if err := p.EnsureAgent(t.Context(), name, maildir.Registration{}); err != nil {
+					t.Fatal(err)
+				}
+				if err := p.SetPresence(t.Context(), name, maildir.Ready); err != nil {
+					t.Fatal(err)
+				}
+				n, err := p.Notice(t.Context(), name)
+				if err == nil && n == nil {
+					send(t, p, maildir.Draft{From: "Ann", To: []string{name}, Body: "b"})
+					n, err = p.Notice(t.Context(), name)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if n.Seat != (maildir.Seat{}) {
+					got[filepath.Base(key)+" "+name] = n.Seat
+				}
+			}
+		}
+		return got
+	}
+	one, two := maildir.Seat{Tmux: "/tmp/s,1,0", Pane: "%1", Window: "Ann"}, maildir.Seat{Tmux: "/tmp/s,1,0", Pane: "%2"}
+	seats()
+	in := func(key string) *maildir.Project {
+		p, err := s.Project(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	for i, tt := range []struct {
+		key, agent string
+		at         maildir.Seat
+		want       map[string]maildir.Seat
+	}{
+		{shop, "Ann", one, map[string]maildir.Seat{"shop Ann": one}},
+		{shop, "Bob", two, map[string]maildir.Seat{"shop Ann": one, "shop Bob": two}},
+		{shop, "Ann", two, map[string]maildir.Seat{"shop Ann": two}},
+		{"/abs/path/other", "Ann", two, map[string]maildir.Seat{"other Ann": two}},
+		{"/abs/path/other", "Bob", one, map[string]maildir.Seat{"other Ann": two, "other Bob": one}},
+		{"/abs/path/other", "Ann", maildir.Seat{}, map[string]maildir.Seat{"other Bob": one}},
+	} {
+		in(tt.key).SetSeat(tt.agent, tt.at)
+		if diff := cmp.Diff(tt.want, seats()); diff != "" {
+			t.Errorf("%d: %s", i, diff)
+		}
+		if i%2 == 1 {
+			s.Stop()
+			s = storetest.Open(t, storetest.Config{Root: root, NoWatcher: true})
+			if diff := cmp.Diff(tt.want, seats()); diff != "" {
+				t.Errorf("%d, started anew: %s", i, diff)
+			}
+		}
+	}
+}
+
+// TestCovers: a folder belongs to a code base also by way of another work tree of it, or of a link in its key.
+func TestCovers(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.Config{NoWatcher: true})
+	top := t.TempDir()
+	repo, linked, link := filepath.Join(top, "repo"), filepath.Join(top, "linked"), filepath.Join(top, "link")
+	script := `git init -q repo && git -C repo -c user.name=a -c user.email=a@b commit -q --allow-empty -m c && git -C repo worktree add -q ../linked && mkdir repo/sub linked/sub repo-b && ln -s repo link`
+	cmd := exec.Command("sh", "-c", script)
+	cmd.Dir = top
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	for _, tt := range []struct {
+		key, dir string
+		want     bool
+	}{
+		{repo, repo, true}, {repo, repo + "/sub", true}, {repo, linked, true}, {repo, linked + "/sub/", true}, {linked, repo, true}, {link, repo + "/sub", true},
+		{repo, repo + "-b", false}, {repo, top, false}, {repo + "/sub", repo, false}, {repo + "/sub", linked + "/sub", true}, {maildir.DefaultProject, top, false}, {repo, "", false},
+	} {
+		p, err := s.EnsureProject(t.Context(), tt.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Covers(tt.dir); got != tt.want {
+			t.Errorf("%s covers %s: %t", tt.key, tt.dir, got)
+		}
+	}
+}
