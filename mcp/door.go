@@ -7,6 +7,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"mailtree/maildir"
+	"mailtree/mcp/agentmail"
 	"mailtree/mcp/aimx"
 	"mailtree/mcp/mail"
 	"mailtree/mcp/postal"
@@ -21,6 +22,7 @@ func (s *Server) table() []*door {
 		{name: "mail", set: mail.New(cfg), paths: []string{"/mcp", "/mcp/{$}"}},
 		{name: "postal", set: postal.New(cfg), paths: agentPaths()},
 		{name: "aimx", set: aimx.New(cfg), guests: true}, // on the Unix socket only: it asks for the uid
+		{name: "agentmail", set: agentmail.New(cfg)},     // on the Unix socket only: where its callers run tells who they are
 	}
 }
 

@@ -1,0 +1,69 @@
+// Package agentmail is the toolset *agentmail*: four tools for agents who know each other by name.
+//
+// Who calls is --as or AGENT_NAME, else the name of its tmux window. Inside tmux the recipients are the windows of the
+// session, who need no registration; outside, the agents of the project. Whoever calls, or is written to, is an agent like
+// all others from then on, and its mail lies in the same tree. The toolset owns names, shapes, wording, its size limit and
+// its ignore list, and no rule that another would need. Spec: TOOLS.md agentmail, seed 004.
+package agentmail
+
+import (
+	"context"
+	_ "embed"
+	"log/slog"
+	"strings"
+
+	"mailtree/maildir"
+	"mailtree/mcp/tool"
+)
+
+//go:embed instructions.md
+var instructions string
+
+type toolset struct {
+	cfg tool.Config
+	log *slog.Logger
+}
+
+// New makes the toolset. It starts nothing.
+func New(cfg tool.Config) *tool.Set {
+	return tool.NewSet(cfg, tool.About{
+		Name: "mailtree-agentmail", Title: "Mailtree agentmail", Description: "Messages between agents by name, presence", Instructions: instructions,
+		Wording: wording,
+	}, newToolset(cfg).tools()...)
+}
+
+func newToolset(cfg tool.Config) *toolset {
+	t := &toolset{cfg: cfg, log: cfg.Log}
+	if t.log == nil {
+		t.log = slog.New(slog.DiscardHandler)
+	}
+	return t
+}
+
+func (t *toolset) tools() []tool.Tool {
+	return []tool.Tool{t.send(), t.receive(), t.status(), t.listRecipients()}
+}
+
+// meet finds the project and makes the caller known there.
+func (t *toolset) meet(ctx context.Context, w *who) (*maildir.Project, error) {
+	p, err := t.cfg.Store.EnsureProject(ctx, tool.CallerOf(ctx).ProjectKey())
+	if err != nil {
+		return nil, err
+	}
+	if err := p.EnsureAgent(ctx, w.name, registration()); err != nil {
+		return nil, err
+	}
+	p.SetSeat(w.name, w.seat)
+	return p, nil
+}
+
+func registration() maildir.Registration { return maildir.Registration{Program: "agentmail"} }
+
+const noMessage = "no message provided"
+
+// wording says what the contract does where the message is missing altogether.
+func wording(_ error, r *tool.Refusal) {
+	if strings.HasPrefix(r.Error, "the argument message is missing") {
+		r.Error = noMessage
+	}
+}

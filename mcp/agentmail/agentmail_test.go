@@ -1,0 +1,443 @@
+package agentmail
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/fixtures/tmuxtest"
+	"mailtree/maildir"
+	"mailtree/mcp/tool"
+	"mailtree/mcp/tool/tooltest"
+)
+
+func TestMain(m *testing.M) {
+	if err := storetest.Isolate(os.Setenv); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+func TestDeclared(t *testing.T) {
+	var got []string
+	tools := newToolset(tool.Config{}).tools()
+	for _, tl := range tools {
+		got = append(got, tl.Name)
+		for _, p := range tl.In {
+			got = append(got, p.Name)
+		}
+	}
+	if diff := cmp.Diff([]string{"send", "recipient", "message", "receive", "status", "status", "list-recipients"}, got); diff != "" {
+		t.Error(diff)
+	}
+	tooltest.Declared(t, tools...)
+	tooltest.Fits(t, tools[0], sentShape{"m"})
+	tooltest.Fits(t, tools[1], mailShape{"a", "m", ""}, statusShape{"No unread messages"})
+	tooltest.Fits(t, tools[2], statusShape{"ok"})
+	tooltest.Fits(t, tools[3], shapeRecipients([]string{"a", "b"}, nil, "a"), shapeRecipients(nil, nil, "a"))
+}
+
+// world is a store with the toolset over it.
+type world struct {
+	t     *testing.T
+	store *storetest.Store
+	ts    *toolset
+	set   *tool.Set
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	s := storetest.Open(t, storetest.Config{})
+	cfg := tool.Config{Store: s.Store}
+	return &world{t: t, store: s, ts: newToolset(cfg), set: New(cfg)}
+}
+
+var messageID = regexp.MustCompile(`msg_[0-9a-f_]+`)
+
+// call calls a tool and returns what the caller gets, with ID for the id of a message; of a refusal its text and code.
+func (w *world) call(c tool.Caller, name, args string) string {
+	out := w.answer(c, name, args)
+	return messageID.ReplaceAllString(out, "ID")
+}
+
+func (w *world) answer(c tool.Caller, name, args string) string {
+	w.t.Helper()
+	tools := w.ts.tools()
+	i := slices.IndexFunc(tools, func(tl tool.Tool) bool { return tl.Name == name })
+	c.Auth = "uid:7"
+	a := tool.DecodeArgs(name, json.RawMessage(args), tools[i].In)
+	err := a.Err()
+	if err == nil {
+		var out any
+		if out, err = tools[i].Run(tool.WithCaller(w.t.Context(), c), a); err == nil {
+			tooltest.Fits(w.t, tools[i], out)
+			return string(tool.Encode(out))
+		}
+	}
+	r := w.set.Explain(name, err)
+	return r.Error + " [" + r.Code + "]"
+}
+
+// calls runs steps of caller, tool, arguments, answer.
+func (w *world) calls(callers map[string]tool.Caller, steps [][4]string) {
+	w.t.Helper()
+	for i, s := range steps {
+		if got := w.call(callers[s[0]], s[1], s[2]); got != s[3] {
+			w.t.Errorf("%d: %s calls %s %.80s\n got %s\nwant %s", i, s[0], s[1], s[2], got, s[3])
+		}
+	}
+}
+
+func (w *world) project(key string) *maildir.Project {
+	w.t.Helper()
+	p, err := w.store.EnsureProject(w.t.Context(), key)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return p
+}
+
+func message(n int) string { return `{"recipient":"bob","message":"` + strings.Repeat("m", n) + `"}` }
+
+// TestCalls: the contract, outside tmux: results, texts, and the order in which they are looked for.
+func TestCalls(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	as := func(name string) tool.Caller { return tool.Caller{Agent: name, Project: "/abs/shop"} }
+	callers := map[string]tool.Caller{"alice": as("alice"), "bob": as("bob"), "Bob": as("Bob"), "..": as("../x"), "nobody": {Project: "/abs/shop"}, "postmaster": as("Postmaster")}
+	w.calls(callers, [][4]string{
+		{"alice", "list-recipients", `{}`, `{"recipients":[{"name":"alice","is_current":true}]}`},
+		{"alice", "receive", `{}`, `{"status":"No unread messages"}`},
+		{"alice", "send", message(2), "recipient not found [not_found]"},
+		{"bob", "status", `{"status":"ready"}`, `{"status":"ok"}`},
+		{"alice", "list-recipients", ``, `{"recipients":[{"name":"alice","is_current":true},{"name":"bob","is_current":false}]}`},
+		{"alice", "send", message(2), `{"message_id":"ID"}`},
+		{"alice", "send", message(65536), `{"message_id":"ID"}`},
+		{"alice", "send", message(65537), "message exceeds maximum size of 64KB [too_large]"},
+		{"alice", "send", `{"recipient":"bob","message":"` + strings.Repeat("ü", 32769) + `"}`, "message exceeds maximum size of 64KB [too_large]"},
+		{"bob", "receive", `{}`, `{"from":"alice","id":"ID","message":"mm"}`},
+		{"bob", "receive", `{}`, `{"from":"alice","id":"ID","message":"` + strings.Repeat("m", 65536) + `"}`},
+		{"bob", "receive", `{}`, `{"status":"No unread messages"}`},
+
+		{"alice", "send", `{"recipient":"alice","message":"m"}`, "cannot send message to self [invalid]"},
+		{"alice", "send", `{"recipient":"bob","message":""}`, "no message provided [invalid]"},
+		{"alice", "send", `{"recipient":"bob"}`, "no message provided [invalid]"},
+		{"alice", "send", `{"recipient":"bob","message":7}`, `message must be a string, e.g. "the build is green" [invalid]`},
+		{"alice", "send", `{"message":"m"}`, `the argument recipient is missing: agent to send to, such as "BlueLake" [invalid]`},
+		{"alice", "send", `{"recipient":"","message":"m"}`, "recipient not found [not_found]"},
+		{"alice", "send", `{"recipient":"BOB","message":"m"}`, "recipient not found [not_found]"},
+		{"alice", "send", `{"recipient":"../bob","message":"m"}`, "recipient not found [not_found]"},
+		{"nobody", "send", `{"recipient":"alice","message":""}`, "no message provided [invalid]"}, // before identity
+		{"nobody", "send", message(65537), "message exceeds maximum size of 64KB [too_large]"},
+		{"nobody", "send", `{"recipient":"carol","message":"m"}`, "who you are is not known: start the bridge with --as NAME, set AGENT_NAME, or run it inside tmux [invalid]"}, // before the recipient
+		{"nobody", "receive", `{}`, "who you are is not known: start the bridge with --as NAME, set AGENT_NAME, or run it inside tmux [invalid]"},
+		{"..", "receive", `{}`, `the name "../x" cannot be an agent's: use letters, digits, '.', '_' and '-', at most 64, the first a letter or digit [invalid]`},
+		{"Bob", "receive", `{}`, `The agent name "Bob" differs from "bob" only in case: use "bob", or another name. [conflict]`},
+		{"postmaster", "receive", `{}`, `The agent name "Postmaster" cannot be used: reserved. [invalid]`},
+
+		{"bob", "status", `{"status":"Ready"}`, "Invalid status: Ready. Valid: ready, work, offline [invalid]"},
+		{"bob", "status", `{"status":""}`, "Invalid status: . Valid: ready, work, offline [invalid]"},
+		{"bob", "status", `{"status":"ready "}`, "Invalid status: ready . Valid: ready, work, offline [invalid]"},
+		{"nobody", "status", `{"status":"busy"}`, "Invalid status: busy. Valid: ready, work, offline [invalid]"},
+		{"bob", "status", `{"status":"work"}`, `{"status":"ok"}`},
+		{"bob", "status", `{"status":"offline"}`, `{"status":"ok"}`},
+		{"bob", "status", `{"status":"offline"}`, `{"status":"ok"}`},
+	})
+	data, err := os.ReadFile(filepath.Join(w.project("/abs/shop").Tree().Dir(), "agents/bob/status"))
+	if err != nil || string(data) != "offline\n" {
+		t.Errorf("status file: %q %v", data, err)
+	}
+}
+
+// TestBody: a message comes out as it went in, and says who was known to send it.
+func TestBody(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann, bob := tool.Caller{Agent: "ann"}, tool.Caller{Agent: "bob"} // no project: default
+	w.call(bob, "receive", `{}`)
+	for _, body := range []string{"one", "  two\r\n\n---\n", "\n\n# three\n", "---json\n{}\n---\n", "日本 <b>&", "   "} {
+		args, _ := json.Marshal(map[string]string{"recipient": "bob", "message": body})
+		w.call(ann, "send", string(args))
+		var got mailShape
+		if err := json.Unmarshal([]byte(w.answer(bob, "receive", `{}`)), &got); err != nil || got.Message != body || got.From != "ann" {
+			t.Errorf("%q came as %q from %s (%v)", body, got.Message, got.From, err)
+		}
+		d, err := w.project(maildir.DefaultProject).Delivery(t.Context(), "bob", got.ID)
+		if err != nil || d.Auth != "uid:7" || d.Seal == "" || !d.Read {
+			t.Errorf("%+v %v", d, err)
+		}
+	}
+}
+
+// TestOnce: 200 messages from 2 senders and 4 receivers at once are 200 deliveries, and a file in the mailbox that is no
+// message hides none of them.
+func TestOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const total, senders, receivers = 200, 2, 4
+	bob := tool.Caller{Agent: "bob", Project: "/abs/shop"}
+	w.call(bob, "status", `{"status":"ready"}`)
+	dir := filepath.Join(w.project("/abs/shop").Tree().Dir(), "agents/bob/inbox")
+	if err := os.MkdirAll(filepath.Join(dir, "bad"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"bad/a.md": "{\"id\": \"a\"", "bad/b.md": "---json\n{\"id\":\"b\",\"from\":7}\n---\n", "c.md": "", "bad/d.read": "yesterday\n", "lines.jsonl": "{\n[\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var all sync.WaitGroup
+	for n := range senders {
+		all.Go(func() {
+			for i := range total / senders {
+				if got := w.call(tool.Caller{Agent: fmt.Sprintf("s%d", n), Project: "/abs/shop"}, "send", fmt.Sprintf(`{"recipient":"bob","message":"%d"}`, i)); got != `{"message_id":"ID"}` {
+					t.Error(got)
+				}
+			}
+		})
+	}
+	var mu sync.Mutex
+	got := map[string]int{}
+	for range receivers {
+		all.Go(func() {
+			for last := ""; ; {
+				mu.Lock()
+				done := len(got) == total || t.Failed()
+				mu.Unlock()
+				if done {
+					return
+				}
+				var m mailShape
+				if err := json.Unmarshal([]byte(w.answer(bob, "receive", `{}`)), &m); err != nil {
+					t.Error(err)
+				}
+				if m.ID == "" {
+					continue
+				}
+				if m.ID <= last {
+					t.Errorf("%s after %s", m.ID, last)
+				}
+				last = m.ID
+				mu.Lock()
+				got[m.From+" "+m.Message]++
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	for m, n := range got {
+		if n != 1 {
+			t.Errorf("%s came %d times", m, n)
+		}
+	}
+	if last := w.call(bob, "receive", `{}`); last != `{"status":"No unread messages"}` || len(got) != total {
+		t.Errorf("%d of %d, then %s", len(got), total, last)
+	}
+	var bad []string
+	for deadline := time.Now().Add(20 * time.Second); len(bad) < 4 && time.Now().Before(deadline); {
+		problems, err := w.store.Problems(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		bad = nil
+		for _, p := range problems {
+			bad = append(bad, filepath.Base(p.Path))
+		}
+	}
+	if diff := cmp.Diff([]string{"a.md", "b.md", "d.read", "c.md"}, bad); diff != "" {
+		t.Errorf("problems: %s", diff)
+	}
+}
+
+// TestToolsetsShare: an agent of another toolset is one of this, and the other way round; what came without a body comes
+// with its subject.
+func TestToolsetsShare(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.project("/abs/shop")
+	made, err := p.Register(t.Context(), maildir.Registration{Program: "codex-cli", Model: "m", NameHint: "GreenCastle"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	blue := tool.Caller{Agent: "BlueLake", Project: p.Slug()}
+	w.calls(map[string]tool.Caller{"BlueLake": blue, "GreenCastle": {Agent: made.Name, WorkTree: "/abs/shop"}}, [][4]string{
+		{"BlueLake", "list-recipients", `{}`, `{"recipients":[{"name":"BlueLake","is_current":true},{"name":"GreenCastle","is_current":false}]}`},
+		{"BlueLake", "send", `{"recipient":"GreenCastle","message":"# Plan\n\nthe plan"}`, `{"message_id":"ID"}`},
+		{"GreenCastle", "receive", `{}`, `{"from":"BlueLake","id":"ID","message":"# Plan\n\nthe plan"}`},
+	})
+	box, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: "GreenCastle"}, false, 0)
+	if err != nil || len(box.Messages) != 1 || box.Messages[0].Subject != "Plan" || !box.Messages[0].Read {
+		t.Errorf("inbox: %+v %v", box, err)
+	}
+	if _, err := p.Reply(t.Context(), maildir.ReplyDraft{From: "GreenCastle", ReplyTo: box.Messages[0].ID, Body: "yes"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Send(t.Context(), maildir.Draft{From: "GreenCastle", To: []string{"BlueLake"}, Subject: "Deploy now"}); err != nil {
+		t.Fatal(err)
+	}
+	info, err := p.Whois(t.Context(), "BlueLake")
+	if err != nil || info.Program != "agentmail" || !info.HasProfile {
+		t.Errorf("%+v %v", info, err)
+	}
+	w.calls(map[string]tool.Caller{"BlueLake": blue}, [][4]string{
+		{"BlueLake", "receive", `{}`, `{"from":"GreenCastle","id":"ID","message":"yes"}`},
+		{"BlueLake", "receive", `{}`, `{"from":"GreenCastle","id":"ID","message":"Deploy now"}`},
+	})
+}
+
+// repository makes a repository with a second work tree.
+func repository(t *testing.T) (repo, linked string) {
+	t.Helper()
+	top := t.TempDir()
+	repo, linked = filepath.Join(top, "repo"), filepath.Join(top, "linked")
+	cmd := exec.Command("sh", "-c", "git init -q repo && git -C repo -c user.name=a -c user.email=a@b commit -q --allow-empty -m c && git -C repo worktree add -q ../linked")
+	cmd.Dir = top
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	return repo, linked
+}
+
+// TestWorkTrees: agents in two work trees of one repository reach each other.
+func TestWorkTrees(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	repo, linked := repository(t)
+	w.calls(map[string]tool.Caller{"ann": {Agent: "ann", WorkTree: repo}, "bob": {Agent: "bob", WorkTree: linked}, "carol": {Agent: "carol", WorkTree: filepath.Dir(repo)}}, [][4]string{
+		{"ann", "receive", `{}`, `{"status":"No unread messages"}`},
+		{"bob", "send", `{"recipient":"ann","message":"from the other work tree"}`, `{"message_id":"ID"}`},
+		{"ann", "receive", `{}`, `{"from":"bob","id":"ID","message":"from the other work tree"}`},
+		{"ann", "send", `{"recipient":"bob","message":"and back"}`, `{"message_id":"ID"}`},
+		{"bob", "receive", `{}`, `{"from":"ann","id":"ID","message":"and back"}`},
+		{"carol", "send", `{"recipient":"bob","message":"m"}`, "recipient not found [not_found]"}, // another repository
+	})
+}
+
+// TestIgnore: who is named in the ignore file is not written to, in each of the work trees; what is no such file is left
+// out, and nobody waits for it.
+func TestIgnore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	repo, linked := repository(t)
+	list := func(names ...string) string {
+		s := shapeRecipients(append(names, "me"), nil, "me")
+		slices.SortFunc(s.Recipients, func(a, b recipientShape) int { return strings.Compare(a.Name, b.Name) })
+		return string(tool.Encode(s))
+	}
+	me := map[string]tool.Caller{"me": {Agent: "me", WorkTree: linked}, "ann": {Agent: "ann", WorkTree: repo}}
+	for _, n := range []string{"ann", "bob", "carol", "me"} {
+		w.call(tool.Caller{Agent: n, WorkTree: repo}, "receive", `{}`)
+	}
+	main, own := filepath.Join(repo, ignoreFile), filepath.Join(linked, ignoreFile)
+	write := func(file, text string) func() error {
+		return func() error { return os.WriteFile(file, []byte(text), 0o600) }
+	}
+	for i, tt := range []struct {
+		make func() error
+		want string
+	}{
+		{func() error { return nil }, list("ann", "bob", "carol")},
+		{write(main, "bob\n\n# no agent\nghost\n"), list("ann", "carol")},
+		{write(own, "  carol \r\nme"), list("ann")},
+		{func() error { return os.Remove(main) }, list("ann", "bob")},
+		{func() error { return errors.Join(os.Remove(own), os.Symlink(filepath.Join(repo, ".git", "HEAD"), own)) }, list("ann", "bob", "carol")},
+		{func() error { return errors.Join(os.Remove(own), syscall.Mkfifo(own, 0o600)) }, list("ann", "bob", "carol")},
+		{func() error { return errors.Join(os.Remove(own), os.Mkdir(own, 0o700)) }, list("ann", "bob", "carol")},
+		{func() error {
+			return errors.Join(os.Remove(own), os.WriteFile(own, []byte(strings.Repeat("bob\n", 20_000)), 0o600))
+		}, list("ann", "bob", "carol")},
+		{write(own, "bob\ncarol\n"), list("ann")},
+	} {
+		if err := tt.make(); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.call(me["me"], "list-recipients", `{}`); got != tt.want {
+			t.Errorf("%d:\n got %s\nwant %s", i, got, tt.want)
+		}
+	}
+	w.calls(me, [][4]string{
+		{"me", "send", `{"recipient":"bob","message":"m"}`, "recipient not found [not_found]"},
+		{"ann", "send", `{"recipient":"bob","message":"m"}`, `{"message_id":"ID"}`}, // whose work tree does not
+		{"ann", "send", `{"recipient":"me","message":"m"}`, `{"message_id":"ID"}`},
+	})
+	if err := os.WriteFile(main, []byte("me\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.calls(me, [][4]string{
+		{"me", "send", `{"recipient":"me","message":"m"}`, "cannot send message to self [invalid]"}, // before the ignore list
+		{"me", "send", `{"recipient":"ann","message":"m"}`, `{"message_id":"ID"}`},                  // it can write, and stands in its own list
+		{"me", "list-recipients", `{}`, list("ann")},
+	})
+}
+
+// TestTmux: inside tmux the windows of the session are who there is, and the window's name is who one is.
+func TestTmux(t *testing.T) {
+	t.Parallel()
+	srv := tmuxtest.Start(t)
+	w := newWorld(t)
+	repo, linked := repository(t)
+	in := func(session, window, tree string) tool.Caller {
+		at := srv.Window(session, window, tree)
+		return tool.Caller{Tmux: at.Tmux, Pane: at.Pane, WorkTree: tree, Project: repo}
+	}
+	callers := map[string]tool.Caller{
+		"alice": in("work", "alice", repo), "bob": in("work", "bob", linked), "odd": in("work", "my window", repo), "zed": in("other", "zed", repo),
+	}
+	in("work", "bob", repo) // a second window of that name is no second agent
+	split := callers["alice"]
+	split.Pane = srv.Run("split-window", "-d", "-P", "-F", "#{pane_id}", "-t", split.Pane, "exec cat")
+	named := callers["alice"]
+	named.Agent = "dave"
+	gone, forged := callers["alice"], callers["alice"]
+	gone.Pane, forged.Tmux = "%99", "/nowhere,1,0; kill-server"
+	callers["split"], callers["dave"], callers["gone"], callers["forged"], callers["outside"] = split, named, gone, forged, tool.Caller{Agent: "eve", Project: repo}
+	const sent, windows = `{"message_id":"ID"}`, `{"recipients":[{"name":"alice","is_current":%t},{"name":"bob","is_current":%t}%s]}`
+	w.calls(callers, [][4]string{
+		{"alice", "list-recipients", `{}`, fmt.Sprintf(windows, true, false, "")},
+		{"split", "list-recipients", `{}`, fmt.Sprintf(windows, true, false, "")},
+		{"bob", "list-recipients", `{}`, fmt.Sprintf(windows, false, true, "")},
+		{"dave", "list-recipients", `{}`, fmt.Sprintf(windows, false, false, `,{"name":"dave","is_current":true}`)},
+		{"zed", "list-recipients", `{}`, `{"recipients":[{"name":"zed","is_current":true}]}`},
+		{"alice", "send", `{"recipient":"bob","message":"hello"}`, sent}, // who never called yet
+		{"bob", "receive", `{}`, `{"from":"alice","id":"ID","message":"hello"}`},
+		{"bob", "send", `{"recipient":"bob","message":"m"}`, "cannot send message to self [invalid]"},
+		{"bob", "send", `{"recipient":"zed","message":"m"}`, "recipient not found [not_found]"},
+		{"zed", "send", `{"recipient":"bob","message":"m"}`, "recipient not found [not_found]"},
+		{"dave", "send", `{"recipient":"alice","message":"by name"}`, sent},
+		{"split", "receive", `{}`, `{"from":"dave","id":"ID","message":"by name"}`},
+		{"odd", "receive", `{}`, `your tmux window is called "my window", which cannot be an agent's name: rename it (tmux rename-window NAME), or set AGENT_NAME [invalid]`},
+		{"gone", "receive", `{}`, `Your tmux session cannot be looked at (tmux says: can't find pane: %99). Start the bridge anew inside a running one, or unset TMUX and set AGENT_NAME. [unavailable]`},
+		{"forged", "receive", `{}`, `Your tmux session cannot be looked at (TMUX is not what tmux sets it to (socket,pid,session)). Start the bridge anew inside a running one, or unset TMUX and set AGENT_NAME. [unavailable]`},
+		{"gone", "send", `{"recipient":"bob","message":""}`, "no message provided [invalid]"},
+		{"outside", "list-recipients", `{}`, fmt.Sprintf(windows, false, false, `,{"name":"dave","is_current":false},{"name":"eve","is_current":true},{"name":"zed","is_current":false}`)},
+	})
+	srv.Run("rename-window", "-t", callers["bob"].Pane, "carol")
+	w.calls(callers, [][4]string{
+		{"bob", "send", `{"recipient":"alice","message":"renamed"}`, sent},
+		{"alice", "receive", `{}`, `{"from":"carol","id":"ID","message":"renamed"}`},
+	})
+}
+
+// TestCancelled: a call whose caller is gone is no fault of the server's.
+func TestCancelled(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(tool.WithCaller(t.Context(), tool.Caller{Tmux: "/nowhere,1,0", Pane: "%1"}))
+	cancel()
+	if _, err := caller(ctx); maildir.Code(err) != "unavailable" {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,66 @@
+package agentmail
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"mailtree/maildir"
+	"mailtree/mcp/agentmail/tmux"
+	"mailtree/mcp/tool"
+)
+
+// who is the caller.
+type who struct {
+	name    string
+	seat    maildir.Seat // the zero value outside tmux
+	windows []string     // inside tmux: the names of the session's windows that can be agents'; may be empty, never nil
+}
+
+// caller finds out who calls: by the name that it goes by, else by that of its window. Errors: ErrInvalid where neither is
+// there or can be a name, ErrUnavailable where tmux does not answer. Spec: TOOLS.md agentmail.
+func caller(ctx context.Context) (*who, error) {
+	c := tool.CallerOf(ctx)
+	w := &who{name: c.Agent}
+	if c.Tmux != "" {
+		if err := w.lookAround(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case w.name == "":
+		return nil, tool.Invalid("who you are is not known: start the bridge with --as NAME, set AGENT_NAME, or run it inside tmux")
+	case !maildir.ValidName(w.name) && c.Agent == "":
+		return nil, tool.Invalid("your tmux window is called %q, which cannot be an agent's name: rename it (tmux rename-window NAME), or set AGENT_NAME", tool.Clip(w.name))
+	case !maildir.ValidName(w.name):
+		return nil, tool.Invalid("the name %q cannot be an agent's: use letters, digits, '.', '_' and '-', at most 64, the first a letter or digit", tool.Clip(w.name))
+	}
+	return w, nil
+}
+
+// lookAround finds the windows of the session, and the caller's own.
+func (w *who) lookAround(ctx context.Context, c tool.Caller) error {
+	session, err := tmux.Parse(c.Tmux)
+	if err != nil {
+		return noTmux(err)
+	}
+	panes, err := session.Panes(ctx, c.Pane)
+	if err != nil {
+		return noTmux(err)
+	}
+	w.seat = maildir.Seat{Tmux: c.Tmux, Pane: c.Pane}
+	w.windows = []string{}
+	for _, p := range panes {
+		if p.ID == c.Pane && w.name == "" {
+			w.name, w.seat.Window = p.Window, p.Window
+		}
+		if maildir.ValidName(p.Window) && !slices.Contains(w.windows, p.Window) {
+			w.windows = append(w.windows, p.Window)
+		}
+	}
+	return nil
+}
+
+func noTmux(err error) error {
+	return &maildir.Error{Kind: maildir.ErrUnavailable, Text: fmt.Sprintf("Your tmux session cannot be looked at (%v). Start the bridge anew inside a running one, or unset TMUX and set AGENT_NAME.", err)}
+}

@@ -1,0 +1,83 @@
+package agentmail
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"mailtree/maildir"
+	"mailtree/mcp/tool"
+)
+
+// recipients are the names that the caller may write to, sorted, and itself; with those that are ignored.
+func recipients(ctx context.Context, p *maildir.Project, w *who) ([]string, error) {
+	names := slices.Clone(w.windows)
+	if w.windows == nil {
+		agents, err := p.Agents(ctx, false)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range agents {
+			names = append(names, a.Name)
+		}
+	}
+	if !slices.Contains(names, w.name) {
+		names = append(names, w.name)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// reach refuses a recipient whom the caller cannot write to. The order is the contract's: unknown, self, ignored.
+func (t *toolset) reach(ctx context.Context, p *maildir.Project, w *who, to string) error {
+	names, err := recipients(ctx, p, w)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !slices.Contains(names, to):
+		return &maildir.Error{Kind: maildir.ErrNotFound, Text: notFound, Near: maildir.Near(to, names)}
+	case to == w.name:
+		return tool.Invalid("cannot send message to self")
+	case slices.Contains(t.ignored(ctx, p), to):
+		return &maildir.Error{Kind: maildir.ErrNotFound, Text: notFound}
+	}
+	return nil
+}
+
+const notFound = "recipient not found"
+
+// ignoreFile, at the top of the code repository, has a name a line.
+const ignoreFile = ".agentmailignore"
+
+// ignored are the names in the ignore file of the repository that the project is for, and of the caller's own work tree.
+func (t *toolset) ignored(ctx context.Context, p *maildir.Project) (names []string) {
+	tops := []string{p.HumanKey(), tool.CallerOf(ctx).WorkTree}
+	for _, top := range slices.Compact(tops) {
+		if top == "" {
+			continue
+		}
+		data, err := readTop(top)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.log.Warn("the ignore file is left out", "project", p.Slug(), "file", ignoreFile, "error", err)
+		}
+		for line := range strings.Lines(string(data)) {
+			names = append(names, strings.TrimSpace(line))
+		}
+	}
+	return names
+}
+
+// readTop reads the ignore file as a file of a mail tree is read: no link is followed, nothing but a regular file of
+// reasonable size is opened, no read blocks.
+func readTop(top string) ([]byte, error) {
+	t, err := maildir.OpenTree(top, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	data, _, err := t.Read(ignoreFile, maildir.MaxSmall)
+	return data, err
+}

@@ -1,0 +1,71 @@
+package agentmail
+
+import (
+	"context"
+
+	"mailtree/maildir"
+	"mailtree/mcp/tool"
+)
+
+// maxMessage is how many bytes a message may have. Spec: seed 004 FR-013.
+const maxMessage = 64 << 10
+
+type sentShape struct {
+	ID string `json:"message_id"`
+}
+
+func (t *toolset) send() tool.Tool {
+	return tool.Tool{
+		Name: "send", Title: "Send", Hints: tool.Adds(),
+		About: "Send a message to one agent, by the name that list-recipients shows.",
+		In: []tool.Prop{
+			tool.Need("recipient", tool.Str("agent to send to", "BlueLake")),
+			tool.Need("message", tool.Str("the message, at most 65536 bytes", "the build is green")),
+		},
+		Out: []tool.Prop{tool.Need("message_id", tool.Text("id of the message"))},
+		Run: func(ctx context.Context, a *tool.Args) (any, error) {
+			d := maildir.Draft{To: []string{a.Text("recipient")}, Body: a.Text("message"), Auth: tool.CallerOf(ctx).Auth}
+			if a.Err() != nil {
+				return nil, a.Err()
+			}
+			if err := checkSize(d.Body); err != nil {
+				return nil, err
+			}
+			return t.deliver(ctx, d)
+		},
+	}
+}
+
+func checkSize(message string) error {
+	switch {
+	case message == "":
+		return tool.Invalid(noMessage)
+	case len(message) > maxMessage:
+		return &maildir.Error{Kind: maildir.ErrTooLarge, Text: "message exceeds maximum size of 64KB"}
+	}
+	return nil
+}
+
+// deliver sends the draft to the one it names, whom it makes known where it is a tmux window that nobody wrote to yet.
+func (t *toolset) deliver(ctx context.Context, d maildir.Draft) (any, error) {
+	w, err := caller(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p, err := t.meet(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.reach(ctx, p, w, d.To[0]); err != nil {
+		return nil, err
+	}
+	if err := p.EnsureAgent(ctx, d.To[0], registration()); err != nil {
+		return nil, err
+	}
+	d.From = w.name
+	sent, err := p.Send(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	return sentShape{sent.ID}, nil
+}

@@ -1,0 +1,36 @@
+package agentmail
+
+import (
+	"context"
+
+	"mailtree/maildir"
+	"mailtree/mcp/tool"
+)
+
+func (t *toolset) status() tool.Tool {
+	return tool.Tool{
+		Name: "status", Title: "Set status", Hints: tool.Marks(),
+		About: "Say whether you wait for mail: ready (you may be told of new mail), work (do not disturb) or offline.",
+		In:    []tool.Prop{tool.Need("status", tool.OneOf("your status, as it is written here", "", maildir.Ready, maildir.Work, maildir.Offline))},
+		Out:   []tool.Prop{tool.Need("status", tool.Text("ok"))},
+		Run: func(ctx context.Context, a *tool.Args) (any, error) {
+			status := a.Text("status")
+			a.Fail(maildir.CheckPresence(status))
+			if a.Err() != nil {
+				return nil, a.Err()
+			}
+			w, err := caller(ctx)
+			if err != nil {
+				return nil, err
+			}
+			p, err := t.meet(ctx, w)
+			if err != nil {
+				return nil, err
+			}
+			if err := p.SetPresence(ctx, w.name, status); err != nil {
+				return nil, err
+			}
+			return statusShape{"ok"}, nil
+		},
+	}
+}

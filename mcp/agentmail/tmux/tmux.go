@@ -1,0 +1,149 @@
+// Package tmux asks a running tmux server about its panes and types into one. It runs the program tmux, without a shell,
+// and starts no server. Whatever else this module knows of tmux stands here.
+package tmux
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+const (
+	patience  = 5 * time.Second // a tmux server answers within milliseconds, or is stopped
+	maxOutput = 1 << 20         // bytes of one answer: some ten thousand panes
+)
+
+// Session is one session of a tmux server, as a $TMUX names it.
+type Session struct {
+	socket string
+	pid    string // of the server: a later one on the same socket has other panes under the same ids
+	id     string
+}
+
+var (
+	variable = regexp.MustCompile(`^(/[^\x00-\x1f\x7f]+),([0-9]{1,19}),([0-9]{1,19})$`)
+	paneID   = regexp.MustCompile(`^%[0-9]{1,19}$`)
+)
+
+// Parse reads a $TMUX: the path of the server's socket, its pid, and the number of the session.
+func Parse(value string) (Session, error) {
+	m := variable.FindStringSubmatch(value)
+	if m == nil || len(value) > 4096 || filepath.Clean(m[1]) != m[1] {
+		return Session{}, errors.New("TMUX is not what tmux sets it to (socket,pid,session)")
+	}
+	return Session{socket: m[1], pid: m[2], id: "$" + m[3]}, nil
+}
+
+// Pane is one pane.
+type Pane struct {
+	ID     string // as in $TMUX_PANE
+	Window string // the window's name
+	Active bool   // the one of its window that keys go to
+	Quiet  bool   // keys go to its program, and to no other: it lives, nobody scrolls in it, input is on and not shared
+	Dir    string // where its program works; "" where tmux does not know
+}
+
+// facts are what is asked of each pane, divided by blanks. Blanks in a name have a backslash before them; the folder is
+// last.
+const facts = `#{pid} #{pane_id} #{pane_active} #{pane_dead}#{pane_in_mode}#{pane_synchronized}#{pane_input_off} #{q:window_name} #{pane_current_path}`
+
+// Panes lists those of the session that the pane is in now; with "" of the session itself. An error tells what tmux said:
+// there is no such pane or session, or no server, or no tmux.
+func (s Session) Panes(ctx context.Context, pane string) ([]Pane, error) {
+	target := s.id
+	if pane != "" {
+		if !paneID.MatchString(pane) {
+			return nil, errors.New("TMUX_PANE is not what tmux sets it to (%number)")
+		}
+		target = pane
+	}
+	out, err := s.run(ctx, "list-panes", "-s", "-t", target, "-F", facts)
+	if err != nil {
+		return nil, err
+	}
+	var panes []Pane
+	for line := range strings.Lines(out) {
+		f := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 5)
+		if len(f) < 5 || !paneID.MatchString(f[1]) {
+			continue // the rest of a folder's name with a line break
+		}
+		if f[0] != s.pid {
+			return nil, errors.New("the tmux server of this session has ended")
+		}
+		p := Pane{ID: f[1], Active: f[2] == "1", Quiet: strings.Trim(f[3], "0") == ""}
+		p.Window, p.Dir = cutName(f[4])
+		panes = append(panes, p)
+	}
+	return panes, nil
+}
+
+// cutName cuts an escaped name from what follows it.
+func cutName(s string) (name, rest string) {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == ' ':
+			return b.String(), s[i+1:]
+		case s[i] == '\\' && i+1 < len(s):
+			i++
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String(), ""
+}
+
+// Type types the text into the pane, as it is, and after the pause Enter. Once begun it is done, whatever becomes of ctx:
+// half a notice in somebody's prompt is worse than a late end. Errors: as Panes; the text may have been typed.
+// The pause is for programs that take keys which come all at once for a paste, and Enter in it for a line break
+// (https://github.com/dustinkirkland/byobu/issues/115).
+func (s Session) Type(ctx context.Context, pane, text string, pause time.Duration) error {
+	if !paneID.MatchString(pane) {
+		return errors.New("no pane")
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx)
+	if _, err := s.run(ctx, "send-keys", "-t", pane, "-l", "--", text); err != nil {
+		return err
+	}
+	time.Sleep(pause)
+	_, err := s.run(ctx, "send-keys", "-t", pane, "Enter")
+	return err
+}
+
+func (s Session) run(ctx context.Context, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var out, said limited
+	cmd := exec.CommandContext(ctx, "tmux", append([]string{"-u", "-S", s.socket}, args...)...)
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &said, time.Second
+	cmd.Dir, cmd.Env = "/", []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C.UTF-8"}
+	err := cmd.Run()
+	switch first, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n"); {
+	case errors.Is(err, exec.ErrNotFound):
+		return "", errors.New("there is no tmux on the server's PATH")
+	case ctx.Err() != nil:
+		return "", fmt.Errorf("tmux did not answer: %w", ctx.Err())
+	case err != nil && first != "":
+		return "", errors.New("tmux says: " + first)
+	case err != nil:
+		return "", fmt.Errorf("tmux: %w", err)
+	}
+	return out.String(), nil
+}
+
+// limited keeps what is written to it up to maxOutput.
+type limited struct{ bytes.Buffer }
+
+func (l *limited) Write(p []byte) (int, error) {
+	l.Buffer.Write(p[:min(len(p), maxOutput-l.Len())])
+	return len(p), nil
+}

@@ -1,0 +1,106 @@
+package tmux_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mailtree/fixtures/tmuxtest"
+	"mailtree/mcp/agentmail/tmux"
+)
+
+func TestParse(t *testing.T) {
+	for value, ok := range map[string]bool{
+		"/tmp/tmux-1000/default,123,0": true, "/tmp/a,b,7,123,0": true, "": false, "/tmp/s,1": false, "s,1,2": false, "/tmp/../s,1,2": false,
+		"/tmp/s,1,$2": false, "/tmp/s\n,1,2": false, "/tmp/s,-1,2": false, "/tmp/s,1,2 kill-server": false,
+	} {
+		if _, err := tmux.Parse(value); (err == nil) != ok {
+			t.Errorf("%q: %v", value, err)
+		}
+	}
+}
+
+// TestPanes: the panes of one session and no other, whatever the windows are called.
+func TestPanes(t *testing.T) {
+	t.Parallel()
+	srv := tmuxtest.Start(t)
+	dir := t.TempDir()
+	alice := srv.Window("work", "alice", dir)
+	odd := srv.Window("work", "bob /x $(y)", dir)
+	japan := srv.Window("work", "日本", dir)
+	other := srv.Window("other", "carol", dir)
+	split := srv.Run("split-window", "-d", "-P", "-F", "#{pane_id}", "-t", alice.Pane, "-c", dir, "exec cat")
+	srv.Run("copy-mode", "-t", odd.Pane)
+	session, err := tmux.Parse(alice.Tmux)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, near := range []string{"", alice.Pane} {
+		got, err := session.Panes(t.Context(), near)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range got {
+			got[i].ID = strings.NewReplacer(alice.Pane, "A", split, "S", odd.Pane, "O", japan.Pane, "J").Replace(got[i].ID)
+		}
+		want := []tmux.Pane{
+			{ID: "A", Window: "alice", Active: true, Quiet: true, Dir: dir}, {ID: "S", Window: "alice", Quiet: true, Dir: dir},
+			{ID: "O", Window: "bob /x $(y)", Active: true, Dir: dir}, {ID: "J", Window: "日本", Active: true, Quiet: true, Dir: dir},
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("near %q: %s", near, diff)
+		}
+	}
+	if got, err := session.Panes(t.Context(), other.Pane); err != nil || len(got) != 1 || got[0].Window != "carol" {
+		t.Errorf("the pane says which session: %v %v", got, err)
+	}
+	for _, bad := range []string{"%99", "alice", "%0; kill-server", "-a"} {
+		if got, err := session.Panes(t.Context(), bad); err == nil {
+			t.Errorf("%q: %v", bad, got)
+		}
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := session.Panes(gone, ""); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	later, err := tmux.Parse(strings.Replace(alice.Tmux, ",", ",9", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := later.Panes(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "has ended") {
+		t.Errorf("another server on the same socket: %v", err)
+	}
+	srv.Run("kill-server")
+	if _, err := session.Panes(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "tmux says: ") {
+		t.Errorf("no server: %v", err)
+	}
+}
+
+// TestType: text arrives as it is, key names and options of tmux among it, and is one line.
+func TestType(t *testing.T) {
+	t.Parallel()
+	w := tmuxtest.Start(t).Window("work", "alice", t.TempDir())
+	session, err := tmux.Parse(w.Tmux)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := []string{"Enter C-c ; kill-server", "-t x $(y) `z` #{pid}", "Grüße, 日本"}
+	for _, l := range lines {
+		if err := session.Type(t.Context(), w.Pane, l, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(lines, w.Typed()); diff != "" {
+		t.Error(diff)
+	}
+	if err := session.Type(t.Context(), "%99", "x", 0); err == nil {
+		t.Error("no such pane, and no error")
+	}
+	if err := session.Type(t.Context(), "work:0", "x", 0); err == nil {
+		t.Error("only panes are typed into")
+	}
+}
