@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -34,7 +35,8 @@ type world struct {
 	t     *testing.T
 	store *storetest.Store
 	path  string
-	cut   atomic.Bool // the next POST is done, but the server dies before it answers
+	asked atomic.Value // the last session id that was seen
+	cut   atomic.Bool  // the next POST is done, but the server dies before it answers
 
 	mu     sync.Mutex
 	server *http.Server // nil: none runs
@@ -76,6 +78,9 @@ func (w *world) start() {
 	srv := m.SocketServer()
 	inner := srv.Handler
 	srv.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if id := r.Header.Get("Mcp-Session-Id"); id != "" {
+			w.asked.Store(id)
+		}
 		if r.Method == http.MethodPost && w.cut.CompareAndSwap(true, false) {
 			inner.ServeHTTP(httptest.NewRecorder(), r)
 			go w.kill()
@@ -112,6 +117,21 @@ func (w *world) stop() {
 		srv.Shutdown(context.Background())
 		<-end2
 	}
+}
+
+// endSession ends the client's session, and nothing else, as a server does after a time.
+func (w *world) endSession() {
+	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return socket.Dial(ctx, w.path) }}}
+	r, err := http.NewRequest(http.MethodDelete, "http://mailtree/toolset/mail/mcp", nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r.Header.Set("Mcp-Session-Id", w.asked.Load().(string))
+	res, err := c.Do(r)
+	if err != nil || res.StatusCode != http.StatusNoContent {
+		w.t.Fatal(res, err)
+	}
+	res.Body.Close()
 }
 
 // dial is the bridge's.
@@ -241,6 +261,7 @@ func TestSession(t *testing.T) {
 		"stopped":            (*world).stop,
 		"killed":             (*world).kill,
 		"started by another": func(w *world) { w.kill(); w.start() },
+		"session ended":      (*world).endSession,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -267,7 +288,7 @@ func TestSession(t *testing.T) {
 				heard()
 				drain(c.out)
 				restart(w)
-				if name == "started by another" {
+				if name == "started by another" || name == "session ended" {
 					c.hear(update, inbox) // it may have changed meanwhile: no message of the client is needed
 				}
 			}
@@ -524,6 +545,32 @@ func TestRefused(t *testing.T) {
 	})
 	if err := <-c.done; err == nil || err.Error() != "no server runs" {
 		t.Error(err)
+	}
+}
+
+func TestParse(t *testing.T) {
+	for line, want := range map[string]message{
+		`{"id":1,"method":"tools/call","params":{"name":"t","arguments":{"wait_seconds":50}}}`:                    {method: "tools/call", tool: "t", waits: true},
+		`{"id":1,"method":"tools/call","params":{"name":"t","arguments":{"wait_seconds":"5"}}}`:                   {method: "tools/call", tool: "t", waits: true},
+		`{"id":1,"method":"tools/call","params":{"name":"t","arguments":{"wait_seconds":0}}}`:                     {method: "tools/call", tool: "t"},
+		`{"id":1,"method":"tools/call","params":{"name":"t","arguments":{"wait_seconds":null}}}`:                  {method: "tools/call", tool: "t"},
+		`{"id":1,"method":"tools/call","params":{"name":"t","arguments":7}}`:                                      {method: "tools/call", tool: "t"},
+		`{"id":null,"method":"ping","params":[]}`:                                                                 {method: "ping"},
+		`{"id":1,"method":"server/discover"}`:                                                                     {method: "server/discover", version: newEra},
+		`{"id":1,"method":"ping","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`:    {method: "ping", version: newEra},
+		`{"method":"notifications/cancelled","params":{"requestId":"x"}}`:                                         {method: "notifications/cancelled", cancels: `"x"`},
+		`{"id":1,"method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["a","b"]}}}`: {method: "subscriptions/listen", uris: []string{"a", "b"}},
+		`{"id":1,"method":"resources/subscribe","params":{"uri":"a"}}`:                                            {method: "resources/subscribe", uris: []string{"a"}},
+		`{"id":1,"result":{}}`: {},
+	} {
+		m, _, err := parse([]byte(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.raw, m.id = nil, nil
+		if !reflect.DeepEqual(*m, want) {
+			t.Errorf("%s: %+v, want %+v", line, *m, want)
+		}
 	}
 }
 

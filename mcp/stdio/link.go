@@ -238,12 +238,12 @@ func (b *bridge) stream(l *link) {
 			return
 		}
 		defer res.Body.Close()
-		if res.StatusCode == http.StatusOK {
-			_ = events(res.Body, func(data []byte) bool { b.answer(data); return true })
+		if res.StatusCode != http.StatusOK {
+			b.log.Warn("stdio: no stream of notifications", "status", res.Status)
+			return
 		}
-		if l.up() {
-			b.log.Warn("stdio: the stream of notifications ended", "status", res.Status)
-		}
+		_ = events(res.Body, func(data []byte) bool { b.answer(data); return true })
+		l.end() // with the stream the session has ended: begin anew
 	})
 }
 
@@ -280,15 +280,14 @@ func (b *bridge) keep(ctx context.Context) {
 		case <-b.current().down:
 		}
 		b.log.Info("stdio: the server has gone; looking for the next one")
-		for {
-			if _, err := b.connect(ctx, false); err == nil {
-				b.log.Info("stdio: connected again")
-				break
-			}
+		for again := false; !again; {
 			if !pause(ctx) {
 				return
 			}
+			_, err := b.connect(ctx, false)
+			again = err == nil
 		}
+		b.log.Info("stdio: connected again")
 	}
 }
 
