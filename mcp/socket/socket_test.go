@@ -155,6 +155,20 @@ func TestListen(t *testing.T) {
 	}
 }
 
+// TestReplaced: a listener whose socket somebody replaced leaves the new one where it is.
+func TestReplaced(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s.sock")
+	l := listen(t, Config{Path: path})
+	if err := os.Rename(path, path+".old"); err != nil {
+		t.Fatal(err)
+	}
+	greet(listen(t, Config{Path: path}))
+	l.Close()
+	if !greeted(t, path) {
+		t.Error("nobody answers any more")
+	}
+}
+
 // TestLongPath: a path that is longer than a socket's address works where that can be, and is refused with what to do
 // elsewhere.
 func TestLongPath(t *testing.T) {
