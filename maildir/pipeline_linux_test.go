@@ -258,8 +258,9 @@ func TestAttachmentUnderWay(t *testing.T) {
 	<-s.reached
 	mend := breakSync(t, p.Tree())
 	second := attached()
+	await(t, func() bool { return maildir.Later(p) == 1 }) // for the first
 	plain := sendLater(t, p, "planned behind it")
-	await(t, func() bool { return s.count("stage agents/Bob/") == 2 }) // the second waits for the first
+	await(t, func() bool { return s.count("stage agents/Bob/") == 2 })
 	goOn := s.goOn
 	s.stopAt("journal")
 	close(goOn)
