@@ -69,7 +69,7 @@ func saveInPlace(name string, data []byte) error { return os.WriteFile(name, dat
 // seen returns once a message is listed and found by a word.
 func seen(b *testing.B, p *maildir.Project, id, word string) {
 	b.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(100 * time.Microsecond) {
+	for end := time.Now().Add(60 * time.Second); ; time.Sleep(100 * time.Microsecond) {
 		m, err := p.Message(b.Context(), id)
 		if err == nil && strings.HasSuffix(m.Body, word) {
 			found, err := p.Search(b.Context(), maildir.SearchRequest{Text: word})

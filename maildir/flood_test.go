@@ -71,7 +71,7 @@ func TestFloodOfEdits(t *testing.T) {
 	<-hold.reached
 	level := make(chan error, 1)
 	go func() {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 		defer cancel()
 		level <- p.Rescan(ctx)
 	}()

@@ -350,7 +350,7 @@ func TestClients(t *testing.T) {
 // await polls for a condition.
 func await(t *testing.T, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); {
+	for end := time.Now().Add(60 * time.Second); !ok(); {
 		if time.Now().After(end) {
 			t.Fatal("waited twenty seconds in vain")
 		}

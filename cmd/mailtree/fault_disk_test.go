@@ -46,7 +46,7 @@ func fillDisk(t *testing.T, dir string) {
 		ballast := filepath.Join(dir, "ballast")
 		fill(t, ballast)
 		before := l.refused.Load()
-		until(t, "a full disk is noticed", 20*time.Second, func() bool { fill(t, ballast); return l.refused.Load() > before+20 })
+		until(t, "a full disk is noticed", 60*time.Second, func() bool { fill(t, ballast); return l.refused.Load() > before+20 })
 		full += int(l.refused.Load() - before)
 		if round%3 == 2 {
 			d.kill()
@@ -56,7 +56,7 @@ func fillDisk(t *testing.T, dir string) {
 			clients = l.clients(ctx, 4)
 		}
 		os.Remove(ballast)
-		until(t, "mail is sent again", 20*time.Second, func() bool {
+		until(t, "mail is sent again", 60*time.Second, func() bool {
 			l.mu.Lock()
 			l.again = nil
 			l.mu.Unlock()
@@ -70,7 +70,7 @@ func fillDisk(t *testing.T, dir string) {
 		ctx, cancel = context.WithTimeout(t.Context(), 200*time.Millisecond)
 		l.clients(ctx, 4).Wait()
 		cancel()
-		until(t, "health is ok", 20*time.Second, func() bool { return d.health(t) == "ok" })
+		until(t, "health is ok", 60*time.Second, func() bool { return d.health(t) == "ok" })
 	}
 	l.drain()
 	d.check(l.ledger)
@@ -101,7 +101,7 @@ func TestFaultDiskDies(t *testing.T) {
 		clients := l.clients(ctx, 6)
 		l.live(9)
 		shutDown(t, dir)
-		until(t, "a dead disk is noticed", 20*time.Second, func() bool { return refused.Load() > 10 })
+		until(t, "a dead disk is noticed", 60*time.Second, func() bool { return refused.Load() > 10 })
 		cancel()
 		clients.Wait()
 		unsure += int(open.Load())

@@ -54,9 +54,9 @@ type gitPerson struct {
 
 func (p *gitPerson) begin() {
 	p.branch = strings.TrimSpace(p.git("symbolic-ref", "--short", "HEAD"))
-	until(p.t, "the first commit", 10*time.Second, func() bool { return p.git("rev-parse", "-q", "--verify", "HEAD") != "" })
+	until(p.t, "the first commit", 60*time.Second, func() bool { return p.git("rev-parse", "-q", "--verify", "HEAD") != "" })
 	p.edit("NOTES.md", "first\n")
-	until(p.t, "git add", 10*time.Second, func() bool { return p.git("add", "NOTES.md") != refused })
+	until(p.t, "git add", 60*time.Second, func() bool { return p.git("add", "NOTES.md") != refused })
 }
 
 func (p *gitPerson) edit(name, text string) {
@@ -106,7 +106,7 @@ func (p *gitPerson) back() { p.insist(func() bool { return false }, "checkout", 
 
 // insist repeats a command while a lock stands in its way, as fast as a person can, or until there is a way round it.
 func (p *gitPerson) insist(round func() bool, args ...string) {
-	until(p.t, "git "+strings.Join(args, " "), 30*time.Second, func() bool {
+	until(p.t, "git "+strings.Join(args, " "), 60*time.Second, func() bool {
 		if p.git(args...) != refused || round() {
 			return true
 		}

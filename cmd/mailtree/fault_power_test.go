@@ -34,7 +34,7 @@ func TestFaultPowerLoss(t *testing.T) {
 	cuts, torn := extent(2, 6, 60), 0
 	for n := range cuts {
 		_, sent, _, _, _, _ := l.ledger.Counts()
-		until(t, "more mail", 20*time.Second, func() bool { _, now, _, _, _, _ := l.ledger.Counts(); return now > sent+20+17*n%60 })
+		until(t, "more mail", 60*time.Second, func() bool { _, now, _, _, _, _ := l.ledger.Counts(); return now > sent+20+17*n%60 })
 		ledger, lost := cutPower(t, d, l, disk)
 		torn += lost
 		l.rest.Lock() // what is sent during the check would only make the next one longer
@@ -143,7 +143,7 @@ func cutPower(t *testing.T, d *daemon, l *load, disk string) (answered *storetes
 	answered = l.ledger.Copy()
 	d.cmd.Process.Signal(syscall.SIGSTOP)
 	defer d.cmd.Process.Signal(syscall.SIGCONT)
-	until(t, "a copy of one instant", 20*time.Second, func() bool {
+	until(t, "a copy of one instant", 60*time.Second, func() bool {
 		before := copyFile(t, disk, lastCopy(disk))
 		if bytes.Equal(before, copyFile(t, disk, os.DevNull)) {
 			return true

@@ -324,7 +324,7 @@ func cmdEventually(ts *testscript.TestScript, neg bool, args []string) {
 	re, err := regexp.Compile("(?m)" + args[0])
 	ts.Check(err)
 	do := map[string]func(string, []string) (string, bool, error){"call": callTool, "read": readResource}[args[1]]
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(60 * time.Second)
 	for {
 		out, _, err := do(of(ts).url, args[2:])
 		ts.Check(err)
@@ -368,7 +368,7 @@ func cmdTree(ts *testscript.TestScript, neg bool, args []string) {
 
 // released: waits until no process has the store, then it must be whole.
 func cmdReleased(ts *testscript.TestScript, neg bool, args []string) {
-	for deadline := time.Now().Add(30 * time.Second); maildir.Held(ts.Getenv("MCP_MAIL_STORE")); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(60 * time.Second); maildir.Held(ts.Getenv("MCP_MAIL_STORE")); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			ts.Fatalf("process %s still has the store", maildir.LockHolder(ts.Getenv("MCP_MAIL_STORE")))
 		}

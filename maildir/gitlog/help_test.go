@@ -164,7 +164,7 @@ func (t *tree) state(mode, part string) {
 // until waits for a condition.
 func (t *tree) until(what string, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(60 * time.Second)
 	for !ok() {
 		if time.Now().After(deadline) {
 			t.Fatalf("did not happen: %s (state %+v)", what, t.log.State())

@@ -248,7 +248,7 @@ func TestOnce(t *testing.T) {
 		t.Errorf("%d of %d, then %s", len(got), total, last)
 	}
 	var bad []string
-	for deadline := time.Now().Add(20 * time.Second); len(bad) < 4 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(60 * time.Second); len(bad) < 4 && time.Now().Before(deadline); {
 		problems, err := w.store.Problems(t.Context(), "")
 		if err != nil {
 			t.Fatal(err)

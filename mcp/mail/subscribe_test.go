@@ -101,7 +101,7 @@ func TestSubscribers(t *testing.T) {
 // await polls for a condition.
 func await(t *testing.T, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); {
+	for end := time.Now().Add(60 * time.Second); !ok(); {
 		if time.Now().After(end) {
 			t.Fatal("waited ten seconds in vain")
 		}

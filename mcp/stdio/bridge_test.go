@@ -204,7 +204,7 @@ func (c *client) send(lines ...string) {
 // hear reads lines until one has all that is wanted; it returns that one and the ones before.
 func (c *client) hear(want ...string) (line string, before []string) {
 	c.t.Helper()
-	late := time.After(20 * time.Second)
+	late := time.After(60 * time.Second)
 	for {
 		select {
 		case l, ok := <-c.out:
@@ -232,7 +232,7 @@ func (c *client) finish() error {
 	select {
 	case err := <-c.done:
 		return err
-	case <-time.After(20 * time.Second):
+	case <-time.After(60 * time.Second):
 		c.t.Fatal("the bridge does not end with its input")
 		return nil
 	}
@@ -590,7 +590,7 @@ func TestTooMany(t *testing.T) {
 // await polls for a condition.
 func await(t *testing.T, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); {
+	for end := time.Now().Add(60 * time.Second); !ok(); {
 		if time.Now().After(end) {
 			t.Fatal("waited twenty seconds in vain")
 		}

@@ -181,8 +181,10 @@ func (r *Runner) work(ctx context.Context) {
 		if !ok {
 			return
 		}
-		run := r.begin(ctx, f)
-		r.queue.begun()
+		run, decided := r.begin(ctx, f)
+		if decided { // else the mark stays before it, and the next server decides
+			r.queue.begun()
+		}
 		if run != nil {
 			r.run(ctx, run)
 		}
@@ -191,8 +193,8 @@ func (r *Runner) work(ctx context.Context) {
 	}
 }
 
-// begin has the domain decide; nil where nothing is to be run.
-func (r *Runner) begin(ctx context.Context, f maildir.Firing) (run *maildir.HookRun) {
+// begin has the domain decide; nil where nothing is to be run, or nothing was decided because ctx ended.
+func (r *Runner) begin(ctx context.Context, f maildir.Firing) (run *maildir.HookRun, decided bool) {
 	r.insist(ctx, "a hook cannot begin", func() error {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -201,10 +203,10 @@ func (r *Runner) begin(ctx context.Context, f maildir.Firing) (run *maildir.Hook
 		if why != "" {
 			r.cfg.Log.Debug("hook not run", "hook", f.Hook.Name, "mailbox", f.Hook.Mailbox, "message", f.ID, "reason", why)
 		}
-		run = made
+		run, decided = made, err == nil
 		return err
 	})
-	return run
+	return run, decided
 }
 
 // run makes a run and logs how it ended.
