@@ -20,6 +20,7 @@ import (
 //	/toolset/<name>/hold   GET: an answer that lasts until the client or the server goes: how a bridge keeps the
 //	                       server, and notices its end
 //	/health                as over TCP
+//	/nudge                 POST: tell agents of new mail in their tmux windows (nudge.go)
 //	/yield                 POST: a server in the background makes room for one in the foreground
 //
 // Who calls is the peer's user, looked up for every connection. The server's own user and root have everything; other
@@ -54,6 +55,7 @@ func (s *Server) socketHandler() http.Handler {
 	}
 	mux.Handle("/toolset/{name}/", http.HandlerFunc(s.noToolset))
 	mux.Handle("GET /health", s.ownOnly(http.HandlerFunc(s.health)))
+	mux.Handle("POST /nudge", s.ownOnly(http.HandlerFunc(s.nudge)))
 	mux.Handle("POST /yield", s.ownOnly(http.HandlerFunc(s.yield)))
 	mux.HandleFunc("/", notFound)
 	return s.recover(s.logged(s.peer(s.checkOrigin(mux))))
@@ -108,6 +110,12 @@ func (s *Server) noToolset(w http.ResponseWriter, r *http.Request) {
 
 // hold answers until the client goes or the server stops. It is counted among the streams.
 func (s *Server) hold(w http.ResponseWriter, r *http.Request) {
+	s.lasting(w, r, "text/plain; charset=utf-8", func(ctx context.Context, _ *answer) { <-ctx.Done() })
+}
+
+// lasting answers with what do writes, which ends with its context: when the client goes or the server stops. It is counted
+// among the streams.
+func (s *Server) lasting(w http.ResponseWriter, r *http.Request, kind string, do func(ctx context.Context, a *answer)) {
 	most := s.limitsOf(r)
 	if !most.streams.take(1) {
 		busy(w, nil, "too many streams")
@@ -119,9 +127,9 @@ func (s *Server) hold(w http.ResponseWriter, r *http.Request) {
 	defer wg.Wait()
 	defer a.finish()
 	wg.Go(func() { s.endWithServer(a.request.Context(), a.cancel) })
-	a.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	a.Header().Set("Content-Type", kind)
 	if a.FlushError() == nil {
-		<-a.request.Context().Done()
+		do(a.request.Context(), a)
 	}
 }
 

@@ -193,6 +193,7 @@ func TestOtherUser(t *testing.T) {
 		{"GET /toolset/mail/hold", "", 403, ""},
 		{"GET /health", "", 403, ""},
 		{"POST /yield", "", 403, ""},
+		{"POST /nudge", "", 403, ""},
 		{"POST /toolset/open/mcp", initialize, 200, ""},
 		{"POST /toolset/open/mcp", initialize, 200, ""},
 		{"POST /toolset/open/mcp", initialize, 503, "too many sessions"}, // a fourth of eight

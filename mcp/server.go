@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/mcp/tool"
 )
 
 // Defaults of Config.
@@ -46,6 +47,9 @@ type Config struct {
 	Token        string // bearer token; "" when there is none to compare with
 	RequireToken bool   // refuse requests without it (AUTH=token, or Host is not loopback)
 
+	// Nudge is what POST /nudge on the socket does for its caller: it tells agents of new mail, once or as long as ctx
+	// lasts, and told hears of each. nil: there is no such thing.
+	Nudge  func(ctx context.Context, by tool.Caller, watch bool, told func(any)) error
 	Yield  func()                    // stops a server in the background for another that starts; nil: it does not yield
 	Health func(context.Context) any // what GET /health answers as JSON; nil: {"status":"ok"}
 	Log    *slog.Logger              // nil: discarded

@@ -38,6 +38,8 @@ type config struct {
 	CommitExternal  bool
 	MailDomain      string
 
+	Nudge bool // the server tells agents of new mail by itself
+
 	background bool // no TCP port, log in the store, ends when nobody uses it
 
 	step func(name string) // of a test that kills the program there; nil
@@ -65,6 +67,7 @@ func settings() []setting {
 		{Name: "MAILBOX_DEPTH", Default: strconv.Itoa(maildir.MailboxDepth), Help: "unread messages in one mailbox beyond which postal sends no more to it"},
 		{Name: "ATTACHMENT_ROOTS", Default: "", Help: "folders that attachments may be read from, separated by colons, beside the code base and the mail tree"},
 		{Name: "COMMIT_EXTERNAL", Default: "on", Help: "on: commit edits made outside the server; off: leave them to the person"},
+		{Name: "NUDGE", Default: "off", Help: "tmux: the server types a notice into the tmux window of an agent that is ready and has new mail"},
 		{Name: "MAIL_GATEWAY", Default: "", Help: "gateway to other mail domains (not in this version)"},
 		{Name: "MAIL_DOMAIN", Default: "mailtree.local", Help: "domain of mailboxes' addresses, and of the authors' in git log"},
 	}
@@ -159,6 +162,7 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	c.MaxMessage = number("MAX_MESSAGE_BYTES", 4096, 64<<20)
 	c.MailboxDepth = int(number("MAILBOX_DEPTH", 1, 10_000_000))
 	c.CommitExternal = choice("COMMIT_EXTERNAL", "on", "off") == "on"
+	c.Nudge = choice("NUDGE", "off", "tmux") == "tmux"
 	if c.MailDomain = v["MAIL_DOMAIN"]; !mailDomain.MatchString(c.MailDomain) {
 		bad("MAIL_DOMAIN", "a domain such as mail.example.org")
 	}

@@ -48,7 +48,7 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 		p.cfg = cfg
 		return nil
 	}
-	root.AddCommand(serveCommand(p), stdioCommand(p), indexCommand(p), doctorCommand(p), guardCommand(p, env), configCommand(p), versionCommand(p))
+	root.AddCommand(serveCommand(p), stdioCommand(p), nudgeCommand(p), indexCommand(p), doctorCommand(p), guardCommand(p, env), configCommand(p), versionCommand(p))
 	return root
 }
 

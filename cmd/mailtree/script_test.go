@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"mailtree/fixtures/tmuxtest"
 	"mailtree/maildir"
 )
 
@@ -56,6 +57,8 @@ func TestScripts(t *testing.T) {
 			"released":   cmdReleased,
 			"bridges":    cmdBridges,
 			"guest":      cmdGuest,
+			"window":     cmdWindow,
+			"typed":      cmdTyped,
 		},
 	})
 }
@@ -80,6 +83,7 @@ func setupScript(env *testscript.Env) error {
 	s := &server{}
 	env.Values[serverKey{}] = s
 	t := env.T().(testing.TB)
+	env.Values[desktopKey{}] = &desktop{t: t, windows: map[string]*tmuxtest.Window{}}
 	vars := env.Vars
 	env.Defer(func() {
 		if s.cmd != nil { // so the invariants were not looked at; `stop` is testscript's own and skips the rest
@@ -171,7 +175,7 @@ func checkStore(ts *testscript.TestScript) {
 
 func scriptEnv(ts *testscript.TestScript) []string {
 	var env []string
-	for _, k := range []string{"HOME", "PATH", "MCP_MAIL_STORE", "GIT_CONFIG_NOSYSTEM", "TMPDIR", "AUTH", "LOG_LEVEL", "COMMIT_EXTERNAL", "MAX_MESSAGE_BYTES", "MAILBOX_DEPTH", "ATTACHMENT_ROOTS", "SOCKET", "GORACE"} {
+	for _, k := range []string{"HOME", "PATH", "MCP_MAIL_STORE", "GIT_CONFIG_NOSYSTEM", "TMPDIR", "AUTH", "LOG_LEVEL", "COMMIT_EXTERNAL", "MAX_MESSAGE_BYTES", "MAILBOX_DEPTH", "ATTACHMENT_ROOTS", "SOCKET", "NUDGE", "GORACE"} {
 		if v := ts.Getenv(k); v != "" {
 			env = append(env, k+"="+v)
 		}

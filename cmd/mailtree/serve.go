@@ -73,6 +73,8 @@ func serve(ctx context.Context, p *program, idle time.Duration) error {
 		Store: a.store, Version: version(), Host: p.cfg.Host, Token: a.store.Token(), RequireToken: p.cfg.RequireToken,
 		Health: health.report, Log: log,
 	}
+	nudger := newNudger(p, a)
+	cfg.Nudge = nudger.serve
 	if p.background {
 		cfg.Yield = yield
 	}
@@ -102,6 +104,8 @@ func serve(ctx context.Context, p *program, idle time.Duration) error {
 	pumping, stopPump := context.WithCancel(lasting)
 	defer stopPump()
 	go func() { pumped <- m.Run(pumping) }()
+	nudged := make(chan struct{})
+	go func() { defer close(nudged); nudger.run(pumping) }()
 	for i, srv := range servers {
 		go func() { served <- srv.Serve(listeners[i]) }()
 	}
@@ -126,6 +130,7 @@ func serve(ctx context.Context, p *program, idle time.Duration) error {
 	stopHooks()
 	stopPump()
 	<-pumped
+	<-nudged
 	<-idled
 	shutdown(lasting, servers)
 	<-hooked

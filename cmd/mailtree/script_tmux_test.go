@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"mailtree/fixtures/tmuxtest"
+)
+
+// desktop is the tmux server of a script.
+type desktop struct {
+	t       testing.TB
+	server  *tmuxtest.Server
+	windows map[string]*tmuxtest.Window
+}
+
+type desktopKey struct{}
+
+// window NAME [DIR]: makes a tmux window in which a program writes down what is typed, or goes back to it; what follows
+// runs in it, as far as $TMUX and $TMUX_PANE tell. Needs tmux: [!exec:tmux] skip.
+func cmdWindow(ts *testscript.TestScript, neg bool, args []string) {
+	d := ts.Value(desktopKey{}).(*desktop)
+	if d.server == nil {
+		d.server = tmuxtest.Start(d.t)
+	}
+	w := d.windows[args[0]]
+	if w == nil {
+		w = d.server.Window("work", args[0], ts.MkAbs(args[1]))
+		d.windows[args[0]] = w
+	}
+	ts.Setenv("TMUX", w.Tmux)
+	ts.Setenv("TMUX_PANE", w.Pane)
+}
+
+// typed NAME [LINES]: prints what was typed into the window since the last time; with LINES it waits until that many lines
+// have come.
+func cmdTyped(ts *testscript.TestScript, neg bool, args []string) {
+	w := ts.Value(desktopKey{}).(*desktop).windows[args[0]]
+	if len(args) > 1 {
+		var n int
+		_, err := fmt.Sscan(args[1], &n)
+		ts.Check(err)
+		w.Await(n)
+	}
+	for _, line := range w.Typed() {
+		show(ts, line+"\n")
+	}
+}

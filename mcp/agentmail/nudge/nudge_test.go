@@ -1,0 +1,270 @@
+package nudge_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/fixtures/tmuxtest"
+	"mailtree/maildir"
+	"mailtree/mcp/agentmail/nudge"
+)
+
+func TestMain(m *testing.M) {
+	if err := storetest.Isolate(os.Setenv); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// desk is a project in whose code base agents work, and a tmux server.
+type desk struct {
+	t     *testing.T
+	tmux  *tmuxtest.Server
+	store *storetest.Store
+	p     *maildir.Project
+	repo  string
+	n     *nudge.Nudger
+}
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	d := &desk{t: t, tmux: tmuxtest.Start(t), store: storetest.Open(t, storetest.Config{}), repo: t.TempDir()}
+	var err error
+	if d.p, err = d.store.EnsureProject(t.Context(), d.repo); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"Ann", "Bob"} {
+		d.check(d.p.EnsureAgent(t.Context(), name, maildir.Registration{}))
+	}
+	d.n = nudge.New(nudge.Config{Store: d.store.Store, Settle: time.Millisecond, Pause: time.Millisecond, Retry: 10 * time.Millisecond})
+	return d
+}
+
+func (d *desk) check(err error) {
+	d.t.Helper()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *desk) send(body string) {
+	d.t.Helper()
+	_, err := d.p.Send(d.t.Context(), maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "$(touch x)\u200b", Body: body})
+	d.check(err)
+}
+
+func (d *desk) status(s string) {
+	d.t.Helper()
+	d.check(d.p.SetPresence(d.t.Context(), "Bob", s))
+}
+
+// echo sets the status by hand, and waits until that is seen.
+func (d *desk) echo(s string) {
+	d.t.Helper()
+	d.check(os.WriteFile(filepath.Join(d.p.Tree().Dir(), "agents/Bob/status"), []byte(s+"\n"), 0o600))
+	d.await(func() bool {
+		info, err := d.p.Whois(d.t.Context(), "Bob")
+		d.check(err)
+		return info.Status == s
+	})
+}
+
+func (d *desk) await(ok func() bool) {
+	d.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			d.t.Fatal("it did not come to pass")
+		}
+	}
+}
+
+// pass looks once and tells what came of it, "" when nobody was due.
+func (d *desk) pass(session string) (got string) {
+	d.t.Helper()
+	d.check(d.n.Pass(d.t.Context(), session, func(o nudge.Outcome) { got += o.Agent + ": " + o.Why + "\n" }))
+	return strings.TrimSuffix(got, "\n")
+}
+
+func (d *desk) unread() int {
+	d.t.Helper()
+	page, err := d.p.Inbox(d.t.Context(), maildir.InboxQuery{Agent: "Bob", Peek: true}, false, 0)
+	d.check(err)
+	return page.Unread
+}
+
+const told = "Bob: "
+
+// TestPass: the notice is typed once for new mail, to one who is ready, and nothing else is done.
+func TestPass(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	w := d.tmux.Window("work", "Bob", d.repo)
+	for i, step := range []struct {
+		do    func()
+		want  string
+		typed []string
+	}{
+		{func() { d.send("b") }, "", nil}, // no status
+		{func() { d.status("work") }, "", nil},
+		{func() { d.status("ready") }, told, []string{nudge.Text}},
+		{func() {}, "", nil},
+		{func() { d.send("; rm -rf /\n\nC-c"); d.send("two") }, told, []string{nudge.Text}},
+		{func() { d.status("ready") }, "", nil},
+		{func() { d.status("work"); d.send("b") }, "", nil},
+		{func() { d.status("offline") }, "", nil},
+		{func() { d.echo("ready") }, told, []string{nudge.Text}},
+		{func() { d.echo("work"); d.echo("ready") }, told, []string{nudge.Text}},
+		{func() { d.send("read at once"); d.read() }, "", nil},
+		{func() { d.status("work"); d.status("ready") }, "", nil}, // all is read
+	} {
+		step.do()
+		unread := d.unread()
+		if got := d.pass(w.Tmux); got != step.want {
+			t.Fatalf("%d: %q, want %q", i, got, step.want)
+		}
+		if diff := cmp.Diff(step.typed, w.Typed(), cmp.Transformer("n", func(l []string) string { return strings.Join(l, "\n") })); diff != "" {
+			t.Fatalf("%d: %s", i, diff)
+		}
+		if d.unread() != unread {
+			t.Fatalf("%d: %d unread, then %d", i, unread, d.unread())
+		}
+	}
+}
+
+func (d *desk) read() {
+	d.t.Helper()
+	_, err := d.p.Inbox(d.t.Context(), maildir.InboxQuery{Agent: "Bob"}, true, 0)
+	d.check(err)
+}
+
+// TestFind: which window is the agent's, and why there is none.
+func TestFind(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	linked := filepath.Join(t.TempDir(), "linked")
+	cmd := exec.Command("sh", "-c", "git init -q && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m c && git worktree add -q "+linked)
+	cmd.Dir = d.repo
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	ann := d.tmux.Window("work", "Ann", d.repo)
+	seat := func(w *tmuxtest.Window, name string) {
+		d.p.SetSeat("Bob", maildir.Seat{Tmux: w.Tmux, Pane: w.Pane, Window: name})
+	}
+	d.send("b")
+	refused := func(session, why string) {
+		t.Helper()
+		if got := d.pass(session); got != told+why {
+			t.Errorf("got %q, want %q", got, told+why)
+		}
+	}
+	hears := func(w *tmuxtest.Window, session string) {
+		t.Helper()
+		d.status("work")
+		d.status("ready")
+		refused(session, "")
+		if got := len(w.Typed()); got != 1 {
+			t.Errorf("%d lines typed", got)
+		}
+	}
+	d.status("ready")
+	refused("", "it has not called from a tmux window")
+	refused("/tmp/../s,1,1", "TMUX is not what tmux sets it to (socket,pid,session)")
+	refused(ann.Tmux, "it has no window here")
+	elsewhere := d.tmux.Window("work", "Bob", t.TempDir()) // the same name, another project
+	refused(ann.Tmux, "it has no window here")
+	bob := d.tmux.Window("work", "Bob", linked)
+	hears(bob, ann.Tmux)
+	second := d.tmux.Window("work", "Bob", d.repo)
+	d.send("b")
+	refused(ann.Tmux, "several windows have its name")
+	other := d.tmux.Window("other", "zsh", "/") // goes by a name of its own
+	seat(other, "")
+	hears(other, "")
+	seat(elsewhere, "Bob")
+	hears(elsewhere, "")
+	d.tmux.Run("kill-pane", "-t", second.Pane)
+	d.tmux.Run("rename-window", "-t", elsewhere.Pane, "Carol") // another agent's now
+	d.send("b")
+	refused("", "it has no window here")
+	hears(bob, bob.Tmux)
+	seat(bob, "Bob")
+	d.send("b")
+	d.tmux.Run("copy-mode", "-t", bob.Pane)
+	refused(bob.Tmux, "somebody scrolls in its window, or the window's input is off or shared")
+	d.tmux.Run("send-keys", "-t", bob.Pane, "-X", "cancel")
+	d.tmux.Run("split-window", "-d", "-t", bob.Pane, "exec cat")
+	d.tmux.Run("set-option", "-w", "-t", bob.Pane, "synchronize-panes", "on")
+	refused("", "somebody scrolls in its window, or the window's input is off or shared")
+	d.tmux.Run("set-option", "-w", "-t", bob.Pane, "synchronize-panes", "off")
+	hears(bob, "")
+	d.tmux.Run("kill-pane", "-t", bob.Pane)
+	d.send("b")
+	refused("", "tmux says: can't find pane: "+bob.Pane)
+	d.tmux.Run("kill-server")
+	if got := d.pass(""); !strings.HasPrefix(got, told+"tmux says: ") {
+		t.Errorf("%q", got)
+	}
+	if d.unread() != 5 {
+		t.Errorf("%d unread", d.unread())
+	}
+}
+
+// TestWatch: whoever watches, and however many do, each message is announced once, when it comes; one that is read before
+// is not, and one who could not be told is when that is possible.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	w := d.tmux.Window("work", "Bob", d.repo)
+	ctx, stop := context.WithCancel(t.Context())
+	var watching sync.WaitGroup
+	var mu sync.Mutex
+	why := map[string]int{}
+	for range 3 {
+		watching.Go(func() {
+			d.check(d.n.Watch(ctx, w.Tmux, func(o nudge.Outcome) {
+				mu.Lock()
+				defer mu.Unlock()
+				why[o.Why]++
+			}))
+		})
+	}
+	d.status("ready")
+	const many = 5
+	for i := range many {
+		d.send("b")
+		d.await(func() bool { return w.Lines() == i+1 })
+		if i%2 == 0 {
+			d.read()
+		}
+	}
+	d.status("work")
+	d.send("b")
+	d.tmux.Run("copy-mode", "-t", w.Pane)
+	d.echo("ready")
+	busy := "somebody scrolls in its window, or the window's input is off or shared"
+	d.await(func() bool { mu.Lock(); defer mu.Unlock(); return why[busy] == 3 }) // each watcher says so once
+	if w.Lines() != many {
+		t.Errorf("%d lines", w.Lines())
+	}
+	d.tmux.Run("send-keys", "-t", w.Pane, "-X", "cancel")
+	d.await(func() bool { return w.Lines() == many+1 })
+	stop()
+	watching.Wait()
+	if got := len(w.Typed()); got != many+1 || why[""] != many+1 || why[busy] != 3 {
+		t.Errorf("%d lines typed, %v", got, why)
+	}
+	if err := d.n.Pass(ctx, "", func(nudge.Outcome) {}); err != nil && !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,34 @@
+package mcp
+
+import (
+	"context"
+	"net/http"
+
+	"mailtree/mcp/tool"
+)
+
+// NudgeError is the last line of an answer to POST /nudge that was cut short.
+type NudgeError struct {
+	Error string `json:"error"`
+}
+
+// nudge tells agents of their mail, once, or with ?watch=1 as long as the client and the server stay. The answer is a JSON
+// document a line, as the domain of it says.
+func (s *Server) nudge(w http.ResponseWriter, r *http.Request) {
+	if s.cfg.Nudge == nil {
+		notFound(w, r)
+		return
+	}
+	by, watch := tool.CallerOf(r.Context()), r.URL.Query().Get("watch") != ""
+	s.lasting(w, r, "application/x-ndjson", func(ctx context.Context, a *answer) {
+		say := func(v any) {
+			if _, err := a.Write(append(tool.Encode(v), '\n')); err == nil {
+				_ = a.FlushError() // a client that is gone ends ctx
+			}
+		}
+		if err := s.cfg.Nudge(ctx, by, watch, say); err != nil && ctx.Err() == nil {
+			s.log.Error("nudge failed", "err", err)
+			say(NudgeError{"internal error, see the server's log"})
+		}
+	})
+}
