@@ -1,11 +1,15 @@
 package mcp
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"io"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"mailtree/mcp/socket"
 	"mailtree/mcp/tool"
 )
 
@@ -35,14 +39,24 @@ func TestNudge(t *testing.T) {
 		{"POST /nudge?watch=1\nOrigin: https://evil.example", "", 403, ""},
 	}
 	checkAnswers(t, ask(path, append([]asked(nil), want...)...), want)
-	go func() {
-		<-watching
-		s.end()
-	}()
-	want = []asked{{"POST /nudge?watch=1" + hello, "", 200, "{\"tmux\":\"/tmp/s,1,0\"}\n"}}
-	got := ask(path, want[0])
-	if checkAnswers(t, got, want); got[0].Answer != want[0].Answer {
-		t.Errorf("%q", got[0].Answer)
+	c, err := socket.Dial(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := io.WriteString(c, "POST /nudge?watch=1 HTTP/1.0\r\nHost: x"+strings.ReplaceAll(hello, "\n", "\r\n")+"\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(c)
+	for line := ""; !strings.HasPrefix(line, `{"tmux":"/tmp/s,1,0"}`); { // it comes when it is said
+		if line, err = lines.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-watching
+	s.end()
+	if rest, err := io.ReadAll(lines); err != nil || len(rest) > 0 {
+		t.Errorf("%q %v", rest, err)
 	}
 	await(t, func() bool { return s.streams.used.Load() == 0 })
 	without := filepath.Join(t.TempDir(), "s.sock")

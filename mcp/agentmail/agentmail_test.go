@@ -404,6 +404,10 @@ func TestTmux(t *testing.T) {
 	named.Agent = "dave"
 	gone, forged := callers["alice"], callers["alice"]
 	gone.Pane, forged.Tmux = "%99", "/nowhere,1,0; kill-server"
+	callers["frank"] = in("third", "my window", repo)
+	alone := callers["frank"]
+	alone.Agent = "frank"
+	callers["frank"] = alone
 	callers["split"], callers["dave"], callers["gone"], callers["forged"], callers["outside"] = split, named, gone, forged, tool.Caller{Agent: "eve", Project: repo}
 	const sent, windows = `{"message_id":"ID"}`, `{"recipients":[{"name":"alice","is_current":%t},{"name":"bob","is_current":%t}%s]}`
 	w.calls(callers, [][4]string{
@@ -424,6 +428,9 @@ func TestTmux(t *testing.T) {
 		{"forged", "receive", `{}`, `Your tmux session cannot be looked at (TMUX is not what tmux sets it to (socket,pid,session)). Start the bridge anew inside a running one, or unset TMUX and set AGENT_NAME. [unavailable]`},
 		{"gone", "send", `{"recipient":"bob","message":""}`, "no message provided [invalid]"},
 		{"outside", "list-recipients", `{}`, fmt.Sprintf(windows, false, false, `,{"name":"dave","is_current":false},{"name":"eve","is_current":true},{"name":"zed","is_current":false}`)},
+	})
+	w.calls(callers, [][4]string{
+		{"frank", "list-recipients", `{}`, `{"recipients":[{"name":"frank","is_current":true}]}`}, // no window can be an agent's
 	})
 	srv.Run("rename-window", "-t", callers["bob"].Pane, "carol")
 	w.calls(callers, [][4]string{

@@ -201,9 +201,9 @@ func TestFind(t *testing.T) {
 	seat(bob, "Bob")
 	d.send("b")
 	d.tmux.Run("copy-mode", "-t", bob.Pane)
+	d.tmux.Run("split-window", "-t", bob.Pane, "-c", linked, "exec cat") // which takes keys, but is not the agent's
 	refused(bob.Tmux, "somebody scrolls in its window, or the window's input is off or shared")
 	d.tmux.Run("send-keys", "-t", bob.Pane, "-X", "cancel")
-	d.tmux.Run("split-window", "-d", "-t", bob.Pane, "exec cat")
 	d.tmux.Run("set-option", "-w", "-t", bob.Pane, "synchronize-panes", "on")
 	refused("", "somebody scrolls in its window, or the window's input is off or shared")
 	d.tmux.Run("set-option", "-w", "-t", bob.Pane, "synchronize-panes", "off")
@@ -220,6 +220,55 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// TestMeanwhile: mail that is read while tmux takes its time is not announced, and of many who look at once one asks tmux.
+func TestMeanwhile(t *testing.T) {
+	d := newDesk(t)
+	w := d.tmux.Window("work", "Bob", d.repo)
+	real, err := exec.LookPath("tmux")
+	d.check(err)
+	slow := t.TempDir()
+	asked, answer := filepath.Join(slow, "asked"), filepath.Join(slow, "answer")
+	script := "#!/bin/sh\ncase \"$*\" in *list-panes*) echo >>" + asked + "; until [ -e " + answer + " ]; do sleep 0.01; done;; esac\nexec " + real + " \"$@\"\n"
+	d.check(os.WriteFile(filepath.Join(slow, "tmux"), []byte(script), 0o700))
+	t.Setenv("PATH", slow+":"+os.Getenv("PATH"))
+	d.status("ready")
+	look := func(meanwhile func()) (got []nudge.Outcome, asks int) {
+		os.Remove(asked)
+		os.Remove(answer)
+		d.send("b")
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		for range 8 {
+			all.Go(func() {
+				err := d.n.Pass(t.Context(), w.Tmux, func(o nudge.Outcome) {
+					mu.Lock()
+					defer mu.Unlock()
+					got = append(got, o)
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		d.await(func() bool { _, err := os.Stat(asked); return err == nil })
+		meanwhile()
+		d.check(os.WriteFile(answer, nil, 0o600))
+		all.Wait()
+		data, err := os.ReadFile(asked)
+		d.check(err)
+		return got, len(data)
+	}
+	if got, asks := look(d.read); len(got) != 0 || asks != 1 {
+		t.Errorf("%v, tmux asked %d times", got, asks)
+	}
+	if got, asks := look(func() { d.status("work"); d.status("ready") }); len(got) != 1 || got[0].Why != "" || asks != 1 {
+		t.Errorf("%v, tmux asked %d times", got, asks)
+	}
+	if typed := w.Typed(); len(typed) != 1 {
+		t.Errorf("typed %q", typed)
+	}
+}
+
 // TestWatch: whoever watches, and however many do, each message is announced once, when it comes; one that is read before
 // is not, and one who could not be told is when that is possible.
 func TestWatch(t *testing.T) {
@@ -232,11 +281,14 @@ func TestWatch(t *testing.T) {
 	why := map[string]int{}
 	for range 3 {
 		watching.Go(func() {
-			d.check(d.n.Watch(ctx, w.Tmux, func(o nudge.Outcome) {
+			err := d.n.Watch(ctx, w.Tmux, func(o nudge.Outcome) {
 				mu.Lock()
 				defer mu.Unlock()
 				why[o.Why]++
-			}))
+			})
+			if err != nil {
+				t.Error(err)
+			}
 		})
 	}
 	d.status("ready")

@@ -125,7 +125,7 @@ func (s Session) run(ctx context.Context, args ...string) (string, error) {
 	var out, said limited
 	cmd := exec.CommandContext(ctx, "tmux", append([]string{"-u", "-S", s.socket}, args...)...)
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &said, time.Second
-	cmd.Dir, cmd.Env = "/", []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C.UTF-8"}
+	cmd.Dir, cmd.Env = "/", []string{"PATH=" + os.Getenv("PATH")}
 	err := cmd.Run()
 	switch first, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n"); {
 	case errors.Is(err, exec.ErrNotFound):

@@ -88,7 +88,7 @@ func TestType(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := []string{"Enter C-c ; kill-server", "-t x $(y) `z` #{pid}", "Grüße, 日本"}
+	lines := []string{"Enter", "C-c ; kill-server", "-l", "-t x $(y) `z` #{pid}", "Grüße, 日本"}
 	for _, l := range lines {
 		if err := session.Type(t.Context(), w.Pane, l, 0); err != nil {
 			t.Fatal(err)
