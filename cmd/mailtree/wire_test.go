@@ -27,9 +27,9 @@ import (
 //	-- server --                          the answer to it
 //
 // where CALLER is who an address or --as says it is. In answers <msg 1> stands for the first message id that the transcript
-// sees, <cursor 1> for the first cursor, <time> for any time, <store> for the store's folder; in what clients send the first
-// two stand for the same ones again. A connection per caller is begun with initialize before the transcript. With -update
-// the answers are written anew.
+// sees, <cursor 1> for the first cursor, <time> for any time, <store> for the store's folder, <auth> for how the server knew
+// the sender, which is another on each wire, <seal> for a seal; in what clients send the first two stand for the same ones
+// again. A connection per caller is begun with initialize before the transcript. With -update the answers are written anew.
 var update = flag.Bool("update", false, "write the answers of the wire transcripts anew")
 
 const transcripts = "../../fixtures/wire"
@@ -52,8 +52,12 @@ type peer interface {
 	close() error
 }
 
-// wires are all ways: each transcript is replayed on every one that serves its toolset.
-var wires = map[string]wire{"http": httpWire{}}
+// wires are all ways: each transcript is replayed on every one that serves its toolset. With -update the first one that does
+// writes it.
+var wires = []struct {
+	name string
+	wire
+}{{"http", httpWire{}}, {"stdio", stdioWire{}}}
 
 // TestWire replays every transcript against the shipped program.
 func TestWire(t *testing.T) {
@@ -64,17 +68,17 @@ func TestWire(t *testing.T) {
 	for _, file := range files {
 		toolset := filepath.Base(filepath.Dir(file))
 		replayed := false
-		for name, w := range wires {
-			if !w.serves(toolset) {
+		for _, w := range wires {
+			if !w.serves(toolset) || replayed && *update {
 				continue
 			}
 			replayed = true
-			t.Run(name+"/"+toolset+"/"+strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			t.Run(w.name+"/"+toolset+"/"+strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 				t.Parallel()
 				d := newDaemon(t, filepath.Join(t.TempDir(), "store"))
 				d.real = true
 				d.start()
-				replay(t, d, w, toolset, file)
+				replay(t, d, w.wire, toolset, file)
 				d.check(nil)
 			})
 		}
@@ -90,8 +94,8 @@ func TestWireCovers(t *testing.T) {
 	d := newDaemon(t, filepath.Join(t.TempDir(), "store"))
 	d.real = true
 	d.start()
-	for _, toolset := range []string{"mail", "postal"} {
-		r := &replayer{t: t, d: d, wire: wires["http"], toolset: toolset, peers: map[caller]peer{}}
+	for _, toolset := range []string{"mail", "postal", "aimx"} {
+		r := &replayer{t: t, d: d, wire: stdioWire{}, toolset: toolset, peers: map[caller]peer{}}
 		var list struct {
 			Result struct{ Tools []struct{ Name string } }
 		}
@@ -215,7 +219,7 @@ func begin(p peer) error {
 }
 
 var (
-	changing    = regexp.MustCompile(`msg_\d{8}_[0-9a-f]{16}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z|(next_cursor\\?": ?\\?")(\d+)`)
+	changing    = regexp.MustCompile(`msg_\d{8}_[0-9a-f]{16}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z|(next_cursor\\?": ?\\?")(\d+)|(auth\\?": ?\\?")(?:none|token|uid:\d+)|(seal\\?": ?\\?")[0-9a-f]{64}`)
 	unescaped   = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&") // the same JSON
 	placeholder = regexp.MustCompile(`<(msg|cursor) \d+>`)
 )
@@ -234,6 +238,10 @@ func (r *replayer) shown(answer []byte) string {
 		switch m := changing.FindStringSubmatch(s); {
 		case m[3] != "":
 			return m[2] + r.name("cursor", m[3])
+		case m[4] != "":
+			return m[4] + "<auth>"
+		case m[5] != "":
+			return m[5] + "<seal>"
 		case strings.HasPrefix(s, "msg_"):
 			return r.name("msg", s)
 		}
