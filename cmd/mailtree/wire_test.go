@@ -94,7 +94,7 @@ func TestWireCovers(t *testing.T) {
 	d := newDaemon(t, filepath.Join(t.TempDir(), "store"))
 	d.real = true
 	d.start()
-	for _, toolset := range []string{"mail", "postal", "aimx"} {
+	for _, toolset := range []string{"mail", "postal", "aimx", "agentmail"} {
 		r := &replayer{t: t, d: d, wire: stdioWire{}, toolset: toolset, peers: map[caller]peer{}}
 		var list struct {
 			Result struct{ Tools []struct{ Name string } }
