@@ -168,6 +168,14 @@ func (b *bench) save(path, text string) {
 	}
 }
 
+// rescan has the index see what was saved.
+func (b *bench) rescan() {
+	b.t.Helper()
+	if err := b.p.Rescan(b.t.Context()); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
 // byHand is a message file that a person wrote.
 func byHand(id, to string) string {
 	return fmt.Sprintf("---json\n{\"id\": %q, \"from\": \"ann\", \"to\": [%q], \"subject\": \"by hand\", \"created\": \"2025-10-23T15:22:14Z\"}\n---\n\nhello\n", id, to)

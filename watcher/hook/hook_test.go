@@ -145,6 +145,47 @@ func TestPull(t *testing.T) {
 	}
 }
 
+// TestOlder: a hook does not run for what came before it, whether that is told late or was away for a while; but for what
+// came since, while no server ran, whatever its date.
+func TestOlder(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, storetest.Config{NoWatcher: true})
+	b.hook("bob", maildir.Hook{Name: "first", Cmd: []string{"/bin/true"}})
+	stop := b.start(hook.Config{Workers: 1})
+	older := b.send("token", "older")
+	b.ended(1)
+	stop()
+	b.save("agents/bob/inbox/hand.md", byHand("hand", "bob"))
+	b.rescan() // and nobody follows
+	b.hook("bob", maildir.Hook{Name: "second", Cmd: []string{"/bin/true"}, FireOnUntrusted: true})
+	b.save("agents/bob/inbox/late.md", byHand("late", "bob"))
+	b.rescan()
+	b.start(hook.Config{Workers: 1})
+	newer := b.send("token", "newer")
+	b.ended(4)
+	m, err := b.p.Message(t.Context(), older)
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := filepath.Join(b.p.Tree().Dir(), "agents/bob/inbox", m.Created.Format("2006/01/02"), older+".md")
+	away := filepath.Join(b.dir, "away")
+	for _, move := range [][2]string{{here, away}, {away, here}} {
+		if err := os.Rename(move[0], move[1]); err != nil {
+			t.Fatal(err)
+		}
+		b.rescan()
+	}
+	last := b.send("token", "last")
+	var got []string
+	for _, r := range b.ended(6) {
+		got = append(got, strings.TrimPrefix(r.Hook, b.p.Slug()+"/bob/")+" "+r.Message)
+	}
+	want := []string{"first " + older, "second late", "first " + newer, "second " + newer, "first " + last, "second " + last}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestOnce: 200 messages, sent while the server's hooks end and begin again: each runs the hook once.
 func TestOnce(t *testing.T) {
 	t.Parallel()
@@ -306,8 +347,11 @@ func TestRebuilt(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "store")
 	b := newBench(t, storetest.Config{Root: root, NoWatcher: true})
 	b.send("token", "older")
+	b.save("agents/bob/inbox/hand.md", byHand("hand", "bob"))
+	b.save("agents/ann/outbox/sent.md", byHand("sent", "bob"))
+	b.rescan()
 	count := b.script("count", "echo $MAILTREE_EVENT $AIMX_ID >> DIR/ids\n")
-	b.hook("bob", maildir.Hook{Name: "count", Cmd: []string{count}})
+	b.hook("bob", maildir.Hook{Name: "count", Cmd: []string{count}, FireOnUntrusted: true})
 	b.hook("ann", maildir.Hook{Name: "sent", Cmd: []string{count}, Event: maildir.AfterSend})
 	stop := b.start(hook.Config{})
 	var want []string
@@ -324,9 +368,19 @@ func TestRebuilt(t *testing.T) {
 	if err := os.Remove(filepath.Join(root, "index.sqlite3")); err != nil {
 		t.Fatal(err)
 	}
+	storetest.Rebuild(t, root)
 	b.open(storetest.Config{Root: root, NoWatcher: true})
-	b.start(hook.Config{})
+	b.start(hook.Config{Workers: 1})
 	b.ended(12)
+	var missed []string // of the catch-up, in its order
+	for _, r := range b.runs(false)[6:] {
+		if strings.HasSuffix(r.Hook, "/bob/count") {
+			missed = append(missed, r.Message)
+		}
+	}
+	if !slices.IsSorted(missed) || len(missed) != 3 {
+		t.Errorf("caught up with %v", missed)
+	}
 	add(b.send("token", "after"))
 	b.ended(14)
 	got := strings.Split(strings.TrimSpace(b.file("ids")), "\n")
