@@ -52,15 +52,30 @@ func (p *program) dial(ctx context.Context, start bool, idle time.Duration) (net
 	return p.startServer(ctx, path, idle)
 }
 
+// startTries is how often a server is started: the one that has the store may end at the very moment.
+const startTries = 3
+
 // startServer starts a server and waits for its socket, or for that of another who was faster.
 func (p *program) startServer(ctx context.Context, path string, idle time.Duration) (net.Conn, error) {
-	var said bytes.Buffer
-	ended, err := p.spawn(idle, &said)
-	if err != nil {
-		return nil, err
-	}
+	var said *bytes.Buffer
+	var ended chan struct{} // nil: none is starting
 	var deadline <-chan time.Time
-	for {
+	for tries := 0; ; {
+		switch held := maildir.Held(p.cfg.Store); {
+		case ended != nil:
+		case held && deadline == nil:
+			deadline = time.After(patience)
+		case held:
+		case tries == startTries:
+			return nil, fmt.Errorf("the server could not be started: %s", lastLine(said.String()))
+		default:
+			var err error
+			said, deadline = &bytes.Buffer{}, nil
+			if ended, err = p.spawn(idle, said); err != nil {
+				return nil, err
+			}
+			tries++
+		}
 		if c, err := socket.Dial(ctx, path); err == nil {
 			return c, nil
 		}
@@ -68,10 +83,7 @@ func (p *program) startServer(ctx context.Context, path string, idle time.Durati
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-ended: // as it does where another has the store
-			if !maildir.Held(p.cfg.Store) {
-				return nil, fmt.Errorf("the server could not be started: %s", lastLine(said.String()))
-			}
-			ended, deadline = nil, time.After(patience)
+			ended = nil
 		case <-deadline:
 			return nil, fmt.Errorf("process %s uses the store %s and does not serve it: try again when it has ended", maildir.LockHolder(p.cfg.Store), p.cfg.Store)
 		case <-time.After(10 * time.Millisecond):

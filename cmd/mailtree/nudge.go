@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -51,6 +52,12 @@ func (p *program) nudge(ctx context.Context, watch bool, idle time.Duration) err
 		return p.dial(ctx, true, idle)
 	}}}
 	res, err := client.Do(r)
+	for range nudgeTries {
+		if !goneAway(err) {
+			break
+		}
+		res, err = client.Do(r) // of the next server: announcing is done once, however often it is asked for
+	}
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -69,6 +76,13 @@ func (p *program) nudge(ctx context.Context, watch bool, idle time.Duration) err
 		return errors.New("the server has ended")
 	}
 	return err
+}
+
+// nudgeTries is how often another server is asked when one in the background ends that very moment.
+const nudgeTries = 5
+
+func goneAway(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 func (p *program) sayNudges(answer io.Reader) error {
