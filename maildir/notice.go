@@ -192,17 +192,16 @@ func (n *notices) save(p *Project, agent string, s notified) {
 	}
 }
 
-// noteStatus starts the notices of those anew whose status is not ready any more.
+// noteStatus starts the notices of those anew whose status is not ready any more. It asks the index: the file may say
+// something else again by now, which is a change of its own.
 func (p *Project) noteStatus(changes []Change) {
 	for _, c := range changes {
 		if c.Kind != KindStatus {
 			continue
 		}
-		if data, _, err := p.tree.Read(c.Path, MaxSmall); err == nil {
-			if s, err := ParseStatus(data); err == nil && s == Ready {
-				continue
-			}
+		row, err := p.store.index.Agent(context.Background(), p.slug, c.Agent)
+		if err != nil || row == nil || row.Status != Ready {
+			p.notices.forget(p, c.Agent)
 		}
-		p.notices.forget(p, c.Agent)
 	}
 }
