@@ -183,7 +183,7 @@ func merge(a, b []maildir.Blocked) []maildir.Blocked {
 }
 
 // FromRoot turns paths as a person names them in dir into paths from the root of the code repository that dir lies in.
-// Errors: ErrInvalid for one that lies elsewhere, and as of git.
+// Errors: ErrInvalid for one that lies elsewhere and for a folder, and as of git.
 func FromRoot(ctx context.Context, dir string, env []string, paths []string) ([]string, error) {
 	g := &git{dir: dir, env: env}
 	top, err := g.line(ctx, "rev-parse", "--show-toplevel")
@@ -203,6 +203,9 @@ func FromRoot(ctx context.Context, dir string, env []string, paths []string) ([]
 		rel, err := filepath.Rel(top, rooted(dir, p))
 		if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
 			return nil, &maildir.Error{Kind: maildir.ErrInvalid, Text: fmt.Sprintf("%s lies outside the repository %s", safe(p), safe(top))}
+		}
+		if fi, err := os.Stat(rooted(dir, p)); err == nil && fi.IsDir() {
+			return nil, &maildir.Error{Kind: maildir.ErrInvalid, Text: fmt.Sprintf("%s is a folder: name the files below it, or ask the tool claim_paths with dry_run, which takes folders and patterns", safe(p))}
 		}
 		out[i] = filepath.ToSlash(rel)
 	}

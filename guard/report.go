@@ -127,7 +127,7 @@ func lasts(d time.Duration) string {
 // ask is a command that writes to the holder of a claim, whether or not a server runs, and on whatever port.
 func (r *report) ask(c maildir.ClaimRow, project string) string {
 	me := r.who.name
-	if me == "" {
+	if me == "" || r.who.hint != "" { // nobody known, or no agent
 		me = "YourName"
 	}
 	var body bytes.Buffer

@@ -8,16 +8,22 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // codebase is what the mail asks about the code repository that a project is named by. It only reads small files, and
 // asks Git nothing: what a repository configures may run programs.
 type codebase struct {
-	mu   sync.Mutex
-	file string   // the configuration last read
-	stat FileStat // as it was then
-	fold bool
+	mu    sync.Mutex
+	file  string   // the configuration last read
+	stat  FileStat // as it was then
+	fold  bool
+	files map[string]bool // what was found at paths below the top
+	until time.Time       // how long that counts
 }
+
+// filesFresh is how long it counts what was found in the work tree: thousands of claims are looked up for one answer.
+const filesFresh = 5 * time.Second
 
 // maxConfig is how much of a repository's configuration is looked at, in bytes: people's are a few hundred.
 const maxConfig = 1 << 20
@@ -47,19 +53,39 @@ func (c *codebase) ignoresCase(dir string) bool {
 	return c.fold
 }
 
-// isFile reports whether the Git work tree at or above dir has something other than a folder at the path below its top.
-func (c *codebase) isFile(dir, path string) bool {
-	top, config := gitTop(dir)
-	if config == "" {
-		return false
+// look returns a function that reports whether the Git work tree at or above dir has something other than a folder at a
+// path below its top, as it was found in the last seconds; done ends its use, by one goroutine.
+func (c *codebase) look(dir string) (isFile func(path string) bool, done func()) {
+	var root *os.Root
+	opened := false
+	isFile = func(path string) bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if now := time.Now(); now.After(c.until) {
+			c.files, c.until = map[string]bool{}, now.Add(filesFresh)
+		}
+		is, known := c.files[path]
+		if known {
+			return is
+		}
+		if !opened {
+			opened = true
+			if top, config := gitTop(dir); config != "" {
+				root, _ = os.OpenRoot(top)
+			}
+		}
+		if root != nil {
+			fi, err := root.Lstat(filepath.FromSlash(path))
+			is = err == nil && !fi.IsDir()
+		}
+		c.files[path] = is
+		return is
 	}
-	root, err := os.OpenRoot(top)
-	if err != nil {
-		return false
+	return isFile, func() {
+		if root != nil {
+			root.Close()
+		}
 	}
-	defer root.Close()
-	fi, err := root.Lstat(filepath.FromSlash(path))
-	return err == nil && !fi.IsDir()
 }
 
 // gitTop is the top of the work tree that dir lies in, and the configuration of its repository; "" where there is none.

@@ -76,7 +76,9 @@ func (p *Project) lookAtClaims(ctx context.Context, f func(l *leases) error) err
 			l.all[i].pattern = nil
 		}
 	}
-	l.isFile = func(path string) bool { return p.code.isFile(p.human, path) }
+	var done func()
+	l.isFile, done = p.code.look(p.human)
+	defer done()
 	return f(l)
 }
 

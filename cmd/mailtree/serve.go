@@ -48,6 +48,7 @@ func serveCommand(p *program) *cobra.Command {
 // serve runs everything that a server is; it starts every goroutine of the program but those of libraries, and
 // returns when all have ended.
 func serve(ctx context.Context, p *program, idle time.Duration) error {
+	keepInherited()
 	log := p.cfg.logger(p.std)
 	if p.background {
 		signal.Ignore(syscall.SIGPIPE) // whoever started it may go before it has its log
