@@ -78,6 +78,11 @@ func TestBoxCost(t *testing.T) {
 			t.Fatal(err)
 		}
 		steps := strings.Join(plan, "\n")
+		for _, step := range plan {
+			if strings.Contains(step, " g ") && !strings.Contains(step, "files_message (pid=? AND msgid=?") {
+				t.Errorf("%+v: %s", q, step)
+			}
+		}
 		if !strings.Contains(steps, "SEARCH f USING INDEX files_copies") && !(q.ID != "" && strings.Contains(steps, "SEARCH f USING INDEX files_")) || strings.Contains(steps, "SCAN") || strings.Contains(steps, "B-TREE FOR ORDER") {
 			t.Errorf("%+v:\n%s", q, steps)
 		}

@@ -99,7 +99,8 @@ func (x *Index) Box(ctx context.Context, q maildir.BoxQuery) ([]maildir.BoxRow, 
 	return all, err
 }
 
-// boxQuery is the SQL of Box. The index files_copies serves queries that repeat its condition.
+// boxQuery is the SQL of Box. The index files_copies serves queries that repeat its condition. The other files of a message
+// are found by its id: left to choose, SQLite takes the index on paths and looks at every file of the project.
 func boxQuery(q maildir.BoxQuery) (text string, kind maildir.Kind) {
 	const from = " FROM files f CROSS JOIN messages m ON m.pid = f.pid AND m.id = f.msgid"
 	const order = " ORDER BY f.msgid DESC LIMIT ?5 + 0 OFFSET ?6 + 0"
@@ -112,8 +113,8 @@ func boxQuery(q maildir.BoxQuery) (text string, kind maildir.Kind) {
 			" CROSS JOIN deliveries d ON d.aid = " + agentID + " AND d.row = m.row AND d.path = f.path" + where + order, maildir.KindInbox
 	}
 	return "SELECT " + messageColumns + withoutBody + `, f.path, 0,
-		(SELECT count(DISTINCT g.agent) FROM files g WHERE g.pid = f.pid AND g.msgid = f.msgid AND g.msgid <> '' AND g.kind = 6 AND g.valid), f.fact` + from + where +
-		" AND NOT EXISTS (SELECT 1 FROM files g WHERE g.pid = f.pid AND g.msgid = f.msgid AND g.msgid <> '' AND g.kind = 9 AND g.valid AND g.path < f.path)" + order, maildir.KindOutbox
+		(SELECT count(DISTINCT g.agent) FROM files g INDEXED BY files_message WHERE g.pid = f.pid AND g.msgid = f.msgid AND g.msgid <> '' AND g.kind = 6 AND g.valid), f.fact` + from + where +
+		" AND NOT EXISTS (SELECT 1 FROM files g INDEXED BY files_message WHERE g.pid = f.pid AND g.msgid = f.msgid AND g.msgid <> '' AND g.kind = 9 AND g.valid AND g.path < f.path)" + order, maildir.KindOutbox
 }
 
 // The kinds of file that the SQL above and schema.sql name by number.
