@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,7 +13,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
 
 	"mailtree/maildir"
 )
@@ -60,6 +64,9 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 		return nil, err
 	}
 	defer f.close()
+	if err := f.lock(ctx); err != nil {
+		return nil, err
+	}
 	names := []string{PreCommit, PreMergeCommit}
 	if old, _, _ := f.ours(PrePush); s.Push || old != nil {
 		names = append(names, PrePush)
@@ -100,6 +107,7 @@ type hooksFolder struct {
 	repo *repo
 	dir  string
 	root *os.Root // nil where there is no folder
+	held *os.File // has the lock; nil where it was not taken
 }
 
 func openHooks(r *repo, make bool) (*hooksFolder, error) {
@@ -112,10 +120,44 @@ func openHooks(r *repo, make bool) (*hooksFolder, error) {
 	if err != nil && (make || !errors.Is(err, fs.ErrNotExist)) {
 		return nil, fileError("The hooks folder cannot be opened", err)
 	}
-	return &hooksFolder{r, r.hooks, root}, nil
+	return &hooksFolder{repo: r, dir: r.hooks, root: root}, nil
 }
 
+// lock waits until nobody else installs or uninstalls in the folder. Closing it, or the end of the process, gives it up.
+func (f *hooksFolder) lock(ctx context.Context) error {
+	if f.root == nil {
+		return nil
+	}
+	d, err := f.root.Open(".")
+	if err != nil {
+		return fileError("The hooks folder cannot be opened", err)
+	}
+	f.held = d
+	again := time.NewTicker(lockPause)
+	defer again.Stop()
+	for {
+		err := unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		switch {
+		case err == nil:
+			return nil
+		case !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR):
+			return fileError("The hooks folder cannot be locked", err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-again.C:
+		}
+	}
+}
+
+// lockPause is how long to wait before asking for the lock again.
+const lockPause = 5 * time.Millisecond
+
 func (f *hooksFolder) close() {
+	if f.held != nil {
+		f.held.Close()
+	}
 	if f.root != nil {
 		f.root.Close()
 	}
@@ -271,14 +313,14 @@ func (f *hooksFolder) copyAside(name string) error {
 	return f.root.Link(name, aside)
 }
 
-// replace writes a hook in one step.
+// replace writes a hook in one step. Nobody can have put a link or a pipe where it is written first.
 func (f *hooksFolder) replace(name string, text []byte) error {
-	tmp := fmt.Sprintf(".%s.mailtree-%d", name, os.Getpid())
-	defer f.root.Remove(tmp)
-	w, err := f.root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o755)
+	tmp := "." + name + ".mailtree-" + rand.Text()
+	w, err := f.root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o755)
 	if err != nil {
 		return err
 	}
+	defer f.root.Remove(tmp)
 	if _, err = w.Write(text); err == nil {
 		if err = w.Chmod(0o755); err == nil {
 			err = w.Sync()
@@ -312,6 +354,9 @@ func Uninstall(ctx context.Context, at Site) ([]string, error) {
 		return nil, err
 	}
 	defer f.close()
+	if err := f.lock(ctx); err != nil {
+		return nil, err
+	}
 	found := map[string]*hook{}
 	for _, name := range []string{PreCommit, PreMergeCommit, PrePush} {
 		h, changed, err := f.ours(name)
