@@ -63,7 +63,7 @@ func (h *hook) guards() string {
 	}
 	var b strings.Builder
 	b.WriteString("# Other repositories have this folder of hooks too: in those it only runs what was here before.\nstore= project=\n")
-	b.WriteString("case $(cd \"$(git rev-parse --git-common-dir)\" 2>/dev/null && pwd -P) in\n")
+	b.WriteString("case $(cd -- \"$(git rev-parse --git-common-dir)\" >/dev/null 2>&1 && pwd -P) in\n")
 	for _, g := range h.Guards {
 		b.WriteString(shellQuote(g.Repo) + ") store=" + shellQuote(g.Store) + " project=" + shellQuote(g.Project) + " ;;\n")
 	}

@@ -4,6 +4,7 @@
 # which lies beside it as @HOOK@.before-mailtree and runs first.
 # state: @STATE@
 # sum: @SUM@
+unset CDPATH # cd would go elsewhere
 hook=@HOOK@
 program=@PROGRAM@
 @GUARDS@
