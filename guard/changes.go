@@ -126,8 +126,14 @@ func isFolder(p string) bool {
 // pushed lists what the commits change that a push would add, by author. stdin is the hook's: a line for each ref. What
 // any remote has already is left out, and a ref that is deleted adds nothing. A merge counts as in staged.
 func (g *git) pushed(ctx context.Context, stdin io.Reader) ([]changed, error) {
-	args := []string{"rev-list", "--no-commit-header", "--format=%H %an", "--ignore-missing"}
-	var add, have []string
+	var revs strings.Builder // for git's stdin: there may be more than arguments can hold
+	seen := map[string]bool{}
+	once := func(rev string) {
+		if !seen[rev] {
+			seen[rev] = true
+			revs.WriteString(rev + "\n")
+		}
+	}
 	lines := bufio.NewScanner(stdin)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -135,16 +141,16 @@ func (g *git) pushed(ctx context.Context, stdin io.Reader) ([]changed, error) {
 		if len(f) != 4 || !objectName.MatchString(f[1]) || strings.Trim(f[1], "0") == "" {
 			continue
 		}
-		add = append(add, f[1])
+		once(f[1])
 		if objectName.MatchString(f[3]) && strings.Trim(f[3], "0") != "" {
-			have = append(have, f[3])
+			once("^" + f[3])
 		}
 	}
-	if err := lines.Err(); err != nil || len(add) == 0 {
+	if err := lines.Err(); err != nil || len(seen) == 0 {
 		return nil, err
 	}
-	args = append(append(append(args, add...), "--not", "--remotes"), have...)
-	out, err := g.run(ctx, nil, args...)
+	// --not stands behind --stdin: some versions of git turn what is read there around too.
+	out, err := g.run(ctx, strings.NewReader(revs.String()), "rev-list", "--no-commit-header", "--format=%H %an", "--ignore-missing", "--stdin", "--not", "--remotes")
 	if err != nil {
 		return nil, err
 	}
