@@ -50,7 +50,7 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 		return nil, err
 	}
 	t.Close()
-	if err := r.writable(ctx, at.Shared); err != nil {
+	if err := r.writable(ctx, at.Shared, s.options(at.Env)); err != nil {
 		return nil, err
 	}
 	g := guarding{Repo: r.common, Store: s.Store, Project: slug}
@@ -86,6 +86,24 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 		done = append(done, what)
 	}
 	return append(done, r.notes(ctx, f)...), nil
+}
+
+// options are what a check by hand needs to look where this guard would: store and project where they are not the default.
+func (s Setup) options(env []string) string {
+	var b strings.Builder
+	home := ""
+	for _, e := range env {
+		if v, ok := strings.CutPrefix(e, "HOME="); ok {
+			home = v
+		}
+	}
+	if home == "" || filepath.Clean(s.Store) != filepath.Join(home, ".mailtree") {
+		b.WriteString(" --store " + shellWord(s.Store))
+	}
+	if s.Project != "" {
+		b.WriteString(" --project " + shellWord(s.Project))
+	}
+	return b.String()
 }
 
 // notes are what a person should know about the place.
@@ -373,7 +391,7 @@ func Uninstall(ctx context.Context, at Site) ([]string, error) {
 		return []string{"No guard is installed in " + safe(f.dir) + ": nothing changed."}, nil
 	}
 	if r.place == shared && !at.Shared {
-		return nil, r.writable(ctx, false)
+		return nil, r.writable(ctx, false, "")
 	}
 	var done []string
 	for _, name := range []string{PreCommit, PreMergeCommit, PrePush} {

@@ -119,8 +119,9 @@ func below(p, dir string) bool {
 	return p == dir || strings.HasPrefix(p, dir+string(filepath.Separator))
 }
 
-// writable refuses folders of hooks that are not this repository's alone to write. A person may allow a shared one.
-func (r *repo) writable(ctx context.Context, allowShared bool) error {
+// writable refuses folders of hooks that are not this repository's alone to write. A person may allow a shared one. options
+// are those of a check by hand, each with a space before it.
+func (r *repo) writable(ctx context.Context, allowShared bool, options string) error {
 	switch r.place {
 	case shared:
 		if !allowShared {
@@ -132,8 +133,8 @@ func (r *repo) writable(ctx context.Context, allowShared bool) error {
 			return err
 		}
 		if len(tracked) > 0 {
-			return denied("The hooks of %s lie in %s (core.hooksPath), which Git tracks: the guard's hooks hold paths of this machine and must not be committed. Put this line at the end of %s yourself, and of pre-merge-commit: mailtree guard check --hook pre-commit || exit",
-				safe(r.top), safe(r.hooks), safe(filepath.Join(r.hooks, PreCommit)))
+			return denied("The hooks of %s lie in %s (core.hooksPath), which Git tracks: the guard's hooks hold paths of this machine and must not be committed. Put this line at the end of %s yourself, and of pre-merge-commit: mailtree guard check --hook pre-commit%s || exit",
+				safe(r.top), safe(r.hooks), safe(filepath.Join(r.hooks, PreCommit)), options)
 		}
 	}
 	return nil

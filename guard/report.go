@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -173,6 +174,19 @@ func safe(s string) string {
 		return s
 	}
 	return strconv.Quote(s)
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./][A-Za-z0-9_./-]*$`)
+
+// shellWord is shellQuote for people to read: what needs no quotes gets none, and what a terminal might act on is left out.
+func shellWord(s string) string {
+	switch {
+	case plainWord.MatchString(s):
+		return s
+	case strings.ContainsFunc(s, func(c rune) bool { return !strconv.IsPrint(c) || c == utf8.RuneError }):
+		return "…"
+	}
+	return shellQuote(s)
 }
 
 // clip keeps at most n bytes of a text.
