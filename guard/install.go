@@ -391,7 +391,7 @@ func Uninstall(ctx context.Context, at Site) ([]string, error) {
 		return []string{"No guard is installed in " + safe(f.dir) + ": nothing changed."}, nil
 	}
 	if r.place == shared && !at.Shared {
-		return nil, r.writable(ctx, false, "")
+		return nil, denied("The hooks of %s lie in %s (core.hooksPath), outside the repository, where other repositories may have theirs too. What guards those stays; if that is right, take this guard away by hand: mailtree guard uninstall --shared", safe(r.top), safe(r.hooks))
 	}
 	var done []string
 	for _, name := range []string{PreCommit, PreMergeCommit, PrePush} {
