@@ -29,6 +29,9 @@ const NoOwner = -1
 // owns reports whether the caller may use what belongs to that user.
 func (by Caller) owns(owner int) bool { return by.Root || by.UID >= 0 && by.UID == owner }
 
+// Guest reports whether the caller is neither the user whose store it is nor root.
+func (s *Store) Guest(by Caller) bool { return !by.Root && by.UID != s.cfg.User() }
+
 // Mailbox is one agent's mailbox.
 type Mailbox struct {
 	Name                  string

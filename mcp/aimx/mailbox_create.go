@@ -2,7 +2,9 @@ package aimx
 
 import (
 	"context"
+	"errors"
 
+	"mailtree/maildir"
 	"mailtree/mcp/tool"
 )
 
@@ -21,7 +23,7 @@ func (t *toolset) mailboxCreate() tool.Tool {
 			if a.Err() != nil {
 				return nil, a.Err()
 			}
-			p, err := t.store.EnsureProject(ctx, c.ProjectKey())
+			p, err := t.projectFor(ctx, c)
 			if err != nil {
 				return nil, err
 			}
@@ -33,4 +35,18 @@ func (t *toolset) mailboxCreate() tool.Tool {
 			return tool.Result{Text: address, Value: addressShape{address}}, nil
 		},
 	}
+}
+
+// projectFor is the project for a new mailbox. It is made where there is none, but for a guest only the default one: a
+// project takes files and memory of the server, and a guest can name any number of them.
+func (t *toolset) projectFor(ctx context.Context, c tool.Caller) (*maildir.Project, error) {
+	key := c.ProjectKey()
+	if key == maildir.DefaultProject || !t.store.Guest(c.User()) {
+		return t.store.EnsureProject(ctx, key)
+	}
+	p, err := t.store.Project(ctx, key)
+	if errors.Is(err, maildir.ErrNotFound) { // without names like it, which are not a guest's to know
+		err = noProject(key)
+	}
+	return p, err
 }

@@ -180,6 +180,11 @@ func (d *desk) request(who, name, args string) *mcp.CallToolResult {
 		c = tool.Caller{Auth: tool.PeerAuth(uid), UID: uid, Root: uid == 0}
 	}
 	d.caller.Store(&c)
+	return d.ask(set, name, args)
+}
+
+// ask makes a call by the caller who is set.
+func (d *desk) ask(set, name, args string) *mcp.CallToolResult {
 	if args == "" {
 		args = "{}"
 	}

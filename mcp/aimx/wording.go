@@ -29,6 +29,11 @@ func noMailbox(name string) error {
 	return reword(maildir.ErrNotFound, "mailbox-not-found: %s", tool.Clip(name))
 }
 
+// noProject is said to a guest, who cannot make one.
+func noProject(key string) error {
+	return reword(maildir.ErrNotFound, "No project %s, and only the user who runs the server can make one: name a project that exists, or the default one with --project %s.", tool.Clip(key), maildir.DefaultProject)
+}
+
 // invalid is a refused name; others stay.
 func invalid(err error) error {
 	if errors.Is(err, maildir.ErrInvalid) {

@@ -1,0 +1,56 @@
+package aimx_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mailtree/mcp/tool"
+)
+
+// callIn makes a call by a user who names a project.
+func (d *desk) callIn(uid int, project, workTree, name, args string) *mcp.CallToolResult {
+	d.t.Helper()
+	d.caller.Store(&tool.Caller{Auth: tool.PeerAuth(uid), UID: uid, Root: uid == 0, Project: project, WorkTree: workTree})
+	return d.ask("aimx", name, args)
+}
+
+// TestGuestMakesNoProject: whatever a guest names, only projects that exist and the default one are used. The store's
+// user and root make projects.
+func TestGuestMakesNoProject(t *testing.T) {
+	t.Parallel()
+	const guest = 1000
+	d := newDesk(t)
+	for _, tt := range []struct {
+		uid               int
+		project, workTree string
+		want              string // of the text
+		projects          int    // in the store after it
+	}{
+		{guest, "/srv/shop", "", "No project /srv/shop", 0},
+		{guest, "", "/srv/shop", "--project default", 0},
+		{guest, "none", "", "No project none", 0},
+		{guest, "", "", "ann@", 1},
+		{guest, "default", "/srv/shop", "ann@", 1},
+		{storeUser, "/srv/shop", "", "ann@", 2},
+		{guest, "/srv/shop", "", "EACCES", 2}, // there, and ann is another's
+		{guest, "/srv/shops", "", "No project /srv/shops", 2},
+		{0, "/srv/other", "", "ann@", 3},
+	} {
+		res := d.callIn(tt.uid, tt.project, tt.workTree, "mailbox_create", `{"name": "ann"}`)
+		text := res.Content[0].(*mcp.TextContent).Text
+		if !strings.Contains(text, tt.want) || res.IsError == strings.HasSuffix(tt.want, "@") || res.IsError && strings.Contains(text, "Did you mean") {
+			t.Errorf("uid %d in %q, %q: %s", tt.uid, tt.project, tt.workTree, text)
+		}
+		folders, err := os.ReadDir(filepath.Join(d.Root(), "projects"))
+		if err != nil || len(folders) != tt.projects || len(d.Projects()) != tt.projects {
+			t.Errorf("uid %d in %q, %q: %d folders, %d projects, %v; want %d", tt.uid, tt.project, tt.workTree, len(folders), len(d.Projects()), err, tt.projects)
+		}
+	}
+	if res := d.callIn(guest, "/srv/shop", "", "mailbox_create", `{"name": "bob"}`); res.IsError {
+		t.Errorf("a guest in a project that exists: %+v", res.Content[0])
+	}
+}
