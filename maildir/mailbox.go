@@ -26,6 +26,9 @@ type Caller struct {
 // NoOwner is the Owner of an agent that nobody owns, because owners.json says so: root alone may use it.
 const NoOwner = -1
 
+// MaxGuestMailboxes is how many mailboxes of a store one user may own who is neither the store's user nor root.
+const MaxGuestMailboxes = 100
+
 // owns reports whether the caller may use what belongs to that user.
 func (by Caller) owns(owner int) bool { return by.Root || by.UID >= 0 && by.UID == owner }
 
@@ -75,7 +78,8 @@ func (p *Project) owner(owners map[string]int, agent string) int {
 }
 
 // CreateMailbox makes an agent of exactly that name, owned by the caller; again on one's own it changes nothing.
-// Errors: ErrInvalid for the name, ErrDenied when somebody else owns it, or nobody.
+// Errors: ErrInvalid for the name, ErrDenied when somebody else owns it, or nobody; ErrTooLarge for a guest who owns
+// MaxGuestMailboxes.
 func (p *Project) CreateMailbox(ctx context.Context, name string, by Caller) (*Mailbox, error) {
 	if why := checkName(name); why != "" || strings.EqualFold(name, Postmaster) {
 		return nil, errorf(ErrInvalid, "The mailbox name %s cannot be used: %s.", quote(name), orElse(why, "reserved"))
@@ -95,6 +99,9 @@ func (p *Project) CreateMailbox(ctx context.Context, name string, by Caller) (*M
 		if slices.ContainsFunc(making, func(n string) bool { return strings.EqualFold(n, name) }) {
 			return errorf(ErrDenied, "The mailbox %s is being made by somebody else.", quote(name))
 		}
+		if err := p.store.mayOwnMore(g.ctx, by); err != nil {
+			return err
+		}
 		o.makes = name
 		o.put(profilePath(name), formatProfile(Profile{Name: name, Inception: g.now}))
 		return p.store.owners.set(p.slug+"/"+name, by.UID)
@@ -103,6 +110,41 @@ func (p *Project) CreateMailbox(ctx context.Context, name string, by Caller) (*M
 		return nil, err
 	}
 	return p.Mailbox(ctx, name, by)
+}
+
+// mayOwnMore refuses a guest who owns as many mailboxes as one may. Those whose folder is gone do not count.
+func (s *Store) mayOwnMore(ctx context.Context, by Caller) error {
+	if !s.Guest(by) {
+		return nil
+	}
+	owners, err := s.owners.load()
+	if err != nil {
+		return err
+	}
+	var mine []string
+	for key, uid := range owners {
+		if uid == by.UID {
+			mine = append(mine, key)
+		}
+	}
+	if len(mine) < MaxGuestMailboxes {
+		return nil
+	}
+	there := 0
+	for _, key := range mine {
+		slug, name, _ := strings.Cut(key, "/")
+		a, err := s.index.Agent(ctx, slug, name)
+		if err != nil {
+			return err
+		}
+		if a != nil {
+			there++
+		}
+	}
+	if there >= MaxGuestMailboxes {
+		return errorf(ErrTooLarge, "User %d owns %d mailboxes, and the limit is %d: delete one that is no longer needed, then try again.", by.UID, there, MaxGuestMailboxes)
+	}
+	return nil
 }
 
 // mayUse refuses an existing mailbox that is not the caller's.
