@@ -104,7 +104,7 @@ func (p *Project) CreateMailbox(ctx context.Context, name string, by Caller) (*M
 		}
 		o.makes = name
 		o.put(profilePath(name), formatProfile(Profile{Name: name, Inception: g.now}))
-		return p.store.owners.set(p.slug+"/"+name, by.UID)
+		return p.give(name, by.UID)
 	}
 	if err := p.do(ctx, o); err != nil {
 		return nil, err
@@ -145,6 +145,31 @@ func (s *Store) mayOwnMore(ctx context.Context, by Caller) error {
 		return errorf(ErrTooLarge, "User %d owns %d mailboxes, and the limit is %d: delete one that is no longer needed, then try again.", by.UID, there, MaxGuestMailboxes)
 	}
 	return nil
+}
+
+// give makes an agent that is being made the user's, or with NoOwner the store's user's, whoever owned one of that name
+// before, and drops the hooks of the former owner. It is called while the agent is not there, so nobody is granted
+// anything too early.
+func (p *Project) give(name string, uid int) error {
+	key := p.slug + "/" + name
+	owners, err := p.store.owners.load()
+	if err != nil {
+		return err
+	}
+	old, said := owners[key]
+	before, now := p.owner(owners, name), uid
+	if uid == NoOwner {
+		now = p.store.cfg.User()
+	}
+	if before != now {
+		if err := p.dropHooks(name); err != nil { // first: a hook without an owner runs as the mailbox's
+			return err
+		}
+	}
+	if said == (uid != NoOwner) && (!said || old == uid) {
+		return nil
+	}
+	return p.store.owners.set(key, uid)
 }
 
 // mayUse refuses an existing mailbox that is not the caller's.
@@ -224,7 +249,27 @@ func (p *Project) DeleteMailbox(ctx context.Context, name string, force bool, by
 	if err := p.do(ctx, o); err != nil {
 		return m, err
 	}
-	return m, errors.Join(p.dropHooks(name), p.store.owners.set(p.slug+"/"+name, NoOwner))
+	return m, p.disown(ctx, name)
+}
+
+// disown drops owner and hooks of an agent that was deleted, unless there is one of that name again: whoever made that
+// one has said whose it is.
+func (p *Project) disown(ctx context.Context, name string) error {
+	o := &op{Op: Op{Verb: "delete-mailbox", Agent: name}, lock: "mailbox"}
+	o.plan = func(g *group) error { // writes nothing
+		if slices.Contains(p.flight.making(), name) { // before the index is asked: who is not under way any more is there
+			return nil
+		}
+		if row, err := p.store.index.Agent(g.ctx, p.slug, name); err != nil || row != nil {
+			return err
+		}
+		return errors.Join(p.dropHooks(name), p.store.owners.set(p.slug+"/"+name, NoOwner))
+	}
+	err := p.do(context.WithoutCancel(ctx), o)
+	if errors.Is(err, errStopped) { // the mailbox is deleted all the same, and making an agent sets its owner anew
+		return nil
+	}
+	return err
 }
 
 const ownersFile = "owners.json"

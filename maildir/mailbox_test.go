@@ -64,3 +64,77 @@ func removeAgent(t testing.TB, p *maildir.Project, name string) {
 		t.Fatal(err)
 	}
 }
+
+// TestOwnerOfAnAgentMadeAnew: a mailbox whose folder a person removed is nobody's any more. An agent of its name belongs
+// to who makes it, and has none of the former owner's hooks.
+func TestOwnerOfAnAgentMadeAnew(t *testing.T) {
+	t.Parallel()
+	const guest, other, me = 1500, 1501, 0
+	for name, tt := range map[string]struct {
+		make  func(p *maildir.Project) error
+		owner int
+	}{
+		"register": {func(p *maildir.Project) error {
+			_, err := p.Register(t.Context(), maildir.Registration{Program: "x", Model: "y", NameHint: "eve"})
+			return err
+		}, me},
+		"first contact": {func(p *maildir.Project) error { return p.EnsureAgent(t.Context(), "eve", maildir.Registration{}) }, me},
+		"another guest": {func(p *maildir.Project) error {
+			_, err := p.CreateMailbox(t.Context(), "eve", maildir.Caller{UID: other})
+			return err
+		}, other},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := project(t, ownedBy(me), "Ann")
+			if _, err := p.CreateMailbox(t.Context(), "eve", maildir.Caller{UID: guest}); err != nil {
+				t.Fatal(err)
+			}
+			hook := maildir.Hook{Event: maildir.OnReceive, Cmd: []string{"/bin/true"}, Timeout: 1}
+			stale := openBox(t, p, "eve", guest)
+			if _, err := stale.CreateHook(t.Context(), hook); err != nil {
+				t.Fatal(err)
+			}
+			removeAgent(t, p, "eve")
+			if err := tt.make(p); err != nil {
+				t.Fatal(err)
+			}
+			m := send(t, p, maildir.Draft{From: "Ann", To: []string{"eve"}, Subject: "s", Body: "secret"})
+			if _, err := p.OpenBox(t.Context(), "eve", maildir.Caller{UID: guest}); !errors.Is(err, maildir.ErrDenied) {
+				t.Errorf("the former owner opens it: %v", err)
+			}
+			if _, err := p.DeleteMailbox(t.Context(), "eve", true, maildir.Caller{UID: guest}); !errors.Is(err, maildir.ErrDenied) {
+				t.Errorf("the former owner deletes it: %v", err)
+			}
+			b := openBox(t, p, "eve", tt.owner)
+			if _, err := b.Read(t.Context(), m.ID, false); err != nil || b.Owner != tt.owner {
+				t.Errorf("owner %d, %v; want %d", b.Owner, err, tt.owner)
+			}
+			if hooks, err := p.Hooks(t.Context(), "", maildir.Caller{Root: true}); err != nil || len(hooks) > 0 {
+				t.Errorf("hooks left: %+v %v", hooks, err)
+			}
+		})
+	}
+}
+
+// TestOwnerKeepsHooks: who makes a mailbox of theirs anew has the hooks that they made.
+func TestOwnerKeepsHooks(t *testing.T) {
+	t.Parallel()
+	p := project(t, ownedBy(0))
+	guest := maildir.Caller{UID: 1500}
+	for range 2 {
+		if _, err := p.CreateMailbox(t.Context(), "eve", guest); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := openBox(t, p, "eve", guest.UID).CreateHook(t.Context(), maildir.Hook{Event: maildir.OnReceive, Cmd: []string{"/bin/true"}, Timeout: 1}); err != nil {
+			t.Fatal(err)
+		}
+		removeAgent(t, p, "eve")
+	}
+	if _, err := p.CreateMailbox(t.Context(), "eve", guest); err != nil {
+		t.Fatal(err)
+	}
+	if hooks, err := p.Hooks(t.Context(), "eve", guest); err != nil || len(hooks) != 1 {
+		t.Errorf("%+v %v", hooks, err)
+	}
+}

@@ -24,7 +24,7 @@ type Registered struct {
 	Note string
 }
 
-// Register makes a new agent. Errors: ErrInvalid, ErrUnavailable. Spec: 2.2, seed 0 create_agent.
+// Register makes a new agent, which is the store's user's. Errors: ErrInvalid, ErrUnavailable. Spec: 2.2, seed 0 create_agent.
 func (p *Project) Register(ctx context.Context, r Registration) (*Registered, error) {
 	for _, f := range []struct{ key, text string }{{"program", r.Program}, {"model", r.Model}, {"task_description", r.Task}, {"name_hint", r.NameHint}} {
 		if err := checkText(f.key, f.text, 4096); err != nil {
@@ -36,6 +36,9 @@ func (p *Project) Register(ctx context.Context, r Registration) (*Registered, er
 	o.plan = func(g *group) error {
 		name, note, err := g.freeName(r.NameHint)
 		if err != nil {
+			return err
+		}
+		if err := p.give(name, NoOwner); err != nil {
 			return err
 		}
 		made = &Registered{Note: note}
@@ -79,6 +82,9 @@ func (p *Project) EnsureAgent(ctx context.Context, name string, r Registration) 
 			if strings.EqualFold(a.Name, name) {
 				return errorf(ErrConflict, "The agent name %s differs from %s only in case: use %s, or another name.", quote(name), quote(a.Name), quote(a.Name))
 			}
+		}
+		if err := p.give(name, NoOwner); err != nil {
+			return err
 		}
 		o.makes = name
 		o.put(profilePath(name), formatProfile(Profile{Name: name, Program: r.Program, Model: r.Model, Task: r.Task, Inception: g.now}))
