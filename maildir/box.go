@@ -97,7 +97,7 @@ func (b *Box) Read(ctx context.Context, id string, sent bool) (*Letter, error) {
 	if err != nil {
 		return nil, diskError(err)
 	}
-	l.Data, l.References = data, b.p.references(ctx, m)
+	l.Data, l.References = data, b.references(ctx, m)
 	if !sent {
 		l.Trust = b.p.trust(m, b.Name)
 	}
@@ -119,11 +119,11 @@ func (p *Project) readMessage(path, id string) (*Message, []byte, error) {
 }
 
 // Send sends from the mailbox. InReplyTo and References may name messages of any domain; the message joins the thread of
-// the first that is known, InReplyTo before the newest reference. Without InReplyTo, References are ignored.
+// the first that this mailbox holds, InReplyTo before the newest reference. Without InReplyTo, References are ignored.
 // Errors: as Project.Send.
 func (b *Box) Send(ctx context.Context, d Draft) (*Sent, error) {
 	d.From, d.by = b.Name, &b.by
-	if err := b.p.join(ctx, &d); err != nil {
+	if err := b.join(ctx, &d); err != nil {
 		return nil, err
 	}
 	return b.p.Send(ctx, d)
@@ -165,8 +165,23 @@ const (
 	maxReference  = 998 // bytes, a line of a mail header
 )
 
+// held finds a message in the mailbox's inbox or outbox; nil when it is in neither. Whoever merely knows the id of
+// another's message learns nothing of it, its thread least of all.
+func (b *Box) held(ctx context.Context, id string) (*BoxRow, error) {
+	for _, sent := range []bool{false, true} {
+		rows, err := b.p.store.index.Box(ctx, BoxQuery{Project: b.p.slug, Agent: b.Name, Sent: sent, ID: id, Limit: 1})
+		if err != nil {
+			return nil, err
+		}
+		if len(rows) > 0 {
+			return &rows[0], nil
+		}
+	}
+	return nil, nil
+}
+
 // join puts a draft into the thread that it answers in.
-func (p *Project) join(ctx context.Context, d *Draft) error {
+func (b *Box) join(ctx context.Context, d *Draft) error {
 	if d.InReplyTo == "" {
 		d.References = nil
 		return nil
@@ -175,7 +190,7 @@ func (p *Project) join(ctx context.Context, d *Draft) error {
 	slices.Reverse(before)
 	before = append([]string{d.InReplyTo}, before...)
 	for _, id := range before[:min(len(before), maxReferences)] {
-		m, err := p.store.index.Message(ctx, p.slug, id)
+		m, err := b.held(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -184,12 +199,16 @@ func (p *Project) join(ctx context.Context, d *Draft) error {
 			return nil
 		}
 	}
-	d.ThreadID = cut(before[len(before)-1], maxThread) // the oldest: whoever answers the same meets here
-	return nil
+	oldest := cut(before[len(before)-1], maxThread) // whoever answers the same meets here
+	m, err := b.p.store.index.Message(ctx, b.p.slug, oldest)
+	if err == nil && m == nil { // else it is the thread of a message of others
+		d.ThreadID = oldest
+	}
+	return err
 }
 
-// references follows a message back to the beginning of its thread. What is no longer there ends the chain.
-func (p *Project) references(ctx context.Context, m *Message) []string {
+// references follows a message back to the beginning of its thread. What this mailbox does not hold ends the chain.
+func (b *Box) references(ctx context.Context, m *Message) []string {
 	chain := []string{}
 	for m != nil && m.InReplyTo != "" && !slices.Contains(chain, m.InReplyTo) && len(chain) < maxReferences {
 		chain = slices.Insert(chain, 0, m.InReplyTo)
@@ -197,11 +216,11 @@ func (p *Project) references(ctx context.Context, m *Message) []string {
 			named := slices.DeleteFunc(slices.Clone(m.References), func(id string) bool { return slices.Contains(chain, id) })
 			return append(named, chain...)
 		}
-		row, err := p.store.index.Message(ctx, p.slug, m.InReplyTo)
+		row, err := b.held(ctx, m.InReplyTo)
 		if err != nil || row == nil {
 			break
 		}
-		if m, _, err = p.readMessage(row.Path, row.ID); err != nil {
+		if m, _, err = b.p.readMessage(row.CopyPath, row.ID); err != nil {
 			m = &row.Message
 		}
 	}

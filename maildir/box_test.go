@@ -222,3 +222,59 @@ func TestDeleteMailbox(t *testing.T) {
 		t.Errorf("the message went with the mailbox: %v", err)
 	}
 }
+
+// TestReplyToAnothersMessage: who knows the id of a message that the mailbox does not hold learns neither its thread nor
+// what came before it, and does not get into that thread. Who holds it does, from the inbox or the outbox.
+func TestReplyToAnothersMessage(t *testing.T) {
+	t.Parallel()
+	p := project(t, ownedBy(500), "Ann", "Bob", "Cat")
+	const guest = 1500
+	if _, err := p.CreateMailbox(t.Context(), "eve", maildir.Caller{UID: guest}); err != nil {
+		t.Fatal(err)
+	}
+	named := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b", ThreadID: "SECRET-1"})
+	answer, err := p.Reply(t.Context(), maildir.ReplyDraft{From: "Bob", ReplyTo: named.ID, Body: "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
+	for _, tt := range []struct {
+		name, box, id string
+		refs          []string
+		thread        string
+		chain         string
+	}{
+		{"another's", "eve", answer.ID, nil, "", answer.ID},
+		{"another's without a thread", "eve", alone.ID, nil, "", alone.ID},
+		{"another's as a reference", "eve", "1@example.org", []string{answer.ID}, "", answer.ID + " 1@example.org"},
+		{"of nobody here", "eve", "1@example.org", nil, "1@example.org", "1@example.org"},
+		{"neither sent nor received", "Cat", answer.ID, nil, "", answer.ID},
+		{"received", "Ann", answer.ID, nil, "SECRET-1", named.ID + " " + answer.ID},
+		{"sent", "Bob", answer.ID, nil, "SECRET-1", named.ID + " " + answer.ID},
+		{"received without a thread", "Bob", alone.ID, nil, alone.ID, alone.ID},
+		{"received as a reference", "Bob", "1@example.org", []string{alone.ID}, alone.ID, alone.ID + " 1@example.org"},
+	} {
+		uid := 500
+		if tt.box == "eve" {
+			uid = guest
+		}
+		b := openBox(t, p, tt.box, uid)
+		m, err := b.Send(t.Context(), maildir.Draft{To: []string{tt.box}, Subject: "s", Body: "b", InReplyTo: tt.id, References: tt.refs})
+		if err != nil {
+			t.Fatalf("%s: %v", tt.name, err)
+		}
+		for _, sent := range []bool{false, true} {
+			l, err := b.Read(t.Context(), m.ID, sent)
+			if err != nil {
+				t.Fatalf("%s: %v", tt.name, err)
+			}
+			if got := strings.Join(l.References, " "); l.ThreadID != tt.thread || m.ThreadID != tt.thread || got != tt.chain || strings.Contains(string(l.Data), "SECRET-1") != (tt.thread == "SECRET-1") {
+				t.Errorf("%s: thread %q, after %q; want %q, %q", tt.name, l.ThreadID, got, tt.thread, tt.chain)
+			}
+		}
+	}
+	b := openBox(t, p, "eve", guest)
+	if _, err := b.Reply(t.Context(), maildir.ReplyDraft{ReplyTo: answer.ID, Body: "b"}); !errors.Is(err, maildir.ErrNotFound) {
+		t.Errorf("a reply to another's message: %v", err)
+	}
+}
