@@ -201,7 +201,7 @@ func TestFind(t *testing.T) {
 	seat(bob, "Bob")
 	d.send("b")
 	d.tmux.Run("copy-mode", "-t", bob.Pane)
-	d.tmux.Run("split-window", "-t", bob.Pane, "-c", linked, "exec cat") // which takes keys, but is not the agent's
+	d.tmux.Split(bob, linked) // which takes keys, but is not the agent's
 	refused(bob.Tmux, "somebody scrolls in its window, or the window's input is off or shared")
 	d.tmux.Run("send-keys", "-t", bob.Pane, "-X", "cancel")
 	d.tmux.Run("set-option", "-w", "-t", bob.Pane, "synchronize-panes", "on")
@@ -261,7 +261,7 @@ func TestMeanwhile(t *testing.T) {
 	if got, asks := look(d.read); len(got) != 0 || asks != 1 {
 		t.Errorf("%v, tmux asked %d times", got, asks)
 	}
-	if got, asks := look(func() { d.status("work"); d.status("ready") }); len(got) != 1 || got[0].Why != "" || asks != 1 {
+	if got, asks := look(func() {}); len(got) != 1 || got[0].Why != "" || asks != 1 {
 		t.Errorf("%v, tmux asked %d times", got, asks)
 	}
 	if typed := w.Typed(); len(typed) != 1 {

@@ -32,7 +32,7 @@ func TestPanes(t *testing.T) {
 	odd := srv.Window("work", "bob /x $(y)", dir)
 	japan := srv.Window("work", "日本", dir)
 	other := srv.Window("other", "carol", dir)
-	split := srv.Run("split-window", "-d", "-P", "-F", "#{pane_id}", "-t", alice.Pane, "-c", dir, "exec cat")
+	split := srv.Split(alice, dir).Pane
 	srv.Run("copy-mode", "-t", odd.Pane)
 	session, err := tmux.Parse(alice.Tmux)
 	if err != nil {
@@ -47,7 +47,7 @@ func TestPanes(t *testing.T) {
 			got[i].ID = strings.NewReplacer(alice.Pane, "A", split, "S", odd.Pane, "O", japan.Pane, "J").Replace(got[i].ID)
 		}
 		want := []tmux.Pane{
-			{ID: "A", Window: "alice", Active: true, Quiet: true, Dir: dir}, {ID: "S", Window: "alice", Quiet: true, Dir: dir},
+			{ID: "A", Window: "alice", Quiet: true, Dir: dir}, {ID: "S", Window: "alice", Active: true, Quiet: true, Dir: dir},
 			{ID: "O", Window: "bob /x $(y)", Active: true, Dir: dir}, {ID: "J", Window: "日本", Active: true, Quiet: true, Dir: dir},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
