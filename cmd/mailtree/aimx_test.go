@@ -149,6 +149,11 @@ func TestTwoUsers(t *testing.T) {
 	const ann, bob = 65532, 65533
 	o := newOffice(t)
 	const denied = "! EACCES not authorized"
+	if got := o.one(ann, "mailbox_create", `{"name":"ann"}`); !strings.Contains(got, "only the user who runs the server can make one") {
+		t.Errorf("a guest makes a project: %s", got)
+	}
+	o.one(os.Geteuid(), "mailbox_create", `{"name":"cid"}`)
+	o.one(os.Geteuid(), "mailbox_delete", `{"name":"cid"}`) // the project stays
 	for i, tt := range []struct {
 		uid              int
 		tool, args, want string
