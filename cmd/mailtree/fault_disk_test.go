@@ -21,11 +21,11 @@ func TestFaultDisk(t *testing.T) {
 	t.Parallel()
 	t.Run("tmpfs", func(t *testing.T) {
 		needMounts(t)
-		fillDisk(t, mount(t, "-t", "tmpfs", "-o", "size=64m", "mailtree-test"))
+		fillDisk(t, mount(t, "-t", "tmpfs", "-o", "size=256m", "mailtree-test"))
 	})
 	t.Run("ext4", func(t *testing.T) {
 		needMounts(t, "mkfs.ext4")
-		fillDisk(t, mount(t, "-o", "loop", image(t, "40M")))
+		fillDisk(t, mount(t, "-o", "loop", image(t, "192M")))
 	})
 }
 
