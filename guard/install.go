@@ -50,7 +50,7 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 		return nil, err
 	}
 	t.Close()
-	if err := r.writable(ctx, at.Shared, s.options(at.Env)); err != nil {
+	if err := r.writable(ctx, at.Shared, s.options()); err != nil {
 		return nil, err
 	}
 	g := guarding{Repo: r.common, Store: s.Store, Project: slug}
@@ -88,22 +88,13 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 	return append(done, r.notes(ctx, f)...), nil
 }
 
-// options are what a check by hand needs to look where this guard would: store and project where they are not the default.
-func (s Setup) options(env []string) string {
-	var b strings.Builder
-	home := ""
-	for _, e := range env {
-		if v, ok := strings.CutPrefix(e, "HOME="); ok {
-			home = v
-		}
-	}
-	if home == "" || filepath.Clean(s.Store) != filepath.Join(home, ".mailtree") {
-		b.WriteString(" --store " + shellWord(s.Store))
-	}
+// options are what a check by hand needs to look where this guard would.
+func (s Setup) options() string {
+	options := " --store " + shellWord(s.Store)
 	if s.Project != "" {
-		b.WriteString(" --project " + shellWord(s.Project))
+		options += " --project " + shellWord(s.Project)
 	}
-	return b.String()
+	return options
 }
 
 // notes are what a person should know about the place.
