@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 
+	"mailtree/fixtures/guesttest"
 	"mailtree/mcp/socket"
 	"mailtree/mcp/tool"
 )
@@ -173,14 +174,7 @@ func TestOtherUser(t *testing.T) {
 	}
 	t.Parallel()
 	const guest = 65533
-	dir, err := os.MkdirTemp("", "peer")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	dir := guesttest.Dir(t)
 	path := filepath.Join(dir, "s.sock")
 	s := serveSocket(t, path, true, Config{MaxSessions: 8, Yield: func() { t.Error("a guest stopped the server") }})
 	const me = `"structuredContent":{"auth":"uid:65533","uid":65533,"root":false,"via":"socket"`
@@ -202,7 +196,7 @@ func TestOtherUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), copyOf(t, dir))
+	cmd := exec.CommandContext(t.Context(), guesttest.Program(t, dir))
 	cmd.Env, cmd.Dir = []string{askEnv + "=" + path}, dir
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(data), os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: guest, Gid: guest}}
@@ -220,22 +214,4 @@ func TestOtherUser(t *testing.T) {
 	await(t, func() bool {
 		return s.guests.requests.used.Load() == 0 && s.guests.streams.used.Load() == 0 && s.guests.bodies.used.Load() == 0
 	})
-}
-
-// copyOf puts the test binary where another user can run it.
-func copyOf(t *testing.T, dir string) string {
-	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(exe)
-	if err != nil {
-		t.Fatal(err)
-	}
-	name := filepath.Join(dir, "guest")
-	if err := os.WriteFile(name, data, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return name
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"mailtree/fixtures/guesttest"
 )
 
 // office is the program, its server and a store, for users who come through `mailtree stdio --toolset aimx`.
@@ -26,24 +28,8 @@ type office struct {
 // newOffice starts a server whose socket is open to every user.
 func newOffice(t *testing.T) *office {
 	t.Helper()
-	o := &office{t: t, dir: t.TempDir()}
-	for at := o.dir; at != os.TempDir() && len(at) > 1; at = filepath.Dir(at) { // other users come along here
-		if err := os.Chmod(at, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	program, err := os.ReadFile(self)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.exe, o.socket = filepath.Join(o.dir, "mailtree"), filepath.Join(o.dir, "open.sock")
-	if err := os.WriteFile(o.exe, program, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	o := &office{t: t, dir: guesttest.Dir(t)}
+	o.exe, o.socket = guesttest.Program(t, o.dir), filepath.Join(o.dir, "open.sock")
 	o.start()
 	t.Cleanup(func() { o.end(syscall.SIGINT) })
 	return o

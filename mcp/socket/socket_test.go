@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"mailtree/fixtures/guesttest"
 )
 
 // TestMain lets the test binary be a process of another user: it connects as often as SOCKET_GUEST says, tells how often
@@ -243,9 +245,9 @@ func TestGuests(t *testing.T) {
 		t.Skip("not done here: two users need root")
 	}
 	const guest = 65533
-	path := filepath.Join(public(t), "s.sock")
+	path := filepath.Join(guesttest.Dir(t), "s.sock")
 	conns := greet(listen(t, Config{Path: path, Open: true}))
-	cmd := exec.CommandContext(t.Context(), copyOf(t, filepath.Dir(path)), path)
+	cmd := exec.CommandContext(t.Context(), guesttest.Program(t, filepath.Dir(path)), path)
 	cmd.Env = []string{"SOCKET_GUEST=" + strconv.Itoa(MaxGuestConns+5)}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: guest, Gid: guest}}
 	in, err := cmd.StdinPipe()
@@ -274,36 +276,4 @@ func TestGuests(t *testing.T) {
 	}
 	in.Close()
 	cmd.Wait()
-}
-
-// public makes a folder that every user can enter.
-func public(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "socket")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-// copyOf puts the test binary where another user can run it.
-func copyOf(t *testing.T, dir string) string {
-	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(exe)
-	if err != nil {
-		t.Fatal(err)
-	}
-	name := filepath.Join(dir, "guest")
-	if err := os.WriteFile(name, data, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return name
 }
