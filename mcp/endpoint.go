@@ -134,17 +134,12 @@ func (s *Server) endWithServer(ctx context.Context, cancel context.CancelFunc) {
 
 // stream serves the GET of a session, until the client, the session or the server ends it.
 func (s *Server) stream(d *door, w http.ResponseWriter, r *http.Request) {
-	most := s.limitsOf(r)
-	if !most.streams.take(1) {
-		busy(w, nil, "too many streams")
-		return
-	}
-	defer most.streams.give(1)
-	a := newAnswer(w, r, nil)
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer a.finish()
-	wg.Go(func() { s.endWithServer(a.request.Context(), a.cancel) })
-	wg.Go(func() { s.keepAlive(a.request.Context(), d, r.Header) })
-	d.stateful.ServeHTTP(a, a.request)
+	s.lasting(w, r, func(ctx context.Context, a *answer) {
+		ctx, end := context.WithCancel(ctx)
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		defer end()
+		wg.Go(func() { s.keepAlive(ctx, d, r.Header) })
+		d.stateful.ServeHTTP(a, a.request)
+	})
 }

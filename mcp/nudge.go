@@ -20,7 +20,9 @@ func (s *Server) nudge(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	by, watch := tool.CallerOf(r.Context()), r.URL.Query().Get("watch") != ""
-	s.lasting(w, r, "application/x-ndjson", func(ctx context.Context, a *answer) {
+	s.lasting(w, r, func(ctx context.Context, a *answer) {
+		a.Header().Set("Content-Type", "application/x-ndjson")
+		_ = a.FlushError() // a client that is gone ends ctx
 		say := func(v any) {
 			if _, err := a.Write(append(tool.Encode(v), '\n')); err == nil {
 				_ = a.FlushError() // a client that is gone ends ctx

@@ -108,14 +108,18 @@ func (s *Server) noToolset(w http.ResponseWriter, r *http.Request) {
 	writeError(w, http.StatusNotFound, nil, codeRequest, fmt.Sprintf("there is no toolset %q here: use %s", r.PathValue("name"), strings.Join(names, ", ")))
 }
 
-// hold answers until the client goes or the server stops. It is counted among the streams.
+// hold answers until the client goes or the server stops.
 func (s *Server) hold(w http.ResponseWriter, r *http.Request) {
-	s.lasting(w, r, "text/plain; charset=utf-8", func(ctx context.Context, _ *answer) { <-ctx.Done() })
+	s.lasting(w, r, func(ctx context.Context, a *answer) {
+		a.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_ = a.FlushError() // a client that is gone ends ctx
+		<-ctx.Done()
+	})
 }
 
 // lasting answers with what do writes, which ends with its context: when the client goes or the server stops. It is counted
 // among the streams.
-func (s *Server) lasting(w http.ResponseWriter, r *http.Request, kind string, do func(ctx context.Context, a *answer)) {
+func (s *Server) lasting(w http.ResponseWriter, r *http.Request, do func(ctx context.Context, a *answer)) {
 	most := s.limitsOf(r)
 	if !most.streams.take(1) {
 		busy(w, nil, "too many streams")
@@ -127,10 +131,7 @@ func (s *Server) lasting(w http.ResponseWriter, r *http.Request, kind string, do
 	defer wg.Wait()
 	defer a.finish()
 	wg.Go(func() { s.endWithServer(a.request.Context(), a.cancel) })
-	a.Header().Set("Content-Type", kind)
-	if a.FlushError() == nil {
-		do(a.request.Context(), a)
-	}
+	do(a.request.Context(), a)
 }
 
 func (s *Server) yield(w http.ResponseWriter, r *http.Request) {

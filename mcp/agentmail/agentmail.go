@@ -44,17 +44,27 @@ func (t *toolset) tools() []tool.Tool {
 	return []tool.Tool{t.send(), t.receive(), t.status(), t.listRecipients()}
 }
 
-// meet finds the project and makes the caller known there.
-func (t *toolset) meet(ctx context.Context, w *who) (*maildir.Project, error) {
-	p, err := t.cfg.Store.EnsureProject(ctx, tool.CallerOf(ctx).ProjectKey())
+// meet finds out who calls and in which project, and makes the caller known there.
+func (t *toolset) meet(ctx context.Context) (*who, *maildir.Project, error) {
+	w, p, err := t.find(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := p.EnsureAgent(ctx, w.name, registration()); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	p.SetSeat(w.name, w.seat)
-	return p, nil
+	return w, p, nil
+}
+
+// find finds out who calls and in which project.
+func (t *toolset) find(ctx context.Context) (*who, *maildir.Project, error) {
+	w, err := caller(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := t.cfg.Store.EnsureProject(ctx, tool.CallerOf(ctx).ProjectKey())
+	return w, p, err
 }
 
 func registration() maildir.Registration { return maildir.Registration{Program: "agentmail"} }

@@ -23,11 +23,7 @@ func (t *toolset) listRecipients() tool.Tool {
 		Out: []tool.Prop{tool.Need("recipients", tool.ArrayOf("by name", tool.Object("",
 			tool.Need("name", tool.Text("agent name")), tool.Need("is_current", tool.Truth("it is you")))))},
 		Run: func(ctx context.Context, _ *tool.Args) (any, error) {
-			w, err := caller(ctx)
-			if err != nil {
-				return nil, err
-			}
-			p, err := t.cfg.Store.EnsureProject(ctx, tool.CallerOf(ctx).ProjectKey())
+			w, p, err := t.find(ctx)
 			if err != nil {
 				return nil, err
 			}

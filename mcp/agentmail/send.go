@@ -48,11 +48,7 @@ func checkSize(message string) error {
 
 // deliver sends the draft to the one it names, whom it makes known where it is a tmux window that nobody wrote to yet.
 func (t *toolset) deliver(ctx context.Context, d maildir.Draft) (any, error) {
-	w, err := caller(ctx)
-	if err != nil {
-		return nil, err
-	}
-	p, err := t.meet(ctx, w)
+	w, p, err := t.meet(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -19,11 +19,7 @@ func (t *toolset) status() tool.Tool {
 			if a.Err() != nil {
 				return nil, a.Err()
 			}
-			w, err := caller(ctx)
-			if err != nil {
-				return nil, err
-			}
-			p, err := t.meet(ctx, w)
+			w, p, err := t.meet(ctx)
 			if err != nil {
 				return nil, err
 			}
