@@ -32,10 +32,11 @@ const maxConfig = 1 << 20
 // git init and git clone write it where the file system is such a one. What cannot be read says nothing; files that it
 // includes are not looked at. It costs a few looks at folders where the file is as it was. Safe for concurrent use.
 func (c *codebase) ignoresCase(dir string) bool {
-	_, file := gitTop(dir)
-	if file == "" {
+	_, common := gitFolders(WorkTree(dir))
+	if common == "" {
 		return false
 	}
+	file := filepath.Join(common, "config")
 	fi, err := os.Stat(file)
 	if err != nil {
 		return false
@@ -70,7 +71,7 @@ func (c *codebase) look(dir string) (isFile func(path string) bool, done func())
 		}
 		if !opened {
 			opened = true
-			if top, config := gitTop(dir); config != "" {
+			if top := WorkTree(dir); top != "" {
 				root, _ = os.OpenRoot(top)
 			}
 		}
@@ -88,35 +89,40 @@ func (c *codebase) look(dir string) (isFile func(path string) bool, done func())
 	}
 }
 
-// gitTop is the top of the work tree that dir lies in, and the configuration of its repository; "" where there is none.
-func gitTop(dir string) (top, config string) {
+// WorkTree is the top of the Git work tree at or above dir; "" where there is none. Whatever is called .git makes one.
+func WorkTree(dir string) string {
 	if dir == "" {
-		return "", ""
+		return ""
 	}
 	for at := dir; ; at = filepath.Dir(at) {
-		git := filepath.Join(at, ".git")
-		fi, err := os.Stat(git)
-		switch {
-		case err == nil && fi.IsDir():
-			return at, filepath.Join(commonDir(git), "config")
-		case err == nil:
-			text, _ := smallFile(git)
-			if to, ok := strings.CutPrefix(text, "gitdir: "); ok {
-				return at, filepath.Join(commonDir(below(at, to)), "config")
-			}
-			return "", ""
-		case at == filepath.Dir(at):
-			return "", ""
+		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+			return at
+		}
+		if at == filepath.Dir(at) {
+			return ""
 		}
 	}
 }
 
-// commonDir is where a linked work tree's Git folder has what all share.
-func commonDir(git string) string {
-	if common, ok := smallFile(filepath.Join(git, "commondir")); ok && common != "" {
-		return below(git, common)
+// gitFolders returns the Git folder of the work tree with that top, and the one that it shares with those linked to it, the
+// same where it is alone; "" for both where there is none, or its .git cannot be read.
+func gitFolders(top string) (git, common string) {
+	if top == "" {
+		return "", ""
 	}
-	return git
+	git = filepath.Join(top, ".git")
+	if fi, err := os.Stat(git); err != nil || !fi.IsDir() {
+		text, _ := smallFile(git)
+		to, ok := strings.CutPrefix(text, "gitdir: ")
+		if !ok {
+			return "", ""
+		}
+		git = below(top, to)
+	}
+	if shared, ok := smallFile(filepath.Join(git, "commondir")); ok && shared != "" {
+		return git, filepath.Clean(below(git, shared))
+	}
+	return git, git
 }
 
 // below is p, seen from dir where it is relative.
@@ -155,6 +161,12 @@ func isTrue(v string) bool {
 	}
 	n, err := strconv.Atoi(v)
 	return err == nil && n != 0
+}
+
+// smallFile reads a text of at most 4 KiB.
+func smallFile(name string) (string, bool) {
+	data, _, err := readPlain(name, 4096)
+	return strings.TrimSpace(string(data)), err == nil
 }
 
 // readPlain reads a file outside the trees whole: a regular one of at most limit bytes, else a *FormatError. It never

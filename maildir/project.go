@@ -338,45 +338,17 @@ func (p *Project) close() {
 // mainWorkTree maps a path inside a linked Git work tree to the same path in the main one, so that agents in two
 // work trees share one mailbox. It looks only at small regular .git files above the path. Spec: 1.
 func mainWorkTree(dir string) string {
-	for at := dir; ; at = filepath.Dir(at) {
-		if top, ok := linkedTo(at); ok {
-			rel, err := filepath.Rel(at, dir)
-			if err != nil {
-				return dir
-			}
-			return filepath.Join(top, rel)
-		}
-		if fi, err := os.Lstat(filepath.Join(at, ".git")); (err == nil && fi.IsDir()) || at == filepath.Dir(at) {
-			return dir
-		}
+	at := WorkTree(dir)
+	git, common := gitFolders(at)
+	if git == common { // no work tree, one of its own, or a submodule
+		return dir
 	}
-}
-
-// linkedTo returns the main work tree of the linked work tree at dir.
-func linkedTo(dir string) (string, bool) {
-	text, ok := smallFile(filepath.Join(dir, ".git"))
-	gitdir, is := strings.CutPrefix(text, "gitdir: ")
-	if !ok || !is {
-		return "", false
+	rel, err := filepath.Rel(at, dir)
+	if err != nil {
+		return dir
 	}
-	if !filepath.IsAbs(gitdir) {
-		gitdir = filepath.Join(dir, gitdir)
+	if filepath.Base(common) == ".git" { // a bare repository has no main work tree: its own path stands for it
+		common = filepath.Dir(common)
 	}
-	common, ok := smallFile(filepath.Join(gitdir, "commondir"))
-	if !ok { // a submodule: a work tree of its own
-		return "", false
-	}
-	if !filepath.IsAbs(common) {
-		common = filepath.Join(gitdir, common)
-	}
-	if filepath.Base(common) != ".git" { // a bare repository has no main work tree: its own path stands for it
-		return filepath.Clean(common), true
-	}
-	return filepath.Dir(filepath.Clean(common)), true
-}
-
-// smallFile reads a text of at most 4 KiB.
-func smallFile(name string) (string, bool) {
-	data, _, err := readPlain(name, 4096)
-	return strings.TrimSpace(string(data)), err == nil
+	return filepath.Join(common, rel)
 }

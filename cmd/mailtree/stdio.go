@@ -2,16 +2,15 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"mailtree/maildir"
 	"mailtree/mcp/socket"
 	bridge "mailtree/mcp/stdio"
 	"mailtree/mcp/tool"
@@ -74,19 +73,7 @@ func hello(env []string, o stdioOptions) tool.Caller {
 	c.Tmux, _ = lookup(env, "TMUX")
 	c.Pane, _ = lookup(env, "TMUX_PANE")
 	if dir, err := os.Getwd(); err == nil {
-		c.Dir, c.WorkTree = dir, workTree(dir)
+		c.Dir, c.WorkTree = dir, maildir.WorkTree(dir)
 	}
 	return c
-}
-
-// workTree is the top of the Git work tree that holds dir; "" outside one.
-func workTree(dir string) string {
-	for at := dir; ; at = filepath.Dir(at) {
-		if _, err := os.Lstat(filepath.Join(at, ".git")); !errors.Is(err, os.ErrNotExist) {
-			return at
-		}
-		if at == filepath.Dir(at) {
-			return ""
-		}
-	}
 }
