@@ -21,7 +21,6 @@ type claimCache struct {
 }
 
 const (
-	claimCacheFile = "claims.cache"
 	claimCacheHead = "mailtree claims 1\n" // another number when ParseClaim begins to take more, or less
 	claimCacheMax  = 64 << 20              // bytes
 	keepClaimFiles = 500                   // fewer are read in less than 3 ms
@@ -30,7 +29,7 @@ const (
 
 // readClaimCache returns what an earlier reading kept; nil for nothing.
 func (t *Tree) readClaimCache() *claimCache {
-	data, _, err := t.Read(runDir+"/"+claimCacheFile, claimCacheMax)
+	data, _, err := t.Read(claimCachePath, claimCacheMax)
 	body, ok := bytes.CutPrefix(data, []byte(claimCacheHead))
 	if err != nil || !ok || len(body) < 5 || crc32.ChecksumIEEE(body[4:]) != binary.LittleEndian.Uint32(body) {
 		return nil
@@ -100,7 +99,7 @@ func (s *claimScan) keep() {
 	}
 	out := append([]byte(claimCacheHead), 0, 0, 0, 0)
 	binary.LittleEndian.PutUint32(out[len(claimCacheHead):], crc32.ChecksumIEEE(w.b))
-	_ = s.t.writeRun(claimCacheFile, append(out, w.b...))
+	_ = s.t.writeRun(claimCachePath, append(out, w.b...))
 }
 
 type cacheWriter struct{ b []byte }

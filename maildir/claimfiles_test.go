@@ -189,7 +189,7 @@ func TestClaimFilesCached(t *testing.T) {
 	read := func(cached bool) ([]string, []Problem) {
 		t.Helper()
 		if !cached {
-			if err := os.Remove(filepath.Join(tr.Dir(), runDir, claimCacheFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := os.Remove(filepath.Join(tr.Dir(), claimCachePath)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				t.Fatal(err)
 			}
 		}
@@ -225,7 +225,7 @@ func TestClaimFilesCached(t *testing.T) {
 		"moved":      func(p string) error { os.Rename(p, filepath.Join(tr.Dir(), claimsDir, filepath.Base(p))); return nil },
 	}
 	read(true)
-	if _, err := os.Stat(filepath.Join(tr.Dir(), runDir, claimCacheFile)); err != nil {
+	if _, err := os.Stat(filepath.Join(tr.Dir(), claimCachePath)); err != nil {
 		t.Fatal("nothing was kept:", err)
 	}
 	again := claimScan{t: tr, start: later, cache: tr.readClaimCache()}
@@ -256,7 +256,7 @@ func TestClaimCacheKeepsOnlySettled(t *testing.T) {
 	if _, _, err := tr.claimFiles(nil, time.Now().Add(-time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(tr.Dir(), runDir, claimCacheFile)); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(tr.Dir(), claimCachePath)); !errors.Is(err, fs.ErrNotExist) {
 		t.Error("kept:", err)
 	}
 }
@@ -273,7 +273,7 @@ func TestClaimCacheDamaged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, file := patterns(claims), filepath.Join(tr.Dir(), runDir, claimCacheFile)
+	want, file := patterns(claims), filepath.Join(tr.Dir(), claimCachePath)
 	good, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -38,9 +37,6 @@ type write struct {
 	done   bool     // in its place
 	gone   bool     // a remove that found nothing, or a replace that found nothing to keep
 }
-
-// tmpDir is the staging folder, relative to the tree.
-const tmpDir = runDir + "/tmp"
 
 // changer changes a tree for one group: it keeps the folders that the group works in open until close, so that a
 // person may move them before the next one. For one goroutine at a time; the zero value but for t.
@@ -156,32 +152,6 @@ func (t *Tree) touch(p string, now time.Time) error {
 	return t.root.Chtimes(p, now, now)
 }
 
-// keep puts an untracked run-time file into its place, whole. It is not durable: a crash may lose it.
-func (t *Tree) keep(p string, data []byte) error {
-	staged := tmpDir + "/" + strings.ReplaceAll(p, "/", "-")
-	if err := ignoreGone(t.root.Remove(staged)); err != nil {
-		return err
-	}
-	f, err := t.root.OpenFile(staged, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = t.root.MkdirAll(path.Dir(p), 0o700)
-	}
-	if err == nil {
-		err = t.root.Rename(staged, p)
-	}
-	if err != nil {
-		t.root.Remove(staged)
-	}
-	return err
-}
-
 func ignoreGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -211,25 +181,26 @@ func writeFile(name string, data []byte) error {
 	return syncDir(path.Dir(name))
 }
 
-// writeRun replaces a file of the run-time state. It is whole or the old one for every reader, but not durable.
-func (t *Tree) writeRun(name string, data []byte) error {
+// writeRun puts a file of the untracked run-time state at p, whole or the old one for every reader; other processes may do
+// the same. It is not durable. Nothing is made where no store was opened: there is no place to stage it then.
+func (t *Tree) writeRun(p string, data []byte) error {
 	if st, err := t.Stat(tmpDir); err != nil || !st.Mode.IsDir() {
 		return cmp.Or(err, fs.ErrNotExist)
 	}
-	tmp := fmt.Sprintf("%s/%s-%d-%d", tmpDir, name, os.Getpid(), time.Now().UnixNano())
-	f, err := t.root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	staged := fmt.Sprintf("%s/%s-%d-%d", tmpDir, path.Base(p), os.Getpid(), time.Now().UnixNano())
+	f, err := t.root.OpenFile(staged, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(data)
-	if cerr := f.Close(); err == nil {
-		err = cerr
+	if err = cmp.Or(err, f.Close()); err == nil {
+		err = t.root.MkdirAll(path.Dir(p), 0o700)
 	}
 	if err == nil {
-		err = t.root.Rename(tmp, runDir+"/"+name)
+		err = t.root.Rename(staged, p)
 	}
 	if err != nil {
-		t.root.Remove(tmp)
+		t.root.Remove(staged)
 	}
 	return err
 }

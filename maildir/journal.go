@@ -28,8 +28,6 @@ import (
 // operation is to be taken back: that needs no room on a full disk. A torn last line is a record that was never durable; a
 // line with another HMAC is none of ours: the file lies in a work tree, and a `git pull` could bring one (I8).
 
-const journalFile = runDir + "/journal"
-
 // journalLimit is when a journal that never runs empty is written anew with what is outstanding only.
 const journalLimit = 4 << 20
 

@@ -180,6 +180,15 @@ const (
 	runDir         = ".mailtree" // untracked run-time state, see Spec 1
 )
 
+// What lies in runDir.
+const (
+	tmpDir         = runDir + "/tmp" // where files are staged
+	journalFile    = runDir + "/journal"
+	seenDir        = runDir + "/seen"     // a file per agent; its mtime is when it was last seen
+	notifiedDir    = runDir + "/notified" // a file per agent: what it was told of
+	claimCachePath = runDir + "/claims.cache"
+)
+
 // RunDir is the folder of the tree that holds untracked run-time state. The watcher and the history skip it.
 const RunDir = runDir
 

@@ -100,9 +100,6 @@ type notified struct {
 	Before time.Time `json:"before"` // what was created earlier counts as told too
 }
 
-// notifiedDir holds a file per agent. Untracked.
-const notifiedDir = runDir + "/notified"
-
 // notices is the run-time state of a project's agents: in memory, each change also in its file. Safe for concurrent use.
 type notices struct {
 	mu sync.Mutex
@@ -185,7 +182,7 @@ func (n *notices) save(p *Project, agent string, s notified) {
 	n.by[agent] = s
 	data, err := json.Marshal(s)
 	if err == nil {
-		err = p.tree.keep(notifiedDir+"/"+agent, data)
+		err = p.tree.writeRun(notifiedDir+"/"+agent, data)
 	}
 	if err != nil {
 		p.store.cfg.Log.Warn("what an agent was told of is not on disk: it may be told again after the next start", "project", p.slug, "agent", agent, "error", err)

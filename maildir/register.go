@@ -269,9 +269,6 @@ func (p *Project) name() string {
 	return p.slug
 }
 
-// seenDir holds a file per agent whose time says when the agent was last here. Untracked. Spec: 2.2.
-const seenDir = runDir + "/seen"
-
 // Seen notes that agent did something now; cheap, never an error. The file is touched at most once a second.
 func (p *Project) Seen(agent string) {
 	if !ValidName(agent) {

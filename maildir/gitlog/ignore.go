@@ -9,10 +9,9 @@ import (
 	"unicode"
 
 	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
-)
 
-// runDir is the folder of run-time state at the top of the tree: never in Git.
-const runDir = ".mailtree"
+	"mailtree/maildir"
+)
 
 // committable reports whether Git may have that path at all. Names that some system takes for .git would make
 // `git fsck` fail and a checkout elsewhere dangerous; .gitmodules is left to the person for the same reason.
@@ -21,7 +20,7 @@ func committable(path string) bool {
 		if name == "" || name == "." || name == ".." || isGitFolder(name) || strings.EqualFold(name, ".gitmodules") {
 			return false
 		}
-		if i == 0 && name == runDir {
+		if i == 0 && name == maildir.RunDir {
 			return false
 		}
 	}

@@ -71,7 +71,7 @@ func contents(ops []maildir.Op) (n int) {
 
 func (q *queue) edited(paths []string, now time.Time) {
 	for _, p := range paths {
-		if top, _, _ := strings.Cut(p, "/"); top == runDir || top == ".git" {
+		if top, _, _ := strings.Cut(p, "/"); top == maildir.RunDir || top == ".git" {
 			continue
 		}
 		if len(q.edits) == 0 {
