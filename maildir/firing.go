@@ -41,7 +41,7 @@ func (s *Store) Firings(changes []Change) ([]Firing, error) {
 	var all []Firing
 	for _, c := range came {
 		for _, h := range hooks {
-			if h.Project == c.Project && h.Mailbox == c.Agent && h.Event == eventOf(c.Kind) && !c.At.Before(h.Created) {
+			if h.Project == c.Project && h.Mailbox == c.Agent && h.Event == eventOf(c.Kind) && h.follows(&c) {
 				all = append(all, Firing{Hook: h, ID: c.ID, Path: c.Path})
 			}
 		}

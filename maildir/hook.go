@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -27,8 +28,9 @@ type Hook struct {
 	Cmd             []string  `json:"cmd"`   // run as it stands, without a shell; the first is an absolute path
 	Timeout         int       `json:"timeout_secs"`
 	FireOnUntrusted bool      `json:"fire_on_untrusted"`
-	Owner           *int      `json:"owner_uid,omitempty"` // whose the mailbox was; the hook does not run for another owner. Absent where a person wrote it: whose it is
-	Created         time.Time `json:"created"`             // only what comes later is for it; absent: since the file was last changed
+	Owner           *int      `json:"owner_uid,omitempty"`    // whose the mailbox was; the hook does not run for another owner. Absent where a person wrote it: whose it is
+	Created         time.Time `json:"created"`                // only mail that was sent later is for it; absent: since the file was last changed
+	After           int64     `json:"after_change,omitempty"` // the newest change then: only later ones are for it. Absent: those since Created
 }
 
 // Events that hooks run for.
@@ -49,7 +51,7 @@ const (
 // FireOnUntrusted. The same again changes nothing. It returns the hook as it stands.
 // Errors: ErrInvalid, ErrExist when the owner has another hook of that name, ErrUnavailable where the server cannot run
 // commands as the mailbox's owner.
-func (b *Box) CreateHook(_ context.Context, h Hook) (*Hook, error) {
+func (b *Box) CreateHook(ctx context.Context, h Hook) (*Hook, error) {
 	if h.Name == "" {
 		h.Name = h.derivedName()
 	}
@@ -59,7 +61,11 @@ func (b *Box) CreateHook(_ context.Context, h Hook) (*Hook, error) {
 	if !b.p.store.runsAs(b.Owner) {
 		return nil, errorf(ErrUnavailable, "Hooks run as the owner of the mailbox (uid %d), which this server cannot do: it runs as uid %d, not as root.", b.Owner, b.p.store.cfg.User())
 	}
-	h.Project, h.Mailbox, h.Owner, h.Created = b.p.slug, b.Name, &b.Owner, b.p.store.cfg.Now().UTC().Truncate(time.Microsecond)
+	last, err := b.p.store.LastChange(ctx)
+	if err != nil {
+		return nil, err
+	}
+	h.Project, h.Mailbox, h.Owner, h.Created, h.After = b.p.slug, b.Name, &b.Owner, b.p.store.stamp.time(), last
 	owners, err := b.p.store.owners.load()
 	if err != nil {
 		return nil, err
@@ -123,6 +129,14 @@ func (h *Hook) derivedName() string {
 // same reports whether two hooks do the same.
 func (h *Hook) same(o *Hook) bool {
 	return h.Event == o.Event && slices.Equal(h.Cmd, o.Cmd) && h.Timeout == o.Timeout && h.FireOnUntrusted == o.FireOnUntrusted
+}
+
+// follows reports whether a change came after the hook was made. The clock may have been set back since; the feed goes on.
+func (h *Hook) follows(c *Change) bool {
+	if h.After > 0 {
+		return c.Seq > h.After
+	}
+	return !c.At.Before(h.Created)
 }
 
 // key names a hook in hooks.log.
@@ -191,6 +205,27 @@ func (p *Project) dropHooks(mailbox string) error {
 	})
 }
 
+// SettleHooks has hooks count from the opening of the store that, by the clock or by the feed, are of later: the clock was
+// set back since, or the index lost. They were there then, and would else not run until that time comes again.
+// Errors: ErrUnavailable.
+func (s *Store) SettleHooks(ctx context.Context) error {
+	last, err := s.LastChange(ctx)
+	if err != nil {
+		return err
+	}
+	now := s.stamp.time()
+	return s.hooks.change(func(all []Hook) ([]Hook, error) {
+		for i := range all {
+			if all[i].Created.After(now) {
+				s.cfg.Log.Warn("a hook is from a time that is yet to come: from now on it counts from the start of this server", "hook", all[i].key(), "created", all[i].Created)
+				all[i].Created = s.opened
+			}
+			all[i].After = min(all[i].After, last)
+		}
+		return all, nil
+	})
+}
+
 const hooksFile = "hooks.json"
 
 // hooks is the store's hooks.json: a list. It is read anew each time, so that a person can edit it.
@@ -234,8 +269,8 @@ func (h *hooks) change(f func([]Hook) ([]Hook, error)) error {
 	if err != nil {
 		return err
 	}
-	before := len(all)
-	if all, err = f(all); err != nil || len(all) == before {
+	before := slices.Clone(all)
+	if all, err = f(all); err != nil || reflect.DeepEqual(all, before) {
 		return err
 	}
 	data, err := json.MarshalIndent(all, "", "  ")

@@ -18,20 +18,22 @@ import (
 )
 
 // HookLog is the store's hooks.log: one JSON object a line, when a hook began for a message (durable before the command
-// starts, so that none runs twice), how it ended, and how far the feed of changes was worked through.
+// starts, so that none runs twice), as which process, how it ended, and how far the feed of changes was worked through.
 //
-//	{"hook":"backend-1a2b3c4d/BlueLake/wake","message":"msg_…","begun":"2026-01-02T03:04:05.000000Z"}
+//	{"hook":"backend-1a2b3c4d/BlueLake/wake","message":"msg_…","begun":"2026-01-02T03:04:05.000000Z","timeout":60}
+//	{"hook":"backend-1a2b3c4d/BlueLake/wake","message":"msg_…","pid":4711,"process":"…"}
 //	{"hook":"backend-1a2b3c4d/BlueLake/wake","message":"msg_…","ended":"…","exit":0,"ms":12,"output":"…"}
 //	{"mark":1767323045000017}
 //
-// Ends are dropped, oldest first, when they are much; beginnings stay. Safe for concurrent use.
+// Ends are dropped, oldest first, when they are much; beginnings stay, and then say "done". Safe for concurrent use.
 type HookLog struct {
 	file string
 	now  func() time.Time
 
 	mu     sync.Mutex
 	f      *os.File
-	begun  map[uint64]bool // hook and message, hashed
+	begun  map[uint64]bool     // hook and message, hashed
+	going  map[uint64]hookLine // of these, what has not ended: its beginning and its process
 	mark   int64
 	ends   int64 // bytes of lines that may be dropped
 	most   int64 // of ends: then all but the last quarter are
@@ -42,6 +44,10 @@ type hookLine struct {
 	Hook    string `json:"hook,omitempty"`
 	Message string `json:"message,omitempty"`
 	Begun   string `json:"begun,omitempty"`
+	Timeout int    `json:"timeout,omitempty"` // seconds
+	Done    bool   `json:"done,omitempty"`    // it has ended, and the line that says so was dropped
+	PID     int    `json:"pid,omitempty"`
+	Process string `json:"process,omitempty"` // what tells the process from a later one of that number
 	Ended   string `json:"ended,omitempty"`
 	Exit    *int   `json:"exit,omitempty"`
 	End     string `json:"end,omitempty"` // "timeout", "signal: killed" and the like, where it did not exit by itself
@@ -65,7 +71,7 @@ const (
 
 // OpenHookLog opens the log, making it where it is missing. The caller closes it. A store has one at a time.
 func (s *Store) OpenHookLog() (*HookLog, error) {
-	l := &HookLog{file: filepath.Join(s.cfg.Root, hookLogFile), now: s.cfg.Now, begun: map[uint64]bool{}, most: maxEnds}
+	l := &HookLog{file: filepath.Join(s.cfg.Root, hookLogFile), now: s.cfg.Now, begun: map[uint64]bool{}, going: map[uint64]hookLine{}, most: maxEnds}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.read(l.note); err != nil {
@@ -116,13 +122,24 @@ func (l *HookLog) read(fn func(line []byte, h hookLine) error) error {
 }
 
 func (l *HookLog) note(line []byte, h hookLine) error {
+	k := hookHash(h.Hook, h.Message)
 	switch {
 	case h.Begun != "":
-		l.begun[hookHash(h.Hook, h.Message)] = true
-	default:
-		l.mark = max(l.mark, h.Mark)
-		l.ends += int64(len(line))
+		l.begun[k] = true
+		if !h.Done {
+			l.going[k] = h
+		}
+		return nil
+	case h.PID != 0:
+		if o, ok := l.going[k]; ok {
+			o.PID, o.Process = h.PID, h.Process
+			l.going[k] = o
+		}
+	case h.Ended != "":
+		delete(l.going, k)
 	}
+	l.mark = max(l.mark, h.Mark)
+	l.ends += int64(len(line))
 	return nil
 }
 
@@ -165,22 +182,58 @@ func (l *HookLog) begin(h *Hook, message string) (bool, error) {
 	if l.begun[k] {
 		return false, nil
 	}
-	if err := l.append(hookLine{Hook: h.key(), Message: message, Begun: FormatTime(l.now())}); err != nil {
+	line := hookLine{Hook: h.key(), Message: message, Begun: FormatTime(l.now()), Timeout: h.Timeout}
+	if err := l.append(line); err != nil {
 		return false, diskError(err)
 	}
 	if err := l.f.Sync(); err != nil {
 		l.broken = true
 		return false, diskError(err)
 	}
-	l.begun[k] = true
+	l.begun[k], l.going[k] = true, line
 	return true, nil
+}
+
+// Started notes as which process a run goes on; process is what tells it from a later one of that number. It need not
+// survive a crash of the machine: the process does not.
+func (l *HookLog) Started(r *HookRun, pid int, process string) error {
+	return l.add(hookLine{Hook: r.Hook.key(), Message: r.ID, PID: pid, Process: process})
 }
 
 // End notes how a run ended. It need not survive a crash.
 func (l *HookLog) End(r *HookRun, e HookEnd) error {
+	return l.add(hookLine{Hook: r.Hook.key(), Message: r.ID, Ended: FormatTime(l.now()), Exit: &e.Exit, End: e.Why, MS: e.Took.Milliseconds(), Output: strings.ToValidUTF8(string(e.Output), "\uFFFD")})
+}
+
+func (l *HookLog) add(h hookLine) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return diskError(l.append(hookLine{Hook: r.Hook.key(), Message: r.ID, Ended: FormatTime(l.now()), Exit: &e.Exit, End: e.Why, MS: e.Took.Milliseconds(), Output: strings.ToValidUTF8(string(e.Output), "\uFFFD")}))
+	return diskError(l.append(h))
+}
+
+// Abandoned is a run whose server ended before it.
+type Abandoned struct {
+	Hook, Message string // as in the log
+	PID           int    // the leader of its process group; 0 where that was not noted
+	Process       string // as given to Started
+	Begun         time.Time
+	Timeout       int // seconds
+}
+
+// Abandoned returns the runs that have begun and not ended; before anything begins here these are an earlier server's.
+func (l *HookLog) Abandoned() (all []Abandoned) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, o := range l.going {
+		begun, _ := ParseTime(o.Begun) // the zero time: long ago
+		all = append(all, Abandoned{Hook: o.Hook, Message: o.Message, PID: o.PID, Process: o.Process, Begun: begun, Timeout: o.Timeout})
+	}
+	return all
+}
+
+// EndAbandoned notes the end of such a run. It need not survive a crash.
+func (l *HookLog) EndAbandoned(a *Abandoned, why string) error {
+	return l.add(hookLine{Hook: a.Hook, Message: a.Message, Ended: FormatTime(l.now()), End: why})
 }
 
 // Mark is how far the feed of changes was worked through.
@@ -218,8 +271,7 @@ func (l *HookLog) append(h hookLine) error {
 		return err
 	}
 	if h.Begun == "" {
-		l.ends += int64(b.Len())
-		l.mark = max(l.mark, h.Mark)
+		return l.note(b.Bytes(), h)
 	}
 	return nil
 }
@@ -229,8 +281,13 @@ func (l *HookLog) compact() error {
 	var b bytes.Buffer
 	skip, ends := l.ends-l.most/4, int64(0)
 	err := l.read(func(line []byte, h hookLine) error {
-		if h.Begun == "" {
-			if skip -= int64(len(line)); skip > 0 || h.Mark > 0 {
+		_, going := l.going[hookHash(h.Hook, h.Message)]
+		switch {
+		case h.Begun != "" && !h.Done && !going:
+			h.Done = true
+			return json.NewEncoder(&b).Encode(h)
+		case h.Begun == "":
+			if skip -= int64(len(line)); h.Mark > 0 || skip > 0 && !(h.PID != 0 && going) {
 				return nil
 			}
 			ends += int64(len(line))

@@ -54,6 +54,11 @@ func TestHookLog(t *testing.T) {
 	fmt.Fprint(f, "not JSON\n{\"hook\":\"p/bob/wake\",\"message\":\"m3\",\"beg") // cut short
 	f.Close()
 	l = openHookLog(t, root)
+	if got := l.Abandoned(); len(got) != 2 || got[0].Message+got[1].Message != "m1m2" && got[0].Message+got[1].Message != "m2m1" {
+		t.Errorf("abandoned: %+v", got) // of wake m2, of count m1
+	} else if err := l.EndAbandoned(&got[0], "gone"); err != nil || len(l.Abandoned()) != 1 {
+		t.Errorf("abandoned still: %+v, %v", l.Abandoned(), err)
+	}
 	if !l.Ran(wake, "m2") || l.Ran(wake, "m3") || l.Mark() != 42 || !begin(t, l, wake, "m3") {
 		t.Errorf("mark %d", l.Mark())
 	}
@@ -74,7 +79,7 @@ func TestHookLog(t *testing.T) {
 func TestHookLogCompacts(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	h := &Hook{Project: "p", Mailbox: "bob", Name: "loud"}
+	h := &Hook{Project: "p", Mailbox: "bob", Name: "loud", Timeout: 60}
 	l := openHookLog(t, root)
 	l.most = 64 << 10
 	out := []byte(strings.Repeat("x", 1<<10))
@@ -82,6 +87,10 @@ func TestHookLogCompacts(t *testing.T) {
 		t.Fatal(err)
 	}
 	const n = 70
+	begin(t, l, h, "going")
+	if err := l.Started(&HookRun{Firing: Firing{Hook: *h, ID: "going"}}, 4711, "a process"); err != nil {
+		t.Fatal(err)
+	}
 	for i := range n {
 		id := fmt.Sprint("m", i)
 		begin(t, l, h, id)
@@ -99,6 +108,14 @@ func TestHookLogCompacts(t *testing.T) {
 		if !l.Ran(h, fmt.Sprint("m", i)) {
 			t.Errorf("m%d is forgotten", i)
 		}
+	}
+	going := l.Abandoned()
+	if len(going) != 1 || going[0].Begun.IsZero() {
+		t.Fatalf("going on: %+v", going)
+	}
+	going[0].Begun = time.Time{}
+	if want := (Abandoned{Hook: "p/bob/loud", Message: "going", PID: 4711, Process: "a process", Timeout: 60}); going[0] != want {
+		t.Errorf("going on: %+v, want %+v", going[0], want)
 	}
 	ends := 0
 	if err := l.read(func(_ []byte, h hookLine) error {

@@ -29,9 +29,9 @@ func (s *stamp) next() (id string, created time.Time, err error) {
 	random := binary.BigEndian.Uint64(r[:])
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.now().UTC().Truncate(time.Microsecond)
-	if !t.After(s.last) {
-		t = s.last.Add(time.Microsecond)
+	t := s.reading()
+	if t.Equal(s.last) {
+		t = t.Add(time.Microsecond)
 	}
 	s.last = t
 	midnight := t.Truncate(24 * time.Hour)
@@ -42,4 +42,20 @@ func (s *stamp) next() (id string, created time.Time, err error) {
 	}
 	s.day, s.id = d, n
 	return fmt.Sprintf("msg_%s_%016x", d, n), t, nil
+}
+
+// time returns the time in the order of creation times: before all that are yet to be made, after none that was.
+func (s *stamp) time() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = s.reading()
+	return s.last
+}
+
+// reading is what the clock says, but nothing before the newest creation time: the clock may have been set back.
+func (s *stamp) reading() time.Time {
+	if t := s.now().UTC().Truncate(time.Microsecond); t.After(s.last) {
+		return t
+	}
+	return s.last
 }

@@ -55,6 +55,7 @@ type Store struct {
 	hooks     hooks
 	attaching chan struct{} // tokens of those who read attachments
 	stamp     stamp
+	opened    time.Time // before everything that this server sends
 	clock     *clock
 
 	adding   sync.Mutex // held while a project is made or opened
@@ -96,6 +97,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s := &Store{cfg: cfg, lock: lock, projects: map[string]*Project{}, leftOut: map[string]error{}, feed: newFeed(), stamp: stamp{now: cfg.Now, rand: cfg.Rand}, clock: clock,
 		attaching: make(chan struct{}, 2), owners: owners{file: filepath.Join(cfg.Root, ownersFile)}, hooks: hooks{file: filepath.Join(cfg.Root, hooksFile)}}
+	s.opened = s.stamp.time()
 	if err := s.open(ctx); err != nil {
 		s.Close()
 		return nil, err

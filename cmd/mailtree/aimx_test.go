@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -196,7 +198,21 @@ func (o *office) output(n int) (words []string) {
 	return words
 }
 
-type hookLogLine struct{ Message, Begun, Ended, Output string }
+type hookLogLine struct {
+	Message, Begun, Ended, End, Output string
+	PID                                int
+}
+
+// hookEnds says of the runs that have ended how.
+func (o *office) hookEnds() map[string]string {
+	ends := map[string]string{}
+	for _, l := range o.hookLog() {
+		if l.Ended != "" {
+			ends[l.Message] = l.End
+		}
+	}
+	return ends
+}
 
 func (o *office) hookLog() (all []hookLogLine) {
 	o.t.Helper()
@@ -223,7 +239,7 @@ func (o *office) until(what string, ok func() bool) {
 }
 
 // TestHookKilled: the server is killed while hooks run and others wait. After its restart what began does not begin again,
-// what had not begun does, and new mail runs too.
+// but its end is noted; what had not begun does, and new mail runs too.
 func TestHookKilled(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -259,20 +275,17 @@ func TestHookKilled(t *testing.T) {
 	if len(logged) >= before {
 		t.Fatalf("all %d began", len(logged))
 	}
+	o.start()
+	o.call(me, send)
 	if err := os.WriteFile(filepath.Join(o.dir, "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o.start()
-	o.call(me, send)
-	o.until("all that had not begun ended", func() bool {
-		ended := 0
-		for _, l := range o.hookLog() {
-			if l.Ended != "" {
-				ended++
-			}
+	o.until("all ended", func() bool { return len(o.hookEnds()) == before+1 })
+	for id, end := range o.hookEnds() {
+		if (end == "its server ended before it") != logged[id] {
+			t.Errorf("%s, begun before the kill: %t, ended: %q", id, logged[id], end)
 		}
-		return ended == before+1-len(logged)
-	})
+	}
 	times := map[string]int{}
 	for _, id := range began() {
 		if times[id]++; times[id] > 1 {
@@ -282,4 +295,52 @@ func TestHookKilled(t *testing.T) {
 	if unstarted := before + 1 - len(times); unstarted > len(logged) { // the kill may fall between the log and the command
 		t.Errorf("%d of %d ran, %d were noted when it was killed", len(times), before+1, len(logged))
 	}
+}
+
+// TestHookOutlivesServer: a command whose server was killed is ended by the next one when its timeout has come.
+func TestHookOutlivesServer(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs /proc to know a process again")
+	}
+	t.Parallel()
+	o := newOffice(t)
+	o.call(os.Geteuid(), [2]string{"mailbox_create", `{"name":"ann"}`},
+		[2]string{"hook_create", `{"mailbox":"ann","event":"on_receive","timeout_secs":2,"cmd":["/bin/sh","-c","trap '' TERM; sleep 1000 & sleep 1000"]}`},
+		[2]string{"email_send", `{"from_mailbox":"ann","to":"ann","subject":"s","body":"b"}`})
+	group := 0
+	o.until("it runs", func() bool {
+		for _, l := range o.hookLog() {
+			group = max(group, l.PID)
+		}
+		return group > 1
+	})
+	o.end(syscall.SIGKILL)
+	if got := members(t, group); len(got) != 3 {
+		t.Fatalf("of the shell and its two children run %v", got)
+	}
+	o.start()
+	o.until("its end is noted", func() bool { return len(o.hookEnds()) == 1 })
+	for _, end := range o.hookEnds() {
+		if end != "timeout" {
+			t.Errorf("it ended by %q", end)
+		}
+	}
+	o.until("nothing of it is left", func() bool { return len(members(t, group)) == 0 })
+}
+
+// members are the processes of a group that have not ended.
+func members(t *testing.T, group int) (pids []string) {
+	t.Helper()
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range stats {
+		stat, _ := os.ReadFile(file) // it may be gone
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		if f := strings.Fields(rest); len(f) > 2 && f[0] != "Z" && f[2] == strconv.Itoa(group) {
+			pids = append(pids, file)
+		}
+	}
+	return pids
 }

@@ -23,6 +23,12 @@ const (
 	maxFact    = 100 << 10 // bytes of one variable; the system takes 128 KiB
 )
 
+// How a command ended that was ended.
+const (
+	timedOut      = "timeout"
+	serverStopped = "the server stopped"
+)
+
 // execute runs the command and waits for its end.
 func (r *Runner) execute(ctx context.Context, run *maildir.HookRun) maildir.HookEnd {
 	out := &tail{}
@@ -38,6 +44,9 @@ func (r *Runner) execute(ctx context.Context, run *maildir.HookRun) maildir.Hook
 		end.Why = "it could not be started: " + err.Error()
 		return end
 	}
+	if err := r.log.Started(run, cmd.Process.Pid, identity(cmd.Process.Pid)); err != nil {
+		r.cfg.Log.Warn("hooks.log cannot be written: should this server crash, the next one does not know that command", "error", err)
+	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	timeout := time.NewTimer(time.Duration(run.Hook.Timeout) * r.cfg.Second)
@@ -46,9 +55,9 @@ func (r *Runner) execute(ctx context.Context, run *maildir.HookRun) maildir.Hook
 	select {
 	case err = <-ended:
 	case <-timeout.C:
-		end.Why, err = "timeout", r.stop(cmd.Process.Pid, ended)
+		end.Why, err = timedOut, r.stop(cmd.Process.Pid, ended)
 	case <-ctx.Done():
-		end.Why, err = "the server stopped", r.stop(cmd.Process.Pid, ended)
+		end.Why, err = serverStopped, r.stop(cmd.Process.Pid, ended)
 	}
 	end.Took, end.Output = time.Since(began), out.bytes()
 	if cmd.ProcessState != nil {

@@ -17,6 +17,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mailtree/maildir"
@@ -35,6 +36,8 @@ type Runner struct {
 	cfg   Config
 	log   *maildir.HookLog
 	queue *queue
+
+	adopted atomic.Int32 // commands of an earlier server that still run
 
 	mu   sync.Mutex
 	mark int64 // every change up to it is in the queue, or needs nothing
@@ -71,6 +74,13 @@ func (r *Runner) Run(ctx context.Context) error {
 	defer log.Close()
 	r.log, r.mark = log, log.Mark()
 	var all sync.WaitGroup
+	for _, a := range log.Abandoned() {
+		r.adopted.Add(1)
+		all.Go(func() {
+			defer r.adopted.Add(-1)
+			r.adopt(ctx, a)
+		})
+	}
 	for range r.cfg.Workers {
 		all.Go(func() { r.work(ctx) })
 	}
@@ -85,12 +95,15 @@ func (r *Runner) Run(ctx context.Context) error {
 }
 
 // Idle reports whether no command runs or waits for its turn.
-func (r *Runner) Idle() bool { return r.queue.idle() }
+func (r *Runner) Idle() bool { return r.queue.idle() && r.adopted.Load() == 0 }
 
 // resume finds out whether the feed goes on where the last run ended; where it does not, because the index was made
 // anew, it looks at all mail that is newer than a hook.
 func (r *Runner) resume(ctx context.Context) {
 	r.insist(ctx, "hooks cannot be resumed", func() error {
+		if err := r.cfg.Store.SettleHooks(ctx); err != nil {
+			return err
+		}
 		last, err := r.cfg.Store.LastChange(ctx)
 		if err != nil || last == r.mark && last > 0 {
 			return err

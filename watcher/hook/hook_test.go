@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -181,6 +182,47 @@ func TestOlder(t *testing.T) {
 		got = append(got, strings.TrimPrefix(r.Hook, b.p.Slug()+"/bob/")+" "+r.Message)
 	}
 	want := []string{"first " + older, "second late", "first " + newer, "second " + newer, "first " + last, "second " + last}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestClockSetBack: what comes after a hook runs it, whatever somebody did to the clock meanwhile.
+func TestClockSetBack(t *testing.T) {
+	t.Parallel()
+	var back atomic.Int64 // hours
+	root := filepath.Join(t.TempDir(), "store")
+	cfg := storetest.Config{Root: root, NoWatcher: true, Now: func() time.Time { return time.Now().Add(-time.Duration(back.Load()) * time.Hour) }}
+	b := newBench(t, cfg)
+	b.send("token", "older")
+	b.hook("bob", maildir.Hook{Name: "wake", Cmd: []string{"/bin/true"}, FireOnUntrusted: true})
+	var want []string
+	come := func() {
+		t.Helper()
+		hand := fmt.Sprintf("hand%d", len(want))
+		b.save("agents/bob/inbox/"+hand+".md", byHand(hand, "bob"))
+		b.rescan()
+		want = append(want, hand, b.send("token", "sent"))
+		b.ended(len(want))
+	}
+	for _, hours := range []int64{0, 1, 48} {
+		stop := b.start(hook.Config{Workers: 1})
+		come()
+		back.Store(hours) // while it runs
+		come()
+		stop()
+		back.Store(hours + 12) // while it does not
+		b.Stop()
+		b.open(cfg)
+	}
+	b.start(hook.Config{Workers: 1})
+	come()
+	var got []string
+	for _, r := range b.runs(false) {
+		got = append(got, r.Message)
+	}
+	slices.Sort(got)
+	slices.Sort(want)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
