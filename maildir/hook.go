@@ -226,6 +226,15 @@ func (s *Store) SettleHooks(ctx context.Context) error {
 	})
 }
 
+// HooksFrom is the mark behind which changes may be for a hook: last, the newest, where there is none. Errors: ErrUnavailable.
+func (s *Store) HooksFrom(last int64) (int64, error) {
+	all, err := s.hooks.load()
+	for i := range all {
+		last = min(last, all[i].After)
+	}
+	return last, err
+}
+
 const hooksFile = "hooks.json"
 
 // hooks is the store's hooks.json: a list. It is read anew each time, so that a person can edit it.

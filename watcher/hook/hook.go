@@ -98,7 +98,7 @@ func (r *Runner) Run(ctx context.Context) error {
 func (r *Runner) Idle() bool { return r.queue.idle() && r.adopted.Load() == 0 }
 
 // resume finds out whether the feed goes on where the last run ended; where it does not, because the index was made
-// anew, it looks at all mail that is newer than a hook.
+// anew or nothing was noted, it looks at all mail that is newer than a hook, and at all changes since the first hook.
 func (r *Runner) resume(ctx context.Context) {
 	r.insist(ctx, "hooks cannot be resumed", func() error {
 		if err := r.cfg.Store.SettleHooks(ctx); err != nil {
@@ -112,15 +112,19 @@ func (r *Runner) resume(ctx context.Context) {
 		if err != nil || r.mark > 0 && len(next) > 0 && next[0].Seq == r.mark+1 {
 			return err
 		}
-		return r.catchUp(ctx, last)
+		from, err := r.cfg.Store.HooksFrom(last)
+		if err != nil {
+			return err
+		}
+		return r.catchUp(ctx, from)
 	})
 }
 
-// catchUp queues what was missed; last is the newest change of before it looks.
-func (r *Runner) catchUp(ctx context.Context, last int64) error {
+// catchUp queues what was missed; mark is where the feed is to be followed from.
+func (r *Runner) catchUp(ctx context.Context, mark int64) error {
 	missed, err := r.cfg.Store.MissedFirings(ctx, r.log)
 	if err == nil {
-		r.put(ctx, missed, last)
+		r.put(ctx, missed, mark)
 	}
 	return err
 }

@@ -187,6 +187,30 @@ func TestOlder(t *testing.T) {
 	}
 }
 
+// TestUnmarked: a server that knows nothing of how far an earlier one came runs a hook for what came after it all the same,
+// whatever its date.
+func TestUnmarked(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, storetest.Config{NoWatcher: true})
+	b.save("agents/bob/inbox/older.md", byHand("older", "bob"))
+	b.rescan()
+	b.hook("bob", maildir.Hook{Name: "wake", Cmd: []string{"/bin/true"}, FireOnUntrusted: true})
+	b.save("agents/bob/inbox/hand.md", byHand("hand", "bob"))
+	b.rescan()
+	want := []string{"hand", b.send("token", "sent")}
+	stop := b.start(hook.Config{Workers: 1})
+	b.ended(2)
+	stop()
+	var got []string
+	for _, r := range b.runs(false) {
+		got = append(got, r.Message)
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestClockSetBack: what comes after a hook runs it, whatever somebody did to the clock meanwhile.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
