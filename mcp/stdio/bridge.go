@@ -157,7 +157,7 @@ func (b *bridge) verdict(err error) error {
 		return fmt.Errorf("the input cannot be read: %w", err)
 	}
 	if b.bad > 0 {
-		return fmt.Errorf("%d of the lines were no JSON-RPC messages: write each message on a line of its own, as UTF-8, in at most %d bytes", b.bad, b.cfg.MaxLine)
+		return fmt.Errorf("lines of the input that were no JSON-RPC message: %d. Write each message on a line of its own, as UTF-8, in at most %d bytes", b.bad, b.cfg.MaxLine)
 	}
 	return nil
 }

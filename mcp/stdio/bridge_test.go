@@ -474,7 +474,7 @@ func TestLines(t *testing.T) {
 		{"nothing", "", nil, ""},
 		{"blank lines and CRLF", "\n\r\n  \n" + whois + "\r\n", []string{`"id":7,"result"`}, ""},
 		{"no newline at the end", whois, []string{`"id":7,"result"`}, ""},
-		{"no JSON", "garbage\n" + whois + "\n", []string{`"id":null,"error":{"code":-32700`, `"id":7,"result"`}, "1 of the lines were no JSON-RPC messages"},
+		{"no JSON", "garbage\n" + whois + "\n", []string{`"id":null,"error":{"code":-32700`, `"id":7,"result"`}, "no JSON-RPC message: 1."},
 		{"cut off", whois + "\n" + whois[:40], []string{`"id":7,"result"`, `-32700`}, "1 of the lines"},
 		{"a message over two lines", "{\n}\n", []string{`-32700`, `-32700`}, "2 of the lines"},
 		{"no UTF-8", "{\"method\":\"ping\xff\"}\n", []string{`-32700,"message":"the line is not valid UTF-8`}, "1 of the lines"},
