@@ -2,6 +2,7 @@ package mail
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"mailtree/maildir"
@@ -45,7 +46,7 @@ func (t *Toolset) claimPaths() tool.Tool {
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			r := maildir.ClaimRequest{
 				Agent: a.Text("agent_name"), Patterns: append(a.Names("paths"), a.Names("paths_list")...), Shared: !a.Flag("exclusive"),
-				TTL: time.Duration(a.Count("ttl_seconds", 1, 1<<32)) * time.Second, Reason: a.Text("reason"), DryRun: a.Flag("dry_run"),
+				TTL: time.Duration(a.Count("ttl_seconds", 1, math.MaxInt32)) * time.Second, Reason: a.Text("reason"), DryRun: a.Flag("dry_run"),
 			}
 			p, err := t.project(ctx, a)
 			if err != nil {
