@@ -68,12 +68,14 @@ func (p *program) nudge(ctx context.Context, watch bool, idle time.Duration) err
 	if res.StatusCode != http.StatusOK {
 		return fmt.Errorf("the server answers %s: is it of this version, and yours?", res.Status)
 	}
-	err = p.sayNudges(res.Body)
+	said, err := p.sayNudges(res.Body)
 	switch {
 	case ctx.Err() != nil:
 		return nil
 	case watch && (err == nil || errors.Is(err, io.ErrUnexpectedEOF)):
 		return errors.New("the server has ended")
+	case err == nil && said == 0:
+		fmt.Fprintln(p.std.out, "nobody to tell: no agent is ready and has mail that it was not told of")
 	}
 	return err
 }
@@ -85,19 +87,20 @@ func goneAway(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-func (p *program) sayNudges(answer io.Reader) error {
-	for lines := json.NewDecoder(answer); ; {
+// sayNudges prints the answer, and returns how many agents it is about.
+func (p *program) sayNudges(answer io.Reader) (said int, err error) {
+	for lines := json.NewDecoder(answer); ; said++ {
 		var o struct {
 			nudge.Outcome
 			mcpserver.NudgeError
 		}
 		switch err := lines.Decode(&o); {
 		case errors.Is(err, io.EOF):
-			return nil
+			return said, nil
 		case err != nil:
-			return err
+			return said, err
 		case o.Error != "":
-			return errors.New(o.Error)
+			return said, errors.New(o.Error)
 		case o.Why != "":
 			fmt.Fprintf(p.std.out, "%s (%s): %s not told: %s\n", o.Agent, o.Project, count(o.New, "new message"), o.Why)
 		default:

@@ -44,7 +44,11 @@ func cmdTyped(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 		w.Await(n)
 	}
-	for _, line := range w.Typed() {
+	lines := w.Typed()
+	for _, line := range lines {
 		show(ts, line+"\n")
+	}
+	if len(lines) == 0 {
+		show(ts, "nothing\n")
 	}
 }
