@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"sync"
@@ -26,6 +27,7 @@ type Config struct {
 type Index struct {
 	cfg   Config
 	fresh bool
+	file  os.FileInfo // of the database as it was opened; nil in memory
 
 	write  sync.Mutex // held while w is used
 	w      *writer
@@ -82,6 +84,9 @@ func Open(ctx context.Context, cfg Config) (*Index, error) {
 		err = x.w.startChanges(cfg.Now())
 	}
 	if err == nil {
+		x.file, err = os.Stat(cfg.Path)
+	}
+	if err == nil {
 		x.reads, err = openReaders(cfg.Path)
 	}
 	if err != nil {
@@ -93,6 +98,12 @@ func Open(ctx context.Context, cfg Config) (*Index, error) {
 // Fresh reports whether Open found no usable index, so that everything must come from the trees: Rebuild, or Attach
 // and Reconcile.
 func (x *Index) Fresh() bool { return x.fresh }
+
+// Gone reports whether another file than the one that was opened has its name now, or none.
+func (x *Index) Gone() bool {
+	fi, err := os.Stat(x.cfg.Path)
+	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(fi, x.file)
+}
 
 // Close ends the index; nothing may be under way.
 func (x *Index) Close() error {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -61,7 +62,7 @@ func (d *doctor) note(format string, args ...any) {
 const most = 20
 
 func (d *doctor) examine(ctx context.Context) {
-	v, err := openView(ctx, d.p.cfg)
+	v, err := openTrees(d.p.cfg)
 	if errors.Is(err, errNoStore) {
 		d.say("%v", err)
 		return
@@ -78,10 +79,18 @@ func (d *doctor) examine(ctx context.Context) {
 	} else {
 		d.ok("server: none runs")
 	}
-	d.problems(ctx, v)
-	for slug, t := range v.trees {
-		d.locks(slug, t)
-		d.copies(ctx, slug, t)
+	unindexed := v.openIndex(ctx, d.p.cfg)
+	if unindexed == nil {
+		d.problems(ctx, v)
+	}
+	for _, slug := range slices.Sorted(maps.Keys(v.trees)) {
+		d.locks(slug, v.trees[slug])
+		d.claims(slug, v.trees[slug])
+		d.copies(ctx, slug, v.trees[slug])
+	}
+	if unindexed != nil {
+		d.say("%v", unindexed)
+		return
 	}
 	d.index(ctx, v)
 }
@@ -195,6 +204,28 @@ func (d *doctor) locks(slug string, t *maildir.Tree) {
 		d.say("git of %s: %s", slug, reason)
 	} else if stale == 0 {
 		d.ok("git of %s: committing, no stale locks", slug)
+	}
+}
+
+// claims names those in force whose holder is nobody: they stand in everybody's way, and no agent can end them.
+func (d *doctor) claims(slug string, t *maildir.Tree) {
+	now := time.Now()
+	all, _, err := t.ClaimFiles(func(c *maildir.ClaimRow) bool { return c.Live(now) })
+	if err != nil {
+		d.say("claims of %s cannot be read: %v", slug, err)
+		return
+	}
+	known := map[string]bool{}
+	for _, c := range all {
+		is, ok := known[c.Agent]
+		if !ok {
+			name, _ := t.AgentNamed(c.Agent)
+			is = name != ""
+			known[c.Agent] = is
+		}
+		if !is {
+			d.say("claim %s in %s is held by %q, who is no agent, until %s: end it with `touch %s`", c.Path, slug, c.Agent, maildir.FormatTime(c.Expires), maildir.ReleasedMark(c.Path))
+		}
 	}
 }
 

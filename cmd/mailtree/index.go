@@ -53,31 +53,47 @@ type view struct {
 
 var errNoStore = errors.New("no such store")
 
-// openView opens the index as it is and the trees. errNoStore when there is no store.
+// openView opens the trees and the index as it is. errNoStore when there is no store.
 func openView(ctx context.Context, cfg *config) (*view, error) {
+	v, err := openTrees(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := v.openIndex(ctx, cfg); err != nil {
+		v.close()
+		return nil, err
+	}
+	return v, nil
+}
+
+// openTrees opens the trees alone.
+func openTrees(cfg *config) (*view, error) {
 	if _, err := os.Stat(cfg.Store); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w at %s: `mailtree serve` makes it", errNoStore, cfg.Store)
 	}
 	v := &view{}
-	lock, err := maildir.TakeLock(cfg.Store)
-	if errors.Is(err, maildir.ErrConflict) {
+	var err error
+	if v.lock, err = maildir.TakeLock(cfg.Store); errors.Is(err, maildir.ErrConflict) {
 		v.running = true
 	} else if err != nil {
 		return nil, err
 	}
-	v.lock = lock
-	if v.trees, err = maildir.OpenTrees(cfg.Store, cfg.MaxMessage); err == nil {
-		v.index, err = indexer.Open(ctx, indexer.Config{Path: indexPath(cfg.Store), Existing: true})
-	}
-	if err != nil {
+	if v.trees, err = maildir.OpenTrees(cfg.Store, cfg.MaxMessage); err != nil {
 		v.close()
-		hint := "`mailtree index rebuild` makes it anew, as does the next `mailtree serve`"
-		if v.running {
-			hint = "Restart the server: it makes it anew"
-		}
-		return nil, fmt.Errorf("the index is missing or damaged (%w). %s", err, hint)
+		return nil, err
 	}
 	return v, nil
+}
+
+func (v *view) openIndex(ctx context.Context, cfg *config) (err error) {
+	if v.index, err = indexer.Open(ctx, indexer.Config{Path: indexPath(cfg.Store), Existing: true}); err == nil {
+		return nil
+	}
+	hint := "`mailtree index rebuild` makes it anew, as does the next `mailtree serve`"
+	if v.running {
+		hint = "Restart the server: it makes it anew"
+	}
+	return fmt.Errorf("the index is missing or damaged (%w). %s", err, hint)
 }
 
 func (v *view) close() {

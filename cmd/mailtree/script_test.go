@@ -50,6 +50,7 @@ func TestScripts(t *testing.T) {
 			"call":       cmdCall,
 			"read":       cmdRead,
 			"post":       cmdPost,
+			"failed":     cmdFailed,
 			"eventually": cmdEventually,
 			"capture":    cmdCapture,
 			"tree":       cmdTree,
@@ -156,6 +157,16 @@ func cmdCrash(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	s.cmd.Process.Kill()
 	s.cmd.Wait()
+	s.cmd = nil
+}
+
+// failed: waits until the server ends by itself, which must be with status 1.
+func cmdFailed(ts *testscript.TestScript, neg bool, args []string) {
+	s := of(ts)
+	s.cmd.Wait()
+	if code := s.cmd.ProcessState.ExitCode(); code != 1 {
+		ts.Fatalf("the server ended with status %d", code)
+	}
 	s.cmd = nil
 }
 

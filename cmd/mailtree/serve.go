@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -45,14 +46,30 @@ func serveCommand(p *program) *cobra.Command {
 	return c
 }
 
-// serve runs everything that a server is; it starts every goroutine of the program but those of libraries, and
-// returns when all have ended.
+// serve runs the server until it ends for another reason than that somebody removed its index: then it starts anew, which
+// makes the index anew too.
 func serve(ctx context.Context, p *program, idle time.Duration) error {
 	keepInherited()
-	log := p.cfg.logger(p.std)
 	if p.background {
 		signal.Ignore(syscall.SIGPIPE) // whoever started it may go before it has its log
 	}
+	started := func(a *app, port int) {
+		welcome(p, a, port)
+		p.cfg.Port = port // the same when it starts anew
+	}
+	for {
+		err := serveOnce(ctx, p, idle, started)
+		if !errors.Is(err, errIndexGone) {
+			return err
+		}
+		started = func(*app, int) {}
+	}
+}
+
+// serveOnce runs everything that a server is; it starts every goroutine of the program but those of libraries, and
+// returns when all have ended. started is called when it serves HTTP.
+func serveOnce(ctx context.Context, p *program, idle time.Duration, started func(a *app, port int)) error {
+	log := p.cfg.logger(p.std)
 	var listeners []net.Listener
 	if !p.background {
 		ln, err := listen(ctx, p.cfg)
@@ -67,7 +84,8 @@ func serve(ctx context.Context, p *program, idle time.Duration) error {
 		return err
 	}
 	defer a.close()
-	ctx, yield := context.WithCancel(ctx)
+	ctx, end := context.WithCancelCause(ctx)
+	yield := func() { end(nil) }
 	defer yield()
 	health := &health{app: a, began: time.Now()}
 	cfg := mcpserver.Config{
@@ -112,13 +130,15 @@ func serve(ctx context.Context, p *program, idle time.Duration) error {
 	}
 	idled := make(chan struct{})
 	go func() { defer close(idled); a.stopIdle(ctx, idle, yield) }()
+	guarded := make(chan struct{})
+	go func() { defer close(guarded); a.guardIndex(ctx, end) }()
 	if p.background {
 		if err = detach(p.cfg.Store); err != nil {
 			yield()
 		}
 		log.Info("serving in the background", "version", version(), "store", p.cfg.Store, "pid", os.Getpid(), "idle", idle)
 	} else {
-		welcome(p, a, listeners[0].Addr().(*net.TCPAddr).Port)
+		started(a, listeners[0].Addr().(*net.TCPAddr).Port)
 	}
 
 	select {
@@ -133,6 +153,7 @@ func serve(ctx context.Context, p *program, idle time.Duration) error {
 	<-pumped
 	<-nudged
 	<-idled
+	<-guarded
 	shutdown(lasting, servers)
 	<-hooked
 	stopStore()
@@ -143,7 +164,39 @@ func serve(ctx context.Context, p *program, idle time.Duration) error {
 	if errors.Is(err, http.ErrServerClosed) {
 		err = nil
 	}
+	if cause := context.Cause(ctx); err == nil && (errors.Is(cause, errIndexGone) || errors.Is(cause, errStoreGone)) {
+		err = cause
+	}
 	return err
+}
+
+// Why a server ends by itself.
+var (
+	errIndexGone = errors.New("index.sqlite3 was removed or replaced")
+	errStoreGone = errors.New("the store was removed or moved while the server ran: start the server where it is now")
+)
+
+// guardIndex ends the server when its index is not the file of that name any more: what it writes there nobody else sees,
+// and what SQLite opens by that name is empty.
+func (a *app) guardIndex(ctx context.Context, end context.CancelCauseFunc) {
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+		if !a.index.Gone() {
+			continue
+		}
+		if _, err := os.Stat(a.cfg.Store); errors.Is(err, fs.ErrNotExist) {
+			end(errStoreGone)
+			return
+		}
+		a.log.Warn("the index was removed or replaced: the server starts anew", "path", indexPath(a.cfg.Store))
+		end(errIndexGone)
+	}
 }
 
 // takeStore opens the store. A server in the background that has it is asked to make room.
