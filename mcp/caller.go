@@ -3,6 +3,10 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -31,4 +35,35 @@ func withCaller(ctx context.Context, extra *mcp.RequestExtra) context.Context {
 		}
 	}
 	return tool.WithCaller(ctx, c)
+}
+
+// requestHeader names, in the same way, the HTTP request that a call of a session came in.
+const requestHeader = "Mailtree-Request"
+
+// underWay knows the HTTP requests of sessions that are being answered. Safe for concurrent use.
+type underWay struct {
+	last atomic.Int64
+	byID sync.Map // string to context.Context
+}
+
+// enter marks a request, whose calls end with it; leave when it is answered.
+func (u *underWay) enter(r *http.Request) (leave func()) {
+	id := strconv.FormatInt(u.last.Add(1), 10)
+	u.byID.Store(id, r.Context())
+	r.Header.Set(requestHeader, id)
+	return func() { u.byID.Delete(id) }
+}
+
+// of returns the context of the request that a method came in, a nil one where it does not end with its request. It has
+// ended where the request has.
+func (u *underWay) of(extra *mcp.RequestExtra) context.Context {
+	if extra == nil || extra.Header.Get(requestHeader) == "" {
+		return nil
+	}
+	if ctx, ok := u.byID.Load(extra.Header.Get(requestHeader)); ok {
+		return ctx.(context.Context)
+	}
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ended
 }

@@ -20,6 +20,7 @@ const (
 func (s *Server) endpoint(d *door) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Set(callerHeader, headerOf(tool.CallerOf(r.Context())))
+		r.Header.Del(requestHeader)
 		s.serve(d, w, r)
 	})
 }
@@ -97,6 +98,7 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 		a.merge = r.Header.Get(versionHeader) == "" && m.method == "tools/call" && tool.CallerOf(r.Context()).Via == ""
 		d.stateless.ServeHTTP(a, owned(a.request))
 	default:
+		defer s.sessionRequests.enter(a.request)()
 		s.serveSession(d, a, a.request, m, session)
 	}
 }

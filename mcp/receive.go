@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"runtime/debug"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -20,18 +21,23 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 				res, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error, see the server's log"}
 			}
 		}()
-		ctx, cancel := s.lifetime(withCaller(ctx, req.GetExtra()), method)
+		ctx, cancel := s.lifetime(withCaller(ctx, req.GetExtra()), method, req.GetExtra())
 		defer cancel()
 		return next(ctx, method, req)
 	}
 }
 
-// lifetime ends a method's context with the HTTP request that it came in, where it came in one that a client
-// cannot come back for, and a subscription's with the server.
-func (s *Server) lifetime(ctx context.Context, method string) (context.Context, context.CancelFunc) {
+// lifetime ends a method's context with the HTTP request that it came in, and a subscription's with the server. In a
+// session the protocol would rather have methods go on when a connection breaks, but for clients that can come back for
+// the answer. Here they cannot, and a call that waits would take mail for nobody.
+func (s *Server) lifetime(ctx context.Context, method string, extra *mcp.RequestExtra) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
+	r, _ := ctx.Value(requestKey{}).(context.Context)
+	if r == nil && !strings.HasPrefix(method, "notifications/") { // to those the answer comes first
+		r = s.sessionRequests.of(extra)
+	}
 	done := func() bool { return true }
-	if r, ok := ctx.Value(requestKey{}).(context.Context); ok {
+	if r != nil {
 		done = context.AfterFunc(r, cancel)
 	}
 	if method == "subscriptions/listen" {

@@ -126,34 +126,52 @@ func blocking(t *testing.T, s *Server) (started, ended chan struct{}) {
 	return started, ended
 }
 
-// TestCancel: when the client of a bare request goes, the method's context ends.
+// TestCancel: when the client of a request goes, the method's context ends, in a session too.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{MaxRequests: 1})
 	started, ended := blocking(t, s)
-	ctx, cancel := context.WithCancel(t.Context())
-	gone := make(chan struct{})
-	go func() {
-		defer close(gone)
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/mcp", strings.NewReader(`{"method":"test/block"}`))
-		if err != nil {
-			t.Error(err)
-			return
+	const meta = `,"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}`
+	for name, tt := range map[string]struct {
+		header []string
+		params string
+	}{
+		"bare": {}, "session": {[]string{sessionHeader, begin(t, url)}, ""}, "no session": {[]string{versionHeader, newEra, "Mcp-Method", "test/block"}, meta},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		gone := make(chan struct{})
+		go func() {
+			defer close(gone)
+			r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"test/block"`+tt.params+`}`))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Accept", acceptBoth)
+			for i := 0; i < len(tt.header); i += 2 {
+				r.Header.Set(tt.header[i], tt.header[i+1])
+			}
+			if res, err := http.DefaultClient.Do(r); err == nil {
+				defer res.Body.Close()
+				if body, err := io.ReadAll(res.Body); err == nil {
+					t.Errorf("%s: the cancelled request was answered: %s", name, body)
+				}
+			}
+		}()
+		select {
+		case <-started:
+		case <-gone:
+			t.FailNow()
 		}
-		r.Header.Set("Content-Type", "application/json")
-		if res, err := http.DefaultClient.Do(r); err == nil {
-			res.Body.Close()
-			t.Errorf("the cancelled request was answered: %d", res.StatusCode)
+		if res, body := request(t, url, post, `{"method":"ping"}`); res.StatusCode != 503 || res.Header.Get("Retry-After") == "" {
+			t.Errorf("%s: one request too many: %d %s", name, res.StatusCode, body)
 		}
-	}()
-	<-started
-	if res, body := request(t, url, post, `{"method":"ping"}`); res.StatusCode != 503 || res.Header.Get("Retry-After") == "" {
-		t.Errorf("one request too many: %d %s", res.StatusCode, body)
+		cancel()
+		<-gone
+		<-ended
+		await(t, func() bool { return s.requests.used.Load() == 0 })
 	}
-	cancel()
-	<-gone
-	<-ended
-	await(t, func() bool { return s.requests.used.Load() == 0 })
 }
 
 // TestCaller: the token of each request counts, in a session too, and no header of a client's own making.
