@@ -11,8 +11,9 @@
 //     they had not reached the server, or they only read. Others are answered with an error that says so.
 //   - A line that is no JSON-RPC message, or too long, is answered with an error (-32700 or -32600, id null); the next
 //     line is read, and at the end Run returns an error.
-//   - When the input ends, requests under way are answered first; where nobody reads the output any more they are
-//     cancelled.
+//   - When the input ends, requests under way are answered first. Those of a client, which is about to go, do not wait
+//     for mail any longer then; those that a script pipes in, without a handshake, do. Where nobody reads the output any
+//     more all are cancelled.
 package stdio
 
 import (
@@ -36,6 +37,7 @@ const (
 	DefaultMaxLine  = 12 << 20              // bytes of a line, as of a request over HTTP
 	maxUnderWay     = 256                   // requests at once
 	inOrder         = 2 * time.Second       // how long the next line waits for the answer to the one before
+	lastWait        = time.Second           // how long a client's calls still wait for mail when the input has ended
 	DefaultPatience = 2 * time.Second       // how long somebody else may take to start the next server. Spec: 1
 	lookAgain       = 50 * time.Millisecond // between looks for a server
 )
@@ -66,9 +68,9 @@ type bridge struct {
 	mu      sync.Mutex // guards what follows
 	link    *link      // nil: none yet
 	shake   handshake
-	hints   map[string]bool                 // tools that only read; nil: not known
-	under   map[*message]context.CancelFunc // requests under way
-	bad     int                             // lines that were no messages
+	hints   map[string]bool                      // tools that only read; nil: not known
+	under   map[*message]context.CancelCauseFunc // requests under way
+	bad     int                                  // lines that were no messages
 }
 
 // Run bridges until the input or ctx ends. The error says why the server cannot be used (before anything is
@@ -83,7 +85,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	b := &bridge{cfg: cfg, log: cfg.Log, hello: string(tool.Encode(cfg.Hello)), under: map[*message]context.CancelFunc{}, shake: handshake{uris: map[string]bool{}}}
+	b := &bridge{cfg: cfg, log: cfg.Log, hello: string(tool.Encode(cfg.Hello)), under: map[*message]context.CancelCauseFunc{}, shake: handshake{uris: map[string]bool{}}}
 	b.client = &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return cfg.Dial(ctx, false) },
 		// A connection for each request costs little here, and one that cannot be made says that the server saw nothing.
@@ -141,7 +143,9 @@ func (b *bridge) pump(ctx context.Context) error {
 			}
 			gone := make(chan struct{})
 			go func() { defer close(gone); b.untilUnread(answering, cancel) }()
+			patience := time.AfterFunc(lastWait, b.endWaits)
 			requests.Wait()
+			patience.Stop()
 			cancel()
 			<-gone
 			return b.verdict(l.err)
@@ -238,7 +242,7 @@ func (b *bridge) cancel(ctx context.Context, m *message) {
 				continue
 			}
 			if found = true; r.stateless() || b.shake.initialize == nil {
-				end()
+				end(nil)
 			}
 		}
 		b.mu.Unlock()
@@ -252,6 +256,20 @@ func (b *bridge) cancel(ctx context.Context, m *message) {
 	}
 }
 
+// errInputEnded ends a call that waits for mail.
+var errInputEnded = errors.New("the input has ended, so this call does not wait for mail any longer")
+
+// endWaits ends the calls of a client that wait for mail.
+func (b *bridge) endWaits() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for m, end := range b.under {
+		if m.waits && (m.stateless() || b.shake.initialize != nil) {
+			end(errInputEnded)
+		}
+	}
+}
+
 // begin enters a request; a nil context says that there are too many.
 func (b *bridge) begin(ctx context.Context, m *message) (context.Context, func()) {
 	b.mu.Lock()
@@ -260,10 +278,10 @@ func (b *bridge) begin(ctx context.Context, m *message) (context.Context, func()
 		b.answer(m.failure(codeBusy, fmt.Sprintf("%d requests are under way already: wait for some of them", maxUnderWay)))
 		return nil, nil
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
 	b.under[m] = cancel
 	return ctx, func() {
-		cancel()
+		cancel(nil)
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		delete(b.under, m)

@@ -415,26 +415,41 @@ func TestNotReached(t *testing.T) {
 	}
 }
 
-// TestEOF: what is under way when the input ends is answered.
+// TestEOF: what is under way when the input ends is answered. A client's calls do not wait for mail any longer, and take
+// none; those of a script do.
 func TestEOF(t *testing.T) {
 	t.Parallel()
-	for _, session := range []bool{false, true} {
+	for name, tt := range map[string]struct {
+		hello []string
+		meta  string
+		waits bool
+	}{"script": {nil, "", true}, "session": {[]string{hello, ready}, "", false}, "no session": {nil, "," + meta, false}} {
 		w := newWorld(t)
 		c := w.bridge()
-		if session {
-			c.send(hello, ready)
-		}
-		c.send(call("1", "check_my_messages", `{"project_key":"/p","agent_name":"Ann","unread_only":true,"wait_seconds":50}`, ""))
-		c.send(call("2", "whois", `{"project_key":"/p","agent_name":"Ann"}`, ""))
+		c.send(tt.hello...)
+		c.send(call("1", "check_my_messages", `{"project_key":"/p","agent_name":"Ann","unread_only":true,"mark_read":true,"wait_seconds":50}`, tt.meta))
+		c.send(call("2", "whois", `{"project_key":"/p","agent_name":"Ann"}`, tt.meta))
 		c.hear(`"id":2`) // the long poll does not keep others
 		ended := make(chan error, 1)
 		go func() { ended <- c.finish() }()
+		if !tt.waits {
+			c.hear(`"id":1`, "the input has ended")
+			if err := <-ended; err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
 		if _, err := w.project().Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "at last"}); err != nil {
 			t.Fatal(err)
 		}
-		c.hear(`"id":1`, "at last")
-		if err := <-ended; err != nil {
-			t.Error(err)
+		if tt.waits {
+			c.hear(`"id":1`, "at last")
+			if err := <-ended; err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if page, err := w.project().Inbox(t.Context(), maildir.InboxQuery{Agent: "Ann", Limit: 10}, false, 0); err != nil || page.Unread != 1 {
+			t.Errorf("%s: %d unread, %v", name, page.Unread, err)
 		}
 	}
 }
@@ -576,7 +591,7 @@ func TestParse(t *testing.T) {
 
 func TestTooMany(t *testing.T) {
 	var out strings.Builder
-	b := &bridge{cfg: Config{Out: &out}, under: map[*message]context.CancelFunc{}}
+	b := &bridge{cfg: Config{Out: &out}, under: map[*message]context.CancelCauseFunc{}}
 	for range maxUnderWay {
 		if ctx, _ := b.begin(t.Context(), &message{}); ctx == nil {
 			t.Fatal("refused")

@@ -31,7 +31,10 @@ func (b *bridge) exchange(ctx context.Context, m *message) {
 				continue
 			}
 		}
-		if err != nil && ctx.Err() == nil && m.asks() {
+		if err != nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		if err != nil && m.asks() && (ctx.Err() == nil || errors.Is(err, errInputEnded)) {
 			b.answer(m.failure(codeBusy, err.Error()))
 		}
 		return
@@ -52,7 +55,7 @@ func (b *bridge) once(ctx context.Context, l *link, m *message) (again bool, err
 	}
 	switch {
 	case err == nil || ctx.Err() != nil:
-		return false, nil
+		return false, err
 	case unsent(err) || m.method != "tools/call":
 		b.gone(ctx, l)
 		return true, errors.New("the server ended while it worked on this request: try again")
