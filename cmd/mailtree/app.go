@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -35,6 +36,7 @@ func indexPath(store string) string { return filepath.Join(store, "index.sqlite3
 // openApp takes the store and opens everything; it starts nothing.
 func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(project string, files int)) (*app, error) {
 	a := &app{cfg: cfg, log: log}
+	var deaf error
 	store, err := maildir.Open(ctx, maildir.Config{
 		Root:            cfg.Store,
 		MaxFile:         cfg.MaxMessage,
@@ -49,8 +51,8 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 		},
 		OpenIndex: func(ctx context.Context, trees map[string]*maildir.Tree) (maildir.Index, error) {
 			// Now that the lock is held: whoever finds it held finds the socket too, and waits there while the index is made.
-			if err := a.listen(ctx); err != nil {
-				return nil, err
+			if deaf = a.listen(ctx); deaf != nil {
+				return nil, deaf
 			}
 			x, err := openIndex(ctx, cfg, log, trees, progress)
 			a.index = x
@@ -62,7 +64,7 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 			a.index.Close()
 		}
 		a.deaf()
-		return nil, err
+		return nil, cmp.Or(deaf, err)
 	}
 	a.store = store
 	a.watcher = watcher.New(watcher.Config{

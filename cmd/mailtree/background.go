@@ -52,6 +52,28 @@ func (p *program) dial(ctx context.Context, start bool, idle time.Duration) (net
 	return p.startServer(ctx, path, idle)
 }
 
+// find connects to the server that runs, waiting for its socket where somebody has just taken the lock.
+func (p *program) find(ctx context.Context) (net.Conn, error) {
+	for end := time.Now().Add(patience); ; {
+		c, err := socket.Dial(ctx, p.cfg.socketPath())
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return c, err
+		case p.cfg.Socket != "":
+			return nil, fmt.Errorf("no server listens on %s (SOCKET): %w", p.cfg.Socket, err)
+		case !maildir.Held(p.cfg.Store):
+			return nil, fmt.Errorf("no server runs for the store %s: start `mailtree serve`, or leave out --no-start", p.cfg.Store)
+		case time.Now().After(end):
+			return nil, p.notServed()
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func (p *program) notServed() error {
+	return fmt.Errorf("process %s uses the store %s and does not serve it: try again when it has ended", maildir.LockHolder(p.cfg.Store), p.cfg.Store)
+}
+
 // startTries is how often a server is started: the one that has the store may end at the very moment.
 const startTries = 3
 
@@ -85,7 +107,7 @@ func (p *program) startServer(ctx context.Context, path string, idle time.Durati
 		case <-ended: // as it does where another has the store
 			ended = nil
 		case <-deadline:
-			return nil, fmt.Errorf("process %s uses the store %s and does not serve it: try again when it has ended", maildir.LockHolder(p.cfg.Store), p.cfg.Store)
+			return nil, p.notServed()
 		case <-time.After(10 * time.Millisecond):
 		}
 	}

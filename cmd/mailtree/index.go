@@ -14,6 +14,7 @@ import (
 
 	"mailtree/indexer"
 	"mailtree/maildir"
+	"mailtree/mcp/socket"
 )
 
 func indexCommand(p *program) *cobra.Command {
@@ -47,8 +48,8 @@ func indexCommand(p *program) *cobra.Command {
 type view struct {
 	trees   map[string]*maildir.Tree
 	index   *indexer.Index
-	running bool
-	lock    *maildir.Lock
+	store   string
+	running bool // a server, or somebody else who has the store
 }
 
 var errNoStore = errors.New("no such store")
@@ -71,13 +72,8 @@ func openTrees(cfg *config) (*view, error) {
 	if _, err := os.Stat(cfg.Store); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w at %s: `mailtree serve` makes it", errNoStore, cfg.Store)
 	}
-	v := &view{}
+	v := &view{store: cfg.Store, running: maildir.Held(cfg.Store)}
 	var err error
-	if v.lock, err = maildir.TakeLock(cfg.Store); errors.Is(err, maildir.ErrConflict) {
-		v.running = true
-	} else if err != nil {
-		return nil, err
-	}
 	if v.trees, err = maildir.OpenTrees(cfg.Store, cfg.MaxMessage); err != nil {
 		v.close()
 		return nil, err
@@ -102,9 +98,6 @@ func (v *view) close() {
 	}
 	for _, t := range v.trees {
 		t.Close()
-	}
-	if v.lock != nil {
-		v.lock.Release()
 	}
 }
 
@@ -148,6 +141,7 @@ func verify(ctx context.Context, p *program) error {
 // verify compares. Beside a running server the two readings are of different moments: only what differs each time counts.
 func (v *view) verify(ctx context.Context) (*indexer.Report, error) {
 	r, err := indexer.Verify(ctx, v.index, v.trees)
+	v.running = v.running || maildir.Held(v.store) // one may have started meanwhile
 	for try := 0; try < 5 && err == nil && v.running && len(r.Differences) > 0; try++ {
 		select {
 		case <-time.After(300 * time.Millisecond):
@@ -168,6 +162,11 @@ func rebuild(ctx context.Context, p *program) error {
 	}
 	lock, err := maildir.TakeLock(p.cfg.Store)
 	if errors.Is(err, maildir.ErrConflict) {
+		c, err := socket.Dial(ctx, maildir.SocketPath(p.cfg.Store))
+		if err != nil {
+			return p.notServed()
+		}
+		c.Close()
 		return fmt.Errorf("a server (process %s) uses this store and keeps its index level: `mailtree index verify` shows it. To build it anew, stop the server first", maildir.LockHolder(p.cfg.Store))
 	}
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 
 	"mailtree/maildir"
 	mcpserver "mailtree/mcp"
+	"mailtree/mcp/socket"
 )
 
 // grace is how long requests in flight may take to finish at the end.
@@ -199,11 +200,19 @@ func (a *app) guardIndex(ctx context.Context, end context.CancelCauseFunc) {
 	}
 }
 
-// takeStore opens the store. A server in the background that has it is asked to make room.
+// takeStore opens the store. A server in the background that has it is asked to make room; for another command it is
+// waited a little. Spec: 1.
 func takeStore(ctx context.Context, p *program, log *slog.Logger) (a *app, err error) {
 	progress := progressLine(p.std, "reading")
-	if a, err = openApp(ctx, p.cfg, log, progress); errors.Is(err, maildir.ErrConflict) && !p.background && askToYield(ctx, p.cfg) {
-		for end := time.Now().Add(2 * grace); errors.Is(err, maildir.ErrConflict) && time.Now().Before(end) && ctx.Err() == nil; {
+	if a, err = openApp(ctx, p.cfg, log, progress); errors.Is(err, maildir.ErrConflict) {
+		wait := patience
+		if !p.background && askToYield(ctx, p.cfg) {
+			wait = 2 * grace
+		} else if c, derr := socket.Dial(ctx, maildir.SocketPath(p.cfg.Store)); derr == nil {
+			c.Close()
+			wait = 0 // it is a server's
+		}
+		for end := time.Now().Add(wait); errors.Is(err, maildir.ErrConflict) && time.Now().Before(end) && ctx.Err() == nil; {
 			time.Sleep(10 * time.Millisecond)
 			a, err = openApp(ctx, p.cfg, log, progress)
 		}

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/maildir"
-	"mailtree/mcp/socket"
 	bridge "mailtree/mcp/stdio"
 	"mailtree/mcp/tool"
 )
@@ -52,14 +51,10 @@ func (p *program) stdio(ctx context.Context, o stdioOptions) error {
 	return bridge.Run(ctx, bridge.Config{
 		In: p.std.in, Out: p.std.out, Toolset: o.toolset, Hello: hello(p.env, o), Log: p.cfg.logger(p.std),
 		Dial: func(ctx context.Context, start bool) (net.Conn, error) {
-			if !start || !o.noStart {
-				return p.dial(ctx, start, o.idle)
+			if start && o.noStart {
+				return p.find(ctx)
 			}
-			c, err := socket.Dial(ctx, p.cfg.socketPath())
-			if err != nil {
-				err = fmt.Errorf("no server runs for the store %s: start `mailtree serve`, or leave out --no-start", p.cfg.Store)
-			}
-			return c, err
+			return p.dial(ctx, start, o.idle)
 		},
 	})
 }
