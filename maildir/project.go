@@ -336,8 +336,12 @@ func (p *Project) close() {
 }
 
 // mainWorkTree maps a path inside a linked Git work tree to the same path in the main one, so that agents in two
-// work trees share one mailbox. It looks only at small regular .git files above the path. Spec: 1.
+// work trees share one mailbox, and one that leads through symbolic links into a work tree to the path without them: that
+// is what Git and most programs say of where they are. It looks only at small regular .git files above the path. Spec: 1.
 func mainWorkTree(dir string) string {
+	if real := withoutLinks(dir); WorkTree(real) != "" {
+		dir = real
+	}
 	at := WorkTree(dir)
 	git, common := gitFolders(at)
 	if git == common { // no work tree, one of its own, or a submodule
@@ -351,4 +355,16 @@ func mainWorkTree(dir string) string {
 		common = filepath.Dir(common)
 	}
 	return filepath.Join(common, rel)
+}
+
+// withoutLinks is the path of what is at dir that leads through no symbolic link; of its parents where there is nothing.
+func withoutLinks(dir string) string {
+	real, err := filepath.EvalSymlinks(dir)
+	if up := filepath.Dir(dir); errors.Is(err, fs.ErrNotExist) && up != dir {
+		return filepath.Join(withoutLinks(up), filepath.Base(dir))
+	}
+	if err != nil {
+		return dir
+	}
+	return real
 }

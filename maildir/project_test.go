@@ -97,7 +97,11 @@ func TestAttachments(t *testing.T) {
 
 func TestWorktreesShare(t *testing.T) {
 	t.Parallel()
-	main := filepath.Join(t.TempDir(), "main")
+	dir, err := filepath.EvalSymlinks(t.TempDir()) // as Git has it
+	if err != nil {
+		t.Fatal(err)
+	}
+	main := filepath.Join(dir, "main")
 	linked := filepath.Join(t.TempDir(), "linked")
 	for _, args := range [][]string{{"init", "-q", main}, {"-C", main, "-c", "user.name=x", "-c", "user.email=x@x", "commit", "-q", "--allow-empty", "-m", "x"}, {"-C", main, "worktree", "add", "-q", linked}} {
 		if out, err := exec.Command("git", args...).CombinedOutput(); err != nil {
@@ -114,6 +118,23 @@ func TestWorktreesShare(t *testing.T) {
 	}
 	if c, err := s.EnsureProject(t.Context(), filepath.Join(linked, "sub")); err != nil || c.HumanKey() != filepath.Join(main, "sub") {
 		t.Errorf("%v %v", c.HumanKey(), err)
+	}
+	if err := os.MkdirAll(filepath.Join(main, "deep"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	links, plain := t.TempDir(), t.TempDir()
+	for name, to := range map[string]string{"main": main, "linked": linked, "deep": filepath.Join(main, "deep"), "plain": plain} {
+		if err := os.Symlink(to, filepath.Join(links, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, want := range map[string]string{
+		"main": main, "main/deep": main + "/deep", "main/not/there": main + "/not/there", "linked": main, "linked/sub": main + "/sub",
+		"deep": main + "/deep", "deep/nor/this": main + "/deep/nor/this", "plain": links + "/plain", // what is no work tree is what it is called
+	} {
+		if p, err := s.EnsureProject(t.Context(), filepath.Join(links, path)); err != nil || p.HumanKey() != want {
+			t.Errorf("%s: %s, want %s (%v)", path, p.HumanKey(), want, err)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -68,6 +69,9 @@ func hello(env []string, o stdioOptions) tool.Caller {
 	c.Tmux, _ = lookup(env, "TMUX")
 	c.Pane, _ = lookup(env, "TMUX_PANE")
 	if dir, err := os.Getwd(); err == nil {
+		if real, err := filepath.EvalSymlinks(dir); err == nil { // else $PWD decides
+			dir = real
+		}
 		c.Dir, c.WorkTree = dir, maildir.WorkTree(dir)
 	}
 	return c
