@@ -37,8 +37,28 @@ func nudgeCommand(p *program) *cobra.Command {
 	return c
 }
 
-// nudge asks the server to tell agents, and prints what becomes of it.
+// nudge asks the server to tell agents, and prints what becomes of it. Where it is to watch, it goes on with the next
+// server when one has ended.
 func (p *program) nudge(ctx context.Context, watch bool, idle time.Duration) error {
+	for {
+		err := p.nudgeOnce(ctx, watch, idle)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if !errors.Is(err, errServerEnded) {
+			return err
+		}
+		select { // somebody may start the next one
+		case <-time.After(patience):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+var errServerEnded = errors.New("the server has ended")
+
+func (p *program) nudgeOnce(ctx context.Context, watch bool, idle time.Duration) error {
 	url := "http://mailtree/nudge"
 	if watch {
 		url += "?watch=1"
@@ -58,9 +78,6 @@ func (p *program) nudge(ctx context.Context, watch bool, idle time.Duration) err
 		}
 		res, err = client.Do(r) // of the next server: announcing is done once, however often it is asked for
 	}
-	if ctx.Err() != nil {
-		return nil
-	}
 	if err != nil {
 		return errors.Unwrap(err) // of a *url.Error
 	}
@@ -70,10 +87,8 @@ func (p *program) nudge(ctx context.Context, watch bool, idle time.Duration) err
 	}
 	said, err := p.sayNudges(res.Body)
 	switch {
-	case ctx.Err() != nil:
-		return nil
 	case watch && (err == nil || errors.Is(err, io.ErrUnexpectedEOF)):
-		return errors.New("the server has ended")
+		return errServerEnded
 	case err == nil && said == 0:
 		fmt.Fprintln(p.std.out, "nobody to tell: no agent is ready and has mail that it was not told of")
 	}
