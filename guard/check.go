@@ -124,8 +124,14 @@ func (c *check) run(ctx context.Context) (v Verdict, who identity, err error) {
 	claims, damaged, err := tree.ClaimFiles(func(r *maildir.ClaimRow) bool { return intent().Concerns(r) })
 	v.Damaged = damaged
 	all, gitErr := changes()
-	if err = errors.Join(err, gitErr); err != nil || len(claims) == 0 {
+	if err = errors.Join(err, gitErr); err != nil {
 		return v, who, err
+	}
+	if len(claims) == 0 {
+		if c.q.ByHand { // who asks; a commit need not wait for that
+			v.Agent = identify(ctx, c.git, tree).name
+		}
+		return v, who, nil
 	}
 	fold, err := c.git.ignoresCase(ctx)
 	if err != nil {

@@ -74,6 +74,9 @@ func (s *status) hook(name string) {
 		s.missing(name, "%s a guard of other repositories; this one is not guarded", label)
 	case h != nil && fi.Mode().Perm()&0o111 == 0:
 		s.bad("%s the guard's, but not executable, so that Git does not run it: chmod +x it", label)
+	case h != nil && before != nil && before.Mode().Perm()&0o111 == 0:
+		s.add("%s guarded; the hook from before (%s) is not executable, so it does not run", label, name+behind)
+		s.guards(h)
 	case h != nil && before != nil:
 		s.add("%s guarded; the hook from before (%s) runs first", label, name+behind)
 		s.guards(h)
