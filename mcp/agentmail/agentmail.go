@@ -10,7 +10,6 @@ import (
 	"context"
 	_ "embed"
 	"log/slog"
-	"strings"
 
 	"mailtree/maildir"
 	"mailtree/mcp/tool"
@@ -26,10 +25,11 @@ type toolset struct {
 
 // New makes the toolset. It starts nothing.
 func New(cfg tool.Config) *tool.Set {
-	return tool.NewSet(cfg, tool.About{
+	s := tool.NewSet(cfg, tool.About{
 		Name: "mailtree-agentmail", Title: "Mailtree agentmail", Description: "Messages between agents by name, presence", Instructions: instructions,
-		Wording: wording,
 	}, newToolset(cfg).tools()...)
+	s.Server().AddReceivingMiddleware(messageFirst)
+	return s
 }
 
 func newToolset(cfg tool.Config) *toolset {
@@ -68,12 +68,3 @@ func (t *toolset) find(ctx context.Context) (*who, *maildir.Project, error) {
 }
 
 func registration() maildir.Registration { return maildir.Registration{Program: "agentmail"} }
-
-const noMessage = "no message provided"
-
-// wording says what the contract does where the message is missing altogether.
-func wording(_ error, r *tool.Refusal) {
-	if strings.HasPrefix(r.Error, "the argument message is missing") {
-		r.Error = noMessage
-	}
-}

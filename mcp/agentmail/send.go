@@ -2,6 +2,9 @@ package agentmail
 
 import (
 	"context"
+	"encoding/json"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"mailtree/maildir"
 	"mailtree/mcp/tool"
@@ -39,11 +42,35 @@ func (t *toolset) send() tool.Tool {
 func checkSize(message string) error {
 	switch {
 	case message == "":
-		return tool.Invalid(noMessage)
+		return tool.Invalid("no message provided")
 	case len(message) > maxMessage:
 		return &maildir.Error{Kind: maildir.ErrTooLarge, Text: "message exceeds maximum size of 64KB"}
 	}
 	return nil
+}
+
+// messageFirst lets a send whose message is refused come to the tool without a recipient, too: the contract looks at the message
+// first, package tool at whether the arguments are there.
+func messageFirst(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		r, ok := req.(*mcp.CallToolRequest)
+		if !ok || r.Params == nil || r.Params.Name != "send" {
+			return next(ctx, method, req)
+		}
+		params, call := *r.Params, *r
+		params.Arguments, call.Params = completed(params.Arguments), &params
+		return next(ctx, method, &call)
+	}
+}
+
+// completed are the arguments of a send: where its message is refused, with all that it needs; else as they are.
+func completed(args json.RawMessage) json.RawMessage {
+	a := tool.DecodeArgs("send", args, []tool.Prop{tool.May("recipient", tool.Str("", "")), tool.May("message", tool.Str("", ""))})
+	message := a.Text("message")
+	if a.Err() != nil || checkSize(message) == nil {
+		return args
+	}
+	return tool.Encode(map[string]string{"recipient": "", "message": message})
 }
 
 // deliver sends the draft to the one it names, whom it makes known where it is a tmux window that nobody wrote to yet.
