@@ -46,7 +46,11 @@ func (t *toolset) tools() []tool.Tool {
 
 // meet finds out who calls and in which project, and makes the caller known there.
 func (t *toolset) meet(ctx context.Context) (*who, *maildir.Project, error) {
-	w, p, err := t.find(ctx)
+	w, err := caller(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := t.cfg.Store.EnsureProject(ctx, tool.CallerOf(ctx).ProjectKey())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -55,16 +59,6 @@ func (t *toolset) meet(ctx context.Context) (*who, *maildir.Project, error) {
 	}
 	p.SetSeat(w.name, w.seat)
 	return w, p, nil
-}
-
-// find finds out who calls and in which project.
-func (t *toolset) find(ctx context.Context) (*who, *maildir.Project, error) {
-	w, err := caller(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	p, err := t.cfg.Store.EnsureProject(ctx, tool.CallerOf(ctx).ProjectKey())
-	return w, p, err
 }
 
 func registration() maildir.Registration { return maildir.Registration{Program: "agentmail"} }

@@ -37,6 +37,9 @@ func TestDeclared(t *testing.T) {
 	tools := newToolset(tool.Config{}).tools()
 	for _, tl := range tools {
 		got = append(got, tl.Name)
+		if tl.Hints.ReadOnlyHint {
+			t.Errorf("%s says that it only reads, but makes its caller known", tl.Name)
+		}
 		for _, p := range tl.In {
 			got = append(got, p.Name)
 		}
@@ -121,7 +124,7 @@ func TestCalls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	as := func(name string) tool.Caller { return tool.Caller{Agent: name, Project: "/abs/shop"} }
-	callers := map[string]tool.Caller{"alice": as("alice"), "bob": as("bob"), "Bob": as("Bob"), "..": as("../x"), "nobody": {Project: "/abs/shop"}, "postmaster": as("Postmaster")}
+	callers := map[string]tool.Caller{"alice": as("alice"), "bob": as("bob"), "carol": as("carol"), "Bob": as("Bob"), "..": as("../x"), "nobody": {Project: "/abs/shop"}, "postmaster": as("Postmaster")}
 	w.calls(callers, [][4]string{
 		{"alice", "list-recipients", `{}`, `{"recipients":[{"name":"alice","is_current":true}]}`},
 		{"alice", "receive", `{}`, `{"status":"No unread messages"}`},
@@ -159,6 +162,10 @@ func TestCalls(t *testing.T) {
 		{"..", "receive", `{}`, `the name "../x" cannot be an agent's: use letters, digits, '.', '_' and '-', at most 64, the first a letter or digit [invalid]`},
 		{"Bob", "receive", `{}`, `The agent name "Bob" differs from "bob" only in case: use "bob", or another name. [conflict]`},
 		{"postmaster", "receive", `{}`, `The agent name "Postmaster" cannot be used: reserved. [invalid]`},
+
+		{"carol", "list-recipients", `{}`, `{"recipients":[{"name":"alice","is_current":false},{"name":"bob","is_current":false},{"name":"carol","is_current":true}]}`},
+		{"alice", "send", `{"recipient":"carol","message":"m"}`, `{"message_id":"ID"}`}, // whose first call that was
+		{"Bob", "list-recipients", `{}`, `The agent name "Bob" differs from "bob" only in case: use "bob", or another name. [conflict]`},
 
 		{"bob", "status", `{"status":"Ready"}`, "Invalid status: Ready. Valid: ready, work, offline [invalid]"},
 		{"bob", "status", `{"status":""}`, "Invalid status: . Valid: ready, work, offline [invalid]"},

@@ -18,12 +18,12 @@ type recipientsShape struct {
 
 func (t *toolset) listRecipients() tool.Tool {
 	return tool.Tool{
-		Name: "list-recipients", Title: "List recipients", Hints: tool.Reads(),
+		Name: "list-recipients", Title: "List recipients", Hints: tool.Marks(), // the caller is known from then on
 		About: "List the agents you can send to, and yourself.",
 		Out: []tool.Prop{tool.Need("recipients", tool.ArrayOf("by name", tool.Object("",
 			tool.Need("name", tool.Text("agent name")), tool.Need("is_current", tool.Truth("it is you")))))},
 		Run: func(ctx context.Context, _ *tool.Args) (any, error) {
-			w, p, err := t.find(ctx)
+			w, p, err := t.meet(ctx)
 			if err != nil {
 				return nil, err
 			}
