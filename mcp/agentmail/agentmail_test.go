@@ -371,6 +371,7 @@ func TestIgnore(t *testing.T) {
 		{func() error { return nil }, list("ann", "bob", "carol")},
 		{write(main, "bob\n\n# no agent\nghost\n"), list("ann", "carol")},
 		{write(own, "  carol \r\nme"), list("ann")},
+		{write(own, "\ufeffcarol\r\nme"), list("ann")},
 		{func() error { return os.Remove(main) }, list("ann", "bob")},
 		{func() error { return errors.Join(os.Remove(own), os.Symlink(filepath.Join(repo, ".git", "HEAD"), own)) }, list("ann", "bob", "carol")},
 		{func() error { return errors.Join(os.Remove(own), syscall.Mkfifo(own, 0o600)) }, list("ann", "bob", "carol")},
