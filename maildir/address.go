@@ -2,6 +2,7 @@ package maildir
 
 import (
 	"strings"
+	"unicode"
 )
 
 // An address is a mailbox's name at the store's domain, a Message-ID a message's id at it. Mail of other domains needs a
@@ -34,34 +35,56 @@ func (s *Store) MessageID(id string) string {
 }
 
 // IDOf is the id of a message that is named by id or Message-ID. One of another domain stays as it is, without brackets.
-func (s *Store) IDOf(messageID string) string {
-	id := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(messageID), "<"), ">")
-	if name, domain, ok := strings.Cut(id, "@"); ok && strings.EqualFold(domain, s.cfg.Domain) {
-		return name
+// Errors: ErrInvalid for what is neither.
+func (s *Store) IDOf(messageID string) (string, error) {
+	id := strings.TrimSpace(messageID)
+	if strings.HasPrefix(id, "<") && strings.HasSuffix(id, ">") {
+		id = id[1 : len(id)-1]
 	}
-	return id
+	name, domain, at := strings.Cut(id, "@")
+	if !at || strings.EqualFold(domain, s.cfg.Domain) {
+		if ValidID(name) {
+			return name, nil
+		}
+	} else if name != "" && domain != "" && len(id) <= maxReference && !strings.ContainsFunc(id, notInMessageID) {
+		return id, nil
+	}
+	return "", errorf(ErrInvalid, "%s is no Message-ID and no id of a message: write it such as %s or msg_20251023_3a51c0f7b3dc3a7e.", quote(messageID), s.MessageID("msg_20251023_3a51c0f7b3dc3a7e"))
+}
+
+func notInMessageID(r rune) bool {
+	return unicode.IsSpace(r) || misleading(r) || strings.ContainsRune("<>,", r)
 }
 
 // Recipients reads a list of addresses, separated by commas: "bob", "bob@mailtree.local", "Bob <bob@mailtree.local>".
-// It returns the agents' names, none of them looked up. Errors: ErrInvalid for a line break or an empty list,
-// ErrUnavailable naming the addresses of other domains.
+// It returns the agents' names, none of them looked up. Errors: ErrInvalid for a line break, an empty list or what is no
+// address, ErrUnavailable naming the addresses of other domains.
 func (s *Store) Recipients(list string) ([]string, error) {
 	if strings.ContainsFunc(list, misleading) {
 		return nil, errorf(ErrInvalid, "The address %s holds a line break or control character: write addresses on one line, separated by commas.", quote(list))
 	}
+	parts, closed := splitAddresses(list)
+	if !closed {
+		return nil, errorf(ErrInvalid, "A quotation mark in %s is not closed: write addresses such as \"Bob\" <%s>, separated by commas.", quote(list), s.Address("bob"))
+	}
 	var names, foreign []string
-	for part := range strings.SplitSeq(list, ",") {
+	for _, part := range parts {
 		addr := strings.TrimSpace(part)
+		if addr == "" {
+			continue
+		}
 		if at := strings.LastIndexByte(addr, '<'); at >= 0 && strings.HasSuffix(addr, ">") {
 			addr = strings.TrimSpace(addr[at+1 : len(addr)-1])
 		}
-		at := strings.LastIndexByte(addr, '@')
+		name, domain := addr, s.cfg.Domain
+		if at := strings.LastIndexByte(addr, '@'); at >= 0 {
+			name, domain = addr[:at], addr[at+1:]
+		}
 		switch {
-		case addr == "":
-		case at < 0:
-			names = append(names, addr)
-		case strings.EqualFold(addr[at+1:], s.cfg.Domain):
-			names = append(names, addr[:at])
+		case name == "" || domain == "" || strings.ContainsAny(name, "<>") || strings.ContainsAny(domain, `<>" `):
+			return nil, errorf(ErrInvalid, "%s is no address: write one such as %s or \"Bob\" <%[2]s>, several separated by commas.", quote(strings.TrimSpace(part)), s.Address("bob"))
+		case strings.EqualFold(domain, s.cfg.Domain):
+			names = append(names, name)
 		default:
 			foreign = append(foreign, addr)
 		}
@@ -74,6 +97,26 @@ func (s *Store) Recipients(list string) ([]string, error) {
 		return nil, errorf(ErrInvalid, "No recipient in %s: give an address such as %s, several separated by commas.", quote(list), s.Address("bob"))
 	}
 	return names, nil
+}
+
+// splitAddresses cuts a list at its commas, but not at those in a quoted string, where a backslash takes the meaning of what is
+// behind it. It reports whether the last quoted string ends. Spec: RFC 5322 3.2.4.
+func splitAddresses(list string) (parts []string, closed bool) {
+	quoted, escaped, start := false, false, 0
+	for i := range len(list) {
+		switch c := list[i]; {
+		case escaped:
+			escaped = false
+		case c == '\\':
+			escaped = quoted
+		case c == '"':
+			quoted = !quoted
+		case c == ',' && !quoted:
+			parts = append(parts, list[start:i])
+			start = i + 1
+		}
+	}
+	return append(parts, list[start:]), !quoted
 }
 
 func quoted(l []string) []string {

@@ -35,8 +35,8 @@ func (t *toolset) emailSend() tool.Tool {
 		Out: sentProps(),
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			to := line(a, "to")
-			d := maildir.Draft{Subject: line(a, "subject"), Body: a.Text("body"), Variants: variants(a), Attachments: a.Names("attachments"), Auth: tool.CallerOf(ctx).Auth,
-				InReplyTo: t.store.IDOf(line(a, "reply_to")), References: t.ids(line(a, "references"))}
+			d := maildir.Draft{Subject: line(a, "subject"), Body: a.Text("body"), Variants: variants(a), Attachments: a.Names("attachments"), Auth: tool.CallerOf(ctx).Auth}
+			t.answers(a, &d)
 			b, err := t.box(ctx, a, "from_mailbox")
 			if err != nil {
 				return nil, err
@@ -53,12 +53,25 @@ func (t *toolset) emailSend() tool.Tool {
 	}
 }
 
-// ids are the ids of Message-IDs.
-func (t *toolset) ids(list string) (ids []string) {
-	for _, id := range strings.Fields(list) {
-		ids = append(ids, t.store.IDOf(id))
+// answers has the draft answer what reply_to and references name. References alone are ignored, whatever they say.
+func (t *toolset) answers(a *tool.Args, d *maildir.Draft) {
+	replyTo, references := line(a, "reply_to"), line(a, "references")
+	if strings.TrimSpace(replyTo) == "" {
+		return
 	}
-	return ids
+	d.InReplyTo = t.id(a, "reply_to", replyTo)
+	for _, m := range strings.Fields(strings.ReplaceAll(references, "><", "> <")) { // RFC 5322 wants no blank between them
+		d.References = append(d.References, t.id(a, "references", m))
+	}
+}
+
+// id is the id of a Message-ID in an argument.
+func (t *toolset) id(a *tool.Args, name, messageID string) string {
+	id, err := t.store.IDOf(messageID)
+	if err != nil {
+		a.Fail(tool.Invalid("%s: %v", name, err))
+	}
+	return id
 }
 
 func (t *toolset) sent(to string, m *maildir.Sent) tool.Result {
