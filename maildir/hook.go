@@ -52,7 +52,8 @@ const (
 // Errors: ErrInvalid, ErrExist when the owner has another hook of that name, ErrUnavailable where the server cannot run
 // commands as the mailbox's owner.
 func (b *Box) CreateHook(ctx context.Context, h Hook) (*Hook, error) {
-	if h.Name == "" {
+	named := h.Name != ""
+	if !named {
 		h.Name = h.derivedName()
 	}
 	if err := h.check(); err != nil {
@@ -71,19 +72,23 @@ func (b *Box) CreateHook(ctx context.Context, h Hook) (*Hook, error) {
 		return nil, err
 	}
 	err = b.p.store.hooks.change(func(all []Hook) ([]Hook, error) {
+		own := slices.DeleteFunc(slices.Clone(all), func(o Hook) bool {
+			return o.Project != h.Project || b.p.owner(owners, o.Mailbox) != b.Owner
+		})
+		if !named {
+			h.Name = h.freeName(own)
+		}
+		if i := slices.IndexFunc(own, func(o Hook) bool { return o.Name == h.Name }); i >= 0 {
+			old := own[i]
+			if old.Mailbox != h.Mailbox || !old.same(&h) {
+				return nil, h.taken(&old, named)
+			}
+			h = old
+			return all, nil
+		}
 		mine := 0
-		for _, old := range all {
-			if old.Project != h.Project || b.p.owner(owners, old.Mailbox) != b.Owner {
-				continue
-			}
-			if old.Name == h.Name && (old.Mailbox != h.Mailbox || !old.same(&h)) {
-				return nil, errorf(ErrExist, "The hook name %s is taken by another hook, on mailbox %s: pass another name, or delete that hook first.", quote(h.Name), quote(old.Mailbox))
-			}
-			if old.Name == h.Name {
-				h = old
-				return all, nil
-			}
-			if old.Mailbox == h.Mailbox {
+		for i := range own {
+			if own[i].Mailbox == h.Mailbox {
 				mine++
 			}
 		}
@@ -117,13 +122,40 @@ func (h *Hook) check() error {
 }
 
 // derivedName is the name of a hook that was given none: the same for the same event, command and flag.
-func (h *Hook) derivedName() string {
-	b, err := json.Marshal([]any{h.Event, h.Cmd, h.FireOnUntrusted})
+func (h *Hook) derivedName() string { return hashName(h.Event, h.Cmd, h.FireOnUntrusted) }
+
+// freeName is the derived name, or where a hook on another mailbox has it one that is derived from the mailbox too. A hook that
+// is on the mailbox under either keeps it, whatever became of the other mailbox's. own are all hooks of the owner.
+func (h *Hook) freeName(own []Hook) string {
+	short, long := h.derivedName(), hashName(h.Mailbox, h.Event, h.Cmd, h.FireOnUntrusted)
+	name := short
+	for i := range own {
+		switch o := &own[i]; {
+		case o.Mailbox == h.Mailbox && (o.Name == short || o.Name == long):
+			return o.Name
+		case o.Name == short:
+			name = long
+		}
+	}
+	return name
+}
+
+// hashName is 12 hex digits of SHA-256 over strings, lists of them and flags.
+func hashName(of ...any) string {
+	b, err := json.Marshal(of)
 	if err != nil {
-		panic(err) // strings and a flag
+		panic(err) // nothing else comes here
 	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:6])
+}
+
+// taken refuses a hook because another has its name.
+func (h *Hook) taken(old *Hook, named bool) error {
+	if !named && old.Mailbox == h.Mailbox && old.derivedName() == h.derivedName() {
+		return errorf(ErrExist, "This hook exists as %s with timeout_secs %d: delete it first, or pass a name to have both.", quote(old.Name), old.Timeout)
+	}
+	return errorf(ErrExist, "The hook name %s is taken by another hook, on mailbox %s: pass another name, or delete that hook first.", quote(h.Name), quote(old.Mailbox))
 }
 
 // same reports whether two hooks do the same.
