@@ -91,7 +91,7 @@ func (s *Store) Recipients(list string) ([]string, error) {
 	}
 	switch {
 	case len(foreign) > 0:
-		return nil, errorf(ErrUnavailable, "No mail gateway is configured, so mail reaches only addresses at %s, and nothing was sent: %s cannot be reached because the setting MAIL_GATEWAY is missing (this version has no gateway to set yet).",
+		return nil, errorf(ErrUnavailable, "This server has no gateway to other domains (the setting MAIL_GATEWAY is missing, or has no effect in this version), so mail reaches only addresses at %s, and nothing was sent: %s cannot be reached.",
 			s.cfg.Domain, strings.Join(quoted(foreign), ", "))
 	case len(names) == 0:
 		return nil, errorf(ErrInvalid, "No recipient in %s: give an address such as %s, several separated by commas.", quote(list), s.Address("bob"))

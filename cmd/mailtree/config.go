@@ -40,6 +40,8 @@ type config struct {
 
 	Nudge bool // the server tells agents of new mail by itself
 
+	idleGateway bool // serve was given a MAIL_GATEWAY, of which nothing comes: its log says so
+
 	background bool // no TCP port, log in the store, ends when nobody uses it
 
 	step func(name string) // of a test that kills the program there; nil
@@ -108,6 +110,7 @@ func loadConfig(flags *pflag.FlagSet, env []string, dotenv string, home func() (
 		c.settings = append(c.settings, s)
 		values[s.Name] = s.Value
 	}
+	c.idleGateway = values["MAIL_GATEWAY"] != "" && flags.Lookup("background") != nil // a flag of serve's alone
 	return c, c.parse(values, home)
 }
 
@@ -200,10 +203,14 @@ func absolute(p string, home func() (string, error)) (string, error) {
 
 func (c *config) logger(std stdio) *slog.Logger {
 	o := &slog.HandlerOptions{Level: c.LogLevel}
+	log := slog.New(slog.NewTextHandler(std.err, o))
 	if c.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(std.err, o))
+		log = slog.New(slog.NewJSONHandler(std.err, o))
 	}
-	return slog.New(slog.NewTextHandler(std.err, o))
+	if c.idleGateway {
+		log.Warn("MAIL_GATEWAY is set, but has no effect in this version: mail to other domains is refused. Unset it")
+	}
+	return log
 }
 
 func configCommand(p *program) *cobra.Command {
