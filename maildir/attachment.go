@@ -86,6 +86,9 @@ func (p *Project) readAttachment(name string, left int64, by *Caller) (*attachme
 		}
 		return newAttachment(filepath.Base(rel), data), nil
 	}
+	if guest {
+		return nil, errorf(ErrNotFound, "The attachment %s cannot be read for you, since the server lends its rights to no other user: you can attach files of your own only, of at most %d MiB, in the project's code base (the top of a Git work tree) or ATTACHMENT_ROOTS; no hidden folders, no links. Put the text into the body, or have the user who runs the server send the file.", quote(name), maxAttachment>>20)
+	}
 	return nil, errorf(ErrNotFound, "The attachment %s was not found, or is not where attachments may be read from: the project's code base (the top of a Git work tree), the mail tree, or ATTACHMENT_ROOTS; no hidden folders, no links.", quote(name))
 }
 

@@ -166,7 +166,7 @@ func TestGuestAttachments(t *testing.T) {
 		want bool
 	}{
 		{me, filepath.Join(docs, "a.txt"), true}, {me, "a.txt", true}, {me, "link.txt", false}, {me, canonical, false}, {me, inTree, false}, {me, "none", false},
-		{someoneElse, "a.txt", false}, {someoneElse, inTree, false}, {me + 1, "a.txt", true}, {me + 1, inTree, true},
+		{someoneElse, "a.txt", false}, {someoneElse, inTree, false}, {me + 1, "a.txt", true}, {me + 1, inTree, true}, {me + 1, "none", false},
 	} {
 		box := name(tt.uid)
 		if tt.uid == me+1 {
@@ -179,6 +179,9 @@ func TestGuestAttachments(t *testing.T) {
 		_, err = b.Send(t.Context(), maildir.Draft{To: []string{"Ann"}, Subject: "s", Body: "b", Attachments: []string{tt.path}})
 		if (err == nil) != tt.want || err != nil && (!errors.Is(err, maildir.ErrNotFound) || !strings.Contains(err.Error(), tt.path[:min(len(tt.path), 100)])) {
 			t.Errorf("uid %d attaches %s: %v", tt.uid, tt.path, err)
+		}
+		if guest := tt.uid != me+1; err != nil && strings.Contains(err.Error(), "cannot be read for you, since the server lends its rights to no other user") != guest {
+			t.Errorf("uid %d is told of %s: %v", tt.uid, tt.path, err)
 		}
 	}
 }
