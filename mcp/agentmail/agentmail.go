@@ -25,11 +25,9 @@ type toolset struct {
 
 // New makes the toolset. It starts nothing.
 func New(cfg tool.Config) *tool.Set {
-	s := tool.NewSet(cfg, tool.About{
+	return tool.NewSet(cfg, tool.About{
 		Name: "mailtree-agentmail", Title: "Mailtree agentmail", Description: "Messages between agents by name, presence", Instructions: instructions,
 	}, newToolset(cfg).tools()...)
-	s.Server().AddReceivingMiddleware(messageFirst)
-	return s
 }
 
 func newToolset(cfg tool.Config) *toolset {

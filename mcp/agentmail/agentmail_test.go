@@ -82,9 +82,6 @@ func (w *world) answer(c tool.Caller, name, args string) string {
 	tools := w.ts.tools()
 	i := slices.IndexFunc(tools, func(tl tool.Tool) bool { return tl.Name == name })
 	c.Auth = "uid:7"
-	if name == "send" {
-		args = string(completed(json.RawMessage(args)))
-	}
 	a := tool.DecodeArgs(name, json.RawMessage(args), tools[i].In)
 	err := a.Err()
 	if err == nil {
@@ -150,7 +147,7 @@ func TestCalls(t *testing.T) {
 		{"alice", "send", `{"recipient":null,"message":null}`, "no message provided [invalid]"},
 		{"alice", "send", `{"message":""}`, "no message provided [invalid]"},
 		{"alice", "send", `{"message":"` + strings.Repeat("m", 65537) + `"}`, "message exceeds maximum size of 64KB [too_large]"},
-		{"alice", "send", `{"message":7}`, `the argument recipient is missing: agent to send to, such as "BlueLake" [invalid]`},
+		{"alice", "send", `{"message":7}`, `message must be a string, e.g. "the build is green" [invalid]`},
 		{"alice", "send", `{"to":"bob"}`, "unknown argument \"to\" of send: it takes recipient, message [invalid]"},
 		{"alice", "send", `{"recipient":"","message":"m"}`, "recipient not found [not_found]"},
 		{"alice", "send", `{"recipient":"BOB","message":"m"}`, "recipient not found [not_found]"},

@@ -2,9 +2,6 @@ package agentmail
 
 import (
 	"context"
-	"encoding/json"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"mailtree/maildir"
 	"mailtree/mcp/tool"
@@ -22,17 +19,22 @@ func (t *toolset) send() tool.Tool {
 		Name: "send", Title: "Send", Hints: tool.Adds(),
 		About: "Send a message to one agent, by the name that list-recipients shows.",
 		In: []tool.Prop{
-			tool.Need("recipient", tool.Str("agent to send to", "BlueLake")),
-			tool.Need("message", tool.Str("the message, at most 65536 bytes", "the build is green")),
+			tool.Late("recipient", tool.Str("agent to send to", "BlueLake")),
+			tool.Late("message", tool.Str("the message, at most 65536 bytes", "the build is green")),
 		},
 		Out: []tool.Prop{tool.Need("message_id", tool.Text("id of the message"))},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			d := maildir.Draft{To: []string{a.Text("recipient")}, Body: a.Text("message"), Auth: tool.CallerOf(ctx).Auth}
+			message := a.Text("message")
 			if a.Err() != nil {
 				return nil, a.Err()
 			}
-			if err := checkSize(d.Body); err != nil {
+			if err := checkSize(message); err != nil {
 				return nil, err
+			}
+			a.Require("recipient")
+			d := maildir.Draft{To: []string{a.Text("recipient")}, Body: message, Auth: tool.CallerOf(ctx).Auth}
+			if a.Err() != nil {
+				return nil, a.Err()
 			}
 			return t.deliver(ctx, d)
 		},
@@ -47,30 +49,6 @@ func checkSize(message string) error {
 		return &maildir.Error{Kind: maildir.ErrTooLarge, Text: "message exceeds maximum size of 64KB"}
 	}
 	return nil
-}
-
-// messageFirst lets a send whose message is refused come to the tool without a recipient, too: the contract looks at the message
-// first, package tool at whether the arguments are there.
-func messageFirst(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		r, ok := req.(*mcp.CallToolRequest)
-		if !ok || r.Params == nil || r.Params.Name != "send" {
-			return next(ctx, method, req)
-		}
-		params, call := *r.Params, *r
-		params.Arguments, call.Params = completed(params.Arguments), &params
-		return next(ctx, method, &call)
-	}
-}
-
-// completed are the arguments of a send: where its message is refused, with all that it needs; else as they are.
-func completed(args json.RawMessage) json.RawMessage {
-	a := tool.DecodeArgs("send", args, []tool.Prop{tool.May("recipient", tool.Str("", "")), tool.May("message", tool.Str("", ""))})
-	message := a.Text("message")
-	if a.Err() != nil || checkSize(message) == nil {
-		return args
-	}
-	return tool.Encode(map[string]string{"recipient": "", "message": message})
 }
 
 // deliver sends the draft to the one it names, whom it makes known where it is a tmux window that nobody wrote to yet.

@@ -46,12 +46,20 @@ func DecodeArgs(tool string, data json.RawMessage, in []Prop) *Args {
 		}
 	}
 	for _, p := range in {
-		if _, ok := a.raw[p.Name]; p.Need && !ok {
-			a.err = Invalid("the argument %s is missing: %s, such as %s", p.Name, p.about, p.example)
-			return a
+		if p.Need && !p.late {
+			a.Require(p.Name)
 		}
 	}
 	return a
+}
+
+// Require fails where the argument is absent.
+func (a *Args) Require(name string) {
+	if _, ok := a.raw[name]; ok || a.err != nil {
+		return
+	}
+	p := a.in[slices.IndexFunc(a.in, func(p Prop) bool { return p.Name == name })]
+	a.err = Invalid("the argument %s is missing: %s, such as %s", p.Name, p.about, p.example)
 }
 
 // sample is an object with the first argument.

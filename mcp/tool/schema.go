@@ -23,13 +23,17 @@ type Prop struct {
 	Name string
 	Need bool
 	*Node
+	late bool
 }
 
 // Need is a property that is always there.
-func Need(name string, n *Node) Prop { return Prop{name, true, n} }
+func Need(name string, n *Node) Prop { return Prop{Name: name, Need: true, Node: n} }
 
 // May is a property that may be absent.
-func May(name string, n *Node) Prop { return Prop{name, false, n} }
+func May(name string, n *Node) Prop { return Prop{Name: name, Node: n} }
+
+// Late is a needed argument that the tool itself asks for, with Args.Require: it looks at something else first.
+func Late(name string, n *Node) Prop { return Prop{Name: name, Need: true, Node: n, late: true} }
 
 // The nodes of arguments. The example stands in what is said about wrong arguments.
 
