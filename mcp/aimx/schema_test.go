@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"mailtree/maildir"
 	"mailtree/mcp/tool"
 	"mailtree/mcp/tool/tooltest"
@@ -31,23 +29,7 @@ hook_list mailbox?
 hook_delete name
 `
 
-func TestSurface(t *testing.T) {
-	var b strings.Builder
-	b.WriteString("\n")
-	for _, tl := range newToolset(tool.Config{}).tools() {
-		b.WriteString(tl.Name)
-		for _, p := range tl.In {
-			b.WriteString(" " + p.Name)
-			if !p.Need {
-				b.WriteString("?")
-			}
-		}
-		b.WriteString("\n")
-	}
-	if diff := cmp.Diff(surface, b.String()); diff != "" {
-		t.Error(diff)
-	}
-}
+func TestSurface(t *testing.T) { tooltest.Surface(t, surface, newToolset(tool.Config{}).tools()...) }
 
 func TestDeclared(t *testing.T) {
 	tooltest.Declared(t, newToolset(tool.Config{}).tools()...)

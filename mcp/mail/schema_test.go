@@ -2,11 +2,8 @@ package mail
 
 import (
 	"slices"
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"mailtree/maildir"
 	"mailtree/mcp/tool"
@@ -30,23 +27,7 @@ install_precommit_guard project_key code_repo_path
 uninstall_precommit_guard code_repo_path
 `
 
-func TestSurface(t *testing.T) {
-	var b strings.Builder
-	b.WriteString("\n")
-	for _, tl := range New(tool.Config{}).tools() {
-		b.WriteString(tl.Name)
-		for _, p := range tl.In {
-			b.WriteString(" " + p.Name)
-			if !p.Need {
-				b.WriteString("?")
-			}
-		}
-		b.WriteString("\n")
-	}
-	if diff := cmp.Diff(surface, b.String()); diff != "" {
-		t.Error(diff)
-	}
-}
+func TestSurface(t *testing.T) { tooltest.Surface(t, surface, New(tool.Config{}).tools()...) }
 
 func TestDeclared(t *testing.T) { tooltest.Declared(t, New(tool.Config{}).tools()...) }
 

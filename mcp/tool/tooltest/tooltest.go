@@ -46,6 +46,27 @@ func Declared(t *testing.T, tools ...tool.Tool) {
 	}
 }
 
+// Surface holds the tools against a table, a line each: the name, and its arguments in their order, those that may be absent
+// with a ?.
+func Surface(t *testing.T, want string, tools ...tool.Tool) {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("\n")
+	for _, tl := range tools {
+		b.WriteString(tl.Name)
+		for _, p := range tl.In {
+			b.WriteString(" " + p.Name)
+			if !p.Need {
+				b.WriteString("?")
+			}
+		}
+		b.WriteString("\n")
+	}
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // checkSchema holds a schema against what strict clients take: one type each, never null; items; known keys.
 func checkSchema(t *testing.T, where string, s map[string]any) {
 	t.Helper()
