@@ -10,7 +10,8 @@
 //   - as the owner of the mailbox, where the server is root.
 //
 // Delivery and replies never wait for it: it reads what the index has recorded. A run is in hooks.log before it begins,
-// so that no crash or restart makes it twice; what was not begun when the server ended is begun by the next one.
+// so that no crash or restart makes it twice; what was not begun when the server ended is begun by the next one, which
+// also ends at its timeout what a killed one left running (Linux).
 package hook
 
 import (
