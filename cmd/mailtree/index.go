@@ -14,7 +14,6 @@ import (
 
 	"mailtree/indexer"
 	"mailtree/maildir"
-	"mailtree/mcp/socket"
 )
 
 func indexCommand(p *program) *cobra.Command {
@@ -162,11 +161,9 @@ func rebuild(ctx context.Context, p *program) error {
 	}
 	lock, err := maildir.TakeLock(p.cfg.Store)
 	if errors.Is(err, maildir.ErrConflict) {
-		c, err := socket.Dial(ctx, maildir.SocketPath(p.cfg.Store))
-		if err != nil {
+		if !serves(ctx, p.cfg) {
 			return p.notServed()
 		}
-		c.Close()
 		return fmt.Errorf("a server (process %s) uses this store and keeps its index level: `mailtree index verify` shows it. To build it anew, stop the server first", maildir.LockHolder(p.cfg.Store))
 	}
 	if err != nil {

@@ -200,27 +200,35 @@ func (a *app) guardIndex(ctx context.Context, end context.CancelCauseFunc) {
 	}
 }
 
-// takeStore opens the store. A server in the background that has it is asked to make room; for another command it is
-// waited a little. Spec: 1.
+// takeStore opens the store. A server in the background that has it is asked to make room; for another command, or for who
+// is yet to say what it is, it is waited a little. Spec: 1.
 func takeStore(ctx context.Context, p *program, log *slog.Logger) (a *app, err error) {
 	progress := progressLine(p.std, "reading")
-	if a, err = openApp(ctx, p.cfg, log, progress); errors.Is(err, maildir.ErrConflict) {
-		wait := patience
-		if !p.background && askToYield(ctx, p.cfg) {
-			wait = 2 * grace
-		} else if c, derr := socket.Dial(ctx, maildir.SocketPath(p.cfg.Store)); derr == nil {
-			c.Close()
-			wait = 0 // it is a server's
+	a, err = openApp(ctx, p.cfg, log, progress)
+	yields := false
+	for end := time.Now().Add(patience); errors.Is(err, maildir.ErrConflict) && time.Now().Before(end) && ctx.Err() == nil; {
+		if !yields && serves(ctx, p.cfg) {
+			if p.background || !askToYield(ctx, p.cfg) {
+				break
+			}
+			yields, end = true, time.Now().Add(2*grace)
 		}
-		for end := time.Now().Add(wait); errors.Is(err, maildir.ErrConflict) && time.Now().Before(end) && ctx.Err() == nil; {
-			time.Sleep(10 * time.Millisecond)
-			a, err = openApp(ctx, p.cfg, log, progress)
-		}
+		time.Sleep(10 * time.Millisecond)
+		a, err = openApp(ctx, p.cfg, log, progress)
 	}
 	if progress != nil {
 		fmt.Fprint(p.std.err, "\r\033[K")
 	}
 	return a, err
+}
+
+// serves reports whether a server of the store answers.
+func serves(ctx context.Context, cfg *config) bool {
+	c, err := socket.Dial(ctx, maildir.SocketPath(cfg.Store))
+	if err == nil {
+		c.Close()
+	}
+	return err == nil
 }
 
 // stopIdle stops a server in the background that nobody uses any more.
