@@ -118,8 +118,8 @@ func TestReportIsPlain(t *testing.T) {
 
 func TestLasts(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		-time.Second: "1 s", time.Millisecond: "1 s", 59 * time.Second: "59 s", time.Minute: "1 min", 61 * time.Second: "2 min", 2 * time.Hour: "2 h 0 min",
-		25*time.Hour + time.Minute: "1 days 1 h", 30 * 24 * time.Hour: "30 days 0 h",
+		-time.Second: "1 s", time.Millisecond: "1 s", 59 * time.Second: "59 s", time.Minute: "1 min", 61 * time.Second: "2 min", 2 * time.Hour: "2 h",
+		25*time.Hour + time.Minute: "1 days 1 h", 30 * 24 * time.Hour: "30 days",
 	} {
 		if got := lasts(d); got != want {
 			t.Errorf("%s: %q, want %q", d, got, want)

@@ -85,6 +85,7 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 		}
 		done = append(done, what)
 	}
+	done = append(done, "Commits are held against the claims of the project "+slug+".")
 	return append(done, r.notes(ctx, f)...), nil
 }
 

@@ -55,6 +55,8 @@ func openRepo(ctx context.Context, path string, env []string) (*repo, error) {
 	r := &repo{git: outside(path, env)}
 	bare, err := r.git.line(ctx, "rev-parse", "--is-bare-repository", "--is-inside-work-tree")
 	switch {
+	case errors.Is(err, maildir.ErrUnavailable): // no git
+		return nil, err
 	case err != nil:
 		return nil, invalid("%s is no Git work tree that can be used here (%v): give the path of one.", safe(path), err)
 	case bare == "true\nfalse":

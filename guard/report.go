@@ -120,9 +120,16 @@ func lasts(d time.Duration) string {
 	case m < 60:
 		return strconv.Itoa(m) + " min"
 	case m < 24*60:
-		return fmt.Sprintf("%d h %d min", m/60, m%60)
+		return units(m/60, "h", m%60, "min")
 	}
-	return fmt.Sprintf("%d days %d h", m/(24*60), m/60%24)
+	return units(m/(24*60), "days", m/60%24, "h")
+}
+
+func units(n int, unit string, rest int, smaller string) string {
+	if rest == 0 {
+		return fmt.Sprintf("%d %s", n, unit)
+	}
+	return fmt.Sprintf("%d %s %d %s", n, unit, rest, smaller)
 }
 
 // ask is a command that writes to the holder of a claim, whether or not a server runs, and on whatever port.

@@ -40,6 +40,9 @@ func dsn(path string, pragmas ...string) string {
 
 // open opens an existing or missing database for writing and makes the tables of a new one.
 func open(ctx context.Context, path string) (db *sql.DB, fresh bool, err error) {
+	if err := private(path); err != nil {
+		return nil, false, err
+	}
 	db, err = sql.Open("sqlite", dsn(path, "busy_timeout(10000)", "journal_mode(wal)", "synchronous(normal)", "temp_store(memory)",
 		fmt.Sprintf("cache_size(-%d)", writeCache), "journal_size_limit(33554432)", "wal_autocheckpoint(0)"))
 	if err != nil {
@@ -51,6 +54,18 @@ func open(ctx context.Context, path string) (db *sql.DB, fresh bool, err error) 
 		return nil, false, err
 	}
 	return db, fresh, nil
+}
+
+// private makes the file of a database where it is missing, for its owner alone. SQLite gives what lies beside it the same mode.
+func private(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		if _, serr := os.Stat(path); serr == nil {
+			return nil // what is there SQLite looks at
+		}
+		return err
+	}
+	return f.Close()
 }
 
 // prepare makes the tables of an empty database and checks those of another.

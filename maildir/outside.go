@@ -21,7 +21,7 @@ func OpenProject(root, key string) (t *Tree, slug string, err error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return nil, slug, &Error{Kind: ErrUnavailable, Text: "the mail of the project " + quote(slug) + " cannot be read: " + plainFileError(err), Err: err}
 	}
-	e := errorf(ErrNotFound, "The store %s has no project %s.", root, quote(key))
+	e := errorf(ErrNotFound, "The store %s has no project %s. A project is made when an agent first works in it; or name another one.", root, quote(key))
 	if all, err := projectSlugs(root); err == nil {
 		if e.Near = Near(slug, all); len(e.Near) > 0 && human == "" {
 			e.Text += " Did you mean " + strings.Join(e.Near, " or ") + "?"

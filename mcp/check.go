@@ -19,7 +19,7 @@ import (
 func (s *Server) checkHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.rightHost(hostname(r.Host)) {
-			http.Error(w, "403: this server is not "+r.Host+"; use the address that it is bound to, or name the host in its configuration", http.StatusForbidden)
+			http.Error(w, "403: this server is not "+r.Host+"; use the address that it is bound to", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)

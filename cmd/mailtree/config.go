@@ -50,6 +50,7 @@ type config struct {
 // setting is one value and where it came from.
 type setting struct {
 	Name, Flag, Default, Help string
+	of                        string // commands that have the flag, separated by blanks; "": all
 	Value, Source             string // Source: flag, environment, .env, default
 }
 
@@ -57,14 +58,14 @@ type setting struct {
 func settings() []setting {
 	return []setting{
 		{Name: "MCP_MAIL_STORE", Flag: "store", Default: "~/.mailtree", Help: "folder of the mail, the index and the server's files"},
-		{Name: "HOST", Flag: "host", Default: "127.0.0.1", Help: "address to listen on; one that is not loopback needs AUTH=token"},
-		{Name: "PORT", Flag: "port", Default: "8765", Help: "TCP port to listen on; 0 picks a free one"},
+		{Name: "HOST", Flag: "host", of: "serve", Default: "127.0.0.1", Help: "address to listen on; one that is not loopback needs AUTH=token"},
+		{Name: "PORT", Flag: "port", of: "serve", Default: "8765", Help: "TCP port to listen on; 0 picks a free one"},
 		{Name: "LOG_LEVEL", Flag: "log-level", Default: "info", Help: "debug, info, warn or error"},
 		{Name: "IMAGE_INLINE_MAX_BYTES", Default: "65536", Help: "largest image put into a body (image conversion is not in this version)"},
 		{Name: "ATTACHMENT_POLICY", Default: "auto", Help: "auto, file or inline (image conversion is not in this version)"},
 		{Name: "LOG_FORMAT", Flag: "log-format", Default: "text", Help: "text or json"},
-		{Name: "AUTH", Flag: "auth", Default: "open", Help: "open, or token: every request needs the store's bearer token"},
-		{Name: "SOCKET", Flag: "socket", Default: "", Help: "a Unix socket outside the store for other users of this machine, who get the aimx tools; HTTP then needs the token"},
+		{Name: "AUTH", Flag: "auth", of: "serve", Default: "open", Help: "open, or token: every request needs the store's bearer token"},
+		{Name: "SOCKET", Flag: "socket", of: "serve stdio nudge", Default: "", Help: "a Unix socket outside the store for other users of this machine, who get the aimx tools; HTTP then needs the token"},
 		{Name: "MAX_MESSAGE_BYTES", Default: "8388608", Help: "largest message file"},
 		{Name: "MAILBOX_DEPTH", Default: strconv.Itoa(maildir.MailboxDepth), Help: "unread messages in one mailbox beyond which postal sends no more to it"},
 		{Name: "ATTACHMENT_ROOTS", Default: "", Help: "folders that attachments may be read from, separated by colons, beside the code base and the mail tree"},
@@ -75,11 +76,18 @@ func settings() []setting {
 	}
 }
 
-func addSettingFlags(f *pflag.FlagSet) {
+// addSettingFlags gives a command the flags of settings that are its own; "" is all commands, and config has every one.
+func addSettingFlags(f *pflag.FlagSet, command string) {
 	for _, s := range settings() {
-		if s.Flag != "" {
-			f.String(s.Flag, "", fmt.Sprintf("%s (%s, default %s)", s.Help, s.Name, s.Default))
+		own := s.of == command || command != "" && slices.Contains(strings.Fields(s.of), command) || command == "config" && s.of != ""
+		if s.Flag == "" || !own {
+			continue
 		}
+		help := s.Help + " (" + s.Name
+		if s.Default != "" {
+			help += ", default " + s.Default
+		}
+		f.String(s.Flag, "", help+")")
 	}
 }
 

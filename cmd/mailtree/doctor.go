@@ -27,7 +27,7 @@ func doctorCommand(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
 		Short: "Look for what is wrong with the store and say what to do",
-		Long:  "Look for what is wrong with the store and say what to do. It changes nothing, and a server may run.\nExit status 0 when nothing needs a person, 1 otherwise.",
+		Long:  "Look for what is wrong with the store and say what to do. It changes nothing, and a server may run.\nA line begins with ok, with !! where a person is needed, or with -- for what is worth knowing.\nExit status 0 when nothing needs a person, 1 otherwise.",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			d := &doctor{p: p}
@@ -108,7 +108,11 @@ func (d *doctor) server(ctx context.Context) {
 		d.note("server: process %s has the store, but does not answer on %s; another mailtree command does not, a server does once it has started", holder, maildir.SocketPath(d.p.cfg.Store))
 		return
 	}
-	d.ok("server: process %s runs (%s)", holder, r.Version)
+	if r.Background {
+		d.ok("server: process %s runs (%s) in the background, without HTTP: `mailtree serve` takes its place", holder, r.Version)
+	} else {
+		d.ok("server: process %s runs (%s)", holder, r.Version)
+	}
 	for _, reason := range append(r.reasons(), r.Error, r.Watcher.Reason) {
 		if reason != "" {
 			d.say("server: %s", reason)
@@ -180,11 +184,19 @@ func (d *doctor) problems(ctx context.Context, v *view) {
 		if p.Line > 0 {
 			where += ":" + strconv.Itoa(p.Line)
 		}
-		d.say("file %s in %s: %s", where, p.Project, p.Reason)
+		d.say("file %s in %s: %s%s", where, p.Project, p.Reason, unsent(p.Path))
 	}
 	if len(all) > most {
 		d.say("%d more files are not valid", len(all)-most)
 	}
+}
+
+// unsent says of a file in an outbox what would else be found out too late.
+func unsent(path string) string {
+	if k := maildir.Locate(path).Kind; k != maildir.KindOutbox && k != maildir.KindDraft {
+		return ""
+	}
+	return ". Saving a file here sends nothing in this version: send it with a tool, and remove the file"
 }
 
 // locks finds lock files that a crashed git left behind.

@@ -73,7 +73,7 @@ func init() {
 //	POST /fault/steps                        the steps since then, one a line
 func faultServe() error {
 	flags := pflag.NewFlagSet("fault", pflag.ContinueOnError)
-	addSettingFlags(flags)
+	addSettingFlags(flags, "config")
 	std := stdio{os.Stdin, os.Stdout, os.Stderr}
 	cfg, err := loadConfig(flags, os.Environ(), "", os.UserHomeDir)
 	if err != nil {

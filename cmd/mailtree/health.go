@@ -18,6 +18,7 @@ type healthReport struct {
 	Status     string          `json:"status"` // ok, or degraded when something needs a person
 	Version    string          `json:"version"`
 	Store      string          `json:"store"`
+	Background bool            `json:"background,omitempty"` // no HTTP: it serves bridges only
 	Uptime     float64         `json:"uptime_seconds"`
 	Projects   int             `json:"projects"`
 	Agents     int             `json:"agents"`
@@ -64,7 +65,7 @@ const stalled = 10 * time.Second
 
 // report collects the state; it never waits for the disk or for Git.
 func (h *health) report(ctx context.Context) any {
-	r := healthReport{Status: "ok", Version: version(), Store: h.app.store.Root(), Uptime: time.Since(h.began).Truncate(time.Second).Seconds(), Detail: []projectHealth{}}
+	r := healthReport{Status: "ok", Version: version(), Store: h.app.store.Root(), Background: h.app.cfg.background, Uptime: time.Since(h.began).Truncate(time.Second).Seconds(), Detail: []projectHealth{}}
 	stats, err := h.app.store.Stats(ctx)
 	if err != nil {
 		r.Status, r.Error = "degraded", "the index does not answer; see the server's log"

@@ -31,7 +31,9 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 	root.SetErr(std.err)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usageError(c, err) })
 	root.CompletionOptions.HiddenDefaultCmd = true
-	addSettingFlags(root.PersistentFlags())
+	root.Version = version()
+	root.SetVersionTemplate("mailtree {{.Version}}\n")
+	addSettingFlags(root.PersistentFlags(), "")
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
 		dotenv := ""
 		if c.Name() == "serve" && !p.background || c.Name() == "config" {
@@ -49,6 +51,9 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 		return nil
 	}
 	root.AddCommand(serveCommand(p), stdioCommand(p), nudgeCommand(p), indexCommand(p), doctorCommand(p), guardCommand(p, env), configCommand(p), versionCommand(p))
+	for _, c := range root.Commands() {
+		addSettingFlags(c.Flags(), c.Name())
+	}
 	return root
 }
 

@@ -32,7 +32,7 @@ func stdioCommand(p *program) *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&o.toolset, "toolset", "mail", "mail, postal, aimx or agentmail")
 	f.StringVar(&o.as, "as", "", "who you are: the agent that postal and agentmail act for (agentmail: default AGENT_NAME, then the tmux window)")
-	f.StringVar(&o.project, "project", "", "the project to work in, an absolute path or a slug (default: the Git work tree that this runs in)")
+	f.StringVar(&o.project, "project", "", "the project to work in, an absolute path or a slug (default: the Git work tree that this runs in; for postal the project default)")
 	f.BoolVar(&o.noStart, "no-start", false, "start no server; end where none runs")
 	f.DurationVar(&o.idle, "idle", 5*time.Minute, "how long a server that is started here stays when nobody is connected")
 	_ = f.MarkHidden("idle")

@@ -27,7 +27,7 @@ func welcome(p *program, a *app, port int) {
 	var b strings.Builder
 	t.Execute(&b, map[string]any{
 		"Version": version(), "URL": "http://" + net.JoinHostPort(host, strconv.Itoa(port)), "Store": p.cfg.Store,
-		"Stats": stats, "Token": p.cfg.RequireToken, "TokenFile": filepath.Join(p.cfg.Store, "token"),
+		"Stats": stats, "Socket": p.cfg.Socket, "Token": p.cfg.RequireToken, "TokenFile": filepath.Join(p.cfg.Store, "token"),
 	})
 	fmt.Fprint(p.std.out, b.String())
 }
