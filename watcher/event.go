@@ -95,8 +95,19 @@ func (s *session) touch(ev event) {
 func (s *session) drop(rel string) {
 	s.folders.drop(rel, func(f *folder) {
 		// Mostly gone already, with the folder.
-		if err := s.fs.Remove(s.w.abs(f.rel)); err != nil && !errors.Is(err, fsnotify.ErrNonExistentWatch) {
+		if err := removeWatch(s.fs, s.w.abs(f.rel)); err != nil && !errors.Is(err, fsnotify.ErrNonExistentWatch) {
 			s.w.cfg.Log.Debug("removing a watch", "path", f.rel, "err", err)
 		}
 	})
+}
+
+// removeWatch ends the watch of a path. fsnotify 1.10.1 panics where a watched folder took the place of another one before it
+// had read of that: watching it there again, it forgets the watch of that path and keeps the path.
+func removeWatch(fs *fsnotify.Watcher, path string) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = fsnotify.ErrNonExistentWatch
+		}
+	}()
+	return fs.Remove(path)
 }

@@ -105,7 +105,7 @@ func (s *session) probe() {
 	}
 	if err == nil {
 		// The walk adds it again: no watch stands that is not in folders.
-		_ = s.fs.Remove(abs)
+		_ = removeWatch(s.fs, abs)
 	}
 	s.short = ""
 	s.begin()

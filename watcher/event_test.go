@@ -1,0 +1,34 @@
+package watcher
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// TestRemoveWatch: a folder that took another one's place while nobody read events is no reason to panic.
+func TestRemoveWatch(t *testing.T) {
+	t.Parallel()
+	fs, err := fsnotify.NewWatcher()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fs.Close()
+	dir := t.TempDir()
+	one, two := filepath.Join(dir, "one"), filepath.Join(dir, "two")
+	for _, err := range []error{
+		os.Mkdir(one, 0o700), os.Mkdir(two, 0o700), fs.Add(one), fs.Add(two),
+		os.Mkdir(filepath.Join(two, "event"), 0o700), // it waits to be taken, and all that come behind it
+		os.Remove(one), os.Rename(two, one), fs.Add(one),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := removeWatch(fs, one); !errors.Is(err, fsnotify.ErrNonExistentWatch) {
+		t.Error(err)
+	}
+}
