@@ -13,7 +13,7 @@
 //     line is read, and at the end Run returns an error.
 //   - When the input ends, requests under way are answered first. Those of a client, which is about to go, do not wait
 //     for mail any longer then; those that a script pipes in, without a handshake, do. Where nobody reads the output any
-//     more all are cancelled.
+//     more all are cancelled, whether or not the input has ended, and the bridge ends.
 package stdio
 
 import (
@@ -131,23 +131,29 @@ func (b *bridge) pump(ctx context.Context) error {
 	listening, unlisten := context.WithCancel(ctx)
 	defer streams.Wait()
 	defer unlisten()
+	unread := make(chan struct{})
+	looked := make(chan struct{})
+	defer func() { cancel(); <-looked }()
+	go func() {
+		defer close(looked)
+		b.untilUnread(answering, func() { cancel(); close(unread) })
+	}()
 	for {
 		select {
 		case <-ctx.Done():
 			requests.Wait()
 			return nil
+		case <-unread:
+			requests.Wait()
+			return b.verdict(io.EOF)
 		case l := <-lines:
 			b.take(answering, listening, l, &requests, &streams)
 			if l.err == nil {
 				continue
 			}
-			gone := make(chan struct{})
-			go func() { defer close(gone); b.untilUnread(answering, cancel) }()
 			patience := time.AfterFunc(lastWait, b.endWaits)
 			requests.Wait()
 			patience.Stop()
-			cancel()
-			<-gone
 			return b.verdict(l.err)
 		}
 	}
@@ -207,7 +213,7 @@ func (b *bridge) take(ctx, listening context.Context, l line, requests, streams 
 	switch {
 	case m.cancels != "":
 		requests.Go(func() { b.cancel(ctx, m) })
-	case m.method == "initialize" || !m.asks(): // in order: what follows relies on them
+	case m.method == "initialize" || !m.asks() && !m.batch: // in order: what follows relies on them
 		b.exchange(ctx, m)
 	case m.method == "subscriptions/listen":
 		ctx, done := b.begin(listening, m)

@@ -454,26 +454,49 @@ func TestEOF(t *testing.T) {
 	}
 }
 
-// TestUnread: when nobody reads the output any more, what is under way is cancelled.
+// TestUnread: when nobody reads the output any more, what is under way is cancelled and the bridge ends, whether or not the
+// input has ended.
 func TestUnread(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	r, out, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	c := w.bridge(func(cfg *Config) { cfg.Out = out })
-	c.send(call("1", "check_my_messages", `{"project_key":"/p","agent_name":"Ann","unread_only":true,"wait_seconds":50,"mark_read":true}`, ""))
-	r.Close()
-	if err := c.finish(); err != nil {
-		t.Error(err)
-	}
-	if _, err := w.project().Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s"}); err != nil {
-		t.Fatal(err)
-	}
-	if page, err := w.project().Inbox(t.Context(), maildir.InboxQuery{Agent: "Ann", Limit: 10}, false, 0); err != nil || page.Unread != 1 {
-		t.Errorf("%d unread, %v", page.Unread, err)
+	wait := call("1", "check_my_messages", `{"project_key":"/p","agent_name":"Ann","unread_only":true,"wait_seconds":50,"mark_read":true}`, "")
+	for name, tt := range map[string]struct {
+		lines []string
+		ends  bool // the input
+	}{
+		"ended": {[]string{wait}, true}, "open": {[]string{wait}, false},
+		"a batch": {[]string{strings.Replace(hello, "2025-06-18", "2025-03-26", 1), ready, "[" + wait + "]"}, false},
+	} {
+		w := newWorld(t)
+		r, out, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer out.Close()
+		c := w.bridge(func(cfg *Config) { cfg.Out = out })
+		c.send(tt.lines...)
+		if len(tt.lines) > 1 { // the handshake is answered, and the batch behind it on its way
+			if _, err := bufio.NewReader(r).ReadString('\n'); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.Close()
+		if tt.ends {
+			c.in.Close()
+		}
+		select {
+		case err := <-c.done:
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatalf("%s: the bridge goes on", name)
+		}
+		if _, err := w.project().Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s"}); err != nil {
+			t.Fatal(err)
+		}
+		if page, err := w.project().Inbox(t.Context(), maildir.InboxQuery{Agent: "Ann", Limit: 10}, false, 0); err != nil || page.Unread != 1 {
+			t.Errorf("%s: %d unread, %v", name, page.Unread, err)
+		}
 	}
 }
 

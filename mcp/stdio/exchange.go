@@ -34,7 +34,7 @@ func (b *bridge) exchange(ctx context.Context, m *message) {
 		if err != nil && ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
-		if err != nil && m.asks() && (ctx.Err() == nil || errors.Is(err, errInputEnded)) {
+		if err != nil && (m.asks() || m.batch) && (ctx.Err() == nil || errors.Is(err, errInputEnded)) {
 			b.answer(m.failure(codeBusy, err.Error()))
 		}
 		return
@@ -56,7 +56,7 @@ func (b *bridge) once(ctx context.Context, l *link, m *message) (again bool, err
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return false, err
-	case unsent(err) || m.method != "tools/call":
+	case unsent(err) || m.method != "tools/call" && !m.batch:
 		b.gone(ctx, l)
 		return true, errors.New("the server ended while it worked on this request: try again")
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -27,7 +28,8 @@ type message struct {
 	version string          // revision that it names; "" none
 	cancels string          // id of the request that a notifications/cancelled names, as JSON
 	tool    string          // of a tools/call
-	waits   bool            // a tools/call that asks to wait for mail
+	waits   bool            // a tools/call that asks to wait for mail, or a batch with one
+	batch   bool            // of revision 2025-03-26
 	uris    []string        // of resources/subscribe, resources/unsubscribe and subscriptions/listen
 }
 
@@ -54,6 +56,18 @@ type params struct {
 	} `json:"notifications"`
 }
 
+// params are those of a message. What is wrong there the server tells.
+func (e *envelope) params() (p params) {
+	_ = json.Unmarshal(e.Params, &p)
+	return p
+}
+
+// waits reports whether they ask to wait for mail.
+func (p *params) waits() bool {
+	wait := strings.Trim(string(p.Arguments.Wait), `"`)
+	return wait != "" && wait != "0" && wait != "null"
+}
+
 // parse looks at a line. The code is that of the error.
 func parse(text []byte) (m *message, code int, err error) {
 	m = &message{raw: text}
@@ -63,21 +77,26 @@ func parse(text []byte) (m *message, code int, err error) {
 	if !json.Valid(text) {
 		return nil, codeParse, errors.New("the line is not JSON: write each message on a line of its own")
 	}
-	if text[0] == '[' { // a batch of revision 2025-03-26
+	if text[0] == '[' {
+		var all []envelope
+		_ = json.Unmarshal(text, &all) // what is wrong there the server tells
+		m.batch = true
+		m.waits = slices.ContainsFunc(all, func(e envelope) bool {
+			p := e.params()
+			return p.waits()
+		})
 		return m, 0, nil
 	}
 	var e envelope
 	if text[0] != '{' || json.Unmarshal(text, &e) != nil {
 		return nil, codeRequest, errors.New("the line is no JSON-RPC message: a JSON object")
 	}
-	var p params
-	_ = json.Unmarshal(e.Params, &p) // what is wrong there the server tells
+	p := e.params()
 	m.id, m.method = e.ID, e.Method
 	if string(m.id) == "null" {
 		m.id = nil
 	}
-	wait := strings.Trim(string(p.Arguments.Wait), `"`)
-	m.waits = wait != "" && wait != "0" && wait != "null"
+	m.waits = p.waits()
 	m.tool, m.uris, m.version = p.Name, p.Notifications.URIs, p.Meta.Version
 	if m.version == "" && m.method == "server/discover" {
 		m.version = newEra

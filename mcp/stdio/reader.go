@@ -2,30 +2,36 @@ package stdio
 
 import (
 	"context"
+	"errors"
 	"os"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // untilUnread calls gone when nobody reads the output any more, if that can be known; it returns then or when ctx
-// ends. A client that has died closes both ends, and what it waited for must not be taken out of a mailbox for nobody.
+// ends. A client that has died closes its end, and what it waited for must not be taken out of a mailbox for nobody.
 func (b *bridge) untilUnread(ctx context.Context, gone func()) {
 	f, ok := b.cfg.Out.(*os.File)
 	if !ok {
 		return
 	}
-	for tick := time.NewTicker(100 * time.Millisecond); ; {
-		fds := []unix.PollFd{{Fd: int32(f.Fd())}}
-		if n, err := unix.Poll(fds, 0); err == nil && n > 0 && fds[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0 {
+	r, w, err := os.Pipe() // its end ends the waiting
+	if err != nil {
+		b.log.Warn("stdio: whether somebody reads the output is not known", "err", err)
+		return
+	}
+	defer r.Close()
+	defer context.AfterFunc(ctx, func() { w.Close() })()
+	for {
+		fds := []unix.PollFd{{Fd: int32(f.Fd())}, {Fd: int32(r.Fd())}}
+		_, err := unix.Poll(fds, -1)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil || fds[1].Revents != 0:
+			return
+		case fds[0].Revents&(unix.POLLERR|unix.POLLHUP|unix.POLLNVAL) != 0:
 			gone()
 			return
-		}
-		select {
-		case <-ctx.Done():
-			tick.Stop()
-			return
-		case <-tick.C:
 		}
 	}
 }
