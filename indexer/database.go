@@ -32,16 +32,18 @@ const (
 // errStale says that the file is no index of this version; it is made anew.
 var errStale = errors.New("index is damaged or of another version")
 
-// dsn names the database file with its pragmas, each "name(value)".
+// dsn names the database file, which must exist, with its pragmas, each "name(value)".
 func dsn(path string, pragmas ...string) string {
-	q := url.Values{"_pragma": pragmas}
+	q := url.Values{"_pragma": pragmas, "mode": {"rw"}}
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
 }
 
-// open opens an existing or missing database for writing and makes the tables of a new one.
-func open(ctx context.Context, path string) (db *sql.DB, fresh bool, err error) {
-	if err := private(path); err != nil {
-		return nil, false, err
+// open opens a database for writing. One that is missing or empty it makes, unless only an existing one will do.
+func open(ctx context.Context, path string, existing bool) (db *sql.DB, fresh bool, err error) {
+	if !existing {
+		if err := private(path); err != nil {
+			return nil, false, err
+		}
 	}
 	db, err = sql.Open("sqlite", dsn(path, "busy_timeout(10000)", "journal_mode(wal)", "synchronous(normal)", "temp_store(memory)",
 		fmt.Sprintf("cache_size(-%d)", writeCache), "journal_size_limit(33554432)", "wal_autocheckpoint(0)"))
@@ -49,7 +51,7 @@ func open(ctx context.Context, path string) (db *sql.DB, fresh bool, err error) 
 		return nil, false, err
 	}
 	db.SetMaxOpenConns(1)
-	if fresh, err = prepare(ctx, db); err != nil {
+	if fresh, err = prepare(ctx, db, existing); err != nil {
 		db.Close()
 		return nil, false, err
 	}
@@ -68,14 +70,17 @@ func private(path string) error {
 	return f.Close()
 }
 
-// prepare makes the tables of an empty database and checks those of another.
-func prepare(ctx context.Context, db *sql.DB) (fresh bool, err error) {
+// prepare checks the tables of a database, and makes those of an empty one unless it must exist.
+func prepare(ctx context.Context, db *sql.DB, existing bool) (fresh bool, err error) {
 	var version, tables int
 	if err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
 		return false, stale(err)
 	}
 	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&tables); err != nil {
 		return false, stale(err)
+	}
+	if version == 0 && tables == 0 && existing {
+		return false, fmt.Errorf("%w: it is empty; a server may be making it", errStale)
 	}
 	if version == 0 && tables == 0 {
 		_, err := db.ExecContext(ctx, "BEGIN;"+schema+fmt.Sprintf("PRAGMA user_version = %d; COMMIT;", schemaVersion))

@@ -64,13 +64,13 @@ func Open(ctx context.Context, cfg Config) (*Index, error) {
 	if _, err := os.Stat(cfg.Path); err != nil && cfg.Existing {
 		return nil, err
 	}
-	db, fresh, err := open(ctx, cfg.Path)
+	db, fresh, err := open(ctx, cfg.Path, cfg.Existing)
 	if errors.Is(err, errStale) && !cfg.Existing {
 		cfg.Log.Warn("index is made anew", "path", cfg.Path, "reason", err)
 		if err := wipe(cfg.Path); err != nil {
 			return nil, fmt.Errorf("remove the damaged index: %w", err)
 		}
-		db, fresh, err = open(ctx, cfg.Path)
+		db, fresh, err = open(ctx, cfg.Path, false)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open index %s: %w", cfg.Path, err)

@@ -74,6 +74,9 @@ func build(ctx context.Context, path string, projects map[string]*maildir.Tree, 
 	name := path
 	if path != inMemory {
 		name = dsn(path)
+		if err := private(path); err != nil {
+			return nil, err
+		}
 	}
 	db, err := sql.Open("sqlite", name)
 	if err != nil {

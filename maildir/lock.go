@@ -43,6 +43,12 @@ func TakeLock(root string) (*Lock, error) {
 	return &Lock{f}, nil
 }
 
+// IsStore reports whether a store is at root: somebody took its lock once.
+func IsStore(root string) bool {
+	_, err := os.Lstat(filepath.Join(root, lockFile))
+	return err == nil
+}
+
 // isStoreFile recognises a store by any of its own files.
 func isStoreFile(e os.DirEntry) bool {
 	return slices.Contains([]string{lockFile, projectsDir, "token", "key", ownersFile, hooksFile}, e.Name())

@@ -200,12 +200,12 @@ func overSocket(ctx context.Context, cfg *config, method, path string) (*http.Re
 	return c.Do(r)
 }
 
-// askToYield reports whether the server that has the store ends for another one.
-func askToYield(ctx context.Context, cfg *config) bool {
+// askToYield reports whether the server that has the store ends for another one, or stays; neither where it has just ended.
+func askToYield(ctx context.Context, cfg *config) (yields, stays bool) {
 	res, err := overSocket(ctx, cfg, http.MethodPost, "/yield")
 	if err != nil {
-		return false
+		return false, false
 	}
 	res.Body.Close()
-	return res.StatusCode == http.StatusAccepted
+	return res.StatusCode == http.StatusAccepted, res.StatusCode != http.StatusAccepted
 }

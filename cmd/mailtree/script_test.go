@@ -51,6 +51,7 @@ func TestScripts(t *testing.T) {
 			"read":       cmdRead,
 			"post":       cmdPost,
 			"failed":     cmdFailed,
+			"stopped":    cmdStopped,
 			"eventually": cmdEventually,
 			"capture":    cmdCapture,
 			"tree":       cmdTree,
@@ -158,6 +159,15 @@ func cmdCrash(ts *testscript.TestScript, neg bool, args []string) {
 	s.cmd.Process.Kill()
 	s.cmd.Wait()
 	s.cmd = nil
+}
+
+// stopped: interrupts the server, which must end well; what its store is like then is not looked at.
+func cmdStopped(ts *testscript.TestScript, neg bool, args []string) {
+	s := of(ts)
+	s.cmd.Process.Signal(syscall.SIGINT)
+	err := s.cmd.Wait()
+	s.cmd = nil
+	ts.Check(err)
 }
 
 // failed: waits until the server ends by itself, which must be with status 1.

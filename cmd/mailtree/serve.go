@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -48,41 +48,105 @@ func serveCommand(p *program) *cobra.Command {
 }
 
 // serve runs the server until it ends for another reason than that somebody removed its index: then it starts anew, which
-// makes the index anew too.
+// makes the index anew too, and goes on trying where something is in the way. The port stays its own meanwhile.
 func serve(ctx context.Context, p *program, idle time.Duration) error {
 	keepInherited()
+	log := p.cfg.logger(p.std)
 	if p.background {
 		signal.Ignore(syscall.SIGPIPE) // whoever started it may go before it has its log
 	}
-	started := func(a *app, port int) {
-		welcome(p, a, port)
-		p.cfg.Port = port // the same when it starts anew
-	}
-	for {
-		err := serveOnce(ctx, p, idle, started)
-		if !errors.Is(err, errIndexGone) {
+	var ln *keptListener
+	if !p.background {
+		l, err := listen(ctx, p.cfg)
+		if err != nil {
 			return err
 		}
-		started = func(*app, int) {}
+		defer l.Close()
+		ln = &keptListener{TCPListener: l.(*net.TCPListener), until: ctx}
 	}
+	began := false
+	started := func(a *app) {
+		if !began && ln != nil {
+			welcome(p, a, ln.Addr().(*net.TCPAddr).Port)
+		}
+		began = true
+	}
+	for {
+		err := serveOnce(ctx, p, log, idle, ln, started)
+		var no *notOpened
+		switch {
+		case errors.Is(err, errIndexGone):
+			continue
+		case !errors.As(err, &no):
+			return err
+		case !began:
+			return no.err
+		case ctx.Err() != nil || p.background && errors.Is(err, maildir.ErrConflict):
+			return nil
+		case !maildir.IsStore(p.cfg.Store):
+			return errStoreGone
+		}
+		log.Error("the server cannot start anew; that is tried again", "error", err)
+		select {
+		case <-time.After(patience):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// notOpened says why the store could not be opened.
+type notOpened struct{ err error }
+
+func (n *notOpened) Error() string { return n.err.Error() }
+func (n *notOpened) Unwrap() error { return n.err }
+
+// keptListener is a TCP listener that outlives the HTTP servers that close it, until its context ends.
+type keptListener struct {
+	*net.TCPListener
+	until  context.Context
+	closed atomic.Bool
+}
+
+// reopen has it listen again for the next server.
+func (l *keptListener) reopen() error {
+	l.closed.Store(false)
+	return l.SetDeadline(time.Time{})
+}
+
+// Accept is as of net.Listener; after Close it fails until reopen.
+func (l *keptListener) Accept() (net.Conn, error) {
+	c, err := l.TCPListener.Accept()
+	if err != nil && l.closed.Load() {
+		err = net.ErrClosed
+	}
+	return c, err
+}
+
+// Close ends Accept; who connects meanwhile waits for the next server.
+func (l *keptListener) Close() error {
+	l.closed.Store(true)
+	if l.until.Err() != nil {
+		return l.TCPListener.Close()
+	}
+	return l.SetDeadline(time.Now())
 }
 
 // serveOnce runs everything that a server is; it starts every goroutine of the program but those of libraries, and
 // returns when all have ended. started is called when it serves HTTP.
-func serveOnce(ctx context.Context, p *program, idle time.Duration, started func(a *app, port int)) error {
-	log := p.cfg.logger(p.std)
-	var listeners []net.Listener
-	if !p.background {
-		ln, err := listen(ctx, p.cfg)
-		if err != nil {
-			return err
-		}
-		defer ln.Close() // where Serve does not come to it
-		listeners = append(listeners, ln)
-	}
+// ln is nil for a server in the background. Errors: *notOpened, or how it ended.
+func serveOnce(ctx context.Context, p *program, log *slog.Logger, idle time.Duration, ln *keptListener, started func(*app)) error {
 	a, err := takeStore(ctx, p, log)
 	if err != nil {
-		return err
+		return &notOpened{err}
+	}
+	var listeners []net.Listener
+	if ln != nil {
+		if err := ln.reopen(); err != nil {
+			a.close()
+			return err
+		}
+		listeners = append(listeners, ln)
 	}
 	defer a.close()
 	ctx, end := context.WithCancelCause(ctx)
@@ -139,8 +203,8 @@ func serveOnce(ctx context.Context, p *program, idle time.Duration, started func
 		}
 		log.Info("serving in the background", "version", version(), "store", p.cfg.Store, "pid", os.Getpid(), "idle", idle)
 	} else {
-		started(a, listeners[0].Addr().(*net.TCPAddr).Port)
 	}
+	started(a)
 
 	select {
 	case <-ctx.Done():
@@ -191,7 +255,7 @@ func (a *app) guardIndex(ctx context.Context, end context.CancelCauseFunc) {
 		if !a.index.Gone() {
 			continue
 		}
-		if _, err := os.Stat(a.cfg.Store); errors.Is(err, fs.ErrNotExist) {
+		if !maildir.IsStore(a.cfg.Store) {
 			end(errStoreGone)
 			return
 		}
@@ -205,13 +269,18 @@ func (a *app) guardIndex(ctx context.Context, end context.CancelCauseFunc) {
 func takeStore(ctx context.Context, p *program, log *slog.Logger) (a *app, err error) {
 	progress := progressLine(p.std, "reading")
 	a, err = openApp(ctx, p.cfg, log, progress)
-	yields := false
 	for end := time.Now().Add(patience); errors.Is(err, maildir.ErrConflict) && time.Now().Before(end) && ctx.Err() == nil; {
-		if !yields && serves(ctx, p.cfg) {
-			if p.background || !askToYield(ctx, p.cfg) {
+		if serves(ctx, p.cfg) {
+			if p.background {
 				break
 			}
-			yields, end = true, time.Now().Add(2*grace)
+			yields, stays := askToYield(ctx, p.cfg)
+			if stays {
+				break
+			}
+			if yields {
+				end = time.Now().Add(2 * grace)
+			}
 		}
 		time.Sleep(10 * time.Millisecond)
 		a, err = openApp(ctx, p.cfg, log, progress)
