@@ -31,7 +31,7 @@ func (r *Runner) adopt(ctx context.Context, a maildir.Abandoned) {
 		}
 		ended := make(chan error)
 		close(ended) // it is not our child
-		_ = r.stop(a.PID, ended)
+		_, _ = r.stop(a.PID, ended)
 		break
 	}
 	log.Info("hook of an earlier server ended", "end", why)

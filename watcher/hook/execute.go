@@ -52,14 +52,22 @@ func (r *Runner) execute(ctx context.Context, run *maildir.HookRun) maildir.Hook
 	timeout := time.NewTimer(time.Duration(run.Hook.Timeout) * r.cfg.Second)
 	defer timeout.Stop()
 	var err error
+	waited := true
 	select {
 	case err = <-ended:
 	case <-timeout.C:
-		end.Why, err = timedOut, r.stop(cmd.Process.Pid, ended)
+		end.Why = timedOut
+		waited, err = r.stop(cmd.Process.Pid, ended)
 	case <-ctx.Done():
-		end.Why, err = serverStopped, r.stop(cmd.Process.Pid, ended)
+		end.Why = serverStopped
+		waited, err = r.stop(cmd.Process.Pid, ended)
 	}
-	end.Took, end.Output = time.Since(began), out.bytes()
+	end.Took = time.Since(began)
+	if !waited {
+		end.Why += ", and it could not be ended"
+		return end
+	}
+	end.Output = out.bytes()
 	if cmd.ProcessState != nil {
 		end.Exit = cmd.ProcessState.ExitCode()
 	}
@@ -74,14 +82,14 @@ func (r *Runner) execute(ctx context.Context, run *maildir.HookRun) maildir.Hook
 	return end
 }
 
-// stop ends a process group: TERM, and KILL for what is left after five seconds. It returns what Wait said of its leader.
-func (r *Runner) stop(group int, ended <-chan error) (err error) {
+// stop ends a process group: TERM, and KILL for what is left after five seconds. It returns what Wait said of its leader,
+// waited false where even that did not end it: a command may become another user, or leave its group.
+func (r *Runner) stop(group int, ended <-chan error) (waited bool, err error) {
 	syscall.Kill(-group, syscall.SIGTERM)
 	kill := time.NewTimer(killAfter * r.cfg.Second)
 	defer kill.Stop()
 	look := time.NewTicker(max(r.cfg.Second/50, time.Millisecond))
 	defer look.Stop()
-	waited := false
 	for {
 		select {
 		case err = <-ended:
@@ -90,12 +98,17 @@ func (r *Runner) stop(group int, ended <-chan error) (err error) {
 		case <-kill.C:
 			syscall.Kill(-group, syscall.SIGKILL)
 			if !waited {
-				err = <-ended
+				syscall.Kill(group, syscall.SIGKILL)
+				select {
+				case err = <-ended:
+					waited = true
+				case <-time.After((leaveAfter + 1) * r.cfg.Second):
+				}
 			}
-			return err
+			return waited, err
 		}
 		if waited && syscall.Kill(-group, 0) != nil {
-			return err
+			return waited, err
 		}
 	}
 }

@@ -348,6 +348,56 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
+// TestUnending: a command that left its process group is ended all the same, and one that cannot be ended is waited for no
+// longer than that takes.
+func TestUnending(t *testing.T) {
+	t.Parallel()
+	other := exec.Command("/bin/true")
+	other.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := other.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if waited, err := hook.Stop(5*time.Millisecond, other.Process.Pid, make(chan error)); waited || err != nil {
+		t.Errorf("waited: %t, %v", waited, err)
+	}
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("needs python3, to leave a process group")
+	}
+	b := newBench(t, storetest.Config{NoWatcher: true})
+	b.hook("bob", maildir.Hook{Name: "leaving", Timeout: 100, Cmd: []string{b.script("leaving", `exec python3 -c '
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+child = os.fork()
+if child == 0:
+    os.setpgid(0, 0)
+    time.sleep(1000)
+while True:
+    try:
+        os.setpgid(0, child)
+        break
+    except OSError:
+        time.sleep(0.01)
+open("DIR/pids", "w").write("%d %d" % (os.getpid(), child))
+time.sleep(1000)'
+`)}})
+	b.start(hook.Config{Second: 10 * time.Millisecond})
+	b.send("token", "s")
+	if r := b.ended(1)[0]; r.End != "timeout" {
+		t.Errorf("%+v", r)
+	}
+	for i, pid := range strings.Fields(b.file("pids")) {
+		n, err := strconv.Atoi(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 1 {
+			syscall.Kill(n, syscall.SIGKILL) // nobody's any more
+		} else {
+			b.until("the command has ended", func() bool { return gone(n) })
+		}
+	}
+}
+
 // gone reports whether a process has ended, whether or not somebody has asked how.
 func gone(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
