@@ -10,7 +10,7 @@ import (
 // OpenProject opens the work tree of one project of a store for looking at it, without owning the store. key is as of
 // Store.Project. The caller closes the tree. Errors: ErrNotFound with near names, ErrInvalid, ErrUnavailable.
 func OpenProject(root, key string) (t *Tree, slug string, err error) {
-	human, slug, err := resolveKey(key)
+	human, slug, err := resolveKey(root, key)
 	if err != nil {
 		return nil, "", err
 	}

@@ -94,7 +94,7 @@ func (p *Project) Flush(ctx context.Context) error { return p.history.Flush(ctx)
 // Project finds a project by its human key (an absolute path, also one inside a linked work tree) or slug.
 // Errors: ErrNotFound with near names, ErrInvalid for a key that is neither.
 func (s *Store) Project(ctx context.Context, key string) (*Project, error) {
-	human, slug, err := resolveKey(key)
+	human, slug, err := resolveKey(s.cfg.Root, key)
 	if err != nil {
 		return nil, err
 	}
@@ -120,14 +120,19 @@ func (s *Store) Project(ctx context.Context, key string) (*Project, error) {
 }
 
 // resolveKey turns a project key into a human key ("" for a slug) and a slug.
-func resolveKey(key string) (human, slug string, err error) {
+// Errors: ErrInvalid.
+func resolveKey(root, key string) (human, slug string, err error) {
 	switch {
 	case key == "":
 		return "", "", errorf(ErrInvalid, "project_key is empty: give the absolute path of the code base, such as /home/me/backend, or a project's slug.")
 	case len(key) > 4096 || strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }):
 		return "", "", errorf(ErrInvalid, "project_key %s is not a path: it is too long or holds control characters.", quote(key))
 	case filepath.IsAbs(key):
-		human = mainWorkTree(filepath.Clean(key))
+		given := filepath.Clean(key)
+		human = mainWorkTree(given)
+		if human != given && !hasProject(root, Slug(human)) && hasProject(root, Slug(given)) {
+			human = given // it was made before there was a work tree
+		}
 		return human, Slug(human), nil
 	case slugPattern.MatchString(key) && !strings.Contains(key, ".."):
 		return "", key, nil
@@ -162,7 +167,7 @@ func (s *Store) EnsureProject(ctx context.Context, key string) (*Project, error)
 	if err == nil || !errors.Is(err, ErrNotFound) {
 		return p, err
 	}
-	human, slug, kerr := resolveKey(key)
+	human, slug, kerr := resolveKey(s.cfg.Root, key)
 	if kerr != nil {
 		return nil, kerr
 	}
@@ -335,10 +340,16 @@ func (p *Project) close() {
 	p.tree.Close()
 }
 
+// maxDepth is how many folders a path may have to be looked at.
+const maxDepth = 100
+
 // mainWorkTree maps a path inside a linked Git work tree to the same path in the main one, so that agents in two
 // work trees share one mailbox, and one that leads through symbolic links into a work tree to the path without them: that
 // is what Git and most programs say of where they are. It looks only at small regular .git files above the path. Spec: 1.
 func mainWorkTree(dir string) string {
+	if strings.Count(dir, "/") > maxDepth { // each look goes through all links anew
+		return dir
+	}
 	if real := withoutLinks(dir); WorkTree(real) != "" {
 		dir = real
 	}
@@ -359,12 +370,23 @@ func mainWorkTree(dir string) string {
 
 // withoutLinks is the path of what is at dir that leads through no symbolic link; of its parents where there is nothing.
 func withoutLinks(dir string) string {
-	real, err := filepath.EvalSymlinks(dir)
-	if up := filepath.Dir(dir); errors.Is(err, fs.ErrNotExist) && up != dir {
-		return filepath.Join(withoutLinks(up), filepath.Base(dir))
+	at := dir
+	_, err := os.Stat(at) // the system gives up sooner than filepath does
+	for ; errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at); _, err = os.Stat(at) {
+		at = filepath.Dir(at)
 	}
 	if err != nil {
 		return dir
 	}
-	return real
+	real, err := filepath.EvalSymlinks(at)
+	if err != nil {
+		return dir
+	}
+	return filepath.Join(real, strings.TrimPrefix(dir, at))
+}
+
+// hasProject reports whether the store at root has a project of that slug.
+func hasProject(root, slug string) bool {
+	_, err := os.Lstat(filepath.Join(root, projectsDir, slug, repoDir))
+	return err == nil
 }

@@ -128,7 +128,20 @@ func TestWorktreesShare(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := os.MkdirAll(filepath.Join(dir, "late"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(dir, "late"), filepath.Join(links, "late")); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := s.EnsureProject(t.Context(), filepath.Join(links, "late")); err != nil || p.HumanKey() != links+"/late" {
+		t.Errorf("%s, %v", p.HumanKey(), err)
+	}
+	if out, err := exec.Command("git", "init", "-q", filepath.Join(dir, "late")).CombinedOutput(); err != nil {
+		t.Fatalf("%s", out)
+	}
 	for path, want := range map[string]string{
+		"late": links + "/late", // where its mail is
 		"main": main, "main/deep": main + "/deep", "main/not/there": main + "/not/there", "linked": main, "linked/sub": main + "/sub",
 		"deep": main + "/deep", "deep/nor/this": main + "/deep/nor/this", "plain": links + "/plain", // what is no work tree is what it is called
 	} {
