@@ -34,6 +34,7 @@ func (s *Store) Firings(changes []Change) ([]Firing, error) {
 	if len(came) == 0 {
 		return nil, nil
 	}
+	_ = s.hooks.settle() // else the next time
 	hooks, err := s.hooks.load()
 	if err != nil || len(hooks) == 0 {
 		return nil, err

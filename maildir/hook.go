@@ -276,42 +276,56 @@ type hooks struct {
 }
 
 func (h *hooks) load() ([]Hook, error) {
+	all, _, err := h.read()
+	return all, err
+}
+
+// settle writes down when hooks that a person wrote were made, which else would be anew whenever the file is changed.
+func (h *hooks) settle() error {
+	_, filled, err := h.read()
+	if err != nil || !filled {
+		return err
+	}
+	return h.change(func(all []Hook) ([]Hook, error) { return all, nil })
+}
+
+// read returns the hooks, filled in with what a person may leave out.
+func (h *hooks) read() (all []Hook, filled bool, err error) {
 	data, err := os.ReadFile(h.file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, false, nil
 	}
 	if err != nil {
-		return nil, diskError(err)
+		return nil, false, diskError(err)
 	}
-	var all []Hook
 	if err := json.Unmarshal(data, &all); err != nil {
-		return nil, errorf(ErrUnavailable, "The store's hooks.json is damaged (%v): mend it; until then no hook runs.", err)
+		return nil, false, errorf(ErrUnavailable, "The store's hooks.json is damaged (%v): mend it; until then no hook runs.", err)
 	}
 	for i := range all {
 		if all[i].Created.IsZero() {
 			fi, err := os.Stat(h.file)
 			if err != nil {
-				return nil, diskError(err)
+				return nil, false, diskError(err)
 			}
-			all[i].Created = fi.ModTime().UTC()
+			all[i].Created, filled = fi.ModTime().UTC().Truncate(time.Microsecond), true
 		}
 		if all[i].Timeout == 0 {
-			all[i].Timeout = DefaultHookTimeout
+			all[i].Timeout, filled = DefaultHookTimeout, true
 		}
 	}
-	return all, nil
+	return all, filled, nil
 }
 
-// change replaces the file by what f makes of its content, durably; not where f makes the same of it.
+// change replaces the file by what f makes of its content, durably; not where that is what stands there.
 func (h *hooks) change(f func([]Hook) ([]Hook, error)) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	all, err := h.load()
+	all, filled, err := h.read()
 	if err != nil {
 		return err
 	}
 	before := slices.Clone(all)
-	if all, err = f(all); err != nil || reflect.DeepEqual(all, before) {
+	if all, err = f(all); err != nil || !filled && reflect.DeepEqual(all, before) {
 		return err
 	}
 	data, err := json.MarshalIndent(all, "", "  ")

@@ -187,6 +187,31 @@ func TestOlder(t *testing.T) {
 	}
 }
 
+// TestByHand: a hook that a person wrote without saying when runs for all that comes after, however often the file is
+// saved again.
+func TestByHand(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, storetest.Config{NoWatcher: true})
+	file := filepath.Join(b.Root(), "hooks.json")
+	cmd := b.script("wait", "while [ ! -e DIR/go ]; do sleep 0.01; done\n")
+	if err := os.WriteFile(file, fmt.Appendf(nil, `[{"project":%q,"mailbox":"bob","name":"mine","event":"on_receive","cmd":[%q]}]`, b.p.Slug(), cmd), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.start(hook.Config{Workers: 1})
+	for range 3 {
+		b.send("token", "s")
+	}
+	b.until("the first began", func() bool { return len(b.runs(false)) == 1 })
+	later := time.Now().Add(time.Hour)
+	if err := os.Chtimes(file, later, later); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(b.dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.ended(3)
+}
+
 // TestUnmarked: a server that knows nothing of how far an earlier one came runs a hook for what came after it all the same,
 // whatever its date.
 func TestUnmarked(t *testing.T) {
