@@ -111,6 +111,12 @@ func (a *answer) deadline(n int) {
 // finish writes what was held back.
 func (a *answer) finish() {
 	defer a.cancel()
+	if a.status == 0 && a.id != nil && a.request.Context().Err() != nil {
+		// The client has closed its side, which tells that it is gone; if it reads on it must not read an empty success.
+		a.deadline(0)
+		writeError(a.ResponseWriter, http.StatusBadRequest, a.id, codeRequest, "the connection was closed before the answer: keep it open until then")
+		return
+	}
 	if a.whole == nil {
 		a.deadline(0) // net/http writes what it has buffered
 		return

@@ -3,7 +3,9 @@ package mcp
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -219,4 +221,33 @@ func TestStop(t *testing.T) {
 		t.Errorf("listen stream: %s, %v", rest, err)
 	}
 	await(t, func() bool { return s.streams.used.Load() == 0 })
+}
+
+// TestHalfClosed: who closes its writing side before the answer, which ends the call, reads no empty success.
+func TestHalfClosed(t *testing.T) {
+	t.Parallel()
+	s, url := serve(t, Config{})
+	started, ended := blocking(t, s)
+	for _, head := range []string{"", sessionHeader + ": " + begin(t, url) + "\r\n"} {
+		c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		const body = `{"jsonrpc":"2.0","id":7,"method":"test/block"}`
+		fmt.Fprintf(c, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: %s\r\n%sContent-Length: %d\r\n\r\n%s", acceptBoth, head, len(body), body)
+		<-started
+		if err := c.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		<-ended
+		res, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, _ := io.ReadAll(res.Body)
+		if res.StatusCode == http.StatusOK && len(answer) == 0 || !strings.Contains(string(answer), `"id":7`) {
+			t.Errorf("%q: %d %q", head, res.StatusCode, answer)
+		}
+	}
 }
