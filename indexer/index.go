@@ -124,7 +124,12 @@ func (x *Index) Close() error {
 func (x *Index) Attach(ctx context.Context, slug string, tree *maildir.Tree) error {
 	x.write.Lock()
 	defer x.write.Unlock()
-	if x.project(slug) != nil {
+	if p := x.project(slug); p != nil {
+		if p.tree != tree { // of an opening that failed later: it is closed
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			x.projects[slug] = &project{p.pid, slug, tree}
+		}
 		return nil
 	}
 	pid, err := x.w.project(slug, tree.MaxFile())

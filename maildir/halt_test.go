@@ -51,7 +51,15 @@ type watched struct {
 	maildir.Index
 	looked   func(agent string) // when an agent was looked up, before its answer
 	ingest   func(paths []string)
+	compare  func()                     // before a comparison with the tree
 	ingested func(paths []string) error // in place of ingesting what the server wrote, where it is an error
+}
+
+func (w *watched) Reconcile(ctx context.Context, project string, progress func(int)) ([]maildir.Change, error) {
+	if w.compare != nil {
+		w.compare()
+	}
+	return w.Index.Reconcile(ctx, project, progress)
 }
 
 func (w *watched) Agent(ctx context.Context, project, name string) (*maildir.AgentRow, error) {

@@ -12,7 +12,7 @@ import (
 // given nothing but names of files. Every method may be called from many goroutines at once. Errors of the
 // database come back as they are: they are faults, not answers. "Not there" is a nil result, not an error.
 type Index interface {
-	// Attach makes a project known before anything of it is ingested; again for a known one changes nothing.
+	// Attach makes a project known before anything of it is ingested; again for a known one it only takes the tree.
 	Attach(ctx context.Context, project string, tree *Tree) error
 
 	// Ingest brings the rows that come from the files at paths level with the tree, in one transaction, and

@@ -1,6 +1,7 @@
 package maildir_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -92,6 +93,36 @@ func TestAttachments(t *testing.T) {
 		if _, err := p.Send(t.Context(), d); err == nil || maildir.Code(err) == "internal" {
 			t.Errorf("attachment %q: %v", bad, err)
 		}
+	}
+}
+
+// TestCancelledAtFirst: a call that ends while it makes its project leaves one that the next call can use.
+func TestCancelledAtFirst(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	s := storetest.Open(t, storetest.Config{NoWatcher: true, Index: func(x maildir.Index) maildir.Index { return &watched{Index: x, compare: cancel} }})
+	if _, err := s.EnsureProject(ctx, "/abs/path/shop"); !errors.Is(err, context.Canceled) {
+		t.Fatalf("cancelled: %v", err)
+	}
+	for range 32 { // other descriptors have the numbers of those that were closed
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+	}
+	p, err := s.EnsureProject(t.Context(), "/abs/path/shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.EnsureAgent(t.Context(), "Ann", maildir.Registration{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Rescan(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 }
 
