@@ -13,6 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"mailtree/fixtures/storetest"
 	"mailtree/mcp/tool"
 )
 
@@ -226,28 +227,30 @@ func TestStop(t *testing.T) {
 // TestHalfClosed: who closes its writing side before the answer, which ends the call, reads no empty success.
 func TestHalfClosed(t *testing.T) {
 	t.Parallel()
-	s, url := serve(t, Config{})
-	started, ended := blocking(t, s)
-	for _, head := range []string{"", sessionHeader + ": " + begin(t, url) + "\r\n"} {
+	s, url := serve(t, Config{Store: storetest.Open(t, storetest.Config{}).Store})
+	for _, body := range []string{
+		`{"tool":"check_mail","args":{"wait_seconds":50}}`,
+		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"check_mail","arguments":{"wait_seconds":50}}}`,
+	} {
 		c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		const body = `{"jsonrpc":"2.0","id":7,"method":"test/block"}`
-		fmt.Fprintf(c, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: %s\r\n%sContent-Length: %d\r\n\r\n%s", acceptBoth, head, len(body), body)
-		<-started
+		fmt.Fprintf(c, "POST /agents/bob/mcp/ HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+		await(t, func() bool { return s.requests.used.Load() == 1 })
 		if err := c.(*net.TCPConn).CloseWrite(); err != nil {
 			t.Fatal(err)
 		}
-		<-ended
 		res, err := http.ReadResponse(bufio.NewReader(c), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer, _ := io.ReadAll(res.Body)
-		if res.StatusCode == http.StatusOK && len(answer) == 0 || !strings.Contains(string(answer), `"id":7`) {
-			t.Errorf("%q: %d %q", head, res.StatusCode, answer)
+		answer, err := io.ReadAll(res.Body)
+		if err != nil || res.StatusCode == http.StatusOK && len(answer) == 0 {
+			t.Errorf("%s: %d %q, %v", body, res.StatusCode, answer, err)
 		}
+		t.Logf("%d %s", res.StatusCode, answer)
+		await(t, func() bool { return s.requests.used.Load() == 0 })
 	}
 }
