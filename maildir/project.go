@@ -177,7 +177,7 @@ func (s *Store) EnsureProject(ctx context.Context, key string) (*Project, error)
 	if err := s.makeProject(human, slug); err != nil {
 		return nil, diskError(err)
 	}
-	if p, err = s.add(ctx, slug); err == nil {
+	if p, err = s.add(context.WithoutCancel(ctx), slug); err == nil { // it is on disk, and belongs into the history
 		p.history.Record([]Op{{Verb: "project", Summary: p.name(), At: s.cfg.Now(), Paths: ownFiles}}, nil)
 	}
 	return p, err

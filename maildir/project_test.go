@@ -96,11 +96,22 @@ func TestAttachments(t *testing.T) {
 	}
 }
 
-// TestCancelledAtFirst: a call that ends while it makes its project leaves one that the next call can use.
+// TestCancelledAtFirst: a call that ends while it makes its project makes it all the same; one that ends while it opens a
+// project that somebody brought leaves one that the next call can use.
 func TestCancelledAtFirst(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	s := storetest.Open(t, storetest.Config{NoWatcher: true, Index: func(x maildir.Index) maildir.Index { return &watched{Index: x, compare: cancel} }})
+	if _, err := s.EnsureProject(ctx, "/abs/path/new"); err != nil {
+		t.Fatal(err)
+	}
+	repo := filepath.Join(s.Root(), "projects", maildir.Slug("/abs/path/shop"), "repo")
+	if err := os.MkdirAll(repo, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(repo, "project.json"), []byte(`{"human_key":"/abs/path/shop","created":"2026-01-02T03:04:05Z"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := s.EnsureProject(ctx, "/abs/path/shop"); !errors.Is(err, context.Canceled) {
 		t.Fatalf("cancelled: %v", err)
 	}
