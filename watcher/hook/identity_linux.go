@@ -13,7 +13,7 @@ func identity(pid int) string {
 	if err != nil {
 		return ""
 	}
-	const state, began = 3 - 3, 22 - 3 // fields behind the name, which is the second
+	const state, began = 0, 19 // of the fields behind the name; the 3rd and the 22nd of all
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) <= began || string(fields[state]) == "Z" || string(fields[state]) == "X" {
 		return ""
