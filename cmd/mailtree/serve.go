@@ -87,9 +87,7 @@ func serve(ctx context.Context, p *program, idle time.Duration) error {
 			return errStoreGone
 		}
 		log.Error("the server cannot start anew; that is tried again", "error", err)
-		select {
-		case <-time.After(patience):
-		case <-ctx.Done():
+		if ln.refuse(ctx, patience, err); ctx.Err() != nil {
 			return nil
 		}
 	}
@@ -121,6 +119,24 @@ func (l *keptListener) Accept() (net.Conn, error) {
 		err = net.ErrClosed
 	}
 	return c, err
+}
+
+// refuse answers every request, for a while, that the server cannot. A nil listener just waits.
+func (l *keptListener) refuse(ctx context.Context, wait time.Duration, why error) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	if l == nil || l.reopen() != nil {
+		<-ctx.Done()
+		return
+	}
+	srv := &http.Server{ReadHeaderTimeout: grace, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "2")
+		http.Error(w, "503: the server cannot start anew, and tries again: "+why.Error(), http.StatusServiceUnavailable)
+	})}
+	defer srv.Close()
+	defer context.AfterFunc(ctx, func() { srv.Close() })()
+	_ = srv.Serve(l)
+	<-ctx.Done()
 }
 
 // Close ends Accept; who connects meanwhile waits for the next server.
