@@ -87,7 +87,7 @@ func serve(ctx context.Context, p *program, idle time.Duration) error {
 			return errStoreGone
 		}
 		log.Error("the server cannot start anew; that is tried again", "error", err)
-		if ln.refuse(ctx, patience, err); ctx.Err() != nil {
+		if ln.refuse(ctx, patience); ctx.Err() != nil {
 			return nil
 		}
 	}
@@ -122,7 +122,7 @@ func (l *keptListener) Accept() (net.Conn, error) {
 }
 
 // refuse answers every request, for a while, that the server cannot. A nil listener just waits.
-func (l *keptListener) refuse(ctx context.Context, wait time.Duration, why error) {
+func (l *keptListener) refuse(ctx context.Context, wait time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	if l == nil || l.reopen() != nil {
@@ -131,7 +131,7 @@ func (l *keptListener) refuse(ctx context.Context, wait time.Duration, why error
 	}
 	srv := &http.Server{ReadHeaderTimeout: grace, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "2")
-		http.Error(w, "503: the server cannot start anew, and tries again: "+why.Error(), http.StatusServiceUnavailable)
+		http.Error(w, "503: the server cannot start anew, and tries again; its log says why", http.StatusServiceUnavailable)
 	})}
 	defer srv.Close()
 	defer context.AfterFunc(ctx, func() { srv.Close() })()
