@@ -14,8 +14,6 @@ import (
 // stdioWire is the bridge that clients start: lines on standard input and output.
 type stdioWire struct{}
 
-func (stdioWire) serves(string) bool { return true }
-
 func (stdioWire) dial(d *daemon, toolset string, who caller) (peer, error) {
 	exe, err := os.Executable()
 	if err != nil {
