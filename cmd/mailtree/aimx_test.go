@@ -305,18 +305,18 @@ func TestHookOutlivesServer(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.call(os.Geteuid(), [2]string{"mailbox_create", `{"name":"ann"}`},
-		[2]string{"hook_create", `{"mailbox":"ann","event":"on_receive","timeout_secs":2,"cmd":["/bin/sh","-c","trap '' TERM; sleep 1000 & sleep 1000"]}`},
+		[2]string{"hook_create", `{"mailbox":"ann","event":"on_receive","timeout_secs":4,"cmd":["/bin/sh","-c","trap '' TERM; sleep 1000 & sleep 1000"]}`},
 		[2]string{"email_send", `{"from_mailbox":"ann","to":"ann","subject":"s","body":"b"}`})
 	group := 0
 	o.until("it runs", func() bool {
 		for _, l := range o.hookLog() {
 			group = max(group, l.PID)
 		}
-		return group > 1
+		return group > 1 && len(members(t, group)) == 3 // the shell and its two children
 	})
 	o.end(syscall.SIGKILL)
 	if got := members(t, group); len(got) != 3 {
-		t.Fatalf("of the shell and its two children run %v", got)
+		t.Fatalf("with the server ended all but %v", got)
 	}
 	o.start()
 	o.until("its end is noted", func() bool { return len(o.hookEnds()) == 1 })
