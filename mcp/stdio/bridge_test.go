@@ -423,17 +423,25 @@ func TestEOF(t *testing.T) {
 		hello []string
 		meta  string
 		waits bool
-	}{"script": {nil, "", true}, "session": {[]string{hello, ready}, "", false}, "no session": {nil, "," + meta, false}} {
+		batch bool
+	}{
+		"script": {waits: true}, "session": {hello: []string{hello, ready}}, "no session": {meta: "," + meta},
+		"batch": {hello: []string{strings.Replace(hello, "2025-06-18", "2025-03-26", 1), ready}, batch: true},
+	} {
 		w := newWorld(t)
 		c := w.bridge()
 		c.send(tt.hello...)
-		c.send(call("1", "check_my_messages", `{"project_key":"/p","agent_name":"Ann","unread_only":true,"mark_read":true,"wait_seconds":50}`, tt.meta))
+		wait, id := call("1", "check_my_messages", `{"project_key":"/p","agent_name":"Ann","unread_only":true,"mark_read":true,"wait_seconds":50}`, tt.meta), `"id":1`
+		if tt.batch {
+			wait, id = "["+wait+"]", `"id":null`
+		}
+		c.send(wait)
 		c.send(call("2", "whois", `{"project_key":"/p","agent_name":"Ann"}`, tt.meta))
 		c.hear(`"id":2`) // the long poll does not keep others
 		ended := make(chan error, 1)
 		go func() { ended <- c.finish() }()
 		if !tt.waits {
-			c.hear(`"id":1`, "the input has ended")
+			c.hear(id, "the input has ended")
 			if err := <-ended; err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
