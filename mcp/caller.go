@@ -37,16 +37,16 @@ func withCaller(ctx context.Context, extra *mcp.RequestExtra) context.Context {
 	return tool.WithCaller(ctx, c)
 }
 
-// requestHeader names, in the same way, the HTTP request that a call of a session came in.
+// requestHeader names, in the same way, the HTTP request that a method came in.
 const requestHeader = "Mailtree-Request"
 
-// underWay knows the HTTP requests of sessions that are being answered. Safe for concurrent use.
+// underWay knows the HTTP requests that are being answered. Safe for concurrent use.
 type underWay struct {
 	last atomic.Int64
 	byID sync.Map // string to context.Context
 }
 
-// enter marks a request, whose calls end with it; leave when it is answered.
+// enter marks a request, whose methods end with it; leave when it is answered.
 func (u *underWay) enter(r *http.Request) (leave func()) {
 	id := strconv.FormatInt(u.last.Add(1), 10)
 	u.byID.Store(id, r.Context())
@@ -54,16 +54,16 @@ func (u *underWay) enter(r *http.Request) (leave func()) {
 	return func() { u.byID.Delete(id) }
 }
 
-// of returns the context of the request that a method came in, a nil one where it does not end with its request. It has
-// ended where the request has.
-func (u *underWay) of(extra *mcp.RequestExtra) context.Context {
+// bind has cancel called when the request that a method came in ends, at once where it has. stop undoes it.
+func (u *underWay) bind(extra *mcp.RequestExtra, cancel func()) (stop func() bool) {
+	stop = func() bool { return true }
 	if extra == nil || extra.Header.Get(requestHeader) == "" {
-		return nil
+		return stop
 	}
-	if ctx, ok := u.byID.Load(extra.Header.Get(requestHeader)); ok {
-		return ctx.(context.Context)
+	ctx, ok := u.byID.Load(extra.Header.Get(requestHeader))
+	if !ok {
+		cancel()
+		return stop
 	}
-	ended, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ended
+	return context.AfterFunc(ctx.(context.Context), cancel)
 }

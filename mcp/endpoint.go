@@ -82,6 +82,7 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 	a := newAnswer(w, r, m.id)
 	a.plain = shape
 	defer a.finish()
+	defer s.underWay.enter(a.request)()
 	switch {
 	case m.method == "subscriptions/listen" && era:
 		release() // a stream is counted among streams
@@ -90,22 +91,16 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 			return
 		}
 		defer most.streams.give(1)
-		d.stateless.ServeHTTP(a, owned(a.request))
+		d.stateless.ServeHTTP(a, a.request)
 	case era:
-		d.stateless.ServeHTTP(a, owned(a.request))
+		d.stateless.ServeHTTP(a, a.request)
 	case bare:
 		// For the seed's programs over HTTP; a bridge's clients read the content.
 		a.merge = r.Header.Get(versionHeader) == "" && m.method == "tools/call" && tool.CallerOf(r.Context()).Via == ""
-		d.stateless.ServeHTTP(a, owned(a.request))
+		d.stateless.ServeHTTP(a, a.request)
 	default:
-		defer s.sessionRequests.enter(a.request)()
 		s.serveSession(d, a, a.request, m, session)
 	}
-}
-
-// owned marks a request as one whose methods end with it.
-func owned(r *http.Request) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), requestKey{}, r.Context()))
 }
 
 // serveSession serves a message of a session, or the one that begins it.

@@ -9,8 +9,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-type requestKey struct{}
-
 // receive stands before every method of the MCP server. The SDK runs methods in goroutines of its own: a panic
 // there would end the process, whatever the HTTP handler recovers from.
 func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
@@ -32,16 +30,12 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 // the answer. Here they cannot, and a call that waits would take mail for nobody.
 func (s *Server) lifetime(ctx context.Context, method string, extra *mcp.RequestExtra) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
-	r, _ := ctx.Value(requestKey{}).(context.Context)
-	if r == nil && !strings.HasPrefix(method, "notifications/") { // to those the answer comes first
-		r = s.sessionRequests.of(extra)
-	}
-	done := func() bool { return true }
-	if r != nil {
-		done = context.AfterFunc(r, cancel)
+	stop := func() bool { return true }
+	if !strings.HasPrefix(method, "notifications/") { // to those the answer comes first
+		stop = s.underWay.bind(extra, cancel)
 	}
 	if method == "subscriptions/listen" {
 		go s.endWithServer(ctx, cancel)
 	}
-	return ctx, func() { done(); cancel() }
+	return ctx, func() { stop(); cancel() }
 }

@@ -69,13 +69,13 @@ type Server struct {
 	token [sha256.Size]byte
 	doors []*door
 
-	limits                       // of the server's own user, and of everybody over TCP
-	guests          limits       // of other users on the socket, all together
-	guestSessions   idSet        // begun by them
-	starting        atomic.Int64 // initialize requests under way
-	sessionRequests underWay
-	stopping        chan struct{}
-	stop            sync.Once
+	limits                     // of the server's own user, and of everybody over TCP
+	guests        limits       // of other users on the socket, all together
+	guestSessions idSet        // begun by them
+	starting      atomic.Int64 // initialize requests under way
+	underWay      underWay
+	stopping      chan struct{}
+	stop          sync.Once
 }
 
 // New makes the server. It starts nothing: Run does.
