@@ -56,7 +56,7 @@ func (p *Project) readAttachment(name string, left int64, by *Caller) (*attachme
 	if name == "" || strings.ContainsRune(name, 0) {
 		return nil, errorf(ErrInvalid, "An attachment has an empty or invalid name: give a path.")
 	}
-	guest := by != nil && !by.Root && by.UID != p.store.cfg.User()
+	guest := by != nil && p.store.guest(*by)
 	for _, root := range p.attachmentRoots() {
 		rel := name
 		if filepath.IsAbs(name) {

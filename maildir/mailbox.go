@@ -32,8 +32,8 @@ const MaxGuestMailboxes = 100
 // owns reports whether the caller may use what belongs to that user.
 func (by Caller) owns(owner int) bool { return by.Root || by.UID >= 0 && by.UID == owner }
 
-// Guest reports whether the caller is neither the user whose store it is nor root.
-func (s *Store) Guest(by Caller) bool { return !by.Root && by.UID != s.cfg.User() }
+// guest reports whether the caller is neither the user whose store it is nor root.
+func (s *Store) guest(by Caller) bool { return !by.Root && by.UID != s.cfg.User() }
 
 // Mailbox is one agent's mailbox.
 type Mailbox struct {
@@ -114,7 +114,7 @@ func (p *Project) CreateMailbox(ctx context.Context, name string, by Caller) (*M
 
 // mayOwnMore refuses a guest who owns as many mailboxes as one may. Those whose folder is gone do not count.
 func (s *Store) mayOwnMore(ctx context.Context, by Caller) error {
-	if !s.Guest(by) {
+	if !s.guest(by) {
 		return nil
 	}
 	owners, err := s.owners.load()

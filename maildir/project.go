@@ -119,8 +119,7 @@ func (s *Store) Project(ctx context.Context, key string) (*Project, error) {
 	return nil, e
 }
 
-// resolveKey turns a project key into a human key ("" for a slug) and a slug.
-// Errors: ErrInvalid.
+// resolveKey turns a key of a project in the store at root into a human key ("" for a slug) and a slug. Errors: ErrInvalid.
 func resolveKey(root, key string) (human, slug string, err error) {
 	switch {
 	case key == "":
@@ -179,6 +178,20 @@ func (s *Store) EnsureProject(ctx context.Context, key string) (*Project, error)
 	}
 	if p, err = s.add(context.WithoutCancel(ctx), slug); err == nil { // it is on disk, and belongs into the history
 		p.history.Record([]Op{{Verb: "project", Summary: p.name(), At: s.cfg.Now(), Paths: ownFiles}}, nil)
+	}
+	return p, err
+}
+
+// EnsureProjectFor is EnsureProject for the caller. A guest makes no project but the default one: it takes files and memory
+// of the server, and a guest can name any number of them. Errors: ErrDenied, without names like it, which are not a guest's
+// to know; else as EnsureProject.
+func (s *Store) EnsureProjectFor(ctx context.Context, key string, by Caller) (*Project, error) {
+	if key == DefaultProject || !s.guest(by) {
+		return s.EnsureProject(ctx, key)
+	}
+	p, err := s.Project(ctx, key)
+	if errors.Is(err, ErrNotFound) {
+		return nil, errorf(ErrDenied, "No project %s, and only the user whose store it is can make one.", quote(key))
 	}
 	return p, err
 }
@@ -340,14 +353,14 @@ func (p *Project) close() {
 	p.tree.Close()
 }
 
-// maxDepth is how many folders a path may have to be looked at.
-const maxDepth = 100
+// maxFolders is how many folders a path may lead through to be looked at: each look goes through all links of it anew.
+const maxFolders = 100
 
 // mainWorkTree maps a path inside a linked Git work tree to the same path in the main one, so that agents in two
 // work trees share one mailbox, and one that leads through symbolic links into a work tree to the path without them: that
 // is what Git and most programs say of where they are. It looks only at small regular .git files above the path. Spec: 1.
 func mainWorkTree(dir string) string {
-	if strings.Count(dir, "/") > maxDepth { // each look goes through all links anew
+	if strings.Count(dir, "/") > maxFolders {
 		return dir
 	}
 	if real := withoutLinks(dir); WorkTree(real) != "" {

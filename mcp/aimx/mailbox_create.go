@@ -23,7 +23,10 @@ func (t *toolset) mailboxCreate() tool.Tool {
 			if a.Err() != nil {
 				return nil, a.Err()
 			}
-			p, err := t.projectFor(ctx, c)
+			p, err := t.store.EnsureProjectFor(ctx, c.ProjectKey(), c.User())
+			if errors.Is(err, maildir.ErrDenied) {
+				err = noProject(c.ProjectKey())
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -35,18 +38,4 @@ func (t *toolset) mailboxCreate() tool.Tool {
 			return tool.Result{Text: address, Value: addressShape{address}}, nil
 		},
 	}
-}
-
-// projectFor is the project for a new mailbox. It is made where there is none, but for a guest only the default one: a
-// project takes files and memory of the server, and a guest can name any number of them.
-func (t *toolset) projectFor(ctx context.Context, c tool.Caller) (*maildir.Project, error) {
-	key := c.ProjectKey()
-	if key == maildir.DefaultProject || !t.store.Guest(c.User()) {
-		return t.store.EnsureProject(ctx, key)
-	}
-	p, err := t.store.Project(ctx, key)
-	if errors.Is(err, maildir.ErrNotFound) { // without names like it, which are not a guest's to know
-		err = noProject(key)
-	}
-	return p, err
 }
