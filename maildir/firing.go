@@ -34,8 +34,7 @@ func (s *Store) Firings(changes []Change) ([]Firing, error) {
 	if len(came) == 0 {
 		return nil, nil
 	}
-	_ = s.hooks.settle() // else the next time
-	hooks, err := s.hooks.load()
+	hooks, err := s.hooks.settled()
 	if err != nil || len(hooks) == 0 {
 		return nil, err
 	}

@@ -280,13 +280,14 @@ func (h *hooks) load() ([]Hook, error) {
 	return all, err
 }
 
-// settle writes down when hooks that a person wrote were made, which else would be anew whenever the file is changed.
-func (h *hooks) settle() error {
-	_, filled, err := h.read()
-	if err != nil || !filled {
-		return err
+// settled is load, and writes down when hooks that a person wrote were made, which else would be anew whenever the file is
+// changed. What cannot be written is the next time.
+func (h *hooks) settled() ([]Hook, error) {
+	all, filled, err := h.read()
+	if filled {
+		_ = h.change(func(all []Hook) ([]Hook, error) { return all, nil })
 	}
-	return h.change(func(all []Hook) ([]Hook, error) { return all, nil })
+	return all, err
 }
 
 // read returns the hooks, filled in with what a person may leave out.
