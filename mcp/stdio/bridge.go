@@ -213,7 +213,7 @@ func (b *bridge) take(ctx, listening context.Context, l line, requests, streams 
 	switch {
 	case m.cancels != "":
 		requests.Go(func() { b.cancel(ctx, m) })
-	case m.method == "initialize" || !m.asks() && !m.batch: // in order: what follows relies on them
+	case m.method == "initialize" || !m.asks(): // in order: what follows relies on them
 		b.exchange(ctx, m)
 	case m.method == "subscriptions/listen":
 		ctx, done := b.begin(listening, m)

@@ -34,7 +34,7 @@ func (b *bridge) exchange(ctx context.Context, m *message) {
 		if err != nil && ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
-		if err != nil && (m.asks() || m.batch) && (ctx.Err() == nil || errors.Is(err, errInputEnded)) {
+		if err != nil && m.asks() && (ctx.Err() == nil || errors.Is(err, errInputEnded)) {
 			b.answer(m.failure(codeBusy, err.Error()))
 		}
 		return

@@ -110,10 +110,10 @@ func parse(text []byte) (m *message, code int, err error) {
 	return m, 0, nil
 }
 
-// asks reports whether the message is a request. One without an id is too, as in a bare POST, unless its method is a
-// notification's.
+// asks reports whether the message is a request, or a batch. One without an id is too, as in a bare POST, unless its method
+// is a notification's.
 func (m *message) asks() bool {
-	return m.method != "" && !strings.HasPrefix(m.method, "notifications/")
+	return m.batch || m.method != "" && !strings.HasPrefix(m.method, "notifications/")
 }
 
 // stateless reports whether the message belongs to no session.
