@@ -40,7 +40,7 @@ type config struct {
 
 	Nudge bool // the server tells agents of new mail by itself
 
-	idleGateway bool // serve was given a MAIL_GATEWAY, of which nothing comes: its log says so
+	MailGateway string // has no effect yet
 
 	background bool // no TCP port, log in the store, ends when nobody uses it
 
@@ -58,14 +58,14 @@ type setting struct {
 func settings() []setting {
 	return []setting{
 		{Name: "MCP_MAIL_STORE", Flag: "store", Default: "~/.mailtree", Help: "folder of the mail, the index and the server's files"},
-		{Name: "HOST", Flag: "host", of: "serve", Default: "127.0.0.1", Help: "address to listen on; one that is not loopback needs AUTH=token"},
-		{Name: "PORT", Flag: "port", of: "serve", Default: "8765", Help: "TCP port to listen on; 0 picks a free one"},
+		{Name: "HOST", Flag: "host", of: "serve config", Default: "127.0.0.1", Help: "address to listen on; one that is not loopback needs AUTH=token"},
+		{Name: "PORT", Flag: "port", of: "serve config", Default: "8765", Help: "TCP port to listen on; 0 picks a free one"},
 		{Name: "LOG_LEVEL", Flag: "log-level", Default: "info", Help: "debug, info, warn or error"},
 		{Name: "IMAGE_INLINE_MAX_BYTES", Default: "65536", Help: "largest image put into a body (image conversion is not in this version)"},
 		{Name: "ATTACHMENT_POLICY", Default: "auto", Help: "auto, file or inline (image conversion is not in this version)"},
 		{Name: "LOG_FORMAT", Flag: "log-format", Default: "text", Help: "text or json"},
-		{Name: "AUTH", Flag: "auth", of: "serve", Default: "open", Help: "open, or token: every request needs the store's bearer token"},
-		{Name: "SOCKET", Flag: "socket", of: "serve stdio nudge", Default: "", Help: "a Unix socket outside the store for other users of this machine, who get the aimx tools; HTTP then needs the token"},
+		{Name: "AUTH", Flag: "auth", of: "serve config", Default: "open", Help: "open, or token: every request needs the store's bearer token"},
+		{Name: "SOCKET", Flag: "socket", of: "serve stdio nudge config", Default: "", Help: "a Unix socket outside the store for other users of this machine, who get the aimx tools; HTTP then needs the token"},
 		{Name: "MAX_MESSAGE_BYTES", Default: "8388608", Help: "largest message file"},
 		{Name: "MAILBOX_DEPTH", Default: strconv.Itoa(maildir.MailboxDepth), Help: "unread messages in one mailbox beyond which postal sends no more to it"},
 		{Name: "ATTACHMENT_ROOTS", Default: "", Help: "folders that attachments may be read from, separated by colons, beside the code base and the mail tree"},
@@ -76,11 +76,10 @@ func settings() []setting {
 	}
 }
 
-// addSettingFlags gives a command the flags of settings that are its own; "" is all commands, and config has every one.
+// addSettingFlags gives a command the flags of settings that are its own; "" stands for those of all.
 func addSettingFlags(f *pflag.FlagSet, command string) {
 	for _, s := range settings() {
-		own := s.of == command || command != "" && slices.Contains(strings.Fields(s.of), command) || command == "config" && s.of != ""
-		if s.Flag == "" || !own {
+		if s.Flag == "" || s.of != command && !slices.Contains(strings.Fields(s.of), command) {
 			continue
 		}
 		help := s.Help + " (" + s.Name
@@ -118,7 +117,6 @@ func loadConfig(flags *pflag.FlagSet, env []string, dotenv string, home func() (
 		c.settings = append(c.settings, s)
 		values[s.Name] = s.Value
 	}
-	c.idleGateway = values["MAIL_GATEWAY"] != "" && flags.Lookup("background") != nil // a flag of serve's alone
 	return c, c.parse(values, home)
 }
 
@@ -173,6 +171,7 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	c.MaxMessage = number("MAX_MESSAGE_BYTES", 4096, 64<<20)
 	c.MailboxDepth = int(number("MAILBOX_DEPTH", 1, 10_000_000))
 	c.CommitExternal = choice("COMMIT_EXTERNAL", "on", "off") == "on"
+	c.MailGateway = v["MAIL_GATEWAY"]
 	c.Nudge = choice("NUDGE", "off", "tmux") == "tmux"
 	if c.MailDomain = v["MAIL_DOMAIN"]; !mailDomain.MatchString(c.MailDomain) {
 		bad("MAIL_DOMAIN", "a domain such as mail.example.org")
@@ -211,14 +210,10 @@ func absolute(p string, home func() (string, error)) (string, error) {
 
 func (c *config) logger(std stdio) *slog.Logger {
 	o := &slog.HandlerOptions{Level: c.LogLevel}
-	log := slog.New(slog.NewTextHandler(std.err, o))
 	if c.LogFormat == "json" {
-		log = slog.New(slog.NewJSONHandler(std.err, o))
+		return slog.New(slog.NewJSONHandler(std.err, o))
 	}
-	if c.idleGateway {
-		log.Warn("MAIL_GATEWAY is set, but has no effect in this version: mail to other domains is refused. Unset it")
-	}
-	return log
+	return slog.New(slog.NewTextHandler(std.err, o))
 }
 
 func configCommand(p *program) *cobra.Command {

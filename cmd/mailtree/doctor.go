@@ -227,17 +227,16 @@ func (d *doctor) claims(slug string, t *maildir.Tree) {
 		d.say("claims of %s cannot be read: %v", slug, err)
 		return
 	}
-	known := map[string]bool{}
+	found := 0
 	for _, c := range all {
-		is, ok := known[c.Agent]
-		if !ok {
-			name, _ := t.AgentNamed(c.Agent)
-			is = name != ""
-			known[c.Agent] = is
+		if name, _ := t.AgentNamed(c.Agent); name != "" {
+			continue
 		}
-		if !is {
-			d.say("claim %s in %s is held by %q, who is no agent, until %s: end it with `touch %s`", c.Path, slug, c.Agent, maildir.FormatTime(c.Expires), maildir.ReleasedMark(c.Path))
+		if found++; found > most {
+			d.say("more claims in %s are held by nobody", slug)
+			return
 		}
+		d.say("claim %s in %s is held by %q, who is no agent, until %s: end it with `touch %s`", c.Path, slug, c.Agent, maildir.FormatTime(c.Expires), maildir.ReleasedMark(c.Path))
 	}
 }
 

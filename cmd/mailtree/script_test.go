@@ -142,14 +142,7 @@ func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 
 // halt: interrupts the server, which must end well; then the store must be whole.
 func cmdHalt(ts *testscript.TestScript, neg bool, args []string) {
-	s := of(ts)
-	if s.cmd == nil {
-		ts.Fatalf("no server runs")
-	}
-	s.cmd.Process.Signal(syscall.SIGINT)
-	err := s.cmd.Wait()
-	s.cmd = nil
-	ts.Check(err)
+	cmdStopped(ts, neg, args)
 	checkStore(ts)
 }
 
@@ -164,6 +157,9 @@ func cmdCrash(ts *testscript.TestScript, neg bool, args []string) {
 // stopped: interrupts the server, which must end well; what its store is like then is not looked at.
 func cmdStopped(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
+	if s.cmd == nil {
+		ts.Fatalf("no server runs")
+	}
 	s.cmd.Process.Signal(syscall.SIGINT)
 	err := s.cmd.Wait()
 	s.cmd = nil

@@ -10,9 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"strconv"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -52,6 +50,9 @@ func serveCommand(p *program) *cobra.Command {
 func serve(ctx context.Context, p *program, idle time.Duration) error {
 	keepInherited()
 	log := p.cfg.logger(p.std)
+	if p.cfg.MailGateway != "" {
+		log.Warn("MAIL_GATEWAY is set, but has no effect in this version: mail to other domains is refused. Unset it")
+	}
 	if p.background {
 		signal.Ignore(syscall.SIGPIPE) // whoever started it may go before it has its log
 	}
@@ -99,58 +100,9 @@ type notOpened struct{ err error }
 func (n *notOpened) Error() string { return n.err.Error() }
 func (n *notOpened) Unwrap() error { return n.err }
 
-// keptListener is a TCP listener that outlives the HTTP servers that close it, until its context ends.
-type keptListener struct {
-	*net.TCPListener
-	until  context.Context
-	closed atomic.Bool
-}
-
-// reopen has it listen again for the next server.
-func (l *keptListener) reopen() error {
-	l.closed.Store(false)
-	return l.SetDeadline(time.Time{})
-}
-
-// Accept is as of net.Listener; after Close it fails until reopen.
-func (l *keptListener) Accept() (net.Conn, error) {
-	c, err := l.TCPListener.Accept()
-	if err != nil && l.closed.Load() {
-		err = net.ErrClosed
-	}
-	return c, err
-}
-
-// refuse answers every request, for a while, that the server cannot. A nil listener just waits.
-func (l *keptListener) refuse(ctx context.Context, wait time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	if l == nil || l.reopen() != nil {
-		<-ctx.Done()
-		return
-	}
-	srv := &http.Server{ReadHeaderTimeout: grace, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Retry-After", "2")
-		http.Error(w, "503: the server cannot start anew, and tries again; its log says why", http.StatusServiceUnavailable)
-	})}
-	defer srv.Close()
-	defer context.AfterFunc(ctx, func() { srv.Close() })()
-	_ = srv.Serve(l)
-	<-ctx.Done()
-}
-
-// Close ends Accept; who connects meanwhile waits for the next server.
-func (l *keptListener) Close() error {
-	l.closed.Store(true)
-	if l.until.Err() != nil {
-		return l.TCPListener.Close()
-	}
-	return l.SetDeadline(time.Now())
-}
-
 // serveOnce runs everything that a server is; it starts every goroutine of the program but those of libraries, and
-// returns when all have ended. started is called when it serves HTTP.
-// ln is nil for a server in the background. Errors: *notOpened, or how it ended.
+// returns when all have ended. started is called once it serves; ln is nil for a server in the background. Errors:
+// *notOpened, or how it ended.
 func serveOnce(ctx context.Context, p *program, log *slog.Logger, idle time.Duration, ln *keptListener, started func(*app)) error {
 	a, err := takeStore(ctx, p, log)
 	if err != nil {
@@ -218,7 +170,6 @@ func serveOnce(ctx context.Context, p *program, log *slog.Logger, idle time.Dura
 			yield()
 		}
 		log.Info("serving in the background", "version", version(), "store", p.cfg.Store, "pid", os.Getpid(), "idle", idle)
-	} else {
 	}
 	started(a)
 
@@ -245,8 +196,11 @@ func serveOnce(ctx context.Context, p *program, log *slog.Logger, idle time.Dura
 	if errors.Is(err, http.ErrServerClosed) {
 		err = nil
 	}
-	if cause := context.Cause(ctx); err == nil && (errors.Is(cause, errIndexGone) || errors.Is(cause, errStoreGone)) {
-		err = cause
+	if cause := context.Cause(ctx); errors.Is(cause, errIndexGone) || errors.Is(cause, errStoreGone) {
+		if err != nil {
+			log.Warn("the server ended with an error", "error", err)
+		}
+		return cause
 	}
 	return err
 }
@@ -337,18 +291,6 @@ func shutdown(ctx context.Context, servers []*http.Server) {
 			}
 		})
 	}
-}
-
-func listen(ctx context.Context, cfg *config) (net.Listener, error) {
-	addr := net.JoinHostPort(cfg.Host, strconv.Itoa(cfg.Port))
-	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
-	if err != nil && errors.Is(err, syscall.EADDRINUSE) && maildir.Held(cfg.Store) {
-		return nil, fmt.Errorf("the store %s is in use by process %s, which may be the server on %s: use that one, or stop it", cfg.Store, maildir.LockHolder(cfg.Store), addr)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %s: %w. Is another server there? Choose another with PORT or --port, or --port 0 for any free one", addr, errors.Unwrap(err))
-	}
-	return ln, nil
 }
 
 // tuneMemory trades memory for speed as measured (MCP library: about 400 kB of garbage a call), unless the person
