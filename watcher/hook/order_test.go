@@ -1,0 +1,233 @@
+package hook_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+	"mailtree/watcher/hook"
+)
+
+// TestOlder: a hook does not run for what came before it, whether that is told late or was away for a while; but for what
+// came since, while no server ran, whatever its date.
+func TestOlder(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, storetest.Config{NoWatcher: true})
+	b.hook("bob", maildir.Hook{Name: "first", Cmd: []string{"/bin/true"}})
+	stop := b.start(hook.Config{Workers: 1})
+	older := b.send("token", "older")
+	b.ended(1)
+	stop()
+	b.save("agents/bob/inbox/hand.md", byHand("hand", "bob"))
+	b.rescan() // and nobody follows
+	b.hook("bob", maildir.Hook{Name: "second", Cmd: []string{"/bin/true"}, FireOnUntrusted: true})
+	b.save("agents/bob/inbox/late.md", byHand("late", "bob"))
+	b.rescan()
+	b.start(hook.Config{Workers: 1})
+	newer := b.send("token", "newer")
+	b.ended(4)
+	m, err := b.p.Message(t.Context(), older)
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := filepath.Join(b.p.Tree().Dir(), "agents/bob/inbox", m.Created.Format("2006/01/02"), older+".md")
+	away := filepath.Join(b.dir, "away")
+	for _, move := range [][2]string{{here, away}, {away, here}} {
+		if err := os.Rename(move[0], move[1]); err != nil {
+			t.Fatal(err)
+		}
+		b.rescan()
+	}
+	last := b.send("token", "last")
+	var got []string
+	for _, r := range b.ended(6) {
+		got = append(got, strings.TrimPrefix(r.Hook, b.p.Slug()+"/bob/")+" "+r.Message)
+	}
+	want := []string{"first " + older, "second late", "first " + newer, "second " + newer, "first " + last, "second " + last}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestByHand: a hook that a person wrote without saying when runs for all that comes after, however often the file is
+// saved again.
+func TestByHand(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, storetest.Config{NoWatcher: true})
+	file := filepath.Join(b.Root(), "hooks.json")
+	cmd := b.script("wait", "while [ ! -e DIR/go ]; do sleep 0.01; done\n")
+	if err := os.WriteFile(file, fmt.Appendf(nil, `[{"project":%q,"mailbox":"bob","name":"mine","event":"on_receive","cmd":[%q]}]`, b.p.Slug(), cmd), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.start(hook.Config{Workers: 1})
+	for range 3 {
+		b.send("token", "s")
+	}
+	b.until("the first began", func() bool { return len(b.runs(false)) == 1 })
+	later := time.Now().Add(time.Hour)
+	if err := os.Chtimes(file, later, later); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(b.dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.ended(3)
+}
+
+// TestUnmarked: a server that knows nothing of how far an earlier one came runs a hook for what came after it all the same,
+// whatever its date.
+func TestUnmarked(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, storetest.Config{NoWatcher: true})
+	b.save("agents/bob/inbox/older.md", byHand("older", "bob"))
+	b.rescan()
+	b.hook("bob", maildir.Hook{Name: "wake", Cmd: []string{"/bin/true"}, FireOnUntrusted: true})
+	b.save("agents/bob/inbox/hand.md", byHand("hand", "bob"))
+	b.rescan()
+	want := []string{"hand", b.send("token", "sent")}
+	stop := b.start(hook.Config{Workers: 1})
+	b.ended(2)
+	stop()
+	var got []string
+	for _, r := range b.runs(false) {
+		got = append(got, r.Message)
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestClockSetBack: what comes after a hook runs it, whatever somebody did to the clock meanwhile.
+func TestClockSetBack(t *testing.T) {
+	t.Parallel()
+	var back atomic.Int64 // hours
+	root := filepath.Join(t.TempDir(), "store")
+	cfg := storetest.Config{Root: root, NoWatcher: true, Now: func() time.Time { return time.Now().Add(-time.Duration(back.Load()) * time.Hour) }}
+	b := newBench(t, cfg)
+	b.send("token", "older")
+	b.hook("bob", maildir.Hook{Name: "wake", Cmd: []string{"/bin/true"}, FireOnUntrusted: true})
+	var want []string
+	come := func() {
+		t.Helper()
+		hand := fmt.Sprintf("hand%d", len(want))
+		b.save("agents/bob/inbox/"+hand+".md", byHand(hand, "bob"))
+		b.rescan()
+		want = append(want, hand, b.send("token", "sent"))
+		b.ended(len(want))
+	}
+	for _, hours := range []int64{0, 1, 48} {
+		stop := b.start(hook.Config{Workers: 1})
+		come()
+		back.Store(hours) // while it runs
+		come()
+		stop()
+		back.Store(hours + 12) // while it does not
+		b.Stop()
+		b.open(cfg)
+	}
+	b.start(hook.Config{Workers: 1})
+	come()
+	var got []string
+	for _, r := range b.runs(false) {
+		got = append(got, r.Message)
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestOnce: 200 messages, sent while the server's hooks end and begin again: each runs the hook once.
+func TestOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, storetest.Config{NoWatcher: true})
+	b.hook("bob", maildir.Hook{Name: "count", Cmd: []string{b.script("count", "echo $AIMX_ID >> DIR/ids\n")}})
+	var sent []string
+	stop := b.start(hook.Config{})
+	for i := range 200 {
+		sent = append(sent, b.send("token", fmt.Sprint(i)))
+		if i%50 == 49 {
+			stop() // some of them still wait
+			stop = b.start(hook.Config{})
+		}
+	}
+	// A run that the end of the server fell into is not made again.
+	b.until("every run began", func() bool { return len(b.runs(false)) >= len(sent) })
+	b.until("every run ended", func() bool { return len(b.runs(true)) >= len(sent) })
+	stopped := 0
+	for _, r := range b.runs(true) {
+		if r.End == "the server stopped" {
+			stopped++
+		}
+	}
+	began := map[string]int{}
+	for _, r := range b.runs(false) {
+		began[r.Message]++
+	}
+	ran := strings.Fields(b.file("ids"))
+	slices.Sort(ran)
+	if len(slices.Compact(slices.Clone(ran))) != len(ran) || len(ran) < len(sent)-stopped || len(began) != len(sent) || len(b.runs(false)) != len(sent) {
+		t.Errorf("%d messages, %d runs began, %d commands ran to their end, %d were stopped", len(sent), len(b.runs(false)), len(ran), stopped)
+	}
+}
+
+// TestRebuilt: when the index is made anew, mail that is newer than its hook and did not run, runs; nothing runs twice.
+func TestRebuilt(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join(t.TempDir(), "store")
+	b := newBench(t, storetest.Config{Root: root, NoWatcher: true})
+	b.send("token", "older")
+	b.save("agents/bob/inbox/hand.md", byHand("hand", "bob"))
+	b.save("agents/ann/outbox/sent.md", byHand("sent", "bob"))
+	b.rescan()
+	count := b.script("count", "echo $MAILTREE_EVENT $AIMX_ID >> DIR/ids\n")
+	b.hook("bob", maildir.Hook{Name: "count", Cmd: []string{count}, FireOnUntrusted: true})
+	b.hook("ann", maildir.Hook{Name: "sent", Cmd: []string{count}, Event: maildir.AfterSend})
+	stop := b.start(hook.Config{})
+	var want []string
+	add := func(id string) { want = append(want, "on_receive "+id, "after_send "+id) }
+	for range 3 {
+		add(b.send("token", "ran"))
+	}
+	b.ended(6)
+	stop()
+	for range 3 {
+		add(b.send("token", "missed"))
+	}
+	b.Stop()
+	if err := os.Remove(filepath.Join(root, "index.sqlite3")); err != nil {
+		t.Fatal(err)
+	}
+	storetest.Rebuild(t, root)
+	b.open(storetest.Config{Root: root, NoWatcher: true})
+	b.start(hook.Config{Workers: 1})
+	b.ended(12)
+	var missed []string // of the catch-up, in its order
+	for _, r := range b.runs(false)[6:] {
+		if strings.HasSuffix(r.Hook, "/bob/count") {
+			missed = append(missed, r.Message)
+		}
+	}
+	if !slices.IsSorted(missed) || len(missed) != 3 {
+		t.Errorf("caught up with %v", missed)
+	}
+	add(b.send("token", "after"))
+	b.ended(14)
+	got := strings.Split(strings.TrimSpace(b.file("ids")), "\n")
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
