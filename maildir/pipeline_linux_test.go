@@ -64,6 +64,18 @@ func (s *stepper) countIf(match func(name string) bool) (n int) {
 	return n
 }
 
+// follows reports whether one step came directly after another since stopAt.
+func (s *stepper) follows(step, next string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, name := range s.seen {
+		if name == next && i > 0 && s.seen[i-1] == step {
+			return true
+		}
+	}
+	return false
+}
+
 // sendLater sends in a goroutine of its own.
 func sendLater(t *testing.T, p *maildir.Project, subject string) <-chan error {
 	answer := make(chan error, 1)
@@ -105,28 +117,27 @@ func TestStagesOverlap(t *testing.T) {
 	}
 }
 
-// TestOneSyncForTwoGroups: what one group has renamed and the next has staged is made durable at once.
+// TestOneSyncForTwoGroups: what one group has renamed and the next has staged is made durable at once. Where the planner still
+// holds the second group at that moment, the first is not kept waiting for it: so one of several rounds has to show it.
 func TestOneSyncForTwoGroups(t *testing.T) {
 	t.Parallel()
 	s := &stepper{}
 	p := project(t, storetest.Config{Step: s.step}, "Ann", "Bob")
-	s.stopAt("rename messages/")
-	first := sendLater(t, p, "first")
-	<-s.reached
-	second := sendLater(t, p, "second")
-	await(t, func() bool { return s.count("stage agents/Bob/") == 2 })
-	close(s.goOn)
-	if err := errors.Join(<-first, <-second); err != nil {
-		t.Fatal(err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, name := range s.seen {
-		if name == "sync renamed" && i > 0 && s.seen[i-1] == "sync staged" {
+	for range 20 {
+		s.stopAt("rename messages/")
+		first := sendLater(t, p, "first")
+		<-s.reached
+		second := sendLater(t, p, "second")
+		await(t, func() bool { return s.count("stage agents/Bob/") == 2 })
+		close(s.goOn)
+		if err := errors.Join(<-first, <-second); err != nil {
+			t.Fatal(err)
+		}
+		if s.follows("sync staged", "sync renamed") {
 			return
 		}
 	}
-	t.Errorf("no sync served both: %s", s.seen)
+	t.Error("no sync served both")
 }
 
 // TestFailedSync: a failed syncfs fails its whole group, and what was staged before it failed, since the system tells of a lost
