@@ -190,15 +190,6 @@ func (x *Index) attached(slug string) []*project {
 	return all
 }
 
-// query runs a prepared query on a reader.
-func (x *Index) query(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
-	s, err := x.stmt(ctx, text)
-	if err != nil {
-		return nil, err
-	}
-	return s.QueryContext(ctx, args...)
-}
-
 // stmt prepares text once; database/sql prepares it on each connection that comes to run it.
 func (x *Index) stmt(ctx context.Context, text string) (*sql.Stmt, error) {
 	x.prepare.Lock()
@@ -215,7 +206,19 @@ func (x *Index) stmt(ctx context.Context, text string) (*sql.Stmt, error) {
 
 // each runs a prepared query on a reader and calls row for every row, which scans it.
 func (x *Index) each(ctx context.Context, text string, args []any, row func(scan func(...any) error) error) error {
-	rows, err := x.query(ctx, text, args...)
+	return x.eachIn(ctx, nil, text, args, row)
+}
+
+// eachIn is each in a transaction, whose queries all see one state of the index; nil is none.
+func (x *Index) eachIn(ctx context.Context, tx *sql.Tx, text string, args []any, row func(scan func(...any) error) error) error {
+	s, err := x.stmt(ctx, text)
+	if err != nil {
+		return err
+	}
+	if tx != nil {
+		s = tx.StmtContext(ctx, s)
+	}
+	rows, err := s.QueryContext(ctx, args...)
 	if err != nil {
 		return err
 	}

@@ -226,7 +226,7 @@ func TestInbox(t *testing.T) {
 		{maildir.InboxQuery{Limit: 2}, "m4 m3"},
 	} {
 		c.q.Project, c.q.Agent = "p", "Bob"
-		rows, err := d.Inbox(t.Context(), c.q)
+		rows, _, err := d.Inbox(t.Context(), c.q)
 		var ids []string
 		for _, r := range rows {
 			ids = append(ids, r.ID)

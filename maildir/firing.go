@@ -108,7 +108,7 @@ func (s *Store) missed(ctx context.Context, h *Hook, l *HookLog) ([]Firing, erro
 // eachReceived calls fn for everything in the inbox that is newer than the hook, newest first.
 func (s *Store) eachReceived(ctx context.Context, h *Hook, fn func(m *MessageRow, path string)) error {
 	for q := (InboxQuery{Project: h.Project, Agent: h.Mailbox, Since: h.Created, Limit: maxPage}); ; {
-		rows, err := s.index.Inbox(ctx, q)
+		rows, _, err := s.index.Inbox(ctx, q)
 		if err != nil || len(rows) == 0 {
 			return err
 		}

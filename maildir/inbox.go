@@ -79,17 +79,16 @@ func (page *InboxPage) news(q InboxQuery) bool {
 func (p *Project) page(ctx context.Context, q InboxQuery) (*InboxPage, error) {
 	limit := q.Limit
 	q.Limit++
-	rows, err := p.store.index.Inbox(ctx, q)
+	rows, counts, err := p.store.index.Inbox(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	page := &InboxPage{Messages: rows}
+	page := &InboxPage{Messages: rows, Counts: counts}
 	if len(rows) > limit {
 		page.Messages = rows[:limit]
 		page.Next = rows[limit-1].Cursor
 	}
-	page.Counts, err = p.store.index.Counts(ctx, p.slug, q.Agent)
-	return page, err
+	return page, nil
 }
 
 func (p *Project) markPage(ctx context.Context, agent string, page *InboxPage) error {

@@ -154,6 +154,38 @@ func TestLongPoll(t *testing.T) {
 	}
 }
 
+// TestInboxOfOneMoment: what a page lists and what it counts is one state, also while mail comes in and is read.
+func TestInboxOfOneMoment(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for i := range 50 {
+			_, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: fmt.Sprint(i), Body: "b"})
+			if err == nil {
+				_, err = p.Pop(t.Context(), "Bob")
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	for going, looks := true, 0; going || looks < 100; looks++ {
+		select {
+		case <-ended:
+			going = false
+		default:
+		}
+		page, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: "Bob", UnreadOnly: true}, false, 0)
+		if err != nil || len(page.Messages) != page.Unread {
+			t.Errorf("%+v (%v)", page, err)
+			break
+		}
+	}
+	<-ended
+}
+
 func TestPages(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")

@@ -44,7 +44,7 @@ type Index interface {
 	Keyed(ctx context.Context, project, from, key string) ([]MessageRow, error)            // every message of that sender with that idempotency key, oldest first, BCC filled in from the sender's copy
 
 	Delivery(ctx context.Context, project, agent, id string) (*Delivery, error)         // nil when there is none; with its body
-	Inbox(ctx context.Context, q InboxQuery) ([]Delivery, error)                        // newest first
+	Inbox(ctx context.Context, q InboxQuery) ([]Delivery, Counts, error)                // newest first, and the counts of the same moment
 	OldestUnread(ctx context.Context, project, agent string, n int) ([]Delivery, error) // oldest first, with bodies, at most n
 	Counts(ctx context.Context, project, agent string) (Counts, error)
 	Box(ctx context.Context, q BoxQuery) ([]BoxRow, error) // by id, last first, which is newest first where ids tell the time; [] past the end
