@@ -45,21 +45,34 @@ func DecodeArgs(tool string, data json.RawMessage, in []Prop) *Args {
 			return a
 		}
 	}
+	var needed []string
 	for _, p := range in {
 		if p.Need && !p.late {
-			a.Require(p.Name)
+			needed = append(needed, p.Name)
 		}
 	}
+	a.Require(needed...)
 	return a
 }
 
-// Require fails where the argument is absent.
-func (a *Args) Require(name string) {
-	if _, ok := a.raw[name]; ok || a.err != nil {
-		return
+// Require fails where one or more of the arguments are absent, and names them all: so one answer is enough to mend a call.
+func (a *Args) Require(names ...string) {
+	var missing, meant []string
+	for _, name := range names {
+		if p := a.prop(name); !a.Has(name) {
+			missing, meant = append(missing, name), append(meant, p.about+", such as "+p.example)
+		}
 	}
-	p := a.in[slices.IndexFunc(a.in, func(p Prop) bool { return p.Name == name })]
-	a.err = Invalid("the argument %s is missing: %s, such as %s", p.Name, p.about, p.example)
+	switch len(missing) {
+	case 0:
+	case 1:
+		a.Fail(Invalid("the argument %s is missing: %s", missing[0], meant[0]))
+	default:
+		for i, name := range missing {
+			meant[i] = name + ": " + meant[i]
+		}
+		a.Fail(Invalid("arguments are missing: %s", strings.Join(meant, "; ")))
+	}
 }
 
 // sample is an object with the first argument.

@@ -88,6 +88,24 @@ func TestArgsRefused(t *testing.T) {
 	}
 }
 
+// TestArgsMissing: one answer names all that is missing, but for what the tool asks for itself, later.
+func TestArgsMissing(t *testing.T) {
+	in := []Prop{Need("from", Str("sender", "Ann")), May("cc", Str("copy", "Cid")), Need("subject", Str("subject", "Hi")), Late("to", Str("recipient", "Bob"))}
+	for given, want := range map[string]string{
+		`{}`:                            `arguments are missing: from: sender, such as "Ann"; subject: subject, such as "Hi"`,
+		`{"from":"Ann"}`:                `the argument subject is missing: subject, such as "Hi"`,
+		`{"from":"Ann","subject":"Hi"}`: ``,
+	} {
+		got := ""
+		if err := DecodeArgs("t", json.RawMessage(given), in).Err(); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", given, got, want)
+		}
+	}
+}
+
 // FuzzArgs: whatever comes, reading it neither panics nor gives both a value out of bounds and no error.
 func FuzzArgs(f *testing.F) {
 	f.Add([]byte(`{"project_key":"/p","to":"[\"A\"]","limit":"7","since_ts":-1}`))
