@@ -26,9 +26,17 @@ func pageSize(n int) int {
 
 const deliveryColumns = ", d.path, d.kind, d.read, d.read_at, d.ack, d.ack_at"
 
-func (x *Index) deliveries(ctx context.Context, tx *sql.Tx, slug, agent, text string, args ...any) ([]maildir.Delivery, error) {
+func (x *Index) deliveries(ctx context.Context, slug, agent, text string, args ...any) ([]maildir.Delivery, error) {
+	s, err := x.stmt(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	return deliveries(ctx, s, slug, agent, args)
+}
+
+func deliveries(ctx context.Context, s *sql.Stmt, slug, agent string, args []any) ([]maildir.Delivery, error) {
 	all := []maildir.Delivery{}
-	err := x.eachIn(ctx, tx, text, args, func(scan func(...any) error) error {
+	err := each(ctx, s, args, func(scan func(...any) error) error {
 		d := maildir.Delivery{Agent: agent}
 		var read, ack sql.NullInt64
 		err := scanMessage(slug, scan, &d.MessageRow, &d.CopyPath, &d.Kind, &d.Read, &read, &d.Acked, &ack)
@@ -47,7 +55,7 @@ const agentID = "(SELECT aid FROM agents WHERE pid = ?1 AND name = ?2)"
 
 // Delivery reads one agent's copy: see maildir.Index.
 func (x *Index) Delivery(ctx context.Context, slug, agent, id string) (*maildir.Delivery, error) {
-	rows, err := x.deliveries(ctx, nil, slug, agent, "SELECT "+messageColumns+withBody+deliveryColumns+
+	rows, err := x.deliveries(ctx, slug, agent, "SELECT "+messageColumns+withBody+deliveryColumns+
 		" FROM messages m JOIN deliveries d ON d.aid = "+agentID+" AND d.row = m.row WHERE m.pid = ?1 AND m.id = ?3", x.pid(slug), agent, id)
 	if err != nil || len(rows) == 0 {
 		return nil, err
@@ -58,18 +66,27 @@ func (x *Index) Delivery(ctx context.Context, slug, agent, id string) (*maildir.
 // Inbox lists deliveries newest first: see maildir.Index. Each filter has an index, so that a page costs the same
 // however large the inbox is.
 func (x *Index) Inbox(ctx context.Context, q maildir.InboxQuery) (page []maildir.Delivery, c maildir.Counts, err error) {
+	text, args := inboxQuery(x.pid(q.Project), q)
+	list, err := x.stmt(ctx, text)
+	if err != nil {
+		return nil, c, err
+	}
+	count, err := x.stmt(ctx, countsText)
+	if err != nil {
+		return nil, c, err
+	}
 	tx, err := x.reads.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return nil, c, err
 	}
 	defer tx.Rollback()
-	if page, err = x.inbox(ctx, tx, q); err == nil {
-		c, err = x.counts(ctx, tx, q.Project, q.Agent)
+	if page, err = deliveries(ctx, tx.StmtContext(ctx, list), q.Project, q.Agent, args); err == nil {
+		c, err = counts(ctx, tx.StmtContext(ctx, count), x.pid(q.Project), q.Agent)
 	}
 	return page, c, err
 }
 
-func (x *Index) inbox(ctx context.Context, tx *sql.Tx, q maildir.InboxQuery) ([]maildir.Delivery, error) {
+func inboxQuery(pid int64, q maildir.InboxQuery) (text string, args []any) {
 	before, after, since := q.Before, int64(0), int64(math.MinInt64)
 	if before <= 0 {
 		before = math.MaxInt64
@@ -85,14 +102,14 @@ func (x *Index) inbox(ctx context.Context, tx *sql.Tx, q maildir.InboxQuery) ([]
 	if q.UrgentOnly {
 		where += " AND d.urgent = 1"
 	}
-	return x.deliveries(ctx, tx, q.Project, q.Agent, "SELECT "+messageColumns+bodyColumn(q.Bodies)+deliveryColumns+
-		" FROM deliveries d CROSS JOIN messages m ON m.row = d.row WHERE d.aid = "+agentID+" AND d.row < ?3 AND d.row >= ?4"+where+" AND m.created > ?5 ORDER BY d.row DESC LIMIT ?6 + 0",
-		x.pid(q.Project), q.Agent, before, after, since, pageSize(q.Limit))
+	return "SELECT " + messageColumns + bodyColumn(q.Bodies) + deliveryColumns +
+			" FROM deliveries d CROSS JOIN messages m ON m.row = d.row WHERE d.aid = " + agentID + " AND d.row < ?3 AND d.row >= ?4" + where + " AND m.created > ?5 ORDER BY d.row DESC LIMIT ?6 + 0",
+		[]any{pid, q.Agent, before, after, since, pageSize(q.Limit)}
 }
 
 // OldestUnread lists unread deliveries oldest first: see maildir.Index.
 func (x *Index) OldestUnread(ctx context.Context, slug, agent string, n int) ([]maildir.Delivery, error) {
-	return x.deliveries(ctx, nil, slug, agent, "SELECT "+messageColumns+withBody+deliveryColumns+
+	return x.deliveries(ctx, slug, agent, "SELECT "+messageColumns+withBody+deliveryColumns+
 		" FROM deliveries d CROSS JOIN messages m ON m.row = d.row WHERE d.aid = "+agentID+" AND d.read = 0 ORDER BY d.row LIMIT ?3 + 0", x.pid(slug), agent, n)
 }
 
@@ -133,14 +150,18 @@ func boxQuery(q maildir.BoxQuery) (text string, kind maildir.Kind) {
 var _, _ = [1]int{}[maildir.KindInbox-6], [1]int{}[maildir.KindOutbox-9]
 
 // Counts of one agent's inbox: see maildir.Index. They are kept, not counted.
-func (x *Index) Counts(ctx context.Context, slug, agent string) (maildir.Counts, error) {
-	return x.counts(ctx, nil, slug, agent)
+func (x *Index) Counts(ctx context.Context, slug, agent string) (c maildir.Counts, err error) {
+	s, err := x.stmt(ctx, countsText)
+	if err != nil {
+		return c, err
+	}
+	return counts(ctx, s, x.pid(slug), agent)
 }
 
-func (x *Index) counts(ctx context.Context, tx *sql.Tx, slug, agent string) (c maildir.Counts, err error) {
-	err = x.eachIn(ctx, tx, "SELECT total, unread, sent FROM agents WHERE pid = ? AND name = ?", []any{x.pid(slug), agent}, func(scan func(...any) error) error {
-		return scan(&c.Total, &c.Unread, &c.Sent)
-	})
+const countsText = "SELECT total, unread, sent FROM agents WHERE pid = ? AND name = ?"
+
+func counts(ctx context.Context, s *sql.Stmt, pid int64, agent string) (c maildir.Counts, err error) {
+	err = each(ctx, s, []any{pid, agent}, func(scan func(...any) error) error { return scan(&c.Total, &c.Unread, &c.Sent) })
 	return c, err
 }
 

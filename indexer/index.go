@@ -206,18 +206,16 @@ func (x *Index) stmt(ctx context.Context, text string) (*sql.Stmt, error) {
 
 // each runs a prepared query on a reader and calls row for every row, which scans it.
 func (x *Index) each(ctx context.Context, text string, args []any, row func(scan func(...any) error) error) error {
-	return x.eachIn(ctx, nil, text, args, row)
-}
-
-// eachIn is each in a transaction, whose queries all see one state of the index; nil is none.
-func (x *Index) eachIn(ctx context.Context, tx *sql.Tx, text string, args []any, row func(scan func(...any) error) error) error {
 	s, err := x.stmt(ctx, text)
 	if err != nil {
 		return err
 	}
-	if tx != nil {
-		s = tx.StmtContext(ctx, s)
-	}
+	return each(ctx, s, args, row)
+}
+
+// each is Index.each of a statement, which may be one of a transaction: its queries all see one state of the index. Such a
+// statement is prepared before the transaction begins: whoever holds a reader must not wait for another.
+func each(ctx context.Context, s *sql.Stmt, args []any, row func(scan func(...any) error) error) error {
 	rows, err := s.QueryContext(ctx, args...)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -197,6 +198,26 @@ func TestBlind(t *testing.T) {
 }
 
 // TestInbox: order, pages, filters, marks, counts and changes agree.
+// TestInboxOfMany: more who look at once than there are readers, into an index that nobody has looked into, wait for each other
+// and not for ever.
+func TestInboxOfMany(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.send(maildir.Message{ID: "m0", From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var all sync.WaitGroup
+	for n := range 4 * readers {
+		all.Go(func() {
+			page, c, err := d.Inbox(ctx, maildir.InboxQuery{Project: "p", Agent: "Bob", UnreadOnly: n%2 == 0, Bodies: n%4 < 2})
+			if err != nil || len(page) != 1 || c.Unread != 1 {
+				t.Errorf("%+v %+v (%v)", page, c, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
 func TestInbox(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
