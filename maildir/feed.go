@@ -23,7 +23,9 @@ func newFeed() *feed {
 func (f *feed) ring(changes []Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.mark.Store(max(f.mark.Load(), changes[len(changes)-1].Seq))
+	if len(changes) > 0 {
+		f.mark.Store(max(f.mark.Load(), changes[len(changes)-1].Seq))
+	}
 	close(f.all)
 	f.all = make(chan struct{})
 	for _, c := range changes {

@@ -277,6 +277,7 @@ func (s *Store) add(ctx context.Context, slug string) (*Project, error) {
 	if s.start != nil {
 		s.start(p)
 	}
+	s.feed.ring(nil) // what it brings was recorded before anybody could find the project
 	return p, nil
 }
 

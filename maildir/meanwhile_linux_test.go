@@ -1,0 +1,43 @@
+package maildir_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+)
+
+// TestCloneWakes: whoever waits for changes hears of what a project brings that is put into the store while it runs.
+func TestCloneWakes(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.Config{NoWatcher: true})
+	last, err := s.LastChange(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	came := make(chan error, 1)
+	go func() {
+		_, err := s.WaitChanges(ctx, last, 10)
+		came <- err
+	}()
+	time.Sleep(50 * time.Millisecond)
+	slug := maildir.Slug("/abs/path/cloned")
+	repo := filepath.Join(s.WatchRoot(), slug, "repo")
+	for name, text := range map[string]string{"agents/Bob/profile.json": "{}\n", "project.json": `{"human_key": "/abs/path/cloned"}` + "\n"} {
+		file := filepath.Join(repo, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Edited(t.Context(), []string{slug}, false)
+	if err := <-came; err != nil {
+		t.Error(err)
+	}
+}
