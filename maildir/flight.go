@@ -49,10 +49,8 @@ func (f *flight) take(o *op) bool {
 		}
 	}
 	if o.ends != "" {
-		for path := range f.paths {
-			if strings.HasPrefix(path, o.ends) {
-				return false
-			}
+		if f.writesBelow(o.ends) {
+			return false
 		}
 		f.ends[o.ends] = true
 	}
@@ -124,6 +122,22 @@ func (f *flight) writes(path string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.paths[path]
+}
+
+// below reports whether an operation under way writes below a folder, which has a slash behind.
+func (f *flight) below(folder string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.writesBelow(folder)
+}
+
+func (f *flight) writesBelow(folder string) bool {
+	for path := range f.paths {
+		if strings.HasPrefix(path, folder) {
+			return true
+		}
+	}
+	return false
 }
 
 // popping is the number of pops under way of one agent.

@@ -219,6 +219,9 @@ func (p *Project) DeleteMailbox(ctx context.Context, name string, force bool, by
 	o := &op{Op: Op{Verb: "delete-mailbox", Agent: name, Summary: name}, lock: "mailbox", ends: agentsDir + "/" + name + "/"}
 	o.plan = func(g *group) error {
 		var paths []string
+		if p.flight.below(o.ends) { // before the index is asked: what is not under way any more is counted
+			return errBusy
+		}
 		if m, err = p.Mailbox(g.ctx, name, by); err != nil {
 			return err
 		}

@@ -41,3 +41,32 @@ func TestCloneWakes(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestDeleteMailboxMeanwhile: mail that comes while a mailbox is deleted that was empty is not deleted with it.
+func TestDeleteMailboxMeanwhile(t *testing.T) {
+	t.Parallel()
+	var h, preserved halts
+	p := project(t, storetest.Config{NoWatcher: true, Step: h.pass,
+		History: func(x maildir.History) maildir.History { return slowHistory{x, func() { preserved.pass("") }} }}, "Ann", "Bob")
+	placed := h.at(isStep("ingest"))
+	sent := sendLater(t, p, "s")
+	<-placed.reached
+	preserving := preserved.at(isStep(""))
+	deleted := make(chan error, 1)
+	go func() {
+		_, err := p.DeleteMailbox(t.Context(), "Bob", false, maildir.Caller{Root: true})
+		deleted <- err
+	}()
+	await(t, func() bool { return maildir.Later(p) > 0 || reached(preserving) })
+	close(placed.goOn)
+	if err := <-sent; err != nil {
+		t.Fatal(err)
+	}
+	close(preserving.goOn)
+	if err := <-deleted; !errors.Is(err, maildir.ErrConflict) {
+		t.Errorf("deleted with mail in it: %v", err)
+	}
+	if got := inbox(t, p, "Bob"); got.Total != 1 {
+		t.Errorf("%+v", got.Counts)
+	}
+}
