@@ -35,6 +35,7 @@ type write struct {
 	staged string   // name below tmp, once staged
 	stat   FileStat // of the staged file
 	done   bool     // in its place
+	there  bool     // of a replace: not where there is nothing any more
 	gone   bool     // a remove that found nothing, or a replace that found nothing to keep
 }
 
@@ -73,7 +74,7 @@ func (c *changer) publish(w *write) error {
 	case create:
 		err = c.renameNew(from, to)
 	case replace:
-		if err = c.exchange(from, to); errors.Is(err, fs.ErrNotExist) {
+		if err = c.exchange(from, to); errors.Is(err, fs.ErrNotExist) && !w.there {
 			w.gone = true
 			err = c.renameNew(from, to)
 		}

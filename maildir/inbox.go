@@ -333,7 +333,11 @@ func (p *Project) stampMark(c Change) *op {
 		if st, err := p.tree.Stat(c.Path); err != nil || st.Size > 0 || !st.Mode.IsRegular() {
 			return nil
 		}
-		return g.swap(o, c.Path, formatMark(g.now))
+		if err := g.swap(o, c.Path, formatMark(g.now)); err != nil {
+			return err
+		}
+		o.writes[0].there = true // who takes it away meanwhile wants it gone
+		return nil
 	}
 	return o
 }

@@ -12,6 +12,22 @@ import (
 	"mailtree/maildir"
 )
 
+// put writes a file of the tree as a person does.
+func putByHand(t *testing.T, p *maildir.Project, path, text string) {
+	t.Helper()
+	name := filepath.Join(p.Tree().Dir(), filepath.FromSlash(path))
+	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func removeByHand(t *testing.T, p *maildir.Project, path string) {
+	t.Helper()
+	if err := os.Remove(filepath.Join(p.Tree().Dir(), filepath.FromSlash(path))); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestCloneWakes: whoever waits for changes hears of what a project brings that is put into the store while it runs.
 func TestCloneWakes(t *testing.T) {
 	t.Parallel()
@@ -68,5 +84,29 @@ func TestDeleteMailboxMeanwhile(t *testing.T) {
 	}
 	if got := inbox(t, p, "Bob"); got.Total != 1 {
 		t.Errorf("%+v", got.Counts)
+	}
+}
+
+// TestMarkRemovedBeforeStamp: a mark that somebody made and took away again does not come back with the time in it.
+func TestMarkRemovedBeforeStamp(t *testing.T) {
+	t.Parallel()
+	s := &stepper{}
+	p := project(t, storetest.Config{Step: s.step}, "Ann", "Bob")
+	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
+	mark := maildir.ReadMark(inbox(t, p, "Bob").Messages[0].CopyPath)
+	s.stopAt("sync staged")
+	putByHand(t, p, mark, "")
+	<-s.reached
+	removeByHand(t, p, mark)
+	close(s.goOn)
+	if err := p.Rescan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	await(t, func() bool { return p.Stalled() == 0 && maildir.Later(p) == 0 })
+	if err := p.Rescan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := inbox(t, p, "Bob"); got.Unread != 1 {
+		t.Errorf("read, but the mark was removed: %+v", got.Counts)
 	}
 }
