@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -108,5 +111,31 @@ func TestMarkRemovedBeforeStamp(t *testing.T) {
 	}
 	if got := inbox(t, p, "Bob"); got.Unread != 1 {
 		t.Errorf("read, but the mark was removed: %+v", got.Counts)
+	}
+}
+
+// TestFirstContactOnce: of many who make a project at once one has made it.
+func TestFirstContactOnce(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.Config{NoWatcher: true})
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if _, err := s.EnsureProject(t.Context(), shop); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	p, err := s.Project(t.Context(), shop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("git", "-C", p.Tree().Dir(), "log", "--format=%B").CombinedOutput()
+	if n := strings.Count(string(out), "project: "); err != nil || n != 1 {
+		t.Errorf("%d times in the history (%v): %s", n, err, out)
 	}
 }

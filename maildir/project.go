@@ -173,10 +173,11 @@ func (s *Store) EnsureProject(ctx context.Context, key string) (*Project, error)
 	if human == "" && slug != DefaultProject {
 		return nil, err
 	}
-	if err := s.makeProject(human, slug); err != nil {
+	made, err := s.makeProject(human, slug)
+	if err != nil {
 		return nil, diskError(err)
 	}
-	if p, err = s.add(context.WithoutCancel(ctx), slug); err == nil { // it is on disk, and belongs into the history
+	if p, err = s.add(context.WithoutCancel(ctx), slug); err == nil && made { // it is on disk, and belongs into the history
 		p.history.Record([]Op{{Verb: "project", Summary: p.name(), At: s.cfg.Now(), Paths: ownFiles}}, nil)
 	}
 	return p, err
@@ -199,17 +200,18 @@ func (s *Store) EnsureProjectFor(ctx context.Context, key string, by Caller) (*P
 // ownFiles are what every project has from the start, beside its mail.
 var ownFiles = []string{projectFile, gitIgnore, gitAttributes}
 
-// makeProject writes a new work tree beside its place and renames it there, so that it is whole or absent.
-func (s *Store) makeProject(human, slug string) error {
+// makeProject writes a new work tree beside its place and renames it there, so that it is whole or absent. made is false where
+// somebody else has put one there first.
+func (s *Store) makeProject(human, slug string) (made bool, err error) {
 	dir := filepath.Join(s.cfg.Root, projectsDir, slug)
 	tmp, err := os.MkdirTemp(s.cfg.Root, ".project-")
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer os.RemoveAll(tmp)
 	repo := filepath.Join(tmp, repoDir)
 	if err := os.MkdirAll(filepath.Join(repo, filepath.FromSlash(tmpDir)), 0o700); err != nil {
-		return err
+		return false, err
 	}
 	files := map[string][]byte{
 		projectFile:   formatProject(human, slug, s.cfg.Now()),
@@ -218,16 +220,17 @@ func (s *Store) makeProject(human, slug string) error {
 	}
 	for name, data := range files {
 		if err := writeFile(filepath.Join(repo, name), data); err != nil {
-			return err
+			return false, err
 		}
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
+		return false, err
 	}
-	if err := os.Rename(repo, filepath.Join(dir, repoDir)); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
+	err = os.Rename(repo, filepath.Join(dir, repoDir))
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return false, err
 	}
-	return errors.Join(syncDir(dir), syncDir(filepath.Dir(dir)))
+	return err == nil, errors.Join(syncDir(dir), syncDir(filepath.Dir(dir)))
 }
 
 func formatProject(human, slug string, now time.Time) []byte {
