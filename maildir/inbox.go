@@ -101,11 +101,12 @@ func (p *Project) markPage(ctx context.Context, agent string, page *InboxPage) e
 	if len(ids) == 0 {
 		return nil
 	}
-	return p.mark(ctx, "read", agent, ids, false)
+	return p.mark(ctx, "read", agent, ids, false, true)
 }
 
-// mark creates the missing marks of deliveries in one operation.
-func (p *Project) mark(ctx context.Context, verb, agent string, ids []string, ack bool) error {
+// mark creates the missing marks of deliveries in one operation. On a page, one that is gone meanwhile or cannot be marked stops
+// no other.
+func (p *Project) mark(ctx context.Context, verb, agent string, ids []string, ack, page bool) error {
 	o := &op{Op: Op{Verb: verb, Agent: agent}, lock: "mark " + agent, ids: ids}
 	if len(ids) == 1 {
 		o.ID, o.Summary = ids[0], agent+" "+ids[0]
@@ -113,29 +114,45 @@ func (p *Project) mark(ctx context.Context, verb, agent string, ids []string, ac
 	o.plan = func(g *group) error {
 		for _, id := range ids {
 			d, err := g.delivery(agent, id)
+			if page && errors.Is(err, ErrNotFound) {
+				continue
+			}
 			if err != nil {
 				return err
 			}
-			marks := []string{}
-			if !d.Read {
-				marks = append(marks, ReadMark(d.CopyPath))
+			if err := g.markFile(o, ReadMark(d.CopyPath), d.Read, page); err != nil {
+				return err
 			}
-			if ack && !d.Acked {
-				marks = append(marks, AckMark(d.CopyPath))
+			if !ack {
+				continue
 			}
-			for _, path := range marks {
-				err := g.freeFor(path)
-				if err == nil {
-					o.put(path, formatMark(g.now))
-				} else if len(ids) == 1 || !errors.Is(err, ErrConflict) { // on a page one bad mark stops no other
-					return err
-				}
+			if err := g.markFile(o, AckMark(d.CopyPath), d.Acked, page); err != nil {
+				return err
 			}
 		}
 		return nil
 	}
 	defer p.Seen(agent)
 	return p.do(ctx, o)
+}
+
+// markFile plans one mark, unless there is one. Errors: as of freeFor; errStale too when the one that the index knows is gone.
+func (g *group) markFile(o *op, path string, known, page bool) error {
+	if known {
+		_, err := g.p.tree.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = g.stale(path)
+		}
+		return err
+	}
+	err := g.freeFor(path)
+	switch {
+	case err == nil:
+		o.put(path, formatMark(g.now))
+	case page && errors.Is(err, ErrConflict):
+		return nil
+	}
+	return err
 }
 
 // freeFor reports whether a file can be made at path. Errors: errStale when a file is there that the index does not
@@ -285,7 +302,7 @@ func (g *group) oldest(agent string) (*Delivery, error) {
 func (p *Project) SetRead(ctx context.Context, agent, id string, read bool) (*Delivery, error) {
 	var err error
 	if read {
-		err = p.mark(ctx, "read", agent, []string{id}, false)
+		err = p.mark(ctx, "read", agent, []string{id}, false, false)
 	} else {
 		err = p.unread(ctx, agent, id)
 	}
@@ -299,10 +316,16 @@ func (p *Project) unread(ctx context.Context, agent, id string) error {
 	o := &op{Op: Op{Verb: "unread", Agent: agent, ID: id, Summary: agent + " " + id}, lock: "mark " + agent}
 	o.plan = func(g *group) error {
 		d, err := g.delivery(agent, id)
-		if err != nil || !d.Read {
+		if err != nil {
 			return err
 		}
-		return g.take(o, ReadMark(d.CopyPath))
+		if d.Read {
+			return g.take(o, ReadMark(d.CopyPath))
+		}
+		if err := g.freeFor(ReadMark(d.CopyPath)); !errors.Is(err, ErrConflict) { // what is no file is no mark either
+			return err
+		}
+		return nil
 	}
 	defer p.Seen(agent)
 	return p.do(ctx, o)
@@ -311,7 +334,7 @@ func (p *Project) unread(ctx context.Context, agent, id string) error {
 // Acknowledge marks a delivery acknowledged, and read; the first time stays. It returns the delivery as it then
 // stands. Errors: ErrNotFound for the agent or when the message is not in its inbox. Spec: 3 Acknowledge.
 func (p *Project) Acknowledge(ctx context.Context, agent, id string) (*Delivery, error) {
-	if err := p.mark(ctx, "acknowledge", agent, []string{id}, true); err != nil {
+	if err := p.mark(ctx, "acknowledge", agent, []string{id}, true, false); err != nil {
 		return nil, err
 	}
 	return p.Delivery(ctx, agent, id)

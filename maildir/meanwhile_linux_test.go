@@ -139,3 +139,78 @@ func TestFirstContactOnce(t *testing.T) {
 		t.Errorf("%d times in the history (%v): %s", n, err, out)
 	}
 }
+
+// TestPageMarkedWhileMailGoes: a message that is taken out of the inbox between the reading of a page and the marking of what is on
+// it keeps nobody from the page.
+func TestPageMarkedWhileMailGoes(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 2} {
+		var h halts
+		p := project(t, storetest.Config{NoWatcher: true, Step: h.pass}, "Ann", "Bob")
+		for range n {
+			send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
+		}
+		first := inbox(t, p, "Bob").Messages[0].CopyPath
+		planning := h.at(func(name string) bool { return strings.HasPrefix(name, "stage ") })
+		aside := sendToAnn(t, p)
+		<-planning.reached
+		read := make(chan error, 1)
+		go func() {
+			page, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: "Bob"}, true, 0)
+			if err == nil && len(page.Messages) != n {
+				err = errors.New("not all on the page")
+			}
+			read <- err
+		}()
+		time.Sleep(50 * time.Millisecond) // the page is read
+		removeByHand(t, p, first)
+		p.Edited([]string{first}, false)
+		await(t, func() bool { return inbox(t, p, "Bob").Total == n-1 })
+		close(planning.goOn)
+		if err := errors.Join(<-aside, <-read); err != nil {
+			t.Errorf("%d: %v", n, err)
+		}
+		if got := inbox(t, p, "Bob"); got.Unread != 0 {
+			t.Errorf("%+v", got.Counts)
+		}
+	}
+}
+
+// TestMarksAheadOfTheIndex: what somebody has done at a mark or status file counts also where the index does not know it yet: the
+// answer of the one who marks later is how it stands in the end.
+func TestMarksAheadOfTheIndex(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
+	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
+	mark := maildir.ReadMark(inbox(t, p, "Bob").Messages[0].CopyPath)
+	level := func() {
+		t.Helper()
+		if err := p.Rescan(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := p.SetRead(t.Context(), "Bob", m.ID, true); err != nil {
+		t.Fatal(err)
+	}
+	removeByHand(t, p, mark)
+	d, err := p.SetRead(t.Context(), "Bob", m.ID, true)
+	if level(); err != nil || !d.Read || inbox(t, p, "Bob").Unread != 0 {
+		t.Errorf("marked read behind a removal: %+v %v", d, err)
+	}
+	if _, err := p.SetRead(t.Context(), "Bob", m.ID, false); err != nil {
+		t.Fatal(err)
+	}
+	putByHand(t, p, mark, "2026-01-01T00:00:00Z\n")
+	d, err = p.SetRead(t.Context(), "Bob", m.ID, false)
+	if level(); err != nil || d.Read || inbox(t, p, "Bob").Unread != 1 {
+		t.Errorf("marked unread behind a mark: %+v %v", d, err)
+	}
+	if err := p.SetPresence(t.Context(), "Bob", maildir.Ready); err != nil {
+		t.Fatal(err)
+	}
+	putByHand(t, p, "agents/Bob/status", "work\n")
+	err = p.SetPresence(t.Context(), "Bob", maildir.Ready)
+	if level(); err != nil || presence(t, p) != maildir.Ready {
+		t.Errorf("ready behind work: %s %v", presence(t, p), err)
+	}
+}

@@ -21,8 +21,15 @@ func (p *Project) SetPresence(ctx context.Context, agent, status string) error {
 			return err
 		}
 		row, err := p.store.index.Agent(g.ctx, p.slug, agent)
-		if err != nil || row != nil && row.Status == status {
+		if err != nil {
 			return err
+		}
+		if row != nil && row.Status == status {
+			data, _, err := p.tree.Read(statusPath(agent), MaxSmall)
+			if says, bad := ParseStatus(data); err == nil && bad == nil && says == status {
+				return nil
+			}
+			return g.stale(statusPath(agent))
 		}
 		return g.swap(o, statusPath(agent), []byte(status+"\n"))
 	}
