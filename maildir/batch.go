@@ -150,7 +150,7 @@ func (g *group) plan(o *op) {
 		return
 	}
 	if o.err = g.stage(o); o.err != nil {
-		p.flight.leave(o)
+		g.leave(o)
 		p.failing.tell(o.err)
 		ring(p.look) // what was reported of its paths may be ingested now
 		o.finish()
@@ -231,7 +231,7 @@ func (g *group) publish() {
 			continue
 		}
 		o.err = g.undo(o, g.drop(err, o))
-		g.p.flight.leave(o)
+		g.leave(o)
 		if o.err == err && (errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist)) {
 			o.err = nil
 			g.p.Edited(o.Paths, false)
@@ -293,10 +293,18 @@ func (g *group) fail(err error) {
 func (g *group) end() {
 	g.c.close()
 	for _, o := range g.ops {
-		g.p.flight.leave(o)
+		g.leave(o)
 		o.finish()
 	}
 	g.p.poke()
+}
+
+// leave ends what an operation holds. Where it failed, those who wait for mail look again: what it was to mark was kept from them.
+func (g *group) leave(o *op) {
+	g.p.flight.leave(o)
+	if o.err != nil {
+		g.p.store.feed.ringAgent(g.p.slug, o.Agent)
+	}
 }
 
 func (g *group) record() journalRecord {

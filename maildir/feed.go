@@ -29,11 +29,22 @@ func (f *feed) ring(changes []Change) {
 	close(f.all)
 	f.all = make(chan struct{})
 	for _, c := range changes {
-		k := c.Project + "/" + c.Agent
-		if b, ok := f.agents[k]; ok {
-			close(b)
-			delete(f.agents, k)
-		}
+		f.wake(c.Project, c.Agent)
+	}
+}
+
+// ringAgent rings for those who wait for one agent's mail.
+func (f *feed) ringAgent(slug, name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.wake(slug, name)
+}
+
+func (f *feed) wake(slug, name string) {
+	k := slug + "/" + name
+	if b, ok := f.agents[k]; ok {
+		close(b)
+		delete(f.agents, k)
 	}
 }
 

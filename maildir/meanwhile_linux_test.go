@@ -214,3 +214,37 @@ func TestMarksAheadOfTheIndex(t *testing.T) {
 		t.Errorf("ready behind work: %s %v", presence(t, p), err)
 	}
 }
+
+// TestPopAfterFailure: whoever waits for mail gets what a pop that failed was to hand out.
+func TestPopAfterFailure(t *testing.T) {
+	t.Parallel()
+	s := &stepper{}
+	p := project(t, storetest.Config{NoWatcher: true, Step: s.step}, "Ann", "Bob")
+	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
+	s.stopAt("sync staged")
+	first := popLater(t, p, "Bob")
+	<-s.reached
+	waiting := make(chan popped, 1)
+	go func() {
+		d, err := p.PopWait(t.Context(), "Bob", maildir.MaxWait, nil)
+		if d == nil {
+			d = &maildir.Delivery{}
+		}
+		waiting <- popped{d.Subject, err}
+	}()
+	time.Sleep(100 * time.Millisecond) // it waits
+	mend := breakSync(t, p.Tree())
+	close(s.goOn)
+	if a := <-first; !errors.Is(a.err, maildir.ErrUnavailable) {
+		t.Errorf("%+v", a)
+	}
+	mend()
+	select {
+	case a := <-waiting:
+		if a.err != nil && !errors.Is(a.err, maildir.ErrUnavailable) || a.err == nil && a.subject != "s" {
+			t.Errorf("%+v", a)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("still waiting, with mail in the inbox")
+	}
+}
