@@ -41,6 +41,7 @@ type Notice struct {
 
 	unread []string  // ids, newest first
 	oldest time.Time // of the last of them where there are more; zero where these are all
+	away   int       // as notified.away
 }
 
 // maxTold is how many messages an agent's state names. Where there are more, those older than the last of them
@@ -49,6 +50,7 @@ const maxTold = maxPage
 
 // Notice returns what the agent is to be told now; nil when nothing: it is not ready, has read everything, or knows.
 func (p *Project) Notice(ctx context.Context, agent string) (*Notice, error) {
+	told := p.notices.of(p, agent) // before its status is asked for: should that change later, away does
 	row, err := p.store.index.Agent(ctx, p.slug, agent)
 	if err != nil || row == nil || row.Status != Ready || row.Unread == 0 {
 		return nil, err
@@ -57,8 +59,7 @@ func (p *Project) Notice(ctx context.Context, agent string) (*Notice, error) {
 	if err != nil {
 		return nil, err
 	}
-	told := p.notices.of(p, agent)
-	n := &Notice{Agent: agent, Seat: told.Seat}
+	n := &Notice{Agent: agent, Seat: told.Seat, away: told.away}
 	for _, d := range page.Messages {
 		n.unread = append(n.unread, d.ID)
 		if !slices.Contains(told.Told, d.ID) && !d.Created.Before(told.Before) {
@@ -74,7 +75,8 @@ func (p *Project) Notice(ctx context.Context, agent string) (*Notice, error) {
 	return n, nil
 }
 
-// Told notes that the agent is told of what the notice says.
+// Told notes that the agent is told of what the notice says, unless its status has been another since: then it is told again once
+// it is ready.
 func (p *Project) Told(n *Notice) { p.notices.told(p, n) }
 
 // Covers reports whether dir, an absolute path, lies in the code base that the project is for, or in another work tree of
@@ -98,6 +100,8 @@ type notified struct {
 	Seat
 	Told   []string  `json:"told"`   // ids of messages that it was told of
 	Before time.Time `json:"before"` // what was created earlier counts as told too
+
+	away int // how often its status was set to another than ready, in this process
 }
 
 // notices is the run-time state of a project's agents: in memory, each change also in its file. Safe for concurrent use.
@@ -140,6 +144,9 @@ func (n *notices) told(p *Project, of *Notice) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s := n.load(p)[of.Agent]
+	if s.away != of.away {
+		return
+	}
 	for _, id := range s.Told { // what was read meanwhile may be marked unread again
 		if len(of.unread) < maxTold && !slices.Contains(of.unread, id) {
 			of.unread = append(of.unread, id)
@@ -153,7 +160,10 @@ func (n *notices) told(p *Project, of *Notice) {
 func (n *notices) forget(p *Project, agent string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if s := n.load(p)[agent]; s.Told != nil {
+	s := n.load(p)[agent]
+	s.away++
+	n.by[agent] = s
+	if s.Told != nil {
 		s.Told, s.Before = nil, time.Time{}
 		n.save(p, agent, s)
 	}
