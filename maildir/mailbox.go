@@ -97,7 +97,7 @@ func (p *Project) CreateMailbox(ctx context.Context, name string, by Caller) (*M
 			}
 		}
 		if slices.ContainsFunc(making, func(n string) bool { return strings.EqualFold(n, name) }) {
-			return errorf(ErrDenied, "The mailbox %s is being made by somebody else.", quote(name))
+			return errBusy // whose it is, or whether it comes to nothing, is not known yet
 		}
 		if err := p.store.mayOwnMore(g.ctx, by); err != nil {
 			return err

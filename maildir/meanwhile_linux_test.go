@@ -271,3 +271,26 @@ func TestToldWhileBusy(t *testing.T) {
 		t.Errorf("ready again and to be told of %d messages", got)
 	}
 }
+
+// TestMailboxBeingMade: who makes a mailbox that another call of the same user is making has it.
+func TestMailboxBeingMade(t *testing.T) {
+	t.Parallel()
+	s := &stepper{}
+	cfg := ownedBy(1000)
+	cfg.NoWatcher, cfg.Step = true, s.step
+	p := project(t, cfg, "Ann")
+	s.stopAt("sync staged")
+	first := make(chan error, 1)
+	go func() { first <- p.EnsureAgent(t.Context(), "bob", maildir.Registration{}) }()
+	<-s.reached
+	second := make(chan error, 1)
+	go func() {
+		_, err := p.CreateMailbox(t.Context(), "bob", maildir.Caller{UID: 1000})
+		second <- err
+	}()
+	await(t, func() bool { return maildir.Later(p) > 0 || len(second) > 0 })
+	close(s.goOn)
+	if err := errors.Join(<-first, <-second); err != nil {
+		t.Error(err)
+	}
+}
