@@ -62,6 +62,8 @@ func (p *Project) Inbox(ctx context.Context, q InboxQuery, markRead bool, wait t
 		case <-bell:
 		case <-timeout.C:
 			wait = 0
+		case <-q.Until:
+			wait = 0
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}

@@ -35,19 +35,14 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			q := maildir.InboxQuery{
 				Agent: a.Text("agent_name"), Since: a.When("since_ts"), UrgentOnly: a.Flag("urgent_only"), UnreadOnly: a.Flag("unread_only"),
-				Bodies: a.Flag("include_bodies"), Limit: a.Count("limit", 1, maxPage), Before: a.Cursor("cursor"),
+				Bodies: a.Flag("include_bodies"), Limit: a.Count("limit", 1, maxPage), Before: a.Cursor("cursor"), Until: t.stopping,
 			}
 			mark, wait := a.Flag("mark_read"), time.Duration(a.Count("wait_seconds", 0, maxWait))*time.Second
 			p, err := t.project(ctx, a)
 			if err != nil {
 				return nil, err
 			}
-			waiting, stop := t.Waiting(ctx, wait)
-			defer stop()
-			page, err := p.Inbox(waiting, q, mark, wait)
-			if err != nil && waiting.Err() != nil && ctx.Err() == nil { // the server stops: no more waiting
-				page, err = p.Inbox(ctx, q, mark, 0)
-			}
+			page, err := p.Inbox(ctx, q, mark, wait)
 			if err != nil {
 				return nil, err
 			}

@@ -26,8 +26,9 @@ var instructions string
 // Toolset is the MCP server of the tools and what keeps its subscribers informed.
 type Toolset struct {
 	*tool.Set
-	store *maildir.Store
-	log   *slog.Logger
+	store    *maildir.Store
+	log      *slog.Logger
+	stopping <-chan struct{}
 
 	mu       sync.Mutex // guards what follows
 	subs     map[string]*subscription
@@ -36,7 +37,7 @@ type Toolset struct {
 
 // New makes the toolset. It starts nothing: Run does.
 func New(cfg tool.Config) *Toolset {
-	t := &Toolset{store: cfg.Store, log: cfg.Log, subs: map[string]*subscription{}, projects: map[string]bool{}}
+	t := &Toolset{store: cfg.Store, log: cfg.Log, stopping: cfg.Stopping, subs: map[string]*subscription{}, projects: map[string]bool{}}
 	if t.log == nil {
 		t.log = slog.New(slog.DiscardHandler)
 	}

@@ -19,7 +19,6 @@ import (
 	"context"
 	_ "embed"
 	"log/slog"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -52,7 +51,6 @@ type About struct {
 
 // Set is one toolset as an MCP server. Safe for concurrent use.
 type Set struct {
-	cfg     Config
 	log     *slog.Logger
 	name    string
 	wording func(error, *Refusal)
@@ -61,7 +59,7 @@ type Set struct {
 
 // NewSet makes the server of the tools. It starts nothing.
 func NewSet(cfg Config, about About, tools ...Tool) *Set {
-	s := &Set{cfg: cfg, log: cfg.Log, name: about.Name, wording: about.Wording}
+	s := &Set{log: cfg.Log, name: about.Name, wording: about.Wording}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -89,23 +87,6 @@ func (s *Set) Server() *mcp.Server { return s.server }
 func (s *Set) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
-}
-
-// Waiting is ctx for a call that may wait: then it also ends when the server stops. The caller calls the function
-// when the call is done.
-func (s *Set) Waiting(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	if wait == 0 || s.cfg.Stopping == nil {
-		return ctx, cancel
-	}
-	go func() {
-		select {
-		case <-s.cfg.Stopping:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
 }
 
 // quiet lowers the level of what the SDK logs: it has a line or two at info for every single request, warns of

@@ -1,0 +1,63 @@
+package mail
+
+import (
+	"testing"
+	"time"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+	"mailtree/mcp/tool"
+)
+
+// TestStopWhileMarked: a server that stops while it marks what a waiting call is to return returns that all the same.
+func TestStopWhileMarked(t *testing.T) {
+	t.Parallel()
+	stopping, marked, goOn := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	armed := make(chan struct{}, 1)
+	s := storetest.Open(t, storetest.Config{NoWatcher: true, Step: func(name string) {
+		if name != "answer" {
+			return
+		}
+		select {
+		case <-armed:
+			close(marked)
+			<-goOn
+		default:
+		}
+	}})
+	p, err := s.EnsureProject(t.Context(), "/abs/p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.EnsureAgent(t.Context(), "Blue", maildir.Registration{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Send(t.Context(), maildir.Draft{From: "Blue", To: []string{"Blue"}, Subject: "s", Body: "b"}); err != nil {
+		t.Fatal(err)
+	}
+	check := New(tool.Config{Store: s.Store, Stopping: stopping}).checkMyMessages()
+	type answer struct {
+		page any
+		err  error
+	}
+	answered := make(chan answer, 1)
+	armed <- struct{}{}
+	go func() {
+		a := tool.DecodeArgs(check.Name, []byte(`{"project_key": "/abs/p", "agent_name": "Blue", "unread_only": true, "mark_read": true, "wait_seconds": 50}`), check.In)
+		page, err := check.Run(t.Context(), a)
+		answered <- answer{page, err}
+	}()
+	<-marked
+	close(stopping)
+	defer func() {
+		if got := <-answered; got.err != nil || len(got.page.(inboxShape).Messages) != 1 {
+			t.Errorf("%+v", got)
+		}
+	}()
+	select {
+	case got := <-answered: // without what it marked
+		answered <- got
+	case <-time.After(100 * time.Millisecond):
+	}
+	close(goOn)
+}
