@@ -33,7 +33,20 @@ func (t *Toolset) subscribe(ctx context.Context, req *mcp.SubscribeRequest) erro
 	if err != nil {
 		return t.resourceError(uri, req.ProtocolVersion(), err)
 	}
-	slug := t.slug(ctx, r)
+	if err := t.enter(uri, r, req); err != nil {
+		return err
+	}
+	slug := t.slug(ctx, r) // after it was entered: when the project is made later, resolve finds it
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.subs[uri]; s != nil && slug != "" {
+		s.slug = slug
+	}
+	return nil
+}
+
+// enter notes who subscribes to what, but not in which project that is.
+func (t *Toolset) enter(uri string, r ref, req *mcp.SubscribeRequest) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.subs[uri]
@@ -44,7 +57,7 @@ func (t *Toolset) subscribe(ctx context.Context, req *mcp.SubscribeRequest) erro
 		if len(t.subs) >= maxSubscriptions {
 			return t.resourceError(uri, req.ProtocolVersion(), &maildir.Error{Kind: maildir.ErrUnavailable, Text: "too many subscriptions: unsubscribe from some, or read the resource when you need it"})
 		}
-		s = &subscription{ref: r, slug: slug, sessions: map[*mcp.ServerSession]int{}}
+		s = &subscription{ref: r, sessions: map[*mcp.ServerSession]int{}}
 		t.subs[uri] = s
 	}
 	s.sessions[req.Session]++
@@ -175,7 +188,7 @@ func (t *Toolset) resolve(ctx context.Context, batch []maildir.Change) {
 	for uri, r := range late {
 		slug := t.slug(ctx, r)
 		t.mu.Lock()
-		if s := t.subs[uri]; s != nil {
+		if s := t.subs[uri]; s != nil && slug != "" {
 			s.slug = slug
 		}
 		t.mu.Unlock()

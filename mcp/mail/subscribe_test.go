@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
 	"mailtree/mcp/tool"
 )
@@ -95,6 +96,37 @@ func TestSubscribers(t *testing.T) {
 				t.Errorf("%d subscriptions left", len(ts.subs))
 			}
 		})
+	}
+}
+
+// TestSubscribeMeanwhile: who subscribes in a project that is being made hears of what comes there.
+func TestSubscribeMeanwhile(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.Config{NoWatcher: true})
+	ts := New(tool.Config{Store: s.Store})
+	ts.mu.Lock()
+	subscribed := make(chan error, 1)
+	go func() {
+		subscribed <- ts.subscribe(t.Context(), &mcp.SubscribeRequest{Params: &mcp.SubscribeParams{URI: "resource://inbox/Blue?project=/abs/new"}})
+	}()
+	time.Sleep(50 * time.Millisecond) // it waits for the lock
+	p, err := s.EnsureProject(t.Context(), "/abs/new")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ts.projects[p.Slug()] = true // the first changes have come
+	ts.mu.Unlock()
+	if err := <-subscribed; err != nil {
+		t.Fatal(err)
+	}
+	batch := []maildir.Change{{Project: p.Slug(), Kind: maildir.KindInbox, Agent: "Blue"}}
+	ts.resolve(t.Context(), batch)
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	for _, one := range ts.subs {
+		if !one.concerns(&batch[0]) {
+			t.Errorf("the project was found to be %q", one.slug)
+		}
 	}
 }
 
