@@ -2,6 +2,7 @@ package maildir
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -30,6 +31,13 @@ func (f *feed) ring(changes []Change) {
 	f.all = make(chan struct{})
 	for _, c := range changes {
 		f.wake(c.Project, c.Agent)
+		if c.Kind == KindCanonical && c.Op != Added { // it shows in every inbox that has it, and the change does not say in which
+			for k := range f.agents {
+				if slug, name, _ := strings.Cut(k, "/"); slug == c.Project {
+					f.wake(slug, name)
+				}
+			}
+		}
 	}
 }
 
@@ -55,7 +63,7 @@ func (f *feed) any() <-chan struct{} {
 	return f.all
 }
 
-// agent returns a channel that is closed at the next change below that agent's folder.
+// agent returns a channel that is closed at the next change below that agent's folder, or of a message that was there.
 func (f *feed) agent(slug, name string) <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -294,3 +294,31 @@ func TestMailboxBeingMade(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestEditWakes: who waits for urgent mail wakes when a message in the inbox becomes urgent.
+func TestEditWakes(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{}, "Ann", "Bob")
+	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
+	path := inbox(t, p, "Bob").Messages[0].Path
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	came := make(chan error, 1)
+	go func() {
+		page, err := p.Inbox(ctx, maildir.InboxQuery{Agent: "Bob", UrgentOnly: true}, false, maildir.MaxWait)
+		if err == nil && (len(page.Messages) != 1 || page.Messages[0].ID != m.ID) {
+			err = errors.New("nothing on the page")
+		}
+		came <- err
+	}()
+	time.Sleep(50 * time.Millisecond) // it waits
+	name := filepath.Join(p.Tree().Dir(), filepath.FromSlash(path))
+	old, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	putByHand(t, p, path, strings.Replace(string(old), `"importance": "normal"`, `"importance": "urgent"`, 1))
+	if err := <-came; err != nil {
+		t.Error(err)
+	}
+}
