@@ -64,7 +64,7 @@ func eventOf(k Kind) string {
 func (s *Store) owned(all []Firing) error {
 	owners, err := s.owners.load()
 	for i := range all {
-		if p := s.known(all[i].Hook.Project); p != nil {
+		if p := s.knownSoon(all[i].Hook.Project); p != nil {
 			all[i].Owner = p.owner(owners, all[i].Hook.Mailbox)
 		}
 	}
@@ -179,7 +179,7 @@ func (s *Store) stands(f *Firing) (why string, err error) {
 		return "", err
 	}
 	f.Owner = one[0].Owner
-	if at < 0 || s.known(f.Hook.Project) == nil {
+	if at < 0 || s.knownSoon(f.Hook.Project) == nil {
 		return "the hook is gone", nil
 	}
 	f.Hook = hooks[at]

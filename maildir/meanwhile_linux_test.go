@@ -322,3 +322,75 @@ func TestEditWakes(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestHookOfProjectBeingOpened: what is in the feed of a project that is being opened is not passed over as one whose project is
+// not there.
+func TestHookOfProjectBeingOpened(t *testing.T) {
+	t.Parallel()
+	var h halts
+	reconciled := func(x maildir.Index) maildir.Index { return &afterwards{x, h.pass} }
+	s := storetest.Open(t, storetest.Config{NoWatcher: true, Index: reconciled, User: os.Geteuid})
+	slug := maildir.Slug("/abs/path/cloned")
+	hook := `[{"project": "` + slug + `", "mailbox": "Bob", "name": "h", "event": "on_receive", "cmd": ["/bin/true"], "timeout_secs": 9, "fire_on_untrusted": true, "created": "2020-01-01T00:00:00Z"}]`
+	if err := os.WriteFile(filepath.Join(s.Root(), "hooks.json"), []byte(hook), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log, err := s.OpenHookLog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { log.Close() })
+	repo := filepath.Join(s.WatchRoot(), slug, "repo")
+	m := maildir.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, Subject: "s", Importance: maildir.Normal, Created: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Body: "b"}
+	for name, text := range map[string]string{"agents/Bob/inbox/m1.md": string(maildir.FormatMessage(&m)), "project.json": `{"human_key": "/abs/path/cloned"}` + "\n"} {
+		file := filepath.Join(repo, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	opening := h.at(isStep(slug))
+	opened := make(chan error, 1)
+	go func() {
+		_, err := s.Project(t.Context(), slug)
+		opened <- err
+	}()
+	<-opening.reached
+	changes, err := s.Changes(t.Context(), 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fired := make(chan string, 1)
+	go func() {
+		all, err := s.Firings(changes)
+		if err != nil || len(all) != 1 {
+			t.Errorf("%+v (%v)", all, err)
+			fired <- ""
+			return
+		}
+		run, why, err := s.Fire(all[0], log)
+		if err != nil || run == nil {
+			why = "no run: " + why
+		}
+		fired <- why
+	}()
+	time.Sleep(50 * time.Millisecond) // it looks
+	close(opening.goOn)
+	if why := <-fired; why != "" {
+		t.Error(why)
+	}
+	if err := <-opened; err != nil {
+		t.Error(err)
+	}
+}
+
+// afterwards is an index that a test may stop behind a comparison of a project.
+type afterwards struct {
+	maildir.Index
+	pass func(project string)
+}
+
+func (x *afterwards) Reconcile(ctx context.Context, project string, progress func(int)) ([]maildir.Change, error) {
+	changes, err := x.Index.Reconcile(ctx, project, progress)
+	x.pass(project)
+	return changes, err
+}

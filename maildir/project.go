@@ -145,6 +145,16 @@ func (s *Store) known(slug string) *Project {
 	return s.projects[slug]
 }
 
+// knownSoon is known, and waits for a project that is being opened: what it brings is in the feed before it is known.
+func (s *Store) knownSoon(slug string) *Project {
+	if p := s.known(slug); p != nil {
+		return p
+	}
+	s.adding.Lock()
+	defer s.adding.Unlock()
+	return s.known(slug)
+}
+
 // adopt opens a project whose folder appeared after the start (a clone made by hand); nil when there is none. It waits
 // for project.json, which a checkout writes late: a clone under way is Git's.
 func (s *Store) adopt(ctx context.Context, slug string) (*Project, error) {
