@@ -26,17 +26,9 @@ func pageSize(n int) int {
 
 const deliveryColumns = ", d.path, d.kind, d.read, d.read_at, d.ack, d.ack_at"
 
-func (x *Index) deliveries(ctx context.Context, slug, agent, text string, args ...any) ([]maildir.Delivery, error) {
-	s, err := x.stmt(ctx, text)
-	if err != nil {
-		return nil, err
-	}
-	return deliveries(ctx, s, slug, agent, args)
-}
-
-func deliveries(ctx context.Context, s *sql.Stmt, slug, agent string, args []any) ([]maildir.Delivery, error) {
+func deliveries(ctx context.Context, from reader, slug, agent, text string, args ...any) ([]maildir.Delivery, error) {
 	all := []maildir.Delivery{}
-	err := each(ctx, s, args, func(scan func(...any) error) error {
+	err := from.each(ctx, text, args, func(scan func(...any) error) error {
 		d := maildir.Delivery{Agent: agent}
 		var read, ack sql.NullInt64
 		err := scanMessage(slug, scan, &d.MessageRow, &d.CopyPath, &d.Kind, &d.Read, &read, &d.Acked, &ack)
@@ -55,7 +47,7 @@ const agentID = "(SELECT aid FROM agents WHERE pid = ?1 AND name = ?2)"
 
 // Delivery reads one agent's copy: see maildir.Index.
 func (x *Index) Delivery(ctx context.Context, slug, agent, id string) (*maildir.Delivery, error) {
-	rows, err := x.deliveries(ctx, slug, agent, "SELECT "+messageColumns+withBody+deliveryColumns+
+	rows, err := deliveries(ctx, x, slug, agent, "SELECT "+messageColumns+withBody+deliveryColumns+
 		" FROM messages m JOIN deliveries d ON d.aid = "+agentID+" AND d.row = m.row WHERE m.pid = ?1 AND m.id = ?3", x.pid(slug), agent, id)
 	if err != nil || len(rows) == 0 {
 		return nil, err
@@ -67,21 +59,13 @@ func (x *Index) Delivery(ctx context.Context, slug, agent, id string) (*maildir.
 // however large the inbox is.
 func (x *Index) Inbox(ctx context.Context, q maildir.InboxQuery) (page []maildir.Delivery, c maildir.Counts, err error) {
 	text, args := inboxQuery(x.pid(q.Project), q)
-	list, err := x.stmt(ctx, text)
+	v, err := x.view(ctx, text, countsText)
 	if err != nil {
 		return nil, c, err
 	}
-	count, err := x.stmt(ctx, countsText)
-	if err != nil {
-		return nil, c, err
-	}
-	tx, err := x.reads.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	if err != nil {
-		return nil, c, err
-	}
-	defer tx.Rollback()
-	if page, err = deliveries(ctx, tx.StmtContext(ctx, list), q.Project, q.Agent, args); err == nil {
-		c, err = counts(ctx, tx.StmtContext(ctx, count), x.pid(q.Project), q.Agent)
+	defer v.close()
+	if page, err = deliveries(ctx, v, q.Project, q.Agent, text, args...); err == nil {
+		c, err = counts(ctx, v, x.pid(q.Project), q.Agent)
 	}
 	return page, c, err
 }
@@ -109,7 +93,7 @@ func inboxQuery(pid int64, q maildir.InboxQuery) (text string, args []any) {
 
 // OldestUnread lists unread deliveries oldest first: see maildir.Index.
 func (x *Index) OldestUnread(ctx context.Context, slug, agent string, n int) ([]maildir.Delivery, error) {
-	return x.deliveries(ctx, slug, agent, "SELECT "+messageColumns+withBody+deliveryColumns+
+	return deliveries(ctx, x, slug, agent, "SELECT "+messageColumns+withBody+deliveryColumns+
 		" FROM deliveries d CROSS JOIN messages m ON m.row = d.row WHERE d.aid = "+agentID+" AND d.read = 0 ORDER BY d.row LIMIT ?3 + 0", x.pid(slug), agent, n)
 }
 
@@ -150,18 +134,14 @@ func boxQuery(q maildir.BoxQuery) (text string, kind maildir.Kind) {
 var _, _ = [1]int{}[maildir.KindInbox-6], [1]int{}[maildir.KindOutbox-9]
 
 // Counts of one agent's inbox: see maildir.Index. They are kept, not counted.
-func (x *Index) Counts(ctx context.Context, slug, agent string) (c maildir.Counts, err error) {
-	s, err := x.stmt(ctx, countsText)
-	if err != nil {
-		return c, err
-	}
-	return counts(ctx, s, x.pid(slug), agent)
+func (x *Index) Counts(ctx context.Context, slug, agent string) (maildir.Counts, error) {
+	return counts(ctx, x, x.pid(slug), agent)
 }
 
 const countsText = "SELECT total, unread, sent FROM agents WHERE pid = ? AND name = ?"
 
-func counts(ctx context.Context, s *sql.Stmt, pid int64, agent string) (c maildir.Counts, err error) {
-	err = each(ctx, s, []any{pid, agent}, func(scan func(...any) error) error { return scan(&c.Total, &c.Unread, &c.Sent) })
+func counts(ctx context.Context, from reader, pid int64, agent string) (c maildir.Counts, err error) {
+	err = from.each(ctx, countsText, []any{pid, agent}, func(scan func(...any) error) error { return scan(&c.Total, &c.Unread, &c.Sent) })
 	return c, err
 }
 

@@ -204,7 +204,12 @@ func (x *Index) stmt(ctx context.Context, text string) (*sql.Stmt, error) {
 	return s, err
 }
 
-// each runs a prepared query on a reader and calls row for every row, which scans it.
+// reader answers queries: the Index by whatever reader is free, a view by its own.
+type reader interface {
+	// each runs a prepared query and calls row for every row, which scans it.
+	each(ctx context.Context, text string, args []any, row func(scan func(...any) error) error) error
+}
+
 func (x *Index) each(ctx context.Context, text string, args []any, row func(scan func(...any) error) error) error {
 	s, err := x.stmt(ctx, text)
 	if err != nil {
@@ -213,8 +218,6 @@ func (x *Index) each(ctx context.Context, text string, args []any, row func(scan
 	return each(ctx, s, args, row)
 }
 
-// each is Index.each of a statement, which may be one of a transaction: its queries all see one state of the index. Such a
-// statement is prepared before the transaction begins: whoever holds a reader must not wait for another.
 func each(ctx context.Context, s *sql.Stmt, args []any, row func(scan func(...any) error) error) error {
 	rows, err := s.QueryContext(ctx, args...)
 	if err != nil {
@@ -228,3 +231,31 @@ func each(ctx context.Context, s *sql.Stmt, args []any, row func(scan func(...an
 	}
 	return rows.Err()
 }
+
+// view is a reader whose queries all see one state of the index.
+type view struct {
+	tx    *sql.Tx
+	stmts map[string]*sql.Stmt
+}
+
+// view begins one for queries with these texts; the caller closes it. They are prepared before: whoever holds a reader must
+// not wait for another.
+func (x *Index) view(ctx context.Context, texts ...string) (*view, error) {
+	v := &view{stmts: map[string]*sql.Stmt{}}
+	for _, text := range texts {
+		s, err := x.stmt(ctx, text)
+		if err != nil {
+			return nil, err
+		}
+		v.stmts[text] = s
+	}
+	var err error
+	v.tx, err = x.reads.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	return v, err
+}
+
+func (v *view) each(ctx context.Context, text string, args []any, row func(scan func(...any) error) error) error {
+	return each(ctx, v.tx.StmtContext(ctx, v.stmts[text]), args, row)
+}
+
+func (v *view) close() { v.tx.Rollback() }

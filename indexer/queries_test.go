@@ -127,6 +127,40 @@ func TestSearch(t *testing.T) {
 	}
 }
 
+// TestRankedWhileEdited: a page of what was found is full where there is more, also while a message on it is edited away.
+func TestRankedWhileEdited(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for n := range 30 {
+		d.send(maildir.Message{ID: fmt.Sprintf("m%02d", n), From: "Ann", To: []string{"Bob"}, Subject: "parser", Body: strings.Repeat("parser ", n)})
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for n := range 200 {
+			word := []string{"lexer", strings.Repeat("parser ", 60)}[n%2]
+			m := maildir.Message{ID: "m29", From: "Ann", To: []string{"Bob"}, Subject: "about", Body: word, Importance: maildir.Normal, Created: testStart}
+			putFile(t, d.dir, "messages/m29.md", string(maildir.FormatMessage(&m)))
+			if _, err := d.Ingest(t.Context(), "p", []string{"messages/m29.md"}); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	for going := true; going; {
+		select {
+		case <-ended:
+			going = false
+		default:
+		}
+		hits, err := d.Search(t.Context(), maildir.SearchQuery{Project: "p", Match: "parser", Rank: true, Limit: 21})
+		if err != nil || len(hits) != 21 {
+			t.Errorf("%d found (%v)", len(hits), err)
+			break
+		}
+	}
+	<-ended
+}
+
 // TestSearchRefuses: what FTS5 cannot parse, or would break out of the words' place, is ErrInvalid without SQL.
 func TestSearchRefuses(t *testing.T) {
 	t.Parallel()

@@ -30,7 +30,15 @@ const (
 	snippets = `snippet(search, 0, char(1), char(2), '…', 24) AS s,
 		CASE WHEN (SELECT octet_length(b.body) FROM messages b WHERE b.row = search.rowid) < 262144 THEN snippet(search, 1, char(1), char(2), '…', 24) ELSE '' END AS b`
 	noSnippets  = "NULL AS s, NULL AS b"
+	remarkText  = "SELECT " + snippets + " FROM search WHERE search MATCH ?1 AND rowid = ?2"
 	hitMessages = "SELECT " + messageColumns + ", CASE WHEN octet_length(m.body) < 262144 THEN m.body ELSE substr(m.body, 1, 512) END, h.s, h.b FROM "
+)
+
+// The queries of a ranked search.
+const (
+	windowText = "SELECT h.r FROM (SELECT rowid AS r FROM search WHERE search MATCH ?1 AND rowid >= ?2 AND rowid < ?3 ORDER BY rowid DESC LIMIT ?4 + 0) h CROSS JOIN messages m ON m.row = h.r WHERE m.created >= ?5 AND m.created < ?6"
+	rootText   = "SELECT row FROM messages WHERE pid = ? AND id = ? AND row >= ? AND row < ?"
+	rankText   = "SELECT rowid FROM search WHERE search MATCH ?1 AND rowid BETWEEN ?2 AND ?3 AND +rowid IN (SELECT value FROM json_each(?4)) ORDER BY bm25(search, 4.0, 1.0, 0.0), rowid DESC LIMIT ?5 + 0 OFFSET ?6 + 0"
 )
 
 // Search finds messages: see maildir.Index.
@@ -84,15 +92,15 @@ func (x *Index) newest(ctx context.Context, q maildir.SearchQuery, e match) ([]m
 	}
 	s, limit := spanOf(q), pageSize(q.Limit)
 	text := hitMessages + "(SELECT rowid AS r, " + e.snippets() + " FROM search WHERE search MATCH ?1 AND rowid >= ?2 AND rowid < ?3 ORDER BY rowid DESC LIMIT ?4 + 0) h CROSS JOIN messages m ON m.row = h.r WHERE m.created >= ?5 AND m.created < ?6 ORDER BY m.row DESC"
-	hits, err := x.hits(ctx, q, e, text, e.whole, s.from, s.before, limit, s.after, s.until)
+	hits, err := hitsOf(ctx, x, q, e, text, e.whole, s.from, s.before, limit, s.after, s.until)
 	if err != nil || q.Thread == "" {
 		return hits, err
 	}
-	root, err := x.root(ctx, q, s)
+	root, err := x.root(ctx, x, q, s)
 	if err != nil || root == 0 {
 		return hits, err
 	}
-	more, err := x.hits(ctx, q, e, text, e.rootless, root, root+1, 1, s.after, s.until)
+	more, err := hitsOf(ctx, x, q, e, text, e.rootless, root, root+1, 1, s.after, s.until)
 	hits = append(hits, more...)
 	slices.SortFunc(hits, func(a, b maildir.Hit) int { return int(min(max(b.Cursor-a.Cursor, -1), 1)) })
 	hits = slices.CompactFunc(hits, func(a, b maildir.Hit) bool { return a.Cursor == b.Cursor })
@@ -100,8 +108,8 @@ func (x *Index) newest(ctx context.Context, q maildir.SearchQuery, e match) ([]m
 }
 
 // root is the row of the message whose id is the thread, where it lies in the span; 0 where not.
-func (x *Index) root(ctx context.Context, q maildir.SearchQuery, s span) (row int64, err error) {
-	err = x.each(ctx, "SELECT row FROM messages WHERE pid = ? AND id = ? AND row >= ? AND row < ?", []any{x.pid(q.Project), q.Thread, s.from, s.before},
+func (x *Index) root(ctx context.Context, from reader, q maildir.SearchQuery, s span) (row int64, err error) {
+	err = from.each(ctx, rootText, []any{x.pid(q.Project), q.Thread, s.from, s.before},
 		func(scan func(...any) error) error { return scan(&row) })
 	return row, err
 }
@@ -111,7 +119,13 @@ func (x *Index) root(ctx context.Context, q maildir.SearchQuery, s span) (row in
 func (x *Index) ranked(ctx context.Context, q maildir.SearchQuery, e match) ([]maildir.Hit, error) {
 	q.Cursor = 0
 	s := spanOf(q)
-	window, err := x.window(ctx, q, e, s)
+	one := hitMessages + "(SELECT rowid AS r, " + e.snippets() + " FROM search WHERE search MATCH ?1 AND rowid = ?2) h CROSS JOIN messages m ON m.row = h.r"
+	v, err := x.view(ctx, windowText, rootText, rankText, one, remarkText) // a row of the window that is gone later would be missing on the page
+	if err != nil {
+		return nil, err
+	}
+	defer v.close()
+	window, err := x.window(ctx, v, q, e, s)
 	if err != nil || len(window) == 0 {
 		return []maildir.Hit{}, err
 	}
@@ -120,15 +134,14 @@ func (x *Index) ranked(ctx context.Context, q maildir.SearchQuery, e match) ([]m
 		return nil, err
 	}
 	var rows []int64
-	err = x.each(ctx, "SELECT rowid FROM search WHERE search MATCH ?1 AND rowid BETWEEN ?2 AND ?3 AND +rowid IN (SELECT value FROM json_each(?4)) ORDER BY bm25(search, 4.0, 1.0, 0.0), rowid DESC LIMIT ?5 + 0 OFFSET ?6 + 0",
+	err = v.each(ctx, rankText,
 		[]any{e.user, slices.Min(window), slices.Max(window), string(list), pageSize(q.Limit), max(q.Offset, 0)}, scanRows(&rows))
 	if err != nil {
 		return nil, err
 	}
-	one := hitMessages + "(SELECT rowid AS r, " + e.snippets() + " FROM search WHERE search MATCH ?1 AND rowid = ?2) h CROSS JOIN messages m ON m.row = h.r"
 	hits := []maildir.Hit{}
 	for _, row := range rows {
-		h, err := x.hits(ctx, q, e, one, e.user, row)
+		h, err := hitsOf(ctx, v, q, e, one, e.user, row)
 		if err != nil {
 			return nil, err
 		}
@@ -138,15 +151,14 @@ func (x *Index) ranked(ctx context.Context, q maildir.SearchQuery, e match) ([]m
 }
 
 // window lists the newest matches, the root of the thread among them.
-func (x *Index) window(ctx context.Context, q maildir.SearchQuery, e match, s span) ([]int64, error) {
-	const text = "SELECT h.r FROM (SELECT rowid AS r FROM search WHERE search MATCH ?1 AND rowid >= ?2 AND rowid < ?3 ORDER BY rowid DESC LIMIT ?4 + 0) h CROSS JOIN messages m ON m.row = h.r WHERE m.created >= ?5 AND m.created < ?6"
+func (x *Index) window(ctx context.Context, from reader, q maildir.SearchQuery, e match, s span) ([]int64, error) {
 	var rows []int64
-	if err := x.each(ctx, text, []any{e.whole, s.from, s.before, rankWindow, s.after, s.until}, scanRows(&rows)); err != nil || q.Thread == "" {
+	if err := from.each(ctx, windowText, []any{e.whole, s.from, s.before, rankWindow, s.after, s.until}, scanRows(&rows)); err != nil || q.Thread == "" {
 		return rows, err
 	}
-	root, err := x.root(ctx, q, s)
+	root, err := x.root(ctx, from, q, s)
 	if err == nil && root != 0 {
-		err = x.each(ctx, text, []any{e.rootless, root, root + 1, 1, s.after, s.until}, scanRows(&rows))
+		err = from.each(ctx, windowText, []any{e.rootless, root, root + 1, 1, s.after, s.until}, scanRows(&rows))
 	}
 	return rows, err
 }
@@ -160,11 +172,11 @@ func scanRows(rows *[]int64) func(func(...any) error) error {
 	}
 }
 
-// hits reads messages with their snippets: FTS5's, or where it was not asked for them those made here.
-func (x *Index) hits(ctx context.Context, q maildir.SearchQuery, e match, text string, args ...any) ([]maildir.Hit, error) {
+// hitsOf reads messages with their snippets: FTS5's, or where it was not asked for them those made here.
+func hitsOf(ctx context.Context, from reader, q maildir.SearchQuery, e match, text string, args ...any) ([]maildir.Hit, error) {
 	hits := []maildir.Hit{}
 	var unmarked []int
-	err := x.each(ctx, text, args, func(scan func(...any) error) error {
+	err := from.each(ctx, text, args, func(scan func(...any) error) error {
 		var h maildir.Hit
 		var subject, body sql.NullString
 		err := scanMessage(q.Project, scan, &h.MessageRow, &subject, &body)
@@ -182,7 +194,7 @@ func (x *Index) hits(ctx context.Context, q maildir.SearchQuery, e match, text s
 		return err
 	})
 	if err == nil {
-		err = x.remark(ctx, e, hits, unmarked)
+		err = remark(ctx, from, e, hits, unmarked)
 	}
 	for i := range hits {
 		hits[i].Body = ""
@@ -192,15 +204,14 @@ func (x *Index) hits(ctx context.Context, q maildir.SearchQuery, e match, text s
 
 // remark has FTS5 mark those hits in which only it finds the words, for it knows of accents. Not of prefixes: it would find
 // all of their words again for each hit.
-func (x *Index) remark(ctx context.Context, e match, hits []maildir.Hit, unmarked []int) error {
+func remark(ctx context.Context, from reader, e match, hits []maildir.Hit, unmarked []int) error {
 	for _, m := range e.terms.list {
 		if m.prefix {
 			return nil
 		}
 	}
-	const one = "SELECT " + snippets + " FROM search WHERE search MATCH ?1 AND rowid = ?2"
 	for _, i := range unmarked {
-		err := x.each(ctx, one, []any{e.user, hits[i].Cursor}, func(scan func(...any) error) error {
+		err := from.each(ctx, remarkText, []any{e.user, hits[i].Cursor}, func(scan func(...any) error) error {
 			var subject, body sql.NullString
 			err := scan(&subject, &body)
 			hits[i].Snippet = snippet(subject.String, body.String, hits[i].Body)
