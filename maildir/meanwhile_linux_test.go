@@ -394,3 +394,37 @@ func (x *afterwards) Reconcile(ctx context.Context, project string, progress fun
 	x.pass(project)
 	return changes, err
 }
+
+// TestSeatOfTwo: of two who call from one pane at once, one sits there.
+func TestSeatOfTwo(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
+	for _, n := range []string{"Ann", "Bob"} {
+		send(t, p, maildir.Draft{From: "Ann", To: []string{n}, Subject: "s", Body: "b"})
+		if err := p.SetPresence(t.Context(), n, maildir.Ready); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 200 {
+		at := maildir.Seat{Tmux: "/tmp/tmux,1,0", Pane: "%1"}
+		var all sync.WaitGroup
+		for _, n := range []string{"Ann", "Bob"} {
+			p.SetSeat(n, maildir.Seat{})
+			all.Go(func() { p.SetSeat(n, at) })
+		}
+		all.Wait()
+		seated := 0
+		for _, name := range []string{"Ann", "Bob"} {
+			n, err := p.Notice(t.Context(), name)
+			if err != nil || n == nil {
+				t.Fatal(n, err)
+			}
+			if n.Seat == at {
+				seated++
+			}
+		}
+		if seated != 1 {
+			t.Fatalf("%d sit at one pane", seated)
+		}
+	}
+}

@@ -26,6 +26,8 @@ type Seat struct {
 // SetSeat notes where the agent calls from; the zero Seat that it does so from no pane. A pane has one agent, the last
 // that called from it.
 func (p *Project) SetSeat(agent string, at Seat) {
+	p.store.seating.Lock() // of two who take one pane at once, each would take it from the other
+	defer p.store.seating.Unlock()
 	if p.notices.sit(p, agent, at) && at != (Seat{}) {
 		for _, other := range p.store.Projects() {
 			other.notices.leave(other, at, p, agent)

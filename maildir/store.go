@@ -59,6 +59,7 @@ type Store struct {
 	clock     *clock
 
 	adding   sync.Mutex // held while a project is made or opened
+	seating  sync.Mutex // held while an agent takes its seat
 	mu       sync.Mutex
 	projects map[string]*Project
 	leftOut  map[string]error // projects that could not be opened at the start, until they can
