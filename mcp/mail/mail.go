@@ -33,11 +33,14 @@ type Toolset struct {
 	mu       sync.Mutex // guards what follows
 	subs     map[string]*subscription
 	projects map[string]bool // slugs that changes were seen of
+
+	starting sync.Mutex // guards from
+	from     int64      // see start; below zero: not known yet
 }
 
 // New makes the toolset. It starts nothing: Run does.
 func New(cfg tool.Config) *Toolset {
-	t := &Toolset{store: cfg.Store, log: cfg.Log, stopping: cfg.Stopping, subs: map[string]*subscription{}, projects: map[string]bool{}}
+	t := &Toolset{store: cfg.Store, log: cfg.Log, stopping: cfg.Stopping, subs: map[string]*subscription{}, projects: map[string]bool{}, from: -1}
 	if t.log == nil {
 		t.log = slog.New(slog.DiscardHandler)
 	}

@@ -33,20 +33,20 @@ func (t *Toolset) subscribe(ctx context.Context, req *mcp.SubscribeRequest) erro
 	if err != nil {
 		return t.resourceError(uri, req.ProtocolVersion(), err)
 	}
-	if err := t.enter(uri, r, req); err != nil {
+	if _, err := t.start(ctx); err != nil {
+		return t.resourceError(uri, req.ProtocolVersion(), err)
+	}
+	if err := t.enter(req, r); err != nil {
 		return err
 	}
-	slug := t.slug(ctx, r) // after it was entered: when the project is made later, resolve finds it
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if s := t.subs[uri]; s != nil && slug != "" {
-		s.slug = slug
-	}
+	// Only now: a project that is made meanwhile is found here, or by who sees its first change.
+	t.settle(uri, t.slug(ctx, r))
 	return nil
 }
 
-// enter notes who subscribes to what, but not in which project that is.
-func (t *Toolset) enter(uri string, r ref, req *mcp.SubscribeRequest) error {
+// enter notes who subscribed.
+func (t *Toolset) enter(req *mcp.SubscribeRequest, r ref) error {
+	uri := req.Params.URI
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.subs[uri]
@@ -92,6 +92,15 @@ func (t *Toolset) slug(ctx context.Context, r ref) string {
 	return p.Slug()
 }
 
+// settle notes the project of a subscription, where it is known.
+func (t *Toolset) settle(uri, slug string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.subs[uri]; s != nil && slug != "" {
+		s.slug = slug
+	}
+}
+
 // sweep forgets sessions that have ended. t.mu is held.
 func (t *Toolset) sweep() {
 	living := map[*mcp.ServerSession]bool{}
@@ -133,13 +142,25 @@ func (t *Toolset) Run(ctx context.Context) error {
 	return nil
 }
 
+// start is the mark that subscribers are told of changes after: that of the moment when Run or the first of them asked.
+// Who subscribes before Run has begun misses nothing.
+func (t *Toolset) start(ctx context.Context) (int64, error) {
+	t.starting.Lock()
+	defer t.starting.Unlock()
+	if t.from < 0 && t.store != nil {
+		last, err := t.store.LastChange(ctx)
+		if err != nil {
+			return -1, err
+		}
+		t.from = last
+	}
+	return t.from, nil
+}
+
 // next waits for changes after the mark and moves it behind them. The first time it only finds the mark.
 func (t *Toolset) next(ctx context.Context, mark *int64) (batch []maildir.Change, err error) {
 	if *mark < 0 {
-		last, err := t.store.LastChange(ctx)
-		if err == nil {
-			*mark = last
-		}
+		*mark, err = t.start(ctx)
 		return nil, err
 	}
 	batch, err = t.store.WaitChanges(ctx, *mark, 500)
@@ -186,12 +207,7 @@ func (t *Toolset) resolve(ctx context.Context, batch []maildir.Change) {
 	}
 	t.mu.Unlock()
 	for uri, r := range late {
-		slug := t.slug(ctx, r)
-		t.mu.Lock()
-		if s := t.subs[uri]; s != nil && slug != "" {
-			s.slug = slug
-		}
-		t.mu.Unlock()
+		t.settle(uri, t.slug(ctx, r))
 	}
 }
 

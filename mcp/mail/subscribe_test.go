@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -16,6 +17,13 @@ import (
 	"mailtree/maildir"
 	"mailtree/mcp/tool"
 )
+
+func TestMain(m *testing.M) {
+	if err := storetest.Isolate(os.Setenv); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
 
 func TestConcerns(t *testing.T) {
 	inbox := maildir.Change{Project: "p", Kind: maildir.KindInbox, Op: maildir.Added, Agent: "Blue", ID: "m1", Thread: "T"}
@@ -61,17 +69,7 @@ func TestSubscribers(t *testing.T) {
 		t.Run(map[bool]string{false: "session", true: "listen"}[stateless], func(t *testing.T) {
 			t.Parallel()
 			ts := New(tool.Config{})
-			srv := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return ts.Server() },
-				&mcp.StreamableHTTPOptions{Stateless: stateless, JSONResponse: true, PropagateRequestCancellation: true}))
-			t.Cleanup(srv.Close)
-			told := make(chan string, 10000)
-			client := mcp.NewClient(&mcp.Implementation{Name: "t", Version: "1"}, &mcp.ClientOptions{
-				ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { told <- r.Params.URI },
-			})
-			session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: srv.URL}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			session, told := connect(t, ts, stateless)
 			const uri = "resource://inbox/Blue"
 			if err := session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: uri}); err != nil {
 				t.Fatal(err)
@@ -99,34 +97,104 @@ func TestSubscribers(t *testing.T) {
 	}
 }
 
-// TestSubscribeMeanwhile: who subscribes in a project that is being made hears of what comes there.
-func TestSubscribeMeanwhile(t *testing.T) {
-	t.Parallel()
-	s := storetest.Open(t, storetest.Config{NoWatcher: true})
-	ts := New(tool.Config{Store: s.Store})
-	ts.mu.Lock()
-	subscribed := make(chan error, 1)
-	go func() {
-		subscribed <- ts.subscribe(t.Context(), &mcp.SubscribeRequest{Params: &mcp.SubscribeParams{URI: "resource://inbox/Blue?project=/abs/new"}})
-	}()
-	time.Sleep(50 * time.Millisecond) // it waits for the lock
-	p, err := s.EnsureProject(t.Context(), "/abs/new")
+// connect makes a client, and tells what it is notified of.
+func connect(t *testing.T, ts *Toolset, stateless bool) (session *mcp.ClientSession, told chan string) {
+	t.Helper()
+	srv := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return ts.Server() },
+		&mcp.StreamableHTTPOptions{Stateless: stateless, JSONResponse: true, PropagateRequestCancellation: true}))
+	t.Cleanup(srv.Close)
+	told = make(chan string, 10000)
+	client := mcp.NewClient(&mcp.Implementation{Name: "t", Version: "1"}, &mcp.ClientOptions{
+		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { told <- r.Params.URI },
+	})
+	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: srv.URL}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ts.projects[p.Slug()] = true // the first changes have come
-	ts.mu.Unlock()
-	if err := <-subscribed; err != nil {
+	return session, told
+}
+
+// TestSubscribeEarly: who subscribes before the toolset runs is told of what changes in between.
+func TestSubscribeEarly(t *testing.T) {
+	t.Parallel()
+	ts, p := newProject(t, "/p")
+	session, told := connect(t, ts, true)
+	defer session.Close()
+	const uri = "resource://inbox/Ann?project=/p"
+	if err := session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: uri}); err != nil {
 		t.Fatal(err)
 	}
-	batch := []maildir.Change{{Project: p.Slug(), Kind: maildir.KindInbox, Agent: "Blue"}}
-	ts.resolve(t.Context(), batch)
+	send(t, p)
+	run(t, ts)
+	hears(t, told, uri)
+}
+
+// TestSubscribeToProjectBeingMade: a project that is made while somebody subscribes to what is in it is found.
+func TestSubscribeToProjectBeingMade(t *testing.T) {
+	t.Parallel()
+	ts, _ := newProject(t, "/p")
+	run(t, ts)
+	session, told := connect(t, ts, true)
+	defer session.Close()
+	const uri = "resource://inbox/Ann?project=/q"
 	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	for _, one := range ts.subs {
-		if !one.concerns(&batch[0]) {
-			t.Errorf("the project was found to be %q", one.slug)
+	done := make(chan error, 1)
+	go func() { done <- session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: uri}) }()
+	time.Sleep(200 * time.Millisecond) // it waits to be entered
+	q := agentIn(t, ts.store, "/q")
+	ts.projects[q.Slug()] = true // its first change was told, and nobody waited for it
+	ts.mu.Unlock()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	send(t, q)
+	hears(t, told, uri)
+}
+
+// newProject is a toolset over a store with a project of that key and Ann in it.
+func newProject(t *testing.T, key string) (*Toolset, *maildir.Project) {
+	t.Helper()
+	st := storetest.Open(t, storetest.Config{})
+	return New(tool.Config{Store: st.Store}), agentIn(t, st.Store, key)
+}
+
+func agentIn(t *testing.T, st *maildir.Store, key string) *maildir.Project {
+	t.Helper()
+	p, err := st.EnsureProject(t.Context(), key)
+	if err == nil {
+		err = p.EnsureAgent(t.Context(), "Ann", maildir.Registration{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func send(t *testing.T, p *maildir.Project) {
+	t.Helper()
+	if _, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Ann"}, Body: "b"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run runs the toolset until the test ends.
+func run(t *testing.T, ts *Toolset) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { ts.Run(ctx) })
+	t.Cleanup(func() { cancel(); wg.Wait() })
+}
+
+func hears(t *testing.T, told <-chan string, uri string) {
+	t.Helper()
+	select {
+	case got := <-told:
+		if got != uri {
+			t.Errorf("told of %s", got)
 		}
+	case <-time.After(20 * time.Second):
+		t.Error("not told")
 	}
 }
 
