@@ -28,9 +28,14 @@ func (s *Server) nudge(w http.ResponseWriter, r *http.Request) {
 				_ = a.FlushError() // a client that is gone ends ctx
 			}
 		}
-		if err := s.cfg.Nudge(ctx, by, watch, say); err != nil && ctx.Err() == nil {
+		err := s.cfg.Nudge(ctx, by, watch, say)
+		switch {
+		case err == nil:
+		case ctx.Err() == nil:
 			s.log.Error("nudge failed", "err", err)
 			say(NudgeError{"internal error, see the server's log"})
+		case !watch: // what was not said would be taken for nobody to tell
+			say(NudgeError{"the server ended before it had looked at everybody: ask again"})
 		}
 	})
 }

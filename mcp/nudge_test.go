@@ -59,6 +59,15 @@ func TestNudge(t *testing.T) {
 		t.Errorf("%q %v", rest, err)
 	}
 	await(t, func() bool { return s.streams.used.Load() == 0 })
+	cut := filepath.Join(t.TempDir(), "s.sock")
+	var s2 *Server
+	s2 = serveSocket(t, cut, false, Config{Nudge: func(ctx context.Context, _ tool.Caller, _ bool, _ func(any)) error {
+		s2.end() // while it looks
+		<-ctx.Done()
+		return ctx.Err()
+	}})
+	want = []asked{{"POST /nudge" + hello, "", 200, "{\"error\":\"the server ended before it had looked at everybody: ask again\"}\n"}}
+	checkAnswers(t, ask(cut, asked{"POST /nudge" + hello, "", 0, ""}), want)
 	without := filepath.Join(t.TempDir(), "s.sock")
 	serveSocket(t, without, false, Config{})
 	want = []asked{{"POST /nudge" + hello, "", 404, ""}}
