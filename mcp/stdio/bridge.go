@@ -68,6 +68,7 @@ type bridge struct {
 	mu      sync.Mutex // guards what follows
 	link    *link      // nil: none yet
 	shake   handshake
+	said    int                                  // how often shake has changed
 	hints   map[string]bool                      // tools that only read; nil: not known
 	under   map[*message]context.CancelCauseFunc // requests under way
 	bad     int                                  // lines that were no messages

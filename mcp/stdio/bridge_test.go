@@ -2,9 +2,11 @@ package stdio
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -37,6 +39,10 @@ type world struct {
 	path  string
 	asked atomic.Value // the last session id that was seen
 	cut   atomic.Bool  // the next POST is done, but the server dies before it answers
+	holds atomic.Int32 // how many links servers have seen
+	late  atomic.Value // method whose answer waits for freed
+	freed chan struct{}
+	slow  atomic.Bool // the stream of a session takes its time to open
 
 	mu     sync.Mutex
 	server *http.Server // nil: none runs
@@ -46,7 +52,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, store: storetest.Open(t, storetest.Config{}), path: filepath.Join(t.TempDir(), "s.sock")}
+	w := &world{t: t, store: storetest.Open(t, storetest.Config{}), path: filepath.Join(t.TempDir(), "s.sock"), freed: make(chan struct{})}
 	p, err := w.store.EnsureProject(t.Context(), "/p")
 	if err != nil {
 		t.Fatal(err)
@@ -86,10 +92,39 @@ func (w *world) start() {
 			go w.kill()
 			panic(http.ErrAbortHandler)
 		}
+		if strings.HasSuffix(r.URL.Path, "/hold") {
+			w.holds.Add(1)
+		}
+		if r.Method == http.MethodGet && w.slow.Load() && strings.HasSuffix(r.URL.Path, "/mcp") {
+			time.Sleep(200 * time.Millisecond)
+		}
+		if method, _ := w.late.Load().(string); method != "" && r.Method == http.MethodPost {
+			w.answerLate(inner, rw, r, method)
+			return
+		}
 		inner.ServeHTTP(rw, r)
 	})
 	wg.Go(func() { srv.Serve(l) })
 	w.server, w.end = srv, func() { cancel(); wg.Wait() }
+}
+
+// answerLate does what is asked, and keeps back the first answer to the method until freed is closed.
+func (w *world) answerLate(inner http.Handler, rw http.ResponseWriter, r *http.Request, method string) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		w.t.Error(err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	if !bytes.Contains(body, []byte(`"method":"`+method+`"`)) || !w.late.CompareAndSwap(method, "") {
+		inner.ServeHTTP(rw, r)
+		return
+	}
+	answer := httptest.NewRecorder()
+	inner.ServeHTTP(answer, r)
+	<-w.freed
+	maps.Copy(rw.Header(), answer.Header())
+	rw.WriteHeader(answer.Code)
+	rw.Write(answer.Body.Bytes())
 }
 
 // take gives the running server to whoever ends it.
@@ -301,6 +336,69 @@ func TestSession(t *testing.T) {
 				t.Errorf("the bridge started %d servers", w.started())
 			}
 		})
+	}
+}
+
+// TestAnsweredAtTheEnd: what a server does for a client while it ends holds at the next one too, though the bridge has gone
+// over to that before the answer comes.
+func TestAnsweredAtTheEnd(t *testing.T) {
+	t.Parallel()
+	for _, method := range []string{"initialize", "notifications/initialized", "resources/subscribe"} {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			c := w.bridge()
+			await(t, func() bool { return w.holds.Load() == 1 })
+			w.late.Store(method)
+			over := make(chan struct{})
+			go func() {
+				defer close(over)
+				await(t, func() bool { return w.late.Load() == "" })
+				var ended sync.WaitGroup
+				ended.Go(w.stop) // which waits for the answer
+				await(t, func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.server == nil })
+				await(t, func() bool { _, err := os.Lstat(w.path); return err != nil })
+				w.start()
+				await(t, func() bool { return w.holds.Load() >= 2 })
+				time.Sleep(100 * time.Millisecond) // and the bridge has gone over
+				close(w.freed)
+				ended.Wait()
+			}()
+			c.send(hello)
+			c.hear(`"id":"hi"`, `"protocolVersion":"2025-06-18"`)
+			c.send(ready, `{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"`+inbox+`"}}`)
+			c.hear(`"id":1`, `"result":{}`)
+			<-over
+			if method == "resources/subscribe" {
+				c.hear(update, inbox) // of the next server: it may have changed meanwhile
+			}
+			c.send(call("2", "send_message", toAnn, ""))
+			c.hear(update, inbox)
+			if err := c.finish(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestStreamOpens: a client hears of what changes from the moment on that its subscription is answered.
+func TestStreamOpens(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.slow.Store(true)
+	c := w.bridge()
+	c.send(hello, ready, `{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"`+inbox+`"}}`)
+	c.hear(`"id":1`, `"result":{}`)
+	for range 2 {
+		c.send(call("2", "send_message", toAnn, ""))
+		c.hear(update, inbox)
+		w.kill()
+		w.start()
+		c.hear(update, inbox) // it may have changed meanwhile
+		drain(c.out)
+	}
+	if err := c.finish(); err != nil {
+		t.Error(err)
 	}
 }
 

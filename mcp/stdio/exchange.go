@@ -103,7 +103,7 @@ func (b *bridge) pass(m *message, l *link, res *http.Response) error {
 		return err
 	}
 	if res.StatusCode < 300 {
-		b.remember(m)
+		b.remember(m, l)
 	}
 	if len(bytes.TrimSpace(body)) > 0 && (m.asks() || m.method == "") {
 		b.answer(withID(body, m.id))
@@ -118,13 +118,16 @@ func (b *bridge) begun(m *message, l *link, res *http.Response) error {
 	}
 	b.mu.Lock()
 	b.shake = handshake{initialize: m.raw, uris: map[string]bool{}}
+	current := b.changed(l)
 	b.mu.Unlock()
-	b.stream(l)
+	if current {
+		b.stream(l)
+	}
 	return nil
 }
 
 // remember keeps what the next server must be told.
-func (b *bridge) remember(m *message) {
+func (b *bridge) remember(m *message, l *link) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch m.method {
@@ -138,7 +141,10 @@ func (b *bridge) remember(m *message) {
 		for _, u := range m.uris {
 			delete(b.shake.uris, u)
 		}
+	default:
+		return
 	}
+	b.changed(l)
 }
 
 // inSession reports whether the client began with initialize.

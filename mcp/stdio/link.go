@@ -26,6 +26,7 @@ type link struct {
 	mu      sync.Mutex
 	session string // the client's session there; "" none
 	version string // revision of that session
+	closed  bool   // nothing more runs on it
 }
 
 // handshake is what a client of the older era said, to be repeated to the next server.
@@ -75,7 +76,11 @@ func (b *bridge) open(ctx context.Context, start bool) (*link, error) {
 		}
 		l, err := b.hold(ctx)
 		if err == nil {
-			return l, b.enter(ctx, l)
+			err = b.enter(ctx, l)
+			if errors.Is(err, errLate) {
+				continue
+			}
+			return l, err
 		}
 		var no *refused
 		if errors.As(err, &no) || !start || try == 5 {
@@ -131,10 +136,13 @@ func (l *link) up() bool {
 	}
 }
 
-// enter makes l the link and repeats the client's handshake on it.
+// errLate says that the client's handshake changed while it was repeated: what a server answers as it ends.
+var errLate = errors.New("the handshake that was repeated is not the client's any more")
+
+// enter makes l the link and repeats the client's handshake on it. Errors: errLate, or the server's refusal.
 func (b *bridge) enter(ctx context.Context, l *link) error {
 	b.mu.Lock()
-	old, shake := b.link, b.shake
+	old, shake, said := b.link, b.shake, b.said
 	uris := make([]string, 0, len(shake.uris))
 	for u := range shake.uris {
 		uris = append(uris, u)
@@ -150,9 +158,27 @@ func (b *bridge) enter(ctx context.Context, l *link) error {
 		}
 	}
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.link = l
+	late := b.said != said
+	if !late {
+		b.link = l
+	}
+	b.mu.Unlock()
+	if late {
+		l.close()
+		return errLate
+	}
 	return nil
+}
+
+// changed notes that the handshake has changed by an answer that came over l; false where another link has taken its place,
+// which is ended: it began without the change. b.mu is held.
+func (b *bridge) changed(l *link) bool {
+	b.said++
+	if b.link != l {
+		b.link.end()
+		return false
+	}
+	return true
 }
 
 // reshake repeats the handshake and the subscriptions of a client to another server, and tells the client that what it
@@ -225,15 +251,17 @@ func (l *link) begin(res *http.Response) error {
 	return nil
 }
 
-// stream passes on what the server says in the session of its own accord, as long as the link lasts.
+// stream passes on what the server says in the session of its own accord, as long as the link lasts. It returns when the
+// server has begun: what changes before that the client would not hear of.
 func (b *bridge) stream(l *link) {
 	if !l.inSession() {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	l.streams.Go(func() { <-l.down; cancel() })
-	l.streams.Go(func() {
+	begun := make(chan struct{})
+	open := l.run(func() { <-l.down; cancel() }, func() {
 		res, err := b.do(ctx, http.MethodGet, "mcp", nil, l.headers())
+		close(begun)
 		if err != nil {
 			return
 		}
@@ -245,6 +273,21 @@ func (b *bridge) stream(l *link) {
 		_ = events(res.Body, func(data []byte) bool { b.answer(data); return true })
 		l.end() // with the stream the session has ended: begin anew
 	})
+	if open {
+		<-begun
+	}
+}
+
+// run runs what close waits for; false when that has begun.
+func (l *link) run(all ...func()) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, f := range all {
+		if !l.closed {
+			l.streams.Go(f)
+		}
+	}
+	return !l.closed
 }
 
 func (l *link) inSession() bool {
@@ -266,6 +309,9 @@ func (l *link) headers() http.Header {
 
 // close ends a link and waits for what runs on it.
 func (l *link) close() {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
 	l.end()
 	l.streams.Wait()
 }
