@@ -44,7 +44,7 @@ type Listener struct {
 	mu    sync.Mutex
 	conns map[int]int // open ones by uid
 	open  int
-	since time.Time // when the last one ended, or the listening began
+	since time.Time // when the last one ended, or the waiting for that began
 	shut  bool      // AwaitIdle has said that it is over
 }
 
@@ -63,7 +63,7 @@ func Listen(ctx context.Context, cfg Config) (*Listener, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	l := &Listener{cfg: cfg, self: os.Geteuid(), conns: map[int]int{}, since: time.Now()}
+	l := &Listener{cfg: cfg, self: os.Geteuid(), conns: map[int]int{}}
 	if cfg.Open {
 		if err := l.own(); err != nil {
 			return nil, err
@@ -218,7 +218,11 @@ func (c *Conn) Close() error {
 }
 
 // AwaitIdle returns nil when nobody has been connected for d and the server is not busy, and lets nobody in any more; or the error of ctx.
+// The time before it is called does not count: who came meanwhile may be still to be accepted.
 func (l *Listener) AwaitIdle(ctx context.Context, d time.Duration) error {
+	l.mu.Lock()
+	l.since = time.Now()
+	l.mu.Unlock()
 	for {
 		rest := l.rest(d)
 		if rest <= 0 {

@@ -239,6 +239,25 @@ func TestAwaitIdle(t *testing.T) {
 	}
 }
 
+// TestAwaitIdleOfLateStart: who came while the server was still starting is served, however long that took.
+func TestAwaitIdleOfLateStart(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s.sock")
+	l := listen(t, Config{Path: path})
+	c, err := Dial(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	const idle = 300 * time.Millisecond
+	time.Sleep(idle)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*idle)
+	defer cancel()
+	greet(l)
+	if err := l.AwaitIdle(ctx, idle); err == nil {
+		t.Error("idle though somebody is connected")
+	}
+}
+
 // TestGuests: the kernel tells another user's process from ours, and it gets no more than its share of connections.
 func TestGuests(t *testing.T) {
 	if os.Geteuid() != 0 {
