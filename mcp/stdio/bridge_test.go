@@ -454,6 +454,24 @@ func TestListen(t *testing.T) {
 	}
 }
 
+// TestListenToNothing: a subscription to nothing that this server tells of is answered at once, and ends nothing else.
+func TestListenToNothing(t *testing.T) {
+	t.Parallel()
+	for _, want := range []string{`{}`, `{"toolsListChanged":true}`} {
+		w := newWorld(t)
+		c := w.bridge()
+		c.send(`{"jsonrpc":"2.0","id":"sub","method":"subscriptions/listen","params":{"notifications":` + want + `,` + meta + `}}`)
+		c.hear(`"method":"notifications/subscriptions/acknowledged"`)
+		c.hear(`"id":"sub","result"`)
+		if err := c.finish(); err != nil {
+			t.Error(err)
+		}
+		if got := w.holds.Load(); got != 1 {
+			t.Errorf("the bridge began anew %d times", got-1)
+		}
+	}
+}
+
 // TestLostAnswer: where the server did what was asked and died before it answered, what only reads is asked again, and
 // of the rest it is said that nobody knows. Nothing is done twice.
 func TestLostAnswer(t *testing.T) {

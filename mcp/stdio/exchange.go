@@ -188,12 +188,14 @@ func (b *bridge) hear(ctx context.Context, l *link, m *message, begun *bool) (ov
 	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
 		return b.pass(m, l, res) == nil
 	}
+	lasts := true
 	_ = events(res.Body, func(data []byte) bool {
 		var e envelope
-		if json.Unmarshal(data, &e) != nil || e.Result != nil { // the server stops: the client learns nothing of it
+		if json.Unmarshal(data, &e) != nil || e.Result != nil && lasts { // the server stops: the client learns nothing of it
 			return false
 		}
-		if over = e.Error != nil; e.Method == "notifications/subscriptions/acknowledged" {
+		if over = e.Error != nil || e.Result != nil; e.Method == "notifications/subscriptions/acknowledged" {
+			lasts = e.params().Notifications.any()
 			if *begun {
 				for _, u := range m.uris {
 					b.answer(updated(u, m.id))

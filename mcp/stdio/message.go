@@ -50,11 +50,20 @@ type params struct {
 	Arguments struct {
 		Wait json.RawMessage `json:"wait_seconds"`
 	} `json:"arguments"`
-	URI           string `json:"uri"`
-	Notifications struct {
-		URIs []string `json:"resourceSubscriptions"`
-	} `json:"notifications"`
+	URI           string  `json:"uri"`
+	Notifications subject `json:"notifications"`
 }
+
+// subject is what a subscription of the newer era is to, or what of that the server agrees to.
+type subject struct {
+	URIs      []string `json:"resourceSubscriptions"`
+	Tools     bool     `json:"toolsListChanged"`
+	Prompts   bool     `json:"promptsListChanged"`
+	Resources bool     `json:"resourcesListChanged"`
+}
+
+// any reports whether it is anything: a subscription to nothing is answered at once.
+func (s subject) any() bool { return len(s.URIs) > 0 || s.Tools || s.Prompts || s.Resources }
 
 // params are those of a message. What is wrong there the server tells.
 func (e *envelope) params() (p params) {
