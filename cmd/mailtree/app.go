@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"mailtree/indexer"
@@ -146,13 +147,15 @@ func (a *app) close() error {
 
 // watch tells the store what others change in its trees, until ctx ends.
 func (a *app) watch(ctx context.Context) error {
-	go func() {
+	var looking sync.WaitGroup
+	defer looking.Wait() // it may open a project
+	looking.Go(func() {
 		select {
 		case <-a.watcher.Ready():
 			a.store.Edited(ctx, nil, true) // what changed between the first scan and the first watch
 		case <-ctx.Done():
 		}
-	}()
+	})
 	return a.watcher.Run(ctx)
 }
 
