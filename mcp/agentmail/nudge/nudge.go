@@ -114,11 +114,12 @@ type whom struct{ project, agent string }
 // wait waits for changes that may make somebody due, lets them settle and returns whom they concern. With retry it
 // returns after a while in any case.
 func (n *Nudger) wait(ctx context.Context, mark int64, retry bool) (map[whom]bool, int64, error) {
-	waiting, cancel := context.WithCancel(ctx)
+	waiting := ctx
 	if retry {
+		var cancel context.CancelFunc
 		waiting, cancel = context.WithTimeout(ctx, n.cfg.Retry)
+		defer cancel()
 	}
-	defer cancel()
 	some := map[whom]bool{}
 	for len(some) == 0 {
 		changes, err := n.cfg.Store.WaitChanges(waiting, mark, 1000)
