@@ -76,6 +76,10 @@ func (p *program) nudgeOnce(ctx context.Context, watch bool, idle time.Duration)
 		if !goneAway(err) {
 			break
 		}
+		select { // until it has ended
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+		}
 		res, err = client.Do(r) // of the next server: announcing is done once, however often it is asked for
 	}
 	if err != nil {

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"bytes"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"mailtree/maildir"
+)
+
+// TestNudgeMeetsEnd: a server in the background that ends lets nobody in for a moment; the next one is asked.
+func TestNudgeMeetsEnd(t *testing.T) {
+	t.Parallel()
+	store := t.TempDir()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", maildir.SocketPath(store))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for ending := time.Now().Add(100 * time.Millisecond); time.Now().Before(ending); {
+			if c, err := l.Accept(); err == nil {
+				c.Close()
+			}
+		}
+		srv := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), ReadHeaderTimeout: time.Second}
+		srv.Serve(l)
+	}()
+	var out bytes.Buffer
+	p := &program{std: stdio{out: &out}, cfg: &config{Store: store}}
+	if err := p.nudgeOnce(t.Context(), false, time.Minute); err != nil || !strings.HasPrefix(out.String(), "nobody to tell") {
+		t.Errorf("%v %q", err, &out)
+	}
+}
