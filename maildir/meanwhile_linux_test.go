@@ -249,29 +249,6 @@ func TestPopAfterFailure(t *testing.T) {
 	}
 }
 
-// TestToldWhileBusy: a notice that reaches the agent after its status changed does not count once it is ready again.
-func TestToldWhileBusy(t *testing.T) {
-	t.Parallel()
-	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
-	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
-	set := func(status string) {
-		if err := p.SetPresence(t.Context(), "Bob", status); err != nil {
-			t.Fatal(err)
-		}
-	}
-	set(maildir.Ready)
-	n, err := p.Notice(t.Context(), "Bob")
-	if n == nil || err != nil {
-		t.Fatal(n, err)
-	}
-	set(maildir.Work)
-	p.Told(n)
-	set(maildir.Ready)
-	if got := noticed(t, p); got != 1 {
-		t.Errorf("ready again and to be told of %d messages", got)
-	}
-}
-
 // TestMailboxBeingMade: who makes a mailbox that another call of the same user is making has it.
 func TestMailboxBeingMade(t *testing.T) {
 	t.Parallel()

@@ -52,7 +52,7 @@ const maxTold = maxPage
 
 // Notice returns what the agent is to be told now; nil when nothing: it is not ready, has read everything, or knows.
 func (p *Project) Notice(ctx context.Context, agent string) (*Notice, error) {
-	told := p.notices.of(p, agent) // before its status is asked for: should that change later, away does
+	away := p.notices.of(p, agent).away // before its status is asked for: should that change later, this does
 	row, err := p.store.index.Agent(ctx, p.slug, agent)
 	if err != nil || row == nil || row.Status != Ready || row.Unread == 0 {
 		return nil, err
@@ -61,7 +61,8 @@ func (p *Project) Notice(ctx context.Context, agent string) (*Notice, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Notice{Agent: agent, Seat: told.Seat, away: told.away}
+	told := p.notices.of(p, agent)
+	n := &Notice{Agent: agent, Seat: told.Seat, away: away}
 	for _, d := range page.Messages {
 		n.unread = append(n.unread, d.ID)
 		if !slices.Contains(told.Told, d.ID) && !d.Created.Before(told.Before) {
@@ -77,9 +78,9 @@ func (p *Project) Notice(ctx context.Context, agent string) (*Notice, error) {
 	return n, nil
 }
 
-// Told notes that the agent is told of what the notice says, unless its status has been another since: then it is told again once
-// it is ready.
-func (p *Project) Told(n *Notice) { p.notices.told(p, n) }
+// Told notes that the agent is told of what the notice says; false, and it is not to be told, where its status has been another
+// than ready since.
+func (p *Project) Told(n *Notice) bool { return p.notices.told(p, n) }
 
 // Covers reports whether dir, an absolute path, lies in the code base that the project is for, or in another work tree of
 // that repository.
@@ -142,12 +143,12 @@ func (n *notices) leave(p *Project, at Seat, owner *Project, agent string) {
 	}
 }
 
-func (n *notices) told(p *Project, of *Notice) {
+func (n *notices) told(p *Project, of *Notice) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s := n.load(p)[of.Agent]
 	if s.away != of.away {
-		return
+		return false
 	}
 	for _, id := range s.Told { // what was read meanwhile may be marked unread again
 		if len(of.unread) < maxTold && !slices.Contains(of.unread, id) {
@@ -156,6 +157,7 @@ func (n *notices) told(p *Project, of *Notice) {
 	}
 	s.Told, s.Before = of.unread, of.oldest
 	n.save(p, of.Agent, s)
+	return true
 }
 
 // forget starts the agent's notices anew.

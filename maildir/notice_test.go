@@ -271,3 +271,38 @@ func TestCovers(t *testing.T) {
 		}
 	}
 }
+
+// TestNoticeMeanwhile: who says that it works between the look at its mail and the telling is not told, and is when it is ready
+// again.
+func TestNoticeMeanwhile(t *testing.T) {
+	t.Parallel()
+	p, err := storetest.Open(t, storetest.Config{}).EnsureProject(t.Context(), shop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []string{"Ann", "Bob"} {
+		if err := p.EnsureAgent(t.Context(), n, maildir.Registration{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	status := func(s string) {
+		t.Helper()
+		if err := p.SetPresence(t.Context(), "Bob", s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	status(maildir.Ready)
+	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Body: "b"})
+	n, err := p.Notice(t.Context(), "Bob")
+	if err != nil || n == nil {
+		t.Fatal(n, err)
+	}
+	status(maildir.Work)
+	if p.Told(n) {
+		t.Error("it is told though it works")
+	}
+	status(maildir.Ready)
+	if got := noticed(t, p); got != 1 {
+		t.Errorf("ready again, it is to be told of %d messages", got)
+	}
+}

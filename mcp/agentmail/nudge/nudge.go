@@ -196,7 +196,9 @@ func (n *Nudger) one(ctx context.Context, session string, w whom) (*Outcome, err
 		return nil, err
 	}
 	o.New = notice.New
-	p.Told(notice) // before: of a notice that came to nothing the agent hears with the next message, of two it hears too much
+	if !p.Told(notice) { // before: of a notice that came to nothing the agent hears with the next message, of two it hears too much
+		return nil, nil
+	}
 	if err := s.Type(ctx, pane, Text, n.cfg.Pause); err != nil {
 		o.Why = err.Error()
 	}
