@@ -199,7 +199,7 @@ func (n *Nudger) one(ctx context.Context, session string, w whom) (*Outcome, err
 	if !p.Told(notice) { // before: of a notice that came to nothing the agent hears with the next message, of two it hears too much
 		return nil, nil
 	}
-	if err := s.Type(ctx, pane, Text, n.cfg.Pause); err != nil {
+	if err := s.Type(context.WithoutCancel(ctx), pane, Text, n.cfg.Pause); err != nil { // it counts as told
 		o.Why = err.Error()
 	}
 	return o, nil
