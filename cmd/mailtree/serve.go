@@ -158,8 +158,9 @@ func serveOnce(ctx context.Context, p *program, log *slog.Logger, idle time.Dura
 	go func() { pumped <- m.Run(pumping) }()
 	nudged := make(chan struct{})
 	go func() { defer close(nudged); nudger.run(pumping) }()
+	var serving sync.WaitGroup
 	for i, srv := range servers {
-		go func() { served <- srv.Serve(listeners[i]) }()
+		serving.Go(func() { served <- srv.Serve(listeners[i]) })
 	}
 	idled := make(chan struct{})
 	go func() { defer close(idled); a.stopIdle(ctx, idle, yield) }()
@@ -187,6 +188,7 @@ func serveOnce(ctx context.Context, p *program, log *slog.Logger, idle time.Dura
 	<-idled
 	<-guarded
 	shutdown(lasting, servers)
+	serving.Wait() // or it would accept what comes to the next server on this port
 	<-hooked
 	stopStore()
 	<-watched
