@@ -4,14 +4,11 @@ import (
 	"context"
 	"strings"
 	"sync"
-	"sync/atomic"
 )
 
 // feed rings for those who wait. It carries no changes itself: what changed is what the index recorded after a
 // mark, so a slow reader loses nothing.
 type feed struct {
-	mark atomic.Int64 // of the newest change
-
 	mu     sync.Mutex
 	all    chan struct{}
 	agents map[string]chan struct{} // by slug + "/" + agent
@@ -24,9 +21,6 @@ func newFeed() *feed {
 func (f *feed) ring(changes []Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(changes) > 0 {
-		f.mark.Store(max(f.mark.Load(), changes[len(changes)-1].Seq))
-	}
 	close(f.all)
 	f.all = make(chan struct{})
 	for _, c := range changes {

@@ -135,9 +135,7 @@ func (s *Store) open(ctx context.Context) error {
 			p.scan()
 		}
 	}
-	last, err := s.index.LastChange(ctx)
-	s.feed.mark.Store(last)
-	return err
+	return nil
 }
 
 // secret reads 32 hex-coded random bytes from the store's file, making it at first start.
