@@ -231,7 +231,6 @@ func TestBlind(t *testing.T) {
 	}
 }
 
-// TestInbox: order, pages, filters, marks, counts and changes agree.
 // TestInboxOfMany: more who look at once than there are readers, into an index that nobody has looked into, wait for each other
 // and not for ever.
 func TestInboxOfMany(t *testing.T) {
@@ -252,6 +251,7 @@ func TestInboxOfMany(t *testing.T) {
 	all.Wait()
 }
 
+// TestInbox: order, pages, filters, marks, counts and changes agree.
 func TestInbox(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -7,6 +7,9 @@ func Later(p *Project) int {
 	return len(p.again)
 }
 
+// Queued is the number of operations that nobody has looked at yet.
+func Queued(p *Project) int { return len(p.queue) }
+
 // Compared is the number of comparisons that are to be answered when their edits are ingested.
 func Compared(p *Project) int {
 	p.mu.Lock()

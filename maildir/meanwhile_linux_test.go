@@ -39,7 +39,7 @@ func TestCloneWakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	came := make(chan error, 1)
 	go func() {
@@ -162,7 +162,7 @@ func TestPageMarkedWhileMailGoes(t *testing.T) {
 			}
 			read <- err
 		}()
-		time.Sleep(50 * time.Millisecond) // the page is read
+		await(t, func() bool { return maildir.Queued(p) == 1 }) // the page is read, and its marking waits
 		removeByHand(t, p, first)
 		p.Edited([]string{first}, false)
 		await(t, func() bool { return inbox(t, p, "Bob").Total == n-1 })
@@ -278,7 +278,7 @@ func TestEditWakes(t *testing.T) {
 	p := project(t, storetest.Config{}, "Ann", "Bob")
 	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
 	path := inbox(t, p, "Bob").Messages[0].Path
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	came := make(chan error, 1)
 	go func() {

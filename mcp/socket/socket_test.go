@@ -241,6 +241,7 @@ func TestAwaitIdle(t *testing.T) {
 
 // TestAwaitIdleOfLateStart: who came while the server was still starting is served, however long that took.
 func TestAwaitIdleOfLateStart(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s.sock")
 	l := listen(t, Config{Path: path})
 	c, err := Dial(t.Context(), path)
@@ -248,7 +249,7 @@ func TestAwaitIdleOfLateStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	const idle = 300 * time.Millisecond
+	const idle = time.Second
 	time.Sleep(idle)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*idle)
 	defer cancel()
