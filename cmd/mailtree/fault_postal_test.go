@@ -66,6 +66,9 @@ func (p *post) take(agent string, wait int) (body string, err error) {
 	if err != nil && !denied(err) {
 		return "", err
 	}
+	if err != nil {
+		p.d.t.Errorf("refused: %v", err)
+	}
 	p.ledger.Pop(agent, "") // it was answered; which delivery it was is told by settle
 	if err != nil || m.ID == "" {
 		return "", err
@@ -218,6 +221,7 @@ type crowd struct {
 	*post
 	answered atomic.Int64
 	ended    atomic.Bool // nothing comes any more
+	sure     bool        // nobody kills the server: every call has to be answered
 
 	left chan parcel // to be sent (again)
 }
@@ -258,8 +262,12 @@ func (c *crowd) clients() (senders, takers *sync.WaitGroup) {
 		})
 		takers.Go(func() {
 			for {
+				ended := c.ended.Load() // before it asks: what came meanwhile is not in an empty answer
 				body, err := c.take("box", waitSeconds)
-				if err != nil || strings.HasPrefix(body, stop) || body == "" && c.ended.Load() {
+				if err != nil && c.sure {
+					c.d.t.Errorf("no answer from a server that runs: %v", err)
+				}
+				if err != nil || strings.HasPrefix(body, stop) || body == "" && ended {
 					return
 				}
 				c.answered.Add(1)
@@ -292,6 +300,7 @@ const stop = "stop "
 // finish sends what is left and has everything taken.
 func (c *crowd) finish() {
 	c.d.t.Helper()
+	c.sure = true
 	senders, takers := c.clients()
 	senders.Wait()
 	for i := range crowdSize {
