@@ -30,6 +30,8 @@ func TestBox(t *testing.T) {
 		{maildir.BoxQuery{Agent: "Bob", Limit: 2}, "d c"},
 		{maildir.BoxQuery{Agent: "Bob", Limit: 2, Offset: 2}, "b a+read"},
 		{maildir.BoxQuery{Agent: "Bob", Limit: 2, Offset: 4}, ""},
+		{maildir.BoxQuery{Agent: "Bob", Limit: 2, Before: "c"}, "b a+read"},
+		{maildir.BoxQuery{Agent: "Bob", Limit: 2, Before: "a"}, ""},
 		{maildir.BoxQuery{Agent: "Bob"}, ""},
 		{maildir.BoxQuery{Agent: "Bob", Limit: 9, ID: "c"}, "c"},
 		{maildir.BoxQuery{Agent: "Bob", Limit: 9, ID: "cc"}, ""},
@@ -64,10 +66,10 @@ func TestBox(t *testing.T) {
 func TestBoxCost(t *testing.T) {
 	t.Parallel()
 	x := openIndex(t)
-	for _, q := range []maildir.BoxQuery{{}, {ID: "m"}, {Sent: true}, {Sent: true, ID: "m"}} {
+	for _, q := range []maildir.BoxQuery{{}, {ID: "m"}, {Sent: true}, {Sent: true, ID: "m"}, {Sent: true, Before: "m"}} {
 		text, kind := boxQuery(q)
 		var plan []string
-		err := x.each(t.Context(), "EXPLAIN QUERY PLAN "+text, []any{1, "Bob", int(kind), q.ID, 50, 0}, func(scan func(...any) error) error {
+		err := x.each(t.Context(), "EXPLAIN QUERY PLAN "+text, []any{1, "Bob", int(kind), q.ID + q.Before, 50, 0}, func(scan func(...any) error) error {
 			var id, parent, none int
 			var step string
 			err := scan(&id, &parent, &none, &step)

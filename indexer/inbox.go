@@ -101,7 +101,7 @@ func (x *Index) OldestUnread(ctx context.Context, slug, agent string, n int) ([]
 func (x *Index) Box(ctx context.Context, q maildir.BoxQuery) ([]maildir.BoxRow, error) {
 	text, kind := boxQuery(q)
 	all := []maildir.BoxRow{}
-	err := x.each(ctx, text, []any{x.pid(q.Project), q.Agent, int(kind), q.ID, q.Limit, q.Offset}, func(scan func(...any) error) error {
+	err := x.each(ctx, text, []any{x.pid(q.Project), q.Agent, int(kind), q.ID + q.Before, q.Limit, q.Offset}, func(scan func(...any) error) error {
 		var r maildir.BoxRow
 		var blind string
 		err := scanMessage(q.Project, scan, &r.MessageRow, &r.CopyPath, &r.Read, &r.Holders, &blind)
@@ -118,8 +118,11 @@ func boxQuery(q maildir.BoxQuery) (text string, kind maildir.Kind) {
 	const from = " FROM files f CROSS JOIN messages m ON m.pid = f.pid AND m.id = f.msgid"
 	const order = " ORDER BY f.msgid DESC LIMIT ?5 + 0 OFFSET ?6 + 0"
 	where := " WHERE f.pid = ?1 AND f.agent = ?2 AND f.kind = ?3 AND f.kind IN (6, 9) AND f.valid AND f.msgid <> ?4"
-	if q.ID != "" {
+	switch {
+	case q.ID != "":
 		where = strings.Replace(where, "<>", "=", 1)
+	case q.Before != "":
+		where = strings.Replace(where, "<>", "<", 1)
 	}
 	if !q.Sent {
 		return "SELECT " + messageColumns + withoutBody + ", f.path, d.read, 0, ''" + from +

@@ -121,7 +121,7 @@ func (s *Store) eachReceived(ctx context.Context, h *Hook, fn func(m *MessageRow
 
 // eachSent calls fn for everything in the outbox, last id first.
 func (s *Store) eachSent(ctx context.Context, h *Hook, fn func(m *MessageRow, path string)) error {
-	for q := (BoxQuery{Project: h.Project, Agent: h.Mailbox, Sent: true, Limit: maxPage}); ; q.Offset += maxPage {
+	for q := (BoxQuery{Project: h.Project, Agent: h.Mailbox, Sent: true, Limit: maxPage}); ; {
 		rows, err := s.index.Box(ctx, q)
 		if err != nil || len(rows) == 0 {
 			return err
@@ -129,6 +129,7 @@ func (s *Store) eachSent(ctx context.Context, h *Hook, fn func(m *MessageRow, pa
 		for i := range rows {
 			fn(&rows[i].MessageRow, rows[i].CopyPath)
 		}
+		q.Before = rows[len(rows)-1].ID // an offset would pass over one where another is removed meanwhile
 	}
 }
 

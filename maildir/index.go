@@ -140,6 +140,7 @@ type BoxQuery struct {
 	Agent   string // set by Box.List
 	Sent    bool   // the outbox
 	ID      string // only this one; "": all
+	Before  string // only ids before it; "": all
 	Limit   int    // rows, as it stands: 0 is none
 	Offset  int
 }
