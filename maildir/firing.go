@@ -28,8 +28,8 @@ type HookRun struct {
 }
 
 // Firings returns the runs that changes call for, in their order. Whether each is to be made Fire decides.
-// Errors: ErrUnavailable while owners.json or hooks.json cannot be read.
-func (s *Store) Firings(changes []Change) ([]Firing, error) {
+// Errors: ErrUnavailable while owners.json or hooks.json cannot be read, and ctx's: it waits for a project that is being opened.
+func (s *Store) Firings(ctx context.Context, changes []Change) ([]Firing, error) {
 	came := slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return c.Op != Added || eventOf(c.Kind) == "" })
 	if len(came) == 0 {
 		return nil, nil
@@ -46,7 +46,7 @@ func (s *Store) Firings(changes []Change) ([]Firing, error) {
 			}
 		}
 	}
-	return all, s.owned(all)
+	return all, s.owned(ctx, all)
 }
 
 // eventOf is the event that a new file of that kind is; "" for none.
@@ -61,10 +61,14 @@ func eventOf(k Kind) string {
 }
 
 // owned fills in whose the mailboxes are.
-func (s *Store) owned(all []Firing) error {
+func (s *Store) owned(ctx context.Context, all []Firing) error {
 	owners, err := s.owners.load()
 	for i := range all {
-		if p := s.knownSoon(all[i].Hook.Project); p != nil {
+		p, lost := s.knownSoon(ctx, all[i].Hook.Project)
+		if lost != nil {
+			return lost
+		}
+		if p != nil {
 			all[i].Owner = p.owner(owners, all[i].Hook.Mailbox)
 		}
 	}
@@ -86,7 +90,7 @@ func (s *Store) MissedFirings(ctx context.Context, l *HookLog) ([]Firing, error)
 		}
 		all = append(all, missed...)
 	}
-	return all, s.owned(all)
+	return all, s.owned(ctx, all)
 }
 
 func (s *Store) missed(ctx context.Context, h *Hook, l *HookLog) ([]Firing, error) {
@@ -136,9 +140,9 @@ func (s *Store) eachSent(ctx context.Context, h *Hook, fn func(m *MessageRow, pa
 // Fire decides whether a run is to be made, and if so notes it in the log, durably: the caller then makes it, once. Nil
 // where it is not: the hook or the copy is gone, the mailbox has another owner than the hook, the command cannot be run as
 // that owner, the message is not trusted or is older than the hook, or the run has begun before; why says which.
-// Errors: ErrUnavailable, when nothing is decided.
-func (s *Store) Fire(f Firing, l *HookLog) (run *HookRun, why string, err error) {
-	if why, err = s.stands(&f); why != "" || err != nil {
+// Errors: ErrUnavailable, or ctx's as of Firings, when nothing is decided.
+func (s *Store) Fire(ctx context.Context, f Firing, l *HookLog) (run *HookRun, why string, err error) {
+	if why, err = s.stands(ctx, &f); why != "" || err != nil {
 		return nil, why, err
 	}
 	p := s.known(f.Hook.Project)
@@ -169,18 +173,18 @@ func (s *Store) Fire(f Firing, l *HookLog) (run *HookRun, why string, err error)
 
 // stands looks whether the hook of a firing is still there and may run, and fills in whose the mailbox is now. why says
 // why not, "" where it may.
-func (s *Store) stands(f *Firing) (why string, err error) {
+func (s *Store) stands(ctx context.Context, f *Firing) (why string, err error) {
 	hooks, err := s.hooks.load()
 	if err != nil {
 		return "", err
 	}
 	at := slices.IndexFunc(hooks, func(h Hook) bool { return h.key() == f.Hook.key() && h.same(&f.Hook) })
 	one := []Firing{*f}
-	if err := s.owned(one); err != nil {
+	if err := s.owned(ctx, one); err != nil {
 		return "", err
 	}
 	f.Owner = one[0].Owner
-	if at < 0 || s.knownSoon(f.Hook.Project) == nil {
+	if at < 0 || s.known(f.Hook.Project) == nil {
 		return "the hook is gone", nil
 	}
 	f.Hook = hooks[at]

@@ -145,15 +145,30 @@ func (s *Store) known(slug string) *Project {
 	return s.projects[slug]
 }
 
-// knownSoon is known, and waits for a project that is being opened: what it brings is in the feed before it is known.
-func (s *Store) knownSoon(slug string) *Project {
+// knownSoon is known, and waits for a project that is being opened: what it brings is in the feed before it is known. Errors:
+// ctx's.
+func (s *Store) knownSoon(ctx context.Context, slug string) (*Project, error) {
 	if p := s.known(slug); p != nil {
-		return p
+		return p, nil
 	}
-	s.adding.Lock()
-	defer s.adding.Unlock()
-	return s.known(slug)
+	if err := s.beginAdding(ctx); err != nil {
+		return nil, err
+	}
+	defer s.endAdding()
+	return s.known(slug), nil
 }
+
+// beginAdding waits until nobody else opens a project, which may take minutes; the caller calls endAdding. Errors: ctx's.
+func (s *Store) beginAdding(ctx context.Context) error {
+	select {
+	case s.adding <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (s *Store) endAdding() { <-s.adding }
 
 // adopt opens a project whose folder appeared after the start (a clone made by hand); nil when there is none. It waits
 // for project.json, which a checkout writes late: a clone under way is Git's.
@@ -270,8 +285,10 @@ func ParseProject(data []byte) (human string, created time.Time, err error) {
 
 // add loads a project of the disk into the running store; the same again is the same project.
 func (s *Store) add(ctx context.Context, slug string) (*Project, error) {
-	s.adding.Lock()
-	defer s.adding.Unlock()
+	if err := s.beginAdding(ctx); err != nil {
+		return nil, err
+	}
+	defer s.endAdding()
 	if p := s.known(slug); p != nil {
 		return p, nil
 	}

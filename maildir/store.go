@@ -58,8 +58,8 @@ type Store struct {
 	opened    time.Time // before everything that this server sends
 	clock     *clock
 
-	adding   sync.Mutex // held while a project is made or opened
-	seating  sync.Mutex // held while an agent takes its seat
+	adding   chan struct{} // full while a project is opened
+	seating  sync.Mutex    // held while an agent takes its seat
 	mu       sync.Mutex
 	projects map[string]*Project
 	leftOut  map[string]error // projects that could not be opened at the start, until they can
@@ -97,7 +97,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{cfg: cfg, lock: lock, projects: map[string]*Project{}, leftOut: map[string]error{}, feed: newFeed(), stamp: stamp{now: cfg.Now, rand: cfg.Rand}, clock: clock,
-		attaching: make(chan struct{}, 2), owners: owners{file: filepath.Join(cfg.Root, ownersFile)}, hooks: hooks{file: filepath.Join(cfg.Root, hooksFile)}}
+		attaching: make(chan struct{}, 2), adding: make(chan struct{}, 1), owners: owners{file: filepath.Join(cfg.Root, ownersFile)}, hooks: hooks{file: filepath.Join(cfg.Root, hooksFile)}}
 	s.opened = s.stamp.time()
 	if err := s.open(ctx); err != nil {
 		s.Close()

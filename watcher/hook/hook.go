@@ -143,7 +143,7 @@ func (r *Runner) follow(ctx context.Context) {
 				return err
 			}
 		}
-		firings, err := r.cfg.Store.Firings(changes)
+		firings, err := r.cfg.Store.Firings(ctx, changes)
 		if err == nil {
 			r.put(ctx, firings, last)
 		}
@@ -217,7 +217,7 @@ func (r *Runner) begin(ctx context.Context, f maildir.Firing) (run *maildir.Hook
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		made, why, err := r.cfg.Store.Fire(f, r.log)
+		made, why, err := r.cfg.Store.Fire(ctx, f, r.log)
 		if why != "" {
 			r.cfg.Log.Debug("hook not run", "hook", f.Hook.Name, "mailbox", f.Hook.Mailbox, "message", f.ID, "reason", why)
 		}

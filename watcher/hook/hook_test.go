@@ -381,7 +381,7 @@ func TestNotAsOther(t *testing.T) {
 	if err != nil || len(missed) != 1 {
 		t.Fatalf("%+v %v", missed, err)
 	}
-	if run, why, err := b.Fire(missed[0], log); run != nil || err != nil || why != "this server cannot run commands as the owner of the mailbox" {
+	if run, why, err := b.Fire(t.Context(), missed[0], log); run != nil || err != nil || why != "this server cannot run commands as the owner of the mailbox" {
 		t.Errorf("%+v %q %v", run, why, err)
 	}
 }
