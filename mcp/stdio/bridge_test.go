@@ -43,6 +43,7 @@ type world struct {
 	late  atomic.Value // method whose answer waits for freed
 	freed chan struct{}
 	slow  atomic.Bool // the stream of a session takes its time to open
+	mute  atomic.Bool // it does not open
 
 	mu     sync.Mutex
 	server *http.Server // nil: none runs
@@ -97,6 +98,10 @@ func (w *world) start() {
 		}
 		if r.Method == http.MethodGet && w.slow.Load() && strings.HasSuffix(r.URL.Path, "/mcp") {
 			time.Sleep(200 * time.Millisecond)
+		}
+		if r.Method == http.MethodGet && w.mute.Load() && strings.HasSuffix(r.URL.Path, "/mcp") {
+			<-r.Context().Done()
+			return
 		}
 		if method, _ := w.late.Load().(string); method != "" && r.Method == http.MethodPost {
 			w.answerLate(inner, rw, r, method)
@@ -399,6 +404,35 @@ func TestStreamOpens(t *testing.T) {
 	}
 	if err := c.finish(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestEndWhileStreamOpens: a bridge that is ended does not wait for a server that takes a handshake and then says no more.
+func TestEndWhileStreamOpens(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.mute.Store(true)
+	inR, inW := io.Pipe()
+	defer inW.Close()
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	done := make(chan error, 1)
+	go func() {
+		done <- Run(ctx, Config{In: inR, Out: io.Discard, Toolset: "mail", Dial: w.dial, Patience: time.Millisecond})
+	}()
+	if _, err := io.WriteString(inW, hello+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	await(t, func() bool { return w.asked.Load() != nil }) // for the stream, in the session
+	end()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it waits for the stream")
+		w.kill()
 	}
 }
 

@@ -51,7 +51,7 @@ func (b *bridge) once(ctx context.Context, l *link, m *message) (again bool, err
 			<-l.down
 			return true, errors.New("the server does not know this session any more")
 		}
-		err = b.pass(m, l, res)
+		err = b.pass(ctx, m, l, res)
 	}
 	switch {
 	case err == nil || ctx.Err() != nil:
@@ -89,9 +89,9 @@ func (b *bridge) post(ctx context.Context, l *link, m *message) (*http.Response,
 }
 
 // pass writes the answer and remembers what is needed after a restart.
-func (b *bridge) pass(m *message, l *link, res *http.Response) error {
+func (b *bridge) pass(ctx context.Context, m *message, l *link, res *http.Response) error {
 	if m.method == "initialize" && res.StatusCode == http.StatusOK {
-		if err := b.begun(m, l, res); err != nil {
+		if err := b.begun(ctx, m, l, res); err != nil {
 			return err
 		}
 	}
@@ -112,7 +112,7 @@ func (b *bridge) pass(m *message, l *link, res *http.Response) error {
 }
 
 // begun keeps a handshake and opens the session's stream.
-func (b *bridge) begun(m *message, l *link, res *http.Response) error {
+func (b *bridge) begun(ctx context.Context, m *message, l *link, res *http.Response) error {
 	if err := l.begin(res); err != nil {
 		return nil //nolint:nilerr // the client sees the refusal
 	}
@@ -121,7 +121,7 @@ func (b *bridge) begun(m *message, l *link, res *http.Response) error {
 	current := b.changed(l)
 	b.mu.Unlock()
 	if current {
-		b.stream(l)
+		b.stream(ctx, l)
 	}
 	return nil
 }
@@ -186,7 +186,7 @@ func (b *bridge) hear(ctx context.Context, l *link, m *message, begun *bool) (ov
 	}
 	defer res.Body.Close()
 	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
-		return b.pass(m, l, res) == nil
+		return b.pass(ctx, m, l, res) == nil
 	}
 	lasts := true
 	_ = events(res.Body, func(data []byte) bool {

@@ -83,7 +83,7 @@ func (b *bridge) open(ctx context.Context, start bool) (*link, error) {
 			return l, err
 		}
 		var no *refused
-		if errors.As(err, &no) || !start || try == 5 {
+		if errors.As(err, &no) || !start || try >= 5 {
 			return nil, err
 		}
 		if !pause(ctx) { // it has just ended
@@ -198,7 +198,7 @@ func (b *bridge) reshake(ctx context.Context, l *link, shake handshake, uris []s
 			return err
 		}
 	}
-	b.stream(l)
+	b.stream(ctx, l)
 	for _, u := range uris {
 		p := string(tool.Encode(u))
 		if err := b.own(ctx, l, []byte(`{"jsonrpc":"2.0","id":`+id+`,"method":"resources/subscribe","params":{"uri":`+p+`}}`)); err != nil {
@@ -252,15 +252,15 @@ func (l *link) begin(res *http.Response) error {
 }
 
 // stream passes on what the server says in the session of its own accord, as long as the link lasts. It returns when the
-// server has begun: what changes before that the client would not hear of.
-func (b *bridge) stream(l *link) {
+// server has begun, or ctx has ended: what changes before that the client would not hear of.
+func (b *bridge) stream(ctx context.Context, l *link) {
 	if !l.inSession() {
 		return
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	begun := make(chan struct{})
 	open := l.run(func() { <-l.down; cancel() }, func() {
-		res, err := b.do(ctx, http.MethodGet, "mcp", nil, l.headers())
+		res, err := b.do(lasting, http.MethodGet, "mcp", nil, l.headers())
 		close(begun)
 		if err != nil {
 			return
@@ -273,8 +273,12 @@ func (b *bridge) stream(l *link) {
 		_ = events(res.Body, func(data []byte) bool { b.answer(data); return true })
 		l.end() // with the stream the session has ended: begin anew
 	})
-	if open {
-		<-begun
+	if !open {
+		return
+	}
+	select {
+	case <-begun:
+	case <-ctx.Done():
 	}
 }
 
