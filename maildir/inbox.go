@@ -158,13 +158,18 @@ func (g *group) markFile(o *op, path string, known, page bool) error {
 }
 
 // freeFor reports whether a file can be made at path. Errors: errStale when a file is there that the index does not
-// know yet, ErrConflict when something is there that is no file.
+// know yet, ErrConflict when something is there that is no file, or one that the index cannot take for a mark.
 func (g *group) freeFor(path string) error {
 	st, err := g.p.tree.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err == nil && st.Mode.IsRegular():
+		_, _, err := g.p.tree.Read(path, MaxSmall)
+		var bad *FormatError
+		if errors.As(err, &bad) || errors.Is(err, fs.ErrPermission) {
+			return errorf(ErrConflict, "%s in the mail tree cannot be read (%v), so the mark cannot be made: remove it.", path, err)
+		}
 		return g.stale(path)
 	case err == nil:
 		return errorf(ErrConflict, "%s in the mail tree is %s, so the mark cannot be made: remove it.", path, notRegular(st.Mode).Reason)
@@ -324,7 +329,7 @@ func (p *Project) unread(ctx context.Context, agent, id string) error {
 		if d.Read {
 			return g.take(o, ReadMark(d.CopyPath))
 		}
-		if err := g.freeFor(ReadMark(d.CopyPath)); !errors.Is(err, ErrConflict) { // what is no file is no mark either
+		if err := g.freeFor(ReadMark(d.CopyPath)); !errors.Is(err, ErrConflict) { // what is in a mark's place and is none
 			return err
 		}
 		return nil

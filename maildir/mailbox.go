@@ -219,14 +219,15 @@ func (p *Project) DeleteMailbox(ctx context.Context, name string, force bool, by
 	o := &op{Op: Op{Verb: "delete-mailbox", Agent: name, Summary: name}, lock: "mailbox", ends: agentsDir + "/" + name + "/"}
 	o.plan = func(g *group) error {
 		var paths []string
-		if p.flight.below(o.ends) { // before the index is asked: what is not under way any more is counted
-			return errBusy
-		}
+		coming := p.flight.below(o.ends) // before the index is asked: what is not under way any more is counted
 		if m, err = p.Mailbox(g.ctx, name, by); err != nil {
 			return err
 		}
 		if !force && m.Total+m.Sent > 0 {
 			return errorf(ErrConflict, "The mailbox %s is not empty: %d in its inbox, %d sent. Deleting it all needs force.", quote(name), m.Total, m.Sent)
+		}
+		if coming {
+			return errBusy
 		}
 		err := p.tree.Walk(g.ctx, agentsDir+"/"+name, func(path string, d fs.DirEntry) error {
 			if d.Type().IsRegular() {

@@ -90,6 +90,34 @@ func TestDeleteMailboxMeanwhile(t *testing.T) {
 	}
 }
 
+// TestDeleteFullMailboxMeanwhile: that a mailbox with mail is not deleted without force is said at once, also while more comes.
+func TestDeleteFullMailboxMeanwhile(t *testing.T) {
+	t.Parallel()
+	var h halts
+	p := project(t, storetest.Config{NoWatcher: true, Step: h.pass}, "Ann", "Bob")
+	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
+	placed := h.at(isStep("ingest"))
+	sent := sendLater(t, p, "s")
+	<-placed.reached
+	deleted := make(chan error, 1)
+	go func() {
+		_, err := p.DeleteMailbox(t.Context(), "Bob", false, maildir.Caller{Root: true})
+		deleted <- err
+	}()
+	select {
+	case err := <-deleted:
+		if !errors.Is(err, maildir.ErrConflict) {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it waits for what comes")
+	}
+	close(placed.goOn)
+	if err := <-sent; err != nil {
+		t.Error(err)
+	}
+}
+
 // TestMarkRemovedBeforeStamp: a mark that somebody made and took away again does not come back with the time in it.
 func TestMarkRemovedBeforeStamp(t *testing.T) {
 	t.Parallel()
@@ -212,6 +240,44 @@ func TestMarksAheadOfTheIndex(t *testing.T) {
 	err = p.SetPresence(t.Context(), "Bob", maildir.Ready)
 	if level(); err != nil || presence(t, p) != maildir.Ready {
 		t.Errorf("ready behind work: %s %v", presence(t, p), err)
+	}
+}
+
+// TestMarkThatIsNone: a file in the place of a mark that cannot be read, or is far too large for one, is no mark: what would make
+// one is refused, or leaves it out where there is more to do, and what would take one away has nothing to do.
+func TestMarkThatIsNone(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
+	var first *maildir.Delivery
+	for _, subject := range []string{"first", "second", "third"} {
+		send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: subject, Body: "b"})
+		if first == nil {
+			first = &inbox(t, p, "Bob").Messages[0]
+		}
+	}
+	putByHand(t, p, maildir.ReadMark(first.CopyPath), strings.Repeat("x", maildir.MaxSmall+1))
+	for _, level := range []bool{false, true} {
+		if d, err := p.SetRead(t.Context(), "Bob", first.ID, false); err != nil || d.Read {
+			t.Errorf("unread: %+v %v", d, err)
+		}
+		if _, err := p.SetRead(t.Context(), "Bob", first.ID, true); !errors.Is(err, maildir.ErrConflict) {
+			t.Errorf("read: %v", err)
+		}
+		if level {
+			continue
+		}
+		if err := p.Rescan(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d, err := p.Pop(t.Context(), "Bob"); err != nil || d == nil || d.Subject != "second" {
+		t.Errorf("popped: %+v %v", d, err)
+	}
+	if _, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: "Bob"}, true, 0); err != nil {
+		t.Error(err)
+	}
+	if got := inbox(t, p, "Bob"); got.Unread != 1 {
+		t.Errorf("%+v", got.Counts)
 	}
 }
 
