@@ -37,3 +37,25 @@ func TestStagingThatStays(t *testing.T) {
 	}
 	tr.sound()
 }
+
+// A person goes to a branch of their own while our commit is about to be moved to: their index gets no mail of another branch.
+func TestBranchLeftMeanwhile(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	tr.log.step = func(s string) {
+		if s == "ref locked" && tr.git("rev-parse", "--abbrev-ref", "HEAD") == "main" {
+			tr.git("symbolic-ref", "HEAD", "refs/heads/side") // what checkout -b does, which takes no lock of the index
+			tr.git("update-ref", "refs/heads/side", "main")
+		}
+	}
+	tr.send("m1", "m1")
+	if err := tr.log.Flush(context.Background()); err == nil {
+		t.Error("committed to a branch that was left")
+	}
+	tr.equal("staged on the other branch", tr.git("diff", "--cached", "--name-only"), "")
+	tr.log.step = func(string) {}
+	tr.git("checkout", "-q", "main")
+	tr.flush()
+	tr.equal("ids", strings.Join(tr.ids(), " "), "m1")
+	tr.sound()
+}

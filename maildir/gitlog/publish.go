@@ -17,7 +17,7 @@ import (
 //  1. index, ref, lock and mark are written beside, and made durable with all objects;
 //  2. index.lock is made by link, which fails where it exists; the mark tells it from a person's lock;
 //  3. HEAD, branch and index are compared with what the commit was built on;
-//  4. the ref becomes <ref>.lock by link, the branch is compared once more, reflogs are written;
+//  4. the ref becomes <ref>.lock by link, HEAD and branch are compared once more, reflogs are written;
 //  5. the index is renamed into place, <ref>.lock to the ref; index.lock is given back a moment later.
 //
 // The order of step 5 and the moment matter, because `git commit` reads HEAD, then the index, and only then takes
@@ -118,9 +118,9 @@ func (p *publication) lock(ctx context.Context) error {
 		return err
 	}
 	p.step("ref locked")
-	if now, err := p.repo.ref(p.at.branch); err != nil {
+	if now, err := p.repo.head(); err != nil {
 		return err
-	} else if now != p.at.commit {
+	} else if now != p.at { // HEAD too: checkout -b takes no lock of the index
 		return errMoved
 	}
 	if err := p.restore(); err != nil {
