@@ -101,6 +101,9 @@ func (p *Project) do(ctx context.Context, o *op) error {
 // does not answer.
 func (p *Project) Stalled() time.Duration { return p.flight.age() }
 
+// Writes reports whether an operation under way writes a path, or has written it. It goes on to say so until the history was told.
+func (p *Project) Writes(path string) bool { return p.flight.writes(path) }
+
 // Failing is why the newest operation that reached the disk failed there; nil when it did not.
 func (p *Project) Failing() error {
 	p.failing.mu.Lock()

@@ -83,7 +83,7 @@ func openHistory(cfg *config, log *slog.Logger, p *maildir.Project) (maildir.His
 	if err := gitlog.Init(dir); err != nil {
 		return nil, err
 	}
-	return gitlog.Open(gitlog.Config{Dir: dir, Log: log.With("project", p.Slug()), Domain: cfg.MailDomain, External: cfg.CommitExternal})
+	return gitlog.Open(gitlog.Config{Dir: dir, Log: log.With("project", p.Slug()), Domain: cfg.MailDomain, External: cfg.CommitExternal, UnderWay: p.Writes})
 }
 
 // openIndex opens the index, and fills a new one from the trees before anybody asks it.

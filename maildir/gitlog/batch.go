@@ -85,7 +85,7 @@ func (l *Log) commitEdits(ctx context.Context) error {
 		l.mu.Unlock()
 		return nil
 	}
-	paths := l.fly()
+	paths := l.fly(l.cfg, time.Now())
 	l.mu.Unlock()
 	if len(paths) == 0 {
 		return nil
@@ -204,6 +204,9 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	}
 	defer plan.close()
 	defer objects.discard()
+	if len(b.ops) == 0 && !b.force {
+		l.leave(plan)
+	}
 	p.plan = plan
 	p.step("built")
 	if p.commit, p.log, err = l.write(p, b, objects); err != nil || p.commit.IsZero() {
@@ -231,6 +234,20 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 		l.Edited(plan.apart)
 	}
 	return made, err
+}
+
+// leave takes out of a plan of edits what may be an operation's work by now: what was read there is left as HEAD has it. An
+// operation that had begun before that is under way still, or it waits: nobody else commits.
+func (l *Log) leave(p *plan) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	waiting := l.ofOperations()
+	for _, c := range p.changes {
+		if _, waits := waiting[c.path]; c.differs() && (waits || l.cfg.UnderWay(c.path)) {
+			c.new = c.old
+			l.putOff(c.path, time.Now())
+		}
+	}
 }
 
 // build reads the index and loads the batch's paths.

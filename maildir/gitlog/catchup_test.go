@@ -244,7 +244,7 @@ func TestEditsLeavePathsOfOperations(t *testing.T) {
 	q := queue{edits: map[string]struct{}{}}
 	q.edited([]string{"a", "b"}, time.Now())
 	q.record([]maildir.Op{op("send", "A", "m", "a")}, nil, hash{}, time.Now())
-	if got := fmt.Sprint(q.fly(), len(q.edits), q.pending()); got != "[b] 1 3" {
+	if got := fmt.Sprint(q.fly(Config{UnderWay: func(string) bool { return false }}, time.Now()), len(q.edits), q.pending()); got != "[b] 1 3" {
 		t.Error(got)
 	}
 }

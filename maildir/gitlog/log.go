@@ -22,6 +22,10 @@ type Config struct {
 	Quiet    time.Duration    // edits by others rest so long before they are committed; 0: 2 s
 	Longest  time.Duration    // and are committed at the latest after that; 0: 30 s
 
+	// UnderWay reports whether an operation that is not recorded yet writes a path, or has written it: no edit is committed
+	// there. It goes on to say so until Record has returned, and is not to wait. nil: there is none.
+	UnderWay func(path string) bool
+
 	// When nothing was committed for Idle (0: 1 minute; less: never), and Piled loose objects were written (0: 1,000; a
 	// pack counts as 50), packs are put together by the git program, where there is one. Ten times that is not waited with.
 	Idle  time.Duration
@@ -60,6 +64,9 @@ func Open(cfg Config) (*Log, error) {
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.UnderWay == nil {
+		cfg.UnderWay = func(string) bool { return false }
 	}
 	setDefault(&cfg.Domain, "mailtree.local")
 	setDefault(&cfg.Delay, 250*time.Millisecond)

@@ -2,6 +2,7 @@ package gitlog
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -58,4 +59,62 @@ func TestBranchLeftMeanwhile(t *testing.T) {
 	tr.flush()
 	tr.equal("ids", strings.Join(tr.ids(), " "), "m1")
 	tr.sound()
+}
+
+// An edit that waits to be committed is no reason to commit, as an edit, what an operation makes of that path afterwards and has
+// not told yet; whether it has made that before the commit is begun or while it reads the files.
+func TestEditBeforeAnOperation(t *testing.T) {
+	t.Parallel()
+	const path = "claims/c.json"
+	for name, c := range map[string]struct {
+		act  func(tr *tree)
+		late bool
+	}{
+		"changed by hand": {func(tr *tree) {
+			tr.write(path, "by hand\n")
+			tr.log.Edited([]string{path, "other"})
+			tr.check(tr.log.Preserve(context.Background(), []string{path}))
+		}, false},
+		"removed by hand": {func(tr *tree) {
+			tr.check(os.Remove(tr.path(path)))
+			tr.log.Edited([]string{path, "other"})
+		}, false},
+		"removed by hand, late": {func(tr *tree) {
+			tr.check(os.Remove(tr.path(path)))
+			tr.log.Edited([]string{path, "other"})
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var tr *tree
+			var renewed maildir.Op
+			asked, writes := 0, false
+			renew := func() { renewed, writes = tr.deliver("c2", path, "renewed\n"), true }
+			tr = newTree(t, Config{External: true, UnderWay: func(p string) bool {
+				if p != path {
+					return false
+				}
+				if asked++; c.late && asked == 1 {
+					defer renew()
+				}
+				return writes
+			}})
+			tr.record(tr.deliver("c1", path, "claimed\n"))
+			tr.flush()
+			c.act(tr)
+			tr.write("other", "by hand\n")
+			if !c.late {
+				renew()
+			}
+			tr.flush() // as Run does when the edits have rested
+			tr.equal("other edits", tr.git("log", "-1", "--format=%s", "--", "other"), "edit: other")
+			tr.record(renewed)
+			writes = false
+			tr.flush()
+			tr.equal("ids", strings.Join(tr.ids(), " "), "c1 c2")
+			tr.equal("who renewed", tr.git("log", "-1", "--format=%an", "-S", "renewed", "--", path), "A")
+			tr.equal("pending", fmt.Sprint(tr.log.State().Pending), "0")
+			tr.sound()
+		})
+	}
 }

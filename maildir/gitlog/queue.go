@@ -146,24 +146,44 @@ func (q *queue) editsDue(cfg Config, now time.Time) bool {
 }
 
 // fly takes the edits for a commit; land gives them back after a failure. Paths of operations that wait stay: those
-// go first.
-func (q *queue) fly() []string {
+// go first. So do those of operations under way, for another quiet time.
+func (q *queue) fly(cfg Config, now time.Time) []string {
 	q.flight, q.edits = q.edits, map[string]struct{}{}
+	waiting := q.ofOperations()
+	paths := make([]string, 0, len(q.flight))
+	for p := range q.flight {
+		_, waits := waiting[p]
+		switch {
+		case waits:
+			q.edits[p] = struct{}{}
+		case cfg.UnderWay(p):
+			q.putOff(p, now)
+		default:
+			paths = append(paths, p)
+			continue
+		}
+		delete(q.flight, p)
+	}
+	return paths
+}
+
+// ofOperations are the paths of those that wait.
+func (q *queue) ofOperations() map[string]struct{} {
+	all := map[string]struct{}{}
 	for _, r := range q.records {
 		for _, op := range r.ops {
 			for _, p := range op.Paths {
-				if _, ok := q.flight[p]; ok {
-					delete(q.flight, p)
-					q.edits[p] = struct{}{}
-				}
+				all[p] = struct{}{}
 			}
 		}
 	}
-	paths := make([]string, 0, len(q.flight))
-	for p := range q.flight {
-		paths = append(paths, p)
-	}
-	return paths
+	return all
+}
+
+// putOff keeps an edit for later, however long it has been waiting.
+func (q *queue) putOff(path string, now time.Time) {
+	q.edits[path] = struct{}{}
+	q.firstEdit, q.lastEdit = now, now
 }
 
 func (q *queue) land(committed bool, now time.Time) {
