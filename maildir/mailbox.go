@@ -1,6 +1,7 @@
 package maildir
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -238,15 +239,20 @@ func (p *Project) DeleteMailbox(ctx context.Context, name string, force bool, by
 		if err != nil {
 			return err
 		}
-		if err := p.history.Preserve(g.ctx, paths); err != nil {
-			return err
-		}
 		for _, path := range paths {
 			data, _, err := p.tree.Read(path, p.tree.maxFile+MaxHeader)
 			if err != nil {
 				return err
 			}
 			o.writes = append(o.writes, &write{path: path, sum: hexSum(data), action: remove})
+		}
+		if err := p.history.Preserve(g.ctx, paths); err != nil {
+			return err
+		}
+		for _, w := range o.writes { // of what was changed meanwhile it is not known which is in the history
+			if same, err := p.tree.compare(w.path, w.sum); err != nil || !same {
+				return cmp.Or(err, errStale)
+			}
 		}
 		return nil
 	}

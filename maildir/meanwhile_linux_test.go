@@ -3,6 +3,7 @@ package maildir_test
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -116,6 +117,42 @@ func TestDeleteFullMailboxMeanwhile(t *testing.T) {
 	if err := <-sent; err != nil {
 		t.Error(err)
 	}
+}
+
+// TestEditOfADeletedMailbox: what a person writes into a mailbox that is being deleted, after what was there has been committed, is
+// in the history too.
+func TestEditOfADeletedMailbox(t *testing.T) {
+	t.Parallel()
+	const draft = "agents/Bob/drafts/plan.md"
+	var p *maildir.Project
+	edit := sync.OnceFunc(func() { putByHand(t, p, draft, "second thoughts\n") })
+	p = project(t, storetest.Config{NoWatcher: true,
+		History: func(x maildir.History) maildir.History { return hastyHistory{x, func() { edit() }} }}, "Ann", "Bob")
+	putByHand(t, p, draft, "first thoughts\n")
+	if _, err := p.DeleteMailbox(t.Context(), "Bob", true, maildir.Caller{Root: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("git", "-C", p.Tree().Dir(), "log", "-p", "--", draft).Output()
+	if err != nil || !strings.Contains(string(out), "+second thoughts") {
+		t.Errorf("the edit is not in the history: %v\n%s", err, out)
+	}
+	if _, err := p.Tree().Stat(draft); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the draft is still there: %v", err)
+	}
+}
+
+// hastyHistory is a history beside which somebody acts when it has just preserved something.
+type hastyHistory struct {
+	maildir.History
+	after func()
+}
+
+func (x hastyHistory) Preserve(ctx context.Context, paths []string) error {
+	defer x.after()
+	return x.History.Preserve(ctx, paths)
 }
 
 // TestMarkRemovedBeforeStamp: a mark that somebody made and took away again does not come back with the time in it.
