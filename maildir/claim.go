@@ -338,28 +338,59 @@ func (p *Project) selectClaims(ctx context.Context, pass func(l *leases, s *slot
 	return rows, err
 }
 
-// sweepClaims removes the files of claims that ended a week ago: their history is Git's. Spec: 2.2.
+// sweepClaims removes the files of claims that ended a week ago: their history is Git's. Those of which somebody has made live
+// ones again, and the index does not know yet, stay. Spec: 2.2.
 func (p *Project) sweepClaims() *op {
 	o := &op{Op: Op{Verb: "sweep", Summary: "claims that ended a week ago"}, lock: "claims"}
 	o.plan = func(g *group) error {
-		all, err := p.Claims(g.ctx, true)
+		var old []ClaimRow // as the index has them
+		err := p.lookAtClaims(g.ctx, func(l *leases) error {
+			for i := range l.all {
+				if c := l.row(l.all[i].lease); g.now.Sub(c.end()) >= keepClaims {
+					old = append(old, l.all[i].row)
+				}
+			}
+			return nil
+		})
 		if err != nil {
 			return err
 		}
-		for _, c := range all {
-			end := c.Expires
-			if c.Released && c.ReleasedAt.Before(end) && !c.ReleasedAt.IsZero() {
-				end = c.ReleasedAt
-			}
-			if g.now.Sub(end) < keepClaims || len(o.writes) >= 2*maxGroup {
-				continue
+		for i := range old {
+			c, before := &old[i], len(o.writes)
+			if before >= 2*maxGroup {
+				break
 			}
 			if err := errors.Join(g.take(o, c.Path), g.take(o, ReleasedMark(c.Path))); err != nil {
 				o.writes = nil
 				return nil // left alone: what may not be committed may not be removed
 			}
+			if !p.stands(c) { // asked now: what changes after it was taken publish finds
+				o.writes = o.writes[:before]
+			}
 		}
 		return nil
 	}
 	return o
+}
+
+// end is when the claim ended or will end.
+func (c *ClaimRow) end() time.Time {
+	if c.Released && c.ReleasedAt.Before(c.Expires) && !c.ReleasedAt.IsZero() {
+		return c.ReleasedAt
+	}
+	return c.Expires
+}
+
+// stands reports whether the claim's files still say when it ends and whether it was released as the index does.
+func (p *Project) stands(c *ClaimRow) bool {
+	data, _, err := p.tree.Read(c.Path, MaxSmall)
+	if err != nil {
+		return false
+	}
+	now, err := ParseClaim(data)
+	if err != nil || now.Expires.UnixMicro() != c.Expires.UnixMicro() {
+		return false
+	}
+	_, err = p.tree.Stat(ReleasedMark(c.Path))
+	return c.Released == (err == nil)
 }

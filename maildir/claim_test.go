@@ -1,10 +1,12 @@
 package maildir_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -150,6 +152,49 @@ func TestClaimLife(t *testing.T) {
 	}
 	if r := claim("Bob", maildir.ClaimRequest{Patterns: doc}); len(r.Granted) != 1 {
 		t.Errorf("again: %+v", r)
+	}
+}
+
+// TestSweep: the files of claims that ended a week ago go, but not those of which a person has just made live ones again and the
+// index does not know.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	var jump atomic.Int64
+	now := func() time.Time { return time.Now().Add(time.Duration(jump.Load())) }
+	p := project(t, storetest.Config{Now: now, NoWatcher: true}, "Ann")
+	claim := func(pattern string, ttl time.Duration) string {
+		t.Helper()
+		r, err := p.Claim(t.Context(), maildir.ClaimRequest{Agent: "Ann", Patterns: []string{pattern}, TTL: ttl})
+		if err != nil || len(r.Granted) != 1 {
+			t.Fatalf("%+v %v", r, err)
+		}
+		return filepath.Join(p.Tree().Dir(), r.Granted[0].Path)
+	}
+	ended, extended := claim("ended", time.Hour), claim("extended", time.Hour)
+	released, unreleased := claim("released", 30*24*time.Hour), claim("unreleased", 30*24*time.Hour)
+	if r, err := p.Release(t.Context(), "Ann", []string{"released", "unreleased"}); err != nil || len(r) != 2 {
+		t.Fatalf("%+v %v", r, err)
+	}
+	jump.Store(int64(8 * 24 * time.Hour))
+	data, err := os.ReadFile(extended)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data = regexp.MustCompile(`"expires": "[^"]*"`).ReplaceAll(data, []byte(`"expires": "2096-01-01T00:00:00Z"`))
+	if err := errors.Join(os.WriteFile(extended, data, 0o600), os.Remove(maildir.ReleasedMark(unreleased))); err != nil {
+		t.Fatal(err)
+	}
+	there := func(name string) bool { _, err := os.Lstat(name); return err == nil }
+	maildir.Sweep(p)
+	await(t, func() bool { return !there(ended) && !there(released) && !there(maildir.ReleasedMark(released)) })
+	if !there(extended) || !there(unreleased) {
+		t.Errorf("live claims are removed: extended there %v, unreleased there %v", there(extended), there(unreleased))
+	}
+	if err := p.Rescan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if live, err := p.Claims(t.Context(), false); err != nil || len(live) != 2 {
+		t.Errorf("%+v %v", live, err)
 	}
 }
 

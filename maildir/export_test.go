@@ -16,3 +16,9 @@ func Compared(p *Project) int {
 	defer p.mu.Unlock()
 	return len(p.compared)
 }
+
+// Sweep has ended claims removed, as it is done every hour.
+func Sweep(p *Project) {
+	p.later(p.sweepClaims())
+	p.poke()
+}
