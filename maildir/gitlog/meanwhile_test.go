@@ -118,3 +118,21 @@ func TestEditBeforeAnOperation(t *testing.T) {
 		})
 	}
 }
+
+// A mark of a run that was to move no branch (it mended the index, or reserved it) says nothing of the branch's lock: a person who
+// goes back to that commit holds one with the same text.
+func TestLockOfAPersonGoingBack(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	at := tr.git("rev-parse", "HEAD")
+	repo, err := openRepository(tr.dir, newMemory())
+	tr.check(err)
+	tr.check(repo.writeMark(&mark{Branch: "refs/heads/main", Old: at, New: at}))
+	tr.git("commit", "-qm", "by hand", "--allow-empty")
+	tr.write(".git/refs/heads/main.lock", at+"\n")
+	_ = tr.log.Flush(context.Background())
+	tr.equal("the person's lock", string(tr.file(".git/refs/heads/main.lock")), at+"\n")
+	tr.check(os.Remove(tr.path(".git/refs/heads/main.lock")))
+	tr.flush()
+	tr.sound()
+}

@@ -66,6 +66,9 @@ func (r *repository) repairMarked(m *mark, step func(string)) (lost []string, er
 
 // repairRef finishes the move of the branch when the index has moved, and gives <ref>.lock back.
 func (r *repository) repairRef(m *mark) error {
+	if m.New == m.Old { // it was to stay, so that a lock of it is a person's
+		return nil
+	}
 	lock := r.path(m.Branch + ".lock")
 	if b, err := readSmall(lock); err != nil || string(b) != m.New+"\n" {
 		return nil // none, or somebody else's
