@@ -336,8 +336,8 @@ func (l *Log) write(p *publication, b batch, to *objects) (sum hash, reflog stri
 	return sum, reflogText(c), nil
 }
 
-// unsaved returns those of the paths whose present content is not HEAD's, and notes that HEAD: what is recorded from
-// now on is newer.
+// unsaved returns those of the paths whose present content is not HEAD's, and notes that HEAD, where it is the mail's
+// branch: what is recorded from now on is newer.
 func (l *Log) unsaved(paths []string) ([]*change, error) {
 	repo, err := openRepository(l.cfg.Dir, l.mem)
 	if err != nil {
@@ -348,9 +348,11 @@ func (l *Log) unsaved(paths []string) ([]*change, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.mu.Lock()
-	l.known = at.commit
-	l.mu.Unlock()
+	if mails, err := repo.recorded(); err == nil && (mails == "" || mails == at.branch) {
+		l.mu.Lock()
+		l.known = at.commit
+		l.mu.Unlock()
+	}
 	tree, err := repo.treeOf(at.commit)
 	if err != nil {
 		return nil, err

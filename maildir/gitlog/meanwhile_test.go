@@ -61,6 +61,26 @@ func TestBranchLeftMeanwhile(t *testing.T) {
 	tr.sound()
 }
 
+// What was asked about while another branch was checked out says nothing of the mail's branch: what an operation wrote after that, and
+// a person changed before the commit, is committed as written.
+func TestPreserveOnAnotherBranch(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{External: true})
+	tr.record(tr.deliver("c1", "claims/c.json", "claimed\n"))
+	tr.flush()
+	tr.git("checkout", "-q", "-b", "side")
+	tr.git("rm", "-q", "claims/c.json")
+	tr.git("commit", "-qm", "by hand")
+	tr.check(tr.log.Preserve(context.Background(), []string{".gitignore"}))
+	tr.git("checkout", "-q", "main")
+	tr.record(tr.deliver("c2", "claims/c.json", "renewed\n"))
+	tr.write("claims/c.json", "by hand\n")
+	tr.flush()
+	tr.equal("renewed", tr.git("log", "-1", "--format=%an", "-S", "renewed", "--diff-filter=M", "--grep=c2", "--", "claims/c.json"), "A")
+	tr.equal("at last", tr.git("show", "HEAD:claims/c.json"), "by hand")
+	tr.sound()
+}
+
 // An edit that waits to be committed is no reason to commit, as an edit, what an operation makes of that path afterwards and has
 // not told yet; whether it has made that before the commit is begun or while it reads the files.
 func TestEditBeforeAnOperation(t *testing.T) {
