@@ -39,7 +39,7 @@ type Op struct {
 	Summary string // one line for people: "GreenCastle -> BlueLake: Plan for /api/users"; never names a bcc recipient
 	At      time.Time
 	Paths   []string // files written or removed, relative to the tree
-	// Written is the content of the files that were written, by path; what is missing here is taken as it is on
+	// Written is what became of the files that were written or removed, by path; what is missing here is taken as it is on
 	// disk, and so is everything while contents of more than 32 MiB wait for a commit. Spec: 5, I6.
 	Written map[string]Written
 	// Recovered says that the operation stems from the journal of an interrupted run: it may be in a commit
@@ -49,10 +49,11 @@ type Op struct {
 	Revised   []string // of a recovered operation: what it replaced or removed and is still as it left it
 }
 
-// Written is what an operation put at one of its paths.
+// Written is what an operation made of one of its paths.
 type Written struct {
 	Data []byte
 	Stat FileStat // of the file in its place; one from before its rename, or the zero FileStat, has it read and compared
+	Gone bool     // nothing: it removed the file
 }
 
 // each returns the operation once for every message id, or as it is where it concerns at most one.

@@ -291,7 +291,7 @@ func (g *group) find() map[string]Written {
 		for _, w := range o.writes {
 			if st, err := g.c.stat(w.path); err == nil && st.Inode == w.stat.Inode && st.Size == w.stat.Size && st.MTime == w.stat.MTime {
 				w.stat = st
-				found[w.path] = Written{w.data, st}
+				found[w.path] = Written{Data: w.data, Stat: st}
 			}
 		}
 	}
@@ -303,9 +303,7 @@ func (g *group) told() (ops []Op) {
 	for _, o := range g.ops {
 		o.Written = map[string]Written{}
 		for _, w := range o.writes {
-			if w.action != remove {
-				o.Written[w.path] = Written{w.data, w.stat}
-			}
+			o.Written[w.path] = Written{Data: w.data, Stat: w.stat, Gone: w.action == remove}
 		}
 		ops = append(ops, o.each(o.ids)...)
 	}

@@ -9,9 +9,9 @@
 //   - A commit's tree is HEAD's tree with the named paths as they are on disk at that moment: a regular file, an
 //     executable one, a link as a link, nothing where nothing is. FIFOs, devices and sockets are left out; no link
 //     is followed, nothing blocks. Only the trees on changed paths are rewritten.
-//   - Where an operation tells what it wrote, that is committed, whatever is on disk by then (loadWritten). What
-//     somebody else has made of the file since is an edit of its own, until when git status shows it; what somebody
-//     else has committed since stays.
+//   - Where an operation tells what it wrote or removed, that is committed, whatever is on disk by then (loadWritten).
+//     What somebody else has made of the file since is an edit of its own, until when git status shows it; what somebody
+//     else has committed since stays. No edit is committed where an operation is at work (leave).
 //   - What a person has staged stays staged and is not in our commits, but for the very paths that we commit.
 //   - Branch and Git index move together under index.lock, held for some ten milliseconds (publication). A person's
 //     command waits, fails with "locked" or "cannot lock ref", or sees both moved. No commit of either side is lost;

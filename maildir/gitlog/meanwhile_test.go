@@ -139,6 +139,41 @@ func TestEditBeforeAnOperation(t *testing.T) {
 	}
 }
 
+// A person makes a file again that an operation has removed, before that is committed: the removal is committed, and the file is
+// an edit of its own.
+func TestMadeAgainAfterARemoval(t *testing.T) {
+	t.Parallel()
+	for name, committed := range map[string]bool{"": false, "and commits it": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tr := newTree(t, Config{External: true})
+			tr.record(tr.deliver("m1", "m1.read", "read\n"))
+			tr.flush()
+			tr.check(os.Remove(tr.path("m1.read")))
+			unread := op("unread", "A", "m1", "m1.read")
+			unread.Written = map[string]maildir.Written{"m1.read": {Gone: true}}
+			tr.record(unread)
+			tr.write("m1.read", "by hand\n")
+			if committed {
+				tr.git("commit", "-qam", "by hand")
+			}
+			tr.commitOps()
+			at := "D\tm1.read"
+			if committed {
+				at = ""
+			}
+			tr.equal("removed", tr.git("show", "--name-status", "--format="), at)
+			tr.flush()
+			tr.equal("at last", tr.git("show", "HEAD:m1.read"), "by hand")
+			if !committed {
+				tr.equal("made again", tr.git("log", "-1", "--format=%s", "--", "m1.read"), "edit: m1.read")
+			}
+			tr.equal("ids", strings.Join(tr.ids(), " "), "m1 m1")
+			tr.sound()
+		})
+	}
+}
+
 // A mark of a run that was to move no branch (it mended the index, or reserved it) says nothing of the branch's lock: a person who
 // goes back to that commit holds one with the same text.
 func TestLockOfAPersonGoingBack(t *testing.T) {

@@ -2,7 +2,9 @@ package gitlog
 
 import (
 	"bytes"
+	"errors"
 	"io"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -18,6 +20,9 @@ func (p *plan) loadWritten(c *change, to *objects) error {
 	w := p.written[c.path]
 	if c.new = c.old; p.index.sparse(c.path) || len(p.nodeOf(c.path).kids) > 0 {
 		return p.loadOne(c, to)
+	}
+	if w.Gone {
+		return p.loadRemoved(c, w.base)
 	}
 	made := entry{mode: modeFile}
 	if w.Stat.Mode&0o100 != 0 || !p.repo.config.fileMode && c.old.mode == modeExec {
@@ -37,6 +42,25 @@ func (p *plan) loadWritten(c *change, to *objects) error {
 	made.hash, err = to.add(blobObject, w.Data)
 	c.new = made
 	return err
+}
+
+// loadRemoved is loadWritten for a path that an operation has removed: what is there by now somebody has made since.
+func (p *plan) loadRemoved(c *change, base hash) error {
+	if c.old.mode == modeModule {
+		return nil
+	}
+	_, err := p.files.stat(c.path)
+	if transient(err) {
+		return err
+	}
+	if c.gone = errors.Is(err, fs.ErrNotExist); !c.gone {
+		p.apart = append(p.apart, c.path)
+		if p.taken(c, base) {
+			return nil
+		}
+	}
+	c.apart, c.new = !c.gone, entry{}
+	return nil
 }
 
 // taken reports whether HEAD has at a path something else than the commit base: somebody has committed that since.
