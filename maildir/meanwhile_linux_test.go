@@ -16,13 +16,28 @@ import (
 	"mailtree/maildir"
 )
 
-// put writes a file of the tree as a person does.
+// putByHand writes a file of the tree as a person does.
 func putByHand(t *testing.T, p *maildir.Project, path, text string) {
 	t.Helper()
-	name := filepath.Join(p.Tree().Dir(), filepath.FromSlash(path))
+	putBelow(t, p.Tree().Dir(), path, text)
+}
+
+func putBelow(t *testing.T, dir, path, text string) {
+	t.Helper()
+	name := filepath.Join(dir, filepath.FromSlash(path))
 	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600)); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// cloneByHand puts a project with one file into the store, which is not told, and returns its slug.
+func cloneByHand(t *testing.T, s *storetest.Store, path, text string) (slug string) {
+	t.Helper()
+	slug = maildir.Slug("/abs/path/cloned")
+	repo := filepath.Join(s.WatchRoot(), slug, "repo")
+	putBelow(t, repo, path, text)
+	putBelow(t, repo, "project.json", `{"human_key": "/abs/path/cloned"}`+"\n")
+	return slug
 }
 
 func removeByHand(t *testing.T, p *maildir.Project, path string) {
@@ -48,14 +63,7 @@ func TestCloneWakes(t *testing.T) {
 		came <- err
 	}()
 	time.Sleep(50 * time.Millisecond)
-	slug := maildir.Slug("/abs/path/cloned")
-	repo := filepath.Join(s.WatchRoot(), slug, "repo")
-	for name, text := range map[string]string{"agents/Bob/profile.json": "{}\n", "project.json": `{"human_key": "/abs/path/cloned"}` + "\n"} {
-		file := filepath.Join(repo, filepath.FromSlash(name))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	slug := cloneByHand(t, s, "agents/Bob/profile.json", "{}\n")
 	s.Edited(t.Context(), []string{slug}, false)
 	if err := <-came; err != nil {
 		t.Error(err)
@@ -486,14 +494,8 @@ func openingWithHook(t *testing.T) (s *storetest.Store, log *maildir.HookLog, ch
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { log.Close() })
-	repo := filepath.Join(s.WatchRoot(), slug, "repo")
 	m := maildir.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, Subject: "s", Importance: maildir.Normal, Created: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Body: "b"}
-	for name, text := range map[string]string{"agents/Bob/inbox/m1.md": string(maildir.FormatMessage(&m)), "project.json": `{"human_key": "/abs/path/cloned"}` + "\n"} {
-		file := filepath.Join(repo, filepath.FromSlash(name))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	cloneByHand(t, s, "agents/Bob/inbox/m1.md", string(maildir.FormatMessage(&m)))
 	opening := h.at(isStep(slug))
 	opened := make(chan error, 1)
 	go func() {

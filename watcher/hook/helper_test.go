@@ -98,6 +98,18 @@ func (b *bench) script(name, text string) string {
 	return file
 }
 
+// waiting makes a script that waits for goOn.
+func (b *bench) waiting(name string) string {
+	return b.script(name, "while [ ! -e DIR/go ]; do sleep 0.01; done\n")
+}
+
+func (b *bench) goOn() {
+	b.t.Helper()
+	if err := os.WriteFile(filepath.Join(b.dir, "go"), nil, 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
 func (b *bench) send(auth, subject string) string {
 	b.t.Helper()
 	m, err := b.p.Send(b.t.Context(), maildir.Draft{From: "ann", To: []string{"bob"}, Subject: subject, Body: "text", Auth: auth})

@@ -155,7 +155,7 @@ func TestSlow(t *testing.T) {
 	if _, err := b.p.CreateMailbox(t.Context(), "cat", maildir.Caller{UID: 12345}); err != nil {
 		t.Fatal(err)
 	}
-	b.hook("bob", maildir.Hook{Name: "slow", Cmd: []string{b.script("slow", "while [ ! -e DIR/go ]; do sleep 0.01; done\n")}})
+	b.hook("bob", maildir.Hook{Name: "slow", Cmd: []string{b.waiting("slow")}})
 	b.hook("cat", maildir.Hook{Name: "quick", Cmd: []string{"/bin/true"}})
 	b.start(hook.Config{Workers: 3})
 	for i := range 20 {
@@ -170,9 +170,7 @@ func TestSlow(t *testing.T) {
 	if n := len(b.runs(false)); n > 3 {
 		t.Errorf("%d runs began, of at most 2 at once and one that ended", n)
 	}
-	if err := os.WriteFile(filepath.Join(b.dir, "go"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	b.goOn()
 	b.ended(21)
 }
 

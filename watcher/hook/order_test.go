@@ -64,7 +64,7 @@ func TestByHand(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
 	file := filepath.Join(b.Root(), "hooks.json")
-	cmd := b.script("wait", "while [ ! -e DIR/go ]; do sleep 0.01; done\n")
+	cmd := b.waiting("wait")
 	if err := os.WriteFile(file, fmt.Appendf(nil, `[{"project":%q,"mailbox":"bob","name":"mine","event":"on_receive","cmd":[%q]}]`, b.p.Slug(), cmd), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -77,9 +77,7 @@ func TestByHand(t *testing.T) {
 	if err := os.Chtimes(file, later, later); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(b.dir, "go"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	b.goOn()
 	b.ended(3)
 }
 
