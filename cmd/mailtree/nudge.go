@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -68,15 +67,18 @@ func (p *program) nudgeOnce(ctx context.Context, watch bool, idle time.Duration)
 		return err
 	}
 	r.Header.Set(mcpserver.HelloHeader, string(tool.Encode(hello(p.env, stdioOptions{}))))
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return p.dial(ctx, true, idle)
+	var unreached error
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (c net.Conn, err error) {
+		c, err = p.dial(ctx, true, idle)
+		unreached = err
+		return c, err
 	}}}
 	res, err := client.Do(r)
 	for range nudgeTries {
-		if !goneAway(err) {
+		if err == nil || ctx.Err() != nil || unreached != nil {
 			break
 		}
-		select { // until it has ended
+		select { // it let us in and went: until it has ended
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
 		}
@@ -101,10 +103,6 @@ func (p *program) nudgeOnce(ctx context.Context, watch bool, idle time.Duration)
 
 // nudgeTries is how often another server is asked when one in the background ends that very moment.
 const nudgeTries = 5
-
-func goneAway(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
-}
 
 // sayNudges prints the answer, and returns how many agents it is about.
 func (p *program) sayNudges(answer io.Reader) (said int, err error) {
