@@ -32,9 +32,9 @@ type SummaryItem struct {
 
 // Bounds of a summary: the newest messages are read, and each list keeps its newest lines.
 const (
-	maxSummarized   = 200 // messages
-	maxSummaryItems = 50  // lines a list
-	summaryTime     = 2 * time.Second
+	maxSummarized   = 200             // messages
+	maxSummaryItems = 50              // lines a list
+	summaryTime     = 2 * time.Second // for reading the long bodies
 )
 
 // Summarize reads the structure of a thread's bodies; deterministic. Errors: ErrNotFound. Spec: 3 Summarize.
@@ -48,10 +48,14 @@ func (p *Project) Summarize(ctx context.Context, thread string, examples bool) (
 	if len(rows) > maxSummarized {
 		rows, s.Truncated = rows[len(rows)-maxSummarized:], true
 	}
-	ctx, cancel := context.WithTimeout(ctx, summaryTime)
+	limited, cancel := context.WithTimeout(ctx, summaryTime)
 	defer cancel()
 	for i := range rows {
-		s.add(&rows[i].Message, markdown.Parse(ctx, rows[i].Body), answered(rows, i))
+		reading := limited
+		if len(rows[i].Body) <= markdown.Short { // read whole however long the machine takes
+			reading = ctx
+		}
+		s.add(&rows[i].Message, markdown.Parse(reading, rows[i].Body), answered(rows, i))
 	}
 	s.settleActions()
 	if examples {

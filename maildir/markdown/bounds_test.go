@@ -39,6 +39,22 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// TestShort: the worst of the short bodies cost little, and are given the time that a busy machine takes.
+func TestShort(t *testing.T) {
+	for name, body := range hostile(Short) {
+		body = body[:min(len(body), Short)]
+		before := cpu(t)
+		if Parse(t.Context(), body).Truncated {
+			t.Errorf("%s: truncated", name)
+		}
+		if took := cpu(t) - before; took > allowed/8 {
+			t.Errorf("%s: took %v of CPU", name, took)
+		}
+	}
+	compare(t, "deadlines", []time.Duration{shortDeadline, Deadline},
+		[]time.Duration{deadline(strings.Repeat("a", Short)), deadline(strings.Repeat("a", Short+1))})
+}
+
 // TestNoGoroutines: nothing goes on after Parse has returned.
 func TestNoGoroutines(t *testing.T) {
 	before := runtime.NumGoroutine()
@@ -62,12 +78,12 @@ func TestContext(t *testing.T) {
 
 // TestDeadlineInBlock: the context that ends within a long block is heeded there.
 func TestDeadlineInBlock(t *testing.T) {
-	start := time.Now()
+	before := cpu(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	Parse(ctx, hostile(Limit)["links"])
-	if took := time.Since(start); took > allowed/2 {
-		t.Errorf("took %v after a deadline of 1ms", took)
+	if took := cpu(t) - before; took > allowed/2 {
+		t.Errorf("took %v of CPU after a deadline of 1ms", took)
 	}
 }
 

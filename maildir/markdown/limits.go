@@ -11,9 +11,18 @@ const (
 	// body of this size that we found takes Parse about half of Deadline.
 	Limit = 256 << 10
 
-	// Deadline ends Parse on a machine that is far slower than the bounds
-	// assume. The step that runs when it passes is finished first: a few ms.
+	// Deadline ends Parse on a machine that is far slower than the bounds assume,
+	// unless the body is Short. The step that runs when it passes is finished first: a
+	// few ms.
 	Deadline = 180 * time.Millisecond
+
+	// Short is how many bytes a body may have to be read whole however long that
+	// takes: the worst of this size cost about 10 ms, so time passes only where the
+	// machine is busy with something else, and what is said of a message must not
+	// depend on that.
+	Short = 16 << 10
+
+	shortDeadline = time.Minute
 
 	// plainLimit is how many bytes PlainText reads: 300 runes are 1,200 bytes at
 	// most, and the rest is room for markup.

@@ -67,12 +67,19 @@ type Image struct {
 
 // Parse reads the outline of a body. It never fails: of a body over Limit, or
 // when ctx ends or Deadline passes, it returns what it has read, with Truncated
-// set. Markup that costs too much to resolve counts as plain text, which is no
-// truncation.
+// set. A Short body has no such deadline. Markup that costs too much to resolve
+// counts as plain text, which is no truncation.
 //
 // Spec: 3 Summarize; RELIABILITY 11.
 func Parse(ctx context.Context, body string) Outline {
-	return outline(ctx, body, Deadline)
+	return outline(ctx, body, deadline(body))
+}
+
+func deadline(body string) time.Duration {
+	if len(body) <= Short {
+		return shortDeadline
+	}
+	return Deadline
 }
 
 // outline is Parse with another deadline. A third of it is left for taking the
