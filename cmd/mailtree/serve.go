@@ -76,6 +76,8 @@ func serve(ctx context.Context, p *program, idle time.Duration) error {
 		err := serveOnce(ctx, p, log, idle, ln, started)
 		var no *notOpened
 		switch {
+		case errors.Is(err, errIndexGone) && !maildir.IsStore(p.cfg.Store): // the rest has followed
+			return errStoreGone
 		case errors.Is(err, errIndexGone):
 			continue
 		case !errors.As(err, &no):
@@ -214,7 +216,8 @@ var (
 )
 
 // guardIndex ends the server when its index is not the file of that name any more: what it writes there nobody else sees,
-// and what SQLite opens by that name is empty.
+// and what SQLite opens by that name is empty. Nor does it go on in a folder that is no store any more: somebody removes
+// a store one file after the other, and the server may have made an index anew meanwhile.
 func (a *app) guardIndex(ctx context.Context, end context.CancelCauseFunc) {
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
@@ -224,12 +227,12 @@ func (a *app) guardIndex(ctx context.Context, end context.CancelCauseFunc) {
 		case <-ctx.Done():
 			return
 		}
-		if !a.index.Gone() {
-			continue
-		}
 		if !maildir.IsStore(a.cfg.Store) {
 			end(errStoreGone)
 			return
+		}
+		if !a.index.Gone() {
+			continue
 		}
 		a.log.Warn("the index was removed or replaced: the server starts anew", "path", indexPath(a.cfg.Store))
 		end(errIndexGone)
