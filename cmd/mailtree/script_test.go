@@ -397,7 +397,8 @@ func cmdReleased(ts *testscript.TestScript, neg bool, args []string) {
 	checkStore(ts)
 }
 
-// bridges N FILE: runs N bridges at once, each with the file as its input, and prints what they say.
+// bridges N FILE: runs N bridges at once, each with the file as its input, and prints what they say. A server that they start
+// waits long for who comes last.
 func cmdBridges(ts *testscript.TestScript, neg bool, args []string) {
 	n, err := strconv.Atoi(args[0])
 	ts.Check(err)
@@ -406,7 +407,7 @@ func cmdBridges(ts *testscript.TestScript, neg bool, args []string) {
 	outs, errs := make([]bytes.Buffer, n), make([]error, n)
 	var wg sync.WaitGroup
 	for i := range n {
-		cmd := exec.Command(exe, "stdio", "--idle", "300ms")
+		cmd := exec.Command(exe, "stdio", "--idle", "1h")
 		cmd.Dir, cmd.Env = ts.MkAbs("."), scriptEnv(ts)
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(ts.ReadFile(args[1])), &outs[i], &outs[i]
 		wg.Go(func() { errs[i] = cmd.Run() })
