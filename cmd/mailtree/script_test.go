@@ -23,6 +23,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"mailtree/fixtures/guesttest"
 	"mailtree/fixtures/tmuxtest"
 	"mailtree/maildir"
 )
@@ -440,15 +441,13 @@ func cmdGuest(ts *testscript.TestScript, neg bool, args []string) {
 	for dir := ts.MkAbs("."); dir != os.TempDir() && len(dir) > 1; dir = filepath.Dir(dir) {
 		ts.Check(os.Chmod(dir, 0o755))
 	}
-	data, err := os.ReadFile(exe)
-	ts.Check(err)
-	exe = ts.MkAbs("mailtree-of-guest/mailtree")
-	ts.Check(os.MkdirAll(filepath.Dir(exe), 0o755))
-	ts.Check(os.WriteFile(exe, data, 0o755))
+	program := ts.MkAbs("mailtree-of-guest/mailtree")
+	ts.Check(os.MkdirAll(filepath.Dir(program), 0o755))
+	ts.Check(guesttest.Copy(exe, program))
 	home := ts.MkAbs("guest-home")
 	ts.Check(os.MkdirAll(home, 0o700))
 	ts.Check(os.Chown(home, guest, guest))
-	cmd := exec.Command(exe, args[1:]...)
+	cmd := exec.Command(program, args[1:]...)
 	cmd.Args[0], cmd.Dir = "mailtree", home
 	cmd.Env = []string{"HOME=" + home, "SOCKET=" + ts.Getenv("SOCKET")}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: guest, Gid: guest}}
