@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -81,44 +83,66 @@ func (o *office) end(sig syscall.Signal) {
 	}
 }
 
-// call makes calls, each a tool and its arguments, as a user of this machine, and returns the texts of the answers;
-// those of refusals begin with !.
+// call makes calls, each a tool and its arguments, one after the other, as a user of this machine, and returns the texts of
+// the answers; those of refusals begin with !.
 func (o *office) call(uid int, calls ...[2]string) []string {
 	o.t.Helper()
-	var in strings.Builder
-	for i, c := range calls {
-		fmt.Fprintf(&in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s}}`+"\n", i, c[0], c[1])
-	}
 	cmd := o.command("stdio", "--toolset", "aimx", "--no-start", "--project", "/abs/path/shop")
 	if uid != os.Geteuid() {
 		cmd.Env = []string{"HOME=/", "SOCKET=" + o.socket}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
 	}
-	cmd.Stdin = strings.NewReader(in.String())
 	said := &bytes.Buffer{}
 	cmd.Stderr = said
-	out, err := cmd.Output()
+	in, err := cmd.StdinPipe()
 	if err != nil {
-		o.t.Fatalf("as %d: %v\n%s%s", uid, err, out, said)
+		o.t.Fatal(err)
 	}
-	texts := make([]string, len(calls))
-	for line := range bytes.Lines(out) {
-		var a struct {
-			ID     int
-			Result struct {
-				Content []struct{ Text string }
-				IsError bool
-			}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		o.t.Fatal(err)
+	}
+	var texts []string
+	lines := bufio.NewReader(out)
+	for _, c := range calls {
+		var text string
+		if text, err = ask(in, lines, c); err != nil { // each waits for the answer before: the bridge would not for ever
+			break
 		}
-		if err := json.Unmarshal(line, &a); err != nil || len(a.Result.Content) != 1 {
-			o.t.Fatalf("as %d: %v: %s", uid, err, line)
-		}
-		texts[a.ID] = a.Result.Content[0].Text
-		if a.Result.IsError {
-			texts[a.ID] = "! " + texts[a.ID]
-		}
+		texts = append(texts, text)
+	}
+	in.Close()
+	if err = errors.Join(err, cmd.Wait()); err != nil {
+		o.t.Fatalf("as %d: %v\n%s", uid, err, said)
 	}
 	return texts
+}
+
+// ask makes one call over a bridge.
+func ask(in io.Writer, out *bufio.Reader, call [2]string) (text string, err error) {
+	if _, err := fmt.Fprintf(in, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}`+"\n", call[0], call[1]); err != nil {
+		return "", err
+	}
+	line, err := out.ReadBytes('\n')
+	if err != nil {
+		return "", err
+	}
+	var a struct {
+		Result struct {
+			Content []struct{ Text string }
+			IsError bool
+		}
+	}
+	if err := json.Unmarshal(line, &a); err != nil || len(a.Result.Content) != 1 {
+		return "", fmt.Errorf("the answer %s: %v", line, err)
+	}
+	if a.Result.IsError {
+		return "! " + a.Result.Content[0].Text, nil
+	}
+	return a.Result.Content[0].Text, nil
 }
 
 // one is call of a single tool.
