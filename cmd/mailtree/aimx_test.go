@@ -329,7 +329,7 @@ func TestHookOutlivesServer(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.call(os.Geteuid(), [2]string{"mailbox_create", `{"name":"ann"}`},
-		[2]string{"hook_create", `{"mailbox":"ann","event":"on_receive","timeout_secs":4,"cmd":["/bin/sh","-c","trap '' TERM; sleep 1000 & sleep 1000"]}`},
+		[2]string{"hook_create", `{"mailbox":"ann","event":"on_receive","timeout_secs":10,"cmd":["/bin/sh","-c","trap '' TERM; sleep 1000 & sleep 1000"]}`},
 		[2]string{"email_send", `{"from_mailbox":"ann","to":"ann","subject":"s","body":"b"}`})
 	group := 0
 	o.until("it runs", func() bool {
