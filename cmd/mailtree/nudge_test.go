@@ -26,7 +26,7 @@ func TestNudgeMeetsEnd(t *testing.T) {
 				c.Close()
 			}
 		}
-		srv := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), ReadHeaderTimeout: time.Second}
+		srv := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), ReadHeaderTimeout: time.Minute}
 		srv.Serve(l)
 	}()
 	var out bytes.Buffer
