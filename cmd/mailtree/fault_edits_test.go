@@ -78,7 +78,7 @@ type edits struct {
 func (e *edits) burst(n int) {
 	e.d.t.Helper()
 	e.save(n)
-	until(e.d.t, "what rests to be committed", time.Minute, func() bool { return e.committed(e.persons...) })
+	until(e.d.t, "what rests to be committed", 3*time.Minute, func() bool { return e.committed(e.persons...) })
 	for _, p := range e.persons {
 		e.rest(p)
 	}

@@ -286,7 +286,7 @@ func (d *daemon) tryStart() error {
 			d.cmd, d.url, d.slowest = cmd, strings.TrimSuffix(url, "/mcp"), max(d.slowest, took)
 			d.starts++
 			go io.Copy(io.Discard, out)
-			d.client = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+			d.client = &http.Client{Timeout: 2 * time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 			work := worked(cmd.Process.Pid)
 			if d.busiest = max(d.busiest, work); work > startLimit && !d.patient {
 				return fmt.Errorf("the server worked %s to start (%s on the clock)", work, took)
@@ -345,7 +345,7 @@ func (d *daemon) stop() {
 func (d *daemon) settled() {
 	d.t.Helper()
 	tree := d.tree()
-	until(d.t, "what persons saved to be committed", 60*time.Second, func() bool {
+	until(d.t, "what persons saved to be committed", 3*time.Minute, func() bool {
 		out, err := exec.Command("git", "--no-optional-locks", "-C", tree, "status", "--porcelain").Output()
 		return err == nil && len(out) == 0
 	})

@@ -459,7 +459,7 @@ func cmdGuest(ts *testscript.TestScript, neg bool, args []string) {
 
 // settled: waits until everything in $TREE is committed.
 func cmdSettled(ts *testscript.TestScript, neg bool, args []string) {
-	deadline := time.Now().Add(40 * time.Second)
+	deadline := time.Now().Add(3 * time.Minute) // after a commit that took long the next one waits
 	for {
 		out, err := exec.Command("git", "--no-optional-locks", "-C", ts.Getenv("TREE"), "status", "--porcelain").Output()
 		ts.Check(err)
