@@ -181,10 +181,10 @@ func TestTimeout(t *testing.T) {
 	stubborn := b.script("stubborn", "trap '' TERM; sleep 1000 & echo $! $$ > DIR/pids; wait; while :; do sleep 1000; done\n")
 	polite := b.script("polite", "trap 'echo bye; exit 4' TERM; sleep 1000 & wait\n")
 	leaving := b.script("leaving", "(trap '' TERM; exec sleep 1000) > /dev/null 2>&1 & echo $! > DIR/left; exec sleep 1000\n")
-	for cmd, timeout := range map[string]int{stubborn: 30, polite: 200, leaving: 30} { // the polite one needs time to say so
+	for cmd, timeout := range map[string]int{stubborn: 1, polite: 5, leaving: 1} { // the polite one needs time until it can say so
 		b.hook("bob", maildir.Hook{Name: filepath.Base(cmd), Cmd: []string{cmd}, Timeout: timeout})
 	}
-	b.start(hook.Config{Second: 10 * time.Millisecond})
+	b.start(hook.Config{})
 	b.send("token", "s")
 	for _, r := range b.ended(3) {
 		want := run{Exit: -1, End: "timeout"}
@@ -221,7 +221,7 @@ func TestUnending(t *testing.T) {
 		t.Skip("needs python3, to leave a process group")
 	}
 	b := newBench(t, storetest.Config{NoWatcher: true})
-	b.hook("bob", maildir.Hook{Name: "leaving", Timeout: 100, Cmd: []string{b.script("leaving", `exec python3 -c '
+	b.hook("bob", maildir.Hook{Name: "leaving", Timeout: 5, Cmd: []string{b.script("leaving", `exec python3 -c '
 import os, signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 child = os.fork()
@@ -237,7 +237,7 @@ while True:
 open("DIR/pids", "w").write("%d %d" % (os.getpid(), child))
 time.sleep(1000)'
 `)}})
-	b.start(hook.Config{Second: 10 * time.Millisecond})
+	b.start(hook.Config{})
 	b.send("token", "s")
 	if r := b.ended(1)[0]; r.End != "timeout" {
 		t.Errorf("%+v", r)
@@ -295,7 +295,7 @@ func TestInputAndOutput(t *testing.T) {
 	b.hook("bob", maildir.Hook{Name: "loud", Cmd: []string{b.script("loud", "head -c 300000 /dev/zero | tr '\\0' a; head -c 65535 /dev/zero | tr '\\0' b; echo >&2\n")}})
 	b.hook("bob", maildir.Hook{Name: "father", Cmd: []string{b.script("father", "sleep 1000 & echo $! > DIR/child\n")}})
 	b.hook("bob", maildir.Hook{Name: "missing", Cmd: []string{filepath.Join(b.dir, "nothere")}})
-	b.start(hook.Config{Second: 20 * time.Millisecond})
+	b.start(hook.Config{})
 	m, err := b.p.Send(t.Context(), maildir.Draft{From: "ann", To: []string{"bob"}, Subject: "s", Body: strings.Repeat("x", 300_000), Auth: "token"})
 	if err != nil {
 		t.Fatal(err)
