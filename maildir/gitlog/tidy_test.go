@@ -165,13 +165,21 @@ func TestTidyLeavesAlone(t *testing.T) {
 
 func git() (string, error) { return "git", nil }
 
+// script makes a program.
+func (t *tree) script(file, text string) {
+	t.Helper()
+	syscall.ForkLock.RLock() // a process forked meanwhile would have the file open for writing, and nobody could run it yet
+	defer syscall.ForkLock.RUnlock()
+	t.check(os.WriteFile(file, []byte("#!/bin/sh\n"+text), 0o755))
+}
+
 // Nothing that a configuration names is run, and nothing of the server's environment is passed on.
 func TestTidyObeysNobody(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{Idle: -1, Piled: 1})
 	tr.litter()
 	evil := filepath.Join(t.TempDir(), "evil")
-	tr.check(os.WriteFile(evil, []byte("#!/bin/sh\ntouch "+evil+".ran\nexit 1\n"), 0o755))
+	tr.script(evil, "touch "+evil+".ran\nexit 1\n")
 	hooks := t.TempDir()
 	for _, h := range []string{"pre-auto-gc", "post-rewrite", "reference-transaction", "post-index-change", "fsmonitor-watchman"} {
 		tr.check(os.Symlink(evil, filepath.Join(hooks, h)))
@@ -191,7 +199,7 @@ func TestTidyObeysNobody(t *testing.T) {
 	tr.check(err)
 	tr.check(os.WriteFile(tr.path(".git/config"), append(config, text...), 0o644))
 	program := filepath.Join(t.TempDir(), "git")
-	tr.check(os.WriteFile(program, []byte("#!/bin/sh\nenv > "+program+".env\nexec git \"$@\"\n"), 0o755))
+	tr.script(program, "env > "+program+".env\nexec git \"$@\"\n")
 	tr.log.git = func() (string, error) { return program, nil }
 	_, err = tr.log.repack(context.Background())
 	tr.check(err)
@@ -221,7 +229,7 @@ func TestTidyEnds(t *testing.T) {
 	tr := newTree(t, Config{Idle: time.Millisecond, Piled: 1})
 	tr.litter()
 	program := filepath.Join(t.TempDir(), "git")
-	tr.check(os.WriteFile(program, []byte("#!/bin/sh\nsleep 1000 &\necho $! $$ > "+program+".tmp\nmv "+program+".tmp "+program+".pids\nwait\n"), 0o755))
+	tr.script(program, "sleep 1000 &\necho $! $$ > "+program+".tmp\nmv "+program+".tmp "+program+".pids\nwait\n")
 	tr.log.git = func() (string, error) { return program, nil }
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)

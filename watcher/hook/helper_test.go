@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -92,6 +93,8 @@ func (b *bench) hook(mailbox string, h maildir.Hook) {
 func (b *bench) script(name, text string) string {
 	b.t.Helper()
 	file := filepath.Join(b.dir, name)
+	syscall.ForkLock.RLock() // a process forked meanwhile would have the file open for writing, and nobody could run it yet
+	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+strings.ReplaceAll(text, "DIR", b.dir)), 0o700); err != nil {
 		b.t.Fatal(err)
 	}
