@@ -88,10 +88,13 @@ func TestSessionCap(t *testing.T) {
 // TestSessionTimeout: a session without requests ends, one with an open stream stays.
 func TestSessionTimeout(t *testing.T) {
 	t.Parallel()
-	s, url := serve(t, Config{SessionTimeout: 300 * time.Millisecond})
-	watched := begin(t, url)
-	open(t, t.Context(), http.MethodGet, url, "", sessionHeader, watched)
-	for range 3 {
+	s, url := serve(t, Config{SessionTimeout: 3 * time.Second})
+	var watched string
+	await(t, func() bool { // it may have timed out before its stream is asked for
+		watched = begin(t, url)
+		return open(t, t.Context(), http.MethodGet, url, "", sessionHeader, watched).StatusCode == http.StatusOK
+	})
+	for range 2 {
 		begin(t, url)
 		await(t, func() bool { return s.sessions() == 1 }) // the new one has timed out, later than the old one was due
 	}
