@@ -2,10 +2,12 @@ package mcp
 
 import (
 	"bufio"
+	"context"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"mailtree/fixtures/storetest"
@@ -16,7 +18,10 @@ func TestEditsAreHeard(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{})
 	s, url := serve(t, Config{Store: store.Store})
-	go s.Run(t.Context())
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { s.Run(ctx) })
+	t.Cleanup(func() { stop(); running.Wait() }) // before the store is closed
 	result(t, url, "create_agent", `{"project_key":"/abs/new","program":"x","model":"y","task_description":"z","name_hint":"Ann"}`)
 	p := store.Projects()[0]
 	uris := []string{"resource://inbox/Ann?project=/abs/new", "resource://message/h1", "resource://thread/T-1?project=/abs/new&include_bodies=true"}
