@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -242,18 +243,24 @@ func TestAwaitIdle(t *testing.T) {
 // TestAwaitIdleOfLateStart: who came while the server was still starting is served, however long that took.
 func TestAwaitIdleOfLateStart(t *testing.T) {
 	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var l *Listener
+	serving := sync.OnceFunc(func() {
+		go func() {
+			<-greet(l)
+			cancel()
+		}()
+	})
 	path := filepath.Join(t.TempDir(), "s.sock")
-	l := listen(t, Config{Path: path})
+	l = listen(t, Config{Path: path, Busy: func() bool { serving(); return false }}) // asked once nobody seems to be there
 	c, err := Dial(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	const idle = time.Second
-	time.Sleep(idle)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*idle)
-	defer cancel()
-	greet(l)
+	const idle = time.Minute
+	l.since = time.Now().Add(-idle) // the start took so long
 	if err := l.AwaitIdle(ctx, idle); err == nil {
 		t.Error("idle though somebody is connected")
 	}
