@@ -36,7 +36,7 @@ import (
 const (
 	DefaultMaxLine  = 12 << 20              // bytes of a line, as of a request over HTTP
 	maxUnderWay     = 256                   // requests at once
-	inOrder         = 2 * time.Second       // how long the next line waits for the answer to the one before
+	defaultInOrder  = 2 * time.Second       // see Config.inOrder
 	lastWait        = time.Second           // how long a client's calls still wait for mail when the input has ended
 	DefaultPatience = 2 * time.Second       // how long somebody else may take to start the next server. Spec: 1
 	lookAgain       = 50 * time.Millisecond // between looks for a server
@@ -53,6 +53,8 @@ type Config struct {
 	MaxLine  int           // bytes; 0: DefaultMaxLine
 	Patience time.Duration // how long to wait for somebody else to start the next server; 0: DefaultPatience
 	Log      *slog.Logger  // nil: discarded
+
+	inOrder time.Duration // how long the next line waits for the answer to the one before; 0: defaultInOrder
 }
 
 // bridge is one run.
@@ -82,6 +84,9 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	if cfg.Patience == 0 {
 		cfg.Patience = DefaultPatience
+	}
+	if cfg.inOrder == 0 {
+		cfg.inOrder = defaultInOrder
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -233,7 +238,7 @@ func (b *bridge) take(ctx, listening context.Context, l line, requests, streams 
 		}
 		select {
 		case <-answered:
-		case <-time.After(inOrder):
+		case <-time.After(b.cfg.inOrder):
 		}
 	}
 }

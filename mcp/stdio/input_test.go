@@ -134,7 +134,7 @@ func TestLines(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			c := w.bridge(func(cfg *Config) { cfg.MaxLine = 2000 })
+			c := w.bridge(func(cfg *Config) { cfg.MaxLine, cfg.inOrder = 2000, time.Minute }) // however long an answer takes
 			if _, err := io.WriteString(c.in, tt.in); err != nil {
 				t.Fatal(err)
 			}
