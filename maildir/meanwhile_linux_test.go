@@ -118,7 +118,7 @@ func TestDeleteFullMailboxMeanwhile(t *testing.T) {
 		if !errors.Is(err, maildir.ErrConflict) {
 			t.Error(err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("it waits for what comes")
 	}
 	close(placed.goOn)
@@ -355,7 +355,7 @@ func TestPopAfterFailure(t *testing.T) {
 		if a.err != nil && !errors.Is(a.err, maildir.ErrUnavailable) || a.err == nil && a.subject != "s" {
 			t.Errorf("%+v", a)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(maildir.MaxWait / 2):
 		t.Error("still waiting, with mail in the inbox")
 	}
 }
@@ -468,7 +468,7 @@ func TestEndWhileProjectIsOpened(t *testing.T) {
 			if !errors.Is(err, context.Canceled) {
 				t.Error(err)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Error("it waits for the project")
 		}
 	}

@@ -269,7 +269,7 @@ func TestKeyConcurrently(t *testing.T) {
 // await waits for a condition.
 func await(t *testing.T, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(60 * time.Second); !ok(); {
+	for deadline := time.Now().Add(60 * time.Second); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("it did not come to pass")
 		}

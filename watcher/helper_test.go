@@ -19,7 +19,7 @@ import (
 )
 
 // patience is how long a test waits for what must come.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // recorder is a caller: it keeps every batch, and a mirror of the tree that it
 // corrects by nothing but what the batches say.

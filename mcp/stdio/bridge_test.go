@@ -430,7 +430,7 @@ func TestEndWhileStreamOpens(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("it waits for the stream")
 		w.kill()
 	}

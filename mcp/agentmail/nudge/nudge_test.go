@@ -81,7 +81,7 @@ func (d *desk) echo(s string) {
 
 func (d *desk) await(ok func() bool) {
 	d.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			d.t.Fatal("it did not come to pass")
 		}
