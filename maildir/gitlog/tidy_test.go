@@ -229,22 +229,34 @@ func TestTidyEnds(t *testing.T) {
 	tr := newTree(t, Config{Idle: time.Millisecond, Piled: 1})
 	tr.litter()
 	program := filepath.Join(t.TempDir(), "git")
-	tr.script(program, "sleep 1000 &\necho $! $$ > "+program+".tmp\nmv "+program+".tmp "+program+".pids\nwait\n")
+	said := func(what, where string) string {
+		return "echo " + what + " > " + program + ".tmp\nmv " + program + ".tmp " + where + "\n"
+	}
+	tr.script(program, said("$$", program+".pid")+"until [ -e "+program+".go ]; do sleep 0.01; done\nsleep 1000 &\n"+said("$! $$", program+".pids")+"wait\n")
 	tr.log.git = func() (string, error) { return program, nil }
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- tr.log.Run(ctx) }()
 	var pids []byte
-	tr.until("the program runs", func() (ok bool) {
+	read := func(file string) bool {
 		var err error
-		pids, err = os.ReadFile(program + ".pids")
+		pids, err = os.ReadFile(file)
 		return err == nil
+	}
+	const lowest = 20 - 19 // as the kernel counts
+	tr.until("the program runs", func() bool { return read(program + ".pid") })
+	tr.until("it has the lowest priority", func() bool { // which it gets when it runs, and gives to what it starts
+		pid, _ := strconv.Atoi(strings.TrimSpace(string(pids)))
+		n, err := syscall.Getpriority(syscall.PRIO_PROCESS, pid)
+		return err == nil && n == lowest
 	})
+	tr.check(os.WriteFile(program+".go", nil, 0o600))
+	tr.until("it has started another", func() bool { return read(program + ".pids") })
 	tr.send("m1", "m1") // commits go on meanwhile
 	tr.until("committed", func() bool { return tr.log.State().Pending == 0 })
 	for _, p := range strings.Fields(string(pids)) {
 		pid, _ := strconv.Atoi(p)
-		if n, err := syscall.Getpriority(syscall.PRIO_PROCESS, pid); err != nil || n != 20-19 { // as the kernel counts
+		if n, err := syscall.Getpriority(syscall.PRIO_PROCESS, pid); err != nil || n != lowest {
 			t.Errorf("priority %d, %v", n, err)
 		}
 	}
