@@ -3,6 +3,7 @@ package gitlog
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -103,17 +104,21 @@ func TestPruneEndsLate(t *testing.T) {
 		if round == 1 {
 			tr.check(pause(context.Background(), 2*healTime)) // the gc takes its time
 		}
-		loose, err := filepath.Glob(tr.path(".git/objects/??/*"))
-		tr.check(err)
-		for _, f := range loose {
-			name := strings.ReplaceAll(strings.TrimPrefix(f, tr.path(".git/objects/")), "/", "")
-			if kept := strings.Contains(tr.git("rev-list", "--objects", head), name); !kept {
-				tr.check(os.Remove(f))
+		tr.check(tr.log.exclusive(context.Background(), func() error { // else it may be back before it is missed
+			loose, err := filepath.Glob(tr.path(".git/objects/??/*"))
+			kept, kerr := tr.tryGit("rev-list", "--objects", head)
+			err = errors.Join(err, kerr)
+			for _, f := range loose {
+				name := strings.ReplaceAll(strings.TrimPrefix(f, tr.path(".git/objects/")), "/", "")
+				if !strings.Contains(kept, name) {
+					err = errors.Join(err, os.Remove(f))
+				}
 			}
-		}
-		if _, err := tr.tryGit("fsck"); err == nil {
-			t.Error("nothing was taken away")
-		}
+			if _, sound := tr.tryGit("fsck"); sound == nil {
+				t.Error("nothing was taken away")
+			}
+			return err
+		}))
 		tr.until("all is back", func() bool { _, err := tr.tryGit("fsck"); return err == nil })
 	}
 	tr.check(os.Remove(tr.path(".git/gc.pid")))
