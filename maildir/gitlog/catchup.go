@@ -73,10 +73,10 @@ func (l *Log) found(ctx context.Context, found []difference) error {
 	paths, young := make([]string, len(found)), false
 	for i, d := range found {
 		paths[i] = d.path
-		young = young || time.Since(d.since).Abs() < recordTime
+		young = young || time.Since(d.since).Abs() < l.recordTime
 	}
 	if young {
-		if err := pause(ctx, recordTime); err != nil {
+		if err := pause(ctx, l.recordTime); err != nil {
 			return err
 		}
 	}

@@ -42,7 +42,8 @@ type Log struct {
 	mem    *memory                // guarded by turn
 	step   func(string)           // tests stop here
 
-	gentle int // see there
+	gentle     int           // see there
+	recordTime time.Duration // the same
 
 	mu sync.Mutex
 	queue
@@ -75,7 +76,7 @@ func Open(cfg Config) (*Log, error) {
 	setDefault(&cfg.Idle, time.Minute)
 	setDefault(&cfg.Piled, 1000)
 	l := &Log{cfg: cfg, turn: make(chan struct{}, 1), wake: make(chan struct{}, 1), litter: make(chan struct{}, 1), mem: newMemory(),
-		step: func(string) {}, gentle: gentle}
+		step: func(string) {}, gentle: gentle, recordTime: recordTime}
 	l.git = func() (string, error) { return exec.LookPath("git") }
 	l.edits = map[string]struct{}{}
 	files, err := openWorktree(cfg.Dir)
