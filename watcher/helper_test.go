@@ -56,9 +56,7 @@ func (r *recorder) onBatch(_ context.Context, b Batch) {
 	if b.Scan {
 		r.mirror = snapshot(r.root)
 	}
-	for _, p := range b.Paths {
-		r.look(p)
-	}
+	r.look(b.Paths)
 }
 
 // check holds a batch against its contract. Needs mu.
@@ -82,14 +80,23 @@ func (r *recorder) complain(s string) {
 	r.bad = append(r.bad, s)
 }
 
-// look corrects the mirror at one path, and drops what is gone below it: also
-// where a file or a link has taken the place of a folder.
-func (r *recorder) look(rel string) {
-	if content, ok := readBelow(r.root, rel); ok {
-		r.mirror[rel] = content
+// look corrects the mirror at the paths, and drops what is gone below them: also
+// where a file or a link has taken the place of a folder. It goes through the
+// mirror once, however many paths there are.
+func (r *recorder) look(paths []string) {
+	named := map[string]bool{}
+	for _, rel := range paths {
+		named[rel] = true
+		if content, ok := readBelow(r.root, rel); ok {
+			r.mirror[rel] = content
+		}
 	}
 	for known := range r.mirror {
-		if !within(known, rel) {
+		at := known
+		for at != "." && !named[at] {
+			at = path.Dir(at)
+		}
+		if at == "." {
 			continue
 		}
 		if _, ok := readBelow(r.root, known); !ok {
