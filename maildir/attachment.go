@@ -27,22 +27,23 @@ const (
 )
 
 // readAttachments reads the files that a sender names. Only files below the tree, a configured attachment root, or
-// the project's own code base where that is the top of a Git work tree; never through links or hidden names
-// (Invariant I8). Where by is somebody else than the user of the store, only files outside the tree that are that
-// user's own: the store's rights are not lent. Errors: ErrNotFound, ErrDenied, ErrTooLarge, ErrInvalid.
-func (p *Project) readAttachments(names []string, by *Caller) ([]attachmentFile, error) {
-	if len(names) > maxAttachments {
-		return nil, errorf(ErrTooLarge, "%d attachments, over the limit of %d.", len(names), maxAttachments)
+// the project's own code base where that is the top of a Git work tree, or of one linked to it; never through links or
+// hidden names (Invariant I8). Where d.by is somebody else than the user of the store, only files outside the tree that are
+// that user's own: the store's rights are not lent. Errors: ErrNotFound, ErrDenied, ErrTooLarge, ErrInvalid.
+func (p *Project) readAttachments(d *Draft) ([]attachmentFile, error) {
+	if len(d.Attachments) > maxAttachments {
+		return nil, errorf(ErrTooLarge, "%d attachments, over the limit of %d.", len(d.Attachments), maxAttachments)
 	}
-	if len(names) == 0 {
+	if len(d.Attachments) == 0 {
 		return nil, nil
 	}
 	p.store.attaching <- struct{}{} // a few at a time, for they are held in memory
 	defer func() { <-p.store.attaching }()
 	var out []attachmentFile
 	left := int64(maxAllAttachments)
-	for _, n := range names {
-		f, err := p.readAttachment(n, left, by)
+	linked := linkedWorkTree(d.WorkDir, p.human)
+	for _, n := range d.Attachments {
+		f, err := p.readAttachment(n, linked, left, d.by)
 		if err != nil {
 			return nil, err
 		}
@@ -52,12 +53,12 @@ func (p *Project) readAttachments(names []string, by *Caller) ([]attachmentFile,
 	return out, nil
 }
 
-func (p *Project) readAttachment(name string, left int64, by *Caller) (*attachmentFile, error) {
+func (p *Project) readAttachment(name, linked string, left int64, by *Caller) (*attachmentFile, error) {
 	if name == "" || strings.ContainsRune(name, 0) {
 		return nil, errorf(ErrInvalid, "An attachment has an empty or invalid name: give a path.")
 	}
 	guest := by != nil && p.store.guest(*by)
-	for _, root := range p.attachmentRoots() {
+	for _, root := range p.attachmentRoots(linked, filepath.IsAbs(name)) {
 		rel := name
 		if filepath.IsAbs(name) {
 			r, err := filepath.Rel(root, filepath.Clean(name))
@@ -92,10 +93,15 @@ func (p *Project) readAttachment(name string, left int64, by *Caller) (*attachme
 	return nil, errorf(ErrNotFound, "The attachment %s was not found, or is not where attachments may be read from: the project's code base (the top of a Git work tree), the mail tree, or ATTACHMENT_ROOTS; no hidden folders, no links.", quote(name))
 }
 
-// attachmentRoots are the folders to look in: first the code base, then the configured ones, then the tree itself.
-func (p *Project) attachmentRoots() []string {
+// attachmentRoots are the folders to look in: first the code base, then the configured ones, then the tree itself. To who
+// works in a linked work tree that is the code base; of the main one, which may have other files of the same names, only
+// absolute names are theirs.
+func (p *Project) attachmentRoots(linked string, absolute bool) []string {
 	var roots []string
-	if p.human != "" {
+	if linked != "" {
+		roots = append(roots, linked)
+	}
+	if p.human != "" && (linked == "" || absolute) {
 		if _, err := os.Lstat(filepath.Join(p.human, ".git")); err == nil {
 			roots = append(roots, p.human)
 		}

@@ -104,6 +104,24 @@ func WorkTree(dir string) string {
 	}
 }
 
+// linkedWorkTree is the top of the work tree at or above dir where that is linked to the one with the top main, and Git has
+// noted it there, whatever its .git says; else "".
+func linkedWorkTree(dir, main string) string {
+	if !filepath.IsAbs(dir) || main == "" {
+		return ""
+	}
+	at := WorkTree(withoutLinks(filepath.Clean(dir)))
+	git, common := gitFolders(at)
+	if git == common || filepath.Dir(git) != filepath.Join(common, "worktrees") || mainWorkTree(at) != main {
+		return ""
+	}
+	back, _ := smallFile(filepath.Join(git, "gitdir"))
+	if back == "" || withoutLinks(filepath.Dir(below(git, back))) != at {
+		return ""
+	}
+	return at
+}
+
 // gitFolders returns the Git folder of the work tree with that top, and the one that it shares with those linked to it, the
 // same where it is alone; "" for both where there is none, or its .git cannot be read.
 func gitFolders(top string) (git, common string) {

@@ -96,6 +96,67 @@ func TestAttachments(t *testing.T) {
 	}
 }
 
+// TestAttachmentsOfLinkedWorkTree: who works in a linked work tree means its files, also where it lies in a hidden folder;
+// a folder that only says that it is linked is none.
+func TestAttachmentsOfLinkedWorkTree(t *testing.T) {
+	t.Parallel()
+	top := t.TempDir()
+	main, linked, liar := filepath.Join(top, "main"), filepath.Join(top, "main/.agents/one"), filepath.Join(top, "liar")
+	for _, args := range [][]string{{"init", "-q", main}, {"-C", main, "commit", "-q", "--allow-empty", "-m", "x"}, {"-C", main, "worktree", "add", "-q", linked}, {"init", "-q", liar}} {
+		cmd := exec.Command("git", append([]string{"-c", "user.name=A", "-c", "user.email=a@example.org"}, args...)...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %q: %v %s", args, err, out)
+		}
+	}
+	if err := os.RemoveAll(filepath.Join(liar, ".git")); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"main/x": "main", "main/only": "main only", "main/.agents/one/x": "linked", "main/.agents/one/sub/y": "below", "main/.agents/one/z": "linked only",
+		"liar/.git": "gitdir: " + main + "/.git/worktrees/one\n", "liar/x": "lie", "liar/secret": "lie",
+	} {
+		name = filepath.Join(top, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := storetest.Open(t, storetest.Config{})
+	p, err := s.EnsureProject(t.Context(), linked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Register(t.Context(), maildir.Registration{NameHint: "Ann"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ dir, name, want string }{ // want "": not found
+		{"", "x", "main"},
+		{main, "x", "main"},
+		{linked, "x", "linked"},
+		{linked + "/sub", "x", "linked"},
+		{linked + "/sub", "sub/y", "below"},
+		{linked, linked + "/x", "linked"},
+		{linked, main + "/x", "main"},
+		{linked, "only", ""},
+		{linked, ".git", ""},
+		{main, linked + "/z", ""},
+		{liar, "x", "main"},
+		{liar, "secret", ""},
+		{liar, liar + "/secret", ""},
+		{"sub", "x", "main"},
+	} {
+		m, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s", Body: "b", Attachments: []string{tt.name}, WorkDir: tt.dir})
+		if tt.want == "" || err != nil {
+			if tt.want != "" || !errors.Is(err, maildir.ErrNotFound) {
+				t.Errorf("%q in %q: %v", tt.name, tt.dir, err)
+			}
+			continue
+		}
+		if data, err := os.ReadFile(filepath.Join(p.Tree().Dir(), m.Attachments[0].Path)); err != nil || string(data) != tt.want {
+			t.Errorf("%q in %q: %q %v; want %q", tt.name, tt.dir, data, err, tt.want)
+		}
+	}
+}
+
 // TestCancelledAtFirst: a call that ends while it makes its project makes it all the same; one that ends while it opens a
 // project that somebody brought leaves one that the next call can use.
 func TestCancelledAtFirst(t *testing.T) {

@@ -19,7 +19,8 @@ type Draft struct {
 	AckRequired   bool
 	ThreadID      string
 	InReplyTo     string
-	Attachments   []string // paths: below the tree, AttachmentRoots or the project's own work tree
+	Attachments   []string // paths: below the tree, AttachmentRoots or the project's own work trees
+	WorkDir       string   // absolute folder that the sender works in, which tells the work tree; "" or any other: the main one
 	Key           string   // idempotency key
 	Bounded       bool     // refuse where a recipient has Config.MailboxDepth unread messages
 	Auth          string   // how the caller was known: "none" (default), "token", "uid:N"
@@ -56,7 +57,7 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 	if err := d.check(); err != nil {
 		return nil, err
 	}
-	files, err := p.readAttachments(d.Attachments, d.by)
+	files, err := p.readAttachments(&d)
 	if err != nil {
 		return nil, err
 	}

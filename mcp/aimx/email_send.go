@@ -28,14 +28,15 @@ func (t *toolset) emailSend() tool.Tool {
 			tool.Need("subject", tool.Str("one line", "Plan for /api/users")),
 			tool.Need("body", tool.Str("body in markdown", "Here is the plan ...")),
 		}, variantArgs()...),
-			tool.May("attachments", tool.List("paths of files to attach", "docs/flow.png")),
+			tool.May("attachments", tool.List("paths of files to attach, absolute or from the top of your work tree", "docs/flow.png")),
 			tool.May("reply_to", tool.Str("Message-ID that this answers", "<msg_20251023_3a51c0f7b3dc3a7e@mailtree.local>")),
 			tool.May("references", tool.Str("Message-IDs of the thread, separated by blanks; only with reply_to", "<msg_20251023_3a51c0f7b3dc3a7e@mailtree.local>")),
 		),
 		Out: sentProps(),
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			to := line(a, "to")
-			d := maildir.Draft{Subject: line(a, "subject"), Body: a.Text("body"), Variants: variants(a), Attachments: a.Names("attachments"), Auth: tool.CallerOf(ctx).Auth}
+			d := maildir.Draft{Subject: line(a, "subject"), Body: a.Text("body"), Variants: variants(a), Attachments: a.Names("attachments"), Auth: tool.CallerOf(ctx).Auth,
+				WorkDir: tool.CallerOf(ctx).WorkDir("")}
 			t.answers(a, &d)
 			b, err := t.box(ctx, a, "from_mailbox")
 			if err != nil {

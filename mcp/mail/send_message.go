@@ -25,7 +25,7 @@ func (t *Toolset) sendMessage() tool.Tool {
 			tool.May("convert_images", tool.Flag("accepted; image references are left as they are for now", false)),
 			tool.May("image_embed_policy", tool.OneOf("accepted, see convert_images", "auto", "auto", "file", "inline")),
 			tool.May("inline_max_bytes", tool.Num("accepted, see convert_images", 0, 1<<30, 65536)),
-			tool.May("attachments", tool.List("paths of files to attach", "docs/flow.png")),
+			tool.May("attachments", tool.List("paths of files to attach, absolute or from the top of the work tree of project_key", "docs/flow.png")),
 			tool.May("key", tool.Str("your own id for this message: sending it again with the same key delivers it once", "plan-1")),
 		},
 		Out: sentProps(),
@@ -34,6 +34,7 @@ func (t *Toolset) sendMessage() tool.Tool {
 				From: a.Text("from_agent"), To: a.Names("to"), CC: a.Names("cc"), BCC: a.Names("bcc"),
 				Subject: a.Text("subject"), Body: a.Text("body_md"), Importance: a.Choice("importance"), AckRequired: a.Flag("ack_required"),
 				ThreadID: a.Text("thread_id"), Attachments: a.Names("attachments"), Key: a.Text("key"), Auth: tool.CallerOf(ctx).Auth,
+				WorkDir: tool.CallerOf(ctx).WorkDir(a.Text("project_key")),
 			}
 			notes := imageNotes(a, d.Body)
 			p, err := t.project(ctx, a)

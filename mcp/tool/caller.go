@@ -2,6 +2,7 @@ package tool
 
 import (
 	"context"
+	"path/filepath"
 	"strconv"
 
 	"mailtree/maildir"
@@ -36,6 +37,17 @@ func (c Caller) ProjectKey() string {
 		}
 	}
 	return maildir.DefaultProject
+}
+
+// WorkDir is the folder that the caller works in, as far as it says: project where that is a path, which a call named, else
+// Project where that is, else WorkTree; "" where nothing says.
+func (c Caller) WorkDir(project string) string {
+	for _, dir := range []string{project, c.Project} {
+		if filepath.IsAbs(dir) {
+			return dir
+		}
+	}
+	return c.WorkTree
 }
 
 // User is the caller as the owner of mailboxes.
