@@ -121,6 +121,7 @@ func TestLines(t *testing.T) {
 		{"a message over two lines", "{\n}\n", []string{`-32700`, `-32700`}, "no JSON-RPC message: 2."},
 		{"no UTF-8", "{\"method\":\"ping\xff\"}\n", []string{`-32700,"message":"the line is not valid UTF-8`}, "no JSON-RPC message: 1."},
 		{"no message", "7\n\"x\"\nnull\n" + `{"method":7}` + "\n", []string{`-32600`, `-32600`, `-32600`, `-32600`}, "no JSON-RPC message: 4."},
+		{"nothing of a message", "{}\n[]\n[7]\n[{}]\n" + `{"id":null,"params":{}}` + "\n" + whois + "\n", []string{`-32600`, `-32600`, `-32600`, `-32600`, `-32600`, `"id":7,"result"`}, "no JSON-RPC message: 5."},
 		{"too long", strings.Repeat("x", 3000) + "\n" + whois + "\n", []string{`"code":-32600,"message":"the line is longer than 2000 bytes`, `"id":7,"result"`}, "no JSON-RPC message: 1."},
 		{"too long, without an end", strings.Repeat("x", 3000), []string{`longer than 2000`}, "no JSON-RPC message: 1."},
 		{"just short enough", strings.Repeat(" ", 2000-len(whois)) + whois + "\n", []string{`"id":7,"result"`}, ""},

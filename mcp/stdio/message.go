@@ -39,6 +39,12 @@ type envelope struct {
 	Params json.RawMessage `json:"params"`
 	Result json.RawMessage `json:"result"`
 	Error  json.RawMessage `json:"error"`
+	Tool   json.RawMessage `json:"tool"` // of a call without an envelope
+}
+
+// empty reports whether there is nothing in it that a message is made of.
+func (e *envelope) empty() bool {
+	return (e.ID == nil || string(e.ID) == "null") && e.Method == "" && e.Tool == nil && e.Error == nil
 }
 
 type params struct {
@@ -88,7 +94,9 @@ func parse(text []byte) (m *message, code int, err error) {
 	}
 	if text[0] == '[' {
 		var all []envelope
-		_ = json.Unmarshal(text, &all) // what is wrong there the server tells
+		if json.Unmarshal(text, &all) != nil || len(all) == 0 || slices.ContainsFunc(all, func(e envelope) bool { return e.empty() }) {
+			return nil, codeRequest, errors.New("the line is no batch of JSON-RPC messages")
+		}
 		m.batch = true
 		m.waits = slices.ContainsFunc(all, func(e envelope) bool {
 			p := e.params()
@@ -97,8 +105,8 @@ func parse(text []byte) (m *message, code int, err error) {
 		return m, 0, nil
 	}
 	var e envelope
-	if text[0] != '{' || json.Unmarshal(text, &e) != nil {
-		return nil, codeRequest, errors.New("the line is no JSON-RPC message: a JSON object")
+	if text[0] != '{' || json.Unmarshal(text, &e) != nil || e.empty() {
+		return nil, codeRequest, errors.New("the line is no JSON-RPC message: a JSON object with a method")
 	}
 	p := e.params()
 	m.id, m.method = e.ID, e.Method
