@@ -257,8 +257,21 @@ func (p *Project) unknownAgent(ctx context.Context, names ...string) error {
 		}
 		said = append(said, s)
 	}
-	e.Text = "No agent " + strings.Join(said, ", ") + " in project " + p.name() + ". " + AgentHint
+	e.Text = p.noAgent(said)
 	return e
+}
+
+// unknownToGuest is unknownAgent for those who are not to learn what names there are.
+func (p *Project) unknownToGuest(names ...string) error {
+	said := make([]string, len(names))
+	for i, n := range names {
+		said[i] = quote(n)
+	}
+	return &Error{Kind: ErrNotFound, Text: p.noAgent(said)}
+}
+
+func (p *Project) noAgent(said []string) string {
+	return "No agent " + strings.Join(said, ", ") + " in project " + p.name() + ". " + AgentHint
 }
 
 // name is how sentences call the project.

@@ -177,10 +177,13 @@ func (p *Project) needParties(ctx context.Context, d *Draft) error {
 			unknown = append(unknown, n)
 		}
 	}
-	if len(unknown) > 0 {
-		return p.unknownAgent(ctx, unknown...)
+	switch {
+	case len(unknown) == 0:
+		return nil
+	case d.by != nil && p.store.guest(*d.by):
+		return p.unknownToGuest(unknown...)
 	}
-	return nil
+	return p.unknownAgent(ctx, unknown...)
 }
 
 // needRoom refuses where a mailbox has no room for one more unread message. It counts what is under way: where that
@@ -329,6 +332,9 @@ type ReplyDraft struct {
 	Variants
 }
 
+// RecipientHint ends the sentence about a reply that has nobody to go to. Toolsets whose replies name no recipients replace it.
+const RecipientHint = "name the recipients in to."
+
 // Reply sends a reply in the original's thread. Errors: as Send; ErrNotFound for the original. Spec: 3 Reply.
 func (p *Project) Reply(ctx context.Context, d ReplyDraft) (*Sent, error) {
 	orig, err := p.Message(ctx, d.ReplyTo)
@@ -346,7 +352,7 @@ func (p *Project) Reply(ctx context.Context, d ReplyDraft) (*Sent, error) {
 	if len(n.To) == 0 {
 		if orig.From != d.From {
 			if ok, err := p.hasAgent(ctx, orig.From); err == nil && !ok {
-				return nil, errorf(ErrNotFound, "Message %s was written by %s, who is not an agent of project %s and has no inbox: name the recipients in to.", quote(orig.ID), quote(orig.From), p.name())
+				return nil, errorf(ErrNotFound, "Message %s was written by %s, who is not an agent of project %s and has no inbox: %s", quote(orig.ID), quote(orig.From), p.name(), RecipientHint)
 			}
 			n.To = []string{orig.From}
 		} else {

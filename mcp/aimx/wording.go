@@ -19,6 +19,7 @@ func wording(err error, r *tool.Refusal) {
 		r.Error, r.Near = errDenied.Error(), []string{}
 	}
 	r.Error = strings.Replace(r.Error, maildir.AgentHint, "mailbox_create makes a mailbox.", 1)
+	r.Error = strings.Replace(r.Error, maildir.RecipientHint, "email_send with reply_to answers it to somebody else.", 1)
 }
 
 func reword(kind error, format string, a ...any) error {

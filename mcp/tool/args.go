@@ -120,7 +120,7 @@ func (a *Args) Choice(name string) string {
 	}
 	s := strings.ToLower(strings.TrimSpace(a.Text(name)))
 	if a.err == nil && !slices.Contains(p.enum, s) {
-		a.Fail(Invalid("%s is %q: use one of %s", name, Clip(s), strings.Join(p.enum, ", ")))
+		a.Fail(Invalid("%s is %q: use one of %s", name, Clip(a.Text(name)), strings.Join(p.enum, ", ")))
 	}
 	return s
 }
