@@ -21,6 +21,13 @@ const (
 
 // writeError answers with a JSON-RPC error. id is nil when it is not known.
 func writeError(w http.ResponseWriter, status int, id []byte, code int, text string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(failure(id, code, text)) // the client may be gone
+}
+
+// failure is a JSON-RPC error. id is nil when it is not known.
+func failure(id []byte, code int, text string) []byte {
 	if id == nil {
 		id = []byte("null")
 	}
@@ -28,10 +35,20 @@ func writeError(w http.ResponseWriter, status int, id []byte, code int, text str
 	if err != nil {
 		panic(err) // the id was parsed before
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(body) // the client may be gone
+	return body
 }
+
+// refusal is what a refusal of the SDK in plain text says as a JSON-RPC error to the message of that id, nil for none.
+func refusal(id, body []byte) (code int, text string) {
+	text = strings.TrimSpace(string(body))
+	if method, ok := strings.CutPrefix(text, "JSON RPC not handled: "); ok && id != nil {
+		return codeMethod, "method not found: " + method
+	}
+	return codeRequest, text
+}
+
+// closedEarly is told a client that has closed its side, which says that it is gone, and reads on.
+const closedEarly = "the connection was closed before the answer: keep it open until then"
 
 // answer is what the SDK writes its answer to. It gives each write a deadline, turns the SDK's plain-text
 // refusals into JSON-RPC errors, for a bare tools/call merges the structured content into the result, and for a plain body
@@ -112,9 +129,9 @@ func (a *answer) deadline(n int) {
 func (a *answer) finish() {
 	defer a.cancel()
 	if a.status == 0 && a.id != nil && a.request.Context().Err() != nil {
-		// The client has closed its side, which tells that it is gone; if it reads on it must not read an empty success.
+		// If the client reads on it must not read an empty success.
 		a.deadline(0)
-		writeError(a.ResponseWriter, http.StatusBadRequest, a.id, codeRequest, "the connection was closed before the answer: keep it open until then")
+		writeError(a.ResponseWriter, http.StatusBadRequest, a.id, codeRequest, closedEarly)
 		return
 	}
 	if a.whole == nil {
@@ -133,13 +150,11 @@ func (a *answer) finish() {
 		_, _ = a.ResponseWriter.Write(body)
 		return
 	}
-	text := strings.TrimSpace(string(body))
-	if method, ok := strings.CutPrefix(text, "JSON RPC not handled: "); ok && a.id != nil {
-		// To an unknown method the SDK answers 400 in plain text, which clients take for a broken transport.
-		writeError(a.ResponseWriter, http.StatusOK, a.id, codeMethod, "method not found: "+method)
-		return
+	code, text := refusal(a.id, body)
+	if code == codeMethod {
+		a.status = http.StatusOK // the SDK's 400 clients take for a broken transport
 	}
-	writeError(a.ResponseWriter, a.status, a.id, codeRequest, text)
+	writeError(a.ResponseWriter, a.status, a.id, code, text)
 }
 
 // mergeStructured copies the keys of result.structuredContent into result, where it has none of that name: the

@@ -15,8 +15,8 @@ import (
 // message is the body of a POST: one JSON-RPC message, or a batch as revision 2025-03-26 had them.
 type message struct {
 	body   []byte
-	batch  bool
-	method string          // of a single message; "initialize" of a batch that holds one
+	batch  []entry         // of a batch, see batch.go; nil for a single message
+	method string          // of a single message
 	id     json.RawMessage // of a single message; nil when there is none
 	tagged bool            // it says "jsonrpc"
 }
@@ -77,11 +77,25 @@ func (s *Server) tooLarge(w http.ResponseWriter) {
 
 type envelope struct {
 	Tag    *json.RawMessage `json:"jsonrpc"`
-	ID     json.RawMessage  `json:"id"`
+	ID     json.RawMessage  `json:"id"` // nil when there is none
 	Method string           `json:"method"`
 }
 
-// parseMessage looks at the envelope. The SDK would let trailing garbage pass and answer in plain text.
+// parseEnvelope looks at the envelope of one message, a JSON object.
+func parseEnvelope(object []byte) (e envelope, err error) {
+	if err := json.Unmarshal(object, &e); err != nil {
+		return e, errors.New("the method of a JSON-RPC message must be a string")
+	}
+	if e.ID = bytes.TrimSpace(e.ID); len(e.ID) == 0 || string(e.ID) == "null" {
+		e.ID = nil
+	}
+	if e.ID != nil && e.ID[0] != '"' && e.ID[0] != '-' && (e.ID[0] < '0' || e.ID[0] > '9') {
+		return e, errors.New("the id of a JSON-RPC message must be a string or a number")
+	}
+	return e, nil
+}
+
+// parseMessage looks at the envelopes. The SDK would let trailing garbage pass and answer in plain text.
 func parseMessage(body []byte) (*message, error) {
 	m := &message{body: bytes.TrimSpace(body)}
 	if len(m.body) == 0 {
@@ -91,30 +105,18 @@ func parseMessage(body []byte) (*message, error) {
 	if err := json.Unmarshal(m.body, &raw); err != nil {
 		return nil, fmt.Errorf("the request is not JSON: %w", err)
 	}
-	var all []envelope
+	var err error
 	switch m.body[0] {
 	case '[':
-		m.batch = true
-		if err := json.Unmarshal(m.body, &all); err != nil || len(all) == 0 {
-			return nil, errors.New("a batch must hold JSON-RPC messages")
-		}
-		for _, e := range all {
-			if e.Method == "initialize" {
-				m.method = e.Method
-			}
+		if m.batch, err = parseBatch(m.body); err != nil {
+			return nil, err
 		}
 	case '{':
-		var e envelope
-		if err := json.Unmarshal(m.body, &e); err != nil {
-			return nil, errors.New("the method of a JSON-RPC message must be a string")
+		e, err := parseEnvelope(m.body)
+		if err != nil {
+			return nil, err
 		}
-		m.method, m.tagged = e.Method, e.Tag != nil
-		if id := bytes.TrimSpace(e.ID); len(id) > 0 && string(id) != "null" {
-			m.id = id
-		}
-		if m.id != nil && m.id[0] != '"' && m.id[0] != '-' && (m.id[0] < '0' || m.id[0] > '9') {
-			return nil, errors.New("the id of a JSON-RPC message must be a string or a number")
-		}
+		m.method, m.id, m.tagged = e.Method, e.ID, e.Tag != nil
 	default:
 		return nil, errors.New("the request must be a JSON-RPC message: a JSON object")
 	}

@@ -64,7 +64,7 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 	}
 	bare := !era && !session && m.method != "initialize"
 	var shape plain
-	if bare && !m.batch {
+	if bare && m.batch == nil {
 		p, takes := d.set.(plain)
 		if takes && m.translate() {
 			shape = p
@@ -84,6 +84,10 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 	defer a.finish()
 	defer s.underWay.enter(a.request)()
 	switch {
+	case m.batch != nil && session && !era:
+		serveBatch(d.stateful, a, m.batch)
+	case m.batch != nil:
+		serveBatch(d.stateless, a, m.batch)
 	case m.method == "subscriptions/listen" && era:
 		release() // a stream is counted among streams
 		if !most.streams.take(1) {

@@ -281,7 +281,7 @@ func FuzzMessage(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := parseMessage(data)
-		if err != nil || m.batch {
+		if err != nil || m.batch != nil {
 			return
 		}
 		m.complete()

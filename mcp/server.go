@@ -9,7 +9,8 @@
 //
 // Around them stand, outermost first: recovery from panics, the request log, the Host and Origin checks, the
 // token, limits. What a request may cost is bounded: bytes of body, bytes of all bodies at once, requests,
-// streams and sessions at once, the time a client may take to send a body or to read an answer.
+// streams and sessions at once, the time a client may take to send a body or to read an answer. A batch is one request: its
+// messages are done one after the other (batch.go).
 package mcp
 
 import (

@@ -234,6 +234,7 @@ func TestHalfClosed(t *testing.T) {
 	for _, body := range []string{
 		`{"tool":"check_mail","args":{"wait_seconds":50}}`,
 		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"check_mail","arguments":{"wait_seconds":50}}}`,
+		`[{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"check_mail","arguments":{"wait_seconds":50}}},{"jsonrpc":"2.0","id":8,"method":"ping"}]`,
 	} {
 		c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 		if err != nil {

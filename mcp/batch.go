@@ -1,0 +1,148 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"strings"
+)
+
+// Batches, which revision 2025-03-26 had: the SDK would run all messages of one side by side and hold their answers until
+// the last is there, so that one request could take the memory and the limits of hundreds. Here they are done one after
+// the other, in their order, and each answer is written before the next message is looked at: a batch is never more than one
+// request. One that waits for mail has those behind it wait too; who wants both at once sends two requests.
+
+// maxBatch is how many messages a batch may have: what waits for mail waits up to a minute, and an hour is long enough.
+const maxBatch = 64
+
+// entry is a message of a batch.
+type entry struct {
+	raw []byte
+	id  json.RawMessage // nil when there is none
+}
+
+// parseBatch takes a JSON array apart, no further than it may be long.
+func parseBatch(array []byte) (all []entry, err error) {
+	d := json.NewDecoder(bytes.NewReader(array))
+	if _, err := d.Token(); err != nil {
+		return nil, err
+	}
+	for d.More() {
+		if len(all) == maxBatch {
+			return nil, fmt.Errorf("the batch holds more than %d messages: send the others in batches of their own", maxBatch)
+		}
+		var raw json.RawMessage
+		if err := d.Decode(&raw); err != nil {
+			return nil, err
+		}
+		if raw[0] != '{' {
+			return nil, errors.New("a batch must hold JSON-RPC messages: JSON objects")
+		}
+		e, err := parseEnvelope(raw)
+		if err != nil {
+			return nil, err
+		}
+		if e.Method == "initialize" || e.Method == "subscriptions/listen" { // Spec: MCP 2025-03-26, lifecycle
+			return nil, errors.New(e.Method + " must not be part of a batch: send it alone")
+		}
+		all = append(all, entry{raw, e.ID})
+	}
+	if len(all) == 0 {
+		return nil, errors.New("a batch must hold JSON-RPC messages")
+	}
+	return all, nil
+}
+
+// nobodysAnswer is a message that does nothing: the answer to a question that was not asked.
+const nobodysAnswer = `{"jsonrpc":"2.0","id":"mailtree-batch","result":{}}`
+
+// serveBatch answers a batch: with what is wrong with the request as a whole, as a session that is over; else with an array
+// of the answers, 202 when there are none. What is wrong with one message is its answer.
+func serveBatch(h http.Handler, a *answer, all []entry) {
+	if p := a.part(h, []byte(nobodysAnswer)); p.status >= 400 {
+		maps.Copy(a.Header(), p.header)
+		a.WriteHeader(p.status)
+		_, _ = a.Write(p.body.Bytes()) // the client may be gone
+		return
+	}
+	before := "["
+	for _, e := range all {
+		text := a.entry(h, e)
+		if text == nil {
+			continue
+		}
+		a.Header().Set("Content-Type", "application/json")
+		a.Header().Set("Cache-Control", "no-cache, no-transform")
+		if _, err := a.Write(append([]byte(before), text...)); err != nil {
+			return
+		}
+		before = ","
+	}
+	if before == "[" {
+		a.WriteHeader(http.StatusAccepted)
+		return
+	}
+	_, _ = a.Write([]byte("]"))
+}
+
+// entry is the answer to one message of a batch; nil when there is none.
+func (a *answer) entry(h http.Handler, e entry) []byte {
+	p := &part{}
+	if a.request.Context().Err() == nil {
+		p = a.part(h, e.raw)
+	}
+	body := p.body.Bytes()
+	switch {
+	case p.status == http.StatusAccepted:
+		return nil
+	case p.status >= 400 && strings.HasPrefix(p.header.Get("Content-Type"), "text/plain"):
+		code, text := refusal(e.id, body)
+		return failure(e.id, code, text)
+	case p.status >= 400:
+		return body
+	case len(body) > 2:
+		return body[1 : len(body)-1] // the array of one
+	case e.id == nil:
+		return nil
+	case a.request.Context().Err() != nil:
+		return failure(e.id, codeRequest, closedEarly)
+	}
+	return failure(e.id, codeRequest, "the session ended before the answer")
+}
+
+// part gives one message to the SDK, as a batch of one.
+func (a *answer) part(h http.Handler, raw []byte) *part {
+	body := append(append([]byte("["), raw...), ']')
+	r := a.request.WithContext(a.request.Context())
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	p := &part{header: http.Header{}}
+	h.ServeHTTP(p, r)
+	return p
+}
+
+// part is the answer to a part of a request.
+type part struct {
+	header http.Header
+	status int // 0: none was given
+	body   bytes.Buffer
+}
+
+func (p *part) Header() http.Header { return p.header }
+
+func (p *part) WriteHeader(status int) {
+	if p.status == 0 {
+		p.status = status
+	}
+}
+
+func (p *part) Write(b []byte) (int, error) {
+	p.WriteHeader(http.StatusOK)
+	if strings.HasPrefix(p.header.Get("Content-Type"), "text/event-stream") {
+		return 0, errors.New("a batch has no stream")
+	}
+	return p.body.Write(b)
+}

@@ -1,0 +1,136 @@
+package mcp
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// batchOf is n requests of a method, with ids from 1.
+func batchOf(n int, method string) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q}`, i+1, method))
+	}
+	return "[" + strings.Join(all, ",") + "]"
+}
+
+func TestBatch(t *testing.T) {
+	t.Parallel()
+	_, url := serve(t, Config{})
+	session := inSession(begin(t, url))
+	const ping, told, answered = `{"jsonrpc":"2.0","id":1,"method":"ping"}`, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, `{"jsonrpc":"2.0","id":7,"result":{}}`
+	for _, tt := range []struct {
+		head, body string
+		status     int
+		want       string // the answer; with … what it begins and ends with
+	}{
+		{post, `[` + ping + `]`, 200, `[{"jsonrpc":"2.0","id":1,"result":{}}]`},
+		{post, `[` + told + `,` + ping + `,` + answered + `,{"jsonrpc":"2.0","id":"b","method":"ping"}]`, 200, `[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":"b","result":{}}]`},
+		{session, `[` + told + `,` + ping + `]`, 200, `[{"jsonrpc":"2.0","id":1,"result":{}}]`},
+		{session + "\nMcp-Protocol-Version: 2025-03-26", `[` + ping + `]`, 200, `[{"jsonrpc":"2.0","id":1,"result":{}}]`},
+		{post, `[` + told + `,` + answered + `]`, 202, ``},
+		{session, `[` + told + `]`, 202, ``},
+		// what is wrong with one is its answer
+		{post, `[{"jsonrpc":"2.0","id":5,"method":"nothing/here"},` + ping + `]`, 200, `[{"error":{"code":-32601,"message":"method not found: … },{"jsonrpc":"2.0","id":1,"result":{}}]`},
+		{session, `[` + ping + `,{"jsonrpc":"2.0","id":5,"method":"nothing/here"}]`, 200, `[{"jsonrpc":"2.0","id":1,"result":{}},{"error":{"code":-32601, … "id":5,"jsonrpc":"2.0"}]`},
+		{post, `[{"jsonrpc":"2.0","method":"ping"},` + ping + `]`, 200, `[{"error":{"code":-32600, … "id":null,"jsonrpc":"2.0"},{"jsonrpc":"2.0","id":1,"result":{}}]`},
+		// what is wrong with all of them is the request's
+		{strings.Replace(session, sessionHeader+": ", sessionHeader+": gone", 1), `[` + ping + `]`, 404, `{"error":{"code":-32600,"message":"session not found"},"id":null,"jsonrpc":"2.0"}`},
+		{post + "\nMcp-Protocol-Version: 2025-06-18", `[` + ping + `]`, 400, `{"error":{"code":-32600,"message":"JSON-RPC batching is not supported … `},
+		{post + "\nMcp-Protocol-Version: 2026-07-28", `[` + ping + `]`, 400, `{"error":{"code":-32600,"message":"JSON-RPC batching is not supported … `},
+		{session + "\nMcp-Protocol-Version: 2025-06-18", `[` + ping + `]`, 400, `{"error":{"code":-32600,"message":"JSON-RPC batching is not supported … `},
+		{strings.Replace(post, "application/json", "text/plain", 1), `[` + ping + `]`, 415, `{"error":{"code":-32600, … `},
+		{post, `[` + ping + `,7]`, 400, `{"error":{"code":-32600,"message":"a batch must hold JSON-RPC messages: JSON objects"},"id":null,"jsonrpc":"2.0"}`},
+		{post, `[` + ping + `,{"jsonrpc":"2.0","id":[],"method":"ping"}]`, 400, `{"error":{"code":-32600,"message":"the id of a JSON-RPC message must be a string or a number"},"id":null,"jsonrpc":"2.0"}`},
+		{post, `[` + ping + `,` + initialize + `]`, 400, `{"error":{"code":-32600,"message":"initialize must not be part of a batch: send it alone"},"id":null,"jsonrpc":"2.0"}`},
+		{post, `[{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen"}]`, 400, `{"error":{"code":-32600,"message":"subscriptions/listen must not be part of a batch: send it alone"},"id":null,"jsonrpc":"2.0"}`},
+		{post, batchOf(maxBatch, "ping"), 200, `[{"jsonrpc":"2.0","id":1, … "id":64,"result":{}}]`},
+		{post, batchOf(maxBatch+1, "ping"), 400, `{"error":{"code":-32600,"message":"the batch holds more than 64 messages: send the others in batches of their own"},"id":null,"jsonrpc":"2.0"}`},
+	} {
+		res, body := request(t, url, tt.head+"\nAccept: "+acceptBoth, tt.body)
+		first, last, open := strings.Cut(tt.want, " … ")
+		if res.StatusCode != tt.status || !strings.HasPrefix(body, first) || !strings.HasSuffix(body, last) || !open && body != tt.want {
+			t.Errorf("%q %s:\n got %d %s\nwant %d %s", tt.head, tt.body, res.StatusCode, body, tt.status, tt.want)
+		}
+		if kind := res.Header.Get("Content-Type"); tt.status == 202 && kind != "" || tt.status != 202 && (kind != "application/json" || !json.Valid([]byte(body))) {
+			t.Errorf("%q %s: %q %s", tt.head, tt.body, kind, body)
+		}
+	}
+}
+
+// addMethod gives the mail toolset a method.
+func addMethod(t *testing.T, s *Server, name string, do func(context.Context) *blockResult) {
+	t.Helper()
+	err := mcp.AddReceivingCustomMethod(s.door("mail").set.Server(), name, func(ctx context.Context, _ *mcp.ServerSession, _ *blockParams) (*blockResult, error) {
+		return do(ctx), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestBatchInTurn: the messages of a batch are done one after the other, so that it is one request of the limit.
+func TestBatchInTurn(t *testing.T) {
+	t.Parallel()
+	s, url := serve(t, Config{MaxRequests: 1})
+	var running, done, most atomic.Int64
+	addMethod(t, s, "test/turn", func(context.Context) *blockResult {
+		n := running.Add(1)
+		defer running.Add(-1)
+		for range 1000 {
+			runtime.Gosched()
+		}
+		most.Store(max(most.Load(), n, running.Load()))
+		done.Add(1)
+		return &blockResult{}
+	})
+	for _, head := range []string{post, inSession(begin(t, url))} {
+		done.Store(0)
+		await(t, func() bool { return s.requests.used.Load() == 0 }) // of the one before, which has been answered
+		res, body := request(t, url, head, batchOf(maxBatch, "test/turn"))
+		if res.StatusCode != 200 || done.Load() != maxBatch || most.Load() != 1 {
+			t.Errorf("%d, %d were done, %d at once: %s", res.StatusCode, done.Load(), most.Load(), body)
+		}
+	}
+}
+
+// TestBatchHoldsNothing: an answer is with the client before the next message is done; when the client goes the others are not.
+func TestBatchHoldsNothing(t *testing.T) {
+	t.Parallel()
+	s, url := serve(t, Config{})
+	started, ended := blocking(t, s)
+	var after atomic.Int64
+	large := strings.Repeat("x", 64<<10)
+	addMethod(t, s, "test/large", func(context.Context) *blockResult { return &blockResult{Auth: large} })
+	addMethod(t, s, "test/after", func(context.Context) *blockResult { after.Add(1); return &blockResult{} })
+	for _, session := range []bool{false, true} {
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		var header []string
+		if session {
+			header = []string{sessionHeader, begin(t, url)}
+		}
+		res := open(t, ctx, http.MethodPost, url, `[{"jsonrpc":"2.0","id":1,"method":"test/large"},{"jsonrpc":"2.0","id":2,"method":"test/block"},{"jsonrpc":"2.0","id":3,"method":"test/after"}]`, header...)
+		first := make([]byte, len(large)/2)
+		if _, err := io.ReadFull(bufio.NewReader(res.Body), first); err != nil || res.StatusCode != 200 || !strings.HasPrefix(string(first), `[{"jsonrpc":"2.0","id":1,"result":{"auth":"xxx`) {
+			t.Fatalf("%d %.80s, %v", res.StatusCode, first, err)
+		}
+		<-started
+		leave()
+		<-ended
+		await(t, func() bool { return s.requests.used.Load() == 0 && s.bodies.used.Load() == 0 })
+		if n := after.Load(); n != 0 {
+			t.Errorf("what stood behind a message that was broken off was done %d times", n)
+		}
+	}
+}
