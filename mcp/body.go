@@ -36,7 +36,7 @@ func (s *Server) readMessage(w http.ResponseWriter, r *http.Request) (m *message
 	}
 	bodies := &s.limitsOf(r).bodies
 	if !bodies.take(size) {
-		busy(w, nil, "too many large requests at once")
+		busy(w, nil, "too many large requests at once", aMoment)
 		return nil, 0, false
 	}
 	c := http.NewResponseController(w)

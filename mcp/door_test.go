@@ -40,8 +40,8 @@ func TestDoors(t *testing.T) {
 	}
 	res, body := request(t, url, at("/agents/ann/mcp"), initialize)
 	session := "\nMcp-Session-Id: " + res.Header.Get(sessionHeader)
-	if res.StatusCode != 200 || !strings.Contains(body, `"name":"whoami"`) || s.sessions() != 1 {
-		t.Fatalf("initialize: %d %s, %d sessions", res.StatusCode, body, s.sessions())
+	if res.StatusCode != 200 || !strings.Contains(body, `"name":"whoami"`) || len(s.living()) != 1 {
+		t.Fatalf("initialize: %d %s, %d sessions", res.StatusCode, body, len(s.living()))
 	}
 	for _, tt := range []struct {
 		head   string

@@ -28,6 +28,9 @@ func (s *Server) endpoint(d *door) http.Handler {
 func (s *Server) serve(d *door, w http.ResponseWriter, r *http.Request) {
 	era := r.Header.Get(versionHeader) >= newEra
 	session := r.Header.Get(sessionHeader) != ""
+	if session && !era {
+		defer s.sessions.use(r.Context(), r.Header.Get(sessionHeader))()
+	}
 	switch {
 	case r.Method == http.MethodPost:
 		s.post(d, w, r, era, session)
@@ -46,7 +49,7 @@ func (s *Server) serve(d *door, w http.ResponseWriter, r *http.Request) {
 func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, session bool) {
 	most := s.limitsOf(r)
 	if !most.requests.take(1) {
-		busy(w, nil, "too many requests at once")
+		busy(w, nil, "too many requests at once", aMoment)
 		return
 	}
 	held := true
@@ -91,7 +94,7 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 	case m.method == "subscriptions/listen" && era:
 		release() // a stream is counted among streams
 		if !most.streams.take(1) {
-			busy(a, m.id, "too many streams")
+			busy(a, m.id, "too many streams", aMoment)
 			return
 		}
 		defer most.streams.give(1)
@@ -102,26 +105,11 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 		// For the seed's programs over HTTP; a bridge's clients read the content.
 		a.merge = r.Header.Get(versionHeader) == "" && m.method == "tools/call" && tool.CallerOf(r.Context()).Via == ""
 		d.stateless.ServeHTTP(a, a.request)
+	case session:
+		d.stateful.ServeHTTP(a, a.request)
 	default:
-		s.serveSession(d, a, a.request, m, session)
+		s.startSession(d, a, a.request, m)
 	}
-}
-
-// serveSession serves a message of a session, or the one that begins it.
-func (s *Server) serveSession(d *door, w http.ResponseWriter, r *http.Request, m *message, begun bool) {
-	if !begun {
-		s.starting.Add(1)
-		defer s.starting.Add(-1)
-		guest := s.limitsOf(r) == &s.guests
-		if s.sessions() > int64(s.cfg.MaxSessions) || guest && s.guestSessions.living(s.sessionIDs()) >= int64(s.cfg.MaxSessions)/guestShare {
-			busy(w, m.id, "too many sessions")
-			return
-		}
-		if guest {
-			defer func() { s.guestSessions.add(w.Header().Get(sessionHeader)) }()
-		}
-	}
-	d.stateful.ServeHTTP(w, r)
 }
 
 // endWithServer cancels when the server stops; it returns when ctx ends.

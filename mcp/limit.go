@@ -1,9 +1,7 @@
 package mcp
 
 import (
-	"maps"
 	"net/http"
-	"sync"
 	"sync/atomic"
 
 	"mailtree/mcp/tool"
@@ -44,49 +42,11 @@ func (s *Server) limitsOf(r *http.Request) *limits {
 	return &s.guests
 }
 
-// idSet is a set of session ids. Safe for concurrent use.
-type idSet struct {
-	mu  sync.Mutex
-	ids map[string]bool
-}
+// aMoment is when to try again where requests end soon.
+const aMoment = "try again in a moment"
 
-func (x *idSet) add(id string) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.ids == nil {
-		x.ids = map[string]bool{}
-	}
-	if id != "" {
-		x.ids[id] = true
-	}
-}
-
-// living counts those that are among all, and forgets the others.
-func (x *idSet) living(all map[string]bool) int64 {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	maps.DeleteFunc(x.ids, func(id string, _ bool) bool { return !all[id] })
-	return int64(len(x.ids))
-}
-
-// busy answers that a limit is reached.
-func busy(w http.ResponseWriter, id []byte, what string) {
+// busy answers that a limit is reached: which, and what to do.
+func busy(w http.ResponseWriter, id []byte, what, then string) {
 	w.Header().Set("Retry-After", "1")
-	writeError(w, http.StatusServiceUnavailable, id, codeBusy, "the server is busy ("+what+"): try again in a moment")
-}
-
-// sessions counts the sessions begun with initialize.
-func (s *Server) sessions() int64 { return s.starting.Load() + int64(len(s.sessionIDs())) }
-
-// sessionIDs are the ids of those that have begun. Stateless requests have sessions without an id.
-func (s *Server) sessionIDs() map[string]bool {
-	ids := map[string]bool{}
-	for _, d := range s.doors {
-		for ss := range d.set.Server().Sessions() {
-			if ss.ID() != "" {
-				ids[ss.ID()] = true
-			}
-		}
-	}
-	return ids
+	writeError(w, http.StatusServiceUnavailable, id, codeBusy, "the server is busy ("+what+"): "+then)
 }

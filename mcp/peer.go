@@ -122,7 +122,7 @@ func (s *Server) hold(w http.ResponseWriter, r *http.Request) {
 func (s *Server) lasting(w http.ResponseWriter, r *http.Request, do func(ctx context.Context, a *answer)) {
 	most := s.limitsOf(r)
 	if !most.streams.take(1) {
-		busy(w, nil, "too many streams")
+		busy(w, nil, "too many streams", aMoment)
 		return
 	}
 	defer most.streams.give(1)

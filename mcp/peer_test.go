@@ -190,7 +190,7 @@ func TestOtherUser(t *testing.T) {
 		{"POST /nudge", "", 403, ""},
 		{"POST /toolset/open/mcp", initialize, 200, ""},
 		{"POST /toolset/open/mcp", initialize, 200, ""},
-		{"POST /toolset/open/mcp", initialize, 503, "too many sessions"}, // a fourth of eight
+		{"POST /toolset/open/mcp", initialize, 200, ""}, // the third of two, a fourth of eight, for which the first ends
 	}
 	data, err := json.Marshal(want)
 	if err != nil {
@@ -209,8 +209,9 @@ func TestOtherUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkAnswers(t, got, want)
-	want = []asked{{"POST /toolset/open/mcp", initialize, 200, ""}}
-	checkAnswers(t, ask(path, want[0]), want) // the guests' sessions do not keep the server's user out
+	if n := len(s.living()); n != 2 {
+		t.Errorf("other users have %d sessions", n)
+	}
 	await(t, func() bool {
 		return s.guests.requests.used.Load() == 0 && s.guests.streams.used.Load() == 0 && s.guests.bodies.used.Load() == 0
 	})

@@ -20,7 +20,6 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"mailtree/maildir"
@@ -59,7 +58,7 @@ type Config struct {
 	MaxBodies      int64         // bytes of all bodies being worked on; more is answered 503
 	MaxRequests    int           // requests being worked on, long polls included; more is answered 503
 	MaxStreams     int           // open GET and subscriptions/listen streams; more is answered 503
-	MaxSessions    int           // sessions begun with initialize; more is answered 503
+	MaxSessions    int           // sessions begun with initialize; for one more the one unused for longest ends, where all are in use it is answered 503
 	SessionTimeout time.Duration // a session without requests or an open stream ends after it
 }
 
@@ -70,19 +69,18 @@ type Server struct {
 	token [sha256.Size]byte
 	doors []*door
 
-	limits                     // of the server's own user, and of everybody over TCP
-	guests        limits       // of other users on the socket, all together
-	guestSessions idSet        // begun by them
-	starting      atomic.Int64 // initialize requests under way
-	underWay      underWay
-	stopping      chan struct{}
-	stop          sync.Once
+	limits          // of the server's own user, and of everybody over TCP
+	guests   limits // of other users on the socket, all together
+	sessions *sessions
+	underWay underWay
+	stopping chan struct{}
+	stop     sync.Once
 }
 
 // New makes the server. It starts nothing: Run does.
 func New(cfg Config) *Server {
 	cfg.fill()
-	s := &Server{cfg: cfg, log: cfg.Log, token: sha256.Sum256([]byte(cfg.Token)), stopping: make(chan struct{})}
+	s := &Server{cfg: cfg, log: cfg.Log, token: sha256.Sum256([]byte(cfg.Token)), sessions: newSessions(), stopping: make(chan struct{})}
 	s.limits.set(int64(cfg.MaxRequests), int64(cfg.MaxStreams), cfg.MaxBodies)
 	s.guests.set(int64(cfg.MaxRequests)/guestShare, int64(cfg.MaxStreams)/guestShare, max(cfg.MaxBodies/guestShare, cfg.MaxBody))
 	s.mount(s.table()...)

@@ -1,0 +1,183 @@
+package mcp
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// ping reports the status of a request in a session.
+func ping(t *testing.T, url, id string) int {
+	t.Helper()
+	res, body := request(t, url, inSession(id), `{"jsonrpc":"2.0","id":5,"method":"ping"}`)
+	if res.StatusCode == 200 && body != `{"jsonrpc":"2.0","id":5,"result":{}}` {
+		t.Errorf("ping: %s", body)
+	}
+	return res.StatusCode
+}
+
+// full checks that no session can be begun.
+func full(t *testing.T, url, why string) {
+	t.Helper()
+	res, body := request(t, url, post+"\nAccept: "+acceptBoth, initialize)
+	if res.StatusCode != 503 || res.Header.Get("Retry-After") == "" || !strings.Contains(body, `"id":1`) || !strings.Contains(body, why+" have a request under way or an open stream): end one, or try again when one has ended") {
+		t.Errorf("one too many: %d %s", res.StatusCode, body)
+	}
+}
+
+// TestSessionCap: where there are as many sessions as there may be, a new one takes the place of the one unused for longest,
+// never of one with a stream or a request under way.
+func TestSessionCap(t *testing.T) {
+	t.Parallel()
+	s, url := serve(t, Config{MaxSessions: 4})
+	started, _ := blocking(t, s)
+	streaming, busy, used, unused := begin(t, url), begin(t, url), begin(t, url), begin(t, url)
+	open(t, t.Context(), http.MethodGet, url, "", sessionHeader, streaming)
+	ctx, leave := context.WithCancel(t.Context())
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		r, _ := http.NewRequestWithContext(ctx, http.MethodPost, url+"/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"test/block"}`))
+		r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {acceptBoth}, sessionHeader: {busy}}
+		if res, err := http.DefaultClient.Do(r); err == nil {
+			res.Body.Close()
+			t.Errorf("a request that waits was answered: %d", res.StatusCode)
+		}
+	}()
+	<-started
+	if status := ping(t, url, used); status != 200 {
+		t.Fatalf("ping: %d", status)
+	}
+	one := begin(t, url)
+	if a, b := ping(t, url, unused), ping(t, url, used); a != 404 || b != 200 {
+		t.Errorf("the one unused for longest answers %d, the one used since %d", a, b)
+	}
+	two := begin(t, url)
+	if a, b, c := ping(t, url, one), ping(t, url, streaming), ping(t, url, busy); a != 404 || b != 200 || c != 200 {
+		t.Errorf("the one unused for longest answers %d, the one with a stream %d, the one with a request %d", a, b, c)
+	}
+	open(t, t.Context(), http.MethodGet, url, "", sessionHeader, used)
+	open(t, t.Context(), http.MethodGet, url, "", sessionHeader, two)
+	full(t, url, "all 4 sessions")
+	if res, body := request(t, url, post, `{"method":"ping"}`); res.StatusCode != 200 {
+		t.Errorf("a bare request beside full sessions: %d %s", res.StatusCode, body)
+	}
+	request(t, url, "DELETE /mcp\nMcp-Session-Id: "+two, "")
+	begin(t, url)
+	leave()
+	<-gone
+	await(t, func() bool {
+		s.sessions.mu.Lock()
+		defer s.sessions.mu.Unlock()
+		return s.sessions.byID[busy].uses == 0
+	})
+	begin(t, url)
+	begin(t, url)
+	if status := ping(t, url, busy); status != 404 {
+		t.Errorf("the one whose request was broken off answers %d", status)
+	}
+	if n := len(s.living()); n != 4 {
+		t.Errorf("%d sessions", n)
+	}
+}
+
+// TestSessionCapLosesNoCall: a session that makes room has no call under way, whoever calls just then: each is answered, or
+// refused because the session is over.
+func TestSessionCapLosesNoCall(t *testing.T) {
+	t.Parallel()
+	s, url := serve(t, Config{MaxSessions: 2})
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 10 {
+				res, body := request(t, url, post+"\nAccept: "+acceptBoth, initialize)
+				for range 5 {
+					id := res.Header.Get(sessionHeader)
+					if res.StatusCode == 503 && id == "" {
+						break
+					}
+					if status := ping(t, url, id); res.StatusCode != 200 || status != 200 && status != 404 {
+						t.Errorf("initialize: %d %s, then ping: %d", res.StatusCode, body, status)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := len(s.living()); n > 2 {
+		t.Errorf("%d sessions", n)
+	}
+	s.sessions.mu.Lock()
+	defer s.sessions.mu.Unlock()
+	for id, e := range s.sessions.byID {
+		if e.uses != 0 || !e.begun {
+			t.Errorf("session %s: %+v", id, e)
+		}
+	}
+	if s.sessions.starting[false] != 0 {
+		t.Errorf("%d are starting", s.sessions.starting[false])
+	}
+}
+
+// TestSessionCapOfGuests: sessions of other users and of the server's make no room for each other.
+func TestSessionCapOfGuests(t *testing.T) {
+	t.Parallel()
+	s := New(Config{MaxSessions: 8})
+	t.Cleanup(s.end)
+	at := func(uid int) string {
+		srv := httptest.NewUnstartedServer(s.socketHandler())
+		srv.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
+			return context.WithValue(ctx, uidKey{}, uid)
+		}
+		srv.Start()
+		t.Cleanup(srv.Close)
+		return srv.URL
+	}
+	own, guest := at(os.Geteuid()), at(os.Geteuid()+1)
+	const path, accept = "POST /toolset/aimx/mcp\nContent-Type: application/json", "\nAccept: " + acceptBoth
+	start := func(url string) string {
+		res, body := request(t, url, path+accept, initialize)
+		if res.StatusCode != 200 {
+			t.Fatalf("initialize: %d %s", res.StatusCode, body)
+		}
+		return res.Header.Get(sessionHeader)
+	}
+	lives := func(url, id string) bool {
+		res, _ := request(t, url, path+accept+"\nMcp-Session-Id: "+id, `{"jsonrpc":"2.0","id":5,"method":"ping"}`)
+		return res.StatusCode == 200
+	}
+	first := start(own)
+	a, b, c := start(guest), start(guest), start(guest)
+	if lives(guest, a) || !lives(guest, b) || !lives(guest, c) || !lives(own, first) {
+		t.Error("a third session of other users does not take the place of their first")
+	}
+	var of [8]string
+	for i := range of {
+		of[i] = start(own)
+	}
+	if lives(own, first) || !lives(own, of[0]) || !lives(guest, b) || !lives(guest, c) {
+		t.Error("a ninth session of the server's user does not take the place of their first")
+	}
+	for _, id := range []string{b, c} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, guest+"/toolset/aimx/mcp", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = http.Header{"Accept": {acceptBoth}, sessionHeader: {id}}
+		res, err := http.DefaultClient.Do(r)
+		if err != nil || res.StatusCode != 200 {
+			t.Fatal(res, err)
+		}
+		t.Cleanup(func() { res.Body.Close() })
+	}
+	res, body := request(t, guest, path+accept, initialize)
+	if res.StatusCode != 503 || !strings.Contains(body, "(all 2 sessions for other users have a request under way or an open stream)") {
+		t.Errorf("one too many: %d %s", res.StatusCode, body)
+	}
+	start(own)
+}
