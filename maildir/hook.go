@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -292,23 +291,19 @@ func (h *hooks) settled() ([]Hook, error) {
 
 // read returns the hooks, filled in with what a person may leave out.
 func (h *hooks) read() (all []Hook, filled bool, err error) {
-	data, err := os.ReadFile(h.file)
+	data, st, err := readPlain(h.file, maxStoreFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
 	}
 	if err != nil {
-		return nil, false, diskError(err)
+		return nil, false, diskError(wrongFile(err, "The store's hooks.json", "put the right file there, or remove this one; until then no hook runs."))
 	}
 	if err := json.Unmarshal(data, &all); err != nil {
 		return nil, false, errorf(ErrUnavailable, "The store's hooks.json is damaged (%v): mend it; until then no hook runs.", err)
 	}
 	for i := range all {
 		if all[i].Created.IsZero() {
-			fi, err := os.Stat(h.file)
-			if err != nil {
-				return nil, false, diskError(err)
-			}
-			all[i].Created, filled = fi.ModTime().UTC().Truncate(time.Microsecond), true
+			all[i].Created, filled = time.Unix(0, st.MTime).UTC().Truncate(time.Microsecond), true
 		}
 		if all[i].Timeout == 0 {
 			all[i].Timeout, filled = DefaultHookTimeout, true
@@ -332,6 +327,9 @@ func (h *hooks) change(f func([]Hook) ([]Hook, error)) error {
 	data, err := json.MarshalIndent(all, "", "  ")
 	if err != nil {
 		return err
+	}
+	if len(data) >= maxStoreFile {
+		return errorf(ErrTooLarge, "The store's hooks.json would have %d bytes, over the limit of %d: delete hooks that are no longer needed.", len(data), maxStoreFile)
 	}
 	return diskError(writeFile(h.file, append(data, '\n')))
 }

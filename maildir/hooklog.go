@@ -70,17 +70,32 @@ const (
 )
 
 // OpenHookLog opens the log, making it where it is missing. The caller closes it. A store has one at a time.
+// Errors: ErrUnavailable; nothing is open then.
 func (s *Store) OpenHookLog() (*HookLog, error) {
 	l := &HookLog{file: filepath.Join(s.cfg.Root, hookLogFile), now: s.cfg.Now, begun: map[uint64]bool{}, going: map[uint64]hookLine{}, most: maxEnds}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.read(l.note); err != nil {
+	err := l.read(l.note)
+	switch {
+	case err != nil:
+	case l.ends > l.most:
+		err = l.compact()
+	default:
+		err = l.open()
+	}
+	if err != nil {
+		if l.f != nil {
+			l.f.Close()
+		}
 		return nil, diskError(err)
 	}
-	if l.ends > l.most {
-		return l, l.compact()
-	}
-	return l, l.open()
+	return l, nil
+}
+
+// openHooksLog opens the file. Errors: ErrUnavailable for what is no file; as of os.OpenFile.
+func openHooksLog(file string, flags int) (*os.File, error) {
+	f, _, err := openPlain(file, flags)
+	return f, wrongFile(err, "The store's hooks.log", "put the file there that belongs there; with a new one, hooks run again for mail that they ran for. Until then none runs.")
 }
 
 // Close closes the file.
@@ -95,7 +110,7 @@ func (l *HookLog) Close() error {
 
 // read calls fn for every line that is one; what a crash cut short is left out.
 func (l *HookLog) read(fn func(line []byte, h hookLine) error) error {
-	f, err := os.Open(l.file)
+	f, err := openHooksLog(l.file, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -145,7 +160,7 @@ func (l *HookLog) note(line []byte, h hookLine) error {
 
 // open opens the file for appending; a last line that a crash cut short is ended.
 func (l *HookLog) open() error {
-	f, err := os.OpenFile(l.file, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	f, err := openHooksLog(l.file, os.O_RDWR|os.O_CREATE|os.O_APPEND)
 	if err != nil {
 		return diskError(err)
 	}

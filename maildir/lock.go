@@ -24,8 +24,10 @@ func TakeLock(root string) (*Lock, error) {
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return nil, &Error{Kind: ErrUnavailable, Text: fmt.Sprintf("the store %s cannot be used: %v. Set MCP_MAIL_STORE to a folder that can be written.", root, err), Err: err}
 	}
-	name := filepath.Join(root, lockFile)
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := openLock(root, os.O_RDWR|os.O_CREATE)
+	if errors.Is(err, ErrUnavailable) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, &Error{Kind: ErrUnavailable, Text: fmt.Sprintf("the store %s cannot be written: %v. Check its permissions and whether the disk is full or read-only, or set MCP_MAIL_STORE to another folder.", root, err), Err: err}
 	}
@@ -41,6 +43,13 @@ func TakeLock(root string) (*Lock, error) {
 		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 	}
 	return &Lock{f}, nil
+}
+
+// openLock opens the lock file. Errors: ErrUnavailable for what is no file; as of os.OpenFile.
+func openLock(root string, flags int) (*os.File, error) {
+	name := filepath.Join(root, lockFile)
+	f, _, err := openPlain(name, flags)
+	return f, wrongFile(err, name, "no server can take the store with it: remove it, and start again")
 }
 
 // IsStore reports whether a store is at root: somebody took its lock once.
@@ -66,10 +75,28 @@ func SocketPath(root string) string { return filepath.Join(root, socketFile) }
 // LogPath is where a server in the background logs.
 func LogPath(root string) string { return filepath.Join(root, logFile) }
 
+// OpenLog opens the log of a server in the background for appending, making it where it is missing; the caller closes it.
+// Errors name the file: ErrUnavailable for what is no regular file, and a symbolic link is never followed.
+func OpenLog(root string) (*os.File, error) {
+	f, err := openLog(root, os.O_WRONLY|os.O_CREATE|os.O_APPEND)
+	if err != nil && !errors.Is(err, ErrUnavailable) {
+		err = fmt.Errorf("the log %s cannot be written: %w", LogPath(root), err)
+	}
+	return f, err
+}
+
+func openLog(root string, flags int) (*os.File, error) {
+	f, _, err := openPlain(LogPath(root), flags|unix.O_NOFOLLOW)
+	return f, wrongFile(err, LogPath(root), "a server in the background cannot log there: move it elsewhere")
+}
+
+// maxLockFile is how much of the lock file is read, in bytes: a process number.
+const maxLockFile = 64
+
 // LockHolder is the process number that the lock file names, "unknown" when it names none. It may be stale: only
 // a failed TakeLock says that somebody holds it.
 func LockHolder(root string) string {
-	data, err := os.ReadFile(filepath.Join(root, lockFile))
+	data, _, err := readPlain(filepath.Join(root, lockFile), maxLockFile)
 	pid := strings.TrimSpace(string(data))
 	if _, aerr := strconv.Atoi(pid); err != nil || aerr != nil {
 		return "unknown"

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -291,12 +290,12 @@ type owners struct {
 }
 
 func (o *owners) load() (map[string]int, error) {
-	data, err := os.ReadFile(o.file)
+	data, _, err := readPlain(o.file, maxStoreFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return map[string]int{}, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, wrongFile(err, "The store's owners.json", "put the right file there; until then no mailbox has an owner.")
 	}
 	all := map[string]int{}
 	if err := json.Unmarshal(data, &all); err != nil {
@@ -321,6 +320,9 @@ func (o *owners) set(key string, uid int) error {
 	data, err := json.MarshalIndent(all, "", "  ")
 	if err != nil {
 		return err
+	}
+	if len(data) >= maxStoreFile {
+		return errorf(ErrTooLarge, "The store's owners.json would have %d bytes, over the limit of %d: delete mailboxes that are no longer needed.", len(data), maxStoreFile)
 	}
 	return writeFile(o.file, append(data, '\n'))
 }

@@ -141,7 +141,7 @@ func (s *Store) open(ctx context.Context) error {
 // secret reads 32 hex-coded random bytes from the store's file, making it at first start.
 func (s *Store) secret(name string) ([]byte, error) {
 	file := filepath.Join(s.cfg.Root, name)
-	data, err := os.ReadFile(file)
+	found, err := readSecret(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		b := make([]byte, 32)
 		if _, err := io.ReadFull(s.cfg.Rand, b); err != nil {
@@ -152,14 +152,72 @@ func (s *Store) secret(name string) ([]byte, error) {
 		}
 		return b, nil
 	}
-	if err != nil {
-		return nil, &Error{Kind: ErrUnavailable, Text: "the store's " + name + " cannot be read: " + err.Error(), Err: err}
+	return found, err
+}
+
+// maxSecret is how large the file of a secret may be, in bytes: one that the server made has 65.
+const maxSecret = 4096
+
+// readSecret reads a secret. Errors: fs.ErrNotExist; ErrUnavailable, naming the file and what to do.
+func readSecret(file string) ([]byte, error) {
+	data, _, err := readPlain(file, maxSecret)
+	switch err = wrongFile(err, file, "put the file there that belongs there, or remove this one and a new one is made"); {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrUnavailable):
+		return nil, err
+	case err != nil:
+		return nil, &Error{Kind: ErrUnavailable, Text: "the store's " + filepath.Base(file) + " cannot be read: " + err.Error(), Err: err}
 	}
 	b, err := hex.DecodeString(strings.TrimSpace(string(data)))
 	if err != nil || len(b) < 16 {
 		return nil, errorf(ErrUnavailable, "%s does not hold at least 32 hex digits: mend it, or delete it and a new one is made", file)
 	}
 	return b, nil
+}
+
+// maxStoreFile is how large owners.json and hooks.json may be, in bytes: each is read whole, for every message or call. That
+// is a hundred thousand mailboxes, or some ten thousand hooks.
+const maxStoreFile = 16 << 20
+
+// wrongFile words that what was opened as a file of the store is none, or is too large: what it is and what is to be done.
+// Another error stays as it is.
+func wrongFile(err error, file, todo string) error {
+	var bad *FormatError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	return &Error{Kind: ErrUnavailable, Text: fmt.Sprintf("%s is %s: %s", file, bad.Reason, todo), Err: err}
+}
+
+// FileProblems opens the store's own files as a server does, and says of each that cannot be used what it is and what to do;
+// one that is missing is no problem. It changes nothing, and a server may run.
+func FileProblems(root string) (all []error) {
+	at := func(name string) string { return filepath.Join(root, name) }
+	note := func(err error) {
+		var of *fs.PathError
+		switch {
+		case err == nil || errors.Is(err, fs.ErrNotExist):
+		case errors.As(err, &of): // else it is worded for who asked for something else, and names no file
+			all = append(all, of)
+		default:
+			all = append(all, err)
+		}
+	}
+	opens := func(f *os.File, err error) {
+		note(err)
+		f.Close() // of nil, an error
+	}
+	opens(openLock(root, os.O_RDONLY))
+	for _, name := range []string{"key", "token"} {
+		_, err := readSecret(at(name))
+		note(err)
+	}
+	_, err := (&owners{file: at(ownersFile)}).load()
+	note(err)
+	_, err = (&hooks{file: at(hooksFile)}).load()
+	note(err)
+	opens(openHooksLog(at(hookLogFile), os.O_RDONLY))
+	opens(openLog(root, os.O_RDONLY))
+	return all
 }
 
 // findProjects opens every projects/<slug>/repo and finishes or drops what a crash left in it.

@@ -106,8 +106,16 @@ func openIndex(ctx context.Context, cfg *config, log *slog.Logger, trees map[str
 }
 
 // listen makes the sockets. Where the store's own cannot be made (some network file systems have none) a server in the
-// foreground goes on without.
+// foreground goes on without. One in the background makes them when it is known that it can log: who finds it before, loses it
+// at once.
 func (a *app) listen(ctx context.Context) error {
+	if a.cfg.background {
+		f, err := maildir.OpenLog(a.cfg.Store)
+		if err != nil {
+			return err
+		}
+		f.Close()
+	}
 	path := maildir.SocketPath(a.cfg.Store)
 	l, err := socket.Listen(ctx, socket.Config{Path: path, Busy: func() bool { return !a.hooks.Idle() }, Log: a.log})
 	switch {

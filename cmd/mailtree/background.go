@@ -15,8 +15,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"mailtree/maildir"
 	"mailtree/mcp/socket"
 )
@@ -175,9 +173,9 @@ func detach(store string) error {
 			return err
 		}
 	}
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY|unix.O_NOFOLLOW, 0o600)
+	f, err := maildir.OpenLog(store)
 	if err != nil {
-		return fmt.Errorf("the log %s cannot be written: %w", name, err)
+		return err
 	}
 	defer f.Close()
 	for _, fd := range []int{1, 2} {

@@ -68,6 +68,7 @@ func (d *doctor) examine(ctx context.Context) {
 		return
 	}
 	d.permissions()
+	d.files()
 	d.watches()
 	if err != nil {
 		d.say("%v", err)
@@ -137,6 +138,17 @@ func (d *doctor) permissions() {
 	}
 	if good {
 		d.ok("permissions of %s", d.p.cfg.Store)
+	}
+}
+
+// files opens the store's own files, which a person may have replaced.
+func (d *doctor) files() {
+	bad := maildir.FileProblems(d.p.cfg.Store)
+	for _, err := range bad {
+		d.say("store: %v", err)
+	}
+	if len(bad) == 0 {
+		d.ok("store: its own files can be read")
 	}
 }
 

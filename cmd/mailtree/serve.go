@@ -149,12 +149,7 @@ func serveOnce(ctx context.Context, p *program, log *slog.Logger, idle time.Dura
 	hooked := make(chan struct{})
 	hooking, stopHooks := context.WithCancel(lasting)
 	defer stopHooks()
-	go func() {
-		defer close(hooked)
-		if err := a.hooks.Run(hooking); err != nil {
-			log.Error("no hook runs", "error", err)
-		}
-	}()
+	go func() { defer close(hooked); a.hooks.Run(hooking) }()
 	pumping, stopPump := context.WithCancel(lasting)
 	defer stopPump()
 	go func() { pumped <- m.Run(pumping) }()

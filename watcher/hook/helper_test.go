@@ -58,14 +58,12 @@ func (b *bench) start(cfg hook.Config) (stop func()) {
 	b.t.Helper()
 	cfg.Store = b.Store.Store
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
+	done := make(chan struct{})
 	r := hook.New(cfg)
-	go func() { done <- r.Run(ctx) }()
+	go func() { defer close(done); r.Run(ctx) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-done; err != nil {
-			b.t.Errorf("hooks: %v", err)
-		}
+		<-done
 	})
 	b.t.Cleanup(stop)
 	return stop

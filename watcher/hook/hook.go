@@ -65,12 +65,16 @@ func New(cfg Config) *Runner {
 	return &Runner{cfg: cfg, queue: newQueue(cfg.Workers)}
 }
 
-// Run follows the feed until ctx ends; then it ends the commands that still run, as at their timeout, and returns.
-// Errors: hooks.log cannot be opened.
-func (r *Runner) Run(ctx context.Context) error {
-	log, err := r.cfg.Store.OpenHookLog()
-	if err != nil {
+// Run follows the feed until ctx ends; then it ends the commands that still run, as at their timeout, and returns. While
+// hooks.log cannot be opened no hook runs, and that is tried again.
+func (r *Runner) Run(ctx context.Context) {
+	var log *maildir.HookLog
+	r.insist(ctx, "no hook runs", func() (err error) {
+		log, err = r.cfg.Store.OpenHookLog()
 		return err
+	})
+	if log == nil {
+		return
 	}
 	defer log.Close()
 	r.log, r.mark = log, log.Mark()
@@ -92,7 +96,6 @@ func (r *Runner) Run(ctx context.Context) error {
 	r.queue.close()
 	all.Wait()
 	r.save(0)
-	return nil
 }
 
 // Idle reports whether no command runs or waits for its turn.

@@ -1,0 +1,98 @@
+package maildir
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// storeFiles are the store's own.
+var storeFiles = []string{lockFile, "key", "token", ownersFile, hooksFile, hookLogFile, logFile}
+
+// TestFileProblems: whatever is in the place of one of the store's own files is named, and what it is; a missing one is not.
+func TestFileProblems(t *testing.T) {
+	t.Parallel()
+	if got := FileProblems(t.TempDir()); len(got) > 0 {
+		t.Errorf("of an empty folder: %v", got)
+	}
+	for what, make := range map[string]func(file string) error{
+		"a named pipe": mkfifo,
+		"a folder":     func(file string) error { return os.Mkdir(file, 0o700) },
+		"a socket": func(file string) error {
+			l, err := net.Listen("unix", file)
+			if err == nil {
+				t.Cleanup(func() { l.Close() })
+			}
+			return err
+		},
+		"a device": func(file string) error {
+			if filepath.Base(file) == logFile { // no link to it is followed
+				return mkfifo(file)
+			}
+			return os.Symlink("/dev/null", file)
+		},
+	} {
+		root := t.TempDir()
+		for _, name := range storeFiles {
+			if err := make(filepath.Join(root, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := FileProblems(root)
+		for _, name := range storeFiles {
+			if name == logFile && what == "a device" {
+				continue
+			}
+			if !slices.ContainsFunc(got, func(err error) bool {
+				return strings.Contains(err.Error(), name+" is "+what) && errors.Is(err, ErrUnavailable)
+			}) {
+				t.Errorf("%s as %s is not named: %v", name, what, got)
+			}
+		}
+		if len(got) != len(storeFiles) {
+			t.Errorf("%d problems: %v", len(got), got)
+		}
+		if l, err := TakeLock(root); err == nil || Held(root) || LockHolder(root) != "unknown" {
+			t.Errorf("a lock of %s was taken: %v", what, l)
+		}
+		if l, err := (&Store{cfg: Config{Root: root, Now: time.Now}}).OpenHookLog(); l != nil || !errors.Is(err, ErrUnavailable) {
+			t.Errorf("a log of hooks of %s was opened: %v", what, err)
+		}
+		if f, err := OpenLog(root); err == nil {
+			f.Close()
+			t.Errorf("a log of %s was opened", what)
+		}
+	}
+}
+
+// TestFullStoreFiles: a file that may grow no further stays as it is.
+func TestFullStoreFiles(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("a", maxStoreFile-100)
+	o := owners{file: filepath.Join(t.TempDir(), ownersFile)}
+	h := hooks{file: filepath.Join(t.TempDir(), hooksFile)}
+	for _, tt := range []struct {
+		file, text string
+		change     func() error
+	}{
+		{o.file, `{"p/` + long + `": 7}`, func() error { return o.set("p/"+strings.Repeat("b", 100), 8) }},
+		{h.file, `[{"cmd": ["/` + long + `"]}]`, func() error {
+			return h.change(func(all []Hook) ([]Hook, error) { return append(all, Hook{Name: "more"}), nil })
+		}},
+	} {
+		if err := os.WriteFile(tt.file, []byte(tt.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := tt.change(); !errors.Is(err, ErrTooLarge) {
+			t.Errorf("%s: %v", filepath.Base(tt.file), err)
+		}
+		if data, err := os.ReadFile(tt.file); err != nil || string(data) != tt.text {
+			t.Errorf("%s: %d bytes, %v", filepath.Base(tt.file), len(data), err)
+		}
+	}
+}
