@@ -24,6 +24,10 @@ import (
 // grace is how long requests in flight may take to finish at the end.
 const grace = 5 * time.Second
 
+// hookGrace is how long it is waited for hooks at the end: a command that does not end for TERM takes eight seconds. One that
+// is in a system call that does not return, on a disk that does not answer, would keep the server for ever.
+const hookGrace = 2 * grace
+
 func serveCommand(p *program) *cobra.Command {
 	var idle time.Duration
 	c := &cobra.Command{
@@ -186,7 +190,10 @@ func serveOnce(ctx context.Context, p *program, log *slog.Logger, idle time.Dura
 	<-guarded
 	shutdown(lasting, servers)
 	serving.Wait() // or it would accept what comes to the next server on this port
-	<-hooked
+	stuck := !ends(hooked, hookGrace)
+	if stuck { // what they hold they keep: the process has to end
+		log.Error("the hooks do not end: the server ends without them", "waited", hookGrace)
+	}
 	stopStore()
 	<-watched
 	if rerr := <-stored; err == nil {
@@ -199,6 +206,9 @@ func serveOnce(ctx context.Context, p *program, log *slog.Logger, idle time.Dura
 		if err != nil {
 			log.Warn("the server ended with an error", "error", err)
 		}
+		if stuck && errors.Is(cause, errIndexGone) {
+			return errHooksStay
+		}
 		return cause
 	}
 	return err
@@ -207,6 +217,7 @@ func serveOnce(ctx context.Context, p *program, log *slog.Logger, idle time.Dura
 // Why a server ends by itself.
 var (
 	errIndexGone = errors.New("index.sqlite3 was removed or replaced")
+	errHooksStay = errors.New("index.sqlite3 was removed or replaced, and the server cannot start anew beside hooks that do not end: start it again")
 	errStoreGone = errors.New("the store was removed or moved while the server ran: start the server where it is now")
 )
 
@@ -275,6 +286,16 @@ func (a *app) stopIdle(ctx context.Context, idle time.Duration, stop func()) {
 	if a.cfg.background && a.sockets[0].AwaitIdle(ctx, idle) == nil {
 		a.log.Info("nobody is connected any more")
 		stop()
+	}
+}
+
+// ends waits until done is closed, but no longer than that, and reports whether it is.
+func ends(done <-chan struct{}, wait time.Duration) bool {
+	select {
+	case <-done:
+		return true
+	case <-time.After(wait):
+		return false
 	}
 }
 
