@@ -166,7 +166,7 @@ func serveOnce(ctx context.Context, p *program, log *slog.Logger, idle time.Dura
 	idled := make(chan struct{})
 	go func() { defer close(idled); a.stopIdle(ctx, idle, yield) }()
 	guarded := make(chan struct{})
-	go func() { defer close(guarded); a.guardIndex(ctx, end) }()
+	go func() { defer close(guarded); a.guardFiles(ctx, end) }()
 	if p.background {
 		if err = detach(p.cfg.Store); err != nil {
 			yield()
@@ -221,12 +221,14 @@ var (
 	errStoreGone = errors.New("the store was removed or moved while the server ran: start the server where it is now")
 )
 
-// guardIndex ends the server when its index is not the file of that name any more: what it writes there nobody else sees,
-// and what SQLite opens by that name is empty. Nor does it go on in a folder that is no store any more: somebody removes
-// a store one file after the other, and the server may have made an index anew meanwhile.
-func (a *app) guardIndex(ctx context.Context, end context.CancelCauseFunc) {
+// guardFiles looks each second at the files that others find the server by. It ends the server when its index is not the file of
+// that name any more: what it writes there nobody else sees, and what SQLite opens by that name is empty. Nor does it go on in a
+// folder that is no store any more: somebody removes a store one file after the other, and the server may have made an index
+// anew meanwhile. Sockets it makes again.
+func (a *app) guardFiles(ctx context.Context, end context.CancelCauseFunc) {
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
+	blocked := map[*socket.Listener]bool{}
 	for ctx.Err() == nil {
 		select {
 		case <-look.C:
@@ -237,11 +239,24 @@ func (a *app) guardIndex(ctx context.Context, end context.CancelCauseFunc) {
 			end(errStoreGone)
 			return
 		}
+		a.renewSockets(ctx, blocked)
 		if !a.index.Gone() {
 			continue
 		}
 		a.log.Warn("the index was removed or replaced: the server starts anew", "path", indexPath(a.cfg.Store))
 		end(errIndexGone)
+	}
+}
+
+// renewSockets makes the sockets again whose file was removed or replaced. What is in the way is said once, until there is the
+// socket again; blocked holds those of which it was said.
+func (a *app) renewSockets(ctx context.Context, blocked map[*socket.Listener]bool) {
+	for _, l := range a.sockets {
+		err := l.Renew(ctx)
+		if err != nil && !blocked[l] && ctx.Err() == nil {
+			a.log.Error("the socket was removed or replaced, and cannot be made again: nobody new can connect there; that is tried again", "error", err)
+		}
+		blocked[l] = err != nil
 	}
 }
 

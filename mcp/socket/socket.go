@@ -1,7 +1,8 @@
 // Package socket is the Unix socket of a store: listening, connecting, and the user behind each connection.
 //
 // A socket that nobody listens on any more (its server was killed) is replaced. One that somebody listens on never is:
-// whoever listens holds a lock, the store's for server.sock, one beside it (<path>.lock) for a socket elsewhere.
+// whoever listens holds a lock, the store's for server.sock, one beside it (<path>.lock) for a socket elsewhere. A listener
+// whose socket somebody removed makes it again when it is asked to (Renew).
 //
 // A socket's address has room for about a hundred bytes. On Linux a longer path works all the same, through a
 // descriptor of its folder; elsewhere it is refused with what to do. Spec: 1, 7.
@@ -34,12 +35,14 @@ type Config struct {
 
 // Listener accepts connections whose peer's user is known. Safe for concurrent use.
 type Listener struct {
-	net.Listener
 	cfg  Config
 	self int
 	lock *os.File // of an open socket
-	id   fs.FileInfo
-	end  sync.Once
+
+	place  sync.Mutex // held while the socket is made or removed
+	ln     net.Listener
+	id     fs.FileInfo // of the file that ln made
+	closed bool
 
 	mu    sync.Mutex
 	conns map[int]int // open ones by uid
@@ -122,8 +125,32 @@ func (l *Listener) listen(ctx context.Context) error {
 		ln.Close()
 		return fmt.Errorf("the socket %s cannot be given its mode: %w", l.cfg.Path, plain(err))
 	}
-	l.Listener = ln
+	l.ln = ln
 	return nil
+}
+
+// Renew makes the socket again where its file is this listener's no more, because somebody removed or replaced it, and logs
+// that. Open connections stay, and Accept goes on with those who come then. On a closed listener it does nothing. Errors: as of
+// Listen; the listener is then as it was, and nothing of another's is touched.
+func (l *Listener) Renew(ctx context.Context) error {
+	l.place.Lock()
+	defer l.place.Unlock()
+	if l.closed || l.stands() {
+		return nil
+	}
+	old := l.ln
+	if err := l.listen(ctx); err != nil {
+		return err
+	}
+	old.Close() // after the other is there: Accept looks for it
+	l.cfg.Log.Warn("the socket was removed or replaced: the server listens there again", "path", l.cfg.Path)
+	return nil
+}
+
+// stands reports whether the socket is the one that was made. Its inode goes to no other file while it is listened on.
+func (l *Listener) stands() bool {
+	fi, err := os.Lstat(l.cfg.Path)
+	return err == nil && os.SameFile(fi, l.id)
 }
 
 // clear removes a socket that nobody listens on.
@@ -135,9 +162,13 @@ func clear(ctx context.Context, path string) error {
 	if err == nil && fi.Mode().Type() != fs.ModeSocket {
 		return fmt.Errorf("%s is in the way of the socket: it is no socket, so it stays; move it elsewhere", path)
 	}
-	if c, err := Dial(ctx, path); err == nil {
+	c, err := Dial(ctx, path)
+	switch {
+	case err == nil:
 		c.Close()
 		return fmt.Errorf("another server listens on the socket %s: stop it, or choose another with SOCKET", path)
+	case !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist): // no time, no descriptors, no room in its queue
+		return fmt.Errorf("it cannot be told whether another server listens on the socket %s: %w", path, plain(err))
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("the socket %s of a server that has gone cannot be replaced: %w", path, plain(err))
@@ -169,7 +200,11 @@ func plain(err error) error {
 // user than MaxGuestConns, are closed.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
-		c, err := l.Listener.Accept()
+		ln := l.listening()
+		c, err := ln.Accept()
+		if err != nil && ln != l.listening() {
+			continue // the socket was made again
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -189,6 +224,15 @@ func (l *Listener) Accept() (net.Conn, error) {
 		return &Conn{Conn: c, UID: uid, from: l}, nil
 	}
 }
+
+func (l *Listener) listening() net.Listener {
+	l.place.Lock()
+	defer l.place.Unlock()
+	return l.ln
+}
+
+// Addr is as of net.Listener.
+func (l *Listener) Addr() net.Addr { return l.listening().Addr() }
 
 func (l *Listener) enter(uid int) bool {
 	l.mu.Lock()
@@ -249,13 +293,17 @@ func (l *Listener) rest(d time.Duration) time.Duration {
 }
 
 // Close ends the listening and removes the socket, unless another one has taken its place; again it does nothing.
-func (l *Listener) Close() (err error) {
-	l.end.Do(func() {
-		if fi, serr := os.Lstat(l.cfg.Path); serr == nil && os.SameFile(fi, l.id) {
-			os.Remove(l.cfg.Path)
-		}
-		err = l.Listener.Close()
-		l.unlock()
-	})
+func (l *Listener) Close() error {
+	l.place.Lock()
+	defer l.place.Unlock()
+	if l.closed {
+		return nil
+	}
+	l.closed = true
+	if l.stands() {
+		os.Remove(l.cfg.Path)
+	}
+	err := l.ln.Close()
+	l.unlock()
 	return err
 }

@@ -304,3 +304,107 @@ func TestGuests(t *testing.T) {
 	in.Close()
 	cmd.Wait()
 }
+
+// TestRenew: a listener whose socket was removed or replaced makes it again, where nothing of another's is in the way, and
+// those who are connected stay.
+func TestRenew(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		do   func(t *testing.T, path string)
+		want string // in the error; "" none
+		kept bool   // the socket that was made stays
+	}{
+		{"untouched", func(*testing.T, string) {}, "", true},
+		{"removed", func(t *testing.T, path string) { check(t, os.Remove(path)) }, "", false},
+		{"moved", func(t *testing.T, path string) { check(t, os.Rename(path, path+".old")) }, "", false},
+		{"moved and moved back", func(t *testing.T, path string) {
+			check(t, os.Rename(path, path+".old"))
+			check(t, os.Rename(path+".old", path))
+		}, "", true},
+		{"left by a server that was killed", func(t *testing.T, path string) { check(t, os.Remove(path)); leave(t, path) }, "", false},
+		{"live", func(t *testing.T, path string) { check(t, os.Remove(path)); greet(listen(t, Config{Path: path})) }, "another server listens", false},
+		{"a file", func(t *testing.T, path string) {
+			check(t, os.Remove(path))
+			check(t, os.WriteFile(path, []byte("mine"), 0o600))
+		}, "it is no socket, so it stays", false},
+		{"a folder", func(t *testing.T, path string) { check(t, os.Remove(path)); check(t, os.Mkdir(path, 0o700)) }, "it is no socket, so it stays", false},
+		{"no folder", func(t *testing.T, path string) { check(t, os.RemoveAll(filepath.Dir(path))) }, "no such file", false},
+	} {
+		for _, open := range []bool{false, true} {
+			t.Run(tt.name+map[bool]string{true: ", open"}[open], func(t *testing.T) {
+				path := filepath.Join(t.TempDir(), "place", "s.sock")
+				check(t, os.Mkdir(filepath.Dir(path), 0o700))
+				l := listen(t, Config{Path: path, Open: open})
+				conns := greet(l)
+				client, err := Dial(t.Context(), path)
+				check(t, err)
+				defer client.Close()
+				server := <-conns
+				made, err := os.Lstat(path)
+				check(t, err)
+				tt.do(t, path)
+				before, _ := os.Lstat(path)
+				for range 2 { // again it does the same
+					err := l.Renew(t.Context())
+					after, gone := os.Lstat(path)
+					switch {
+					case tt.want != "":
+						if err == nil || !strings.Contains(err.Error(), tt.want) || before != nil && !os.SameFile(before, after) {
+							t.Fatalf("%v", err)
+						}
+					case err != nil || gone != nil || os.SameFile(made, after) != tt.kept || after.Mode() != made.Mode():
+						t.Fatalf("%v, %v, %v", err, gone, after)
+					case !greeted(t, path):
+						t.Fatal("nobody answers")
+					}
+				}
+				check(t, os.RemoveAll(path))
+				check(t, os.MkdirAll(filepath.Dir(path), 0o700))
+				if err := l.Renew(t.Context()); err != nil || !greeted(t, path) {
+					t.Errorf("when nothing is in the way any more: %v", err)
+				}
+				if _, err := server.Write([]byte("still")); err != nil {
+					t.Error(err)
+				}
+				if got := make([]byte, 6); read(client, got) != ".still" {
+					t.Errorf("who was connected reads %q", got)
+				}
+				if err := l.Close(); err != nil {
+					t.Error(err)
+				}
+				if err := l.Renew(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if _, err := os.Lstat(path); !os.IsNotExist(err) {
+					t.Errorf("the socket of a closed listener: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// TestUnsure: what may be a live socket is not replaced.
+func TestUnsure(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s.sock")
+	greet(listen(t, Config{Path: path}))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Listen(ctx, Config{Path: path}); err == nil || !strings.Contains(err.Error(), "cannot be told") {
+		t.Fatal(err)
+	}
+	if !greeted(t, path) {
+		t.Error("nobody answers any more")
+	}
+}
+
+func read(c net.Conn, b []byte) string {
+	n, _ := io.ReadFull(c, b)
+	return string(b[:n])
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

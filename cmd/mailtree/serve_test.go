@@ -1,0 +1,50 @@
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mailtree/mcp/socket"
+)
+
+// TestRenewSockets: what is in the way of a socket that was removed is said once, and again when it has been gone meanwhile.
+func TestRenewSockets(t *testing.T) {
+	t.Parallel()
+	var said bytes.Buffer
+	a := &app{log: slog.New(slog.NewTextHandler(&said, nil))}
+	path := filepath.Join(t.TempDir(), "s.sock")
+	l, err := socket.Listen(t.Context(), socket.Config{Path: path, Log: a.log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	a.sockets = []*socket.Listener{l}
+	blocked := map[*socket.Listener]bool{}
+	for n := 1; n < 3; n++ {
+		if err := os.RemoveAll(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			a.renewSockets(t.Context(), blocked)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			a.renewSockets(t.Context(), blocked)
+		}
+		if got := strings.Count(said.String(), "is in the way of the socket"); got != n {
+			t.Errorf("said %d times, want %d:\n%s", got, n, &said)
+		}
+		if got := strings.Count(said.String(), "listens there again"); got != n {
+			t.Errorf("made again %d times, want %d:\n%s", got, n, &said)
+		}
+	}
+}
