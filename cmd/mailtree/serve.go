@@ -24,9 +24,9 @@ import (
 // grace is how long requests in flight may take to finish at the end.
 const grace = 5 * time.Second
 
-// hookGrace is how long it is waited for hooks at the end: a command that does not end for TERM takes eight seconds. One that
-// is in a system call that does not return, on a disk that does not answer, would keep the server for ever.
-const hookGrace = 2 * grace
+// hookGrace is how long it is waited for hooks at the end: a command that does not end for TERM takes eight seconds, on a busy
+// machine more. One that is in a system call that does not return, on a disk that does not answer, would keep the server for ever.
+const hookGrace = 4 * grace
 
 func serveCommand(p *program) *cobra.Command {
 	var idle time.Duration
