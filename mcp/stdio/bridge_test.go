@@ -40,6 +40,7 @@ type world struct {
 	asked atomic.Value // the last session id that was seen
 	cut   atomic.Bool  // the next POST is done, but the server dies before it answers
 	holds atomic.Int32 // how many links servers have seen
+	posts atomic.Int32 // POSTs that servers are working on
 	late  atomic.Value // method whose answer waits for freed
 	freed chan struct{}
 	slow  atomic.Bool // the stream of a session takes its time to open
@@ -87,6 +88,10 @@ func (w *world) start() {
 	srv.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if id := r.Header.Get("Mcp-Session-Id"); id != "" {
 			w.asked.Store(id)
+		}
+		if r.Method == http.MethodPost {
+			w.posts.Add(1)
+			defer w.posts.Add(-1)
 		}
 		if r.Method == http.MethodPost && w.cut.CompareAndSwap(true, false) {
 			inner.ServeHTTP(httptest.NewRecorder(), r)

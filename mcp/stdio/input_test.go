@@ -41,6 +41,7 @@ func TestEOF(t *testing.T) {
 			if err := <-ended; err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
+			await(t, func() bool { return w.posts.Load() == 0 }) // the server has seen that the bridge is gone
 		}
 		if _, err := w.project().Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "at last"}); err != nil {
 			t.Fatal(err)
@@ -95,6 +96,7 @@ func TestUnread(t *testing.T) {
 		case <-time.After(30 * time.Second):
 			t.Fatalf("%s: the bridge goes on", name)
 		}
+		await(t, func() bool { return w.posts.Load() == 0 })
 		if _, err := w.project().Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s"}); err != nil {
 			t.Fatal(err)
 		}
