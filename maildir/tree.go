@@ -156,9 +156,14 @@ func notRegular(m fs.FileMode) *FormatError {
 	return &FormatError{0, what}
 }
 
-func behindLink() *FormatError {
-	return &FormatError{0, "lies behind a symbolic link: links are never followed"}
-}
+// behindLink is the error for a path that leads through a symbolic link: a *FormatError, and ELOOP to FaultOf.
+func behindLink() error { return linkError{} }
+
+type linkError struct{}
+
+func (linkError) Error() string { return "lies behind a symbolic link: links are never followed" }
+
+func (e linkError) Unwrap() []error { return []error{&FormatError{0, e.Error()}, syscall.ELOOP} }
 
 // sortedEntries reads a folder whole and closes it.
 func sortedEntries(f *os.File) ([]fs.DirEntry, error) {

@@ -1,0 +1,48 @@
+package maildir
+
+import (
+	"errors"
+	"io/fs"
+	"syscall"
+)
+
+// Fault says what a failed file call tells about the file that it was made for. Whoever asks "is it there?" asks FaultOf:
+// only FaultGone means no.
+type Fault uint8
+
+const (
+	NoFault      Fault = iota // there was no error
+	FaultGone                 // nothing is at the path, or it leads through a symbolic link
+	FaultFile                 // the file's own: it may not be opened, or is not what belongs there. It hides only itself
+	FaultMachine              // the machine's or the process's, for now: it tells nothing about the file. Ask again later
+)
+
+// FaultOf classifies the error of a file call. An errno that it does not know is the machine's fault: to take a file for
+// gone because of it would lose mail, to try again costs a moment.
+func FaultOf(err error) Fault {
+	if err == nil {
+		return NoFault
+	}
+	var no syscall.Errno
+	var bad *FormatError
+	switch isErrno := errors.As(err, &no); {
+	case isErrno:
+		return faultOfErrno(no)
+	case errors.Is(err, fs.ErrNotExist):
+		return FaultGone
+	case errors.As(err, &bad), errors.Is(err, fs.ErrPermission):
+		return FaultFile
+	}
+	return FaultMachine
+}
+
+func faultOfErrno(no syscall.Errno) Fault {
+	switch no {
+	case syscall.ENOENT, syscall.ENOTDIR, syscall.ELOOP:
+		return FaultGone
+	case syscall.EACCES, syscall.EPERM, syscall.ENAMETOOLONG, syscall.EISDIR, syscall.EINVAL, syscall.EXDEV,
+		syscall.ENXIO, syscall.ENODEV, syscall.EOPNOTSUPP, syscall.EFBIG, syscall.EOVERFLOW, syscall.EILSEQ:
+		return FaultFile
+	}
+	return FaultMachine
+}
