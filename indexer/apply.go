@@ -3,6 +3,7 @@ package indexer
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -95,7 +96,13 @@ func (b *batch) letters() ([]*letter, error) {
 	var all []*letter
 	for _, id := range slices.Sorted(maps.Keys(byID)) {
 		t := &letter{id: id, stored: stored[id], marks: touched[id] != nil}
-		if err := b.resolve(t, slices.Sorted(maps.Keys(byID[id]))); err != nil {
+		err := b.resolve(t, slices.Sorted(maps.Keys(byID[id])))
+		var unread *unreadError
+		if errors.As(err, &unread) {
+			b.leaveOut(id, unread.fault)
+			return b.letters()
+		}
+		if err != nil {
 			return nil, err
 		}
 		all = append(all, t)
@@ -109,7 +116,12 @@ func touchedBy(touched map[string]map[string]bool, f *file) bool {
 	return ok && (holders == nil || holders[f.agent])
 }
 
-// resolve derives old and new state of a message until the content of the new one has been read.
+// unreadError says that the content of a message is needed and the machine's fault kept it from being read.
+type unreadError struct{ fault error }
+
+func (e *unreadError) Error() string { return "content not read: " + e.fault.Error() }
+
+// resolve derives old and new state of a message until the content of the new one has been read. Errors: *unreadError.
 func (b *batch) resolve(t *letter, paths []string) error {
 	for {
 		var old, now []*file
@@ -133,9 +145,9 @@ func (b *batch) resolve(t *letter, paths []string) error {
 		if t.msg = b.l.content(s); t.msg != nil {
 			return nil
 		}
-		lk, err := b.again(s.path)
-		if err != nil {
-			return err
+		lk := b.again(s.path)
+		if lk.unread != nil {
+			return &unreadError{lk.unread}
 		}
 		if lk.same && b.l.content(s) == nil {
 			return fmt.Errorf("%s was read as %x and has no message in it", s.path, s.hash)

@@ -219,8 +219,8 @@ func BenchmarkReconcile(b *testing.B) {
 				b.Fatal(err)
 			}
 			for b.Loop() {
-				if c, err := x.Reconcile(b.Context(), bulk.Slug(), nil); err != nil || len(c) > 0 {
-					b.Fatal(len(c), err)
+				if in, err := x.Reconcile(b.Context(), bulk.Slug(), nil); err != nil || len(in.Changes) > 0 {
+					b.Fatal(len(in.Changes), err)
 				}
 			}
 			b.ReportMetric(3*float64(m.Messages)*float64(b.N)/b.Elapsed().Seconds(), "files/s")

@@ -39,6 +39,8 @@ type Index struct {
 
 	wal checkpoints
 
+	unread []maildir.Unread // of one made by build: what it could not look at
+
 	mu       sync.RWMutex
 	projects map[string]*project // attached ones by slug
 }

@@ -17,36 +17,36 @@ import (
 )
 
 // Ingest brings the rows that come from the files at paths level with the tree: see maildir.Index.
-func (x *Index) Ingest(ctx context.Context, slug string, paths []string) ([]maildir.Change, error) {
+func (x *Index) Ingest(ctx context.Context, slug string, paths []string) (maildir.Ingested, error) {
 	return x.ingest(ctx, slug, func(b *batch) error { return b.ingest(ctx, paths) })
 }
 
 // IngestWritten is Ingest for one who has just put files at paths and knows what they hold: see maildir.Index. The rows are
 // those that Ingest would make. Should somebody have written there meanwhile, the next look finds it, because these rows
 // count as too fresh to trust; the watcher's report of that writing leads to one.
-func (x *Index) IngestWritten(ctx context.Context, slug string, paths []string, written map[string]maildir.Written) ([]maildir.Change, error) {
+func (x *Index) IngestWritten(ctx context.Context, slug string, paths []string, written map[string]maildir.Written) (maildir.Ingested, error) {
 	return x.ingest(ctx, slug, func(b *batch) error {
 		b.l.given = written
 		return b.ingest(ctx, paths)
 	})
 }
 
-func (x *Index) ingest(ctx context.Context, slug string, do func(b *batch) error) ([]maildir.Change, error) {
+func (x *Index) ingest(ctx context.Context, slug string, do func(b *batch) error) (maildir.Ingested, error) {
 	p := x.project(slug)
 	if p == nil {
-		return nil, fmt.Errorf("ingest: project %q is not attached", slug)
+		return maildir.Ingested{}, fmt.Errorf("ingest: project %q is not attached", slug)
 	}
 	x.write.Lock()
 	defer x.write.Unlock()
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return maildir.Ingested{}, err
 	}
 	b := x.batch(p)
 	if err := x.w.transaction(func() error { return do(b) }); err != nil {
-		return nil, fmt.Errorf("ingest: %w", err)
+		return maildir.Ingested{}, fmt.Errorf("ingest: %w", err)
 	}
 	x.checkpoint(len(b.order))
-	return b.changes, nil
+	return maildir.Ingested{Changes: b.changes, Unread: b.left()}, nil
 }
 
 // batch is one transaction's worth of looking at files of one project and making the rows say the same.
@@ -61,6 +61,8 @@ type batch struct {
 	seen  map[string]*look // everything looked at, by path
 	order []*look          // the looks that differ from known, in the order they came
 	stats []*look          // the looks that found the same content under other stamps
+	// unread are the paths that a fault of the machine kept from being looked at: their rows stay as they are.
+	unread map[string]error
 
 	olds    map[string]*oldMessage // messages of the ids concerned as they stand in the tables
 	tallies map[string]*tally      // by agent
@@ -68,7 +70,7 @@ type batch struct {
 }
 
 func (x *Index) batch(p *project) *batch {
-	return &batch{x: x, p: p, w: x.w, l: newLooker(p.tree, x.cfg.Now), known: map[string]*file{}, seen: map[string]*look{},
+	return &batch{x: x, p: p, w: x.w, l: newLooker(p.tree, x.cfg.Now), known: map[string]*file{}, seen: map[string]*look{}, unread: map[string]error{},
 		olds: map[string]*oldMessage{}, tallies: map[string]*tally{}}
 }
 
@@ -88,9 +90,7 @@ func (b *batch) ingest(ctx context.Context, paths []string) error {
 		}
 	}
 	for _, p := range slices.Sorted(maps.Keys(b.known)) { // below folders that are gone, or are files now
-		if _, err := b.look(p); err != nil {
-			return err
-		}
+		b.look(p)
 	}
 	return b.apply()
 }
@@ -106,38 +106,47 @@ func (b *batch) visit(ctx context.Context, p string) error {
 	if p != "." && maildir.Locate(p).Kind == maildir.KindIgnored {
 		return nil
 	}
-	if p != "." {
-		lk, err := b.look(p)
-		if err != nil || !lk.folder {
-			return err
-		}
+	if p != "." && !b.look(p).folder {
+		return nil
 	}
 	err := b.p.tree.Walk(ctx, p, func(p string, _ fs.DirEntry) error {
-		_, err := b.look(p)
-		return err
+		b.look(p)
+		return nil
 	})
-	if errors.Is(err, fs.ErrNotExist) {
+	var unlisted *maildir.UnlistedError
+	if errors.As(err, &unlisted) {
+		for _, f := range unlisted.Folders {
+			b.unread[f.Path] = cause(f.Err)
+		}
 		return nil
 	}
 	return err
 }
 
 // look looks at p once in this batch and notes what differs.
-func (b *batch) look(p string) (*look, error) {
-	if lk := b.seen[p]; lk != nil {
-		return lk, nil
+func (b *batch) look(p string) *look {
+	lk := b.seen[p]
+	if lk == nil {
+		lk = b.l.at(p, b.known[p])
+		b.note(lk)
 	}
-	lk, err := b.l.at(p, b.known[p])
-	if err != nil {
-		return nil, err
+	return lk
+}
+
+// left lists what could not be looked at, by path.
+func (b *batch) left() []maildir.Unread {
+	var all []maildir.Unread
+	for _, p := range slices.Sorted(maps.Keys(b.unread)) {
+		all = append(all, maildir.Unread{Path: p, Err: b.unread[p]})
 	}
-	b.note(lk)
-	return lk, nil
+	return all
 }
 
 func (b *batch) note(lk *look) {
 	k := b.known[lk.path]
 	switch {
+	case lk.unread != nil:
+		b.unread[lk.path] = lk.unread
 	case lk.same:
 	case k != nil && lk.file != nil && lk.file.says(k):
 		lk.same = true
@@ -151,18 +160,34 @@ func (b *batch) note(lk *look) {
 }
 
 // again reads p whatever its stamps say, because its content is needed, and notes the difference if there is one.
-func (b *batch) again(p string) (*look, error) {
+func (b *batch) again(p string) *look {
 	if lk := b.seen[p]; lk != nil && !lk.same {
-		return lk, nil
+		return lk
 	}
 	f := *b.known[p]
 	f.readAt = 0
-	lk, err := b.l.at(p, &f)
-	if err != nil {
-		return nil, err
-	}
+	lk := b.l.at(p, &f)
 	b.note(lk)
-	return lk, nil
+	return lk
+}
+
+// leaveOut forgets what the looks found of a message whose content the machine's fault err kept from being read: all
+// its rows stay as they are.
+func (b *batch) leaveOut(id string, err error) {
+	isOf := func(lk *look) bool {
+		f := lk.file
+		if f == nil {
+			f = b.known[lk.path]
+		}
+		if f == nil || f.id != id {
+			return false
+		}
+		b.unread[lk.path] = err
+		b.seen[lk.path] = notLooked(lk.path, err)
+		return true
+	}
+	b.order = slices.DeleteFunc(b.order, isOf)
+	b.stats = slices.DeleteFunc(b.stats, isOf)
 }
 
 // load reads the rows of paths and of all that lies below them.

@@ -3,8 +3,6 @@ package indexer
 import (
 	"crypto/sha256"
 	"errors"
-	"fmt"
-	"io/fs"
 	"path"
 	"strings"
 	"syscall"
@@ -18,7 +16,8 @@ type look struct {
 	path   string
 	file   *file // nil: nothing that is mail, or a folder
 	folder bool
-	same   bool // as level as stamps can tell; file is nil
+	same   bool  // as level as stamps can tell, or not looked at; file is nil
+	unread error // the machine's fault that kept the file from being looked at; nil: none
 
 	msg     *maildir.Message
 	claim   *maildir.Claim
@@ -50,63 +49,64 @@ func newLooker(tree *maildir.Tree, now func() time.Time) *looker {
 	return &looker{tree: tree, now: now, sums: map[*byte][sha256.Size]byte{}, dirs: map[string]bool{}, parsed: map[parseKey]parse{}}
 }
 
-// at looks at p, of which the index knows known (nil: nothing). Only faults that are not the file's own are errors.
-func (l *looker) at(p string, known *file) (*look, error) {
+// at looks at p, of which the index knows known (nil: nothing).
+func (l *looker) at(p string, known *file) *look {
 	pl := locate(p)
 	if pl.Kind == maildir.KindIgnored { // may be a folder on the way of a known file only by a bug: nothing
-		return &look{path: p}, nil
+		return &look{path: p}
 	}
 	f := &file{path: p, kind: pl.Kind, agent: pl.Agent, id: pl.ID, readAt: l.now().UnixNano(), at: noTime}
-	if w, ok := l.given[p]; ok && len(w.Data) > 0 && pl.Bad == "" && hasContent(pl.Kind) {
+	switch w, ok := l.given[p]; {
+	case ok && w.Gone:
+		return &look{path: p}
+	case ok && len(w.Data) > 0 && pl.Bad == "" && hasContent(pl.Kind):
 		f.stat, f.readAt = w.Stat, 0
-		return l.made(f, w.Data, l.sum(w.Data)), nil
+		return l.made(f, w.Data, l.sum(w.Data))
 	}
 	unread := !hasContent(pl.Kind) || pl.Bad != ""
 	if known != nil || unread {
-		if !l.real(path.Dir(p)) {
-			return &look{path: p}, nil
+		switch real, err := l.real(path.Dir(p)); {
+		case err != nil:
+			return notLooked(p, err)
+		case !real:
+			return &look{path: p}
 		}
 		st, err := l.tree.Stat(p)
 		switch {
-		case missing(err):
-			return &look{path: p}, nil
 		case err != nil:
-			return l.unreadable(f, err)
+			return l.failed(f, err)
 		case st.Mode.IsDir():
-			return &look{path: p, folder: true}, nil
+			return &look{path: p, folder: true}
 		case known != nil && known.level(st):
-			return &look{path: p, same: true}, nil
+			return &look{path: p, same: true}
 		}
 		if unread && (st.Mode.IsRegular() || pl.Bad != "") {
 			f.stat, f.reason, f.valid = st, pl.Bad, pl.Bad == ""
-			return &look{path: p, file: f}, nil
+			return &look{path: p, file: f}
 		}
 	}
 	return l.read(f)
 }
 
 // read reads and parses the file.
-func (l *looker) read(f *file) (*look, error) {
+func (l *looker) read(f *file) *look {
 	limit := int64(maildir.MaxSmall)
 	if isMessage(f.kind) {
 		limit = l.tree.MaxFile()
 	}
 	data, st, err := l.tree.Read(f.path, limit)
 	var bad *maildir.FormatError
-	switch {
-	case missing(err), errors.As(err, &bad) && st.Inode == 0 && st.Mode == 0: // the latter: behind a link
-		return &look{path: f.path}, nil
+	switch fault := maildir.FaultOf(err); {
 	case st.Mode.IsDir():
-		return &look{path: f.path, folder: true}, nil
-	case err != nil && bad == nil:
-		return l.unreadable(f, err)
+		return &look{path: f.path, folder: true}
+	case fault == maildir.FaultFile && errors.As(err, &bad):
+		f.stat, f.reason, f.line = st, bad.Reason, bad.Line
+		return &look{path: f.path, file: f}
+	case fault != maildir.NoFault:
+		return l.failed(f, err)
 	}
 	f.stat = st
-	if bad != nil {
-		f.reason, f.line = bad.Reason, bad.Line
-		return &look{path: f.path, file: f}, nil
-	}
-	return l.made(f, data, sha256.Sum256(data)), nil
+	return l.made(f, data, sha256.Sum256(data))
 }
 
 // made is the look of a file that has these bytes.
@@ -185,39 +185,56 @@ func (l *looker) content(f *file) *maildir.Message {
 	return l.parsed[parseKey{[sha256.Size]byte(f.hash), f.id}].msg
 }
 
-// unreadable makes the file a problem that is looked at again at every occasion. Faults of this process are errors:
-// they say nothing about the file.
-func (l *looker) unreadable(f *file, err error) (*look, error) {
-	var no syscall.Errno
-	if !errors.As(err, &no) || no == syscall.EMFILE || no == syscall.ENFILE || no == syscall.ENOMEM || no == syscall.EINTR {
-		return nil, err
+// failed is the look of a file that could not be opened or read. A fault of the file's own makes it a problem that is looked
+// at again at every occasion; a fault of the machine leaves its rows as they are.
+func (l *looker) failed(f *file, err error) *look {
+	switch maildir.FaultOf(err) {
+	case maildir.FaultGone:
+		return &look{path: f.path}
+	case maildir.FaultMachine:
+		return notLooked(f.path, err)
 	}
 	st, serr := l.tree.Stat(f.path)
-	if serr != nil { // its folder cannot be searched, or no such name can be: a walk would not find it either
-		return &look{path: f.path}, nil
+	switch maildir.FaultOf(serr) {
+	case maildir.NoFault:
+	case maildir.FaultMachine:
+		return notLooked(f.path, serr)
+	default: // its folder cannot be searched, or no such name can be: a walk would not find it either
+		return &look{path: f.path}
 	}
-	f.stat = st
-	f.readAt, f.reason = 0, fmt.Sprintf("cannot be read: %s", no.Error())
-	return &look{path: f.path, file: f}, nil
+	f.stat, f.readAt, f.reason = st, 0, "cannot be read: "+cause(err).Error()
+	return &look{path: f.path, file: f}
 }
 
-// real reports whether dir is a folder with nothing but folders above it.
-func (l *looker) real(dir string) bool {
+func notLooked(p string, err error) *look { return &look{path: p, same: true, unread: cause(err)} }
+
+// cause is err without the operation and path that the os package puts around it.
+func cause(err error) error {
+	var no syscall.Errno
+	if errors.As(err, &no) {
+		return no
+	}
+	return err
+}
+
+// real reports whether dir is a folder with nothing but folders above it. The error is a fault of the machine.
+func (l *looker) real(dir string) (bool, error) {
 	if dir == "." {
-		return true
+		return true, nil
 	}
 	is, ok := l.dirs[dir]
-	if !ok {
-		if is = l.real(path.Dir(dir)); is {
-			st, err := l.tree.Stat(dir)
-			is = err == nil && st.Mode.IsDir()
-		}
-		l.dirs[dir] = is
+	if ok {
+		return is, nil
 	}
-	return is
-}
-
-// missing reports whether err says that nothing lies at the path, also because something above it is no folder.
-func missing(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+	is, err := l.real(path.Dir(dir))
+	if is {
+		var st maildir.FileStat
+		st, err = l.tree.Stat(dir)
+		is = err == nil && st.Mode.IsDir()
+	}
+	if maildir.FaultOf(err) == maildir.FaultMachine {
+		return false, err
+	}
+	l.dirs[dir] = is
+	return is, nil
 }

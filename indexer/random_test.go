@@ -297,11 +297,11 @@ func attach(t testing.TB, x *Index, slug string, tree *maildir.Tree) {
 
 func ingest(t testing.TB, x *Index, slug string, paths ...string) []maildir.Change {
 	t.Helper()
-	c, err := x.Ingest(t.Context(), slug, paths)
+	in, err := x.Ingest(t.Context(), slug, paths)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c
+	return in.Changes
 }
 
 // verify fails the test where the live index differs from a rebuilt one.

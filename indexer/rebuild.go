@@ -25,7 +25,8 @@ const (
 
 // Rebuild makes the index at path from the trees (by slug) alone: beside path, without a journal, synced and renamed
 // into place at the end, so that a crash leaves the old index or the new one. No Index may be open at path.
-// progress may be nil; it is called with the files of a project done so far.
+// progress may be nil; it is called with the files of a project done so far. What a fault of the machine kept from being
+// read is missing from it: the Reconcile of the next start finds that.
 func Rebuild(ctx context.Context, path string, projects map[string]*maildir.Tree, progress func(project string, done int)) error {
 	tmp := path + ".new"
 	if err := wipe(tmp); err != nil {
@@ -138,7 +139,11 @@ func (x *Index) load(ctx context.Context, p *project, progress func(string, int)
 		}
 		return nil
 	})
-	if err != nil {
+	var unlisted *maildir.UnlistedError
+	switch {
+	case errors.As(err, &unlisted):
+		x.unread = append(x.unread, unlisted.Folders...)
+	case err != nil:
 		return err
 	}
 	type read struct {
@@ -175,6 +180,7 @@ func (x *Index) load(ctx context.Context, p *project, progress func(string, int)
 		if r.err != nil {
 			return r.err
 		}
+		x.unread = append(x.unread, r.b.left()...)
 		if done += len(r.b.seen); progress != nil {
 			progress(p.slug, done)
 		}
@@ -188,9 +194,7 @@ func (b *batch) ingestNew(ctx context.Context, paths []string) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if _, err := b.look(p); err != nil {
-			return err
-		}
+		b.look(p)
 	}
 	return nil
 }

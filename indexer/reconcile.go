@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"io/fs"
@@ -19,22 +20,22 @@ import (
 const chunk = 1024
 
 // Reconcile compares the whole tree with the rows: see maildir.Index. Other writers get their turn between chunks.
-func (x *Index) Reconcile(ctx context.Context, slug string, progress func(done int)) ([]maildir.Change, error) {
+func (x *Index) Reconcile(ctx context.Context, slug string, progress func(done int)) (maildir.Ingested, error) {
+	var all maildir.Ingested
 	p := x.project(slug)
 	if p == nil {
-		return nil, fmt.Errorf("reconcile: project %q is not attached", slug)
+		return all, fmt.Errorf("reconcile: project %q is not attached", slug)
 	}
 	paths, err := x.differing(ctx, p, progress)
 	if err != nil {
-		return nil, fmt.Errorf("reconcile: %w", err)
+		return all, fmt.Errorf("reconcile: %w", err)
 	}
-	var all []maildir.Change
 	for part := range chunks(paths) {
-		changes, err := x.Ingest(ctx, slug, part)
+		one, err := x.Ingest(ctx, slug, part)
 		if err != nil {
 			return all, err
 		}
-		all = append(all, changes...)
+		all.Changes, all.Unread = append(all.Changes, one.Changes...), append(all.Unread, one.Unread...)
 	}
 	return all, nil
 }
@@ -79,6 +80,13 @@ func (x *Index) differing(ctx context.Context, p *project, progress func(int)) (
 		paths = append(paths, path)
 		return nil
 	})
+	var unlisted *maildir.UnlistedError
+	if errors.As(err, &unlisted) && unlisted.Folders[0].Path != "." {
+		for _, f := range unlisted.Folders {
+			paths = append(paths, f.Path)
+		}
+		err = nil
+	}
 	if err != nil {
 		return nil, err
 	}

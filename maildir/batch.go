@@ -177,7 +177,20 @@ func (g *group) stale(path string) error {
 	if err := g.p.ingest(g.ctx, []string{path}); err != nil {
 		return err
 	}
+	if err := g.p.needRead(path); err != nil {
+		return err
+	}
 	return errStale
+}
+
+// present checks that what the index says lies at path does. Errors: errStale where it is gone or cannot be looked at, so that
+// the index says the same; a fault of the machine as it is.
+func (g *group) present(path string) error {
+	_, err := g.p.tree.Stat(path)
+	if err == nil || FaultOf(err) == FaultMachine {
+		return err
+	}
+	return g.stale(path)
 }
 
 // retry has the operation planned again, some times.

@@ -105,6 +105,9 @@ func (b *Box) Read(ctx context.Context, id string, sent bool) (*Letter, error) {
 }
 
 func (b *Box) missing(id string) error {
+	if err := b.p.needReadMessage(id); err != nil {
+		return err
+	}
 	return errorf(ErrNotFound, "Message %s is not in the mailbox %s.", quote(id), quote(b.Name))
 }
 

@@ -106,6 +106,9 @@ func (p *Project) Claim(ctx context.Context, r ClaimRequest) (*ClaimResult, erro
 		if err := p.needAgent(g.ctx, r.Agent); err != nil {
 			return err
 		}
+		if err := p.needRead(claimsDir); err != nil {
+			return err
+		}
 		err := p.lookAtClaims(g.ctx, func(l *leases) (err error) {
 			if res.Conflicts, err = l.conflicts(&r); len(res.Conflicts) == 0 {
 				res.Granted, res.renewed = l.grants(&r, g.now, res.Expires)
@@ -242,6 +245,8 @@ func (g *group) writeClaim(o *op, c ClaimRow) error {
 	case errors.Is(err, fs.ErrNotExist):
 		o.put(c.Path, formatClaim(c.Claim, nil))
 		return g.take(o, ReleasedMark(c.Path))
+	case FaultOf(err) == FaultMachine:
+		return err
 	case err != nil:
 		return errorf(ErrConflict, "The claim file %s is in the way and cannot be read (%s): remove it.", c.Path, plainFileError(err))
 	}
@@ -288,6 +293,9 @@ func (p *Project) Release(ctx context.Context, agent string, patterns []string) 
 	o.plan = func(g *group) error {
 		released = nil
 		if err := p.needAgent(g.ctx, agent); err != nil {
+			return err
+		}
+		if err := p.needRead(claimsDir); err != nil {
 			return err
 		}
 		rows, err := p.claimsOf(g.ctx, agent, func(s *slot) bool { return len(patterns) == 0 || slices.Contains(clean, s.row.Pattern) })
@@ -392,5 +400,5 @@ func (p *Project) stands(c *ClaimRow) bool {
 		return false
 	}
 	_, err = p.tree.Stat(ReleasedMark(c.Path))
-	return c.Released == (err == nil)
+	return FaultOf(err) != FaultMachine && c.Released == (err == nil)
 }

@@ -112,7 +112,7 @@ func (s *claimScan) scan(p string, depth int) error {
 			s.report(p+"/"+sub, "lies too deep: claims in it do not count for the guard")
 			continue
 		}
-		if err := s.scan(p+"/"+sub, depth+1); err != nil && ignoreUnlisted(err) != nil {
+		if err := s.scan(p+"/"+sub, depth+1); FaultOf(err) == FaultMachine {
 			return err
 		}
 	}

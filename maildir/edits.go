@@ -78,7 +78,8 @@ func (p *Project) Edited(paths []string, scan bool) {
 // scan asks for a comparison of the whole tree.
 func (p *Project) scan() { p.Edited(nil, true) }
 
-// Rescan compares the whole tree with the index and returns when that is level. Errors: ctx's, ErrUnavailable.
+// Rescan compares the whole tree with the index and returns when that is level. Errors: ctx's, ErrUnavailable; that too where
+// a fault of the machine kept a file from being looked at.
 func (p *Project) Rescan(ctx context.Context) error {
 	done := make(chan error, 1)
 	p.mu.Lock()
@@ -115,6 +116,9 @@ func (p *Project) ingestEdits(ctx context.Context, placed <-chan *group) {
 		defer p.gate.open()
 	}
 	err := p.ingestOthers(ctx, e.paths)
+	if err == nil && len(e.level) > 0 {
+		err = p.needRead(".")
+	}
 	p.release()
 	for _, done := range e.level {
 		done <- diskError(err)
@@ -162,6 +166,7 @@ func (p *Project) takeEdits() (e edits) {
 		st, err := c.stat(path)
 		switch {
 		case err == nil && p.fresh.take(path, st):
+			p.noteUnread([]string{path}, nil)
 		case !p.flight.hold(path): // planned meanwhile
 			later = append(later, path)
 		case err == nil && st.Mode.IsRegular(), errors.Is(err, fs.ErrNotExist) && Locate(path).Kind.single():
@@ -250,6 +255,9 @@ func (p *Project) compare(ctx context.Context) {
 		for _, path := range paths {
 			p.edited[path] = true
 		}
+		for _, u := range p.Unread() {
+			p.edited[u.Path] = true
+		}
 		p.compared = append(p.compared, waiting...)
 		p.mu.Unlock()
 		ring(p.look)
@@ -258,12 +266,13 @@ func (p *Project) compare(ctx context.Context) {
 
 // ingest brings the index level with paths that somebody else may have changed.
 func (p *Project) ingest(ctx context.Context, paths []string) error {
-	changes, err := p.store.index.Ingest(ctx, p.slug, paths)
+	in, err := p.store.index.Ingest(ctx, p.slug, paths)
 	if err != nil {
 		return err
 	}
-	p.noticed(changes)
-	p.noteEdits(changes)
+	p.noteUnread(paths, in.Unread)
+	p.noticed(in.Changes)
+	p.noteEdits(in.Changes)
 	p.noteOthers(paths)
 	return nil
 }

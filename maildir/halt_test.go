@@ -55,7 +55,7 @@ type watched struct {
 	ingested func(paths []string) error // in place of ingesting what the server wrote, where it is an error
 }
 
-func (w *watched) Reconcile(ctx context.Context, project string, progress func(int)) ([]maildir.Change, error) {
+func (w *watched) Reconcile(ctx context.Context, project string, progress func(int)) (maildir.Ingested, error) {
 	if w.compare != nil {
 		w.compare()
 	}
@@ -70,17 +70,17 @@ func (w *watched) Agent(ctx context.Context, project, name string) (*maildir.Age
 	return row, err
 }
 
-func (w *watched) Ingest(ctx context.Context, project string, paths []string) ([]maildir.Change, error) {
+func (w *watched) Ingest(ctx context.Context, project string, paths []string) (maildir.Ingested, error) {
 	if w.ingest != nil {
 		w.ingest(paths)
 	}
 	return w.Index.Ingest(ctx, project, paths)
 }
 
-func (w *watched) IngestWritten(ctx context.Context, project string, paths []string, written map[string]maildir.Written) ([]maildir.Change, error) {
+func (w *watched) IngestWritten(ctx context.Context, project string, paths []string, written map[string]maildir.Written) (maildir.Ingested, error) {
 	if w.ingested != nil {
 		if err := w.ingested(paths); err != nil {
-			return nil, err
+			return maildir.Ingested{}, err
 		}
 	}
 	return w.Index.IngestWritten(ctx, project, paths, written)

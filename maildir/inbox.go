@@ -1,6 +1,7 @@
 package maildir
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -141,11 +142,7 @@ func (p *Project) mark(ctx context.Context, verb, agent string, ids []string, ac
 // markFile plans one mark, unless there is one. Errors: as of freeFor; errStale too when the one that the index knows is gone.
 func (g *group) markFile(o *op, path string, known, page bool) error {
 	if known {
-		_, err := g.p.tree.Stat(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			err = g.stale(path)
-		}
-		return err
+		return g.present(path)
 	}
 	err := g.freeFor(path)
 	switch {
@@ -166,9 +163,11 @@ func (g *group) freeFor(path string) error {
 		return nil
 	case err == nil && st.Mode.IsRegular():
 		_, _, err := g.p.tree.Read(path, MaxSmall)
-		var bad *FormatError
-		if errors.As(err, &bad) || errors.Is(err, fs.ErrPermission) {
+		switch FaultOf(err) {
+		case FaultFile:
 			return errorf(ErrConflict, "%s in the mail tree cannot be read (%v), so the mark cannot be made: remove it.", path, err)
+		case FaultMachine:
+			return err
 		}
 		return g.stale(path)
 	case err == nil:
@@ -188,12 +187,13 @@ func (g *group) delivery(agent, id string) (*Delivery, error) {
 		return nil, err
 	}
 	if d == nil {
-		return nil, errorf(ErrNotFound, "Message %s is not in the inbox of %s. check_my_messages lists what is.", quote(id), agent)
+		err := p.needReadMessage(id)
+		if err == nil {
+			err = errorf(ErrNotFound, "Message %s is not in the inbox of %s. check_my_messages lists what is.", quote(id), agent)
+		}
+		return nil, err
 	}
-	if _, err := p.tree.Stat(d.CopyPath); err != nil {
-		return nil, g.stale(d.CopyPath)
-	}
-	return d, nil
+	return d, g.present(d.CopyPath)
 }
 
 // Pop hands out the oldest unread delivery, marked read durably; nil when there is none. Never the same twice,
@@ -260,9 +260,9 @@ func (g *group) poppable(agent string) (*Delivery, error) {
 		if g.p.flight.writes(mark) {
 			continue
 		}
-		if _, err := g.p.tree.Stat(d.CopyPath); err != nil {
+		if err := g.present(d.CopyPath); err != nil {
 			delete(g.tried[agent], d.ID) // it may come back
-			return nil, g.stale(d.CopyPath)
+			return nil, err
 		}
 		err = g.freeFor(mark)
 		if err == nil {
@@ -351,7 +351,7 @@ func (p *Project) Acknowledge(ctx context.Context, agent, id string) (*Delivery,
 func (p *Project) Delivery(ctx context.Context, agent, id string) (*Delivery, error) {
 	d, err := p.store.index.Delivery(ctx, p.slug, agent, id)
 	if err == nil && d == nil {
-		err = errorf(ErrNotFound, "Message %s is not in the inbox of %s.", quote(id), quote(agent))
+		err = cmp.Or(p.needReadMessage(id), error(errorf(ErrNotFound, "Message %s is not in the inbox of %s.", quote(id), quote(agent))))
 	}
 	return d, err
 }

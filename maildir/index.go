@@ -17,16 +17,17 @@ type Index interface {
 
 	// Ingest brings the rows that come from the files at paths level with the tree, in one transaction, and
 	// returns what changed in the order it was recorded, without the paths that were level already. A path
-	// that is, or was, a folder stands for every file below it. What cannot be read is a problem, not an error.
-	Ingest(ctx context.Context, project string, paths []string) ([]Change, error)
+	// that is, or was, a folder stands for every file below it. A file that cannot be read is a problem, not an
+	// error; one that a fault of the machine kept from being looked at keeps its rows and is named in Unread.
+	Ingest(ctx context.Context, project string, paths []string) (Ingested, error)
 
 	// IngestWritten is Ingest for one who has just put files at paths: of those in written, content and state are taken
 	// from there, and the next look at them reads them. Copies that share their bytes should share the slice.
-	IngestWritten(ctx context.Context, project string, paths []string, written map[string]Written) ([]Change, error)
+	IngestWritten(ctx context.Context, project string, paths []string, written map[string]Written) (Ingested, error)
 
 	// Reconcile compares the whole tree with the rows (size, times, inode; content where these differ or are
 	// too fresh to trust) and ingests what differs. progress may be nil; it is called with files seen so far.
-	Reconcile(ctx context.Context, project string, progress func(done int)) ([]Change, error)
+	Reconcile(ctx context.Context, project string, progress func(done int)) (Ingested, error)
 
 	// Differing returns the paths at which tree and rows may differ, changing nothing; others may write meanwhile.
 	Differing(ctx context.Context, project string) ([]string, error)
@@ -61,6 +62,19 @@ type Index interface {
 	// Names completes: at most limit names that begin with prefix (whatever the case): agents (KindProfile), threads (KindOther).
 	Names(ctx context.Context, project string, what Kind, prefix string, limit int) ([]string, error) // project "" for all
 	Stats(ctx context.Context) (Stats, error)
+}
+
+// Ingested is what the index did with the paths that it was given.
+type Ingested struct {
+	Changes []Change // in the order they were recorded
+	Unread  []Unread // by path: rows stay as they were, the caller asks for them again
+}
+
+// Unread is a file or folder that a fault of the machine (FaultMachine) kept from being looked at. Unlike a Problem it says
+// nothing about the file.
+type Unread struct {
+	Path string
+	Err  error
 }
 
 // Change is one difference that Ingest found between the tree and the rows.

@@ -515,10 +515,10 @@ type afterwards struct {
 	pass func(project string)
 }
 
-func (x *afterwards) Reconcile(ctx context.Context, project string, progress func(int)) ([]maildir.Change, error) {
-	changes, err := x.Index.Reconcile(ctx, project, progress)
+func (x *afterwards) Reconcile(ctx context.Context, project string, progress func(int)) (maildir.Ingested, error) {
+	in, err := x.Index.Reconcile(ctx, project, progress)
 	x.pass(project)
-	return changes, err
+	return in, err
 }
 
 // TestSeatOfTwo: of two who call from one pane at once, one sits there.

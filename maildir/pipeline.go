@@ -260,7 +260,7 @@ func (g *group) settle() {
 	}
 	found := g.find()
 	g.step("ingest")
-	changes, err := g.p.store.index.IngestWritten(g.ctx, g.p.slug, g.paths(), found)
+	in, err := g.p.store.index.IngestWritten(g.ctx, g.p.slug, g.paths(), found)
 	if err != nil {
 		g.p.store.cfg.Log.Error("index not writable", "project", g.p.slug, "error", err)
 		g.fail(err)
@@ -268,7 +268,8 @@ func (g *group) settle() {
 		return
 	}
 	g.p.failing.tell(nil)
-	g.p.noticed(changes)
+	g.p.noteUnread(g.paths(), in.Unread)
+	g.p.noticed(in.Changes)
 	g.keepOwn()
 	g.p.fresh.add(found, time.Now())
 	for _, o := range g.ops {
@@ -284,12 +285,21 @@ func (g *group) settle() {
 }
 
 // find looks at the group's files before they are ingested: those that are still as they were staged, by path. What is
-// changed later than that is not what find saw.
+// changed later than that is not what find saw. A file that a fault of the machine keeps from being looked at counts as it
+// was put there: the index takes no row for proven that it was given, and the watcher's report has it looked at again.
 func (g *group) find() map[string]Written {
 	found := map[string]Written{}
 	for _, o := range g.ops {
 		for _, w := range o.writes {
-			if st, err := g.c.stat(w.path); err == nil && st.Inode == w.stat.Inode && st.Size == w.stat.Size && st.MTime == w.stat.MTime {
+			st, err := g.c.stat(w.path)
+			fault := FaultOf(err)
+			switch {
+			case w.action == remove && (fault == FaultGone || fault == FaultMachine):
+				found[w.path] = Written{Gone: true}
+			case w.action == remove:
+			case fault == FaultMachine:
+				found[w.path] = Written{Data: w.data, Stat: w.stat}
+			case err == nil && st.Inode == w.stat.Inode && st.Size == w.stat.Size && st.MTime == w.stat.MTime:
 				w.stat = st
 				found[w.path] = Written{Data: w.data, Stat: st}
 			}

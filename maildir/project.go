@@ -38,6 +38,7 @@ type Project struct {
 	leases  leases
 	code    codebase
 	notices notices
+	waiting unreadPaths
 
 	mu       sync.Mutex
 	again    []*op           // to be planned (anew) when a group has ended
@@ -367,12 +368,13 @@ func (p *Project) attach(ctx context.Context) error {
 	if f := p.store.cfg.Progress; f != nil {
 		progress = func(n int) { f(p.slug, n) }
 	}
-	changes, err := p.store.index.Reconcile(ctx, p.slug, progress)
+	in, err := p.store.index.Reconcile(ctx, p.slug, progress)
 	if err != nil {
 		return err
 	}
-	p.noteStatus(changes)
-	p.noteEdits(changes)
+	p.noteUnread(nil, in.Unread)
+	p.noteStatus(in.Changes)
+	p.noteEdits(in.Changes)
 	p.history.Edited(ownFiles)
 	return nil
 }

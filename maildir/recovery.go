@@ -51,7 +51,11 @@ func (t *Tree) recoverTree(key []byte, log *slog.Logger) (*journal, []recoveredG
 	for _, r := range left { // a later group may have replaced what an earlier one wrote
 		g := recoveredGroup{number: r.Group}
 		for _, op := range r.Ops {
-			g.ops = append(g.ops, t.recovered(op)...)
+			ops, err := t.recovered(op)
+			if err != nil {
+				return nil, nil, err
+			}
+			g.ops = append(g.ops, ops...)
 		}
 		whole = append(whole, g)
 	}
@@ -91,16 +95,23 @@ func (c *changer) recoverGroup(r journalRecord, log *slog.Logger) (kept []journa
 }
 
 // recovered is the operation as the history is told of it again.
-func (t *Tree) recovered(op journalOp) []Op {
+func (t *Tree) recovered(op journalOp) ([]Op, error) {
 	o := Op{Verb: op.Verb, Agent: op.Agent, ID: op.ID, Summary: op.Summary, At: op.At, Recovered: true}
 	for _, f := range op.Files {
 		o.Paths = append(o.Paths, f.Path)
-		_, err := t.Stat(f.Path)
-		if f.Action == replace && t.holds(f.Path, f.Sum) || f.Action == remove && errors.Is(err, fs.ErrNotExist) {
+		there, err := t.exists(f.Path)
+		asLeft := f.Action == remove && !there
+		if err == nil && f.Action == replace {
+			asLeft, err = t.compare(f.Path, f.Sum)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if asLeft {
 			o.Revised = append(o.Revised, f.Path)
 		}
 	}
-	return o.each(op.IDs)
+	return o.each(op.IDs), nil
 }
 
 // loadJournal returns the groups that the journal has not seen the end of, in order.
@@ -140,7 +151,6 @@ func outstanding(records []journalRecord) []journalRecord {
 // drops it when one is not: renames begin only once all are durable. A file in its place with other bytes has
 // been changed by somebody since: that is theirs.
 func (c *changer) recoverOp(op journalOp, drop bool) (whole bool, err error) {
-	t := c.t
 	if drop {
 		for _, f := range op.Files {
 			if err := c.takeBack(f); err != nil {
@@ -152,21 +162,22 @@ func (c *changer) recoverOp(op journalOp, drop bool) (whole bool, err error) {
 	var ready []write
 	placed, lost, damaged := 0, 0, 0
 	for _, f := range op.Files {
-		staged := tmpDir + "/" + f.Staged
-		_, serr := t.Stat(staged)
-		_, derr := t.Stat(f.Path)
+		at, err := c.standing(f)
+		if err != nil {
+			return false, err
+		}
 		switch {
 		case f.Action == remove:
-			if t.holds(f.Path, f.Sum) && serr != nil {
+			if at.asBefore && !at.staged {
 				ready = append(ready, write{path: f.Path, action: remove, sum: f.Sum, staged: f.Staged})
 			} else {
 				placed++
 			}
-		case t.holds(staged, f.Sum):
+		case at.intact:
 			ready = append(ready, write{path: f.Path, action: f.Action, sum: f.Sum, was: f.Was, staged: f.Staged})
-		case derr == nil && !(f.Was != "" && t.holds(f.Path, f.Was)): // in its place, perhaps changed by somebody since
+		case at.placed && !at.asBefore: // in its place, perhaps changed by somebody since
 			placed++
-		case serr != nil:
+		case !at.staged:
 			lost++
 		default:
 			damaged++
@@ -193,19 +204,58 @@ func (c *changer) recoverOp(op journalOp, drop bool) (whole bool, err error) {
 // takeBack undoes what was done to a file of a dropped operation, unless somebody changed it since.
 func (c *changer) takeBack(f journalEntry) error {
 	w := write{path: f.Path, action: f.Action, sum: f.Sum, was: f.Was, staged: f.Staged, done: true}
-	_, serr := c.t.Stat(tmpDir + "/" + f.Staged)
-	_, derr := c.t.Stat(f.Path)
+	at, err := c.standing(f)
 	switch {
-	case f.Action == remove:
-		if serr != nil || derr == nil {
-			return nil
-		}
-	case !c.t.holds(f.Path, f.Sum):
+	case err != nil:
+		return err
+	case f.Action == remove && (!at.staged || at.placed), f.Action != remove && !at.asAfter:
 		return nil
-	default:
-		w.gone = serr != nil // there was nothing before it
+	case f.Action != remove:
+		w.gone = !at.staged // there was nothing before it
 	}
 	return ignoreGone(c.undo(&w))
+}
+
+// standing is how a file of the journal stands after a crash.
+type standing struct {
+	staged   bool // something lies below tmp for it: the new file, or what was replaced or removed
+	intact   bool // that is the new file, whole
+	placed   bool // something lies at its path
+	asBefore bool // that is what the operation was to replace or remove
+	asAfter  bool // that is what the operation was to put there
+}
+
+// standing looks at a file of the journal. The error is a fault of the machine: what it would hide must not be taken for
+// gone, or half an operation would stay.
+func (c *changer) standing(f journalEntry) (at standing, err error) {
+	before := f.Was
+	if f.Action == remove {
+		before = f.Sum
+	}
+	staged := tmpDir + "/" + f.Staged
+	if at.staged, err = c.t.exists(staged); err == nil {
+		at.intact, err = c.t.compare(staged, f.Sum)
+	}
+	if err == nil {
+		at.placed, err = c.t.exists(f.Path)
+	}
+	if err == nil && before != "" {
+		at.asBefore, err = c.t.compare(f.Path, before)
+	}
+	if err == nil {
+		at.asAfter, err = c.t.compare(f.Path, f.Sum)
+	}
+	return at, err
+}
+
+// exists reports whether anything lies at p; false also where its folder may not be searched. The error is a fault of the
+// machine.
+func (t *Tree) exists(p string) (bool, error) {
+	_, err := t.Stat(p)
+	if FaultOf(err) == FaultMachine {
+		return false, err
+	}
+	return err == nil, nil
 }
 
 // holds reports whether the file at p has that SHA-256, as far as it can be read.
@@ -218,10 +268,10 @@ func (t *Tree) holds(p, sum string) bool {
 // become something else or may not be read holds nothing.
 func (t *Tree) compare(p, sum string) (bool, error) {
 	data, _, err := t.Read(p, t.maxFile+MaxHeader)
-	if err != nil {
-		return false, ignoreUnlisted(err)
+	if FaultOf(err) == FaultMachine {
+		return false, err
 	}
-	return hexSum(data) == sum, nil
+	return err == nil && hexSum(data) == sum, nil
 }
 
 func (t *Tree) emptyTmp() error {

@@ -67,6 +67,9 @@ func (p *Project) EnsureAgent(ctx context.Context, name string, r Registration) 
 	}
 	o := &op{Op: Op{Verb: "register", Agent: name, Summary: name + " (first contact)"}}
 	o.plan = func(g *group) error {
+		if err := p.needReadAgent(name); err != nil {
+			return err
+		}
 		making := p.flight.making() // before the index is asked: who is not under way any more is there
 		if slices.ContainsFunc(making, func(n string) bool { return strings.EqualFold(n, name) }) {
 			return errBusy
@@ -116,6 +119,9 @@ func (g *group) freeName(hint string) (name, note string, err error) {
 		case isTaken:
 			note = "The name " + old + " is taken, so a new one was made. If " + old + " is you from an earlier session, simply use it: an identity needs no second registration."
 		default:
+			if err := g.p.needReadAgent(clean); err != nil {
+				return "", "", err
+			}
 			if clean != hint {
 				note = "The name_hint " + quote(hint) + " was made into a valid name."
 			}
@@ -125,6 +131,9 @@ func (g *group) freeName(hint string) (name, note string, err error) {
 	for try := 0; ; try++ {
 		n, err := g.p.store.madeName(try)
 		if err != nil {
+			return "", "", err
+		}
+		if err := g.p.needReadAgent(n); err != nil {
 			return "", "", err
 		}
 		if _, isTaken := taken[strings.ToLower(n)]; !isTaken {
@@ -239,6 +248,11 @@ func (p *Project) hasAgent(ctx context.Context, name string) (bool, error) {
 const AgentHint = "list_agents shows who is there; create_agent makes a new identity."
 
 func (p *Project) unknownAgent(ctx context.Context, names ...string) error {
+	for _, n := range names {
+		if err := p.needReadAgent(n); err != nil {
+			return err
+		}
+	}
 	e := &Error{Kind: ErrNotFound}
 	rows, err := p.store.index.Agents(ctx, p.slug)
 	if err != nil {
@@ -265,6 +279,9 @@ func (p *Project) unknownAgent(ctx context.Context, names ...string) error {
 func (p *Project) unknownToGuest(names ...string) error {
 	said := make([]string, len(names))
 	for i, n := range names {
+		if err := p.needReadAgent(n); err != nil {
+			return err
+		}
 		said[i] = quote(n)
 	}
 	return &Error{Kind: ErrNotFound, Text: p.noAgent(said)}

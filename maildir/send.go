@@ -84,6 +84,9 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 				}
 				return err
 			}
+			if err := p.needRead(messagesDir, agentsDir); err != nil { // the key may stand in a file that is not known
+				return err
+			}
 		}
 		if d.Bounded {
 			if err := g.needRoom(sent.Recipients()); err != nil {
@@ -351,7 +354,14 @@ func (p *Project) Reply(ctx context.Context, d ReplyDraft) (*Sent, error) {
 	}
 	if len(n.To) == 0 {
 		if orig.From != d.From {
-			if ok, err := p.hasAgent(ctx, orig.From); err == nil && !ok {
+			ok, err := p.hasAgent(ctx, orig.From)
+			if err == nil && !ok {
+				err = p.needReadAgent(orig.From)
+			}
+			if err != nil {
+				return nil, err
+			}
+			if !ok {
 				return nil, errorf(ErrNotFound, "Message %s was written by %s, who is not an agent of project %s and has no inbox: %s", quote(orig.ID), quote(orig.From), p.name(), RecipientHint)
 			}
 			n.To = []string{orig.From}

@@ -312,6 +312,11 @@ func (s *Store) ProjectOf(ctx context.Context, what Kind, name string) (*Project
 		return nil, err
 	}
 	if len(slugs) == 0 {
+		for _, p := range s.Projects() {
+			if err := p.needRead(messagesDir, agentsDir); err != nil {
+				return nil, err
+			}
+		}
 		what := map[Kind]string{KindProfile: "agent", KindCanonical: "message"}[what]
 		if what == "" {
 			what = "thread"

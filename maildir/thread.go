@@ -9,6 +9,9 @@ import (
 func (p *Project) Message(ctx context.Context, id string) (*MessageRow, error) {
 	m, err := p.store.index.Message(ctx, p.slug, id)
 	if err == nil && m == nil {
+		err = p.needReadMessage(id)
+	}
+	if err == nil && m == nil {
 		err = errorf(ErrNotFound, "No message %s in project %s. search_messages finds messages by their text.", quote(id), p.name())
 	}
 	return m, err
@@ -19,6 +22,9 @@ func (p *Project) Message(ctx context.Context, id string) (*MessageRow, error) {
 func (p *Project) Thread(ctx context.Context, id string, bodies bool) ([]MessageRow, error) {
 	rows, err := p.store.index.Thread(ctx, p.slug, id, bodies)
 	if err == nil && len(rows) == 0 {
+		if err := p.needRead(messagesDir, agentsDir); err != nil {
+			return nil, err
+		}
 		e := errorf(ErrNotFound, "No thread %s in project %s.", quote(id), p.name())
 		names, nerr := p.store.index.Names(ctx, p.slug, KindOther, cut(id, 3), 100)
 		if e.Near = Near(id, names); nerr == nil && len(e.Near) > 0 {

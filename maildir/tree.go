@@ -3,6 +3,7 @@ package maildir
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -19,6 +20,10 @@ type Tree struct {
 	root    *os.Root
 	sys     system // what the operating system does better than os.Root
 	maxFile int64
+
+	// Fail, where it is not nil, is asked before each file or folder is opened or looked at: its error is that call's.
+	// For fault tests, which set it before anybody uses the tree.
+	Fail func(p string) error
 }
 
 // FileStat is what tells whether a file changed since it was read. Times are nanoseconds since 1970.
@@ -86,14 +91,40 @@ func (t *Tree) Read(p string, limit int64) ([]byte, FileStat, error) {
 
 // Walk calls fn for every file below the folder under ("" or "." for all), links and devices included, in
 // lexical order; folders that are hidden (.git, .mailtree) are left out, folders behind links are not
-// entered. What vanishes meanwhile, or may not be read, is left out. It ends early with fn's error or ctx's.
+// entered. What vanishes meanwhile, or may not be read, is left out. It ends early with fn's error or ctx's. Where a fault
+// of the machine kept folders from being listed it walks all others and returns an *UnlistedError.
 func (t *Tree) Walk(ctx context.Context, under string, fn func(p string, d fs.DirEntry) error) error {
 	if under == "" {
 		under = "."
 	}
+	var faults []Unread
+	err := t.walk(ctx, under, fn, &faults)
+	if err == nil && len(faults) > 0 {
+		err = &UnlistedError{faults}
+	}
+	return err
+}
+
+// UnlistedError names the folders that a Walk could not list because of a fault of the machine; there is at least one.
+type UnlistedError struct{ Folders []Unread }
+
+// Error names the first folder and why it could not be listed.
+func (e *UnlistedError) Error() string {
+	return fmt.Sprintf("%d folders cannot be listed now, %s among them: %v", len(e.Folders), e.Folders[0].Path, e.Folders[0].Err)
+}
+
+// Unwrap returns the fault of the first folder.
+func (e *UnlistedError) Unwrap() error { return e.Folders[0].Err }
+
+func (t *Tree) walk(ctx context.Context, under string, fn func(p string, d fs.DirEntry) error, faults *[]Unread) error {
 	entries, err := t.list(under)
-	if err != nil {
-		return ignoreUnlisted(err)
+	switch FaultOf(err) {
+	case NoFault:
+	case FaultMachine:
+		*faults = append(*faults, Unread{under, err})
+		return nil
+	default: // gone, something else by now, or not to be read
+		return nil
 	}
 	for _, d := range entries {
 		if err := ctx.Err(); err != nil {
@@ -107,27 +138,13 @@ func (t *Tree) Walk(ctx context.Context, under string, fn func(p string, d fs.Di
 		case !d.IsDir():
 			err = fn(p, d)
 		case !strings.HasPrefix(d.Name(), "."):
-			err = t.Walk(ctx, p, fn)
+			err = t.walk(ctx, p, fn, faults)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// ignoreUnlisted forgives a folder that is gone, has become something else, or may not be read.
-func ignoreUnlisted(err error) error {
-	var behind *FormatError
-	for _, e := range []error{fs.ErrNotExist, fs.ErrPermission, syscall.ENOTDIR, syscall.ELOOP, syscall.ENAMETOOLONG} {
-		if errors.Is(err, e) {
-			return nil
-		}
-	}
-	if errors.As(err, &behind) {
-		return nil
-	}
-	return err
 }
 
 // StatOf turns what a Walk found into a FileStat.

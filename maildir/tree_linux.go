@@ -37,6 +37,11 @@ func (t *Tree) closeSystem() { unix.Close(t.sys.fd) }
 
 // open2 opens p below the tree; no element of p may be a link, but with O_PATH|O_NOFOLLOW the last.
 func (t *Tree) open2(p string, flags uint64) (int, error) {
+	if t.Fail != nil {
+		if err := t.Fail(p); err != nil {
+			return -1, &fs.PathError{Op: "open", Path: p, Err: err}
+		}
+	}
 	how := unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
 	for {
 		fd, err := unix.Openat2(t.sys.fd, p, &how)

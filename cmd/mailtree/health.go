@@ -46,7 +46,19 @@ type projectHealth struct {
 	Uncommitted   int    `json:"uncommitted"`
 	LastCommit    string `json:"last_commit"`
 	Disk          string `json:"disk,omitempty"` // a sentence where it does not answer or operations fail
+
+	Waiting      []waitingFile `json:"waiting,omitempty"`       // the first maxWaiting of them
+	WaitingCount int           `json:"waiting_count,omitempty"` // files and folders that could not be looked at
 }
+
+// waitingFile is one that a fault of the machine kept from being looked at. The server tries it again.
+type waitingFile struct {
+	Path  string `json:"path"`
+	Error string `json:"error"`
+}
+
+// maxWaiting is how many waiting files of a project health names.
+const maxWaiting = 20
 
 // reasons say what is wrong with projects.
 func (r *healthReport) reasons() (out []string) {
@@ -55,6 +67,10 @@ func (r *healthReport) reasons() (out []string) {
 			if why != "" {
 				out = append(out, d.Project+": "+why)
 			}
+		}
+		if d.WaitingCount > 0 {
+			w := d.Waiting[0]
+			out = append(out, fmt.Sprintf("%s: %s could not be looked at and will be tried again: %q (%s)", d.Project, count(d.WaitingCount, "file"), w.Path, w.Error))
 		}
 	}
 	return out
@@ -82,7 +98,7 @@ func (h *health) report(ctx context.Context) any {
 	var last time.Time
 	for _, p := range h.app.store.Projects() {
 		d, commit := h.app.projectHealth(p)
-		if d.HistoryReason != "" || d.Disk != "" {
+		if d.HistoryReason != "" || d.Disk != "" || d.WaitingCount > 0 {
 			r.Status = "degraded"
 		}
 		if commit.After(last) {
@@ -109,6 +125,11 @@ func (a *app) projectHealth(p *maildir.Project) (d projectHealth, commit time.Ti
 	}
 	if err := p.Failing(); err != nil {
 		d.Disk = "The last operation failed: " + err.Error()
+	}
+	unread := p.Unread()
+	d.WaitingCount = len(unread)
+	for _, u := range unread[:min(len(unread), maxWaiting)] {
+		d.Waiting = append(d.Waiting, waitingFile{u.Path, u.Err.Error()})
 	}
 	return d, hs.LastCommit
 }

@@ -1,0 +1,235 @@
+package indexer
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"mailtree/maildir"
+)
+
+// machineFaults are errors that say nothing about a file.
+var machineFaults = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EIO, syscall.ESTALE, syscall.EINTR, syscall.EAGAIN, 9999}
+
+// fixed is a time that no file of a test has.
+var fixed = time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// unreadTree has a file of every kind, by path.
+func unreadTree() map[string]string {
+	const msg = "---json\n{\"id\": \"m1\", \"from\": \"Ann\", \"to\": [\"Bob\"], \"created\": \"2025-10-23T15:22:14Z\"}\n---\n\nwords\n"
+	return map[string]string{
+		"project.json":                       `{"human_key": "/x"}`,
+		"messages/2025/10/23/m1.md":          msg,
+		"agents/Ann/outbox/2025/10/23/m1.md": msg,
+		"agents/Bob/inbox/2025/10/23/m1.md":  msg,
+		"agents/Bob/inbox/2025/10/23/m1.ack": "2025-10-23T15:23:14Z\n",
+		"agents/Bob/profile.json":            `{"program": "p", "inception": "2025-10-01T00:00:00Z"}`,
+		"agents/Bob/status":                  "ready\n",
+		"claims/c.json":                      `{"path": "a/*.go", "agent": "Bob", "created": "2025-10-23T15:22:14Z", "expires": "2026-01-01T00:00:00Z"}`,
+		"claims/c.released":                  "2025-10-23T15:24:14Z\n",
+		"attachments/aa/b.png":               "png",
+	}
+}
+
+// TestUnread: a fault of the machine at any file or folder leaves its rows as they are and names it, the rest of the batch goes
+// in, and the next look finds everything.
+func TestUnread(t *testing.T) {
+	t.Parallel()
+	for _, fault := range machineFaults {
+		t.Run(fault.Error(), func(t *testing.T) {
+			t.Parallel()
+			files := unreadTree()
+			at := slices.Collect(maps.Keys(files))
+			at = append(at, "messages", "agents", "agents/Bob/inbox", "agents/Bob/inbox/2025/10/23", "claims")
+			for _, p := range slices.Sorted(slices.Values(at)) {
+				t.Run(p, func(t *testing.T) { playUnread(t, files, p, fault) })
+			}
+		})
+	}
+}
+
+func playUnread(t *testing.T, files map[string]string, p string, fault syscall.Errno) {
+	dir := t.TempDir()
+	for name, data := range files {
+		putFile(t, dir, name, data)
+	}
+	tree, err := maildir.OpenTree(dir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tree.Close() })
+	trees := map[string]*maildir.Tree{"p": tree}
+	x := openIndex(t)
+	attach(t, x, "p", tree)
+	fail := func(q string) error {
+		if q == p {
+			return fault
+		}
+		return nil
+	}
+	again := func(left []maildir.Unread) {
+		t.Helper()
+		tree.Fail = nil
+		var paths []string
+		for _, u := range left {
+			if u.Path != p && !strings.HasPrefix(u.Path, p+"/") {
+				t.Errorf("%s is unread, not only %s and what lies below", u.Path, p)
+			}
+			paths = append(paths, u.Path)
+		}
+		if len(paths) == 0 {
+			t.Errorf("%s is not named as unread", p)
+		}
+		ingest(t, x, "p", paths...)
+		verify(t, x, trees)
+	}
+
+	tree.Fail = fail // nothing is known yet
+	in, err := x.Reconcile(t.Context(), "p", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again(in.Unread)
+
+	before := dump(t, x)
+	tree.Fail = fail // everything is known
+	in, err = x.Ingest(t.Context(), "p", append(slices.Sorted(maps.Keys(files)), p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now := dump(t, x); now != before {
+		t.Errorf("rows changed:\n%s\nthey were:\n%s", now, before)
+	}
+	again(in.Unread)
+
+	for name := range files { // everything was changed, and another file comes with it
+		if err := os.Chtimes(filepath.Join(dir, name), fixed, fixed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	putFile(t, dir, "agents/Cid/status", "work\n")
+	tree.Fail = fail
+	in, err = x.Ingest(t.Context(), "p", append(slices.Sorted(maps.Keys(files)), "agents/Cid/status"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now := dump(t, x); p != "agents" && !strings.Contains(now, "Cid") {
+		t.Errorf("the rest of the batch is missing:\n%s", now)
+	}
+	again(in.Unread)
+}
+
+// TestUnreadContent: where the canonical file is gone and the copy whose text is to count cannot be read, the message stays as
+// it is, and other messages of the batch go in.
+func TestUnreadContent(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	files := unreadTree()
+	for name, data := range files {
+		putFile(t, dir, name, data)
+	}
+	const copyPath, canonical = "agents/Ann/outbox/2025/10/23/m1.md", "messages/2025/10/23/m1.md"
+	putFile(t, dir, copyPath, strings.Replace(files[copyPath], "words", "other words", 1))
+	tree, err := maildir.OpenTree(dir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tree.Close() })
+	x := openIndex(t)
+	attach(t, x, "p", tree)
+	ingest(t, x, "p", ".")
+	before, err := x.Message(t.Context(), "p", "m1")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	putFile(t, dir, canonical, "(gone)\n")
+	putFile(t, dir, "messages/m2.md", strings.Replace(files[canonical], "m1", "m2", 1))
+	tree.Fail = func(p string) error {
+		if p == copyPath {
+			return syscall.EMFILE
+		}
+		return nil
+	}
+	in, err := x.Ingest(t.Context(), "p", []string{canonical, "messages/m2.md"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := x.Message(t.Context(), "p", "m1")
+	if err != nil || after == nil || after.Body != before.Body {
+		t.Errorf("message %+v, %v; it was %+v", after, err, before)
+	}
+	if m, err := x.Message(t.Context(), "p", "m2"); m == nil {
+		t.Errorf("the other message is missing: %v", err)
+	}
+	tree.Fail = nil
+	for _, u := range in.Unread {
+		ingest(t, x, "p", u.Path)
+	}
+	verify(t, x, map[string]*maildir.Tree{"p": tree})
+	if now, err := x.Message(t.Context(), "p", "m1"); err != nil || now == nil || !strings.Contains(now.Body, "other") {
+		t.Errorf("message %+v, %v", now, err)
+	}
+}
+
+// TestUnlistedFolder: a folder that can be looked at but not listed is unread.
+func TestUnlistedFolder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, data := range unreadTree() {
+		putFile(t, dir, name, data)
+	}
+	tree, err := maildir.OpenTree(dir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tree.Close() })
+	x := openIndex(t)
+	attach(t, x, "p", tree)
+	calls := 0
+	tree.Fail = func(p string) error {
+		if p == "claims" {
+			if calls++; calls == 2 {
+				return syscall.EMFILE
+			}
+		}
+		return nil
+	}
+	in, err := x.Ingest(t.Context(), "p", []string{"claims"})
+	if err != nil || len(in.Changes) > 0 || len(in.Unread) != 1 || in.Unread[0].Path != "claims" {
+		t.Fatalf("%+v, %v", in, err)
+	}
+	ingest(t, x, "p", ".")
+	verify(t, x, map[string]*maildir.Tree{"p": tree})
+}
+
+// TestVerifyUnread: what cannot be read is not told as a difference.
+func TestVerifyUnread(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, data := range unreadTree() {
+		putFile(t, dir, name, data)
+	}
+	tree, err := maildir.OpenTree(dir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tree.Close() })
+	x := openIndex(t)
+	attach(t, x, "p", tree)
+	ingest(t, x, "p", ".")
+	tree.Fail = func(p string) error {
+		if p == "claims/c.json" || p == "messages" {
+			return syscall.EIO
+		}
+		return nil
+	}
+	if r, err := Verify(t.Context(), x, map[string]*maildir.Tree{"p": tree}); err == nil || !strings.Contains(err.Error(), syscall.EIO.Error()) {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
