@@ -183,14 +183,12 @@ func (g *group) stale(path string) error {
 	return errStale
 }
 
-// present checks that what the index says lies at path does. Errors: errStale where it is gone or cannot be looked at, so that
-// the index says the same; a fault of the machine as it is.
+// present checks that what the index says lies at path does. Errors: as of stale, where it does not or cannot be looked at.
 func (g *group) present(path string) error {
-	_, err := g.p.tree.Stat(path)
-	if err == nil || FaultOf(err) == FaultMachine {
-		return err
+	if _, err := g.p.tree.Stat(path); err != nil {
+		return g.stale(path)
 	}
-	return g.stale(path)
+	return nil
 }
 
 // retry has the operation planned again, some times.

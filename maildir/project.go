@@ -324,6 +324,7 @@ func (s *Store) loadProject(slug string) (*Project, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.Fail = s.cfg.Fail
 	p := &Project{store: s, slug: slug, tree: t, queue: make(chan *op, maxGroup), stopped: make(chan struct{}), wake: make(chan struct{}, 1), look: make(chan struct{}, 1), doubt: make(chan struct{}, 1),
 		flight: newFlight(), edited: map[string]bool{}, agents: map[string]bool{}, seen: map[string]*sighting{}, own: map[string]ownWrite{}}
 	_, jumped := s.clock.read()

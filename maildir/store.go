@@ -41,6 +41,7 @@ type Config struct {
 	Rand            io.Reader                       // nil: crypto/rand
 	Log             *slog.Logger                    // nil: discarded
 	Step            func(name string)               // called by the writer before and after whatever a crash may fall between; nil: not at all (fault tests)
+	Fail            func(p string) error            // becomes Tree.Fail of every tree (fault tests)
 }
 
 // Store is the one owner of a store folder. Safe for concurrent use.

@@ -31,7 +31,11 @@ func (t *toolset) listRecipients() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			return shapeRecipients(names, t.ignored(ctx, p), w.name), nil
+			ignored, err := t.ignored(ctx, p)
+			if err != nil {
+				return nil, err
+			}
+			return shapeRecipients(names, ignored, w.name), nil
 		},
 	}
 }

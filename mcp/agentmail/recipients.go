@@ -2,8 +2,6 @@ package agentmail
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"slices"
 	"strings"
 
@@ -36,12 +34,15 @@ func (t *toolset) reach(ctx context.Context, p *maildir.Project, w *who, to stri
 	if err != nil {
 		return err
 	}
+	ignored, err := t.ignored(ctx, p)
 	switch {
 	case !slices.Contains(names, to):
 		return &maildir.Error{Kind: maildir.ErrNotFound, Text: notFound, Near: maildir.Near(to, names)}
 	case to == w.name:
 		return tool.Invalid("cannot send message to self")
-	case slices.Contains(t.ignored(ctx, p), to):
+	case err != nil:
+		return err
+	case slices.Contains(ignored, to):
 		return &maildir.Error{Kind: maildir.ErrNotFound, Text: notFound}
 	}
 	return nil
@@ -52,22 +53,27 @@ const notFound = "recipient not found"
 // ignoreFile, at the top of the code repository, has a name a line.
 const ignoreFile = ".agentmailignore"
 
-// ignored are the names in the ignore file of the repository that the project is for, and of the caller's own work tree.
-func (t *toolset) ignored(ctx context.Context, p *maildir.Project) (names []string) {
+// ignored are the names in the ignore file of the repository that the project is for, and of the caller's own work tree. A file
+// that is none, or may not be read, is left out with a line in the log. Errors: ErrUnavailable, where a fault of the machine
+// keeps one from being read: whom it names is not known then.
+func (t *toolset) ignored(ctx context.Context, p *maildir.Project) (names []string, err error) {
 	tops := []string{p.HumanKey(), tool.CallerOf(ctx).WorkTree}
 	for _, top := range slices.Compact(tops) {
 		if top == "" {
 			continue
 		}
 		data, err := readTop(top)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		switch maildir.FaultOf(err) {
+		case maildir.FaultMachine:
+			return nil, &maildir.Error{Kind: maildir.ErrUnavailable, Text: ignoreFile + " cannot be read now, so whom you may write to is not known: try again in a moment", Err: err}
+		case maildir.FaultFile:
 			t.log.Warn("the ignore file is left out", "project", p.Slug(), "file", ignoreFile, "error", err)
 		}
 		for line := range strings.Lines(strings.TrimPrefix(string(data), "\ufeff")) { // some editors begin a file with a byte order mark
 			names = append(names, strings.TrimSpace(line))
 		}
 	}
-	return names
+	return names, nil
 }
 
 // readTop reads the ignore file as a file of a mail tree is read: no link is followed, nothing but a regular file of

@@ -1,0 +1,280 @@
+package maildir_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+)
+
+// machine is one whose file calls a test fails by path.
+type machine struct {
+	mu    sync.Mutex
+	path  string // it fails here and below; "": nowhere
+	fault error
+}
+
+func (m *machine) fail(p string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.path != "" && (p == m.path || strings.HasPrefix(p, m.path+"/")) {
+		return m.fault
+	}
+	return nil
+}
+
+// breakAt has calls at path and below fail from now on; "" mends the machine.
+func (m *machine) breakAt(path string, fault error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.path, m.fault = path, fault
+}
+
+// put makes a file of the tree by rename, as an editor does.
+func put(t testing.TB, p *maildir.Project, path, data string) {
+	t.Helper()
+	at := filepath.Join(p.Tree().Dir(), path)
+	staged := filepath.Join(t.TempDir(), "staged")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o700), os.WriteFile(staged, []byte(data), 0o600), os.Rename(staged, at)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// until waits for something that has to come.
+func until(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not in a minute: %s", what)
+		}
+	}
+}
+
+// TestUnreadDecisions: what hangs on a file that the machine keeps from being looked at is refused as unavailable, never
+// answered as if nothing were there; when the machine is mended it is answered rightly without a restart.
+func TestUnreadDecisions(t *testing.T) {
+	t.Parallel()
+	mail := func(id, from, key string) string {
+		return fmt.Sprintf("---json\n{\"id\": %q, \"from\": %q, \"to\": [\"Bob\"], \"created\": \"2026-01-02T15:22:14Z\", \"subject\": \"s\", \"key\": %q}\n---\nbody\n", id, from, key)
+	}
+	claim := `{"path": "app/*.go", "agent": "Ann", "exclusive": true, "created": "2026-01-02T15:22:14Z", "expires": "2099-01-01T00:00:00Z"}`
+	for _, c := range []struct {
+		name, path, data string
+		do               func(ctx context.Context, p *maildir.Project) error
+		after            func(t *testing.T, err error) // what do answers when the machine is mended
+	}{
+		{"recipient", "agents/Eve/profile.json", `{"program": "x", "inception": "2026-01-01T00:00:00Z"}`,
+			func(ctx context.Context, p *maildir.Project) error {
+				_, err := p.Send(ctx, maildir.Draft{From: "Ann", To: []string{"Eve"}, Body: "b"})
+				return err
+			}, noError},
+		{"whois", "agents/Eve/profile.json", `{"program": "x", "inception": "2026-01-01T00:00:00Z"}`,
+			func(ctx context.Context, p *maildir.Project) error { _, err := p.Whois(ctx, "Eve"); return err }, noError},
+		{"first contact", "agents/Eve/status", "ready\n",
+			func(ctx context.Context, p *maildir.Project) error {
+				return p.EnsureAgent(ctx, "EVE", maildir.Registration{})
+			}, isKind(maildir.ErrConflict)},
+		{"name hint", "agents/Eve/status", "ready\n",
+			func(ctx context.Context, p *maildir.Project) error {
+				r, err := p.Register(ctx, maildir.Registration{NameHint: "eve"})
+				if err == nil && strings.EqualFold(r.Name, "Eve") {
+					return errors.New("the name was given to a second agent")
+				}
+				return err
+			}, noError},
+		{"acknowledge", "agents/Bob/inbox/m1.md", mail("m1", "Ann", ""),
+			func(ctx context.Context, p *maildir.Project) error {
+				_, err := p.Acknowledge(ctx, "Bob", "m1")
+				return err
+			}, noError},
+		{"acknowledge below a folder", "agents/Bob/inbox", mail("m1", "Ann", ""),
+			func(ctx context.Context, p *maildir.Project) error {
+				_, err := p.Acknowledge(ctx, "Bob", "m1")
+				return err
+			}, noError},
+		{"message", "messages/m1.md", mail("m1", "Ann", ""),
+			func(ctx context.Context, p *maildir.Project) error { _, err := p.Message(ctx, "m1"); return err }, noError},
+		{"thread", "messages/m1.md", mail("m1", "Ann", ""),
+			func(ctx context.Context, p *maildir.Project) error { _, err := p.Thread(ctx, "m1", false); return err }, noError},
+		{"claim", "claims/by-hand.json", claim,
+			func(ctx context.Context, p *maildir.Project) error {
+				r, err := p.Claim(ctx, maildir.ClaimRequest{Agent: "Bob", Patterns: []string{"app/x.go"}})
+				if err == nil && len(r.Granted) > 0 {
+					return errors.New("granted")
+				}
+				return err
+			}, noError},
+		{"release", "claims/by-hand.json", claim,
+			func(ctx context.Context, p *maildir.Project) error {
+				r, err := p.Release(ctx, "Ann", nil)
+				if err == nil && len(r) == 0 {
+					return errors.New("nothing was released")
+				}
+				return err
+			}, noError},
+		{"key", "agents/Ann/outbox/m1.md", mail("m1", "Ann", "k1"),
+			func(ctx context.Context, p *maildir.Project) error {
+				s, err := p.Send(ctx, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "body\n", Key: "k1"}) // other content: the file names no project
+				if err == nil {
+					return fmt.Errorf("sent again as %s", s.ID)
+				}
+				return err
+			}, isKind(maildir.ErrConflict)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			m := &machine{}
+			p := project(t, storetest.Config{Fail: m.fail}, "Ann", "Bob")
+			m.breakAt(c.path, syscall.EMFILE)
+			file := c.path
+			if filepath.Ext(file) == "" && filepath.Base(file) == "inbox" {
+				file += "/m1.md"
+			}
+			put(t, p, file, c.data)
+			until(t, "the file is named as unread", func() bool { return len(p.Unread()) > 0 })
+			err := c.do(t.Context(), p)
+			if !errors.Is(err, maildir.ErrUnavailable) || !strings.Contains(err.Error(), c.path) {
+				t.Errorf("while it cannot be looked at: %v", err)
+			}
+			m.breakAt("", nil)
+			until(t, "the file is looked at again", func() bool { return len(p.Unread()) == 0 })
+			c.after(t, c.do(t.Context(), p))
+		})
+	}
+}
+
+func noError(t *testing.T, err error) {
+	if err != nil {
+		t.Errorf("when the machine is mended: %v", err)
+	}
+}
+
+func isKind(kind error) func(t *testing.T, err error) {
+	return func(t *testing.T, err error) {
+		if !errors.Is(err, kind) {
+			t.Errorf("when the machine is mended: %v, want %v", err, kind)
+		}
+	}
+}
+
+// TestUnreadOwnFiles: what the server's own operations decide on in the tree is refused too, and nothing that it wrote
+// vanishes.
+func TestUnreadOwnFiles(t *testing.T) {
+	t.Parallel()
+	m := &machine{}
+	p := project(t, storetest.Config{Fail: m.fail}, "Ann", "Bob")
+	sent := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "one two"})
+	if _, err := p.Claim(t.Context(), maildir.ClaimRequest{Agent: "Ann", Patterns: []string{"app/*.go"}}); err != nil {
+		t.Fatal(err)
+	}
+	copyPath := inbox(t, p, "Bob").Messages[0].CopyPath
+	mark := maildir.AckMark(copyPath)
+	claims, err := p.Claims(t.Context(), false)
+	if err != nil || len(claims) != 1 {
+		t.Fatalf("%v, %v", claims, err)
+	}
+
+	for _, fault := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EIO, syscall.ESTALE, syscall.EINTR, syscall.Errno(9999)} {
+		for _, c := range []struct {
+			path string
+			do   func() error
+		}{
+			{copyPath, func() error { _, err := p.Acknowledge(t.Context(), "Bob", sent.ID); return err }},
+			{copyPath, func() error { _, err := p.Pop(t.Context(), "Bob"); return err }},
+			{mark, func() error { _, err := p.Acknowledge(t.Context(), "Bob", sent.ID); return err }},
+			{claims[0].Path, func() error {
+				_, err := p.Claim(t.Context(), maildir.ClaimRequest{Agent: "Ann", Patterns: []string{"app/*.go"}})
+				return err
+			}},
+		} {
+			m.breakAt(c.path, fault)
+			p.Edited([]string{c.path}, false)
+			if err := c.do(); !errors.Is(err, maildir.ErrUnavailable) {
+				t.Errorf("%s, %v: %v", c.path, fault, err)
+			}
+			if n := len(inbox(t, p, "Bob").Messages); n != 1 {
+				t.Fatalf("%s, %v: %d messages in the inbox", c.path, fault, n)
+			}
+			r, err := p.Claim(t.Context(), maildir.ClaimRequest{Agent: "Bob", Patterns: []string{"app/x.go"}})
+			if err == nil && len(r.Conflicts) != 1 || err != nil && !errors.Is(err, maildir.ErrUnavailable) {
+				t.Errorf("%s, %v: a second agent's claim: %+v, %v", c.path, fault, r, err)
+			}
+			m.breakAt("", nil)
+		}
+	}
+	until(t, "everything is looked at again", func() bool { return len(p.Unread()) == 0 })
+	if _, err := p.Acknowledge(t.Context(), "Bob", sent.ID); err != nil {
+		t.Error(err)
+	}
+	if _, err := p.SetRead(t.Context(), "Bob", sent.ID, false); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestUnreadRecovery: a start that cannot look at what an interrupted run left judges nothing by it: the project is left
+// out, and the next start makes the operation whole or absent.
+func TestUnreadRecovery(t *testing.T) {
+	t.Parallel()
+	for _, where := range []string{"staged", "placed"} {
+		t.Run(where, func(t *testing.T) {
+			t.Parallel()
+			root, repo := interrupted(t)
+			m := &machine{}
+			at := ".mailtree/tmp"
+			if where == "placed" {
+				at = "messages"
+			}
+			m.breakAt(at, syscall.EMFILE)
+			s := storetest.Open(t, storetest.Config{Root: root, NoWatcher: true, NoCheck: true, Fail: m.fail})
+			if err := s.LeftOut()[filepath.Base(filepath.Dir(repo))]; err == nil {
+				t.Errorf("the project was opened while %s could not be looked at", at)
+			}
+			s.Stop()
+			s = storetest.Open(t, storetest.Config{Root: root})
+			p, err := s.Project(t.Context(), shop)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := len(inbox(t, p, "Bob").Messages); n != 1 {
+				t.Errorf("%d messages in the inbox; the operation was staged whole", n)
+			}
+		})
+	}
+}
+
+// interrupted is a store whose server ended between the renames of a send.
+func interrupted(t *testing.T) (root, repo string) {
+	t.Helper()
+	root = filepath.Join(t.TempDir(), "store")
+	copied := filepath.Join(t.TempDir(), "copy")
+	var once sync.Once
+	var armed bool
+	var mu sync.Mutex
+	cfg := storetest.Config{Root: root, NoWatcher: true, Step: func(name string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if armed && strings.HasPrefix(name, "rename agents/Bob/inbox/") {
+			once.Do(func() {
+				if err := os.CopyFS(copied, os.DirFS(root)); err != nil && !errors.Is(err, fs.ErrInvalid) {
+					t.Error(err)
+				}
+			})
+		}
+	}}
+	p := project(t, cfg, "Ann", "Bob")
+	mu.Lock()
+	armed = true
+	mu.Unlock()
+	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
+	return copied, filepath.Join(copied, "projects", p.Slug(), "repo")
+}
