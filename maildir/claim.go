@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"mailtree/maildir/glob"
 )
 
 // Claim is one claim file: an agent's lease on a path pattern. Spec: 2.2.
@@ -53,8 +55,8 @@ func ParseClaim(data []byte) (Claim, error) {
 	case c.Created.IsZero() || c.Expires.IsZero():
 		return c, o.bad("expires", `"created" and "expires" are both needed, times such as 2025-10-23T15:22:14Z`)
 	}
-	if why := checkPattern(c.Pattern); why != "" {
-		return c, o.bad("path", why)
+	if _, err := glob.Compile(c.Pattern, false); err != nil {
+		return c, o.bad("path", err.Error())
 	}
 	return c, nil
 }
@@ -145,9 +147,9 @@ func (r *ClaimRequest) check() error {
 	}
 	var clean []string
 	for _, pat := range r.Patterns {
-		c := cleanPattern(pat)
-		if why := checkPattern(c); why != "" {
-			return errorf(ErrInvalid, "The path %s cannot be claimed: %s.", quote(pat), why)
+		c := glob.Clean(pat)
+		if _, err := glob.Compile(c, false); err != nil {
+			return errorf(ErrInvalid, "The path %s cannot be claimed: %v.", quote(pat), err)
 		}
 		if !slices.Contains(clean, c) {
 			clean = append(clean, c)
@@ -163,7 +165,7 @@ func (l *leases) conflicts(r *ClaimRequest) ([]ClaimConflict, error) {
 	var out []ClaimConflict
 	agent := l.number(r.Agent)
 	for _, pat := range r.Patterns {
-		asked, err := CompilePattern(pat, l.fold)
+		asked, err := glob.Compile(pat, l.fold)
 		if err != nil {
 			return nil, err // check let it pass
 		}
@@ -288,7 +290,7 @@ func (p *Project) Release(ctx context.Context, agent string, patterns []string) 
 	o := &op{Op: Op{Verb: "release", Agent: agent}, lock: "claims"}
 	var clean []string
 	for _, pat := range patterns {
-		clean = append(clean, cleanPattern(pat))
+		clean = append(clean, glob.Clean(pat))
 	}
 	o.plan = func(g *group) error {
 		released = nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/glob"
 )
 
 // claimFiles puts n live claims of some agents into the tree, as a person would, and has them indexed.
@@ -84,11 +85,11 @@ func BenchmarkCovers(b *testing.B) {
 		paths[i] = fmt.Sprintf("src/pkg%03d/some/where/file%d.go", i*3, i)
 	}
 	for _, fold := range []bool{false, true} {
-		all := make([]*maildir.Pattern, 10_000)
+		all := make([]*glob.Pattern, 10_000)
 		b.Run(fmt.Sprintf("compile/fold=%v", fold), func(b *testing.B) {
 			for b.Loop() {
 				for i := range all {
-					all[i], _ = maildir.CompilePattern(claimed(i), fold)
+					all[i], _ = glob.Compile(claimed(i), fold)
 				}
 			}
 		})

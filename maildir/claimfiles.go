@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 	"unicode/utf8"
+
+	"mailtree/maildir/glob"
 )
 
 // Bounds of what ClaimFiles looks at: what is over them is a problem, and the rest counts.
@@ -309,9 +311,9 @@ func quickClaim(s string, c *Claim) bool {
 // quickKeys are the keys of a claim; the texts first.
 var quickKeys = []string{"path", "agent", "reason", "created", "expires", "exclusive"}
 
-// plainPattern reports whether p is a path, or a glob of whole stars only, in the form that checkPattern takes as it is.
+// plainPattern reports whether p is a path, or a glob of whole stars only, in the form that glob.Compile takes as it is.
 func plainPattern(p string) bool {
-	if p == "" || len(p) > maxPattern || p[0] == '/' || len(p) > 1 && p[1] == ':' || strings.Contains(p, "..") {
+	if p == "" || len(p) > glob.MaxLen || p[0] == '/' || len(p) > 1 && p[1] == ':' || strings.Contains(p, "..") {
 		return false
 	}
 	for i := range len(p) {
@@ -387,7 +389,10 @@ type Intent struct {
 func NewIntent(agent string, paths []string, fold bool, now time.Time) *Intent {
 	c := &Intent{agent, paths, fold, now, make(map[string]bool, 2*len(paths))}
 	for _, p := range paths {
-		for p = foldIf(p, fold); p != "." && p != "/" && !c.heads[p]; p = path.Dir(p) {
+		if fold {
+			p = glob.Fold(p)
+		}
+		for ; p != "." && p != "/" && !c.heads[p]; p = path.Dir(p) {
 			c.heads[p] = true
 		}
 	}
@@ -418,7 +423,7 @@ func (c *Intent) Concerns(r *ClaimRow) bool {
 	for i := range len(head) {
 		b := head[i]
 		if b >= utf8.RuneSelf {
-			return c.heads[foldText(head)]
+			return c.heads[glob.Fold(head)]
 		}
 		if 'A' <= b && b <= 'Z' {
 			b += 'a' - 'A'
@@ -467,7 +472,7 @@ func byAge(a, b *ClaimRow) int {
 
 // covered returns those of the paths that the pattern covers; nil for none, and for a pattern that is not valid.
 func (c *Intent) covered(pattern string) (out []string) {
-	p, err := CompilePattern(pattern, c.fold)
+	p, err := glob.Compile(pattern, c.fold)
 	if err != nil {
 		return nil
 	}

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"mailtree/maildir/glob"
 )
 
 // claimTexts are what a claim file may hold; also the seeds of the fuzz test.
@@ -377,7 +379,7 @@ func TestConcernsMisses(t *testing.T) {
 		if strings.ContainsAny(f, `*?{[\`) || !fs.ValidPath(f) || f == "." {
 			continue
 		}
-		c, err := CompilePattern(p, fold)
+		c, err := glob.Compile(p, fold)
 		if err != nil || !c.Covers(f) {
 			continue
 		}

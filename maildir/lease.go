@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"mailtree/maildir/glob"
 )
 
 // leases are a project's claims in memory: rows of the index with their patterns compiled, so that a claim is held
@@ -36,7 +38,7 @@ type slot struct {
 	until     int64 // as leases.clock; the past for one that was released
 	agent     int32
 	exclusive bool
-	pattern   *Pattern // nil: not compiled yet
+	pattern   *glob.Pattern // nil: not compiled yet
 	*lease
 }
 
@@ -180,10 +182,10 @@ func (l *leases) row(c *lease) ClaimRow {
 // overlaps reports whether some path matches the claim and the pattern asked for. A path without wildcards stands for
 // all that may lie below it, but not where the code repository has a file there: a claim of README.md keeps nobody from
 // **/*.go. A claim whose pattern is not valid never gets into the index.
-func (l *leases) overlaps(s *slot, asked *Pattern) bool {
+func (l *leases) overlaps(s *slot, asked *glob.Pattern) bool {
 	if s.pattern == nil {
 		var err error
-		if s.pattern, err = CompilePattern(s.row.Pattern, l.fold); err != nil {
+		if s.pattern, err = glob.Compile(s.row.Pattern, l.fold); err != nil {
 			return false
 		}
 	}
@@ -191,6 +193,6 @@ func (l *leases) overlaps(s *slot, asked *Pattern) bool {
 }
 
 // below reports whether q, which overlaps p, matches p's own path, or whether something may lie below that.
-func (l *leases) below(p, q *Pattern) bool {
-	return p.literal == "" || q.Covers(p.literal) || !l.isFile(p.literal)
+func (l *leases) below(p, q *glob.Pattern) bool {
+	return p.Literal() == "" || q.Covers(p.Literal()) || !l.isFile(p.Literal())
 }

@@ -1,4 +1,4 @@
-package maildir
+package glob
 
 import (
 	"math/rand/v2"
@@ -71,7 +71,7 @@ func TestOverlap(t *testing.T) {
 	for _, p := range []string{"{a", "[a", "[", "[]", "[z-a]", `a\`, "../x", "a/../../x", "/x", "", "C:/x", "a\nb", strings.Repeat("{a,b}", 9),
 		"..", "a/..", "{..,a}/x", "{.,a}./x", "{a,}/b", "{,a}", "{/a,b}", "{a/..,b}", "{C:,a}/x", "[/]", "[a/b]", "[b-a]", "a\xff", strings.Repeat("a", 1025),
 		"{" + strings.Repeat("a,", 100) + "a}", "{a,b,c,d,e,f,g,h,i,j}" + strings.Repeat("x", 900)} {
-		if checkPattern(p) == "" {
+		if _, err := Compile(p, false); err == nil {
 			t.Errorf("%q was accepted", p)
 		}
 	}
@@ -106,8 +106,8 @@ func TestOverlapFold(t *testing.T) {
 		{"{A,b}/*.GO", "B/x.go", true},
 		{`\A`, "a", true},
 	} {
-		p, err := CompilePattern(c.a, true)
-		q, err2 := CompilePattern(c.b, true)
+		p, err := Compile(c.a, true)
+		q, err2 := Compile(c.b, true)
 		if err != nil || err2 != nil {
 			t.Fatal(err, err2)
 		}
@@ -259,9 +259,9 @@ func TestOverlapBruteForce(t *testing.T) {
 	for _, fold := range []bool{false, true} {
 		var all []compiled
 		for len(all) < 250 {
-			c := compiled{text: cleanPattern(g.path(2))}
+			c := compiled{text: Clean(g.path(2))}
 			var err error
-			if c.p, err = CompilePattern(c.text, fold); err != nil || len(c.text) > 24 {
+			if c.p, err = Compile(c.text, fold); err != nil || len(c.text) > 24 {
 				continue
 			}
 			re, err := asRegexp(c.text, fold)
@@ -311,6 +311,11 @@ func TestOverlapBruteForce(t *testing.T) {
 }
 
 // short reports whether a path that matches the pattern and another such one need be no longer than those tried.
+func valid(p string) bool {
+	_, err := Compile(p, false)
+	return err == nil
+}
+
 func (p *Pattern) short() bool {
 	for _, a := range p.alts {
 		names := 0
@@ -356,7 +361,7 @@ func TestOverlapBounded(t *testing.T) {
 			}
 		}
 	}
-	p, err := CompilePattern("{"+strings.Repeat("a,", 90)+"b}"+strings.Repeat("*x", 30), false)
+	p, err := Compile("{"+strings.Repeat("a,", 90)+"b}"+strings.Repeat("*x", 30), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -373,8 +378,8 @@ func TestOverlapBounded(t *testing.T) {
 
 // Overlap compiles both; one that is not valid overlaps nothing.
 func Overlap(a, b string) bool {
-	p, errA := CompilePattern(a, false)
-	q, errB := CompilePattern(b, false)
+	p, errA := Compile(a, false)
+	q, errB := Compile(b, false)
 	return errA == nil && errB == nil && p.Overlaps(q)
 }
 
@@ -384,8 +389,8 @@ func FuzzOverlap(f *testing.F) {
 	f.Add("a/**", "*/b")
 	f.Add("{a,b}[^c]", `\*?`)
 	f.Fuzz(func(t *testing.T, a, b string) {
-		a, b = cleanPattern(a), cleanPattern(b)
-		if checkPattern(a) != "" || checkPattern(b) != "" {
+		a, b = Clean(a), Clean(b)
+		if !valid(a) || !valid(b) {
 			return
 		}
 		if Overlap(a, b) != Overlap(b, a) {
@@ -395,16 +400,16 @@ func FuzzOverlap(f *testing.F) {
 			t.Error("does not overlap itself")
 		}
 		if literal(a) && !strings.Contains(a, `\`) && a != "." {
-			if ok, err := doublestar.Match(b, cleanPattern(a)); err == nil && ok && !Overlap(a, b) {
+			if ok, err := doublestar.Match(b, Clean(a)); err == nil && ok && !Overlap(a, b) {
 				t.Errorf("%q matches %q", b, a)
 			}
 		}
 		for _, fold := range []bool{false, true} { // who matches in a strict way does so in a lax one
-			p, _ := CompilePattern(a, fold)
+			p, _ := Compile(a, fold)
 			if path := strings.Trim(b, "/"); path != "" && !strings.Contains(path, "//") && p.Covers(path) != p.Overlaps(exact(path, fold)) {
 				t.Errorf("%q covers %q (fold %v): %v", a, path, fold, p.Covers(path))
 			}
-			if q, _ := CompilePattern(b, fold); fold && Overlap(a, b) && !p.Overlaps(q) {
+			if q, _ := Compile(b, fold); fold && Overlap(a, b) && !p.Overlaps(q) {
 				t.Errorf("%q and %q overlap, but not whatever the case", a, b)
 			}
 		}

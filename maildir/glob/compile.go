@@ -1,4 +1,4 @@
-package maildir
+package glob
 
 import (
 	"errors"
@@ -9,11 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of a pattern.
+// MaxLen is how long a pattern may be, in bytes.
+const MaxLen = 1024
+
+// Bounds of the braces of a pattern.
 const (
-	maxPattern      = 1024           // bytes
-	maxAlternatives = 100            // that its braces make
-	maxExpanded     = 8 * maxPattern // bytes of these together: what bounds an Overlaps
+	maxAlternatives = 100        // that its braces make
+	maxExpanded     = 8 * MaxLen // bytes of these together: what bounds an Overlaps
 )
 
 var (
@@ -30,16 +32,15 @@ var (
 	errSlash    = errors.New(`it ends with a \`)
 )
 
-// CompilePattern reads a claim's path or glob; the error says what is wrong with it, in words that go on behind "cannot be
-// claimed: ". With fold, letters match whatever their case, as core.ignorecase of the code repository wants it: Git then
+// Compile reads a path or glob. The error says what is wrong with it, in words that go on behind "cannot be claimed: ". With fold, letters match whatever their case, as core.ignorecase of the code repository wants it: Git then
 // folds ASCII only, but the file systems for which it does so fold all of Unicode. So does fold, one character to one
 // (simple folding): ä is Ä, ß is not ss. A class holds the other cases of what it lists before it is negated, as in Git:
 // [A-M] matches a, [^a] does not match A. Spec: 3 Claim.
-func CompilePattern(p string, fold bool) (*Pattern, error) {
+func Compile(p string, fold bool) (*Pattern, error) {
 	switch {
 	case p == "":
 		return nil, errEmpty
-	case len(p) > maxPattern:
+	case len(p) > MaxLen:
 		return nil, errLong
 	case !utf8.ValidString(p):
 		return nil, errText
@@ -426,11 +427,13 @@ func foldRune(c rune) rune {
 	return c
 }
 
-func foldText(s string) string { return strings.Map(foldRune, s) }
+// Fold writes s as patterns compare it that ignore case: each letter as the one that stands for all its cases, of ASCII the
+// small one.
+func Fold(s string) string { return strings.Map(foldRune, s) }
 
 func foldIf(s string, fold bool) string {
 	if fold {
-		return foldText(s)
+		return Fold(s)
 	}
 	return s
 }

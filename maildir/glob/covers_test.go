@@ -1,4 +1,4 @@
-package maildir
+package glob
 
 import (
 	"math/rand/v2"
@@ -46,7 +46,7 @@ func TestCovers(t *testing.T) {
 		pattern := from([]string{"a", "B", "k", "/", "/", "*", "**", "?", "[a-c]", "[^a]", "{a,B}", "{a/b,**}", `\*`, `\[`, "é", "{", "}", ","}, 6)
 		path := strings.Trim(from([]string{"a", "A", "b", "K", "\u212a", "/", "*", "[", `\`, "{", "É", "a/b"}, 5), "/")
 		for _, fold := range []bool{false, true} {
-			p, err := CompilePattern(cleanPattern(pattern), fold)
+			p, err := Compile(Clean(pattern), fold)
 			if err != nil || path == "" || strings.Contains(path, "//") {
 				continue
 			}
@@ -55,7 +55,7 @@ func TestCovers(t *testing.T) {
 			if want := p.Overlaps(exact(path, fold)); got != want {
 				t.Fatalf("%s covers %s (fold %v): %v, but overlaps: %v", pattern, path, fold, got, want)
 			}
-			below, err := CompilePattern(escaped(path), fold)
+			below, err := Compile(escaped(path), fold)
 			if err != nil || got && !p.Overlaps(below) {
 				t.Fatalf("%s covers %s (fold %v), but does not overlap %s: %v", pattern, path, fold, escaped(path), err)
 			}

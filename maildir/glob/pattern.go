@@ -1,4 +1,4 @@
-package maildir
+package glob
 
 import (
 	"path"
@@ -7,20 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Patterns of claims are paths or globs relative to the code repository's root, in the doublestar dialect:
-//
-//	*        any characters of one path element
-//	?        one character of one path element
-//	[a-z]    one character of a class; [^a-z] and [!a-z] one that is not
-//	{a,b}    either pattern; may be nested, at most 100 alternatives in all
-//	**       as a whole element: any number of elements, also none; elsewhere as *
-//	\x       the character x
-//
-// A literal folder (also as an alternative of braces) covers what lies below it. What is no file yet may become one.
-// Spec: 3 Claim.
-
-// cleanPattern brings a claimed path into one form: slash separated, no "./", no doubled or trailing slash.
-func cleanPattern(p string) string {
+// Clean brings a pattern into one form: slash separated, no "./", no doubled or trailing slash.
+func Clean(p string) string {
 	p = strings.TrimSpace(p)
 	if p == "" || strings.HasPrefix(p, "/") || strings.Contains(p, "..") {
 		return p
@@ -28,24 +16,18 @@ func cleanPattern(p string) string {
 	return path.Clean(p)
 }
 
-// checkPattern says what is wrong with a claim's path, "" when nothing is.
-func checkPattern(p string) string {
-	if _, err := CompilePattern(p, false); err != nil {
-		return err.Error()
-	}
-	return ""
-}
-
-// Pattern is a compiled claim pattern. It never changes: any number of goroutines may use it.
+// Pattern is a compiled pattern. It never changes: any number of goroutines may use it.
 type Pattern struct {
-	alts   [][]element // its alternatives without braces; a path matches the pattern when it matches one
-	prefix string      // what every path that matches begins with
-	suffix string      // and ends with
-	// literal is the path that it names where it holds no wildcards: a file's, or a folder's with all below it. Folded
-	// where the pattern folds.
-	literal string
+	alts    [][]element // its alternatives without braces; a path matches the pattern when it matches one
+	prefix  string      // what every path that matches begins with
+	suffix  string      // and ends with
+	literal string      // see Literal
 	fold    bool
 }
+
+// Literal is the path that a pattern without wildcards and alternatives names: a file's, or a folder's with all below it;
+// in one case where the pattern folds. "" for other patterns and for the whole repository.
+func (p *Pattern) Literal() string { return p.literal }
 
 // element is one path element of a pattern.
 type element struct {
@@ -96,7 +78,7 @@ func (p *Pattern) Covers(path string) bool {
 	case p.fold && !(foldedSuffix(path, p.suffix) && foldedPrefix(path, p.prefix)):
 		return false
 	case p.fold:
-		path = foldText(path)
+		path = Fold(path)
 	}
 	var few [16]element
 	elems := few[:0]
