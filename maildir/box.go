@@ -42,7 +42,7 @@ const (
 // Delivery says whether a row of the outbox has come to everybody, and since when; the zero time where that is not known.
 // It is computed: no header says it.
 func (b *Box) Delivery(r *BoxRow) (status string, at time.Time) {
-	if _, ok := b.p.store.Verified(&r.Message); ok {
+	if _, ok := b.p.store.VerifiedHere(&r.Message); ok {
 		return Delivered, r.Created // all copies or none
 	}
 	all := r.Recipients()
@@ -62,7 +62,7 @@ const (
 
 // trust computes how far a copy in an agent's inbox is to be trusted, from the copy's own text. Spec: TOOLS.md aimx.
 func (p *Project) trust(m *Message, agent string) string {
-	auth, sealed := p.store.Verified(m)
+	auth, sealed := p.store.VerifiedHere(m)
 	switch {
 	case !sealed || m.Project != p.name() || !slices.Contains(m.Recipients(), agent):
 		return Untrusted

@@ -22,3 +22,13 @@ func Sweep(p *Project) {
 	p.later(p.sweepClaims())
 	p.poke()
 }
+
+// StoreOf is the project's store.
+func StoreOf(p *Project) *Store { return p.store }
+
+// ForgetVerified has every seal verified anew.
+func (s *Store) ForgetVerified() {
+	s.keys.mu.Lock()
+	defer s.keys.mu.Unlock()
+	clear(s.keys.verified)
+}

@@ -2,6 +2,8 @@ package maildir
 
 import (
 	"bytes"
+	"crypto/ed25519"
+	"crypto/rand"
 	"errors"
 	"strings"
 	"testing"
@@ -16,10 +18,20 @@ func sample() *Message {
 		Attachments: []Attachment{{Type: "file", MediaType: "image/webp", Path: "attachments/2a/2a6f.webp", Bytes: 1234, SHA1: "2a6f", Name: "d.webp"}}, Auth: "none", Body: "# Plan\n\ntext"}
 }
 
+// keyedStore is a store with keys and nothing else.
+func keyedStore(t *testing.T) (*Store, ed25519.PrivateKey) {
+	t.Helper()
+	keys, private, err := openKeys(t.TempDir(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Store{keys: keys, key: private}, private
+}
+
 // TestFormatRoundTrip: what is written is read back as it was, sealed or not, whatever stands in the body.
 func TestFormatRoundTrip(t *testing.T) {
 	t.Parallel()
-	key := []byte("0123456789abcdef0123456789abcdef")
+	s, key := keyedStore(t)
 	for _, body := range []string{"", "x", "x\n", "\n\nx\n\n", "---\n", "---json\n{}\n---\n", "a\r\nb", `,
   "seal": "00"`} {
 		m := sample()
@@ -28,8 +40,7 @@ func TestFormatRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatalf("body %q: %v", body, err)
 		}
-		s := &Store{key: key}
-		if auth, ok := s.Verified(got); !ok || auth != "none" {
+		if by, ok := s.Verified(got); !ok || by.String() != "none" {
 			t.Errorf("body %q: seal does not hold", body)
 		}
 		got.Seal, got.Digest = "", nil
@@ -42,10 +53,9 @@ func TestFormatRoundTrip(t *testing.T) {
 // TestSealBreaks: any change of the file, the auth included, breaks the seal.
 func TestSealBreaks(t *testing.T) {
 	t.Parallel()
-	key := []byte("0123456789abcdef0123456789abcdef")
+	s, key := keyedStore(t)
 	m := sample()
 	file := sealed(key, FormatMessage(m))
-	s := &Store{key: key}
 	for _, change := range [][2]string{{`"none"`, `"uid:0"`}, {"text", "test"}, {"GreenCastle", "GreenCastlf"}, {"backend", "backenx"}, {"---\n\n#", "---\n\n #"}} {
 		edited := bytes.Replace(file, []byte(change[0]), []byte(change[1]), 1)
 		got, err := ParseMessage(m.ID, edited)

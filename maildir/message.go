@@ -58,7 +58,7 @@ type Message struct {
 	Attachments []Attachment
 	Key         string // the sender's idempotency key; "" for none
 	Auth        string // how the server knew the sender: none, token, uid:N; "" in a hand-made file
-	Seal        string // hex; "" in a hand-made file
+	Seal        string // see seal.go; "" in a hand-made file
 	Digest      []byte // SHA-256 over the file without its seal; what Seal authenticates
 	MediaType   string // of the body: "" is markdown, PlainText says that it is not; the index does not keep it
 	Body        string

@@ -32,7 +32,7 @@ func TestVerified(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if auth, ok := s.Verified(&row.Message); !ok || auth != "token" {
+	if auth, ok := s.Verified(&row.Message); !ok || auth.String() != "token" {
 		t.Errorf("auth %q, verified %v", auth, ok)
 	}
 	file := filepath.Join(p.Tree().Dir(), row.Path)

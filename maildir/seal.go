@@ -2,16 +2,22 @@ package maildir
 
 import (
 	"bytes"
-	"crypto/hmac"
+	"crypto/ed25519"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
+	"strings"
 )
 
-// A seal says that this server wrote the file and how it knew the sender. It is an HMAC-SHA256 with the
-// store's key over the SHA-256 of the file less the seal itself, so that a reader who has the digest from
-// the index need not open the file. Spec: 2.1.
+// A seal says which store's server wrote a file and that nobody changed it since. It is
+//
+//	"seal": "<key id>:<base64url of an Ed25519 signature>"
+//
+// in the last line of the header. The signature covers the SHA-256 of the file less the seal itself, so that a reader who has
+// that digest from the index need not open the file. The key id is the first 16 hex digits of the public key's SHA-256.
+// Spec: 2.1.
 
-const sealContext = "mailtree seal 1\n"
+const sealContext = "mailtree seal 2\n"
 
 func sealPiece(seal string) []byte { return []byte(",\n  \"seal\": \"" + seal + "\"") }
 
@@ -29,26 +35,28 @@ func digest(data []byte, seal string) []byte {
 	return h.Sum(nil)
 }
 
-func makeSeal(key, digest []byte) string {
-	h := hmac.New(sha256.New, key)
-	h.Write([]byte(sealContext))
-	h.Write(digest)
-	return hex.EncodeToString(h.Sum(nil))
-}
-
 // sealed returns the file with its seal put in as the last key of the header.
-func sealed(key, file []byte) []byte {
+func sealed(key ed25519.PrivateKey, file []byte) []byte {
 	at := bytes.Index(file, []byte("\n}\n"+fenceClose+"\n"))
 	piece := sealPiece(makeSeal(key, digest(file, "")))
 	out := make([]byte, 0, len(file)+len(piece))
 	return append(append(append(out, file[:at]...), piece...), file[at:]...)
 }
 
-// Verified reports whether m is as this store's server wrote it, and if so how the server knew the sender:
-// "none", "token" or "uid:N". A hand-made or hand-edited message gives "", false.
-func (s *Store) Verified(m *Message) (auth string, ok bool) {
-	if m.Seal == "" || !hmac.Equal([]byte(m.Seal), []byte(makeSeal(s.key, m.Digest))) {
-		return "", false
-	}
-	return m.Auth, true
+func makeSeal(key ed25519.PrivateKey, digest []byte) string {
+	signature := ed25519.Sign(key, append([]byte(sealContext), digest...))
+	return KeyID(key.Public().(ed25519.PublicKey)) + ":" + base64.RawURLEncoding.EncodeToString(signature)
+}
+
+// sealHolds reports whether the seal is one that the public key's owner put on that digest.
+func sealHolds(public ed25519.PublicKey, seal string, digest []byte) bool {
+	id, signature, _ := strings.Cut(seal, ":")
+	sig, err := base64.RawURLEncoding.Strict().DecodeString(signature)
+	return err == nil && id == KeyID(public) && ed25519.Verify(public, append([]byte(sealContext), digest...), sig)
+}
+
+// KeyID names a public key in seals: the first 16 hex digits of its SHA-256.
+func KeyID(public ed25519.PublicKey) string {
+	sum := sha256.Sum256(public)
+	return hex.EncodeToString(sum[:8])
 }

@@ -2,6 +2,7 @@ package maildir
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -49,7 +50,8 @@ type Store struct {
 	cfg       Config
 	lock      *Lock
 	index     Index
-	key       []byte
+	key       ed25519.PrivateKey // of the seals
+	keys      *keyring
 	token     string
 	feed      *feed
 	owners    owners
@@ -109,7 +111,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 
 func (s *Store) open(ctx context.Context) error {
 	var err error
-	if s.key, err = s.secret("key"); err != nil {
+	if s.keys, s.key, err = openKeys(s.cfg.Root, s.cfg.Rand); err != nil {
 		return err
 	}
 	token, err := s.secret("token")
@@ -159,10 +161,12 @@ func (s *Store) secret(name string) ([]byte, error) {
 // maxSecret is how large the file of a secret may be, in bytes: one that the server made has 65.
 const maxSecret = 4096
 
+const secretAdvice = "put the file there that belongs there, or remove this one and a new one is made"
+
 // readSecret reads a secret. Errors: fs.ErrNotExist; ErrUnavailable, naming the file and what to do.
 func readSecret(file string) ([]byte, error) {
 	data, _, err := readPlain(file, maxSecret)
-	switch err = wrongFile(err, file, "put the file there that belongs there, or remove this one and a new one is made"); {
+	switch err = wrongFile(err, file, secretAdvice); {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrUnavailable):
 		return nil, err
 	case err != nil:
@@ -208,11 +212,13 @@ func FileProblems(root string) (all []error) {
 		f.Close() // of nil, an error
 	}
 	opens(openLock(root, os.O_RDONLY))
-	for _, name := range []string{"key", "token"} {
-		_, err := readSecret(at(name))
-		note(err)
-	}
-	_, err := (&owners{file: at(ownersFile)}).load()
+	_, err := readKey(at(keyFile))
+	note(err)
+	_, err = readSecret(at("token"))
+	note(err)
+	_, err = ReadTrustedKeys(root)
+	note(err)
+	_, err = (&owners{file: at(ownersFile)}).load()
 	note(err)
 	_, err = (&hooks{file: at(hooksFile)}).load()
 	note(err)

@@ -50,7 +50,7 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 		p.cfg = cfg
 		return nil
 	}
-	root.AddCommand(serveCommand(p), stdioCommand(p), nudgeCommand(p), indexCommand(p), doctorCommand(p), guardCommand(p, env), configCommand(p), versionCommand(p))
+	root.AddCommand(serveCommand(p), stdioCommand(p), nudgeCommand(p), indexCommand(p), doctorCommand(p), guardCommand(p, env), keyCommand(p), configCommand(p), versionCommand(p))
 	for _, c := range root.Commands() {
 		addSettingFlags(c.Flags(), c.Name())
 	}

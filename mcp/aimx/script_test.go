@@ -199,7 +199,7 @@ var (
 	idPattern   = regexp.MustCompile(`msg_\d{8}_[0-9a-f]{16}`)
 	namePattern = regexp.MustCompile(`\bM[1-9]\d*\b`)
 	timePattern = regexp.MustCompile(`2\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z`)
-	sealPattern = regexp.MustCompile(`"seal": "[0-9a-f]{64}"`)
+	sealPattern = regexp.MustCompile(`"seal": "[0-9a-f]{16}:[A-Za-z0-9_-]{86}"`)
 )
 
 // plain makes an answer the same in every run.

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/maildir"
+)
+
+func keyCommand(p *program) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "key",
+		Short: "Show this store's public key, and say whose seals it believes",
+		Long: "Every message that this store's server delivers is sealed with the store's key. Mail that another machine's\n" +
+			"server sealed and that comes with a `git pull` is shown as verified once you trust that machine's key:\n\n" +
+			"  mailtree key show                 there: prints its public key and the machine's name\n" +
+			"  mailtree key trust KEY NAME       here\n\n" +
+			"The keys stand in the store's file trusted_keys, one a line. A server that runs takes changes at once.",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(
+		&cobra.Command{
+			Use:   "show",
+			Short: "Print this store's public key and this machine's name, as `key trust` takes them",
+			Args:  cobra.NoArgs,
+			RunE:  func(*cobra.Command, []string) error { return p.showKey() },
+		},
+		&cobra.Command{
+			Use:   "trust KEY NAME",
+			Short: "Believe the seals of another machine's store",
+			Args:  cobra.MinimumNArgs(1),
+			RunE:  func(_ *cobra.Command, args []string) error { return p.trustKey(strings.Join(args, " ")) },
+		},
+		&cobra.Command{
+			Use:   "distrust NAME",
+			Short: "Believe the seals of that machine (or key, or key id) no longer",
+			Args:  cobra.ExactArgs(1),
+			RunE:  func(_ *cobra.Command, args []string) error { return p.distrustKey(args[0]) },
+		},
+		&cobra.Command{
+			Use:   "list",
+			Short: "List the keys whose seals are believed, this store's own first",
+			Args:  cobra.NoArgs,
+			RunE:  func(*cobra.Command, []string) error { return p.listKeys() },
+		},
+	)
+	return c
+}
+
+// ownKey is the store's public key.
+func (p *program) ownKey() (maildir.TrustedKey, error) {
+	k, err := maildir.PublicKey(p.cfg.Store)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("the store %s has no key yet: it is made when `mailtree serve` first starts", p.cfg.Store)
+	}
+	return k, err
+}
+
+func (p *program) showKey() error {
+	k, err := p.ownKey()
+	if err != nil {
+		return err
+	}
+	if k.Name, err = os.Hostname(); err != nil || k.Name == "" {
+		k.Name = "machine"
+	}
+	_, err = fmt.Fprintln(p.std.out, k)
+	return err
+}
+
+func (p *program) trustKey(line string) error {
+	k, err := maildir.ParseTrustedKey(line)
+	if err != nil {
+		return &exitError{2, err}
+	}
+	if err := maildir.Trust(p.cfg.Store, k); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.std.out, "Mail sealed by %s (%s) is shown as verified from now on.\n", k.Name, k.ID)
+	return err
+}
+
+func (p *program) distrustKey(which string) error {
+	if err := maildir.Distrust(p.cfg.Store, which); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(p.std.out, "Mail sealed by %s is shown as unverified from now on.\n", which)
+	return err
+}
+
+func (p *program) listKeys() error {
+	own, err := p.ownKey()
+	if err != nil {
+		return err
+	}
+	keys, bad := maildir.ReadTrustedKeys(p.cfg.Store)
+	out := tabwriter.NewWriter(p.std.out, 0, 0, 2, ' ', 0)
+	for _, k := range append([]maildir.TrustedKey{own}, keys...) {
+		name := k.Name
+		if name == "" {
+			name = "(this store)"
+		}
+		fmt.Fprintf(out, "%s\t%s\n", k.ID, name)
+	}
+	return errors.Join(out.Flush(), bad)
+}

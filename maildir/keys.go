@@ -1,0 +1,320 @@
+package maildir
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/ed25519"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Files of the store that hold its keys: configuration, never in a tree that a `git pull` could change.
+const (
+	keyFile     = "key"          // the private key of the seals
+	oldKeyFile  = "key.old"      // what stood there in an older format: its seals are no longer believed
+	trustedFile = "trusted_keys" // whose seals are believed beside the store's own, one public key and name a line
+)
+
+// keyPrefix begins the key file; base64url of the private key's 32-byte seed follows.
+const keyPrefix = "ed25519 "
+
+// TrustedKey is a public key whose seals this store believes.
+type TrustedKey struct {
+	ID     string // as seals name it
+	Public ed25519.PublicKey
+	Name   string // what people call the machine that holds the private key; "" for the store's own
+}
+
+// String writes the key as a line of trusted_keys, which the other machine's `mailtree key trust` takes as it is.
+func (k TrustedKey) String() string {
+	return strings.TrimSpace(base64.RawURLEncoding.EncodeToString(k.Public) + " " + k.Name)
+}
+
+// keyring verifies seals: by the store's own key, and by those of trusted_keys, which is read again when it has changed.
+// Safe for concurrent use.
+type keyring struct {
+	root string
+	own  TrustedKey
+
+	mu       sync.Mutex
+	stat     FileStat // of trusted_keys when it was read
+	trusted  map[string]TrustedKey
+	verified map[string]bool // by digest and seal; emptied when trusted_keys changes
+}
+
+// maxVerified bounds how many verifications are remembered: at some 200 bytes each, 12 MiB.
+const maxVerified = 1 << 16
+
+// Voucher is who vouches for a message: the store whose seal it carries, and how that store's server knew the sender.
+type Voucher struct {
+	Auth    string // none, token or uid:N, as the sealing server found it
+	Machine string // name of the trusted key that sealed it; "": this store's own
+}
+
+// String is the voucher as answers show it: "uid:1000", or "machine laptop, uid:1000" where another trusted key sealed the
+// message. That machine's uids are not this one's.
+func (v Voucher) String() string {
+	if v.Machine == "" {
+		return v.Auth
+	}
+	return "machine " + v.Machine + ", " + v.Auth
+}
+
+// Verified reports whether m is as a server wrote it whose key this store trusts, its own among them, and who vouches for it
+// then. A message that is made or edited by hand, or sealed by a key that nobody trusts, gives false.
+func (s *Store) Verified(m *Message) (Voucher, bool) {
+	k, ok := s.keys.find(m)
+	return Voucher{m.Auth, k.Name}, ok
+}
+
+// VerifiedHere is Verified for the store's own seals alone: what this server itself found out about the sender.
+func (s *Store) VerifiedHere(m *Message) (auth string, ok bool) {
+	v, ok := s.Verified(m)
+	if !ok || v.Machine != "" {
+		return "", false
+	}
+	return v.Auth, true
+}
+
+// find returns the key whose seal the message carries; false where none that is trusted does.
+func (r *keyring) find(m *Message) (TrustedKey, bool) {
+	id, _, ok := strings.Cut(m.Seal, ":")
+	if !ok {
+		return TrustedKey{}, false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reload()
+	key, known := r.trusted[id]
+	if id == r.own.ID {
+		key, known = r.own, true
+	}
+	if !known {
+		return TrustedKey{}, false
+	}
+	remembered := string(m.Digest) + m.Seal
+	holds, seen := r.verified[remembered]
+	if !seen {
+		holds = sealHolds(key.Public, m.Seal, m.Digest)
+		if len(r.verified) >= maxVerified {
+			clear(r.verified)
+		}
+		r.verified[remembered] = holds
+	}
+	return key, holds
+}
+
+// reload reads trusted_keys where it has changed. While it cannot be looked at, what was read before holds.
+func (r *keyring) reload() {
+	file := filepath.Join(r.root, trustedFile)
+	fi, err := os.Lstat(file)
+	var stat FileStat
+	switch FaultOf(err) {
+	case NoFault:
+		stat = fileStat(fi)
+	case FaultGone:
+	default:
+		return
+	}
+	if stat == r.stat && r.trusted != nil {
+		return
+	}
+	keys, err := ReadTrustedKeys(r.root)
+	var refused *Error // a line or the file is not what it should be: the rest counts
+	if !errors.As(err, &refused) && FaultOf(err) == FaultMachine && r.trusted != nil {
+		return
+	}
+	r.stat, r.trusted, r.verified = stat, map[string]TrustedKey{}, map[string]bool{}
+	for _, k := range keys {
+		r.trusted[k.ID] = k
+	}
+}
+
+// maxTrusted bounds the file trusted_keys in bytes: some ten thousand keys.
+const maxTrusted = 1 << 20
+
+// ReadTrustedKeys lists the keys of the store's trusted_keys in the order of the file; none where there is no such file. A line
+// that is no key is left out and named in the error, which then wraps ErrInvalid; the others are returned beside it.
+func ReadTrustedKeys(root string) ([]TrustedKey, error) {
+	data, _, err := readPlain(filepath.Join(root, trustedFile), maxTrusted)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, wrongFile(err, "The store's "+trustedFile, "put the right file there; until then only this store's own seals are believed.")
+	}
+	var keys []TrustedKey
+	var bad []error
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	for n := 1; lines.Scan(); n++ {
+		text := strings.TrimSpace(lines.Text())
+		if text == "" || text[0] == '#' {
+			continue
+		}
+		k, err := ParseTrustedKey(text)
+		if err != nil {
+			bad = append(bad, errorf(ErrInvalid, "The store's %s, line %d: %v", trustedFile, n, err))
+			continue
+		}
+		keys = append(keys, k)
+	}
+	return keys, errors.Join(append(bad, lines.Err())...)
+}
+
+// maxKeyName is how long the name of a trusted key may be, in bytes.
+const maxKeyName = 64
+
+// ParseTrustedKey reads a public key in base64url and the name behind it. Errors: ErrInvalid.
+func ParseTrustedKey(line string) (TrustedKey, error) {
+	text, name, _ := strings.Cut(strings.TrimSpace(line), " ")
+	name = strings.TrimSpace(name)
+	public, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	switch {
+	case err != nil || len(public) != ed25519.PublicKeySize:
+		return TrustedKey{}, errorf(ErrInvalid, "%s is not a public key: `mailtree key show` on the other machine prints it, 43 letters, digits, - and _.", quote(cut(text, 80)))
+	case name == "":
+		return TrustedKey{}, errorf(ErrInvalid, "The public key %s has no name behind it: write what you call that machine, such as laptop.", text)
+	case len(name) > maxKeyName || strings.ContainsFunc(name, misleading):
+		return TrustedKey{}, errorf(ErrInvalid, "The name %s of a trusted key is over %d bytes or holds control characters.", quote(cut(name, 80)), maxKeyName)
+	}
+	return TrustedKey{ID: KeyID(public), Public: public, Name: name}, nil
+}
+
+// WriteTrustedKeys has edit change the lines of the store's trusted_keys and puts the result into place durably. Comments and
+// lines that edit leaves alone stay as they are. A server that runs takes the new file at its next look.
+func WriteTrustedKeys(root string, edit func(lines []string) ([]string, error)) error {
+	file := filepath.Join(root, trustedFile)
+	data, _, err := readPlain(file, maxTrusted)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return wrongFile(err, "The store's "+trustedFile, "put the right file there, or remove it.")
+	}
+	var lines []string
+	if text := strings.TrimSuffix(string(data), "\n"); text != "" {
+		lines = strings.Split(text, "\n")
+	}
+	if lines, err = edit(lines); err != nil {
+		return err
+	}
+	return writeFile(file, []byte(strings.Join(append(lines, ""), "\n")))
+}
+
+// openKeys reads the store's private key, making it at first start. A key of an older format is renamed to key.old.
+// Errors: ErrUnavailable, naming the file and what to do.
+func openKeys(root string, rand io.Reader) (*keyring, ed25519.PrivateKey, error) {
+	file := filepath.Join(root, keyFile)
+	private, err := readKey(file)
+	if errors.Is(err, errOldKey) {
+		if err := os.Rename(file, filepath.Join(root, oldKeyFile)); err != nil {
+			return nil, nil, &Error{Kind: ErrUnavailable, Text: fmt.Sprintf("%s is of an older version and cannot be renamed: %v", file, err), Err: err}
+		}
+		err = fs.ErrNotExist
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		private, err = makeKey(file, rand)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	public := private.Public().(ed25519.PublicKey)
+	return &keyring{root: root, own: TrustedKey{ID: KeyID(public), Public: public}}, private, nil
+}
+
+// errOldKey says that the key file holds the secret of the seals that stores made before they had key pairs.
+var errOldKey = errorf(ErrUnavailable, "the key is of an older version; the next start of the server makes a new one")
+
+// readKey reads the private key. Errors: fs.ErrNotExist; errOldKey; ErrUnavailable, naming the file and what to do.
+func readKey(file string) (ed25519.PrivateKey, error) {
+	data, _, err := readPlain(file, maxSecret)
+	switch err = wrongFile(err, file, secretAdvice); {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrUnavailable):
+		return nil, err
+	case err != nil:
+		return nil, &Error{Kind: ErrUnavailable, Text: "the store's key cannot be read: " + err.Error(), Err: err}
+	}
+	text := strings.TrimSpace(string(data))
+	seed, err := base64.RawURLEncoding.Strict().DecodeString(strings.TrimPrefix(text, keyPrefix))
+	isHex := !strings.ContainsFunc(text, func(r rune) bool { return !strings.ContainsRune("0123456789abcdef", r) })
+	switch {
+	case isHex && len(text) >= 32:
+		return nil, errOldKey
+	case !strings.HasPrefix(text, keyPrefix) || err != nil || len(seed) != ed25519.SeedSize:
+		return nil, errorf(ErrUnavailable, "%s does not hold a private key of this store: mend it, or delete it and a new one is made; mail that it sealed is shown as unverified then", file)
+	}
+	return ed25519.NewKeyFromSeed(seed), nil
+}
+
+func makeKey(file string, rand io.Reader) (ed25519.PrivateKey, error) {
+	seed := make([]byte, ed25519.SeedSize)
+	if _, err := io.ReadFull(rand, seed); err != nil {
+		return nil, err
+	}
+	text := keyPrefix + base64.RawURLEncoding.EncodeToString(seed) + "\n"
+	if err := writeFile(file, []byte(text)); err != nil {
+		return nil, &Error{Kind: ErrUnavailable, Text: "the store's key could not be written: " + err.Error(), Err: err}
+	}
+	return ed25519.NewKeyFromSeed(seed), nil
+}
+
+// PublicKey reads the public key of the store at root. Errors: fs.ErrNotExist before the first start; ErrUnavailable.
+func PublicKey(root string) (TrustedKey, error) {
+	private, err := readKey(filepath.Join(root, keyFile))
+	if err != nil {
+		return TrustedKey{}, err
+	}
+	public := private.Public().(ed25519.PublicKey)
+	return TrustedKey{ID: KeyID(public), Public: public}, nil
+}
+
+// forgetKey takes the lines of a key out, which is named by its name, id or public key. found is false where none is.
+func forgetKey(lines []string, which string) (left []string, found bool) {
+	left = slices.DeleteFunc(slices.Clone(lines), func(line string) bool {
+		k, err := ParseTrustedKey(line)
+		is := err == nil && (k.Name == which || k.ID == which || base64.RawURLEncoding.EncodeToString(k.Public) == which)
+		found = found || is
+		return is
+	})
+	return left, found
+}
+
+// Trust adds a key to the store's trusted_keys; a line for the same public key is replaced. Errors: ErrInvalid, ErrConflict
+// where another key has that name, ErrUnavailable.
+func Trust(root string, key TrustedKey) error {
+	if own, err := PublicKey(root); err == nil && own.ID == key.ID {
+		return errorf(ErrInvalid, "The public key %s is this store's own, which is always believed.", key.ID)
+	}
+	return WriteTrustedKeys(root, func(lines []string) ([]string, error) {
+		lines, _ = forgetKey(lines, base64.RawURLEncoding.EncodeToString(key.Public))
+		for _, line := range lines {
+			if old, err := ParseTrustedKey(line); err == nil && old.Name == key.Name {
+				return nil, errorf(ErrConflict, "The name %s is taken by the key %s: take another name, or `mailtree key distrust %s` first.", quote(key.Name), old.ID, old.ID)
+			}
+		}
+		return append(lines, key.String()), nil
+	})
+}
+
+// Distrust removes keys from the store's trusted_keys by name, id or public key: their mail is shown as unverified from then
+// on. Errors: ErrNotFound with the names that there are, ErrUnavailable.
+func Distrust(root, which string) error {
+	return WriteTrustedKeys(root, func(lines []string) ([]string, error) {
+		left, found := forgetKey(lines, which)
+		if found {
+			return left, nil
+		}
+		e := errorf(ErrNotFound, "No trusted key is named %s. `mailtree key list` shows the names.", quote(which))
+		for _, line := range lines {
+			if k, err := ParseTrustedKey(line); err == nil {
+				e.Near = append(e.Near, k.Name)
+			}
+		}
+		return nil, e
+	})
+}
