@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -200,15 +201,36 @@ func (r *repository) onBranch(recorded string) (head, error) {
 	if err != nil {
 		return h, err
 	}
-	short := strings.TrimPrefix(recorded, "refs/heads/")
 	switch {
 	case h.branch == "" && recorded == "":
 		return h, &hold{mode: "detached", reason: "The mail's repository is on no branch (detached HEAD): mail is kept uncommitted. Check out a branch."}
 	case h.branch == "":
-		return h, &hold{mode: "detached", reason: fmt.Sprintf("The mail's repository is on no branch (detached HEAD): mail is kept uncommitted until it is back on %s. Run `git checkout %s` in the mail's folder.", short, short)}
+		return h, elsewhere("no branch (detached HEAD)", recorded)
 	case recorded != "" && h.branch != recorded:
-		return h, &hold{mode: "detached", reason: fmt.Sprintf("The mail's repository is on branch %s: mail is kept uncommitted until it is back on %s. Run `git checkout %s` in the mail's folder.",
-			strings.TrimPrefix(h.branch, "refs/heads/"), short, short)}
+		return h, elsewhere("branch "+strings.TrimPrefix(h.branch, "refs/heads/"), recorded)
 	}
 	return h, nil
+}
+
+// elsewhere says how to come back to the recorded branch. `git checkout` refuses while uncommitted files are in its way,
+// and those of the mail are: a message that was acknowledged on both branches has a mark on each. What is uncommitted gets
+// the index entry that the branch has: git-read-tree(1), two tree merge, cases 6, 7, 18 and 19, then keeps the file. Nothing
+// leaves the disk meanwhile, as it would with git stash. The -r of xargs matters: a reset without paths would move the
+// branch that is checked out. What is left to the person: files that the recorded branch has removed, and what is staged.
+func elsewhere(at, recorded string) error {
+	short := shellWord(strings.TrimPrefix(recorded, "refs/heads/"))
+	return &hold{mode: "detached", reason: fmt.Sprintf("The mail's repository is on %s: mail is kept uncommitted until it is back on %s. "+
+		"Run `git checkout %s` in the mail's folder; where Git says that files would be overwritten, run there "+
+		"`git ls-files -zmo --exclude-standard | xargs -0r git --literal-pathspecs reset -q %s -- && git checkout %s`, which keeps those files as they are.",
+		at, short, short, short, short)}
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./][A-Za-z0-9_./-]*$`)
+
+// shellWord quotes the name of a branch where a shell needs that: Git allows most characters.
+func shellWord(name string) string {
+	if plainWord.MatchString(name) {
+		return name
+	}
+	return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
 }
