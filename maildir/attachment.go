@@ -41,7 +41,10 @@ func (p *Project) readAttachments(d *Draft) ([]attachmentFile, error) {
 	defer func() { <-p.store.attaching }()
 	var out []attachmentFile
 	left := int64(maxAllAttachments)
-	linked := linkedWorkTree(d.WorkDir, p.human)
+	linked, err := linkedWorkTree(d.WorkDir, p.human)
+	if err != nil {
+		return nil, diskError(err)
+	}
 	for _, n := range d.Attachments {
 		f, err := p.readAttachment(n, linked, left, d.by)
 		if err != nil {

@@ -31,33 +31,48 @@ const maxConfig = 1 << 20
 // ignoresCase reports whether the Git work tree at or above dir says core.ignorecase in its repository's configuration, as
 // git init and git clone write it where the file system is such a one. What cannot be read says nothing; files that it
 // includes are not looked at. It costs a few looks at folders where the file is as it was. Safe for concurrent use.
-func (c *codebase) ignoresCase(dir string) bool {
-	_, common := gitFolders(WorkTree(dir))
-	if common == "" {
-		return false
+// Errors: the machine's faults.
+func (c *codebase) ignoresCase(dir string) (bool, error) {
+	top, err := WorkTree(dir)
+	if err != nil {
+		return false, err
+	}
+	_, common, err := gitFolders(top)
+	if err != nil || common == "" {
+		return false, err
 	}
 	file := filepath.Join(common, "config")
 	fi, err := os.Stat(file)
 	if err != nil {
-		return false
+		return false, machineFault(err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if file == c.file && fileStat(fi) == c.stat {
-		return c.fold
+		return c.fold, nil
 	}
 	data, st, err := readPlain(file, maxConfig)
 	if err != nil {
-		return false
+		return false, machineFault(err)
 	}
 	c.file, c.stat, c.fold = file, st, configIgnoresCase(string(data))
-	return c.fold
+	return c.fold, nil
+}
+
+// machineFault is err where that is the machine's fault, else nil: nothing that counts is there.
+func machineFault(err error) error {
+	if FaultOf(err) == FaultMachine {
+		return err
+	}
+	return nil
 }
 
 // look returns a function that reports whether the Git work tree at or above dir has something other than a folder at a
-// path below its top, as it was found in the last seconds; done ends its use, by one goroutine.
-func (c *codebase) look(dir string) (isFile func(path string) bool, done func()) {
+// path below its top, as it was found in the last seconds; done ends its use, by one goroutine. Errors of done: a fault of
+// the machine's that isFile met, so that what it said does not count.
+func (c *codebase) look(dir string) (isFile func(path string) bool, done func() error) {
 	var root *os.Root
+	var fault error
 	opened := false
 	isFile = func(path string) bool {
 		c.mu.Lock()
@@ -71,76 +86,112 @@ func (c *codebase) look(dir string) (isFile func(path string) bool, done func())
 		}
 		if !opened {
 			opened = true
-			if top := WorkTree(dir); top != "" {
-				root, _ = os.OpenRoot(top)
-			}
+			root, fault = openWorkTree(dir)
 		}
-		if root != nil {
+		if fault == nil && root != nil {
 			fi, err := root.Lstat(filepath.FromSlash(path))
-			is = err == nil && !fi.IsDir()
+			is, fault = err == nil && !fi.IsDir(), machineFault(err)
 		}
-		c.files[path] = is
+		if fault == nil {
+			c.files[path] = is
+		}
 		return is
 	}
-	return isFile, func() {
+	return isFile, func() error {
 		if root != nil {
 			root.Close()
 		}
+		return fault
 	}
 }
 
+// openWorkTree opens the top of the work tree at or above dir; nil where there is none. Errors: the machine's faults.
+func openWorkTree(dir string) (*os.Root, error) {
+	top, err := WorkTree(dir)
+	if err != nil || top == "" {
+		return nil, err
+	}
+	root, err := os.OpenRoot(top)
+	if err != nil {
+		return nil, machineFault(err)
+	}
+	return root, nil
+}
+
 // WorkTree is the top of the Git work tree at or above dir; "" where there is none. Whatever is called .git makes one.
-func WorkTree(dir string) string {
+// Errors: the machine's faults (FaultOf), when it cannot be told.
+func WorkTree(dir string) (string, error) {
 	if dir == "" {
-		return ""
+		return "", nil
 	}
 	for at := dir; ; at = filepath.Dir(at) {
-		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
-			return at
+		_, err := os.Lstat(filepath.Join(at, ".git"))
+		if err == nil {
+			return at, nil
 		}
-		if at == filepath.Dir(at) {
-			return ""
+		if err := machineFault(err); err != nil || at == filepath.Dir(at) {
+			return "", err
 		}
 	}
 }
 
 // linkedWorkTree is the top of the work tree at or above dir where that is linked to the one with the top main, and Git has
-// noted it there, whatever its .git says; else "".
-func linkedWorkTree(dir, main string) string {
+// noted it there, whatever its .git says; else "". Errors: the machine's faults.
+func linkedWorkTree(dir, main string) (string, error) {
 	if !filepath.IsAbs(dir) || main == "" {
-		return ""
+		return "", nil
 	}
-	at := WorkTree(withoutLinks(filepath.Clean(dir)))
-	git, common := gitFolders(at)
-	if git == common || filepath.Dir(git) != filepath.Join(common, "worktrees") || mainWorkTree(at) != main {
-		return ""
+	real, err := withoutLinks(filepath.Clean(dir))
+	if err != nil {
+		return "", err
 	}
-	back, _ := smallFile(filepath.Join(git, "gitdir"))
-	if back == "" || withoutLinks(filepath.Dir(below(git, back))) != at {
-		return ""
+	at, err := WorkTree(real)
+	if err != nil {
+		return "", err
 	}
-	return at
+	git, common, err := gitFolders(at)
+	if err != nil || git == common || filepath.Dir(git) != filepath.Join(common, "worktrees") {
+		return "", err
+	}
+	if of, err := mainWorkTree(at); err != nil || of != main {
+		return "", err
+	}
+	back, err := smallFile(filepath.Join(git, "gitdir"))
+	if err != nil || back == "" {
+		return "", err
+	}
+	if noted, err := withoutLinks(filepath.Dir(below(git, back))); err != nil || noted != at {
+		return "", err
+	}
+	return at, nil
 }
 
 // gitFolders returns the Git folder of the work tree with that top, and the one that it shares with those linked to it, the
-// same where it is alone; "" for both where there is none, or its .git cannot be read.
-func gitFolders(top string) (git, common string) {
+// same where it is alone; "" for both where there is none, or its .git cannot be read. Errors: the machine's faults.
+func gitFolders(top string) (git, common string, err error) {
 	if top == "" {
-		return "", ""
+		return "", "", nil
 	}
 	git = filepath.Join(top, ".git")
 	if fi, err := os.Stat(git); err != nil || !fi.IsDir() {
-		text, _ := smallFile(git)
+		if err := machineFault(err); err != nil {
+			return "", "", err
+		}
+		text, err := smallFile(git)
 		to, ok := strings.CutPrefix(text, "gitdir: ")
-		if !ok {
-			return "", ""
+		if err != nil || !ok {
+			return "", "", err
 		}
 		git = below(top, to)
 	}
-	if shared, ok := smallFile(filepath.Join(git, "commondir")); ok && shared != "" {
-		return git, filepath.Clean(below(git, shared))
+	shared, err := smallFile(filepath.Join(git, "commondir"))
+	if err != nil {
+		return "", "", err
 	}
-	return git, git
+	if shared != "" {
+		return git, filepath.Clean(below(git, shared)), nil
+	}
+	return git, git, nil
 }
 
 // below is p, seen from dir where it is relative.
@@ -181,10 +232,13 @@ func isTrue(v string) bool {
 	return err == nil && n != 0
 }
 
-// smallFile reads a text of at most 4 KiB.
-func smallFile(name string) (string, bool) {
+// smallFile reads a text of at most 4 KiB; "" where there is none. Errors: the machine's faults.
+func smallFile(name string) (string, error) {
 	data, _, err := readPlain(name, 4096)
-	return strings.TrimSpace(string(data)), err == nil
+	if err != nil {
+		return "", machineFault(err)
+	}
+	return strings.TrimSpace(string(data)), nil
 }
 
 // readPlain reads a file outside the trees whole: a regular one of at most limit bytes, else a *FormatError. It never

@@ -55,8 +55,8 @@ func TestIgnoresCase(t *testing.T) {
 	look := func(want bool, dirs ...string) {
 		t.Helper()
 		for _, d := range dirs {
-			if got := c.ignoresCase(d); got != want {
-				t.Errorf("%s: %v", strings.TrimPrefix(d, dir), got)
+			if got, err := c.ignoresCase(d); err != nil || got != want {
+				t.Errorf("%s: %v, %v", strings.TrimPrefix(d, dir), got, err)
 			}
 		}
 	}

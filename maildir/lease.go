@@ -63,6 +63,7 @@ func (l *leases) note(changes []Change, jumped time.Duration) {
 }
 
 // lookAtClaims calls f with the project's claims as the index has them now, while nobody else looks: f does not wait for files.
+// Errors: f's, and ErrUnavailable: what f has found does not count then.
 func (p *Project) lookAtClaims(ctx context.Context, f func(l *leases) error) error {
 	l := &p.leases
 	l.mu.Lock()
@@ -72,16 +73,23 @@ func (p *Project) lookAtClaims(ctx context.Context, f func(l *leases) error) err
 	}
 	l.now, l.jumped = p.store.clock.read()
 	l.clock = l.now.Add(-l.jumped).UnixMicro()
-	if fold := p.code.ignoresCase(p.human); fold != l.fold {
+	fold, err := p.code.ignoresCase(p.human)
+	if err != nil {
+		return diskError(err)
+	}
+	if fold != l.fold {
 		l.fold = fold
 		for i := range l.all {
 			l.all[i].pattern = nil
 		}
 	}
-	var done func()
+	var done func() error
 	l.isFile, done = p.code.look(p.human)
-	defer done()
-	return f(l)
+	err = f(l)
+	if fault := done(); err == nil {
+		err = diskError(fault)
+	}
+	return err
 }
 
 // level reads what changed, at first everything.

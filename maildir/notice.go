@@ -88,7 +88,10 @@ func (p *Project) Covers(dir string) bool {
 	if p.human == "" {
 		return false
 	}
-	dir = mainWorkTree(filepath.Clean(dir))
+	dir, err := mainWorkTree(filepath.Clean(dir))
+	if err != nil { // the next look tells
+		return false
+	}
 	if inside(dir, p.human) {
 		return true
 	}

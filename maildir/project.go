@@ -120,7 +120,8 @@ func (s *Store) Project(ctx context.Context, key string) (*Project, error) {
 	return nil, e
 }
 
-// resolveKey turns a key of a project in the store at root into a human key ("" for a slug) and a slug. Errors: ErrInvalid.
+// resolveKey turns a key of a project in the store at root into a human key ("" for a slug) and a slug. Errors: ErrInvalid, and
+// ErrUnavailable where the machine does not let the code base be looked at: another one would be another project.
 func resolveKey(root, key string) (human, slug string, err error) {
 	switch {
 	case key == "":
@@ -129,11 +130,10 @@ func resolveKey(root, key string) (human, slug string, err error) {
 		return "", "", errorf(ErrInvalid, "project_key %s is not a path: it is too long or holds control characters.", quote(key))
 	case filepath.IsAbs(key):
 		given := filepath.Clean(key)
-		human = mainWorkTree(given)
-		if human != given && !hasProject(root, Slug(human)) && hasProject(root, Slug(given)) {
-			human = given // it was made before there was a work tree
+		if human, err = mainWorkTree(given); err == nil && human != given {
+			human, err = oldOrNew(root, given, human)
 		}
-		return human, Slug(human), nil
+		return human, Slug(human), diskError(err)
 	case slugPattern.MatchString(key) && !strings.Contains(key, ".."):
 		return "", key, nil
 	}
@@ -392,48 +392,73 @@ const maxFolders = 100
 
 // mainWorkTree maps a path inside a linked Git work tree to the same path in the main one, so that agents in two
 // work trees share one mailbox, and one that leads through symbolic links into a work tree to the path without them: that
-// is what Git and most programs say of where they are. It looks only at small regular .git files above the path. Spec: 1.
-func mainWorkTree(dir string) string {
+// is what Git and most programs say of where they are. It looks only at small regular .git files above the path. Errors: the
+// machine's faults. Spec: 1.
+func mainWorkTree(dir string) (string, error) {
 	if strings.Count(dir, "/") > maxFolders {
-		return dir
+		return dir, nil
 	}
-	if real := withoutLinks(dir); WorkTree(real) != "" {
+	real, err := withoutLinks(dir)
+	if err != nil {
+		return "", err
+	}
+	at, err := WorkTree(real)
+	if err == nil && at != "" {
 		dir = real
+	} else if err == nil {
+		at, err = WorkTree(dir)
 	}
-	at := WorkTree(dir)
-	git, common := gitFolders(at)
-	if git == common { // no work tree, one of its own, or a submodule
-		return dir
+	if err != nil {
+		return "", err
+	}
+	git, common, err := gitFolders(at)
+	if err != nil || git == common { // no work tree, one of its own, or a submodule
+		return dir, err
 	}
 	rel, err := filepath.Rel(at, dir)
 	if err != nil {
-		return dir
+		return dir, nil
 	}
 	if filepath.Base(common) == ".git" { // a bare repository has no main work tree: its own path stands for it
 		common = filepath.Dir(common)
 	}
-	return filepath.Join(common, rel)
+	return filepath.Join(common, rel), nil
 }
 
 // withoutLinks is the path of what is at dir that leads through no symbolic link; of its parents where there is nothing.
-func withoutLinks(dir string) string {
+// Errors: the machine's faults.
+func withoutLinks(dir string) (string, error) {
 	at := dir
 	_, err := os.Stat(at) // the system gives up sooner than filepath does
 	for ; errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at); _, err = os.Stat(at) {
 		at = filepath.Dir(at)
 	}
 	if err != nil {
-		return dir
+		return dir, machineFault(err)
 	}
 	real, err := filepath.EvalSymlinks(at)
 	if err != nil {
-		return dir
+		return dir, machineFault(err)
 	}
-	return filepath.Join(real, strings.TrimPrefix(dir, at))
+	return filepath.Join(real, strings.TrimPrefix(dir, at)), nil
 }
 
-// hasProject reports whether the store at root has a project of that slug.
-func hasProject(root, slug string) bool {
+// oldOrNew is which of two names of a code base the project goes by: the new one, unless there is only a project of the old
+// one, which was made before there was a work tree. Errors: the machine's faults.
+func oldOrNew(root, old, new string) (string, error) {
+	isNew, err := hasProject(root, Slug(new))
+	if err != nil || isNew {
+		return new, err
+	}
+	isOld, err := hasProject(root, Slug(old))
+	if err == nil && isOld {
+		return old, nil
+	}
+	return new, err
+}
+
+// hasProject reports whether the store at root has a project of that slug. Errors: the machine's faults.
+func hasProject(root, slug string) (bool, error) {
 	_, err := os.Lstat(filepath.Join(root, projectsDir, slug, repoDir))
-	return err == nil
+	return err == nil, machineFault(err)
 }

@@ -66,7 +66,11 @@ func (p *program) nudgeOnce(ctx context.Context, watch bool, idle time.Duration)
 	if err != nil {
 		return err
 	}
-	r.Header.Set(mcpserver.HelloHeader, string(tool.Encode(hello(p.env, stdioOptions{}))))
+	caller, err := hello(p.env, stdioOptions{})
+	if err != nil {
+		return err
+	}
+	r.Header.Set(mcpserver.HelloHeader, string(tool.Encode(caller)))
 	var unreached error
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (c net.Conn, err error) {
 		c, err = p.dial(ctx, true, idle)

@@ -49,8 +49,12 @@ func (p *program) stdio(ctx context.Context, o stdioOptions) error {
 	if toolsets := []string{"mail", "postal", "aimx", "agentmail"}; !slices.Contains(toolsets, o.toolset) {
 		return &exitError{2, fmt.Errorf("--toolset is %q: use mail, postal, aimx or agentmail", o.toolset)}
 	}
+	caller, err := hello(p.env, o)
+	if err != nil {
+		return err
+	}
 	return bridge.Run(ctx, bridge.Config{
-		In: p.std.in, Out: p.std.out, Toolset: o.toolset, Hello: hello(p.env, o), Log: p.cfg.logger(p.std),
+		In: p.std.in, Out: p.std.out, Toolset: o.toolset, Hello: caller, Log: p.cfg.logger(p.std),
 		Dial: func(ctx context.Context, start bool) (net.Conn, error) {
 			if start && o.noStart {
 				return p.find(ctx)
@@ -60,9 +64,9 @@ func (p *program) stdio(ctx context.Context, o stdioOptions) error {
 	})
 }
 
-// hello is what the bridge tells of where it runs.
-func hello(env []string, o stdioOptions) tool.Caller {
-	c := tool.Caller{Agent: o.as, Project: o.project}
+// hello is what the bridge tells of where it runs. The error says that the machine does not let that be told.
+func hello(env []string, o stdioOptions) (c tool.Caller, err error) {
+	c = tool.Caller{Agent: o.as, Project: o.project}
 	if c.Agent == "" && o.toolset == "agentmail" {
 		c.Agent, _ = lookup(env, "AGENT_NAME")
 	}
@@ -72,7 +76,10 @@ func hello(env []string, o stdioOptions) tool.Caller {
 		if real, err := filepath.EvalSymlinks(dir); err == nil { // else $PWD decides
 			dir = real
 		}
-		c.Dir, c.WorkTree = dir, maildir.WorkTree(dir)
+		c.Dir = dir
+		if c.WorkTree, err = maildir.WorkTree(dir); err != nil {
+			return c, fmt.Errorf("it cannot be told which work tree %s lies in: %w. Try again", dir, err)
+		}
 	}
-	return c
+	return c, nil
 }

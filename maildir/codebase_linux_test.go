@@ -1,0 +1,69 @@
+package maildir_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+)
+
+// TestCodebaseFault: what the machine does not let be read of the code base decides nothing. No other project is chosen for
+// a linked work tree, and no claim is granted as if case counted. Reading /proc/self/mem from its beginning is EIO.
+func TestCodebaseFault(t *testing.T) {
+	t.Parallel()
+	top := t.TempDir()
+	main, linked := filepath.Join(top, "main"), filepath.Join(top, "linked")
+	for _, args := range [][]string{{"init", "-q", main}, {"-C", main, "commit", "-q", "--allow-empty", "-m", "x"},
+		{"-C", main, "config", "core.ignorecase", "true"}, {"-C", main, "worktree", "add", "-q", linked}} {
+		if out, err := exec.Command("git", append([]string{"-c", "user.name=A", "-c", "user.email=a@example.org"}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("git %q: %v %s", args, err, out)
+		}
+	}
+	s := storetest.Open(t, storetest.Config{})
+	p, err := s.EnsureProject(t.Context(), main)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []string{"Ann", "Bob"} {
+		if _, err := p.Register(t.Context(), maildir.Registration{NameHint: n}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	claim := func(agent, path string) (*maildir.ClaimResult, error) {
+		return p.Claim(t.Context(), maildir.ClaimRequest{Agent: agent, Patterns: []string{path}, TTL: time.Hour})
+	}
+	if _, err := claim("Ann", "docs/readme"); err != nil {
+		t.Fatal(err)
+	}
+	for file, ask := range map[string]func() error{
+		filepath.Join(linked, ".git"): func() error { _, err := s.EnsureProject(t.Context(), linked); return err },
+		filepath.Join(main, ".git/config"): func() error {
+			_, err := claim("Bob", "docs/README")
+			return err
+		},
+	} {
+		if err := errors.Join(os.Rename(file, file+".kept"), os.Symlink("/proc/self/mem", file)); err != nil {
+			t.Fatal(err)
+		}
+		if err := ask(); !errors.Is(err, maildir.ErrUnavailable) {
+			t.Errorf("%s cannot be read: %v", filepath.Base(file), err)
+		}
+		if err := os.Rename(file+".kept", file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if q, err := s.EnsureProject(t.Context(), linked); err != nil || q != p {
+		t.Errorf("the project of the linked work tree: %v", err)
+	}
+	if all := s.Projects(); len(all) != 1 {
+		t.Errorf("%d projects", len(all))
+	}
+	if res, err := claim("Bob", "docs/README"); err != nil || len(res.Conflicts) != 1 {
+		t.Errorf("the claim of another in other case: %+v, %v", res, err)
+	}
+}
