@@ -2,6 +2,7 @@ package guard
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -52,8 +53,8 @@ func (g *git) staged(ctx context.Context, merging []string) ([]string, error) {
 
 // emptyTree is what the first commit is compared with; an error where there are commits.
 func (g *git) emptyTree(ctx context.Context) (string, error) {
-	if _, err := g.run(ctx, nil, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); err == nil {
-		return "", errors.New("HEAD is there")
+	if _, err := g.run(ctx, nil, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); !exited(err, 1) {
+		return "", cmp.Or(err, errors.New("HEAD is there"))
 	}
 	if _, err := g.run(ctx, nil, "symbolic-ref", "--quiet", "HEAD"); err != nil {
 		return "", err
@@ -90,12 +91,13 @@ func (g *git) mergeHeads(ctx context.Context, hook string) ([]string, error) {
 		return nil, err
 	}
 	defer f.Close()
-	for s := bufio.NewScanner(io.LimitReader(f, 64<<10)); s.Scan(); {
-		if objectName.MatchString(s.Text()) {
-			heads = append(heads, s.Text())
+	lines := bufio.NewScanner(io.LimitReader(f, 64<<10))
+	for lines.Scan() {
+		if objectName.MatchString(lines.Text()) {
+			heads = append(heads, lines.Text())
 		}
 	}
-	return heads, nil
+	return heads, lines.Err()
 }
 
 // gitDir is the repository's folder. Git is asked only where a look does not tell.

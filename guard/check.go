@@ -129,9 +129,10 @@ func (c *check) run(ctx context.Context) (v Verdict, who identity, err error) {
 	}
 	if len(claims) == 0 {
 		if c.q.ByHand { // who asks; a commit need not wait for that
-			v.Agent = identify(ctx, c.git, tree).name
+			who, err = identify(ctx, c.git, tree)
+			v.Agent = who.name
 		}
-		return v, who, nil
+		return v, identity{}, err
 	}
 	fold, err := c.git.ignoresCase(ctx)
 	if err != nil {
@@ -140,10 +141,16 @@ func (c *check) run(ctx context.Context) (v Verdict, who identity, err error) {
 	if c.human = tree.HumanKey(); c.human == "" {
 		c.human = slug
 	}
-	who = identify(ctx, c.git, tree)
+	if who, err = identify(ctx, c.git, tree); err != nil {
+		return v, who, err
+	}
 	v.Agent = who.name
 	for _, ch := range all {
-		v.Blocked = merge(v.Blocked, maildir.NewIntent(c.author(tree, ch, who), ch.paths, fold, c.q.Now).Blocking(claims))
+		agent, err := c.author(tree, ch, who)
+		if err != nil {
+			return v, who, err
+		}
+		v.Blocked = merge(v.Blocked, maildir.NewIntent(agent, ch.paths, fold, c.q.Now).Blocking(claims))
 	}
 	return v, who, nil
 }
@@ -165,11 +172,11 @@ func (c *check) changes(ctx context.Context) ([]changed, error) {
 }
 
 // author is the agent whose change it is: an agent's commit is its own, whoever pushes it.
-func (c *check) author(t *maildir.Tree, ch changed, who identity) string {
-	if agent, _ := t.AgentNamed(ch.author); agent != "" {
-		return agent
+func (c *check) author(t *maildir.Tree, ch changed, who identity) (string, error) {
+	if agent, _, err := t.AgentNamed(ch.author); err != nil || agent != "" {
+		return agent, err
 	}
-	return who.name
+	return who.name, nil
 }
 
 // merge adds the claims of b to those of a, the earliest first, each once.

@@ -17,29 +17,29 @@ type identity struct {
 
 // identify finds who commits: AGENT_NAME, else the author's name where it is an agent's of the project, else the name of
 // the tmux window where it is. Git tells a pre-commit hook the author in GIT_AUTHOR_NAME, and no other hook: where it does
-// not, it is asked for the name that it would tell. Spec: seed 0, guard.
-func identify(ctx context.Context, g *git, t *maildir.Tree) identity {
+// not, it is asked for the name that it would tell. Errors: ErrUnavailable. Spec: seed 0, guard.
+func identify(ctx context.Context, g *git, t *maildir.Tree) (identity, error) {
 	if name := strings.TrimSpace(lookup(g.env, "AGENT_NAME")); name != "" {
-		agent, near := t.AgentNamed(name)
-		if agent != "" {
-			return identity{name: agent}
+		agent, near, err := t.AgentNamed(name)
+		if err != nil || agent != "" {
+			return identity{name: agent}, err
 		}
 		hint := "AGENT_NAME is " + safe(name) + ", but the project has no such agent."
 		if len(near) > 0 {
 			hint += " Did you mean " + strings.Join(near, " or ") + "?"
 		}
-		return identity{name, hint}
+		return identity{name, hint}, nil
 	}
 	author := lookup(g.env, "GIT_AUTHOR_NAME")
 	if author == "" {
 		author = g.author(ctx)
 	}
 	for _, name := range []string{author, tmuxWindow(ctx, g.env)} {
-		if agent, _ := t.AgentNamed(name); agent != "" {
-			return identity{name: agent}
+		if agent, _, err := t.AgentNamed(name); err != nil || agent != "" {
+			return identity{name: agent}, err
 		}
 	}
-	return identity{}
+	return identity{}, nil
 }
 
 // author is the name that Git would put into a commit; "" where it has none.

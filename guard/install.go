@@ -68,7 +68,11 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 		return nil, err
 	}
 	names := []string{PreCommit, PreMergeCommit}
-	if old, _, _ := f.ours(PrePush); s.Push || old != nil {
+	old, _, err := f.ours(PrePush)
+	if maildir.FaultOf(err) == maildir.FaultMachine && !errors.Is(err, maildir.ErrConflict) { // else it may stay: nobody asked for it
+		return nil, err
+	}
+	if s.Push || old != nil {
 		names = append(names, PrePush)
 	}
 	plans := make([]*plan, len(names))
@@ -195,7 +199,10 @@ func (f *hooksFolder) read(name string) ([]byte, fs.FileInfo, error) {
 	}
 	switch {
 	case fi.Mode()&fs.ModeSymlink != 0: // leads to a hook of somebody else's; what is in it matters to shellFor only
-		data, _ := f.follow(name)
+		data, err := f.follow(name)
+		if maildir.FaultOf(err) == maildir.FaultMachine {
+			return nil, nil, fileError("The hook "+name+" cannot be read", err)
+		}
 		return data, fi, nil
 	case !fi.Mode().IsRegular():
 		return nil, nil, conflict("%s is no file: move it away and try again.", safe(filepath.Join(f.dir, name)))

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -56,10 +57,16 @@ func (s *status) bad(format string, args ...any) {
 func (s *status) hook(name string) {
 	label := fmt.Sprintf("%-18s", name)
 	_, fi, err := s.folder.read(name)
-	h, changed, _ := s.folder.ours(name)
-	_, before, _ := s.folder.read(name + behind)
+	h, changed, herr := s.folder.ours(name)
+	_, before, berr := s.folder.read(name + behind)
+	legacy, _, lerr := s.folder.ours(name + ".legacy")
+	for _, e := range []error{herr, berr, lerr} {
+		if err == nil && !errors.Is(e, maildir.ErrConflict) {
+			err = e
+		}
+	}
 	if err == nil && h == nil {
-		if legacy, _, _ := s.folder.ours(name + ".legacy"); legacy != nil && fi != nil {
+		if legacy != nil && fi != nil {
 			s.add("%s guarded: the hook of pre-commit runs it as %s", label, name+".legacy")
 			s.guards(legacy)
 			return
@@ -114,7 +121,10 @@ func (s *status) guards(h *hook) {
 }
 
 func (s *status) program(p string) {
-	if fi, err := os.Stat(p); err == nil && fi.Mode().IsRegular() && fi.Mode().Perm()&0o111 != 0 {
+	fi, err := os.Stat(p)
+	if maildir.FaultOf(err) == maildir.FaultMachine {
+		s.bad("program     %s cannot be looked at: %v", safe(p), err)
+	} else if err == nil && fi.Mode().IsRegular() && fi.Mode().Perm()&0o111 != 0 {
 		s.add("program     %s", safe(p))
 	} else if other, err := exec.LookPath("mailtree"); err == nil {
 		s.add("program     %s is gone; the hooks use %s. Install again to mend that", safe(p), safe(other))

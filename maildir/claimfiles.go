@@ -25,8 +25,8 @@ const (
 // ClaimFiles reads the claims as they stand in the files, without the index: of every claims/**/*.json that has no
 // .released file beside it those that want accepts (nil: all; it is called by several goroutines at once), in no order.
 // Whether a claim has expired is Live's to say. A file that is no valid claim is in bad, and hides no other. Links are
-// not followed, and nothing blocks. The error is of the folder itself (one that is not there holds no claims), and is
-// ErrUnavailable.
+// not followed, and nothing blocks. The error is ErrUnavailable: of the folder itself (one that is not there holds no
+// claims), or a fault of the machine's (FaultOf), which says nothing about the file that it was met at.
 //
 // Of many claims it keeps what it has read in .mailtree and opens again only what has changed since, by inode, size,
 // mtime and ctime. Spec: 2.2, 4.
@@ -47,7 +47,7 @@ func (t *Tree) claimFiles(want func(*ClaimRow) bool, now time.Time) (claims []Cl
 	case errors.Is(err, syscall.ENOTDIR):
 		return nil, []Problem{{Path: claimsDir, Reason: "a file where a folder belongs"}}, nil
 	default:
-		return nil, nil, &Error{Kind: ErrUnavailable, Text: "the claims cannot be read: " + plainFileError(err), Err: err}
+		return nil, nil, &Error{Kind: ErrUnavailable, Text: "the claims cannot be read: " + plainFault(err), Err: err}
 	}
 	s.keep()
 	for i := range s.dirs {
@@ -65,8 +65,9 @@ type claimScan struct {
 	start time.Time
 	found []ClaimRow
 	dirs  []claimFolder
-	files int // found so far
-	news  int // entries and folders that are known now, were not before, and can be kept
+	files int   // found so far
+	news  int   // entries and folders that are known now, were not before, and can be kept
+	fault error // a machine's, met while reading a file: the scan fails
 }
 
 // claimFolder is claims or a folder below it.
@@ -102,7 +103,9 @@ func (s *claimScan) scan(p string, depth int) error {
 	} else if err := s.list(d, &f); err != nil {
 		return err
 	}
-	s.readAll(d, &f)
+	if s.readAll(d, &f); s.fault != nil {
+		return s.fault
+	}
 	for _, e := range f.files {
 		if e.problem != nil {
 			f.bad = append(f.bad, Problem{Path: p + "/" + e.name, Reason: e.problem.Reason, Line: e.problem.Line})
@@ -145,9 +148,11 @@ func (s *claimScan) list(d *folder, f *claimFolder) error {
 		case e.mode.IsDir():
 			f.subs = append(f.subs, e.name)
 		case mark:
-			if st, err := d.stat(e.name); err == nil && st.Mode.IsRegular() && st.Size <= MaxSmall {
-				released[stem] = true
+			st, err := d.stat(e.name)
+			if FaultOf(err) == FaultMachine {
+				return err
 			}
+			released[stem] = err == nil && st.Mode.IsRegular() && st.Size <= MaxSmall
 		case path.Ext(e.name) != ".json":
 		case s.files == maxClaimFiles:
 			f.bad = append(f.bad, Problem{Path: f.path, Reason: "more than 100000 claims: the others do not count for the guard"})
@@ -172,7 +177,7 @@ func (s *claimScan) list(d *folder, f *claimFolder) error {
 func (s *claimScan) readAll(d *folder, f *claimFolder) {
 	const share = 64
 	var wg sync.WaitGroup
-	var mu sync.Mutex // guards next, s.found, s.news
+	var mu sync.Mutex // guards next, s.found, s.news, s.fault
 	next := 0
 	for range max(1, min(runtime.GOMAXPROCS(0), len(f.files)/share)) {
 		wg.Go(func() {
@@ -182,7 +187,7 @@ func (s *claimScan) readAll(d *folder, f *claimFolder) {
 				from := next
 				next += share
 				if from >= len(f.files) {
-					s.found, s.news = append(s.found, r.found...), s.news+r.news
+					s.found, s.news, s.fault = append(s.found, r.found...), s.news+r.news, cmp.Or(s.fault, r.fault)
 					mu.Unlock()
 					return
 				}
@@ -206,6 +211,7 @@ type claimReader struct {
 	buf   []byte
 	found []ClaimRow
 	news  int
+	fault error // a machine's
 }
 
 // read brings one entry level with its file.
@@ -229,6 +235,9 @@ func (r *claimReader) read(e *claimEntry) {
 	}
 	switch {
 	case err == nil:
+	case FaultOf(err) == FaultMachine:
+		r.fault = err
+		return
 	case errors.Is(err, fs.ErrNotExist): // gone meanwhile
 		return
 	case errors.As(err, &e.problem):

@@ -56,7 +56,10 @@ func (d *folder) entries() ([]dirent, error) {
 			}
 			if e := (dirent{string(name), typeOf(b[18])}); e.name != "." && e.name != ".." {
 				if b[18] == unix.DT_UNKNOWN {
-					st, _ := d.stat(e.name)
+					st, err := d.stat(e.name)
+					if FaultOf(err) == FaultMachine {
+						return nil, err
+					}
 					e.mode = st.Mode.Type()
 				}
 				all = append(all, e)

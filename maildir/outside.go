@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // OpenProject opens the work tree of one project of a store for looking at it, without owning the store. key is as of
@@ -19,7 +20,7 @@ func OpenProject(root, key string) (t *Tree, slug string, err error) {
 		return t, slug, nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return nil, slug, &Error{Kind: ErrUnavailable, Text: "the mail of the project " + quote(slug) + " cannot be read: " + plainFileError(err), Err: err}
+		return nil, slug, &Error{Kind: ErrUnavailable, Text: "the mail of the project " + quote(slug) + " cannot be read: " + plainFault(err), Err: err}
 	}
 	e := errorf(ErrNotFound, "The store %s has no project %s. A project is made when an agent first works in it; or name another one.", root, quote(key))
 	if all, err := projectSlugs(root); err == nil {
@@ -28,6 +29,15 @@ func OpenProject(root, key string) (t *Tree, slug string, err error) {
 		}
 	}
 	return nil, slug, e
+}
+
+// plainFault says why a file cannot be read, without its path.
+func plainFault(err error) string {
+	var no syscall.Errno
+	if FaultOf(err) == FaultMachine && errors.As(err, &no) {
+		return no.Error() + ". Try again"
+	}
+	return plainFileError(err)
 }
 
 // HumanKey is the absolute path that the tree's project is named by; "" where project.json does not say.
@@ -44,30 +54,43 @@ func (t *Tree) HumanKey() string {
 }
 
 // AgentNamed returns the agent of the tree with that name, as its folder spells it: names differ by more than their case
-// (Spec: 2.2). "" where there is none; near are the names like it then.
-func (t *Tree) AgentNamed(name string) (agent string, near []string) {
+// (Spec: 2.2). "" where there is none; near are the names like it then. Errors: ErrUnavailable, when it cannot be told.
+func (t *Tree) AgentNamed(name string) (agent string, near []string, err error) {
 	if !ValidName(name) {
-		return "", nil
+		return "", nil, nil
 	}
-	if st, err := t.Stat(profilePath(name)); err == nil && st.Mode.IsRegular() {
-		return name, nil
+	cannotTell := func(err error) error {
+		return &Error{Kind: ErrUnavailable, Text: "the agents cannot be read: " + plainFault(err), Err: err}
+	}
+	if is, err := t.hasProfile(name); err != nil {
+		return "", nil, cannotTell(err)
+	} else if is {
+		return name, nil, nil
 	}
 	entries, err := t.list(agentsDir)
-	if err != nil {
-		return "", nil
+	if err := machineFault(err); err != nil {
+		return "", nil, cannotTell(err)
 	}
 	var all []string
 	for _, e := range entries {
 		if !ValidName(e.Name()) {
 			continue
 		}
-		if st, err := t.Stat(profilePath(e.Name())); err != nil || !st.Mode.IsRegular() {
+		if is, err := t.hasProfile(e.Name()); err != nil {
+			return "", nil, cannotTell(err)
+		} else if !is {
 			continue
 		}
 		if strings.EqualFold(e.Name(), name) {
-			return e.Name(), nil
+			return e.Name(), nil, nil
 		}
 		all = append(all, e.Name())
 	}
-	return "", Near(name, all)
+	return "", Near(name, all), nil
+}
+
+// hasProfile reports whether there is a file where the agent's profile belongs. Errors: the machine's faults.
+func (t *Tree) hasProfile(name string) (bool, error) {
+	st, err := t.Stat(profilePath(name))
+	return err == nil && st.Mode.IsRegular(), machineFault(err)
 }

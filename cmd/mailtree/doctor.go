@@ -222,7 +222,7 @@ func (d *doctor) locks(slug string, t *maildir.Tree) {
 			stale++
 		}
 	}
-	if _, err := os.Lstat(dir); err != nil {
+	if _, err := os.Lstat(dir); maildir.FaultOf(err) == maildir.FaultGone {
 		d.say("project %s has no Git repository (%s): its mail works, but nothing is committed; restart the server to make a new one", slug, dir)
 	} else if mode, reason := gitlog.Look(t.Dir()); mode != "committing" {
 		d.say("git of %s: %s", slug, reason)
@@ -241,7 +241,12 @@ func (d *doctor) claims(slug string, t *maildir.Tree) {
 	}
 	found := 0
 	for _, c := range all {
-		if name, _ := t.AgentNamed(c.Agent); name != "" {
+		name, _, err := t.AgentNamed(c.Agent)
+		if err != nil {
+			d.say("claims of %s cannot be looked at: %v", slug, err)
+			return
+		}
+		if name != "" {
 			continue
 		}
 		if found++; found > most {
@@ -256,22 +261,31 @@ func (d *doctor) claims(slug string, t *maildir.Tree) {
 func (d *doctor) copies(ctx context.Context, slug string, t *maildir.Tree) {
 	messages := map[string][sha256.Size]byte{}
 	var diff []string
-	read := func(path string) (*maildir.Message, bool) {
+	read := func(path string) (*maildir.Message, error) { // nil for what is a problem of its own
 		data, _, err := t.Read(path, t.MaxFile())
-		if err != nil {
-			return nil, false
+		if maildir.FaultOf(err) == maildir.FaultMachine {
+			return nil, err
 		}
-		m, err := maildir.ParseMessage(maildir.Locate(path).ID, data)
-		return m, err == nil
+		m, perr := maildir.ParseMessage(maildir.Locate(path).ID, data)
+		if err != nil || perr != nil {
+			return nil, nil
+		}
+		return m, nil
 	}
 	for _, kind := range []maildir.Kind{maildir.KindCanonical, maildir.KindInbox} {
 		err := t.Walk(ctx, "", func(path string, _ fs.DirEntry) error {
-			if pl := maildir.Locate(path); pl.Kind == kind {
-				if m, ok := read(path); ok && kind == maildir.KindCanonical {
-					messages[pl.ID] = sha256.Sum256([]byte(m.Body))
-				} else if sum, known := messages[pl.ID]; ok && known && sum != sha256.Sum256([]byte(m.Body)) {
-					diff = append(diff, path)
-				}
+			pl := maildir.Locate(path)
+			if pl.Kind != kind {
+				return nil
+			}
+			m, err := read(path)
+			if m == nil {
+				return err
+			}
+			if kind == maildir.KindCanonical {
+				messages[pl.ID] = sha256.Sum256([]byte(m.Body))
+			} else if sum, known := messages[pl.ID]; known && sum != sha256.Sum256([]byte(m.Body)) {
+				diff = append(diff, path)
 			}
 			return nil
 		})
