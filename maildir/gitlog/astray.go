@@ -28,8 +28,8 @@ func (t *trace) older(e entry) bool { return e != t.last && slices.Contains(t.be
 const maxTraced = 100000
 
 // traces follows the paths of commits, each in the list of the last one that touched it. A commit that cannot be read any
-// more, as a person has rewritten the history, has none.
-func (r *repository) traces(all []ownCommit) (of [][]*trace) {
+// more, as a person has rewritten the history, has none. An error is transient.
+func (r *repository) traces(all []ownCommit) (of [][]*trace, err error) {
 	of = make([][]*trace, len(all))
 	known := map[string]*trace{}
 	for i, c := range slices.Backward(all) {
@@ -37,6 +37,9 @@ func (r *repository) traces(all []ownCommit) (of [][]*trace) {
 			break
 		}
 		changes, err := r.changesOf(&mark{Old: c.old.String(), New: c.new.String()})
+		if transient(err) {
+			return nil, err
+		}
 		if err != nil {
 			continue
 		}
@@ -49,7 +52,7 @@ func (r *repository) traces(all []ownCommit) (of [][]*trace) {
 			t.before = append(t.before, c.old, c.new)
 		}
 	}
-	return of
+	return of, nil
 }
 
 // misses reports that a commit is missing as a whole: of the paths that it has added, which no `git commit -a` brings
@@ -131,7 +134,10 @@ func (r *repository) astray(at head, all []ownCommit) (found astray, err error) 
 	}
 	defer now.close()
 	found.seen = index.seen
-	of := r.traces(all)
+	of, err := r.traces(all)
+	if err != nil {
+		return found, err
+	}
 	for _, t := range slices.Concat(of...) {
 		now.add(t.path, false)
 	}

@@ -322,7 +322,9 @@ func (l *Log) write(p *publication, b batch, to *objects) (sum hash, reflog stri
 		c.message, c.author = editMessage("edit", changes), l.server()
 		if b.again {
 			c.message = editMessage("repair", changes)
-		} else if id, ok := p.repo.config.person(); ok {
+		} else if id, err := p.repo.config.person(); err != nil {
+			return hash{}, "", err
+		} else if id != "" {
 			c.author = id
 		}
 	}
@@ -370,7 +372,11 @@ func (l *Log) unsaved(paths []string) ([]*change, error) {
 	}
 	var all []*change
 	for _, path := range paths {
-		if _, err := plan.files.stat(path); err == nil && !committable(path) {
+		_, err := plan.files.stat(path)
+		if transient(err) {
+			return nil, err
+		}
+		if err == nil && !committable(path) {
 			all = append(all, &change{path: path, skipped: "is nothing that Git can have"})
 		}
 	}

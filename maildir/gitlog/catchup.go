@@ -190,6 +190,9 @@ func (c *comparison) run(ctx context.Context) (found []difference, next *place, 
 			err = entries.err
 		}
 	}
+	if (err == nil || errors.Is(err, errFull)) && c.ignore.fault != nil {
+		err = c.ignore.fault
+	}
 	if errors.Is(err, errFull) {
 		return c.found, &c.place, nil
 	}
@@ -227,7 +230,10 @@ func (c *comparison) tracked(ctx context.Context) (err error) {
 		if !committable(path) {
 			continue
 		}
-		since, yes := c.differs(e, path)
+		since, yes, err := c.differs(e, path)
+		if err != nil {
+			return err
+		}
 		if !yes {
 			continue
 		}
@@ -238,38 +244,47 @@ func (c *comparison) tracked(ctx context.Context) (err error) {
 	return err
 }
 
-// differs reports that another file than the entry's is at path, or none. What cannot be told is no difference.
-func (c *comparison) differs(e indexEntry, path string) (since time.Time, yes bool) {
+// differs reports that another file than the entry's is at path, or none. A file that may not be read is no difference; an
+// error is transient.
+func (c *comparison) differs(e indexEntry, path string) (since time.Time, yes bool, err error) {
 	st, err := c.files.stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return time.Now(), !e.sparse()
+		return time.Now(), !e.sparse(), nil
+	case transient(err):
+		return since, false, err
 	case err != nil:
-		return since, false
+		return since, false, nil
 	case st.is(unix.S_IFDIR):
-		return st.ctime, true
+		return st.ctime, true, nil
 	case !st.is(unix.S_IFREG) && !st.is(unix.S_IFLNK):
-		return since, false
+		return since, false, nil
 	}
 	st.dev = e.dev() // another one after each mount: Git does not compare it either
 	if e.holds(st) && st.is(e.entry().mode&unix.S_IFMT) && st.mtime.Unix() < c.index.seen.stat.mtime.Unix() {
-		return since, false
+		return since, false, nil
 	}
 	now, _, err := c.files.blob(path, st, &objects{dry: true})
+	if transient(err) {
+		return since, false, err
+	}
 	if err != nil {
-		return time.Now(), errors.Is(err, fs.ErrNotExist)
+		return time.Now(), errors.Is(err, fs.ErrNotExist), nil
 	}
 	was := e.entry()
 	if !c.modes && now.mode != modeLink && was.mode != modeLink {
 		now.mode = was.mode
 	}
-	return st.ctime, now != was
+	return st.ctime, now != was, nil
 }
 
 // others finds the files of a folder that are not in the index. It goes through them in the order of the index.
 // Nested repositories and ignored folders are not entered.
 func (c *comparison) others(ctx context.Context, dir string, entries *cursor) error {
 	names, err := c.files.sorted(dir)
+	if transient(err) {
+		return err
+	}
 	if err != nil || dir != "" && slices.ContainsFunc(names, func(n string) bool { return isGitFolder(strings.TrimSuffix(n, "/")) }) {
 		return nil
 	}
@@ -293,7 +308,11 @@ func (c *comparison) others(ctx context.Context, dir string, entries *cursor) er
 		if entries.has(path) {
 			continue
 		}
-		if st, err := c.files.stat(path); err == nil && c.isNew(path, st) {
+		st, err := c.files.stat(path)
+		if transient(err) {
+			return err
+		}
+		if err == nil && c.isNew(path, st) {
 			if err := c.add(path, st.ctime); err != nil {
 				return err
 			}

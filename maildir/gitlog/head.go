@@ -107,8 +107,11 @@ func isFolder(path string) bool {
 	return err == nil && fi.IsDir()
 }
 
-// noHead says that HEAD cannot be read.
+// noHead says that HEAD cannot be read. A transient error stays as it is.
 func noHead(err error) error {
+	if transient(err) {
+		return err
+	}
 	return &hold{mode: "off", reason: "The mail is not audited: .git/HEAD cannot be read. Run `git fsck` in the mail's folder, or restore .git.", cause: err}
 }
 
@@ -178,7 +181,7 @@ func (r *repository) recorded() (string, error) {
 	return "", nil
 }
 
-// busy reports what a person has begun and not finished, as a *hold.
+// busy reports what a person has begun and not finished, as a *hold. Another error is transient.
 func (r *repository) busy() error {
 	for _, s := range []struct{ name, what, do string }{
 		{"MERGE_HEAD", "a merge", "git commit, or git merge --abort"},
@@ -188,7 +191,11 @@ func (r *repository) busy() error {
 		{"REVERT_HEAD", "a revert", "git revert --continue, or git revert --abort"},
 		{"sequencer", "a series of cherry-picks or reverts", "git cherry-pick --continue or git revert --continue, or the same with --abort"},
 	} {
-		if _, err := os.Lstat(r.path(s.name)); err == nil {
+		_, err := os.Lstat(r.path(s.name))
+		if transient(err) {
+			return err
+		}
+		if err == nil {
 			return &hold{mode: "waiting", reason: fmt.Sprintf("The mail's repository is in the middle of %s: new mail is safe but not committed until that ends. Finish it with %s.", s.what, s.do)}
 		}
 	}

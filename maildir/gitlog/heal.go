@@ -41,11 +41,17 @@ func (l *Log) level(ctx context.Context, repo *repository) error {
 		return err
 	}
 	at, err := l.branch(repo)
+	if transient(err) {
+		return err
+	}
 	if err != nil {
 		return nil
 	}
 	if !mem.recalled {
-		mem.own, mem.recalled = repo.history(at.commit), true
+		if mem.own, err = repo.history(at.commit); err != nil {
+			return err
+		}
+		mem.recalled = true
 	}
 	now, err := repo.seeIndex()
 	if err != nil && len(mem.own) == 0 {
@@ -111,10 +117,11 @@ func (l *Log) restore(repo *repository) error {
 }
 
 // settled tells when to look at the last commits again; zero: nothing can take them away any more, and what is kept
-// for that is forgotten. While a git gc runs, which may have begun before the commit, their objects are kept.
+// for that is forgotten. While a git gc runs, which may have begun before the commit, or it cannot be told, their objects
+// are kept.
 func (l *Log) settled() (next time.Time) {
 	repo, err := openRepository(l.cfg.Dir, l.mem)
-	if err == nil && repo.collecting() {
+	if transient(err) || err == nil && repo.collecting() {
 		return time.Now().Add(healTime)
 	}
 	l.mem.fresh = nil

@@ -294,7 +294,9 @@ func TestHistory(t *testing.T) {
 	at, err := repo.head()
 	tr.check(err)
 	var got []string
-	for _, c := range repo.history(at.commit) {
+	all, err := repo.history(at.commit)
+	tr.check(err)
+	for _, c := range all {
 		got = append(got, fmt.Sprint(c.ops, c.mail, c.past, c.new == at.commit))
 	}
 	tr.equal("history", strings.Join(got, ", "), "1 true true false, 1 true true false, 1 false true false, 2 true true true")

@@ -15,7 +15,8 @@ import (
 	"mailtree/maildir"
 )
 
-// TestMain keeps the user's Git configuration out, and is the program that TestKill starts to be killed.
+// TestMain keeps the user's Git configuration out, and is the program that TestKill starts to be killed and TestScarce to
+// have few descriptors.
 func TestMain(m *testing.M) {
 	os.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
 	os.Setenv("GIT_CONFIG_NOSYSTEM", "1")
@@ -23,6 +24,10 @@ func TestMain(m *testing.M) {
 	if at := os.Getenv("GITLOG_KILL_AT"); at != "" {
 		commitAndDie(os.Getenv("GITLOG_DIR"), at)
 		os.Exit(3)
+	}
+	if dir := os.Getenv("GITLOG_SCARCE"); dir != "" {
+		missedWithFew(dir)
+		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }

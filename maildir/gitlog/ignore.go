@@ -46,8 +46,10 @@ func dangerousLink(path string) bool {
 	return strings.HasPrefix(name, ".git") || strings.HasPrefix(name, ".mailmap")
 }
 
-// ignorer answers for .gitignore files and .git/info/exclude as they are now.
+// ignorer answers for .gitignore files and .git/info/exclude as they are now. Its answers do not count once it has met a
+// fault.
 type ignorer struct {
+	fault   error // a transient one, of a file that could not be read
 	exclude []gitignore.Pattern
 	rules   map[string]gitignore.Matcher // of a folder, its parents' included
 	lines   map[string][]gitignore.Pattern
@@ -56,10 +58,18 @@ type ignorer struct {
 
 func newIgnorer(git string) *ignorer {
 	g := &ignorer{rules: map[string]gitignore.Matcher{}, lines: map[string][]gitignore.Pattern{}, nested: map[string]bool{}}
-	if b, err := readRegular(filepath.Join(git, "info/exclude"), maxIgnore); err == nil {
+	b, err := readRegular(filepath.Join(git, "info/exclude"), maxIgnore)
+	if err == nil {
 		g.exclude = patterns(b, nil)
 	}
+	g.note(err)
 	return g
+}
+
+func (g *ignorer) note(err error) {
+	if g.fault == nil && transient(err) {
+		g.fault = err
+	}
 }
 
 const maxIgnore = 1 << 20
@@ -84,6 +94,7 @@ func (g *ignorer) isNested(w *worktree, dir string) bool {
 	yes, ok := g.nested[dir]
 	if !ok {
 		_, err := w.stat(dir + "/.git")
+		g.note(err)
 		yes = err == nil
 		g.nested[dir] = yes
 	}
@@ -110,9 +121,12 @@ func (g *ignorer) folder(w *worktree, elems []string) []gitignore.Pattern {
 	if ok {
 		return ps
 	}
-	if f, st, err := w.open(path); err == nil {
+	f, st, err := w.open(path)
+	g.note(err)
+	if err == nil {
 		if st.size < maxIgnore {
-			b, _ := io.ReadAll(io.LimitReader(f, maxIgnore))
+			b, err := io.ReadAll(io.LimitReader(f, maxIgnore))
+			g.note(err)
 			ps = patterns(b, elems)
 		}
 		f.Close()

@@ -127,7 +127,10 @@ func (r *repository) openIndex() (*gitIndex, error) {
 	}
 	x.file, x.seen, x.size, x.mode, x.sound = f, s, s.stat.size, fs.FileMode(s.stat.mode)&0o777, s.same(r.mem.sound)
 	var head [12]byte
-	if _, err := f.ReadAt(head[:], 0); err != nil || s.stat.size < int64(len(head)+20) || string(head[:4]) != "DIRC" {
+	if _, err := f.ReadAt(head[:], 0); transient(err) {
+		x.close()
+		return nil, err
+	} else if err != nil || s.stat.size < int64(len(head)+20) || string(head[:4]) != "DIRC" {
 		x.close()
 		return nil, damagedIndex(errIndex)
 	}

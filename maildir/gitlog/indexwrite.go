@@ -141,7 +141,7 @@ func parent(path string) string {
 // in the second in which the index was written looks clean for ever once the index bears a later time. Where the content
 // is another, the entry is made such that Git looks at it. Where it is the same the entry stays: one that Git does
 // not believe makes git revert and git checkout say that a file has local changes, as they do not look at it themselves.
-// Those that are ours and untouched since are not read.
+// Those that are ours and untouched since are not read. Where it cannot be told the entry is made so too.
 func (o *indexWriter) settle(e indexEntry) {
 	if !o.seen.exists || e.mtime() < uint32(o.seen.stat.mtime.Unix()) || e.entry().mode == modeModule {
 		return
@@ -153,7 +153,7 @@ func (o *indexWriter) settle(e indexEntry) {
 			return
 		}
 	}
-	if err == nil && e.mayHold(now) && !o.has(e, now) {
+	if transient(err) || err == nil && e.mayHold(now) && !o.has(e, now) {
 		e.smudge()
 	}
 }

@@ -106,10 +106,13 @@ func (r *repository) unstage() error {
 	return nil
 }
 
-// holds reports whether index.lock is ours.
-func (m *mark) holds(r *repository) bool {
+// holds reports whether index.lock is ours. An error is transient.
+func (m *mark) holds(r *repository) (bool, error) {
 	b, err := readSmall(r.path("index.lock"))
-	return err == nil && m.Lock != "" && string(b) == m.Lock
+	if transient(err) {
+		return false, err
+	}
+	return err == nil && m.Lock != "" && string(b) == m.Lock, nil
 }
 
 // writeWhole puts a file of ours in .git into place whole; its durability is the caller's.

@@ -42,13 +42,16 @@ func (m *memory) forget(now time.Time) {
 }
 
 // history are our last commits as the branch tells them, oldest first: what a run that was killed had kept, and what
-// one could not mend.
-func (r *repository) history(c hash) (all []ownCommit) {
+// one could not mend. An error is transient.
+func (r *repository) history(c hash) (all []ownCommit, err error) {
 	for range maxWalk {
 		if c.IsZero() || len(all) == maxOwn {
 			break
 		}
 		data, err := r.read(plumbing.CommitObject, c)
+		if transient(err) {
+			return nil, err
+		}
 		if err != nil {
 			break // a shallow clone ends here
 		}
@@ -59,7 +62,7 @@ func (r *repository) history(c hash) (all []ownCommit) {
 		c = one.old
 	}
 	slices.Reverse(all)
-	return all
+	return all, nil
 }
 
 // parseOwn reads a commit object.

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"mailtree/maildir"
 )
 
 // change is what a commit makes of one path.
@@ -77,7 +79,7 @@ func (p *plan) name(paths []string) error {
 			}
 			continue
 		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.ENAMETOOLONG) {
+		if transient(err) {
 			return err
 		}
 		p.add(path, false)
@@ -143,6 +145,9 @@ func (p *plan) walk(path string) error {
 			continue
 		}
 		st, err := p.files.stat(f)
+		if transient(err) {
+			return err
+		}
 		if err != nil {
 			continue // gone meanwhile
 		}
@@ -176,6 +181,9 @@ func (p *plan) load(to *objects, log *slog.Logger) error {
 		if c.skipped != "" && c.old.mode == 0 && log != nil {
 			log.Debug("file left out of the audit", "path", c.path, "reason", c.skipped)
 		}
+	}
+	if p.ignore != nil {
+		return p.ignore.fault
 	}
 	return nil
 }
@@ -241,14 +249,9 @@ func (p *plan) loadOne(c *change, to *objects) error {
 	return nil
 }
 
-// transient reports an error that says nothing about the file but about the moment.
+// transient reports an error of the system that says nothing about the file but about the moment (maildir.FaultOf).
 func transient(err error) bool {
-	for _, e := range []error{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EIO, unix.ENOSPC, unix.EDQUOT, unix.EROFS} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	return errors.As(err, new(unix.Errno)) && maildir.FaultOf(err) == maildir.FaultMachine
 }
 
 // write makes the tree objects and returns the new tree.

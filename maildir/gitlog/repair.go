@@ -31,10 +31,12 @@ func (r *repository) repair(step func(string)) (lost []string, err error) {
 			return nil, err
 		}
 	}
-	if m.holds(r) {
-		if err := os.Remove(r.path("index.lock")); err != nil {
-			return nil, err
-		}
+	held, err := m.holds(r)
+	if err == nil && held {
+		err = os.Remove(r.path("index.lock"))
+	}
+	if err != nil {
+		return nil, err
 	}
 	return lost, r.unstage()
 }
@@ -49,6 +51,9 @@ func (r *repository) repairMarked(m *mark, step func(string)) (lost []string, er
 		return nil, err
 	}
 	changes, err := r.changesOf(m)
+	if transient(err) {
+		return nil, err
+	}
 	if err != nil { // the objects of a commit that did not happen may be gone
 		return nil, nil
 	}
@@ -70,7 +75,9 @@ func (r *repository) repairRef(m *mark) error {
 		return nil
 	}
 	lock := r.path(m.Branch + ".lock")
-	if b, err := readSmall(lock); err != nil || string(b) != m.New+"\n" {
+	if b, err := readSmall(lock); transient(err) {
+		return err
+	} else if err != nil || string(b) != m.New+"\n" {
 		return nil // none, or somebody else's
 	}
 	now, err := r.ref(m.Branch)
@@ -147,7 +154,10 @@ func (r *repository) follow(m *mark, changes []*change) error {
 	if _, err := r.stageIndex(m, index, behind, w); err != nil {
 		return err
 	}
-	held := m.holds(r)
+	held, err := m.holds(r)
+	if err != nil {
+		return err
+	}
 	if !held {
 		if err := r.stageLock(m); err != nil {
 			return err

@@ -49,6 +49,9 @@ func openRepository(dir string, mem *memory) (*repository, error) {
 	if errors.Is(err, errNotFile) {
 		return nil, notFile("config")
 	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // it may say that we cannot write this repository
+		return nil, err
+	}
 	r.config = readSettings(config)
 	if f := r.config.format; f != "" {
 		return nil, &hold{mode: "off", reason: "The mail is not audited: its repository uses " + f + ", which the server cannot write. Convert it to SHA-1 objects and plain refs."}

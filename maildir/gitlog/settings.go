@@ -67,14 +67,17 @@ func parseConfig(b []byte) (c *config.Config, err error) {
 }
 
 // person is the identity that Git would give to a commit made by hand here: the repository's, else the user's own.
-// ok is false where none is configured.
-func (s settings) person() (id string, ok bool) {
+// "" where none is configured. An error is transient.
+func (s settings) person() (id string, err error) {
 	name, mail := s.name, s.mail
 	for _, file := range userConfigs() {
 		if name != "" && mail != "" {
 			break
 		}
 		b, err := readSmall(file)
+		if transient(err) {
+			return "", err
+		}
 		if err != nil {
 			continue
 		}
@@ -91,9 +94,9 @@ func (s settings) person() (id string, ok bool) {
 		}
 	}
 	if identityPart(name) == "" {
-		return "", false
+		return "", nil
 	}
-	return identity(name, mail), true
+	return identity(name, mail), nil
 }
 
 // userConfigs lists the user's configuration files, the strongest first.

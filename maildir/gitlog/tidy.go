@@ -167,7 +167,7 @@ func (r *repository) quiet() error {
 // collecting reports whether a person's git gc is running: it keeps its process id in a file.
 func (r *repository) collecting() bool {
 	fi, err := os.Lstat(r.path("gc.pid"))
-	return err == nil && time.Since(fi.ModTime()).Abs() < staleGC
+	return transient(err) || err == nil && time.Since(fi.ModTime()).Abs() < staleGC
 }
 
 // staleGC is more than a gc of the mail takes, and less than git's own limit of twelve hours.

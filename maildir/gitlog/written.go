@@ -34,8 +34,8 @@ func (p *plan) loadWritten(c *change, to *objects) error {
 	}
 	if !same {
 		p.apart = append(p.apart, c.path)
-		if p.taken(c, w.base) {
-			return nil
+		if taken, err := p.taken(c, w.base); taken || err != nil {
+			return err
 		}
 	}
 	c.stat, c.apart = st, !same
@@ -55,35 +55,35 @@ func (p *plan) loadRemoved(c *change, base hash) error {
 	}
 	if c.gone = errors.Is(err, fs.ErrNotExist); !c.gone {
 		p.apart = append(p.apart, c.path)
-		if p.taken(c, base) {
-			return nil
+		if taken, err := p.taken(c, base); taken || err != nil {
+			return err
 		}
 	}
 	c.apart, c.new = !c.gone, entry{}
 	return nil
 }
 
-// taken reports whether HEAD has at a path something else than the commit base: somebody has committed that since.
-func (p *plan) taken(c *change, base hash) bool {
+// taken reports whether HEAD has at a path something else than the commit base: somebody has committed that since. An error
+// is transient.
+func (p *plan) taken(c *change, base hash) (bool, error) {
 	n := &p.root
 	for _, name := range strings.Split(c.path, "/") {
 		if n.old.mode != 0 && !n.old.isTree() {
-			return true // a file or link where the folder was
+			return true, nil // a file or link where the folder was
 		}
 		n = n.kids[name]
 	}
 	tree, err := p.repo.treeOf(base)
-	if err != nil { // gone with a history that a person has rewritten
-		return c.old.mode != 0
+	if err == nil && !tree.IsZero() {
+		var was entry
+		if was, err = p.repo.lookup(entry{modeTree, tree}, c.path); err == nil {
+			return c.old != was, nil
+		}
 	}
-	if tree.IsZero() {
-		return c.old.mode != 0
+	if transient(err) {
+		return false, err
 	}
-	was, err := p.repo.lookup(entry{modeTree, tree}, c.path)
-	if err != nil {
-		return c.old.mode != 0
-	}
-	return c.old != was
+	return c.old.mode != 0, nil // base is gone with a history that a person has rewritten, or there is none
 }
 
 func (p *plan) nodeOf(path string) *node {

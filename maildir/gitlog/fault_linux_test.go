@@ -1,0 +1,81 @@
+package gitlog
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"testing"
+
+	"mailtree/maildir"
+)
+
+// unreadable puts something in the place of a file that cannot be read although nothing is wrong with it: reading
+// /proc/self/mem from its beginning is EIO. back puts the file back.
+func (t *tree) unreadable(path string) (back func()) {
+	t.Helper()
+	file := t.path(path)
+	t.check(errors.Join(os.Rename(file, file+".kept"), os.Symlink("/proc/self/mem", file)))
+	return func() {
+		t.Helper()
+		t.check(os.Rename(file+".kept", file))
+	}
+}
+
+// TestFault: a file of Git's that cannot be read for the moment is not taken for one that is not there.
+func TestFault(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{".git/info/exclude", ".git/config", ".git/HEAD", ".git/index", ".git/mailtree-branch"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tr := newTree(t, Config{External: true})
+			tr.write(".git/info/exclude", "/.mailtree\nsecret\n")
+			tr.write("kept", "x")
+			tr.write("secret", "x")
+			tr.log.Edited([]string{"kept", "secret"})
+			head := tr.git("rev-parse", "HEAD")
+			back := tr.unreadable(name)
+			if err := tr.log.Flush(context.Background()); err == nil {
+				t.Error("it was committed")
+			}
+			if name != ".git/index" { // which is not followed through a link
+				tr.state("waiting", "it is tried again")
+			}
+			back()
+			tr.equal("HEAD", tr.git("rev-parse", "HEAD"), head)
+			tr.flush()
+			tr.state("committing", "")
+			tr.equal("files", tr.git("ls-files"), ".gitignore\nkept")
+			tr.sound()
+		})
+	}
+}
+
+// TestFaultOfOurLocks: a lock that a killed run has left stays ours while it cannot be read.
+func TestFaultOfOurLocks(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{".git/index.lock", ".git/refs/heads/main.lock"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tr := newTree(t, Config{})
+			tr.write("late", "late")
+			exe, err := os.Executable()
+			tr.check(err)
+			c := exec.Command(exe)
+			c.Env = append(os.Environ(), "GITLOG_DIR="+tr.dir, "GITLOG_KILL_AT=ref locked")
+			if err := c.Run(); err == nil {
+				t.Fatal("was not killed")
+			}
+			back := tr.unreadable(name)
+			tr.log, err = Open(Config{Dir: tr.dir})
+			tr.check(err)
+			if _, err := os.Lstat(tr.path(".git/" + markFile)); err != nil {
+				t.Errorf("whose the locks are is forgotten: %v", err)
+			}
+			back()
+			tr.log.Record([]maildir.Op{op("send", "A", "late", "late")}, nil)
+			tr.flush()
+			tr.sound()
+		})
+	}
+}

@@ -1,0 +1,66 @@
+package gitlog
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestScarce: with however few descriptors, a comparison with the index finds all that was changed meanwhile, or says that
+// it could not look. The limit is the process's, so a process of its own is given it.
+func TestScarce(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{External: true})
+	tr.send("m1", "a/b/c/d/edited", "a/b/c/d/removed", "e/f/kept")
+	tr.flush()
+	tr.write("a/b/c/d/edited", "another")
+	tr.check(os.Remove(tr.path("a/b/c/d/removed")))
+	tr.write("a/b/c/d/e/f/new", "x")
+	tr.write("e/f/g/h/new.tmp", "x")
+	exe, err := os.Executable()
+	tr.check(err)
+	c := exec.Command(exe)
+	c.Env = append(os.Environ(), "GITLOG_SCARCE="+tr.dir)
+	out, err := c.CombinedOutput()
+	if tr.check(err); !strings.HasSuffix(string(out), "[a/b/c/d/e/f/new a/b/c/d/edited a/b/c/d/removed]\n") {
+		t.Errorf("%s", out)
+	}
+}
+
+// missedWithFew compares again and again with one more descriptor, until none is lacking.
+func missedWithFew(dir string) {
+	l, err := Open(Config{Dir: dir, External: true})
+	if err != nil {
+		panic(err)
+	}
+	var full syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &full); err != nil {
+		panic(err)
+	}
+	for n := uint64(3); ; n++ {
+		few := full
+		few.Cur = n
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
+			panic(err)
+		}
+		found, _, err := l.missed(context.Background(), 0, place{})
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &full); err != nil {
+			panic(err)
+		}
+		if err != nil && n < 64 {
+			continue
+		}
+		var paths []string
+		for _, d := range found {
+			paths = append(paths, d.path)
+		}
+		slices.Sort(paths)
+		fmt.Println(n, err, paths)
+		return
+	}
+}
