@@ -20,13 +20,24 @@ func (r *Runner) adopt(ctx context.Context, a maildir.Abandoned) {
 	look := time.NewTicker(r.cfg.Second / 4)
 	defer look.Stop()
 	why := serverGone
-	for a.PID > 1 && a.Process != "" && identity(a.PID) == a.Process {
+	for a.PID > 1 && a.Process != "" {
+		is, err := identity(a.PID)
+		if err == nil && is != a.Process {
+			break
+		}
+		due := timeout.C
+		if err != nil {
+			due = nil // it may be another process by now
+		}
 		select {
 		case <-look.C:
 			continue
-		case <-timeout.C:
+		case <-due:
 			why = timedOut
 		case <-ctx.Done():
+			if err != nil {
+				return // the next server looks again
+			}
 			why = serverStopped
 		}
 		ended := make(chan error)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"os/user"
@@ -32,26 +33,24 @@ const (
 // execute runs the command and waits for its end.
 func (r *Runner) execute(ctx context.Context, run *maildir.HookRun) maildir.HookEnd {
 	out := &tail{}
-	as := accountOf(run.Owner)
-	cmd := &exec.Cmd{
-		Path: run.Hook.Cmd[0], Args: run.Hook.Cmd, Dir: as.dir(), Env: append(as.env(), facts(run)...),
-		Stdin: bytes.NewReader(run.Data), Stdout: out, Stderr: out, WaitDelay: leaveAfter * r.cfg.Second,
-		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Credential: as.credential()},
-	}
-	began := time.Now()
 	end := maildir.HookEnd{Exit: -1}
-	if err := cmd.Start(); err != nil {
+	cmd, err := r.start(ctx, run, out)
+	if err != nil {
 		end.Why = "it could not be started: " + err.Error()
 		return end
 	}
-	if err := r.log.Started(run, cmd.Process.Pid, identity(cmd.Process.Pid)); err != nil {
-		r.cfg.Log.Warn("hooks.log cannot be written: should this server crash, the next one does not know that command", "error", err)
+	began := time.Now()
+	is, err := identity(cmd.Process.Pid)
+	if err == nil {
+		err = r.log.Started(run, cmd.Process.Pid, is)
+	}
+	if err != nil {
+		r.cfg.Log.Warn("it cannot be noted which process a hook is: should this server crash, the next one does not know that command", "error", err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	timeout := time.NewTimer(time.Duration(run.Hook.Timeout) * r.cfg.Second)
 	defer timeout.Stop()
-	var err error
 	waited := true
 	select {
 	case err = <-ended:
@@ -80,6 +79,45 @@ func (r *Runner) execute(ctx context.Context, run *maildir.HookRun) maildir.Hook
 		end.Why = exit.Error()
 	}
 	return end
+}
+
+// start starts the command. What the machine lacks for that now is waited for, as long as the command may take: the run is
+// in hooks.log by then, so that it would never be made.
+func (r *Runner) start(ctx context.Context, run *maildir.HookRun, out io.Writer) (*exec.Cmd, error) {
+	giveUp := time.NewTimer(time.Duration(run.Hook.Timeout) * r.cfg.Second)
+	defer giveUp.Stop()
+	for said := false; ; said = true {
+		as, err := accountOf(run.Owner)
+		if err == nil {
+			cmd := &exec.Cmd{
+				Path: run.Hook.Cmd[0], Args: run.Hook.Cmd, Dir: as.dir(), Env: append(as.env(), facts(run)...),
+				Stdin: bytes.NewReader(run.Data), Stdout: out, Stderr: out, WaitDelay: leaveAfter * r.cfg.Second,
+				SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Credential: as.credential()},
+			}
+			if err = cmd.Start(); err == nil {
+				return cmd, nil
+			}
+		}
+		if !passing(err) {
+			return nil, err
+		}
+		if !said {
+			r.cfg.Log.Warn("a hook cannot be started now; that is tried again", "hook", run.Hook.Name, "mailbox", run.Hook.Mailbox, "error", err)
+		}
+		select {
+		case <-time.After(r.cfg.Second / 4):
+		case <-giveUp.C:
+			return nil, err
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// passing reports that a command could not be started for a reason that is the machine's for now, and not the command's:
+// of what the system says of commands only, that it is none, or is given too much.
+func passing(err error) bool {
+	return maildir.FaultOf(err) == maildir.FaultMachine && !errors.Is(err, syscall.ENOEXEC) && !errors.Is(err, syscall.E2BIG)
 }
 
 // stop ends a process group: TERM, and KILL for what is left after five seconds. It returns what Wait said of its leader,
@@ -141,26 +179,34 @@ type account struct {
 // nobody is the group of a user that the system has no account for.
 const nobody = 65534
 
-func accountOf(uid int) account {
+// accountOf returns the account of a user, with next to nothing in it where the system has none. The error says that it
+// cannot be told now.
+func accountOf(uid int) (account, error) {
 	a := account{uid: uid, gid: nobody, name: strconv.Itoa(uid)}
 	u, err := user.LookupId(strconv.Itoa(uid))
+	if errors.As(err, new(user.UnknownUserIdError)) || maildir.FaultOf(err) == maildir.FaultGone {
+		return a, nil
+	}
 	if err != nil {
-		return a
+		return a, err
 	}
 	a.name, a.home = u.Username, u.HomeDir
 	if gid, err := strconv.Atoi(u.Gid); err == nil {
 		a.gid = gid
 	}
 	ids, err := u.GroupIds()
+	if errors.As(err, new(syscall.Errno)) && passing(err) {
+		return a, err
+	}
 	if err != nil {
-		return a
+		return a, nil
 	}
 	for _, id := range ids {
 		if n, err := strconv.ParseUint(id, 10, 32); err == nil {
 			a.groups = append(a.groups, uint32(n))
 		}
 	}
-	return a
+	return a, nil
 }
 
 // credential is nil where the command runs as the server does.

@@ -1,13 +1,17 @@
 package hook_test
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -382,4 +386,44 @@ func TestNotAsOther(t *testing.T) {
 	if run, why, err := b.Fire(t.Context(), missed[0], log); run != nil || err != nil || why != "this server cannot run commands as the owner of the mailbox" {
 		t.Errorf("%+v %q %v", run, why, err)
 	}
+}
+
+// TestStartedLater: a run whose command cannot be started for the moment is made when it can: it is in hooks.log, and no
+// other is made for that mail. A file that somebody writes cannot be run.
+func TestStartedLater(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, storetest.Config{NoWatcher: true})
+	cmd := b.script("later", "echo ran\n")
+	f, err := os.OpenFile(cmd, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := exec.Command(cmd).Run(); !errors.Is(err, syscall.ETXTBSY) {
+		t.Skip("this system lets a file be run while it is written: ", err)
+	}
+	b.hook("bob", maildir.Hook{Name: "later", Cmd: []string{cmd}})
+	tried := make(chan struct{})
+	once := sync.OnceFunc(func() { close(tried) })
+	b.start(hook.Config{Log: slog.New(slog.NewTextHandler(writer(func(line []byte) {
+		if bytes.Contains(line, []byte("cannot be started now")) || bytes.Contains(line, []byte("hook ran")) {
+			once()
+		}
+	}), nil))})
+	b.send("token", "now")
+	<-tried
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.ended(1)[0]; got.Output != "ran\n" || got.Exit != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// writer is called with what is logged, a line at a time.
+type writer func(line []byte)
+
+func (w writer) Write(line []byte) (int, error) {
+	w(line)
+	return len(line), nil
 }
