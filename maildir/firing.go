@@ -3,7 +3,6 @@ package maildir
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"time"
@@ -149,7 +148,7 @@ func (s *Store) Fire(ctx context.Context, f Firing, l *HookLog) (run *HookRun, w
 	m, data, err := p.readMessage(f.Path, f.ID)
 	var bad *FormatError
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.As(err, &bad):
+	case FaultOf(err) == FaultGone, errors.As(err, &bad):
 		return nil, "the copy is gone", nil
 	case err != nil:
 		return nil, "", diskError(err)

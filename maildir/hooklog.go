@@ -166,7 +166,11 @@ func (l *HookLog) open() error {
 	}
 	l.f = f
 	var last [1]byte
-	if fi, err := f.Stat(); err == nil && fi.Size() > 0 {
+	fi, err := f.Stat()
+	if err != nil { // a line that a crash cut short would spoil the next
+		return diskError(err)
+	}
+	if fi.Size() > 0 {
 		if _, err := f.ReadAt(last[:], fi.Size()-1); err != nil || last[0] != '\n' {
 			_, err = f.WriteString("\n")
 			return diskError(err)

@@ -87,6 +87,9 @@ func (l *Listener) own() error {
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		f.Close()
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return fmt.Errorf("it cannot be told whether another server listens on the socket %s: %w", l.cfg.Path, err)
+		}
 		return fmt.Errorf("another server listens on the socket %s: choose another with SOCKET", l.cfg.Path)
 	}
 	l.lock = f
