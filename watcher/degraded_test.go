@@ -379,3 +379,21 @@ func mutate(w *watched, random *rand.Rand, i int) {
 		_ = os.RemoveAll(p)
 	}
 }
+
+// A folder of which the disk says nothing for now is not left out: until it does, Scans find what is in it.
+func TestFolderFault(t *testing.T) {
+	t.Parallel()
+	var n atomic.Int64
+	n.Store(3) // the parent, the root, a
+	w := start(t, func(w *watched, cfg *Config) { cfg.Poll = 20 * time.Millisecond; w.mkdir("a") }, limited(&n, syscall.EIO))
+	w.mode("watching")
+	w.mkdir("b/c")
+	w.mode("degraded")
+	w.write("b/c/unseen", "x")
+	w.until("found by a Scan", w.equal)
+	n.Store(100)
+	w.mode("watching")
+	w.write("b/c/seen", "x")
+	w.reported("b/c/seen")
+	w.converged()
+}

@@ -53,7 +53,7 @@ func (s *session) handleRoot(ev event) error {
 
 // handlePath makes the watches at a path what stands there now, whatever the
 // order of its events was. A folder that came, or came back, is walked and noted
-// after that; anything else is noted at once.
+// after that; anything else is noted at once. What cannot be told is taken for both.
 func (s *session) handlePath(ev event) {
 	if ev.op == fsnotify.Write {
 		s.touch(ev)
@@ -65,10 +65,11 @@ func (s *session) handlePath(ev event) {
 		return
 	}
 	s.drop(ev.rel)
-	switch {
-	case !dir:
+	unknown := exhausted(err)
+	if !dir {
 		s.touch(ev)
-	case !s.w.cfg.Skip(ev.rel, true):
+	}
+	if (dir || unknown) && !s.w.cfg.Skip(ev.rel, true) {
 		s.walk.push(visit{rel: ev.rel, noted: true})
 		s.walk.push(visit{rel: ev.rel, report: true})
 	}

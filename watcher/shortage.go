@@ -10,9 +10,13 @@ import (
 
 // exhausted reports whether err means that the system has run out of something
 // that may be there again later: watches (ENOSPC), instances or open files
-// (EMFILE, ENFILE), memory.
+// (EMFILE, ENFILE), memory; or that a disk does not answer as it should for now.
+// It tells nothing about the folder.
 func exhausted(err error) bool {
-	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
+	for _, errno := range []syscall.Errno{
+		syscall.ENOSPC, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM,
+		syscall.EIO, syscall.ESTALE, syscall.ETIMEDOUT, syscall.EAGAIN, syscall.EINTR,
+	} {
 		if errors.Is(err, errno) {
 			return true
 		}
