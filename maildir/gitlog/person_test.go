@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -426,5 +427,47 @@ func TestOldIndexWrittenBack(t *testing.T) {
 			tr.equal("files", tr.git("ls-tree", "-r", "--name-only", "HEAD", "messages/"), "messages/m1\nmessages/m3")
 			tr.equal("ids", strings.Join(tr.ids(), " "), "m1 m3 m2")
 		})
+	}
+}
+
+// TestWayBack: what State says to run, run as it stands, brings back a branch whose name a shell does not take as it is,
+// and keeps what is uncommitted.
+func TestWayBack(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	const mails = "fix(it's)&co"
+	tr.git("branch", "-m", mails)
+	tr.check(os.Remove(tr.path(".git/" + branchFile)))
+	tr.send("m1", "status", "removed")
+	tr.flush()
+	tr.git("branch", "older")
+	tr.send("m2", "status", "mark", "new")
+	tr.flush()
+	tr.git("checkout", "-q", "older")
+	tr.send("m3", "status", "mark", "meanwhile", "we*rd :(top)")
+	tr.check(os.Remove(tr.path("removed")))
+	tr.state("detached", "git checkout")
+	advice := strings.Split(tr.log.State().Reason, "`")
+	if len(advice) != 5 {
+		t.Fatalf("%q", advice)
+	}
+	run := func(command string) error {
+		c := exec.Command("sh", "-c", command)
+		c.Dir = tr.dir
+		out, err := c.CombinedOutput()
+		t.Logf("%s\n%s", command, out)
+		return err
+	}
+	if run(advice[1]) == nil {
+		t.Error("nothing was in the way")
+	}
+	tr.check(run(advice[3]))
+	tr.equal("branch", tr.git("symbolic-ref", "--short", "HEAD"), mails)
+	tr.equal("not on the other branch", tr.git("ls-tree", "--name-only", "older"), ".gitignore\nremoved\nstatus")
+	tr.log.Record([]maildir.Op{op("clear", "A", "m4", "removed")}, nil)
+	tr.goesOn()
+	tr.equal("ids", strings.Join(tr.ids(), " "), "m1 m2 m3 m4")
+	for path, want := range map[string]string{"status": "m3", "mark": "m3", "new": "m2", "meanwhile": "m3", "we*rd :(top)": "m3"} {
+		tr.equal(path, tr.git("show", "HEAD:"+path), "text of "+want)
 	}
 }
