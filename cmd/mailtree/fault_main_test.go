@@ -66,6 +66,8 @@ func init() {
 //	POST /fault/pop?project=&agent=          the message's id, empty when there is none
 //	POST /fault/unread?project=&agent=&id=
 //	POST /fault/both?project=&agent=&id=     a pop and an acknowledgement of the same delivery, in one group
+//	POST /fault/flush?project=               when it returns, everything is committed
+//	POST /fault/compare?project=             the same, the whole tree was compared with the index
 //	POST /fault/die?at=N                     the Nth step of the writer from now on is the last thing that the program does
 //	POST /fault/hold?at=N                    the writer waits at that step until it is told to go on
 //	POST /fault/held                         "true" when it waits
@@ -181,6 +183,8 @@ func (f *faultProgram) do(ctx context.Context, verb string, q url.Values) (strin
 		return "", f.both(p, q.Get("agent"), q.Get("id"))
 	case "flush":
 		return "", p.Flush(ctx)
+	case "compare":
+		return "", p.Rescan(ctx)
 	}
 	return "", fmt.Errorf("no verb %q", verb)
 }
@@ -208,8 +212,9 @@ func (f *faultProgram) both(p *maildir.Project, agent, id string) error {
 type daemon struct {
 	t       testing.TB
 	store   string
-	real    bool // the shipped program, without the verbs of faultServe
-	patient bool // a start may take as long as it takes
+	real    bool                  // the shipped program, without the verbs of faultServe
+	patient bool                  // a start may take as long as it takes
+	launch  func(*exec.Cmd) error // starts the program; nil: as it is
 	cmd     *exec.Cmd
 	url     string
 	client  *http.Client
@@ -276,7 +281,11 @@ func (d *daemon) tryStart() error {
 	if err != nil {
 		return err
 	}
-	if err := cmd.Start(); err != nil {
+	launch := (*exec.Cmd).Start
+	if d.launch != nil {
+		launch = d.launch
+	}
+	if err := launch(cmd); err != nil {
 		return err
 	}
 	lines := bufio.NewScanner(out)
@@ -361,7 +370,10 @@ func (d *daemon) check(l *storetest.Ledger) {
 }
 
 // toolError is an answer that says no.
-type toolError struct{ text string }
+type toolError struct {
+	text string
+	code string // of the refusal; "" where it was none of a tool
+}
 
 func (e *toolError) Error() string { return e.text }
 
@@ -395,9 +407,11 @@ func (d *daemon) callAt(path, tool string, args, result any) error {
 	}
 	switch {
 	case res.Error != nil:
-		return &toolError{string(res.Error)}
+		return &toolError{text: string(res.Error)}
 	case res.Result.IsError && len(res.Result.Content) > 0:
-		return &toolError{res.Result.Content[0].Text}
+		var refusal struct{ Code string }
+		json.Unmarshal(res.Result.Structured, &refusal)
+		return &toolError{text: res.Result.Content[0].Text, code: refusal.Code}
 	case result == nil:
 		return nil
 	}
@@ -425,7 +439,7 @@ func (d *daemon) post(path, kind string, body []byte) ([]byte, error) {
 	defer resp.Body.Close()
 	data, err := io.ReadAll(resp.Body)
 	if err == nil && resp.StatusCode != http.StatusOK {
-		err = &toolError{resp.Status + ": " + string(data)}
+		err = &toolError{text: resp.Status + ": " + string(data)}
 	}
 	return data, err
 }

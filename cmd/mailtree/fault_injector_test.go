@@ -1,0 +1,145 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"mailtree/fixtures/trap"
+)
+
+// init makes the test binary the launcher of a trapped program. Of the inits of this package it must come before the one
+// of fault_main_test.go, which becomes the program: they run in the order of the files' names.
+func init() { trap.Enter() }
+
+// callSite is where the program makes a file call: the call and the path below the tree, its ids replaced, so that the same
+// call for the next message is the same site.
+type callSite struct {
+	call, path string
+	changes    bool // see trap.Call
+}
+
+func (at callSite) String() string { return at.call + " " + at.path }
+
+// names are the parts of paths that differ from one message, claim, agent, object or staged file to the next.
+var names = []struct {
+	pattern *regexp.Regexp
+	stands  string
+}{
+	{regexp.MustCompile(`msg_\d{8}_[0-9a-f]{16}`), "ID"},
+	{regexp.MustCompile(`\d{4}/\d\d/\d\d\b`), "DAY"},
+	{regexp.MustCompile(`objects/[0-9a-f]{2}/[0-9a-f]{38}`), "objects/OBJECT"},
+	{regexp.MustCompile(`objects/[0-9a-f]{2}$`), "objects/FOLDER"},
+	{regexp.MustCompile(`claims/[0-9a-f]{40}`), "claims/HASH"},
+	{regexp.MustCompile(`pack-[0-9a-f]{40}`), "PACK"},
+	{regexp.MustCompile(`Agent\d+`), "NEW"},
+	{regexp.MustCompile(`\.mailtree/tmp/.+`), ".mailtree/tmp/STAGED"},
+	{regexp.MustCompile(`\.git/(.*/)?[^/]*\d{6,}[^/]*$`), ".git/${1}TEMPORARY"},
+}
+
+// owned is a part of a path that tells whose try a call belongs to.
+var owned = regexp.MustCompile(`msg_\d{8}_[0-9a-f]{16}|claims/[0-9a-f]{40}|Agent\d+`)
+
+// shot is one call to fail: the nth at its site.
+type shot struct {
+	callSite
+	nth   int
+	errno syscall.Errno
+}
+
+func (s *shot) String() string {
+	return fmt.Sprintf("%s at %s, time %d", unix.ErrnoName(s.errno), s.callSite, s.nth)
+}
+
+// injector counts the file calls below a project's tree by their sites, and fails one.
+type injector struct {
+	wait func() // for the end of the traps
+
+	mu    sync.Mutex
+	tree  string         // "": nothing is counted
+	first map[string]int // the try in which an owned part was first seen
+	try   int
+	keep  string // an owned part of before that belongs to this try
+	every bool   // all parts belong to this try
+	sites map[callSite]int
+	order []callSite // of sites, by their first call
+	shot  *shot
+	hit   *trap.Call // the one that was failed
+}
+
+// launch starts a program whose calls come here.
+func (in *injector) launch(cmd *exec.Cmd) (err error) {
+	in.wait, err = trap.Start(cmd, in.decide)
+	return err
+}
+
+func (in *injector) decide(c trap.Call) syscall.Errno {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	rel, ok := strings.CutPrefix(c.Path, in.tree)
+	if in.tree == "" || !ok || rel != "" && rel[0] != '/' {
+		return 0
+	}
+	part := owned.FindString(rel)
+	if _, known := in.first[part]; !known && part != "" {
+		in.first[part] = in.try
+	}
+	if in.sites == nil || part != "" && in.first[part] < in.try && !in.every && !strings.Contains(part, in.keep) {
+		return 0
+	}
+	at := callSite{call: c.Name, path: strings.TrimPrefix(rel, "/"), changes: c.Changes}
+	for _, n := range names {
+		at.path = n.pattern.ReplaceAllString(at.path, n.stands)
+	}
+	if in.sites[at]++; in.sites[at] == 1 {
+		in.order = append(in.order, at)
+	}
+	if s := in.shot; s != nil && in.hit == nil && s.callSite == at && s.nth == in.sites[at] {
+		in.hit = &c
+		return s.errno
+	}
+	return 0
+}
+
+// arm begins a try: calls are counted from now on, and that of the shot fails (nil: none). What an earlier try made is not
+// counted, but for paths with keep in them; with every it is.
+func (in *injector) arm(s *shot, keep string, every bool) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.try++
+	in.keep, in.every, in.shot, in.hit = keep, every, s, nil
+	if keep == "" {
+		in.keep = "\x00" // in no path
+	}
+	in.sites, in.order = map[callSite]int{}, nil
+}
+
+// disarm ends a try. It returns the calls of it, and the one that was failed, nil for none.
+func (in *injector) disarm() (sites map[callSite]int, order []callSite, hit *trap.Call) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	sites, order, hit = in.sites, in.order, in.hit
+	in.sites, in.order, in.shot = nil, nil, nil
+	return sites, order, hit
+}
+
+// struck reports whether the shot was fired.
+func (in *injector) struck() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.hit != nil
+}
+
+// made is how many calls of this try were made at a site.
+func (in *injector) made(at callSite) int {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.sites[at]
+}

@@ -1,0 +1,436 @@
+//go:build linux
+
+package main
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// operation is one kind of operation of TestFaultErrno.
+type operation struct {
+	name string
+	// prepare brings the store to where the operation has something to do, without a fault.
+	prepare func(r *peril)
+	// do does the operation with the fault armed. It returns when it was answered; what a person does has no answer: then
+	// when the server has taken notice of it, or when the fault has struck.
+	do func(r *peril) error
+	// after does what the answer must not have made possible. The fault is over.
+	after func(r *peril, err error)
+
+	beside  bool   // a person does it, or nobody: there is no answer
+	history bool   // it is the work of the history, whose files count too
+	every   bool   // calls for what earlier attempts made count too
+	slow    bool   // an attempt takes long: fewer are made
+	takes   string // what the paths contain that the operation removes; "": it removes none
+}
+
+// most is how often a call at one place fails, with the same errno.
+func (op *operation) most() int {
+	if op.slow {
+		return extent(1, 1, 2)
+	}
+	return extent(2, 2, 8)
+}
+
+// share is which part of the calls fail: one in so many.
+func (op *operation) share() int {
+	if op.slow {
+		return extent(9*slower, 2, 1)
+	}
+	return extent(3*slower, 1, 1)
+}
+
+func (op *operation) removes(path string) bool {
+	return op.takes != "" && strings.Contains(path, op.takes)
+}
+
+// perilous are the operations. Ann sends to Bob and Cid, and claims what Bob wants too; a person edits what is Dora's.
+var perilous = []operation{
+	{name: "send", prepare: fresh, do: (*peril).mail, after: noMore},
+	{name: "register", prepare: fresh, do: (*peril).register, after: noMore},
+	{name: "first mail", prepare: newcomer, do: (*peril).welcomeMail, after: noMore},
+	{name: "acknowledge", prepare: delivered, do: (*peril).confirm, after: noMore},
+	{name: "mark read", prepare: delivered, do: (*peril).readPage, after: noMore},
+	{name: "pop", prepare: onlyOne, do: (*peril).checkMail, after: noMore},
+	{name: "claim", prepare: fresh, do: (*peril).firstClaim, after: (*peril).secondClaim},
+	{name: "renew", prepare: claimed, do: (*peril).firstClaim, after: (*peril).secondClaim},
+	{name: "release", prepare: claimed, do: (*peril).giveBack, after: (*peril).secondClaim},
+	{name: "edit", prepare: delivered, do: (*peril).editMessage, after: noMore, beside: true},
+	{name: "edit of a profile", prepare: known, do: (*peril).editProfile, after: (*peril).stillThere, beside: true},
+	{name: "claim by hand", prepare: fresh, do: (*peril).claimByHand, after: (*peril).secondClaim, beside: true},
+	{name: "edit of a claim", prepare: claimed, do: (*peril).claimByHand, after: (*peril).secondClaim, beside: true},
+	{name: "mark by hand", prepare: delivered, do: (*peril).markByHand, after: (*peril).touchAgain, beside: true, slow: true},
+	{name: "removal", prepare: delivered, do: (*peril).removeCopy, after: (*peril).putBack, beside: true, takes: "agents/Cid/inbox/"},
+	{name: "rest", prepare: delivered, do: (*peril).waitForRest, after: noMore, beside: true, slow: true},
+	{name: "compare", prepare: delivered, do: (*peril).compareTree, after: noMore, every: true},
+	{name: "commit", prepare: changed, do: (*peril).flush, after: (*peril).committed, history: true, slow: true},
+}
+
+func noMore(*peril, error) {}
+
+func fresh(*peril) {}
+
+// newcomer is an agent who has no mail yet: its folders are made with the first.
+func newcomer(r *peril) {
+	if err := r.register(); err != nil {
+		r.d.t.Fatal(err)
+	}
+}
+
+func known(r *peril) { r.before = true }
+
+// delivered has a message in Bob's and Cid's inboxes.
+func delivered(r *peril) {
+	r.d.t.Helper()
+	until(r.d.t, "mail is sent", time.Minute, func() bool { return r.mail() == nil && r.id != "" })
+	r.before = true
+}
+
+// onlyOne is delivered, and nothing else is unread in Bob's inbox.
+func onlyOne(r *peril) {
+	r.d.t.Helper()
+	until(r.d.t, "the inbox is read", time.Minute, func() bool { return r.checkMail() == nil && r.got == "" && r.unread("Bob") == 0 })
+	delivered(r)
+}
+
+func claimed(r *peril) {
+	r.d.t.Helper()
+	until(r.d.t, "a claim is granted", time.Minute, func() bool { return r.firstClaim() == nil && r.holder() != "" })
+	r.before = true
+}
+
+// changed is delivered, acknowledged, and edited by a person.
+func changed(r *peril) {
+	delivered(r)
+	for _, err := range []error{r.confirm(), r.editMessage()} {
+		if err != nil {
+			r.d.t.Fatal(err)
+		}
+	}
+}
+
+// mail sends to Bob and Cid.
+func (r *peril) mail() error {
+	n := len(r.boxes["Bob"])
+	err := r.send(message{From: "Ann", To: []string{"Bob"}, CC: []string{"Cid"}, BCC: []string{}, Subject: "s", Body: r.text(), Project: faultKey})
+	if len(r.boxes["Bob"]) > n {
+		r.id = r.boxes["Bob"][n]
+	}
+	return err
+}
+
+// welcomeMail sends to the newcomer.
+func (r *peril) welcomeMail() error {
+	to := r.newcomer()
+	n := len(r.boxes[to])
+	err := r.send(message{From: "Ann", To: []string{to}, CC: []string{}, BCC: []string{}, Subject: "s", Body: r.text(), Project: faultKey})
+	if len(r.boxes[to]) > n {
+		r.id = r.boxes[to][n]
+	}
+	return err
+}
+
+// text is new for each try to send.
+func (r *peril) text() string {
+	return fmt.Sprintf("The text of %s, send %d.", r.word, r.serial.Add(1))
+}
+
+func (r *peril) newcomer() string { return fmt.Sprintf("Agent%d", r.n) }
+
+func (r *peril) register() error {
+	args := map[string]string{"project_key": faultKey, "program": "p", "model": "m", "task_description": "t", "name_hint": r.newcomer()}
+	return r.answer(r.d.call("create_agent", args, nil))
+}
+
+// confirm acknowledges.
+func (r *peril) confirm() error {
+	r.ledger.Ask("Bob", r.id)
+	err := r.d.call("acknowledge_message", map[string]string{"project_key": faultKey, "agent_name": "Bob", "message_id": r.id}, nil)
+	if err == nil {
+		r.ledger.Ack("Bob", r.id)
+	}
+	return r.answer(err)
+}
+
+// readPage lists and marks read.
+func (r *peril) readPage() error {
+	r.ledger.Ask("Bob", r.id)
+	var page struct{ Messages []struct{ ID string } }
+	args := map[string]any{"project_key": faultKey, "agent_name": "Bob", "mark_read": true, "unread_only": true}
+	err := r.d.call("check_my_messages", args, &page)
+	if err == nil && !r.has("agents/Bob/inbox/*/*/*/"+r.id+".read") {
+		r.bad("answered, but %s is not marked read (it was on the page: %v)", r.id, len(page.Messages) > 0)
+	}
+	return r.answer(err)
+}
+
+// checkMail pops.
+func (r *peril) checkMail() error {
+	var m struct{ ID string }
+	r.ledger.AskPop("Bob")
+	err := r.d.callAt("/agents/Bob/mcp?project="+faultKey, "check_mail", map[string]int{}, &m)
+	if r.got = m.ID; err == nil || denied(err) {
+		r.ledger.Pop("Bob", r.got)
+	}
+	if err == nil && r.got == "" && r.id != "" && r.machine() && !r.has("agents/Bob/inbox/*/*/*/"+r.id+".read") {
+		r.bad("answered that there is no mail, but %s is in the inbox and unread", r.id)
+	}
+	return r.answer(err)
+}
+
+func (r *peril) firstClaim() error { return r.claim("Ann", strings.TrimPrefix(r.pattern, "Ann/")) }
+
+// contest asks for what Ann has.
+func (r *peril) contest() error {
+	held := r.holder()
+	granted, _, err := r.askClaim("Bob", false)
+	if granted && held != "" {
+		r.bad("Bob was granted %s, which %s holds", r.pattern, held)
+	}
+	return r.answer(err)
+}
+
+// secondClaim is contest after the fault. What a person did has no answer: the server must have noticed it first, or name
+// it as waiting; what cannot be read by anybody is a problem, and does not hold until it is mended.
+func (r *peril) secondClaim(error) {
+	r.d.t.Helper()
+	switch {
+	case r.op.beside && !r.machine():
+		r.agree()
+	case r.op.beside:
+		r.noticed(func() bool {
+			_, conflict, err := r.askClaim("Bob", true)
+			return err != nil || conflict || len(r.health().waiting) > 0
+		})
+	}
+	if err := r.contest(); err != nil {
+		r.d.t.Fatal(err)
+	}
+}
+
+// askClaim asks for Ann's pattern.
+func (r *peril) askClaim(agent string, dryRun bool) (granted, conflict bool, err error) {
+	var res struct{ Granted, Conflicts []struct{} }
+	err = r.d.call("claim_paths", map[string]any{"project_key": faultKey, "agent_name": agent, "paths": []string{r.pattern}, "dry_run": dryRun}, &res)
+	return len(res.Granted) > 0, len(res.Conflicts) > 0, err
+}
+
+func (r *peril) giveBack() error {
+	r.ledger.Unclaim("Ann", r.pattern)
+	args := map[string]any{"project_key": faultKey, "agent_name": "Ann", "paths": []string{r.pattern}}
+	return r.answer(r.d.call("release_claims", args, nil))
+}
+
+// noticed waits until the server has taken notice of what a person did, or the fault has struck.
+func (r *peril) noticed(ok func() bool) {
+	for began := time.Now(); !ok() && !r.struck() && time.Since(began) < differMost; {
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// save writes a file as an editor does that renames.
+func (r *peril) save(path string, data []byte) {
+	r.d.t.Helper()
+	file := filepath.Join(r.tree, path)
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		r.d.t.Fatal(err)
+	}
+	if err := (&person{rename: true}).write(file, data); err != nil {
+		r.d.t.Fatal(err)
+	}
+}
+
+// editMessage puts another word into the canonical message.
+func (r *peril) editMessage() error {
+	path := r.one("messages/*/*/*/" + r.id + ".md")
+	data, err := os.ReadFile(filepath.Join(r.tree, path))
+	if err != nil {
+		return err
+	}
+	word := fmt.Sprintf("edit%dx", r.n)
+	data = append(data, "\n"+word+"\n"...)
+	r.ledger.Save(path, data)
+	r.save(path, data)
+	r.word = word
+	r.noticed(func() bool { return len(r.search()) > 0 })
+	return nil
+}
+
+func (r *peril) editProfile() error {
+	data := fmt.Appendf(nil, "{\n  \"program\": \"p\",\n  \"model\": \"m\",\n  \"task\": %q,\n  \"inception\": \"2026-01-01T00:00:00Z\"\n}\n", r.word)
+	const path = "agents/Dora/profile.json"
+	r.ledger.Save(path, data)
+	r.save(path, data)
+	r.task = r.word
+	r.noticed(func() bool { return r.agents()["Dora"] == r.task })
+	return nil
+}
+
+// stillThere sends to Dora, who is there.
+func (r *peril) stillThere(error) {
+	r.d.t.Helper()
+	if !r.machine() {
+		r.agree()
+	}
+	if err := r.send(message{From: "Ann", To: []string{"Dora"}, CC: []string{}, BCC: []string{}, Subject: "s", Body: r.text(), Project: faultKey}); err != nil {
+		r.d.t.Fatal(err)
+	}
+}
+
+// claimByHand writes Ann's claim, or a longer one over it.
+func (r *peril) claimByHand() error {
+	now := time.Now().UTC()
+	ends := now.Add(48 * time.Hour).Format(time.RFC3339)
+	data := fmt.Appendf(nil, "{\"path\": %q, \"agent\": \"Ann\", \"exclusive\": true, \"reason\": %q, \"created\": %q, \"expires\": %q}\n",
+		r.pattern, r.word, now.Format(time.RFC3339), ends)
+	r.save("claims/"+claimHash(r.pattern)+"-Ann.json", data)
+	r.noticed(func() bool {
+		var res struct{ Conflicts []struct{ Reason string } }
+		err := r.d.call("claim_paths", map[string]any{"project_key": faultKey, "agent_name": "Eve", "paths": []string{r.pattern}, "dry_run": true}, &res)
+		return err == nil && len(res.Conflicts) > 0 && res.Conflicts[0].Reason == r.word
+	})
+	return nil
+}
+
+// claimHash is the name of a claim's file without the agent.
+func claimHash(pattern string) string {
+	sum := sha1.Sum([]byte(pattern))
+	return hex.EncodeToString(sum[:])
+}
+
+// holder is the agent who holds the pattern by the files, "" for none.
+func (r *peril) holder() string {
+	for _, path := range r.glob("claims/" + claimHash(r.pattern) + "-*.json") {
+		if _, err := os.Lstat(filepath.Join(r.tree, strings.TrimSuffix(path, ".json")+".released")); errors.Is(err, fs.ErrNotExist) {
+			_, agent, _ := strings.Cut(strings.TrimSuffix(path, ".json"), "-")
+			return agent
+		}
+	}
+	return ""
+}
+
+// markByHand is touch; the server writes the time into the mark.
+func (r *peril) markByHand() error {
+	r.ledger.Ask("Bob", r.id)
+	if err := os.WriteFile(r.readMark(), nil, 0o600); err != nil {
+		return err
+	}
+	r.noticed(r.stamped)
+	return nil
+}
+
+func (r *peril) readMark() string {
+	return filepath.Join(r.tree, strings.TrimSuffix(r.one("agents/Bob/inbox/*/*/*/"+r.id+".md"), ".md")+".read")
+}
+
+// stamped reports whether the time stands in the mark.
+func (r *peril) stamped() bool {
+	st, err := os.Stat(r.readMark())
+	return err == nil && st.Size() > 0
+}
+
+// touchAgain marks anew where the fault kept the server from writing the time.
+func (r *peril) touchAgain(error) {
+	r.d.t.Helper()
+	if r.agree(); r.stamped() {
+		return
+	}
+	if err := os.Remove(r.readMark()); err != nil {
+		r.d.t.Fatal(err)
+	}
+	r.agree()
+	if err := os.WriteFile(r.readMark(), nil, 0o600); err != nil {
+		r.d.t.Fatal(err)
+	}
+	until(r.d.t, "the time to be written into a mark", time.Minute, r.stamped)
+}
+
+// removeCopy takes Cid's copy away, as git checkout does.
+func (r *peril) removeCopy() error {
+	r.away = r.one("agents/Cid/inbox/*/*/*/" + r.id + ".md")
+	var err error
+	if r.copy, err = os.ReadFile(filepath.Join(r.tree, r.away)); err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(r.tree, r.away)); err != nil {
+		return err
+	}
+	r.noticed(func() bool { return len(r.differing()) == 0 })
+	return nil
+}
+
+func (r *peril) putBack(error) {
+	r.d.t.Helper()
+	r.agree()
+	r.save(r.away, r.copy)
+}
+
+// waitForRest waits until the server, after a quiet second, reads what it has written.
+func (r *peril) waitForRest() error {
+	r.noticed(func() bool {
+		for _, path := range []string{"messages/DAY/ID.md", "agents/Ann/outbox/DAY/ID.md", "agents/Bob/inbox/DAY/ID.md", "agents/Cid/inbox/DAY/ID.md"} {
+			if r.made(callSite{call: "read", path: path}) == 0 {
+				return false
+			}
+		}
+		return true
+	})
+	return nil
+}
+
+// compareTree has the whole tree compared with the index, as the server does every hour and when events were lost.
+func (r *peril) compareTree() error {
+	_, err := r.d.verb("compare", "project", faultKey)
+	return r.answer(err)
+}
+
+// flush has everything committed.
+func (r *peril) flush() error {
+	_, err := r.d.verb("flush", "project", faultKey)
+	return r.answer(err)
+}
+
+// committed waits until the history is level, without help. A file that could not be read is left out until somebody saves
+// it again.
+func (r *peril) committed(error) {
+	r.d.t.Helper()
+	if out := r.uncommitted(); out != "" {
+		if r.machine() {
+			r.bad("not committed: %s", out)
+		}
+		if err := r.editMessage(); err != nil {
+			r.d.t.Fatal(err)
+		}
+		if r.mended++; r.uncommitted() != "" {
+			r.bad("not committed when it was saved again: %s", r.uncommitted())
+		}
+	}
+}
+
+// uncommitted is what git status says when it has said so for long, "" when nothing is to be committed.
+func (r *peril) uncommitted() (text string) {
+	limit := 5 * differMost // the history tries again with back-off
+	if !r.machine() {
+		limit = differMost
+	}
+	for began := time.Now(); time.Since(began) < limit; time.Sleep(20 * time.Millisecond) {
+		if _, err := r.d.verb("flush", "project", faultKey); err != nil {
+			text = err.Error()
+			continue
+		}
+		out, err := exec.Command("git", "--no-optional-locks", "-C", r.tree, "status", "--porcelain").CombinedOutput()
+		if text = string(out); err == nil && text == "" {
+			return ""
+		}
+	}
+	return text
+}
