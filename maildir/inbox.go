@@ -25,6 +25,34 @@ const (
 // MaxWait bounds a long poll.
 const MaxWait = 50 * time.Second
 
+// Waiting says whether a call may wait for mail, and what ends its wait early. The zero value lets it wait its full time.
+type Waiting struct {
+	// Room is asked once, when the call finds nothing and is about to wait. The call returns its error in place of
+	// waiting. nil: there is always room.
+	Room  func() error
+	Until <-chan struct{} // the wait ends when this is closed; nil: never
+}
+
+// awaitBell waits for one of: the bell, the timeout, the end of the wait, ctx. again is false where the call should look one
+// last time and return. Errors: Room's, ctx's.
+func (w *Waiting) awaitBell(ctx context.Context, bell <-chan struct{}, timeout <-chan time.Time) (again bool, err error) {
+	if w.Room != nil {
+		if err := w.Room(); err != nil {
+			return false, err
+		}
+		w.Room = nil
+	}
+	select {
+	case <-bell:
+		return true, nil
+	case <-timeout:
+	case <-w.Until:
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+	return false, nil
+}
+
 func pageSize(n int) int {
 	if n <= 0 {
 		return defaultPage
@@ -34,8 +62,8 @@ func pageSize(n int) int {
 
 // Inbox lists deliveries newest first. With markRead those on the page are marked read, durably, before it returns
 // (the page shows them as they were before). With wait > 0 and nothing new on the page (nothing unread, or with
-// Since nothing at all) it returns as soon as something arrives, or the page as it is after wait, or with ctx's
-// error. Errors: ErrNotFound for the agent.
+// Since nothing at all) it returns as soon as something arrives, or the page as it is after wait or when q.Waiting ends
+// the wait, or with ctx's error. Errors: ErrNotFound for the agent, that of q.Waiting.Room.
 func (p *Project) Inbox(ctx context.Context, q InboxQuery, markRead bool, wait time.Duration) (*InboxPage, error) {
 	if err := p.needAgent(ctx, q.Agent); err != nil {
 		return nil, err
@@ -59,14 +87,12 @@ func (p *Project) Inbox(ctx context.Context, q InboxQuery, markRead bool, wait t
 			}
 			return page, err
 		}
-		select {
-		case <-bell:
-		case <-timeout.C:
+		again, err := q.Waiting.awaitBell(ctx, bell, timeout.C)
+		if err != nil {
+			return nil, err
+		}
+		if !again {
 			wait = 0
-		case <-q.Until:
-			wait = 0
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
 		}
 	}
 }
@@ -223,9 +249,9 @@ func (p *Project) Pop(ctx context.Context, agent string) (*Delivery, error) {
 }
 
 // PopWait is Pop that waits, at most wait and MaxWait, where there is nothing: it returns as soon as it has a delivery, or
-// nil after that time, or when until is closed (nil: never). When ctx ends first, its error, and nothing is popped that was
-// not on its way. Of many who wait for one agent, each delivery goes to one. Errors: as Pop. Spec: 7.2.
-func (p *Project) PopWait(ctx context.Context, agent string, wait time.Duration, until <-chan struct{}) (*Delivery, error) {
+// nil after that time, or when w ends the wait. When ctx ends first, its error, and nothing is popped that was
+// not on its way. Of many who wait for one agent, each delivery goes to one. Errors: as Pop, and that of w.Room. Spec: 7.2.
+func (p *Project) PopWait(ctx context.Context, agent string, wait time.Duration, w Waiting) (*Delivery, error) {
 	if err := p.needAgent(ctx, agent); err != nil {
 		return nil, err
 	}
@@ -237,14 +263,12 @@ func (p *Project) PopWait(ctx context.Context, agent string, wait time.Duration,
 		if d != nil || err != nil || wait <= 0 {
 			return d, err
 		}
-		select {
-		case <-bell:
-		case <-timeout.C:
+		again, err := w.awaitBell(ctx, bell, timeout.C)
+		if err != nil {
+			return nil, err
+		}
+		if !again {
 			wait = 0
-		case <-until:
-			wait = 0
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
 		}
 	}
 }

@@ -142,10 +142,10 @@ type InboxQuery struct {
 	UrgentOnly bool      // high and urgent
 	UnreadOnly bool
 	Bodies     bool
-	Limit      int             // default 20, at most 200
-	Before     int64           // cursor: only rows before it in time order; 0: from the newest
-	Until      <-chan struct{} // of Project.Inbox: it waits no longer when this is closed; nil: never
-	Peek       bool            // somebody else looks: not a sign of the agent's activity
+	Limit      int     // default 20, at most 200
+	Before     int64   // cursor: only rows before it in time order; 0: from the newest
+	Waiting    Waiting // of Project.Inbox, where it waits
+	Peek       bool    // somebody else looks: not a sign of the agent's activity
 }
 
 // BoxQuery selects copies in one agent's inbox or outbox.

@@ -24,41 +24,84 @@ type message struct {
 // bodyTime is how long a client may take to send a body.
 const bodyTime = time.Minute
 
-// readMessage reads and looks at the body; when that fails it has answered. size is what it took of the bodies.
-func (s *Server) readMessage(w http.ResponseWriter, r *http.Request) (m *message, size int64, ok bool) {
+// countedBody reads a body and takes its bytes from the limits as they arrive: what a client declares and does not send
+// takes nothing from others. Who made it gives back.
+type countedBody struct {
+	body  io.Reader
+	of    *limits
+	large bool  // more than smallBody was declared, or has come
+	taken int64 // of the bodies
+	share int64 // of those of large requests
+}
+
+// errNoRoom is what reading a body fails with when the limits have no room for what came.
+var errNoRoom = errors.New("no room for the body")
+
+func (b *countedBody) Read(p []byte) (int, error) {
+	n, err := b.body.Read(p)
+	if !b.count(int64(n)) {
+		return 0, errNoRoom
+	}
+	return n, err
+}
+
+// count takes n bytes more; false where there is no room for them.
+func (b *countedBody) count(n int64) bool {
+	if !b.of.bodies.take(n) {
+		return false
+	}
+	b.taken += n
+	b.large = b.large || b.taken > smallBody
+	if !b.large {
+		return true
+	}
+	more := b.taken - b.share
+	if !b.of.large.bodies.take(more) {
+		return false
+	}
+	b.share += more
+	return true
+}
+
+func (b *countedBody) giveBack() {
+	b.of.bodies.give(b.taken)
+	b.of.large.bodies.give(b.share)
+}
+
+// readBody reads the body, which is counted as b; when that fails it has answered.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request, b *countedBody) (data []byte, ok bool) {
 	if r.ContentLength > s.cfg.MaxBody {
 		w.Header().Set("Connection", "close") // rather than read it all for nothing
 		s.tooLarge(w)
-		return nil, 0, false
-	}
-	if size = r.ContentLength; size < 0 {
-		size = s.cfg.MaxBody
-	}
-	bodies := &s.limitsOf(r).bodies
-	if !bodies.take(size) {
-		busy(w, nil, "too many large requests at once", aMoment)
-		return nil, 0, false
+		return nil, false
 	}
 	c := http.NewResponseController(w)
 	_ = c.SetReadDeadline(time.Now().Add(bodyTime)) // not every writer can: tests
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.cfg.MaxBody))
+	b.body, b.large = http.MaxBytesReader(w, r.Body, s.cfg.MaxBody), r.ContentLength > smallBody
+	data, err := io.ReadAll(b)
 	_ = c.SetReadDeadline(time.Time{})
-	bodies.give(size - int64(len(body))) // it was unknown how much would come
-	size = int64(len(body))
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(err, &over):
 		s.tooLarge(w)
-		return nil, size, false
+	case errors.Is(err, errNoRoom):
+		w.Header().Set("Connection", "close") // the rest would be read for nothing
+		busy(w, nil, "too many large requests at once", aMoment)
 	case err != nil:
 		writeError(w, http.StatusBadRequest, nil, codeParse, "the request body did not arrive whole")
-		return nil, size, false
+	default:
+		return data, true
 	}
+	return nil, false
+}
+
+// readMessage looks at the body; when it is no message it has answered.
+func readMessage(w http.ResponseWriter, body []byte) (m *message, ok bool) {
 	if !utf8.Valid(body) { // the decoder would put U+FFFD in its place and say nothing
 		writeError(w, http.StatusBadRequest, nil, codeParse, "the request is not valid UTF-8: encode its text as UTF-8")
-		return nil, size, false
+		return nil, false
 	}
-	m, err = parseMessage(body)
+	m, err := parseMessage(body)
 	if err != nil {
 		var bad *json.SyntaxError
 		code := codeRequest
@@ -66,9 +109,9 @@ func (s *Server) readMessage(w http.ResponseWriter, r *http.Request) (m *message
 			code = codeParse
 		}
 		writeError(w, http.StatusBadRequest, nil, code, err.Error())
-		return nil, size, false
+		return nil, false
 	}
-	return m, size, true
+	return m, true
 }
 
 func (s *Server) tooLarge(w http.ResponseWriter) {

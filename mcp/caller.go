@@ -43,13 +43,19 @@ const requestHeader = "Mailtree-Request"
 // underWay knows the HTTP requests that are being answered. Safe for concurrent use.
 type underWay struct {
 	last atomic.Int64
-	byID sync.Map // string to context.Context
+	byID sync.Map // string to openRequest
+}
+
+// openRequest is an HTTP request that is being answered.
+type openRequest struct {
+	done  context.Context // ends with it
+	place *place
 }
 
 // enter marks a request, whose methods end with it; leave when it is answered.
-func (u *underWay) enter(r *http.Request) (leave func()) {
+func (u *underWay) enter(r *http.Request, p *place) (leave func()) {
 	id := strconv.FormatInt(u.last.Add(1), 10)
-	u.byID.Store(id, r.Context())
+	u.byID.Store(id, openRequest{r.Context(), p})
 	r.Header.Set(requestHeader, id)
 	return func() { u.byID.Delete(id) }
 }
@@ -60,10 +66,21 @@ func (u *underWay) bind(extra *mcp.RequestExtra, cancel func()) (stop func() boo
 	if extra == nil || extra.Header.Get(requestHeader) == "" {
 		return stop
 	}
-	ctx, ok := u.byID.Load(extra.Header.Get(requestHeader))
+	r, ok := u.byID.Load(extra.Header.Get(requestHeader))
 	if !ok {
 		cancel()
 		return stop
 	}
-	return context.AfterFunc(ctx.(context.Context), cancel)
+	return context.AfterFunc(r.(openRequest).done, cancel)
+}
+
+// withRoom puts into ctx how the method's request asks for room to wait for mail.
+func (u *underWay) withRoom(ctx context.Context, extra *mcp.RequestExtra) context.Context {
+	if extra == nil {
+		return ctx
+	}
+	if r, ok := u.byID.Load(extra.Header.Get(requestHeader)); ok {
+		return tool.WithRoom(ctx, r.(openRequest).place.roomToWait)
+	}
+	return ctx
 }

@@ -47,21 +47,19 @@ func (s *Server) serve(d *door, w http.ResponseWriter, r *http.Request) {
 
 // post serves one or more JSON-RPC messages.
 func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, session bool) {
-	most := s.limitsOf(r)
-	if !most.requests.take(1) {
+	counted := &countedBody{of: s.limitsOf(r)}
+	defer counted.giveBack()
+	body, ok := s.readBody(w, r, counted)
+	if !ok {
+		return
+	}
+	place := counted.of.enter(counted.large) // only now: a body that does not come keeps nobody out
+	if place == nil {
 		busy(w, nil, "too many requests at once", aMoment)
 		return
 	}
-	held := true
-	release := func() {
-		if held {
-			held = false
-			most.requests.give(1)
-		}
-	}
-	defer release()
-	m, size, ok := s.readMessage(w, r)
-	defer most.bodies.give(size)
+	defer place.leave()
+	m, ok := readMessage(w, body)
 	if !ok {
 		return
 	}
@@ -85,19 +83,17 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 	a := newAnswer(w, r, m.id)
 	a.plain = shape
 	defer a.finish()
-	defer s.underWay.enter(a.request)()
+	defer s.underWay.enter(a.request, place)()
 	switch {
 	case m.batch != nil && session && !era:
 		serveBatch(d.stateful, a, m.batch)
 	case m.batch != nil:
 		serveBatch(d.stateless, a, m.batch)
 	case m.method == "subscriptions/listen" && era:
-		release() // a stream is counted among streams
-		if !most.streams.take(1) {
+		if !place.moveToStreams() {
 			busy(a, m.id, "too many streams", aMoment)
 			return
 		}
-		defer most.streams.give(1)
 		d.stateless.ServeHTTP(a, a.request)
 	case era:
 		d.stateless.ServeHTTP(a, a.request)

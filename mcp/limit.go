@@ -1,9 +1,12 @@
 package mcp
 
 import (
+	"fmt"
 	"net/http"
+	"sync"
 	"sync/atomic"
 
+	"mailtree/maildir"
 	"mailtree/mcp/tool"
 )
 
@@ -23,11 +26,22 @@ func (g *gauge) take(n int64) bool {
 
 func (g *gauge) give(n int64) { g.used.Add(-n) }
 
-// limits are what may be in use at once.
-type limits struct{ requests, streams, bodies gauge }
+// limits are what may be in use at once. Large requests count twice: among all requests and bodies, and in large, whose
+// maxima are lower, so that small requests always find some room.
+type limits struct {
+	requests, streams, bodies gauge
+	large                     struct{ requests, bodies gauge }
+}
+
+// smallBody is the most that the body of a small request has: a message as agents write them, escaped as JSON.
+const smallBody = 64 << 10
+
+// smallShare is the part of requests and bodies that only small requests get, a fourth.
+const smallShare = 4
 
 func (l *limits) set(requests, streams, bodies int64) {
 	l.requests.max, l.streams.max, l.bodies.max = requests, streams, bodies
+	l.large.requests.max, l.large.bodies.max = requests-requests/smallShare, bodies-bodies/smallShare
 }
 
 // guestShare is the part of each limit that other users on the socket get beside the server's own, a fourth: whatever
@@ -40,6 +54,73 @@ func (s *Server) limitsOf(r *http.Request) *limits {
 		return &s.limits
 	}
 	return &s.guests
+}
+
+// place is that of one request among the requests being worked on; a request that lasts (a stream, a call that waits for
+// mail) moves to the streams. Safe for concurrent use.
+type place struct {
+	of    *limits
+	large bool
+
+	mu sync.Mutex
+	in *gauge // requests or streams; nil when it was left
+}
+
+// enter takes a place among the requests; nil when there is none. Who made it leaves it.
+func (l *limits) enter(large bool) *place {
+	if large && !l.large.requests.take(1) {
+		return nil
+	}
+	if !l.requests.take(1) {
+		if large {
+			l.large.requests.give(1)
+		}
+		return nil
+	}
+	return &place{of: l, large: large, in: &l.requests}
+}
+
+// moveToStreams reports whether there is room for one more stream. The request is one of the streams then until it is
+// answered; else it stays where it was. One that has been answered meanwhile takes no room.
+func (p *place) moveToStreams() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.in != &p.of.requests {
+		return true
+	}
+	if !p.of.streams.take(1) {
+		return false
+	}
+	p.vacate()
+	p.in = &p.of.streams
+	return true
+}
+
+// roomToWait is moveToStreams for a call that is about to wait for mail. Errors: maildir.ErrUnavailable.
+func (p *place) roomToWait() error {
+	if p.moveToStreams() {
+		return nil
+	}
+	return &maildir.Error{Kind: maildir.ErrUnavailable, Text: fmt.Sprintf(
+		"There is no mail, and no room to wait for it: %d calls wait or hold a stream open, which is the limit. Leave out wait_seconds to be answered at once, or ask again in a minute.", p.of.streams.max)}
+}
+
+// leave gives the place back.
+func (p *place) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.vacate()
+}
+
+// vacate gives back what p.in holds. p.mu is held.
+func (p *place) vacate() {
+	if p.large && p.in == &p.of.requests {
+		p.of.large.requests.give(1)
+	}
+	if p.in != nil {
+		p.in.give(1)
+	}
+	p.in = nil
 }
 
 // aMoment is when to try again where requests end soon.

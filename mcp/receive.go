@@ -19,7 +19,8 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 				res, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error, see the server's log"}
 			}
 		}()
-		ctx, cancel := s.lifetime(withCaller(ctx, req.GetExtra()), method, req.GetExtra())
+		extra := req.GetExtra()
+		ctx, cancel := s.lifetime(s.underWay.withRoom(withCaller(ctx, extra), extra), method, extra)
 		defer cancel()
 		return next(ctx, method, req)
 	}

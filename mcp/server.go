@@ -11,6 +11,12 @@
 // token, limits. What a request may cost is bounded: bytes of body, bytes of all bodies at once, requests,
 // streams and sessions at once, the time a client may take to send a body or to read an answer. A batch is one request: its
 // messages are done one after the other (batch.go).
+//
+// Nobody's large uploads or waiting keep others out. A body counts as its bytes arrive, whatever length was declared,
+// and its request counts once all of it is there. Requests with a body of up to 64 KiB have a fourth of requests and
+// bodies to themselves. A call that begins to wait for mail counts as a stream from then on until it is answered; where
+// there is no room for one more stream it is refused as unavailable, and one that finds mail never waits. Other users on
+// the socket have limits of their own, a fourth of each.
 package mcp
 
 import (
@@ -31,7 +37,7 @@ const (
 	DefaultMaxBody        = 12 << 20  // a message of 8 MiB, escaped as JSON
 	DefaultMaxBodies      = 128 << 20 // the SDK holds a body several times over while it decodes it
 	DefaultMaxRequests    = 1024
-	DefaultMaxStreams     = 1024
+	DefaultMaxStreams     = 4096 // 1,024 agents, each with a bridge that holds the server, a GET stream and a call that waits
 	DefaultMaxSessions    = 1024
 	DefaultSessionTimeout = time.Hour
 )
@@ -55,9 +61,9 @@ type Config struct {
 	Log    *slog.Logger              // nil: discarded
 
 	MaxBody        int64         // bytes of one request body; more is answered 413
-	MaxBodies      int64         // bytes of all bodies being worked on; more is answered 503
-	MaxRequests    int           // requests being worked on, long polls included; more is answered 503
-	MaxStreams     int           // open GET and subscriptions/listen streams; more is answered 503
+	MaxBodies      int64         // bytes of all bodies that have come and are worked on; more is answered 503
+	MaxRequests    int           // requests being worked on; more is answered 503
+	MaxStreams     int           // open GET and subscriptions/listen streams, bridges and calls that wait for mail; more is answered 503, a call refused
 	MaxSessions    int           // sessions begun with initialize; for one more the one unused for longest ends, where all are in use it is answered 503
 	SessionTimeout time.Duration // a session without requests or an open stream ends after it
 }
@@ -82,7 +88,7 @@ func New(cfg Config) *Server {
 	cfg.fill()
 	s := &Server{cfg: cfg, log: cfg.Log, token: sha256.Sum256([]byte(cfg.Token)), sessions: newSessions(), stopping: make(chan struct{})}
 	s.limits.set(int64(cfg.MaxRequests), int64(cfg.MaxStreams), cfg.MaxBodies)
-	s.guests.set(int64(cfg.MaxRequests)/guestShare, int64(cfg.MaxStreams)/guestShare, max(cfg.MaxBodies/guestShare, cfg.MaxBody))
+	s.guests.set(int64(cfg.MaxRequests)/guestShare, int64(cfg.MaxStreams)/guestShare, max(cfg.MaxBodies/guestShare, 2*cfg.MaxBody))
 	s.mount(s.table()...)
 	return s
 }
@@ -98,7 +104,7 @@ func (c *Config) fill() {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	orElse(&c.MaxBody, DefaultMaxBody)
-	orElse(&c.MaxBodies, max(DefaultMaxBodies, c.MaxBody))
+	orElse(&c.MaxBodies, max(DefaultMaxBodies, 2*c.MaxBody)) // three fourths are for large ones
 	orElse(&c.MaxRequests, DefaultMaxRequests)
 	orElse(&c.MaxStreams, DefaultMaxStreams)
 	orElse(&c.MaxSessions, DefaultMaxSessions)

@@ -226,7 +226,7 @@ func TestHalfClosed(t *testing.T) {
 		}
 		defer c.Close()
 		fmt.Fprintf(c, "POST /agents/bob/mcp/ HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
-		await(t, func() bool { return s.requests.used.Load() == 1 })
+		await(t, func() bool { return s.streams.used.Load() == 1 }) // it waits
 		if err := c.(*net.TCPConn).CloseWrite(); err != nil {
 			t.Fatal(err)
 		}
@@ -239,6 +239,6 @@ func TestHalfClosed(t *testing.T) {
 			t.Errorf("%s: %d %q, %v", body, res.StatusCode, answer, err)
 		}
 		t.Logf("%d %s", res.StatusCode, answer)
-		await(t, func() bool { return s.requests.used.Load() == 0 })
+		await(t, func() bool { return s.requests.used.Load() == 0 && s.streams.used.Load() == 0 })
 	}
 }

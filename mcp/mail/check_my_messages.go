@@ -35,7 +35,7 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			q := maildir.InboxQuery{
 				Agent: a.Text("agent_name"), Since: a.When("since_ts"), UrgentOnly: a.Flag("urgent_only"), UnreadOnly: a.Flag("unread_only"),
-				Bodies: a.Flag("include_bodies"), Limit: a.Count("limit", 1, maxPage), Before: a.Cursor("cursor"), Until: t.stopping,
+				Bodies: a.Flag("include_bodies"), Limit: a.Count("limit", 1, maxPage), Before: a.Cursor("cursor"), Waiting: tool.Waiting(ctx, t.stopping),
 			}
 			mark, wait := a.Flag("mark_read"), time.Duration(a.Count("wait_seconds", 0, maxWait))*time.Second
 			p, err := t.project(ctx, a)

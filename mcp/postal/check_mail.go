@@ -37,7 +37,7 @@ func (t *Toolset) checkMail() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			d, err := p.PopWait(ctx, me, wait, t.cfg.Stopping)
+			d, err := p.PopWait(ctx, me, wait, tool.Waiting(ctx, t.cfg.Stopping))
 			if err != nil {
 				return nil, err
 			}
