@@ -15,6 +15,10 @@ const (
 	newEra        = "2026-07-28" // the first revision without sessions
 )
 
+// noSession is an id that no session has. It stands for the id of another's session, so that what is answered is what is
+// answered where there is none.
+const noSession = "none"
+
 // endpoint serves the URLs of a toolset. The era is chosen by the version header and nothing else: Mcp-Method also comes on old
 // traffic (mcp-remote), and choosing by it silently breaks push.
 func (s *Server) endpoint(d *door) http.Handler {
@@ -29,7 +33,11 @@ func (s *Server) serve(d *door, w http.ResponseWriter, r *http.Request) {
 	era := r.Header.Get(versionHeader) >= newEra
 	session := r.Header.Get(sessionHeader) != ""
 	if session && !era {
-		defer s.sessions.use(r.Context(), r.Header.Get(sessionHeader))()
+		done, ok := s.sessions.use(r.Context(), r.Header.Get(sessionHeader), ownerOf(tool.CallerOf(r.Context())))
+		defer done()
+		if !ok {
+			r.Header.Set(sessionHeader, noSession)
+		}
 	}
 	switch {
 	case r.Method == http.MethodPost:

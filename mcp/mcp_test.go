@@ -66,7 +66,13 @@ const (
 // begin starts a session and returns its id.
 func begin(t *testing.T, url string) string {
 	t.Helper()
-	res, body := request(t, url, post+"\nAccept: application/json, text/event-stream", initialize)
+	return beginAs(t, url, post)
+}
+
+// beginAs is begin with a head of the caller's.
+func beginAs(t *testing.T, url, head string) string {
+	t.Helper()
+	res, body := request(t, url, head+"\nAccept: application/json, text/event-stream", initialize)
 	id := res.Header.Get("Mcp-Session-Id")
 	if res.StatusCode != http.StatusOK || id == "" {
 		t.Fatalf("initialize: %d, session %q, %s", res.StatusCode, id, body)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mailtree/mcp/tool"
 )
 
 // receive stands before every method of the MCP server. The SDK runs methods in goroutines of its own: a panic
@@ -22,6 +24,9 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		extra := req.GetExtra()
 		ctx, cancel := s.lifetime(s.underWay.withRoom(withCaller(ctx, extra), extra), method, extra)
 		defer cancel()
+		if method == "initialize" {
+			s.sessions.setOwner(req.GetSession().ID(), ownerOf(tool.CallerOf(ctx)))
+		}
 		return next(ctx, method, req)
 	}
 }

@@ -164,15 +164,16 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestCaller: the token of each request counts, in a session too, and no header of a client's own making.
+// TestCaller: the token counts, in a session too, and no header of a client's own making.
 func TestCaller(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{Token: "tok"})
 	blocking(t, s)
-	session := inSession(begin(t, url))
+	const token = "\nAuthorization: Bearer tok"
+	session, known := inSession(beginAs(t, url, post)), inSession(beginAs(t, url, post+token))
 	for head, want := range map[string]string{
-		post: "none", post + "\nAuthorization: Bearer tok": "token", post + "\nMailtree-Caller: uid:0": "none",
-		session: "none", session + "\nAuthorization: Bearer tok": "token",
+		post: "none", post + token: "token", post + "\nMailtree-Caller: uid:0": "none",
+		session: "none", known + token: "token",
 	} {
 		if _, body := request(t, url, head, `{"jsonrpc":"2.0","id":1,"method":"test/auth"}`); !strings.Contains(body, `"auth":"`+want+`"`) {
 			t.Errorf("%q: %s, want %s", head, body, want)

@@ -8,11 +8,14 @@ import (
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mailtree/mcp/tool"
 )
 
 // sessions know which of the sessions begun with initialize are in use. Most clients that die do not end theirs; so that
 // those do not keep others out until they time out, a new one takes the place of the one that has been unused for longest,
 // whose client, if there is one, is answered 404 and begins anew. Spec: MCP 2025-06-18, transports, session management.
+// A session is its owner's: for everybody else it does not exist, whether or not they know its id.
 // Safe for concurrent use.
 type sessions struct {
 	mu       sync.Mutex
@@ -24,8 +27,9 @@ type sessions struct {
 // session is what is known of one beside what the SDK knows.
 type session struct {
 	id    string
-	begun bool          // with an initialize that was answered; else a request names it, and it may not exist
+	begun bool          // with an initialize that was answered
 	guest bool          // begun by a guest
+	owner string        // the ownerOf who began it, noted before the id is answered
 	uses  int           // requests under way and open streams
 	last  int64         // when a use ended last
 	ended chan struct{} // nil but in one that makes room; closed when it has
@@ -45,6 +49,16 @@ func (x *sessions) get(id string) *session {
 	return e
 }
 
+// ownerOf is the kind of caller that a session belongs to: a user on the socket, over TCP who has the token or who has none.
+func ownerOf(c tool.Caller) string { return c.Via + "/" + c.Auth }
+
+// setOwner notes whose a session is that is being begun.
+func (x *sessions) setOwner(id, owner string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.get(id).owner = owner
+}
+
 // touch notes that a use has ended. x.mu is held.
 func (x *sessions) touch(e *session) {
 	x.clock++
@@ -52,23 +66,24 @@ func (x *sessions) touch(e *session) {
 }
 
 // use keeps the session from making room until done is called. Where it is doing so just then, it has ended when use returns,
-// or ctx has.
-func (x *sessions) use(ctx context.Context, id string) (done func()) {
+// or ctx has. false, and nothing is kept, where the session is another owner's, or there is none.
+func (x *sessions) use(ctx context.Context, id, owner string) (done func(), ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	e := x.get(id)
+	e := x.byID[id]
+	if e == nil || e.owner != owner {
+		return func() {}, false
+	}
 	if e.ended != nil {
-		return x.await(ctx, e)
+		return x.await(ctx, e), true
 	}
 	e.uses++
 	return func() {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		x.touch(e)
-		if e.uses--; e.uses == 0 && !e.begun {
-			delete(x.byID, id)
-		}
-	}
+		e.uses--
+	}, true
 }
 
 // await waits until e, which makes room, has ended. x.mu is held, but not meanwhile.

@@ -124,29 +124,67 @@ func TestSessionCapLosesNoCall(t *testing.T) {
 	}
 }
 
+// socketOf is the URL of a server whose connections are that user's, as on the socket.
+func socketOf(t *testing.T, s *Server, uid int) string {
+	t.Helper()
+	srv := httptest.NewUnstartedServer(s.socketHandler())
+	srv.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
+		return context.WithValue(ctx, uidKey{}, uid)
+	}
+	srv.Start()
+	t.Cleanup(srv.Close)
+	return srv.URL
+}
+
+// TestSessionOwner: to another kind of caller a session is answered like one that does not exist, and goes on.
+func TestSessionOwner(t *testing.T) {
+	t.Parallel()
+	s, tcp := serve(t, Config{Token: "tok"})
+	own, guest := socketOf(t, s, os.Geteuid()), socketOf(t, s, os.Geteuid()+1)
+	const aimx, token = "/toolset/aimx/mcp\nContent-Type: application/json\nAccept: " + acceptBoth, "\nAuthorization: Bearer tok"
+	const mail = "/mcp\nContent-Type: application/json\nAccept: " + acceptBoth
+	type caller struct{ url, target string }
+	for _, tt := range []struct{ owner, other caller }{
+		{caller{own, aimx}, caller{guest, aimx}},
+		{caller{guest, aimx}, caller{own, aimx}},
+		{caller{tcp, mail}, caller{tcp, mail + token}},
+		{caller{tcp, mail + token}, caller{tcp, mail}},
+	} {
+		id := beginAs(t, tt.owner.url, "POST "+tt.owner.target)
+		for _, r := range []struct{ method, body string }{
+			{"POST", `{"jsonrpc":"2.0","id":7,"method":"ping"}`},
+			{"POST", `[{"jsonrpc":"2.0","id":7,"method":"ping"}]`},
+			{"GET", ""},
+			{"DELETE", ""},
+		} {
+			ask := func(id string) (int, string) {
+				res, body := request(t, tt.other.url, r.method+" "+tt.other.target+"\n"+sessionHeader+": "+id, r.body)
+				return res.StatusCode, body
+			}
+			status, body := ask(id)
+			noStatus, noBody := ask("GONE")
+			if status != 404 || status != noStatus || body != noBody {
+				t.Fatalf("%v with the session of %v: %s %s: %d %s\nwithout one: %d %s", tt.other, tt.owner, r.method, r.body, status, body, noStatus, noBody)
+			}
+		}
+		res, body := request(t, tt.owner.url, "POST "+tt.owner.target+"\n"+sessionHeader+": "+id, `{"jsonrpc":"2.0","id":7,"method":"ping"}`)
+		if res.StatusCode != 200 {
+			t.Errorf("its owner %v: %d %s", tt.owner, res.StatusCode, body)
+		}
+		if res, _ := request(t, tt.owner.url, "DELETE "+tt.owner.target+"\n"+sessionHeader+": "+id, ""); res.StatusCode != 204 {
+			t.Errorf("its owner %v ends it: %d", tt.owner, res.StatusCode)
+		}
+	}
+}
+
 // TestSessionCapOfGuests: sessions of other users and of the server's make no room for each other.
 func TestSessionCapOfGuests(t *testing.T) {
 	t.Parallel()
 	s := New(Config{MaxSessions: 8})
 	t.Cleanup(s.end)
-	at := func(uid int) string {
-		srv := httptest.NewUnstartedServer(s.socketHandler())
-		srv.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
-			return context.WithValue(ctx, uidKey{}, uid)
-		}
-		srv.Start()
-		t.Cleanup(srv.Close)
-		return srv.URL
-	}
-	own, guest := at(os.Geteuid()), at(os.Geteuid()+1)
+	own, guest := socketOf(t, s, os.Geteuid()), socketOf(t, s, os.Geteuid()+1)
 	const path, accept = "POST /toolset/aimx/mcp\nContent-Type: application/json", "\nAccept: " + acceptBoth
-	start := func(url string) string {
-		res, body := request(t, url, path+accept, initialize)
-		if res.StatusCode != 200 {
-			t.Fatalf("initialize: %d %s", res.StatusCode, body)
-		}
-		return res.Header.Get(sessionHeader)
-	}
+	start := func(url string) string { t.Helper(); return beginAs(t, url, path) }
 	lives := func(url, id string) bool {
 		res, _ := request(t, url, path+accept+"\nMcp-Session-Id: "+id, `{"jsonrpc":"2.0","id":5,"method":"ping"}`)
 		return res.StatusCode == 200
