@@ -39,15 +39,30 @@ func (s *Server) rightHost(host string) bool {
 
 // checkOrigin refuses requests from web pages of other origins, whatever the method. Programs send no Origin.
 // A page of this very server may call it; on loopback also one served from another port of the same name.
+// Browsers leave Origin out of some requests, such as for images and links; those they mark with Sec-Fetch-Site.
 func (s *Server) checkOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if o := r.Header.Values("Origin"); len(o) > 0 && (len(o) > 1 || !sameOrigin(o[0], r.Host)) {
+		if !rightOrigin(r) {
 			http.Error(w, "403: requests from web pages of other origins are refused", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
+
+func rightOrigin(r *http.Request) bool {
+	switch origins := r.Header.Values("Origin"); len(origins) {
+	case 0:
+		return !slices.ContainsFunc(r.Header.Values("Sec-Fetch-Site"), foreignSite)
+	case 1:
+		return sameOrigin(origins[0], r.Host)
+	}
+	return false
+}
+
+// foreignSite reports whether a Sec-Fetch-Site says that another page makes the request: not one of this very server, nor the
+// person at the browser.
+func foreignSite(site string) bool { return site != "same-origin" && site != "none" }
 
 func sameOrigin(origin, host string) bool {
 	u, err := url.Parse(origin)
