@@ -25,12 +25,16 @@ type Args struct {
 	err error
 }
 
-// DecodeArgs checks the names of the arguments against what the tool takes; an absent or null data has none.
+// DecodeArgs checks the names of the arguments against what the tool takes, each given once; an absent or null data has none.
 func DecodeArgs(tool string, data json.RawMessage, in []Prop) *Args {
 	a := &Args{raw: map[string]json.RawMessage{}, in: in}
 	if data = bytes.TrimSpace(data); len(data) > 0 {
 		if err := json.Unmarshal(data, &a.raw); err != nil {
 			a.err = Invalid("arguments must be a JSON object such as %s", sample(in))
+			return a
+		}
+		if name, ok := repeatedKey(data); ok { // encoding/json takes the last value: nobody knows which is meant
+			a.err = Invalid("the argument %q of %s is given twice: give it once", Clip(name), tool)
 			return a
 		}
 	}
@@ -53,6 +57,42 @@ func DecodeArgs(tool string, data json.RawMessage, in []Prop) *Args {
 	}
 	a.Require(needed...)
 	return a
+}
+
+// repeatedKey is the first key that a JSON object has for the second time, whatever is below its values. data is valid JSON.
+// It looks at each byte once and copies keys only: arguments may be 8 MiB.
+func repeatedKey(data []byte) (key string, ok bool) {
+	seen, depth, atKey := map[string]bool{}, 0, false
+	for i := 0; i < len(data); i++ {
+		switch data[i] {
+		case '{', '[':
+			depth++
+			atKey = depth == 1
+		case '}', ']':
+			depth--
+		case ',':
+			atKey = depth == 1
+		case '"':
+			start := i
+			for i++; data[i] != '"'; i++ {
+				if data[i] == '\\' {
+					i++
+				}
+			}
+			if !atKey {
+				continue
+			}
+			atKey = false
+			if err := json.Unmarshal(data[start:i+1], &key); err != nil {
+				panic(err) // it is valid
+			}
+			if seen[key] {
+				return key, true
+			}
+			seen[key] = true
+		}
+	}
+	return "", false
 }
 
 // Require fails where one or more of the arguments are absent, and names them all: so one answer is enough to mend a call.
