@@ -107,15 +107,13 @@ func LockHolder(root string) string {
 // Release gives the store up.
 func (l *Lock) Release() error { return l.file.Close() }
 
-// Held reports whether some process owns the store. It makes nothing.
+// Held reports whether some process owns the store. It makes and writes nothing. For a moment it
+// has a lock of its own, which it shares with others who ask.
 func Held(root string) bool {
-	if _, err := os.Stat(filepath.Join(root, lockFile)); err != nil {
+	f, err := openLock(root, os.O_RDONLY)
+	if err != nil {
 		return false
 	}
-	l, err := TakeLock(root)
-	if err != nil {
-		return errors.Is(err, ErrConflict)
-	}
-	l.Release()
-	return false
+	defer f.Close()
+	return errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
 }
