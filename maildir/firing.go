@@ -153,7 +153,7 @@ func (s *Store) Fire(ctx context.Context, f Firing, l *HookLog) (run *HookRun, w
 	case err != nil:
 		return nil, "", diskError(err)
 	}
-	if _, sealed := s.VerifiedHere(m); sealed && m.Created.Before(f.Hook.Created) {
+	if _, sealed := s.VerifiedHere(m); sealed && f.Hook.outdates(m, s.stamp.time()) {
 		return nil, "the message is older than the hook", nil
 	}
 	if f.Hook.Event == OnReceive && !f.Hook.FireOnUntrusted && p.trust(m, f.Hook.Mailbox) != Trusted {

@@ -170,6 +170,13 @@ func (h *Hook) follows(c *Change) bool {
 	return !c.At.Before(h.Created)
 }
 
+// outdates reports whether the hook was made after the message was sent. The dates do not tell
+// while the hook's is yet to come: then the clock was set back since it was made, and mail that
+// came later has earlier dates.
+func (h *Hook) outdates(m *Message, now time.Time) bool {
+	return m.Created.Before(h.Created) && !h.Created.After(now)
+}
+
 // key names a hook in hooks.log.
 func (h *Hook) key() string { return h.Project + "/" + h.Mailbox + "/" + h.Name }
 

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
 )
@@ -348,5 +350,56 @@ func TestRoomToWait(t *testing.T) {
 	}})
 	if err != nil || d == nil || asked != 1 {
 		t.Errorf("a pop that waits: %v, %v, asked for room %d times", d, err, asked)
+	}
+}
+
+// TestClockSetBack: mail that is sent after the clock jumped forward and came back has the date of
+// its sending, without a restart. Pages list each message once, newest date first, also where the
+// clock came back between two of them; pops hand out each once, oldest date first.
+func TestClockSetBack(t *testing.T) {
+	t.Parallel()
+	var ahead atomic.Int64 // hours
+	now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load()) * time.Hour) }
+	p := project(t, storetest.Config{NoWatcher: true, Now: now, Elapsed: func() time.Duration { return 0 }}, "Ann", "Bob")
+	post := func(subject string) {
+		t.Helper()
+		sent := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: subject, Body: "b"})
+		if off := now().Sub(sent.Created); off.Abs() > time.Minute {
+			t.Errorf("%s is dated %s, %s off the clock", subject, sent.Created, off)
+		}
+	}
+	var listed []string
+	q := maildir.InboxQuery{Agent: "Bob", Limit: 1}
+	page := func() {
+		t.Helper()
+		got, err := p.Inbox(t.Context(), q, false, 0)
+		if err != nil || len(got.Messages) != 1 {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		listed, q.Before = append(listed, got.Messages[0].Subject), got.Next
+	}
+	post("before")
+	ahead.Store(240)
+	post("jumped")
+	post("jumped again")
+	page()
+	ahead.Store(0)
+	post("after")
+	post("after again")
+	for q.Before != 0 {
+		page()
+	}
+	if diff := cmp.Diff([]string{"jumped again", "jumped", "after again", "after", "before"}, listed); diff != "" {
+		t.Error(diff)
+	}
+	var popped []string
+	for d, err := p.Pop(t.Context(), "Bob"); d != nil; d, err = p.Pop(t.Context(), "Bob") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		popped = append(popped, d.Subject)
+	}
+	if diff := cmp.Diff([]string{"before", "after", "after again", "jumped", "jumped again"}, popped); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -8,7 +8,16 @@ import (
 	"time"
 )
 
-// stamp makes ids and creation times, both strictly increasing within a process. Spec: 2.1.
+// setBack is how far the clock may be set back without the stamp following it: time servers correct
+// a clock by seconds.
+const setBack = time.Minute
+
+// stamp makes ids and creation times. Within a process both increase strictly while the clock goes
+// on, stands still or is set back by at most setBack. When it is set back by more, which is what
+// happens after it jumped forward, both follow it and increase from there: mail has the date that
+// the clock shows, and stands in every list where that date belongs, below what was sent under the
+// wrong clock. An id does not come again even then: nine of its digits are random, and a message
+// file is created only where there is none. Spec: 2.1.
 type stamp struct {
 	now  func() time.Time
 	rand io.Reader
@@ -44,7 +53,8 @@ func (s *stamp) next() (id string, created time.Time, err error) {
 	return fmt.Sprintf("msg_%s_%016x", d, n), t, nil
 }
 
-// time returns the time in the order of creation times: before all that are yet to be made, after none that was.
+// time returns the time in the order of creation times: before all that are yet to be made, after
+// none that was; but for a clock that is set back.
 func (s *stamp) time() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,9 +62,15 @@ func (s *stamp) time() time.Time {
 	return s.last
 }
 
-// reading is what the clock says, but nothing before the newest creation time: the clock may have been set back.
+// reading is what the clock says, but nothing before the newest creation time unless the clock was
+// set back by more than setBack.
 func (s *stamp) reading() time.Time {
-	if t := s.now().UTC().Truncate(time.Microsecond); t.After(s.last) {
+	t := s.now().UTC().Truncate(time.Microsecond)
+	switch back := s.last.Sub(t); {
+	case back < 0:
+		return t
+	case back > setBack:
+		s.day, s.id = "", 0
 		return t
 	}
 	return s.last

@@ -123,7 +123,7 @@ func TestClockSetBack(t *testing.T) {
 		want = append(want, hand, b.send("token", "sent"))
 		b.ended(len(want))
 	}
-	for _, hours := range []int64{0, 1, 48} {
+	for _, hours := range []int64{0, -240, 0, 1, 48} {
 		stop := b.start(hook.Config{Workers: 1})
 		come()
 		back.Store(hours) // while it runs
