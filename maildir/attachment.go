@@ -1,14 +1,18 @@
 package maildir
 
 import (
+	"bytes"
+	"context"
 	"crypto/sha1"
 	"encoding/hex"
+	"errors"
 	"io"
 	"io/fs"
 	"mime"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -29,7 +33,8 @@ const (
 // readAttachments reads the files that a sender names. Only files below the tree, a configured attachment root, or
 // the project's own code base where that is the top of a Git work tree, or of one linked to it; never through links or
 // hidden names (Invariant I8). Where d.by is somebody else than the user of the store, only files outside the tree that are
-// that user's own: the store's rights are not lent. Errors: ErrNotFound, ErrDenied, ErrTooLarge, ErrInvalid.
+// that user's own: the store's rights are not lent. Errors: ErrNotFound, ErrDenied, ErrTooLarge, ErrInvalid,
+// ErrConflict where a file of attachments is not what its name says.
 func (p *Project) readAttachments(d *Draft) ([]attachmentFile, error) {
 	if len(d.Attachments) > maxAttachments {
 		return nil, errorf(ErrTooLarge, "%d attachments, over the limit of %d.", len(d.Attachments), maxAttachments)
@@ -88,7 +93,12 @@ func (p *Project) readAttachment(name, linked string, left int64, by *Caller) (*
 		if err != nil {
 			return nil, errorf(ErrInvalid, "The attachment %s cannot be used: %s.", quote(name), plainFileError(err))
 		}
-		return newAttachment(filepath.Base(rel), data), nil
+		f := newAttachment(filepath.Base(rel), data)
+		if sum := attachmentSum(rel); root == p.tree.dir && sum != "" && sum != f.SHA1 {
+			return nil, errorf(ErrConflict, "The attachment %s is not what was sent under that name: the file holds %s. "+
+				"Nothing was sent; ask its sender for it again.", quote(name), otherBytes)
+		}
+		return f, nil
 	}
 	if guest {
 		return nil, errorf(ErrNotFound, "The attachment %s cannot be read for you, since the server lends its rights to no other user: you can attach files of your own only, of at most %d MiB, in the project's code base (the top of a Git work tree) or ATTACHMENT_ROOTS; no hidden folders, no links. Put the text into the body, or have the user who runs the server send the file.", quote(name), maxAttachment>>20)
@@ -158,9 +168,83 @@ func readOwned(root, rel string, limit int64, uid int) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, limit))
 }
 
+// otherBytes is what is wrong with a file in attachments that somebody changed or put there.
+const otherBytes = "other bytes than its name says"
+
+// attach plans the file of an attachment; none where the tree has it. What is there by that name is
+// compared with it, byte for byte: two contents can be made to share a SHA-1. A message whose
+// attachment would be something else is refused, and what is in the way stays: a person may have
+// put it there, and other mail may name it. Errors: errBusy where an operation under way writes the
+// file, which may be taken back; ErrConflict.
+func (o *op) attach(g *group, f *attachmentFile) error {
+	if slices.ContainsFunc(o.writes, func(w *write) bool { return w.path == f.Path && bytes.Equal(w.data, f.data) }) {
+		return nil // attached twice
+	}
+	if g.p.flight.writes(f.Path) {
+		return errBusy
+	}
+	same, err := g.p.tree.sameBytes(f.Path, f.data)
+	why := otherBytes
+	switch {
+	case same:
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		o.put(f.Path, f.data)
+		return nil
+	case err != nil && FaultOf(err) == FaultMachine:
+		return err
+	case err != nil:
+		why = plainFileError(err)
+	}
+	return errorf(ErrConflict, "The attachment %s cannot be stored because of what lies at %s in the mail tree: %s. "+
+		"Nothing was sent. Move that file away (`mailtree doctor` names all such), and send again.", quote(f.Name), f.Path, why)
+}
+
+// CheckAttachments reads every file below attachments that is named by its content, and calls bad
+// with the path of each that is not what its name says, and why: other bytes, too large for an
+// attachment, no file, not readable. It holds little of a file in memory at a time. It returns how
+// many are as they should be. Errors: ctx's.
+func (t *Tree) CheckAttachments(ctx context.Context, bad func(path, why string)) (good int, err error) {
+	check := func(p string, err error) {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			bad(p, plainFileError(err))
+		}
+	}
+	shards, err := t.list(attachmentsDir)
+	check(attachmentsDir, err)
+	for _, shard := range shards {
+		dir := attachmentsDir + "/" + shard.Name()
+		if len(shard.Name()) != 2 {
+			continue
+		}
+		files, err := t.list(dir)
+		check(dir, err)
+		for _, f := range files {
+			p := dir + "/" + f.Name()
+			want := attachmentSum(p)
+			if want == "" {
+				continue
+			}
+			if ctx.Err() != nil {
+				return good, context.Cause(ctx)
+			}
+			switch sum, err := t.attachmentSHA1(p); {
+			case err != nil:
+				check(p, err)
+			case sum != want:
+				bad(p, otherBytes)
+			default:
+				good++
+			}
+		}
+	}
+	return good, nil
+}
+
 func plainFileError(err error) string {
-	if f, ok := err.(*FormatError); ok {
-		return f.Reason
+	var bad *FormatError
+	if errors.As(err, &bad) {
+		return bad.Reason
 	}
 	if os.IsPermission(err) {
 		return "permission denied"

@@ -220,6 +220,17 @@ func attachmentPath(sum, ext string) string {
 	return attachmentsDir + "/" + sum[:2] + "/" + sum + ext
 }
 
+// attachmentSum is the SHA-1, in hex, that the path of an attachment says its content has; "" for
+// the path of anything else.
+func attachmentSum(p string) string {
+	base := path.Base(p)
+	sum, _, _ := strings.Cut(base, ".")
+	if len(sum) != 2*sha1.Size || strings.Trim(sum, "0123456789abcdef") != "" || attachmentPath(sum, base[len(sum):]) != p || Ignored(base) {
+		return ""
+	}
+	return sum
+}
+
 // ReadMark is the path of the file that says that the inbox copy at p was read.
 func ReadMark(p string) string { return strings.TrimSuffix(p, ".md") + ".read" }
 

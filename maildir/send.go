@@ -278,12 +278,9 @@ func (o *op) deliver(g *group, m *Message, files []attachmentFile) error {
 	if err := g.p.checkSize(full); err != nil {
 		return err
 	}
-	for _, f := range files {
-		if g.p.flight.writes(f.Path) {
-			return errBusy // it may be taken back
-		}
-		if _, err := g.p.tree.Stat(f.Path); err != nil {
-			o.put(f.Path, f.data)
+	for i := range files {
+		if err := o.attach(g, &files[i]); err != nil {
+			return err
 		}
 	}
 	sum := hexSum(plain)

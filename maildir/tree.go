@@ -1,7 +1,10 @@
 package maildir
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha1"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -87,6 +90,56 @@ func (t *Tree) Read(p string, limit int64) ([]byte, FileStat, error) {
 	}
 	rest, err := io.ReadAll(io.LimitReader(f, limit-st.Size)) // grew while it was read: what is missing comes with its own event
 	return append(data, rest...), st, err
+}
+
+// sameBytes reports whether the file at p holds exactly data. It reads no further than the first
+// difference. Errors: as of Read.
+func (t *Tree) sameBytes(p string, data []byte) (bool, error) {
+	f, st, err := t.open(p)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	if !st.Mode.IsRegular() {
+		return false, notRegular(st.Mode)
+	}
+	if st.Size != int64(len(data)) {
+		return false, nil
+	}
+	for part := make([]byte, 64<<10); ; {
+		n, err := f.Read(part)
+		if !bytes.HasPrefix(data, part[:n]) {
+			return false, nil
+		}
+		data = data[n:]
+		if errors.Is(err, io.EOF) {
+			return len(data) == 0, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+}
+
+// attachmentSHA1 is the SHA-1, in hex, of the file at p, which is no larger than an attachment may
+// be. Errors: as of Read.
+func (t *Tree) attachmentSHA1(p string) (string, error) {
+	f, st, err := t.open(p)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	switch {
+	case !st.Mode.IsRegular():
+		return "", notRegular(st.Mode)
+	case st.Size > maxAttachment:
+		return "", tooLarge(st.Size, maxAttachment)
+	}
+	sum := sha1.New()
+	if _, err := io.Copy(sum, io.LimitReader(f, maxAttachment+1)); err != nil { // it may grow meanwhile
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // Walk calls fn for every file below the folder under ("" or "." for all), links and devices included, in

@@ -1,0 +1,175 @@
+package maildir_test
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+)
+
+// contentPath is where the tree keeps a text file that is sent along.
+func contentPath(text string) string {
+	sum := sha1.Sum([]byte(text))
+	name := hex.EncodeToString(sum[:])
+	return filepath.Join("attachments", name[:2], name+".txt")
+}
+
+// TestPlantedAttachment: where something else lies at the name of an attachment's content, the
+// message is refused, and what lies there stays as it is; with that out of the way, the sender's
+// bytes are delivered.
+func TestPlantedAttachment(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
+	tree := p.Tree().Dir()
+	write := func(text string) func(string) error {
+		return func(file string) error { return os.WriteFile(file, []byte(text), 0o600) }
+	}
+	for what, c := range map[string]struct {
+		plant func(file string) error
+		why   string
+	}{
+		"other bytes":  {write("bytes rehto"), "other bytes"},
+		"more bytes":   {write("other bytes\n"), "other bytes"},
+		"fewer bytes":  {write("fewer"), "other bytes"},
+		"no bytes":     {write(""), "other bytes"},
+		"a named pipe": {func(file string) error { return unix.Mkfifo(file, 0o600) }, "a named pipe"},
+		"a folder":     {func(file string) error { return os.Mkdir(file, 0o700) }, "a folder"},
+		"a link": {func(file string) error {
+			return errors.Join(os.WriteFile(filepath.Join(tree, "elsewhere"), []byte("a link"), 0o600), os.Symlink("../../elsewhere", file))
+		}, "a symbolic link"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			at := filepath.Join(tree, contentPath(what))
+			if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o700), c.plant(at), write(what)(filepath.Join(tree, "mine.txt"))); err != nil {
+				t.Fatal(err)
+			}
+			before, err := os.Lstat(at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: what, Body: "b", Attachments: []string{"mine.txt"}}
+			_, err = p.Send(t.Context(), d)
+			if !errors.Is(err, maildir.ErrConflict) || !strings.Contains(err.Error(), c.why) || !strings.Contains(err.Error(), contentPath(what)) {
+				t.Errorf("got %v", err)
+			}
+			if after, err := os.Lstat(at); err != nil || !os.SameFile(before, after) || !after.ModTime().Equal(before.ModTime()) {
+				t.Errorf("what was planted was touched: %v", err)
+			}
+			if err := os.Remove(at); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				sent := send(t, p, d)
+				if data, err := os.ReadFile(filepath.Join(tree, sent.Attachments[0].Path)); err != nil || string(data) != what {
+					t.Errorf("%q, %v", data, err)
+				}
+			}
+		})
+	}
+}
+
+// TestPlantedShard: the same where a folder on the way is something else.
+func TestPlantedShard(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{NoWatcher: true}, "Ann")
+	tree := p.Tree().Dir()
+	shard := filepath.Join(tree, filepath.Dir(contentPath("mine")))
+	if err := errors.Join(os.WriteFile(filepath.Join(tree, "mine.txt"), []byte("mine"), 0o600), os.Mkdir(filepath.Join(tree, "attachments"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	for _, plant := range []func() error{
+		func() error { return os.Symlink("..", shard) },
+		func() error { return os.WriteFile(shard, nil, 0o600) },
+	} {
+		if err := plant(); err != nil {
+			t.Fatal(err)
+		}
+		_, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s", Body: "b", Attachments: []string{"mine.txt"}})
+		if !errors.Is(err, maildir.ErrConflict) {
+			t.Errorf("got %v", err)
+		}
+		if err := os.Remove(shard); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestAttachmentPlantedMeanwhile: the same where somebody puts it there between planning and
+// rename.
+func TestAttachmentPlantedMeanwhile(t *testing.T) {
+	t.Parallel()
+	var h halts
+	p := project(t, storetest.Config{NoWatcher: true, Step: h.pass}, "Ann", "Bob")
+	tree := p.Tree().Dir()
+	if err := os.WriteFile(filepath.Join(tree, "mine.txt"), []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rename := h.at(func(step string) bool { return step == "rename "+contentPath("mine") })
+	answer := make(chan error, 1)
+	go func() {
+		_, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b", Attachments: []string{"mine.txt"}})
+		answer <- err
+	}()
+	<-rename.reached
+	if err := os.WriteFile(filepath.Join(tree, contentPath("mine")), []byte("else"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	close(rename.goOn)
+	if err := <-answer; !errors.Is(err, maildir.ErrConflict) {
+		t.Errorf("got %v", err)
+	}
+	if page := inbox(t, p, "Bob"); page.Total != 0 {
+		t.Errorf("delivered: %+v", page)
+	}
+}
+
+// TestForwardedAttachment: an attachment that is sent on by its path in the tree is compared with
+// its name.
+func TestForwardedAttachment(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
+	tree := p.Tree().Dir()
+	if err := os.WriteFile(filepath.Join(tree, "mine.txt"), []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b", Attachments: []string{"mine.txt"}})
+	at := first.Attachments[0].Path
+	for _, name := range []string{at, filepath.Join(tree, at)} {
+		forward := maildir.Draft{From: "Bob", To: []string{"Ann"}, Subject: "s", Body: "b", Attachments: []string{name}}
+		if sent := send(t, p, forward); sent.Attachments[0].Path != at {
+			t.Errorf("%+v", sent.Attachments)
+		}
+		if err := os.WriteFile(filepath.Join(tree, at), []byte("else"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Send(t.Context(), forward); !errors.Is(err, maildir.ErrConflict) || !strings.Contains(err.Error(), "other bytes") {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if err := os.WriteFile(filepath.Join(tree, at), []byte("mine"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestAttachedTwice: two files of the same content are one file of the tree.
+func TestAttachedTwice(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{NoWatcher: true}, "Ann")
+	for _, name := range []string{"one.txt", "two.txt"} {
+		if err := os.WriteFile(filepath.Join(p.Tree().Dir(), name), []byte("the same"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sent := send(t, p, maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s", Body: "b", Attachments: []string{"one.txt", "two.txt"}})
+	if l := sent.Attachments; len(l) != 2 || l[0].Path != l[1].Path || l[0].Name != "one.txt" || l[1].Name != "two.txt" {
+		t.Errorf("%+v", l)
+	}
+}
