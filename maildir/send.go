@@ -40,6 +40,11 @@ type Variants struct {
 // away. Spec: 7.2, seed postal 4.4 back-pressure.
 const MailboxDepth = 10_000
 
+// MaxFanout is how much one message writes into inboxes, by default: the bytes of its file times
+// its recipients. The canonical copy and the sender's are not counted, nor are attachments, which
+// are stored once; so what MaxFile allows can always go to one recipient.
+const MaxFanout = 64 << 20
+
 // Sent is a message that was delivered, or with Again one that the same key had delivered before.
 type Sent struct {
 	Message
@@ -278,6 +283,9 @@ func (o *op) deliver(g *group, m *Message, files []attachmentFile) error {
 	if err := g.p.checkSize(full); err != nil {
 		return err
 	}
+	if err := g.p.checkFanout(m, len(full)); err != nil {
+		return err
+	}
 	for i := range files {
 		if err := o.attach(g, &files[i]); err != nil {
 			return err
@@ -318,6 +326,20 @@ func (p *Project) checkSize(file []byte) error {
 		return errorf(ErrTooLarge, "The message's header is too large (%d bytes): fewer recipients or attachments.", len(header))
 	}
 	return nil
+}
+
+// checkFanout refuses a message whose file of size bytes would be written into too many inboxes.
+func (p *Project) checkFanout(m *Message, size int) error {
+	n, most := len(m.Recipients()), p.store.cfg.MaxFanout
+	if int64(n)*int64(size) <= most {
+		return nil
+	}
+	to := "1 recipient"
+	if n > 1 {
+		to = fmt.Sprintf("%d recipients", n)
+	}
+	return errorf(ErrTooLarge, "The message with a body of %d bytes to %s would put %d bytes into inboxes, over the limit of %d (MAX_FANOUT_BYTES). "+
+		"Send the text as an attachment, which is stored once, or to fewer recipients at a time.", len(m.Body), to, n*size, most)
 }
 
 // ReplyDraft is a reply; recipients and importance default from the original.

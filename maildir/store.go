@@ -31,6 +31,7 @@ type Config struct {
 	OpenHistory func(p *Project) (History, error)
 
 	MaxFile         int64                           // bytes of a message file; 0: MaxFile
+	MaxFanout       int64                           // bytes of a message file times its recipients; 0: MaxFanout
 	MailboxDepth    int                             // unread messages that a mailbox holds for bounded drafts; 0: MailboxDepth
 	AttachmentRoots []string                        // folders that attachments may be read from, beside the tree and the project's own work tree
 	Domain          string                          // of the addresses of mailboxes; "": mailtree.local
@@ -79,6 +80,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	if cfg.Patience == 0 {
 		cfg.Patience = patience
+	}
+	if cfg.MaxFanout == 0 {
+		cfg.MaxFanout = MaxFanout
 	}
 	if cfg.MailboxDepth == 0 {
 		cfg.MailboxDepth = MailboxDepth

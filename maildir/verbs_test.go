@@ -276,6 +276,31 @@ func await(t *testing.T, ok func() bool) {
 	}
 }
 
+// TestFanout: what one message writes is bounded by its size times its recipients, to, cc and bcc,
+// in a send or a reply.
+func TestFanout(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{Fanout: 10_000, NoWatcher: true}, "Ann", "Bob", "Cat", "Dan")
+	big := strings.Repeat("x", 4_000)
+	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: strings.Repeat("x", 9_000)})
+	first := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob", "Cat"}, Subject: "s", Body: big, Key: "k"})
+	_, sent := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Bob"}, CC: []string{"Cat"}, BCC: []string{"Dan"}, Subject: "s", Body: big})
+	_, replied := p.Reply(t.Context(), maildir.ReplyDraft{From: "Bob", ReplyTo: first.ID, To: []string{"Ann", "Cat", "Dan"}, Body: big})
+	for _, err := range []error{sent, replied} {
+		if !errors.Is(err, maildir.ErrTooLarge) {
+			t.Fatalf("got %v", err)
+		}
+		for _, part := range []string{"3 recipients", "4000 bytes", "10000", "MAX_FANOUT_BYTES"} {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%q is not in: %v", part, err)
+			}
+		}
+	}
+	if page := inbox(t, p, "Dan"); page.Total != 0 {
+		t.Errorf("delivered: %+v", page)
+	}
+}
+
 // TestMailboxDepth: however many send at once, no more bounded drafts than there is room for get into a mailbox.
 func TestMailboxDepth(t *testing.T) {
 	t.Parallel()

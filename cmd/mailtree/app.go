@@ -41,6 +41,7 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 	store, err := maildir.Open(ctx, maildir.Config{
 		Root:            cfg.Store,
 		MaxFile:         cfg.MaxMessage,
+		MaxFanout:       cfg.MaxFanout,
 		MailboxDepth:    cfg.MailboxDepth,
 		AttachmentRoots: cfg.AttachmentRoots,
 		Domain:          cfg.MailDomain,

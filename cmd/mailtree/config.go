@@ -33,6 +33,7 @@ type config struct {
 	Loopback        bool
 	Socket          string // a socket beside the store's, open to other users; "" none
 	MaxMessage      int64  // bytes
+	MaxFanout       int64  // bytes
 	MailboxDepth    int    // unread messages
 	AttachmentRoots []string
 	CommitExternal  bool
@@ -67,6 +68,7 @@ func settings() []setting {
 		{Name: "AUTH", Flag: "auth", of: "serve config", Default: "open", Help: "open, or token: every request needs the store's bearer token"},
 		{Name: "SOCKET", Flag: "socket", of: "serve stdio nudge config", Default: "", Help: "a Unix socket outside the store for other users of this machine, who get the aimx tools; HTTP then needs the token"},
 		{Name: "MAX_MESSAGE_BYTES", Default: "8388608", Help: "largest message file"},
+		{Name: "MAX_FANOUT_BYTES", Default: strconv.Itoa(maildir.MaxFanout), Help: "most that one message writes into inboxes: the bytes of its file times its recipients"},
 		{Name: "MAILBOX_DEPTH", Default: strconv.Itoa(maildir.MailboxDepth), Help: "unread messages in one mailbox beyond which postal sends no more to it"},
 		{Name: "ATTACHMENT_ROOTS", Default: "", Help: "folders that attachments may be read from, separated by colons, beside the code base and the mail tree"},
 		{Name: "COMMIT_EXTERNAL", Default: "on", Help: "on: commit edits made outside the server; off: leave them to the person"},
@@ -169,6 +171,7 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 		}
 	}
 	c.MaxMessage = number("MAX_MESSAGE_BYTES", 4096, 64<<20)
+	c.MaxFanout = number("MAX_FANOUT_BYTES", 4096, 4<<30)
 	c.MailboxDepth = int(number("MAILBOX_DEPTH", 1, 10_000_000))
 	c.CommitExternal = choice("COMMIT_EXTERNAL", "on", "off") == "on"
 	c.MailGateway = v["MAIL_GATEWAY"]
