@@ -42,7 +42,7 @@ func (r *report) doing() string {
 
 // unchecked says that nothing was checked, and what happens now.
 func (r *report) unchecked(err error, stops bool) {
-	r.say("mailtree guard: NOT CHECKED: %v", err)
+	r.say("mailtree guard: NOT CHECKED: %s", maildir.Printable(err.Error()))
 	if !stops {
 		r.say("The %s goes on unchecked: claims of other agents were not looked at. `mailtree guard status` says more.", r.doing())
 	} else if !r.q.ByHand {
@@ -59,7 +59,7 @@ func (r *report) damaged(bad []maildir.Problem) {
 		r.say("mailtree guard: the claim file %s is not valid and blocks nothing: %s", where, safe(p.Reason))
 	}
 	if len(bad) > mostPaths {
-		r.say("mailtree guard: %d more claim files are not valid; `mailtree doctor` names them", len(bad)-mostPaths)
+		r.say("mailtree guard: %d more claim files are not valid; `mailtree doctor --all` names them", len(bad)-mostPaths)
 	}
 }
 
@@ -173,14 +173,10 @@ func escapeRunes(s string) string {
 
 // safe shows a text as it is where all of it is plain, else quoted, with escapes for what a terminal might act on.
 func safe(s string) string {
-	plain := s != "" && utf8.ValidString(s) && s[0] != ' ' && s[len(s)-1] != ' ' && !strings.ContainsAny(s, `"\`)
-	for _, c := range s {
-		plain = plain && strconv.IsPrint(c)
+	if s == "" || s[0] == ' ' || s[len(s)-1] == ' ' || strings.ContainsAny(s, `"\`) {
+		return strconv.Quote(s)
 	}
-	if plain {
-		return s
-	}
-	return strconv.Quote(s)
+	return maildir.Printable(s)
 }
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./][A-Za-z0-9_./-]*$`)

@@ -24,13 +24,13 @@ import (
 )
 
 func doctorCommand(p *program) *cobra.Command {
-	return &cobra.Command{
+	d := &doctor{p: p}
+	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Look for what is wrong with the store and say what to do",
 		Long:  "Look for what is wrong with the store and say what to do. It changes nothing, and a server may run.\nA line begins with ok, with !! where a person is needed, or with -- for what is worth knowing.\nExit status 0 when nothing needs a person, 1 otherwise.",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			d := &doctor{p: p}
 			d.examine(c.Context())
 			if d.bad > 0 {
 				return &exitError{1, fmt.Errorf("%s to look at", count(d.bad, "thing"))}
@@ -38,28 +38,67 @@ func doctorCommand(p *program) *cobra.Command {
 			return nil
 		},
 	}
+	c.Flags().BoolVar(&d.all, "all", false, "list every finding, not the first twenty of each kind")
+	return c
 }
 
 // doctor prints one line per finding: "ok", "--" for what is worth knowing, or "!!" and what to do.
 type doctor struct {
 	p   *program
+	all bool // list every finding
 	bad int
 }
 
-func (d *doctor) ok(format string, args ...any) {
-	fmt.Fprintf(d.p.std.out, "ok  "+format+"\n", args...)
-}
+func (d *doctor) ok(format string, args ...any) { d.line("ok", format, args) }
+
 func (d *doctor) say(format string, args ...any) {
 	d.bad++
-	fmt.Fprintf(d.p.std.out, "!!  "+format+"\n", args...)
+	d.line("!!", format, args)
 }
 
-func (d *doctor) note(format string, args ...any) {
-	fmt.Fprintf(d.p.std.out, "--  "+format+"\n", args...)
+func (d *doctor) note(format string, args ...any) { d.line("--", format, args) }
+
+// line prints a finding. Names, texts and errors come from anybody: none can end the line or speak
+// to the terminal.
+func (d *doctor) line(mark, format string, args []any) {
+	for i, a := range args {
+		switch a := a.(type) {
+		case string:
+			args[i] = maildir.Printable(a)
+		case error:
+			args[i] = maildir.Printable(a.Error())
+		}
+	}
+	fmt.Fprintf(d.p.std.out, mark+"  "+format+"\n", args...)
 }
 
-// most is how many findings of one kind are listed.
+// most is how many findings of one kind are listed without --all.
 const most = 20
+
+// listed is how many of n findings of one kind are listed.
+func (d *doctor) listed(n int) int {
+	if d.all {
+		return n
+	}
+	return min(n, most)
+}
+
+const unlisted = "%d more like these: `mailtree doctor --all` names them"
+
+// sayMore tells of n findings that are not listed.
+func (d *doctor) sayMore(n int) {
+	if n > 0 {
+		d.bad += n - 1
+		d.say(unlisted, n)
+	}
+}
+
+// noteMore is sayMore for what is worth knowing.
+func (d *doctor) noteMore(n int) {
+	if n > 0 {
+		d.note(unlisted, n)
+	}
+}
 
 func (d *doctor) examine(ctx context.Context) {
 	v, err := openTrees(d.p.cfg)
@@ -191,16 +230,15 @@ func (d *doctor) problems(ctx context.Context, v *view) {
 	if len(all) == 0 {
 		d.ok("files: every one is valid")
 	}
-	for _, p := range all[:min(most, len(all))] {
-		where := p.Path
+	listed := d.listed(len(all))
+	for _, p := range all[:listed] {
+		where := maildir.Printable(p.Path)
 		if p.Line > 0 {
 			where += ":" + strconv.Itoa(p.Line)
 		}
 		d.say("file %s in %s: %s%s", where, p.Project, p.Reason, unsent(p.Path))
 	}
-	if len(all) > most {
-		d.say("%d more files are not valid", len(all)-most)
-	}
+	d.sayMore(len(all) - listed)
 }
 
 // unsent says of a file in an outbox what would else be found out too late.
@@ -239,22 +277,23 @@ func (d *doctor) claims(slug string, t *maildir.Tree) {
 		d.say("claims of %s cannot be read: %v", slug, err)
 		return
 	}
-	found := 0
+	var lost []maildir.ClaimRow
 	for _, c := range all {
 		name, _, err := t.AgentNamed(c.Agent)
 		if err != nil {
 			d.say("claims of %s cannot be looked at: %v", slug, err)
 			return
 		}
-		if name != "" {
-			continue
+		if name == "" {
+			lost = append(lost, c)
 		}
-		if found++; found > most {
-			d.say("more claims in %s are held by nobody", slug)
-			return
-		}
+	}
+	slices.SortFunc(lost, func(a, b maildir.ClaimRow) int { return strings.Compare(a.Path, b.Path) })
+	listed := d.listed(len(lost))
+	for _, c := range lost[:listed] {
 		d.say("claim %s in %s is held by %q, who is no agent, until %s: end it with `touch %s`", c.Path, slug, c.Agent, maildir.FormatTime(c.Expires), maildir.ReleasedMark(c.Path))
 	}
+	d.sayMore(len(lost) - listed)
 }
 
 // copies names inbox copies that differ from their message: somebody edited one of them. Each stays as it is.
@@ -295,9 +334,11 @@ func (d *doctor) copies(ctx context.Context, slug string, t *maildir.Tree) {
 		}
 	}
 	slices.Sort(diff)
-	for _, path := range diff[:min(most, len(diff))] {
+	listed := d.listed(len(diff))
+	for _, path := range diff[:listed] {
 		d.note("copy %s in %s differs from its message: one of them was edited. Nothing needs to be done: the server shows the message's text", path, slug)
 	}
+	d.noteMore(len(diff) - listed)
 	if len(diff) == 0 {
 		d.ok("copies of %s: all as delivered", slug)
 	}

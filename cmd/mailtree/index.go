@@ -128,7 +128,7 @@ func verify(ctx context.Context, p *program) error {
 		return nil
 	}
 	for _, d := range r.Differences {
-		fmt.Fprintln(p.std.out, d)
+		fmt.Fprintln(p.std.out, maildir.Printable(d))
 	}
 	hint := "`mailtree index rebuild` builds it anew; please report how this came about"
 	if !v.running {
