@@ -126,6 +126,7 @@ func (d *doctor) examine(ctx context.Context) {
 	for _, slug := range slices.Sorted(maps.Keys(v.trees)) {
 		d.locks(slug, v.trees[slug])
 		d.claims(slug, v.trees[slug])
+		d.attachments(ctx, slug, v.trees[slug])
 		d.copies(ctx, slug, v.trees[slug])
 	}
 	if unindexed != nil {
@@ -294,6 +295,26 @@ func (d *doctor) claims(slug string, t *maildir.Tree) {
 		d.say("claim %s in %s is held by %q, who is no agent, until %s: end it with `touch %s`", c.Path, slug, c.Agent, maildir.FormatTime(c.Expires), maildir.ReleasedMark(c.Path))
 	}
 	d.sayMore(len(lost) - listed)
+}
+
+// attachments names the files that are not what their names say: mail that names one has other
+// bytes than its sender sent.
+func (d *doctor) attachments(ctx context.Context, slug string, t *maildir.Tree) {
+	var bad [][2]string
+	good, err := t.CheckAttachments(ctx, func(path, why string) { bad = append(bad, [2]string{path, why}) })
+	if err != nil {
+		d.say("attachments of %s cannot be read: %v", slug, err)
+		return
+	}
+	listed := d.listed(len(bad))
+	for _, b := range bad[:listed] {
+		d.say("attachment %s in %s: %s. Mail that names it has not what its sender sent, and nobody can send that again. "+
+			"Put the right file back (`git log -- attachments` in %s tells of changes), or move this one away", b[0], slug, b[1], t.Dir())
+	}
+	d.sayMore(len(bad) - listed)
+	if len(bad) == 0 && good > 0 {
+		d.ok("attachments of %s: %s, each what its name says", slug, count(good, "file"))
+	}
 }
 
 // copies names inbox copies that differ from their message: somebody edited one of them. Each stays as it is.
