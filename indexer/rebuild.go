@@ -132,6 +132,7 @@ const loaders = 4
 
 // load fills in one project: some goroutines read and parse the next chunks while this one writes the last.
 func (x *Index) load(ctx context.Context, p *project, progress func(string, int)) error {
+	defer p.tree.Hold()()
 	var paths []string
 	err := p.tree.Walk(ctx, "", func(path string, _ fs.DirEntry) error {
 		if maildir.Locate(path).Kind != maildir.KindIgnored {

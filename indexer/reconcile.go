@@ -26,6 +26,7 @@ func (x *Index) Reconcile(ctx context.Context, slug string, progress func(done i
 	if p == nil {
 		return all, fmt.Errorf("reconcile: project %q is not attached", slug)
 	}
+	defer p.tree.Hold()()
 	paths, err := x.differing(ctx, p, progress)
 	if err != nil {
 		return all, fmt.Errorf("reconcile: %w", err)

@@ -63,8 +63,28 @@ type group struct {
 	unsynced error // of the sync behind its renames
 }
 
+// mostFolders is how many folders one group holds open at most: more makes nothing faster.
+const mostFolders = 256
+
+// groupLimits divides descriptors among groups: a token for each group under way in the store, and how many folders one of
+// them holds open. Half of the descriptors are left to those who read. One project alone has up to four groups under way.
+func groupLimits(files int) (tokens chan struct{}, folders int) {
+	folders = min(max(files/64, 8), mostFolders)
+	return make(chan struct{}, min(max(files/2/(folders+4), 4), 64)), folders
+}
+
+// newGroup waits until there are not too many groups under way in the store; the caller calls close or end.
 func (p *Project) newGroup(ctx context.Context) *group {
-	return &group{p: p, ctx: ctx, c: p.tree.changer(), number: p.group.Add(1), waiting: map[string][]Delivery{}, tried: map[string]map[string]bool{}}
+	p.store.grouping <- struct{}{}
+	c := p.tree.changer()
+	c.most = p.store.folders
+	return &group{p: p, ctx: ctx, c: c, number: p.group.Add(1), waiting: map[string][]Delivery{}, tried: map[string]map[string]bool{}}
+}
+
+// close gives up what the group holds of the system.
+func (g *group) close() {
+	g.c.close()
+	<-g.p.store.grouping
 }
 
 // do hands an operation to the writer and waits for its answer. When ctx ends first, or the disk does not answer for
@@ -305,7 +325,7 @@ func (g *group) fail(err error) {
 
 // end answers every operation of the group, which holds nothing any longer.
 func (g *group) end() {
-	g.c.close()
+	g.close()
 	for _, o := range g.ops {
 		g.leave(o)
 		o.finish()

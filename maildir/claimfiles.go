@@ -35,6 +35,7 @@ func (t *Tree) ClaimFiles(want func(*ClaimRow) bool) (claims []ClaimRow, bad []P
 }
 
 func (t *Tree) claimFiles(want func(*ClaimRow) bool, now time.Time) (claims []ClaimRow, bad []Problem, err error) {
+	defer t.Hold()()
 	s := claimScan{t: t, want: want, start: now}
 	s.cache = t.readClaimCache()
 	var odd *FormatError

@@ -156,7 +156,10 @@ func (p *Project) takeEdits() (e edits) {
 		all, later = firstEdits(all)
 		ring(p.look)
 	}
+	p.store.looking <- struct{}{}
+	defer func() { <-p.store.looking }()
 	c := p.tree.changer()
+	c.most = p.store.folders
 	defer c.close()
 	for _, path := range all {
 		if p.flight.writes(path) {
@@ -235,11 +238,7 @@ func (p *Project) compare(ctx context.Context) {
 		waiting := p.rescan
 		p.rescan = nil
 		p.mu.Unlock()
-		var paths []string
-		err := p.store.index.Attach(ctx, p.slug, p.tree) // it may have failed at the start
-		if err == nil {
-			paths, err = p.store.index.Differing(ctx, p.slug)
-		}
+		paths, err := p.differing(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -264,8 +263,29 @@ func (p *Project) compare(ctx context.Context) {
 	}
 }
 
+// differing returns the paths at which tree and index differ.
+func (p *Project) differing(ctx context.Context) ([]string, error) {
+	select {
+	case p.store.comparing <- struct{}{}:
+		defer func() { <-p.store.comparing }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if err := p.store.index.Attach(ctx, p.slug, p.tree); err != nil { // it may have failed at the start
+		return nil, err
+	}
+	return p.store.index.Differing(ctx, p.slug)
+}
+
+// atOnce is how many projects are compared at once, and as many others are looked at: a start, or a script of a person's,
+// has all of them do so, each with descriptors of its own. More than the processors would make nothing faster.
+const atOnce = 4
+
 // ingest brings the index level with paths that somebody else may have changed.
 func (p *Project) ingest(ctx context.Context, paths []string) error {
+	p.store.looking <- struct{}{}
+	defer func() { <-p.store.looking }()
+	defer p.tree.Hold()()
 	in, err := p.store.index.Ingest(ctx, p.slug, paths)
 	if err != nil {
 		return err

@@ -1,4 +1,9 @@
 package maildir
 
-// Descriptor is the descriptor that a tree is synced by.
-func Descriptor(t *Tree) int { return t.sys.fd }
+// Descriptor is what the tree syncs with, which it keeps from now on.
+func Descriptor(t *Tree) int {
+	if err := t.hold(); err != nil {
+		panic(err)
+	}
+	return t.sys.fd
+}

@@ -39,11 +39,34 @@ type write struct {
 	gone   bool     // a remove that found nothing, or a replace that found nothing to keep
 }
 
-// changer changes a tree for one group: it keeps the folders that the group works in open until close, so that a
-// person may move them before the next one. For one goroutine at a time; the zero value but for t.
+// changer changes a tree for one group: it keeps the tree and the folders that the group works in open until close, so that a
+// person may move them before the next one. The tree is open from before the first file is staged until the last one is
+// synced: syncfs tells a descriptor what could not be written since that was opened. For one goroutine at a time; the zero
+// value but for t.
 type changer struct {
-	t *Tree
+	t    *Tree
+	held bool
+	most int // folders open at once; 0: mostFolders
 	folders
+}
+
+// holdTree opens the tree, which stays open until close.
+func (c *changer) holdTree() error {
+	if c.held {
+		return nil
+	}
+	err := c.t.hold()
+	c.held = err == nil
+	return err
+}
+
+// close gives up the tree and the folders; the changer can be used again.
+func (c *changer) close() {
+	c.forgetFolders()
+	if c.held {
+		c.held = false
+		c.t.release()
+	}
 }
 
 func (t *Tree) changer() *changer { return &changer{t: t} }
@@ -53,6 +76,9 @@ var errChanged = fmt.Errorf("somebody wrote there meanwhile: %w", fs.ErrExist)
 
 // stage writes w's bytes below tmp and makes the folders that its path needs. Nothing is durable yet.
 func (c *changer) stage(w *write, name string) (err error) {
+	if err := c.holdTree(); err != nil {
+		return err
+	}
 	c.trim()
 	w.staged = name
 	if w.action == remove {
@@ -67,9 +93,12 @@ func (c *changer) stage(w *write, name string) (err error) {
 
 // publish puts a staged write into its place. fs.ErrExist when create found something there.
 func (c *changer) publish(w *write) error {
+	err := c.holdTree()
+	if err != nil {
+		return err
+	}
 	c.trim()
 	from, to := tmpDir+"/"+w.staged, w.path
-	var err error
 	switch w.action {
 	case create:
 		err = c.renameNew(from, to)
@@ -100,6 +129,9 @@ func (w *write) before() string {
 
 // undo takes back what stage and publish did, as far as it was done. What somebody wrote there since is left alone.
 func (c *changer) undo(w *write) error {
+	if err := c.holdTree(); err != nil {
+		return err
+	}
 	from, to := tmpDir+"/"+w.staged, w.path
 	if !w.done {
 		if w.action == remove || w.staged == "" {
@@ -132,13 +164,17 @@ func (c *changer) undo(w *write) error {
 
 // tidy removes what a finished write left below tmp: the file that was replaced or removed.
 func (c *changer) tidy(w *write) {
-	if w.action != create && !w.gone {
+	if w.action != create && !w.gone && c.holdTree() == nil {
 		c.t.root.Remove(tmpDir + "/" + w.staged)
 	}
 }
 
 // touch sets the time of an untracked run-time file, making it where it is missing.
 func (t *Tree) touch(p string, now time.Time) error {
+	if err := t.hold(); err != nil {
+		return err
+	}
+	defer t.release()
 	if st, err := t.Stat(p); err == nil && !st.Mode.IsRegular() {
 		return notRegular(st.Mode)
 	}
@@ -185,6 +221,10 @@ func writeFile(name string, data []byte) error {
 // writeRun puts a file of the untracked run-time state at p, whole or the old one for every reader; other processes may do
 // the same. It is not durable. Nothing is made where no store was opened: there is no place to stage it then.
 func (t *Tree) writeRun(p string, data []byte) error {
+	if err := t.hold(); err != nil {
+		return err
+	}
+	defer t.release()
 	if st, err := t.Stat(tmpDir); err != nil || !st.Mode.IsDir() {
 		return cmp.Or(err, fs.ErrNotExist)
 	}
@@ -216,6 +256,10 @@ func syncDir(name string) error {
 }
 
 func (t *Tree) syncFolder(p string) error {
+	if err := t.hold(); err != nil {
+		return err
+	}
+	defer t.release()
 	d, err := t.root.Open(p)
 	if err != nil {
 		return err

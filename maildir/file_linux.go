@@ -1,6 +1,7 @@
 package maildir
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -12,6 +13,10 @@ import (
 // syncAll makes everything written to the tree's file system so far durable: one syncfs, which also reports
 // write-back errors. The paths are for systems without it.
 func (t *Tree) syncAll(_ []string) error {
+	if err := t.hold(); err != nil {
+		return err
+	}
+	defer t.release()
 	for {
 		if err := unix.Syncfs(t.sys.fd); err != unix.EINTR {
 			return os.NewSyscallError("syncfs", err)
@@ -27,6 +32,9 @@ func (c *changer) folder(dir string) (int, error) {
 	if fd, ok := c.folders[dir]; ok {
 		return fd, nil
 	}
+	if err := c.holdTree(); err != nil {
+		return -1, err
+	}
 	fd, err := c.t.open2(dir, unix.O_PATH|unix.O_DIRECTORY)
 	if err == nil {
 		if c.folders == nil {
@@ -37,21 +45,17 @@ func (c *changer) folder(dir string) (int, error) {
 	return fd, err
 }
 
-// close forgets the folders; the changer can be used again.
-func (c *changer) close() {
+func (c *changer) forgetFolders() {
 	for _, fd := range c.folders {
 		unix.Close(fd)
 	}
 	clear(c.folders)
 }
 
-// mostFolders bounds the descriptors of one changer.
-const mostFolders = 256
-
 // trim forgets the folders when there are many; nothing may be using one.
 func (c *changer) trim() {
-	if len(c.folders) >= mostFolders {
-		c.close()
+	if len(c.folders) >= cmp.Or(c.most, mostFolders) {
+		c.forgetFolders()
 	}
 }
 

@@ -11,6 +11,10 @@ import (
 
 // syncAll makes the files at paths, and every folder above them, durable one by one: no syncfs here.
 func (t *Tree) syncAll(paths []string) error {
+	if err := t.hold(); err != nil {
+		return err
+	}
+	defer t.release()
 	dirs := map[string]bool{}
 	for _, p := range paths {
 		if err := t.syncOne(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -40,8 +44,7 @@ func (t *Tree) syncOne(p string) error {
 // folders are not kept open here.
 type folders struct{}
 
-// close has nothing to forget here.
-func (c *changer) close() {}
+func (c *changer) forgetFolders() {}
 
 // trim has nothing to forget here.
 func (c *changer) trim() {}
@@ -50,6 +53,9 @@ func (c *changer) stat(p string) (FileStat, error) { return c.t.Stat(p) }
 
 // makeDir makes a folder and its parents, and refuses one behind a symbolic link.
 func (c *changer) makeDir(dir string) error {
+	if err := c.holdTree(); err != nil {
+		return err
+	}
 	err := c.t.linkless(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := c.t.root.MkdirAll(dir, 0o700); err != nil {

@@ -31,14 +31,13 @@ import (
 // journalLimit is when a journal that never runs empty is written anew with what is outstanding only.
 const journalLimit = 4 << 20
 
-// journal is safe for concurrent use.
+// journal is safe for concurrent use. It opens its file for each use: an idle project holds no descriptor.
 type journal struct {
 	tree *Tree
 	key  []byte
 
 	mu   sync.Mutex
-	file *os.File
-	node uint64 // inode of file: somebody may remove or replace it
+	node uint64 // inode of the file: somebody may remove or replace it
 	size int64
 	open map[uint64]*openRecord // not yet committed, by group
 }
@@ -82,19 +81,30 @@ type journalEntry struct {
 
 func openJournal(t *Tree, key []byte) (*journal, error) {
 	j := &journal{tree: t, key: key, open: map[uint64]*openRecord{}}
-	return j, j.reopen(0)
+	return j, j.begin()
 }
 
-// reopen opens the file at the journal's place, making it where it is missing.
-func (j *journal) reopen(flags int) error {
+// begin takes the file at the journal's place, making it where it is missing.
+func (j *journal) begin() error {
 	c := j.tree.changer()
 	defer c.close()
 	if err := c.makeDir(tmpDir); err != nil {
 		return err
 	}
-	f, err := j.tree.root.OpenFile(journalFile, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|flags, 0o600)
+	f, st, err := j.openAt(os.O_CREATE)
 	if err != nil {
 		return err
+	}
+	defer f.Close()
+	j.size, j.node = st.Size, st.Inode
+	return j.endLine(f)
+}
+
+// openAt opens the file at the journal's place; the caller holds the tree and closes the file.
+func (j *journal) openAt(flags int) (*os.File, FileStat, error) {
+	f, err := j.tree.root.OpenFile(journalFile, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|flags, 0o600)
+	if err != nil {
+		return nil, FileStat{}, err
 	}
 	fi, err := f.Stat()
 	if err == nil && !fi.Mode().IsRegular() {
@@ -102,37 +112,46 @@ func (j *journal) reopen(flags int) error {
 	}
 	if err != nil {
 		f.Close()
-		return err
+		return nil, FileStat{}, err
 	}
-	if j.file != nil {
-		j.file.Close()
+	return f, fileStat(fi), nil
+}
+
+// openPresent opens the journal's file, which present has made sure of; the caller holds the tree and closes the file.
+func (j *journal) openPresent() (*os.File, error) {
+	if err := j.present(); err != nil {
+		return nil, err
 	}
-	j.file, j.size, j.node = f, fi.Size(), fileStat(fi).Inode
-	return j.endLine()
+	f, st, err := j.openAt(0)
+	if err == nil && st.Inode != j.node {
+		f.Close()
+		err = fmt.Errorf("%s was replaced just now", journalFile)
+	}
+	return f, err
 }
 
 // endLine ends a torn last line, so that the next record has a line of its own.
-func (j *journal) endLine() error {
+func (j *journal) endLine(f *os.File) error {
 	last := []byte{'\n'}
 	if j.size > 0 {
-		if _, err := j.file.ReadAt(last, j.size-1); err != nil {
+		if _, err := f.ReadAt(last, j.size-1); err != nil {
 			return err
 		}
 	}
 	if last[0] == '\n' {
 		return nil
 	}
-	_, err := j.write([]byte("\n"))
+	_, err := j.write(f, []byte("\n"))
 	return err
 }
 
 // write appends to the file and returns where; on an error the file is cut back to where it was.
-func (j *journal) write(data []byte) (at int64, err error) {
+func (j *journal) write(f *os.File, data []byte) (at int64, err error) {
 	at = j.size
-	n, err := j.file.WriteAt(data, at)
+	n, err := f.WriteAt(data, at)
 	if err != nil {
 		if n > 0 {
-			j.file.Truncate(at)
+			f.Truncate(at)
 		}
 		return at, err
 	}
@@ -159,8 +178,6 @@ func (j *journal) present() error {
 	return j.rewrite()
 }
 
-func (j *journal) close() { j.file.Close() }
-
 // append adds a record; the caller makes it durable. On error the file is cut back to where it was.
 func (j *journal) append(r journalRecord) error {
 	j.mu.Lock()
@@ -169,14 +186,20 @@ func (j *journal) append(r journalRecord) error {
 }
 
 func (j *journal) add(r journalRecord) error {
-	if err := j.present(); err != nil {
+	if err := j.tree.hold(); err != nil {
 		return err
 	}
+	defer j.tree.release()
+	f, err := j.openPresent()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
 	o, err := j.record(r)
 	if err != nil {
 		return err
 	}
-	if o.at, err = j.write(o.line); err == nil && len(r.Ops) > 0 {
+	if o.at, err = j.write(f, o.line); err == nil && len(r.Ops) > 0 {
 		j.open[r.Group] = o
 	}
 	return err
@@ -193,13 +216,19 @@ func (j *journal) drop(group uint64, places []int) error {
 	for _, n := range places {
 		o.line[o.flags+n] = dropped
 	}
-	if err := j.present(); err != nil {
+	if err := j.tree.hold(); err != nil {
 		return err
 	}
-	if _, err := j.file.WriteAt(o.line[o.flags:], o.at+int64(o.flags)); err != nil {
+	defer j.tree.release()
+	f, err := j.openPresent()
+	if err != nil {
 		return err
 	}
-	return j.file.Sync()
+	defer f.Close()
+	if _, err := f.WriteAt(o.line[o.flags:], o.at+int64(o.flags)); err != nil {
+		return err
+	}
+	return f.Sync()
 }
 
 // done forgets groups that are committed, or that failed as a whole, and shortens the file when it pays. What it says is
@@ -213,13 +242,27 @@ func (j *journal) done(groups ...uint64) {
 	switch {
 	case j.size == 0:
 	case len(j.open) == 0:
-		if err := j.file.Truncate(0); err == nil {
-			j.size = 0
-		}
+		j.empty()
 	case j.size > journalLimit && j.outstanding() < j.size/2:
 		j.rewrite()
 	case len(groups) > 0:
 		j.add(journalRecord{Done: groups})
+	}
+}
+
+// empty cuts the file to nothing, where it can be opened: what it holds is done.
+func (j *journal) empty() {
+	if j.tree.hold() != nil {
+		return
+	}
+	defer j.tree.release()
+	f, err := j.openPresent()
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	if f.Truncate(0) == nil {
+		j.size = 0
 	}
 }
 
@@ -262,6 +305,10 @@ func (j *journal) outstanding() (n int64) {
 // error the old one stands, or the new one is not known to be durable.
 func (j *journal) rewrite() error {
 	const fresh = journalFile + ".new"
+	if err := j.tree.hold(); err != nil {
+		return err
+	}
+	defer j.tree.release()
 	f, err := j.tree.root.OpenFile(fresh, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
@@ -281,12 +328,11 @@ func (j *journal) rewrite() error {
 	if err == nil {
 		fi, err = f.Stat()
 	}
+	f.Close()
 	if err != nil {
-		f.Close()
 		return err
 	}
-	j.file.Close()
-	j.file, j.size, j.node = f, size, fileStat(fi).Inode
+	j.size, j.node = size, fileStat(fi).Inode
 	for g, o := range j.open {
 		o.at = at[g]
 	}

@@ -38,7 +38,6 @@ func crash(t *testing.T) *crashed {
 	if c.j, err = openJournal(tree, testKey); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.j.close)
 	c.op = journalOp{Verb: "send", Agent: "Ann", ID: "m1"}
 	for i, p := range []string{"messages/2026/a.md", "agents/Ann/outbox/2026/a.md", "agents/Bob/inbox/2026/a.md"} {
 		w := &write{path: p, data: []byte(p), sum: hexSum([]byte(p))}
@@ -77,9 +76,8 @@ func (c *crashed) after() (files []string, ops []Op) {
 // recover is what a start does first.
 func (c *crashed) recover() (ops []Op) {
 	c.t.Helper()
-	j, groups, err := c.tree.recoverTree(testKey, slog.New(slog.DiscardHandler))
+	_, groups, err := c.tree.recoverTree(testKey, slog.New(slog.DiscardHandler))
 	c.must(err)
-	defer j.close()
 	for _, g := range groups {
 		ops = append(ops, g.ops...)
 	}
@@ -185,7 +183,7 @@ func TestRecoverDrops(t *testing.T) {
 	for name, harm := range map[string]func(c *crashed){
 		"a staged file is short": func(c *crashed) { c.must(os.Truncate(filepath.Join(c.tree.dir, tmpDir, c.ws[1].staged), 3)) },
 		"a staged file is gone":  func(c *crashed) { c.must(os.Remove(filepath.Join(c.tree.dir, tmpDir, c.ws[1].staged))) },
-		"the record is torn":     func(c *crashed) { c.must(c.j.file.Truncate(c.j.size - 2)) },
+		"the record is torn":     func(c *crashed) { c.must(os.Truncate(filepath.Join(c.tree.dir, journalFile), c.j.size-2)) },
 		"the record is damaged": func(c *crashed) {
 			c.must(os.WriteFile(filepath.Join(c.tree.dir, journalFile), []byte("00000000 {}\n"), 0o600))
 		},
@@ -224,7 +222,7 @@ func TestDropOnFullDisk(t *testing.T) {
 	c.must(os.WriteFile(filepath.Join(c.tree.dir, c.ws[2].path), []byte("of a later operation"), 0o600))
 	before := c.j.size
 	c.must(c.j.drop(1, []int{0}))
-	if fi, err := c.j.file.Stat(); err != nil || fi.Size() != before {
+	if fi, err := os.Stat(filepath.Join(c.tree.dir, journalFile)); err != nil || fi.Size() != before {
 		t.Errorf("the journal grew from %d bytes: %v %v", before, fi.Size(), err)
 	}
 	files, ops := c.after()

@@ -3,7 +3,6 @@ package maildir
 import (
 	"errors"
 	"io/fs"
-	"path/filepath"
 	"strings"
 	"syscall"
 )
@@ -15,7 +14,7 @@ func OpenProject(root, key string) (t *Tree, slug string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	t, err = OpenTree(filepath.Join(root, projectsDir, slug, repoDir), 0)
+	t, err = openRepo(root, slug, 0)
 	if err == nil {
 		return t, slug, nil
 	}

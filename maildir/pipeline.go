@@ -77,7 +77,7 @@ func (a *assembly) plan(ops ...*op) {
 		if len(a.g.ops) > 0 {
 			ring(a.ready)
 		} else { // nothing is to be kept from one moment to another
-			a.g.c.close()
+			a.g.close()
 			a.g = nil
 		}
 		a.mu.Unlock()

@@ -298,7 +298,6 @@ func (s *Store) add(ctx context.Context, slug string) (*Project, error) {
 		return nil, diskError(err)
 	}
 	if err := p.attach(ctx); err != nil {
-		p.close()
 		return nil, err
 	}
 	s.mu.Lock()
@@ -320,11 +319,12 @@ func (s *Store) loadProject(slug string) (*Project, error) {
 	} else if !fi.IsDir() {
 		return nil, errorf(ErrInvalid, "%s is not a folder", dir)
 	}
-	t, err := OpenTree(dir, s.cfg.MaxFile)
+	t, err := openRepo(s.cfg.Root, slug, s.cfg.MaxFile)
 	if err != nil {
 		return nil, err
 	}
 	t.Fail = s.cfg.Fail
+	defer t.Close() // from now on it is open while somebody uses it
 	p := &Project{store: s, slug: slug, tree: t, queue: make(chan *op, maxGroup), stopped: make(chan struct{}), wake: make(chan struct{}, 1), look: make(chan struct{}, 1), doubt: make(chan struct{}, 1),
 		flight: newFlight(), edited: map[string]bool{}, agents: map[string]bool{}, seen: map[string]*sighting{}, own: map[string]ownWrite{}}
 	_, jumped := s.clock.read()
@@ -334,11 +334,7 @@ func (s *Store) loadProject(slug string) (*Project, error) {
 			s.cfg.Log.Warn("project.json is not valid; the project is known by its slug only", "project", slug, "error", err)
 		}
 	}
-	if err := p.recover(); err != nil {
-		t.Close()
-		return nil, err
-	}
-	return p, nil
+	return p, p.recover()
 }
 
 // recover makes the tree whole after a crash and opens journal and history.
@@ -378,13 +374,6 @@ func (p *Project) attach(ctx context.Context) error {
 	p.noteEdits(in.Changes)
 	p.history.Edited(ownFiles)
 	return nil
-}
-
-func (p *Project) close() {
-	if p.journal != nil {
-		p.journal.close()
-	}
-	p.tree.Close()
 }
 
 // maxFolders is how many folders a path may lead through to be looked at: each look goes through all links of it anew.

@@ -67,7 +67,6 @@ func (t *Tree) recoverTree(key []byte, log *slog.Logger) (*journal, []recoveredG
 		log.Warn("the journal of an interrupted run is kept as it was", "error", err)
 	}
 	if err := t.emptyTmp(); err != nil {
-		j.close()
 		return nil, nil, err
 	}
 	return j, whole, nil
@@ -275,6 +274,10 @@ func (t *Tree) compare(p, sum string) (bool, error) {
 }
 
 func (t *Tree) emptyTmp() error {
+	if err := t.hold(); err != nil {
+		return err
+	}
+	defer t.release()
 	d, err := t.root.Open(tmpDir)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package maildir
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
@@ -32,6 +33,7 @@ type Config struct {
 
 	MaxFile         int64                           // bytes of a message file; 0: MaxFile
 	MaxFanout       int64                           // bytes of a message file times its recipients; 0: MaxFanout
+	Files           int                             // descriptors that operations under way may hold; 0: 512
 	MailboxDepth    int                             // unread messages that a mailbox holds for bounded drafts; 0: MailboxDepth
 	AttachmentRoots []string                        // folders that attachments may be read from, beside the tree and the project's own work tree
 	Domain          string                          // of the addresses of mailboxes; "": mailtree.local
@@ -58,6 +60,10 @@ type Store struct {
 	owners    owners
 	hooks     hooks
 	attaching chan struct{} // tokens of those who read attachments
+	grouping  chan struct{} // tokens of groups
+	comparing chan struct{} // tokens of those who compare a whole tree
+	looking   chan struct{} // tokens of those who ingest what others changed
+	folders   int           // that one group, or one who looks, holds open
 	stamp     stamp
 	opened    time.Time // before everything that this server sends
 	clock     *clock
@@ -105,6 +111,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s := &Store{cfg: cfg, lock: lock, projects: map[string]*Project{}, leftOut: map[string]error{}, feed: newFeed(), stamp: stamp{now: cfg.Now, rand: cfg.Rand}, clock: clock,
 		attaching: make(chan struct{}, 2), adding: make(chan struct{}, 1), owners: owners{file: filepath.Join(cfg.Root, ownersFile)}, hooks: hooks{file: filepath.Join(cfg.Root, hooksFile)}}
+	s.comparing, s.looking = make(chan struct{}, atOnce), make(chan struct{}, atOnce)
+	s.grouping, s.folders = groupLimits(cmp.Or(cfg.Files, 512))
 	s.opened = s.stamp.time()
 	if err := s.open(ctx); err != nil {
 		s.Close()
@@ -274,13 +282,8 @@ func (s *Store) Run(ctx context.Context) error {
 	return nil
 }
 
-// Close gives up the lock and the folders. Run must have returned.
+// Close gives up the lock. Run must have returned.
 func (s *Store) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, p := range s.projects {
-		p.close()
-	}
 	return s.lock.Release()
 }
 
@@ -381,8 +384,8 @@ const (
 	repoDir     = "repo"
 )
 
-// OpenTrees opens the work tree of every project below a store, for looking at it without owning it. The caller
-// closes them.
+// OpenTrees finds the work tree of every project below a store, for looking at it without owning it. None of them holds a
+// descriptor: each use opens the tree (Tree.Hold). Errors: that of the first tree that cannot be opened.
 func OpenTrees(root string, maxFile int64) (map[string]*Tree, error) {
 	slugs, err := projectSlugs(root)
 	if err != nil {
@@ -390,13 +393,14 @@ func OpenTrees(root string, maxFile int64) (map[string]*Tree, error) {
 	}
 	trees := map[string]*Tree{}
 	for _, slug := range slugs {
-		t, err := OpenTree(filepath.Join(root, projectsDir, slug, repoDir), maxFile)
+		t, err := openRepo(root, slug, maxFile)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return trees, fmt.Errorf("project %s: %w", slug, err)
 		}
+		t.Close() // there may be more trees than the process may have descriptors
 		trees[slug] = t
 	}
 	return trees, nil

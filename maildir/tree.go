@@ -10,23 +10,33 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 )
 
 // Tree is the work tree of one project. Every read of the tree goes through it: links are never followed,
 // nothing but regular files is opened, no read blocks, and no path leads out (Invariant I8; measured:
 // RELIABILITY.md 6). Safe for concurrent use.
+//
+// A tree holds descriptors of its folder only while it is used: a store may have more projects than the process may
+// have descriptors. Each use takes the folder that lies at dir at that moment.
 type Tree struct {
 	dir     string
-	root    *os.Root
-	sys     system // what the operating system does better than os.Root
+	noLink  bool // dir itself is to be no symbolic link
 	maxFile int64
 
 	// Fail, where it is not nil, is asked before each file or folder is opened or looked at: its error is that call's.
 	// For fault tests, which set it before anybody uses the tree.
 	Fail func(p string) error
+
+	mu     sync.Mutex
+	users  int      // those who hold the folder now
+	pinned bool     // OpenTree is one of them, until Close
+	root   *os.Root // while there are users
+	sys    system   // what the operating system does better than os.Root, while there are users
 }
 
 // FileStat is what tells whether a file changed since it was read. Times are nanoseconds since 1970.
@@ -37,27 +47,79 @@ type FileStat struct {
 	Inode        uint64
 }
 
-// OpenTree opens the folder dir, which must exist. maxFile is the limit of a message file in bytes, 0 for MaxFile.
+// OpenTree opens the folder dir, which must exist, and holds it until Close. maxFile is the limit of a message file in
+// bytes, 0 for MaxFile.
 func OpenTree(dir string, maxFile int64) (*Tree, error) {
-	if maxFile <= 0 {
-		maxFile = MaxFile
+	return (&Tree{dir: dir, maxFile: maxFile}).pin()
+}
+
+// openRepo is OpenTree for the tree of a project in the store at root.
+func openRepo(root, slug string, maxFile int64) (*Tree, error) {
+	return (&Tree{dir: filepath.Join(root, projectsDir, slug, repoDir), noLink: true, maxFile: maxFile}).pin()
+}
+
+func (t *Tree) pin() (*Tree, error) {
+	if t.maxFile <= 0 {
+		t.maxFile = MaxFile
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
+	if err := t.hold(); err != nil {
 		return nil, err
 	}
-	t := &Tree{dir: dir, root: root, maxFile: maxFile}
-	if err := t.openSystem(); err != nil {
-		root.Close()
+	t.pinned = true
+	if err := t.checkSystem(); err != nil {
+		t.Close()
 		return nil, err
 	}
 	return t, nil
 }
 
-// Close releases the folder.
+// Close gives the folder's descriptors up, and always returns nil. The tree can be used after it: each use opens the folder
+// for as long as it takes.
 func (t *Tree) Close() error {
-	t.closeSystem()
-	return t.root.Close()
+	t.mu.Lock()
+	pinned := t.pinned
+	t.pinned = false
+	t.mu.Unlock()
+	if pinned {
+		t.release()
+	}
+	return nil
+}
+
+// Hold keeps the folder open until release is called, so that the uses between do not each open it. It is a matter of speed
+// only: where the folder cannot be opened, each use says so.
+func (t *Tree) Hold() (release func()) {
+	if t.hold() != nil {
+		return func() {}
+	}
+	return t.release
+}
+
+// hold opens the folder, where no other user has it open; the caller calls release. Errors: fs.ErrNotExist where there is no
+// folder any more; EMFILE and the like, which FaultOf calls the machine's.
+func (t *Tree) hold() (err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.users == 0 {
+		if t.root, err = os.OpenRoot(t.dir); err != nil {
+			return err
+		}
+		if err = t.openSystem(); err != nil {
+			t.root.Close()
+			return err
+		}
+	}
+	t.users++
+	return nil
+}
+
+func (t *Tree) release() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.users--; t.users == 0 {
+		t.closeSystem()
+		t.root.Close()
+	}
 }
 
 // Dir is the absolute path of the work tree.
@@ -150,6 +212,7 @@ func (t *Tree) Walk(ctx context.Context, under string, fn func(p string, d fs.Di
 	if under == "" {
 		under = "."
 	}
+	defer t.Hold()()
 	var faults []Unread
 	err := t.walk(ctx, under, fn, &faults)
 	if err == nil && len(faults) > 0 {

@@ -20,14 +20,37 @@ type system struct {
 	fd int // the tree's folder
 }
 
+// openSystem opens the folder that root is. Errors: ESTALE where another one has just taken its place.
 func (t *Tree) openSystem() error {
-	fd, err := unix.Open(t.dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	flags := unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC
+	if t.noLink {
+		flags |= unix.O_NOFOLLOW
+	}
+	fd, err := unix.Open(t.dir, flags, 0)
 	if err != nil {
 		return &fs.PathError{Op: "open", Path: t.dir, Err: err}
 	}
-	t.sys = system{fd: fd}
-	if _, err := t.Stat("."); err != nil {
+	var here unix.Stat_t
+	root, err := t.root.Stat(".")
+	if err == nil {
+		err = unix.Fstat(fd, &here)
+	}
+	if err == nil {
+		if at, ok := root.Sys().(*syscall.Stat_t); !ok || at.Ino != here.Ino || at.Dev != here.Dev {
+			err = &fs.PathError{Op: "open", Path: t.dir, Err: unix.ESTALE}
+		}
+	}
+	if err != nil {
 		unix.Close(fd)
+		return err
+	}
+	t.sys = system{fd: fd}
+	return nil
+}
+
+// checkSystem tells whether the system can do what system needs.
+func (t *Tree) checkSystem() error {
+	if _, err := t.Stat("."); err != nil {
 		return fmt.Errorf("openat2 does not work here (Linux 5.6 or newer is needed): %w", err)
 	}
 	return nil
@@ -35,13 +58,17 @@ func (t *Tree) openSystem() error {
 
 func (t *Tree) closeSystem() { unix.Close(t.sys.fd) }
 
-// open2 opens p below the tree; no element of p may be a link, but with O_PATH|O_NOFOLLOW the last.
+// open2 opens p below the tree; no element of p may be a link, but with O_PATH|O_NOFOLLOW the last. Errors: as of hold too.
 func (t *Tree) open2(p string, flags uint64) (int, error) {
 	if t.Fail != nil {
 		if err := t.Fail(p); err != nil {
 			return -1, &fs.PathError{Op: "open", Path: p, Err: err}
 		}
 	}
+	if err := t.hold(); err != nil {
+		return -1, err
+	}
+	defer t.release()
 	how := unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
 	for {
 		fd, err := unix.Openat2(t.sys.fd, p, &how)

@@ -13,11 +13,27 @@ import (
 // system is empty where os.Root has to do.
 type system struct{}
 
-func (t *Tree) openSystem() error { return nil }
-func (t *Tree) closeSystem()      {}
+// openSystem refuses a symbolic link in the folder's place. Errors: fs.ErrNotExist.
+func (t *Tree) openSystem() error {
+	if !t.noLink {
+		return nil
+	}
+	fi, err := os.Lstat(t.dir)
+	if err == nil && !fi.IsDir() {
+		err = &fs.PathError{Op: "open", Path: t.dir, Err: syscall.ENOTDIR}
+	}
+	return err
+}
+
+func (t *Tree) checkSystem() error { return nil }
+func (t *Tree) closeSystem()       {}
 
 // Stat looks at p without following any link. An error is as of os.Lstat, or a *FormatError behind a link.
 func (t *Tree) Stat(p string) (FileStat, error) {
+	if err := t.hold(); err != nil {
+		return FileStat{}, err
+	}
+	defer t.release()
 	if err := t.linkless(path.Dir(p)); err != nil {
 		return FileStat{}, err
 	}
@@ -30,6 +46,10 @@ func (t *Tree) Stat(p string) (FileStat, error) {
 
 // open opens p for reading without following any link and without blocking on a FIFO.
 func (t *Tree) open(p string) (io.ReadCloser, FileStat, error) {
+	if err := t.hold(); err != nil {
+		return nil, FileStat{}, err
+	}
+	defer t.release()
 	if err := t.linkless(path.Dir(p)); err != nil {
 		return nil, FileStat{}, err
 	}
@@ -70,6 +90,10 @@ func (t *Tree) linkless(dir string) error {
 
 // list returns the entries of a folder by name.
 func (t *Tree) list(dir string) ([]fs.DirEntry, error) {
+	if err := t.hold(); err != nil {
+		return nil, err
+	}
+	defer t.release()
 	if err := t.linkless(dir); err != nil {
 		return nil, err
 	}

@@ -11,9 +11,8 @@ import (
 
 // unreadable is the crashed tree where nothing can be read, as with too many open files, while names can be changed.
 func (c *crashed) unreadable() *changer {
-	t := *c.tree
-	t.sys.fd = -1
-	return &changer{t: &t, folders: c.c.folders}
+	t := &Tree{dir: c.tree.dir, maxFile: c.tree.maxFile, root: c.tree.root, users: 1, sys: system{fd: -1}}
+	return &changer{t: t, held: true, folders: c.c.folders}
 }
 
 // TestUndoOfUnreadable: where it cannot be told whether a file is the operation's own, undoing it fails: it may be there, so the

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"mailtree/indexer"
@@ -38,10 +39,13 @@ func indexPath(store string) string { return filepath.Join(store, "index.sqlite3
 func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(project string, files int)) (*app, error) {
 	a := &app{cfg: cfg, log: log}
 	var deaf error
+	files := descriptors()
+	share := gitlog.NewShare(min(max(files/128, 1), 16))
 	store, err := maildir.Open(ctx, maildir.Config{
 		Root:            cfg.Store,
 		MaxFile:         cfg.MaxMessage,
 		MaxFanout:       cfg.MaxFanout,
+		Files:           files / 2,
 		MailboxDepth:    cfg.MailboxDepth,
 		AttachmentRoots: cfg.AttachmentRoots,
 		Domain:          cfg.MailDomain,
@@ -49,7 +53,7 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 		Progress:        progress,
 		Step:            cfg.step,
 		OpenHistory: func(p *maildir.Project) (maildir.History, error) {
-			return openHistory(cfg, log, p)
+			return openHistory(cfg, log, p, share)
 		},
 		OpenIndex: func(ctx context.Context, trees map[string]*maildir.Tree) (maildir.Index, error) {
 			// Now that the lock is held: whoever finds it held finds the socket too, and waits there while the index is made.
@@ -79,12 +83,23 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 	return a, nil
 }
 
-func openHistory(cfg *config, log *slog.Logger, p *maildir.Project) (maildir.History, error) {
+// descriptors is how many files, folders and connections the process may have open at once; the Go runtime has raised that to
+// what it may be raised to. Operations on the mail take half of it at most, Git's part at most a quarter; the rest is for
+// connections and for those who read.
+func descriptors() int {
+	var l syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
+		return 1024
+	}
+	return int(min(uint64(l.Cur), 1<<20))
+}
+
+func openHistory(cfg *config, log *slog.Logger, p *maildir.Project, share *gitlog.Share) (maildir.History, error) {
 	dir := p.Tree().Dir()
 	if err := gitlog.Init(dir); err != nil {
 		return nil, err
 	}
-	return gitlog.Open(gitlog.Config{Dir: dir, Log: log.With("project", p.Slug()), Domain: cfg.MailDomain, External: cfg.CommitExternal, UnderWay: p.Writes})
+	return gitlog.Open(gitlog.Config{Dir: dir, Log: log.With("project", p.Slug()), Domain: cfg.MailDomain, External: cfg.CommitExternal, UnderWay: p.Writes, Share: share})
 }
 
 // openIndex opens the index, and fills a new one from the trees before anybody asks it.

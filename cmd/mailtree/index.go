@@ -95,9 +95,6 @@ func (v *view) close() {
 	if v.index != nil {
 		v.index.Close()
 	}
-	for _, t := range v.trees {
-		t.Close()
-	}
 }
 
 func dump(ctx context.Context, p *program) error {

@@ -130,12 +130,17 @@ func (s *server) end(t testing.TB, sig syscall.Signal) {
 // of returns the script's server and its testing.TB.
 func of(ts *testscript.TestScript) *server { return ts.Value(serverKey{}).(*server) }
 
-// serve [flags]: starts the server and waits until it says where it listens; $URL is its address.
+// serve [flags]: starts the server and waits until it says where it listens; $URL is its address. With $FILES it may have that
+// many descriptors.
 func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	exe, err := exec.LookPath("mailtree")
 	ts.Check(err)
-	s.cmd = exec.Command(exe, append([]string{"serve", "--port", "0"}, args...)...)
+	line := append([]string{exe, "serve", "--port", "0"}, args...)
+	if files := ts.Getenv("FILES"); files != "" {
+		line = append([]string{"sh", "-c", `ulimit -n $0 && exec "$@"`, files}, line...)
+	}
+	s.cmd = exec.Command(line[0], line[1:]...)
 	s.cmd.Dir, s.cmd.Env = ts.MkAbs("."), scriptEnv(ts)
 	out, err := s.cmd.StdoutPipe()
 	ts.Check(err)

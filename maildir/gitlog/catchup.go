@@ -101,6 +101,11 @@ func (l *Log) missed(ctx context.Context, before uint64, from place) (found []di
 	if later {
 		return nil, nil, errLater
 	}
+	done, err := await(ctx, l.cfg.Share.aside)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer done()
 	c := &comparison{place: from, most: mostFound}
 	defer func() {
 		if c.index != nil {

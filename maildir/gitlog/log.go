@@ -30,6 +30,30 @@ type Config struct {
 	// pack counts as 50), packs are put together by the git program, where there is one. Ten times that is not waited with.
 	Idle  time.Duration
 	Piled int
+
+	Share *Share // how many Logs work at once; nil: all
+}
+
+// Share bounds how many of the Logs that have it work at once, since each opens some twenty files while it does: a start has
+// all of them look for what they missed.
+type Share struct{ commits, aside chan struct{} }
+
+// NewShare lets n Logs commit at once, and n others compare trees or put packs together, which may take minutes.
+func NewShare(n int) *Share {
+	return &Share{commits: make(chan struct{}, n), aside: make(chan struct{}, n)}
+}
+
+// await takes one of the tokens; the caller calls done. Without tokens there is no limit. Errors: ctx's.
+func await(ctx context.Context, tokens chan struct{}) (done func(), err error) {
+	if tokens == nil {
+		return func() {}, nil
+	}
+	select {
+	case tokens <- struct{}{}:
+		return func() { <-tokens }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // Log is the audit of one tree: maildir.History. Safe for concurrent use. Open makes one, Run commits.
@@ -75,6 +99,9 @@ func Open(cfg Config) (*Log, error) {
 	setDefault(&cfg.Longest, 30*time.Second)
 	setDefault(&cfg.Idle, time.Minute)
 	setDefault(&cfg.Piled, 1000)
+	if cfg.Share == nil {
+		cfg.Share = &Share{}
+	}
 	l := &Log{cfg: cfg, turn: make(chan struct{}, 1), wake: make(chan struct{}, 1), litter: make(chan struct{}, 1), mem: newMemory(),
 		step: func(string) {}, gentle: gentle, recordTime: recordTime}
 	l.git = func() (string, error) { return exec.LookPath("git") }
@@ -274,7 +301,13 @@ func (l *Log) exclusive(ctx context.Context, fn func() error) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	err := fn()
+	done, err := await(ctx, l.cfg.Share.commits)
+	if err != nil {
+		<-l.turn
+		return err
+	}
+	err = fn()
+	done()
 	l.mu.Lock()
 	told := l.told
 	l.told = nil

@@ -114,6 +114,11 @@ func (p *pile) due(cfg Config) (at time.Time, due bool) {
 
 // tidy looks whether there is a pile, and clears it away.
 func (l *Log) tidy(ctx context.Context) {
+	done, err := await(ctx, l.cfg.Share.aside)
+	if err != nil {
+		return
+	}
+	defer done()
 	l.mu.Lock()
 	l.pile.size = 0 // what is written meanwhile counts for the next time
 	l.mu.Unlock()

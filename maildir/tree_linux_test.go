@@ -1,0 +1,66 @@
+package maildir
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// repoOf makes the tree of a project with a file, not held by anybody.
+func repoOf(t *testing.T) (tree *Tree, dir string) {
+	t.Helper()
+	root := t.TempDir()
+	dir = filepath.Join(root, projectsDir, "shop", repoDir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "file"), []byte("here"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tree, err := openRepo(root, "shop", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree.Close()
+	return tree, dir
+}
+
+// TestTreeAtRest: a tree that nobody uses holds no descriptor, whatever was done with it, and can be used again.
+func TestTreeAtRest(t *testing.T) {
+	t.Parallel()
+	tree, _ := repoOf(t)
+	c := tree.changer()
+	w := &write{path: "messages/a.md", data: []byte("a"), sum: hexSum([]byte("a"))}
+	j, err := openJournal(tree, testKey)
+	for _, err := range []error{err, c.stage(w, "1-0"), j.append(journalRecord{Group: 1}), c.publish(w), tree.syncAll(nil)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if tree.users != 1 {
+		t.Errorf("%d users while a group is under way, want 1", tree.users)
+	}
+	c.close()
+	data, _, err := tree.Read(w.path, 10)
+	if err != nil || string(data) != "a" {
+		t.Errorf("read %q, %v", data, err)
+	}
+	if tree.users != 0 {
+		t.Errorf("%d users at rest", tree.users)
+	}
+}
+
+// TestTreeReplacedByLink: where a link takes the place of the tree's folder, nothing behind it is read.
+func TestTreeReplacedByLink(t *testing.T) {
+	t.Parallel()
+	tree, dir := repoOf(t)
+	if err := os.Rename(dir, dir+"2"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(dir+"2", dir); err != nil {
+		t.Fatal(err)
+	}
+	if data, _, err := tree.Read("file", 10); FaultOf(err) != FaultGone {
+		t.Errorf("read %q, %v", data, err)
+	}
+}
