@@ -133,7 +133,10 @@ func resolveKey(root, key string) (human, slug string, err error) {
 		if human, err = mainWorkTree(given); err == nil && human != given {
 			human, err = oldOrNew(root, given, human)
 		}
-		return human, Slug(human), diskError(err)
+		if err != nil {
+			return "", "", &Error{Kind: ErrUnavailable, Text: "project_key " + quote(key) + " cannot be looked up now: " + diskFault(err) + ". Try again.", Err: err}
+		}
+		return human, Slug(human), nil
 	case slugPattern.MatchString(key) && !strings.Contains(key, ".."):
 		return "", key, nil
 	}
@@ -177,7 +180,11 @@ func (s *Store) adopt(ctx context.Context, slug string) (*Project, error) {
 	if !slugPattern.MatchString(slug) {
 		return nil, nil
 	}
-	if _, err := os.Lstat(filepath.Join(s.cfg.Root, projectsDir, slug, repoDir, projectFile)); err != nil {
+	switch _, err := os.Lstat(filepath.Join(s.cfg.Root, projectsDir, slug, repoDir, projectFile)); FaultOf(err) {
+	case NoFault:
+	case FaultMachine:
+		return nil, diskError(err)
+	default:
 		return nil, nil
 	}
 	return s.add(ctx, slug)
