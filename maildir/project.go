@@ -206,14 +206,80 @@ func (s *Store) EnsureProject(ctx context.Context, key string) (*Project, error)
 	if human == "" && slug != DefaultProject {
 		return nil, err
 	}
+	if err := s.refuseKey(human); err != nil {
+		return nil, err
+	}
+	if err := s.beginAdding(ctx); err != nil {
+		return nil, err
+	}
+	defer s.endAdding()
+	if p := s.known(slug); p != nil {
+		return p, nil
+	}
+	if err := s.refuseMore(); err != nil {
+		return nil, err
+	}
 	made, err := s.makeProject(human, slug)
 	if err != nil {
 		return nil, diskError(err)
 	}
-	if p, err = s.add(context.WithoutCancel(ctx), slug); err == nil && made { // it is on disk, and belongs into the history
+	if p, err = s.addNext(context.WithoutCancel(ctx), slug); err == nil && made { // it is on disk, and belongs into the history
 		p.history.Record([]Op{{Verb: "project", Summary: p.name(), At: s.cfg.Now(), Paths: ownFiles}}, nil)
 	}
 	return p, err
+}
+
+// MaxProjects is how many projects a store has by default before no more are made: each takes memory of the server, and of the
+// machine's inotify watches.
+const MaxProjects = 1000
+
+// refuseMore refuses to make one project more than Config.MaxProjects. Those that are there are counted on disk.
+func (s *Store) refuseMore() error {
+	slugs, err := projectSlugs(s.cfg.Root)
+	if err == nil && len(slugs) >= s.cfg.MaxProjects {
+		err = errorf(ErrTooLarge, "The store has %d projects, and no more are made from %d on (MAX_PROJECTS): give the project_key of one of them, move a folder that is no longer needed out of the store's %s, or start the server with a higher MAX_PROJECTS.", len(slugs), s.cfg.MaxProjects, projectsDir)
+	}
+	return err
+}
+
+// refuseKey refuses to make a project named by a path that can be no code base: a file, or anything in the folders of the system
+// or of the store, also through symbolic links. A path where nothing is can be one. Errors: ErrInvalid; ErrUnavailable, the
+// machine's faults.
+func (s *Store) refuseKey(human string) error {
+	if human == "" {
+		return nil
+	}
+	if fi, err := os.Stat(human); err == nil && !fi.IsDir() {
+		return errorf(ErrInvalid, "project_key %s is a file: give the absolute path of the code base's folder, such as %s.", quote(human), quote(filepath.Dir(human)))
+	}
+	real, err := withoutLinks(human)
+	root, rerr := withoutLinks(s.cfg.Root)
+	if err = errors.Join(err, rerr); err != nil {
+		return diskError(err)
+	}
+	for _, at := range []string{human, real} {
+		for _, dir := range []string{"/proc", "/sys", "/dev", s.cfg.Root, root} {
+			if at != dir && !strings.HasPrefix(at, dir+"/") {
+				continue
+			}
+			whose := "the system's folder " + dir
+			if dir != "/proc" && dir != "/sys" && dir != "/dev" {
+				whose = "the mail store"
+			}
+			return errorf(ErrInvalid, "project_key %s lies in %s, where no code base is: give the absolute path of the code base's folder, such as /home/me/backend.", quote(human), whose)
+		}
+	}
+	return nil
+}
+
+// MissingFolder reports whether nothing lies at the path that the project is named by, or something that is no folder: the
+// key may be mistyped, or name a folder of another machine.
+func (p *Project) MissingFolder() bool {
+	if p.human == "" {
+		return false
+	}
+	fi, err := os.Stat(p.human)
+	return FaultOf(err) == FaultGone || err == nil && !fi.IsDir()
 }
 
 // EnsureProjectFor is EnsureProject for the caller. A guest makes no project but the default one: it takes files and memory
@@ -297,6 +363,11 @@ func (s *Store) add(ctx context.Context, slug string) (*Project, error) {
 		return nil, err
 	}
 	defer s.endAdding()
+	return s.addNext(ctx, slug)
+}
+
+// addNext is add for one who has called beginAdding.
+func (s *Store) addNext(ctx context.Context, slug string) (*Project, error) {
 	if p := s.known(slug); p != nil {
 		return p, nil
 	}

@@ -33,6 +33,7 @@ type Config struct {
 
 	MaxFile         int64                           // bytes of a message file; 0: MaxFile
 	MaxFanout       int64                           // bytes of a message file times its recipients; 0: MaxFanout
+	MaxProjects     int                             // projects beyond which none is made; 0: MaxProjects
 	Files           int                             // descriptors that operations under way may hold; 0: 512
 	MailboxDepth    int                             // unread messages that a mailbox holds for bounded drafts; 0: MailboxDepth
 	AttachmentRoots []string                        // folders that attachments may be read from, beside the tree and the project's own work tree
@@ -89,6 +90,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	if cfg.MaxFanout == 0 {
 		cfg.MaxFanout = MaxFanout
+	}
+	if cfg.MaxProjects == 0 {
+		cfg.MaxProjects = MaxProjects
 	}
 	if cfg.MailboxDepth == 0 {
 		cfg.MailboxDepth = MailboxDepth

@@ -45,6 +45,7 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 		Root:            cfg.Store,
 		MaxFile:         cfg.MaxMessage,
 		MaxFanout:       cfg.MaxFanout,
+		MaxProjects:     cfg.MaxProjects,
 		Files:           files / 2,
 		MailboxDepth:    cfg.MailboxDepth,
 		AttachmentRoots: cfg.AttachmentRoots,

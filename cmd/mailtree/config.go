@@ -34,7 +34,8 @@ type config struct {
 	Socket          string // a socket beside the store's, open to other users; "" none
 	MaxMessage      int64  // bytes
 	MaxFanout       int64  // bytes
-	MailboxDepth    int    // unread messages
+	MaxProjects     int
+	MailboxDepth    int // unread messages
 	AttachmentRoots []string
 	CommitExternal  bool
 	MailDomain      string
@@ -69,6 +70,7 @@ func settings() []setting {
 		{Name: "SOCKET", Flag: "socket", of: "serve stdio nudge config", Default: "", Help: "a Unix socket outside the store for other users of this machine, who get the aimx tools; HTTP then needs the token"},
 		{Name: "MAX_MESSAGE_BYTES", Default: "8388608", Help: "largest message file"},
 		{Name: "MAX_FANOUT_BYTES", Default: strconv.Itoa(maildir.MaxFanout), Help: "most that one message writes into inboxes: the bytes of its file times its recipients"},
+		{Name: "MAX_PROJECTS", Default: strconv.Itoa(maildir.MaxProjects), Help: "projects beyond which no more are made; those that are there go on"},
 		{Name: "MAILBOX_DEPTH", Default: strconv.Itoa(maildir.MailboxDepth), Help: "unread messages in one mailbox beyond which postal sends no more to it"},
 		{Name: "ATTACHMENT_ROOTS", Default: "", Help: "folders that attachments may be read from, separated by colons, beside the code base and the mail tree"},
 		{Name: "COMMIT_EXTERNAL", Default: "on", Help: "on: commit edits made outside the server; off: leave them to the person"},
@@ -172,6 +174,7 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	}
 	c.MaxMessage = number("MAX_MESSAGE_BYTES", 4096, 64<<20)
 	c.MaxFanout = number("MAX_FANOUT_BYTES", 4096, 4<<30)
+	c.MaxProjects = int(number("MAX_PROJECTS", 1, 100_000))
 	c.MailboxDepth = int(number("MAILBOX_DEPTH", 1, 10_000_000))
 	c.CommitExternal = choice("COMMIT_EXTERNAL", "on", "off") == "on"
 	c.MailGateway = v["MAIL_GATEWAY"]

@@ -2,6 +2,7 @@ package mail
 
 import (
 	"context"
+	"strings"
 
 	"mailtree/maildir"
 	"mailtree/mcp/tool"
@@ -23,7 +24,7 @@ func (t *Toolset) createAgent() tool.Tool {
 			tool.Need("task_description", tool.Str("what you are working on", "Auth refactor")),
 			tool.May("name_hint", tool.Str("name you would like; used if free", "GreenCastle")),
 		},
-		Out: append(profileProps(), tool.May("note", tool.Text("why the hint was not used"))),
+		Out: append(profileProps(), tool.May("note", tool.Text("why the hint was not used, or that the project's folder is not on this machine"))),
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			key := a.Text("project_key")
 			r := maildir.Registration{Program: a.Text("program"), Model: a.Text("model"), Task: a.Text("task_description"), NameHint: a.Text("name_hint")}
@@ -38,7 +39,15 @@ func (t *Toolset) createAgent() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			return createdShape{shapeProfile(p, &made.AgentRow), made.Note}, nil
+			return createdShape{shapeProfile(p, &made.AgentRow), strings.TrimSpace(made.Note + " " + missingFolder(p))}, nil
 		},
 	}
+}
+
+// missingFolder says of a project that no folder is where its key says; "" where one is.
+func missingFolder(p *maildir.Project) string {
+	if !p.MissingFolder() {
+		return ""
+	}
+	return "No such folder on this machine: " + p.HumanKey() + ". The project is there all the same; if you meant another one, call again with its absolute path."
 }
