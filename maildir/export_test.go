@@ -1,5 +1,7 @@
 package maildir
 
+import "context"
+
 // Later is the number of operations that wait for others to end.
 func Later(p *Project) int {
 	p.mu.Lock()
@@ -16,6 +18,9 @@ func Compared(p *Project) int {
 	defer p.mu.Unlock()
 	return len(p.compared)
 }
+
+// SweepStaging has leftovers removed, as it is done every hour.
+func SweepStaging(ctx context.Context, p *Project) error { return p.do(ctx, p.sweepStaging()) }
 
 // Sweep has ended claims removed, as it is done every hour.
 func Sweep(p *Project) {

@@ -59,7 +59,7 @@ func (a *assembly) run(ctx context.Context) {
 			a.plan(a.p.takeLater()...)
 		case <-hourly.C:
 			a.p.scan()
-			a.plan(a.p.sweepClaims())
+			a.plan(a.p.sweepClaims(), a.p.sweepStaging())
 		case <-end:
 			end, ended = nil, true
 		}

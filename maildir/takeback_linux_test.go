@@ -71,6 +71,10 @@ func TestJournalOfFailedUndo(t *testing.T) {
 			if err := c.mend(p.Tree().Dir(), away); err != nil {
 				t.Fatal(err)
 			}
+			ageAll(t, filepath.Join(p.Tree().Dir(), ".mailtree/tmp"))
+			if err := maildir.SweepStaging(t.Context(), p); err != nil { // keeps what the journal's operation needs
+				t.Fatal(err)
+			}
 			send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "kept", Body: "b"})
 			if err := p.Flush(t.Context()); err != nil {
 				t.Fatal(err)

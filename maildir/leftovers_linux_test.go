@@ -1,0 +1,114 @@
+package maildir_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+)
+
+// TestLeftovers: what a failed operation or a killed process left in staging is removed while the
+// server runs; what an operation under way has there is not, nor what another process may just be
+// writing.
+func TestLeftovers(t *testing.T) {
+	t.Parallel()
+	var h halts
+	p := project(t, storetest.Config{Step: h.pass}, "Ann", "Bob")
+	tmp := filepath.Join(p.Tree().Dir(), ".mailtree/tmp")
+	claim := func(reason string) <-chan error {
+		answer := make(chan error, 1)
+		go func() {
+			_, err := p.Claim(t.Context(), maildir.ClaimRequest{Agent: "Ann", Patterns: []string{"a.go"}, Reason: reason})
+			answer <- err
+		}()
+		return answer
+	}
+	if err := errors.Join(<-claim("first"), p.Flush(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+
+	// A renewal fails when it is in place, and is not taken back because a person has edited the
+	// file since: what it replaced stays in staging.
+	renamed := h.at(isStep("sync renamed"))
+	renewed := claim("second")
+	<-renamed.reached
+	files, err := filepath.Glob(filepath.Join(p.Tree().Dir(), "claims/*.json"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v %v", files, err)
+	}
+	data, err := os.ReadFile(files[0])
+	if err == nil {
+		err = os.WriteFile(files[0], []byte(strings.Replace(string(data), "second", "by hand", 1)), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	mend := breakSync(t, p.Tree())
+	close(renamed.goOn)
+	if err := <-renewed; !errors.Is(err, maildir.ErrUnavailable) {
+		t.Errorf("got %v", err)
+	}
+	mend()
+	if left := staged(t, tmp); len(left) != 1 {
+		t.Fatalf("in staging: %v", left)
+	}
+
+	underWay := h.at(isStep("journal")) // which does not know of it yet
+	sent := sendLater(t, p, "under way")
+	<-underWay.reached
+	for _, name := range []string{"claims.cache-1-2", "folder"} { // of processes that were killed
+		if err := os.MkdirAll(filepath.Join(tmp, name, "deep"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ageAll(t, tmp)
+	if err := os.WriteFile(filepath.Join(tmp, "claims.cache-3-4"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := staged(t, tmp)
+	if err := maildir.SweepStaging(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if after := staged(t, tmp); len(before) != len(after)+3 || !slices.Contains(after, "claims.cache-3-4") {
+		t.Errorf("of %v there are %v", before, after)
+	}
+	close(underWay.goOn)
+	if err := <-sent; err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff([]string{"claims.cache-3-4"}, staged(t, tmp)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// staged lists what is in staging.
+func staged(t *testing.T, tmp string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(tmp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// ageAll has all that is in staging lie there for two hours.
+func ageAll(t *testing.T, tmp string) {
+	t.Helper()
+	then := time.Now().Add(-2 * time.Hour)
+	for _, name := range staged(t, tmp) {
+		if err := os.Chtimes(filepath.Join(tmp, name), then, then); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package maildir
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// leftoverAge is how long a file that nobody is known to need stays in staging: another process,
+// such as a guard, may be about to put it into its place.
+const leftoverAge = time.Hour
+
+// sweepStaging is an operation that writes nothing and removes what was left below tmp: what could
+// not be unlinked on a failing disk, what an operation replaced that was not taken back because a
+// person has changed the file since, and what a process that was killed was writing there. Files of
+// operations under way stay, as do those of groups in the journal, which the next start may need.
+// It is an operation because the planner's goroutine alone names staged files.
+func (p *Project) sweepStaging() *op {
+	return &op{Op: Op{Verb: "sweep"}, plan: func(*group) error {
+		entries, err := p.tree.list(tmpDir)
+		if err != nil {
+			return err
+		}
+		needed := p.flight.staged()
+		for _, e := range entries {
+			name := e.Name()
+			fi, err := e.Info()
+			if err != nil || needed[name] || p.journal.holds(groupOf(name)) || time.Since(fi.ModTime()) < leftoverAge {
+				continue
+			}
+			if err := p.tree.root.RemoveAll(tmpDir + "/" + name); err != nil {
+				p.store.cfg.Log.Warn("a leftover in staging stays until it can be removed", "project", p.slug, "name", name, "error", err)
+			}
+		}
+		return nil
+	}}
+}
+
+// staged is the set of the names below tmp that operations under way have given.
+func (f *flight) staged() map[string]bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	names := map[string]bool{}
+	for o := range f.ops {
+		for _, w := range o.writes {
+			names[w.staged] = true
+		}
+	}
+	return names
+}
+
+// groupOf is the number of the group that staged a file of that name; 0 where no group did.
+func groupOf(name string) uint64 {
+	number, _, _ := strings.Cut(name, "-")
+	n, err := strconv.ParseUint(number, 36, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// holds reports whether the group has a record: it is not in a commit yet, or something of it could
+// not be taken back.
+func (j *journal) holds(group uint64) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.open[group] != nil
+}
