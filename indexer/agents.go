@@ -19,6 +19,9 @@ const agentColumns = `a.name, a.profile, a.program, a.model, a.task, a.inception
 		UNION ALL SELECT (SELECT max(d.ack_at) FROM deliveries d WHERE d.aid = a.aid AND d.ack_at IS NOT NULL)
 		UNION ALL SELECT (SELECT max(c.created) FROM claims c WHERE c.pid = a.pid AND c.agent = a.name)))`
 
+// shortColumns are the same without what a profile says at length and when the agent was last active.
+const shortColumns = "a.name, a.profile, '', '', '', a.inception, a.status, a.total, a.unread, a.sent, NULL"
+
 func scanAgent(slug string, scan func(...any) error) (maildir.AgentRow, error) {
 	r := maildir.AgentRow{Project: slug}
 	var inception, last sql.NullInt64
@@ -27,9 +30,9 @@ func scanAgent(slug string, scan func(...any) error) (maildir.AgentRow, error) {
 	return r, err
 }
 
-func (x *Index) agents(ctx context.Context, slug, text string, args ...any) ([]maildir.AgentRow, error) {
+func (x *Index) agents(ctx context.Context, slug, columns, text string, args ...any) ([]maildir.AgentRow, error) {
 	all := []maildir.AgentRow{}
-	err := x.each(ctx, "SELECT "+agentColumns+" FROM agents a WHERE "+text, args, func(scan func(...any) error) error {
+	err := x.each(ctx, "SELECT "+columns+" FROM agents a WHERE "+text, args, func(scan func(...any) error) error {
 		r, err := scanAgent(slug, scan)
 		all = append(all, r)
 		return err
@@ -39,7 +42,7 @@ func (x *Index) agents(ctx context.Context, slug, text string, args ...any) ([]m
 
 // Agent reads one agent: see maildir.Index.
 func (x *Index) Agent(ctx context.Context, slug, name string) (*maildir.AgentRow, error) {
-	rows, err := x.agents(ctx, slug, "a.pid = ? AND a.name = ?", x.pid(slug), name)
+	rows, err := x.agents(ctx, slug, agentColumns, "a.pid = ? AND a.name = ?", x.pid(slug), name)
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
@@ -48,7 +51,12 @@ func (x *Index) Agent(ctx context.Context, slug, name string) (*maildir.AgentRow
 
 // Agents lists the agents of a project by name: see maildir.Index.
 func (x *Index) Agents(ctx context.Context, slug string) ([]maildir.AgentRow, error) {
-	return x.agents(ctx, slug, "a.pid = ? ORDER BY a.name", x.pid(slug))
+	return x.agents(ctx, slug, shortColumns, "a.pid = ? ORDER BY a.name", x.pid(slug))
+}
+
+// AgentsAfter lists some of the agents of a project by name: see maildir.Index.
+func (x *Index) AgentsAfter(ctx context.Context, slug, after string, limit int) ([]maildir.AgentRow, error) {
+	return x.agents(ctx, slug, agentColumns, "a.pid = ? AND a.name > ? ORDER BY a.name LIMIT ? + 0", x.pid(slug), after, limit)
 }
 
 // ProjectsWith finds the projects that hold what is named: see maildir.Index.

@@ -46,25 +46,35 @@ func deliveries(ctx context.Context, from reader, slug, agent, text string, args
 const agentID = "(SELECT aid FROM agents WHERE pid = ?1 AND name = ?2)"
 
 // Delivery reads one agent's copy: see maildir.Index.
-func (x *Index) Delivery(ctx context.Context, slug, agent, id string) (*maildir.Delivery, error) {
-	rows, err := deliveries(ctx, x, slug, agent, "SELECT "+messageColumns+withBody+deliveryColumns+
-		" FROM messages m JOIN deliveries d ON d.aid = "+agentID+" AND d.row = m.row WHERE m.pid = ?1 AND m.id = ?3", x.pid(slug), agent, id)
+func (x *Index) Delivery(ctx context.Context, slug, agent, id string, wanted maildir.BodyWanted, room *maildir.Room) (*maildir.Delivery, error) {
+	text := "SELECT " + messageColumns + bodyColumn(wanted) + deliveryColumns +
+		" FROM messages m JOIN deliveries d ON d.aid = " + agentID + " AND d.row = m.row WHERE m.pid = ?1 AND m.id = ?3"
+	v, err := x.view(ctx, text, bodyPiece)
+	if err != nil {
+		return nil, err
+	}
+	defer v.close()
+	rows, err := deliveries(ctx, v, slug, agent, text, x.pid(slug), agent, id)
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
-	return &rows[0], nil
+	_, err = takeBody(ctx, v, &rows[0].MessageRow, wanted, room)
+	return &rows[0], err
 }
 
 // Inbox lists deliveries newest first: see maildir.Index. Each filter has an index, so that a page costs the same
 // however large the inbox is.
 func (x *Index) Inbox(ctx context.Context, q maildir.InboxQuery) (page []maildir.Delivery, c maildir.Counts, err error) {
 	text, args := inboxQuery(x.pid(q.Project), q)
-	v, err := x.view(ctx, text, countsText)
+	v, err := x.view(ctx, text, countsText, bodyPiece)
 	if err != nil {
 		return nil, c, err
 	}
 	defer v.close()
 	if page, err = deliveries(ctx, v, q.Project, q.Agent, text, args...); err == nil {
+		page, err = takeAll(ctx, v, page, func(d *maildir.Delivery) *maildir.MessageRow { return &d.MessageRow }, maildir.BodyWanted(q.Bodies), q.Room)
+	}
+	if err == nil {
 		c, err = counts(ctx, v, x.pid(q.Project), q.Agent)
 	}
 	return page, c, err
@@ -86,14 +96,14 @@ func inboxQuery(pid int64, q maildir.InboxQuery) (text string, args []any) {
 	if q.UrgentOnly {
 		where += " AND d.urgent = 1"
 	}
-	return "SELECT " + messageColumns + bodyColumn(q.Bodies) + deliveryColumns +
+	return "SELECT " + messageColumns + bodyColumn(maildir.BodyWanted(q.Bodies)) + deliveryColumns +
 			" FROM deliveries d CROSS JOIN messages m ON m.row = d.row WHERE d.aid = " + agentID + " AND d.row < ?3 AND d.row >= ?4" + where + " AND m.created > ?5 ORDER BY d.row DESC LIMIT ?6 + 0",
 		[]any{pid, q.Agent, before, after, since, pageSize(q.Limit)}
 }
 
 // OldestUnread lists unread deliveries oldest first: see maildir.Index.
 func (x *Index) OldestUnread(ctx context.Context, slug, agent string, n int) ([]maildir.Delivery, error) {
-	return deliveries(ctx, x, slug, agent, "SELECT "+messageColumns+withBody+deliveryColumns+
+	return deliveries(ctx, x, slug, agent, "SELECT "+messageColumns+withoutBody+deliveryColumns+
 		" FROM deliveries d CROSS JOIN messages m ON m.row = d.row WHERE d.aid = "+agentID+" AND d.read = 0 ORDER BY d.row LIMIT ?3 + 0", x.pid(slug), agent, n)
 }
 

@@ -9,18 +9,50 @@ import (
 	"mailtree/maildir"
 )
 
-// messageColumns is what scanMessage reads; the body comes last, where it is asked for.
+// messageColumns is what scanMessage reads; the body comes last, where it is asked for. What reads bodies into an answer
+// takes short ones with the row, and asks for pieces of the others when it knows how much of them there is room for.
 const (
-	messageColumns = "m.row, m.id, m.thread, m.human, m.sender, m.tos, m.ccs, m.created, m.importance, m.ack, m.in_reply_to, m.attachments, m.key, m.auth, m.seal, m.digest, m.src, m.subject"
+	messageColumns = "m.row, m.id, m.thread, m.human, m.sender, m.tos, m.ccs, m.created, m.importance, m.ack, m.in_reply_to, m.attachments, m.key, m.auth, m.seal, m.digest, m.src, m.subject, octet_length(m.body)"
 	withBody       = ", m.body"
+	withShortBody  = ", CASE WHEN octet_length(m.body) <= 8192 THEN m.body ELSE '' END"
 	withoutBody    = ", ''"
+	bodyPiece      = "SELECT substr(CAST(body AS BLOB), ?2 + 1, ?3 + 0) FROM messages WHERE row = ?1"
 )
 
-func bodyColumn(bodies bool) string {
-	if bodies {
-		return withBody
+func bodyColumn(wanted maildir.BodyWanted) string {
+	if wanted {
+		return withShortBody
 	}
 	return withoutBody
+}
+
+// takeBody puts a message into the room, with its body where one is wanted. It reports whether it has a place there.
+func takeBody(ctx context.Context, from reader, m *maildir.MessageRow, wanted maildir.BodyWanted, room *maildir.Room) (bool, error) {
+	if !wanted {
+		return room.Take(m, nil)
+	}
+	short := m.Body
+	return room.Take(m, func(offset, n int64) (string, error) {
+		if end := offset + n; int64(len(short)) == m.BodyBytes && end <= m.BodyBytes {
+			return short[offset:end], nil
+		}
+		return readBody(ctx, from, m.Cursor, offset, n)
+	})
+}
+
+func readBody(ctx context.Context, from reader, row, offset, n int64) (text string, err error) {
+	err = from.each(ctx, bodyPiece, []any{row, offset, n}, func(scan func(...any) error) error { return scan(&text) })
+	return text, err
+}
+
+// takeAll puts messages into the room one by one, and returns those that have a place there.
+func takeAll[T any](ctx context.Context, from reader, rows []T, of func(*T) *maildir.MessageRow, wanted maildir.BodyWanted, room *maildir.Room) ([]T, error) {
+	for i := range rows {
+		if ok, err := takeBody(ctx, from, of(&rows[i]), wanted, room); err != nil || !ok {
+			return rows[:i], err
+		}
+	}
+	return rows, nil
 }
 
 // scanMessage reads messageColumns and a body into m, and further columns into more.
@@ -28,7 +60,7 @@ func scanMessage(slug string, scan func(...any) error, m *maildir.MessageRow, mo
 	var tos, ccs, attachments string
 	var created int64
 	into := []any{&m.Cursor, &m.ID, &m.ThreadID, &m.Message.Project, &m.From, &tos, &ccs, &created, &m.Importance, &m.AckRequired, &m.InReplyTo, &attachments,
-		&m.Key, &m.Auth, &m.Seal, &m.Digest, &m.Path, &m.Subject, &m.Body}
+		&m.Key, &m.Auth, &m.Seal, &m.Digest, &m.Path, &m.Subject, &m.BodyBytes, &m.Body}
 	if err := scan(append(into, more...)...); err != nil {
 		return err
 	}
@@ -41,9 +73,9 @@ func scanMessage(slug string, scan func(...any) error, m *maildir.MessageRow, mo
 	return nil
 }
 
-func (x *Index) messages(ctx context.Context, slug, text string, args ...any) ([]maildir.MessageRow, error) {
+func messages(ctx context.Context, from reader, slug, text string, args ...any) ([]maildir.MessageRow, error) {
 	all := []maildir.MessageRow{}
-	err := x.each(ctx, text, args, func(scan func(...any) error) error {
+	err := from.each(ctx, text, args, func(scan func(...any) error) error {
 		var m maildir.MessageRow
 		err := scanMessage(slug, scan, &m)
 		all = append(all, m)
@@ -53,12 +85,26 @@ func (x *Index) messages(ctx context.Context, slug, text string, args ...any) ([
 }
 
 // Message reads one message: see maildir.Index.
-func (x *Index) Message(ctx context.Context, slug, id string) (*maildir.MessageRow, error) {
-	rows, err := x.messages(ctx, slug, "SELECT "+messageColumns+withBody+" FROM messages m WHERE m.pid = ? AND m.id = ?", x.pid(slug), id)
+func (x *Index) Message(ctx context.Context, slug, id string, wanted maildir.BodyWanted, room *maildir.Room) (*maildir.MessageRow, error) {
+	text := "SELECT " + messageColumns + bodyColumn(wanted) + " FROM messages m WHERE m.pid = ? AND m.id = ?"
+	v, err := x.view(ctx, text, bodyPiece)
+	if err != nil {
+		return nil, err
+	}
+	defer v.close()
+	rows, err := messages(ctx, v, slug, text, x.pid(slug), id)
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
-	return &rows[0], nil
+	_, err = takeBody(ctx, v, &rows[0], wanted, room)
+	return &rows[0], err
+}
+
+// Body reads a piece of a body: see maildir.Index.
+func (x *Index) Body(ctx context.Context, slug, id string, offset, n int64) (text string, err error) {
+	err = x.each(ctx, "SELECT substr(CAST(body AS BLOB), ?3 + 1, ?4 + 0) FROM messages WHERE pid = ?1 AND id = ?2", []any{x.pid(slug), id, offset, n},
+		func(scan func(...any) error) error { return scan(&text) })
+	return text, err
 }
 
 // inThread selects the rows of a thread: those with that thread id, and the message whose id it is. The index on
@@ -66,8 +112,23 @@ func (x *Index) Message(ctx context.Context, slug, id string) (*maildir.MessageR
 const inThread = "SELECT row FROM messages WHERE pid = ?1 AND thread = ?2 COLLATE NOCASE AND thread = ?2 AND thread <> '' UNION SELECT row FROM messages WHERE pid = ?1 AND id = ?2"
 
 // Thread lists a thread oldest first: see maildir.Index.
-func (x *Index) Thread(ctx context.Context, slug, thread string, bodies bool) ([]maildir.MessageRow, error) {
-	return x.messages(ctx, slug, "SELECT "+messageColumns+bodyColumn(bodies)+" FROM messages m WHERE m.row IN ("+inThread+") ORDER BY m.row", x.pid(slug), thread)
+func (x *Index) Thread(ctx context.Context, q maildir.ThreadQuery) ([]maildir.MessageRow, error) {
+	limit := q.Limit
+	if limit <= 0 {
+		limit = -1 // SQLite's for none
+	}
+	wanted := maildir.BodyWanted(q.Bodies)
+	text := "SELECT " + messageColumns + bodyColumn(wanted) + " FROM messages m WHERE m.row IN (" + inThread + ") AND m.row > ?3 ORDER BY m.row LIMIT ?4 + 0"
+	v, err := x.view(ctx, text, bodyPiece)
+	if err != nil {
+		return nil, err
+	}
+	defer v.close()
+	rows, err := messages(ctx, v, q.Project, text, x.pid(q.Project), q.Thread, q.After, limit)
+	if err != nil {
+		return nil, err
+	}
+	return takeAll(ctx, v, rows, func(m *maildir.MessageRow) *maildir.MessageRow { return m }, wanted, q.Room)
 }
 
 // Keyed finds messages by their sender's key: see maildir.Index.

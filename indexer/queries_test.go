@@ -208,7 +208,7 @@ func TestBlind(t *testing.T) {
 			t.Errorf("named in %s", l)
 		}
 	}
-	m, err := d.Message(t.Context(), "p", "m1")
+	m, err := d.Message(t.Context(), "p", "m1", maildir.WithBody, nil)
 	if err != nil || len(m.BCC) > 0 {
 		t.Errorf("message: %v %v", m, err)
 	}
@@ -216,7 +216,7 @@ func TestBlind(t *testing.T) {
 	if err != nil || len(rows) != 1 || strings.Join(rows[0].BCC, " ") != "Secret" {
 		t.Errorf("keyed: %+v %v", rows, err)
 	}
-	own, err := d.Delivery(t.Context(), "p", "Secret", "m1")
+	own, err := d.Delivery(t.Context(), "p", "Secret", "m1", maildir.WithBody, nil)
 	if err != nil || own.Kind != "bcc" || strings.Join(own.BCC, " ") != "Secret" {
 		t.Errorf("own: %+v %v", own, err)
 	}
@@ -225,7 +225,7 @@ func TestBlind(t *testing.T) {
 	if got := d.find(maildir.SearchQuery{To: "Secret"}); got != "" {
 		t.Errorf("found by its blind recipient: %s", got)
 	}
-	other, err := d.Delivery(t.Context(), "p", "Bob", "m1")
+	other, err := d.Delivery(t.Context(), "p", "Bob", "m1", maildir.WithBody, nil)
 	if err != nil || other.Kind != "to" || len(other.BCC) > 0 {
 		t.Errorf("other: %+v %v", other, err)
 	}
@@ -294,7 +294,7 @@ func TestInbox(t *testing.T) {
 		t.Errorf("counts: %+v %v", c, err)
 	}
 	old, err := d.OldestUnread(t.Context(), "p", "Bob", 2)
-	if err != nil || len(old) != 2 || old[0].ID != "m0" || old[0].Body != "b" {
+	if err != nil || len(old) != 2 || old[0].ID != "m0" || old[0].BodyBytes != 1 {
 		t.Errorf("oldest: %+v %v", old, err)
 	}
 	a, err := d.Agent(t.Context(), "p", "Bob")
@@ -334,7 +334,7 @@ func TestTies(t *testing.T) {
 		paths = append(paths, p)
 	}
 	ingest(t, d.Index, "p", paths...)
-	rows, err := d.Thread(t.Context(), "p", "T", false)
+	rows, err := d.Thread(t.Context(), maildir.ThreadQuery{Project: "p", Thread: "T"})
 	if err != nil || len(rows) != n {
 		t.Errorf("%d rows, %v", len(rows), err)
 	}

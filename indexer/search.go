@@ -31,7 +31,13 @@ const (
 		CASE WHEN (SELECT octet_length(b.body) FROM messages b WHERE b.row = search.rowid) < 262144 THEN snippet(search, 1, char(1), char(2), '…', 24) ELSE '' END AS b`
 	noSnippets  = "NULL AS s, NULL AS b"
 	remarkText  = "SELECT " + snippets + " FROM search WHERE search MATCH ?1 AND rowid = ?2"
-	hitMessages = "SELECT " + messageColumns + ", CASE WHEN octet_length(m.body) < 262144 THEN m.body ELSE substr(m.body, 1, 512) END, h.s, h.b FROM "
+	hitMessages = "SELECT " + messageColumns + withShortBody + ", h.s, h.b FROM "
+)
+
+// Bodies of longBody bytes and more are looked at no further than their beginning, where a line is shown of them.
+const (
+	longBody  = 262144
+	beginning = 1024
 )
 
 // The queries of a ranked search.
@@ -120,7 +126,7 @@ func (x *Index) ranked(ctx context.Context, q maildir.SearchQuery, e match) ([]m
 	q.Cursor = 0
 	s := spanOf(q)
 	one := hitMessages + "(SELECT rowid AS r, " + e.snippets() + " FROM search WHERE search MATCH ?1 AND rowid = ?2) h CROSS JOIN messages m ON m.row = h.r"
-	v, err := x.view(ctx, windowText, rootText, rankText, one, remarkText) // a row of the window that is gone later would be missing on the page
+	v, err := x.view(ctx, windowText, rootText, rankText, one, remarkText, bodyPiece) // a row of the window that is gone later would be missing on the page
 	if err != nil {
 		return nil, err
 	}
@@ -174,32 +180,50 @@ func scanRows(rows *[]int64) func(func(...any) error) error {
 
 // hitsOf reads messages with their snippets: FTS5's, or where it was not asked for them those made here.
 func hitsOf(ctx context.Context, from reader, q maildir.SearchQuery, e match, text string, args ...any) ([]maildir.Hit, error) {
-	hits := []maildir.Hit{}
-	var unmarked []int
+	type marks struct{ subject, body sql.NullString }
+	hits, marked := []maildir.Hit{}, []marks{}
 	err := from.each(ctx, text, args, func(scan func(...any) error) error {
 		var h maildir.Hit
-		var subject, body sql.NullString
-		err := scanMessage(q.Project, scan, &h.MessageRow, &subject, &body)
+		var m marks
+		err := scanMessage(q.Project, scan, &h.MessageRow, &m.subject, &m.body)
+		hits, marked = append(hits, h), append(marked, m)
+		return err
+	})
+	if err != nil {
+		return hits, err
+	}
+	var unmarked []int
+	for i := range hits { // a body at a time: SQLite would put a page of them into order
+		h, subject, body := &hits[i], marked[i].subject, marked[i].body
+		if err := searchedBody(ctx, from, &h.MessageRow); err != nil {
+			return hits, err
+		}
 		if e.terms.plain {
 			body.String = e.terms.marked(h.Body)
 			if body.String == "" {
 				subject.String = e.terms.marked(h.Subject)
 			}
 			if subject.String == "" && body.String == "" {
-				unmarked = append(unmarked, len(hits))
+				unmarked = append(unmarked, i)
 			}
 		}
 		h.Snippet = snippet(subject.String, body.String, h.Body)
-		hits = append(hits, h)
-		return err
-	})
-	if err == nil {
-		err = remark(ctx, from, e, hits, unmarked)
+		h.Body = ""
 	}
-	for i := range hits {
-		hits[i].Body = ""
+	return hits, remark(ctx, from, e, hits, unmarked)
+}
+
+// searchedBody reads as much of a body that did not come with its row as a search looks at.
+func searchedBody(ctx context.Context, from reader, m *maildir.MessageRow) (err error) {
+	if int64(len(m.Body)) == m.BodyBytes {
+		return nil
 	}
-	return hits, err
+	n := m.BodyBytes
+	if n >= longBody {
+		n = beginning
+	}
+	m.Body, err = readBody(ctx, from, m.Cursor, 0, n)
+	return err
 }
 
 // remark has FTS5 mark those hits in which only it finds the words, for it knows of accents. Not of prefixes: it would find
@@ -214,7 +238,9 @@ func remark(ctx context.Context, from reader, e match, hits []maildir.Hit, unmar
 		err := from.each(ctx, remarkText, []any{e.user, hits[i].Cursor}, func(scan func(...any) error) error {
 			var subject, body sql.NullString
 			err := scan(&subject, &body)
-			hits[i].Snippet = snippet(subject.String, body.String, hits[i].Body)
+			if marked := snippet(subject.String, body.String, ""); marked != "" {
+				hits[i].Snippet = marked
+			}
 			return err
 		})
 		if err != nil {
@@ -244,23 +270,29 @@ const (
 // ones. ok is false where it would read too much, because few messages have the word but many its beginning: then FTS5 has
 // little to merge and is fast; and where only FTS5 knows, because of accents.
 func (x *Index) sift(ctx context.Context, q maildir.SearchQuery, e match) (hits []maildir.Hit, ok bool, err error) {
-	const text = "SELECT " + messageColumns + withBody + " FROM (SELECT rowid AS r FROM search WHERE search MATCH ?1 AND rowid >= ?2 AND rowid < ?3 ORDER BY rowid DESC LIMIT ?4 + 0) h CROSS JOIN messages m ON m.row = h.r ORDER BY m.row DESC"
+	const text = "SELECT " + messageColumns + withShortBody + " FROM (SELECT rowid AS r FROM search WHERE search MATCH ?1 AND rowid >= ?2 AND rowid < ?3 ORDER BY rowid DESC LIMIT ?4 + 0) h CROSS JOIN messages m ON m.row = h.r ORDER BY m.row DESC"
 	s, limit, read := spanOf(q), pageSize(q.Limit), 0
 	hits = []maildir.Hit{}
 	for n := siftFirst; ; n = min(2*n, siftMost) {
-		page, err := x.messages(ctx, q.Project, text, e.cut, s.from, s.before, n)
+		page, err := messages(ctx, x, q.Project, text, e.cut, s.from, s.before, n)
 		if err != nil {
 			return nil, false, err
 		}
 		for i := range page {
-			has, sure := e.terms.in(&page[i].Message)
+			m := page[i]
+			if int64(len(m.Body)) < m.BodyBytes { // a body at a time
+				if m.Body, err = readBody(ctx, x, m.Cursor, 0, m.BodyBytes); err != nil {
+					return nil, false, err
+				}
+			}
+			has, sure := e.terms.in(&m.Message)
 			if !sure {
 				return nil, false, nil
 			}
-			if us := page[i].Created.UnixMicro(); !has || us < s.after || us >= s.until {
+			if us := m.Created.UnixMicro(); !has || us < s.after || us >= s.until {
 				continue
 			}
-			h := maildir.Hit{MessageRow: page[i], Snippet: e.terms.snippet(&page[i].Message)}
+			h := maildir.Hit{MessageRow: m, Snippet: e.terms.snippet(&m.Message)}
 			h.Body = ""
 			if hits = append(hits, h); len(hits) == limit {
 				return hits, true, nil

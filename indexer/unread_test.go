@@ -143,7 +143,7 @@ func TestUnreadContent(t *testing.T) {
 	x := openIndex(t)
 	attach(t, x, "p", tree)
 	ingest(t, x, "p", ".")
-	before, err := x.Message(t.Context(), "p", "m1")
+	before, err := x.Message(t.Context(), "p", "m1", maildir.WithBody, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,11 +160,11 @@ func TestUnreadContent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	after, err := x.Message(t.Context(), "p", "m1")
+	after, err := x.Message(t.Context(), "p", "m1", maildir.WithBody, nil)
 	if err != nil || after == nil || after.Body != before.Body {
 		t.Errorf("message %+v, %v; it was %+v", after, err, before)
 	}
-	if m, err := x.Message(t.Context(), "p", "m2"); m == nil {
+	if m, err := x.Message(t.Context(), "p", "m2", maildir.WithBody, nil); m == nil {
 		t.Errorf("the other message is missing: %v", err)
 	}
 	tree.Fail = nil
@@ -172,7 +172,7 @@ func TestUnreadContent(t *testing.T) {
 		ingest(t, x, "p", u.Path)
 	}
 	verify(t, x, map[string]*maildir.Tree{"p": tree})
-	if now, err := x.Message(t.Context(), "p", "m1"); err != nil || now == nil || !strings.Contains(now.Body, "other") {
+	if now, err := x.Message(t.Context(), "p", "m1", maildir.WithBody, nil); err != nil || now == nil || !strings.Contains(now.Body, "other") {
 		t.Errorf("message %+v, %v", now, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Box is a mailbox opened by somebody who may use it: its verbs ask no further who calls. Safe for concurrent use.
@@ -75,13 +76,26 @@ func (p *Project) trust(m *Message, agent string) string {
 // Letter is one copy, read from its file.
 type Letter struct {
 	BoxRow
-	Data       []byte   // the file as it is on disk
+	Data       []byte   // the file as it is on disk, or the piece of it that there was room for
+	Size       int64    // bytes of the whole file
+	Next       int64    // offset of the rest of the file; 0: Data goes to its end
 	Trust      string   // Trusted, Untrusted, Unproven; of an inbox copy
 	References []string // ids of the messages before it in its thread, oldest first
 }
 
-// Read reads the owner's copy of one message; it marks nothing. Errors: ErrNotFound.
-func (b *Box) Read(ctx context.Context, id string, sent bool) (*Letter, error) {
+// LetterQuery says which copy is read, and how much of it.
+type LetterQuery struct {
+	ID   string
+	Sent bool  // the outbox's
+	Room *Room // with the offset in the file to begin at; nil: all of it
+	// Beside is how many bytes the answer has beside Data. With Room it is needed.
+	Beside func(l *Letter) int
+}
+
+// Read reads the owner's copy of one message; it marks nothing. Errors: ErrNotFound; ErrInvalid for the room's Offset; those of
+// Room.Reserve.
+func (b *Box) Read(ctx context.Context, q LetterQuery) (*Letter, error) {
+	id, sent := q.ID, q.Sent
 	rows, err := b.List(ctx, BoxQuery{ID: id, Sent: sent, Limit: 1})
 	if err == nil && len(rows) == 0 {
 		err = b.missing(id)
@@ -90,6 +104,12 @@ func (b *Box) Read(ctx context.Context, id string, sent bool) (*Letter, error) {
 		return nil, err
 	}
 	l := &Letter{BoxRow: rows[0]}
+	st, err := b.p.tree.Stat(l.CopyPath)
+	if err == nil && q.Room != nil && st.Size > int64(q.Room.Small) {
+		if err := q.Room.Reserve(ctx, 2*st.Size); err != nil { // the file, and the text in it
+			return nil, err
+		}
+	}
 	m, data, err := b.p.readMessage(l.CopyPath, id)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, b.missing(id)
@@ -97,11 +117,37 @@ func (b *Box) Read(ctx context.Context, id string, sent bool) (*Letter, error) {
 	if err != nil {
 		return nil, diskError(err)
 	}
-	l.Data, l.References = data, b.references(ctx, m)
 	if !sent {
 		l.Trust = b.p.trust(m, b.Name)
 	}
-	return l, nil
+	l.References = b.references(ctx, m)
+	return l, l.piece(data, q)
+}
+
+// piece puts into the letter what there is room for of its file. Errors: ErrInvalid for the room's Offset.
+func (l *Letter) piece(data []byte, q LetterQuery) error {
+	room := q.Room
+	l.Data, l.Size = data, int64(len(data))
+	if room == nil {
+		return nil
+	}
+	switch from := room.Offset; {
+	case from > l.Size:
+		return errorf(ErrInvalid, "offset is %d, but the file has %d bytes: pass next_offset of the answer before.", from, l.Size)
+	case startsWithin(string(data[max(0, from-utf8.UTFMax+1):min(from+utf8.UTFMax, l.Size)]), int(min(from, utf8.UTFMax-1))):
+		return errorf(ErrInvalid, "offset is %d, which is within a character of the file: pass next_offset of the answer before.", from)
+	}
+	rest := data[room.Offset:]
+	text := string(rest[:min(len(rest), room.Large)])
+	l.Data = nil // Beside does not count it
+	if len(text) < len(rest) {
+		text = text[:len(text)-halfCharacter(text)]
+	}
+	n, _ := room.Fit(text, room.Large-q.Beside(l))
+	if l.Data = []byte(text[:n]); n < len(rest) {
+		l.Next = room.Offset + int64(n)
+	}
+	return nil
 }
 
 func (b *Box) missing(id string) error {
@@ -121,6 +167,15 @@ func (p *Project) readMessage(path, id string) (*Message, []byte, error) {
 	return m, data, err
 }
 
+// readHeader parses what stands before the body of a message file. Errors: as readMessage.
+func (p *Project) readHeader(path, id string) (*Message, error) {
+	data, err := p.tree.readStart(path, MaxHeader+int64(len(fenceOpen)+len(fenceClose)+3))
+	if err != nil {
+		return nil, err
+	}
+	return ParseMessage(id, data)
+}
+
 // Send sends from the mailbox. InReplyTo and References may name messages of any domain; the message joins the thread of
 // the first that this mailbox holds, InReplyTo before the newest reference. Without InReplyTo, References are ignored.
 // Errors: as Project.Send.
@@ -135,7 +190,7 @@ func (b *Box) Send(ctx context.Context, d Draft) (*Sent, error) {
 // Reply answers a message in the mailbox's inbox. Errors: as Project.Reply; ErrNotFound when the message is not there,
 // ErrUnavailable when those whom the reply would go to are not.
 func (b *Box) Reply(ctx context.Context, d ReplyDraft) (*Sent, error) {
-	got, err := b.p.store.index.Delivery(ctx, b.p.slug, b.Name, d.ReplyTo)
+	got, err := b.p.store.index.Delivery(ctx, b.p.slug, b.Name, d.ReplyTo, WithoutBody, nil)
 	if err == nil && got == nil {
 		err = b.missing(d.ReplyTo)
 	}
@@ -203,7 +258,7 @@ func (b *Box) join(ctx context.Context, d *Draft) error {
 		}
 	}
 	oldest := cut(before[len(before)-1], maxThread) // whoever answers the same meets here
-	m, err := b.p.store.index.Message(ctx, b.p.slug, oldest)
+	m, err := b.p.store.index.Message(ctx, b.p.slug, oldest, WithoutBody, nil)
 	if err == nil && m == nil { // else it is the thread of a message of others
 		d.ThreadID = oldest
 	}
@@ -216,14 +271,15 @@ func (b *Box) references(ctx context.Context, m *Message) []string {
 	for m != nil && m.InReplyTo != "" && !slices.Contains(chain, m.InReplyTo) && len(chain) < maxReferences {
 		chain = slices.Insert(chain, 0, m.InReplyTo)
 		if len(m.References) > 0 {
-			named := slices.DeleteFunc(slices.Clone(m.References), func(id string) bool { return slices.Contains(chain, id) })
+			named := slices.Clone(m.References[max(0, len(m.References)-maxReferences):])
+			named = slices.DeleteFunc(named, func(id string) bool { return slices.Contains(chain, id) || len(id) > maxReference })
 			return append(named, chain...)
 		}
 		row, err := b.held(ctx, m.InReplyTo)
 		if err != nil || row == nil {
 			break
 		}
-		if m, _, err = b.p.readMessage(row.CopyPath, row.ID); err != nil {
+		if m, err = b.p.readHeader(row.CopyPath, row.ID); err != nil {
 			m = &row.Message
 		}
 	}

@@ -100,7 +100,7 @@ func TestTrust(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		l, err := openBox(t, p, tt.reader, 500).Read(t.Context(), m.ID, false)
+		l, err := openBox(t, p, tt.reader, 500).Read(t.Context(), maildir.LetterQuery{ID: m.ID})
 		if err != nil {
 			t.Fatalf("%s: %v", tt.name, err)
 		}
@@ -267,7 +267,7 @@ func TestReplyToAnothersMessage(t *testing.T) {
 			t.Fatalf("%s: %v", tt.name, err)
 		}
 		for _, sent := range []bool{false, true} {
-			l, err := b.Read(t.Context(), m.ID, sent)
+			l, err := b.Read(t.Context(), maildir.LetterQuery{ID: m.ID, Sent: sent})
 			if err != nil {
 				t.Fatalf("%s: %v", tt.name, err)
 			}

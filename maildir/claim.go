@@ -74,7 +74,8 @@ type ClaimRequest struct {
 // ClaimResult is either every claim granted (or renewed, or with DryRun grantable) or the conflicts.
 type ClaimResult struct {
 	Granted   []ClaimRow
-	Conflicts []ClaimConflict
+	Conflicts []ClaimConflict // the first 1,000
+	More      int             // conflicts that are not listed
 	Expires   time.Time
 
 	renewed bool // all of them
@@ -92,6 +93,7 @@ const (
 	MinTTL      = time.Minute
 	MaxTTL      = 30 * 24 * time.Hour
 	maxPatterns = 200
+	maxListed   = 1000               // conflicts in an answer: 200 patterns may conflict with millions of claims
 	keepClaims  = 7 * 24 * time.Hour // how long the file of a released or expired claim stays
 )
 
@@ -112,7 +114,7 @@ func (p *Project) Claim(ctx context.Context, r ClaimRequest) (*ClaimResult, erro
 			return err
 		}
 		err := p.lookAtClaims(g.ctx, func(l *leases) (err error) {
-			if res.Conflicts, err = l.conflicts(&r); len(res.Conflicts) == 0 {
+			if res.Conflicts, res.More, err = l.conflicts(&r); len(res.Conflicts) == 0 {
 				res.Granted, res.renewed = l.grants(&r, g.now, res.Expires)
 			}
 			return err
@@ -160,22 +162,25 @@ func (r *ClaimRequest) check() error {
 }
 
 // conflicts lists, per pattern asked for, the live claims of others that stand in its way. Of those made by hand
-// the earliest comes first: it is the one that holds. Spec: 2.2, 3.
-func (l *leases) conflicts(r *ClaimRequest) ([]ClaimConflict, error) {
-	var out []ClaimConflict
+// the earliest comes first: it is the one that holds. more are those beyond maxListed. Spec: 2.2, 3.
+func (l *leases) conflicts(r *ClaimRequest) (out []ClaimConflict, more int, err error) {
 	agent := l.number(r.Agent)
 	for _, pat := range r.Patterns {
 		asked, err := glob.Compile(pat, l.fold)
 		if err != nil {
-			return nil, err // check let it pass
+			return nil, 0, err // check let it pass
 		}
 		for i := range l.all {
 			if s := &l.all[i]; s.agent != agent && l.live(s) && (s.exclusive || !r.Shared) && l.overlaps(s, asked) {
+				if len(out) == maxListed {
+					more++
+					continue
+				}
 				out = append(out, ClaimConflict{pat, l.row(s.lease)})
 			}
 		}
 	}
-	return out, nil
+	return out, more, nil
 }
 
 // grants says what is granted: a new claim for each pattern, or the renewal of the one that is held. renewed says that

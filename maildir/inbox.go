@@ -27,20 +27,20 @@ const MaxWait = 50 * time.Second
 
 // Waiting says whether a call may wait for mail, and what ends its wait early. The zero value lets it wait its full time.
 type Waiting struct {
-	// Room is asked once, when the call finds nothing and is about to wait. The call returns its error in place of
-	// waiting. nil: there is always room.
-	Room  func() error
+	// Admit is asked once, when the call finds nothing and is about to wait. The call returns its error in place of
+	// waiting. nil: whoever waits is admitted.
+	Admit func() error
 	Until <-chan struct{} // the wait ends when this is closed; nil: never
 }
 
 // awaitBell waits for one of: the bell, the timeout, the end of the wait, ctx. again is false where the call should look one
-// last time and return. Errors: Room's, ctx's.
+// last time and return. Errors: Admit's, ctx's.
 func (w *Waiting) awaitBell(ctx context.Context, bell <-chan struct{}, timeout <-chan time.Time) (again bool, err error) {
-	if w.Room != nil {
-		if err := w.Room(); err != nil {
+	if w.Admit != nil {
+		if err := w.Admit(); err != nil {
 			return false, err
 		}
-		w.Room = nil
+		w.Admit = nil
 	}
 	select {
 	case <-bell:
@@ -63,7 +63,9 @@ func pageSize(n int) int {
 // Inbox lists deliveries newest first. With markRead those on the page are marked read, durably, before it returns
 // (the page shows them as they were before). With wait > 0 and nothing new on the page (nothing unread, or with
 // Since nothing at all) it returns as soon as something arrives, or the page as it is after wait or when q.Waiting ends
-// the wait, or with ctx's error. Errors: ErrNotFound for the agent, that of q.Waiting.Room.
+// the wait, or with ctx's error. With q.ID it is that message alone, with its body, and there is no waiting. A page ends with
+// q.Room; of what it left out nothing is marked. Errors: ErrNotFound for the agent and for q.ID; those of q.Waiting.Admit and
+// q.Room.Reserve.
 func (p *Project) Inbox(ctx context.Context, q InboxQuery, markRead bool, wait time.Duration) (*InboxPage, error) {
 	if err := p.needAgent(ctx, q.Agent); err != nil {
 		return nil, err
@@ -81,12 +83,13 @@ func (p *Project) Inbox(ctx context.Context, q InboxQuery, markRead bool, wait t
 		if err != nil {
 			return nil, err
 		}
-		if wait <= 0 || page.news(q) {
+		if wait <= 0 || q.ID != "" || page.news(q) {
 			if markRead {
 				err = p.markPage(ctx, q.Agent, page)
 			}
 			return page, err
 		}
+		q.Room.release()
 		again, err := q.Waiting.awaitBell(ctx, bell, timeout.C)
 		if err != nil {
 			return nil, err
@@ -106,18 +109,50 @@ func (page *InboxPage) news(q InboxQuery) bool {
 }
 
 func (p *Project) page(ctx context.Context, q InboxQuery) (*InboxPage, error) {
+	if q.ID != "" {
+		return p.pageOfOne(ctx, q)
+	}
 	limit := q.Limit
 	q.Limit++
-	rows, counts, err := p.store.index.Inbox(ctx, q)
+	page := &InboxPage{}
+	err := q.Room.attempt(ctx, func() (err error) {
+		page.Messages, page.Counts, err = p.store.index.Inbox(ctx, q)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	page := &InboxPage{Messages: rows, Counts: counts}
-	if len(rows) > limit {
-		page.Messages = rows[:limit]
-		page.Next = rows[limit-1].Cursor
+	if n := min(limit, len(page.Messages)); n > 0 && (n < len(page.Messages) || q.Room.more()) {
+		page.Messages = page.Messages[:n]
+		page.Next = page.Messages[n-1].Cursor
 	}
 	return page, nil
+}
+
+// pageOfOne is a page with the message that is asked for alone.
+func (p *Project) pageOfOne(ctx context.Context, q InboxQuery) (*InboxPage, error) {
+	page := &InboxPage{}
+	err := q.Room.attempt(ctx, func() error {
+		d, err := p.store.index.Delivery(ctx, p.slug, q.Agent, q.ID, WithBody, q.Room)
+		if err == nil && d == nil {
+			err = p.noDelivery(q.Agent, q.ID)
+		}
+		if err == nil {
+			page.Messages = []Delivery{*d}
+		}
+		return err
+	})
+	if err == nil {
+		page.Counts, err = p.store.index.Counts(ctx, p.slug, q.Agent)
+	}
+	return page, err
+}
+
+func (p *Project) noDelivery(agent, id string) error {
+	if err := p.needReadMessage(id); err != nil {
+		return err
+	}
+	return errorf(ErrNotFound, "Message %s is not in the inbox of %s. check_my_messages lists what is.", quote(id), agent)
 }
 
 func (p *Project) markPage(ctx context.Context, agent string, page *InboxPage) error {
@@ -208,16 +243,12 @@ func (g *group) delivery(agent, id string) (*Delivery, error) {
 	if err := p.needAgent(g.ctx, agent); err != nil {
 		return nil, err
 	}
-	d, err := p.store.index.Delivery(g.ctx, p.slug, agent, id)
+	d, err := p.store.index.Delivery(g.ctx, p.slug, agent, id, WithoutBody, nil)
 	if err != nil {
 		return nil, err
 	}
 	if d == nil {
-		err := p.needReadMessage(id)
-		if err == nil {
-			err = errorf(ErrNotFound, "Message %s is not in the inbox of %s. check_my_messages lists what is.", quote(id), agent)
-		}
-		return nil, err
+		return nil, p.noDelivery(agent, id)
 	}
 	return d, g.present(d.CopyPath)
 }
@@ -225,6 +256,26 @@ func (g *group) delivery(agent, id string) (*Delivery, error) {
 // Pop hands out the oldest unread delivery, marked read durably; nil when there is none. Never the same twice,
 // between processes either: creating the mark exclusively decides. Spec: 3 Pop, postal 4.2 check_mail.
 func (p *Project) Pop(ctx context.Context, agent string) (*Delivery, error) {
+	return p.popWithin(ctx, agent, nil)
+}
+
+// errNoRoom ends the plan of a pop whose room has to be reserved first; nothing is popped.
+var errNoRoom = errors.New("no room reserved for the body")
+
+// popWithin is Pop with as much of the body as there is room for.
+func (p *Project) popWithin(ctx context.Context, agent string, room *Room) (got *Delivery, err error) {
+	defer p.Seen(agent)
+	err = room.attempt(ctx, func() error {
+		got, err = p.popOnce(ctx, agent, room)
+		if errors.Is(err, errNoRoom) {
+			return nil // attempt reserves and comes back
+		}
+		return err
+	})
+	return got, err
+}
+
+func (p *Project) popOnce(ctx context.Context, agent string, room *Room) (*Delivery, error) {
 	var got *Delivery
 	o := &op{Op: Op{Verb: "pop", Agent: agent}}
 	o.plan = func(g *group) error {
@@ -236,34 +287,65 @@ func (p *Project) Pop(ctx context.Context, agent string) (*Delivery, error) {
 		if err != nil || d == nil {
 			return err
 		}
+		if d, err = g.readPopped(d, room); err != nil {
+			return err
+		}
 		d.Read, d.ReadAt = true, g.now.Truncate(time.Microsecond)
 		got, o.pops, o.ID, o.Summary = d, agent, d.ID, agent+" "+d.ID
 		o.put(ReadMark(d.CopyPath), formatMark(g.now))
 		return nil
 	}
-	defer p.Seen(agent)
 	if err := p.do(ctx, o); err != nil {
 		return nil, err
 	}
 	return got, nil
 }
 
-// PopWait is Pop that waits, at most wait and MaxWait, where there is nothing: it returns as soon as it has a delivery, or
-// nil after that time, or when w ends the wait. When ctx ends first, its error, and nothing is popped that was
-// not on its way. Of many who wait for one agent, each delivery goes to one. Errors: as Pop, and that of w.Room. Spec: 7.2.
-func (p *Project) PopWait(ctx context.Context, agent string, wait time.Duration, w Waiting) (*Delivery, error) {
-	if err := p.needAgent(ctx, agent); err != nil {
+// readPopped reads what is about to be popped, with as much of its body as there is room for: before it is marked, for what
+// cannot be read must not be lost. Errors: errNoRoom, errStale, those of the index.
+func (g *group) readPopped(d *Delivery, room *Room) (*Delivery, error) {
+	room.empty() // of an earlier plan of the same pop
+	whole, err := g.p.store.index.Delivery(g.ctx, g.p.slug, d.Agent, d.ID, WithBody, room)
+	switch {
+	case err == nil && whole == nil:
+		err = g.stale(d.CopyPath)
+	case err == nil && room.more() && !room.last:
+		err = errNoRoom
+	}
+	if err != nil { // others may have it
+		delete(g.tried[d.Agent], d.ID)
+		delete(g.waiting, d.Agent)
 		return nil, err
 	}
-	timeout := time.NewTimer(min(wait, MaxWait))
+	return whole, nil
+}
+
+// PopQuery says whose mail is popped, and how long to wait for it.
+type PopQuery struct {
+	Agent   string
+	Wait    time.Duration // at most MaxWait
+	Waiting Waiting
+	Room    *Room // for its body; nil: all of it
+}
+
+// PopWait is Pop that waits where there is nothing: it returns as soon as it has a delivery, or nil after that time. When ctx
+// ends first, its error, and nothing is popped that was not on its way. Of many who wait for one agent, each delivery goes to
+// one. Errors: as Pop; those of q.Waiting.Admit and q.Room.Reserve. Spec: 7.2.
+func (p *Project) PopWait(ctx context.Context, q PopQuery) (*Delivery, error) {
+	if err := p.needAgent(ctx, q.Agent); err != nil {
+		return nil, err
+	}
+	wait := min(q.Wait, MaxWait)
+	timeout := time.NewTimer(wait)
 	defer timeout.Stop()
 	for {
-		bell := p.store.feed.agent(p.slug, agent)
-		d, err := p.Pop(ctx, agent)
+		bell := p.store.feed.agent(p.slug, q.Agent)
+		d, err := p.popWithin(ctx, q.Agent, q.Room)
 		if d != nil || err != nil || wait <= 0 {
 			return d, err
 		}
-		again, err := w.awaitBell(ctx, bell, timeout.C)
+		q.Room.release()
+		again, err := q.Waiting.awaitBell(ctx, bell, timeout.C)
 		if err != nil {
 			return nil, err
 		}
@@ -371,9 +453,9 @@ func (p *Project) Acknowledge(ctx context.Context, agent, id string) (*Delivery,
 	return p.Delivery(ctx, agent, id)
 }
 
-// Delivery reads one agent's copy. Errors: ErrNotFound.
+// Delivery reads one agent's copy, without its body. Errors: ErrNotFound.
 func (p *Project) Delivery(ctx context.Context, agent, id string) (*Delivery, error) {
-	d, err := p.store.index.Delivery(ctx, p.slug, agent, id)
+	d, err := p.store.index.Delivery(ctx, p.slug, agent, id, WithoutBody, nil)
 	if err == nil && d == nil {
 		err = cmp.Or(p.needReadMessage(id), error(errorf(ErrNotFound, "Message %s is not in the inbox of %s.", quote(id), quote(agent))))
 	}

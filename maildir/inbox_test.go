@@ -265,7 +265,7 @@ func TestPopWait(t *testing.T) {
 	const n = 8
 	got := make(chan string, 2*n)
 	wait := func(ctx context.Context, until <-chan struct{}) error {
-		d, err := p.PopWait(ctx, "Bob", maildir.MaxWait, maildir.Waiting{Until: until})
+		d, err := p.PopWait(ctx, maildir.PopQuery{Agent: "Bob", Wait: maildir.MaxWait, Waiting: maildir.Waiting{Until: until}})
 		if d != nil {
 			got <- d.ID
 		}
@@ -307,10 +307,10 @@ func TestPopWait(t *testing.T) {
 	close(stopping)
 	end()
 	waiting.Wait()
-	if d, err := p.PopWait(ctx, "Bob", time.Millisecond, maildir.Waiting{}); d != nil || err != nil {
+	if d, err := p.PopWait(ctx, maildir.PopQuery{Agent: "Bob", Wait: time.Millisecond}); d != nil || err != nil {
 		t.Errorf("%v %v", d, err)
 	}
-	if _, err := p.PopWait(ctx, "Nobody", maildir.MaxWait, maildir.Waiting{}); !errors.Is(err, maildir.ErrNotFound) {
+	if _, err := p.PopWait(ctx, maildir.PopQuery{Agent: "Nobody", Wait: maildir.MaxWait}); !errors.Is(err, maildir.ErrNotFound) {
 		t.Errorf("got %v, want not found", err)
 	}
 	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "late", Body: "b"})
@@ -324,30 +324,30 @@ func TestRoomToWait(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
 	full := errors.New("full")
-	no := maildir.Waiting{Room: func() error { return full }}
+	no := maildir.Waiting{Admit: func() error { return full }}
 	query := maildir.InboxQuery{Agent: "Bob", Waiting: no}
-	if _, err := p.PopWait(t.Context(), "Bob", time.Millisecond, no); !errors.Is(err, full) {
+	if _, err := p.PopWait(t.Context(), maildir.PopQuery{Agent: "Bob", Wait: time.Millisecond, Waiting: no}); !errors.Is(err, full) {
 		t.Errorf("a pop that has to wait: %v", err)
 	}
 	if _, err := p.Inbox(t.Context(), query, false, time.Millisecond); !errors.Is(err, full) {
 		t.Errorf("a list that has to wait: %v", err)
 	}
-	if d, err := p.PopWait(t.Context(), "Bob", 0, no); d != nil || err != nil {
+	if d, err := p.PopWait(t.Context(), maildir.PopQuery{Agent: "Bob", Waiting: no}); d != nil || err != nil {
 		t.Errorf("a pop that does not wait: %v, %v", d, err)
 	}
 	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
 	if page, err := p.Inbox(t.Context(), query, false, time.Minute); err != nil || page.Unread != 1 {
 		t.Errorf("a list that finds mail: %v, %v", page, err)
 	}
-	if d, err := p.PopWait(t.Context(), "Bob", time.Minute, no); err != nil || d == nil {
+	if d, err := p.PopWait(t.Context(), maildir.PopQuery{Agent: "Bob", Wait: time.Minute, Waiting: no}); err != nil || d == nil {
 		t.Errorf("a pop that finds mail: %v, %v", d, err)
 	}
 	asked := 0
-	d, err := p.PopWait(t.Context(), "Bob", time.Minute, maildir.Waiting{Room: func() error {
+	d, err := p.PopWait(t.Context(), maildir.PopQuery{Agent: "Bob", Wait: time.Minute, Waiting: maildir.Waiting{Admit: func() error {
 		asked++
 		send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
 		return nil
-	}})
+	}}})
 	if err != nil || d == nil || asked != 1 {
 		t.Errorf("a pop that waits: %v, %v, asked for room %d times", d, err, asked)
 	}

@@ -38,15 +38,21 @@ type Index interface {
 	LastChange(ctx context.Context) (int64, error)
 
 	Agent(ctx context.Context, project, name string) (*AgentRow, error) // nil when there is none
-	Agents(ctx context.Context, project string) ([]AgentRow, error)     // by name
+	Agents(ctx context.Context, project string) ([]AgentRow, error)     // by name; without Program, Model, Task
+	// AgentsAfter lists by name, with all that is known of them, at most limit of those whose names come after a name.
+	AgentsAfter(ctx context.Context, project, after string, limit int) ([]AgentRow, error)
 
-	Message(ctx context.Context, project, id string) (*MessageRow, error)                  // nil when there is none; with its body
-	Thread(ctx context.Context, project, thread string, bodies bool) ([]MessageRow, error) // oldest first; also the message whose id it is; [] when there is none
-	Keyed(ctx context.Context, project, from, key string) ([]MessageRow, error)            // every message of that sender with that idempotency key, oldest first, BCC filled in from the sender's copy
+	// Message finds one, nil when there is none. With body it has its body, as far as room has room for it.
+	Message(ctx context.Context, project, id string, body BodyWanted, room *Room) (*MessageRow, error)
+	// Body reads n bytes of a message's body from an offset on; fewer at its end, "" where there is no such message.
+	Body(ctx context.Context, project, id string, offset, n int64) (string, error)
+	Thread(ctx context.Context, q ThreadQuery) ([]MessageRow, error)            // oldest first; also the message whose id it is; [] when there is none
+	Keyed(ctx context.Context, project, from, key string) ([]MessageRow, error) // every message of that sender with that idempotency key, oldest first, BCC filled in from the sender's copy
 
-	Delivery(ctx context.Context, project, agent, id string) (*Delivery, error)         // nil when there is none; with its body
+	// Delivery finds an agent's copy, nil when there is none. Body and room are as of Message.
+	Delivery(ctx context.Context, project, agent, id string, body BodyWanted, room *Room) (*Delivery, error)
 	Inbox(ctx context.Context, q InboxQuery) ([]Delivery, Counts, error)                // newest first, and the counts of the same moment
-	OldestUnread(ctx context.Context, project, agent string, n int) ([]Delivery, error) // oldest first, with bodies, at most n
+	OldestUnread(ctx context.Context, project, agent string, n int) ([]Delivery, error) // oldest first, without bodies, at most n
 	Counts(ctx context.Context, project, agent string) (Counts, error)
 	Box(ctx context.Context, q BoxQuery) ([]BoxRow, error) // by id, last first, which is newest first where ids tell the time; [] past the end
 
@@ -120,7 +126,20 @@ type MessageRow struct {
 	Message        // BCC is empty except where said; Body only where asked for
 	Path    string // the file that its content comes from
 	Cursor  int64  // position in time order; opaque
+
+	BodyBytes int64 // of the whole body
+	BodyFrom  int64 // where in the body Body begins
+	BodyNext  int64 // where in the body the rest begins, where a Room had no place for it; 0: Body goes to the end
 }
+
+// BodyWanted says whether a read is to fill in bodies.
+type BodyWanted bool
+
+// Whether a body is read.
+const (
+	WithBody    BodyWanted = true
+	WithoutBody BodyWanted = false
+)
 
 // Delivery is one agent's copy of a message, with the marks beside it.
 type Delivery struct {
@@ -146,6 +165,18 @@ type InboxQuery struct {
 	Before     int64   // cursor: only rows before it in time order; 0: from the newest
 	Waiting    Waiting // of Project.Inbox, where it waits
 	Peek       bool    // somebody else looks: not a sign of the agent's activity
+	ID         string  // of Project.Inbox: this message alone, whatever else is asked; "": a page
+	Room       *Room   // the page ends where it is full; nil: it has no bound but Limit
+}
+
+// ThreadQuery selects messages of one thread, oldest first.
+type ThreadQuery struct {
+	Project string // slug; set by Project.ThreadPage
+	Thread  string
+	Bodies  bool
+	Limit   int   // 0: all
+	After   int64 // cursor: only messages after it in time order; 0: from the oldest
+	Room    *Room // the page ends where it is full
 }
 
 // BoxQuery selects copies in one agent's inbox or outbox.

@@ -45,7 +45,7 @@ func TestMachineSeal(t *testing.T) {
 	if by, ok := s.Verified(&d.Message); !ok || by.String() != "machine laptop, uid:1000" {
 		t.Errorf("verified %v by %q", ok, by)
 	}
-	l, err := openBox(t, here, "Bob", 1000).Read(t.Context(), m.ID, false)
+	l, err := openBox(t, here, "Bob", 1000).Read(t.Context(), maildir.LetterQuery{ID: m.ID})
 	if err != nil {
 		t.Fatal(err)
 	}

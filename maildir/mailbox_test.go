@@ -107,7 +107,7 @@ func TestOwnerOfAnAgentMadeAnew(t *testing.T) {
 				t.Errorf("the former owner deletes it: %v", err)
 			}
 			b := openBox(t, p, "eve", tt.owner)
-			if _, err := b.Read(t.Context(), m.ID, false); err != nil || b.Owner != tt.owner {
+			if _, err := b.Read(t.Context(), maildir.LetterQuery{ID: m.ID}); err != nil || b.Owner != tt.owner {
 				t.Errorf("owner %d, %v; want %d", b.Owner, err, tt.owner)
 			}
 			if hooks, err := p.Hooks(t.Context(), "", maildir.Caller{Root: true}); err != nil || len(hooks) > 0 {

@@ -337,7 +337,7 @@ func TestPopAfterFailure(t *testing.T) {
 	<-s.reached
 	waiting := make(chan popped, 1)
 	go func() {
-		d, err := p.PopWait(t.Context(), "Bob", maildir.MaxWait, maildir.Waiting{})
+		d, err := p.PopWait(t.Context(), maildir.PopQuery{Agent: "Bob", Wait: maildir.MaxWait})
 		if d == nil {
 			d = &maildir.Delivery{}
 		}

@@ -324,7 +324,7 @@ func TestFirstContact(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	rows, err := p.Agents(t.Context(), false)
+	rows, err := p.Agents(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

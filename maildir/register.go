@@ -197,20 +197,44 @@ func (p *Project) Whois(ctx context.Context, name string) (*AgentInfo, error) {
 // activeFor is how long an agent counts as active after it was last seen. Spec: 7.1 list_agents.
 const activeFor = 7 * 24 * time.Hour
 
-// Agents lists by name; activeOnly keeps those seen within seven days.
-func (p *Project) Agents(ctx context.Context, activeOnly bool) ([]AgentRow, error) {
-	rows, err := p.store.index.Agents(ctx, p.slug)
-	if err != nil {
-		return nil, err
-	}
-	out := rows[:0]
-	for _, a := range rows {
-		p.addSeen(&a)
-		if !activeOnly || p.store.cfg.Now().Sub(a.LastActive) <= activeFor {
-			out = append(out, a)
+// Agents lists all agents by name, without Program, Model, Task and LastActive.
+func (p *Project) Agents(ctx context.Context) ([]AgentRow, error) {
+	return p.store.index.Agents(ctx, p.slug)
+}
+
+// AgentsQuery selects agents, by name.
+type AgentsQuery struct {
+	After  string // only those whose names come after this one
+	Active bool   // only those seen within seven days
+	// Take is asked for each; where it returns false that one is left out and the list ends.
+	Take func(a *AgentRow) bool
+}
+
+// agentsRead is how many agents are read at once: what their profiles say may be 12 KiB of each.
+const agentsRead = 50
+
+// EachAgent gives agents to q.Take, by name, with all that is known of them. It reports whether it came to the end.
+func (p *Project) EachAgent(ctx context.Context, q AgentsQuery) (end bool, err error) {
+	for {
+		rows, err := p.store.index.AgentsAfter(ctx, p.slug, q.After, agentsRead)
+		if err != nil {
+			return false, err
 		}
+		for i := range rows {
+			a := &rows[i]
+			p.addSeen(a)
+			if q.Active && p.store.cfg.Now().Sub(a.LastActive) > activeFor {
+				continue
+			}
+			if !q.Take(a) {
+				return false, nil
+			}
+		}
+		if len(rows) < agentsRead {
+			return true, nil
+		}
+		q.After = rows[len(rows)-1].Name
 	}
-	return out, nil
 }
 
 // needAgent refuses a name that no agent of the project has.

@@ -21,6 +21,20 @@ type SearchPage struct {
 	Hits []Hit
 	Next string // "" at the end
 	Note string
+
+	offset int // of the first hit, in a search by rank; -1 in one by time
+}
+
+// Cut leaves out all hits but the first n, and has Next go on behind those.
+func (page *SearchPage) Cut(n int) {
+	if n <= 0 || n >= len(page.Hits) {
+		return
+	}
+	page.Hits = page.Hits[:n]
+	page.Next = strconv.FormatInt(page.Hits[n-1].Cursor, 10)
+	if page.offset >= 0 {
+		page.Next = strconv.Itoa(page.offset + n)
+	}
 }
 
 const maxQuery = 4096 // bytes
@@ -48,7 +62,10 @@ func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, err
 	}
 	limit := pageSize(r.Limit)
 	q.Limit = limit + 1
-	page := &SearchPage{}
+	page := &SearchPage{offset: -1}
+	if r.Rank {
+		page.offset = q.Offset
+	}
 	if page.Hits, err = p.store.index.Search(ctx, q); errors.Is(err, ErrInvalid) {
 		q.Plain = true
 		page.Note = "The query could not be read as FTS5 syntax, so every word of it was searched for as it stands. Quote words with punctuation: \"bug-17\"."
@@ -60,13 +77,7 @@ func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, err
 	if len(page.Hits) == 0 && page.Note == "" {
 		page.Note = p.unknownIn(ctx, q)
 	}
-	if len(page.Hits) > limit {
-		page.Hits = page.Hits[:limit]
-		page.Next = strconv.FormatInt(page.Hits[limit-1].Cursor, 10)
-		if r.Rank {
-			page.Next = strconv.Itoa(q.Offset + limit)
-		}
-	}
+	page.Cut(limit)
 	return page, nil
 }
 

@@ -359,7 +359,7 @@ const RecipientHint = "name the recipients in to."
 
 // Reply sends a reply in the original's thread. Errors: as Send; ErrNotFound for the original. Spec: 3 Reply.
 func (p *Project) Reply(ctx context.Context, d ReplyDraft) (*Sent, error) {
-	orig, err := p.Message(ctx, d.ReplyTo)
+	orig, err := p.messageHead(ctx, d.ReplyTo)
 	if err != nil {
 		return nil, err
 	}

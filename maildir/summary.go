@@ -34,12 +34,13 @@ type SummaryItem struct {
 const (
 	maxSummarized   = 200             // messages
 	maxSummaryItems = 50              // lines a list
+	maxExamples     = 3               // messages with an excerpt
 	summaryTime     = 2 * time.Second // for reading the long bodies
 )
 
 // Summarize reads the structure of a thread's bodies; deterministic. Errors: ErrNotFound. Spec: 3 Summarize.
 func (p *Project) Summarize(ctx context.Context, thread string, examples bool) (*Summary, error) {
-	rows, err := p.Thread(ctx, thread, true)
+	rows, err := p.Thread(ctx, thread, false)
 	if err != nil {
 		return nil, err
 	}
@@ -51,18 +52,21 @@ func (p *Project) Summarize(ctx context.Context, thread string, examples bool) (
 	limited, cancel := context.WithTimeout(ctx, summaryTime)
 	defer cancel()
 	for i := range rows {
+		m := &rows[i].Message
+		body, err := p.store.index.Body(ctx, p.slug, m.ID, 0, markdown.Limit+1) // one at a time: together they may be gigabytes
+		if err != nil {
+			return nil, err
+		}
 		reading := limited
-		if len(rows[i].Body) <= markdown.Short { // read whole however long the machine takes
+		if len(body) <= markdown.Short { // read whole however long the machine takes
 			reading = ctx
 		}
-		s.add(&rows[i].Message, markdown.Parse(reading, rows[i].Body), answered(rows, i))
-	}
-	s.settleActions()
-	if examples {
-		for _, m := range rows[max(0, len(rows)-3):] {
-			s.Examples = append(s.Examples, SummaryItem{Text: cutRunes(markdown.PlainText(m.Body), 300), MessageID: m.ID, From: m.From})
+		s.add(m, markdown.Parse(reading, body), answered(rows, i))
+		if examples && i >= len(rows)-maxExamples {
+			s.Examples = append(s.Examples, SummaryItem{Text: cutRunes(markdown.PlainText(body), 300), MessageID: m.ID, From: m.From})
 		}
 	}
+	s.settleActions()
 	for _, l := range []*[]SummaryItem{&s.KeyPoints, &s.Decisions, &s.OpenActions, &s.DoneActions, &s.Questions, &s.Examples} {
 		if len(*l) > maxSummaryItems {
 			*l, s.Truncated = (*l)[len(*l)-maxSummaryItems:], true

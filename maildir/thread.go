@@ -7,32 +7,96 @@ import (
 
 // Message reads one message. Errors: ErrNotFound.
 func (p *Project) Message(ctx context.Context, id string) (*MessageRow, error) {
-	m, err := p.store.index.Message(ctx, p.slug, id)
-	if err == nil && m == nil {
-		err = p.needReadMessage(id)
+	return p.MessageWithin(ctx, id, nil)
+}
+
+// MessageWithin reads one message with as much of its body as there is room for. Errors: ErrNotFound; ErrInvalid for the
+// room's Offset; those of Room.Reserve.
+func (p *Project) MessageWithin(ctx context.Context, id string, room *Room) (*MessageRow, error) {
+	var m *MessageRow
+	err := room.attempt(ctx, func() (err error) {
+		m, err = p.store.index.Message(ctx, p.slug, id, WithBody, room)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
+	if m == nil {
+		return nil, p.noMessage(id)
+	}
+	return m, nil
+}
+
+// messageHead reads one message without its body. Errors: ErrNotFound.
+func (p *Project) messageHead(ctx context.Context, id string) (*MessageRow, error) {
+	m, err := p.store.index.Message(ctx, p.slug, id, WithoutBody, nil)
 	if err == nil && m == nil {
-		err = errorf(ErrNotFound, "No message %s in project %s. search_messages finds messages by their text.", quote(id), p.name())
+		err = p.noMessage(id)
 	}
 	return m, err
 }
 
-// Thread lists a thread oldest first: every message with that thread_id, and the message whose id it is.
-// Errors: ErrNotFound. Spec: 3.
+func (p *Project) noMessage(id string) error {
+	if err := p.needReadMessage(id); err != nil {
+		return err
+	}
+	return errorf(ErrNotFound, "No message %s in project %s. search_messages finds messages by their text.", quote(id), p.name())
+}
+
+// ThreadPage is one page of a thread.
+type ThreadPage struct {
+	Messages []MessageRow
+	Next     int64 // cursor of the next page, 0 at the end
+}
+
+// threadPage is the size of a page, in messages.
+const threadPage = 1000
+
+// ThreadPage lists a thread oldest first: every message with that thread_id, and the message whose id it is. It ends with the
+// room, and with Limit (default and most: 1,000). Errors: ErrNotFound; those of Room.Reserve. Spec: 3.
+func (p *Project) ThreadPage(ctx context.Context, q ThreadQuery) (*ThreadPage, error) {
+	limit := threadPage
+	if q.Limit > 0 {
+		limit = min(q.Limit, threadPage)
+	}
+	q.Project, q.Limit = p.slug, limit+1
+	page := &ThreadPage{}
+	err := q.Room.attempt(ctx, func() (err error) {
+		page.Messages, err = p.store.index.Thread(ctx, q)
+		return err
+	})
+	if err == nil && len(page.Messages) == 0 && q.After == 0 {
+		err = p.noThread(ctx, q.Thread)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if more := len(page.Messages) > limit; more || q.Room.more() {
+		page.Messages = page.Messages[:min(limit, len(page.Messages))]
+		page.Next = page.Messages[len(page.Messages)-1].Cursor
+	}
+	return page, nil
+}
+
+// Thread lists a whole thread, as ThreadPage does. Errors: ErrNotFound. Spec: 3.
 func (p *Project) Thread(ctx context.Context, id string, bodies bool) ([]MessageRow, error) {
-	rows, err := p.store.index.Thread(ctx, p.slug, id, bodies)
+	rows, err := p.store.index.Thread(ctx, ThreadQuery{Project: p.slug, Thread: id, Bodies: bodies})
 	if err == nil && len(rows) == 0 {
-		if err := p.needRead(messagesDir, agentsDir); err != nil {
-			return nil, err
-		}
-		e := errorf(ErrNotFound, "No thread %s in project %s.", quote(id), p.name())
-		names, nerr := p.store.index.Names(ctx, p.slug, KindOther, cut(id, 3), 100)
-		if e.Near = Near(id, names); nerr == nil && len(e.Near) > 0 {
-			e.Text += " Did you mean " + strings.Join(e.Near, " or ") + "?"
-		} else {
-			e.Text += " search_messages finds messages by their text, and each hit names its thread."
-		}
-		err = e
+		err = p.noThread(ctx, id)
 	}
 	return rows, err
+}
+
+func (p *Project) noThread(ctx context.Context, id string) error {
+	if err := p.needRead(messagesDir, agentsDir); err != nil {
+		return err
+	}
+	e := errorf(ErrNotFound, "No thread %s in project %s.", quote(id), p.name())
+	names, err := p.store.index.Names(ctx, p.slug, KindOther, cut(id, 3), 100)
+	if e.Near = Near(id, names); err == nil && len(e.Near) > 0 {
+		e.Text += " Did you mean " + strings.Join(e.Near, " or ") + "?"
+	} else {
+		e.Text += " search_messages finds messages by their text, and each hit names its thread."
+	}
+	return e
 }

@@ -204,6 +204,19 @@ func (t *Tree) attachmentSHA1(p string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
+// readStart reads at most the first n bytes of a file. Errors: as Read, but for files that are too large.
+func (t *Tree) readStart(p string, n int64) ([]byte, error) {
+	f, st, err := t.open(p)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if !st.Mode.IsRegular() {
+		return nil, notRegular(st.Mode)
+	}
+	return io.ReadAll(io.LimitReader(f, n))
+}
+
 // Walk calls fn for every file below the folder under ("" or "." for all), links and devices included, in
 // lexical order; folders that are hidden (.git, .mailtree) are left out, folders behind links are not
 // entered. What vanishes meanwhile, or may not be read, is left out. It ends early with fn's error or ctx's. Where a fault

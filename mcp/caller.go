@@ -74,13 +74,13 @@ func (u *underWay) bind(extra *mcp.RequestExtra, cancel func()) (stop func() boo
 	return context.AfterFunc(r.(openRequest).done, cancel)
 }
 
-// withRoom puts into ctx how the method's request asks for room to wait for mail.
-func (u *underWay) withRoom(ctx context.Context, extra *mcp.RequestExtra) context.Context {
+// withAdmission puts into ctx how the method's request asks whether it may wait for mail.
+func (u *underWay) withAdmission(ctx context.Context, extra *mcp.RequestExtra) context.Context {
 	if extra == nil {
 		return ctx
 	}
 	if r, ok := u.byID.Load(extra.Header.Get(requestHeader)); ok {
-		return tool.WithRoom(ctx, r.(openRequest).place.roomToWait)
+		return tool.WithAdmission(ctx, r.(openRequest).place.roomToWait)
 	}
 	return ctx
 }

@@ -88,6 +88,8 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 	if era && tool.CallerOf(r.Context()).Via != "" {
 		m.describe(r.Header)
 	}
+	r, end := s.holdAnswer(r)
+	defer end()
 	a := newAnswer(w, r, m.id)
 	a.plain = shape
 	defer a.finish()

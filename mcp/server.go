@@ -8,7 +8,8 @@
 //	neither                              a bare POST, answered statelessly as one JSON document
 //
 // Around them stand, outermost first: recovery from panics, the request log, the Host and Origin checks, the
-// token, limits. What a request may cost is bounded: bytes of body, bytes of all bodies at once, requests,
+// token, limits. What a request may cost is bounded: bytes of body, bytes of all bodies at once, bytes of an answer and of
+// all large ones at once (answers.go), requests,
 // streams and sessions at once, the time a client may take to send a body or to read an answer. A batch is one request: its
 // messages are done one after the other (batch.go).
 //
@@ -36,6 +37,7 @@ import (
 const (
 	DefaultMaxBody        = 12 << 20  // a message of 8 MiB, escaped as JSON
 	DefaultMaxBodies      = 128 << 20 // the SDK holds a body several times over while it decodes it
+	DefaultMaxAnswers     = 64 << 20  // memory of large answers; measured: cmd/mailtree, TestMemoryOfAnswers
 	DefaultMaxRequests    = 1024
 	DefaultMaxStreams     = 4096 // 1,024 agents, each with a bridge that holds the server, a GET stream and a call that waits
 	DefaultMaxSessions    = 1024
@@ -62,6 +64,8 @@ type Config struct {
 
 	MaxBody        int64         // bytes of one request body; more is answered 413
 	MaxBodies      int64         // bytes of all bodies that have come and are worked on; more is answered 503
+	MaxAnswer      int           // bytes of one answer; a list or text that has more comes in pieces
+	MaxAnswers     int64         // bytes of memory that large answers have at once; calls wait for it, then they are refused
 	MaxRequests    int           // requests being worked on; more is answered 503
 	MaxStreams     int           // open GET and subscriptions/listen streams, bridges and calls that wait for mail; more is answered 503, a call refused
 	MaxSessions    int           // sessions begun with initialize; for one more the one unused for longest ends, where all are in use it is answered 503
@@ -77,6 +81,7 @@ type Server struct {
 
 	limits          // of the server's own user, and of everybody over TCP
 	guests   limits // of other users on the socket, all together
+	answers  answers
 	sessions *sessions
 	underWay underWay
 	stopping chan struct{}
@@ -89,6 +94,7 @@ func New(cfg Config) *Server {
 	s := &Server{cfg: cfg, log: cfg.Log, token: sha256.Sum256([]byte(cfg.Token)), sessions: newSessions(), stopping: make(chan struct{})}
 	s.limits.set(int64(cfg.MaxRequests), int64(cfg.MaxStreams), cfg.MaxBodies)
 	s.guests.set(int64(cfg.MaxRequests)/guestShare, int64(cfg.MaxStreams)/guestShare, max(cfg.MaxBodies/guestShare, 2*cfg.MaxBody))
+	s.answers = newAnswers(cfg.MaxAnswers)
 	s.mount(s.table()...)
 	return s
 }
@@ -105,6 +111,8 @@ func (c *Config) fill() {
 	}
 	orElse(&c.MaxBody, DefaultMaxBody)
 	orElse(&c.MaxBodies, max(DefaultMaxBodies, 2*c.MaxBody)) // three fourths are for large ones
+	orElse(&c.MaxAnswer, int(tool.DefaultBudget))
+	orElse(&c.MaxAnswers, DefaultMaxAnswers)
 	orElse(&c.MaxRequests, DefaultMaxRequests)
 	orElse(&c.MaxStreams, DefaultMaxStreams)
 	orElse(&c.MaxSessions, DefaultMaxSessions)

@@ -105,7 +105,7 @@ func TestRun(t *testing.T) {
 		_, body := request(t, url, inSession(id), `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"check_my_messages","arguments":{"project_key":"/abs/new","agent_name":"Ann","since_ts":"9000-01-01T00:00:00Z","wait_seconds":50}}}`)
 		polled <- body
 	}()
-	await(t, func() bool { return s.requests.used.Load() == 1 })
+	await(t, func() bool { return s.streams.used.Load() == 2 }) // the session's own, and the call that waits
 	stop()
 	if err := <-ran; err != nil {
 		t.Errorf("Run: %v", err)

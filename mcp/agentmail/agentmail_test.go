@@ -44,7 +44,7 @@ func TestDeclared(t *testing.T) {
 			got = append(got, p.Name)
 		}
 	}
-	if diff := cmp.Diff([]string{"send", "recipient", "message", "receive", "status", "status", "list-recipients"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"send", "recipient", "message", "receive", "status", "status", "list-recipients", "offset"}, got); diff != "" {
 		t.Error(diff)
 	}
 	tooltest.Declared(t, tools...)

@@ -2,6 +2,7 @@ package agentmail
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"mailtree/mcp/tool"
@@ -14,15 +15,22 @@ type recipientShape struct {
 
 type recipientsShape struct {
 	Recipients []recipientShape `json:"recipients"`
+	Next       int              `json:"next_offset,omitempty"`
 }
 
 func (t *toolset) listRecipients() tool.Tool {
 	return tool.Tool{
 		Name: "list-recipients", Title: "List recipients", Hints: tool.Marks(), // the caller is known from then on
 		About: "List the agents you can send to, and yourself.",
+		In:    []tool.Prop{tool.May("offset", tool.Num("next_offset of the answer before", 0, math.MaxInt32, 0))},
 		Out: []tool.Prop{tool.Need("recipients", tool.ArrayOf("by name", tool.Object("",
-			tool.Need("name", tool.Text("agent name")), tool.Need("is_current", tool.Truth("it is you")))))},
-		Run: func(ctx context.Context, _ *tool.Args) (any, error) {
+			tool.Need("name", tool.Text("agent name")), tool.Need("is_current", tool.Truth("it is you"))))),
+			tool.May("next_offset", tool.Whole("pass as offset for more"))},
+		Run: func(ctx context.Context, a *tool.Args) (any, error) {
+			offset := a.Count("offset", 0, math.MaxInt32)
+			if a.Err() != nil {
+				return nil, a.Err()
+			}
 			w, p, err := t.meet(ctx)
 			if err != nil {
 				return nil, err
@@ -35,7 +43,9 @@ func (t *toolset) listRecipients() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			return shapeRecipients(names, ignored, w.name), nil
+			all := shapeRecipients(names, ignored, w.name).Recipients
+			page, next, err := tool.Page(ctx, t.cfg.Budget, recipientsShape{Next: len(all)}, all, offset)
+			return recipientsShape{page, next}, err
 		},
 	}
 }

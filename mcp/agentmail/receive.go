@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 
+	"mailtree/maildir"
 	"mailtree/mcp/tool"
 )
 
@@ -30,12 +31,16 @@ func (t *toolset) receive() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			d, err := p.Pop(ctx, w.name)
+			room := t.cfg.Budget.OneBody(ctx, func(m *maildir.MessageRow, body string) any { return mailShape{m.From, m.ID, body} })
+			d, err := p.PopWait(ctx, maildir.PopQuery{Agent: w.name, Room: room})
 			if err != nil {
 				return nil, err
 			}
 			if d == nil {
 				return statusShape{"No unread messages"}, nil
+			}
+			if d.BodyNext > 0 {
+				d.Body += tool.CutLine(p, d)
 			}
 			return mailShape{d.From, d.ID, cmp.Or(d.Body, d.Subject)}, nil // other toolsets send subjects without a body
 		},

@@ -23,8 +23,9 @@ import (
 var instructions string
 
 type toolset struct {
-	store *maildir.Store
-	log   *slog.Logger
+	store  *maildir.Store
+	log    *slog.Logger
+	budget tool.Budget
 }
 
 // New makes the toolset. It starts nothing.
@@ -36,7 +37,7 @@ func New(cfg tool.Config) *tool.Set {
 }
 
 func newToolset(cfg tool.Config) *toolset {
-	t := &toolset{store: cfg.Store, log: cfg.Log}
+	t := &toolset{store: cfg.Store, log: cfg.Log, budget: cfg.Budget}
 	if t.log == nil {
 		t.log = slog.New(slog.DiscardHandler)
 	}

@@ -1,6 +1,8 @@
 package aimx
 
 import (
+	"fmt"
+	"math"
 	"strings"
 
 	"mailtree/maildir"
@@ -19,6 +21,23 @@ func idArg() tool.Prop {
 
 func folderArg() tool.Prop {
 	return tool.May("folder", tool.OneOf("side of the mailbox", inbox, inbox, sent))
+}
+
+// offsetArg goes on with a list or a text that was too long for one answer.
+func offsetArg(about string) tool.Prop {
+	return tool.May("offset", tool.Num(about, 0, math.MaxInt32, 0))
+}
+
+func nextOffset() tool.Prop {
+	return tool.May("next_offset", tool.Whole("pass as offset for more; absent at the end"))
+}
+
+// goesOn is the second text of an answer that is not all: the first is a list or a file, with no place for it.
+func goesOn(next int) string {
+	if next == 0 {
+		return ""
+	}
+	return fmt.Sprintf("This is not all: pass offset %d for what follows.", next)
 }
 
 func variantArgs() []tool.Prop {

@@ -27,6 +27,7 @@ type rowShape struct {
 
 type emailsShape struct {
 	Emails []rowShape `json:"emails"`
+	Next   int        `json:"next_offset,omitempty"`
 }
 
 func (t *toolset) emailList() tool.Tool {
@@ -40,7 +41,8 @@ func (t *toolset) emailList() tool.Tool {
 		},
 		Out: []tool.Prop{tool.Need("emails", tool.ArrayOf("newest first", tool.Object("", tool.Need("id", tool.Text("")), tool.Need("from", tool.Text("address")),
 			tool.Need("to", tool.Text("addresses, separated by commas")), tool.Need("subject", tool.Text("")), tool.Need("date", tool.Text("")),
-			tool.May("read", tool.Truth("in the inbox")), tool.May("delivery_status", tool.Text("in the sent folder: delivered or pending")))))},
+			tool.May("read", tool.Truth("in the inbox")), tool.May("delivery_status", tool.Text("in the sent folder: delivered or pending"))))),
+			tool.May("next_offset", tool.Whole("where the page ended early, because it was large: the offset of the next"))},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			q := maildir.BoxQuery{Sent: folder(a), Limit: a.Count("limit", 0, maxPage), Offset: a.Count("offset", 0, math.MaxInt32)}
 			b, err := t.box(ctx, a, "mailbox")
@@ -51,7 +53,11 @@ func (t *toolset) emailList() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			return emails(t.shapeRows(b, rows, q.Sent)), nil
+			page, next, err := tool.Page(ctx, t.budget, emailsShape{Next: math.MaxInt}, t.shapeRows(b, rows, q.Sent), 0)
+			if next > 0 {
+				next += q.Offset
+			}
+			return emails(page, next), err
 		},
 	}
 }
@@ -70,6 +76,6 @@ func (t *toolset) shapeRows(b *maildir.Box, rows []maildir.BoxRow, outbox bool) 
 	return out
 }
 
-func emails(rows []rowShape) tool.Result {
-	return tool.Result{Text: string(tool.Encode(rows)), Value: emailsShape{rows}}
+func emails(rows []rowShape, next int) tool.Result {
+	return tool.Result{Text: string(tool.Encode(rows)), Value: emailsShape{rows, next}, Note: goesOn(next)}
 }

@@ -3,6 +3,7 @@ package aimx
 import (
 	"context"
 	"errors"
+	"math"
 
 	"mailtree/maildir"
 	"mailtree/mcp/tool"
@@ -19,16 +20,21 @@ type hookShape struct {
 
 type hooksShape struct {
 	Hooks []hookShape `json:"hooks"`
+	Next  int         `json:"next_offset,omitempty"`
 }
 
 func (t *toolset) hookList() tool.Tool {
 	return tool.Tool{
 		Name: "hook_list", Title: "List hooks", Hints: tool.Reads(),
 		About: "List the hooks on your mailboxes, or on one of them.",
-		In:    []tool.Prop{tool.May("mailbox", tool.Str("only of this mailbox", "task-42"))},
+		In:    []tool.Prop{tool.May("mailbox", tool.Str("only of this mailbox", "task-42")), offsetArg("next_offset of the answer before")},
 		Out: []tool.Prop{tool.Need("hooks", tool.ArrayOf("by mailbox and name", tool.Object("", tool.Need("name", tool.Text("")), tool.Need("mailbox", tool.Text("")),
-			tool.Need("event", tool.Text("on_receive or after_send")), tool.Need("cmd", tool.Texts("")), tool.Need("timeout_secs", tool.Whole("")), tool.Need("fire_on_untrusted", tool.Truth("")))))},
+			tool.Need("event", tool.Text("on_receive or after_send")), tool.Need("cmd", tool.Texts("")), tool.Need("timeout_secs", tool.Whole("")), tool.Need("fire_on_untrusted", tool.Truth(""))))), nextOffset()},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
+			offset := a.Count("offset", 0, math.MaxInt32)
+			if a.Err() != nil {
+				return nil, a.Err()
+			}
 			if a.Has("mailbox") {
 				if _, err := t.box(ctx, a, "mailbox"); err != nil {
 					return nil, err
@@ -43,7 +49,8 @@ func (t *toolset) hookList() tool.Tool {
 			if err != nil && !errors.Is(err, maildir.ErrNotFound) {
 				return nil, err
 			}
-			return hooks(shapeHooks(all)), nil
+			page, next, err := tool.Page(ctx, t.budget, hooksShape{Next: math.MaxInt}, shapeHooks(all), offset)
+			return hooks(page, next), err
 		},
 	}
 }
@@ -56,6 +63,6 @@ func shapeHooks(all []maildir.Hook) []hookShape {
 	return rows
 }
 
-func hooks(rows []hookShape) tool.Result {
-	return tool.Result{Text: string(tool.Encode(rows)), Value: hooksShape{rows}}
+func hooks(rows []hookShape, next int) tool.Result {
+	return tool.Result{Text: string(tool.Encode(rows)), Value: hooksShape{rows, next}, Note: goesOn(next)}
 }

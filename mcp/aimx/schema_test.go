@@ -15,17 +15,17 @@ import (
 
 // surface is the table of TOOLS.md: every argument, the optional ones with ?.
 const surface = `
-mailbox_list
+mailbox_list offset?
 mailbox_create name
 mailbox_delete name force?
 email_list mailbox folder? limit? offset?
-email_read mailbox id folder?
+email_read mailbox id folder? offset?
 email_send from_mailbox to subject body text_only? html_body? attachments? reply_to? references?
 email_reply mailbox id body text_only? html_body?
 email_mark_read mailbox id
 email_mark_unread mailbox id
 hook_create mailbox event cmd name? timeout_secs? fire_on_untrusted?
-hook_list mailbox?
+hook_list mailbox? offset?
 hook_delete name
 `
 
@@ -39,17 +39,17 @@ func TestDeclared(t *testing.T) {
 func TestShapes(t *testing.T) {
 	all, yes := newToolset(tool.Config{}).tools(), true
 	for name, values := range map[string][]any{
-		"mailbox_list":      {listed(shapeMailboxes(nil)), listed(shapeMailboxes(make([]maildir.Mailbox, 1)))},
+		"mailbox_list":      {listed(shapeMailboxes(nil), 0), listed(shapeMailboxes(make([]maildir.Mailbox, 1)), 1)},
 		"mailbox_create":    {addressShape{"a@b"}},
 		"mailbox_delete":    {done("x")},
-		"email_list":        {emails([]rowShape{}), emails([]rowShape{{"i", "f", "t", "s", "d", &yes, ""}, {"i", "f", "t", "s", "d", nil, "delivered"}})},
-		"email_read":        {letterShape{}, letterShape{"c", "m", "i", "r", &yes, "true", "delivered", "d"}},
+		"email_list":        {emails([]rowShape{}, 0), emails([]rowShape{{"i", "f", "t", "s", "d", &yes, ""}, {"i", "f", "t", "s", "d", nil, "delivered"}}, 2)},
+		"email_read":        {letterShape{}, letterShape{"c", "m", "i", "r", &yes, "true", "delivered", "d", true, 2, 1}},
 		"email_send":        {sentShape{"t", "m"}},
 		"email_reply":       {sentShape{}},
 		"email_mark_read":   {done("x")},
 		"email_mark_unread": {done("x")},
 		"hook_create":       {hookNameShape{"n"}},
-		"hook_list":         {hooks(shapeHooks(nil)), hooks(shapeHooks(make([]maildir.Hook, 1)))},
+		"hook_list":         {hooks(shapeHooks(nil), 0), hooks(shapeHooks(make([]maildir.Hook, 1)), 1)},
 		"hook_delete":       {done("x")},
 	} {
 		i := slices.IndexFunc(all, func(tl tool.Tool) bool { return tl.Name == name })

@@ -2,6 +2,7 @@ package mail
 
 import (
 	"context"
+	"math"
 	"strconv"
 	"time"
 
@@ -26,6 +27,8 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 			tool.May("urgent_only", tool.Flag("only high and urgent ones", false)),
 			tool.May("unread_only", tool.Flag("only unread ones", false)),
 			tool.May("include_bodies", tool.Flag("with the bodies", false)),
+			tool.May("message_id", tool.Str("only this one, with its body", "msg_20251023_3a51c0f7b3dc3a7e")),
+			tool.May("body_offset", tool.Num("next_offset of the answer before: the rest of message_id's body", 0, math.MaxInt32, 0)),
 			tool.May("limit", tool.Num("", 1, maxPage, defaultPage)),
 			tool.May("cursor", tool.Str("next_cursor of the page before", "1234")),
 			tool.May("mark_read", tool.Flag("mark the returned ones read", false)),
@@ -36,12 +39,20 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 			q := maildir.InboxQuery{
 				Agent: a.Text("agent_name"), Since: a.When("since_ts"), UrgentOnly: a.Flag("urgent_only"), UnreadOnly: a.Flag("unread_only"),
 				Bodies: a.Flag("include_bodies"), Limit: a.Count("limit", 1, maxPage), Before: a.Cursor("cursor"), Waiting: tool.Waiting(ctx, t.stopping),
+				ID: a.Text("message_id"),
 			}
+			offset := a.Count("body_offset", 0, math.MaxInt32)
+			if a.Has("body_offset") && q.ID == "" {
+				a.Fail(tool.Invalid("body_offset is %d, but message_id is missing: name the message whose body goes on there", offset))
+			}
+			q.Bodies = q.Bodies || q.ID != ""
 			mark, wait := a.Flag("mark_read"), time.Duration(a.Count("wait_seconds", 0, maxWait))*time.Second
 			p, err := t.project(ctx, a)
 			if err != nil {
 				return nil, err
 			}
+			q.Room = t.inboxRoom(ctx, tool.InTool, p, q.Agent)
+			q.Room.Offset = int64(offset)
 			page, err := p.Inbox(ctx, q, mark, wait)
 			if err != nil {
 				return nil, err

@@ -22,6 +22,7 @@ type claimedShape struct {
 	Granted   []claimShape    `json:"granted"`
 	Conflicts []conflictShape `json:"conflicts"`
 	Expires   string          `json:"expires_ts,omitempty"`
+	More      int             `json:"more,omitempty"`
 }
 
 func (t *Toolset) claimPaths() tool.Tool {
@@ -41,7 +42,7 @@ func (t *Toolset) claimPaths() tool.Tool {
 			tool.Need("granted", claimsNode("all that was asked for, or none")),
 			tool.Need("conflicts", tool.ArrayOf("", tool.Object("", tool.Need("path", tool.Text("asked for")), tool.Need("holder", tool.Text("agent")), tool.Need("held_path", tool.Text("what the holder claimed")),
 				tool.Need("exclusive", tool.Truth("")), tool.Need("reason", tool.Text("")), tool.Need("expires_ts", tool.Text(""))))),
-			tool.May("expires_ts", tool.Text("when the granted claims end")),
+			tool.May("expires_ts", tool.Text("when the granted claims end")), tool.May("more", tool.Whole("granted ones or conflicts that are not listed")),
 		},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			r := maildir.ClaimRequest{
@@ -56,15 +57,25 @@ func (t *Toolset) claimPaths() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			return shapeClaimed(res), nil
+			return t.fitClaimed(ctx, shapeClaimed(res)), nil
 		},
 	}
 }
 
 func shapeClaimed(r *maildir.ClaimResult) claimedShape {
-	out := claimedShape{shapeClaims(r.Granted), make([]conflictShape, len(r.Conflicts)), tool.Stamp(r.Expires)}
+	out := claimedShape{shapeClaims(r.Granted), make([]conflictShape, len(r.Conflicts)), tool.Stamp(r.Expires), r.More}
 	for i, c := range r.Conflicts {
 		out.Conflicts[i] = conflictShape{c.Pattern, c.Held.Agent, c.Held.Pattern, c.Held.Exclusive, c.Held.Reason, tool.Stamp(c.Held.Expires)}
 	}
+	return out
+}
+
+// fitClaimed leaves out what does not fit into an answer, which must come: it is done. One of the lists is empty.
+func (t *Toolset) fitClaimed(ctx context.Context, out claimedShape) claimedShape {
+	rest := claimedShape{Expires: out.Expires, More: math.MaxInt}
+	granted, _ := tool.Fit(ctx, t.budget, tool.InTool, rest, out.Granted)
+	conflicts, _ := tool.Fit(ctx, t.budget, tool.InTool, rest, out.Conflicts)
+	out.More += len(out.Granted) - granted + len(out.Conflicts) - conflicts
+	out.Granted, out.Conflicts = out.Granted[:granted], out.Conflicts[:conflicts]
 	return out
 }

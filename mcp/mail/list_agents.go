@@ -1,10 +1,16 @@
 package mail
 
 import (
+	"cmp"
 	"context"
+	"strings"
 
+	"mailtree/maildir"
 	"mailtree/mcp/tool"
 )
+
+// maxNameBytes is the length of the longest name of an agent.
+const maxNameBytes = 64
 
 type listedShape struct {
 	profileShape
@@ -14,30 +20,44 @@ type listedShape struct {
 type directoryShape struct {
 	Project string        `json:"project"`
 	Agents  []listedShape `json:"agents"`
+	Next    string        `json:"next_cursor,omitempty"`
 }
 
 func (t *Toolset) listAgents() tool.Tool {
 	return tool.Tool{
 		Name: "list_agents", Title: "List agents", Hints: tool.Reads(),
 		About: "List the agents of a project with program, model, task and last activity: the directory of whom you can write to.",
-		In:    []tool.Prop{projectKey(), tool.May("active_only", tool.Flag("only those active within seven days", true))},
+		In: []tool.Prop{
+			projectKey(), tool.May("active_only", tool.Flag("only those active within seven days", true)),
+			tool.May("cursor", tool.Str("next_cursor of the page before", "BlueLake")),
+		},
 		Out: []tool.Prop{
 			tool.Need("project", tool.Text("slug")),
 			tool.Need("agents", tool.ArrayOf("by name", tool.Object("", append(profileProps(), tool.Need("unread", tool.Whole("unread messages in its inbox")))...))),
+			tool.May("next_cursor", tool.Text("pass as cursor for more")),
 		},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			active := a.Flag("active_only")
+			q := maildir.AgentsQuery{Active: a.Flag("active_only"), After: a.Text("cursor")}
 			p, err := t.project(ctx, a)
 			if err != nil {
 				return nil, err
 			}
-			rows, err := p.Agents(ctx, active)
-			if err != nil {
+			out := directoryShape{p.Slug(), []listedShape{}, ""}
+			list := t.budget.Listing(ctx, tool.InTool, directoryShape{Project: p.Slug(), Next: strings.Repeat("x", maxNameBytes)})
+			q.Take = func(a *maildir.AgentRow) bool {
+				s := listedShape{shapeProfile(p, a), a.Unread}
+				fits := list.Add(s)
+				if fits {
+					out.Agents = append(out.Agents, s)
+				}
+				return fits
+			}
+			end, err := p.EachAgent(ctx, q)
+			if err = cmp.Or(err, list.Err()); err != nil {
 				return nil, err
 			}
-			out := directoryShape{p.Slug(), make([]listedShape, len(rows))}
-			for i := range rows {
-				out.Agents[i] = listedShape{shapeProfile(p, &rows[i]), rows[i].Unread}
+			if n := len(out.Agents); !end && n > 0 {
+				out.Next = out.Agents[n-1].Name
 			}
 			return out, nil
 		},

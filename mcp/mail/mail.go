@@ -29,6 +29,7 @@ type Toolset struct {
 	store    *maildir.Store
 	log      *slog.Logger
 	stopping <-chan struct{}
+	budget   tool.Budget
 
 	mu       sync.Mutex // guards what follows
 	subs     map[string]*subscription
@@ -40,7 +41,7 @@ type Toolset struct {
 
 // New makes the toolset. It starts nothing: Run does.
 func New(cfg tool.Config) *Toolset {
-	t := &Toolset{store: cfg.Store, log: cfg.Log, stopping: cfg.Stopping, subs: map[string]*subscription{}, projects: map[string]bool{}, from: -1}
+	t := &Toolset{store: cfg.Store, log: cfg.Log, stopping: cfg.Stopping, budget: cfg.Budget, subs: map[string]*subscription{}, projects: map[string]bool{}, from: -1}
 	if t.log == nil {
 		t.log = slog.New(slog.DiscardHandler)
 	}

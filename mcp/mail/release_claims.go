@@ -19,7 +19,7 @@ func (t *Toolset) releaseClaims() tool.Tool {
 			projectKey(), agentName(),
 			tool.May("paths", tool.List("exactly as they were claimed; leave out to release all", "app/api/*.py")),
 		},
-		Out: []tool.Prop{tool.Need("released", claimsNode("")), tool.Need("count", tool.Whole(""))},
+		Out: []tool.Prop{tool.Need("released", claimsNode("the first of them, where there are many")), tool.Need("count", tool.Whole("all of them"))},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			agent, paths := a.Text("agent_name"), a.Names("paths")
 			if a.Has("paths") && len(paths) == 0 {
@@ -33,7 +33,10 @@ func (t *Toolset) releaseClaims() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			return releasedShape{shapeClaims(rows), len(rows)}, nil
+			out := releasedShape{shapeClaims(rows), len(rows)}
+			n, _ := tool.Fit(ctx, t.budget, tool.InTool, releasedShape{Count: out.Count}, out.Released) // they are released in any case
+			out.Released = out.Released[:n]
+			return out, nil
 		},
 	}
 }

@@ -2,6 +2,7 @@ package mail
 
 import (
 	"context"
+	"math"
 	"net/url"
 	"strconv"
 	"strings"
@@ -15,9 +16,9 @@ import (
 
 // The templates of Spec 7.1. There are no fixed resources: an inbox for every agent would only fill the client's list.
 const (
-	inboxTemplate   = "resource://inbox/{agent}{?project,since_ts,urgent_only,include_bodies,limit}"
-	messageTemplate = "resource://message/{id}{?project}"
-	threadTemplate  = "resource://thread/{thread_id}{?project,include_bodies}"
+	inboxTemplate   = "resource://inbox/{agent}{?project,since_ts,urgent_only,include_bodies,limit,cursor}"
+	messageTemplate = "resource://message/{id}{?project,body_offset}"
+	threadTemplate  = "resource://thread/{thread_id}{?project,include_bodies,cursor}"
 )
 
 func (t *Toolset) addResources() {
@@ -37,12 +38,13 @@ type ref struct {
 	name    string       // agent, message id or thread id
 	project string       // key or slug; "" for none
 	query   maildir.InboxQuery
+	offset  int64 // in the body of a message
 }
 
 var refKinds = map[string]maildir.Kind{"inbox": maildir.KindProfile, "message": maildir.KindCanonical, "thread": maildir.KindOther}
 
 var refParams = map[maildir.Kind]string{
-	maildir.KindProfile: "project since_ts urgent_only include_bodies limit", maildir.KindCanonical: "project", maildir.KindOther: "project include_bodies",
+	maildir.KindProfile: "project since_ts urgent_only include_bodies limit cursor", maildir.KindCanonical: "project body_offset", maildir.KindOther: "project include_bodies cursor",
 }
 
 // maxURI bounds what a subscriber can make the server remember.
@@ -95,6 +97,10 @@ func (r *ref) set(k, v string) (err error) {
 		r.query.Bodies, err = parseFlag(v)
 	case "limit":
 		r.query.Limit, err = parseLimit(v)
+	case "cursor":
+		r.query.Before, err = parseNumber(v)
+	case "body_offset":
+		r.offset, err = parseNumber(v)
 	}
 	if err != nil {
 		hint := "true or false"
@@ -103,6 +109,8 @@ func (r *ref) set(k, v string) (err error) {
 			hint = "seconds since 1970, or a time such as 2025-10-23T15:22:14Z"
 		case "limit":
 			hint = "a number from 1 to " + strconv.Itoa(maxPage)
+		case "cursor", "body_offset":
+			hint = "what the answer before gave as next_" + strings.TrimPrefix(k, "body_")
 		}
 		return tool.Invalid("%s=%s cannot be read: use %s", k, tool.Clip(v), hint)
 	}
@@ -110,6 +118,14 @@ func (r *ref) set(k, v string) (err error) {
 }
 
 func parseFlag(v string) (bool, error) { return strconv.ParseBool(strings.ToLower(v)) }
+
+func parseNumber(v string) (int64, error) {
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err == nil && n < 0 {
+		err = strconv.ErrRange
+	}
+	return n, err
+}
 
 func parseLimit(v string) (int, error) {
 	n, err := strconv.Atoi(v)
@@ -130,6 +146,7 @@ type (
 		Project  string         `json:"project"`
 		ThreadID string         `json:"thread_id"`
 		Messages []messageShape `json:"messages"`
+		Next     string         `json:"next_cursor,omitempty"`
 	}
 )
 
@@ -204,7 +221,11 @@ func (t *Toolset) read(ctx context.Context, _ *mcp.ReadResourceRequest) (*mcp.Re
 	if err != nil {
 		return nil, err
 	}
-	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: "application/json", Text: string(tool.Encode(out))}}}, nil
+	text, err := t.budget.Resource(out)
+	if err != nil {
+		return nil, err
+	}
+	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: "application/json", Text: text}}}, nil
 }
 
 // projectOf finds the project of a resource: the one named, else the one that the domain takes it to mean.
@@ -216,7 +237,7 @@ func (t *Toolset) projectOf(ctx context.Context, r ref) (*maildir.Project, error
 }
 
 func (t *Toolset) readInbox(ctx context.Context, p *maildir.Project, r ref) (any, error) {
-	r.query.Peek = true
+	r.query.Peek, r.query.Room = true, t.inboxRoom(ctx, tool.InResource, p, r.name)
 	page, err := p.Inbox(ctx, r.query, false, 0)
 	if err != nil {
 		return nil, err
@@ -225,21 +246,26 @@ func (t *Toolset) readInbox(ctx context.Context, p *maildir.Project, r ref) (any
 }
 
 func (t *Toolset) readMessage(ctx context.Context, p *maildir.Project, r ref) (any, error) {
-	m, err := p.Message(ctx, r.name)
+	room := t.budget.Room(ctx, tool.InResource, messageResource{Project: p.Slug()}, func(m *maildir.MessageRow) any { return t.withoutBody(m) })
+	room.Offset = r.offset
+	m, err := p.MessageWithin(ctx, r.name, room)
 	if err != nil {
 		return nil, err
 	}
-	return messageResource{p.Slug(), t.shapeMessage(&m.Message, true)}, nil
+	return messageResource{p.Slug(), t.shapeMessage(m, true)}, nil
 }
 
 func (t *Toolset) readThread(ctx context.Context, p *maildir.Project, r ref) (any, error) {
-	rows, err := p.Thread(ctx, r.name, r.query.Bodies)
+	rest := threadResource{Project: p.Slug(), ThreadID: r.name, Next: cursor(math.MaxInt64)}
+	q := maildir.ThreadQuery{Thread: r.name, Bodies: r.query.Bodies, After: r.query.Before,
+		Room: t.budget.Room(ctx, tool.InResource, rest, func(m *maildir.MessageRow) any { return t.withoutBody(m) })}
+	page, err := p.ThreadPage(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	out := threadResource{p.Slug(), r.name, make([]messageShape, len(rows))}
-	for i := range rows {
-		out.Messages[i] = t.shapeMessage(&rows[i].Message, r.query.Bodies)
+	out := threadResource{p.Slug(), r.name, make([]messageShape, len(page.Messages)), cursor(page.Next)}
+	for i := range page.Messages {
+		out.Messages[i] = t.shapeMessage(&page.Messages[i], r.query.Bodies)
 	}
 	return out, nil
 }

@@ -48,7 +48,7 @@ func TestParseRefRefused(t *testing.T) {
 		{"resource://outbox/A", "not_found", "there is no resource"},
 		{"resource://inbox/" + strings.Repeat("x", maxURI), "not_found", "there is no resource"},
 		{"resource://inbox/%zz", "invalid", `"%zz" is not percent-encoded text`},
-		{"resource://inbox/A?projekt=x", "invalid", `unknown parameter "projekt": this resource takes project, since_ts, urgent_only, include_bodies, limit`},
+		{"resource://inbox/A?projekt=x", "invalid", `unknown parameter "projekt": this resource takes project, since_ts, urgent_only, include_bodies, limit, cursor`},
 		{"resource://message/m?limit=3", "invalid", `unknown parameter "limit": this resource takes project`},
 		{"resource://inbox/A?limit=0", "invalid", "limit=0 cannot be read: use a number from 1 to 200"},
 		{"resource://inbox/A?urgent_only=maybe", "invalid", "urgent_only=maybe cannot be read: use true or false"},

@@ -2,6 +2,7 @@ package mail
 
 import (
 	"context"
+	"math"
 
 	"mailtree/maildir"
 	"mailtree/mcp/tool"
@@ -47,14 +48,24 @@ func (t *Toolset) searchMessages() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
+			if err := tool.HoldOf(ctx).Reserve(ctx, searching); err != nil {
+				return nil, err
+			}
 			page, err := p.Search(ctx, r)
 			if err != nil {
 				return nil, err
 			}
-			return shapeHits(page), nil
+			out := shapeHits(page)
+			n, err := tool.Fit(ctx, t.budget, tool.InTool, hitsShape{Next: cursor(math.MaxInt64), Note: page.Note}, out.Hits)
+			page.Cut(n)
+			out.Hits, out.Next = out.Hits[:n], page.Next
+			return out, err
 		},
 	}
 }
+
+// searching is the memory that a search needs for the longest body that it looks at, in bytes.
+const searching = 8 << 20
 
 func shapeHits(page *maildir.SearchPage) hitsShape {
 	out := hitsShape{make([]hitShape, len(page.Hits)), page.Next, page.Note}

@@ -50,14 +50,19 @@ func (t *Toolset) summarizeThread() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
+			if err := tool.HoldOf(ctx).Reserve(ctx, parsing); err != nil {
+				return nil, err
+			}
 			s, err := p.Summarize(ctx, thread, examples)
 			if err != nil {
 				return nil, err
 			}
-			return summaryShape{
+			out := summaryShape{
 				s.ThreadID, s.Subject, tool.Strs(s.Participants), s.Messages, tool.Stamp(s.First), tool.Stamp(s.Last), shapeItems(s.KeyPoints), shapeItems(s.Decisions),
 				shapeItems(s.OpenActions), shapeItems(s.DoneActions), shapeItems(s.Questions), shapeItems(s.Examples), s.Truncated,
-			}, nil
+			}
+			t.shorten(&out)
+			return out, nil
 		},
 	}
 }
@@ -68,4 +73,23 @@ func shapeItems(l []maildir.SummaryItem) []itemShape {
 		out[i] = itemShape(x)
 	}
 	return out
+}
+
+// parsing is the memory that the structure of the longest body takes, in bytes. Measured: TestMemoryOfAnswers in cmd/mailtree.
+const parsing = 16 << 20
+
+// maxParticipants are shown of a thread; the others are among the recipients of its messages.
+const maxParticipants = 1000
+
+// shorten leaves out the older half of each list until the summary fits into an answer.
+func (t *Toolset) shorten(s *summaryShape) {
+	if len(s.Participants) > maxParticipants {
+		s.Participants, s.Truncated = s.Participants[:maxParticipants], true
+	}
+	for !t.budget.Fits(tool.InTool, s) {
+		s.Truncated = true
+		for _, l := range []*[]itemShape{&s.KeyPoints, &s.Decisions, &s.OpenActions, &s.DoneActions, &s.Questions, &s.Examples} {
+			*l = (*l)[(len(*l)+1)/2:]
+		}
+	}
 }

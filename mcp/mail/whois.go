@@ -11,6 +11,7 @@ type whoisShape struct {
 	Unread int          `json:"unread"`
 	Total  int          `json:"total"`
 	Claims []claimShape `json:"claims"`
+	More   int          `json:"more_claims,omitempty"`
 }
 
 func (t *Toolset) whois() tool.Tool {
@@ -19,7 +20,7 @@ func (t *Toolset) whois() tool.Tool {
 		About: "Look up one agent: profile, when it was last active, unread count and the file claims it holds.",
 		In:    []tool.Prop{projectKey(), tool.Need("agent_name", tool.Str("the agent to look up", "BlueLake"))},
 		Out: append(profileProps(), tool.Need("unread", tool.Whole("unread messages in its inbox")), tool.Need("total", tool.Whole("messages in its inbox")),
-			tool.Need("claims", claimsNode("live file claims"))),
+			tool.Need("claims", claimsNode("live file claims")), tool.May("more_claims", tool.Whole("claims that are not listed"))),
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			agent := a.Text("agent_name")
 			p, err := t.project(ctx, a)
@@ -30,7 +31,12 @@ func (t *Toolset) whois() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			return whoisShape{shapeProfile(p, &w.AgentRow), w.Unread, w.Total, shapeClaims(w.Claims)}, nil
+			out := whoisShape{shapeProfile(p, &w.AgentRow), w.Unread, w.Total, shapeClaims(w.Claims), len(w.Claims)}
+			rest := out
+			rest.Claims = nil
+			n, err := tool.Fit(ctx, t.budget, tool.InTool, rest, out.Claims)
+			out.Claims, out.More = out.Claims[:n], len(w.Claims)-n
+			return out, err
 		},
 	}
 }

@@ -37,9 +37,15 @@ func (t *Toolset) checkMail() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			d, err := p.PopWait(ctx, me, wait, tool.Waiting(ctx, t.cfg.Stopping))
+			room := t.cfg.Budget.OneBody(ctx, func(m *maildir.MessageRow, body string) any {
+				return mailShape{ID: shownID(&m.Message), From: m.From, Content: &body}
+			})
+			d, err := p.PopWait(ctx, maildir.PopQuery{Agent: me, Wait: wait, Waiting: tool.Waiting(ctx, t.cfg.Stopping), Room: room})
 			if err != nil {
 				return nil, err
+			}
+			if d != nil && d.BodyNext > 0 {
+				d.Body += tool.CutLine(p, d)
 			}
 			return shapeMail(d), nil
 		},

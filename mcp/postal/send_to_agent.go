@@ -41,9 +41,12 @@ func (t *Toolset) sendToAgent() tool.Tool {
 	}
 }
 
+// maxKey is the longest msg_id that somebody can send, in bytes; in a file it may be any.
+const maxKey = 256
+
 // shownID is what postal calls a message: the sender's own id where there is one. Spec: 6.2.
 func shownID(m *maildir.Message) string {
-	if m.Key != "" {
+	if m.Key != "" && len(m.Key) <= maxKey {
 		return m.Key
 	}
 	return m.ID

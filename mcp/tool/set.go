@@ -12,7 +12,9 @@
 //   - every fact is in structuredContent and in one text content: the same JSON, or a text that says all of it;
 //   - a refusal is a tool error: a sentence in the text, {error, code, near} in structuredContent;
 //   - wrong arguments are such refusals too, with the valid names or an example; they are never protocol errors;
-//   - a list is never null, a time is RFC 3339 UTC.
+//   - a list is never null, a time is RFC 3339 UTC;
+//   - no answer is larger than Config.Budget: a list ends earlier and says how to go on, perhaps in a second text content; a text
+//     is cut and says where the rest is. What a tool does not cut it refuses (too_large).
 package tool
 
 import (
@@ -34,6 +36,7 @@ type Config struct {
 	Version  string
 	Log      *slog.Logger    // nil: discarded
 	Stopping <-chan struct{} // ends long polls when it is closed; nil: never
+	Budget   Budget          // bytes of an answer
 }
 
 // About is what a toolset says of itself.
@@ -54,12 +57,13 @@ type Set struct {
 	log     *slog.Logger
 	name    string
 	wording func(error, *Refusal)
+	budget  Budget
 	server  *mcp.Server
 }
 
 // NewSet makes the server of the tools. It starts nothing.
 func NewSet(cfg Config, about About, tools ...Tool) *Set {
-	s := &Set{log: cfg.Log, name: about.Name, wording: about.Wording}
+	s := &Set{log: cfg.Log, name: about.Name, wording: about.Wording, budget: cfg.Budget}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

@@ -31,7 +31,7 @@ func TestAnswers(t *testing.T) {
 			}{"<b>"}, nil
 		},
 			`{"a":"<b>"}`, `{"a":"<b>"}`},
-		{`{}`, func(context.Context, *Args) (any, error) { return Result{"null", struct{}{}}, nil }, `null`, `{}`},
+		{`{}`, func(context.Context, *Args) (any, error) { return Result{Text: "null", Value: struct{}{}}, nil }, `null`, `{}`},
 		{`{}`, func(context.Context, *Args) (any, error) { return nil, denied }, `EACCES not authorized`, `{"error":"EACCES not authorized","code":"denied","near":[]}`},
 		{`{}`, func(context.Context, *Args) (any, error) { panic("x") }, internalText, `{"error":"` + internalText + `","code":"internal","near":[]}`},
 		{`{}`, func(context.Context, *Args) (any, error) { return func() {}, nil }, internalText, `{"error":"` + internalText + `","code":"internal","near":[]}`},

@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"runtime/debug"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mailtree/maildir"
 )
 
 // Tool is one tool: what clients are told about it and what it does.
@@ -25,6 +28,7 @@ type Tool struct {
 type Result struct {
 	Text  string
 	Value any
+	Note  string // a second text, where the first has a contract that leaves no place for it; "" for none
 }
 
 // Reads are the hints of a tool that changes nothing. All four always stand on the wire: clients take an absent
@@ -72,18 +76,41 @@ func (s *Set) handler(t Tool) mcp.ToolHandler {
 		if err != nil {
 			return s.Refuse(t.Name, err), nil
 		}
-		return answer(out), nil
+		return s.answer(t, out), nil
 	}
 }
 
-func answer(out any) *mcp.CallToolResult {
+// answer serializes what a tool returned, unless that is over the budget: then it is a refusal that says how to ask for less.
+func (s *Set) answer(t Tool, out any) *mcp.CallToolResult {
 	r, ok := out.(Result)
 	if !ok {
 		r.Value = out
 	}
 	data := Encode(r.Value)
-	if !ok {
+	size := InTool.ofJSON(data)
+	if ok {
+		_, text := InText.fit(r.Text, math.MaxInt)
+		size = (2*InText.ofJSON(data) + text) / 3
+	} else {
 		r.Text = string(data)
 	}
-	return &mcp.CallToolResult{StructuredContent: json.RawMessage(data), Content: []mcp.Content{&mcp.TextContent{Text: r.Text}}}
+	if most := s.budget.bytes(); size > most {
+		return s.Refuse(t.Name, &maildir.Error{Kind: maildir.ErrTooLarge,
+			Text: fmt.Sprintf("the answer of %s would have %d bytes, over the limit of %d: %s", t.Name, size, most, t.less())})
+	}
+	res := &mcp.CallToolResult{StructuredContent: json.RawMessage(data), Content: []mcp.Content{&mcp.TextContent{Text: r.Text}}}
+	if r.Note != "" {
+		res.Content = append(res.Content, &mcp.TextContent{Text: r.Note})
+	}
+	return res
+}
+
+// less says how to ask a tool for a smaller answer.
+func (t Tool) less() string {
+	for _, p := range t.In {
+		if p.Name == "limit" {
+			return "pass a smaller limit"
+		}
+	}
+	return "ask for one thing at a time"
 }

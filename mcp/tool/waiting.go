@@ -6,16 +6,16 @@ import (
 	"mailtree/maildir"
 )
 
-type roomKey struct{}
+type admissionKey struct{}
 
-// WithRoom puts into ctx what a call asks before it waits for mail: room counts the call as a waiting one from then on, or
-// returns the error to refuse it with.
-func WithRoom(ctx context.Context, room func() error) context.Context {
-	return context.WithValue(ctx, roomKey{}, room)
+// WithAdmission puts into ctx what a call asks before it waits for mail: admit counts the call as a waiting one from then on,
+// or returns the error to refuse it with.
+func WithAdmission(ctx context.Context, admit func() error) context.Context {
+	return context.WithValue(ctx, admissionKey{}, admit)
 }
 
-// Waiting is how a call waits for mail: where WithRoom has room for it, until the server stops.
+// Waiting is how a call waits for mail: where WithAdmission's admit has it, until the server stops.
 func Waiting(ctx context.Context, stopping <-chan struct{}) maildir.Waiting {
-	room, _ := ctx.Value(roomKey{}).(func() error)
-	return maildir.Waiting{Room: room, Until: stopping}
+	admit, _ := ctx.Value(admissionKey{}).(func() error)
+	return maildir.Waiting{Admit: admit, Until: stopping}
 }

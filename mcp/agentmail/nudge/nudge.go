@@ -147,7 +147,7 @@ func (n *Nudger) tell(ctx context.Context, session string, some map[whom]bool, t
 	if some == nil {
 		some = map[whom]bool{}
 		for _, p := range n.cfg.Store.Projects() {
-			agents, err := p.Agents(ctx, false)
+			agents, err := p.Agents(ctx)
 			if err != nil {
 				return nil, err
 			}

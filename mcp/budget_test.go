@@ -1,0 +1,466 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+	"mailtree/mcp/socket"
+	"mailtree/mcp/tool"
+)
+
+// crowd is a store with more of everything than an answer holds.
+type crowd struct {
+	*storetest.Store
+	ids  []string // of Bob's messages, in the order they came
+	url  string   // of a server, over TCP
+	sock *http.Client
+}
+
+const crowded = "/abs/crowded"
+
+// hostileText is what grows the most when it is written as JSON twice, in n bytes.
+func hostileText(n int) string {
+	const piece = "<\"\\&> \t€😀\x01 plain words "
+	return strings.Repeat(piece, n/len(piece)) + strings.Repeat("\"", n%len(piece))
+}
+
+// newCrowd makes the store.
+func newCrowd(t *testing.T) *crowd {
+	t.Helper()
+	c := &crowd{Store: storetest.Open(t, storetest.Config{NoWatcher: true})}
+	p, err := c.EnsureProject(t.Context(), crowded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := func(n int) string {
+		return strings.ReplaceAll(strings.ReplaceAll(hostileText(n), "\t", " "), "\x01", " ")
+	} // on one line
+	for _, n := range []string{"Ann", "Bob"} {
+		if _, err := p.Register(t.Context(), maildir.Registration{Program: text(4096), Model: text(4096), Task: text(4096), NameHint: n}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	to := []string{"Bob"}
+	var making errgroup
+	for i := range maildir.MaxRecipients - 1 { // with the longest names
+		name := fmt.Sprintf("Agent%03d%s", i, strings.Repeat("x", 56))
+		to = append(to, name)
+		making.Go(func() error {
+			return p.EnsureAgent(t.Context(), name, maildir.Registration{Program: text(1000), Task: text(4096)})
+		})
+	}
+	if err := making.wait(); err != nil {
+		t.Fatal(err)
+	}
+	for i, size := range []int{100, 2_000_000, 100_000, 100_000, 100_000, 10, 300_000} {
+		d := maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: text(maildir.MaxSubject), Body: fmt.Sprintf("%d %s", i, hostileText(size)), ThreadID: "T"}
+		if size <= 100 {
+			d.To = to
+		}
+		sent, err := p.Send(t.Context(), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.ids = append(c.ids, sent.ID)
+	}
+	for i := range 6 {
+		body := ""
+		for j := range 30 {
+			body += fmt.Sprintf("- [ ] %d %d %s\n- DECISION: %d %s\n- why %d?\n", i, j, hostileText(250), j, hostileText(250), j)
+		}
+		if _, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: to, Subject: text(maildir.MaxSubject), Body: body, ThreadID: "S"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 8 {
+		if _, err := p.Claim(t.Context(), maildir.ClaimRequest{Agent: "Ann", Patterns: patterns(i), Reason: text(1024)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 64 {
+		b, err := p.OpenBox(t.Context(), "Bob", maildir.Caller{Root: true})
+		if err == nil {
+			_, err = b.CreateHook(t.Context(), maildir.Hook{Event: maildir.OnReceive, Name: fmt.Sprint("h", i), Cmd: []string{"/bin/true", strings.Repeat("\"<", 15<<9)}, Timeout: 1})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+// errgroup runs things side by side and keeps the first error.
+type errgroup struct {
+	sync.WaitGroup
+	once sync.Once
+	err  error
+}
+
+func (g *errgroup) Go(f func() error) {
+	g.WaitGroup.Go(func() {
+		if err := f(); err != nil {
+			g.once.Do(func() { g.err = err })
+		}
+	})
+}
+
+func (g *errgroup) wait() error {
+	g.Wait()
+	return g.err
+}
+
+// serve serves the store with answers of at most budget bytes.
+func (c *crowd) serve(t *testing.T, budget int) {
+	t.Helper()
+	s, url := serve(t, Config{Store: c.Store.Store, MaxAnswer: budget})
+	c.url = url
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := socket.Listen(t.Context(), socket.Config{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := s.SocketServer()
+	go srv.Serve(l)
+	t.Cleanup(func() { srv.Close() })
+	c.sock = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return socket.Dial(ctx, path) }}}
+}
+
+// ask calls a method of a toolset; one that is served over TCP as a bare POST, whose answers are the largest.
+func (c *crowd) ask(t *testing.T, toolset, agent, method string, params map[string]any) []byte {
+	t.Helper()
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+	if err != nil {
+		t.Fatal(err)
+	}
+	url, client := map[string]string{"mail": c.url + "/mcp", "postal": c.url + "/agents/" + agent + "/mcp?project=" + crowded}[toolset], http.DefaultClient
+	if url == "" {
+		url, client = "http://mailtree/toolset/"+toolset+"/mcp", c.sock
+	}
+	return send(t, client, url, string(tool.Encode(tool.Caller{Agent: agent, Project: crowded, Dir: "/"})), body)
+}
+
+// answered is what the tests look at in an answer.
+type answered struct {
+	Result struct {
+		Content  []struct{ Text string }
+		Contents []struct{ Text string }
+		Value    map[string]any `json:"structuredContent"`
+		IsError  bool
+	}
+	Error map[string]any
+}
+
+// TestBudget makes the store once, which takes a while.
+func TestBudget(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t)
+	c.serve(t, 256<<10)
+	t.Run("lists go on", c.listsGoOn)
+	c.serve(t, 1<<20)
+	t.Run("answers are bounded by 1 MiB", func(t *testing.T) { c.answersAreBounded(t, 1<<20) })
+	c.serve(t, 256<<10)
+	t.Run("answers are bounded by 256 KiB", func(t *testing.T) { c.answersAreBounded(t, 256<<10) })
+}
+
+// answersAreBounded: whatever the store holds, no tool and no resource of any toolset answers more than the budget, none
+// refuses because of it, and what has more to say says how to go on.
+func (c *crowd) answersAreBounded(t *testing.T, budget int) {
+	mail := func(more ...any) map[string]any {
+		args := map[string]any{"project_key": crowded, "agent_name": "Bob"}
+		for i := 0; i < len(more); i += 2 {
+			args[more[i].(string)] = more[i+1]
+		}
+		return args
+	}
+	in := func(args map[string]any, leave ...string) map[string]any {
+		for _, l := range leave {
+			delete(args, l)
+		}
+		return args
+	}
+	for _, tt := range []struct {
+		toolset, tool string
+		args          map[string]any
+		goesOn        string // a key of the answer, or of its first message, that says so; "": all is said
+		whole         bool   // all of it fits into the larger budget
+	}{
+		{"mail", "check_my_messages", mail("limit", 200), "next_cursor", true},
+		{"mail", "check_my_messages", mail("include_bodies", true, "limit", 200), "next_cursor", false},
+		{"mail", "check_my_messages", mail("message_id", c.ids[1]), "messages.next_offset", false},
+		{"mail", "check_my_messages", mail("message_id", c.ids[1], "body_offset", 1_999_993), "messages.body_bytes", false},
+		{"mail", "search_messages", in(mail("query", "plain", "limit", 200), "agent_name"), "next_cursor", true},
+		{"mail", "search_messages", in(mail("query", "plain", "limit", 200, "order", "rank"), "agent_name"), "next_cursor", true},
+		{"mail", "summarize_thread", in(mail("thread_id", "S", "include_examples", true), "agent_name"), "truncated", true},
+		{"mail", "list_agents", in(mail(), "agent_name"), "next_cursor", false},
+		{"mail", "whois", mail("agent_name", "Ann"), "more_claims", false},
+		{"mail", "claim_paths", mail("paths", []string{"d0/**", "d1/**", "d2/**", "d3/**", "d4/**", "d5/**", "d6/**", "d7/**"}), "more", false},
+		{"mail", "claim_paths", mail("paths", manyPaths(), "reason", strings.Repeat("\"", 1024)), "more", false},
+		{"mail", "release_claims", mail("agent_name", "Ann", "paths", patterns(budget>>18)), "count", false},
+		{"mail", "acknowledge_message", mail("message_id", c.ids[1]), "", false},
+		{"mail", "send_message", in(mail("from_agent", "Ann", "to", []string{"Bob"}, "subject", "s", "body_md", hostileText(500_000)), "agent_name"), "", false},
+		{"mail", "reply_message", in(mail("from_agent", "Ann", "reply_to_message_id", c.ids[1], "body_md", "b"), "agent_name"), "", false},
+		{"agentmail", "list-recipients", map[string]any{}, "", false},
+		{"aimx", "mailbox_list", map[string]any{}, "next_offset", true},
+		{"aimx", "email_list", map[string]any{"mailbox": "Bob", "limit": 200}, "next_offset", true},
+		{"aimx", "email_read", map[string]any{"mailbox": "Bob", "id": c.ids[1]}, "next_offset", false},
+		{"aimx", "hook_list", map[string]any{}, "next_offset", false},
+		{"postal", "check_mail", map[string]any{}, "content", false},
+		{"agentmail", "receive", map[string]any{}, "message", false},
+	} {
+		data := c.ask(t, tt.toolset, "Bob", "tools/call", map[string]any{"name": tt.tool, "arguments": tt.args})
+		var a answered
+		if err := json.Unmarshal(data, &a); err != nil || a.Error != nil || a.Result.IsError || len(data) > budget {
+			t.Errorf("%s: %d bytes, %v: %.300s", tt.tool, len(data), err, data)
+			continue
+		}
+		v := a.Result.Value
+		key, inMessage := strings.CutPrefix(tt.goesOn, "messages.")
+		if inMessage {
+			v = v["messages"].([]any)[0].(map[string]any)
+		}
+		if budget == 1<<20 && tt.whole {
+			continue
+		}
+		if key != "" && v[key] == nil {
+			t.Errorf("%s %v does not say that there is more: %.300s", tt.tool, tt.args, data)
+		}
+	}
+	for _, uri := range []string{"inbox/Bob?limit=200&include_bodies=true", "inbox/Bob?limit=200", "message/" + c.ids[1], "thread/T?include_bodies=true", "thread/S"} {
+		data := c.ask(t, "mail", "Bob", "resources/read", map[string]any{"uri": "resource://" + uri})
+		var a answered
+		if err := json.Unmarshal(data, &a); err != nil || a.Error != nil || len(data) > budget || len(a.Result.Contents) != 1 {
+			t.Errorf("%s: %d bytes, %v: %.300s", uri, len(data), err, data)
+		}
+	}
+}
+
+// patterns are what Ann claims, in eight calls.
+func patterns(call int) []string {
+	all := make([]string, 200)
+	for i := range all {
+		all[i] = fmt.Sprintf("d%d/%d/%s", call, i, strings.Repeat("\"<p", 60))
+	}
+	return all
+}
+
+func manyPaths() []string {
+	all := make([]string, 200)
+	for i := range all {
+		all[i] = fmt.Sprintf("mine/%d/%s", i, strings.Repeat("\"", 200))
+	}
+	return all
+}
+
+// TestCutMailSaysWhere: postal and agentmail, which mark what they hand out, end content that is cut with one line that names
+// the message and its file; what is not cut they leave as it is.
+func TestCutMailSaysWhere(t *testing.T) {
+	t.Parallel()
+	c := &crowd{Store: storetest.Open(t, storetest.Config{NoWatcher: true})}
+	c.serve(t, 256<<10)
+	p, err := c.EnsureProject(t.Context(), crowded)
+	if err == nil {
+		err = p.EnsureAgent(t.Context(), "Bob", maildir.Registration{})
+	}
+	for _, size := range []int{100, 2_000_000, 300_000, 300_000} {
+		var m *maildir.Sent
+		if err == nil {
+			m, err = p.Send(t.Context(), maildir.Draft{From: "Bob", To: []string{"Bob"}, Subject: "s", Body: hostileText(size)})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.ids = append(c.ids, m.ID)
+	}
+	for i, tt := range []struct{ toolset, tool, key string }{
+		{"postal", "check_mail", "content"}, {"agentmail", "receive", "message"}, {"postal", "check_mail", "content"}, {"agentmail", "receive", "message"},
+	} {
+		d, err := p.Delivery(t.Context(), "Bob", c.ids[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := p.Message(t.Context(), c.ids[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		data := c.ask(t, tt.toolset, "Bob", "tools/call", map[string]any{"name": tt.tool, "arguments": map[string]any{}})
+		var a answered
+		if err := json.Unmarshal(data, &a); err != nil || len(data) > 256<<10 {
+			t.Fatalf("%d bytes, %v", len(data), err)
+		}
+		got, _ := a.Result.Value[tt.key].(string)
+		if i == 0 {
+			if got != m.Body {
+				t.Errorf("%q", got)
+			}
+			continue
+		}
+		line := fmt.Sprintf("\n[cut here: the rest of the %d bytes of %s is in %s]", len(m.Body), d.ID, filepath.Join(p.Tree().Dir(), d.CopyPath))
+		text, cut := strings.CutSuffix(got, line)
+		if !cut || !strings.HasPrefix(m.Body, text) || len(text) < 20_000 {
+			t.Errorf("%s: %d of %d bytes, ending %q", tt.tool, len(got), len(m.Body), got[max(0, len(got)-300):])
+		}
+		if d, err := p.Delivery(t.Context(), "Bob", c.ids[i]); err != nil || !d.Read {
+			t.Errorf("%s is not read: %v", c.ids[i], err)
+		}
+	}
+}
+
+// listsGoOn: the pages of every list that ends early hold each of its things once.
+func (c *crowd) listsGoOn(t *testing.T) {
+	for _, tt := range []struct {
+		toolset, tool string
+		args          map[string]any
+		list, name    string // keys: of the list, and of what tells its things apart
+		next, pass    string // key of where the next page begins, and the argument for it
+		want          int
+	}{
+		{"mail", "list_agents", map[string]any{"project_key": crowded}, "agents", "name", "next_cursor", "cursor", 501},
+		{"mail", "check_my_messages", map[string]any{"project_key": crowded, "agent_name": "Bob", "limit": 200}, "messages", "id", "next_cursor", "cursor", 13},
+		{"mail", "search_messages", map[string]any{"project_key": crowded, "query": "plain", "limit": 200}, "hits", "id", "next_cursor", "cursor", 13},
+		{"mail", "search_messages", map[string]any{"project_key": crowded, "query": "plain", "limit": 200, "order": "rank"}, "hits", "id", "next_cursor", "cursor", 13},
+		{"aimx", "mailbox_list", map[string]any{}, "mailboxes", "name", "next_offset", "offset", 501},
+		{"aimx", "email_list", map[string]any{"mailbox": "Bob", "limit": 200}, "emails", "id", "next_offset", "offset", 13},
+		{"aimx", "hook_list", map[string]any{}, "hooks", "name", "next_offset", "offset", 64},
+	} {
+		seen, pages := map[string]bool{}, 0
+		for more := true; more && pages < 600; pages++ {
+			var a answered
+			if err := json.Unmarshal(c.ask(t, tt.toolset, "Bob", "tools/call", map[string]any{"name": tt.tool, "arguments": tt.args}), &a); err != nil || a.Result.IsError {
+				t.Fatalf("%s: %v %v", tt.tool, err, a.Result.Content)
+			}
+			for _, x := range a.Result.Value[tt.list].([]any) {
+				name := x.(map[string]any)[tt.name].(string)
+				if seen[name] {
+					t.Errorf("%s: %s a second time", tt.tool, name)
+				}
+				seen[name] = true
+			}
+			tt.args[tt.pass] = a.Result.Value[tt.next]
+			more = tt.args[tt.pass] != nil
+			if said := len(a.Result.Content) == 2; tt.toolset == "aimx" && said != more {
+				t.Errorf("%s: more %t, the text says so: %t", tt.tool, more, said)
+			}
+		}
+		if len(seen) != tt.want || pages < 2 {
+			t.Errorf("%s: %d of %d on %d pages", tt.tool, len(seen), tt.want, pages)
+		}
+	}
+}
+
+// TestSizes: what an answer is counted as is what it has on the wire, but for what stands around it. A bare POST has the most.
+func TestSizes(t *testing.T) {
+	t.Parallel()
+	type echo struct {
+		Text string `json:"text"`
+	}
+	var text string
+	set := tool.NewSet(tool.Config{Budget: 64 << 20}, tool.About{Name: "echo"}, tool.Tool{Name: "echo", Out: []tool.Prop{tool.Need("text", tool.Text(""))},
+		Run: func(context.Context, *tool.Args) (any, error) { return echo{text}, nil }})
+	s := New(Config{})
+	s.mount(&door{name: "echo", set: set, paths: []string{"/echo"}})
+	srv := httptest.NewServer(s.Handler())
+	defer srv.Close()
+	for _, piece := range []string{"a", " ", "\"", "\\", "/", "\n", "\r", "\t", "\b", "\f", "\x00", "\x01", "\x1f", "\x7f", "<", ">", "&", "'", "ä", "€", "😀", "\u2028", "\u2029", "\ufffd", "\xff", "\xe2\x82"} {
+		text = strings.Repeat(piece, 10_000)
+		data := send(t, http.DefaultClient, srv.URL+"/echo", "", []byte(`{"method":"tools/call","params":{"name":"echo"}}`))
+		want := tool.InTool.Size(echo{text})
+		if around := len(data) - want; around < 0 || around > 1000 {
+			t.Errorf("%q: %d bytes, counted as %d", piece, len(data), want)
+		}
+	}
+}
+
+// TestTooLarge: a tool that does not cut its answer is refused, with a sentence that says what to do.
+func TestTooLarge(t *testing.T) {
+	t.Parallel()
+	size := 0
+	set := tool.NewSet(tool.Config{Budget: 256 << 10}, tool.About{Name: "big"}, tool.Tool{Name: "big", Out: []tool.Prop{tool.Need("text", tool.Text(""))},
+		Run: func(context.Context, *tool.Args) (any, error) {
+			return map[string]string{"text": strings.Repeat("x", size)}, nil
+		}})
+	s := New(Config{})
+	s.mount(&door{name: "big", set: set, paths: []string{"/big"}})
+	srv := httptest.NewServer(s.Handler())
+	defer srv.Close()
+	for _, tt := range []struct {
+		size    int
+		refused bool
+	}{{80_000, false}, {100_000, true}} {
+		size = tt.size
+		data := send(t, http.DefaultClient, srv.URL+"/big", "", []byte(`{"method":"tools/call","params":{"name":"big"}}`))
+		refused := bytes.Contains(data, []byte(`"code":"too_large"`)) && bytes.Contains(data, []byte(": ask for one thing at a time"))
+		if refused != tt.refused || len(data) > 256<<10 {
+			t.Errorf("%d bytes: refused %t with %d bytes: %.300s", tt.size, refused, len(data), data)
+		}
+	}
+}
+
+// TestAnswersWait: large answers wait for the memory of others, which comes back when those have been written; who waits for
+// mail meanwhile holds none.
+func TestAnswersWait(t *testing.T) {
+	t.Parallel()
+	store := storetest.Open(t, storetest.Config{NoWatcher: true})
+	p, err := store.EnsureProject(t.Context(), crowded)
+	if err == nil {
+		err = p.EnsureAgent(t.Context(), "Bob", maildir.Registration{})
+	}
+	if err == nil {
+		_, err = p.Send(t.Context(), maildir.Draft{From: "Bob", To: []string{"Bob"}, Subject: "s", Body: strings.Repeat("x", 500_000)})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, url := serve(t, Config{Store: store.Store})
+	held, end := s.holdAnswer(httptest.NewRequest(http.MethodPost, "/mcp", nil))
+	if err := tool.HoldOf(held.Context()).Reserve(t.Context(), 1<<40); err != nil {
+		t.Fatal(err)
+	}
+	const ask = `{"method":"tools/call","params":{"name":"check_my_messages","arguments":{"project_key":"` + crowded + `","agent_name":"Bob"`
+	got := make(chan []byte, 1)
+	go func() { got <- send(t, http.DefaultClient, url+"/mcp", "", []byte(ask+`,"include_bodies":true}}}`)) }()
+	await(t, func() bool { return s.answers.own.Waiting() == 1 })
+	if data := send(t, http.DefaultClient, url+"/mcp", "", []byte(ask+`}}}`)); !bytes.Contains(data, []byte(`"total":1`)) {
+		t.Errorf("a small answer has to wait: %.300s", data)
+	}
+	end()
+	if data := <-got; !bytes.Contains(data, []byte(`"body_truncated":true`)) {
+		t.Errorf("%.300s", data)
+	}
+	await(t, func() bool { return s.answers.own.Free() == DefaultMaxAnswers })
+}
+
+// send sends a message and returns the answer. hello is a bridge's header; "" for none.
+func send(t *testing.T, client *http.Client, url, hello string, message []byte) []byte {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader(message))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if hello != "" {
+		r.Header.Set(HelloHeader, hello)
+	}
+	res, err := client.Do(r)
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	return data
+}

@@ -1,0 +1,205 @@
+package tool
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"mailtree/maildir"
+)
+
+// Budget is how many bytes an answer may have: the whole serialized response. 0 is DefaultBudget.
+type Budget int
+
+// Budgets. Below the least one a message to 500 recipients may not fit.
+const (
+	DefaultBudget Budget = 1 << 20
+	LeastBudget   Budget = 256 << 10
+)
+
+// envelope is what stands around an answer: JSON-RPC, what the SDK adds, a URI of the longest kind.
+const envelope = 16 << 10
+
+// unreserved is how much an answer may have without a reservation of memory: as many as there may be requests have it at once.
+const unreserved = 32 << 10
+
+// copies is how often the server holds an answer while it is made: as values, as JSON, as text, in the SDK's result, message
+// and buffer, and merged. Measured: cmd/mailtree, TestMemoryOfAnswers.
+const copies = 8
+
+func (b Budget) bytes() int {
+	if b == 0 {
+		b = DefaultBudget
+	}
+	return int(b) - envelope
+}
+
+// Form is what an answer is made of, which decides how much room its parts take.
+type Form int
+
+// The forms of answers.
+const (
+	InTool     Form = iota // of a tool: structured content and its JSON as text; a bare POST also has the keys merged into the result
+	InText                 // of a tool whose text is not JSON
+	InResource             // of a resource: JSON as text
+)
+
+// repeats says how many times an answer has what it says as JSON, and how many times as JSON in a JSON string.
+func (f Form) repeats() (plain, quoted int) {
+	switch f {
+	case InTool:
+		return 2, 1
+	case InText:
+		return 3, 0
+	}
+	return 0, 1
+}
+
+// character is how many bytes a character takes, which has size bytes itself. The SDK writes <, > and & as \u003c and so on.
+func (f Form) character(r rune, size int) int {
+	plain, quoted := f.repeats()
+	switch {
+	case r == '"' || r == '\\':
+		return 2*plain + 4*quoted
+	case r == '\n' || r == '\r' || r == '\t' || r == '\b' || r == '\f':
+		return 2*plain + 3*quoted
+	case r == '<' || r == '>' || r == '&':
+		return 6*plain + 6*quoted
+	case r < ' ' || r == utf8.RuneError && size == 1 || r == '\u2028' || r == '\u2029':
+		return 6*plain + 7*quoted
+	}
+	return size * (plain + quoted)
+}
+
+// fit measures the longest beginning of text that takes at most most bytes: see maildir.Room.
+func (f Form) fit(text string, most int) (n, size int) {
+	for n < len(text) {
+		r, width := rune(text[n]), 1
+		if r >= utf8.RuneSelf {
+			r, width = utf8.DecodeRuneInString(text[n:])
+		}
+		more := f.character(r, width)
+		if size+more > most {
+			return n, size
+		}
+		n, size = n+width, size+more
+	}
+	return n, size
+}
+
+// comma is how many bytes it takes to part one thing from the next.
+func (f Form) comma() int { return f.ofJSON([]byte(",")) }
+
+// Size is how many bytes a value takes.
+func (f Form) Size(v any) int { return f.ofJSON(Encode(v)) }
+
+// ofJSON is how many bytes JSON takes.
+func (f Form) ofJSON(data []byte) (size int) {
+	plain, quoted := f.repeats()
+	for _, c := range data {
+		switch c {
+		case '<', '>', '&':
+			size += 6*plain + 6*quoted
+		case '"', '\\':
+			size += plain + 2*quoted
+		default:
+			size += plain + quoted
+		}
+	}
+	return size
+}
+
+// Room is the room that the answer of a call has for messages beside rest. Each is shown as shape says, without its body.
+func (b Budget) Room(ctx context.Context, form Form, rest any, shape func(m *maildir.MessageRow) any) *maildir.Room {
+	h, beside := HoldOf(ctx), form.Size(rest)
+	return &maildir.Room{
+		Small: unreserved - beside, Large: b.bytes() - beside,
+		Row:     func(m *maildir.MessageRow) int { return form.Size(shape(m)) + form.comma() },
+		Fit:     form.fit,
+		Reserve: func(ctx context.Context, more int64) error { return h.Reserve(ctx, b.reserved()+more) },
+		Release: h.Release,
+	}
+}
+
+// reserved is the memory that a large answer takes while it is made, in bytes.
+func (b Budget) reserved() int64 { return copies * int64(b.bytes()) }
+
+// Listing is an answer's list of things other than messages, as far as it fits. Not safe for concurrent use.
+type Listing struct {
+	ctx  context.Context
+	b    Budget
+	form Form
+	left int
+	err  error
+}
+
+// Listing begins one, beside rest.
+func (b Budget) Listing(ctx context.Context, form Form, rest any) *Listing {
+	return &Listing{ctx: ctx, b: b, form: form, left: b.bytes() - form.Size(rest)}
+}
+
+// Add reports whether one more item fits; where not, the list ends before it. A long list reserves memory; where there is none
+// nothing fits any more, and Err says so.
+func (l *Listing) Add(item any) bool {
+	size := l.form.Size(item) + l.form.comma()
+	if size > l.left || l.err != nil {
+		return false
+	}
+	if l.left -= size; l.b.bytes()-l.left > unreserved {
+		l.err = HoldOf(l.ctx).Reserve(l.ctx, l.b.reserved())
+	}
+	return l.err == nil
+}
+
+// Err is why nothing fits any more, where that is not the list's length.
+func (l *Listing) Err() error { return l.err }
+
+// Fit is how many of some items, from the first on, fit into an answer beside rest. Errors: ErrUnavailable.
+func Fit[T any](ctx context.Context, b Budget, form Form, rest any, items []T) (n int, err error) {
+	l := b.Listing(ctx, form, rest)
+	for n < len(items) && l.Add(items[n]) {
+		n++
+	}
+	return n, l.Err()
+}
+
+// Resource is the text of a resource. Errors: ErrTooLarge where it is over the budget.
+func (b Budget) Resource(v any) (text string, err error) {
+	data := Encode(v)
+	if size, most := InResource.ofJSON(data), b.bytes(); size > most {
+		return "", &maildir.Error{Kind: maildir.ErrTooLarge,
+			Text: fmt.Sprintf("the resource has %d bytes, over the limit of %d: read less of it at once", size, most)}
+	}
+	return string(data), nil
+}
+
+// Fits reports whether a value is within the budget.
+func (b Budget) Fits(form Form, v any) bool { return form.Size(v) <= b.bytes() }
+
+// CutLine ends a body of which the answer holds only the beginning, where what is answered is marked read: it says where the
+// rest is.
+func CutLine(p *maildir.Project, d *maildir.Delivery) string {
+	return fmt.Sprintf("\n[cut here: the rest of the %d bytes of %s is in %s]", d.BodyBytes, d.ID, filepath.Join(p.Tree().Dir(), d.CopyPath))
+}
+
+// maxCutLine is longer than any CutLine: no path is longer than 4,096 bytes.
+const maxCutLine = 4096 + 256
+
+// OneBody is the room of a tool's answer with one message, shown as shape says, whose body may have to end with a CutLine.
+func (b Budget) OneBody(ctx context.Context, shape func(m *maildir.MessageRow, body string) any) *maildir.Room {
+	line := strings.Repeat("x", maxCutLine)
+	return b.Room(ctx, InTool, "", func(m *maildir.MessageRow) any { return shape(m, line) })
+}
+
+// Page is what fits of the items from an offset on into a tool's answer beside rest, and the offset of the next page; 0 at the
+// end. Errors: ErrUnavailable.
+func Page[T any](ctx context.Context, b Budget, rest any, items []T, offset int) (page []T, next int, err error) {
+	page = items[min(offset, len(items)):]
+	n, err := Fit(ctx, b, InTool, rest, page)
+	if n < len(page) {
+		next = offset + n
+	}
+	return page[:n], next, err
+}

@@ -1,0 +1,93 @@
+package tool
+
+import (
+	"context"
+	"errors"
+	"math"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"unicode/utf8"
+
+	"mailtree/maildir"
+)
+
+// TestFit: a text that is measured character by character has the size of its JSON, in every form; its beginning is the
+// longest that fits and ends between two characters. What the sizes are on the wire TestSizes of package mcp tells.
+func TestFit(t *testing.T) {
+	for _, form := range []Form{InTool, InText, InResource} {
+		around := form.Size("")
+		for _, piece := range []string{"a", "\"", "\\", "\n", "\r", "\t", "\b", "\f", "\x01", "\x7f", "<", ">", "&", "ä", "€", "😀", "\u2028", "\ufffd", "\xff", "aä\n€<😀"} {
+			text := strings.Repeat(piece, 100)
+			n, size := form.fit(text, math.MaxInt)
+			if want := form.Size(text) - around; n != len(text) || size != want {
+				t.Errorf("form %d: %q: %d bytes take %d, want %d", form, piece, n, size, want)
+			}
+			if !utf8.ValidString(text) {
+				continue
+			}
+			for most := range 60 {
+				n, size := form.fit(text, most)
+				if _, more := form.fit(text[:nextRune(text, n)], math.MaxInt); size > most || more <= most || !utf8.ValidString(text[:n]) {
+					t.Errorf("form %d: %q in %d bytes: %d bytes take %d", form, piece, most, n, size)
+				}
+			}
+		}
+	}
+}
+
+func nextRune(s string, at int) int {
+	_, size := utf8.DecodeRuneInString(s[at:])
+	return at + size
+}
+
+// TestMemory: nobody has more than there is; who came first is served first; who leaves lets the next one through; what is
+// reserved again is not counted twice, and what was reserved is given back once.
+func TestMemory(t *testing.T) {
+	t.Parallel()
+	m := NewMemory(100)
+	first, second := m.Hold(), m.Hold()
+	for _, n := range []int64{60, 40, 60} {
+		if err := first.Reserve(t.Context(), n); err != nil || m.Free() != 40 {
+			t.Fatalf("%d: %v, %d free", n, err, m.Free())
+		}
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		if err := second.Reserve(ctx, 50); !errors.Is(err, context.Canceled) {
+			t.Errorf("who leaves: %v", err)
+		}
+	})
+	for m.Waiting() < 1 {
+		runtime.Gosched()
+	}
+	small := m.Hold()
+	waiting.Go(func() {
+		if err := small.Reserve(t.Context(), 10); err != nil {
+			t.Error(err)
+		}
+	})
+	for m.Waiting() < 2 { // behind the large one, though there is room
+		runtime.Gosched()
+	}
+	leave()
+	waiting.Wait()
+	if m.Free() != 30 {
+		t.Errorf("%d free, want 30", m.Free())
+	}
+	for _, h := range []*Hold{first, first, small} {
+		h.End()
+	}
+	if err := second.Reserve(t.Context(), 1000); err != nil || m.Free() != 0 {
+		t.Errorf("more than there is: %v, %d free", err, m.Free())
+	}
+	second.Release()
+	if err := first.Reserve(t.Context(), 10); !errors.Is(err, context.Canceled) || m.Free() != 100 {
+		t.Errorf("after its end: %v, %d free", err, m.Free())
+	}
+	if err := (*Hold)(nil).Reserve(t.Context(), 1); err != nil || maildir.Code(errCrowded) != "unavailable" {
+		t.Error(err)
+	}
+}

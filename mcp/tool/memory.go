@@ -1,0 +1,177 @@
+package tool
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"mailtree/maildir"
+)
+
+// Memory is what the large answers of a server may have in memory at once. Calls reserve their part before they read what they
+// answer, and wait for it, who came first first. Safe for concurrent use.
+type Memory struct {
+	size int64
+
+	mu      sync.Mutex
+	free    int64
+	waiting []*waiter
+}
+
+type waiter struct {
+	bytes int64
+	given chan struct{} // closed when it has its bytes
+}
+
+// NewMemory is one of so many bytes.
+func NewMemory(bytes int64) *Memory { return &Memory{size: bytes, free: bytes} }
+
+// patience is how long a call waits for memory: an answer takes well under a second, and there may be many before it.
+const patience = 20 * time.Second
+
+// errCrowded says that there was no memory for an answer in time.
+var errCrowded error = &maildir.Error{Kind: maildir.ErrUnavailable,
+	Text: "the server is busy (too many large answers at once): try again in a moment, or ask for less at once",
+}
+
+// reserve waits for bytes. Errors: errCrowded, the cause of ctx's end.
+func (m *Memory) reserve(ctx context.Context, bytes int64) error {
+	m.mu.Lock()
+	if len(m.waiting) == 0 && bytes <= m.free {
+		m.free -= bytes
+		m.mu.Unlock()
+		return nil
+	}
+	w := &waiter{bytes, make(chan struct{})}
+	m.waiting = append(m.waiting, w)
+	m.mu.Unlock()
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	err := errCrowded
+	select {
+	case <-w.given:
+		return nil
+	case <-timeout.C:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i := slices.Index(m.waiting, w)
+	if i < 0 {
+		return nil // it came just now
+	}
+	m.waiting = slices.Delete(m.waiting, i, i+1)
+	m.serve()
+	return err
+}
+
+// Free is how many bytes nobody has reserved.
+func (m *Memory) Free() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.free
+}
+
+// Waiting is how many calls wait for memory.
+func (m *Memory) Waiting() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.waiting)
+}
+
+// give gives bytes back.
+func (m *Memory) give(bytes int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.free += bytes
+	m.serve()
+}
+
+// serve gives those who wait what is free. m.mu is held.
+func (m *Memory) serve() {
+	for len(m.waiting) > 0 && m.waiting[0].bytes <= m.free {
+		m.free -= m.waiting[0].bytes
+		close(m.waiting[0].given)
+		m.waiting = m.waiting[1:]
+	}
+}
+
+// Hold is what one request has of a Memory, until its answer has been written or dropped. A nil Hold has no bound. Safe for
+// concurrent use.
+type Hold struct {
+	memory *Memory
+
+	mu    sync.Mutex
+	bytes int64
+	over  bool
+}
+
+// Hold begins one; whoever does releases it.
+func (m *Memory) Hold() *Hold { return &Hold{memory: m} }
+
+// Reserve waits until the request has as many bytes, or all that there are. Errors: ErrUnavailable, the cause of ctx's end.
+func (h *Hold) Reserve(ctx context.Context, bytes int64) error {
+	if h == nil {
+		return nil
+	}
+	if bytes = min(bytes, h.memory.size); !h.drop(bytes) {
+		return nil
+	}
+	if err := h.memory.reserve(ctx, bytes); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over { // the request has been answered otherwise: this call is for nobody
+		h.memory.give(bytes)
+		return context.Canceled
+	}
+	h.bytes += bytes
+	return nil
+}
+
+// drop gives back what the hold has where that is less than bytes, and reports whether it is: who waits for more while it has
+// some may wait for others who do the same.
+func (h *Hold) drop(bytes int64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.bytes >= bytes {
+		return false
+	}
+	h.memory.give(h.bytes)
+	h.bytes = 0
+	return true
+}
+
+// Release gives everything back; it may be reserved again.
+func (h *Hold) Release() {
+	if h != nil {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.memory.give(h.bytes)
+		h.bytes = 0
+	}
+}
+
+// End releases for good.
+func (h *Hold) End() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.memory.give(h.bytes)
+	h.bytes, h.over = 0, true
+}
+
+type holdKey struct{}
+
+// WithHold puts a request's hold into ctx.
+func WithHold(ctx context.Context, h *Hold) context.Context {
+	return context.WithValue(ctx, holdKey{}, h)
+}
+
+// HoldOf is the hold of the request that a call came in; nil where there is none.
+func HoldOf(ctx context.Context) *Hold {
+	h, _ := ctx.Value(holdKey{}).(*Hold)
+	return h
+}
