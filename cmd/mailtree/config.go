@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"mailtree/maildir"
+	"mailtree/mcp/tool"
 )
 
 // config is every setting with its value checked. Flags over environment over .env over defaults (Spec: 9).
@@ -35,6 +36,7 @@ type config struct {
 	MaxMessage      int64  // bytes
 	MaxFanout       int64  // bytes
 	MaxProjects     int
+	MaxAnswer       int // bytes
 	MailboxDepth    int // unread messages
 	AttachmentRoots []string
 	CommitExternal  bool
@@ -71,6 +73,7 @@ func settings() []setting {
 		{Name: "MAX_MESSAGE_BYTES", Default: "8388608", Help: "largest message file"},
 		{Name: "MAX_FANOUT_BYTES", Default: strconv.Itoa(maildir.MaxFanout), Help: "most that one message writes into inboxes: the bytes of its file times its recipients"},
 		{Name: "MAX_PROJECTS", Default: strconv.Itoa(maildir.MaxProjects), Help: "projects beyond which no more are made; those that are there go on"},
+		{Name: "MAX_ANSWER_BYTES", Default: strconv.Itoa(int(tool.DefaultBudget)), Help: "largest answer to one call; lists and texts that have more come in pieces"},
 		{Name: "MAILBOX_DEPTH", Default: strconv.Itoa(maildir.MailboxDepth), Help: "unread messages in one mailbox beyond which postal sends no more to it"},
 		{Name: "ATTACHMENT_ROOTS", Default: "", Help: "folders that attachments may be read from, separated by colons, beside the code base and the mail tree"},
 		{Name: "COMMIT_EXTERNAL", Default: "on", Help: "on: commit edits made outside the server; off: leave them to the person"},
@@ -175,6 +178,7 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	c.MaxMessage = number("MAX_MESSAGE_BYTES", 4096, 64<<20)
 	c.MaxFanout = number("MAX_FANOUT_BYTES", 4096, 4<<30)
 	c.MaxProjects = int(number("MAX_PROJECTS", 1, 100_000))
+	c.MaxAnswer = int(number("MAX_ANSWER_BYTES", int64(tool.LeastBudget), 16<<20))
 	c.MailboxDepth = int(number("MAILBOX_DEPTH", 1, 10_000_000))
 	c.CommitExternal = choice("COMMIT_EXTERNAL", "on", "off") == "on"
 	c.MailGateway = v["MAIL_GATEWAY"]

@@ -129,7 +129,7 @@ func serveOnce(ctx context.Context, p *program, log *slog.Logger, idle time.Dura
 	health := &health{app: a, began: time.Now()}
 	cfg := mcpserver.Config{
 		Store: a.store, Version: version(), Host: p.cfg.Host, Token: a.store.Token(), RequireToken: p.cfg.RequireToken,
-		Health: health.report, Log: log,
+		Health: health.report, Log: log, MaxAnswer: p.cfg.MaxAnswer,
 	}
 	nudger := newNudger(p, a)
 	cfg.Nudge = nudger.serve
