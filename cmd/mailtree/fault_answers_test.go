@@ -47,8 +47,8 @@ func (r *peril) differing() (all []difference) {
 		r.compareInbox(agent, differ)
 	}
 	found := r.search()
-	if _, text := r.canonical(); strings.Contains(text, r.word) != slices.Contains(found, r.id) || len(found) > 1 {
-		differ(r.before && strings.Contains(text, r.word) && !r.op.beside, "search finds %v; %q is in the file of %s: %v", found, r.word, r.id, strings.Contains(text, r.word))
+	if there := strings.Contains(r.canonical(), r.word); there != slices.Contains(found, r.id) || len(found) > 1 {
+		differ(r.before && there && !r.op.beside, "search finds %v; %q is in the file of %s: %v", found, r.word, r.id, there)
 	}
 	held := r.holder()
 	if _, conflict, err := r.askDry(); err != nil {
@@ -79,12 +79,15 @@ func (r *peril) compareInbox(agent string, differ func(lost bool, format string,
 		return
 	}
 	box := "agents/" + agent + "/inbox/*/*/*/"
-	copies, read := r.glob(box+"*.md"), 0
+	copies, unread := r.glob(box+"*.md"), 0
 	for _, path := range copies {
-		read += count01(r.exists(strings.TrimSuffix(path, ".md") + ".read"))
+		if !r.exists(strings.TrimSuffix(path, ".md") + ".read") {
+			unread++
+		}
 	}
-	if page.Total != len(copies) || page.Unread != len(copies)-read {
-		differ(false, "check_my_messages says that %s has %d messages, %d unread; in the files are %d and %d", agent, page.Total, page.Unread, len(copies), len(copies)-read)
+	if page.Total != len(copies) || page.Unread != unread {
+		differ(false, "check_my_messages says that %s has %d messages, %d unread; in the files are %d and %d",
+			agent, page.Total, page.Unread, len(copies), unread)
 	}
 	if r.id == "" {
 		return
@@ -96,19 +99,13 @@ func (r *peril) compareInbox(agent string, differ func(lost bool, format string,
 		}
 		shown = true
 		if read, acked := r.has(box+r.id+".read"), r.has(box+r.id+".ack"); m.Read != read || m.Acked != acked {
-			differ(false, "check_my_messages says that %s of %s is read %v, acknowledged %v; the marks say %v, %v", r.id, agent, m.Read, m.Acked, read, acked)
+			differ(false, "check_my_messages says that %s of %s is read %v, acknowledged %v; the marks say %v, %v",
+				r.id, agent, m.Read, m.Acked, read, acked)
 		}
 	}
 	if there != shown {
 		differ(there && r.before && r.away == "", "check_my_messages lists %s of %s: %v; its file is there: %v", r.id, agent, shown, there)
 	}
-}
-
-func count01(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // agents are the tasks of all that list_agents lists, by name.
@@ -152,16 +149,16 @@ func (r *peril) unread(agent string) int {
 	return page.Unread
 }
 
-// canonical is the file of the attempt's message, and what is in it; "" when there is none.
-func (r *peril) canonical() (path, text string) {
+// canonical is what is in the canonical file of the attempt's message; "" when there is none.
+func (r *peril) canonical() string {
 	if r.id == "" {
-		return "", ""
+		return ""
 	}
-	for _, path = range r.glob("messages/*/*/*/" + r.id + ".md") {
+	for _, path := range r.glob("messages/*/*/*/" + r.id + ".md") {
 		data, _ := os.ReadFile(filepath.Join(r.tree, path))
-		return path, string(data)
+		return string(data)
 	}
-	return "", ""
+	return ""
 }
 
 // glob finds files of the tree; the paths are below it.

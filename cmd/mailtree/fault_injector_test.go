@@ -126,11 +126,11 @@ func (in *injector) disarm() (sites map[callSite]int, order []callSite, hit *tra
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	sites, order, hit = in.sites, in.order, in.hit
-	in.sites, in.order, in.shot = nil, nil, nil
+	in.sites, in.order, in.shot, in.hit = nil, nil, nil, nil
 	return sites, order, hit
 }
 
-// struck reports whether the shot was fired.
+// struck reports whether the shot of the try under way was fired.
 func (in *injector) struck() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
