@@ -19,7 +19,7 @@ import (
 )
 
 // The benchmarks of the real program: a whole index rebuild beside the mail indexers that Debian has, and what memory
-// a server takes. `.ci/bench DIR` runs every benchmark of the project, one go test line for each line of README's table;
+// a server takes. `.ci/bench DIR` runs every benchmark of the project, one go test line for each line of docs/speed.md;
 // each prints its ceiling in the same run. -large asks for 100,000 and 1,000,000 messages, -scratch DIR keeps the stores for
 // the next run (20 GB; half an hour to make), see fixtures/bulk. Processor times of other programs spoil all but the ratios.
 
