@@ -176,7 +176,7 @@ func (l *leases) conflicts(r *ClaimRequest) (out []ClaimConflict, more int, err 
 					more++
 					continue
 				}
-				out = append(out, ClaimConflict{pat, l.row(s.lease)})
+				out = append(out, ClaimConflict{pat, *s.row})
 			}
 		}
 	}
@@ -190,9 +190,9 @@ func (l *leases) grants(r *ClaimRequest, now, expires time.Time) (out []ClaimRow
 	for _, pat := range r.Patterns {
 		row := ClaimRow{Claim: Claim{Pattern: pat, Agent: r.Agent, Exclusive: !r.Shared, Reason: r.Reason, Created: now.Truncate(time.Microsecond), Expires: expires}}
 		if old := held[pat]; old != nil {
-			row.Path, row.Created = old.row.Path, old.row.Created
+			row.Path, row.Created = old.Path, old.Created
 			if r.Reason == "" {
-				row.Reason = old.row.Reason
+				row.Reason = old.Reason
 			}
 		} else {
 			row.Path = l.freePath(pat, r.Agent)
@@ -203,12 +203,12 @@ func (l *leases) grants(r *ClaimRequest, now, expires time.Time) (out []ClaimRow
 }
 
 // held finds the agent's live claims on exactly these patterns, letter for letter: what is renewed.
-func (l *leases) held(r *ClaimRequest) map[string]*lease {
-	held := map[string]*lease{}
+func (l *leases) held(r *ClaimRequest) map[string]*ClaimRow {
+	held := map[string]*ClaimRow{}
 	agent := l.number(r.Agent)
 	for i := range l.all {
 		if s := &l.all[i]; s.agent == agent && l.live(s) && slices.Contains(r.Patterns, s.row.Pattern) && held[s.row.Pattern] == nil {
-			held[s.row.Pattern] = s.lease
+			held[s.row.Pattern] = s.row
 		}
 	}
 	return held
@@ -329,8 +329,7 @@ func (p *Project) Release(ctx context.Context, agent string, patterns []string) 
 	return released, nil
 }
 
-// Claims lists live claims; all lists released and expired ones too. By created, agent, path; ends are by the wall clock
-// as it stands now, which differs from the file's where somebody has set it since.
+// Claims lists live claims; all lists released and expired ones too. By created, agent, path.
 func (p *Project) Claims(ctx context.Context, all bool) ([]ClaimRow, error) {
 	return p.selectClaims(ctx, func(l *leases, s *slot) bool { return all || l.live(s) })
 }
@@ -345,7 +344,7 @@ func (p *Project) selectClaims(ctx context.Context, pass func(l *leases, s *slot
 	err := p.lookAtClaims(ctx, func(l *leases) error {
 		for i := range l.all {
 			if s := &l.all[i]; pass(l, s) {
-				rows = append(rows, l.row(s.lease))
+				rows = append(rows, *s.row)
 			}
 		}
 		return nil
@@ -361,8 +360,8 @@ func (p *Project) sweepClaims() *op {
 		var old []ClaimRow // as the index has them
 		err := p.lookAtClaims(g.ctx, func(l *leases) error {
 			for i := range l.all {
-				if c := l.row(l.all[i].lease); g.now.Sub(c.end()) >= keepClaims {
-					old = append(old, l.all[i].row)
+				if c := l.all[i].row; g.now.Sub(c.end()) >= keepClaims {
+					old = append(old, *c)
 				}
 			}
 			return nil

@@ -311,8 +311,7 @@ func (p *Project) noticed(changes []Change) {
 			}
 		}
 	}
-	_, jumped := p.store.clock.read()
-	p.leases.note(changes, jumped)
+	p.leases.note(changes)
 	p.mu.Lock()
 	for _, c := range changes {
 		if c.Agent != "" && c.Op != Added {

@@ -360,7 +360,7 @@ func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	var ahead atomic.Int64 // hours
 	now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load()) * time.Hour) }
-	p := project(t, storetest.Config{NoWatcher: true, Now: now, Elapsed: func() time.Duration { return 0 }}, "Ann", "Bob")
+	p := project(t, storetest.Config{NoWatcher: true, Now: now}, "Ann", "Bob")
 	post := func(subject string) {
 		t.Helper()
 		sent := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: subject, Body: "b"})

@@ -1,63 +1,51 @@
 package maildir
 
 import (
-	"cmp"
 	"context"
+	"maps"
 	"slices"
-	"strings"
 	"sync"
-	"time"
 
 	"mailtree/maildir/glob"
 )
 
 // leases are a project's claims in memory: rows of the index with their patterns compiled, so that a claim is held
-// against thousands without reading them all from the database, and with what must not be forgotten about each while
-// the process runs: how far the wall clock had jumped when its end was first seen. The index stays the truth: what
-// changed there is read again before the next look.
+// against a thousand others without reading them from the database. The index stays the truth: what changed there is
+// read again before the next look. A lease ends when its file says, by the wall clock, for the server and for the guard.
 type leases struct {
 	mu     sync.Mutex // held while they are looked at
 	all    []slot     // by created, agent, path, as the index lists them
-	byPath map[string]*lease
+	byPath map[string]*ClaimRow
 	agents map[string]int32 // a number for each name, to compare it at once
 	loaded bool
-	now    time.Time              // by the wall clock, of this look
-	jumped time.Duration          // of this look
-	clock  int64                  // of this look: µs since 1970 by a wall clock that never jumped
+	now    int64                  // of this look: µs since 1970
 	fold   bool                   // of this look: letters match whatever their case
 	isFile func(path string) bool // in the code repository, as far as that is known
 
 	changing sync.Mutex
-	born     time.Duration            // how far the wall clock had jumped when the project was opened
-	changed  map[string]time.Duration // claim files that changed since the last look, with how far it had jumped then
+	changed  map[string]bool // claim files that changed since the last look
 }
 
 // slot is what is looked at of every claim, side by side: to reach for ten thousand claims one by one takes longer than all
 // the rest.
 type slot struct {
-	until     int64 // as leases.clock; the past for one that was released
+	until     int64 // as leases.now; 0 for one that was released
 	agent     int32
 	exclusive bool
 	pattern   *glob.Pattern // nil: not compiled yet
-	*lease
-}
-
-// lease is one claim.
-type lease struct {
-	row    ClaimRow      // as the index has it
-	jumped time.Duration // of the wall clock when its end was first seen
+	row       *ClaimRow     // as the index has it
 }
 
 // note is told of every change of the index.
-func (l *leases) note(changes []Change, jumped time.Duration) {
+func (l *leases) note(changes []Change) {
 	l.changing.Lock()
 	defer l.changing.Unlock()
 	for _, c := range changes {
 		switch c.Kind {
 		case KindClaim:
-			l.changed[c.Path] = jumped
+			l.changed[c.Path] = true
 		case KindReleased:
-			l.changed[claimOfMark(c.Path)] = jumped
+			l.changed[claimOfMark(c.Path)] = true
 		}
 	}
 }
@@ -71,8 +59,7 @@ func (p *Project) lookAtClaims(ctx context.Context, f func(l *leases) error) err
 	if err := l.level(ctx, p.store.index, p.slug); err != nil {
 		return err
 	}
-	l.now, l.jumped = p.store.clock.read()
-	l.clock = l.now.Add(-l.jumped).UnixMicro()
+	l.now = p.store.cfg.Now().UnixMicro()
 	fold, err := p.code.ignoresCase(p.human)
 	if err != nil {
 		return diskError(err)
@@ -96,7 +83,7 @@ func (p *Project) lookAtClaims(ctx context.Context, f func(l *leases) error) err
 func (l *leases) level(ctx context.Context, index Index, slug string) error {
 	l.changing.Lock()
 	changed := l.changed
-	l.changed = map[string]time.Duration{}
+	l.changed = map[string]bool{}
 	l.changing.Unlock()
 	if l.loaded && len(changed) == 0 {
 		return nil
@@ -115,11 +102,7 @@ func (l *leases) level(ctx context.Context, index Index, slug string) error {
 	if err != nil { // the next look reads them
 		l.changing.Lock()
 		defer l.changing.Unlock()
-		for path, jumped := range changed {
-			if _, again := l.changed[path]; !again {
-				l.changed[path] = jumped
-			}
-		}
+		maps.Copy(l.changed, changed)
 		return err
 	}
 	l.take(rows, changed)
@@ -128,7 +111,7 @@ func (l *leases) level(ctx context.Context, index Index, slug string) error {
 }
 
 // take puts rows in the place of what is known of the changed paths.
-func (l *leases) take(rows []ClaimRow, changed map[string]time.Duration) {
+func (l *leases) take(rows []ClaimRow, changed map[string]bool) {
 	was := map[string]slot{}
 	for path := range changed {
 		if c := l.byPath[path]; c != nil {
@@ -138,32 +121,23 @@ func (l *leases) take(rows []ClaimRow, changed map[string]time.Duration) {
 			l.all = slices.Delete(l.all, i, i+1)
 		}
 	}
-	for _, row := range rows {
-		s := slot{agent: l.number(row.Agent), exclusive: row.Exclusive, lease: &lease{row: row, jumped: l.born}}
-		if jumped, is := changed[row.Path]; is {
-			s.jumped = jumped
-		}
-		if old := was[row.Path]; old.lease != nil {
-			if old.row.Expires.Equal(row.Expires) {
-				s.jumped = old.jumped
-			}
-			if old.row.Pattern == row.Pattern {
-				s.pattern = old.pattern
-			}
+	for i := range rows {
+		row := &rows[i]
+		s := slot{agent: l.number(row.Agent), exclusive: row.Exclusive, row: row}
+		if old := was[row.Path]; old.row != nil && old.row.Pattern == row.Pattern {
+			s.pattern = old.pattern
 		}
 		if !row.Released {
-			s.until = row.Expires.Add(-s.jumped).UnixMicro()
+			s.until = row.Expires.UnixMicro()
 		}
-		l.byPath[row.Path] = s.lease
-		l.all = slices.Insert(l.all, l.place(s.lease), s)
+		l.byPath[row.Path] = row
+		l.all = slices.Insert(l.all, l.place(row), s)
 	}
 }
 
 // place is where the claim is in the list, or belongs.
-func (l *leases) place(c *lease) int {
-	i, _ := slices.BinarySearchFunc(l.all, c, func(s slot, c *lease) int {
-		return cmp.Or(s.row.Created.Compare(c.row.Created), strings.Compare(s.row.Agent, c.row.Agent), strings.Compare(s.row.Path, c.row.Path))
-	})
+func (l *leases) place(c *ClaimRow) int {
+	i, _ := slices.BinarySearchFunc(l.all, c, func(s slot, c *ClaimRow) int { return byAge(s.row, c) })
 	return i
 }
 
@@ -177,15 +151,7 @@ func (l *leases) number(agent string) int32 {
 	return n
 }
 
-func (l *leases) live(s *slot) bool { return l.clock < s.until }
-
-// row is the claim with its end by the wall clock as it stands now: what that has jumped since the end was first seen does
-// not count.
-func (l *leases) row(c *lease) ClaimRow {
-	r := c.row
-	r.Expires = r.Expires.Add(l.jumped - c.jumped)
-	return r
-}
+func (l *leases) live(s *slot) bool { return l.now < s.until }
 
 // overlaps reports whether some path matches the claim and the pattern asked for. A path without wildcards stands for
 // all that may lie below it, but not where the code repository has a file there: a claim of README.md keeps nobody from

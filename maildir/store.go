@@ -42,7 +42,6 @@ type Config struct {
 	Patience        time.Duration                   // how long a caller waits for the disk; 0: 30 s
 	Progress        func(project string, files int) // called during the first reconcile; nil: not at all
 	Now             func() time.Time                // nil: time.Now
-	Elapsed         func() time.Duration            // time that passed, the machine awake or asleep, whatever the clock is set to; nil: the system's, and where Now is given, what Now says
 	Rand            io.Reader                       // nil: crypto/rand
 	Log             *slog.Logger                    // nil: discarded
 	Step            func(name string)               // called by the writer before and after whatever a crash may fall between; nil: not at all (fault tests)
@@ -67,7 +66,6 @@ type Store struct {
 	folders   int           // that one group, or one who looks, holds open
 	stamp     stamp
 	opened    time.Time // before everything that this server sends
-	clock     *clock
 
 	adding   chan struct{} // full while a project is opened
 	seating  sync.Mutex    // held while an agent takes its seat
@@ -81,7 +79,6 @@ type Store struct {
 // in staging, opens every project and brings the index level. It starts nothing: Run does. Errors: ErrConflict
 // when another process owns the store (the text says which), ErrUnavailable when the folder cannot be used.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
-	clock := newClock(cfg.Now, cfg.Elapsed)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -113,7 +110,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, lock: lock, projects: map[string]*Project{}, leftOut: map[string]error{}, feed: newFeed(), stamp: stamp{now: cfg.Now, rand: cfg.Rand}, clock: clock,
+	s := &Store{cfg: cfg, lock: lock, projects: map[string]*Project{}, leftOut: map[string]error{}, feed: newFeed(), stamp: stamp{now: cfg.Now, rand: cfg.Rand},
 		attaching: make(chan struct{}, 2), adding: make(chan struct{}, 1), owners: owners{file: filepath.Join(cfg.Root, ownersFile)}, hooks: hooks{file: filepath.Join(cfg.Root, hooksFile)}}
 	s.comparing, s.looking = make(chan struct{}, atOnce), make(chan struct{}, atOnce)
 	s.grouping, s.folders = groupLimits(cmp.Or(cfg.Files, 512))
