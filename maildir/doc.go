@@ -18,7 +18,7 @@
 //	claims/<sha1(path)>-<Name>.json           that agent's lease on that path pattern
 //	claims/<sha1(path)>-<Name>.released       exists once it was released: one line, the time
 //	attachments/<xx>/<sha1>.<ext>             named by content
-//	.mailtree/                                untracked: tmp/ (staging), journal, seen/<Name> (when an agent was last here), notified/<Name> (what it was told of), claims.cache
+//	.mailtree/                                untracked: tmp/ (staging), journal, seen/<Name> (when an agent was last here), notified/<Name> (what it was told of)
 //
 // layout.go is the only place that spells these names; reading is path-agnostic below the first two or three elements.
 //

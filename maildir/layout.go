@@ -182,11 +182,10 @@ const (
 
 // What lies in runDir.
 const (
-	tmpDir         = runDir + "/tmp" // where files are staged
-	journalFile    = runDir + "/journal"
-	seenDir        = runDir + "/seen"     // a file per agent; its mtime is when it was last seen
-	notifiedDir    = runDir + "/notified" // a file per agent: what it was told of
-	claimCachePath = runDir + "/claims.cache"
+	tmpDir      = runDir + "/tmp" // where files are staged
+	journalFile = runDir + "/journal"
+	seenDir     = runDir + "/seen"     // a file per agent; its mtime is when it was last seen
+	notifiedDir = runDir + "/notified" // a file per agent: what it was told of
 )
 
 // RunDir is the folder of the tree that holds untracked run-time state. The watcher and the history skip it.

@@ -64,27 +64,27 @@ func TestLeftovers(t *testing.T) {
 	underWay := h.at(isStep("journal")) // which does not know of it yet
 	sent := sendLater(t, p, "under way")
 	<-underWay.reached
-	for _, name := range []string{"claims.cache-1-2", "folder"} { // of processes that were killed
+	for _, name := range []string{"BlueLake-1-2", "folder"} { // of processes that were killed
 		if err := os.MkdirAll(filepath.Join(tmp, name, "deep"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
 	ageAll(t, tmp)
-	if err := os.WriteFile(filepath.Join(tmp, "claims.cache-3-4"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(tmp, "BlueLake-3-4"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	before := staged(t, tmp)
 	if err := maildir.SweepStaging(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	if after := staged(t, tmp); len(before) != len(after)+3 || !slices.Contains(after, "claims.cache-3-4") {
+	if after := staged(t, tmp); len(before) != len(after)+3 || !slices.Contains(after, "BlueLake-3-4") {
 		t.Errorf("of %v there are %v", before, after)
 	}
 	close(underWay.goOn)
 	if err := <-sent; err != nil {
 		t.Error(err)
 	}
-	if diff := cmp.Diff([]string{"claims.cache-3-4"}, staged(t, tmp)); diff != "" {
+	if diff := cmp.Diff([]string{"BlueLake-3-4"}, staged(t, tmp)); diff != "" {
 		t.Error(diff)
 	}
 }
