@@ -72,8 +72,8 @@ func (m *message) first(role **file, f *file) {
 	m.twins[f.path] = fmt.Sprintf("the id %s is taken already by %q, which sorts first", f.id, (*role).path)
 }
 
-// same reports whether two deliveries show the same row.
-func (b box) same(c box) bool {
+// sameRow reports whether two deliveries show the same row.
+func (b box) sameRow(c box) bool {
 	return b.copy != nil && c.copy != nil && b.copy.path == c.copy.path && b.copy.fact == c.copy.fact && sameMark(b.read, c.read) && sameMark(b.ack, c.ack)
 }
 

@@ -81,7 +81,7 @@ func (b *batch) ingest(ctx context.Context, paths []string) error {
 			clean = append(clean, p)
 		}
 	}
-	if err := b.load(clean); err != nil {
+	if err := b.loadKnown(clean); err != nil {
 		return err
 	}
 	for _, p := range clean {
@@ -128,7 +128,7 @@ func (b *batch) look(p string) *look {
 	lk := b.seen[p]
 	if lk == nil {
 		lk = b.l.at(p, b.known[p])
-		b.note(lk)
+		b.noteLook(lk)
 	}
 	return lk
 }
@@ -142,7 +142,7 @@ func (b *batch) left() []maildir.Unread {
 	return all
 }
 
-func (b *batch) note(lk *look) {
+func (b *batch) noteLook(lk *look) {
 	k := b.known[lk.path]
 	switch {
 	case lk.unread != nil:
@@ -167,7 +167,7 @@ func (b *batch) again(p string) *look {
 	f := *b.known[p]
 	f.readAt = 0
 	lk := b.l.at(p, &f)
-	b.note(lk)
+	b.noteLook(lk)
 	return lk
 }
 
@@ -190,8 +190,8 @@ func (b *batch) leaveOut(id string, err error) {
 	b.stats = slices.DeleteFunc(b.stats, isOf)
 }
 
-// load reads the rows of paths and of all that lies below them.
-func (b *batch) load(paths []string) error {
+// loadKnown reads the rows of paths and of all that lies below them.
+func (b *batch) loadKnown(paths []string) error {
 	if b.new {
 		return nil
 	}

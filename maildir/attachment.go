@@ -189,7 +189,7 @@ func (o *op) attach(g *group, f *attachmentFile) error {
 	case same:
 		return nil
 	case errors.Is(err, fs.ErrNotExist):
-		o.put(f.Path, f.data)
+		o.planCreate(f.Path, f.data)
 		return nil
 	case err != nil && FaultOf(err) == FaultMachine:
 		return err

@@ -40,7 +40,7 @@ type op struct {
 	done   chan struct{} // closed with the answer; nil where nobody waits
 }
 
-func (o *op) finish() {
+func (o *op) answer() {
 	if o.done != nil {
 		close(o.done)
 	}
@@ -145,7 +145,7 @@ func (g *group) plan(o *op) {
 	switch {
 	case o.ctx != nil && context.Cause(o.ctx) != nil:
 		o.err = context.Cause(o.ctx)
-		o.finish()
+		o.answer()
 		return
 	case p.flight.locked(o):
 		p.later(o)
@@ -166,17 +166,17 @@ func (g *group) plan(o *op) {
 		return
 	case err != nil || len(o.writes) == 0:
 		o.err = err
-		o.finish()
+		o.answer()
 		return
-	case !p.flight.take(o):
+	case !p.flight.reserve(o):
 		p.later(o)
 		return
 	}
 	if o.err = g.stage(o); o.err != nil {
-		g.leave(o)
+		g.releaseOp(o)
 		p.failing.tell(o.err)
 		ring(p.look) // what was reported of its paths may be ingested now
-		o.finish()
+		o.answer()
 		return
 	}
 	g.ops = append(g.ops, o)
@@ -215,7 +215,7 @@ func (g *group) present(path string) error {
 func (g *group) retry(o *op) {
 	if o.tries++; o.tries >= maxTries {
 		o.err = errorf(ErrUnavailable, "the files of this mail change faster than they can be read; try again")
-		o.finish()
+		o.answer()
 		return
 	}
 	g.p.later(o)
@@ -264,8 +264,8 @@ func (g *group) publish() {
 			kept = append(kept, o)
 			continue
 		}
-		o.err = g.undo(o, g.drop(err, o))
-		g.leave(o)
+		o.err = g.undo(o, g.dropInJournal(err, o))
+		g.releaseOp(o)
 		if o.err == err && (errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist)) {
 			o.err = nil
 			g.p.Edited(o.Paths, false)
@@ -273,7 +273,7 @@ func (g *group) publish() {
 			continue
 		}
 		g.p.failing.tell(o.err)
-		o.finish()
+		o.answer()
 	}
 	clear(g.ops[len(kept):])
 	g.ops = kept
@@ -289,14 +289,14 @@ func (g *group) publishOp(o *op) error {
 	return nil
 }
 
-// drop says in the journal, durably, that operations that failed with err are to be taken back, before they are. It
+// dropInJournal says in the journal, durably, that operations that failed with err are to be taken back, before they are. It
 // returns err; or an unsureError where that failed too.
-func (g *group) drop(err error, ops ...*op) error {
+func (g *group) dropInJournal(err error, ops ...*op) error {
 	places := make([]int, len(ops))
 	for i, o := range ops {
 		places[i] = o.place
 	}
-	if derr := g.p.journal.drop(g.number, places); derr != nil {
+	if derr := g.p.journal.dropOps(g.number, places); derr != nil {
 		g.p.store.cfg.Log.Error("a failed operation could not be taken back in the journal; the next start may do it", "project", g.p.slug, "error", derr)
 		g.unsure = true
 		return unsureError(errors.Join(err, derr))
@@ -313,7 +313,7 @@ func (g *group) forget() {
 
 // fail takes every operation of the group back and ends it.
 func (g *group) fail(err error) {
-	err = g.drop(err, g.ops...)
+	err = g.dropInJournal(err, g.ops...)
 	g.p.failing.tell(err)
 	for _, o := range g.ops {
 		o.err = g.undo(o, err)
@@ -327,15 +327,15 @@ func (g *group) fail(err error) {
 func (g *group) end() {
 	g.close()
 	for _, o := range g.ops {
-		g.leave(o)
-		o.finish()
+		g.releaseOp(o)
+		o.answer()
 	}
 	g.p.poke()
 }
 
-// leave ends what an operation holds. Where it failed, those who wait for mail look again: what it was to mark was kept from them.
-func (g *group) leave(o *op) {
-	g.p.flight.leave(o)
+// releaseOp ends what an operation holds. Where it failed, those who wait for mail look again: what it was to mark was kept from them.
+func (g *group) releaseOp(o *op) {
+	g.p.flight.retire(o)
 	if o.err != nil {
 		g.p.store.feed.ringAgent(g.p.slug, o.Agent)
 	}
@@ -371,13 +371,13 @@ func (g *group) stagedPaths() []string {
 	return all
 }
 
-// put plans a file that must not exist yet.
-func (o *op) put(path string, data []byte) {
+// planCreate plans a file that must not exist yet.
+func (o *op) planCreate(path string, data []byte) {
 	o.writes = append(o.writes, &write{path: path, data: data, sum: hexSum(data)})
 }
 
-// swap plans a file that may exist. What somebody else wrote there is in the history first. Spec: 5, I5.
-func (g *group) swap(o *op, path string, data []byte) error {
+// planReplace plans a file that may exist. What somebody else wrote there is in the history first. Spec: 5, I5.
+func (g *group) planReplace(o *op, path string, data []byte) error {
 	was, err := g.preserve(path)
 	if err != nil {
 		return err
@@ -386,8 +386,8 @@ func (g *group) swap(o *op, path string, data []byte) error {
 	return nil
 }
 
-// take plans the removal of a file; what somebody else wrote there is in the history first. Spec: 5, I5.
-func (g *group) take(o *op, path string) error {
+// planRemove plans the removal of a file; what somebody else wrote there is in the history first. Spec: 5, I5.
+func (g *group) planRemove(o *op, path string) error {
 	was, err := g.preserve(path)
 	if err != nil || was == "" {
 		return err

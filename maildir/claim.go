@@ -250,17 +250,17 @@ func (g *group) writeClaim(o *op, c ClaimRow) error {
 	old, _, err := g.p.tree.Read(c.Path, MaxSmall)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		o.put(c.Path, formatClaim(c.Claim, nil))
-		return g.take(o, ReleasedMark(c.Path))
+		o.planCreate(c.Path, formatClaim(c.Claim, nil))
+		return g.planRemove(o, ReleasedMark(c.Path))
 	case FaultOf(err) == FaultMachine:
 		return err
 	case err != nil:
 		return errorf(ErrConflict, "The claim file %s is in the way and cannot be read (%s): remove it.", c.Path, plainFileError(err))
 	}
-	if err := g.swap(o, c.Path, formatClaim(c.Claim, old)); err != nil {
+	if err := g.planReplace(o, c.Path, formatClaim(c.Claim, old)); err != nil {
 		return err
 	}
-	return g.take(o, ReleasedMark(c.Path))
+	return g.planRemove(o, ReleasedMark(c.Path))
 }
 
 // formatClaim writes a claim file; of an old one, keys that are not ours are kept, behind ours, as they stood.
@@ -317,7 +317,7 @@ func (p *Project) Release(ctx context.Context, agent string, patterns []string) 
 			c.Released, c.ReleasedAt = true, g.now.Truncate(time.Microsecond)
 			released = append(released, c)
 			names = append(names, c.Pattern)
-			o.put(ReleasedMark(c.Path), formatMark(g.now))
+			o.planCreate(ReleasedMark(c.Path), formatMark(g.now))
 		}
 		o.Summary = agent + " " + strings.Join(names, ", ")
 		return nil
@@ -374,7 +374,7 @@ func (p *Project) sweepClaims() *op {
 			if before >= 2*maxGroup {
 				break
 			}
-			if err := errors.Join(g.take(o, c.Path), g.take(o, ReleasedMark(c.Path))); err != nil {
+			if err := errors.Join(g.planRemove(o, c.Path), g.planRemove(o, ReleasedMark(c.Path))); err != nil {
 				o.writes = nil
 				return nil // left alone: what may not be committed may not be removed
 			}

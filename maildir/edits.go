@@ -111,7 +111,7 @@ func (p *Project) ingestEdits(ctx context.Context, placed <-chan *group) {
 	e := p.takeEdits()
 	if e.wide {
 		for p.gate.close() > 0 {
-			(<-placed).settle()
+			(<-placed).ingestGroup()
 		}
 		defer p.gate.open()
 	}
@@ -168,7 +168,7 @@ func (p *Project) takeEdits() (e edits) {
 		}
 		st, err := c.stat(path)
 		switch {
-		case err == nil && p.fresh.take(path, st):
+		case err == nil && p.fresh.confirmOwn(path, st):
 			p.noteUnread([]string{path}, nil)
 		case !p.flight.hold(path): // planned meanwhile
 			later = append(later, path)
@@ -311,7 +311,7 @@ func (p *Project) noticed(changes []Change) {
 			}
 		}
 	}
-	p.leases.note(changes)
+	p.leases.noteChanges(changes)
 	p.mu.Lock()
 	for _, c := range changes {
 		if c.Agent != "" && c.Op != Added {

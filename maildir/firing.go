@@ -61,7 +61,7 @@ func eventOf(k Kind) string {
 
 // owned fills in whose the mailboxes are.
 func (s *Store) owned(ctx context.Context, all []Firing) error {
-	owners, err := s.owners.load()
+	owners, err := s.owners.loadOwners()
 	for i := range all {
 		p, lost := s.knownSoon(ctx, all[i].Hook.Project)
 		if lost != nil {
@@ -77,7 +77,7 @@ func (s *Store) owned(ctx context.Context, all []Firing) error {
 // MissedFirings returns the runs for everything that is newer than its hook and not in the log, oldest first for each
 // hook: what there is to do when changes are no longer in the feed, because the index was made anew.
 func (s *Store) MissedFirings(ctx context.Context, l *HookLog) ([]Firing, error) {
-	hooks, err := s.hooks.load()
+	hooks, err := s.hooks.loadHooks()
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +159,7 @@ func (s *Store) Fire(ctx context.Context, f Firing, l *HookLog) (run *HookRun, w
 	if f.Hook.Event == OnReceive && !f.Hook.FireOnUntrusted && p.trust(m, f.Hook.Mailbox) != Trusted {
 		return nil, "the message is not trusted", nil
 	}
-	first, err := l.begin(&f.Hook, f.ID)
+	first, err := l.beginRun(&f.Hook, f.ID)
 	if err != nil {
 		return nil, "", err
 	}
@@ -173,7 +173,7 @@ func (s *Store) Fire(ctx context.Context, f Firing, l *HookLog) (run *HookRun, w
 // stands looks whether the hook of a firing is still there and may run, and fills in whose the mailbox is now. why says
 // why not, "" where it may.
 func (s *Store) stands(ctx context.Context, f *Firing) (why string, err error) {
-	hooks, err := s.hooks.load()
+	hooks, err := s.hooks.loadHooks()
 	if err != nil {
 		return "", err
 	}

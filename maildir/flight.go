@@ -33,9 +33,9 @@ func (f *flight) locked(o *op) bool {
 	return o.lock != "" && f.locks[o.lock]
 }
 
-// take enters an operation that was planned. False, and nothing is entered, where another one under way writes one of
+// reserve enters an operation that was planned. False, and nothing is entered, where another one under way writes one of
 // its paths, or one is held, or another one empties its folder, or writes where it would empty one.
-func (f *flight) take(o *op) bool {
+func (f *flight) reserve(o *op) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, w := range o.writes {
@@ -73,8 +73,8 @@ func (f *flight) take(o *op) bool {
 	return true
 }
 
-// leave takes an operation out that was entered; one that failed says so.
-func (f *flight) leave(o *op) {
+// retire takes an operation out that was entered; one that failed says so.
+func (f *flight) retire(o *op) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, w := range o.writes {
@@ -172,8 +172,8 @@ func (f *flight) making() []string {
 	return all
 }
 
-// empty reports whether nothing is to end that an operation may wait for.
-func (f *flight) empty() bool {
+// idle reports whether nothing is to end that an operation may wait for.
+func (f *flight) idle() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.ops)+len(f.held) == 0
@@ -196,8 +196,8 @@ type gate struct {
 	shut    chan struct{} // closed when it opens again; nil: open
 }
 
-// enter waits until groups may become visible.
-func (g *gate) enter() {
+// enterGroup waits until groups may become visible.
+func (g *gate) enterGroup() {
 	for {
 		g.mu.Lock()
 		wait := g.shut
@@ -212,7 +212,7 @@ func (g *gate) enter() {
 	}
 }
 
-func (g *gate) leave() {
+func (g *gate) leaveGroup() {
 	g.mu.Lock()
 	g.visible--
 	g.mu.Unlock()
@@ -251,7 +251,7 @@ func (f *failing) tell(err error) {
 	f.now = err
 }
 
-func (f *failing) note(err error) {
+func (f *failing) noteFailure(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.count++
@@ -308,8 +308,8 @@ func (f *freshness) turn(now time.Time) {
 	}
 }
 
-// take reports, once, whether st is how the server's own file was found.
-func (f *freshness) take(path string, st FileStat) bool {
+// confirmOwn reports, once, whether st is how the server's own file was found.
+func (f *freshness) confirmOwn(path string, st FileStat) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, m := range []map[string]FileStat{f.young, f.old} {

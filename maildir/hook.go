@@ -66,7 +66,7 @@ func (b *Box) CreateHook(ctx context.Context, h Hook) (*Hook, error) {
 		return nil, err
 	}
 	h.Project, h.Mailbox, h.Owner, h.Created, h.After = b.p.slug, b.Name, &b.Owner, b.p.store.stamp.time(), last
-	owners, err := b.p.store.owners.load()
+	owners, err := b.p.store.owners.loadOwners()
 	if err != nil {
 		return nil, err
 	}
@@ -190,11 +190,11 @@ func (p *Project) Hooks(ctx context.Context, mailbox string, by Caller) ([]Hook,
 			return nil, err
 		}
 	}
-	owners, err := p.store.owners.load()
+	owners, err := p.store.owners.loadOwners()
 	if err != nil {
 		return nil, err
 	}
-	all, err := p.store.hooks.load()
+	all, err := p.store.hooks.loadHooks()
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +208,7 @@ func (p *Project) Hooks(ctx context.Context, mailbox string, by Caller) ([]Hook,
 // DeleteHook removes a hook of the caller's by its name; a run under way goes on. Errors: ErrNotFound, also for another's
 // hook; ErrConflict where root means one of several users' hooks and has none of that name.
 func (p *Project) DeleteHook(_ context.Context, name string, by Caller) error {
-	owners, err := p.store.owners.load()
+	owners, err := p.store.owners.loadOwners()
 	if err != nil {
 		return err
 	}
@@ -266,7 +266,7 @@ func (s *Store) SettleHooks(ctx context.Context) error {
 
 // HooksFrom is the mark behind which changes may be for a hook: last, the newest, where there is none. Errors: ErrUnavailable.
 func (s *Store) HooksFrom(last int64) (int64, error) {
-	all, err := s.hooks.load()
+	all, err := s.hooks.loadHooks()
 	for i := range all {
 		last = min(last, all[i].After)
 	}
@@ -281,7 +281,7 @@ type hooks struct {
 	mu   sync.Mutex
 }
 
-func (h *hooks) load() ([]Hook, error) {
+func (h *hooks) loadHooks() ([]Hook, error) {
 	all, _, err := h.read()
 	return all, err
 }

@@ -75,7 +75,7 @@ func (s *Store) OpenHookLog() (*HookLog, error) {
 	l := &HookLog{file: filepath.Join(s.cfg.Root, hookLogFile), now: s.cfg.Now, begun: map[uint64]bool{}, going: map[uint64]hookLine{}, most: maxEnds}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	err := l.read(l.note)
+	err := l.read(l.noteLine)
 	switch {
 	case err != nil:
 	case l.ends > l.most:
@@ -136,7 +136,7 @@ func (l *HookLog) read(fn func(line []byte, h hookLine) error) error {
 	}
 }
 
-func (l *HookLog) note(line []byte, h hookLine) error {
+func (l *HookLog) noteLine(line []byte, h hookLine) error {
 	k := hookHash(h.Hook, h.Message)
 	switch {
 	case h.Begun != "":
@@ -193,8 +193,8 @@ func (l *HookLog) Ran(h *Hook, message string) bool {
 	return l.begun[hookHash(h.key(), message)]
 }
 
-// begin notes, durably, that the hook begins for the message; false when it has before. With an error it must not begin.
-func (l *HookLog) begin(h *Hook, message string) (bool, error) {
+// beginRun notes, durably, that the hook begins for the message; false when it has before. With an error it must not begin.
+func (l *HookLog) beginRun(h *Hook, message string) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	k := hookHash(h.key(), message)
@@ -290,7 +290,7 @@ func (l *HookLog) append(h hookLine) error {
 		return err
 	}
 	if h.Begun == "" {
-		return l.note(b.Bytes(), h)
+		return l.noteLine(b.Bytes(), h)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ func openHookLog(t *testing.T, root string) *HookLog {
 
 func begin(t *testing.T, l *HookLog, h *Hook, id string) bool {
 	t.Helper()
-	first, err := l.begin(h, id)
+	first, err := l.beginRun(h, id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestHookLog(t *testing.T) {
 		t.Error("what began behind a torn line begins again")
 	}
 	l.f.Close() // whatever is written now fails
-	if first, err := l.begin(wake, "m4"); err == nil || first {
+	if first, err := l.beginRun(wake, "m4"); err == nil || first {
 		t.Errorf("begun in a closed file: %v", err)
 	}
 	if !begin(t, l, wake, "m4") {

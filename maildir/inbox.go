@@ -208,7 +208,7 @@ func (g *group) markFile(o *op, path string, known, page bool) error {
 	err := g.freeFor(path)
 	switch {
 	case err == nil:
-		o.put(path, formatMark(g.now))
+		o.planCreate(path, formatMark(g.now))
 	case page && errors.Is(err, ErrConflict):
 		return nil
 	}
@@ -292,7 +292,7 @@ func (p *Project) popOnce(ctx context.Context, agent string, room *Room) (*Deliv
 		}
 		d.Read, d.ReadAt = true, g.now.Truncate(time.Microsecond)
 		got, o.pops, o.ID, o.Summary = d, agent, d.ID, agent+" "+d.ID
-		o.put(ReadMark(d.CopyPath), formatMark(g.now))
+		o.planCreate(ReadMark(d.CopyPath), formatMark(g.now))
 		return nil
 	}
 	if err := p.do(ctx, o); err != nil {
@@ -433,7 +433,7 @@ func (p *Project) unread(ctx context.Context, agent, id string) error {
 			return err
 		}
 		if d.Read {
-			return g.take(o, ReadMark(d.CopyPath))
+			return g.planRemove(o, ReadMark(d.CopyPath))
 		}
 		if err := g.freeFor(ReadMark(d.CopyPath)); !errors.Is(err, ErrConflict) { // what is in a mark's place and is none
 			return err
@@ -469,7 +469,7 @@ func (p *Project) stampMark(c Change) *op {
 		if st, err := p.tree.Stat(c.Path); err != nil || st.Size > 0 || !st.Mode.IsRegular() {
 			return nil
 		}
-		if err := g.swap(o, c.Path, formatMark(g.now)); err != nil {
+		if err := g.planReplace(o, c.Path, formatMark(g.now)); err != nil {
 			return err
 		}
 		o.writes[0].there = true // who takes it away meanwhile wants it gone

@@ -205,8 +205,8 @@ func (j *journal) add(r journalRecord) error {
 	return err
 }
 
-// drop says, durably, that these operations of a group are to be taken back. Places are those in its record.
-func (j *journal) drop(group uint64, places []int) error {
+// dropOps says, durably, that these operations of a group are to be taken back. Places are those in its record.
+func (j *journal) dropOps(group uint64, places []int) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	o := j.open[group]

@@ -134,15 +134,15 @@ func TestJournalWrittenAnew(t *testing.T) {
 			}
 			c.j.done(2)
 			c.j.done(5)
-			c.must(c.j.drop(3, []int{0}))
+			c.must(c.j.dropOps(3, []int{0}))
 			c.must(harm(c, filepath.Join(c.tree.dir, journalFile)))
-			c.must(c.j.drop(4, []int{0})) // finds it out
+			c.must(c.j.dropOps(4, []int{0})) // finds it out
 			if is, flags := groups(c); !slices.Equal(is, []uint64{1, 3, 4, 6}) || flags != ".--." {
 				t.Errorf("groups %d, flags %q", is, flags)
 			}
 			c.must(c.j.append(journalRecord{Group: 7, Ops: []journalOp{c.op}}))
-			c.must(c.j.drop(7, []int{0}))
-			c.must(c.j.drop(6, []int{0}))
+			c.must(c.j.dropOps(7, []int{0}))
+			c.must(c.j.dropOps(6, []int{0}))
 			if is, flags := groups(c); !slices.Equal(is, []uint64{1, 3, 4, 6, 7}) || flags != ".----" {
 				t.Errorf("behind it: groups %d, flags %q", is, flags)
 			}
@@ -199,7 +199,7 @@ func TestRecoverDrops(t *testing.T) {
 		"taken back, two renamed": func(c *crashed) {
 			c.must(c.c.publish(c.ws[0]))
 			c.must(c.c.publish(c.ws[2]))
-			c.must(c.j.drop(1, []int{0}))
+			c.must(c.j.dropOps(1, []int{0}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -221,7 +221,7 @@ func TestDropOnFullDisk(t *testing.T) {
 	c.must(os.MkdirAll(filepath.Join(c.tree.dir, "agents/Bob/inbox/2026"), 0o700))
 	c.must(os.WriteFile(filepath.Join(c.tree.dir, c.ws[2].path), []byte("of a later operation"), 0o600))
 	before := c.j.size
-	c.must(c.j.drop(1, []int{0}))
+	c.must(c.j.dropOps(1, []int{0}))
 	if fi, err := os.Stat(filepath.Join(c.tree.dir, journalFile)); err != nil || fi.Size() != before {
 		t.Errorf("the journal grew from %d bytes: %v %v", before, fi.Size(), err)
 	}
@@ -254,7 +254,7 @@ func TestRecoverTakesBack(t *testing.T) {
 			c.must(c.c.stage(w, "x"))
 			c.must(c.j.append(journalRecord{Group: 2, Ops: []journalOp{{Verb: "claim", Files: []journalEntry{{w.path, act, w.sum, "x", w.was}}}}}))
 			c.must(c.c.publish(w))
-			c.must(c.j.drop(2, []int{0}))
+			c.must(c.j.dropOps(2, []int{0}))
 			c.recover()
 			data, err := os.ReadFile(file)
 			if there != (err == nil) || there && string(data) != "old" {

@@ -71,7 +71,7 @@ func (v Voucher) String() string {
 // Verified reports whether m is as a server wrote it whose key this store trusts, its own among them, and who vouches for it
 // then. A message that is made or edited by hand, or sealed by a key that nobody trusts, gives false.
 func (s *Store) Verified(m *Message) (Voucher, bool) {
-	k, ok := s.keys.find(m)
+	k, ok := s.keys.keyOf(m)
 	return Voucher{m.Auth, k.Name}, ok
 }
 
@@ -84,8 +84,8 @@ func (s *Store) VerifiedHere(m *Message) (auth string, ok bool) {
 	return v.Auth, true
 }
 
-// find returns the key whose seal the message carries; false where none that is trusted does.
-func (r *keyring) find(m *Message) (TrustedKey, bool) {
+// keyOf returns the key whose seal the message carries; false where none that is trusted does.
+func (r *keyring) keyOf(m *Message) (TrustedKey, bool) {
 	id, _, ok := strings.Cut(m.Seal, ":")
 	if !ok {
 		return TrustedKey{}, false

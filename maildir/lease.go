@@ -36,8 +36,8 @@ type slot struct {
 	row       *ClaimRow     // as the index has it
 }
 
-// note is told of every change of the index.
-func (l *leases) note(changes []Change) {
+// noteChanges is told of every change of the index.
+func (l *leases) noteChanges(changes []Change) {
 	l.changing.Lock()
 	defer l.changing.Unlock()
 	for _, c := range changes {
@@ -105,13 +105,13 @@ func (l *leases) level(ctx context.Context, index Index, slug string) error {
 		maps.Copy(l.changed, changed)
 		return err
 	}
-	l.take(rows, changed)
+	l.replaceRows(rows, changed)
 	l.loaded = true
 	return nil
 }
 
-// take puts rows in the place of what is known of the changed paths.
-func (l *leases) take(rows []ClaimRow, changed map[string]bool) {
+// replaceRows puts rows in the place of what is known of the changed paths.
+func (l *leases) replaceRows(rows []ClaimRow, changed map[string]bool) {
 	was := map[string]slot{}
 	for path := range changed {
 		if c := l.byPath[path]; c != nil {

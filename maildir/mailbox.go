@@ -50,7 +50,7 @@ func (p *Project) Mailboxes(ctx context.Context, by Caller) ([]Mailbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	owners, err := p.store.owners.load()
+	owners, err := p.store.owners.loadOwners()
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func (p *Project) CreateMailbox(ctx context.Context, name string, by Caller) (*M
 			return err
 		}
 		o.makes = name
-		o.put(profilePath(name), formatProfile(Profile{Name: name, Inception: g.now}))
+		o.planCreate(profilePath(name), formatProfile(Profile{Name: name, Inception: g.now}))
 		return p.give(name, by.UID)
 	}
 	if err := p.do(ctx, o); err != nil {
@@ -117,7 +117,7 @@ func (s *Store) mayOwnMore(ctx context.Context, by Caller) error {
 	if !s.guest(by) {
 		return nil
 	}
-	owners, err := s.owners.load()
+	owners, err := s.owners.loadOwners()
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (s *Store) mayOwnMore(ctx context.Context, by Caller) error {
 // anything too early.
 func (p *Project) give(name string, uid int) error {
 	key := p.slug + "/" + name
-	owners, err := p.store.owners.load()
+	owners, err := p.store.owners.loadOwners()
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (p *Project) give(name string, uid int) error {
 
 // mayUse refuses an existing mailbox that is not the caller's.
 func (p *Project) mayUse(existing, name string, by Caller) error {
-	owners, err := p.store.owners.load()
+	owners, err := p.store.owners.loadOwners()
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (p *Project) Mailbox(ctx context.Context, name string, by Caller) (*Mailbox
 	if row == nil {
 		return nil, p.unknownAgent(ctx, name)
 	}
-	owners, err := p.store.owners.load()
+	owners, err := p.store.owners.loadOwners()
 	if err != nil {
 		return nil, err
 	}
@@ -289,7 +289,7 @@ type owners struct {
 	mu   sync.Mutex
 }
 
-func (o *owners) load() (map[string]int, error) {
+func (o *owners) loadOwners() (map[string]int, error) {
 	data, _, err := readPlain(o.file, maxStoreFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return map[string]int{}, nil
@@ -308,7 +308,7 @@ func (o *owners) load() (map[string]int, error) {
 func (o *owners) set(key string, uid int) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	all, err := o.load()
+	all, err := o.loadOwners()
 	if err != nil {
 		return err
 	}

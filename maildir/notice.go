@@ -30,7 +30,7 @@ func (p *Project) SetSeat(agent string, at Seat) {
 	defer p.store.seating.Unlock()
 	if p.notices.sit(p, agent, at) && at != (Seat{}) {
 		for _, other := range p.store.Projects() {
-			other.notices.leave(other, at, p, agent)
+			other.notices.leaveSeat(other, at, p, agent)
 		}
 	}
 }
@@ -119,13 +119,13 @@ type notices struct {
 func (n *notices) of(p *Project, agent string) notified {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.load(p)[agent]
+	return n.loadNotified(p)[agent]
 }
 
 func (n *notices) sit(p *Project, agent string, at Seat) (moved bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	s := n.load(p)[agent]
+	s := n.loadNotified(p)[agent]
 	if s.Seat == at {
 		return false
 	}
@@ -134,11 +134,11 @@ func (n *notices) sit(p *Project, agent string, at Seat) (moved bool) {
 	return true
 }
 
-// leave takes the seat from everybody but the agent of project owner.
-func (n *notices) leave(p *Project, at Seat, owner *Project, agent string) {
+// leaveSeat takes the seat from everybody but the agent of project owner.
+func (n *notices) leaveSeat(p *Project, at Seat, owner *Project, agent string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for name, s := range n.load(p) {
+	for name, s := range n.loadNotified(p) {
 		if s.Tmux == at.Tmux && s.Pane == at.Pane && (p != owner || name != agent) {
 			s.Seat = Seat{}
 			n.save(p, name, s)
@@ -149,7 +149,7 @@ func (n *notices) leave(p *Project, at Seat, owner *Project, agent string) {
 func (n *notices) told(p *Project, of *Notice) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	s := n.load(p)[of.Agent]
+	s := n.loadNotified(p)[of.Agent]
 	if s.away != of.away {
 		return false
 	}
@@ -167,7 +167,7 @@ func (n *notices) told(p *Project, of *Notice) bool {
 func (n *notices) forget(p *Project, agent string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	s := n.load(p)[agent]
+	s := n.loadNotified(p)[agent]
 	s.away++
 	n.by[agent] = s
 	if s.Told != nil {
@@ -176,8 +176,8 @@ func (n *notices) forget(p *Project, agent string) {
 	}
 }
 
-// load returns what is known, reading it once. What is damaged is as lost.
-func (n *notices) load(p *Project) map[string]notified {
+// loadNotified returns what is known, reading it once. What is damaged is as lost.
+func (n *notices) loadNotified(p *Project) map[string]notified {
 	if n.by != nil {
 		return n.by
 	}

@@ -20,7 +20,7 @@ func (p *Project) run(ctx context.Context) {
 	a := &assembly{p: p, ctx: work, ready: make(chan struct{}, 1)}
 	placed := make(chan *group)
 	stages.Go(func() { a.place(placed) })
-	stages.Go(func() { p.settle(work, placed) })
+	stages.Go(func() { p.runIngest(work, placed) })
 	beside.Go(func() { p.compare(ctx) })
 	p.later(p.sweepClaims())
 	p.poke()
@@ -84,9 +84,9 @@ func (a *assembly) plan(ops ...*op) {
 	}
 }
 
-// take takes the group as it is; nil when nothing is staged. Without wait also while an operation is being planned, which may
-// take its time: others wait for what was renamed.
-func (a *assembly) take(wait bool) *group {
+// takeGroup takes the group as it is; nil when nothing is staged. Without wait also while an operation is being planned, which may
+// takeGroup its time: others wait for what was renamed.
+func (a *assembly) takeGroup(wait bool) *group {
 	if wait {
 		a.mu.Lock()
 	} else if !a.mu.TryLock() {
@@ -115,7 +115,7 @@ func (a *assembly) drained() bool {
 	a.p.mu.Lock()
 	later := len(a.p.again)
 	a.p.mu.Unlock()
-	return later == 0 && len(a.p.queue) == 0 && a.p.flight.empty()
+	return later == 0 && len(a.p.queue) == 0 && a.p.flight.idle()
 }
 
 // later has an operation planned when a group has ended.
@@ -123,7 +123,7 @@ func (p *Project) later(o *op) {
 	p.mu.Lock()
 	p.again = append(p.again, o)
 	p.mu.Unlock()
-	if p.flight.empty() { // what it waited for has ended meanwhile
+	if p.flight.idle() { // what it waited for has ended meanwhile
 		p.poke()
 	}
 }
@@ -142,7 +142,7 @@ func (a *assembly) place(placed chan<- *group) {
 	defer close(placed)
 	var before *group // renamed, not known to be durable
 	for {
-		g := a.take(before == nil)
+		g := a.takeGroup(before == nil)
 		if g == nil && before == nil {
 			if _, more := <-a.ready; !more {
 				return
@@ -187,7 +187,7 @@ func (p *Project) sync(before, g *group) error {
 	}
 	err := p.tree.syncAll(paths)
 	if err != nil {
-		p.failing.note(err)
+		p.failing.noteFailure(err)
 	}
 	return err
 }
@@ -201,15 +201,15 @@ func (g *group) putInPlace(err error) bool {
 		g.fail(err)
 		return false
 	}
-	g.p.gate.enter()
+	g.p.gate.enterGroup()
 	g.publish()
 	return true
 }
 
-// settle is the third stage: it ingests groups that are in place, and between them what others changed, tells the
+// runIngest is the third stage: it ingests groups that are in place, and between them what others changed, tells the
 // history and answers. When it is quiet it reads what the server wrote, so that the index can trust its rows: a start
 // need not read those files then.
-func (p *Project) settle(ctx context.Context, placed <-chan *group) {
+func (p *Project) runIngest(ctx context.Context, placed <-chan *group) {
 	quiet := time.NewTimer(quietTime)
 	defer quiet.Stop()
 	for {
@@ -219,7 +219,7 @@ func (p *Project) settle(ctx context.Context, placed <-chan *group) {
 				p.ingestEdits(ctx, placed)
 				return
 			}
-			g.settle()
+			g.ingestGroup()
 			quiet.Reset(quietTime)
 		case <-p.look:
 		case <-quiet.C:
@@ -246,9 +246,9 @@ func (p *Project) readOwn(ctx context.Context) time.Duration {
 	return time.Millisecond
 }
 
-// settle ingests the group, tells the history and answers; where it is not durable or cannot be ingested, it is taken back.
-func (g *group) settle() {
-	defer g.p.gate.leave()
+// ingestGroup ingests the group, tells the history and answers; where it is not durable or cannot be ingested, it is taken back.
+func (g *group) ingestGroup() {
+	defer g.p.gate.leaveGroup()
 	if len(g.ops) == 0 {
 		g.forget()
 		g.end()
@@ -258,7 +258,7 @@ func (g *group) settle() {
 		g.fail(g.unsynced)
 		return
 	}
-	found := g.find()
+	found := g.findWritten()
 	g.step("ingest")
 	in, err := g.p.store.index.IngestWritten(g.ctx, g.p.slug, g.paths(), found)
 	if err != nil {
@@ -284,10 +284,10 @@ func (g *group) settle() {
 	g.end()
 }
 
-// find looks at the group's files before they are ingested: those that are still as they were staged, by path. What is
-// changed later than that is not what find saw. A file that a fault of the machine keeps from being looked at counts as it
+// findWritten looks at the group's files before they are ingested: those that are still as they were staged, by path. What is
+// changed later than that is not what findWritten saw. A file that a fault of the machine keeps from being looked at counts as it
 // was put there: the index takes no row for proven that it was given, and the watcher's report has it looked at again.
-func (g *group) find() map[string]Written {
+func (g *group) findWritten() map[string]Written {
 	found := map[string]Written{}
 	for _, o := range g.ops {
 		for _, w := range o.writes {

@@ -31,7 +31,7 @@ func (p *Project) SetPresence(ctx context.Context, agent, status string) error {
 			}
 			return g.stale(statusPath(agent))
 		}
-		return g.swap(o, statusPath(agent), []byte(status+"\n"))
+		return g.planReplace(o, statusPath(agent), []byte(status+"\n"))
 	}
 	defer p.Seen(agent)
 	return p.do(ctx, o)

@@ -44,7 +44,7 @@ func (p *Project) Register(ctx context.Context, r Registration) (*Registered, er
 		made = &Registered{Note: note}
 		made.Profile = Profile{Name: name, Program: r.Program, Model: r.Model, Task: r.Task, Inception: g.now.Truncate(time.Microsecond)}
 		o.makes, o.Agent, o.Summary = name, name, name+" ("+r.Program+", "+r.Model+")"
-		o.put(profilePath(name), formatProfile(made.Profile))
+		o.planCreate(profilePath(name), formatProfile(made.Profile))
 		return nil
 	}
 	if err := p.do(ctx, o); err != nil {
@@ -90,7 +90,7 @@ func (p *Project) EnsureAgent(ctx context.Context, name string, r Registration) 
 			return err
 		}
 		o.makes = name
-		o.put(profilePath(name), formatProfile(Profile{Name: name, Program: r.Program, Model: r.Model, Task: r.Task, Inception: g.now}))
+		o.planCreate(profilePath(name), formatProfile(Profile{Name: name, Program: r.Program, Model: r.Model, Task: r.Task, Inception: g.now}))
 		return nil
 	}
 	return p.do(ctx, o)

@@ -31,9 +31,9 @@ const (
 	lastRetry  = 30 * time.Second
 )
 
-// note takes what an ingest of the paths asked could not look at, and returns those that were looked at before. retry is
+// update takes what an ingest of the paths asked could not look at, and returns those that were looked at before. retry is
 // called with the paths that are due.
-func (u *unreadPaths) note(asked []string, left []Unread, retry func(paths []string)) (fresh []Unread) {
+func (u *unreadPaths) update(asked []string, left []Unread, retry func(paths []string)) (fresh []Unread) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if len(u.paths) == 0 && len(left) == 0 {
@@ -118,7 +118,7 @@ func (p *Project) Unread() []Unread {
 
 // noteUnread takes what an ingest of the paths asked could not look at.
 func (p *Project) noteUnread(asked []string, left []Unread) {
-	fresh := p.waiting.note(asked, left, func(due []string) { p.Edited(due, false) })
+	fresh := p.waiting.update(asked, left, func(due []string) { p.Edited(due, false) })
 	if len(fresh) > 0 {
 		p.store.cfg.Log.Warn("files not looked at; they are tried again", "project", p.slug, "files", len(fresh), "first", fresh[0].Path, "error", fresh[0].Err)
 	}

@@ -47,7 +47,7 @@ func (b *countedBody) Read(p []byte) (int, error) {
 
 // count takes n bytes more; false where there is no room for them.
 func (b *countedBody) count(n int64) bool {
-	if !b.of.bodies.take(n) {
+	if !b.of.bodies.tryTake(n) {
 		return false
 	}
 	b.taken += n
@@ -56,7 +56,7 @@ func (b *countedBody) count(n int64) bool {
 		return true
 	}
 	more := b.taken - b.share
-	if !b.of.large.bodies.take(more) {
+	if !b.of.large.bodies.tryTake(more) {
 		return false
 	}
 	b.share += more
@@ -203,8 +203,8 @@ func (m *message) describe(h http.Header) {
 
 const acceptBoth = "application/json, text/event-stream"
 
-// restore puts the body back. A bare POST need not say what it accepts, nor does anyone else who says nothing.
-func (m *message) restore(r *http.Request, bare bool) {
+// restoreBody puts the body back. A bare POST need not say what it accepts, nor does anyone else who says nothing.
+func (m *message) restoreBody(r *http.Request, bare bool) {
 	r.Body = io.NopCloser(bytes.NewReader(m.body))
 	r.ContentLength = int64(len(m.body))
 	if bare || r.Header.Get("Accept") == "" {

@@ -52,8 +52,8 @@ type openRequest struct {
 	place *place
 }
 
-// enter marks a request, whose methods end with it; leave when it is answered.
-func (u *underWay) enter(r *http.Request, p *place) (leave func()) {
+// enterRequest marks a request, whose methods end with it; leave when it is answered.
+func (u *underWay) enterRequest(r *http.Request, p *place) (leave func()) {
 	id := strconv.FormatInt(u.last.Add(1), 10)
 	u.byID.Store(id, openRequest{r.Context(), p})
 	r.Header.Set(requestHeader, id)

@@ -61,7 +61,7 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 	if !ok {
 		return
 	}
-	place := counted.of.enter(counted.large) // only now: a body that does not come keeps nobody out
+	place := counted.of.admit(counted.large) // only now: a body that does not come keeps nobody out
 	if place == nil {
 		busy(w, nil, "too many requests at once", aMoment)
 		return
@@ -84,7 +84,7 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 		}
 		m.complete()
 	}
-	m.restore(r, bare)
+	m.restoreBody(r, bare)
 	if era && tool.CallerOf(r.Context()).Via != "" {
 		m.describe(r.Header)
 	}
@@ -93,7 +93,7 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 	a := newAnswer(w, r, m.id)
 	a.plain = shape
 	defer a.finish()
-	defer s.underWay.enter(a.request, place)()
+	defer s.underWay.enterRequest(a.request, place)()
 	switch {
 	case m.batch != nil && session && !era:
 		serveBatch(d.stateful, a, m.batch)

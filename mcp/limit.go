@@ -16,7 +16,7 @@ type gauge struct {
 	used atomic.Int64
 }
 
-func (g *gauge) take(n int64) bool {
+func (g *gauge) tryTake(n int64) bool {
 	if g.used.Add(n) > g.max {
 		g.used.Add(-n)
 		return false
@@ -66,12 +66,12 @@ type place struct {
 	in *gauge // requests or streams; nil when it was left
 }
 
-// enter takes a place among the requests; nil when there is none. Who made it leaves it.
-func (l *limits) enter(large bool) *place {
-	if large && !l.large.requests.take(1) {
+// admit takes a place among the requests; nil when there is none. Who made it leaves it.
+func (l *limits) admit(large bool) *place {
+	if large && !l.large.requests.tryTake(1) {
 		return nil
 	}
-	if !l.requests.take(1) {
+	if !l.requests.tryTake(1) {
 		if large {
 			l.large.requests.give(1)
 		}
@@ -88,7 +88,7 @@ func (p *place) moveToStreams() bool {
 	if p.in != &p.of.requests {
 		return true
 	}
-	if !p.of.streams.take(1) {
+	if !p.of.streams.tryTake(1) {
 		return false
 	}
 	p.vacate()

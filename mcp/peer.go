@@ -121,7 +121,7 @@ func (s *Server) hold(w http.ResponseWriter, r *http.Request) {
 // among the streams.
 func (s *Server) lasting(w http.ResponseWriter, r *http.Request, do func(ctx context.Context, a *answer)) {
 	most := s.limitsOf(r)
-	if !most.streams.take(1) {
+	if !most.streams.tryTake(1) {
 		busy(w, nil, "too many streams", aMoment)
 		return
 	}

@@ -32,7 +32,7 @@ func (w *Watcher) dispatch(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for ctx.Err() == nil {
-		batch, next := w.waiting.take(time.Now())
+		batch, next := w.waiting.takeDue(time.Now())
 		if batch.Scan || len(batch.Paths) > 0 {
 			w.cfg.OnBatch(ctx, batch)
 			w.waiting.reported()

@@ -18,7 +18,7 @@ func (s *session) handle(events []event, lost bool) error {
 	if lost {
 		s.w.degrade("the kernel dropped file events because its queue was full: the tree is compared now; " +
 			"if this happens often: sysctl -w fs.inotify.max_queued_events=131072")
-		s.begin()
+		s.beginScan()
 	}
 	if len(events) == 0 {
 		return nil
@@ -46,7 +46,7 @@ func (s *session) handleRoot(ev event) error {
 	}
 	info, err := os.Stat(s.w.cfg.Root)
 	if f := s.folders.byPath["."]; err == nil && f != nil && f.mode != info.Mode() {
-		s.begin()
+		s.beginScan()
 	}
 	return nil
 }
@@ -64,7 +64,7 @@ func (s *session) handlePath(ev event) {
 	if dir && ev.op&gone == 0 && s.known(ev.rel, info) {
 		return
 	}
-	s.drop(ev.rel)
+	s.dropFolder(ev.rel)
 	unknown := exhausted(err)
 	if !dir {
 		s.touch(ev)
@@ -90,11 +90,11 @@ func (s *session) touch(ev event) {
 	}
 }
 
-// drop forgets the folder at rel and all below it, and their watches, which
+// dropFolder forgets the folder at rel and all below it, and their watches, which
 // would report under these names for ever: fsnotify keeps the watches below a
 // folder that was renamed, under the old names.
-func (s *session) drop(rel string) {
-	s.folders.drop(rel, func(f *folder) {
+func (s *session) dropFolder(rel string) {
+	s.folders.removeFolder(rel, func(f *folder) {
 		// Mostly gone already, with the folder.
 		if err := removeWatch(s.fs, s.w.abs(f.rel)); err != nil && !errors.Is(err, fsnotify.ErrNonExistentWatch) {
 			s.w.cfg.Log.Debug("removing a watch", "path", f.rel, "err", err)

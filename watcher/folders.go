@@ -44,8 +44,8 @@ func newFolders() *folders {
 	return &folders{byPath: map[string]*folder{}, byID: map[identity]*folder{}}
 }
 
-// put adds f, whose path must be free and whose parent must be there.
-func (t *folders) put(f *folder) {
+// putFolder adds f, whose path must be free and whose parent must be there.
+func (t *folders) putFolder(f *folder) {
 	t.byPath[f.rel], t.byID[f.id] = f, f
 	if f.rel == "." {
 		return
@@ -77,8 +77,8 @@ func (t *folders) accept(f *folder) {
 // watched returns how many folders are watched.
 func (t *folders) watched() int { return len(t.byPath) - t.refused }
 
-// drop takes the folder at rel and all below it out, and calls gone for each.
-func (t *folders) drop(rel string, gone func(*folder)) {
+// removeFolder takes the folder at rel and all below it out, and calls gone for each.
+func (t *folders) removeFolder(rel string, gone func(*folder)) {
 	f, ok := t.byPath[rel]
 	if !ok {
 		return

@@ -57,9 +57,9 @@ func (q *queue) overflow() {
 	notify(q.wake)
 }
 
-// take returns all events and whether some were lost. They count as pending
+// drain returns all events and whether some were lost. They count as pending
 // until finished says how much is left of them.
-func (q *queue) take() (events []event, lost bool) {
+func (q *queue) drain() (events []event, lost bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	events, lost = q.events, q.lost
@@ -85,7 +85,7 @@ func (q *queue) finished(left int) {
 
 // reset forgets all events: a Scan follows.
 func (q *queue) reset() {
-	q.take()
+	q.drain()
 	q.finished(0)
 }
 

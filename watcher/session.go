@@ -53,7 +53,7 @@ func (w *Watcher) session(ctx context.Context) (stood bool, err error) {
 	s.retry.Stop()
 	defer s.close(dead)
 	s.watchParent()
-	s.begin()
+	s.beginScan()
 	err = s.run(ctx, dead)
 	return s.stood, err
 }
@@ -82,7 +82,7 @@ func (s *session) watchParent() {
 // One folder is walked at a time, so events wait for one listing at most.
 func (s *session) run(ctx context.Context, dead <-chan error) error {
 	for ctx.Err() == nil {
-		events, lost := s.w.queue.take()
+		events, lost := s.w.queue.drain()
 		if err := s.handle(events, lost); err != nil {
 			return err
 		}

@@ -56,7 +56,7 @@ func (s *session) excuse(rel string, err error) error {
 	case rel == ".":
 		return fmt.Errorf("cannot watch %s: %w", s.w.cfg.Root, err)
 	case absent(err):
-		s.drop(rel)
+		s.dropFolder(rel)
 		return nil
 	}
 	if f := s.refused(rel); f != nil && s.folders.refuse(f) {
@@ -87,7 +87,7 @@ func absent(err error) bool {
 // exhaust stops the walk at a folder for which nothing is left. Until there is,
 // changes are found by a Scan now and one each Poll.
 func (s *session) exhaust(rel string, err error) {
-	s.drop(rel)
+	s.dropFolder(rel)
 	s.walk.todo, s.walk.full = nil, false
 	if s.short == "" {
 		s.short, s.reason = rel, s.watchReason(rel, err)
@@ -112,5 +112,5 @@ func (s *session) probe() {
 		_ = removeWatch(s.fs, abs)
 	}
 	s.short = ""
-	s.begin()
+	s.beginScan()
 }

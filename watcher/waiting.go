@@ -80,9 +80,9 @@ func (q *waiting) askScan() {
 	notify(q.wake)
 }
 
-// take returns what is due now. Where nothing is it returns an empty batch and
+// takeDue returns what is due now. Where nothing is it returns an empty batch and
 // when to ask again, zero meaning not before wake.
-func (q *waiting) take(now time.Time) (Batch, time.Time) {
+func (q *waiting) takeDue(now time.Time) (Batch, time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	b := Batch{Scan: !q.scan.IsZero()}

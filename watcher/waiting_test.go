@@ -31,10 +31,10 @@ func TestDeadlines(t *testing.T) {
 			for _, c := range test.touches {
 				q.touch("p", ms(c.at), ms(c.at), c.written)
 			}
-			if b, next := q.take(ms(test.due - 1)); len(b.Paths) != 0 || !next.Equal(ms(test.due)) {
+			if b, next := q.takeDue(ms(test.due - 1)); len(b.Paths) != 0 || !next.Equal(ms(test.due)) {
 				t.Errorf("before: %v, asks again at %v", b, next.Sub(ms(0)))
 			}
-			if b, _ := q.take(ms(test.due)); !slices.Equal(b.Paths, []string{"p"}) || b.Scan {
+			if b, _ := q.takeDue(ms(test.due)); !slices.Equal(b.Paths, []string{"p"}) || b.Scan {
 				t.Errorf("when due: %v", b)
 			}
 		})
@@ -57,7 +57,7 @@ func TestWake(t *testing.T) {
 	if !woken() {
 		t.Error("nothing slept for, and not woken")
 	}
-	q.take(now)
+	q.takeDue(now)
 	q.touch("slower", now.Add(time.Millisecond), now.Add(time.Millisecond), true)
 	if woken() {
 		t.Error("woken for what is later")
@@ -66,12 +66,12 @@ func TestWake(t *testing.T) {
 	if !woken() {
 		t.Error("not woken for what is earlier")
 	}
-	q.take(now)
+	q.takeDue(now)
 	q.askScan()
 	if !woken() {
 		t.Error("not woken for a Scan")
 	}
-	if b, _ := q.take(now); !b.Scan || len(b.Paths) != 0 {
+	if b, _ := q.takeDue(now); !b.Scan || len(b.Paths) != 0 {
 		t.Errorf("a Scan waits for nothing, and takes nothing that is not due: %v", b)
 	}
 }
@@ -85,12 +85,12 @@ func TestClosed(t *testing.T) {
 	q.closed = func(string) bool { asked++; return closed }
 	q.touch("p", ms(0), ms(0), true)
 	for _, step := range []struct{ at, next int }{{0, 3}, {3, 9}, {4, 9}, {9, 21}} {
-		if b, next := q.take(ms(step.at)); len(b.Paths) != 0 || !next.Equal(ms(step.next)) {
+		if b, next := q.takeDue(ms(step.at)); len(b.Paths) != 0 || !next.Equal(ms(step.next)) {
 			t.Errorf("at %d: %v, asks again at %v", step.at, b, next.Sub(ms(0)))
 		}
 	}
 	closed = true
-	if b, _ := q.take(ms(21)); !slices.Equal(b.Paths, []string{"p"}) || asked != 3 {
+	if b, _ := q.takeDue(ms(21)); !slices.Equal(b.Paths, []string{"p"}) || asked != 3 {
 		t.Errorf("closed: %v, asked %d times", b, asked)
 	}
 }

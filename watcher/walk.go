@@ -31,11 +31,11 @@ func (k *walk) push(v visit) { k.todo = append(k.todo, v) }
 // left returns how much there is to do, counting the end of a full walk.
 func (k *walk) left() int { return len(k.todo) + count(k.full) }
 
-// begin starts a full walk: every watch is added again, which costs nothing
+// beginScan starts a full walk: every watch is added again, which costs nothing
 // where it stands. What was still to be reported is left to the Scan at its end.
 // A full walk under way is not cut short, or under constant overflow none would
 // come to its end: another follows it.
-func (s *session) begin() {
+func (s *session) beginScan() {
 	if s.walk.full {
 		s.walk.again = true
 		return
@@ -48,7 +48,7 @@ func (s *session) begin() {
 func (s *session) step() error {
 	last := len(s.walk.todo) - 1
 	if last < 0 {
-		s.finish()
+		s.finishScan()
 		return nil
 	}
 	v := s.walk.todo[last]
@@ -61,10 +61,10 @@ func (s *session) step() error {
 	return s.visit(v)
 }
 
-// finish ends a walk. After a full one all watches stand, those of folders that
+// finishScan ends a walk. After a full one all watches stand, those of folders that
 // it did not meet are dropped, and a Scan is asked for; not after the very
 // first, as there was nothing to lose.
-func (s *session) finish() {
+func (s *session) finishScan() {
 	s.closeRoot()
 	if !s.walk.full {
 		return
@@ -73,7 +73,7 @@ func (s *session) finish() {
 	s.sweep()
 	if s.walk.again {
 		s.w.waiting.askScan()
-		s.begin()
+		s.beginScan()
 		return
 	}
 	s.stood, s.short = true, ""
@@ -92,7 +92,7 @@ func (s *session) sweep() {
 		}
 	}
 	for _, rel := range unseen {
-		s.drop(rel)
+		s.dropFolder(rel)
 	}
 }
 
@@ -117,7 +117,7 @@ func (s *session) visit(v visit) error {
 	}
 	err = s.w.sys.add(s.fs, s.w.abs(v.rel))
 	if err == nil {
-		err = s.list(dir, f, v.report)
+		err = s.listFolder(dir, f, v.report)
 	}
 	if err == nil {
 		s.folders.accept(f)
@@ -148,24 +148,24 @@ func (s *session) claim(rel string, info fs.FileInfo) *folder {
 		known.round, known.mode = s.walk.round, info.Mode()
 		return known
 	}
-	s.drop(rel)
+	s.dropFolder(rel)
 	if twin := s.folders.byID[id]; twin != nil {
 		if within(rel, twin.rel) {
 			return nil
 		}
-		s.drop(twin.rel)
+		s.dropFolder(twin.rel)
 	}
 	if rel != "." && s.folders.byPath[path.Dir(rel)] == nil {
 		return nil // the twin was above it
 	}
 	f := &folder{rel: rel, id: id, mode: info.Mode(), round: s.walk.round}
-	s.folders.put(f)
+	s.folders.putFolder(f)
 	return f
 }
 
-// list reads a folder that was opened before and is watched now: folders in it
+// listFolder reads a folder that was opened before and is watched now: folders in it
 // are visited later, all else is noted as changed if report is set.
-func (s *session) list(dir *os.File, f *folder, report bool) error {
+func (s *session) listFolder(dir *os.File, f *folder, report bool) error {
 	for {
 		entries, err := dir.ReadDir(1024)
 		now := time.Now()

@@ -50,8 +50,8 @@ func (p *program) dial(ctx context.Context, start bool, idle time.Duration) (net
 	return p.startServer(ctx, path, idle)
 }
 
-// find connects to the server that runs, waiting for its socket where somebody has just taken the lock.
-func (p *program) find(ctx context.Context) (net.Conn, error) {
+// findServer connects to the server that runs, waiting for its socket where somebody has just taken the lock.
+func (p *program) findServer(ctx context.Context) (net.Conn, error) {
 	for end := time.Now().Add(patience); ; {
 		c, err := socket.Dial(ctx, p.cfg.socketPath())
 		switch {

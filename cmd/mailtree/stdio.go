@@ -57,7 +57,7 @@ func (p *program) stdio(ctx context.Context, o stdioOptions) error {
 		In: p.std.in, Out: p.std.out, Toolset: o.toolset, Hello: caller, Log: p.cfg.logger(p.std),
 		Dial: func(ctx context.Context, start bool) (net.Conn, error) {
 			if start && o.noStart {
-				return p.find(ctx)
+				return p.findServer(ctx)
 			}
 			return p.dial(ctx, start, o.idle)
 		},

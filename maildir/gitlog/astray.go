@@ -12,7 +12,7 @@ type state struct {
 	head  hash
 }
 
-func (s state) same(t state) bool { return s.head == t.head && s.index.same(t.index) }
+func (s state) sameState(t state) bool { return s.head == t.head && s.index.sameIndex(t.index) }
 
 // trace is what our commits did at a path.
 type trace struct {
@@ -159,7 +159,7 @@ func (r *repository) astray(at head, all []ownCommit) (found astray, err error) 
 	for i, paths := range of {
 		for _, t := range paths {
 			if noIndex[i] || noHead[i] {
-				if err := found.take(t, now, staged(t.path), noIndex[i], noHead[i]); err != nil {
+				if err := found.takeTrace(t, now, staged(t.path), noIndex[i], noHead[i]); err != nil {
 					return found, err
 				}
 			}
@@ -168,8 +168,8 @@ func (r *repository) astray(at head, all []ownCommit) (found astray, err error) 
 	return found, nil
 }
 
-// take sorts out a path. Where the file on disk is as the index has it, or gone with it, that was done on purpose.
-func (a *astray) take(t *trace, now *plan, staged entry, noIndex, noHead bool) error {
+// takeTrace sorts out a path. Where the file on disk is as the index has it, or gone with it, that was done on purpose.
+func (a *astray) takeTrace(t *trace, now *plan, staged entry, noIndex, noHead bool) error {
 	c := now.changes[t.path]
 	if !t.older(staged) && (staged != t.last || !noHead) {
 		return nil

@@ -25,8 +25,8 @@ type delivery struct {
 	base hash // a commit from before it
 }
 
-// take adds the operations of a record.
-func (b *batch) take(r record) {
+// addRecord adds the operations of a record.
+func (b *batch) addRecord(r record) {
 	b.ops = append(b.ops, r.ops...)
 	for _, op := range r.ops {
 		for _, p := range op.Paths {
@@ -54,9 +54,9 @@ func (l *Log) commitOps(ctx context.Context) error {
 	}
 	var b batch
 	for _, r := range records {
-		b.take(r)
+		b.addRecord(r)
 	}
-	err := l.settle(ctx, b)
+	err := l.settleBatch(ctx, b)
 	made := err == nil || isMade(err)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,15 +90,15 @@ func (l *Log) commitEdits(ctx context.Context) error {
 	if len(paths) == 0 {
 		return nil
 	}
-	err := l.settle(ctx, batch{edits: paths})
+	err := l.settleBatch(ctx, batch{edits: paths})
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.land(err == nil || isMade(err), time.Now())
 	return err
 }
 
-// settle makes the commit of a batch and notes how it went.
-func (l *Log) settle(ctx context.Context, b batch) error {
+// settleBatch makes the commit of a batch and notes how it went.
+func (l *Log) settleBatch(ctx context.Context, b batch) error {
 	done := stopwatch()
 	err := l.heal(ctx)
 	if err == nil {
@@ -205,7 +205,7 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	defer plan.close()
 	defer objects.discard()
 	if len(b.ops) == 0 && !b.force {
-		l.leave(plan)
+		l.leaveOutBusy(plan)
 	}
 	p.plan = plan
 	p.step("built")
@@ -215,7 +215,7 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	if err := p.stageIndex(); err != nil { // first, as it may be in a state to be left alone
 		return false, err
 	}
-	names, err := objects.finish()
+	names, err := objects.finishLoose()
 	l.grow(objects.written)
 	if err != nil {
 		return false, err
@@ -236,9 +236,9 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	return made, err
 }
 
-// leave takes out of a plan of edits what may be an operation's work by now: what was read there is left as HEAD has it. An
+// leaveOutBusy takes out of a plan of edits what may be an operation's work by now: what was read there is left as HEAD has it. An
 // operation that had begun before that is under way still, or it waits: nobody else commits.
-func (l *Log) leave(p *plan) {
+func (l *Log) leaveOutBusy(p *plan) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	waiting := l.ofOperations()

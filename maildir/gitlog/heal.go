@@ -23,7 +23,7 @@ func (l *Log) heal(ctx context.Context) error {
 		return nil // the commit that follows says why
 	}
 	defer repo.close()
-	if err := l.restore(repo); err != nil {
+	if err := l.restoreCommits(repo); err != nil {
 		return err
 	}
 	for range 3 {
@@ -60,7 +60,7 @@ func (l *Log) level(ctx context.Context, repo *repository) error {
 	if err != nil {
 		return err
 	}
-	if len(mem.own) > 0 && now.exists && !mem.level.same(state{now, at.commit}) {
+	if len(mem.own) > 0 && now.exists && !mem.level.sameState(state{now, at.commit}) {
 		return l.mend(ctx, repo, at)
 	}
 	mem.level = state{now, at.commit}
@@ -105,9 +105,9 @@ func (l *Log) mend(ctx context.Context, repo *repository, at head) error {
 	return nil
 }
 
-// restore makes sure of the objects of the last commits.
-func (l *Log) restore(repo *repository) error {
-	n, names, err := repo.restore(l.mem.fresh)
+// restoreCommits makes sure of the objects of the last commits.
+func (l *Log) restoreCommits(repo *repository) error {
+	n, names, err := repo.restoreObjects(l.mem.fresh)
 	if err != nil || n == 0 {
 		return err
 	}

@@ -62,11 +62,11 @@ func newIgnorer(git string) *ignorer {
 	if err == nil {
 		g.exclude = patterns(b, nil)
 	}
-	g.note(err)
+	g.noteFault(err)
 	return g
 }
 
-func (g *ignorer) note(err error) {
+func (g *ignorer) noteFault(err error) {
 	if g.fault == nil && transient(err) {
 		g.fault = err
 	}
@@ -94,7 +94,7 @@ func (g *ignorer) isNested(w *worktree, dir string) bool {
 	yes, ok := g.nested[dir]
 	if !ok {
 		_, err := w.stat(dir + "/.git")
-		g.note(err)
+		g.noteFault(err)
 		yes = err == nil
 		g.nested[dir] = yes
 	}
@@ -122,11 +122,11 @@ func (g *ignorer) folder(w *worktree, elems []string) []gitignore.Pattern {
 		return ps
 	}
 	f, st, err := w.open(path)
-	g.note(err)
+	g.noteFault(err)
 	if err == nil {
 		if st.size < maxIgnore {
 			b, err := io.ReadAll(io.LimitReader(f, maxIgnore))
-			g.note(err)
+			g.noteFault(err)
 			ps = patterns(b, elems)
 		}
 		f.Close()

@@ -53,7 +53,7 @@ type seen struct {
 	sum    [20]byte // checksum at its end
 }
 
-func (s seen) same(t seen) bool {
+func (s seen) sameIndex(t seen) bool {
 	return s.exists == t.exists && (!s.exists || s.sum == t.sum && s.stat.ino == t.stat.ino && s.stat.size == t.stat.size && s.stat.mtime.Equal(t.stat.mtime))
 }
 
@@ -125,7 +125,7 @@ func (r *repository) openIndex() (*gitIndex, error) {
 	if err != nil || !s.exists {
 		return x, err
 	}
-	x.file, x.seen, x.size, x.mode, x.sound = f, s, s.stat.size, fs.FileMode(s.stat.mode)&0o777, s.same(r.mem.sound)
+	x.file, x.seen, x.size, x.mode, x.sound = f, s, s.stat.size, fs.FileMode(s.stat.mode)&0o777, s.sameIndex(r.mem.sound)
 	var head [12]byte
 	if _, err := f.ReadAt(head[:], 0); transient(err) {
 		x.close()
@@ -238,7 +238,7 @@ func (x *gitIndex) all(err *error) iter.Seq[indexEntry] {
 				return
 			}
 		}
-		*err = holdIndex(x.finish(in))
+		*err = holdIndex(x.readTrailer(in))
 	}
 }
 
@@ -262,8 +262,8 @@ func holdIndex(err error) error {
 	return err
 }
 
-// finish reads what follows the entries and compares the checksum.
-func (x *gitIndex) finish(in *indexReader) error {
+// readTrailer reads what follows the entries and compares the checksum.
+func (x *gitIndex) readTrailer(in *indexReader) error {
 	if err := x.readExtensions(in); err != nil {
 		return err
 	}

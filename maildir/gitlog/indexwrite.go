@@ -92,7 +92,7 @@ func (o *indexWriter) write(count int) (err error) {
 	o.out.Write(binary.BigEndian.AppendUint32(nil, uint32(count)))
 	for e := range o.all(&err) {
 		for len(o.add) > 0 && o.add[0].path < string(e.name) {
-			o.put(o.next())
+			o.putEntry(o.next())
 		}
 		for len(o.cuts) > 0 && o.cuts[0].to <= string(e.name) {
 			o.cuts = o.cuts[1:]
@@ -101,14 +101,14 @@ func (o *indexWriter) write(count int) (err error) {
 			o.dropped++
 			continue
 		}
-		o.settle(e)
-		o.put(e)
+		o.settleEntry(e)
+		o.putEntry(e)
 	}
 	if err != nil {
 		return err
 	}
 	for len(o.add) > 0 {
-		o.put(o.next())
+		o.putEntry(o.next())
 	}
 	o.out.Write(appendExtension(nil, "TREE", o.tree(o.gitIndex.tree)))
 	o.out.Write(appendExtension(nil, "REUC", o.undo))
@@ -125,7 +125,7 @@ func (o *indexWriter) next() indexEntry {
 	return newEntry(c)
 }
 
-func (o *indexWriter) put(e indexEntry) {
+func (o *indexWriter) putEntry(e indexEntry) {
 	o.scratch = o.appendEntry(o.scratch[:0], e, o.before)
 	o.out.Write(o.scratch)
 	if o.version == 4 {
@@ -137,18 +137,18 @@ func parent(path string) string {
 	return path[:max(strings.LastIndexByte(path, '/'), 0)]
 }
 
-// settle deals with a racy entry as Git does when it writes an index (racy-git(5)): an entry whose file changed
+// settleEntry deals with a racy entry as Git does when it writes an index (racy-git(5)): an entry whose file changed
 // in the second in which the index was written looks clean for ever once the index bears a later time. Where the content
 // is another, the entry is made such that Git looks at it. Where it is the same the entry stays: one that Git does
 // not believe makes git revert and git checkout say that a file has local changes, as they do not look at it themselves.
 // Those that are ours and untouched since are not read. Where it cannot be told the entry is made so too.
-func (o *indexWriter) settle(e indexEntry) {
+func (o *indexWriter) settleEntry(e indexEntry) {
 	if !o.seen.exists || e.mtime() < uint32(o.seen.stat.mtime.Unix()) || e.entry().mode == modeModule {
 		return
 	}
 	now, err := o.files.stat(string(e.name))
 	if err == nil {
-		if st, ok := o.mem.recent[string(e.name)]; ok && e.holds(st) && now.same(st) {
+		if st, ok := o.mem.recent[string(e.name)]; ok && e.holds(st) && now.sameStat(st) {
 			o.recent[string(e.name)] = st
 			return
 		}

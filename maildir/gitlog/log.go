@@ -364,7 +364,7 @@ func (l *Log) Preserve(ctx context.Context, paths []string) error {
 		if !l.cfg.External {
 			return &hold{mode: "waiting", reason: "The file was changed by hand and that change is not in Git: commit it with git add and git commit (COMMIT_EXTERNAL is off, the server does not), then try again."}
 		}
-		if err := l.settle(ctx, batch{edits: paths, force: true}); err != nil {
+		if err := l.settleBatch(ctx, batch{edits: paths, force: true}); err != nil {
 			return err
 		}
 		if unsaved, err = l.unsaved(paths); err != nil || len(unsaved) == 0 {

@@ -122,9 +122,9 @@ func (o *objects) zip(w io.Writer) *zlib.Writer {
 	return o.deflate
 }
 
-// finish makes every object durable and gives it its name. The names are durable after the next syncAll: the
+// finishLoose makes every object durable and gives it its name. The names are durable after the next syncAll: the
 // paths it returns are for that. After an error discard must be called.
-func (o *objects) finish() (names []string, err error) {
+func (o *objects) finishLoose() (names []string, err error) {
 	for _, x := range o.few {
 		if err := o.writeLoose(x); err != nil {
 			return nil, err
@@ -134,7 +134,7 @@ func (o *objects) finish() (names []string, err error) {
 	if o.pack != nil {
 		p := o.pack
 		o.pack = nil
-		ready, err := p.finish()
+		ready, err := p.finishPack()
 		o.ready = append(o.ready, ready...)
 		if err != nil {
 			return nil, err

@@ -104,10 +104,10 @@ func (p *pack) addFile(f io.Reader, size int64, have map[hash]struct{}) (hash, e
 	return h, errors.Join(err, p.file.Truncate(p.offset), serr)
 }
 
-// finish completes the pack and its index below temporary names. The index is renamed first: a pack without
+// finishPack completes the pack and its index below temporary names. The index is renamed first: a pack without
 // index makes go-git fail on every packed object (https://github.com/go-git/go-git/issues/2392), while an
 // index without pack is nothing to it and to Git.
-func (p *pack) finish() ([]rename, error) {
+func (p *pack) finishPack() ([]rename, error) {
 	sum, err := p.seal()
 	ready := []rename{{p.file.Name(), filepath.Join(p.dir, fmt.Sprintf("pack-%x.pack", sum))}}
 	if err = errors.Join(err, p.file.Chmod(0o444), p.file.Close()); err != nil {

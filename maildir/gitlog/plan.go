@@ -101,7 +101,7 @@ func (p *plan) add(path string, mild bool) {
 	}
 	c := &change{path: path, mild: mild}
 	p.changes[path] = c
-	p.root.find(path).leaf = c
+	p.root.findNode(path).leaf = c
 }
 
 // nameFolder takes in what is below a folder: what Git has there, for what is gone, and what is on disk.
@@ -126,7 +126,7 @@ func (p *plan) nameFolder(path string) error {
 
 // walk takes in the files on disk below a folder. Nested repositories and ignored folders are not entered.
 func (p *plan) walk(path string) error {
-	names, err := p.files.list(path)
+	names, err := p.files.listNames(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return nil
 	}

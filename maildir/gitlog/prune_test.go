@@ -161,7 +161,7 @@ func TestLargeFileThatChanges(t *testing.T) {
 		_, err = o.add(blobObject, fmt.Append(nil, "small ", i))
 		tr.check(err)
 	}
-	_, err := o.finish()
+	_, err := o.finishLoose()
 	tr.check(err)
 	keep, err := filepath.Glob(tr.path(".git/objects/pack/*.keep"))
 	if err != nil || len(keep) != 1 {

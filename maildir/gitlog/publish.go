@@ -56,7 +56,7 @@ func (p *publication) run(ctx context.Context, names []string) error {
 	if err := p.lock(ctx); err != nil {
 		return err
 	}
-	return p.finish()
+	return p.finishRef()
 }
 
 // prepare is step 1.
@@ -123,15 +123,15 @@ func (p *publication) lock(ctx context.Context) error {
 	} else if now != p.at { // HEAD too: checkout -b takes no lock of the index
 		return errMoved
 	}
-	if err := p.restore(); err != nil {
+	if err := p.putBack(); err != nil {
 		return err
 	}
 	return p.writeLogs()
 }
 
-// restore makes sure of the commit's objects.
-func (p *publication) restore() error {
-	n, names, err := p.repo.restore(p.fresh)
+// putBack makes sure of the commit's objects.
+func (p *publication) putBack() error {
+	n, names, err := p.repo.restoreObjects(p.fresh)
 	if err == nil && n > 0 {
 		err = p.sync(names)
 	}
@@ -140,7 +140,7 @@ func (p *publication) restore() error {
 
 // lockIndex waits for index.lock, at most lockPatience.
 func (p *publication) lockIndex(ctx context.Context) error {
-	ok, err := p.take(ctx, lockStage, "index.lock", lockPatience)
+	ok, err := p.takeLock(ctx, lockStage, "index.lock", lockPatience)
 	if err != nil {
 		return err
 	}
@@ -156,8 +156,8 @@ const (
 	refPatience  = 200 * time.Millisecond
 )
 
-// take links from to the lock to, with growing pauses while somebody else has it.
-func (p *publication) take(ctx context.Context, from, to string, patience time.Duration) (bool, error) {
+// takeLock links from to the lock to, with growing pauses while somebody else has it.
+func (p *publication) takeLock(ctx context.Context, from, to string, patience time.Duration) (bool, error) {
 	deadline := time.Now().Add(patience)
 	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
 		err := link(p.repo.path(from), p.repo.path(to))
@@ -211,7 +211,7 @@ func pause(ctx context.Context, d time.Duration) error {
 func (r *repository) rest(ctx context.Context) error {
 	for range 4 {
 		s, err := r.seeIndex()
-		if err != nil || !s.exists || s.same(r.mem.index) || time.Since(s.stat.mtime) > restTime || time.Since(s.stat.mtime) < 0 {
+		if err != nil || !s.exists || s.sameIndex(r.mem.index) || time.Since(s.stat.mtime) > restTime || time.Since(s.stat.mtime) < 0 {
 			return err
 		}
 		if err := pause(ctx, restTime/2); err != nil {
@@ -261,7 +261,7 @@ func (p *publication) unchanged() error {
 		return errMoved
 	}
 	now, err := p.repo.seeIndex()
-	if err != nil || now.same(p.seen) {
+	if err != nil || now.sameIndex(p.seen) {
 		return err
 	}
 	index, err := p.repo.openIndex()
@@ -280,7 +280,7 @@ func (p *publication) unchanged() error {
 
 func (p *publication) lockRef(ctx context.Context) error {
 	for range 3 {
-		ok, err := p.take(ctx, refStage, p.at.branch+".lock", refPatience)
+		ok, err := p.takeLock(ctx, refStage, p.at.branch+".lock", refPatience)
 		if errors.Is(err, fs.ErrNotExist) { // pack-refs removes folders that became empty
 			if err := os.MkdirAll(filepath.Dir(p.repo.path(p.at.branch)), 0o777); err != nil {
 				return err
@@ -336,8 +336,8 @@ func (p *publication) writeLogs() error {
 // errHalf: the index has moved, the branch or the lock did not follow; repair finishes that before anything else.
 var errHalf = errors.New("the commit is made but Git's locks could not be given back")
 
-// finish is step 5.
-func (p *publication) finish() error {
+// finishRef is step 5.
+func (p *publication) finishRef() error {
 	if err := os.Rename(p.repo.path(indexStage), p.repo.path("index")); err != nil {
 		return err
 	}
@@ -346,12 +346,12 @@ func (p *publication) finish() error {
 		return errors.Join(errHalf, err)
 	}
 	p.step("ref moved")
-	lost := p.restore()
+	lost := p.putBack()
 	p.repo.mem.recent = p.recent
 	p.repo.mem.index, _ = p.repo.seeIndex()
 	p.repo.mem.sound = p.repo.mem.index
 	level := state{p.seen, p.at.commit}
-	if level.same(p.repo.mem.level) {
+	if level.sameState(p.repo.mem.level) {
 		p.repo.mem.level = state{p.repo.mem.index, p.commit}
 	} else {
 		p.repo.mem.level = state{}

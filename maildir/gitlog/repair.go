@@ -174,7 +174,7 @@ func (r *repository) follow(m *mark, changes []*change) error {
 		}
 	}
 	now, err := r.seeIndex()
-	if err == nil && !now.same(index.seen) {
+	if err == nil && !now.sameIndex(index.seen) {
 		err = errMoved
 	}
 	if err == nil {

@@ -189,10 +189,10 @@ func (r *repository) readOnce(t plumbing.ObjectType, h hash) (data []byte, err e
 	return io.ReadAll(in)
 }
 
-// restore writes those of the objects once more that are gone. `git prune`, and gc with --prune=now, remove what
+// restoreObjects writes those of the objects once more that are gone. `git prune`, and gc with --prune=now, remove what
 // nothing refers to, and so what a commit has written before it moves the branch; one that began before the move
 // does so after it. Packs have their .keep against that.
-func (r *repository) restore(all []object) (n int, names []string, err error) {
+func (r *repository) restoreObjects(all []object) (n int, names []string, err error) {
 	again := newObjects(r.git)
 	defer again.discard()
 	for _, x := range all {
@@ -204,7 +204,7 @@ func (r *repository) restore(all []object) (n int, names []string, err error) {
 		}
 	}
 	n = len(again.few)
-	names, err = again.finish()
+	names, err = again.finishLoose()
 	return n, names, err
 }
 

@@ -91,8 +91,8 @@ type node struct {
 	kids map[string]*node
 }
 
-// find returns the node of a path, making those that are missing.
-func (n *node) find(path string) *node {
+// findNode returns the node of a path, making those that are missing.
+func (n *node) findNode(path string) *node {
 	for _, name := range strings.Split(path, "/") {
 		kid := n.kids[name]
 		if kid == nil {

@@ -127,8 +127,8 @@ func statOf(st *unix.Stat_t) fileStat {
 
 func (s fileStat) is(kind uint32) bool { return s.mode&unix.S_IFMT == kind }
 
-// same reports whether a file with that state was not touched between the two looks.
-func (s fileStat) same(t fileStat) bool {
+// sameStat reports whether a file with that state was not touched between the two looks.
+func (s fileStat) sameStat(t fileStat) bool {
 	return s.ctime.Equal(t.ctime) && s.mtime.Equal(t.mtime) && s.ino == t.ino && s.size == t.size && s.mode == t.mode
 }
 
@@ -231,8 +231,8 @@ func (w *worktree) link(path string, st fileStat, to *objects) (entry, fileStat,
 	return entry{modeLink, h}, st, err
 }
 
-// list names what a folder holds, sorted. Path "" is the tree itself.
-func (w *worktree) list(path string) ([]string, error) {
+// listNames names what a folder holds, sorted. Path "" is the tree itself.
+func (w *worktree) listNames(path string) ([]string, error) {
 	f, err := w.openFolder(path)
 	if err != nil {
 		return nil, err

@@ -36,16 +36,16 @@ func (t *Toolset) subscribe(ctx context.Context, req *mcp.SubscribeRequest) erro
 	if _, err := t.start(ctx); err != nil {
 		return t.resourceError(uri, req.ProtocolVersion(), err)
 	}
-	if err := t.enter(req, r); err != nil {
+	if err := t.enterSubscription(req, r); err != nil {
 		return err
 	}
 	// Only now: a project that is made meanwhile is found here, or by who sees its first change.
-	t.settle(uri, t.slug(ctx, r))
+	t.settleSubscription(uri, t.slug(ctx, r))
 	return nil
 }
 
-// enter notes who subscribed.
-func (t *Toolset) enter(req *mcp.SubscribeRequest, r ref) error {
+// enterSubscription notes who subscribed.
+func (t *Toolset) enterSubscription(req *mcp.SubscribeRequest, r ref) error {
 	uri := req.Params.URI
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -92,8 +92,8 @@ func (t *Toolset) slug(ctx context.Context, r ref) string {
 	return p.Slug()
 }
 
-// settle notes the project of a subscription, where it is known.
-func (t *Toolset) settle(uri, slug string) {
+// settleSubscription notes the project of a subscription, where it is known.
+func (t *Toolset) settleSubscription(uri, slug string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if s := t.subs[uri]; s != nil && slug != "" {
@@ -207,7 +207,7 @@ func (t *Toolset) resolve(ctx context.Context, batch []maildir.Change) {
 	}
 	t.mu.Unlock()
 	for uri, r := range late {
-		t.settle(uri, t.slug(ctx, r))
+		t.settleSubscription(uri, t.slug(ctx, r))
 	}
 }
 

@@ -217,7 +217,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 			c.Close()
 			continue
 		}
-		if !l.enter(uid) {
+		if !l.enterPeer(uid) {
 			c.Close()
 			continue
 		}
@@ -237,7 +237,7 @@ func (l *Listener) listening() net.Listener {
 // Addr is as of net.Listener.
 func (l *Listener) Addr() net.Addr { return l.listening().Addr() }
 
-func (l *Listener) enter(uid int) bool {
+func (l *Listener) enterPeer(uid int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.shut || uid != l.self && uid != 0 && l.conns[uid] >= MaxGuestConns {
@@ -248,7 +248,7 @@ func (l *Listener) enter(uid int) bool {
 	return true
 }
 
-func (l *Listener) leave(uid int) {
+func (l *Listener) leavePeer(uid int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.conns[uid]--; l.conns[uid] == 0 {
@@ -260,7 +260,7 @@ func (l *Listener) leave(uid int) {
 
 // Close closes the connection.
 func (c *Conn) Close() error {
-	c.gone.Do(func() { c.from.leave(c.UID) })
+	c.gone.Do(func() { c.from.leavePeer(c.UID) })
 	return c.Conn.Close()
 }
 

@@ -107,7 +107,7 @@ func Run(ctx context.Context, cfg Config) error {
 	err := b.pump(ctx)
 	cancel()
 	<-kept
-	b.leave(ctx)
+	b.leaveLink(ctx)
 	return err
 }
 
@@ -153,7 +153,7 @@ func (b *bridge) pump(ctx context.Context) error {
 			requests.Wait()
 			return b.verdict(io.EOF)
 		case l := <-lines:
-			b.take(answering, listening, l, &requests, &streams)
+			b.takeLine(answering, listening, l, &requests, &streams)
 			if l.err == nil {
 				continue
 			}
@@ -202,8 +202,8 @@ func readLine(r *bufio.Reader, most int) (l line) {
 	}
 }
 
-// take begins what a line asks for.
-func (b *bridge) take(ctx, listening context.Context, l line, requests, streams *sync.WaitGroup) {
+// takeLine begins what a line asks for.
+func (b *bridge) takeLine(ctx, listening context.Context, l line, requests, streams *sync.WaitGroup) {
 	switch {
 	case l.long:
 		b.refuse(nil, codeRequest, fmt.Sprintf("the line is longer than %d bytes", b.cfg.MaxLine))
@@ -222,12 +222,12 @@ func (b *bridge) take(ctx, listening context.Context, l line, requests, streams 
 	case m.method == "initialize" || !m.asks(): // in order: what follows relies on them
 		b.exchange(ctx, m)
 	case m.method == "subscriptions/listen":
-		ctx, done := b.begin(listening, m)
+		ctx, done := b.beginCall(listening, m)
 		if ctx != nil {
 			streams.Go(func() { defer done(); b.listen(ctx, m) })
 		}
 	default:
-		ctx, done := b.begin(ctx, m)
+		ctx, done := b.beginCall(ctx, m)
 		if ctx == nil {
 			return
 		}
@@ -282,8 +282,8 @@ func (b *bridge) endWaits() {
 	}
 }
 
-// begin enters a request; a nil context says that there are too many.
-func (b *bridge) begin(ctx context.Context, m *message) (context.Context, func()) {
+// beginCall enters a request; a nil context says that there are too many.
+func (b *bridge) beginCall(ctx context.Context, m *message) (context.Context, func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.under) >= maxUnderWay {

@@ -635,11 +635,11 @@ func TestTooMany(t *testing.T) {
 	var out strings.Builder
 	b := &bridge{cfg: Config{Out: &out}, under: map[*message]context.CancelCauseFunc{}}
 	for range maxUnderWay {
-		if ctx, _ := b.begin(t.Context(), &message{}); ctx == nil {
+		if ctx, _ := b.beginCall(t.Context(), &message{}); ctx == nil {
 			t.Fatal("refused")
 		}
 	}
-	if ctx, _ := b.begin(t.Context(), &message{id: []byte("7"), method: "ping"}); ctx != nil || !strings.Contains(out.String(), `"id":7,"error":{"code":-32000`) {
+	if ctx, _ := b.beginCall(t.Context(), &message{id: []byte("7"), method: "ping"}); ctx != nil || !strings.Contains(out.String(), `"id":7,"error":{"code":-32000`) {
 		t.Errorf("one too many: %s", out.String())
 	}
 }

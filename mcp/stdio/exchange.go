@@ -113,7 +113,7 @@ func (b *bridge) pass(ctx context.Context, m *message, l *link, res *http.Respon
 
 // begun keeps a handshake and opens the session's stream.
 func (b *bridge) begun(ctx context.Context, m *message, l *link, res *http.Response) error {
-	if err := l.begin(res); err != nil {
+	if err := l.beginStream(res); err != nil {
 		return nil //nolint:nilerr // the client sees the refusal
 	}
 	b.mu.Lock()

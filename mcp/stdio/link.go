@@ -76,7 +76,7 @@ func (b *bridge) open(ctx context.Context, start bool) (*link, error) {
 		}
 		l, err := b.hold(ctx)
 		if err == nil {
-			err = b.enter(ctx, l)
+			err = b.enterLink(ctx, l)
 			if errors.Is(err, errLate) {
 				continue
 			}
@@ -139,8 +139,8 @@ func (l *link) up() bool {
 // errLate says that the client's handshake changed while it was repeated: what a server answers as it ends.
 var errLate = errors.New("the handshake that was repeated is not the client's any more")
 
-// enter makes l the link and repeats the client's handshake on it. Errors: errLate, or the server's refusal.
-func (b *bridge) enter(ctx context.Context, l *link) error {
+// enterLink makes l the link and repeats the client's handshake on it. Errors: errLate, or the server's refusal.
+func (b *bridge) enterLink(ctx context.Context, l *link) error {
 	b.mu.Lock()
 	old, shake, said := b.link, b.shake, b.said
 	uris := make([]string, 0, len(shake.uris))
@@ -221,7 +221,7 @@ func (b *bridge) own(ctx context.Context, l *link, raw []byte) error {
 	}
 	defer res.Body.Close()
 	if m.method == "initialize" {
-		return l.begin(res)
+		return l.beginStream(res)
 	}
 	if res.StatusCode >= 300 {
 		return errors.New("it answers " + res.Status)
@@ -230,8 +230,8 @@ func (b *bridge) own(ctx context.Context, l *link, raw []byte) error {
 	return err
 }
 
-// begin keeps the session that an answer to initialize begins. The body is read and put back.
-func (l *link) begin(res *http.Response) error {
+// beginStream keeps the session that an answer to initialize begins. The body is read and put back.
+func (l *link) beginStream(res *http.Response) error {
 	body, err := io.ReadAll(res.Body)
 	if err != nil {
 		return err
@@ -341,8 +341,8 @@ func (b *bridge) keep(ctx context.Context) {
 	}
 }
 
-// leave ends the session and the link.
-func (b *bridge) leave(ctx context.Context) {
+// leaveLink ends the session and the link.
+func (b *bridge) leaveLink(ctx context.Context) {
 	l := b.current()
 	if l.inSession() && l.up() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.cfg.Patience)

@@ -42,8 +42,8 @@ type envelope struct {
 	Tool   json.RawMessage `json:"tool"` // of a call without an envelope
 }
 
-// empty reports whether there is nothing in it that a message is made of.
-func (e *envelope) empty() bool {
+// isEmpty reports whether there is nothing in it that a message is made of.
+func (e *envelope) isEmpty() bool {
 	return (e.ID == nil || string(e.ID) == "null") && e.Method == "" && e.Tool == nil && e.Error == nil
 }
 
@@ -94,7 +94,7 @@ func parse(text []byte) (m *message, code int, err error) {
 	}
 	if text[0] == '[' {
 		var all []envelope
-		if json.Unmarshal(text, &all) != nil || len(all) == 0 || slices.ContainsFunc(all, func(e envelope) bool { return e.empty() }) {
+		if json.Unmarshal(text, &all) != nil || len(all) == 0 || slices.ContainsFunc(all, func(e envelope) bool { return e.isEmpty() }) {
 			return nil, codeRequest, errors.New("the line is no batch of JSON-RPC messages")
 		}
 		m.batch = true
@@ -105,7 +105,7 @@ func parse(text []byte) (m *message, code int, err error) {
 		return m, 0, nil
 	}
 	var e envelope
-	if text[0] != '{' || json.Unmarshal(text, &e) != nil || e.empty() {
+	if text[0] != '{' || json.Unmarshal(text, &e) != nil || e.isEmpty() {
 		return nil, codeRequest, errors.New("the line is no JSON-RPC message: a JSON object with a method")
 	}
 	p := e.params()

@@ -128,7 +128,7 @@ func (r *Runner) resume(ctx context.Context) {
 func (r *Runner) catchUp(ctx context.Context, mark int64) error {
 	missed, err := r.cfg.Store.MissedFirings(ctx, r.log)
 	if err == nil {
-		r.put(ctx, missed, mark)
+		r.putFirings(ctx, missed, mark)
 	}
 	return err
 }
@@ -148,16 +148,16 @@ func (r *Runner) follow(ctx context.Context) {
 		}
 		firings, err := r.cfg.Store.Firings(ctx, changes)
 		if err == nil {
-			r.put(ctx, firings, last)
+			r.putFirings(ctx, firings, last)
 		}
 		return err
 	})
 }
 
-// put queues firings, waiting for room, and then has the mark say so.
-func (r *Runner) put(ctx context.Context, all []maildir.Firing, mark int64) {
+// putFirings queues firings, waiting for room, and then has the mark say so.
+func (r *Runner) putFirings(ctx context.Context, all []maildir.Firing, mark int64) {
 	for _, f := range all {
-		if !r.queue.put(ctx, f) {
+		if !r.queue.enqueue(ctx, f) {
 			return
 		}
 	}
@@ -198,11 +198,11 @@ func (r *Runner) insist(ctx context.Context, what string, f func() error) {
 // work makes runs until ctx ends.
 func (r *Runner) work(ctx context.Context) {
 	for {
-		f, ok := r.queue.take()
+		f, ok := r.queue.dequeue()
 		if !ok {
 			return
 		}
-		run, decided := r.begin(ctx, f)
+		run, decided := r.beginFiring(ctx, f)
 		if decided { // else the mark stays before it, and the next server decides
 			r.queue.begun()
 		}
@@ -214,8 +214,8 @@ func (r *Runner) work(ctx context.Context) {
 	}
 }
 
-// begin has the domain decide; nil where nothing is to be run, or nothing was decided because ctx ended.
-func (r *Runner) begin(ctx context.Context, f maildir.Firing) (run *maildir.HookRun, decided bool) {
+// beginFiring has the domain decide; nil where nothing is to be run, or nothing was decided because ctx ended.
+func (r *Runner) beginFiring(ctx context.Context, f maildir.Firing) (run *maildir.HookRun, decided bool) {
 	r.insist(ctx, "a hook cannot begin", func() error {
 		if ctx.Err() != nil {
 			return ctx.Err()

@@ -31,8 +31,8 @@ func newQueue(workers int) *queue {
 	return q
 }
 
-// put adds a firing when there is room; false when ctx ends first.
-func (q *queue) put(ctx context.Context, f maildir.Firing) bool {
+// enqueue adds a firing when there is room; false when ctx ends first.
+func (q *queue) enqueue(ctx context.Context, f maildir.Firing) bool {
 	stop := context.AfterFunc(ctx, func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
@@ -56,8 +56,8 @@ func (q *queue) put(ctx context.Context, f maildir.Firing) bool {
 	return true
 }
 
-// take waits for a firing; false when the queue is closed. The taker calls begun once it is decided, and done at the end.
-func (q *queue) take() (maildir.Firing, bool) {
+// dequeue waits for a firing; false when the queue is closed. The taker calls begun once it is decided, and done at the end.
+func (q *queue) dequeue() (maildir.Firing, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for {

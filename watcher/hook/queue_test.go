@@ -13,13 +13,13 @@ func TestTurns(t *testing.T) {
 	t.Parallel()
 	q := newQueue(3)
 	for _, f := range []maildir.Firing{{Owner: 1, ID: "a"}, {Owner: 1, ID: "b"}, {Owner: 1, ID: "c"}, {Owner: 2, ID: "x"}} {
-		if !q.put(t.Context(), f) {
+		if !q.enqueue(t.Context(), f) {
 			t.Fatal("not put")
 		}
 	}
 	take := func(want string) {
 		t.Helper()
-		if f, ok := q.take(); !ok || f.ID != want {
+		if f, ok := q.dequeue(); !ok || f.ID != want {
 			t.Errorf("took %q, want %q", f.ID, want)
 		}
 		q.begun()
@@ -36,7 +36,7 @@ func TestTurns(t *testing.T) {
 		t.Error("nothing waits, but the queue is not empty")
 	}
 	q.close()
-	if _, ok := q.take(); ok {
+	if _, ok := q.dequeue(); ok {
 		t.Error("taken from a closed queue")
 	}
 }
@@ -46,17 +46,17 @@ func TestRoom(t *testing.T) {
 	t.Parallel()
 	q := newQueue(1)
 	for range maxQueued {
-		q.put(t.Context(), maildir.Firing{})
+		q.enqueue(t.Context(), maildir.Firing{})
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	put := make(chan bool)
-	go func() { put <- q.put(ctx, maildir.Firing{ID: "last"}) }()
-	q.take()
+	go func() { put <- q.enqueue(ctx, maildir.Firing{ID: "last"}) }()
+	q.dequeue()
 	q.begun()
 	if !<-put {
 		t.Error("there was room")
 	}
-	go func() { put <- q.put(ctx, maildir.Firing{}) }()
+	go func() { put <- q.enqueue(ctx, maildir.Firing{}) }()
 	cancel(errors.New("end"))
 	if <-put {
 		t.Error("there was no room")

@@ -187,7 +187,7 @@ func (n *Nudger) one(ctx context.Context, session string, w whom) (*Outcome, err
 		return nil, err
 	}
 	o := &Outcome{Project: w.project, Agent: w.agent, New: notice.New}
-	s, pane, err := n.find(ctx, session, p, notice)
+	s, pane, err := n.findWindow(ctx, session, p, notice)
 	if err != nil {
 		o.Why = err.Error()
 		return o, nil
@@ -205,9 +205,9 @@ func (n *Nudger) one(ctx context.Context, session string, w whom) (*Outcome, err
 	return o, nil
 }
 
-// find finds the pane that the agent sits at: where it called from, else by its name. The error says why there is none
+// findWindow finds the pane that the agent sits at: where it called from, else by its name. The error says why there is none
 // now.
-func (n *Nudger) find(ctx context.Context, session string, p *maildir.Project, of *maildir.Notice) (s tmux.Session, pane string, err error) {
+func (n *Nudger) findWindow(ctx context.Context, session string, p *maildir.Project, of *maildir.Notice) (s tmux.Session, pane string, err error) {
 	err = errors.New("it has not called from a tmux window")
 	if seat := of.Seat; seat.Tmux != "" {
 		s, pane, err = look(ctx, seat.Tmux, seat.Pane, func(at tmux.Pane) bool {
