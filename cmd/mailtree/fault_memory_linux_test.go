@@ -20,12 +20,14 @@ import (
 	"mailtree/mcp/socket"
 )
 
-// maxResident is what the server may have in memory, in bytes, whatever is asked.
-const maxResident = 400 << 20
+// maxResident is what the server may have in memory, in bytes, whatever is asked; the race detector's own comes on top.
+const maxResident = (400 << 20) * (1 + (slower-1)/2)
 
-// TestMemoryOfAnswers: many clients that ask for large mail at once, in every way that there is, do not make the server large.
-// -faults=short and long store the 40 messages of 8 MB that the limit was set with; without, four show the same.
-func TestMemoryOfAnswers(t *testing.T) {
+// TestFaultMemory: many clients that ask for large mail at once, in every way that there is, do not make the server large.
+// -faults=short and long store the 40 messages of 8 MB that the limit was set with; without, four and fewer clients show
+// the same.
+func TestFaultMemory(t *testing.T) {
+	many := extent(8, 64, 64)
 	d := newDaemon(t, filepath.Join(t.TempDir(), "store"))
 	d.real, d.patient = true, true
 	d.start()
@@ -71,12 +73,12 @@ func TestMemoryOfAnswers(t *testing.T) {
 		local          bool     // over the socket, to the tools of aimx
 	}{
 		{"one client, 8 MB each", 1, 1, [][]byte{inbox("Bob")}, false},
-		{"16 clients, 1 MB each", 16, extent(2, 10, 10), [][]byte{inbox("Cat")}, false},
-		{"64 clients, 8 MB each", 64, extent(1, 3, 3), [][]byte{inbox("Bob")}, false},
-		{"64 clients, resources", 64, extent(1, 3, 3), [][]byte{one, all}, false},
-		{"64 clients, search", 64, extent(1, 3, 3), [][]byte{search}, false},
-		{"64 clients, summaries", 64, extent(1, 3, 3), [][]byte{summary}, false},
-		{"64 clients, email_read", 64, extent(1, 3, 3), [][]byte{letter}, true},
+		{"some clients, 1 MB each", min(many, 16), extent(1, 10, 10), [][]byte{inbox("Cat")}, false},
+		{"many clients, 8 MB each", many, extent(1, 3, 3), [][]byte{inbox("Bob")}, false},
+		{"many clients, resources", many, extent(1, 3, 3), [][]byte{one, all}, false},
+		{"many clients, search", many, extent(1, 3, 3), [][]byte{search}, false},
+		{"many clients, summaries", many, extent(1, 3, 3), [][]byte{summary}, false},
+		{"many clients, email_read", many, extent(1, 3, 3), [][]byte{letter}, true},
 	} {
 		d.start()
 		post := func(body []byte) error {
@@ -113,7 +115,7 @@ func TestMemoryOfAnswers(t *testing.T) {
 		}
 		clients.Wait()
 		peak := peakMemory(t, d.cmd.Process.Pid)
-		t.Logf("%s: VmHWM %d MB, largest answer %d bytes, %d of %d without one, %s", tt.name, peak>>20, largest, refused, tt.clients*tt.times, time.Since(began).Round(time.Millisecond))
+		t.Logf("%s (%d of them): VmHWM %d MB, largest answer %d bytes, %d of %d without one, %s", tt.name, tt.clients, peak>>20, largest, refused, tt.clients*tt.times, time.Since(began).Round(time.Millisecond))
 		if peak > maxResident || largest > 1<<20 || refused == tt.clients*tt.times {
 			t.Errorf("%s: over the limits of %d MB and 1 MiB", tt.name, maxResident>>20)
 		}
