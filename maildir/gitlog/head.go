@@ -211,12 +211,28 @@ func (r *repository) onBranch(recorded string) (head, error) {
 	switch {
 	case h.branch == "" && recorded == "":
 		return h, &hold{mode: "detached", reason: "The mail's repository is on no branch (detached HEAD): mail is kept uncommitted. Check out a branch."}
-	case h.branch == "":
-		return h, elsewhere("no branch (detached HEAD)", recorded)
-	case recorded != "" && h.branch != recorded:
-		return h, elsewhere("branch "+strings.TrimPrefix(h.branch, "refs/heads/"), recorded)
+	case recorded == "" || h.branch == recorded:
+		return h, nil
 	}
-	return h, nil
+	tip, err := r.ref(recorded)
+	if err != nil {
+		return h, err
+	}
+	at := "no branch (detached HEAD)"
+	if h.branch != "" {
+		at = "branch " + strings.TrimPrefix(h.branch, "refs/heads/")
+	}
+	if tip.IsZero() {
+		return h, branchGone(at, recorded)
+	}
+	return h, elsewhere(at, recorded)
+}
+
+// branchGone says how to make the recorded branch anew, where somebody has renamed or deleted it.
+func branchGone(at, recorded string) error {
+	short := shellWord(strings.TrimPrefix(recorded, "refs/heads/"))
+	return &hold{mode: "detached", reason: fmt.Sprintf("The mail's repository is on %s, and the branch %s, to which the mail is committed, is gone: "+
+		"mail is kept uncommitted until it is there again. Run `git checkout -b %s` in the mail's folder, which begins it where HEAD is.", at, short, short)}
 }
 
 // elsewhere says how to come back to the recorded branch. `git checkout` refuses while uncommitted files are in its way,
