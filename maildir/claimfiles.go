@@ -49,8 +49,10 @@ func (t *Tree) listClaims() (paths []string, bad []Problem, err error) {
 	switch fault := FaultOf(err); {
 	case fault == FaultMachine, fault == FaultFile:
 		return nil, nil, err
+	case err == nil && st.Mode.IsRegular():
+		return nil, []Problem{{Path: claimsDir, Reason: "a file where a folder belongs"}}, nil
 	case err == nil && !st.Mode.IsDir():
-		return nil, []Problem{{Path: claimsDir, Reason: "not a folder"}}, nil
+		return nil, []Problem{{Path: claimsDir, Reason: notRegular(st.Mode).Reason}}, nil
 	}
 	released := map[string]bool{}
 	err = t.Walk(context.Background(), claimsDir, func(p string, d fs.DirEntry) error {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -249,8 +250,9 @@ func (s *Store) refuseKey(human string) error {
 	if human == "" {
 		return nil
 	}
-	if fi, err := os.Stat(human); err == nil && !fi.IsDir() {
-		return errorf(ErrInvalid, "project_key %s is a file: give the absolute path of the code base's folder, such as %s.", quote(human), quote(filepath.Dir(human)))
+	fi, err := os.Stat(human)
+	if err == nil && !fi.IsDir() || errors.Is(err, syscall.ENOTDIR) {
+		return errorf(ErrInvalid, "project_key %s is a file, or lies below one: give the absolute path of the code base's folder, such as /home/me/backend.", quote(human))
 	}
 	real, err := withoutLinks(human)
 	root, rerr := withoutLinks(s.cfg.Root)
