@@ -1,8 +1,6 @@
 package maildir
 
 import (
-	"bufio"
-	"bytes"
 	"crypto/ed25519"
 	"encoding/base64"
 	"errors"
@@ -14,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 // Files of the store that hold its keys: configuration, never in a tree that a `git pull` could change.
@@ -73,6 +73,16 @@ func (v Voucher) String() string {
 func (s *Store) Verified(m *Message) (Voucher, bool) {
 	k, ok := s.keys.keyOf(m)
 	return Voucher{m.Auth, k.Name}, ok
+}
+
+// VerifiedIn is Verified for a message of the index: one that this store's own server sealed for another project is not
+// verified where somebody has put it.
+func (s *Store) VerifiedIn(m *MessageRow) (Voucher, bool) {
+	v, ok := s.Verified(&m.Message)
+	if p := s.known(m.Project); ok && v.Machine == "" && p != nil && m.Message.Project != p.name() {
+		return Voucher{}, false
+	}
+	return v, ok
 }
 
 // VerifiedHere is Verified for the store's own seals alone: what this server itself found out about the sender.
@@ -153,20 +163,19 @@ func ReadTrustedKeys(root string) ([]TrustedKey, error) {
 	}
 	var keys []TrustedKey
 	var bad []error
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	for n := 1; lines.Scan(); n++ {
-		text := strings.TrimSpace(lines.Text())
+	for i, line := range strings.Split(string(data), "\n") {
+		text := strings.TrimSpace(line)
 		if text == "" || text[0] == '#' {
 			continue
 		}
 		k, err := ParseTrustedKey(text)
 		if err != nil {
-			bad = append(bad, errorf(ErrInvalid, "The store's %s, line %d: %v", trustedFile, n, err))
+			bad = append(bad, errorf(ErrInvalid, "The store's %s, line %d: %v", trustedFile, i+1, err))
 			continue
 		}
 		keys = append(keys, k)
 	}
-	return keys, errors.Join(append(bad, lines.Err())...)
+	return keys, errors.Join(bad...)
 }
 
 // maxKeyName is how long the name of a trusted key may be, in bytes.
@@ -189,9 +198,18 @@ func ParseTrustedKey(line string) (TrustedKey, error) {
 }
 
 // WriteTrustedKeys has edit change the lines of the store's trusted_keys and puts the result into place durably. Comments and
-// lines that edit leaves alone stay as they are. A server that runs takes the new file at its next look.
+// lines that edit leaves alone stay as they are. Of several that run at once each sees the one before. A server that runs
+// takes the new file at its next look.
 func WriteTrustedKeys(root string, edit func(lines []string) ([]string, error)) error {
 	file := filepath.Join(root, trustedFile)
+	lock, _, err := openPlain(file+".lock", os.O_RDWR|os.O_CREATE)
+	if err != nil {
+		return wrongFile(err, "The store's "+trustedFile+".lock", "remove it.")
+	}
+	defer lock.Close() // and with that unlocks it
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		return err
+	}
 	data, _, err := readPlain(file, maxTrusted)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return wrongFile(err, "The store's "+trustedFile, "put the right file there, or remove it.")

@@ -1,7 +1,12 @@
 package maildir_test
 
 import (
+	"crypto/ed25519"
+	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 
 	"mailtree/fixtures/storetest"
@@ -75,4 +80,72 @@ func BenchmarkVerified(b *testing.B) {
 	}
 	b.Run("first", func(b *testing.B) { check(b, true) })
 	b.Run("again", func(b *testing.B) { check(b, false) })
+}
+
+// TestTrustAtOnce: of several who change trusted_keys at once nobody loses another's change.
+func TestTrustAtOnce(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			public, _, err := ed25519.GenerateKey(nil)
+			if err == nil {
+				err = maildir.Trust(root, maildir.TrustedKey{ID: maildir.KeyID(public), Public: public, Name: fmt.Sprint("machine", i)})
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if keys, err := maildir.ReadTrustedKeys(root); len(keys) != 8 || err != nil {
+		t.Errorf("%d keys of 8, %v", len(keys), err)
+	}
+}
+
+// TestTrustedLongLine: a line of any length hides no other.
+func TestTrustedLongLine(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	public, _, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "# " + strings.Repeat("x", 100_000) + "\n" + maildir.TrustedKey{Public: public, Name: "laptop"}.String() + "\n"
+	if err := os.WriteFile(filepath.Join(root, "trusted_keys"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if keys, err := maildir.ReadTrustedKeys(root); len(keys) != 1 || err != nil {
+		t.Errorf("%v, %v", keys, err)
+	}
+}
+
+// TestSealOfOtherProject: mail that the server sealed for one project is not verified in another.
+func TestSealOfOtherProject(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.Config{})
+	var both []*maildir.Project
+	for _, key := range []string{"/abs/one", "/abs/two"} {
+		p, err := s.EnsureProject(t.Context(), key)
+		if err == nil {
+			_, err = p.Register(t.Context(), maildir.Registration{NameHint: "Bob"})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		both = append(both, p)
+	}
+	m := send(t, both[0], maildir.Draft{From: "Bob", To: []string{"Bob"}, Subject: "s", Body: "text"})
+	data, err := os.ReadFile(copyOf(both[0].Tree().Dir(), "agents/Bob/inbox", m))
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, both[1], "agents/Bob/inbox/"+m.ID+".md", string(data))
+	until(t, "the copy is there", func() bool { return len(inbox(t, both[1], "Bob").Messages) == 1 })
+	for i, want := range []bool{true, false} {
+		if _, ok := s.VerifiedIn(&inbox(t, both[i], "Bob").Messages[0].MessageRow); ok != want {
+			t.Errorf("project %d: verified %v", i, ok)
+		}
+	}
 }

@@ -60,7 +60,7 @@ func IsStore(root string) bool {
 
 // isStoreFile recognises a store by any of its own files.
 func isStoreFile(e os.DirEntry) bool {
-	return slices.Contains([]string{lockFile, projectsDir, "token", keyFile, oldKeyFile, trustedFile, ownersFile, hooksFile}, e.Name())
+	return slices.Contains([]string{lockFile, projectsDir, "token", keyFile, oldKeyFile, trustedFile, trustedFile + ".lock", ownersFile, hooksFile}, e.Name())
 }
 
 const (

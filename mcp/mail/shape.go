@@ -97,7 +97,7 @@ const (
 )
 
 func (t *Toolset) shapeMessage(m *maildir.MessageRow, body bool) messageShape {
-	voucher, verified := t.store.Verified(&m.Message)
+	voucher, verified := t.store.VerifiedIn(m)
 	auth := ""
 	if verified {
 		auth = voucher.String()
