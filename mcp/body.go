@@ -135,8 +135,18 @@ func parseEnvelope(object []byte) (e envelope, err error) {
 	if e.ID != nil && e.ID[0] != '"' && e.ID[0] != '-' && (e.ID[0] < '0' || e.ID[0] > '9') {
 		return e, errors.New("the id of a JSON-RPC message must be a string or a number")
 	}
+	switch {
+	case len(e.ID) > maxEcho:
+		return e, fmt.Errorf("the id of a JSON-RPC message has %d bytes, over the limit of %d", len(e.ID), maxEcho)
+	case len(e.Method) > maxEcho:
+		return e, fmt.Errorf("the method of a JSON-RPC message has %d bytes, over the limit of %d", len(e.Method), maxEcho)
+	}
 	return e, nil
 }
+
+// maxEcho bounds in bytes what an answer may repeat of its request: the id, and in an error the method, or the name or URI of
+// what is not there.
+const maxEcho = 8 << 10
 
 // parseMessage looks at the envelopes. The SDK would let trailing garbage pass and answer in plain text.
 func parseMessage(body []byte) (*message, error) {

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"fmt"
 	"runtime/debug"
 	"strings"
 
@@ -27,8 +28,29 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		if method == "initialize" {
 			s.sessions.setOwner(req.GetSession().ID(), ownerOf(tool.CallerOf(ctx)))
 		}
+		if name := namedBy(req); len(name) > maxEcho {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
+				Message: fmt.Sprintf("the name or uri of %s has %d bytes, over the limit of %d", method, len(name), maxEcho)}
+		}
 		return next(ctx, method, req)
 	}
+}
+
+// namedBy is what a request asks for by name, which the SDK repeats where there is no such thing.
+func namedBy(req mcp.Request) string {
+	switch p := req.GetParams().(type) {
+	case *mcp.CallToolParamsRaw:
+		return p.Name
+	case *mcp.ReadResourceParams:
+		return p.URI
+	case *mcp.SubscribeParams:
+		return p.URI
+	case *mcp.UnsubscribeParams:
+		return p.URI
+	case *mcp.GetPromptParams:
+		return p.Name
+	}
+	return ""
 }
 
 // lifetime ends a method's context with the HTTP request that it came in, and a subscription's with the server. In a
