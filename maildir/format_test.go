@@ -19,7 +19,7 @@ func sample() *Message {
 }
 
 // keyedStore is a store with keys and nothing else.
-func keyedStore(t *testing.T) (*Store, ed25519.PrivateKey) {
+func keyedStore(t testing.TB) (*Store, ed25519.PrivateKey) {
 	t.Helper()
 	keys, private, err := openKeys(t.TempDir(), rand.Reader)
 	if err != nil {
@@ -240,5 +240,14 @@ func TestNear(t *testing.T) {
 	}
 	if distance("kitten", "sitting") != 3 || distance("", "abc") != 3 {
 		t.Error("not Levenshtein's distance")
+	}
+}
+
+// BenchmarkSealed is what one seal costs a send, beside formatting the message.
+func BenchmarkSealed(b *testing.B) {
+	_, key := keyedStore(b)
+	file := FormatMessage(sample())
+	for b.Loop() {
+		sealed(key, file)
 	}
 }
