@@ -124,11 +124,9 @@ func (p *Project) Stalled() time.Duration { return p.flight.age() }
 // Writes reports whether an operation under way writes a path, or has written it. It goes on to say so until the history was told.
 func (p *Project) Writes(path string) bool { return p.flight.writes(path) }
 
-// Failing is why the newest operation that reached the disk failed there; nil when it did not.
+// Failing is why the newest operation that reached the disk failed there; nil when it did not, or that is over a minute ago.
 func (p *Project) Failing() error {
-	p.failing.mu.Lock()
-	defer p.failing.mu.Unlock()
-	return diskError(p.failing.now)
+	return diskError(p.failing.newest())
 }
 
 // patience is how long a caller waits for the disk.

@@ -25,8 +25,8 @@ const maxClaimFiles = 100_000
 // ClaimFiles reads the claims as they stand in the files, without the index: of every claims/**/*.json that has no
 // .released file beside it those that want accepts (nil: all; it is called by several goroutines at once), by path. Whether
 // a claim has expired is Live's to say. A file that is no valid claim is in bad, and hides no other. Links are not
-// followed, and nothing blocks. The error is ErrUnavailable: a fault of the machine's (FaultOf), which says nothing about
-// the file or folder that it was met at. Spec: 2.2, 4.
+// followed, and nothing blocks. The error is ErrUnavailable: the folder may not be listed, or a fault of the machine's
+// (FaultOf), which says nothing about the file or folder that it was met at. Spec: 2.2, 4.
 func (t *Tree) ClaimFiles(want func(*ClaimRow) bool) (claims []ClaimRow, bad []Problem, err error) {
 	defer t.Hold()()
 	paths, bad, err := t.listClaims()
@@ -47,12 +47,21 @@ func (t *Tree) ClaimFiles(want func(*ClaimRow) bool) (claims []ClaimRow, bad []P
 func (t *Tree) listClaims() (paths []string, bad []Problem, err error) {
 	st, err := t.Stat(claimsDir)
 	switch fault := FaultOf(err); {
-	case fault == FaultMachine, fault == FaultFile:
+	case fault != NoFault && fault != FaultGone:
 		return nil, nil, err
 	case err == nil && st.Mode.IsRegular():
 		return nil, []Problem{{Path: claimsDir, Reason: "a file where a folder belongs"}}, nil
 	case err == nil && !st.Mode.IsDir():
 		return nil, []Problem{{Path: claimsDir, Reason: notRegular(st.Mode).Reason}}, nil
+	}
+	if err == nil {
+		_, err = t.list(claimsDir)
+	}
+	if err != nil { // a folder that is gone holds none; one that may not be listed may hold any
+		if FaultOf(err) == FaultGone {
+			err = nil
+		}
+		return nil, nil, err
 	}
 	released := map[string]bool{}
 	err = t.Walk(context.Background(), claimsDir, func(p string, d fs.DirEntry) error {

@@ -199,3 +199,33 @@ func TestConcernsMisses(t *testing.T) {
 		t.Errorf("only %d tried", covered)
 	}
 }
+
+// TestClaimFilesUnlistable: a folder of claims that may not be listed holds nobody knows what, and is no empty one.
+func TestClaimFilesUnlistable(t *testing.T) {
+	tr := claimTree(t, map[string]string{"claims/a.json": claimText("a")})
+	calls := 0
+	tr.Fail = func(p string) error {
+		if p == claimsDir {
+			if calls++; calls > 1 {
+				return syscall.EACCES
+			}
+		}
+		return nil
+	}
+	if claims, _, err := tr.ClaimFiles(nil); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("%v, %v", claims, err)
+	}
+}
+
+// TestFailingEnds: a failure is told of for a minute where nothing was written since.
+func TestFailingEnds(t *testing.T) {
+	var f failing
+	f.tell(syscall.EIO)
+	if f.newest() == nil {
+		t.Error("a failure of just now is not told of")
+	}
+	f.told = f.told.Add(-failingFor - time.Second)
+	if err := f.newest(); err != nil {
+		t.Errorf("still told of: %v", err)
+	}
+}

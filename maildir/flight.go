@@ -242,13 +242,28 @@ type failing struct {
 	count int
 	last  error
 	now   error // of the newest group or staging; nil after a success
+	told  time.Time
 }
+
+// failingFor is how long a failure is told of where nothing was written since: in a project where nobody writes no success
+// would ever end it.
+const failingFor = time.Minute
 
 // tell notes how the newest group or staging went.
 func (f *failing) tell(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.now = err
+	f.now, f.told = err, time.Now()
+}
+
+// newest is how the newest group or staging failed, if that is not long ago; nil where it did not.
+func (f *failing) newest() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if time.Since(f.told) > failingFor {
+		return nil
+	}
+	return f.now
 }
 
 func (f *failing) noteFailure(err error) {
