@@ -176,16 +176,16 @@ func (s *Store) beginAdding(ctx context.Context) error {
 func (s *Store) endAdding() { <-s.adding }
 
 // adopt opens a project whose folder appeared after the start (a clone made by hand); nil when there is none. It waits
-// for project.json, which a checkout writes late: a clone under way is Git's.
+// for project.json to be written, which a checkout does late: a clone under way is Git's.
 func (s *Store) adopt(ctx context.Context, slug string) (*Project, error) {
 	if !slugPattern.MatchString(slug) {
 		return nil, nil
 	}
-	switch _, err := os.Lstat(filepath.Join(s.cfg.Root, projectsDir, slug, repoDir, projectFile)); FaultOf(err) {
-	case NoFault:
-	case FaultMachine:
+	fi, err := os.Lstat(filepath.Join(s.cfg.Root, projectsDir, slug, repoDir, projectFile))
+	if FaultOf(err) == FaultMachine {
 		return nil, diskError(err)
-	default:
+	}
+	if err != nil || fi.Size() == 0 { // empty, it is being written: a project opened now would not know its name
 		return nil, nil
 	}
 	return s.add(ctx, slug)

@@ -198,6 +198,29 @@ func TestCancelledAtFirst(t *testing.T) {
 	}
 }
 
+// TestAdoptHalfCopied: a project whose project.json is still being written is not there yet; opened then, it would have no name
+// until the next start.
+func TestAdoptHalfCopied(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.Config{NoWatcher: true})
+	file := filepath.Join(s.Root(), "projects", "copy", "repo", "project.json")
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Project(t.Context(), "copy"); !errors.Is(err, maildir.ErrNotFound) {
+		t.Fatalf("with an empty project.json: %v", err)
+	}
+	if err := os.WriteFile(file, []byte(`{"human_key":"/abs/path/shop"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := s.Project(t.Context(), "copy"); err != nil || p.HumanKey() != "/abs/path/shop" {
+		t.Fatalf("once it is written: %v", err)
+	}
+}
+
 func TestWorktreesShare(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir()) // as Git has it
