@@ -272,6 +272,9 @@ func interrupted(t *testing.T) (root, repo string) {
 		}
 	}}
 	p := project(t, cfg, "Ann", "Bob")
+	if err := p.Flush(t.Context()); err != nil { // else the copy meets the files of a commit under way
+		t.Fatal(err)
+	}
 	mu.Lock()
 	armed = true
 	mu.Unlock()
