@@ -6,7 +6,6 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"errors"
-	"io"
 	"io/fs"
 	"mime"
 	"net/http"
@@ -14,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 )
 
 // attachmentFile is an attachment whose bytes were read.
@@ -141,31 +139,14 @@ func readBelow(root, rel string, limit int64) ([]byte, error) {
 	return data, err
 }
 
-// readOwned reads a file of that user's; what is another's, or is too large, is as if it were not there. Whose it is is asked
-// of the file that was opened.
+// readOwned reads a file of that user's; what is another's, or is too large, is as if it were not there.
 func readOwned(root, rel string, limit int64, uid int) ([]byte, error) {
 	t, err := OpenTree(root, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer t.Close()
-	st, err := t.Stat(rel) // refuses links
-	if err != nil || !st.Mode.IsRegular() {
-		return nil, fs.ErrNotExist
-	}
-	f, err := t.root.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, fs.ErrNotExist
-	}
-	defer f.Close()
-	fi, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if own, ok := fi.Sys().(*syscall.Stat_t); !ok || int(own.Uid) != uid || fileStat(fi).Inode != st.Inode || fi.Size() > limit {
-		return nil, fs.ErrNotExist
-	}
-	return io.ReadAll(io.LimitReader(f, limit))
+	return t.readOwned(rel, limit, uid)
 }
 
 // otherBytes is what is wrong with a file in attachments that somebody changed or put there.
@@ -228,7 +209,7 @@ func (t *Tree) CheckAttachments(ctx context.Context, bad func(path, why string))
 			if ctx.Err() != nil {
 				return good, context.Cause(ctx)
 			}
-			switch sum, err := t.attachmentSHA1(p); {
+			switch sum, err := t.sha1(p, maxAttachment); {
 			case err != nil:
 				check(p, err)
 			case sum != want:

@@ -63,9 +63,6 @@ type group struct {
 	unsynced error // of the sync behind its renames
 }
 
-// mostFolders is how many folders one group holds open at most: more makes nothing faster.
-const mostFolders = 256
-
 // groupLimits divides descriptors among groups: a token for each group under way in the store, and how many folders one of
 // them holds open. Half of the descriptors are left to those who read. One project alone has up to four groups under way.
 func groupLimits(files int) (tokens chan struct{}, folders int) {

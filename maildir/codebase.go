@@ -1,13 +1,11 @@
 package maildir
 
 import (
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -57,14 +55,6 @@ func (c *codebase) ignoresCase(dir string) (bool, error) {
 	}
 	c.file, c.stat, c.fold = file, st, configIgnoresCase(string(data))
 	return c.fold, nil
-}
-
-// machineFault is err where that is the machine's fault, else nil: nothing that counts is there.
-func machineFault(err error) error {
-	if FaultOf(err) == FaultMachine {
-		return err
-	}
-	return nil
 }
 
 // look returns a function that reports whether the Git work tree at or above dir has something other than a folder at a
@@ -239,40 +229,4 @@ func smallFile(name string) (string, error) {
 		return "", machineFault(err)
 	}
 	return strings.TrimSpace(string(data)), nil
-}
-
-// readPlain reads a file outside the trees whole: a regular one of at most limit bytes, else a *FormatError. It never
-// waits for the other end of a pipe.
-func readPlain(name string, limit int64) ([]byte, FileStat, error) {
-	f, st, err := openPlain(name, os.O_RDONLY)
-	if err != nil {
-		return nil, st, err
-	}
-	defer f.Close()
-	if st.Size > limit {
-		return nil, st, tooLarge(st.Size, limit)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, limit))
-	return data, st, err
-}
-
-// openPlain opens a file outside the trees, with O_CREATE for its owner alone. What is no regular file is a *FormatError. It
-// never waits for the other end of a pipe. The caller closes the file.
-func openPlain(name string, flags int) (*os.File, FileStat, error) {
-	f, err := os.OpenFile(name, flags|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0o600)
-	if err != nil {
-		if fi, serr := os.Stat(name); serr == nil && !fi.Mode().IsRegular() { // a socket cannot be opened, nor a folder for writing
-			return nil, fileStat(fi), notRegular(fi.Mode())
-		}
-		return nil, FileStat{}, err
-	}
-	fi, err := f.Stat()
-	if err == nil && !fi.Mode().IsRegular() {
-		err = notRegular(fi.Mode())
-	}
-	if err != nil {
-		f.Close()
-		return nil, FileStat{}, err
-	}
-	return f, fileStat(fi), nil
 }

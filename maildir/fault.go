@@ -2,6 +2,7 @@ package maildir
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"syscall"
 )
@@ -45,4 +46,26 @@ func faultOfErrno(no syscall.Errno) Fault {
 		return FaultFile
 	}
 	return FaultMachine
+}
+
+// FormatError says why a file of the tree is not valid: it becomes a row of problems. Spec: 4.
+type FormatError struct {
+	Line   int // 1-based line of the file; 0 where a line makes no sense
+	Reason string
+}
+
+// Error returns "line N: reason".
+func (e *FormatError) Error() string {
+	if e.Line == 0 {
+		return e.Reason
+	}
+	return fmt.Sprintf("line %d: %s", e.Line, e.Reason)
+}
+
+// machineFault is err where that is the machine's fault, else nil: nothing that counts is there.
+func machineFault(err error) error {
+	if FaultOf(err) == FaultMachine {
+		return err
+	}
+	return nil
 }

@@ -2,19 +2,23 @@ package maildir
 
 import (
 	"cmp"
-	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
-	"strconv"
 	"syscall"
 	"time"
 )
 
 // This file is the only one that changes the tree. A change is staged below .mailtree/tmp, made durable, and
 // put into place by one rename, so that a reader sees the old file or the new one (Spec: 5).
+
+// tmpDir is the folder of the tree where files are staged: untracked, and on the same file system.
+const tmpDir = ".mailtree/tmp"
 
 // action is what a write does to its path.
 type action uint8
@@ -68,6 +72,9 @@ func (c *changer) close() {
 		c.t.release()
 	}
 }
+
+// mostFolders is how many folders one changer holds open at most: more makes nothing faster.
+const mostFolders = 256
 
 func (t *Tree) changer() *changer { return &changer{t: t} }
 
@@ -268,40 +275,57 @@ func (t *Tree) syncFolder(p string) error {
 	return d.Sync()
 }
 
-// diskError words a failed write for the one who asked: what happened and what to do, no path.
-func diskError(err error) error {
-	var said *Error
-	if err == nil || errors.As(err, &said) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	return &Error{Kind: ErrUnavailable, Text: diskFault(err) + "; nothing was changed. See `mailtree doctor` and the server's log, then try again.", Err: err}
-}
-
-// unsureError words a failed write that could not be taken back either: a disk that has become read-only, or is gone.
-func unsureError(err error) error {
-	return &Error{Kind: ErrUnavailable, Text: diskFault(err) + ", and what was written could not be taken back: it may be done now, or after the server's next start. See `mailtree doctor` and the server's log, and look before you try again.", Err: err}
-}
-
-func diskFault(err error) string {
-	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return "the disk is full"
-	case errors.Is(err, syscall.EROFS):
-		return "the disk is read-only"
-	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-		return "too many files are open"
-	case errors.Is(err, syscall.EIO):
-		return "the disk reported an I/O error"
-	case errors.Is(err, fs.ErrPermission):
-		return "permission was denied in the store"
-	}
-	return "the store could not be written"
-}
-
-func stageName(group uint64, n int) string {
-	return strconv.FormatUint(group, 36) + "-" + strconv.Itoa(n)
-}
-
 func tooLarge(size, limit int64) *FormatError {
 	return &FormatError{0, fmt.Sprintf("%d bytes, over the limit of %d", size, limit)}
+}
+
+// exists reports whether anything lies at p; false also where its folder may not be searched. The error is a fault of the
+// machine.
+func (t *Tree) exists(p string) (bool, error) {
+	_, err := t.Stat(p)
+	if FaultOf(err) == FaultMachine {
+		return false, err
+	}
+	return err == nil, nil
+}
+
+// holds reports whether the file at p has that SHA-256, as far as it can be read.
+func (t *Tree) holds(p, sum string) bool {
+	is, err := t.compare(p, sum)
+	return is && err == nil
+}
+
+// compare is holds where it matters that this cannot be told: the disk failed, or too many files are open. What is gone, has
+// become something else or may not be read holds nothing.
+func (t *Tree) compare(p, sum string) (bool, error) {
+	f, st, err := t.open(p)
+	if err == nil {
+		defer f.Close()
+		if !st.Mode.IsRegular() {
+			return false, nil
+		}
+		is := sha256.New()
+		if _, err = io.Copy(is, f); err == nil {
+			return hex.EncodeToString(is.Sum(nil)) == sum, nil
+		}
+	}
+	return false, machineFault(err)
+}
+
+// emptyTmp removes everything below tmp.
+func (t *Tree) emptyTmp() error {
+	entries, err := t.list(tmpDir)
+	for _, e := range entries {
+		err = errors.Join(err, t.removeStaged(e.Name()))
+	}
+	return err
+}
+
+// removeStaged removes what lies below tmp by that name, a folder with all that is in it.
+func (t *Tree) removeStaged(name string) error {
+	if err := t.hold(); err != nil {
+		return err
+	}
+	defer t.release()
+	return ignoreGone(t.root.RemoveAll(tmpDir + "/" + name))
 }

@@ -12,20 +12,6 @@ import (
 	"unicode/utf8"
 )
 
-// FormatError says why a file of the tree is not valid: it becomes a row of problems. Spec: 4.
-type FormatError struct {
-	Line   int // 1-based line of the file; 0 where a line makes no sense
-	Reason string
-}
-
-// Error returns "line N: reason".
-func (e *FormatError) Error() string {
-	if e.Line == 0 {
-		return e.Reason
-	}
-	return fmt.Sprintf("line %d: %s", e.Line, e.Reason)
-}
-
 // object is a JSON object of the tree, decoded strictly: exact key names, no duplicates at any level, bounded depth,
 // no null and no wrong type in a key that we know. The first fault sticks in err; keys that we do not know are left
 // alone.

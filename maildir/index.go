@@ -76,13 +76,6 @@ type Ingested struct {
 	Unread  []Unread // by path: rows stay as they were, the caller asks for them again
 }
 
-// Unread is a file or folder that a fault of the machine (FaultMachine) kept from being looked at. Unlike a Problem it says
-// nothing about the file.
-type Unread struct {
-	Path string
-	Err  error
-}
-
 // Change is one difference that Ingest found between the tree and the rows.
 type Change struct {
 	Seq     int64

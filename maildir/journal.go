@@ -17,7 +17,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -100,24 +99,16 @@ func (j *journal) begin() error {
 	return j.endLine(f)
 }
 
-// openAt opens the file at the journal's place; the caller holds the tree and closes the file.
+// openAt opens the file at the journal's place; the caller closes it.
 func (j *journal) openAt(flags int) (*os.File, FileStat, error) {
-	f, err := j.tree.root.OpenFile(journalFile, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|flags, 0o600)
-	if err != nil {
-		return nil, FileStat{}, err
+	f, st, err := j.tree.openFile(journalFile, os.O_RDWR|flags)
+	if why := (*FormatError)(nil); errors.As(err, &why) {
+		err = fmt.Errorf("%s is %s: remove it", journalFile, why.Reason)
 	}
-	fi, err := f.Stat()
-	if err == nil && !fi.Mode().IsRegular() {
-		err = fmt.Errorf("%s is %s: remove it", journalFile, notRegular(fi.Mode()).Reason)
-	}
-	if err != nil {
-		f.Close()
-		return nil, FileStat{}, err
-	}
-	return f, fileStat(fi), nil
+	return f, st, err
 }
 
-// openPresent opens the journal's file, which present has made sure of; the caller holds the tree and closes the file.
+// openPresent opens the journal's file, which present has made sure of; the caller closes it.
 func (j *journal) openPresent() (*os.File, error) {
 	if err := j.present(); err != nil {
 		return nil, err
@@ -186,10 +177,7 @@ func (j *journal) append(r journalRecord) error {
 }
 
 func (j *journal) add(r journalRecord) error {
-	if err := j.tree.hold(); err != nil {
-		return err
-	}
-	defer j.tree.release()
+	defer j.tree.Hold()()
 	f, err := j.openPresent()
 	if err != nil {
 		return err
@@ -216,10 +204,7 @@ func (j *journal) dropOps(group uint64, places []int) error {
 	for _, n := range places {
 		o.line[o.flags+n] = dropped
 	}
-	if err := j.tree.hold(); err != nil {
-		return err
-	}
-	defer j.tree.release()
+	defer j.tree.Hold()()
 	f, err := j.openPresent()
 	if err != nil {
 		return err
@@ -252,10 +237,7 @@ func (j *journal) done(groups ...uint64) {
 
 // empty cuts the file to nothing, where it can be opened: what it holds is done.
 func (j *journal) empty() {
-	if j.tree.hold() != nil {
-		return
-	}
-	defer j.tree.release()
+	defer j.tree.Hold()()
 	f, err := j.openPresent()
 	if err != nil {
 		return
@@ -305,11 +287,8 @@ func (j *journal) outstanding() (n int64) {
 // error the old one stands, or the new one is not known to be durable.
 func (j *journal) rewrite() error {
 	const fresh = journalFile + ".new"
-	if err := j.tree.hold(); err != nil {
-		return err
-	}
-	defer j.tree.release()
-	f, err := j.tree.root.OpenFile(fresh, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	defer j.tree.Hold()()
+	f, _, err := j.tree.openFile(fresh, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		return err
 	}
@@ -322,7 +301,7 @@ func (j *journal) rewrite() error {
 		err = errors.Join(err, werr)
 	}
 	if err = errors.Join(err, f.Sync()); err == nil {
-		err = j.tree.root.Rename(fresh, journalFile)
+		err = j.tree.rename(fresh, journalFile)
 	}
 	var fi fs.FileInfo
 	if err == nil {

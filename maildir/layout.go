@@ -182,7 +182,6 @@ const (
 
 // What lies in runDir.
 const (
-	tmpDir      = runDir + "/tmp" // where files are staged
 	journalFile = runDir + "/journal"
 	seenDir     = runDir + "/seen"     // a file per agent; its mtime is when it was last seen
 	notifiedDir = runDir + "/notified" // a file per agent: what it was told of

@@ -23,7 +23,6 @@ const (
 // Limits of a message. Spec: 2.1.
 const (
 	MaxHeader     = 256 << 10 // bytes of JSON
-	MaxFile       = 8 << 20   // bytes of a whole message file, default; Config.MaxFile changes it
 	MaxSubject    = 998       // bytes
 	MaxRecipients = 500
 	MaxDepth      = 32 // nesting of the JSON header

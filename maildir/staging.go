@@ -28,7 +28,7 @@ func (p *Project) sweepStaging() *op {
 			if err != nil || needed[name] || p.journal.holds(groupOf(name)) || time.Since(fi.ModTime()) < leftoverAge {
 				continue
 			}
-			if err := p.tree.root.RemoveAll(tmpDir + "/" + name); err != nil {
+			if err := p.tree.removeStaged(name); err != nil {
 				p.store.cfg.Log.Warn("a leftover in staging stays until it can be removed", "project", p.slug, "name", name, "error", err)
 			}
 		}
@@ -65,4 +65,8 @@ func (j *journal) holds(group uint64) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.open[group] != nil
+}
+
+func stageName(group uint64, n int) string {
+	return strconv.FormatUint(group, 36) + "-" + strconv.Itoa(n)
 }

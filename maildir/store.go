@@ -421,3 +421,8 @@ func projectSlugs(root string) ([]string, error) {
 	}
 	return slugs, nil
 }
+
+// openRepo is OpenTree for the tree of a project in the store at root.
+func openRepo(root, slug string, maxFile int64) (*Tree, error) {
+	return OpenNoLink(filepath.Join(root, projectsDir, slug, repoDir), maxFile)
+}

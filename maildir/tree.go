@@ -10,7 +10,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -47,15 +46,18 @@ type FileStat struct {
 	Inode        uint64
 }
 
+// MaxFile is the default limit of a message file in bytes; OpenTree takes another.
+const MaxFile = 8 << 20
+
 // OpenTree opens the folder dir, which must exist, and holds it until Close. maxFile is the limit of a message file in
 // bytes, 0 for MaxFile.
 func OpenTree(dir string, maxFile int64) (*Tree, error) {
 	return (&Tree{dir: dir, maxFile: maxFile}).pin()
 }
 
-// openRepo is OpenTree for the tree of a project in the store at root.
-func openRepo(root, slug string, maxFile int64) (*Tree, error) {
-	return (&Tree{dir: filepath.Join(root, projectsDir, slug, repoDir), noLink: true, maxFile: maxFile}).pin()
+// OpenNoLink is OpenTree for a folder that must not be a symbolic link itself.
+func OpenNoLink(dir string, maxFile int64) (*Tree, error) {
+	return (&Tree{dir: dir, noLink: true, maxFile: maxFile}).pin()
 }
 
 func (t *Tree) pin() (*Tree, error) {
@@ -183,9 +185,8 @@ func (t *Tree) sameBytes(p string, data []byte) (bool, error) {
 	}
 }
 
-// attachmentSHA1 is the SHA-1, in hex, of the file at p, which is no larger than an attachment may
-// be. Errors: as of Read.
-func (t *Tree) attachmentSHA1(p string) (string, error) {
+// sha1 returns the SHA-1, in hex, of the file at p, which has at most limit bytes. Errors: as of Read.
+func (t *Tree) sha1(p string, limit int64) (string, error) {
 	f, st, err := t.open(p)
 	if err != nil {
 		return "", err
@@ -194,11 +195,11 @@ func (t *Tree) attachmentSHA1(p string) (string, error) {
 	switch {
 	case !st.Mode.IsRegular():
 		return "", notRegular(st.Mode)
-	case st.Size > maxAttachment:
-		return "", tooLarge(st.Size, maxAttachment)
+	case st.Size > limit:
+		return "", tooLarge(st.Size, limit)
 	}
 	sum := sha1.New()
-	if _, err := io.Copy(sum, io.LimitReader(f, maxAttachment+1)); err != nil { // it may grow meanwhile
+	if _, err := io.Copy(sum, io.LimitReader(f, limit+1)); err != nil { // it may grow meanwhile
 		return "", err
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
@@ -215,6 +216,64 @@ func (t *Tree) readStart(p string, n int64) ([]byte, error) {
 		return nil, notRegular(st.Mode)
 	}
 	return io.ReadAll(io.LimitReader(f, n))
+}
+
+// readOwned reads the file at p where it is that user's, and asks that of the file that it opened. Errors:
+// fs.ErrNotExist also for another user's file, for what is no regular file and for more than limit bytes.
+func (t *Tree) readOwned(p string, limit int64, uid int) ([]byte, error) {
+	f, _, err := t.openFile(p, os.O_RDONLY)
+	if err != nil {
+		return nil, fs.ErrNotExist
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if own, ok := fi.Sys().(*syscall.Stat_t); !ok || int(own.Uid) != uid || fi.Size() > limit {
+		return nil, fs.ErrNotExist
+	}
+	return io.ReadAll(io.LimitReader(f, limit))
+}
+
+// openFile opens the regular file at p with the flags of os.OpenFile, O_CREATE for its owner alone. No element of p may
+// be a symbolic link. The caller closes the file. Errors: as of os.OpenFile; a *FormatError where p is something else.
+func (t *Tree) openFile(p string, flags int) (*os.File, FileStat, error) {
+	if err := t.hold(); err != nil {
+		return nil, FileStat{}, err
+	}
+	defer t.release()
+	before, err := t.Stat(p) // refuses links
+	switch {
+	case err == nil && !before.Mode.IsRegular():
+		return nil, before, notRegular(before.Mode)
+	case err != nil && (flags&os.O_CREATE == 0 || !errors.Is(err, fs.ErrNotExist)):
+		return nil, before, err
+	}
+	f, err := t.root.OpenFile(p, flags|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+	if err != nil {
+		return nil, FileStat{}, err
+	}
+	fi, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, FileStat{}, err
+	}
+	st := fileStat(fi)
+	if !st.Mode.IsRegular() || before.Inode != 0 && st.Inode != before.Inode {
+		f.Close()
+		return nil, st, &FormatError{0, "it was replaced just now"}
+	}
+	return f, st, nil
+}
+
+// rename puts the file at from in the place of to.
+func (t *Tree) rename(from, to string) error {
+	if err := t.hold(); err != nil {
+		return err
+	}
+	defer t.release()
+	return t.root.Rename(from, to)
 }
 
 // Walk calls fn for every file below the folder under ("" or "." for all), links and devices included, in
@@ -317,4 +376,11 @@ func sortedEntries(f *os.File) ([]fs.DirEntry, error) {
 	entries, err := f.ReadDir(-1)
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return entries, err
+}
+
+// Unread is a file or folder that a fault of the machine (FaultMachine) kept from being looked at. Unlike a Problem it says
+// nothing about the file.
+type Unread struct {
+	Path string
+	Err  error
 }
