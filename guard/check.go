@@ -121,7 +121,7 @@ func (c *check) run(ctx context.Context) (v Verdict, who identity, err error) {
 		}
 		return maildir.NewIntent("", paths, true, c.q.Now)
 	})
-	claims, damaged, err := tree.ClaimFiles(func(r *maildir.ClaimRow) bool { return intent().Concerns(r) })
+	claims, damaged, err := maildir.ClaimFiles(tree, func(r *maildir.ClaimRow) bool { return intent().Concerns(r) })
 	v.Damaged = damaged
 	all, gitErr := changes()
 	if err = errors.Join(err, gitErr); err != nil {
@@ -138,7 +138,7 @@ func (c *check) run(ctx context.Context) (v Verdict, who identity, err error) {
 	if err != nil {
 		return v, who, err
 	}
-	if c.human = tree.HumanKey(); c.human == "" {
+	if c.human = maildir.HumanKeyOf(tree); c.human == "" {
 		c.human = slug
 	}
 	if who, err = identify(ctx, c.git, tree); err != nil {
@@ -173,7 +173,7 @@ func (c *check) changes(ctx context.Context) ([]changed, error) {
 
 // author is the agent whose change it is: an agent's commit is its own, whoever pushes it.
 func (c *check) author(t *maildir.Tree, ch changed, who identity) (string, error) {
-	if agent, _, err := t.AgentNamed(ch.author); err != nil || agent != "" {
+	if agent, _, err := maildir.AgentNamed(t, ch.author); err != nil || agent != "" {
 		return agent, err
 	}
 	return who.name, nil

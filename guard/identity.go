@@ -20,7 +20,7 @@ type identity struct {
 // not, it is asked for the name that it would tell. Errors: ErrUnavailable. Spec: seed 0, guard.
 func identify(ctx context.Context, g *git, t *maildir.Tree) (identity, error) {
 	if name := strings.TrimSpace(lookup(g.env, "AGENT_NAME")); name != "" {
-		agent, near, err := t.AgentNamed(name)
+		agent, near, err := maildir.AgentNamed(t, name)
 		if err != nil || agent != "" {
 			return identity{name: agent}, err
 		}
@@ -35,7 +35,7 @@ func identify(ctx context.Context, g *git, t *maildir.Tree) (identity, error) {
 		author = g.author(ctx)
 	}
 	for _, name := range []string{author, tmuxWindow(ctx, g.env)} {
-		if agent, _, err := t.AgentNamed(name); err != nil || agent != "" {
+		if agent, _, err := maildir.AgentNamed(t, name); err != nil || agent != "" {
 			return identity{name: agent}, err
 		}
 	}

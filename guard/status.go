@@ -141,7 +141,7 @@ func (s *status) claims(g guarding) {
 	}
 	defer t.Close()
 	now := time.Now()
-	live, bad, err := t.ClaimFiles(func(c *maildir.ClaimRow) bool { return c.Live(now) })
+	live, bad, err := maildir.ClaimFiles(t, func(c *maildir.ClaimRow) bool { return c.Live(now) })
 	if err != nil {
 		s.bad("project     %v Nothing is checked", err)
 		return

@@ -185,7 +185,7 @@ func (o *op) attach(g *group, f *attachmentFile) error {
 // with the path of each that is not what its name says, and why: other bytes, too large for an
 // attachment, no file, not readable. It holds little of a file in memory at a time. It returns how
 // many are as they should be. Errors: ctx's.
-func (t *Tree) CheckAttachments(ctx context.Context, bad func(path, why string)) (good int, err error) {
+func CheckAttachments(t *Tree, ctx context.Context, bad func(path, why string)) (good int, err error) {
 	check := func(p string, err error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			bad(p, plainFileError(err))

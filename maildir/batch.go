@@ -73,8 +73,7 @@ func groupLimits(files int) (tokens chan struct{}, folders int) {
 // newGroup waits until there are not too many groups under way in the store; the caller calls close or end.
 func (p *Project) newGroup(ctx context.Context) *group {
 	p.store.grouping <- struct{}{}
-	c := p.tree.changer()
-	c.most = p.store.folders
+	c := p.tree.changer(p.store.folders)
 	return &group{p: p, ctx: ctx, c: c, number: p.group.Add(1), waiting: map[string][]Delivery{}, tried: map[string]map[string]bool{}}
 }
 

@@ -27,12 +27,12 @@ const maxClaimFiles = 100_000
 // a claim has expired is Live's to say. A file that is no valid claim is in bad, and hides no other. Links are not
 // followed, and nothing blocks. The error is ErrUnavailable: the folder may not be listed, or a fault of the machine's
 // (FaultOf), which says nothing about the file or folder that it was met at. Spec: 2.2, 4.
-func (t *Tree) ClaimFiles(want func(*ClaimRow) bool) (claims []ClaimRow, bad []Problem, err error) {
+func ClaimFiles(t *Tree, want func(*ClaimRow) bool) (claims []ClaimRow, bad []Problem, err error) {
 	defer t.Hold()()
-	paths, bad, err := t.listClaims()
+	paths, bad, err := listClaims(t)
 	if err == nil {
 		var unread []Problem
-		claims, unread, err = t.readClaims(paths, want)
+		claims, unread, err = readClaims(t, paths, want)
 		bad = append(bad, unread...)
 	}
 	if err != nil {
@@ -44,7 +44,7 @@ func (t *Tree) ClaimFiles(want func(*ClaimRow) bool) (claims []ClaimRow, bad []P
 }
 
 // listClaims lists the claim files that were not released. Errors: the machine's faults.
-func (t *Tree) listClaims() (paths []string, bad []Problem, err error) {
+func listClaims(t *Tree) (paths []string, bad []Problem, err error) {
 	st, err := t.Stat(claimsDir)
 	switch fault := FaultOf(err); {
 	case fault != NoFault && fault != FaultGone:
@@ -86,7 +86,7 @@ func (t *Tree) listClaims() (paths []string, bad []Problem, err error) {
 }
 
 // readClaims reads the claim files at paths, several at a time. Errors: the machine's faults.
-func (t *Tree) readClaims(paths []string, want func(*ClaimRow) bool) (claims []ClaimRow, bad []Problem, err error) {
+func readClaims(t *Tree, paths []string, want func(*ClaimRow) bool) (claims []ClaimRow, bad []Problem, err error) {
 	var mu sync.Mutex // guards the results
 	var all errgroup.Group
 	shares := runtime.GOMAXPROCS(0)
@@ -95,7 +95,7 @@ func (t *Tree) readClaims(paths []string, want func(*ClaimRow) bool) (claims []C
 			var found []ClaimRow
 			var unread []Problem
 			for _, p := range share {
-				row, problem, err := t.readClaim(p)
+				row, problem, err := readClaim(t, p)
 				switch {
 				case err != nil:
 					return err
@@ -116,7 +116,7 @@ func (t *Tree) readClaims(paths []string, want func(*ClaimRow) bool) (claims []C
 }
 
 // readClaim reads one claim file: a claim, or why it is none; neither where it is gone. Errors: the machine's faults.
-func (t *Tree) readClaim(p string) (*ClaimRow, *Problem, error) {
+func readClaim(t *Tree, p string) (*ClaimRow, *Problem, error) {
 	data, _, err := t.Read(p, MaxSmall)
 	row := &ClaimRow{Path: p}
 	if err == nil {

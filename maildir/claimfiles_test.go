@@ -86,7 +86,7 @@ func TestClaimFiles(t *testing.T) {
 		os.Symlink("../other", filepath.Join(at, "linked")), syscall.Mkfifo(filepath.Join(at, "fifo.released"), 0o600), os.Symlink("a.json", filepath.Join(at, "a.released"))); err != nil {
 		t.Fatal(err)
 	}
-	claims, bad, err := tr.ClaimFiles(nil)
+	claims, bad, err := ClaimFiles(tr, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestClaimFiles(t *testing.T) {
 	if diff := cmp.Diff([]string{"claims/bad.json", "claims/empty.json", "claims/fifo.json", "claims/huge.json", "claims/link.json"}, paths); diff != "" {
 		t.Error(diff)
 	}
-	only, _, _ := tr.ClaimFiles(func(c *ClaimRow) bool { return c.Pattern == "b" })
+	only, _, _ := ClaimFiles(tr, func(c *ClaimRow) bool { return c.Pattern == "b" })
 	if diff := cmp.Diff([]string{"b claims/deep/er/b.json"}, patterns(only)); diff != "" {
 		t.Error(diff)
 	}
@@ -110,7 +110,7 @@ func TestClaimFiles(t *testing.T) {
 	if err := os.Remove(filepath.Join(none.Dir(), claimsDir)); err != nil {
 		t.Fatal(err)
 	}
-	if claims, bad, err := none.ClaimFiles(nil); claims != nil || bad != nil || err != nil {
+	if claims, bad, err := ClaimFiles(none, nil); claims != nil || bad != nil || err != nil {
 		t.Error(claims, bad, err)
 	}
 }
@@ -212,7 +212,7 @@ func TestClaimFilesUnlistable(t *testing.T) {
 		}
 		return nil
 	}
-	if claims, _, err := tr.ClaimFiles(nil); !errors.Is(err, ErrUnavailable) {
+	if claims, _, err := ClaimFiles(tr, nil); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("%v, %v", claims, err)
 	}
 }

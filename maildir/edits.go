@@ -158,8 +158,7 @@ func (p *Project) takeEdits() (e edits) {
 	}
 	p.store.looking <- struct{}{}
 	defer func() { <-p.store.looking }()
-	c := p.tree.changer()
-	c.most = p.store.folders
+	c := p.tree.changer(p.store.folders)
 	defer c.close()
 	for _, path := range all {
 		if p.flight.writes(path) {

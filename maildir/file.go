@@ -46,11 +46,11 @@ type write struct {
 // changer changes a tree for one group: it keeps the tree and the folders that the group works in open until close, so that a
 // person may move them before the next one. The tree is open from before the first file is staged until the last one is
 // synced: syncfs tells a descriptor what could not be written since that was opened. For one goroutine at a time; the zero
-// value but for t.
+// value but for the tree.
 type changer struct {
-	t    *Tree
+	tree *Tree
 	held bool
-	most int // folders open at once; 0: mostFolders
+	most int // folders open at once
 	folders
 }
 
@@ -59,7 +59,7 @@ func (c *changer) holdTree() error {
 	if c.held {
 		return nil
 	}
-	err := c.t.hold()
+	err := c.tree.hold()
 	c.held = err == nil
 	return err
 }
@@ -69,14 +69,17 @@ func (c *changer) close() {
 	c.forgetFolders()
 	if c.held {
 		c.held = false
-		c.t.release()
+		c.tree.release()
 	}
 }
 
 // mostFolders is how many folders one changer holds open at most: more makes nothing faster.
 const mostFolders = 256
 
-func (t *Tree) changer() *changer { return &changer{t: t} }
+// changer returns a changer of the tree that holds at most that many folders open, 0 for mostFolders.
+func (t *Tree) changer(folders int) *changer {
+	return &changer{tree: t, most: cmp.Or(folders, mostFolders)}
+}
 
 // errChanged says that somebody wrote at the path between planning and rename. It wraps fs.ErrExist: plan again.
 var errChanged = fmt.Errorf("somebody wrote there meanwhile: %w", fs.ErrExist)
@@ -115,12 +118,12 @@ func (c *changer) publish(w *write) error {
 			err = c.renameNew(from, to)
 		}
 	case remove:
-		if err = c.t.root.Rename(to, from); errors.Is(err, fs.ErrNotExist) {
+		if err = c.tree.root.Rename(to, from); errors.Is(err, fs.ErrNotExist) {
 			w.gone, err = true, nil
 		}
 	}
 	w.done = err == nil
-	if w.done && !w.gone && w.action != create && !c.t.holds(from, w.before()) { // what was renamed away is in no history
+	if w.done && !w.gone && w.action != create && !c.tree.holds(from, w.before()) { // what was renamed away is in no history
 		return errChanged
 	}
 	return err
@@ -144,7 +147,7 @@ func (c *changer) undo(w *write) error {
 		if w.action == remove || w.staged == "" {
 			return nil
 		}
-		return ignoreGone(c.t.root.Remove(from))
+		return ignoreGone(c.tree.root.Remove(from))
 	}
 	w.done = false
 	if w.action == remove {
@@ -156,7 +159,7 @@ func (c *changer) undo(w *write) error {
 		}
 		return nil
 	}
-	own, err := c.t.compare(to, w.sum)
+	own, err := c.tree.compare(to, w.sum)
 	switch {
 	case err != nil || !own:
 		return err
@@ -164,15 +167,15 @@ func (c *changer) undo(w *write) error {
 		if err := c.exchange(from, to); err != nil {
 			return err
 		}
-		return ignoreGone(c.t.root.Remove(from))
+		return ignoreGone(c.tree.root.Remove(from))
 	}
-	return ignoreGone(c.t.root.Remove(to))
+	return ignoreGone(c.tree.root.Remove(to))
 }
 
 // tidy removes what a finished write left below tmp: the file that was replaced or removed.
 func (c *changer) tidy(w *write) {
 	if w.action != create && !w.gone && c.holdTree() == nil {
-		c.t.root.Remove(tmpDir + "/" + w.staged)
+		c.tree.root.Remove(tmpDir + "/" + w.staged)
 	}
 }
 

@@ -1,7 +1,6 @@
 package maildir
 
 import (
-	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -35,7 +34,7 @@ func (c *changer) folder(dir string) (int, error) {
 	if err := c.holdTree(); err != nil {
 		return -1, err
 	}
-	fd, err := c.t.open2(dir, unix.O_PATH|unix.O_DIRECTORY)
+	fd, err := c.tree.open2(dir, unix.O_PATH|unix.O_DIRECTORY)
 	if err == nil {
 		if c.folders == nil {
 			c.folders = folders{}
@@ -54,7 +53,7 @@ func (c *changer) forgetFolders() {
 
 // trim forgets the folders when there are many; nothing may be using one.
 func (c *changer) trim() {
-	if len(c.folders) >= cmp.Or(c.most, mostFolders) {
+	if len(c.folders) >= c.most {
 		c.forgetFolders()
 	}
 }

@@ -49,19 +49,19 @@ func (c *changer) forgetFolders() {}
 // trim has nothing to forget here.
 func (c *changer) trim() {}
 
-func (c *changer) stat(p string) (FileStat, error) { return c.t.Stat(p) }
+func (c *changer) stat(p string) (FileStat, error) { return c.tree.Stat(p) }
 
 // makeDir makes a folder and its parents, and refuses one behind a symbolic link.
 func (c *changer) makeDir(dir string) error {
 	if err := c.holdTree(); err != nil {
 		return err
 	}
-	err := c.t.linkless(dir)
+	err := c.tree.linkless(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := c.t.root.MkdirAll(dir, 0o700); err != nil {
+		if err := c.tree.root.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
-		return c.t.linkless(dir)
+		return c.tree.linkless(dir)
 	}
 	return err
 }
@@ -71,7 +71,7 @@ func (c *changer) writeStaged(name string, data []byte) (st FileStat, err error)
 	if err := c.makeDir(tmpDir); err != nil {
 		return st, err
 	}
-	f, err := c.t.root.OpenFile(tmpDir+"/"+name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := c.tree.root.OpenFile(tmpDir+"/"+name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return st, err
 	}
@@ -89,21 +89,21 @@ func (c *changer) writeStaged(name string, data []byte) (st FileStat, err error)
 
 // renameNew renames from to to; fs.ErrExist when to is there already.
 func (c *changer) renameNew(from, to string) error {
-	if err := c.t.root.Link(from, to); err != nil {
+	if err := c.tree.root.Link(from, to); err != nil {
 		return err
 	}
-	return c.t.root.Remove(from)
+	return c.tree.root.Remove(from)
 }
 
 // exchange swaps the two files, to in one step; fs.ErrNotExist when to is missing.
 func (c *changer) exchange(from, to string) error {
 	old := from + ".old"
-	if err := c.t.root.Link(to, old); err != nil {
+	if err := c.tree.root.Link(to, old); err != nil {
 		return err
 	}
-	if err := c.t.root.Rename(from, to); err != nil {
-		c.t.root.Remove(old)
+	if err := c.tree.root.Rename(from, to); err != nil {
+		c.tree.root.Remove(old)
 		return err
 	}
-	return c.t.root.Rename(old, from)
+	return c.tree.root.Rename(old, from)
 }

@@ -85,7 +85,7 @@ func openJournal(t *Tree, key []byte) (*journal, error) {
 
 // begin takes the file at the journal's place, making it where it is missing.
 func (j *journal) begin() error {
-	c := j.tree.changer()
+	c := j.tree.changer(0)
 	defer c.close()
 	if err := c.makeDir(tmpDir); err != nil {
 		return err
@@ -161,7 +161,7 @@ func (j *journal) present() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.As(err, &behind) {
 		return err // it says nothing about the file
 	}
-	c := j.tree.changer()
+	c := j.tree.changer(0)
 	defer c.close()
 	if err := c.makeDir(tmpDir); err != nil {
 		return err

@@ -33,7 +33,7 @@ func crash(t *testing.T) *crashed {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { tree.Close() })
-	c := &crashed{t: t, tree: tree, c: tree.changer()}
+	c := &crashed{t: t, tree: tree, c: tree.changer(0)}
 	t.Cleanup(c.c.close)
 	if c.j, err = openJournal(tree, testKey); err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func (c *crashed) after() (files []string, ops []Op) {
 // recover is what a start does first.
 func (c *crashed) recover() (ops []Op) {
 	c.t.Helper()
-	_, groups, err := c.tree.recoverTree(testKey, slog.New(slog.DiscardHandler))
+	_, groups, err := recoverTree(c.tree, testKey, slog.New(slog.DiscardHandler))
 	c.must(err)
 	for _, g := range groups {
 		ops = append(ops, g.ops...)

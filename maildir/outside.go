@@ -40,7 +40,7 @@ func plainFault(err error) string {
 }
 
 // HumanKey is the absolute path that the tree's project is named by; "" where project.json does not say.
-func (t *Tree) HumanKey() string {
+func HumanKeyOf(t *Tree) string {
 	data, _, err := t.Read(projectFile, MaxSmall)
 	if err != nil {
 		return ""
@@ -54,14 +54,14 @@ func (t *Tree) HumanKey() string {
 
 // AgentNamed returns the agent of the tree with that name, as its folder spells it: names differ by more than their case
 // (Spec: 2.2). "" where there is none; near are the names like it then. Errors: ErrUnavailable, when it cannot be told.
-func (t *Tree) AgentNamed(name string) (agent string, near []string, err error) {
+func AgentNamed(t *Tree, name string) (agent string, near []string, err error) {
 	if !ValidName(name) {
 		return "", nil, nil
 	}
 	cannotTell := func(err error) error {
 		return &Error{Kind: ErrUnavailable, Text: "the agents cannot be read: " + plainFault(err), Err: err}
 	}
-	if is, err := t.hasProfile(name); err != nil {
+	if is, err := hasProfile(t, name); err != nil {
 		return "", nil, cannotTell(err)
 	} else if is {
 		return name, nil, nil
@@ -75,7 +75,7 @@ func (t *Tree) AgentNamed(name string) (agent string, near []string, err error) 
 		if !ValidName(e.Name()) {
 			continue
 		}
-		if is, err := t.hasProfile(e.Name()); err != nil {
+		if is, err := hasProfile(t, e.Name()); err != nil {
 			return "", nil, cannotTell(err)
 		} else if !is {
 			continue
@@ -89,7 +89,7 @@ func (t *Tree) AgentNamed(name string) (agent string, near []string, err error) 
 }
 
 // hasProfile reports whether there is a file where the agent's profile belongs. Errors: the machine's faults.
-func (t *Tree) hasProfile(name string) (bool, error) {
+func hasProfile(t *Tree, name string) (bool, error) {
 	st, err := t.Stat(profilePath(name))
 	return err == nil && st.Mode.IsRegular(), machineFault(err)
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -337,25 +338,45 @@ func TestStuckDisk(t *testing.T) {
 	}
 }
 
-// breakSync puts a descriptor in the place of the tree's that opens files but cannot be synced, until mend is called.
+// breakSync keeps the tree open and puts descriptors in the place of its own that open files but cannot be synced, until mend is
+// called.
 func breakSync(t *testing.T, tree *maildir.Tree) (mend func()) {
 	t.Helper()
-	fd := maildir.Descriptor(tree)
-	good, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	tree.Hold()
+	good := map[int]int{} // by the tree's descriptor
+	links, err := filepath.Glob("/proc/self/fd/*")
 	if err != nil {
 		t.Fatal(err)
 	}
-	bad, err := unix.Open(tree.Dir(), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
+	for _, link := range links {
+		if at, err := os.Readlink(link); err != nil || at != tree.Dir() {
+			continue
+		}
+		fd, err := strconv.Atoi(filepath.Base(link))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if good[fd], err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0); err != nil {
+			t.Fatal(err)
+		}
 	}
-	put := func(with int) {
+	put := func(with, fd int) {
 		if err := errors.Join(unix.Dup3(with, fd, unix.O_CLOEXEC), unix.Close(with)); err != nil {
 			t.Error(err)
 		}
 	}
-	put(bad)
-	return func() { put(good) }
+	for fd := range good {
+		bad, err := unix.Open(tree.Dir(), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(bad, fd)
+	}
+	return func() {
+		for fd, was := range good {
+			put(was, fd)
+		}
+	}
 }
 
 func countFiles(t *testing.T, p *maildir.Project, dir string) (n int) {

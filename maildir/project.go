@@ -418,7 +418,7 @@ func (s *Store) loadProject(slug string) (*Project, error) {
 
 // recover makes the tree whole after a crash and opens journal and history.
 func (p *Project) recover() error {
-	j, groups, err := p.tree.recoverTree(p.store.key.Seed(), p.store.cfg.Log.With("project", p.slug))
+	j, groups, err := recoverTree(p.tree, p.store.key.Seed(), p.store.cfg.Log.With("project", p.slug))
 	if err != nil {
 		return err
 	}

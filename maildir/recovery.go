@@ -13,13 +13,13 @@ import (
 // recoverTree finishes or drops what a crash left behind: each operation of the journal is afterwards whole or
 // absent, and tmp is empty. It returns the journal, which holds those that are whole and not known to be in a commit,
 // and these by group, for the history to commit those it has not.
-func (t *Tree) recoverTree(key []byte, log *slog.Logger) (*journal, []recoveredGroup, error) {
-	c := t.changer()
+func recoverTree(t *Tree, key []byte, log *slog.Logger) (*journal, []recoveredGroup, error) {
+	c := t.changer(0)
 	defer c.close()
 	if err := c.makeDir(tmpDir); err != nil {
 		return nil, nil, err
 	}
-	records, err := t.loadJournal(key)
+	records, err := loadJournal(t, key)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -28,7 +28,7 @@ func (t *Tree) recoverTree(key []byte, log *slog.Logger) (*journal, []recoveredG
 	var touched []string
 	finished, absent := 0, 0
 	for _, r := range records {
-		kept, err := c.recoverGroup(r, log)
+		kept, err := recoverGroup(t, c, r, log)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -51,7 +51,7 @@ func (t *Tree) recoverTree(key []byte, log *slog.Logger) (*journal, []recoveredG
 	for _, r := range left { // a later group may have replaced what an earlier one wrote
 		g := recoveredGroup{number: r.Group}
 		for _, op := range r.Ops {
-			ops, err := t.recovered(op)
+			ops, err := recoveredOps(t, op)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -79,9 +79,9 @@ type recoveredGroup struct {
 }
 
 // recoverGroup makes each operation of a group whole or absent, and returns those that are whole.
-func (c *changer) recoverGroup(r journalRecord, log *slog.Logger) (kept []journalOp, err error) {
+func recoverGroup(t *Tree, c *changer, r journalRecord, log *slog.Logger) (kept []journalOp, err error) {
 	for n, op := range r.Ops {
-		whole, err := c.recoverOp(op, r.flags[n] == dropped)
+		whole, err := recoverOp(t, c, op, r.flags[n] == dropped)
 		if err != nil {
 			return nil, fmt.Errorf("finish %s of an interrupted run: %w", op.Verb, err)
 		}
@@ -94,7 +94,7 @@ func (c *changer) recoverGroup(r journalRecord, log *slog.Logger) (kept []journa
 }
 
 // recovered is the operation as the history is told of it again.
-func (t *Tree) recovered(op journalOp) ([]Op, error) {
+func recoveredOps(t *Tree, op journalOp) ([]Op, error) {
 	o := Op{Verb: op.Verb, Agent: op.Agent, ID: op.ID, Summary: op.Summary, At: op.At, Recovered: true}
 	for _, f := range op.Files {
 		o.Paths = append(o.Paths, f.Path)
@@ -114,7 +114,7 @@ func (t *Tree) recovered(op journalOp) ([]Op, error) {
 }
 
 // loadJournal returns the groups that the journal has not seen the end of, in order.
-func (t *Tree) loadJournal(key []byte) ([]journalRecord, error) {
+func loadJournal(t *Tree, key []byte) ([]journalRecord, error) {
 	f, st, err := t.open(journalFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -149,10 +149,10 @@ func outstanding(records []journalRecord) []journalRecord {
 // recoverOp finishes one operation when every file of it that is not in its place is intact in staging, and
 // drops it when one is not: renames begin only once all are durable. A file in its place with other bytes has
 // been changed by somebody since: that is theirs.
-func (c *changer) recoverOp(op journalOp, drop bool) (whole bool, err error) {
+func recoverOp(t *Tree, c *changer, op journalOp, drop bool) (whole bool, err error) {
 	if drop {
 		for _, f := range op.Files {
-			if err := c.takeBack(f); err != nil {
+			if err := takeBack(t, c, f); err != nil {
 				return false, err
 			}
 		}
@@ -161,7 +161,7 @@ func (c *changer) recoverOp(op journalOp, drop bool) (whole bool, err error) {
 	var ready []write
 	placed, lost, damaged := 0, 0, 0
 	for _, f := range op.Files {
-		at, err := c.standing(f)
+		at, err := standingOf(t, f)
 		if err != nil {
 			return false, err
 		}
@@ -201,9 +201,9 @@ func (c *changer) recoverOp(op journalOp, drop bool) (whole bool, err error) {
 }
 
 // takeBack undoes what was done to a file of a dropped operation, unless somebody changed it since.
-func (c *changer) takeBack(f journalEntry) error {
+func takeBack(t *Tree, c *changer, f journalEntry) error {
 	w := write{path: f.Path, action: f.Action, sum: f.Sum, was: f.Was, staged: f.Staged, done: true}
-	at, err := c.standing(f)
+	at, err := standingOf(t, f)
 	switch {
 	case err != nil:
 		return err
@@ -226,23 +226,23 @@ type standing struct {
 
 // standing looks at a file of the journal. The error is a fault of the machine: what it would hide must not be taken for
 // gone, or half an operation would stay.
-func (c *changer) standing(f journalEntry) (at standing, err error) {
+func standingOf(t *Tree, f journalEntry) (at standing, err error) {
 	before := f.Was
 	if f.Action == remove {
 		before = f.Sum
 	}
 	staged := tmpDir + "/" + f.Staged
-	if at.staged, err = c.t.exists(staged); err == nil {
-		at.intact, err = c.t.compare(staged, f.Sum)
+	if at.staged, err = t.exists(staged); err == nil {
+		at.intact, err = t.compare(staged, f.Sum)
 	}
 	if err == nil {
-		at.placed, err = c.t.exists(f.Path)
+		at.placed, err = t.exists(f.Path)
 	}
 	if err == nil && before != "" {
-		at.asBefore, err = c.t.compare(f.Path, before)
+		at.asBefore, err = t.compare(f.Path, before)
 	}
 	if err == nil {
-		at.asAfter, err = c.t.compare(f.Path, f.Sum)
+		at.asAfter, err = t.compare(f.Path, f.Sum)
 	}
 	return at, err
 }

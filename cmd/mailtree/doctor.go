@@ -273,14 +273,14 @@ func (d *doctor) locks(slug string, t *maildir.Tree) {
 // claims names those in force whose holder is nobody: they stand in everybody's way, and no agent can end them.
 func (d *doctor) claims(slug string, t *maildir.Tree) {
 	now := time.Now()
-	all, _, err := t.ClaimFiles(func(c *maildir.ClaimRow) bool { return c.Live(now) })
+	all, _, err := maildir.ClaimFiles(t, func(c *maildir.ClaimRow) bool { return c.Live(now) })
 	if err != nil {
 		d.say("claims of %s cannot be read: %v", slug, err)
 		return
 	}
 	var lost []maildir.ClaimRow
 	for _, c := range all {
-		name, _, err := t.AgentNamed(c.Agent)
+		name, _, err := maildir.AgentNamed(t, c.Agent)
 		if err != nil {
 			d.say("claims of %s cannot be looked at: %v", slug, err)
 			return
@@ -301,7 +301,7 @@ func (d *doctor) claims(slug string, t *maildir.Tree) {
 // bytes than its sender sent.
 func (d *doctor) attachments(ctx context.Context, slug string, t *maildir.Tree) {
 	var bad [][2]string
-	good, err := t.CheckAttachments(ctx, func(path, why string) { bad = append(bad, [2]string{path, why}) })
+	good, err := maildir.CheckAttachments(t, ctx, func(path, why string) { bad = append(bad, [2]string{path, why}) })
 	if err != nil {
 		d.say("attachments of %s cannot be read: %v", slug, err)
 		return
