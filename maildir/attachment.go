@@ -74,10 +74,10 @@ func (p *Project) readAttachment(name, linked string, left int64, by *Caller) (*
 			rel = r
 		}
 		rel = filepath.ToSlash(filepath.Clean(rel))
-		if guest && root == p.tree.dir {
+		if guest && root == p.tree.Dir() {
 			continue
 		}
-		if rel == "." || !filepath.IsLocal(rel) || hiddenElement(rel) || root == p.tree.dir && strings.HasPrefix(rel, agentsDir+"/") {
+		if rel == "." || !filepath.IsLocal(rel) || hiddenElement(rel) || root == p.tree.Dir() && strings.HasPrefix(rel, agentsDir+"/") {
 			continue // what lies below agents is theirs: an outbox copy names bcc recipients
 		}
 		read := readBelow
@@ -92,7 +92,7 @@ func (p *Project) readAttachment(name, linked string, left int64, by *Caller) (*
 			return nil, errorf(ErrInvalid, "The attachment %s cannot be used: %s.", quote(name), plainFileError(err))
 		}
 		f := newAttachment(filepath.Base(rel), data)
-		if sum := attachmentSum(rel); root == p.tree.dir && sum != "" && sum != f.SHA1 {
+		if sum := attachmentSum(rel); root == p.tree.Dir() && sum != "" && sum != f.SHA1 {
 			return nil, errorf(ErrConflict, "The attachment %s is not what was sent under that name: the file holds %s. "+
 				"Nothing was sent; ask its sender for it again.", quote(name), otherBytes)
 		}
@@ -117,7 +117,7 @@ func (p *Project) attachmentRoots(linked string, absolute bool) []string {
 			roots = append(roots, p.human)
 		}
 	}
-	return append(append(roots, p.store.cfg.AttachmentRoots...), p.tree.dir)
+	return append(append(roots, p.store.cfg.AttachmentRoots...), p.tree.Dir())
 }
 
 func hiddenElement(rel string) bool {

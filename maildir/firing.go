@@ -166,7 +166,7 @@ func (s *Store) Fire(ctx context.Context, f Firing, l *HookLog) (run *HookRun, w
 	if !first {
 		return nil, "it has run before", nil
 	}
-	return &HookRun{Firing: f, File: filepath.Join(p.tree.dir, filepath.FromSlash(f.Path)), Data: data, MessageID: s.MessageID(m.ID), From: s.Address(m.From), To: s.Addresses(m.To),
+	return &HookRun{Firing: f, File: filepath.Join(p.tree.Dir(), filepath.FromSlash(f.Path)), Data: data, MessageID: s.MessageID(m.ID), From: s.Address(m.From), To: s.Addresses(m.To),
 		Subject: m.Subject, Date: m.Created.Format(time.RFC3339Nano)}, "", nil
 }
 

@@ -65,7 +65,7 @@ func (c *crashed) after() (files []string, ops []Op) {
 		c.t.Errorf("a second recovery finds %d operations, the first %d", len(again), len(ops))
 	}
 	c.must(c.tree.Walk(c.t.Context(), "", func(p string, _ fs.DirEntry) error { files = append(files, p); return nil }))
-	left, err := os.ReadDir(filepath.Join(c.tree.dir, tmpDir))
+	left, err := os.ReadDir(filepath.Join(c.tree.Dir(), tmpDir))
 	c.must(err)
 	if len(left) > 0 {
 		c.t.Errorf("%d files left in staging", len(left))
@@ -88,14 +88,14 @@ func (c *crashed) recover() (ops []Op) {
 func (c *crashed) forge(key []byte, op journalOp) error {
 	js, err := json.Marshal(journalRecord{Group: 1, Ops: []journalOp{op}})
 	c.must(err)
-	return os.WriteFile(filepath.Join(c.tree.dir, journalFile), fmt.Appendf(nil, "%s %s\n", journalMAC(key, js), js), 0o600)
+	return os.WriteFile(filepath.Join(c.tree.Dir(), journalFile), fmt.Appendf(nil, "%s %s\n", journalMAC(key, js), js), 0o600)
 }
 
 // TestJournalRemoved: somebody who removes the run-time folder under a running server takes no record away.
 func TestJournalRemoved(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
-	c.must(os.Rename(filepath.Join(c.tree.dir, journalFile), filepath.Join(c.tree.dir, journalFile)+".old"))
+	c.must(os.Rename(filepath.Join(c.tree.Dir(), journalFile), filepath.Join(c.tree.Dir(), journalFile)+".old"))
 	c.must(c.j.append(journalRecord{Group: 2}))
 	c.must(c.c.publish(c.ws[0]))
 	if files, ops := c.after(); len(files) != 3 || len(ops) != 1 {
@@ -108,7 +108,7 @@ func TestJournalRemoved(t *testing.T) {
 func TestJournalWrittenAnew(t *testing.T) {
 	t.Parallel()
 	groups := func(c *crashed) (groups []uint64, flags string) {
-		f, err := os.Open(filepath.Join(c.tree.dir, journalFile))
+		f, err := os.Open(filepath.Join(c.tree.Dir(), journalFile))
 		c.must(err)
 		defer f.Close()
 		for _, r := range readJournal(f, testKey) {
@@ -135,7 +135,7 @@ func TestJournalWrittenAnew(t *testing.T) {
 			c.j.done(2)
 			c.j.done(5)
 			c.must(c.j.dropOps(3, []int{0}))
-			c.must(harm(c, filepath.Join(c.tree.dir, journalFile)))
+			c.must(harm(c, filepath.Join(c.tree.Dir(), journalFile)))
 			c.must(c.j.dropOps(4, []int{0})) // finds it out
 			if is, flags := groups(c); !slices.Equal(is, []uint64{1, 3, 4, 6}) || flags != ".--." {
 				t.Errorf("groups %d, flags %q", is, flags)
@@ -181,11 +181,11 @@ func TestRecoverAtEveryRename(t *testing.T) {
 func TestRecoverDrops(t *testing.T) {
 	t.Parallel()
 	for name, harm := range map[string]func(c *crashed){
-		"a staged file is short": func(c *crashed) { c.must(os.Truncate(filepath.Join(c.tree.dir, tmpDir, c.ws[1].staged), 3)) },
-		"a staged file is gone":  func(c *crashed) { c.must(os.Remove(filepath.Join(c.tree.dir, tmpDir, c.ws[1].staged))) },
-		"the record is torn":     func(c *crashed) { c.must(os.Truncate(filepath.Join(c.tree.dir, journalFile), c.j.size-2)) },
+		"a staged file is short": func(c *crashed) { c.must(os.Truncate(filepath.Join(c.tree.Dir(), tmpDir, c.ws[1].staged), 3)) },
+		"a staged file is gone":  func(c *crashed) { c.must(os.Remove(filepath.Join(c.tree.Dir(), tmpDir, c.ws[1].staged))) },
+		"the record is torn":     func(c *crashed) { c.must(os.Truncate(filepath.Join(c.tree.Dir(), journalFile), c.j.size-2)) },
 		"the record is damaged": func(c *crashed) {
-			c.must(os.WriteFile(filepath.Join(c.tree.dir, journalFile), []byte("00000000 {}\n"), 0o600))
+			c.must(os.WriteFile(filepath.Join(c.tree.Dir(), journalFile), []byte("00000000 {}\n"), 0o600))
 		},
 		"the record is another store's": func(c *crashed) { c.must(c.forge([]byte("another key"), c.op)) },
 		"the record names git's own files": func(c *crashed) {
@@ -218,11 +218,11 @@ func TestDropOnFullDisk(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
 	c.must(c.c.publish(c.ws[0]))
-	c.must(os.MkdirAll(filepath.Join(c.tree.dir, "agents/Bob/inbox/2026"), 0o700))
-	c.must(os.WriteFile(filepath.Join(c.tree.dir, c.ws[2].path), []byte("of a later operation"), 0o600))
+	c.must(os.MkdirAll(filepath.Join(c.tree.Dir(), "agents/Bob/inbox/2026"), 0o700))
+	c.must(os.WriteFile(filepath.Join(c.tree.Dir(), c.ws[2].path), []byte("of a later operation"), 0o600))
 	before := c.j.size
 	c.must(c.j.dropOps(1, []int{0}))
-	if fi, err := os.Stat(filepath.Join(c.tree.dir, journalFile)); err != nil || fi.Size() != before {
+	if fi, err := os.Stat(filepath.Join(c.tree.Dir(), journalFile)); err != nil || fi.Size() != before {
 		t.Errorf("the journal grew from %d bytes: %v %v", before, fi.Size(), err)
 	}
 	files, ops := c.after()
@@ -241,7 +241,7 @@ func TestRecoverTakesBack(t *testing.T) {
 				continue
 			}
 			c := crash(t)
-			file := filepath.Join(c.tree.dir, "claims/x.json")
+			file := filepath.Join(c.tree.Dir(), "claims/x.json")
 			c.must(os.MkdirAll(filepath.Dir(file), 0o700))
 			w := &write{path: "claims/x.json", action: act, data: []byte("new"), sum: hexSum([]byte("new"))}
 			if there {
@@ -269,13 +269,13 @@ func TestRecoverTakesBack(t *testing.T) {
 func TestRecoverReplaceNotStaged(t *testing.T) {
 	t.Parallel()
 	for name, staged := range map[string]func(c *crashed) error{
-		"empty":   func(c *crashed) error { return os.WriteFile(filepath.Join(c.tree.dir, tmpDir, "x"), nil, 0o600) },
+		"empty":   func(c *crashed) error { return os.WriteFile(filepath.Join(c.tree.Dir(), tmpDir, "x"), nil, 0o600) },
 		"missing": func(c *crashed) error { return nil },
 	} {
 		c := crash(t)
-		c.must(os.MkdirAll(filepath.Join(c.tree.dir, "claims"), 0o700))
+		c.must(os.MkdirAll(filepath.Join(c.tree.Dir(), "claims"), 0o700))
 		for file, text := range map[string]string{"claims/x.json": "old", "claims/x.released": "mark"} {
-			c.must(os.WriteFile(filepath.Join(c.tree.dir, file), []byte(text), 0o600))
+			c.must(os.WriteFile(filepath.Join(c.tree.Dir(), file), []byte(text), 0o600))
 		}
 		c.must(staged(c))
 		c.must(c.j.append(journalRecord{Group: 2, Ops: []journalOp{{Verb: "claim", Agent: "Bob", Files: []journalEntry{
@@ -309,9 +309,9 @@ func TestRecoverKeepsEdits(t *testing.T) {
 	for _, w := range c.ws {
 		c.must(c.c.publish(w))
 	}
-	edited := filepath.Join(c.tree.dir, "messages/2026/a.md")
+	edited := filepath.Join(c.tree.Dir(), "messages/2026/a.md")
 	c.must(os.WriteFile(edited, []byte("by hand"), 0o600))
-	c.must(os.Remove(filepath.Join(c.tree.dir, "agents/Bob/inbox/2026/a.md")))
+	c.must(os.Remove(filepath.Join(c.tree.Dir(), "agents/Bob/inbox/2026/a.md")))
 	files, _ := c.after()
 	if d := cmp.Diff([]string{"agents/Ann/outbox/2026/a.md", "messages/2026/a.md"}, files); d != "" {
 		t.Error(d)
@@ -330,7 +330,7 @@ func TestUndo(t *testing.T) {
 				continue
 			}
 			c := crash(t)
-			file := filepath.Join(c.tree.dir, "claims/x.json")
+			file := filepath.Join(c.tree.Dir(), "claims/x.json")
 			c.must(os.MkdirAll(filepath.Dir(file), 0o700))
 			if there {
 				c.must(os.WriteFile(file, []byte("old"), 0o600))
@@ -352,7 +352,7 @@ func TestUndo(t *testing.T) {
 			if there != (err == nil) || there && string(data) != "old" {
 				t.Errorf("action %d, there before %v: now %q, %v", act, there, data, err)
 			}
-			if _, err := os.Lstat(filepath.Join(c.tree.dir, tmpDir, "x")); !errors.Is(err, fs.ErrNotExist) {
+			if _, err := os.Lstat(filepath.Join(c.tree.Dir(), tmpDir, "x")); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("action %d, there before %v: left in staging", act, there)
 			}
 		}
@@ -363,11 +363,11 @@ func TestUndo(t *testing.T) {
 func TestCreateIsExclusive(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
-	c.must(os.WriteFile(filepath.Join(c.tree.dir, c.ws[0].path), []byte("first"), 0o600))
+	c.must(os.WriteFile(filepath.Join(c.tree.Dir(), c.ws[0].path), []byte("first"), 0o600))
 	if err := c.c.publish(c.ws[0]); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("got %v, want fs.ErrExist", err)
 	}
-	if data, _ := os.ReadFile(filepath.Join(c.tree.dir, c.ws[0].path)); string(data) != "first" {
+	if data, _ := os.ReadFile(filepath.Join(c.tree.Dir(), c.ws[0].path)); string(data) != "first" {
 		t.Errorf("overwritten: %q", data)
 	}
 }
@@ -378,9 +378,9 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	c := crash(t)
 	outside := t.TempDir()
 	c.must(os.WriteFile(filepath.Join(outside, "secret"), []byte("secret"), 0o600))
-	c.must(os.MkdirAll(filepath.Join(c.tree.dir, "agents/Eve"), 0o700))
-	c.must(os.Symlink(outside, filepath.Join(c.tree.dir, "agents/Eve/inbox")))
-	c.must(os.Symlink("../Bob", filepath.Join(c.tree.dir, "agents/Eve/outbox")))
+	c.must(os.MkdirAll(filepath.Join(c.tree.Dir(), "agents/Eve"), 0o700))
+	c.must(os.Symlink(outside, filepath.Join(c.tree.Dir(), "agents/Eve/inbox")))
+	c.must(os.Symlink("../Bob", filepath.Join(c.tree.Dir(), "agents/Eve/outbox")))
 	for _, p := range []string{"agents/Eve/inbox/secret", "agents/Eve/outbox/x", "agents/Eve/inbox"} {
 		if data, _, err := c.tree.Read(p, 100); err == nil {
 			t.Errorf("%s was read: %q", p, data)
@@ -392,7 +392,7 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	if left, _ := os.ReadDir(outside); len(left) != 1 {
 		t.Errorf("written outside: %v", left)
 	}
-	c.must(mkfifo(filepath.Join(c.tree.dir, "messages/fifo.md")))
+	c.must(mkfifo(filepath.Join(c.tree.Dir(), "messages/fifo.md")))
 	if _, _, err := c.tree.Read("messages/fifo.md", 100); err == nil {
 		t.Error("a FIFO was read")
 	}

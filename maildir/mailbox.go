@@ -64,7 +64,7 @@ func (p *Project) Mailboxes(ctx context.Context, by Caller) ([]Mailbox, error) {
 }
 
 func (p *Project) mailbox(a *AgentRow, owners map[string]int) Mailbox {
-	dir := filepath.Join(p.tree.dir, agentsDir, a.Name)
+	dir := filepath.Join(p.tree.Dir(), agentsDir, a.Name)
 	return Mailbox{Name: a.Name, InboxPath: filepath.Join(dir, inboxDir), OutboxPath: filepath.Join(dir, outboxDir), Counts: a.Counts,
 		Owner: p.owner(owners, a.Name), Registered: a.HasProfile}
 }
@@ -239,7 +239,7 @@ func (p *Project) DeleteMailbox(ctx context.Context, name string, force bool, by
 			return err
 		}
 		for _, path := range paths {
-			data, _, err := p.tree.Read(path, p.tree.maxFile+MaxHeader)
+			data, _, err := p.tree.Read(path, p.tree.MaxFile()+MaxHeader)
 			if err != nil {
 				return err
 			}

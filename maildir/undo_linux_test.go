@@ -19,7 +19,7 @@ func TestUndoOfUnreadable(t *testing.T) {
 	if err := c.c.undo(c.ws[0]); !errors.Is(err, unix.EMFILE) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := os.Stat(filepath.Join(c.tree.dir, c.ws[0].path)); err != nil {
+	if _, err := os.Stat(filepath.Join(c.tree.Dir(), c.ws[0].path)); err != nil {
 		t.Error(err)
 	}
 }
