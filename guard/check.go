@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/tree"
 )
 
 // The hooks that the guard knows.
@@ -172,7 +173,7 @@ func (c *check) changes(ctx context.Context) ([]changed, error) {
 }
 
 // author is the agent whose change it is: an agent's commit is its own, whoever pushes it.
-func (c *check) author(t *maildir.Tree, ch changed, who identity) (string, error) {
+func (c *check) author(t *tree.Tree, ch changed, who identity) (string, error) {
 	if agent, _, err := maildir.AgentNamed(t, ch.author); err != nil || agent != "" {
 		return agent, err
 	}

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailtree/maildir"
+	"mailtree/maildir/tree"
 )
 
 // Site is where a guard is, or is to be.
@@ -69,7 +70,7 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 	}
 	names := []string{PreCommit, PreMergeCommit}
 	old, _, err := f.ours(PrePush)
-	if maildir.FaultOf(err) == maildir.FaultMachine && !errors.Is(err, maildir.ErrConflict) { // else it may stay: nobody asked for it
+	if tree.FaultOf(err) == tree.FaultMachine && !errors.Is(err, maildir.ErrConflict) { // else it may stay: nobody asked for it
 		return nil, err
 	}
 	if s.Push || old != nil {
@@ -108,7 +109,7 @@ func (r *repo) notes(ctx context.Context, f *hooksFolder) []string {
 	if r.place != own {
 		out = append(out, fmt.Sprintf("The hooks lie in %s (core.hooksPath). A tool that writes them anew (husky does at `npm install`) takes the guard away: `mailtree guard status` tells, and installing again brings it back.", safe(f.dir)))
 	}
-	if r.place == tree {
+	if r.place == insideTree {
 		if _, err := r.git.run(ctx, nil, "check-ignore", "-q", "--", filepath.Join(f.dir, PreCommit)); exited(err, 1) {
 			out = append(out, "Git does not ignore that folder: do not commit the guard's hooks, they hold paths of this machine.")
 		}
@@ -200,7 +201,7 @@ func (f *hooksFolder) read(name string) ([]byte, fs.FileInfo, error) {
 	switch {
 	case fi.Mode()&fs.ModeSymlink != 0: // leads to a hook of somebody else's; what is in it matters to shellFor only
 		data, err := f.follow(name)
-		if maildir.FaultOf(err) == maildir.FaultMachine {
+		if tree.FaultOf(err) == tree.FaultMachine {
 			return nil, nil, fileError("The hook "+name+" cannot be read", err)
 		}
 		return data, fi, nil

@@ -27,9 +27,9 @@ type repo struct {
 type place int
 
 const (
-	own    place = iota // inside .git
-	tree                // inside the work tree
-	shared              // elsewhere: other repositories may have it too
+	own        place = iota // inside .git
+	insideTree              // inside the work tree
+	shared                  // elsewhere: other repositories may have it too
 )
 
 func invalid(format string, args ...any) error {
@@ -110,7 +110,7 @@ func (r *repo) findHooks(ctx context.Context) error {
 	case below(r.hooks, r.common):
 		r.place = own
 	case err == nil && below(r.hooks, top):
-		r.place = tree
+		r.place = insideTree
 	default:
 		r.place = shared
 	}
@@ -129,7 +129,7 @@ func (r *repo) writable(ctx context.Context, allowShared bool, options string) e
 		if !allowShared {
 			return denied("The hooks of %s lie in %s (core.hooksPath), outside the repository, where other repositories may have theirs too. In those the guard's hooks only run what was there before; if that is right, install it by hand: mailtree guard install --shared", safe(r.top), safe(r.hooks))
 		}
-	case tree:
+	case insideTree:
 		tracked, err := r.git.names(ctx, nil, "--literal-pathspecs", "ls-files", "-z", "--", r.hooks)
 		if err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/tree"
 )
 
 // Status tells what is installed in the repository, a line each, and whether pre-commit and pre-merge-commit are guarded
@@ -122,7 +123,7 @@ func (s *status) guards(h *hook) {
 
 func (s *status) program(p string) {
 	fi, err := os.Stat(p)
-	if maildir.FaultOf(err) == maildir.FaultMachine {
+	if tree.FaultOf(err) == tree.FaultMachine {
 		s.bad("program     %s cannot be looked at: %v", safe(p), err)
 	} else if err == nil && fi.Mode().IsRegular() && fi.Mode().Perm()&0o111 != 0 {
 		s.add("program     %s", safe(p))

@@ -8,6 +8,7 @@ import (
 
 	"mailtree/fixtures/bulk"
 	"mailtree/maildir"
+	"mailtree/maildir/tree"
 )
 
 // What the index costs by itself, without files being made, history or HTTP. mcp, maildir and cmd/mailtree have the
@@ -21,7 +22,7 @@ func benchFile(b *testing.B, m bulk.Mail) string {
 	if bulk.Exists(path) {
 		return path
 	}
-	if err := Rebuild(b.Context(), path, map[string]*maildir.Tree{bulk.Slug(): m.Tree(b)}, nil); err != nil {
+	if err := Rebuild(b.Context(), path, map[string]*tree.Tree{bulk.Slug(): m.Tree(b)}, nil); err != nil {
 		b.Fatal(err)
 	}
 	return path
@@ -48,7 +49,7 @@ func BenchmarkRebuild(b *testing.B) {
 			if n > 1_000 && testing.Short() {
 				b.Skip("short")
 			}
-			trees := map[string]*maildir.Tree{"bench": bulk.Mail{Messages: n}.Tree(b)}
+			trees := map[string]*tree.Tree{"bench": bulk.Mail{Messages: n}.Tree(b)}
 			path := filepath.Join(bulk.Dir(b), "index.sqlite3")
 			for b.Loop() {
 				if err := Rebuild(b.Context(), path, trees, nil); err != nil {
@@ -71,7 +72,7 @@ func BenchmarkIngest(b *testing.B) {
 
 func benchIngest(b *testing.B, group int, written bool) {
 	mail, dir := bulk.Mail{}, bulk.Dir(b)
-	tree, err := maildir.OpenTree(dir, 0)
+	tree, err := tree.Open(dir, 0)
 	if err != nil {
 		b.Fatal(err)
 	}

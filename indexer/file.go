@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"mailtree/maildir"
+	"mailtree/maildir/tree"
 )
 
 // file is a row of files: a path, what it says by itself, how its bytes looked when they were read, and the few
@@ -17,7 +18,7 @@ type file struct {
 	kind   maildir.Kind
 	agent  string
 	id     string // message id of messages, copies and marks, "" elsewhere and where the place is bad
-	stat   maildir.FileStat
+	stat   tree.FileStat
 	readAt int64  // nanoseconds, taken before the read; 0: to be read again at the next occasion
 	hash   []byte // SHA-256 of the content; nil where none is kept
 	valid  bool   // it counts
@@ -35,7 +36,7 @@ const noTime = -1 << 63
 const racy = 20 * time.Millisecond
 
 // level reports whether a file that now has stat st is surely the one that was read.
-func (f *file) level(st maildir.FileStat) bool {
+func (f *file) level(st tree.FileStat) bool {
 	return f.stat.Size == st.Size && f.stat.MTime == st.MTime && f.stat.CTime == st.CTime && f.stat.Inode == st.Inode &&
 		(!hasContent(f.kind) || f.readAt > 0 && st.CTime < f.readAt-int64(racy))
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/tree"
 )
 
 // Config says where the index lies. The zero value of all but Path is the documented default.
@@ -39,7 +40,7 @@ type Index struct {
 
 	wal checkpoints
 
-	unread []maildir.Unread // of one made by build: what it could not look at
+	unread []tree.Unread // of one made by build: what it could not look at
 
 	mu       sync.RWMutex
 	projects map[string]*project // attached ones by slug
@@ -49,7 +50,7 @@ type Index struct {
 type project struct {
 	pid  int64
 	slug string
-	tree *maildir.Tree
+	tree *tree.Tree
 }
 
 var _ maildir.Index = (*Index)(nil)
@@ -123,7 +124,7 @@ func (x *Index) Close() error {
 }
 
 // Attach makes a project known: see maildir.Index.
-func (x *Index) Attach(ctx context.Context, slug string, tree *maildir.Tree) error {
+func (x *Index) Attach(ctx context.Context, slug string, tree *tree.Tree) error {
 	x.write.Lock()
 	defer x.write.Unlock()
 	if p := x.project(slug); p != nil {
@@ -146,7 +147,7 @@ func (x *Index) Attach(ctx context.Context, slug string, tree *maildir.Tree) err
 
 // Retain drops the rows of every project that is not in slugs: its tree is gone from the store. Call it after Open,
 // before any Attach.
-func (x *Index) Retain(ctx context.Context, slugs map[string]*maildir.Tree) error {
+func (x *Index) Retain(ctx context.Context, slugs map[string]*tree.Tree) error {
 	x.write.Lock()
 	defer x.write.Unlock()
 	return x.w.transaction(func() error {

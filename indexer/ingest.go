@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"mailtree/maildir"
+	"mailtree/maildir/tree"
 )
 
 // Ingest brings the rows that come from the files at paths level with the tree: see maildir.Index.
@@ -113,7 +114,7 @@ func (b *batch) visit(ctx context.Context, p string) error {
 		b.look(p)
 		return nil
 	})
-	var unlisted *maildir.UnlistedError
+	var unlisted *tree.UnlistedError
 	if errors.As(err, &unlisted) {
 		for _, f := range unlisted.Folders {
 			b.unread[f.Path] = cause(f.Err)
@@ -134,10 +135,10 @@ func (b *batch) look(p string) *look {
 }
 
 // left lists what could not be looked at, by path.
-func (b *batch) left() []maildir.Unread {
-	var all []maildir.Unread
+func (b *batch) left() []tree.Unread {
+	var all []tree.Unread
 	for _, p := range slices.Sorted(maps.Keys(b.unread)) {
-		all = append(all, maildir.Unread{Path: p, Err: b.unread[p]})
+		all = append(all, tree.Unread{Path: p, Err: b.unread[p]})
 	}
 	return all
 }

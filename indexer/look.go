@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/tree"
 )
 
 // look is what lies at a path now.
@@ -27,7 +28,7 @@ type look struct {
 
 // looker reads files of one tree for one batch. Copies of one message are parsed once.
 type looker struct {
-	tree   *maildir.Tree
+	tree   *tree.Tree
 	now    func() time.Time
 	given  map[string]maildir.Written  // what the caller has just written, by path
 	sums   map[*byte][sha256.Size]byte // of the slices in given
@@ -45,7 +46,7 @@ type parse struct {
 	err error
 }
 
-func newLooker(tree *maildir.Tree, now func() time.Time) *looker {
+func newLooker(tree *tree.Tree, now func() time.Time) *looker {
 	return &looker{tree: tree, now: now, sums: map[*byte][sha256.Size]byte{}, dirs: map[string]bool{}, parsed: map[parseKey]parse{}}
 }
 
@@ -95,14 +96,14 @@ func (l *looker) read(f *file) *look {
 		limit = l.tree.MaxFile()
 	}
 	data, st, err := l.tree.Read(f.path, limit)
-	var bad *maildir.FormatError
-	switch fault := maildir.FaultOf(err); {
+	var bad *tree.FormatError
+	switch fault := tree.FaultOf(err); {
 	case st.Mode.IsDir():
 		return &look{path: f.path, folder: true}
-	case fault == maildir.FaultFile && errors.As(err, &bad):
+	case fault == tree.FaultFile && errors.As(err, &bad):
 		f.stat, f.reason, f.line = st, bad.Reason, bad.Line
 		return &look{path: f.path, file: f}
-	case fault != maildir.NoFault:
+	case fault != tree.NoFault:
 		return l.failed(f, err)
 	}
 	f.stat = st
@@ -114,9 +115,9 @@ func (l *looker) made(f *file, data []byte, sum [sha256.Size]byte) *look {
 	lk := &look{path: f.path, file: f}
 	f.hash, f.valid = sum[:], true
 	if err := lk.parse(l, data, sum); err != nil {
-		var bad *maildir.FormatError
+		var bad *tree.FormatError
 		if !errors.As(err, &bad) {
-			bad = &maildir.FormatError{Reason: err.Error()}
+			bad = &tree.FormatError{Reason: err.Error()}
 		}
 		f.reason, f.line = bad.Reason, bad.Line
 		f.valid = isMark(f.kind) || f.kind == maildir.KindReleased
@@ -188,16 +189,16 @@ func (l *looker) content(f *file) *maildir.Message {
 // failed is the look of a file that could not be opened or read. A fault of the file's own makes it a problem that is looked
 // at again at every occasion; a fault of the machine leaves its rows as they are.
 func (l *looker) failed(f *file, err error) *look {
-	switch maildir.FaultOf(err) {
-	case maildir.FaultGone:
+	switch tree.FaultOf(err) {
+	case tree.FaultGone:
 		return &look{path: f.path}
-	case maildir.FaultMachine:
+	case tree.FaultMachine:
 		return notLooked(f.path, err)
 	}
 	st, serr := l.tree.Stat(f.path)
-	switch maildir.FaultOf(serr) {
-	case maildir.NoFault:
-	case maildir.FaultMachine:
+	switch tree.FaultOf(serr) {
+	case tree.NoFault:
+	case tree.FaultMachine:
 		return notLooked(f.path, serr)
 	default: // its folder cannot be searched, or no such name can be: a walk would not find it either
 		return &look{path: f.path}
@@ -228,11 +229,11 @@ func (l *looker) real(dir string) (bool, error) {
 	}
 	is, err := l.real(path.Dir(dir))
 	if is {
-		var st maildir.FileStat
+		var st tree.FileStat
 		st, err = l.tree.Stat(dir)
 		is = err == nil && st.Mode.IsDir()
 	}
-	if maildir.FaultOf(err) == maildir.FaultMachine {
+	if tree.FaultOf(err) == tree.FaultMachine {
 		return false, err
 	}
 	l.dirs[dir] = is

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/tree"
 )
 
 var testStart = time.Date(2025, 10, 23, 15, 0, 0, 0, time.UTC)
@@ -21,13 +22,13 @@ type desk struct {
 	*Index
 	t    *testing.T
 	dir  string
-	tree *maildir.Tree
+	tree *tree.Tree
 }
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	d := &desk{Index: openIndex(t), t: t, dir: t.TempDir()}
-	tree, err := maildir.OpenTree(d.dir, 0)
+	tree, err := tree.Open(d.dir, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +195,7 @@ func TestEditedText(t *testing.T) {
 			t.Errorf("edit %d: the new word is not found", n)
 		}
 	}
-	verify(t, d.Index, map[string]*maildir.Tree{"p": d.tree})
+	verify(t, d.Index, map[string]*tree.Tree{"p": d.tree})
 }
 
 // TestBlind: a bcc recipient stands in no row but its own delivery and the sender's copy. Invariant I7.
@@ -343,7 +344,7 @@ func TestTies(t *testing.T) {
 			t.Errorf("year %d: row %d", year, row)
 		}
 	}
-	verify(t, d.Index, map[string]*maildir.Tree{"p": d.tree})
+	verify(t, d.Index, map[string]*tree.Tree{"p": d.tree})
 }
 
 // TestProjects: the same ids in two projects do not meet; a dropped one leaves nothing.
@@ -352,7 +353,7 @@ func TestProjects(t *testing.T) {
 	d := newDesk(t)
 	d.send(maildir.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "first", ThreadID: "T"})
 	one, dir := d.tree, t.TempDir()
-	two, err := maildir.OpenTree(dir, 0)
+	two, err := tree.Open(dir, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -362,7 +363,7 @@ func TestProjects(t *testing.T) {
 	if _, err := d.Reconcile(t.Context(), "q", nil); err != nil {
 		t.Fatal(err)
 	}
-	verify(t, d.Index, map[string]*maildir.Tree{"p": one, "q": two})
+	verify(t, d.Index, map[string]*tree.Tree{"p": one, "q": two})
 	if got := d.find(maildir.SearchQuery{Match: "first OR second"}); got != "m1" {
 		t.Errorf("found %q", got)
 	}
@@ -381,10 +382,10 @@ func TestProjects(t *testing.T) {
 	if s, err := d.Stats(t.Context()); err != nil || s != (maildir.Stats{Projects: 2, Agents: 2, Messages: 2, Deliveries: 1}) {
 		t.Errorf("stats: %+v %v", s, err)
 	}
-	if err := d.Retain(t.Context(), map[string]*maildir.Tree{"p": one}); err != nil {
+	if err := d.Retain(t.Context(), map[string]*tree.Tree{"p": one}); err != nil {
 		t.Fatal(err)
 	}
-	verify(t, d.Index, map[string]*maildir.Tree{"p": one})
+	verify(t, d.Index, map[string]*tree.Tree{"p": one})
 }
 
 // TestDamaged: a damaged file, or one of another version, is made anew; Rebuild gives what Reconcile gives.
@@ -400,7 +401,7 @@ func TestDamaged(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t)
 			d.send(maildir.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
-			path, trees := filepath.Join(t.TempDir(), "i.sqlite3"), map[string]*maildir.Tree{"p": d.tree}
+			path, trees := filepath.Join(t.TempDir(), "i.sqlite3"), map[string]*tree.Tree{"p": d.tree}
 			if err := Rebuild(t.Context(), path, trees, nil); err != nil {
 				t.Fatal(err)
 			}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"mailtree/maildir"
+	"mailtree/maildir/tree"
 )
 
 // world is a small tree that a random history is played on.
@@ -21,7 +22,7 @@ type world struct {
 	t      *testing.T
 	r      *rand.Rand
 	dir    string
-	tree   *maildir.Tree
+	tree   *tree.Tree
 	log    []string
 	hurt   map[string]bool // paths touched since the last ingest
 	made   maildir.Written // by the last step
@@ -209,14 +210,14 @@ func TestRandomHistories(t *testing.T) {
 
 func playHistory(t *testing.T, seed uint64, steps int) {
 	w := &world{t: t, r: rand.New(rand.NewPCG(seed, 7)), dir: t.TempDir(), hurt: map[string]bool{}}
-	tree, err := maildir.OpenTree(w.dir, 4096)
+	tr, err := tree.Open(w.dir, 4096)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { tree.Close() })
-	w.tree = tree
+	t.Cleanup(func() { tr.Close() })
+	w.tree = tr
 	x := openIndex(t)
-	attach(t, x, "p", tree)
+	attach(t, x, "p", tr)
 	for step := 1; step <= steps; step++ {
 		w.step()
 		if w.madeAt != "" && w.r.IntN(3) == 0 {
@@ -251,7 +252,7 @@ func playHistory(t *testing.T, seed uint64, steps int) {
 				}
 			})...)
 			clear(w.hurt)
-			verify(t, x, map[string]*maildir.Tree{"p": tree})
+			verify(t, x, map[string]*tree.Tree{"p": tr})
 			if t.Failed() {
 				t.Fatalf("step %d:\n%s", step, strings.Join(w.log[max(0, len(w.log)-30):], "\n"))
 			}
@@ -288,7 +289,7 @@ func openIndex(t testing.TB) *Index {
 	return x
 }
 
-func attach(t testing.TB, x *Index, slug string, tree *maildir.Tree) {
+func attach(t testing.TB, x *Index, slug string, tree *tree.Tree) {
 	t.Helper()
 	if err := x.Attach(t.Context(), slug, tree); err != nil {
 		t.Fatal(err)
@@ -305,7 +306,7 @@ func ingest(t testing.TB, x *Index, slug string, paths ...string) []maildir.Chan
 }
 
 // verify fails the test where the live index differs from a rebuilt one.
-func verify(t testing.TB, x *Index, trees map[string]*maildir.Tree) {
+func verify(t testing.TB, x *Index, trees map[string]*tree.Tree) {
 	t.Helper()
 	r, err := Verify(t.Context(), x, trees)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/tree"
 )
 
 // Buffers of the full-text index in bytes, see writer.bufferSearch.
@@ -27,7 +28,7 @@ const (
 // into place at the end, so that a crash leaves the old index or the new one. No Index may be open at path.
 // progress may be nil; it is called with the files of a project done so far. What a fault of the machine kept from being
 // read is missing from it: the Reconcile of the next start finds that.
-func Rebuild(ctx context.Context, path string, projects map[string]*maildir.Tree, progress func(project string, done int)) error {
+func Rebuild(ctx context.Context, path string, projects map[string]*tree.Tree, progress func(project string, done int)) error {
 	tmp := path + ".new"
 	if err := wipe(tmp); err != nil {
 		return err
@@ -71,7 +72,7 @@ func syncFile(name string) error {
 const inMemory = ":memory:"
 
 // build loads a new database in one transaction.
-func build(ctx context.Context, path string, projects map[string]*maildir.Tree, progress func(string, int)) (*Index, error) {
+func build(ctx context.Context, path string, projects map[string]*tree.Tree, progress func(string, int)) (*Index, error) {
 	name := path
 	if path != inMemory {
 		name = dsn(path)
@@ -96,7 +97,7 @@ func build(ctx context.Context, path string, projects map[string]*maildir.Tree, 
 	return x, nil
 }
 
-func (x *Index) fill(ctx context.Context, projects map[string]*maildir.Tree, progress func(string, int)) error {
+func (x *Index) fill(ctx context.Context, projects map[string]*tree.Tree, progress func(string, int)) error {
 	tables, indexes := schemaParts()
 	err := x.w.script("PRAGMA page_size = 8192; PRAGMA journal_mode = off; PRAGMA synchronous = off; PRAGMA locking_mode = exclusive; PRAGMA cache_size = -131072; PRAGMA temp_store = memory;" + tables)
 	if err != nil {
@@ -140,7 +141,7 @@ func (x *Index) load(ctx context.Context, p *project, progress func(string, int)
 		}
 		return nil
 	})
-	var unlisted *maildir.UnlistedError
+	var unlisted *tree.UnlistedError
 	switch {
 	case errors.As(err, &unlisted):
 		x.unread = append(x.unread, unlisted.Folders...)

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"mailtree/maildir"
+	"mailtree/maildir/tree"
 )
 
 // chunk is how many paths one transaction of Reconcile and Rebuild takes: enough to make the commit cheap, few enough
@@ -74,14 +75,14 @@ func (x *Index) differing(ctx context.Context, p *project, progress func(int)) (
 		if sum, known := rows[key]; known {
 			met++
 			rows[key] = sum | metBit
-			if st, err := maildir.StatOf(d); err == nil && sum != 0 && statSum(seed, st) == sum {
+			if st, err := tree.StatOf(d); err == nil && sum != 0 && statSum(seed, st) == sum {
 				return nil
 			}
 		}
 		paths = append(paths, path)
 		return nil
 	})
-	var unlisted *maildir.UnlistedError
+	var unlisted *tree.UnlistedError
 	if errors.As(err, &unlisted) && unlisted.Folders[0].Path != "." {
 		for _, f := range unlisted.Folders {
 			paths = append(paths, f.Path)
@@ -126,7 +127,7 @@ func (x *Index) stamps(ctx context.Context, p *project, seed maphash.Seed) (map[
 	return rows, err
 }
 
-func statSum(seed maphash.Seed, st maildir.FileStat) uint64 {
+func statSum(seed maphash.Seed, st tree.FileStat) uint64 {
 	var b [32]byte
 	binary.LittleEndian.PutUint64(b[0:], uint64(st.Size))
 	binary.LittleEndian.PutUint64(b[8:], uint64(st.MTime))

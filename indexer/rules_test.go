@@ -9,7 +9,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"mailtree/maildir"
+	"mailtree/maildir/tree"
 )
 
 var update = flag.Bool("update", false, "rewrite the wanted dumps of testdata")
@@ -37,13 +37,13 @@ func playRules(t *testing.T, name string) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	tree, err := maildir.OpenTree(dir, 0)
+	tr, err := tree.Open(dir, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { tree.Close() })
+	t.Cleanup(func() { tr.Close() })
 	x := openIndex(t)
-	attach(t, x, "p", tree)
+	attach(t, x, "p", tr)
 	var paths []string
 	for i, f := range a.Files {
 		step, p, is := strings.Cut(f.Name, "/")
@@ -54,7 +54,7 @@ func playRules(t *testing.T, name string) {
 		}
 		ingest(t, x, "p", paths...)
 		paths = nil
-		verify(t, x, map[string]*maildir.Tree{"p": tree})
+		verify(t, x, map[string]*tree.Tree{"p": tr})
 		var got strings.Builder
 		for l := range strings.Lines(dump(t, x)) {
 			if !strings.HasPrefix(l, `["file"`) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/tree"
 )
 
 // machineFaults are errors that say nothing about a file.
@@ -58,23 +59,23 @@ func playUnread(t *testing.T, files map[string]string, p string, fault syscall.E
 	for name, data := range files {
 		putFile(t, dir, name, data)
 	}
-	tree, err := maildir.OpenTree(dir, 0)
+	tr, err := tree.Open(dir, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { tree.Close() })
-	trees := map[string]*maildir.Tree{"p": tree}
+	t.Cleanup(func() { tr.Close() })
+	trees := map[string]*tree.Tree{"p": tr}
 	x := openIndex(t)
-	attach(t, x, "p", tree)
+	attach(t, x, "p", tr)
 	fail := func(q string) error {
 		if q == p {
 			return fault
 		}
 		return nil
 	}
-	again := func(left []maildir.Unread) {
+	again := func(left []tree.Unread) {
 		t.Helper()
-		tree.Fail = nil
+		tr.Fail = nil
 		var paths []string
 		for _, u := range left {
 			if u.Path != p && !strings.HasPrefix(u.Path, p+"/") {
@@ -89,7 +90,7 @@ func playUnread(t *testing.T, files map[string]string, p string, fault syscall.E
 		verify(t, x, trees)
 	}
 
-	tree.Fail = fail // nothing is known yet
+	tr.Fail = fail // nothing is known yet
 	in, err := x.Reconcile(t.Context(), "p", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +98,7 @@ func playUnread(t *testing.T, files map[string]string, p string, fault syscall.E
 	again(in.Unread)
 
 	before := dump(t, x)
-	tree.Fail = fail // everything is known
+	tr.Fail = fail // everything is known
 	in, err = x.Ingest(t.Context(), "p", append(slices.Sorted(maps.Keys(files)), p))
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +114,7 @@ func playUnread(t *testing.T, files map[string]string, p string, fault syscall.E
 		}
 	}
 	putFile(t, dir, "agents/Cid/status", "work\n")
-	tree.Fail = fail
+	tr.Fail = fail
 	in, err = x.Ingest(t.Context(), "p", append(slices.Sorted(maps.Keys(files)), "agents/Cid/status"))
 	if err != nil {
 		t.Fatal(err)
@@ -135,13 +136,13 @@ func TestUnreadContent(t *testing.T) {
 	}
 	const copyPath, canonical = "agents/Ann/outbox/2025/10/23/m1.md", "messages/2025/10/23/m1.md"
 	putFile(t, dir, copyPath, strings.Replace(files[copyPath], "words", "other words", 1))
-	tree, err := maildir.OpenTree(dir, 0)
+	tr, err := tree.Open(dir, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { tree.Close() })
+	t.Cleanup(func() { tr.Close() })
 	x := openIndex(t)
-	attach(t, x, "p", tree)
+	attach(t, x, "p", tr)
 	ingest(t, x, "p", ".")
 	before, err := x.Message(t.Context(), "p", "m1", maildir.WithBody, nil)
 	if err != nil {
@@ -150,7 +151,7 @@ func TestUnreadContent(t *testing.T) {
 
 	putFile(t, dir, canonical, "(gone)\n")
 	putFile(t, dir, "messages/m2.md", strings.Replace(files[canonical], "m1", "m2", 1))
-	tree.Fail = func(p string) error {
+	tr.Fail = func(p string) error {
 		if p == copyPath {
 			return syscall.EMFILE
 		}
@@ -167,11 +168,11 @@ func TestUnreadContent(t *testing.T) {
 	if m, err := x.Message(t.Context(), "p", "m2", maildir.WithBody, nil); m == nil {
 		t.Errorf("the other message is missing: %v", err)
 	}
-	tree.Fail = nil
+	tr.Fail = nil
 	for _, u := range in.Unread {
 		ingest(t, x, "p", u.Path)
 	}
-	verify(t, x, map[string]*maildir.Tree{"p": tree})
+	verify(t, x, map[string]*tree.Tree{"p": tr})
 	if now, err := x.Message(t.Context(), "p", "m1", maildir.WithBody, nil); err != nil || now == nil || !strings.Contains(now.Body, "other") {
 		t.Errorf("message %+v, %v", now, err)
 	}
@@ -184,15 +185,15 @@ func TestUnlistedFolder(t *testing.T) {
 	for name, data := range unreadTree() {
 		putFile(t, dir, name, data)
 	}
-	tree, err := maildir.OpenTree(dir, 0)
+	tr, err := tree.Open(dir, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { tree.Close() })
+	t.Cleanup(func() { tr.Close() })
 	x := openIndex(t)
-	attach(t, x, "p", tree)
+	attach(t, x, "p", tr)
 	calls := 0
-	tree.Fail = func(p string) error {
+	tr.Fail = func(p string) error {
 		if p == "claims" {
 			if calls++; calls == 2 {
 				return syscall.EMFILE
@@ -205,7 +206,7 @@ func TestUnlistedFolder(t *testing.T) {
 		t.Fatalf("%+v, %v", in, err)
 	}
 	ingest(t, x, "p", ".")
-	verify(t, x, map[string]*maildir.Tree{"p": tree})
+	verify(t, x, map[string]*tree.Tree{"p": tr})
 }
 
 // TestVerifyUnread: what cannot be read is not told as a difference.
@@ -215,21 +216,21 @@ func TestVerifyUnread(t *testing.T) {
 	for name, data := range unreadTree() {
 		putFile(t, dir, name, data)
 	}
-	tree, err := maildir.OpenTree(dir, 0)
+	tr, err := tree.Open(dir, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { tree.Close() })
+	t.Cleanup(func() { tr.Close() })
 	x := openIndex(t)
-	attach(t, x, "p", tree)
+	attach(t, x, "p", tr)
 	ingest(t, x, "p", ".")
-	tree.Fail = func(p string) error {
+	tr.Fail = func(p string) error {
 		if p == "claims/c.json" || p == "messages" {
 			return syscall.EIO
 		}
 		return nil
 	}
-	if r, err := Verify(t.Context(), x, map[string]*maildir.Tree{"p": tree}); err == nil || !strings.Contains(err.Error(), syscall.EIO.Error()) {
+	if r, err := Verify(t.Context(), x, map[string]*tree.Tree{"p": tr}); err == nil || !strings.Contains(err.Error(), syscall.EIO.Error()) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"iter"
 	"strings"
 
-	"mailtree/maildir"
+	"mailtree/maildir/tree"
 )
 
 // Report says how a live index compares with one built from the trees.
@@ -21,7 +21,7 @@ const maxDifferences = 20
 
 // Verify compares x, row for row, with an index built in memory from the trees (by slug), and x's full-text index with
 // its messages. Nothing may change the trees meanwhile: what does shows as a difference. Spec: 4, Invariant I2.
-func Verify(ctx context.Context, x *Index, projects map[string]*maildir.Tree) (*Report, error) {
+func Verify(ctx context.Context, x *Index, projects map[string]*tree.Tree) (*Report, error) {
 	fresh, err := build(ctx, inMemory, projects, nil)
 	if err != nil {
 		return nil, fmt.Errorf("verify: %w", err)

@@ -2,6 +2,7 @@ package maildir
 
 import (
 	"encoding/json"
+	"mailtree/maildir/tree"
 	"strings"
 	"time"
 )
@@ -18,7 +19,7 @@ type Profile struct {
 // MaxSmall is the size limit of every small file of the tree: profiles, claims, marks, status.
 const MaxSmall = 64 << 10
 
-// ParseProfile reads a profile; the folder's name, not the file's, is the agent's name. The error is a *FormatError.
+// ParseProfile reads a profile; the folder's name, not the file's, is the agent's name. The error is a *tree.FormatError.
 func ParseProfile(name string, data []byte) (Profile, error) {
 	o, err := parseSmall(data)
 	if err != nil {
@@ -32,7 +33,7 @@ func ParseProfile(name string, data []byte) (Profile, error) {
 // parseSmall decodes a whole JSON file.
 func parseSmall(data []byte) (*object, error) {
 	if strings.HasPrefix(string(data), "\xef\xbb\xbf") {
-		return nil, &FormatError{1, "starts with a byte order mark: save as UTF-8 without BOM"}
+		return nil, &tree.FormatError{Line: 1, Reason: "starts with a byte order mark: save as UTF-8 without BOM"}
 	}
 	return parseObject(data, 0)
 }
@@ -62,7 +63,7 @@ const (
 func ParseStatus(data []byte) (string, error) {
 	s := strings.TrimSpace(string(data))
 	if s != Ready && s != Work && s != Offline {
-		return "", &FormatError{1, quote(s) + " is none of ready, work, offline"}
+		return "", &tree.FormatError{Line: 1, Reason: quote(s) + " is none of ready, work, offline"}
 	}
 	return s, nil
 }
@@ -83,7 +84,7 @@ func ParseMark(data []byte) (time.Time, error) {
 		t, err := ParseTime(l)
 		if err != nil {
 			if bad == nil {
-				bad = &FormatError{line, err.Error()}
+				bad = &tree.FormatError{Line: line, Reason: err.Error()}
 			}
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io/fs"
+	"mailtree/maildir/tree"
 	"mime"
 	"net/http"
 	"os"
@@ -130,7 +131,7 @@ func hiddenElement(rel string) bool {
 }
 
 func readBelow(root, rel string, limit int64) ([]byte, error) {
-	t, err := OpenTree(root, 0)
+	t, err := tree.Open(root, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -141,12 +142,12 @@ func readBelow(root, rel string, limit int64) ([]byte, error) {
 
 // readOwned reads a file of that user's; what is another's, or is too large, is as if it were not there.
 func readOwned(root, rel string, limit int64, uid int) ([]byte, error) {
-	t, err := OpenTree(root, 0)
+	t, err := tree.Open(root, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer t.Close()
-	return t.readOwned(rel, limit, uid)
+	return t.ReadOwned(rel, limit, uid)
 }
 
 // otherBytes is what is wrong with a file in attachments that somebody changed or put there.
@@ -158,13 +159,13 @@ const otherBytes = "other bytes than its name says"
 // put it there, and other mail may name it. Errors: errBusy where an operation under way writes the
 // file, which may be taken back; ErrConflict.
 func (o *op) attach(g *group, f *attachmentFile) error {
-	if slices.ContainsFunc(o.writes, func(w *write) bool { return w.path == f.Path && bytes.Equal(w.data, f.data) }) {
+	if slices.ContainsFunc(o.writes, func(w *tree.Write) bool { return w.Path == f.Path && bytes.Equal(w.Data, f.data) }) {
 		return nil // attached twice
 	}
 	if g.p.flight.writes(f.Path) {
 		return errBusy
 	}
-	same, err := g.p.tree.sameBytes(f.Path, f.data)
+	same, err := g.p.tree.SameBytes(f.Path, f.data)
 	why := otherBytes
 	switch {
 	case same:
@@ -172,7 +173,7 @@ func (o *op) attach(g *group, f *attachmentFile) error {
 	case errors.Is(err, fs.ErrNotExist):
 		o.planCreate(f.Path, f.data)
 		return nil
-	case err != nil && FaultOf(err) == FaultMachine:
+	case err != nil && tree.FaultOf(err) == tree.FaultMachine:
 		return err
 	case err != nil:
 		why = plainFileError(err)
@@ -185,20 +186,20 @@ func (o *op) attach(g *group, f *attachmentFile) error {
 // with the path of each that is not what its name says, and why: other bytes, too large for an
 // attachment, no file, not readable. It holds little of a file in memory at a time. It returns how
 // many are as they should be. Errors: ctx's.
-func CheckAttachments(t *Tree, ctx context.Context, bad func(path, why string)) (good int, err error) {
+func CheckAttachments(t *tree.Tree, ctx context.Context, bad func(path, why string)) (good int, err error) {
 	check := func(p string, err error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			bad(p, plainFileError(err))
 		}
 	}
-	shards, err := t.list(attachmentsDir)
+	shards, err := t.List(attachmentsDir)
 	check(attachmentsDir, err)
 	for _, shard := range shards {
 		dir := attachmentsDir + "/" + shard.Name()
 		if len(shard.Name()) != 2 {
 			continue
 		}
-		files, err := t.list(dir)
+		files, err := t.List(dir)
 		check(dir, err)
 		for _, f := range files {
 			p := dir + "/" + f.Name()
@@ -209,7 +210,7 @@ func CheckAttachments(t *Tree, ctx context.Context, bad func(path, why string)) 
 			if ctx.Err() != nil {
 				return good, context.Cause(ctx)
 			}
-			switch sum, err := t.sha1(p, maxAttachment); {
+			switch sum, err := t.SHA1(p, maxAttachment); {
 			case err != nil:
 				check(p, err)
 			case sum != want:
@@ -223,7 +224,7 @@ func CheckAttachments(t *Tree, ctx context.Context, bad func(path, why string)) 
 }
 
 func plainFileError(err error) string {
-	var bad *FormatError
+	var bad *tree.FormatError
 	if errors.As(err, &bad) {
 		return bad.Reason
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"mailtree/maildir/tree"
 	"strings"
 	"time"
 )
@@ -28,7 +29,7 @@ type op struct {
 	// plan runs in the planner's goroutine. It checks, and appends to writes. No writes and no error is an operation that
 	// had nothing to do.
 	plan   func(g *group) error
-	writes []*write
+	writes []*tree.Write
 	makes  string   // the agent that it makes
 	pops   string   // the agent whose delivery it hands out
 	ends   string   // the folder that it empties, with a slash behind
@@ -50,7 +51,7 @@ func (o *op) answer() {
 type group struct {
 	p        *Project
 	ctx      context.Context
-	c        *changer
+	c        *tree.Changer
 	number   uint64
 	now      time.Time
 	mark     int // of failures, when its first file was staged
@@ -66,20 +67,20 @@ type group struct {
 // groupLimits divides descriptors among groups: a token for each group under way in the store, and how many folders one of
 // them holds open. Half of the descriptors are left to those who read. One project alone has up to four groups under way.
 func groupLimits(files int) (tokens chan struct{}, folders int) {
-	folders = min(max(files/64, 8), mostFolders)
+	folders = min(max(files/64, 8), tree.MostFolders)
 	return make(chan struct{}, min(max(files/2/(folders+4), 4), 64)), folders
 }
 
 // newGroup waits until there are not too many groups under way in the store; the caller calls close or end.
 func (p *Project) newGroup(ctx context.Context) *group {
 	p.store.grouping <- struct{}{}
-	c := p.tree.changer(p.store.folders)
+	c := p.tree.Changer(p.store.folders)
 	return &group{p: p, ctx: ctx, c: c, number: p.group.Add(1), waiting: map[string][]Delivery{}, tried: map[string]map[string]bool{}}
 }
 
 // close gives up what the group holds of the system.
 func (g *group) close() {
-	g.c.close()
+	g.c.Close()
 	<-g.p.store.grouping
 }
 
@@ -218,9 +219,9 @@ func (g *group) retry(o *op) {
 
 func (g *group) stage(o *op) error {
 	for _, w := range o.writes {
-		o.Paths = append(o.Paths, w.path)
-		g.step("stage " + w.path)
-		if err := g.c.stage(w, stageName(g.number, g.staged)); err != nil {
+		o.Paths = append(o.Paths, w.Path)
+		g.step("stage " + w.Path)
+		if err := g.c.Stage(w, stageName(g.number, g.staged)); err != nil {
 			g.undo(o, err) // no journal knows of it
 			return err
 		}
@@ -232,8 +233,8 @@ func (g *group) stage(o *op) error {
 // undo takes an operation that failed with err back, and returns err; or an unsureError where that failed too.
 func (g *group) undo(o *op, err error) error {
 	for _, w := range o.writes {
-		if uerr := g.c.undo(w); uerr != nil {
-			g.p.store.cfg.Log.Error("a failed operation could not be taken back", "project", g.p.slug, "path", w.path, "error", uerr)
+		if uerr := g.c.Undo(w); uerr != nil {
+			g.p.store.cfg.Log.Error("a failed operation could not be taken back", "project", g.p.slug, "path", w.Path, "error", uerr)
 			g.p.scan()
 			g.unsure, err = true, unsureError(errors.Join(err, uerr))
 		}
@@ -275,8 +276,8 @@ func (g *group) publish() {
 
 func (g *group) publishOp(o *op) error {
 	for _, w := range o.writes {
-		g.step("rename " + w.path)
-		if err := g.c.publish(w); err != nil {
+		g.step("rename " + w.Path)
+		if err := g.c.Publish(w); err != nil {
 			return err
 		}
 	}
@@ -341,7 +342,7 @@ func (g *group) record() journalRecord {
 		o.place = i
 		jo := journalOp{Verb: o.Verb, Agent: o.Agent, ID: o.ID, IDs: o.ids, Summary: o.Summary, At: o.At}
 		for _, w := range o.writes {
-			jo.Files = append(jo.Files, journalEntry{w.path, w.action, w.sum, w.staged, w.was})
+			jo.Files = append(jo.Files, journalEntry{w.Path, w.Action, w.Sum, w.Staged, w.Was})
 		}
 		r.Ops = append(r.Ops, jo)
 	}
@@ -359,7 +360,7 @@ func (g *group) stagedPaths() []string {
 	all := []string{journalFile}
 	for _, o := range g.ops {
 		for _, w := range o.writes {
-			all = append(all, tmpDir+"/"+w.staged, pathDir(w.path)+"/.")
+			all = append(all, tree.TmpDir+"/"+w.Staged, pathDir(w.Path)+"/.")
 		}
 	}
 	return all
@@ -367,7 +368,7 @@ func (g *group) stagedPaths() []string {
 
 // planCreate plans a file that must not exist yet.
 func (o *op) planCreate(path string, data []byte) {
-	o.writes = append(o.writes, &write{path: path, data: data, sum: hexSum(data)})
+	o.writes = append(o.writes, &tree.Write{Path: path, Data: data, Sum: hexSum(data)})
 }
 
 // planReplace plans a file that may exist. What somebody else wrote there is in the history first. Spec: 5, I5.
@@ -376,7 +377,7 @@ func (g *group) planReplace(o *op, path string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	o.writes = append(o.writes, &write{path: path, data: data, sum: hexSum(data), was: was, action: replace})
+	o.writes = append(o.writes, &tree.Write{Path: path, Data: data, Sum: hexSum(data), Was: was, Action: tree.Replace})
 	return nil
 }
 
@@ -386,7 +387,7 @@ func (g *group) planRemove(o *op, path string) error {
 	if err != nil || was == "" {
 		return err
 	}
-	o.writes = append(o.writes, &write{path: path, sum: was, action: remove})
+	o.writes = append(o.writes, &tree.Write{Path: path, Sum: was, Action: tree.Remove})
 	return nil
 }
 
@@ -438,8 +439,8 @@ func (g *group) keepOwn() {
 	defer g.p.mu.Unlock()
 	for _, o := range g.ops {
 		for _, w := range o.writes {
-			if !strings.HasSuffix(w.path, ".md") && int64(len(w.data)) <= MaxSmall {
-				g.p.own[w.path] = ownWrite{w.sum, g.number}
+			if !strings.HasSuffix(w.Path, ".md") && int64(len(w.Data)) <= MaxSmall {
+				g.p.own[w.Path] = ownWrite{w.Sum, g.number}
 			}
 		}
 	}

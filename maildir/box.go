@@ -157,7 +157,7 @@ func (b *Box) missing(id string) error {
 	return errorf(ErrNotFound, "Message %s is not in the mailbox %s.", quote(id), quote(b.Name))
 }
 
-// readMessage reads and parses a message file. Errors: as of os.Open; a *FormatError where the file is not valid.
+// readMessage reads and parses a message file. Errors: as of os.Open; a *tree.FormatError where the file is not valid.
 func (p *Project) readMessage(path, id string) (*Message, []byte, error) {
 	data, _, err := p.tree.Read(path, p.tree.MaxFile())
 	if err != nil {
@@ -169,7 +169,7 @@ func (p *Project) readMessage(path, id string) (*Message, []byte, error) {
 
 // readHeader parses what stands before the body of a message file. Errors: as readMessage.
 func (p *Project) readHeader(path, id string) (*Message, error) {
-	data, err := p.tree.readStart(path, MaxHeader+int64(len(fenceOpen)+len(fenceClose)+3))
+	data, err := p.tree.ReadStart(path, MaxHeader+int64(len(fenceOpen)+len(fenceClose)+3))
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mailtree/maildir/glob"
+	"mailtree/maildir/tree"
 )
 
 // Claim is one claim file: an agent's lease on a path pattern. Spec: 2.2.
@@ -35,7 +36,7 @@ type ClaimRow struct {
 // Live reports whether the claim holds at now.
 func (c *ClaimRow) Live(now time.Time) bool { return !c.Released && now.Before(c.Expires) }
 
-// ParseClaim reads a claim file. The error is a *FormatError.
+// ParseClaim reads a claim file. The error is a *tree.FormatError.
 func ParseClaim(data []byte) (Claim, error) {
 	o, err := parseSmall(data)
 	if err != nil {
@@ -252,7 +253,7 @@ func (g *group) writeClaim(o *op, c ClaimRow) error {
 	case errors.Is(err, fs.ErrNotExist):
 		o.planCreate(c.Path, formatClaim(c.Claim, nil))
 		return g.planRemove(o, ReleasedMark(c.Path))
-	case FaultOf(err) == FaultMachine:
+	case tree.FaultOf(err) == tree.FaultMachine:
 		return err
 	case err != nil:
 		return errorf(ErrConflict, "The claim file %s is in the way and cannot be read (%s): remove it.", c.Path, plainFileError(err))
@@ -406,5 +407,5 @@ func (p *Project) stands(c *ClaimRow) bool {
 		return false
 	}
 	_, err = p.tree.Stat(ReleasedMark(c.Path))
-	return FaultOf(err) != FaultMachine && c.Released == (err == nil)
+	return tree.FaultOf(err) != tree.FaultMachine && c.Released == (err == nil)
 }

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"mailtree/maildir/glob"
+	"mailtree/maildir/tree"
 )
 
 // maxClaimFiles bounds what ClaimFiles looks at: what is over it is a problem, and the rest counts.
@@ -26,8 +27,8 @@ const maxClaimFiles = 100_000
 // .released file beside it those that want accepts (nil: all; it is called by several goroutines at once), by path. Whether
 // a claim has expired is Live's to say. A file that is no valid claim is in bad, and hides no other. Links are not
 // followed, and nothing blocks. The error is ErrUnavailable: the folder may not be listed, or a fault of the machine's
-// (FaultOf), which says nothing about the file or folder that it was met at. Spec: 2.2, 4.
-func ClaimFiles(t *Tree, want func(*ClaimRow) bool) (claims []ClaimRow, bad []Problem, err error) {
+// (tree.FaultOf), which says nothing about the file or folder that it was met at. Spec: 2.2, 4.
+func ClaimFiles(t *tree.Tree, want func(*ClaimRow) bool) (claims []ClaimRow, bad []Problem, err error) {
 	defer t.Hold()()
 	paths, bad, err := listClaims(t)
 	if err == nil {
@@ -44,21 +45,21 @@ func ClaimFiles(t *Tree, want func(*ClaimRow) bool) (claims []ClaimRow, bad []Pr
 }
 
 // listClaims lists the claim files that were not released. Errors: the machine's faults.
-func listClaims(t *Tree) (paths []string, bad []Problem, err error) {
+func listClaims(t *tree.Tree) (paths []string, bad []Problem, err error) {
 	st, err := t.Stat(claimsDir)
-	switch fault := FaultOf(err); {
-	case fault != NoFault && fault != FaultGone:
+	switch fault := tree.FaultOf(err); {
+	case fault != tree.NoFault && fault != tree.FaultGone:
 		return nil, nil, err
 	case err == nil && st.Mode.IsRegular():
 		return nil, []Problem{{Path: claimsDir, Reason: "a file where a folder belongs"}}, nil
 	case err == nil && !st.Mode.IsDir():
-		return nil, []Problem{{Path: claimsDir, Reason: notRegular(st.Mode).Reason}}, nil
+		return nil, []Problem{{Path: claimsDir, Reason: tree.NotRegular(st.Mode).Reason}}, nil
 	}
 	if err == nil {
-		_, err = t.list(claimsDir)
+		_, err = t.List(claimsDir)
 	}
 	if err != nil { // a folder that is gone holds none; one that may not be listed may hold any
-		if FaultOf(err) == FaultGone {
+		if tree.FaultOf(err) == tree.FaultGone {
 			err = nil
 		}
 		return nil, nil, err
@@ -68,7 +69,7 @@ func listClaims(t *Tree) (paths []string, bad []Problem, err error) {
 		switch Locate(p).Kind {
 		case KindReleased:
 			st, err := t.Stat(p)
-			if FaultOf(err) == FaultMachine {
+			if tree.FaultOf(err) == tree.FaultMachine {
 				return err
 			}
 			released[claimOfMark(p)] = err == nil && st.Mode.IsRegular() && st.Size <= MaxSmall
@@ -86,7 +87,7 @@ func listClaims(t *Tree) (paths []string, bad []Problem, err error) {
 }
 
 // readClaims reads the claim files at paths, several at a time. Errors: the machine's faults.
-func readClaims(t *Tree, paths []string, want func(*ClaimRow) bool) (claims []ClaimRow, bad []Problem, err error) {
+func readClaims(t *tree.Tree, paths []string, want func(*ClaimRow) bool) (claims []ClaimRow, bad []Problem, err error) {
 	var mu sync.Mutex // guards the results
 	var all errgroup.Group
 	shares := runtime.GOMAXPROCS(0)
@@ -116,21 +117,21 @@ func readClaims(t *Tree, paths []string, want func(*ClaimRow) bool) (claims []Cl
 }
 
 // readClaim reads one claim file: a claim, or why it is none; neither where it is gone. Errors: the machine's faults.
-func readClaim(t *Tree, p string) (*ClaimRow, *Problem, error) {
+func readClaim(t *tree.Tree, p string) (*ClaimRow, *Problem, error) {
 	data, _, err := t.Read(p, MaxSmall)
 	row := &ClaimRow{Path: p}
 	if err == nil {
 		row.Claim, err = ParseClaim(data)
 	}
-	var bad *FormatError
-	switch fault := FaultOf(err); {
-	case fault == NoFault:
+	var bad *tree.FormatError
+	switch fault := tree.FaultOf(err); {
+	case fault == tree.NoFault:
 		return row, nil, nil
-	case fault == FaultGone:
+	case fault == tree.FaultGone:
 		return nil, nil, nil
 	case errors.As(err, &bad):
 		return nil, &Problem{Path: p, Reason: bad.Reason, Line: bad.Line}, nil
-	case fault == FaultFile:
+	case fault == tree.FaultFile:
 		return nil, &Problem{Path: p, Reason: plainFileError(err)}, nil
 	}
 	return nil, nil, err

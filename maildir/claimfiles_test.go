@@ -15,12 +15,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mailtree/maildir/glob"
+	"mailtree/maildir/tree"
 )
 
-func claimTree(t *testing.T, files map[string]string) *Tree {
+func claimTree(t *testing.T, files map[string]string) *tree.Tree {
 	t.Helper()
 	dir := t.TempDir()
-	for _, d := range []string{tmpDir, claimsDir} {
+	for _, d := range []string{tree.TmpDir, claimsDir} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -28,7 +29,7 @@ func claimTree(t *testing.T, files map[string]string) *Tree {
 	for p, text := range files {
 		save(t, filepath.Join(dir, p), text)
 	}
-	tr, err := OpenTree(dir, 0)
+	tr, err := tree.Open(dir, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

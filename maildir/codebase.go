@@ -1,6 +1,7 @@
 package maildir
 
 import (
+	"mailtree/maildir/tree"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,8 +14,8 @@ import (
 // asks Git nothing: what a repository configures may run programs.
 type codebase struct {
 	mu    sync.Mutex
-	file  string   // the configuration last read
-	stat  FileStat // as it was then
+	file  string        // the configuration last read
+	stat  tree.FileStat // as it was then
 	fold  bool
 	files map[string]bool // what was found at paths below the top
 	until time.Time       // how long that counts
@@ -42,16 +43,16 @@ func (c *codebase) ignoresCase(dir string) (bool, error) {
 	file := filepath.Join(common, "config")
 	fi, err := os.Stat(file)
 	if err != nil {
-		return false, machineFault(err)
+		return false, tree.MachineFault(err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if file == c.file && fileStat(fi) == c.stat {
+	if file == c.file && tree.StatOfInfo(fi) == c.stat {
 		return c.fold, nil
 	}
-	data, st, err := readPlain(file, maxConfig)
+	data, st, err := tree.ReadPlain(file, maxConfig)
 	if err != nil {
-		return false, machineFault(err)
+		return false, tree.MachineFault(err)
 	}
 	c.file, c.stat, c.fold = file, st, configIgnoresCase(string(data))
 	return c.fold, nil
@@ -80,7 +81,7 @@ func (c *codebase) look(dir string) (isFile func(path string) bool, done func() 
 		}
 		if fault == nil && root != nil {
 			fi, err := root.Lstat(filepath.FromSlash(path))
-			is, fault = err == nil && !fi.IsDir(), machineFault(err)
+			is, fault = err == nil && !fi.IsDir(), tree.MachineFault(err)
 		}
 		if fault == nil {
 			c.files[path] = is
@@ -103,13 +104,13 @@ func openWorkTree(dir string) (*os.Root, error) {
 	}
 	root, err := os.OpenRoot(top)
 	if err != nil {
-		return nil, machineFault(err)
+		return nil, tree.MachineFault(err)
 	}
 	return root, nil
 }
 
 // WorkTree is the top of the Git work tree at or above dir; "" where there is none. Whatever is called .git makes one.
-// Errors: the machine's faults (FaultOf), when it cannot be told.
+// Errors: the machine's faults (tree.FaultOf), when it cannot be told.
 func WorkTree(dir string) (string, error) {
 	if dir == "" {
 		return "", nil
@@ -119,7 +120,7 @@ func WorkTree(dir string) (string, error) {
 		if err == nil {
 			return at, nil
 		}
-		if err := machineFault(err); err != nil || at == filepath.Dir(at) {
+		if err := tree.MachineFault(err); err != nil || at == filepath.Dir(at) {
 			return "", err
 		}
 	}
@@ -164,7 +165,7 @@ func gitFolders(top string) (git, common string, err error) {
 	}
 	git = filepath.Join(top, ".git")
 	if fi, err := os.Stat(git); err != nil || !fi.IsDir() {
-		if err := machineFault(err); err != nil {
+		if err := tree.MachineFault(err); err != nil {
 			return "", "", err
 		}
 		text, err := smallFile(git)
@@ -224,9 +225,9 @@ func isTrue(v string) bool {
 
 // smallFile reads a text of at most 4 KiB; "" where there is none. Errors: the machine's faults.
 func smallFile(name string) (string, error) {
-	data, _, err := readPlain(name, 4096)
+	data, _, err := tree.ReadPlain(name, 4096)
 	if err != nil {
-		return "", machineFault(err)
+		return "", tree.MachineFault(err)
 	}
 	return strings.TrimSpace(string(data)), nil
 }

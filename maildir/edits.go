@@ -158,14 +158,14 @@ func (p *Project) takeEdits() (e edits) {
 	}
 	p.store.looking <- struct{}{}
 	defer func() { <-p.store.looking }()
-	c := p.tree.changer(p.store.folders)
-	defer c.close()
+	c := p.tree.Changer(p.store.folders)
+	defer c.Close()
 	for _, path := range all {
 		if p.flight.writes(path) {
 			later = append(later, path)
 			continue
 		}
-		st, err := c.stat(path)
+		st, err := c.Stat(path)
 		switch {
 		case err == nil && p.fresh.confirmOwn(path, st):
 			p.noteUnread([]string{path}, nil)

@@ -3,6 +3,7 @@ package maildir
 import (
 	"context"
 	"errors"
+	"mailtree/maildir/tree"
 	"path/filepath"
 	"slices"
 	"time"
@@ -146,9 +147,9 @@ func (s *Store) Fire(ctx context.Context, f Firing, l *HookLog) (run *HookRun, w
 	}
 	p := s.known(f.Hook.Project)
 	m, data, err := p.readMessage(f.Path, f.ID)
-	var bad *FormatError
+	var bad *tree.FormatError
 	switch {
-	case FaultOf(err) == FaultGone, errors.As(err, &bad):
+	case tree.FaultOf(err) == tree.FaultGone, errors.As(err, &bad):
 		return nil, "the copy is gone", nil
 	case err != nil:
 		return nil, "", diskError(err)

@@ -1,6 +1,7 @@
 package maildir
 
 import (
+	"mailtree/maildir/tree"
 	"strings"
 	"sync"
 	"time"
@@ -39,11 +40,11 @@ func (f *flight) reserve(o *op) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, w := range o.writes {
-		if f.paths[w.path] || f.held[w.path] {
+		if f.paths[w.Path] || f.held[w.Path] {
 			return false
 		}
 		for folder := range f.ends {
-			if strings.HasPrefix(w.path, folder) {
+			if strings.HasPrefix(w.Path, folder) {
 				return false
 			}
 		}
@@ -55,7 +56,7 @@ func (f *flight) reserve(o *op) bool {
 		f.ends[o.ends] = true
 	}
 	for _, w := range o.writes {
-		f.paths[w.path] = true
+		f.paths[w.Path] = true
 	}
 	if o.lock != "" {
 		f.locks[o.lock] = true
@@ -78,7 +79,7 @@ func (f *flight) retire(o *op) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, w := range o.writes {
-		delete(f.paths, w.path)
+		delete(f.paths, w.Path)
 	}
 	delete(f.locks, o.lock)
 	delete(f.ends, o.ends)
@@ -294,7 +295,7 @@ func (f *failing) mark() int {
 // when it is quiet. Safe for concurrent use.
 type freshness struct {
 	mu         sync.Mutex
-	young, old map[string]FileStat
+	young, old map[string]tree.FileStat
 	turned     time.Time
 	names      []string // written and not read since
 }
@@ -319,15 +320,15 @@ func (f *freshness) add(found map[string]Written, now time.Time) {
 // turn forgets what is older than twice freshFor.
 func (f *freshness) turn(now time.Time) {
 	if f.young == nil || now.Sub(f.turned) > freshFor || now.Before(f.turned) {
-		f.old, f.young, f.turned = f.young, map[string]FileStat{}, now
+		f.old, f.young, f.turned = f.young, map[string]tree.FileStat{}, now
 	}
 }
 
 // confirmOwn reports, once, whether st is how the server's own file was found.
-func (f *freshness) confirmOwn(path string, st FileStat) bool {
+func (f *freshness) confirmOwn(path string, st tree.FileStat) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, m := range []map[string]FileStat{f.young, f.old} {
+	for _, m := range []map[string]tree.FileStat{f.young, f.old} {
 		if own, ok := m[path]; ok {
 			delete(m, path)
 			return own == st

@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"errors"
+	"mailtree/maildir/tree"
 	"strings"
 	"testing"
 	"time"
@@ -120,7 +121,7 @@ func TestParseRefuses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := ParseMessage(sample().ID, []byte(c.file))
-			var f *FormatError
+			var f *tree.FormatError
 			if !errors.As(err, &f) || !strings.Contains(f.Reason, c.reason) || f.Line < 1 {
 				t.Errorf("got %v, want a reason with %q and a line", err, c.reason)
 			}

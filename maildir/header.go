@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mailtree/maildir/tree"
 	"slices"
 	"strings"
 	"time"
@@ -141,13 +142,13 @@ func (o *object) member(key string) *member {
 
 func (o *object) has(key string) bool { return o.member(key) != nil }
 
-func (o *object) fault(offset int, reason string) *FormatError {
+func (o *object) fault(offset int, reason string) *tree.FormatError {
 	offset = min(max(offset, 0), len(o.raw))
-	return &FormatError{o.base + 1 + bytes.Count(o.raw[:offset], []byte("\n")), reason}
+	return &tree.FormatError{Line: o.base + 1 + bytes.Count(o.raw[:offset], []byte("\n")), Reason: reason}
 }
 
 // bad is a fault at a key.
-func (o *object) bad(key, reason string) *FormatError {
+func (o *object) bad(key, reason string) *tree.FormatError {
 	if m := o.member(key); m != nil {
 		return o.fault(m.at, reason)
 	}

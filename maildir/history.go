@@ -2,6 +2,7 @@ package maildir
 
 import (
 	"context"
+	"mailtree/maildir/tree"
 	"slices"
 	"time"
 )
@@ -52,8 +53,8 @@ type Op struct {
 // Written is what an operation made of one of its paths.
 type Written struct {
 	Data []byte
-	Stat FileStat // of the file in its place; one from before its rename, or the zero FileStat, has it read and compared
-	Gone bool     // nothing: it removed the file
+	Stat tree.FileStat // of the file in its place; one from before its rename, or the zero tree.FileStat, has it read and compared
+	Gone bool          // nothing: it removed the file
 }
 
 // each returns the operation once for every message id, or as it is where it concerns at most one.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"mailtree/maildir/tree"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -298,7 +299,7 @@ func (h *hooks) settled() ([]Hook, error) {
 
 // read returns the hooks, filled in with what a person may leave out.
 func (h *hooks) read() (all []Hook, filled bool, err error) {
-	data, st, err := readPlain(h.file, maxStoreFile)
+	data, st, err := tree.ReadPlain(h.file, maxStoreFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
 	}
@@ -338,5 +339,5 @@ func (h *hooks) change(f func([]Hook) ([]Hook, error)) error {
 	if len(data) >= maxStoreFile {
 		return errorf(ErrTooLarge, "The store's hooks.json would have %d bytes, over the limit of %d: delete hooks that are no longer needed.", len(data), maxStoreFile)
 	}
-	return diskError(writeFile(h.file, append(data, '\n')))
+	return diskError(tree.WriteFile(h.file, append(data, '\n')))
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"mailtree/maildir/tree"
 	"os"
 	"path/filepath"
 	"strings"
@@ -94,7 +95,7 @@ func (s *Store) OpenHookLog() (*HookLog, error) {
 
 // openHooksLog opens the file. Errors: ErrUnavailable for what is no file; as of os.OpenFile.
 func openHooksLog(file string, flags int) (*os.File, error) {
-	f, _, err := openPlain(file, flags)
+	f, _, err := tree.OpenPlain(file, flags)
 	return f, wrongFile(err, "The store's hooks.log", "put the file there that belongs there; with a new one, hooks run again for mail that they ran for. Until then none runs.")
 }
 
@@ -177,7 +178,7 @@ func (l *HookLog) open() error {
 		}
 		return nil
 	}
-	return diskError(syncDir(filepath.Dir(l.file)))
+	return diskError(tree.SyncDir(filepath.Dir(l.file)))
 }
 
 // hookHash stands for a hook and a message. Two of a million pairs share one with a probability of 1 to 10^7.
@@ -320,7 +321,7 @@ func (l *HookLog) compact() error {
 	if l.mark > 0 {
 		fmt.Fprintf(&b, "{\"mark\":%d}\n", l.mark)
 	}
-	if err := writeFile(l.file, b.Bytes()); err != nil {
+	if err := tree.WriteFile(l.file, b.Bytes()); err != nil {
 		return err
 	}
 	if l.f != nil {

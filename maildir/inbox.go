@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"mailtree/maildir/tree"
 	"slices"
 	"time"
 )
@@ -224,15 +225,15 @@ func (g *group) freeFor(path string) error {
 		return nil
 	case err == nil && st.Mode.IsRegular():
 		_, _, err := g.p.tree.Read(path, MaxSmall)
-		switch FaultOf(err) {
-		case FaultFile:
+		switch tree.FaultOf(err) {
+		case tree.FaultFile:
 			return errorf(ErrConflict, "%s in the mail tree cannot be read (%v), so the mark cannot be made: remove it.", path, err)
-		case FaultMachine:
+		case tree.FaultMachine:
 			return err
 		}
 		return g.stale(path)
 	case err == nil:
-		return errorf(ErrConflict, "%s in the mail tree is %s, so the mark cannot be made: remove it.", path, notRegular(st.Mode).Reason)
+		return errorf(ErrConflict, "%s in the mail tree is %s, so the mark cannot be made: remove it.", path, tree.NotRegular(st.Mode).Reason)
 	}
 	return err
 }
@@ -472,7 +473,7 @@ func (p *Project) stampMark(c Change) *op {
 		if err := g.planReplace(o, c.Path, formatMark(g.now)); err != nil {
 			return err
 		}
-		o.writes[0].there = true // who takes it away meanwhile wants it gone
+		o.writes[0].There = true // who takes it away meanwhile wants it gone
 		return nil
 	}
 	return o

@@ -2,6 +2,7 @@ package maildir
 
 import (
 	"context"
+	"mailtree/maildir/tree"
 	"time"
 )
 
@@ -13,7 +14,7 @@ import (
 // database come back as they are: they are faults, not answers. "Not there" is a nil result, not an error.
 type Index interface {
 	// Attach makes a project known before anything of it is ingested; again for a known one it only takes the tree.
-	Attach(ctx context.Context, project string, tree *Tree) error
+	Attach(ctx context.Context, project string, tree *tree.Tree) error
 
 	// Ingest brings the rows that come from the files at paths level with the tree, in one transaction, and
 	// returns what changed in the order it was recorded, without the paths that were level already. A path
@@ -72,8 +73,8 @@ type Index interface {
 
 // Ingested is what the index did with the paths that it was given.
 type Ingested struct {
-	Changes []Change // in the order they were recorded
-	Unread  []Unread // by path: rows stay as they were, the caller asks for them again
+	Changes []Change      // in the order they were recorded
+	Unread  []tree.Unread // by path: rows stay as they were, the caller asks for them again
 }
 
 // Change is one difference that Ingest found between the tree and the rows.

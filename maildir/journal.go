@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"mailtree/maildir/tree"
 	"maps"
 	"os"
 	"path/filepath"
@@ -32,7 +33,7 @@ const journalLimit = 4 << 20
 
 // journal is safe for concurrent use. It opens its file for each use: an idle project holds no descriptor.
 type journal struct {
-	tree *Tree
+	tree *tree.Tree
 	key  []byte
 
 	mu   sync.Mutex
@@ -71,23 +72,23 @@ type journalOp struct {
 }
 
 type journalEntry struct {
-	Path   string `json:"path"`
-	Action action `json:"action"`
-	Sum    string `json:"sha256,omitempty"`
-	Staged string `json:"staged"`
-	Was    string `json:"was,omitempty"` // of a replace: what was there before
+	Path   string      `json:"path"`
+	Action tree.Action `json:"action"`
+	Sum    string      `json:"sha256,omitempty"`
+	Staged string      `json:"staged"`
+	Was    string      `json:"was,omitempty"` // of a replace: what was there before
 }
 
-func openJournal(t *Tree, key []byte) (*journal, error) {
+func openJournal(t *tree.Tree, key []byte) (*journal, error) {
 	j := &journal{tree: t, key: key, open: map[uint64]*openRecord{}}
 	return j, j.begin()
 }
 
 // begin takes the file at the journal's place, making it where it is missing.
 func (j *journal) begin() error {
-	c := j.tree.changer(0)
-	defer c.close()
-	if err := c.makeDir(tmpDir); err != nil {
+	c := j.tree.Changer(0)
+	defer c.Close()
+	if err := c.MakeDir(tree.TmpDir); err != nil {
 		return err
 	}
 	f, st, err := j.openAt(os.O_CREATE)
@@ -100,9 +101,9 @@ func (j *journal) begin() error {
 }
 
 // openAt opens the file at the journal's place; the caller closes it.
-func (j *journal) openAt(flags int) (*os.File, FileStat, error) {
-	f, st, err := j.tree.openFile(journalFile, os.O_RDWR|flags)
-	if why := (*FormatError)(nil); errors.As(err, &why) {
+func (j *journal) openAt(flags int) (*os.File, tree.FileStat, error) {
+	f, st, err := j.tree.OpenFile(journalFile, os.O_RDWR|flags)
+	if why := (*tree.FormatError)(nil); errors.As(err, &why) {
 		err = fmt.Errorf("%s is %s: remove it", journalFile, why.Reason)
 	}
 	return f, st, err
@@ -157,13 +158,13 @@ func (j *journal) present() error {
 	if err == nil && st.Inode == j.node {
 		return nil
 	}
-	var behind *FormatError
+	var behind *tree.FormatError
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.As(err, &behind) {
 		return err // it says nothing about the file
 	}
-	c := j.tree.changer(0)
-	defer c.close()
-	if err := c.makeDir(tmpDir); err != nil {
+	c := j.tree.Changer(0)
+	defer c.Close()
+	if err := c.MakeDir(tree.TmpDir); err != nil {
 		return err
 	}
 	return j.rewrite()
@@ -288,7 +289,7 @@ func (j *journal) outstanding() (n int64) {
 func (j *journal) rewrite() error {
 	const fresh = journalFile + ".new"
 	defer j.tree.Hold()()
-	f, _, err := j.tree.openFile(fresh, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
+	f, _, err := j.tree.OpenFile(fresh, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		return err
 	}
@@ -301,7 +302,7 @@ func (j *journal) rewrite() error {
 		err = errors.Join(err, werr)
 	}
 	if err = errors.Join(err, f.Sync()); err == nil {
-		err = j.tree.rename(fresh, journalFile)
+		err = j.tree.Rename(fresh, journalFile)
 	}
 	var fi fs.FileInfo
 	if err == nil {
@@ -311,11 +312,11 @@ func (j *journal) rewrite() error {
 	if err != nil {
 		return err
 	}
-	j.size, j.node = size, fileStat(fi).Inode
+	j.size, j.node = size, tree.StatOfInfo(fi).Inode
 	for g, o := range j.open {
 		o.at = at[g]
 	}
-	return j.tree.syncFolder(runDir)
+	return j.tree.SyncFolder(runDir)
 }
 
 // journalMAC proves that this store wrote the record js.

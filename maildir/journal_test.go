@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"mailtree/maildir/tree"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,31 +20,31 @@ var testKey = []byte("0123456789abcdef0123456789abcdef")
 // crashed is a tree in which an operation of three files was interrupted.
 type crashed struct {
 	t    *testing.T
-	tree *Tree
-	c    *changer
+	tree *tree.Tree
+	c    *tree.Changer
 	j    *journal
 	op   journalOp
-	ws   []*write
+	ws   []*tree.Write
 }
 
 func crash(t *testing.T) *crashed {
 	t.Helper()
-	tree, err := OpenTree(t.TempDir(), 0)
+	tr, err := tree.Open(t.TempDir(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { tree.Close() })
-	c := &crashed{t: t, tree: tree, c: tree.changer(0)}
-	t.Cleanup(c.c.close)
-	if c.j, err = openJournal(tree, testKey); err != nil {
+	t.Cleanup(func() { tr.Close() })
+	c := &crashed{t: t, tree: tr, c: tr.Changer(0)}
+	t.Cleanup(c.c.Close)
+	if c.j, err = openJournal(tr, testKey); err != nil {
 		t.Fatal(err)
 	}
 	c.op = journalOp{Verb: "send", Agent: "Ann", ID: "m1"}
 	for i, p := range []string{"messages/2026/a.md", "agents/Ann/outbox/2026/a.md", "agents/Bob/inbox/2026/a.md"} {
-		w := &write{path: p, data: []byte(p), sum: hexSum([]byte(p))}
-		c.must(c.c.stage(w, stageName(1, i)))
+		w := &tree.Write{Path: p, Data: []byte(p), Sum: hexSum([]byte(p))}
+		c.must(c.c.Stage(w, stageName(1, i)))
 		c.ws = append(c.ws, w)
-		c.op.Files = append(c.op.Files, journalEntry{w.path, w.action, w.sum, w.staged, w.was})
+		c.op.Files = append(c.op.Files, journalEntry{w.Path, w.Action, w.Sum, w.Staged, w.Was})
 	}
 	c.must(c.j.append(journalRecord{Group: 1, Ops: []journalOp{c.op}}))
 	return c
@@ -65,7 +66,7 @@ func (c *crashed) after() (files []string, ops []Op) {
 		c.t.Errorf("a second recovery finds %d operations, the first %d", len(again), len(ops))
 	}
 	c.must(c.tree.Walk(c.t.Context(), "", func(p string, _ fs.DirEntry) error { files = append(files, p); return nil }))
-	left, err := os.ReadDir(filepath.Join(c.tree.Dir(), tmpDir))
+	left, err := os.ReadDir(filepath.Join(c.tree.Dir(), tree.TmpDir))
 	c.must(err)
 	if len(left) > 0 {
 		c.t.Errorf("%d files left in staging", len(left))
@@ -97,7 +98,7 @@ func TestJournalRemoved(t *testing.T) {
 	c := crash(t)
 	c.must(os.Rename(filepath.Join(c.tree.Dir(), journalFile), filepath.Join(c.tree.Dir(), journalFile)+".old"))
 	c.must(c.j.append(journalRecord{Group: 2}))
-	c.must(c.c.publish(c.ws[0]))
+	c.must(c.c.Publish(c.ws[0]))
 	if files, ops := c.after(); len(files) != 3 || len(ops) != 1 {
 		t.Errorf("%d operations, files %v", len(ops), files)
 	}
@@ -149,7 +150,7 @@ func TestJournalWrittenAnew(t *testing.T) {
 		})
 	}
 	c := crash(t)
-	other := journalOp{Verb: "send", Agent: "Bob", Files: []journalEntry{{"messages/2026/b.md", create, hexSum([]byte("b")), "y", ""}}}
+	other := journalOp{Verb: "send", Agent: "Bob", Files: []journalEntry{{"messages/2026/b.md", tree.Create, hexSum([]byte("b")), "y", ""}}}
 	for g := range uint64(3) {
 		c.must(c.j.append(journalRecord{Group: 2 + g, Ops: []journalOp{c.op, other}}))
 	}
@@ -168,7 +169,7 @@ func TestRecoverAtEveryRename(t *testing.T) {
 	for done := range 4 {
 		c := crash(t)
 		for _, w := range c.ws[:done] {
-			c.must(c.c.publish(w))
+			c.must(c.c.Publish(w))
 		}
 		files, ops := c.after()
 		if d := cmp.Diff(allThree, files); d != "" || len(ops) != 1 || !ops[0].Recovered {
@@ -181,8 +182,8 @@ func TestRecoverAtEveryRename(t *testing.T) {
 func TestRecoverDrops(t *testing.T) {
 	t.Parallel()
 	for name, harm := range map[string]func(c *crashed){
-		"a staged file is short": func(c *crashed) { c.must(os.Truncate(filepath.Join(c.tree.Dir(), tmpDir, c.ws[1].staged), 3)) },
-		"a staged file is gone":  func(c *crashed) { c.must(os.Remove(filepath.Join(c.tree.Dir(), tmpDir, c.ws[1].staged))) },
+		"a staged file is short": func(c *crashed) { c.must(os.Truncate(filepath.Join(c.tree.Dir(), tree.TmpDir, c.ws[1].Staged), 3)) },
+		"a staged file is gone":  func(c *crashed) { c.must(os.Remove(filepath.Join(c.tree.Dir(), tree.TmpDir, c.ws[1].Staged))) },
 		"the record is torn":     func(c *crashed) { c.must(os.Truncate(filepath.Join(c.tree.Dir(), journalFile), c.j.size-2)) },
 		"the record is damaged": func(c *crashed) {
 			c.must(os.WriteFile(filepath.Join(c.tree.Dir(), journalFile), []byte("00000000 {}\n"), 0o600))
@@ -197,8 +198,8 @@ func TestRecoverDrops(t *testing.T) {
 			}
 		},
 		"taken back, two renamed": func(c *crashed) {
-			c.must(c.c.publish(c.ws[0]))
-			c.must(c.c.publish(c.ws[2]))
+			c.must(c.c.Publish(c.ws[0]))
+			c.must(c.c.Publish(c.ws[2]))
 			c.must(c.j.dropOps(1, []int{0}))
 		},
 	} {
@@ -217,9 +218,9 @@ func TestRecoverDrops(t *testing.T) {
 func TestDropOnFullDisk(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
-	c.must(c.c.publish(c.ws[0]))
+	c.must(c.c.Publish(c.ws[0]))
 	c.must(os.MkdirAll(filepath.Join(c.tree.Dir(), "agents/Bob/inbox/2026"), 0o700))
-	c.must(os.WriteFile(filepath.Join(c.tree.Dir(), c.ws[2].path), []byte("of a later operation"), 0o600))
+	c.must(os.WriteFile(filepath.Join(c.tree.Dir(), c.ws[2].Path), []byte("of a later operation"), 0o600))
 	before := c.j.size
 	c.must(c.j.dropOps(1, []int{0}))
 	if fi, err := os.Stat(filepath.Join(c.tree.Dir(), journalFile)); err != nil || fi.Size() != before {
@@ -235,25 +236,25 @@ func TestDropOnFullDisk(t *testing.T) {
 // is there again, whatever the operation did to its file.
 func TestRecoverTakesBack(t *testing.T) {
 	t.Parallel()
-	for _, act := range []action{create, replace, remove} {
+	for _, act := range []tree.Action{tree.Create, tree.Replace, tree.Remove} {
 		for _, there := range []bool{false, true} {
-			if act == create && there || act == remove && !there {
+			if act == tree.Create && there || act == tree.Remove && !there {
 				continue
 			}
 			c := crash(t)
 			file := filepath.Join(c.tree.Dir(), "claims/x.json")
 			c.must(os.MkdirAll(filepath.Dir(file), 0o700))
-			w := &write{path: "claims/x.json", action: act, data: []byte("new"), sum: hexSum([]byte("new"))}
+			w := &tree.Write{Path: "claims/x.json", Action: act, Data: []byte("new"), Sum: hexSum([]byte("new"))}
 			if there {
 				c.must(os.WriteFile(file, []byte("old"), 0o600))
-				w.was = hexSum([]byte("old"))
+				w.Was = hexSum([]byte("old"))
 			}
-			if act == remove {
-				w.data, w.sum = nil, hexSum([]byte("old"))
+			if act == tree.Remove {
+				w.Data, w.Sum = nil, hexSum([]byte("old"))
 			}
-			c.must(c.c.stage(w, "x"))
-			c.must(c.j.append(journalRecord{Group: 2, Ops: []journalOp{{Verb: "claim", Files: []journalEntry{{w.path, act, w.sum, "x", w.was}}}}}))
-			c.must(c.c.publish(w))
+			c.must(c.c.Stage(w, "x"))
+			c.must(c.j.append(journalRecord{Group: 2, Ops: []journalOp{{Verb: "claim", Files: []journalEntry{{w.Path, act, w.Sum, "x", w.Was}}}}}))
+			c.must(c.c.Publish(w))
 			c.must(c.j.dropOps(2, []int{0}))
 			c.recover()
 			data, err := os.ReadFile(file)
@@ -269,7 +270,7 @@ func TestRecoverTakesBack(t *testing.T) {
 func TestRecoverReplaceNotStaged(t *testing.T) {
 	t.Parallel()
 	for name, staged := range map[string]func(c *crashed) error{
-		"empty":   func(c *crashed) error { return os.WriteFile(filepath.Join(c.tree.Dir(), tmpDir, "x"), nil, 0o600) },
+		"empty":   func(c *crashed) error { return os.WriteFile(filepath.Join(c.tree.Dir(), tree.TmpDir, "x"), nil, 0o600) },
 		"missing": func(c *crashed) error { return nil },
 	} {
 		c := crash(t)
@@ -279,7 +280,7 @@ func TestRecoverReplaceNotStaged(t *testing.T) {
 		}
 		c.must(staged(c))
 		c.must(c.j.append(journalRecord{Group: 2, Ops: []journalOp{{Verb: "claim", Agent: "Bob", Files: []journalEntry{
-			{"claims/x.json", replace, hexSum([]byte("new")), "x", hexSum([]byte("old"))}, {"claims/x.released", remove, hexSum([]byte("mark")), "y", ""}}}}}))
+			{"claims/x.json", tree.Replace, hexSum([]byte("new")), "x", hexSum([]byte("old"))}, {"claims/x.released", tree.Remove, hexSum([]byte("mark")), "y", ""}}}}}))
 		files, ops := c.after()
 		if d := cmp.Diff([]string{"agents/Ann/outbox/2026/a.md", "agents/Bob/inbox/2026/a.md", "claims/x.json", "claims/x.released", "messages/2026/a.md"}, files); d != "" || len(ops) != 1 {
 			t.Errorf("%s: %d operations, files %s", name, len(ops), d)
@@ -292,8 +293,8 @@ func TestRecoverReplaceNotStaged(t *testing.T) {
 func TestRecoverForgetsCommitted(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
-	op := journalOp{Verb: "send", Agent: "Bob", Files: []journalEntry{{"messages/2026/b.md", create, hexSum([]byte("b")), "y", ""}}}
-	c.must(c.c.stage(&write{path: "messages/2026/b.md", data: []byte("b")}, "y"))
+	op := journalOp{Verb: "send", Agent: "Bob", Files: []journalEntry{{"messages/2026/b.md", tree.Create, hexSum([]byte("b")), "y", ""}}}
+	c.must(c.c.Stage(&tree.Write{Path: "messages/2026/b.md", Data: []byte("b")}, "y"))
 	c.must(c.j.append(journalRecord{Group: 2, Ops: []journalOp{op}}))
 	c.j.done(1)
 	files, ops := c.after()
@@ -307,7 +308,7 @@ func TestRecoverKeepsEdits(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
 	for _, w := range c.ws {
-		c.must(c.c.publish(w))
+		c.must(c.c.Publish(w))
 	}
 	edited := filepath.Join(c.tree.Dir(), "messages/2026/a.md")
 	c.must(os.WriteFile(edited, []byte("by hand"), 0o600))
@@ -324,9 +325,9 @@ func TestRecoverKeepsEdits(t *testing.T) {
 // TestUndo: every action, taken back, leaves what was there before.
 func TestUndo(t *testing.T) {
 	t.Parallel()
-	for _, act := range []action{create, replace, remove} {
+	for _, act := range []tree.Action{tree.Create, tree.Replace, tree.Remove} {
 		for _, there := range []bool{false, true} {
-			if act == create && there {
+			if act == tree.Create && there {
 				continue
 			}
 			c := crash(t)
@@ -335,24 +336,24 @@ func TestUndo(t *testing.T) {
 			if there {
 				c.must(os.WriteFile(file, []byte("old"), 0o600))
 			}
-			w := &write{path: "claims/x.json", action: act, data: []byte("new"), sum: hexSum([]byte("new"))}
+			w := &tree.Write{Path: "claims/x.json", Action: act, Data: []byte("new"), Sum: hexSum([]byte("new"))}
 			if there {
-				w.was = hexSum([]byte("old"))
+				w.Was = hexSum([]byte("old"))
 			}
-			if act == remove {
-				w.sum = hexSum([]byte("old"))
+			if act == tree.Remove {
+				w.Sum = hexSum([]byte("old"))
 			}
-			c.must(c.c.stage(w, "x"))
-			c.must(c.c.publish(w))
-			if data, err := os.ReadFile(file); act != remove && string(data) != "new" || act == remove && err == nil {
+			c.must(c.c.Stage(w, "x"))
+			c.must(c.c.Publish(w))
+			if data, err := os.ReadFile(file); act != tree.Remove && string(data) != "new" || act == tree.Remove && err == nil {
 				t.Errorf("action %d: not done: %q %v", act, data, err)
 			}
-			c.must(c.c.undo(w))
+			c.must(c.c.Undo(w))
 			data, err := os.ReadFile(file)
 			if there != (err == nil) || there && string(data) != "old" {
 				t.Errorf("action %d, there before %v: now %q, %v", act, there, data, err)
 			}
-			if _, err := os.Lstat(filepath.Join(c.tree.Dir(), tmpDir, "x")); !errors.Is(err, fs.ErrNotExist) {
+			if _, err := os.Lstat(filepath.Join(c.tree.Dir(), tree.TmpDir, "x")); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("action %d, there before %v: left in staging", act, there)
 			}
 		}
@@ -363,11 +364,11 @@ func TestUndo(t *testing.T) {
 func TestCreateIsExclusive(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
-	c.must(os.WriteFile(filepath.Join(c.tree.Dir(), c.ws[0].path), []byte("first"), 0o600))
-	if err := c.c.publish(c.ws[0]); !errors.Is(err, fs.ErrExist) {
+	c.must(os.WriteFile(filepath.Join(c.tree.Dir(), c.ws[0].Path), []byte("first"), 0o600))
+	if err := c.c.Publish(c.ws[0]); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("got %v, want fs.ErrExist", err)
 	}
-	if data, _ := os.ReadFile(filepath.Join(c.tree.Dir(), c.ws[0].path)); string(data) != "first" {
+	if data, _ := os.ReadFile(filepath.Join(c.tree.Dir(), c.ws[0].Path)); string(data) != "first" {
 		t.Errorf("overwritten: %q", data)
 	}
 }
@@ -385,7 +386,7 @@ func TestLinksAreNotFollowed(t *testing.T) {
 		if data, _, err := c.tree.Read(p, 100); err == nil {
 			t.Errorf("%s was read: %q", p, data)
 		}
-		if err := c.c.stage(&write{path: p + "/new/x.md"}, "l"); err == nil {
+		if err := c.c.Stage(&tree.Write{Path: p + "/new/x.md"}, "l"); err == nil {
 			t.Errorf("a folder was made behind %s", p)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"mailtree/maildir/tree"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,7 +46,7 @@ type keyring struct {
 	own  TrustedKey
 
 	mu       sync.Mutex
-	stat     FileStat // of trusted_keys when it was read
+	stat     tree.FileStat // of trusted_keys when it was read
 	trusted  map[string]TrustedKey
 	verified map[string]bool // by digest and seal; emptied when trusted_keys changes
 }
@@ -126,11 +127,11 @@ func (r *keyring) keyOf(m *Message) (TrustedKey, bool) {
 func (r *keyring) reload() {
 	file := filepath.Join(r.root, trustedFile)
 	fi, err := os.Lstat(file)
-	var stat FileStat
-	switch FaultOf(err) {
-	case NoFault:
-		stat = fileStat(fi)
-	case FaultGone:
+	var stat tree.FileStat
+	switch tree.FaultOf(err) {
+	case tree.NoFault:
+		stat = tree.StatOfInfo(fi)
+	case tree.FaultGone:
 	default:
 		return
 	}
@@ -139,7 +140,7 @@ func (r *keyring) reload() {
 	}
 	keys, err := ReadTrustedKeys(r.root)
 	var refused *Error // a line or the file is not what it should be: the rest counts
-	if !errors.As(err, &refused) && FaultOf(err) == FaultMachine && r.trusted != nil {
+	if !errors.As(err, &refused) && tree.FaultOf(err) == tree.FaultMachine && r.trusted != nil {
 		return
 	}
 	r.stat, r.trusted, r.verified = stat, map[string]TrustedKey{}, map[string]bool{}
@@ -154,7 +155,7 @@ const maxTrusted = 1 << 20
 // ReadTrustedKeys lists the keys of the store's trusted_keys in the order of the file; none where there is no such file. A line
 // that is no key is left out and named in the error, which then wraps ErrInvalid; the others are returned beside it.
 func ReadTrustedKeys(root string) ([]TrustedKey, error) {
-	data, _, err := readPlain(filepath.Join(root, trustedFile), maxTrusted)
+	data, _, err := tree.ReadPlain(filepath.Join(root, trustedFile), maxTrusted)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -202,7 +203,7 @@ func ParseTrustedKey(line string) (TrustedKey, error) {
 // takes the new file at its next look.
 func WriteTrustedKeys(root string, edit func(lines []string) ([]string, error)) error {
 	file := filepath.Join(root, trustedFile)
-	lock, _, err := openPlain(file+".lock", os.O_RDWR|os.O_CREATE)
+	lock, _, err := tree.OpenPlain(file+".lock", os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return wrongFile(err, "The store's "+trustedFile+".lock", "remove it.")
 	}
@@ -210,7 +211,7 @@ func WriteTrustedKeys(root string, edit func(lines []string) ([]string, error)) 
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
 		return err
 	}
-	data, _, err := readPlain(file, maxTrusted)
+	data, _, err := tree.ReadPlain(file, maxTrusted)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return wrongFile(err, "The store's "+trustedFile, "put the right file there, or remove it.")
 	}
@@ -221,7 +222,7 @@ func WriteTrustedKeys(root string, edit func(lines []string) ([]string, error)) 
 	if lines, err = edit(lines); err != nil {
 		return err
 	}
-	return writeFile(file, []byte(strings.Join(append(lines, ""), "\n")))
+	return tree.WriteFile(file, []byte(strings.Join(append(lines, ""), "\n")))
 }
 
 // openKeys reads the store's private key, making it at first start. A key of an older format is renamed to key.old.
@@ -250,7 +251,7 @@ var errOldKey = errorf(ErrUnavailable, "the key is of an older version; the next
 
 // readKey reads the private key. Errors: fs.ErrNotExist; errOldKey; ErrUnavailable, naming the file and what to do.
 func readKey(file string) (ed25519.PrivateKey, error) {
-	data, _, err := readPlain(file, maxSecret)
+	data, _, err := tree.ReadPlain(file, maxSecret)
 	switch err = wrongFile(err, file, secretAdvice); {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrUnavailable):
 		return nil, err
@@ -275,7 +276,7 @@ func makeKey(file string, rand io.Reader) (ed25519.PrivateKey, error) {
 		return nil, err
 	}
 	text := keyPrefix + base64.RawURLEncoding.EncodeToString(seed) + "\n"
-	if err := writeFile(file, []byte(text)); err != nil {
+	if err := tree.WriteFile(file, []byte(text)); err != nil {
 		return nil, &Error{Kind: ErrUnavailable, Text: "the store's key could not be written: " + err.Error(), Err: err}
 	}
 	return ed25519.NewKeyFromSeed(seed), nil

@@ -3,6 +3,7 @@ package maildir
 import (
 	"errors"
 	"fmt"
+	"mailtree/maildir/tree"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,7 +49,7 @@ func TakeLock(root string) (*Lock, error) {
 // openLock opens the lock file. Errors: ErrUnavailable for what is no file; as of os.OpenFile.
 func openLock(root string, flags int) (*os.File, error) {
 	name := filepath.Join(root, lockFile)
-	f, _, err := openPlain(name, flags)
+	f, _, err := tree.OpenPlain(name, flags)
 	return f, wrongFile(err, name, "no server can take the store with it: remove it, and start again")
 }
 
@@ -86,7 +87,7 @@ func OpenLog(root string) (*os.File, error) {
 }
 
 func openLog(root string, flags int) (*os.File, error) {
-	f, _, err := openPlain(LogPath(root), flags|unix.O_NOFOLLOW)
+	f, _, err := tree.OpenPlain(LogPath(root), flags|unix.O_NOFOLLOW)
 	return f, wrongFile(err, LogPath(root), "a server in the background cannot log there: move it elsewhere")
 }
 
@@ -96,7 +97,7 @@ const maxLockFile = 64
 // LockHolder is the process number that the lock file names, "unknown" when it names none. It may be stale: only
 // a failed TakeLock says that somebody holds it.
 func LockHolder(root string) string {
-	data, _, err := readPlain(filepath.Join(root, lockFile), maxLockFile)
+	data, _, err := tree.ReadPlain(filepath.Join(root, lockFile), maxLockFile)
 	pid := strings.TrimSpace(string(data))
 	if _, aerr := strconv.Atoi(pid); err != nil || aerr != nil {
 		return "unknown"

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"mailtree/maildir/tree"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -243,13 +244,13 @@ func (p *Project) DeleteMailbox(ctx context.Context, name string, force bool, by
 			if err != nil {
 				return err
 			}
-			o.writes = append(o.writes, &write{path: path, sum: hexSum(data), action: remove})
+			o.writes = append(o.writes, &tree.Write{Path: path, Sum: hexSum(data), Action: tree.Remove})
 		}
 		if err := p.history.Preserve(g.ctx, paths); err != nil {
 			return err
 		}
 		for _, w := range o.writes { // of what was changed meanwhile it is not known which is in the history
-			if same, err := p.tree.compare(w.path, w.sum); err != nil || !same {
+			if same, err := p.tree.HasSHA256(w.Path, w.Sum); err != nil || !same {
 				return cmp.Or(err, errStale)
 			}
 		}
@@ -290,7 +291,7 @@ type owners struct {
 }
 
 func (o *owners) loadOwners() (map[string]int, error) {
-	data, _, err := readPlain(o.file, maxStoreFile)
+	data, _, err := tree.ReadPlain(o.file, maxStoreFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return map[string]int{}, nil
 	}
@@ -324,7 +325,7 @@ func (o *owners) set(key string, uid int) error {
 	if len(data) >= maxStoreFile {
 		return errorf(ErrTooLarge, "The store's owners.json would have %d bytes, over the limit of %d: delete mailboxes that are no longer needed.", len(data), maxStoreFile)
 	}
-	return writeFile(o.file, append(data, '\n'))
+	return tree.WriteFile(o.file, append(data, '\n'))
 }
 
 func orElse(s, other string) string {

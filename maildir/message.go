@@ -10,6 +10,7 @@ import (
 	"github.com/adrg/frontmatter"
 
 	"mailtree/maildir/markdown"
+	"mailtree/maildir/tree"
 )
 
 // Importance of a message, in rising order. The zero value is written as normal.
@@ -98,7 +99,7 @@ var fence = frontmatter.NewFormat(fenceOpen, fenceClose, func(data []byte, v any
 	return nil
 })
 
-// ParseMessage reads a message file whose name says that its id is id. An error is a *FormatError: the file
+// ParseMessage reads a message file whose name says that its id is id. An error is a *tree.FormatError: the file
 // is a problem, never a guess. Every limit but the file's size is checked here. Spec: 2.1.
 func ParseMessage(id string, data []byte) (*Message, error) {
 	header, body, err := splitMessage(data)
@@ -171,31 +172,31 @@ func splitMessage(data []byte) (header []byte, body string, err error) {
 	first, _, _ := bytes.Cut(data, []byte("\n"))
 	switch {
 	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
-		return nil, "", &FormatError{1, "starts with a byte order mark: save as UTF-8 without BOM"}
+		return nil, "", &tree.FormatError{Line: 1, Reason: "starts with a byte order mark: save as UTF-8 without BOM"}
 	case bytes.HasSuffix(first, []byte("\r")):
-		return nil, "", &FormatError{1, "CRLF line ends in the header: save with LF"}
+		return nil, "", &tree.FormatError{Line: 1, Reason: "CRLF line ends in the header: save with LF"}
 	case string(first) != fenceOpen:
-		return nil, "", &FormatError{1, "does not start with a line " + fenceOpen}
+		return nil, "", &tree.FormatError{Line: 1, Reason: "does not start with a line " + fenceOpen}
 	}
 	i := bytes.Index(data, []byte("\n"+fenceClose+"\n"))
 	if i < 0 && bytes.HasSuffix(data, []byte("\n"+fenceClose)) {
 		i = len(data) - len(fenceClose) - 1
 	}
 	if i < 0 {
-		return nil, "", &FormatError{1, "no closing line " + fenceClose + " after the header"}
+		return nil, "", &tree.FormatError{Line: 1, Reason: "no closing line " + fenceClose + " after the header"}
 	}
 	if i-len(fenceOpen) > MaxHeader {
-		return nil, "", &FormatError{1, fmt.Sprintf("header over %d bytes", MaxHeader)}
+		return nil, "", &tree.FormatError{Line: 1, Reason: fmt.Sprintf("header over %d bytes", MaxHeader)}
 	}
 	end := min(i+1+len(fenceClose)+1, len(data))
 	if _, err := frontmatter.MustParse(bytes.NewReader(data[:end]), &header, fence); err != nil {
-		return nil, "", &FormatError{1, "header: " + err.Error()}
+		return nil, "", &tree.FormatError{Line: 1, Reason: "header: " + err.Error()}
 	}
 	if len(fenceOpen)+1+len(header) != i+1 {
-		return nil, "", &FormatError{1, "a line of the header is an indented " + fenceClose}
+		return nil, "", &tree.FormatError{Line: 1, Reason: "a line of the header is an indented " + fenceClose}
 	}
 	if bytes.IndexByte(header, '\r') >= 0 {
-		return nil, "", &FormatError{1, "CRLF line ends in the header: save with LF"}
+		return nil, "", &tree.FormatError{Line: 1, Reason: "CRLF line ends in the header: save with LF"}
 	}
 	return header, string(bytes.TrimSuffix(bytes.TrimPrefix(data[end:], []byte("\n")), []byte("\n"))), nil
 }

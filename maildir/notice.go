@@ -199,7 +199,7 @@ func (n *notices) save(p *Project, agent string, s notified) {
 	n.by[agent] = s
 	data, err := json.Marshal(s)
 	if err == nil {
-		err = p.tree.writeRun(notifiedDir+"/"+agent, data)
+		err = p.tree.WriteRun(notifiedDir+"/"+agent, data)
 	}
 	if err != nil {
 		p.store.cfg.Log.Warn("what an agent was told of is not on disk: it may be told again after the next start", "project", p.slug, "agent", agent, "error", err)

@@ -3,13 +3,14 @@ package maildir
 import (
 	"errors"
 	"io/fs"
+	"mailtree/maildir/tree"
 	"strings"
 	"syscall"
 )
 
 // OpenProject opens the work tree of one project of a store for looking at it, without owning the store. key is as of
 // Store.Project. The caller closes the tree. Errors: ErrNotFound with near names, ErrInvalid, ErrUnavailable.
-func OpenProject(root, key string) (t *Tree, slug string, err error) {
+func OpenProject(root, key string) (t *tree.Tree, slug string, err error) {
 	human, slug, err := resolveKey(root, key)
 	if err != nil {
 		return nil, "", err
@@ -33,14 +34,14 @@ func OpenProject(root, key string) (t *Tree, slug string, err error) {
 // plainFault says why a file cannot be read, without its path.
 func plainFault(err error) string {
 	var no syscall.Errno
-	if FaultOf(err) == FaultMachine && errors.As(err, &no) {
+	if tree.FaultOf(err) == tree.FaultMachine && errors.As(err, &no) {
 		return no.Error() + ". Try again"
 	}
 	return plainFileError(err)
 }
 
 // HumanKey is the absolute path that the tree's project is named by; "" where project.json does not say.
-func HumanKeyOf(t *Tree) string {
+func HumanKeyOf(t *tree.Tree) string {
 	data, _, err := t.Read(projectFile, MaxSmall)
 	if err != nil {
 		return ""
@@ -54,7 +55,7 @@ func HumanKeyOf(t *Tree) string {
 
 // AgentNamed returns the agent of the tree with that name, as its folder spells it: names differ by more than their case
 // (Spec: 2.2). "" where there is none; near are the names like it then. Errors: ErrUnavailable, when it cannot be told.
-func AgentNamed(t *Tree, name string) (agent string, near []string, err error) {
+func AgentNamed(t *tree.Tree, name string) (agent string, near []string, err error) {
 	if !ValidName(name) {
 		return "", nil, nil
 	}
@@ -66,8 +67,8 @@ func AgentNamed(t *Tree, name string) (agent string, near []string, err error) {
 	} else if is {
 		return name, nil, nil
 	}
-	entries, err := t.list(agentsDir)
-	if err := machineFault(err); err != nil {
+	entries, err := t.List(agentsDir)
+	if err := tree.MachineFault(err); err != nil {
 		return "", nil, cannotTell(err)
 	}
 	var all []string
@@ -89,7 +90,7 @@ func AgentNamed(t *Tree, name string) (agent string, near []string, err error) {
 }
 
 // hasProfile reports whether there is a file where the agent's profile belongs. Errors: the machine's faults.
-func hasProfile(t *Tree, name string) (bool, error) {
+func hasProfile(t *tree.Tree, name string) (bool, error) {
 	st, err := t.Stat(profilePath(name))
-	return err == nil && st.Mode.IsRegular(), machineFault(err)
+	return err == nil && st.Mode.IsRegular(), tree.MachineFault(err)
 }

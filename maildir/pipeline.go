@@ -2,6 +2,7 @@ package maildir
 
 import (
 	"context"
+	"mailtree/maildir/tree"
 	"slices"
 	"sync"
 	"time"
@@ -185,7 +186,7 @@ func (p *Project) sync(before, g *group) error {
 	if g != nil {
 		paths = append(paths, g.stagedPaths()...)
 	}
-	err := p.tree.syncAll(paths)
+	err := p.tree.Sync(paths)
 	if err != nil {
 		p.failing.noteFailure(err)
 	}
@@ -274,8 +275,8 @@ func (g *group) ingestGroup() {
 	g.p.fresh.add(found, time.Now())
 	for _, o := range g.ops {
 		for _, w := range o.writes {
-			g.step("tidy " + w.path)
-			g.c.tidy(w)
+			g.step("tidy " + w.Path)
+			g.c.Tidy(w)
 		}
 	}
 	g.step("record")
@@ -291,17 +292,17 @@ func (g *group) findWritten() map[string]Written {
 	found := map[string]Written{}
 	for _, o := range g.ops {
 		for _, w := range o.writes {
-			st, err := g.c.stat(w.path)
-			fault := FaultOf(err)
+			st, err := g.c.Stat(w.Path)
+			fault := tree.FaultOf(err)
 			switch {
-			case w.action == remove && (fault == FaultGone || fault == FaultMachine):
-				found[w.path] = Written{Gone: true}
-			case w.action == remove:
-			case fault == FaultMachine:
-				found[w.path] = Written{Data: w.data, Stat: w.stat}
-			case err == nil && st.Inode == w.stat.Inode && st.Size == w.stat.Size && st.MTime == w.stat.MTime:
-				w.stat = st
-				found[w.path] = Written{Data: w.data, Stat: st}
+			case w.Action == tree.Remove && (fault == tree.FaultGone || fault == tree.FaultMachine):
+				found[w.Path] = Written{Gone: true}
+			case w.Action == tree.Remove:
+			case fault == tree.FaultMachine:
+				found[w.Path] = Written{Data: w.Data, Stat: w.Stat}
+			case err == nil && st.Inode == w.Stat.Inode && st.Size == w.Stat.Size && st.MTime == w.Stat.MTime:
+				w.Stat = st
+				found[w.Path] = Written{Data: w.Data, Stat: st}
 			}
 		}
 	}
@@ -313,7 +314,7 @@ func (g *group) told() (ops []Op) {
 	for _, o := range g.ops {
 		o.Written = map[string]Written{}
 		for _, w := range o.writes {
-			o.Written[w.path] = Written{Data: w.data, Stat: w.stat, Gone: w.action == remove}
+			o.Written[w.Path] = Written{Data: w.Data, Stat: w.Stat, Gone: w.Action == tree.Remove}
 		}
 		ops = append(ops, o.each(o.ids)...)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/tree"
 )
 
 // stepper stops the writer before a step, once, until the test lets it go on.
@@ -340,7 +341,7 @@ func TestStuckDisk(t *testing.T) {
 
 // breakSync keeps the tree open and puts descriptors in the place of its own that open files but cannot be synced, until mend is
 // called.
-func breakSync(t *testing.T, tree *maildir.Tree) (mend func()) {
+func breakSync(t *testing.T, tree *tree.Tree) (mend func()) {
 	t.Helper()
 	tree.Hold()
 	good := map[int]int{} // by the tree's descriptor

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"mailtree/maildir/tree"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -23,7 +24,7 @@ type Project struct {
 	slug    string
 	human   string
 	created time.Time
-	tree    *Tree
+	tree    *tree.Tree
 	journal *journal
 	history History
 
@@ -85,7 +86,7 @@ func (p *Project) HumanKey() string { return p.human }
 func (p *Project) Created() time.Time { return p.created }
 
 // Tree is the project's work tree.
-func (p *Project) Tree() *Tree { return p.tree }
+func (p *Project) Tree() *tree.Tree { return p.tree }
 
 // HistoryState says how the project's audit stands.
 func (p *Project) HistoryState() HistoryState { return p.history.State() }
@@ -182,7 +183,7 @@ func (s *Store) adopt(ctx context.Context, slug string) (*Project, error) {
 		return nil, nil
 	}
 	fi, err := os.Lstat(filepath.Join(s.cfg.Root, projectsDir, slug, repoDir, projectFile))
-	if FaultOf(err) == FaultMachine {
+	if tree.FaultOf(err) == tree.FaultMachine {
 		return nil, diskError(err)
 	}
 	if err != nil || fi.Size() == 0 { // empty, it is being written: a project opened now would not know its name
@@ -281,7 +282,7 @@ func (p *Project) MissingFolder() bool {
 		return false
 	}
 	fi, err := os.Stat(p.human)
-	return FaultOf(err) == FaultGone || err == nil && !fi.IsDir()
+	return tree.FaultOf(err) == tree.FaultGone || err == nil && !fi.IsDir()
 }
 
 // EnsureProjectFor is EnsureProject for the caller. A guest makes no project but the default one: it takes files and memory
@@ -311,7 +312,7 @@ func (s *Store) makeProject(human, slug string) (made bool, err error) {
 	}
 	defer os.RemoveAll(tmp)
 	repo := filepath.Join(tmp, repoDir)
-	if err := os.MkdirAll(filepath.Join(repo, filepath.FromSlash(tmpDir)), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(repo, filepath.FromSlash(tree.TmpDir)), 0o700); err != nil {
 		return false, err
 	}
 	files := map[string][]byte{
@@ -320,7 +321,7 @@ func (s *Store) makeProject(human, slug string) (made bool, err error) {
 		gitAttributes: []byte("* -text\n*.read merge=union\n*.ack merge=union\n*.released merge=union\n"),
 	}
 	for name, data := range files {
-		if err := writeFile(filepath.Join(repo, name), data); err != nil {
+		if err := tree.WriteFile(filepath.Join(repo, name), data); err != nil {
 			return false, err
 		}
 	}
@@ -331,7 +332,7 @@ func (s *Store) makeProject(human, slug string) (made bool, err error) {
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return false, err
 	}
-	return err == nil, errors.Join(syncDir(dir), syncDir(filepath.Dir(dir)))
+	return err == nil, errors.Join(tree.SyncDir(dir), tree.SyncDir(filepath.Dir(dir)))
 }
 
 func formatProject(human, slug string, now time.Time) []byte {
@@ -346,7 +347,7 @@ func formatProject(human, slug string, now time.Time) []byte {
 	return append(b, '\n')
 }
 
-// ParseProject reads project.json; human is "" where it names none. The error is a *FormatError.
+// ParseProject reads project.json; human is "" where it names none. The error is a *tree.FormatError.
 func ParseProject(data []byte) (human string, created time.Time, err error) {
 	o, err := parseSmall(data)
 	if err != nil {
@@ -502,11 +503,11 @@ func withoutLinks(dir string) (string, error) {
 		at = filepath.Dir(at)
 	}
 	if err != nil {
-		return dir, machineFault(err)
+		return dir, tree.MachineFault(err)
 	}
 	real, err := filepath.EvalSymlinks(at)
 	if err != nil {
-		return dir, machineFault(err)
+		return dir, tree.MachineFault(err)
 	}
 	return filepath.Join(real, strings.TrimPrefix(dir, at)), nil
 }
@@ -528,5 +529,5 @@ func oldOrNew(root, old, new string) (string, error) {
 // hasProject reports whether the store at root has a project of that slug. Errors: the machine's faults.
 func hasProject(root, slug string) (bool, error) {
 	_, err := os.Lstat(filepath.Join(root, projectsDir, slug, repoDir))
-	return err == nil, machineFault(err)
+	return err == nil, tree.MachineFault(err)
 }

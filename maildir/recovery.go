@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"mailtree/maildir/tree"
 	"slices"
 )
 
@@ -13,10 +14,10 @@ import (
 // recoverTree finishes or drops what a crash left behind: each operation of the journal is afterwards whole or
 // absent, and tmp is empty. It returns the journal, which holds those that are whole and not known to be in a commit,
 // and these by group, for the history to commit those it has not.
-func recoverTree(t *Tree, key []byte, log *slog.Logger) (*journal, []recoveredGroup, error) {
-	c := t.changer(0)
-	defer c.close()
-	if err := c.makeDir(tmpDir); err != nil {
+func recoverTree(t *tree.Tree, key []byte, log *slog.Logger) (*journal, []recoveredGroup, error) {
+	c := t.Changer(0)
+	defer c.Close()
+	if err := c.MakeDir(tree.TmpDir); err != nil {
 		return nil, nil, err
 	}
 	records, err := loadJournal(t, key)
@@ -44,7 +45,7 @@ func recoverTree(t *Tree, key []byte, log *slog.Logger) (*journal, []recoveredGr
 	}
 	if len(touched) > 0 {
 		log.Info("operations of an interrupted run", "whole", finished, "absent", absent)
-		if err := t.syncAll(touched); err != nil {
+		if err := t.Sync(touched); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -66,7 +67,7 @@ func recoverTree(t *Tree, key []byte, log *slog.Logger) (*journal, []recoveredGr
 	if err := j.restart(left); err != nil { // the old one stays: the next start does the same again
 		log.Warn("the journal of an interrupted run is kept as it was", "error", err)
 	}
-	if err := t.emptyTmp(); err != nil {
+	if err := t.EmptyTmp(); err != nil {
 		return nil, nil, err
 	}
 	return j, whole, nil
@@ -79,7 +80,7 @@ type recoveredGroup struct {
 }
 
 // recoverGroup makes each operation of a group whole or absent, and returns those that are whole.
-func recoverGroup(t *Tree, c *changer, r journalRecord, log *slog.Logger) (kept []journalOp, err error) {
+func recoverGroup(t *tree.Tree, c *tree.Changer, r journalRecord, log *slog.Logger) (kept []journalOp, err error) {
 	for n, op := range r.Ops {
 		whole, err := recoverOp(t, c, op, r.flags[n] == dropped)
 		if err != nil {
@@ -94,14 +95,14 @@ func recoverGroup(t *Tree, c *changer, r journalRecord, log *slog.Logger) (kept 
 }
 
 // recovered is the operation as the history is told of it again.
-func recoveredOps(t *Tree, op journalOp) ([]Op, error) {
+func recoveredOps(t *tree.Tree, op journalOp) ([]Op, error) {
 	o := Op{Verb: op.Verb, Agent: op.Agent, ID: op.ID, Summary: op.Summary, At: op.At, Recovered: true}
 	for _, f := range op.Files {
 		o.Paths = append(o.Paths, f.Path)
-		there, err := t.exists(f.Path)
-		asLeft := f.Action == remove && !there
-		if err == nil && f.Action == replace {
-			asLeft, err = t.compare(f.Path, f.Sum)
+		there, err := t.Exists(f.Path)
+		asLeft := f.Action == tree.Remove && !there
+		if err == nil && f.Action == tree.Replace {
+			asLeft, err = t.HasSHA256(f.Path, f.Sum)
 		}
 		if err != nil {
 			return nil, err
@@ -114,8 +115,8 @@ func recoveredOps(t *Tree, op journalOp) ([]Op, error) {
 }
 
 // loadJournal returns the groups that the journal has not seen the end of, in order.
-func loadJournal(t *Tree, key []byte) ([]journalRecord, error) {
-	f, st, err := t.open(journalFile)
+func loadJournal(t *tree.Tree, key []byte) ([]journalRecord, error) {
+	f, st, err := t.Open(journalFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -124,7 +125,7 @@ func loadJournal(t *Tree, key []byte) ([]journalRecord, error) {
 	}
 	defer f.Close()
 	if !st.Mode.IsRegular() {
-		return nil, notRegular(st.Mode)
+		return nil, tree.NotRegular(st.Mode)
 	}
 	return outstanding(readJournal(f, key)), nil
 }
@@ -149,7 +150,7 @@ func outstanding(records []journalRecord) []journalRecord {
 // recoverOp finishes one operation when every file of it that is not in its place is intact in staging, and
 // drops it when one is not: renames begin only once all are durable. A file in its place with other bytes has
 // been changed by somebody since: that is theirs.
-func recoverOp(t *Tree, c *changer, op journalOp, drop bool) (whole bool, err error) {
+func recoverOp(t *tree.Tree, c *tree.Changer, op journalOp, drop bool) (whole bool, err error) {
 	if drop {
 		for _, f := range op.Files {
 			if err := takeBack(t, c, f); err != nil {
@@ -158,7 +159,7 @@ func recoverOp(t *Tree, c *changer, op journalOp, drop bool) (whole bool, err er
 		}
 		return false, nil
 	}
-	var ready []write
+	var ready []tree.Write
 	placed, lost, damaged := 0, 0, 0
 	for _, f := range op.Files {
 		at, err := standingOf(t, f)
@@ -166,14 +167,14 @@ func recoverOp(t *Tree, c *changer, op journalOp, drop bool) (whole bool, err er
 			return false, err
 		}
 		switch {
-		case f.Action == remove:
+		case f.Action == tree.Remove:
 			if at.asBefore && !at.staged {
-				ready = append(ready, write{path: f.Path, action: remove, sum: f.Sum, staged: f.Staged})
+				ready = append(ready, tree.Write{Path: f.Path, Action: tree.Remove, Sum: f.Sum, Staged: f.Staged})
 			} else {
 				placed++
 			}
 		case at.intact:
-			ready = append(ready, write{path: f.Path, action: f.Action, sum: f.Sum, was: f.Was, staged: f.Staged})
+			ready = append(ready, tree.Write{Path: f.Path, Action: f.Action, Sum: f.Sum, Was: f.Was, Staged: f.Staged})
 		case at.placed && !at.asBefore: // in its place, perhaps changed by somebody since
 			placed++
 		case !at.staged:
@@ -186,12 +187,12 @@ func recoverOp(t *Tree, c *changer, op journalOp, drop bool) (whole bool, err er
 		return false, nil
 	}
 	for i := range ready {
-		if err := c.makeDir(pathDir(ready[i].path)); err != nil {
+		if err := c.MakeDir(pathDir(ready[i].Path)); err != nil {
 			return false, err
 		}
-		err := c.publish(&ready[i])
-		if errors.Is(err, errChanged) { // what somebody wrote since is theirs
-			err = c.undo(&ready[i])
+		err := c.Publish(&ready[i])
+		if errors.Is(err, tree.ErrChanged) { // what somebody wrote since is theirs
+			err = c.Undo(&ready[i])
 		}
 		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return false, err
@@ -201,18 +202,18 @@ func recoverOp(t *Tree, c *changer, op journalOp, drop bool) (whole bool, err er
 }
 
 // takeBack undoes what was done to a file of a dropped operation, unless somebody changed it since.
-func takeBack(t *Tree, c *changer, f journalEntry) error {
-	w := write{path: f.Path, action: f.Action, sum: f.Sum, was: f.Was, staged: f.Staged, done: true}
+func takeBack(t *tree.Tree, c *tree.Changer, f journalEntry) error {
+	w := tree.Write{Path: f.Path, Action: f.Action, Sum: f.Sum, Was: f.Was, Staged: f.Staged, Done: true}
 	at, err := standingOf(t, f)
 	switch {
 	case err != nil:
 		return err
-	case f.Action == remove && (!at.staged || at.placed), f.Action != remove && !at.asAfter:
+	case f.Action == tree.Remove && (!at.staged || at.placed), f.Action != tree.Remove && !at.asAfter:
 		return nil
-	case f.Action != remove:
-		w.gone = !at.staged // there was nothing before it
+	case f.Action != tree.Remove:
+		w.Gone = !at.staged // there was nothing before it
 	}
-	return ignoreGone(c.undo(&w))
+	return tree.IgnoreGone(c.Undo(&w))
 }
 
 // standing is how a file of the journal stands after a crash.
@@ -226,23 +227,23 @@ type standing struct {
 
 // standing looks at a file of the journal. The error is a fault of the machine: what it would hide must not be taken for
 // gone, or half an operation would stay.
-func standingOf(t *Tree, f journalEntry) (at standing, err error) {
+func standingOf(t *tree.Tree, f journalEntry) (at standing, err error) {
 	before := f.Was
-	if f.Action == remove {
+	if f.Action == tree.Remove {
 		before = f.Sum
 	}
-	staged := tmpDir + "/" + f.Staged
-	if at.staged, err = t.exists(staged); err == nil {
-		at.intact, err = t.compare(staged, f.Sum)
+	staged := tree.TmpDir + "/" + f.Staged
+	if at.staged, err = t.Exists(staged); err == nil {
+		at.intact, err = t.HasSHA256(staged, f.Sum)
 	}
 	if err == nil {
-		at.placed, err = t.exists(f.Path)
+		at.placed, err = t.Exists(f.Path)
 	}
 	if err == nil && before != "" {
-		at.asBefore, err = t.compare(f.Path, before)
+		at.asBefore, err = t.HasSHA256(f.Path, before)
 	}
 	if err == nil {
-		at.asAfter, err = t.compare(f.Path, f.Sum)
+		at.asAfter, err = t.HasSHA256(f.Path, f.Sum)
 	}
 	return at, err
 }

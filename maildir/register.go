@@ -344,7 +344,7 @@ func (p *Project) Seen(agent string) {
 	if fresh {
 		return
 	}
-	if err := p.tree.touch(seenDir+"/"+agent, now); err != nil && !errors.Is(err, fs.ErrPermission) {
+	if err := p.tree.Touch(seenDir+"/"+agent, now); err != nil && !errors.Is(err, fs.ErrPermission) {
 		p.store.cfg.Log.Debug("last activity not noted", "project", p.slug, "agent", agent, "error", err)
 	}
 }

@@ -3,6 +3,7 @@ package maildir
 import (
 	"context"
 	"fmt"
+	"mailtree/maildir/tree"
 	"slices"
 	"strings"
 	"time"
@@ -42,7 +43,7 @@ const MailboxDepth = 10_000
 
 // MaxFanout is how much one message writes into inboxes, by default: the bytes of its file times
 // its recipients. The canonical copy and the sender's are not counted, nor are attachments, which
-// are stored once; so what MaxFile allows can always go to one recipient.
+// are stored once; so what tree.MaxFile allows can always go to one recipient.
 const MaxFanout = 64 << 20
 
 // Sent is a message that was delivered, or with Again one that the same key had delivered before.
@@ -132,8 +133,8 @@ func (d *Draft) check() error {
 		return errorf(ErrInvalid, "The importance %s is none of low, normal, high, urgent.", quote(d.Importance))
 	case d.TextOnly && d.HTML != "":
 		return errorf(ErrInvalid, "A message cannot be text only and have HTML.")
-	case len(d.HTML) > MaxFile:
-		return errorf(ErrTooLarge, "The HTML has %d bytes, over the limit of %d.", len(d.HTML), MaxFile)
+	case len(d.HTML) > tree.MaxFile:
+		return errorf(ErrTooLarge, "The HTML has %d bytes, over the limit of %d.", len(d.HTML), tree.MaxFile)
 	case len(d.References) > maxReferences:
 		return errorf(ErrTooLarge, "%d references, over the limit of %d: name the newest.", len(d.References), maxReferences)
 	case !utf8.ValidString(d.Body) || strings.ContainsRune(d.Body, 0):
@@ -293,9 +294,9 @@ func (o *op) deliver(g *group, m *Message, files []attachmentFile) error {
 	}
 	sum := hexSum(plain)
 	add := func(path string, data []byte) {
-		w := &write{path: path, data: data, sum: sum}
+		w := &tree.Write{Path: path, Data: data, Sum: sum}
 		if len(m.BCC) > 0 {
-			w.sum = hexSum(data)
+			w.Sum = hexSum(data)
 		}
 		o.writes = append(o.writes, w)
 	}

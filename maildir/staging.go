@@ -1,6 +1,7 @@
 package maildir
 
 import (
+	"mailtree/maildir/tree"
 	"strconv"
 	"strings"
 	"time"
@@ -17,7 +18,7 @@ const leftoverAge = time.Hour
 // It is an operation because the planner's goroutine alone names staged files.
 func (p *Project) sweepStaging() *op {
 	return &op{Op: Op{Verb: "sweep"}, plan: func(*group) error {
-		entries, err := p.tree.list(tmpDir)
+		entries, err := p.tree.List(tree.TmpDir)
 		if err != nil {
 			return err
 		}
@@ -28,7 +29,7 @@ func (p *Project) sweepStaging() *op {
 			if err != nil || needed[name] || p.journal.holds(groupOf(name)) || time.Since(fi.ModTime()) < leftoverAge {
 				continue
 			}
-			if err := p.tree.removeStaged(name); err != nil {
+			if err := p.tree.RemoveStaged(name); err != nil {
 				p.store.cfg.Log.Warn("a leftover in staging stays until it can be removed", "project", p.slug, "name", name, "error", err)
 			}
 		}
@@ -43,7 +44,7 @@ func (f *flight) staged() map[string]bool {
 	names := map[string]bool{}
 	for o := range f.ops {
 		for _, w := range o.writes {
-			names[w.staged] = true
+			names[w.Staged] = true
 		}
 	}
 	return names

@@ -11,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"mailtree/maildir/tree"
 	"maps"
 	"os"
 	"path/filepath"
@@ -27,11 +28,11 @@ type Config struct {
 
 	// OpenIndex opens the index once the lock is held and no tree has leftovers of a crash. It may fill a new
 	// index from the trees (by slug) at once; Open reconciles it in any case. The caller closes it after Close.
-	OpenIndex func(ctx context.Context, trees map[string]*Tree) (Index, error)
+	OpenIndex func(ctx context.Context, trees map[string]*tree.Tree) (Index, error)
 	// OpenHistory opens the audit of a project's tree, making the repository where there is none.
 	OpenHistory func(p *Project) (History, error)
 
-	MaxFile         int64                           // bytes of a message file; 0: MaxFile
+	MaxFile         int64                           // bytes of a message file; 0: tree.MaxFile
 	MaxFanout       int64                           // bytes of a message file times its recipients; 0: MaxFanout
 	MaxProjects     int                             // projects beyond which none is made; 0: MaxProjects
 	Files           int                             // descriptors that operations under way may hold; 0: 512
@@ -135,7 +136,7 @@ func (s *Store) open(ctx context.Context) error {
 	if err := s.findProjects(); err != nil {
 		return err
 	}
-	trees := map[string]*Tree{}
+	trees := map[string]*tree.Tree{}
 	for slug, p := range s.projects {
 		trees[slug] = p.tree
 	}
@@ -163,7 +164,7 @@ func (s *Store) secret(name string) ([]byte, error) {
 		if _, err := io.ReadFull(s.cfg.Rand, b); err != nil {
 			return nil, err
 		}
-		if err := writeFile(file, []byte(hex.EncodeToString(b)+"\n")); err != nil {
+		if err := tree.WriteFile(file, []byte(hex.EncodeToString(b)+"\n")); err != nil {
 			return nil, &Error{Kind: ErrUnavailable, Text: "the store's " + name + " could not be written: " + err.Error(), Err: err}
 		}
 		return b, nil
@@ -178,7 +179,7 @@ const secretAdvice = "put the file there that belongs there, or remove this one 
 
 // readSecret reads a secret. Errors: fs.ErrNotExist; ErrUnavailable, naming the file and what to do.
 func readSecret(file string) ([]byte, error) {
-	data, _, err := readPlain(file, maxSecret)
+	data, _, err := tree.ReadPlain(file, maxSecret)
 	switch err = wrongFile(err, file, secretAdvice); {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrUnavailable):
 		return nil, err
@@ -199,7 +200,7 @@ const maxStoreFile = 16 << 20
 // wrongFile words that what was opened as a file of the store is none, or is too large: what it is and what is to be done.
 // Another error stays as it is.
 func wrongFile(err error, file, todo string) error {
-	var bad *FormatError
+	var bad *tree.FormatError
 	if !errors.As(err, &bad) {
 		return err
 	}
@@ -387,12 +388,12 @@ const (
 
 // OpenTrees finds the work tree of every project below a store, for looking at it without owning it. None of them holds a
 // descriptor: each use opens the tree (Tree.Hold). Errors: that of the first tree that cannot be opened.
-func OpenTrees(root string, maxFile int64) (map[string]*Tree, error) {
+func OpenTrees(root string, maxFile int64) (map[string]*tree.Tree, error) {
 	slugs, err := projectSlugs(root)
 	if err != nil {
 		return nil, err
 	}
-	trees := map[string]*Tree{}
+	trees := map[string]*tree.Tree{}
 	for _, slug := range slugs {
 		t, err := openRepo(root, slug, maxFile)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -422,7 +423,7 @@ func projectSlugs(root string) ([]string, error) {
 	return slugs, nil
 }
 
-// openRepo is OpenTree for the tree of a project in the store at root.
-func openRepo(root, slug string, maxFile int64) (*Tree, error) {
-	return OpenNoLink(filepath.Join(root, projectsDir, slug, repoDir), maxFile)
+// openRepo is tree.Open for the tree of a project in the store at root.
+func openRepo(root, slug string, maxFile int64) (*tree.Tree, error) {
+	return tree.OpenNoLink(filepath.Join(root, projectsDir, slug, repoDir), maxFile)
 }

@@ -14,12 +14,12 @@ import (
 func TestUndoOfUnreadable(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
-	c.must(c.c.publish(c.ws[0]))
+	c.must(c.c.Publish(c.ws[0]))
 	c.tree.Fail = func(string) error { return unix.EMFILE } // names can be changed as before
-	if err := c.c.undo(c.ws[0]); !errors.Is(err, unix.EMFILE) {
+	if err := c.c.Undo(c.ws[0]); !errors.Is(err, unix.EMFILE) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := os.Stat(filepath.Join(c.tree.Dir(), c.ws[0].path)); err != nil {
+	if _, err := os.Stat(filepath.Join(c.tree.Dir(), c.ws[0].Path)); err != nil {
 		t.Error(err)
 	}
 }

@@ -2,6 +2,7 @@ package maildir
 
 import (
 	"errors"
+	"mailtree/maildir/tree"
 	"maps"
 	"slices"
 	"strings"
@@ -33,7 +34,7 @@ const (
 
 // update takes what an ingest of the paths asked could not look at, and returns those that were looked at before. retry is
 // called with the paths that are due.
-func (u *unreadPaths) update(asked []string, left []Unread, retry func(paths []string)) (fresh []Unread) {
+func (u *unreadPaths) update(asked []string, left []tree.Unread, retry func(paths []string)) (fresh []tree.Unread) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if len(u.paths) == 0 && len(left) == 0 {
@@ -94,30 +95,30 @@ func coveredBy(p string, paths []string) bool {
 }
 
 // any returns an unread path that the function accepts; false when there is none.
-func (u *unreadPaths) any(accepts func(path string) bool) (Unread, bool) {
+func (u *unreadPaths) any(accepts func(path string) bool) (tree.Unread, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for path, p := range u.paths {
 		if accepts(path) {
-			return Unread{path, p.err}, true
+			return tree.Unread{Path: path, Err: p.err}, true
 		}
 	}
-	return Unread{}, false
+	return tree.Unread{}, false
 }
 
 // Unread lists what a fault of the machine keeps the index from looking at, by path; it is tried again by itself.
-func (p *Project) Unread() []Unread {
+func (p *Project) Unread() []tree.Unread {
 	p.waiting.mu.Lock()
 	defer p.waiting.mu.Unlock()
-	var all []Unread
+	var all []tree.Unread
 	for _, path := range slices.Sorted(maps.Keys(p.waiting.paths)) {
-		all = append(all, Unread{path, p.waiting.paths[path].err})
+		all = append(all, tree.Unread{Path: path, Err: p.waiting.paths[path].err})
 	}
 	return all
 }
 
 // noteUnread takes what an ingest of the paths asked could not look at.
-func (p *Project) noteUnread(asked []string, left []Unread) {
+func (p *Project) noteUnread(asked []string, left []tree.Unread) {
 	fresh := p.waiting.update(asked, left, func(due []string) { p.Edited(due, false) })
 	if len(fresh) > 0 {
 		p.store.cfg.Log.Warn("files not looked at; they are tried again", "project", p.slug, "files", len(fresh), "first", fresh[0].Path, "error", fresh[0].Err)
@@ -158,7 +159,7 @@ func (p *Project) refuseUnread(decides func(path string) bool) error {
 	return nil
 }
 
-func unreadRefusal(u Unread) error {
+func unreadRefusal(u tree.Unread) error {
 	e := errorf(ErrUnavailable, "%s in the mail tree cannot be looked at now (%s), and the answer depends on it; nothing was changed. "+
 		"The server looks again by itself: try again in a moment, and see /health and the server's log if it stays so.", quote(u.Path), plainCause(u.Err))
 	e.Err = u.Err

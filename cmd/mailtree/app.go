@@ -14,6 +14,7 @@ import (
 	"mailtree/indexer"
 	"mailtree/maildir"
 	"mailtree/maildir/gitlog"
+	"mailtree/maildir/tree"
 	"mailtree/mcp/socket"
 	"mailtree/watcher"
 	"mailtree/watcher/hook"
@@ -56,7 +57,7 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 		OpenHistory: func(p *maildir.Project) (maildir.History, error) {
 			return openHistory(cfg, log, p, share)
 		},
-		OpenIndex: func(ctx context.Context, trees map[string]*maildir.Tree) (maildir.Index, error) {
+		OpenIndex: func(ctx context.Context, trees map[string]*tree.Tree) (maildir.Index, error) {
 			// Now that the lock is held: whoever finds it held finds the socket too, and waits there while the index is made.
 			if deaf = a.listen(ctx); deaf != nil {
 				return nil, deaf
@@ -104,7 +105,7 @@ func openHistory(cfg *config, log *slog.Logger, p *maildir.Project, share *gitlo
 }
 
 // openIndex opens the index, and fills a new one from the trees before anybody asks it.
-func openIndex(ctx context.Context, cfg *config, log *slog.Logger, trees map[string]*maildir.Tree, progress func(string, int)) (*indexer.Index, error) {
+func openIndex(ctx context.Context, cfg *config, log *slog.Logger, trees map[string]*tree.Tree, progress func(string, int)) (*indexer.Index, error) {
 	path := indexPath(cfg.Store)
 	x, err := indexer.Open(ctx, indexer.Config{Path: path, Log: log})
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 
 	"mailtree/maildir"
 	"mailtree/maildir/gitlog"
+	"mailtree/maildir/tree"
 )
 
 func doctorCommand(p *program) *cobra.Command {
@@ -251,7 +252,7 @@ func unsent(path string) string {
 }
 
 // locks finds lock files that a crashed git left behind.
-func (d *doctor) locks(slug string, t *maildir.Tree) {
+func (d *doctor) locks(slug string, t *tree.Tree) {
 	dir := filepath.Join(t.Dir(), ".git")
 	stale := 0
 	for _, name := range []string{"index.lock", "HEAD.lock", "packed-refs.lock", "config.lock"} {
@@ -261,7 +262,7 @@ func (d *doctor) locks(slug string, t *maildir.Tree) {
 			stale++
 		}
 	}
-	if _, err := os.Lstat(dir); maildir.FaultOf(err) == maildir.FaultGone {
+	if _, err := os.Lstat(dir); tree.FaultOf(err) == tree.FaultGone {
 		d.say("project %s has no Git repository (%s): its mail works, but nothing is committed; restart the server to make a new one", slug, dir)
 	} else if mode, reason := gitlog.Look(t.Dir()); mode != "committing" {
 		d.say("git of %s: %s", slug, reason)
@@ -271,7 +272,7 @@ func (d *doctor) locks(slug string, t *maildir.Tree) {
 }
 
 // claims names those in force whose holder is nobody: they stand in everybody's way, and no agent can end them.
-func (d *doctor) claims(slug string, t *maildir.Tree) {
+func (d *doctor) claims(slug string, t *tree.Tree) {
 	now := time.Now()
 	all, _, err := maildir.ClaimFiles(t, func(c *maildir.ClaimRow) bool { return c.Live(now) })
 	if err != nil {
@@ -299,7 +300,7 @@ func (d *doctor) claims(slug string, t *maildir.Tree) {
 
 // attachments names the files that are not what their names say: mail that names one has other
 // bytes than its sender sent.
-func (d *doctor) attachments(ctx context.Context, slug string, t *maildir.Tree) {
+func (d *doctor) attachments(ctx context.Context, slug string, t *tree.Tree) {
 	var bad [][2]string
 	good, err := maildir.CheckAttachments(t, ctx, func(path, why string) { bad = append(bad, [2]string{path, why}) })
 	if err != nil {
@@ -318,12 +319,12 @@ func (d *doctor) attachments(ctx context.Context, slug string, t *maildir.Tree) 
 }
 
 // copies names inbox copies that differ from their message: somebody edited one of them. Each stays as it is.
-func (d *doctor) copies(ctx context.Context, slug string, t *maildir.Tree) {
+func (d *doctor) copies(ctx context.Context, slug string, t *tree.Tree) {
 	messages := map[string][sha256.Size]byte{}
 	var diff []string
 	read := func(path string) (*maildir.Message, error) { // nil for what is a problem of its own
 		data, _, err := t.Read(path, t.MaxFile())
-		if maildir.FaultOf(err) == maildir.FaultMachine {
+		if tree.FaultOf(err) == tree.FaultMachine {
 			return nil, err
 		}
 		m, perr := maildir.ParseMessage(maildir.Locate(path).ID, data)

@@ -18,6 +18,7 @@ import (
 	"mailtree/fixtures/trap"
 	"mailtree/indexer"
 	"mailtree/maildir"
+	"mailtree/maildir/tree"
 )
 
 // errnos are what calls fail with: of the machine's, which tell nothing about the file, and of the file's own.
@@ -207,7 +208,7 @@ func (r *peril) bad(format string, args ...any) {
 
 // machine reports whether the fault of the attempt is one of the machine, which tells nothing about the file.
 func (r *peril) machine() bool {
-	return r.aimed != nil && maildir.FaultOf(r.aimed.errno) == maildir.FaultMachine
+	return r.aimed != nil && tree.FaultOf(r.aimed.errno) == tree.FaultMachine
 }
 
 // vet looks at a refusal: it says that something is not available now, or that a file cannot be read where that is so.
@@ -243,7 +244,7 @@ func (r *peril) agree() {
 				r.waited++
 			}
 		case limit < differMost:
-		case r.hitPath != "" && !mended && maildir.FaultOf(r.aimed.errno) == maildir.FaultFile:
+		case r.hitPath != "" && !mended && tree.FaultOf(r.aimed.errno) == tree.FaultFile:
 			mended, began = true, time.Now()
 			r.mended++
 			r.mend(r.hitPath)

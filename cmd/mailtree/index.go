@@ -14,6 +14,7 @@ import (
 
 	"mailtree/indexer"
 	"mailtree/maildir"
+	"mailtree/maildir/tree"
 )
 
 func indexCommand(p *program) *cobra.Command {
@@ -45,7 +46,7 @@ func indexCommand(p *program) *cobra.Command {
 
 // view is a store looked at without owning it: a server may run beside it.
 type view struct {
-	trees   map[string]*maildir.Tree
+	trees   map[string]*tree.Tree
 	index   *indexer.Index
 	store   string
 	running bool // a server, or somebody else who has the store

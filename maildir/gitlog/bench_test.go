@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/tree"
 )
 
 var stored = flag.Int("gitlog.stored", 10000, "messages stored before the commits of BenchmarkCommit")
@@ -232,7 +233,7 @@ func BenchmarkLoad(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		st := maildir.FileStat{Size: fi.Size(), MTime: fi.ModTime().UnixNano(), Inode: fi.Sys().(*syscall.Stat_t).Ino}
+		st := tree.FileStat{Size: fi.Size(), MTime: fi.ModTime().UnixNano(), Inode: fi.Sys().(*syscall.Stat_t).Ino}
 		if err := os.Rename(tmp, filepath.Join(dir, p)); err != nil {
 			b.Fatal(err)
 		}

@@ -15,14 +15,14 @@ import (
 )
 
 // away lets act change the tree while no Log runs, then opens and runs one.
-func (t *tree) away(cfg Config, act func()) {
+func (t *repoTree) away(cfg Config, act func()) {
 	t.Helper()
 	act()
 	t.reopen(cfg)
 	t.run()
 }
 
-func (t *tree) reopen(cfg Config) {
+func (t *repoTree) reopen(cfg Config) {
 	t.Helper()
 	cfg.Dir, cfg.Delay = t.dir, time.Millisecond
 	if cfg.Quiet == 0 {
@@ -34,13 +34,13 @@ func (t *tree) reopen(cfg Config) {
 }
 
 // caughtUp runs the comparison to its end and commits what it found.
-func (t *tree) caughtUp() {
+func (t *repoTree) caughtUp() {
 	t.Helper()
 	t.log.catchUp(context.Background(), t.log.recorded)
 	t.flush()
 }
 
-func (t *tree) person() {
+func (t *repoTree) person() {
 	t.git("config", "user.name", "Pat")
 	t.git("config", "user.email", "pat@example.org")
 }
@@ -322,7 +322,7 @@ func TestRunFolderIsALink(t *testing.T) {
 	t.Parallel()
 	target := t.TempDir()
 	dir := t.TempDir()
-	tr := &tree{T: t, dir: dir}
+	tr := &repoTree{T: t, dir: dir}
 	tr.check(os.MkdirAll(filepath.Join(target, "git.new"), 0o700))
 	tr.check(os.Symlink(target, tr.path(".mailtree")))
 	tr.check(Init(dir))

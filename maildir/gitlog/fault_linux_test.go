@@ -12,7 +12,7 @@ import (
 
 // unreadable puts something in the place of a file that cannot be read although nothing is wrong with it: reading
 // /proc/self/mem from its beginning is EIO. back puts the file back.
-func (t *tree) unreadable(path string) (back func()) {
+func (t *repoTree) unreadable(path string) (back func()) {
 	t.Helper()
 	file := t.path(path)
 	t.check(errors.Join(os.Rename(file, file+".kept"), os.Symlink("/proc/self/mem", file)))

@@ -10,7 +10,7 @@ import (
 )
 
 // writeBack puts an index into place as git does; it fails while somebody holds the lock.
-func (t *tree) writeBack(old []byte) error {
+func (t *repoTree) writeBack(old []byte) error {
 	f, err := os.OpenFile(t.path(".git/index.lock"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
@@ -23,7 +23,7 @@ func (t *tree) writeBack(old []byte) error {
 
 // numbered makes the i-th commit: every other one is an edit. All of them write the profile, and remove what the one
 // before has marked.
-func (t *tree) numbered(i int) {
+func (t *repoTree) numbered(i int) {
 	t.Helper()
 	mark, before := fmt.Sprint("marks/", i), fmt.Sprint("marks/", i-1)
 	os.Remove(t.path(before))
@@ -43,7 +43,7 @@ func (t *tree) numbered(i int) {
 }
 
 // standing makes sure that the first n numbered commits stand.
-func (t *tree) standing(n int) {
+func (t *repoTree) standing(n int) {
 	t.Helper()
 	t.sound()
 	want, ids := []string{".gitignore"}, []string{}
@@ -154,7 +154,7 @@ func TestOldIndexCommittedLate(t *testing.T) {
 }
 
 // unhealed makes commits without ever looking back, as a server did that knew nothing of this.
-func (t *tree) unhealed(from, to int) {
+func (t *repoTree) unhealed(from, to int) {
 	t.Helper()
 	for i := from; i < to; i++ {
 		t.log.mem.own, t.log.mem.recalled = nil, true
@@ -199,15 +199,15 @@ func TestOldIndexAtTheStart(t *testing.T) {
 // What a person has taken out of the index stays out, at the next commit and after a restart.
 func TestUnstagedByHandStaysSo(t *testing.T) {
 	t.Parallel()
-	for name, act := range map[string]func(tr *tree){
-		"a message":         func(tr *tree) { tr.git("rm", "-q", "--cached", "messages/m2") },
-		"an operation":      func(tr *tree) { tr.git("rm", "-q", "--cached", "messages/m2", "agents/B/inbox/m2") },
-		"edits":             func(tr *tree) { tr.git("rm", "-q", "--cached", "notes/1", "notes/3") },
-		"a folder":          func(tr *tree) { tr.git("rm", "-rq", "--cached", "messages") },
-		"everything":        func(tr *tree) { tr.git("rm", "-rq", "--cached", ".") },
-		"with its files":    func(tr *tree) { tr.git("rm", "-q", "messages/m2", "agents/B/inbox/m2", "notes/3") },
-		"files that differ": func(tr *tree) { tr.git("rm", "-q", "--cached", "messages/m2"); tr.write("messages/m2", "by hand") },
-		"an old profile":    func(tr *tree) { tr.git("checkout", "-q", "HEAD~2", "--", "profile") },
+	for name, act := range map[string]func(tr *repoTree){
+		"a message":         func(tr *repoTree) { tr.git("rm", "-q", "--cached", "messages/m2") },
+		"an operation":      func(tr *repoTree) { tr.git("rm", "-q", "--cached", "messages/m2", "agents/B/inbox/m2") },
+		"edits":             func(tr *repoTree) { tr.git("rm", "-q", "--cached", "notes/1", "notes/3") },
+		"a folder":          func(tr *repoTree) { tr.git("rm", "-rq", "--cached", "messages") },
+		"everything":        func(tr *repoTree) { tr.git("rm", "-rq", "--cached", ".") },
+		"with its files":    func(tr *repoTree) { tr.git("rm", "-q", "messages/m2", "agents/B/inbox/m2", "notes/3") },
+		"files that differ": func(tr *repoTree) { tr.git("rm", "-q", "--cached", "messages/m2"); tr.write("messages/m2", "by hand") },
+		"an old profile":    func(tr *repoTree) { tr.git("checkout", "-q", "HEAD~2", "--", "profile") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

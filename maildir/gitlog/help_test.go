@@ -58,20 +58,20 @@ func op(verb, agent, id string, paths ...string) maildir.Op {
 }
 
 // tree is a mail tree with the git program as its judge.
-type tree struct {
+type repoTree struct {
 	*testing.T
 	dir     string
 	log     *Log
 	running bool // Run is
 }
 
-func newTree(t *testing.T, cfg Config) *tree {
+func newTree(t *testing.T, cfg Config) *repoTree {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed")
 	}
 	cfg.Dir = t.TempDir()
-	tr := &tree{T: t, dir: cfg.Dir}
+	tr := &repoTree{T: t, dir: cfg.Dir}
 	tr.check(Init(cfg.Dir))
 	if cfg.Delay == 0 {
 		cfg.Delay = time.Millisecond
@@ -85,23 +85,23 @@ func newTree(t *testing.T, cfg Config) *tree {
 	return tr
 }
 
-func (t *tree) check(err error) {
+func (t *repoTree) check(err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (t *tree) path(p string) string { return filepath.Join(t.dir, p) }
+func (t *repoTree) path(p string) string { return filepath.Join(t.dir, p) }
 
-func (t *tree) write(p, text string) {
+func (t *repoTree) write(p, text string) {
 	t.Helper()
 	t.check(os.MkdirAll(filepath.Dir(t.path(p)), 0o755))
 	t.check(os.WriteFile(t.path(p), []byte(text), 0o644))
 }
 
 // send writes files and records one operation for them.
-func (t *tree) send(id string, paths ...string) {
+func (t *repoTree) send(id string, paths ...string) {
 	t.Helper()
 	for _, p := range paths {
 		t.write(p, "text of "+id+"\n")
@@ -109,12 +109,12 @@ func (t *tree) send(id string, paths ...string) {
 	t.log.Record([]maildir.Op{op("send", "A", id, paths...)}, nil)
 }
 
-func (t *tree) flush() {
+func (t *repoTree) flush() {
 	t.Helper()
 	t.check(t.log.Flush(context.Background()))
 }
 
-func (t *tree) tryGit(args ...string) (string, error) {
+func (t *repoTree) tryGit(args ...string) (string, error) {
 	var out, errs bytes.Buffer
 	c := exec.Command("git", args...)
 	c.Dir, c.Stdout, c.Stderr = t.dir, &out, &errs
@@ -125,14 +125,14 @@ func (t *tree) tryGit(args ...string) (string, error) {
 	return strings.TrimRight(out.String(), "\n"), nil
 }
 
-func (t *tree) git(args ...string) string {
+func (t *repoTree) git(args ...string) string {
 	t.Helper()
 	out, err := t.tryGit(args...)
 	t.check(err)
 	return out
 }
 
-func (t *tree) equal(what, got, want string) {
+func (t *repoTree) equal(what, got, want string) {
 	t.Helper()
 	if got != want {
 		t.Errorf("%s:\n%s\nwant:\n%s", what, got, want)
@@ -140,7 +140,7 @@ func (t *tree) equal(what, got, want string) {
 }
 
 // sound is invariant I6: fsck clean, status clean, and the index writes the very tree of the commit.
-func (t *tree) sound() {
+func (t *repoTree) sound() {
 	t.Helper()
 	if t.running { // the branch has moved when a commit is seen, but it is finished a moment later
 		t.until("no commit is under way", func() bool { _, err := os.Lstat(t.path(".git/" + markFile)); return err != nil })
@@ -154,12 +154,12 @@ func (t *tree) sound() {
 }
 
 // ids lists the Mail-Id trailers of the history, oldest first.
-func (t *tree) ids() []string {
+func (t *repoTree) ids() []string {
 	t.Helper()
 	return strings.Fields(t.git("log", "--reverse", "--format=%(trailers:key=Mail-Id,valueonly)"))
 }
 
-func (t *tree) state(mode, part string) {
+func (t *repoTree) state(mode, part string) {
 	t.Helper()
 	if s := t.log.State(); s.Mode != mode || !strings.Contains(s.Reason, part) {
 		t.Errorf("state %q %q, want %q with %q", s.Mode, s.Reason, mode, part)
@@ -167,7 +167,7 @@ func (t *tree) state(mode, part string) {
 }
 
 // until waits for a condition.
-func (t *tree) until(what string, ok func() bool) {
+func (t *repoTree) until(what string, ok func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(60 * time.Second)
 	for !ok() {
@@ -179,7 +179,7 @@ func (t *tree) until(what string, ok func() bool) {
 }
 
 // run starts Run and stops it with the test.
-func (t *tree) run() {
+func (t *repoTree) run() {
 	t.running = true
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)

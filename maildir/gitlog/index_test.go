@@ -79,7 +79,7 @@ func version2(v string) string {
 	return v
 }
 
-func (t *tree) file(name string) []byte {
+func (t *repoTree) file(name string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(t.path(name))
 	t.check(err)

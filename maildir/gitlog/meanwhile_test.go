@@ -87,26 +87,26 @@ func TestEditBeforeAnOperation(t *testing.T) {
 	t.Parallel()
 	const path = "claims/c.json"
 	for name, c := range map[string]struct {
-		act  func(tr *tree)
+		act  func(tr *repoTree)
 		late bool
 	}{
-		"changed by hand": {func(tr *tree) {
+		"changed by hand": {func(tr *repoTree) {
 			tr.write(path, "by hand\n")
 			tr.log.Edited([]string{path, "other"})
 			tr.check(tr.log.Preserve(context.Background(), []string{path}))
 		}, false},
-		"removed by hand": {func(tr *tree) {
+		"removed by hand": {func(tr *repoTree) {
 			tr.check(os.Remove(tr.path(path)))
 			tr.log.Edited([]string{path, "other"})
 		}, false},
-		"removed by hand, late": {func(tr *tree) {
+		"removed by hand, late": {func(tr *repoTree) {
 			tr.check(os.Remove(tr.path(path)))
 			tr.log.Edited([]string{path, "other"})
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var tr *tree
+			var tr *repoTree
 			var renewed maildir.Op
 			asked, writes := 0, false
 			renew := func() { renewed, writes = tr.deliver("c2", path, "renewed\n"), true }

@@ -241,7 +241,7 @@ func TestBesideAPerson(t *testing.T) {
 }
 
 // refused sends a message that cannot be committed now.
-func (t *tree) refused(id, mode, part string) {
+func (t *repoTree) refused(id, mode, part string) {
 	t.Helper()
 	head := t.git("rev-parse", "main")
 	t.send(id, "messages/"+id)
@@ -256,7 +256,7 @@ func (t *tree) refused(id, mode, part string) {
 }
 
 // goesOn commits what was refused.
-func (t *tree) goesOn() {
+func (t *repoTree) goesOn() {
 	t.Helper()
 	t.flush()
 	t.state("committing", "")

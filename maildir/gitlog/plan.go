@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mailtree/maildir"
+	"mailtree/maildir/tree"
 )
 
 // change is what a commit makes of one path.
@@ -249,9 +249,9 @@ func (p *plan) loadOne(c *change, to *objects) error {
 	return nil
 }
 
-// transient reports an error of the system that says nothing about the file but about the moment (maildir.FaultOf).
+// transient reports an error of the system that says nothing about the file but about the moment (tree.FaultOf).
 func transient(err error) bool {
-	return errors.As(err, new(unix.Errno)) && maildir.FaultOf(err) == maildir.FaultMachine
+	return errors.As(err, new(unix.Errno)) && tree.FaultOf(err) == tree.FaultMachine
 }
 
 // write makes the tree objects and returns the new tree.

@@ -15,7 +15,7 @@ import (
 )
 
 // count is git count-objects -v.
-func (t *tree) count() (loose, packs int) {
+func (t *repoTree) count() (loose, packs int) {
 	t.Helper()
 	for line := range strings.Lines(t.git("count-objects", "-v")) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
@@ -31,7 +31,7 @@ func (t *tree) count() (loose, packs int) {
 }
 
 // litter makes a few commits, some with packs, and objects that nothing refers to, loose and packed.
-func (t *tree) litter() (unreachable []string) {
+func (t *repoTree) litter() (unreachable []string) {
 	t.Helper()
 	for i := range 4 {
 		for k := range 1 + i%2*30 {
@@ -52,7 +52,7 @@ func (t *tree) litter() (unreachable []string) {
 	return unreachable
 }
 
-func (t *tree) have(objects []string) {
+func (t *repoTree) have(objects []string) {
 	t.Helper()
 	for _, o := range objects {
 		if _, err := t.tryGit("cat-file", "-e", o); err != nil {
@@ -166,7 +166,7 @@ func TestTidyLeavesAlone(t *testing.T) {
 func git() (string, error) { return "git", nil }
 
 // script makes a program.
-func (t *tree) script(file, text string) {
+func (t *repoTree) script(file, text string) {
 	t.Helper()
 	syscall.ForkLock.RLock() // a process forked meanwhile would have the file open for writing, and nobody could run it yet
 	defer syscall.ForkLock.RUnlock()

@@ -11,10 +11,11 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/tree"
 )
 
 // deliver does what the domain does: it writes a file elsewhere, renames it to path, and tells what was written.
-func (t *tree) deliver(id, path, text string) maildir.Op {
+func (t *repoTree) deliver(id, path, text string) maildir.Op {
 	t.Helper()
 	staged := ".mailtree/tmp/" + strings.ReplaceAll(path, "/", "-")
 	t.write(staged, text)
@@ -25,9 +26,9 @@ func (t *tree) deliver(id, path, text string) maildir.Op {
 	return o
 }
 
-func (t *tree) statOf(path string) maildir.FileStat {
+func (t *repoTree) statOf(path string) tree.FileStat {
 	t.Helper()
-	d, err := maildir.OpenTree(t.dir, 0)
+	d, err := tree.Open(t.dir, 0)
 	t.check(err)
 	defer d.Close()
 	st, err := d.Stat(path)
@@ -35,10 +36,10 @@ func (t *tree) statOf(path string) maildir.FileStat {
 	return st
 }
 
-func (t *tree) record(ops ...maildir.Op) { t.log.Record(ops, nil) }
+func (t *repoTree) record(ops ...maildir.Op) { t.log.Record(ops, nil) }
 
 // commitOps commits the operations and not the edits that follow from them.
-func (t *tree) commitOps() {
+func (t *repoTree) commitOps() {
 	t.Helper()
 	t.check(t.log.exclusive(context.Background(), func() error { return t.log.commitOps(context.Background()) }))
 }
@@ -49,23 +50,23 @@ func TestWrittenIsCommitted(t *testing.T) {
 	t.Parallel()
 	const text = "as delivered\n"
 	for name, c := range map[string]struct {
-		act          func(tr *tree, p string)
+		act          func(tr *repoTree, p string)
 		status, edit string // the name-status of the edit; "" for none
 	}{
-		"untouched":            {func(*tree, string) {}, "", ""},
-		"edited":               {func(tr *tree, p string) { tr.write(p, "by hand\n") }, " M m1", "M\tm1"},
-		"edited, of that size": {func(tr *tree, p string) { tr.write(p, "AS DELIVERED\n") }, " M m1", "M\tm1"},
-		"made empty":           {func(tr *tree, p string) { tr.write(p, "") }, " M m1", "M\tm1"},
-		"written anew": {func(tr *tree, p string) {
+		"untouched":            {func(*repoTree, string) {}, "", ""},
+		"edited":               {func(tr *repoTree, p string) { tr.write(p, "by hand\n") }, " M m1", "M\tm1"},
+		"edited, of that size": {func(tr *repoTree, p string) { tr.write(p, "AS DELIVERED\n") }, " M m1", "M\tm1"},
+		"made empty":           {func(tr *repoTree, p string) { tr.write(p, "") }, " M m1", "M\tm1"},
+		"written anew": {func(tr *repoTree, p string) {
 			tr.check(os.Remove(tr.path(p)))
 			tr.write(p, text)
 		}, "", ""},
-		"removed":     {func(tr *tree, p string) { tr.check(os.Remove(tr.path(p))) }, " D m1", "D\tm1"},
-		"executable":  {func(tr *tree, p string) { tr.check(os.Chmod(tr.path(p), 0o755)) }, " M m1", "M\tm1"},
-		"touched":     {func(tr *tree, p string) { tr.check(os.Chtimes(tr.path(p), time.Now(), time.Unix(1, 0))) }, "", ""},
-		"now a link":  {func(tr *tree, p string) { os.Remove(tr.path(p)); tr.check(os.Symlink("x", tr.path(p))) }, " T m1", "T\tm1"},
-		"now a FIFO":  {func(tr *tree, p string) { os.Remove(tr.path(p)); tr.check(syscall.Mkfifo(tr.path(p), 0o600)) }, "*", ""},
-		"now a place": {func(tr *tree, p string) { os.Remove(tr.path(p)); tr.write(p+"/x", "x") }, " D m1", "D\tm1\nA\tm1/x"},
+		"removed":     {func(tr *repoTree, p string) { tr.check(os.Remove(tr.path(p))) }, " D m1", "D\tm1"},
+		"executable":  {func(tr *repoTree, p string) { tr.check(os.Chmod(tr.path(p), 0o755)) }, " M m1", "M\tm1"},
+		"touched":     {func(tr *repoTree, p string) { tr.check(os.Chtimes(tr.path(p), time.Now(), time.Unix(1, 0))) }, "", ""},
+		"now a link":  {func(tr *repoTree, p string) { os.Remove(tr.path(p)); tr.check(os.Symlink("x", tr.path(p))) }, " T m1", "T\tm1"},
+		"now a FIFO":  {func(tr *repoTree, p string) { os.Remove(tr.path(p)); tr.check(syscall.Mkfifo(tr.path(p), 0o600)) }, "*", ""},
+		"now a place": {func(tr *repoTree, p string) { os.Remove(tr.path(p)); tr.write(p+"/x", "x") }, " D m1", "D\tm1\nA\tm1/x"},
 	} {
 		for _, external := range []bool{true, false} {
 			for _, stat := range []bool{true, false} {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"mailtree/maildir"
+	"mailtree/maildir/tree"
 	"mailtree/mcp/tool"
 )
 
@@ -63,10 +64,10 @@ func (t *toolset) ignored(ctx context.Context, p *maildir.Project) (names []stri
 			continue
 		}
 		data, err := readTop(top)
-		switch maildir.FaultOf(err) {
-		case maildir.FaultMachine:
+		switch tree.FaultOf(err) {
+		case tree.FaultMachine:
 			return nil, &maildir.Error{Kind: maildir.ErrUnavailable, Text: ignoreFile + " cannot be read now, so whom you may write to is not known: try again in a moment", Err: err}
-		case maildir.FaultFile:
+		case tree.FaultFile:
 			t.log.Warn("the ignore file is left out", "project", p.Slug(), "file", ignoreFile, "error", err)
 		}
 		for line := range strings.Lines(strings.TrimPrefix(string(data), "\ufeff")) { // some editors begin a file with a byte order mark
@@ -79,7 +80,7 @@ func (t *toolset) ignored(ctx context.Context, p *maildir.Project) (names []stri
 // readTop reads the ignore file as a file of a mail tree is read: no link is followed, nothing but a regular file of
 // reasonable size is opened, no read blocks.
 func readTop(top string) ([]byte, error) {
-	t, err := maildir.OpenTree(top, 0)
+	t, err := tree.Open(top, 0)
 	if err != nil {
 		return nil, err
 	}

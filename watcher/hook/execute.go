@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"mailtree/maildir"
+	"mailtree/maildir/tree"
 )
 
 const (
@@ -117,7 +118,7 @@ func (r *Runner) start(ctx context.Context, run *maildir.HookRun, out io.Writer)
 // passing reports that a command could not be started for a reason that is the machine's for now, and not the command's:
 // of what the system says of commands only, that it is none, or is given too much.
 func passing(err error) bool {
-	return maildir.FaultOf(err) == maildir.FaultMachine && !errors.Is(err, syscall.ENOEXEC) && !errors.Is(err, syscall.E2BIG)
+	return tree.FaultOf(err) == tree.FaultMachine && !errors.Is(err, syscall.ENOEXEC) && !errors.Is(err, syscall.E2BIG)
 }
 
 // stop ends a process group: TERM, and KILL for what is left after five seconds. It returns what Wait said of its leader,
@@ -184,7 +185,7 @@ const nobody = 65534
 func accountOf(uid int) (account, error) {
 	a := account{uid: uid, gid: nobody, name: strconv.Itoa(uid)}
 	u, err := user.LookupId(strconv.Itoa(uid))
-	if errors.As(err, new(user.UnknownUserIdError)) || maildir.FaultOf(err) == maildir.FaultGone {
+	if errors.As(err, new(user.UnknownUserIdError)) || tree.FaultOf(err) == tree.FaultGone {
 		return a, nil
 	}
 	if err != nil {

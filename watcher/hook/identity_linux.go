@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"syscall"
 
-	"mailtree/maildir"
+	"mailtree/maildir/tree"
 )
 
 // identity tells a process from every other, also from a later one of the same number: by the boot, and when in it the
@@ -15,7 +15,7 @@ import (
 // now. Source: proc_pid_stat(5), where reading of one that ends is ESRCH.
 func identity(pid int) (string, error) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if maildir.FaultOf(err) == maildir.FaultMachine && !errors.Is(err, syscall.ESRCH) {
+	if tree.FaultOf(err) == tree.FaultMachine && !errors.Is(err, syscall.ESRCH) {
 		return "", err
 	}
 	if err != nil {

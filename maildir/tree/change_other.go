@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package maildir
+package tree
 
 import (
 	"errors"
@@ -9,8 +9,8 @@ import (
 	"path"
 )
 
-// syncAll makes the files at paths, and every folder above them, durable one by one: no syncfs here.
-func (t *Tree) syncAll(paths []string) error {
+// Sync makes the files at paths, and every folder above them, durable one by one: no syncfs here.
+func (t *Tree) Sync(paths []string) error {
 	if err := t.hold(); err != nil {
 		return err
 	}
@@ -44,15 +44,15 @@ func (t *Tree) syncOne(p string) error {
 // folders are not kept open here.
 type folders struct{}
 
-func (c *changer) forgetFolders() {}
+func (c *Changer) forgetFolders() {}
 
 // trim has nothing to forget here.
-func (c *changer) trim() {}
+func (c *Changer) trim() {}
 
-func (c *changer) stat(p string) (FileStat, error) { return c.tree.Stat(p) }
+func (c *Changer) Stat(p string) (FileStat, error) { return c.tree.Stat(p) }
 
-// makeDir makes a folder and its parents, and refuses one behind a symbolic link.
-func (c *changer) makeDir(dir string) error {
+// MakeDir makes a folder and its parents, and refuses one behind a symbolic link.
+func (c *Changer) MakeDir(dir string) error {
 	if err := c.holdTree(); err != nil {
 		return err
 	}
@@ -67,18 +67,18 @@ func (c *changer) makeDir(dir string) error {
 }
 
 // writeStaged makes a new file below tmp with that content, and says how it was found then.
-func (c *changer) writeStaged(name string, data []byte) (st FileStat, err error) {
-	if err := c.makeDir(tmpDir); err != nil {
+func (c *Changer) writeStaged(name string, data []byte) (st FileStat, err error) {
+	if err := c.MakeDir(TmpDir); err != nil {
 		return st, err
 	}
-	f, err := c.tree.root.OpenFile(tmpDir+"/"+name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := c.tree.root.OpenFile(TmpDir+"/"+name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return st, err
 	}
 	if _, err = f.Write(data); err == nil {
 		var fi fs.FileInfo
 		if fi, err = f.Stat(); err == nil {
-			st = fileStat(fi)
+			st = StatOfInfo(fi)
 		}
 	}
 	if cerr := f.Close(); err == nil {
@@ -88,7 +88,7 @@ func (c *changer) writeStaged(name string, data []byte) (st FileStat, err error)
 }
 
 // renameNew renames from to to; fs.ErrExist when to is there already.
-func (c *changer) renameNew(from, to string) error {
+func (c *Changer) renameNew(from, to string) error {
 	if err := c.tree.root.Link(from, to); err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (c *changer) renameNew(from, to string) error {
 }
 
 // exchange swaps the two files, to in one step; fs.ErrNotExist when to is missing.
-func (c *changer) exchange(from, to string) error {
+func (c *Changer) exchange(from, to string) error {
 	old := from + ".old"
 	if err := c.tree.root.Link(to, old); err != nil {
 		return err

@@ -1,4 +1,4 @@
-package maildir
+package tree
 
 import (
 	"errors"
@@ -62,8 +62,8 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("line %d: %s", e.Line, e.Reason)
 }
 
-// machineFault is err where that is the machine's fault, else nil: nothing that counts is there.
-func machineFault(err error) error {
+// MachineFault is err where that is the machine's fault, else nil: nothing that counts is there.
+func MachineFault(err error) error {
 	if FaultOf(err) == FaultMachine {
 		return err
 	}

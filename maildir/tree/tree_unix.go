@@ -1,13 +1,13 @@
 //go:build unix
 
-package maildir
+package tree
 
 import (
 	"io/fs"
 	"syscall"
 )
 
-func fileStat(fi fs.FileInfo) FileStat {
+func StatOfInfo(fi fs.FileInfo) FileStat {
 	st := FileStat{Mode: fi.Mode(), Size: fi.Size(), MTime: fi.ModTime().UnixNano()}
 	if s, ok := fi.Sys().(*syscall.Stat_t); ok {
 		st.CTime, st.Inode = ctime(s), s.Ino

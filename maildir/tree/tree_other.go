@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package maildir
+package tree
 
 import (
 	"io"
@@ -41,11 +41,11 @@ func (t *Tree) Stat(p string) (FileStat, error) {
 	if err != nil {
 		return FileStat{}, err
 	}
-	return fileStat(fi), nil
+	return StatOfInfo(fi), nil
 }
 
 // open opens p for reading without following any link and without blocking on a FIFO.
-func (t *Tree) open(p string) (io.ReadCloser, FileStat, error) {
+func (t *Tree) Open(p string) (io.ReadCloser, FileStat, error) {
 	if err := t.hold(); err != nil {
 		return nil, FileStat{}, err
 	}
@@ -56,7 +56,7 @@ func (t *Tree) open(p string) (io.ReadCloser, FileStat, error) {
 	f, err := t.root.OpenFile(p, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		if st, serr := t.Stat(p); serr == nil && !st.Mode.IsRegular() {
-			return nil, st, notRegular(st.Mode)
+			return nil, st, NotRegular(st.Mode)
 		}
 		return nil, FileStat{}, err
 	}
@@ -65,7 +65,7 @@ func (t *Tree) open(p string) (io.ReadCloser, FileStat, error) {
 		f.Close()
 		return nil, FileStat{}, err
 	}
-	return f, fileStat(fi), nil
+	return f, StatOfInfo(fi), nil
 }
 
 // linkless refuses a folder that is reached through a symbolic link.
@@ -89,7 +89,7 @@ func (t *Tree) linkless(dir string) error {
 }
 
 // list returns the entries of a folder by name.
-func (t *Tree) list(dir string) ([]fs.DirEntry, error) {
+func (t *Tree) List(dir string) ([]fs.DirEntry, error) {
 	if err := t.hold(); err != nil {
 		return nil, err
 	}

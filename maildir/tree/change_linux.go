@@ -1,4 +1,4 @@
-package maildir
+package tree
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 
 // syncAll makes everything written to the tree's file system so far durable: one syncfs, which also reports
 // write-back errors. The paths are for systems without it.
-func (t *Tree) syncAll(_ []string) error {
+func (t *Tree) Sync(_ []string) error {
 	if err := t.hold(); err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func (t *Tree) syncAll(_ []string) error {
 type folders map[string]int
 
 // folder returns a folder of the tree, opened once. Errors: fs.ErrNotExist, a *FormatError behind a link.
-func (c *changer) folder(dir string) (int, error) {
+func (c *Changer) folder(dir string) (int, error) {
 	if fd, ok := c.folders[dir]; ok {
 		return fd, nil
 	}
@@ -44,7 +44,7 @@ func (c *changer) folder(dir string) (int, error) {
 	return fd, err
 }
 
-func (c *changer) forgetFolders() {
+func (c *Changer) forgetFolders() {
 	for _, fd := range c.folders {
 		unix.Close(fd)
 	}
@@ -52,14 +52,14 @@ func (c *changer) forgetFolders() {
 }
 
 // trim forgets the folders when there are many; nothing may be using one.
-func (c *changer) trim() {
+func (c *Changer) trim() {
 	if len(c.folders) >= c.most {
 		c.forgetFolders()
 	}
 }
 
 // stat looks at p, which lies in one of the folders or is to be looked up.
-func (c *changer) stat(p string) (FileStat, error) {
+func (c *Changer) Stat(p string) (FileStat, error) {
 	c.trim()
 	dir, err := c.folder(path.Dir(p))
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *changer) stat(p string) (FileStat, error) {
 }
 
 // makeDir makes a folder and its parents, and refuses one behind a symbolic link.
-func (c *changer) makeDir(dir string) error {
+func (c *Changer) MakeDir(dir string) error {
 	_, err := c.folder(dir)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -82,7 +82,7 @@ func (c *changer) makeDir(dir string) error {
 		return err
 	}
 	parent := path.Dir(dir)
-	if err := c.makeDir(parent); err != nil {
+	if err := c.MakeDir(parent); err != nil {
 		return err
 	}
 	fd, err := c.folder(parent)
@@ -97,17 +97,17 @@ func (c *changer) makeDir(dir string) error {
 }
 
 // writeStaged makes a new file below tmp with that content, and says how it was found then.
-func (c *changer) writeStaged(name string, data []byte) (FileStat, error) {
-	if err := c.makeDir(tmpDir); err != nil {
+func (c *Changer) writeStaged(name string, data []byte) (FileStat, error) {
+	if err := c.MakeDir(TmpDir); err != nil {
 		return FileStat{}, err
 	}
-	dir, err := c.folder(tmpDir)
+	dir, err := c.folder(TmpDir)
 	if err != nil {
 		return FileStat{}, err
 	}
 	fd, err := unix.Openat(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
-		return FileStat{}, &fs.PathError{Op: "create", Path: tmpDir + "/" + name, Err: err}
+		return FileStat{}, &fs.PathError{Op: "create", Path: TmpDir + "/" + name, Err: err}
 	}
 	for len(data) > 0 && err == nil {
 		var n int
@@ -119,7 +119,7 @@ func (c *changer) writeStaged(name string, data []byte) (FileStat, error) {
 	err = os.NewSyscallError("write", err)
 	var st FileStat
 	if err == nil {
-		st, err = statOf(fd, tmpDir+"/"+name)
+		st, err = statOf(fd, TmpDir+"/"+name)
 	}
 	if cerr := unix.Close(fd); err == nil {
 		err = os.NewSyscallError("close", cerr)
@@ -128,12 +128,12 @@ func (c *changer) writeStaged(name string, data []byte) (FileStat, error) {
 }
 
 // renameNew renames from to to; fs.ErrExist when to is there already.
-func (c *changer) renameNew(from, to string) error { return c.rename2(from, to, unix.RENAME_NOREPLACE) }
+func (c *Changer) renameNew(from, to string) error { return c.rename2(from, to, unix.RENAME_NOREPLACE) }
 
 // exchange swaps the two files in one step; fs.ErrNotExist when to is missing.
-func (c *changer) exchange(from, to string) error { return c.rename2(from, to, unix.RENAME_EXCHANGE) }
+func (c *Changer) exchange(from, to string) error { return c.rename2(from, to, unix.RENAME_EXCHANGE) }
 
-func (c *changer) rename2(from, to string, flags uint) error {
+func (c *Changer) rename2(from, to string, flags uint) error {
 	a, err := c.folder(path.Dir(from))
 	if err != nil {
 		return err

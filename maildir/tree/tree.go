@@ -1,4 +1,15 @@
-package maildir
+// Package tree is one folder opened safely: whoever reads or changes files below a root that others write to as well
+// uses it. No symbolic link is followed, no path leads out, nothing but a regular file is opened, and no
+// open waits for the other end of a pipe.
+//
+//   - Tree reads: Read, Stat, Walk, List, OpenFile.
+//   - Changer changes: it stages files below TmpDir, Tree.Sync makes them durable, Publish puts each into its place by one
+//     rename, Undo takes that back.
+//   - FaultOf says what a failed call tells about the file: gone, the file's own fault, or the machine's.
+//   - ReadPlain and OpenPlain open single files that lie in no tree.
+//
+// The package knows nothing of mail: what a path means is decided elsewhere.
+package tree
 
 import (
 	"bytes"
@@ -33,7 +44,7 @@ type Tree struct {
 
 	mu     sync.Mutex
 	users  int      // those who hold the folder now
-	pinned bool     // OpenTree is one of them, until Close
+	pinned bool     // Open is one of them, until Close
 	root   *os.Root // while there are users
 	sys    system   // what the operating system does better than os.Root, while there are users
 }
@@ -46,16 +57,16 @@ type FileStat struct {
 	Inode        uint64
 }
 
-// MaxFile is the default limit of a message file in bytes; OpenTree takes another.
+// MaxFile is the default limit of a message file in bytes; Open takes another.
 const MaxFile = 8 << 20
 
-// OpenTree opens the folder dir, which must exist, and holds it until Close. maxFile is the limit of a message file in
+// Open opens the folder dir, which must exist, and holds it until Close. maxFile is the limit of a message file in
 // bytes, 0 for MaxFile.
-func OpenTree(dir string, maxFile int64) (*Tree, error) {
+func Open(dir string, maxFile int64) (*Tree, error) {
 	return (&Tree{dir: dir, maxFile: maxFile}).pin()
 }
 
-// OpenNoLink is OpenTree for a folder that must not be a symbolic link itself.
+// OpenNoLink is Open for a folder that must not be a symbolic link itself.
 func OpenNoLink(dir string, maxFile int64) (*Tree, error) {
 	return (&Tree{dir: dir, noLink: true, maxFile: maxFile}).pin()
 }
@@ -133,13 +144,13 @@ func (t *Tree) MaxFile() int64 { return t.maxFile }
 // Read returns the whole file at p and its state when it was opened. Errors: as of os.Open; a *FormatError
 // where p is not a regular file, lies behind a link, or is larger than limit bytes.
 func (t *Tree) Read(p string, limit int64) ([]byte, FileStat, error) {
-	f, st, err := t.open(p)
+	f, st, err := t.Open(p)
 	if err != nil {
 		return nil, st, err
 	}
 	defer f.Close()
 	if !st.Mode.IsRegular() {
-		return nil, st, notRegular(st.Mode)
+		return nil, st, NotRegular(st.Mode)
 	}
 	if st.Size > limit {
 		return nil, st, tooLarge(st.Size, limit)
@@ -158,14 +169,14 @@ func (t *Tree) Read(p string, limit int64) ([]byte, FileStat, error) {
 
 // sameBytes reports whether the file at p holds exactly data. It reads no further than the first
 // difference. Errors: as of Read.
-func (t *Tree) sameBytes(p string, data []byte) (bool, error) {
-	f, st, err := t.open(p)
+func (t *Tree) SameBytes(p string, data []byte) (bool, error) {
+	f, st, err := t.Open(p)
 	if err != nil {
 		return false, err
 	}
 	defer f.Close()
 	if !st.Mode.IsRegular() {
-		return false, notRegular(st.Mode)
+		return false, NotRegular(st.Mode)
 	}
 	if st.Size != int64(len(data)) {
 		return false, nil
@@ -186,15 +197,15 @@ func (t *Tree) sameBytes(p string, data []byte) (bool, error) {
 }
 
 // sha1 returns the SHA-1, in hex, of the file at p, which has at most limit bytes. Errors: as of Read.
-func (t *Tree) sha1(p string, limit int64) (string, error) {
-	f, st, err := t.open(p)
+func (t *Tree) SHA1(p string, limit int64) (string, error) {
+	f, st, err := t.Open(p)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
 	switch {
 	case !st.Mode.IsRegular():
-		return "", notRegular(st.Mode)
+		return "", NotRegular(st.Mode)
 	case st.Size > limit:
 		return "", tooLarge(st.Size, limit)
 	}
@@ -206,22 +217,22 @@ func (t *Tree) sha1(p string, limit int64) (string, error) {
 }
 
 // readStart reads at most the first n bytes of a file. Errors: as Read, but for files that are too large.
-func (t *Tree) readStart(p string, n int64) ([]byte, error) {
-	f, st, err := t.open(p)
+func (t *Tree) ReadStart(p string, n int64) ([]byte, error) {
+	f, st, err := t.Open(p)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	if !st.Mode.IsRegular() {
-		return nil, notRegular(st.Mode)
+		return nil, NotRegular(st.Mode)
 	}
 	return io.ReadAll(io.LimitReader(f, n))
 }
 
 // readOwned reads the file at p where it is that user's, and asks that of the file that it opened. Errors:
 // fs.ErrNotExist also for another user's file, for what is no regular file and for more than limit bytes.
-func (t *Tree) readOwned(p string, limit int64, uid int) ([]byte, error) {
-	f, _, err := t.openFile(p, os.O_RDONLY)
+func (t *Tree) ReadOwned(p string, limit int64, uid int) ([]byte, error) {
+	f, _, err := t.OpenFile(p, os.O_RDONLY)
 	if err != nil {
 		return nil, fs.ErrNotExist
 	}
@@ -238,7 +249,7 @@ func (t *Tree) readOwned(p string, limit int64, uid int) ([]byte, error) {
 
 // openFile opens the regular file at p with the flags of os.OpenFile, O_CREATE for its owner alone. No element of p may
 // be a symbolic link. The caller closes the file. Errors: as of os.OpenFile; a *FormatError where p is something else.
-func (t *Tree) openFile(p string, flags int) (*os.File, FileStat, error) {
+func (t *Tree) OpenFile(p string, flags int) (*os.File, FileStat, error) {
 	if err := t.hold(); err != nil {
 		return nil, FileStat{}, err
 	}
@@ -246,7 +257,7 @@ func (t *Tree) openFile(p string, flags int) (*os.File, FileStat, error) {
 	before, err := t.Stat(p) // refuses links
 	switch {
 	case err == nil && !before.Mode.IsRegular():
-		return nil, before, notRegular(before.Mode)
+		return nil, before, NotRegular(before.Mode)
 	case err != nil && (flags&os.O_CREATE == 0 || !errors.Is(err, fs.ErrNotExist)):
 		return nil, before, err
 	}
@@ -259,7 +270,7 @@ func (t *Tree) openFile(p string, flags int) (*os.File, FileStat, error) {
 		f.Close()
 		return nil, FileStat{}, err
 	}
-	st := fileStat(fi)
+	st := StatOfInfo(fi)
 	if !st.Mode.IsRegular() || before.Inode != 0 && st.Inode != before.Inode {
 		f.Close()
 		return nil, st, &FormatError{0, "it was replaced just now"}
@@ -268,7 +279,7 @@ func (t *Tree) openFile(p string, flags int) (*os.File, FileStat, error) {
 }
 
 // rename puts the file at from in the place of to.
-func (t *Tree) rename(from, to string) error {
+func (t *Tree) Rename(from, to string) error {
 	if err := t.hold(); err != nil {
 		return err
 	}
@@ -305,7 +316,7 @@ func (e *UnlistedError) Error() string {
 func (e *UnlistedError) Unwrap() error { return e.Folders[0].Err }
 
 func (t *Tree) walk(ctx context.Context, under string, fn func(p string, d fs.DirEntry) error, faults *[]Unread) error {
-	entries, err := t.list(under)
+	entries, err := t.List(under)
 	switch FaultOf(err) {
 	case NoFault:
 	case FaultMachine:
@@ -341,10 +352,10 @@ func StatOf(d fs.DirEntry) (FileStat, error) {
 	if err != nil {
 		return FileStat{}, err
 	}
-	return fileStat(fi), nil
+	return StatOfInfo(fi), nil
 }
 
-func notRegular(m fs.FileMode) *FormatError {
+func NotRegular(m fs.FileMode) *FormatError {
 	what := "not a regular file"
 	switch {
 	case m&fs.ModeSymlink != 0:

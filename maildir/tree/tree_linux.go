@@ -1,4 +1,4 @@
-package maildir
+package tree
 
 import (
 	"errors"
@@ -126,11 +126,11 @@ func modeOf(m uint32) fs.FileMode {
 }
 
 // open opens p for reading without following any link and without blocking on a FIFO.
-func (t *Tree) open(p string) (io.ReadCloser, FileStat, error) {
+func (t *Tree) Open(p string) (io.ReadCloser, FileStat, error) {
 	fd, err := t.open2(p, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil {
 		if st, serr := t.Stat(p); serr == nil && !st.Mode.IsRegular() {
-			return nil, st, notRegular(st.Mode)
+			return nil, st, NotRegular(st.Mode)
 		}
 		return nil, FileStat{}, err
 	}
@@ -163,7 +163,7 @@ func (d descriptor) Read(b []byte) (int, error) {
 func (d descriptor) Close() error { return unix.Close(int(d)) }
 
 // list returns the entries of a folder by name.
-func (t *Tree) list(dir string) ([]fs.DirEntry, error) {
+func (t *Tree) List(dir string) ([]fs.DirEntry, error) {
 	fd, err := t.open2(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK)
 	if err != nil {
 		return nil, err

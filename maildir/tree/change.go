@@ -1,4 +1,4 @@
-package maildir
+package tree
 
 import (
 	"cmp"
@@ -14,40 +14,40 @@ import (
 	"time"
 )
 
-// This file is the only one that changes the tree. A change is staged below .mailtree/tmp, made durable, and
-// put into place by one rename, so that a reader sees the old file or the new one (Spec: 5).
+// This file and its twins for each system are the only ones that change the tree. A change is staged below TmpDir, made
+// durable, and put into place by one rename, so that a reader sees the old file or the new one (Spec: 5).
 
-// tmpDir is the folder of the tree where files are staged: untracked, and on the same file system.
-const tmpDir = ".mailtree/tmp"
+// TmpDir is the folder of the tree where files are staged: untracked, and on the same file system.
+const TmpDir = ".mailtree/tmp"
 
 // action is what a write does to its path.
-type action uint8
+type Action uint8
 
 const (
-	create  action = iota // the path must not exist: exclusive creation decides who was first
-	replace               // the path may exist: it is exchanged whole
-	remove                // the path is taken away
+	Create  Action = iota // the path must not exist: exclusive creation decides who was first
+	Replace               // the path may exist: it is exchanged whole
+	Remove                // the path is taken away
 )
 
 // write is one file of an operation.
-type write struct {
-	path   string
-	action action
-	data   []byte
-	sum    string   // SHA-256 of data, hex; of a remove, of what is there
-	was    string   // of a replace: SHA-256 of what was there when it was planned, and is in the history; "": nothing
-	staged string   // name below tmp, once staged
-	stat   FileStat // of the staged file
-	done   bool     // in its place
-	there  bool     // of a replace: not where there is nothing any more
-	gone   bool     // a remove that found nothing, or a replace that found nothing to keep
+type Write struct {
+	Path   string
+	Action Action
+	Data   []byte
+	Sum    string   // SHA-256 of data, hex; of a remove, of what is there
+	Was    string   // of a replace: SHA-256 of what was there when it was planned, and is in the history; "": nothing
+	Staged string   // name below tmp, once staged
+	Stat   FileStat // of the staged file
+	Done   bool     // in its place
+	There  bool     // of a replace: not where there is nothing any more
+	Gone   bool     // a remove that found nothing, or a replace that found nothing to keep
 }
 
 // changer changes a tree for one group: it keeps the tree and the folders that the group works in open until close, so that a
 // person may move them before the next one. The tree is open from before the first file is staged until the last one is
 // synced: syncfs tells a descriptor what could not be written since that was opened. For one goroutine at a time; the zero
 // value but for the tree.
-type changer struct {
+type Changer struct {
 	tree *Tree
 	held bool
 	most int // folders open at once
@@ -55,7 +55,7 @@ type changer struct {
 }
 
 // holdTree opens the tree, which stays open until close.
-func (c *changer) holdTree() error {
+func (c *Changer) holdTree() error {
 	if c.held {
 		return nil
 	}
@@ -65,7 +65,7 @@ func (c *changer) holdTree() error {
 }
 
 // close gives up the tree and the folders; the changer can be used again.
-func (c *changer) close() {
+func (c *Changer) Close() {
 	c.forgetFolders()
 	if c.held {
 		c.held = false
@@ -73,85 +73,85 @@ func (c *changer) close() {
 	}
 }
 
-// mostFolders is how many folders one changer holds open at most: more makes nothing faster.
-const mostFolders = 256
+// MostFolders is how many folders one changer holds open at most: more makes nothing faster.
+const MostFolders = 256
 
-// changer returns a changer of the tree that holds at most that many folders open, 0 for mostFolders.
-func (t *Tree) changer(folders int) *changer {
-	return &changer{tree: t, most: cmp.Or(folders, mostFolders)}
+// changer returns a changer of the tree that holds at most that many folders open, 0 for MostFolders.
+func (t *Tree) Changer(folders int) *Changer {
+	return &Changer{tree: t, most: cmp.Or(folders, MostFolders)}
 }
 
-// errChanged says that somebody wrote at the path between planning and rename. It wraps fs.ErrExist: plan again.
-var errChanged = fmt.Errorf("somebody wrote there meanwhile: %w", fs.ErrExist)
+// ErrChanged says that somebody wrote at the path between planning and rename. It wraps fs.ErrExist: plan again.
+var ErrChanged = fmt.Errorf("somebody wrote there meanwhile: %w", fs.ErrExist)
 
 // stage writes w's bytes below tmp and makes the folders that its path needs. Nothing is durable yet.
-func (c *changer) stage(w *write, name string) (err error) {
+func (c *Changer) Stage(w *Write, name string) (err error) {
 	if err := c.holdTree(); err != nil {
 		return err
 	}
 	c.trim()
-	w.staged = name
-	if w.action == remove {
+	w.Staged = name
+	if w.Action == Remove {
 		return nil
 	}
-	if err := c.makeDir(path.Dir(w.path)); err != nil {
+	if err := c.MakeDir(path.Dir(w.Path)); err != nil {
 		return err
 	}
-	w.stat, err = c.writeStaged(name, w.data)
+	w.Stat, err = c.writeStaged(name, w.Data)
 	return err
 }
 
 // publish puts a staged write into its place. fs.ErrExist when create found something there.
-func (c *changer) publish(w *write) error {
+func (c *Changer) Publish(w *Write) error {
 	err := c.holdTree()
 	if err != nil {
 		return err
 	}
 	c.trim()
-	from, to := tmpDir+"/"+w.staged, w.path
-	switch w.action {
-	case create:
+	from, to := TmpDir+"/"+w.Staged, w.Path
+	switch w.Action {
+	case Create:
 		err = c.renameNew(from, to)
-	case replace:
-		if err = c.exchange(from, to); errors.Is(err, fs.ErrNotExist) && !w.there {
-			w.gone = true
+	case Replace:
+		if err = c.exchange(from, to); errors.Is(err, fs.ErrNotExist) && !w.There {
+			w.Gone = true
 			err = c.renameNew(from, to)
 		}
-	case remove:
+	case Remove:
 		if err = c.tree.root.Rename(to, from); errors.Is(err, fs.ErrNotExist) {
-			w.gone, err = true, nil
+			w.Gone, err = true, nil
 		}
 	}
-	w.done = err == nil
-	if w.done && !w.gone && w.action != create && !c.tree.holds(from, w.before()) { // what was renamed away is in no history
-		return errChanged
+	w.Done = err == nil
+	if w.Done && !w.Gone && w.Action != Create && !c.tree.holds(from, w.before()) { // what was renamed away is in no history
+		return ErrChanged
 	}
 	return err
 }
 
 // before is the SHA-256 of what lay at the path when w was planned.
-func (w *write) before() string {
-	if w.action == remove {
-		return w.sum
+func (w *Write) before() string {
+	if w.Action == Remove {
+		return w.Sum
 	}
-	return w.was
+	return w.Was
 }
 
 // undo takes back what stage and publish did, as far as it was done. What somebody wrote there since is left alone.
-func (c *changer) undo(w *write) error {
+func (c *Changer) Undo(w *Write) error {
 	if err := c.holdTree(); err != nil {
 		return err
 	}
-	from, to := tmpDir+"/"+w.staged, w.path
-	if !w.done {
-		if w.action == remove || w.staged == "" {
+	from, to := TmpDir+"/"+w.Staged, w.Path
+	if !w.Done {
+		if w.Action == Remove || w.Staged == "" {
 			return nil
 		}
-		return ignoreGone(c.tree.root.Remove(from))
+		return IgnoreGone(c.tree.root.Remove(from))
 	}
-	w.done = false
-	if w.action == remove {
-		if w.gone {
+	w.Done = false
+	if w.Action == Remove {
+		if w.Gone {
 			return nil
 		}
 		if err := c.renameNew(from, to); !errors.Is(err, fs.ErrExist) {
@@ -159,34 +159,34 @@ func (c *changer) undo(w *write) error {
 		}
 		return nil
 	}
-	own, err := c.tree.compare(to, w.sum)
+	own, err := c.tree.HasSHA256(to, w.Sum)
 	switch {
 	case err != nil || !own:
 		return err
-	case w.action == replace && !w.gone:
+	case w.Action == Replace && !w.Gone:
 		if err := c.exchange(from, to); err != nil {
 			return err
 		}
-		return ignoreGone(c.tree.root.Remove(from))
+		return IgnoreGone(c.tree.root.Remove(from))
 	}
-	return ignoreGone(c.tree.root.Remove(to))
+	return IgnoreGone(c.tree.root.Remove(to))
 }
 
 // tidy removes what a finished write left below tmp: the file that was replaced or removed.
-func (c *changer) tidy(w *write) {
-	if w.action != create && !w.gone && c.holdTree() == nil {
-		c.tree.root.Remove(tmpDir + "/" + w.staged)
+func (c *Changer) Tidy(w *Write) {
+	if w.Action != Create && !w.Gone && c.holdTree() == nil {
+		c.tree.root.Remove(TmpDir + "/" + w.Staged)
 	}
 }
 
 // touch sets the time of an untracked run-time file, making it where it is missing.
-func (t *Tree) touch(p string, now time.Time) error {
+func (t *Tree) Touch(p string, now time.Time) error {
 	if err := t.hold(); err != nil {
 		return err
 	}
 	defer t.release()
 	if st, err := t.Stat(p); err == nil && !st.Mode.IsRegular() {
-		return notRegular(st.Mode)
+		return NotRegular(st.Mode)
 	}
 	if err := t.root.MkdirAll(path.Dir(p), 0o700); err != nil {
 		return err
@@ -199,15 +199,15 @@ func (t *Tree) touch(p string, now time.Time) error {
 	return t.root.Chtimes(p, now, now)
 }
 
-func ignoreGone(err error) error {
+func IgnoreGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return err
 }
 
-// writeFile puts a file outside any tree (the store's own key, token) into place durably: 0600, whole or absent.
-func writeFile(name string, data []byte) error {
+// WriteFile puts a file outside any tree (the store's own key, token) into place durably: 0600, whole or absent.
+func WriteFile(name string, data []byte) error {
 	tmp, err := os.CreateTemp(path.Dir(name), ".new-")
 	if err != nil {
 		return err
@@ -225,20 +225,20 @@ func writeFile(name string, data []byte) error {
 	if err := os.Rename(tmp.Name(), name); err != nil {
 		return err
 	}
-	return syncDir(path.Dir(name))
+	return SyncDir(path.Dir(name))
 }
 
 // writeRun puts a file of the untracked run-time state at p, whole or the old one for every reader; other processes may do
 // the same. It is not durable. Nothing is made where no store was opened: there is no place to stage it then.
-func (t *Tree) writeRun(p string, data []byte) error {
+func (t *Tree) WriteRun(p string, data []byte) error {
 	if err := t.hold(); err != nil {
 		return err
 	}
 	defer t.release()
-	if st, err := t.Stat(tmpDir); err != nil || !st.Mode.IsDir() {
+	if st, err := t.Stat(TmpDir); err != nil || !st.Mode.IsDir() {
 		return cmp.Or(err, fs.ErrNotExist)
 	}
-	staged := fmt.Sprintf("%s/%s-%d-%d", tmpDir, path.Base(p), os.Getpid(), time.Now().UnixNano())
+	staged := fmt.Sprintf("%s/%s-%d-%d", TmpDir, path.Base(p), os.Getpid(), time.Now().UnixNano())
 	f, err := t.root.OpenFile(staged, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
@@ -256,7 +256,7 @@ func (t *Tree) writeRun(p string, data []byte) error {
 	return err
 }
 
-func syncDir(name string) error {
+func SyncDir(name string) error {
 	d, err := os.Open(name)
 	if err != nil {
 		return err
@@ -265,7 +265,7 @@ func syncDir(name string) error {
 	return d.Sync()
 }
 
-func (t *Tree) syncFolder(p string) error {
+func (t *Tree) SyncFolder(p string) error {
 	if err := t.hold(); err != nil {
 		return err
 	}
@@ -284,7 +284,7 @@ func tooLarge(size, limit int64) *FormatError {
 
 // exists reports whether anything lies at p; false also where its folder may not be searched. The error is a fault of the
 // machine.
-func (t *Tree) exists(p string) (bool, error) {
+func (t *Tree) Exists(p string) (bool, error) {
 	_, err := t.Stat(p)
 	if FaultOf(err) == FaultMachine {
 		return false, err
@@ -294,14 +294,14 @@ func (t *Tree) exists(p string) (bool, error) {
 
 // holds reports whether the file at p has that SHA-256, as far as it can be read.
 func (t *Tree) holds(p, sum string) bool {
-	is, err := t.compare(p, sum)
+	is, err := t.HasSHA256(p, sum)
 	return is && err == nil
 }
 
 // compare is holds where it matters that this cannot be told: the disk failed, or too many files are open. What is gone, has
 // become something else or may not be read holds nothing.
-func (t *Tree) compare(p, sum string) (bool, error) {
-	f, st, err := t.open(p)
+func (t *Tree) HasSHA256(p, sum string) (bool, error) {
+	f, st, err := t.Open(p)
 	if err == nil {
 		defer f.Close()
 		if !st.Mode.IsRegular() {
@@ -312,23 +312,23 @@ func (t *Tree) compare(p, sum string) (bool, error) {
 			return hex.EncodeToString(is.Sum(nil)) == sum, nil
 		}
 	}
-	return false, machineFault(err)
+	return false, MachineFault(err)
 }
 
 // emptyTmp removes everything below tmp.
-func (t *Tree) emptyTmp() error {
-	entries, err := t.list(tmpDir)
+func (t *Tree) EmptyTmp() error {
+	entries, err := t.List(TmpDir)
 	for _, e := range entries {
-		err = errors.Join(err, t.removeStaged(e.Name()))
+		err = errors.Join(err, t.RemoveStaged(e.Name()))
 	}
 	return err
 }
 
 // removeStaged removes what lies below tmp by that name, a folder with all that is in it.
-func (t *Tree) removeStaged(name string) error {
+func (t *Tree) RemoveStaged(name string) error {
 	if err := t.hold(); err != nil {
 		return err
 	}
 	defer t.release()
-	return ignoreGone(t.root.RemoveAll(tmpDir + "/" + name))
+	return IgnoreGone(t.root.RemoveAll(TmpDir + "/" + name))
 }

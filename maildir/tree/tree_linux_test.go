@@ -1,4 +1,4 @@
-package maildir
+package tree
 
 import (
 	"os"
@@ -28,9 +28,9 @@ func repoOf(t *testing.T) (tree *Tree, dir string) {
 func TestTreeAtRest(t *testing.T) {
 	t.Parallel()
 	tree, _ := repoOf(t)
-	c := tree.changer(0)
-	w := &write{path: "messages/a.md", data: []byte("a"), sum: "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"}
-	for _, err := range []error{c.stage(w, "1-0"), c.publish(w), tree.syncAll(nil)} {
+	c := tree.Changer(0)
+	w := &Write{Path: "messages/a.md", Data: []byte("a"), Sum: "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"}
+	for _, err := range []error{c.Stage(w, "1-0"), c.Publish(w), tree.Sync(nil)} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,8 +38,8 @@ func TestTreeAtRest(t *testing.T) {
 	if tree.users != 1 {
 		t.Errorf("%d users while a group is under way, want 1", tree.users)
 	}
-	c.close()
-	data, _, err := tree.Read(w.path, 10)
+	c.Close()
+	data, _, err := tree.Read(w.Path, 10)
 	if err != nil || string(data) != "a" {
 		t.Errorf("read %q, %v", data, err)
 	}

@@ -1,4 +1,4 @@
-package maildir
+package tree
 
 import (
 	"io"
@@ -6,10 +6,10 @@ import (
 	"syscall"
 )
 
-// readPlain reads a file outside the trees whole: a regular one of at most limit bytes, else a *FormatError. It never
+// ReadPlain reads a file outside the trees whole: a regular one of at most limit bytes, else a *FormatError. It never
 // waits for the other end of a pipe.
-func readPlain(name string, limit int64) ([]byte, FileStat, error) {
-	f, st, err := openPlain(name, os.O_RDONLY)
+func ReadPlain(name string, limit int64) ([]byte, FileStat, error) {
+	f, st, err := OpenPlain(name, os.O_RDONLY)
 	if err != nil {
 		return nil, st, err
 	}
@@ -21,23 +21,23 @@ func readPlain(name string, limit int64) ([]byte, FileStat, error) {
 	return data, st, err
 }
 
-// openPlain opens a file outside the trees, with O_CREATE for its owner alone. What is no regular file is a *FormatError. It
+// OpenPlain opens a file outside the trees, with O_CREATE for its owner alone. What is no regular file is a *FormatError. It
 // never waits for the other end of a pipe. The caller closes the file.
-func openPlain(name string, flags int) (*os.File, FileStat, error) {
+func OpenPlain(name string, flags int) (*os.File, FileStat, error) {
 	f, err := os.OpenFile(name, flags|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0o600)
 	if err != nil {
 		if fi, serr := os.Stat(name); serr == nil && !fi.Mode().IsRegular() { // a socket cannot be opened, nor a folder for writing
-			return nil, fileStat(fi), notRegular(fi.Mode())
+			return nil, StatOfInfo(fi), NotRegular(fi.Mode())
 		}
 		return nil, FileStat{}, err
 	}
 	fi, err := f.Stat()
 	if err == nil && !fi.Mode().IsRegular() {
-		err = notRegular(fi.Mode())
+		err = NotRegular(fi.Mode())
 	}
 	if err != nil {
 		f.Close()
 		return nil, FileStat{}, err
 	}
-	return f, fileStat(fi), nil
+	return f, StatOfInfo(fi), nil
 }
