@@ -1,7 +1,6 @@
 package maildir
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,16 +14,6 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Claim is one claim file: an agent's lease on a path pattern. Spec: 2.2.
-type Claim struct {
-	Pattern   string // "path" in the file: a path or glob relative to the code repository's root
-	Agent     string
-	Exclusive bool
-	Reason    string
-	Created   time.Time
-	Expires   time.Time
-}
-
 // ClaimRow is a claim as the index keeps it.
 type ClaimRow struct {
 	Claim
@@ -35,32 +24,6 @@ type ClaimRow struct {
 
 // Live reports whether the claim holds at now.
 func (c *ClaimRow) Live(now time.Time) bool { return !c.Released && now.Before(c.Expires) }
-
-// ParseClaim reads a claim file. The error is a *tree.FormatError.
-func ParseClaim(data []byte) (Claim, error) {
-	o, err := parseSmall(data)
-	if err != nil {
-		return Claim{}, err
-	}
-	c := Claim{Pattern: o.text("path"), Agent: o.text("agent"), Exclusive: o.flag("exclusive"), Reason: o.text("reason"), Created: o.time("created"), Expires: o.time("expires")}
-	if !o.has("exclusive") {
-		c.Exclusive = true
-	}
-	switch {
-	case o.err != nil:
-		return c, o.err
-	case c.Agent == "":
-		return c, o.bad("agent", `no "agent"`)
-	case checkName(c.Agent) != "":
-		return c, o.bad("agent", quote(c.Agent)+" is not an agent's name: "+checkName(c.Agent))
-	case c.Created.IsZero() || c.Expires.IsZero():
-		return c, o.bad("expires", `"created" and "expires" are both needed, times such as 2025-10-23T15:22:14Z`)
-	}
-	if _, err := glob.Compile(c.Pattern, false); err != nil {
-		return c, o.bad("path", err.Error())
-	}
-	return c, nil
-}
 
 // ClaimRequest asks for leases on all the patterns or none.
 type ClaimRequest struct {
@@ -262,31 +225,6 @@ func (g *group) writeClaim(o *op, c ClaimRow) error {
 		return err
 	}
 	return g.planRemove(o, ReleasedMark(c.Path))
-}
-
-// formatClaim writes a claim file; of an old one, keys that are not ours are kept, behind ours, as they stood.
-func formatClaim(c Claim, old []byte) []byte {
-	var b bytes.Buffer
-	b.WriteString("{")
-	sep := "\n"
-	put := func(key string, v []byte) {
-		b.WriteString(sep + "  " + string(compact(key)) + ": ")
-		b.Write(v)
-		sep = ",\n"
-	}
-	ours := map[string]any{"path": c.Pattern, "agent": c.Agent, "exclusive": c.Exclusive, "reason": c.Reason, "created": FormatTime(c.Created), "expires": FormatTime(c.Expires)}
-	for _, k := range []string{"path", "agent", "exclusive", "reason", "created", "expires"} {
-		put(k, compact(ours[k]))
-	}
-	if o, err := parseSmall(old); old != nil && err == nil {
-		for _, m := range o.keys {
-			if _, mine := ours[m.key]; !mine {
-				put(m.key, m.val)
-			}
-		}
-	}
-	b.WriteString("\n}\n")
-	return b.Bytes()
 }
 
 // Release gives back the agent's live claims on exactly these patterns, or all of its claims when there are none

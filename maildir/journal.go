@@ -316,7 +316,7 @@ func (j *journal) rewrite() error {
 	for g, o := range j.open {
 		o.at = at[g]
 	}
-	return j.tree.SyncFolder(runDir)
+	return j.tree.SyncFolder(RunDir)
 }
 
 // journalMAC proves that this store wrote the record js.

@@ -177,18 +177,15 @@ const (
 	releasedExt    = ".released"
 	gitIgnore      = ".gitignore"
 	gitAttributes  = ".gitattributes"
-	runDir         = ".mailtree" // untracked run-time state, see Spec 1
+	RunDir         = ".mailtree" // untracked run-time state, see Spec 1; the watcher and the history skip it
 )
 
-// What lies in runDir.
+// What lies in RunDir.
 const (
-	journalFile = runDir + "/journal"
-	seenDir     = runDir + "/seen"     // a file per agent; its mtime is when it was last seen
-	notifiedDir = runDir + "/notified" // a file per agent: what it was told of
+	journalFile = RunDir + "/journal"
+	seenDir     = RunDir + "/seen"     // a file per agent; its mtime is when it was last seen
+	notifiedDir = RunDir + "/notified" // a file per agent: what it was told of
 )
-
-// RunDir is the folder of the tree that holds untracked run-time state. The watcher and the history skip it.
-const RunDir = runDir
 
 func day(t time.Time) string { return t.UTC().Format("2006/01/02") }
 

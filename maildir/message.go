@@ -2,6 +2,7 @@ package maildir
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -160,7 +161,7 @@ func (m *Message) check(id string, o *object) error {
 }
 
 // subjectOf is the subject of a message that was given none. Spec: 2.1.
-func subjectOf(body string) string { return orElse(markdown.FirstHeading(body), "(no subject)") }
+func subjectOf(body string) string { return cmp.Or(markdown.FirstHeading(body), "(no subject)") }
 
 const maxThread = 256
 

@@ -1,0 +1,58 @@
+package maildir
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+var slugPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}$`)
+
+// Slug is the folder's name of a project with that absolute path: its base name in safe lower-case characters and
+// the first 8 hex digits of the path's SHA-256. Spec: 1.
+func Slug(human string) string {
+	base := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		}
+		return '-'
+	}, filepath.Base(human))
+	base = strings.Trim(base, "-")
+	if base == "" {
+		base = "project"
+	}
+	sum := sha256.Sum256([]byte(human))
+	return cut(base, 64) + "-" + hex.EncodeToString(sum[:4])
+}
+
+func formatProject(human, slug string, now time.Time) []byte {
+	b, err := json.MarshalIndent(struct {
+		HumanKey string `json:"human_key,omitempty"` // none in the default project
+		Slug     string `json:"slug"`
+		Created  string `json:"created"`
+	}{human, slug, FormatTime(now)}, "", "  ")
+	if err != nil {
+		panic(err) // strings only
+	}
+	return append(b, '\n')
+}
+
+// ParseProject reads project.json; human is "" where it names none. The error is a *tree.FormatError.
+func ParseProject(data []byte) (human string, created time.Time, err error) {
+	o, err := parseSmall(data)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	human, created = o.text("human_key"), o.time("created")
+	if o.err == nil && o.has("human_key") && !filepath.IsAbs(human) {
+		o.err = o.bad("human_key", quote(human)+" is not an absolute path")
+	}
+	return human, created, o.err
+}

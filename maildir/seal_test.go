@@ -1,0 +1,41 @@
+package maildir
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"testing"
+)
+
+func keyPair(t testing.TB) (ed25519.PublicKey, ed25519.PrivateKey) {
+	t.Helper()
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return public, private
+}
+
+// TestSealBreaks: any change of the file, the auth included, breaks the seal.
+func TestSealBreaks(t *testing.T) {
+	t.Parallel()
+	public, key := keyPair(t)
+	m := sample()
+	file := sealed(key, FormatMessage(m))
+	for _, change := range [][2]string{{`"none"`, `"uid:0"`}, {"text", "test"}, {"GreenCastle", "GreenCastlf"}, {"backend", "backenx"}, {"---\n\n#", "---\n\n #"}} {
+		edited := bytes.Replace(file, []byte(change[0]), []byte(change[1]), 1)
+		got, err := ParseMessage(m.ID, edited)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sealHolds(public, got.Seal, got.Digest) {
+			t.Errorf("%q -> %q: still verified", change[0], change[1])
+		}
+	}
+	hand, err := ParseMessage(m.ID, FormatMessage(m))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sealHolds(public, hand.Seal, hand.Digest) {
+		t.Error("the missing seal of a file holds")
+	}
+}

@@ -1,0 +1,41 @@
+package maildir
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestStamp: ids and times rise strictly, also when the clock stands still or is set back a little.
+// When it is set back by more, as after a jump forward, both follow it and rise from there; no id
+// comes again.
+func TestStamp(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 20, 23, 59, 59, 999_000_000, time.UTC)
+	s := &stamp{now: func() time.Time { return at }, rand: strings.NewReader(strings.Repeat("\xff\xf0\x01random!", 20000))}
+	var lastID string
+	var last time.Time
+	ids := map[string]bool{}
+	for i := range 12000 {
+		follows := false
+		switch i {
+		case 3000:
+			at = at.Add(time.Second - setBack)
+		case 6000:
+			at, follows = at.Add(-48*time.Hour), true
+		case 9000:
+			at, follows = at.Add(-2*setBack), true // of the same day
+		}
+		id, created, err := s.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if follows && !created.Equal(at) {
+			t.Fatalf("%d: the clock says %s, but %s was created %s", i, at, id, created)
+		}
+		if !follows && (id <= lastID || !created.After(last)) || ids[id] || !ValidID(id) {
+			t.Fatalf("%d: %s after %s, %s after %s", i, id, lastID, created, last)
+		}
+		lastID, last, ids[id] = id, created, true
+	}
+}
