@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // odd are texts that a shell, a terminal or JSON might trip over.
@@ -88,7 +89,7 @@ func TestReportIsPlain(t *testing.T) {
 	for _, s := range append(slices.Clone(odd), "\xff", "\u009b31m") {
 		var b bytes.Buffer
 		r := report{w: &b, q: &Question{Now: now, Store: "/t/" + s, Program: "/p/" + s, Hook: PreCommit}, who: identity{name: s}}
-		claim := maildir.ClaimRow{Claim: maildir.Claim{Agent: s, Pattern: s, Reason: s, Expires: now.Add(90 * time.Minute)}}
+		claim := maildir.ClaimRow{Claim: format.Claim{Agent: s, Pattern: s, Reason: s, Expires: now.Add(90 * time.Minute)}}
 		r.damaged([]maildir.Problem{{Path: s, Reason: s}})
 		r.blocked([]maildir.Blocked{{Claim: claim, Paths: []string{s}}}, s, false)
 		text := b.String()

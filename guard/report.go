@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // mostPaths is how many files of one claim, and how many claims, are named.
@@ -42,7 +43,7 @@ func (r *report) doing() string {
 
 // unchecked says that nothing was checked, and what happens now.
 func (r *report) unchecked(err error, stops bool) {
-	r.say("mailtree guard: NOT CHECKED: %s", maildir.Printable(err.Error()))
+	r.say("mailtree guard: NOT CHECKED: %s", format.Printable(err.Error()))
 	if !stops {
 		r.say("The %s goes on unchecked: claims of other agents were not looked at. `mailtree guard status` says more.", r.doing())
 	} else if !r.q.ByHand {
@@ -176,7 +177,7 @@ func safe(s string) string {
 	if s == "" || s[0] == ' ' || s[len(s)-1] == ' ' || strings.ContainsAny(s, `"\`) {
 		return strconv.Quote(s)
 	}
-	return maildir.Printable(s)
+	return format.Printable(s)
 }
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./][A-Za-z0-9_./-]*$`)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // agentColumns are an agent's row and the newest of what the tree says of it: sent, read, acknowledged, claimed, begun.
@@ -60,7 +61,7 @@ func (x *Index) AgentsAfter(ctx context.Context, slug, after string, limit int) 
 }
 
 // ProjectsWith finds the projects that hold what is named: see maildir.Index.
-func (x *Index) ProjectsWith(ctx context.Context, what maildir.Kind, name string) ([]string, error) {
+func (x *Index) ProjectsWith(ctx context.Context, what format.Kind, name string) ([]string, error) {
 	type found struct {
 		slug string
 		last int64
@@ -70,7 +71,7 @@ func (x *Index) ProjectsWith(ctx context.Context, what maildir.Kind, name string
 		last := int64(noTime)
 		there := false
 		switch what {
-		case maildir.KindProfile:
+		case format.KindProfile:
 			a, err := x.Agent(ctx, p.slug, name)
 			if err != nil {
 				return nil, err
@@ -80,7 +81,7 @@ func (x *Index) ProjectsWith(ctx context.Context, what maildir.Kind, name string
 			}
 		default:
 			text := "SELECT max(created) FROM messages WHERE pid = ?1 AND id = ?2"
-			if what == maildir.KindOther {
+			if what == format.KindOther {
 				text = "SELECT max(created) FROM messages WHERE row IN (" + inThread + ")"
 			}
 			err := x.each(ctx, text, []any{p.pid, name}, func(scan func(...any) error) error {
@@ -106,7 +107,7 @@ func (x *Index) ProjectsWith(ctx context.Context, what maildir.Kind, name string
 }
 
 // Names completes: see maildir.Index. Threads are stepped through name by name in an index, however many messages each has.
-func (x *Index) Names(ctx context.Context, slug string, what maildir.Kind, prefix string, limit int) ([]string, error) {
+func (x *Index) Names(ctx context.Context, slug string, what format.Kind, prefix string, limit int) ([]string, error) {
 	const agents = "SELECT name FROM agents WHERE pid = ?1 AND lower(substr(name, 1, length(?2))) = lower(?2) ORDER BY name COLLATE NOCASE LIMIT ?3 + 0"
 	const threads = `WITH RECURSIVE t(name) AS (
 		SELECT (SELECT thread FROM messages WHERE pid = ?1 AND thread >= ?2 COLLATE NOCASE AND thread <> '' ORDER BY thread COLLATE NOCASE LIMIT 1)
@@ -114,7 +115,7 @@ func (x *Index) Names(ctx context.Context, slug string, what maildir.Kind, prefi
 		FROM t WHERE t.name IS NOT NULL AND lower(substr(t.name, 1, length(?2))) = lower(?2))
 		SELECT name FROM t WHERE name IS NOT NULL AND lower(substr(name, 1, length(?2))) = lower(?2) LIMIT ?3 + 0`
 	text := agents
-	if what == maildir.KindOther {
+	if what == format.KindOther {
 		text = threads
 	}
 	all := []string{}

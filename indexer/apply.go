@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // tally is what a batch adds to one agent's row.
@@ -29,10 +29,10 @@ type oldMessage struct {
 type letter struct {
 	id       string
 	old, new message
-	marks    bool             // only marks changed: of the files only those of their holders are here
-	stored   *oldMessage      // as it stands in the tables, nil when it does not
-	msg      *maildir.Message // the new content; nil where it stays
-	row      int64            // where it lies in the end
+	marks    bool            // only marks changed: of the files only those of their holders are here
+	stored   *oldMessage     // as it stands in the tables, nil when it does not
+	msg      *format.Message // the new content; nil where it stays
+	row      int64           // where it lies in the end
 	urgent   bool
 	words    string // its facets
 }
@@ -356,7 +356,7 @@ func (t *letter) keeps() bool {
 
 func (b *batch) insert(t *letter) error {
 	t.words = facets(b.p.pid, t.msg)
-	t.urgent = t.msg.Importance == maildir.High || t.msg.Importance == maildir.Urgent
+	t.urgent = t.msg.Importance == format.High || t.msg.Importance == format.Urgent
 	for try := 0; ; try++ {
 		t.row = place(t.msg.Created.UnixMicro(), t.id, try)
 		if try == 0 && t.keeps() {

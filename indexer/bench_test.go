@@ -8,6 +8,7 @@ import (
 
 	"mailtree/fixtures/bulk"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/tree"
 )
 
@@ -92,7 +93,7 @@ func benchIngest(b *testing.B, group int, written bool) {
 		files := map[string]maildir.Written{}
 		for n := group * i; n < group*(i+1) && written; n++ {
 			m, at := mail.Message(n)
-			data := maildir.FormatMessage(m)
+			data := format.FormatMessage(m)
 			for _, p := range at {
 				st, err := tree.Stat(p)
 				if err != nil {

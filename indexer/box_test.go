@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // TestBox: copies come by name, last first, whatever their time; a second copy of one id and what is not valid are not
@@ -15,11 +16,11 @@ func TestBox(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	for i, id := range []string{"b", "d", "a", "c"} {
-		d.send(maildir.Message{ID: id, From: "Ann", To: []string{"Bob"}, BCC: []string{"Cat"}, Subject: "s", Created: testStart.Add(time.Duration(i) * time.Hour)})
+		d.send(format.Message{ID: id, From: "Ann", To: []string{"Bob"}, BCC: []string{"Cat"}, Subject: "s", Created: testStart.Add(time.Duration(i) * time.Hour)})
 	}
-	putFile(t, d.dir, "agents/Bob/inbox/x/c.md", string(maildir.FormatMessage(&maildir.Message{ID: "c", From: "Ann", To: []string{"Bob"}, Subject: "twin", Created: testStart, Importance: "normal"})))
+	putFile(t, d.dir, "agents/Bob/inbox/x/c.md", string(format.FormatMessage(&format.Message{ID: "c", From: "Ann", To: []string{"Bob"}, Subject: "twin", Created: testStart, Importance: "normal"})))
 	putFile(t, d.dir, "agents/Bob/inbox/cc.md", "broken")
-	putFile(t, d.dir, "agents/Ann/outbox/x/c.md", string(maildir.FormatMessage(&maildir.Message{ID: "c", From: "Ann", To: []string{"Bob"}, Subject: "twin", Created: testStart, Importance: "normal"})))
+	putFile(t, d.dir, "agents/Ann/outbox/x/c.md", string(format.FormatMessage(&format.Message{ID: "c", From: "Ann", To: []string{"Bob"}, Subject: "twin", Created: testStart, Importance: "normal"})))
 	putFile(t, d.dir, "agents/Bob/inbox/a.read", "")
 	ingest(t, d.Index, "p", "agents")
 	for _, tt := range []struct {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // message is what the files of one id amount to: the rules of Spec 4 and nothing else. It is a pure function of the
@@ -33,13 +33,13 @@ func derive(files []*file) message {
 			continue
 		}
 		switch f.kind {
-		case maildir.KindRead, maildir.KindAck:
+		case format.KindRead, format.KindAck:
 			marks[f.path] = f
-		case maildir.KindCanonical:
+		case format.KindCanonical:
 			m.first(&canonical, f)
-		case maildir.KindOutbox:
+		case format.KindOutbox:
 			m.first(&m.outbox, f)
-		case maildir.KindInbox:
+		case format.KindInbox:
 			own := m.boxes[f.agent].copy
 			m.first(&own, f)
 			m.boxes[f.agent] = box{copy: own}
@@ -49,7 +49,7 @@ func derive(files []*file) message {
 		}
 	}
 	for agent, b := range m.boxes {
-		b.read, b.ack = marks[maildir.ReadMark(b.copy.path)], marks[maildir.AckMark(b.copy.path)]
+		b.read, b.ack = marks[format.ReadMark(b.copy.path)], marks[format.AckMark(b.copy.path)]
 		m.boxes[agent] = b
 	}
 	switch {

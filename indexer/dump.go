@@ -9,7 +9,7 @@ import (
 	"iter"
 	"strings"
 
-	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // table is one of the canonical dump: a query for project, key and the row as JSON, in the order of project and key.
@@ -32,7 +32,7 @@ var dumped = []table{
 func kindName() string {
 	var b strings.Builder
 	b.WriteString("CASE f.kind")
-	for k := maildir.KindIgnored; k <= maildir.KindAttachment; k++ {
+	for k := format.KindIgnored; k <= format.KindAttachment; k++ {
 		fmt.Fprintf(&b, " WHEN %d THEN '%s'", k, k)
 	}
 	return b.String() + " END"

@@ -6,7 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/tree"
 )
 
@@ -15,7 +15,7 @@ import (
 type file struct {
 	fid    int64 // 0 until it is stored
 	path   string
-	kind   maildir.Kind
+	kind   format.Kind
 	agent  string
 	id     string // message id of messages, copies and marks, "" elsewhere and where the place is bad
 	stat   tree.FileStat
@@ -53,25 +53,25 @@ func (f *file) says(g *file) bool {
 }
 
 // hasContent reports whether the bytes of a file of that kind mean something.
-func hasContent(k maildir.Kind) bool {
+func hasContent(k format.Kind) bool {
 	switch k {
-	case maildir.KindIgnored, maildir.KindOther, maildir.KindDraft, maildir.KindAttachment:
+	case format.KindIgnored, format.KindOther, format.KindDraft, format.KindAttachment:
 		return false
 	}
 	return true
 }
 
 // isMessage reports whether k is a message file in one of its three roles.
-func isMessage(k maildir.Kind) bool {
-	return k == maildir.KindCanonical || k == maildir.KindInbox || k == maildir.KindOutbox
+func isMessage(k format.Kind) bool {
+	return k == format.KindCanonical || k == format.KindInbox || k == format.KindOutbox
 }
 
-func isMark(k maildir.Kind) bool { return k == maildir.KindRead || k == maildir.KindAck }
+func isMark(k format.Kind) bool { return k == format.KindRead || k == format.KindAck }
 
 // locate is maildir.Locate, and refuses names that no JSON could carry.
-func locate(p string) maildir.Place {
-	pl := maildir.Locate(p)
-	if pl.Bad == "" && pl.Kind != maildir.KindIgnored && !utf8.ValidString(p) {
+func locate(p string) format.Place {
+	pl := format.Locate(p)
+	if pl.Bad == "" && pl.Kind != format.KindIgnored && !utf8.ValidString(p) {
 		pl.Bad = "the path is not valid UTF-8"
 	}
 	if pl.Bad != "" || !(isMessage(pl.Kind) || isMark(pl.Kind)) {
@@ -83,8 +83,8 @@ func locate(p string) maildir.Place {
 // makesAgent names the agent that exists because of this file; "" when none does.
 func (f *file) makesAgent() string {
 	switch f.kind {
-	case maildir.KindProfile, maildir.KindStatus, maildir.KindInbox, maildir.KindRead, maildir.KindAck, maildir.KindOutbox, maildir.KindDraft:
-		if maildir.ValidName(f.agent) {
+	case format.KindProfile, format.KindStatus, format.KindInbox, format.KindRead, format.KindAck, format.KindOutbox, format.KindDraft:
+		if format.ValidName(f.agent) {
 			return f.agent
 		}
 	}

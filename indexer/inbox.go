@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // Page sizes of lists, see maildir.InboxQuery. One more than the limit is let through: the domain asks for it to know whether
@@ -124,7 +125,7 @@ func (x *Index) Box(ctx context.Context, q maildir.BoxQuery) ([]maildir.BoxRow, 
 
 // boxQuery is the SQL of Box. The index files_copies serves queries that repeat its condition. The other files of a message
 // are found by its id: left to choose, SQLite takes the index on paths and looks at every file of the project.
-func boxQuery(q maildir.BoxQuery) (text string, kind maildir.Kind) {
+func boxQuery(q maildir.BoxQuery) (text string, kind format.Kind) {
 	const from = " FROM files f CROSS JOIN messages m ON m.pid = f.pid AND m.id = f.msgid"
 	const order = " ORDER BY f.msgid DESC LIMIT ?5 + 0 OFFSET ?6 + 0"
 	where := " WHERE f.pid = ?1 AND f.agent = ?2 AND f.kind = ?3 AND f.kind IN (6, 9) AND f.valid AND f.msgid <> ?4"
@@ -136,15 +137,15 @@ func boxQuery(q maildir.BoxQuery) (text string, kind maildir.Kind) {
 	}
 	if !q.Sent {
 		return "SELECT " + messageColumns + withoutBody + ", f.path, d.read, 0, ''" + from +
-			" CROSS JOIN deliveries d ON d.aid = " + agentID + " AND d.row = m.row AND d.path = f.path" + where + order, maildir.KindInbox
+			" CROSS JOIN deliveries d ON d.aid = " + agentID + " AND d.row = m.row AND d.path = f.path" + where + order, format.KindInbox
 	}
 	return "SELECT " + messageColumns + withoutBody + `, f.path, 0,
 		(SELECT count(DISTINCT g.agent) FROM files g INDEXED BY files_message WHERE g.pid = f.pid AND g.msgid = f.msgid AND g.msgid <> '' AND g.kind = 6 AND g.valid), f.fact` + from + where +
-		" AND NOT EXISTS (SELECT 1 FROM files g INDEXED BY files_message WHERE g.pid = f.pid AND g.msgid = f.msgid AND g.msgid <> '' AND g.kind = 9 AND g.valid AND g.path < f.path)" + order, maildir.KindOutbox
+		" AND NOT EXISTS (SELECT 1 FROM files g INDEXED BY files_message WHERE g.pid = f.pid AND g.msgid = f.msgid AND g.msgid <> '' AND g.kind = 9 AND g.valid AND g.path < f.path)" + order, format.KindOutbox
 }
 
 // The kinds of file that the SQL above and schema.sql name by number.
-var _, _ = [1]int{}[maildir.KindInbox-6], [1]int{}[maildir.KindOutbox-9]
+var _, _ = [1]int{}[format.KindInbox-6], [1]int{}[format.KindOutbox-9]
 
 // Counts of one agent's inbox: see maildir.Index. They are kept, not counted.
 func (x *Index) Counts(ctx context.Context, slug, agent string) (maildir.Counts, error) {

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/tree"
 )
 
@@ -104,7 +105,7 @@ func cleanPath(p string) (string, bool) {
 
 // visit looks at p and, where it is a folder, at all below.
 func (b *batch) visit(ctx context.Context, p string) error {
-	if p != "." && maildir.Locate(p).Kind == maildir.KindIgnored {
+	if p != "." && format.Locate(p).Kind == format.KindIgnored {
 		return nil
 	}
 	if p != "." && !b.look(p).folder {

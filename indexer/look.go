@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/tree"
 )
 
@@ -20,9 +21,9 @@ type look struct {
 	same   bool  // as level as stamps can tell, or not looked at; file is nil
 	unread error // the machine's fault that kept the file from being looked at; nil: none
 
-	msg     *maildir.Message
-	claim   *maildir.Claim
-	profile *maildir.Profile
+	msg     *format.Message
+	claim   *format.Claim
+	profile *format.Profile
 	status  string
 }
 
@@ -42,7 +43,7 @@ type parseKey struct {
 }
 
 type parse struct {
-	msg *maildir.Message
+	msg *format.Message
 	err error
 }
 
@@ -53,7 +54,7 @@ func newLooker(tree *tree.Tree, now func() time.Time) *looker {
 // at looks at p, of which the index knows known (nil: nothing).
 func (l *looker) at(p string, known *file) *look {
 	pl := locate(p)
-	if pl.Kind == maildir.KindIgnored { // may be a folder on the way of a known file only by a bug: nothing
+	if pl.Kind == format.KindIgnored { // may be a folder on the way of a known file only by a bug: nothing
 		return &look{path: p}
 	}
 	f := &file{path: p, kind: pl.Kind, agent: pl.Agent, id: pl.ID, readAt: l.now().UnixNano(), at: noTime}
@@ -91,7 +92,7 @@ func (l *looker) at(p string, known *file) *look {
 
 // read reads and parses the file.
 func (l *looker) read(f *file) *look {
-	limit := int64(maildir.MaxSmall)
+	limit := int64(format.MaxSmall)
 	if isMessage(f.kind) {
 		limit = l.tree.MaxFile()
 	}
@@ -120,7 +121,7 @@ func (l *looker) made(f *file, data []byte, sum [sha256.Size]byte) *look {
 			bad = &tree.FormatError{Reason: err.Error()}
 		}
 		f.reason, f.line = bad.Reason, bad.Line
-		f.valid = isMark(f.kind) || f.kind == maildir.KindReleased
+		f.valid = isMark(f.kind) || f.kind == format.KindReleased
 	}
 	return lk
 }
@@ -139,50 +140,50 @@ func (l *looker) sum(data []byte) [sha256.Size]byte {
 func (lk *look) parse(l *looker, data []byte, sum [sha256.Size]byte) (err error) {
 	f := lk.file
 	switch f.kind {
-	case maildir.KindCanonical, maildir.KindInbox, maildir.KindOutbox:
+	case format.KindCanonical, format.KindInbox, format.KindOutbox:
 		lk.msg, err = l.message(f.id, data, sum)
 		if err != nil {
 			return err
 		}
 		switch f.kind {
-		case maildir.KindInbox:
+		case format.KindInbox:
 			f.fact = lk.msg.KindFor(f.agent)
-		case maildir.KindOutbox:
+		case format.KindOutbox:
 			f.fact = strings.Join(lk.msg.BCC, " ")
 		}
-	case maildir.KindRead, maildir.KindAck, maildir.KindReleased:
+	case format.KindRead, format.KindAck, format.KindReleased:
 		var t time.Time
-		t, err = maildir.ParseMark(data)
+		t, err = format.ParseMark(data)
 		f.at = micros(t)
-	case maildir.KindProfile:
-		var p maildir.Profile
-		p, err = maildir.ParseProfile(f.agent, data)
+	case format.KindProfile:
+		var p format.Profile
+		p, err = format.ParseProfile(f.agent, data)
 		lk.profile = &p
-	case maildir.KindStatus:
-		lk.status, err = maildir.ParseStatus(data)
-	case maildir.KindClaim:
-		var c maildir.Claim
-		c, err = maildir.ParseClaim(data)
+	case format.KindStatus:
+		lk.status, err = format.ParseStatus(data)
+	case format.KindClaim:
+		var c format.Claim
+		c, err = format.ParseClaim(data)
 		lk.claim = &c
-	case maildir.KindProject:
-		_, _, err = maildir.ParseProject(data)
+	case format.KindProject:
+		_, _, err = format.ParseProject(data)
 	}
 	return err
 }
 
 // message parses equal bytes once.
-func (l *looker) message(id string, data []byte, sum [sha256.Size]byte) (*maildir.Message, error) {
+func (l *looker) message(id string, data []byte, sum [sha256.Size]byte) (*format.Message, error) {
 	k := parseKey{sum, id}
 	p, ok := l.parsed[k]
 	if !ok {
-		p.msg, p.err = maildir.ParseMessage(id, data)
+		p.msg, p.err = format.ParseMessage(id, data)
 		l.parsed[k] = p
 	}
 	return p.msg, p.err
 }
 
 // content finds the message in f's bytes among those read in this batch.
-func (l *looker) content(f *file) *maildir.Message {
+func (l *looker) content(f *file) *format.Message {
 	return l.parsed[parseKey{[sha256.Size]byte(f.hash), f.id}].msg
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // messageColumns is what scanMessage reads; the body comes last, where it is asked for. What reads bodies into an answer
@@ -139,7 +140,7 @@ func (x *Index) Keyed(ctx context.Context, slug, from, key string) ([]maildir.Me
 	}
 	const bcc = `, coalesce((SELECT f.fact FROM files f WHERE f.pid = m.pid AND f.msgid = m.id AND f.msgid <> '' AND f.agent = m.sender AND f.kind = ?4 AND f.valid ORDER BY f.path LIMIT 1), '')`
 	err := x.each(ctx, "SELECT "+messageColumns+withBody+bcc+" FROM messages m WHERE m.pid = ?1 AND m.sender = ?2 AND m.key = ?3 AND m.key <> '' ORDER BY m.row",
-		[]any{x.pid(slug), from, key, int(maildir.KindOutbox)}, func(scan func(...any) error) error {
+		[]any{x.pid(slug), from, key, int(format.KindOutbox)}, func(scan func(...any) error) error {
 			var m maildir.MessageRow
 			var blind string
 			err := scanMessage(slug, scan, &m, &blind)

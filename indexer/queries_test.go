@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/tree"
 )
 
@@ -39,10 +40,10 @@ func newDesk(t *testing.T) *desk {
 }
 
 // send writes a message as the server would and ingests it.
-func (d *desk) send(m maildir.Message) {
+func (d *desk) send(m format.Message) {
 	d.t.Helper()
 	if m.Importance == "" {
-		m.Importance = maildir.Normal
+		m.Importance = format.Normal
 	}
 	if m.Created.IsZero() {
 		m.Created = testStart
@@ -51,7 +52,7 @@ func (d *desk) send(m maildir.Message) {
 	put := func(p string, bcc ...string) {
 		c := m
 		c.BCC = bcc
-		putFile(d.t, d.dir, p, string(maildir.FormatMessage(&c)))
+		putFile(d.t, d.dir, p, string(format.FormatMessage(&c)))
 		paths = append(paths, p)
 	}
 	put("messages/" + m.ID + ".md")
@@ -83,9 +84,9 @@ func (d *desk) find(q maildir.SearchQuery) string {
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.send(maildir.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, BCC: []string{"Cid"}, Subject: "Plan", Body: "the parser breaks on bug-17", Created: testStart})
-	d.send(maildir.Message{ID: "m2", From: "Bob", To: []string{"Ann"}, CC: []string{"Dan"}, Subject: "Re: Plan parser", Body: "fixed\n\nparser parser", ThreadID: "m1", Created: testStart.Add(time.Second)})
-	d.send(maildir.Message{ID: "m3", From: "Ann", To: []string{"bob"}, Subject: "Lunch", Body: "ƿp1x facets Ann", ThreadID: "M1", Created: testStart.Add(2 * time.Second)})
+	d.send(format.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, BCC: []string{"Cid"}, Subject: "Plan", Body: "the parser breaks on bug-17", Created: testStart})
+	d.send(format.Message{ID: "m2", From: "Bob", To: []string{"Ann"}, CC: []string{"Dan"}, Subject: "Re: Plan parser", Body: "fixed\n\nparser parser", ThreadID: "m1", Created: testStart.Add(time.Second)})
+	d.send(format.Message{ID: "m3", From: "Ann", To: []string{"bob"}, Subject: "Lunch", Body: "ƿp1x facets Ann", ThreadID: "M1", Created: testStart.Add(2 * time.Second)})
 	for _, c := range []struct {
 		q    maildir.SearchQuery
 		want string
@@ -133,15 +134,15 @@ func TestRankedWhileEdited(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	for n := range 30 {
-		d.send(maildir.Message{ID: fmt.Sprintf("m%02d", n), From: "Ann", To: []string{"Bob"}, Subject: "parser", Body: strings.Repeat("parser ", n)})
+		d.send(format.Message{ID: fmt.Sprintf("m%02d", n), From: "Ann", To: []string{"Bob"}, Subject: "parser", Body: strings.Repeat("parser ", n)})
 	}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		for n := range 200 {
 			word := []string{"lexer", strings.Repeat("parser ", 60)}[n%2]
-			m := maildir.Message{ID: "m29", From: "Ann", To: []string{"Bob"}, Subject: "about", Body: word, Importance: maildir.Normal, Created: testStart}
-			putFile(t, d.dir, "messages/m29.md", string(maildir.FormatMessage(&m)))
+			m := format.Message{ID: "m29", From: "Ann", To: []string{"Bob"}, Subject: "about", Body: word, Importance: format.Normal, Created: testStart}
+			putFile(t, d.dir, "messages/m29.md", string(format.FormatMessage(&m)))
 			if _, err := d.Ingest(t.Context(), "p", []string{"messages/m29.md"}); err != nil {
 				t.Error(err)
 			}
@@ -166,7 +167,7 @@ func TestRankedWhileEdited(t *testing.T) {
 func TestSearchRefuses(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.send(maildir.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, Subject: "x", Body: "a"})
+	d.send(format.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, Subject: "x", Body: "a"})
 	for _, m := range []string{`a) OR (facets:x`, `a" `, `"a`, `(`, `)(`, `a AND`, `bug-17`, `nosuch : a`, "a\x00) OR b", `a OR`, strings.Repeat("(", 2000) + "a" + strings.Repeat(")", 2000)} {
 		for _, rank := range []bool{false, true} {
 			hits, err := d.Search(t.Context(), maildir.SearchQuery{Project: "p", Match: m, Rank: rank})
@@ -187,7 +188,7 @@ func TestEditedText(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	for n := range 20 {
-		d.send(maildir.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, Subject: "s", Body: fmt.Sprintf("word%d", n), Created: testStart.Add(time.Duration(n%3) * time.Hour)})
+		d.send(format.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, Subject: "s", Body: fmt.Sprintf("word%d", n), Created: testStart.Add(time.Duration(n%3) * time.Hour)})
 		if n > 0 && d.find(maildir.SearchQuery{Match: fmt.Sprintf("word%d", n-1)}) != "" {
 			t.Errorf("edit %d: the old word is still found", n)
 		}
@@ -202,7 +203,7 @@ func TestEditedText(t *testing.T) {
 func TestBlind(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.send(maildir.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, BCC: []string{"Secret"}, Subject: "s", Body: "b", Key: "k"})
+	d.send(format.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, BCC: []string{"Secret"}, Subject: "s", Body: "b", Key: "k"})
 	for l := range strings.Lines(dump(t, d.Index)) {
 		own := strings.Contains(l, "agents/Secret/") || strings.HasPrefix(l, `["agent","p","Secret"`) || strings.Contains(l, "agents/Ann/outbox")
 		if strings.Contains(l, "Secret") && !own {
@@ -237,7 +238,7 @@ func TestBlind(t *testing.T) {
 func TestInboxOfMany(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.send(maildir.Message{ID: "m0", From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
+	d.send(format.Message{ID: "m0", From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var all sync.WaitGroup
@@ -257,15 +258,15 @@ func TestInbox(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	for n := range 5 {
-		m := maildir.Message{ID: fmt.Sprintf("m%d", n), From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b", ThreadID: "T", Created: testStart.Add(time.Duration(n) * time.Minute)}
+		m := format.Message{ID: fmt.Sprintf("m%d", n), From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b", ThreadID: "T", Created: testStart.Add(time.Duration(n) * time.Minute)}
 		if n == 2 {
-			m.Importance = maildir.Urgent
+			m.Importance = format.Urgent
 		}
 		d.send(m)
 	}
 	putFile(t, d.dir, "agents/Bob/inbox/m4.read", "2025-10-24T00:00:00Z\n")
 	changes := ingest(t, d.Index, "p", "agents/Bob/inbox/m4.read")
-	if len(changes) != 1 || changes[0].Kind != maildir.KindRead || changes[0].Op != maildir.Added || changes[0].Agent != "Bob" || changes[0].ID != "m4" || changes[0].Thread != "T" {
+	if len(changes) != 1 || changes[0].Kind != format.KindRead || changes[0].Op != maildir.Added || changes[0].Agent != "Bob" || changes[0].ID != "m4" || changes[0].Thread != "T" {
 		t.Errorf("change: %+v", changes)
 	}
 	if again := ingest(t, d.Index, "p", "agents/Bob/inbox/m4.read", "messages/m1.md", "agents"); len(again) != 0 {
@@ -351,7 +352,7 @@ func TestTies(t *testing.T) {
 func TestProjects(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.send(maildir.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "first", ThreadID: "T"})
+	d.send(format.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "first", ThreadID: "T"})
 	one, dir := d.tree, t.TempDir()
 	two, err := tree.Open(dir, 0)
 	if err != nil {
@@ -367,16 +368,16 @@ func TestProjects(t *testing.T) {
 	if got := d.find(maildir.SearchQuery{Match: "first OR second"}); got != "m1" {
 		t.Errorf("found %q", got)
 	}
-	if slugs, err := d.ProjectsWith(t.Context(), maildir.KindCanonical, "m1"); err != nil || strings.Join(slugs, " ") != "q p" {
+	if slugs, err := d.ProjectsWith(t.Context(), format.KindCanonical, "m1"); err != nil || strings.Join(slugs, " ") != "q p" {
 		t.Errorf("projects with m1: %v %v", slugs, err)
 	}
-	if slugs, err := d.ProjectsWith(t.Context(), maildir.KindOther, "T"); err != nil || strings.Join(slugs, " ") != "p" {
+	if slugs, err := d.ProjectsWith(t.Context(), format.KindOther, "T"); err != nil || strings.Join(slugs, " ") != "p" {
 		t.Errorf("projects with T: %v %v", slugs, err)
 	}
-	if names, err := d.Names(t.Context(), "", maildir.KindOther, "t", 10); err != nil || strings.Join(names, " ") != "T t" {
+	if names, err := d.Names(t.Context(), "", format.KindOther, "t", 10); err != nil || strings.Join(names, " ") != "T t" {
 		t.Errorf("threads: %v %v", names, err)
 	}
-	if names, err := d.Names(t.Context(), "p", maildir.KindProfile, "b", 10); err != nil || strings.Join(names, " ") != "Bob" {
+	if names, err := d.Names(t.Context(), "p", format.KindProfile, "b", 10); err != nil || strings.Join(names, " ") != "Bob" {
 		t.Errorf("agents: %v %v", names, err)
 	}
 	if s, err := d.Stats(t.Context()); err != nil || s != (maildir.Stats{Projects: 2, Agents: 2, Messages: 2, Deliveries: 1}) {
@@ -400,7 +401,7 @@ func TestDamaged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t)
-			d.send(maildir.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
+			d.send(format.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
 			path, trees := filepath.Join(t.TempDir(), "i.sqlite3"), map[string]*tree.Tree{"p": d.tree}
 			if err := Rebuild(t.Context(), path, trees, nil); err != nil {
 				t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/tree"
 )
 
@@ -136,7 +136,7 @@ func (x *Index) load(ctx context.Context, p *project, progress func(string, int)
 	defer p.tree.Hold()()
 	var paths []string
 	err := p.tree.Walk(ctx, "", func(path string, _ fs.DirEntry) error {
-		if maildir.Locate(path).Kind != maildir.KindIgnored {
+		if format.Locate(path).Kind != format.KindIgnored {
 			paths = append(paths, path)
 		}
 		return nil

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/tree"
 )
 
@@ -68,7 +69,7 @@ func (x *Index) differing(ctx context.Context, p *project, progress func(int)) (
 		if done++; progress != nil && done%1024 == 0 {
 			progress(done)
 		}
-		if maildir.Locate(path).Kind == maildir.KindIgnored {
+		if format.Locate(path).Kind == format.KindIgnored {
 			return nil
 		}
 		key := maphash.String(seed, path)

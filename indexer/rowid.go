@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // The row of a message is its place in time: microseconds since 1900, 53 bits of them, and ten bits that keep
@@ -36,7 +36,7 @@ func place(us int64, id string, try int) int64 {
 // facets are the opaque words of a message in the full-text index, by which project, sender, recipients and thread
 // are part of one full-text query. They begin with a letter that is in no living language's alphabet and end in hex
 // digits, so that no user's word or prefix meets them. Who got a blind copy is not among them.
-func facets(pid int64, m *maildir.Message) string {
+func facets(pid int64, m *format.Message) string {
 	var b strings.Builder
 	b.WriteString(facet(pid, "p", ""))
 	b.WriteString(" " + facet(pid, "f", m.From))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // This file is the only one besides schema.sql that changes rows. Every method needs Index.write.
@@ -258,7 +259,7 @@ func (w *writer) deleteAgent(aid int64) error {
 	return w.do("DELETE FROM agents WHERE aid = ? AND files = 0", aid)
 }
 
-func (w *writer) setProfile(aid int64, p *maildir.Profile) error {
+func (w *writer) setProfile(aid int64, p *format.Profile) error {
 	if p == nil {
 		return w.do("UPDATE agents SET profile = 0, program = '', model = '', task = '', inception = NULL WHERE aid = ?", aid)
 	}
@@ -270,7 +271,7 @@ func (w *writer) setStatus(aid int64, status string) error {
 }
 
 // insertMessage stores m at row; false when that row is taken.
-func (w *writer) insertMessage(pid, row int64, m *maildir.Message, src, facets string) (bool, error) {
+func (w *writer) insertMessage(pid, row int64, m *format.Message, src, facets string) (bool, error) {
 	attachments := ""
 	if len(m.Attachments) > 0 {
 		b, err := json.Marshal(m.Attachments)
@@ -299,7 +300,7 @@ func (w *writer) moveSource(row int64, src string) error {
 
 // searchable puts a message into the full-text index. Rows must ascend, or FTS5 flushes its buffer at every step back; and it is
 // one row a statement, because one that makes several takes a savepoint, which flushes it too.
-func (w *writer) searchable(row int64, m *maildir.Message, facets string) error {
+func (w *writer) searchable(row int64, m *format.Message, facets string) error {
 	return w.do("INSERT INTO search (rowid, subject, body, facets) VALUES (?, ?, ?, ?)", row, m.Subject, m.Body, facets)
 }
 
@@ -336,7 +337,7 @@ func (w *writer) deleteDelivery(aid, row int64) error {
 	return w.do("DELETE FROM deliveries WHERE aid = ? AND row = ?", aid, row)
 }
 
-func (w *writer) putClaim(pid int64, path string, c *maildir.Claim) error {
+func (w *writer) putClaim(pid int64, path string, c *format.Claim) error {
 	return w.do("INSERT OR REPLACE INTO claims (pid, path, pattern, agent, exclusive, reason, created, expires, released, released_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, NULL)",
 		pid, path, c.Pattern, c.Agent, c.Exclusive, c.Reason, c.Created.UnixMicro(), c.Expires.UnixMicro())
 }
@@ -348,7 +349,7 @@ func (w *writer) deleteClaim(pid int64, path string) error {
 // releaseClaim takes the release of a claim from its mark's row in files.
 func (w *writer) releaseClaim(pid int64, path string) error {
 	return w.do("UPDATE claims SET (released, released_at) = (SELECT count(*), max(f.at) FROM files f WHERE f.pid = ?1 AND f.path = ?3 AND f.valid) WHERE pid = ?1 AND path = ?2",
-		pid, path, maildir.ReleasedMark(path))
+		pid, path, format.ReleasedMark(path))
 }
 
 // bufferSearch sets how many bytes of the full-text index are collected before they are written: much for a load,

@@ -12,6 +12,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // rankWindow is how many of the newest matches are put into order by bm25: over a million messages a common word has
@@ -309,7 +310,7 @@ func (x *Index) sift(ctx context.Context, q maildir.SearchQuery, e match) (hits 
 }
 
 // in reports whether a message that has the cut prefixes has the whole ones.
-func (t *terms) in(m *maildir.Message) (has, sure bool) {
+func (t *terms) in(m *format.Message) (has, sure bool) {
 	for _, term := range t.list {
 		if keptPrefix(term) == 0 {
 			continue
@@ -328,7 +329,7 @@ func (t *terms) in(m *maildir.Message) (has, sure bool) {
 }
 
 // snippet is that of a message with all of the terms.
-func (t *terms) snippet(m *maildir.Message) string {
+func (t *terms) snippet(m *format.Message) string {
 	body, subject := t.marked(m.Body), ""
 	if body == "" {
 		subject = t.marked(m.Subject)

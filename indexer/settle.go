@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // agentsFirst makes the rows of agents whose first file came, and counts what the batch changes for each.
@@ -112,16 +113,16 @@ func (b *batch) claims([]*letter) error {
 	var marked []string
 	for _, lk := range b.order {
 		k := b.known[lk.path]
-		kind := maildir.Locate(lk.path).Kind
+		kind := format.Locate(lk.path).Kind
 		switch {
-		case kind == maildir.KindReleased:
-			marked = append(marked, strings.TrimSuffix(lk.path, maildir.ReleasedMark(""))+".json")
-		case kind == maildir.KindClaim && lk.file != nil && lk.file.valid:
+		case kind == format.KindReleased:
+			marked = append(marked, strings.TrimSuffix(lk.path, format.ReleasedMark(""))+".json")
+		case kind == format.KindClaim && lk.file != nil && lk.file.valid:
 			if err := b.w.putClaim(b.p.pid, lk.path, lk.claim); err != nil {
 				return err
 			}
 			marked = append(marked, lk.path)
-		case kind == maildir.KindClaim && k != nil && k.valid:
+		case kind == format.KindClaim && k != nil && k.valid:
 			if err := b.w.deleteClaim(b.p.pid, lk.path); err != nil {
 				return err
 			}
@@ -139,16 +140,16 @@ func (b *batch) claims([]*letter) error {
 func (b *batch) agents([]*letter) error {
 	for _, lk := range b.order {
 		pl := locate(lk.path)
-		if pl.Bad != "" || pl.Kind != maildir.KindProfile && pl.Kind != maildir.KindStatus {
+		if pl.Bad != "" || pl.Kind != format.KindProfile && pl.Kind != format.KindStatus {
 			continue
 		}
 		aid := b.tally(pl.Agent).aid
 		valid := lk.file != nil && lk.file.valid
 		var err error
 		switch {
-		case pl.Kind == maildir.KindProfile && valid:
+		case pl.Kind == format.KindProfile && valid:
 			err = b.w.setProfile(aid, lk.profile)
-		case pl.Kind == maildir.KindProfile:
+		case pl.Kind == format.KindProfile:
 			err = b.w.setProfile(aid, nil)
 		case valid:
 			err = b.w.setStatus(aid, lk.status)
@@ -192,7 +193,7 @@ func (b *batch) record(letters []*letter) error {
 	return b.w.addChanges(b.p.pid, b.changes)
 }
 
-// changeOf says what a difference means to the mail: files that do not count are KindOther.
+// changeOf says what a difference means to the mail: files that do not count are format.KindOther.
 func (b *batch) changeOf(lk *look, letters map[string]*letter) maildir.Change {
 	k, f := b.known[lk.path], lk.file
 	pl := locate(lk.path)
@@ -206,7 +207,7 @@ func (b *batch) changeOf(lk *look, letters map[string]*letter) maildir.Change {
 	case was:
 		c.Op = maildir.Removed
 	default:
-		c.Kind, c.Op = maildir.KindOther, maildir.Changed
+		c.Kind, c.Op = format.KindOther, maildir.Changed
 		if k == nil {
 			c.Op = maildir.Added
 		} else if f == nil {
@@ -219,7 +220,7 @@ func (b *batch) changeOf(lk *look, letters map[string]*letter) maildir.Change {
 	}
 	if t := letters[pl.ID]; pl.ID != "" && t != nil {
 		c.Thread = t.thread()
-		if pl.Kind == maildir.KindCanonical {
+		if pl.Kind == format.KindCanonical {
 			c.Agent = t.from()
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // TestSift: a query with long prefixes finds what FTS5 finds for it, in the same order, page by page.
@@ -26,7 +27,7 @@ func TestSift(t *testing.T) {
 		if n%97 == 0 {
 			body = append(body, "parsimony")
 		}
-		d.send(maildir.Message{ID: fmt.Sprint("m", n), From: []string{"Ann", "Bob"}[n%2], To: []string{"Cid"}, Subject: words[r.IntN(len(words))], Body: strings.Join(body, " "), Created: testStart.Add(time.Duration(n) * time.Second)})
+		d.send(format.Message{ID: fmt.Sprint("m", n), From: []string{"Ann", "Bob"}[n%2], To: []string{"Cid"}, Subject: words[r.IntN(len(words))], Body: strings.Join(body, " "), Created: testStart.Add(time.Duration(n) * time.Second)})
 	}
 	sifted := 0
 	for _, match := range []string{"pars*", "parser*", "PARSER*", "parsers*", "zurich*", "zircon*", "zirk*", "machi* pars*", "parser zirconi*", "a1b2*", "a1b2c3*", "parsim*", "nothere*", `"state machine" parsin*`, "pars* AND zirc*"} {
@@ -101,7 +102,7 @@ func TestMarked(t *testing.T) {
 func TestAccents(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.send(maildir.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "the résumé is here"})
+	d.send(format.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "the résumé is here"})
 	hits, err := d.Search(t.Context(), maildir.SearchQuery{Project: "p", Match: "resume"})
 	if err != nil || len(hits) != 1 || hits[0].Snippet != "the **résumé** is here" {
 		t.Errorf("%+v %v", hits, err)

@@ -3,6 +3,8 @@ package maildir
 import (
 	"strings"
 	"unicode"
+
+	"mailtree/maildir/format"
 )
 
 // An address is a mailbox's name at the store's domain, a Message-ID a message's id at it. Mail of other domains needs a
@@ -43,13 +45,13 @@ func (s *Store) IDOf(messageID string) (string, error) {
 	}
 	name, domain, at := strings.Cut(id, "@")
 	if !at || strings.EqualFold(domain, s.cfg.Domain) {
-		if ValidID(name) {
+		if format.ValidID(name) {
 			return name, nil
 		}
 	} else if name != "" && domain != "" && len(id) <= maxReference && !strings.ContainsFunc(id, notInMessageID) {
 		return id, nil
 	}
-	return "", errorf(ErrInvalid, "%s is no Message-ID and no id of a message: write it such as %s or msg_20251023_3a51c0f7b3dc3a7e.", quote(messageID), s.MessageID("msg_20251023_3a51c0f7b3dc3a7e"))
+	return "", errorf(ErrInvalid, "%s is no Message-ID and no id of a message: write it such as %s or msg_20251023_3a51c0f7b3dc3a7e.", format.Quote(messageID), s.MessageID("msg_20251023_3a51c0f7b3dc3a7e"))
 }
 
 func notInMessageID(r rune) bool {
@@ -61,11 +63,11 @@ func notInMessageID(r rune) bool {
 // address, ErrUnavailable naming the addresses of other domains.
 func (s *Store) Recipients(list string) ([]string, error) {
 	if strings.ContainsFunc(list, misleading) {
-		return nil, errorf(ErrInvalid, "The address %s holds a line break or control character: write addresses on one line, separated by commas.", quote(list))
+		return nil, errorf(ErrInvalid, "The address %s holds a line break or control character: write addresses on one line, separated by commas.", format.Quote(list))
 	}
 	parts, closed := splitAddresses(list)
 	if !closed {
-		return nil, errorf(ErrInvalid, "A quotation mark in %s is not closed: write addresses such as \"Bob\" <%s>, separated by commas.", quote(list), s.Address("bob"))
+		return nil, errorf(ErrInvalid, "A quotation mark in %s is not closed: write addresses such as \"Bob\" <%s>, separated by commas.", format.Quote(list), s.Address("bob"))
 	}
 	var names, foreign []string
 	for _, part := range parts {
@@ -82,7 +84,7 @@ func (s *Store) Recipients(list string) ([]string, error) {
 		}
 		switch {
 		case name == "" || domain == "" || strings.ContainsAny(name, "<>") || strings.ContainsAny(domain, `<>" `):
-			return nil, errorf(ErrInvalid, "%s is no address: write one such as %s or \"Bob\" <%[2]s>, several separated by commas.", quote(strings.TrimSpace(part)), s.Address("bob"))
+			return nil, errorf(ErrInvalid, "%s is no address: write one such as %s or \"Bob\" <%[2]s>, several separated by commas.", format.Quote(strings.TrimSpace(part)), s.Address("bob"))
 		case strings.EqualFold(domain, s.cfg.Domain):
 			names = append(names, name)
 		default:
@@ -94,7 +96,7 @@ func (s *Store) Recipients(list string) ([]string, error) {
 		return nil, errorf(ErrUnavailable, "This server has no gateway to other domains (the setting MAIL_GATEWAY is missing, or has no effect in this version), so mail reaches only addresses at %s, and nothing was sent: %s cannot be reached.",
 			s.cfg.Domain, strings.Join(quoted(foreign), ", "))
 	case len(names) == 0:
-		return nil, errorf(ErrInvalid, "No recipient in %s: give an address such as %s, several separated by commas.", quote(list), s.Address("bob"))
+		return nil, errorf(ErrInvalid, "No recipient in %s: give an address such as %s, several separated by commas.", format.Quote(list), s.Address("bob"))
 	}
 	return names, nil
 }
@@ -122,7 +124,7 @@ func splitAddresses(list string) (parts []string, closed bool) {
 func quoted(l []string) []string {
 	out := make([]string, len(l))
 	for i, s := range l {
-		out[i] = quote(s)
+		out[i] = format.Quote(s)
 	}
 	return out
 }

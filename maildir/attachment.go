@@ -7,18 +7,20 @@ import (
 	"encoding/hex"
 	"errors"
 	"io/fs"
-	"mailtree/maildir/tree"
 	"mime"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/tree"
 )
 
 // attachmentFile is an attachment whose bytes were read.
 type attachmentFile struct {
-	Attachment
+	format.Attachment
 	data []byte
 }
 
@@ -78,7 +80,7 @@ func (p *Project) readAttachment(name, linked string, left int64, by *Caller) (*
 		if guest && root == p.tree.Dir() {
 			continue
 		}
-		if rel == "." || !filepath.IsLocal(rel) || hiddenElement(rel) || root == p.tree.Dir() && strings.HasPrefix(rel, agentsDir+"/") {
+		if rel == "." || !filepath.IsLocal(rel) || hiddenElement(rel) || root == p.tree.Dir() && strings.HasPrefix(rel, format.AgentsDir+"/") {
 			continue // what lies below agents is theirs: an outbox copy names bcc recipients
 		}
 		read := readBelow
@@ -90,19 +92,19 @@ func (p *Project) readAttachment(name, linked string, left int64, by *Caller) (*
 			continue
 		}
 		if err != nil {
-			return nil, errorf(ErrInvalid, "The attachment %s cannot be used: %s.", quote(name), plainFileError(err))
+			return nil, errorf(ErrInvalid, "The attachment %s cannot be used: %s.", format.Quote(name), plainFileError(err))
 		}
 		f := newAttachment(filepath.Base(rel), data)
-		if sum := attachmentSum(rel); root == p.tree.Dir() && sum != "" && sum != f.SHA1 {
+		if sum := format.AttachmentSum(rel); root == p.tree.Dir() && sum != "" && sum != f.SHA1 {
 			return nil, errorf(ErrConflict, "The attachment %s is not what was sent under that name: the file holds %s. "+
-				"Nothing was sent; ask its sender for it again.", quote(name), otherBytes)
+				"Nothing was sent; ask its sender for it again.", format.Quote(name), otherBytes)
 		}
 		return f, nil
 	}
 	if guest {
-		return nil, errorf(ErrNotFound, "The attachment %s cannot be read for you, since the server lends its rights to no other user: you can attach files of your own only, of at most %d MiB, in the project's code base (the top of a Git work tree) or ATTACHMENT_ROOTS; no hidden folders, no links. Put the text into the body, or have the user who runs the server send the file.", quote(name), maxAttachment>>20)
+		return nil, errorf(ErrNotFound, "The attachment %s cannot be read for you, since the server lends its rights to no other user: you can attach files of your own only, of at most %d MiB, in the project's code base (the top of a Git work tree) or ATTACHMENT_ROOTS; no hidden folders, no links. Put the text into the body, or have the user who runs the server send the file.", format.Quote(name), maxAttachment>>20)
 	}
-	return nil, errorf(ErrNotFound, "The attachment %s was not found, or is not where attachments may be read from: the project's code base (the top of a Git work tree), the mail tree, or ATTACHMENT_ROOTS; no hidden folders, no links.", quote(name))
+	return nil, errorf(ErrNotFound, "The attachment %s was not found, or is not where attachments may be read from: the project's code base (the top of a Git work tree), the mail tree, or ATTACHMENT_ROOTS; no hidden folders, no links.", format.Quote(name))
 }
 
 // attachmentRoots are the folders to look in: first the code base, then the configured ones, then the tree itself. To who
@@ -179,7 +181,7 @@ func (o *op) attach(g *group, f *attachmentFile) error {
 		why = plainFileError(err)
 	}
 	return errorf(ErrConflict, "The attachment %s cannot be stored because of what lies at %s in the mail tree: %s. "+
-		"Nothing was sent. Move that file away (`mailtree doctor` names all such), and send again.", quote(f.Name), f.Path, why)
+		"Nothing was sent. Move that file away (`mailtree doctor` names all such), and send again.", format.Quote(f.Name), f.Path, why)
 }
 
 // CheckAttachments reads every file below attachments that is named by its content, and calls bad
@@ -192,10 +194,10 @@ func CheckAttachments(t *tree.Tree, ctx context.Context, bad func(path, why stri
 			bad(p, plainFileError(err))
 		}
 	}
-	shards, err := t.List(attachmentsDir)
-	check(attachmentsDir, err)
+	shards, err := t.List(format.AttachmentsDir)
+	check(format.AttachmentsDir, err)
 	for _, shard := range shards {
-		dir := attachmentsDir + "/" + shard.Name()
+		dir := format.AttachmentsDir + "/" + shard.Name()
 		if len(shard.Name()) != 2 {
 			continue
 		}
@@ -203,7 +205,7 @@ func CheckAttachments(t *tree.Tree, ctx context.Context, bad func(path, why stri
 		check(dir, err)
 		for _, f := range files {
 			p := dir + "/" + f.Name()
-			want := attachmentSum(p)
+			want := format.AttachmentSum(p)
 			if want == "" {
 				continue
 			}
@@ -237,7 +239,7 @@ func plainFileError(err error) string {
 // newAlternative is the HTML of a body as an attachment.
 func newAlternative(html string) *attachmentFile {
 	f := newAttachment("body.html", []byte(html))
-	f.Type, f.MediaType = Alternative, "text/html"
+	f.Type, f.MediaType = format.Alternative, "text/html"
 	return f
 }
 
@@ -253,5 +255,5 @@ func newAttachment(name string, data []byte) *attachmentFile {
 		media = http.DetectContentType(data)
 	}
 	media, _, _ = strings.Cut(media, ";")
-	return &attachmentFile{Attachment{Type: "file", MediaType: media, Path: attachmentPath(hex, ext), Bytes: int64(len(data)), SHA1: hex, Name: cut(name, 255)}, data}
+	return &attachmentFile{format.Attachment{Type: "file", MediaType: media, Path: format.AttachmentPath(hex, ext), Bytes: int64(len(data)), SHA1: hex, Name: format.Cut(name, 255)}, data}
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"mailtree/maildir/tree"
 	"strings"
 	"time"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/tree"
 )
 
 // Operations are written in groups, and groups pass three stages, each a goroutine of its project: operations are
@@ -357,7 +359,7 @@ func (g *group) paths() (all []string) {
 }
 
 func (g *group) stagedPaths() []string {
-	all := []string{journalFile}
+	all := []string{format.JournalFile}
 	for _, o := range g.ops {
 		for _, w := range o.writes {
 			all = append(all, tree.TmpDir+"/"+w.Staged, pathDir(w.Path)+"/.")
@@ -400,7 +402,7 @@ func (g *group) preserve(path string) (was string, err error) {
 		return "", errBusy
 	}
 	sum := func() (string, error) {
-		data, _, err := p.tree.Read(path, MaxSmall)
+		data, _, err := p.tree.Read(path, format.MaxSmall)
 		if errors.Is(err, fs.ErrNotExist) {
 			return "", nil
 		}
@@ -439,7 +441,7 @@ func (g *group) keepOwn() {
 	defer g.p.mu.Unlock()
 	for _, o := range g.ops {
 		for _, w := range o.writes {
-			if !strings.HasSuffix(w.Path, ".md") && int64(len(w.Data)) <= MaxSmall {
+			if !strings.HasSuffix(w.Path, ".md") && int64(len(w.Data)) <= format.MaxSmall {
 				g.p.own[w.Path] = ownWrite{w.Sum, g.number}
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"mailtree/fixtures/bulk"
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 var benchBody = strings.Repeat("The plan for the users table and its migration. ", 20)
@@ -76,11 +77,11 @@ func parallel(b *testing.B, clients int, call func(i int64) error) {
 
 // BenchmarkParse is the reading of one message file of about 1.5 KB.
 func BenchmarkParse(b *testing.B) {
-	m := &maildir.Message{ID: "msg_1", ThreadID: "T-1", Project: "/abs/path", From: "Ann", To: []string{"Bob", "Cat"}, Subject: "Plan", Created: time.Unix(1760000000, 0), Importance: maildir.Normal, Body: benchBody}
-	file := maildir.FormatMessage(m)
+	m := &format.Message{ID: "msg_1", ThreadID: "T-1", Project: "/abs/path", From: "Ann", To: []string{"Bob", "Cat"}, Subject: "Plan", Created: time.Unix(1760000000, 0), Importance: format.Normal, Body: benchBody}
+	file := format.FormatMessage(m)
 	b.SetBytes(int64(len(file)))
 	for b.Loop() {
-		if _, err := maildir.ParseMessage("msg_1", file); err != nil {
+		if _, err := format.ParseMessage("msg_1", file); err != nil {
 			b.Fatal(err)
 		}
 	}

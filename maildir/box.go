@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"mailtree/maildir/format"
 )
 
 // Box is a mailbox opened by somebody who may use it: its verbs ask no further who calls. Safe for concurrent use.
@@ -62,7 +64,7 @@ const (
 )
 
 // trust computes how far a copy in an agent's inbox is to be trusted, from the copy's own text. Spec: TOOLS.md aimx.
-func (p *Project) trust(m *Message, agent string) string {
+func (p *Project) trust(m *format.Message, agent string) string {
 	auth, sealed := p.store.VerifiedHere(m)
 	switch {
 	case !sealed || m.Project != p.name() || !slices.Contains(m.Recipients(), agent):
@@ -154,26 +156,26 @@ func (b *Box) missing(id string) error {
 	if err := b.p.needReadMessage(id); err != nil {
 		return err
 	}
-	return errorf(ErrNotFound, "Message %s is not in the mailbox %s.", quote(id), quote(b.Name))
+	return errorf(ErrNotFound, "Message %s is not in the mailbox %s.", format.Quote(id), format.Quote(b.Name))
 }
 
 // readMessage reads and parses a message file. Errors: as of os.Open; a *tree.FormatError where the file is not valid.
-func (p *Project) readMessage(path, id string) (*Message, []byte, error) {
+func (p *Project) readMessage(path, id string) (*format.Message, []byte, error) {
 	data, _, err := p.tree.Read(path, p.tree.MaxFile())
 	if err != nil {
 		return nil, nil, err
 	}
-	m, err := ParseMessage(id, data)
+	m, err := format.ParseMessage(id, data)
 	return m, data, err
 }
 
 // readHeader parses what stands before the body of a message file. Errors: as readMessage.
-func (p *Project) readHeader(path, id string) (*Message, error) {
-	data, err := p.tree.ReadStart(path, MaxHeader+int64(len(fenceOpen)+len(fenceClose)+3))
+func (p *Project) readHeader(path, id string) (*format.Message, error) {
+	data, err := p.tree.ReadStart(path, format.MaxHeader+int64(len(format.FenceOpen)+len(format.FenceClose)+3))
 	if err != nil {
 		return nil, err
 	}
-	return ParseMessage(id, data)
+	return format.ParseMessage(id, data)
 }
 
 // Send sends from the mailbox. InReplyTo and References may name messages of any domain; the message joins the thread of
@@ -257,7 +259,7 @@ func (b *Box) join(ctx context.Context, d *Draft) error {
 			return nil
 		}
 	}
-	oldest := cut(before[len(before)-1], maxThread) // whoever answers the same meets here
+	oldest := format.Cut(before[len(before)-1], format.MaxThread) // whoever answers the same meets here
 	m, err := b.p.store.index.Message(ctx, b.p.slug, oldest, WithoutBody, nil)
 	if err == nil && m == nil { // else it is the thread of a message of others
 		d.ThreadID = oldest
@@ -266,7 +268,7 @@ func (b *Box) join(ctx context.Context, d *Draft) error {
 }
 
 // references follows a message back to the beginning of its thread. What this mailbox does not hold ends the chain.
-func (b *Box) references(ctx context.Context, m *Message) []string {
+func (b *Box) references(ctx context.Context, m *format.Message) []string {
 	chain := []string{}
 	for m != nil && m.InReplyTo != "" && !slices.Contains(chain, m.InReplyTo) && len(chain) < maxReferences {
 		chain = slices.Insert(chain, 0, m.InReplyTo)

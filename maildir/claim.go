@@ -10,13 +10,14 @@ import (
 	"strings"
 	"time"
 
+	"mailtree/maildir/format"
 	"mailtree/maildir/glob"
 	"mailtree/maildir/tree"
 )
 
 // ClaimRow is a claim as the index keeps it.
 type ClaimRow struct {
-	Claim
+	format.Claim
 	Path       string // its file
 	Released   bool   // a .released file lies beside it
 	ReleasedAt time.Time
@@ -74,7 +75,7 @@ func (p *Project) Claim(ctx context.Context, r ClaimRequest) (*ClaimResult, erro
 		if err := p.needAgent(g.ctx, r.Agent); err != nil {
 			return err
 		}
-		if err := p.needRead(claimsDir); err != nil {
+		if err := p.needRead(format.ClaimsDir); err != nil {
 			return err
 		}
 		err := p.lookAtClaims(g.ctx, func(l *leases) (err error) {
@@ -115,7 +116,7 @@ func (r *ClaimRequest) check() error {
 	for _, pat := range r.Patterns {
 		c := glob.Clean(pat)
 		if _, err := glob.Compile(c, false); err != nil {
-			return errorf(ErrInvalid, "The path %s cannot be claimed: %v.", quote(pat), err)
+			return errorf(ErrInvalid, "The path %s cannot be claimed: %v.", format.Quote(pat), err)
 		}
 		if !slices.Contains(clean, c) {
 			clean = append(clean, c)
@@ -152,7 +153,7 @@ func (l *leases) conflicts(r *ClaimRequest) (out []ClaimConflict, more int, err 
 func (l *leases) grants(r *ClaimRequest, now, expires time.Time) (out []ClaimRow, renewed bool) {
 	held := l.held(r)
 	for _, pat := range r.Patterns {
-		row := ClaimRow{Claim: Claim{Pattern: pat, Agent: r.Agent, Exclusive: !r.Shared, Reason: r.Reason, Created: now.Truncate(time.Microsecond), Expires: expires}}
+		row := ClaimRow{Claim: format.Claim{Pattern: pat, Agent: r.Agent, Exclusive: !r.Shared, Reason: r.Reason, Created: now.Truncate(time.Microsecond), Expires: expires}}
 		if old := held[pat]; old != nil {
 			row.Path, row.Created = old.Path, old.Created
 			if r.Reason == "" {
@@ -181,12 +182,12 @@ func (l *leases) held(r *ClaimRequest) map[string]*ClaimRow {
 // freePath is where a new claim goes: its own place, or one beside it where somebody has written another claim there
 // that is live.
 func (l *leases) freePath(pattern, agent string) string {
-	path := claimPath(pattern, agent, "")
+	path := format.ClaimPath(pattern, agent, "")
 	for n := 2; ; n++ {
 		if c := l.byPath[path]; c == nil || !l.live(&l.all[l.place(c)]) {
 			return path
 		}
-		path = claimPath(pattern, agent, "-"+strconv.Itoa(n))
+		path = format.ClaimPath(pattern, agent, "-"+strconv.Itoa(n))
 	}
 }
 
@@ -211,20 +212,20 @@ func (res *ClaimResult) write(g *group, o *op, r *ClaimRequest) error {
 // writeClaim plans the claim's file, over an older one of the same agent and pattern where there is one; keys that
 // are not ours stay as they stood.
 func (g *group) writeClaim(o *op, c ClaimRow) error {
-	old, _, err := g.p.tree.Read(c.Path, MaxSmall)
+	old, _, err := g.p.tree.Read(c.Path, format.MaxSmall)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		o.planCreate(c.Path, formatClaim(c.Claim, nil))
-		return g.planRemove(o, ReleasedMark(c.Path))
+		o.planCreate(c.Path, format.FormatClaim(c.Claim, nil))
+		return g.planRemove(o, format.ReleasedMark(c.Path))
 	case tree.FaultOf(err) == tree.FaultMachine:
 		return err
 	case err != nil:
 		return errorf(ErrConflict, "The claim file %s is in the way and cannot be read (%s): remove it.", c.Path, plainFileError(err))
 	}
-	if err := g.planReplace(o, c.Path, formatClaim(c.Claim, old)); err != nil {
+	if err := g.planReplace(o, c.Path, format.FormatClaim(c.Claim, old)); err != nil {
 		return err
 	}
-	return g.planRemove(o, ReleasedMark(c.Path))
+	return g.planRemove(o, format.ReleasedMark(c.Path))
 }
 
 // Release gives back the agent's live claims on exactly these patterns, or all of its claims when there are none
@@ -241,7 +242,7 @@ func (p *Project) Release(ctx context.Context, agent string, patterns []string) 
 		if err := p.needAgent(g.ctx, agent); err != nil {
 			return err
 		}
-		if err := p.needRead(claimsDir); err != nil {
+		if err := p.needRead(format.ClaimsDir); err != nil {
 			return err
 		}
 		rows, err := p.claimsOf(g.ctx, agent, func(s *slot) bool { return len(patterns) == 0 || slices.Contains(clean, s.row.Pattern) })
@@ -250,13 +251,13 @@ func (p *Project) Release(ctx context.Context, agent string, patterns []string) 
 		}
 		var names []string
 		for _, c := range rows {
-			if err := g.freeFor(ReleasedMark(c.Path)); err != nil {
+			if err := g.freeFor(format.ReleasedMark(c.Path)); err != nil {
 				return err
 			}
 			c.Released, c.ReleasedAt = true, g.now.Truncate(time.Microsecond)
 			released = append(released, c)
 			names = append(names, c.Pattern)
-			o.planCreate(ReleasedMark(c.Path), formatMark(g.now))
+			o.planCreate(format.ReleasedMark(c.Path), format.FormatMark(g.now))
 		}
 		o.Summary = agent + " " + strings.Join(names, ", ")
 		return nil
@@ -313,7 +314,7 @@ func (p *Project) sweepClaims() *op {
 			if before >= 2*maxGroup {
 				break
 			}
-			if err := errors.Join(g.planRemove(o, c.Path), g.planRemove(o, ReleasedMark(c.Path))); err != nil {
+			if err := errors.Join(g.planRemove(o, c.Path), g.planRemove(o, format.ReleasedMark(c.Path))); err != nil {
 				o.writes = nil
 				return nil // left alone: what may not be committed may not be removed
 			}
@@ -336,14 +337,14 @@ func (c *ClaimRow) end() time.Time {
 
 // stands reports whether the claim's files still say when it ends and whether it was released as the index does.
 func (p *Project) stands(c *ClaimRow) bool {
-	data, _, err := p.tree.Read(c.Path, MaxSmall)
+	data, _, err := p.tree.Read(c.Path, format.MaxSmall)
 	if err != nil {
 		return false
 	}
-	now, err := ParseClaim(data)
+	now, err := format.ParseClaim(data)
 	if err != nil || now.Expires.UnixMicro() != c.Expires.UnixMicro() {
 		return false
 	}
-	_, err = p.tree.Stat(ReleasedMark(c.Path))
+	_, err = p.tree.Stat(format.ReleasedMark(c.Path))
 	return tree.FaultOf(err) != tree.FaultMachine && c.Released == (err == nil)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/glob"
 )
 
@@ -22,7 +23,7 @@ func claimFiles(tb testing.TB, p *maildir.Project, n int) {
 	now := time.Now()
 	for i := range n {
 		data, err := json.Marshal(map[string]any{"path": claimed(i), "agent": fmt.Sprintf("Agent%02d", i%50), "exclusive": true, "reason": "because",
-			"created": maildir.FormatTime(now.Add(-time.Duration(i) * time.Second)), "expires": maildir.FormatTime(now.Add(24 * time.Hour))})
+			"created": format.FormatTime(now.Add(-time.Duration(i) * time.Second)), "expires": format.FormatTime(now.Add(24 * time.Hour))})
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, fmt.Sprintf("%05d.json", i)), data, 0o600)
 		}

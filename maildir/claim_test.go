@@ -15,6 +15,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 func TestRegisterConcurrently(t *testing.T) {
@@ -181,12 +182,12 @@ func TestSweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	data = regexp.MustCompile(`"expires": "[^"]*"`).ReplaceAll(data, []byte(`"expires": "2096-01-01T00:00:00Z"`))
-	if err := errors.Join(os.WriteFile(extended, data, 0o600), os.Remove(maildir.ReleasedMark(unreleased))); err != nil {
+	if err := errors.Join(os.WriteFile(extended, data, 0o600), os.Remove(format.ReleasedMark(unreleased))); err != nil {
 		t.Fatal(err)
 	}
 	there := func(name string) bool { _, err := os.Lstat(name); return err == nil }
 	maildir.Sweep(p)
-	await(t, func() bool { return !there(ended) && !there(released) && !there(maildir.ReleasedMark(released)) })
+	await(t, func() bool { return !there(ended) && !there(released) && !there(format.ReleasedMark(released)) })
 	if !there(extended) || !there(unreleased) {
 		t.Errorf("live claims are removed: extended there %v, unreleased there %v", there(extended), there(unreleased))
 	}

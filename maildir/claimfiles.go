@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"mailtree/maildir/format"
 	"mailtree/maildir/glob"
 	"mailtree/maildir/tree"
 )
@@ -46,17 +47,17 @@ func ClaimFiles(t *tree.Tree, want func(*ClaimRow) bool) (claims []ClaimRow, bad
 
 // listClaims lists the claim files that were not released. Errors: the machine's faults.
 func listClaims(t *tree.Tree) (paths []string, bad []Problem, err error) {
-	st, err := t.Stat(claimsDir)
+	st, err := t.Stat(format.ClaimsDir)
 	switch fault := tree.FaultOf(err); {
 	case fault != tree.NoFault && fault != tree.FaultGone:
 		return nil, nil, err
 	case err == nil && st.Mode.IsRegular():
-		return nil, []Problem{{Path: claimsDir, Reason: "a file where a folder belongs"}}, nil
+		return nil, []Problem{{Path: format.ClaimsDir, Reason: "a file where a folder belongs"}}, nil
 	case err == nil && !st.Mode.IsDir():
-		return nil, []Problem{{Path: claimsDir, Reason: tree.NotRegular(st.Mode).Reason}}, nil
+		return nil, []Problem{{Path: format.ClaimsDir, Reason: tree.NotRegular(st.Mode).Reason}}, nil
 	}
 	if err == nil {
-		_, err = t.List(claimsDir)
+		_, err = t.List(format.ClaimsDir)
 	}
 	if err != nil { // a folder that is gone holds none; one that may not be listed may hold any
 		if tree.FaultOf(err) == tree.FaultGone {
@@ -65,22 +66,22 @@ func listClaims(t *tree.Tree) (paths []string, bad []Problem, err error) {
 		return nil, nil, err
 	}
 	released := map[string]bool{}
-	err = t.Walk(context.Background(), claimsDir, func(p string, d fs.DirEntry) error {
-		switch Locate(p).Kind {
-		case KindReleased:
+	err = t.Walk(context.Background(), format.ClaimsDir, func(p string, d fs.DirEntry) error {
+		switch format.Locate(p).Kind {
+		case format.KindReleased:
 			st, err := t.Stat(p)
 			if tree.FaultOf(err) == tree.FaultMachine {
 				return err
 			}
-			released[claimOfMark(p)] = err == nil && st.Mode.IsRegular() && st.Size <= MaxSmall
-		case KindClaim:
+			released[format.ClaimOfMark(p)] = err == nil && st.Mode.IsRegular() && st.Size <= format.MaxSmall
+		case format.KindClaim:
 			paths = append(paths, p)
 		}
 		return nil
 	})
 	paths = slices.DeleteFunc(paths, func(p string) bool { return released[p] })
 	if len(paths) > maxClaimFiles {
-		bad = []Problem{{Path: claimsDir, Reason: fmt.Sprintf("more than %d claims: the others do not count for the guard", maxClaimFiles)}}
+		bad = []Problem{{Path: format.ClaimsDir, Reason: fmt.Sprintf("more than %d claims: the others do not count for the guard", maxClaimFiles)}}
 		paths = paths[:maxClaimFiles]
 	}
 	return paths, bad, err
@@ -118,10 +119,10 @@ func readClaims(t *tree.Tree, paths []string, want func(*ClaimRow) bool) (claims
 
 // readClaim reads one claim file: a claim, or why it is none; neither where it is gone. Errors: the machine's faults.
 func readClaim(t *tree.Tree, p string) (*ClaimRow, *Problem, error) {
-	data, _, err := t.Read(p, MaxSmall)
+	data, _, err := t.Read(p, format.MaxSmall)
 	row := &ClaimRow{Path: p}
 	if err == nil {
-		row.Claim, err = ParseClaim(data)
+		row.Claim, err = format.ParseClaim(data)
 	}
 	var bad *tree.FormatError
 	switch fault := tree.FaultOf(err); {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"mailtree/maildir/format"
 	"mailtree/maildir/glob"
 	"mailtree/maildir/tree"
 )
@@ -21,7 +22,7 @@ import (
 func claimTree(t *testing.T, files map[string]string) *tree.Tree {
 	t.Helper()
 	dir := t.TempDir()
-	for _, d := range []string{tree.TmpDir, claimsDir} {
+	for _, d := range []string{tree.TmpDir, format.ClaimsDir} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -68,21 +69,21 @@ func TestClaimFiles(t *testing.T) {
 		"claims/odd.json":           claimText("odd"), // its mark is a folder, which is none
 		"claims/odd.released/x":     "",
 		"claims/big.json":           claimText("big"), // as is one that is too large
-		"claims/big.released":       strings.Repeat("x", MaxSmall+1),
+		"claims/big.released":       strings.Repeat("x", format.MaxSmall+1),
 		"claims/bad.json":           claimText("../.."),
 		"claims/empty.json":         "",
-		"claims/huge.json":          claimText("h") + strings.Repeat(" ", MaxSmall),
+		"claims/huge.json":          claimText("h") + strings.Repeat(" ", format.MaxSmall),
 		"claims/.hidden.json":       claimText("hidden"),
 		"claims/.git/x.json":        claimText("git"),
 		"claims/x.json~":            claimText("backup"),
 		"claims/README":             "",
 		"other/c.json":              claimText("c"),
-		"claims/full.json":          claimText("full") + strings.Repeat(" ", MaxSmall-len(claimText("full"))),
+		"claims/full.json":          claimText("full") + strings.Repeat(" ", format.MaxSmall-len(claimText("full"))),
 		"claims/deep/gone.json":     claimText("gone too"),
 		"claims/deep/gone.released": "2026-01-01T00:00:00Z\n",
 		"claims/" + strings.Repeat("d/", 40) + "in.json": claimText("in"),
 	})
-	at := filepath.Join(tr.Dir(), claimsDir)
+	at := filepath.Join(tr.Dir(), format.ClaimsDir)
 	if err := errors.Join(syscall.Mkfifo(filepath.Join(at, "fifo.json"), 0o600), os.Symlink("a.json", filepath.Join(at, "link.json")),
 		os.Symlink("../other", filepath.Join(at, "linked")), syscall.Mkfifo(filepath.Join(at, "fifo.released"), 0o600), os.Symlink("a.json", filepath.Join(at, "a.released"))); err != nil {
 		t.Fatal(err)
@@ -108,7 +109,7 @@ func TestClaimFiles(t *testing.T) {
 		t.Error(diff)
 	}
 	none := claimTree(t, nil)
-	if err := os.Remove(filepath.Join(none.Dir(), claimsDir)); err != nil {
+	if err := os.Remove(filepath.Join(none.Dir(), format.ClaimsDir)); err != nil {
 		t.Fatal(err)
 	}
 	if claims, bad, err := ClaimFiles(none, nil); claims != nil || bad != nil || err != nil {
@@ -120,7 +121,7 @@ func TestClaimFiles(t *testing.T) {
 func TestBlocking(t *testing.T) {
 	now := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 	claim := func(agent, pattern string, day int) ClaimRow {
-		return ClaimRow{Claim: Claim{pattern, agent, true, "", now.AddDate(0, 0, -day), now.Add(time.Hour)}, Path: "claims/" + agent + pattern + ".json"}
+		return ClaimRow{Claim: format.Claim{Pattern: pattern, Agent: agent, Exclusive: true, Reason: "", Created: now.AddDate(0, 0, -day), Expires: now.Add(time.Hour)}, Path: "claims/" + agent + pattern + ".json"}
 	}
 	with := func(c ClaimRow, change func(*ClaimRow)) ClaimRow { change(&c); return c }
 	for _, c := range []struct {
@@ -191,7 +192,7 @@ func TestConcernsMisses(t *testing.T) {
 			continue
 		}
 		covered++
-		row := ClaimRow{Claim: Claim{Pattern: p, Agent: "A", Exclusive: true, Expires: now.Add(time.Hour)}}
+		row := ClaimRow{Claim: format.Claim{Pattern: p, Agent: "A", Exclusive: true, Expires: now.Add(time.Hour)}}
 		if !NewIntent("B", []string{f}, fold, now).Concerns(&row) {
 			t.Fatalf("%q covers %q (fold %v), and was left out", p, f, fold)
 		}
@@ -206,7 +207,7 @@ func TestClaimFilesUnlistable(t *testing.T) {
 	tr := claimTree(t, map[string]string{"claims/a.json": claimText("a")})
 	calls := 0
 	tr.Fail = func(p string) error {
-		if p == claimsDir {
+		if p == format.ClaimsDir {
 			if calls++; calls > 1 {
 				return syscall.EACCES
 			}

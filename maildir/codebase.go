@@ -1,13 +1,14 @@
 package maildir
 
 import (
-	"mailtree/maildir/tree"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"mailtree/maildir/tree"
 )
 
 // codebase is what the mail asks about the code repository that a project is named by. It only reads small files, and

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"mailtree/maildir/format"
 )
 
 // WatchRoot is the folder below which all trees lie: what a watcher of the store watches.
@@ -171,7 +173,7 @@ func (p *Project) takeEdits() (e edits) {
 			p.noteUnread([]string{path}, nil)
 		case !p.flight.hold(path): // planned meanwhile
 			later = append(later, path)
-		case err == nil && st.Mode.IsRegular(), errors.Is(err, fs.ErrNotExist) && Locate(path).Kind.single():
+		case err == nil && st.Mode.IsRegular(), errors.Is(err, fs.ErrNotExist) && format.Locate(path).Kind.Single():
 			e.paths = append(e.paths, path)
 		default:
 			e.paths, e.wide = append(e.paths, path), true
@@ -196,7 +198,7 @@ func firstEdits(paths []string) (some, others []string) {
 	type edit struct{ id, path string }
 	all := make([]edit, len(paths))
 	for i, p := range paths {
-		all[i] = edit{Locate(p).ID, p}
+		all[i] = edit{format.Locate(p).ID, p}
 	}
 	slices.SortFunc(all, func(a, b edit) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.path, b.path)) })
 	for i, e := range all {
@@ -303,7 +305,7 @@ func (p *Project) noticed(changes []Change) {
 		return
 	}
 	for _, c := range changes {
-		if (c.Kind == KindRead || c.Kind == KindAck) && c.Op == Added {
+		if (c.Kind == format.KindRead || c.Kind == format.KindAck) && c.Op == Added {
 			if st, err := p.tree.Stat(c.Path); err == nil && st.Size == 0 {
 				p.later(p.stampMark(c))
 				p.poke()
@@ -339,7 +341,7 @@ func (p *Project) noteEdits(changes []Change) {
 // belong into the audit. Never a folder: it would stand for files below it whose operations are still to be told.
 func (p *Project) noteOthers(paths []string) {
 	for _, path := range paths {
-		if path == gitIgnore || path == gitAttributes {
+		if path == format.GitIgnore || path == format.GitAttributes {
 			p.history.Edited([]string{path})
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"mailtree/fixtures/bulk"
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // BenchmarkVisible is the time from a person's save until the message is listed and found by its new words, watcher
@@ -30,7 +31,7 @@ func BenchmarkVisible(b *testing.B) {
 				stop := sendAt(b, p, rate)
 				defer stop()
 				var each bulk.Times
-				m := &maildir.Message{ID: "byhand", From: "Ann", Subject: "by hand", Created: time.Unix(1760000000, 0), Importance: maildir.Normal}
+				m := &format.Message{ID: "byhand", From: "Ann", Subject: "by hand", Created: time.Unix(1760000000, 0), Importance: format.Normal}
 				name := filepath.Join(p.Tree().Dir(), "messages/by/hand", m.ID+".md")
 				if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 					b.Fatal(err)
@@ -38,7 +39,7 @@ func BenchmarkVisible(b *testing.B) {
 				for n := range b.N + 1 {
 					word := fmt.Sprintf("saved%d", n)
 					m.Body = benchBody + word
-					data := maildir.FormatMessage(m)
+					data := format.FormatMessage(m)
 					began := time.Now()
 					if err := save.file(name, data); err != nil {
 						b.Fatal(err)
@@ -165,7 +166,7 @@ func prepareBranch(b *testing.B, mail bulk.Mail, repo string) {
 		msg, paths := mail.Message(n)
 		msg.Body += "otherwise"
 		for _, path := range paths {
-			if err := os.WriteFile(filepath.Join(repo, path), maildir.FormatMessage(msg), 0o666); err != nil {
+			if err := os.WriteFile(filepath.Join(repo, path), format.FormatMessage(msg), 0o666); err != nil {
 				b.Fatal(err)
 			}
 		}

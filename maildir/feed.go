@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"sync"
+
+	"mailtree/maildir/format"
 )
 
 // feed rings for those who wait. It carries no changes itself: what changed is what the index recorded after a
@@ -25,7 +27,7 @@ func (f *feed) ring(changes []Change) {
 	f.all = make(chan struct{})
 	for _, c := range changes {
 		f.wake(c.Project, c.Agent)
-		if c.Kind == KindCanonical && c.Op != Added { // it shows in every inbox that has it, and the change does not say in which
+		if c.Kind == format.KindCanonical && c.Op != Added { // it shows in every inbox that has it, and the change does not say in which
 			for k := range f.agents {
 				if slug, name, _ := strings.Cut(k, "/"); slug == c.Project {
 					f.wake(slug, name)

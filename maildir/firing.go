@@ -3,10 +3,12 @@ package maildir
 import (
 	"context"
 	"errors"
-	"mailtree/maildir/tree"
 	"path/filepath"
 	"slices"
 	"time"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/tree"
 )
 
 // Firing is a hook and a copy that it may have to run for.
@@ -50,11 +52,11 @@ func (s *Store) Firings(ctx context.Context, changes []Change) ([]Firing, error)
 }
 
 // eventOf is the event that a new file of that kind is; "" for none.
-func eventOf(k Kind) string {
+func eventOf(k format.Kind) string {
 	switch k {
-	case KindInbox:
+	case format.KindInbox:
 		return OnReceive
-	case KindOutbox:
+	case format.KindOutbox:
 		return AfterSend
 	}
 	return ""

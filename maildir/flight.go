@@ -1,10 +1,11 @@
 package maildir
 
 import (
-	"mailtree/maildir/tree"
 	"strings"
 	"sync"
 	"time"
+
+	"mailtree/maildir/tree"
 )
 
 // flight is what the operations under way hold: those planned whose group has not ended. An operation is planned only

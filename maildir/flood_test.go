@@ -9,6 +9,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // TestFloodOfEdits: a great many edits are ingested in portions, the files of one message together, and what is sent meanwhile is
@@ -32,7 +33,7 @@ func TestFloodOfEdits(t *testing.T) {
 	portion := func(paths []string) {
 		ids := map[string]int{}
 		for _, path := range paths {
-			if id := maildir.Locate(path).ID; ours[id] {
+			if id := format.Locate(path).ID; ours[id] {
 				ids[id]++
 			}
 		}

@@ -2,9 +2,11 @@ package maildir
 
 import (
 	"context"
-	"mailtree/maildir/tree"
 	"slices"
 	"time"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/tree"
 )
 
 // History is the audit of one project's tree: Git. The gitlog package is the one implementation.
@@ -66,8 +68,8 @@ func (o Op) each(ids []string) []Op {
 	for _, id := range ids {
 		one := o
 		one.ID, one.Summary = id, o.Agent+" "+id
-		one.Paths = slices.DeleteFunc(slices.Clone(o.Paths), func(p string) bool { return Locate(p).ID != id })
-		one.Revised = slices.DeleteFunc(slices.Clone(o.Revised), func(p string) bool { return Locate(p).ID != id })
+		one.Paths = slices.DeleteFunc(slices.Clone(o.Paths), func(p string) bool { return format.Locate(p).ID != id })
+		one.Revised = slices.DeleteFunc(slices.Clone(o.Revised), func(p string) bool { return format.Locate(p).ID != id })
 		all = append(all, one)
 	}
 	return all

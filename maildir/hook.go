@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"mailtree/maildir/tree"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -16,6 +15,9 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/tree"
 )
 
 // Hook is a command that runs when a message comes into a mailbox or was sent from it. Hooks stand in the store's
@@ -93,7 +95,7 @@ func (b *Box) CreateHook(ctx context.Context, h Hook) (*Hook, error) {
 			}
 		}
 		if mine >= maxHooks {
-			return nil, errorf(ErrTooLarge, "The mailbox %s has %d hooks, which is the limit.", quote(h.Mailbox), mine)
+			return nil, errorf(ErrTooLarge, "The mailbox %s has %d hooks, which is the limit.", format.Quote(h.Mailbox), mine)
 		}
 		return append(all, h), nil
 	})
@@ -104,7 +106,7 @@ func (b *Box) CreateHook(ctx context.Context, h Hook) (*Hook, error) {
 func (h *Hook) check() error {
 	switch cmd := strings.Join(h.Cmd, "\x00"); {
 	case h.Event != OnReceive && h.Event != AfterSend:
-		return errorf(ErrInvalid, "The event %s is none of %s, %s.", quote(h.Event), OnReceive, AfterSend)
+		return errorf(ErrInvalid, "The event %s is none of %s, %s.", format.Quote(h.Event), OnReceive, AfterSend)
 	case len(h.Cmd) == 0 || !filepath.IsAbs(h.Cmd[0]):
 		return errorf(ErrInvalid, "hook has non-absolute cmd[0]")
 	case strings.Count(cmd, "\x00") != len(h.Cmd)-1 || !utf8.ValidString(cmd):
@@ -115,8 +117,8 @@ func (h *Hook) check() error {
 		return errorf(ErrInvalid, "fire_on_untrusted is on_receive only")
 	case h.Timeout < 1 || h.Timeout > maxHookTimeout:
 		return errorf(ErrInvalid, "timeout_secs is %d: it must be from 1 to %d", h.Timeout, maxHookTimeout)
-	case len(h.Name) > 128 || !plainName(h.Name):
-		return errorf(ErrInvalid, "The hook name %s cannot be used: letters, digits, '.', '_' and '-', at most 128, the first a letter or digit.", quote(h.Name))
+	case len(h.Name) > 128 || !format.PlainName(h.Name):
+		return errorf(ErrInvalid, "The hook name %s cannot be used: letters, digits, '.', '_' and '-', at most 128, the first a letter or digit.", format.Quote(h.Name))
 	}
 	return nil
 }
@@ -153,9 +155,9 @@ func hashName(of ...any) string {
 // taken refuses a hook because another has its name.
 func (h *Hook) taken(old *Hook, named bool) error {
 	if !named && old.Mailbox == h.Mailbox && old.derivedName() == h.derivedName() {
-		return errorf(ErrExist, "This hook exists as %s with timeout_secs %d: delete it first, or pass a name to have both.", quote(old.Name), old.Timeout)
+		return errorf(ErrExist, "This hook exists as %s with timeout_secs %d: delete it first, or pass a name to have both.", format.Quote(old.Name), old.Timeout)
 	}
-	return errorf(ErrExist, "The hook name %s is taken by another hook, on mailbox %s: pass another name, or delete that hook first.", quote(h.Name), quote(old.Mailbox))
+	return errorf(ErrExist, "The hook name %s is taken by another hook, on mailbox %s: pass another name, or delete that hook first.", format.Quote(h.Name), format.Quote(old.Mailbox))
 }
 
 // same reports whether two hooks do the same.
@@ -174,7 +176,7 @@ func (h *Hook) follows(c *Change) bool {
 // outdates reports whether the hook was made after the message was sent. The dates do not tell
 // while the hook's is yet to come: then the clock was set back since it was made, and mail that
 // came later has earlier dates.
-func (h *Hook) outdates(m *Message, now time.Time) bool {
+func (h *Hook) outdates(m *format.Message, now time.Time) bool {
 	return m.Created.Before(h.Created) && !h.Created.After(now)
 }
 
@@ -229,11 +231,11 @@ func (p *Project) DeleteHook(_ context.Context, name string, by Caller) error {
 		}
 		switch len(found) {
 		case 0:
-			return nil, errorf(ErrNotFound, "No hook %s on a mailbox of yours.", quote(name))
+			return nil, errorf(ErrNotFound, "No hook %s on a mailbox of yours.", format.Quote(name))
 		case 1:
 			return slices.Delete(all, found[0], found[0]+1), nil
 		}
-		return nil, errorf(ErrConflict, "%d hooks of several users have the name %s: take the right one out of hooks.json.", len(found), quote(name))
+		return nil, errorf(ErrConflict, "%d hooks of several users have the name %s: take the right one out of hooks.json.", len(found), format.Quote(name))
 	})
 }
 

@@ -10,12 +10,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"mailtree/maildir/tree"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/tree"
 )
 
 // HookLog is the store's hooks.log: one JSON object a line, when a hook began for a message (durable before the command
@@ -202,7 +204,7 @@ func (l *HookLog) beginRun(h *Hook, message string) (bool, error) {
 	if l.begun[k] {
 		return false, nil
 	}
-	line := hookLine{Hook: h.key(), Message: message, Begun: FormatTime(l.now()), Timeout: h.Timeout}
+	line := hookLine{Hook: h.key(), Message: message, Begun: format.FormatTime(l.now()), Timeout: h.Timeout}
 	if err := l.append(line); err != nil {
 		return false, diskError(err)
 	}
@@ -222,7 +224,7 @@ func (l *HookLog) Started(r *HookRun, pid int, process string) error {
 
 // End notes how a run ended. It need not survive a crash.
 func (l *HookLog) End(r *HookRun, e HookEnd) error {
-	return l.add(hookLine{Hook: r.Hook.key(), Message: r.ID, Ended: FormatTime(l.now()), Exit: &e.Exit, End: e.Why, MS: e.Took.Milliseconds(), Output: strings.ToValidUTF8(string(e.Output), "\uFFFD")})
+	return l.add(hookLine{Hook: r.Hook.key(), Message: r.ID, Ended: format.FormatTime(l.now()), Exit: &e.Exit, End: e.Why, MS: e.Took.Milliseconds(), Output: strings.ToValidUTF8(string(e.Output), "\uFFFD")})
 }
 
 func (l *HookLog) add(h hookLine) error {
@@ -245,7 +247,7 @@ func (l *HookLog) Abandoned() (all []Abandoned) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, o := range l.going {
-		begun, _ := ParseTime(o.Begun) // the zero time: long ago
+		begun, _ := format.ParseTime(o.Begun) // the zero time: long ago
 		all = append(all, Abandoned{Hook: o.Hook, Message: o.Message, PID: o.PID, Process: o.Process, Begun: begun, Timeout: o.Timeout})
 	}
 	return all
@@ -253,7 +255,7 @@ func (l *HookLog) Abandoned() (all []Abandoned) {
 
 // EndAbandoned notes the end of such a run. It need not survive a crash.
 func (l *HookLog) EndAbandoned(a *Abandoned, why string) error {
-	return l.add(hookLine{Hook: a.Hook, Message: a.Message, Ended: FormatTime(l.now()), End: why})
+	return l.add(hookLine{Hook: a.Hook, Message: a.Message, Ended: format.FormatTime(l.now()), End: why})
 }
 
 // Mark is how far the feed of changes was worked through.

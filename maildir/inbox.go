@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"mailtree/maildir/tree"
 	"slices"
 	"time"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/tree"
 )
 
 // InboxPage is one page of an inbox.
@@ -153,7 +155,7 @@ func (p *Project) noDelivery(agent, id string) error {
 	if err := p.needReadMessage(id); err != nil {
 		return err
 	}
-	return errorf(ErrNotFound, "Message %s is not in the inbox of %s. check_my_messages lists what is.", quote(id), agent)
+	return errorf(ErrNotFound, "Message %s is not in the inbox of %s. check_my_messages lists what is.", format.Quote(id), agent)
 }
 
 func (p *Project) markPage(ctx context.Context, agent string, page *InboxPage) error {
@@ -185,13 +187,13 @@ func (p *Project) mark(ctx context.Context, verb, agent string, ids []string, ac
 			if err != nil {
 				return err
 			}
-			if err := g.markFile(o, ReadMark(d.CopyPath), d.Read, page); err != nil {
+			if err := g.markFile(o, format.ReadMark(d.CopyPath), d.Read, page); err != nil {
 				return err
 			}
 			if !ack {
 				continue
 			}
-			if err := g.markFile(o, AckMark(d.CopyPath), d.Acked, page); err != nil {
+			if err := g.markFile(o, format.AckMark(d.CopyPath), d.Acked, page); err != nil {
 				return err
 			}
 		}
@@ -209,7 +211,7 @@ func (g *group) markFile(o *op, path string, known, page bool) error {
 	err := g.freeFor(path)
 	switch {
 	case err == nil:
-		o.planCreate(path, formatMark(g.now))
+		o.planCreate(path, format.FormatMark(g.now))
 	case page && errors.Is(err, ErrConflict):
 		return nil
 	}
@@ -224,7 +226,7 @@ func (g *group) freeFor(path string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err == nil && st.Mode.IsRegular():
-		_, _, err := g.p.tree.Read(path, MaxSmall)
+		_, _, err := g.p.tree.Read(path, format.MaxSmall)
 		switch tree.FaultOf(err) {
 		case tree.FaultFile:
 			return errorf(ErrConflict, "%s in the mail tree cannot be read (%v), so the mark cannot be made: remove it.", path, err)
@@ -293,7 +295,7 @@ func (p *Project) popOnce(ctx context.Context, agent string, room *Room) (*Deliv
 		}
 		d.Read, d.ReadAt = true, g.now.Truncate(time.Microsecond)
 		got, o.pops, o.ID, o.Summary = d, agent, d.ID, agent+" "+d.ID
-		o.planCreate(ReadMark(d.CopyPath), formatMark(g.now))
+		o.planCreate(format.ReadMark(d.CopyPath), format.FormatMark(g.now))
 		return nil
 	}
 	if err := p.do(ctx, o); err != nil {
@@ -363,7 +365,7 @@ func (g *group) poppable(agent string) (*Delivery, error) {
 		if err != nil || d == nil {
 			return nil, err
 		}
-		mark := ReadMark(d.CopyPath)
+		mark := format.ReadMark(d.CopyPath)
 		if g.p.flight.writes(mark) {
 			continue
 		}
@@ -434,9 +436,9 @@ func (p *Project) unread(ctx context.Context, agent, id string) error {
 			return err
 		}
 		if d.Read {
-			return g.planRemove(o, ReadMark(d.CopyPath))
+			return g.planRemove(o, format.ReadMark(d.CopyPath))
 		}
-		if err := g.freeFor(ReadMark(d.CopyPath)); !errors.Is(err, ErrConflict) { // what is in a mark's place and is none
+		if err := g.freeFor(format.ReadMark(d.CopyPath)); !errors.Is(err, ErrConflict) { // what is in a mark's place and is none
 			return err
 		}
 		return nil
@@ -458,7 +460,7 @@ func (p *Project) Acknowledge(ctx context.Context, agent, id string) (*Delivery,
 func (p *Project) Delivery(ctx context.Context, agent, id string) (*Delivery, error) {
 	d, err := p.store.index.Delivery(ctx, p.slug, agent, id, WithoutBody, nil)
 	if err == nil && d == nil {
-		err = cmp.Or(p.needReadMessage(id), error(errorf(ErrNotFound, "Message %s is not in the inbox of %s.", quote(id), quote(agent))))
+		err = cmp.Or(p.needReadMessage(id), error(errorf(ErrNotFound, "Message %s is not in the inbox of %s.", format.Quote(id), format.Quote(agent))))
 	}
 	return d, err
 }
@@ -470,7 +472,7 @@ func (p *Project) stampMark(c Change) *op {
 		if st, err := p.tree.Stat(c.Path); err != nil || st.Size > 0 || !st.Mode.IsRegular() {
 			return nil
 		}
-		if err := g.planReplace(o, c.Path, formatMark(g.now)); err != nil {
+		if err := g.planReplace(o, c.Path, format.FormatMark(g.now)); err != nil {
 			return err
 		}
 		o.writes[0].There = true // who takes it away meanwhile wants it gone

@@ -16,6 +16,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 func TestPopOnce(t *testing.T) {
@@ -69,7 +70,7 @@ func TestPopAgainstTouch(t *testing.T) {
 	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "one", Body: "b"})
 	two := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "two", Body: "b"})
 	first := inbox(t, p, "Bob").Messages[1]
-	touch := filepath.Join(p.Tree().Dir(), maildir.ReadMark(first.CopyPath))
+	touch := filepath.Join(p.Tree().Dir(), format.ReadMark(first.CopyPath))
 	if err := os.WriteFile(touch, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +240,7 @@ func TestBadMarks(t *testing.T) {
 		send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: fmt.Sprint(i), Body: "b"})
 	}
 	bad := inbox(t, p, "Bob").Messages[1]
-	if err := os.Mkdir(filepath.Join(p.Tree().Dir(), maildir.ReadMark(bad.CopyPath)), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Join(p.Tree().Dir(), format.ReadMark(bad.CopyPath)), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	page, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: "Bob"}, true, 0)

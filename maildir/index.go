@@ -2,8 +2,10 @@ package maildir
 
 import (
 	"context"
-	"mailtree/maildir/tree"
 	"time"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/tree"
 )
 
 // Index is what the domain needs of the view of the tree that answers questions fast. The indexer package
@@ -65,9 +67,9 @@ type Index interface {
 	Problems(ctx context.Context, project string) ([]Problem, error) // by path; "" for all projects
 
 	// ProjectsWith finds the projects that hold what is named: an agent, a message id or a thread, most recent activity first.
-	ProjectsWith(ctx context.Context, what Kind, name string) ([]string, error) // what: KindProfile, KindCanonical, or KindOther for a thread
-	// Names completes: at most limit names that begin with prefix (whatever the case): agents (KindProfile), threads (KindOther).
-	Names(ctx context.Context, project string, what Kind, prefix string, limit int) ([]string, error) // project "" for all
+	ProjectsWith(ctx context.Context, what format.Kind, name string) ([]string, error) // what: format.KindProfile, format.KindCanonical, or format.KindOther for a thread
+	// Names completes: at most limit names that begin with prefix (whatever the case): agents (format.KindProfile), threads (format.KindOther).
+	Names(ctx context.Context, project string, what format.Kind, prefix string, limit int) ([]string, error) // project "" for all
 	Stats(ctx context.Context) (Stats, error)
 }
 
@@ -82,7 +84,7 @@ type Change struct {
 	Seq     int64
 	Project string
 	Path    string
-	Kind    Kind
+	Kind    format.Kind
 	Op      string // "added", "changed" or "removed", of what the file means
 	Agent   string // whose folder, claim or profile; the sender for canonical messages
 	ID      string // message id, where there is one
@@ -101,7 +103,7 @@ const (
 // folder; without a valid profile its other fields are empty.
 type AgentRow struct {
 	Project string // slug
-	Profile
+	format.Profile
 	HasProfile bool      // a valid profile.json
 	Status     string    // ready, work, offline; "" when no status file says so
 	LastActive time.Time // newest of sent, read, acknowledged, claimed, inception; zero when none
@@ -116,10 +118,10 @@ type Counts struct {
 
 // MessageRow is a message as the index keeps it.
 type MessageRow struct {
-	Project string // slug
-	Message        // BCC is empty except where said; Body only where asked for
-	Path    string // the file that its content comes from
-	Cursor  int64  // position in time order; opaque
+	Project        string // slug
+	format.Message        // BCC is empty except where said; Body only where asked for
+	Path           string // the file that its content comes from
+	Cursor         int64  // position in time order; opaque
 
 	BodyBytes int64 // of the whole body
 	BodyFrom  int64 // where in the body Body begins

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"mailtree/maildir/tree"
 	"maps"
 	"os"
 	"path/filepath"
@@ -19,6 +18,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/tree"
 )
 
 // The journal says, durably before the first rename of a group, what the group is about to do; a record is
@@ -102,9 +104,9 @@ func (j *journal) begin() error {
 
 // openAt opens the file at the journal's place; the caller closes it.
 func (j *journal) openAt(flags int) (*os.File, tree.FileStat, error) {
-	f, st, err := j.tree.OpenFile(journalFile, os.O_RDWR|flags)
+	f, st, err := j.tree.OpenFile(format.JournalFile, os.O_RDWR|flags)
 	if why := (*tree.FormatError)(nil); errors.As(err, &why) {
-		err = fmt.Errorf("%s is %s: remove it", journalFile, why.Reason)
+		err = fmt.Errorf("%s is %s: remove it", format.JournalFile, why.Reason)
 	}
 	return f, st, err
 }
@@ -117,7 +119,7 @@ func (j *journal) openPresent() (*os.File, error) {
 	f, st, err := j.openAt(0)
 	if err == nil && st.Inode != j.node {
 		f.Close()
-		err = fmt.Errorf("%s was replaced just now", journalFile)
+		err = fmt.Errorf("%s was replaced just now", format.JournalFile)
 	}
 	return f, err
 }
@@ -154,7 +156,7 @@ func (j *journal) write(f *os.File, data []byte) (at int64, err error) {
 // present makes sure that the file is still the one at the journal's place; where somebody removed or replaced it, what is
 // outstanding is written again.
 func (j *journal) present() error {
-	st, err := j.tree.Stat(journalFile)
+	st, err := j.tree.Stat(format.JournalFile)
 	if err == nil && st.Inode == j.node {
 		return nil
 	}
@@ -287,7 +289,7 @@ func (j *journal) outstanding() (n int64) {
 // rewrite puts a journal of only the outstanding records, by group, in the place of the present one, durably. After an
 // error the old one stands, or the new one is not known to be durable.
 func (j *journal) rewrite() error {
-	const fresh = journalFile + ".new"
+	const fresh = format.JournalFile + ".new"
 	defer j.tree.Hold()()
 	f, _, err := j.tree.OpenFile(fresh, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
@@ -302,7 +304,7 @@ func (j *journal) rewrite() error {
 		err = errors.Join(err, werr)
 	}
 	if err = errors.Join(err, f.Sync()); err == nil {
-		err = j.tree.Rename(fresh, journalFile)
+		err = j.tree.Rename(fresh, format.JournalFile)
 	}
 	var fi fs.FileInfo
 	if err == nil {
@@ -316,7 +318,7 @@ func (j *journal) rewrite() error {
 	for g, o := range j.open {
 		o.at = at[g]
 	}
-	return j.tree.SyncFolder(RunDir)
+	return j.tree.SyncFolder(format.RunDir)
 }
 
 // journalMAC proves that this store wrote the record js.
@@ -357,7 +359,7 @@ func readJournal(r io.Reader, key []byte) []journalRecord {
 func (r journalRecord) sane() bool {
 	for _, op := range r.Ops {
 		for _, f := range op.Files {
-			if !filepath.IsLocal(f.Path) || Locate(f.Path).Kind == KindIgnored || f.Staged == "" || strings.ContainsAny(f.Staged, "/.") {
+			if !filepath.IsLocal(f.Path) || format.Locate(f.Path).Kind == format.KindIgnored || f.Staged == "" || strings.ContainsAny(f.Staged, "/.") {
 				return false
 			}
 		}

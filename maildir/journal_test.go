@@ -6,13 +6,15 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"mailtree/maildir/tree"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/tree"
 )
 
 var testKey = []byte("0123456789abcdef0123456789abcdef")
@@ -89,14 +91,14 @@ func (c *crashed) recover() (ops []Op) {
 func (c *crashed) forge(key []byte, op journalOp) error {
 	js, err := json.Marshal(journalRecord{Group: 1, Ops: []journalOp{op}})
 	c.must(err)
-	return os.WriteFile(filepath.Join(c.tree.Dir(), journalFile), fmt.Appendf(nil, "%s %s\n", journalMAC(key, js), js), 0o600)
+	return os.WriteFile(filepath.Join(c.tree.Dir(), format.JournalFile), fmt.Appendf(nil, "%s %s\n", journalMAC(key, js), js), 0o600)
 }
 
 // TestJournalRemoved: somebody who removes the run-time folder under a running server takes no record away.
 func TestJournalRemoved(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
-	c.must(os.Rename(filepath.Join(c.tree.Dir(), journalFile), filepath.Join(c.tree.Dir(), journalFile)+".old"))
+	c.must(os.Rename(filepath.Join(c.tree.Dir(), format.JournalFile), filepath.Join(c.tree.Dir(), format.JournalFile)+".old"))
 	c.must(c.j.append(journalRecord{Group: 2}))
 	c.must(c.c.Publish(c.ws[0]))
 	if files, ops := c.after(); len(files) != 3 || len(ops) != 1 {
@@ -109,7 +111,7 @@ func TestJournalRemoved(t *testing.T) {
 func TestJournalWrittenAnew(t *testing.T) {
 	t.Parallel()
 	groups := func(c *crashed) (groups []uint64, flags string) {
-		f, err := os.Open(filepath.Join(c.tree.Dir(), journalFile))
+		f, err := os.Open(filepath.Join(c.tree.Dir(), format.JournalFile))
 		c.must(err)
 		defer f.Close()
 		for _, r := range readJournal(f, testKey) {
@@ -136,7 +138,7 @@ func TestJournalWrittenAnew(t *testing.T) {
 			c.j.done(2)
 			c.j.done(5)
 			c.must(c.j.dropOps(3, []int{0}))
-			c.must(harm(c, filepath.Join(c.tree.Dir(), journalFile)))
+			c.must(harm(c, filepath.Join(c.tree.Dir(), format.JournalFile)))
 			c.must(c.j.dropOps(4, []int{0})) // finds it out
 			if is, flags := groups(c); !slices.Equal(is, []uint64{1, 3, 4, 6}) || flags != ".--." {
 				t.Errorf("groups %d, flags %q", is, flags)
@@ -184,9 +186,9 @@ func TestRecoverDrops(t *testing.T) {
 	for name, harm := range map[string]func(c *crashed){
 		"a staged file is short": func(c *crashed) { c.must(os.Truncate(filepath.Join(c.tree.Dir(), tree.TmpDir, c.ws[1].Staged), 3)) },
 		"a staged file is gone":  func(c *crashed) { c.must(os.Remove(filepath.Join(c.tree.Dir(), tree.TmpDir, c.ws[1].Staged))) },
-		"the record is torn":     func(c *crashed) { c.must(os.Truncate(filepath.Join(c.tree.Dir(), journalFile), c.j.size-2)) },
+		"the record is torn":     func(c *crashed) { c.must(os.Truncate(filepath.Join(c.tree.Dir(), format.JournalFile), c.j.size-2)) },
 		"the record is damaged": func(c *crashed) {
-			c.must(os.WriteFile(filepath.Join(c.tree.Dir(), journalFile), []byte("00000000 {}\n"), 0o600))
+			c.must(os.WriteFile(filepath.Join(c.tree.Dir(), format.JournalFile), []byte("00000000 {}\n"), 0o600))
 		},
 		"the record is another store's": func(c *crashed) { c.must(c.forge([]byte("another key"), c.op)) },
 		"the record names git's own files": func(c *crashed) {
@@ -223,7 +225,7 @@ func TestDropOnFullDisk(t *testing.T) {
 	c.must(os.WriteFile(filepath.Join(c.tree.Dir(), c.ws[2].Path), []byte("of a later operation"), 0o600))
 	before := c.j.size
 	c.must(c.j.dropOps(1, []int{0}))
-	if fi, err := os.Stat(filepath.Join(c.tree.Dir(), journalFile)); err != nil || fi.Size() != before {
+	if fi, err := os.Stat(filepath.Join(c.tree.Dir(), format.JournalFile)); err != nil || fi.Size() != before {
 		t.Errorf("the journal grew from %d bytes: %v %v", before, fi.Size(), err)
 	}
 	files, ops := c.after()

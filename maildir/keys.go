@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"mailtree/maildir/tree"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +14,9 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/tree"
 )
 
 // Files of the store that hold its keys: configuration, never in a tree that a `git pull` could change.
@@ -71,7 +73,7 @@ func (v Voucher) String() string {
 
 // Verified reports whether m is as a server wrote it whose key this store trusts, its own among them, and who vouches for it
 // then. A message that is made or edited by hand, or sealed by a key that nobody trusts, gives false.
-func (s *Store) Verified(m *Message) (Voucher, bool) {
+func (s *Store) Verified(m *format.Message) (Voucher, bool) {
 	k, ok := s.keys.keyOf(m)
 	return Voucher{m.Auth, k.Name}, ok
 }
@@ -87,7 +89,7 @@ func (s *Store) VerifiedIn(m *MessageRow) (Voucher, bool) {
 }
 
 // VerifiedHere is Verified for the store's own seals alone: what this server itself found out about the sender.
-func (s *Store) VerifiedHere(m *Message) (auth string, ok bool) {
+func (s *Store) VerifiedHere(m *format.Message) (auth string, ok bool) {
 	v, ok := s.Verified(m)
 	if !ok || v.Machine != "" {
 		return "", false
@@ -96,7 +98,7 @@ func (s *Store) VerifiedHere(m *Message) (auth string, ok bool) {
 }
 
 // keyOf returns the key whose seal the message carries; false where none that is trusted does.
-func (r *keyring) keyOf(m *Message) (TrustedKey, bool) {
+func (r *keyring) keyOf(m *format.Message) (TrustedKey, bool) {
 	id, _, ok := strings.Cut(m.Seal, ":")
 	if !ok {
 		return TrustedKey{}, false
@@ -114,7 +116,7 @@ func (r *keyring) keyOf(m *Message) (TrustedKey, bool) {
 	remembered := string(m.Digest) + m.Seal
 	holds, seen := r.verified[remembered]
 	if !seen {
-		holds = sealHolds(key.Public, m.Seal, m.Digest)
+		holds = format.SealHolds(key.Public, m.Seal, m.Digest)
 		if len(r.verified) >= maxVerified {
 			clear(r.verified)
 		}
@@ -189,13 +191,13 @@ func ParseTrustedKey(line string) (TrustedKey, error) {
 	public, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	switch {
 	case err != nil || len(public) != ed25519.PublicKeySize:
-		return TrustedKey{}, errorf(ErrInvalid, "%s is not a public key: `mailtree key show` on the other machine prints it, 43 letters, digits, - and _.", quote(cut(text, 80)))
+		return TrustedKey{}, errorf(ErrInvalid, "%s is not a public key: `mailtree key show` on the other machine prints it, 43 letters, digits, - and _.", format.Quote(format.Cut(text, 80)))
 	case name == "":
 		return TrustedKey{}, errorf(ErrInvalid, "The public key %s has no name behind it: write what you call that machine, such as laptop.", text)
 	case len(name) > maxKeyName || strings.ContainsFunc(name, misleading):
-		return TrustedKey{}, errorf(ErrInvalid, "The name %s of a trusted key is over %d bytes or holds control characters.", quote(cut(name, 80)), maxKeyName)
+		return TrustedKey{}, errorf(ErrInvalid, "The name %s of a trusted key is over %d bytes or holds control characters.", format.Quote(format.Cut(name, 80)), maxKeyName)
 	}
-	return TrustedKey{ID: KeyID(public), Public: public, Name: name}, nil
+	return TrustedKey{ID: format.KeyID(public), Public: public, Name: name}, nil
 }
 
 // WriteTrustedKeys has edit change the lines of the store's trusted_keys and puts the result into place durably. Comments and
@@ -243,7 +245,7 @@ func openKeys(root string, rand io.Reader) (*keyring, ed25519.PrivateKey, error)
 		return nil, nil, err
 	}
 	public := private.Public().(ed25519.PublicKey)
-	return &keyring{root: root, own: TrustedKey{ID: KeyID(public), Public: public}}, private, nil
+	return &keyring{root: root, own: TrustedKey{ID: format.KeyID(public), Public: public}}, private, nil
 }
 
 // errOldKey says that the key file holds the secret of the seals that stores made before they had key pairs.
@@ -289,7 +291,7 @@ func PublicKey(root string) (TrustedKey, error) {
 		return TrustedKey{}, err
 	}
 	public := private.Public().(ed25519.PublicKey)
-	return TrustedKey{ID: KeyID(public), Public: public}, nil
+	return TrustedKey{ID: format.KeyID(public), Public: public}, nil
 }
 
 // forgetKey takes the lines of a key out, which is named by its name, id or public key. found is false where none is.
@@ -313,7 +315,7 @@ func Trust(root string, key TrustedKey) error {
 		lines, _ = forgetKey(lines, base64.RawURLEncoding.EncodeToString(key.Public))
 		for _, line := range lines {
 			if old, err := ParseTrustedKey(line); err == nil && old.Name == key.Name {
-				return nil, errorf(ErrConflict, "The name %s is taken by the key %s: take another name, or `mailtree key distrust %s` first.", quote(key.Name), old.ID, old.ID)
+				return nil, errorf(ErrConflict, "The name %s is taken by the key %s: take another name, or `mailtree key distrust %s` first.", format.Quote(key.Name), old.ID, old.ID)
 			}
 		}
 		return append(lines, key.String()), nil
@@ -328,7 +330,7 @@ func Distrust(root, which string) error {
 		if found {
 			return left, nil
 		}
-		e := errorf(ErrNotFound, "No trusted key is named %s. `mailtree key list` shows the names.", quote(which))
+		e := errorf(ErrNotFound, "No trusted key is named %s. `mailtree key list` shows the names.", format.Quote(which))
 		for _, line := range lines {
 			if k, err := ParseTrustedKey(line); err == nil {
 				e.Near = append(e.Near, k.Name)

@@ -11,6 +11,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // TestMachineSeal: mail that another trusted key sealed is verified under that machine's name, but what its server found out
@@ -91,7 +92,7 @@ func TestTrustAtOnce(t *testing.T) {
 		all.Go(func() {
 			public, _, err := ed25519.GenerateKey(nil)
 			if err == nil {
-				err = maildir.Trust(root, maildir.TrustedKey{ID: maildir.KeyID(public), Public: public, Name: fmt.Sprint("machine", i)})
+				err = maildir.Trust(root, maildir.TrustedKey{ID: format.KeyID(public), Public: public, Name: fmt.Sprint("machine", i)})
 			}
 			if err != nil {
 				t.Error(err)

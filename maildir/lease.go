@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"mailtree/maildir/format"
 	"mailtree/maildir/glob"
 )
 
@@ -42,10 +43,10 @@ func (l *leases) noteChanges(changes []Change) {
 	defer l.changing.Unlock()
 	for _, c := range changes {
 		switch c.Kind {
-		case KindClaim:
+		case format.KindClaim:
 			l.changed[c.Path] = true
-		case KindReleased:
-			l.changed[claimOfMark(c.Path)] = true
+		case format.KindReleased:
+			l.changed[format.ClaimOfMark(c.Path)] = true
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // TestLeaseEnds: a claim ends when its file says, by the wall clock, to whatever somebody sets it.
@@ -44,7 +45,7 @@ func TestLeaseEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := maildir.ParseClaim(data)
+		c, err := format.ParseClaim(data)
 		if shown := append(r.Granted, heldBy(r)...)[0].Expires; err != nil || !shown.Equal(c.Expires) {
 			t.Errorf("%s, %s: shown to end at %s, the file says %s (%v)", step.ahead, step.agent, shown, c.Expires, err)
 		}

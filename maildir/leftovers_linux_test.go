@@ -21,7 +21,8 @@ import (
 func TestLeftovers(t *testing.T) {
 	t.Parallel()
 	var h halts
-	p := project(t, storetest.Config{Step: h.pass}, "Ann", "Bob")
+	m := &machine{}
+	p := project(t, storetest.Config{Fail: m.fail, Step: h.pass}, "Ann", "Bob")
 	tmp := filepath.Join(p.Tree().Dir(), ".mailtree/tmp")
 	claim := func(reason string) <-chan error {
 		answer := make(chan error, 1)
@@ -51,7 +52,7 @@ func TestLeftovers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mend := breakSync(t, p.Tree())
+	mend := breakSync(m)
 	close(renamed.goOn)
 	if err := <-renewed; !errors.Is(err, maildir.ErrUnavailable) {
 		t.Errorf("got %v", err)

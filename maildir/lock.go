@@ -3,7 +3,6 @@ package maildir
 import (
 	"errors"
 	"fmt"
-	"mailtree/maildir/tree"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"mailtree/maildir/tree"
 )
 
 // Lock is the ownership of a store: an flock on its server.lock, which the kernel gives up with the process.

@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"mailtree/maildir/tree"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/tree"
 )
 
 // A mailbox is an agent seen as an address with an owner: the user of the operating system who may read and write it.
@@ -65,8 +67,8 @@ func (p *Project) Mailboxes(ctx context.Context, by Caller) ([]Mailbox, error) {
 }
 
 func (p *Project) mailbox(a *AgentRow, owners map[string]int) Mailbox {
-	dir := filepath.Join(p.tree.Dir(), agentsDir, a.Name)
-	return Mailbox{Name: a.Name, InboxPath: filepath.Join(dir, inboxDir), OutboxPath: filepath.Join(dir, outboxDir), Counts: a.Counts,
+	dir := filepath.Join(p.tree.Dir(), format.AgentsDir, a.Name)
+	return Mailbox{Name: a.Name, InboxPath: filepath.Join(dir, format.InboxDir), OutboxPath: filepath.Join(dir, format.OutboxDir), Counts: a.Counts,
 		Owner: p.owner(owners, a.Name), Registered: a.HasProfile}
 }
 
@@ -82,8 +84,8 @@ func (p *Project) owner(owners map[string]int, agent string) int {
 // Errors: ErrInvalid for the name, ErrDenied when somebody else owns it, or nobody; ErrTooLarge for a guest who owns
 // MaxGuestMailboxes.
 func (p *Project) CreateMailbox(ctx context.Context, name string, by Caller) (*Mailbox, error) {
-	if why := checkName(name); why != "" || strings.EqualFold(name, Postmaster) {
-		return nil, errorf(ErrInvalid, "The mailbox name %s cannot be used: %s.", quote(name), orElse(why, "reserved"))
+	if why := format.CheckName(name); why != "" || strings.EqualFold(name, Postmaster) {
+		return nil, errorf(ErrInvalid, "The mailbox name %s cannot be used: %s.", format.Quote(name), orElse(why, "reserved"))
 	}
 	o := &op{Op: Op{Verb: "register", Agent: name, Summary: name + " (mailbox)"}, lock: "mailbox"}
 	o.plan = func(g *group) error {
@@ -104,7 +106,7 @@ func (p *Project) CreateMailbox(ctx context.Context, name string, by Caller) (*M
 			return err
 		}
 		o.makes = name
-		o.planCreate(profilePath(name), formatProfile(Profile{Name: name, Inception: g.now}))
+		o.planCreate(format.ProfilePath(name), format.FormatProfile(format.Profile{Name: name, Inception: g.now}))
 		return p.give(name, by.UID)
 	}
 	if err := p.do(ctx, o); err != nil {
@@ -184,9 +186,9 @@ func (p *Project) mayUse(existing, name string, by Caller) error {
 	case existing == name && owned:
 		return nil
 	case owned:
-		return errorf(ErrInvalid, "The mailbox name %s differs from your mailbox %s only in case.", quote(name), quote(existing))
+		return errorf(ErrInvalid, "The mailbox name %s differs from your mailbox %s only in case.", format.Quote(name), format.Quote(existing))
 	}
-	return errorf(ErrDenied, "The mailbox %s belongs to somebody else.", quote(name))
+	return errorf(ErrDenied, "The mailbox %s belongs to somebody else.", format.Quote(name))
 }
 
 // Mailbox finds one by its name. Errors: ErrNotFound, ErrDenied when it is not the caller's.
@@ -204,7 +206,7 @@ func (p *Project) Mailbox(ctx context.Context, name string, by Caller) (*Mailbox
 	}
 	m := p.mailbox(row, owners)
 	if !by.owns(m.Owner) {
-		return nil, errorf(ErrDenied, "The mailbox %s belongs to somebody else.", quote(name))
+		return nil, errorf(ErrDenied, "The mailbox %s belongs to somebody else.", format.Quote(name))
 	}
 	return &m, nil
 }
@@ -217,7 +219,7 @@ func (p *Project) DeleteMailbox(ctx context.Context, name string, force bool, by
 	if err != nil {
 		return nil, err
 	}
-	o := &op{Op: Op{Verb: "delete-mailbox", Agent: name, Summary: name}, lock: "mailbox", ends: agentsDir + "/" + name + "/"}
+	o := &op{Op: Op{Verb: "delete-mailbox", Agent: name, Summary: name}, lock: "mailbox", ends: format.AgentsDir + "/" + name + "/"}
 	o.plan = func(g *group) error {
 		var paths []string
 		coming := p.flight.below(o.ends) // before the index is asked: what is not under way any more is counted
@@ -225,12 +227,12 @@ func (p *Project) DeleteMailbox(ctx context.Context, name string, force bool, by
 			return err
 		}
 		if !force && m.Total+m.Sent > 0 {
-			return errorf(ErrConflict, "The mailbox %s is not empty: %d in its inbox, %d sent. Deleting it all needs force.", quote(name), m.Total, m.Sent)
+			return errorf(ErrConflict, "The mailbox %s is not empty: %d in its inbox, %d sent. Deleting it all needs force.", format.Quote(name), m.Total, m.Sent)
 		}
 		if coming {
 			return errBusy
 		}
-		err := p.tree.Walk(g.ctx, agentsDir+"/"+name, func(path string, d fs.DirEntry) error {
+		err := p.tree.Walk(g.ctx, format.AgentsDir+"/"+name, func(path string, d fs.DirEntry) error {
 			if d.Type().IsRegular() {
 				paths = append(paths, path)
 			}
@@ -240,7 +242,7 @@ func (p *Project) DeleteMailbox(ctx context.Context, name string, force bool, by
 			return err
 		}
 		for _, path := range paths {
-			data, _, err := p.tree.Read(path, p.tree.MaxFile()+MaxHeader)
+			data, _, err := p.tree.Read(path, p.tree.MaxFile()+format.MaxHeader)
 			if err != nil {
 				return err
 			}

@@ -14,6 +14,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // putByHand writes a file of the tree as a person does.
@@ -33,7 +34,7 @@ func putBelow(t *testing.T, dir, path, text string) {
 // cloneByHand puts a project with one file into the store, which is not told, and returns its slug.
 func cloneByHand(t *testing.T, s *storetest.Store, path, text string) (slug string) {
 	t.Helper()
-	slug = maildir.Slug("/abs/path/cloned")
+	slug = format.Slug("/abs/path/cloned")
 	repo := filepath.Join(s.WatchRoot(), slug, "repo")
 	putBelow(t, repo, path, text)
 	putBelow(t, repo, "project.json", `{"human_key": "/abs/path/cloned"}`+"\n")
@@ -169,7 +170,7 @@ func TestMarkRemovedBeforeStamp(t *testing.T) {
 	s := &stepper{}
 	p := project(t, storetest.Config{Step: s.step}, "Ann", "Bob")
 	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
-	mark := maildir.ReadMark(inbox(t, p, "Bob").Messages[0].CopyPath)
+	mark := format.ReadMark(inbox(t, p, "Bob").Messages[0].CopyPath)
 	s.stopAt("sync staged")
 	putByHand(t, p, mark, "")
 	<-s.reached
@@ -255,7 +256,7 @@ func TestMarksAheadOfTheIndex(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
 	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
-	mark := maildir.ReadMark(inbox(t, p, "Bob").Messages[0].CopyPath)
+	mark := format.ReadMark(inbox(t, p, "Bob").Messages[0].CopyPath)
 	level := func() {
 		t.Helper()
 		if err := p.Rescan(t.Context()); err != nil {
@@ -278,12 +279,12 @@ func TestMarksAheadOfTheIndex(t *testing.T) {
 	if level(); err != nil || d.Read || inbox(t, p, "Bob").Unread != 1 {
 		t.Errorf("marked unread behind a mark: %+v %v", d, err)
 	}
-	if err := p.SetPresence(t.Context(), "Bob", maildir.Ready); err != nil {
+	if err := p.SetPresence(t.Context(), "Bob", format.Ready); err != nil {
 		t.Fatal(err)
 	}
 	putByHand(t, p, "agents/Bob/status", "work\n")
-	err = p.SetPresence(t.Context(), "Bob", maildir.Ready)
-	if level(); err != nil || presence(t, p) != maildir.Ready {
+	err = p.SetPresence(t.Context(), "Bob", format.Ready)
+	if level(); err != nil || presence(t, p) != format.Ready {
 		t.Errorf("ready behind work: %s %v", presence(t, p), err)
 	}
 }
@@ -300,7 +301,7 @@ func TestMarkThatIsNone(t *testing.T) {
 			first = &inbox(t, p, "Bob").Messages[0]
 		}
 	}
-	putByHand(t, p, maildir.ReadMark(first.CopyPath), strings.Repeat("x", maildir.MaxSmall+1))
+	putByHand(t, p, format.ReadMark(first.CopyPath), strings.Repeat("x", format.MaxSmall+1))
 	for _, level := range []bool{false, true} {
 		if d, err := p.SetRead(t.Context(), "Bob", first.ID, false); err != nil || d.Read {
 			t.Errorf("unread: %+v %v", d, err)
@@ -330,7 +331,8 @@ func TestMarkThatIsNone(t *testing.T) {
 func TestPopAfterFailure(t *testing.T) {
 	t.Parallel()
 	s := &stepper{}
-	p := project(t, storetest.Config{NoWatcher: true, Step: s.step}, "Ann", "Bob")
+	m := &machine{}
+	p := project(t, storetest.Config{Fail: m.fail, NoWatcher: true, Step: s.step}, "Ann", "Bob")
 	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
 	s.stopAt("sync staged")
 	first := popLater(t, p, "Bob")
@@ -344,7 +346,7 @@ func TestPopAfterFailure(t *testing.T) {
 		waiting <- popped{d.Subject, err}
 	}()
 	time.Sleep(100 * time.Millisecond) // it waits
-	mend := breakSync(t, p.Tree())
+	mend := breakSync(m)
 	close(s.goOn)
 	if a := <-first; !errors.Is(a.err, maildir.ErrUnavailable) {
 		t.Errorf("%+v", a)
@@ -484,7 +486,7 @@ func openingWithHook(t *testing.T) (s *storetest.Store, log *maildir.HookLog, ch
 	var h halts
 	reconciled := func(x maildir.Index) maildir.Index { return &afterwards{x, h.pass} }
 	s = storetest.Open(t, storetest.Config{NoWatcher: true, Index: reconciled, User: os.Geteuid})
-	slug := maildir.Slug("/abs/path/cloned")
+	slug := format.Slug("/abs/path/cloned")
 	hook := `[{"project": "` + slug + `", "mailbox": "Bob", "name": "h", "event": "on_receive", "cmd": ["/bin/true"], "timeout_secs": 9, "fire_on_untrusted": true, "created": "2020-01-01T00:00:00Z"}]`
 	if err := os.WriteFile(filepath.Join(s.Root(), "hooks.json"), []byte(hook), 0o600); err != nil {
 		t.Fatal(err)
@@ -494,8 +496,8 @@ func openingWithHook(t *testing.T) (s *storetest.Store, log *maildir.HookLog, ch
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { log.Close() })
-	m := maildir.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, Subject: "s", Importance: maildir.Normal, Created: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Body: "b"}
-	cloneByHand(t, s, "agents/Bob/inbox/m1.md", string(maildir.FormatMessage(&m)))
+	m := format.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, Subject: "s", Importance: format.Normal, Created: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Body: "b"}
+	cloneByHand(t, s, "agents/Bob/inbox/m1.md", string(format.FormatMessage(&m)))
 	opening := h.at(isStep(slug))
 	opened := make(chan error, 1)
 	go func() {
@@ -527,7 +529,7 @@ func TestSeatOfTwo(t *testing.T) {
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
 	for _, n := range []string{"Ann", "Bob"} {
 		send(t, p, maildir.Draft{From: "Ann", To: []string{n}, Subject: "s", Body: "b"})
-		if err := p.SetPresence(t.Context(), n, maildir.Ready); err != nil {
+		if err := p.SetPresence(t.Context(), n, format.Ready); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -3,6 +3,8 @@ package maildir
 import (
 	"slices"
 	"strings"
+
+	"mailtree/maildir/format"
 )
 
 // Near returns the at most three of all that are closest to name, nearest first; what is not alike is left out. One
@@ -39,7 +41,7 @@ func Near(name string, all []string) []string {
 
 // distance is Levenshtein's, over at most 128 bytes of each.
 func distance(a, b string) int {
-	a, b = cut(a, 128), cut(b, 128)
+	a, b = format.Cut(a, 128), format.Cut(b, 128)
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"mailtree/maildir/format"
 )
 
 // A ready agent is told of its mail: once of each message, however often somebody looks, and never while its status says
@@ -54,7 +56,7 @@ const maxTold = maxPage
 func (p *Project) Notice(ctx context.Context, agent string) (*Notice, error) {
 	away := p.notices.of(p, agent).away // before its status is asked for: should that change later, this does
 	row, err := p.store.index.Agent(ctx, p.slug, agent)
-	if err != nil || row == nil || row.Status != Ready || row.Unread == 0 {
+	if err != nil || row == nil || row.Status != format.Ready || row.Unread == 0 {
 		return nil, err
 	}
 	page, err := p.page(ctx, InboxQuery{Project: p.slug, Agent: agent, UnreadOnly: true, Limit: maxTold})
@@ -182,9 +184,9 @@ func (n *notices) loadNotified(p *Project) map[string]notified {
 		return n.by
 	}
 	n.by = map[string]notified{}
-	_ = p.tree.Walk(context.Background(), notifiedDir, func(file string, d fs.DirEntry) error {
+	_ = p.tree.Walk(context.Background(), format.NotifiedDir, func(file string, d fs.DirEntry) error {
 		var s notified
-		if data, _, err := p.tree.Read(file, MaxSmall); err == nil && json.Unmarshal(data, &s) == nil && ValidName(d.Name()) {
+		if data, _, err := p.tree.Read(file, format.MaxSmall); err == nil && json.Unmarshal(data, &s) == nil && format.ValidName(d.Name()) {
 			n.by[d.Name()] = s
 		}
 		return nil
@@ -193,13 +195,13 @@ func (n *notices) loadNotified(p *Project) map[string]notified {
 }
 
 func (n *notices) save(p *Project, agent string, s notified) {
-	if !ValidName(agent) {
+	if !format.ValidName(agent) {
 		return
 	}
 	n.by[agent] = s
 	data, err := json.Marshal(s)
 	if err == nil {
-		err = p.tree.WriteRun(notifiedDir+"/"+agent, data)
+		err = p.tree.WriteRun(format.NotifiedDir+"/"+agent, data)
 	}
 	if err != nil {
 		p.store.cfg.Log.Warn("what an agent was told of is not on disk: it may be told again after the next start", "project", p.slug, "agent", agent, "error", err)
@@ -210,11 +212,11 @@ func (n *notices) save(p *Project, agent string, s notified) {
 // something else again by now, which is a change of its own.
 func (p *Project) noteStatus(changes []Change) {
 	for _, c := range changes {
-		if c.Kind != KindStatus {
+		if c.Kind != format.KindStatus {
 			continue
 		}
 		row, err := p.store.index.Agent(context.Background(), p.slug, c.Agent)
-		if err != nil || row == nil || row.Status != Ready {
+		if err != nil || row == nil || row.Status != format.Ready {
 			p.notices.forget(p, c.Agent)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // noticed is how many messages Bob is to be told of now.
@@ -156,7 +157,7 @@ func TestNoticeMany(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if err := p.SetPresence(t.Context(), "Bob", maildir.Ready); err != nil {
+	if err := p.SetPresence(t.Context(), "Bob", format.Ready); err != nil {
 		t.Fatal(err)
 	}
 	n, err := p.Notice(t.Context(), "Bob")
@@ -190,7 +191,7 @@ func TestSeat(t *testing.T) {
 				if err := p.EnsureAgent(t.Context(), name, maildir.Registration{}); err != nil {
 					t.Fatal(err)
 				}
-				if err := p.SetPresence(t.Context(), name, maildir.Ready); err != nil {
+				if err := p.SetPresence(t.Context(), name, format.Ready); err != nil {
 					t.Fatal(err)
 				}
 				n, err := p.Notice(t.Context(), name)
@@ -291,17 +292,17 @@ func TestNoticeMeanwhile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	status(maildir.Ready)
+	status(format.Ready)
 	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Body: "b"})
 	n, err := p.Notice(t.Context(), "Bob")
 	if err != nil || n == nil {
 		t.Fatal(n, err)
 	}
-	status(maildir.Work)
+	status(format.Work)
 	if p.Told(n) {
 		t.Error("it is told though it works")
 	}
-	status(maildir.Ready)
+	status(format.Ready)
 	if got := noticed(t, p); got != 1 {
 		t.Errorf("ready again, it is to be told of %d messages", got)
 	}

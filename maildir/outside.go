@@ -3,9 +3,11 @@ package maildir
 import (
 	"errors"
 	"io/fs"
-	"mailtree/maildir/tree"
 	"strings"
 	"syscall"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/tree"
 )
 
 // OpenProject opens the work tree of one project of a store for looking at it, without owning the store. key is as of
@@ -20,9 +22,9 @@ func OpenProject(root, key string) (t *tree.Tree, slug string, err error) {
 		return t, slug, nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return nil, slug, &Error{Kind: ErrUnavailable, Text: "the mail of the project " + quote(slug) + " cannot be read: " + plainFault(err), Err: err}
+		return nil, slug, &Error{Kind: ErrUnavailable, Text: "the mail of the project " + format.Quote(slug) + " cannot be read: " + plainFault(err), Err: err}
 	}
-	e := errorf(ErrNotFound, "The store %s has no project %s. A project is made when an agent first works in it; or name another one.", root, quote(key))
+	e := errorf(ErrNotFound, "The store %s has no project %s. A project is made when an agent first works in it; or name another one.", root, format.Quote(key))
 	if all, err := projectSlugs(root); err == nil {
 		if e.Near = Near(slug, all); len(e.Near) > 0 && human == "" {
 			e.Text += " Did you mean " + strings.Join(e.Near, " or ") + "?"
@@ -42,11 +44,11 @@ func plainFault(err error) string {
 
 // HumanKey is the absolute path that the tree's project is named by; "" where project.json does not say.
 func HumanKeyOf(t *tree.Tree) string {
-	data, _, err := t.Read(projectFile, MaxSmall)
+	data, _, err := t.Read(format.ProjectFile, format.MaxSmall)
 	if err != nil {
 		return ""
 	}
-	human, _, err := ParseProject(data)
+	human, _, err := format.ParseProject(data)
 	if err != nil {
 		return ""
 	}
@@ -56,7 +58,7 @@ func HumanKeyOf(t *tree.Tree) string {
 // AgentNamed returns the agent of the tree with that name, as its folder spells it: names differ by more than their case
 // (Spec: 2.2). "" where there is none; near are the names like it then. Errors: ErrUnavailable, when it cannot be told.
 func AgentNamed(t *tree.Tree, name string) (agent string, near []string, err error) {
-	if !ValidName(name) {
+	if !format.ValidName(name) {
 		return "", nil, nil
 	}
 	cannotTell := func(err error) error {
@@ -67,13 +69,13 @@ func AgentNamed(t *tree.Tree, name string) (agent string, near []string, err err
 	} else if is {
 		return name, nil, nil
 	}
-	entries, err := t.List(agentsDir)
+	entries, err := t.List(format.AgentsDir)
 	if err := tree.MachineFault(err); err != nil {
 		return "", nil, cannotTell(err)
 	}
 	var all []string
 	for _, e := range entries {
-		if !ValidName(e.Name()) {
+		if !format.ValidName(e.Name()) {
 			continue
 		}
 		if is, err := hasProfile(t, e.Name()); err != nil {
@@ -91,6 +93,6 @@ func AgentNamed(t *tree.Tree, name string) (agent string, near []string, err err
 
 // hasProfile reports whether there is a file where the agent's profile belongs. Errors: the machine's faults.
 func hasProfile(t *tree.Tree, name string) (bool, error) {
-	st, err := t.Stat(profilePath(name))
+	st, err := t.Stat(format.ProfilePath(name))
 	return err == nil && st.Mode.IsRegular(), tree.MachineFault(err)
 }

@@ -2,10 +2,11 @@ package maildir
 
 import (
 	"context"
-	"mailtree/maildir/tree"
 	"slices"
 	"sync"
 	"time"
+
+	"mailtree/maildir/tree"
 )
 
 // run is the writer. It returns when ctx has ended, everything accepted is answered, and the history is level.

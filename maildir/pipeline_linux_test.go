@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -150,11 +149,12 @@ func TestFailedSync(t *testing.T) {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
 			s := &stepper{}
-			p := project(t, storetest.Config{Step: s.step}, "Ann", "Bob")
+			m := &machine{}
+			p := project(t, storetest.Config{Fail: m.fail, Step: s.step}, "Ann", "Bob")
 			s.stopAt(at)
 			first := sendLater(t, p, "lost")
 			<-s.reached
-			mend := breakSync(t, p.Tree())
+			mend := breakSync(m)
 			second := sendLater(t, p, "lost")
 			await(t, func() bool { return s.count("stage agents/Bob/") == 2 })
 			goOn := s.goOn
@@ -254,7 +254,8 @@ func TestSaveBeforeRename(t *testing.T) {
 func TestAttachmentUnderWay(t *testing.T) {
 	t.Parallel()
 	s := &stepper{}
-	p := project(t, storetest.Config{Step: s.step}, "Ann", "Bob")
+	m := &machine{}
+	p := project(t, storetest.Config{Fail: m.fail, Step: s.step}, "Ann", "Bob")
 	if err := os.WriteFile(filepath.Join(p.Tree().Dir(), "pic.png"), []byte("no picture"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +270,7 @@ func TestAttachmentUnderWay(t *testing.T) {
 	s.stopAt("sync renamed")
 	first := attached()
 	<-s.reached
-	mend := breakSync(t, p.Tree())
+	mend := breakSync(m)
 	second := attached()
 	await(t, func() bool { return maildir.Later(p) == 1 }) // for the first
 	plain := sendLater(t, p, "planned behind it")
@@ -339,45 +340,10 @@ func TestStuckDisk(t *testing.T) {
 	}
 }
 
-// breakSync keeps the tree open and puts descriptors in the place of its own that open files but cannot be synced, until mend is
-// called.
-func breakSync(t *testing.T, tree *tree.Tree) (mend func()) {
-	t.Helper()
-	tree.Hold()
-	good := map[int]int{} // by the tree's descriptor
-	links, err := filepath.Glob("/proc/self/fd/*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, link := range links {
-		if at, err := os.Readlink(link); err != nil || at != tree.Dir() {
-			continue
-		}
-		fd, err := strconv.Atoi(filepath.Base(link))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if good[fd], err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0); err != nil {
-			t.Fatal(err)
-		}
-	}
-	put := func(with, fd int) {
-		if err := errors.Join(unix.Dup3(with, fd, unix.O_CLOEXEC), unix.Close(with)); err != nil {
-			t.Error(err)
-		}
-	}
-	for fd := range good {
-		bad, err := unix.Open(tree.Dir(), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		put(bad, fd)
-	}
-	return func() {
-		for fd, was := range good {
-			put(was, fd)
-		}
-	}
+// breakSync has every sync fail until mend is called.
+func breakSync(m *machine) (mend func()) {
+	m.breakAt(tree.SyncCall, unix.EIO)
+	return func() { m.breakAt("", nil) }
 }
 
 func countFiles(t *testing.T, p *maildir.Project, dir string) (n int) {

@@ -10,6 +10,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // popped is the answer to a Pop.
@@ -84,10 +85,10 @@ func TestPopAfterMarks(t *testing.T) {
 	}
 	for n := first + 1; n <= first+marked; n++ {
 		d := messages[len(messages)-1-n]
-		if err := os.WriteFile(filepath.Join(p.Tree().Dir(), maildir.ReadMark(d.CopyPath)), []byte("2026-01-01T00:00:00Z\n"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(p.Tree().Dir(), format.ReadMark(d.CopyPath)), []byte("2026-01-01T00:00:00Z\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		p.Edited([]string{maildir.ReadMark(d.CopyPath)}, false)
+		p.Edited([]string{format.ReadMark(d.CopyPath)}, false)
 	}
 	await(t, func() bool { return inbox(t, p, "Bob").Unread == 2 })
 	last := popLater(t, p, "Bob")

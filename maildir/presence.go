@@ -1,11 +1,15 @@
 package maildir
 
-import "context"
+import (
+	"context"
+
+	"mailtree/maildir/format"
+)
 
 // CheckPresence refuses a word that is not exactly ready, work or offline. Errors: ErrInvalid. Spec: TOOLS.md agentmail.
 func CheckPresence(status string) error {
-	if status != Ready && status != Work && status != Offline {
-		return errorf(ErrInvalid, "Invalid status: %s. Valid: ready, work, offline", cut(status, 120))
+	if status != format.Ready && status != format.Work && status != format.Offline {
+		return errorf(ErrInvalid, "Invalid status: %s. Valid: ready, work, offline", format.Cut(status, 120))
 	}
 	return nil
 }
@@ -25,13 +29,13 @@ func (p *Project) SetPresence(ctx context.Context, agent, status string) error {
 			return err
 		}
 		if row != nil && row.Status == status {
-			data, _, err := p.tree.Read(statusPath(agent), MaxSmall)
-			if says, bad := ParseStatus(data); err == nil && bad == nil && says == status {
+			data, _, err := p.tree.Read(format.StatusPath(agent), format.MaxSmall)
+			if says, bad := format.ParseStatus(data); err == nil && bad == nil && says == status {
 				return nil
 			}
-			return g.stale(statusPath(agent))
+			return g.stale(format.StatusPath(agent))
 		}
-		return g.planReplace(o, statusPath(agent), []byte(status+"\n"))
+		return g.planReplace(o, format.StatusPath(agent), []byte(status+"\n"))
 	}
 	defer p.Seen(agent)
 	return p.do(ctx, o)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"mailtree/maildir/tree"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +11,9 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/tree"
 )
 
 // Project is one project of a store: a tree, its one writer and its history. Safe for concurrent use.
@@ -81,7 +83,7 @@ func (s *Store) Project(ctx context.Context, key string) (*Project, error) {
 	if p, err := s.adopt(ctx, slug); p != nil || err != nil {
 		return p, err
 	}
-	e := errorf(ErrNotFound, "No project %s. create_agent makes it when given its absolute path.", quote(key))
+	e := errorf(ErrNotFound, "No project %s. create_agent makes it when given its absolute path.", format.Quote(key))
 	var all []string
 	for _, p := range s.Projects() {
 		if human != "" && p.human != "" {
@@ -91,7 +93,7 @@ func (s *Store) Project(ctx context.Context, key string) (*Project, error) {
 		}
 	}
 	if e.Near = Near(key, all); len(e.Near) > 0 {
-		e.Text = "No project " + quote(key) + ". Did you mean " + strings.Join(e.Near, " or ") + "? create_agent makes a new one when given its absolute path."
+		e.Text = "No project " + format.Quote(key) + ". Did you mean " + strings.Join(e.Near, " or ") + "? create_agent makes a new one when given its absolute path."
 	}
 	return nil, e
 }
@@ -103,20 +105,20 @@ func resolveKey(root, key string) (human, slug string, err error) {
 	case key == "":
 		return "", "", errorf(ErrInvalid, "project_key is empty: give the absolute path of the code base, such as /home/me/backend, or a project's slug.")
 	case len(key) > 4096 || strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }):
-		return "", "", errorf(ErrInvalid, "project_key %s is not a path: it is too long or holds control characters.", quote(key))
+		return "", "", errorf(ErrInvalid, "project_key %s is not a path: it is too long or holds control characters.", format.Quote(key))
 	case filepath.IsAbs(key):
 		given := filepath.Clean(key)
 		if human, err = mainWorkTree(given); err == nil && human != given {
 			human, err = oldOrNew(root, given, human)
 		}
 		if err != nil {
-			return "", "", &Error{Kind: ErrUnavailable, Text: "project_key " + quote(key) + " cannot be looked up now: " + diskFault(err) + ". Try again.", Err: err}
+			return "", "", &Error{Kind: ErrUnavailable, Text: "project_key " + format.Quote(key) + " cannot be looked up now: " + diskFault(err) + ". Try again.", Err: err}
 		}
-		return human, Slug(human), nil
-	case slugPattern.MatchString(key) && !strings.Contains(key, ".."):
+		return human, format.Slug(human), nil
+	case format.ValidSlug(key):
 		return "", key, nil
 	}
-	return "", "", errorf(ErrInvalid, "project_key %s is neither an absolute path such as /home/me/backend nor a project's slug.", quote(key))
+	return "", "", errorf(ErrInvalid, "project_key %s is neither an absolute path such as /home/me/backend nor a project's slug.", format.Quote(key))
 }
 
 func (s *Store) known(slug string) *Project {
@@ -153,10 +155,10 @@ func (s *Store) endAdding() { <-s.adding }
 // adopt opens a project whose folder appeared after the start (a clone made by hand); nil when there is none. It waits
 // for project.json to be written, which a checkout does late: a clone under way is Git's.
 func (s *Store) adopt(ctx context.Context, slug string) (*Project, error) {
-	if !slugPattern.MatchString(slug) {
+	if !format.ValidSlug(slug) {
 		return nil, nil
 	}
-	fi, err := os.Lstat(filepath.Join(s.cfg.Root, projectsDir, slug, repoDir, projectFile))
+	fi, err := os.Lstat(filepath.Join(s.cfg.Root, projectsDir, slug, repoDir, format.ProjectFile))
 	if tree.FaultOf(err) == tree.FaultMachine {
 		return nil, diskError(err)
 	}
@@ -227,7 +229,7 @@ func (s *Store) refuseKey(human string) error {
 	}
 	fi, err := os.Stat(human)
 	if err == nil && !fi.IsDir() || errors.Is(err, syscall.ENOTDIR) {
-		return errorf(ErrInvalid, "project_key %s is a file, or lies below one: give the absolute path of the code base's folder, such as /home/me/backend.", quote(human))
+		return errorf(ErrInvalid, "project_key %s is a file, or lies below one: give the absolute path of the code base's folder, such as /home/me/backend.", format.Quote(human))
 	}
 	real, err := withoutLinks(human)
 	root, rerr := withoutLinks(s.cfg.Root)
@@ -243,7 +245,7 @@ func (s *Store) refuseKey(human string) error {
 			if dir != "/proc" && dir != "/sys" && dir != "/dev" {
 				whose = "the mail store"
 			}
-			return errorf(ErrInvalid, "project_key %s lies in %s, where no code base is: give the absolute path of the code base's folder, such as /home/me/backend.", quote(human), whose)
+			return errorf(ErrInvalid, "project_key %s lies in %s, where no code base is: give the absolute path of the code base's folder, such as /home/me/backend.", format.Quote(human), whose)
 		}
 	}
 	return nil
@@ -268,13 +270,13 @@ func (s *Store) EnsureProjectFor(ctx context.Context, key string, by Caller) (*P
 	}
 	p, err := s.Project(ctx, key)
 	if errors.Is(err, ErrNotFound) {
-		return nil, errorf(ErrDenied, "No project %s, and only the user whose store it is can make one.", quote(key))
+		return nil, errorf(ErrDenied, "No project %s, and only the user whose store it is can make one.", format.Quote(key))
 	}
 	return p, err
 }
 
 // ownFiles are what every project has from the start, beside its mail.
-var ownFiles = []string{projectFile, gitIgnore, gitAttributes}
+var ownFiles = []string{format.ProjectFile, format.GitIgnore, format.GitAttributes}
 
 // makeProject writes a new work tree beside its place and renames it there, so that it is whole or absent. made is false where
 // somebody else has put one there first.
@@ -290,9 +292,9 @@ func (s *Store) makeProject(human, slug string) (made bool, err error) {
 		return false, err
 	}
 	files := map[string][]byte{
-		projectFile:   formatProject(human, slug, s.cfg.Now()),
-		gitIgnore:     []byte(RunDir + "/\n"),
-		gitAttributes: []byte("* -text\n*.read merge=union\n*.ack merge=union\n*.released merge=union\n"),
+		format.ProjectFile:   format.FormatProject(human, slug, s.cfg.Now()),
+		format.GitIgnore:     []byte(format.RunDir + "/\n"),
+		format.GitAttributes: []byte("* -text\n*.read merge=union\n*.ack merge=union\n*.released merge=union\n"),
 	}
 	for name, data := range files {
 		if err := tree.WriteFile(filepath.Join(repo, name), data); err != nil {
@@ -358,8 +360,8 @@ func (s *Store) loadProject(slug string) (*Project, error) {
 	p := &Project{store: s, slug: slug, tree: t, queue: make(chan *op, maxGroup), stopped: make(chan struct{}), wake: make(chan struct{}, 1), look: make(chan struct{}, 1), doubt: make(chan struct{}, 1),
 		flight: newFlight(), edited: map[string]bool{}, agents: map[string]bool{}, seen: map[string]*sighting{}, own: map[string]ownWrite{}}
 	p.leases = leases{byPath: map[string]*ClaimRow{}, agents: map[string]int32{}, changed: map[string]bool{}}
-	if data, _, err := t.Read(projectFile, MaxSmall); err == nil {
-		if p.human, p.created, err = ParseProject(data); err != nil {
+	if data, _, err := t.Read(format.ProjectFile, format.MaxSmall); err == nil {
+		if p.human, p.created, err = format.ParseProject(data); err != nil {
 			s.cfg.Log.Warn("project.json is not valid; the project is known by its slug only", "project", slug, "error", err)
 		}
 	}
@@ -464,11 +466,11 @@ func withoutLinks(dir string) (string, error) {
 // oldOrNew is which of two names of a code base the project goes by: the new one, unless there is only a project of the old
 // one, which was made before there was a work tree. Errors: the machine's faults.
 func oldOrNew(root, old, new string) (string, error) {
-	isNew, err := hasProject(root, Slug(new))
+	isNew, err := hasProject(root, format.Slug(new))
 	if err != nil || isNew {
 		return new, err
 	}
-	isOld, err := hasProject(root, Slug(old))
+	isOld, err := hasProject(root, format.Slug(old))
 	if err == nil && isOld {
 		return old, nil
 	}

@@ -13,6 +13,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 func TestVerified(t *testing.T) {
@@ -166,7 +167,7 @@ func TestCancelledAtFirst(t *testing.T) {
 	if _, err := s.EnsureProject(ctx, "/abs/path/new"); err != nil {
 		t.Fatal(err)
 	}
-	repo := filepath.Join(s.Root(), "projects", maildir.Slug("/abs/path/shop"), "repo")
+	repo := filepath.Join(s.Root(), "projects", format.Slug("/abs/path/shop"), "repo")
 	if err := os.MkdirAll(repo, 0o700); err != nil {
 		t.Fatal(err)
 	}

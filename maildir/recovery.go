@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"mailtree/maildir/tree"
 	"slices"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/tree"
 )
 
 // What a start does with what a crash left behind, from the journal (Spec: 5, I3, I6).
@@ -116,7 +118,7 @@ func recoveredOps(t *tree.Tree, op journalOp) ([]Op, error) {
 
 // loadJournal returns the groups that the journal has not seen the end of, in order.
 func loadJournal(t *tree.Tree, key []byte) ([]journalRecord, error) {
-	f, st, err := t.Open(journalFile)
+	f, st, err := t.Open(format.JournalFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"mailtree/maildir/format"
 )
 
 // Registration asks for an identity.
@@ -42,9 +44,9 @@ func (p *Project) Register(ctx context.Context, r Registration) (*Registered, er
 			return err
 		}
 		made = &Registered{Note: note}
-		made.Profile = Profile{Name: name, Program: r.Program, Model: r.Model, Task: r.Task, Inception: g.now.Truncate(time.Microsecond)}
+		made.Profile = format.Profile{Name: name, Program: r.Program, Model: r.Model, Task: r.Task, Inception: g.now.Truncate(time.Microsecond)}
 		o.makes, o.Agent, o.Summary = name, name, name+" ("+r.Program+", "+r.Model+")"
-		o.planCreate(profilePath(name), formatProfile(made.Profile))
+		o.planCreate(format.ProfilePath(name), format.FormatProfile(made.Profile))
 		return nil
 	}
 	if err := p.do(ctx, o); err != nil {
@@ -62,8 +64,8 @@ func (p *Project) EnsureAgent(ctx context.Context, name string, r Registration) 
 	if ok, err := p.hasAgent(ctx, name); ok || err != nil {
 		return err
 	}
-	if why := checkName(name); why != "" || strings.EqualFold(name, Postmaster) {
-		return errorf(ErrInvalid, "The agent name %s cannot be used: %s.", quote(name), orElse(why, "reserved"))
+	if why := format.CheckName(name); why != "" || strings.EqualFold(name, Postmaster) {
+		return errorf(ErrInvalid, "The agent name %s cannot be used: %s.", format.Quote(name), orElse(why, "reserved"))
 	}
 	o := &op{Op: Op{Verb: "register", Agent: name, Summary: name + " (first contact)"}}
 	o.plan = func(g *group) error {
@@ -83,14 +85,14 @@ func (p *Project) EnsureAgent(ctx context.Context, name string, r Registration) 
 				return nil
 			}
 			if strings.EqualFold(a.Name, name) {
-				return errorf(ErrConflict, "The agent name %s differs from %s only in case: use %s, or another name.", quote(name), quote(a.Name), quote(a.Name))
+				return errorf(ErrConflict, "The agent name %s differs from %s only in case: use %s, or another name.", format.Quote(name), format.Quote(a.Name), format.Quote(a.Name))
 			}
 		}
 		if err := p.give(name, NoOwner); err != nil {
 			return err
 		}
 		o.makes = name
-		o.planCreate(profilePath(name), formatProfile(Profile{Name: name, Program: r.Program, Model: r.Model, Task: r.Task, Inception: g.now}))
+		o.planCreate(format.ProfilePath(name), format.FormatProfile(format.Profile{Name: name, Program: r.Program, Model: r.Model, Task: r.Task, Inception: g.now}))
 		return nil
 	}
 	return p.do(ctx, o)
@@ -115,7 +117,7 @@ func (g *group) freeName(hint string) (name, note string, err error) {
 		old, isTaken := taken[strings.ToLower(clean)]
 		switch {
 		case clean == "":
-			note = "The name_hint " + quote(hint) + " cannot be a name (" + orElse(checkName(hint), "no letter or digit is left") + "), so a name was made."
+			note = "The name_hint " + format.Quote(hint) + " cannot be a name (" + orElse(format.CheckName(hint), "no letter or digit is left") + "), so a name was made."
 		case isTaken:
 			note = "The name " + old + " is taken, so a new one was made. If " + old + " is you from an earlier session, simply use it: an identity needs no second registration."
 		default:
@@ -123,7 +125,7 @@ func (g *group) freeName(hint string) (name, note string, err error) {
 				return "", "", err
 			}
 			if clean != hint {
-				note = "The name_hint " + quote(hint) + " was made into a valid name."
+				note = "The name_hint " + format.Quote(hint) + " was made into a valid name."
 			}
 			return clean, note, nil
 		}
@@ -166,8 +168,8 @@ func sanitizeName(hint string) string {
 		}
 		return -1
 	}, hint)
-	clean = strings.TrimRight(strings.TrimLeft(cut(clean, 64), "._-"), ".")
-	if !ValidName(clean) {
+	clean = strings.TrimRight(strings.TrimLeft(format.Cut(clean, 64), "._-"), ".")
+	if !format.ValidName(clean) {
 		return ""
 	}
 	return clean
@@ -253,7 +255,7 @@ func (p *Project) hasAgent(ctx context.Context, name string) (bool, error) {
 	if known {
 		return true, nil
 	}
-	if !ValidName(name) {
+	if !format.ValidName(name) {
 		return false, nil
 	}
 	row, err := p.store.index.Agent(ctx, p.slug, name)
@@ -288,7 +290,7 @@ func (p *Project) unknownAgent(ctx context.Context, names ...string) error {
 	}
 	var said []string
 	for _, n := range names {
-		s := quote(n)
+		s := format.Quote(n)
 		if like := Near(n, all); len(like) > 0 {
 			s += " (did you mean " + strings.Join(like, " or ") + "?)"
 			e.Near = append(e.Near, like...)
@@ -306,7 +308,7 @@ func (p *Project) unknownToGuest(names ...string) error {
 		if err := p.needReadAgent(n); err != nil {
 			return err
 		}
-		said[i] = quote(n)
+		said[i] = format.Quote(n)
 	}
 	return &Error{Kind: ErrNotFound, Text: p.noAgent(said)}
 }
@@ -325,7 +327,7 @@ func (p *Project) name() string {
 
 // Seen notes that agent did something now; cheap, never an error. The file is touched at most once a second.
 func (p *Project) Seen(agent string) {
-	if !ValidName(agent) {
+	if !format.ValidName(agent) {
 		return
 	}
 	now := p.store.cfg.Now()
@@ -344,7 +346,7 @@ func (p *Project) Seen(agent string) {
 	if fresh {
 		return
 	}
-	if err := p.tree.Touch(seenDir+"/"+agent, now); err != nil && !errors.Is(err, fs.ErrPermission) {
+	if err := p.tree.Touch(format.SeenDir+"/"+agent, now); err != nil && !errors.Is(err, fs.ErrPermission) {
 		p.store.cfg.Log.Debug("last activity not noted", "project", p.slug, "agent", agent, "error", err)
 	}
 }
@@ -358,7 +360,7 @@ func (p *Project) addSeen(a *AgentRow) {
 			a.LastActive = t
 		}
 	}
-	if st, err := p.tree.Stat(seenDir + "/" + a.Name); err == nil {
+	if st, err := p.tree.Stat(format.SeenDir + "/" + a.Name); err == nil {
 		later(time.Unix(0, st.MTime))
 	}
 	p.mu.Lock()

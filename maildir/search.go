@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"mailtree/maildir/format"
 )
 
 // SearchRequest is a search as typed.
@@ -52,7 +54,7 @@ func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, err
 	if r.Cursor != "" {
 		n, err := strconv.ParseInt(r.Cursor, 10, 64)
 		if err != nil || n < 0 {
-			return nil, errorf(ErrInvalid, "The cursor %s is not one that an earlier page gave.", quote(r.Cursor))
+			return nil, errorf(ErrInvalid, "The cursor %s is not one that an earlier page gave.", format.Quote(r.Cursor))
 		}
 		if r.Rank {
 			q.Offset = int(n)
@@ -152,5 +154,5 @@ func queryTime(s string) (time.Time, error) {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil && n > 9999 && n < 1<<36 {
 		return time.Unix(n, 0).UTC(), nil
 	}
-	return time.Time{}, errorf(ErrInvalid, "%s is not a time: write after:2025-10-23 or after:2025-10-23T15:22:14Z.", quote(s))
+	return time.Time{}, errorf(ErrInvalid, "%s is not a time: write after:2025-10-23 or after:2025-10-23T15:22:14Z.", format.Quote(s))
 }

@@ -3,12 +3,14 @@ package maildir
 import (
 	"context"
 	"fmt"
-	"mailtree/maildir/tree"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/tree"
 )
 
 // Draft is a message to send.
@@ -48,7 +50,7 @@ const MaxFanout = 64 << 20
 
 // Sent is a message that was delivered, or with Again one that the same key had delivered before.
 type Sent struct {
-	Message
+	format.Message
 	Again bool
 }
 
@@ -90,7 +92,7 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 				}
 				return err
 			}
-			if err := p.needRead(messagesDir, agentsDir); err != nil { // the key may stand in a file that is not known
+			if err := p.needRead(format.MessagesDir, format.AgentsDir); err != nil { // the key may stand in a file that is not known
 				return err
 			}
 		}
@@ -125,12 +127,12 @@ func (d *Draft) check() error {
 	switch {
 	case len(seen) == 0:
 		return errorf(ErrInvalid, "The message has no recipient: name at least one agent in to, cc or bcc.")
-	case len(seen) > MaxRecipients:
-		return errorf(ErrTooLarge, "%d recipients, over the limit of %d: send it in parts.", len(seen), MaxRecipients)
-	case len(d.Subject) > MaxSubject:
-		return errorf(ErrTooLarge, "The subject has %d bytes, over the limit of %d: put the rest into the body.", len(d.Subject), MaxSubject)
-	case d.Importance != "" && !validImportance(d.Importance):
-		return errorf(ErrInvalid, "The importance %s is none of low, normal, high, urgent.", quote(d.Importance))
+	case len(seen) > format.MaxRecipients:
+		return errorf(ErrTooLarge, "%d recipients, over the limit of %d: send it in parts.", len(seen), format.MaxRecipients)
+	case len(d.Subject) > format.MaxSubject:
+		return errorf(ErrTooLarge, "The subject has %d bytes, over the limit of %d: put the rest into the body.", len(d.Subject), format.MaxSubject)
+	case d.Importance != "" && !format.ValidImportance(d.Importance):
+		return errorf(ErrInvalid, "The importance %s is none of low, normal, high, urgent.", format.Quote(d.Importance))
 	case d.TextOnly && d.HTML != "":
 		return errorf(ErrInvalid, "A message cannot be text only and have HTML.")
 	case len(d.HTML) > tree.MaxFile:
@@ -143,7 +145,7 @@ func (d *Draft) check() error {
 	for _, f := range []struct {
 		key, text string
 		limit     int
-	}{{"subject", d.Subject, MaxSubject}, {"thread_id", d.ThreadID, maxThread}, {"key", d.Key, 256}, {"from_agent", d.From, 256}, {"in_reply_to", d.InReplyTo, maxReference}, {"references", strings.Join(d.References, " "), maxReference * maxReferences}} {
+	}{{"subject", d.Subject, format.MaxSubject}, {"thread_id", d.ThreadID, format.MaxThread}, {"key", d.Key, 256}, {"from_agent", d.From, 256}, {"in_reply_to", d.InReplyTo, maxReference}, {"references", strings.Join(d.References, " "), maxReference * maxReferences}} {
 		if err := checkText(f.key, f.text, f.limit); err != nil {
 			return err
 		}
@@ -159,7 +161,7 @@ func checkText(key, s string, limit int) error {
 	case !utf8.ValidString(s):
 		return errorf(ErrInvalid, "%s is not valid UTF-8.", key)
 	case strings.ContainsFunc(s, misleading) && key != "task_description":
-		return errorf(ErrInvalid, "%s %s holds a line break or control character: write it on one line.", key, quote(s))
+		return errorf(ErrInvalid, "%s %s holds a line break or control character: write it on one line.", key, format.Quote(s))
 	case strings.ContainsRune(s, 0):
 		return errorf(ErrInvalid, "%s holds a NUL character.", key)
 	}
@@ -214,20 +216,20 @@ func (g *group) needRoom(names []string) error {
 }
 
 // message is the draft without id and time.
-func (d *Draft) message(project string, files []attachmentFile) Message {
-	m := Message{ThreadID: d.ThreadID, Project: project, From: d.From, To: d.To, CC: d.CC, BCC: d.BCC, Subject: d.Subject, Importance: d.Importance,
+func (d *Draft) message(project string, files []attachmentFile) format.Message {
+	m := format.Message{ThreadID: d.ThreadID, Project: project, From: d.From, To: d.To, CC: d.CC, BCC: d.BCC, Subject: d.Subject, Importance: d.Importance,
 		AckRequired: d.AckRequired, InReplyTo: d.InReplyTo, References: d.References, Key: d.Key, Auth: d.Auth, Body: d.Body}
 	if m.Importance == "" {
-		m.Importance = Normal
+		m.Importance = format.Normal
 	}
 	if m.Subject == "" {
-		m.Subject = subjectOf(m.Body)
+		m.Subject = format.SubjectOf(m.Body)
 	}
 	if m.Auth == "" {
 		m.Auth = "none"
 	}
 	if d.TextOnly {
-		m.MediaType = PlainText
+		m.MediaType = format.PlainText
 	}
 	for _, f := range files {
 		m.Attachments = append(m.Attachments, f.Attachment)
@@ -237,7 +239,7 @@ func (d *Draft) message(project string, files []attachmentFile) Message {
 
 // sentBefore finds what the same sender sent to the same recipients under the same key: that message where its
 // content is the same, ErrConflict where it is not, nil where there is none. Spec: 6.2.
-func (p *Project) sentBefore(ctx context.Context, m *Message) (*Message, error) {
+func (p *Project) sentBefore(ctx context.Context, m *format.Message) (*format.Message, error) {
 	rows, err := p.store.index.Keyed(ctx, p.slug, m.From, m.Key)
 	if err != nil {
 		return nil, err
@@ -248,7 +250,7 @@ func (p *Project) sentBefore(ctx context.Context, m *Message) (*Message, error) 
 			continue
 		}
 		if string(contentOf(old)) != string(contentOf(m)) {
-			return nil, errorf(ErrConflict, "The key %s was used by %s for other content to the same recipients (message %s): use a new key for a new message.", quote(m.Key), m.From, old.ID)
+			return nil, errorf(ErrConflict, "The key %s was used by %s for other content to the same recipients (message %s): use a new key for a new message.", format.Quote(m.Key), m.From, old.ID)
 		}
 		return old, nil
 	}
@@ -257,11 +259,11 @@ func (p *Project) sentBefore(ctx context.Context, m *Message) (*Message, error) 
 
 // contentOf is everything that two messages under one key must share: all but id, time, seal, and what the index does
 // not keep.
-func contentOf(m *Message) []byte {
+func contentOf(m *format.Message) []byte {
 	c := *m
 	c.ID, c.Seal, c.Auth, c.Created, c.References, c.MediaType = "", "", "", time.Time{}, nil, ""
 	c.To, c.CC, c.BCC = sorted(m.To), sorted(m.CC), sorted(m.BCC)
-	return FormatMessage(&c)
+	return format.FormatMessage(&c)
 }
 
 func sorted(l []string) []string { return slices.Sorted(slices.Values(l)) }
@@ -269,17 +271,17 @@ func sorted(l []string) []string { return slices.Sorted(slices.Values(l)) }
 func sameNames(a, b []string) bool { return slices.Equal(sorted(a), sorted(b)) }
 
 // deliver plans the files of a message: canonical, outbox copy, inbox copies, attachments. Spec: 1, 2.1.
-func (o *op) deliver(g *group, m *Message, files []attachmentFile) error {
+func (o *op) deliver(g *group, m *format.Message, files []attachmentFile) error {
 	var err error
 	if m.ID, m.Created, err = g.p.store.stamp.next(); err != nil {
 		return err
 	}
 	open := *m
 	open.BCC = nil
-	plain := sealed(g.p.store.key, FormatMessage(&open))
+	plain := format.Seal(g.p.store.key, format.FormatMessage(&open))
 	full := plain
 	if len(m.BCC) > 0 {
-		full = sealed(g.p.store.key, FormatMessage(m))
+		full = format.Seal(g.p.store.key, format.FormatMessage(m))
 	}
 	if err := g.p.checkSize(full); err != nil {
 		return err
@@ -300,15 +302,15 @@ func (o *op) deliver(g *group, m *Message, files []attachmentFile) error {
 		}
 		o.writes = append(o.writes, w)
 	}
-	add(canonicalPath(m.ID, m.Created), plain)
-	add(outboxPath(m.From, m.ID, m.Created), full)
+	add(format.CanonicalPath(m.ID, m.Created), plain)
+	add(format.OutboxPath(m.From, m.ID, m.Created), full)
 	for _, n := range slices.Concat(m.To, m.CC) {
-		add(inboxPath(n, m.ID, m.Created), plain)
+		add(format.InboxPath(n, m.ID, m.Created), plain)
 	}
 	for _, n := range m.BCC {
 		own := *m
 		own.BCC = []string{n}
-		add(inboxPath(n, m.ID, m.Created), sealed(g.p.store.key, FormatMessage(&own)))
+		add(format.InboxPath(n, m.ID, m.Created), format.Seal(g.p.store.key, format.FormatMessage(&own)))
 	}
 	o.ID, o.fills = m.ID, m.Recipients()
 	o.Summary = fmt.Sprintf("%s -> %s: %s", m.From, strings.Join(slices.Concat(m.To, m.CC), ", "), m.Subject)
@@ -322,7 +324,7 @@ func (p *Project) checkSize(file []byte) error {
 	if int64(len(file)) > p.tree.MaxFile() {
 		return errorf(ErrTooLarge, "The message has %d bytes, over the limit of %d: send large text as an attachment or in parts.", len(file), p.tree.MaxFile())
 	}
-	header, _, err := splitMessage(file)
+	header, _, err := format.SplitMessage(file)
 	if err != nil {
 		return errorf(ErrTooLarge, "The message's header is too large (%d bytes): fewer recipients or attachments.", len(header))
 	}
@@ -330,7 +332,7 @@ func (p *Project) checkSize(file []byte) error {
 }
 
 // checkFanout refuses a message whose file of size bytes would be written into too many inboxes.
-func (p *Project) checkFanout(m *Message, size int) error {
+func (p *Project) checkFanout(m *format.Message, size int) error {
 	n, most := len(m.Recipients()), p.store.cfg.MaxFanout
 	if int64(n)*int64(size) <= most {
 		return nil
@@ -382,7 +384,7 @@ func (p *Project) Reply(ctx context.Context, d ReplyDraft) (*Sent, error) {
 				return nil, err
 			}
 			if !ok {
-				return nil, errorf(ErrNotFound, "Message %s was written by %s, who is not an agent of project %s and has no inbox: %s", quote(orig.ID), quote(orig.From), p.name(), RecipientHint)
+				return nil, errorf(ErrNotFound, "Message %s was written by %s, who is not an agent of project %s and has no inbox: %s", format.Quote(orig.ID), format.Quote(orig.From), p.name(), RecipientHint)
 			}
 			n.To = []string{orig.From}
 		} else {
@@ -400,5 +402,5 @@ func replySubject(s string) string {
 	if len(s) >= 3 && strings.EqualFold(s[:3], "re:") {
 		return s
 	}
-	return "Re: " + cut(s, MaxSubject-4)
+	return "Re: " + format.Cut(s, format.MaxSubject-4)
 }

@@ -1,10 +1,11 @@
 package maildir
 
 import (
-	"mailtree/maildir/tree"
 	"strconv"
 	"strings"
 	"time"
+
+	"mailtree/maildir/tree"
 )
 
 // leftoverAge is how long a file that nobody is known to need stays in staging: another process,

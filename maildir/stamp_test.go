@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mailtree/maildir/format"
 )
 
 // TestStamp: ids and times rise strictly, also when the clock stands still or is set back a little.
@@ -33,7 +35,7 @@ func TestStamp(t *testing.T) {
 		if follows && !created.Equal(at) {
 			t.Fatalf("%d: the clock says %s, but %s was created %s", i, at, id, created)
 		}
-		if !follows && (id <= lastID || !created.After(last)) || ids[id] || !ValidID(id) {
+		if !follows && (id <= lastID || !created.After(last)) || ids[id] || !format.ValidID(id) {
 			t.Fatalf("%d: %s after %s, %s after %s", i, id, lastID, created, last)
 		}
 		lastID, last, ids[id] = id, created, true

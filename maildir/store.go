@@ -11,7 +11,6 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"mailtree/maildir/tree"
 	"maps"
 	"os"
 	"path/filepath"
@@ -19,6 +18,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/tree"
 )
 
 // Config says where a store is and what it is made of. Root, OpenIndex and OpenHistory are needed; the zero
@@ -319,37 +321,37 @@ func (s *Store) LeftOut() map[string]error {
 	return maps.Clone(s.leftOut)
 }
 
-// ProjectOf finds the project that a resource without a project means: for an agent (KindProfile) or thread (KindOther)
-// the one with the most recent activity; for a message id (KindCanonical) the only one.
+// ProjectOf finds the project that a resource without a project means: for an agent (format.KindProfile) or thread (format.KindOther)
+// the one with the most recent activity; for a message id (format.KindCanonical) the only one.
 // Errors: ErrNotFound; ErrConflict listing the projects when a message id is in several.
-func (s *Store) ProjectOf(ctx context.Context, what Kind, name string) (*Project, error) {
+func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*Project, error) {
 	slugs, err := s.index.ProjectsWith(ctx, what, name)
 	if err != nil {
 		return nil, err
 	}
 	if len(slugs) == 0 {
 		for _, p := range s.Projects() {
-			if err := p.needRead(messagesDir, agentsDir); err != nil {
+			if err := p.needRead(format.MessagesDir, format.AgentsDir); err != nil {
 				return nil, err
 			}
 		}
-		what := map[Kind]string{KindProfile: "agent", KindCanonical: "message"}[what]
+		what := map[format.Kind]string{format.KindProfile: "agent", format.KindCanonical: "message"}[what]
 		if what == "" {
 			what = "thread"
 		}
-		return nil, errorf(ErrNotFound, "No %s %s in any project. list_agents shows who is in a project, search_messages what was written.", what, quote(name))
+		return nil, errorf(ErrNotFound, "No %s %s in any project. list_agents shows who is in a project, search_messages what was written.", what, format.Quote(name))
 	}
-	if what == KindCanonical && len(slugs) > 1 {
-		e := errorf(ErrConflict, "Message %s is in several projects: %s. Name one with project.", quote(name), strings.Join(slugs, ", "))
+	if what == format.KindCanonical && len(slugs) > 1 {
+		e := errorf(ErrConflict, "Message %s is in several projects: %s. Name one with project.", format.Quote(name), strings.Join(slugs, ", "))
 		e.Near = slugs
 		return nil, e
 	}
 	return s.Project(ctx, slugs[0])
 }
 
-// Complete completes names: agents (KindProfile), threads (KindOther), projects (KindProject). Never an error.
-func (s *Store) Complete(ctx context.Context, what Kind, project, prefix string, limit int) []string {
-	if what == KindProject {
+// Complete completes names: agents (format.KindProfile), threads (format.KindOther), projects (format.KindProject). Never an error.
+func (s *Store) Complete(ctx context.Context, what format.Kind, project, prefix string, limit int) []string {
+	if what == format.KindProject {
 		return s.completeProject(prefix, limit)
 	}
 	slug := ""
@@ -416,7 +418,7 @@ func projectSlugs(root string) ([]string, error) {
 	}
 	var slugs []string
 	for _, e := range entries {
-		if e.IsDir() && slugPattern.MatchString(e.Name()) {
+		if e.IsDir() && format.ValidSlug(e.Name()) {
 			slugs = append(slugs, e.Name())
 		}
 	}

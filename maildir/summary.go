@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"mailtree/maildir/format"
 	"mailtree/maildir/markdown"
 )
 
@@ -78,7 +79,7 @@ func (p *Project) Summarize(ctx context.Context, thread string, examples bool) (
 	return s, nil
 }
 
-func (s *Summary) add(m *Message, o markdown.Outline, answered bool) {
+func (s *Summary) add(m *format.Message, o markdown.Outline, answered bool) {
 	item := func(text string) SummaryItem { return SummaryItem{Text: text, MessageID: m.ID, From: m.From} }
 	for _, t := range o.Points {
 		s.KeyPoints = append(s.KeyPoints, item(t))

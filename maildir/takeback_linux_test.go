@@ -34,7 +34,8 @@ func TestJournalOfFailedUndo(t *testing.T) {
 			t.Parallel()
 			var h halts
 			root, away := filepath.Join(t.TempDir(), "store"), t.TempDir()
-			s := storetest.Open(t, storetest.Config{Root: root, Step: h.pass})
+			m := &machine{}
+			s := storetest.Open(t, storetest.Config{Fail: m.fail, Root: root, Step: h.pass})
 			p, err := s.EnsureProject(t.Context(), shop)
 			if err != nil {
 				t.Fatal(err)
@@ -62,7 +63,7 @@ func TestJournalOfFailedUndo(t *testing.T) {
 			if err := c.harm(p.Tree().Dir(), away); err != nil {
 				t.Fatal(err)
 			}
-			mend := breakSync(t, p.Tree())
+			mend := breakSync(m)
 			close(renamed.goOn)
 			if err := <-renewed; !errors.Is(err, maildir.ErrUnavailable) || !strings.Contains(err.Error(), "could not be taken back") {
 				t.Errorf("got %v", err)

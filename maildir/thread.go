@@ -3,6 +3,8 @@ package maildir
 import (
 	"context"
 	"strings"
+
+	"mailtree/maildir/format"
 )
 
 // Message reads one message. Errors: ErrNotFound.
@@ -40,7 +42,7 @@ func (p *Project) noMessage(id string) error {
 	if err := p.needReadMessage(id); err != nil {
 		return err
 	}
-	return errorf(ErrNotFound, "No message %s in project %s. search_messages finds messages by their text.", quote(id), p.name())
+	return errorf(ErrNotFound, "No message %s in project %s. search_messages finds messages by their text.", format.Quote(id), p.name())
 }
 
 // ThreadPage is one page of a thread.
@@ -88,11 +90,11 @@ func (p *Project) Thread(ctx context.Context, id string, bodies bool) ([]Message
 }
 
 func (p *Project) noThread(ctx context.Context, id string) error {
-	if err := p.needRead(messagesDir, agentsDir); err != nil {
+	if err := p.needRead(format.MessagesDir, format.AgentsDir); err != nil {
 		return err
 	}
-	e := errorf(ErrNotFound, "No thread %s in project %s.", quote(id), p.name())
-	names, err := p.store.index.Names(ctx, p.slug, KindOther, cut(id, 3), 100)
+	e := errorf(ErrNotFound, "No thread %s in project %s.", format.Quote(id), p.name())
+	names, err := p.store.index.Names(ctx, p.slug, format.KindOther, format.Cut(id, 3), 100)
 	if e.Near = Near(id, names); err == nil && len(e.Near) > 0 {
 		e.Text += " Did you mean " + strings.Join(e.Near, " or ") + "?"
 	} else {

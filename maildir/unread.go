@@ -2,13 +2,15 @@ package maildir
 
 import (
 	"errors"
-	"mailtree/maildir/tree"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/tree"
 )
 
 // unreadPaths are the files and folders of a project that a fault of the machine kept the index from looking at. Each is tried
@@ -138,17 +140,17 @@ func (p *Project) needRead(places ...string) error {
 // needReadAgent is needRead for the folder of an agent whatever the case of its name.
 func (p *Project) needReadAgent(name string) error {
 	return p.refuseUnread(func(path string) bool {
-		rest, isAgents := strings.CutPrefix(path, agentsDir+"/")
+		rest, isAgents := strings.CutPrefix(path, format.AgentsDir+"/")
 		folder, _, _ := strings.Cut(rest, "/")
-		return path == "." || path == agentsDir || isAgents && strings.EqualFold(folder, name)
+		return path == "." || path == format.AgentsDir || isAgents && strings.EqualFold(folder, name)
 	})
 }
 
 // needReadMessage is needRead for the files of a message, wherever they lie.
 func (p *Project) needReadMessage(id string) error {
 	return p.refuseUnread(func(path string) bool {
-		at := Locate(path)
-		return at.ID == id || at.Kind == KindOther || path == "."
+		at := format.Locate(path)
+		return at.ID == id || at.Kind == format.KindOther || path == "."
 	})
 }
 
@@ -161,7 +163,7 @@ func (p *Project) refuseUnread(decides func(path string) bool) error {
 
 func unreadRefusal(u tree.Unread) error {
 	e := errorf(ErrUnavailable, "%s in the mail tree cannot be looked at now (%s), and the answer depends on it; nothing was changed. "+
-		"The server looks again by itself: try again in a moment, and see /health and the server's log if it stays so.", quote(u.Path), plainCause(u.Err))
+		"The server looks again by itself: try again in a moment, and see /health and the server's log if it stays so.", format.Quote(u.Path), plainCause(u.Err))
 	e.Err = u.Err
 	return e
 }

@@ -15,6 +15,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // machine is one whose file calls a test fails by path.
@@ -178,7 +179,7 @@ func TestUnreadOwnFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	copyPath := inbox(t, p, "Bob").Messages[0].CopyPath
-	mark := maildir.AckMark(copyPath)
+	mark := format.AckMark(copyPath)
 	claims, err := p.Claims(t.Context(), false)
 	if err != nil || len(claims) != 1 {
 		t.Fatalf("%v, %v", claims, err)

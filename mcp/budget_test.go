@@ -16,6 +16,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/mcp/socket"
 	"mailtree/mcp/tool"
 )
@@ -54,7 +55,7 @@ func newCrowd(t *testing.T) *crowd {
 	}
 	to := []string{"Bob"}
 	var making errgroup
-	for i := range maildir.MaxRecipients - 1 { // with the longest names
+	for i := range format.MaxRecipients - 1 { // with the longest names
 		name := fmt.Sprintf("Agent%03d%s", i, strings.Repeat("x", 56))
 		to = append(to, name)
 		making.Go(func() error {
@@ -65,7 +66,7 @@ func newCrowd(t *testing.T) *crowd {
 		t.Fatal(err)
 	}
 	for i, size := range []int{100, 2_000_000, 100_000, 100_000, 100_000, 10, 300_000} {
-		d := maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: text(maildir.MaxSubject), Body: fmt.Sprintf("%d %s", i, hostileText(size)), ThreadID: "T"}
+		d := maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: text(format.MaxSubject), Body: fmt.Sprintf("%d %s", i, hostileText(size)), ThreadID: "T"}
 		if size <= 100 {
 			d.To = to
 		}
@@ -80,7 +81,7 @@ func newCrowd(t *testing.T) *crowd {
 		for j := range 30 {
 			body += fmt.Sprintf("- [ ] %d %d %s\n- DECISION: %d %s\n- why %d?\n", i, j, hostileText(250), j, hostileText(250), j)
 		}
-		if _, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: to, Subject: text(maildir.MaxSubject), Body: body, ThreadID: "S"}); err != nil {
+		if _, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: to, Subject: text(format.MaxSubject), Body: body, ThreadID: "S"}); err != nil {
 			t.Fatal(err)
 		}
 	}

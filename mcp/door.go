@@ -6,7 +6,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/mcp/agentmail"
 	"mailtree/mcp/aimx"
 	"mailtree/mcp/mail"
@@ -89,7 +89,7 @@ func address(next http.Handler) http.Handler {
 		c := tool.CallerOf(r.Context())
 		c.Project = r.URL.Query().Get("project")
 		if agent := r.PathValue("agent"); agent != "" {
-			if !maildir.ValidName(agent) {
+			if !format.ValidName(agent) {
 				writeError(w, http.StatusNotFound, nil, codeRequest, "the agent in the address is no agent name: use letters, digits, '.', '_' and '-', at most 64, the first a letter or digit")
 				return
 			}

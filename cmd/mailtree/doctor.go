@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/gitlog"
 	"mailtree/maildir/tree"
 )
@@ -61,16 +62,16 @@ func (d *doctor) note(format string, args ...any) { d.line("--", format, args) }
 
 // line prints a finding. Names, texts and errors come from anybody: none can end the line or speak
 // to the terminal.
-func (d *doctor) line(mark, format string, args []any) {
+func (d *doctor) line(mark, form string, args []any) {
 	for i, a := range args {
 		switch a := a.(type) {
 		case string:
-			args[i] = maildir.Printable(a)
+			args[i] = format.Printable(a)
 		case error:
-			args[i] = maildir.Printable(a.Error())
+			args[i] = format.Printable(a.Error())
 		}
 	}
-	fmt.Fprintf(d.p.std.out, mark+"  "+format+"\n", args...)
+	fmt.Fprintf(d.p.std.out, mark+"  "+form+"\n", args...)
 }
 
 // most is how many findings of one kind are listed without --all.
@@ -234,7 +235,7 @@ func (d *doctor) problems(ctx context.Context, v *view) {
 	}
 	listed := d.listed(len(all))
 	for _, p := range all[:listed] {
-		where := maildir.Printable(p.Path)
+		where := format.Printable(p.Path)
 		if p.Line > 0 {
 			where += ":" + strconv.Itoa(p.Line)
 		}
@@ -245,7 +246,7 @@ func (d *doctor) problems(ctx context.Context, v *view) {
 
 // unsent says of a file in an outbox what would else be found out too late.
 func unsent(path string) string {
-	if k := maildir.Locate(path).Kind; k != maildir.KindOutbox && k != maildir.KindDraft {
+	if k := format.Locate(path).Kind; k != format.KindOutbox && k != format.KindDraft {
 		return ""
 	}
 	return ". Saving a file here sends nothing in this version: send it with a tool, and remove the file"
@@ -293,7 +294,7 @@ func (d *doctor) claims(slug string, t *tree.Tree) {
 	slices.SortFunc(lost, func(a, b maildir.ClaimRow) int { return strings.Compare(a.Path, b.Path) })
 	listed := d.listed(len(lost))
 	for _, c := range lost[:listed] {
-		d.say("claim %s in %s is held by %q, who is no agent, until %s: end it with `touch %s`", c.Path, slug, c.Agent, maildir.FormatTime(c.Expires), maildir.ReleasedMark(c.Path))
+		d.say("claim %s in %s is held by %q, who is no agent, until %s: end it with `touch %s`", c.Path, slug, c.Agent, format.FormatTime(c.Expires), format.ReleasedMark(c.Path))
 	}
 	d.sayMore(len(lost) - listed)
 }
@@ -322,20 +323,20 @@ func (d *doctor) attachments(ctx context.Context, slug string, t *tree.Tree) {
 func (d *doctor) copies(ctx context.Context, slug string, t *tree.Tree) {
 	messages := map[string][sha256.Size]byte{}
 	var diff []string
-	read := func(path string) (*maildir.Message, error) { // nil for what is a problem of its own
+	read := func(path string) (*format.Message, error) { // nil for what is a problem of its own
 		data, _, err := t.Read(path, t.MaxFile())
 		if tree.FaultOf(err) == tree.FaultMachine {
 			return nil, err
 		}
-		m, perr := maildir.ParseMessage(maildir.Locate(path).ID, data)
+		m, perr := format.ParseMessage(format.Locate(path).ID, data)
 		if err != nil || perr != nil {
 			return nil, nil
 		}
 		return m, nil
 	}
-	for _, kind := range []maildir.Kind{maildir.KindCanonical, maildir.KindInbox} {
+	for _, kind := range []format.Kind{format.KindCanonical, format.KindInbox} {
 		err := t.Walk(ctx, "", func(path string, _ fs.DirEntry) error {
-			pl := maildir.Locate(path)
+			pl := format.Locate(path)
 			if pl.Kind != kind {
 				return nil
 			}
@@ -343,7 +344,7 @@ func (d *doctor) copies(ctx context.Context, slug string, t *tree.Tree) {
 			if m == nil {
 				return err
 			}
-			if kind == maildir.KindCanonical {
+			if kind == format.KindCanonical {
 				messages[pl.ID] = sha256.Sum256([]byte(m.Body))
 			} else if sum, known := messages[pl.ID]; known && sum != sha256.Sum256([]byte(m.Body)) {
 				diff = append(diff, path)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // health answers GET /health.
@@ -118,7 +119,7 @@ func (a *app) projectHealth(p *maildir.Project) (d projectHealth, commit time.Ti
 	hs := p.HistoryState()
 	d = projectHealth{Project: p.Slug(), HumanKey: p.HumanKey(), History: hs.Mode, HistoryReason: hs.Reason, Uncommitted: hs.Pending}
 	if !hs.LastCommit.IsZero() {
-		d.LastCommit = maildir.FormatTime(hs.LastCommit)
+		d.LastCommit = format.FormatTime(hs.LastCommit)
 	}
 	if wait := p.Stalled(); wait > stalled {
 		d.Disk = fmt.Sprintf("The disk has not answered for %s: operations wait.", wait.Round(time.Second))

@@ -14,6 +14,7 @@ import (
 
 	"mailtree/indexer"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/tree"
 )
 
@@ -126,7 +127,7 @@ func verify(ctx context.Context, p *program) error {
 		return nil
 	}
 	for _, d := range r.Differences {
-		fmt.Fprintln(p.std.out, maildir.Printable(d))
+		fmt.Fprintln(p.std.out, format.Printable(d))
 	}
 	hint := "`mailtree index rebuild` builds it anew; please report how this came about"
 	if !v.running {

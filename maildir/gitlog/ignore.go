@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
 
-	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // committable reports whether Git may have that path at all. Names that some system takes for .git would make
@@ -20,7 +20,7 @@ func committable(path string) bool {
 		if name == "" || name == "." || name == ".." || isGitFolder(name) || strings.EqualFold(name, ".gitmodules") {
 			return false
 		}
-		if i == 0 && name == maildir.RunDir {
+		if i == 0 && name == format.RunDir {
 			return false
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // newConfig is .git/config of a repository that we make. Each setting beyond Git's own defaults keeps a person's
@@ -53,7 +53,7 @@ func Init(dir string) error {
 		"HEAD":         "ref: refs/heads/main\n",
 		"config":       newConfig,
 		"description":  "The mail of a mailtree project; the commits are its audit.\n",
-		"info/exclude": "/" + maildir.RunDir + "\n",
+		"info/exclude": "/" + format.RunDir + "\n",
 	} {
 		if err := writeNew(filepath.Join(tmp, name), []byte(text), 0o644); err != nil {
 			return err
@@ -72,7 +72,7 @@ func Init(dir string) error {
 // nursery makes the folder in which the repository grows: below .mailtree, which Git ignores, unless that is not
 // really a folder of this tree.
 func nursery(dir string) (string, error) {
-	run := filepath.Join(dir, maildir.RunDir)
+	run := filepath.Join(dir, format.RunDir)
 	if err := os.Mkdir(run, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}

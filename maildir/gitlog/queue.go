@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // queue is what waits for a commit. Guarded by Log.mu.
@@ -71,7 +72,7 @@ func contents(ops []maildir.Op) (n int) {
 
 func (q *queue) edited(paths []string, now time.Time) {
 	for _, p := range paths {
-		if top, _, _ := strings.Cut(p, "/"); top == maildir.RunDir || top == ".git" {
+		if top, _, _ := strings.Cut(p, "/"); top == format.RunDir || top == ".git" {
 			continue
 		}
 		if len(q.edits) == 0 {

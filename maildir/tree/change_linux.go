@@ -12,6 +12,11 @@ import (
 // syncAll makes everything written to the tree's file system so far durable: one syncfs, which also reports
 // write-back errors. The paths are for systems without it.
 func (t *Tree) Sync(_ []string) error {
+	if t.Fail != nil {
+		if err := t.Fail(SyncCall); err != nil {
+			return err
+		}
+	}
 	if err := t.hold(); err != nil {
 		return err
 	}

@@ -11,6 +11,11 @@ import (
 
 // Sync makes the files at paths, and every folder above them, durable one by one: no syncfs here.
 func (t *Tree) Sync(paths []string) error {
+	if t.Fail != nil {
+		if err := t.Fail(SyncCall); err != nil {
+			return err
+		}
+	}
 	if err := t.hold(); err != nil {
 		return err
 	}

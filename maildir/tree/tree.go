@@ -38,7 +38,8 @@ type Tree struct {
 	noLink  bool // dir itself is to be no symbolic link
 	maxFile int64
 
-	// Fail, where it is not nil, is asked before each file or folder is opened or looked at: its error is that call's.
+	// Fail, where it is not nil, is asked before each file or folder is opened or looked at, and with SyncCall before
+	// each sync: its error is that call's.
 	// For fault tests, which set it before anybody uses the tree.
 	Fail func(p string) error
 
@@ -48,6 +49,9 @@ type Tree struct {
 	root   *os.Root // while there are users
 	sys    system   // what the operating system does better than os.Root, while there are users
 }
+
+// SyncCall is what Tree.Fail is asked with before a sync.
+const SyncCall = "(sync)"
 
 // FileStat is what tells whether a file changed since it was read. Times are nanoseconds since 1970.
 type FileStat struct {

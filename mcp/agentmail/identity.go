@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/mcp/agentmail/tmux"
 	"mailtree/mcp/tool"
 )
@@ -30,9 +31,9 @@ func caller(ctx context.Context) (*who, error) {
 	switch {
 	case w.name == "":
 		return nil, tool.Invalid("who you are is not known: start the bridge with --as NAME, set AGENT_NAME, or run it inside tmux")
-	case !maildir.ValidName(w.name) && c.Agent == "":
+	case !format.ValidName(w.name) && c.Agent == "":
 		return nil, tool.Invalid("your tmux window is called %q, which cannot be an agent's name: rename it (tmux rename-window NAME), or set AGENT_NAME", tool.Clip(w.name))
-	case !maildir.ValidName(w.name):
+	case !format.ValidName(w.name):
 		return nil, tool.Invalid("the name %q cannot be an agent's: use letters, digits, '.', '_' and '-', at most 64, the first a letter or digit", tool.Clip(w.name))
 	}
 	return w, nil
@@ -54,7 +55,7 @@ func (w *who) lookAround(ctx context.Context, c tool.Caller) error {
 		if p.ID == c.Pane && w.name == "" {
 			w.name, w.seat.Window = p.Window, p.Window
 		}
-		if maildir.ValidName(p.Window) && !slices.Contains(w.windows, p.Window) {
+		if format.ValidName(p.Window) && !slices.Contains(w.windows, p.Window) {
 			w.windows = append(w.windows, p.Window)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/tree"
 	"mailtree/mcp/tool"
 )
@@ -85,6 +86,6 @@ func readTop(top string) ([]byte, error) {
 		return nil, err
 	}
 	defer t.Close()
-	data, _, err := t.Read(ignoreFile, maildir.MaxSmall)
+	data, _, err := t.Read(ignoreFile, format.MaxSmall)
 	return data, err
 }

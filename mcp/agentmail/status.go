@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/mcp/tool"
 )
 
@@ -11,7 +12,7 @@ func (t *toolset) status() tool.Tool {
 	return tool.Tool{
 		Name: "status", Title: "Set status", Hints: tool.Marks(),
 		About: "Say whether you wait for mail: ready (you may be told of new mail), work (do not disturb) or offline.",
-		In:    []tool.Prop{tool.Need("status", tool.OneOf("your status, as it is written here", "", maildir.Ready, maildir.Work, maildir.Offline))},
+		In:    []tool.Prop{tool.Need("status", tool.OneOf("your status, as it is written here", "", format.Ready, format.Work, format.Offline))},
 		Out:   []tool.Prop{tool.Need("status", tool.Text("ok"))},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			status := a.Text("status")

@@ -5,17 +5,17 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // maxCompletions is the protocol's limit of values in one answer.
 const maxCompletions = 100
 
 // completes says what the arguments of the templates name.
-var completes = map[string]map[string]maildir.Kind{
-	inboxTemplate:   {"agent": maildir.KindProfile, "project": maildir.KindProject},
-	messageTemplate: {"project": maildir.KindProject},
-	threadTemplate:  {"thread_id": maildir.KindOther, "project": maildir.KindProject},
+var completes = map[string]map[string]format.Kind{
+	inboxTemplate:   {"agent": format.KindProfile, "project": format.KindProject},
+	messageTemplate: {"project": format.KindProject},
+	threadTemplate:  {"thread_id": format.KindOther, "project": format.KindProject},
 }
 
 // complete offers names for an argument of a template. What it does not know has no completions: not an error.
@@ -26,7 +26,7 @@ func (t *Toolset) complete(ctx context.Context, req *mcp.CompleteRequest) (*mcp.
 		return res, nil
 	}
 	var slug string
-	if c := req.Params.Context; c != nil && c.Arguments["project"] != "" && kind != maildir.KindProject {
+	if c := req.Params.Context; c != nil && c.Arguments["project"] != "" && kind != format.KindProject {
 		if slug = t.slug(ctx, ref{project: c.Arguments["project"]}); slug == "" {
 			return res, nil
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/mcp/tool"
 )
 
@@ -34,17 +35,17 @@ func (t *Toolset) addResources() {
 
 // ref is a parsed resource URI.
 type ref struct {
-	kind    maildir.Kind // KindProfile: inbox; KindCanonical: message; KindOther: thread, as Store.ProjectOf takes them
-	name    string       // agent, message id or thread id
-	project string       // key or slug; "" for none
+	kind    format.Kind // format.KindProfile: inbox; format.KindCanonical: message; format.KindOther: thread, as Store.ProjectOf takes them
+	name    string      // agent, message id or thread id
+	project string      // key or slug; "" for none
 	query   maildir.InboxQuery
 	offset  int64 // in the body of a message
 }
 
-var refKinds = map[string]maildir.Kind{"inbox": maildir.KindProfile, "message": maildir.KindCanonical, "thread": maildir.KindOther}
+var refKinds = map[string]format.Kind{"inbox": format.KindProfile, "message": format.KindCanonical, "thread": format.KindOther}
 
-var refParams = map[maildir.Kind]string{
-	maildir.KindProfile: "project since_ts urgent_only include_bodies limit cursor", maildir.KindCanonical: "project body_offset", maildir.KindOther: "project include_bodies cursor",
+var refParams = map[format.Kind]string{
+	format.KindProfile: "project since_ts urgent_only include_bodies limit cursor", format.KindCanonical: "project body_offset", format.KindOther: "project include_bodies cursor",
 }
 
 // maxURI bounds what a subscriber can make the server remember.
@@ -211,9 +212,9 @@ func (t *Toolset) read(ctx context.Context, _ *mcp.ReadResourceRequest) (*mcp.Re
 	}
 	var out any
 	switch r.kind {
-	case maildir.KindProfile:
+	case format.KindProfile:
 		out, err = t.readInbox(ctx, p, r)
-	case maildir.KindCanonical:
+	case format.KindCanonical:
 		out, err = t.readMessage(ctx, p, r)
 	default:
 		out, err = t.readThread(ctx, p, r)

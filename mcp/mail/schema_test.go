@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/mcp/tool"
 	"mailtree/mcp/tool/tooltest"
 )
@@ -36,8 +37,8 @@ func TestShapes(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	ts := New(tool.Config{})
 	body := "body"
-	full := messageShape{"id", "th", "A", []string{"B"}, []string{}, []string{"C"}, "s", "t", "high", true, "re", true, "token", shapeAttachments([]maildir.Attachment{{Type: "file", Name: "n"}}), 1, &body, true, 2, 1}
-	claims := []maildir.ClaimRow{{Claim: maildir.Claim{Pattern: "a", Agent: "A", Exclusive: true, Reason: "r", Created: now, Expires: now}}}
+	full := messageShape{"id", "th", "A", []string{"B"}, []string{}, []string{"C"}, "s", "t", "high", true, "re", true, "token", shapeAttachments([]format.Attachment{{Type: "file", Name: "n"}}), 1, &body, true, 2, 1}
+	claims := []maildir.ClaimRow{{Claim: format.Claim{Pattern: "a", Agent: "A", Exclusive: true, Reason: "r", Created: now, Expires: now}}}
 	items := shapeItems([]maildir.SummaryItem{{Text: "t", MessageID: "m", From: "A", Owner: "B"}})
 	profile := profileShape{"A", "p", "m", "t", "i", "l", "ready", "slug", "/p"}
 	for name, values := range map[string][]any{

@@ -5,6 +5,7 @@ import (
 	"regexp"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/mcp/tool"
 )
 
@@ -51,7 +52,7 @@ func (t *Toolset) sendMessage() tool.Tool {
 }
 
 func importance(deflt string) *tool.Node {
-	return tool.OneOf("", deflt, maildir.Low, maildir.Normal, maildir.High, maildir.Urgent)
+	return tool.OneOf("", deflt, format.Low, format.Normal, format.High, format.Urgent)
 }
 
 // localImage finds markdown images that are neither on the web nor elsewhere with a scheme, and data URIs.

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/mcp/tool"
 )
 
@@ -48,7 +49,7 @@ func attachmentsNode() *tool.Node {
 		tool.Need("bytes", tool.Whole("")), tool.Need("sha1", tool.Text("")), tool.May("name", tool.Text(""))))
 }
 
-func shapeAttachments(l []maildir.Attachment) []attachmentShape {
+func shapeAttachments(l []format.Attachment) []attachmentShape {
 	out := make([]attachmentShape, len(l))
 	for i, a := range l {
 		out[i] = attachmentShape(a)

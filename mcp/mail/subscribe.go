@@ -8,6 +8,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // Subscriptions. Both eras come through the same two handlers: resources/subscribe of a session, and
@@ -216,13 +217,13 @@ func (s *subscription) concerns(c *maildir.Change) bool {
 	if s.ref.project != "" && s.slug != c.Project {
 		return false
 	}
-	content := c.Kind == maildir.KindCanonical || c.Kind == maildir.KindInbox || c.Kind == maildir.KindOutbox
+	content := c.Kind == format.KindCanonical || c.Kind == format.KindInbox || c.Kind == format.KindOutbox
 	switch s.ref.kind {
-	case maildir.KindProfile:
-		box := c.Kind == maildir.KindInbox || c.Kind == maildir.KindRead || c.Kind == maildir.KindAck
+	case format.KindProfile:
+		box := c.Kind == format.KindInbox || c.Kind == format.KindRead || c.Kind == format.KindAck
 		// An edited message shows in every inbox that has it, and the change does not say in which.
-		return box && c.Agent == s.ref.name || c.Kind == maildir.KindCanonical && c.Op != maildir.Added
-	case maildir.KindCanonical:
+		return box && c.Agent == s.ref.name || c.Kind == format.KindCanonical && c.Op != maildir.Added
+	case format.KindCanonical:
 		return content && c.ID == s.ref.name
 	}
 	return content && (c.Thread == s.ref.name || c.ID == s.ref.name)

@@ -15,6 +15,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/mcp/tool"
 )
 
@@ -26,12 +27,12 @@ func TestMain(m *testing.M) {
 }
 
 func TestConcerns(t *testing.T) {
-	inbox := maildir.Change{Project: "p", Kind: maildir.KindInbox, Op: maildir.Added, Agent: "Blue", ID: "m1", Thread: "T"}
-	read := maildir.Change{Project: "p", Kind: maildir.KindRead, Op: maildir.Added, Agent: "Blue", ID: "m1", Thread: "T"}
-	made := maildir.Change{Project: "p", Kind: maildir.KindCanonical, Op: maildir.Added, Agent: "Red", ID: "m1", Thread: "T"}
+	inbox := maildir.Change{Project: "p", Kind: format.KindInbox, Op: maildir.Added, Agent: "Blue", ID: "m1", Thread: "T"}
+	read := maildir.Change{Project: "p", Kind: format.KindRead, Op: maildir.Added, Agent: "Blue", ID: "m1", Thread: "T"}
+	made := maildir.Change{Project: "p", Kind: format.KindCanonical, Op: maildir.Added, Agent: "Red", ID: "m1", Thread: "T"}
 	edited := made
 	edited.Op = maildir.Changed
-	profile := maildir.Change{Project: "p", Kind: maildir.KindProfile, Op: maildir.Changed, Agent: "Blue"}
+	profile := maildir.Change{Project: "p", Kind: format.KindProfile, Op: maildir.Changed, Agent: "Blue"}
 	changes := []maildir.Change{inbox, read, made, edited, profile}
 	for _, tt := range []struct {
 		uri, slug string
@@ -74,7 +75,7 @@ func TestSubscribers(t *testing.T) {
 			if err := session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: uri}); err != nil {
 				t.Fatal(err)
 			}
-			batch := []maildir.Change{{Kind: maildir.KindInbox, Agent: "Blue"}, {Kind: maildir.KindRead, Agent: "Blue"}}
+			batch := []maildir.Change{{Kind: format.KindInbox, Agent: "Blue"}, {Kind: format.KindRead, Agent: "Blue"}}
 			var wg sync.WaitGroup
 			await(t, func() bool { // the client's stream may not be open yet
 				ts.tell(t.Context(), &wg, ts.touched(t.Context(), batch))

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/mcp/tool"
 )
 
@@ -45,7 +46,7 @@ func (t *Toolset) sendToAgent() tool.Tool {
 const maxKey = 256
 
 // shownID is what postal calls a message: the sender's own id where there is one. Spec: 6.2.
-func shownID(m *maildir.Message) string {
+func shownID(m *format.Message) string {
 	if m.Key != "" && len(m.Key) <= maxKey {
 		return m.Key
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // Args are the arguments of one call, already known to be ones that the tool takes. The first thing found
@@ -266,7 +267,7 @@ func ParseWhen(s string) (time.Time, error) {
 	f, err := strconv.ParseFloat(s, 64)
 	switch {
 	case err != nil:
-		return maildir.ParseTime(s)
+		return format.ParseTime(s)
 	case f <= 0: // the seed's default, 0, means all
 		return time.Time{}, nil
 	case !(f < 253402300800): // year 10000

@@ -3,7 +3,7 @@ package tool
 import (
 	"time"
 
-	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // Stamp shows a time, "" where there is none.
@@ -11,7 +11,7 @@ func Stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return maildir.FormatTime(t)
+	return format.FormatTime(t)
 }
 
 // Strs makes sure that an empty list is [] on the wire.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/mcp/agentmail/tmux"
 )
 
@@ -130,7 +131,7 @@ func (n *Nudger) wait(ctx context.Context, mark int64, retry bool) (map[whom]boo
 			return some, mark, nil
 		}
 		for _, c := range changes {
-			if mark = c.Seq; c.Op != maildir.Removed && (c.Kind == maildir.KindInbox || c.Kind == maildir.KindStatus) {
+			if mark = c.Seq; c.Op != maildir.Removed && (c.Kind == format.KindInbox || c.Kind == format.KindStatus) {
 				some[whom{c.Project, c.Agent}] = true
 			}
 		}

@@ -1,4 +1,4 @@
-package maildir
+package format
 
 import (
 	"bytes"
@@ -36,8 +36,8 @@ func digest(data []byte, seal string) []byte {
 }
 
 // sealed returns the file with its seal put in as the last key of the header.
-func sealed(key ed25519.PrivateKey, file []byte) []byte {
-	at := bytes.Index(file, []byte("\n}\n"+fenceClose+"\n"))
+func Seal(key ed25519.PrivateKey, file []byte) []byte {
+	at := bytes.Index(file, []byte("\n}\n"+FenceClose+"\n"))
 	piece := sealPiece(makeSeal(key, digest(file, "")))
 	out := make([]byte, 0, len(file)+len(piece))
 	return append(append(append(out, file[:at]...), piece...), file[at:]...)
@@ -48,8 +48,8 @@ func makeSeal(key ed25519.PrivateKey, digest []byte) string {
 	return KeyID(key.Public().(ed25519.PublicKey)) + ":" + base64.RawURLEncoding.EncodeToString(signature)
 }
 
-// sealHolds reports whether the seal is one that the public key's owner put on that digest.
-func sealHolds(public ed25519.PublicKey, seal string, digest []byte) bool {
+// SealHolds reports whether the seal is one that the public key's owner put on that digest.
+func SealHolds(public ed25519.PublicKey, seal string, digest []byte) bool {
 	id, signature, _ := strings.Cut(seal, ":")
 	sig, err := base64.RawURLEncoding.Strict().DecodeString(signature)
 	return err == nil && id == KeyID(public) && ed25519.Verify(public, append([]byte(sealContext), digest...), sig)

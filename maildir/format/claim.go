@@ -1,4 +1,4 @@
-package maildir
+package format
 
 import (
 	"bytes"
@@ -32,8 +32,8 @@ func ParseClaim(data []byte) (Claim, error) {
 		return c, o.err
 	case c.Agent == "":
 		return c, o.bad("agent", `no "agent"`)
-	case checkName(c.Agent) != "":
-		return c, o.bad("agent", quote(c.Agent)+" is not an agent's name: "+checkName(c.Agent))
+	case CheckName(c.Agent) != "":
+		return c, o.bad("agent", Quote(c.Agent)+" is not an agent's name: "+CheckName(c.Agent))
 	case c.Created.IsZero() || c.Expires.IsZero():
 		return c, o.bad("expires", `"created" and "expires" are both needed, times such as 2025-10-23T15:22:14Z`)
 	}
@@ -43,8 +43,8 @@ func ParseClaim(data []byte) (Claim, error) {
 	return c, nil
 }
 
-// formatClaim writes a claim file; of an old one, keys that are not ours are kept, behind ours, as they stood.
-func formatClaim(c Claim, old []byte) []byte {
+// FormatClaim writes a claim file; of an old one, keys that are not ours are kept, behind ours, as they stood.
+func FormatClaim(c Claim, old []byte) []byte {
 	var b bytes.Buffer
 	b.WriteString("{")
 	sep := "\n"

@@ -1,13 +1,14 @@
-package maildir
+package format
 
 import (
 	"errors"
-	"mailtree/maildir/tree"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"mailtree/maildir/tree"
 )
 
 func sample() *Message {
@@ -24,11 +25,11 @@ func TestFormatRoundTrip(t *testing.T) {
   "seal": "00"`} {
 		m := sample()
 		m.Body = body
-		got, err := ParseMessage(m.ID, sealed(key, FormatMessage(m)))
+		got, err := ParseMessage(m.ID, Seal(key, FormatMessage(m)))
 		if err != nil {
 			t.Fatalf("body %q: %v", body, err)
 		}
-		if !sealHolds(public, got.Seal, got.Digest) {
+		if !SealHolds(public, got.Seal, got.Digest) {
 			t.Errorf("body %q: seal does not hold", body)
 		}
 		got.Seal, got.Digest = "", nil
@@ -164,6 +165,6 @@ func BenchmarkSealed(b *testing.B) {
 	_, key := keyPair(b)
 	file := FormatMessage(sample())
 	for b.Loop() {
-		sealed(key, file)
+		Seal(key, file)
 	}
 }

@@ -1,10 +1,11 @@
-package maildir
+package format
 
 import (
 	"encoding/json"
-	"mailtree/maildir/tree"
 	"strings"
 	"time"
+
+	"mailtree/maildir/tree"
 )
 
 // Profile is agents/<Name>/profile.json: written once by the server, edited by people. Spec: 2.2.
@@ -38,7 +39,7 @@ func parseSmall(data []byte) (*object, error) {
 	return parseObject(data, 0)
 }
 
-func formatProfile(p Profile) []byte {
+func FormatProfile(p Profile) []byte {
 	b, err := json.MarshalIndent(struct {
 		Name      string `json:"name"`
 		Program   string `json:"program"`
@@ -63,7 +64,7 @@ const (
 func ParseStatus(data []byte) (string, error) {
 	s := strings.TrimSpace(string(data))
 	if s != Ready && s != Work && s != Offline {
-		return "", &tree.FormatError{Line: 1, Reason: quote(s) + " is none of ready, work, offline"}
+		return "", &tree.FormatError{Line: 1, Reason: Quote(s) + " is none of ready, work, offline"}
 	}
 	return s, nil
 }
@@ -95,4 +96,4 @@ func ParseMark(data []byte) (time.Time, error) {
 	return first, bad
 }
 
-func formatMark(t time.Time) []byte { return []byte(FormatTime(t) + "\n") }
+func FormatMark(t time.Time) []byte { return []byte(FormatTime(t) + "\n") }

@@ -1,4 +1,13 @@
-package maildir
+// Package format says what the paths and bytes of a mail tree mean. It reads and writes no file.
+//
+//   - Locate says what the file at a path is; CanonicalPath, InboxPath and their like say where one goes.
+//   - ParseMessage, ParseProfile, ParseClaim, ParseProject, ParseMark and ParseStatus read a file's bytes; a *tree.FormatError
+//     names the line that is wrong. FormatMessage and its like write what the parsers read.
+//   - Seal and SealHolds sign a message file and check that.
+//   - CheckName and ValidID say which names and ids there are.
+//
+// docs/tree.md describes the same format for people.
+package format
 
 import (
 	"crypto/sha1"
@@ -41,7 +50,7 @@ func (k Kind) String() string {
 }
 
 // single reports whether a file of the kind lies only where no folder of the tree can be: its name says what it is.
-func (k Kind) single() bool {
+func (k Kind) Single() bool {
 	switch k {
 	case KindIgnored, KindOther, KindDraft, KindAttachment:
 		return false
@@ -58,10 +67,10 @@ type Place struct {
 }
 
 // ValidID reports whether id can be a message id: [A-Za-z0-9][A-Za-z0-9._-]{0,127}. Spec: 2.1.
-func ValidID(id string) bool { return len(id) <= 128 && plainName(id) }
+func ValidID(id string) bool { return len(id) <= 128 && PlainName(id) }
 
-// plainName reports whether s consists of letters, digits, '.', '_' and '-', the first a letter or digit.
-func plainName(s string) bool {
+// PlainName reports whether s consists of letters, digits, '.', '_' and '-', the first a letter or digit.
+func PlainName(s string) bool {
 	for i := range len(s) {
 		switch c := s[i]; {
 		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
@@ -90,19 +99,19 @@ func Locate(p string) Place {
 	}
 	head, rest, deep := strings.Cut(p, "/")
 	if !deep {
-		if p == projectFile {
+		if p == ProjectFile {
 			return Place{Kind: KindProject}
 		}
 		return Place{Kind: KindOther}
 	}
 	switch head {
-	case messagesDir:
+	case MessagesDir:
 		return locateMessage(KindCanonical, "", rest)
-	case agentsDir:
+	case AgentsDir:
 		return locateAgent(rest)
-	case claimsDir:
+	case ClaimsDir:
 		return locateClaim(rest)
-	case attachmentsDir:
+	case AttachmentsDir:
 		return Place{Kind: KindAttachment}
 	}
 	return Place{Kind: KindOther}
@@ -120,15 +129,15 @@ func locateAgent(p string) Place {
 		pl.Kind = KindProfile
 	case rest == statusFile:
 		pl.Kind = KindStatus
-	case below && box == inboxDir:
+	case below && box == InboxDir:
 		pl = locateMessage(KindInbox, name, in)
-	case below && box == outboxDir:
+	case below && box == OutboxDir:
 		pl = locateMessage(KindOutbox, name, in)
 	case below && box == draftsDir:
 		pl.Kind = KindDraft
 	}
-	if why := checkName(name); why != "" && pl.Kind != KindOther && pl.Kind != KindDraft {
-		pl.Bad = "the folder " + quote(name) + " is not an agent's name: " + why
+	if why := CheckName(name); why != "" && pl.Kind != KindOther && pl.Kind != KindDraft {
+		pl.Bad = "the folder " + Quote(name) + " is not an agent's name: " + why
 	}
 	return pl
 }
@@ -164,63 +173,63 @@ func locateClaim(p string) Place {
 
 // The names of the tree. Nothing outside this file spells one.
 const (
-	projectFile    = "project.json"
-	messagesDir    = "messages"
-	agentsDir      = "agents"
-	claimsDir      = "claims"
-	attachmentsDir = "attachments"
+	ProjectFile    = "project.json"
+	MessagesDir    = "messages"
+	AgentsDir      = "agents"
+	ClaimsDir      = "claims"
+	AttachmentsDir = "attachments"
 	profileFile    = "profile.json"
 	statusFile     = "status"
-	inboxDir       = "inbox"
-	outboxDir      = "outbox"
+	InboxDir       = "inbox"
+	OutboxDir      = "outbox"
 	draftsDir      = "drafts"
 	releasedExt    = ".released"
-	gitIgnore      = ".gitignore"
-	gitAttributes  = ".gitattributes"
+	GitIgnore      = ".gitignore"
+	GitAttributes  = ".gitattributes"
 	RunDir         = ".mailtree" // untracked run-time state, see Spec 1; the watcher and the history skip it
 )
 
 // What lies in RunDir.
 const (
-	journalFile = RunDir + "/journal"
-	seenDir     = RunDir + "/seen"     // a file per agent; its mtime is when it was last seen
-	notifiedDir = RunDir + "/notified" // a file per agent: what it was told of
+	JournalFile = RunDir + "/journal"
+	SeenDir     = RunDir + "/seen"     // a file per agent; its mtime is when it was last seen
+	NotifiedDir = RunDir + "/notified" // a file per agent: what it was told of
 )
 
 func day(t time.Time) string { return t.UTC().Format("2006/01/02") }
 
-func canonicalPath(id string, t time.Time) string {
-	return messagesDir + "/" + day(t) + "/" + id + ".md"
+func CanonicalPath(id string, t time.Time) string {
+	return MessagesDir + "/" + day(t) + "/" + id + ".md"
 }
 
-func inboxPath(agent, id string, t time.Time) string {
-	return agentsDir + "/" + agent + "/" + inboxDir + "/" + day(t) + "/" + id + ".md"
+func InboxPath(agent, id string, t time.Time) string {
+	return AgentsDir + "/" + agent + "/" + InboxDir + "/" + day(t) + "/" + id + ".md"
 }
 
-func outboxPath(agent, id string, t time.Time) string {
-	return agentsDir + "/" + agent + "/" + outboxDir + "/" + day(t) + "/" + id + ".md"
+func OutboxPath(agent, id string, t time.Time) string {
+	return AgentsDir + "/" + agent + "/" + OutboxDir + "/" + day(t) + "/" + id + ".md"
 }
 
-func profilePath(agent string) string { return agentsDir + "/" + agent + "/" + profileFile }
+func ProfilePath(agent string) string { return AgentsDir + "/" + agent + "/" + profileFile }
 
-func statusPath(agent string) string { return agentsDir + "/" + agent + "/" + statusFile }
+func StatusPath(agent string) string { return AgentsDir + "/" + agent + "/" + statusFile }
 
-// claimPath is where an agent's claim on a pattern goes; suffix tells it from another file there.
-func claimPath(pattern, agent, suffix string) string {
+// ClaimPath is where an agent's claim on a pattern goes; suffix tells it from another file there.
+func ClaimPath(pattern, agent, suffix string) string {
 	sum := sha1.Sum([]byte(pattern))
-	return claimsDir + "/" + hex.EncodeToString(sum[:]) + "-" + agent + suffix + ".json"
+	return ClaimsDir + "/" + hex.EncodeToString(sum[:]) + "-" + agent + suffix + ".json"
 }
 
-func attachmentPath(sum, ext string) string {
-	return attachmentsDir + "/" + sum[:2] + "/" + sum + ext
+func AttachmentPath(sum, ext string) string {
+	return AttachmentsDir + "/" + sum[:2] + "/" + sum + ext
 }
 
-// attachmentSum is the SHA-1, in hex, that the path of an attachment says its content has; "" for
+// AttachmentSum is the SHA-1, in hex, that the path of an attachment says its content has; "" for
 // the path of anything else.
-func attachmentSum(p string) string {
+func AttachmentSum(p string) string {
 	base := path.Base(p)
 	sum, _, _ := strings.Cut(base, ".")
-	if len(sum) != 2*sha1.Size || strings.Trim(sum, "0123456789abcdef") != "" || attachmentPath(sum, base[len(sum):]) != p || Ignored(base) {
+	if len(sum) != 2*sha1.Size || strings.Trim(sum, "0123456789abcdef") != "" || AttachmentPath(sum, base[len(sum):]) != p || Ignored(base) {
 		return ""
 	}
 	return sum
@@ -235,5 +244,5 @@ func AckMark(p string) string { return strings.TrimSuffix(p, ".md") + ".ack" }
 // ReleasedMark is the path of the file that says that the claim at p was released.
 func ReleasedMark(p string) string { return strings.TrimSuffix(p, ".json") + releasedExt }
 
-// claimOfMark is the path of the claim that the mark at p says was released.
-func claimOfMark(p string) string { return strings.TrimSuffix(p, releasedExt) + ".json" }
+// ClaimOfMark is the path of the claim that the mark at p says was released.
+func ClaimOfMark(p string) string { return strings.TrimSuffix(p, releasedExt) + ".json" }

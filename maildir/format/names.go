@@ -1,4 +1,4 @@
-package maildir
+package format
 
 import (
 	"slices"
@@ -6,16 +6,16 @@ import (
 )
 
 // ValidName reports whether a given agent name can be used. Spec: 2.2.
-func ValidName(name string) bool { return checkName(name) == "" }
+func ValidName(name string) bool { return CheckName(name) == "" }
 
-// checkName says what is wrong with an agent's name, "" when nothing is.
-func checkName(name string) string {
+// CheckName says what is wrong with an agent's name, "" when nothing is.
+func CheckName(name string) string {
 	switch {
 	case name == "":
 		return "it is empty"
 	case len(name) > 64:
 		return "longer than 64 characters"
-	case !plainName(name):
+	case !PlainName(name):
 		return "use letters, digits, '.', '_' and '-', the first a letter or digit"
 	case strings.HasSuffix(name, "."):
 		return "it ends with a dot"

@@ -1,4 +1,4 @@
-package maildir
+package format
 
 import (
 	"bytes"
@@ -91,11 +91,11 @@ func (m *Message) KindFor(agent string) string {
 }
 
 const (
-	fenceOpen  = "---json"
-	fenceClose = "---"
+	FenceOpen  = "---json"
+	FenceClose = "---"
 )
 
-var fence = frontmatter.NewFormat(fenceOpen, fenceClose, func(data []byte, v any) error {
+var fence = frontmatter.NewFormat(FenceOpen, FenceClose, func(data []byte, v any) error {
 	*v.(*[]byte) = data
 	return nil
 })
@@ -103,7 +103,7 @@ var fence = frontmatter.NewFormat(fenceOpen, fenceClose, func(data []byte, v any
 // ParseMessage reads a message file whose name says that its id is id. An error is a *tree.FormatError: the file
 // is a problem, never a guess. Every limit but the file's size is checked here. Spec: 2.1.
 func ParseMessage(id string, data []byte) (*Message, error) {
-	header, body, err := splitMessage(data)
+	header, body, err := SplitMessage(data)
 	if err != nil {
 		return nil, err
 	}
@@ -131,70 +131,70 @@ func (m *Message) check(id string, o *object) error {
 		m.Importance = Normal
 	}
 	if m.Subject == "" {
-		m.Subject = subjectOf(m.Body)
+		m.Subject = SubjectOf(m.Body)
 	}
-	m.Subject = cut(m.Subject, MaxSubject)
+	m.Subject = Cut(m.Subject, MaxSubject)
 	switch {
 	case m.ID == "":
 		return o.bad("id", `no "id": write the file's name without .md`)
 	case m.ID != id:
-		return o.bad("id", fmt.Sprintf("the id %s differs from the file's name %s", quote(m.ID), quote(id)))
+		return o.bad("id", fmt.Sprintf("the id %s differs from the file's name %s", Quote(m.ID), Quote(id)))
 	case m.From == "":
 		return o.bad("from", `no "from"`)
-	case checkName(m.From) != "":
-		return o.bad("from", quote(m.From)+" is not an agent's name: "+checkName(m.From))
+	case CheckName(m.From) != "":
+		return o.bad("from", Quote(m.From)+" is not an agent's name: "+CheckName(m.From))
 	case m.Created.IsZero():
 		return o.bad("created", `no "created": write a time such as 2025-10-23T15:22:14Z`)
-	case !validImportance(m.Importance):
-		return o.bad("importance", quote(m.Importance)+" is none of low, normal, high, urgent")
-	case len(m.ThreadID) > maxThread:
-		return o.bad("thread_id", fmt.Sprintf("longer than %d bytes", maxThread))
+	case !ValidImportance(m.Importance):
+		return o.bad("importance", Quote(m.Importance)+" is none of low, normal, high, urgent")
+	case len(m.ThreadID) > MaxThread:
+		return o.bad("thread_id", fmt.Sprintf("longer than %d bytes", MaxThread))
 	case len(m.To)+len(m.CC)+len(m.BCC) > MaxRecipients:
 		return o.bad("to", fmt.Sprintf("more than %d recipients", MaxRecipients))
 	}
 	for _, n := range m.Recipients() {
-		if why := checkName(n); why != "" {
-			return o.bad("to", quote(n)+" is not an agent's name: "+why)
+		if why := CheckName(n); why != "" {
+			return o.bad("to", Quote(n)+" is not an agent's name: "+why)
 		}
 	}
 	return nil
 }
 
-// subjectOf is the subject of a message that was given none. Spec: 2.1.
-func subjectOf(body string) string { return cmp.Or(markdown.FirstHeading(body), "(no subject)") }
+// SubjectOf is the subject of a message that was given none. Spec: 2.1.
+func SubjectOf(body string) string { return cmp.Or(markdown.FirstHeading(body), "(no subject)") }
 
-const maxThread = 256
+const MaxThread = 256
 
-func validImportance(s string) bool { return s == Low || s == Normal || s == High || s == Urgent }
+func ValidImportance(s string) bool { return s == Low || s == Normal || s == High || s == Urgent }
 
-// splitMessage checks the fences and returns header and body. adrg/frontmatter alone would take leading
+// SplitMessage checks the fences and returns header and body. adrg/frontmatter alone would take leading
 // blank lines, white space around a fence, CRLF and a missing closing fence for granted.
-func splitMessage(data []byte) (header []byte, body string, err error) {
+func SplitMessage(data []byte) (header []byte, body string, err error) {
 	first, _, _ := bytes.Cut(data, []byte("\n"))
 	switch {
 	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
 		return nil, "", &tree.FormatError{Line: 1, Reason: "starts with a byte order mark: save as UTF-8 without BOM"}
 	case bytes.HasSuffix(first, []byte("\r")):
 		return nil, "", &tree.FormatError{Line: 1, Reason: "CRLF line ends in the header: save with LF"}
-	case string(first) != fenceOpen:
-		return nil, "", &tree.FormatError{Line: 1, Reason: "does not start with a line " + fenceOpen}
+	case string(first) != FenceOpen:
+		return nil, "", &tree.FormatError{Line: 1, Reason: "does not start with a line " + FenceOpen}
 	}
-	i := bytes.Index(data, []byte("\n"+fenceClose+"\n"))
-	if i < 0 && bytes.HasSuffix(data, []byte("\n"+fenceClose)) {
-		i = len(data) - len(fenceClose) - 1
+	i := bytes.Index(data, []byte("\n"+FenceClose+"\n"))
+	if i < 0 && bytes.HasSuffix(data, []byte("\n"+FenceClose)) {
+		i = len(data) - len(FenceClose) - 1
 	}
 	if i < 0 {
-		return nil, "", &tree.FormatError{Line: 1, Reason: "no closing line " + fenceClose + " after the header"}
+		return nil, "", &tree.FormatError{Line: 1, Reason: "no closing line " + FenceClose + " after the header"}
 	}
-	if i-len(fenceOpen) > MaxHeader {
+	if i-len(FenceOpen) > MaxHeader {
 		return nil, "", &tree.FormatError{Line: 1, Reason: fmt.Sprintf("header over %d bytes", MaxHeader)}
 	}
-	end := min(i+1+len(fenceClose)+1, len(data))
+	end := min(i+1+len(FenceClose)+1, len(data))
 	if _, err := frontmatter.MustParse(bytes.NewReader(data[:end]), &header, fence); err != nil {
 		return nil, "", &tree.FormatError{Line: 1, Reason: "header: " + err.Error()}
 	}
-	if len(fenceOpen)+1+len(header) != i+1 {
-		return nil, "", &tree.FormatError{Line: 1, Reason: "a line of the header is an indented " + fenceClose}
+	if len(FenceOpen)+1+len(header) != i+1 {
+		return nil, "", &tree.FormatError{Line: 1, Reason: "a line of the header is an indented " + FenceClose}
 	}
 	if bytes.IndexByte(header, '\r') >= 0 {
 		return nil, "", &tree.FormatError{Line: 1, Reason: "CRLF line ends in the header: save with LF"}
@@ -206,7 +206,7 @@ func splitMessage(data []byte) (header []byte, body string, err error) {
 // body after a blank line and with exactly one line end added. ParseMessage gives the same message back.
 func FormatMessage(m *Message) []byte {
 	var b bytes.Buffer
-	b.WriteString(fenceOpen + "\n{")
+	b.WriteString(FenceOpen + "\n{")
 	sep := "\n"
 	put := func(key string, v any, always bool) {
 		if !always {
@@ -237,7 +237,7 @@ func FormatMessage(m *Message) []byte {
 	}
 	put("key", m.Key, m.Key != "")
 	put("auth", m.Auth, m.Auth != "")
-	b.WriteString("\n}\n" + fenceClose + "\n\n" + m.Body + "\n")
+	b.WriteString("\n}\n" + FenceClose + "\n\n" + m.Body + "\n")
 	return b.Bytes()
 }
 
@@ -276,10 +276,10 @@ func FormatTime(t time.Time) string { return t.UTC().Format(timeLayout) }
 func ParseTime(s string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%s is not a time such as 2025-10-23T15:22:14Z", quote(s))
+		return time.Time{}, fmt.Errorf("%s is not a time such as 2025-10-23T15:22:14Z", Quote(s))
 	}
 	if t = t.UTC(); t.Year() < 1 || t.Year() > 9999 {
-		return time.Time{}, fmt.Errorf("%s is out of range", quote(s))
+		return time.Time{}, fmt.Errorf("%s is out of range", Quote(s))
 	}
 	return t.Truncate(time.Microsecond), nil
 }

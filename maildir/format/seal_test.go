@@ -1,4 +1,4 @@
-package maildir
+package format
 
 import (
 	"bytes"
@@ -20,14 +20,14 @@ func TestSealBreaks(t *testing.T) {
 	t.Parallel()
 	public, key := keyPair(t)
 	m := sample()
-	file := sealed(key, FormatMessage(m))
+	file := Seal(key, FormatMessage(m))
 	for _, change := range [][2]string{{`"none"`, `"uid:0"`}, {"text", "test"}, {"GreenCastle", "GreenCastlf"}, {"backend", "backenx"}, {"---\n\n#", "---\n\n #"}} {
 		edited := bytes.Replace(file, []byte(change[0]), []byte(change[1]), 1)
 		got, err := ParseMessage(m.ID, edited)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if sealHolds(public, got.Seal, got.Digest) {
+		if SealHolds(public, got.Seal, got.Digest) {
 			t.Errorf("%q -> %q: still verified", change[0], change[1])
 		}
 	}
@@ -35,7 +35,7 @@ func TestSealBreaks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if sealHolds(public, hand.Seal, hand.Digest) {
+	if SealHolds(public, hand.Seal, hand.Digest) {
 		t.Error("the missing seal of a file holds")
 	}
 }

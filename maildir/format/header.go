@@ -1,4 +1,4 @@
-package maildir
+package format
 
 import (
 	"bytes"
@@ -6,11 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mailtree/maildir/tree"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"mailtree/maildir/tree"
 )
 
 // object is a JSON object of the tree, decoded strictly: exact key names, no duplicates at any level, bounded depth,
@@ -69,7 +70,7 @@ func (o *object) scan(i, depth int) (int, error) {
 			end := skipString(o.raw, i)
 			m.key = unquote(o.raw[i:end])
 			if slices.Contains(seen, m.key) {
-				return 0, o.fault(i, "the key "+quote(cut(m.key, 80))+" stands twice")
+				return 0, o.fault(i, "the key "+Quote(Cut(m.key, 80))+" stands twice")
 			}
 			if seen = append(seen, m.key); len(seen) > maxKeys {
 				return 0, o.fault(i, fmt.Sprintf("more than %d keys in one object", maxKeys))
@@ -162,14 +163,14 @@ func (o *object) value(key string) json.RawMessage {
 		return nil
 	}
 	if string(m.val) == "null" {
-		o.err = o.bad(key, quote(key)+" is null: leave it out or write a value")
+		o.err = o.bad(key, Quote(key)+" is null: leave it out or write a value")
 		return nil
 	}
 	return m.val
 }
 
 func (o *object) wrong(key string, err error) {
-	o.err = o.bad(key, quote(key)+" has the wrong type: "+plainJSON(err))
+	o.err = o.bad(key, Quote(key)+" has the wrong type: "+plainJSON(err))
 }
 
 func (o *object) decode(key string, v any) {
@@ -190,7 +191,7 @@ func (o *object) text(key string) (s string) {
 		return ""
 	}
 	if s = unquote(raw); strings.IndexByte(s, 0) >= 0 {
-		o.err = o.bad(key, quote(key)+" holds a NUL character")
+		o.err = o.bad(key, Quote(key)+" holds a NUL character")
 	}
 	return s
 }
@@ -204,7 +205,7 @@ func (o *object) time(key string) time.Time {
 	}
 	t, err := ParseTime(s)
 	if err != nil {
-		o.err = o.bad(key, quote(key)+": "+err.Error())
+		o.err = o.bad(key, Quote(key)+": "+err.Error())
 	}
 	return t
 }
@@ -218,7 +219,7 @@ func (o *object) names(key string) []string {
 	out := make([]string, len(l))
 	for i, s := range l {
 		if s == nil {
-			o.err = o.bad(key, quote(key)+" holds null")
+			o.err = o.bad(key, Quote(key)+" holds null")
 			return nil
 		}
 		out[i] = *s
@@ -264,10 +265,10 @@ func invalidUTF8At(b []byte) int {
 }
 
 // quote shows an untrusted string in a sentence: escaped and cut.
-func quote(s string) string { return fmt.Sprintf("%q", cut(s, 120)) }
+func Quote(s string) string { return fmt.Sprintf("%q", Cut(s, 120)) }
 
 // cut shortens s to at most n bytes at a rune boundary.
-func cut(s string, n int) string {
+func Cut(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

@@ -1,4 +1,4 @@
-package maildir
+package format
 
 import (
 	"crypto/sha256"
@@ -9,6 +9,11 @@ import (
 	"strings"
 	"time"
 )
+
+// ValidSlug reports whether slug can be the name of a project's folder.
+func ValidSlug(slug string) bool {
+	return slugPattern.MatchString(slug) && !strings.Contains(slug, "..")
+}
 
 var slugPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}$`)
 
@@ -29,10 +34,10 @@ func Slug(human string) string {
 		base = "project"
 	}
 	sum := sha256.Sum256([]byte(human))
-	return cut(base, 64) + "-" + hex.EncodeToString(sum[:4])
+	return Cut(base, 64) + "-" + hex.EncodeToString(sum[:4])
 }
 
-func formatProject(human, slug string, now time.Time) []byte {
+func FormatProject(human, slug string, now time.Time) []byte {
 	b, err := json.MarshalIndent(struct {
 		HumanKey string `json:"human_key,omitempty"` // none in the default project
 		Slug     string `json:"slug"`
@@ -52,7 +57,7 @@ func ParseProject(data []byte) (human string, created time.Time, err error) {
 	}
 	human, created = o.text("human_key"), o.time("created")
 	if o.err == nil && o.has("human_key") && !filepath.IsAbs(human) {
-		o.err = o.bad("human_key", quote(human)+" is not an absolute path")
+		o.err = o.bad("human_key", Quote(human)+" is not an absolute path")
 	}
 	return human, created, o.err
 }
