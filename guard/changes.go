@@ -178,12 +178,3 @@ func (g *git) pushed(ctx context.Context, stdin io.Reader) ([]changed, error) {
 	}
 	return all, nil
 }
-
-// ignoresCase is core.ignorecase of the repository.
-func (g *git) ignoresCase(ctx context.Context) (bool, error) {
-	v, err := g.line(ctx, "config", "--type=bool", "--get", "core.ignorecase")
-	if exited(err, 1) { // not set
-		return false, nil
-	}
-	return v == "true", err
-}

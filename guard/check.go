@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/repo"
 	"mailtree/maildir/tree"
 )
 
@@ -135,7 +136,11 @@ func (c *check) run(ctx context.Context) (v Verdict, who identity, err error) {
 		}
 		return v, identity{}, err
 	}
-	fold, err := c.git.ignoresCase(ctx)
+	dir, err := filepath.Abs(c.q.Dir)
+	if err != nil {
+		return v, who, err
+	}
+	fold, err := new(repo.Codebase).IgnoresCase(dir)
 	if err != nil {
 		return v, who, err
 	}

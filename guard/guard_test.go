@@ -135,7 +135,7 @@ func TestInstallStops(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, PreCommit), old, 0o750); err != nil {
 		t.Fatal(err)
 	}
-	f, err := openHooks(&repo{hooks: dir}, true)
+	f, err := openHooks(&repository{hooks: dir}, true)
 	if err != nil {
 		t.Fatal(err)
 	}

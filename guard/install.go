@@ -42,7 +42,7 @@ type Setup struct {
 // ErrNotFound and ErrInvalid for repository or project, ErrDenied for a folder of hooks that is not the repository's,
 // ErrConflict where something is in the way.
 func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
-	r, err := openRepo(ctx, at.Repo, at.Env)
+	r, err := openRepository(ctx, at.Repo, at.Env)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func (s Setup) options() string {
 }
 
 // notes are what a person should know about the place.
-func (r *repo) notes(ctx context.Context, f *hooksFolder) []string {
+func (r *repository) notes(ctx context.Context, f *hooksFolder) []string {
 	var out []string
 	if r.place != own {
 		out = append(out, fmt.Sprintf("The hooks lie in %s (core.hooksPath). A tool that writes them anew (husky does at `npm install`) takes the guard away: `mailtree guard status` tells, and installing again brings it back.", safe(f.dir)))
@@ -119,13 +119,13 @@ func (r *repo) notes(ctx context.Context, f *hooksFolder) []string {
 
 // hooksFolder is a folder of hooks held open: names in it cannot lead out of it.
 type hooksFolder struct {
-	repo *repo
+	repo *repository
 	dir  string
 	root *os.Root // nil where there is no folder
 	held *os.File // has the lock; nil where it was not taken
 }
 
-func openHooks(r *repo, make bool) (*hooksFolder, error) {
+func openHooks(r *repository, make bool) (*hooksFolder, error) {
 	if make {
 		if err := os.MkdirAll(r.hooks, 0o755); err != nil {
 			return nil, fileError("The hooks folder cannot be made", err)
@@ -363,7 +363,7 @@ func (f *hooksFolder) sync() error {
 // sentence each; that nothing was installed is no error. Errors: as of Install; ErrConflict where somebody has changed a
 // hook of ours, and then nothing is done.
 func Uninstall(ctx context.Context, at Site) ([]string, error) {
-	r, err := openRepo(ctx, at.Repo, at.Env)
+	r, err := openRepository(ctx, at.Repo, at.Env)
 	if err != nil {
 		return nil, err
 	}

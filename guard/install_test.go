@@ -94,7 +94,7 @@ func TestInstallsAtOnce(t *testing.T) {
 // TestInstallWaits holds the lock: who waits may give up, or goes on when it is free.
 func TestInstallWaits(t *testing.T) {
 	at, s := newSite(t)
-	r, err := openRepo(t.Context(), at.Repo, at.Env)
+	r, err := openRepository(t.Context(), at.Repo, at.Env)
 	if err != nil {
 		t.Fatal(err)
 	}

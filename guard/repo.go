@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir"
 )
 
-// repo is a code repository and where its hooks lie.
-type repo struct {
+// repository is a code repository and where its hooks lie.
+type repository struct {
 	git    *git
 	top    string // its work tree
 	common string // the .git folder that all its work trees share, without links
@@ -45,14 +45,14 @@ func denied(format string, args ...any) error {
 }
 
 // openRepo looks at the repository that path lies in. Errors: ErrNotFound, ErrInvalid for what is no work tree.
-func openRepo(ctx context.Context, path string, env []string) (*repo, error) {
+func openRepository(ctx context.Context, path string, env []string) (*repository, error) {
 	if !utf8.ValidString(path) || strings.ContainsRune(path, 0) {
 		return nil, invalid("%s cannot be the path of a repository.", safe(path))
 	}
 	if fi, err := os.Stat(path); err != nil || !fi.IsDir() {
 		return nil, &maildir.Error{Kind: maildir.ErrNotFound, Text: safe(path) + " is no folder that can be read: give the path of a Git work tree."}
 	}
-	r := &repo{git: outside(path, env)}
+	r := &repository{git: outside(path, env)}
 	bare, err := r.git.line(ctx, "rev-parse", "--is-bare-repository", "--is-inside-work-tree")
 	switch {
 	case errors.Is(err, maildir.ErrUnavailable): // no git
@@ -79,7 +79,7 @@ func openRepo(ctx context.Context, path string, env []string) (*repo, error) {
 }
 
 // findHooks finds the folder that Git runs hooks from.
-func (r *repo) findHooks(ctx context.Context) error {
+func (r *repository) findHooks(ctx context.Context) error {
 	asking := &git{dir: r.top, env: r.git.env, hooks: true}
 	v, err := asking.run(ctx, nil, "config", "-z", "--type=path", "--get", "core.hooksPath")
 	if err != nil && !exited(err, 1) {
@@ -123,7 +123,7 @@ func below(p, dir string) bool {
 
 // writable refuses folders of hooks that are not this repository's alone to write. A person may allow a shared one. options
 // are those of a check by hand, each with a space before it.
-func (r *repo) writable(ctx context.Context, allowShared bool, options string) error {
+func (r *repository) writable(ctx context.Context, allowShared bool, options string) error {
 	switch r.place {
 	case shared:
 		if !allowShared {

@@ -15,7 +15,7 @@ import (
 // Status tells what is installed in the repository, a line each, and whether pre-commit and pre-merge-commit are guarded
 // and the guard can do its work. The error is of the repository, as of Install.
 func Status(ctx context.Context, at Site) (lines []string, works bool, err error) {
-	r, err := openRepo(ctx, at.Repo, at.Env)
+	r, err := openRepository(ctx, at.Repo, at.Env)
 	if err != nil {
 		return nil, false, err
 	}
@@ -38,7 +38,7 @@ func Status(ctx context.Context, at Site) (lines []string, works bool, err error
 }
 
 type status struct {
-	repo   *repo
+	repo   *repository
 	folder *hooksFolder
 	lines  []string
 	works  bool

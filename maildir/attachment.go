@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/repo"
 	"mailtree/maildir/tree"
 )
 
@@ -47,7 +48,7 @@ func (p *Project) readAttachments(d *Draft) ([]attachmentFile, error) {
 	defer func() { <-p.store.attaching }()
 	var out []attachmentFile
 	left := int64(maxAllAttachments)
-	linked, err := linkedWorkTree(d.WorkDir, p.human)
+	linked, err := repo.LinkedWorkTree(d.WorkDir, p.human)
 	if err != nil {
 		return nil, diskError(err)
 	}

@@ -61,7 +61,7 @@ func (p *Project) lookAtClaims(ctx context.Context, f func(l *leases) error) err
 		return err
 	}
 	l.now = p.store.cfg.Now().UnixMicro()
-	fold, err := p.code.ignoresCase(p.human)
+	fold, err := p.code.IgnoresCase(p.human)
 	if err != nil {
 		return diskError(err)
 	}
@@ -72,7 +72,7 @@ func (p *Project) lookAtClaims(ctx context.Context, f func(l *leases) error) err
 		}
 	}
 	var done func() error
-	l.isFile, done = p.code.look(p.human)
+	l.isFile, done = p.code.Look(p.human)
 	err = f(l)
 	if fault := done(); err == nil {
 		err = diskError(fault)

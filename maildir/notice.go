@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/repo"
 )
 
 // A ready agent is told of its mail: once of each message, however often somebody looks, and never while its status says
@@ -90,7 +91,7 @@ func (p *Project) Covers(dir string) bool {
 	if p.human == "" {
 		return false
 	}
-	dir, err := mainWorkTree(filepath.Clean(dir))
+	dir, err := repo.MainPath(filepath.Clean(dir))
 	if err != nil { // the next look tells
 		return false
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/repo"
 	"mailtree/maildir/tree"
 )
 
@@ -36,7 +37,7 @@ type Project struct {
 	gate    gate
 	failing failing
 	leases  leases
-	code    codebase
+	code    repo.Codebase
 	notices notices
 	waiting unreadPaths
 
@@ -108,7 +109,7 @@ func resolveKey(root, key string) (human, slug string, err error) {
 		return "", "", errorf(ErrInvalid, "project_key %s is not a path: it is too long or holds control characters.", format.Quote(key))
 	case filepath.IsAbs(key):
 		given := filepath.Clean(key)
-		if human, err = mainWorkTree(given); err == nil && human != given {
+		if human, err = repo.MainPath(given); err == nil && human != given {
 			human, err = oldOrNew(root, given, human)
 		}
 		if err != nil {
@@ -231,8 +232,8 @@ func (s *Store) refuseKey(human string) error {
 	if err == nil && !fi.IsDir() || errors.Is(err, syscall.ENOTDIR) {
 		return errorf(ErrInvalid, "project_key %s is a file, or lies below one: give the absolute path of the code base's folder, such as /home/me/backend.", format.Quote(human))
 	}
-	real, err := withoutLinks(human)
-	root, rerr := withoutLinks(s.cfg.Root)
+	real, err := repo.WithoutLinks(human)
+	root, rerr := repo.WithoutLinks(s.cfg.Root)
 	if err = errors.Join(err, rerr); err != nil {
 		return diskError(err)
 	}
@@ -405,62 +406,6 @@ func (p *Project) attach(ctx context.Context) error {
 	p.noteEdits(in.Changes)
 	p.history.Edited(ownFiles)
 	return nil
-}
-
-// maxFolders is how many folders a path may lead through to be looked at: each look goes through all links of it anew.
-const maxFolders = 100
-
-// mainWorkTree maps a path inside a linked Git work tree to the same path in the main one, so that agents in two
-// work trees share one mailbox, and one that leads through symbolic links into a work tree to the path without them: that
-// is what Git and most programs say of where they are. It looks only at small regular .git files above the path. Errors: the
-// machine's faults. Spec: 1.
-func mainWorkTree(dir string) (string, error) {
-	if strings.Count(dir, "/") > maxFolders {
-		return dir, nil
-	}
-	real, err := withoutLinks(dir)
-	if err != nil {
-		return "", err
-	}
-	at, err := WorkTree(real)
-	if err == nil && at != "" {
-		dir = real
-	} else if err == nil {
-		at, err = WorkTree(dir)
-	}
-	if err != nil {
-		return "", err
-	}
-	git, common, err := gitFolders(at)
-	if err != nil || git == common { // no work tree, one of its own, or a submodule
-		return dir, err
-	}
-	rel, err := filepath.Rel(at, dir)
-	if err != nil {
-		return dir, nil
-	}
-	if filepath.Base(common) == ".git" { // a bare repository has no main work tree: its own path stands for it
-		common = filepath.Dir(common)
-	}
-	return filepath.Join(common, rel), nil
-}
-
-// withoutLinks is the path of what is at dir that leads through no symbolic link; of its parents where there is nothing.
-// Errors: the machine's faults.
-func withoutLinks(dir string) (string, error) {
-	at := dir
-	_, err := os.Stat(at) // the system gives up sooner than filepath does
-	for ; errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at); _, err = os.Stat(at) {
-		at = filepath.Dir(at)
-	}
-	if err != nil {
-		return dir, tree.MachineFault(err)
-	}
-	real, err := filepath.EvalSymlinks(at)
-	if err != nil {
-		return dir, tree.MachineFault(err)
-	}
-	return filepath.Join(real, strings.TrimPrefix(dir, at)), nil
 }
 
 // oldOrNew is which of two names of a code base the project goes by: the new one, unless there is only a project of the old

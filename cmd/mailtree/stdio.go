@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mailtree/maildir"
+	"mailtree/maildir/repo"
 	bridge "mailtree/mcp/stdio"
 	"mailtree/mcp/tool"
 )
@@ -77,7 +77,7 @@ func hello(env []string, o stdioOptions) (c tool.Caller, err error) {
 			dir = real
 		}
 		c.Dir = dir
-		if c.WorkTree, err = maildir.WorkTree(dir); err != nil {
+		if c.WorkTree, err = repo.WorkTree(dir); err != nil {
 			return c, fmt.Errorf("it cannot be told which work tree %s lies in: %w. Try again", dir, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package maildir
+package repo
 
 import (
 	"os"
@@ -51,11 +51,11 @@ func TestIgnoresCase(t *testing.T) {
 	git("-C", main, "worktree", "add", "-q", linked)
 	git("init", "-q", "--separate-git-dir", filepath.Join(dir, "apart"), bare)
 	deep := filepath.Join(main, "not", "there")
-	var c codebase
+	var c Codebase
 	look := func(want bool, dirs ...string) {
 		t.Helper()
 		for _, d := range dirs {
-			if got, err := c.ignoresCase(d); err != nil || got != want {
+			if got, err := c.IgnoresCase(d); err != nil || got != want {
 				t.Errorf("%s: %v, %v", strings.TrimPrefix(d, dir), got, err)
 			}
 		}

@@ -1,4 +1,9 @@
-package maildir
+// Package repo answers what the mail asks about the code repository that a path lies in: the top of its work tree
+// (WorkTree), the same path in the main work tree (MainPath), whether letters match whatever their case
+// (Codebase.IgnoresCase, one answer for server and guard), and whether a path is a file there (Codebase.Look).
+//
+// It reads small files and runs nothing: what a repository configures may run programs.
+package repo
 
 import (
 	"os"
@@ -13,7 +18,7 @@ import (
 
 // codebase is what the mail asks about the code repository that a project is named by. It only reads small files, and
 // asks Git nothing: what a repository configures may run programs.
-type codebase struct {
+type Codebase struct {
 	mu    sync.Mutex
 	file  string        // the configuration last read
 	stat  tree.FileStat // as it was then
@@ -32,7 +37,7 @@ const maxConfig = 1 << 20
 // git init and git clone write it where the file system is such a one. What cannot be read says nothing; files that it
 // includes are not looked at. It costs a few looks at folders where the file is as it was. Safe for concurrent use.
 // Errors: the machine's faults.
-func (c *codebase) ignoresCase(dir string) (bool, error) {
+func (c *Codebase) IgnoresCase(dir string) (bool, error) {
 	top, err := WorkTree(dir)
 	if err != nil {
 		return false, err
@@ -62,7 +67,7 @@ func (c *codebase) ignoresCase(dir string) (bool, error) {
 // look returns a function that reports whether the Git work tree at or above dir has something other than a folder at a
 // path below its top, as it was found in the last seconds; done ends its use, by one goroutine. Errors of done: a fault of
 // the machine's that isFile met, so that what it said does not count.
-func (c *codebase) look(dir string) (isFile func(path string) bool, done func() error) {
+func (c *Codebase) Look(dir string) (isFile func(path string) bool, done func() error) {
 	var root *os.Root
 	var fault error
 	opened := false
@@ -127,13 +132,13 @@ func WorkTree(dir string) (string, error) {
 	}
 }
 
-// linkedWorkTree is the top of the work tree at or above dir where that is linked to the one with the top main, and Git has
+// LinkedWorkTree is the top of the work tree at or above dir where that is linked to the one with the top main, and Git has
 // noted it there, whatever its .git says; else "". Errors: the machine's faults.
-func linkedWorkTree(dir, main string) (string, error) {
+func LinkedWorkTree(dir, main string) (string, error) {
 	if !filepath.IsAbs(dir) || main == "" {
 		return "", nil
 	}
-	real, err := withoutLinks(filepath.Clean(dir))
+	real, err := WithoutLinks(filepath.Clean(dir))
 	if err != nil {
 		return "", err
 	}
@@ -145,14 +150,14 @@ func linkedWorkTree(dir, main string) (string, error) {
 	if err != nil || git == common || filepath.Dir(git) != filepath.Join(common, "worktrees") {
 		return "", err
 	}
-	if of, err := mainWorkTree(at); err != nil || of != main {
+	if of, err := MainPath(at); err != nil || of != main {
 		return "", err
 	}
 	back, err := smallFile(filepath.Join(git, "gitdir"))
 	if err != nil || back == "" {
 		return "", err
 	}
-	if noted, err := withoutLinks(filepath.Dir(below(git, back))); err != nil || noted != at {
+	if noted, err := WithoutLinks(filepath.Dir(below(git, back))); err != nil || noted != at {
 		return "", err
 	}
 	return at, nil
