@@ -226,17 +226,6 @@ func CheckAttachments(t *tree.Tree, ctx context.Context, bad func(path, why stri
 	return good, nil
 }
 
-func plainFileError(err error) string {
-	var bad *tree.FormatError
-	if errors.As(err, &bad) {
-		return bad.Reason
-	}
-	if os.IsPermission(err) {
-		return "permission denied"
-	}
-	return "it cannot be read"
-}
-
 // newAlternative is the HTML of a body as an attachment.
 func newAlternative(html string) *attachmentFile {
 	f := newAttachment("body.html", []byte(html))

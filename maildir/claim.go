@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -14,43 +13,6 @@ import (
 	"mailtree/maildir/glob"
 	"mailtree/maildir/tree"
 )
-
-// ClaimRow is a claim as the index keeps it.
-type ClaimRow struct {
-	format.Claim
-	Path       string // its file
-	Released   bool   // a .released file lies beside it
-	ReleasedAt time.Time
-}
-
-// Live reports whether the claim holds at now.
-func (c *ClaimRow) Live(now time.Time) bool { return !c.Released && now.Before(c.Expires) }
-
-// ClaimRequest asks for leases on all the patterns or none.
-type ClaimRequest struct {
-	Agent    string
-	Patterns []string
-	TTL      time.Duration // 0: one hour; 60 s to 30 days
-	Shared   bool
-	Reason   string
-	DryRun   bool
-}
-
-// ClaimResult is either every claim granted (or renewed, or with DryRun grantable) or the conflicts.
-type ClaimResult struct {
-	Granted   []ClaimRow
-	Conflicts []ClaimConflict // the first 1,000
-	More      int             // conflicts that are not listed
-	Expires   time.Time
-
-	renewed bool // all of them
-}
-
-// ClaimConflict says who holds what the request asked for.
-type ClaimConflict struct {
-	Pattern string   // asked for
-	Held    ClaimRow // by whom and how
-}
 
 // Bounds of a claim. Spec: 3 Claim.
 const (
@@ -65,7 +27,7 @@ const (
 // Claim grants, renews or refuses all the patterns together. A conflict is an answer, not an error.
 // Errors: ErrNotFound for the agent, ErrInvalid. Spec: 3 Claim.
 func (p *Project) Claim(ctx context.Context, r ClaimRequest) (*ClaimResult, error) {
-	if err := r.check(); err != nil {
+	if err := checkClaim(&r); err != nil {
 		return nil, err
 	}
 	var res *ClaimResult
@@ -78,7 +40,7 @@ func (p *Project) Claim(ctx context.Context, r ClaimRequest) (*ClaimResult, erro
 		if err := p.needRead(format.ClaimsDir); err != nil {
 			return err
 		}
-		err := p.lookAtClaims(g.ctx, func(l *leases) (err error) {
+		err := p.lookAtClaims(g.ctx, func(l *Leases) (err error) {
 			if res.Conflicts, res.More, err = l.conflicts(&r); len(res.Conflicts) == 0 {
 				res.Granted, res.renewed = l.grants(&r, g.now, res.Expires)
 			}
@@ -87,7 +49,7 @@ func (p *Project) Claim(ctx context.Context, r ClaimRequest) (*ClaimResult, erro
 		if err != nil || r.DryRun || len(res.Conflicts) > 0 {
 			return err
 		}
-		return res.write(g, o, &r)
+		return writeClaims(res, g, o, &r)
 	}
 	defer p.Seen(r.Agent)
 	if err := p.do(ctx, o); err != nil {
@@ -97,7 +59,7 @@ func (p *Project) Claim(ctx context.Context, r ClaimRequest) (*ClaimResult, erro
 }
 
 // check cleans the patterns and holds the request against the limits.
-func (r *ClaimRequest) check() error {
+func checkClaim(r *ClaimRequest) error {
 	if r.TTL == 0 {
 		r.TTL = DefaultTTL
 	}
@@ -126,73 +88,8 @@ func (r *ClaimRequest) check() error {
 	return nil
 }
 
-// conflicts lists, per pattern asked for, the live claims of others that stand in its way. Of those made by hand
-// the earliest comes first: it is the one that holds. more are those beyond maxListed. Spec: 2.2, 3.
-func (l *leases) conflicts(r *ClaimRequest) (out []ClaimConflict, more int, err error) {
-	agent := l.number(r.Agent)
-	for _, pat := range r.Patterns {
-		asked, err := glob.Compile(pat, l.fold)
-		if err != nil {
-			return nil, 0, err // check let it pass
-		}
-		for i := range l.all {
-			if s := &l.all[i]; s.agent != agent && l.live(s) && (s.exclusive || !r.Shared) && l.overlaps(s, asked) {
-				if len(out) == maxListed {
-					more++
-					continue
-				}
-				out = append(out, ClaimConflict{pat, *s.row})
-			}
-		}
-	}
-	return out, more, nil
-}
-
-// grants says what is granted: a new claim for each pattern, or the renewal of the one that is held. renewed says that
-// all are held.
-func (l *leases) grants(r *ClaimRequest, now, expires time.Time) (out []ClaimRow, renewed bool) {
-	held := l.held(r)
-	for _, pat := range r.Patterns {
-		row := ClaimRow{Claim: format.Claim{Pattern: pat, Agent: r.Agent, Exclusive: !r.Shared, Reason: r.Reason, Created: now.Truncate(time.Microsecond), Expires: expires}}
-		if old := held[pat]; old != nil {
-			row.Path, row.Created = old.Path, old.Created
-			if r.Reason == "" {
-				row.Reason = old.Reason
-			}
-		} else {
-			row.Path = l.freePath(pat, r.Agent)
-		}
-		out = append(out, row)
-	}
-	return out, len(held) == len(r.Patterns)
-}
-
-// held finds the agent's live claims on exactly these patterns, letter for letter: what is renewed.
-func (l *leases) held(r *ClaimRequest) map[string]*ClaimRow {
-	held := map[string]*ClaimRow{}
-	agent := l.number(r.Agent)
-	for i := range l.all {
-		if s := &l.all[i]; s.agent == agent && l.live(s) && slices.Contains(r.Patterns, s.row.Pattern) && held[s.row.Pattern] == nil {
-			held[s.row.Pattern] = s.row
-		}
-	}
-	return held
-}
-
-// freePath is where a new claim goes: its own place, or one beside it where somebody has written another claim there
-// that is live.
-func (l *leases) freePath(pattern, agent string) string {
-	path := format.ClaimPath(pattern, agent, "")
-	for n := 2; ; n++ {
-		if c := l.byPath[path]; c == nil || !l.live(&l.all[l.place(c)]) {
-			return path
-		}
-		path = format.ClaimPath(pattern, agent, "-"+strconv.Itoa(n))
-	}
-}
-
 // write plans the files of what is granted.
-func (res *ClaimResult) write(g *group, o *op, r *ClaimRequest) error {
+func writeClaims(res *ClaimResult, g *group, o *op, r *ClaimRequest) error {
 	for _, row := range res.Granted {
 		if err := g.writeClaim(o, row); err != nil {
 			return err
@@ -245,7 +142,9 @@ func (p *Project) Release(ctx context.Context, agent string, patterns []string) 
 		if err := p.needRead(format.ClaimsDir); err != nil {
 			return err
 		}
-		rows, err := p.claimsOf(g.ctx, agent, func(s *slot) bool { return len(patterns) == 0 || slices.Contains(clean, s.row.Pattern) })
+		rows, err := p.selectClaims(g.ctx, func(c *ClaimRow, live bool) bool {
+			return live && c.Agent == agent && (len(patterns) == 0 || slices.Contains(clean, c.Pattern))
+		})
 		if err != nil {
 			return err
 		}
@@ -271,25 +170,36 @@ func (p *Project) Release(ctx context.Context, agent string, patterns []string) 
 
 // Claims lists live claims; all lists released and expired ones too. By created, agent, path.
 func (p *Project) Claims(ctx context.Context, all bool) ([]ClaimRow, error) {
-	return p.selectClaims(ctx, func(l *leases, s *slot) bool { return all || l.live(s) })
+	return p.selectClaims(ctx, func(_ *ClaimRow, live bool) bool { return all || live })
 }
 
-// claimsOf lists the agent's live claims that pass.
-func (p *Project) claimsOf(ctx context.Context, agent string, pass func(s *slot) bool) ([]ClaimRow, error) {
-	return p.selectClaims(ctx, func(l *leases, s *slot) bool { return s.row.Agent == agent && l.live(s) && pass(s) })
+// claimsOf lists the agent's live claims.
+func (p *Project) claimsOf(ctx context.Context, agent string) ([]ClaimRow, error) {
+	return p.selectClaims(ctx, func(c *ClaimRow, live bool) bool { return live && c.Agent == agent })
 }
 
-func (p *Project) selectClaims(ctx context.Context, pass func(l *leases, s *slot) bool) ([]ClaimRow, error) {
-	rows := []ClaimRow{}
-	err := p.lookAtClaims(ctx, func(l *leases) error {
-		for i := range l.all {
-			if s := &l.all[i]; pass(l, s) {
-				rows = append(rows, *s.row)
-			}
-		}
+func (p *Project) selectClaims(ctx context.Context, pass func(c *ClaimRow, live bool) bool) (rows []ClaimRow, err error) {
+	err = p.lookAtClaims(ctx, func(l *Leases) error {
+		rows = l.Select(pass)
 		return nil
 	})
 	return rows, err
+}
+
+// lookAtClaims calls f with the project's claims as the index has them now, while nobody else looks: f does not wait for files.
+// Errors: f's, and ErrUnavailable: what f has found does not count then.
+func (p *Project) lookAtClaims(ctx context.Context, f func(l *Leases) error) error {
+	fold, err := p.code.IgnoresCase(p.human)
+	if err != nil {
+		return diskError(err)
+	}
+	isFile, done := p.code.Look(p.human)
+	view := View{Now: p.store.cfg.Now(), Fold: fold, IsFile: isFile}
+	err = p.leases.Look(ctx, p.store.index, p.slug, view, f)
+	if fault := done(); err == nil {
+		err = diskError(fault)
+	}
+	return err
 }
 
 // sweepClaims removes the files of claims that ended a week ago: their history is Git's. Those of which somebody has made live
@@ -297,15 +207,7 @@ func (p *Project) selectClaims(ctx context.Context, pass func(l *leases, s *slot
 func (p *Project) sweepClaims() *op {
 	o := &op{Op: Op{Verb: "sweep", Summary: "claims that ended a week ago"}, lock: "claims"}
 	o.plan = func(g *group) error {
-		var old []ClaimRow // as the index has them
-		err := p.lookAtClaims(g.ctx, func(l *leases) error {
-			for i := range l.all {
-				if c := l.all[i].row; g.now.Sub(c.end()) >= keepClaims {
-					old = append(old, *c)
-				}
-			}
-			return nil
-		})
+		old, err := p.selectClaims(g.ctx, func(c *ClaimRow, _ bool) bool { return g.now.Sub(c.end()) >= keepClaims })
 		if err != nil {
 			return err
 		}
@@ -325,14 +227,6 @@ func (p *Project) sweepClaims() *op {
 		return nil
 	}
 	return o
-}
-
-// end is when the claim ended or will end.
-func (c *ClaimRow) end() time.Time {
-	if c.Released && c.ReleasedAt.Before(c.Expires) && !c.ReleasedAt.IsZero() {
-		return c.ReleasedAt
-	}
-	return c.Expires
 }
 
 // stands reports whether the claim's files still say when it ends and whether it was released as the index does.

@@ -27,8 +27,8 @@ const maxClaimFiles = 100_000
 // ClaimFiles reads the claims as they stand in the files, without the index: of every claims/**/*.json that has no
 // .released file beside it those that want accepts (nil: all; it is called by several goroutines at once), by path. Whether
 // a claim has expired is Live's to say. A file that is no valid claim is in bad, and hides no other. Links are not
-// followed, and nothing blocks. The error is ErrUnavailable: the folder may not be listed, or a fault of the machine's
-// (tree.FaultOf), which says nothing about the file or folder that it was met at. Spec: 2.2, 4.
+// followed, and nothing blocks. Errors: the folder may not be listed, or a fault of the machine's (tree.FaultOf), which says
+// nothing about the file or folder that it was met at. Spec: 2.2, 4.
 func ClaimFiles(t *tree.Tree, want func(*ClaimRow) bool) (claims []ClaimRow, bad []Problem, err error) {
 	defer t.Hold()()
 	paths, bad, err := listClaims(t)
@@ -38,12 +38,21 @@ func ClaimFiles(t *tree.Tree, want func(*ClaimRow) bool) (claims []ClaimRow, bad
 		bad = append(bad, unread...)
 	}
 	if err != nil {
-		return nil, nil, &Error{Kind: ErrUnavailable, Text: "the claims cannot be read: " + plainFault(err), Err: err}
+		return nil, nil, &ReadError{err}
 	}
 	slices.SortFunc(claims, func(a, b ClaimRow) int { return strings.Compare(a.Path, b.Path) })
 	slices.SortFunc(bad, func(a, b Problem) int { return strings.Compare(a.Path, b.Path) })
 	return claims, bad, nil
 }
+
+// ReadError says why the claims cannot be read, without a path.
+type ReadError struct{ Err error }
+
+// Error returns "the claims cannot be read: reason".
+func (e *ReadError) Error() string { return "the claims cannot be read: " + plainFault(e.Err) }
+
+// Unwrap returns the cause.
+func (e *ReadError) Unwrap() error { return e.Err }
 
 // listClaims lists the claim files that were not released. Errors: the machine's faults.
 func listClaims(t *tree.Tree) (paths []string, bad []Problem, err error) {

@@ -312,7 +312,9 @@ func (p *Project) noticed(changes []Change) {
 			}
 		}
 	}
-	p.leases.noteChanges(changes)
+	for _, c := range changes {
+		p.leases.Changed(c.Path, c.Kind)
+	}
 	p.mu.Lock()
 	for _, c := range changes {
 		if c.Agent != "" && c.Op != Added {

@@ -214,14 +214,6 @@ type Hit struct {
 	Snippet string // matched text with **marks** around the terms, one line
 }
 
-// Problem is a file that is not valid: it hides nothing but itself.
-type Problem struct {
-	Project string // slug
-	Path    string
-	Reason  string
-	Line    int // 0 where a line makes no sense
-}
-
 // Stats counts the rows of all projects.
 type Stats struct {
 	Projects, Agents, Messages, Deliveries, Problems int

@@ -5,15 +5,17 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/glob"
 )
 
-// leases are a project's claims in memory: rows of the index with their patterns compiled, so that a claim is held
+// Leases are a project's claims in memory: rows of the index with their patterns compiled, so that a claim is held
 // against a thousand others without reading them from the database. The index stays the truth: what changed there is
 // read again before the next look. A lease ends when its file says, by the wall clock, for the server and for the guard.
-type leases struct {
+// Safe for concurrent use; NewLeases makes one.
+type Leases struct {
 	mu     sync.Mutex // held while they are looked at
 	all    []slot     // by created, agent, path, as the index lists them
 	byPath map[string]*ClaimRow
@@ -30,58 +32,75 @@ type leases struct {
 // slot is what is looked at of every claim, side by side: to reach for ten thousand claims one by one takes longer than all
 // the rest.
 type slot struct {
-	until     int64 // as leases.now; 0 for one that was released
+	until     int64 // as Leases.now; 0 for one that was released
 	agent     int32
 	exclusive bool
 	pattern   *glob.Pattern // nil: not compiled yet
 	row       *ClaimRow     // as the index has it
 }
 
-// noteChanges is told of every change of the index.
-func (l *leases) noteChanges(changes []Change) {
+// Source is where claims are read from: the index.
+type Source interface {
+	// Claims lists every valid claim file of the project, by created, agent and path.
+	Claims(ctx context.Context, project string) ([]ClaimRow, error)
+	// ClaimsAt lists those at paths, in the same order.
+	ClaimsAt(ctx context.Context, project string, paths []string) ([]ClaimRow, error)
+}
+
+// View is what one look at the leases takes from outside.
+type View struct {
+	Now    time.Time
+	Fold   bool                   // letters match whatever their case
+	IsFile func(path string) bool // in the code repository, as far as that is known
+}
+
+// NewLeases returns leases that are read from the source at the first look.
+func NewLeases() *Leases {
+	return &Leases{byPath: map[string]*ClaimRow{}, agents: map[string]int32{}, changed: map[string]bool{}}
+}
+
+// Changed notes that the index changed at a path; what is no claim nor its mark changes nothing.
+func (l *Leases) Changed(path string, kind format.Kind) {
 	l.changing.Lock()
 	defer l.changing.Unlock()
-	for _, c := range changes {
-		switch c.Kind {
-		case format.KindClaim:
-			l.changed[c.Path] = true
-		case format.KindReleased:
-			l.changed[format.ClaimOfMark(c.Path)] = true
-		}
+	switch kind {
+	case format.KindClaim:
+		l.changed[path] = true
+	case format.KindReleased:
+		l.changed[format.ClaimOfMark(path)] = true
 	}
 }
 
-// lookAtClaims calls f with the project's claims as the index has them now, while nobody else looks: f does not wait for files.
-// Errors: f's, and ErrUnavailable: what f has found does not count then.
-func (p *Project) lookAtClaims(ctx context.Context, f func(l *leases) error) error {
-	l := &p.leases
+// Look calls f with the claims as the source has them now, while nobody else looks. Errors: the source's, and f's.
+func (l *Leases) Look(ctx context.Context, from Source, project string, view View, f func(l *Leases) error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.level(ctx, p.store.index, p.slug); err != nil {
+	if err := l.level(ctx, from, project); err != nil {
 		return err
 	}
-	l.now = p.store.cfg.Now().UnixMicro()
-	fold, err := p.code.IgnoresCase(p.human)
-	if err != nil {
-		return diskError(err)
-	}
-	if fold != l.fold {
-		l.fold = fold
+	l.now, l.isFile = view.Now.UnixMicro(), view.IsFile
+	if view.Fold != l.fold {
+		l.fold = view.Fold
 		for i := range l.all {
 			l.all[i].pattern = nil
 		}
 	}
-	var done func() error
-	l.isFile, done = p.code.Look(p.human)
-	err = f(l)
-	if fault := done(); err == nil {
-		err = diskError(fault)
+	return f(l)
+}
+
+// Select lists, within a look, the claims that pass, by created, agent and path.
+func (l *Leases) Select(pass func(c *ClaimRow, live bool) bool) []ClaimRow {
+	rows := []ClaimRow{}
+	for i := range l.all {
+		if s := &l.all[i]; pass(s.row, l.live(s)) {
+			rows = append(rows, *s.row)
+		}
 	}
-	return err
+	return rows
 }
 
 // level reads what changed, at first everything.
-func (l *leases) level(ctx context.Context, index Index, slug string) error {
+func (l *Leases) level(ctx context.Context, from Source, project string) error {
 	l.changing.Lock()
 	changed := l.changed
 	l.changed = map[string]bool{}
@@ -96,9 +115,9 @@ func (l *leases) level(ctx context.Context, index Index, slug string) error {
 	var rows []ClaimRow
 	var err error
 	if l.loaded {
-		rows, err = index.ClaimsAt(ctx, slug, paths)
+		rows, err = from.ClaimsAt(ctx, project, paths)
 	} else {
-		rows, err = index.Claims(ctx, slug)
+		rows, err = from.Claims(ctx, project)
 	}
 	if err != nil { // the next look reads them
 		l.changing.Lock()
@@ -112,7 +131,7 @@ func (l *leases) level(ctx context.Context, index Index, slug string) error {
 }
 
 // replaceRows puts rows in the place of what is known of the changed paths.
-func (l *leases) replaceRows(rows []ClaimRow, changed map[string]bool) {
+func (l *Leases) replaceRows(rows []ClaimRow, changed map[string]bool) {
 	was := map[string]slot{}
 	for path := range changed {
 		if c := l.byPath[path]; c != nil {
@@ -137,13 +156,13 @@ func (l *leases) replaceRows(rows []ClaimRow, changed map[string]bool) {
 }
 
 // place is where the claim is in the list, or belongs.
-func (l *leases) place(c *ClaimRow) int {
+func (l *Leases) place(c *ClaimRow) int {
 	i, _ := slices.BinarySearchFunc(l.all, c, func(s slot, c *ClaimRow) int { return byAge(s.row, c) })
 	return i
 }
 
 // number is the agent's number.
-func (l *leases) number(agent string) int32 {
+func (l *Leases) number(agent string) int32 {
 	n, known := l.agents[agent]
 	if !known {
 		n = int32(len(l.agents))
@@ -152,12 +171,12 @@ func (l *leases) number(agent string) int32 {
 	return n
 }
 
-func (l *leases) live(s *slot) bool { return l.now < s.until }
+func (l *Leases) live(s *slot) bool { return l.now < s.until }
 
 // overlaps reports whether some path matches the claim and the pattern asked for. A path without wildcards stands for
 // all that may lie below it, but not where the code repository has a file there: a claim of README.md keeps nobody from
 // **/*.go. A claim whose pattern is not valid never gets into the index.
-func (l *leases) overlaps(s *slot, asked *glob.Pattern) bool {
+func (l *Leases) overlaps(s *slot, asked *glob.Pattern) bool {
 	if s.pattern == nil {
 		var err error
 		if s.pattern, err = glob.Compile(s.row.Pattern, l.fold); err != nil {
@@ -168,6 +187,6 @@ func (l *leases) overlaps(s *slot, asked *glob.Pattern) bool {
 }
 
 // below reports whether q, which overlaps p, matches p's own path, or whether something may lie below that.
-func (l *leases) below(p, q *glob.Pattern) bool {
+func (l *Leases) below(p, q *glob.Pattern) bool {
 	return p.Literal() == "" || q.Covers(p.Literal()) || !l.isFile(p.Literal())
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"strings"
-	"syscall"
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/tree"
@@ -31,15 +30,6 @@ func OpenProject(root, key string) (t *tree.Tree, slug string, err error) {
 		}
 	}
 	return nil, slug, e
-}
-
-// plainFault says why a file cannot be read, without its path.
-func plainFault(err error) string {
-	var no syscall.Errno
-	if tree.FaultOf(err) == tree.FaultMachine && errors.As(err, &no) {
-		return no.Error() + ". Try again"
-	}
-	return plainFileError(err)
 }
 
 // HumanKey is the absolute path that the tree's project is named by; "" where project.json does not say.

@@ -192,7 +192,7 @@ func (p *Project) Whois(ctx context.Context, name string) (*AgentInfo, error) {
 	}
 	p.addSeen(row)
 	info := &AgentInfo{AgentRow: *row}
-	info.Claims, err = p.claimsOf(ctx, name, func(*slot) bool { return true })
+	info.Claims, err = p.claimsOf(ctx, name)
 	return info, err
 }
 

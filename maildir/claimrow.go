@@ -1,0 +1,120 @@
+package maildir
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/glob"
+)
+
+// ClaimRow is a claim as the index keeps it.
+type ClaimRow struct {
+	format.Claim
+	Path       string // its file
+	Released   bool   // a .released file lies beside it
+	ReleasedAt time.Time
+}
+
+// Live reports whether the claim holds at now.
+func (c *ClaimRow) Live(now time.Time) bool { return !c.Released && now.Before(c.Expires) }
+
+// ClaimRequest asks for leases on all the patterns or none.
+type ClaimRequest struct {
+	Agent    string
+	Patterns []string
+	TTL      time.Duration // 0: one hour; 60 s to 30 days
+	Shared   bool
+	Reason   string
+	DryRun   bool
+}
+
+// ClaimResult is either every claim granted (or renewed, or with DryRun grantable) or the conflicts.
+type ClaimResult struct {
+	Granted   []ClaimRow
+	Conflicts []ClaimConflict // the first 1,000
+	More      int             // conflicts that are not listed
+	Expires   time.Time
+
+	renewed bool // all of them
+}
+
+// ClaimConflict says who holds what the request asked for.
+type ClaimConflict struct {
+	Pattern string   // asked for
+	Held    ClaimRow // by whom and how
+}
+
+// conflicts lists, per pattern asked for, the live claims of others that stand in its way. Of those made by hand
+// the earliest comes first: it is the one that holds. more are those beyond maxListed. Spec: 2.2, 3.
+func (l *Leases) conflicts(r *ClaimRequest) (out []ClaimConflict, more int, err error) {
+	agent := l.number(r.Agent)
+	for _, pat := range r.Patterns {
+		asked, err := glob.Compile(pat, l.fold)
+		if err != nil {
+			return nil, 0, err // check let it pass
+		}
+		for i := range l.all {
+			if s := &l.all[i]; s.agent != agent && l.live(s) && (s.exclusive || !r.Shared) && l.overlaps(s, asked) {
+				if len(out) == maxListed {
+					more++
+					continue
+				}
+				out = append(out, ClaimConflict{pat, *s.row})
+			}
+		}
+	}
+	return out, more, nil
+}
+
+// grants says what is granted: a new claim for each pattern, or the renewal of the one that is held. renewed says that
+// all are held.
+func (l *Leases) grants(r *ClaimRequest, now, expires time.Time) (out []ClaimRow, renewed bool) {
+	held := l.held(r)
+	for _, pat := range r.Patterns {
+		row := ClaimRow{Claim: format.Claim{Pattern: pat, Agent: r.Agent, Exclusive: !r.Shared, Reason: r.Reason, Created: now.Truncate(time.Microsecond), Expires: expires}}
+		if old := held[pat]; old != nil {
+			row.Path, row.Created = old.Path, old.Created
+			if r.Reason == "" {
+				row.Reason = old.Reason
+			}
+		} else {
+			row.Path = l.freePath(pat, r.Agent)
+		}
+		out = append(out, row)
+	}
+	return out, len(held) == len(r.Patterns)
+}
+
+// held finds the agent's live claims on exactly these patterns, letter for letter: what is renewed.
+func (l *Leases) held(r *ClaimRequest) map[string]*ClaimRow {
+	held := map[string]*ClaimRow{}
+	agent := l.number(r.Agent)
+	for i := range l.all {
+		if s := &l.all[i]; s.agent == agent && l.live(s) && slices.Contains(r.Patterns, s.row.Pattern) && held[s.row.Pattern] == nil {
+			held[s.row.Pattern] = s.row
+		}
+	}
+	return held
+}
+
+// freePath is where a new claim goes: its own place, or one beside it where somebody has written another claim there
+// that is live.
+func (l *Leases) freePath(pattern, agent string) string {
+	path := format.ClaimPath(pattern, agent, "")
+	for n := 2; ; n++ {
+		if c := l.byPath[path]; c == nil || !l.live(&l.all[l.place(c)]) {
+			return path
+		}
+		path = format.ClaimPath(pattern, agent, "-"+strconv.Itoa(n))
+	}
+}
+
+// end is when the claim ended or will end.
+func (c *ClaimRow) end() time.Time {
+	if c.Released && c.ReleasedAt.Before(c.Expires) && !c.ReleasedAt.IsZero() {
+		return c.ReleasedAt
+	}
+	return c.Expires
+}
