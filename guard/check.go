@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/claim"
+	"mailtree/maildir/format"
 	"mailtree/maildir/repo"
 	"mailtree/maildir/tree"
 )
@@ -49,9 +51,9 @@ type Question struct {
 // Verdict is the answer to a Question.
 type Verdict struct {
 	Agent   string // who asks; "" for nobody known
-	Blocked []maildir.Blocked
-	Damaged []maildir.Problem // claim files that cannot be read: they block nothing
-	Code    int               // exit status
+	Blocked []claim.Blocked
+	Damaged []format.Problem // claim files that cannot be read: they block nothing
+	Code    int              // exit status
 }
 
 // Check answers the question, tells a person about it on w, and returns the exit status with it. It never writes but on w,
@@ -115,15 +117,15 @@ func (c *check) run(ctx context.Context) (v Verdict, who identity, err error) {
 	changes := sync.OnceValues(func() ([]changed, error) { return c.changes(ctx) })
 	go changes() // beside the reading of the claims
 	// Case counts as little as it may until a claim is close; then Git is asked.
-	intent := sync.OnceValue(func() *maildir.Intent {
+	intent := sync.OnceValue(func() *claim.Intent {
 		all, _ := changes()
 		var paths []string
 		for _, ch := range all {
 			paths = append(paths, ch.paths...)
 		}
-		return maildir.NewIntent("", paths, true, c.q.Now)
+		return claim.NewIntent("", paths, true, c.q.Now)
 	})
-	claims, damaged, err := maildir.ClaimFiles(tree, func(r *maildir.ClaimRow) bool { return intent().Concerns(r) })
+	claims, damaged, err := claim.Files(tree, func(r *claim.Row) bool { return intent().Concerns(r) })
 	v.Damaged = damaged
 	all, gitErr := changes()
 	if err = errors.Join(err, gitErr); err != nil {
@@ -156,7 +158,7 @@ func (c *check) run(ctx context.Context) (v Verdict, who identity, err error) {
 		if err != nil {
 			return v, who, err
 		}
-		v.Blocked = merge(v.Blocked, maildir.NewIntent(agent, ch.paths, fold, c.q.Now).Blocking(claims))
+		v.Blocked = merge(v.Blocked, claim.NewIntent(agent, ch.paths, fold, c.q.Now).Blocking(claims))
 	}
 	return v, who, nil
 }
@@ -186,9 +188,9 @@ func (c *check) author(t *tree.Tree, ch changed, who identity) (string, error) {
 }
 
 // merge adds the claims of b to those of a, the earliest first, each once.
-func merge(a, b []maildir.Blocked) []maildir.Blocked {
+func merge(a, b []claim.Blocked) []claim.Blocked {
 	for _, x := range b {
-		i := slices.IndexFunc(a, func(y maildir.Blocked) bool { return y.Claim.Path == x.Claim.Path })
+		i := slices.IndexFunc(a, func(y claim.Blocked) bool { return y.Claim.Path == x.Claim.Path })
 		if i < 0 {
 			a = append(a, x)
 			continue
@@ -197,7 +199,7 @@ func merge(a, b []maildir.Blocked) []maildir.Blocked {
 		slices.Sort(paths)
 		a[i].Paths = slices.Compact(paths)
 	}
-	slices.SortStableFunc(a, func(x, y maildir.Blocked) int { return x.Claim.Created.Compare(y.Claim.Created) })
+	slices.SortStableFunc(a, func(x, y claim.Blocked) int { return x.Claim.Created.Compare(y.Claim.Created) })
 	return a
 }
 

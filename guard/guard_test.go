@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"mailtree/maildir"
+	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
 )
 
@@ -89,9 +89,9 @@ func TestReportIsPlain(t *testing.T) {
 	for _, s := range append(slices.Clone(odd), "\xff", "\u009b31m") {
 		var b bytes.Buffer
 		r := report{w: &b, q: &Question{Now: now, Store: "/t/" + s, Program: "/p/" + s, Hook: PreCommit}, who: identity{name: s}}
-		claim := maildir.ClaimRow{Claim: format.Claim{Agent: s, Pattern: s, Reason: s, Expires: now.Add(90 * time.Minute)}}
-		r.damaged([]maildir.Problem{{Path: s, Reason: s}})
-		r.blocked([]maildir.Blocked{{Claim: claim, Paths: []string{s}}}, s, false)
+		cl := claim.Row{Claim: format.Claim{Agent: s, Pattern: s, Reason: s, Expires: now.Add(90 * time.Minute)}}
+		r.damaged([]format.Problem{{Path: s, Reason: s}})
+		r.blocked([]claim.Blocked{{Claim: cl, Paths: []string{s}}}, s, false)
 		text := b.String()
 		if !strings.Contains(text, "for another 1 h 30 min, until 2026-01-01 01:30 UTC") {
 			t.Errorf("%q: %s", s, text)
@@ -99,7 +99,7 @@ func TestReportIsPlain(t *testing.T) {
 		if i := strings.IndexFunc(text, func(c rune) bool { return c < ' ' && c != '\n' || c == 0x7f || c == 0x9b || c == 0x202e }); i >= 0 {
 			t.Errorf("%q: %q", s, text[i:])
 		}
-		line, _, _ := strings.Cut(r.ask(claim, s), " stdio --store ")
+		line, _, _ := strings.Cut(r.ask(cl, s), " stdio --store ")
 		i := strings.LastIndex(line, " | ")
 		out, err := exec.Command("sh", "-c", line[:max(i, 0)]).Output()
 		if err != nil {

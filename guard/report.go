@@ -11,7 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"mailtree/maildir"
+	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
 )
 
@@ -51,7 +51,7 @@ func (r *report) unchecked(err error, stops bool) {
 	}
 }
 
-func (r *report) damaged(bad []maildir.Problem) {
+func (r *report) damaged(bad []format.Problem) {
 	for _, p := range bad[:min(len(bad), mostPaths)] {
 		where := safe(p.Path)
 		if p.Line > 0 {
@@ -64,7 +64,7 @@ func (r *report) damaged(bad []maildir.Problem) {
 	}
 }
 
-func (r *report) blocked(all []maildir.Blocked, project string, warn bool) {
+func (r *report) blocked(all []claim.Blocked, project string, warn bool) {
 	r.say("mailtree guard: this %s touches files that others have claimed.", r.doing())
 	for _, b := range all[:min(len(all), mostPaths)] {
 		r.claim(b)
@@ -96,7 +96,7 @@ func (r *report) command() string {
 	return "commit"
 }
 
-func (r *report) claim(b maildir.Blocked) {
+func (r *report) claim(b claim.Blocked) {
 	r.say("")
 	for _, p := range b.Paths[:min(len(b.Paths), mostPaths)] {
 		r.say("  %s", safe(p))
@@ -134,7 +134,7 @@ func units(n int, unit string, rest int, smaller string) string {
 }
 
 // ask is a command that writes to the holder of a claim, whether or not a server runs, and on whatever port.
-func (r *report) ask(c maildir.ClaimRow, project string) string {
+func (r *report) ask(c claim.Row, project string) string {
 	me := r.who.name
 	if me == "" || r.who.hint != "" { // nobody known, or no agent
 		me = "YourName"

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/claim"
 	"mailtree/maildir/tree"
 )
 
@@ -142,7 +143,7 @@ func (s *status) claims(g guarding) {
 	}
 	defer t.Close()
 	now := time.Now()
-	live, bad, err := maildir.ClaimFiles(t, func(c *maildir.ClaimRow) bool { return c.Live(now) })
+	live, bad, err := claim.Files(t, func(c *claim.Row) bool { return c.Live(now) })
 	if err != nil {
 		s.bad("project     %v Nothing is checked", err)
 		return

@@ -7,17 +7,19 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/claim"
+	"mailtree/maildir/format"
 )
 
 const claimColumns = "SELECT c.path, c.pattern, c.agent, c.exclusive, c.reason, c.created, c.expires, c.released, c.released_at FROM "
 
 // Claims lists every valid claim file: see maildir.Index.
-func (x *Index) Claims(ctx context.Context, slug string) ([]maildir.ClaimRow, error) {
+func (x *Index) Claims(ctx context.Context, slug string) ([]claim.Row, error) {
 	return x.claims(ctx, claimColumns+"claims c WHERE c.pid = ? ORDER BY c.created, c.agent, c.path", x.pid(slug))
 }
 
 // ClaimsAt lists valid claim files among some paths: see maildir.Index.
-func (x *Index) ClaimsAt(ctx context.Context, slug string, paths []string) ([]maildir.ClaimRow, error) {
+func (x *Index) ClaimsAt(ctx context.Context, slug string, paths []string) ([]claim.Row, error) {
 	list, err := json.Marshal(paths)
 	if err != nil {
 		return nil, err
@@ -25,10 +27,10 @@ func (x *Index) ClaimsAt(ctx context.Context, slug string, paths []string) ([]ma
 	return x.claims(ctx, claimColumns+"json_each(?2) j CROSS JOIN claims c ON c.pid = ?1 AND c.path = j.value ORDER BY c.created, c.agent, c.path", x.pid(slug), string(list))
 }
 
-func (x *Index) claims(ctx context.Context, query string, args ...any) ([]maildir.ClaimRow, error) {
-	all := []maildir.ClaimRow{}
+func (x *Index) claims(ctx context.Context, query string, args ...any) ([]claim.Row, error) {
+	all := []claim.Row{}
 	err := x.each(ctx, query, args, func(scan func(...any) error) error {
-		var c maildir.ClaimRow
+		var c claim.Row
 		var created, expires int64
 		var at sql.NullInt64
 		err := scan(&c.Path, &c.Pattern, &c.Agent, &c.Exclusive, &c.Reason, &created, &expires, &c.Released, &at)
@@ -40,11 +42,11 @@ func (x *Index) claims(ctx context.Context, query string, args ...any) ([]maildi
 }
 
 // Problems lists the files that do not count, by path: see maildir.Index.
-func (x *Index) Problems(ctx context.Context, slug string) ([]maildir.Problem, error) {
-	all := []maildir.Problem{}
+func (x *Index) Problems(ctx context.Context, slug string) ([]format.Problem, error) {
+	all := []format.Problem{}
 	err := x.each(ctx, "SELECT p.slug, q.path, q.reason, q.line FROM problems q JOIN projects p USING (pid) WHERE ?1 = '' OR p.slug = ?1 ORDER BY q.path, p.slug", []any{slug},
 		func(scan func(...any) error) error {
-			var q maildir.Problem
+			var q format.Problem
 			err := scan(&q.Project, &q.Path, &q.Reason, &q.Line)
 			all = append(all, q)
 			return err

@@ -93,7 +93,7 @@ func (p *Project) readAttachment(name, linked string, left int64, by *Caller) (*
 			continue
 		}
 		if err != nil {
-			return nil, errorf(ErrInvalid, "The attachment %s cannot be used: %s.", format.Quote(name), plainFileError(err))
+			return nil, errorf(ErrInvalid, "The attachment %s cannot be used: %s.", format.Quote(name), tree.PlainFileError(err))
 		}
 		f := newAttachment(filepath.Base(rel), data)
 		if sum := format.AttachmentSum(rel); root == p.tree.Dir() && sum != "" && sum != f.SHA1 {
@@ -179,7 +179,7 @@ func (o *op) attach(g *group, f *attachmentFile) error {
 	case err != nil && tree.FaultOf(err) == tree.FaultMachine:
 		return err
 	case err != nil:
-		why = plainFileError(err)
+		why = tree.PlainFileError(err)
 	}
 	return errorf(ErrConflict, "The attachment %s cannot be stored because of what lies at %s in the mail tree: %s. "+
 		"Nothing was sent. Move that file away (`mailtree doctor` names all such), and send again.", format.Quote(f.Name), f.Path, why)
@@ -192,7 +192,7 @@ func (o *op) attach(g *group, f *attachmentFile) error {
 func CheckAttachments(t *tree.Tree, ctx context.Context, bad func(path, why string)) (good int, err error) {
 	check := func(p string, err error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			bad(p, plainFileError(err))
+			bad(p, tree.PlainFileError(err))
 		}
 	}
 	shards, err := t.List(format.AttachmentsDir)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
 	"mailtree/maildir/glob"
 	"mailtree/maildir/tree"
@@ -20,29 +21,28 @@ const (
 	MinTTL      = time.Minute
 	MaxTTL      = 30 * 24 * time.Hour
 	maxPatterns = 200
-	maxListed   = 1000               // conflicts in an answer: 200 patterns may conflict with millions of claims
 	keepClaims  = 7 * 24 * time.Hour // how long the file of a released or expired claim stays
 )
 
 // Claim grants, renews or refuses all the patterns together. A conflict is an answer, not an error.
 // Errors: ErrNotFound for the agent, ErrInvalid. Spec: 3 Claim.
-func (p *Project) Claim(ctx context.Context, r ClaimRequest) (*ClaimResult, error) {
+func (p *Project) Claim(ctx context.Context, r claim.Request) (*claim.Result, error) {
 	if err := checkClaim(&r); err != nil {
 		return nil, err
 	}
-	var res *ClaimResult
+	var res *claim.Result
 	o := &op{Op: Op{Verb: "claim", Agent: r.Agent}, lock: "claims"}
 	o.plan = func(g *group) error {
-		res = &ClaimResult{Expires: g.now.Add(r.TTL).Truncate(time.Microsecond)}
+		res = &claim.Result{Expires: g.now.Add(r.TTL).Truncate(time.Microsecond)}
 		if err := p.needAgent(g.ctx, r.Agent); err != nil {
 			return err
 		}
 		if err := p.needRead(format.ClaimsDir); err != nil {
 			return err
 		}
-		err := p.lookAtClaims(g.ctx, func(l *Leases) (err error) {
-			if res.Conflicts, res.More, err = l.conflicts(&r); len(res.Conflicts) == 0 {
-				res.Granted, res.renewed = l.grants(&r, g.now, res.Expires)
+		err := p.lookAtClaims(g.ctx, func(l *claim.Leases) (err error) {
+			if res.Conflicts, res.More, err = l.Conflicts(&r); len(res.Conflicts) == 0 {
+				res.Granted, res.Renewed = l.Grants(&r, g.now, res.Expires)
 			}
 			return err
 		})
@@ -59,7 +59,7 @@ func (p *Project) Claim(ctx context.Context, r ClaimRequest) (*ClaimResult, erro
 }
 
 // check cleans the patterns and holds the request against the limits.
-func checkClaim(r *ClaimRequest) error {
+func checkClaim(r *claim.Request) error {
 	if r.TTL == 0 {
 		r.TTL = DefaultTTL
 	}
@@ -89,13 +89,13 @@ func checkClaim(r *ClaimRequest) error {
 }
 
 // write plans the files of what is granted.
-func writeClaims(res *ClaimResult, g *group, o *op, r *ClaimRequest) error {
+func writeClaims(res *claim.Result, g *group, o *op, r *claim.Request) error {
 	for _, row := range res.Granted {
 		if err := g.writeClaim(o, row); err != nil {
 			return err
 		}
 	}
-	if res.renewed {
+	if res.Renewed {
 		o.Verb = "renew"
 	}
 	mode := "exclusive"
@@ -108,7 +108,7 @@ func writeClaims(res *ClaimResult, g *group, o *op, r *ClaimRequest) error {
 
 // writeClaim plans the claim's file, over an older one of the same agent and pattern where there is one; keys that
 // are not ours stay as they stood.
-func (g *group) writeClaim(o *op, c ClaimRow) error {
+func (g *group) writeClaim(o *op, c claim.Row) error {
 	old, _, err := g.p.tree.Read(c.Path, format.MaxSmall)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -117,7 +117,7 @@ func (g *group) writeClaim(o *op, c ClaimRow) error {
 	case tree.FaultOf(err) == tree.FaultMachine:
 		return err
 	case err != nil:
-		return errorf(ErrConflict, "The claim file %s is in the way and cannot be read (%s): remove it.", c.Path, plainFileError(err))
+		return errorf(ErrConflict, "The claim file %s is in the way and cannot be read (%s): remove it.", c.Path, tree.PlainFileError(err))
 	}
 	if err := g.planReplace(o, c.Path, format.FormatClaim(c.Claim, old)); err != nil {
 		return err
@@ -127,8 +127,8 @@ func (g *group) writeClaim(o *op, c ClaimRow) error {
 
 // Release gives back the agent's live claims on exactly these patterns, or all of its claims when there are none
 // given. It returns those released; one that is not held is no error. Errors: ErrNotFound for the agent.
-func (p *Project) Release(ctx context.Context, agent string, patterns []string) ([]ClaimRow, error) {
-	var released []ClaimRow
+func (p *Project) Release(ctx context.Context, agent string, patterns []string) ([]claim.Row, error) {
+	var released []claim.Row
 	o := &op{Op: Op{Verb: "release", Agent: agent}, lock: "claims"}
 	var clean []string
 	for _, pat := range patterns {
@@ -142,7 +142,7 @@ func (p *Project) Release(ctx context.Context, agent string, patterns []string) 
 		if err := p.needRead(format.ClaimsDir); err != nil {
 			return err
 		}
-		rows, err := p.selectClaims(g.ctx, func(c *ClaimRow, live bool) bool {
+		rows, err := p.selectClaims(g.ctx, func(c *claim.Row, live bool) bool {
 			return live && c.Agent == agent && (len(patterns) == 0 || slices.Contains(clean, c.Pattern))
 		})
 		if err != nil {
@@ -169,17 +169,17 @@ func (p *Project) Release(ctx context.Context, agent string, patterns []string) 
 }
 
 // Claims lists live claims; all lists released and expired ones too. By created, agent, path.
-func (p *Project) Claims(ctx context.Context, all bool) ([]ClaimRow, error) {
-	return p.selectClaims(ctx, func(_ *ClaimRow, live bool) bool { return all || live })
+func (p *Project) Claims(ctx context.Context, all bool) ([]claim.Row, error) {
+	return p.selectClaims(ctx, func(_ *claim.Row, live bool) bool { return all || live })
 }
 
 // claimsOf lists the agent's live claims.
-func (p *Project) claimsOf(ctx context.Context, agent string) ([]ClaimRow, error) {
-	return p.selectClaims(ctx, func(c *ClaimRow, live bool) bool { return live && c.Agent == agent })
+func (p *Project) claimsOf(ctx context.Context, agent string) ([]claim.Row, error) {
+	return p.selectClaims(ctx, func(c *claim.Row, live bool) bool { return live && c.Agent == agent })
 }
 
-func (p *Project) selectClaims(ctx context.Context, pass func(c *ClaimRow, live bool) bool) (rows []ClaimRow, err error) {
-	err = p.lookAtClaims(ctx, func(l *Leases) error {
+func (p *Project) selectClaims(ctx context.Context, pass func(c *claim.Row, live bool) bool) (rows []claim.Row, err error) {
+	err = p.lookAtClaims(ctx, func(l *claim.Leases) error {
 		rows = l.Select(pass)
 		return nil
 	})
@@ -188,13 +188,13 @@ func (p *Project) selectClaims(ctx context.Context, pass func(c *ClaimRow, live 
 
 // lookAtClaims calls f with the project's claims as the index has them now, while nobody else looks: f does not wait for files.
 // Errors: f's, and ErrUnavailable: what f has found does not count then.
-func (p *Project) lookAtClaims(ctx context.Context, f func(l *Leases) error) error {
+func (p *Project) lookAtClaims(ctx context.Context, f func(l *claim.Leases) error) error {
 	fold, err := p.code.IgnoresCase(p.human)
 	if err != nil {
 		return diskError(err)
 	}
 	isFile, done := p.code.Look(p.human)
-	view := View{Now: p.store.cfg.Now(), Fold: fold, IsFile: isFile}
+	view := claim.View{Now: p.store.cfg.Now(), Fold: fold, IsFile: isFile}
 	err = p.leases.Look(ctx, p.store.index, p.slug, view, f)
 	if fault := done(); err == nil {
 		err = diskError(fault)
@@ -207,7 +207,7 @@ func (p *Project) lookAtClaims(ctx context.Context, f func(l *Leases) error) err
 func (p *Project) sweepClaims() *op {
 	o := &op{Op: Op{Verb: "sweep", Summary: "claims that ended a week ago"}, lock: "claims"}
 	o.plan = func(g *group) error {
-		old, err := p.selectClaims(g.ctx, func(c *ClaimRow, _ bool) bool { return g.now.Sub(c.end()) >= keepClaims })
+		old, err := p.selectClaims(g.ctx, func(c *claim.Row, _ bool) bool { return g.now.Sub(c.End()) >= keepClaims })
 		if err != nil {
 			return err
 		}
@@ -230,7 +230,7 @@ func (p *Project) sweepClaims() *op {
 }
 
 // stands reports whether the claim's files still say when it ends and whether it was released as the index does.
-func (p *Project) stands(c *ClaimRow) bool {
+func (p *Project) stands(c *claim.Row) bool {
 	data, _, err := p.tree.Read(c.Path, format.MaxSmall)
 	if err != nil {
 		return false

@@ -15,6 +15,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
 )
 
@@ -62,7 +63,7 @@ func TestClaimsNeverBothWin(t *testing.T) {
 	var all sync.WaitGroup
 	var won atomic.Int64
 	claim := func(n string, patterns ...string) bool {
-		r, err := p.Claim(t.Context(), maildir.ClaimRequest{Agent: n, Patterns: patterns})
+		r, err := p.Claim(t.Context(), claim.Request{Agent: n, Patterns: patterns})
 		if err != nil {
 			t.Error(err)
 			return false
@@ -101,7 +102,7 @@ func TestClaimLife(t *testing.T) {
 	var jump atomic.Int64
 	now := func() time.Time { return time.Now().Add(time.Duration(jump.Load())) }
 	p := project(t, storetest.Config{Now: now}, "Ann", "Bob")
-	claim := func(agent string, r maildir.ClaimRequest) *maildir.ClaimResult {
+	cl := func(agent string, r claim.Request) *claim.Result {
 		t.Helper()
 		r.Agent = agent
 		res, err := p.Claim(t.Context(), r)
@@ -111,15 +112,15 @@ func TestClaimLife(t *testing.T) {
 		return res
 	}
 	doc := []string{"doc"}
-	if r := claim("Ann", maildir.ClaimRequest{Patterns: doc, DryRun: true}); len(r.Granted) != 1 {
+	if r := cl("Ann", claim.Request{Patterns: doc, DryRun: true}); len(r.Granted) != 1 {
 		t.Errorf("%+v", r)
 	}
 	if live, _ := p.Claims(t.Context(), false); len(live) != 0 {
 		t.Errorf("a dry run took %v", live)
 	}
-	a := claim("Ann", maildir.ClaimRequest{Patterns: doc, Shared: true, Reason: "why"})
-	claim("Bob", maildir.ClaimRequest{Patterns: doc, Shared: true})
-	if r := claim("Bob", maildir.ClaimRequest{Patterns: []string{"free", "doc/x"}}); len(r.Conflicts) != 1 || len(r.Granted) != 0 || r.Conflicts[0].Held.Reason != "why" {
+	a := cl("Ann", claim.Request{Patterns: doc, Shared: true, Reason: "why"})
+	cl("Bob", claim.Request{Patterns: doc, Shared: true})
+	if r := cl("Bob", claim.Request{Patterns: []string{"free", "doc/x"}}); len(r.Conflicts) != 1 || len(r.Granted) != 0 || r.Conflicts[0].Held.Reason != "why" {
 		t.Errorf("%+v", r)
 	}
 	file := filepath.Join(p.Tree().Dir(), a.Granted[0].Path)
@@ -134,7 +135,7 @@ func TestClaimLife(t *testing.T) {
 	if err := p.Rescan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r := claim("Ann", maildir.ClaimRequest{Patterns: doc, Shared: true, TTL: 2 * time.Hour})
+	r := cl("Ann", claim.Request{Patterns: doc, Shared: true, TTL: 2 * time.Hour})
 	data, _ = os.ReadFile(file)
 	if !strings.Contains(string(data), `"note": {"by":  "hand"}`) || r.Granted[0].Reason != "why" || !r.Granted[0].Created.Equal(a.Granted[0].Created) {
 		t.Errorf("renewed: %+v\n%s", r.Granted[0], data)
@@ -148,10 +149,10 @@ func TestClaimLife(t *testing.T) {
 		t.Errorf("%v %v", released, err)
 	}
 	jump.Store(int64(3 * time.Hour))
-	if r := claim("Bob", maildir.ClaimRequest{Patterns: doc}); len(r.Granted) != 1 {
+	if r := cl("Bob", claim.Request{Patterns: doc}); len(r.Granted) != 1 {
 		t.Errorf("an expired claim still holds: %+v", r)
 	}
-	if r := claim("Bob", maildir.ClaimRequest{Patterns: doc}); len(r.Granted) != 1 {
+	if r := cl("Bob", claim.Request{Patterns: doc}); len(r.Granted) != 1 {
 		t.Errorf("again: %+v", r)
 	}
 }
@@ -165,7 +166,7 @@ func TestSweep(t *testing.T) {
 	p := project(t, storetest.Config{Now: now, NoWatcher: true}, "Ann")
 	claim := func(pattern string, ttl time.Duration) string {
 		t.Helper()
-		r, err := p.Claim(t.Context(), maildir.ClaimRequest{Agent: "Ann", Patterns: []string{pattern}, TTL: ttl})
+		r, err := p.Claim(t.Context(), claim.Request{Agent: "Ann", Patterns: []string{pattern}, TTL: ttl})
 		if err != nil || len(r.Granted) != 1 {
 			t.Fatalf("%+v %v", r, err)
 		}
@@ -213,14 +214,14 @@ func TestRenewOnOtherBranch(t *testing.T) {
 	}
 	git("checkout", "-q", "-b", "side")
 	for range 3 {
-		if _, err := p.Claim(t.Context(), maildir.ClaimRequest{Agent: "Ann", Patterns: []string{"x"}}); err != nil {
+		if _, err := p.Claim(t.Context(), claim.Request{Agent: "Ann", Patterns: []string{"x"}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if _, err := p.Release(t.Context(), "Ann", nil); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := p.Claim(t.Context(), maildir.ClaimRequest{Agent: "Ann", Patterns: []string{"x"}}); err != nil || len(r.Granted) != 1 {
+	if r, err := p.Claim(t.Context(), claim.Request{Agent: "Ann", Patterns: []string{"x"}}); err != nil || len(r.Granted) != 1 {
 		t.Fatalf("%+v %v", r, err)
 	}
 	git("checkout", "-q", "main")

@@ -10,6 +10,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/claim"
 )
 
 // TestCodebaseFault: what the machine does not let be read of the code base decides nothing. No other project is chosen for
@@ -34,8 +35,8 @@ func TestCodebaseFault(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	claim := func(agent, path string) (*maildir.ClaimResult, error) {
-		return p.Claim(t.Context(), maildir.ClaimRequest{Agent: agent, Patterns: []string{path}, TTL: time.Hour})
+	claim := func(agent, path string) (*claim.Result, error) {
+		return p.Claim(t.Context(), claim.Request{Agent: agent, Patterns: []string{path}, TTL: time.Hour})
 	}
 	if _, err := claim("Ann", "docs/readme"); err != nil {
 		t.Fatal(err)

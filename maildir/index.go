@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
 	"mailtree/maildir/tree"
 )
@@ -61,10 +62,10 @@ type Index interface {
 
 	Search(ctx context.Context, q SearchQuery) ([]Hit, error) // an error wrapping ErrInvalid when FTS5 cannot parse q.Match
 
-	Claims(ctx context.Context, project string) ([]ClaimRow, error) // every valid claim file, live or not, by created then agent then path
+	Claims(ctx context.Context, project string) ([]claim.Row, error) // every valid claim file, live or not, by created then agent then path
 	// ClaimsAt lists those of the claim files at paths that are valid, in the same order.
-	ClaimsAt(ctx context.Context, project string, paths []string) ([]ClaimRow, error)
-	Problems(ctx context.Context, project string) ([]Problem, error) // by path; "" for all projects
+	ClaimsAt(ctx context.Context, project string, paths []string) ([]claim.Row, error)
+	Problems(ctx context.Context, project string) ([]format.Problem, error) // by path; "" for all projects
 
 	// ProjectsWith finds the projects that hold what is named: an agent, a message id or a thread, most recent activity first.
 	ProjectsWith(ctx context.Context, what format.Kind, name string) ([]string, error) // what: format.KindProfile, format.KindCanonical, or format.KindOther for a thread

@@ -11,6 +11,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
 )
 
@@ -34,7 +35,7 @@ func TestLeaseEnds(t *testing.T) {
 		{240 * time.Hour, "Ann", true},
 	} {
 		ahead.Store(int64(step.ahead))
-		r, err := p.Claim(t.Context(), maildir.ClaimRequest{Agent: step.agent, Patterns: []string{"x"}})
+		r, err := p.Claim(t.Context(), claim.Request{Agent: step.agent, Patterns: []string{"x"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,7 +53,7 @@ func TestLeaseEnds(t *testing.T) {
 	}
 }
 
-func heldBy(r *maildir.ClaimResult) (held []maildir.ClaimRow) {
+func heldBy(r *claim.Result) (held []claim.Row) {
 	for _, c := range r.Conflicts {
 		held = append(held, c.Held)
 	}
@@ -80,9 +81,9 @@ func TestIgnoreCase(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	claim := func(agent string, dry, want bool, patterns ...string) *maildir.ClaimResult {
+	claim := func(agent string, dry, want bool, patterns ...string) *claim.Result {
 		t.Helper()
-		r, err := p.Claim(t.Context(), maildir.ClaimRequest{Agent: agent, Patterns: patterns, DryRun: dry})
+		r, err := p.Claim(t.Context(), claim.Request{Agent: agent, Patterns: patterns, DryRun: dry})
 		if err != nil || (len(r.Granted) > 0) != want {
 			t.Fatalf("%s %v: %+v %v", agent, patterns, r, err)
 		}
@@ -145,10 +146,10 @@ func TestClaimOfAFile(t *testing.T) {
 		{"link", "**/*.go", false},
 	} {
 		for _, pair := range [][2]string{{c.held, c.asked}, {c.asked, c.held}} {
-			if _, err := p.Claim(t.Context(), maildir.ClaimRequest{Agent: "Ann", Patterns: pair[:1]}); err != nil {
+			if _, err := p.Claim(t.Context(), claim.Request{Agent: "Ann", Patterns: pair[:1]}); err != nil {
 				t.Fatal(err)
 			}
-			r, err := p.Claim(t.Context(), maildir.ClaimRequest{Agent: "Bob", Patterns: pair[1:], DryRun: true})
+			r, err := p.Claim(t.Context(), claim.Request{Agent: "Bob", Patterns: pair[1:], DryRun: true})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,6 +13,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/claim"
 )
 
 // TestLeftovers: what a failed operation or a killed process left in staging is removed while the
@@ -27,7 +28,7 @@ func TestLeftovers(t *testing.T) {
 	claim := func(reason string) <-chan error {
 		answer := make(chan error, 1)
 		go func() {
-			_, err := p.Claim(t.Context(), maildir.ClaimRequest{Agent: "Ann", Patterns: []string{"a.go"}, Reason: reason})
+			_, err := p.Claim(t.Context(), claim.Request{Agent: "Ann", Patterns: []string{"a.go"}, Reason: reason})
 			answer <- err
 		}()
 		return answer

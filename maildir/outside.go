@@ -21,7 +21,7 @@ func OpenProject(root, key string) (t *tree.Tree, slug string, err error) {
 		return t, slug, nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return nil, slug, &Error{Kind: ErrUnavailable, Text: "the mail of the project " + format.Quote(slug) + " cannot be read: " + plainFault(err), Err: err}
+		return nil, slug, &Error{Kind: ErrUnavailable, Text: "the mail of the project " + format.Quote(slug) + " cannot be read: " + tree.PlainFault(err), Err: err}
 	}
 	e := errorf(ErrNotFound, "The store %s has no project %s. A project is made when an agent first works in it; or name another one.", root, format.Quote(key))
 	if all, err := projectSlugs(root); err == nil {
@@ -52,7 +52,7 @@ func AgentNamed(t *tree.Tree, name string) (agent string, near []string, err err
 		return "", nil, nil
 	}
 	cannotTell := func(err error) error {
-		return &Error{Kind: ErrUnavailable, Text: "the agents cannot be read: " + plainFault(err), Err: err}
+		return &Error{Kind: ErrUnavailable, Text: "the agents cannot be read: " + tree.PlainFault(err), Err: err}
 	}
 	if is, err := hasProfile(t, name); err != nil {
 		return "", nil, cannotTell(err)

@@ -15,6 +15,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/claim"
 	"mailtree/maildir/tree"
 )
 
@@ -203,7 +204,7 @@ func TestSaveBeforeRename(t *testing.T) {
 			if _, err := p.SetRead(t.Context(), "Bob", m.ID, true); err != nil {
 				t.Fatal(err)
 			}
-			claim := maildir.ClaimRequest{Agent: "Ann", Patterns: []string{"a.go"}}
+			claim := claim.Request{Agent: "Ann", Patterns: []string{"a.go"}}
 			if _, err := p.Claim(t.Context(), claim); err != nil {
 				t.Fatal(err)
 			}

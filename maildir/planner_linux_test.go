@@ -7,6 +7,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/claim"
 )
 
 // TestSlowPlanHoldsNobody: while an operation is being planned that waits for the history to take what a person wrote, one whose
@@ -16,7 +17,7 @@ func TestSlowPlanHoldsNobody(t *testing.T) {
 	var h, git halts
 	history := func(x maildir.History) maildir.History { return slowHistory{x, func() { git.pass("preserve") }} }
 	p := project(t, storetest.Config{NoWatcher: true, Step: h.pass, History: history}, "Ann", "Bob")
-	claim := maildir.ClaimRequest{Agent: "Ann", Patterns: []string{"a.go"}}
+	claim := claim.Request{Agent: "Ann", Patterns: []string{"a.go"}}
 	if _, err := p.Claim(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
 	"mailtree/maildir/repo"
 	"mailtree/maildir/tree"
@@ -36,7 +37,7 @@ type Project struct {
 	flight  flight
 	gate    gate
 	failing failing
-	leases  *Leases
+	leases  *claim.Leases
 	code    repo.Codebase
 	notices notices
 	waiting unreadPaths
@@ -360,7 +361,7 @@ func (s *Store) loadProject(slug string) (*Project, error) {
 	defer t.Close() // from now on it is open while somebody uses it
 	p := &Project{store: s, slug: slug, tree: t, queue: make(chan *op, maxGroup), stopped: make(chan struct{}), wake: make(chan struct{}, 1), look: make(chan struct{}, 1), doubt: make(chan struct{}, 1),
 		flight: newFlight(), edited: map[string]bool{}, agents: map[string]bool{}, seen: map[string]*sighting{}, own: map[string]ownWrite{}}
-	p.leases = NewLeases()
+	p.leases = claim.NewLeases()
 	if data, _, err := t.Read(format.ProjectFile, format.MaxSmall); err == nil {
 		if p.human, p.created, err = format.ParseProject(data); err != nil {
 			s.cfg.Log.Warn("project.json is not valid; the project is known by its slug only", "project", slug, "error", err)

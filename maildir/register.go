@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
 )
 
@@ -178,7 +179,7 @@ func sanitizeName(hint string) string {
 // AgentInfo is what whois tells.
 type AgentInfo struct {
 	AgentRow
-	Claims []ClaimRow // live ones
+	Claims []claim.Row // live ones
 }
 
 // Whois looks an agent up. Errors: ErrNotFound with near names.

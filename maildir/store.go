@@ -301,7 +301,7 @@ func (s *Store) Token() string { return s.token }
 func (s *Store) Stats(ctx context.Context) (Stats, error) { return s.index.Stats(ctx) }
 
 // Problems lists the files that are not valid, of one project (slug) or all ("").
-func (s *Store) Problems(ctx context.Context, project string) ([]Problem, error) {
+func (s *Store) Problems(ctx context.Context, project string) ([]format.Problem, error) {
 	return s.index.Problems(ctx, project)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/claim"
 )
 
 // TestJournalOfFailedUndo: an operation that failed and cannot be taken back stays in the journal, whatever is written and
@@ -48,7 +49,7 @@ func TestJournalOfFailedUndo(t *testing.T) {
 			claim := func(reason string) <-chan error {
 				answer := make(chan error, 1)
 				go func() {
-					_, err := p.Claim(t.Context(), maildir.ClaimRequest{Agent: "Ann", Patterns: []string{"a.go"}, Reason: reason})
+					_, err := p.Claim(t.Context(), claim.Request{Agent: "Ann", Patterns: []string{"a.go"}, Reason: reason})
 					answer <- err
 				}()
 				return answer

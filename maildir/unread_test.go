@@ -15,6 +15,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
 )
 
@@ -68,7 +69,7 @@ func TestUnreadDecisions(t *testing.T) {
 	mail := func(id, from, key string) string {
 		return fmt.Sprintf("---json\n{\"id\": %q, \"from\": %q, \"to\": [\"Bob\"], \"created\": \"2026-01-02T15:22:14Z\", \"subject\": \"s\", \"key\": %q}\n---\nbody\n", id, from, key)
 	}
-	claim := `{"path": "app/*.go", "agent": "Ann", "exclusive": true, "created": "2026-01-02T15:22:14Z", "expires": "2099-01-01T00:00:00Z"}`
+	cl := `{"path": "app/*.go", "agent": "Ann", "exclusive": true, "created": "2026-01-02T15:22:14Z", "expires": "2099-01-01T00:00:00Z"}`
 	for _, c := range []struct {
 		name, path, data string
 		do               func(ctx context.Context, p *maildir.Project) error
@@ -107,15 +108,15 @@ func TestUnreadDecisions(t *testing.T) {
 			func(ctx context.Context, p *maildir.Project) error { _, err := p.Message(ctx, "m1"); return err }, noError},
 		{"thread", "messages/m1.md", mail("m1", "Ann", ""),
 			func(ctx context.Context, p *maildir.Project) error { _, err := p.Thread(ctx, "m1", false); return err }, noError},
-		{"claim", "claims/by-hand.json", claim,
+		{"claim", "claims/by-hand.json", cl,
 			func(ctx context.Context, p *maildir.Project) error {
-				r, err := p.Claim(ctx, maildir.ClaimRequest{Agent: "Bob", Patterns: []string{"app/x.go"}})
+				r, err := p.Claim(ctx, claim.Request{Agent: "Bob", Patterns: []string{"app/x.go"}})
 				if err == nil && len(r.Granted) > 0 {
 					return errors.New("granted")
 				}
 				return err
 			}, noError},
-		{"release", "claims/by-hand.json", claim,
+		{"release", "claims/by-hand.json", cl,
 			func(ctx context.Context, p *maildir.Project) error {
 				r, err := p.Release(ctx, "Ann", nil)
 				if err == nil && len(r) == 0 {
@@ -175,7 +176,7 @@ func TestUnreadOwnFiles(t *testing.T) {
 	m := &machine{}
 	p := project(t, storetest.Config{Fail: m.fail}, "Ann", "Bob")
 	sent := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "one two"})
-	if _, err := p.Claim(t.Context(), maildir.ClaimRequest{Agent: "Ann", Patterns: []string{"app/*.go"}}); err != nil {
+	if _, err := p.Claim(t.Context(), claim.Request{Agent: "Ann", Patterns: []string{"app/*.go"}}); err != nil {
 		t.Fatal(err)
 	}
 	copyPath := inbox(t, p, "Bob").Messages[0].CopyPath
@@ -194,7 +195,7 @@ func TestUnreadOwnFiles(t *testing.T) {
 			{copyPath, func() error { _, err := p.Pop(t.Context(), "Bob"); return err }},
 			{mark, func() error { _, err := p.Acknowledge(t.Context(), "Bob", sent.ID); return err }},
 			{claims[0].Path, func() error {
-				_, err := p.Claim(t.Context(), maildir.ClaimRequest{Agent: "Ann", Patterns: []string{"app/*.go"}})
+				_, err := p.Claim(t.Context(), claim.Request{Agent: "Ann", Patterns: []string{"app/*.go"}})
 				return err
 			}},
 		} {
@@ -206,7 +207,7 @@ func TestUnreadOwnFiles(t *testing.T) {
 			if n := len(inbox(t, p, "Bob").Messages); n != 1 {
 				t.Fatalf("%s, %v: %d messages in the inbox", c.path, fault, n)
 			}
-			r, err := p.Claim(t.Context(), maildir.ClaimRequest{Agent: "Bob", Patterns: []string{"app/x.go"}})
+			r, err := p.Claim(t.Context(), claim.Request{Agent: "Bob", Patterns: []string{"app/x.go"}})
 			if err == nil && len(r.Conflicts) != 1 || err != nil && !errors.Is(err, maildir.ErrUnavailable) {
 				t.Errorf("%s, %v: a second agent's claim: %+v, %v", c.path, fault, r, err)
 			}

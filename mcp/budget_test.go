@@ -16,6 +16,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
 	"mailtree/mcp/socket"
 	"mailtree/mcp/tool"
@@ -86,7 +87,7 @@ func newCrowd(t *testing.T) *crowd {
 		}
 	}
 	for i := range 8 {
-		if _, err := p.Claim(t.Context(), maildir.ClaimRequest{Agent: "Ann", Patterns: patterns(i), Reason: text(1024)}); err != nil {
+		if _, err := p.Claim(t.Context(), claim.Request{Agent: "Ann", Patterns: patterns(i), Reason: text(1024)}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/maildir"
+	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
 	"mailtree/maildir/gitlog"
 	"mailtree/maildir/tree"
@@ -275,12 +276,12 @@ func (d *doctor) locks(slug string, t *tree.Tree) {
 // claims names those in force whose holder is nobody: they stand in everybody's way, and no agent can end them.
 func (d *doctor) claims(slug string, t *tree.Tree) {
 	now := time.Now()
-	all, _, err := maildir.ClaimFiles(t, func(c *maildir.ClaimRow) bool { return c.Live(now) })
+	all, _, err := claim.Files(t, func(c *claim.Row) bool { return c.Live(now) })
 	if err != nil {
 		d.say("claims of %s cannot be read: %v", slug, err)
 		return
 	}
-	var lost []maildir.ClaimRow
+	var lost []claim.Row
 	for _, c := range all {
 		name, _, err := maildir.AgentNamed(t, c.Agent)
 		if err != nil {
@@ -291,7 +292,7 @@ func (d *doctor) claims(slug string, t *tree.Tree) {
 			lost = append(lost, c)
 		}
 	}
-	slices.SortFunc(lost, func(a, b maildir.ClaimRow) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(lost, func(a, b claim.Row) int { return strings.Compare(a.Path, b.Path) })
 	listed := d.listed(len(lost))
 	for _, c := range lost[:listed] {
 		d.say("claim %s in %s is held by %q, who is no agent, until %s: end it with `touch %s`", c.Path, slug, c.Agent, format.FormatTime(c.Expires), format.ReleasedMark(c.Path))

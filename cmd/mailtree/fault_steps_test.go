@@ -41,9 +41,9 @@ func TestFaultSteps(t *testing.T) {
 		{"pop", oneMessage, popOne, countMarks(".read"), 1, nothing},
 		{"pop and acknowledge", oneMessage, popAndAcknowledge, lookBoth, 2, toldAck},
 		{"unread", oneRead, unread, lookUnread, 1, nothing},
-		{"claim", nothing, claim, lookClaim, 1, nothing},
-		{"renew", oneClaim, claim, lookClaim, 1, nothing},
-		{"claim again", releasedClaim, claim, lookClaim, 1, nothing},
+		{"claim", nothing, claimStep, lookClaim, 1, nothing},
+		{"renew", oneClaim, claimStep, lookClaim, 1, nothing},
+		{"claim again", releasedClaim, claimStep, lookClaim, 1, nothing},
 		{"release", oneClaim, release, lookReleased, 1, nothing},
 	} {
 		t.Run(op.name, func(t *testing.T) {
@@ -224,13 +224,13 @@ func unread(s *steps) error {
 
 func lookUnread(s *steps) int { return 1 - countMarks(".read")(s) }
 
-func claim(s *steps) error { return s.claim("Ann", s.pattern()) }
+func claimStep(s *steps) error { return s.claim("Ann", s.pattern()) }
 
 // pattern is new for each try.
 func (s *steps) pattern() string { return fmt.Sprintf("src/%d", s.n) }
 
 func oneClaim(s *steps) {
-	s.must(claim(s))
+	s.must(claimStep(s))
 	s.old = s.claimText()
 }
 
@@ -240,7 +240,7 @@ func releasedClaim(s *steps) {
 	s.old = s.claimText()
 }
 
-// claimText is the claim's file and whether it is released; "" when there is no claim.
+// claim.claimText is the claim's file and whether it is released; "" when there is no claim.
 func (s *steps) claimText() string {
 	for _, f := range s.files("claims/*.json") {
 		data, err := os.ReadFile(f)

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"mailtree/maildir"
+	"mailtree/maildir/claim"
 	"mailtree/mcp/tool"
 )
 
@@ -45,7 +45,7 @@ func (t *Toolset) claimPaths() tool.Tool {
 			tool.May("expires_ts", tool.Text("when the granted claims end")), tool.May("more", tool.Whole("granted ones or conflicts that are not listed")),
 		},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			r := maildir.ClaimRequest{
+			r := claim.Request{
 				Agent: a.Text("agent_name"), Patterns: append(a.Names("paths"), a.Names("paths_list")...), Shared: !a.Flag("exclusive"),
 				TTL: time.Duration(a.Count("ttl_seconds", 1, math.MaxInt32)) * time.Second, Reason: a.Text("reason"), DryRun: a.Flag("dry_run"),
 			}
@@ -62,7 +62,7 @@ func (t *Toolset) claimPaths() tool.Tool {
 	}
 }
 
-func shapeClaimed(r *maildir.ClaimResult) claimedShape {
+func shapeClaimed(r *claim.Result) claimedShape {
 	out := claimedShape{shapeClaims(r.Granted), make([]conflictShape, len(r.Conflicts)), tool.Stamp(r.Expires), r.More}
 	for i, c := range r.Conflicts {
 		out.Conflicts[i] = conflictShape{c.Pattern, c.Held.Agent, c.Held.Pattern, c.Held.Exclusive, c.Held.Reason, tool.Stamp(c.Held.Expires)}

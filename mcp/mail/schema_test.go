@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
 	"mailtree/mcp/tool"
 	"mailtree/mcp/tool/tooltest"
@@ -38,7 +39,7 @@ func TestShapes(t *testing.T) {
 	ts := New(tool.Config{})
 	body := "body"
 	full := messageShape{"id", "th", "A", []string{"B"}, []string{}, []string{"C"}, "s", "t", "high", true, "re", true, "token", shapeAttachments([]format.Attachment{{Type: "file", Name: "n"}}), 1, &body, true, 2, 1}
-	claims := []maildir.ClaimRow{{Claim: format.Claim{Pattern: "a", Agent: "A", Exclusive: true, Reason: "r", Created: now, Expires: now}}}
+	claims := []claim.Row{{Claim: format.Claim{Pattern: "a", Agent: "A", Exclusive: true, Reason: "r", Created: now, Expires: now}}}
 	items := shapeItems([]maildir.SummaryItem{{Text: "t", MessageID: "m", From: "A", Owner: "B"}})
 	profile := profileShape{"A", "p", "m", "t", "i", "l", "ready", "slug", "/p"}
 	for name, values := range map[string][]any{
@@ -50,8 +51,8 @@ func TestShapes(t *testing.T) {
 		"reply_message":       {shapeSent(&maildir.Sent{Again: true}, nil)},
 		"check_my_messages":   {inboxShape{"p", "A", []deliveryShape{{full, "to", true, "r", true, "a"}}, 1, 2, "3"}, ts.shapeInboxOf(&maildir.InboxPage{})},
 		"acknowledge_message": {ackShape{"id", true, "a", true, "r"}, ackShape{}},
-		"claim_paths": {shapeClaimed(&maildir.ClaimResult{Granted: claims, Expires: now}),
-			shapeClaimed(&maildir.ClaimResult{Conflicts: []maildir.ClaimConflict{{Pattern: "a", Held: claims[0]}}, More: 1})},
+		"claim_paths": {shapeClaimed(&claim.Result{Granted: claims, Expires: now}),
+			shapeClaimed(&claim.Result{Conflicts: []claim.Conflict{{Pattern: "a", Held: claims[0]}}, More: 1})},
 		"release_claims":            {releasedShape{shapeClaims(claims), 1}, releasedShape{shapeClaims(nil), 0}},
 		"search_messages":           {hitsShape{[]hitShape{{"id", "t", "A", []string{"B"}, "s", "c", "low", "sn"}}, "n", "note"}, shapeHits(&maildir.SearchPage{Hits: make([]maildir.Hit, 1)}), shapeHits(&maildir.SearchPage{})},
 		"summarize_thread":          {summaryShape{"t", "s", []string{"A"}, 1, "f", "l", items, items, items, items, items, items, true}},

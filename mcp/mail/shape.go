@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"mailtree/maildir"
+	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
 	"mailtree/mcp/tool"
 )
@@ -220,7 +221,7 @@ func claimsNode(about string) *tool.Node {
 		tool.Need("created_ts", tool.Text("")), tool.Need("expires_ts", tool.Text(""))))
 }
 
-func shapeClaims(l []maildir.ClaimRow) []claimShape {
+func shapeClaims(l []claim.Row) []claimShape {
 	out := make([]claimShape, len(l))
 	for i, c := range l {
 		out[i] = claimShape{c.Pattern, c.Exclusive, c.Reason, tool.Stamp(c.Created), tool.Stamp(c.Expires)}

@@ -1,4 +1,4 @@
-package maildir
+package claim
 
 import (
 	"errors"
@@ -50,7 +50,7 @@ func claimText(pattern string) string {
 }
 
 // patterns lists what was found, sorted.
-func patterns(claims []ClaimRow) []string {
+func patterns(claims []Row) []string {
 	var out []string
 	for _, c := range claims {
 		out = append(out, c.Pattern+" "+c.Path)
@@ -88,7 +88,7 @@ func TestClaimFiles(t *testing.T) {
 		os.Symlink("../other", filepath.Join(at, "linked")), syscall.Mkfifo(filepath.Join(at, "fifo.released"), 0o600), os.Symlink("a.json", filepath.Join(at, "a.released"))); err != nil {
 		t.Fatal(err)
 	}
-	claims, bad, err := ClaimFiles(tr, nil)
+	claims, bad, err := Files(tr, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestClaimFiles(t *testing.T) {
 	if diff := cmp.Diff([]string{"claims/bad.json", "claims/empty.json", "claims/fifo.json", "claims/huge.json", "claims/link.json"}, paths); diff != "" {
 		t.Error(diff)
 	}
-	only, _, _ := ClaimFiles(tr, func(c *ClaimRow) bool { return c.Pattern == "b" })
+	only, _, _ := Files(tr, func(c *Row) bool { return c.Pattern == "b" })
 	if diff := cmp.Diff([]string{"b claims/deep/er/b.json"}, patterns(only)); diff != "" {
 		t.Error(diff)
 	}
@@ -112,7 +112,7 @@ func TestClaimFiles(t *testing.T) {
 	if err := os.Remove(filepath.Join(none.Dir(), format.ClaimsDir)); err != nil {
 		t.Fatal(err)
 	}
-	if claims, bad, err := ClaimFiles(none, nil); claims != nil || bad != nil || err != nil {
+	if claims, bad, err := Files(none, nil); claims != nil || bad != nil || err != nil {
 		t.Error(claims, bad, err)
 	}
 }
@@ -120,41 +120,41 @@ func TestClaimFiles(t *testing.T) {
 // TestBlocking is the guard's question, row by row.
 func TestBlocking(t *testing.T) {
 	now := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
-	claim := func(agent, pattern string, day int) ClaimRow {
-		return ClaimRow{Claim: format.Claim{Pattern: pattern, Agent: agent, Exclusive: true, Reason: "", Created: now.AddDate(0, 0, -day), Expires: now.Add(time.Hour)}, Path: "claims/" + agent + pattern + ".json"}
+	claim := func(agent, pattern string, day int) Row {
+		return Row{Claim: format.Claim{Pattern: pattern, Agent: agent, Exclusive: true, Reason: "", Created: now.AddDate(0, 0, -day), Expires: now.Add(time.Hour)}, Path: "claims/" + agent + pattern + ".json"}
 	}
-	with := func(c ClaimRow, change func(*ClaimRow)) ClaimRow { change(&c); return c }
+	with := func(c Row, change func(*Row)) Row { change(&c); return c }
 	for _, c := range []struct {
 		name   string
-		claims []ClaimRow
+		claims []Row
 		agent  string
 		paths  string
 		fold   bool
 		want   string
 	}{
-		{"a file", []ClaimRow{claim("A", "src/a.go", 1)}, "B", "src/a.go src/b.go", false, "A src/a.go: src/a.go"},
-		{"a folder", []ClaimRow{claim("A", "src", 1)}, "B", "src/a.go x/src", false, "A src: src/a.go"},
-		{"a glob", []ClaimRow{claim("A", "src/**/*.go", 1)}, "B", "src/x/y/a.go src/a.py srcs/a.go", false, "A src/**/*.go: src/x/y/a.go"},
-		{"the root's files", []ClaimRow{claim("A", "*.go", 1)}, "B", "a.go src/a.go", false, "A *.go: a.go"},
-		{"everything", []ClaimRow{claim("A", ".", 1)}, "B", "a.go", false, "A .: a.go"},
-		{"not clean", []ClaimRow{claim("A", "./src//x/", 1)}, "B", "src/x/a.go", false, "A ./src//x/: src/x/a.go"},
-		{"a hidden folder", []ClaimRow{claim("A", ".github/*", 1)}, "B", ".github/x", false, "A .github/*: .github/x"},
-		{"braces", []ClaimRow{claim("A", "{a,b/c}/*.go", 1)}, "B", "b/c/x.go", false, "A {a,b/c}/*.go: b/c/x.go"},
-		{"escaped", []ClaimRow{claim("A", `src/\*`, 1)}, "B", "src/* src/a", false, `A src/\*: src/*`},
-		{"one's own", []ClaimRow{claim("A", "src", 1)}, "A", "src/a.go", false, ""},
-		{"nobody known", []ClaimRow{claim("A", "src", 1)}, "", "src/a.go", false, "A src: src/a.go"},
-		{"shared", []ClaimRow{with(claim("A", "src", 1), func(c *ClaimRow) { c.Exclusive = false })}, "B", "src/a.go", false, ""},
-		{"expired now", []ClaimRow{with(claim("A", "src", 1), func(c *ClaimRow) { c.Expires = now })}, "B", "src/a.go", false, ""},
-		{"released", []ClaimRow{with(claim("A", "src", 1), func(c *ClaimRow) { c.Released = true })}, "B", "src/a.go", false, ""},
-		{"case counts", []ClaimRow{claim("A", "Src/*.GO", 1)}, "B", "src/a.go", false, ""},
-		{"case does not", []ClaimRow{claim("A", "Src/*.GO", 1), claim("C", "GRÖSSE", 2)}, "B", "src/a.go größe grösse/X", true, "C GRÖSSE: grösse/X; A Src/*.GO: src/a.go"},
-		{"earliest first", []ClaimRow{claim("A", "src", 1), claim("C", "src", 2)}, "B", "src/a.go", false, "C src: src/a.go; A src: src/a.go"},
-		{"mine is older", []ClaimRow{claim("A", "src", 1), claim("B", "src/a.go", 2)}, "B", "src/a.go src/b.go", false, "A src: src/b.go"},
-		{"mine is younger", []ClaimRow{claim("A", "src", 2), claim("B", "src/a.go", 1)}, "B", "src/a.go", false, "A src: src/a.go"},
-		{"mine is as old, my name later", []ClaimRow{claim("A", "src", 1), claim("B", "src", 1)}, "B", "src/a.go", false, "A src: src/a.go"},
-		{"mine is as old, my name first", []ClaimRow{claim("A", "src", 1), claim("B", "src", 1)}, "A", "src/a.go", false, ""},
-		{"mine is older but shared", []ClaimRow{claim("A", "src", 1), with(claim("B", "src", 2), func(c *ClaimRow) { c.Exclusive = false })}, "B", "src/a.go", false, "A src: src/a.go"},
-		{"no path", []ClaimRow{claim("A", "**", 1)}, "B", "", false, ""},
+		{"a file", []Row{claim("A", "src/a.go", 1)}, "B", "src/a.go src/b.go", false, "A src/a.go: src/a.go"},
+		{"a folder", []Row{claim("A", "src", 1)}, "B", "src/a.go x/src", false, "A src: src/a.go"},
+		{"a glob", []Row{claim("A", "src/**/*.go", 1)}, "B", "src/x/y/a.go src/a.py srcs/a.go", false, "A src/**/*.go: src/x/y/a.go"},
+		{"the root's files", []Row{claim("A", "*.go", 1)}, "B", "a.go src/a.go", false, "A *.go: a.go"},
+		{"everything", []Row{claim("A", ".", 1)}, "B", "a.go", false, "A .: a.go"},
+		{"not clean", []Row{claim("A", "./src//x/", 1)}, "B", "src/x/a.go", false, "A ./src//x/: src/x/a.go"},
+		{"a hidden folder", []Row{claim("A", ".github/*", 1)}, "B", ".github/x", false, "A .github/*: .github/x"},
+		{"braces", []Row{claim("A", "{a,b/c}/*.go", 1)}, "B", "b/c/x.go", false, "A {a,b/c}/*.go: b/c/x.go"},
+		{"escaped", []Row{claim("A", `src/\*`, 1)}, "B", "src/* src/a", false, `A src/\*: src/*`},
+		{"one's own", []Row{claim("A", "src", 1)}, "A", "src/a.go", false, ""},
+		{"nobody known", []Row{claim("A", "src", 1)}, "", "src/a.go", false, "A src: src/a.go"},
+		{"shared", []Row{with(claim("A", "src", 1), func(c *Row) { c.Exclusive = false })}, "B", "src/a.go", false, ""},
+		{"expired now", []Row{with(claim("A", "src", 1), func(c *Row) { c.Expires = now })}, "B", "src/a.go", false, ""},
+		{"released", []Row{with(claim("A", "src", 1), func(c *Row) { c.Released = true })}, "B", "src/a.go", false, ""},
+		{"case counts", []Row{claim("A", "Src/*.GO", 1)}, "B", "src/a.go", false, ""},
+		{"case does not", []Row{claim("A", "Src/*.GO", 1), claim("C", "GRÖSSE", 2)}, "B", "src/a.go größe grösse/X", true, "C GRÖSSE: grösse/X; A Src/*.GO: src/a.go"},
+		{"earliest first", []Row{claim("A", "src", 1), claim("C", "src", 2)}, "B", "src/a.go", false, "C src: src/a.go; A src: src/a.go"},
+		{"mine is older", []Row{claim("A", "src", 1), claim("B", "src/a.go", 2)}, "B", "src/a.go src/b.go", false, "A src: src/b.go"},
+		{"mine is younger", []Row{claim("A", "src", 2), claim("B", "src/a.go", 1)}, "B", "src/a.go", false, "A src: src/a.go"},
+		{"mine is as old, my name later", []Row{claim("A", "src", 1), claim("B", "src", 1)}, "B", "src/a.go", false, "A src: src/a.go"},
+		{"mine is as old, my name first", []Row{claim("A", "src", 1), claim("B", "src", 1)}, "A", "src/a.go", false, ""},
+		{"mine is older but shared", []Row{claim("A", "src", 1), with(claim("B", "src", 2), func(c *Row) { c.Exclusive = false })}, "B", "src/a.go", false, "A src: src/a.go"},
+		{"no path", []Row{claim("A", "**", 1)}, "B", "", false, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			i := NewIntent(c.agent, strings.Fields(c.paths), c.fold, now)
@@ -192,7 +192,7 @@ func TestConcernsMisses(t *testing.T) {
 			continue
 		}
 		covered++
-		row := ClaimRow{Claim: format.Claim{Pattern: p, Agent: "A", Exclusive: true, Expires: now.Add(time.Hour)}}
+		row := Row{Claim: format.Claim{Pattern: p, Agent: "A", Exclusive: true, Expires: now.Add(time.Hour)}}
 		if !NewIntent("B", []string{f}, fold, now).Concerns(&row) {
 			t.Fatalf("%q covers %q (fold %v), and was left out", p, f, fold)
 		}
@@ -214,7 +214,7 @@ func TestClaimFilesUnlistable(t *testing.T) {
 		}
 		return nil
 	}
-	if claims, _, err := ClaimFiles(tr, nil); !errors.Is(err, syscall.EACCES) {
+	if claims, _, err := Files(tr, nil); !errors.Is(err, syscall.EACCES) {
 		t.Errorf("%v, %v", claims, err)
 	}
 }

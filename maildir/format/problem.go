@@ -1,4 +1,4 @@
-package maildir
+package format
 
 // Problem is a file that is not valid: it hides nothing but itself.
 type Problem struct {

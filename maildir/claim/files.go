@@ -1,4 +1,4 @@
-package maildir
+package claim
 
 import (
 	"cmp"
@@ -21,27 +21,27 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// maxClaimFiles bounds what ClaimFiles looks at: what is over it is a problem, and the rest counts.
+// maxClaimFiles bounds what Files looks at: what is over it is a problem, and the rest counts.
 const maxClaimFiles = 100_000
 
-// ClaimFiles reads the claims as they stand in the files, without the index: of every claims/**/*.json that has no
+// Files reads the claims as they stand in the files, without the index: of every claims/**/*.json that has no
 // .released file beside it those that want accepts (nil: all; it is called by several goroutines at once), by path. Whether
 // a claim has expired is Live's to say. A file that is no valid claim is in bad, and hides no other. Links are not
 // followed, and nothing blocks. Errors: the folder may not be listed, or a fault of the machine's (tree.FaultOf), which says
 // nothing about the file or folder that it was met at. Spec: 2.2, 4.
-func ClaimFiles(t *tree.Tree, want func(*ClaimRow) bool) (claims []ClaimRow, bad []Problem, err error) {
+func Files(t *tree.Tree, want func(*Row) bool) (claims []Row, bad []format.Problem, err error) {
 	defer t.Hold()()
 	paths, bad, err := listClaims(t)
 	if err == nil {
-		var unread []Problem
+		var unread []format.Problem
 		claims, unread, err = readClaims(t, paths, want)
 		bad = append(bad, unread...)
 	}
 	if err != nil {
 		return nil, nil, &ReadError{err}
 	}
-	slices.SortFunc(claims, func(a, b ClaimRow) int { return strings.Compare(a.Path, b.Path) })
-	slices.SortFunc(bad, func(a, b Problem) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(claims, func(a, b Row) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(bad, func(a, b format.Problem) int { return strings.Compare(a.Path, b.Path) })
 	return claims, bad, nil
 }
 
@@ -49,21 +49,21 @@ func ClaimFiles(t *tree.Tree, want func(*ClaimRow) bool) (claims []ClaimRow, bad
 type ReadError struct{ Err error }
 
 // Error returns "the claims cannot be read: reason".
-func (e *ReadError) Error() string { return "the claims cannot be read: " + plainFault(e.Err) }
+func (e *ReadError) Error() string { return "the claims cannot be read: " + tree.PlainFault(e.Err) }
 
 // Unwrap returns the cause.
 func (e *ReadError) Unwrap() error { return e.Err }
 
 // listClaims lists the claim files that were not released. Errors: the machine's faults.
-func listClaims(t *tree.Tree) (paths []string, bad []Problem, err error) {
+func listClaims(t *tree.Tree) (paths []string, bad []format.Problem, err error) {
 	st, err := t.Stat(format.ClaimsDir)
 	switch fault := tree.FaultOf(err); {
 	case fault != tree.NoFault && fault != tree.FaultGone:
 		return nil, nil, err
 	case err == nil && st.Mode.IsRegular():
-		return nil, []Problem{{Path: format.ClaimsDir, Reason: "a file where a folder belongs"}}, nil
+		return nil, []format.Problem{{Path: format.ClaimsDir, Reason: "a file where a folder belongs"}}, nil
 	case err == nil && !st.Mode.IsDir():
-		return nil, []Problem{{Path: format.ClaimsDir, Reason: tree.NotRegular(st.Mode).Reason}}, nil
+		return nil, []format.Problem{{Path: format.ClaimsDir, Reason: tree.NotRegular(st.Mode).Reason}}, nil
 	}
 	if err == nil {
 		_, err = t.List(format.ClaimsDir)
@@ -90,21 +90,21 @@ func listClaims(t *tree.Tree) (paths []string, bad []Problem, err error) {
 	})
 	paths = slices.DeleteFunc(paths, func(p string) bool { return released[p] })
 	if len(paths) > maxClaimFiles {
-		bad = []Problem{{Path: format.ClaimsDir, Reason: fmt.Sprintf("more than %d claims: the others do not count for the guard", maxClaimFiles)}}
+		bad = []format.Problem{{Path: format.ClaimsDir, Reason: fmt.Sprintf("more than %d claims: the others do not count for the guard", maxClaimFiles)}}
 		paths = paths[:maxClaimFiles]
 	}
 	return paths, bad, err
 }
 
 // readClaims reads the claim files at paths, several at a time. Errors: the machine's faults.
-func readClaims(t *tree.Tree, paths []string, want func(*ClaimRow) bool) (claims []ClaimRow, bad []Problem, err error) {
+func readClaims(t *tree.Tree, paths []string, want func(*Row) bool) (claims []Row, bad []format.Problem, err error) {
 	var mu sync.Mutex // guards the results
 	var all errgroup.Group
 	shares := runtime.GOMAXPROCS(0)
 	for share := range slices.Chunk(paths, max(64, (len(paths)+shares-1)/shares)) {
 		all.Go(func() error {
-			var found []ClaimRow
-			var unread []Problem
+			var found []Row
+			var unread []format.Problem
 			for _, p := range share {
 				row, problem, err := readClaim(t, p)
 				switch {
@@ -127,9 +127,9 @@ func readClaims(t *tree.Tree, paths []string, want func(*ClaimRow) bool) (claims
 }
 
 // readClaim reads one claim file: a claim, or why it is none; neither where it is gone. Errors: the machine's faults.
-func readClaim(t *tree.Tree, p string) (*ClaimRow, *Problem, error) {
+func readClaim(t *tree.Tree, p string) (*Row, *format.Problem, error) {
 	data, _, err := t.Read(p, format.MaxSmall)
-	row := &ClaimRow{Path: p}
+	row := &Row{Path: p}
 	if err == nil {
 		row.Claim, err = format.ParseClaim(data)
 	}
@@ -140,9 +140,9 @@ func readClaim(t *tree.Tree, p string) (*ClaimRow, *Problem, error) {
 	case fault == tree.FaultGone:
 		return nil, nil, nil
 	case errors.As(err, &bad):
-		return nil, &Problem{Path: p, Reason: bad.Reason, Line: bad.Line}, nil
+		return nil, &format.Problem{Path: p, Reason: bad.Reason, Line: bad.Line}, nil
 	case fault == tree.FaultFile:
-		return nil, &Problem{Path: p, Reason: plainFileError(err)}, nil
+		return nil, &format.Problem{Path: p, Reason: tree.PlainFileError(err)}, nil
 	}
 	return nil, nil, err
 }
@@ -173,7 +173,7 @@ func NewIntent(agent string, paths []string, fold bool, now time.Time) *Intent {
 
 // Concerns reports whether the claim holds now and may cover one of the paths: nearly none of a store's does. It may be
 // called by several goroutines at once.
-func (c *Intent) Concerns(r *ClaimRow) bool {
+func (c *Intent) Concerns(r *Row) bool {
 	if !r.Exclusive || !r.Live(c.now) {
 		return false
 	}
@@ -207,14 +207,14 @@ func (c *Intent) Concerns(r *ClaimRow) bool {
 
 // Blocked is a claim that stands in the way of a change.
 type Blocked struct {
-	Claim ClaimRow
+	Claim Row
 	Paths []string // the changed paths that it covers, as they were given
 }
 
 // Blocking says which claims of others stand in the way of the change: live exclusive ones that cover one of its paths,
 // the earliest first. Where the agent holds an earlier live exclusive one on the same path, its own holds (both were made
 // by hand then: the server grants no second). Spec: 2.2, 3 Claim.
-func (c *Intent) Blocking(claims []ClaimRow) []Blocked {
+func (c *Intent) Blocking(claims []Row) []Blocked {
 	var out, mine []Blocked
 	for _, r := range claims {
 		if !c.Concerns(&r) {
@@ -238,7 +238,7 @@ func (c *Intent) Blocking(claims []ClaimRow) []Blocked {
 }
 
 // byAge orders claims as the index does: the first of those that overlap holds. Spec: 2.2.
-func byAge(a, b *ClaimRow) int {
+func byAge(a, b *Row) int {
 	return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Agent, b.Agent), strings.Compare(a.Path, b.Path))
 }
 

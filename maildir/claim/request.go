@@ -1,4 +1,4 @@
-package maildir
+package claim
 
 import (
 	"slices"
@@ -9,8 +9,8 @@ import (
 	"mailtree/maildir/glob"
 )
 
-// ClaimRow is a claim as the index keeps it.
-type ClaimRow struct {
+// Row is a claim as the index keeps it.
+type Row struct {
 	format.Claim
 	Path       string // its file
 	Released   bool   // a .released file lies beside it
@@ -18,10 +18,10 @@ type ClaimRow struct {
 }
 
 // Live reports whether the claim holds at now.
-func (c *ClaimRow) Live(now time.Time) bool { return !c.Released && now.Before(c.Expires) }
+func (c *Row) Live(now time.Time) bool { return !c.Released && now.Before(c.Expires) }
 
-// ClaimRequest asks for leases on all the patterns or none.
-type ClaimRequest struct {
+// Request asks for leases on all the patterns or none.
+type Request struct {
 	Agent    string
 	Patterns []string
 	TTL      time.Duration // 0: one hour; 60 s to 30 days
@@ -30,25 +30,28 @@ type ClaimRequest struct {
 	DryRun   bool
 }
 
-// ClaimResult is either every claim granted (or renewed, or with DryRun grantable) or the conflicts.
-type ClaimResult struct {
-	Granted   []ClaimRow
-	Conflicts []ClaimConflict // the first 1,000
-	More      int             // conflicts that are not listed
+// Result is either every claim granted (or renewed, or with DryRun grantable) or the conflicts.
+type Result struct {
+	Granted   []Row
+	Conflicts []Conflict // the first 1,000
+	More      int        // conflicts that are not listed
 	Expires   time.Time
 
-	renewed bool // all of them
+	Renewed bool // all of them
 }
 
-// ClaimConflict says who holds what the request asked for.
-type ClaimConflict struct {
-	Pattern string   // asked for
-	Held    ClaimRow // by whom and how
+// Conflict says who holds what the request asked for.
+type Conflict struct {
+	Pattern string // asked for
+	Held    Row    // by whom and how
 }
+
+// maxListed is how many conflicts one answer lists: 200 patterns may conflict with millions of claims.
+const maxListed = 1000
 
 // conflicts lists, per pattern asked for, the live claims of others that stand in its way. Of those made by hand
 // the earliest comes first: it is the one that holds. more are those beyond maxListed. Spec: 2.2, 3.
-func (l *Leases) conflicts(r *ClaimRequest) (out []ClaimConflict, more int, err error) {
+func (l *Leases) Conflicts(r *Request) (out []Conflict, more int, err error) {
 	agent := l.number(r.Agent)
 	for _, pat := range r.Patterns {
 		asked, err := glob.Compile(pat, l.fold)
@@ -61,7 +64,7 @@ func (l *Leases) conflicts(r *ClaimRequest) (out []ClaimConflict, more int, err 
 					more++
 					continue
 				}
-				out = append(out, ClaimConflict{pat, *s.row})
+				out = append(out, Conflict{pat, *s.row})
 			}
 		}
 	}
@@ -70,10 +73,10 @@ func (l *Leases) conflicts(r *ClaimRequest) (out []ClaimConflict, more int, err 
 
 // grants says what is granted: a new claim for each pattern, or the renewal of the one that is held. renewed says that
 // all are held.
-func (l *Leases) grants(r *ClaimRequest, now, expires time.Time) (out []ClaimRow, renewed bool) {
+func (l *Leases) Grants(r *Request, now, expires time.Time) (out []Row, renewed bool) {
 	held := l.held(r)
 	for _, pat := range r.Patterns {
-		row := ClaimRow{Claim: format.Claim{Pattern: pat, Agent: r.Agent, Exclusive: !r.Shared, Reason: r.Reason, Created: now.Truncate(time.Microsecond), Expires: expires}}
+		row := Row{Claim: format.Claim{Pattern: pat, Agent: r.Agent, Exclusive: !r.Shared, Reason: r.Reason, Created: now.Truncate(time.Microsecond), Expires: expires}}
 		if old := held[pat]; old != nil {
 			row.Path, row.Created = old.Path, old.Created
 			if r.Reason == "" {
@@ -88,8 +91,8 @@ func (l *Leases) grants(r *ClaimRequest, now, expires time.Time) (out []ClaimRow
 }
 
 // held finds the agent's live claims on exactly these patterns, letter for letter: what is renewed.
-func (l *Leases) held(r *ClaimRequest) map[string]*ClaimRow {
-	held := map[string]*ClaimRow{}
+func (l *Leases) held(r *Request) map[string]*Row {
+	held := map[string]*Row{}
 	agent := l.number(r.Agent)
 	for i := range l.all {
 		if s := &l.all[i]; s.agent == agent && l.live(s) && slices.Contains(r.Patterns, s.row.Pattern) && held[s.row.Pattern] == nil {
@@ -112,7 +115,7 @@ func (l *Leases) freePath(pattern, agent string) string {
 }
 
 // end is when the claim ended or will end.
-func (c *ClaimRow) end() time.Time {
+func (c *Row) End() time.Time {
 	if c.Released && c.ReleasedAt.Before(c.Expires) && !c.ReleasedAt.IsZero() {
 		return c.ReleasedAt
 	}

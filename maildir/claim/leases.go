@@ -1,4 +1,12 @@
-package maildir
+// Package claim holds the rules of claims: which of them are in force, what a request meets, and what stands in a
+// commit's way.
+//
+//   - Leases keeps the claims of a project in memory for the server; Look gives one consistent view of them.
+//   - Files reads the claim files of a tree without an index, for the guard; an Intent says which of them block it.
+//   - Row is one claim with its file; Request, Result and Conflict are what the claim verb takes and answers.
+//
+// A claim ends when its file says, by the wall clock, for server and guard alike.
+package claim
 
 import (
 	"context"
@@ -18,7 +26,7 @@ import (
 type Leases struct {
 	mu     sync.Mutex // held while they are looked at
 	all    []slot     // by created, agent, path, as the index lists them
-	byPath map[string]*ClaimRow
+	byPath map[string]*Row
 	agents map[string]int32 // a number for each name, to compare it at once
 	loaded bool
 	now    int64                  // of this look: µs since 1970
@@ -36,15 +44,15 @@ type slot struct {
 	agent     int32
 	exclusive bool
 	pattern   *glob.Pattern // nil: not compiled yet
-	row       *ClaimRow     // as the index has it
+	row       *Row          // as the index has it
 }
 
 // Source is where claims are read from: the index.
 type Source interface {
 	// Claims lists every valid claim file of the project, by created, agent and path.
-	Claims(ctx context.Context, project string) ([]ClaimRow, error)
+	Claims(ctx context.Context, project string) ([]Row, error)
 	// ClaimsAt lists those at paths, in the same order.
-	ClaimsAt(ctx context.Context, project string, paths []string) ([]ClaimRow, error)
+	ClaimsAt(ctx context.Context, project string, paths []string) ([]Row, error)
 }
 
 // View is what one look at the leases takes from outside.
@@ -56,7 +64,7 @@ type View struct {
 
 // NewLeases returns leases that are read from the source at the first look.
 func NewLeases() *Leases {
-	return &Leases{byPath: map[string]*ClaimRow{}, agents: map[string]int32{}, changed: map[string]bool{}}
+	return &Leases{byPath: map[string]*Row{}, agents: map[string]int32{}, changed: map[string]bool{}}
 }
 
 // Changed notes that the index changed at a path; what is no claim nor its mark changes nothing.
@@ -89,8 +97,8 @@ func (l *Leases) Look(ctx context.Context, from Source, project string, view Vie
 }
 
 // Select lists, within a look, the claims that pass, by created, agent and path.
-func (l *Leases) Select(pass func(c *ClaimRow, live bool) bool) []ClaimRow {
-	rows := []ClaimRow{}
+func (l *Leases) Select(pass func(c *Row, live bool) bool) []Row {
+	rows := []Row{}
 	for i := range l.all {
 		if s := &l.all[i]; pass(s.row, l.live(s)) {
 			rows = append(rows, *s.row)
@@ -112,7 +120,7 @@ func (l *Leases) level(ctx context.Context, from Source, project string) error {
 	for path := range changed {
 		paths = append(paths, path)
 	}
-	var rows []ClaimRow
+	var rows []Row
 	var err error
 	if l.loaded {
 		rows, err = from.ClaimsAt(ctx, project, paths)
@@ -131,7 +139,7 @@ func (l *Leases) level(ctx context.Context, from Source, project string) error {
 }
 
 // replaceRows puts rows in the place of what is known of the changed paths.
-func (l *Leases) replaceRows(rows []ClaimRow, changed map[string]bool) {
+func (l *Leases) replaceRows(rows []Row, changed map[string]bool) {
 	was := map[string]slot{}
 	for path := range changed {
 		if c := l.byPath[path]; c != nil {
@@ -156,8 +164,8 @@ func (l *Leases) replaceRows(rows []ClaimRow, changed map[string]bool) {
 }
 
 // place is where the claim is in the list, or belongs.
-func (l *Leases) place(c *ClaimRow) int {
-	i, _ := slices.BinarySearchFunc(l.all, c, func(s slot, c *ClaimRow) int { return byAge(s.row, c) })
+func (l *Leases) place(c *Row) int {
+	i, _ := slices.BinarySearchFunc(l.all, c, func(s slot, c *Row) int { return byAge(s.row, c) })
 	return i
 }
 
