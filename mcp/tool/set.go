@@ -1,4 +1,4 @@
-// Package tool is what every toolset is made of: the declaration of a tool (schema, hints, icon), the reading of its
+// Package tool is what every toolset is made of: the declaration of a tool (schema, hints), the reading of its
 // arguments, the shape of answers and refusals, and who calls. It knows no tool and no rule of the mail.
 //
 // A toolset package lists its tools and makes a Set of them:
@@ -67,7 +67,6 @@ func NewSet(cfg Config, about About, tools ...Tool) *Set {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	icons := []mcp.Icon{{Source: "data:image/svg+xml;base64," + iconData, MIMEType: "image/svg+xml", Sizes: []string{"any"}}}
 	o := about.Options
 	o.Instructions = about.Instructions
 	o.Logger = slog.New(quiet{s.log.Handler()})
@@ -77,9 +76,15 @@ func NewSet(cfg Config, about About, tools ...Tool) *Set {
 		// answers prompts/list whether or not it is declared, and a server must declare what it answers.
 		o.Capabilities = &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}, Prompts: &mcp.PromptCapabilities{}}
 	}
-	s.server = mcp.NewServer(&mcp.Implementation{Name: about.Name, Title: about.Title, Version: cfg.Version, Icons: icons, Description: about.Description}, &o)
+	s.server = mcp.NewServer(&mcp.Implementation{
+		Name:        about.Name,
+		Title:       about.Title,
+		Version:     cfg.Version,
+		Icons:       []mcp.Icon{{Source: "data:image/svg+xml;base64," + iconData, MIMEType: "image/svg+xml", Sizes: []string{"any"}}},
+		Description: about.Description,
+	}, &o)
 	for _, t := range tools {
-		s.server.AddTool(t.Declare(icons), s.handler(t))
+		s.server.AddTool(t.Declare(), s.handler(t))
 	}
 	return s
 }

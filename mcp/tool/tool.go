@@ -53,10 +53,10 @@ func hints(reads, destroys, again bool) mcp.ToolAnnotations {
 }
 
 // Declare is the tool as clients see it.
-func (t Tool) Declare(icons []mcp.Icon) *mcp.Tool {
+func (t Tool) Declare() *mcp.Tool {
 	hints := t.Hints
 	hints.Title = t.Title
-	return &mcp.Tool{Name: t.Name, Title: t.Title, Description: t.About, Annotations: &hints, Icons: icons,
+	return &mcp.Tool{Name: t.Name, Title: t.Title, Description: t.About, Annotations: &hints,
 		InputSchema: InputSchema(t.In), OutputSchema: OutputSchema(t.Out)}
 }
 

@@ -24,7 +24,7 @@ func Declared(t *testing.T, tools ...tool.Tool) {
 			Annotations               map[string]any
 			InputSchema, OutputSchema map[string]any
 		}
-		data, err := json.Marshal(tl.Declare(nil))
+		data, err := json.Marshal(tl.Declare())
 		if err != nil {
 			t.Fatal(err)
 		}
