@@ -361,15 +361,16 @@ func (c *crowd) listsGoOn(t *testing.T) {
 	}
 }
 
+type textShape struct {
+	Text string `json:"text"`
+}
+
 // TestSizes: what an answer is counted as is what it has on the wire, but for what stands around it. A bare POST has the most.
 func TestSizes(t *testing.T) {
 	t.Parallel()
-	type echo struct {
-		Text string `json:"text"`
-	}
 	var text string
-	set := tool.NewSet(tool.Config{Budget: 64 << 20}, tool.About{Name: "echo"}, tool.Tool{Name: "echo", Out: []tool.Prop{tool.Need("text", tool.Text(""))},
-		Run: func(context.Context, *tool.Args) (any, error) { return echo{text}, nil }})
+	set := tool.NewSet(tool.Config{Budget: 64 << 20}, tool.About{Name: "echo"}, tool.Tool{Name: "echo", Out: textShape{},
+		Run: func(context.Context, *tool.Args) (any, error) { return textShape{text}, nil }})
 	s := New(Config{})
 	s.mount(&door{name: "echo", set: set, paths: []string{"/echo"}})
 	srv := httptest.NewServer(s.Handler())
@@ -377,7 +378,7 @@ func TestSizes(t *testing.T) {
 	for _, piece := range []string{"a", " ", "\"", "\\", "/", "\n", "\r", "\t", "\b", "\f", "\x00", "\x01", "\x1f", "\x7f", "<", ">", "&", "'", "ä", "€", "😀", "\u2028", "\u2029", "\ufffd", "\xff", "\xe2\x82"} {
 		text = strings.Repeat(piece, 10_000)
 		data := send(t, http.DefaultClient, srv.URL+"/echo", "", []byte(`{"method":"tools/call","params":{"name":"echo"}}`))
-		want := tool.InTool.Size(echo{text})
+		want := tool.InTool.Size(textShape{text})
 		if around := len(data) - want; around < 0 || around > 1000 {
 			t.Errorf("%q: %d bytes, counted as %d", piece, len(data), want)
 		}
@@ -388,9 +389,9 @@ func TestSizes(t *testing.T) {
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	size := 0
-	set := tool.NewSet(tool.Config{Budget: 256 << 10}, tool.About{Name: "big"}, tool.Tool{Name: "big", Out: []tool.Prop{tool.Need("text", tool.Text(""))},
+	set := tool.NewSet(tool.Config{Budget: 256 << 10}, tool.About{Name: "big"}, tool.Tool{Name: "big", Out: textShape{},
 		Run: func(context.Context, *tool.Args) (any, error) {
-			return map[string]string{"text": strings.Repeat("x", size)}, nil
+			return textShape{strings.Repeat("x", size)}, nil
 		}})
 	s := New(Config{})
 	s.mount(&door{name: "big", set: set, paths: []string{"/big"}})

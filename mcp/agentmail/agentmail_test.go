@@ -49,7 +49,7 @@ func TestDeclared(t *testing.T) {
 	}
 	tooltest.Declared(t, tools...)
 	tooltest.Fits(t, tools[0], sentShape{"m"})
-	tooltest.Fits(t, tools[1], mailShape{"a", "m", ""}, statusShape{"No unread messages"})
+	tooltest.Fits(t, tools[1], receivedShape{mailShape: &mailShape{"a", "m", ""}}, noMail())
 	tooltest.Fits(t, tools[2], statusShape{"ok"})
 	tooltest.Fits(t, tools[3], shapeRecipients([]string{"a", "b"}, nil, "a"), shapeRecipients(nil, nil, "a"))
 }

@@ -9,23 +9,21 @@ import (
 )
 
 type recipientShape struct {
-	Name      string `json:"name"`
-	IsCurrent bool   `json:"is_current"`
+	Name      string `json:"name" jsonschema:"agent name"`
+	IsCurrent bool   `json:"is_current" jsonschema:"it is you"`
 }
 
 type recipientsShape struct {
-	Recipients []recipientShape `json:"recipients"`
-	Next       int              `json:"next_offset,omitempty"`
+	Recipients []recipientShape `json:"recipients" jsonschema:"by name"`
+	Next       int              `json:"next_offset,omitempty" jsonschema:"pass as offset for more"`
 }
 
 func (t *toolset) listRecipients() tool.Tool {
 	return tool.Tool{
-		Name: "list-recipients", Title: "List recipients", Hints: tool.Marks(), // the caller is known from then on
+		Name: "list-recipients", Hints: tool.Marks(), // the caller is known from then on
 		About: "List the agents you can send to, and yourself.",
 		In:    []tool.Prop{tool.May("offset", tool.Num("next_offset of the answer before", 0, math.MaxInt32, 0))},
-		Out: []tool.Prop{tool.Need("recipients", tool.ArrayOf("by name", tool.Object("",
-			tool.Need("name", tool.Text("agent name")), tool.Need("is_current", tool.Truth("it is you"))))),
-			tool.May("next_offset", tool.Whole("pass as offset for more"))},
+		Out:   recipientsShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			offset := a.Count("offset", 0, math.MaxInt32)
 			if a.Err() != nil {

@@ -11,18 +11,18 @@ import (
 const maxMessage = 64 << 10
 
 type sentShape struct {
-	ID string `json:"message_id"`
+	ID string `json:"message_id" jsonschema:"id of the message"`
 }
 
 func (t *toolset) send() tool.Tool {
 	return tool.Tool{
-		Name: "send", Title: "Send", Hints: tool.Adds(),
+		Name: "send", Hints: tool.Adds(),
 		About: "Send a message to one agent, by the name that list-recipients shows.",
 		In: []tool.Prop{
 			tool.Late("recipient", tool.Str("agent to send to", "BlueLake")),
 			tool.Late("message", tool.Str("the message, at most 65536 bytes", "the build is green")),
 		},
-		Out: []tool.Prop{tool.Need("message_id", tool.Text("id of the message"))},
+		Out: sentShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			message := a.Text("message")
 			if a.Err() != nil {

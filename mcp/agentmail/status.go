@@ -8,12 +8,16 @@ import (
 	"mailtree/mcp/tool"
 )
 
+type statusShape struct {
+	Status string `json:"status" jsonschema:"ok"`
+}
+
 func (t *toolset) status() tool.Tool {
 	return tool.Tool{
-		Name: "status", Title: "Set status", Hints: tool.Marks(),
+		Name: "status", Hints: tool.Marks(),
 		About: "Say whether you wait for mail: ready (you may be told of new mail), work (do not disturb) or offline.",
 		In:    []tool.Prop{tool.Need("status", tool.OneOf("your status, as it is written here", "", format.Ready, format.Work, format.Offline))},
-		Out:   []tool.Prop{tool.Need("status", tool.Text("ok"))},
+		Out:   statusShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			status := a.Text("status")
 			a.Fail(maildir.CheckPresence(status))

@@ -28,10 +28,6 @@ func offsetArg(about string) tool.Prop {
 	return tool.May("offset", tool.Num(about, 0, math.MaxInt32, 0))
 }
 
-func nextOffset() tool.Prop {
-	return tool.May("next_offset", tool.Whole("pass as offset for more; absent at the end"))
-}
-
 // goesOn is the second text of an answer that is not all: the first is a list or a file, with no place for it.
 func goesOn(next int) string {
 	if next == 0 {
@@ -42,7 +38,7 @@ func goesOn(next int) string {
 
 func variantArgs() []tool.Prop {
 	return []tool.Prop{
-		tool.May("text_only", tool.Flag("the body is plain text, no markdown; not with html_body", false)),
+		tool.May("text_only", tool.Flag("the body is plain text, no markdown; not with html_body")),
 		tool.May("html_body", tool.Str("the body in HTML, kept as it is beside the body as text; not with text_only", "<p>Hello</p>")),
 	}
 }

@@ -17,32 +17,29 @@ const (
 // rowShape is one email of a list: Read of an inbox row, Status of a sent one.
 type rowShape struct {
 	ID      string `json:"id"`
-	From    string `json:"from"`
-	To      string `json:"to"`
+	From    string `json:"from" jsonschema:"address"`
+	To      string `json:"to" jsonschema:"addresses, separated by commas"`
 	Subject string `json:"subject"`
 	Date    string `json:"date"`
-	Read    *bool  `json:"read,omitempty"`
-	Status  string `json:"delivery_status,omitempty"`
+	Read    *bool  `json:"read,omitempty" jsonschema:"in the inbox"`
+	Status  string `json:"delivery_status,omitempty" jsonschema:"in the sent folder: delivered or pending"`
 }
 
 type emailsShape struct {
-	Emails []rowShape `json:"emails"`
-	Next   int        `json:"next_offset,omitempty"`
+	Emails []rowShape `json:"emails" jsonschema:"newest first"`
+	Next   int        `json:"next_offset,omitempty" jsonschema:"where the page ended early, because it was large: the offset of the next"`
 }
 
 func (t *toolset) emailList() tool.Tool {
 	return tool.Tool{
-		Name: "email_list", Title: "List emails", Hints: tool.Reads(),
+		Name: "email_list", Hints: tool.Reads(),
 		About: "List a page of the emails in a mailbox of yours, newest first.",
 		In: []tool.Prop{
 			mailboxArg(), folderArg(),
 			tool.May("limit", tool.Num("page size; above 200 it is 200", 0, math.MaxInt32, defaultPage)),
 			tool.May("offset", tool.Num("newest emails to skip", 0, math.MaxInt32, 0)),
 		},
-		Out: []tool.Prop{tool.Need("emails", tool.ArrayOf("newest first", tool.Object("", tool.Need("id", tool.Text("")), tool.Need("from", tool.Text("address")),
-			tool.Need("to", tool.Text("addresses, separated by commas")), tool.Need("subject", tool.Text("")), tool.Need("date", tool.Text("")),
-			tool.May("read", tool.Truth("in the inbox")), tool.May("delivery_status", tool.Text("in the sent folder: delivered or pending"))))),
-			tool.May("next_offset", tool.Whole("where the page ended early, because it was large: the offset of the next"))},
+		Out: emailsShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			q := maildir.BoxQuery{Sent: folder(a), Limit: a.Count("limit", 0, maxPage), Offset: a.Count("offset", 0, math.MaxInt32)}
 			b, err := t.box(ctx, a, "mailbox")

@@ -10,17 +10,13 @@ import (
 )
 
 type sentShape struct {
-	To        string `json:"to"`
+	To        string `json:"to" jsonschema:"where it went"`
 	MessageID string `json:"message_id"`
-}
-
-func sentProps() []tool.Prop {
-	return []tool.Prop{tool.Need("to", tool.Text("where it went")), tool.Need("message_id", tool.Text(""))}
 }
 
 func (t *toolset) emailSend() tool.Tool {
 	return tool.Tool{
-		Name: "email_send", Title: "Send email", Hints: tool.Adds(),
+		Name: "email_send", Hints: tool.Adds(),
 		About: "Send an email in markdown, plain text or HTML from a mailbox of yours; every recipient gets it, or none.",
 		In: append(append([]tool.Prop{
 			tool.Need("from_mailbox", tool.Str("name of a mailbox of yours", "task-42")),
@@ -32,7 +28,7 @@ func (t *toolset) emailSend() tool.Tool {
 			tool.May("reply_to", tool.Str("Message-ID that this answers", "<msg_20251023_3a51c0f7b3dc3a7e@mailtree.local>")),
 			tool.May("references", tool.Str("Message-IDs of the thread, separated by blanks; only with reply_to", "<msg_20251023_3a51c0f7b3dc3a7e@mailtree.local>")),
 		),
-		Out: sentProps(),
+		Out: sentShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			to := line(a, "to")
 			d := maildir.Draft{Subject: line(a, "subject"), Body: a.Text("body"), Variants: variants(a), Attachments: a.Names("attachments"), Auth: tool.CallerOf(ctx).Auth,

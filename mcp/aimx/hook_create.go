@@ -10,12 +10,12 @@ import (
 )
 
 type hookNameShape struct {
-	Name string `json:"effective_name"`
+	Name string `json:"effective_name" jsonschema:"name of the hook"`
 }
 
 func (t *toolset) hookCreate() tool.Tool {
 	return tool.Tool{
-		Name: "hook_create", Title: "Create hook", Hints: tool.Marks(),
+		Name: "hook_create", Hints: tool.Marks(),
 		About: "Have a command run when mail comes into a mailbox of yours or was sent from it; the email is piped to it.",
 		In: []tool.Prop{
 			mailboxArg(),
@@ -23,9 +23,9 @@ func (t *toolset) hookCreate() tool.Tool {
 			tool.Need("cmd", tool.List("program with its arguments, no shell; the program is an absolute path", "/usr/local/bin/wake")),
 			tool.May("name", tool.Str("name of the hook; without one it is derived from the rest", "wake")),
 			tool.May("timeout_secs", tool.Num("the command is ended after it", 1, 600, maildir.DefaultHookTimeout)),
-			tool.May("fire_on_untrusted", tool.Flag("on_receive only: run for mail whose sender is not proven too", false)),
+			tool.May("fire_on_untrusted", tool.Flag("on_receive only: run for mail whose sender is not proven too")),
 		},
-		Out: []tool.Prop{tool.Need("effective_name", tool.Text("name of the hook"))},
+		Out: hookNameShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			h := maildir.Hook{Event: a.Choice("event"), Cmd: a.Names("cmd"), Name: a.Text("name"), Timeout: a.Count("timeout_secs", math.MinInt32, math.MaxInt32),
 				FireOnUntrusted: a.Flag("fire_on_untrusted")}

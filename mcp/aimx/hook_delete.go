@@ -8,10 +8,10 @@ import (
 
 func (t *toolset) hookDelete() tool.Tool {
 	return tool.Tool{
-		Name: "hook_delete", Title: "Delete hook", Hints: tool.Removes(),
+		Name: "hook_delete", Hints: tool.Removes(),
 		About: "Delete a hook on a mailbox of yours by its name.",
 		In:    []tool.Prop{tool.Need("name", tool.Str("name of the hook, given or derived", "wake"))},
-		Out:   doneProps(),
+		Out:   doneShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			name, c := a.Text("name"), tool.CallerOf(ctx)
 			if a.Err() != nil {

@@ -12,24 +12,23 @@ import (
 type hookShape struct {
 	Name            string   `json:"name"`
 	Mailbox         string   `json:"mailbox"`
-	Event           string   `json:"event"`
+	Event           string   `json:"event" jsonschema:"on_receive or after_send"`
 	Cmd             []string `json:"cmd"`
 	Timeout         int      `json:"timeout_secs"`
 	FireOnUntrusted bool     `json:"fire_on_untrusted"`
 }
 
 type hooksShape struct {
-	Hooks []hookShape `json:"hooks"`
-	Next  int         `json:"next_offset,omitempty"`
+	Hooks []hookShape `json:"hooks" jsonschema:"by mailbox and name"`
+	Next  int         `json:"next_offset,omitempty" jsonschema:"pass as offset for more; absent at the end"`
 }
 
 func (t *toolset) hookList() tool.Tool {
 	return tool.Tool{
-		Name: "hook_list", Title: "List hooks", Hints: tool.Reads(),
+		Name: "hook_list", Hints: tool.Reads(),
 		About: "List the hooks on your mailboxes, or on one of them.",
 		In:    []tool.Prop{tool.May("mailbox", tool.Str("only of this mailbox", "task-42")), offsetArg("next_offset of the answer before")},
-		Out: []tool.Prop{tool.Need("hooks", tool.ArrayOf("by mailbox and name", tool.Object("", tool.Need("name", tool.Text("")), tool.Need("mailbox", tool.Text("")),
-			tool.Need("event", tool.Text("on_receive or after_send")), tool.Need("cmd", tool.Texts("")), tool.Need("timeout_secs", tool.Whole("")), tool.Need("fire_on_untrusted", tool.Truth(""))))), nextOffset()},
+		Out:   hooksShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			offset := a.Count("offset", 0, math.MaxInt32)
 			if a.Err() != nil {

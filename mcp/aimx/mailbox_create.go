@@ -9,15 +9,15 @@ import (
 )
 
 type addressShape struct {
-	Address string `json:"address"`
+	Address string `json:"address" jsonschema:"the mailbox's full address"`
 }
 
 func (t *toolset) mailboxCreate() tool.Tool {
 	return tool.Tool{
-		Name: "mailbox_create", Title: "Create mailbox", Hints: tool.Marks(),
+		Name: "mailbox_create", Hints: tool.Marks(),
 		About: "Create a mailbox owned by you and return its address; again for one of yours it returns the same address.",
 		In:    []tool.Prop{tool.Need("name", tool.Str("name of the mailbox, [a-z0-9._-]+", "task-42"))},
-		Out:   []tool.Prop{tool.Need("address", tool.Text("the mailbox's full address"))},
+		Out:   addressShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			name, c := newName(a), tool.CallerOf(ctx)
 			if a.Err() != nil {

@@ -11,10 +11,8 @@ import (
 
 // doneShape is the answer of a tool that only says what it did.
 type doneShape struct {
-	Message string `json:"message"`
+	Message string `json:"message" jsonschema:"what was done"`
 }
-
-func doneProps() []tool.Prop { return []tool.Prop{tool.Need("message", tool.Text("what was done"))} }
 
 func done(format string, a ...any) tool.Result {
 	text := fmt.Sprintf(format, a...)
@@ -23,13 +21,13 @@ func done(format string, a ...any) tool.Result {
 
 func (t *toolset) mailboxDelete() tool.Tool {
 	return tool.Tool{
-		Name: "mailbox_delete", Title: "Delete mailbox", Hints: tool.Removes(),
+		Name: "mailbox_delete", Hints: tool.Removes(),
 		About: "Delete a mailbox of yours with its hooks; one with mail in it only with force.",
 		In: []tool.Prop{
 			tool.Need("name", tool.Str("name of the mailbox", "task-42")),
-			tool.May("force", tool.Flag("delete the mail in it too", false)),
+			tool.May("force", tool.Flag("delete the mail in it too")),
 		},
-		Out: doneProps(),
+		Out: doneShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			force := a.Flag("force")
 			if reserved(a.Text("name")) {

@@ -11,28 +11,25 @@ import (
 
 type mailboxShape struct {
 	Name       string `json:"name"`
-	InboxPath  string `json:"inbox_path"`
-	SentPath   string `json:"sent_path"`
-	Total      int    `json:"total"`
-	Unread     int    `json:"unread"`
+	InboxPath  string `json:"inbox_path" jsonschema:"folder of the inbox"`
+	SentPath   string `json:"sent_path" jsonschema:"folder of what was sent"`
+	Total      int    `json:"total" jsonschema:"emails in the inbox"`
+	Unread     int    `json:"unread" jsonschema:"of them unread"`
 	Sent       int    `json:"sent_count"`
-	Registered bool   `json:"registered"`
+	Registered bool   `json:"registered" jsonschema:"false for a folder without a valid profile"`
 }
 
 type mailboxesShape struct {
-	Mailboxes []mailboxShape `json:"mailboxes"`
-	Next      int            `json:"next_offset,omitempty"`
+	Mailboxes []mailboxShape `json:"mailboxes" jsonschema:"by name"`
+	Next      int            `json:"next_offset,omitempty" jsonschema:"pass as offset for more; absent at the end"`
 }
 
 func (t *toolset) mailboxList() tool.Tool {
 	return tool.Tool{
-		Name: "mailbox_list", Title: "List mailboxes", Hints: tool.Reads(),
+		Name: "mailbox_list", Hints: tool.Reads(),
 		About: "List the mailboxes that you own, with their folders and counts.",
 		In:    []tool.Prop{offsetArg("next_offset of the answer before")},
-		Out: []tool.Prop{tool.Need("mailboxes", tool.ArrayOf("by name", tool.Object("",
-			tool.Need("name", tool.Text("")), tool.Need("inbox_path", tool.Text("folder of the inbox")), tool.Need("sent_path", tool.Text("folder of what was sent")),
-			tool.Need("total", tool.Whole("emails in the inbox")), tool.Need("unread", tool.Whole("of them unread")), tool.Need("sent_count", tool.Whole("")),
-			tool.Need("registered", tool.Truth("false for a folder without a valid profile"))))), nextOffset()},
+		Out:   mailboxesShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			offset := a.Count("offset", 0, math.MaxInt32)
 			if a.Err() != nil {

@@ -16,13 +16,10 @@ type ackShape struct {
 
 func (t *Toolset) acknowledgeMessage() tool.Tool {
 	return tool.Tool{
-		Name: "acknowledge_message", Title: "Acknowledge message", Hints: tool.Marks(),
-		About: "Mark a message in your inbox as acknowledged, and with that as read; the first time stays.",
+		Name: "acknowledge_message", Hints: tool.Marks(),
+		About: "Mark a message in your inbox as acknowledged, and with that as read.",
 		In:    []tool.Prop{projectKey(), agentName(), tool.Need("message_id", tool.Str("id of the message", "msg_20251023_3a51c0f7b3dc3a7e"))},
-		Out: []tool.Prop{
-			tool.Need("message_id", tool.Text("")), tool.Need("acknowledged", tool.Truth("")), tool.May("ack_ts", tool.Text("")),
-			tool.Need("read", tool.Truth("")), tool.May("read_ts", tool.Text("")),
-		},
+		Out:   ackShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			agent, id := a.Text("agent_name"), a.Text("message_id")
 			p, err := t.project(ctx, a)

@@ -19,22 +19,22 @@ const (
 
 func (t *Toolset) checkMyMessages() tool.Tool {
 	return tool.Tool{
-		Name: "check_my_messages", Title: "Check my messages", Hints: tool.Marks(),
-		About: "Read your inbox, newest first, with read and acknowledgement stamps; can wait until new mail arrives.",
+		Name: "check_my_messages", Hints: tool.Marks(),
+		About: "Read your inbox, newest first; can wait until new mail arrives.",
 		In: []tool.Prop{
 			projectKey(), agentName(),
-			tool.May("since_ts", tool.Str("only messages after this time: RFC 3339, or seconds since 1970", "2025-10-23T15:22:14Z")),
-			tool.May("urgent_only", tool.Flag("only high and urgent ones", false)),
-			tool.May("unread_only", tool.Flag("only unread ones", false)),
-			tool.May("include_bodies", tool.Flag("with the bodies", false)),
+			tool.May("since_ts", tool.Str("only after this time, RFC 3339", "2025-10-23T15:22:14Z")),
+			tool.May("urgent_only", tool.Flag("only high and urgent ones")),
+			tool.May("unread_only", tool.Flag("")),
+			tool.May("include_bodies", tool.Flag("")),
 			tool.May("message_id", tool.Str("only this one, with its body", "msg_20251023_3a51c0f7b3dc3a7e")),
-			tool.May("body_offset", tool.Num("next_offset of the answer before: the rest of message_id's body", 0, math.MaxInt32, 0)),
+			tool.May("body_offset", tool.Num("next_offset, to read on in that body", 0, math.MaxInt32, 0)),
 			tool.May("limit", tool.Num("", 1, maxPage, defaultPage)),
-			tool.May("cursor", tool.Str("next_cursor of the page before", "1234")),
-			tool.May("mark_read", tool.Flag("mark the returned ones read", false)),
-			tool.May("wait_seconds", tool.Num("when there is nothing to return, wait this long for mail", 0, maxWait, 0)),
+			tool.May("cursor", tool.Str("", "1234")),
+			tool.May("mark_read", tool.Flag("the returned ones")),
+			tool.May("wait_seconds", tool.Num("wait for mail if there is none", 0, maxWait, 0)),
 		},
-		Out: inboxProps(),
+		Out: inboxShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			q := maildir.InboxQuery{
 				Agent: a.Text("agent_name"), Since: a.When("since_ts"), UrgentOnly: a.Flag("urgent_only"), UnreadOnly: a.Flag("unread_only"),

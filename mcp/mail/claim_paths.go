@@ -10,40 +10,35 @@ import (
 )
 
 type conflictShape struct {
-	Path      string `json:"path"`
+	Path      string `json:"path" jsonschema:"asked for"`
 	Holder    string `json:"holder"`
-	HeldPath  string `json:"held_path"`
+	HeldPath  string `json:"held_path" jsonschema:"what the holder claimed"`
 	Exclusive bool   `json:"exclusive"`
 	Reason    string `json:"reason"`
 	Expires   string `json:"expires_ts"`
 }
 
 type claimedShape struct {
-	Granted   []claimShape    `json:"granted"`
+	Granted   []claimShape    `json:"granted" jsonschema:"all or none"`
 	Conflicts []conflictShape `json:"conflicts"`
 	Expires   string          `json:"expires_ts,omitempty"`
-	More      int             `json:"more,omitempty"`
+	More      int             `json:"more,omitempty" jsonschema:"not listed"`
 }
 
 func (t *Toolset) claimPaths() tool.Tool {
 	return tool.Tool{
-		Name: "claim_paths", Title: "Claim paths", Hints: tool.Adds(),
-		About: "Claim files or globs before editing them, as an advisory lease; any conflict with another agent's claim grants none and is returned.",
+		Name: "claim_paths", Hints: tool.Adds(),
+		About: "Claim files or globs before you edit them, as an advisory lease; a conflict with another agent's claim grants none.",
 		In: []tool.Prop{
 			projectKey(), agentName(),
-			tool.May("paths", tool.List("required: paths or globs relative to the repository's root", "app/api/*.py")),
-			tool.May("paths_list", tool.List("another name for paths", "app/api/*.py")),
-			tool.May("ttl_seconds", tool.Num("how long the claim holds", 60, 30*24*3600, 3600)),
-			tool.May("exclusive", tool.Flag("false: others may hold shared claims on the same files", true)),
-			tool.May("reason", tool.Str("shown to whoever asks for the same files", "migrations")),
-			tool.May("dry_run", tool.Flag("only tell what would happen", false)),
+			tool.May("paths", tool.List("required: files or globs, from the root of the repository", "app/api/*.py")),
+			tool.May("paths_list", tool.List("same as paths", "app/api/*.py")),
+			tool.May("ttl_seconds", tool.Num("", 60, 30*24*3600, 3600)),
+			tool.May("exclusive", tool.TrueFlag("false: others may share the files")),
+			tool.May("reason", tool.Str("shown to others", "migrations")),
+			tool.May("dry_run", tool.Flag("")),
 		},
-		Out: []tool.Prop{
-			tool.Need("granted", claimsNode("all that was asked for, or none")),
-			tool.Need("conflicts", tool.ArrayOf("", tool.Object("", tool.Need("path", tool.Text("asked for")), tool.Need("holder", tool.Text("agent")), tool.Need("held_path", tool.Text("what the holder claimed")),
-				tool.Need("exclusive", tool.Truth("")), tool.Need("reason", tool.Text("")), tool.Need("expires_ts", tool.Text(""))))),
-			tool.May("expires_ts", tool.Text("when the granted claims end")), tool.May("more", tool.Whole("granted ones or conflicts that are not listed")),
-		},
+		Out: claimedShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			r := claim.Request{
 				Agent: a.Text("agent_name"), Patterns: append(a.Names("paths"), a.Names("paths_list")...), Shared: !a.Flag("exclusive"),

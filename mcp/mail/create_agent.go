@@ -10,21 +10,21 @@ import (
 
 type createdShape struct {
 	profileShape
-	Note string `json:"note,omitempty"`
+	Note string `json:"note,omitempty" jsonschema:"why the name is not the hint, or that there is no such folder"`
 }
 
 func (t *Toolset) createAgent() tool.Tool {
 	return tool.Tool{
-		Name: "create_agent", Title: "Create agent", Hints: tool.Adds(),
-		About: "Register a new agent identity with a memorable name in a project, which is made when it is new; returns the profile.",
+		Name: "create_agent", Hints: tool.Adds(),
+		About: "Register a new agent identity with a memorable name in a project, which is made when it is new.",
 		In: []tool.Prop{
 			projectKey(),
 			tool.Need("program", tool.Str("the program you run in", "claude-code")),
 			tool.Need("model", tool.Str("the model you are", "opus-4.1")),
 			tool.Need("task_description", tool.Str("what you are working on", "Auth refactor")),
-			tool.May("name_hint", tool.Str("name you would like; used if free", "GreenCastle")),
+			tool.May("name_hint", tool.Str("used if free", "GreenCastle")),
 		},
-		Out: append(profileProps(), tool.May("note", tool.Text("why the hint was not used, or that the project's folder is not on this machine"))),
+		Out: createdShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			key := a.Text("project_key")
 			r := maildir.Registration{Program: a.Text("program"), Model: a.Text("model"), Task: a.Text("task_description"), NameHint: a.Text("name_hint")}

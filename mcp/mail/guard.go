@@ -18,10 +18,10 @@ type doneShape struct {
 
 func (t *Toolset) installGuard() tool.Tool {
 	return tool.Tool{
-		Name: "install_precommit_guard", Title: "Install pre-commit guard", Hints: tool.Marks(),
-		About: "Install a Git pre-commit guard in a code repository that blocks commits touching files another agent has claimed.",
+		Name: "install_precommit_guard", Hints: tool.Marks(),
+		About: "Install a Git pre-commit guard that blocks commits touching files another agent has claimed.",
 		In:    []tool.Prop{projectKey(), codeRepo()},
-		Out:   guardProps(),
+		Out:   doneShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			at := guard.Site{Repo: repoPath(a), Env: os.Environ()}
 			p, err := t.project(ctx, a)
@@ -39,10 +39,10 @@ func (t *Toolset) installGuard() tool.Tool {
 
 func (t *Toolset) uninstallGuard() tool.Tool {
 	return tool.Tool{
-		Name: "uninstall_precommit_guard", Title: "Uninstall pre-commit guard", Hints: tool.Removes(),
+		Name: "uninstall_precommit_guard", Hints: tool.Removes(),
 		About: "Remove the Git pre-commit guard from a code repository; hooks that were there before stay.",
 		In:    []tool.Prop{codeRepo()},
-		Out:   guardProps(),
+		Out:   doneShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			at := guard.Site{Repo: repoPath(a), Env: os.Environ()}
 			if a.Err() != nil {
@@ -61,11 +61,7 @@ func shapeDone(done []string, err error) (any, error) {
 }
 
 func codeRepo() tool.Prop {
-	return tool.Need("code_repo_path", tool.Str("absolute path of the code repository", "/abs/path/backend"))
-}
-
-func guardProps() []tool.Prop {
-	return []tool.Prop{tool.Need("done", tool.Texts("what was done, a sentence each"))}
+	return tool.Need("code_repo_path", tool.Str("absolute path", "/abs/path/backend"))
 }
 
 // repoPath is the path of the code repository; it must be absolute, for the server runs elsewhere.

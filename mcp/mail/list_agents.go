@@ -25,17 +25,13 @@ type directoryShape struct {
 
 func (t *Toolset) listAgents() tool.Tool {
 	return tool.Tool{
-		Name: "list_agents", Title: "List agents", Hints: tool.Reads(),
-		About: "List the agents of a project with program, model, task and last activity: the directory of whom you can write to.",
+		Name: "list_agents", Hints: tool.Reads(),
+		About: "List the agents of a project: the directory of whom you can write to.",
 		In: []tool.Prop{
-			projectKey(), tool.May("active_only", tool.Flag("only those active within seven days", true)),
-			tool.May("cursor", tool.Str("next_cursor of the page before", "BlueLake")),
+			projectKey(), tool.May("active_only", tool.TrueFlag("within seven days")),
+			tool.May("cursor", tool.Str("", "BlueLake")),
 		},
-		Out: []tool.Prop{
-			tool.Need("project", tool.Text("slug")),
-			tool.Need("agents", tool.ArrayOf("by name", tool.Object("", append(profileProps(), tool.Need("unread", tool.Whole("unread messages in its inbox")))...))),
-			tool.May("next_cursor", tool.Text("pass as cursor for more")),
-		},
+		Out: directoryShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			q := maildir.AgentsQuery{Active: a.Flag("active_only"), After: a.Text("cursor")}
 			p, err := t.project(ctx, a)

@@ -77,11 +77,11 @@ func (t *Toolset) project(ctx context.Context, a *tool.Args) (*maildir.Project, 
 
 // The arguments that many tools share.
 func projectKey() tool.Prop {
-	return tool.Need("project_key", tool.Str("absolute path of the project, or its slug", "/abs/path/backend"))
+	return tool.Need("project_key", tool.Str("absolute path", "/abs/path/backend"))
 }
 
-func agentName() tool.Prop { return tool.Need("agent_name", tool.Str("your agent name", "BlueLake")) }
+func agentName() tool.Prop { return tool.Need("agent_name", tool.Str("your name", "BlueLake")) }
 
 func fromAgent() tool.Prop {
-	return tool.Need("from_agent", tool.Str("your agent name", "GreenCastle"))
+	return tool.Need("from_agent", tool.Str("your name", "GreenCastle"))
 }

@@ -7,19 +7,19 @@ import (
 )
 
 type releasedShape struct {
-	Released []claimShape `json:"released"`
-	Count    int          `json:"count"`
+	Released []claimShape `json:"released" jsonschema:"the first of them"`
+	Count    int          `json:"count" jsonschema:"of all of them"`
 }
 
 func (t *Toolset) releaseClaims() tool.Tool {
 	return tool.Tool{
-		Name: "release_claims", Title: "Release claims", Hints: tool.Removes(),
+		Name: "release_claims", Hints: tool.Removes(),
 		About: "Give back your file claims: those on the given paths, or all of them.",
 		In: []tool.Prop{
 			projectKey(), agentName(),
-			tool.May("paths", tool.List("exactly as they were claimed; leave out to release all", "app/api/*.py")),
+			tool.May("paths", tool.List("as claimed; leave out to release all", "app/api/*.py")),
 		},
-		Out: []tool.Prop{tool.Need("released", claimsNode("the first of them, where there are many")), tool.Need("count", tool.Whole("all of them"))},
+		Out: releasedShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			agent, paths := a.Text("agent_name"), a.Names("paths")
 			if a.Has("paths") && len(paths) == 0 {

@@ -9,20 +9,20 @@ import (
 
 func (t *Toolset) replyMessage() tool.Tool {
 	return tool.Tool{
-		Name: "reply_message", Title: "Reply to message", Hints: tool.Adds(),
+		Name: "reply_message", Hints: tool.Adds(),
 		About: "Reply to a message in its thread; without recipients the reply goes to its sender.",
 		In: []tool.Prop{
 			projectKey(), fromAgent(),
 			tool.Need("reply_to_message_id", tool.Str("id of the message", "msg_20251023_3a51c0f7b3dc3a7e")),
-			tool.Need("body_md", tool.Str("body in markdown", "Questions: ...")),
+			tool.Need("body_md", tool.Str("markdown", "Questions: ...")),
 			tool.May("to", tool.List("agent names", "GreenCastle")),
-			tool.May("cc", tool.List("agent names", "RedStone")),
-			tool.May("bcc", tool.List("agent names that the others do not see", "RedStone")),
+			tool.May("cc", tool.List("", "RedStone")),
+			tool.May("bcc", tool.List("not shown to the others", "RedStone")),
 			tool.May("importance", importance("")),
-			tool.May("ack_required", tool.Flag("ask for acknowledge_message", false)),
-			tool.May("key", tool.Str("your own id for this reply: sending it again with the same key delivers it once", "answer-1")),
+			tool.May("ack_required", tool.Flag("ask for acknowledge_message")),
+			tool.May("key", tool.Str("your own id: with the same key it is delivered once", "answer-1")),
 		},
-		Out: sentProps(),
+		Out: sentShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			d := maildir.ReplyDraft{
 				From: a.Text("from_agent"), ReplyTo: a.Text("reply_to_message_id"), Body: a.Text("body_md"),

@@ -16,32 +16,27 @@ type hitShape struct {
 	Subject    string   `json:"subject"`
 	Created    string   `json:"created"`
 	Importance string   `json:"importance"`
-	Snippet    string   `json:"snippet"`
+	Snippet    string   `json:"snippet" jsonschema:"matches between **"`
 }
 
 type hitsShape struct {
 	Hits []hitShape `json:"hits"`
 	Next string     `json:"next_cursor,omitempty"`
-	Note string     `json:"note,omitempty"`
+	Note string     `json:"note,omitempty" jsonschema:"how the query was read, if not as written"`
 }
 
 func (t *Toolset) searchMessages() tool.Tool {
 	return tool.Tool{
-		Name: "search_messages", Title: "Search messages", Hints: tool.Reads(),
-		About: "Full-text search over subjects and bodies of all messages of a project, newest first.",
+		Name: "search_messages", Hints: tool.Reads(),
+		About: "Full-text search over subjects and bodies of all messages of a project.",
 		In: []tool.Prop{
 			projectKey(),
 			tool.Need("query", tool.Str(`words, "phrases", prefix*, AND OR NOT, and from: to: thread: after: before:`, "plan users from:GreenCastle")),
 			tool.May("limit", tool.Num("", 1, maxPage, defaultPage)),
-			tool.May("cursor", tool.Str("next_cursor of the page before", "1234")),
-			tool.May("order", tool.OneOf("newest first, or best match first", "newest", "newest", "rank")),
+			tool.May("cursor", tool.Str("", "1234")),
+			tool.May("order", tool.OneOf("newest, or best match first", "newest", "newest", "rank")),
 		},
-		Out: []tool.Prop{
-			tool.Need("hits", tool.ArrayOf("", tool.Object("", tool.Need("id", tool.Text("message id")), tool.May("thread_id", tool.Text("")), tool.Need("from", tool.Text("")), tool.Need("to", tool.Texts("")),
-				tool.Need("subject", tool.Text("")), tool.Need("created", tool.Text("")), tool.Need("importance", tool.Text("")), tool.Need("snippet", tool.Text("matches stand between **"))))),
-			tool.May("next_cursor", tool.Text("pass as cursor for more; absent on the last page")),
-			tool.May("note", tool.Text("how the query was taken, when not as written")),
-		},
+		Out: hitsShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			r := maildir.SearchRequest{Text: a.Text("query"), Limit: a.Count("limit", 1, maxPage), Cursor: a.Text("cursor"), Rank: a.Choice("order") == "rank"}
 			p, err := t.project(ctx, a)

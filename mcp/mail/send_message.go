@@ -2,6 +2,7 @@ package mail
 
 import (
 	"context"
+	"math"
 	"regexp"
 
 	"mailtree/maildir"
@@ -11,25 +12,25 @@ import (
 
 func (t *Toolset) sendMessage() tool.Tool {
 	return tool.Tool{
-		Name: "send_message", Title: "Send message", Hints: tool.Adds(),
-		About: "Send a markdown message to one or more agents of the project; it is delivered to all of them or to none.",
+		Name: "send_message", Hints: tool.Adds(),
+		About: "Send a markdown message to agents of the project; it is delivered to all of them or to none.",
 		In: []tool.Prop{
 			projectKey(), fromAgent(),
 			tool.Need("to", tool.List("agent names", "BlueLake")),
 			tool.Need("subject", tool.Str("one line", "Plan for /api/users")),
-			tool.Need("body_md", tool.Str("body in markdown", "Here is the plan ...")),
-			tool.May("cc", tool.List("agent names", "RedStone")),
-			tool.May("bcc", tool.List("agent names that the others do not see", "RedStone")),
+			tool.Need("body_md", tool.Str("markdown", "Here is the plan ...")),
+			tool.May("cc", tool.List("", "RedStone")),
+			tool.May("bcc", tool.List("not shown to the others", "RedStone")),
 			tool.May("importance", importance("normal")),
-			tool.May("ack_required", tool.Flag("ask for acknowledge_message", false)),
-			tool.May("thread_id", tool.Str("thread to put it in, e.g. a ticket", "TKT-123")),
-			tool.May("convert_images", tool.Flag("accepted; image references are left as they are for now", false)),
-			tool.May("image_embed_policy", tool.OneOf("accepted, see convert_images", "auto", "auto", "file", "inline")),
-			tool.May("inline_max_bytes", tool.Num("accepted, see convert_images", 0, 1<<30, 65536)),
-			tool.May("attachments", tool.List("paths of files to attach, absolute or from the top of the work tree of project_key", "docs/flow.png")),
-			tool.May("key", tool.Str("your own id for this message: sending it again with the same key delivers it once", "plan-1")),
+			tool.May("ack_required", tool.Flag("ask for acknowledge_message")),
+			tool.May("thread_id", tool.Str("such as a ticket", "TKT-123")),
+			tool.May("convert_images", tool.Flag("no effect yet")),
+			tool.May("image_embed_policy", tool.OneOf("", "auto", "auto", "file", "inline")),
+			tool.May("inline_max_bytes", tool.Num("", 0, math.MaxInt32, 65536)),
+			tool.May("attachments", tool.List("paths, absolute or from the top of the work tree", "docs/flow.png")),
+			tool.May("key", tool.Str("your own id: with the same key it is delivered once", "plan-1")),
 		},
-		Out: sentProps(),
+		Out: sentShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			d := maildir.Draft{
 				From: a.Text("from_agent"), To: a.Names("to"), CC: a.Names("cc"), BCC: a.Names("bcc"),
@@ -61,7 +62,7 @@ var localImage = regexp.MustCompile(`!\[[^\]]*\]\(\s*<?(data:image/|[^)\s:]+[)\s
 // imageNotes checks the image arguments and says what is not done with them.
 func imageNotes(a *tool.Args, body string) []string {
 	a.Choice("image_embed_policy")
-	a.Count("inline_max_bytes", 0, 1<<30)
+	a.Count("inline_max_bytes", 0, math.MaxInt32)
 	if !a.Flag("convert_images") || !localImage.MatchString(body) {
 		return nil
 	}

@@ -11,7 +11,7 @@ type itemShape struct {
 	Text      string `json:"text"`
 	MessageID string `json:"message_id"`
 	From      string `json:"from"`
-	Owner     string `json:"owner,omitempty"`
+	Owner     string `json:"owner,omitempty" jsonschema:"whose action it is"`
 }
 
 type summaryShape struct {
@@ -31,19 +31,14 @@ type summaryShape struct {
 }
 
 func (t *Toolset) summarizeThread() tool.Tool {
-	items := tool.ArrayOf("", tool.Object("", tool.Need("text", tool.Text("")), tool.Need("message_id", tool.Text("")), tool.Need("from", tool.Text("")), tool.May("owner", tool.Text("whose action it is"))))
 	return tool.Tool{
-		Name: "summarize_thread", Title: "Summarize thread", Hints: tool.Reads(),
-		About: "Summarize a thread: participants, key points, decisions, open and done action items, open questions, each with its message id.",
+		Name: "summarize_thread", Hints: tool.Reads(),
+		About: "Summarize a thread: key points, decisions, open and done action items, open questions, with message ids.",
 		In: []tool.Prop{
 			projectKey(), tool.Need("thread_id", tool.Str("thread id, or the id of its first message", "TKT-123")),
-			tool.May("include_examples", tool.Flag("with excerpts of the newest messages", false)),
+			tool.May("include_examples", tool.Flag("with excerpts of the newest messages")),
 		},
-		Out: []tool.Prop{
-			tool.Need("thread_id", tool.Text("")), tool.Need("subject", tool.Text("")), tool.Need("participants", tool.Texts("")), tool.Need("messages", tool.Whole("how many")),
-			tool.May("first_ts", tool.Text("")), tool.May("last_ts", tool.Text("")), tool.Need("key_points", items), tool.Need("decisions", items), tool.Need("open_actions", items),
-			tool.Need("done_actions", items), tool.Need("questions", items), tool.Need("examples", items), tool.May("truncated", tool.Truth("the thread was too long to read whole")),
-		},
+		Out: summaryShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			thread, examples := a.Text("thread_id"), a.Flag("include_examples")
 			p, err := t.project(ctx, a)

@@ -16,11 +16,10 @@ type whoisShape struct {
 
 func (t *Toolset) whois() tool.Tool {
 	return tool.Tool{
-		Name: "whois", Title: "Who is", Hints: tool.Reads(),
-		About: "Look up one agent: profile, when it was last active, unread count and the file claims it holds.",
+		Name: "whois", Hints: tool.Reads(),
+		About: "Look up one agent: profile, last activity, unread count and the file claims it holds.",
 		In:    []tool.Prop{projectKey(), tool.Need("agent_name", tool.Str("the agent to look up", "BlueLake"))},
-		Out: append(profileProps(), tool.Need("unread", tool.Whole("unread messages in its inbox")), tool.Need("total", tool.Whole("messages in its inbox")),
-			tool.Need("claims", claimsNode("live file claims")), tool.May("more_claims", tool.Whole("claims that are not listed"))),
+		Out:   whoisShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			agent := a.Text("agent_name")
 			p, err := t.project(ctx, a)

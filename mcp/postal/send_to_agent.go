@@ -9,19 +9,19 @@ import (
 )
 
 type sentShape struct {
-	ID string `json:"id"`
+	ID string `json:"id" jsonschema:"the msg_id, or the id that was made"`
 }
 
 func (t *Toolset) sendToAgent() tool.Tool {
 	return tool.Tool{
-		Name: "send_to_agent", Title: "Send to agent", Hints: tool.Adds(),
+		Name: "send_to_agent", Hints: tool.Adds(),
 		About: "Put a message into another agent's mailbox; the same msg_id again delivers it once.",
 		In: []tool.Prop{
 			tool.Need("name", tool.Str("agent to send to; made when it is new", "bob")),
 			tool.Need("msg", tool.Str("the message", "ping")),
 			tool.May("msg_id", tool.Str("your own id for it, to be able to send it again safely", "ping-1")),
 		},
-		Out: []tool.Prop{tool.Need("id", tool.Text("the msg_id, or the id that was made"))},
+		Out: sentShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			d := maildir.Draft{To: []string{a.Text("name")}, Body: a.Text("msg"), Key: a.Text("msg_id"), Bounded: true, Auth: tool.CallerOf(ctx).Auth}
 			if a.Err() != nil {

@@ -101,7 +101,7 @@ func (a *Args) Require(names ...string) {
 	var missing, meant []string
 	for _, name := range names {
 		if p := a.prop(name); !a.Has(name) {
-			missing, meant = append(missing, name), append(meant, p.about+", such as "+p.example)
+			missing, meant = append(missing, name), append(meant, p.schema.Description+", such as "+p.example)
 		}
 	}
 	switch len(missing) {
@@ -154,16 +154,25 @@ func (a *Args) Text(name string) string {
 
 // Choice is one of the values that the schema lists; the default when absent.
 func (a *Args) Choice(name string) string {
-	p := a.prop(name)
 	if !a.Has(name) {
-		s, _ := strconv.Unquote(p.deflt)
-		return s
+		return deflt[string](a.prop(name))
 	}
-	s := strings.ToLower(strings.TrimSpace(a.Text(name)))
-	if a.err == nil && !slices.Contains(p.enum, s) {
-		a.Fail(Invalid("%s is %q: use one of %s", name, Clip(a.Text(name)), strings.Join(p.enum, ", ")))
+	s, choices := strings.ToLower(strings.TrimSpace(a.Text(name))), a.prop(name).choices
+	if a.err == nil && !slices.Contains(choices, s) {
+		a.Fail(Invalid("%s is %q: use one of %s", name, Clip(a.Text(name)), strings.Join(choices, ", ")))
 	}
 	return s
+}
+
+// deflt is the default of an argument; the zero value where it has none.
+func deflt[T any](p Prop) (v T) {
+	if p.schema.Default == nil {
+		return v
+	}
+	if err := json.Unmarshal(p.schema.Default, &v); err != nil {
+		panic(err) // the tool declares it with another type than it reads
+	}
+	return v
 }
 
 // Names is a list of strings; nil when absent. A single string is a list of one.
@@ -202,7 +211,7 @@ func stringList(data []byte) ([]string, bool) {
 func (a *Args) Flag(name string) bool {
 	v, ok := a.raw[name]
 	if !ok {
-		return a.prop(name).deflt == "true"
+		return deflt[bool](a.prop(name))
 	}
 	switch strings.ToLower(strings.Trim(string(v), `"`)) {
 	case "true":
@@ -218,8 +227,7 @@ func (a *Args) Flag(name string) bool {
 func (a *Args) Count(name string, least, most int) int {
 	v, ok := a.raw[name]
 	if !ok {
-		n, _ := strconv.Atoi(a.prop(name).deflt)
-		return n
+		return deflt[int](a.prop(name))
 	}
 	f, err := strconv.ParseFloat(strings.TrimSpace(strings.Trim(string(v), `"`)), 64)
 	if err != nil || f != math.Trunc(f) {

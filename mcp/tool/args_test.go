@@ -16,7 +16,7 @@ func testIn() []Prop {
 		Need("project_key", Str("absolute path", "/abs/path")),
 		May("to", List("agent names", "BlueLake")),
 		May("importance", OneOf("", "normal", "low", "normal", "high", "urgent")),
-		May("exclusive", Flag("", true)),
+		May("exclusive", TrueFlag("")),
 		May("limit", Num("", 1, 200, 20)),
 		May("since_ts", Str("", "2025-10-23T15:22:14Z")),
 		May("cursor", Str("", "12")),

@@ -2,23 +2,23 @@ package tool
 
 import (
 	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
 	"strconv"
-	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// Node is a JSON schema, as far as the tools need one. There is no way to say "or null".
+// Node says what an argument is: its schema, which cannot allow null, and an example.
 type Node struct {
-	typ     string // string, boolean, integer, array, object
-	about   string
-	enum    []string
-	limits  string // "minimum" and the like, as JSON members
-	deflt   string // JSON
-	example string // JSON; for messages, not on the wire
-	items   *Node
-	props   []Prop // of an object, in the order they are shown
+	schema  jsonschema.Schema
+	choices []string // of OneOf
+	example string   // JSON; it stands in what is said about wrong arguments, and not in the schema
 }
 
-// Prop is one property of an object: an argument of a tool, or a part of an answer.
+// Prop is one argument of a tool.
 type Prop struct {
 	Name string
 	Need bool
@@ -26,146 +26,152 @@ type Prop struct {
 	late bool
 }
 
-// Need is a property that is always there.
+// Need is an argument that every call must give.
 func Need(name string, n *Node) Prop { return Prop{Name: name, Need: true, Node: n} }
 
-// May is a property that may be absent.
+// May is an argument that a call may leave out.
 func May(name string, n *Node) Prop { return Prop{Name: name, Node: n} }
 
-// Late is a needed argument that the tool itself asks for, with Args.Require: it looks at something else first.
+// Late is a needed argument that the tool itself asks for, with Args.Require: it looks at something
+// else first.
 func Late(name string, n *Node) Prop { return Prop{Name: name, Need: true, Node: n, late: true} }
-
-// The nodes of arguments. The example stands in what is said about wrong arguments.
 
 // Str is a string.
 func Str(about, example string) *Node {
-	return &Node{typ: "string", about: about, example: strconv.Quote(example)}
+	return &Node{
+		schema:  jsonschema.Schema{Type: "string", Description: about},
+		example: strconv.Quote(example),
+	}
 }
 
 // OneOf is one of some strings; a deflt of "" is none.
 func OneOf(about string, deflt string, values ...string) *Node {
-	n := &Node{typ: "string", about: about, enum: values, example: strconv.Quote(values[0])}
+	n := Str(about, values[0])
+	n.choices = values
+	for _, v := range values {
+		n.schema.Enum = append(n.schema.Enum, v)
+	}
 	if deflt != "" {
-		n.deflt = strconv.Quote(deflt)
+		n.schema.Default = Encode(deflt)
 	}
 	return n
 }
 
 // List is a list of strings.
 func List(about, example string) *Node {
-	return &Node{typ: "array", about: about, items: &Node{typ: "string"}, example: "[" + strconv.Quote(example) + "]"}
+	items := &jsonschema.Schema{Type: "string"}
+	return &Node{
+		schema:  jsonschema.Schema{Type: "array", Description: about, Items: items},
+		example: "[" + strconv.Quote(example) + "]",
+	}
 }
 
-// Flag is true or false.
-func Flag(about string, deflt bool) *Node {
-	return &Node{typ: "boolean", about: about, deflt: strconv.FormatBool(deflt), example: "true"}
+// Flag is true or false; false where it is absent.
+func Flag(about string) *Node {
+	return &Node{
+		schema:  jsonschema.Schema{Type: "boolean", Description: about},
+		example: "true",
+	}
 }
 
-// Num is a whole number.
+// TrueFlag is a Flag that is true where it is absent.
+func TrueFlag(about string) *Node {
+	n := Flag(about)
+	n.schema.Default = json.RawMessage("true")
+	return n
+}
+
+// Num is a whole number. The schema has what does not go without saying: a least above 1, a most
+// below math.MaxInt32, a default other than 0.
 func Num(about string, least, most, deflt int) *Node {
-	return &Node{typ: "integer", about: about, limits: `"minimum":` + strconv.Itoa(least) + `,"maximum":` + strconv.Itoa(most),
-		deflt: strconv.Itoa(deflt), example: strconv.Itoa(deflt)}
+	s := jsonschema.Schema{Type: "integer", Description: about}
+	if least > 1 {
+		s.Minimum = jsonschema.Ptr(float64(least))
+	}
+	if most != math.MaxInt32 {
+		s.Maximum = jsonschema.Ptr(float64(most))
+	}
+	if deflt != 0 {
+		s.Default = Encode(deflt)
+	}
+	return &Node{schema: s, example: strconv.Itoa(deflt)}
 }
 
-// The nodes of answers carry no examples.
-
-// Text is a string.
-func Text(about string) *Node { return &Node{typ: "string", about: about} }
-
-// Whole is a whole number.
-func Whole(about string) *Node { return &Node{typ: "integer", about: about} }
-
-// Truth is true or false.
-func Truth(about string) *Node { return &Node{typ: "boolean", about: about} }
-
-// Texts is a list of strings.
-func Texts(about string) *Node {
-	return &Node{typ: "array", about: about, items: &Node{typ: "string"}}
-}
-
-// Object is an object with those properties.
-func Object(about string, p ...Prop) *Node { return &Node{typ: "object", about: about, props: p} }
-
-// ArrayOf is a list.
-func ArrayOf(about string, items *Node) *Node {
-	return &Node{typ: "array", about: about, items: items}
-}
-
-// MarshalJSON is the schema.
-func (n *Node) MarshalJSON() ([]byte, error) { return []byte(n.write(false)), nil }
-
-func member(b *strings.Builder, k, json string) { b.WriteString(`,"` + k + `":` + json) }
-
-// InputSchema is an object that takes these properties and no others.
-func InputSchema(p []Prop) json.RawMessage { return json.RawMessage(Object("", p...).write(true)) }
-
-// OutputSchema is what a tool answers: its result, or the refusal that every tool may give. Clients check an
-// error's structuredContent against the schema too (the TypeScript SDK does), so it allows for both.
-func OutputSchema(p []Prop) json.RawMessage {
-	refusal := []Prop{Need("error", Text("what was wrong and what to do")), Need("code", Text("kind of error")), May("near", Texts("names close to the one not found"))}
-	all := Object("", append(optional(p), optional(refusal)...)...).write(false)
-	return json.RawMessage(strings.TrimSuffix(all, "}") + `,"anyOf":[` + required(p) + "," + required(refusal) + "]}")
-}
-
-func optional(p []Prop) []Prop {
-	out := make([]Prop, len(p))
-	for i := range p {
-		out[i] = May(p[i].Name, p[i].Node)
+// InputSchema is the schema of an object that takes these arguments, in this order, and no others.
+func InputSchema(in []Prop) json.RawMessage {
+	s := jsonschema.Schema{
+		Type:                 "object",
+		Properties:           map[string]*jsonschema.Schema{},
+		AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}}, // false
 	}
-	return out
-}
-
-func required(p []Prop) string {
-	names := []string{}
-	for _, x := range p {
-		if x.Need {
-			names = append(names, x.Name)
-		}
-	}
-	return `{"required":` + quoted(names) + "}"
-}
-
-// write gives the schema as JSON with its properties in order. closed objects take no other properties.
-func (n *Node) write(closed bool) string {
-	var b strings.Builder
-	b.WriteString(`{"type":"` + n.typ + `"`)
-	if n.about != "" {
-		member(&b, "description", quoted(n.about))
-	}
-	if n.enum != nil {
-		member(&b, "enum", quoted(n.enum))
-	}
-	if n.limits != "" {
-		b.WriteString("," + n.limits)
-	}
-	if n.deflt != "" {
-		member(&b, "default", n.deflt)
-	}
-	if n.items != nil {
-		member(&b, "items", n.items.write(closed))
-	}
-	if n.typ == "object" {
-		n.writeObject(&b, closed)
-	}
-	return b.String() + "}"
-}
-
-func (n *Node) writeObject(b *strings.Builder, closed bool) {
-	var props, names []string
-	for _, p := range n.props {
-		props = append(props, quoted(p.Name)+":"+p.write(closed))
+	for _, p := range in {
+		s.Properties[p.Name] = &p.schema
+		s.PropertyOrder = append(s.PropertyOrder, p.Name)
 		if p.Need {
-			names = append(names, p.Name)
+			s.Required = append(s.Required, p.Name)
 		}
 	}
-	member(b, "properties", "{"+strings.Join(props, ",")+"}")
-	if names != nil {
-		member(b, "required", quoted(names))
+	return Encode(&s)
+}
+
+// OutputSchema is the schema of what a tool answers, inferred from the struct: json tags name the
+// fields, jsonschema tags describe them. No field is required, so that a Refusal fits the schema
+// too: clients check the structured content of an error as well (the TypeScript SDK does). An anyOf
+// of answer and refusal would say more, but for such a schema Codex and mcporter show the model no
+// fields at all.
+func OutputSchema(answer any) json.RawMessage {
+	return outputs{}.schema("", answer)
+}
+
+// outputs makes the output schemas of a toolset. Many clients put all of them into the prompt, so
+// an object that several fields or answers hold is described where it comes first, and the others
+// name that place. The map is by the object's schema.
+type outputs map[string]place
+
+type place struct{ tool, field string }
+
+func (o outputs) schema(tool string, answer any) json.RawMessage {
+	s, err := jsonschema.ForType(reflect.TypeOf(answer), &jsonschema.ForOptions{})
+	if err != nil {
+		panic(fmt.Errorf("the answer %T of %s has no schema: %w", answer, tool, err))
 	}
-	if closed {
-		member(b, "additionalProperties", "false")
+	o.simplify(s, place{tool: tool})
+	return Encode(s)
+}
+
+// simplify makes the inferred schema of a field one that strict clients take, which want one type,
+// never null (tooltest.Fits holds the lists to it), and that they still take when answers get new
+// fields: objects stay open.
+func (o outputs) simplify(s *jsonschema.Schema, at place) {
+	s.Required, s.AdditionalProperties = nil, nil
+	if s.Types != nil {
+		s.Types = slices.DeleteFunc(s.Types, func(typ string) bool { return typ == "null" })
+		s.Type, s.Types = s.Types[0], nil
+	}
+	if s.Items != nil {
+		o.simplify(s.Items, at)
+	}
+	if s.Properties == nil || at.field != "" && o.refer(s, at) {
+		return
+	}
+	for _, name := range s.PropertyOrder {
+		o.simplify(s.Properties[name], place{tool: at.tool, field: name})
 	}
 }
 
-// quoted is v as JSON without HTML escapes.
-func quoted(v any) string { return string(Encode(v)) }
+// refer replaces an object that stands elsewhere by a reference in words: not every client follows
+// a $ref.
+func (o outputs) refer(s *jsonschema.Schema, at place) bool {
+	whole := string(Encode(s))
+	first, ok := o[whole]
+	switch {
+	case !ok:
+		o[whole] = at
+		return false
+	case first.tool == at.tool:
+		*s = jsonschema.Schema{Type: s.Type, Description: "as in " + first.field}
+	default:
+		*s = jsonschema.Schema{Type: s.Type, Description: "as in " + first.tool}
+	}
+	return true
+}

@@ -83,8 +83,8 @@ func NewSet(cfg Config, about About, tools ...Tool) *Set {
 		Icons:       []mcp.Icon{{Source: "data:image/svg+xml;base64," + iconData, MIMEType: "image/svg+xml", Sizes: []string{"any"}}},
 		Description: about.Description,
 	}, &o)
-	for _, t := range tools {
-		s.server.AddTool(t.Declare(), s.handler(t))
+	for i, declared := range Declare(tools) {
+		s.server.AddTool(declared, s.handler(tools[i]))
 	}
 	return s
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"runtime/debug"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"mailtree/maildir"
@@ -14,53 +15,79 @@ import (
 
 // Tool is one tool: what clients are told about it and what it does.
 type Tool struct {
-	Name, Title string
-	About       string // one sentence, with the words people search for
-	Hints       mcp.ToolAnnotations
-	In, Out     []Prop
-	// Run decodes, calls one verb of the domain and shapes the answer: a value whose JSON is an object that Out
-	// describes, or a Result. Who calls is CallerOf(ctx). The names of the arguments have been checked.
+	Name  string
+	About string // one sentence, with the words people search for
+	Hints mcp.ToolAnnotations
+	In    []Prop
+	// Out is a value of the struct that the tool answers with. It gives the output schema: see
+	// OutputSchema.
+	Out any
+	// Run decodes, calls one verb of the domain and shapes the answer: a value of the struct of
+	// Out, or a Result with one. Who calls is CallerOf(ctx). The names of the arguments have been
+	// checked.
 	Run func(ctx context.Context, a *Args) (any, error)
 }
 
-// Result is an answer whose text is not the JSON of its value. The text must say all that the value does: some
-// clients show the model only the one, some only the other.
+// Result is an answer whose text is not the JSON of its value. The text must say all that the value
+// does: some clients show the model only the one, some only the other.
 type Result struct {
 	Text  string
 	Value any
 	Note  string // a second text, where the first has a contract that leaves no place for it; "" for none
 }
 
-// Reads are the hints of a tool that changes nothing. All four always stand on the wire: clients take an absent
-// one for the worst case.
-func Reads() mcp.ToolAnnotations { return hints(true, false, true) }
+// Reads are the hints of a tool that changes nothing. All four hints always stand on the wire:
+// clients take an absent one for the worst case.
+func Reads() mcp.ToolAnnotations {
+	h := Marks()
+	h.ReadOnlyHint = true
+	return h
+}
 
 // Adds is for tools whose every call adds something.
-func Adds() mcp.ToolAnnotations { return hints(false, false, false) }
+func Adds() mcp.ToolAnnotations {
+	return mcp.ToolAnnotations{DestructiveHint: jsonschema.Ptr(false), OpenWorldHint: jsonschema.Ptr(false)}
+}
 
 // Marks is for tools that, called again with the same arguments, change nothing more.
-func Marks() mcp.ToolAnnotations { return hints(false, false, true) }
+func Marks() mcp.ToolAnnotations {
+	h := Adds()
+	h.IdempotentHint = true
+	return h
+}
 
 // Takes is for tools whose every call takes something that the next call does not get.
-func Takes() mcp.ToolAnnotations { return hints(false, true, false) }
+func Takes() mcp.ToolAnnotations {
+	h := Adds()
+	*h.DestructiveHint = true
+	return h
+}
 
 // Removes is for tools that take something away for good, once.
-func Removes() mcp.ToolAnnotations { return hints(false, true, true) }
-
-func hints(reads, destroys, again bool) mcp.ToolAnnotations {
-	world := false
-	return mcp.ToolAnnotations{ReadOnlyHint: reads, DestructiveHint: &destroys, IdempotentHint: again, OpenWorldHint: &world}
+func Removes() mcp.ToolAnnotations {
+	h := Takes()
+	h.IdempotentHint = true
+	return h
 }
 
-// Declare is the tool as clients see it.
-func (t Tool) Declare() *mcp.Tool {
-	hints := t.Hints
-	hints.Title = t.Title
-	return &mcp.Tool{Name: t.Name, Title: t.Title, Description: t.About, Annotations: &hints,
-		InputSchema: InputSchema(t.In), OutputSchema: OutputSchema(t.Out)}
+// Declare is the tools of a toolset as clients see them. They have no titles, which would say the
+// names again: many clients put all of this into the prompt.
+func Declare(tools []Tool) []*mcp.Tool {
+	all, out := make([]*mcp.Tool, len(tools)), outputs{}
+	for i, t := range tools {
+		all[i] = &mcp.Tool{
+			Name:         t.Name,
+			Description:  t.About,
+			Annotations:  &t.Hints,
+			InputSchema:  InputSchema(t.In),
+			OutputSchema: out.schema(t.Name, t.Out),
+		}
+	}
+	return all
 }
 
-// handler calls the tool. It never returns a protocol error: what the model cannot see it cannot mend.
+// handler calls the tool. It never returns a protocol error: what the model cannot see it cannot
+// mend.
 func (s *Set) handler(t Tool) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (res *mcp.CallToolResult, _ error) {
 		defer func() {
@@ -80,7 +107,8 @@ func (s *Set) handler(t Tool) mcp.ToolHandler {
 	}
 }
 
-// answer serializes what a tool returned, unless that is over the budget: then it is a refusal that says how to ask for less.
+// answer serializes what a tool returned, unless that is over the budget: then it is a refusal that
+// says how to ask for less.
 func (s *Set) answer(t Tool, out any) *mcp.CallToolResult {
 	r, ok := out.(Result)
 	if !ok {

@@ -3,28 +3,29 @@ package tooltest
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"mailtree/mcp/tool"
 )
 
-// Declared looks at the tools as they stand on the wire: all hints, a title, one short sentence, a closed input
-// schema, and nothing that strict clients do not take.
+// Declared looks at the tools as they stand on the wire: all hints, one short sentence, a closed
+// input schema, and nothing that strict clients do not take.
 func Declared(t *testing.T, tools ...tool.Tool) {
 	t.Helper()
-	for _, tl := range tools {
+	for _, tl := range tool.Declare(tools) {
 		var wire struct {
-			Title, Description        string
+			Description               string
 			Annotations               map[string]any
 			InputSchema, OutputSchema map[string]any
 		}
-		data, err := json.Marshal(tl.Declare())
+		data, err := json.Marshal(tl)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,11 +33,11 @@ func Declared(t *testing.T, tools ...tool.Tool) {
 			t.Fatal(err)
 		}
 		hints := slices.Sorted(maps.Keys(wire.Annotations))
-		if diff := cmp.Diff([]string{"destructiveHint", "idempotentHint", "openWorldHint", "readOnlyHint", "title"}, hints); diff != "" {
+		if diff := cmp.Diff([]string{"destructiveHint", "idempotentHint", "openWorldHint", "readOnlyHint"}, hints); diff != "" {
 			t.Errorf("%s: annotations: %s", tl.Name, diff)
 		}
-		if wire.Title == "" || strings.Count(wire.Description, ". ") > 0 || !strings.HasSuffix(wire.Description, ".") || len(wire.Description) > 170 {
-			t.Errorf("%s: title %q, description %q: one short sentence, please", tl.Name, wire.Title, wire.Description)
+		if strings.Count(wire.Description, ". ") > 0 || !strings.HasSuffix(wire.Description, ".") || len(wire.Description) > 170 {
+			t.Errorf("%s: description %q: one short sentence, please", tl.Name, wire.Description)
 		}
 		if wire.InputSchema["additionalProperties"] != false {
 			t.Errorf("%s: the input schema is open", tl.Name)
@@ -46,8 +47,8 @@ func Declared(t *testing.T, tools ...tool.Tool) {
 	}
 }
 
-// Surface holds the tools against a table, a line each: the name, and its arguments in their order, those that may be absent
-// with a ?.
+// Surface holds the tools against a table, a line each: the name, and its arguments in their order,
+// those that may be absent with a ?.
 func Surface(t *testing.T, want string, tools ...tool.Tool) {
 	t.Helper()
 	var b strings.Builder
@@ -67,7 +68,8 @@ func Surface(t *testing.T, want string, tools ...tool.Tool) {
 	}
 }
 
-// checkSchema holds a schema against what strict clients take: one type each, never null; items; known keys.
+// checkSchema holds a schema against what strict clients take: one type each, never null; items;
+// known keys.
 func checkSchema(t *testing.T, where string, s map[string]any) {
 	t.Helper()
 	typ, ok := s["type"].(string)
@@ -75,7 +77,9 @@ func checkSchema(t *testing.T, where string, s map[string]any) {
 		t.Errorf("%s: type is %v", where, s["type"])
 	}
 	props, _ := s["properties"].(map[string]any)
-	if (typ == "object") != (props != nil) || (typ == "array") != (s["items"] != nil) {
+	about, _ := s["description"].(string)
+	described := props != nil || strings.HasPrefix(about, "as in ")
+	if (typ == "object") != described || (typ == "array") != (s["items"] != nil) {
 		t.Errorf("%s: %s with properties %v and items %v", where, typ, props, s["items"])
 	}
 	required, _ := s["required"].([]any)
@@ -92,65 +96,32 @@ func checkSchema(t *testing.T, where string, s map[string]any) {
 	}
 }
 
-// Fits holds answers of a tool, as its Run returns them, and a refusal against its output schema.
+// Fits holds answers of a tool, as its Run returns them, and a refusal against its output schema,
+// as strict clients do.
 func Fits(t *testing.T, tl tool.Tool, answers ...any) {
 	t.Helper()
-	var schema map[string]any
+	var schema jsonschema.Schema
 	if err := json.Unmarshal(tool.OutputSchema(tl.Out), &schema); err != nil {
+		t.Fatal(err)
+	}
+	strict, err := schema.Resolve(nil)
+	if err != nil {
 		t.Fatal(err)
 	}
 	for _, v := range append(answers, tool.Refusal{Near: []string{}}) {
 		if r, ok := v.(tool.Result); ok {
 			v = r.Value
 		}
+		_, refused := v.(tool.Refusal)
+		if !refused && reflect.TypeOf(v) != reflect.TypeOf(tl.Out) {
+			t.Errorf("%s answers with a %T, but declares %T", tl.Name, v, tl.Out)
+		}
 		var got any
 		if err := json.Unmarshal(tool.Encode(v), &got); err != nil {
 			t.Fatal(err)
 		}
-		for _, problem := range unfit(tl.Name, schema, got) {
-			t.Errorf("%s: %s", problem, tool.Encode(v))
+		if err := strict.Validate(got); err != nil {
+			t.Errorf("%s: %v: %s", tl.Name, err, tool.Encode(v))
 		}
 	}
-}
-
-// unfit lists where a value is not as the schema says; what the schema does not name is unfit too.
-func unfit(where string, s map[string]any, v any) (out []string) {
-	types := map[string]string{"string": "string", "boolean": "bool", "integer": "float64", "array": "[]interface {}", "object": "map[string]interface {}"}
-	if got := fmt.Sprintf("%T", v); types[s["type"].(string)] != got {
-		return []string{fmt.Sprintf("%s is %s, not %s", where, got, s["type"])}
-	}
-	switch v := v.(type) {
-	case []any:
-		for _, x := range v {
-			out = append(out, unfit(where+"[]", s["items"].(map[string]any), x)...)
-		}
-	case map[string]any:
-		props := s["properties"].(map[string]any)
-		for k, x := range v {
-			p, ok := props[k].(map[string]any)
-			if !ok {
-				out = append(out, where+"."+k+" is not in the schema")
-				continue
-			}
-			out = append(out, unfit(where+"."+k, p, x)...)
-		}
-		if !anyRequired(s, v) {
-			out = append(out, where+" lacks what is required")
-		}
-	}
-	return out
-}
-
-func anyRequired(s, v map[string]any) bool {
-	choices, _ := s["anyOf"].([]any)
-	for _, c := range append(choices, s) {
-		if choices != nil && c.(map[string]any)["type"] != nil {
-			continue // s itself, which has choices
-		}
-		required, _ := c.(map[string]any)["required"].([]any)
-		if !slices.ContainsFunc(required, func(k any) bool { _, ok := v[k.(string)]; return !ok }) {
-			return true
-		}
-	}
-	return false
 }
