@@ -113,7 +113,7 @@ func (s *Store) missed(ctx context.Context, h *Hook, l *HookLog) ([]Firing, erro
 
 // eachReceived calls fn for everything in the inbox that is newer than the hook, newest first.
 func (s *Store) eachReceived(ctx context.Context, h *Hook, fn func(m *MessageRow, path string)) error {
-	for q := (InboxQuery{Project: h.Project, Agent: h.Mailbox, Since: h.Created, Limit: maxPage}); ; {
+	for q := (InboxQuery{Project: h.Project, Agent: h.Mailbox, Since: h.Created, Limit: MaxPage}); ; {
 		rows, _, err := s.index.Inbox(ctx, q)
 		if err != nil || len(rows) == 0 {
 			return err
@@ -127,7 +127,7 @@ func (s *Store) eachReceived(ctx context.Context, h *Hook, fn func(m *MessageRow
 
 // eachSent calls fn for everything in the outbox, last id first.
 func (s *Store) eachSent(ctx context.Context, h *Hook, fn func(m *MessageRow, path string)) error {
-	for q := (BoxQuery{Project: h.Project, Agent: h.Mailbox, Sent: true, Limit: maxPage}); ; {
+	for q := (BoxQuery{Project: h.Project, Agent: h.Mailbox, Sent: true, Limit: MaxPage}); ; {
 		rows, err := s.index.Box(ctx, q)
 		if err != nil || len(rows) == 0 {
 			return err

@@ -19,10 +19,10 @@ type InboxPage struct {
 	Next int64 // cursor of the next page, 0 at the end
 }
 
-// Page sizes of lists, in messages.
+// Page sizes of lists, in messages: of a query that names none, and the most that a query gets.
 const (
-	defaultPage = 20
-	maxPage     = 200
+	DefaultPage = 20
+	MaxPage     = 200
 )
 
 // MaxWait bounds a long poll.
@@ -58,9 +58,9 @@ func (w *Waiting) awaitBell(ctx context.Context, bell <-chan struct{}, timeout <
 
 func pageSize(n int) int {
 	if n <= 0 {
-		return defaultPage
+		return DefaultPage
 	}
-	return min(n, maxPage)
+	return min(n, MaxPage)
 }
 
 // Inbox lists deliveries newest first. With markRead those on the page are marked read, durably, before it returns

@@ -51,7 +51,7 @@ type Notice struct {
 
 // maxTold is how many messages an agent's state names. Where there are more, those older than the last of them
 // count as told.
-const maxTold = maxPage
+const maxTold = MaxPage
 
 // Notice returns what the agent is to be told now; nil when nothing: it is not ready, has read everything, or knows.
 func (p *Project) Notice(ctx context.Context, agent string) (*Notice, error) {

@@ -7,44 +7,25 @@ import (
 	"net/http"
 	"strings"
 	"time"
-)
 
-// Codes of JSON-RPC errors.
-const (
-	codeParse    = -32700
-	codeRequest  = -32600
-	codeMethod   = -32601
-	codeInternal = -32603
-	codeBusy     = -32000
-	codeDenied   = -32001
+	"mailtree/mcp/protocol"
+	"mailtree/mcp/tool"
 )
 
 // writeError answers with a JSON-RPC error. id is nil when it is not known.
 func writeError(w http.ResponseWriter, status int, id []byte, code int, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(failure(id, code, text)) // the client may be gone
-}
-
-// failure is a JSON-RPC error. id is nil when it is not known.
-func failure(id []byte, code int, text string) []byte {
-	if id == nil {
-		id = []byte("null")
-	}
-	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": json.RawMessage(id), "error": map[string]any{"code": code, "message": text}})
-	if err != nil {
-		panic(err) // the id was parsed before
-	}
-	return body
+	_, _ = w.Write(protocol.Failure(id, code, text)) // the client may be gone
 }
 
 // refusal is what a refusal of the SDK in plain text says as a JSON-RPC error to the message of that id, nil for none.
 func refusal(id, body []byte) (code int, text string) {
 	text = strings.TrimSpace(string(body))
 	if method, ok := strings.CutPrefix(text, "JSON RPC not handled: "); ok && id != nil {
-		return codeMethod, "method not found: " + method
+		return protocol.CodeMethod, "method not found: " + method
 	}
-	return codeRequest, text
+	return protocol.CodeRequest, text
 }
 
 // closedEarly is told a client that has closed its side, which says that it is gone, and reads on.
@@ -131,7 +112,7 @@ func (a *answer) finish() {
 	if a.status == 0 && a.id != nil && a.request.Context().Err() != nil {
 		// If the client reads on it must not read an empty success.
 		a.deadline(0)
-		writeError(a.ResponseWriter, http.StatusBadRequest, a.id, codeRequest, closedEarly)
+		writeError(a.ResponseWriter, http.StatusBadRequest, a.id, protocol.CodeRequest, closedEarly)
 		return
 	}
 	if a.whole == nil {
@@ -151,7 +132,7 @@ func (a *answer) finish() {
 		return
 	}
 	code, text := refusal(a.id, body)
-	if code == codeMethod {
+	if code == protocol.CodeMethod {
 		a.status = http.StatusOK // the SDK's 400 clients take for a broken transport
 	}
 	writeError(a.ResponseWriter, a.status, a.id, code, text)
@@ -169,21 +150,6 @@ func mergeStructured(body []byte) []byte {
 			result[k] = v
 		}
 	}
-	var err error
-	if m["result"], err = marshal(result); err != nil {
-		return body
-	}
-	if out, err := marshal(m); err == nil {
-		return out
-	}
-	return body
-}
-
-// marshal is JSON without HTML escapes.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+	m["result"] = tool.Encode(result)
+	return tool.Encode(m)
 }

@@ -9,6 +9,8 @@ import (
 	"maps"
 	"net/http"
 	"strings"
+
+	"mailtree/mcp/protocol"
 )
 
 // Batches, which revision 2025-03-26 had: the SDK would run all messages of one side by side and hold their answers until
@@ -101,7 +103,7 @@ func (a *answer) entry(h http.Handler, e entry) []byte {
 		return nil
 	case p.status >= 400 && strings.HasPrefix(p.header.Get("Content-Type"), "text/plain"):
 		code, text := refusal(e.id, body)
-		return failure(e.id, code, text)
+		return protocol.Failure(e.id, code, text)
 	case p.status >= 400:
 		return body
 	case len(body) > 2:
@@ -109,9 +111,9 @@ func (a *answer) entry(h http.Handler, e entry) []byte {
 	case e.id == nil:
 		return nil
 	case a.request.Context().Err() != nil:
-		return failure(e.id, codeRequest, closedEarly)
+		return protocol.Failure(e.id, protocol.CodeRequest, closedEarly)
 	}
-	return failure(e.id, codeRequest, "the session ended before the answer")
+	return protocol.Failure(e.id, protocol.CodeRequest, "the session ended before the answer")
 }
 
 // part gives one message to the SDK, as a batch of one.

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mailtree/mcp/protocol"
 )
 
 // batchOf is n requests of a method, with ids from 1.
@@ -45,7 +47,7 @@ func TestBatch(t *testing.T) {
 		{session, `[` + ping + `,{"jsonrpc":"2.0","id":5,"method":"nothing/here"}]`, 200, `[{"jsonrpc":"2.0","id":1,"result":{}},{"error":{"code":-32601, … "id":5,"jsonrpc":"2.0"}]`},
 		{post, `[{"jsonrpc":"2.0","method":"ping"},` + ping + `]`, 200, `[{"error":{"code":-32600, … "id":null,"jsonrpc":"2.0"},{"jsonrpc":"2.0","id":1,"result":{}}]`},
 		// what is wrong with all of them is the request's
-		{strings.Replace(session, sessionHeader+": ", sessionHeader+": gone", 1), `[` + ping + `]`, 404, `{"error":{"code":-32600,"message":"session not found"},"id":null,"jsonrpc":"2.0"}`},
+		{strings.Replace(session, protocol.SessionHeader+": ", protocol.SessionHeader+": gone", 1), `[` + ping + `]`, 404, `{"error":{"code":-32600,"message":"session not found"},"id":null,"jsonrpc":"2.0"}`},
 		{post + "\nMcp-Protocol-Version: 2025-06-18", `[` + ping + `]`, 400, `{"error":{"code":-32600,"message":"JSON-RPC batching is not supported … `},
 		{post + "\nMcp-Protocol-Version: 2026-07-28", `[` + ping + `]`, 400, `{"error":{"code":-32600,"message":"JSON-RPC batching is not supported … `},
 		{session + "\nMcp-Protocol-Version: 2025-06-18", `[` + ping + `]`, 400, `{"error":{"code":-32600,"message":"JSON-RPC batching is not supported … `},
@@ -57,7 +59,7 @@ func TestBatch(t *testing.T) {
 		{post, batchOf(maxBatch, "ping"), 200, `[{"jsonrpc":"2.0","id":1, … "id":64,"result":{}}]`},
 		{post, batchOf(maxBatch+1, "ping"), 400, `{"error":{"code":-32600,"message":"the batch holds more than 64 messages: send the others in batches of their own"},"id":null,"jsonrpc":"2.0"}`},
 	} {
-		res, body := request(t, url, tt.head+"\nAccept: "+acceptBoth, tt.body)
+		res, body := request(t, url, tt.head+"\nAccept: "+protocol.AcceptBoth, tt.body)
 		first, last, open := strings.Cut(tt.want, " … ")
 		if res.StatusCode != tt.status || !strings.HasPrefix(body, first) || !strings.HasSuffix(body, last) || !open && body != tt.want {
 			t.Errorf("%q %s:\n got %d %s\nwant %d %s", tt.head, tt.body, res.StatusCode, body, tt.status, tt.want)
@@ -118,7 +120,7 @@ func TestBatchHoldsNothing(t *testing.T) {
 		defer leave()
 		var header []string
 		if session {
-			header = []string{sessionHeader, begin(t, url)}
+			header = []string{protocol.SessionHeader, begin(t, url)}
 		}
 		res := open(t, ctx, http.MethodPost, url, `[{"jsonrpc":"2.0","id":1,"method":"test/large"},{"jsonrpc":"2.0","id":2,"method":"test/block"},{"jsonrpc":"2.0","id":3,"method":"test/after"}]`, header...)
 		first := make([]byte, len(large)/2)

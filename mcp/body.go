@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"mailtree/mcp/protocol"
 )
 
 // message is the body of a POST: one JSON-RPC message, or a batch as revision 2025-03-26 had them.
@@ -88,7 +90,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, b *countedBody
 		w.Header().Set("Connection", "close") // the rest would be read for nothing
 		busy(w, nil, "too many large requests at once", aMoment)
 	case err != nil:
-		writeError(w, http.StatusBadRequest, nil, codeParse, "the request body did not arrive whole")
+		writeError(w, http.StatusBadRequest, nil, protocol.CodeParse, "the request body did not arrive whole")
 	default:
 		return data, true
 	}
@@ -98,15 +100,15 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, b *countedBody
 // readMessage looks at the body; when it is no message it has answered.
 func readMessage(w http.ResponseWriter, body []byte) (m *message, ok bool) {
 	if !utf8.Valid(body) { // the decoder would put U+FFFD in its place and say nothing
-		writeError(w, http.StatusBadRequest, nil, codeParse, "the request is not valid UTF-8: encode its text as UTF-8")
+		writeError(w, http.StatusBadRequest, nil, protocol.CodeParse, "the request is not valid UTF-8: encode its text as UTF-8")
 		return nil, false
 	}
 	m, err := parseMessage(body)
 	if err != nil {
 		var bad *json.SyntaxError
-		code := codeRequest
+		code := protocol.CodeRequest
 		if errors.As(err, &bad) || len(body) == 0 {
-			code = codeParse
+			code = protocol.CodeParse
 		}
 		writeError(w, http.StatusBadRequest, nil, code, err.Error())
 		return nil, false
@@ -115,7 +117,7 @@ func readMessage(w http.ResponseWriter, body []byte) (m *message, ok bool) {
 }
 
 func (s *Server) tooLarge(w http.ResponseWriter) {
-	writeError(w, http.StatusRequestEntityTooLarge, nil, codeRequest, fmt.Sprintf("the request is over the limit of %d bytes: send less, or attach files by path", s.cfg.MaxBody))
+	writeError(w, http.StatusRequestEntityTooLarge, nil, protocol.CodeRequest, fmt.Sprintf("the request is over the limit of %d bytes: send less, or attach files by path", s.cfg.MaxBody))
 }
 
 type envelope struct {
@@ -205,19 +207,17 @@ func (m *message) describe(h http.Header) {
 		} `json:"params"`
 	}
 	_ = json.Unmarshal(m.body, &p) // what is not there the SDK misses
-	h.Set("Mcp-Method", m.method)
-	if h.Set("Mcp-Name", p.Params.Name); m.method == "resources/read" {
-		h.Set("Mcp-Name", p.Params.URI)
+	h.Set(protocol.MethodHeader, m.method)
+	if h.Set(protocol.NameHeader, p.Params.Name); m.method == "resources/read" {
+		h.Set(protocol.NameHeader, p.Params.URI)
 	}
 }
-
-const acceptBoth = "application/json, text/event-stream"
 
 // restoreBody puts the body back. A bare POST need not say what it accepts, nor does anyone else who says nothing.
 func (m *message) restoreBody(r *http.Request, bare bool) {
 	r.Body = io.NopCloser(bytes.NewReader(m.body))
 	r.ContentLength = int64(len(m.body))
 	if bare || r.Header.Get("Accept") == "" {
-		r.Header.Set("Accept", acceptBoth)
+		r.Header.Set("Accept", protocol.AcceptBoth)
 	}
 }

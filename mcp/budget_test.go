@@ -18,6 +18,7 @@ import (
 	"mailtree/maildir"
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
+	"mailtree/mcp/protocol"
 	"mailtree/mcp/socket"
 	"mailtree/mcp/tool"
 )
@@ -453,7 +454,7 @@ func send(t *testing.T, client *http.Client, url, hello string, message []byte) 
 	}
 	r.Header.Set("Content-Type", "application/json")
 	if hello != "" {
-		r.Header.Set(HelloHeader, hello)
+		r.Header.Set(protocol.HelloHeader, hello)
 	}
 	res, err := client.Do(r)
 	if err != nil {

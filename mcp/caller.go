@@ -28,7 +28,7 @@ func headerOf(c tool.Caller) string {
 
 // withCaller puts into ctx who makes a request.
 func withCaller(ctx context.Context, extra *mcp.RequestExtra) context.Context {
-	c := tool.Caller{Auth: "none", UID: tool.NoUID}
+	c := tool.Unknown()
 	if extra != nil && extra.Header.Get(callerHeader) != "" {
 		if err := json.Unmarshal([]byte(extra.Header.Get(callerHeader)), &c); err != nil {
 			panic(err) // endpoint made it

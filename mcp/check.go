@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"mailtree/mcp/protocol"
 	"mailtree/mcp/tool"
 )
 
@@ -95,7 +96,7 @@ func loopback(host string) bool {
 // sends one believes to be identified by it.
 func (s *Server) checkToken(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		given, c := r.Header.Values("Authorization"), tool.Caller{Auth: "none", UID: tool.NoUID}
+		given, c := r.Header.Values("Authorization"), tool.Unknown()
 		switch {
 		case len(given) > 0 && s.cfg.Token != "":
 			if len(given) > 1 || !s.rightToken(given[0]) {
@@ -122,5 +123,5 @@ const howToToken = "send the header Authorization: Bearer TOKEN, where TOKEN is 
 
 func unauthorized(w http.ResponseWriter, detail, text string) {
 	w.Header().Set("WWW-Authenticate", `Bearer realm="mailtree"`+detail)
-	writeError(w, http.StatusUnauthorized, nil, codeDenied, text)
+	writeError(w, http.StatusUnauthorized, nil, protocol.CodeDenied, text)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"mailtree/mcp/protocol"
 	"mailtree/mcp/tool"
 )
 
@@ -36,10 +37,10 @@ func TestDoors(t *testing.T) {
 	s, url := serveWhoami(t, Config{Token: "tok"})
 	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{}}}`
 	at := func(path string) string {
-		return "POST " + path + "\nContent-Type: application/json\nAccept: " + acceptBoth
+		return "POST " + path + "\nContent-Type: application/json\nAccept: " + protocol.AcceptBoth
 	}
 	res, body := request(t, url, at("/agents/ann/mcp"), initialize)
-	session := "\nMcp-Session-Id: " + res.Header.Get(sessionHeader)
+	session := "\nMcp-Session-Id: " + res.Header.Get(protocol.SessionHeader)
 	if res.StatusCode != 200 || !strings.Contains(body, `"name":"whoami"`) || len(s.living()) != 1 {
 		t.Fatalf("initialize: %d %s, %d sessions", res.StatusCode, body, len(s.living()))
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"mailtree/fixtures/storetest"
+
+	"mailtree/mcp/protocol"
 )
 
 // TestEditsAreHeard: subscribers of both eras hear what somebody does in the tree with an editor and a shell.
@@ -68,7 +70,7 @@ func save(t *testing.T, name, text string) {
 // oldEra subscribes in a session and returns what comes on its stream.
 func oldEra(t *testing.T, url string, uris []string) chan string {
 	id := begin(t, url)
-	stream := open(t, t.Context(), http.MethodGet, url, "", sessionHeader, id)
+	stream := open(t, t.Context(), http.MethodGet, url, "", protocol.SessionHeader, id)
 	for _, u := range uris {
 		if _, body := request(t, url, inSession(id), `{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"`+u+`"}}`); !strings.Contains(body, `"result"`) {
 			t.Fatal(body)
@@ -81,7 +83,7 @@ func oldEra(t *testing.T, url string, uris []string) chan string {
 func listenNew(t *testing.T, url string, uris []string) chan string {
 	listen := `{"jsonrpc":"2.0","id":9,"method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["` + strings.Join(uris, `","`) + `"]},` +
 		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
-	return dataLines(open(t, t.Context(), http.MethodPost, url, listen, versionHeader, newEra, "Mcp-Method", "subscriptions/listen"))
+	return dataLines(open(t, t.Context(), http.MethodPost, url, listen, protocol.VersionHeader, protocol.NewEra, "Mcp-Method", "subscriptions/listen"))
 }
 
 func dataLines(stream *http.Response) chan string {

@@ -5,14 +5,8 @@ import (
 	"net/http"
 	"sync"
 
+	"mailtree/mcp/protocol"
 	"mailtree/mcp/tool"
-)
-
-// Headers of the protocol.
-const (
-	versionHeader = "Mcp-Protocol-Version"
-	sessionHeader = "Mcp-Session-Id"
-	newEra        = "2026-07-28" // the first revision without sessions
 )
 
 // noSession is an id that no session has. It stands for the id of another's session, so that what is answered is what is
@@ -30,13 +24,13 @@ func (s *Server) endpoint(d *door) http.Handler {
 }
 
 func (s *Server) serve(d *door, w http.ResponseWriter, r *http.Request) {
-	era := r.Header.Get(versionHeader) >= newEra
-	session := r.Header.Get(sessionHeader) != ""
+	era := protocol.IsStateless(r.Header.Get(protocol.VersionHeader))
+	session := r.Header.Get(protocol.SessionHeader) != ""
 	if session && !era {
-		done, ok := s.sessions.use(r.Context(), r.Header.Get(sessionHeader), ownerOf(tool.CallerOf(r.Context())))
+		done, ok := s.sessions.use(r.Context(), r.Header.Get(protocol.SessionHeader), ownerOf(tool.CallerOf(r.Context())))
 		defer done()
 		if !ok {
-			r.Header.Set(sessionHeader, noSession)
+			r.Header.Set(protocol.SessionHeader, noSession)
 		}
 	}
 	switch {
@@ -79,7 +73,7 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 			shape = p
 		}
 		if takes && m.method == "" {
-			writeError(w, http.StatusBadRequest, m.id, codeRequest, `the request names neither a method nor a tool: POST a JSON-RPC message, or {"tool": NAME, "args": {…}}`)
+			writeError(w, http.StatusBadRequest, m.id, protocol.CodeRequest, `the request names neither a method nor a tool: POST a JSON-RPC message, or {"tool": NAME, "args": {…}}`)
 			return
 		}
 		m.complete()
@@ -109,7 +103,7 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 		d.stateless.ServeHTTP(a, a.request)
 	case bare:
 		// For the seed's programs over HTTP; a bridge's clients read the content.
-		a.merge = r.Header.Get(versionHeader) == "" && m.method == "tools/call" && tool.CallerOf(r.Context()).Via == ""
+		a.merge = r.Header.Get(protocol.VersionHeader) == "" && m.method == "tools/call" && tool.CallerOf(r.Context()).Via == ""
 		d.stateless.ServeHTTP(a, a.request)
 	case session:
 		d.stateful.ServeHTTP(a, a.request)

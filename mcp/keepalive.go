@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"mailtree/mcp/protocol"
 )
 
 // keepAlive keeps the session of an open stream from timing out. The SDK counts only POSTs as life (a TODO
@@ -23,13 +25,13 @@ func (s *Server) keepAlive(ctx context.Context, d *door, header http.Header) {
 		if err != nil {
 			return
 		}
-		for _, k := range []string{versionHeader, sessionHeader, callerHeader} {
+		for _, k := range []string{protocol.VersionHeader, protocol.SessionHeader, callerHeader} {
 			if v := header.Get(k); v != "" {
 				r.Header.Set(k, v)
 			}
 		}
 		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Accept", acceptBoth)
+		r.Header.Set("Accept", protocol.AcceptBoth)
 		d.stateful.ServeHTTP(&nowhere{header: http.Header{}}, r)
 	}
 }

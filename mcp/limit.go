@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"mailtree/maildir"
+	"mailtree/mcp/protocol"
 	"mailtree/mcp/tool"
 )
 
@@ -129,5 +130,5 @@ const aMoment = "try again in a moment"
 // busy answers that a limit is reached: which, and what to do.
 func busy(w http.ResponseWriter, id []byte, what, then string) {
 	w.Header().Set("Retry-After", "1")
-	writeError(w, http.StatusServiceUnavailable, id, codeBusy, "the server is busy ("+what+"): "+then)
+	writeError(w, http.StatusServiceUnavailable, id, protocol.CodeBusy, "the server is busy ("+what+"): "+then)
 }

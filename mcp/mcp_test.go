@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mailtree/mcp/protocol"
 )
 
 // Tests run against the whole handler over HTTP, without a store: a call that would reach it panics, which is
@@ -335,7 +337,7 @@ func TestClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer session.Close()
-	if v := session.InitializeResult().ProtocolVersion; v != newEra {
+	if v := session.InitializeResult().ProtocolVersion; v != protocol.NewEra {
 		t.Errorf("the client speaks %s", v)
 	}
 	var lists [2]string

@@ -33,7 +33,7 @@ func (s *Server) nudge(w http.ResponseWriter, r *http.Request) {
 		case err == nil:
 		case ctx.Err() == nil:
 			s.log.Error("nudge failed", "err", err)
-			say(NudgeError{"internal error, see the server's log"})
+			say(NudgeError{tool.InternalText})
 		case !watch: // what was not said would be taken for nobody to tell
 			say(NudgeError{"the server ended before it had looked at everybody: ask again"})
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"mailtree/mcp/protocol"
 	"mailtree/mcp/socket"
 	"mailtree/mcp/tool"
 )
@@ -25,11 +26,8 @@ import (
 //
 // Who calls is the peer's user, looked up for every connection. The server's own user and root have everything; other
 // users, where SOCKET lets them in, the toolsets that are made for several users (aimx). No token is needed. A bridge
-// says in HelloHeader who it is and where it runs; over TCP that header means nothing. The limits are those of HTTP; other
+// says in protocol.HelloHeader who it is and where it runs; over TCP that header means nothing. The limits are those of HTTP; other
 // users have a share of their own.
-
-// HelloHeader is where a bridge on the socket says, as JSON, the self-asserted part of tool.Caller.
-const HelloHeader = "Mailtree-Hello"
 
 type uidKey struct{}
 
@@ -66,12 +64,12 @@ func (s *Server) peer(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		uid, ok := r.Context().Value(uidKey{}).(int)
 		if !ok {
-			writeError(w, http.StatusForbidden, nil, codeDenied, "this connection has no user")
+			writeError(w, http.StatusForbidden, nil, protocol.CodeDenied, "this connection has no user")
 			return
 		}
 		var c tool.Caller
-		if h := r.Header.Get(HelloHeader); h != "" && json.Unmarshal([]byte(h), &c) != nil {
-			writeError(w, http.StatusBadRequest, nil, codeRequest, "the header "+HelloHeader+" is not JSON")
+		if h := r.Header.Get(protocol.HelloHeader); h != "" && json.Unmarshal([]byte(h), &c) != nil {
+			writeError(w, http.StatusBadRequest, nil, protocol.CodeRequest, "the header "+protocol.HelloHeader+" is not JSON")
 			return
 		}
 		c.Auth, c.UID, c.Root, c.Via = tool.PeerAuth(uid), uid, uid == 0, "socket"
@@ -93,7 +91,7 @@ func (s *Server) welcome(d *door, next http.Handler) http.Handler {
 func (s *Server) ownOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c := tool.CallerOf(r.Context()); !own(c) {
-			writeError(w, http.StatusForbidden, nil, codeDenied, fmt.Sprintf("this is for the user who runs the server; you are user %d: use --toolset aimx, or a server of your own", c.UID))
+			writeError(w, http.StatusForbidden, nil, protocol.CodeDenied, fmt.Sprintf("this is for the user who runs the server; you are user %d: use --toolset aimx, or a server of your own", c.UID))
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -105,7 +103,7 @@ func (s *Server) noToolset(w http.ResponseWriter, r *http.Request) {
 	for _, d := range s.doors {
 		names = append(names, d.name)
 	}
-	writeError(w, http.StatusNotFound, nil, codeRequest, fmt.Sprintf("there is no toolset %q here: use %s", r.PathValue("name"), strings.Join(names, ", ")))
+	writeError(w, http.StatusNotFound, nil, protocol.CodeRequest, fmt.Sprintf("there is no toolset %q here: use %s", r.PathValue("name"), strings.Join(names, ", ")))
 }
 
 // hold answers until the client goes or the server stops.
@@ -136,7 +134,7 @@ func (s *Server) lasting(w http.ResponseWriter, r *http.Request, do func(ctx con
 
 func (s *Server) yield(w http.ResponseWriter, r *http.Request) {
 	if s.cfg.Yield == nil {
-		writeError(w, http.StatusConflict, nil, codeRequest, "this server does not run in the background: stop it where it was started")
+		writeError(w, http.StatusConflict, nil, protocol.CodeRequest, "this server does not run in the background: stop it where it was started")
 		return
 	}
 	w.WriteHeader(http.StatusAccepted)

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"mailtree/fixtures/guesttest"
+	"mailtree/mcp/protocol"
 	"mailtree/mcp/socket"
 	"mailtree/mcp/tool"
 )
@@ -46,7 +47,7 @@ func (a *asked) ask(c *http.Client) error {
 		return err
 	}
 	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", acceptBoth)
+	r.Header.Set("Accept", protocol.AcceptBoth)
 	for _, l := range lines[1:] {
 		k, v, _ := strings.Cut(l, ": ")
 		r.Header.Set(k, v)

@@ -24,10 +24,7 @@ func (m *message) translate() bool {
 	if p.Args != nil {
 		params["arguments"] = p.Args
 	}
-	body, err := marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
-	if err != nil {
-		panic(err) // it was parsed just now
-	}
+	body := tool.Encode(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
 	m.body, m.method, m.id, m.tagged = body, "tools/call", json.RawMessage("1"), true
 	return true
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"mailtree/mcp/protocol"
 	"mailtree/mcp/tool"
 )
 
@@ -19,7 +20,7 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		defer func() {
 			if p := recover(); p != nil {
 				s.log.Error("mcp: panic", "method", method, "panic", p, "stack", string(debug.Stack()))
-				res, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error, see the server's log"}
+				res, err = nil, &jsonrpc.Error{Code: protocol.CodeInternal, Message: tool.InternalText}
 			}
 		}()
 		extra := req.GetExtra()
@@ -29,7 +30,7 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			s.sessions.setOwner(req.GetSession().ID(), ownerOf(tool.CallerOf(ctx)))
 		}
 		if name := namedBy(req); len(name) > maxEcho {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
+			return nil, &jsonrpc.Error{Code: protocol.CodeParams,
 				Message: fmt.Sprintf("the name or uri of %s has %d bytes, over the limit of %d", method, len(name), maxEcho)}
 		}
 		return next(ctx, method, req)

@@ -6,6 +6,9 @@ import (
 	"net/http"
 	"runtime/debug"
 	"time"
+
+	"mailtree/mcp/protocol"
+	"mailtree/mcp/tool"
 )
 
 // Handler serves every route over TCP.
@@ -35,7 +38,7 @@ func (s *Server) recover(next http.Handler) http.Handler {
 				panic(p)
 			}
 			s.log.Error("mcp: panic", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
-			writeError(w, http.StatusInternalServerError, nil, codeInternal, "internal error, see the server's log")
+			writeError(w, http.StatusInternalServerError, nil, protocol.CodeInternal, tool.InternalText)
 		}()
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // of the connection's request before, see answer.deadline
 		next.ServeHTTP(w, r)
@@ -52,7 +55,7 @@ func (s *Server) logged(next http.Handler) http.Handler {
 		start, seen := time.Now(), &statusWriter{ResponseWriter: w}
 		next.ServeHTTP(seen, r)
 		s.log.Debug("request", "method", r.Method, "path", r.URL.Path, "status", seen.status, "took", time.Since(start),
-			"version", r.Header.Get(versionHeader), "agent", r.UserAgent())
+			"version", r.Header.Get(protocol.VersionHeader), "agent", r.UserAgent())
 	})
 }
 
@@ -76,13 +79,9 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	if s.cfg.Health != nil {
 		report = s.cfg.Health(r.Context())
 	}
-	body, err := marshal(report)
-	if err != nil {
-		panic(err) // what cmd hands out can be marshalled
-	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(append(body, '\n'))
+	_, _ = w.Write(append(tool.Encode(report), '\n'))
 }
 
 // register answers clients that, refused with 401, try to register with OAuth. Two of them print error_description.
@@ -91,13 +90,9 @@ func (s *Server) register(w http.ResponseWriter, _ *http.Request) {
 	if !s.cfg.RequireToken {
 		text += "; at this address it works without one"
 	}
-	body, err := marshal(map[string]string{"error": "invalid_request", "error_description": text})
-	if err != nil {
-		panic(err) // strings only
-	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusNotFound)
-	_, _ = w.Write(body)
+	_, _ = w.Write(tool.Encode(map[string]string{"error": "invalid_request", "error_description": text}))
 }
 
 func (s *Server) home(w http.ResponseWriter, r *http.Request) {

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"mailtree/fixtures/storetest"
+	"mailtree/mcp/protocol"
 	"mailtree/mcp/tool"
 )
 
@@ -25,7 +26,7 @@ func open(t *testing.T, ctx context.Context, method, url, body string, header ..
 		t.Fatal(err)
 	}
 	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", acceptBoth)
+	r.Header.Set("Accept", protocol.AcceptBoth)
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
@@ -54,7 +55,7 @@ func TestSession(t *testing.T) {
 	if res, body := request(t, url, inSession(id), `{"jsonrpc":"2.0","id":4,"method":"nothing/here"}`); res.StatusCode != 200 || !strings.Contains(body, "-32601") {
 		t.Errorf("unknown method: %d %s", res.StatusCode, body)
 	}
-	res := open(t, t.Context(), http.MethodGet, url, "", sessionHeader, id)
+	res := open(t, t.Context(), http.MethodGet, url, "", protocol.SessionHeader, id)
 	if res.StatusCode != 200 || res.Header.Get("X-Accel-Buffering") != "no" || res.Header.Get("Content-Type") != "text/event-stream" {
 		t.Errorf("stream: %d %v", res.StatusCode, res.Header)
 	}
@@ -76,7 +77,7 @@ func TestSessionTimeout(t *testing.T) {
 	var watched string
 	await(t, func() bool { // it may have timed out before its stream is asked for
 		watched = begin(t, url)
-		return open(t, t.Context(), http.MethodGet, url, "", sessionHeader, watched).StatusCode == http.StatusOK
+		return open(t, t.Context(), http.MethodGet, url, "", protocol.SessionHeader, watched).StatusCode == http.StatusOK
 	})
 	for range 2 {
 		begin(t, url)
@@ -126,7 +127,7 @@ func TestCancel(t *testing.T) {
 		header []string
 		params string
 	}{
-		"bare": {}, "session": {[]string{sessionHeader, begin(t, url)}, ""}, "no session": {[]string{versionHeader, newEra, "Mcp-Method", "test/block"}, meta},
+		"bare": {}, "session": {[]string{protocol.SessionHeader, begin(t, url)}, ""}, "no session": {[]string{protocol.VersionHeader, protocol.NewEra, "Mcp-Method", "test/block"}, meta},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		gone := make(chan struct{})
@@ -138,7 +139,7 @@ func TestCancel(t *testing.T) {
 				return
 			}
 			r.Header.Set("Content-Type", "application/json")
-			r.Header.Set("Accept", acceptBoth)
+			r.Header.Set("Accept", protocol.AcceptBoth)
 			for i := 0; i < len(tt.header); i += 2 {
 				r.Header.Set(tt.header[i], tt.header[i+1])
 			}
@@ -186,10 +187,10 @@ func TestStop(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{MaxStreams: 2})
 	id := begin(t, url)
-	get := open(t, t.Context(), http.MethodGet, url, "", sessionHeader, id)
+	get := open(t, t.Context(), http.MethodGet, url, "", protocol.SessionHeader, id)
 	listen := `{"jsonrpc":"2.0","id":9,"method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["resource://inbox/A"]},` +
 		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
-	header := []string{versionHeader, newEra, "Mcp-Method", "subscriptions/listen"}
+	header := []string{protocol.VersionHeader, protocol.NewEra, "Mcp-Method", "subscriptions/listen"}
 	stream := open(t, t.Context(), http.MethodPost, url, listen, header...)
 	r := bufio.NewReader(stream.Body)
 	if line, err := r.ReadString('\n'); err != nil || stream.Header.Get("X-Accel-Buffering") != "no" {

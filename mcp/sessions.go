@@ -9,6 +9,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"mailtree/mcp/protocol"
 	"mailtree/mcp/tool"
 )
 
@@ -159,7 +160,7 @@ func (s *Server) startSession(d *door, w http.ResponseWriter, r *http.Request, m
 		busy(w, m.id, fmt.Sprintf("all %d sessions%s have a request under way or an open stream", most, whose), "end one, or try again when one has ended")
 		return
 	}
-	defer func() { s.sessions.began(w.Header().Get(sessionHeader), guest) }()
+	defer func() { s.sessions.began(w.Header().Get(protocol.SessionHeader), guest) }()
 	makeRoom()
 	d.stateful.ServeHTTP(w, r)
 }

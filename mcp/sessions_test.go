@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"mailtree/mcp/protocol"
 )
 
 // ping reports the status of a request in a session.
@@ -24,7 +26,7 @@ func ping(t *testing.T, url, id string) int {
 // full checks that no session can be begun.
 func full(t *testing.T, url, why string) {
 	t.Helper()
-	res, body := request(t, url, post+"\nAccept: "+acceptBoth, initialize)
+	res, body := request(t, url, post+"\nAccept: "+protocol.AcceptBoth, initialize)
 	if res.StatusCode != 503 || res.Header.Get("Retry-After") == "" || !strings.Contains(body, `"id":1`) || !strings.Contains(body, why+" have a request under way or an open stream): end one, or try again when one has ended") {
 		t.Errorf("one too many: %d %s", res.StatusCode, body)
 	}
@@ -37,13 +39,13 @@ func TestSessionCap(t *testing.T) {
 	s, url := serve(t, Config{MaxSessions: 4})
 	started, _ := blocking(t, s)
 	streaming, busy, used, unused := begin(t, url), begin(t, url), begin(t, url), begin(t, url)
-	open(t, t.Context(), http.MethodGet, url, "", sessionHeader, streaming)
+	open(t, t.Context(), http.MethodGet, url, "", protocol.SessionHeader, streaming)
 	ctx, leave := context.WithCancel(t.Context())
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
 		r, _ := http.NewRequestWithContext(ctx, http.MethodPost, url+"/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"test/block"}`))
-		r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {acceptBoth}, sessionHeader: {busy}}
+		r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {protocol.AcceptBoth}, protocol.SessionHeader: {busy}}
 		if res, err := http.DefaultClient.Do(r); err == nil {
 			res.Body.Close()
 			t.Errorf("a request that waits was answered: %d", res.StatusCode)
@@ -61,8 +63,8 @@ func TestSessionCap(t *testing.T) {
 	if a, b, c := ping(t, url, one), ping(t, url, streaming), ping(t, url, busy); a != 404 || b != 200 || c != 200 {
 		t.Errorf("the one unused for longest answers %d, the one with a stream %d, the one with a request %d", a, b, c)
 	}
-	open(t, t.Context(), http.MethodGet, url, "", sessionHeader, used)
-	open(t, t.Context(), http.MethodGet, url, "", sessionHeader, two)
+	open(t, t.Context(), http.MethodGet, url, "", protocol.SessionHeader, used)
+	open(t, t.Context(), http.MethodGet, url, "", protocol.SessionHeader, two)
 	full(t, url, "all 4 sessions")
 	if res, body := request(t, url, post, `{"method":"ping"}`); res.StatusCode != 200 {
 		t.Errorf("a bare request beside full sessions: %d %s", res.StatusCode, body)
@@ -95,9 +97,9 @@ func TestSessionCapLosesNoCall(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for range 10 {
-				res, body := request(t, url, post+"\nAccept: "+acceptBoth, initialize)
+				res, body := request(t, url, post+"\nAccept: "+protocol.AcceptBoth, initialize)
 				for range 5 {
-					id := res.Header.Get(sessionHeader)
+					id := res.Header.Get(protocol.SessionHeader)
 					if res.StatusCode == 503 && id == "" {
 						break
 					}
@@ -141,8 +143,8 @@ func TestSessionOwner(t *testing.T) {
 	t.Parallel()
 	s, tcp := serve(t, Config{Token: "tok"})
 	own, guest := socketOf(t, s, os.Geteuid()), socketOf(t, s, os.Geteuid()+1)
-	const aimx, token = "/toolset/aimx/mcp\nContent-Type: application/json\nAccept: " + acceptBoth, "\nAuthorization: Bearer tok"
-	const mail = "/mcp\nContent-Type: application/json\nAccept: " + acceptBoth
+	const aimx, token = "/toolset/aimx/mcp\nContent-Type: application/json\nAccept: " + protocol.AcceptBoth, "\nAuthorization: Bearer tok"
+	const mail = "/mcp\nContent-Type: application/json\nAccept: " + protocol.AcceptBoth
 	type caller struct{ url, target string }
 	for _, tt := range []struct{ owner, other caller }{
 		{caller{own, aimx}, caller{guest, aimx}},
@@ -158,7 +160,7 @@ func TestSessionOwner(t *testing.T) {
 			{"DELETE", ""},
 		} {
 			ask := func(id string) (int, string) {
-				res, body := request(t, tt.other.url, r.method+" "+tt.other.target+"\n"+sessionHeader+": "+id, r.body)
+				res, body := request(t, tt.other.url, r.method+" "+tt.other.target+"\n"+protocol.SessionHeader+": "+id, r.body)
 				return res.StatusCode, body
 			}
 			status, body := ask(id)
@@ -167,11 +169,11 @@ func TestSessionOwner(t *testing.T) {
 				t.Fatalf("%v with the session of %v: %s %s: %d %s\nwithout one: %d %s", tt.other, tt.owner, r.method, r.body, status, body, noStatus, noBody)
 			}
 		}
-		res, body := request(t, tt.owner.url, "POST "+tt.owner.target+"\n"+sessionHeader+": "+id, `{"jsonrpc":"2.0","id":7,"method":"ping"}`)
+		res, body := request(t, tt.owner.url, "POST "+tt.owner.target+"\n"+protocol.SessionHeader+": "+id, `{"jsonrpc":"2.0","id":7,"method":"ping"}`)
 		if res.StatusCode != 200 {
 			t.Errorf("its owner %v: %d %s", tt.owner, res.StatusCode, body)
 		}
-		if res, _ := request(t, tt.owner.url, "DELETE "+tt.owner.target+"\n"+sessionHeader+": "+id, ""); res.StatusCode != 204 {
+		if res, _ := request(t, tt.owner.url, "DELETE "+tt.owner.target+"\n"+protocol.SessionHeader+": "+id, ""); res.StatusCode != 204 {
 			t.Errorf("its owner %v ends it: %d", tt.owner, res.StatusCode)
 		}
 	}
@@ -183,7 +185,7 @@ func TestSessionCapOfGuests(t *testing.T) {
 	s := New(Config{MaxSessions: 8})
 	t.Cleanup(s.end)
 	own, guest := socketOf(t, s, os.Geteuid()), socketOf(t, s, os.Geteuid()+1)
-	const path, accept = "POST /toolset/aimx/mcp\nContent-Type: application/json", "\nAccept: " + acceptBoth
+	const path, accept = "POST /toolset/aimx/mcp\nContent-Type: application/json", "\nAccept: " + protocol.AcceptBoth
 	start := func(url string) string { t.Helper(); return beginAs(t, url, path) }
 	lives := func(url, id string) bool {
 		res, _ := request(t, url, path+accept+"\nMcp-Session-Id: "+id, `{"jsonrpc":"2.0","id":5,"method":"ping"}`)
@@ -206,7 +208,7 @@ func TestSessionCapOfGuests(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Header = http.Header{"Accept": {acceptBoth}, sessionHeader: {id}}
+		r.Header = http.Header{"Accept": {protocol.AcceptBoth}, protocol.SessionHeader: {id}}
 		res, err := http.DefaultClient.Do(r)
 		if err != nil || res.StatusCode != 200 {
 			t.Fatal(res, err)

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"mailtree/fixtures/storetest"
+
+	"mailtree/mcp/protocol"
 )
 
 func TestMain(m *testing.M) {
@@ -81,7 +83,7 @@ func TestRun(t *testing.T) {
 	ran := make(chan error, 1)
 	go func() { ran <- s.Run(ctx) }()
 	id := begin(t, url)
-	r := bufio.NewReader(open(t, t.Context(), http.MethodGet, url, "", sessionHeader, id).Body)
+	r := bufio.NewReader(open(t, t.Context(), http.MethodGet, url, "", protocol.SessionHeader, id).Body)
 	request(t, url, inSession(id), `{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"resource://inbox/Ann?project=/abs/new"}}`)
 	result(t, url, "create_agent", `{"project_key":"/abs/new","program":"x","model":"y","task_description":"z","name_hint":"Ann"}`)
 	heard := make(chan string, 100)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/mcp/protocol"
 	"mailtree/mcp/socket"
 )
 
@@ -90,7 +91,7 @@ func TestFaultMemory(t *testing.T) {
 				return err
 			}
 			req.Header.Set("Content-Type", "application/json")
-			req.Header.Set("Mailtree-Hello", `{"project":"`+project+`"}`)
+			req.Header.Set(protocol.HelloHeader, `{"project":"`+project+`"}`)
 			return discard(local.Do(req))
 		}
 		began := time.Now()

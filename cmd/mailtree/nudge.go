@@ -15,6 +15,7 @@ import (
 
 	mcpserver "mailtree/mcp"
 	"mailtree/mcp/agentmail/nudge"
+	"mailtree/mcp/protocol"
 	"mailtree/mcp/tool"
 )
 
@@ -70,7 +71,7 @@ func (p *program) nudgeOnce(ctx context.Context, watch bool, idle time.Duration)
 	if err != nil {
 		return err
 	}
-	r.Header.Set(mcpserver.HelloHeader, string(tool.Encode(caller)))
+	r.Header.Set(protocol.HelloHeader, string(tool.Encode(caller)))
 	var unreached error
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (c net.Conn, err error) {
 		c, err = p.dial(ctx, true, idle)

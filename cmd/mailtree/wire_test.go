@@ -21,7 +21,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"mailtree/maildir"
-	mcpserver "mailtree/mcp"
+	"mailtree/mcp/protocol"
 	"mailtree/mcp/socket"
 	"mailtree/mcp/tool"
 )
@@ -341,7 +341,7 @@ func (p *httpPeer) do(method string, body []byte) (*http.Response, error) {
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	if p.hello != nil {
-		req.Header.Set(mcpserver.HelloHeader, string(p.hello))
+		req.Header.Set(protocol.HelloHeader, string(p.hello))
 	}
 	if p.session != "" {
 		req.Header.Set("Mcp-Session-Id", p.session)

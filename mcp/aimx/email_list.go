@@ -2,17 +2,15 @@ package aimx
 
 import (
 	"context"
+	"fmt"
 	"math"
 
 	"mailtree/maildir"
 	"mailtree/mcp/tool"
 )
 
-// Page sizes of email_list.
-const (
-	defaultPage = 50
-	maxPage     = 200
-)
+// defaultPage is the page size of email_list where a call names none; at most it is maildir.MaxPage.
+const defaultPage = 50
 
 // rowShape is one email of a list: Read of an inbox row, Status of a sent one.
 type rowShape struct {
@@ -36,12 +34,12 @@ func (t *toolset) emailList() tool.Tool {
 		About: "List a page of the emails in a mailbox of yours, newest first.",
 		In: []tool.Prop{
 			mailboxArg(), folderArg(),
-			tool.May("limit", tool.Num("page size; above 200 it is 200", 0, math.MaxInt32, defaultPage)),
+			tool.May("limit", tool.Num(fmt.Sprintf("page size; above %[1]d it is %[1]d", maildir.MaxPage), 0, math.MaxInt32, defaultPage)),
 			tool.May("offset", tool.Num("newest emails to skip", 0, math.MaxInt32, 0)),
 		},
 		Out: emailsShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			q := maildir.BoxQuery{Sent: folder(a), Limit: a.Count("limit", 0, maxPage), Offset: a.Count("offset", 0, math.MaxInt32)}
+			q := maildir.BoxQuery{Sent: folder(a), Limit: a.Count("limit", 0, maildir.MaxPage), Offset: a.Count("offset", 0, math.MaxInt32)}
 			b, err := t.box(ctx, a, "mailbox")
 			if err != nil {
 				return nil, err

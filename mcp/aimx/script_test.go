@@ -169,7 +169,7 @@ func (d *desk) call(who, name, args string) string {
 }
 
 func (d *desk) request(who, name, args string) *mcp.CallToolResult {
-	set, c := "aimx", tool.Caller{Auth: "none", UID: tool.NoUID}
+	set, c := "aimx", tool.Unknown()
 	if who == "mail" {
 		set = who
 	} else {

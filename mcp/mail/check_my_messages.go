@@ -10,13 +10,6 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Bounds of an inbox page and of a long poll: clients give up on a call after about a minute.
-const (
-	defaultPage = 20
-	maxPage     = 200
-	maxWait     = 50 // seconds
-)
-
 func (t *Toolset) checkMyMessages() tool.Tool {
 	return tool.Tool{
 		Name: "check_my_messages", Hints: tool.Marks(),
@@ -29,16 +22,16 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 			tool.May("include_bodies", tool.Flag("")),
 			tool.May("message_id", tool.Str("only this one, with its body", "msg_20251023_3a51c0f7b3dc3a7e")),
 			tool.May("body_offset", tool.Num("next_offset, to read on in that body", 0, math.MaxInt32, 0)),
-			tool.May("limit", tool.Num("", 1, maxPage, defaultPage)),
+			tool.May("limit", tool.Num("", 1, maildir.MaxPage, maildir.DefaultPage)),
 			tool.May("cursor", tool.Str("", "1234")),
 			tool.May("mark_read", tool.Flag("the returned ones")),
-			tool.May("wait_seconds", tool.Num("wait for mail if there is none", 0, maxWait, 0)),
+			tool.May("wait_seconds", tool.Num("wait for mail if there is none", 0, tool.MaxWait, 0)),
 		},
 		Out: inboxShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			q := maildir.InboxQuery{
 				Agent: a.Text("agent_name"), Since: a.When("since_ts"), UrgentOnly: a.Flag("urgent_only"), UnreadOnly: a.Flag("unread_only"),
-				Bodies: a.Flag("include_bodies"), Limit: a.Count("limit", 1, maxPage), Before: a.Cursor("cursor"), Waiting: tool.Waiting(ctx, t.stopping),
+				Bodies: a.Flag("include_bodies"), Limit: a.Count("limit", 1, maildir.MaxPage), Before: a.Cursor("cursor"), Waiting: tool.Waiting(ctx, t.stopping),
 				ID: a.Text("message_id"),
 			}
 			offset := a.Count("body_offset", 0, math.MaxInt32)
@@ -46,7 +39,7 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 				a.Fail(tool.Invalid("body_offset is %d, but message_id is missing: name the message whose body goes on there", offset))
 			}
 			q.Bodies = q.Bodies || q.ID != ""
-			mark, wait := a.Flag("mark_read"), time.Duration(a.Count("wait_seconds", 0, maxWait))*time.Second
+			mark, wait := a.Flag("mark_read"), time.Duration(a.Count("wait_seconds", 0, tool.MaxWait))*time.Second
 			p, err := t.project(ctx, a)
 			if err != nil {
 				return nil, err

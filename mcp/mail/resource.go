@@ -12,6 +12,7 @@ import (
 
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/mcp/protocol"
 	"mailtree/mcp/tool"
 )
 
@@ -57,7 +58,7 @@ func parseRef(uri string) (ref, error) {
 	rest, ok := strings.CutPrefix(uri, "resource://")
 	path, query, _ := strings.Cut(rest, "?")
 	kind, name, named := strings.Cut(path, "/")
-	r := ref{kind: refKinds[kind], query: maildir.InboxQuery{Limit: defaultPage}}
+	r := ref{kind: refKinds[kind], query: maildir.InboxQuery{Limit: maildir.DefaultPage}}
 	if !ok || r.kind == 0 || !named || name == "" || len(uri) > maxURI {
 		return r, &maildir.Error{Kind: maildir.ErrNotFound, Text: "there is no resource " + strconv.Quote(tool.Clip(uri)) + ": use " + inboxTemplate + ", " + messageTemplate + " or " + threadTemplate}
 	}
@@ -109,7 +110,7 @@ func (r *ref) set(k, v string) (err error) {
 		case "since_ts":
 			hint = "seconds since 1970, or a time such as 2025-10-23T15:22:14Z"
 		case "limit":
-			hint = "a number from 1 to " + strconv.Itoa(maxPage)
+			hint = "a number from 1 to " + strconv.Itoa(maildir.MaxPage)
 		case "cursor", "body_offset":
 			hint = "what the answer before gave as next_" + strings.TrimPrefix(k, "body_")
 		}
@@ -133,7 +134,7 @@ func parseLimit(v string) (int, error) {
 	if err == nil && n < 1 {
 		err = strconv.ErrRange
 	}
-	return min(n, maxPage), err
+	return min(n, maildir.MaxPage), err
 }
 
 type (
@@ -170,26 +171,19 @@ func (t *Toolset) anyURI(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// Codes of "resource not found": until 2025-11-25, and since 2026-07-28 (SEP-2164).
-const (
-	oldCodeNotFound = -32002
-	newCodeNotFound = jsonrpc.CodeInvalidParams
-	newEra          = "2026-07-28"
-)
-
 // resourceError is the protocol error for a resource that could not be read.
 func (t *Toolset) resourceError(uri, version string, err error) error {
 	r := t.Explain("resources/read", err)
-	e := &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: r.Error}
+	e := &jsonrpc.Error{Code: protocol.CodeInternal, Message: r.Error}
 	switch r.Code {
 	case "internal", "unavailable":
 	case "not_found":
-		e.Code = newCodeNotFound
-		if version < newEra {
-			e.Code = oldCodeNotFound
+		e.Code = protocol.CodeNotFound
+		if protocol.IsStateless(version) { // SEP-2164
+			e.Code = protocol.CodeParams
 		}
 	default:
-		e.Code = jsonrpc.CodeInvalidParams
+		e.Code = protocol.CodeParams
 	}
 	e.Data = tool.Encode(struct {
 		URI  string   `json:"uri"`

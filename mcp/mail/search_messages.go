@@ -32,13 +32,13 @@ func (t *Toolset) searchMessages() tool.Tool {
 		In: []tool.Prop{
 			projectKey(),
 			tool.Need("query", tool.Str(`words, "phrases", prefix*, AND OR NOT, and from: to: thread: after: before:`, "plan users from:GreenCastle")),
-			tool.May("limit", tool.Num("", 1, maxPage, defaultPage)),
+			tool.May("limit", tool.Num("", 1, maildir.MaxPage, maildir.DefaultPage)),
 			tool.May("cursor", tool.Str("", "1234")),
 			tool.May("order", tool.OneOf("newest, or best match first", "newest", "newest", "rank")),
 		},
 		Out: hitsShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			r := maildir.SearchRequest{Text: a.Text("query"), Limit: a.Count("limit", 1, maxPage), Cursor: a.Text("cursor"), Rank: a.Choice("order") == "rank"}
+			r := maildir.SearchRequest{Text: a.Text("query"), Limit: a.Count("limit", 1, maildir.MaxPage), Cursor: a.Text("cursor"), Rank: a.Choice("order") == "rank"}
 			p, err := t.project(ctx, a)
 			if err != nil {
 				return nil, err

@@ -8,9 +8,6 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// maxWait is the longest long poll, in seconds: clients give up on a call after about a minute.
-const maxWait = int(maildir.MaxWait / time.Second)
-
 // mailShape is a message, or with Empty none: structured content is always an object.
 type mailShape struct {
 	Empty   bool    `json:"empty,omitempty" jsonschema:"true when there is no mail"`
@@ -23,10 +20,10 @@ func (t *Toolset) checkMail() tool.Tool {
 	return tool.Tool{
 		Name: "check_mail", Hints: tool.Takes(),
 		About: "Take the oldest message out of your mailbox, each once, or null when there is none; can wait for one.",
-		In:    []tool.Prop{tool.May("wait_seconds", tool.Num("when there is none, wait this long for one", 0, maxWait, 0))},
+		In:    []tool.Prop{tool.May("wait_seconds", tool.Num("when there is none, wait this long for one", 0, tool.MaxWait, 0))},
 		Out:   mailShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			wait := time.Duration(a.Count("wait_seconds", 0, maxWait)) * time.Second
+			wait := time.Duration(a.Count("wait_seconds", 0, tool.MaxWait)) * time.Second
 			if a.Err() != nil {
 				return nil, a.Err()
 			}

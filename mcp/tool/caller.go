@@ -56,6 +56,9 @@ func (c Caller) User() maildir.Caller { return maildir.Caller{UID: c.UID, Root: 
 // PeerAuth is the Auth of a caller known by peer credentials.
 func PeerAuth(uid int) string { return "uid:" + strconv.Itoa(uid) }
 
+// Unknown is a caller of whom nothing is known.
+func Unknown() Caller { return Caller{Auth: "none", UID: NoUID} }
+
 type callerKey struct{}
 
 // WithCaller puts the caller into ctx.
@@ -63,10 +66,10 @@ func WithCaller(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
-// CallerOf is who makes the call; one of whom nothing is known where nobody said.
+// CallerOf is who makes the call; Unknown where nobody said.
 func CallerOf(ctx context.Context) Caller {
 	if c, ok := ctx.Value(callerKey{}).(Caller); ok {
 		return c
 	}
-	return Caller{Auth: "none", UID: NoUID}
+	return Unknown()
 }

@@ -28,6 +28,9 @@ type Tool struct {
 	Run func(ctx context.Context, a *Args) (any, error)
 }
 
+// InternalText is what callers are told of a fault, whose cause the log has.
+const InternalText = internalText
+
 // Result is an answer whose text is not the JSON of its value. The text must say all that the value
 // does: some clients show the model only the one, some only the other.
 type Result struct {

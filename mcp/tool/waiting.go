@@ -2,9 +2,13 @@ package tool
 
 import (
 	"context"
+	"time"
 
 	"mailtree/maildir"
 )
+
+// MaxWait is the longest long poll, in seconds: clients give up on a call after about a minute.
+const MaxWait = int(maildir.MaxWait / time.Second)
 
 type admissionKey struct{}
 
