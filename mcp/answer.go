@@ -19,7 +19,8 @@ func writeError(w http.ResponseWriter, status int, id []byte, code int, text str
 	_, _ = w.Write(protocol.Failure(id, code, text)) // the client may be gone
 }
 
-// refusal is what a refusal of the SDK in plain text says as a JSON-RPC error to the message of that id, nil for none.
+// refusal is what a refusal of the SDK in plain text says as a JSON-RPC error to the message of
+// that id, nil for none.
 func refusal(id, body []byte) (code int, text string) {
 	text = strings.TrimSpace(string(body))
 	if method, ok := strings.CutPrefix(text, "JSON RPC not handled: "); ok && id != nil {
@@ -31,9 +32,9 @@ func refusal(id, body []byte) (code int, text string) {
 // closedEarly is told a client that has closed its side, which says that it is gone, and reads on.
 const closedEarly = "the connection was closed before the answer: keep it open until then"
 
-// answer is what the SDK writes its answer to. It gives each write a deadline, turns the SDK's plain-text
-// refusals into JSON-RPC errors, for a bare tools/call merges the structured content into the result, and for a plain body
-// leaves the envelope out.
+// answer is what the SDK writes its answer to. It gives each write a deadline, turns the SDK's
+// plain-text refusals into JSON-RPC errors, for a bare tools/call merges the structured content
+// into the result, and for a plain body leaves the envelope out.
 type answer struct {
 	http.ResponseWriter
 	request *http.Request // with a context that also ends when writing fails
@@ -99,8 +100,8 @@ func (a *answer) FlushError() error {
 	return err
 }
 
-// deadline bounds one write: a client that does not read must not hold up the one who writes, least of all
-// the notifications of everybody else.
+// deadline bounds one write: a client that does not read must not hold up the one who writes, least
+// of all the notifications of everybody else.
 func (a *answer) deadline(n int) {
 	d := 10*time.Second + time.Duration(n>>16)*time.Second
 	_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Now().Add(d)) // not every writer can: tests
@@ -138,8 +139,8 @@ func (a *answer) finish() {
 	writeError(a.ResponseWriter, a.status, a.id, code, text)
 }
 
-// mergeStructured copies the keys of result.structuredContent into result, where it has none of that name: the
-// seed's Python client reads profile["name"] from the result itself.
+// mergeStructured copies the keys of result.structuredContent into result, where it has none of
+// that name: the seed's Python client reads profile["name"] from the result itself.
 func mergeStructured(body []byte) []byte {
 	var m, result, structured map[string]json.RawMessage
 	if json.Unmarshal(body, &m) != nil || json.Unmarshal(m["result"], &result) != nil || json.Unmarshal(result["structuredContent"], &structured) != nil {

@@ -9,9 +9,10 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Large answers are counted against one limit for the server, as bodies are: a call reserves the memory of its answer before it
-// reads what it answers (tool.Memory), and the request gives it back when that has been written or dropped. Over TCP and the
-// socket, in every toolset, the limit is the same one; other users on the socket have a share of their own.
+// Large answers are counted against one limit for the server, as bodies are: a call reserves the
+// memory of its answer before it reads what it answers (tool.Memory), and the request gives it back
+// when that has been written or dropped. Over TCP and the socket, in every toolset, the limit is
+// the same one; other users on the socket have a share of their own.
 
 // answers are the two limits.
 type answers struct{ own, guests *tool.Memory }
@@ -20,7 +21,8 @@ func newAnswers(bytes int64) answers {
 	return answers{own: tool.NewMemory(bytes), guests: tool.NewMemory(bytes / guestShare)}
 }
 
-// holdAnswer gives a request a hold on the answers of its caller. end gives back what it has reserved.
+// holdAnswer gives a request a hold on the answers of its caller. end gives back what it has
+// reserved.
 func (s *Server) holdAnswer(r *http.Request) (held *http.Request, end func()) {
 	memory := s.answers.own
 	if s.limitsOf(r) == &s.guests {

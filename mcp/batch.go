@@ -13,12 +13,14 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// Batches, which revision 2025-03-26 had: the SDK would run all messages of one side by side and hold their answers until
-// the last is there, so that one request could take the memory and the limits of hundreds. Here they are done one after
-// the other, in their order, and each answer is written before the next message is looked at: a batch is never more than one
-// request. One that waits for mail has those behind it wait too; who wants both at once sends two requests.
+// Batches, which revision 2025-03-26 had: the SDK would run all messages of one side by side and
+// hold their answers until the last is there, so that one request could take the memory and the
+// limits of hundreds. Here they are done one after the other, in their order, and each answer is
+// written before the next message is looked at: a batch is never more than one request. One that
+// waits for mail has those behind it wait too; who wants both at once sends two requests.
 
-// maxBatch is how many messages a batch may have: what waits for mail waits up to a minute, and an hour is long enough.
+// maxBatch is how many messages a batch may have: what waits for mail waits up to a minute, and an
+// hour is long enough.
 const maxBatch = 64
 
 // entry is a message of a batch.
@@ -62,8 +64,9 @@ func parseBatch(array []byte) (all []entry, err error) {
 // nobodysAnswer is a message that does nothing: the answer to a question that was not asked.
 const nobodysAnswer = `{"jsonrpc":"2.0","id":"mailtree-batch","result":{}}`
 
-// serveBatch answers a batch: with what is wrong with the request as a whole, as a session that is over; else with an array
-// of the answers, 202 when there are none. What is wrong with one message is its answer.
+// serveBatch answers a batch: with what is wrong with the request as a whole, as a session that is
+// over; else with an array of the answers, 202 when there are none. What is wrong with one message
+// is its answer.
 func serveBatch(h http.Handler, a *answer, all []entry) {
 	if p := a.part(h, []byte(nobodysAnswer)); p.status >= 400 {
 		maps.Copy(a.Header(), p.header)

@@ -81,7 +81,8 @@ func addMethod(t *testing.T, s *Server, name string, do func(context.Context) *b
 	}
 }
 
-// TestBatchInTurn: the messages of a batch are done one after the other, so that it is one request of the limit.
+// TestBatchInTurn: the messages of a batch are done one after the other, so that it is one request
+// of the limit.
 func TestBatchInTurn(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{MaxRequests: 1})
@@ -106,7 +107,8 @@ func TestBatchInTurn(t *testing.T) {
 	}
 }
 
-// TestBatchHoldsNothing: an answer is with the client before the next message is done; when the client goes the others are not.
+// TestBatchHoldsNothing: an answer is with the client before the next message is done; when the
+// client goes the others are not.
 func TestBatchHoldsNothing(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{})

@@ -16,9 +16,10 @@ import (
 	"mailtree/fixtures/storetest"
 )
 
-// The benchmarks of the whole way: HTTP, tool, files, sync, index, answer. In each, rounds of calls alternate with
-// rounds of a tool that does nothing on the same server, their ceiling, so that both meet the same noise: compare
-// numbers of one line, not of two runs. The clients share the machine with the server.
+// The benchmarks of the whole way: HTTP, tool, files, sync, index, answer. In each, rounds of calls
+// alternate with rounds of a tool that does nothing on the same server, their ceiling, so that both
+// meet the same noise: compare numbers of one line, not of two runs. The clients share the machine
+// with the server.
 //
 //	HTTP      durable sends at 1, 8, 64 and 256 clients
 //	Growth    the same at 64 clients with mail stored already, over many days and all in one, -large for 100,000
@@ -109,7 +110,8 @@ func (s *series) rate() float64 { return float64(len(s.each)) / s.took.Seconds()
 // rounds is how many times the two kinds of call take turns.
 const rounds = 6
 
-// versus runs b.N calls from so many clients at once, in turns with no-ops, and reports both and their ratio.
+// versus runs b.N calls from so many clients at once, in turns with no-ops, and reports both and
+// their ratio.
 func (x *bench) versus(b *testing.B, clients int, requests [][]byte) float64 {
 	conns := x.clients(b, clients)
 	var calls, noops series
@@ -150,8 +152,9 @@ func BenchmarkHTTP(b *testing.B) {
 	})
 }
 
-// BenchmarkGrowth is the durable send of 64 clients with mail stored already and committed; "to-empty" is its rate
-// to that of the first case. The clock of a store with all mail on one day stands on that day.
+// BenchmarkGrowth is the durable send of 64 clients with mail stored already and committed;
+// "to-empty" is its rate to that of the first case. The clock of a store with all mail on one day
+// stands on that day.
 func BenchmarkGrowth(b *testing.B) {
 	cases := []bulk.Mail{{}, {Messages: 1_000}}
 	if bulk.Large() {
@@ -189,9 +192,9 @@ func grown(b *testing.B, m bulk.Mail) storetest.Config {
 	return storetest.Config{Root: root, Now: func() time.Time { return time.Now().Add(ahead) }}
 }
 
-// BenchmarkCheckMail is check_my_messages, 20 of the agent's unread messages, with much mail in the project; calls take
-// turns with the same of a project of 100 messages, and "to-100" is the ratio of their medians, "mean-to-100" that of
-// their means.
+// BenchmarkCheckMail is check_my_messages, 20 of the agent's unread messages, with much mail in the
+// project; calls take turns with the same of a project of 100 messages, and "to-100" is the ratio
+// of their medians, "mean-to-100" that of their means.
 func BenchmarkCheckMail(b *testing.B) {
 	few := bulk.Mail{Messages: 100, Agents: 4, Git: true}
 	small := newBench(b, storetest.Config{Root: indexed(b, few)})

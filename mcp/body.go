@@ -26,8 +26,8 @@ type message struct {
 // bodyTime is how long a client may take to send a body.
 const bodyTime = time.Minute
 
-// countedBody reads a body and takes its bytes from the limits as they arrive: what a client declares and does not send
-// takes nothing from others. Who made it gives back.
+// countedBody reads a body and takes its bytes from the limits as they arrive: what a client
+// declares and does not send takes nothing from others. Who made it gives back.
 type countedBody struct {
 	body  io.Reader
 	of    *limits
@@ -146,11 +146,12 @@ func parseEnvelope(object []byte) (e envelope, err error) {
 	return e, nil
 }
 
-// maxEcho bounds in bytes what an answer may repeat of its request: the id, and in an error the method, or the name or URI of
-// what is not there.
+// maxEcho bounds in bytes what an answer may repeat of its request: the id, and in an error the
+// method, or the name or URI of what is not there.
 const maxEcho = 8 << 10
 
-// parseMessage looks at the envelopes. The SDK would let trailing garbage pass and answer in plain text.
+// parseMessage looks at the envelopes. The SDK would let trailing garbage pass and answer in plain
+// text.
 func parseMessage(body []byte) (*message, error) {
 	m := &message{body: bytes.TrimSpace(body)}
 	if len(m.body) == 0 {
@@ -178,7 +179,8 @@ func parseMessage(body []byte) (*message, error) {
 	return m, nil
 }
 
-// complete fills in what the seed's conceptual requests leave out: "jsonrpc", and the "id" of a request.
+// complete fills in what the seed's conceptual requests leave out: "jsonrpc", and the "id" of a
+// request.
 func (m *message) complete() {
 	var add []string
 	if !m.tagged {
@@ -198,7 +200,8 @@ func (m *message) complete() {
 	m.body = append(append(bytes.Clone(inner), strings.Join(add, ",")...), '}')
 }
 
-// describe fills in the headers that repeat the message's method and name, for a bridge, which has them in no header.
+// describe fills in the headers that repeat the message's method and name, for a bridge, which has
+// them in no header.
 func (m *message) describe(h http.Header) {
 	var p struct {
 		Params struct {
@@ -213,7 +216,8 @@ func (m *message) describe(h http.Header) {
 	}
 }
 
-// restoreBody puts the body back. A bare POST need not say what it accepts, nor does anyone else who says nothing.
+// restoreBody puts the body back. A bare POST need not say what it accepts, nor does anyone else
+// who says nothing.
 func (m *message) restoreBody(r *http.Request, bare bool) {
 	r.Body = io.NopCloser(bytes.NewReader(m.body))
 	r.ContentLength = int64(len(m.body))

@@ -140,7 +140,8 @@ func (c *crowd) serve(t *testing.T, budget int) {
 	c.sock = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return socket.Dial(ctx, path) }}}
 }
 
-// ask calls a method of a toolset; one that is served over TCP as a bare POST, whose answers are the largest.
+// ask calls a method of a toolset; one that is served over TCP as a bare POST, whose answers are
+// the largest.
 func (c *crowd) ask(t *testing.T, toolset, agent, method string, params map[string]any) []byte {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
@@ -177,8 +178,8 @@ func TestBudget(t *testing.T) {
 	t.Run("answers are bounded by 256 KiB", func(t *testing.T) { c.answersAreBounded(t, 256<<10) })
 }
 
-// answersAreBounded: whatever the store holds, no tool and no resource of any toolset answers more than the budget, none
-// refuses because of it, and what has more to say says how to go on.
+// answersAreBounded: whatever the store holds, no tool and no resource of any toolset answers more
+// than the budget, none refuses because of it, and what has more to say says how to go on.
 func (c *crowd) answersAreBounded(t *testing.T, budget int) {
 	mail := func(more ...any) map[string]any {
 		args := map[string]any{"project_key": crowded, "agent_name": "Bob"}
@@ -266,8 +267,8 @@ func manyPaths() []string {
 	return all
 }
 
-// TestCutMailSaysWhere: postal and agentmail, which mark what they hand out, end content that is cut with one line that names
-// the message and its file; what is not cut they leave as it is.
+// TestCutMailSaysWhere: postal and agentmail, which mark what they hand out, end content that is
+// cut with one line that names the message and its file; what is not cut they leave as it is.
 func TestCutMailSaysWhere(t *testing.T) {
 	t.Parallel()
 	c := &crowd{Store: storetest.Open(t, storetest.Config{NoWatcher: true})}
@@ -366,7 +367,8 @@ type textShape struct {
 	Text string `json:"text"`
 }
 
-// TestSizes: what an answer is counted as is what it has on the wire, but for what stands around it. A bare POST has the most.
+// TestSizes: what an answer is counted as is what it has on the wire, but for what stands around
+// it. A bare POST has the most.
 func TestSizes(t *testing.T) {
 	t.Parallel()
 	var text string
@@ -386,7 +388,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestTooLarge: a tool that does not cut its answer is refused, with a sentence that says what to do.
+// TestTooLarge: a tool that does not cut its answer is refused, with a sentence that says what to
+// do.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	size := 0
@@ -411,8 +414,8 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// TestAnswersWait: large answers wait for the memory of others, which comes back when those have been written; who waits for
-// mail meanwhile holds none.
+// TestAnswersWait: large answers wait for the memory of others, which comes back when those have
+// been written; who waits for mail meanwhile holds none.
 func TestAnswersWait(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{NoWatcher: true})

@@ -13,8 +13,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// callerHeader tells the handlers of the SDK, which see the headers of each request but only the context of a
-// session's first, who calls. Whatever a client sends under this name is overwritten.
+// callerHeader tells the handlers of the SDK, which see the headers of each request but only the
+// context of a session's first, who calls. Whatever a client sends under this name is overwritten.
 const callerHeader = "Mailtree-Caller"
 
 // headerOf is a caller as the value of callerHeader.
@@ -60,7 +60,8 @@ func (u *underWay) enterRequest(r *http.Request, p *place) (leave func()) {
 	return func() { u.byID.Delete(id) }
 }
 
-// bind has cancel called when the request that a method came in ends, at once where it has. stop undoes it.
+// bind has cancel called when the request that a method came in ends, at once where it has. stop
+// undoes it.
 func (u *underWay) bind(extra *mcp.RequestExtra, cancel func()) (stop func() bool) {
 	stop = func() bool { return true }
 	if extra == nil || extra.Header.Get(requestHeader) == "" {

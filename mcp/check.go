@@ -14,9 +14,10 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// checkHost refuses requests meant for another host: the answer to DNS rebinding, where a web page's own name
-// is made to mean this machine. Bound to loopback, only loopback names and addresses are right; bound to one
-// address, that one too; bound to all of them any name is, and the token is what protects.
+// checkHost refuses requests meant for another host: the answer to DNS rebinding, where a web
+// page's own name is made to mean this machine. Bound to loopback, only loopback names and
+// addresses are right; bound to one address, that one too; bound to all of them any name is, and
+// the token is what protects.
 func (s *Server) checkHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.rightHost(hostname(r.Host)) {
@@ -38,9 +39,10 @@ func (s *Server) rightHost(host string) bool {
 	return !loopback(s.cfg.Host) && same(s.cfg.Host) || slices.ContainsFunc(s.cfg.Hosts, same)
 }
 
-// checkOrigin refuses requests from web pages of other origins, whatever the method. Programs send no Origin.
-// A page of this very server may call it; on loopback also one served from another port of the same name.
-// Browsers leave Origin out of some requests, such as for images and links; those they mark with Sec-Fetch-Site.
+// checkOrigin refuses requests from web pages of other origins, whatever the method. Programs send
+// no Origin. A page of this very server may call it; on loopback also one served from another port
+// of the same name. Browsers leave Origin out of some requests, such as for images and links; those
+// they mark with Sec-Fetch-Site.
 func (s *Server) checkOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !rightOrigin(r) {
@@ -61,8 +63,8 @@ func rightOrigin(r *http.Request) bool {
 	return false
 }
 
-// foreignSite reports whether a Sec-Fetch-Site says that another page makes the request: not one of this very server, nor the
-// person at the browser.
+// foreignSite reports whether a Sec-Fetch-Site says that another page makes the request: not one of
+// this very server, nor the person at the browser.
 func foreignSite(site string) bool { return site != "same-origin" && site != "none" }
 
 func sameOrigin(origin, host string) bool {
@@ -92,8 +94,8 @@ func loopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// checkToken finds out how the caller is known. A wrong token is refused even where none is needed: whoever
-// sends one believes to be identified by it.
+// checkToken finds out how the caller is known. A wrong token is refused even where none is needed:
+// whoever sends one believes to be identified by it.
 func (s *Server) checkToken(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		given, c := r.Header.Values("Authorization"), tool.Unknown()

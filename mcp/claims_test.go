@@ -13,8 +13,9 @@ import (
 	"mailtree/fixtures/storetest"
 )
 
-// TestClaimsNeverBothWin: requests of both eras, in sessions and bare ones, at both paths and at once: of patterns any two of
-// which overlap one is granted, and no two agents hold files that say otherwise.
+// TestClaimsNeverBothWin: requests of both eras, in sessions and bare ones, at both paths and at
+// once: of patterns any two of which overlap one is granted, and no two agents hold files that say
+// otherwise.
 func TestClaimsNeverBothWin(t *testing.T) {
 	t.Parallel()
 	st := storetest.Open(t, storetest.Config{})

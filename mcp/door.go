@@ -15,8 +15,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// table is what is served: one line for each toolset package below this one. On the Unix socket all of them are, at
-// /toolset/<name>/mcp (peer.go).
+// table is what is served: one line for each toolset package below this one. On the Unix socket all
+// of them are, at /toolset/<name>/mcp (peer.go).
 func (s *Server) table() []*door {
 	cfg := tool.Config{Store: s.cfg.Store, Version: s.cfg.Version, Log: s.log, Stopping: s.stopping, Budget: tool.Budget(s.cfg.MaxAnswer)}
 	return []*door{
@@ -36,10 +36,11 @@ type toolset interface {
 	Run(ctx context.Context) error // until ctx ends, see tool.Set.Run
 }
 
-// plain is a toolset that also takes {"tool": …, "args": …} for a body, as its seed has it, and answers that without an
-// envelope: see plain.go.
+// plain is a toolset that also takes {"tool": …, "args": …} for a body, as its seed has it, and
+// answers that without an envelope: see plain.go.
 type plain interface {
-	// Plain is the answer, as JSON, for the structured content of a tool's result that is no refusal.
+	// Plain is the answer, as JSON, for the structured content of a tool's result that is no
+	// refusal.
 	Plain(structured []byte) []byte
 }
 
@@ -54,7 +55,8 @@ type door struct {
 	stateless, stateful http.Handler
 }
 
-// mount gives each toolset its handlers. Every Caller, limit, log line and recovery is the same for all.
+// mount gives each toolset its handlers. Every Caller, limit, log line and recovery is the same for
+// all.
 func (s *Server) mount(doors ...*door) {
 	for _, d := range doors {
 		d.set.Server().AddReceivingMiddleware(s.receive)

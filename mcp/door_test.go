@@ -30,8 +30,8 @@ func serveWhoami(t *testing.T, cfg Config) (*Server, string) {
 	return s, srv.URL
 }
 
-// TestDoors: each toolset has its own tools, sessions and addresses, and the caller is what the address of that very
-// request says.
+// TestDoors: each toolset has its own tools, sessions and addresses, and the caller is what the
+// address of that very request says.
 func TestDoors(t *testing.T) {
 	t.Parallel()
 	s, url := serveWhoami(t, Config{Token: "tok"})

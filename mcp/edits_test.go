@@ -15,7 +15,8 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// TestEditsAreHeard: subscribers of both eras hear what somebody does in the tree with an editor and a shell.
+// TestEditsAreHeard: subscribers of both eras hear what somebody does in the tree with an editor
+// and a shell.
 func TestEditsAreHeard(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{})

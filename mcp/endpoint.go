@@ -9,12 +9,12 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// noSession is an id that no session has. It stands for the id of another's session, so that what is answered is what is
-// answered where there is none.
+// noSession is an id that no session has. It stands for the id of another's session, so that what
+// is answered is what is answered where there is none.
 const noSession = "none"
 
-// endpoint serves the URLs of a toolset. The era is chosen by the version header and nothing else: Mcp-Method also comes on old
-// traffic (mcp-remote), and choosing by it silently breaks push.
+// endpoint serves the URLs of a toolset. The era is chosen by the version header and nothing else:
+// Mcp-Method also comes on old traffic (mcp-remote), and choosing by it silently breaks push.
 func (s *Server) endpoint(d *door) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Set(callerHeader, headerOf(tool.CallerOf(r.Context())))

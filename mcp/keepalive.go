@@ -9,9 +9,9 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// keepAlive keeps the session of an open stream from timing out. The SDK counts only POSTs as life (a TODO
-// above sessionInfo.startPOST in its streamable.go), so that a client which waits for notifications loses its
-// session. A ping in the client's name is a POST.
+// keepAlive keeps the session of an open stream from timing out. The SDK counts only POSTs as life
+// (a TODO above sessionInfo.startPOST in its streamable.go), so that a client which waits for
+// notifications loses its session. A ping in the client's name is a POST.
 func (s *Server) keepAlive(ctx context.Context, d *door, header http.Header) {
 	tick := time.NewTicker(s.cfg.SessionTimeout / 3)
 	defer tick.Stop()

@@ -27,14 +27,15 @@ func (g *gauge) tryTake(n int64) bool {
 
 func (g *gauge) give(n int64) { g.used.Add(-n) }
 
-// limits are what may be in use at once. Large requests count twice: among all requests and bodies, and in large, whose
-// maxima are lower, so that small requests always find some room.
+// limits are what may be in use at once. Large requests count twice: among all requests and bodies,
+// and in large, whose maxima are lower, so that small requests always find some room.
 type limits struct {
 	requests, streams, bodies gauge
 	large                     struct{ requests, bodies gauge }
 }
 
-// smallBody is the most that the body of a small request has: a message as agents write them, escaped as JSON.
+// smallBody is the most that the body of a small request has: a message as agents write them,
+// escaped as JSON.
 const smallBody = 64 << 10
 
 // smallShare is the part of requests and bodies that only small requests get, a fourth.
@@ -45,8 +46,8 @@ func (l *limits) set(requests, streams, bodies int64) {
 	l.large.requests.max, l.large.bodies.max = requests-requests/smallShare, bodies-bodies/smallShare
 }
 
-// guestShare is the part of each limit that other users on the socket get beside the server's own, a fourth: whatever
-// they do, the server's user is served.
+// guestShare is the part of each limit that other users on the socket get beside the server's own,
+// a fourth: whatever they do, the server's user is served.
 const guestShare = 4
 
 // limitsOf are those of who makes the request.
@@ -57,8 +58,8 @@ func (s *Server) limitsOf(r *http.Request) *limits {
 	return &s.guests
 }
 
-// place is that of one request among the requests being worked on; a request that lasts (a stream, a call that waits for
-// mail) moves to the streams. Safe for concurrent use.
+// place is that of one request among the requests being worked on; a request that lasts (a stream,
+// a call that waits for mail) moves to the streams. Safe for concurrent use.
 type place struct {
 	of    *limits
 	large bool
@@ -81,8 +82,9 @@ func (l *limits) admit(large bool) *place {
 	return &place{of: l, large: large, in: &l.requests}
 }
 
-// moveToStreams reports whether there is room for one more stream. The request is one of the streams then until it is
-// answered; else it stays where it was. One that has been answered meanwhile takes no room.
+// moveToStreams reports whether there is room for one more stream. The request is one of the
+// streams then until it is answered; else it stays where it was. One that has been answered
+// meanwhile takes no room.
 func (p *place) moveToStreams() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,7 +99,8 @@ func (p *place) moveToStreams() bool {
 	return true
 }
 
-// roomToWait is moveToStreams for a call that is about to wait for mail. Errors: maildir.ErrUnavailable.
+// roomToWait is moveToStreams for a call that is about to wait for mail. Errors:
+// maildir.ErrUnavailable.
 func (p *place) roomToWait() error {
 	if p.moveToStreams() {
 		return nil

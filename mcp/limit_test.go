@@ -36,7 +36,8 @@ func waiters(t *testing.T, url string) []waiter {
 	}
 }
 
-// TestWaitingIsNoRequest: calls that wait for mail keep nobody from sending it, and one too many of them is told so.
+// TestWaitingIsNoRequest: calls that wait for mail keep nobody from sending it, and one too many of
+// them is told so.
 func TestWaitingIsNoRequest(t *testing.T) {
 	t.Parallel()
 	const streams = 5
@@ -167,8 +168,8 @@ func TestDeclaredBodies(t *testing.T) {
 	await(t, func() bool { return s.bodies.used.Load() == 0 && s.requests.used.Load() == 0 })
 }
 
-// TestBodiesRunOut: a large body for which there is no room midway is refused and gives back what it took; small ones have
-// room of their own.
+// TestBodiesRunOut: a large body for which there is no room midway is refused and gives back what
+// it took; small ones have room of their own.
 func TestBodiesRunOut(t *testing.T) {
 	t.Parallel()
 	const size, sent = 1 << 20, 768 << 10

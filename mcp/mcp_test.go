@@ -16,8 +16,8 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// Tests run against the whole handler over HTTP, without a store: a call that would reach it panics, which is
-// how the tests of recovery come by their panics.
+// Tests run against the whole handler over HTTP, without a store: a call that would reach it
+// panics, which is how the tests of recovery come by their panics.
 
 func serve(t *testing.T, cfg Config) (*Server, string) {
 	t.Helper()
@@ -31,7 +31,8 @@ func serve(t *testing.T, cfg Config) (*Server, string) {
 	return s, srv.URL
 }
 
-// request sends a request whose head is "METHOD path" and lines "Name: value", as http.ReadRequest would have it.
+// request sends a request whose head is "METHOD path" and lines "Name: value", as http.ReadRequest
+// would have it.
 func request(t *testing.T, base, head, body string) (*http.Response, string) {
 	t.Helper()
 	lines := strings.Split(head, "\n")
@@ -254,7 +255,8 @@ func holds(body, want string) bool {
 	return strings.Contains(body, want) || strings.Contains(want, `"jsonrpc":"2.0","id":1,`) && strings.Contains(body, `"id":1`) && json.Valid([]byte(body))
 }
 
-// TestBodyUnknownLength: the limit holds without a Content-Length, and the books of s.bodies are balanced after.
+// TestBodyUnknownLength: the limit holds without a Content-Length, and the books of s.bodies are
+// balanced after.
 func TestBodyUnknownLength(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{MaxBody: 100})
@@ -327,7 +329,8 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// TestClients connects the SDK's client, which speaks the new era, and the same without the new era's header.
+// TestClients connects the SDK's client, which speaks the new era, and the same without the new
+// era's header.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, Config{})

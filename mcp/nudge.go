@@ -12,8 +12,8 @@ type NudgeError struct {
 	Error string `json:"error"`
 }
 
-// nudge tells agents of their mail, once, or with ?watch=1 as long as the client and the server stay. The answer is a JSON
-// document a line, as the domain of it says.
+// nudge tells agents of their mail, once, or with ?watch=1 as long as the client and the server
+// stay. The answer is a JSON document a line, as the domain of it says.
 func (s *Server) nudge(w http.ResponseWriter, r *http.Request) {
 	if s.cfg.Nudge == nil {
 		notFound(w, r)

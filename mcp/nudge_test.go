@@ -13,7 +13,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// TestNudge: whoever asks hears of each agent that was told, once, or with watch until the server ends.
+// TestNudge: whoever asks hears of each agent that was told, once, or with watch until the server
+// ends.
 func TestNudge(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s.sock")

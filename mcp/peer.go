@@ -24,10 +24,11 @@ import (
 //	/nudge                 POST: tell agents of new mail in their tmux windows (nudge.go)
 //	/yield                 POST: a server in the background makes room for one in the foreground
 //
-// Who calls is the peer's user, looked up for every connection. The server's own user and root have everything; other
-// users, where SOCKET lets them in, the toolsets that are made for several users (aimx). No token is needed. A bridge
-// says in protocol.HelloHeader who it is and where it runs; over TCP that header means nothing. The limits are those of HTTP; other
-// users have a share of their own.
+// Who calls is the peer's user, looked up for every connection. The server's own user and root have
+// everything; other users, where SOCKET lets them in, the toolsets that are made for several users
+// (aimx). No token is needed. A bridge says in protocol.HelloHeader who it is and where it runs;
+// over TCP that header means nothing. The limits are those of HTTP; other users have a share of
+// their own.
 
 type uidKey struct{}
 
@@ -115,8 +116,8 @@ func (s *Server) hold(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// lasting answers with what do writes, which ends with its context: when the client goes or the server stops. It is counted
-// among the streams.
+// lasting answers with what do writes, which ends with its context: when the client goes or the
+// server stops. It is counted among the streams.
 func (s *Server) lasting(w http.ResponseWriter, r *http.Request, do func(ctx context.Context, a *answer)) {
 	most := s.limitsOf(r)
 	if !most.streams.tryTake(1) {

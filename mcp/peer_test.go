@@ -79,7 +79,8 @@ func askAsGuest() {
 	}
 }
 
-// serveSocket serves whoami on a socket: as "whoami" for the server's user, as "open" for every one.
+// serveSocket serves whoami on a socket: as "whoami" for the server's user, as "open" for every
+// one.
 func serveSocket(t *testing.T, path string, open bool, cfg Config) *Server {
 	t.Helper()
 	l, err := socket.Listen(t.Context(), socket.Config{Path: path, Open: open})
@@ -107,7 +108,8 @@ func checkAnswers(t *testing.T, got, want []asked) {
 
 const callWhoami = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{}}}`
 
-// TestSocket: the caller is the user of the connection and what its bridge says of itself, and no more.
+// TestSocket: the caller is the user of the connection and what its bridge says of itself, and no
+// more.
 func TestSocket(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s.sock")
@@ -167,8 +169,8 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestOtherUser: another user has the toolsets made for several users under its own uid, nothing else, and a share of
-// the limits.
+// TestOtherUser: another user has the toolsets made for several users under its own uid, nothing
+// else, and a share of the limits.
 func TestOtherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("not done here: two users need root")

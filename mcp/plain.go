@@ -7,11 +7,12 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Plain bodies: {"tool": …, "args": …} in place of a JSON-RPC message, as postal's seed has it. The answer is what the tool
-// returns there, without an envelope; a refusal is its {error, code, near} with a status of 400, or 503 where trying
-// again may help.
+// Plain bodies: {"tool": …, "args": …} in place of a JSON-RPC message, as postal's seed has it. The
+// answer is what the tool returns there, without an envelope; a refusal is its {error, code, near}
+// with a status of 400, or 503 where trying again may help.
 
-// translate turns a plain body into a call of a tool; false, and nothing is changed, where it is none.
+// translate turns a plain body into a call of a tool; false, and nothing is changed, where it is
+// none.
 func (m *message) translate() bool {
 	var p struct {
 		Tool *string         `json:"tool"`

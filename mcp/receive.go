@@ -13,8 +13,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// receive stands before every method of the MCP server. The SDK runs methods in goroutines of its own: a panic
-// there would end the process, whatever the HTTP handler recovers from.
+// receive stands before every method of the MCP server. The SDK runs methods in goroutines of its
+// own: a panic there would end the process, whatever the HTTP handler recovers from.
 func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
 		defer func() {
@@ -54,9 +54,10 @@ func namedBy(req mcp.Request) string {
 	return ""
 }
 
-// lifetime ends a method's context with the HTTP request that it came in, and a subscription's with the server. In a
-// session the protocol would rather have methods go on when a connection breaks, but for clients that can come back for
-// the answer. Here they cannot, and a call that waits would take mail for nobody.
+// lifetime ends a method's context with the HTTP request that it came in, and a subscription's with
+// the server. In a session the protocol would rather have methods go on when a connection breaks,
+// but for clients that can come back for the answer. Here they cannot, and a call that waits would
+// take mail for nobody.
 func (s *Server) lifetime(ctx context.Context, method string, extra *mcp.RequestExtra) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := func() bool { return true }

@@ -26,7 +26,8 @@ func (s *Server) Handler() http.Handler {
 	return s.recover(s.logged(s.checkHost(s.checkOrigin(mux))))
 }
 
-// recover answers 500 for a panic in the handlers of this package; receive does for those of the SDK.
+// recover answers 500 for a panic in the handlers of this package; receive does for those of the
+// SDK.
 func (s *Server) recover(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -84,7 +85,8 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(append(tool.Encode(report), '\n'))
 }
 
-// register answers clients that, refused with 401, try to register with OAuth. Two of them print error_description.
+// register answers clients that, refused with 401, try to register with OAuth. Two of them print
+// error_description.
 func (s *Server) register(w http.ResponseWriter, _ *http.Request) {
 	text := "this server has no OAuth: " + howToToken
 	if !s.cfg.RequireToken {
@@ -100,7 +102,8 @@ func (s *Server) home(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, "mailtree %[1]s: mail, search and file claims for coding agents.\n\nMCP endpoint (Streamable HTTP): http://%[2]s/mcp\nPostal, for the agent NAME: http://%[2]s/agents/NAME/mcp\nHealth: http://%[2]s/health\n", s.cfg.Version, r.Host)
 }
 
-// notFound is a real 404: clients probe /.well-known/ for OAuth metadata and would take any page for it.
+// notFound is a real 404: clients probe /.well-known/ for OAuth metadata and would take any page
+// for it.
 func notFound(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "404: there is nothing here. The MCP endpoint is /mcp, the state of the server /health.", http.StatusNotFound)
 }

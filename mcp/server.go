@@ -1,23 +1,25 @@
-// Package mcp is the wire: HTTP routes, protocol eras, who calls. It holds no rule of the mail; the toolsets
-// below it call the domain.
+// Package mcp is the wire: HTTP routes, protocol eras, who calls. It holds no rule of the mail; the
+// toolsets below it call the domain.
 //
-// Each toolset has its URLs (the table is in door.go), and one URL serves every client. POSTs are told apart by header alone (see endpoint.go):
+// Each toolset has its URLs (the table is in door.go), and one URL serves every client. POSTs are
+// told apart by header alone (see endpoint.go):
 //
 //	MCP-Protocol-Version >= 2026-07-28   the stateless handler: no session, subscriptions/listen
 //	Mcp-Session-Id, or initialize        the stateful handler: sessions, GET streams, resources/subscribe
 //	neither                              a bare POST, answered statelessly as one JSON document
 //
-// Around them stand, outermost first: recovery from panics, the request log, the Host and Origin checks, the
-// token, limits. What a request may cost is bounded: bytes of body, bytes of all bodies at once, bytes of an answer and of
-// all large ones at once (answers.go), requests,
-// streams and sessions at once, the time a client may take to send a body or to read an answer. A batch is one request: its
-// messages are done one after the other (batch.go).
+// Around them stand, outermost first: recovery from panics, the request log, the Host and Origin
+// checks, the token, limits. What a request may cost is bounded: bytes of body, bytes of all bodies
+// at once, bytes of an answer and of all large ones at once (answers.go), requests, streams and
+// sessions at once, the time a client may take to send a body or to read an answer. A batch is one
+// request: its messages are done one after the other (batch.go).
 //
-// Nobody's large uploads or waiting keep others out. A body counts as its bytes arrive, whatever length was declared,
-// and its request counts once all of it is there. Requests with a body of up to 64 KiB have a fourth of requests and
-// bodies to themselves. A call that begins to wait for mail counts as a stream from then on until it is answered; where
-// there is no room for one more stream it is refused as unavailable, and one that finds mail never waits. Other users on
-// the socket have limits of their own, a fourth of each.
+// Nobody's large uploads or waiting keep others out. A body counts as its bytes arrive, whatever
+// length was declared, and its request counts once all of it is there. Requests with a body of up
+// to 64 KiB have a fourth of requests and bodies to themselves. A call that begins to wait for mail
+// counts as a stream from then on until it is answered; where there is no room for one more stream
+// it is refused as unavailable, and one that finds mail never waits. Other users on the socket have
+// limits of their own, a fourth of each.
 package mcp
 
 import (
@@ -44,7 +46,8 @@ const (
 	DefaultSessionTimeout = time.Hour
 )
 
-// Config says what is served and to whom. Store is needed; the zero value of the rest is the default.
+// Config says what is served and to whom. Store is needed; the zero value of the rest is the
+// default.
 type Config struct {
 	Store   *maildir.Store
 	Version string
@@ -55,8 +58,8 @@ type Config struct {
 	Token        string // bearer token; "" when there is none to compare with
 	RequireToken bool   // refuse requests without it (AUTH=token, or Host is not loopback)
 
-	// Nudge is what POST /nudge on the socket does for its caller: it tells agents of new mail, once or as long as ctx
-	// lasts, and told hears of each. nil: there is no such thing.
+	// Nudge is what POST /nudge on the socket does for its caller: it tells agents of new mail,
+	// once or as long as ctx lasts, and told hears of each. nil: there is no such thing.
 	Nudge  func(ctx context.Context, by tool.Caller, watch bool, told func(any)) error
 	Yield  func()                    // stops a server in the background for another that starts; nil: it does not yield
 	Health func(context.Context) any // what GET /health answers as JSON; nil: {"status":"ok"}
@@ -125,8 +128,9 @@ func orElse[T int | int64 | time.Duration](v *T, deflt T) {
 	}
 }
 
-// Run runs what the toolsets do beside answering (they tell subscribers of changes) until ctx ends; then it ends every
-// stream and long poll, so that the HTTP server can shut down, and returns their errors. It may be called once.
+// Run runs what the toolsets do beside answering (they tell subscribers of changes) until ctx ends;
+// then it ends every stream and long poll, so that the HTTP server can shut down, and returns their
+// errors. It may be called once.
 func (s *Server) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -144,9 +148,9 @@ func (s *Server) Run(ctx context.Context) error {
 // end closes stopping, once.
 func (s *Server) end() { s.stop.Do(func() { close(s.stopping) }) }
 
-// HTTPServer is an http.Server for the handler whose timeouts suit it: none on writing, for streams and long
-// polls take their time (each single write has a deadline), and none on the whole of reading, for the body has
-// one of its own.
+// HTTPServer is an http.Server for the handler whose timeouts suit it: none on writing, for streams
+// and long polls take their time (each single write has a deadline), and none on the whole of
+// reading, for the body has one of its own.
 func (s *Server) HTTPServer(addr string) *http.Server {
 	return &http.Server{
 		Addr:              addr,

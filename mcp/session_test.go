@@ -45,7 +45,8 @@ func TestSession(t *testing.T) {
 	if res, body := request(t, url, inSession(id), `{"jsonrpc":"2.0","method":"notifications/initialized"}`); res.StatusCode != 202 {
 		t.Errorf("initialized: %d %s", res.StatusCode, body)
 	}
-	// Gemini CLI sends no version; mcp-remote sends Mcp-Method on old traffic. Both stay in their session.
+	// Gemini CLI sends no version; mcp-remote sends Mcp-Method on old traffic. Both stay in their
+	// session.
 	for _, extra := range []string{"", "\nMcp-Method: tools/call", "\nMcp-Protocol-Version: 2025-06-18"} {
 		res, body := request(t, url, inSession(id)+extra, `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"create_agent","arguments":{}}}`)
 		if res.StatusCode != 200 || !strings.Contains(body, `"result":{"content":`) || strings.Contains(body, `"near":[],"structuredContent"`) {
@@ -213,7 +214,8 @@ func TestStop(t *testing.T) {
 	await(t, func() bool { return s.streams.used.Load() == 0 })
 }
 
-// TestHalfClosed: who closes its writing side before the answer, which ends the call, reads no empty success.
+// TestHalfClosed: who closes its writing side before the answer, which ends the call, reads no
+// empty success.
 func TestHalfClosed(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{Store: storetest.Open(t, storetest.Config{}).Store})

@@ -13,11 +13,11 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// sessions know which of the sessions begun with initialize are in use. Most clients that die do not end theirs; so that
-// those do not keep others out until they time out, a new one takes the place of the one that has been unused for longest,
-// whose client, if there is one, is answered 404 and begins anew. Spec: MCP 2025-06-18, transports, session management.
-// A session is its owner's: for everybody else it does not exist, whether or not they know its id.
-// Safe for concurrent use.
+// sessions know which of the sessions begun with initialize are in use. Most clients that die do
+// not end theirs; so that those do not keep others out until they time out, a new one takes the
+// place of the one that has been unused for longest, whose client, if there is one, is answered 404
+// and begins anew. Spec: MCP 2025-06-18, transports, session management. A session is its owner's:
+// for everybody else it does not exist, whether or not they know its id. Safe for concurrent use.
 type sessions struct {
 	mu       sync.Mutex
 	byID     map[string]*session
@@ -50,7 +50,8 @@ func (x *sessions) get(id string) *session {
 	return e
 }
 
-// ownerOf is the kind of caller that a session belongs to: a user on the socket, over TCP who has the token or who has none.
+// ownerOf is the kind of caller that a session belongs to: a user on the socket, over TCP who has
+// the token or who has none.
 func ownerOf(c tool.Caller) string { return c.Via + "/" + c.Auth }
 
 // setOwner notes whose a session is that is being begun.
@@ -66,8 +67,9 @@ func (x *sessions) touch(e *session) {
 	e.last = x.clock
 }
 
-// use keeps the session from making room until done is called. Where it is doing so just then, it has ended when use returns,
-// or ctx has. false, and nothing is kept, where the session is another owner's, or there is none.
+// use keeps the session from making room until done is called. Where it is doing so just then, it
+// has ended when use returns, or ctx has. false, and nothing is kept, where the session is another
+// owner's, or there is none.
 func (x *sessions) use(ctx context.Context, id, owner string) (done func(), ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -98,9 +100,10 @@ func (x *sessions) await(ctx context.Context, e *session) (done func()) {
 	return func() {}
 }
 
-// start enters an initialize under way, which began takes out again; false, and nothing is entered, where as many sessions
-// as there may be, most, are in use. makeRoom ends the one that has been unused for longest, where one is to. Guests make
-// room for guests, and others for others. living are the sessions that there are, by id.
+// start enters an initialize under way, which began takes out again; false, and nothing is entered,
+// where as many sessions as there may be, most, are in use. makeRoom ends the one that has been
+// unused for longest, where one is to. Guests make room for guests, and others for others. living
+// are the sessions that there are, by id.
 func (x *sessions) start(guest bool, most int, living func() map[string]*mcp.ServerSession) (makeRoom func(), ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -128,7 +131,8 @@ func (x *sessions) start(guest bool, most int, living func() map[string]*mcp.Ser
 	return makeRoom, true
 }
 
-// end ends a session that makes room. Nothing is under way in it but notifications that have been answered.
+// end ends a session that makes room. Nothing is under way in it but notifications that have been
+// answered.
 func (x *sessions) end(e *session, ss *mcp.ServerSession) {
 	_ = ss.Close() // it has ended whatever that says
 	x.mu.Lock()

@@ -32,8 +32,8 @@ func full(t *testing.T, url, why string) {
 	}
 }
 
-// TestSessionCap: where there are as many sessions as there may be, a new one takes the place of the one unused for longest,
-// never of one with a stream or a request under way.
+// TestSessionCap: where there are as many sessions as there may be, a new one takes the place of
+// the one unused for longest, never of one with a stream or a request under way.
 func TestSessionCap(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{MaxSessions: 4})
@@ -88,8 +88,8 @@ func TestSessionCap(t *testing.T) {
 	}
 }
 
-// TestSessionCapLosesNoCall: a session that makes room has no call under way, whoever calls just then: each is answered, or
-// refused because the session is over.
+// TestSessionCapLosesNoCall: a session that makes room has no call under way, whoever calls just
+// then: each is answered, or refused because the session is over.
 func TestSessionCapLosesNoCall(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{MaxSessions: 2})
@@ -138,7 +138,8 @@ func socketOf(t *testing.T, s *Server, uid int) string {
 	return srv.URL
 }
 
-// TestSessionOwner: to another kind of caller a session is answered like one that does not exist, and goes on.
+// TestSessionOwner: to another kind of caller a session is answered like one that does not exist,
+// and goes on.
 func TestSessionOwner(t *testing.T) {
 	t.Parallel()
 	s, tcp := serve(t, Config{Token: "tok"})

@@ -74,8 +74,8 @@ func TestSeed(t *testing.T) {
 	}
 }
 
-// TestRun: a subscriber hears of what another client does, also in a project made later; when Run's context ends,
-// the stream and a long poll end.
+// TestRun: a subscriber hears of what another client does, also in a project made later; when Run's
+// context ends, the stream and a long poll end.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{Store: storetest.Open(t, storetest.Config{}).Store})

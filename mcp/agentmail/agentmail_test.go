@@ -71,7 +71,8 @@ func newWorld(t *testing.T) *world {
 
 var messageID = regexp.MustCompile(`msg_[0-9a-f_]+`)
 
-// call calls a tool and returns what the caller gets, with ID for the id of a message; of a refusal its text and code.
+// call calls a tool and returns what the caller gets, with ID for the id of a message; of a refusal
+// its text and code.
 func (w *world) call(c tool.Caller, name, args string) string {
 	out := w.answer(c, name, args)
 	return messageID.ReplaceAllString(out, "ID")
@@ -116,7 +117,8 @@ func (w *world) project(key string) *maildir.Project {
 
 func message(n int) string { return `{"recipient":"bob","message":"` + strings.Repeat("m", n) + `"}` }
 
-// TestCalls: the contract, outside tmux: results, texts, and the order in which they are looked for.
+// TestCalls: the contract, outside tmux: results, texts, and the order in which they are looked
+// for.
 func TestCalls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -198,8 +200,8 @@ func TestBody(t *testing.T) {
 	}
 }
 
-// TestOnce: 200 messages from 2 senders and 4 receivers at once are 200 deliveries, and a file in the mailbox that is no
-// message hides none of them.
+// TestOnce: 200 messages from 2 senders and 4 receivers at once are 200 deliveries, and a file in
+// the mailbox that is no message hides none of them.
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -278,8 +280,8 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestToolsetsShare: an agent of another toolset is one of this, and the other way round; what came without a body comes
-// with its subject.
+// TestToolsetsShare: an agent of another toolset is one of this, and the other way round; what came
+// without a body comes with its subject.
 func TestToolsetsShare(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -342,8 +344,8 @@ func TestWorkTrees(t *testing.T) {
 	})
 }
 
-// TestIgnore: who is named in the ignore file is not written to, in each of the work trees; what is no such file is left
-// out, and nobody waits for it.
+// TestIgnore: who is named in the ignore file is not written to, in each of the work trees; what is
+// no such file is left out, and nobody waits for it.
 func TestIgnore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -400,7 +402,8 @@ func TestIgnore(t *testing.T) {
 	})
 }
 
-// TestTmux: inside tmux the windows of the session are who there is, and the window's name is who one is.
+// TestTmux: inside tmux the windows of the session are who there is, and the window's name is who
+// one is.
 func TestTmux(t *testing.T) {
 	t.Parallel()
 	srv := tmuxtest.Start(t)

@@ -18,8 +18,9 @@ type who struct {
 	windows []string     // inside tmux: the names of the session's windows that can be agents'; may be empty, never nil
 }
 
-// caller finds out who calls: by the name that it goes by, else by that of its window. Errors: ErrInvalid where neither is
-// there or can be a name, ErrUnavailable where tmux does not answer. Spec: TOOLS.md agentmail.
+// caller finds out who calls: by the name that it goes by, else by that of its window. Errors:
+// ErrInvalid where neither is there or can be a name, ErrUnavailable where tmux does not answer.
+// Spec: TOOLS.md agentmail.
 func caller(ctx context.Context) (*who, error) {
 	c := tool.CallerOf(ctx)
 	w := &who{name: c.Agent}

@@ -1,12 +1,14 @@
-// Package aimx is the toolset *aimx*: mailboxes, email and hooks, 12 tools, each call authorized by the user of the
-// operating system who makes it. It is served on the Unix socket only, which tells who that is.
+// Package aimx is the toolset *aimx*: mailboxes, email and hooks, 12 tools, each call authorized by
+// the user of the operating system who makes it. It is served on the Unix socket only, which tells
+// who that is.
 //
-// A mailbox is an agent; its address is its name at MAIL_DOMAIN. The rules are maildir's (mailbox.go, box.go, hook.go);
-// here are names, argument checks, shapes and the wording of errors, which programs written for aimx know word for word.
-// Spec: 7.3, TOOLS.md aimx, seed 3.
+// A mailbox is an agent; its address is its name at MAIL_DOMAIN. The rules are maildir's
+// (mailbox.go, box.go, hook.go); here are names, argument checks, shapes and the wording of errors,
+// which programs written for aimx know word for word. Spec: 7.3, TOOLS.md aimx, seed 3.
 //
-// Beyond what holds for every toolset (package tool) a client can rely on: where the contract says that a result is a list
-// or a sentence, the text is exactly that, and structuredContent an object around it.
+// Beyond what holds for every toolset (package tool) a client can rely on: where the contract says
+// that a result is a list or a sentence, the text is exactly that, and structuredContent an object
+// around it.
 package aimx
 
 import (
@@ -58,7 +60,8 @@ func (t *toolset) tools() []tool.Tool {
 
 type run = func(context.Context, *tool.Args) (any, error)
 
-// known lets nobody in whose uid is not known, and says in the log when root comes, who passes every check.
+// known lets nobody in whose uid is not known, and says in the log when root comes, who passes
+// every check.
 func (t *toolset) known(name string, next run) run {
 	return func(ctx context.Context, a *tool.Args) (any, error) {
 		c := tool.CallerOf(ctx)
@@ -72,8 +75,8 @@ func (t *toolset) known(name string, next run) run {
 	}
 }
 
-// box opens the mailbox that an argument names, unless something was wrong with the arguments. One that does not exist
-// is another's to all but root, so that nobody learns which do.
+// box opens the mailbox that an argument names, unless something was wrong with the arguments. One
+// that does not exist is another's to all but root, so that nobody learns which do.
 func (t *toolset) box(ctx context.Context, a *tool.Args, arg string) (*maildir.Box, error) {
 	name, c := a.Text(arg), tool.CallerOf(ctx)
 	if a.Err() != nil {

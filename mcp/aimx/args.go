@@ -28,7 +28,8 @@ func offsetArg(about string) tool.Prop {
 	return tool.May("offset", tool.Num(about, 0, math.MaxInt32, 0))
 }
 
-// goesOn is the second text of an answer that is not all: the first is a list or a file, with no place for it.
+// goesOn is the second text of an answer that is not all: the first is a list or a file, with no
+// place for it.
 func goesOn(next int) string {
 	if next == 0 {
 		return ""
@@ -90,7 +91,8 @@ func line(a *tool.Args, name string) string {
 	return s
 }
 
-// newName checks the name of a new mailbox, as far as this toolset has rules beyond the domain's for agents.
+// newName checks the name of a new mailbox, as far as this toolset has rules beyond the domain's
+// for agents.
 func newName(a *tool.Args) string {
 	name := a.Text("name")
 	rule := ""

@@ -9,7 +9,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// defaultPage is the page size of email_list where a call names none; at most it is maildir.MaxPage.
+// defaultPage is the page size of email_list where a call names none; at most it is
+// maildir.MaxPage.
 const defaultPage = 50
 
 // rowShape is one email of a list: Read of an inbox row, Status of a sent one.

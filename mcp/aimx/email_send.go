@@ -50,7 +50,8 @@ func (t *toolset) emailSend() tool.Tool {
 	}
 }
 
-// answers has the draft answer what reply_to and references name. References alone are ignored, whatever they say.
+// answers has the draft answer what reply_to and references name. References alone are ignored,
+// whatever they say.
 func (t *toolset) answers(a *tool.Args, d *maildir.Draft) {
 	replyTo, references := line(a, "reply_to"), line(a, "references")
 	if strings.TrimSpace(replyTo) == "" {

@@ -18,8 +18,8 @@ func (d *desk) callIn(uid int, project, workTree, name, args string) *mcp.CallTo
 	return d.ask("aimx", name, args)
 }
 
-// TestGuestMakesNoProject: whatever a guest names, only projects that exist and the default one are used. The store's
-// user and root make projects.
+// TestGuestMakesNoProject: whatever a guest names, only projects that exist and the default one are
+// used. The store's user and root make projects.
 func TestGuestMakesNoProject(t *testing.T) {
 	t.Parallel()
 	const guest = 1000

@@ -45,7 +45,8 @@ func (t *toolset) hookCreate() tool.Tool {
 	}
 }
 
-// hookBox is box, but tells everybody that a mailbox does not exist, as the contract has it for hooks.
+// hookBox is box, but tells everybody that a mailbox does not exist, as the contract has it for
+// hooks.
 func (t *toolset) hookBox(ctx context.Context, a *tool.Args) (*maildir.Box, error) {
 	b, err := t.box(ctx, a, "mailbox")
 	if !errors.Is(err, maildir.ErrDenied) {

@@ -57,7 +57,8 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestRootIsLogged: who passes every check leaves a line; who does not, none, and who is not known gets nowhere.
+// TestRootIsLogged: who passes every check leaves a line; who does not, none, and who is not known
+// gets nowhere.
 func TestRootIsLogged(t *testing.T) {
 	var out bytes.Buffer
 	ts := newToolset(tool.Config{Log: slog.New(slog.NewTextHandler(&out, nil))})

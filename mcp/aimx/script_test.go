@@ -41,7 +41,8 @@ func TestMain(m *testing.M) {
 //	mail send_message {…}                      a call of the toolset mail, by nobody in particular
 //	write agents/ann/inbox/x.md TEXT           a person saves a file, \n for a line end
 //
-// Ids of messages are M1, M2 … as they appear, in calls too; times are TIME and the store's folder is STORE.
+// Ids of messages are M1, M2 … as they appear, in calls too; times are TIME and the store's folder
+// is STORE.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("../../fixtures/aimx/*.txt")
 	if err != nil || len(files) == 0 {
@@ -233,7 +234,8 @@ func sameJSON(text string, structured []byte) bool {
 	return json.Unmarshal([]byte(text), &a) == nil && json.Unmarshal(structured, &b) == nil && cmp.Equal(a, b)
 }
 
-// ordered is an object with its keys in order; of email_read without the content, which is the text.
+// ordered is an object with its keys in order; of email_read without the content, which is the
+// text.
 func ordered(data []byte) string {
 	var v map[string]any
 	if err := json.Unmarshal(data, &v); err != nil {

@@ -9,7 +9,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// TestStopWhileMarked: a server that stops while it marks what a waiting call is to return returns that all the same.
+// TestStopWhileMarked: a server that stops while it marks what a waiting call is to return returns
+// that all the same.
 func TestStopWhileMarked(t *testing.T) {
 	t.Parallel()
 	stopping, marked, goOn := make(chan struct{}), make(chan struct{}), make(chan struct{})

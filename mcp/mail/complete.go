@@ -18,7 +18,8 @@ var completes = map[string]map[string]format.Kind{
 	threadTemplate:  {"thread_id": format.KindOther, "project": format.KindProject},
 }
 
-// complete offers names for an argument of a template. What it does not know has no completions: not an error.
+// complete offers names for an argument of a template. What it does not know has no completions:
+// not an error.
 func (t *Toolset) complete(ctx context.Context, req *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
 	res := &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{}}}
 	kind, ok := completes[req.Params.Ref.URI][req.Params.Argument.Name]

@@ -9,8 +9,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// The guard's tools write into the hooks folder of the code repository that is named, and nowhere else; a folder outside
-// that repository is refused (Invariant I8).
+// The guard's tools write into the hooks folder of the code repository that is named, and nowhere
+// else; a folder outside that repository is refused (Invariant I8).
 
 type doneShape struct {
 	Done []string `json:"done"`

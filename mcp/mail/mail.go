@@ -1,9 +1,12 @@
-// Package mail is the toolset *mail*: 13 tools, 3 resources, completions and subscriptions over the domain.
+// Package mail is the toolset *mail*: 13 tools, 3 resources, completions and subscriptions over the
+// domain.
 //
-// It owns argument names and schemas, defaults and clamps, the shape of the replies and the wording of errors,
-// and no rule: a handler decodes, calls one verb of maildir and shapes the answer. Spec: 7.1, 8.
+// It owns argument names and schemas, defaults and clamps, the shape of the replies and the wording
+// of errors, and no rule: a handler decodes, calls one verb of maildir and shapes the answer. Spec:
+// 7.1, 8.
 //
-// What holds for the answers of every toolset stands in package tool. Beyond that a client can rely on:
+// What holds for the answers of every toolset stands in package tool. Beyond that a client can rely
+// on:
 //   - the body of a message stands in a field of its own (body_md);
 //   - a resource has the shape of the tool that reads the same thing.
 package mail

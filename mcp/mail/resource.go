@@ -16,7 +16,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// The templates of Spec 7.1. There are no fixed resources: an inbox for every agent would only fill the client's list.
+// The templates of Spec 7.1. There are no fixed resources: an inbox for every agent would only fill
+// the client's list.
 const (
 	inboxTemplate   = "resource://inbox/{agent}{?project,since_ts,urgent_only,include_bodies,limit,cursor}"
 	messageTemplate = "resource://message/{id}{?project,body_offset}"
@@ -52,8 +53,8 @@ var refParams = map[format.Kind]string{
 // maxURI bounds what a subscriber can make the server remember.
 const maxURI = 4096
 
-// parseRef reads a resource URI. It takes what RFC 6570 makes of a template, and what people write by hand:
-// unescaped slashes in project, as in the seed. '+' is a plus.
+// parseRef reads a resource URI. It takes what RFC 6570 makes of a template, and what people write
+// by hand: unescaped slashes in project, as in the seed. '+' is a plus.
 func parseRef(uri string) (ref, error) {
 	rest, ok := strings.CutPrefix(uri, "resource://")
 	path, query, _ := strings.Cut(rest, "?")
@@ -152,9 +153,9 @@ type (
 	}
 )
 
-// anyURI lets resources/read have every URI: the SDK matches templates by their strict expansion, in which the
-// seed's ?project=/abs/path/backend has no place. The handler finds the URI that was asked for in ctx. Errors
-// get the code of the protocol's era here.
+// anyURI lets resources/read have every URI: the SDK matches templates by their strict expansion,
+// in which the seed's ?project=/abs/path/backend has no place. The handler finds the URI that was
+// asked for in ctx. Errors get the code of the protocol's era here.
 func (t *Toolset) anyURI(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		r, ok := req.(*mcp.ReadResourceRequest)
@@ -223,7 +224,8 @@ func (t *Toolset) read(ctx context.Context, _ *mcp.ReadResourceRequest) (*mcp.Re
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: "application/json", Text: text}}}, nil
 }
 
-// projectOf finds the project of a resource: the one named, else the one that the domain takes it to mean.
+// projectOf finds the project of a resource: the one named, else the one that the domain takes it
+// to mean.
 func (t *Toolset) projectOf(ctx context.Context, r ref) (*maildir.Project, error) {
 	if r.project != "" {
 		return t.store.Project(ctx, r.project)

@@ -56,7 +56,8 @@ func importance(deflt string) *tool.Node {
 	return tool.OneOf("", deflt, format.Low, format.Normal, format.High, format.Urgent)
 }
 
-// localImage finds markdown images that are neither on the web nor elsewhere with a scheme, and data URIs.
+// localImage finds markdown images that are neither on the web nor elsewhere with a scheme, and
+// data URIs.
 var localImage = regexp.MustCompile(`!\[[^\]]*\]\(\s*<?(data:image/|[^)\s:]+[)\s>])`)
 
 // imageNotes checks the image arguments and says what is not done with them.

@@ -100,7 +100,8 @@ func (t *Toolset) shapeMessage(m *maildir.MessageRow, body bool) messageShape {
 	return s
 }
 
-// withoutBody is a message as an answer shows it beside its body, with the most that can be said of that.
+// withoutBody is a message as an answer shows it beside its body, with the most that can be said of
+// that.
 func (t *Toolset) withoutBody(m *maildir.MessageRow) messageShape {
 	s, none := t.shapeMessage(m, false), ""
 	s.Body, s.Truncated, s.BodyBytes, s.NextOffset = &none, true, math.MaxInt64, math.MaxInt64

@@ -11,10 +11,10 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Subscriptions. Both eras come through the same two handlers: resources/subscribe of a session, and
-// subscriptions/listen, for which the SDK calls subscribe when the stream opens and unsubscribe when it ends.
-// It calls nothing when an older session ends with subscriptions still on, so sessions are held here and looked
-// up among the living before each use.
+// Subscriptions. Both eras come through the same two handlers: resources/subscribe of a session,
+// and subscriptions/listen, for which the SDK calls subscribe when the stream opens and unsubscribe
+// when it ends. It calls nothing when an older session ends with subscriptions still on, so
+// sessions are held here and looked up among the living before each use.
 
 // maxSubscriptions is how many URIs can be subscribed to at once, over all sessions.
 const maxSubscriptions = 10000
@@ -120,8 +120,8 @@ func (t *Toolset) sweep() {
 	}
 }
 
-// Run tells subscribers what changes, whoever changed it, until ctx ends. It returns nil then, after the
-// notifications that were under way.
+// Run tells subscribers what changes, whoever changed it, until ctx ends. It returns nil then,
+// after the notifications that were under way.
 func (t *Toolset) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -143,8 +143,8 @@ func (t *Toolset) Run(ctx context.Context) error {
 	return nil
 }
 
-// start is the mark that subscribers are told of changes after: that of the moment when Run or the first of them asked.
-// Who subscribes before Run has begun misses nothing.
+// start is the mark that subscribers are told of changes after: that of the moment when Run or the
+// first of them asked. Who subscribes before Run has begun misses nothing.
 func (t *Toolset) start(ctx context.Context) (int64, error) {
 	t.starting.Lock()
 	defer t.starting.Unlock()
@@ -158,7 +158,8 @@ func (t *Toolset) start(ctx context.Context) (int64, error) {
 	return t.from, nil
 }
 
-// next waits for changes after the mark and moves it behind them. The first time it only finds the mark.
+// next waits for changes after the mark and moves it behind them. The first time it only finds the
+// mark.
 func (t *Toolset) next(ctx context.Context, mark *int64) (batch []maildir.Change, err error) {
 	if *mark < 0 {
 		*mark, err = t.start(ctx)
@@ -191,8 +192,8 @@ func (t *Toolset) touched(ctx context.Context, batch []maildir.Change) []string 
 	return out
 }
 
-// resolve looks again for the projects that were not there when somebody subscribed with them, when a batch
-// brings the first change of a project.
+// resolve looks again for the projects that were not there when somebody subscribed with them, when
+// a batch brings the first change of a project.
 func (t *Toolset) resolve(ctx context.Context, batch []maildir.Change) {
 	t.mu.Lock()
 	fresh := false
@@ -229,8 +230,9 @@ func (s *subscription) concerns(c *maildir.Change) bool {
 	return content && (c.Thread == s.ref.name || c.ID == s.ref.name)
 }
 
-// tell notifies the subscribers of each URI in a goroutine of its own, for one that does not read its stream
-// holds up whoever writes to it. While it is at it, further changes are gathered into one more notification.
+// tell notifies the subscribers of each URI in a goroutine of its own, for one that does not read
+// its stream holds up whoever writes to it. While it is at it, further changes are gathered into
+// one more notification.
 func (t *Toolset) tell(ctx context.Context, wg *sync.WaitGroup, uris []string) {
 	for _, uri := range uris {
 		t.mu.Lock()

@@ -64,7 +64,8 @@ func TestConcerns(t *testing.T) {
 	}
 }
 
-// TestSubscribers: subscribers of both eras are told of a change, and forgotten when they have gone.
+// TestSubscribers: subscribers of both eras are told of a change, and forgotten when they have
+// gone.
 func TestSubscribers(t *testing.T) {
 	for _, stateless := range []bool{false, true} {
 		t.Run(map[bool]string{false: "session", true: "listen"}[stateless], func(t *testing.T) {
@@ -130,7 +131,8 @@ func TestSubscribeEarly(t *testing.T) {
 	hears(t, told, uri)
 }
 
-// TestSubscribeToProjectBeingMade: a project that is made while somebody subscribes to what is in it is found.
+// TestSubscribeToProjectBeingMade: a project that is made while somebody subscribes to what is in
+// it is found.
 func TestSubscribeToProjectBeingMade(t *testing.T) {
 	t.Parallel()
 	ts, _ := newProject(t, "/p")

@@ -70,7 +70,8 @@ func shapeItems(l []maildir.SummaryItem) []itemShape {
 	return out
 }
 
-// parsing is the memory that the structure of the longest body takes, in bytes. Measured: TestMemoryOfAnswers in cmd/mailtree.
+// parsing is the memory that the structure of the longest body takes, in bytes. Measured:
+// TestMemoryOfAnswers in cmd/mailtree.
 const parsing = 16 << 20
 
 // maxParticipants are shown of a thread; the others are among the recipients of its messages.

@@ -27,7 +27,8 @@ func TestDeclared(t *testing.T) {
 	tooltest.Declared(t, tools...)
 }
 
-// TestShapes: what the tools answer fits their schemas, and without an envelope is what the seed's functions return.
+// TestShapes: what the tools answer fits their schemas, and without an envelope is what the seed's
+// functions return.
 func TestShapes(t *testing.T) {
 	ts := New(tool.Config{})
 	mail := func(id, key, body string) any {

@@ -14,19 +14,20 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Args are the arguments of one call, already known to be ones that the tool takes. The first thing found
-// wrong stays in Err; whoever reads them looks at it once, after the last. Reading one that the tool does not
-// declare is a mistake of the program and panics. Not safe for concurrent use.
+// Args are the arguments of one call, already known to be ones that the tool takes. The first thing
+// found wrong stays in Err; whoever reads them looks at it once, after the last. Reading one that
+// the tool does not declare is a mistake of the program and panics. Not safe for concurrent use.
 //
-// Models write a single string for a list, a list as a string of JSON, "true" for true and "20" for 20:
-// where only one thing can be meant it is taken.
+// Models write a single string for a list, a list as a string of JSON, "true" for true and "20" for
+// 20: where only one thing can be meant it is taken.
 type Args struct {
 	raw map[string]json.RawMessage
 	in  []Prop
 	err error
 }
 
-// DecodeArgs checks the names of the arguments against what the tool takes, each given once; an absent or null data has none.
+// DecodeArgs checks the names of the arguments against what the tool takes, each given once; an
+// absent or null data has none.
 func DecodeArgs(tool string, data json.RawMessage, in []Prop) *Args {
 	a := &Args{raw: map[string]json.RawMessage{}, in: in}
 	if data = bytes.TrimSpace(data); len(data) > 0 {
@@ -60,8 +61,9 @@ func DecodeArgs(tool string, data json.RawMessage, in []Prop) *Args {
 	return a
 }
 
-// repeatedKey is the first key that a JSON object has for the second time, whatever is below its values. data is valid JSON.
-// It looks at each byte once and copies keys only: arguments may be 8 MiB.
+// repeatedKey is the first key that a JSON object has for the second time, whatever is below its
+// values. data is valid JSON. It looks at each byte once and copies keys only: arguments may be 8
+// MiB.
 func repeatedKey(data []byte) (key string, ok bool) {
 	seen, depth, atKey := map[string]bool{}, 0, false
 	for i := 0; i < len(data); i++ {
@@ -96,7 +98,8 @@ func repeatedKey(data []byte) (key string, ok bool) {
 	return "", false
 }
 
-// Require fails where one or more of the arguments are absent, and names them all: so one answer is enough to mend a call.
+// Require fails where one or more of the arguments are absent, and names them all: so one answer is
+// enough to mend a call.
 func (a *Args) Require(names ...string) {
 	var missing, meant []string
 	for _, name := range names {
@@ -223,7 +226,8 @@ func (a *Args) Flag(name string) bool {
 	return false
 }
 
-// Count is a whole number of at least least, at most most (more counts as most); the default when absent.
+// Count is a whole number of at least least, at most most (more counts as most); the default when
+// absent.
 func (a *Args) Count(name string, least, most int) int {
 	v, ok := a.raw[name]
 	if !ok {
@@ -240,7 +244,8 @@ func (a *Args) Count(name string, least, most int) int {
 	return int(min(f, float64(most)))
 }
 
-// When is a time: RFC 3339, or seconds since 1970 as a number or in a string; the zero time when absent.
+// When is a time: RFC 3339, or seconds since 1970 as a number or in a string; the zero time when
+// absent.
 func (a *Args) When(name string) time.Time {
 	v, ok := a.raw[name]
 	if !ok {

@@ -96,7 +96,8 @@ func TestArgsRefused(t *testing.T) {
 	}
 }
 
-// TestArgsMissing: one answer names all that is missing, but for what the tool asks for itself, later.
+// TestArgsMissing: one answer names all that is missing, but for what the tool asks for itself,
+// later.
 func TestArgsMissing(t *testing.T) {
 	in := []Prop{Need("from", Str("sender", "Ann")), May("cc", Str("copy", "Cid")), Need("subject", Str("subject", "Hi")), Late("to", Str("recipient", "Bob"))}
 	for given, want := range map[string]string{
@@ -114,7 +115,8 @@ func TestArgsMissing(t *testing.T) {
 	}
 }
 
-// FuzzArgs: whatever comes, reading it neither panics nor gives both a value out of bounds and no error.
+// FuzzArgs: whatever comes, reading it neither panics nor gives both a value out of bounds and no
+// error.
 func FuzzArgs(f *testing.F) {
 	f.Add([]byte(`{"project_key":"/p","to":"[\"A\"]","limit":"7","since_ts":-1}`))
 	f.Add([]byte(`{"project_key":"/p","limit":"Inf","cursor":"-1"}`))

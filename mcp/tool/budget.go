@@ -22,11 +22,12 @@ const (
 // envelope is what stands around an answer: JSON-RPC, what the SDK adds, a URI of the longest kind.
 const envelope = 16 << 10
 
-// unreserved is how much an answer may have without a reservation of memory: as many as there may be requests have it at once.
+// unreserved is how much an answer may have without a reservation of memory: as many as there may
+// be requests have it at once.
 const unreserved = 32 << 10
 
-// copies is how often the server holds an answer while it is made: as values, as JSON, as text, in the SDK's result, message
-// and buffer, and merged. Measured: cmd/mailtree, TestMemoryOfAnswers.
+// copies is how often the server holds an answer while it is made: as values, as JSON, as text, in
+// the SDK's result, message and buffer, and merged. Measured: cmd/mailtree, TestMemoryOfAnswers.
 const copies = 8
 
 func (b Budget) bytes() int {
@@ -46,7 +47,8 @@ const (
 	InResource             // of a resource: JSON as text
 )
 
-// repeats says how many times an answer has what it says as JSON, and how many times as JSON in a JSON string.
+// repeats says how many times an answer has what it says as JSON, and how many times as JSON in a
+// JSON string.
 func (f Form) repeats() (plain, quoted int) {
 	switch f {
 	case InTool:
@@ -57,7 +59,8 @@ func (f Form) repeats() (plain, quoted int) {
 	return 0, 1
 }
 
-// character is how many bytes a character takes, which has size bytes itself. The SDK writes <, > and & as \u003c and so on.
+// character is how many bytes a character takes, which has size bytes itself. The SDK writes <, >
+// and & as \u003c and so on.
 func (f Form) character(r rune, size int) int {
 	plain, quoted := f.repeats()
 	switch {
@@ -111,7 +114,8 @@ func (f Form) ofJSON(data []byte) (size int) {
 	return size
 }
 
-// Room is the room that the answer of a call has for messages beside rest. Each is shown as shape says, without its body.
+// Room is the room that the answer of a call has for messages beside rest. Each is shown as shape
+// says, without its body.
 func (b Budget) Room(ctx context.Context, form Form, rest any, shape func(m *maildir.MessageRow) any) *maildir.Room {
 	h, beside := HoldOf(ctx), form.Size(rest)
 	return &maildir.Room{
@@ -126,7 +130,8 @@ func (b Budget) Room(ctx context.Context, form Form, rest any, shape func(m *mai
 // reserved is the memory that a large answer takes while it is made, in bytes.
 func (b Budget) reserved() int64 { return copies * int64(b.bytes()) }
 
-// Listing is an answer's list of things other than messages, as far as it fits. Not safe for concurrent use.
+// Listing is an answer's list of things other than messages, as far as it fits. Not safe for
+// concurrent use.
 type Listing struct {
 	ctx  context.Context
 	b    Budget
@@ -140,8 +145,8 @@ func (b Budget) Listing(ctx context.Context, form Form, rest any) *Listing {
 	return &Listing{ctx: ctx, b: b, form: form, left: b.bytes() - form.Size(rest)}
 }
 
-// Add reports whether one more item fits; where not, the list ends before it. A long list reserves memory; where there is none
-// nothing fits any more, and Err says so.
+// Add reports whether one more item fits; where not, the list ends before it. A long list reserves
+// memory; where there is none nothing fits any more, and Err says so.
 func (l *Listing) Add(item any) bool {
 	size := l.form.Size(item) + l.form.comma()
 	if size > l.left || l.err != nil {
@@ -156,7 +161,8 @@ func (l *Listing) Add(item any) bool {
 // Err is why nothing fits any more, where that is not the list's length.
 func (l *Listing) Err() error { return l.err }
 
-// Fit is how many of some items, from the first on, fit into an answer beside rest. Errors: ErrUnavailable.
+// Fit is how many of some items, from the first on, fit into an answer beside rest. Errors:
+// ErrUnavailable.
 func Fit[T any](ctx context.Context, b Budget, form Form, rest any, items []T) (n int, err error) {
 	l := b.Listing(ctx, form, rest)
 	for n < len(items) && l.Add(items[n]) {
@@ -178,8 +184,8 @@ func (b Budget) Resource(v any) (text string, err error) {
 // Fits reports whether a value is within the budget.
 func (b Budget) Fits(form Form, v any) bool { return form.Size(v) <= b.bytes() }
 
-// CutLine ends a body of which the answer holds only the beginning, where what is answered is marked read: it says where the
-// rest is.
+// CutLine ends a body of which the answer holds only the beginning, where what is answered is
+// marked read: it says where the rest is.
 func CutLine(p *maildir.Project, d *maildir.Delivery) string {
 	return fmt.Sprintf("\n[cut here: the rest of the %d bytes of %s is in %s]", d.BodyBytes, d.ID, filepath.Join(p.Tree().Dir(), d.CopyPath))
 }
@@ -187,14 +193,15 @@ func CutLine(p *maildir.Project, d *maildir.Delivery) string {
 // maxCutLine is longer than any CutLine: no path is longer than 4,096 bytes.
 const maxCutLine = 4096 + 256
 
-// OneBody is the room of a tool's answer with one message, shown as shape says, whose body may have to end with a CutLine.
+// OneBody is the room of a tool's answer with one message, shown as shape says, whose body may have
+// to end with a CutLine.
 func (b Budget) OneBody(ctx context.Context, shape func(m *maildir.MessageRow, body string) any) *maildir.Room {
 	line := strings.Repeat("x", maxCutLine)
 	return b.Room(ctx, InTool, "", func(m *maildir.MessageRow) any { return shape(m, line) })
 }
 
-// Page is what fits of the items from an offset on into a tool's answer beside rest, and the offset of the next page; 0 at the
-// end. Errors: ErrUnavailable.
+// Page is what fits of the items from an offset on into a tool's answer beside rest, and the offset
+// of the next page; 0 at the end. Errors: ErrUnavailable.
 func Page[T any](ctx context.Context, b Budget, rest any, items []T, offset int) (page []T, next int, err error) {
 	page = items[min(offset, len(items)):]
 	n, err := Fit(ctx, b, InTool, rest, page)

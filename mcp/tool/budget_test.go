@@ -13,8 +13,9 @@ import (
 	"mailtree/maildir"
 )
 
-// TestFit: a text that is measured character by character has the size of its JSON, in every form; its beginning is the
-// longest that fits and ends between two characters. What the sizes are on the wire TestSizes of package mcp tells.
+// TestFit: a text that is measured character by character has the size of its JSON, in every form;
+// its beginning is the longest that fits and ends between two characters. What the sizes are on the
+// wire TestSizes of package mcp tells.
 func TestFit(t *testing.T) {
 	for _, form := range []Form{InTool, InText, InResource} {
 		around := form.Size("")
@@ -42,8 +43,9 @@ func nextRune(s string, at int) int {
 	return at + size
 }
 
-// TestMemory: nobody has more than there is; who came first is served first; who leaves lets the next one through; what is
-// reserved again is not counted twice, and what was reserved is given back once.
+// TestMemory: nobody has more than there is; who came first is served first; who leaves lets the
+// next one through; what is reserved again is not counted twice, and what was reserved is given
+// back once.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	m := NewMemory(100)

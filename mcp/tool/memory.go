@@ -9,8 +9,9 @@ import (
 	"mailtree/maildir"
 )
 
-// Memory is what the large answers of a server may have in memory at once. Calls reserve their part before they read what they
-// answer, and wait for it, who came first first. Safe for concurrent use.
+// Memory is what the large answers of a server may have in memory at once. Calls reserve their part
+// before they read what they answer, and wait for it, who came first first. Safe for concurrent
+// use.
 type Memory struct {
 	size int64
 
@@ -27,7 +28,8 @@ type waiter struct {
 // NewMemory is one of so many bytes.
 func NewMemory(bytes int64) *Memory { return &Memory{size: bytes, free: bytes} }
 
-// patience is how long a call waits for memory: an answer takes well under a second, and there may be many before it.
+// patience is how long a call waits for memory: an answer takes well under a second, and there may
+// be many before it.
 const patience = 20 * time.Second
 
 // errCrowded says that there was no memory for an answer in time.
@@ -98,8 +100,8 @@ func (m *Memory) serve() {
 	}
 }
 
-// Hold is what one request has of a Memory, until its answer has been written or dropped. A nil Hold has no bound. Safe for
-// concurrent use.
+// Hold is what one request has of a Memory, until its answer has been written or dropped. A nil
+// Hold has no bound. Safe for concurrent use.
 type Hold struct {
 	memory *Memory
 
@@ -111,7 +113,8 @@ type Hold struct {
 // Hold begins one; whoever does releases it.
 func (m *Memory) Hold() *Hold { return &Hold{memory: m} }
 
-// Reserve waits until the request has as many bytes, or all that there are. Errors: ErrUnavailable, the cause of ctx's end.
+// Reserve waits until the request has as many bytes, or all that there are. Errors: ErrUnavailable,
+// the cause of ctx's end.
 func (h *Hold) Reserve(ctx context.Context, bytes int64) error {
 	if h == nil {
 		return nil
@@ -132,8 +135,8 @@ func (h *Hold) Reserve(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-// drop gives back what the hold has where that is less than bytes, and reports whether it is: who waits for more while it has
-// some may wait for others who do the same.
+// drop gives back what the hold has where that is less than bytes, and reports whether it is: who
+// waits for more while it has some may wait for others who do the same.
 func (h *Hold) drop(bytes int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

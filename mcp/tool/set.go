@@ -1,5 +1,6 @@
-// Package tool is what every toolset is made of: the declaration of a tool (schema, hints), the reading of its
-// arguments, the shape of answers and refusals, and who calls. It knows no tool and no rule of the mail.
+// Package tool is what every toolset is made of: the declaration of a tool (schema, hints), the
+// reading of its arguments, the shape of answers and refusals, and who calls. It knows no tool and
+// no rule of the mail.
 //
 // A toolset package lists its tools and makes a Set of them:
 //
@@ -8,13 +9,17 @@
 //		return tool.NewSet(cfg, tool.About{Name: "mailtree-postal", …}, t.checkMail(), t.sendToAgent())
 //	}
 //
-// and package mcp mounts the Set (mcp/server.go has the table). What a client can rely on, in every toolset:
-//   - every fact is in structuredContent and in one text content: the same JSON, or a text that says all of it;
+// and package mcp mounts the Set (mcp/server.go has the table). What a client can rely on, in every
+// toolset:
+//   - every fact is in structuredContent and in one text content: the same JSON, or a text that
+//     says all of it;
 //   - a refusal is a tool error: a sentence in the text, {error, code, near} in structuredContent;
-//   - wrong arguments are such refusals too, with the valid names or an example; they are never protocol errors;
+//   - wrong arguments are such refusals too, with the valid names or an example; they are never
+//     protocol errors;
 //   - a list is never null, a time is RFC 3339 UTC;
-//   - no answer is larger than Config.Budget: a list ends earlier and says how to go on, perhaps in a second text content; a text
-//     is cut and says where the rest is. What a tool does not cut it refuses (too_large).
+//   - no answer is larger than Config.Budget: a list ends earlier and says how to go on, perhaps in
+//     a second text content; a text is cut and says where the rest is. What a tool does not cut it
+//     refuses (too_large).
 package tool
 
 import (
@@ -45,8 +50,8 @@ type About struct {
 	Title        string
 	Description  string
 	Instructions string // short: clients put them into the prompt
-	// Wording rewords a refusal before it is answered: err is what the tool returned, r what the domain says of it.
-	// nil: as the domain says.
+	// Wording rewords a refusal before it is answered: err is what the tool returned, r what the
+	// domain says of it. nil: as the domain says.
 	Wording func(err error, r *Refusal)
 	// Options are for what few toolsets have: completions, subscriptions. Set fills in the rest.
 	Options mcp.ServerOptions
@@ -72,8 +77,9 @@ func NewSet(cfg Config, about About, tools ...Tool) *Set {
 	o.Logger = slog.New(quiet{s.log.Handler()})
 	o.SetCacheable = func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" }
 	if o.Capabilities == nil {
-		// No logging, and lists that never change: nothing to notify about. There are no prompts, but the SDK
-		// answers prompts/list whether or not it is declared, and a server must declare what it answers.
+		// No logging, and lists that never change: nothing to notify about. There are no prompts,
+		// but the SDK answers prompts/list whether or not it is declared, and a server must declare
+		// what it answers.
 		o.Capabilities = &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}, Prompts: &mcp.PromptCapabilities{}}
 	}
 	s.server = mcp.NewServer(&mcp.Implementation{
@@ -92,14 +98,16 @@ func NewSet(cfg Config, about About, tools ...Tool) *Set {
 // Server is the MCP server. It may be connected to any number of transports.
 func (s *Set) Server() *mcp.Server { return s.server }
 
-// Run is for toolsets that have something to do beside answering; this one waits for ctx to end and returns nil.
+// Run is for toolsets that have something to do beside answering; this one waits for ctx to end and
+// returns nil.
 func (s *Set) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }
 
-// quiet lowers the level of what the SDK logs: it has a line or two at info for every single request, warns of
-// each subscriber without an open stream, and takes for errors what clients do wrong.
+// quiet lowers the level of what the SDK logs: it has a line or two at info for every single
+// request, warns of each subscriber without an open stream, and takes for errors what clients do
+// wrong.
 type quiet struct{ slog.Handler }
 
 func (q quiet) Enabled(ctx context.Context, l slog.Level) bool {

@@ -1,10 +1,12 @@
-// Package nudge types a notice into the tmux window of an agent that is ready and has new mail: MCP has nothing that
-// starts an idle agent's turn. Whom to tell, and that each message is announced once, is the domain's (maildir.Notice);
-// here is where the agent sits and how it is told. Nothing that a sender wrote is typed, and nothing is marked read.
+// Package nudge types a notice into the tmux window of an agent that is ready and has new mail: MCP
+// has nothing that starts an idle agent's turn. Whom to tell, and that each message is announced
+// once, is the domain's (maildir.Notice); here is where the agent sits and how it is told. Nothing
+// that a sender wrote is typed, and nothing is marked read.
 //
-// The window of an agent is the pane that it last called an agentmail tool from; for one that never did, the only window
-// of that name in the session of whoever nudges, where the program in it works in the project's code base. A pane in which
-// somebody scrolls, or whose input is shared, is left alone and tried again. Spec: TOOLS.md agentmail, MCP.md.
+// The window of an agent is the pane that it last called an agentmail tool from; for one that never
+// did, the only window of that name in the session of whoever nudges, where the program in it works
+// in the project's code base. A pane in which somebody scrolls, or whose input is shared, is left
+// alone and tried again. Spec: TOOLS.md agentmail, MCP.md.
 package nudge
 
 import (
@@ -20,7 +22,8 @@ import (
 	"mailtree/mcp/agentmail/tmux"
 )
 
-// Text is what is typed. It says nothing that a message does, and to a shell it is no more than an unknown command.
+// Text is what is typed. It says nothing that a message does, and to a shell it is no more than an
+// unknown command.
 const Text = "You have new mail. Read it with your mail tool: receive, check_mail or check_my_messages."
 
 // Defaults of Config.
@@ -39,7 +42,8 @@ type Config struct {
 	Retry  time.Duration // until one who could not be told is tried again; 0: DefaultRetry
 }
 
-// Nudger tells agents of their mail. Safe for concurrent use: however many look, each message is announced once.
+// Nudger tells agents of their mail. Safe for concurrent use: however many look, each message is
+// announced once.
 type Nudger struct {
 	cfg Config
 	mu  sync.Mutex // held while one agent is looked at and told
@@ -69,15 +73,15 @@ type Outcome struct {
 	Why     string `json:"why"` // why it was not told; "" when it was
 }
 
-// Pass looks once at every agent. session is the $TMUX of whoever asks, "" outside tmux; told hears of each agent that was
-// due. An error is the index's, or ctx's.
+// Pass looks once at every agent. session is the $TMUX of whoever asks, "" outside tmux; told hears
+// of each agent that was due. An error is the index's, or ctx's.
 func (n *Nudger) Pass(ctx context.Context, session string, told func(Outcome)) error {
 	_, err := n.tell(ctx, session, nil, told)
 	return err
 }
 
-// Watch does so whenever mail comes or a status changes, until ctx ends; then it returns nil. Who could not be told is
-// tried again, and told hears of it the first time.
+// Watch does so whenever mail comes or a status changes, until ctx ends; then it returns nil. Who
+// could not be told is tried again, and told hears of it the first time.
 func (n *Nudger) Watch(ctx context.Context, session string, told func(Outcome)) error {
 	mark, err := n.cfg.Store.LastChange(ctx)
 	if err != nil {
@@ -112,8 +116,8 @@ func ended(ctx context.Context, err error) error {
 // whom is an agent of a project.
 type whom struct{ project, agent string }
 
-// wait waits for changes that may make somebody due, lets them settle and returns whom they concern. With retry it
-// returns after a while in any case.
+// wait waits for changes that may make somebody due, lets them settle and returns whom they
+// concern. With retry it returns after a while in any case.
 func (n *Nudger) wait(ctx context.Context, mark int64, retry bool) (map[whom]bool, int64, error) {
 	waiting := ctx
 	if retry {
@@ -206,8 +210,8 @@ func (n *Nudger) one(ctx context.Context, session string, w whom) (*Outcome, err
 	return o, nil
 }
 
-// findWindow finds the pane that the agent sits at: where it called from, else by its name. The error says why there is none
-// now.
+// findWindow finds the pane that the agent sits at: where it called from, else by its name. The
+// error says why there is none now.
 func (n *Nudger) findWindow(ctx context.Context, session string, p *maildir.Project, of *maildir.Notice) (s tmux.Session, pane string, err error) {
 	err = errors.New("it has not called from a tmux window")
 	if seat := of.Seat; seat.Tmux != "" {

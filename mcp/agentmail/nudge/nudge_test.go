@@ -220,7 +220,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestMeanwhile: mail that is read while tmux takes its time is not announced, and of many who look at once one asks tmux.
+// TestMeanwhile: mail that is read while tmux takes its time is not announced, and of many who look
+// at once one asks tmux.
 func TestMeanwhile(t *testing.T) {
 	d := newDesk(t)
 	w := d.tmux.Window("work", "Bob", d.repo)
@@ -269,8 +270,8 @@ func TestMeanwhile(t *testing.T) {
 	}
 }
 
-// TestWatch: whoever watches, and however many do, each message is announced once, when it comes; one that is read before
-// is not, and one who could not be told is when that is possible.
+// TestWatch: whoever watches, and however many do, each message is announced once, when it comes;
+// one that is read before is not, and one who could not be told is when that is possible.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
