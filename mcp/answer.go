@@ -49,7 +49,12 @@ type answer struct {
 
 func newAnswer(w http.ResponseWriter, r *http.Request, id []byte) *answer {
 	ctx, cancel := context.WithCancel(r.Context())
-	return &answer{ResponseWriter: w, request: r.WithContext(ctx), cancel: cancel, id: id}
+	return &answer{
+		ResponseWriter: w,
+		request:        r.WithContext(ctx),
+		cancel:         cancel,
+		id:             id,
+	}
 }
 
 func (a *answer) WriteHeader(status int) {

@@ -51,7 +51,12 @@ func newCrowd(t *testing.T) *crowd {
 		return strings.ReplaceAll(strings.ReplaceAll(hostileText(n), "\t", " "), "\x01", " ")
 	} // on one line
 	for _, n := range []string{"Ann", "Bob"} {
-		if _, err := p.Register(t.Context(), maildir.Registration{Program: text(4096), Model: text(4096), Task: text(4096), NameHint: n}); err != nil {
+		if _, err := p.Register(t.Context(), maildir.Registration{
+			Program:  text(4096),
+			Model:    text(4096),
+			Task:     text(4096),
+			NameHint: n,
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -68,7 +73,13 @@ func newCrowd(t *testing.T) *crowd {
 		t.Fatal(err)
 	}
 	for i, size := range []int{100, 2_000_000, 100_000, 100_000, 100_000, 10, 300_000} {
-		d := maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: text(format.MaxSubject), Body: fmt.Sprintf("%d %s", i, hostileText(size)), ThreadID: "T"}
+		d := maildir.Draft{
+			From:     "Ann",
+			To:       []string{"Bob"},
+			Subject:  text(format.MaxSubject),
+			Body:     fmt.Sprintf("%d %s", i, hostileText(size)),
+			ThreadID: "T",
+		}
 		if size <= 100 {
 			d.To = to
 		}
@@ -83,7 +94,13 @@ func newCrowd(t *testing.T) *crowd {
 		for j := range 30 {
 			body += fmt.Sprintf("- [ ] %d %d %s\n- DECISION: %d %s\n- why %d?\n", i, j, hostileText(250), j, hostileText(250), j)
 		}
-		if _, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: to, Subject: text(format.MaxSubject), Body: body, ThreadID: "S"}); err != nil {
+		if _, err := p.Send(t.Context(), maildir.Draft{
+			From:     "Ann",
+			To:       to,
+			Subject:  text(format.MaxSubject),
+			Body:     body,
+			ThreadID: "S",
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -95,7 +112,12 @@ func newCrowd(t *testing.T) *crowd {
 	for i := range 64 {
 		b, err := p.OpenBox(t.Context(), "Bob", maildir.Caller{Root: true})
 		if err == nil {
-			_, err = b.CreateHook(t.Context(), maildir.Hook{Event: maildir.OnReceive, Name: fmt.Sprint("h", i), Cmd: []string{"/bin/true", strings.Repeat("\"<", 15<<9)}, Timeout: 1})
+			_, err = b.CreateHook(t.Context(), maildir.Hook{
+				Event:   maildir.OnReceive,
+				Name:    fmt.Sprint("h", i),
+				Cmd:     []string{"/bin/true", strings.Repeat("\"<", 15<<9)},
+				Timeout: 1,
+			})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -280,7 +302,12 @@ func TestCutMailSaysWhere(t *testing.T) {
 	for _, size := range []int{100, 2_000_000, 300_000, 300_000} {
 		var m *maildir.Sent
 		if err == nil {
-			m, err = p.Send(t.Context(), maildir.Draft{From: "Bob", To: []string{"Bob"}, Subject: "s", Body: hostileText(size)})
+			m, err = p.Send(t.Context(), maildir.Draft{
+				From:    "Bob",
+				To:      []string{"Bob"},
+				Subject: "s",
+				Body:    hostileText(size),
+			})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -424,7 +451,12 @@ func TestAnswersWait(t *testing.T) {
 		err = p.EnsureAgent(t.Context(), "Bob", maildir.Registration{})
 	}
 	if err == nil {
-		_, err = p.Send(t.Context(), maildir.Draft{From: "Bob", To: []string{"Bob"}, Subject: "s", Body: strings.Repeat("x", 500_000)})
+		_, err = p.Send(t.Context(), maildir.Draft{
+			From:    "Bob",
+			To:      []string{"Bob"},
+			Subject: "s",
+			Body:    strings.Repeat("x", 500_000),
+		})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,13 @@ import (
 // table is what is served: one line for each toolset package below this one. On the Unix socket all
 // of them are, at /toolset/<name>/mcp (peer.go).
 func (s *Server) table() []*door {
-	cfg := tool.Config{Store: s.cfg.Store, Version: s.cfg.Version, Log: s.log, Stopping: s.stopping, Budget: tool.Budget(s.cfg.MaxAnswer)}
+	cfg := tool.Config{
+		Store:    s.cfg.Store,
+		Version:  s.cfg.Version,
+		Log:      s.log,
+		Stopping: s.stopping,
+		Budget:   tool.Budget(s.cfg.MaxAnswer),
+	}
 	return []*door{
 		{name: "mail", set: mail.New(cfg), paths: []string{"/mcp", "/mcp/{$}"}},
 		{name: "postal", set: postal.New(cfg), paths: agentPaths()},

@@ -13,8 +13,11 @@ import (
 // whoami is a toolset whose one tool tells who calls it.
 func whoami(cfg tool.Config) *tool.Set {
 	return tool.NewSet(cfg, tool.About{Name: "whoami"}, tool.Tool{
-		Name: "whoami", About: "Tell who calls.", Hints: tool.Reads(), Out: tool.Caller{},
-		Run: func(ctx context.Context, _ *tool.Args) (any, error) { return tool.CallerOf(ctx), nil },
+		Name:  "whoami",
+		About: "Tell who calls.",
+		Hints: tool.Reads(),
+		Out:   tool.Caller{},
+		Run:   func(ctx context.Context, _ *tool.Args) (any, error) { return tool.CallerOf(ctx), nil },
 	})
 }
 

@@ -68,7 +68,12 @@ func TestNudge(t *testing.T) {
 		return ctx.Err()
 	}})
 	want = []asked{{"POST /nudge" + hello, "", 200, "{\"error\":\"the server ended before it had looked at everybody: ask again\"}\n"}}
-	checkAnswers(t, ask(cut, asked{"POST /nudge" + hello, "", 0, ""}), want)
+	checkAnswers(t, ask(cut, asked{
+		Head:   "POST /nudge" + hello,
+		Body:   "",
+		Status: 0,
+		Answer: "",
+	}), want)
 	without := filepath.Join(t.TempDir(), "s.sock")
 	serveSocket(t, without, false, Config{})
 	want = []asked{{"POST /nudge" + hello, "", 404, ""}}

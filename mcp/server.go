@@ -94,7 +94,13 @@ type Server struct {
 // New makes the server. It starts nothing: Run does.
 func New(cfg Config) *Server {
 	cfg.fill()
-	s := &Server{cfg: cfg, log: cfg.Log, token: sha256.Sum256([]byte(cfg.Token)), sessions: newSessions(), stopping: make(chan struct{})}
+	s := &Server{
+		cfg:      cfg,
+		log:      cfg.Log,
+		token:    sha256.Sum256([]byte(cfg.Token)),
+		sessions: newSessions(),
+		stopping: make(chan struct{}),
+	}
 	s.limits.set(int64(cfg.MaxRequests), int64(cfg.MaxStreams), cfg.MaxBodies)
 	s.guests.set(int64(cfg.MaxRequests)/guestShare, int64(cfg.MaxStreams)/guestShare, max(cfg.MaxBodies/guestShare, 2*cfg.MaxBody))
 	s.answers = newAnswers(cfg.MaxAnswers)

@@ -27,7 +27,10 @@ type toolset struct {
 // New makes the toolset. It starts nothing.
 func New(cfg tool.Config) *tool.Set {
 	return tool.NewSet(cfg, tool.About{
-		Name: "mailtree-agentmail", Title: "Mailtree agentmail", Description: "Messages between agents by name, presence", Instructions: instructions,
+		Name:         "mailtree-agentmail",
+		Title:        "Mailtree agentmail",
+		Description:  "Messages between agents by name, presence",
+		Instructions: instructions,
 	}, newToolset(cfg).tools()...)
 }
 

@@ -66,7 +66,12 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	s := storetest.Open(t, storetest.Config{})
 	cfg := tool.Config{Store: s.Store}
-	return &world{t: t, store: s, ts: newToolset(cfg), set: New(cfg)}
+	return &world{
+		t:     t,
+		store: s,
+		ts:    newToolset(cfg),
+		set:   New(cfg),
+	}
 }
 
 var messageID = regexp.MustCompile(`msg_[0-9a-f_]+`)
@@ -411,7 +416,12 @@ func TestTmux(t *testing.T) {
 	repo, linked := repository(t)
 	in := func(session, window, tree string) tool.Caller {
 		at := srv.Window(session, window, tree)
-		return tool.Caller{Tmux: at.Tmux, Pane: at.Pane, WorkTree: tree, Project: repo}
+		return tool.Caller{
+			Tmux:     at.Tmux,
+			Pane:     at.Pane,
+			WorkTree: tree,
+			Project:  repo,
+		}
 	}
 	callers := map[string]tool.Caller{
 		"alice": in("work", "alice", repo), "bob": in("work", "bob", linked), "odd": in("work", "my window", repo), "zed": in("other", "zed", repo),

@@ -29,7 +29,8 @@ func noMail() receivedShape { return receivedShape{noMailShape: &noMailShape{"No
 
 func (t *toolset) receive() tool.Tool {
 	return tool.Tool{
-		Name: "receive", Hints: tool.Takes(),
+		Name:  "receive",
+		Hints: tool.Takes(),
 		About: "Take your oldest unread message, each once; it is marked read.",
 		Out:   receivedShape{},
 		Run: func(ctx context.Context, _ *tool.Args) (any, error) {

@@ -16,7 +16,8 @@ type sentShape struct {
 
 func (t *toolset) send() tool.Tool {
 	return tool.Tool{
-		Name: "send", Hints: tool.Adds(),
+		Name:  "send",
+		Hints: tool.Adds(),
 		About: "Send a message to one agent, by the name that list-recipients shows.",
 		In: []tool.Prop{
 			tool.Late("recipient", tool.Str("agent to send to", "BlueLake")),

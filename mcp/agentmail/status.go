@@ -14,7 +14,8 @@ type statusShape struct {
 
 func (t *toolset) status() tool.Tool {
 	return tool.Tool{
-		Name: "status", Hints: tool.Marks(),
+		Name:  "status",
+		Hints: tool.Marks(),
 		About: "Say whether you wait for mail: ready (you may be told of new mail), work (do not disturb) or offline.",
 		In:    []tool.Prop{tool.Need("status", tool.OneOf("your status, as it is written here", "", format.Ready, format.Work, format.Offline))},
 		Out:   statusShape{},

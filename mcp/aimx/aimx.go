@@ -34,7 +34,11 @@ type toolset struct {
 func New(cfg tool.Config) *tool.Set {
 	t := newToolset(cfg)
 	return tool.NewSet(cfg, tool.About{
-		Name: "mailtree-aimx", Title: "Mailtree email", Description: "Mailboxes, email and hooks of your own for agents", Instructions: instructions, Wording: wording,
+		Name:         "mailtree-aimx",
+		Title:        "Mailtree email",
+		Description:  "Mailboxes, email and hooks of your own for agents",
+		Instructions: instructions,
+		Wording:      wording,
 	}, t.tools()...)
 }
 

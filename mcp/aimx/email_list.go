@@ -31,7 +31,8 @@ type emailsShape struct {
 
 func (t *toolset) emailList() tool.Tool {
 	return tool.Tool{
-		Name: "email_list", Hints: tool.Reads(),
+		Name:  "email_list",
+		Hints: tool.Reads(),
 		About: "List a page of the emails in a mailbox of yours, newest first.",
 		In: []tool.Prop{
 			mailboxArg(), folderArg(),
@@ -62,7 +63,13 @@ func (t *toolset) shapeRows(b *maildir.Box, rows []maildir.BoxRow, outbox bool) 
 	out := make([]rowShape, len(rows))
 	for i := range rows {
 		r := &rows[i]
-		out[i] = rowShape{ID: r.ID, From: t.store.Address(r.From), To: t.store.Addresses(r.To), Subject: r.Subject, Date: tool.Stamp(r.Created)}
+		out[i] = rowShape{
+			ID:      r.ID,
+			From:    t.store.Address(r.From),
+			To:      t.store.Addresses(r.To),
+			Subject: r.Subject,
+			Date:    tool.Stamp(r.Created),
+		}
 		if outbox {
 			out[i].Status, _ = b.Delivery(r)
 		} else {

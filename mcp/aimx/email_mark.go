@@ -9,7 +9,8 @@ import (
 // emailMark is email_mark_read and email_mark_unread.
 func (t *toolset) emailMark(word string, read bool) tool.Tool {
 	return tool.Tool{
-		Name: "email_mark_" + word, Hints: tool.Marks(),
+		Name:  "email_mark_" + word,
+		Hints: tool.Marks(),
 		About: "Mark an email in the inbox of a mailbox of yours as " + word + ".",
 		In:    []tool.Prop{mailboxArg(), idArg()},
 		Out:   doneShape{},

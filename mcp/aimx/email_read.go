@@ -27,7 +27,8 @@ type letterShape struct {
 
 func (t *toolset) emailRead() tool.Tool {
 	return tool.Tool{
-		Name: "email_read", Hints: tool.Reads(),
+		Name:  "email_read",
+		Hints: tool.Reads(),
 		About: "Read an email of a mailbox of yours: the whole file, header and body; it stays unread.",
 		In:    []tool.Prop{mailboxArg(), idArg(), folderArg(), offsetArg("next_offset of the answer before: the rest of a large file")},
 		Out:   letterShape{},

@@ -9,12 +9,18 @@ import (
 
 func (t *toolset) emailReply() tool.Tool {
 	return tool.Tool{
-		Name: "email_reply", Hints: tool.Adds(),
+		Name:  "email_reply",
+		Hints: tool.Adds(),
 		About: "Reply to an email in a mailbox of yours, in its thread.",
 		In:    append([]tool.Prop{mailboxArg(), idArg(), tool.Need("body", tool.Str("body in markdown", "Thanks ..."))}, variantArgs()...),
 		Out:   sentShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			d := maildir.ReplyDraft{ReplyTo: emailID(a), Body: a.Text("body"), Variants: variants(a), Auth: tool.CallerOf(ctx).Auth}
+			d := maildir.ReplyDraft{
+				ReplyTo:  emailID(a),
+				Body:     a.Text("body"),
+				Variants: variants(a),
+				Auth:     tool.CallerOf(ctx).Auth,
+			}
 			b, err := t.box(ctx, a, "mailbox")
 			if err != nil {
 				return nil, err

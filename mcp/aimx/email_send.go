@@ -16,7 +16,8 @@ type sentShape struct {
 
 func (t *toolset) emailSend() tool.Tool {
 	return tool.Tool{
-		Name: "email_send", Hints: tool.Adds(),
+		Name:  "email_send",
+		Hints: tool.Adds(),
 		About: "Send an email in markdown, plain text or HTML from a mailbox of yours; every recipient gets it, or none.",
 		In: append(append([]tool.Prop{
 			tool.Need("from_mailbox", tool.Str("name of a mailbox of yours", "task-42")),
@@ -31,8 +32,14 @@ func (t *toolset) emailSend() tool.Tool {
 		Out: sentShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			to := line(a, "to")
-			d := maildir.Draft{Subject: line(a, "subject"), Body: a.Text("body"), Variants: variants(a), Attachments: a.Names("attachments"), Auth: tool.CallerOf(ctx).Auth,
-				WorkDir: tool.CallerOf(ctx).WorkDir("")}
+			d := maildir.Draft{
+				Subject:     line(a, "subject"),
+				Body:        a.Text("body"),
+				Variants:    variants(a),
+				Attachments: a.Names("attachments"),
+				Auth:        tool.CallerOf(ctx).Auth,
+				WorkDir:     tool.CallerOf(ctx).WorkDir(""),
+			}
 			t.answers(a, &d)
 			b, err := t.box(ctx, a, "from_mailbox")
 			if err != nil {

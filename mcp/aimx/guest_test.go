@@ -14,7 +14,13 @@ import (
 // callIn makes a call by a user who names a project.
 func (d *desk) callIn(uid int, project, workTree, name, args string) *mcp.CallToolResult {
 	d.t.Helper()
-	d.caller.Store(&tool.Caller{Auth: tool.PeerAuth(uid), UID: uid, Root: uid == 0, Project: project, WorkTree: workTree})
+	d.caller.Store(&tool.Caller{
+		Auth:     tool.PeerAuth(uid),
+		UID:      uid,
+		Root:     uid == 0,
+		Project:  project,
+		WorkTree: workTree,
+	})
 	return d.ask("aimx", name, args)
 }
 

@@ -15,7 +15,8 @@ type hookNameShape struct {
 
 func (t *toolset) hookCreate() tool.Tool {
 	return tool.Tool{
-		Name: "hook_create", Hints: tool.Marks(),
+		Name:  "hook_create",
+		Hints: tool.Marks(),
 		About: "Have a command run when mail comes into a mailbox of yours or was sent from it; the email is piped to it.",
 		In: []tool.Prop{
 			mailboxArg(),
@@ -27,8 +28,13 @@ func (t *toolset) hookCreate() tool.Tool {
 		},
 		Out: hookNameShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			h := maildir.Hook{Event: a.Choice("event"), Cmd: a.Names("cmd"), Name: a.Text("name"), Timeout: a.Count("timeout_secs", math.MinInt32, math.MaxInt32),
-				FireOnUntrusted: a.Flag("fire_on_untrusted")}
+			h := maildir.Hook{
+				Event:           a.Choice("event"),
+				Cmd:             a.Names("cmd"),
+				Name:            a.Text("name"),
+				Timeout:         a.Count("timeout_secs", math.MinInt32, math.MaxInt32),
+				FireOnUntrusted: a.Flag("fire_on_untrusted"),
+			}
 			if reserved(a.Text("mailbox")) {
 				a.Fail(tool.Invalid("catchall does not support hooks"))
 			}

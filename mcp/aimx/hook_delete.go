@@ -8,7 +8,8 @@ import (
 
 func (t *toolset) hookDelete() tool.Tool {
 	return tool.Tool{
-		Name: "hook_delete", Hints: tool.Removes(),
+		Name:  "hook_delete",
+		Hints: tool.Removes(),
 		About: "Delete a hook on a mailbox of yours by its name.",
 		In:    []tool.Prop{tool.Need("name", tool.Str("name of the hook, given or derived", "wake"))},
 		Out:   doneShape{},

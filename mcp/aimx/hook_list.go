@@ -25,7 +25,8 @@ type hooksShape struct {
 
 func (t *toolset) hookList() tool.Tool {
 	return tool.Tool{
-		Name: "hook_list", Hints: tool.Reads(),
+		Name:  "hook_list",
+		Hints: tool.Reads(),
 		About: "List the hooks on your mailboxes, or on one of them.",
 		In:    []tool.Prop{tool.May("mailbox", tool.Str("only of this mailbox", "task-42")), offsetArg("next_offset of the answer before")},
 		Out:   hooksShape{},
@@ -57,7 +58,14 @@ func (t *toolset) hookList() tool.Tool {
 func shapeHooks(all []maildir.Hook) []hookShape {
 	rows := make([]hookShape, len(all))
 	for i, h := range all {
-		rows[i] = hookShape{h.Name, h.Mailbox, h.Event, tool.Strs(h.Cmd), h.Timeout, h.FireOnUntrusted}
+		rows[i] = hookShape{
+			Name:            h.Name,
+			Mailbox:         h.Mailbox,
+			Event:           h.Event,
+			Cmd:             tool.Strs(h.Cmd),
+			Timeout:         h.Timeout,
+			FireOnUntrusted: h.FireOnUntrusted,
+		}
 	}
 	return rows
 }

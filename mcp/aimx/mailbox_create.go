@@ -14,7 +14,8 @@ type addressShape struct {
 
 func (t *toolset) mailboxCreate() tool.Tool {
 	return tool.Tool{
-		Name: "mailbox_create", Hints: tool.Marks(),
+		Name:  "mailbox_create",
+		Hints: tool.Marks(),
 		About: "Create a mailbox owned by you and return its address; again for one of yours it returns the same address.",
 		In:    []tool.Prop{tool.Need("name", tool.Str("name of the mailbox, [a-z0-9._-]+", "task-42"))},
 		Out:   addressShape{},

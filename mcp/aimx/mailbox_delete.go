@@ -21,7 +21,8 @@ func done(format string, a ...any) tool.Result {
 
 func (t *toolset) mailboxDelete() tool.Tool {
 	return tool.Tool{
-		Name: "mailbox_delete", Hints: tool.Removes(),
+		Name:  "mailbox_delete",
+		Hints: tool.Removes(),
 		About: "Delete a mailbox of yours with its hooks; one with mail in it only with force.",
 		In: []tool.Prop{
 			tool.Need("name", tool.Str("name of the mailbox", "task-42")),

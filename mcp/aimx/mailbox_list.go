@@ -26,7 +26,8 @@ type mailboxesShape struct {
 
 func (t *toolset) mailboxList() tool.Tool {
 	return tool.Tool{
-		Name: "mailbox_list", Hints: tool.Reads(),
+		Name:  "mailbox_list",
+		Hints: tool.Reads(),
 		About: "List the mailboxes that you own, with their folders and counts.",
 		In:    []tool.Prop{offsetArg("next_offset of the answer before")},
 		Out:   mailboxesShape{},
@@ -53,7 +54,15 @@ func (t *toolset) mailboxList() tool.Tool {
 func shapeMailboxes(all []maildir.Mailbox) []mailboxShape {
 	rows := make([]mailboxShape, len(all))
 	for i, m := range all {
-		rows[i] = mailboxShape{m.Name, m.InboxPath, m.OutboxPath, m.Total, m.Unread, m.Sent, m.Registered}
+		rows[i] = mailboxShape{
+			Name:       m.Name,
+			InboxPath:  m.InboxPath,
+			SentPath:   m.OutboxPath,
+			Total:      m.Total,
+			Unread:     m.Unread,
+			Sent:       m.Sent,
+			Registered: m.Registered,
+		}
 	}
 	return rows
 }

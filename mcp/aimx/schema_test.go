@@ -39,11 +39,23 @@ func TestDeclared(t *testing.T) {
 func TestShapes(t *testing.T) {
 	all, yes := newToolset(tool.Config{}).tools(), true
 	for name, values := range map[string][]any{
-		"mailbox_list":      {listed(shapeMailboxes(nil), 0), listed(shapeMailboxes(make([]maildir.Mailbox, 1)), 1)},
-		"mailbox_create":    {addressShape{"a@b"}},
-		"mailbox_delete":    {done("x")},
-		"email_list":        {emails([]rowShape{}, 0), emails([]rowShape{{"i", "f", "t", "s", "d", &yes, ""}, {"i", "f", "t", "s", "d", nil, "delivered"}}, 2)},
-		"email_read":        {letterShape{}, letterShape{"c", "m", "i", "r", &yes, "true", "delivered", "d", true, 2, 1}},
+		"mailbox_list":   {listed(shapeMailboxes(nil), 0), listed(shapeMailboxes(make([]maildir.Mailbox, 1)), 1)},
+		"mailbox_create": {addressShape{"a@b"}},
+		"mailbox_delete": {done("x")},
+		"email_list":     {emails([]rowShape{}, 0), emails([]rowShape{{"i", "f", "t", "s", "d", &yes, ""}, {"i", "f", "t", "s", "d", nil, "delivered"}}, 2)},
+		"email_read": {letterShape{}, letterShape{
+			Content:     "c",
+			MessageID:   "m",
+			InReplyTo:   "i",
+			References:  "r",
+			Read:        &yes,
+			Trusted:     "true",
+			Status:      "delivered",
+			DeliveredAt: "d",
+			Truncated:   true,
+			Bytes:       2,
+			Next:        1,
+		}},
 		"email_send":        {sentShape{"t", "m"}},
 		"email_reply":       {sentShape{}},
 		"email_mark_read":   {done("x")},

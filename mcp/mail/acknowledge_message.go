@@ -16,7 +16,8 @@ type ackShape struct {
 
 func (t *Toolset) acknowledgeMessage() tool.Tool {
 	return tool.Tool{
-		Name: "acknowledge_message", Hints: tool.Marks(),
+		Name:  "acknowledge_message",
+		Hints: tool.Marks(),
 		About: "Mark a message in your inbox as acknowledged, and with that as read.",
 		In:    []tool.Prop{projectKey(), agentName(), tool.Need("message_id", tool.Str("id of the message", "msg_20251023_3a51c0f7b3dc3a7e"))},
 		Out:   ackShape{},
@@ -30,7 +31,13 @@ func (t *Toolset) acknowledgeMessage() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			return ackShape{d.ID, d.Acked, tool.Stamp(d.AckedAt), d.Read, tool.Stamp(d.ReadAt)}, nil
+			return ackShape{
+				ID:     d.ID,
+				Acked:  d.Acked,
+				AckAt:  tool.Stamp(d.AckedAt),
+				Read:   d.Read,
+				ReadAt: tool.Stamp(d.ReadAt),
+			}, nil
 		},
 	}
 }

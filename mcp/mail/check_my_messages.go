@@ -12,7 +12,8 @@ import (
 
 func (t *Toolset) checkMyMessages() tool.Tool {
 	return tool.Tool{
-		Name: "check_my_messages", Hints: tool.Marks(),
+		Name:  "check_my_messages",
+		Hints: tool.Marks(),
 		About: "Read your inbox, newest first; can wait until new mail arrives.",
 		In: []tool.Prop{
 			projectKey(), agentName(),
@@ -30,9 +31,15 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 		Out: inboxShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			q := maildir.InboxQuery{
-				Agent: a.Text("agent_name"), Since: a.When("since_ts"), UrgentOnly: a.Flag("urgent_only"), UnreadOnly: a.Flag("unread_only"),
-				Bodies: a.Flag("include_bodies"), Limit: a.Count("limit", 1, maildir.MaxPage), Before: a.Cursor("cursor"), Waiting: tool.Waiting(ctx, t.stopping),
-				ID: a.Text("message_id"),
+				Agent:      a.Text("agent_name"),
+				Since:      a.When("since_ts"),
+				UrgentOnly: a.Flag("urgent_only"),
+				UnreadOnly: a.Flag("unread_only"),
+				Bodies:     a.Flag("include_bodies"),
+				Limit:      a.Count("limit", 1, maildir.MaxPage),
+				Before:     a.Cursor("cursor"),
+				Waiting:    tool.Waiting(ctx, t.stopping),
+				ID:         a.Text("message_id"),
 			}
 			offset := a.Count("body_offset", 0, math.MaxInt32)
 			if a.Has("body_offset") && q.ID == "" {

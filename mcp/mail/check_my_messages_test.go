@@ -33,7 +33,12 @@ func TestStopWhileMarked(t *testing.T) {
 	if err := p.EnsureAgent(t.Context(), "Blue", maildir.Registration{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Send(t.Context(), maildir.Draft{From: "Blue", To: []string{"Blue"}, Subject: "s", Body: "b"}); err != nil {
+	if _, err := p.Send(t.Context(), maildir.Draft{
+		From:    "Blue",
+		To:      []string{"Blue"},
+		Subject: "s",
+		Body:    "b",
+	}); err != nil {
 		t.Fatal(err)
 	}
 	check := New(tool.Config{Store: s.Store, Stopping: stopping}).checkMyMessages()

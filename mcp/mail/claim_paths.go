@@ -27,7 +27,8 @@ type claimedShape struct {
 
 func (t *Toolset) claimPaths() tool.Tool {
 	return tool.Tool{
-		Name: "claim_paths", Hints: tool.Adds(),
+		Name:  "claim_paths",
+		Hints: tool.Adds(),
 		About: "Claim files or globs before you edit them, as an advisory lease; a conflict with another agent's claim grants none.",
 		In: []tool.Prop{
 			projectKey(), agentName(),
@@ -41,8 +42,12 @@ func (t *Toolset) claimPaths() tool.Tool {
 		Out: claimedShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			r := claim.Request{
-				Agent: a.Text("agent_name"), Patterns: append(a.Names("paths"), a.Names("paths_list")...), Shared: !a.Flag("exclusive"),
-				TTL: time.Duration(a.Count("ttl_seconds", 1, math.MaxInt32)) * time.Second, Reason: a.Text("reason"), DryRun: a.Flag("dry_run"),
+				Agent:    a.Text("agent_name"),
+				Patterns: append(a.Names("paths"), a.Names("paths_list")...),
+				Shared:   !a.Flag("exclusive"),
+				TTL:      time.Duration(a.Count("ttl_seconds", 1, math.MaxInt32)) * time.Second,
+				Reason:   a.Text("reason"),
+				DryRun:   a.Flag("dry_run"),
 			}
 			p, err := t.project(ctx, a)
 			if err != nil {
@@ -58,9 +63,21 @@ func (t *Toolset) claimPaths() tool.Tool {
 }
 
 func shapeClaimed(r *claim.Result) claimedShape {
-	out := claimedShape{shapeClaims(r.Granted), make([]conflictShape, len(r.Conflicts)), tool.Stamp(r.Expires), r.More}
+	out := claimedShape{
+		Granted:   shapeClaims(r.Granted),
+		Conflicts: make([]conflictShape, len(r.Conflicts)),
+		Expires:   tool.Stamp(r.Expires),
+		More:      r.More,
+	}
 	for i, c := range r.Conflicts {
-		out.Conflicts[i] = conflictShape{c.Pattern, c.Held.Agent, c.Held.Pattern, c.Held.Exclusive, c.Held.Reason, tool.Stamp(c.Held.Expires)}
+		out.Conflicts[i] = conflictShape{
+			Path:      c.Pattern,
+			Holder:    c.Held.Agent,
+			HeldPath:  c.Held.Pattern,
+			Exclusive: c.Held.Exclusive,
+			Reason:    c.Held.Reason,
+			Expires:   tool.Stamp(c.Held.Expires),
+		}
 	}
 	return out
 }

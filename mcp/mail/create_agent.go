@@ -15,7 +15,8 @@ type createdShape struct {
 
 func (t *Toolset) createAgent() tool.Tool {
 	return tool.Tool{
-		Name: "create_agent", Hints: tool.Adds(),
+		Name:  "create_agent",
+		Hints: tool.Adds(),
 		About: "Register a new agent identity with a memorable name in a project, which is made when it is new.",
 		In: []tool.Prop{
 			projectKey(),
@@ -27,7 +28,12 @@ func (t *Toolset) createAgent() tool.Tool {
 		Out: createdShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			key := a.Text("project_key")
-			r := maildir.Registration{Program: a.Text("program"), Model: a.Text("model"), Task: a.Text("task_description"), NameHint: a.Text("name_hint")}
+			r := maildir.Registration{
+				Program:  a.Text("program"),
+				Model:    a.Text("model"),
+				Task:     a.Text("task_description"),
+				NameHint: a.Text("name_hint"),
+			}
 			if a.Err() != nil {
 				return nil, a.Err()
 			}

@@ -18,7 +18,8 @@ type doneShape struct {
 
 func (t *Toolset) installGuard() tool.Tool {
 	return tool.Tool{
-		Name: "install_precommit_guard", Hints: tool.Marks(),
+		Name:  "install_precommit_guard",
+		Hints: tool.Marks(),
 		About: "Install a Git pre-commit guard that blocks commits touching files another agent has claimed.",
 		In:    []tool.Prop{projectKey(), codeRepo()},
 		Out:   doneShape{},
@@ -39,7 +40,8 @@ func (t *Toolset) installGuard() tool.Tool {
 
 func (t *Toolset) uninstallGuard() tool.Tool {
 	return tool.Tool{
-		Name: "uninstall_precommit_guard", Hints: tool.Removes(),
+		Name:  "uninstall_precommit_guard",
+		Hints: tool.Removes(),
 		About: "Remove the Git pre-commit guard from a code repository; hooks that were there before stay.",
 		In:    []tool.Prop{codeRepo()},
 		Out:   doneShape{},

@@ -25,7 +25,8 @@ type directoryShape struct {
 
 func (t *Toolset) listAgents() tool.Tool {
 	return tool.Tool{
-		Name: "list_agents", Hints: tool.Reads(),
+		Name:  "list_agents",
+		Hints: tool.Reads(),
 		About: "List the agents of a project: the directory of whom you can write to.",
 		In: []tool.Prop{
 			projectKey(), tool.May("active_only", tool.TrueFlag("within seven days")),

@@ -44,12 +44,23 @@ type Toolset struct {
 
 // New makes the toolset. It starts nothing: Run does.
 func New(cfg tool.Config) *Toolset {
-	t := &Toolset{store: cfg.Store, log: cfg.Log, stopping: cfg.Stopping, budget: cfg.Budget, subs: map[string]*subscription{}, projects: map[string]bool{}, from: -1}
+	t := &Toolset{
+		store:    cfg.Store,
+		log:      cfg.Log,
+		stopping: cfg.Stopping,
+		budget:   cfg.Budget,
+		subs:     map[string]*subscription{},
+		projects: map[string]bool{},
+		from:     -1,
+	}
 	if t.log == nil {
 		t.log = slog.New(slog.DiscardHandler)
 	}
 	t.Set = tool.NewSet(cfg, tool.About{
-		Name: "mailtree", Title: "Mailtree", Description: "Mail, threads, search and file claims for coding agents", Instructions: instructions,
+		Name:         "mailtree",
+		Title:        "Mailtree",
+		Description:  "Mail, threads, search and file claims for coding agents",
+		Instructions: instructions,
 		Options: mcp.ServerOptions{
 			CompletionHandler:  t.complete,
 			SubscribeHandler:   t.subscribe,

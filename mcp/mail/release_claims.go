@@ -13,7 +13,8 @@ type releasedShape struct {
 
 func (t *Toolset) releaseClaims() tool.Tool {
 	return tool.Tool{
-		Name: "release_claims", Hints: tool.Removes(),
+		Name:  "release_claims",
+		Hints: tool.Removes(),
 		About: "Give back your file claims: those on the given paths, or all of them.",
 		In: []tool.Prop{
 			projectKey(), agentName(),

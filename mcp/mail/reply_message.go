@@ -9,7 +9,8 @@ import (
 
 func (t *Toolset) replyMessage() tool.Tool {
 	return tool.Tool{
-		Name: "reply_message", Hints: tool.Adds(),
+		Name:  "reply_message",
+		Hints: tool.Adds(),
 		About: "Reply to a message in its thread; without recipients the reply goes to its sender.",
 		In: []tool.Prop{
 			projectKey(), fromAgent(),
@@ -25,9 +26,16 @@ func (t *Toolset) replyMessage() tool.Tool {
 		Out: sentShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			d := maildir.ReplyDraft{
-				From: a.Text("from_agent"), ReplyTo: a.Text("reply_to_message_id"), Body: a.Text("body_md"),
-				To: a.Names("to"), CC: a.Names("cc"), BCC: a.Names("bcc"), Importance: a.Choice("importance"),
-				AckRequired: a.Flag("ack_required"), Key: a.Text("key"), Auth: tool.CallerOf(ctx).Auth,
+				From:        a.Text("from_agent"),
+				ReplyTo:     a.Text("reply_to_message_id"),
+				Body:        a.Text("body_md"),
+				To:          a.Names("to"),
+				CC:          a.Names("cc"),
+				BCC:         a.Names("bcc"),
+				Importance:  a.Choice("importance"),
+				AckRequired: a.Flag("ack_required"),
+				Key:         a.Text("key"),
+				Auth:        tool.CallerOf(ctx).Auth,
 			}
 			p, err := t.project(ctx, a)
 			if err != nil {

@@ -30,7 +30,13 @@ func (t *Toolset) addResources() {
 		{messageTemplate, "message", "Message", "One message with its body."},
 		{threadTemplate, "thread", "Thread", "The messages of a thread, oldest first."},
 	} {
-		t.Server().AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: r.uri, Name: r.name, Title: r.title, Description: r.about, MIMEType: "application/json"}, t.read)
+		t.Server().AddResourceTemplate(&mcp.ResourceTemplate{
+			URITemplate: r.uri,
+			Name:        r.name,
+			Title:       r.title,
+			Description: r.about,
+			MIMEType:    "application/json",
+		}, t.read)
 	}
 	t.Server().AddReceivingMiddleware(t.anyURI)
 }
@@ -254,13 +260,22 @@ func (t *Toolset) readMessage(ctx context.Context, p *maildir.Project, r ref) (a
 
 func (t *Toolset) readThread(ctx context.Context, p *maildir.Project, r ref) (any, error) {
 	rest := threadResource{Project: p.Slug(), ThreadID: r.name, Next: cursor(math.MaxInt64)}
-	q := maildir.ThreadQuery{Thread: r.name, Bodies: r.query.Bodies, After: r.query.Before,
-		Room: t.budget.Room(ctx, tool.InResource, rest, func(m *maildir.MessageRow) any { return t.withoutBody(m) })}
+	q := maildir.ThreadQuery{
+		Thread: r.name,
+		Bodies: r.query.Bodies,
+		After:  r.query.Before,
+		Room:   t.budget.Room(ctx, tool.InResource, rest, func(m *maildir.MessageRow) any { return t.withoutBody(m) }),
+	}
 	page, err := p.ThreadPage(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	out := threadResource{p.Slug(), r.name, make([]messageShape, len(page.Messages)), cursor(page.Next)}
+	out := threadResource{
+		Project:  p.Slug(),
+		ThreadID: r.name,
+		Messages: make([]messageShape, len(page.Messages)),
+		Next:     cursor(page.Next),
+	}
 	for i := range page.Messages {
 		out.Messages[i] = t.shapeMessage(&page.Messages[i], r.query.Bodies)
 	}

@@ -63,7 +63,12 @@ func TestParseRefRefused(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	ts := New(tool.Config{})
-	near := &maildir.Error{Kind: maildir.ErrNotFound, Text: "no agent Blue", Near: []string{"BlueLake"}, Err: io.EOF}
+	near := &maildir.Error{
+		Kind: maildir.ErrNotFound,
+		Text: "no agent Blue",
+		Near: []string{"BlueLake"},
+		Err:  io.EOF,
+	}
 	for _, tt := range []struct {
 		err     error
 		version string

@@ -27,7 +27,8 @@ type hitsShape struct {
 
 func (t *Toolset) searchMessages() tool.Tool {
 	return tool.Tool{
-		Name: "search_messages", Hints: tool.Reads(),
+		Name:  "search_messages",
+		Hints: tool.Reads(),
 		About: "Full-text search over subjects and bodies of all messages of a project.",
 		In: []tool.Prop{
 			projectKey(),
@@ -38,7 +39,12 @@ func (t *Toolset) searchMessages() tool.Tool {
 		},
 		Out: hitsShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			r := maildir.SearchRequest{Text: a.Text("query"), Limit: a.Count("limit", 1, maildir.MaxPage), Cursor: a.Text("cursor"), Rank: a.Choice("order") == "rank"}
+			r := maildir.SearchRequest{
+				Text:   a.Text("query"),
+				Limit:  a.Count("limit", 1, maildir.MaxPage),
+				Cursor: a.Text("cursor"),
+				Rank:   a.Choice("order") == "rank",
+			}
 			p, err := t.project(ctx, a)
 			if err != nil {
 				return nil, err
@@ -65,7 +71,16 @@ const searching = 8 << 20
 func shapeHits(page *maildir.SearchPage) hitsShape {
 	out := hitsShape{make([]hitShape, len(page.Hits)), page.Next, page.Note}
 	for i, h := range page.Hits {
-		out.Hits[i] = hitShape{h.ID, h.ThreadID, h.From, tool.Strs(h.To), h.Subject, tool.Stamp(h.Created), h.Importance, h.Snippet}
+		out.Hits[i] = hitShape{
+			ID:         h.ID,
+			ThreadID:   h.ThreadID,
+			From:       h.From,
+			To:         tool.Strs(h.To),
+			Subject:    h.Subject,
+			Created:    tool.Stamp(h.Created),
+			Importance: h.Importance,
+			Snippet:    h.Snippet,
+		}
 	}
 	return out
 }

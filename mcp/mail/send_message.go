@@ -12,7 +12,8 @@ import (
 
 func (t *Toolset) sendMessage() tool.Tool {
 	return tool.Tool{
-		Name: "send_message", Hints: tool.Adds(),
+		Name:  "send_message",
+		Hints: tool.Adds(),
 		About: "Send a markdown message to agents of the project; it is delivered to all of them or to none.",
 		In: []tool.Prop{
 			projectKey(), fromAgent(),
@@ -33,10 +34,19 @@ func (t *Toolset) sendMessage() tool.Tool {
 		Out: sentShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			d := maildir.Draft{
-				From: a.Text("from_agent"), To: a.Names("to"), CC: a.Names("cc"), BCC: a.Names("bcc"),
-				Subject: a.Text("subject"), Body: a.Text("body_md"), Importance: a.Choice("importance"), AckRequired: a.Flag("ack_required"),
-				ThreadID: a.Text("thread_id"), Attachments: a.Names("attachments"), Key: a.Text("key"), Auth: tool.CallerOf(ctx).Auth,
-				WorkDir: tool.CallerOf(ctx).WorkDir(a.Text("project_key")),
+				From:        a.Text("from_agent"),
+				To:          a.Names("to"),
+				CC:          a.Names("cc"),
+				BCC:         a.Names("bcc"),
+				Subject:     a.Text("subject"),
+				Body:        a.Text("body_md"),
+				Importance:  a.Choice("importance"),
+				AckRequired: a.Flag("ack_required"),
+				ThreadID:    a.Text("thread_id"),
+				Attachments: a.Names("attachments"),
+				Key:         a.Text("key"),
+				Auth:        tool.CallerOf(ctx).Auth,
+				WorkDir:     tool.CallerOf(ctx).WorkDir(a.Text("project_key")),
 			}
 			notes := imageNotes(a, d.Body)
 			p, err := t.project(ctx, a)

@@ -25,7 +25,17 @@ type profileShape struct {
 }
 
 func shapeProfile(p *maildir.Project, a *maildir.AgentRow) profileShape {
-	return profileShape{a.Name, a.Program, a.Model, a.Task, tool.Stamp(a.Inception), tool.Stamp(a.LastActive), a.Status, p.Slug(), p.HumanKey()}
+	return profileShape{
+		Name:       a.Name,
+		Program:    a.Program,
+		Model:      a.Model,
+		Task:       a.Task,
+		Inception:  tool.Stamp(a.Inception),
+		LastActive: tool.Stamp(a.LastActive),
+		Status:     a.Status,
+		Project:    p.Slug(),
+		HumanKey:   p.HumanKey(),
+	}
 }
 
 type attachmentShape struct {
@@ -81,9 +91,20 @@ func (t *Toolset) shapeMessage(m *maildir.MessageRow, body bool) messageShape {
 		auth = voucher.String()
 	}
 	s := messageShape{
-		ID: m.ID, ThreadID: m.ThreadID, From: m.From, To: tool.Strs(m.To), CC: tool.Strs(m.CC), BCC: m.BCC, Subject: m.Subject,
-		Created: tool.Stamp(m.Created), Importance: m.Importance, AckRequired: m.AckRequired, InReplyTo: m.InReplyTo,
-		Verified: verified, Auth: auth, Attachments: shapeAttachments(m.Attachments),
+		ID:          m.ID,
+		ThreadID:    m.ThreadID,
+		From:        m.From,
+		To:          tool.Strs(m.To),
+		CC:          tool.Strs(m.CC),
+		BCC:         m.BCC,
+		Subject:     m.Subject,
+		Created:     tool.Stamp(m.Created),
+		Importance:  m.Importance,
+		AckRequired: m.AckRequired,
+		InReplyTo:   m.InReplyTo,
+		Verified:    verified,
+		Auth:        auth,
+		Attachments: shapeAttachments(m.Attachments),
 	}
 	if len(s.InReplyTo) > maxReference {
 		s.InReplyTo = ""
@@ -129,17 +150,44 @@ type inboxShape struct {
 
 // inboxRoom is the room for messages of an agent's inbox.
 func (t *Toolset) inboxRoom(ctx context.Context, form tool.Form, p *maildir.Project, agent string) *maildir.Room {
-	rest := inboxShape{Project: p.Slug(), Agent: agent, Unread: math.MaxInt, Total: math.MaxInt, Next: cursor(math.MaxInt64)}
+	rest := inboxShape{
+		Project: p.Slug(),
+		Agent:   agent,
+		Unread:  math.MaxInt,
+		Total:   math.MaxInt,
+		Next:    cursor(math.MaxInt64),
+	}
 	return t.budget.Room(ctx, form, rest, func(m *maildir.MessageRow) any {
-		return deliveryShape{t.withoutBody(m), "bcc", true, tool.Stamp(m.Created), true, tool.Stamp(m.Created)}
+		return deliveryShape{
+			messageShape: t.withoutBody(m),
+			Kind:         "bcc",
+			Read:         true,
+			ReadAt:       tool.Stamp(m.Created),
+			Acked:        true,
+			AckAt:        tool.Stamp(m.Created),
+		}
 	})
 }
 
 func (t *Toolset) shapeInbox(p *maildir.Project, agent string, page *maildir.InboxPage, bodies bool) inboxShape {
-	s := inboxShape{Project: p.Slug(), Agent: agent, Messages: make([]deliveryShape, len(page.Messages)), Unread: page.Unread, Total: page.Total, Next: cursor(page.Next)}
+	s := inboxShape{
+		Project:  p.Slug(),
+		Agent:    agent,
+		Messages: make([]deliveryShape, len(page.Messages)),
+		Unread:   page.Unread,
+		Total:    page.Total,
+		Next:     cursor(page.Next),
+	}
 	for i := range page.Messages {
 		d := &page.Messages[i]
-		s.Messages[i] = deliveryShape{t.shapeMessage(&d.MessageRow, bodies), d.Kind, d.Read, tool.Stamp(d.ReadAt), d.Acked, tool.Stamp(d.AckedAt)}
+		s.Messages[i] = deliveryShape{
+			messageShape: t.shapeMessage(&d.MessageRow, bodies),
+			Kind:         d.Kind,
+			Read:         d.Read,
+			ReadAt:       tool.Stamp(d.ReadAt),
+			Acked:        d.Acked,
+			AckAt:        tool.Stamp(d.AckedAt),
+		}
 	}
 	return s
 }
@@ -163,7 +211,16 @@ type sentShape struct {
 }
 
 func shapeSent(m *maildir.Sent, notes []string) sentShape {
-	return sentShape{m.ID, tool.Stamp(m.Created), m.ThreadID, m.Subject, recipientsShape{tool.Strs(m.To), tool.Strs(m.CC), tool.Strs(m.BCC)}, shapeAttachments(m.Attachments), m.Again, notes}
+	return sentShape{
+		ID:          m.ID,
+		Created:     tool.Stamp(m.Created),
+		ThreadID:    m.ThreadID,
+		Subject:     m.Subject,
+		Recipients:  recipientsShape{tool.Strs(m.To), tool.Strs(m.CC), tool.Strs(m.BCC)},
+		Attachments: shapeAttachments(m.Attachments),
+		AlreadySent: m.Again,
+		Notes:       notes,
+	}
 }
 
 type claimShape struct {
@@ -177,7 +234,13 @@ type claimShape struct {
 func shapeClaims(l []claim.Row) []claimShape {
 	out := make([]claimShape, len(l))
 	for i, c := range l {
-		out[i] = claimShape{c.Pattern, c.Exclusive, c.Reason, tool.Stamp(c.Created), tool.Stamp(c.Expires)}
+		out[i] = claimShape{
+			Path:      c.Pattern,
+			Exclusive: c.Exclusive,
+			Reason:    c.Reason,
+			Created:   tool.Stamp(c.Created),
+			Expires:   tool.Stamp(c.Expires),
+		}
 	}
 	return out
 }

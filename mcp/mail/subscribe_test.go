@@ -27,12 +27,38 @@ func TestMain(m *testing.M) {
 }
 
 func TestConcerns(t *testing.T) {
-	inbox := maildir.Change{Project: "p", Kind: format.KindInbox, Op: maildir.Added, Agent: "Blue", ID: "m1", Thread: "T"}
-	read := maildir.Change{Project: "p", Kind: format.KindRead, Op: maildir.Added, Agent: "Blue", ID: "m1", Thread: "T"}
-	made := maildir.Change{Project: "p", Kind: format.KindCanonical, Op: maildir.Added, Agent: "Red", ID: "m1", Thread: "T"}
+	inbox := maildir.Change{
+		Project: "p",
+		Kind:    format.KindInbox,
+		Op:      maildir.Added,
+		Agent:   "Blue",
+		ID:      "m1",
+		Thread:  "T",
+	}
+	read := maildir.Change{
+		Project: "p",
+		Kind:    format.KindRead,
+		Op:      maildir.Added,
+		Agent:   "Blue",
+		ID:      "m1",
+		Thread:  "T",
+	}
+	made := maildir.Change{
+		Project: "p",
+		Kind:    format.KindCanonical,
+		Op:      maildir.Added,
+		Agent:   "Red",
+		ID:      "m1",
+		Thread:  "T",
+	}
 	edited := made
 	edited.Op = maildir.Changed
-	profile := maildir.Change{Project: "p", Kind: format.KindProfile, Op: maildir.Changed, Agent: "Blue"}
+	profile := maildir.Change{
+		Project: "p",
+		Kind:    format.KindProfile,
+		Op:      maildir.Changed,
+		Agent:   "Blue",
+	}
 	changes := []maildir.Change{inbox, read, made, edited, profile}
 	for _, tt := range []struct {
 		uri, slug string

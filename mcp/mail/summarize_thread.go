@@ -32,7 +32,8 @@ type summaryShape struct {
 
 func (t *Toolset) summarizeThread() tool.Tool {
 	return tool.Tool{
-		Name: "summarize_thread", Hints: tool.Reads(),
+		Name:  "summarize_thread",
+		Hints: tool.Reads(),
 		About: "Summarize a thread: key points, decisions, open and done action items, open questions, with message ids.",
 		In: []tool.Prop{
 			projectKey(), tool.Need("thread_id", tool.Str("thread id, or the id of its first message", "TKT-123")),
@@ -53,8 +54,19 @@ func (t *Toolset) summarizeThread() tool.Tool {
 				return nil, err
 			}
 			out := summaryShape{
-				s.ThreadID, s.Subject, tool.Strs(s.Participants), s.Messages, tool.Stamp(s.First), tool.Stamp(s.Last), shapeItems(s.KeyPoints), shapeItems(s.Decisions),
-				shapeItems(s.OpenActions), shapeItems(s.DoneActions), shapeItems(s.Questions), shapeItems(s.Examples), s.Truncated,
+				ThreadID:     s.ThreadID,
+				Subject:      s.Subject,
+				Participants: tool.Strs(s.Participants),
+				Messages:     s.Messages,
+				First:        tool.Stamp(s.First),
+				Last:         tool.Stamp(s.Last),
+				KeyPoints:    shapeItems(s.KeyPoints),
+				Decisions:    shapeItems(s.Decisions),
+				OpenActions:  shapeItems(s.OpenActions),
+				DoneActions:  shapeItems(s.DoneActions),
+				Questions:    shapeItems(s.Questions),
+				Examples:     shapeItems(s.Examples),
+				Truncated:    s.Truncated,
 			}
 			t.shorten(&out)
 			return out, nil

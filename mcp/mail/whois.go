@@ -16,7 +16,8 @@ type whoisShape struct {
 
 func (t *Toolset) whois() tool.Tool {
 	return tool.Tool{
-		Name: "whois", Hints: tool.Reads(),
+		Name:  "whois",
+		Hints: tool.Reads(),
 		About: "Look up one agent: profile, last activity, unread count and the file claims it holds.",
 		In:    []tool.Prop{projectKey(), tool.Need("agent_name", tool.Str("the agent to look up", "BlueLake"))},
 		Out:   whoisShape{},
@@ -30,7 +31,13 @@ func (t *Toolset) whois() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			out := whoisShape{shapeProfile(p, &w.AgentRow), w.Unread, w.Total, shapeClaims(w.Claims), len(w.Claims)}
+			out := whoisShape{
+				profileShape: shapeProfile(p, &w.AgentRow),
+				Unread:       w.Unread,
+				Total:        w.Total,
+				Claims:       shapeClaims(w.Claims),
+				More:         len(w.Claims),
+			}
 			rest := out
 			rest.Claims = nil
 			n, err := tool.Fit(ctx, t.budget, tool.InTool, rest, out.Claims)

@@ -18,7 +18,8 @@ type mailShape struct {
 
 func (t *Toolset) checkMail() tool.Tool {
 	return tool.Tool{
-		Name: "check_mail", Hints: tool.Takes(),
+		Name:  "check_mail",
+		Hints: tool.Takes(),
 		About: "Take the oldest message out of your mailbox, each once, or null when there is none; can wait for one.",
 		In:    []tool.Prop{tool.May("wait_seconds", tool.Num("when there is none, wait this long for one", 0, tool.MaxWait, 0))},
 		Out:   mailShape{},
@@ -34,7 +35,12 @@ func (t *Toolset) checkMail() tool.Tool {
 			room := t.cfg.Budget.OneBody(ctx, func(m *maildir.MessageRow, body string) any {
 				return mailShape{ID: shownID(&m.Message), From: m.From, Content: &body}
 			})
-			d, err := p.PopWait(ctx, maildir.PopQuery{Agent: me, Wait: wait, Waiting: tool.Waiting(ctx, t.cfg.Stopping), Room: room})
+			d, err := p.PopWait(ctx, maildir.PopQuery{
+				Agent:   me,
+				Wait:    wait,
+				Waiting: tool.Waiting(ctx, t.cfg.Stopping),
+				Room:    room,
+			})
 			if err != nil {
 				return nil, err
 			}

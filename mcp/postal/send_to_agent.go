@@ -14,7 +14,8 @@ type sentShape struct {
 
 func (t *Toolset) sendToAgent() tool.Tool {
 	return tool.Tool{
-		Name: "send_to_agent", Hints: tool.Adds(),
+		Name:  "send_to_agent",
+		Hints: tool.Adds(),
 		About: "Put a message into another agent's mailbox; the same msg_id again delivers it once.",
 		In: []tool.Prop{
 			tool.Need("name", tool.Str("agent to send to; made when it is new", "bob")),
@@ -23,7 +24,13 @@ func (t *Toolset) sendToAgent() tool.Tool {
 		},
 		Out: sentShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			d := maildir.Draft{To: []string{a.Text("name")}, Body: a.Text("msg"), Key: a.Text("msg_id"), Bounded: true, Auth: tool.CallerOf(ctx).Auth}
+			d := maildir.Draft{
+				To:      []string{a.Text("name")},
+				Body:    a.Text("msg"),
+				Key:     a.Text("msg_id"),
+				Bounded: true,
+				Auth:    tool.CallerOf(ctx).Auth,
+			}
 			if a.Err() != nil {
 				return nil, a.Err()
 			}

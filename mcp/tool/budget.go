@@ -119,7 +119,8 @@ func (f Form) ofJSON(data []byte) (size int) {
 func (b Budget) Room(ctx context.Context, form Form, rest any, shape func(m *maildir.MessageRow) any) *maildir.Room {
 	h, beside := HoldOf(ctx), form.Size(rest)
 	return &maildir.Room{
-		Small: unreserved - beside, Large: b.bytes() - beside,
+		Small:   unreserved - beside,
+		Large:   b.bytes() - beside,
 		Row:     func(m *maildir.MessageRow) int { return form.Size(shape(m)) + form.comma() },
 		Fit:     form.fit,
 		Reserve: func(ctx context.Context, more int64) error { return h.Reserve(ctx, b.reserved()+more) },
@@ -142,7 +143,12 @@ type Listing struct {
 
 // Listing begins one, beside rest.
 func (b Budget) Listing(ctx context.Context, form Form, rest any) *Listing {
-	return &Listing{ctx: ctx, b: b, form: form, left: b.bytes() - form.Size(rest)}
+	return &Listing{
+		ctx:  ctx,
+		b:    b,
+		form: form,
+		left: b.bytes() - form.Size(rest),
+	}
 }
 
 // Add reports whether one more item fits; where not, the list ends before it. A long list reserves

@@ -34,7 +34,14 @@ func May(name string, n *Node) Prop { return Prop{Name: name, Node: n} }
 
 // Late is a needed argument that the tool itself asks for, with Args.Require: it looks at something
 // else first.
-func Late(name string, n *Node) Prop { return Prop{Name: name, Need: true, Node: n, late: true} }
+func Late(name string, n *Node) Prop {
+	return Prop{
+		Name: name,
+		Need: true,
+		Node: n,
+		late: true,
+	}
+}
 
 // Str is a string.
 func Str(about, example string) *Node {

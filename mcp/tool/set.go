@@ -68,7 +68,12 @@ type Set struct {
 
 // NewSet makes the server of the tools. It starts nothing.
 func NewSet(cfg Config, about About, tools ...Tool) *Set {
-	s := &Set{log: cfg.Log, name: about.Name, wording: about.Wording, budget: cfg.Budget}
+	s := &Set{
+		log:     cfg.Log,
+		name:    about.Name,
+		wording: about.Wording,
+		budget:  cfg.Budget,
+	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

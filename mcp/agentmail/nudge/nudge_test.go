@@ -38,7 +38,12 @@ type desk struct {
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
-	d := &desk{t: t, tmux: tmuxtest.Start(t), store: storetest.Open(t, storetest.Config{}), repo: t.TempDir()}
+	d := &desk{
+		t:     t,
+		tmux:  tmuxtest.Start(t),
+		store: storetest.Open(t, storetest.Config{}),
+		repo:  t.TempDir(),
+	}
 	var err error
 	if d.p, err = d.store.EnsureProject(t.Context(), d.repo); err != nil {
 		t.Fatal(err)
@@ -46,7 +51,12 @@ func newDesk(t *testing.T) *desk {
 	for _, name := range []string{"Ann", "Bob"} {
 		d.check(d.p.EnsureAgent(t.Context(), name, maildir.Registration{}))
 	}
-	d.n = nudge.New(nudge.Config{Store: d.store.Store, Settle: time.Millisecond, Pause: time.Millisecond, Retry: 10 * time.Millisecond})
+	d.n = nudge.New(nudge.Config{
+		Store:  d.store.Store,
+		Settle: time.Millisecond,
+		Pause:  time.Millisecond,
+		Retry:  10 * time.Millisecond,
+	})
 	return d
 }
 
@@ -59,7 +69,12 @@ func (d *desk) check(err error) {
 
 func (d *desk) send(body string) {
 	d.t.Helper()
-	_, err := d.p.Send(d.t.Context(), maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "$(touch x)\u200b", Body: body})
+	_, err := d.p.Send(d.t.Context(), maildir.Draft{
+		From:    "Ann",
+		To:      []string{"Bob"},
+		Subject: "$(touch x)\u200b",
+		Body:    body,
+	})
 	d.check(err)
 }
 
