@@ -66,8 +66,9 @@ func (a *answer) WriteHeader(status int) {
 	if strings.HasPrefix(kind, "text/event-stream") {
 		a.Header().Set("X-Accel-Buffering", "no")
 	}
-	post := a.request.Method == http.MethodPost
-	if post && (status >= 400 && strings.HasPrefix(kind, "text/plain") || status == http.StatusOK && (a.merge || a.plain != nil) && kind == "application/json") {
+	refused := status >= 400 && strings.HasPrefix(kind, "text/plain")
+	rewritten := status == http.StatusOK && (a.merge || a.plain != nil) && kind == "application/json"
+	if a.request.Method == http.MethodPost && (refused || rewritten) {
 		a.whole = &bytes.Buffer{}
 		return
 	}
@@ -148,7 +149,8 @@ func (a *answer) finish() {
 // that name: the seed's Python client reads profile["name"] from the result itself.
 func mergeStructured(body []byte) []byte {
 	var m, result, structured map[string]json.RawMessage
-	if json.Unmarshal(body, &m) != nil || json.Unmarshal(m["result"], &result) != nil || json.Unmarshal(result["structuredContent"], &structured) != nil {
+	if json.Unmarshal(body, &m) != nil || json.Unmarshal(m["result"], &result) != nil ||
+		json.Unmarshal(result["structuredContent"], &structured) != nil {
 		return body
 	}
 	for k, v := range structured {

@@ -117,7 +117,8 @@ func readMessage(w http.ResponseWriter, body []byte) (m *message, ok bool) {
 }
 
 func (s *Server) tooLarge(w http.ResponseWriter) {
-	writeError(w, http.StatusRequestEntityTooLarge, nil, protocol.CodeRequest, fmt.Sprintf("the request is over the limit of %d bytes: send less, or attach files by path", s.cfg.MaxBody))
+	writeError(w, http.StatusRequestEntityTooLarge, nil, protocol.CodeRequest,
+		fmt.Sprintf("the request is over the limit of %d bytes: send less, or attach files by path", s.cfg.MaxBody))
 }
 
 type envelope struct {

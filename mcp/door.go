@@ -99,7 +99,8 @@ func address(next http.Handler) http.Handler {
 		c.Project = r.URL.Query().Get("project")
 		if agent := r.PathValue("agent"); agent != "" {
 			if !format.ValidName(agent) {
-				writeError(w, http.StatusNotFound, nil, protocol.CodeRequest, "the agent in the address is no agent name: use letters, digits, '.', '_' and '-', at most 64, the first a letter or digit")
+				writeError(w, http.StatusNotFound, nil, protocol.CodeRequest,
+					"the agent in the address is no agent name: use letters, digits, '.', '_' and '-', at most 64, the first a letter or digit")
 				return
 			}
 			c.Agent = agent

@@ -73,7 +73,8 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 			shape = p
 		}
 		if takes && m.method == "" {
-			writeError(w, http.StatusBadRequest, m.id, protocol.CodeRequest, `the request names neither a method nor a tool: POST a JSON-RPC message, or {"tool": NAME, "args": {…}}`)
+			writeError(w, http.StatusBadRequest, m.id, protocol.CodeRequest,
+				`the request names neither a method nor a tool: POST a JSON-RPC message, or {"tool": NAME, "args": {…}}`)
 			return
 		}
 		m.complete()

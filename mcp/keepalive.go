@@ -21,7 +21,8 @@ func (s *Server) keepAlive(ctx context.Context, d *door, header http.Header) {
 			return
 		case <-tick.C:
 		}
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":"mailtree-keepalive","method":"ping"}`))
+		const ping = `{"jsonrpc":"2.0","id":"mailtree-keepalive","method":"ping"}`
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "/mcp", strings.NewReader(ping))
 		if err != nil {
 			return
 		}

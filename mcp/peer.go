@@ -92,7 +92,8 @@ func (s *Server) welcome(d *door, next http.Handler) http.Handler {
 func (s *Server) ownOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c := tool.CallerOf(r.Context()); !own(c) {
-			writeError(w, http.StatusForbidden, nil, protocol.CodeDenied, fmt.Sprintf("this is for the user who runs the server; you are user %d: use --toolset aimx, or a server of your own", c.UID))
+			writeError(w, http.StatusForbidden, nil, protocol.CodeDenied, fmt.Sprintf("this is for the user who runs the server; "+
+				"you are user %d: use --toolset aimx, or a server of your own", c.UID))
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -104,7 +105,8 @@ func (s *Server) noToolset(w http.ResponseWriter, r *http.Request) {
 	for _, d := range s.doors {
 		names = append(names, d.name)
 	}
-	writeError(w, http.StatusNotFound, nil, protocol.CodeRequest, fmt.Sprintf("there is no toolset %q here: use %s", r.PathValue("name"), strings.Join(names, ", ")))
+	writeError(w, http.StatusNotFound, nil, protocol.CodeRequest,
+		fmt.Sprintf("there is no toolset %q here: use %s", r.PathValue("name"), strings.Join(names, ", ")))
 }
 
 // hold answers until the client goes or the server stops.

@@ -46,7 +46,8 @@ func plainAnswer(body []byte, shape plain) (status int, answer []byte) {
 	}
 	switch {
 	case m.Error != nil: // what is no fault of the arguments: a tool that does not exist
-		return http.StatusBadRequest, tool.Encode(tool.Refusal{Error: m.Error.Message + "; the method tools/list names those there are", Code: "invalid", Near: []string{}})
+		text := m.Error.Message + "; the method tools/list names those there are"
+		return http.StatusBadRequest, tool.Encode(tool.Refusal{Error: text, Code: "invalid", Near: []string{}})
 	case !m.Result.IsError:
 		return http.StatusOK, shape.Plain(m.Result.Structured)
 	}

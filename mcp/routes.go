@@ -97,9 +97,16 @@ func (s *Server) register(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(tool.Encode(map[string]string{"error": "invalid_request", "error_description": text}))
 }
 
+const homePage = `mailtree %[1]s: mail, search and file claims for coding agents.
+
+MCP endpoint (Streamable HTTP): http://%[2]s/mcp
+Postal, for the agent NAME: http://%[2]s/agents/NAME/mcp
+Health: http://%[2]s/health
+`
+
 func (s *Server) home(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = fmt.Fprintf(w, "mailtree %[1]s: mail, search and file claims for coding agents.\n\nMCP endpoint (Streamable HTTP): http://%[2]s/mcp\nPostal, for the agent NAME: http://%[2]s/agents/NAME/mcp\nHealth: http://%[2]s/health\n", s.cfg.Version, r.Host)
+	_, _ = fmt.Fprintf(w, homePage, s.cfg.Version, r.Host)
 }
 
 // notFound is a real 404: clients probe /.well-known/ for OAuth metadata and would take any page

@@ -65,14 +65,19 @@ type Config struct {
 	Health func(context.Context) any // what GET /health answers as JSON; nil: {"status":"ok"}
 	Log    *slog.Logger              // nil: discarded
 
-	MaxBody        int64         // bytes of one request body; more is answered 413
-	MaxBodies      int64         // bytes of all bodies that have come and are worked on; more is answered 503
-	MaxAnswer      int           // bytes of one answer; a list or text that has more comes in pieces
-	MaxAnswers     int64         // bytes of memory that large answers have at once; calls wait for it, then they are refused
-	MaxRequests    int           // requests being worked on; more is answered 503
-	MaxStreams     int           // open GET and subscriptions/listen streams, bridges and calls that wait for mail; more is answered 503, a call refused
-	MaxSessions    int           // sessions begun with initialize; for one more the one unused for longest ends, where all are in use it is answered 503
-	SessionTimeout time.Duration // a session without requests or an open stream ends after it
+	MaxBody     int64 // bytes of one request body; more is answered 413
+	MaxBodies   int64 // bytes of all bodies that have come and are worked on; more is answered 503
+	MaxAnswer   int   // bytes of one answer; a list or text that has more comes in pieces
+	MaxAnswers  int64 // bytes of memory for all large answers; calls wait for it, then they are refused
+	MaxRequests int   // requests being worked on; more is answered 503
+
+	// MaxStreams bounds open GET and subscriptions/listen streams, bridges, and calls that wait for
+	// mail. One more is answered 503, a call is refused.
+	MaxStreams int
+	// MaxSessions bounds the sessions begun with initialize. One more ends the session that has been
+	// unused for longest; where all are in use it is answered 503.
+	MaxSessions    int
+	SessionTimeout time.Duration // a session ends after this time without a request or an open stream
 }
 
 // Server is the HTTP surface.

@@ -161,7 +161,8 @@ func (s *Server) startSession(d *door, w http.ResponseWriter, r *http.Request, m
 	}
 	makeRoom, ok := s.sessions.start(guest, most, s.living)
 	if !ok {
-		busy(w, m.id, fmt.Sprintf("all %d sessions%s have a request under way or an open stream", most, whose), "end one, or try again when one has ended")
+		what := fmt.Sprintf("all %d sessions%s have a request under way or an open stream", most, whose)
+		busy(w, m.id, what, "end one, or try again when one has ended")
 		return
 	}
 	defer func() { s.sessions.began(w.Header().Get(protocol.SessionHeader), guest) }()

@@ -21,8 +21,7 @@ type recipientsShape struct {
 func (t *toolset) listRecipients() tool.Tool {
 	return tool.Tool{
 		Name:  "list-recipients",
-		Hints: tool.Marks(),
-		// the caller is known from then on
+		Hints: tool.Marks(), // the caller is known from then on
 		About: "List the agents you can send to, and yourself.",
 		In:    []tool.Prop{tool.May("offset", tool.Num("next_offset of the answer before", 0, math.MaxInt32, 0))},
 		Out:   recipientsShape{},

@@ -17,8 +17,9 @@ func (t *toolset) status() tool.Tool {
 		Name:  "status",
 		Hints: tool.Marks(),
 		About: "Say whether you wait for mail: ready (you may be told of new mail), work (do not disturb) or offline.",
-		In:    []tool.Prop{tool.Need("status", tool.OneOf("your status, as it is written here", "", format.Ready, format.Work, format.Offline))},
-		Out:   statusShape{},
+		In: []tool.Prop{tool.Need("status",
+			tool.OneOf("your status, as it is written here", "", format.Ready, format.Work, format.Offline))},
+		Out: statusShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			status := a.Text("status")
 			a.Fail(maildir.CheckPresence(status))

@@ -54,7 +54,7 @@ func newToolset(cfg tool.Config) *toolset {
 func (t *toolset) tools() []tool.Tool {
 	all := []tool.Tool{
 		t.mailboxList(), t.mailboxCreate(), t.mailboxDelete(), t.emailList(), t.emailRead(), t.emailSend(), t.emailReply(),
-		t.emailMark("read", true), t.emailMark("unread", false), t.hookCreate(), t.hookList(), t.hookDelete(),
+		t.emailMark(markRead), t.emailMark(markUnread), t.hookCreate(), t.hookList(), t.hookDelete(),
 	}
 	for i := range all {
 		all[i].Run = t.known(all[i].Name, all[i].Run)

@@ -6,8 +6,14 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// emailMark is email_mark_read and email_mark_unread.
-func (t *toolset) emailMark(word string, read bool) tool.Tool {
+// The marks of an email: the words that the two tools end in.
+const (
+	markRead   = "read"
+	markUnread = "unread"
+)
+
+// emailMark is email_mark_read or email_mark_unread.
+func (t *toolset) emailMark(word string) tool.Tool {
 	return tool.Tool{
 		Name:  "email_mark_" + word,
 		Hints: tool.Marks(),
@@ -20,7 +26,7 @@ func (t *toolset) emailMark(word string, read bool) tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			if err := b.SetRead(ctx, id, read); err != nil {
+			if err := b.SetRead(ctx, id, word == markRead); err != nil {
 				return nil, noEmail(err, id, b.Name)
 			}
 			return done("Email '%s' marked as %s.", id, word), nil

@@ -17,7 +17,7 @@ type letterShape struct {
 	InReplyTo   string `json:"in_reply_to,omitempty" jsonschema:"Message-ID"`
 	References  string `json:"references,omitempty" jsonschema:"Message-IDs of the thread before it, oldest first"`
 	Read        *bool  `json:"read,omitempty"`
-	Trusted     string `json:"trusted,omitempty" jsonschema:"true: the server knew the sender; none: it took the sender's word; false: not sent by it like this"`
+	Trusted     string `json:"trusted,omitempty" jsonschema:"true: the server knew the sender; none: it did not; false: not sent like this"`
 	Status      string `json:"delivery_status,omitempty" jsonschema:"delivered or pending"`
 	DeliveredAt string `json:"delivered_at,omitempty"`
 	Truncated   bool   `json:"content_truncated,omitempty" jsonschema:"true: it goes on at next_offset"`

@@ -27,7 +27,8 @@ func (t *toolset) emailSend() tool.Tool {
 		}, variantArgs()...),
 			tool.May("attachments", tool.List("paths of files to attach, absolute or from the top of your work tree", "docs/flow.png")),
 			tool.May("reply_to", tool.Str("Message-ID that this answers", "<msg_20251023_3a51c0f7b3dc3a7e@mailtree.local>")),
-			tool.May("references", tool.Str("Message-IDs of the thread, separated by blanks; only with reply_to", "<msg_20251023_3a51c0f7b3dc3a7e@mailtree.local>")),
+			tool.May("references", tool.Str("Message-IDs of the thread, separated by blanks; only with reply_to",
+				"<msg_20251023_3a51c0f7b3dc3a7e@mailtree.local>")),
 		),
 		Out: sentShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {

@@ -55,5 +55,6 @@ func missingFolder(p *maildir.Project) string {
 	if !p.MissingFolder() {
 		return ""
 	}
-	return "No such folder on this machine: " + p.HumanKey() + ". The project is there all the same; if you meant another one, call again with its absolute path."
+	return "No such folder on this machine: " + p.HumanKey() + ". " +
+		"The project is there all the same; if you meant another one, call again with its absolute path."
 }

@@ -65,7 +65,6 @@ func New(cfg tool.Config) *Toolset {
 			CompletionHandler:  t.complete,
 			SubscribeHandler:   t.subscribe,
 			UnsubscribeHandler: t.unsubscribe,
-			Capabilities:       &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{Subscribe: true}, Prompts: &mcp.PromptCapabilities{}},
 		},
 	}, t.tools()...)
 	t.addResources()

@@ -26,9 +26,24 @@ const (
 
 func (t *Toolset) addResources() {
 	for _, r := range []struct{ uri, name, title, about string }{
-		{inboxTemplate, "inbox", "Inbox", "An agent's inbox, newest first, as check_my_messages returns it."},
-		{messageTemplate, "message", "Message", "One message with its body."},
-		{threadTemplate, "thread", "Thread", "The messages of a thread, oldest first."},
+		{
+			uri:   inboxTemplate,
+			name:  "inbox",
+			title: "Inbox",
+			about: "An agent's inbox, newest first, as check_my_messages returns it.",
+		},
+		{
+			uri:   messageTemplate,
+			name:  "message",
+			title: "Message",
+			about: "One message with its body.",
+		},
+		{
+			uri:   threadTemplate,
+			name:  "thread",
+			title: "Thread",
+			about: "The messages of a thread, oldest first.",
+		},
 	} {
 		t.Server().AddResourceTemplate(&mcp.ResourceTemplate{
 			URITemplate: r.uri,
@@ -53,7 +68,9 @@ type ref struct {
 var refKinds = map[string]format.Kind{"inbox": format.KindProfile, "message": format.KindCanonical, "thread": format.KindOther}
 
 var refParams = map[format.Kind]string{
-	format.KindProfile: "project since_ts urgent_only include_bodies limit cursor", format.KindCanonical: "project body_offset", format.KindOther: "project include_bodies cursor",
+	format.KindProfile:   "project since_ts urgent_only include_bodies limit cursor",
+	format.KindCanonical: "project body_offset",
+	format.KindOther:     "project include_bodies cursor",
 }
 
 // maxURI bounds what a subscriber can make the server remember.
@@ -241,7 +258,8 @@ func (t *Toolset) projectOf(ctx context.Context, r ref) (*maildir.Project, error
 
 func (t *Toolset) readInbox(ctx context.Context, p *maildir.Project, r ref) (any, error) {
 	r.query.Peek, r.query.Room = true, t.inboxRoom(ctx, tool.InResource, p, r.name)
-	page, err := p.Inbox(ctx, r.query, false, 0)
+	const markRead, wait = false, 0
+	page, err := p.Inbox(ctx, r.query, markRead, wait)
 	if err != nil {
 		return nil, err
 	}
@@ -249,13 +267,16 @@ func (t *Toolset) readInbox(ctx context.Context, p *maildir.Project, r ref) (any
 }
 
 func (t *Toolset) readMessage(ctx context.Context, p *maildir.Project, r ref) (any, error) {
-	room := t.budget.Room(ctx, tool.InResource, messageResource{Project: p.Slug()}, func(m *maildir.MessageRow) any { return t.withoutBody(m) })
+	shape := func(m *maildir.MessageRow) any { return t.withoutBody(m) }
+	room := t.budget.Room(ctx, tool.InResource, messageResource{Project: p.Slug()}, shape)
 	room.Offset = r.offset
 	m, err := p.MessageWithin(ctx, r.name, room)
 	if err != nil {
 		return nil, err
 	}
-	return messageResource{p.Slug(), t.shapeMessage(m, true)}, nil
+	s := t.shapeHead(m)
+	s.addBody(m)
+	return messageResource{p.Slug(), s}, nil
 }
 
 func (t *Toolset) readThread(ctx context.Context, p *maildir.Project, r ref) (any, error) {

@@ -32,7 +32,8 @@ func (t *Toolset) searchMessages() tool.Tool {
 		About: "Full-text search over subjects and bodies of all messages of a project.",
 		In: []tool.Prop{
 			projectKey(),
-			tool.Need("query", tool.Str(`words, "phrases", prefix*, AND OR NOT, and from: to: thread: after: before:`, "plan users from:GreenCastle")),
+			tool.Need("query", tool.Str(`words, "phrases", prefix*, AND OR NOT, and from: to: thread: after: before:`,
+				"plan users from:GreenCastle")),
 			tool.May("limit", tool.Num("", 1, maildir.MaxPage, maildir.DefaultPage)),
 			tool.May("cursor", tool.Str("", "1234")),
 			tool.May("order", tool.OneOf("newest, or best match first", "newest", "newest", "rank")),

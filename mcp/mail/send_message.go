@@ -77,5 +77,6 @@ func imageNotes(a *tool.Args, body string) []string {
 	if !a.Flag("convert_images") || !localImage.MatchString(body) {
 		return nil
 	}
-	return []string{"image references in the body were left as they are: this build does not convert images yet; name the files in attachments to send them along"}
+	return []string{"image references in the body were left as they are: this build does not convert images yet; " +
+		"name the files in attachments to send them along"}
 }

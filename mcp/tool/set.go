@@ -81,11 +81,13 @@ func NewSet(cfg Config, about About, tools ...Tool) *Set {
 	o.Instructions = about.Instructions
 	o.Logger = slog.New(quiet{s.log.Handler()})
 	o.SetCacheable = func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" }
-	if o.Capabilities == nil {
-		// No logging, and lists that never change: nothing to notify about. There are no prompts,
-		// but the SDK answers prompts/list whether or not it is declared, and a server must declare
-		// what it answers.
-		o.Capabilities = &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}, Prompts: &mcp.PromptCapabilities{}}
+	// The server does not log to clients, and its lists never change: it has no more to announce.
+	// There are no prompts, but the SDK answers prompts/list whether or not the server declares it,
+	// and a server must declare what it answers.
+	o.Capabilities = &mcp.ServerCapabilities{
+		Tools:     &mcp.ToolCapabilities{},
+		Resources: &mcp.ResourceCapabilities{Subscribe: o.SubscribeHandler != nil},
+		Prompts:   &mcp.PromptCapabilities{},
 	}
 	s.server = mcp.NewServer(&mcp.Implementation{
 		Name:        about.Name,

@@ -212,7 +212,9 @@ func (n *Nudger) one(ctx context.Context, session string, w whom) (*Outcome, err
 
 // findWindow finds the pane that the agent sits at: where it called from, else by its name. The
 // error says why there is none now.
-func (n *Nudger) findWindow(ctx context.Context, session string, p *maildir.Project, of *maildir.Notice) (s tmux.Session, pane string, err error) {
+func (n *Nudger) findWindow(
+	ctx context.Context, session string, p *maildir.Project, of *maildir.Notice,
+) (s tmux.Session, pane string, err error) {
 	err = errors.New("it has not called from a tmux window")
 	if seat := of.Seat; seat.Tmux != "" {
 		s, pane, err = look(ctx, seat.Tmux, seat.Pane, func(at tmux.Pane) bool {

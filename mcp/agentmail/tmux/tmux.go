@@ -52,7 +52,8 @@ type Pane struct {
 
 // facts are what is asked of each pane, divided by blanks. Blanks in a name have a backslash before
 // them; the folder is last.
-const facts = `#{pid} #{pane_id} #{pane_active} #{pane_dead}#{pane_in_mode}#{pane_synchronized}#{pane_input_off} #{q:window_name} #{pane_current_path}`
+const facts = `#{pid} #{pane_id} #{pane_active} ` +
+	`#{pane_dead}#{pane_in_mode}#{pane_synchronized}#{pane_input_off} #{q:window_name} #{pane_current_path}`
 
 // Panes lists those of the session that the pane is in now; with "" of the session itself. An error
 // tells what tmux said: there is no such pane or session, or no server, or no tmux.
