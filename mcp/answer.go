@@ -12,15 +12,15 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// writeError answers with a JSON-RPC error. id is nil when it is not known.
+// writeError answers with a JSON-RPC error. id is nil where it is not known.
 func writeError(w http.ResponseWriter, status int, id []byte, code int, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(protocol.Failure(id, code, text)) // the client may be gone
 }
 
-// refusal is what a refusal of the SDK in plain text says as a JSON-RPC error to the message of
-// that id, nil for none.
+// refusal turns a refusal of the SDK, which is plain text, into a JSON-RPC error. id is that of the
+// message, nil for none.
 func refusal(id, body []byte) (code int, text string) {
 	text = strings.TrimSpace(string(body))
 	if method, ok := strings.CutPrefix(text, "JSON RPC not handled: "); ok && id != nil {
@@ -29,12 +29,13 @@ func refusal(id, body []byte) (code int, text string) {
 	return protocol.CodeRequest, text
 }
 
-// closedEarly is told a client that has closed its side, which says that it is gone, and reads on.
+// closedEarly is the answer to a client that has closed its side of the connection, which says that
+// it is gone, and reads on.
 const closedEarly = "the connection was closed before the answer: keep it open until then"
 
-// answer is what the SDK writes its answer to. It gives each write a deadline, turns the SDK's
-// plain-text refusals into JSON-RPC errors, for a bare tools/call merges the structured content
-// into the result, and for a plain body leaves the envelope out.
+// answer is the ResponseWriter that the SDK writes to. It gives each write a deadline, turns the
+// SDK's plain-text refusals into JSON-RPC errors, merges the structured content into the result of
+// a bare tools/call, and strips the envelope for a plain body.
 type answer struct {
 	http.ResponseWriter
 	request *http.Request // with a context that also ends when writing fails
@@ -90,7 +91,7 @@ func (a *answer) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// FlushError is what http.ResponseController calls for Flush.
+// FlushError flushes: http.ResponseController calls it.
 func (a *answer) FlushError() error {
 	if a.status == 0 {
 		a.WriteHeader(http.StatusOK)
@@ -106,14 +107,14 @@ func (a *answer) FlushError() error {
 	return err
 }
 
-// deadline bounds one write: a client that does not read must not hold up the one who writes, least
-// of all the notifications of everybody else.
+// deadline bounds the time of one write of n bytes, so that a client which does not read cannot
+// hold up the writer, least of all other clients' notifications.
 func (a *answer) deadline(n int) {
 	d := 10*time.Second + time.Duration(n>>16)*time.Second
 	_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Now().Add(d)) // not every writer can: tests
 }
 
-// finish writes what was held back.
+// finish writes what answer held back.
 func (a *answer) finish() {
 	defer a.cancel()
 	if a.status == 0 && a.id != nil && a.request.Context().Err() != nil {

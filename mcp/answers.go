@@ -9,12 +9,12 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Large answers are counted against one limit for the server, as bodies are: a call reserves the
-// memory of its answer before it reads what it answers (tool.Memory), and the request gives it back
-// when that has been written or dropped. Over TCP and the socket, in every toolset, the limit is
-// the same one; other users on the socket have a share of their own.
+// The server counts large answers against one limit, as it does bodies: a call reserves the memory
+// of its answer before it reads what it answers (tool.Memory), and its request gives the memory
+// back when the answer has been written or dropped. The limit is one for TCP and the socket and for
+// all toolsets; other users on the socket have a share of their own.
 
-// answers are the two limits.
+// answers are the limits of the server's own user and of guests.
 type answers struct{ own, guests *tool.Memory }
 
 func newAnswers(bytes int64) answers {
@@ -32,7 +32,7 @@ func (s *Server) holdAnswer(r *http.Request) (held *http.Request, end func()) {
 	return r.WithContext(tool.WithHold(r.Context(), h)), h.End
 }
 
-// withHold puts the hold of the HTTP request that a method came in into the method's context.
+// withHold puts the hold of the HTTP request into the context of a method that came in it.
 func (s *Server) withHold(ctx context.Context, extra *mcp.RequestExtra) context.Context {
 	if extra == nil {
 		return ctx

@@ -13,14 +13,15 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// Batches, which revision 2025-03-26 had: the SDK would run all messages of one side by side and
-// hold their answers until the last is there, so that one request could take the memory and the
-// limits of hundreds. Here they are done one after the other, in their order, and each answer is
-// written before the next message is looked at: a batch is never more than one request. One that
-// waits for mail has those behind it wait too; who wants both at once sends two requests.
+// Revision 2025-03-26 had batches. The SDK would run all messages of one side by side and hold
+// their answers until the last is there, so that one request could take the memory and the limits
+// of hundreds. Here the server handles them one after the other, in their order, and writes each
+// answer before it looks at the next message: a batch is never more than one request. A message
+// that waits for mail makes those behind it wait too; a client that wants both at once sends two
+// requests.
 
-// maxBatch is how many messages a batch may have: what waits for mail waits up to a minute, and an
-// hour is long enough.
+// maxBatch is how many messages a batch may have. A call that waits for mail waits up to a minute,
+// so a batch may take an hour, which is long enough.
 const maxBatch = 64
 
 // entry is a message of a batch.
@@ -29,7 +30,7 @@ type entry struct {
 	id  json.RawMessage // nil when there is none
 }
 
-// parseBatch takes a JSON array apart, no further than it may be long.
+// parseBatch splits a JSON array into messages. It stops reading at maxBatch.
 func parseBatch(array []byte) (all []entry, err error) {
 	d := json.NewDecoder(bytes.NewReader(array))
 	if _, err := d.Token(); err != nil {
@@ -61,12 +62,12 @@ func parseBatch(array []byte) (all []entry, err error) {
 	return all, nil
 }
 
-// nobodysAnswer is a message that does nothing: the answer to a question that was not asked.
+// nobodysAnswer is a message without effect: the answer to a question that nobody asked.
 const nobodysAnswer = `{"jsonrpc":"2.0","id":"mailtree-batch","result":{}}`
 
-// serveBatch answers a batch: with what is wrong with the request as a whole, as a session that is
-// over; else with an array of the answers, 202 when there are none. What is wrong with one message
-// is its answer.
+// serveBatch answers a batch with an array of the answers, or 202 when there are none. What is
+// wrong with one message becomes the answer to it; what is wrong with the whole request, such as a
+// session that has ended, becomes the answer to the request.
 func serveBatch(h http.Handler, a *answer, all []entry) {
 	if p := a.part(h, []byte(nobodysAnswer)); p.status >= 400 {
 		maps.Copy(a.Header(), p.header)
@@ -94,7 +95,7 @@ func serveBatch(h http.Handler, a *answer, all []entry) {
 	_, _ = a.Write([]byte("]"))
 }
 
-// entry is the answer to one message of a batch; nil when there is none.
+// entry returns the answer to one message of a batch, nil when there is none.
 func (a *answer) entry(h http.Handler, e entry) []byte {
 	p := &part{}
 	if a.request.Context().Err() == nil {
@@ -119,7 +120,7 @@ func (a *answer) entry(h http.Handler, e entry) []byte {
 	return protocol.Failure(e.id, protocol.CodeRequest, "the session ended before the answer")
 }
 
-// part gives one message to the SDK, as a batch of one.
+// part passes one message to the SDK, as a batch of one.
 func (a *answer) part(h http.Handler, raw []byte) *part {
 	body := append(append([]byte("["), raw...), ']')
 	r := a.request.WithContext(a.request.Context())
@@ -129,7 +130,7 @@ func (a *answer) part(h http.Handler, raw []byte) *part {
 	return p
 }
 
-// part is the answer to a part of a request.
+// part records the answer to a part of a request.
 type part struct {
 	header http.Header
 	status int // 0: none was given

@@ -26,8 +26,8 @@ type message struct {
 // bodyTime is how long a client may take to send a body.
 const bodyTime = time.Minute
 
-// countedBody reads a body and takes its bytes from the limits as they arrive: what a client
-// declares and does not send takes nothing from others. Who made it gives back.
+// countedBody reads a body and charges its bytes to the limits as they arrive, so that a client
+// which declares more than it sends takes nothing from others. Whoever makes one calls giveBack.
 type countedBody struct {
 	body  io.Reader
 	of    *limits
@@ -36,7 +36,7 @@ type countedBody struct {
 	share int64 // of those of large requests
 }
 
-// errNoRoom is what reading a body fails with when the limits have no room for what came.
+// errNoRoom is the error of a read for whose bytes the limits have no room.
 var errNoRoom = errors.New("no room for the body")
 
 func (b *countedBody) Read(p []byte) (int, error) {
@@ -47,7 +47,7 @@ func (b *countedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// count takes n bytes more; false where there is no room for them.
+// count charges n more bytes; it returns false where there is no room for them.
 func (b *countedBody) count(n int64) bool {
 	if !b.of.bodies.tryTake(n) {
 		return false
@@ -70,7 +70,7 @@ func (b *countedBody) giveBack() {
 	b.of.large.bodies.give(b.share)
 }
 
-// readBody reads the body, which is counted as b; when that fails it has answered.
+// readBody reads the body and counts it as b. When ok is false, it has answered.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request, b *countedBody) (data []byte, ok bool) {
 	if r.ContentLength > s.cfg.MaxBody {
 		w.Header().Set("Connection", "close") // rather than read it all for nothing
@@ -97,7 +97,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, b *countedBody
 	return nil, false
 }
 
-// readMessage looks at the body; when it is no message it has answered.
+// readMessage parses the body. When ok is false, it has answered.
 func readMessage(w http.ResponseWriter, body []byte) (m *message, ok bool) {
 	if !utf8.Valid(body) { // the decoder would put U+FFFD in its place and say nothing
 		writeError(w, http.StatusBadRequest, nil, protocol.CodeParse, "the request is not valid UTF-8: encode its text as UTF-8")
@@ -127,7 +127,7 @@ type envelope struct {
 	Method string           `json:"method"`
 }
 
-// parseEnvelope looks at the envelope of one message, a JSON object.
+// parseEnvelope parses the envelope of one message, a JSON object.
 func parseEnvelope(object []byte) (e envelope, err error) {
 	if err := json.Unmarshal(object, &e); err != nil {
 		return e, errors.New("the method of a JSON-RPC message must be a string")
@@ -147,11 +147,11 @@ func parseEnvelope(object []byte) (e envelope, err error) {
 	return e, nil
 }
 
-// maxEcho bounds in bytes what an answer may repeat of its request: the id, and in an error the
-// method, or the name or URI of what is not there.
+// maxEcho bounds in bytes what an answer repeats of its request: the id, and in an error the
+// method, or the name or URI that was not found.
 const maxEcho = 8 << 10
 
-// parseMessage looks at the envelopes. The SDK would let trailing garbage pass and answer in plain
+// parseMessage parses the envelopes. The SDK would accept trailing garbage and answer in plain
 // text.
 func parseMessage(body []byte) (*message, error) {
 	m := &message{body: bytes.TrimSpace(body)}
@@ -180,8 +180,8 @@ func parseMessage(body []byte) (*message, error) {
 	return m, nil
 }
 
-// complete fills in what the seed's conceptual requests leave out: "jsonrpc", and the "id" of a
-// request.
+// complete fills in "jsonrpc", and the "id" of a request, which the seed's conceptual requests
+// leave out.
 func (m *message) complete() {
 	var add []string
 	if !m.tagged {
@@ -201,8 +201,8 @@ func (m *message) complete() {
 	m.body = append(append(bytes.Clone(inner), strings.Join(add, ",")...), '}')
 }
 
-// describe fills in the headers that repeat the message's method and name, for a bridge, which has
-// them in no header.
+// describe sets the headers that repeat the method and name of a message, for a bridge, whose
+// clients send no headers.
 func (m *message) describe(h http.Header) {
 	var p struct {
 		Params struct {
@@ -217,8 +217,7 @@ func (m *message) describe(h http.Header) {
 	}
 }
 
-// restoreBody puts the body back. A bare POST need not say what it accepts, nor does anyone else
-// who says nothing.
+// restoreBody puts the body back, and an Accept header into a bare POST or a request that has none.
 func (m *message) restoreBody(r *http.Request, bare bool) {
 	r.Body = io.NopCloser(bytes.NewReader(m.body))
 	r.ContentLength = int64(len(m.body))

@@ -13,11 +13,12 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// callerHeader tells the handlers of the SDK, which see the headers of each request but only the
-// context of a session's first, who calls. Whatever a client sends under this name is overwritten.
+// callerHeader tells the handlers of the SDK who calls: they see the headers of each request, but
+// only the context of a session's first. The server overwrites whatever a client sends under this
+// name.
 const callerHeader = "Mailtree-Caller"
 
-// headerOf is a caller as the value of callerHeader.
+// headerOf encodes a caller as the value of callerHeader.
 func headerOf(c tool.Caller) string {
 	b, err := json.Marshal(c)
 	if err != nil {
@@ -26,7 +27,7 @@ func headerOf(c tool.Caller) string {
 	return string(b)
 }
 
-// withCaller puts into ctx who makes a request.
+// withCaller puts the caller of a request into ctx.
 func withCaller(ctx context.Context, extra *mcp.RequestExtra) context.Context {
 	c := tool.Unknown()
 	if extra != nil && extra.Header.Get(callerHeader) != "" {
@@ -52,7 +53,8 @@ type openRequest struct {
 	place *place
 }
 
-// enterRequest marks a request, whose methods end with it; leave when it is answered.
+// enterRequest registers a request, so that its methods end with it. Call leave when it has been
+// answered.
 func (u *underWay) enterRequest(r *http.Request, p *place) (leave func()) {
 	id := strconv.FormatInt(u.last.Add(1), 10)
 	u.byID.Store(id, openRequest{r.Context(), p})
@@ -60,8 +62,8 @@ func (u *underWay) enterRequest(r *http.Request, p *place) (leave func()) {
 	return func() { u.byID.Delete(id) }
 }
 
-// bind has cancel called when the request that a method came in ends, at once where it has. stop
-// undoes it.
+// bind calls cancel when the HTTP request of a method ends, at once where it has ended. stop undoes
+// it.
 func (u *underWay) bind(extra *mcp.RequestExtra, cancel func()) (stop func() bool) {
 	stop = func() bool { return true }
 	if extra == nil || extra.Header.Get(requestHeader) == "" {
@@ -75,7 +77,7 @@ func (u *underWay) bind(extra *mcp.RequestExtra, cancel func()) (stop func() boo
 	return context.AfterFunc(r.(openRequest).done, cancel)
 }
 
-// withAdmission puts into ctx how the method's request asks whether it may wait for mail.
+// withAdmission puts into ctx the question whether the method's request may wait for mail.
 func (u *underWay) withAdmission(ctx context.Context, extra *mcp.RequestExtra) context.Context {
 	if extra == nil {
 		return ctx

@@ -14,10 +14,10 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// checkHost refuses requests meant for another host: the answer to DNS rebinding, where a web
-// page's own name is made to mean this machine. Bound to loopback, only loopback names and
-// addresses are right; bound to one address, that one too; bound to all of them any name is, and
-// the token is what protects.
+// checkHost refuses requests for another host. This stops DNS rebinding, where a web page makes its
+// own name mean this machine. A server bound to loopback accepts only loopback names and addresses;
+// one bound to an address, that one too; one bound to all addresses accepts any name, and the token
+// protects it.
 func (s *Server) checkHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.rightHost(hostname(r.Host)) {
@@ -40,9 +40,9 @@ func (s *Server) rightHost(host string) bool {
 }
 
 // checkOrigin refuses requests from web pages of other origins, whatever the method. Programs send
-// no Origin. A page of this very server may call it; on loopback also one served from another port
-// of the same name. Browsers leave Origin out of some requests, such as for images and links; those
-// they mark with Sec-Fetch-Site.
+// no Origin. A page of this very server may call it, and on loopback also a page served from
+// another port of the same name. Browsers leave Origin out of some requests, such as those for
+// images and links; they mark these with Sec-Fetch-Site.
 func (s *Server) checkOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !rightOrigin(r) {
@@ -63,8 +63,8 @@ func rightOrigin(r *http.Request) bool {
 	return false
 }
 
-// foreignSite reports whether a Sec-Fetch-Site says that another page makes the request: not one of
-// this very server, nor the person at the browser.
+// foreignSite reports whether a Sec-Fetch-Site header says that another site's page makes the
+// request, rather than a page of this server or the person at the browser.
 func foreignSite(site string) bool { return site != "same-origin" && site != "none" }
 
 func sameOrigin(origin, host string) bool {
@@ -94,8 +94,8 @@ func loopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// checkToken finds out how the caller is known. A wrong token is refused even where none is needed:
-// whoever sends one believes to be identified by it.
+// checkToken finds out how the server knows the caller. It refuses a wrong token even where none is
+// needed: whoever sends one believes that it identifies them.
 func (s *Server) checkToken(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		given, c := r.Header.Values("Authorization"), tool.Unknown()
@@ -114,7 +114,7 @@ func (s *Server) checkToken(next http.Handler) http.Handler {
 	})
 }
 
-// rightToken compares in constant time, also in the token's length.
+// rightToken compares in constant time, whatever the length of the token.
 func (s *Server) rightToken(header string) bool {
 	scheme, token, _ := strings.Cut(header, " ")
 	sum := sha256.Sum256([]byte(strings.TrimSpace(token)))

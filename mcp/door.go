@@ -15,8 +15,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// table is what is served: one line for each toolset package below this one. On the Unix socket all
-// of them are, at /toolset/<name>/mcp (peer.go).
+// table lists what the server offers: one line for each toolset package below this one. All of them
+// are on the Unix socket too, at /toolset/<name>/mcp (peer.go).
 func (s *Server) table() []*door {
 	cfg := tool.Config{
 		Store:    s.cfg.Store,
@@ -33,20 +33,20 @@ func (s *Server) table() []*door {
 	}
 }
 
-// agentPaths are those of a toolset whose callers say in the path who they are (postal).
+// agentPaths returns the paths of a toolset whose callers name themselves in the path (postal).
 func agentPaths() []string { return []string{"/agents/{agent}/mcp", "/agents/{agent}/mcp/{$}"} }
 
-// toolset is what a toolset package makes: a *tool.Set, or something around one.
+// toolset is what a toolset package returns: a *tool.Set, or a type around one.
 type toolset interface {
 	Server() *mcp.Server
 	Run(ctx context.Context) error // until ctx ends, see tool.Set.Run
 }
 
-// plain is a toolset that also takes {"tool": …, "args": …} for a body, as its seed has it, and
-// answers that without an envelope: see plain.go.
+// plain is a toolset that also accepts {"tool": …, "args": …} as a body, as its seed does, and
+// answers without an envelope: see plain.go.
 type plain interface {
-	// Plain is the answer, as JSON, for the structured content of a tool's result that is no
-	// refusal.
+	// Plain turns the structured content of a tool's result, which is no refusal, into the answer,
+	// as JSON.
 	Plain(structured []byte) []byte
 }
 
@@ -61,7 +61,7 @@ type door struct {
 	stateless, stateful http.Handler
 }
 
-// mount gives each toolset its handlers. Every Caller, limit, log line and recovery is the same for
+// mount gives each toolset its handlers. Callers, limits, log lines and recovery are the same for
 // all.
 func (s *Server) mount(doors ...*door) {
 	for _, d := range doors {
@@ -82,7 +82,7 @@ func (s *Server) mount(doors ...*door) {
 	}
 }
 
-// door finds a toolset by its name; nil when there is none.
+// door finds a toolset by its name; it returns nil when there is none.
 func (s *Server) door(name string) *door {
 	for _, d := range s.doors {
 		if d.name == name {
@@ -92,7 +92,7 @@ func (s *Server) door(name string) *door {
 	return nil
 }
 
-// address adds to the caller what the address says: who it is and in which project.
+// address adds to the caller what the address says: its name and its project.
 func address(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := tool.CallerOf(r.Context())

@@ -9,12 +9,12 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// noSession is an id that no session has. It stands for the id of another's session, so that what
-// is answered is what is answered where there is none.
+// noSession is an id that no session has. The server puts it in the place of the id of another
+// caller's session, so that the client gets the same answer as for a session that does not exist.
 const noSession = "none"
 
-// endpoint serves the URLs of a toolset. The era is chosen by the version header and nothing else:
-// Mcp-Method also comes on old traffic (mcp-remote), and choosing by it silently breaks push.
+// endpoint serves the URLs of a toolset. Only the version header decides the era: old clients send
+// Mcp-Method too (mcp-remote), and an era chosen by it would silently break push.
 func (s *Server) endpoint(d *door) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Set(callerHeader, headerOf(tool.CallerOf(r.Context())))
@@ -41,7 +41,8 @@ func (s *Server) serve(d *door, w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodDelete && session && !era:
 		d.stateful.ServeHTTP(w, r)
 	default:
-		// Not 400: clients take 405 on GET to mean that there is no stream to be had, and go on.
+		// The status is not 400: clients take 405 on GET to mean that there is no stream, and go
+		// on.
 		w.Header().Set("Allow", "POST")
 		http.Error(w, "405: POST JSON-RPC messages here; GET and DELETE need the Mcp-Session-Id of a session", http.StatusMethodNotAllowed)
 	}
@@ -103,7 +104,7 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 	case era:
 		d.stateless.ServeHTTP(a, a.request)
 	case bare:
-		// For the seed's programs over HTTP; a bridge's clients read the content.
+		// Only for the seed's programs over HTTP; a bridge's clients read the content.
 		a.merge = r.Header.Get(protocol.VersionHeader) == "" && m.method == "tools/call" && tool.CallerOf(r.Context()).Via == ""
 		d.stateless.ServeHTTP(a, a.request)
 	case session:
@@ -113,7 +114,7 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 	}
 }
 
-// endWithServer cancels when the server stops; it returns when ctx ends.
+// endWithServer calls cancel when the server stops; it returns when ctx ends.
 func (s *Server) endWithServer(ctx context.Context, cancel context.CancelFunc) {
 	select {
 	case <-s.stopping:
@@ -122,7 +123,7 @@ func (s *Server) endWithServer(ctx context.Context, cancel context.CancelFunc) {
 	}
 }
 
-// stream serves the GET of a session, until the client, the session or the server ends it.
+// stream serves the GET of a session until the client, the session or the server ends it.
 func (s *Server) stream(d *door, w http.ResponseWriter, r *http.Request) {
 	s.lasting(w, r, func(ctx context.Context, a *answer) {
 		ctx, end := context.WithCancel(ctx)

@@ -9,9 +9,9 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// keepAlive keeps the session of an open stream from timing out. The SDK counts only POSTs as life
-// (a TODO above sessionInfo.startPOST in its streamable.go), so that a client which waits for
-// notifications loses its session. A ping in the client's name is a POST.
+// keepAlive keeps the session of an open stream from timing out. The SDK counts only POSTs as signs
+// of life (a TODO above sessionInfo.startPOST in its streamable.go), so a client that only waits
+// for notifications would lose its session. keepAlive therefore POSTs pings in the client's name.
 func (s *Server) keepAlive(ctx context.Context, d *door, header http.Header) {
 	tick := time.NewTicker(s.cfg.SessionTimeout / 3)
 	defer tick.Stop()
@@ -37,7 +37,7 @@ func (s *Server) keepAlive(ctx context.Context, d *door, header http.Header) {
 	}
 }
 
-// nowhere is a ResponseWriter for answers that nobody waits for.
+// nowhere is a ResponseWriter that drops what is written to it.
 type nowhere struct{ header http.Header }
 
 func (n *nowhere) Header() http.Header         { return n.header }

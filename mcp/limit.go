@@ -27,15 +27,15 @@ func (g *gauge) tryTake(n int64) bool {
 
 func (g *gauge) give(n int64) { g.used.Add(-n) }
 
-// limits are what may be in use at once. Large requests count twice: among all requests and bodies,
-// and in large, whose maxima are lower, so that small requests always find some room.
+// limits bound what may be in use at once. Large requests count twice: among all requests and
+// bodies, and in large, whose maxima are lower, so that small requests always find room.
 type limits struct {
 	requests, streams, bodies gauge
 	large                     struct{ requests, bodies gauge }
 }
 
-// smallBody is the most that the body of a small request has: a message as agents write them,
-// escaped as JSON.
+// smallBody is the longest body of a small request: a message as agents write them, escaped as
+// JSON.
 const smallBody = 64 << 10
 
 // smallShare is the part of requests and bodies that only small requests get, a fourth.
@@ -46,11 +46,11 @@ func (l *limits) set(requests, streams, bodies int64) {
 	l.large.requests.max, l.large.bodies.max = requests-requests/smallShare, bodies-bodies/smallShare
 }
 
-// guestShare is the part of each limit that other users on the socket get beside the server's own,
-// a fourth: whatever they do, the server's user is served.
+// guestShare divides each limit for other users on the socket: they get a fourth, beside the
+// server's own user, who is served whatever they do.
 const guestShare = 4
 
-// limitsOf are those of who makes the request.
+// limitsOf returns the limits of the user who makes the request.
 func (s *Server) limitsOf(r *http.Request) *limits {
 	if c := tool.CallerOf(r.Context()); c.Via == "" || own(c) {
 		return &s.limits
@@ -58,8 +58,8 @@ func (s *Server) limitsOf(r *http.Request) *limits {
 	return &s.guests
 }
 
-// place is that of one request among the requests being worked on; a request that lasts (a stream,
-// a call that waits for mail) moves to the streams. Safe for concurrent use.
+// place is the place of one request among those being worked on. A request that lasts (a stream, a
+// call that waits for mail) moves to the streams. Safe for concurrent use.
 type place struct {
 	of    *limits
 	large bool
@@ -68,7 +68,7 @@ type place struct {
 	in *gauge // requests or streams; nil when it was left
 }
 
-// admit takes a place among the requests; nil when there is none. Who made it leaves it.
+// admit takes a place among the requests; nil when there is none. The caller calls leave on it.
 func (l *limits) admit(large bool) *place {
 	if large && !l.large.requests.tryTake(1) {
 		return nil
@@ -82,9 +82,9 @@ func (l *limits) admit(large bool) *place {
 	return &place{of: l, large: large, in: &l.requests}
 }
 
-// moveToStreams reports whether there is room for one more stream. The request is one of the
-// streams then until it is answered; else it stays where it was. One that has been answered
-// meanwhile takes no room.
+// moveToStreams moves the request to the streams until it is answered, and reports whether it did:
+// where there is no room for one more stream, the request stays where it was. A request that has
+// been answered meanwhile takes no room.
 func (p *place) moveToStreams() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,10 +127,10 @@ func (p *place) vacate() {
 	p.in = nil
 }
 
-// aMoment is when to try again where requests end soon.
+// aMoment says when to try again where requests end soon.
 const aMoment = "try again in a moment"
 
-// busy answers that a limit is reached: which, and what to do.
+// busy answers that a limit is reached: which one, and what to do.
 func busy(w http.ResponseWriter, id []byte, what, then string) {
 	w.Header().Set("Retry-After", "1")
 	writeError(w, http.StatusServiceUnavailable, id, protocol.CodeBusy, "the server is busy ("+what+"): "+then)

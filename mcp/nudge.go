@@ -7,13 +7,13 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// NudgeError is the last line of an answer to POST /nudge that was cut short.
+// NudgeError is the last line of an answer to POST /nudge that ends early.
 type NudgeError struct {
 	Error string `json:"error"`
 }
 
 // nudge tells agents of their mail, once, or with ?watch=1 as long as the client and the server
-// stay. The answer is a JSON document a line, as the domain of it says.
+// stay. The answer is one JSON document a line, one for each agent that was due.
 func (s *Server) nudge(w http.ResponseWriter, r *http.Request) {
 	if s.cfg.Nudge == nil {
 		notFound(w, r)

@@ -18,17 +18,17 @@ import (
 // The Unix socket speaks the same HTTP as the TCP port, with other addresses:
 //
 //	/toolset/<name>/mcp    that toolset, both eras, as at its URL
-//	/toolset/<name>/hold   GET: an answer that lasts until the client or the server goes: how a bridge keeps the
-//	                       server, and notices its end
+//	/toolset/<name>/hold   GET: an answer that lasts until the client or the server goes:
+//	                       how a bridge keeps the server, and notices its end
 //	/health                as over TCP
 //	/nudge                 POST: tell agents of new mail in their tmux windows (nudge.go)
 //	/yield                 POST: a server in the background makes room for one in the foreground
 //
-// Who calls is the peer's user, looked up for every connection. The server's own user and root have
-// everything; other users, where SOCKET lets them in, the toolsets that are made for several users
-// (aimx). No token is needed. A bridge says in protocol.HelloHeader who it is and where it runs;
-// over TCP that header means nothing. The limits are those of HTTP; other users have a share of
-// their own.
+// The caller is the peer's user, looked up for every connection. The server's own user and root may
+// use everything; other users, where SOCKET lets them in, the toolsets that are made for several
+// users (aimx). Nobody needs a token. A bridge says in protocol.HelloHeader who it is and where it
+// runs; over TCP that header means nothing. The limits are those of HTTP; other users have a share
+// of their own.
 
 type uidKey struct{}
 
@@ -60,7 +60,7 @@ func (s *Server) socketHandler() http.Handler {
 	return s.recover(s.logged(s.peer(s.checkOrigin(mux))))
 }
 
-// peer finds out who calls.
+// peer finds out which user calls.
 func (s *Server) peer(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		uid, ok := r.Context().Value(uidKey{}).(int)
@@ -78,10 +78,10 @@ func (s *Server) peer(next http.Handler) http.Handler {
 	})
 }
 
-// own reports whether the caller may have everything.
+// own reports whether the caller may use everything.
 func own(c tool.Caller) bool { return c.Root || c.UID == os.Geteuid() }
 
-// welcome lets those to a toolset who may have it.
+// welcome admits the callers who may use the toolset.
 func (s *Server) welcome(d *door, next http.Handler) http.Handler {
 	if !d.guests {
 		return s.ownOnly(next)
@@ -118,8 +118,8 @@ func (s *Server) hold(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// lasting answers with what do writes, which ends with its context: when the client goes or the
-// server stops. It is counted among the streams.
+// lasting runs do, which writes the answer, and ends its context when the client goes or the server
+// stops. The request counts as a stream.
 func (s *Server) lasting(w http.ResponseWriter, r *http.Request, do func(ctx context.Context, a *answer)) {
 	most := s.limitsOf(r)
 	if !most.streams.tryTake(1) {

@@ -11,8 +11,8 @@ import (
 // answer is what the tool returns there, without an envelope; a refusal is its {error, code, near}
 // with a status of 400, or 503 where trying again may help.
 
-// translate turns a plain body into a call of a tool; false, and nothing is changed, where it is
-// none.
+// translate turns a plain body into a tools/call. It returns false, and changes nothing, where the
+// body is not plain.
 func (m *message) translate() bool {
 	var p struct {
 		Tool *string         `json:"tool"`
@@ -30,7 +30,7 @@ func (m *message) translate() bool {
 	return true
 }
 
-// plainAnswer takes the envelope off a JSON-RPC answer to a tools/call.
+// plainAnswer strips the envelope off a JSON-RPC answer to a tools/call.
 func plainAnswer(body []byte, shape plain) (status int, answer []byte) {
 	var m struct {
 		Result struct {

@@ -13,8 +13,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// receive stands before every method of the MCP server. The SDK runs methods in goroutines of its
-// own: a panic there would end the process, whatever the HTTP handler recovers from.
+// receive wraps every method of the MCP server. The SDK runs methods in goroutines of its own,
+// where a panic would end the process, whatever the HTTP handler recovers from.
 func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
 		defer func() {
@@ -37,7 +37,8 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// namedBy is what a request asks for by name, which the SDK repeats where there is no such thing.
+// namedBy returns the name or URI that a request asks for, which the SDK repeats where nothing has
+// it.
 func namedBy(req mcp.Request) string {
 	switch p := req.GetParams().(type) {
 	case *mcp.CallToolParamsRaw:
@@ -54,10 +55,10 @@ func namedBy(req mcp.Request) string {
 	return ""
 }
 
-// lifetime ends a method's context with the HTTP request that it came in, and a subscription's with
-// the server. In a session the protocol would rather have methods go on when a connection breaks,
-// but for clients that can come back for the answer. Here they cannot, and a call that waits would
-// take mail for nobody.
+// lifetime ends the context of a method with the HTTP request that it came in, and that of a
+// subscription with the server. In a session the protocol would let methods go on when a connection
+// breaks, for clients that come back for the answer. Here clients cannot, and a call that waits
+// would take mail for nobody.
 func (s *Server) lifetime(ctx context.Context, method string, extra *mcp.RequestExtra) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := func() bool { return true }

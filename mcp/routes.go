@@ -26,8 +26,8 @@ func (s *Server) Handler() http.Handler {
 	return s.recover(s.logged(s.checkHost(s.checkOrigin(mux))))
 }
 
-// recover answers 500 for a panic in the handlers of this package; receive does for those of the
-// SDK.
+// recover answers 500 for a panic in the handlers of this package; receive recovers from those in
+// the SDK.
 func (s *Server) recover(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -85,7 +85,7 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(append(tool.Encode(report), '\n'))
 }
 
-// register answers clients that, refused with 401, try to register with OAuth. Two of them print
+// register answers clients that try to register with OAuth after a 401. Two of them print
 // error_description.
 func (s *Server) register(w http.ResponseWriter, _ *http.Request) {
 	text := "this server has no OAuth: " + howToToken
@@ -109,8 +109,8 @@ func (s *Server) home(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, homePage, s.cfg.Version, r.Host)
 }
 
-// notFound is a real 404: clients probe /.well-known/ for OAuth metadata and would take any page
-// for it.
+// notFound answers with a real 404: clients probe /.well-known/ for OAuth metadata and would take
+// any page for it.
 func notFound(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "404: there is nothing here. The MCP endpoint is /mcp, the state of the server /health.", http.StatusNotFound)
 }

@@ -1,25 +1,25 @@
 // Package mcp is the wire: HTTP routes, protocol eras, who calls. It holds no rule of the mail; the
 // toolsets below it call the domain.
 //
-// Each toolset has its URLs (the table is in door.go), and one URL serves every client. POSTs are
-// told apart by header alone (see endpoint.go):
+// Each toolset has its URLs (the table is in door.go), and one URL serves every client. Headers
+// alone tell POSTs apart (see endpoint.go):
 //
-//	MCP-Protocol-Version >= 2026-07-28   the stateless handler: no session, subscriptions/listen
-//	Mcp-Session-Id, or initialize        the stateful handler: sessions, GET streams, resources/subscribe
+//	MCP-Protocol-Version >= 2026-07-28   the stateless handler: subscriptions/listen
+//	Mcp-Session-Id, or initialize        the stateful handler: sessions, GET streams
 //	neither                              a bare POST, answered statelessly as one JSON document
 //
-// Around them stand, outermost first: recovery from panics, the request log, the Host and Origin
-// checks, the token, limits. What a request may cost is bounded: bytes of body, bytes of all bodies
-// at once, bytes of an answer and of all large ones at once (answers.go), requests, streams and
-// sessions at once, the time a client may take to send a body or to read an answer. A batch is one
-// request: its messages are done one after the other (batch.go).
+// Around the handlers stand, outermost first: recovery from panics, the request log, the Host and
+// Origin checks, the token, limits. Limits bound what a request may cost: the bytes of its body and
+// of all bodies at once, the bytes of an answer and of all large ones at once (answers.go), the
+// number of requests, streams and sessions, the time a client may take to send a body or to read an
+// answer. A batch is one request: the server handles its messages one after the other (batch.go).
 //
 // Nobody's large uploads or waiting keep others out. A body counts as its bytes arrive, whatever
 // length was declared, and its request counts once all of it is there. Requests with a body of up
-// to 64 KiB have a fourth of requests and bodies to themselves. A call that begins to wait for mail
-// counts as a stream from then on until it is answered; where there is no room for one more stream
-// it is refused as unavailable, and one that finds mail never waits. Other users on the socket have
-// limits of their own, a fourth of each.
+// to 64 KiB have a fourth of requests and bodies to themselves. A call that waits for mail counts
+// as a stream from then on until it is answered; where there is no room for one more stream, the
+// server refuses it as unavailable. A call that finds mail never waits. Other users on the socket
+// have limits of their own, a fourth of each.
 package mcp
 
 import (
@@ -46,8 +46,7 @@ const (
 	DefaultSessionTimeout = time.Hour
 )
 
-// Config says what is served and to whom. Store is needed; the zero value of the rest is the
-// default.
+// Config says what is served and to whom. Store is needed; zero values mean the defaults.
 type Config struct {
 	Store   *maildir.Store
 	Version string
@@ -74,8 +73,8 @@ type Config struct {
 	// MaxStreams bounds open GET and subscriptions/listen streams, bridges, and calls that wait for
 	// mail. One more is answered 503, a call is refused.
 	MaxStreams int
-	// MaxSessions bounds the sessions begun with initialize. One more ends the session that has been
-	// unused for longest; where all are in use it is answered 503.
+	// MaxSessions bounds the sessions begun with initialize. One more ends the session that has
+	// been unused for longest; where all are in use it is answered 503.
 	MaxSessions    int
 	SessionTimeout time.Duration // a session ends after this time without a request or an open stream
 }
@@ -139,9 +138,9 @@ func orElse[T int | int64 | time.Duration](v *T, deflt T) {
 	}
 }
 
-// Run runs what the toolsets do beside answering (they tell subscribers of changes) until ctx ends;
-// then it ends every stream and long poll, so that the HTTP server can shut down, and returns their
-// errors. It may be called once.
+// Run runs what the toolsets do beside answering (they tell subscribers of changes) until ctx ends.
+// Then it ends every stream and long poll, so that the HTTP server can shut down, and returns the
+// errors of the toolsets. It may be called once.
 func (s *Server) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -159,9 +158,9 @@ func (s *Server) Run(ctx context.Context) error {
 // end closes stopping, once.
 func (s *Server) end() { s.stop.Do(func() { close(s.stopping) }) }
 
-// HTTPServer is an http.Server for the handler whose timeouts suit it: none on writing, for streams
-// and long polls take their time (each single write has a deadline), and none on the whole of
-// reading, for the body has one of its own.
+// HTTPServer returns an http.Server for the handler, with timeouts that suit it: none on writing,
+// because streams and long polls take their time (each single write has a deadline), and none on
+// all of reading, because the body has a timeout of its own.
 func (s *Server) HTTPServer(addr string) *http.Server {
 	return &http.Server{
 		Addr:              addr,

@@ -13,11 +13,11 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// sessions know which of the sessions begun with initialize are in use. Most clients that die do
-// not end theirs; so that those do not keep others out until they time out, a new one takes the
-// place of the one that has been unused for longest, whose client, if there is one, is answered 404
-// and begins anew. Spec: MCP 2025-06-18, transports, session management. A session is its owner's:
-// for everybody else it does not exist, whether or not they know its id. Safe for concurrent use.
+// sessions records which sessions are in use. Most clients that die do not end their sessions. So
+// that those do not keep others out until they time out, a new session takes the place of the one
+// unused for longest, whose client, if it still lives, is answered 404 and begins anew. Spec: MCP
+// 2025-06-18, transports, session management. A session belongs to its owner: for everybody else it
+// does not exist, whether or not they know its id. Safe for concurrent use.
 type sessions struct {
 	mu       sync.Mutex
 	byID     map[string]*session
@@ -25,7 +25,7 @@ type sessions struct {
 	clock    int64        // grows with each use
 }
 
-// session is what is known of one beside what the SDK knows.
+// session is what the server records of a session beside what the SDK does.
 type session struct {
 	id    string
 	begun bool          // with an initialize that was answered
@@ -40,7 +40,7 @@ func newSessions() *sessions {
 	return &sessions{byID: map[string]*session{}, starting: map[bool]int{}}
 }
 
-// get is the session of an id, entered where it is not known. x.mu is held.
+// get returns the session of an id, and enters one that is not known. The caller holds x.mu.
 func (x *sessions) get(id string) *session {
 	e := x.byID[id]
 	if e == nil {
@@ -50,26 +50,26 @@ func (x *sessions) get(id string) *session {
 	return e
 }
 
-// ownerOf is the kind of caller that a session belongs to: a user on the socket, over TCP who has
-// the token or who has none.
+// ownerOf is the kind of caller to whom a session belongs: a user on the socket; over TCP, callers
+// with the token or callers without.
 func ownerOf(c tool.Caller) string { return c.Via + "/" + c.Auth }
 
-// setOwner notes whose a session is that is being begun.
+// setOwner records the owner of a session that begins.
 func (x *sessions) setOwner(id, owner string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.get(id).owner = owner
 }
 
-// touch notes that a use has ended. x.mu is held.
+// touch records that a use has ended. The caller holds x.mu.
 func (x *sessions) touch(e *session) {
 	x.clock++
 	e.last = x.clock
 }
 
-// use keeps the session from making room until done is called. Where it is doing so just then, it
-// has ended when use returns, or ctx has. false, and nothing is kept, where the session is another
-// owner's, or there is none.
+// use keeps the session from being ended to make room, until done is called. Where the session is
+// ending just then, use returns once it has ended, or ctx has. ok is false, and nothing is kept,
+// where there is no such session or it is another owner's.
 func (x *sessions) use(ctx context.Context, id, owner string) (done func(), ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -89,7 +89,8 @@ func (x *sessions) use(ctx context.Context, id, owner string) (done func(), ok b
 	}, true
 }
 
-// await waits until e, which makes room, has ended. x.mu is held, but not meanwhile.
+// await waits until e, which is ending to make room, has ended. The caller holds x.mu; await gives
+// it up meanwhile.
 func (x *sessions) await(ctx context.Context, e *session) (done func()) {
 	x.mu.Unlock()
 	defer x.mu.Lock()
@@ -100,10 +101,10 @@ func (x *sessions) await(ctx context.Context, e *session) (done func()) {
 	return func() {}
 }
 
-// start enters an initialize under way, which began takes out again; false, and nothing is entered,
-// where as many sessions as there may be, most, are in use. makeRoom ends the one that has been
-// unused for longest, where one is to. Guests make room for guests, and others for others. living
-// are the sessions that there are, by id.
+// start records an initialize under way; began removes the record. ok is false, and nothing is
+// recorded, where most sessions, as many as there may be, are in use. makeRoom ends the session
+// that has been unused for longest, if one must end. Guests make room for guests, and others for
+// others. living returns the sessions that exist, by id.
 func (x *sessions) start(guest bool, most int, living func() map[string]*mcp.ServerSession) (makeRoom func(), ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -131,7 +132,7 @@ func (x *sessions) start(guest bool, most int, living func() map[string]*mcp.Ser
 	return makeRoom, true
 }
 
-// end ends a session that makes room. Nothing is under way in it but notifications that have been
+// end ends a session to make room. Nothing is under way in it but notifications that have been
 // answered.
 func (x *sessions) end(e *session, ss *mcp.ServerSession) {
 	_ = ss.Close() // it has ended whatever that says
@@ -141,7 +142,7 @@ func (x *sessions) end(e *session, ss *mcp.ServerSession) {
 	close(e.ended)
 }
 
-// began ends what start entered: the session has begun, or with the id "" none has.
+// began removes what start recorded: the session of that id has begun, or none has, with "".
 func (x *sessions) began(id string, guest bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -170,7 +171,8 @@ func (s *Server) startSession(d *door, w http.ResponseWriter, r *http.Request, m
 	d.stateful.ServeHTTP(w, r)
 }
 
-// living are the sessions that have begun, by id. Stateless requests have sessions without an id.
+// living returns the sessions that have begun, by id. Stateless requests have sessions without an
+// id.
 func (s *Server) living() map[string]*mcp.ServerSession {
 	all := map[string]*mcp.ServerSession{}
 	for _, d := range s.doors {

@@ -1,10 +1,10 @@
 // Package agentmail is the toolset *agentmail*: four tools for agents who know each other by name.
 //
-// Who calls is --as or AGENT_NAME, else the name of its tmux window. Inside tmux the recipients are
-// the windows of the session, who need no registration; outside, the agents of the project. Whoever
-// calls, or is written to, is an agent like all others from then on, and its mail lies in the same
-// tree. The toolset owns names, shapes, wording, its size limit and its ignore list, and no rule
-// that another would need. Spec: TOOLS.md agentmail, seed 004.
+// A caller is known by --as or AGENT_NAME, else by the name of its tmux window. Inside tmux the
+// recipients are the windows of the session, which need no registration; outside, the agents of the
+// project. A call makes its caller and its recipient agents like all others, whose mail lies in the
+// same tree. The toolset owns names, shapes, wording, its size limit and its ignore list, and no
+// rule that another toolset would need. Spec: TOOLS.md agentmail, seed 004.
 package agentmail
 
 import (

@@ -11,16 +11,16 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// who is the caller.
+// who is a caller, as found by caller.
 type who struct {
 	name    string
 	seat    maildir.Seat // the zero value outside tmux
 	windows []string     // inside tmux: the names of the session's windows that can be agents'; may be empty, never nil
 }
 
-// caller finds out who calls: by the name that it goes by, else by that of its window. Errors:
-// ErrInvalid where neither is there or can be a name, ErrUnavailable where tmux does not answer.
-// Spec: TOOLS.md agentmail.
+// caller finds out who calls: by the name that the connection gives, else by that of the tmux
+// window. Errors: ErrInvalid where there is no name or it cannot be an agent's, ErrUnavailable
+// where tmux does not answer. Spec: TOOLS.md agentmail.
 func caller(ctx context.Context) (*who, error) {
 	c := tool.CallerOf(ctx)
 	w := &who{name: c.Agent}
@@ -40,7 +40,7 @@ func caller(ctx context.Context) (*who, error) {
 	return w, nil
 }
 
-// lookAround finds the windows of the session, and the caller's own.
+// lookAround finds the windows of the tmux session, and the caller's own.
 func (w *who) lookAround(ctx context.Context, c tool.Caller) error {
 	session, err := tmux.Parse(c.Tmux)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// recipients are the names that the caller may write to, sorted, and itself; with those that are
-// ignored.
+// recipients returns the names that the caller may write to, and its own, sorted. Ignored names are
+// among them.
 func recipients(ctx context.Context, p *maildir.Project, w *who) ([]string, error) {
 	names := slices.Clone(w.windows)
 	if w.windows == nil {
@@ -31,8 +31,8 @@ func recipients(ctx context.Context, p *maildir.Project, w *who) ([]string, erro
 	return names, nil
 }
 
-// reach refuses a recipient whom the caller cannot write to. The order is the contract's: unknown,
-// self, ignored.
+// reach refuses a recipient to whom the caller cannot write. The contract gives the order of the
+// checks: unknown, self, ignored.
 func (t *toolset) reach(ctx context.Context, p *maildir.Project, w *who, to string) error {
 	names, err := recipients(ctx, p, w)
 	if err != nil {
@@ -54,13 +54,13 @@ func (t *toolset) reach(ctx context.Context, p *maildir.Project, w *who, to stri
 
 const notFound = "recipient not found"
 
-// ignoreFile, at the top of the code repository, has a name a line.
+// ignoreFile, at the top of the code repository, holds one name a line.
 const ignoreFile = ".agentmailignore"
 
-// ignored are the names in the ignore file of the repository that the project is for, and of the
-// caller's own work tree. A file that is none, or may not be read, is left out with a line in the
-// log. Errors: ErrUnavailable, where a fault of the machine keeps one from being read: whom it
-// names is not known then.
+// ignored returns the names in the ignore files of the project's repository and of the caller's own
+// work tree. It leaves out a file that is no regular file, or that it may not read, with a line in
+// the log. Errors: ErrUnavailable where a fault of the machine keeps it from reading a file,
+// because nobody knows then whom that file names.
 func (t *toolset) ignored(ctx context.Context, p *maildir.Project) (names []string, err error) {
 	tops := []string{p.HumanKey(), tool.CallerOf(ctx).WorkTree}
 	for _, top := range slices.Compact(tops) {
@@ -81,8 +81,8 @@ func (t *toolset) ignored(ctx context.Context, p *maildir.Project) (names []stri
 	return names, nil
 }
 
-// readTop reads the ignore file as a file of a mail tree is read: no link is followed, nothing but
-// a regular file of reasonable size is opened, no read blocks.
+// readTop reads the ignore file as the server reads files of a mail tree: it follows no link, opens
+// nothing but a regular file of reasonable size, and never blocks.
 func readTop(top string) ([]byte, error) {
 	t, err := tree.Open(top, 0)
 	if err != nil {

@@ -52,8 +52,8 @@ func checkSize(message string) error {
 	return nil
 }
 
-// deliver sends the draft to the one it names, whom it makes known where it is a tmux window that
-// nobody wrote to yet.
+// deliver sends the draft to the recipient that it names, and registers one that is a tmux window
+// to which nobody has written yet.
 func (t *toolset) deliver(ctx context.Context, d maildir.Draft) (any, error) {
 	w, p, err := t.meet(ctx)
 	if err != nil {

@@ -1,13 +1,13 @@
 // Package aimx is the toolset *aimx*: mailboxes, email and hooks, 12 tools, each call authorized by
-// the user of the operating system who makes it. It is served on the Unix socket only, which tells
-// who that is.
+// the user of the operating system who makes it. The server offers it on the Unix socket only,
+// which tells who that is.
 //
-// A mailbox is an agent; its address is its name at MAIL_DOMAIN. The rules are maildir's
-// (mailbox.go, box.go, hook.go); here are names, argument checks, shapes and the wording of errors,
+// A mailbox is an agent; its address is its name at MAIL_DOMAIN. maildir has the rules (mailbox.go,
+// box.go, hook.go); this package has names, argument checks, shapes and the wording of errors,
 // which programs written for aimx know word for word. Spec: 7.3, TOOLS.md aimx, seed 3.
 //
-// Beyond what holds for every toolset (package tool) a client can rely on: where the contract says
-// that a result is a list or a sentence, the text is exactly that, and structuredContent an object
+// Beyond what holds for every toolset (package tool) a client can rely on this: where the contract
+// calls a result a list or a sentence, the text is exactly that, and structuredContent is an object
 // around it.
 package aimx
 
@@ -64,7 +64,7 @@ func (t *toolset) tools() []tool.Tool {
 
 type run = func(context.Context, *tool.Args) (any, error)
 
-// known lets nobody in whose uid is not known, and says in the log when root comes, who passes
+// known refuses callers whose uid the server does not know, and logs calls of root, who passes
 // every check.
 func (t *toolset) known(name string, next run) run {
 	return func(ctx context.Context, a *tool.Args) (any, error) {
@@ -79,8 +79,9 @@ func (t *toolset) known(name string, next run) run {
 	}
 }
 
-// box opens the mailbox that an argument names, unless something was wrong with the arguments. One
-// that does not exist is another's to all but root, so that nobody learns which do.
+// box opens the mailbox that an argument names, unless something was wrong with the arguments. A
+// mailbox that does not exist is refused like another user's, to all but root, so that nobody
+// learns which names are taken.
 func (t *toolset) box(ctx context.Context, a *tool.Args, arg string) (*maildir.Box, error) {
 	name, c := a.Text(arg), tool.CallerOf(ctx)
 	if a.Err() != nil {

@@ -23,13 +23,13 @@ func folderArg() tool.Prop {
 	return tool.May("folder", tool.OneOf("side of the mailbox", inbox, inbox, sent))
 }
 
-// offsetArg goes on with a list or a text that was too long for one answer.
+// offsetArg continues a list or a text that was too long for one answer.
 func offsetArg(about string) tool.Prop {
 	return tool.May("offset", tool.Num(about, 0, math.MaxInt32, 0))
 }
 
-// goesOn is the second text of an answer that is not all: the first is a list or a file, with no
-// place for it.
+// goesOn is the second text of an answer that is cut. The first text is a list or a file, which has
+// no place for such a note.
 func goesOn(next int) string {
 	if next == 0 {
 		return ""
@@ -50,7 +50,7 @@ const (
 	sent  = "sent"
 )
 
-// folder reports whether the outbox is meant.
+// folder reports whether the call means the outbox.
 func folder(a *tool.Args) (outbox bool) {
 	if !a.Has("folder") {
 		return false
@@ -82,7 +82,7 @@ func variants(a *tool.Args) maildir.Variants {
 	return v
 }
 
-// line is text that must stand on one line.
+// line reads an argument that must be one line of text.
 func line(a *tool.Args, name string) string {
 	s := a.Text(name)
 	if a.Err() == nil && strings.ContainsAny(s, "\r\n") {
@@ -119,5 +119,5 @@ func notInName(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
 }
 
-// reserved reports whether the name is kept for mail that nobody else gets.
+// reserved reports whether the name is kept for mail that no mailbox takes.
 func reserved(name string) bool { return name == "catchall" || name == "aimx-catchall" }

@@ -58,8 +58,8 @@ func (t *toolset) emailSend() tool.Tool {
 	}
 }
 
-// answers has the draft answer what reply_to and references name. References alone are ignored,
-// whatever they say.
+// answers makes the draft a reply to what reply_to and references name. Without reply_to it ignores
+// references.
 func (t *toolset) answers(a *tool.Args, d *maildir.Draft) {
 	replyTo, references := line(a, "reply_to"), line(a, "references")
 	if strings.TrimSpace(replyTo) == "" {
@@ -71,7 +71,7 @@ func (t *toolset) answers(a *tool.Args, d *maildir.Draft) {
 	}
 }
 
-// id is the id of a Message-ID in an argument.
+// id returns the message id that a Message-ID in an argument stands for.
 func (t *toolset) id(a *tool.Args, name, messageID string) string {
 	id, err := t.store.IDOf(messageID)
 	if err != nil {

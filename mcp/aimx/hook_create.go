@@ -51,7 +51,7 @@ func (t *toolset) hookCreate() tool.Tool {
 	}
 }
 
-// hookBox is box, but tells everybody that a mailbox does not exist, as the contract has it for
+// hookBox is box, but tells every caller when a mailbox does not exist, as the contract demands for
 // hooks.
 func (t *toolset) hookBox(ctx context.Context, a *tool.Args) (*maildir.Box, error) {
 	b, err := t.box(ctx, a, "mailbox")

@@ -82,8 +82,8 @@ func shapeClaimed(r *claim.Result) claimedShape {
 	return out
 }
 
-// fitClaimed leaves out what does not fit into an answer, which must come: it is done. One of the
-// lists is empty.
+// fitClaimed drops what does not fit into the answer. The answer cannot be refused any more: the
+// claims are made. One of the lists is empty.
 func (t *Toolset) fitClaimed(ctx context.Context, out claimedShape) claimedShape {
 	rest := claimedShape{Expires: out.Expires, More: math.MaxInt}
 	granted, _ := tool.Fit(ctx, t.budget, tool.InTool, rest, out.Granted)

@@ -8,18 +8,18 @@ import (
 	"mailtree/maildir/format"
 )
 
-// maxCompletions is the protocol's limit of values in one answer.
+// maxCompletions is how many values the protocol allows in one answer.
 const maxCompletions = 100
 
-// completes says what the arguments of the templates name.
+// completes maps the arguments of each template to the kind of thing that they name.
 var completes = map[string]map[string]format.Kind{
 	inboxTemplate:   {"agent": format.KindProfile, "project": format.KindProject},
 	messageTemplate: {"project": format.KindProject},
 	threadTemplate:  {"thread_id": format.KindOther, "project": format.KindProject},
 }
 
-// complete offers names for an argument of a template. What it does not know has no completions:
-// not an error.
+// complete offers names for an argument of a template. An argument that it does not know has no
+// completions, which is no error.
 func (t *Toolset) complete(ctx context.Context, req *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
 	res := &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{}}}
 	kind, ok := completes[req.Params.Ref.URI][req.Params.Argument.Name]

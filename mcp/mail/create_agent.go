@@ -50,7 +50,7 @@ func (t *Toolset) createAgent() tool.Tool {
 	}
 }
 
-// missingFolder says of a project that no folder is where its key says; "" where one is.
+// missingFolder says that the key of a project names no folder on this machine; "" where it does.
 func missingFolder(p *maildir.Project) string {
 	if !p.MissingFolder() {
 		return ""

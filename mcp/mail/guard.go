@@ -9,8 +9,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// The guard's tools write into the hooks folder of the code repository that is named, and nowhere
-// else; a folder outside that repository is refused (Invariant I8).
+// The guard's tools write into the hooks folder of the code repository that a call names, and
+// nowhere else; they refuse a folder outside that repository (Invariant I8).
 
 type doneShape struct {
 	Done []string `json:"done"`
@@ -66,7 +66,8 @@ func codeRepo() tool.Prop {
 	return tool.Need("code_repo_path", tool.Str("absolute path", "/abs/path/backend"))
 }
 
-// repoPath is the path of the code repository; it must be absolute, for the server runs elsewhere.
+// repoPath is the path of the code repository. It must be absolute, because the server runs in a
+// folder of its own.
 func repoPath(a *tool.Args) string {
 	path := a.Text("code_repo_path")
 	if a.Err() == nil && !filepath.IsAbs(path) {

@@ -9,7 +9,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// maxNameBytes is the length of the longest name of an agent.
+// maxNameBytes is the length of the longest agent name.
 const maxNameBytes = 64
 
 type listedShape struct {

@@ -5,9 +5,10 @@
 // of errors, and no rule: a handler decodes, calls one verb of maildir and shapes the answer. Spec:
 // 7.1, 8.
 //
-// What holds for the answers of every toolset stands in package tool. Beyond that a client can rely
-// on:
-//   - the body of a message stands in a field of its own (body_md);
+// Package tool says what holds for the answers of every toolset. Beyond that a client can rely on
+// this:
+//
+//   - the body of a message has a field of its own (body_md);
 //   - a resource has the shape of the tool that reads the same thing.
 package mail
 
@@ -79,7 +80,7 @@ func (t *Toolset) tools() []tool.Tool {
 	}
 }
 
-// project finds the project that the arguments name, unless something was wrong with them.
+// project finds the project that the arguments name, unless something is wrong with them.
 func (t *Toolset) project(ctx context.Context, a *tool.Args) (*maildir.Project, error) {
 	key := a.Text("project_key")
 	if a.Err() != nil {

@@ -76,8 +76,8 @@ var refParams = map[format.Kind]string{
 // maxURI bounds what a subscriber can make the server remember.
 const maxURI = 4096
 
-// parseRef reads a resource URI. It takes what RFC 6570 makes of a template, and what people write
-// by hand: unescaped slashes in project, as in the seed. '+' is a plus.
+// parseRef reads a resource URI. It accepts what RFC 6570 makes of a template, and what people
+// write by hand: unescaped slashes in project, as in the seed. A '+' is a plus.
 func parseRef(uri string) (ref, error) {
 	rest, ok := strings.CutPrefix(uri, "resource://")
 	path, query, _ := strings.Cut(rest, "?")
@@ -176,9 +176,9 @@ type (
 	}
 )
 
-// anyURI lets resources/read have every URI: the SDK matches templates by their strict expansion,
-// in which the seed's ?project=/abs/path/backend has no place. The handler finds the URI that was
-// asked for in ctx. Errors get the code of the protocol's era here.
+// anyURI passes every URI to the handler of resources/read. The SDK would match it against the
+// strict expansion of the templates, which the seed's ?project=/abs/path/backend does not fit. The
+// handler finds the requested URI in ctx. anyURI also gives errors the code of the protocol's era.
 func (t *Toolset) anyURI(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		r, ok := req.(*mcp.ReadResourceRequest)
@@ -195,7 +195,7 @@ func (t *Toolset) anyURI(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// resourceError is the protocol error for a resource that could not be read.
+// resourceError turns the failure to read a resource into a protocol error.
 func (t *Toolset) resourceError(uri, version string, err error) error {
 	r := t.Explain("resources/read", err)
 	e := &jsonrpc.Error{Code: protocol.CodeInternal, Message: r.Error}
@@ -247,8 +247,8 @@ func (t *Toolset) read(ctx context.Context, _ *mcp.ReadResourceRequest) (*mcp.Re
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: "application/json", Text: text}}}, nil
 }
 
-// projectOf finds the project of a resource: the one named, else the one that the domain takes it
-// to mean.
+// projectOf finds the project of a resource: the one it names, else the one that the domain
+// chooses.
 func (t *Toolset) projectOf(ctx context.Context, r ref) (*maildir.Project, error) {
 	if r.project != "" {
 		return t.store.Project(ctx, r.project)

@@ -66,7 +66,7 @@ func (t *Toolset) searchMessages() tool.Tool {
 	}
 }
 
-// searching is the memory that a search needs for the longest body that it looks at, in bytes.
+// searching is the memory, in bytes, that a search needs for the longest body that it reads.
 const searching = 8 << 20
 
 func shapeHits(page *maildir.SearchPage) hitsShape {

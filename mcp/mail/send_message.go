@@ -66,11 +66,10 @@ func importance(deflt string) *tool.Node {
 	return tool.OneOf("", deflt, format.Low, format.Normal, format.High, format.Urgent)
 }
 
-// localImage finds markdown images that are neither on the web nor elsewhere with a scheme, and
-// data URIs.
+// localImage matches data URIs, and markdown images whose path has no scheme.
 var localImage = regexp.MustCompile(`!\[[^\]]*\]\(\s*<?(data:image/|[^)\s:]+[)\s>])`)
 
-// imageNotes checks the image arguments and says what is not done with them.
+// imageNotes checks the image arguments and says which of them have no effect.
 func imageNotes(a *tool.Args, body string) []string {
 	a.Choice("image_embed_policy")
 	a.Count("inline_max_bytes", 0, math.MaxInt32)

@@ -209,7 +209,7 @@ type recipientsShape struct {
 	BCC []string `json:"bcc"`
 }
 
-// sentShape is told to the sender alone: it names bcc recipients.
+// sentShape is for the sender alone: it names bcc recipients.
 type sentShape struct {
 	ID          string            `json:"id"`
 	Created     string            `json:"created"`

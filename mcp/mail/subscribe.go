@@ -11,15 +11,15 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Subscriptions. Both eras come through the same two handlers: resources/subscribe of a session,
+// Subscriptions of both eras come through the same two handlers: resources/subscribe of a session,
 // and subscriptions/listen, for which the SDK calls subscribe when the stream opens and unsubscribe
-// when it ends. It calls nothing when an older session ends with subscriptions still on, so
-// sessions are held here and looked up among the living before each use.
+// when it ends. When an older session ends with subscriptions still on, the SDK calls nothing; so
+// the toolset keeps the sessions and checks before each use which of them still live.
 
-// maxSubscriptions is how many URIs can be subscribed to at once, over all sessions.
+// maxSubscriptions is how many URIs all sessions together may subscribe to at once.
 const maxSubscriptions = 10000
 
-// subscription is one URI that somebody subscribed to.
+// subscription is one URI with its subscribers.
 type subscription struct {
 	ref      ref
 	slug     string // of ref.project; "" when none was given, or there is no such project yet
@@ -45,7 +45,7 @@ func (t *Toolset) subscribe(ctx context.Context, req *mcp.SubscribeRequest) erro
 	return nil
 }
 
-// enterSubscription notes who subscribed.
+// enterSubscription records a subscriber.
 func (t *Toolset) enterSubscription(req *mcp.SubscribeRequest, r ref) error {
 	uri := req.Params.URI
 	t.mu.Lock()
@@ -81,7 +81,8 @@ func (t *Toolset) unsubscribe(_ context.Context, req *mcp.UnsubscribeRequest) er
 	return nil
 }
 
-// slug resolves the project of a reference; "" when it names none, or one that is not there (yet).
+// slug resolves the project of a reference; "" when it names none, or one that does not exist
+// (yet).
 func (t *Toolset) slug(ctx context.Context, r ref) string {
 	if r.project == "" || t.store == nil {
 		return ""
@@ -93,7 +94,7 @@ func (t *Toolset) slug(ctx context.Context, r ref) string {
 	return p.Slug()
 }
 
-// settleSubscription notes the project of a subscription, where it is known.
+// settleSubscription records the project of a subscription, once it is known.
 func (t *Toolset) settleSubscription(uri, slug string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -102,7 +103,7 @@ func (t *Toolset) settleSubscription(uri, slug string) {
 	}
 }
 
-// sweep forgets sessions that have ended. t.mu is held.
+// sweep drops sessions that have ended. The caller holds t.mu.
 func (t *Toolset) sweep() {
 	living := map[*mcp.ServerSession]bool{}
 	for s := range t.Server().Sessions() {
@@ -120,8 +121,8 @@ func (t *Toolset) sweep() {
 	}
 }
 
-// Run tells subscribers what changes, whoever changed it, until ctx ends. It returns nil then,
-// after the notifications that were under way.
+// Run tells subscribers of every change, whoever made it, until ctx ends. Then it waits for the
+// notifications under way and returns nil.
 func (t *Toolset) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -143,8 +144,8 @@ func (t *Toolset) Run(ctx context.Context) error {
 	return nil
 }
 
-// start is the mark that subscribers are told of changes after: that of the moment when Run or the
-// first of them asked. Who subscribes before Run has begun misses nothing.
+// start returns the mark after which subscribers are told of changes: the moment when Run or the
+// first of them asked. A client that subscribes before Run begins misses nothing.
 func (t *Toolset) start(ctx context.Context) (int64, error) {
 	t.starting.Lock()
 	defer t.starting.Unlock()
@@ -158,8 +159,8 @@ func (t *Toolset) start(ctx context.Context) (int64, error) {
 	return t.from, nil
 }
 
-// next waits for changes after the mark and moves it behind them. The first time it only finds the
-// mark.
+// next waits for changes after the mark and moves the mark behind them. The first call only finds
+// the mark.
 func (t *Toolset) next(ctx context.Context, mark *int64) (batch []maildir.Change, err error) {
 	if *mark < 0 {
 		*mark, err = t.start(ctx)
@@ -192,8 +193,8 @@ func (t *Toolset) touched(ctx context.Context, batch []maildir.Change) []string 
 	return out
 }
 
-// resolve looks again for the projects that were not there when somebody subscribed with them, when
-// a batch brings the first change of a project.
+// resolve looks up the projects that did not exist when somebody subscribed, once a batch brings
+// the first change of a project.
 func (t *Toolset) resolve(ctx context.Context, batch []maildir.Change) {
 	t.mu.Lock()
 	fresh := false
@@ -230,9 +231,9 @@ func (s *subscription) concerns(c *maildir.Change) bool {
 	return content && (c.Thread == s.ref.name || c.ID == s.ref.name)
 }
 
-// tell notifies the subscribers of each URI in a goroutine of its own, for one that does not read
-// its stream holds up whoever writes to it. While it is at it, further changes are gathered into
-// one more notification.
+// tell notifies the subscribers of each URI in a goroutine of its own, because one that does not
+// read its stream holds up whoever writes to it. Changes that come meanwhile are gathered into one
+// more notification.
 func (t *Toolset) tell(ctx context.Context, wg *sync.WaitGroup, uris []string) {
 	for _, uri := range uris {
 		t.mu.Lock()

@@ -82,14 +82,15 @@ func shapeItems(l []maildir.SummaryItem) []itemShape {
 	return out
 }
 
-// parsing is the memory that the structure of the longest body takes, in bytes. Measured:
+// parsing is the memory, in bytes, that the structure of the longest body takes. Measured:
 // TestMemoryOfAnswers in cmd/mailtree.
 const parsing = 16 << 20
 
-// maxParticipants are shown of a thread; the others are among the recipients of its messages.
+// maxParticipants is how many participants an answer shows; the others are among the recipients of
+// the messages.
 const maxParticipants = 1000
 
-// shorten leaves out the older half of each list until the summary fits into an answer.
+// shorten drops the older half of each list until the summary fits into an answer.
 func (t *Toolset) shorten(s *summaryShape) {
 	if len(s.Participants) > maxParticipants {
 		s.Participants, s.Truncated = s.Participants[:maxParticipants], true

@@ -49,7 +49,7 @@ func (t *Toolset) sendToAgent() tool.Tool {
 	}
 }
 
-// maxKey is the longest msg_id that somebody can send, in bytes; in a file it may be any.
+// maxKey is the longest msg_id, in bytes, that a caller can send. A file may hold a longer one.
 const maxKey = 256
 
 // shownID is what postal calls a message: the sender's own id where there is one. Spec: 6.2.

@@ -14,20 +14,20 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Args are the arguments of one call, already known to be ones that the tool takes. The first thing
-// found wrong stays in Err; whoever reads them looks at it once, after the last. Reading one that
-// the tool does not declare is a mistake of the program and panics. Not safe for concurrent use.
+// Args are the arguments of one call; the tool takes all of them. The first error stays in Err: a
+// tool looks at it once, after it has read its last argument. Reading an argument that the tool
+// does not declare is a mistake of the program and panics. Not safe for concurrent use.
 //
 // Models write a single string for a list, a list as a string of JSON, "true" for true and "20" for
-// 20: where only one thing can be meant it is taken.
+// 20: Args accepts whatever can mean only one thing.
 type Args struct {
 	raw map[string]json.RawMessage
 	in  []Prop
 	err error
 }
 
-// DecodeArgs checks the names of the arguments against what the tool takes, each given once; an
-// absent or null data has none.
+// DecodeArgs checks that the tool takes each argument, and that each is given once. Absent or null
+// data has none.
 func DecodeArgs(tool string, data json.RawMessage, in []Prop) *Args {
 	a := &Args{raw: map[string]json.RawMessage{}, in: in}
 	if data = bytes.TrimSpace(data); len(data) > 0 {
@@ -61,9 +61,8 @@ func DecodeArgs(tool string, data json.RawMessage, in []Prop) *Args {
 	return a
 }
 
-// repeatedKey is the first key that a JSON object has for the second time, whatever is below its
-// values. data is valid JSON. It looks at each byte once and copies keys only: arguments may be 8
-// MiB.
+// repeatedKey returns the first key that a JSON object repeats, whatever its values hold. data is
+// valid JSON. It looks at each byte once and copies keys only: arguments may be 8 MiB.
 func repeatedKey(data []byte) (key string, ok bool) {
 	seen, depth, atKey := map[string]bool{}, 0, false
 	for i := 0; i < len(data); i++ {
@@ -98,8 +97,8 @@ func repeatedKey(data []byte) (key string, ok bool) {
 	return "", false
 }
 
-// Require fails where one or more of the arguments are absent, and names them all: so one answer is
-// enough to mend a call.
+// Require fails where arguments are absent. It names all of them, so that one answer is enough to
+// mend a call.
 func (a *Args) Require(names ...string) {
 	var missing, meant []string
 	for _, name := range names {
@@ -127,7 +126,8 @@ func sample(in []Prop) string {
 	return "{" + strconv.Quote(in[0].Name) + ": " + in[0].example + "}"
 }
 
-// unknown names the argument that the tool does not take and the one that was probably meant.
+// unknown refuses an argument that the tool does not take, and names the one that was probably
+// meant.
 func unknown(tool, given string, names []string) error {
 	near, hint := maildir.Near(given, names), ""
 	if len(near) > 0 {
@@ -140,7 +140,7 @@ func unknown(tool, given string, names []string) error {
 		Text: "unknown argument " + strconv.Quote(Clip(given)) + " of " + tool + ": " + hint + "it takes " + strings.Join(names, ", ")}
 }
 
-// Err is the first thing found wrong; nil when all that was read is right.
+// Err is the first error; nil when every argument that was read is right.
 func (a *Args) Err() error { return a.err }
 
 // Has reports whether the argument was given, and not as null.
@@ -275,6 +275,7 @@ func (a *Args) Cursor(name string) int64 {
 	return n
 }
 
+// ParseWhen reads a time: RFC 3339, or seconds since 1970. 0 or less is the zero time.
 func ParseWhen(s string) (time.Time, error) {
 	s = strings.TrimSpace(s)
 	f, err := strconv.ParseFloat(s, 64)
@@ -294,7 +295,7 @@ func (a *Args) wrong(name, what string) {
 	a.Fail(Invalid("%s must be %s, e.g. %s", name, what, a.prop(name).example))
 }
 
-// Fail keeps err, unless something was wrong before.
+// Fail keeps err, unless there was an error before.
 func (a *Args) Fail(err error) {
 	if a.err == nil {
 		a.err = err
@@ -305,7 +306,7 @@ func (a *Args) prop(name string) Prop {
 	return a.in[slices.IndexFunc(a.in, func(p Prop) bool { return p.Name == name })]
 }
 
-// Clip keeps what is repeated to the caller short.
+// Clip shortens what an answer repeats to the caller.
 func Clip(s string) string {
 	if len(s) <= 80 {
 		return s

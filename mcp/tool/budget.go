@@ -19,11 +19,12 @@ const (
 	LeastBudget   Budget = 256 << 10
 )
 
-// envelope is what stands around an answer: JSON-RPC, what the SDK adds, a URI of the longest kind.
+// envelope is room for what surrounds an answer: JSON-RPC, what the SDK adds, a URI of the longest
+// kind.
 const envelope = 16 << 10
 
-// unreserved is how much an answer may have without a reservation of memory: as many as there may
-// be requests have it at once.
+// unreserved is how much an answer may have without a reservation of memory: all requests that
+// there may be can have it at once.
 const unreserved = 32 << 10
 
 // copies is how often the server holds an answer while it is made: as values, as JSON, as text, in
@@ -37,7 +38,7 @@ func (b Budget) bytes() int {
 	return int(b) - envelope
 }
 
-// Form is what an answer is made of, which decides how much room its parts take.
+// Form says where an answer stands, which decides how much room its parts take.
 type Form int
 
 // The forms of answers.
@@ -47,8 +48,8 @@ const (
 	InResource             // of a resource: JSON as text
 )
 
-// repeats says how many times an answer has what it says as JSON, and how many times as JSON in a
-// JSON string.
+// repeats returns how many times an answer holds its content as JSON, and how many times as JSON in
+// a JSON string.
 func (f Form) repeats() (plain, quoted int) {
 	switch f {
 	case InTool:
@@ -59,8 +60,8 @@ func (f Form) repeats() (plain, quoted int) {
 	return 0, 1
 }
 
-// character is how many bytes a character takes, which has size bytes itself. The SDK writes <, >
-// and & as \u003c and so on.
+// character returns how many bytes a character takes that has size bytes itself. The SDK writes <,
+// > and & as \u003c and so on.
 func (f Form) character(r rune, size int) int {
 	plain, quoted := f.repeats()
 	switch {
@@ -92,7 +93,7 @@ func (f Form) fit(text string, most int) (n, size int) {
 	return n, size
 }
 
-// comma is how many bytes it takes to part one thing from the next.
+// comma returns how many bytes separate two items.
 func (f Form) comma() int { return f.ofJSON([]byte(",")) }
 
 // Size is how many bytes a value takes.
@@ -114,8 +115,8 @@ func (f Form) ofJSON(data []byte) (size int) {
 	return size
 }
 
-// Room is the room that the answer of a call has for messages beside rest. Each is shown as shape
-// says, without its body.
+// Room returns the room that an answer has for messages beside rest. shape returns the answer's
+// form of a message without its body.
 func (b Budget) Room(ctx context.Context, form Form, rest any, shape func(m *maildir.MessageRow) any) *maildir.Room {
 	h, beside := HoldOf(ctx), form.Size(rest)
 	return &maildir.Room{
@@ -131,7 +132,7 @@ func (b Budget) Room(ctx context.Context, form Form, rest any, shape func(m *mai
 // reserved is the memory that a large answer takes while it is made, in bytes.
 func (b Budget) reserved() int64 { return copies * int64(b.bytes()) }
 
-// Listing is an answer's list of things other than messages, as far as it fits. Not safe for
+// Listing is an answer's list of things other than messages, as far as they fit. Not safe for
 // concurrent use.
 type Listing struct {
 	ctx  context.Context
@@ -141,7 +142,7 @@ type Listing struct {
 	err  error
 }
 
-// Listing begins one, beside rest.
+// Listing begins a list, beside rest.
 func (b Budget) Listing(ctx context.Context, form Form, rest any) *Listing {
 	return &Listing{
 		ctx:  ctx,
@@ -151,8 +152,8 @@ func (b Budget) Listing(ctx context.Context, form Form, rest any) *Listing {
 	}
 }
 
-// Add reports whether one more item fits; where not, the list ends before it. A long list reserves
-// memory; where there is none nothing fits any more, and Err says so.
+// Add reports whether one more item fits; where it does not, the list ends before it. A long list
+// reserves memory; where there is none, nothing fits any more, and Err says so.
 func (l *Listing) Add(item any) bool {
 	size := l.form.Size(item) + l.form.comma()
 	if size > l.left || l.err != nil {
@@ -164,10 +165,10 @@ func (l *Listing) Add(item any) bool {
 	return l.err == nil
 }
 
-// Err is why nothing fits any more, where that is not the list's length.
+// Err says why nothing fits any more, where the reason is not the length of the list.
 func (l *Listing) Err() error { return l.err }
 
-// Fit is how many of some items, from the first on, fit into an answer beside rest. Errors:
+// Fit returns how many of the items, from the first on, fit into an answer beside rest. Errors:
 // ErrUnavailable.
 func Fit[T any](ctx context.Context, b Budget, form Form, rest any, items []T) (n int, err error) {
 	l := b.Listing(ctx, form, rest)
@@ -190,8 +191,8 @@ func (b Budget) Resource(v any) (text string, err error) {
 // Fits reports whether a value is within the budget.
 func (b Budget) Fits(form Form, v any) bool { return form.Size(v) <= b.bytes() }
 
-// CutLine ends a body of which the answer holds only the beginning, where what is answered is
-// marked read: it says where the rest is.
+// CutLine is the line that ends a cut body, where the call marks the message read: it says where
+// the rest is.
 func CutLine(p *maildir.Project, d *maildir.Delivery) string {
 	return fmt.Sprintf("\n[cut here: the rest of the %d bytes of %s is in %s]", d.BodyBytes, d.ID, filepath.Join(p.Tree().Dir(), d.CopyPath))
 }
@@ -199,15 +200,15 @@ func CutLine(p *maildir.Project, d *maildir.Delivery) string {
 // maxCutLine is longer than any CutLine: no path is longer than 4,096 bytes.
 const maxCutLine = 4096 + 256
 
-// OneBody is the room of a tool's answer with one message, shown as shape says, whose body may have
-// to end with a CutLine.
+// OneBody returns the room of an answer with one message, in the form that shape returns, whose
+// body may have to end with a CutLine.
 func (b Budget) OneBody(ctx context.Context, shape func(m *maildir.MessageRow, body string) any) *maildir.Room {
 	line := strings.Repeat("x", maxCutLine)
 	return b.Room(ctx, InTool, "", func(m *maildir.MessageRow) any { return shape(m, line) })
 }
 
-// Page is what fits of the items from an offset on into a tool's answer beside rest, and the offset
-// of the next page; 0 at the end. Errors: ErrUnavailable.
+// Page returns the items from an offset on that fit into a tool's answer beside rest, and the
+// offset of the next page; 0 at the end. Errors: ErrUnavailable.
 func Page[T any](ctx context.Context, b Budget, rest any, items []T, offset int) (page []T, next int, err error) {
 	page = items[min(offset, len(items)):]
 	n, err := Fit(ctx, b, InTool, rest, page)

@@ -8,14 +8,14 @@ import (
 	"mailtree/maildir"
 )
 
-// NoUID is the UID of a caller whom the transport does not tell. It owns nothing: it is not
+// NoUID is the UID of a caller whose user the transport does not know. It owns nothing: it is not
 // maildir.NoOwner.
 const NoUID = -2
 
-// Caller is who makes a call, as far as the server knows: from the address that was called, from
-// the token or the peer credentials of the connection, and, for a bridge, from what it says of
-// where it runs. A handler asks for it with CallerOf. Auth and UID are found out by the server; the
-// rest is self-asserted.
+// Caller is who makes a call, as far as the server knows: from the address of the call, from the
+// token or the peer credentials of the connection, and from what a bridge says of where it runs. A
+// handler asks for it with CallerOf. The server finds out Auth and UID itself; the rest is
+// self-asserted.
 type Caller struct {
 	Auth string `json:"auth"`          // "none", "token", or "uid:N": what the seal of mail sent by it says
 	UID  int    `json:"uid"`           // user of the peer process on the Unix socket; NoUID elsewhere
@@ -30,8 +30,8 @@ type Caller struct {
 	Pane     string `json:"pane,omitempty"`      // the bridge's $TMUX_PANE
 }
 
-// ProjectKey is the project to work in where the call itself names none: the one named, else the
-// work tree, else maildir.DefaultProject.
+// ProjectKey is the project of a call that names none: the caller's Project, else its work tree,
+// else maildir.DefaultProject.
 func (c Caller) ProjectKey() string {
 	for _, key := range []string{c.Project, c.WorkTree} {
 		if key != "" {
@@ -41,8 +41,9 @@ func (c Caller) ProjectKey() string {
 	return maildir.DefaultProject
 }
 
-// WorkDir is the folder that the caller works in, as far as it says: project where that is a path,
-// which a call named, else Project where that is, else WorkTree; "" where nothing says.
+// WorkDir is the folder in which the caller works, as far as it says: project, which the call
+// names, where that is a path, else Project where that is one, else WorkTree; "" where nothing
+// says.
 func (c Caller) WorkDir(project string) string {
 	for _, dir := range []string{project, c.Project} {
 		if filepath.IsAbs(dir) {

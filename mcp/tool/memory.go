@@ -9,9 +9,8 @@ import (
 	"mailtree/maildir"
 )
 
-// Memory is what the large answers of a server may have in memory at once. Calls reserve their part
-// before they read what they answer, and wait for it, who came first first. Safe for concurrent
-// use.
+// Memory bounds the memory of a server's large answers. Calls reserve their part before they read
+// what they answer, and wait for it in the order in which they came. Safe for concurrent use.
 type Memory struct {
 	size int64
 
@@ -25,14 +24,14 @@ type waiter struct {
 	given chan struct{} // closed when it has its bytes
 }
 
-// NewMemory is one of so many bytes.
+// NewMemory makes a Memory of so many bytes.
 func NewMemory(bytes int64) *Memory { return &Memory{size: bytes, free: bytes} }
 
-// patience is how long a call waits for memory: an answer takes well under a second, and there may
-// be many before it.
+// patience is how long a call waits for memory: an answer takes well under a second, and many may
+// be waiting before it.
 const patience = 20 * time.Second
 
-// errCrowded says that there was no memory for an answer in time.
+// errCrowded says that no memory became free in time.
 var errCrowded error = &maildir.Error{Kind: maildir.ErrUnavailable,
 	Text: "the server is busy (too many large answers at once): try again in a moment, or ask for less at once",
 }
@@ -69,14 +68,14 @@ func (m *Memory) reserve(ctx context.Context, bytes int64) error {
 	return err
 }
 
-// Free is how many bytes nobody has reserved.
+// Free returns how many bytes nobody has reserved.
 func (m *Memory) Free() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.free
 }
 
-// Waiting is how many calls wait for memory.
+// Waiting returns how many calls wait for memory.
 func (m *Memory) Waiting() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -91,7 +90,7 @@ func (m *Memory) give(bytes int64) {
 	m.serve()
 }
 
-// serve gives those who wait what is free. m.mu is held.
+// serve gives free bytes to those who wait. The caller holds m.mu.
 func (m *Memory) serve() {
 	for len(m.waiting) > 0 && m.waiting[0].bytes <= m.free {
 		m.free -= m.waiting[0].bytes
@@ -100,8 +99,8 @@ func (m *Memory) serve() {
 	}
 }
 
-// Hold is what one request has of a Memory, until its answer has been written or dropped. A nil
-// Hold has no bound. Safe for concurrent use.
+// Hold is the part of a Memory that one request has, until its answer has been written or dropped.
+// A nil Hold has no bound. Safe for concurrent use.
 type Hold struct {
 	memory *Memory
 
@@ -110,7 +109,7 @@ type Hold struct {
 	over  bool
 }
 
-// Hold begins one; whoever does releases it.
+// Hold begins a hold; its owner releases it.
 func (m *Memory) Hold() *Hold { return &Hold{memory: m} }
 
 // Reserve waits until the request has as many bytes, or all that there are. Errors: ErrUnavailable,
@@ -135,8 +134,8 @@ func (h *Hold) Reserve(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-// drop gives back what the hold has where that is less than bytes, and reports whether it is: who
-// waits for more while it has some may wait for others who do the same.
+// drop gives back what the hold has, where that is less than bytes, and reports whether it is less.
+// A request that kept its part while it waits for more could wait for others that do the same.
 func (h *Hold) drop(bytes int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -148,7 +147,7 @@ func (h *Hold) drop(bytes int64) bool {
 	return true
 }
 
-// Release gives everything back; it may be reserved again.
+// Release gives everything back; the request may reserve again.
 func (h *Hold) Release() {
 	if h != nil {
 		h.mu.Lock()
@@ -173,7 +172,7 @@ func WithHold(ctx context.Context, h *Hold) context.Context {
 	return context.WithValue(ctx, holdKey{}, h)
 }
 
-// HoldOf is the hold of the request that a call came in; nil where there is none.
+// HoldOf returns the hold of the request in which a call came; nil where there is none.
 func HoldOf(ctx context.Context) *Hold {
 	h, _ := ctx.Value(holdKey{}).(*Hold)
 	return h

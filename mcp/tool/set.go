@@ -6,20 +6,22 @@
 //
 //	func New(cfg tool.Config) *tool.Set {
 //		t := &toolset{cfg}
-//		return tool.NewSet(cfg, tool.About{Name: "mailtree-postal", …}, t.checkMail(), t.sendToAgent())
+//		return tool.NewSet(cfg, tool.About{Name: "mailtree-postal"}, t.checkMail(), t.send())
 //	}
 //
-// and package mcp mounts the Set (mcp/server.go has the table). What a client can rely on, in every
-// toolset:
+// Package mcp mounts the Set (mcp/door.go has the table). In every toolset a client can rely on
+// this:
+//
 //   - every fact is in structuredContent and in one text content: the same JSON, or a text that
 //     says all of it;
 //   - a refusal is a tool error: a sentence in the text, {error, code, near} in structuredContent;
 //   - wrong arguments are such refusals too, with the valid names or an example; they are never
 //     protocol errors;
+//   - the output schema describes every field of an answer, and a refusal fits it;
 //   - a list is never null, a time is RFC 3339 UTC;
 //   - no answer is larger than Config.Budget: a list ends earlier and says how to go on, perhaps in
-//     a second text content; a text is cut and says where the rest is. What a tool does not cut it
-//     refuses (too_large).
+//     a second text content; a text is cut and says where the rest is. A tool refuses what it
+//     cannot cut (too_large).
 package tool
 
 import (
@@ -105,16 +107,15 @@ func NewSet(cfg Config, about About, tools ...Tool) *Set {
 // Server is the MCP server. It may be connected to any number of transports.
 func (s *Set) Server() *mcp.Server { return s.server }
 
-// Run is for toolsets that have something to do beside answering; this one waits for ctx to end and
-// returns nil.
+// Run is for toolsets that do more than answer; this one waits for ctx to end and returns nil.
 func (s *Set) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }
 
-// quiet lowers the level of what the SDK logs: it has a line or two at info for every single
-// request, warns of each subscriber without an open stream, and takes for errors what clients do
-// wrong.
+// quiet lowers the level of what the SDK logs: the SDK writes a line or two at info for every
+// request, warns of each subscriber without an open stream, and reports mistakes of clients as
+// errors.
 type quiet struct{ slog.Handler }
 
 func (q quiet) Enabled(ctx context.Context, l slog.Level) bool {

@@ -14,7 +14,7 @@ func Stamp(t time.Time) string {
 	return format.FormatTime(t)
 }
 
-// Strs makes sure that an empty list is [] on the wire.
+// Strs makes a nil list an empty one, which is [] on the wire.
 func Strs(l []string) []string {
 	if l == nil {
 		return []string{}

@@ -13,7 +13,7 @@ import (
 	"mailtree/maildir"
 )
 
-// Tool is one tool: what clients are told about it and what it does.
+// Tool is one tool: what clients learn of it and what it does.
 type Tool struct {
 	Name  string
 	About string // one sentence, with the words people search for
@@ -28,7 +28,7 @@ type Tool struct {
 	Run func(ctx context.Context, a *Args) (any, error)
 }
 
-// InternalText is what callers are told of a fault, whose cause the log has.
+// InternalText is what callers learn of a fault of the server; the log has the cause.
 const InternalText = internalText
 
 // Result is an answer whose text is not the JSON of its value. The text must say all that the value

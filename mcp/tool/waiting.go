@@ -12,8 +12,8 @@ const MaxWait = int(maildir.MaxWait / time.Second)
 
 type admissionKey struct{}
 
-// WithAdmission puts into ctx what a call asks before it waits for mail: admit counts the call as a
-// waiting one from then on, or returns the error to refuse it with.
+// WithAdmission puts into ctx the question that a call asks before it waits for mail: admit counts
+// the call as a waiting one from then on, or returns the error to refuse it with.
 func WithAdmission(ctx context.Context, admit func() error) context.Context {
 	return context.WithValue(ctx, admissionKey{}, admit)
 }

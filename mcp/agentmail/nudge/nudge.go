@@ -1,12 +1,12 @@
 // Package nudge types a notice into the tmux window of an agent that is ready and has new mail: MCP
-// has nothing that starts an idle agent's turn. Whom to tell, and that each message is announced
-// once, is the domain's (maildir.Notice); here is where the agent sits and how it is told. Nothing
-// that a sender wrote is typed, and nothing is marked read.
+// has nothing that starts an idle agent's turn. The domain (maildir.Notice) decides whom to tell
+// and announces each message once; this package finds where the agent sits and types. It types
+// nothing that a sender wrote, and marks nothing read.
 //
-// The window of an agent is the pane that it last called an agentmail tool from; for one that never
-// did, the only window of that name in the session of whoever nudges, where the program in it works
-// in the project's code base. A pane in which somebody scrolls, or whose input is shared, is left
-// alone and tried again. Spec: TOOLS.md agentmail, MCP.md.
+// The window of an agent is the pane from which it last called an agentmail tool. For an agent that
+// never called one, it is the only window of that name in the session of whoever nudges, if the
+// program in it works in the project's code base. A pane in which somebody scrolls, or whose input
+// is shared, is left alone and tried again. Spec: TOOLS.md agentmail, MCP.md.
 package nudge
 
 import (
@@ -22,8 +22,8 @@ import (
 	"mailtree/mcp/agentmail/tmux"
 )
 
-// Text is what is typed. It says nothing that a message does, and to a shell it is no more than an
-// unknown command.
+// Text is the notice. It repeats nothing of a message, and to a shell it is no more than an unknown
+// command.
 const Text = "You have new mail. Read it with your mail tool: receive, check_mail or check_my_messages."
 
 // Defaults of Config.
@@ -42,14 +42,14 @@ type Config struct {
 	Retry  time.Duration // until one who could not be told is tried again; 0: DefaultRetry
 }
 
-// Nudger tells agents of their mail. Safe for concurrent use: however many look, each message is
-// announced once.
+// Nudger tells agents of their mail. Safe for concurrent use: several passes at once still announce
+// each message once.
 type Nudger struct {
 	cfg Config
 	mu  sync.Mutex // held while one agent is looked at and told
 }
 
-// New makes it. It starts nothing.
+// New makes a Nudger. It starts nothing.
 func New(cfg Config) *Nudger {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -73,15 +73,15 @@ type Outcome struct {
 	Why     string `json:"why"` // why it was not told; "" when it was
 }
 
-// Pass looks once at every agent. session is the $TMUX of whoever asks, "" outside tmux; told hears
-// of each agent that was due. An error is the index's, or ctx's.
+// Pass looks once at every agent. session is the $TMUX of whoever asks, "" outside tmux. Pass calls
+// told for each agent that was due. Errors are the index's, or ctx's.
 func (n *Nudger) Pass(ctx context.Context, session string, told func(Outcome)) error {
 	_, err := n.tell(ctx, session, nil, told)
 	return err
 }
 
-// Watch does so whenever mail comes or a status changes, until ctx ends; then it returns nil. Who
-// could not be told is tried again, and told hears of it the first time.
+// Watch runs a pass whenever mail comes or a status changes, until ctx ends; then it returns nil.
+// It tries an agent again that it could not tell, and calls told for it the first time only.
 func (n *Nudger) Watch(ctx context.Context, session string, told func(Outcome)) error {
 	mark, err := n.cfg.Store.LastChange(ctx)
 	if err != nil {
@@ -116,8 +116,8 @@ func ended(ctx context.Context, err error) error {
 // whom is an agent of a project.
 type whom struct{ project, agent string }
 
-// wait waits for changes that may make somebody due, lets them settle and returns whom they
-// concern. With retry it returns after a while in any case.
+// wait waits for changes that may make an agent due, lets them settle and returns the agents they
+// concern. With retry it returns after Config.Retry in any case.
 func (n *Nudger) wait(ctx context.Context, mark int64, retry bool) (map[whom]bool, int64, error) {
 	waiting := ctx
 	if retry {
@@ -147,7 +147,8 @@ func (n *Nudger) wait(ctx context.Context, mark int64, retry bool) (map[whom]boo
 	return some, mark, ctx.Err()
 }
 
-// tell tells those of some who are due, nil for everybody, and returns whom it could not.
+// tell tells the agents of some that are due, all agents for nil, and returns those it could not
+// tell.
 func (n *Nudger) tell(ctx context.Context, session string, some map[whom]bool, told func(Outcome)) (map[whom]bool, error) {
 	if some == nil {
 		some = map[whom]bool{}
@@ -179,7 +180,7 @@ func (n *Nudger) tell(ctx context.Context, session string, some map[whom]bool, t
 	return left, nil
 }
 
-// one tells one agent; nil when there is nothing to tell.
+// one tells one agent; it returns nil when there is nothing to tell.
 func (n *Nudger) one(ctx context.Context, session string, w whom) (*Outcome, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

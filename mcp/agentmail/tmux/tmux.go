@@ -1,5 +1,5 @@
 // Package tmux asks a running tmux server about its panes and types into one. It runs the program
-// tmux, without a shell, and starts no server. Whatever else this module knows of tmux stands here.
+// tmux, without a shell, and starts no server. No other package of this module knows tmux.
 package tmux
 
 import (
@@ -50,13 +50,14 @@ type Pane struct {
 	Dir    string // where its program works; "" where tmux does not know
 }
 
-// facts are what is asked of each pane, divided by blanks. Blanks in a name have a backslash before
-// them; the folder is last.
+// facts are the fields that tmux prints of each pane, divided by blanks. tmux escapes blanks in a
+// name with a backslash; the folder comes last.
 const facts = `#{pid} #{pane_id} #{pane_active} ` +
 	`#{pane_dead}#{pane_in_mode}#{pane_synchronized}#{pane_input_off} #{q:window_name} #{pane_current_path}`
 
-// Panes lists those of the session that the pane is in now; with "" of the session itself. An error
-// tells what tmux said: there is no such pane or session, or no server, or no tmux.
+// Panes lists the panes of the session that holds the given pane now; with "" those of the session
+// itself. An error carries what tmux said: there is no such pane or session, or no server, or no
+// tmux.
 func (s Session) Panes(ctx context.Context, pane string) ([]Pane, error) {
 	target := s.id
 	if pane != "" {
@@ -100,10 +101,10 @@ func cutName(s string) (name, rest string) {
 	return b.String(), ""
 }
 
-// Type types the text into the pane, as it is, and after the pause Enter. Once begun it is done,
-// whatever becomes of ctx: half a notice in somebody's prompt is worse than a late end. Errors: as
-// Panes; the text may have been typed. The pause is for programs that take keys which come all at
-// once for a paste, and Enter in it for a line break
+// Type types the text into the pane as it is, and Enter after the pause. Once begun, it goes on
+// whatever becomes of ctx: half a notice in somebody's prompt is worse than a late end. Errors are
+// those of Panes; the text may have been typed all the same. The pause is for programs that take
+// keys which come all at once for a paste, and an Enter among them for a line break
 // (https://github.com/dustinkirkland/byobu/issues/115).
 func (s Session) Type(ctx context.Context, pane, text string, pause time.Duration) error {
 	if !paneID.MatchString(pane) {
