@@ -20,7 +20,7 @@ import (
 var schema string
 
 // schemaVersion is PRAGMA user_version of an index that this program can use.
-const schemaVersion = 3
+const schemaVersion = 4
 
 // Sizes of SQLite's page caches in KiB: one writer, each of the readers. A reader that looks into a body of 8 MiB holds it
 // several times over, outside Go's memory limit: with six, searches through large mail took the server to 388 MB.
