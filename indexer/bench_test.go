@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// What the index costs by itself, without files being made, history or HTTP. mcp, maildir and cmd/mailtree have the
-// benchmarks of whole ways. See README, Speed.
+// What the index costs by itself, without files being made, history or HTTP. mcp, maildir and
+// cmd/mailtree have the benchmarks of whole ways. See README, Speed.
 
 // benchFile is an index of that mail, kept beside its tree where an earlier run has built it.
 func benchFile(b *testing.B, m bulk.Mail) string {
@@ -62,8 +62,8 @@ func BenchmarkRebuild(b *testing.B) {
 	}
 }
 
-// BenchmarkIngest is what a group of sends costs the index: by names, as a person's files come, and with the bytes that the
-// writer has just written.
+// BenchmarkIngest is what a group of sends costs the index: by names, as a person's files come, and
+// with the bytes that the writer has just written.
 func BenchmarkIngest(b *testing.B) {
 	for _, group := range []int{1, 64} {
 		b.Run(fmt.Sprintf("names/group=%d", group), func(b *testing.B) { benchIngest(b, group, false) })
@@ -146,8 +146,8 @@ func BenchmarkInbox(b *testing.B) {
 	}
 }
 
-// BenchmarkSearch is a page of 20 with snippets, newest first. "floor" is a query of the same connection pool that finds
-// nothing, the ceiling of the others.
+// BenchmarkSearch is a page of 20 with snippets, newest first. "floor" is a query of the same
+// connection pool that finds nothing, the ceiling of the others.
 func BenchmarkSearch(b *testing.B) {
 	type query struct {
 		name string

@@ -12,8 +12,6 @@ type match struct {
 	whole    string // words and filters
 	rootless string // without the filter on thread
 	user     string // the words alone
-	cut      string // whole, with prefixes cut to a length that the full-text index keeps; "" where none is longer
-	terms    terms
 }
 
 // none reports whether no message can match: no word has a letter or digit.
@@ -23,7 +21,8 @@ func (m match) none() bool { return m.whole == "" }
 var invalidQuery = &maildir.Error{Kind: maildir.ErrInvalid,
 	Text: `The query cannot be read: check that quotes and parentheses are closed and that words with punctuation are quoted ("bug-17").`}
 
-// expression wraps the user's words so that they concern subject and body only, and adds the filters.
+// expression wraps the user's words so that they concern subject and body only, and adds the
+// filters.
 func expression(pid int64, q maildir.SearchQuery) (match, error) {
 	words := strings.TrimSpace(q.Match)
 	if words != "" && q.Plain {
@@ -36,7 +35,7 @@ func expression(pid int64, q maildir.SearchQuery) (match, error) {
 	}
 	var m match
 	if words != "" {
-		m.user, m.terms = inText(words), readTerms(words)
+		m.user = "{subject body} : (" + words + ")"
 	}
 	var filters []string
 	if q.From != "" {
@@ -50,47 +49,11 @@ func expression(pid int64, q maildir.SearchQuery) (match, error) {
 		filters = append(filters[:len(filters):len(filters)], facet(pid, "t", q.Thread))
 	}
 	m.whole, m.rootless = m.with(pid, filters), m.with(pid, rootless)
-	if words, ok := m.terms.cut(); ok {
-		m.cut = match{user: inText(words)}.with(pid, filters)
-	}
 	return m, nil
 }
 
-// inText says that words concern subject and body only.
-func inText(words string) string { return "{subject body} : (" + words + ")" }
-
-// cut is the query with every prefix that is longer than the full-text index keeps cut to one that it does keep: what
-// matches the query matches that, and its matches come one by one. ok is false where there is no such prefix, or where
-// not all terms are needed.
-func (t *terms) cut() (words string, ok bool) {
-	var parts []string
-	for _, m := range t.list {
-		part := m.text
-		if n := keptPrefix(m); n > 0 {
-			part, ok = m.words[0][:n]+"*", true
-		}
-		parts = append(parts, part)
-	}
-	return strings.Join(parts, " "), ok && t.plain && t.all
-}
-
-// keptPrefix is how much of a term that is a long prefix is in the prefix indexes of schema.sql (2, 3 and 5 letters); 0 of
-// another. FTS5 answers a prefix of another length by merging all places of all words that begin with it, newest first
-// or not: 0.7 s of a million messages.
-func keptPrefix(m term) int {
-	switch n := 0; {
-	case len(m.words) == 1 && m.prefix:
-		if n = len(m.words[0]); n > 5 {
-			return 5
-		}
-		if n == 4 {
-			return 3
-		}
-	}
-	return 0
-}
-
-// with adds filters to the words; without any, that on the project alone, which is part of all others.
+// with adds filters to the words; without any, that on the project alone, which is part of all
+// others.
 func (m match) with(pid int64, filters []string) string {
 	if len(filters) == 0 {
 		filters = []string{facet(pid, "p", "")}
@@ -105,8 +68,8 @@ func (m match) with(pid int64, filters []string) string {
 	return strings.Join(parts, " AND ")
 }
 
-// balanced reports whether quotes are closed and parentheses outside of them match, so that what stands around the
-// words cannot be drawn into them. A NUL would end the text early.
+// balanced reports whether quotes are closed and parentheses outside of them match, so that what
+// stands around the words cannot be drawn into them. A NUL would end the text early.
 func balanced(words string) bool {
 	depth := 0
 	inString := false
@@ -128,8 +91,8 @@ func balanced(words string) bool {
 	return depth == 0 && !inString
 }
 
-// quoted makes of blank-separated words one phrase each, all of them needed. Words without a letter or digit are left
-// out: they have no token.
+// quoted makes of blank-separated words one phrase each, all of them needed. Words without a letter
+// or digit are left out: they have no token.
 func quoted(words string) string {
 	var out []string
 	for _, w := range strings.Fields(strings.ReplaceAll(words, "\x00", " ")) {
