@@ -10,12 +10,11 @@ import (
 
 // collector walks the tree of a body once and fills an Outline.
 type collector struct {
-	ctx      context.Context
-	source   []byte
-	out      Outline
-	titles   []title         // headings that the block at hand is under, outermost first
-	mentions map[string]bool // by lower case
-	opened   bool            // the first paragraph has been seen
+	ctx    context.Context
+	source []byte
+	out    Outline
+	titles []title // headings that the block at hand is under, outermost first
+	opened bool    // the first paragraph has been seen
 }
 
 // title is a heading with a meaning for what is below it.
@@ -31,7 +30,7 @@ type place struct {
 }
 
 func newCollector(ctx context.Context, source []byte) *collector {
-	return &collector{ctx: ctx, source: source, mentions: make(map[string]bool)}
+	return &collector{ctx: ctx, source: source}
 }
 
 func (c *collector) document(doc ast.Node) { c.blocks(doc.FirstChild(), place{}, noSection) }
@@ -59,14 +58,13 @@ func (c *collector) blocks(n ast.Node, at place, lead section) {
 	}
 }
 
-// heading records a heading; a top-level one opens a section.
+// heading takes marked statements and questions from a heading; a top-level one opens a section.
 func (c *collector) heading(n *ast.Heading, at place) {
 	p := readProse(c.source, n)
-	c.sentences(p, at)
+	c.ask(p, at)
 	if at.quoted || p.text == "" {
 		return
 	}
-	c.out.Headings = append(c.out.Headings, Heading{Level: n.Level, Text: clip(p.text, textRunes)})
 	for _, s := range p.statements(true) {
 		c.marked(s)
 	}
@@ -92,7 +90,7 @@ func (c *collector) section() section {
 // paragraph reads a paragraph that is not the text of a list item. lead is what
 // it introduces.
 func (c *collector) paragraph(p prose, at place, lead section) {
-	c.sentences(p, at)
+	c.ask(p, at)
 	if at.quoted || p.text == "" {
 		return
 	}
@@ -139,7 +137,7 @@ func (c *collector) list(n *ast.List, at place, lead section) {
 // item reads the text of a list item. What the item says of itself goes before
 // what is said about its list; an item that introduces a list is only its title.
 func (c *collector) item(p prose, at place, about, lead section) {
-	c.sentences(p, at)
+	c.ask(p, at)
 	if at.quoted || p.text == "" {
 		return
 	}
@@ -160,41 +158,26 @@ func (c *collector) item(p prose, at place, about, lead section) {
 	}
 }
 
-// table reads the sentences of a table's cells.
+// table takes the questions from a table's cells.
 func (c *collector) table(n *extast.Table, at place) {
 	for row := n.FirstChild(); row != nil && c.ctx.Err() == nil; row = row.NextSibling() {
 		for cell := row.FirstChild(); cell != nil; cell = cell.NextSibling() {
 			if cell.HasChildren() {
-				c.sentences(readProse(c.source, cell), at)
+				c.ask(readProse(c.source, cell), at)
 			}
 		}
 	}
 }
 
-// sentences takes what any text may hold: images, mentions, questions.
-func (c *collector) sentences(p prose, at place) {
-	c.out.Images = append(c.out.Images, p.images...)
-	if at.quoted {
-		return
-	}
-	for _, name := range p.mentions() {
-		c.mention(name)
-	}
-	if !strings.ContainsAny(p.mask, "?？") {
+// ask takes the questions from any text outside quotes.
+func (c *collector) ask(p prose, at place) {
+	if at.quoted || !strings.ContainsAny(p.mask, "?？") {
 		return
 	}
 	for _, s := range p.sentences() {
 		if s.question() {
 			c.out.Questions = append(c.out.Questions, clip(s.text, textRunes))
 		}
-	}
-}
-
-func (c *collector) mention(name string) {
-	key := strings.ToLower(name)
-	if !c.mentions[key] {
-		c.mentions[key] = true
-		c.out.Mentions = append(c.out.Mentions, name)
 	}
 }
 
@@ -209,8 +192,8 @@ func (c *collector) marked(s statement) {
 
 func (c *collector) act(s statement, done bool) {
 	owner := s.owner
-	if names := s.mentions(); owner == "" && len(names) > 0 {
-		owner = names[0]
+	if owner == "" {
+		owner = s.mention()
 	}
 	c.out.Actions = append(c.out.Actions, Action{Text: clip(s.text, textRunes), Done: done, Owner: owner})
 }

@@ -1,7 +1,6 @@
-// Package markdown reads the structure of a GitHub-Flavored Markdown body:
-// headings, key points, decisions, action items, questions, mentions and
-// images. It knows Markdown and nothing of mail, and it is the only importer
-// of goldmark.
+// Package markdown reads the structure of a GitHub-Flavored Markdown body: key points, decisions,
+// action items and questions. It knows Markdown and nothing of mail, and it is the only importer of
+// goldmark.
 //
 // Three functions, by cost:
 //
@@ -17,22 +16,20 @@
 //     it, so the bound gives the same answer on every machine; the clock
 //     ([Deadline]) and the caller's context are a net below that, and an answer
 //     that they cut says Truncated.
-//   - Every string but Image.Destination is one line of valid UTF-8 without
+//   - Every string is one line of valid UTF-8 without
 //     control characters, trimmed, at most 300 runes ([FirstHeading]: 200), an
 //     ellipsis at its end where it was cut.
 //   - An item is in one of Points, Decisions and Actions, never in two.
 //   - Quotes ("> "), code blocks, code spans and HTML are what somebody or
-//     something else says: nothing but images is taken from quotes, nothing
-//     from code and HTML blocks, and a code span inside a sentence is text
+//     something else says: nothing is taken from quotes, code and HTML blocks, and a code span inside a sentence is text
 //     without meaning ("use `@x`?" is a question that mentions nobody).
 //
 // # Why it is bounded
 //
-// goldmark is quadratic in several things: emphasis delimiters of a paragraph
-// (200 kB of "*a_ " take 7 s), brackets, unclosed code spans, nesting, link
-// reference definitions, missing table cells. It cannot be cancelled, and a
-// goroutine left behind would burn a core for seconds. So its parsers are
-// wrapped (files blocks.go and inlines.go): each wrapper counts the work that
-// its parser is about to do and, where a block asks for too much, declines, which
-// makes goldmark take the markup as plain text and go on in linear time.
+// goldmark is quadratic in several things: emphasis delimiters of a paragraph (200 kB of "*a_ "
+// take 7 s), brackets, unclosed code spans, nesting, link reference definitions, missing table
+// cells. It cannot be cancelled, and a goroutine left behind would burn a core for seconds. So its
+// parsers are wrapped (files blocks.go and inlines.go): each wrapper counts the work that its
+// parser is about to do and, where a block asks for too much, declines, which makes goldmark take
+// the markup as plain text and go on in linear time.
 package markdown

@@ -4,24 +4,23 @@ import "strings"
 
 // mentionPattern is "@Name" after a blank or opening punctuation, so that mail
 // addresses, "checkout@v4" and paths are none. What follows the name is checked
-// in mentions. The name is the package's notion of a name: 64 characters of
+// in nameAt. The name is the package's notion of a name: 64 characters of
 // letters, digits, ".", "_" and "-".
 var mentionPattern = lazily(`(?:^|[\s("'“‘\[{<,;:|!?…—–])@([A-Za-z0-9][A-Za-z0-9._-]*)`)
 
 const nameBytes = 64
 
-// mentions returns the names mentioned in the prose, without "@".
-func (p prose) mentions() []string {
+// mention returns the first name mentioned in the prose, without "@"; "" when there is none.
+func (p prose) mention() string {
 	if !strings.Contains(p.mask, "@") {
-		return nil
+		return ""
 	}
-	var names []string
 	for _, m := range mentionPattern().FindAllStringSubmatchIndex(p.mask, -1) {
 		if name := nameAt(p.mask, m[2], m[3]); name != "" {
-			names = append(names, name)
+			return name
 		}
 	}
-	return names
+	return ""
 }
 
 // nameAt returns the name s[start:end] without the punctuation that ends its
@@ -39,6 +38,6 @@ func nameAt(s string, start, end int) string {
 
 // addressed says whether the prose begins with "@Name".
 func (p prose) addressed() bool {
-	return strings.HasPrefix(p.mask, "@") && len(p.mentions()) > 0 &&
-		strings.HasPrefix(p.mask[1:], p.mentions()[0])
+	name := p.mention()
+	return name != "" && strings.HasPrefix(p.mask, "@"+name)
 }

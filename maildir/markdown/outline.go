@@ -8,9 +8,6 @@ import (
 // Outline is what the structure of one body says, each list in document order.
 // Empty lists are nil.
 type Outline struct {
-	// Headings are the ATX and setext headings that have a text, outside quotes.
-	Headings []Heading
-
 	// Points are the key points: the first sentence of the first paragraph
 	// (salutations such as "Hi Ann," passed over), and the top-level list items
 	// that are neither actions nor decisions.
@@ -32,22 +29,9 @@ type Outline struct {
 	// Questions are the sentences that end in a question mark.
 	Questions []string
 
-	// Mentions are the names mentioned as "@Name", without the "@", each once
-	// whatever its case, spelled as at first.
-	Mentions []string
-
-	// Images are all image references, also those in quotes.
-	Images []Image
-
 	// Truncated: the body was over Limit, or the deadline or the context ended
 	// the reading; only the first part was read.
 	Truncated bool
-}
-
-// Heading is one heading. Level is 1 to 6.
-type Heading struct {
-	Level int
-	Text  string
 }
 
 // Action is one action item. Done is a ticked task box. Owner is the first
@@ -56,13 +40,6 @@ type Action struct {
 	Text  string
 	Done  bool
 	Owner string
-}
-
-// Image is one image reference. Destination is as written in the body (or in
-// the reference definition), escapes and all, without angle brackets.
-type Image struct {
-	Alt         string
-	Destination string
 }
 
 // Parse reads the outline of a body. It never fails: of a body over Limit, or

@@ -15,8 +15,7 @@ import (
 type prose struct {
 	text, mask string
 	lines      []int // where the block's lines begin; lines[0] is 0
-	images     []Image
-	task, done bool // the block begins with a task box, and it is ticked
+	task, done bool  // the block begins with a task box, and it is ticked
 }
 
 // slice is the part of the prose from start to end, without its lines.
@@ -99,10 +98,8 @@ func (b *proseBuilder) code(n *ast.CodeSpan) {
 }
 
 func (b *proseBuilder) image(n *ast.Image) {
-	inner := readProse(b.source, n)
-	alt := clip(inner.text, textRunes) // images nest: without a bound each level would copy the next
-	b.out.images = append(b.out.images, Image{Alt: alt, Destination: string(n.Destination)})
-	b.out.images = append(b.out.images, inner.images...)
+	// Images nest: without a bound each level would copy the text of the next.
+	alt := clip(readProse(b.source, n).text, textRunes)
 	b.hide(func() { b.write(alt) })
 }
 
