@@ -148,7 +148,7 @@ func TestOpenRuns(t *testing.T) {
 	compare(t, "owners", []string{"Ann", ""}, []string{got.Actions[0].Owner, got.Actions[1].Owner})
 }
 
-// TestScanLimits: the line scans end at their limits.
+// TestScanLimits: FirstHeading and PlainText end at their limits.
 func TestScanLimits(t *testing.T) {
 	t.Parallel()
 	compare(t, "FirstHeading", "x", FirstHeading(strings.Repeat("x\n", Limit)+"# late\n"))

@@ -2,11 +2,11 @@
 // action items and questions. It knows Markdown and nothing of mail, and it is the only importer of
 // goldmark.
 //
-// Three functions, by cost:
+// Three functions, all of them on goldmark's tree:
 //
-//	FirstHeading  line scan of at most 256 KiB; for a missing subject, in ingest
-//	PlainText     line scan of at most 8 KiB; for excerpts
-//	Parse         goldmark, at most 256 KiB and about 200 ms; for summaries
+//	FirstHeading  at most 16 KiB; for a missing subject, in ingest
+//	PlainText     at most 8 KiB; for excerpts
+//	Parse         at most 256 KiB and about 200 ms; for summaries
 //
 // # What holds for any body
 //
@@ -16,13 +16,12 @@
 //     it, so the bound gives the same answer on every machine; the clock
 //     ([Deadline]) and the caller's context are a net below that, and an answer
 //     that they cut says Truncated.
-//   - Every string is one line of valid UTF-8 without
-//     control characters, trimmed, at most 300 runes ([FirstHeading]: 200), an
-//     ellipsis at its end where it was cut.
+//   - Every string is one line of valid UTF-8 without control characters, trimmed, at most 300 runes
+//     ([FirstHeading]: 200), an ellipsis at its end where it was cut.
 //   - An item is in one of Points, Decisions and Actions, never in two.
-//   - Quotes ("> "), code blocks, code spans and HTML are what somebody or
-//     something else says: nothing is taken from quotes, code and HTML blocks, and a code span inside a sentence is text
-//     without meaning ("use `@x`?" is a question that mentions nobody).
+//   - Quotes ("> "), code blocks, code spans and HTML are what somebody or something else says:
+//     Parse takes nothing from quotes, code and HTML blocks, and a code span inside a sentence is
+//     text without meaning ("use `@x`?" is a question that mentions nobody).
 //
 // # Why it is bounded
 //

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// Limit is how many bytes of a body Parse and FirstHeading read. The worst
+	// Limit is how many bytes of a body Parse reads. The worst
 	// body of this size that we found takes Parse about half of Deadline.
 	Limit = 256 << 10
 
@@ -16,8 +16,8 @@ const (
 	// few ms.
 	Deadline = 180 * time.Millisecond
 
-	// Short is how many bytes a body may have to be read whole however long that
-	// takes: the worst of this size cost about 10 ms, so time passes only where the
+	// Short is how many bytes FirstHeading reads, and a body may have to be read whole
+	// however long that takes: the worst of this size cost about 10 ms, so time passes only where the
 	// machine is busy with something else, and what is said of a message must not
 	// depend on that.
 	Short = 16 << 10

@@ -1,0 +1,96 @@
+package markdown
+
+import (
+	"context"
+	"strings"
+
+	"github.com/yuin/goldmark/ast"
+)
+
+// FirstHeading returns the text of the first heading in the first Short bytes of a body, outside
+// quotes and lists; if there is none, the first line that has a text; if no line has one, the first
+// line as it stands. One line of at most 200 runes without markup; "" for a blank body. The index
+// depends on it, so no clock bounds it.
+//
+// Spec: 2.1, subject.
+func FirstHeading(body string) string {
+	body, _ = clipBody(body, Short)
+	first, heading := "", ""
+	eachBlock(body, func(n ast.Node, p prose) bool {
+		if _, ok := n.(*ast.Heading); ok && n.Parent().Kind() == ast.KindDocument {
+			heading = p.text
+		}
+		if first == "" {
+			start, end := p.line(0)
+			first = p.text[start:end]
+		}
+		return heading == ""
+	})
+	if heading != "" {
+		return clip(heading, headingRunes)
+	}
+	if first == "" {
+		first, _, _ = strings.Cut(strings.TrimSpace(normalize(body)), "\n")
+	}
+	return oneLine(first, headingRunes)
+}
+
+// PlainText returns the text of the first 8 KiB of a body without markup, as one line of at most
+// 300 runes: an excerpt. Code stays, as text; a search should not use this.
+func PlainText(body string) string {
+	body, cut := clipBody(body, plainLimit)
+	var b strings.Builder
+	eachBlock(body, func(_ ast.Node, p prose) bool {
+		b.WriteString(p.text + "\n")
+		return b.Len() <= 8*textRunes // more is 300 runes and more, of whatever size
+	})
+	s := oneLine(b.String(), textRunes)
+	if cut && s != "" && !strings.HasSuffix(s, "…") {
+		s = clip(s+" …", textRunes)
+	}
+	return s
+}
+
+// eachBlock calls do for each block of a body that has a text, in order, until do returns false.
+func eachBlock(body string, do func(ast.Node, prose) bool) {
+	source := []byte(normalize(body))
+	doc, _ := parseTree(context.Background(), source, shortDeadline)
+	if doc == nil {
+		return
+	}
+	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if inner := n.FirstChild(); !entering || inner != nil && inner.Type() == ast.TypeBlock {
+			return ast.WalkContinue, nil
+		}
+		var p prose
+		switch n.Kind() {
+		case ast.KindCodeBlock, ast.KindFencedCodeBlock, ast.KindHTMLBlock:
+			p = readLines(source, n)
+		default:
+			p = readProse(source, n)
+		}
+		if p.text != "" && !do(n, p) {
+			return ast.WalkStop, nil
+		}
+		return ast.WalkSkipChildren, nil
+	})
+}
+
+var htmlTag = lazily(`<[^<>]*>`)
+
+// readLines returns the lines of a code block as they stand, and those of an HTML block without
+// tags.
+func readLines(source []byte, block ast.Node) prose {
+	b := proseBuilder{out: prose{lines: []int{0}}}
+	for i := range block.Lines().Len() {
+		line := block.Lines().At(i)
+		text := string(line.Value(source))
+		if block.Kind() == ast.KindHTMLBlock {
+			text = unescape(htmlTag().ReplaceAllString(text, ""))
+		}
+		b.write(text)
+		b.wrap = true
+	}
+	b.out.text, b.out.mask = b.text.String(), b.mask.String()
+	return b.out
+}
