@@ -108,10 +108,13 @@ func (x *Index) ProjectsWith(ctx context.Context, what format.Kind, name string)
 
 // Names completes: see maildir.Index. Threads are stepped through name by name in an index, however many messages each has.
 func (x *Index) Names(ctx context.Context, slug string, what format.Kind, prefix string, limit int) ([]string, error) {
-	const agents = "SELECT name FROM agents WHERE pid = ?1 AND lower(substr(name, 1, length(?2))) = lower(?2) ORDER BY name COLLATE NOCASE LIMIT ?3 + 0"
+	const agents = "SELECT name FROM agents WHERE pid = ?1 AND lower(substr(name, 1, length(?2))) = lower(?2) " +
+		"ORDER BY name COLLATE NOCASE LIMIT ?3 + 0"
 	const threads = `WITH RECURSIVE t(name) AS (
-		SELECT (SELECT thread FROM messages WHERE pid = ?1 AND thread >= ?2 COLLATE NOCASE AND thread <> '' ORDER BY thread COLLATE NOCASE LIMIT 1)
-		UNION ALL SELECT (SELECT m.thread FROM messages m WHERE m.pid = ?1 AND m.thread > t.name COLLATE NOCASE AND m.thread <> '' ORDER BY m.thread COLLATE NOCASE LIMIT 1)
+		SELECT (SELECT thread FROM messages WHERE pid = ?1 AND thread >= ?2 COLLATE NOCASE AND thread <> ''
+			ORDER BY thread COLLATE NOCASE LIMIT 1)
+		UNION ALL SELECT (SELECT m.thread FROM messages m WHERE m.pid = ?1 AND m.thread > t.name COLLATE NOCASE
+			AND m.thread <> '' ORDER BY m.thread COLLATE NOCASE LIMIT 1)
 		FROM t WHERE t.name IS NOT NULL AND lower(substr(t.name, 1, length(?2))) = lower(?2))
 		SELECT name FROM t WHERE name IS NOT NULL AND lower(substr(name, 1, length(?2))) = lower(?2) LIMIT ?3 + 0`
 	text := agents

@@ -162,8 +162,10 @@ func (b *batch) loadMessages(touched map[string]map[string]bool) (map[string]*ol
 		return stored, nil
 	}
 	const whole = "SELECT " + fileColumns + " FROM json_each(?2) j CROSS JOIN files f ON f.pid = ?1 AND f.msgid = j.value AND f.msgid <> ''"
-	const held = "SELECT " + fileColumns + " FROM json_each(?2) j CROSS JOIN files f ON f.pid = ?1 AND f.msgid = j.value ->> 0 AND f.agent = j.value ->> 1 AND f.msgid <> ''"
-	const messages = "SELECT m.id, m.row, m.created, m.thread, m.sender, m.importance IN ('high', 'urgent') FROM json_each(?2) j CROSS JOIN messages m ON m.pid = ?1 AND m.id = j.value"
+	const held = "SELECT " + fileColumns + " FROM json_each(?2) j CROSS JOIN files f ON f.pid = ?1 AND f.msgid = j.value ->> 0 " +
+		"AND f.agent = j.value ->> 1 AND f.msgid <> ''"
+	const messages = "SELECT m.id, m.row, m.created, m.thread, m.sender, m.importance IN ('high', 'urgent') FROM json_each(?2) j " +
+		"CROSS JOIN messages m ON m.pid = ?1 AND m.id = j.value"
 	var all, ids []string
 	var pairs [][2]string
 	for id, holders := range touched {

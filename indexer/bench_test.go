@@ -139,7 +139,8 @@ func BenchmarkInbox(b *testing.B) {
 		b.Run(fmt.Sprint(m.Messages), func(b *testing.B) {
 			x := benchIndex(b, m)
 			timed(b, func() (int, error) {
-				rows, _, err := x.Inbox(b.Context(), maildir.InboxQuery{Project: bulk.Slug(), Agent: "Agent01", UnreadOnly: true, Limit: 20})
+				rows, _, err := x.Inbox(b.Context(), maildir.InboxQuery{Project: bulk.Slug(), Agent: "Agent01", UnreadOnly: true,
+					Limit: 20})
 				return len(rows), err
 			})
 		})

@@ -16,11 +16,14 @@ func TestBox(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	for i, id := range []string{"b", "d", "a", "c"} {
-		d.send(format.Message{ID: id, From: "Ann", To: []string{"Bob"}, BCC: []string{"Cat"}, Subject: "s", Created: testStart.Add(time.Duration(i) * time.Hour)})
+		d.send(format.Message{ID: id, From: "Ann", To: []string{"Bob"}, BCC: []string{"Cat"}, Subject: "s",
+			Created: testStart.Add(time.Duration(i) * time.Hour)})
 	}
-	putFile(t, d.dir, "agents/Bob/inbox/x/c.md", string(format.FormatMessage(&format.Message{ID: "c", From: "Ann", To: []string{"Bob"}, Subject: "twin", Created: testStart, Importance: "normal"})))
+	putFile(t, d.dir, "agents/Bob/inbox/x/c.md", string(format.FormatMessage(&format.Message{ID: "c", From: "Ann", To: []string{"Bob"},
+		Subject: "twin", Created: testStart, Importance: "normal"})))
 	putFile(t, d.dir, "agents/Bob/inbox/cc.md", "broken")
-	putFile(t, d.dir, "agents/Ann/outbox/x/c.md", string(format.FormatMessage(&format.Message{ID: "c", From: "Ann", To: []string{"Bob"}, Subject: "twin", Created: testStart, Importance: "normal"})))
+	putFile(t, d.dir, "agents/Ann/outbox/x/c.md", string(format.FormatMessage(&format.Message{ID: "c", From: "Ann",
+		To: []string{"Bob"}, Subject: "twin", Created: testStart, Importance: "normal"})))
 	putFile(t, d.dir, "agents/Bob/inbox/a.read", "")
 	ingest(t, d.Index, "p", "agents")
 	for _, tt := range []struct {
@@ -70,13 +73,14 @@ func TestBoxCost(t *testing.T) {
 	for _, q := range []maildir.BoxQuery{{}, {ID: "m"}, {Sent: true}, {Sent: true, ID: "m"}, {Sent: true, Before: "m"}} {
 		text, kind := boxQuery(q)
 		var plan []string
-		err := x.each(t.Context(), "EXPLAIN QUERY PLAN "+text, []any{1, "Bob", int(kind), q.ID + q.Before, 50, 0}, func(scan func(...any) error) error {
-			var id, parent, none int
-			var step string
-			err := scan(&id, &parent, &none, &step)
-			plan = append(plan, step)
-			return err
-		})
+		err := x.each(t.Context(), "EXPLAIN QUERY PLAN "+text, []any{1, "Bob", int(kind), q.ID + q.Before, 50, 0},
+			func(scan func(...any) error) error {
+				var id, parent, none int
+				var step string
+				err := scan(&id, &parent, &none, &step)
+				plan = append(plan, step)
+				return err
+			})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +90,9 @@ func TestBoxCost(t *testing.T) {
 				t.Errorf("%+v: %s", q, step)
 			}
 		}
-		if !strings.Contains(steps, "SEARCH f USING INDEX files_copies") && !(q.ID != "" && strings.Contains(steps, "SEARCH f USING INDEX files_")) || strings.Contains(steps, "SCAN") || strings.Contains(steps, "B-TREE FOR ORDER") {
+		if !strings.Contains(steps, "SEARCH f USING INDEX files_copies") &&
+			!(q.ID != "" && strings.Contains(steps, "SEARCH f USING INDEX files_")) ||
+			strings.Contains(steps, "SCAN") || strings.Contains(steps, "B-TREE FOR ORDER") {
 			t.Errorf("%+v:\n%s", q, steps)
 		}
 	}

@@ -26,7 +26,8 @@ type checkpoints struct {
 // checkpoint notes that so many files were ingested, and takes a checkpoint in the background when it is time. The caller
 // holds write; Close waits for the end.
 func (x *Index) checkpoint(files int) {
-	if x.wal.files += files + transactionFiles; x.wal.files < checkpointFiles || x.reads == x.writes || !x.wal.busy.CompareAndSwap(false, true) {
+	if x.wal.files += files + transactionFiles; x.wal.files < checkpointFiles || x.reads == x.writes ||
+		!x.wal.busy.CompareAndSwap(false, true) {
 		return
 	}
 	x.wal.files = 0

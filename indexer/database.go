@@ -91,7 +91,8 @@ func prepare(ctx context.Context, db *sql.DB, existing bool) (fresh bool, err er
 		return false, errStale
 	}
 	for _, q := range []string{"SELECT max(rowid) FROM files", "SELECT max(row) FROM messages", "SELECT max(aid) FROM deliveries",
-		"SELECT max(seq) FROM changes", "SELECT count(*) FROM agents", "SELECT count(*) FROM problems", "SELECT rowid FROM search('mailtree') LIMIT 1"} {
+		"SELECT max(seq) FROM changes", "SELECT count(*) FROM agents", "SELECT count(*) FROM problems",
+		"SELECT rowid FROM search('mailtree') LIMIT 1"} {
 		var n sql.NullInt64
 		if err := db.QueryRowContext(ctx, q).Scan(&n); err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return false, stale(err)
@@ -133,7 +134,8 @@ func isCode(err error, codes ...int) bool {
 
 // openReaders opens the pool that answers queries.
 func openReaders(path string) (*sql.DB, error) {
-	db, err := sql.Open("sqlite", dsn(path, "busy_timeout(10000)", "query_only(1)", "temp_store(memory)", fmt.Sprintf("cache_size(-%d)", readCache)))
+	db, err := sql.Open("sqlite", dsn(path, "busy_timeout(10000)", "query_only(1)", "temp_store(memory)",
+		fmt.Sprintf("cache_size(-%d)", readCache)))
 	if err != nil {
 		return nil, err
 	}

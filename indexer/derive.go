@@ -74,7 +74,8 @@ func (m *message) first(role **file, f *file) {
 
 // sameRow reports whether two deliveries show the same row.
 func (b box) sameRow(c box) bool {
-	return b.copy != nil && c.copy != nil && b.copy.path == c.copy.path && b.copy.fact == c.copy.fact && sameMark(b.read, c.read) && sameMark(b.ack, c.ack)
+	return b.copy != nil && c.copy != nil && b.copy.path == c.copy.path && b.copy.fact == c.copy.fact && sameMark(b.read, c.read) &&
+		sameMark(b.ack, c.ack)
 }
 
 func sameMark(a, b *file) bool {

@@ -92,14 +92,16 @@ func (f *file) makesAgent() string {
 }
 
 // fileColumns is what scanFile reads.
-const fileColumns = "f.fid, f.path, f.kind, f.agent, f.msgid, f.size, f.mtime, f.ctime, f.inode, f.read_at, f.hash, f.valid, f.bad, f.at, f.fact"
+const fileColumns = "f.fid, f.path, f.kind, f.agent, f.msgid, f.size, f.mtime, f.ctime, f.inode, f.read_at, f.hash, f.valid, f.bad, " +
+	"f.at, f.fact"
 
 func scanFile(scan func(...any) error) (*file, error) {
 	f := &file{}
 	var at sql.NullInt64
 	var inode int64
 	var bad bool
-	err := scan(&f.fid, &f.path, &f.kind, &f.agent, &f.id, &f.stat.Size, &f.stat.MTime, &f.stat.CTime, &inode, &f.readAt, &f.hash, &f.valid, &bad, &at, &f.fact)
+	err := scan(&f.fid, &f.path, &f.kind, &f.agent, &f.id, &f.stat.Size, &f.stat.MTime, &f.stat.CTime, &inode, &f.readAt, &f.hash,
+		&f.valid, &bad, &at, &f.fact)
 	f.stat.Inode, f.at = uint64(inode), noTime
 	if at.Valid {
 		f.at = at.Int64

@@ -47,7 +47,8 @@ func deliveries(ctx context.Context, from reader, slug, agent, text string, args
 const agentID = "(SELECT aid FROM agents WHERE pid = ?1 AND name = ?2)"
 
 // Delivery reads one agent's copy: see maildir.Index.
-func (x *Index) Delivery(ctx context.Context, slug, agent, id string, wanted maildir.BodyWanted, room *maildir.Room) (*maildir.Delivery, error) {
+func (x *Index) Delivery(ctx context.Context, slug, agent, id string, wanted maildir.BodyWanted,
+	room *maildir.Room) (*maildir.Delivery, error) {
 	text := "SELECT " + messageColumns + bodyColumn(wanted) + deliveryColumns +
 		" FROM messages m JOIN deliveries d ON d.aid = " + agentID + " AND d.row = m.row WHERE m.pid = ?1 AND m.id = ?3"
 	v, err := x.view(ctx, text, bodyPiece)
@@ -73,7 +74,8 @@ func (x *Index) Inbox(ctx context.Context, q maildir.InboxQuery) (page []maildir
 	}
 	defer v.close()
 	if page, err = deliveries(ctx, v, q.Project, q.Agent, text, args...); err == nil {
-		page, err = takeAll(ctx, v, page, func(d *maildir.Delivery) *maildir.MessageRow { return &d.MessageRow }, maildir.BodyWanted(q.Bodies), q.Room)
+		page, err = takeAll(ctx, v, page, func(d *maildir.Delivery) *maildir.MessageRow { return &d.MessageRow },
+			maildir.BodyWanted(q.Bodies), q.Room)
 	}
 	if err == nil {
 		c, err = counts(ctx, v, x.pid(q.Project), q.Agent)
@@ -98,28 +100,31 @@ func inboxQuery(pid int64, q maildir.InboxQuery) (text string, args []any) {
 		where += " AND d.urgent = 1"
 	}
 	return "SELECT " + messageColumns + bodyColumn(maildir.BodyWanted(q.Bodies)) + deliveryColumns +
-			" FROM deliveries d CROSS JOIN messages m ON m.row = d.row WHERE d.aid = " + agentID + " AND d.row < ?3 AND d.row >= ?4" + where + " AND m.created > ?5 ORDER BY d.row DESC LIMIT ?6 + 0",
+			" FROM deliveries d CROSS JOIN messages m ON m.row = d.row WHERE d.aid = " + agentID + " AND d.row < ?3 AND d.row >= ?4" +
+			where + " AND m.created > ?5 ORDER BY d.row DESC LIMIT ?6 + 0",
 		[]any{pid, q.Agent, before, after, since, pageSize(q.Limit)}
 }
 
 // OldestUnread lists unread deliveries oldest first: see maildir.Index.
 func (x *Index) OldestUnread(ctx context.Context, slug, agent string, n int) ([]maildir.Delivery, error) {
 	return deliveries(ctx, x, slug, agent, "SELECT "+messageColumns+withoutBody+deliveryColumns+
-		" FROM deliveries d CROSS JOIN messages m ON m.row = d.row WHERE d.aid = "+agentID+" AND d.read = 0 ORDER BY d.row LIMIT ?3 + 0", x.pid(slug), agent, n)
+		" FROM deliveries d CROSS JOIN messages m ON m.row = d.row WHERE d.aid = "+agentID+" AND d.read = 0 ORDER BY d.row "+
+		"LIMIT ?3 + 0", x.pid(slug), agent, n)
 }
 
 // Box lists copies by id, last first: see maildir.Index. A copy that does not count, because its id has another, is left out.
 func (x *Index) Box(ctx context.Context, q maildir.BoxQuery) ([]maildir.BoxRow, error) {
 	text, kind := boxQuery(q)
 	all := []maildir.BoxRow{}
-	err := x.each(ctx, text, []any{x.pid(q.Project), q.Agent, int(kind), q.ID + q.Before, q.Limit, q.Offset}, func(scan func(...any) error) error {
-		var r maildir.BoxRow
-		var blind string
-		err := scanMessage(q.Project, scan, &r.MessageRow, &r.CopyPath, &r.Read, &r.Holders, &blind)
-		r.BCC = strings.Fields(blind)
-		all = append(all, r)
-		return err
-	})
+	err := x.each(ctx, text, []any{x.pid(q.Project), q.Agent, int(kind), q.ID + q.Before, q.Limit, q.Offset},
+		func(scan func(...any) error) error {
+			var r maildir.BoxRow
+			var blind string
+			err := scanMessage(q.Project, scan, &r.MessageRow, &r.CopyPath, &r.Read, &r.Holders, &blind)
+			r.BCC = strings.Fields(blind)
+			all = append(all, r)
+			return err
+		})
 	return all, err
 }
 
@@ -140,8 +145,10 @@ func boxQuery(q maildir.BoxQuery) (text string, kind format.Kind) {
 			" CROSS JOIN deliveries d ON d.aid = " + agentID + " AND d.row = m.row AND d.path = f.path" + where + order, format.KindInbox
 	}
 	return "SELECT " + messageColumns + withoutBody + `, f.path, 0,
-		(SELECT count(DISTINCT g.agent) FROM files g INDEXED BY files_message WHERE g.pid = f.pid AND g.msgid = f.msgid AND g.msgid <> '' AND g.kind = 6 AND g.valid), f.fact` + from + where +
-		" AND NOT EXISTS (SELECT 1 FROM files g INDEXED BY files_message WHERE g.pid = f.pid AND g.msgid = f.msgid AND g.msgid <> '' AND g.kind = 9 AND g.valid AND g.path < f.path)" + order, format.KindOutbox
+		(SELECT count(DISTINCT g.agent) FROM files g INDEXED BY files_message
+		WHERE g.pid = f.pid AND g.msgid = f.msgid AND g.msgid <> '' AND g.kind = 6 AND g.valid), f.fact` + from + where +
+		" AND NOT EXISTS (SELECT 1 FROM files g INDEXED BY files_message WHERE g.pid = f.pid AND g.msgid = f.msgid AND g.msgid <> '' " +
+		"AND g.kind = 9 AND g.valid AND g.path < f.path)" + order, format.KindOutbox
 }
 
 // The kinds of file that the SQL above and schema.sql name by number.

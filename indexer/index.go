@@ -78,7 +78,13 @@ func Open(ctx context.Context, cfg Config) (*Index, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open index %s: %w", cfg.Path, err)
 	}
-	x := &Index{cfg: cfg, fresh: fresh, writes: db, stmts: map[string]*sql.Stmt{}, projects: map[string]*project{}}
+	x := &Index{
+		cfg:      cfg,
+		fresh:    fresh,
+		writes:   db,
+		stmts:    map[string]*sql.Stmt{},
+		projects: map[string]*project{},
+	}
 	if x.w, err = newWriter(ctx, db); err != nil {
 		db.Close()
 		return nil, err

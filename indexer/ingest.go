@@ -26,7 +26,8 @@ func (x *Index) Ingest(ctx context.Context, slug string, paths []string) (maildi
 // IngestWritten is Ingest for one who has just put files at paths and knows what they hold: see maildir.Index. The rows are
 // those that Ingest would make. Should somebody have written there meanwhile, the next look finds it, because these rows
 // count as too fresh to trust; the watcher's report of that writing leads to one.
-func (x *Index) IngestWritten(ctx context.Context, slug string, paths []string, written map[string]maildir.Written) (maildir.Ingested, error) {
+func (x *Index) IngestWritten(ctx context.Context, slug string, paths []string, written map[string]maildir.Written,
+) (maildir.Ingested, error) {
 	return x.ingest(ctx, slug, func(b *batch) error {
 		b.l.given = written
 		return b.ingest(ctx, paths)
@@ -72,8 +73,17 @@ type batch struct {
 }
 
 func (x *Index) batch(p *project) *batch {
-	return &batch{x: x, p: p, w: x.w, l: newLooker(p.tree, x.cfg.Now), known: map[string]*file{}, seen: map[string]*look{}, unread: map[string]error{},
-		olds: map[string]*oldMessage{}, tallies: map[string]*tally{}}
+	return &batch{
+		x:       x,
+		p:       p,
+		w:       x.w,
+		l:       newLooker(p.tree, x.cfg.Now),
+		known:   map[string]*file{},
+		seen:    map[string]*look{},
+		unread:  map[string]error{},
+		olds:    map[string]*oldMessage{},
+		tallies: map[string]*tally{},
+	}
 }
 
 func (b *batch) ingest(ctx context.Context, paths []string) error {
@@ -198,7 +208,8 @@ func (b *batch) loadKnown(paths []string) error {
 		return nil
 	}
 	const at = "SELECT " + fileColumns + " FROM json_each(?2) j CROSS JOIN files f ON f.pid = ?1 AND f.path = j.value"
-	const below = "SELECT " + fileColumns + " FROM json_each(?2) j CROSS JOIN files f ON f.pid = ?1 AND f.path > j.value || '/' AND f.path < j.value || '0'"
+	const below = "SELECT " + fileColumns + " FROM json_each(?2) j CROSS JOIN files f ON f.pid = ?1 AND f.path > j.value || '/' " +
+		"AND f.path < j.value || '0'"
 	var plain []string
 	for _, p := range paths {
 		switch {
@@ -209,7 +220,8 @@ func (b *batch) loadKnown(paths []string) error {
 		case utf8.ValidString(p):
 			plain = append(plain, p)
 		default: // no JSON carries it
-			if err := b.loadRows("SELECT "+fileColumns+" FROM files f WHERE f.pid = ?1 AND (f.path = ?2 OR f.path > ?2 || '/' AND f.path < ?2 || '0')", b.p.pid, p); err != nil {
+			if err := b.loadRows("SELECT "+fileColumns+" FROM files f WHERE f.pid = ?1 AND (f.path = ?2 OR f.path > ?2 || '/' "+
+				"AND f.path < ?2 || '0')", b.p.pid, p); err != nil {
 				return err
 			}
 		}

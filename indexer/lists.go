@@ -24,7 +24,8 @@ func (x *Index) ClaimsAt(ctx context.Context, slug string, paths []string) ([]cl
 	if err != nil {
 		return nil, err
 	}
-	return x.claims(ctx, claimColumns+"json_each(?2) j CROSS JOIN claims c ON c.pid = ?1 AND c.path = j.value ORDER BY c.created, c.agent, c.path", x.pid(slug), string(list))
+	return x.claims(ctx, claimColumns+"json_each(?2) j CROSS JOIN claims c ON c.pid = ?1 AND c.path = j.value "+
+		"ORDER BY c.created, c.agent, c.path", x.pid(slug), string(list))
 }
 
 func (x *Index) claims(ctx context.Context, query string, args ...any) ([]claim.Row, error) {
@@ -44,7 +45,8 @@ func (x *Index) claims(ctx context.Context, query string, args ...any) ([]claim.
 // Problems lists the files that do not count, by path: see maildir.Index.
 func (x *Index) Problems(ctx context.Context, slug string) ([]format.Problem, error) {
 	all := []format.Problem{}
-	err := x.each(ctx, "SELECT p.slug, q.path, q.reason, q.line FROM problems q JOIN projects p USING (pid) WHERE ?1 = '' OR p.slug = ?1 ORDER BY q.path, p.slug", []any{slug},
+	err := x.each(ctx, "SELECT p.slug, q.path, q.reason, q.line FROM problems q JOIN projects p USING (pid) "+
+		"WHERE ?1 = '' OR p.slug = ?1 ORDER BY q.path, p.slug", []any{slug},
 		func(scan func(...any) error) error {
 			var q format.Problem
 			err := scan(&q.Project, &q.Path, &q.Reason, &q.Line)
@@ -57,7 +59,8 @@ func (x *Index) Problems(ctx context.Context, slug string) ([]format.Problem, er
 // Changes lists what was recorded after a mark: see maildir.Index.
 func (x *Index) Changes(ctx context.Context, after int64, limit int) ([]maildir.Change, error) {
 	all := []maildir.Change{}
-	err := x.each(ctx, "SELECT c.seq, p.slug, c.path, c.kind, c.op, c.agent, c.msgid, c.thread, c.at FROM changes c JOIN projects p USING (pid) WHERE c.seq > ? ORDER BY c.seq LIMIT ? + 0", []any{after, limit},
+	err := x.each(ctx, "SELECT c.seq, p.slug, c.path, c.kind, c.op, c.agent, c.msgid, c.thread, c.at FROM changes c "+
+		"JOIN projects p USING (pid) WHERE c.seq > ? ORDER BY c.seq LIMIT ? + 0", []any{after, limit},
 		func(scan func(...any) error) error {
 			var c maildir.Change
 			var at int64
@@ -79,7 +82,8 @@ func (x *Index) LastChange(ctx context.Context) (int64, error) {
 // Stats counts the rows: see maildir.Index. Messages and deliveries are kept counts.
 func (x *Index) Stats(ctx context.Context) (maildir.Stats, error) {
 	var s maildir.Stats
-	err := x.each(ctx, `SELECT (SELECT count(*) FROM projects), (SELECT count(*) FROM agents), (SELECT coalesce(sum(messages), 0) FROM projects),
+	err := x.each(ctx, `SELECT (SELECT count(*) FROM projects), (SELECT count(*) FROM agents),
+		(SELECT coalesce(sum(messages), 0) FROM projects),
 		(SELECT coalesce(sum(total), 0) FROM agents), (SELECT count(*) FROM problems)`, nil,
 		func(scan func(...any) error) error {
 			return scan(&s.Projects, &s.Agents, &s.Messages, &s.Deliveries, &s.Problems)

@@ -48,7 +48,13 @@ type parse struct {
 }
 
 func newLooker(tree *tree.Tree, now func() time.Time) *looker {
-	return &looker{tree: tree, now: now, sums: map[*byte][sha256.Size]byte{}, dirs: map[string]bool{}, parsed: map[parseKey]parse{}}
+	return &looker{
+		tree:   tree,
+		now:    now,
+		sums:   map[*byte][sha256.Size]byte{},
+		dirs:   map[string]bool{},
+		parsed: map[parseKey]parse{},
+	}
 }
 
 // at looks at p, of which the index knows known (nil: nothing).
@@ -57,7 +63,14 @@ func (l *looker) at(p string, known *file) *look {
 	if pl.Kind == format.KindIgnored { // may be a folder on the way of a known file only by a bug: nothing
 		return &look{path: p}
 	}
-	f := &file{path: p, kind: pl.Kind, agent: pl.Agent, id: pl.ID, readAt: l.now().UnixNano(), at: noTime}
+	f := &file{
+		path:   p,
+		kind:   pl.Kind,
+		agent:  pl.Agent,
+		id:     pl.ID,
+		readAt: l.now().UnixNano(),
+		at:     noTime,
+	}
 	switch w, ok := l.given[p]; {
 	case ok && w.Gone:
 		return &look{path: p}

@@ -13,11 +13,12 @@ import (
 // messageColumns is what scanMessage reads; the body comes last, where it is asked for. What reads bodies into an answer
 // takes short ones with the row, and asks for pieces of the others when it knows how much of them there is room for.
 const (
-	messageColumns = "m.row, m.id, m.thread, m.human, m.sender, m.tos, m.ccs, m.created, m.importance, m.ack, m.in_reply_to, m.attachments, m.key, m.auth, m.seal, m.digest, m.src, m.subject, octet_length(m.body)"
-	withBody       = ", m.body"
-	withShortBody  = ", CASE WHEN octet_length(m.body) <= 8192 THEN m.body ELSE '' END"
-	withoutBody    = ", ''"
-	bodyPiece      = "SELECT substr(CAST(body AS BLOB), ?2 + 1, ?3 + 0) FROM messages WHERE row = ?1"
+	messageColumns = "m.row, m.id, m.thread, m.human, m.sender, m.tos, m.ccs, m.created, m.importance, m.ack, m.in_reply_to, " +
+		"m.attachments, m.key, m.auth, m.seal, m.digest, m.src, m.subject, octet_length(m.body)"
+	withBody      = ", m.body"
+	withShortBody = ", CASE WHEN octet_length(m.body) <= 8192 THEN m.body ELSE '' END"
+	withoutBody   = ", ''"
+	bodyPiece     = "SELECT substr(CAST(body AS BLOB), ?2 + 1, ?3 + 0) FROM messages WHERE row = ?1"
 )
 
 func bodyColumn(wanted maildir.BodyWanted) string {
@@ -47,7 +48,8 @@ func readBody(ctx context.Context, from reader, row, offset, n int64) (text stri
 }
 
 // takeAll puts messages into the room one by one, and returns those that have a place there.
-func takeAll[T any](ctx context.Context, from reader, rows []T, of func(*T) *maildir.MessageRow, wanted maildir.BodyWanted, room *maildir.Room) ([]T, error) {
+func takeAll[T any](ctx context.Context, from reader, rows []T, of func(*T) *maildir.MessageRow, wanted maildir.BodyWanted,
+	room *maildir.Room) ([]T, error) {
 	for i := range rows {
 		if ok, err := takeBody(ctx, from, of(&rows[i]), wanted, room); err != nil || !ok {
 			return rows[:i], err
@@ -60,7 +62,8 @@ func takeAll[T any](ctx context.Context, from reader, rows []T, of func(*T) *mai
 func scanMessage(slug string, scan func(...any) error, m *maildir.MessageRow, more ...any) error {
 	var tos, ccs, attachments string
 	var created int64
-	into := []any{&m.Cursor, &m.ID, &m.ThreadID, &m.Message.Project, &m.From, &tos, &ccs, &created, &m.Importance, &m.AckRequired, &m.InReplyTo, &attachments,
+	into := []any{&m.Cursor, &m.ID, &m.ThreadID, &m.Message.Project, &m.From, &tos, &ccs, &created, &m.Importance, &m.AckRequired,
+		&m.InReplyTo, &attachments,
 		&m.Key, &m.Auth, &m.Seal, &m.Digest, &m.Path, &m.Subject, &m.BodyBytes, &m.Body}
 	if err := scan(append(into, more...)...); err != nil {
 		return err
@@ -103,14 +106,16 @@ func (x *Index) Message(ctx context.Context, slug, id string, wanted maildir.Bod
 
 // Body reads a piece of a body: see maildir.Index.
 func (x *Index) Body(ctx context.Context, slug, id string, offset, n int64) (text string, err error) {
-	err = x.each(ctx, "SELECT substr(CAST(body AS BLOB), ?3 + 1, ?4 + 0) FROM messages WHERE pid = ?1 AND id = ?2", []any{x.pid(slug), id, offset, n},
+	err = x.each(ctx, "SELECT substr(CAST(body AS BLOB), ?3 + 1, ?4 + 0) FROM messages WHERE pid = ?1 AND id = ?2",
+		[]any{x.pid(slug), id, offset, n},
 		func(scan func(...any) error) error { return scan(&text) })
 	return text, err
 }
 
 // inThread selects the rows of a thread: those with that thread id, and the message whose id it is. The index on
 // thread has NOCASE for the sake of Names; the second comparison makes it exact.
-const inThread = "SELECT row FROM messages WHERE pid = ?1 AND thread = ?2 COLLATE NOCASE AND thread = ?2 AND thread <> '' UNION SELECT row FROM messages WHERE pid = ?1 AND id = ?2"
+const inThread = "SELECT row FROM messages WHERE pid = ?1 AND thread = ?2 COLLATE NOCASE AND thread = ?2 AND thread <> '' " +
+	"UNION SELECT row FROM messages WHERE pid = ?1 AND id = ?2"
 
 // Thread lists a thread oldest first: see maildir.Index.
 func (x *Index) Thread(ctx context.Context, q maildir.ThreadQuery) ([]maildir.MessageRow, error) {
@@ -119,7 +124,8 @@ func (x *Index) Thread(ctx context.Context, q maildir.ThreadQuery) ([]maildir.Me
 		limit = -1 // SQLite's for none
 	}
 	wanted := maildir.BodyWanted(q.Bodies)
-	text := "SELECT " + messageColumns + bodyColumn(wanted) + " FROM messages m WHERE m.row IN (" + inThread + ") AND m.row > ?3 ORDER BY m.row LIMIT ?4 + 0"
+	text := "SELECT " + messageColumns + bodyColumn(wanted) + " FROM messages m WHERE m.row IN (" + inThread + ") AND m.row > ?3 " +
+		"ORDER BY m.row LIMIT ?4 + 0"
 	v, err := x.view(ctx, text, bodyPiece)
 	if err != nil {
 		return nil, err
@@ -138,8 +144,10 @@ func (x *Index) Keyed(ctx context.Context, slug, from, key string) ([]maildir.Me
 	if key == "" {
 		return all, nil
 	}
-	const bcc = `, coalesce((SELECT f.fact FROM files f WHERE f.pid = m.pid AND f.msgid = m.id AND f.msgid <> '' AND f.agent = m.sender AND f.kind = ?4 AND f.valid ORDER BY f.path LIMIT 1), '')`
-	err := x.each(ctx, "SELECT "+messageColumns+withBody+bcc+" FROM messages m WHERE m.pid = ?1 AND m.sender = ?2 AND m.key = ?3 AND m.key <> '' ORDER BY m.row",
+	const bcc = `, coalesce((SELECT f.fact FROM files f WHERE f.pid = m.pid AND f.msgid = m.id AND f.msgid <> ''
+		AND f.agent = m.sender AND f.kind = ?4 AND f.valid ORDER BY f.path LIMIT 1), '')`
+	err := x.each(ctx, "SELECT "+messageColumns+withBody+bcc+" FROM messages m WHERE m.pid = ?1 AND m.sender = ?2 AND m.key = ?3 "+
+		"AND m.key <> '' ORDER BY m.row",
 		[]any{x.pid(slug), from, key, int(format.KindOutbox)}, func(scan func(...any) error) error {
 			var m maildir.MessageRow
 			var blind string

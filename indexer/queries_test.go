@@ -84,9 +84,12 @@ func (d *desk) find(q maildir.SearchQuery) string {
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.send(format.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, BCC: []string{"Cid"}, Subject: "Plan", Body: "the parser breaks on bug-17", Created: testStart})
-	d.send(format.Message{ID: "m2", From: "Bob", To: []string{"Ann"}, CC: []string{"Dan"}, Subject: "Re: Plan parser", Body: "fixed\n\nparser parser", ThreadID: "m1", Created: testStart.Add(time.Second)})
-	d.send(format.Message{ID: "m3", From: "Ann", To: []string{"bob"}, Subject: "Lunch", Body: "ƿp1x facets Ann", ThreadID: "M1", Created: testStart.Add(2 * time.Second)})
+	d.send(format.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, BCC: []string{"Cid"}, Subject: "Plan",
+		Body: "the parser breaks on bug-17", Created: testStart})
+	d.send(format.Message{ID: "m2", From: "Bob", To: []string{"Ann"}, CC: []string{"Dan"}, Subject: "Re: Plan parser",
+		Body: "fixed\n\nparser parser", ThreadID: "m1", Created: testStart.Add(time.Second)})
+	d.send(format.Message{ID: "m3", From: "Ann", To: []string{"bob"}, Subject: "Lunch", Body: "ƿp1x facets Ann", ThreadID: "M1",
+		Created: testStart.Add(2 * time.Second)})
 	for _, c := range []struct {
 		q    maildir.SearchQuery
 		want string
@@ -120,7 +123,8 @@ func TestSearch(t *testing.T) {
 		}
 	}
 	hits, err := d.Search(t.Context(), maildir.SearchQuery{Project: "p", Match: "breaks OR fixed"})
-	if err != nil || hits[0].Snippet != "**fixed** parser parser" || hits[1].Snippet != "the parser **breaks** on bug-17" || hits[0].Body != "" {
+	if err != nil || hits[0].Snippet != "**fixed** parser parser" || hits[1].Snippet != "the parser **breaks** on bug-17" ||
+		hits[0].Body != "" {
 		t.Errorf("snippets: %+v %v", hits, err)
 	}
 	more, err := d.Search(t.Context(), maildir.SearchQuery{Project: "p", Match: "parser", Cursor: hits[0].Cursor})
@@ -134,14 +138,16 @@ func TestRankedWhileEdited(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	for n := range 30 {
-		d.send(format.Message{ID: fmt.Sprintf("m%02d", n), From: "Ann", To: []string{"Bob"}, Subject: "parser", Body: strings.Repeat("parser ", n)})
+		d.send(format.Message{ID: fmt.Sprintf("m%02d", n), From: "Ann", To: []string{"Bob"}, Subject: "parser",
+			Body: strings.Repeat("parser ", n)})
 	}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		for n := range 200 {
 			word := []string{"lexer", strings.Repeat("parser ", 60)}[n%2]
-			m := format.Message{ID: "m29", From: "Ann", To: []string{"Bob"}, Subject: "about", Body: word, Importance: format.Normal, Created: testStart}
+			m := format.Message{ID: "m29", From: "Ann", To: []string{"Bob"}, Subject: "about", Body: word, Importance: format.Normal,
+				Created: testStart}
 			putFile(t, d.dir, "messages/m29.md", string(format.FormatMessage(&m)))
 			if _, err := d.Ingest(t.Context(), "p", []string{"messages/m29.md"}); err != nil {
 				t.Error(err)
@@ -168,7 +174,8 @@ func TestSearchRefuses(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.send(format.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, Subject: "x", Body: "a"})
-	for _, m := range []string{`a) OR (facets:x`, `a" `, `"a`, `(`, `)(`, `a AND`, `bug-17`, `nosuch : a`, "a\x00) OR b", `a OR`, strings.Repeat("(", 2000) + "a" + strings.Repeat(")", 2000)} {
+	for _, m := range []string{`a) OR (facets:x`, `a" `, `"a`, `(`, `)(`, `a AND`, `bug-17`, `nosuch : a`, "a\x00) OR b", `a OR`,
+		strings.Repeat("(", 2000) + "a" + strings.Repeat(")", 2000)} {
 		for _, rank := range []bool{false, true} {
 			hits, err := d.Search(t.Context(), maildir.SearchQuery{Project: "p", Match: m, Rank: rank})
 			if !errors.Is(err, maildir.ErrInvalid) || strings.Contains(err.Error(), "fts5") || strings.Contains(err.Error(), "SQL") {
@@ -188,7 +195,8 @@ func TestEditedText(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	for n := range 20 {
-		d.send(format.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, Subject: "s", Body: fmt.Sprintf("word%d", n), Created: testStart.Add(time.Duration(n%3) * time.Hour)})
+		d.send(format.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, Subject: "s", Body: fmt.Sprintf("word%d", n),
+			Created: testStart.Add(time.Duration(n%3) * time.Hour)})
 		if n > 0 && d.find(maildir.SearchQuery{Match: fmt.Sprintf("word%d", n-1)}) != "" {
 			t.Errorf("edit %d: the old word is still found", n)
 		}
@@ -205,7 +213,8 @@ func TestBlind(t *testing.T) {
 	d := newDesk(t)
 	d.send(format.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, BCC: []string{"Secret"}, Subject: "s", Body: "b", Key: "k"})
 	for l := range strings.Lines(dump(t, d.Index)) {
-		own := strings.Contains(l, "agents/Secret/") || strings.HasPrefix(l, `["agent","p","Secret"`) || strings.Contains(l, "agents/Ann/outbox")
+		own := strings.Contains(l, "agents/Secret/") || strings.HasPrefix(l, `["agent","p","Secret"`) ||
+			strings.Contains(l, "agents/Ann/outbox")
 		if strings.Contains(l, "Secret") && !own {
 			t.Errorf("named in %s", l)
 		}
@@ -258,7 +267,8 @@ func TestInbox(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	for n := range 5 {
-		m := format.Message{ID: fmt.Sprintf("m%d", n), From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b", ThreadID: "T", Created: testStart.Add(time.Duration(n) * time.Minute)}
+		m := format.Message{ID: fmt.Sprintf("m%d", n), From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b", ThreadID: "T",
+			Created: testStart.Add(time.Duration(n) * time.Minute)}
 		if n == 2 {
 			m.Importance = format.Urgent
 		}
@@ -266,7 +276,8 @@ func TestInbox(t *testing.T) {
 	}
 	putFile(t, d.dir, "agents/Bob/inbox/m4.read", "2025-10-24T00:00:00Z\n")
 	changes := ingest(t, d.Index, "p", "agents/Bob/inbox/m4.read")
-	if len(changes) != 1 || changes[0].Kind != format.KindRead || changes[0].Op != maildir.Added || changes[0].Agent != "Bob" || changes[0].ID != "m4" || changes[0].Thread != "T" {
+	if len(changes) != 1 || changes[0].Kind != format.KindRead || changes[0].Op != maildir.Added || changes[0].Agent != "Bob" ||
+		changes[0].ID != "m4" || changes[0].Thread != "T" {
 		t.Errorf("change: %+v", changes)
 	}
 	if again := ingest(t, d.Index, "p", "agents/Bob/inbox/m4.read", "messages/m1.md", "agents"); len(again) != 0 {
@@ -332,7 +343,8 @@ func TestTies(t *testing.T) {
 	var paths []string
 	for i := range n {
 		p := fmt.Sprintf("messages/m%d.md", i)
-		putFile(t, d.dir, p, fmt.Sprintf("---json\n{\"id\": \"m%d\", \"from\": \"Ann\", \"created\": \"2025-10-23T15:22:14Z\", \"thread_id\": \"T\"}\n---\n", i))
+		putFile(t, d.dir, p, fmt.Sprintf("---json\n{\"id\": \"m%d\", \"from\": \"Ann\", \"created\": \"2025-10-23T15:22:14Z\", "+
+			"\"thread_id\": \"T\"}\n---\n", i))
 		paths = append(paths, p)
 	}
 	ingest(t, d.Index, "p", paths...)
@@ -359,7 +371,8 @@ func TestProjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { two.Close() })
-	putFile(t, dir, "messages/m1.md", "---json\n{\"id\": \"m1\", \"from\": \"Ann\", \"thread_id\": \"t\", \"created\": \"2025-11-23T15:22:14Z\"}\n---\n\nsecond\n")
+	putFile(t, dir, "messages/m1.md", "---json\n{\"id\": \"m1\", \"from\": \"Ann\", \"thread_id\": \"t\", "+
+		"\"created\": \"2025-11-23T15:22:14Z\"}\n---\n\nsecond\n")
 	attach(t, d.Index, "q", two)
 	if _, err := d.Reconcile(t.Context(), "q", nil); err != nil {
 		t.Fatal(err)

@@ -62,7 +62,8 @@ func (w *world) path() string {
 	case 13:
 		return "claims/" + d + id + pick(w, []string{".json", ".released"})
 	case 14:
-		return pick(w, []string{"README.md", "project.json", "attachments/aa/bb.png", "messages/" + d + ".#m1.md", "messages", "agents/Ann", "claims/\xff.json", "messages/x\xff/y.md"})
+		return pick(w, []string{"README.md", "project.json", "attachments/aa/bb.png", "messages/" + d + ".#m1.md", "messages",
+			"agents/Ann", "claims/\xff.json", "messages/x\xff/y.md"})
 	}
 	return a + d + "other.txt"
 }
@@ -84,14 +85,16 @@ func (w *world) content(p string) []byte {
 	case strings.HasSuffix(p, "project.json"):
 		return []byte(`{"human_key": "/x"}`)
 	case strings.HasSuffix(p, ".json"):
-		return []byte(`{"path": "a/*.go", "agent": "` + pick(w, wAgents[:3]) + `", "created": "` + pick(w, wTimes) + `", "expires": "2026-01-01T00:00:00Z"}`)
+		return []byte(`{"path": "a/*.go", "agent": "` + pick(w, wAgents[:3]) + `", "created": "` + pick(w, wTimes) +
+			`", "expires": "2026-01-01T00:00:00Z"}`)
 	}
 	bcc := ""
 	if strings.Contains(p, "/outbox/") || strings.Contains(p, "/inbox/") {
 		bcc = `, "bcc": ["` + pick(w, wAgents[:3]) + `"]`
 	}
 	thread := pick(w, []string{"", `, "thread_id": "m1"`, `, "thread_id": "T-1"`})
-	return fmt.Appendf(nil, "---json\n{\"id\": %q, \"from\": %q, \"to\": [%q], \"created\": %q, \"importance\": %q, \"key\": \"k\"%s%s}\n---\n\n# word%d text\n",
+	return fmt.Appendf(nil, "---json\n{\"id\": %q, \"from\": %q, \"to\": [%q], \"created\": %q, \"importance\": %q, "+
+		"\"key\": \"k\"%s%s}\n---\n\n# word%d text\n",
 		id, pick(w, wAgents[:3]), pick(w, wAgents[:3]), pick(w, wTimes), pick(w, []string{"low", "urgent"}), bcc, thread, w.r.IntN(4))
 }
 

@@ -85,8 +85,14 @@ func build(ctx context.Context, path string, projects map[string]*tree.Tree, pro
 		return nil, err
 	}
 	db.SetMaxOpenConns(1)
-	x := &Index{cfg: Config{Path: path, Log: slog.New(slog.DiscardHandler), Now: time.Now}, fresh: true, writes: db, reads: db,
-		stmts: map[string]*sql.Stmt{}, projects: map[string]*project{}}
+	x := &Index{
+		cfg:      Config{Path: path, Log: slog.New(slog.DiscardHandler), Now: time.Now},
+		fresh:    true,
+		writes:   db,
+		reads:    db,
+		stmts:    map[string]*sql.Stmt{},
+		projects: map[string]*project{},
+	}
 	if x.w, err = newWriter(ctx, db); err != nil {
 		db.Close()
 		return nil, err
@@ -99,7 +105,8 @@ func build(ctx context.Context, path string, projects map[string]*tree.Tree, pro
 
 func (x *Index) fill(ctx context.Context, projects map[string]*tree.Tree, progress func(string, int)) error {
 	tables, indexes := schemaParts()
-	err := x.w.script("PRAGMA page_size = 8192; PRAGMA journal_mode = off; PRAGMA synchronous = off; PRAGMA locking_mode = exclusive; PRAGMA cache_size = -131072; PRAGMA temp_store = memory;" + tables)
+	err := x.w.script("PRAGMA page_size = 8192; PRAGMA journal_mode = off; PRAGMA synchronous = off; PRAGMA locking_mode = exclusive; " +
+		"PRAGMA cache_size = -131072; PRAGMA temp_store = memory;" + tables)
 	if err != nil {
 		return err
 	}

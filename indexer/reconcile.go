@@ -115,16 +115,17 @@ func (x *Index) stamps(ctx context.Context, p *project, seed maphash.Seed) (map[
 	var f file
 	var inode int64
 	var path sql.RawBytes
-	err := x.each(ctx, "SELECT path, kind, size, mtime, ctime, inode, read_at FROM files WHERE pid = ?", []any{p.pid}, func(scan func(...any) error) error {
-		err := scan(&path, &f.kind, &f.stat.Size, &f.stat.MTime, &f.stat.CTime, &inode, &f.readAt)
-		f.stat.Inode = uint64(inode)
-		sum := uint64(0)
-		if f.level(f.stat) {
-			sum = statSum(seed, f.stat)
-		}
-		rows[maphash.Bytes(seed, path)] = sum
-		return err
-	})
+	err := x.each(ctx, "SELECT path, kind, size, mtime, ctime, inode, read_at FROM files WHERE pid = ?", []any{p.pid},
+		func(scan func(...any) error) error {
+			err := scan(&path, &f.kind, &f.stat.Size, &f.stat.MTime, &f.stat.CTime, &inode, &f.readAt)
+			f.stat.Inode = uint64(inode)
+			sum := uint64(0)
+			if f.level(f.stat) {
+				sum = statSum(seed, f.stat)
+			}
+			rows[maphash.Bytes(seed, path)] = sum
+			return err
+		})
 	return rows, err
 }
 

@@ -109,7 +109,8 @@ func (w *writer) project(slug string, maxFile int64) (pid int64, err error) {
 			return err
 		}
 		var limit int64
-		if err := w.each("SELECT pid, max_file FROM projects WHERE slug = ?", []any{slug}, func(scan func(...any) error) error { return scan(&pid, &limit) }); err != nil || limit == maxFile {
+		if err := w.each("SELECT pid, max_file FROM projects WHERE slug = ?", []any{slug},
+			func(scan func(...any) error) error { return scan(&pid, &limit) }); err != nil || limit == maxFile {
 			return err
 		}
 		if err := w.do("UPDATE files SET read_at = 0, size = CASE WHEN hash IS NULL THEN -1 ELSE size END WHERE pid = ?", pid); err != nil {
@@ -134,10 +135,12 @@ func (w *writer) projects() (map[string]int64, error) {
 
 func (w *writer) dropProject(pid int64) error {
 	for _, q := range []string{
-		"INSERT INTO search (search, rowid, subject, body, facets) SELECT 'delete', row, subject, body, facets FROM messages WHERE pid = ? ORDER BY row",
+		"INSERT INTO search (search, rowid, subject, body, facets) SELECT 'delete', row, subject, body, facets FROM messages " +
+			"WHERE pid = ? ORDER BY row",
 		"DELETE FROM deliveries WHERE aid IN (SELECT aid FROM agents WHERE pid = ?)",
 		"DELETE FROM messages WHERE pid = ?", "DELETE FROM agents WHERE pid = ?", "DELETE FROM claims WHERE pid = ?",
-		"DELETE FROM problems WHERE pid = ?", "DELETE FROM files WHERE pid = ?", "DELETE FROM changes WHERE pid = ?", "DELETE FROM projects WHERE pid = ?",
+		"DELETE FROM problems WHERE pid = ?", "DELETE FROM files WHERE pid = ?", "DELETE FROM changes WHERE pid = ?",
+		"DELETE FROM projects WHERE pid = ?",
 	} {
 		if err := w.do(q, pid); err != nil {
 			return err
@@ -160,27 +163,30 @@ const (
 
 // addChanges records changes and gives each its mark.
 func (w *writer) addChanges(pid int64, all []maildir.Change) error {
-	return w.insertAll("INSERT OR FAIL INTO changes (pid, path, kind, op, agent, msgid, thread, at) VALUES ", 8, len(all), func(args []any, i int) []any {
-		c := &all[i]
-		return append(args, pid, c.Path, int(c.Kind), c.Op, c.Agent, c.ID, c.Thread, c.At.UnixMicro())
-	}, func(from, to int, last int64) error {
-		trim := false
-		for i := from; i < to; i++ {
-			all[i].Seq = last - int64(to-1-i)
-			trim = trim || all[i].Seq%trimEvery == 0
-		}
-		if !trim {
-			return nil
-		}
-		return w.do("DELETE FROM changes WHERE seq <= ?", last-keepChanges)
-	})
+	return w.insertAll("INSERT OR FAIL INTO changes (pid, path, kind, op, agent, msgid, thread, at) VALUES ", 8, len(all),
+		func(args []any, i int) []any {
+			c := &all[i]
+			return append(args, pid, c.Path, int(c.Kind), c.Op, c.Agent, c.ID, c.Thread, c.At.UnixMicro())
+		}, func(from, to int, last int64) error {
+			trim := false
+			for i := from; i < to; i++ {
+				all[i].Seq = last - int64(to-1-i)
+				trim = trim || all[i].Seq%trimEvery == 0
+			}
+			if !trim {
+				return nil
+			}
+			return w.do("DELETE FROM changes WHERE seq <= ?", last-keepChanges)
+		})
 }
 
 // insertFiles stores files that have no rows yet.
 func (w *writer) insertFiles(pid int64, all []*file) error {
-	return w.insertAll("INSERT OR FAIL INTO files (pid, path, kind, agent, msgid, size, mtime, ctime, inode, read_at, hash, valid, bad, at, fact) VALUES ", 15, len(all), func(args []any, i int) []any {
+	return w.insertAll("INSERT OR FAIL INTO files (pid, path, kind, agent, msgid, size, mtime, ctime, inode, read_at, hash, valid, bad, "+
+		"at, fact) VALUES ", 15, len(all), func(args []any, i int) []any {
 		f := all[i]
-		return append(args, pid, f.path, int(f.kind), f.agent, f.id, f.stat.Size, f.stat.MTime, f.stat.CTime, int64(f.stat.Inode), f.readAt, nullBlob(f.hash), f.valid, f.reason != "", orNull(f.at), f.fact)
+		return append(args, pid, f.path, int(f.kind), f.agent, f.id, f.stat.Size, f.stat.MTime, f.stat.CTime, int64(f.stat.Inode),
+			f.readAt, nullBlob(f.hash), f.valid, f.reason != "", orNull(f.at), f.fact)
 	}, func(int, int, int64) error { return nil })
 }
 
@@ -189,7 +195,8 @@ func (w *writer) insertFiles(pid int64, all []*file) error {
 // last one's number. The statements say OR FAIL, which is ABORT but that rows made before the fault stay, and here all
 // are rolled back in any case: with ABORT a statement that makes several rows takes a savepoint, at which FTS5 flushes
 // what it has collected.
-func (w *writer) insertAll(text string, columns, n int, row func(args []any, i int) []any, done func(from, to int, last int64) error) error {
+func (w *writer) insertAll(text string, columns, n int, row func(args []any, i int) []any,
+	done func(from, to int, last int64) error) error {
 	args := make([]any, 0, 16*columns)
 	for i := 0; i < n; {
 		to := i + 1
@@ -221,8 +228,10 @@ func (w *writer) insertAll(text string, columns, n int, row func(args []any, i i
 }
 
 func (w *writer) updateFile(fid int64, f *file) error {
-	return w.do("UPDATE files SET kind = ?, agent = ?, msgid = ?, size = ?, mtime = ?, ctime = ?, inode = ?, read_at = ?, hash = ?, valid = ?, bad = ?, at = ?, fact = ? WHERE fid = ?",
-		int(f.kind), f.agent, f.id, f.stat.Size, f.stat.MTime, f.stat.CTime, int64(f.stat.Inode), f.readAt, nullBlob(f.hash), f.valid, f.reason != "", orNull(f.at), f.fact, fid)
+	return w.do("UPDATE files SET kind = ?, agent = ?, msgid = ?, size = ?, mtime = ?, ctime = ?, inode = ?, read_at = ?, hash = ?, "+
+		"valid = ?, bad = ?, at = ?, fact = ? WHERE fid = ?",
+		int(f.kind), f.agent, f.id, f.stat.Size, f.stat.MTime, f.stat.CTime, int64(f.stat.Inode), f.readAt,
+		nullBlob(f.hash), f.valid, f.reason != "", orNull(f.at), f.fact, fid)
 }
 
 // restat stores when an unchanged file was looked at and how.
@@ -251,7 +260,8 @@ func (w *writer) insertAgent(pid int64, name string) (int64, error) {
 
 // countAgent adds to an agent's counts.
 func (w *writer) countAgent(aid int64, d *tally) error {
-	return w.do("UPDATE agents SET files = files + ?, total = total + ?, unread = unread + ?, sent = sent + ? WHERE aid = ?", d.files, d.total, d.unread, d.sent, aid)
+	return w.do("UPDATE agents SET files = files + ?, total = total + ?, unread = unread + ?, sent = sent + ? WHERE aid = ?",
+		d.files, d.total, d.unread, d.sent, aid)
 }
 
 // deleteAgent removes an agent of whom no file is left.
@@ -263,7 +273,8 @@ func (w *writer) setProfile(aid int64, p *format.Profile) error {
 	if p == nil {
 		return w.do("UPDATE agents SET profile = 0, program = '', model = '', task = '', inception = NULL WHERE aid = ?", aid)
 	}
-	return w.do("UPDATE agents SET profile = 1, program = ?, model = ?, task = ?, inception = ? WHERE aid = ?", p.Program, p.Model, p.Task, orNull(micros(p.Inception)), aid)
+	return w.do("UPDATE agents SET profile = 1, program = ?, model = ?, task = ?, inception = ? WHERE aid = ?",
+		p.Program, p.Model, p.Task, orNull(micros(p.Inception)), aid)
 }
 
 func (w *writer) setStatus(aid int64, status string) error {
@@ -280,9 +291,11 @@ func (w *writer) insertMessage(pid, row int64, m *format.Message, src, facets st
 		}
 		attachments = string(b)
 	}
-	res, err := w.exec("INSERT INTO messages (row, pid, id, thread, human, sender, tos, ccs, created, importance, ack, in_reply_to, attachments, key, auth, seal, digest, src, facets, subject, body) "+
+	res, err := w.exec("INSERT INTO messages (row, pid, id, thread, human, sender, tos, ccs, created, importance, ack, in_reply_to, "+
+		"attachments, key, auth, seal, digest, src, facets, subject, body) "+
 		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (row) DO NOTHING",
-		row, pid, m.ID, m.ThreadID, m.Project, m.From, joinNames(m.To), joinNames(m.CC), m.Created.UnixMicro(), m.Importance, m.AckRequired, m.InReplyTo, attachments, m.Key, m.Auth, m.Seal, nullBlob(m.Digest), src, facets, m.Subject, m.Body)
+		row, pid, m.ID, m.ThreadID, m.Project, m.From, joinNames(m.To), joinNames(m.CC), m.Created.UnixMicro(),
+		m.Importance, m.AckRequired, m.InReplyTo, attachments, m.Key, m.Auth, m.Seal, nullBlob(m.Digest), src, facets, m.Subject, m.Body)
 	if err != nil {
 		return false, err
 	}
@@ -313,7 +326,8 @@ func (w *writer) unsearchable(rows []int64) error {
 	if err != nil {
 		return err
 	}
-	return w.do("INSERT INTO search (search, rowid, subject, body, facets) SELECT 'delete', m.row, m.subject, m.body, m.facets FROM json_each(?) j CROSS JOIN messages m ON m.row = j.value", string(list))
+	return w.do("INSERT INTO search (search, rowid, subject, body, facets) SELECT 'delete', m.row, m.subject, m.body, m.facets "+
+		"FROM json_each(?) j CROSS JOIN messages m ON m.row = j.value", string(list))
 }
 
 func (w *writer) countMessages(pid int64, n int) error {
@@ -329,7 +343,8 @@ func (w *writer) putDelivery(aid, row int64, b box, urgent bool) error {
 	if ack {
 		ackAt = orNull(b.ack.at)
 	}
-	return w.do("INSERT OR REPLACE INTO deliveries (aid, row, path, kind, urgent, read, read_at, ack, ack_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	return w.do("INSERT OR REPLACE INTO deliveries (aid, row, path, kind, urgent, read, read_at, ack, ack_at) "+
+		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
 		aid, row, b.copy.path, b.copy.fact, urgent, read, readAt, ack, ackAt)
 }
 
@@ -338,7 +353,8 @@ func (w *writer) deleteDelivery(aid, row int64) error {
 }
 
 func (w *writer) putClaim(pid int64, path string, c *format.Claim) error {
-	return w.do("INSERT OR REPLACE INTO claims (pid, path, pattern, agent, exclusive, reason, created, expires, released, released_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, NULL)",
+	return w.do("INSERT OR REPLACE INTO claims (pid, path, pattern, agent, exclusive, reason, created, expires, released, released_at) "+
+		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, NULL)",
 		pid, path, c.Pattern, c.Agent, c.Exclusive, c.Reason, c.Created.UnixMicro(), c.Expires.UnixMicro())
 }
 
@@ -348,7 +364,8 @@ func (w *writer) deleteClaim(pid int64, path string) error {
 
 // releaseClaim takes the release of a claim from its mark's row in files.
 func (w *writer) releaseClaim(pid int64, path string) error {
-	return w.do("UPDATE claims SET (released, released_at) = (SELECT count(*), max(f.at) FROM files f WHERE f.pid = ?1 AND f.path = ?3 AND f.valid) WHERE pid = ?1 AND path = ?2",
+	return w.do("UPDATE claims SET (released, released_at) = (SELECT count(*), max(f.at) FROM files f WHERE f.pid = ?1 AND f.path = ?3 "+
+		"AND f.valid) WHERE pid = ?1 AND path = ?2",
 		pid, path, format.ReleasedMark(path))
 }
 

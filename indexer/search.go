@@ -94,7 +94,12 @@ func (x *Index) Search(ctx context.Context, q maildir.SearchQuery) ([]maildir.Hi
 type span struct{ from, before, after, until int64 }
 
 func spanOf(q maildir.SearchQuery) span {
-	s := span{from: 0, before: math.MaxInt64, after: math.MinInt64, until: math.MaxInt64}
+	s := span{
+		from:   0,
+		before: math.MaxInt64,
+		after:  math.MinInt64,
+		until:  math.MaxInt64,
+	}
 	if !q.After.IsZero() {
 		s.after = ceilMicro(q.After)
 		s.from = firstRow(s.after)

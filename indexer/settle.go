@@ -75,7 +75,8 @@ func (b *batch) loadAgents() error {
 	if err != nil {
 		return err
 	}
-	return b.w.each("SELECT a.name, a.aid FROM json_each(?2) j CROSS JOIN agents a ON a.pid = ?1 AND a.name = j.value", []any{b.p.pid, string(list)}, func(scan func(...any) error) error {
+	return b.w.each("SELECT a.name, a.aid FROM json_each(?2) j CROSS JOIN agents a ON a.pid = ?1 AND a.name = j.value", []any{b.p.pid,
+		string(list)}, func(scan func(...any) error) error {
 		var name string
 		var aid int64
 		err := scan(&name, &aid)
@@ -197,7 +198,12 @@ func (b *batch) record(letters []*letter) error {
 func (b *batch) changeOf(lk *look, letters map[string]*letter) maildir.Change {
 	k, f := b.known[lk.path], lk.file
 	pl := locate(lk.path)
-	c := maildir.Change{Path: lk.path, Kind: pl.Kind, Agent: pl.Agent, ID: pl.ID}
+	c := maildir.Change{
+		Path:  lk.path,
+		Kind:  pl.Kind,
+		Agent: pl.Agent,
+		ID:    pl.ID,
+	}
 	was, is := k != nil && k.valid, f != nil && f.valid
 	switch {
 	case was && is:

@@ -15,7 +15,8 @@ import (
 )
 
 // machineFaults are errors that say nothing about a file.
-var machineFaults = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EIO, syscall.ESTALE, syscall.EINTR, syscall.EAGAIN, 9999}
+var machineFaults = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EIO, syscall.ESTALE, syscall.EINTR,
+	syscall.EAGAIN, 9999}
 
 // fixed is a time that no file of a test has.
 var fixed = time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -31,9 +32,10 @@ func unreadTree() map[string]string {
 		"agents/Bob/inbox/2025/10/23/m1.ack": "2025-10-23T15:23:14Z\n",
 		"agents/Bob/profile.json":            `{"program": "p", "inception": "2025-10-01T00:00:00Z"}`,
 		"agents/Bob/status":                  "ready\n",
-		"claims/c.json":                      `{"path": "a/*.go", "agent": "Bob", "created": "2025-10-23T15:22:14Z", "expires": "2026-01-01T00:00:00Z"}`,
-		"claims/c.released":                  "2025-10-23T15:24:14Z\n",
-		"attachments/aa/b.png":               "png",
+		"claims/c.json": `{"path": "a/*.go", "agent": "Bob", "created": "2025-10-23T15:22:14Z",
+"expires": "2026-01-01T00:00:00Z"}`,
+		"claims/c.released":    "2025-10-23T15:24:14Z\n",
+		"attachments/aa/b.png": "png",
 	}
 }
 
@@ -173,7 +175,8 @@ func TestUnreadContent(t *testing.T) {
 		ingest(t, x, "p", u.Path)
 	}
 	verify(t, x, map[string]*tree.Tree{"p": tr})
-	if now, err := x.Message(t.Context(), "p", "m1", maildir.WithBody, nil); err != nil || now == nil || !strings.Contains(now.Body, "other") {
+	if now, err := x.Message(t.Context(), "p", "m1", maildir.WithBody, nil); err != nil || now == nil || !strings.Contains(now.Body,
+		"other") {
 		t.Errorf("message %+v, %v", now, err)
 	}
 }
