@@ -11,7 +11,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// agentColumns are an agent's row and the newest of what the tree says of it: sent, read, acknowledged, claimed, begun.
+// agentColumns are an agent's row and the time of its last activity: the newest of its messages,
+// marks, claims and its inception.
 const agentColumns = `a.name, a.profile, a.program, a.model, a.task, a.inception, a.status, a.total, a.unread, a.sent,
 	(SELECT max(at) FROM (
 		SELECT a.inception AS at
@@ -20,7 +21,7 @@ const agentColumns = `a.name, a.profile, a.program, a.model, a.task, a.inception
 		UNION ALL SELECT (SELECT max(d.ack_at) FROM deliveries d WHERE d.aid = a.aid AND d.ack_at IS NOT NULL)
 		UNION ALL SELECT (SELECT max(c.created) FROM claims c WHERE c.pid = a.pid AND c.agent = a.name)))`
 
-// shortColumns are the same without what a profile says at length and when the agent was last active.
+// shortColumns are the same without program, model, task and the last activity.
 const shortColumns = "a.name, a.profile, '', '', '', a.inception, a.status, a.total, a.unread, a.sent, NULL"
 
 func scanAgent(slug string, scan func(...any) error) (maildir.AgentRow, error) {
@@ -106,7 +107,8 @@ func (x *Index) ProjectsWith(ctx context.Context, what format.Kind, name string)
 	return slugs, nil
 }
 
-// Names completes: see maildir.Index. Threads are stepped through name by name in an index, however many messages each has.
+// Names completes: see maildir.Index. The query steps through an index from one thread to the next,
+// however many messages each has.
 func (x *Index) Names(ctx context.Context, slug string, what format.Kind, prefix string, limit int) ([]string, error) {
 	const agents = "SELECT name FROM agents WHERE pid = ?1 AND lower(substr(name, 1, length(?2))) = lower(?2) " +
 		"ORDER BY name COLLATE NOCASE LIMIT ?3 + 0"

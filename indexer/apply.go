@@ -25,19 +25,19 @@ type oldMessage struct {
 	urgent         bool
 }
 
-// letter is one message id that a batch is concerned with: what its files said and say.
+// letter is one message id that a batch touches: what its files said before and say now.
 type letter struct {
 	id       string
 	old, new message
-	marks    bool            // only marks changed: of the files only those of their holders are here
-	stored   *oldMessage     // as it stands in the tables, nil when it does not
-	msg      *format.Message // the new content; nil where it stays
-	row      int64           // where it lies in the end
+	marks    bool            // only marks changed: files has those of their holders alone
+	stored   *oldMessage     // as the tables hold it; nil where they do not
+	msg      *format.Message // the new content; nil where it does not change
+	row      int64           // its row after the batch
 	urgent   bool
 	words    string // its facets
 }
 
-// apply makes the rows say what the looks say.
+// apply writes the rows that the looks ask for.
 func (b *batch) apply() error {
 	letters, err := b.letters()
 	if err != nil {
@@ -54,10 +54,11 @@ func (b *batch) apply() error {
 	return nil
 }
 
-// letters works out the messages that the looks concern. Where content is needed that this batch has not read, the file
-// is read now; should it have changed meanwhile, that is one more look.
+// letters collects the messages that the looks touch. It reads a file whose content the batch needs
+// and has not read; if that file has changed meanwhile, the batch gets one more look.
 func (b *batch) letters() ([]*letter, error) {
-	touched := map[string]map[string]bool{} // id to the holders of changed marks; nil where more than marks changed
+	// touched has the holders of changed marks by id; nil where more than marks changed.
+	touched := map[string]map[string]bool{}
 	for _, lk := range b.order {
 		for _, f := range []*file{lk.file, b.known[lk.path]} {
 			if f == nil || f.id == "" {
@@ -110,18 +111,19 @@ func (b *batch) letters() ([]*letter, error) {
 	return all, nil
 }
 
-// touchedBy reports whether f is among the files that decide about what changed.
+// touchedBy reports whether f helps to decide what the changed marks mean.
 func touchedBy(touched map[string]map[string]bool, f *file) bool {
 	holders, ok := touched[f.id]
 	return ok && (holders == nil || holders[f.agent])
 }
 
-// unreadError says that the content of a message is needed and the machine's fault kept it from being read.
+// unreadError says that a fault of the machine kept a batch from reading the content of a message.
 type unreadError struct{ fault error }
 
 func (e *unreadError) Error() string { return "content not read: " + e.fault.Error() }
 
-// resolve derives old and new state of a message until the content of the new one has been read. Errors: *unreadError.
+// resolve derives the old and the new state of a message, and reads the content of the new one.
+// Errors: *unreadError.
 func (b *batch) resolve(t *letter, paths []string) error {
 	for {
 		var old, now []*file
@@ -155,7 +157,7 @@ func (b *batch) resolve(t *letter, paths []string) error {
 	}
 }
 
-// loadMessages reads the rows of all files of the ids that are concerned, and their messages.
+// loadMessages reads the rows of all files of the ids that the batch touches, and their messages.
 func (b *batch) loadMessages(touched map[string]map[string]bool) (map[string]*oldMessage, error) {
 	stored := map[string]*oldMessage{}
 	if b.new || len(touched) == 0 {
@@ -243,7 +245,8 @@ func (b *batch) files([]*letter) error {
 	return b.w.insertFiles(b.p.pid, added)
 }
 
-// problems writes why files do not count: each by itself, or because another one of the same id does.
+// problems writes why files do not count: for a reason of their own, or because another file has
+// their id.
 func (b *batch) problems(letters []*letter) error {
 	var gone []string
 	type problem struct {
@@ -284,8 +287,8 @@ func (b *batch) problems(letters []*letter) error {
 	return nil
 }
 
-// messages writes the rows of messages and the full-text index: first all that goes, then all that comes, each in
-// the order of rows.
+// messages writes the rows of messages and the full-text index: first all deletions, then all
+// insertions, each in the order of rows.
 func (b *batch) messages(letters []*letter) error {
 	var out []int64
 	var replaced []*letter
@@ -337,7 +340,7 @@ func (b *batch) messages(letters []*letter) error {
 	return b.w.countMessages(b.p.pid, count)
 }
 
-// keepersFirst orders messages that keep their row before those that look for a free one, then by time.
+// keepersFirst orders messages that keep their row before those that need a free one, then by time.
 func keepersFirst(a, b *letter) int {
 	if ka, kb := a.keeps(), b.keeps(); ka != kb {
 		if ka {

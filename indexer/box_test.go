@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestBox: copies come by name, last first, whatever their time; a second copy of one id and what is not valid are not
-// among them and take no place on a page.
+// TestBox: copies come by name, last first, whatever their time; a second copy of one id and what
+// is not valid are not among them and take no place on a page.
 func TestBox(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -66,7 +66,8 @@ func TestBox(t *testing.T) {
 	}
 }
 
-// TestBoxCost: a page is read from an index in its order; nothing is sorted, and no other copies are looked at. I11.
+// TestBoxCost: a page is read from an index in its order; nothing is sorted, and no other copies
+// are looked at. I11.
 func TestBoxCost(t *testing.T) {
 	t.Parallel()
 	x := openIndex(t)

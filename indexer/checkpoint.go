@@ -8,11 +8,12 @@ import (
 	"sync/atomic"
 )
 
-// SQLite's own checkpoint, in the commit that finds a thousand pages in the log, waits for the disk twice while everybody
-// waits for that commit. So it is taken beside the writer, and only when that cannot keep up does the writer wait for it.
+// SQLite takes its own checkpoint inside the commit that finds a thousand pages in the log, and
+// syncs twice while every caller waits for that commit. So a goroutine takes checkpoints beside the
+// writer, and the writer waits for one only where the log grows faster than that.
 const (
-	checkpointFiles  = 1024    // files ingested between two checkpoints; a transaction counts like transactionFiles
-	transactionFiles = 8       // the pages that it writes anyway, beside those of its files
+	checkpointFiles  = 1024    // files ingested between two checkpoints
+	transactionFiles = 8       // as how many files a transaction counts
 	checkpointPages  = 4 << 10 // pages in the log (32 MiB) at which the writer waits
 )
 
@@ -23,8 +24,8 @@ type checkpoints struct {
 	running sync.WaitGroup
 }
 
-// checkpoint notes that so many files were ingested, and takes a checkpoint in the background when it is time. The caller
-// holds write; Close waits for the end.
+// checkpoint counts the files that were ingested, and starts a checkpoint in the background once
+// there are enough. The caller holds write; Close waits for the checkpoint.
 func (x *Index) checkpoint(files int) {
 	if x.wal.files += files + transactionFiles; x.wal.files < checkpointFiles || x.reads == x.writes ||
 		!x.wal.busy.CompareAndSwap(false, true) {
@@ -47,13 +48,13 @@ func (x *Index) checkpointNow() error {
 	left, err := passive(db)
 	if err == nil && left >= checkpointPages {
 		x.write.Lock()
-		_, err = passive(db) // what came meanwhile; then the log begins anew with the next transaction
+		_, err = passive(db) // the next transaction then begins the log anew
 		x.write.Unlock()
 	}
 	return errors.Join(err, db.Close())
 }
 
-// passive copies from the log what no reader stands in the way of, and returns how many pages the log has.
+// passive copies the pages of the log that no reader needs, and returns how many pages the log has.
 func passive(db *sql.DB) (pages int, err error) {
 	var busy, done int
 	err = db.QueryRowContext(context.Background(), "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &pages, &done)

@@ -22,15 +22,15 @@ var schema string
 // schemaVersion is PRAGMA user_version of an index that this program can use.
 const schemaVersion = 4
 
-// Sizes of SQLite's page caches in KiB: one writer, each of the readers. A reader that looks into a body of 8 MiB holds it
-// several times over, outside Go's memory limit: with six, searches through large mail took the server to 388 MB.
+// Sizes of SQLite's page caches in KiB, of the writer and of each reader; and the number of readers:
+// few, because a reader of a body of 8 MiB holds it several times over, outside Go's memory limit.
 const (
 	writeCache = 32 << 10
 	readCache  = 6 << 10
 	readers    = 4
 )
 
-// errStale says that the file is no index of this version; it is made anew.
+// errStale says that the file is no index of this version; Open makes it anew.
 var errStale = errors.New("index is damaged or of another version")
 
 // dsn names the database file, which must exist, with its pragmas, each "name(value)".
@@ -39,7 +39,7 @@ func dsn(path string, pragmas ...string) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
 }
 
-// open opens a database for writing. One that is missing or empty it makes, unless only an existing one will do.
+// open opens a database for writing. It makes one that is missing or empty, unless existing is set.
 func open(ctx context.Context, path string, existing bool) (db *sql.DB, fresh bool, err error) {
 	if !existing {
 		if err := private(path); err != nil {
@@ -59,19 +59,21 @@ func open(ctx context.Context, path string, existing bool) (db *sql.DB, fresh bo
 	return db, fresh, nil
 }
 
-// private makes the file of a database where it is missing, for its owner alone. SQLite gives what lies beside it the same mode.
+// private creates the file of a missing database, for its owner alone. SQLite gives the files
+// beside it the same mode.
 func private(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		if _, serr := os.Stat(path); serr == nil {
-			return nil // what is there SQLite looks at
+			return nil // SQLite says what is wrong with it
 		}
 		return err
 	}
 	return f.Close()
 }
 
-// prepare checks the tables of a database, and makes those of an empty one unless it must exist.
+// prepare checks the tables of a database, and creates those of an empty one unless existing is
+// set.
 func prepare(ctx context.Context, db *sql.DB, existing bool) (fresh bool, err error) {
 	var version, tables int
 	if err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
@@ -101,8 +103,8 @@ func prepare(ctx context.Context, db *sql.DB, existing bool) (fresh bool, err er
 	return false, writable(ctx, db)
 }
 
-// writable tells at once what SQLite would not: where it cannot open a file for writing, it opens it for reading, and
-// begins even transactions.
+// writable fails at once where the index cannot be written. SQLite itself would open such a file
+// for reading and begin transactions on it.
 func writable(ctx context.Context, db *sql.DB) error {
 	if _, err := db.ExecContext(ctx, fmt.Sprintf("BEGIN IMMEDIATE; PRAGMA user_version = %d; ROLLBACK", schemaVersion)); err != nil {
 		return fmt.Errorf("the index cannot be written: %w", diskFault(err))
@@ -110,7 +112,8 @@ func writable(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// stale turns errors that mean "this file is no use" into errStale; faults of the disk or of locking stay what they are.
+// stale turns errors that mean "this file is no use" into errStale; faults of the disk or of
+// locking stay what they are.
 func stale(err error) error {
 	if isCode(err, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_MISMATCH) {
 		return fmt.Errorf("%w: %w", errStale, err)
@@ -154,13 +157,14 @@ func wipe(path string) error {
 	return nil
 }
 
-// schemaParts cuts the schema into tables and the indexes that are made after a load.
+// schemaParts cuts the schema into the tables and the indexes that a load creates at its end.
 func schemaParts() (tables, indexes string) {
 	tables, indexes, _ = strings.Cut(schema, "-- indexes")
 	return tables, "-- indexes" + indexes
 }
 
-// diskFault adds to SQLite's error what the disk said, so that others can tell a full one from a fault.
+// diskFault joins the errno of the disk to SQLite's error, so that callers can tell a full disk
+// from a fault.
 func diskFault(err error) error {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {

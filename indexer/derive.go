@@ -8,8 +8,9 @@ import (
 	"mailtree/maildir/format"
 )
 
-// message is what the files of one id amount to: the rules of Spec 4 and nothing else. It is a pure function of the
-// rows of files, so that what the tables hold now can be told from the old rows, and what they must hold from the new.
+// message is what the files of one id amount to, by the rules of Spec 4 alone. It is a pure
+// function of the rows of files: the old rows give what the tables hold now, the new ones what they
+// must hold.
 type message struct {
 	source *file             // whose content counts; nil when there is no message
 	outbox *file             // the sender's copy that counts
@@ -63,7 +64,7 @@ func derive(files []*file) message {
 	return m
 }
 
-// first lets the first file of a role count and calls the others problems.
+// first makes the first file of a role the one that counts; the others are problems.
 func (m *message) first(role **file, f *file) {
 	if *role == nil {
 		*role = f

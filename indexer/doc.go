@@ -1,43 +1,52 @@
-// Package indexer is the SQLite view of the trees of a store: what answers questions fast, and nothing else. The trees
-// are the truth; the file may be deleted at any time and costs a rebuild. It implements maildir.Index.
+// Package indexer is the SQLite view of the trees of a store: what answers questions fast, and
+// nothing else. The trees are the truth; the file may be deleted at any time and costs a rebuild.
+// It implements maildir.Index.
 //
 // # One door in
 //
-// Ingest is given names of files. A batch looks at each (look.go), compares with the row that it has of it, and makes
-// rows of those that differ; Reconcile finds the names by comparing stamps, Rebuild by walking. All three end in
-// batch.apply, so they cannot disagree. What follows from the files of one message id is decided by one pure function
-// (derive.go): applied to the old rows it says what the tables hold, applied to the new ones what they must hold, and
-// the difference is written. No row depends on the order of arrival, the clock or a stamp, but for row numbers, seq and
-// the stamp columns, which Dump leaves out.
+// Ingest takes names of files. A batch looks at each file (look.go), compares it with its row, and
+// writes the rows that differ. Reconcile finds the names by comparing stamps, Rebuild by walking
+// the tree. All three end in batch.apply, so they cannot disagree. One pure function (derive.go)
+// decides what the files of one message id amount to: of the old rows it says what the tables hold,
+// of the new ones what they must hold, and the batch writes the difference. No row depends on the
+// order of arrival, the clock or a stamp, except row numbers, seq and the stamp columns, which Dump
+// leaves out.
 //
 // # The tables (schema.sql), one example row each
 //
 //	projects    pid 1, slug "backend-1a2b3c4d", max_file 8388608, messages 4711
-//	files       fid 12, pid 1, path "agents/BlueLake/inbox/2025/10/23/msg_….md", kind 6 (maildir.Kind), agent "BlueLake",
-//	            msgid "msg_…", size 812, mtime, ctime (ns), inode, read_at (ns; 0: read again), hash (SHA-256; NULL where the
-//	            content means nothing), valid 1, bad 0 (1: has a problem of its own), at NULL (a mark's time, µs),
-//	            fact "cc" (inbox: kind of the delivery; outbox: the bcc names)
-//	agents      aid 3, pid 1, name "BlueLake", files 29 (that make it exist), total 20, unread 4, sent 9, profile 1, program,
-//	            model, task, inception (µs), status "work"
-//	messages    row 4066…, pid 1, id "msg_…", thread "TKT-123", human "/abs/path/backend", sender "GreenCastle",
-//	            tos "BlueLake Ann", ccs "", created (µs), importance "high", ack 1, in_reply_to, attachments (JSON or ""), key, auth,
-//	            seal, digest, src "messages/2025/10/23/msg_….md", facets "ƿp1x ƿf1x47… ƿr1x42… ƿt1x54…", subject, body
-//	search      FTS5 over subject, body and facets of messages; facets (rowid.go) make project, sender, recipient and thread
-//	            part of one full-text query
-//	deliveries  aid 3, row 4066…, path of the inbox copy, kind "to", urgent 1, read 1, read_at (µs or NULL), ack 0, ack_at NULL
-//	claims      pid 1, path "claims/….json", pattern "app/api/*.py", agent, exclusive 1, reason, created, expires (µs), released 0,
-//	            released_at NULL
+//	files       fid 12, pid 1, path "agents/BlueLake/inbox/2025/10/23/msg_….md", kind 6
+//	            (format.Kind), agent "BlueLake", msgid "msg_…", size 812, mtime, ctime (ns),
+//	            inode, read_at (ns; 0: read again), hash (SHA-256; NULL where the content means
+//	            nothing), valid 1, bad 0 (1: has a problem of its own), at NULL (a mark's time,
+//	            µs), fact "cc" (inbox: kind of the delivery; outbox: the bcc names)
+//	agents      aid 3, pid 1, name "BlueLake", files 29 (that make it exist), total 20, unread
+//	            4, sent 9, profile 1, program, model, task, inception (µs), status "work"
+//	messages    row 4066…, pid 1, id "msg_…", thread "TKT-123", human "/abs/path/backend",
+//	            sender "GreenCastle", tos "BlueLake Ann", ccs "", created (µs), importance
+//	            "high", ack 1, in_reply_to, attachments (JSON or ""), key, auth, seal, digest,
+//	            src "messages/2025/10/23/msg_….md", facets "ƿp1x ƿf1x47… ƿr1x42… ƿt1x54…",
+//	            subject, body
+//	search      FTS5 over subject, body and facets of messages; facets (rowid.go) make project,
+//	            sender, recipient and thread part of one full-text query
+//	deliveries  aid 3, row 4066…, path of the inbox copy, kind "to", urgent 1, read 1, read_at
+//	            (µs or NULL), ack 0, ack_at NULL
+//	claims      pid 1, path "claims/….json", pattern "app/api/*.py", agent, exclusive 1, reason,
+//	            created, expires (µs), released 0, released_at NULL
 //	problems    pid 1, path "messages/x.md", reason "no \"from\"", line 2
-//	changes     seq (grows for ever, also over rebuilds), pid, path, kind, op "added", agent, msgid, thread, at; the newest million
+//	changes     seq (grows for ever, also over rebuilds), pid, path, kind, op "added", agent,
+//	            msgid, thread, at; the newest million
 //
-// A row of messages is its place in time (rowid.go), so that newest first is the order of the table and of the full-text
-// index, and a page costs the same in any amount of mail. Who got a blind copy stands in the rows of the sender's outbox
-// copy (files.fact) and of that delivery (kind), never in messages or search.
+// The row number of a message is its place in time (rowid.go). The table and the full-text index
+// therefore have the order of a page, and a page costs the same in any amount of mail. Only the
+// rows of the sender's outbox copy (files.fact) and of the delivery itself (kind) name the
+// recipient of a blind copy; messages and search never do.
 //
 // # What counts
 //
-// A file that is not valid is a row in files (so that it is not read again) and one in problems, and nothing else; but an agent
-// exists while anything of a known kind lies below its folder, also something damaged. Regular files that mean nothing
-// (KindOther, drafts, attachments) have a row in files and are never opened. In Change, a file that does not count is
-// KindOther, before it is valid and after: an invalid copy that becomes valid is Added with its own kind.
+// An invalid file has a row in files, so that nobody reads it again, and one in problems, and no
+// other. An agent exists while any file of a known kind lies below its folder, a damaged one too.
+// Regular files without a meaning (KindOther, drafts, attachments) have a row in files, and the
+// index never opens them. A Change calls an invalid file KindOther: when it becomes valid, it is
+// Added with its own kind.
 package indexer

@@ -12,11 +12,12 @@ import (
 	"mailtree/maildir/format"
 )
 
-// table is one of the canonical dump: a query for project, key and the row as JSON, in the order of project and key.
+// table is one of the canonical dump: a query for project, key and the row as JSON, in the order of
+// project and key.
 type table struct{ name, query string }
 
-// dumped are what the trees say: without row numbers, stamps, marks of the feed or times of reading. Strays are rows that
-// lead nowhere: there must be none.
+// dumped are the tables of the dump, without row numbers, stamps, marks of the feed and times of
+// reading. A stray is a row whose agent or message is missing: there must be none.
 var dumped = []table{
 	{"project", "SELECT p.slug, '', json_array('project', p.slug, p.messages) FROM projects p"},
 	{"file", "SELECT p.slug, f.path, json_array('file', p.slug, f.path, " + kindName() +
@@ -47,15 +48,16 @@ func kindName() string {
 	return b.String() + " END"
 }
 
-// line is one row of the dump, with what it is sorted by.
+// line is one row of the dump, with its sort key.
 type line struct {
 	table        int
 	project, key string
 	text         string
 }
 
-// Dump writes what the index holds, one JSON array a line with the table's name first, byte for byte the same for equal
-// trees whatever their history. It is one moment's view; writers go on.
+// Dump writes the content of the index, one JSON array a line with the table's name first, byte for
+// byte the same for equal trees whatever their history. It reads one state of the index while
+// writers go on.
 func (x *Index) Dump(ctx context.Context, w io.Writer) error {
 	b := bufio.NewWriter(w)
 	for l, err := range x.lines(ctx) {

@@ -10,32 +10,32 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// file is a row of files: a path, what it says by itself, how its bytes looked when they were read, and the few
-// facts in them from which deliveries can be derived without reading it again.
+// file is a row of files: a path, what the path says, the stat and hash of the bytes that were
+// read, and the few facts from which derive makes deliveries without reading the file again.
 type file struct {
 	fid    int64 // 0 until it is stored
 	path   string
 	kind   format.Kind
 	agent  string
-	id     string // message id of messages, copies and marks, "" elsewhere and where the place is bad
+	id     string // of messages, copies and marks; "" elsewhere and where the place is bad
 	stat   tree.FileStat
-	readAt int64  // nanoseconds, taken before the read; 0: to be read again at the next occasion
+	readAt int64  // nanoseconds, taken before the read; 0: the next look reads it again
 	hash   []byte // SHA-256 of the content; nil where none is kept
 	valid  bool   // it counts
 	at     int64  // the time in a mark, microseconds; noTime
 	fact   string // inbox: to, cc or bcc; outbox: the bcc names, blank separated
-	reason string // why it is a problem, "" when it is none; of rows loaded from the index only whether it is one
+	reason string // why it is a problem, "" when it is none; a loaded row only says whether
 	line   int
 }
 
 // noTime is a time that is not there; it is NULL in the tables.
 const noTime = -1 << 63
 
-// racy is how close the change of a file may be to its reading before its stamp proves nothing: two ticks of the
-// coarsest kernel clock in use (100 Hz), see RELIABILITY.md 7.
+// racy is the time after a file's change within which its stamp proves nothing: two ticks of the
+// coarsest kernel clock in use (100 Hz).
 const racy = 20 * time.Millisecond
 
-// level reports whether a file that now has stat st is surely the one that was read.
+// level reports whether st proves that the file still has the bytes that were read.
 func (f *file) level(st tree.FileStat) bool {
 	return f.stat.Size == st.Size && f.stat.MTime == st.MTime && f.stat.CTime == st.CTime && f.stat.Inode == st.Inode &&
 		(!hasContent(f.kind) || f.readAt > 0 && st.CTime < f.readAt-int64(racy))

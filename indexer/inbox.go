@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Page sizes of lists, see maildir.InboxQuery. One more than the limit is let through: the domain asks for it to know whether
-// there is a next page.
+// Page sizes of lists, see maildir.InboxQuery. The largest is one more than the domain's: it asks
+// for one row more to know whether there is a next page.
 const (
 	defaultPage = 20
 	maxPage     = 201
@@ -64,8 +64,8 @@ func (x *Index) Delivery(ctx context.Context, slug, agent, id string, wanted mai
 	return &rows[0], err
 }
 
-// Inbox lists deliveries newest first: see maildir.Index. Each filter has an index, so that a page costs the same
-// however large the inbox is.
+// Inbox lists deliveries newest first: see maildir.Index. Each filter has an index, so that a page
+// costs the same however large the inbox is.
 func (x *Index) Inbox(ctx context.Context, q maildir.InboxQuery) (page []maildir.Delivery, c maildir.Counts, err error) {
 	text, args := inboxQuery(x.pid(q.Project), q)
 	v, err := x.view(ctx, text, countsText, bodyPiece)
@@ -112,7 +112,8 @@ func (x *Index) OldestUnread(ctx context.Context, slug, agent string, n int) ([]
 		"LIMIT ?3 + 0", x.pid(slug), agent, n)
 }
 
-// Box lists copies by id, last first: see maildir.Index. A copy that does not count, because its id has another, is left out.
+// Box lists copies by id, last first: see maildir.Index. It leaves out a copy whose id an earlier
+// copy has.
 func (x *Index) Box(ctx context.Context, q maildir.BoxQuery) ([]maildir.BoxRow, error) {
 	text, kind := boxQuery(q)
 	all := []maildir.BoxRow{}
@@ -128,8 +129,9 @@ func (x *Index) Box(ctx context.Context, q maildir.BoxQuery) ([]maildir.BoxRow, 
 	return all, err
 }
 
-// boxQuery is the SQL of Box. The index files_copies serves queries that repeat its condition. The other files of a message
-// are found by its id: left to choose, SQLite takes the index on paths and looks at every file of the project.
+// boxQuery is the SQL of Box. SQLite uses the index files_copies only for a query that repeats its
+// condition. INDEXED BY makes it find the other files of a message by id: it would take the index
+// on paths and read every file of the project.
 func boxQuery(q maildir.BoxQuery) (text string, kind format.Kind) {
 	const from = " FROM files f CROSS JOIN messages m ON m.pid = f.pid AND m.id = f.msgid"
 	const order = " ORDER BY f.msgid DESC LIMIT ?5 + 0 OFFSET ?6 + 0"
@@ -154,7 +156,7 @@ func boxQuery(q maildir.BoxQuery) (text string, kind format.Kind) {
 // The kinds of file that the SQL above and schema.sql name by number.
 var _, _ = [1]int{}[format.KindInbox-6], [1]int{}[format.KindOutbox-9]
 
-// Counts of one agent's inbox: see maildir.Index. They are kept, not counted.
+// Counts reads the counts of one agent's inbox, which the writer keeps: see maildir.Index.
 func (x *Index) Counts(ctx context.Context, slug, agent string) (maildir.Counts, error) {
 	return counts(ctx, x, x.pid(slug), agent)
 }

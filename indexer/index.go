@@ -19,9 +19,11 @@ import (
 type Config struct {
 	Path string           // the database file; made when it is missing
 	Log  *slog.Logger     // nil: discarded
-	Now  func() time.Time // nil: time.Now; stamps changes and says when a file was read, nothing else
+	Now  func() time.Time // nil: time.Now; stamps changes and readings alone
 
-	Existing bool // only look: a missing, damaged or other version's file is an error, and stays as it is
+	// Existing makes Open fail on a missing file, a damaged one or one of another version, and
+	// leave it as it is.
+	Existing bool
 }
 
 // Index is the view of all trees of a store. It implements maildir.Index. Safe for concurrent use.
@@ -40,7 +42,7 @@ type Index struct {
 
 	wal checkpoints
 
-	unread []tree.Unread // of one made by build: what it could not look at
+	unread []tree.Unread // what build could not look at
 
 	mu       sync.RWMutex
 	projects map[string]*project // attached ones by slug
@@ -55,8 +57,8 @@ type project struct {
 
 var _ maildir.Index = (*Index)(nil)
 
-// Open opens the index, making an empty one where there is none, or where the file is damaged or of another
-// version (its old content goes: the trees are the truth). It starts nothing; the caller closes it.
+// Open opens the index. Where there is none, or the file is damaged or of another version, it makes
+// an empty one in its place: the trees are the truth. It starts nothing; the caller closes it.
 func Open(ctx context.Context, cfg Config) (*Index, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -104,17 +106,17 @@ func Open(ctx context.Context, cfg Config) (*Index, error) {
 	return x, nil
 }
 
-// Fresh reports whether Open found no usable index, so that everything must come from the trees: Rebuild, or Attach
-// and Reconcile.
+// Fresh reports whether Open found no usable index, so that everything must come from the trees:
+// Rebuild, or Attach and Reconcile.
 func (x *Index) Fresh() bool { return x.fresh }
 
-// Gone reports whether another file than the one that was opened has its name now, or none.
+// Gone reports whether the file that was opened has lost its name, to another file or to none.
 func (x *Index) Gone() bool {
 	fi, err := os.Stat(x.cfg.Path)
 	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(fi, x.file)
 }
 
-// Close ends the index; nothing may be under way.
+// Close closes the index; the caller has ended all calls.
 func (x *Index) Close() error {
 	x.wal.running.Wait()
 	x.write.Lock()
@@ -134,7 +136,7 @@ func (x *Index) Attach(ctx context.Context, slug string, tree *tree.Tree) error 
 	x.write.Lock()
 	defer x.write.Unlock()
 	if p := x.project(slug); p != nil {
-		if p.tree != tree { // of an opening that failed later: it is closed
+		if p.tree != tree { // p.tree is closed: the project's first opening failed after Attach
 			x.mu.Lock()
 			defer x.mu.Unlock()
 			x.projects[slug] = &project{p.pid, slug, tree}
@@ -151,8 +153,8 @@ func (x *Index) Attach(ctx context.Context, slug string, tree *tree.Tree) error 
 	return nil
 }
 
-// Retain drops the rows of every project that is not in slugs: its tree is gone from the store. Call it after Open,
-// before any Attach.
+// Retain drops the rows of every project that is not in slugs: its tree is gone from the store.
+// Call it after Open, before any Attach.
 func (x *Index) Retain(ctx context.Context, slugs map[string]*tree.Tree) error {
 	x.write.Lock()
 	defer x.write.Unlock()
@@ -247,8 +249,8 @@ type view struct {
 	stmts map[string]*sql.Stmt
 }
 
-// view begins one for queries with these texts; the caller closes it. They are prepared before: whoever holds a reader must
-// not wait for another.
+// view begins a view for queries with these texts; the caller closes it. It prepares them first: a
+// caller that holds a reader must not wait for another one.
 func (x *Index) view(ctx context.Context, texts ...string) (*view, error) {
 	v := &view{stmts: map[string]*sql.Stmt{}}
 	for _, text := range texts {

@@ -23,9 +23,10 @@ func (x *Index) Ingest(ctx context.Context, slug string, paths []string) (maildi
 	return x.ingest(ctx, slug, func(b *batch) error { return b.ingest(ctx, paths) })
 }
 
-// IngestWritten is Ingest for one who has just put files at paths and knows what they hold: see maildir.Index. The rows are
-// those that Ingest would make. Should somebody have written there meanwhile, the next look finds it, because these rows
-// count as too fresh to trust; the watcher's report of that writing leads to one.
+// IngestWritten is Ingest for a caller that has just written files at paths and hands over their
+// bytes: see maildir.Index. It makes the rows that Ingest would make. They count as racy, so the
+// next look finds what somebody else wrote there meanwhile; the watcher's report of that write
+// leads to such a look.
 func (x *Index) IngestWritten(ctx context.Context, slug string, paths []string, written map[string]maildir.Written,
 ) (maildir.Ingested, error) {
 	return x.ingest(ctx, slug, func(b *batch) error {
@@ -52,19 +53,20 @@ func (x *Index) ingest(ctx context.Context, slug string, do func(b *batch) error
 	return maildir.Ingested{Changes: b.changes, Unread: b.left()}, nil
 }
 
-// batch is one transaction's worth of looking at files of one project and making the rows say the same.
+// batch looks at files of one project and writes the rows that differ, in one transaction.
 type batch struct {
 	x   *Index
 	p   *project
 	w   *writer
 	l   *looker
-	new bool // the index knows nothing of these files nor of the messages they belong to: nothing to ask it
+	new bool // the index has no rows of these files nor of their messages, so the batch reads none
 
 	known map[string]*file // rows as they stand in the tables, by path
 	seen  map[string]*look // everything looked at, by path
 	order []*look          // the looks that differ from known, in the order they came
 	stats []*look          // the looks that found the same content under other stamps
-	// unread are the paths that a fault of the machine kept from being looked at: their rows stay as they are.
+	// unread are the paths that a fault of the machine kept the batch from looking at: their rows
+	// do not change.
 	unread map[string]error
 
 	olds    map[string]*oldMessage // messages of the ids concerned as they stand in the tables
@@ -101,7 +103,8 @@ func (b *batch) ingest(ctx context.Context, paths []string) error {
 			return err
 		}
 	}
-	for _, p := range slices.Sorted(maps.Keys(b.known)) { // below folders that are gone, or are files now
+	// These lie below folders that are gone, or are files now.
+	for _, p := range slices.Sorted(maps.Keys(b.known)) {
 		b.look(p)
 	}
 	return b.apply()
@@ -113,7 +116,7 @@ func cleanPath(p string) (string, bool) {
 	return p, filepath.IsLocal(p) && !strings.Contains(p, "\x00")
 }
 
-// visit looks at p and, where it is a folder, at all below.
+// visit looks at p and, where it is a folder, at all files below it.
 func (b *batch) visit(ctx context.Context, p string) error {
 	if p != "." && format.Locate(p).Kind == format.KindIgnored {
 		return nil
@@ -145,7 +148,7 @@ func (b *batch) look(p string) *look {
 	return lk
 }
 
-// left lists what could not be looked at, by path.
+// left lists the unread paths in order.
 func (b *batch) left() []tree.Unread {
 	var all []tree.Unread
 	for _, p := range slices.Sorted(maps.Keys(b.unread)) {
@@ -162,7 +165,7 @@ func (b *batch) noteLook(lk *look) {
 	case lk.same:
 	case k != nil && lk.file != nil && lk.file.says(k):
 		lk.same = true
-		if lk.file.stat != k.stat || lk.file.level(lk.file.stat) { // else the row is as good as the new one
+		if lk.file.stat != k.stat || lk.file.level(lk.file.stat) { // else the row needs no change
 			b.stats = append(b.stats, lk)
 		}
 	case k != nil || lk.file != nil:
@@ -171,7 +174,8 @@ func (b *batch) noteLook(lk *look) {
 	b.seen[lk.path] = lk
 }
 
-// again reads p whatever its stamps say, because its content is needed, and notes the difference if there is one.
+// again reads p whatever its stamps say, because the batch needs its content, and notes a
+// difference.
 func (b *batch) again(p string) *look {
 	if lk := b.seen[p]; lk != nil && !lk.same {
 		return lk
@@ -183,8 +187,8 @@ func (b *batch) again(p string) *look {
 	return lk
 }
 
-// leaveOut forgets what the looks found of a message whose content the machine's fault err kept from being read: all
-// its rows stay as they are.
+// leaveOut drops the looks at a message whose content the fault err kept the batch from reading:
+// none of its rows changes.
 func (b *batch) leaveOut(id string, err error) {
 	isOf := func(lk *look) bool {
 		f := lk.file
@@ -219,7 +223,7 @@ func (b *batch) loadKnown(paths []string) error {
 			}
 		case utf8.ValidString(p):
 			plain = append(plain, p)
-		default: // no JSON carries it
+		default: // it is not UTF-8, which JSON cannot carry
 			if err := b.loadRows("SELECT "+fileColumns+" FROM files f WHERE f.pid = ?1 AND (f.path = ?2 OR f.path > ?2 || '/' "+
 				"AND f.path < ?2 || '0')", b.p.pid, p); err != nil {
 				return err

@@ -16,10 +16,10 @@ import (
 // look is what lies at a path now.
 type look struct {
 	path   string
-	file   *file // nil: nothing that is mail, or a folder
+	file   *file // nil: not mail, or a folder
 	folder bool
-	same   bool  // as level as stamps can tell, or not looked at; file is nil
-	unread error // the machine's fault that kept the file from being looked at; nil: none
+	same   bool  // the stamps prove that nothing changed, or the file is unread; file is nil
+	unread error // the fault of the machine that prevented the look; nil: none
 
 	msg     *format.Message
 	claim   *format.Claim
@@ -60,7 +60,8 @@ func newLooker(tree *tree.Tree, now func() time.Time) *looker {
 // at looks at p, of which the index knows known (nil: nothing).
 func (l *looker) at(p string, known *file) *look {
 	pl := locate(p)
-	if pl.Kind == format.KindIgnored { // may be a folder on the way of a known file only by a bug: nothing
+	// Only by a bug could this be a folder on the way to a known file: it counts as nothing.
+	if pl.Kind == format.KindIgnored {
 		return &look{path: p}
 	}
 	f := &file{
@@ -124,7 +125,7 @@ func (l *looker) read(f *file) *look {
 	return l.made(f, data, sha256.Sum256(data))
 }
 
-// made is the look of a file that has these bytes.
+// made returns the look at a file with these bytes.
 func (l *looker) made(f *file, data []byte, sum [sha256.Size]byte) *look {
 	lk := &look{path: f.path, file: f}
 	f.hash, f.valid = sum[:], true
@@ -139,7 +140,7 @@ func (l *looker) made(f *file, data []byte, sum [sha256.Size]byte) *look {
 	return lk
 }
 
-// sum is the hash of what the caller has given; one slice is hashed once.
+// sum hashes bytes that the caller has given, each slice once.
 func (l *looker) sum(data []byte) [sha256.Size]byte {
 	sum, ok := l.sums[&data[0]]
 	if !ok {
@@ -149,7 +150,7 @@ func (l *looker) sum(data []byte) [sha256.Size]byte {
 	return sum
 }
 
-// parse takes from the bytes what the rows need. Spec: 4.
+// parse reads from the bytes what the rows need. Spec: 4.
 func (lk *look) parse(l *looker, data []byte, sum [sha256.Size]byte) (err error) {
 	f := lk.file
 	switch f.kind {
@@ -200,8 +201,9 @@ func (l *looker) content(f *file) *format.Message {
 	return l.parsed[parseKey{[sha256.Size]byte(f.hash), f.id}].msg
 }
 
-// failed is the look of a file that could not be opened or read. A fault of the file's own makes it a problem that is looked
-// at again at every occasion; a fault of the machine leaves its rows as they are.
+// failed returns the look at a file that could not be opened or read. A fault of the file itself is
+// a problem, and every later batch looks again; a fault of the machine leaves the file's rows as
+// they are.
 func (l *looker) failed(f *file, err error) *look {
 	switch tree.FaultOf(err) {
 	case tree.FaultGone:
@@ -214,7 +216,8 @@ func (l *looker) failed(f *file, err error) *look {
 	case tree.NoFault:
 	case tree.FaultMachine:
 		return notLooked(f.path, serr)
-	default: // its folder cannot be searched, or no such name can be: a walk would not find it either
+	// The folder cannot be searched, or no such name can exist: a walk would not find it either.
+	default:
 		return &look{path: f.path}
 	}
 	f.stat, f.readAt, f.reason = st, 0, "cannot be read: "+cause(err).Error()
@@ -232,7 +235,8 @@ func cause(err error) error {
 	return err
 }
 
-// real reports whether dir is a folder with nothing but folders above it. The error is a fault of the machine.
+// real reports whether dir is a folder with nothing but folders above it. The error is a fault of
+// the machine.
 func (l *looker) real(dir string) (bool, error) {
 	if dir == "." {
 		return true, nil

@@ -10,8 +10,9 @@ import (
 	"mailtree/maildir/format"
 )
 
-// messageColumns is what scanMessage reads; the body comes last, where it is asked for. What reads bodies into an answer
-// takes short ones with the row, and asks for pieces of the others when it knows how much of them there is room for.
+// messageColumns is what scanMessage reads; one of the body columns follows. Queries for an answer
+// read a short body with its row, and pieces of a longer one once they know how much of it the
+// answer has room for.
 const (
 	messageColumns = "m.row, m.id, m.thread, m.human, m.sender, m.tos, m.ccs, m.created, m.importance, m.ack, m.in_reply_to, " +
 		"m.attachments, m.key, m.auth, m.seal, m.digest, m.src, m.subject, octet_length(m.body)"
@@ -28,7 +29,8 @@ func bodyColumn(wanted maildir.BodyWanted) string {
 	return withoutBody
 }
 
-// takeBody puts a message into the room, with its body where one is wanted. It reports whether it has a place there.
+// takeBody puts a message into the room, with its body where one is wanted. It reports whether
+// there was room.
 func takeBody(ctx context.Context, from reader, m *maildir.MessageRow, wanted maildir.BodyWanted, room *maildir.Room) (bool, error) {
 	if !wanted {
 		return room.Take(m, nil)
@@ -47,7 +49,7 @@ func readBody(ctx context.Context, from reader, row, offset, n int64) (text stri
 	return text, err
 }
 
-// takeAll puts messages into the room one by one, and returns those that have a place there.
+// takeAll puts messages into the room one by one, and returns those that there was room for.
 func takeAll[T any](ctx context.Context, from reader, rows []T, of func(*T) *maildir.MessageRow, wanted maildir.BodyWanted,
 	room *maildir.Room) ([]T, error) {
 	for i := range rows {
@@ -112,8 +114,8 @@ func (x *Index) Body(ctx context.Context, slug, id string, offset, n int64) (tex
 	return text, err
 }
 
-// inThread selects the rows of a thread: those with that thread id, and the message whose id it is. The index on
-// thread has NOCASE for the sake of Names; the second comparison makes it exact.
+// inThread selects the rows of a thread: those with that thread id, and the message whose id it is.
+// The index on thread has NOCASE for the sake of Names; the second comparison makes it exact.
 const inThread = "SELECT row FROM messages WHERE pid = ?1 AND thread = ?2 COLLATE NOCASE AND thread = ?2 AND thread <> '' " +
 	"UNION SELECT row FROM messages WHERE pid = ?1 AND id = ?2"
 

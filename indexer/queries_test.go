@@ -80,7 +80,8 @@ func (d *desk) find(q maildir.SearchQuery) string {
 	return strings.Join(ids, " ")
 }
 
-// TestSearch: words, filters, times and order; a blind copy cannot be found by its recipient's name.
+// TestSearch: words, filters, times and order; a blind copy cannot be found by its recipient's
+// name.
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -133,7 +134,8 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// TestRankedWhileEdited: a page of what was found is full where there is more, also while a message on it is edited away.
+// TestRankedWhileEdited: a page of what was found is full where there is more, also while a message
+// on it is edited away.
 func TestRankedWhileEdited(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -169,7 +171,8 @@ func TestRankedWhileEdited(t *testing.T) {
 	<-ended
 }
 
-// TestSearchRefuses: what FTS5 cannot parse, or would break out of the words' place, is ErrInvalid without SQL.
+// TestSearchRefuses: what FTS5 cannot parse, or would break out of the words' place, is ErrInvalid
+// without SQL.
 func TestSearchRefuses(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -190,7 +193,8 @@ func TestSearchRefuses(t *testing.T) {
 	}
 }
 
-// TestEditedText: after edits old words find nothing and new ones do; FTS5 agrees with the messages.
+// TestEditedText: after edits old words find nothing and new ones do; FTS5 agrees with the
+// messages.
 func TestEditedText(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -207,7 +211,8 @@ func TestEditedText(t *testing.T) {
 	verify(t, d.Index, map[string]*tree.Tree{"p": d.tree})
 }
 
-// TestBlind: a bcc recipient stands in no row but its own delivery and the sender's copy. Invariant I7.
+// TestBlind: a bcc recipient stands in no row but its own delivery and the sender's copy. Invariant
+// I7.
 func TestBlind(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -231,7 +236,8 @@ func TestBlind(t *testing.T) {
 	if err != nil || own.Kind != "bcc" || strings.Join(own.BCC, " ") != "Secret" {
 		t.Errorf("own: %+v %v", own, err)
 	}
-	putFile(t, d.dir, "messages", "(gone)\n") // the content now comes from a copy that names the blind recipient
+	// The content now comes from a copy that names the blind recipient.
+	putFile(t, d.dir, "messages", "(gone)\n")
 	ingest(t, d.Index, "p", "messages")
 	if got := d.find(maildir.SearchQuery{To: "Secret"}); got != "" {
 		t.Errorf("found by its blind recipient: %s", got)
@@ -242,8 +248,8 @@ func TestBlind(t *testing.T) {
 	}
 }
 
-// TestInboxOfMany: more who look at once than there are readers, into an index that nobody has looked into, wait for each other
-// and not for ever.
+// TestInboxOfMany: more who look at once than there are readers, into an index that nobody has
+// looked into, wait for each other and not for ever.
 func TestInboxOfMany(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -321,7 +327,8 @@ func TestInbox(t *testing.T) {
 	}
 }
 
-// TestTies: very many messages of the very same time all have a row, quickly, and are listed once each.
+// TestTies: very many messages of the very same time all have a row, quickly, and are listed once
+// each.
 func TestTies(t *testing.T) {
 	t.Parallel()
 	n := 3000
@@ -402,7 +409,8 @@ func TestProjects(t *testing.T) {
 	verify(t, d.Index, map[string]*tree.Tree{"p": one})
 }
 
-// TestDamaged: a damaged file, or one of another version, is made anew; Rebuild gives what Reconcile gives.
+// TestDamaged: a damaged file, or one of another version, is made anew; Rebuild gives what
+// Reconcile gives.
 func TestDamaged(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(string) error{

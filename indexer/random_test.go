@@ -127,7 +127,8 @@ func (w *world) step() {
 		w.log = append(w.log, op+" "+strings.Join(paths, " -> "))
 		for _, p := range paths {
 			w.hurt[p] = true
-			if dir, err := filepath.EvalSymlinks(filepath.Dir(at(p))); err == nil { // through a link: the watcher sees the real one
+			// The watcher reports the real folder where the path leads through a link.
+			if dir, err := filepath.EvalSymlinks(filepath.Dir(at(p))); err == nil {
 				if rel, err := filepath.Rel(w.dir, filepath.Join(dir, filepath.Base(p))); err == nil {
 					w.hurt[rel] = true
 				}
@@ -195,8 +196,8 @@ func (w *world) step() {
 	}
 }
 
-// TestRandomHistories: whatever was done to the tree, and however it was batched, the live index equals the one that is
-// built from scratch. Spec: 4, Invariant I2.
+// TestRandomHistories: whatever was done to the tree, and however it was batched, the live index
+// equals the one that is built from scratch. Spec: 4, Invariant I2.
 func TestRandomHistories(t *testing.T) {
 	t.Parallel()
 	seeds := 16
@@ -263,8 +264,8 @@ func playHistory(t *testing.T, seed uint64, steps int) {
 	}
 }
 
-// ingestMade hands the index the bytes of the last write; now and then not those that are there, as if somebody had been
-// quicker: then another look must mend it.
+// ingestMade hands the index the bytes of the last write; now and then not those that are there, as
+// if somebody had been quicker: then another look must mend it.
 func (w *world) ingestMade(x *Index) {
 	w.t.Helper()
 	f := w.made

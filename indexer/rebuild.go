@@ -24,10 +24,11 @@ const (
 	liveBuffer = 1 << 20
 )
 
-// Rebuild makes the index at path from the trees (by slug) alone: beside path, without a journal, synced and renamed
-// into place at the end, so that a crash leaves the old index or the new one. No Index may be open at path.
-// progress may be nil; it is called with the files of a project done so far. What a fault of the machine kept from being
-// read is missing from it: the Reconcile of the next start finds that.
+// Rebuild makes the index at path from the trees (by slug) alone. It writes beside path without a
+// journal, syncs, and renames into place, so that a crash leaves the old index or the new one. No
+// Index may be open at path. It calls progress, which may be nil, with the files of a project done
+// so far. The new index lacks what a fault of the machine kept it from reading: the Reconcile of
+// the next start adds that.
 func Rebuild(ctx context.Context, path string, projects map[string]*tree.Tree, progress func(project string, done int)) error {
 	tmp := path + ".new"
 	if err := wipe(tmp); err != nil {
@@ -46,7 +47,7 @@ func Rebuild(ctx context.Context, path string, projects map[string]*tree.Tree, p
 	return nil
 }
 
-// install makes the new database durable and puts it in the place of the old one.
+// install makes the new database durable and replaces the old one with it.
 func install(tmp, path string) error {
 	if err := syncFile(tmp); err != nil {
 		return err
@@ -134,11 +135,11 @@ func (x *Index) fill(ctx context.Context, projects map[string]*tree.Tree, progre
 	})
 }
 
-// loaders is how many chunks are read and parsed at once, ahead of the one that is written: where the files are not in
-// memory yet, the disk answers several questions as fast as one.
+// loaders is how many chunks load reads and parses at once, ahead of the one that it writes: where
+// the files are not in memory yet, the disk serves several reads as fast as one.
 const loaders = 4
 
-// load fills in one project: some goroutines read and parse the next chunks while this one writes the last.
+// load fills in one project: other goroutines read and parse the next chunks while this one writes.
 func (x *Index) load(ctx context.Context, p *project, progress func(string, int)) error {
 	defer p.tree.Hold()()
 	var paths []string

@@ -17,11 +17,12 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// chunk is how many paths one transaction of Reconcile and Rebuild takes: enough to make the commit cheap, few enough
-// that a send waits for some tenths of a second only.
+// chunk is how many paths one transaction of Reconcile and Rebuild covers: enough to make the
+// commit cheap, few enough that a send waits only some tenths of a second.
 const chunk = 1024
 
-// Reconcile compares the whole tree with the rows: see maildir.Index. Other writers get their turn between chunks.
+// Reconcile compares the whole tree with the rows: see maildir.Index. Other writers get the lock
+// between chunks.
 func (x *Index) Reconcile(ctx context.Context, slug string, progress func(done int)) (maildir.Ingested, error) {
 	var all maildir.Ingested
 	p := x.project(slug)
@@ -43,8 +44,9 @@ func (x *Index) Reconcile(ctx context.Context, slug string, progress func(done i
 	return all, nil
 }
 
-// What differing keeps of a row is a hash of its stat, 0 where that proves nothing, with this bit set once a file was met:
-// a million messages have three million rows, so neither paths nor stats are held.
+// differing keeps a hash of each row's stat, 0 where the stat proves nothing, and sets this bit
+// once it meets the file. A million messages have three million rows, so it keeps neither paths nor
+// stats.
 const metBit = 1
 
 // Differing returns the paths at which tree and rows may differ: see maildir.Index.
@@ -56,7 +58,7 @@ func (x *Index) Differing(ctx context.Context, slug string) ([]string, error) {
 	return x.differing(ctx, p, nil)
 }
 
-// differing lists the files whose stamps are not those of the rows, and the rows whose files are gone.
+// differing lists the files whose stamps differ from their rows, and the rows whose files are gone.
 func (x *Index) differing(ctx context.Context, p *project, progress func(int)) ([]string, error) {
 	seed := maphash.MakeSeed()
 	rows, err := x.stamps(ctx, p, seed)
@@ -138,8 +140,8 @@ func statSum(seed maphash.Seed, st tree.FileStat) uint64 {
 	return (maphash.Bytes(seed, b[:]) | 2) &^ metBit
 }
 
-// chunks cuts paths into batches in which the files of one message are together, so that each message is made once,
-// in the order of ids, which mostly is that of time.
+// chunks cuts paths into batches. All files of one message are in one batch, so that it is written
+// once; batches follow the order of ids, which is mostly that of time.
 func chunks(paths []string) func(yield func([]string) bool) {
 	keys := make([]keyed, len(paths))
 	for i, p := range paths {

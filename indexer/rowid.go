@@ -9,11 +9,13 @@ import (
 	"mailtree/maildir/format"
 )
 
-// The row of a message is its place in time: microseconds since 1900, 53 bits of them, and ten bits that keep
-// messages of one microsecond apart. What lies outside 1900 to 2185 is kept at the ends.
+// The row number of a message is its place in time: 53 bits of microseconds since 1900, and ten
+// bits that keep messages of one microsecond apart. Messages from before 1900 or after 2185 share
+// the places at the ends.
 const (
 	tieBits = 10
-	// lastMicro leaves room above itself for messages of one instant that do not fit into its 1,024 places.
+	// lastMicro leaves room above itself for messages of one instant that do not fit into its 1,024
+	// places.
 	lastMicro = 1<<53 - 1<<25
 )
 
@@ -24,8 +26,9 @@ func firstRow(us int64) int64 {
 	return min(max(us-epoch, 1), lastMicro) << tieBits
 }
 
-// place proposes the row of a message, try by try. Which one is free depends on the order of arrival, so rows are no
-// part of the dump. With every try the range doubles: n messages of the very same instant cost log n tries each.
+// place proposes the row number of a message, try by try. Which one is free depends on the order of
+// arrival, so the dump leaves row numbers out. Every try doubles the range: n messages of the same
+// instant cost log n tries each.
 func place(us int64, id string, try int) int64 {
 	h := fnv.New64a()
 	h.Write([]byte(id))
@@ -33,9 +36,10 @@ func place(us int64, id string, try int) int64 {
 	return firstRow(us) + int64(h.Sum64()>>1)%(1<<(tieBits+min(try, 24)))
 }
 
-// facets are the opaque words of a message in the full-text index, by which project, sender, recipients and thread
-// are part of one full-text query. They begin with a letter that is in no living language's alphabet and end in hex
-// digits, so that no user's word or prefix meets them. Who got a blind copy is not among them.
+// facets are the words of a message in the full-text index that stand for its project, sender,
+// recipients and thread, so that one full-text query covers them. They begin with a letter that no
+// living language uses and end in hex digits, so that no word or prefix of a user matches them.
+// They name no recipient of a blind copy.
 func facets(pid int64, m *format.Message) string {
 	var b strings.Builder
 	b.WriteString(facet(pid, "p", ""))
@@ -52,7 +56,8 @@ func facets(pid int64, m *format.Message) string {
 	return b.String()
 }
 
-// facet is one such word: what it is about (p project, f from, r recipient, t thread), the project, the name.
+// facet is one such word: its kind (p project, f from, r recipient, t thread), the project, the
+// name.
 func facet(pid int64, about, name string) string {
 	const digits = "0123456789abcdef"
 	b := make([]byte, 0, 24+2*len(name))

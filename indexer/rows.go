@@ -15,7 +15,8 @@ import (
 
 // This file is the only one besides schema.sql that changes rows. Every method needs Index.write.
 
-// writer is the one connection that writes, with its statements. Its context never ends: a batch is written whole.
+// writer is the one connection that writes, with its statements. Its context never ends, so that it
+// writes a batch whole.
 type writer struct {
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
@@ -102,7 +103,8 @@ func (w *writer) transaction(f func() error) error {
 	return diskFault(err)
 }
 
-// project returns the number of a project, making it. A changed limit of message files makes every file stale.
+// project returns the number of a project, and creates one. A changed limit of message files makes
+// every file stale.
 func (w *writer) project(slug string, maxFile int64) (pid int64, err error) {
 	err = w.transaction(func() error {
 		if err := w.do("INSERT INTO projects (slug, max_file) VALUES (?, ?) ON CONFLICT DO NOTHING", slug, maxFile); err != nil {
@@ -149,13 +151,15 @@ func (w *writer) dropProject(pid int64) error {
 	return nil
 }
 
-// startChanges lets the marks of a new index begin above those of any earlier one, so that a reader of the feed that
-// kept its mark misses nothing: microseconds since 1970 grow faster than anybody can change files.
+// startChanges makes the marks of a new index begin above those of any earlier one, so that a
+// reader of the feed that kept its mark misses nothing. Microseconds since 1970 do: they grow
+// faster than anybody can change files.
 func (w *writer) startChanges(now time.Time) error {
 	return w.do("INSERT INTO sqlite_sequence (name, seq) VALUES ('changes', ?)", now.UnixMicro())
 }
 
-// keepChanges is how many changes are kept; trimEvery how many are let pile up before the oldest go.
+// keepChanges is how many changes the index keeps; it deletes older ones after every trimEvery of
+// them.
 const (
 	keepChanges = 1_000_000
 	trimEvery   = 4096
@@ -190,11 +194,13 @@ func (w *writer) insertFiles(pid int64, all []*file) error {
 	}, func(int, int, int64) error { return nil })
 }
 
-// insertAll makes n rows of so many columns, as many by one statement as are left, up to sixteen: half of what a small row
-// costs is the call. row appends the values of a row to args; done is told of the rows that a statement made and the
-// last one's number. The statements say OR FAIL, which is ABORT but that rows made before the fault stay, and here all
-// are rolled back in any case: with ABORT a statement that makes several rows takes a savepoint, at which FTS5 flushes
-// what it has collected.
+// insertAll inserts n rows of so many columns, up to sixteen by one statement: half the cost of a
+// small row is the call. row appends the values of a row to args. insertAll calls done with the
+// rows of each statement and the number of the last one.
+//
+// text says OR FAIL, which keeps the rows inserted before a fault; the transaction rolls them back.
+// With the default, ABORT, a statement of several rows takes a savepoint, at which FTS5 flushes its
+// buffer.
 func (w *writer) insertAll(text string, columns, n int, row func(args []any, i int) []any,
 	done func(from, to int, last int64) error) error {
 	args := make([]any, 0, 16*columns)
@@ -234,7 +240,7 @@ func (w *writer) updateFile(fid int64, f *file) error {
 		nullBlob(f.hash), f.valid, f.reason != "", orNull(f.at), f.fact, fid)
 }
 
-// restat stores when an unchanged file was looked at and how.
+// restat stores the new stamps of an unchanged file.
 func (w *writer) restat(fid int64, f *file) error {
 	return w.do("UPDATE files SET size = ?, mtime = ?, ctime = ?, inode = ?, read_at = ? WHERE fid = ?",
 		f.stat.Size, f.stat.MTime, f.stat.CTime, int64(f.stat.Inode), f.readAt, fid)
@@ -264,7 +270,7 @@ func (w *writer) countAgent(aid int64, d *tally) error {
 		d.files, d.total, d.unread, d.sent, aid)
 }
 
-// deleteAgent removes an agent of whom no file is left.
+// deleteAgent deletes an agent that has no file left.
 func (w *writer) deleteAgent(aid int64) error {
 	return w.do("DELETE FROM agents WHERE aid = ? AND files = 0", aid)
 }
@@ -311,13 +317,15 @@ func (w *writer) moveSource(row int64, src string) error {
 	return w.do("UPDATE messages SET src = ? WHERE row = ?", src, row)
 }
 
-// searchable puts a message into the full-text index. Rows must ascend, or FTS5 flushes its buffer at every step back; and it is
-// one row a statement, because one that makes several takes a savepoint, which flushes it too.
+// searchable adds a message to the full-text index. Callers add rows in ascending order, because
+// FTS5 flushes its buffer at every step back, and one by one, because a statement of several rows
+// takes a savepoint, which flushes it too.
 func (w *writer) searchable(row int64, m *format.Message, facets string) error {
 	return w.do("INSERT INTO search (rowid, subject, body, facets) VALUES (?, ?, ?, ?)", row, m.Subject, m.Body, facets)
 }
 
-// unsearchable takes messages out of the full-text index, while their rows are still as they were put in.
+// unsearchable deletes messages from the full-text index. Their rows must still be as they were
+// when they were added.
 func (w *writer) unsearchable(rows []int64) error {
 	if len(rows) == 0 {
 		return nil
@@ -362,20 +370,20 @@ func (w *writer) deleteClaim(pid int64, path string) error {
 	return w.do("DELETE FROM claims WHERE pid = ? AND path = ?", pid, path)
 }
 
-// releaseClaim takes the release of a claim from its mark's row in files.
+// releaseClaim copies the release of a claim from the row of its mark in files.
 func (w *writer) releaseClaim(pid int64, path string) error {
 	return w.do("UPDATE claims SET (released, released_at) = (SELECT count(*), max(f.at) FROM files f WHERE f.pid = ?1 AND f.path = ?3 "+
 		"AND f.valid) WHERE pid = ?1 AND path = ?2",
 		pid, path, format.ReleasedMark(path))
 }
 
-// bufferSearch sets how many bytes of the full-text index are collected before they are written: much for a load,
-// SQLite's default of 1 MiB for a server.
+// bufferSearch sets how many bytes FTS5 collects before it writes them: many for a load, SQLite's
+// default of 1 MiB for a server.
 func (w *writer) bufferSearch(bytes int) error {
 	return w.do("INSERT INTO search (search, rank) VALUES ('hashsize', ?)", bytes)
 }
 
-// checkSearch compares the full-text index with the messages; with rank 1 stale rows are found too.
+// checkSearch compares the full-text index with the messages; rank 1 finds stale rows too.
 func (w *writer) checkSearch() error {
 	return w.do("INSERT INTO search (search, rank) VALUES ('integrity-check', 1)")
 }

@@ -10,7 +10,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// agentsFirst makes the rows of agents whose first file came, and counts what the batch changes for each.
+// agentsFirst inserts the agents whose first file appeared, and counts what the batch changes for
+// each agent.
 func (b *batch) agentsFirst(letters []*letter) error {
 	for _, lk := range b.order {
 		if k := b.known[lk.path]; k != nil && k.makesAgent() != "" {
@@ -109,7 +110,7 @@ func (b *batch) deliveries(letters []*letter) error {
 	return nil
 }
 
-// claims writes the rows of claims; the release of each comes from the file beside it.
+// claims writes the rows of claims; the mark beside each file tells its release.
 func (b *batch) claims([]*letter) error {
 	var marked []string
 	for _, lk := range b.order {
@@ -137,7 +138,7 @@ func (b *batch) claims([]*letter) error {
 	return nil
 }
 
-// agents writes profiles, presence and counts, and removes agents of whom nothing is left.
+// agents writes profiles, presence and counts, and deletes agents without files.
 func (b *batch) agents([]*letter) error {
 	for _, lk := range b.order {
 		pl := locate(lk.path)
@@ -176,7 +177,7 @@ func (b *batch) agents([]*letter) error {
 	return nil
 }
 
-// record writes what changed to the log of changes.
+// record adds the differences to the log of changes.
 func (b *batch) record(letters []*letter) error {
 	if b.new {
 		return nil
@@ -194,7 +195,8 @@ func (b *batch) record(letters []*letter) error {
 	return b.w.addChanges(b.p.pid, b.changes)
 }
 
-// changeOf says what a difference means to the mail: files that do not count are format.KindOther.
+// changeOf describes a difference as a change of the mail: a file that does not count is
+// format.KindOther.
 func (b *batch) changeOf(lk *look, letters map[string]*letter) maildir.Change {
 	k, f := b.known[lk.path], lk.file
 	pl := locate(lk.path)

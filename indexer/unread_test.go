@@ -39,8 +39,8 @@ func unreadTree() map[string]string {
 	}
 }
 
-// TestUnread: a fault of the machine at any file or folder leaves its rows as they are and names it, the rest of the batch goes
-// in, and the next look finds everything.
+// TestUnread: a fault of the machine at any file or folder leaves its rows as they are and names
+// it, the rest of the batch goes in, and the next look finds everything.
 func TestUnread(t *testing.T) {
 	t.Parallel()
 	for _, fault := range machineFaults {
@@ -127,8 +127,8 @@ func playUnread(t *testing.T, files map[string]string, p string, fault syscall.E
 	again(in.Unread)
 }
 
-// TestUnreadContent: where the canonical file is gone and the copy whose text is to count cannot be read, the message stays as
-// it is, and other messages of the batch go in.
+// TestUnreadContent: where the canonical file is gone and the copy whose text is to count cannot be
+// read, the message stays as it is, and other messages of the batch go in.
 func TestUnreadContent(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

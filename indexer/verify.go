@@ -14,13 +14,14 @@ import (
 // Report says how a live index compares with one built from the trees.
 type Report struct {
 	Rows        int      // compared
-	Differences []string // the first maxDifferences: "- row of the live index", "+ row of the rebuilt one"; empty when all is well
+	Differences []string // "- row of the live index", "+ row of the rebuilt one"; at most maxDifferences
 }
 
 const maxDifferences = 20
 
-// Verify compares x, row for row, with an index built in memory from the trees (by slug), and x's full-text index with
-// its messages. Nothing may change the trees meanwhile: what does shows as a difference. Spec: 4, Invariant I2.
+// Verify compares x, row for row, with an index built in memory from the trees (by slug), and x's
+// full-text index with its messages. A change of the trees meanwhile shows as a difference. Spec:
+// 4, Invariant I2.
 func Verify(ctx context.Context, x *Index, projects map[string]*tree.Tree) (*Report, error) {
 	fresh, err := build(ctx, inMemory, projects, nil)
 	if err != nil {

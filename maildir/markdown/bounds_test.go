@@ -40,7 +40,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestShort: the worst of the short bodies cost little, and are given the time that a busy machine takes.
+// TestShort: the worst of the short bodies cost little, and are given the time that a busy machine
+// takes.
 func TestShort(t *testing.T) {
 	for name, body := range hostile(Short) {
 		body = body[:min(len(body), Short)]
@@ -65,7 +66,8 @@ func TestNoGoroutines(t *testing.T) {
 	}
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
-	for _, ours := range []string{"goldmark", "created by mailtree/maildir/markdown."} { // the timer's own goroutine may still be ending
+	// The goroutine of the timer may still be ending, so only ours count.
+	for _, ours := range []string{"goldmark", "created by mailtree/maildir/markdown."} {
 		if bytes.Contains(stacks, []byte(ours)) {
 			t.Errorf("%s in what goes on:\n%s", ours, stacks)
 		}

@@ -16,8 +16,8 @@
 //     it, so the bound gives the same answer on every machine; the clock
 //     ([Deadline]) and the caller's context are a net below that, and an answer
 //     that they cut says Truncated.
-//   - Every string is one line of valid UTF-8 without control characters, trimmed, at most 300 runes
-//     ([FirstHeading]: 200), an ellipsis at its end where it was cut.
+//   - Every string is one line of valid UTF-8 without control characters, trimmed, at most 300
+//     runes ([FirstHeading]: 200), an ellipsis at its end where it was cut.
 //   - An item is in one of Points, Decisions and Actions, never in two.
 //   - Quotes ("> "), code blocks, code spans and HTML are what somebody or something else says:
 //     Parse takes nothing from quotes, code and HTML blocks, and a code span inside a sentence is
