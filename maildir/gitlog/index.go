@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// gitIndex is .git/index as it stands, versions 2, 3 and 4 (gitformat-index(5)). It is only ever streamed, from the
+// gitIndex is .git/index as it stands, versions 2 and 3 (gitformat-index(5)). It is only ever streamed, from the
 // file to the next one: that of a million messages has three million entries and 400 MB. Everything that is not ours is
 // written back as it was read. go-git's own encoder loses flags and the order of stages.
 type gitIndex struct {
@@ -36,7 +36,7 @@ type gitIndex struct {
 }
 
 // indexEntry is an entry as it stands: head is the fixed part, with its flags; raw is all of it, padding
-// included, in versions 2 and 3.
+// included, where it was read from a file.
 type indexEntry struct {
 	head, raw []byte
 	name      []byte
@@ -135,11 +135,16 @@ func (r *repository) openIndex() (*gitIndex, error) {
 		return nil, damagedIndex(errIndex)
 	}
 	x.version, x.count = binary.BigEndian.Uint32(head[4:]), int(binary.BigEndian.Uint32(head[8:]))
-	if x.version < 2 || x.version > 4 {
-		x.close()
-		return nil, damagedIndex(fmt.Errorf("version %d is not known", x.version))
+	switch x.version {
+	case 2, 3:
+		return x, nil
+	case 4:
+		err = &hold{mode: "waiting", reason: "The mail's Git index has version 4, which the server does not write: new mail is safe but not committed. Run `git update-index --index-version 2` in the mail's folder: what is staged stays so."}
+	default:
+		err = damagedIndex(fmt.Errorf("version %d is not known", x.version))
 	}
-	return x, nil
+	x.close()
+	return nil, err
 }
 
 func (x *gitIndex) close() {
@@ -217,7 +222,7 @@ func (x *gitIndex) all(err *error) iter.Seq[indexEntry] {
 		if x.file == nil {
 			return
 		}
-		in := &indexReader{version: x.version, sum: sha1.New()}
+		in := &indexReader{sum: sha1.New()}
 		var from io.Reader = io.NewSectionReader(x.file, 12, x.size-12-20)
 		if !x.sound {
 			head := make([]byte, 12)
@@ -289,9 +294,7 @@ type hashing interface {
 // indexReader reads entries.
 type indexReader struct {
 	*bufio.Reader
-	version  uint32
 	sum      hashing
-	name     []byte // the last one, in version 4
 	last     []byte
 	skip     int  // bytes of the last entry
 	disorder bool // the names are not in order: new ones would not be where they belong
@@ -315,17 +318,13 @@ func (in *indexReader) next() (e indexEntry, err error) {
 	if flags&flagStages != 0 {
 		return e, &hold{mode: "waiting", reason: "The mail's Git index has conflicts that are not resolved: new mail is safe but not committed. Resolve them with git add and git commit, or drop them with git reset."}
 	}
-	if in.version == 4 {
-		e, err = in.shared(n)
-	} else {
-		e, err = in.plain(n, int(flags&flagName))
-	}
+	e, err = in.plain(n, int(flags&flagName))
 	in.disorder = in.disorder || bytes.Compare(in.last, e.name) >= 0
 	in.last = append(in.last[:0], e.name...)
 	return e, err
 }
 
-// plain reads an entry of version 2 or 3; size is its name's length, or flagName where it is longer.
+// plain reads an entry with a fixed part of n bytes; size is its name's length, or flagName where it is longer.
 func (in *indexReader) plain(n, size int) (e indexEntry, err error) {
 	if size == flagName {
 		if size, err = in.zero(n); err != nil {
@@ -356,39 +355,6 @@ func (in *indexReader) zero(from int) (int, error) {
 			return 0, errIndex
 		}
 	}
-}
-
-// shared reads an entry of version 4, whose name shares a prefix with the one before.
-func (in *indexReader) shared(n int) (e indexEntry, err error) {
-	b, err := in.Peek(n + 10)
-	if len(b) < n+1 {
-		return e, err
-	}
-	strip, i := 0, n
-	for first := true; ; first = false {
-		if i >= len(b) || strip > len(in.name) {
-			return e, errIndex
-		}
-		c := b[i]
-		i++
-		if !first {
-			strip++
-		}
-		strip = strip<<7 | int(c&0x7f)
-		if c&0x80 == 0 {
-			break
-		}
-	}
-	end, err := in.zero(i)
-	if err != nil || strip > len(in.name) {
-		return e, errors.Join(errIndex, err)
-	}
-	if b, err = in.Peek(end + 1); err != nil {
-		return e, err
-	}
-	in.skip = end + 1
-	in.name = append(in.name[:len(in.name)-strip], b[i:end]...)
-	return indexEntry{head: b[:n:n], name: in.name}, nil
 }
 
 // readExtensions keeps what stays true and drops what only saves Git time; an extension that Git must know to

@@ -18,8 +18,7 @@ type indexWriter struct {
 	files   *worktree
 	mem     *memory
 	out     *bufio.Writer
-	before  []byte // name of the last entry
-	cuts    []cut  // what is dropped, in order
+	cuts    []cut // what is dropped, in order
 	add     []*change
 	tree    func(old []byte) []byte
 	recent  map[string]fileStat
@@ -126,11 +125,11 @@ func (o *indexWriter) next() indexEntry {
 }
 
 func (o *indexWriter) putEntry(e indexEntry) {
-	o.scratch = o.appendEntry(o.scratch[:0], e, o.before)
-	o.out.Write(o.scratch)
-	if o.version == 4 {
-		o.before = append(o.before[:0], e.name...)
+	if e.raw == nil {
+		o.scratch = append(append(o.scratch[:0], e.head...), e.name...)
+		e.raw = append(o.scratch, make([]byte, 8-len(o.scratch)%8)...)
 	}
+	o.out.Write(e.raw)
 }
 
 func parent(path string) string {
@@ -162,35 +161,6 @@ func (o *indexWriter) settleEntry(e indexEntry) {
 func (o *indexWriter) has(e indexEntry, st fileStat) bool {
 	now, _, err := o.files.blob(string(e.name), st, &objects{dry: true})
 	return err == nil && now.hash == e.entry().hash
-}
-
-func (x *gitIndex) appendEntry(b []byte, e indexEntry, before []byte) []byte {
-	if x.version == 4 {
-		shared := 0
-		for shared < len(before) && shared < len(e.name) && before[shared] == e.name[shared] {
-			shared++
-		}
-		b = appendOffset(append(b, e.head...), len(before)-shared)
-		return append(append(b, e.name[shared:]...), 0)
-	}
-	if e.raw != nil {
-		return append(b, e.raw...)
-	}
-	b = append(append(b, e.head...), e.name...)
-	return append(b, make([]byte, 8-(len(e.head)+len(e.name))%8)...)
-}
-
-// appendOffset is the variable-width number of pack offsets.
-func appendOffset(b []byte, n int) []byte {
-	var buf [10]byte
-	i := len(buf) - 1
-	buf[i] = byte(n & 0x7f)
-	for n >>= 7; n > 0; n >>= 7 {
-		n--
-		i--
-		buf[i] = 0x80 | byte(n&0x7f)
-	}
-	return append(b, buf[i:]...)
 }
 
 func appendExtension(b []byte, name string, data []byte) []byte {

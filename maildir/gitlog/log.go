@@ -403,7 +403,7 @@ func (l *Log) State() maildir.HistoryState {
 
 // standing finds the states of a repository in which nothing is committed.
 func (l *Log) standing() error {
-	repo, err := openRepository(l.cfg.Dir, l.mem)
+	repo, err := openRepository(l.cfg.Dir, newMemory()) // l.mem is guarded by the turn
 	if err != nil {
 		return err
 	}
@@ -418,9 +418,11 @@ func (l *Log) standing() error {
 	if err != nil {
 		return err
 	}
-	if _, err = repo.seeIndex(); err != nil {
+	index, err := repo.openIndex()
+	if err != nil {
 		return err
 	}
+	index.close()
 	return repo.staleLocks(at)
 }
 

@@ -19,7 +19,7 @@ import (
 
 func TestStagedChangesSurvive(t *testing.T) {
 	t.Parallel()
-	for _, version := range []string{"2", "3", "4"} {
+	for _, version := range []string{"2", "3"} {
 		t.Run("index version "+version, func(t *testing.T) {
 			t.Parallel()
 			tr := newTree(t, Config{})
