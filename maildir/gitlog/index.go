@@ -26,8 +26,7 @@ type gitIndex struct {
 	file    *os.File                                     // nil where there is none
 	base    func(yield func(path string, e entry)) error // instead of a file: HEAD's
 	known   map[string]indexEntry                        // what look found
-	tree    []byte                                       // cache-tree extension, once all entries were read
-	undo    []byte                                       // resolve-undo extension
+	undo    []byte                                       // resolve-undo extension, once all entries were read
 	seen    seen
 	size    int64
 	sound   bool // its checksum is known to be right
@@ -207,7 +206,7 @@ func see(f *os.File) (seen, error) {
 
 const (
 	maxIndex     = 2 << 30  // some fifteen million files
-	maxExtension = 64 << 20 // a longer one is dropped: it only saves Git time
+	maxExtension = 64 << 20 // a longer one is dropped
 	indexBuffer  = 256 << 10
 )
 
@@ -357,8 +356,8 @@ func (in *indexReader) zero(from int) (int, error) {
 	}
 }
 
-// readExtensions keeps what stays true and drops what only saves Git time; an extension that Git must know to
-// read the index at all (split and sparse indexes) is a *hold.
+// readExtensions keeps how conflicts were resolved. It drops what only saves Git time, such as the cache tree, which git
+// makes anew; an extension that Git must know to read the index at all (split and sparse indexes) is a *hold.
 func (x *gitIndex) readExtensions(in *indexReader) error {
 	if _, err := in.Discard(in.skip); err != nil {
 		return err
@@ -371,16 +370,10 @@ func (x *gitIndex) readExtensions(in *indexReader) error {
 			return err
 		}
 		name, size := string(head[:4]), int64(binary.BigEndian.Uint32(head[4:]))
-		var keep *[]byte
-		switch {
-		case name == "TREE":
-			keep = &x.tree
-		case name == "REUC":
-			keep = &x.undo
-		case name[0] < 'A' || name[0] > 'Z':
+		if name[0] < 'A' || name[0] > 'Z' {
 			return &hold{mode: "waiting", reason: fmt.Sprintf("The mail's Git index uses a form that the server cannot write (extension %q: a split or sparse index). Run `git update-index --no-split-index` and `git sparse-checkout disable` in the mail's folder.", name)}
 		}
-		if keep == nil || size > maxExtension {
+		if name != "REUC" || size > maxExtension {
 			if n, err := io.CopyN(io.Discard, in, size); n < size {
 				return err
 			}
@@ -390,7 +383,7 @@ func (x *gitIndex) readExtensions(in *indexReader) error {
 		if n, err := io.CopyN(&data, in, size); n < size {
 			return err
 		}
-		*keep = data.Bytes()
+		x.undo = data.Bytes()
 	}
 }
 

@@ -2,13 +2,11 @@ package gitlog
 
 import (
 	"bufio"
-	"bytes"
 	"crypto/sha1"
 	"encoding/binary"
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -20,7 +18,6 @@ type indexWriter struct {
 	out     *bufio.Writer
 	cuts    []cut // what is dropped, in order
 	add     []*change
-	tree    func(old []byte) []byte
 	recent  map[string]fileStat
 	scratch []byte
 	dropped int
@@ -64,24 +61,21 @@ func (x *gitIndex) with(f *os.File, changes []*change, w *worktree, mem *memory)
 
 // plan sorts out what goes and what comes.
 func (o *indexWriter) plan(changes []*change) {
-	dirty, replaced := map[string]bool{"": true}, map[string]bool{}
+	dirs := map[string]bool{"": true}
 	drop := func(from, to string) { o.cuts = append(o.cuts, cut{from, to}) }
 	for _, c := range changes {
 		drop(c.path, c.path+"\x00")
 		drop(c.path+"/", c.path+"0") // '0' comes after '/': all that was below it
-		replaced[c.path] = true
-		for dir := parent(c.path); !dirty[dir]; dir = parent(dir) {
-			dirty[dir] = true
-			if c.new.mode != 0 {
-				drop(dir, dir+"\x00") // a file where there is a folder now
-			}
+		if c.new.mode == 0 {
+			continue
 		}
-		if c.new.mode != 0 {
-			o.add = append(o.add, c)
+		for dir := parent(c.path); !dirs[dir]; dir = parent(dir) {
+			dirs[dir] = true
+			drop(dir, dir+"\x00") // a file where there is a folder now
 		}
+		o.add = append(o.add, c)
 	}
 	slices.SortFunc(o.cuts, func(a, b cut) int { return strings.Compare(a.from, b.from) })
-	o.tree = func(old []byte) []byte { return editCacheTree(old, dirty, replaced) }
 }
 
 // write writes all but the checksum.
@@ -109,7 +103,6 @@ func (o *indexWriter) write(count int) (err error) {
 	for len(o.add) > 0 {
 		o.putEntry(o.next())
 	}
-	o.out.Write(appendExtension(nil, "TREE", o.tree(o.gitIndex.tree)))
 	o.out.Write(appendExtension(nil, "REUC", o.undo))
 	return o.out.Flush() // which tells any error before
 }
@@ -170,58 +163,4 @@ func appendExtension(b []byte, name string, data []byte) []byte {
 	b = append(b, name...)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(data)))
 	return append(b, data...)
-}
-
-// editCacheTree invalidates the folders that changed in the cache-tree extension, as `git add` does: the others
-// keep saving Git the reading of their trees. What lies in a folder that was replaced or removed is left out.
-// A damaged extension is dropped.
-func editCacheTree(data []byte, dirty, replaced map[string]bool) []byte {
-	if len(data) == 0 {
-		return nil
-	}
-	out, rest, ok := editCacheNode(make([]byte, 0, len(data)), data, "", dirty, replaced)
-	if !ok || len(rest) > 0 {
-		return nil
-	}
-	return out
-}
-
-func editCacheNode(out, in []byte, dir string, dirty, replaced map[string]bool) (o, rest []byte, ok bool) {
-	name, in, ok1 := bytes.Cut(in, []byte{0})
-	count, in, ok2 := bytes.Cut(in, []byte{' '})
-	below, in, ok3 := bytes.Cut(in, []byte{'\n'})
-	entries, err1 := strconv.Atoi(string(count))
-	kids, err2 := strconv.Atoi(string(below))
-	if !ok1 || !ok2 || !ok3 || err1 != nil || err2 != nil || kids < 0 || entries >= 0 && len(in) < len(hash{}) {
-		return nil, nil, false
-	}
-	path := string(name)
-	if dir != "" {
-		path = dir + "/" + path
-	}
-	var sum []byte
-	if entries >= 0 {
-		sum, in = in[:len(hash{})], in[len(hash{}):]
-	}
-	if dirty[path] {
-		entries, sum = -1, nil
-	}
-	var subtrees []byte
-	kept := 0
-	for range kids {
-		mark := len(subtrees)
-		if subtrees, in, ok = editCacheNode(subtrees, in, path, dirty, replaced); !ok {
-			return nil, nil, false
-		}
-		if len(subtrees) > mark {
-			kept++
-		}
-	}
-	if replaced[path] {
-		return out, in, true
-	}
-	out = append(append(out, name...), 0)
-	out = append(strconv.AppendInt(out, int64(entries), 10), ' ')
-	out = append(strconv.AppendInt(out, int64(kept), 10), '\n')
-	return append(append(out, sum...), subtrees...), in, true
 }
