@@ -16,7 +16,6 @@ type batch struct {
 	written map[string]delivery
 	edits   []string
 	force   bool // edits are committed even where .gitignore names them
-	again   bool // the edits are our own, committed once more: see heal
 }
 
 // delivery is what the last operation of a batch that wrote a path put there.
@@ -100,7 +99,7 @@ func (l *Log) commitEdits(ctx context.Context) error {
 // settleBatch makes the commit of a batch and notes how it went.
 func (l *Log) settleBatch(ctx context.Context, b batch) error {
 	done := stopwatch()
-	err := l.heal(ctx)
+	err := l.heal()
 	if err == nil {
 		err = l.commit(ctx, b)
 	}
@@ -226,7 +225,7 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	made = err == nil || isMade(err)
 	if made {
 		l.mem.keepFresh(p.fresh)
-		l.mem.keepOwn(ownCommit{old: p.at.commit, new: p.commit, at: time.Now(), ops: max(len(b.ops), 1), mail: len(b.ops) > 0})
+		l.mem.keepOwn(ownCommit{old: p.at.commit, new: p.commit, at: time.Now()})
 		l.mu.Lock()
 		l.last, l.lastSum, l.known = l.cfg.Now(), p.commit, p.commit
 		l.look = time.Now().Add(healTime)
@@ -319,10 +318,8 @@ func (l *Log) write(p *publication, b batch, to *objects) (sum hash, reflog stri
 		if len(changes) == 0 {
 			return hash{}, "", nil
 		}
-		c.message, c.author = editMessage("edit", changes), l.server()
-		if b.again {
-			c.message = editMessage("repair", changes)
-		} else if id, err := p.repo.config.person(); err != nil {
+		c.message, c.author = editMessage(changes), l.server()
+		if id, err := p.repo.config.person(); err != nil {
 			return hash{}, "", err
 		} else if id != "" {
 			c.author = id

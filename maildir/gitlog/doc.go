@@ -16,12 +16,11 @@
 //   - Branch and Git index move together under index.lock, held for some ten milliseconds (publication). A person's
 //     command waits, fails with "locked" or "cannot lock ref", or sees both moved. No commit of either side is lost;
 //     what a race within Git itself, or a prune beside us, can still take away is put back (heal).
-//   - What heal puts back: commits of ours that are missing as a whole from the index or from HEAD, several of them as
-//     well, where the file on disk says that nobody meant it. Within a second of a commit that is enough. Later, and of
-//     commits that it finds in the history when it starts, it must be evident too: the index was written hardly
-//     later than the commit, or several operations are missing together and what came before them is not (evident). So a
-//     start does not mend an index that lost a single operation, or edits only, and was written again since: a person
-//     may have unstaged them. And exactly what the last commit added, unstaged by hand within a second, comes back.
+//   - For ten seconds after a commit heal sees where a git command that ran beside it wrote an older index back: entries
+//     follow the branch, and what a commit from that index dropped is handed over as an edit. Files that a person unstages
+//     stay unstaged, but for one case: exactly what our last commits added. What such a commit dropped while nobody
+//     looked, catchUp finds at the next start like any other change. With External off it stays dropped, and git status
+//     shows it.
 //   - All objects are durable before the branch moves, the move is durable before done is called.
 //   - A kill at any instant leaves the old state, the new one, or one that Open or the next commit repairs (repair).
 //     The lock of somebody else is never removed.
@@ -67,8 +66,7 @@
 // history exactly once. They hold our own fields only, flattened to one word; text of users is in subject and
 // body, flattened to one line.
 //
-// Edits of others: "edit: path", or "edit: N files" and at most a hundred paths; trailer "Mail-Op: edit". Mail that is put
-// back: the same with "repair".
+// Edits of others: "edit: path", or "edit: N files" and at most a hundred paths; trailer "Mail-Op: edit".
 //
 // The author is the agent, with address agent@Domain, where all operations of the commit are one agent's, else
 // mailtree; of edits, whoever Git's configuration names. The committer is always mailtree.

@@ -1,23 +1,41 @@
 package gitlog
 
 import (
-	"context"
-	"encoding/hex"
 	"errors"
-	"os"
+	"maps"
+	"slices"
 	"time"
 )
 
-// healTime after a commit nearly every git command that was under way during it has ended, but for one that waits in
-// an editor, and such a one has locked the index before.
-const healTime = time.Second
+const (
+	healTime = time.Second   // after a commit nearly every git command that ran beside it has ended
+	keepTime = 10 * healTime // after that also the slowest has
+	maxOwn   = 50            // so many of our last commits are kept for that time
+)
 
-// heal looks whether the last commits still stand. `git commit`, `git stash pop` and others read the index before they
-// lock it; one that read it before our moves and locked it after lockAfter has written an old index back. The next
-// commit from that would take the new mail away, and one that was made at once has. Entries that are as before our
-// commits follow the branch; files that are on disk as we committed them, but gone from the branch, are committed once
-// more. Both are left alone where anything else was done to them (astray). The caller holds the turn.
-func (l *Log) heal(ctx context.Context) error {
+// ownCommit is a commit of ours that a git command which runs beside us may still undo in the index.
+type ownCommit struct {
+	old, new hash // its parent, itself
+	at       time.Time
+}
+
+// keepOwn remembers a commit, the newest where they are too many.
+func (m *memory) keepOwn(c ownCommit) {
+	m.own = append(m.own, c)
+	m.own = slices.Clone(m.own[max(len(m.own)-maxOwn, 0):])
+}
+
+// state is an index and the commit that HEAD is at.
+type state struct {
+	index seen
+	head  hash
+}
+
+func (s state) sameState(t state) bool { return s.head == t.head && s.index.sameIndex(t.index) }
+
+// heal looks whether the last commits still stand: their objects, which a prune may have removed, and
+// their place in index and branch (followOwn). The caller holds the turn.
+func (l *Log) heal() error {
 	repo, err := openRepository(l.cfg.Dir, l.mem)
 	if err != nil {
 		return nil // the commit that follows says why
@@ -26,83 +44,130 @@ func (l *Log) heal(ctx context.Context) error {
 	if err := l.restoreCommits(repo); err != nil {
 		return err
 	}
+	if err := l.repair(repo); err != nil || repo.busy() != nil {
+		return err
+	}
 	for range 3 {
-		if err = l.level(ctx, repo); !errors.Is(err, errMoved) {
+		if err = l.followOwn(repo); !errors.Is(err, errMoved) {
 			break
 		}
 	}
 	return err
 }
 
-// level makes index and branch have our last commits. errMoved: somebody has written the index meanwhile.
-func (l *Log) level(ctx context.Context, repo *repository) error {
-	mem := l.mem
-	if err := l.repair(repo); err != nil || repo.busy() != nil {
-		return err
+// followOwn brings the index level with the branch where somebody has written an index back that he
+// had read before our last commits: `git commit -a`, `git stash pop` and others read the index before
+// they lock it, and lockAfter may be too short for them. A person's next commit from such an index
+// takes the new mail away; what it took is handed over as edits, as catchUp does when it finds the
+// same at a start. errMoved: somebody has written the index meanwhile.
+func (l *Log) followOwn(repo *repository) error {
+	if len(l.mem.own) == 0 {
+		return nil
 	}
 	at, err := l.branch(repo)
-	if transient(err) {
-		return err
-	}
-	if err != nil {
-		return nil
-	}
-	if !mem.recalled {
-		if mem.own, err = repo.history(at.commit); err != nil {
-			return err
-		}
-		mem.recalled = true
-	}
-	now, err := repo.seeIndex()
-	if err != nil && len(mem.own) == 0 {
-		return nil
+	if err != nil && !transient(err) {
+		return nil // the commit that follows says why
 	}
 	if err != nil {
 		return err
 	}
-	if len(mem.own) > 0 && now.exists && !mem.level.sameState(state{now, at.commit}) {
-		return l.mend(ctx, repo, at)
+	index, err := repo.openIndex()
+	if err != nil {
+		return err
 	}
-	mem.level = state{now, at.commit}
-	mem.forget(time.Now())
-	return nil
+	defer index.close()
+	now := state{index.seen, at.commit}
+	if !index.seen.exists || now.sameState(l.mem.level) {
+		return nil
+	}
+	found, err := repo.undone(at.commit, index, l.mem.own)
+	if err != nil {
+		return err
+	}
+	l.Edited(found.inHead)
+	if len(found.inIndex) == 0 {
+		l.mem.level = now
+		return nil
+	}
+	sum := at.commit.String() // the branch is to stay
+	if err := repo.restage(&mark{Branch: at.branch, Old: sum, New: sum}, index, found.inIndex); err != nil {
+		return err
+	}
+	l.cfg.Log.Info("git index brought level with the branch", "files", len(found.inIndex))
+	return repo.unstage()
 }
 
-// mend is level where somebody else has written the index or moved the branch.
-func (l *Log) mend(ctx context.Context, repo *repository, at head) error {
-	mem := l.mem
-	found, err := repo.astray(at, mem.own)
+// undoing is what somebody has undone of our last commits.
+type undoing struct {
+	inHead  []string
+	inIndex []*change
+}
+
+// undone looks for our last commits in HEAD and in the index. A commit is undone where nothing of it
+// is there: none of the paths that it added, or where it added none, none of all its paths. `git
+// commit -a` brings the others back by itself, and who unstages files by hand seldom unstages exactly
+// those.
+func (r *repository) undone(at hash, index *gitIndex, own []ownCommit) (found undoing, err error) {
+	of, before, err := r.traces(own)
 	if err != nil {
-		return err
+		return found, err
 	}
-	mem.level = state{found.seen, at.commit}
-	if len(found.behind) > 0 {
-		mem.level = state{}
-		m := &mark{PID: os.Getpid(), Branch: at.branch, Old: at.commit.String(), New: at.commit.String()}
-		if err := repo.follow(m, found.behind); err != nil {
-			return err
+	if err := index.look(slices.Collect(maps.Keys(before))); err != nil {
+		return found, err
+	}
+	head := map[string]entry{}
+	for path := range before {
+		if head[path], err = r.committed(at, path); err != nil {
+			return found, err
 		}
-		if err := repo.unstage(); err != nil {
-			return err
+	}
+	inHead := func(c *change) bool { return isUndone(c, head[c.path], before) }
+	inIndex := func(c *change) bool { return isUndone(c, index.entryAt(c.path), before) }
+	for _, changes := range of {
+		telling := slices.DeleteFunc(slices.Clone(changes), func(c *change) bool { return c.old.mode != 0 })
+		if len(telling) == 0 {
+			telling = changes
 		}
-		l.cfg.Log.Info("git index brought level with the branch", "files", len(found.behind))
-		now, err := repo.seeIndex()
+		switch {
+		case allOf(telling, inHead):
+			found.inHead = append(found.inHead, pathsOf(changes)...)
+		case allOf(telling, inIndex):
+			level := func(c *change) bool { return !inIndex(c) || inHead(c) }
+			found.inIndex = append(found.inIndex, slices.DeleteFunc(changes, level)...)
+		}
+	}
+	return found, nil
+}
+
+// traces returns the changes of the commits, each path with the last one that changed it, and what was
+// at the paths before each of them.
+func (r *repository) traces(own []ownCommit) (of [][]*change, before map[string][]entry, err error) {
+	before = map[string][]entry{}
+	for _, c := range slices.Backward(own) {
+		changes, err := r.changesOf(c.old, c.new)
+		if transient(err) {
+			return nil, nil, err
+		}
 		if err != nil {
-			return err
+			continue // it cannot be read any more, as a person has rewritten the history
 		}
-		if n := len(m.Index); n > 0 && m.Index[n-1] == hex.EncodeToString(now.sum[:]) {
-			mem.index, mem.level = now, state{now, at.commit}
+		last := slices.DeleteFunc(slices.Clone(changes), func(c *change) bool { return before[c.path] != nil })
+		for _, c := range changes {
+			before[c.path] = append(before[c.path], c.old)
 		}
+		of = append(of, last)
 	}
-	if len(found.lost) > 0 {
-		l.cfg.Log.Info("mail that a commit made by hand had dropped is committed again", "files", len(found.lost))
-		if err := l.commit(ctx, batch{edits: found.lost, force: true, again: true}); err != nil {
-			mem.level = state{}
-			return err
-		}
-	}
-	mem.forget(time.Now())
-	return nil
+	return of, before, nil
+}
+
+// isUndone reports that at the path of a change is what was there before.
+func isUndone(c *change, now entry, before map[string][]entry) bool {
+	return now != c.new && slices.Contains(before[c.path], now)
+}
+
+// allOf reports that there are changes and that yes holds for all of them.
+func allOf(changes []*change, yes func(*change) bool) bool {
+	return len(changes) > 0 && !slices.ContainsFunc(changes, func(c *change) bool { return !yes(c) })
 }
 
 // restoreCommits makes sure of the objects of the last commits.
@@ -116,18 +181,16 @@ func (l *Log) restoreCommits(repo *repository) error {
 	return syncAll(repo.git, names)
 }
 
-// settled tells when to look at the last commits again; zero: nothing can take them away any more, and what is kept
-// for that is forgotten. While a git gc runs, which may have begun before the commit, or it cannot be told, their objects
-// are kept.
+// settled tells when to look at the last commits again, and forgets those that nothing can undo any
+// more; zero: there is none left. While a git gc runs, which may have begun before the commit, or it
+// cannot be told, their objects are kept.
 func (l *Log) settled() (next time.Time) {
 	repo, err := openRepository(l.cfg.Dir, l.mem)
 	if transient(err) || err == nil && repo.collecting() {
 		return time.Now().Add(healTime)
 	}
 	l.mem.fresh = nil
-	if err != nil {
-		l.mem.own = nil
-	}
+	l.mem.own = slices.DeleteFunc(l.mem.own, func(c ownCommit) bool { return err != nil || time.Since(c.at) >= keepTime })
 	if len(l.mem.own) > 0 {
 		return time.Now().Add(keepTime / 3)
 	}

@@ -117,7 +117,7 @@ func TestOldIndexAtEveryStep(t *testing.T) {
 					}
 					reached = true
 					for i := range tr.log.mem.own { // none of them has stood for long, whatever time the test takes
-						tr.log.mem.own[i].at, tr.log.mem.own[i].past = time.Now(), false
+						tr.log.mem.own[i].at = time.Now()
 					}
 					if tr.writeBack(old) == nil && command != "" {
 						tr.tryGit(strings.Fields(command)...)
@@ -153,45 +153,35 @@ func TestOldIndexCommittedLate(t *testing.T) {
 	tr.standing(3)
 }
 
-// unhealed makes commits without ever looking back, as a server did that knew nothing of this.
-func (t *repoTree) unhealed(from, to int) {
-	t.Helper()
-	for i := from; i < to; i++ {
-		t.log.mem.own, t.log.mem.recalled = nil, true
-		t.numbered(i)
-	}
-	t.log.mem.own = nil
-}
-
-// What the run before did not mend, the start does, also when more has happened since.
+// TestOldIndexAtTheStart holds that a start takes in what a person's commit from an old index has dropped while no server
+// looked, also when more was committed since.
 func TestOldIndexAtTheStart(t *testing.T) {
 	t.Parallel()
 	for _, since := range []int{0, 2} {
-		for _, late := range []bool{false, true} {
-			for _, command := range byPerson {
-				t.Run(fmt.Sprintf("%d commits since, late %v, %s", since, late, command), func(t *testing.T) {
-					t.Parallel()
-					tr := newTree(t, Config{External: true})
-					tr.unhealed(0, 2)
-					old := tr.file(".git/index")
-					tr.unhealed(2, 4)
-					tr.check(tr.writeBack(old))
-					if command != "" {
-						tr.tryGit(strings.Fields(command)...)
+		for _, command := range []string{"commit -qm by-hand", "commit -qam by-hand"} {
+			t.Run(fmt.Sprintf("%d commits since, %s", since, command), func(t *testing.T) {
+				t.Parallel()
+				tr := newTree(t, Config{External: true})
+				unwatched := func(from, to int) {
+					for i := from; i < to; i++ {
+						tr.log.mem.own = nil
+						tr.numbered(i)
 					}
-					tr.unhealed(4, 4+since)
-					if late {
-						hour := time.Now().Add(time.Hour)
-						tr.check(os.Chtimes(tr.path(".git/index"), hour, hour))
-					}
-					if tr.git("diff", "--cached", "--name-only", "HEAD~1") == "" {
-						t.Fatal("nothing is astray")
-					}
-					tr.reopen(Config{External: true})
-					tr.flush()
-					tr.standing(4 + since)
-				})
-			}
+					tr.log.mem.own = nil
+				}
+				unwatched(0, 2)
+				old := tr.file(".git/index")
+				unwatched(2, 4)
+				tr.check(tr.writeBack(old))
+				tr.git(strings.Fields(command)...)
+				unwatched(4, 4+since)
+				if tr.git("status", "--porcelain") == "" {
+					t.Fatal("nothing is astray")
+				}
+				tr.reopen(Config{External: true})
+				tr.caughtUp()
+				tr.standing(4 + since)
+			})
 		}
 	}
 }
@@ -217,52 +207,19 @@ func TestUnstagedByHandStaysSo(t *testing.T) {
 				tr.numbered(i)
 			}
 			act(tr)
-			for i := range tr.log.mem.own { // they have stood for a while
-				tr.log.mem.own[i].at, tr.log.mem.own[i].past = time.Now().Add(-5*healTime), true
+			for i := range tr.log.mem.own { // they have stood for long
+				tr.log.mem.own[i].at = time.Now().Add(-keepTime)
 			}
-			hour := time.Now().Add(time.Hour)
-			tr.check(os.Chtimes(tr.path(".git/index"), hour, hour))
+			tr.log.settled()
 			status := tr.git("diff", "--cached", "--name-status")
 			tr.log.cfg.External = false
 			tr.send("m9", "messages/m9")
 			tr.flush()
 			tr.equal("staged", tr.git("diff", "--cached", "--name-status"), status)
-			tr.check(os.Chtimes(tr.path(".git/index"), hour, hour))
 			tr.reopen(Config{})
 			tr.flush()
 			tr.equal("staged after a restart", tr.git("diff", "--cached", "--name-status"), status)
 		})
-	}
-}
-
-// An operation of which later ones have all the paths is no evidence for its neighbour.
-func TestEvidence(t *testing.T) {
-	t.Parallel()
-	mail := ownCommit{ops: 1, mail: true, past: true}
-	had := []*trace{{path: "had", last: entry{modeFile, hash{1}}, before: []entry{{}}, added: true}}
-	gone := []*trace{{path: "gone", last: entry{modeFile, hash{2}}, before: []entry{{}}, added: true}}
-	has := func(path string) (e entry) {
-		if path == "had" {
-			e = had[0].last
-		}
-		return e
-	}
-	all := []ownCommit{mail, mail, mail, mail}
-	for want, of := range map[string][][]*trace{
-		"[false false false false]": {had, nil, gone, nil},
-		"[false true true false]":   {had, gone, gone, had},
-		"[false true false true]":   {had, gone, nil, gone},
-	} {
-		if got := fmt.Sprint(missing(all, of, time.Now(), has)); got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
-	}
-	if got := fmt.Sprint(missing(all, [][]*trace{gone, gone, had, had}, time.Now(), has)); got != "[false false false false]" {
-		t.Errorf("without what came before: %s", got)
-	}
-	all[2].at = time.Now()
-	if got := fmt.Sprint(missing(all, [][]*trace{had, nil, gone, nil}, time.Now(), has)); got != "[false false true false]" {
-		t.Errorf("written at once: %s", got)
 	}
 }
 
@@ -278,45 +235,14 @@ func TestPartUnstagedAtOnce(t *testing.T) {
 	tr.equal("status", tr.git("status", "--porcelain"), "D  messages/m2\n?? messages/m2")
 }
 
-func TestHistory(t *testing.T) {
-	t.Parallel()
-	tr := newTree(t, Config{External: true})
-	tr.numbered(0)
-	tr.git("commit", "-qm", "by hand\n\nMail-Op: send", "--allow-empty")
-	tr.numbered(1)
-	tr.record(op("send", "A", "m8", "m8"), op("read", "A", "m9", "m9"))
-	tr.write("m8", "x")
-	tr.write("m9", "x")
-	tr.flush()
-	repo, err := openRepository(tr.dir, newMemory())
-	tr.check(err)
-	defer repo.close()
-	at, err := repo.head()
-	tr.check(err)
-	var got []string
-	all, err := repo.history(at.commit)
-	tr.check(err)
-	for _, c := range all {
-		got = append(got, fmt.Sprint(c.ops, c.mail, c.past, c.new == at.commit))
-	}
-	tr.equal("history", strings.Join(got, ", "), "1 true true false, 1 true true false, 1 false true false, 2 true true true")
-}
-
 func TestOwnIsBounded(t *testing.T) {
 	t.Parallel()
 	m := newMemory()
-	now := time.Now()
-	for range 3 * maxOwn {
-		m.keepOwn(ownCommit{at: now})
+	for i := range 3 * maxOwn {
+		m.keepOwn(ownCommit{old: hash{byte(i)}, new: hash{byte(i + 1)}})
 	}
 	if len(m.own) != maxOwn {
 		t.Errorf("%d commits", len(m.own))
-	}
-	if m.forget(now.Add(healTime)); len(m.own) != maxOwn || !m.own[0].past {
-		t.Error("forgotten too early")
-	}
-	if m.forget(now.Add(keepTime)); len(m.own) != 0 {
-		t.Error("kept for ever")
 	}
 }
 

@@ -408,6 +408,14 @@ func (x *gitIndex) at(path string) (indexEntry, bool) {
 	return e, ok
 }
 
+// entryAt is what a path that was looked for is in the index; the zero entry where it is not there.
+func (x *gitIndex) entryAt(path string) (e entry) {
+	if found, ok := x.at(path); ok {
+		e = found.entry()
+	}
+	return e
+}
+
 // clean reports that the file at path with that state surely has HEAD's content, so that it need not be read.
 func (x *gitIndex) clean(path string, st fileStat, old entry) bool {
 	e, ok := x.at(path)

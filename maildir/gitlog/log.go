@@ -131,7 +131,6 @@ func (l *Log) open() error {
 	at, err := l.branch(repo)
 	if err == nil && !at.commit.IsZero() {
 		l.last, l.lastSum, l.known = repo.when(at.commit), at.commit, at.commit
-		l.look = time.Now() // Run heals what the run before could not
 	}
 	return err
 }
@@ -268,12 +267,12 @@ func (l *Log) commitDue(ctx context.Context) {
 				return err
 			}
 		}
-		return l.lookBack(ctx)
+		return l.lookBack()
 	})
 }
 
 // lookBack heals the last commits when the time for it has come.
-func (l *Log) lookBack(ctx context.Context) error {
+func (l *Log) lookBack() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.look.IsZero() || time.Now().Before(l.look) {
@@ -281,7 +280,7 @@ func (l *Log) lookBack(ctx context.Context) error {
 	}
 	l.look = time.Time{}
 	l.mu.Unlock()
-	err := l.heal(ctx)
+	err := l.heal()
 	l.mu.Lock()
 	if err != nil {
 		l.failed(time.Now())
@@ -338,10 +337,10 @@ func (l *Log) Flush(ctx context.Context) error {
 			if err := l.commitEdits(ctx); err != nil {
 				return err
 			}
-			if err := l.heal(ctx); err != nil {
+			if err := l.heal(); err != nil {
 				return err
 			}
-			return l.commitEdits(ctx) // what heal has found
+			return l.commitEdits(ctx) // what heal has handed over
 		}
 	}))
 }

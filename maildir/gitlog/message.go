@@ -103,21 +103,21 @@ func tally(ops []maildir.Op) string {
 	return strings.Join(verbs, ", ")
 }
 
-// editMessage is the message of a commit of edits that others made, or of a repair.
-func editMessage(verb string, changes []*change) string {
+// editMessage is the message of a commit of edits that others made.
+func editMessage(changes []*change) string {
 	paths := make([]string, len(changes))
 	for i, c := range changes {
 		paths[i] = oneLine(c.path, subjectBytes)
 	}
 	if len(paths) == 1 {
-		return oneLine(verb+": "+paths[0], subjectBytes) + "\n\nMail-Op: " + verb + "\n"
+		return oneLine("edit: "+paths[0], subjectBytes) + "\n\nMail-Op: edit\n"
 	}
 	more := ""
 	if len(paths) > listedPaths {
 		more = fmt.Sprintf("… and %d more\n", len(paths)-listedPaths)
 		paths = paths[:listedPaths]
 	}
-	return fmt.Sprintf("%s: %d files\n\n%s\n%s\nMail-Op: %s\n", verb, len(changes), strings.Join(paths, "\n"), more, verb)
+	return fmt.Sprintf("edit: %d files\n\n%s\n%s\nMail-Op: edit\n", len(changes), strings.Join(paths, "\n"), more)
 }
 
 // identityPart takes from a name or address what Git does not allow in one.

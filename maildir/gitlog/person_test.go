@@ -406,7 +406,7 @@ func TestOldIndexWrittenBack(t *testing.T) {
 	for _, retried := range []bool{false, true} {
 		t.Run(fmt.Sprintf("retried at once %v", retried), func(t *testing.T) {
 			t.Parallel()
-			tr := newTree(t, Config{})
+			tr := newTree(t, Config{External: true})
 			tr.send("m1", "messages/m1", "messages/m2")
 			tr.flush()
 			old, err := os.ReadFile(tr.path(".git/index"))

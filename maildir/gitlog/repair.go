@@ -50,7 +50,7 @@ func (r *repository) repairMarked(m *mark, step func(string)) (lost []string, er
 	if err != nil {
 		return nil, err
 	}
-	changes, err := r.changesOf(m)
+	changes, err := r.changesOf(plumbing.NewHash(m.Old), plumbing.NewHash(m.New))
 	if transient(err) {
 		return nil, err
 	}
@@ -94,13 +94,13 @@ func (r *repository) repairRef(m *mark) error {
 	return os.Remove(lock)
 }
 
-// changesOf are the paths of the marked commit.
-func (r *repository) changesOf(m *mark) (changes []*change, err error) {
-	old, err := r.treeOf(plumbing.NewHash(m.Old))
+// changesOf are the paths in which two commits differ. The first one may be the zero hash.
+func (r *repository) changesOf(from, to hash) (changes []*change, err error) {
+	old, err := r.treeOf(from)
 	if err != nil {
 		return nil, err
 	}
-	tree, err := r.treeOf(plumbing.NewHash(m.New))
+	tree, err := r.treeOf(to)
 	if err != nil {
 		return nil, err
 	}
@@ -135,23 +135,23 @@ func (r *repository) follow(m *mark, changes []*change) error {
 	if err := index.look(pathsOf(changes)); err != nil {
 		return err
 	}
-	var behind []*change
-	for _, c := range changes {
-		e, ok := index.at(c.path)
-		if ok && e.entry() == c.old && c.old.mode != 0 || !ok && c.old.mode == 0 {
-			behind = append(behind, c)
-		}
-	}
+	behind := slices.DeleteFunc(changes, func(c *change) bool { return index.entryAt(c.path) != c.old })
 	if len(behind) == 0 {
 		return nil
 	}
+	return r.restage(m, index, behind)
+}
+
+// restage puts an index with the changes into place, under a lock that the mark knows. errMoved: somebody has
+// written the index meanwhile.
+func (r *repository) restage(m *mark, index *gitIndex, changes []*change) error {
 	w, err := openWorktree(r.dir)
 	if err != nil {
 		return err
 	}
 	defer w.close()
-	slices.SortFunc(behind, func(a, b *change) int { return strings.Compare(a.path, b.path) })
-	if _, err := r.stageIndex(m, index, behind, w); err != nil {
+	slices.SortFunc(changes, func(a, b *change) int { return strings.Compare(a.path, b.path) })
+	if _, err := r.stageIndex(m, index, changes, w); err != nil {
 		return err
 	}
 	held, err := m.holds(r)

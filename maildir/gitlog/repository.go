@@ -67,9 +67,8 @@ type memory struct {
 	recent     map[string]fileStat
 	index      seen        // the Git index as we left it
 	sound      seen        // an index whose checksum was right
-	level      state       // index and HEAD as they were when our last commits were found to be in both
+	level      state       // index and HEAD as they were when our last commits were found in both
 	own        []ownCommit // our last commits, oldest first, until they are known to stand
-	recalled   bool        // those of the runs before are among them
 	fresh      []object    // loose objects of the last commits, until then; at most freshBytes
 }
 
@@ -280,6 +279,15 @@ func (r *repository) lookup(tree entry, path string) (entry, error) {
 		}
 	}
 	return tree, nil
+}
+
+// committed returns what a commit has at path. The commit may be the zero hash.
+func (r *repository) committed(commit hash, path string) (entry, error) {
+	tree, err := r.treeOf(commit)
+	if err != nil || tree.IsZero() {
+		return entry{}, err
+	}
+	return r.lookup(entry{modeTree, tree}, path)
 }
 
 // walk calls fn for every file below a tree, in the order of an index; prefix is the tree's path.
