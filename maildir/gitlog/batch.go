@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/gitlog/gitindex"
 )
 
 // batch is what one commit is to hold: operations or edits, never both.
@@ -261,11 +262,11 @@ func (l *Log) build(repo *repository, at head, b batch) (*plan, *objects, error)
 	}
 	plan, err := newPlan(repo, tree, index)
 	if err != nil {
-		index.close()
+		index.Close()
 		return nil, nil, err
 	}
-	if !index.seen.exists && !tree.IsZero() {
-		if err := index.fill(repo, tree); err != nil {
+	if !index.Seen.Exists && !tree.IsZero() {
+		if err := repo.fillIndex(index, tree); err != nil {
 			plan.close()
 			return nil, nil, err
 		}
@@ -280,8 +281,8 @@ func (l *Log) build(repo *repository, at head, b batch) (*plan, *objects, error)
 	}
 	objects := newObjects(repo.git)
 	err = plan.name(paths)
-	if err == nil && (len(b.edits) > 0 || index.version > 2) { // else it is cheaper to read the files
-		err = index.look(slices.Collect(maps.Keys(plan.changes)))
+	if err == nil && (len(b.edits) > 0 || index.Version > 2) { // else it is cheaper to read the files
+		err = index.Look(slices.Collect(maps.Keys(plan.changes)))
 	}
 	if err == nil {
 		err = plan.load(objects, l.cfg.Log)
@@ -356,7 +357,7 @@ func (l *Log) unsaved(paths []string) ([]*change, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan, err := newPlan(repo, tree, &gitIndex{})
+	plan, err := newPlan(repo, tree, &gitindex.Index{})
 	if err != nil {
 		return nil, err
 	}

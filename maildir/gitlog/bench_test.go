@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/gitlog/gitindex"
 	"mailtree/maildir/tree"
 )
 
@@ -248,7 +249,7 @@ func BenchmarkLoad(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				plan, err := newPlan(repo, hash{}, &gitIndex{})
+				plan, err := newPlan(repo, hash{}, &gitindex.Index{})
 				if err != nil {
 					b.Fatal(err)
 				}

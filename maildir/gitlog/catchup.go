@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mailtree/maildir/gitlog/gitindex"
 )
 
 // catchUp hands over, once, what others changed while nobody watched: it compares the tree with the Git index, when
@@ -109,7 +111,7 @@ func (l *Log) missed(ctx context.Context, before uint64, from place) (found []di
 	c := &comparison{place: from, most: mostFound}
 	defer func() {
 		if c.index != nil {
-			c.index.close()
+			c.index.Close()
 		}
 	}()
 	err = l.exclusive(ctx, func() error {
@@ -128,19 +130,17 @@ func (l *Log) missed(ctx context.Context, before uint64, from place) (found []di
 		if err != nil {
 			return err
 		}
-		if c.index, err = repo.openIndex(); err != nil {
+		verified := l.mem.sound // a copy: l.mem is guarded by the turn
+		if c.index, err = gitindex.Open(repo.path("index"), &verified); err != nil {
 			return err
 		}
 		c.ignore, c.modes = newIgnorer(repo.git), repo.config.fileMode
 		tree, err := repo.treeOf(at.commit)
-		if err != nil || tree.IsZero() || c.index.seen.exists {
+		if err != nil || tree.IsZero() || c.index.Seen.Exists {
 			return err
 		}
-		return c.index.fill(repo, tree)
+		return repo.fillIndex(c.index, tree)
 	})
-	if c.index != nil {
-		c.index.mem = newMemory() // ours is guarded by the turn
-	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -165,7 +165,7 @@ type place struct {
 type comparison struct {
 	place
 	most   int
-	index  *gitIndex
+	index  *gitindex.Index
 	files  *worktree
 	ignore *ignorer
 	modes  bool // the executable bit means something
@@ -189,7 +189,7 @@ func (c *comparison) run(ctx context.Context) (found []difference, next *place, 
 		}
 	}
 	if err == nil {
-		entries := c.index.cursor()
+		entries := newCursor(c.index)
 		defer entries.stop()
 		if err = c.others(ctx, "", entries); err == nil {
 			err = entries.err
@@ -220,18 +220,16 @@ func (c *comparison) tick(ctx context.Context) error {
 	return nil
 }
 
-const assumeUnchanged = 0x8000 // in the flags
-
 // tracked compares the entries of the index.
 func (c *comparison) tracked(ctx context.Context) (err error) {
-	for e := range c.index.all(&err) {
-		if string(e.name) <= c.after || e.entry().mode == modeModule || e.flags()&assumeUnchanged != 0 {
+	for e := range c.index.All(&err) {
+		if string(e.Name) <= c.after || e.Mode() == modeModule || e.Assumed() {
 			continue
 		}
 		if err := c.tick(ctx); err != nil {
 			return err
 		}
-		path := string(e.name)
+		path := string(e.Name)
 		if !committable(path) {
 			continue
 		}
@@ -251,22 +249,22 @@ func (c *comparison) tracked(ctx context.Context) (err error) {
 
 // differs reports that another file than the entry's is at path, or none. A file that may not be read is no difference; an
 // error is transient.
-func (c *comparison) differs(e indexEntry, path string) (since time.Time, yes bool, err error) {
+func (c *comparison) differs(e gitindex.Entry, path string) (since time.Time, yes bool, err error) {
 	st, err := c.files.stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return time.Now(), !e.sparse(), nil
+		return time.Now(), !e.Sparse(), nil
 	case transient(err):
 		return since, false, err
 	case err != nil:
 		return since, false, nil
-	case st.is(unix.S_IFDIR):
-		return st.ctime, true, nil
-	case !st.is(unix.S_IFREG) && !st.is(unix.S_IFLNK):
+	case st.Is(unix.S_IFDIR):
+		return st.CTime, true, nil
+	case !st.Is(unix.S_IFREG) && !st.Is(unix.S_IFLNK):
 		return since, false, nil
 	}
-	st.dev = e.dev() // another one after each mount: Git does not compare it either
-	if e.holds(st) && st.is(e.entry().mode&unix.S_IFMT) && st.mtime.Unix() < c.index.seen.stat.mtime.Unix() {
+	st.Dev = e.Dev() // another one after each mount: Git does not compare it either
+	if e.Holds(st) && st.Is(e.Mode()&unix.S_IFMT) && st.MTime.Unix() < c.index.Seen.Stat.MTime.Unix() {
 		return since, false, nil
 	}
 	now, _, err := c.files.blob(path, st, &objects{dry: true})
@@ -276,11 +274,11 @@ func (c *comparison) differs(e indexEntry, path string) (since time.Time, yes bo
 	if err != nil {
 		return time.Now(), errors.Is(err, fs.ErrNotExist), nil
 	}
-	was := e.entry()
+	was := entryOf(e)
 	if !c.modes && now.mode != modeLink && was.mode != modeLink {
 		now.mode = was.mode
 	}
-	return st.ctime, now != was, nil
+	return st.CTime, now != was, nil
 }
 
 // others finds the files of a folder that are not in the index. It goes through them in the order of the index.
@@ -318,7 +316,7 @@ func (c *comparison) others(ctx context.Context, dir string, entries *cursor) er
 			return err
 		}
 		if err == nil && c.isNew(path, st) {
-			if err := c.add(path, st.ctime); err != nil {
+			if err := c.add(path, st.CTime); err != nil {
 				return err
 			}
 		}
@@ -334,8 +332,8 @@ func (c *comparison) folder(ctx context.Context, path string, entries *cursor) e
 	return c.others(ctx, path, entries)
 }
 
-func (c *comparison) isNew(path string, st fileStat) bool {
-	if !st.is(unix.S_IFREG) && (!st.is(unix.S_IFLNK) || dangerousLink(path)) {
+func (c *comparison) isNew(path string, st gitindex.Stat) bool {
+	if !st.Is(unix.S_IFREG) && (!st.Is(unix.S_IFLNK) || dangerousLink(path)) {
 		return false
 	}
 	return !c.ignore.match(c.files, path, false)
@@ -351,7 +349,7 @@ func (c *comparison) isBehind(path string, isDir bool) bool {
 
 // cursor goes through the entries of an index once, forward.
 type cursor struct {
-	next    func() (indexEntry, bool)
+	next    func() (gitindex.Entry, bool)
 	stop    func()
 	now     []byte
 	more    bool
@@ -359,9 +357,9 @@ type cursor struct {
 	err     error
 }
 
-func (x *gitIndex) cursor() *cursor {
+func newCursor(x *gitindex.Index) *cursor {
 	c := &cursor{modules: map[string]bool{}}
-	c.next, c.stop = iter.Pull(x.all(&c.err))
+	c.next, c.stop = iter.Pull(x.All(&c.err))
 	c.step()
 	return c
 }
@@ -369,8 +367,8 @@ func (x *gitIndex) cursor() *cursor {
 func (c *cursor) step() {
 	e, ok := c.next()
 	if c.more = ok; ok {
-		c.now = append(c.now[:0], e.name...)
-		if e.entry().mode == modeModule {
+		c.now = append(c.now[:0], e.Name...)
+		if e.Mode() == modeModule {
 			c.modules[string(c.now)] = true
 		}
 	}

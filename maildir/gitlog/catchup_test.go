@@ -188,7 +188,7 @@ func TestCatchUpInParts(t *testing.T) {
 		c := &comparison{place: *at, most: 7, index: index, files: files, ignore: newIgnorer(tr.path(".git")), modes: true}
 		found, next, err := c.run(context.Background())
 		files.close()
-		index.close()
+		index.Close()
 		tr.check(err)
 		for _, d := range found {
 			seen[d.path]++

@@ -26,6 +26,15 @@ type hold struct {
 func (h *hold) Error() string { return h.reason }
 func (h *hold) Unwrap() error { return h.cause }
 
+// holdOf is the *hold that an error is or stands for; nil for an error of the moment.
+func holdOf(err error) *hold {
+	var h *hold
+	if errors.As(err, &h) {
+		return h
+	}
+	return indexHold(err)
+}
+
 // head is what HEAD stands for.
 type head struct {
 	branch string // full name of the branch; "" when HEAD is detached

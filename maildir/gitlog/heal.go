@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"mailtree/maildir/gitlog/gitindex"
 )
 
 const (
@@ -27,11 +29,11 @@ func (m *memory) keepOwn(c ownCommit) {
 
 // state is an index and the commit that HEAD is at.
 type state struct {
-	index seen
+	index gitindex.Seen
 	head  hash
 }
 
-func (s state) sameState(t state) bool { return s.head == t.head && s.index.sameIndex(t.index) }
+func (s state) sameState(t state) bool { return s.head == t.head && s.index.Same(t.index) }
 
 // heal looks whether the last commits still stand: their objects, which a prune may have removed, and
 // their place in index and branch (followOwn). The caller holds the turn.
@@ -75,9 +77,9 @@ func (l *Log) followOwn(repo *repository) error {
 	if err != nil {
 		return err
 	}
-	defer index.close()
-	now := state{index.seen, at.commit}
-	if !index.seen.exists || now.sameState(l.mem.level) {
+	defer index.Close()
+	now := state{index.Seen, at.commit}
+	if !index.Seen.Exists || now.sameState(l.mem.level) {
 		return nil
 	}
 	found, err := repo.undone(at.commit, index, l.mem.own)
@@ -107,12 +109,12 @@ type undoing struct {
 // is there: none of the paths that it added, or where it added none, none of all its paths. `git
 // commit -a` brings the others back by itself, and who unstages files by hand seldom unstages exactly
 // those.
-func (r *repository) undone(at hash, index *gitIndex, own []ownCommit) (found undoing, err error) {
+func (r *repository) undone(at hash, index *gitindex.Index, own []ownCommit) (found undoing, err error) {
 	of, before, err := r.traces(own)
 	if err != nil {
 		return found, err
 	}
-	if err := index.look(slices.Collect(maps.Keys(before))); err != nil {
+	if err := index.Look(slices.Collect(maps.Keys(before))); err != nil {
 		return found, err
 	}
 	head := map[string]entry{}
@@ -122,7 +124,7 @@ func (r *repository) undone(at hash, index *gitIndex, own []ownCommit) (found un
 		}
 	}
 	inHead := func(c *change) bool { return isUndone(c, head[c.path], before) }
-	inIndex := func(c *change) bool { return isUndone(c, index.entryAt(c.path), before) }
+	inIndex := func(c *change) bool { return isUndone(c, staged(index, c.path), before) }
 	for _, changes := range of {
 		telling := slices.DeleteFunc(slices.Clone(changes), func(c *change) bool { return c.old.mode != 0 })
 		if len(telling) == 0 {

@@ -124,7 +124,7 @@ func (g *ignorer) folder(w *worktree, elems []string) []gitignore.Pattern {
 	f, st, err := w.open(path)
 	g.noteFault(err)
 	if err == nil {
-		if st.size < maxIgnore {
+		if st.Size < maxIgnore {
 			b, err := io.ReadAll(io.LimitReader(f, maxIgnore))
 			g.noteFault(err)
 			ps = patterns(b, elems)

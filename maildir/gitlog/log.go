@@ -421,14 +421,13 @@ func (l *Log) standing() error {
 	if err != nil {
 		return err
 	}
-	index.close()
+	index.Close()
 	return repo.staleLocks(at)
 }
 
 // modeOf words an error for State.
 func modeOf(err error) (mode, reason string) {
-	var h *hold
-	if errors.As(err, &h) {
+	if h := holdOf(err); h != nil {
 		return h.mode, h.reason
 	}
 	return "waiting", "The last commit failed (" + oneLine(err.Error(), 200) + "). The mail is safe; it is tried again."
@@ -443,7 +442,7 @@ func unavailable(err error) error {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		reason = "The audit did not get its turn in time; try again."
-	case reason == "" || !errors.As(err, new(*hold)):
+	case reason == "" || holdOf(err) == nil:
 		reason = "The audit could not be written; see the server's log, then try again."
 	}
 	return &maildir.Error{Kind: maildir.ErrUnavailable, Text: reason, Err: err}

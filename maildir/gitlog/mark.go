@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+
+	"mailtree/maildir/gitlog/gitindex"
 )
 
 // mark is .git/mailtree-mark: what we are about to do under Git's locks, durable before we take them. With it a
@@ -75,15 +77,15 @@ func (r *repository) stageLock(m *mark) error {
 }
 
 // stageIndex writes the next index, and the mark that knows it.
-func (r *repository) stageIndex(m *mark, x *gitIndex, changes []*change, files *worktree) (recent map[string]fileStat, err error) {
+func (r *repository) stageIndex(m *mark, x *gitindex.Index, changes []*change, files *worktree) (recent map[string]gitindex.Stat, err error) {
 	if err := ignoreGone(os.Remove(r.path(indexStage))); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(r.path(indexStage), os.O_WRONLY|os.O_CREATE|os.O_EXCL, x.mode)
+	f, err := os.OpenFile(r.path(indexStage), os.O_WRONLY|os.O_CREATE|os.O_EXCL, x.Mode)
 	if err != nil {
 		return nil, err
 	}
-	sum, recent, err := x.with(f, changes, files, r.mem)
+	sum, recent, err := r.nextIndex(f, x, changes, files)
 	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mailtree/maildir/gitlog/gitindex"
 	"mailtree/maildir/tree"
 )
 
@@ -16,7 +17,7 @@ import (
 type change struct {
 	path     string
 	old, new entry // in HEAD, in the commit
-	stat     fileStat
+	stat     gitindex.Stat
 	gone     bool   // nothing is there on disk
 	mild     bool   // not named itself, but found below a folder that was: .gitignore counts
 	apart    bool   // new is what an operation wrote; on disk is something else by now
@@ -30,7 +31,7 @@ func (c *change) differs() bool { return c.new != c.old }
 type plan struct {
 	repo    *repository
 	base    entry // HEAD's tree
-	index   *gitIndex
+	index   *gitindex.Index
 	files   *worktree
 	ignore  *ignorer // nil: .gitignore does not count
 	written map[string]delivery
@@ -39,7 +40,7 @@ type plan struct {
 	changes map[string]*change
 }
 
-func newPlan(r *repository, base hash, index *gitIndex) (*plan, error) {
+func newPlan(r *repository, base hash, index *gitindex.Index) (*plan, error) {
 	files, err := openWorktree(r.dir)
 	if err != nil {
 		return nil, err
@@ -54,7 +55,7 @@ func newPlan(r *repository, base hash, index *gitIndex) (*plan, error) {
 
 func (p *plan) close() {
 	p.files.close()
-	p.index.close()
+	p.index.Close()
 }
 
 // name takes paths into the plan; a folder stands for all that is below it on disk or in HEAD. Paths that Git
@@ -73,7 +74,7 @@ func (p *plan) name(paths []string) error {
 			continue
 		}
 		st, err := p.files.stat(orDot(path))
-		if err == nil && st.is(unix.S_IFDIR) {
+		if err == nil && st.Is(unix.S_IFDIR) {
 			if err := p.nameFolder(path); err != nil {
 				return err
 			}
@@ -151,7 +152,7 @@ func (p *plan) walk(path string) error {
 		if err != nil {
 			continue // gone meanwhile
 		}
-		if !st.is(unix.S_IFDIR) {
+		if !st.Is(unix.S_IFDIR) {
 			p.add(f, true)
 			continue
 		}
@@ -203,19 +204,19 @@ func (p *plan) loadOne(c *change, to *objects) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		c.gone = true
-		if c.old.mode != modeModule && !p.index.sparse(c.path) {
+		if c.old.mode != modeModule && !isSparse(p.index, c.path) {
 			c.new = entry{}
 		}
 		return nil
-	case err == nil && st.is(unix.S_IFDIR):
+	case err == nil && st.Is(unix.S_IFDIR):
 		if c.old.isFile() {
 			c.new = entry{}
 		}
 		return nil
-	case err == nil && !st.is(unix.S_IFREG) && !st.is(unix.S_IFLNK):
+	case err == nil && !st.Is(unix.S_IFREG) && !st.Is(unix.S_IFLNK):
 		c.skipped = "not a regular file"
 		return nil
-	case err == nil && st.is(unix.S_IFLNK) && dangerousLink(c.path):
+	case err == nil && st.Is(unix.S_IFLNK) && dangerousLink(c.path):
 		c.skipped = "a link with a name that means something to Git"
 		return nil
 	case err == nil && c.old.mode == 0 && p.ignore != nil && p.ignore.match(p.files, c.path, false):
@@ -223,7 +224,7 @@ func (p *plan) loadOne(c *change, to *objects) error {
 		return nil
 	}
 	c.stat = st
-	if err == nil && p.index.clean(c.path, st, c.old) {
+	if err == nil && isClean(p.index, c.path, st, c.old) {
 		return nil
 	}
 	var e entry

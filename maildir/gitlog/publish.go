@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mailtree/maildir/gitlog/gitindex"
 )
 
 // publication moves branch and index to a new commit together. Git's own protocol, in this order:
@@ -35,10 +37,10 @@ type publication struct {
 	plan   *plan
 	mark   mark
 	fresh  []object // that a person's prune may take away meanwhile
-	recent map[string]fileStat
-	seen   seen // the index that ours was made from
-	locked bool // index.lock is ours
-	ref    bool // <ref>.lock is ours
+	recent map[string]gitindex.Stat
+	seen   gitindex.Seen // the index that ours was made from
+	locked bool          // index.lock is ours
+	ref    bool          // <ref>.lock is ours
 	step   func(string)
 }
 
@@ -81,7 +83,7 @@ func (p *publication) sync(names []string) error {
 // stageIndex writes the next index.
 func (p *publication) stageIndex() (err error) {
 	p.mark.Branch, p.mark.Old, p.mark.New = p.at.branch, p.at.commit.String(), p.commit.String()
-	p.seen = p.plan.index.seen
+	p.seen = p.plan.index.Seen
 	p.recent, err = p.repo.stageIndex(&p.mark, p.plan.index, p.plan.differing(), p.plan.files)
 	return err
 }
@@ -211,7 +213,7 @@ func pause(ctx context.Context, d time.Duration) error {
 func (r *repository) rest(ctx context.Context) error {
 	for range 4 {
 		s, err := r.seeIndex()
-		if err != nil || !s.exists || s.sameIndex(r.mem.index) || time.Since(s.stat.mtime) > restTime || time.Since(s.stat.mtime) < 0 {
+		if err != nil || !s.Exists || s.Same(r.mem.index) || time.Since(s.Stat.MTime) > restTime || time.Since(s.Stat.MTime) < 0 {
 			return err
 		}
 		if err := pause(ctx, restTime/2); err != nil {
@@ -261,15 +263,15 @@ func (p *publication) unchanged() error {
 		return errMoved
 	}
 	now, err := p.repo.seeIndex()
-	if err != nil || now.sameIndex(p.seen) {
+	if err != nil || now.Same(p.seen) {
 		return err
 	}
 	index, err := p.repo.openIndex()
 	if err != nil {
 		return err
 	}
-	p.plan.index.close()
-	if p.plan.index = index; !index.seen.exists {
+	p.plan.index.Close()
+	if p.plan.index = index; !index.Seen.Exists {
 		return errMoved
 	}
 	if err := p.stageIndex(); err != nil {
@@ -356,7 +358,7 @@ func (p *publication) finishRef() error {
 	} else {
 		p.repo.mem.level = state{}
 	}
-	time.Sleep(lockAfter + time.Duration(p.plan.index.count)*lockPerEntry)
+	time.Sleep(lockAfter + time.Duration(p.plan.index.Count)*lockPerEntry)
 	if err := os.Remove(p.repo.path("index.lock")); err != nil {
 		return errors.Join(errHalf, err)
 	}

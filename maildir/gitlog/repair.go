@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"mailtree/maildir/gitlog/gitindex"
 )
 
 // repair finishes or undoes what a run that was killed left under Git's locks. It returns the paths of a commit
@@ -88,7 +90,7 @@ func (r *repository) repairRef(m *mark) error {
 	if err != nil {
 		return err
 	}
-	if now == plumbing.NewHash(m.Old) && slices.Contains(m.Index, hex.EncodeToString(index.sum[:])) {
+	if now == plumbing.NewHash(m.Old) && slices.Contains(m.Index, hex.EncodeToString(index.Sum[:])) {
 		return os.Rename(lock, r.path(m.Branch))
 	}
 	return os.Remove(lock)
@@ -128,14 +130,14 @@ func (r *repository) follow(m *mark, changes []*change) error {
 	if err != nil {
 		return err
 	}
-	defer index.close()
-	if !index.seen.exists {
+	defer index.Close()
+	if !index.Seen.Exists {
 		return nil
 	}
-	if err := index.look(pathsOf(changes)); err != nil {
+	if err := index.Look(pathsOf(changes)); err != nil {
 		return err
 	}
-	behind := slices.DeleteFunc(changes, func(c *change) bool { return index.entryAt(c.path) != c.old })
+	behind := slices.DeleteFunc(changes, func(c *change) bool { return staged(index, c.path) != c.old })
 	if len(behind) == 0 {
 		return nil
 	}
@@ -144,7 +146,7 @@ func (r *repository) follow(m *mark, changes []*change) error {
 
 // restage puts an index with the changes into place, under a lock that the mark knows. errMoved: somebody has
 // written the index meanwhile.
-func (r *repository) restage(m *mark, index *gitIndex, changes []*change) error {
+func (r *repository) restage(m *mark, index *gitindex.Index, changes []*change) error {
 	w, err := openWorktree(r.dir)
 	if err != nil {
 		return err
@@ -174,7 +176,7 @@ func (r *repository) restage(m *mark, index *gitIndex, changes []*change) error 
 		}
 	}
 	now, err := r.seeIndex()
-	if err == nil && !now.sameIndex(index.seen) {
+	if err == nil && !now.Same(index.Seen) {
 		err = errMoved
 	}
 	if err == nil {

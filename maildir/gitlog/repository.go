@@ -18,6 +18,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/storage/filesystem"
+
+	"mailtree/maildir/gitlog/gitindex"
 )
 
 // repository is one look at a .git folder. It is made anew for each batch: a person's `git gc` may replace every
@@ -64,12 +66,12 @@ type memory struct {
 	young, old map[hash][]byte // tree objects
 	bytes      int
 	commits    map[hash]hash // commit to its tree
-	recent     map[string]fileStat
-	index      seen        // the Git index as we left it
-	sound      seen        // an index whose checksum was right
-	level      state       // index and HEAD as they were when our last commits were found in both
-	own        []ownCommit // our last commits, oldest first, until they are known to stand
-	fresh      []object    // loose objects of the last commits, until then; at most freshBytes
+	recent     map[string]gitindex.Stat
+	index      gitindex.Seen // the Git index as we left it
+	sound      gitindex.Seen // an index whose checksum was right
+	level      state         // index and HEAD as they were when our last commits were found in both
+	own        []ownCommit   // our last commits, oldest first, until they are known to stand
+	fresh      []object      // loose objects of the last commits, until then; at most freshBytes
 }
 
 const memoryBytes = 16 << 20

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mailtree/maildir/gitlog/gitindex"
 )
 
 // worktree reads files of the tree without ever following a link or waiting: every element of a path is opened
@@ -26,16 +28,6 @@ type worktree struct {
 type step struct {
 	name string
 	fd   int
-}
-
-// fileStat is what the Git index keeps of a file.
-type fileStat struct {
-	ctime, mtime time.Time
-	dev, ino     uint32
-	mode         uint32 // of the file system
-	uid, gid     uint32
-	size         int64
-	uncertain    bool // read so soon after a change that the next one may bear the same stamps
 }
 
 const dirFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
@@ -102,61 +94,44 @@ func again(f func() (int, error)) (int, error) {
 }
 
 // stat looks at path without following a link. fs.ErrNotExist when nothing is there.
-func (w *worktree) stat(path string) (fileStat, error) {
+func (w *worktree) stat(path string) (gitindex.Stat, error) {
 	fd, name, err := w.folder(path)
 	if err != nil {
-		return fileStat{}, err
+		return gitindex.Stat{}, err
 	}
 	var st unix.Stat_t
 	_, err = again(func() (int, error) { return 0, unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
 	if err != nil {
-		return fileStat{}, gone("lstat", path, err)
+		return gitindex.Stat{}, gone("lstat", path, err)
 	}
-	return statOf(&st), nil
-}
-
-func statOf(st *unix.Stat_t) fileStat {
-	cs, cn := st.Ctim.Unix()
-	ms, mn := st.Mtim.Unix()
-	return fileStat{
-		ctime: time.Unix(cs, cn), mtime: time.Unix(ms, mn),
-		dev: uint32(st.Dev), ino: uint32(st.Ino), mode: uint32(st.Mode),
-		uid: st.Uid, gid: st.Gid, size: st.Size,
-	}
-}
-
-func (s fileStat) is(kind uint32) bool { return s.mode&unix.S_IFMT == kind }
-
-// sameStat reports whether a file with that state was not touched between the two looks.
-func (s fileStat) sameStat(t fileStat) bool {
-	return s.ctime.Equal(t.ctime) && s.mtime.Equal(t.mtime) && s.ino == t.ino && s.size == t.size && s.mode == t.mode
+	return gitindex.StatOf(&st), nil
 }
 
 // open opens the regular file at path. What is not a regular file is an errSpecial.
-func (w *worktree) open(path string) (*os.File, fileStat, error) {
+func (w *worktree) open(path string) (*os.File, gitindex.Stat, error) {
 	fd, name, err := w.folder(path)
 	if err != nil {
-		return nil, fileStat{}, err
+		return nil, gitindex.Stat{}, err
 	}
 	const flags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
 	fd, err = again(func() (int, error) { return unix.Openat(fd, name, flags, 0) })
 	switch {
 	case err == unix.ELOOP, err == unix.ENXIO:
-		return nil, fileStat{}, errSpecial
+		return nil, gitindex.Stat{}, errSpecial
 	case err != nil:
-		return nil, fileStat{}, gone("open", path, err)
+		return nil, gitindex.Stat{}, gone("open", path, err)
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		unix.Close(fd)
-		return nil, fileStat{}, gone("fstat", path, err)
+		return nil, gitindex.Stat{}, gone("fstat", path, err)
 	}
-	s := statOf(&st)
-	if !s.is(unix.S_IFREG) {
+	s := gitindex.StatOf(&st)
+	if !s.Is(unix.S_IFREG) {
 		unix.Close(fd)
 		return nil, s, errSpecial
 	}
-	s.uncertain = time.Since(s.mtime) < settleTime || time.Since(s.ctime) < settleTime
+	s.Uncertain = time.Since(s.MTime) < settleTime || time.Since(s.CTime) < settleTime
 	return os.NewFile(uintptr(fd), name), s, nil
 }
 
@@ -169,8 +144,8 @@ const maxBlob = 256 << 20
 var errSpecial = errors.New("not a regular file")
 
 // blob gives the file or link at path to objects: its mode as Git writes it, its hash, its state.
-func (w *worktree) blob(path string, st fileStat, to *objects) (entry, fileStat, error) {
-	if st.is(unix.S_IFLNK) {
+func (w *worktree) blob(path string, st gitindex.Stat, to *objects) (entry, gitindex.Stat, error) {
+	if st.Is(unix.S_IFLNK) {
 		return w.link(path, st, to)
 	}
 	f, st, err := w.open(path)
@@ -179,17 +154,17 @@ func (w *worktree) blob(path string, st fileStat, to *objects) (entry, fileStat,
 	}
 	defer f.Close()
 	e := entry{mode: modeFile}
-	if st.mode&0o100 != 0 {
+	if st.Mode&0o100 != 0 {
 		e.mode = modeExec
 	}
 	switch {
-	case st.size > maxBlob:
-		return e, st, fmt.Errorf("%d bytes, over the limit of %d", st.size, maxBlob)
-	case st.size > largeFile:
-		e.hash, err = to.addFile(f, st.size)
+	case st.Size > maxBlob:
+		return e, st, fmt.Errorf("%d bytes, over the limit of %d", st.Size, maxBlob)
+	case st.Size > largeFile:
+		e.hash, err = to.addFile(f, st.Size)
 		return e, st, err
 	}
-	data := make([]byte, 0, st.size+1)
+	data := make([]byte, 0, st.Size+1)
 	for int64(len(data)) <= largeFile {
 		if len(data) == cap(data) {
 			data = slices.Grow(data, 512)
@@ -203,17 +178,17 @@ func (w *worktree) blob(path string, st fileStat, to *objects) (entry, fileStat,
 			return e, st, rerr
 		}
 	}
-	if int64(len(data)) != st.size {
+	if int64(len(data)) != st.Size {
 		if int64(len(data)) > largeFile {
 			return e, st, errChanging
 		}
-		st.uncertain = true
+		st.Uncertain = true
 	}
 	e.hash, err = to.add(blobObject, data)
 	return e, st, err
 }
 
-func (w *worktree) link(path string, st fileStat, to *objects) (entry, fileStat, error) {
+func (w *worktree) link(path string, st gitindex.Stat, to *objects) (entry, gitindex.Stat, error) {
 	fd, name, err := w.folder(path)
 	if err != nil {
 		return entry{}, st, err
@@ -226,7 +201,7 @@ func (w *worktree) link(path string, st fileStat, to *objects) (entry, fileStat,
 	if err != nil {
 		return entry{}, st, gone("readlink", path, err)
 	}
-	st.uncertain = true
+	st.Uncertain = true
 	h, err := to.add(blobObject, buf[:n:n])
 	return entry{modeLink, h}, st, err
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailtree/maildir"
+	"mailtree/maildir/gitlog/gitindex"
 )
 
 // loadWritten is loadOne for a path of which the content is known: that is committed, whatever is on disk by now. The
@@ -18,7 +19,7 @@ import (
 // somebody has committed that path since, the commit stays as it is.
 func (p *plan) loadWritten(c *change, to *objects) error {
 	w := p.written[c.path]
-	if c.new = c.old; p.index.sparse(c.path) || len(p.nodeOf(c.path).kids) > 0 {
+	if c.new = c.old; isSparse(p.index, c.path) || len(p.nodeOf(c.path).kids) > 0 {
 		return p.loadOne(c, to)
 	}
 	if w.Gone {
@@ -97,17 +98,17 @@ func (p *plan) nodeOf(path string) *node {
 // still tells whether the file at path is as an operation wrote it. It is not read where its stat data says so, ctime
 // included: an edit can set the mtime back. The rename into place has changed the ctime, so that only one that differs
 // from the mtime tells a later change within the same step of the clock. The state is zero, which Git does not believe, where the file is another.
-func (w *worktree) still(path string, is maildir.Written, mode uint32, modes bool) (fileStat, bool, error) {
-	other := fileStat{uncertain: true}
+func (w *worktree) still(path string, is maildir.Written, mode uint32, modes bool) (gitindex.Stat, bool, error) {
+	other := gitindex.Stat{Uncertain: true}
 	st, err := w.stat(path)
 	switch {
 	case transient(err):
 		return other, false, err
-	case err != nil, !st.is(unix.S_IFREG), st.size != int64(len(is.Data)), modes && (st.mode&0o100 != 0) != (mode == modeExec):
+	case err != nil, !st.Is(unix.S_IFREG), st.Size != int64(len(is.Data)), modes && (st.Mode&0o100 != 0) != (mode == modeExec):
 		return other, false, nil
 	}
-	if is.Stat.Inode != 0 && st.ino == uint32(is.Stat.Inode) && st.mtime.UnixNano() == is.Stat.MTime && st.ctime.UnixNano() == is.Stat.CTime && !st.ctime.Equal(st.mtime) {
-		st.uncertain = time.Since(st.mtime) < settleTime || time.Since(st.ctime) < settleTime
+	if is.Stat.Inode != 0 && st.Ino == uint32(is.Stat.Inode) && st.MTime.UnixNano() == is.Stat.MTime && st.CTime.UnixNano() == is.Stat.CTime && !st.CTime.Equal(st.MTime) {
+		st.Uncertain = time.Since(st.MTime) < settleTime || time.Since(st.CTime) < settleTime
 		return st, true, nil
 	}
 	f, st, err := w.open(path)
