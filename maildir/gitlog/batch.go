@@ -9,6 +9,7 @@ import (
 
 	"mailtree/maildir"
 	"mailtree/maildir/gitlog/gitindex"
+	"mailtree/maildir/gitlog/object"
 )
 
 // batch is what one commit is to hold: operations or edits, never both.
@@ -163,7 +164,7 @@ func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 	if err != nil {
 		return err
 	}
-	defer repo.close()
+	defer repo.Close()
 	if err := l.repair(repo); err != nil {
 		return err
 	}
@@ -203,7 +204,7 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 		return false, err
 	}
 	defer plan.close()
-	defer objects.discard()
+	defer objects.Discard()
 	if len(b.ops) == 0 && !b.force {
 		l.leaveOutBusy(plan)
 	}
@@ -215,13 +216,13 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	if err := p.stageIndex(); err != nil { // first, as it may be in a state to be left alone
 		return false, err
 	}
-	names, err := objects.finishLoose()
-	l.grow(objects.written)
+	names, err := objects.Finish()
+	l.grow(litter{objects.Loose, objects.Packs}.weight())
 	if err != nil {
 		return false, err
 	}
 	p.step("objects")
-	p.fresh = objects.fresh
+	p.fresh = objects.Fresh
 	err = p.run(ctx, names)
 	made = err == nil || isMade(err)
 	if made {
@@ -251,8 +252,8 @@ func (l *Log) leaveOutBusy(p *plan) {
 }
 
 // build reads the index and loads the batch's paths.
-func (l *Log) build(repo *repository, at head, b batch) (*plan, *objects, error) {
-	tree, err := repo.treeOf(at.commit)
+func (l *Log) build(repo *repository, at head, b batch) (*plan, *object.Writer, error) {
+	tree, err := repo.TreeOf(at.commit)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -279,7 +280,7 @@ func (l *Log) build(repo *repository, at head, b batch) (*plan, *objects, error)
 	for _, op := range b.ops {
 		paths = append(paths, op.Paths...)
 	}
-	objects := newObjects(repo.git)
+	objects := repo.objects()
 	err = plan.name(paths)
 	if err == nil && (len(b.edits) > 0 || index.Version > 2) { // else it is cheaper to read the files
 		err = index.Look(slices.Collect(maps.Keys(plan.changes)))
@@ -288,7 +289,7 @@ func (l *Log) build(repo *repository, at head, b batch) (*plan, *objects, error)
 		err = plan.load(objects, l.cfg.Log)
 	}
 	if err != nil {
-		objects.discard()
+		objects.Discard()
 		plan.close()
 		return nil, nil, err
 	}
@@ -296,9 +297,14 @@ func (l *Log) build(repo *repository, at head, b batch) (*plan, *objects, error)
 }
 
 // write gives trees and commit to objects. The zero hash: there is nothing to commit.
-func (l *Log) write(p *publication, b batch, to *objects) (sum hash, reflog string, err error) {
+func (l *Log) write(p *publication, b batch, to *object.Writer) (sum hash, reflog string, err error) {
 	now := l.cfg.Now()
-	c := commit{parent: p.at.commit, committer: l.server(), written: now, made: now}
+	c := object.Commit{
+		Parent:    p.at.commit,
+		Committer: l.server(),
+		Written:   now,
+		Made:      now,
+	}
 	switch {
 	case len(b.ops) > 0:
 		ops := make([]maildir.Op, 0, len(b.ops))
@@ -310,30 +316,30 @@ func (l *Log) write(p *publication, b batch, to *objects) (sum hash, reflog stri
 		if len(ops) == 0 {
 			return hash{}, "", nil
 		}
-		c.author, c.message = l.opsAuthor(ops), opsMessage(ops)
+		c.Author, c.Message = l.opsAuthor(ops), opsMessage(ops)
 		if at := ops[len(ops)-1].At; !at.IsZero() {
-			c.written = at
+			c.Written = at
 		}
 	default:
 		changes := p.plan.differing()
 		if len(changes) == 0 {
 			return hash{}, "", nil
 		}
-		c.message, c.author = editMessage(changes), l.server()
+		c.Message, c.Author = editMessage(changes), l.server()
 		if id, err := p.repo.config.person(); err != nil {
 			return hash{}, "", err
 		} else if id != "" {
-			c.author = id
+			c.Author = id
 		}
 	}
-	if c.tree, err = p.plan.write(to); err != nil {
+	if c.Tree, err = p.plan.write(to); err != nil {
 		return hash{}, "", err
 	}
-	if sum, err = to.add(commitObject, c.encode()); err != nil {
+	if sum, err = to.Add(object.KindCommit, c.Encode()); err != nil {
 		return hash{}, "", err
 	}
-	p.repo.mem.keepCommit(sum, c.tree)
-	return sum, reflogText(c), nil
+	p.repo.mem.KeepCommit(sum, c.Tree)
+	return sum, c.Reflog(), nil
 }
 
 // unsaved returns those of the paths whose present content is not HEAD's, and notes that HEAD, where it is the mail's
@@ -343,7 +349,7 @@ func (l *Log) unsaved(paths []string) ([]*change, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer repo.close()
+	defer repo.Close()
 	at, err := repo.head()
 	if err != nil {
 		return nil, err
@@ -353,7 +359,7 @@ func (l *Log) unsaved(paths []string) ([]*change, error) {
 		l.known = at.commit
 		l.mu.Unlock()
 	}
-	tree, err := repo.treeOf(at.commit)
+	tree, err := repo.TreeOf(at.commit)
 	if err != nil {
 		return nil, err
 	}
@@ -365,7 +371,7 @@ func (l *Log) unsaved(paths []string) ([]*change, error) {
 	if err := plan.name(paths); err != nil {
 		return nil, err
 	}
-	if err := plan.load(&objects{dry: true}, nil); err != nil {
+	if err := plan.load(object.Namer(), nil); err != nil {
 		return nil, err
 	}
 	var all []*change
@@ -379,7 +385,7 @@ func (l *Log) unsaved(paths []string) ([]*change, error) {
 		}
 	}
 	for _, c := range plan.sorted() {
-		if c.skipped != "" || c.differs() && !c.gone && c.new.mode != 0 {
+		if c.skipped != "" || c.differs() && !c.gone && c.new.Mode != 0 {
 			all = append(all, c)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 
 	"mailtree/maildir"
 	"mailtree/maildir/gitlog/gitindex"
+	"mailtree/maildir/gitlog/object"
 	"mailtree/maildir/tree"
 )
 
@@ -196,7 +197,7 @@ func makeIndex(b testing.TB, file string, n int) int64 {
 		name := fmt.Sprintf("agents/A%04d/inbox/2025/10/%02d/msg_20251023_%09d.md", i/each, i%each/(1+each/30), i)
 		head := make([]byte, 62)
 		binary.BigEndian.PutUint32(head[8:], 1760000000)
-		binary.BigEndian.PutUint32(head[24:], modeFile)
+		binary.BigEndian.PutUint32(head[24:], object.ModeFile)
 		binary.BigEndian.PutUint32(head[40:], uint32(i))
 		binary.BigEndian.PutUint16(head[60:], uint16(len(name)))
 		out.Write(append(append(head, name...), make([]byte, 8-(62+len(name))%8)...))
@@ -254,7 +255,7 @@ func BenchmarkLoad(b *testing.B) {
 					b.Fatal(err)
 				}
 				plan.written = written
-				if err := errors.Join(plan.name(paths), plan.load(&objects{dry: true}, nil)); err != nil {
+				if err := errors.Join(plan.name(paths), plan.load(object.Namer(), nil)); err != nil {
 					b.Fatal(err)
 				}
 				plan.close()

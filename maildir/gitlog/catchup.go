@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailtree/maildir/gitlog/gitindex"
+	"mailtree/maildir/gitlog/object"
 )
 
 // catchUp hands over, once, what others changed while nobody watched: it compares the tree with the Git index, when
@@ -119,7 +120,7 @@ func (l *Log) missed(ctx context.Context, before uint64, from place) (found []di
 		if err != nil {
 			return err
 		}
-		defer repo.close()
+		defer repo.Close()
 		if err := l.repair(repo); err != nil {
 			return err
 		}
@@ -135,7 +136,7 @@ func (l *Log) missed(ctx context.Context, before uint64, from place) (found []di
 			return err
 		}
 		c.ignore, c.modes = newIgnorer(repo.git), repo.config.fileMode
-		tree, err := repo.treeOf(at.commit)
+		tree, err := repo.TreeOf(at.commit)
 		if err != nil || tree.IsZero() || c.index.Seen.Exists {
 			return err
 		}
@@ -223,7 +224,7 @@ func (c *comparison) tick(ctx context.Context) error {
 // tracked compares the entries of the index.
 func (c *comparison) tracked(ctx context.Context) (err error) {
 	for e := range c.index.All(&err) {
-		if string(e.Name) <= c.after || e.Mode() == modeModule || e.Assumed() {
+		if string(e.Name) <= c.after || e.Mode() == object.ModeModule || e.Assumed() {
 			continue
 		}
 		if err := c.tick(ctx); err != nil {
@@ -267,7 +268,7 @@ func (c *comparison) differs(e gitindex.Entry, path string) (since time.Time, ye
 	if e.Holds(st) && st.Is(e.Mode()&unix.S_IFMT) && st.MTime.Unix() < c.index.Seen.Stat.MTime.Unix() {
 		return since, false, nil
 	}
-	now, _, err := c.files.blob(path, st, &objects{dry: true})
+	now, _, err := c.files.blob(path, st, object.Namer())
 	if transient(err) {
 		return since, false, err
 	}
@@ -275,8 +276,8 @@ func (c *comparison) differs(e gitindex.Entry, path string) (since time.Time, ye
 		return time.Now(), errors.Is(err, fs.ErrNotExist), nil
 	}
 	was := entryOf(e)
-	if !c.modes && now.mode != modeLink && was.mode != modeLink {
-		now.mode = was.mode
+	if !c.modes && now.Mode != object.ModeLink && was.Mode != object.ModeLink {
+		now.Mode = was.Mode
 	}
 	return st.CTime, now != was, nil
 }
@@ -368,7 +369,7 @@ func (c *cursor) step() {
 	e, ok := c.next()
 	if c.more = ok; ok {
 		c.now = append(c.now[:0], e.Name...)
-		if e.Mode() == modeModule {
+		if e.Mode() == object.ModeModule {
 			c.modules[string(c.now)] = true
 		}
 	}

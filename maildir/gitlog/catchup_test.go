@@ -181,7 +181,7 @@ func TestCatchUpInParts(t *testing.T) {
 	seen := map[string]int{}
 	at := &place{}
 	for rounds := 0; at != nil; rounds++ {
-		index, err := (&repository{dir: tr.dir, git: tr.path(".git"), mem: newMemory()}).openIndex()
+		index, err := newRepository(tr.dir, newMemory()).openIndex()
 		tr.check(err)
 		files, err := openWorktree(tr.dir)
 		tr.check(err)

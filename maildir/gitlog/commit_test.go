@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/gitlog/object"
 )
 
 func TestCommit(t *testing.T) {
@@ -176,7 +177,7 @@ func TestLargeBatch(t *testing.T) {
 		tr.write(p, fmt.Sprintf("message %d\n%s", i, strings.Repeat("word ", 50)))
 		ops = append(ops, op("send", fmt.Sprintf("A%d", i%7), fmt.Sprintf("m%04d", i), p))
 	}
-	tr.write("big", strings.Repeat("0123456789abcdef", largeFile/8))
+	tr.write("big", strings.Repeat("0123456789abcdef", object.LargeFile/8))
 	tr.log.Record(ops, nil)
 	tr.log.Edited([]string{"big"})
 	tr.flush()

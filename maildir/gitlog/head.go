@@ -13,6 +13,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"golang.org/x/sys/unix"
+
+	"mailtree/maildir/gitlog/object"
 )
 
 // hold says why nothing is committed now; the work waits. It is an error that wraps maildir.ErrUnavailable
@@ -31,6 +33,10 @@ func holdOf(err error) *hold {
 	var h *hold
 	if errors.As(err, &h) {
 		return h
+	}
+	var special *object.SpecialError
+	if errors.As(err, &special) {
+		return notFile(special.Name)
 	}
 	return indexHold(err)
 }
@@ -125,7 +131,7 @@ func noHead(err error) error {
 }
 
 // notFile says that there is something else, or far too much, where Git has a file.
-func notFile(name string) error {
+func notFile(name string) *hold {
 	return &hold{mode: "waiting", reason: fmt.Sprintf("The mail is not committed: .git/%s is not a regular file, or far too large. Restore it; the mail keeps working.", name)}
 }
 

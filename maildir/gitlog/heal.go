@@ -42,7 +42,7 @@ func (l *Log) heal() error {
 	if err != nil {
 		return nil // the commit that follows says why
 	}
-	defer repo.close()
+	defer repo.Close()
 	if err := l.restoreCommits(repo); err != nil {
 		return err
 	}
@@ -119,14 +119,14 @@ func (r *repository) undone(at hash, index *gitindex.Index, own []ownCommit) (fo
 	}
 	head := map[string]entry{}
 	for path := range before {
-		if head[path], err = r.committed(at, path); err != nil {
+		if head[path], err = r.At(at, path); err != nil {
 			return found, err
 		}
 	}
 	inHead := func(c *change) bool { return isUndone(c, head[c.path], before) }
 	inIndex := func(c *change) bool { return isUndone(c, staged(index, c.path), before) }
 	for _, changes := range of {
-		telling := slices.DeleteFunc(slices.Clone(changes), func(c *change) bool { return c.old.mode != 0 })
+		telling := slices.DeleteFunc(slices.Clone(changes), func(c *change) bool { return c.old.Mode != 0 })
 		if len(telling) == 0 {
 			telling = changes
 		}

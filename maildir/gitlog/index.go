@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"mailtree/maildir/gitlog/gitindex"
+	"mailtree/maildir/gitlog/object"
 )
 
 // openIndex opens .git/index; a missing one has no entries. The caller closes it. The errors of gitindex, here
@@ -40,7 +41,7 @@ func indexHold(err error) *hold {
 	return h
 }
 
-func entryOf(e gitindex.Entry) entry { return entry{e.Mode(), e.Hash()} }
+func entryOf(e gitindex.Entry) entry { return entry{Mode: e.Mode(), Hash: e.Hash()} }
 
 // staged is what a path that was looked for is in the index; the zero entry where it is not there.
 func staged(x *gitindex.Index, path string) (e entry) {
@@ -59,7 +60,7 @@ func isSparse(x *gitindex.Index, path string) bool {
 // isClean reports that the file at path with that state surely has HEAD's content, so that it need not be read.
 func isClean(x *gitindex.Index, path string, st gitindex.Stat, old entry) bool {
 	e, ok := x.At(path)
-	return ok && old.isFile() && entryOf(e) == old && e.Holds(st) && st.MTime.Unix() < x.Seen.Stat.MTime.Unix()
+	return ok && old.IsFile() && entryOf(e) == old && e.Holds(st) && st.MTime.Unix() < x.Seen.Stat.MTime.Unix()
 }
 
 // fillIndex gives a missing index the entries of HEAD's tree. They go into a file that has no name.
@@ -73,11 +74,11 @@ func (r *repository) fillIndex(x *gitindex.Index, tree hash) error {
 		return err
 	}
 	count := 0
-	err = errors.Join(os.Remove(name), r.walk(tree, "", func(string, entry) { count++ }))
+	err = errors.Join(os.Remove(name), r.Walk(tree, "", func(string, entry) { count++ }))
 	if err == nil {
 		w := gitindex.NewWriter(f, x.Version, count)
-		err = r.walk(tree, "", func(path string, e entry) {
-			w.Add(gitindex.Change{Path: path, Mode: e.mode, Hash: e.hash})
+		err = r.Walk(tree, "", func(path string, e entry) {
+			w.Add(gitindex.Change{Path: path, Mode: e.Mode, Hash: e.Hash})
 		})
 		if err == nil {
 			_, err = w.Finish(nil)
@@ -94,12 +95,12 @@ func (r *repository) nextIndex(f *os.File, x *gitindex.Index, changes []*change,
 	for i, c := range changes {
 		all[i] = gitindex.Change{
 			Path:     c.path,
-			Mode:     c.new.mode,
-			Hash:     c.new.hash,
+			Mode:     c.new.Mode,
+			Hash:     c.new.Hash,
 			Stat:     c.stat,
-			Replaces: c.old.isFile(),
+			Replaces: c.old.IsFile(),
 		}
-		if c.new.mode != 0 && !c.stat.Uncertain {
+		if c.new.Mode != 0 && !c.stat.Uncertain {
 			recent[c.path] = c.stat
 		}
 	}
@@ -131,6 +132,6 @@ func (r *repository) settleEntry(w *worktree, e gitindex.Entry) (st gitindex.Sta
 
 // has reports whether the file at path, which is in the given state, surely has a content.
 func (w *worktree) has(path string, st gitindex.Stat, content hash) bool {
-	now, _, err := w.blob(path, st, &objects{dry: true})
-	return err == nil && now.hash == content
+	now, _, err := w.blob(path, st, object.Namer())
+	return err == nil && now.Hash == content
 }

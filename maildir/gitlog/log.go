@@ -124,13 +124,13 @@ func (l *Log) open() error {
 	if err != nil {
 		return err
 	}
-	defer repo.close()
+	defer repo.Close()
 	if err := l.repair(repo); err != nil {
 		return err
 	}
 	at, err := l.branch(repo)
 	if err == nil && !at.commit.IsZero() {
-		l.last, l.lastSum, l.known = repo.when(at.commit), at.commit, at.commit
+		l.last, l.lastSum, l.known = repo.When(at.commit), at.commit, at.commit
 	}
 	return err
 }

@@ -139,3 +139,10 @@ func writeNew(path string, data []byte, mode fs.FileMode) error {
 	_, err = f.Write(data)
 	return errors.Join(err, f.Close())
 }
+
+func ignoreGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

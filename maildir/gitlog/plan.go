@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailtree/maildir/gitlog/gitindex"
+	"mailtree/maildir/gitlog/object"
 	"mailtree/maildir/tree"
 )
 
@@ -47,7 +48,7 @@ func newPlan(r *repository, base hash, index *gitindex.Index) (*plan, error) {
 	}
 	p := &plan{repo: r, index: index, files: files, changes: map[string]*change{}}
 	if !base.IsZero() {
-		p.base = entry{modeTree, base}
+		p.base = entry{Mode: object.ModeTree, Hash: base}
 	}
 	p.root.old = p.base
 	return p, nil
@@ -110,16 +111,16 @@ func (p *plan) nameFolder(path string) error {
 	have := p.base
 	if path != "" {
 		var err error
-		if have, err = p.repo.lookup(p.base, path); err != nil {
+		if have, err = p.repo.Lookup(p.base, path); err != nil {
 			return err
 		}
 	}
 	switch {
-	case have.isTree():
-		if err := p.repo.walk(have.hash, path, func(f string, _ entry) { p.add(f, true) }); err != nil {
+	case have.IsTree():
+		if err := p.repo.Walk(have.Hash, path, func(f string, _ entry) { p.add(f, true) }); err != nil {
 			return err
 		}
-	case have.isFile(): // a file became a folder
+	case have.IsFile(): // a file became a folder
 		p.add(path, true)
 	}
 	return p.walk(path)
@@ -167,7 +168,7 @@ func (p *plan) walk(path string) error {
 }
 
 // load finds out what every named path is in HEAD and on disk, and gives new blobs to objects.
-func (p *plan) load(to *objects, log *slog.Logger) error {
+func (p *plan) load(to *object.Writer, log *slog.Logger) error {
 	if err := p.root.resolve(p.repo); err != nil {
 		return err
 	}
@@ -179,7 +180,7 @@ func (p *plan) load(to *objects, log *slog.Logger) error {
 		if err := load(c, to); err != nil {
 			return err
 		}
-		if c.skipped != "" && c.old.mode == 0 && log != nil {
+		if c.skipped != "" && c.old.Mode == 0 && log != nil {
 			log.Debug("file left out of the audit", "path", c.path, "reason", c.skipped)
 		}
 	}
@@ -198,18 +199,18 @@ func (p *plan) sorted() []*change {
 	return all
 }
 
-func (p *plan) loadOne(c *change, to *objects) error {
+func (p *plan) loadOne(c *change, to *object.Writer) error {
 	c.new = c.old
 	st, err := p.files.stat(c.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		c.gone = true
-		if c.old.mode != modeModule && !isSparse(p.index, c.path) {
+		if c.old.Mode != object.ModeModule && !isSparse(p.index, c.path) {
 			c.new = entry{}
 		}
 		return nil
 	case err == nil && st.Is(unix.S_IFDIR):
-		if c.old.isFile() {
+		if c.old.IsFile() {
 			c.new = entry{}
 		}
 		return nil
@@ -219,7 +220,7 @@ func (p *plan) loadOne(c *change, to *objects) error {
 	case err == nil && st.Is(unix.S_IFLNK) && dangerousLink(c.path):
 		c.skipped = "a link with a name that means something to Git"
 		return nil
-	case err == nil && c.old.mode == 0 && p.ignore != nil && p.ignore.match(p.files, c.path, false):
+	case err == nil && c.old.Mode == 0 && p.ignore != nil && p.ignore.match(p.files, c.path, false):
 		c.skipped = "ignored"
 		return nil
 	}
@@ -233,10 +234,10 @@ func (p *plan) loadOne(c *change, to *objects) error {
 	}
 	switch {
 	case err == nil:
-		if !p.repo.config.fileMode && e.mode != modeLink {
-			e.mode = modeFile
-			if c.old.mode == modeExec {
-				e.mode = modeExec
+		if !p.repo.config.fileMode && e.Mode != object.ModeLink {
+			e.Mode = object.ModeFile
+			if c.old.Mode == object.ModeExec {
+				e.Mode = object.ModeExec
 			}
 		}
 		c.new = e
@@ -256,12 +257,12 @@ func transient(err error) bool {
 }
 
 // write makes the tree objects and returns the new tree.
-func (p *plan) write(to *objects) (hash, error) {
+func (p *plan) write(to *object.Writer) (hash, error) {
 	e, err := p.root.write(p.repo, to)
-	if err == nil && e.mode == 0 {
-		e.hash, err = to.add(treeObject, nil)
+	if err == nil && e.Mode == 0 {
+		e.Hash, err = to.Add(object.KindTree, nil)
 	}
-	return e.hash, err
+	return e.Hash, err
 }
 
 // differing returns the changes that make a difference to HEAD, by path.

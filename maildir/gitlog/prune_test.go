@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/gitlog/object"
 )
 
 // A person runs git gc --prune=now, and its parts, at any step of a commit: nothing of it is lost, whether its objects
@@ -29,7 +30,7 @@ func TestPruneAtEveryStep(t *testing.T) {
 					tr.log.gentle = 0
 				}
 				if size < 0 {
-					tr.write("big", strings.Repeat("0123456789abcdef", largeFile/8))
+					tr.write("big", strings.Repeat("0123456789abcdef", object.LargeFile/8))
 					tr.log.Record([]maildir.Op{op("send", "A", "big", "big")}, nil)
 				}
 				for i := range size {
@@ -133,11 +134,11 @@ func TestFreshIsBounded(t *testing.T) {
 	t.Parallel()
 	m := newMemory()
 	for range 5 {
-		m.keepFresh([]object{{data: make([]byte, freshBytes/3)}, {data: make([]byte, 10)}})
+		m.keepFresh([]object.Object{{Data: make([]byte, freshBytes/3)}, {Data: make([]byte, 10)}})
 	}
 	n := 0
 	for _, x := range m.fresh {
-		n += len(x.data)
+		n += len(x.Data)
 	}
 	if n > freshBytes || n < freshBytes/2 {
 		t.Errorf("%d bytes", n)
@@ -148,26 +149,26 @@ func TestFreshIsBounded(t *testing.T) {
 func TestLargeFileThatChanges(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
-	o := newObjects(tr.path(".git"))
+	o := newRepository(tr.dir, newMemory()).objects()
 	text := strings.Repeat(rand.Text(), 1<<10)
 	var want []string
 	for i, size := range []int{len(text), len(text) + 1, len(text), len(text) - 1, len(text) + 1} {
-		h, err := o.addFile(strings.NewReader(text), int64(size))
+		h, err := o.AddFile(strings.NewReader(text), int64(size))
 		if short := size > len(text); short != (err != nil) {
 			t.Errorf("file %d: %v", i, err)
 		} else if !short {
 			want = append(want, h.String())
 		}
-		_, err = o.add(blobObject, fmt.Append(nil, "small ", i))
+		_, err = o.Add(object.KindBlob, fmt.Append(nil, "small ", i))
 		tr.check(err)
 	}
-	_, err := o.finishLoose()
+	_, err := o.Finish()
 	tr.check(err)
 	keep, err := filepath.Glob(tr.path(".git/objects/pack/*.keep"))
 	if err != nil || len(keep) != 1 {
 		t.Errorf("keep: %q %v", keep, err)
 	}
-	o.discard()
+	o.Discard()
 	tr.have(want)
 	idx, _ := filepath.Glob(tr.path(".git/objects/pack/*.idx"))
 	tr.git("verify-pack", idx[0])
@@ -180,7 +181,7 @@ func TestOldKeep(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{Idle: -1, Piled: 1})
 	old := time.Now().Add(-2 * leftover)
-	for name, text := range map[string]string{"ours": keepText, "mine": "by hand", "new": keepText} {
+	for name, text := range map[string]string{"ours": object.KeepText, "mine": "by hand", "new": object.KeepText} {
 		tr.write(".git/objects/pack/pack-"+name+".keep", text)
 		if name != "new" {
 			tr.check(os.Chtimes(tr.path(".git/objects/pack/pack-"+name+".keep"), old, old))

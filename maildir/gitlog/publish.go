@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailtree/maildir/gitlog/gitindex"
+	"mailtree/maildir/gitlog/object"
 )
 
 // publication moves branch and index to a new commit together. Git's own protocol, in this order:
@@ -36,7 +37,7 @@ type publication struct {
 	log    string // "Name <mail> time zone\tcommit: subject"
 	plan   *plan
 	mark   mark
-	fresh  []object // that a person's prune may take away meanwhile
+	fresh  []object.Object // that a person's prune may take away meanwhile
 	recent map[string]gitindex.Stat
 	seen   gitindex.Seen // the index that ours was made from
 	locked bool          // index.lock is ours

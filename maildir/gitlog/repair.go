@@ -12,6 +12,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"mailtree/maildir/gitlog/gitindex"
+	"mailtree/maildir/gitlog/object"
 )
 
 // repair finishes or undoes what a run that was killed left under Git's locks. It returns the paths of a commit
@@ -98,19 +99,19 @@ func (r *repository) repairRef(m *mark) error {
 
 // changesOf are the paths in which two commits differ. The first one may be the zero hash.
 func (r *repository) changesOf(from, to hash) (changes []*change, err error) {
-	old, err := r.treeOf(from)
+	old, err := r.TreeOf(from)
 	if err != nil {
 		return nil, err
 	}
-	tree, err := r.treeOf(to)
+	tree, err := r.TreeOf(to)
 	if err != nil {
 		return nil, err
 	}
 	base := entry{}
 	if !old.IsZero() {
-		base = entry{modeTree, old}
+		base = entry{Mode: object.ModeTree, Hash: old}
 	}
-	err = r.diff(base, entry{modeTree, tree}, "", func(path string, old, new entry) {
+	err = r.Diff(base, entry{Mode: object.ModeTree, Hash: tree}, "", func(path string, old, new entry) {
 		changes = append(changes, &change{path: path, old: old, new: new})
 	})
 	return changes, err

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mailtree/maildir/gitlog/object"
 )
 
 // Loose objects and small packs pile up: every commit adds some, and with very many of them each git command of a
@@ -254,12 +256,12 @@ func (r *repository) sweep(now time.Time) (found litter, err error) {
 			}
 		}
 	}
-	return found, r.waitless(hash{})
+	return found, r.CheckFiles()
 }
 
 // unkeep removes a .keep file that is ours.
 func (r *repository) unkeep(name string) {
-	if b, err := readSmall(r.path(name)); err == nil && string(b) == keepText {
+	if b, err := readSmall(r.path(name)); err == nil && string(b) == object.KeepText {
 		_ = os.Remove(r.path(name))
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"mailtree/maildir/gitlog/object"
 )
 
 // count is git count-objects -v.
@@ -118,7 +120,7 @@ func TestTidyAtEveryStep(t *testing.T) {
 					}
 				}
 				tr.flush()
-				if loose, packs := tr.count(); !reached || packs > 2 || loose > packFrom {
+				if loose, packs := tr.count(); !reached || packs > 2 || loose > object.PackFrom {
 					t.Errorf("step reached: %v, %d loose, %d packs", reached, loose, packs)
 				}
 				tr.log.step = func(string) {}

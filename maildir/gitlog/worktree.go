@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailtree/maildir/gitlog/gitindex"
+	"mailtree/maildir/gitlog/object"
 )
 
 // worktree reads files of the tree without ever following a link or waiting: every element of a path is opened
@@ -144,7 +145,7 @@ const maxBlob = 256 << 20
 var errSpecial = errors.New("not a regular file")
 
 // blob gives the file or link at path to objects: its mode as Git writes it, its hash, its state.
-func (w *worktree) blob(path string, st gitindex.Stat, to *objects) (entry, gitindex.Stat, error) {
+func (w *worktree) blob(path string, st gitindex.Stat, to *object.Writer) (entry, gitindex.Stat, error) {
 	if st.Is(unix.S_IFLNK) {
 		return w.link(path, st, to)
 	}
@@ -153,19 +154,19 @@ func (w *worktree) blob(path string, st gitindex.Stat, to *objects) (entry, giti
 		return entry{}, st, err
 	}
 	defer f.Close()
-	e := entry{mode: modeFile}
+	e := entry{Mode: object.ModeFile}
 	if st.Mode&0o100 != 0 {
-		e.mode = modeExec
+		e.Mode = object.ModeExec
 	}
 	switch {
 	case st.Size > maxBlob:
 		return e, st, fmt.Errorf("%d bytes, over the limit of %d", st.Size, maxBlob)
-	case st.Size > largeFile:
-		e.hash, err = to.addFile(f, st.Size)
+	case st.Size > object.LargeFile:
+		e.Hash, err = to.AddFile(f, st.Size)
 		return e, st, err
 	}
 	data := make([]byte, 0, st.Size+1)
-	for int64(len(data)) <= largeFile {
+	for int64(len(data)) <= object.LargeFile {
 		if len(data) == cap(data) {
 			data = slices.Grow(data, 512)
 		}
@@ -179,16 +180,16 @@ func (w *worktree) blob(path string, st gitindex.Stat, to *objects) (entry, giti
 		}
 	}
 	if int64(len(data)) != st.Size {
-		if int64(len(data)) > largeFile {
-			return e, st, errChanging
+		if int64(len(data)) > object.LargeFile {
+			return e, st, object.ErrChanging
 		}
 		st.Uncertain = true
 	}
-	e.hash, err = to.add(blobObject, data)
+	e.Hash, err = to.Add(object.KindBlob, data)
 	return e, st, err
 }
 
-func (w *worktree) link(path string, st gitindex.Stat, to *objects) (entry, gitindex.Stat, error) {
+func (w *worktree) link(path string, st gitindex.Stat, to *object.Writer) (entry, gitindex.Stat, error) {
 	fd, name, err := w.folder(path)
 	if err != nil {
 		return entry{}, st, err
@@ -202,8 +203,8 @@ func (w *worktree) link(path string, st gitindex.Stat, to *objects) (entry, giti
 		return entry{}, st, gone("readlink", path, err)
 	}
 	st.Uncertain = true
-	h, err := to.add(blobObject, buf[:n:n])
-	return entry{modeLink, h}, st, err
+	h, err := to.Add(object.KindBlob, buf[:n:n])
+	return entry{Mode: object.ModeLink, Hash: h}, st, err
 }
 
 // listNames names what a folder holds, sorted. Path "" is the tree itself.

@@ -12,12 +12,13 @@ import (
 
 	"mailtree/maildir"
 	"mailtree/maildir/gitlog/gitindex"
+	"mailtree/maildir/gitlog/object"
 )
 
 // loadWritten is loadOne for a path of which the content is known: that is committed, whatever is on disk by now. The
 // change that somebody else made since is an edit of its own, and the index entry is such that Git sees it. Where
 // somebody has committed that path since, the commit stays as it is.
-func (p *plan) loadWritten(c *change, to *objects) error {
+func (p *plan) loadWritten(c *change, to *object.Writer) error {
 	w := p.written[c.path]
 	if c.new = c.old; isSparse(p.index, c.path) || len(p.nodeOf(c.path).kids) > 0 {
 		return p.loadOne(c, to)
@@ -25,11 +26,11 @@ func (p *plan) loadWritten(c *change, to *objects) error {
 	if w.Gone {
 		return p.loadRemoved(c, w.base)
 	}
-	made := entry{mode: modeFile}
-	if w.Stat.Mode&0o100 != 0 || !p.repo.config.fileMode && c.old.mode == modeExec {
-		made.mode = modeExec
+	made := entry{Mode: object.ModeFile}
+	if w.Stat.Mode&0o100 != 0 || !p.repo.config.fileMode && c.old.Mode == object.ModeExec {
+		made.Mode = object.ModeExec
 	}
-	st, same, err := p.files.still(c.path, w.Written, made.mode, p.repo.config.fileMode)
+	st, same, err := p.files.still(c.path, w.Written, made.Mode, p.repo.config.fileMode)
 	if err != nil {
 		return err
 	}
@@ -40,14 +41,14 @@ func (p *plan) loadWritten(c *change, to *objects) error {
 		}
 	}
 	c.stat, c.apart = st, !same
-	made.hash, err = to.add(blobObject, w.Data)
+	made.Hash, err = to.Add(object.KindBlob, w.Data)
 	c.new = made
 	return err
 }
 
 // loadRemoved is loadWritten for a path that an operation has removed: what is there by now somebody has made since.
 func (p *plan) loadRemoved(c *change, base hash) error {
-	if c.old.mode == modeModule {
+	if c.old.Mode == object.ModeModule {
 		return nil
 	}
 	_, err := p.files.stat(c.path)
@@ -69,22 +70,22 @@ func (p *plan) loadRemoved(c *change, base hash) error {
 func (p *plan) taken(c *change, base hash) (bool, error) {
 	n := &p.root
 	for _, name := range strings.Split(c.path, "/") {
-		if n.old.mode != 0 && !n.old.isTree() {
+		if n.old.Mode != 0 && !n.old.IsTree() {
 			return true, nil // a file or link where the folder was
 		}
 		n = n.kids[name]
 	}
-	tree, err := p.repo.treeOf(base)
+	tree, err := p.repo.TreeOf(base)
 	if err == nil && !tree.IsZero() {
 		var was entry
-		if was, err = p.repo.lookup(entry{modeTree, tree}, c.path); err == nil {
+		if was, err = p.repo.Lookup(entry{Mode: object.ModeTree, Hash: tree}, c.path); err == nil {
 			return c.old != was, nil
 		}
 	}
 	if transient(err) {
 		return false, err
 	}
-	return c.old.mode != 0, nil // base is gone with a history that a person has rewritten, or there is none
+	return c.old.Mode != 0, nil // base is gone with a history that a person has rewritten, or there is none
 }
 
 func (p *plan) nodeOf(path string) *node {
@@ -104,7 +105,7 @@ func (w *worktree) still(path string, is maildir.Written, mode uint32, modes boo
 	switch {
 	case transient(err):
 		return other, false, err
-	case err != nil, !st.Is(unix.S_IFREG), st.Size != int64(len(is.Data)), modes && (st.Mode&0o100 != 0) != (mode == modeExec):
+	case err != nil, !st.Is(unix.S_IFREG), st.Size != int64(len(is.Data)), modes && (st.Mode&0o100 != 0) != (mode == object.ModeExec):
 		return other, false, nil
 	}
 	if is.Stat.Inode != 0 && st.Ino == uint32(is.Stat.Inode) && st.MTime.UnixNano() == is.Stat.MTime && st.CTime.UnixNano() == is.Stat.CTime && !st.CTime.Equal(st.MTime) {

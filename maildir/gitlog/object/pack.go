@@ -1,4 +1,4 @@
-package gitlog
+package object
 
 import (
 	"bufio"
@@ -30,7 +30,7 @@ type pack struct {
 }
 
 type packed struct {
-	hash   hash
+	hash   Hash
 	crc    uint32
 	offset int64
 }
@@ -52,24 +52,24 @@ func newPack(dir, tmp string) (*pack, error) {
 	return p, err
 }
 
-func (p *pack) add(x object) error {
+func (p *pack) add(x Object) error {
 	p.scratch.Reset()
-	p.scratch.Write(packHeader(x.kind, int64(len(x.data))))
+	p.scratch.Write(packHeader(x.Kind, int64(len(x.Data))))
 	p.deflate.Reset(&p.scratch)
-	if _, err := p.deflate.Write(x.data); err != nil {
+	if _, err := p.deflate.Write(x.Data); err != nil {
 		return err
 	}
 	if err := p.deflate.Close(); err != nil {
 		return err
 	}
-	p.items = append(p.items, packed{x.hash, crc32.ChecksumIEEE(p.scratch.Bytes()), p.offset})
+	p.items = append(p.items, packed{x.Hash, crc32.ChecksumIEEE(p.scratch.Bytes()), p.offset})
 	p.offset += int64(p.scratch.Len())
 	_, err := p.out.Write(p.scratch.Bytes())
 	return err
 }
 
 // packHeader is what stands before an object.
-func packHeader(k kind, length int64) (head []byte) {
+func packHeader(k Kind, length int64) (head []byte) {
 	size := uint64(length)
 	b := byte(k)<<4 | byte(size&15)
 	for size >>= 4; size > 0; size >>= 7 {
@@ -80,16 +80,16 @@ func packHeader(k kind, length int64) (head []byte) {
 }
 
 // addFile adds the blob of a file of size bytes, unless have has it. After an error the pack is as before.
-func (p *pack) addFile(f io.Reader, size int64, have map[hash]struct{}) (hash, error) {
+func (p *pack) addFile(f io.Reader, size int64, have map[Hash]struct{}) (Hash, error) {
 	if err := p.out.Flush(); err != nil {
-		return hash{}, err
+		return Hash{}, err
 	}
 	sum, crc := sha1.New(), crc32.NewIEEE()
-	sum.Write(objectHeader(blobObject, size))
+	sum.Write(header(KindBlob, size))
 	to := io.MultiWriter(p.file, crc)
-	_, err := to.Write(packHeader(blobObject, size))
+	_, err := to.Write(packHeader(KindBlob, size))
 	p.deflate.Reset(to)
-	var h hash
+	var h Hash
 	if err == nil {
 		h, err = copied(io.MultiWriter(sum, p.deflate), f, size, sum)
 	}
