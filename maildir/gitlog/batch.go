@@ -47,7 +47,7 @@ func (b *batch) addRecord(r record) {
 // commitOps commits the operations at the head of the queue, if any. The caller holds the turn.
 func (l *Log) commitOps(ctx context.Context) error {
 	l.mu.Lock()
-	records := l.head()
+	records := l.nextRecords()
 	idle := len(records) == 0 && len(l.unsettled) == 0
 	l.mu.Unlock()
 	if idle {
@@ -57,7 +57,7 @@ func (l *Log) commitOps(ctx context.Context) error {
 	for _, r := range records {
 		b.addRecord(r)
 	}
-	err := l.settleBatch(ctx, b)
+	err := l.commitBatch(ctx, b)
 	made := err == nil || isMade(err)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,20 +86,20 @@ func (l *Log) commitEdits(ctx context.Context) error {
 		l.mu.Unlock()
 		return nil
 	}
-	paths := l.fly(l.cfg, time.Now())
+	paths := l.startEdits(l.cfg, time.Now())
 	l.mu.Unlock()
 	if len(paths) == 0 {
 		return nil
 	}
-	err := l.settleBatch(ctx, batch{edits: paths})
+	err := l.commitBatch(ctx, batch{edits: paths})
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.land(err == nil || isMade(err), time.Now())
+	l.endEdits(err == nil || isMade(err), time.Now())
 	return err
 }
 
-// settleBatch makes the commit of a batch and notes how it went.
-func (l *Log) settleBatch(ctx context.Context, b batch) error {
+// commitBatch makes the commit of a batch and notes how it went.
+func (l *Log) commitBatch(ctx context.Context, b batch) error {
 	done := stopwatch()
 	err := l.heal()
 	if err == nil {
@@ -116,12 +116,12 @@ func (l *Log) settleBatch(ctx context.Context, b batch) error {
 	}
 	pending := l.pending()
 	l.mu.Unlock()
-	l.tell(before, err, pending)
+	l.logChange(before, err, pending)
 	return err
 }
 
-// tell logs a change of the state, once.
-func (l *Log) tell(before, after error, pending int) {
+// logChange logs a change of the state, once.
+func (l *Log) logChange(before, after error, pending int) {
 	text := func(err error) string {
 		if err == nil {
 			return ""
@@ -139,8 +139,8 @@ func (l *Log) tell(before, after error, pending int) {
 	}
 }
 
-// tries is how often a commit is built anew because somebody else was first; after the gentle ones index.lock is
-// taken before and not only when everything is ready.
+// tries is how often a commit is built anew because somebody else was first; after the gentle ones
+// index.lock is taken before and not only when everything is ready.
 const (
 	tries  = 10
 	gentle = 2
@@ -157,8 +157,8 @@ func (l *Log) commit(ctx context.Context, b batch) (err error) {
 	return &hold{mode: "waiting", cause: err, reason: "The mail's branch keeps moving while the server wants to commit: it is tried again."}
 }
 
-// attempt builds the commit on what HEAD is now and publishes it. A batch that makes no difference needs none,
-// but an operation is told in any case.
+// attempt builds the commit on what HEAD is now and publishes it. A batch that makes no difference
+// needs none, but an operation is told in any case.
 func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 	repo, err := openRepository(l.cfg.Dir, l.mem)
 	if err != nil {
@@ -194,7 +194,8 @@ func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 	return err
 }
 
-// publish builds the commit of a batch on what HEAD is now and moves the branch; made is false when it did not move.
+// publish builds the commit of a batch on what HEAD is now and moves the branch; made is false when
+// it did not move.
 func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, err error) {
 	if p.at, err = l.branch(p.repo); err != nil {
 		return false, err
@@ -237,8 +238,9 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	return made, err
 }
 
-// leaveOutBusy takes out of a plan of edits what may be an operation's work by now: what was read there is left as HEAD has it. An
-// operation that had begun before that is under way still, or it waits: nobody else commits.
+// leaveOutBusy takes out of a plan of edits what may be an operation's work by now: what was read
+// there is left as HEAD has it. An operation that had begun before that is under way still, or it
+// waits: nobody else commits.
 func (l *Log) leaveOutBusy(p *plan) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -342,8 +344,8 @@ func (l *Log) write(p *publication, b batch, to *object.Writer) (sum hash, reflo
 	return sum, c.Reflog(), nil
 }
 
-// unsaved returns those of the paths whose present content is not HEAD's, and notes that HEAD, where it is the mail's
-// branch: what is recorded from now on is newer.
+// unsaved returns those of the paths whose present content is not HEAD's, and notes that HEAD,
+// where it is the mail's branch: what is recorded from now on is newer.
 func (l *Log) unsaved(paths []string) ([]*change, error) {
 	repo, err := openRepository(l.cfg.Dir, l.mem)
 	if err != nil {

@@ -83,7 +83,8 @@ func BenchmarkCommit(b *testing.B) {
 
 var piled = flag.Int("gitlog.piled", 300, "commits made before BenchmarkTidy puts packs together")
 
-// BenchmarkTidy measures putting packs together, and a commit before and after it, also one that knows nothing yet.
+// BenchmarkTidy measures putting packs together, and a commit before and after it, also one that
+// knows nothing yet.
 func BenchmarkTidy(b *testing.B) {
 	dir := b.TempDir()
 	if err := Init(dir); err != nil {
@@ -147,8 +148,8 @@ func BenchmarkTidy(b *testing.B) {
 
 var entries = flag.Int("gitlog.entries", 300000, "entries in the index of BenchmarkIndex")
 
-// BenchmarkIndex measures commits of one file beside an index of very many entries, their memory and the most that
-// the process ever had resident.
+// BenchmarkIndex measures commits of one file beside an index of very many entries, their memory
+// and the most that the process ever had resident.
 func BenchmarkIndex(b *testing.B) {
 	dir := b.TempDir()
 	if err := Init(dir); err != nil {
@@ -215,8 +216,8 @@ func makeIndex(b testing.TB, file string, n int) int64 {
 	return fi.Size()
 }
 
-// BenchmarkLoad measures what a commit of 1,000 files spends on them before it writes anything: read from the disk, and
-// told by the operation.
+// BenchmarkLoad measures what a commit of 1,000 files spends on them before it writes anything:
+// read from the disk, and told by the operation.
 func BenchmarkLoad(b *testing.B) {
 	dir := b.TempDir()
 	if err := Init(dir); err != nil {

@@ -15,9 +15,9 @@ import (
 	"mailtree/maildir/gitlog/object"
 )
 
-// catchUp hands over, once, what others changed while nobody watched: it compares the tree with the Git index, when
-// the operations that the journal has recovered are committed and the repository is in a state to commit to.
-// Where ctx ends it, it returns where it is to go on.
+// catchUp hands over, once, what others changed while nobody watched: it compares the tree with the
+// Git index, when the operations that the journal has recovered are committed and the repository is
+// in a state to commit to. Where ctx ends it, it returns where it is to go on.
 func (l *Log) catchUp(ctx context.Context, before uint64) (rest *place) {
 	var from place
 	for failures := 0; ; {
@@ -44,8 +44,8 @@ func (l *Log) catchUp(ctx context.Context, before uint64) (rest *place) {
 	}
 }
 
-// lastLook goes on with catchUp when the server ends, at once: nobody records operations any more. What it cannot do is for
-// the next start.
+// lastLook goes on with catchUp when the server ends, at once: nobody records operations any more.
+// What it cannot do is for the next start.
 func (l *Log) lastLook(ctx context.Context, before uint64, from place) error {
 	for {
 		found, next, err := l.missed(ctx, before, from)
@@ -67,8 +67,8 @@ func (l *Log) lastLook(ctx context.Context, before uint64, from place) error {
 // errLater: what was recorded or found before is still to be committed.
 var errLater = errors.New("there is still work in the queue")
 
-// found is Edited, but it leaves an operation that has just written one of the paths the time to be recorded, and
-// the quiet time begins anew, however long other edits have been waiting.
+// found is Edited, but it leaves an operation that has just written one of the paths the time to be
+// recorded, and the quiet time begins anew, however long other edits have been waiting.
 func (l *Log) found(ctx context.Context, found []difference) error {
 	if len(found) == 0 {
 		return nil
@@ -115,33 +115,7 @@ func (l *Log) missed(ctx context.Context, before uint64, from place) (found []di
 			c.index.Close()
 		}
 	}()
-	err = l.exclusive(ctx, func() error {
-		repo, err := openRepository(l.cfg.Dir, l.mem)
-		if err != nil {
-			return err
-		}
-		defer repo.Close()
-		if err := l.repair(repo); err != nil {
-			return err
-		}
-		if err := repo.busy(); err != nil {
-			return err
-		}
-		at, err := l.branch(repo)
-		if err != nil {
-			return err
-		}
-		verified := l.mem.sound // a copy: l.mem is guarded by the turn
-		if c.index, err = gitindex.Open(repo.path("index"), &verified); err != nil {
-			return err
-		}
-		c.ignore, c.modes = newIgnorer(repo.git), repo.config.fileMode
-		tree, err := repo.TreeOf(at.commit)
-		if err != nil || tree.IsZero() || c.index.Seen.Exists {
-			return err
-		}
-		return repo.fillIndex(c.index, tree)
-	})
+	err = l.exclusive(ctx, func() error { return l.openComparison(c) })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -150,6 +124,36 @@ func (l *Log) missed(ctx context.Context, before uint64, from place) (found []di
 	}
 	defer c.files.close()
 	return c.run(ctx)
+}
+
+// openComparison opens the index of a comparison, or makes one from HEAD where it is missing. The caller holds
+// the turn.
+func (l *Log) openComparison(c *comparison) error {
+	repo, err := openRepository(l.cfg.Dir, l.mem)
+	if err != nil {
+		return err
+	}
+	defer repo.Close()
+	if err := l.repair(repo); err != nil {
+		return err
+	}
+	if err := repo.busy(); err != nil {
+		return err
+	}
+	at, err := l.branch(repo)
+	if err != nil {
+		return err
+	}
+	verified := l.mem.sound // a copy: l.mem is guarded by the turn
+	if c.index, err = gitindex.Open(repo.path("index"), &verified); err != nil {
+		return err
+	}
+	c.ignore, c.modes = newIgnorer(repo.git), repo.config.fileMode
+	tree, err := repo.TreeOf(at.commit)
+	if err != nil || tree.IsZero() || c.index.Seen.Exists {
+		return err
+	}
+	return repo.fillIndex(c.index, tree)
 }
 
 // mostFound bounds what is handed over at once: the rest follows when that is committed.
@@ -161,8 +165,8 @@ type place struct {
 	after     string // the last path that was handed over
 }
 
-// comparison finds the files that differ from the index, without following a link or opening anything but regular
-// files of which the stat data differs.
+// comparison finds the files that differ from the index, without following a link or opening
+// anything but regular files of which the stat data differs.
 type comparison struct {
 	place
 	most   int
@@ -248,8 +252,8 @@ func (c *comparison) tracked(ctx context.Context) (err error) {
 	return err
 }
 
-// differs reports that another file than the entry's is at path, or none. A file that may not be read is no difference; an
-// error is transient.
+// differs reports that another file than the entry's is at path, or none. A file that may not be
+// read is no difference; an error is transient.
 func (c *comparison) differs(e gitindex.Entry, path string) (since time.Time, yes bool, err error) {
 	st, err := c.files.stat(path)
 	switch {
@@ -282,8 +286,8 @@ func (c *comparison) differs(e gitindex.Entry, path string) (since time.Time, ye
 	return st.CTime, now != was, nil
 }
 
-// others finds the files of a folder that are not in the index. It goes through them in the order of the index.
-// Nested repositories and ignored folders are not entered.
+// others finds the files of a folder that are not in the index. It goes through them in the order
+// of the index. Nested repositories and ignored folders are not entered.
 func (c *comparison) others(ctx context.Context, dir string, entries *cursor) error {
 	names, err := c.files.sorted(dir)
 	if transient(err) {
@@ -375,8 +379,8 @@ func (c *cursor) step() {
 	}
 }
 
-// has reports whether there is an entry for path, which is not before the one asked for last. After an error it
-// says yes to all.
+// has reports whether there is an entry for path, which is not before the one asked for last. After
+// an error it says yes to all.
 func (c *cursor) has(path string) bool {
 	for c.more && string(c.now) < path {
 		c.step()

@@ -78,7 +78,8 @@ func TestCatchUp(t *testing.T) {
 	tr.sound()
 }
 
-// TestCatchUpAtTheEnd: a server that is stopped as soon as it has started does not leave the edits to the next one.
+// TestCatchUpAtTheEnd: a server that is stopped as soon as it has started does not leave the edits
+// to the next one.
 func TestCatchUpAtTheEnd(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -207,8 +208,8 @@ func TestCatchUpInParts(t *testing.T) {
 	}
 }
 
-// Operations keep their files: those that the journal has recovered, and those whose files are in the tree before
-// they are recorded.
+// Operations keep their files: those that the journal has recovered, and those whose files are in
+// the tree before they are recorded.
 func TestCatchUpBesideOperations(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -245,7 +246,7 @@ func TestEditsLeavePathsOfOperations(t *testing.T) {
 	q := queue{edits: map[string]struct{}{}}
 	q.edited([]string{"a", "b"}, time.Now())
 	q.record([]maildir.Op{op("send", "A", "m", "a")}, nil, hash{}, time.Now())
-	if got := fmt.Sprint(q.fly(Config{UnderWay: func(string) bool { return false }}, time.Now()), len(q.edits), q.pending()); got != "[b] 1 3" {
+	if got := fmt.Sprint(q.startEdits(Config{UnderWay: func(string) bool { return false }}, time.Now()), len(q.edits), q.pending()); got != "[b] 1 3" {
 		t.Error(got)
 	}
 }
@@ -301,7 +302,8 @@ func TestFilesOfGitThatAreNone(t *testing.T) {
 	}
 }
 
-// What a hostile repository tracks below .mailtree means nothing, and nothing is written behind a link there.
+// What a hostile repository tracks below .mailtree means nothing, and nothing is written behind a
+// link there.
 func TestHostileRunFolder(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})

@@ -1,38 +1,49 @@
-// Package gitlog is the audit of a mail tree: it puts every operation of the server, and the edits of others,
-// into commits of the tree's Git repository. It implements maildir.History and is the only importer of go-git,
-// which reads objects and parses configuration and ignore patterns here; everything that is written, it writes
-// itself, by Git's own protocol, because go-git neither locks nor syncs (RELIABILITY.md 3).
+// Package gitlog is the audit of a mail tree: it puts every operation of the server, and the edits
+// of others, into commits of the tree's Git repository. It implements maildir.History. Its two rooms
+// know the formats: object reads and writes Git's objects, gitindex .git/index. This package knows
+// the protocol: queue, plan, publish, repair, heal, catch up, tidy. Everything that is written is
+// written by Git's own protocol, because go-git neither locks nor syncs (RELIABILITY.md 3); go-git
+// reads objects, and parses configuration and ignore patterns.
 //
 // # What holds
 //
 //   - Record and Edited only append to a queue. Run, Flush and Preserve commit, one at a time.
-//   - A commit's tree is HEAD's tree with the named paths as they are on disk at that moment: a regular file, an
-//     executable one, a link as a link, nothing where nothing is. FIFOs, devices and sockets are left out; no link
-//     is followed, nothing blocks. Only the trees on changed paths are rewritten.
-//   - Where an operation tells what it wrote or removed, that is committed, whatever is on disk by then (loadWritten).
-//     What somebody else has made of the file since is an edit of its own, until when git status shows it; what somebody
-//     else has committed since stays. No edit is committed where an operation is at work (leave).
-//   - What a person has staged stays staged and is not in our commits, but for the very paths that we commit.
-//   - Branch and Git index move together under index.lock, held for some ten milliseconds (publication). A person's
-//     command waits, fails with "locked" or "cannot lock ref", or sees both moved. No commit of either side is lost;
-//     what a race within Git itself, or a prune beside us, can still take away is put back (heal).
-//   - For ten seconds after a commit heal sees where a git command that ran beside it wrote an older index back: entries
-//     follow the branch, and what a commit from that index dropped is handed over as an edit. Files that a person unstages
-//     stay unstaged, but for one case: exactly what our last commits added. What such a commit dropped while nobody
-//     looked, catchUp finds at the next start like any other change. With External off it stays dropped, and git status
-//     shows it.
+//   - A commit's tree is HEAD's tree with the named paths as they are on disk at that moment: a
+//     regular file, an executable one, a link as a link, nothing where nothing is. FIFOs, devices
+//     and sockets are left out; no link is followed, nothing blocks. Only the trees on changed
+//     paths are rewritten.
+//   - Where an operation tells what it wrote or removed, the commit has that, whatever is on disk by
+//     then (loadWritten). What somebody else has made of the file since is an edit of its own, and
+//     git status shows it until then; what somebody else has committed since stays. No edit is
+//     committed where an operation is at work (leaveOutBusy).
+//   - What a person has staged stays staged and is not in our commits, but for the very paths that
+//     we commit.
+//   - Branch and Git index move together under index.lock, held for some ten milliseconds
+//     (publication). A person's command waits, fails with "locked" or "cannot lock ref", or sees
+//     both moved. No commit of either side is lost; heal puts back what a race within Git itself,
+//     or a prune beside us, can still take away.
+//   - For ten seconds after a commit heal sees where a git command that ran beside it wrote an older
+//     index back: entries follow the branch, and what a commit from that index dropped is handed
+//     over as an edit. Files that a person unstages stay unstaged, but for one case: exactly what
+//     our last commits added. What such a commit dropped while nobody looked, catchUp finds at the
+//     next start like any other change. With External off it stays dropped, and git status shows it.
 //   - All objects are durable before the branch moves, the move is durable before done is called.
-//   - A kill at any instant leaves the old state, the new one, or one that Open or the next commit repairs (repair).
-//     The lock of somebody else is never removed.
-//   - Nothing is committed during a merge, rebase, cherry-pick or revert, with a detached HEAD, or on another branch
-//     than the recorded one (.git/mailtree-branch). Work waits; State says why and what to do.
-//   - What was changed while nobody watched is found when Run begins (catchUp): files whose stat data is not the Git
-//     index's are compared by content, what is gone or new and not ignored is taken in. What is staged stays so.
-//   - A commit is made about once a second at most, and so seldom that the work is a tenth of one core.
-//   - Files of Git's configuration are read, never obeyed: no hook, filter, include or program runs. The git program
-//     itself runs for one thing, putting packs together when it is quiet, and sees no configuration then (tidy).
-//   - Nothing of ours is in the work tree, where a pull of a hostile repository could plant it, and nothing that lies
-//     at the place of a file of Git's (a FIFO, a folder, far too much) makes us wait: State tells it.
+//   - A kill at any instant leaves the old state, the new one, or one that Open or the next commit
+//     repairs (repair). The lock of somebody else is never removed.
+//   - Nothing is committed during a merge, rebase, cherry-pick or revert, with a detached HEAD, or
+//     on another branch than the recorded one (.git/mailtree-branch). Work waits; State says why
+//     and what to do.
+//   - When Run begins, catchUp finds what was changed while nobody watched: it compares by content
+//     the files whose stat data is not the Git index's, and takes in what is gone or new and not
+//     ignored. What is staged stays so.
+//   - A commit is made about once a second at most, and so seldom that the work is a tenth of one
+//     core.
+//   - Files of Git's configuration are read, never obeyed: no hook, filter, include or program runs.
+//     The git program itself runs for one thing, putting packs together when it is quiet, and sees
+//     no configuration then (tidy).
+//   - Nothing of ours is in the work tree, where a pull of a hostile repository could plant it, and
+//     nothing that lies at the place of a file of Git's (a FIFO, a folder, far too much) makes us
+//     wait: State tells it.
 //
 // # Commit layout
 //
@@ -44,8 +55,8 @@
 //	Mail-Id: msg_20251023_3a51c0f7b3dc3a7e
 //	Agent: GreenCastle
 //
-// Several operations: a subject that counts, one line for people per operation (verb, agent or "-", id or "-",
-// summary), and the trailers of all, in the same order:
+// Several operations: a subject that counts, one line for people per operation (verb, agent or "-",
+// id or "-", summary), and the trailers of all, in the same order:
 //
 //	send ×2, project ×1
 //
@@ -61,15 +72,17 @@
 //	Agent: BlueLake
 //	Mail-Op: project
 //
-// A program reads the trailers (the last paragraph): every "Mail-Op:" begins an operation, "Mail-Id:" and "Agent:"
-// after it belong to it and are left out where there is none. Each operation is in the trailers of the whole
-// history exactly once. They hold our own fields only, flattened to one word; text of users is in subject and
-// body, flattened to one line.
+// A program reads the trailers (the last paragraph): every "Mail-Op:" begins an operation,
+// "Mail-Id:" and "Agent:" after it belong to it and are left out where there is none. Each
+// operation is in the trailers of the whole history exactly once. They hold our own fields only,
+// flattened to one word; text of users is in subject and body, flattened to one line.
 //
-// Edits of others: "edit: path", or "edit: N files" and at most a hundred paths; trailer "Mail-Op: edit".
+// Edits of others: "edit: path", or "edit: N files" and at most a hundred paths; their trailer is
+// "Mail-Op: edit".
 //
-// The author is the agent, with address agent@Domain, where all operations of the commit are one agent's, else
-// mailtree; of edits, whoever Git's configuration names. The committer is always mailtree.
+// The author is the agent, with address agent@Domain, where all operations of the commit are one
+// agent's, else mailtree; of edits, whoever Git's configuration names. The committer is always
+// mailtree.
 //
 // # Files below .git
 //
@@ -79,6 +92,7 @@
 //	mailtree-new                  objects before they are put into place
 //	mailtree-pack                 a repository for the time in which packs are put together (tidy)
 //
-// They are not in .mailtree, whose content somebody else may have put into the repository. A .git that is taken away
-// and put back brings them along. Only a new repository grows below .mailtree, before it is renamed (Init).
+// They are not in .mailtree, whose content somebody else may have put into the repository. A .git
+// that is taken away and put back brings them along. Only a new repository grows below .mailtree,
+// before it is renamed (Init).
 package gitlog

@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir"
 )
 
-// unreadable puts something in the place of a file that cannot be read although nothing is wrong with it: reading
-// /proc/self/mem from its beginning is EIO. back puts the file back.
+// unreadable puts something in the place of a file that cannot be read although nothing is wrong
+// with it: reading /proc/self/mem from its beginning is EIO. back puts the file back.
 func (t *repoTree) unreadable(path string) (back func()) {
 	t.Helper()
 	file := t.path(path)
@@ -22,7 +22,8 @@ func (t *repoTree) unreadable(path string) (back func()) {
 	}
 }
 
-// TestFault: a file of Git's that cannot be read for the moment is not taken for one that is not there.
+// TestFault: a file of Git's that cannot be read for the moment is not taken for one that is not
+// there.
 func TestFault(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{".git/info/exclude", ".git/config", ".git/HEAD", ".git/index", ".git/mailtree-branch"} {

@@ -17,12 +17,27 @@ import (
 	"mailtree/maildir/gitlog/object"
 )
 
-// hold says why nothing is committed now; the work waits. It is an error that wraps maildir.ErrUnavailable
-// once it leaves the package (see unavailable).
+// hold says why nothing is committed now; the work waits. It is an error that wraps
+// maildir.ErrUnavailable once it leaves the package (see unavailable).
 type hold struct {
 	mode   string // maildir.HistoryState.Mode
 	reason string // a sentence: what is wrong and what to do
 	cause  error
+}
+
+// waiting is a *hold that ends by itself or when a person does what it says.
+func waiting(format string, args ...any) *hold {
+	return &hold{mode: "waiting", reason: fmt.Sprintf(format, args...)}
+}
+
+// detached is a *hold until a person is back on the mail's branch.
+func detached(format string, args ...any) *hold {
+	return &hold{mode: "detached", reason: fmt.Sprintf(format, args...)}
+}
+
+// notAudited is a *hold of a repository that cannot be used at all.
+func notAudited(format string, args ...any) *hold {
+	return &hold{mode: "off", reason: "The mail is not audited: " + fmt.Sprintf(format, args...)}
 }
 
 func (h *hold) Error() string { return h.reason }
@@ -87,7 +102,8 @@ func (r *repository) ref(name string) (hash, error) {
 	if err == nil {
 		text := strings.TrimSpace(string(b))
 		if !plumbing.IsHash(text) {
-			return hash{}, &hold{mode: "waiting", reason: fmt.Sprintf("The mail's branch %s is damaged or stands for another ref. Run `git fsck` and `git reflog` in the mail's folder to mend it.", name)}
+			return hash{}, waiting("The mail's branch %s is damaged or stands for another ref. "+
+				"Run `git fsck` and `git reflog` in the mail's folder to mend it.", name)
 		}
 		return plumbing.NewHash(text), nil
 	}
@@ -127,12 +143,15 @@ func noHead(err error) error {
 	if transient(err) {
 		return err
 	}
-	return &hold{mode: "off", reason: "The mail is not audited: .git/HEAD cannot be read. Run `git fsck` in the mail's folder, or restore .git.", cause: err}
+	h := notAudited(".git/HEAD cannot be read. Run `git fsck` in the mail's folder, or restore .git.")
+	h.cause = err
+	return h
 }
 
 // notFile says that there is something else, or far too much, where Git has a file.
 func notFile(name string) *hold {
-	return &hold{mode: "waiting", reason: fmt.Sprintf("The mail is not committed: .git/%s is not a regular file, or far too large. Restore it; the mail keeps working.", name)}
+	return waiting("The mail is not committed: .git/%s is not a regular file, or far too large. "+
+		"Restore it; the mail keeps working.", name)
 }
 
 const (
@@ -142,8 +161,8 @@ const (
 
 var errNotFile = errors.New("not a regular file, or too large")
 
-// openRegular opens a file of Git's without waiting: anything may have been put in its place. errNotFile where it
-// is no regular file or has more than limit bytes.
+// openRegular opens a file of Git's without waiting: anything may have been put in its place.
+// errNotFile where it is no regular file or has more than limit bytes.
 func openRegular(path string, limit int64) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ELOOP) {
@@ -179,7 +198,8 @@ func readRegular(path string, limit int64) ([]byte, error) {
 
 func readSmall(path string) ([]byte, error) { return readRegular(path, maxSmall) }
 
-// recorded is the branch that the mail is committed to; "" where none is noted, or a power cut has torn the note.
+// recorded is the branch that the mail is committed to; "" where none is noted, or a power cut has
+// torn the note.
 func (r *repository) recorded() (string, error) {
 	b, err := readSmall(r.path(branchFile))
 	switch {
@@ -211,13 +231,15 @@ func (r *repository) busy() error {
 			return err
 		}
 		if err == nil {
-			return &hold{mode: "waiting", reason: fmt.Sprintf("The mail's repository is in the middle of %s: new mail is safe but not committed until that ends. Finish it with %s.", s.what, s.do)}
+			return waiting("The mail's repository is in the middle of %s: "+
+				"new mail is safe but not committed until that ends. Finish it with %s.", s.what, s.do)
 		}
 	}
 	return nil
 }
 
-// onBranch returns HEAD when it stands for the recorded branch, else a *hold. An empty record is any branch.
+// onBranch returns HEAD when it stands for the recorded branch, else a *hold. An empty record is
+// any branch.
 func (r *repository) onBranch(recorded string) (head, error) {
 	h, err := r.head()
 	if err != nil {
@@ -225,7 +247,7 @@ func (r *repository) onBranch(recorded string) (head, error) {
 	}
 	switch {
 	case h.branch == "" && recorded == "":
-		return h, &hold{mode: "detached", reason: "The mail's repository is on no branch (detached HEAD): mail is kept uncommitted. Check out a branch."}
+		return h, detached("The mail's repository is on no branch (detached HEAD): mail is kept uncommitted. Check out a branch.")
 	case recorded == "" || h.branch == recorded:
 		return h, nil
 	}
@@ -246,21 +268,24 @@ func (r *repository) onBranch(recorded string) (head, error) {
 // branchGone says how to make the recorded branch anew, where somebody has renamed or deleted it.
 func branchGone(at, recorded string) error {
 	short := shellWord(strings.TrimPrefix(recorded, "refs/heads/"))
-	return &hold{mode: "detached", reason: fmt.Sprintf("The mail's repository is on %s, and the branch %s, to which the mail is committed, is gone: "+
-		"mail is kept uncommitted until it is there again. Run `git checkout -b %s` in the mail's folder, which begins it where HEAD is.", at, short, short)}
+	return detached("The mail's repository is on %s, and the branch %s, to which the mail is committed, is gone: "+
+		"mail is kept uncommitted until it is there again. "+
+		"Run `git checkout -b %s` in the mail's folder, which begins it where HEAD is.", at, short, short)
 }
 
-// elsewhere says how to come back to the recorded branch. `git checkout` refuses while uncommitted files are in its way,
-// and those of the mail are: a message that was acknowledged on both branches has a mark on each. What is uncommitted gets
-// the index entry that the branch has: git-read-tree(1), two tree merge, cases 6, 7, 18 and 19, then keeps the file. Nothing
-// leaves the disk meanwhile, as it would with git stash. The -r of xargs matters: a reset without paths would move the
-// branch that is checked out. What is left to the person: files that the recorded branch has removed, and what is staged.
+// elsewhere says how to come back to the recorded branch. `git checkout` refuses while uncommitted
+// files are in its way, and those of the mail are: a message that was acknowledged on both branches
+// has a mark on each. What is uncommitted gets the index entry that the branch has:
+// git-read-tree(1), two tree merge, cases 6, 7, 18 and 19, then keeps the file. Nothing leaves the
+// disk meanwhile, as it would with git stash. The -r of xargs matters: a reset without paths would
+// move the branch that is checked out. What is left to the person: files that the recorded branch
+// has removed, and what is staged.
 func elsewhere(at, recorded string) error {
 	short := shellWord(strings.TrimPrefix(recorded, "refs/heads/"))
-	return &hold{mode: "detached", reason: fmt.Sprintf("The mail's repository is on %s: mail is kept uncommitted until it is back on %s. "+
+	return detached("The mail's repository is on %s: mail is kept uncommitted until it is back on %s. "+
 		"Run `git checkout %s` in the mail's folder; where Git says that files would be overwritten, run there "+
-		"`git ls-files -zmo --exclude-standard | xargs -0r git --literal-pathspecs reset -q %s -- && git checkout %s`, which keeps those files as they are.",
-		at, short, short, short, short)}
+		"`git ls-files -zmo --exclude-standard | xargs -0r git --literal-pathspecs reset -q %s -- && git checkout %s`, "+
+		"which keeps those files as they are.", at, short, short, short, short)
 }
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./][A-Za-z0-9_./-]*$`)

@@ -15,7 +15,8 @@ const (
 	maxOwn   = 50            // so many of our last commits are kept for that time
 )
 
-// ownCommit is a commit of ours that a git command which runs beside us may still undo in the index.
+// ownCommit is a commit of ours that a git command which runs beside us may still undo in the
+// index.
 type ownCommit struct {
 	old, new hash // its parent, itself
 	at       time.Time
@@ -35,8 +36,8 @@ type state struct {
 
 func (s state) sameState(t state) bool { return s.head == t.head && s.index.Same(t.index) }
 
-// heal looks whether the last commits still stand: their objects, which a prune may have removed, and
-// their place in index and branch (followOwn). The caller holds the turn.
+// heal looks whether the last commits still stand: their objects, which a prune may have removed,
+// and their place in index and branch (followOwn). The caller holds the turn.
 func (l *Log) heal() error {
 	repo, err := openRepository(l.cfg.Dir, l.mem)
 	if err != nil {
@@ -58,10 +59,10 @@ func (l *Log) heal() error {
 }
 
 // followOwn brings the index level with the branch where somebody has written an index back that he
-// had read before our last commits: `git commit -a`, `git stash pop` and others read the index before
-// they lock it, and lockAfter may be too short for them. A person's next commit from such an index
-// takes the new mail away; what it took is handed over as edits, as catchUp does when it finds the
-// same at a start. errMoved: somebody has written the index meanwhile.
+// had read before our last commits: `git commit -a`, `git stash pop` and others read the index
+// before they lock it, and lockAfter may be too short for them. A person's next commit from such an
+// index takes the new mail away; what it took is handed over as edits, as catchUp does when it
+// finds the same at a start. errMoved: somebody has written the index meanwhile.
 func (l *Log) followOwn(repo *repository) error {
 	if len(l.mem.own) == 0 {
 		return nil
@@ -105,10 +106,10 @@ type undoing struct {
 	inIndex []*change
 }
 
-// undone looks for our last commits in HEAD and in the index. A commit is undone where nothing of it
-// is there: none of the paths that it added, or where it added none, none of all its paths. `git
-// commit -a` brings the others back by itself, and who unstages files by hand seldom unstages exactly
-// those.
+// undone looks for our last commits in HEAD and in the index. A commit is undone where nothing of
+// it is there: none of the paths that it added, or where it added none, none of all its paths. `git
+// commit -a` brings the others back by itself, and who unstages files by hand seldom unstages
+// exactly those.
 func (r *repository) undone(at hash, index *gitindex.Index, own []ownCommit) (found undoing, err error) {
 	of, before, err := r.traces(own)
 	if err != nil {
@@ -141,8 +142,8 @@ func (r *repository) undone(at hash, index *gitindex.Index, own []ownCommit) (fo
 	return found, nil
 }
 
-// traces returns the changes of the commits, each path with the last one that changed it, and what was
-// at the paths before each of them.
+// traces returns the changes of the commits, each path with the last one that changed it, and what
+// was at the paths before each of them.
 func (r *repository) traces(own []ownCommit) (of [][]*change, before map[string][]entry, err error) {
 	before = map[string][]entry{}
 	for _, c := range slices.Backward(own) {
@@ -184,8 +185,8 @@ func (l *Log) restoreCommits(repo *repository) error {
 }
 
 // settled tells when to look at the last commits again, and forgets those that nothing can undo any
-// more; zero: there is none left. While a git gc runs, which may have begun before the commit, or it
-// cannot be told, their objects are kept.
+// more; zero: there is none left. While a git gc runs, which may have begun before the commit, or
+// it cannot be told, their objects are kept.
 func (l *Log) settled() (next time.Time) {
 	repo, err := openRepository(l.cfg.Dir, l.mem)
 	if transient(err) || err == nil && repo.collecting() {

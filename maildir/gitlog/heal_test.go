@@ -21,8 +21,8 @@ func (t *repoTree) writeBack(old []byte) error {
 	return os.Rename(t.path(".git/index.lock"), t.path(".git/index"))
 }
 
-// numbered makes the i-th commit: every other one is an edit. All of them write the profile, and remove what the one
-// before has marked.
+// numbered makes the i-th commit: every other one is an edit. All of them write the profile, and
+// remove what the one before has marked.
 func (t *repoTree) numbered(i int) {
 	t.Helper()
 	mark, before := fmt.Sprint("marks/", i), fmt.Sprint("marks/", i-1)
@@ -65,7 +65,8 @@ func (t *repoTree) standing(n int) {
 
 var byPerson = []string{"", "commit -qm by-hand", "commit -qam by-hand", "commit -qm by-hand -- profile", "status"}
 
-// A slow command writes an index back from before several of our commits, and a person commits from that.
+// A slow command writes an index back from before several of our commits, and a person commits from
+// that.
 func TestOldIndexOverSeveralCommits(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{2, 3, 4} {
@@ -134,7 +135,8 @@ func TestOldIndexAtEveryStep(t *testing.T) {
 	}
 }
 
-// A commit by hand that has read the old index ends when the index is mended: only the branch is astray then.
+// A commit by hand that has read the old index ends when the index is mended: only the branch is
+// astray then.
 func TestOldIndexCommittedLate(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -153,8 +155,8 @@ func TestOldIndexCommittedLate(t *testing.T) {
 	tr.standing(3)
 }
 
-// TestOldIndexAtTheStart holds that a start takes in what a person's commit from an old index has dropped while no server
-// looked, also when more was committed since.
+// TestOldIndexAtTheStart holds that a start takes in what a person's commit from an old index has
+// dropped while no server looked, also when more was committed since.
 func TestOldIndexAtTheStart(t *testing.T) {
 	t.Parallel()
 	for _, since := range []int{0, 2} {

@@ -15,8 +15,8 @@ import (
 	"mailtree/maildir"
 )
 
-// TestMain keeps the user's Git configuration out, and is the program that TestKill starts to be killed and TestScarce to
-// have few descriptors.
+// TestMain keeps the user's Git configuration out, and is the program that TestKill starts to be
+// killed and TestScarce to have few descriptors.
 func TestMain(m *testing.M) {
 	os.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
 	os.Setenv("GIT_CONFIG_NOSYSTEM", "1")
@@ -139,7 +139,8 @@ func (t *repoTree) equal(what, got, want string) {
 	}
 }
 
-// sound is invariant I6: fsck clean, status clean, and the index writes the very tree of the commit.
+// sound is invariant I6: fsck clean, status clean, and the index writes the very tree of the
+// commit.
 func (t *repoTree) sound() {
 	t.Helper()
 	if t.running { // the branch has moved when a commit is seen, but it is finished a moment later

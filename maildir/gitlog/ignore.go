@@ -13,8 +13,9 @@ import (
 	"mailtree/maildir/format"
 )
 
-// committable reports whether Git may have that path at all. Names that some system takes for .git would make
-// `git fsck` fail and a checkout elsewhere dangerous; .gitmodules is left to the person for the same reason.
+// committable reports whether Git may have that path at all. Names that some system takes for .git
+// would make `git fsck` fail and a checkout elsewhere dangerous; .gitmodules is left to the person
+// for the same reason.
 func committable(path string) bool {
 	for i, name := range strings.Split(path, "/") {
 		if name == "" || name == "." || name == ".." || isGitFolder(name) || strings.EqualFold(name, ".gitmodules") {
@@ -46,8 +47,8 @@ func dangerousLink(path string) bool {
 	return strings.HasPrefix(name, ".git") || strings.HasPrefix(name, ".mailmap")
 }
 
-// ignorer answers for .gitignore files and .git/info/exclude as they are now. Its answers do not count once it has met a
-// fault.
+// ignorer answers for .gitignore files and .git/info/exclude as they are now. Its answers do not
+// count once it has met a fault.
 type ignorer struct {
 	fault   error // a transient one, of a file that could not be read
 	exclude []gitignore.Pattern
@@ -74,8 +75,8 @@ func (g *ignorer) noteFault(err error) {
 
 const maxIgnore = 1 << 20
 
-// match reports whether an untracked path is left out: by a pattern for it or for a folder above it, or because
-// it lies in a nested repository.
+// match reports whether an untracked path is left out: by a pattern for it or for a folder above
+// it, or because it lies in a nested repository.
 func (g *ignorer) match(w *worktree, path string, isDir bool) bool {
 	elems := strings.Split(path, "/")
 	for i := 1; i <= len(elems); i++ {

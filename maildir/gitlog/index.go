@@ -9,8 +9,8 @@ import (
 	"mailtree/maildir/gitlog/object"
 )
 
-// openIndex opens .git/index; a missing one has no entries. The caller closes it. The errors of gitindex, here
-// and when entries are read, become a *hold where they leave the package (holdOf).
+// openIndex opens .git/index; a missing one has no entries. The caller closes it. The errors of
+// gitindex, here and when entries are read, become a *hold where they leave the package (holdOf).
 func (r *repository) openIndex() (*gitindex.Index, error) {
 	return gitindex.Open(r.path("index"), &r.mem.sound)
 }
@@ -18,14 +18,16 @@ func (r *repository) openIndex() (*gitindex.Index, error) {
 // seeIndex looks at .git/index without reading all of it.
 func (r *repository) seeIndex() (gitindex.Seen, error) { return gitindex.See(r.path("index")) }
 
-// indexHold says what is to be done where the index is in a state that we leave alone; nil for other errors.
+// indexHold says what is to be done where the index is in a state that we leave alone; nil for
+// other errors.
 func indexHold(err error) *hold {
 	h := &hold{mode: "waiting", cause: err}
 	switch {
 	case errors.Is(err, gitindex.ErrSpecial):
 		h.reason = "The mail's .git/index is not a regular file, or far too large. Remove it: it is made anew from the last commit."
 	case errors.Is(err, gitindex.ErrDamaged):
-		h.reason = fmt.Sprintf("The mail's Git index cannot be read (%v). Remove .git/index in the mail's folder: it is made anew from the last commit.", err)
+		h.reason = fmt.Sprintf("The mail's Git index cannot be read (%v). "+
+			"Remove .git/index in the mail's folder: it is made anew from the last commit.", err)
 	case errors.Is(err, gitindex.ErrVersion4):
 		h.reason = "The mail's Git index has version 4, which the server does not write: new mail is safe but not committed. " +
 			"Run `git update-index --index-version 2` in the mail's folder: what is staged stays so."
@@ -51,13 +53,15 @@ func staged(x *gitindex.Index, path string) (e entry) {
 	return e
 }
 
-// isSparse reports that a missing file, which was looked for, is missing because of a sparse checkout.
+// isSparse reports that a missing file, which was looked for, is missing because of a sparse
+// checkout.
 func isSparse(x *gitindex.Index, path string) bool {
 	e, ok := x.At(path)
 	return ok && e.Sparse()
 }
 
-// isClean reports that the file at path with that state surely has HEAD's content, so that it need not be read.
+// isClean reports that the file at path with that state surely has HEAD's content, so that it need
+// not be read.
 func isClean(x *gitindex.Index, path string, st gitindex.Stat, old entry) bool {
 	e, ok := x.At(path)
 	return ok && old.IsFile() && entryOf(e) == old && e.Holds(st) && st.MTime.Unix() < x.Seen.Stat.MTime.Unix()
@@ -87,9 +91,12 @@ func (r *repository) fillIndex(x *gitindex.Index, tree hash) error {
 	return errors.Join(err, x.Fill(f, count))
 }
 
-// nextIndex writes to f what an index becomes with the changes made, which are sorted by path, and returns its
-// checksum and which of its entries may still be racy: they bear the present second and are known to be clean.
-func (r *repository) nextIndex(f *os.File, x *gitindex.Index, changes []*change, w *worktree) (sum []byte, recent map[string]gitindex.Stat, err error) {
+// nextIndex writes to f what an index becomes with the changes made, which are sorted by path, and
+// returns its checksum and which of its entries may still be racy: they bear the present second and
+// are known to be clean.
+func (r *repository) nextIndex(
+	f *os.File, x *gitindex.Index, changes []*change, w *worktree,
+) (sum []byte, recent map[string]gitindex.Stat, err error) {
 	recent = map[string]gitindex.Stat{}
 	all := make([]gitindex.Change, len(changes))
 	for i, c := range changes {
@@ -105,18 +112,19 @@ func (r *repository) nextIndex(f *os.File, x *gitindex.Index, changes []*change,
 		}
 	}
 	sum, err = x.Rewrite(f, all, func(e gitindex.Entry) {
-		if st, ok := r.settleEntry(w, e); ok {
+		if st, ok := r.settleRacy(w, e); ok {
 			recent[string(e.Name)] = st
 		}
 	})
 	return sum, recent, err
 }
 
-// settleEntry deals with a racy entry as Git does when it writes an index (racy-git(5)). Where the content of the file
-// is another, the entry is made such that Git looks at it. Where it is the same the entry stays: one that Git does
-// not believe makes git revert and git checkout say that a file has local changes, as they do not look at it themselves.
-// Those that are ours and untouched since are not read, and ok is true. Where it cannot be told the entry is smudged too.
-func (r *repository) settleEntry(w *worktree, e gitindex.Entry) (st gitindex.Stat, ok bool) {
+// settleRacy deals with a racy entry as Git does when it writes an index (racy-git(5)). Where the
+// content of the file is another, the entry is made such that Git looks at it. Where it is the same
+// the entry stays: one that Git does not believe makes git revert and git checkout say that a file
+// has local changes, as they do not look at it themselves. Those that are ours and untouched since
+// are not read, and ok is true. Where it cannot be told the entry is smudged too.
+func (r *repository) settleRacy(w *worktree, e gitindex.Entry) (st gitindex.Stat, ok bool) {
 	path := string(e.Name)
 	now, err := w.stat(path)
 	if err == nil {

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// A commit beside an index of very many entries needs no memory for them. Not parallel: it counts allocations.
+// A commit beside an index of very many entries needs no memory for them. Not parallel: it counts
+// allocations.
 func TestIndexIsStreamed(t *testing.T) {
 	tr := newTree(t, Config{})
 	const n = 200000
@@ -33,8 +34,8 @@ func TestIndexIsStreamed(t *testing.T) {
 	}
 }
 
-// What comes out is what git makes of the same: in each version, with names of any length, shared prefixes, folders that
-// became files and the reverse, and entries that only the index has.
+// What comes out is what git makes of the same: in each version, with names of any length, shared
+// prefixes, folders that became files and the reverse, and entries that only the index has.
 func TestIndexAsGitWrites(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"2", "3"} {
@@ -72,8 +73,8 @@ func TestIndexAsGitWrites(t *testing.T) {
 	}
 }
 
-// TestIndexVersion4 holds that an index of version 4 is left alone, that the state names the command which
-// makes it one of version 2, and that what was staged before is staged after it.
+// TestIndexVersion4 holds that an index of version 4 is left alone, that the state names the
+// command which makes it one of version 2, and that what was staged before is staged after it.
 func TestIndexVersion4(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})

@@ -11,9 +11,9 @@ import (
 	"mailtree/maildir/format"
 )
 
-// newConfig is .git/config of a repository that we make. Each setting beyond Git's own defaults keeps a person's
-// configuration from spoiling the audit: bytes are committed as they are, no program is run, and Git's own
-// maintenance does not run beside a writer (RELIABILITY.md 4).
+// newConfig is .git/config of a repository that we make. Each setting beyond Git's own defaults
+// keeps a person's configuration from spoiling the audit: bytes are committed as they are, no
+// program is run, and Git's own maintenance does not run beside a writer (RELIABILITY.md 4).
 const newConfig = `[core]
 	repositoryformatversion = 0
 	filemode = true
@@ -25,9 +25,10 @@ const newConfig = `[core]
 	auto = 0
 `
 
-// Init makes the repository of the mail tree dir where there is none: branch main, no commit. A kill leaves none
-// or a whole one. In a repository that is there, only gc.auto=0 is set where it has no value. It needs no git
-// program. The error says why none could be made; what is wrong with one that is there, Open says.
+// Init makes the repository of the mail tree dir where there is none: branch main, no commit. A
+// kill leaves none or a whole one. In a repository that is there, only gc.auto=0 is set where it
+// has no value. It needs no git program. The error says why none could be made; what is wrong with
+// one that is there, Open says.
 func Init(dir string) error {
 	git := filepath.Join(dir, ".git")
 	fi, err := os.Lstat(git)
@@ -69,8 +70,8 @@ func Init(dir string) error {
 	return syncAll(dir, []string{dir})
 }
 
-// nursery makes the folder in which the repository grows: below .mailtree, which Git ignores, unless that is not
-// really a folder of this tree.
+// nursery makes the folder in which the repository grows: below .mailtree, which Git ignores,
+// unless that is not really a folder of this tree.
 func nursery(dir string) (string, error) {
 	run := filepath.Join(dir, format.RunDir)
 	if err := os.Mkdir(run, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -86,8 +87,8 @@ func nursery(dir string) (string, error) {
 	return tmp, os.Mkdir(tmp, 0o755)
 }
 
-// adopt switches Git's automatic gc off in a repository that somebody else made. Done under Git's config.lock; a
-// lock that is held is a matter for the next start.
+// adopt switches Git's automatic gc off in a repository that somebody else made. Done under Git's
+// config.lock; a lock that is held is a matter for the next start.
 func adopt(git string) error {
 	name := filepath.Join(git, "config")
 	old, err := readSmall(name)

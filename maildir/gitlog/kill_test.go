@@ -14,8 +14,8 @@ import (
 // steps are those of a commit at which tests interfere.
 var steps = []string{"reserved", "staged", "index locked", "ref locked", "index moved", "ref moved", "unlocked", "durable"}
 
-// A run that is killed at any step leaves a repository that Open makes whole; what was not committed is recorded
-// again by the journal of the mail, which the second half of the test plays.
+// A run that is killed at any step leaves a repository that Open makes whole; what was not
+// committed is recorded again by the journal of the mail, which the second half of the test plays.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	for _, step := range steps {

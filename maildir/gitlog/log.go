@@ -22,28 +22,32 @@ type Config struct {
 	Quiet    time.Duration    // edits by others rest so long before they are committed; 0: 2 s
 	Longest  time.Duration    // and are committed at the latest after that; 0: 30 s
 
-	// UnderWay reports whether an operation that is not recorded yet writes a path, or has written it: no edit is committed
-	// there. It goes on to say so until Record has returned, and is not to wait. nil: there is none.
+	// UnderWay reports whether an operation that is not recorded yet writes a path, or has written
+	// it: the Log commits no edit there. UnderWay says so until Record has returned, and does not
+	// wait. nil: no operation is ever under way.
 	UnderWay func(path string) bool
 
-	// When nothing was committed for Idle (0: 1 minute; less: never), and Piled loose objects were written (0: 1,000; a
-	// pack counts as 50), packs are put together by the git program, where there is one. Ten times that is not waited with.
+	// The git program, where there is one, puts packs together when nothing was committed for Idle
+	// (0: 1 minute; less: never) and Piled loose objects were written (0: 1,000; a pack counts as
+	// 50). At ten times Piled it does not wait for a quiet moment.
 	Idle  time.Duration
 	Piled int
 
 	Share *Share // how many Logs work at once; nil: all
 }
 
-// Share bounds how many of the Logs that have it work at once, since each opens some twenty files while it does: a start has
-// all of them look for what they missed.
+// Share bounds how many of several Logs work at once. Each opens some twenty files while it works, and
+// at a start all of them look for what they missed.
 type Share struct{ commits, aside chan struct{} }
 
-// NewShare lets n Logs commit at once, and n others compare trees or put packs together, which may take minutes.
+// NewShare lets n Logs commit at once, and n others compare trees or put packs together, which may
+// take minutes.
 func NewShare(n int) *Share {
 	return &Share{commits: make(chan struct{}, n), aside: make(chan struct{}, n)}
 }
 
-// await takes one of the tokens; the caller calls done. Without tokens there is no limit. Errors: ctx's.
+// await takes one of the tokens; the caller calls done. Without tokens there is no limit. Errors:
+// ctx's.
 func await(ctx context.Context, tokens chan struct{}) (done func(), err error) {
 	if tokens == nil {
 		return func() {}, nil
@@ -56,7 +60,8 @@ func await(ctx context.Context, tokens chan struct{}) (done func(), err error) {
 	}
 }
 
-// Log is the audit of one tree: maildir.History. Safe for concurrent use. Open makes one, Run commits.
+// Log is the audit of one tree: maildir.History. Safe for concurrent use. Open makes one, Run
+// commits.
 type Log struct {
 	cfg    Config
 	turn   chan struct{}          // held by the one who commits
@@ -80,9 +85,10 @@ type Log struct {
 
 var _ maildir.History = (*Log)(nil)
 
-// Open makes the Log of a tree, repairs what a killed run left under Git's locks, and notes the branch that HEAD
-// is on as the recorded one where none is (.git/mailtree-branch). It starts nothing. A repository that is missing,
-// damaged or not to be read is no error: State says so, and operations wait. The error says that there is no tree.
+// Open makes the Log of a tree, repairs what a killed run left under Git's locks, and notes the
+// branch that HEAD is on as the recorded one where none is (.git/mailtree-branch). It starts
+// nothing. A repository that is missing, damaged or not to be read is no error: State says so, and
+// operations wait. The error says that there is no tree.
 func Open(cfg Config) (*Log, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -135,8 +141,8 @@ func (l *Log) open() error {
 	return err
 }
 
-// Look says how the audit of the work tree at dir stands, without changing anything: the Mode and Reason of a
-// maildir.HistoryState.
+// Look says how the audit of the work tree at dir stands, without changing anything: the Mode and
+// Reason of a maildir.HistoryState.
 func Look(dir string) (mode, reason string) {
 	l := &Log{cfg: Config{Dir: dir}, mem: newMemory()}
 	if err := l.standing(); err != nil {
@@ -172,8 +178,8 @@ func (l *Log) branch(repo *repository) (head, error) {
 	return at, err
 }
 
-// Record implements maildir.History. done is called by whoever made the commit: Run, or a call of Flush or
-// Preserve, after it and without any lock held.
+// Record implements maildir.History. done is called by whoever made the commit: Run, or a call of
+// Flush or Preserve, after it and without any lock held.
 func (l *Log) Record(ops []maildir.Op, done func()) {
 	l.mu.Lock()
 	first := len(l.records) == 0
@@ -208,9 +214,10 @@ func (l *Log) ring() {
 // lastChance is how long Run works on after its context has ended.
 const lastChance = 5 * time.Second
 
-// Run implements maildir.History: it commits what is due until ctx ends, then what is left, at most for five
-// seconds, and returns nil. It sleeps while nothing is pending. With Config.External it begins with the edits that
-// were made while it did not run (catchUp). When it is quiet it puts packs together (keepHouse).
+// Run implements maildir.History: it commits what is due until ctx ends, then what is left, at most
+// for five seconds, and returns nil. It sleeps while nothing is pending. With Config.External it
+// begins with the edits that were made while it did not run (catchUp). When it is quiet it puts
+// packs together (keepHouse).
 func (l *Log) Run(ctx context.Context) error {
 	var aside sync.WaitGroup
 	l.mu.Lock()
@@ -293,7 +300,8 @@ func (l *Log) lookBack() error {
 	return nil
 }
 
-// exclusive runs fn while no other commit is made, then tells those whose operations are committed by it.
+// exclusive runs fn while no other commit is made, then tells those whose operations are committed
+// by it.
 func (l *Log) exclusive(ctx context.Context, fn func() error) error {
 	select {
 	case l.turn <- struct{}{}:
@@ -361,15 +369,17 @@ func (l *Log) Preserve(ctx context.Context, paths []string) error {
 			return err
 		}
 		if !l.cfg.External {
-			return &hold{mode: "waiting", reason: "The file was changed by hand and that change is not in Git: commit it with git add and git commit (COMMIT_EXTERNAL is off, the server does not), then try again."}
+			return waiting("The file was changed by hand and that change is not in Git: " +
+				"commit it with git add and git commit (COMMIT_EXTERNAL is off, the server does not), then try again.")
 		}
-		if err := l.settleBatch(ctx, batch{edits: paths, force: true}); err != nil {
+		if err := l.commitBatch(ctx, batch{edits: paths, force: true}); err != nil {
 			return err
 		}
 		if unsaved, err = l.unsaved(paths); err != nil || len(unsaved) == 0 {
 			return err
 		}
-		return &hold{mode: "waiting", reason: "The file cannot be committed, so it is left alone: " + oneLine(unsaved[0].path, 200) + " " + firstOf(unsaved[0].skipped, "keeps changing") + "."}
+		return waiting("The file cannot be committed, so it is left alone: %s %s.",
+			oneLine(unsaved[0].path, 200), firstOf(unsaved[0].skipped, "keeps changing"))
 	}))
 }
 
@@ -379,8 +389,8 @@ func (l *Log) pendingOps() bool {
 	return len(l.records) > 0
 }
 
-// State implements maildir.History. It looks at the repository, so that a merge is told before anything waits
-// for it.
+// State implements maildir.History. It looks at the repository, so that a merge is told before
+// anything waits for it.
 func (l *Log) State() maildir.HistoryState {
 	l.mu.Lock()
 	s := maildir.HistoryState{Mode: "committing", Pending: l.pending(), LastCommit: l.last}

@@ -12,9 +12,10 @@ import (
 	"mailtree/maildir/gitlog/gitindex"
 )
 
-// mark is .git/mailtree-mark: what we are about to do under Git's locks, durable before we take them. With it a
-// later run tells a lock of ours that a kill left behind from a person's, and finishes or undoes the commit. Like the
-// note of the branch it is in .git, where no pull or clone can put one.
+// mark is .git/mailtree-mark: what we are about to do under Git's locks, durable before we take
+// them. With it a later run tells a lock of ours that a kill left behind from a person's, and
+// finishes or undoes the commit. Like the note of the branch it is in .git, where no pull or clone
+// can put one.
 type mark struct {
 	PID    int      `json:"pid"`
 	Branch string   `json:"branch"`
@@ -57,8 +58,8 @@ func (r *repository) readMark() (*mark, error) {
 	return m, nil
 }
 
-// stage writes a file below its temporary name in .git. The old one is unlinked, not written over: it may be
-// another name of a file in use.
+// stage writes a file below its temporary name in .git. The old one is unlinked, not written over:
+// it may be another name of a file in use.
 func (r *repository) stage(name string, data []byte, mode fs.FileMode) error {
 	if err := ignoreGone(os.Remove(r.path(name))); err != nil {
 		return err
@@ -66,7 +67,8 @@ func (r *repository) stage(name string, data []byte, mode fs.FileMode) error {
 	return writeNew(r.path(name), data, mode)
 }
 
-// stageLock writes what becomes index.lock, after the mark knows it. It is no index: it only keeps others out.
+// stageLock writes what becomes index.lock, after the mark knows it. It is no index: it only keeps
+// others out.
 func (r *repository) stageLock(m *mark) error {
 	m.PID = os.Getpid()
 	m.Lock = fmt.Sprintf("held by the mailtree server, process %d; it repairs this itself when it starts (%s)\n", m.PID, rand.Text())
@@ -77,7 +79,9 @@ func (r *repository) stageLock(m *mark) error {
 }
 
 // stageIndex writes the next index, and the mark that knows it.
-func (r *repository) stageIndex(m *mark, x *gitindex.Index, changes []*change, files *worktree) (recent map[string]gitindex.Stat, err error) {
+func (r *repository) stageIndex(
+	m *mark, x *gitindex.Index, changes []*change, files *worktree,
+) (recent map[string]gitindex.Stat, err error) {
 	if err := ignoreGone(os.Remove(r.path(indexStage))); err != nil {
 		return nil, err
 	}

@@ -12,8 +12,8 @@ import (
 
 // What can happen between two steps of ours that nobody else would wait for.
 
-// A commit is made although what was staged for it cannot be cleared away: it is not made again, and a lock that a person has
-// taken since stays.
+// A commit is made although what was staged for it cannot be cleared away: it is not made again,
+// and a lock that a person has taken since stays.
 func TestStagingThatStays(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -39,7 +39,8 @@ func TestStagingThatStays(t *testing.T) {
 	tr.sound()
 }
 
-// A person goes to a branch of their own while our commit is about to be moved to: their index gets no mail of another branch.
+// A person goes to a branch of their own while our commit is about to be moved to: their index gets
+// no mail of another branch.
 func TestBranchLeftMeanwhile(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -61,8 +62,8 @@ func TestBranchLeftMeanwhile(t *testing.T) {
 	tr.sound()
 }
 
-// What was asked about while another branch was checked out says nothing of the mail's branch: what an operation wrote after that, and
-// a person changed before the commit, is committed as written.
+// What was asked about while another branch was checked out says nothing of the mail's branch: what
+// an operation wrote after that, and a person changed before the commit, is committed as written.
 func TestPreserveOnAnotherBranch(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -81,8 +82,9 @@ func TestPreserveOnAnotherBranch(t *testing.T) {
 	tr.sound()
 }
 
-// An edit that waits to be committed is no reason to commit, as an edit, what an operation makes of that path afterwards and has
-// not told yet; whether it has made that before the commit is begun or while it reads the files.
+// An edit that waits to be committed is no reason to commit, as an edit, what an operation makes of
+// that path afterwards and has not told yet; whether it has made that before the commit is begun or
+// while it reads the files.
 func TestEditBeforeAnOperation(t *testing.T) {
 	t.Parallel()
 	const path = "claims/c.json"
@@ -139,8 +141,8 @@ func TestEditBeforeAnOperation(t *testing.T) {
 	}
 }
 
-// A person makes a file again that an operation has removed, before that is committed: the removal is committed, and the file is
-// an edit of its own.
+// A person makes a file again that an operation has removed, before that is committed: the removal
+// is committed, and the file is an edit of its own.
 func TestMadeAgainAfterARemoval(t *testing.T) {
 	t.Parallel()
 	for name, committed := range map[string]bool{"": false, "and commits it": true} {
@@ -174,8 +176,8 @@ func TestMadeAgainAfterARemoval(t *testing.T) {
 	}
 }
 
-// A mark of a run that was to move no branch (it mended the index, or reserved it) says nothing of the branch's lock: a person who
-// goes back to that commit holds one with the same text.
+// A mark of a run that was to move no branch (it mended the index, or reserved it) says nothing of
+// the branch's lock: a person who goes back to that commit holds one with the same text.
 func TestLockOfAPersonGoingBack(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

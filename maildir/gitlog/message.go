@@ -16,8 +16,8 @@ const (
 	listedPaths  = 100 // of an edit
 )
 
-// oneLine flattens text for a commit message: control characters and line ends become blanks, invalid UTF-8 is
-// replaced, and it is cut to limit bytes at the border of a rune.
+// oneLine flattens text for a commit message: control characters and line ends become blanks,
+// invalid UTF-8 is replaced, and it is cut to limit bytes at the border of a rune.
 func oneLine(s string, limit int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	s = strings.Map(func(r rune) rune {
@@ -42,7 +42,8 @@ func word(s string) string {
 	return strings.ReplaceAll(oneLine(s, 128), " ", "_")
 }
 
-// opsMessage is the message of a commit of operations. The layout is described in the package comment.
+// opsMessage is the message of a commit of operations. The layout is described in the package
+// comment.
 func opsMessage(ops []maildir.Op) string {
 	var b strings.Builder
 	if len(ops) == 1 {

@@ -99,7 +99,8 @@ func (n *node) write(r *repository, to *object.Writer) (entry, error) {
 	return entry{Mode: object.ModeTree, Hash: h}, err
 }
 
-// merge is the content of n's tree object with the entries of adds in place of those of the same names.
+// merge is the content of n's tree object with the entries of adds in place of those of the same
+// names.
 func (n *node) merge(r *repository, adds map[string]entry, order []string) ([]byte, error) {
 	var old []byte
 	if n.old.IsTree() {

@@ -66,7 +66,8 @@ func TestOurPathWins(t *testing.T) {
 	tr.sound()
 }
 
-// An entry that changed within the second of the last write of the index must not look clean for ever.
+// An entry that changed within the second of the last write of the index must not look clean for
+// ever.
 func TestRacyEntries(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -90,9 +91,10 @@ func TestRacyEntries(t *testing.T) {
 	}
 }
 
-// The same with the clock held still: Git shall see the content of an entry that bears the second of the index, and
-// believe it where that is the same. A command that does not look at the content itself, as git revert between reading
-// the index and merging, would otherwise refuse to touch the file.
+// The same with the clock held still: Git shall see the content of an entry that bears the second
+// of the index, and believe it where that is the same. A command that does not look at the content
+// itself, as git revert between reading the index and merging, would otherwise refuse to touch the
+// file.
 func TestRacyEntryIsSmudged(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -172,7 +174,8 @@ func TestBetweenTwoCommits(t *testing.T) {
 
 var byHand = flag.Int("gitlog.byhand", 10, "commits that a person makes beside ours, at least, in TestBesideAPerson")
 
-// A person commits files of their own in a loop, with another change staged all the time, while mail is committed.
+// A person commits files of their own in a loop, with another change staged all the time, while
+// mail is committed.
 func TestBesideAPerson(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -400,7 +403,8 @@ func TestForeignRepository(t *testing.T) {
 	tr.equal("branch", tr.git("symbolic-ref", "HEAD"), "refs/heads/trunk/x")
 }
 
-// What `git commit` does to us when it has read the index before our move and writes it back after it.
+// What `git commit` does to us when it has read the index before our move and writes it back after
+// it.
 func TestOldIndexWrittenBack(t *testing.T) {
 	t.Parallel()
 	for _, retried := range []bool{false, true} {
@@ -430,8 +434,8 @@ func TestOldIndexWrittenBack(t *testing.T) {
 	}
 }
 
-// TestWayBack: what State says to run, run as it stands, brings back a branch whose name a shell does not take as it is,
-// and keeps what is uncommitted.
+// TestWayBack: what State says to run, run as it stands, brings back a branch whose name a shell
+// does not take as it is, and keeps what is uncommitted.
 func TestWayBack(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

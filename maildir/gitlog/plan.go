@@ -27,8 +27,8 @@ type change struct {
 
 func (c *change) differs() bool { return c.new != c.old }
 
-// plan is the content of a commit: HEAD's tree, and of the named paths what operations wrote there, else what is on
-// disk now.
+// plan is the content of a commit: HEAD's tree, and of the named paths what operations wrote there,
+// else what is on disk now.
 type plan struct {
 	repo    *repository
 	base    entry // HEAD's tree
@@ -59,8 +59,8 @@ func (p *plan) close() {
 	p.index.Close()
 }
 
-// name takes paths into the plan; a folder stands for all that is below it on disk or in HEAD. Paths that Git
-// cannot have (in .git, with "..") and the run-time folder are left out.
+// name takes paths into the plan; a folder stands for all that is below it on disk or in HEAD.
+// Paths that Git cannot have (in .git, with "..") and the run-time folder are left out.
 func (p *plan) name(paths []string) error {
 	for _, path := range paths {
 		path = strings.Trim(path, "/")
@@ -106,7 +106,8 @@ func (p *plan) add(path string, mild bool) {
 	p.root.findNode(path).leaf = c
 }
 
-// nameFolder takes in what is below a folder: what Git has there, for what is gone, and what is on disk.
+// nameFolder takes in what is below a folder: what Git has there, for what is gone, and what is on
+// disk.
 func (p *plan) nameFolder(path string) error {
 	have := p.base
 	if path != "" {
@@ -126,7 +127,8 @@ func (p *plan) nameFolder(path string) error {
 	return p.walk(path)
 }
 
-// walk takes in the files on disk below a folder. Nested repositories and ignored folders are not entered.
+// walk takes in the files on disk below a folder. Nested repositories and ignored folders are not
+// entered.
 func (p *plan) walk(path string) error {
 	names, err := p.files.listNames(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
@@ -251,7 +253,8 @@ func (p *plan) loadOne(c *change, to *object.Writer) error {
 	return nil
 }
 
-// transient reports an error of the system that says nothing about the file but about the moment (tree.FaultOf).
+// transient reports an error of the system that says nothing about the file but about the moment
+// (tree.FaultOf).
 func transient(err error) bool {
 	return errors.As(err, new(unix.Errno)) && tree.FaultOf(err) == tree.FaultMachine
 }

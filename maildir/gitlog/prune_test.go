@@ -15,8 +15,8 @@ import (
 	"mailtree/maildir/gitlog/object"
 )
 
-// A person runs git gc --prune=now, and its parts, at any step of a commit: nothing of it is lost, whether its objects
-// are loose or in a pack.
+// A person runs git gc --prune=now, and its parts, at any step of a commit: nothing of it is lost,
+// whether its objects are loose or in a pack.
 func TestPruneAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for _, step := range append([]string{"built", "objects"}, steps...) {

@@ -23,11 +23,12 @@ import (
 //  4. the ref becomes <ref>.lock by link, HEAD and branch are compared once more, reflogs are written;
 //  5. the index is renamed into place, <ref>.lock to the ref; index.lock is given back a moment later.
 //
-// The order of step 5 and the moment matter, because `git commit` reads HEAD, then the index, and only then takes
-// index.lock. If the branch moved first, it could read the new branch and the old index, and its commit would take
-// the new mail away. As it is, whoever has read the old index has read the old HEAD too: his commit fails with
-// "cannot lock ref". But before it fails it would write the old index back; so index.lock is kept for longer than
-// a commit needs from reading the index to locking it, and what slips through is found by heal.
+// The order of step 5 and the moment matter, because `git commit` reads HEAD, then the index, and
+// only then takes index.lock. If the branch moved first, it could read the new branch and the old
+// index, and its commit would take the new mail away. As it is, whoever has read the old index has
+// read the old HEAD too: his commit fails with "cannot lock ref". But before it fails it would
+// write the old index back; so index.lock is kept for longer than a commit needs from reading the
+// index to locking it, and what slips through is found by heal.
 //
 // A kill within step 5 leaves index.lock: Git refuses to commit until repair has finished the move.
 type publication struct {
@@ -50,8 +51,9 @@ var (
 	errUnsynced = errors.New("the commit is made but not known to be durable")
 )
 
-// run publishes; after an error that is not isMade the caller must abandon. errMoved: somebody else was first,
-// build anew. *hold: a lock is not to be had. errUnsynced and errHalf: the commit is made, what follows it is not.
+// run publishes; after an error that is not isMade the caller must abandon. errMoved: somebody else
+// was first, build anew. *hold: a lock is not to be had. errUnsynced and errHalf: the commit is
+// made, what follows it is not.
 func (p *publication) run(ctx context.Context, names []string) error {
 	if err := p.prepare(names); err != nil {
 		return err
@@ -89,8 +91,8 @@ func (p *publication) stageIndex() (err error) {
 	return err
 }
 
-// reserve takes index.lock before the commit is built, for when a person's commits follow each other faster than
-// the disk makes ours durable: then nobody else can begin one.
+// reserve takes index.lock before the commit is built, for when a person's commits follow each
+// other faster than the disk makes ours durable: then nobody else can begin one.
 func (p *publication) reserve(ctx context.Context) error {
 	p.mark.Branch, p.mark.Old, p.mark.New = p.at.branch, p.at.commit.String(), p.at.commit.String()
 	if err := p.repo.stageLock(&p.mark); err != nil {
@@ -179,8 +181,8 @@ func (p *publication) takeLock(ctx context.Context, from, to string, patience ti
 	}
 }
 
-// link gives from the name to, which must not exist. Where the file system has no links the lock is made as Git
-// makes it: then a kill at this very point leaves a lock that a person must remove.
+// link gives from the name to, which must not exist. Where the file system has no links the lock is
+// made as Git makes it: then a kill at this very point leaves a lock that a person must remove.
 func link(from, to string) error {
 	err := os.Link(from, to)
 	if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, errors.ErrUnsupported) {
@@ -208,9 +210,9 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// rest waits until an index that somebody else has just written is a moment old: between writing the index and
-// moving HEAD, Git's own commands (commit, merge, checkout) hold no lock, and would fail if the branch moved
-// right then. A few short looks only, so that nobody can starve the audit.
+// rest waits until an index that somebody else has just written is a moment old: between writing
+// the index and moving HEAD, Git's own commands (commit, merge, checkout) hold no lock, and would
+// fail if the branch moved right then. A few short looks only, so that nobody can starve the audit.
 func (r *repository) rest(ctx context.Context) error {
 	for range 4 {
 		s, err := r.seeIndex()
@@ -226,10 +228,12 @@ func (r *repository) rest(ctx context.Context) error {
 
 const restTime = 50 * time.Millisecond
 
-// staleLock is the age from which a lock of somebody else is taken for a leftover. It is never removed by us.
+// staleLock is the age from which a lock of somebody else is taken for a leftover. It is never
+// removed by us.
 const staleLock = 10 * time.Minute
 
-// staleLocks reports one of somebody else's. Ours a run that was killed has left, and the next one repairs them.
+// staleLocks reports one of somebody else's. Ours a run that was killed has left, and the next one
+// repairs them.
 func (r *repository) staleLocks(at head) error {
 	m, err := r.readMark()
 	if err != nil {
@@ -246,14 +250,16 @@ func (r *repository) staleLocks(at head) error {
 func (r *repository) lockedBy(name string) error {
 	fi, err := os.Lstat(r.path(name))
 	if err == nil && time.Since(fi.ModTime()) > staleLock {
-		return &hold{mode: "waiting", reason: fmt.Sprintf("The mail is not committed: .git/%s has been there since %s, probably left by a git command that crashed. If no git command runs in the mail's folder, remove that file.",
-			name, fi.ModTime().UTC().Format(time.RFC3339))}
+		return waiting("The mail is not committed: .git/%s has been there since %s, "+
+			"probably left by a git command that crashed. "+
+			"If no git command runs in the mail's folder, remove that file.",
+			name, fi.ModTime().UTC().Format(time.RFC3339))
 	}
-	return &hold{mode: "waiting", reason: fmt.Sprintf("The mail waits for a git command that holds .git/%s. It is committed when that command ends.", name)}
+	return waiting("The mail waits for a git command that holds .git/%s. It is committed when that command ends.", name)
 }
 
-// unchanged compares HEAD and the repository's state with what the commit was built on, and makes the index anew
-// where somebody has written it since, now that nobody else can.
+// unchanged compares HEAD and the repository's state with what the commit was built on, and makes
+// the index anew where somebody has written it since, now that nobody else can.
 func (p *publication) unchanged() error {
 	if err := p.repo.busy(); err != nil {
 		return err
@@ -336,7 +342,8 @@ func (p *publication) writeLogs() error {
 	return nil
 }
 
-// errHalf: the index has moved, the branch or the lock did not follow; repair finishes that before anything else.
+// errHalf: the index has moved, the branch or the lock did not follow; repair finishes that before
+// anything else.
 var errHalf = errors.New("the commit is made but Git's locks could not be given back")
 
 // finishRef is step 5.
@@ -383,15 +390,15 @@ func (p *publication) moved() []string {
 	}
 }
 
-// How long index.lock is kept after the move: from reading the index to locking it `git commit` looks at every
-// file of it.
+// How long index.lock is kept after the move: from reading the index to locking it `git commit`
+// looks at every file of it.
 const (
 	lockAfter    = 10 * time.Millisecond
 	lockPerEntry = 100 * time.Nanosecond
 )
 
-// abandon gives back the locks and leaves everything as it was. While a lock cannot be removed the mark stays, for
-// repair.
+// abandon gives back the locks and leaves everything as it was. While a lock cannot be removed the
+// mark stays, for repair.
 func (p *publication) abandon() {
 	var err error
 	if p.ref {

@@ -36,8 +36,8 @@ type record struct {
 	held int  // bytes of their contents
 }
 
-// maxHeld bounds the contents that wait for a commit, such as during a long merge. Beyond it they are dropped, and
-// the files on disk count.
+// maxHeld bounds the contents that wait for a commit, such as during a long merge. Beyond it they
+// are dropped, and the files on disk count.
 const maxHeld = 32 << 20
 
 // maxOps keeps a commit after a long merge from becoming one for everything.
@@ -85,8 +85,8 @@ func (q *queue) edited(paths []string, now time.Time) {
 
 func (q *queue) pending() int { return q.operations + len(q.edits) + len(q.flight) }
 
-// head takes the records of the next commit, without removing them.
-func (q *queue) head() []record {
+// nextRecords returns the records of the next commit, without removing them.
+func (q *queue) nextRecords() []record {
 	n, ops := 0, 0
 	for n < len(q.records) && (n == 0 || ops+len(q.records[n].ops) <= maxOps) {
 		ops += len(q.records[n].ops)
@@ -146,9 +146,10 @@ func (q *queue) editsDue(cfg Config, now time.Time) bool {
 	return len(q.edits) > 0 && !now.Before(q.restUntil(cfg))
 }
 
-// fly takes the edits for a commit; land gives them back after a failure. Paths of operations that wait stay: those
-// go first. So do those of operations under way, for another quiet time.
-func (q *queue) fly(cfg Config, now time.Time) []string {
+// startEdits returns the paths of the edits for a commit, which are in flight until endEdits. Paths of
+// operations that wait stay in the queue, because operations go first; paths of operations under way
+// stay for another quiet time.
+func (q *queue) startEdits(cfg Config, now time.Time) []string {
 	q.flight, q.edits = q.edits, map[string]struct{}{}
 	waiting := q.ofOperations()
 	paths := make([]string, 0, len(q.flight))
@@ -187,7 +188,8 @@ func (q *queue) putOff(path string, now time.Time) {
 	q.firstEdit, q.lastEdit = now, now
 }
 
-func (q *queue) land(committed bool, now time.Time) {
+// endEdits ends the flight of the edits; after a failure they are in the queue again.
+func (q *queue) endEdits(committed bool, now time.Time) {
 	if !committed {
 		if len(q.edits) == 0 {
 			q.lastEdit = now

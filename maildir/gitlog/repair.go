@@ -15,8 +15,9 @@ import (
 	"mailtree/maildir/gitlog/object"
 )
 
-// repair finishes or undoes what a run that was killed left under Git's locks. It returns the paths of a commit
-// that was prepared and did not happen, so that edits of it are looked at again. A lock that is not ours stays.
+// repair finishes or undoes what a run that was killed left under Git's locks. It returns the paths
+// of a commit that was prepared and did not happen, so that edits of it are looked at again. A lock
+// that is not ours stays.
 //
 // What it finds, and what becomes of it:
 //
@@ -124,8 +125,8 @@ func pathsOf(all []*change) (paths []string) {
 	return paths
 }
 
-// follow makes index entries that are still as before a commit as they are in it. The branch ahead of the index
-// would make a person's next commit take the new mail away.
+// follow makes index entries that are still as before a commit as they are in it. The branch ahead
+// of the index would make a person's next commit take the new mail away.
 func (r *repository) follow(m *mark, changes []*change) error {
 	index, err := r.openIndex()
 	if err != nil {
@@ -145,8 +146,8 @@ func (r *repository) follow(m *mark, changes []*change) error {
 	return r.restage(m, index, behind)
 }
 
-// restage puts an index with the changes into place, under a lock that the mark knows. errMoved: somebody has
-// written the index meanwhile.
+// restage puts an index with the changes into place, under a lock that the mark knows. errMoved:
+// somebody has written the index meanwhile.
 func (r *repository) restage(m *mark, index *gitindex.Index, changes []*change) error {
 	w, err := openWorktree(r.dir)
 	if err != nil {

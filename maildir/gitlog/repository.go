@@ -11,14 +11,16 @@ import (
 	"mailtree/maildir/gitlog/object"
 )
 
-// hash names an object, and entry is what a tree says of a name: the words that this package is full of.
+// hash names an object, and entry is what a tree says of a name: the words that this package is
+// full of.
 type (
 	hash  = object.Hash
 	entry = object.Entry
 )
 
-// repository is one look at a .git folder. It is made anew for each batch: a person's `git gc` may replace every
-// pack (after one, a long-lived go-git handle failed 99 of 99 commits; RELIABILITY.md 3).
+// repository is one look at a .git folder. It is made anew for each batch: a person's `git gc` may
+// replace every pack (after one, a long-lived go-git handle failed 99 of 99 commits; RELIABILITY.md
+// 3).
 type repository struct {
 	dir    string // the work tree
 	git    string // its .git
@@ -32,17 +34,20 @@ func newRepository(dir string, mem *memory) *repository {
 	return &repository{dir: dir, git: git, mem: mem, Store: object.NewStore(git, mem.Cache)}
 }
 
-// openRepository looks whether dir has a repository that we can write. The error is a *hold where it has not.
+// openRepository looks whether dir has a repository that we can write. The error is a *hold where
+// it has not.
 func openRepository(dir string, mem *memory) (*repository, error) {
 	r := newRepository(dir, mem)
 	fi, err := os.Lstat(r.git)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, &hold{mode: "off", reason: "The mail is not audited: its .git folder is missing. Put it back, or restart the server to begin a new history; the mail keeps working."}
+		return nil, notAudited("its .git folder is missing. " +
+			"Put it back, or restart the server to begin a new history; the mail keeps working.")
 	case err != nil:
 		return nil, err
 	case !fi.IsDir():
-		return nil, &hold{mode: "off", reason: "The mail is not audited: .git is not a folder. Linked work trees are not supported; put a plain repository in its place."}
+		return nil, notAudited(".git is not a folder. " +
+			"Linked work trees are not supported; put a plain repository in its place.")
 	}
 	if _, err := readSmall(r.path("HEAD")); err != nil {
 		return nil, noHead(err)
@@ -56,7 +61,8 @@ func openRepository(dir string, mem *memory) (*repository, error) {
 	}
 	r.config = readSettings(config)
 	if f := r.config.format; f != "" {
-		return nil, &hold{mode: "off", reason: "The mail is not audited: its repository uses " + f + ", which the server cannot write. Convert it to SHA-1 objects and plain refs."}
+		return nil, notAudited("its repository uses %s, which the server cannot write. "+
+			"Convert it to SHA-1 objects and plain refs.", f)
 	}
 	return r, nil
 }
@@ -95,9 +101,9 @@ func (r *repository) objects() *object.Writer {
 	return object.NewWriter(r.git, r.path(newFolder), syncAll)
 }
 
-// restoreObjects writes those of the objects once more that are gone. `git prune`, and gc with --prune=now, remove what
-// nothing refers to, and so what a commit has written before it moves the branch; one that began before the move
-// does so after it. Packs have their .keep against that.
+// restoreObjects writes those of the objects once more that are gone. `git prune`, and gc with
+// --prune=now, remove what nothing refers to, and so what a commit has written before it moves the
+// branch; one that began before the move does so after it. Packs have their .keep against that.
 func (r *repository) restoreObjects(all []object.Object) (n int, names []string, err error) {
 	again := r.objects()
 	defer again.Discard()

@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// TestScarce: with however few descriptors, a comparison with the index finds all that was changed meanwhile, or says that
-// it could not look. The limit is the process's, so a process of its own is given it.
+// TestScarce: with however few descriptors, a comparison with the index finds all that was changed
+// meanwhile, or says that it could not look. The limit is the process's, so a process of its own is
+// given it.
 func TestScarce(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})

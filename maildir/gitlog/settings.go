@@ -11,7 +11,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/config"
 )
 
-// settings is what counts for us of Git's configuration. It is parsed, never obeyed: no include, no command.
+// settings is what counts for us of Git's configuration. It is parsed, never obeyed: no include, no
+// command.
 type settings struct {
 	fileMode bool   // the executable bit on disk means something
 	reflog   bool   // reflogs are made where there are none
@@ -66,8 +67,8 @@ func parseConfig(b []byte) (c *config.Config, err error) {
 	return c, config.NewDecoder(bytes.NewReader(b)).Decode(c)
 }
 
-// person is the identity that Git would give to a commit made by hand here: the repository's, else the user's own.
-// "" where none is configured. An error is transient.
+// person is the identity that Git would give to a commit made by hand here: the repository's, else
+// the user's own. "" where none is configured. An error is transient.
 func (s settings) person() (id string, err error) {
 	name, mail := s.name, s.mail
 	for _, file := range userConfigs() {

@@ -10,7 +10,8 @@ import (
 	"mailtree/maildir"
 )
 
-// Everything that a person can have begun, made by the git program: nothing is committed until it ends, either way.
+// Everything that a person can have begun, made by the git program: nothing is committed until it
+// ends, either way.
 func TestUnfinishedCommands(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -70,7 +71,8 @@ func TestUnfinishedCommands(t *testing.T) {
 	}
 }
 
-// Between any two steps of ours a person commits everything, as soon as git lets him: no mail is deleted by either.
+// Between any two steps of ours a person commits everything, as soon as git lets him: no mail is
+// deleted by either.
 func TestAPersonAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"commit", "commit -a", "commit --amend"} {
@@ -147,7 +149,8 @@ func TestStaleLock(t *testing.T) {
 	}
 }
 
-// Operations gather for a quarter of a second; edits are committed after two quiet seconds, at the latest after 30.
+// Operations gather for a quarter of a second; edits are committed after two quiet seconds, at the
+// latest after 30.
 func TestDefaultTimes(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syncAll makes everything written so far to the file system of dir durable: one syncfs, which also reports
-// write-back errors (RELIABILITY.md 2; nearly free beside an fsync for each file, LIMITS.md). The paths are for
-// systems without it.
+// syncAll makes everything written so far to the file system of dir durable: one syncfs, which also
+// reports write-back errors (RELIABILITY.md 2; nearly free beside an fsync for each file,
+// LIMITS.md). The paths are for systems without it.
 func syncAll(dir string, _ []string) error {
 	d, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -24,8 +24,8 @@ func syncAll(dir string, _ []string) error {
 	}
 }
 
-// stopwatch measures the processor time of the calling goroutine, which stays on its thread until done is called: neither
-// the disk, nor a lock, nor other programs on a busy machine count.
+// stopwatch measures the processor time of the calling goroutine, which stays on its thread until
+// done is called: neither the disk, nor a lock, nor other programs on a busy machine count.
 func stopwatch() (done func() time.Duration) {
 	runtime.LockOSThread()
 	start := threadTime()

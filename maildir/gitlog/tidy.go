@@ -17,15 +17,17 @@ import (
 	"mailtree/maildir/gitlog/object"
 )
 
-// Loose objects and small packs pile up: every commit adds some, and with very many of them each git command of a
-// person and each object that we must read gets slower. So packs are put together when nothing has been committed
-// for Config.Idle, by `git repack --geometric=2 -d`, where there is a git program, and else not at all. It takes
-// loose objects whether reachable or not and removes nothing that is not in the new pack, so it needs no lock: a
-// commit of ours or of a person may run beside it (git-repack(1)).
+// Loose objects and small packs pile up: every commit adds some, and with very many of them each
+// git command of a person and each object that we must read gets slower. So packs are put together
+// when nothing has been committed for Config.Idle, by `git repack --geometric=2 -d`, where there is
+// a git program, and else not at all. It takes loose objects whether reachable or not and removes
+// nothing that is not in the new pack, so it needs no lock: a commit of ours or of a person may run
+// beside it (git-repack(1)).
 //
-// Only in repositories that have gc.auto=0, which Init sets where there is no value: elsewhere Git does it. The program
-// never sees the repository's configuration, in which any of a dozen keys names a command to run: it works in a
-// repository of its own, .git/mailtree-pack, that borrows nothing but the objects.
+// Only in repositories that have gc.auto=0, which Init sets where there is no value: elsewhere Git
+// does it. The program never sees the repository's configuration, in which any of a dozen keys
+// names a command to run: it works in a repository of its own, .git/mailtree-pack, that borrows
+// nothing but the objects.
 
 const (
 	packWeight = 50               // a pack more slows Git down like so many loose objects
@@ -72,7 +74,8 @@ func (l *Log) grow(n int) {
 	}
 }
 
-// keepHouse puts packs together when it is time to, until ctx ends. What was there before is counted once.
+// keepHouse puts packs together when it is time to, until ctx ends. What was there before is
+// counted once.
 func (l *Log) keepHouse(ctx context.Context) {
 	if l.cfg.Idle < 0 {
 		return
@@ -180,7 +183,8 @@ func (r *repository) collecting() bool {
 // staleGC is more than a gc of the mail takes, and less than git's own limit of twelve hours.
 const staleGC = time.Hour
 
-// runRepack runs the program in a repository of its own around our objects, in a process group of low priority.
+// runRepack runs the program in a repository of its own around our objects, in a process group of
+// low priority.
 func (r *repository) runRepack(ctx context.Context, program string) error {
 	home := r.path(tidyFolder)
 	defer os.RemoveAll(home)
@@ -222,8 +226,8 @@ type litter struct{ loose, packs int }
 
 func (l litter) weight() int { return l.loose + packWeight*l.packs }
 
-// sweep counts loose objects and the packs that may be put together, and removes temporary files that a killed
-// program has left, of ours or of Git's.
+// sweep counts loose objects and the packs that may be put together, and removes temporary files
+// that a killed program has left, of ours or of Git's.
 func (r *repository) sweep(now time.Time) (found litter, err error) {
 	old := func(d fs.DirEntry) bool {
 		fi, err := d.Info()

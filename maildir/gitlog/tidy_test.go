@@ -32,7 +32,8 @@ func (t *repoTree) count() (loose, packs int) {
 	return loose, packs
 }
 
-// litter makes a few commits, some with packs, and objects that nothing refers to, loose and packed.
+// litter makes a few commits, some with packs, and objects that nothing refers to, loose and
+// packed.
 func (t *repoTree) litter() (unreachable []string) {
 	t.Helper()
 	for i := range 4 {

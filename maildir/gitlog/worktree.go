@@ -18,8 +18,9 @@ import (
 	"mailtree/maildir/gitlog/object"
 )
 
-// worktree reads files of the tree without ever following a link or waiting: every element of a path is opened
-// below the one before it (RELIABILITY.md 6: a check followed by an open by path can be raced).
+// worktree reads files of the tree without ever following a link or waiting: every element of a
+// path is opened below the one before it (RELIABILITY.md 6: a check followed by an open by path can
+// be raced).
 type worktree struct {
 	dir  string
 	root int
@@ -53,8 +54,8 @@ func (w *worktree) back(depth int) {
 	w.way = w.way[:depth]
 }
 
-// folder opens the folder that holds path and returns it with path's last element. A folder that is missing or
-// lies behind a link is fs.ErrNotExist: to Git nothing is there.
+// folder opens the folder that holds path and returns it with path's last element. A folder that is
+// missing or lies behind a link is fs.ErrNotExist: to Git nothing is there.
 func (w *worktree) folder(path string) (fd int, name string, err error) {
 	elems := strings.Split(path, "/")
 	dirs, name := elems[:len(elems)-1], elems[len(elems)-1]

@@ -15,9 +15,10 @@ import (
 	"mailtree/maildir/gitlog/object"
 )
 
-// loadWritten is loadOne for a path of which the content is known: that is committed, whatever is on disk by now. The
-// change that somebody else made since is an edit of its own, and the index entry is such that Git sees it. Where
-// somebody has committed that path since, the commit stays as it is.
+// loadWritten is loadOne for a path of which the content is known: that is committed, whatever is
+// on disk by now. The change that somebody else made since is an edit of its own, and the index
+// entry is such that Git sees it. Where somebody has committed that path since, the commit stays as
+// it is.
 func (p *plan) loadWritten(c *change, to *object.Writer) error {
 	w := p.written[c.path]
 	if c.new = c.old; isSparse(p.index, c.path) || len(p.nodeOf(c.path).kids) > 0 {
@@ -46,7 +47,8 @@ func (p *plan) loadWritten(c *change, to *object.Writer) error {
 	return err
 }
 
-// loadRemoved is loadWritten for a path that an operation has removed: what is there by now somebody has made since.
+// loadRemoved is loadWritten for a path that an operation has removed: what is there by now
+// somebody has made since.
 func (p *plan) loadRemoved(c *change, base hash) error {
 	if c.old.Mode == object.ModeModule {
 		return nil
@@ -65,8 +67,8 @@ func (p *plan) loadRemoved(c *change, base hash) error {
 	return nil
 }
 
-// taken reports whether HEAD has at a path something else than the commit base: somebody has committed that since. An error
-// is transient.
+// taken reports whether HEAD has at a path something else than the commit base: somebody has
+// committed that since. An error is transient.
 func (p *plan) taken(c *change, base hash) (bool, error) {
 	n := &p.root
 	for _, name := range strings.Split(c.path, "/") {
@@ -96,19 +98,23 @@ func (p *plan) nodeOf(path string) *node {
 	return n
 }
 
-// still tells whether the file at path is as an operation wrote it. It is not read where its stat data says so, ctime
-// included: an edit can set the mtime back. The rename into place has changed the ctime, so that only one that differs
-// from the mtime tells a later change within the same step of the clock. The state is zero, which Git does not believe, where the file is another.
+// still tells whether the file at path is as an operation wrote it. It is not read where its stat
+// data says so, ctime included: an edit can set the mtime back. The rename into place has changed
+// the ctime, so that only one that differs from the mtime tells a later change within the same step
+// of the clock. The state is zero, which Git does not believe, where the file is another.
 func (w *worktree) still(path string, is maildir.Written, mode uint32, modes bool) (gitindex.Stat, bool, error) {
 	other := gitindex.Stat{Uncertain: true}
 	st, err := w.stat(path)
 	switch {
 	case transient(err):
 		return other, false, err
-	case err != nil, !st.Is(unix.S_IFREG), st.Size != int64(len(is.Data)), modes && (st.Mode&0o100 != 0) != (mode == object.ModeExec):
+	case err != nil, !st.Is(unix.S_IFREG), st.Size != int64(len(is.Data)),
+		modes && (st.Mode&0o100 != 0) != (mode == object.ModeExec):
 		return other, false, nil
 	}
-	if is.Stat.Inode != 0 && st.Ino == uint32(is.Stat.Inode) && st.MTime.UnixNano() == is.Stat.MTime && st.CTime.UnixNano() == is.Stat.CTime && !st.CTime.Equal(st.MTime) {
+	same := is.Stat.Inode != 0 && st.Ino == uint32(is.Stat.Inode) &&
+		st.MTime.UnixNano() == is.Stat.MTime && st.CTime.UnixNano() == is.Stat.CTime
+	if same && !st.CTime.Equal(st.MTime) {
 		st.Uncertain = time.Since(st.MTime) < settleTime || time.Since(st.CTime) < settleTime
 		return st, true, nil
 	}

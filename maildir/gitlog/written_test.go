@@ -14,7 +14,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// deliver does what the domain does: it writes a file elsewhere, renames it to path, and tells what was written.
+// deliver does what the domain does: it writes a file elsewhere, renames it to path, and tells what
+// was written.
 func (t *repoTree) deliver(id, path, text string) maildir.Op {
 	t.Helper()
 	staged := ".mailtree/tmp/" + strings.ReplaceAll(path, "/", "-")
@@ -44,8 +45,8 @@ func (t *repoTree) commitOps() {
 	t.check(t.log.exclusive(context.Background(), func() error { return t.log.commitOps(context.Background()) }))
 }
 
-// A person edits, replaces or removes a file between its delivery and the commit. The commit has what was delivered,
-// git status sees the change, and it becomes a commit of its own.
+// A person edits, replaces or removes a file between its delivery and the commit. The commit has
+// what was delivered, git status sees the change, and it becomes a commit of its own.
 func TestWrittenIsCommitted(t *testing.T) {
 	t.Parallel()
 	const text = "as delivered\n"
@@ -100,7 +101,8 @@ func TestWrittenIsCommitted(t *testing.T) {
 	}
 }
 
-// A file whose stat data tells that it is as it was written is not read, and git status need not read it either.
+// A file whose stat data tells that it is as it was written is not read, and git status need not
+// read it either.
 func TestWrittenIsNotRead(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -151,8 +153,8 @@ func TestWrittenTwice(t *testing.T) {
 	tr.sound()
 }
 
-// The next group has replaced a file when the commit of the one before is made: each has its content, and what the
-// server wrote itself is no edit.
+// The next group has replaced a file when the commit of the one before is made: each has its
+// content, and what the server wrote itself is no edit.
 func TestWrittenBetweenGroups(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -170,8 +172,8 @@ func TestWrittenBetweenGroups(t *testing.T) {
 	tr.sound()
 }
 
-// A person's own commit is not taken back, neither of a new file nor of one that the operation replaced; but a commit
-// from before the operation is.
+// A person's own commit is not taken back, neither of a new file nor of one that the operation
+// replaced; but a commit from before the operation is.
 func TestWrittenAfterAPersonsCommit(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})

@@ -123,8 +123,8 @@ func (e Entry) MayHold(st Stat) bool {
 // Smudge makes Git compare the content before it believes the entry.
 func (e Entry) Smudge() { clear(e.head[atSize:atHash]) }
 
-// newEntry is the entry of a change. Where the file may have changed within the clock's step the size is
-// 0: Git then looks at the content.
+// newEntry is the entry of a change. Where the file may have changed within the clock's step the
+// size is 0: Git then looks at the content.
 func newEntry(c Change) Entry {
 	b := c.Stat.append(make([]byte, 0, atMore), c.Mode)
 	if c.Stat.Uncertain {

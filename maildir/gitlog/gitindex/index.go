@@ -1,17 +1,18 @@
 // Package gitindex reads and writes .git/index, versions 2 and 3 (gitformat-index(5)).
 //
-// An index is only ever streamed, from the file to the next one: that of a million messages has three
-// million entries and 400 MB. Open looks at the file, Index.All streams its entries in their order,
-// Index.Look remembers those of a few paths, and Index.Rewrite writes the next index: the same entries
-// but for the changes, each of the others as it was read. A Writer makes one from nothing.
+// An index is only ever streamed, from the file to the next one: that of a million messages has
+// three million entries and 400 MB. Open looks at the file, Index.All streams its entries in their
+// order, Index.Look remembers those of a few paths, and Index.Rewrite writes the next index: the
+// same entries but for the changes, each of the others as it was read. A Writer makes one from
+// nothing.
 //
-// What an index may hold beside entries: how conflicts were resolved is kept; what only saves git time,
-// such as the cache tree, is dropped, and git makes it anew; a form that a tool must know to read the
-// entries at all (split and sparse indexes) is ErrForm. go-git's own encoder loses flags and the order
-// of stages.
+// What an index may hold beside entries: how conflicts were resolved is kept; what only saves git
+// time, such as the cache tree, is dropped, and git makes it anew; a form that a tool must know to
+// read the entries at all (split and sparse indexes) is ErrForm. go-git's own encoder loses flags
+// and the order of stages.
 //
-// The package takes no locks and renames nothing: where the next index goes is the caller's matter, and
-// so is a racy entry (racy-git(5)), for which Rewrite asks.
+// The package takes no locks and renames nothing: where the next index goes is the caller's matter,
+// and so is a racy entry (racy-git(5)), for which Rewrite asks.
 package gitindex
 
 import (
@@ -56,9 +57,9 @@ type Index struct {
 	undo     []byte           // resolve-undo extension, once all entries were read
 }
 
-// Open opens the index at path; where there is none the Index has no entries and Seen.Exists is false.
-// The caller closes it. The checksum is compared when all entries are read; verified is an index of
-// which that is known already, and becomes this one then.
+// Open opens the index at path; where there is none the Index has no entries and Seen.Exists is
+// false. The caller closes it. The checksum is compared when all entries are read; verified is an
+// index of which that is known already, and becomes this one then.
 func Open(path string, verified *Seen) (*Index, error) {
 	f, s, err := openSeen(path)
 	if err != nil {
@@ -92,8 +93,8 @@ func (x *Index) readHeader() error {
 	return fmt.Errorf("version %d is not known: %w", x.Version, ErrDamaged)
 }
 
-// Fill gives an Index that has no file the entries of one that was written to f from its beginning. The
-// Index owns f from then on.
+// Fill gives an Index that has no file the entries of one that was written to f from its beginning.
+// The Index owns f from then on.
 func (x *Index) Fill(f *os.File, count int) (err error) {
 	x.file, x.Count = f, count
 	x.size, err = f.Seek(0, io.SeekEnd)

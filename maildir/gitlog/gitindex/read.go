@@ -43,7 +43,8 @@ func (x *Index) All(err *error) iter.Seq[Entry] {
 	}
 }
 
-// isVerified reports that the checksum is known to be right, as it is of an index that Fill was given.
+// isVerified reports that the checksum is known to be right, as it is of an index that Fill was
+// given.
 func (x *Index) isVerified() bool { return !x.Seen.Exists || x.Seen.Same(*x.verified) }
 
 // damaged makes ErrDamaged of the errors that say that the content is not as it must be.
@@ -72,7 +73,8 @@ func (x *Index) readTrailer(in *reader) error {
 	return nil
 }
 
-// readExtensions keeps how conflicts were resolved and skips the others; ErrForm where one must be known.
+// readExtensions keeps how conflicts were resolved and skips the others; ErrForm where one must be
+// known.
 func (x *Index) readExtensions(in *reader) error {
 	if _, err := in.Discard(in.skip); err != nil {
 		return err

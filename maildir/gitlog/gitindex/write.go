@@ -23,13 +23,14 @@ type Change struct {
 // moduleMode is the mode of a module, whose entry is a commit.
 const moduleMode = 0o160000
 
-// Rewrite writes the index with changes made, which are sorted by path, to f from its beginning, and
-// returns its checksum. What was at a changed path or below it goes, and so does a file where a folder
-// of a new path is. Of the entries that stay, racy is called with those whose file may have changed in
-// the second in which the index was written: they look clean for ever once an index bears a later time.
+// Rewrite writes the index with changes made, which are sorted by path, to f from its beginning,
+// and returns its checksum. What was at a changed path or below it goes, and so does a file where a
+// folder of a new path is. Of the entries that stay, racy is called with those whose file may have
+// changed in the second in which the index was written: they look clean for ever once an index
+// bears a later time.
 //
-// The number of entries stands at the beginning, so it is guessed first: a wrong guess takes another
-// pass.
+// The number of entries stands at the beginning, so it is guessed first: a wrong guess takes
+// another pass.
 func (x *Index) Rewrite(f *os.File, changes []Change, racy func(Entry)) (sum []byte, err error) {
 	gone := 0
 	for _, c := range changes {

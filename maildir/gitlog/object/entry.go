@@ -30,7 +30,8 @@ func (e Entry) IsFile() bool { return e.Mode != 0 && e.Mode != ModeTree && e.Mod
 
 var errDamaged = errors.New("damaged tree object")
 
-// EachEntry calls fn for the entries of a tree object in their order; raw is the Entry as it stands.
+// EachEntry calls fn for the entries of a tree object in their order; raw is the Entry as it
+// stands.
 func EachEntry(data []byte, fn func(name []byte, e Entry, raw []byte)) error {
 	for len(data) > 0 {
 		space := bytes.IndexByte(data, ' ')

@@ -1,13 +1,15 @@
 // Package object reads and writes Git's objects: blobs, trees and commits in .git/objects.
 //
-// A Writer collects the objects of a commit and puts them into place, a few as loose files, many as one
-// pack; nothing is visible to Git before Finish. A Store reads them, and walks and compares trees; what
-// it has read once it keeps in a Cache, which never gets stale because a name stands for a content.
+// A Writer collects the objects of a commit and puts them into place, a few as loose files, many as
+// one pack; nothing is visible to Git before Finish. A Store reads them, and walks and compares
+// trees; what it has read once it keeps in a Cache, which never gets stale because a name stands
+// for a content.
 //
-// Writing follows Git's own protocol: an object is durable before it has its name, and one that is there
-// already is touched, so that a prune that runs beside us keeps it. Packs are of whole objects, without
-// deltas. Reading goes through go-git, opened anew after a miss, because a person's gc may replace every
-// pack at any time. No function waits for what somebody has put in the place of a file (SpecialError).
+// Writing follows Git's own protocol: an object is durable before it has its name, and one that is
+// there already is touched, so that a prune that runs beside us keeps it. Packs are of whole
+// objects, without deltas. Reading goes through go-git, opened anew after a miss, because a
+// person's gc may replace every pack at any time. No function waits for what somebody has put in
+// the place of a file (SpecialError).
 package object
 
 import (
@@ -43,7 +45,8 @@ func header(k Kind, size int64) []byte {
 	return append(strconv.AppendInt(b, size, 10), 0)
 }
 
-// HashOf is the name of an object. Git's own SHA-1 also looks for collisions, which is what makes it slow.
+// HashOf is the name of an object. Git's own SHA-1 also looks for collisions, which is what makes
+// it slow.
 func HashOf(k Kind, data []byte) Hash {
 	h := sha1.New()
 	h.Write(header(k, int64(len(data))))

@@ -16,8 +16,8 @@ import (
 	"slices"
 )
 
-// pack is a pack file being written: whole objects, no deltas (those are for the maintenance at idle).
-// Format: gitformat-pack(5), version 2 for both files.
+// pack is a pack file being written: whole objects, no deltas (those are for the maintenance at
+// idle). Format: gitformat-pack(5), version 2 for both files.
 type pack struct {
 	dir     string // where it goes
 	tmp     string
@@ -79,7 +79,8 @@ func packHeader(k Kind, length int64) (head []byte) {
 	return append(head, b)
 }
 
-// addFile adds the blob of a file of size bytes, unless have has it. After an error the pack is as before.
+// addFile adds the blob of a file of size bytes, unless have has it. After an error the pack is as
+// before.
 func (p *pack) addFile(f io.Reader, size int64, have map[Hash]struct{}) (Hash, error) {
 	if err := p.out.Flush(); err != nil {
 		return Hash{}, err
@@ -104,9 +105,10 @@ func (p *pack) addFile(f io.Reader, size int64, have map[Hash]struct{}) (Hash, e
 	return h, errors.Join(err, p.file.Truncate(p.offset), serr)
 }
 
-// finishPack completes the pack and its index below temporary names. The index is renamed first: a pack without
-// index makes go-git fail on every packed object (https://github.com/go-git/go-git/issues/2392), while an
-// index without pack is nothing to it and to Git.
+// finishPack completes the pack and its index below temporary names. The index is renamed first: a
+// pack without index makes go-git fail on every packed object
+// (https://github.com/go-git/go-git/issues/2392), while an index without pack is nothing to it and
+// to Git.
 func (p *pack) finishPack() ([]rename, error) {
 	sum, err := p.seal()
 	ready := []rename{{p.file.Name(), filepath.Join(p.dir, fmt.Sprintf("pack-%x.pack", sum))}}

@@ -106,8 +106,8 @@ func (s *Store) TreeOf(c Hash) (Hash, error) {
 	return t, nil
 }
 
-// Read reads an object through go-git. A miss is tried once more with a fresh list of packs, as Git does: they may
-// just have been repacked (https://github.com/go-git/go-git/issues/2242).
+// Read reads an object through go-git. A miss is tried once more with a fresh list of packs, as Git
+// does: they may just have been repacked (https://github.com/go-git/go-git/issues/2242).
 func (s *Store) Read(k Kind, h Hash) ([]byte, error) { return s.read(plumbing.ObjectType(k), h) }
 
 func (s *Store) read(t plumbing.ObjectType, h Hash) (data []byte, err error) {
@@ -144,7 +144,8 @@ func (s *Store) readOnce(t plumbing.ObjectType, h Hash) (data []byte, err error)
 	return io.ReadAll(in)
 }
 
-// checkFiles refuses what would keep go-git waiting, which opens the files of the object store as they are.
+// checkFiles refuses what would keep go-git waiting, which opens the files of the object store as
+// they are.
 func (s *Store) checkFiles(h Hash) error {
 	names := []string{"objects/info/alternates", "objects/" + h.String()[:2] + "/" + h.String()[2:]}
 	if s.packs == nil && s.hasPacks() {
@@ -166,7 +167,8 @@ func (s *Store) checkFiles(h Hash) error {
 	return nil
 }
 
-// CheckFiles reports, as a *SpecialError, what would keep a program waiting that opens the packs as they are.
+// CheckFiles reports, as a *SpecialError, what would keep a program waiting that opens the packs as
+// they are.
 func (s *Store) CheckFiles() error { return s.checkFiles(Hash{}) }
 
 func (s *Store) hasPacks() bool {

@@ -19,8 +19,9 @@ const (
 	LargeFile = 1 << 20 // larger files are given to AddFile: memory stays bounded
 )
 
-// Writer collects the objects of a commit and puts them into .git/objects: a few as loose files, many as one pack.
-// Whoever makes one calls Finish when all objects are added, and Discard at the end in any case.
+// Writer collects the objects of a commit and puts them into .git/objects: a few as loose files,
+// many as one pack. Whoever makes one calls Finish when all objects are added, and Discard at the
+// end in any case.
 type Writer struct {
 	Fresh        []Object // the loose ones, once Finish has written them
 	Loose, Packs int      // how many Finish has written
@@ -94,8 +95,8 @@ func (o *Writer) toPack() (err error) {
 // ErrChanging is what AddFile says of a file that has another size by now.
 var ErrChanging = errors.New("the file changes while it is read")
 
-// AddFile takes the blob of an open file of size bytes without holding it in memory: it goes into the pack, which a
-// person's gc leaves alone. ErrChanging when the file has another size by now.
+// AddFile takes the blob of an open file of size bytes without holding it in memory: it goes into
+// the pack, which a person's gc leaves alone. ErrChanging when the file has another size by now.
 func (o *Writer) AddFile(f io.Reader, size int64) (Hash, error) {
 	if o.dry() {
 		sum := sha1.New()
@@ -135,8 +136,9 @@ func (o *Writer) zip(w io.Writer) *zlib.Writer {
 	return o.deflate
 }
 
-// Finish makes every object durable and gives it its name. The names are durable after the next sync: the paths it
-// returns are for that. The pack is protected from a gc until Discard, which must be called in any case.
+// Finish makes every object durable and gives it its name. The names are durable after the next
+// sync: the paths it returns are for that. The pack is protected from a gc until Discard, which
+// must be called in any case.
 func (o *Writer) Finish() (names []string, err error) {
 	for _, x := range o.few {
 		if err := o.writeLoose(x); err != nil {
@@ -144,50 +146,64 @@ func (o *Writer) Finish() (names []string, err error) {
 		}
 	}
 	o.Fresh, o.few, o.bytes = o.few, nil, 0
-	if o.pack != nil {
-		p := o.pack
-		o.pack = nil
-		ready, err := p.finishPack()
-		o.ready = append(o.ready, ready...)
-		if err != nil {
-			return nil, err
-		}
-		keep := strings.TrimSuffix(ready[len(ready)-1].to, ".pack") + ".keep"
-		if err := writeKeep(keep); err != nil && !errors.Is(err, fs.ErrExist) {
-			return nil, err
-		}
-		o.keep = keep
+	if err := o.endPack(); err != nil || len(o.ready) == 0 {
+		return nil, err
 	}
 	written := make([]string, len(o.ready))
 	for i, r := range o.ready {
 		written[i] = r.from
 	}
-	if len(written) == 0 {
-		return nil, nil
-	}
 	if err = o.sync(o.dir, written); err != nil {
 		return nil, err
 	}
 	for i, r := range o.ready {
-		err := os.Rename(r.from, r.to)
-		if errors.Is(err, fs.ErrNotExist) { // a new folder, or one that a prune has just removed
-			_ = os.MkdirAll(filepath.Dir(r.to), 0o777)
-			err = os.Rename(r.from, r.to)
-		}
-		if err != nil {
+		if err := o.rename(r); err != nil {
 			o.ready = o.ready[i:]
 			return nil, err
 		}
 		names = append(names, filepath.Dir(r.to))
-		switch filepath.Ext(r.to) {
-		case ".pack":
-			o.Packs++
-		case "":
-			o.Loose++
-		}
 	}
 	o.ready = nil
 	return append(names, o.dir), nil
+}
+
+// endPack completes the pack, if there is one, and protects it before it has its name.
+func (o *Writer) endPack() error {
+	if o.pack == nil {
+		return nil
+	}
+	p := o.pack
+	o.pack = nil
+	ready, err := p.finishPack()
+	o.ready = append(o.ready, ready...)
+	if err != nil {
+		return err
+	}
+	keep := strings.TrimSuffix(ready[len(ready)-1].to, ".pack") + ".keep"
+	if err := writeKeep(keep); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	o.keep = keep
+	return nil
+}
+
+// rename gives a file its name, and counts it.
+func (o *Writer) rename(r rename) error {
+	err := os.Rename(r.from, r.to)
+	if errors.Is(err, fs.ErrNotExist) { // a new folder, or one that a prune has just removed
+		_ = os.MkdirAll(filepath.Dir(r.to), 0o777)
+		err = os.Rename(r.from, r.to)
+	}
+	if err != nil {
+		return err
+	}
+	switch filepath.Ext(r.to) {
+	case ".pack":
+		o.Packs++
+	case "":
+		o.Loose++
+	}
+	return nil
 }
 
 func (o *Writer) writeLoose(x Object) error {
@@ -220,7 +236,8 @@ func writeKeep(path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// KeepText tells our .keep files from others. One protects a pack until the branch has moved; a kill leaves it.
+// KeepText tells our .keep files from others. One protects a pack until the branch has moved; a
+// kill leaves it.
 const KeepText = "a commit of the mailtree server is on its way\n"
 
 // Discard removes what has no name yet, and gives the pack free.
