@@ -1,0 +1,51 @@
+package refusal
+
+// Field is a field of a request to the mail. Its text is the noun by which a log calls it; a reader
+// with an argument for it sees that (Words.Args).
+type Field string
+
+// The fields.
+const (
+	Project     Field = "the project's key"
+	Agent       Field = "the agent's name"
+	From        Field = "the sender"
+	Recipients  Field = "the list of recipients"
+	Subject     Field = "the subject"
+	Body        Field = "the body"
+	HTML        Field = "the HTML"
+	Importance  Field = "the importance"
+	Thread      Field = "the thread's name"
+	Key         Field = "the idempotency key"
+	InReplyTo   Field = "the id of the message replied to"
+	References  Field = "the list of references"
+	Attachments Field = "the list of attachments"
+	Message     Field = "the message's id"
+	Offset      Field = "the offset"
+	FileOffset  Field = "the offset in the file"
+	Query       Field = "the query"
+	Cursor      Field = "the cursor"
+	Paths       Field = "the list of paths"
+	Lease       Field = "the length of the lease"
+	Reason      Field = "the reason"
+	Program     Field = "the program"
+	Model       Field = "the model"
+	Task        Field = "the task"
+	NameHint    Field = "the wished name"
+	Mailbox     Field = "the mailbox's name"
+	HookEvent   Field = "the hook's event"
+	HookCommand Field = "the hook's command"
+	HookName    Field = "the hook's name"
+	HookTimeout Field = "the hook's time limit"
+	HookTrust   Field = "the hook's wish for mail of unproven senders"
+	Status      Field = "the status"
+	Repository  Field = "the repository's path"
+)
+
+// Fields lists all of them.
+func Fields() []Field {
+	return []Field{
+		Project, Agent, From, Recipients, Subject, Body, HTML, Importance, Thread, Key, InReplyTo, References, Attachments, Message,
+		Offset, FileOffset, Query, Cursor, Paths, Lease, Reason, Program, Model, Task, NameHint, Mailbox,
+		HookEvent, HookCommand, HookName, HookTimeout, HookTrust, Status, Repository,
+	}
+}

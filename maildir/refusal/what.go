@@ -1,0 +1,175 @@
+package refusal
+
+// What is one thing that can be wrong.
+type What int
+
+// The things that can be wrong, by what they are about. What each means stands in the table of
+// sentences, under the same name.
+const (
+	_ What = iota
+
+	// Projects.
+
+	EmptyProjectKey
+	ProjectKeyUnusable
+	ProjectKeyRelative
+	ProjectKeyUnread
+	ProjectKeyIsFile
+	ProjectKeyElsewhere
+	UnknownProject
+	UnknownProjectOfGuest
+	UnknownProjectInStore
+	TooManyProjects
+	ProjectUnread
+	ProjectNoFolder
+
+	// Agents.
+
+	UnknownAgent
+	AgentNameUnusable
+	AgentNameCase
+	AgentsUnread
+	HintUnusable
+	HintTaken
+	HintChanged
+	StatusUnknown
+
+	// Texts.
+
+	TextTooLong
+	TextNotUTF8
+	TextBreaksLine
+	TextHoldsNUL
+
+	// Messages and threads.
+
+	NoRecipient
+	TooManyRecipients
+	SubjectTooLong
+	ImportanceUnknown
+	TextOnlyAndHTML
+	TooManyReferences
+	BodyUnusable
+	MailboxFull
+	KeyReused
+	MessageTooLarge
+	HeaderTooLarge
+	FanoutTooLarge
+	SenderGone
+	UnknownMessage
+	UnknownThread
+	NotInInbox
+	NotInMailbox
+	NowhereFound
+	MessageAmbiguous
+	MarkBlocked
+	OffsetBeyond
+	OffsetInCharacter
+
+	// Search.
+
+	QueryTooLong
+	QueryEmpty
+	QueryMalformed
+	QueryTime
+	CursorUnknown
+
+	// Claims.
+
+	NoPaths
+	TooManyPaths
+	LeaseOutOfRange
+	PathUnclaimable
+	ClaimFileBlocked
+	ClaimsUnread
+
+	// Attachments.
+
+	TooManyAttachments
+	AttachmentUnnamed
+	AttachmentUnusable
+	AttachmentAltered
+	AttachmentNotForGuest
+	UnknownAttachment
+	AttachmentBlocked
+
+	// Mailboxes and addresses.
+
+	UnknownMailbox
+	MailboxNameUnusable
+	MailboxNameCase
+	MailboxNotYours
+	TooManyMailboxes
+	MailboxNotEmpty
+	MessageIDMalformed
+	AddressBreaksLine
+	AddressUnclosed
+	AddressMalformed
+	NoAddress
+	AddressElsewhere
+
+	// Hooks.
+
+	UnknownHook
+	HookAmbiguous
+	HookEventUnknown
+	HookProgramRelative
+	HookCommandUnusable
+	HookCommandTooLong
+	HookTrustMisplaced
+	HookTimeoutOutOfRange
+	HookNameUnusable
+	HookExists
+	HookNameTaken
+	TooManyHooks
+	HookNotRunnable
+
+	// The disk and the server.
+
+	NothingWritten
+	WriteUnsure
+	DiskStuck
+	Stopping
+	TreeRestless
+	PathUnread
+	HistoryHeld
+	HistoryLate
+	HistoryUnwritten
+	EditUncommitted
+
+	// The store's own files.
+
+	NotAStore
+	StoreUnusable
+	StoreUnwritable
+	StoreInUse
+	StoreUnlockable
+	StoreUnread
+	LockFileWrong
+	LogFileWrong
+	SecretFileWrong
+	SecretMalformed
+	SecretUnread
+	SecretUnwritten
+	KeyOld
+	KeyOldInTheWay
+	KeyMalformed
+	TrustedFileWrong
+	TrustedLockWrong
+	TrustedLineUnusable
+	PublicKeyMalformed
+	PublicKeyUnnamed
+	KeyNameUnusable
+	KeyIsOwn
+	KeyNameTaken
+	UnknownTrustedKey
+	OwnersFileWrong
+	OwnersDamaged
+	OwnersTooLarge
+	HooksFileWrong
+	HooksDamaged
+	HooksTooLarge
+	HooksLogWrong
+
+	whats // how many there are, and one
+)

@@ -1,0 +1,202 @@
+package refusal
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Words are how one reader hears of refusals. The zero value is for logs.
+type Words struct {
+	Args    map[Field]string  // the argument that a field is given in, where the reader has one
+	Phrases map[string]string // what stands for each key of the table phrases
+	Says    map[What]string   // sentences in place of those of the table
+}
+
+// Explain is the sentence for a refusal, whatever it is wrapped in, and a line for each of several
+// errors that were joined; the text of any other error.
+func (w *Words) Explain(err error) string {
+	switch of := err.(type) {
+	case *Error:
+		return w.Say(of)
+	case *Own:
+		return of.Text
+	case interface{ Unwrap() []error }:
+		var lines []string
+		for _, err := range of.Unwrap() {
+			lines = append(lines, w.Explain(err))
+		}
+		return strings.Join(lines, "\n")
+	}
+	var e *Error
+	var o *Own
+	switch {
+	case errors.As(err, &e):
+		return w.Explain(e)
+	case errors.As(err, &o):
+		return o.Text
+	}
+	return err.Error()
+}
+
+// Say is the sentence for a refusal.
+func (w *Words) Say(e *Error) string {
+	text, ok := w.Says[e.What]
+	if !ok {
+		text = sentences[e.What].text
+	}
+	said := w.fill(text, e)
+	noun := strings.HasPrefix(text, "{field}") && w.Args[e.Field] == ""
+	if noun && said != "" || strings.HasPrefix(text, "{why}") && said != "" {
+		said = strings.ToUpper(said[:1]) + said[1:]
+	}
+	return said
+}
+
+// fill puts facts and phrases in place of the keys in braces. One that stands for nothing takes the
+// space before it along, but for a value: that may be empty.
+func (w *Words) fill(text string, e *Error) string {
+	said := ""
+	for text != "" {
+		before, rest, _ := strings.Cut(text, "{")
+		key, after, found := strings.Cut(rest, "}")
+		said += before
+		if text = after; !found {
+			break
+		}
+		value, ok := w.fact(key, e)
+		if !ok {
+			value = w.phrase(key, e)
+		}
+		if value == "" && key != "=name" {
+			said = strings.TrimSuffix(said, " ")
+		}
+		said += value
+	}
+	return said
+}
+
+func (w *Words) phrase(key string, e *Error) string {
+	text, ok := w.Phrases[key]
+	if !ok {
+		text = phrases[key]
+	}
+	return w.fill(text, e)
+}
+
+// fact is what a refusal says for a key. Values of others are quoted, but with a = before the key.
+func (w *Words) fact(key string, e *Error) (text string, ok bool) {
+	switch key {
+	case "field":
+		return w.field(e), true
+	case "arg":
+		if w.Args[e.Field] == "" {
+			return "", true
+		}
+		return "(" + w.Args[e.Field] + ")", true
+	case "name":
+		return quote(e.Name), true
+	case "=name":
+		return clip(e.Name), true
+	case "names":
+		return list(append([]string{e.Name}, e.More...)), true
+	case "other":
+		return quote(e.Other), true
+	case "=other":
+		return e.Other, true
+	case "id":
+		return quote(e.ID), true
+	case "why":
+		return e.Why, true
+	case "count", "count 2", "count 3":
+		return count(e.Counts, key), true
+	case "limit":
+		return strconv.Itoa(e.Limit), true
+	case "near":
+		if len(e.Near) == 0 {
+			return "", true
+		}
+		return "Did you mean " + strings.Join(e.Near, " or ") + "?", true
+	case "choices":
+		return strings.Join(e.Near, ", "), true
+	case "cause":
+		return w.Explain(e.Err), true
+	}
+	return "", false
+}
+
+// field is the argument of the field, or the noun for it.
+func (w *Words) field(e *Error) string {
+	if arg := w.Args[e.Field]; arg != "" {
+		return arg
+	}
+	return string(e.Field)
+}
+
+// count is the number for the key: the first one for "count".
+func count(all []int, key string) string {
+	i := 0
+	if _, nth, ok := strings.Cut(key, " "); ok {
+		i = int(nth[0] - '1')
+	}
+	if i >= len(all) {
+		return "0"
+	}
+	return strconv.Itoa(all[i])
+}
+
+// maxQuoted is how many bytes of a value a sentence repeats in quotation marks, maxClipped without
+// them: it may be of any size.
+const (
+	maxQuoted  = 120
+	maxClipped = 80
+)
+
+// quote shows an untrusted value in a sentence: escaped and cut.
+func quote(s string) string { return fmt.Sprintf("%q", cut(s, maxQuoted)) }
+
+// clip shows a value as it is, but short.
+func clip(s string) string {
+	if len(s) <= maxClipped {
+		return s
+	}
+	return strings.ToValidUTF8(cut(s, maxClipped), "") + "…"
+}
+
+func list(names []string) string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = quote(n)
+	}
+	return strings.Join(out, ", ")
+}
+
+// cut shortens s to at most n bytes at a rune boundary.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// Missing lists what w leaves open: phrases and things that can be wrong for which only a log has
+// words.
+func (w *Words) Missing() []string {
+	var open []string
+	for key := range phrases {
+		if _, ok := w.Phrases[key]; !ok {
+			open = append(open, "the phrase "+key)
+		}
+	}
+	for what, s := range sentences {
+		if what > 0 && s.text == "" {
+			open = append(open, "the sentence number "+strconv.Itoa(what))
+		}
+	}
+	return open
+}
