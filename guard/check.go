@@ -15,6 +15,7 @@ import (
 	"mailtree/maildir"
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
 	"mailtree/maildir/repo"
 	"mailtree/maildir/tree"
 )
@@ -46,6 +47,8 @@ type Question struct {
 	Stdin   io.Reader // of a pre-push hook
 	Now     time.Time // zero: now
 	Program string    // path of mailtree, for the command that asks the holder; "": as on the PATH
+
+	Words refusal.Words // in which w tells of what the mail refuses
 }
 
 // Verdict is the answer to a Question.
@@ -223,10 +226,10 @@ func FromRoot(ctx context.Context, dir string, env []string, paths []string) ([]
 	for i, p := range paths {
 		rel, err := filepath.Rel(top, rooted(dir, p))
 		if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
-			return nil, &maildir.Error{Kind: maildir.ErrInvalid, Text: fmt.Sprintf("%s lies outside the repository %s", safe(p), safe(top))}
+			return nil, &refusal.Own{Kind: refusal.ErrInvalid, Text: fmt.Sprintf("%s lies outside the repository %s", safe(p), safe(top))}
 		}
 		if fi, err := os.Stat(rooted(dir, p)); err == nil && fi.IsDir() {
-			return nil, &maildir.Error{Kind: maildir.ErrInvalid, Text: fmt.Sprintf("%s is a folder: name the files below it, or ask the tool claim_paths with dry_run, which takes folders and patterns", safe(p))}
+			return nil, &refusal.Own{Kind: refusal.ErrInvalid, Text: fmt.Sprintf("%s is a folder: name the files below it, or ask the tool claim_paths with dry_run, which takes folders and patterns", safe(p))}
 		}
 		out[i] = filepath.ToSlash(rel)
 	}

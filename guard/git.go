@@ -8,7 +8,7 @@ import (
 	"os/exec"
 	"strings"
 
-	"mailtree/maildir"
+	"mailtree/maildir/refusal"
 )
 
 // git runs the git program in one folder, so that nothing of the repository's configuration is executed.
@@ -79,7 +79,7 @@ func (g *git) run(ctx context.Context, stdin io.Reader, args ...string) (string,
 	case errors.As(err, &exit):
 		return out.String(), &gitError{args, exit.ExitCode(), safe(firstLine(errs.String()))}
 	}
-	return "", &maildir.Error{Kind: maildir.ErrUnavailable, Text: "git cannot be run: " + safe(err.Error()), Err: err}
+	return "", &refusal.Own{Kind: refusal.ErrUnavailable, Text: "git cannot be run: " + safe(err.Error()), Err: err}
 }
 
 // line is run for an answer of one line.

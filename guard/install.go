@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailtree/maildir"
+	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
 )
 
@@ -27,6 +28,8 @@ type Site struct {
 	Repo   string   // any path in the code repository
 	Shared bool     // a folder of hooks that other repositories may have too is allowed
 	Env    []string // for git
+
+	Words refusal.Words // in which Status tells of what the mail refuses
 }
 
 // Setup is what a guard is installed with. Store and Program are needed.
@@ -179,7 +182,7 @@ func (f *hooksFolder) close() {
 }
 
 func fileError(what string, err error) error {
-	return &maildir.Error{Kind: maildir.ErrUnavailable, Text: what + ": " + safe(err.Error()) + ".", Err: err}
+	return &refusal.Own{Kind: refusal.ErrUnavailable, Text: what + ": " + safe(err.Error()) + ".", Err: err}
 }
 
 // maxHook bounds what is read of a hook; a larger one is a program.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"mailtree/maildir"
+	"mailtree/maildir/refusal"
 )
 
 // policy is what the environment asks of the guard.
@@ -39,7 +39,7 @@ func choice(env []string, name string, allowed ...string) (v string, set bool, e
 			return v, true, nil
 		}
 	}
-	return "", false, &maildir.Error{Kind: maildir.ErrInvalid,
+	return "", false, &refusal.Own{Kind: refusal.ErrInvalid,
 		Text: fmt.Sprintf("%s is %q, but must be %s (%s when it is not set)", name, v, strings.Join(allowed, " or "), allowed[0])}
 }
 

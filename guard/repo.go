@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"mailtree/maildir"
+	"mailtree/maildir/refusal"
 )
 
 // repository is a code repository and where its hooks lie.
@@ -33,15 +34,15 @@ const (
 )
 
 func invalid(format string, args ...any) error {
-	return &maildir.Error{Kind: maildir.ErrInvalid, Text: fmt.Sprintf(format, args...)}
+	return &refusal.Own{Kind: refusal.ErrInvalid, Text: fmt.Sprintf(format, args...)}
 }
 
 func conflict(format string, args ...any) error {
-	return &maildir.Error{Kind: maildir.ErrConflict, Text: fmt.Sprintf(format, args...)}
+	return &refusal.Own{Kind: refusal.ErrConflict, Text: fmt.Sprintf(format, args...)}
 }
 
 func denied(format string, args ...any) error {
-	return &maildir.Error{Kind: maildir.ErrDenied, Text: fmt.Sprintf(format, args...)}
+	return &refusal.Own{Kind: refusal.ErrDenied, Text: fmt.Sprintf(format, args...)}
 }
 
 // openRepo looks at the repository that path lies in. Errors: ErrNotFound, ErrInvalid for what is no work tree.
@@ -50,7 +51,7 @@ func openRepository(ctx context.Context, path string, env []string) (*repository
 		return nil, invalid("%s cannot be the path of a repository.", safe(path))
 	}
 	if fi, err := os.Stat(path); err != nil || !fi.IsDir() {
-		return nil, &maildir.Error{Kind: maildir.ErrNotFound, Text: safe(path) + " is no folder that can be read: give the path of a Git work tree."}
+		return nil, &refusal.Own{Kind: refusal.ErrNotFound, Text: safe(path) + " is no folder that can be read: give the path of a Git work tree."}
 	}
 	r := &repository{git: outside(path, env)}
 	bare, err := r.git.line(ctx, "rev-parse", "--is-bare-repository", "--is-inside-work-tree")

@@ -43,7 +43,7 @@ func (r *report) doing() string {
 
 // unchecked says that nothing was checked, and what happens now.
 func (r *report) unchecked(err error, stops bool) {
-	r.say("mailtree guard: NOT CHECKED: %s", format.Printable(err.Error()))
+	r.say("mailtree guard: NOT CHECKED: %s", format.Printable(r.q.Words.Explain(err)))
 	if !stops {
 		r.say("The %s goes on unchecked: claims of other agents were not looked at. `mailtree guard status` says more.", r.doing())
 	} else if !r.q.ByHand {

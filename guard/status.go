@@ -10,6 +10,7 @@ import (
 
 	"mailtree/maildir"
 	"mailtree/maildir/claim"
+	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
 )
 
@@ -25,7 +26,7 @@ func Status(ctx context.Context, at Site) (lines []string, works bool, err error
 		return nil, false, err
 	}
 	defer f.close()
-	s := status{repo: r, folder: f, works: true, seen: map[guarding]bool{}}
+	s := status{words: at.Words, repo: r, folder: f, works: true, seen: map[guarding]bool{}}
 	s.add("repository  %s", safe(r.top))
 	where := ""
 	if r.config != "" {
@@ -39,6 +40,7 @@ func Status(ctx context.Context, at Site) (lines []string, works bool, err error
 }
 
 type status struct {
+	words  refusal.Words
 	repo   *repository
 	folder *hooksFolder
 	lines  []string
@@ -138,14 +140,14 @@ func (s *status) program(p string) {
 func (s *status) claims(g guarding) {
 	t, slug, err := maildir.OpenProject(g.Store, g.Project)
 	if err != nil {
-		s.bad("project     %v Nothing is checked", err)
+		s.bad("project     %s Nothing is checked", s.words.Explain(err))
 		return
 	}
 	defer t.Close()
 	now := time.Now()
 	live, bad, err := claim.Files(t, func(c *claim.Row) bool { return c.Live(now) })
 	if err != nil {
-		s.bad("project     %v Nothing is checked", err)
+		s.bad("project     %s Nothing is checked", s.words.Explain(err))
 		return
 	}
 	s.add("project     %s in %s", slug, safe(g.Store))

@@ -5,6 +5,7 @@ import (
 	"unicode"
 
 	"mailtree/maildir"
+	"mailtree/maildir/refusal"
 )
 
 // match is a query in FTS5's language.
@@ -18,8 +19,9 @@ type match struct {
 func (m match) none() bool { return m.whole == "" }
 
 // invalidQuery says that the words cannot be read as FTS5's language.
-var invalidQuery = &maildir.Error{Kind: maildir.ErrInvalid,
-	Text: `The query cannot be read: check that quotes and parentheses are closed and that words with punctuation are quoted ("bug-17").`}
+func invalidQuery(words string) error {
+	return &maildir.Error{What: refusal.QueryMalformed, Field: refusal.Query, Name: words}
+}
 
 // expression wraps the user's words so that they concern subject and body only, and adds the
 // filters.
@@ -31,7 +33,7 @@ func expression(pid int64, q maildir.SearchQuery) (match, error) {
 		}
 	}
 	if !balanced(words) {
-		return match{}, invalidQuery
+		return match{}, invalidQuery(words)
 	}
 	var m match
 	if words != "" {

@@ -83,7 +83,7 @@ func (x *Index) Search(ctx context.Context, q maildir.SearchQuery) ([]maildir.Hi
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case isCode(err, sqlite3.SQLITE_ERROR):
-		return nil, invalidQuery
+		return nil, invalidQuery(q.Match)
 	case err != nil:
 		return nil, fmt.Errorf("search: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"unicode"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
 )
 
 // An address is a mailbox's name at the store's domain, a Message-ID a message's id at it. Mail of other domains needs a
@@ -51,7 +52,7 @@ func (s *Store) IDOf(messageID string) (string, error) {
 	} else if name != "" && domain != "" && len(id) <= maxReference && !strings.ContainsFunc(id, notInMessageID) {
 		return id, nil
 	}
-	return "", errorf(ErrInvalid, "%s is no Message-ID and no id of a message: write it such as %s or msg_20251023_3a51c0f7b3dc3a7e.", format.Quote(messageID), s.MessageID("msg_20251023_3a51c0f7b3dc3a7e"))
+	return "", &Error{What: refusal.MessageIDMalformed, Name: messageID, Other: s.MessageID("msg_20251023_3a51c0f7b3dc3a7e")}
 }
 
 func notInMessageID(r rune) bool {
@@ -63,11 +64,16 @@ func notInMessageID(r rune) bool {
 // address, ErrUnavailable naming the addresses of other domains.
 func (s *Store) Recipients(list string) ([]string, error) {
 	if strings.ContainsFunc(list, misleading) {
-		return nil, errorf(ErrInvalid, "The address %s holds a line break or control character: write addresses on one line, separated by commas.", format.Quote(list))
+		return nil, &Error{What: refusal.AddressBreaksLine, Field: refusal.Recipients, Name: list}
 	}
 	parts, closed := splitAddresses(list)
 	if !closed {
-		return nil, errorf(ErrInvalid, "A quotation mark in %s is not closed: write addresses such as \"Bob\" <%s>, separated by commas.", format.Quote(list), s.Address("bob"))
+		return nil, &Error{
+			What:  refusal.AddressUnclosed,
+			Field: refusal.Recipients,
+			Name:  list,
+			Other: s.Address("bob"),
+		}
 	}
 	var names, foreign []string
 	for _, part := range parts {
@@ -84,7 +90,12 @@ func (s *Store) Recipients(list string) ([]string, error) {
 		}
 		switch {
 		case name == "" || domain == "" || strings.ContainsAny(name, "<>") || strings.ContainsAny(domain, `<>" `):
-			return nil, errorf(ErrInvalid, "%s is no address: write one such as %s or \"Bob\" <%[2]s>, several separated by commas.", format.Quote(strings.TrimSpace(part)), s.Address("bob"))
+			return nil, &Error{
+				What:  refusal.AddressMalformed,
+				Field: refusal.Recipients,
+				Name:  strings.TrimSpace(part),
+				Other: s.Address("bob"),
+			}
 		case strings.EqualFold(domain, s.cfg.Domain):
 			names = append(names, name)
 		default:
@@ -93,10 +104,19 @@ func (s *Store) Recipients(list string) ([]string, error) {
 	}
 	switch {
 	case len(foreign) > 0:
-		return nil, errorf(ErrUnavailable, "This server has no gateway to other domains (the setting MAIL_GATEWAY is missing, or has no effect in this version), so mail reaches only addresses at %s, and nothing was sent: %s cannot be reached.",
-			s.cfg.Domain, strings.Join(quoted(foreign), ", "))
+		return nil, &Error{
+			What:  refusal.AddressElsewhere,
+			Name:  foreign[0],
+			More:  foreign[1:],
+			Other: s.cfg.Domain,
+		}
 	case len(names) == 0:
-		return nil, errorf(ErrInvalid, "No recipient in %s: give an address such as %s, several separated by commas.", format.Quote(list), s.Address("bob"))
+		return nil, &Error{
+			What:  refusal.NoAddress,
+			Field: refusal.Recipients,
+			Name:  list,
+			Other: s.Address("bob"),
+		}
 	}
 	return names, nil
 }
@@ -119,12 +139,4 @@ func splitAddresses(list string) (parts []string, closed bool) {
 		}
 	}
 	return append(parts, list[start:]), !quoted
-}
-
-func quoted(l []string) []string {
-	out := make([]string, len(l))
-	for i, s := range l {
-		out[i] = format.Quote(s)
-	}
-	return out
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
 	"mailtree/maildir/repo"
 	"mailtree/maildir/tree"
 )
@@ -39,7 +40,7 @@ const (
 // ErrConflict where a file of attachments is not what its name says.
 func (p *Project) readAttachments(d *Draft) ([]attachmentFile, error) {
 	if len(d.Attachments) > maxAttachments {
-		return nil, errorf(ErrTooLarge, "%d attachments, over the limit of %d.", len(d.Attachments), maxAttachments)
+		return nil, over(refusal.TooManyAttachments, refusal.Attachments, len(d.Attachments), maxAttachments)
 	}
 	if len(d.Attachments) == 0 {
 		return nil, nil
@@ -65,7 +66,7 @@ func (p *Project) readAttachments(d *Draft) ([]attachmentFile, error) {
 
 func (p *Project) readAttachment(name, linked string, left int64, by *Caller) (*attachmentFile, error) {
 	if name == "" || strings.ContainsRune(name, 0) {
-		return nil, errorf(ErrInvalid, "An attachment has an empty or invalid name: give a path.")
+		return nil, &Error{What: refusal.AttachmentUnnamed, Field: refusal.Attachments, Name: name}
 	}
 	guest := by != nil && p.store.guest(*by)
 	for _, root := range p.attachmentRoots(linked, filepath.IsAbs(name)) {
@@ -93,19 +94,33 @@ func (p *Project) readAttachment(name, linked string, left int64, by *Caller) (*
 			continue
 		}
 		if err != nil {
-			return nil, errorf(ErrInvalid, "The attachment %s cannot be used: %s.", format.Quote(name), tree.PlainFileError(err))
+			return nil, &Error{
+				What:  refusal.AttachmentUnusable,
+				Field: refusal.Attachments,
+				Name:  name,
+				Why:   tree.PlainFileError(err),
+			}
 		}
 		f := newAttachment(filepath.Base(rel), data)
 		if sum := format.AttachmentSum(rel); root == p.tree.Dir() && sum != "" && sum != f.SHA1 {
-			return nil, errorf(ErrConflict, "The attachment %s is not what was sent under that name: the file holds %s. "+
-				"Nothing was sent; ask its sender for it again.", format.Quote(name), otherBytes)
+			return nil, &Error{
+				What:  refusal.AttachmentAltered,
+				Field: refusal.Attachments,
+				Name:  name,
+				Why:   otherBytes,
+			}
 		}
 		return f, nil
 	}
 	if guest {
-		return nil, errorf(ErrNotFound, "The attachment %s cannot be read for you, since the server lends its rights to no other user: you can attach files of your own only, of at most %d MiB, in the project's code base (the top of a Git work tree) or ATTACHMENT_ROOTS; no hidden folders, no links. Put the text into the body, or have the user who runs the server send the file.", format.Quote(name), maxAttachment>>20)
+		return nil, &Error{
+			What:  refusal.AttachmentNotForGuest,
+			Field: refusal.Attachments,
+			Name:  name,
+			Limit: maxAttachment >> 20,
+		}
 	}
-	return nil, errorf(ErrNotFound, "The attachment %s was not found, or is not where attachments may be read from: the project's code base (the top of a Git work tree), the mail tree, or ATTACHMENT_ROOTS; no hidden folders, no links.", format.Quote(name))
+	return nil, &Error{What: refusal.UnknownAttachment, Field: refusal.Attachments, Name: name}
 }
 
 // attachmentRoots are the folders to look in: first the code base, then the configured ones, then the tree itself. To who
@@ -181,8 +196,13 @@ func (o *op) attach(g *group, f *attachmentFile) error {
 	case err != nil:
 		why = tree.PlainFileError(err)
 	}
-	return errorf(ErrConflict, "The attachment %s cannot be stored because of what lies at %s in the mail tree: %s. "+
-		"Nothing was sent. Move that file away (`mailtree doctor` names all such), and send again.", format.Quote(f.Name), f.Path, why)
+	return &Error{
+		What:  refusal.AttachmentBlocked,
+		Field: refusal.Attachments,
+		Name:  f.Name,
+		Other: f.Path,
+		Why:   why,
+	}
 }
 
 // CheckAttachments reads every file below attachments that is named by its content, and calls bad

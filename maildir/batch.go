@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
 )
 
@@ -131,9 +132,9 @@ func (p *Project) Failing() error {
 // patience is how long a caller waits for the disk.
 const patience = 30 * time.Second
 
-var errStuck = errorf(ErrUnavailable, "the disk does not answer; whether the operation still happens is not known. Look before you try it again (a message with an idempotency key can be sent again, it is delivered once), and see `mailtree doctor`.")
+var errStuck = &Error{What: refusal.DiskStuck}
 
-var errStopped = errorf(ErrUnavailable, "the server is stopping; nothing was changed. Try again when it is back.")
+var errStopped = &Error{What: refusal.Stopping}
 
 // plan decides what an operation writes and stages it. What must wait for an operation under way is planned when a
 // group has ended.
@@ -211,7 +212,7 @@ func (g *group) present(path string) error {
 // retry has the operation planned again, some times.
 func (g *group) retry(o *op) {
 	if o.tries++; o.tries >= maxTries {
-		o.err = errorf(ErrUnavailable, "the files of this mail change faster than they can be read; try again")
+		o.err = &Error{What: refusal.TreeRestless}
 		o.answer()
 		return
 	}

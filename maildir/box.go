@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
 )
 
 // Box is a mailbox opened by somebody who may use it: its verbs ask no further who calls. Safe for concurrent use.
@@ -135,9 +136,14 @@ func (l *Letter) piece(data []byte, q LetterQuery) error {
 	}
 	switch from := room.Offset; {
 	case from > l.Size:
-		return errorf(ErrInvalid, "offset is %d, but the file has %d bytes: pass next_offset of the answer before.", from, l.Size)
+		return &Error{
+			What:   refusal.OffsetBeyond,
+			Field:  refusal.FileOffset,
+			Counts: []int{int(from)},
+			Limit:  int(l.Size),
+		}
 	case startsWithin(string(data[max(0, from-utf8.UTFMax+1):min(from+utf8.UTFMax, l.Size)]), int(min(from, utf8.UTFMax-1))):
-		return errorf(ErrInvalid, "offset is %d, which is within a character of the file: pass next_offset of the answer before.", from)
+		return &Error{What: refusal.OffsetInCharacter, Field: refusal.FileOffset, Counts: []int{int(from)}}
 	}
 	rest := data[room.Offset:]
 	text := string(rest[:min(len(rest), room.Large)])
@@ -156,7 +162,7 @@ func (b *Box) missing(id string) error {
 	if err := b.p.needReadMessage(id); err != nil {
 		return err
 	}
-	return errorf(ErrNotFound, "Message %s is not in the mailbox %s.", format.Quote(id), format.Quote(b.Name))
+	return &Error{What: refusal.NotInMailbox, Name: id, Other: b.Name}
 }
 
 // readMessage reads and parses a message file. Errors: as of os.Open; a *tree.FormatError where the file is not valid.
@@ -203,7 +209,9 @@ func (b *Box) Reply(ctx context.Context, d ReplyDraft) (*Sent, error) {
 	sent, err := b.p.Reply(ctx, d)
 	var gone *Error
 	if errors.As(err, &gone) && errors.Is(err, ErrNotFound) {
-		err = &Error{Kind: ErrUnavailable, Text: gone.Text, Near: gone.Near}
+		again := *gone
+		again.Kind = ErrUnavailable
+		err = &again
 	}
 	return sent, err
 }

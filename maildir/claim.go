@@ -12,6 +12,7 @@ import (
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
 	"mailtree/maildir/glob"
+	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
 )
 
@@ -34,7 +35,7 @@ func (p *Project) Claim(ctx context.Context, r claim.Request) (*claim.Result, er
 	o := &op{Op: Op{Verb: "claim", Agent: r.Agent}, lock: "claims"}
 	o.plan = func(g *group) error {
 		res = &claim.Result{Expires: g.now.Add(r.TTL).Truncate(time.Microsecond)}
-		if err := p.needAgent(g.ctx, r.Agent); err != nil {
+		if err := p.needAgent(g.ctx, refusal.Agent, r.Agent); err != nil {
 			return err
 		}
 		if err := p.needRead(format.ClaimsDir); err != nil {
@@ -65,20 +66,25 @@ func checkClaim(r *claim.Request) error {
 	}
 	switch {
 	case len(r.Patterns) == 0:
-		return errorf(ErrInvalid, "No paths: name at least one path or glob relative to the code repository's root, such as app/api/*.py.")
+		return &Error{What: refusal.NoPaths, Field: refusal.Paths}
 	case len(r.Patterns) > maxPatterns:
-		return errorf(ErrTooLarge, "%d paths, over the limit of %d: claim folders.", len(r.Patterns), maxPatterns)
+		return over(refusal.TooManyPaths, refusal.Paths, len(r.Patterns), maxPatterns)
 	case r.TTL < MinTTL || r.TTL > MaxTTL:
-		return errorf(ErrInvalid, "A lease of %s is out of range: 60 seconds to 30 days (2592000).", r.TTL)
+		return &Error{What: refusal.LeaseOutOfRange, Field: refusal.Lease, Name: r.TTL.String()}
 	}
-	if err := checkText("reason", r.Reason, 1024); err != nil {
+	if err := checkText(refusal.Reason, r.Reason, 1024); err != nil {
 		return err
 	}
 	var clean []string
 	for _, pat := range r.Patterns {
 		c := glob.Clean(pat)
 		if _, err := glob.Compile(c, false); err != nil {
-			return errorf(ErrInvalid, "The path %s cannot be claimed: %v.", format.Quote(pat), err)
+			return &Error{
+				What:  refusal.PathUnclaimable,
+				Field: refusal.Paths,
+				Name:  pat,
+				Why:   err.Error(),
+			}
 		}
 		if !slices.Contains(clean, c) {
 			clean = append(clean, c)
@@ -117,7 +123,7 @@ func (g *group) writeClaim(o *op, c claim.Row) error {
 	case tree.FaultOf(err) == tree.FaultMachine:
 		return err
 	case err != nil:
-		return errorf(ErrConflict, "The claim file %s is in the way and cannot be read (%s): remove it.", c.Path, tree.PlainFileError(err))
+		return &Error{What: refusal.ClaimFileBlocked, Other: c.Path, Why: tree.PlainFileError(err)}
 	}
 	if err := g.planReplace(o, c.Path, format.FormatClaim(c.Claim, old)); err != nil {
 		return err
@@ -136,7 +142,7 @@ func (p *Project) Release(ctx context.Context, agent string, patterns []string) 
 	}
 	o.plan = func(g *group) error {
 		released = nil
-		if err := p.needAgent(g.ctx, agent); err != nil {
+		if err := p.needAgent(g.ctx, refusal.Agent, agent); err != nil {
 			return err
 		}
 		if err := p.needRead(format.ClaimsDir); err != nil {

@@ -40,7 +40,7 @@ func TestRegisterConcurrently(t *testing.T) {
 			} else {
 				names[low] = true
 			}
-			if hint != "" && !strings.EqualFold(r.Name, hint) && r.Note == "" {
+			if hint != "" && !strings.EqualFold(r.Name, hint) && r.Note == nil {
 				t.Error("a hint was not used and nothing says so")
 			}
 		})

@@ -5,20 +5,22 @@ import (
 	"errors"
 	"io/fs"
 	"syscall"
+
+	"mailtree/maildir/refusal"
 )
 
-// diskError words a failed write for the one who asked: what happened and what to do, no path.
+// diskError refuses for a failed write: it says what happened, and no path.
 func diskError(err error) error {
 	var said *Error
 	if err == nil || errors.As(err, &said) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return &Error{Kind: ErrUnavailable, Text: diskFault(err) + "; nothing was changed. See `mailtree doctor` and the server's log, then try again.", Err: err}
+	return &Error{What: refusal.NothingWritten, Why: diskFault(err), Err: err}
 }
 
-// unsureError words a failed write that could not be taken back either: a disk that has become read-only, or is gone.
+// unsureError refuses for a failed write that could not be taken back either: a disk that has become read-only, or is gone.
 func unsureError(err error) error {
-	return &Error{Kind: ErrUnavailable, Text: diskFault(err) + ", and what was written could not be taken back: it may be done now, or after the server's next start. See `mailtree doctor` and the server's log, and look before you try again.", Err: err}
+	return &Error{What: refusal.WriteUnsure, Why: diskFault(err), Err: err}
 }
 
 func diskFault(err error) string {

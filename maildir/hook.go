@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
 )
 
@@ -46,7 +47,8 @@ const (
 	DefaultHookTimeout = 60  // seconds
 	maxHookTimeout     = 600 // seconds
 	maxHookCmd         = 32 << 10
-	maxHooks           = 64 // of one mailbox
+	maxHooks           = 64  // of one mailbox
+	maxHookName        = 128 // bytes
 )
 
 // CreateHook adds a hook to the mailbox; h says Event, Cmd, Name ("" for one derived from the rest), Timeout and
@@ -62,7 +64,7 @@ func (b *Box) CreateHook(ctx context.Context, h Hook) (*Hook, error) {
 		return nil, err
 	}
 	if !b.p.store.runsAs(b.Owner) {
-		return nil, errorf(ErrUnavailable, "Hooks run as the owner of the mailbox (uid %d), which this server cannot do: it runs as uid %d, not as root.", b.Owner, b.p.store.cfg.User())
+		return nil, &Error{What: refusal.HookNotRunnable, Counts: []int{b.Owner, b.p.store.cfg.User()}}
 	}
 	last, err := b.p.store.LastChange(ctx)
 	if err != nil {
@@ -95,7 +97,7 @@ func (b *Box) CreateHook(ctx context.Context, h Hook) (*Hook, error) {
 			}
 		}
 		if mine >= maxHooks {
-			return nil, errorf(ErrTooLarge, "The mailbox %s has %d hooks, which is the limit.", format.Quote(h.Mailbox), mine)
+			return nil, &Error{What: refusal.TooManyHooks, Name: h.Mailbox, Limit: maxHooks}
 		}
 		return append(all, h), nil
 	})
@@ -106,19 +108,29 @@ func (b *Box) CreateHook(ctx context.Context, h Hook) (*Hook, error) {
 func (h *Hook) check() error {
 	switch cmd := strings.Join(h.Cmd, "\x00"); {
 	case h.Event != OnReceive && h.Event != AfterSend:
-		return errorf(ErrInvalid, "The event %s is none of %s, %s.", format.Quote(h.Event), OnReceive, AfterSend)
+		return &Error{What: refusal.HookEventUnknown, Field: refusal.HookEvent, Name: h.Event}
 	case len(h.Cmd) == 0 || !filepath.IsAbs(h.Cmd[0]):
-		return errorf(ErrInvalid, "hook has non-absolute cmd[0]")
+		return &Error{What: refusal.HookProgramRelative, Field: refusal.HookCommand, Name: strings.Join(h.Cmd[:min(1, len(h.Cmd))], "")}
 	case strings.Count(cmd, "\x00") != len(h.Cmd)-1 || !utf8.ValidString(cmd):
-		return errorf(ErrInvalid, "hook cmd holds a NUL character or invalid UTF-8")
+		return &Error{What: refusal.HookCommandUnusable, Field: refusal.HookCommand}
 	case len(cmd) > maxHookCmd:
-		return errorf(ErrTooLarge, "hook cmd has %d bytes, over the limit of %d: put it into a script", len(cmd), maxHookCmd)
+		return over(refusal.HookCommandTooLong, refusal.HookCommand, len(cmd), maxHookCmd)
 	case h.FireOnUntrusted && h.Event != OnReceive:
-		return errorf(ErrInvalid, "fire_on_untrusted is on_receive only")
+		return &Error{What: refusal.HookTrustMisplaced, Field: refusal.HookTrust}
 	case h.Timeout < 1 || h.Timeout > maxHookTimeout:
-		return errorf(ErrInvalid, "timeout_secs is %d: it must be from 1 to %d", h.Timeout, maxHookTimeout)
-	case len(h.Name) > 128 || !format.PlainName(h.Name):
-		return errorf(ErrInvalid, "The hook name %s cannot be used: letters, digits, '.', '_' and '-', at most 128, the first a letter or digit.", format.Quote(h.Name))
+		return &Error{
+			What:   refusal.HookTimeoutOutOfRange,
+			Field:  refusal.HookTimeout,
+			Counts: []int{h.Timeout},
+			Limit:  maxHookTimeout,
+		}
+	case len(h.Name) > maxHookName || !format.PlainName(h.Name):
+		return &Error{
+			What:  refusal.HookNameUnusable,
+			Field: refusal.HookName,
+			Name:  h.Name,
+			Limit: maxHookName,
+		}
 	}
 	return nil
 }
@@ -155,9 +167,14 @@ func hashName(of ...any) string {
 // taken refuses a hook because another has its name.
 func (h *Hook) taken(old *Hook, named bool) error {
 	if !named && old.Mailbox == h.Mailbox && old.derivedName() == h.derivedName() {
-		return errorf(ErrExist, "This hook exists as %s with timeout_secs %d: delete it first, or pass a name to have both.", format.Quote(old.Name), old.Timeout)
+		return &Error{What: refusal.HookExists, Name: old.Name, Counts: []int{old.Timeout}}
 	}
-	return errorf(ErrExist, "The hook name %s is taken by another hook, on mailbox %s: pass another name, or delete that hook first.", format.Quote(h.Name), format.Quote(old.Mailbox))
+	return &Error{
+		What:  refusal.HookNameTaken,
+		Field: refusal.HookName,
+		Name:  h.Name,
+		Other: old.Mailbox,
+	}
 }
 
 // same reports whether two hooks do the same.
@@ -231,11 +248,11 @@ func (p *Project) DeleteHook(_ context.Context, name string, by Caller) error {
 		}
 		switch len(found) {
 		case 0:
-			return nil, errorf(ErrNotFound, "No hook %s on a mailbox of yours.", format.Quote(name))
+			return nil, &Error{What: refusal.UnknownHook, Field: refusal.HookName, Name: name}
 		case 1:
 			return slices.Delete(all, found[0], found[0]+1), nil
 		}
-		return nil, errorf(ErrConflict, "%d hooks of several users have the name %s: take the right one out of hooks.json.", len(found), format.Quote(name))
+		return nil, &Error{What: refusal.HookAmbiguous, Name: name, Counts: []int{len(found)}}
 	})
 }
 
@@ -306,10 +323,10 @@ func (h *hooks) read() (all []Hook, filled bool, err error) {
 		return nil, false, nil
 	}
 	if err != nil {
-		return nil, false, diskError(wrongFile(err, "The store's hooks.json", "put the right file there, or remove this one; until then no hook runs."))
+		return nil, false, diskError(wrongFile(err, refusal.HooksFileWrong, hooksFile))
 	}
 	if err := json.Unmarshal(data, &all); err != nil {
-		return nil, false, errorf(ErrUnavailable, "The store's hooks.json is damaged (%v): mend it; until then no hook runs.", err)
+		return nil, false, &Error{What: refusal.HooksDamaged, Why: err.Error()}
 	}
 	for i := range all {
 		if all[i].Created.IsZero() {
@@ -339,7 +356,7 @@ func (h *hooks) change(f func([]Hook) ([]Hook, error)) error {
 		return err
 	}
 	if len(data) >= maxStoreFile {
-		return errorf(ErrTooLarge, "The store's hooks.json would have %d bytes, over the limit of %d: delete hooks that are no longer needed.", len(data), maxStoreFile)
+		return &Error{What: refusal.HooksTooLarge, Counts: []int{len(data)}, Limit: maxStoreFile}
 	}
 	return diskError(tree.WriteFile(h.file, append(data, '\n')))
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
 )
 
@@ -98,7 +99,7 @@ func (s *Store) OpenHookLog() (*HookLog, error) {
 // openHooksLog opens the file. Errors: ErrUnavailable for what is no file; as of os.OpenFile.
 func openHooksLog(file string, flags int) (*os.File, error) {
 	f, _, err := tree.OpenPlain(file, flags)
-	return f, wrongFile(err, "The store's hooks.log", "put the file there that belongs there; with a new one, hooks run again for mail that they ran for. Until then none runs.")
+	return f, wrongFile(err, refusal.HooksLogWrong, hookLogFile)
 }
 
 // Close closes the file.

@@ -1,7 +1,6 @@
 package maildir
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
 )
 
@@ -70,7 +70,7 @@ func pageSize(n int) int {
 // q.Room; of what it left out nothing is marked. Errors: ErrNotFound for the agent and for q.ID; those of q.Waiting.Admit and
 // q.Room.Reserve.
 func (p *Project) Inbox(ctx context.Context, q InboxQuery, markRead bool, wait time.Duration) (*InboxPage, error) {
-	if err := p.needAgent(ctx, q.Agent); err != nil {
+	if err := p.needAgent(ctx, refusal.Agent, q.Agent); err != nil {
 		return nil, err
 	}
 	if !q.Peek {
@@ -155,7 +155,12 @@ func (p *Project) noDelivery(agent, id string) error {
 	if err := p.needReadMessage(id); err != nil {
 		return err
 	}
-	return errorf(ErrNotFound, "Message %s is not in the inbox of %s. check_my_messages lists what is.", format.Quote(id), agent)
+	return &Error{
+		What:  refusal.NotInInbox,
+		Field: refusal.Message,
+		Name:  id,
+		Other: agent,
+	}
 }
 
 func (p *Project) markPage(ctx context.Context, agent string, page *InboxPage) error {
@@ -229,13 +234,13 @@ func (g *group) freeFor(path string) error {
 		_, _, err := g.p.tree.Read(path, format.MaxSmall)
 		switch tree.FaultOf(err) {
 		case tree.FaultFile:
-			return errorf(ErrConflict, "%s in the mail tree cannot be read (%v), so the mark cannot be made: remove it.", path, err)
+			return &Error{What: refusal.MarkBlocked, Other: path, Why: tree.PlainFileError(err)}
 		case tree.FaultMachine:
 			return err
 		}
 		return g.stale(path)
 	case err == nil:
-		return errorf(ErrConflict, "%s in the mail tree is %s, so the mark cannot be made: remove it.", path, tree.NotRegular(st.Mode).Reason)
+		return &Error{What: refusal.MarkBlocked, Other: path, Why: tree.NotRegular(st.Mode).Reason}
 	}
 	return err
 }
@@ -243,7 +248,7 @@ func (g *group) freeFor(path string) error {
 // delivery finds the agent's copy, which is on disk. Errors: ErrNotFound, errStale.
 func (g *group) delivery(agent, id string) (*Delivery, error) {
 	p := g.p
-	if err := p.needAgent(g.ctx, agent); err != nil {
+	if err := p.needAgent(g.ctx, refusal.Agent, agent); err != nil {
 		return nil, err
 	}
 	d, err := p.store.index.Delivery(g.ctx, p.slug, agent, id, WithoutBody, nil)
@@ -283,7 +288,7 @@ func (p *Project) popOnce(ctx context.Context, agent string, room *Room) (*Deliv
 	o := &op{Op: Op{Verb: "pop", Agent: agent}}
 	o.plan = func(g *group) error {
 		got = nil
-		if err := p.needAgent(g.ctx, agent); err != nil {
+		if err := p.needAgent(g.ctx, refusal.Agent, agent); err != nil {
 			return err
 		}
 		d, err := g.poppable(agent)
@@ -335,7 +340,7 @@ type PopQuery struct {
 // ends first, its error, and nothing is popped that was not on its way. Of many who wait for one agent, each delivery goes to
 // one. Errors: as Pop; those of q.Waiting.Admit and q.Room.Reserve. Spec: 7.2.
 func (p *Project) PopWait(ctx context.Context, q PopQuery) (*Delivery, error) {
-	if err := p.needAgent(ctx, q.Agent); err != nil {
+	if err := p.needAgent(ctx, refusal.Agent, q.Agent); err != nil {
 		return nil, err
 	}
 	wait := min(q.Wait, MaxWait)
@@ -460,7 +465,7 @@ func (p *Project) Acknowledge(ctx context.Context, agent, id string) (*Delivery,
 func (p *Project) Delivery(ctx context.Context, agent, id string) (*Delivery, error) {
 	d, err := p.store.index.Delivery(ctx, p.slug, agent, id, WithoutBody, nil)
 	if err == nil && d == nil {
-		err = cmp.Or(p.needReadMessage(id), error(errorf(ErrNotFound, "Message %s is not in the inbox of %s.", format.Quote(id), format.Quote(agent))))
+		err = p.noDelivery(agent, id)
 	}
 	return d, err
 }

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"mailtree/maildir/refusal"
 )
 
 // TestKeyNotReadable: where the .git of a work tree cannot be read because of the machine, nobody can tell which project a path
@@ -14,7 +16,7 @@ func TestKeyNotReadable(t *testing.T) {
 	if err := os.Symlink("/proc/self/mem", filepath.Join(dir, ".git")); err != nil { // reading it is EIO
 		t.Fatal(err)
 	}
-	if _, _, err := resolveKey(t.TempDir(), dir); Code(err) != "unavailable" {
+	if _, _, err := resolveKey(t.TempDir(), dir); refusal.Code(err) != "unavailable" {
 		t.Errorf("got %v", err)
 	}
 }

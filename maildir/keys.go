@@ -4,7 +4,6 @@ import (
 	"crypto/ed25519"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
 )
 
@@ -162,7 +162,7 @@ func ReadTrustedKeys(root string) ([]TrustedKey, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, wrongFile(err, "The store's "+trustedFile, "put the right file there; until then only this store's own seals are believed.")
+		return nil, wrongFile(err, refusal.TrustedFileWrong, trustedFile)
 	}
 	var keys []TrustedKey
 	var bad []error
@@ -173,7 +173,7 @@ func ReadTrustedKeys(root string) ([]TrustedKey, error) {
 		}
 		k, err := ParseTrustedKey(text)
 		if err != nil {
-			bad = append(bad, errorf(ErrInvalid, "The store's %s, line %d: %v", trustedFile, i+1, err))
+			bad = append(bad, &Error{What: refusal.TrustedLineUnusable, Counts: []int{i + 1}, Err: err})
 			continue
 		}
 		keys = append(keys, k)
@@ -191,11 +191,11 @@ func ParseTrustedKey(line string) (TrustedKey, error) {
 	public, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	switch {
 	case err != nil || len(public) != ed25519.PublicKeySize:
-		return TrustedKey{}, errorf(ErrInvalid, "%s is not a public key: `mailtree key show` on the other machine prints it, 43 letters, digits, - and _.", format.Quote(format.Cut(text, 80)))
+		return TrustedKey{}, &Error{What: refusal.PublicKeyMalformed, Name: format.Cut(text, 80)}
 	case name == "":
-		return TrustedKey{}, errorf(ErrInvalid, "The public key %s has no name behind it: write what you call that machine, such as laptop.", text)
+		return TrustedKey{}, &Error{What: refusal.PublicKeyUnnamed, Other: text}
 	case len(name) > maxKeyName || strings.ContainsFunc(name, misleading):
-		return TrustedKey{}, errorf(ErrInvalid, "The name %s of a trusted key is over %d bytes or holds control characters.", format.Quote(format.Cut(name, 80)), maxKeyName)
+		return TrustedKey{}, &Error{What: refusal.KeyNameUnusable, Name: format.Cut(name, 80), Limit: maxKeyName}
 	}
 	return TrustedKey{ID: format.KeyID(public), Public: public, Name: name}, nil
 }
@@ -207,7 +207,7 @@ func WriteTrustedKeys(root string, edit func(lines []string) ([]string, error)) 
 	file := filepath.Join(root, trustedFile)
 	lock, _, err := tree.OpenPlain(file+".lock", os.O_RDWR|os.O_CREATE)
 	if err != nil {
-		return wrongFile(err, "The store's "+trustedFile+".lock", "remove it.")
+		return wrongFile(err, refusal.TrustedLockWrong, trustedFile)
 	}
 	defer lock.Close() // and with that unlocks it
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
@@ -215,7 +215,7 @@ func WriteTrustedKeys(root string, edit func(lines []string) ([]string, error)) 
 	}
 	data, _, err := tree.ReadPlain(file, maxTrusted)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return wrongFile(err, "The store's "+trustedFile, "put the right file there, or remove it.")
+		return wrongFile(err, refusal.TrustedFileWrong, trustedFile)
 	}
 	var lines []string
 	if text := strings.TrimSuffix(string(data), "\n"); text != "" {
@@ -234,7 +234,12 @@ func openKeys(root string, rand io.Reader) (*keyring, ed25519.PrivateKey, error)
 	private, err := readKey(file)
 	if errors.Is(err, errOldKey) {
 		if err := os.Rename(file, filepath.Join(root, oldKeyFile)); err != nil {
-			return nil, nil, &Error{Kind: ErrUnavailable, Text: fmt.Sprintf("%s is of an older version and cannot be renamed: %v", file, err), Err: err}
+			return nil, nil, &Error{
+				What:  refusal.KeyOldInTheWay,
+				Other: file,
+				Why:   err.Error(),
+				Err:   err,
+			}
 		}
 		err = fs.ErrNotExist
 	}
@@ -249,16 +254,21 @@ func openKeys(root string, rand io.Reader) (*keyring, ed25519.PrivateKey, error)
 }
 
 // errOldKey says that the key file holds the secret of the seals that stores made before they had key pairs.
-var errOldKey = errorf(ErrUnavailable, "the key is of an older version; the next start of the server makes a new one")
+var errOldKey = &Error{What: refusal.KeyOld}
 
 // readKey reads the private key. Errors: fs.ErrNotExist; errOldKey; ErrUnavailable, naming the file and what to do.
 func readKey(file string) (ed25519.PrivateKey, error) {
 	data, _, err := tree.ReadPlain(file, maxSecret)
-	switch err = wrongFile(err, file, secretAdvice); {
+	switch err = wrongFile(err, refusal.SecretFileWrong, file); {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrUnavailable):
 		return nil, err
 	case err != nil:
-		return nil, &Error{Kind: ErrUnavailable, Text: "the store's key cannot be read: " + err.Error(), Err: err}
+		return nil, &Error{
+			What:  refusal.SecretUnread,
+			Other: keyFile,
+			Why:   err.Error(),
+			Err:   err,
+		}
 	}
 	text := strings.TrimSpace(string(data))
 	seed, err := base64.RawURLEncoding.Strict().DecodeString(strings.TrimPrefix(text, keyPrefix))
@@ -267,7 +277,7 @@ func readKey(file string) (ed25519.PrivateKey, error) {
 	case isHex && len(text) >= 32:
 		return nil, errOldKey
 	case !strings.HasPrefix(text, keyPrefix) || err != nil || len(seed) != ed25519.SeedSize:
-		return nil, errorf(ErrUnavailable, "%s does not hold a private key of this store: mend it, or delete it and a new one is made; mail that it sealed is shown as unverified then", file)
+		return nil, &Error{What: refusal.KeyMalformed, Other: file}
 	}
 	return ed25519.NewKeyFromSeed(seed), nil
 }
@@ -279,7 +289,12 @@ func makeKey(file string, rand io.Reader) (ed25519.PrivateKey, error) {
 	}
 	text := keyPrefix + base64.RawURLEncoding.EncodeToString(seed) + "\n"
 	if err := tree.WriteFile(file, []byte(text)); err != nil {
-		return nil, &Error{Kind: ErrUnavailable, Text: "the store's key could not be written: " + err.Error(), Err: err}
+		return nil, &Error{
+			What:  refusal.SecretUnwritten,
+			Other: keyFile,
+			Why:   err.Error(),
+			Err:   err,
+		}
 	}
 	return ed25519.NewKeyFromSeed(seed), nil
 }
@@ -309,13 +324,13 @@ func forgetKey(lines []string, which string) (left []string, found bool) {
 // where another key has that name, ErrUnavailable.
 func Trust(root string, key TrustedKey) error {
 	if own, err := PublicKey(root); err == nil && own.ID == key.ID {
-		return errorf(ErrInvalid, "The public key %s is this store's own, which is always believed.", key.ID)
+		return &Error{What: refusal.KeyIsOwn, Name: key.ID}
 	}
 	return WriteTrustedKeys(root, func(lines []string) ([]string, error) {
 		lines, _ = forgetKey(lines, base64.RawURLEncoding.EncodeToString(key.Public))
 		for _, line := range lines {
 			if old, err := ParseTrustedKey(line); err == nil && old.Name == key.Name {
-				return nil, errorf(ErrConflict, "The name %s is taken by the key %s: take another name, or `mailtree key distrust %s` first.", format.Quote(key.Name), old.ID, old.ID)
+				return nil, &Error{What: refusal.KeyNameTaken, Name: key.Name, Other: old.ID}
 			}
 		}
 		return append(lines, key.String()), nil
@@ -330,7 +345,7 @@ func Distrust(root, which string) error {
 		if found {
 			return left, nil
 		}
-		e := errorf(ErrNotFound, "No trusted key is named %s. `mailtree key list` shows the names.", format.Quote(which))
+		e := &Error{What: refusal.UnknownTrustedKey, Name: which}
 		for _, line := range lines {
 			if k, err := ParseTrustedKey(line); err == nil {
 				e.Near = append(e.Near, k.Name)

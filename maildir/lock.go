@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
 )
 
@@ -21,24 +22,39 @@ type Lock struct{ file *os.File }
 // another process holds it (the text says which), ErrUnavailable when the folder cannot be used. Spec: 1.
 func TakeLock(root string) (*Lock, error) {
 	if entries, err := os.ReadDir(root); err == nil && len(entries) > 0 && !slices.ContainsFunc(entries, isStoreFile) {
-		return nil, errorf(ErrInvalid, "the folder %s holds other files and no mail store: set MCP_MAIL_STORE (or --store) to an empty or new folder", root)
+		return nil, &Error{What: refusal.NotAStore, Other: root}
 	}
 	if err := os.MkdirAll(root, 0o700); err != nil {
-		return nil, &Error{Kind: ErrUnavailable, Text: fmt.Sprintf("the store %s cannot be used: %v. Set MCP_MAIL_STORE to a folder that can be written.", root, err), Err: err}
+		return nil, &Error{
+			What:  refusal.StoreUnusable,
+			Other: root,
+			Why:   err.Error(),
+			Err:   err,
+		}
 	}
 	f, err := openLock(root, os.O_RDWR|os.O_CREATE)
 	if errors.Is(err, ErrUnavailable) {
 		return nil, err
 	}
 	if err != nil {
-		return nil, &Error{Kind: ErrUnavailable, Text: fmt.Sprintf("the store %s cannot be written: %v. Check its permissions and whether the disk is full or read-only, or set MCP_MAIL_STORE to another folder.", root, err), Err: err}
+		return nil, &Error{
+			What:  refusal.StoreUnwritable,
+			Other: root,
+			Why:   err.Error(),
+			Err:   err,
+		}
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, errorf(ErrConflict, "the store %s is in use by process %s: use that one, stop it, or set MCP_MAIL_STORE to another folder", root, LockHolder(root))
+			return nil, &Error{What: refusal.StoreInUse, Other: root, Name: LockHolder(root)}
 		}
-		return nil, &Error{Kind: ErrUnavailable, Text: fmt.Sprintf("the store %s cannot be locked: %v", root, err), Err: err}
+		return nil, &Error{
+			What:  refusal.StoreUnlockable,
+			Other: root,
+			Why:   err.Error(),
+			Err:   err,
+		}
 	}
 	// Who holds it is for people to read; a disk too full for it is no reason to refuse.
 	if f.Truncate(0) == nil {
@@ -51,7 +67,7 @@ func TakeLock(root string) (*Lock, error) {
 func openLock(root string, flags int) (*os.File, error) {
 	name := filepath.Join(root, lockFile)
 	f, _, err := tree.OpenPlain(name, flags)
-	return f, wrongFile(err, name, "no server can take the store with it: remove it, and start again")
+	return f, wrongFile(err, refusal.LockFileWrong, name)
 }
 
 // IsStore reports whether a store is at root: somebody took its lock once.
@@ -89,7 +105,7 @@ func OpenLog(root string) (*os.File, error) {
 
 func openLog(root string, flags int) (*os.File, error) {
 	f, _, err := tree.OpenPlain(LogPath(root), flags|unix.O_NOFOLLOW)
-	return f, wrongFile(err, LogPath(root), "a server in the background cannot log there: move it elsewhere")
+	return f, wrongFile(err, refusal.LogFileWrong, LogPath(root))
 }
 
 // maxLockFile is how much of the lock file is read, in bytes: a process number.

@@ -8,10 +8,12 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
 )
 
@@ -85,7 +87,12 @@ func (p *Project) owner(owners map[string]int, agent string) int {
 // MaxGuestMailboxes.
 func (p *Project) CreateMailbox(ctx context.Context, name string, by Caller) (*Mailbox, error) {
 	if why := format.CheckName(name); why != "" || strings.EqualFold(name, Postmaster) {
-		return nil, errorf(ErrInvalid, "The mailbox name %s cannot be used: %s.", format.Quote(name), orElse(why, "reserved"))
+		return nil, &Error{
+			What:  refusal.MailboxNameUnusable,
+			Field: refusal.Mailbox,
+			Name:  name,
+			Why:   orElse(why, "reserved"),
+		}
 	}
 	o := &op{Op: Op{Verb: "register", Agent: name, Summary: name + " (mailbox)"}, lock: "mailbox"}
 	o.plan = func(g *group) error {
@@ -145,7 +152,12 @@ func (s *Store) mayOwnMore(ctx context.Context, by Caller) error {
 		}
 	}
 	if there >= MaxGuestMailboxes {
-		return errorf(ErrTooLarge, "User %d owns %d mailboxes, and the limit is %d: delete one that is no longer needed, then try again.", by.UID, there, MaxGuestMailboxes)
+		return &Error{
+			What:   refusal.TooManyMailboxes,
+			Name:   strconv.Itoa(by.UID),
+			Counts: []int{there},
+			Limit:  MaxGuestMailboxes,
+		}
 	}
 	return nil
 }
@@ -186,9 +198,14 @@ func (p *Project) mayUse(existing, name string, by Caller) error {
 	case existing == name && owned:
 		return nil
 	case owned:
-		return errorf(ErrInvalid, "The mailbox name %s differs from your mailbox %s only in case.", format.Quote(name), format.Quote(existing))
+		return &Error{
+			What:  refusal.MailboxNameCase,
+			Field: refusal.Mailbox,
+			Name:  name,
+			Other: existing,
+		}
 	}
-	return errorf(ErrDenied, "The mailbox %s belongs to somebody else.", format.Quote(name))
+	return &Error{What: refusal.MailboxNotYours, Field: refusal.Mailbox, Name: name}
 }
 
 // Mailbox finds one by its name. Errors: ErrNotFound, ErrDenied when it is not the caller's.
@@ -198,7 +215,7 @@ func (p *Project) Mailbox(ctx context.Context, name string, by Caller) (*Mailbox
 		return nil, err
 	}
 	if row == nil {
-		return nil, p.unknownAgent(ctx, name)
+		return nil, p.unknownAgent(ctx, refusal.Mailbox, name)
 	}
 	owners, err := p.store.owners.loadOwners()
 	if err != nil {
@@ -206,7 +223,7 @@ func (p *Project) Mailbox(ctx context.Context, name string, by Caller) (*Mailbox
 	}
 	m := p.mailbox(row, owners)
 	if !by.owns(m.Owner) {
-		return nil, errorf(ErrDenied, "The mailbox %s belongs to somebody else.", format.Quote(name))
+		return nil, &Error{What: refusal.MailboxNotYours, Field: refusal.Mailbox, Name: name}
 	}
 	return &m, nil
 }
@@ -227,7 +244,12 @@ func (p *Project) DeleteMailbox(ctx context.Context, name string, force bool, by
 			return err
 		}
 		if !force && m.Total+m.Sent > 0 {
-			return errorf(ErrConflict, "The mailbox %s is not empty: %d in its inbox, %d sent. Deleting it all needs force.", format.Quote(name), m.Total, m.Sent)
+			return &Error{
+				What:   refusal.MailboxNotEmpty,
+				Field:  refusal.Mailbox,
+				Name:   name,
+				Counts: []int{m.Total, m.Sent},
+			}
 		}
 		if coming {
 			return errBusy
@@ -298,11 +320,11 @@ func (o *owners) loadOwners() (map[string]int, error) {
 		return map[string]int{}, nil
 	}
 	if err != nil {
-		return nil, wrongFile(err, "The store's owners.json", "put the right file there; until then no mailbox has an owner.")
+		return nil, wrongFile(err, refusal.OwnersFileWrong, ownersFile)
 	}
 	all := map[string]int{}
 	if err := json.Unmarshal(data, &all); err != nil {
-		return nil, errorf(ErrUnavailable, "The store's owners.json is damaged (%v): mend it; until then no mailbox has an owner.", err)
+		return nil, &Error{What: refusal.OwnersDamaged, Why: err.Error()}
 	}
 	return all, nil
 }
@@ -325,7 +347,7 @@ func (o *owners) set(key string, uid int) error {
 		return err
 	}
 	if len(data) >= maxStoreFile {
-		return errorf(ErrTooLarge, "The store's owners.json would have %d bytes, over the limit of %d: delete mailboxes that are no longer needed.", len(data), maxStoreFile)
+		return &Error{What: refusal.OwnersTooLarge, Counts: []int{len(data)}, Limit: maxStoreFile}
 	}
 	return tree.WriteFile(o.file, append(data, '\n'))
 }

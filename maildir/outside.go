@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
 )
 
 // OpenProject opens the work tree of one project of a store for looking at it, without owning the store. key is as of
 // Store.Project. The caller closes the tree. Errors: ErrNotFound with near names, ErrInvalid, ErrUnavailable.
 func OpenProject(root, key string) (t *tree.Tree, slug string, err error) {
-	human, slug, err := resolveKey(root, key)
+	_, slug, err = resolveKey(root, key)
 	if err != nil {
 		return nil, "", err
 	}
@@ -21,13 +22,21 @@ func OpenProject(root, key string) (t *tree.Tree, slug string, err error) {
 		return t, slug, nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return nil, slug, &Error{Kind: ErrUnavailable, Text: "the mail of the project " + format.Quote(slug) + " cannot be read: " + tree.PlainFault(err), Err: err}
-	}
-	e := errorf(ErrNotFound, "The store %s has no project %s. A project is made when an agent first works in it; or name another one.", root, format.Quote(key))
-	if all, err := projectSlugs(root); err == nil {
-		if e.Near = Near(slug, all); len(e.Near) > 0 && human == "" {
-			e.Text += " Did you mean " + strings.Join(e.Near, " or ") + "?"
+		return nil, slug, &Error{
+			What: refusal.ProjectUnread,
+			Name: slug,
+			Why:  tree.PlainFault(err),
+			Err:  err,
 		}
+	}
+	e := &Error{
+		What:  refusal.UnknownProjectInStore,
+		Field: refusal.Project,
+		Name:  key,
+		Other: root,
+	}
+	if all, err := projectSlugs(root); err == nil {
+		e.Near = Near(slug, all)
 	}
 	return nil, slug, e
 }
@@ -52,7 +61,7 @@ func AgentNamed(t *tree.Tree, name string) (agent string, near []string, err err
 		return "", nil, nil
 	}
 	cannotTell := func(err error) error {
-		return &Error{Kind: ErrUnavailable, Text: "the agents cannot be read: " + tree.PlainFault(err), Err: err}
+		return &Error{What: refusal.AgentsUnread, Why: tree.PlainFault(err), Err: err}
 	}
 	if is, err := hasProfile(t, name); err != nil {
 		return "", nil, cannotTell(err)

@@ -4,12 +4,13 @@ import (
 	"context"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
 )
 
 // CheckPresence refuses a word that is not exactly ready, work or offline. Errors: ErrInvalid. Spec: TOOLS.md agentmail.
 func CheckPresence(status string) error {
 	if status != format.Ready && status != format.Work && status != format.Offline {
-		return errorf(ErrInvalid, "Invalid status: %s. Valid: ready, work, offline", format.Cut(status, 120))
+		return &Error{What: refusal.StatusUnknown, Field: refusal.Status, Name: status}
 	}
 	return nil
 }
@@ -21,7 +22,7 @@ func (p *Project) SetPresence(ctx context.Context, agent, status string) error {
 	}
 	o := &op{Op: Op{Verb: "presence", Agent: agent, Summary: agent + " is " + status}, lock: "presence " + agent}
 	o.plan = func(g *group) error {
-		if err := p.needAgent(g.ctx, agent); err != nil {
+		if err := p.needAgent(g.ctx, refusal.Agent, agent); err != nil {
 			return err
 		}
 		row, err := p.store.index.Agent(g.ctx, p.slug, agent)

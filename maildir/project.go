@@ -14,6 +14,7 @@ import (
 
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
 	"mailtree/maildir/repo"
 	"mailtree/maildir/tree"
 )
@@ -85,7 +86,6 @@ func (s *Store) Project(ctx context.Context, key string) (*Project, error) {
 	if p, err := s.adopt(ctx, slug); p != nil || err != nil {
 		return p, err
 	}
-	e := errorf(ErrNotFound, "No project %s. create_agent makes it when given its absolute path.", format.Quote(key))
 	var all []string
 	for _, p := range s.Projects() {
 		if human != "" && p.human != "" {
@@ -94,10 +94,12 @@ func (s *Store) Project(ctx context.Context, key string) (*Project, error) {
 			all = append(all, p.slug)
 		}
 	}
-	if e.Near = Near(key, all); len(e.Near) > 0 {
-		e.Text = "No project " + format.Quote(key) + ". Did you mean " + strings.Join(e.Near, " or ") + "? create_agent makes a new one when given its absolute path."
+	return nil, &Error{
+		What:  refusal.UnknownProject,
+		Field: refusal.Project,
+		Name:  key,
+		Near:  Near(key, all),
 	}
-	return nil, e
 }
 
 // resolveKey turns a key of a project in the store at root into a human key ("" for a slug) and a slug. Errors: ErrInvalid, and
@@ -105,22 +107,28 @@ func (s *Store) Project(ctx context.Context, key string) (*Project, error) {
 func resolveKey(root, key string) (human, slug string, err error) {
 	switch {
 	case key == "":
-		return "", "", errorf(ErrInvalid, "project_key is empty: give the absolute path of the code base, such as /home/me/backend, or a project's slug.")
+		return "", "", &Error{What: refusal.EmptyProjectKey, Field: refusal.Project}
 	case len(key) > 4096 || strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }):
-		return "", "", errorf(ErrInvalid, "project_key %s is not a path: it is too long or holds control characters.", format.Quote(key))
+		return "", "", &Error{What: refusal.ProjectKeyUnusable, Field: refusal.Project, Name: key}
 	case filepath.IsAbs(key):
 		given := filepath.Clean(key)
 		if human, err = repo.MainPath(given); err == nil && human != given {
 			human, err = oldOrNew(root, given, human)
 		}
 		if err != nil {
-			return "", "", &Error{Kind: ErrUnavailable, Text: "project_key " + format.Quote(key) + " cannot be looked up now: " + diskFault(err) + ". Try again.", Err: err}
+			return "", "", &Error{
+				What:  refusal.ProjectKeyUnread,
+				Field: refusal.Project,
+				Name:  key,
+				Why:   diskFault(err),
+				Err:   err,
+			}
 		}
 		return human, format.Slug(human), nil
 	case format.ValidSlug(key):
 		return "", key, nil
 	}
-	return "", "", errorf(ErrInvalid, "project_key %s is neither an absolute path such as /home/me/backend nor a project's slug.", format.Quote(key))
+	return "", "", &Error{What: refusal.ProjectKeyRelative, Field: refusal.Project, Name: key}
 }
 
 func (s *Store) known(slug string) *Project {
@@ -217,7 +225,13 @@ const MaxProjects = 1000
 func (s *Store) refuseMore() error {
 	slugs, err := projectSlugs(s.cfg.Root)
 	if err == nil && len(slugs) >= s.cfg.MaxProjects {
-		err = errorf(ErrTooLarge, "The store has %d projects, and no more are made from %d on (MAX_PROJECTS): give the project_key of one of them, move a folder that is no longer needed out of the store's %s, or start the server with a higher MAX_PROJECTS.", len(slugs), s.cfg.MaxProjects, projectsDir)
+		err = &Error{
+			What:   refusal.TooManyProjects,
+			Field:  refusal.Project,
+			Other:  projectsDir,
+			Counts: []int{len(slugs)},
+			Limit:  s.cfg.MaxProjects,
+		}
 	}
 	return err
 }
@@ -231,7 +245,7 @@ func (s *Store) refuseKey(human string) error {
 	}
 	fi, err := os.Stat(human)
 	if err == nil && !fi.IsDir() || errors.Is(err, syscall.ENOTDIR) {
-		return errorf(ErrInvalid, "project_key %s is a file, or lies below one: give the absolute path of the code base's folder, such as /home/me/backend.", format.Quote(human))
+		return &Error{What: refusal.ProjectKeyIsFile, Field: refusal.Project, Name: human}
 	}
 	real, err := repo.WithoutLinks(human)
 	root, rerr := repo.WithoutLinks(s.cfg.Root)
@@ -247,7 +261,12 @@ func (s *Store) refuseKey(human string) error {
 			if dir != "/proc" && dir != "/sys" && dir != "/dev" {
 				whose = "the mail store"
 			}
-			return errorf(ErrInvalid, "project_key %s lies in %s, where no code base is: give the absolute path of the code base's folder, such as /home/me/backend.", format.Quote(human), whose)
+			return &Error{
+				What:  refusal.ProjectKeyElsewhere,
+				Field: refusal.Project,
+				Name:  human,
+				Other: whose,
+			}
 		}
 	}
 	return nil
@@ -264,7 +283,7 @@ func (p *Project) MissingFolder() bool {
 }
 
 // EnsureProjectFor is EnsureProject for the caller. A guest makes no project but the default one: it takes files and memory
-// of the server, and a guest can name any number of them. Errors: ErrDenied, without names like it, which are not a guest's
+// of the server, and a guest can name any number of them. Errors: ErrNotFound without names like it, which are not a guest's
 // to know; else as EnsureProject.
 func (s *Store) EnsureProjectFor(ctx context.Context, key string, by Caller) (*Project, error) {
 	if key == DefaultProject || !s.guest(by) {
@@ -272,7 +291,7 @@ func (s *Store) EnsureProjectFor(ctx context.Context, key string, by Caller) (*P
 	}
 	p, err := s.Project(ctx, key)
 	if errors.Is(err, ErrNotFound) {
-		return nil, errorf(ErrDenied, "No project %s, and only the user whose store it is can make one.", format.Quote(key))
+		return nil, &Error{What: refusal.UnknownProjectOfGuest, Name: key}
 	}
 	return p, err
 }
@@ -351,7 +370,7 @@ func (s *Store) loadProject(slug string) (*Project, error) {
 	if fi, err := os.Lstat(dir); err != nil {
 		return nil, err
 	} else if !fi.IsDir() {
-		return nil, errorf(ErrInvalid, "%s is not a folder", dir)
+		return nil, &Error{What: refusal.ProjectNoFolder, Other: dir}
 	}
 	t, err := openRepo(s.cfg.Root, slug, s.cfg.MaxFile)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
 )
 
 func TestVerified(t *testing.T) {
@@ -91,7 +92,7 @@ func TestAttachments(t *testing.T) {
 	}
 	for _, bad := range []string{".env", "sub/.hidden/x", "link", "/etc/passwd", "../x", ".git/config", "docs", "", filepath.Join(code, ".env")} {
 		d.Attachments = []string{bad}
-		if _, err := p.Send(t.Context(), d); err == nil || maildir.Code(err) == "internal" {
+		if _, err := p.Send(t.Context(), d); err == nil || refusal.Code(err) == "internal" {
 			t.Errorf("attachment %q: %v", bad, err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
 )
 
 // Registration asks for an identity.
@@ -21,16 +22,19 @@ type Registration struct {
 	NameHint             string // sanitized; used when free
 }
 
-// Registered is the identity made. Note says in a sentence when the hint was not used and why; "" otherwise.
+// Registered is the identity made.
 type Registered struct {
 	AgentRow
-	Note string
+	Note *Error // when the hint was not used as it is, why; nil otherwise. It is no error
 }
 
 // Register makes a new agent, which is the store's user's. Errors: ErrInvalid, ErrUnavailable. Spec: 2.2, seed 0 create_agent.
 func (p *Project) Register(ctx context.Context, r Registration) (*Registered, error) {
-	for _, f := range []struct{ key, text string }{{"program", r.Program}, {"model", r.Model}, {"task_description", r.Task}, {"name_hint", r.NameHint}} {
-		if err := checkText(f.key, f.text, 4096); err != nil {
+	for _, f := range []struct {
+		field refusal.Field
+		text  string
+	}{{refusal.Program, r.Program}, {refusal.Model, r.Model}, {refusal.Task, r.Task}, {refusal.NameHint, r.NameHint}} {
+		if err := checkText(f.field, f.text, 4096); err != nil {
 			return nil, err
 		}
 	}
@@ -66,7 +70,7 @@ func (p *Project) EnsureAgent(ctx context.Context, name string, r Registration) 
 		return err
 	}
 	if why := format.CheckName(name); why != "" || strings.EqualFold(name, Postmaster) {
-		return errorf(ErrInvalid, "The agent name %s cannot be used: %s.", format.Quote(name), orElse(why, "reserved"))
+		return &Error{What: refusal.AgentNameUnusable, Name: name, Why: orElse(why, "reserved")}
 	}
 	o := &op{Op: Op{Verb: "register", Agent: name, Summary: name + " (first contact)"}}
 	o.plan = func(g *group) error {
@@ -86,7 +90,7 @@ func (p *Project) EnsureAgent(ctx context.Context, name string, r Registration) 
 				return nil
 			}
 			if strings.EqualFold(a.Name, name) {
-				return errorf(ErrConflict, "The agent name %s differs from %s only in case: use %s, or another name.", format.Quote(name), format.Quote(a.Name), format.Quote(a.Name))
+				return &Error{What: refusal.AgentNameCase, Name: name, Other: a.Name}
 			}
 		}
 		if err := p.give(name, NoOwner); err != nil {
@@ -100,11 +104,11 @@ func (p *Project) EnsureAgent(ctx context.Context, name string, r Registration) 
 }
 
 // freeName returns the hint, sanitized, where no agent has it in any case, else a made name and why.
-func (g *group) freeName(hint string) (name, note string, err error) {
+func (g *group) freeName(hint string) (name string, note *Error, err error) {
 	making := g.p.flight.making() // before the index is asked: who is not under way any more is there
 	rows, err := g.p.store.index.Agents(g.ctx, g.p.slug)
 	if err != nil {
-		return "", "", err
+		return "", nil, err
 	}
 	taken := map[string]string{strings.ToLower(Postmaster): Postmaster}
 	for _, a := range rows {
@@ -118,15 +122,20 @@ func (g *group) freeName(hint string) (name, note string, err error) {
 		old, isTaken := taken[strings.ToLower(clean)]
 		switch {
 		case clean == "":
-			note = "The name_hint " + format.Quote(hint) + " cannot be a name (" + orElse(format.CheckName(hint), "no letter or digit is left") + "), so a name was made."
+			note = &Error{
+				What:  refusal.HintUnusable,
+				Field: refusal.NameHint,
+				Name:  hint,
+				Why:   orElse(format.CheckName(hint), "no letter or digit is left"),
+			}
 		case isTaken:
-			note = "The name " + old + " is taken, so a new one was made. If " + old + " is you from an earlier session, simply use it: an identity needs no second registration."
+			note = &Error{What: refusal.HintTaken, Other: old}
 		default:
 			if err := g.p.needReadAgent(clean); err != nil {
-				return "", "", err
+				return "", nil, err
 			}
 			if clean != hint {
-				note = "The name_hint " + format.Quote(hint) + " was made into a valid name."
+				note = &Error{What: refusal.HintChanged, Field: refusal.NameHint, Name: hint}
 			}
 			return clean, note, nil
 		}
@@ -134,10 +143,10 @@ func (g *group) freeName(hint string) (name, note string, err error) {
 	for try := 0; ; try++ {
 		n, err := g.p.store.madeName(try)
 		if err != nil {
-			return "", "", err
+			return "", nil, err
 		}
 		if err := g.p.needReadAgent(n); err != nil {
-			return "", "", err
+			return "", nil, err
 		}
 		if _, isTaken := taken[strings.ToLower(n)]; !isTaken {
 			return n, note, nil
@@ -189,7 +198,7 @@ func (p *Project) Whois(ctx context.Context, name string) (*AgentInfo, error) {
 		return nil, err
 	}
 	if row == nil {
-		return nil, p.unknownAgent(ctx, name)
+		return nil, p.unknownAgent(ctx, refusal.Agent, name)
 	}
 	p.addSeen(row)
 	info := &AgentInfo{AgentRow: *row}
@@ -241,10 +250,10 @@ func (p *Project) EachAgent(ctx context.Context, q AgentsQuery) (end bool, err e
 }
 
 // needAgent refuses a name that no agent of the project has.
-func (p *Project) needAgent(ctx context.Context, name string) error {
+func (p *Project) needAgent(ctx context.Context, field refusal.Field, name string) error {
 	ok, err := p.hasAgent(ctx, name)
 	if err == nil && !ok {
-		return p.unknownAgent(ctx, name)
+		return p.unknownAgent(ctx, field, name)
 	}
 	return err
 }
@@ -271,16 +280,11 @@ func (p *Project) hasAgent(ctx context.Context, name string) (bool, error) {
 	return true, nil
 }
 
-// AgentHint ends the sentence about an unknown agent. Toolsets whose tools have other names replace it.
-const AgentHint = "list_agents shows who is there; create_agent makes a new identity."
-
-func (p *Project) unknownAgent(ctx context.Context, names ...string) error {
-	for _, n := range names {
-		if err := p.needReadAgent(n); err != nil {
-			return err
-		}
+func (p *Project) unknownAgent(ctx context.Context, field refusal.Field, names ...string) error {
+	e, err := p.noAgent(field, names)
+	if err != nil {
+		return err
 	}
-	e := &Error{Kind: ErrNotFound}
 	rows, err := p.store.index.Agents(ctx, p.slug)
 	if err != nil {
 		return err
@@ -289,33 +293,26 @@ func (p *Project) unknownAgent(ctx context.Context, names ...string) error {
 	for i, a := range rows {
 		all[i] = a.Name
 	}
-	var said []string
 	for _, n := range names {
-		s := format.Quote(n)
-		if like := Near(n, all); len(like) > 0 {
-			s += " (did you mean " + strings.Join(like, " or ") + "?)"
-			e.Near = append(e.Near, like...)
-		}
-		said = append(said, s)
+		e.Near = append(e.Near, Near(n, all)...)
 	}
-	e.Text = p.noAgent(said)
 	return e
 }
 
-// unknownToGuest is unknownAgent for those who are not to learn what names there are.
-func (p *Project) unknownToGuest(names ...string) error {
-	said := make([]string, len(names))
-	for i, n := range names {
+// noAgent is unknownAgent for those who are not to learn what names there are. Errors: of what keeps one from telling.
+func (p *Project) noAgent(field refusal.Field, names []string) (*Error, error) {
+	for _, n := range names {
 		if err := p.needReadAgent(n); err != nil {
-			return err
+			return nil, err
 		}
-		said[i] = format.Quote(n)
 	}
-	return &Error{Kind: ErrNotFound, Text: p.noAgent(said)}
-}
-
-func (p *Project) noAgent(said []string) string {
-	return "No agent " + strings.Join(said, ", ") + " in project " + p.name() + ". " + AgentHint
+	return &Error{
+		What:  refusal.UnknownAgent,
+		Field: field,
+		Name:  names[0],
+		More:  names[1:],
+		Other: p.name(),
+	}, nil
 }
 
 // name is how sentences call the project.

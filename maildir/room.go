@@ -3,6 +3,8 @@ package maildir
 import (
 	"context"
 	"unicode/utf8"
+
+	"mailtree/maildir/refusal"
 )
 
 // Room is the room that an answer of limited size has for messages. A toolset makes one for each call. A read fills it message
@@ -110,7 +112,12 @@ func (r *Room) takeBody(m *MessageRow, from int64, left int, must bool, body fun
 	rest := m.BodyBytes - from
 	switch {
 	case rest < 0:
-		return 0, errorf(ErrInvalid, "body_offset is %d, but the body has %d bytes: pass next_offset of the answer before.", from, m.BodyBytes)
+		return 0, &Error{
+			What:   refusal.OffsetBeyond,
+			Field:  refusal.Offset,
+			Counts: []int{int(from)},
+			Limit:  int(m.BodyBytes),
+		}
 	case rest > int64(left) && !must: // every byte takes one or more
 		r.full = true
 		return -1, nil
@@ -141,7 +148,7 @@ func readFrom(from, n int64, body func(offset, n int64) (string, error)) (string
 		return "", err
 	}
 	if startsWithin(text, int(before)) {
-		return "", errorf(ErrInvalid, "body_offset is %d, which is within a character of the body: pass next_offset of the answer before.", from)
+		return "", &Error{What: refusal.OffsetInCharacter, Field: refusal.Offset, Counts: []int{int(from)}}
 	}
 	return text[min(before, int64(len(text))):], nil
 }

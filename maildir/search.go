@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
 )
 
 // SearchRequest is a search as typed.
@@ -44,7 +44,7 @@ const maxQuery = 4096 // bytes
 // Search finds messages. Errors: ErrInvalid (empty text, a time that cannot be read); never one of SQL. Spec: 3 Search.
 func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, error) {
 	if len(r.Text) > maxQuery {
-		return nil, errorf(ErrTooLarge, "The query has %d bytes, over the limit of %d: keep it to a few words.", len(r.Text), maxQuery)
+		return nil, over(refusal.QueryTooLong, refusal.Query, len(r.Text), maxQuery)
 	}
 	q, err := parseQuery(r.Text)
 	if err != nil {
@@ -54,7 +54,7 @@ func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, err
 	if r.Cursor != "" {
 		n, err := strconv.ParseInt(r.Cursor, 10, 64)
 		if err != nil || n < 0 {
-			return nil, errorf(ErrInvalid, "The cursor %s is not one that an earlier page gave.", format.Quote(r.Cursor))
+			return nil, &Error{What: refusal.CursorUnknown, Field: refusal.Cursor, Name: r.Cursor}
 		}
 		if r.Rank {
 			q.Offset = int(n)
@@ -89,7 +89,7 @@ func (p *Project) unknownIn(ctx context.Context, q SearchQuery) string {
 		if name == "" {
 			continue
 		}
-		if err := p.needAgent(ctx, name); errors.Is(err, ErrNotFound) {
+		if err := p.needAgent(ctx, refusal.Query, name); errors.Is(err, ErrNotFound) {
 			return err.Error()
 		}
 	}
@@ -129,7 +129,7 @@ func parseQuery(text string) (SearchQuery, error) {
 	}
 	q.Match = strings.Join(words, " ")
 	if q.Match == "" && q.From == "" && q.To == "" && q.Thread == "" && q.After.IsZero() && q.Before.IsZero() {
-		return q, errorf(ErrInvalid, "The query is empty: give words, \"a phrase\", pre*, AND, OR, NOT, or from: to: thread: after: before:.")
+		return q, &Error{What: refusal.QueryEmpty, Field: refusal.Query}
 	}
 	return q, nil
 }
@@ -154,5 +154,5 @@ func queryTime(s string) (time.Time, error) {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil && n > 9999 && n < 1<<36 {
 		return time.Unix(n, 0).UTC(), nil
 	}
-	return time.Time{}, errorf(ErrInvalid, "%s is not a time: write after:2025-10-23 or after:2025-10-23T15:22:14Z.", format.Quote(s))
+	return time.Time{}, &Error{What: refusal.QueryTime, Field: refusal.Query, Name: s}
 }

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
 )
 
@@ -126,27 +127,35 @@ func (d *Draft) check() error {
 	d.Subject = strings.TrimSpace(d.Subject)
 	switch {
 	case len(seen) == 0:
-		return errorf(ErrInvalid, "The message has no recipient: name at least one agent in to, cc or bcc.")
+		return &Error{What: refusal.NoRecipient, Field: refusal.Recipients}
 	case len(seen) > format.MaxRecipients:
-		return errorf(ErrTooLarge, "%d recipients, over the limit of %d: send it in parts.", len(seen), format.MaxRecipients)
+		return over(refusal.TooManyRecipients, refusal.Recipients, len(seen), format.MaxRecipients)
 	case len(d.Subject) > format.MaxSubject:
-		return errorf(ErrTooLarge, "The subject has %d bytes, over the limit of %d: put the rest into the body.", len(d.Subject), format.MaxSubject)
+		return over(refusal.SubjectTooLong, refusal.Subject, len(d.Subject), format.MaxSubject)
 	case d.Importance != "" && !format.ValidImportance(d.Importance):
-		return errorf(ErrInvalid, "The importance %s is none of low, normal, high, urgent.", format.Quote(d.Importance))
+		return &Error{What: refusal.ImportanceUnknown, Field: refusal.Importance, Name: d.Importance}
 	case d.TextOnly && d.HTML != "":
-		return errorf(ErrInvalid, "A message cannot be text only and have HTML.")
+		return &Error{What: refusal.TextOnlyAndHTML, Field: refusal.HTML}
 	case len(d.HTML) > tree.MaxFile:
-		return errorf(ErrTooLarge, "The HTML has %d bytes, over the limit of %d.", len(d.HTML), tree.MaxFile)
+		return over(refusal.TextTooLong, refusal.HTML, len(d.HTML), tree.MaxFile)
 	case len(d.References) > maxReferences:
-		return errorf(ErrTooLarge, "%d references, over the limit of %d: name the newest.", len(d.References), maxReferences)
+		return over(refusal.TooManyReferences, refusal.References, len(d.References), maxReferences)
 	case !utf8.ValidString(d.Body) || strings.ContainsRune(d.Body, 0):
-		return errorf(ErrInvalid, "The body is not valid UTF-8 text or holds a NUL character: send text, and files as attachments.")
+		return &Error{What: refusal.BodyUnusable, Field: refusal.Body}
 	}
 	for _, f := range []struct {
-		key, text string
-		limit     int
-	}{{"subject", d.Subject, format.MaxSubject}, {"thread_id", d.ThreadID, format.MaxThread}, {"key", d.Key, 256}, {"from_agent", d.From, 256}, {"in_reply_to", d.InReplyTo, maxReference}, {"references", strings.Join(d.References, " "), maxReference * maxReferences}} {
-		if err := checkText(f.key, f.text, f.limit); err != nil {
+		field refusal.Field
+		text  string
+		limit int
+	}{
+		{refusal.Subject, d.Subject, format.MaxSubject},
+		{refusal.Thread, d.ThreadID, format.MaxThread},
+		{refusal.Key, d.Key, 256},
+		{refusal.From, d.From, 256},
+		{refusal.InReplyTo, d.InReplyTo, maxReference},
+		{refusal.References, strings.Join(d.References, " "), maxReference * maxReferences},
+	} {
+		if err := checkText(f.field, f.text, f.limit); err != nil {
 			return err
 		}
 	}
@@ -154,18 +163,21 @@ func (d *Draft) check() error {
 }
 
 // checkText refuses text that cannot stand on one line.
-func checkText(key, s string, limit int) error {
+func checkText(field refusal.Field, s string, limit int) error {
+	e := &Error{Field: field, Name: s}
 	switch {
 	case len(s) > limit:
-		return errorf(ErrTooLarge, "%s has %d bytes, over the limit of %d.", key, len(s), limit)
+		return over(refusal.TextTooLong, field, len(s), limit)
 	case !utf8.ValidString(s):
-		return errorf(ErrInvalid, "%s is not valid UTF-8.", key)
-	case strings.ContainsFunc(s, misleading) && key != "task_description":
-		return errorf(ErrInvalid, "%s %s holds a line break or control character: write it on one line.", key, format.Quote(s))
+		e.What = refusal.TextNotUTF8
+	case strings.ContainsFunc(s, misleading) && field != refusal.Task:
+		e.What = refusal.TextBreaksLine
 	case strings.ContainsRune(s, 0):
-		return errorf(ErrInvalid, "%s holds a NUL character.", key)
+		e.What = refusal.TextHoldsNUL
+	default:
+		return nil
 	}
-	return nil
+	return e
 }
 
 // misleading reports whether a character breaks a line or turns its direction.
@@ -175,7 +187,7 @@ func misleading(r rune) bool {
 
 // needParties refuses an unknown sender, and names every unknown recipient.
 func (p *Project) needParties(ctx context.Context, d *Draft) error {
-	if err := p.needAgent(ctx, d.From); err != nil {
+	if err := p.needAgent(ctx, refusal.From, d.From); err != nil {
 		return err
 	}
 	var unknown []string
@@ -192,9 +204,13 @@ func (p *Project) needParties(ctx context.Context, d *Draft) error {
 	case len(unknown) == 0:
 		return nil
 	case d.by != nil && p.store.guest(*d.by):
-		return p.unknownToGuest(unknown...)
+		e, err := p.noAgent(refusal.Recipients, unknown)
+		if err != nil {
+			return err
+		}
+		return e
 	}
-	return p.unknownAgent(ctx, unknown...)
+	return p.unknownAgent(ctx, refusal.Recipients, unknown...)
 }
 
 // needRoom refuses where a mailbox has no room for one more unread message. It counts what is under way: where that
@@ -207,7 +223,12 @@ func (g *group) needRoom(names []string) error {
 		case err != nil:
 			return err
 		case counts.Unread >= most:
-			return errorf(ErrUnavailable, "The mailbox of %s is full: %d unread messages, the limit is %d (MAILBOX_DEPTH). Nothing was sent; try again when %s has read some.", n, counts.Unread, most, n)
+			return &Error{
+				What:   refusal.MailboxFull,
+				Name:   n,
+				Counts: []int{counts.Unread},
+				Limit:  most,
+			}
 		case counts.Unread+coming >= most:
 			return errBusy
 		}
@@ -250,7 +271,13 @@ func (p *Project) sentBefore(ctx context.Context, m *format.Message) (*format.Me
 			continue
 		}
 		if string(contentOf(old)) != string(contentOf(m)) {
-			return nil, errorf(ErrConflict, "The key %s was used by %s for other content to the same recipients (message %s): use a new key for a new message.", format.Quote(m.Key), m.From, old.ID)
+			return nil, &Error{
+				What:  refusal.KeyReused,
+				Field: refusal.Key,
+				Name:  m.Key,
+				Other: m.From,
+				ID:    old.ID,
+			}
 		}
 		return old, nil
 	}
@@ -322,11 +349,11 @@ func (o *op) deliver(g *group, m *format.Message, files []attachmentFile) error 
 
 func (p *Project) checkSize(file []byte) error {
 	if int64(len(file)) > p.tree.MaxFile() {
-		return errorf(ErrTooLarge, "The message has %d bytes, over the limit of %d: send large text as an attachment or in parts.", len(file), p.tree.MaxFile())
+		return &Error{What: refusal.MessageTooLarge, Counts: []int{len(file)}, Limit: int(p.tree.MaxFile())}
 	}
 	header, _, err := format.SplitMessage(file)
 	if err != nil {
-		return errorf(ErrTooLarge, "The message's header is too large (%d bytes): fewer recipients or attachments.", len(header))
+		return &Error{What: refusal.HeaderTooLarge, Counts: []int{len(header)}}
 	}
 	return nil
 }
@@ -337,12 +364,7 @@ func (p *Project) checkFanout(m *format.Message, size int) error {
 	if int64(n)*int64(size) <= most {
 		return nil
 	}
-	to := "1 recipient"
-	if n > 1 {
-		to = fmt.Sprintf("%d recipients", n)
-	}
-	return errorf(ErrTooLarge, "The message with a body of %d bytes to %s would put %d bytes into inboxes, over the limit of %d (MAX_FANOUT_BYTES). "+
-		"Send the text as an attachment, which is stored once, or to fewer recipients at a time.", len(m.Body), to, n*size, most)
+	return &Error{What: refusal.FanoutTooLarge, Counts: []int{len(m.Body), n, n * size}, Limit: int(most)}
 }
 
 // ReplyDraft is a reply; recipients and importance default from the original.
@@ -356,9 +378,6 @@ type ReplyDraft struct {
 	Key, Auth     string
 	Variants
 }
-
-// RecipientHint ends the sentence about a reply that has nobody to go to. Toolsets whose replies name no recipients replace it.
-const RecipientHint = "name the recipients in to."
 
 // Reply sends a reply in the original's thread. Errors: as Send; ErrNotFound for the original. Spec: 3 Reply.
 func (p *Project) Reply(ctx context.Context, d ReplyDraft) (*Sent, error) {
@@ -384,7 +403,12 @@ func (p *Project) Reply(ctx context.Context, d ReplyDraft) (*Sent, error) {
 				return nil, err
 			}
 			if !ok {
-				return nil, errorf(ErrNotFound, "Message %s was written by %s, who is not an agent of project %s and has no inbox: %s", format.Quote(orig.ID), format.Quote(orig.From), p.name(), RecipientHint)
+				return nil, &Error{
+					What:  refusal.SenderGone,
+					Name:  orig.From,
+					Other: p.name(),
+					ID:    orig.ID,
+				}
 			}
 			n.To = []string{orig.From}
 		} else {

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
 )
 
@@ -167,7 +168,12 @@ func (s *Store) secret(name string) ([]byte, error) {
 			return nil, err
 		}
 		if err := tree.WriteFile(file, []byte(hex.EncodeToString(b)+"\n")); err != nil {
-			return nil, &Error{Kind: ErrUnavailable, Text: "the store's " + name + " could not be written: " + err.Error(), Err: err}
+			return nil, &Error{
+				What:  refusal.SecretUnwritten,
+				Other: name,
+				Why:   err.Error(),
+				Err:   err,
+			}
 		}
 		return b, nil
 	}
@@ -177,20 +183,23 @@ func (s *Store) secret(name string) ([]byte, error) {
 // maxSecret is how large the file of a secret may be, in bytes: one that the server made has 65.
 const maxSecret = 4096
 
-const secretAdvice = "put the file there that belongs there, or remove this one and a new one is made"
-
 // readSecret reads a secret. Errors: fs.ErrNotExist; ErrUnavailable, naming the file and what to do.
 func readSecret(file string) ([]byte, error) {
 	data, _, err := tree.ReadPlain(file, maxSecret)
-	switch err = wrongFile(err, file, secretAdvice); {
+	switch err = wrongFile(err, refusal.SecretFileWrong, file); {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrUnavailable):
 		return nil, err
 	case err != nil:
-		return nil, &Error{Kind: ErrUnavailable, Text: "the store's " + filepath.Base(file) + " cannot be read: " + err.Error(), Err: err}
+		return nil, &Error{
+			What:  refusal.SecretUnread,
+			Other: filepath.Base(file),
+			Why:   err.Error(),
+			Err:   err,
+		}
 	}
 	b, err := hex.DecodeString(strings.TrimSpace(string(data)))
 	if err != nil || len(b) < 16 {
-		return nil, errorf(ErrUnavailable, "%s does not hold at least 32 hex digits: mend it, or delete it and a new one is made", file)
+		return nil, &Error{What: refusal.SecretMalformed, Other: file}
 	}
 	return b, nil
 }
@@ -199,14 +208,18 @@ func readSecret(file string) ([]byte, error) {
 // is a hundred thousand mailboxes, or some ten thousand hooks.
 const maxStoreFile = 16 << 20
 
-// wrongFile words that what was opened as a file of the store is none, or is too large: what it is and what is to be done.
-// Another error stays as it is.
-func wrongFile(err error, file, todo string) error {
+// wrongFile refuses what was opened as a file of the store and is none, or is too large. Another error stays as it is.
+func wrongFile(err error, what refusal.What, file string) error {
 	var bad *tree.FormatError
 	if !errors.As(err, &bad) {
 		return err
 	}
-	return &Error{Kind: ErrUnavailable, Text: fmt.Sprintf("%s is %s: %s", file, bad.Reason, todo), Err: err}
+	return &Error{
+		What:  what,
+		Other: file,
+		Why:   bad.Reason,
+		Err:   err,
+	}
 }
 
 // FileProblems opens the store's own files as a server does, and says of each that cannot be used what it is and what to do;
@@ -247,7 +260,12 @@ func FileProblems(root string) (all []error) {
 func (s *Store) findProjects() error {
 	dir := filepath.Join(s.cfg.Root, projectsDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return &Error{Kind: ErrUnavailable, Text: "the store cannot be used: " + err.Error(), Err: err}
+		return &Error{
+			What:  refusal.StoreUnusable,
+			Other: s.cfg.Root,
+			Why:   err.Error(),
+			Err:   err,
+		}
 	}
 	slugs, err := projectSlugs(s.cfg.Root)
 	if err != nil {
@@ -339,12 +357,10 @@ func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*
 		if what == "" {
 			what = "thread"
 		}
-		return nil, errorf(ErrNotFound, "No %s %s in any project. list_agents shows who is in a project, search_messages what was written.", what, format.Quote(name))
+		return nil, &Error{What: refusal.NowhereFound, Name: name, Other: what}
 	}
 	if what == format.KindCanonical && len(slugs) > 1 {
-		e := errorf(ErrConflict, "Message %s is in several projects: %s. Name one with project.", format.Quote(name), strings.Join(slugs, ", "))
-		e.Near = slugs
-		return nil, e
+		return nil, &Error{What: refusal.MessageAmbiguous, Name: name, Near: slugs}
 	}
 	return s.Project(ctx, slugs[0])
 }
@@ -414,7 +430,7 @@ func OpenTrees(root string, maxFile int64) (map[string]*tree.Tree, error) {
 func projectSlugs(root string) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(root, projectsDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, &Error{Kind: ErrUnavailable, Text: "the store cannot be read: " + err.Error(), Err: err}
+		return nil, &Error{What: refusal.StoreUnread, Why: err.Error(), Err: err}
 	}
 	var slugs []string
 	for _, e := range entries {

@@ -2,9 +2,9 @@ package maildir
 
 import (
 	"context"
-	"strings"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
 )
 
 // Message reads one message. Errors: ErrNotFound.
@@ -24,25 +24,30 @@ func (p *Project) MessageWithin(ctx context.Context, id string, room *Room) (*Me
 		return nil, err
 	}
 	if m == nil {
-		return nil, p.noMessage(id)
+		return nil, p.noMessage(refusal.Message, id)
 	}
 	return m, nil
 }
 
-// messageHead reads one message without its body. Errors: ErrNotFound.
+// messageHead reads the message that a reply answers, without its body. Errors: ErrNotFound.
 func (p *Project) messageHead(ctx context.Context, id string) (*MessageRow, error) {
 	m, err := p.store.index.Message(ctx, p.slug, id, WithoutBody, nil)
 	if err == nil && m == nil {
-		err = p.noMessage(id)
+		err = p.noMessage(refusal.InReplyTo, id)
 	}
 	return m, err
 }
 
-func (p *Project) noMessage(id string) error {
+func (p *Project) noMessage(field refusal.Field, id string) error {
 	if err := p.needReadMessage(id); err != nil {
 		return err
 	}
-	return errorf(ErrNotFound, "No message %s in project %s. search_messages finds messages by their text.", format.Quote(id), p.name())
+	return &Error{
+		What:  refusal.UnknownMessage,
+		Field: field,
+		Name:  id,
+		Other: p.name(),
+	}
 }
 
 // ThreadPage is one page of a thread.
@@ -93,12 +98,15 @@ func (p *Project) noThread(ctx context.Context, id string) error {
 	if err := p.needRead(format.MessagesDir, format.AgentsDir); err != nil {
 		return err
 	}
-	e := errorf(ErrNotFound, "No thread %s in project %s.", format.Quote(id), p.name())
 	names, err := p.store.index.Names(ctx, p.slug, format.KindOther, format.Cut(id, 3), 100)
-	if e.Near = Near(id, names); err == nil && len(e.Near) > 0 {
-		e.Text += " Did you mean " + strings.Join(e.Near, " or ") + "?"
-	} else {
-		e.Text += " search_messages finds messages by their text, and each hit names its thread."
+	if err != nil {
+		names = nil // then none is known to be near
 	}
-	return e
+	return &Error{
+		What:  refusal.UnknownThread,
+		Field: refusal.Thread,
+		Name:  id,
+		Other: p.name(),
+		Near:  Near(id, names),
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
 )
 
@@ -162,10 +163,12 @@ func (p *Project) refuseUnread(decides func(path string) bool) error {
 }
 
 func unreadRefusal(u tree.Unread) error {
-	e := errorf(ErrUnavailable, "%s in the mail tree cannot be looked at now (%s), and the answer depends on it; nothing was changed. "+
-		"The server looks again by itself: try again in a moment, and see /health and the server's log if it stays so.", format.Quote(u.Path), plainCause(u.Err))
-	e.Err = u.Err
-	return e
+	return &Error{
+		What:  refusal.PathUnread,
+		Other: u.Path,
+		Why:   plainCause(u.Err),
+		Err:   u.Err,
+	}
 }
 
 // plainCause is what the system says of err, without paths.

@@ -19,9 +19,9 @@ func writeError(w http.ResponseWriter, status int, id []byte, code int, text str
 	_, _ = w.Write(protocol.Failure(id, code, text)) // the client may be gone
 }
 
-// refusal turns a refusal of the SDK, which is plain text, into a JSON-RPC error. id is that of the
+// refusalOf turns a refusal of the SDK, which is plain text, into a JSON-RPC error. id is that of the
 // message, nil for none.
-func refusal(id, body []byte) (code int, text string) {
+func refusalOf(id, body []byte) (code int, text string) {
 	text = strings.TrimSpace(string(body))
 	if method, ok := strings.CutPrefix(text, "JSON RPC not handled: "); ok && id != nil {
 		return protocol.CodeMethod, "method not found: " + method
@@ -139,7 +139,7 @@ func (a *answer) finish() {
 		_, _ = a.ResponseWriter.Write(body)
 		return
 	}
-	code, text := refusal(a.id, body)
+	code, text := refusalOf(a.id, body)
 	if code == protocol.CodeMethod {
 		a.status = http.StatusOK // the SDK's 400 clients take for a broken transport
 	}

@@ -106,7 +106,7 @@ func (a *answer) entry(h http.Handler, e entry) []byte {
 	case p.status == http.StatusAccepted:
 		return nil
 	case p.status >= 400 && strings.HasPrefix(p.header.Get("Content-Type"), "text/plain"):
-		code, text := refusal(e.id, body)
+		code, text := refusalOf(e.id, body)
 		return protocol.Failure(e.id, code, text)
 	case p.status >= 400:
 		return body

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"fmt"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -105,8 +104,8 @@ func (p *place) roomToWait() error {
 	if p.moveToStreams() {
 		return nil
 	}
-	return &maildir.Error{Kind: maildir.ErrUnavailable, Text: fmt.Sprintf(
-		"There is no mail, and no room to wait for it: %d calls wait or hold a stream open, which is the limit. Leave out wait_seconds to be answered at once, or ask again in a minute.", p.of.streams.max)}
+	return tool.Refused(maildir.ErrUnavailable,
+		"There is no mail, and no room to wait for it: %d calls wait or hold a stream open, which is the limit. Leave out wait_seconds to be answered at once, or ask again in a minute.", p.of.streams.max)
 }
 
 // leave gives the place back.

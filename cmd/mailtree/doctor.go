@@ -69,7 +69,7 @@ func (d *doctor) line(mark, form string, args []any) {
 		case string:
 			args[i] = format.Printable(a)
 		case error:
-			args[i] = format.Printable(a.Error())
+			args[i] = format.Printable(words.Explain(a))
 		}
 	}
 	fmt.Fprintf(d.p.std.out, mark+"  "+form+"\n", args...)

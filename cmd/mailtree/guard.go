@@ -25,7 +25,7 @@ func guardCommand(p *program, env []string) *cobra.Command {
 
 // site is where the one argument, or the working directory, is.
 func site(args, env []string, shared bool) (guard.Site, error) {
-	at := guard.Site{Repo: ".", Env: env, Shared: shared}
+	at := guard.Site{Repo: ".", Env: env, Shared: shared, Words: words}
 	if len(args) > 0 {
 		at.Repo = args[0]
 	}
@@ -120,7 +120,15 @@ func guardCheck(p *program, env []string) *cobra.Command {
 		Long:  "Tell whether what is staged, or the given files, is claimed by others. The hooks call it with --hook.\nExit status 0: nothing stands in the way; 1: claims of others do; 2: a wrong call, or it could not be checked\n(with --hook the latter passes with a notice, unless GUARD_MODE=block is set).",
 		RunE: func(c *cobra.Command, args []string) error {
 			debug.SetGCPercent(-1) // a few megabytes, once; the limit of tuneMemory still holds
-			q := guard.Question{Store: p.cfg.Store, Project: project, Hook: hook, ByHand: !c.Flags().Changed("hook"), Env: env, Stdin: p.std.in}
+			q := guard.Question{
+				Store:   p.cfg.Store,
+				Project: project,
+				Hook:    hook,
+				ByHand:  !c.Flags().Changed("hook"),
+				Env:     env,
+				Stdin:   p.std.in,
+				Words:   words,
+			}
 			q.Program, _ = guard.Program()
 			switch hook {
 			case guard.PreCommit, guard.PreMergeCommit, guard.PrePush:

@@ -110,7 +110,7 @@ func (h *health) report(ctx context.Context) any {
 	}
 	for slug, err := range h.app.store.LeftOut() {
 		r.Status = "degraded"
-		r.Detail = append(r.Detail, projectHealth{Project: slug, Disk: "The project could not be opened: " + err.Error()})
+		r.Detail = append(r.Detail, projectHealth{Project: slug, Disk: "The project could not be opened: " + words.Explain(err)})
 	}
 	return r
 }
@@ -125,7 +125,7 @@ func (a *app) projectHealth(p *maildir.Project) (d projectHealth, commit time.Ti
 		d.Disk = fmt.Sprintf("The disk has not answered for %s: operations wait.", wait.Round(time.Second))
 	}
 	if err := p.Failing(); err != nil {
-		d.Disk = "The last operation failed: " + err.Error()
+		d.Disk = "The last operation failed: " + words.Explain(err)
 	}
 	unread := p.Unread()
 	d.WaitingCount = len(unread)

@@ -42,7 +42,7 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 		err = e.err
 	}
 	if err != nil {
-		fmt.Fprintln(std.err, "mailtree:", err)
+		fmt.Fprintln(std.err, "mailtree:", words.Explain(err))
 	}
 	return code
 }

@@ -18,6 +18,7 @@ import (
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/glob"
+	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
 )
 
@@ -38,21 +39,12 @@ func Files(t *tree.Tree, want func(*Row) bool) (claims []Row, bad []format.Probl
 		bad = append(bad, unread...)
 	}
 	if err != nil {
-		return nil, nil, &ReadError{err}
+		return nil, nil, &refusal.Error{What: refusal.ClaimsUnread, Why: tree.PlainFault(err), Err: err}
 	}
 	slices.SortFunc(claims, func(a, b Row) int { return strings.Compare(a.Path, b.Path) })
 	slices.SortFunc(bad, func(a, b format.Problem) int { return strings.Compare(a.Path, b.Path) })
 	return claims, bad, nil
 }
-
-// ReadError says why the claims cannot be read, without a path.
-type ReadError struct{ Err error }
-
-// Error returns "the claims cannot be read: reason".
-func (e *ReadError) Error() string { return "the claims cannot be read: " + tree.PlainFault(e.Err) }
-
-// Unwrap returns the cause.
-func (e *ReadError) Unwrap() error { return e.Err }
 
 // listClaims lists the claim files that were not released. Errors: the machine's faults.
 func listClaims(t *tree.Tree) (paths []string, bad []format.Problem, err error) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/refusal"
 )
 
 // Config says what a Log commits and how. Dir is needed.
@@ -369,8 +370,8 @@ func (l *Log) Preserve(ctx context.Context, paths []string) error {
 			return err
 		}
 		if !l.cfg.External {
-			return waiting("The file was changed by hand and that change is not in Git: " +
-				"commit it with git add and git commit (COMMIT_EXTERNAL is off, the server does not), then try again.")
+			why := &maildir.Error{What: refusal.EditUncommitted}
+			return &hold{mode: "waiting", reason: why.Error(), cause: why}
 		}
 		if err := l.commitBatch(ctx, batch{edits: paths, force: true}); err != nil {
 			return err
@@ -448,12 +449,16 @@ func unavailable(err error) error {
 	if err == nil {
 		return nil
 	}
-	_, reason := modeOf(err)
+	e := &maildir.Error{What: refusal.HistoryUnwritten, Err: err}
+	var known *maildir.Error
+	held := holdOf(err)
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		reason = "The audit did not get its turn in time; try again."
-	case reason == "" || holdOf(err) == nil:
-		reason = "The audit could not be written; see the server's log, then try again."
+		e.What = refusal.HistoryLate
+	case errors.As(err, &known):
+		return known
+	case held != nil && held.reason != "":
+		e.What, e.Why = refusal.HistoryHeld, held.reason
 	}
-	return &maildir.Error{Kind: maildir.ErrUnavailable, Text: reason, Err: err}
+	return e
 }

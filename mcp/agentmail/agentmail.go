@@ -3,7 +3,7 @@
 // A caller is known by --as or AGENT_NAME, else by the name of its tmux window. Inside tmux the
 // recipients are the windows of the session, which need no registration; outside, the agents of the
 // project. A call makes its caller and its recipient agents like all others, whose mail lies in the
-// same tree. The toolset owns names, shapes, wording, its size limit and its ignore list, and no
+// same tree. The toolset owns names, shapes, words, its size limit and its ignore list, and no
 // rule that another toolset would need. Spec: TOOLS.md agentmail, seed 004.
 package agentmail
 
@@ -31,6 +31,7 @@ func New(cfg tool.Config) *tool.Set {
 		Title:        "Mailtree agentmail",
 		Description:  "Messages between agents by name, presence",
 		Instructions: instructions,
+		Words:        words,
 	}, newToolset(cfg).tools()...)
 }
 

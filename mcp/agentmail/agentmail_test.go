@@ -21,6 +21,7 @@ import (
 	"mailtree/fixtures/storetest"
 	"mailtree/fixtures/tmuxtest"
 	"mailtree/maildir"
+	"mailtree/maildir/refusal"
 	"mailtree/mcp/tool"
 	"mailtree/mcp/tool/tooltest"
 )
@@ -53,6 +54,8 @@ func TestDeclared(t *testing.T) {
 	tooltest.Fits(t, tools[2], statusShape{"ok"})
 	tooltest.Fits(t, tools[3], shapeRecipients([]string{"a", "b"}, nil, "a"), shapeRecipients(nil, nil, "a"))
 }
+
+func TestWords(t *testing.T) { tooltest.Words(t, &words, newToolset(tool.Config{}).tools()...) }
 
 // world is a store with the toolset over it.
 type world struct {
@@ -473,7 +476,7 @@ func TestCancelled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(tool.WithCaller(t.Context(), tool.Caller{Tmux: "/nowhere,1,0", Pane: "%1"}))
 	cancel()
-	if _, err := caller(ctx); maildir.Code(err) != "unavailable" {
+	if _, err := caller(ctx); refusal.Code(err) != "unavailable" {
 		t.Errorf("%v", err)
 	}
 }

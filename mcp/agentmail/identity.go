@@ -2,11 +2,11 @@ package agentmail
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
 	"mailtree/mcp/agentmail/tmux"
 	"mailtree/mcp/tool"
 )
@@ -64,5 +64,6 @@ func (w *who) lookAround(ctx context.Context, c tool.Caller) error {
 }
 
 func noTmux(err error) error {
-	return &maildir.Error{Kind: maildir.ErrUnavailable, Text: fmt.Sprintf("Your tmux session cannot be looked at (%v). Start the bridge anew inside a running one, or unset TMUX and set AGENT_NAME.", err)}
+	return tool.Refused(refusal.ErrUnavailable,
+		"Your tmux session cannot be looked at (%v). Start the bridge anew inside a running one, or unset TMUX and set AGENT_NAME.", err)
 }

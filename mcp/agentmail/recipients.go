@@ -7,6 +7,7 @@ import (
 
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
 	"mailtree/mcp/tool"
 )
@@ -41,13 +42,13 @@ func (t *toolset) reach(ctx context.Context, p *maildir.Project, w *who, to stri
 	ignored, err := t.ignored(ctx, p)
 	switch {
 	case !slices.Contains(names, to):
-		return &maildir.Error{Kind: maildir.ErrNotFound, Text: notFound, Near: maildir.Near(to, names)}
+		return &refusal.Own{Kind: refusal.ErrNotFound, Text: notFound, Near: maildir.Near(to, names)}
 	case to == w.name:
 		return tool.Invalid("cannot send message to self")
 	case err != nil:
 		return err
 	case slices.Contains(ignored, to):
-		return &maildir.Error{Kind: maildir.ErrNotFound, Text: notFound}
+		return &refusal.Own{Kind: refusal.ErrNotFound, Text: notFound}
 	}
 	return nil
 }
@@ -70,7 +71,11 @@ func (t *toolset) ignored(ctx context.Context, p *maildir.Project) (names []stri
 		data, err := readTop(top)
 		switch tree.FaultOf(err) {
 		case tree.FaultMachine:
-			return nil, &maildir.Error{Kind: maildir.ErrUnavailable, Text: ignoreFile + " cannot be read now, so whom you may write to is not known: try again in a moment", Err: err}
+			return nil, &refusal.Own{
+				Kind: refusal.ErrUnavailable,
+				Text: ignoreFile + " cannot be read now, so whom you may write to is not known: try again in a moment",
+				Err:  err,
+			}
 		case tree.FaultFile:
 			t.log.Warn("the ignore file is left out", "project", p.Slug(), "file", ignoreFile, "error", err)
 		}

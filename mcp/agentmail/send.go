@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"mailtree/maildir"
+	"mailtree/maildir/refusal"
 	"mailtree/mcp/tool"
 )
 
@@ -47,7 +48,7 @@ func checkSize(message string) error {
 	case message == "":
 		return tool.Invalid("no message provided")
 	case len(message) > maxMessage:
-		return &maildir.Error{Kind: maildir.ErrTooLarge, Text: "message exceeds maximum size of 64KB"}
+		return tool.Refused(refusal.ErrTooLarge, "message exceeds maximum size of 64KB")
 	}
 	return nil
 }

@@ -3,7 +3,7 @@
 // which tells who that is.
 //
 // A mailbox is an agent; its address is its name at MAIL_DOMAIN. maildir has the rules (mailbox.go,
-// box.go, hook.go); this package has names, argument checks, shapes and the wording of errors,
+// box.go, hook.go); this package has names, argument checks, shapes and the words of refusals,
 // which programs written for aimx know word for word. Spec: 7.3, TOOLS.md aimx, seed 3.
 //
 // Beyond what holds for every toolset (package tool) a client can rely on this: where the contract
@@ -18,6 +18,7 @@ import (
 	"log/slog"
 
 	"mailtree/maildir"
+	"mailtree/maildir/refusal"
 	"mailtree/mcp/tool"
 )
 
@@ -38,7 +39,7 @@ func New(cfg tool.Config) *tool.Set {
 		Title:        "Mailtree email",
 		Description:  "Mailboxes, email and hooks of your own for agents",
 		Instructions: instructions,
-		Wording:      wording,
+		Words:        words,
 	}, t.tools()...)
 }
 
@@ -70,7 +71,7 @@ func (t *toolset) known(name string, next run) run {
 	return func(ctx context.Context, a *tool.Args) (any, error) {
 		c := tool.CallerOf(ctx)
 		if c.UID < 0 {
-			return nil, errDenied
+			return nil, notAuthorized()
 		}
 		if c.Root {
 			t.log.Info("aimx: root may use every mailbox", "tool", name, "project", c.ProjectKey())
@@ -93,10 +94,11 @@ func (t *toolset) box(ctx context.Context, a *tool.Args, arg string) (*maildir.B
 		b, err = p.OpenBox(ctx, name, c.User())
 	}
 	if errors.Is(err, maildir.ErrNotFound) {
-		err = noMailbox(name)
-		if !c.Root {
-			err = errDenied
+		what := refusal.MailboxNotYours
+		if c.Root {
+			what = refusal.UnknownMailbox
 		}
+		return nil, &maildir.Error{What: what, Field: refusal.Mailbox, Name: name}
 	}
 	return b, err
 }

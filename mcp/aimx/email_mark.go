@@ -27,7 +27,7 @@ func (t *toolset) emailMark(word string) tool.Tool {
 				return nil, err
 			}
 			if err := b.SetRead(ctx, id, word == markRead); err != nil {
-				return nil, noEmail(err, id, b.Name)
+				return nil, err
 			}
 			return done("Email '%s' marked as %s.", id, word), nil
 		},

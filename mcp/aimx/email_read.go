@@ -47,7 +47,7 @@ func (t *toolset) emailRead() tool.Tool {
 			}
 			l, err := b.Read(ctx, q)
 			if err != nil {
-				return nil, noEmail(err, id, b.Name)
+				return nil, err
 			}
 			return tool.Result{Text: string(l.Data), Value: t.shapeLetter(b, l, outbox), Note: goesOn(int(l.Next))}, nil
 		},

@@ -27,7 +27,7 @@ func (t *toolset) emailReply() tool.Tool {
 			}
 			m, err := b.Reply(ctx, d)
 			if err != nil {
-				return nil, noEmail(err, d.ReplyTo, b.Name)
+				return nil, err
 			}
 			return t.sent(t.store.Addresses(m.Recipients()), m), nil
 		},

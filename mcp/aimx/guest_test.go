@@ -36,14 +36,14 @@ func TestGuestMakesNoProject(t *testing.T) {
 		want              string // of the text
 		projects          int    // in the store after it
 	}{
-		{guest, "/srv/shop", "", "No project /srv/shop", 0},
+		{guest, "/srv/shop", "", `No project "/srv/shop"`, 0},
 		{guest, "", "/srv/shop", "--project default", 0},
-		{guest, "none", "", "No project none", 0},
+		{guest, "none", "", `No project "none"`, 0},
 		{guest, "", "", "ann@", 1},
 		{guest, "default", "/srv/shop", "ann@", 1},
 		{storeUser, "/srv/shop", "", "ann@", 2},
 		{guest, "/srv/shop", "", "EACCES", 2}, // there, and ann is another's
-		{guest, "/srv/shops", "", "No project /srv/shops", 2},
+		{guest, "/srv/shops", "", `No project "/srv/shops"`, 2},
 		{0, "/srv/other", "", "ann@", 3},
 	} {
 		res := d.callIn(tt.uid, tt.project, tt.workTree, "mailbox_create", `{"name": "ann"}`)

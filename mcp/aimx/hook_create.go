@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"mailtree/maildir"
+	"mailtree/maildir/refusal"
 	"mailtree/mcp/tool"
 )
 
@@ -63,7 +64,7 @@ func (t *toolset) hookBox(ctx context.Context, a *tool.Args) (*maildir.Box, erro
 		_, perr = p.Mailbox(ctx, a.Text("mailbox"), maildir.Caller{Root: true})
 	}
 	if errors.Is(perr, maildir.ErrNotFound) {
-		return nil, noMailbox(a.Text("mailbox"))
+		return nil, &maildir.Error{What: refusal.UnknownMailbox, Field: refusal.Mailbox, Name: a.Text("mailbox")}
 	}
 	return nil, err
 }

@@ -2,7 +2,10 @@ package aimx
 
 import (
 	"context"
+	"errors"
 
+	"mailtree/maildir"
+	"mailtree/maildir/refusal"
 	"mailtree/mcp/tool"
 )
 
@@ -19,11 +22,14 @@ func (t *toolset) hookDelete() tool.Tool {
 				return nil, a.Err()
 			}
 			p, err := t.store.Project(ctx, c.ProjectKey())
+			if errors.Is(err, maildir.ErrNotFound) { // no hooks there
+				err = &maildir.Error{What: refusal.UnknownHook, Field: refusal.HookName, Name: name}
+			}
 			if err == nil {
 				err = p.DeleteHook(ctx, name, c.User())
 			}
 			if err != nil {
-				return nil, noHook(err, name)
+				return nil, err
 			}
 			return done("Hook '%s' deleted.", name), nil
 		},

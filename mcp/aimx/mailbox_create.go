@@ -2,9 +2,7 @@ package aimx
 
 import (
 	"context"
-	"errors"
 
-	"mailtree/maildir"
 	"mailtree/mcp/tool"
 )
 
@@ -25,15 +23,12 @@ func (t *toolset) mailboxCreate() tool.Tool {
 				return nil, a.Err()
 			}
 			p, err := t.store.EnsureProjectFor(ctx, c.ProjectKey(), c.User())
-			if errors.Is(err, maildir.ErrDenied) {
-				err = noProject(c.ProjectKey())
-			}
 			if err != nil {
 				return nil, err
 			}
 			m, err := p.CreateMailbox(ctx, name, c.User())
 			if err != nil {
-				return nil, invalid(err)
+				return nil, err
 			}
 			address := t.store.Address(m.Name)
 			return tool.Result{Text: address, Value: addressShape{address}}, nil

@@ -2,10 +2,8 @@ package aimx
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
-	"mailtree/maildir"
 	"mailtree/mcp/tool"
 )
 
@@ -38,11 +36,7 @@ func (t *toolset) mailboxDelete() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			m, err := b.Delete(ctx, force)
-			if errors.Is(err, maildir.ErrConflict) {
-				return nil, reword(maildir.ErrConflict, "NONEMPTY: inbox=%d sent=%d: pass force: true to delete the mail too", m.Total, m.Sent)
-			}
-			if err != nil {
+			if _, err := b.Delete(ctx, force); err != nil {
 				return nil, err
 			}
 			return done("Mailbox '%s' deleted.", b.Name), nil

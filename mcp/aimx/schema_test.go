@@ -35,6 +35,8 @@ func TestDeclared(t *testing.T) {
 	tooltest.Declared(t, newToolset(tool.Config{}).tools()...)
 }
 
+func TestWords(t *testing.T) { tooltest.Words(t, &words, newToolset(tool.Config{}).tools()...) }
+
 // TestShapes holds the answers, empty ones and full ones, against the output schemas.
 func TestShapes(t *testing.T) {
 	all, yes := newToolset(tool.Config{}).tools(), true

@@ -45,9 +45,17 @@ func (t *Toolset) createAgent() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			return createdShape{shapeProfile(p, &made.AgentRow), strings.TrimSpace(made.Note + " " + missingFolder(p))}, nil
+			return createdShape{shapeProfile(p, &made.AgentRow), note(made.Note, missingFolder(p))}, nil
 		},
 	}
+}
+
+// note joins what is to be said of the name and of the project's folder; each may be nothing.
+func note(name *maildir.Error, folder string) string {
+	if name == nil {
+		return folder
+	}
+	return strings.TrimSpace(words.Say(name) + " " + folder)
 }
 
 // missingFolder says that the key of a project names no folder on this machine; "" where it does.

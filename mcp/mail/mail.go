@@ -1,8 +1,8 @@
 // Package mail is the toolset *mail*: 13 tools, 3 resources, completions and subscriptions over the
 // domain.
 //
-// It owns argument names and schemas, defaults and clamps, the shape of the replies and the wording
-// of errors, and no rule: a handler decodes, calls one verb of maildir and shapes the answer. Spec:
+// It owns argument names and schemas, defaults and clamps, the shape of the replies and the words
+// of refusals, and no rule: a handler decodes, calls one verb of maildir and shapes the answer. Spec:
 // 7.1, 8.
 //
 // Package tool says what holds for the answers of every toolset. Beyond that a client can rely on
@@ -62,6 +62,7 @@ func New(cfg tool.Config) *Toolset {
 		Title:        "Mailtree",
 		Description:  "Mail, threads, search and file claims for coding agents",
 		Instructions: instructions,
+		Words:        words,
 		Options: mcp.ServerOptions{
 			CompletionHandler:  t.complete,
 			SubscribeHandler:   t.subscribe,

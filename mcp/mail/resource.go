@@ -12,6 +12,7 @@ import (
 
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
 	"mailtree/mcp/protocol"
 	"mailtree/mcp/tool"
 )
@@ -84,7 +85,7 @@ func parseRef(uri string) (ref, error) {
 	kind, name, named := strings.Cut(path, "/")
 	r := ref{kind: refKinds[kind], query: maildir.InboxQuery{Limit: maildir.DefaultPage}}
 	if !ok || r.kind == 0 || !named || name == "" || len(uri) > maxURI {
-		return r, &maildir.Error{Kind: maildir.ErrNotFound, Text: "there is no resource " + strconv.Quote(tool.Clip(uri)) + ": use " + inboxTemplate + ", " + messageTemplate + " or " + threadTemplate}
+		return r, tool.Refused(refusal.ErrNotFound, "there is no resource %q: use %s, %s or %s", tool.Clip(uri), inboxTemplate, messageTemplate, threadTemplate)
 	}
 	var err error
 	if r.name, err = url.PathUnescape(name); err != nil {
@@ -197,7 +198,7 @@ func (t *Toolset) anyURI(next mcp.MethodHandler) mcp.MethodHandler {
 
 // resourceError turns the failure to read a resource into a protocol error.
 func (t *Toolset) resourceError(uri, version string, err error) error {
-	r := t.Explain("resources/read", err)
+	r := t.ExplainIn(&resourceWords, "resources/read", err)
 	e := &jsonrpc.Error{Code: protocol.CodeInternal, Message: r.Error}
 	switch r.Code {
 	case "internal", "unavailable":

@@ -10,7 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
-	"mailtree/maildir"
+	"mailtree/maildir/refusal"
 	"mailtree/mcp/tool"
 )
 
@@ -55,16 +55,16 @@ func TestParseRefRefused(t *testing.T) {
 		{"resource://inbox/A?since_ts=noon", "invalid", "since_ts=noon cannot be read: use seconds since 1970, or a time such as 2025-10-23T15:22:14Z"},
 	} {
 		_, err := parseRef(tt.uri)
-		if maildir.Code(err) != tt.code || !strings.HasPrefix(err.Error(), tt.want) {
-			t.Errorf("%s: got %s: %v; want %s: %s", tool.Clip(tt.uri), maildir.Code(err), err, tt.code, tt.want)
+		if refusal.Code(err) != tt.code || !strings.HasPrefix(err.Error(), tt.want) {
+			t.Errorf("%s: got %s: %v; want %s: %s", tool.Clip(tt.uri), refusal.Code(err), err, tt.code, tt.want)
 		}
 	}
 }
 
 func TestErrors(t *testing.T) {
 	ts := New(tool.Config{})
-	near := &maildir.Error{
-		Kind: maildir.ErrNotFound,
+	near := &refusal.Own{
+		Kind: refusal.ErrNotFound,
 		Text: "no agent Blue",
 		Near: []string{"BlueLake"},
 		Err:  io.EOF,
@@ -78,8 +78,8 @@ func TestErrors(t *testing.T) {
 		{near, "2025-11-25", -32002, `{"error":"no agent Blue","code":"not_found","near":["BlueLake"]}`},
 		{near, "2026-07-28", -32602, `{"error":"no agent Blue","code":"not_found","near":["BlueLake"]}`},
 		{fmt.Errorf("op: %w", near), "", -32002, `{"error":"no agent Blue","code":"not_found","near":["BlueLake"]}`},
-		{&maildir.Error{Kind: maildir.ErrConflict, Text: "in <a> & <b>"}, "2026-07-28", -32602, `{"error":"in <a> & <b>","code":"conflict","near":[]}`},
-		{&maildir.Error{Kind: maildir.ErrUnavailable, Text: "disk full"}, "2026-07-28", -32603, `{"error":"disk full","code":"unavailable","near":[]}`},
+		{tool.Refused(refusal.ErrConflict, "in <a> & <b>"), "2026-07-28", -32602, `{"error":"in <a> & <b>","code":"conflict","near":[]}`},
+		{tool.Refused(refusal.ErrUnavailable, "disk full"), "2026-07-28", -32603, `{"error":"disk full","code":"unavailable","near":[]}`},
 		{fmt.Errorf("SELECT: %w", io.ErrUnexpectedEOF), "2026-07-28", -32603, `{"error":"internal error, see the server's log","code":"internal","near":[]}`},
 		{context.Canceled, "2026-07-28", -32603, `{"error":"the call was cancelled before it was done: ask again","code":"unavailable","near":[]}`},
 	} {

@@ -33,6 +33,8 @@ func TestSurface(t *testing.T) { tooltest.Surface(t, surface, New(tool.Config{})
 
 func TestDeclared(t *testing.T) { tooltest.Declared(t, New(tool.Config{}).tools()...) }
 
+func TestWords(t *testing.T) { tooltest.Words(t, &words, New(tool.Config{}).tools()...) }
+
 // TestShapes holds the answers, empty ones and full ones, against the output schemas.
 func TestShapes(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -9,6 +9,8 @@ import (
 
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
+	"mailtree/mcp/tool"
 )
 
 // Subscriptions of both eras come through the same two handlers: resources/subscribe of a session,
@@ -56,7 +58,7 @@ func (t *Toolset) enterSubscription(req *mcp.SubscribeRequest, r ref) error {
 			t.sweep()
 		}
 		if len(t.subs) >= maxSubscriptions {
-			return t.resourceError(uri, req.ProtocolVersion(), &maildir.Error{Kind: maildir.ErrUnavailable, Text: "too many subscriptions: unsubscribe from some, or read the resource when you need it"})
+			return t.resourceError(uri, req.ProtocolVersion(), tool.Refused(refusal.ErrUnavailable, "too many subscriptions: unsubscribe from some, or read the resource when you need it"))
 		}
 		s = &subscription{ref: r, sessions: map[*mcp.ServerSession]int{}}
 		t.subs[uri] = s

@@ -2,15 +2,13 @@
 //
 // A message is handed out once, the oldest first; sending it again under its msg_id delivers it once. Agents are made
 // when they are first named, with a profile, and are agents like all others: their mail lies in the same tree. The
-// toolset owns names, shapes and wording and no rule. Spec: 7.2, seed postal 4.2.
+// toolset owns names, shapes and words and no rule. Spec: 7.2, seed postal 4.2.
 package postal
 
 import (
 	"context"
 	_ "embed"
 	"encoding/json"
-	"errors"
-	"strings"
 
 	"mailtree/maildir"
 	"mailtree/mcp/tool"
@@ -30,7 +28,7 @@ func New(cfg tool.Config) *Toolset {
 	t := &Toolset{cfg: cfg}
 	t.Set = tool.NewSet(cfg, tool.About{
 		Name: "mailtree-postal", Title: "Mailtree postal", Description: "A mailbox for each agent: send to a name, take the oldest message", Instructions: instructions,
-		Wording: wording,
+		Words: words,
 	}, t.tools()...)
 	return t
 }
@@ -57,19 +55,6 @@ func (t *Toolset) meet(ctx context.Context, others ...string) (p *maildir.Projec
 		}
 	}
 	return p, c.Agent, nil
-}
-
-// wording calls the idempotency key by the name that it has here, and names no tool of others.
-func wording(err error, r *tool.Refusal) {
-	if rest, ok := strings.CutPrefix(r.Error, "key "); ok {
-		r.Error = "msg_id " + rest
-	}
-	if rest, ok := strings.CutPrefix(r.Error, "The key "); ok && errors.Is(err, maildir.ErrConflict) {
-		r.Error = "The msg_id " + strings.TrimSuffix(rest, "a new key for a new message.") + "a new msg_id for a new message."
-	}
-	if errors.Is(err, maildir.ErrNotFound) { // a project: agents are made
-		r.Error = strings.Replace(r.Error, "create_agent makes", "?project= makes", 1)
-	}
 }
 
 // Plain is what the seed's functions return: the id, a message, or null. Seed postal 4.2.

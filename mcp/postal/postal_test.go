@@ -1,7 +1,6 @@
 package postal
 
 import (
-	"errors"
 	"slices"
 	"testing"
 
@@ -59,18 +58,4 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestWording: errors about the idempotency key call it msg_id, and no others change.
-func TestWording(t *testing.T) {
-	for given, want := range map[string]string{
-		"key has 300 bytes, over the limit of 256.":                                 "msg_id has 300 bytes, over the limit of 256.",
-		"The key \"The key\" was used by a for x: use a new key for a new message.": "The msg_id \"The key\" was used by a for x: use a new msg_id for a new message.",
-		"No project \"x\". create_agent makes it when given its absolute path.":     "No project \"x\". ?project= makes it when given its absolute path.",
-		"The agent name \"key\" cannot be used.":                                    "The agent name \"key\" cannot be used.",
-	} {
-		r := tool.Refusal{Error: given}
-		wording(errors.Join(maildir.ErrConflict, maildir.ErrNotFound), &r)
-		if r.Error != want {
-			t.Errorf("%s\nwant %s", r.Error, want)
-		}
-	}
-}
+func TestWords(t *testing.T) { tooltest.Words(t, &words, New(tool.Config{}).tools()...) }

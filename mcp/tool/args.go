@@ -12,6 +12,7 @@ import (
 
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
 )
 
 // Args are the arguments of one call; the tool takes all of them. The first error stays in Err: a
@@ -136,7 +137,7 @@ func unknown(tool, given string, names []string) error {
 	if len(names) == 0 {
 		names = []string{"none"}
 	}
-	return &maildir.Error{Kind: maildir.ErrInvalid, Near: near,
+	return &refusal.Own{Kind: refusal.ErrInvalid, Near: near,
 		Text: "unknown argument " + strconv.Quote(Clip(given)) + " of " + tool + ": " + hint + "it takes " + strings.Join(names, ", ")}
 }
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"mailtree/maildir"
+	"mailtree/maildir/refusal"
 )
 
 // testIn has one argument of each kind.
@@ -90,7 +90,7 @@ func TestArgsRefused(t *testing.T) {
 		if a.err == nil {
 			read(a)
 		}
-		if a.err == nil || a.err.Error() != tt.want || maildir.Code(a.err) != "invalid" {
+		if a.err == nil || a.err.Error() != tt.want || refusal.Code(a.err) != "invalid" {
 			t.Errorf("%s:\n got %v\nwant %s", tt.in, a.err, tt.want)
 		}
 	}

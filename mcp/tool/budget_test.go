@@ -10,7 +10,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"mailtree/maildir"
+	"mailtree/maildir/refusal"
 )
 
 // TestFit: a text that is measured character by character has the size of its JSON, in every form;
@@ -89,7 +89,7 @@ func TestMemory(t *testing.T) {
 	if err := first.Reserve(t.Context(), 10); !errors.Is(err, context.Canceled) || m.Free() != 100 {
 		t.Errorf("after its end: %v, %d free", err, m.Free())
 	}
-	if err := (*Hold)(nil).Reserve(t.Context(), 1); err != nil || maildir.Code(errCrowded) != "unavailable" {
+	if err := (*Hold)(nil).Reserve(t.Context(), 1); err != nil || refusal.Code(errCrowded) != "unavailable" {
 		t.Error(err)
 	}
 }

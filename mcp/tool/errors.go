@@ -9,7 +9,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"mailtree/maildir"
+	"mailtree/maildir/refusal"
 )
 
 // Refusal is the structured part of a tool error. Spec: 8.
@@ -22,27 +22,27 @@ type Refusal struct {
 const internalText = "internal error, see the server's log"
 
 // Invalid refuses arguments.
-func Invalid(format string, a ...any) error {
-	return &maildir.Error{Kind: maildir.ErrInvalid, Text: fmt.Sprintf(format, a...)}
+func Invalid(format string, a ...any) error { return Refused(refusal.ErrInvalid, format, a...) }
+
+// Refused refuses a call for a reason that the toolset alone knows, in a sentence of its own.
+func Refused(kind error, format string, a ...any) error {
+	return &refusal.Own{Kind: kind, Text: fmt.Sprintf(format, a...)}
 }
 
-// Explain turns an error into what the caller may know of it, in the toolset's wording. Faults are logged and told as
+// Explain turns an error into what the caller may know of it, in the toolset's words. Faults are logged and told as
 // such, no more; what names the operation in the log.
-func (s *Set) Explain(what string, err error) Refusal {
-	r := Refusal{Error: err.Error(), Code: maildir.Code(err), Near: []string{}}
-	var e *maildir.Error
+func (s *Set) Explain(what string, err error) Refusal { return s.ExplainIn(&s.words, what, err) }
+
+// ExplainIn is Explain in other words than the toolset's.
+func (s *Set) ExplainIn(words *refusal.Words, what string, err error) Refusal {
+	r := Refusal{Error: words.Explain(err), Code: refusal.Code(err), Near: append([]string{}, refusal.Near(err)...)}
 	switch {
-	case errors.As(err, &e):
-		r.Error, r.Near = e.Text, append(r.Near, e.Near...)
 	case r.Code != "internal":
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		r.Error, r.Code = "the call was cancelled before it was done: ask again", "unavailable"
 	default:
 		s.log.Error(s.name+": "+what+" failed", "err", err)
 		r.Error = internalText
-	}
-	if s.wording != nil {
-		s.wording(err, &r)
 	}
 	return r
 }

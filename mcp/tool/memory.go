@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"mailtree/maildir"
+	"mailtree/maildir/refusal"
 )
 
 // Memory bounds the memory of a server's large answers. Calls reserve their part before they read
@@ -32,7 +32,7 @@ func NewMemory(bytes int64) *Memory { return &Memory{size: bytes, free: bytes} }
 const patience = 20 * time.Second
 
 // errCrowded says that no memory became free in time.
-var errCrowded error = &maildir.Error{Kind: maildir.ErrUnavailable,
+var errCrowded error = &refusal.Own{Kind: refusal.ErrUnavailable,
 	Text: "the server is busy (too many large answers at once): try again in a moment, or ask for less at once",
 }
 

@@ -32,6 +32,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"mailtree/maildir"
+	"mailtree/maildir/refusal"
 )
 
 //go:embed icon.svg.b64
@@ -51,30 +52,28 @@ type About struct {
 	Name         string // of the server, in its implementation and before its log lines
 	Title        string
 	Description  string
-	Instructions string // short: clients put them into the prompt
-	// Wording rewords a refusal before it is answered: err is what the tool returned, r what the
-	// domain says of it. nil: as the domain says.
-	Wording func(err error, r *Refusal)
+	Instructions string        // short: clients put them into the prompt
+	Words        refusal.Words // in which its clients hear of refusals
 	// Options are for what few toolsets have: completions, subscriptions. Set fills in the rest.
 	Options mcp.ServerOptions
 }
 
 // Set is one toolset as an MCP server. Safe for concurrent use.
 type Set struct {
-	log     *slog.Logger
-	name    string
-	wording func(error, *Refusal)
-	budget  Budget
-	server  *mcp.Server
+	log    *slog.Logger
+	name   string
+	words  refusal.Words
+	budget Budget
+	server *mcp.Server
 }
 
 // NewSet makes the server of the tools. It starts nothing.
 func NewSet(cfg Config, about About, tools ...Tool) *Set {
 	s := &Set{
-		log:     cfg.Log,
-		name:    about.Name,
-		wording: about.Wording,
-		budget:  cfg.Budget,
+		log:    cfg.Log,
+		name:   about.Name,
+		words:  about.Words,
+		budget: cfg.Budget,
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

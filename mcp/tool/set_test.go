@@ -2,7 +2,6 @@ package tool
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,16 +9,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"mailtree/maildir"
+	"mailtree/maildir/refusal"
 )
 
 // TestAnswers: what a client sees of what Run returns.
 func TestAnswers(t *testing.T) {
-	s := NewSet(Config{}, About{Name: "t", Wording: func(err error, r *Refusal) {
-		if errors.Is(err, maildir.ErrDenied) {
-			r.Error = "EACCES not authorized"
-		}
-	}})
-	denied := &maildir.Error{Kind: maildir.ErrDenied, Text: "The mailbox \"ann\" belongs to somebody else."}
+	s := NewSet(Config{}, About{Name: "t", Words: refusal.Words{Says: map[refusal.What]string{refusal.MailboxNotYours: "EACCES not authorized"}}})
+	denied := &refusal.Error{What: refusal.MailboxNotYours, Name: "ann"}
 	for _, tt := range []struct {
 		args             string
 		run              func(ctx context.Context, a *Args) (any, error)

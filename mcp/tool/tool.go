@@ -10,7 +10,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"mailtree/maildir"
+	"mailtree/maildir/refusal"
 )
 
 // Tool is one tool: what clients learn of it and what it does.
@@ -126,8 +126,8 @@ func (s *Set) answer(t Tool, out any) *mcp.CallToolResult {
 		r.Text = string(data)
 	}
 	if most := s.budget.bytes(); size > most {
-		return s.Refuse(t.Name, &maildir.Error{Kind: maildir.ErrTooLarge,
-			Text: fmt.Sprintf("the answer of %s would have %d bytes, over the limit of %d: %s", t.Name, size, most, t.less())})
+		return s.Refuse(t.Name, Refused(refusal.ErrTooLarge,
+			"the answer of %s would have %d bytes, over the limit of %d: %s", t.Name, size, most, t.less()))
 	}
 	res := &mcp.CallToolResult{StructuredContent: json.RawMessage(data), Content: []mcp.Content{&mcp.TextContent{Text: r.Text}}}
 	if r.Note != "" {

@@ -1,0 +1,62 @@
+package aimx
+
+import (
+	"mailtree/maildir"
+	"mailtree/maildir/refusal"
+	"mailtree/mcp/tool"
+)
+
+// denied is all that somebody is told who may not: no reason, and no name.
+const denied = "EACCES not authorized"
+
+// noEmail is said of a message that is not in the mailbox, in whichever folder.
+const noEmail = "Email '{=name}' not found in mailbox '{=other}'."
+
+// words are those of the tools. Programs written for aimx know many of the sentences word for word.
+// Spec: TOOLS.md aimx, column errors.
+var words = refusal.Words{
+	Args: map[refusal.Field]string{
+		refusal.Recipients:  "to",
+		refusal.Subject:     "subject",
+		refusal.Body:        "body",
+		refusal.HTML:        "html_body",
+		refusal.InReplyTo:   "reply_to",
+		refusal.References:  "references",
+		refusal.Attachments: "attachments",
+		refusal.FileOffset:  "offset",
+		refusal.HookEvent:   "event",
+		refusal.HookCommand: "cmd",
+		refusal.HookName:    "name",
+		refusal.HookTimeout: "timeout_secs",
+		refusal.HookTrust:   "fire_on_untrusted",
+	},
+	Phrases: tool.Phrases(map[string]string{
+		"make a project":       "The user who runs the server makes one.",
+		"find agents":          "mailbox_create makes a mailbox.",
+		"find messages":        "email_list lists what is there.",
+		"find threads":         "email_list lists what is there.",
+		"list the inbox":       "email_list lists what is there.",
+		"look anywhere":        "email_list lists what is there.",
+		"answer somebody else": "email_send with reply_to answers it to somebody else.",
+		"name one project":     "Name one with --project.",
+		"go on":                "pass next_offset of the answer before",
+	}),
+	Says: map[refusal.What]string{
+		refusal.UnknownProjectOfGuest: "No project {name}, and only the user who runs the server can make one: " +
+			"name a project that exists, or the default one with --project " + maildir.DefaultProject + ".",
+		refusal.UnknownMailbox:      "mailbox-not-found: {=name}",
+		refusal.MailboxNameUnusable: "Validation: The mailbox name {name} cannot be used: {why}.",
+		refusal.MailboxNameCase:     "Validation: The mailbox name {name} differs from your mailbox {other} only in case.",
+		refusal.MailboxNotYours:     denied,
+		refusal.MailboxNotEmpty:     "NONEMPTY: inbox={count} sent={count 2}: pass force: true to delete the mail too",
+		refusal.NotInInbox:          noEmail,
+		refusal.NotInMailbox:        noEmail,
+		refusal.UnknownHook:         "Hook '{=name}' not found",
+		refusal.HookProgramRelative: "hook has non-absolute cmd[0]",
+		refusal.HookTrustMisplaced:  "fire_on_untrusted is on_receive only",
+		refusal.HookExists:          "This hook exists as {name} with timeout_secs {count}: delete it first, or pass a name to have both.",
+	},
+}
+
+// notAuthorized is said to a caller whose user the server does not know.
+func notAuthorized() error { return tool.Refused(refusal.ErrDenied, denied) }

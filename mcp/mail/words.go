@@ -1,0 +1,54 @@
+package mail
+
+import (
+	"maps"
+
+	"mailtree/maildir/refusal"
+	"mailtree/mcp/tool"
+)
+
+// words are those of the tools.
+var words = refusal.Words{
+	Args: map[refusal.Field]string{
+		refusal.Project:     "project_key",
+		refusal.Agent:       "agent_name",
+		refusal.From:        "from_agent",
+		refusal.Recipients:  "to, cc or bcc",
+		refusal.Subject:     "subject",
+		refusal.Body:        "body_md",
+		refusal.Importance:  "importance",
+		refusal.Thread:      "thread_id",
+		refusal.Key:         "key",
+		refusal.InReplyTo:   "reply_to_message_id",
+		refusal.Attachments: "attachments",
+		refusal.Message:     "message_id",
+		refusal.Offset:      "body_offset",
+		refusal.Query:       "query",
+		refusal.Cursor:      "cursor",
+		refusal.Paths:       "paths",
+		refusal.Lease:       "ttl_seconds",
+		refusal.Reason:      "reason",
+		refusal.Program:     "program",
+		refusal.Model:       "model",
+		refusal.Task:        "task_description",
+		refusal.NameHint:    "name_hint",
+		refusal.Repository:  "code_repo_path",
+	},
+	Phrases: tool.Phrases(map[string]string{
+		"make a project":       "create_agent makes a project when given its absolute path.",
+		"find agents":          "list_agents shows who is there; create_agent makes a new identity.",
+		"find messages":        "search_messages finds messages by their text.",
+		"find threads":         "search_messages finds messages by their text, and each hit names its thread.",
+		"list the inbox":       "check_my_messages lists what is.",
+		"look anywhere":        "list_agents shows who is in a project, search_messages what was written.",
+		"answer somebody else": "Name the recipients in to.",
+		"name one project":     "Name one with project.",
+		"go on":                "pass next_offset of the answer before",
+	}),
+}
+
+// resourceWords are those of the resources, whose arguments stand in the URI.
+var resourceWords = refusal.Words{
+	Args:    map[refusal.Field]string{refusal.Project: "project", refusal.Offset: "body_offset", refusal.Cursor: "cursor"},
+	Phrases: maps.Clone(words.Phrases),
+}

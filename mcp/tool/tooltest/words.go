@@ -1,0 +1,53 @@
+package tooltest
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"mailtree/maildir/refusal"
+	"mailtree/mcp/tool"
+)
+
+// Words holds the words of a toolset: each refusal has a sentence, with no key left open, and every argument that one names
+// is an argument of one of the tools.
+func Words(t *testing.T, w *refusal.Words, tools ...tool.Tool) {
+	t.Helper()
+	for _, open := range w.Missing() {
+		t.Errorf("no words for %s", open)
+	}
+	for _, what := range refusal.All() {
+		if text := w.Say(Refusal(what, refusal.Subject)); text == "" || strings.ContainsAny(text, "{}") {
+			t.Errorf("refusal %d is said as %q", what, text)
+		}
+	}
+	for field, args := range w.Args {
+		for _, arg := range strings.FieldsFunc(strings.ReplaceAll(args, " or ", ","), func(r rune) bool { return r == ',' || r == ' ' }) {
+			if !slices.ContainsFunc(tools, func(tl tool.Tool) bool { return takes(tl, arg) }) {
+				t.Errorf("%s is called %q, which is no argument", field, arg)
+			}
+		}
+	}
+}
+
+func takes(tl tool.Tool, arg string) bool {
+	return slices.ContainsFunc(tl.In, func(p tool.Prop) bool { return p.Name == arg })
+}
+
+// Refusal is one with a fact of each kind.
+func Refusal(what refusal.What, field refusal.Field) *refusal.Error {
+	return &refusal.Error{
+		What:   what,
+		Field:  field,
+		Name:   "Name",
+		More:   []string{"More"},
+		Other:  "Other",
+		ID:     "ID",
+		Why:    "why",
+		Counts: []int{1, 2, 3},
+		Limit:  4,
+		Near:   []string{"Near"},
+		Err:    errors.New("cause"),
+	}
+}

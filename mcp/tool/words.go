@@ -1,0 +1,28 @@
+package tool
+
+import "maps"
+
+// phrases are what refusals say to everybody who calls the server or runs it: the settings and the
+// commands that they name.
+var phrases = map[string]string{
+	"limit of projects":      "MAX_PROJECTS",
+	"limit of unread mail":   "MAILBOX_DEPTH",
+	"limit of fan-out":       "MAX_FANOUT_BYTES",
+	"folders of attachments": "ATTACHMENT_ROOTS",
+	"gateway":                "the setting MAIL_GATEWAY is missing, or has no effect in this version",
+	"committing of edits":    "COMMIT_EXTERNAL",
+	"place of the store":     "MCP_MAIL_STORE (or --store)",
+	"look closer":            "See `mailtree doctor` and the server's log",
+	"if it stays so":         "See /health and the server's log if it stays so.",
+	"list of such files":     "(`mailtree doctor` names all such)",
+	"show a key":             "`mailtree key show` on the other machine prints it.",
+	"forget a key":           "(`mailtree key distrust {=other}`)",
+	"list the keys":          "`mailtree key list` shows the names.",
+}
+
+// Phrases are those of one toolset, or of the command line: what it says of its own tools, and what everybody is told.
+func Phrases(own map[string]string) map[string]string {
+	all := maps.Clone(phrases)
+	maps.Copy(all, own)
+	return all
+}
