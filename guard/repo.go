@@ -45,13 +45,18 @@ func denied(format string, args ...any) error {
 	return &refusal.Own{Kind: refusal.ErrDenied, Text: fmt.Sprintf(format, args...)}
 }
 
+// notGuardable refuses the path of a repository.
+func notGuardable(what refusal.What, path string) *refusal.Error {
+	return &refusal.Error{What: what, Field: refusal.Repository, Name: path}
+}
+
 // openRepo looks at the repository that path lies in. Errors: ErrNotFound, ErrInvalid for what is no work tree.
 func openRepository(ctx context.Context, path string, env []string) (*repository, error) {
 	if !utf8.ValidString(path) || strings.ContainsRune(path, 0) {
-		return nil, invalid("%s cannot be the path of a repository.", safe(path))
+		return nil, notGuardable(refusal.RepositoryPathUnusable, path)
 	}
 	if fi, err := os.Stat(path); err != nil || !fi.IsDir() {
-		return nil, &refusal.Own{Kind: refusal.ErrNotFound, Text: safe(path) + " is no folder that can be read: give the path of a Git work tree."}
+		return nil, notGuardable(refusal.RepositoryUnread, path)
 	}
 	r := &repository{git: outside(path, env)}
 	bare, err := r.git.line(ctx, "rev-parse", "--is-bare-repository", "--is-inside-work-tree")
@@ -59,11 +64,13 @@ func openRepository(ctx context.Context, path string, env []string) (*repository
 	case errors.Is(err, maildir.ErrUnavailable): // no git
 		return nil, err
 	case err != nil:
-		return nil, invalid("%s is no Git work tree that can be used here (%v): give the path of one.", safe(path), err)
+		e := notGuardable(refusal.RepositoryNoWorkTree, path)
+		e.Why = err.Error()
+		return nil, e
 	case bare == "true\nfalse":
-		return nil, invalid("%s is a bare repository: nobody commits there, so that there is nothing to guard. Install the guard in its work trees.", safe(path))
+		return nil, notGuardable(refusal.RepositoryBare, path)
 	case bare != "false\ntrue":
-		return nil, invalid("%s lies in the .git folder of a repository: give the path of its work tree.", safe(path))
+		return nil, notGuardable(refusal.RepositoryInside, path)
 	}
 	if r.top, err = r.git.line(ctx, "rev-parse", "--show-toplevel"); err != nil {
 		return nil, err

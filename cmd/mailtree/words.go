@@ -7,7 +7,7 @@ import (
 
 // words are in what the command line tells of refusals.
 var words = refusal.Words{
-	Args: map[refusal.Field]string{refusal.Project: "--project"},
+	Args: map[refusal.Field]string{refusal.Project: "--project", refusal.Repository: "REPOSITORY"},
 	Phrases: tool.Phrases(map[string]string{
 		"make a project":       "A project is made when an agent first works in it; or name another one.",
 		"find agents":          "",

@@ -171,5 +171,13 @@ const (
 	HooksTooLarge
 	HooksLogWrong
 
+	// The guard of a code repository.
+
+	RepositoryPathUnusable
+	RepositoryUnread
+	RepositoryNoWorkTree
+	RepositoryBare
+	RepositoryInside
+
 	whats // how many there are, and one
 )
