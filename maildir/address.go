@@ -37,9 +37,9 @@ func (s *Store) MessageID(id string) string {
 	return "<" + id + ">"
 }
 
-// IDOf is the id of a message that is named by id or Message-ID. One of another domain stays as it is, without brackets.
+// IDOf is the id of a message that a field names by id or Message-ID. One of another domain stays as it is, without brackets.
 // Errors: ErrInvalid for what is neither.
-func (s *Store) IDOf(messageID string) (string, error) {
+func (s *Store) IDOf(field refusal.Field, messageID string) (string, error) {
 	id := strings.TrimSpace(messageID)
 	if strings.HasPrefix(id, "<") && strings.HasSuffix(id, ">") {
 		id = id[1 : len(id)-1]
@@ -52,7 +52,12 @@ func (s *Store) IDOf(messageID string) (string, error) {
 	} else if name != "" && domain != "" && len(id) <= maxReference && !strings.ContainsFunc(id, notInMessageID) {
 		return id, nil
 	}
-	return "", &Error{What: refusal.MessageIDMalformed, Name: messageID, Other: s.MessageID("msg_20251023_3a51c0f7b3dc3a7e")}
+	return "", &Error{
+		What:  refusal.MessageIDMalformed,
+		Field: field,
+		Name:  messageID,
+		Other: s.MessageID("msg_20251023_3a51c0f7b3dc3a7e"),
+	}
 }
 
 func notInMessageID(r rune) bool {

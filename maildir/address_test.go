@@ -7,6 +7,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/refusal"
 )
 
 // TestIDOf: ids and Message-IDs of every domain name a message, with brackets or without; nothing else does. "" is refused.
@@ -20,7 +21,7 @@ func TestIDOf(t *testing.T) {
 		"": "", "<>": "", "<<msg_1>>": "", "<msg_1": "", "msg_1>": "", "garbage <>": "", "two words": "", "a@b c": "", "<a@b> <c@d>": "", "a@b,c@d": "",
 		"@": "", "a@": "", "@a": "", "@mailtree.local": "", "../msg_1": "", "a/b@mailtree.local": "", "é": "", "a\u202e@b": "", long + "x@a": "", long: "",
 	} {
-		got, err := s.IDOf(in)
+		got, err := s.IDOf(refusal.InReplyTo, in)
 		if got != want || errors.Is(err, maildir.ErrInvalid) != (want == "") {
 			t.Errorf("%q: %q %v, want %q", in, got, err, want)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"mailtree/maildir"
+	"mailtree/maildir/refusal"
 	"mailtree/mcp/tool"
 )
 
@@ -65,17 +66,17 @@ func (t *toolset) answers(a *tool.Args, d *maildir.Draft) {
 	if strings.TrimSpace(replyTo) == "" {
 		return
 	}
-	d.InReplyTo = t.id(a, "reply_to", replyTo)
+	d.InReplyTo = t.id(a, refusal.InReplyTo, replyTo)
 	for _, m := range strings.Fields(strings.ReplaceAll(references, "><", "> <")) { // RFC 5322 wants no blank between them
-		d.References = append(d.References, t.id(a, "references", m))
+		d.References = append(d.References, t.id(a, refusal.References, m))
 	}
 }
 
-// id returns the message id that a Message-ID in an argument stands for.
-func (t *toolset) id(a *tool.Args, name, messageID string) string {
-	id, err := t.store.IDOf(messageID)
+// id returns the message id that a Message-ID in a field stands for.
+func (t *toolset) id(a *tool.Args, field refusal.Field, messageID string) string {
+	id, err := t.store.IDOf(field, messageID)
 	if err != nil {
-		a.Fail(tool.Invalid("%s: %v", name, err))
+		a.Fail(err)
 	}
 	return id
 }

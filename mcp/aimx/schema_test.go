@@ -3,12 +3,14 @@ package aimx
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 
 	"mailtree/maildir"
+	"mailtree/maildir/refusal"
 	"mailtree/mcp/tool"
 	"mailtree/mcp/tool/tooltest"
 )
@@ -36,6 +38,16 @@ func TestDeclared(t *testing.T) {
 }
 
 func TestWords(t *testing.T) { tooltest.Words(t, &words, newToolset(tool.Config{}).tools()...) }
+
+// TestDenied: who may not is told so in the contract's words, whatever it is that one may not.
+func TestDenied(t *testing.T) {
+	for _, what := range refusal.All() {
+		e := tooltest.Refusal(what, refusal.Mailbox)
+		if said := words.Say(e); errors.Is(e, refusal.ErrDenied) != (said == denied) {
+			t.Errorf("%s is said as %s", refusal.Code(e), said)
+		}
+	}
+}
 
 // TestShapes holds the answers, empty ones and full ones, against the output schemas.
 func TestShapes(t *testing.T) {
