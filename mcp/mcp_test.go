@@ -208,11 +208,11 @@ func TestBarePosts(t *testing.T) {
 		{"Accept: application/json", `{"method":"ping"}`, 200, `"result":{}`},
 		{"Accept: */*", `{"method":"ping"}`, 200, `"result":{}`},
 		{"", `{"method":"tools/call","params":{"name":"uninstall_precommit_guard","arguments":{"code_repo_path":"x"}}}`, 200,
-			`"error":"code_repo_path is \"x\": give the absolute path of the repository","isError":true`},
-		{"", `{"method":"tools/call","params":{"name":"create_agent"}}`, 200, `"near":[] … "structuredContent":{"error":"arguments are missing: project_key: `},
-		{"Mcp-Protocol-Version: 2025-06-18", `{"method":"tools/call","params":{"name":"create_agent"}}`, 200, `"result":{"content":[{"type":"text","text":"arguments are missing: project_key: `},
+			`"error":"code_repo_path is \"x\": give the absolute path of the repository.","isError":true`},
+		{"", `{"method":"tools/call","params":{"name":"create_agent"}}`, 200, `"near":[] … "structuredContent":{"error":"Arguments are missing: project_key: `},
+		{"Mcp-Protocol-Version: 2025-06-18", `{"method":"tools/call","params":{"name":"create_agent"}}`, 200, `"result":{"content":[{"type":"text","text":"Arguments are missing: project_key: `},
 		{"", `{"method":"tools/call","params":{"name":"nothing"}}`, 200, `"error":{"code":-32602`},
-		{"", `{"method":"resources/read","params":{"uri":"resource://nothing/x"}}`, 200, `"code":-32002 … there is no resource`},
+		{"", `{"method":"resources/read","params":{"uri":"resource://nothing/x"}}`, 200, `"code":-32002 … There is no resource`},
 		{"", `{"method":"resources/read","params":{"uri":"resource://inbox/A?limit=x&project=/abs/path"}}`, 200, `"code":-32602 … limit=x cannot be read`},
 		{"", `{"method":"nothing/here"}`, 200, `"code":-32601`},
 		{"", `{"method":"notifications/initialized"}`, 202, ""},
@@ -318,8 +318,8 @@ func TestPanics(t *testing.T) {
 		status           int
 	}{
 		{"GET /health", "", `"code":-32603`, 500},
-		{post, `{"method":"tools/call","params":{"name":"list_agents","arguments":{"project_key":"/p"}}}`, `"error":"internal error, see the server's log"`, 200},
-		{post, `{"method":"resources/read","params":{"uri":"resource://inbox/A"}}`, `"code":-32603,"message":"internal error, see the server's log"`, 200},
+		{post, `{"method":"tools/call","params":{"name":"list_agents","arguments":{"project_key":"/p"}}}`, `"error":"Internal error: see the server's log."`, 200},
+		{post, `{"method":"resources/read","params":{"uri":"resource://inbox/A"}}`, `"code":-32603,"message":"Internal error: see the server's log."`, 200},
 		{post, `{"method":"ping"}`, `"result":{}`, 200},
 	} {
 		res, body := request(t, url, tt.head, tt.body)

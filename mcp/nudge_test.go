@@ -35,7 +35,7 @@ func TestNudge(t *testing.T) {
 	const hello = "\nMailtree-Hello: " + `{"tmux":"/tmp/s,1,0"}`
 	want := []asked{
 		{"POST /nudge" + hello, "", 200, "{\"tmux\":\"/tmp/s,1,0\"}\n{\"agent\":\"<bob>\"}\n"},
-		{"POST /nudge", "", 200, "{\"tmux\":\"\"}\n{\"error\":\"internal error, see the server's log\"}\n"},
+		{"POST /nudge", "", 200, "{\"tmux\":\"\"}\n{\"error\":\"Internal error: see the server's log.\"}\n"},
 		{"GET /nudge" + hello, "", 404, ""},
 		{"POST /nudge?watch=1\nOrigin: https://evil.example", "", 403, ""},
 	}

@@ -127,7 +127,7 @@ func TestSocket(t *testing.T) {
 		{"POST /toolset/whoami/mcp\nMailtree-Caller: " + `{"agent":"ann"}`, callWhoami, 200, me + `}`},
 		// the headers that repeat the body are filled in for a bridge
 		{"POST /toolset/whoami/mcp\nMcp-Protocol-Version: 2026-07-28", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{},` + meta + `}}`, 200, me + `}`},
-		{"POST /toolset/mail/mcp\nMcp-Protocol-Version: 2026-07-28", `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"resource://nothing/\u00e9\nx",` + meta + `}}`, 400, "there is no resource"},
+		{"POST /toolset/mail/mcp\nMcp-Protocol-Version: 2026-07-28", `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"resource://nothing/\u00e9\nx",` + meta + `}}`, 400, "There is no resource"},
 		{"GET /toolset/whoami/hold", "", 200, ""},
 		{"GET /toolset/nobody/hold", "", 404, `there is no toolset \"nobody\" here: use mail, postal, aimx, agentmail, whoami, open`},
 		{"GET /toolset/whoami/mcp", "", 405, ""},

@@ -106,7 +106,7 @@ func TestFaultMemory(t *testing.T) {
 					mu.Lock()
 					if largest = max(largest, int64(n)); !got {
 						refused++
-						if !strings.Contains(err.Error(), "the server is busy") {
+						if !strings.Contains(err.Error(), "The server is busy") {
 							t.Errorf("%s: %v", tt.name, err)
 						}
 					}

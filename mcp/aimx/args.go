@@ -77,7 +77,7 @@ func emailID(a *tool.Args) string {
 func variants(a *tool.Args) maildir.Variants {
 	v := maildir.Variants{TextOnly: a.Flag("text_only"), HTML: a.Text("html_body")}
 	if a.Err() == nil && v.TextOnly && a.Has("html_body") {
-		a.Fail(tool.Invalid("text_only and html_body are mutually exclusive: pass one of them"))
+		a.Fail(tool.Invalid("text_only and html_body are mutually exclusive: pass one of them."))
 	}
 	return v
 }
@@ -86,7 +86,7 @@ func variants(a *tool.Args) maildir.Variants {
 func line(a *tool.Args, name string) string {
 	s := a.Text(name)
 	if a.Err() == nil && strings.ContainsAny(s, "\r\n") {
-		a.Fail(tool.Invalid("%s contains a line break (CR or LF): write it on one line", name))
+		a.Fail(tool.Invalid("%s is %q, which contains a line break (CR or LF): write it on one line.", name, tool.Clip(s)))
 	}
 	return s
 }

@@ -43,7 +43,7 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 			}
 			offset := a.Count("body_offset", 0, math.MaxInt32)
 			if a.Has("body_offset") && q.ID == "" {
-				a.Fail(tool.Invalid("body_offset is %d, but message_id is missing: name the message whose body goes on there", offset))
+				a.Fail(tool.Invalid("body_offset is %d, but message_id is missing: name the message whose body goes on there.", offset))
 			}
 			q.Bodies = q.Bodies || q.ID != ""
 			mark, wait := a.Flag("mark_read"), time.Duration(a.Count("wait_seconds", 0, tool.MaxWait))*time.Second

@@ -71,7 +71,7 @@ func codeRepo() tool.Prop {
 func repoPath(a *tool.Args) string {
 	path := a.Text("code_repo_path")
 	if a.Err() == nil && !filepath.IsAbs(path) {
-		a.Fail(tool.Invalid("code_repo_path is %q: give the absolute path of the repository", tool.Clip(path)))
+		a.Fail(tool.Invalid("code_repo_path is %q: give the absolute path of the repository.", tool.Clip(path)))
 	}
 	return path
 }

@@ -24,7 +24,7 @@ func (t *Toolset) releaseClaims() tool.Tool {
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			agent, paths := a.Text("agent_name"), a.Names("paths")
 			if a.Has("paths") && len(paths) == 0 {
-				a.Fail(tool.Invalid("paths is empty: name the paths to release, or leave it out to release all your claims"))
+				a.Fail(tool.Invalid("paths is empty: name the paths to release, or leave it out to release all your claims."))
 			}
 			p, err := t.project(ctx, a)
 			if err != nil {

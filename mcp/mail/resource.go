@@ -85,11 +85,11 @@ func parseRef(uri string) (ref, error) {
 	kind, name, named := strings.Cut(path, "/")
 	r := ref{kind: refKinds[kind], query: maildir.InboxQuery{Limit: maildir.DefaultPage}}
 	if !ok || r.kind == 0 || !named || name == "" || len(uri) > maxURI {
-		return r, tool.Refused(refusal.ErrNotFound, "there is no resource %q: use %s, %s or %s", tool.Clip(uri), inboxTemplate, messageTemplate, threadTemplate)
+		return r, tool.Refused(refusal.ErrNotFound, "There is no resource %q: use %s, %s or %s.", tool.Clip(uri), inboxTemplate, messageTemplate, threadTemplate)
 	}
 	var err error
 	if r.name, err = url.PathUnescape(name); err != nil {
-		return r, tool.Invalid("%q is not percent-encoded text", tool.Clip(name))
+		return r, tool.Invalid("%q is not percent-encoded text: encode it.", tool.Clip(name))
 	}
 	for pair := range strings.SplitSeq(query, "&") {
 		if pair == "" {
@@ -97,7 +97,7 @@ func parseRef(uri string) (ref, error) {
 		}
 		k, v, _ := strings.Cut(pair, "=")
 		if v, err = url.PathUnescape(v); err != nil {
-			return r, tool.Invalid("%s=%s is not percent-encoded text", tool.Clip(k), tool.Clip(v))
+			return r, tool.Invalid("%s=%s is not percent-encoded text: encode it.", tool.Clip(k), tool.Clip(v))
 		}
 		if err := r.set(k, v); err != nil {
 			return r, err
@@ -111,7 +111,7 @@ func parseRef(uri string) (ref, error) {
 func (r *ref) set(k, v string) (err error) {
 	known := strings.Fields(refParams[r.kind])
 	if !strings.Contains(" "+refParams[r.kind]+" ", " "+k+" ") {
-		return tool.Invalid("unknown parameter %q: this resource takes %s", tool.Clip(k), strings.Join(known, ", "))
+		return tool.Invalid("Unknown parameter %q: this resource takes %s.", tool.Clip(k), strings.Join(known, ", "))
 	}
 	switch k {
 	case "project":
@@ -139,7 +139,7 @@ func (r *ref) set(k, v string) (err error) {
 		case "cursor", "body_offset":
 			hint = "what the answer before gave as next_" + strings.TrimPrefix(k, "body_")
 		}
-		return tool.Invalid("%s=%s cannot be read: use %s", k, tool.Clip(v), hint)
+		return tool.Invalid("%s=%s cannot be read: use %s.", k, tool.Clip(v), hint)
 	}
 	return nil
 }

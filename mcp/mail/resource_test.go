@@ -42,14 +42,14 @@ func TestParseRef(t *testing.T) {
 
 func TestParseRefRefused(t *testing.T) {
 	for _, tt := range []struct{ uri, code, want string }{
-		{"test://x", "not_found", `there is no resource "test://x": use resource://inbox/`},
-		{"resource://inbox", "not_found", "there is no resource"},
-		{"resource://inbox/", "not_found", "there is no resource"},
-		{"resource://outbox/A", "not_found", "there is no resource"},
-		{"resource://inbox/" + strings.Repeat("x", maxURI), "not_found", "there is no resource"},
+		{"test://x", "not_found", `There is no resource "test://x": use resource://inbox/`},
+		{"resource://inbox", "not_found", "There is no resource"},
+		{"resource://inbox/", "not_found", "There is no resource"},
+		{"resource://outbox/A", "not_found", "There is no resource"},
+		{"resource://inbox/" + strings.Repeat("x", maxURI), "not_found", "There is no resource"},
 		{"resource://inbox/%zz", "invalid", `"%zz" is not percent-encoded text`},
-		{"resource://inbox/A?projekt=x", "invalid", `unknown parameter "projekt": this resource takes project, since_ts, urgent_only, include_bodies, limit, cursor`},
-		{"resource://message/m?limit=3", "invalid", `unknown parameter "limit": this resource takes project`},
+		{"resource://inbox/A?projekt=x", "invalid", `Unknown parameter "projekt": this resource takes project, since_ts, urgent_only, include_bodies, limit, cursor`},
+		{"resource://message/m?limit=3", "invalid", `Unknown parameter "limit": this resource takes project`},
 		{"resource://inbox/A?limit=0", "invalid", "limit=0 cannot be read: use a number from 1 to 200"},
 		{"resource://inbox/A?urgent_only=maybe", "invalid", "urgent_only=maybe cannot be read: use true or false"},
 		{"resource://inbox/A?since_ts=noon", "invalid", "since_ts=noon cannot be read: use seconds since 1970, or a time such as 2025-10-23T15:22:14Z"},
@@ -80,8 +80,8 @@ func TestErrors(t *testing.T) {
 		{fmt.Errorf("op: %w", near), "", -32002, `{"error":"no agent Blue","code":"not_found","near":["BlueLake"]}`},
 		{tool.Refused(refusal.ErrConflict, "in <a> & <b>"), "2026-07-28", -32602, `{"error":"in <a> & <b>","code":"conflict","near":[]}`},
 		{tool.Refused(refusal.ErrUnavailable, "disk full"), "2026-07-28", -32603, `{"error":"disk full","code":"unavailable","near":[]}`},
-		{fmt.Errorf("SELECT: %w", io.ErrUnexpectedEOF), "2026-07-28", -32603, `{"error":"internal error, see the server's log","code":"internal","near":[]}`},
-		{context.Canceled, "2026-07-28", -32603, `{"error":"the call was cancelled before it was done: ask again","code":"unavailable","near":[]}`},
+		{fmt.Errorf("SELECT: %w", io.ErrUnexpectedEOF), "2026-07-28", -32603, `{"error":"Internal error: see the server's log.","code":"internal","near":[]}`},
+		{context.Canceled, "2026-07-28", -32603, `{"error":"The call was cancelled before it was done: ask again.","code":"unavailable","near":[]}`},
 	} {
 		res := ts.Refuse("op", tt.err)
 		if got := fmt.Sprintf("%s", res.StructuredContent); got != tt.want || !res.IsError || len(res.Content) != 1 {

@@ -58,7 +58,8 @@ func (t *Toolset) enterSubscription(req *mcp.SubscribeRequest, r ref) error {
 			t.sweep()
 		}
 		if len(t.subs) >= maxSubscriptions {
-			return t.resourceError(uri, req.ProtocolVersion(), tool.Refused(refusal.ErrUnavailable, "too many subscriptions: unsubscribe from some, or read the resource when you need it"))
+			return t.resourceError(uri, req.ProtocolVersion(), tool.Refused(refusal.ErrUnavailable,
+				"There are too many subscriptions: unsubscribe from some, or read the resource when you need it."))
 		}
 		s = &subscription{ref: r, sessions: map[*mcp.ServerSession]int{}}
 		t.subs[uri] = s

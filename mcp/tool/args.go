@@ -33,11 +33,11 @@ func DecodeArgs(tool string, data json.RawMessage, in []Prop) *Args {
 	a := &Args{raw: map[string]json.RawMessage{}, in: in}
 	if data = bytes.TrimSpace(data); len(data) > 0 {
 		if err := json.Unmarshal(data, &a.raw); err != nil {
-			a.err = Invalid("arguments must be a JSON object such as %s", sample(in))
+			a.err = Invalid("Arguments must be a JSON object such as %s.", sample(in))
 			return a
 		}
 		if name, ok := repeatedKey(data); ok { // encoding/json takes the last value: nobody knows which is meant
-			a.err = Invalid("the argument %q of %s is given twice: give it once", Clip(name), tool)
+			a.err = Invalid("The argument %q of %s is given twice: give it once.", Clip(name), tool)
 			return a
 		}
 	}
@@ -110,12 +110,12 @@ func (a *Args) Require(names ...string) {
 	switch len(missing) {
 	case 0:
 	case 1:
-		a.Fail(Invalid("the argument %s is missing: %s", missing[0], meant[0]))
+		a.Fail(Invalid("The argument %s is missing: %s.", missing[0], meant[0]))
 	default:
 		for i, name := range missing {
 			meant[i] = name + ": " + meant[i]
 		}
-		a.Fail(Invalid("arguments are missing: %s", strings.Join(meant, "; ")))
+		a.Fail(Invalid("Arguments are missing: %s.", strings.Join(meant, "; ")))
 	}
 }
 
@@ -132,13 +132,13 @@ func sample(in []Prop) string {
 func unknown(tool, given string, names []string) error {
 	near, hint := maildir.Near(given, names), ""
 	if len(near) > 0 {
-		hint = "did you mean " + strings.Join(near, " or ") + "? "
+		hint = "Did you mean " + strings.Join(near, " or ") + "? "
 	}
 	if len(names) == 0 {
 		names = []string{"none"}
 	}
 	return &refusal.Own{Kind: refusal.ErrInvalid, Near: near,
-		Text: "unknown argument " + strconv.Quote(Clip(given)) + " of " + tool + ": " + hint + "it takes " + strings.Join(names, ", ")}
+		Text: "Unknown argument " + strconv.Quote(Clip(given)) + " of " + tool + ". " + hint + "It takes " + strings.Join(names, ", ") + "."}
 }
 
 // Err is the first error; nil when every argument that was read is right.
@@ -163,7 +163,7 @@ func (a *Args) Choice(name string) string {
 	}
 	s, choices := strings.ToLower(strings.TrimSpace(a.Text(name))), a.prop(name).choices
 	if a.err == nil && !slices.Contains(choices, s) {
-		a.Fail(Invalid("%s is %q: use one of %s", name, Clip(a.Text(name)), strings.Join(choices, ", ")))
+		a.Fail(Invalid("%s is %q: use one of %s.", name, Clip(a.Text(name)), strings.Join(choices, ", ")))
 	}
 	return s
 }
@@ -240,7 +240,7 @@ func (a *Args) Count(name string, least, most int) int {
 		return 0
 	}
 	if f < float64(least) {
-		a.Fail(Invalid("%s is %.0f: it must be at least %d", name, f, least))
+		a.Fail(Invalid("%s is %.0f: it must be at least %d.", name, f, least))
 	}
 	return int(min(f, float64(most)))
 }
@@ -258,7 +258,7 @@ func (a *Args) When(name string) time.Time {
 	}
 	t, err := ParseWhen(s)
 	if err != nil {
-		a.Fail(Invalid("%s is %q: use a time such as 2025-10-23T15:22:14Z, or seconds since 1970", name, Clip(s)))
+		a.Fail(Invalid("%s is %q: use a time such as 2025-10-23T15:22:14Z, or seconds since 1970.", name, Clip(s)))
 	}
 	return t
 }
@@ -271,7 +271,7 @@ func (a *Args) Cursor(name string) int64 {
 	}
 	n, err := strconv.ParseInt(strings.Trim(string(v), `"`), 10, 64)
 	if err != nil || n < 0 {
-		a.Fail(Invalid("%s is %s: pass next_cursor of the page before, or leave it out", name, Clip(string(v))))
+		a.Fail(Invalid("%s is %s: pass next_cursor of the page before, or leave it out.", name, Clip(string(v))))
 	}
 	return n
 }
@@ -293,7 +293,7 @@ func ParseWhen(s string) (time.Time, error) {
 }
 
 func (a *Args) wrong(name, what string) {
-	a.Fail(Invalid("%s must be %s, e.g. %s", name, what, a.prop(name).example))
+	a.Fail(Invalid("%s is %s, but must be %s, such as %s.", name, Clip(string(a.raw[name])), what, a.prop(name).example))
 }
 
 // Fail keeps err, unless there was an error before.

@@ -183,7 +183,7 @@ func Fit[T any](ctx context.Context, b Budget, form Form, rest any, items []T) (
 func (b Budget) Resource(v any) (text string, err error) {
 	data := Encode(v)
 	if size, most := InResource.ofJSON(data), b.bytes(); size > most {
-		return "", Refused(refusal.ErrTooLarge, "the resource has %d bytes, over the limit of %d: read less of it at once", size, most)
+		return "", Refused(refusal.ErrTooLarge, "The resource has %d bytes, over the limit of %d: read less of it at once.", size, most)
 	}
 	return string(data), nil
 }

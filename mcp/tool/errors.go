@@ -19,7 +19,8 @@ type Refusal struct {
 	Near  []string `json:"near"` // never nil
 }
 
-const internalText = "internal error, see the server's log"
+// InternalText is all that a client is told of a fault.
+const InternalText = "Internal error: see the server's log."
 
 // Invalid refuses arguments.
 func Invalid(format string, a ...any) error { return Refused(refusal.ErrInvalid, format, a...) }
@@ -39,10 +40,10 @@ func (s *Set) ExplainIn(words *refusal.Words, what string, err error) Refusal {
 	switch {
 	case r.Code != "internal":
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		r.Error, r.Code = "the call was cancelled before it was done: ask again", "unavailable"
+		r.Error, r.Code = "The call was cancelled before it was done: ask again.", "unavailable"
 	default:
 		s.log.Error(s.name+": "+what+" failed", "err", err)
-		r.Error = internalText
+		r.Error = InternalText
 	}
 	return r
 }

@@ -33,7 +33,7 @@ const patience = 20 * time.Second
 
 // errCrowded says that no memory became free in time.
 var errCrowded error = &refusal.Own{Kind: refusal.ErrUnavailable,
-	Text: "the server is busy (too many large answers at once): try again in a moment, or ask for less at once",
+	Text: "The server is busy (too many large answers at once): try again in a moment, or ask for less at once.",
 }
 
 // reserve waits for bytes. Errors: errCrowded, the cause of ctx's end.

@@ -29,10 +29,10 @@ func TestAnswers(t *testing.T) {
 			`{"a":"<b>"}`, `{"a":"<b>"}`},
 		{`{}`, func(context.Context, *Args) (any, error) { return Result{Text: "null", Value: struct{}{}}, nil }, `null`, `{}`},
 		{`{}`, func(context.Context, *Args) (any, error) { return nil, denied }, `EACCES not authorized`, `{"error":"EACCES not authorized","code":"denied","near":[]}`},
-		{`{}`, func(context.Context, *Args) (any, error) { panic("x") }, internalText, `{"error":"` + internalText + `","code":"internal","near":[]}`},
-		{`{}`, func(context.Context, *Args) (any, error) { return func() {}, nil }, internalText, `{"error":"` + internalText + `","code":"internal","near":[]}`},
-		{`{"x":1}`, nil, `unknown argument "x" of t: it takes none`, `{"error":"unknown argument \"x\" of t: it takes none","code":"invalid","near":[]}`},
-		{`7`, nil, `arguments must be a JSON object such as {}`, `{"error":"arguments must be a JSON object such as {}","code":"invalid","near":[]}`},
+		{`{}`, func(context.Context, *Args) (any, error) { panic("x") }, InternalText, `{"error":"` + InternalText + `","code":"internal","near":[]}`},
+		{`{}`, func(context.Context, *Args) (any, error) { return func() {}, nil }, InternalText, `{"error":"` + InternalText + `","code":"internal","near":[]}`},
+		{`{"x":1}`, nil, `Unknown argument "x" of t. It takes none.`, `{"error":"Unknown argument \"x\" of t. It takes none.","code":"invalid","near":[]}`},
+		{`7`, nil, `Arguments must be a JSON object such as {}.`, `{"error":"Arguments must be a JSON object such as {}.","code":"invalid","near":[]}`},
 	} {
 		res, err := s.handler(Tool{Name: "t", Run: tt.run})(t.Context(), &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Arguments: []byte(tt.args)}})
 		if err != nil {

@@ -28,9 +28,6 @@ type Tool struct {
 	Run func(ctx context.Context, a *Args) (any, error)
 }
 
-// InternalText is what callers learn of a fault of the server; the log has the cause.
-const InternalText = internalText
-
 // Result is an answer whose text is not the JSON of its value. The text must say all that the value
 // does: some clients show the model only the one, some only the other.
 type Result struct {
@@ -127,7 +124,7 @@ func (s *Set) answer(t Tool, out any) *mcp.CallToolResult {
 	}
 	if most := s.budget.bytes(); size > most {
 		return s.Refuse(t.Name, Refused(refusal.ErrTooLarge,
-			"the answer of %s would have %d bytes, over the limit of %d: %s", t.Name, size, most, t.less()))
+			"The answer of %s would have %d bytes, over the limit of %d: %s.", t.Name, size, most, t.less()))
 	}
 	res := &mcp.CallToolResult{StructuredContent: json.RawMessage(data), Content: []mcp.Content{&mcp.TextContent{Text: r.Text}}}
 	if r.Note != "" {
