@@ -105,8 +105,7 @@ func TestRefusalsNameOwnTools(t *testing.T) {
 
 var setting = regexp.MustCompile(`\{Name: "([A-Z_]+)"`)
 
-// TestDomainNamesNoTool: no text of the domain names a tool, an argument or a setting. A key of a file may be called as an
-// argument is.
+// TestDomainNamesNoTool: no text of the domain names a tool, an argument, a setting or a command of the program.
 func TestDomainNamesNoTool(t *testing.T) {
 	config, err := os.ReadFile("../cmd/mailtree/config.go")
 	if err != nil {
@@ -123,6 +122,9 @@ func TestDomainNamesNoTool(t *testing.T) {
 		t.Errorf("only %d names", len(banned))
 	}
 	for _, text := range texts(t, "../maildir") {
+		if strings.Contains(text, "`mailtree ") {
+			t.Errorf("the domain names a command: %s", text)
+		}
 		for _, word := range compound.FindAllString(text, -1) {
 			if banned[word] {
 				t.Errorf("the domain names %s: %s", word, text)
