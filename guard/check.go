@@ -226,10 +226,10 @@ func FromRoot(ctx context.Context, dir string, env []string, paths []string) ([]
 	for i, p := range paths {
 		rel, err := filepath.Rel(top, rooted(dir, p))
 		if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
-			return nil, &refusal.Own{Kind: refusal.ErrInvalid, Text: fmt.Sprintf("%s lies outside the repository %s: name files of the repository.", safe(p), safe(top))}
+			return nil, invalid("%s lies outside the repository %s: name files of the repository.", safe(p), safe(top))
 		}
 		if fi, err := os.Stat(rooted(dir, p)); err == nil && fi.IsDir() {
-			return nil, &refusal.Own{Kind: refusal.ErrInvalid, Text: fmt.Sprintf("%s is a folder: name the files below it.", safe(p))}
+			return nil, invalid("%s is a folder: name the files below it.", safe(p))
 		}
 		out[i] = filepath.ToSlash(rel)
 	}

@@ -85,7 +85,8 @@ func parseRef(uri string) (ref, error) {
 	kind, name, named := strings.Cut(path, "/")
 	r := ref{kind: refKinds[kind], query: maildir.InboxQuery{Limit: maildir.DefaultPage}}
 	if !ok || r.kind == 0 || !named || name == "" || len(uri) > maxURI {
-		return r, tool.Refused(refusal.ErrNotFound, "There is no resource %q: use %s, %s or %s.", tool.Clip(uri), inboxTemplate, messageTemplate, threadTemplate)
+		return r, tool.Refused(refusal.ErrNotFound, "There is no resource %q: use %s, %s or %s.",
+			tool.Clip(uri), inboxTemplate, messageTemplate, threadTemplate)
 	}
 	var err error
 	if r.name, err = url.PathUnescape(name); err != nil {

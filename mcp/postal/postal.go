@@ -27,8 +27,11 @@ type Toolset struct {
 func New(cfg tool.Config) *Toolset {
 	t := &Toolset{cfg: cfg}
 	t.Set = tool.NewSet(cfg, tool.About{
-		Name: "mailtree-postal", Title: "Mailtree postal", Description: "A mailbox for each agent: send to a name, take the oldest message", Instructions: instructions,
-		Words: words,
+		Name:         "mailtree-postal",
+		Title:        "Mailtree postal",
+		Description:  "A mailbox for each agent: send to a name, take the oldest message",
+		Instructions: instructions,
+		Words:        words,
 	}, t.tools()...)
 	return t
 }
