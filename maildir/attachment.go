@@ -180,7 +180,7 @@ func (o *op) attach(g *group, f *attachmentFile) error {
 	if slices.ContainsFunc(o.writes, func(w *tree.Write) bool { return w.Path == f.Path && bytes.Equal(w.Data, f.data) }) {
 		return nil // attached twice
 	}
-	if g.p.flight.writes(f.Path) {
+	if g.p.flight.count(pathKey, f.Path) > 0 {
 		return errBusy
 	}
 	same, err := g.p.tree.SameBytes(f.Path, f.data)

@@ -26,22 +26,28 @@ const (
 // op is one operation on its way through the writer.
 type op struct {
 	Op
-	ctx context.Context // of the caller; nil for the server's own
-	// lock, if not empty, keeps two operations that decide on the same facts from being under way at once.
-	lock string
+	ctx  context.Context // of the caller; nil for the server's own
+	keys []conflictKey   // what it holds while it is under way, whatever it is planned to do
 	// plan runs in the planner's goroutine. It checks, and appends to writes. No writes and no error is an operation that
 	// had nothing to do.
-	plan   func(g *group) error
-	writes []*tree.Write
-	makes  string   // the agent that it makes
-	pops   string   // the agent whose delivery it hands out
-	ends   string   // the folder that it empties, with a slash behind
-	fills  []string // the agents to whom it delivers
-	ids    []string // of an operation on several messages: the history has a line for each
-	tries  int
-	place  int // in the journal record
-	err    error
-	done   chan struct{} // closed with the answer; nil where nobody waits
+	plan    func(g *group) error
+	writes  []*tree.Write
+	planned []conflictKey // what it holds beside keys and the files that it writes, by its plan
+	ids     []string      // of an operation on several messages: the history has a line for each
+	tries   int
+	place   int // in the journal record
+	err     error
+	done    chan struct{} // closed with the answer; nil where nobody waits
+}
+
+// fact is the key of operations that decide on the same fact: no two of them are under way at once.
+func fact(name string) []conflictKey { return []conflictKey{{factKey, name}} }
+
+// holds notes what the operation holds, by its plan, while it is under way.
+func (o *op) holds(kind keyKind, names ...string) {
+	for _, n := range names {
+		o.planned = append(o.planned, conflictKey{kind, n})
+	}
 }
 
 func (o *op) answer() {
@@ -61,7 +67,7 @@ type group struct {
 	ops      []*op
 	waiting  map[string][]Delivery      // unread deliveries of an agent not yet handed to a pop of this group
 	tried    map[string]map[string]bool // ids of an agent's deliveries that this group has tried to hand out
-	lost     int                        // pops that had failed when waiting and tried were begun
+	failures int                        // operations that had failed when waiting and tried were begun
 	staged   int
 	unsure   bool  // something could not be taken back: the journal keeps the group for the next start
 	unsynced error // of the sync behind its renames
@@ -122,7 +128,7 @@ func (p *Project) do(ctx context.Context, o *op) error {
 func (p *Project) Stalled() time.Duration { return p.flight.age() }
 
 // Writes reports whether an operation under way writes a path, or has written it. It goes on to say so until the history was told.
-func (p *Project) Writes(path string) bool { return p.flight.writes(path) }
+func (p *Project) Writes(path string) bool { return p.flight.count(pathKey, path) > 0 }
 
 // Failing is why the newest operation that reached the disk failed there; nil when it did not, or that is over a minute ago.
 func (p *Project) Failing() error {
@@ -145,7 +151,7 @@ func (g *group) plan(o *op) {
 		o.err = context.Cause(o.ctx)
 		o.answer()
 		return
-	case p.flight.locked(o):
+	case p.flight.factsHeld(o):
 		p.later(o)
 		return
 	}
@@ -153,7 +159,7 @@ func (g *group) plan(o *op) {
 		g.mark = p.failing.mark()
 	}
 	g.now = p.store.cfg.Now().UTC()
-	o.At, o.writes, o.Paths, o.makes, o.pops, o.fills = g.now, nil, nil, "", "", nil
+	o.At, o.writes, o.Paths, o.planned = g.now, nil, nil, nil
 	err := o.plan(g)
 	switch {
 	case errors.Is(err, errBusy):
@@ -189,7 +195,7 @@ var (
 
 // stale brings the index level with a path and asks for another planning.
 func (g *group) stale(path string) error {
-	if g.p.flight.writes(path) {
+	if g.p.flight.count(pathKey, path) > 0 {
 		return errBusy
 	}
 	if err := g.p.ingest(g.ctx, []string{path}); err != nil {
@@ -399,7 +405,7 @@ func (g *group) planRemove(o *op, path string) error {
 // somebody writes there later publish finds.
 func (g *group) preserve(path string) (was string, err error) {
 	p := g.p
-	if p.flight.writes(path) {
+	if p.flight.count(pathKey, path) > 0 {
 		return "", errBusy
 	}
 	sum := func() (string, error) {

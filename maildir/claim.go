@@ -32,7 +32,7 @@ func (p *Project) Claim(ctx context.Context, r claim.Request) (*claim.Result, er
 		return nil, err
 	}
 	var res *claim.Result
-	o := &op{Op: Op{Verb: "claim", Agent: r.Agent}, lock: "claims"}
+	o := &op{Op: Op{Verb: "claim", Agent: r.Agent}, keys: fact("claims")}
 	o.plan = func(g *group) error {
 		res = &claim.Result{Expires: g.now.Add(r.TTL).Truncate(time.Microsecond)}
 		if err := p.needAgent(g.ctx, refusal.Agent, r.Agent); err != nil {
@@ -135,7 +135,7 @@ func (g *group) writeClaim(o *op, c claim.Row) error {
 // given. It returns those released; one that is not held is no error. Errors: ErrNotFound for the agent.
 func (p *Project) Release(ctx context.Context, agent string, patterns []string) ([]claim.Row, error) {
 	var released []claim.Row
-	o := &op{Op: Op{Verb: "release", Agent: agent}, lock: "claims"}
+	o := &op{Op: Op{Verb: "release", Agent: agent}, keys: fact("claims")}
 	var clean []string
 	for _, pat := range patterns {
 		clean = append(clean, glob.Clean(pat))
@@ -211,7 +211,7 @@ func (p *Project) lookAtClaims(ctx context.Context, f func(l *claim.Leases) erro
 // sweepClaims removes the files of claims that ended a week ago: their history is Git's. Those of which somebody has made live
 // ones again, and the index does not know yet, stay. Spec: 2.2.
 func (p *Project) sweepClaims() *op {
-	o := &op{Op: Op{Verb: "sweep", Summary: "claims that ended a week ago"}, lock: "claims"}
+	o := &op{Op: Op{Verb: "sweep", Summary: "claims that ended a week ago"}, keys: fact("claims")}
 	o.plan = func(g *group) error {
 		old, err := p.selectClaims(g.ctx, func(c *claim.Row, _ bool) bool { return g.now.Sub(c.End()) >= keepClaims })
 		if err != nil {

@@ -163,7 +163,7 @@ func (p *Project) takeEdits() (e edits) {
 	c := p.tree.Changer(p.store.folders)
 	defer c.Close()
 	for _, path := range all {
-		if p.flight.writes(path) {
+		if p.flight.count(pathKey, path) > 0 {
 			later = append(later, path)
 			continue
 		}

@@ -1,38 +1,80 @@
 package maildir
 
 import (
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
 	"mailtree/maildir/tree"
 )
 
-// flight is what the operations under way hold: those planned whose group has not ended. An operation is planned only
-// on facts that none of them is changing, so that it may be planned before they are in the index. Safe for concurrent
-// use; the zero value is not ready.
+// conflictKey names something that an operation under way holds. What a key keeps others from is said at its kind.
+type conflictKey struct {
+	kind keyKind
+	name string
+}
+
+type keyKind uint8
+
+const (
+	pathKey   keyKind = iota // the operation writes this file: no other one does
+	insideKey                // the operation writes below this folder: nobody empties it
+	belowKey                 // the operation empties this folder: nobody writes below it
+	factKey                  // the operation decides on this fact: no other one that does is planned
+	nameKey                  // the operation makes the agent of this name, in lower case
+	popKey                   // the operation hands out a delivery of this agent
+	fillKey                  // the operation delivers to this agent
+)
+
+// flight is the set of what the operations under way hold: those planned whose group has not ended. An operation is
+// planned only on facts that none of them is changing, so that it may be planned before they are in the index. Safe
+// for concurrent use; newFlight makes one.
 type flight struct {
-	mu    sync.Mutex
-	locks map[string]bool
-	paths map[string]bool
-	names map[string]string // agents being made, by their name in lower case
-	pops  map[string]int    // by agent
-	lost  int               // pops that failed: what they were to hand out is there again
-	fills map[string]int    // deliveries, by agent
-	ops   map[*op]time.Time // since when
-	held  map[string]bool   // paths of edits being ingested
-	ends  map[string]bool   // folders being emptied
+	mu     sync.Mutex
+	keys   map[conflictKey]int // how many operations hold a key
+	ops    map[*op]time.Time   // since when
+	held   map[string]bool     // paths of edits being ingested
+	failed int                 // operations that failed: what they held is as it was before
 }
 
 func newFlight() flight {
-	return flight{locks: map[string]bool{}, paths: map[string]bool{}, names: map[string]string{}, pops: map[string]int{}, fills: map[string]int{}, ops: map[*op]time.Time{}, held: map[string]bool{}, ends: map[string]bool{}}
+	return flight{keys: map[conflictKey]int{}, ops: map[*op]time.Time{}, held: map[string]bool{}}
 }
 
-// locked reports whether an operation that decides on the same facts is under way.
-func (f *flight) locked(o *op) bool {
+// count returns how many operations under way hold the key.
+func (f *flight) count(kind keyKind, name string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return o.lock != "" && f.locks[o.lock]
+	return f.keys[conflictKey{kind, name}]
+}
+
+// names lists what operations under way hold of one kind.
+func (f *flight) names(kind keyKind) (all []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for k := range f.keys {
+		if k.kind == kind {
+			all = append(all, k.name)
+		}
+	}
+	return all
+}
+
+// conflicts returns every key that an operation holds, those of its files among them.
+func (o *op) conflicts() []conflictKey {
+	all := slices.Concat(o.keys, o.planned)
+	for _, w := range o.writes {
+		all = append(all, conflictKey{pathKey, w.Path})
+		for dir := pathDir(w.Path); dir != "."; dir = pathDir(dir) {
+			all = append(all, conflictKey{insideKey, dir})
+		}
+	}
+	return all
+}
+
+// factsHeld reports whether an operation under way decides on a fact that o decides on too.
+func (f *flight) factsHeld(o *op) bool {
+	return slices.ContainsFunc(o.keys, func(k conflictKey) bool { return k.kind == factKey && f.count(k.kind, k.name) > 0 })
 }
 
 // reserve enters an operation that was planned. False, and nothing is entered, where another one under way writes one of
@@ -40,63 +82,53 @@ func (f *flight) locked(o *op) bool {
 func (f *flight) reserve(o *op) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, w := range o.writes {
-		if f.paths[w.Path] || f.held[w.Path] {
-			return false
-		}
-		for folder := range f.ends {
-			if strings.HasPrefix(w.Path, folder) {
+	keys := o.conflicts()
+	for _, k := range keys {
+		var against keyKind
+		switch k.kind {
+		case pathKey:
+			if f.held[k.name] {
 				return false
 			}
+			against = pathKey
+		case insideKey:
+			against = belowKey
+		case belowKey:
+			against = insideKey
+		default:
+			continue
 		}
-	}
-	if o.ends != "" {
-		if f.writesBelow(o.ends) {
+		if f.keys[conflictKey{against, k.name}] > 0 {
 			return false
 		}
-		f.ends[o.ends] = true
 	}
-	for _, w := range o.writes {
-		f.paths[w.Path] = true
-	}
-	if o.lock != "" {
-		f.locks[o.lock] = true
-	}
-	if o.makes != "" {
-		f.names[strings.ToLower(o.makes)] = o.makes
-	}
-	if o.pops != "" {
-		f.pops[o.pops]++
-	}
-	for _, n := range o.fills {
-		f.fills[n]++
+	for _, k := range keys {
+		f.keys[k]++
 	}
 	f.ops[o] = time.Now()
 	return true
 }
 
-// retire takes an operation out that was entered; one that failed says so.
+// retire takes an operation out that was entered.
 func (f *flight) retire(o *op) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, w := range o.writes {
-		delete(f.paths, w.Path)
-	}
-	delete(f.locks, o.lock)
-	delete(f.ends, o.ends)
-	delete(f.names, strings.ToLower(o.makes))
-	if o.pops != "" && o.err != nil {
-		f.lost++
-	}
-	if f.pops[o.pops]--; f.pops[o.pops] <= 0 {
-		delete(f.pops, o.pops)
-	}
-	for _, n := range o.fills {
-		if f.fills[n]--; f.fills[n] == 0 {
-			delete(f.fills, n)
+	for _, k := range o.conflicts() {
+		if f.keys[k]--; f.keys[k] == 0 {
+			delete(f.keys, k)
 		}
 	}
+	if o.err != nil {
+		f.failed++
+	}
 	delete(f.ops, o)
+}
+
+// failures counts the operations that failed after they were entered.
+func (f *flight) failures() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.failed
 }
 
 // hold keeps operations from a path until release: whoever ingests it must not find half of one. False where one under
@@ -104,7 +136,7 @@ func (f *flight) retire(o *op) {
 func (f *flight) hold(path string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.paths[path] {
+	if f.keys[conflictKey{pathKey, path}] > 0 {
 		return false
 	}
 	f.held[path] = true
@@ -118,60 +150,6 @@ func (f *flight) release() bool {
 	some := len(f.held) > 0
 	clear(f.held)
 	return some
-}
-
-func (f *flight) writes(path string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.paths[path]
-}
-
-// below reports whether an operation under way writes below a folder, which has a slash behind.
-func (f *flight) below(folder string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.writesBelow(folder)
-}
-
-func (f *flight) writesBelow(folder string) bool {
-	for path := range f.paths {
-		if strings.HasPrefix(path, folder) {
-			return true
-		}
-	}
-	return false
-}
-
-// popping is the number of pops under way of one agent.
-func (f *flight) popping(agent string) int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.pops[agent]
-}
-
-// lostPops counts the pops that failed.
-func (f *flight) lostPops() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.lost
-}
-
-// filling is the number of deliveries under way to one agent.
-func (f *flight) filling(agent string) int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.fills[agent]
-}
-
-// making returns the agents being made.
-func (f *flight) making() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	all := make([]string, 0, len(f.names))
-	for _, n := range f.names {
-		all = append(all, n)
-	}
-	return all
 }
 
 // idle reports whether nothing is to end that an operation may wait for.

@@ -179,7 +179,7 @@ func (p *Project) markPage(ctx context.Context, agent string, page *InboxPage) e
 // mark creates the missing marks of deliveries in one operation. On a page, one that is gone meanwhile or cannot be marked stops
 // no other.
 func (p *Project) mark(ctx context.Context, verb, agent string, ids []string, ack, page bool) error {
-	o := &op{Op: Op{Verb: verb, Agent: agent}, lock: "mark " + agent, ids: ids}
+	o := &op{Op: Op{Verb: verb, Agent: agent}, keys: fact("mark " + agent), ids: ids}
 	if len(ids) == 1 {
 		o.ID, o.Summary = ids[0], agent+" "+ids[0]
 	}
@@ -299,7 +299,8 @@ func (p *Project) popOnce(ctx context.Context, agent string, room *Room) (*Deliv
 			return err
 		}
 		d.Read, d.ReadAt = true, g.now.Truncate(time.Microsecond)
-		got, o.pops, o.ID, o.Summary = d, agent, d.ID, agent+" "+d.ID
+		got, o.ID, o.Summary = d, d.ID, agent+" "+d.ID
+		o.holds(popKey, agent)
 		o.planCreate(format.ReadMark(d.CopyPath), format.FormatMark(g.now))
 		return nil
 	}
@@ -371,7 +372,7 @@ func (g *group) poppable(agent string) (*Delivery, error) {
 			return nil, err
 		}
 		mark := format.ReadMark(d.CopyPath)
-		if g.p.flight.writes(mark) {
+		if g.p.flight.count(pathKey, mark) > 0 {
 			continue
 		}
 		if err := g.present(d.CopyPath); err != nil {
@@ -391,17 +392,17 @@ func (g *group) poppable(agent string) (*Delivery, error) {
 
 // oldest hands each try of a group another delivery, until a pop fails: what that one took may be handed out again.
 func (g *group) oldest(agent string) (*Delivery, error) {
-	if lost := g.p.flight.lostPops(); lost != g.lost {
+	if failures := g.p.flight.failures(); failures != g.failures {
 		clear(g.waiting)
 		clear(g.tried)
-		g.lost = lost
+		g.failures = failures
 	}
 	tried := g.tried[agent]
 	if tried == nil {
 		tried = map[string]bool{}
 		g.tried[agent] = tried
 	}
-	for n := g.p.flight.popping(agent) + 1; len(g.waiting[agent]) == 0; {
+	for n := g.p.flight.count(popKey, agent) + 1; len(g.waiting[agent]) == 0; {
 		n += len(tried)
 		rows, err := g.p.store.index.OldestUnread(g.ctx, g.p.slug, agent, n)
 		if err != nil {
@@ -434,7 +435,7 @@ func (p *Project) SetRead(ctx context.Context, agent, id string, read bool) (*De
 }
 
 func (p *Project) unread(ctx context.Context, agent, id string) error {
-	o := &op{Op: Op{Verb: "unread", Agent: agent, ID: id, Summary: agent + " " + id}, lock: "mark " + agent}
+	o := &op{Op: Op{Verb: "unread", Agent: agent, ID: id, Summary: agent + " " + id}, keys: fact("mark " + agent)}
 	o.plan = func(g *group) error {
 		d, err := g.delivery(agent, id)
 		if err != nil {
@@ -472,7 +473,7 @@ func (p *Project) Delivery(ctx context.Context, agent, id string) (*Delivery, er
 
 // stampMark writes the time into a mark that somebody made empty. Spec: 1.
 func (p *Project) stampMark(c Change) *op {
-	o := &op{Op: Op{Verb: "stamp", Agent: c.Agent, ID: c.ID, Summary: c.Path}, lock: "mark " + c.Agent}
+	o := &op{Op: Op{Verb: "stamp", Agent: c.Agent, ID: c.ID, Summary: c.Path}, keys: fact("mark " + c.Agent)}
 	o.plan = func(g *group) error {
 		if st, err := p.tree.Stat(c.Path); err != nil || st.Size > 0 || !st.Mode.IsRegular() {
 			return nil

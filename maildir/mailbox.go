@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -94,25 +93,20 @@ func (p *Project) CreateMailbox(ctx context.Context, name string, by Caller) (*M
 			Why:   orElse(why, "reserved"),
 		}
 	}
-	o := &op{Op: Op{Verb: "register", Agent: name, Summary: name + " (mailbox)"}, lock: "mailbox"}
+	o := &op{Op: Op{Verb: "register", Agent: name, Summary: name + " (mailbox)"}, keys: fact("mailbox")}
 	o.plan = func(g *group) error {
-		making := p.flight.making() // before the index is asked: who is not under way any more is there
-		rows, err := p.store.index.Agents(g.ctx, p.slug)
-		if err != nil {
+		switch holder, taken, err := g.nameHolder(name); {
+		case err != nil:
 			return err
-		}
-		for _, a := range rows {
-			if strings.EqualFold(a.Name, name) {
-				return p.mayUse(a.Name, name, by)
-			}
-		}
-		if slices.ContainsFunc(making, func(n string) bool { return strings.EqualFold(n, name) }) {
-			return errBusy // whose it is, or whether it comes to nothing, is not known yet
+		case holder != "":
+			return p.mayUse(holder, name, by)
+		case taken:
+			return errBusy
 		}
 		if err := p.store.mayOwnMore(g.ctx, by); err != nil {
 			return err
 		}
-		o.makes = name
+		o.holds(nameKey, strings.ToLower(name))
 		o.planCreate(format.ProfilePath(name), format.FormatProfile(format.Profile{Name: name, Inception: g.now}))
 		return p.give(name, by.UID)
 	}
@@ -236,10 +230,10 @@ func (p *Project) DeleteMailbox(ctx context.Context, name string, force bool, by
 	if err != nil {
 		return nil, err
 	}
-	o := &op{Op: Op{Verb: "delete-mailbox", Agent: name, Summary: name}, lock: "mailbox", ends: format.AgentsDir + "/" + name + "/"}
+	o := &op{Op: Op{Verb: "delete-mailbox", Agent: name, Summary: name}, keys: append(fact("mailbox"), conflictKey{belowKey, format.AgentsDir + "/" + name})}
 	o.plan = func(g *group) error {
 		var paths []string
-		coming := p.flight.below(o.ends) // before the index is asked: what is not under way any more is counted
+		coming := p.flight.count(insideKey, format.AgentsDir+"/"+name) > 0 // before the index is asked: what is not under way any more is counted
 		if m, err = p.Mailbox(g.ctx, name, by); err != nil {
 			return err
 		}
@@ -289,9 +283,9 @@ func (p *Project) DeleteMailbox(ctx context.Context, name string, force bool, by
 // disown drops owner and hooks of an agent that was deleted, unless there is one of that name again: whoever made that
 // one has said whose it is.
 func (p *Project) disown(ctx context.Context, name string) error {
-	o := &op{Op: Op{Verb: "delete-mailbox", Agent: name}, lock: "mailbox"}
+	o := &op{Op: Op{Verb: "delete-mailbox", Agent: name}, keys: fact("mailbox")}
 	o.plan = func(g *group) error { // writes nothing
-		if slices.Contains(p.flight.making(), name) { // before the index is asked: who is not under way any more is there
+		if p.flight.count(nameKey, strings.ToLower(name)) > 0 { // before the index is asked: who is not under way any more is there
 			return nil
 		}
 		if row, err := p.store.index.Agent(g.ctx, p.slug, name); err != nil || row != nil {

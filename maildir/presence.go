@@ -20,7 +20,7 @@ func (p *Project) SetPresence(ctx context.Context, agent, status string) error {
 	if err := CheckPresence(status); err != nil {
 		return err
 	}
-	o := &op{Op: Op{Verb: "presence", Agent: agent, Summary: agent + " is " + status}, lock: "presence " + agent}
+	o := &op{Op: Op{Verb: "presence", Agent: agent, Summary: agent + " is " + status}, keys: fact("presence " + agent)}
 	o.plan = func(g *group) error {
 		if err := p.needAgent(g.ctx, refusal.Agent, agent); err != nil {
 			return err

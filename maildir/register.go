@@ -1,12 +1,12 @@
 package maildir
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"io"
 	"io/fs"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -50,7 +50,8 @@ func (p *Project) Register(ctx context.Context, r Registration) (*Registered, er
 		}
 		made = &Registered{Note: note}
 		made.Profile = format.Profile{Name: name, Program: r.Program, Model: r.Model, Task: r.Task, Inception: g.now.Truncate(time.Microsecond)}
-		o.makes, o.Agent, o.Summary = name, name, name+" ("+r.Program+", "+r.Model+")"
+		o.Agent, o.Summary = name, name+" ("+r.Program+", "+r.Model+")"
+		o.holds(nameKey, strings.ToLower(name))
 		o.planCreate(format.ProfilePath(name), format.FormatProfile(made.Profile))
 		return nil
 	}
@@ -77,49 +78,61 @@ func (p *Project) EnsureAgent(ctx context.Context, name string, r Registration) 
 		if err := p.needReadAgent(name); err != nil {
 			return err
 		}
-		making := p.flight.making() // before the index is asked: who is not under way any more is there
-		if slices.ContainsFunc(making, func(n string) bool { return strings.EqualFold(n, name) }) {
-			return errBusy
-		}
-		rows, err := p.store.index.Agents(g.ctx, p.slug)
-		if err != nil {
+		switch holder, taken, err := g.nameHolder(name); {
+		case err != nil:
 			return err
-		}
-		for _, a := range rows {
-			if a.Name == name {
-				return nil
-			}
-			if strings.EqualFold(a.Name, name) {
-				return &Error{What: refusal.AgentNameCase, Name: name, Other: a.Name}
-			}
+		case holder == name:
+			return nil
+		case taken && holder == "":
+			return errBusy
+		case taken:
+			return &Error{What: refusal.AgentNameCase, Name: name, Other: holder}
 		}
 		if err := p.give(name, NoOwner); err != nil {
 			return err
 		}
-		o.makes = name
+		o.holds(nameKey, strings.ToLower(name))
 		o.planCreate(format.ProfilePath(name), format.FormatProfile(format.Profile{Name: name, Program: r.Program, Model: r.Model, Task: r.Task, Inception: g.now}))
 		return nil
 	}
 	return p.do(ctx, o)
 }
 
-// freeName returns the hint, sanitized, where no agent has it in any case, else a made name and why.
-func (g *group) freeName(hint string) (name string, note *Error, err error) {
-	making := g.p.flight.making() // before the index is asked: who is not under way any more is there
+// namesInUse maps every agent's name, in lower case, to how it is spelled; to "" where the agent is being made.
+func (g *group) namesInUse() (map[string]string, error) {
+	making := g.p.flight.names(nameKey) // before the index is asked: who is not under way any more is there
 	rows, err := g.p.store.index.Agents(g.ctx, g.p.slug)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	taken := map[string]string{strings.ToLower(Postmaster): Postmaster}
+	for _, n := range making {
+		taken[n] = ""
+	}
 	for _, a := range rows {
 		taken[strings.ToLower(a.Name)] = a.Name
 	}
-	for _, n := range making {
-		taken[strings.ToLower(n)] = n
+	return taken, nil
+}
+
+// nameHolder returns the agent that has the name, whatever its case, as it is spelled; taken with "" where one of that name
+// is being made: whose it is, or whether it comes to nothing, is not known yet.
+func (g *group) nameHolder(name string) (holder string, taken bool, err error) {
+	names, err := g.namesInUse()
+	holder, taken = names[strings.ToLower(name)]
+	return holder, taken, err
+}
+
+// freeName returns the hint, sanitized, where no agent has it in any case, else a made name and why.
+func (g *group) freeName(hint string) (name string, note *Error, err error) {
+	taken, err := g.namesInUse()
+	if err != nil {
+		return "", nil, err
 	}
 	if hint != "" {
 		clean := sanitizeName(hint)
 		old, isTaken := taken[strings.ToLower(clean)]
+		old = cmp.Or(old, clean)
 		switch {
 		case clean == "":
 			note = &Error{

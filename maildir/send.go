@@ -76,7 +76,7 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 	var sent *Sent
 	o := &op{Op: Op{Verb: verb, Agent: d.From}}
 	if d.Key != "" {
-		o.lock = "key " + d.From + "\n" + d.Key
+		o.keys = fact("key " + d.From + "\n" + d.Key)
 	}
 	o.plan = func(g *group) error {
 		sent = &Sent{}
@@ -217,7 +217,7 @@ func (p *Project) needParties(ctx context.Context, d *Draft) error {
 // decides, it asks for another planning when it has ended.
 func (g *group) needRoom(names []string) error {
 	for _, n := range names {
-		coming := g.p.flight.filling(n) // before the index is asked: what is not under way any more is there
+		coming := g.p.flight.count(fillKey, n) // before the index is asked: what is not under way any more is there
 		counts, err := g.p.store.index.Counts(g.ctx, g.p.slug, n)
 		switch most := g.p.store.cfg.MailboxDepth; {
 		case err != nil:
@@ -339,7 +339,8 @@ func (o *op) deliver(g *group, m *format.Message, files []attachmentFile) error 
 		own.BCC = []string{n}
 		add(format.InboxPath(n, m.ID, m.Created), format.Seal(g.p.store.key, format.FormatMessage(&own)))
 	}
-	o.ID, o.fills = m.ID, m.Recipients()
+	o.ID = m.ID
+	o.holds(fillKey, m.Recipients()...)
 	o.Summary = fmt.Sprintf("%s -> %s: %s", m.From, strings.Join(slices.Concat(m.To, m.CC), ", "), m.Subject)
 	if len(m.To)+len(m.CC) == 0 {
 		o.Summary = fmt.Sprintf("%s: %s", m.From, m.Subject)
