@@ -270,19 +270,14 @@ func (f *failing) mark() int {
 }
 
 // freshness knows how the files were found that the server wrote itself and has indexed since, so that the watcher's word of
-// them needs no look into the index. It forgets after some seconds; what it forgets is remembered by name, to be read
-// when it is quiet. Safe for concurrent use.
+// them needs no look into the index. It forgets after some seconds. Safe for concurrent use.
 type freshness struct {
 	mu         sync.Mutex
 	young, old map[string]tree.FileStat
 	turned     time.Time
-	names      []string // written and not read since
 }
 
-const (
-	freshFor = 10 * time.Second
-	maxNames = 50_000 // some megabytes; what is beyond it is read at the next start
-)
+const freshFor = 10 * time.Second
 
 func (f *freshness) add(found map[string]Written, now time.Time) {
 	f.mu.Lock()
@@ -290,9 +285,6 @@ func (f *freshness) add(found map[string]Written, now time.Time) {
 	f.turn(now)
 	for path, w := range found {
 		f.young[path] = w.Stat
-		if len(f.names) < maxNames {
-			f.names = append(f.names, path)
-		}
 	}
 }
 
@@ -314,17 +306,4 @@ func (f *freshness) confirmOwn(path string, st tree.FileStat) bool {
 		}
 	}
 	return false
-}
-
-// unread hands out at most n names of files that were written and not read since.
-func (f *freshness) unread(n int, now time.Time) []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.turn(now)
-	n = min(n, len(f.names))
-	names := f.names[:n:n]
-	if f.names = f.names[n:]; len(f.names) == 0 {
-		f.names = nil
-	}
-	return names
 }

@@ -2,7 +2,6 @@ package maildir
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -209,11 +208,8 @@ func (g *group) putInPlace(err error) bool {
 }
 
 // runIngest is the third stage: it ingests groups that are in place, and between them what others changed, tells the
-// history and answers. When it is quiet it reads what the server wrote, so that the index can trust its rows: a start
-// need not read those files then.
+// history and answers.
 func (p *Project) runIngest(ctx context.Context, placed <-chan *group) {
-	quiet := time.NewTimer(quietTime)
-	defer quiet.Stop()
 	for {
 		select {
 		case g, ok := <-placed:
@@ -222,30 +218,10 @@ func (p *Project) runIngest(ctx context.Context, placed <-chan *group) {
 				return
 			}
 			g.ingestGroup()
-			quiet.Reset(quietTime)
 		case <-p.look:
-		case <-quiet.C:
-			quiet.Reset(p.readOwn(ctx))
 		}
 		p.ingestEdits(ctx, placed)
 	}
-}
-
-const (
-	quietTime = time.Second
-	quietPart = 64 // files at once: nobody is to wait long
-)
-
-// readOwn has the index read some of the server's own files, and returns when to do so again.
-func (p *Project) readOwn(ctx context.Context) time.Duration {
-	paths := p.fresh.unread(quietPart, time.Now())
-	if len(paths) == 0 {
-		return time.Minute
-	}
-	paths = slices.DeleteFunc(paths, func(path string) bool { return !p.flight.hold(path) }) // what is written anew is read later
-	p.ingestOthers(ctx, paths)
-	p.release()
-	return time.Millisecond
 }
 
 // ingestGroup ingests the group, tells the history and answers; where it is not durable or cannot be ingested, it is taken back.
