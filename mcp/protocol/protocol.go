@@ -3,6 +3,7 @@
 package protocol
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -47,7 +48,10 @@ func Failure(id json.RawMessage, code int, text string) []byte {
 	if id == nil {
 		id = json.RawMessage("null")
 	}
-	body, err := json.Marshal(map[string]any{
+	var b bytes.Buffer
+	to := json.NewEncoder(&b)
+	to.SetEscapeHTML(false)
+	err := to.Encode(map[string]any{
 		"jsonrpc": "2.0",
 		"id":      id,
 		"error":   map[string]any{"code": code, "message": text},
@@ -55,5 +59,5 @@ func Failure(id json.RawMessage, code int, text string) []byte {
 	if err != nil {
 		panic(err) // the id was parsed before
 	}
-	return body
+	return bytes.TrimSpace(b.Bytes())
 }

@@ -29,6 +29,7 @@ import (
 	"sync"
 	"time"
 
+	"mailtree/mcp/protocol"
 	"mailtree/mcp/tool"
 )
 
@@ -206,7 +207,7 @@ func readLine(r *bufio.Reader, most int) (l line) {
 func (b *bridge) takeLine(ctx, listening context.Context, l line, requests, streams *sync.WaitGroup) {
 	switch {
 	case l.long:
-		b.refuse(nil, codeRequest, fmt.Sprintf("the line is longer than %d bytes", b.cfg.MaxLine))
+		b.refuse(nil, protocol.CodeRequest, fmt.Sprintf("the line is longer than %d bytes", b.cfg.MaxLine))
 		return
 	case len(l.text) == 0:
 		return
@@ -287,7 +288,7 @@ func (b *bridge) beginCall(ctx context.Context, m *message) (context.Context, fu
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.under) >= maxUnderWay {
-		b.answer(m.failure(codeBusy, fmt.Sprintf("%d requests are under way already: wait for some of them", maxUnderWay)))
+		b.answer(m.failure(protocol.CodeBusy, fmt.Sprintf("%d requests are under way already: wait for some of them", maxUnderWay)))
 		return nil, nil
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -305,7 +306,7 @@ func (b *bridge) refuse(id []byte, code int, text string) {
 	b.mu.Lock()
 	b.bad++
 	b.mu.Unlock()
-	b.answer(failure(id, code, text))
+	b.answer(protocol.Failure(id, code, text))
 }
 
 // answer writes one message as a line.

@@ -22,6 +22,7 @@ import (
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
 	mcpserver "mailtree/mcp"
+	"mailtree/mcp/protocol"
 	"mailtree/mcp/socket"
 )
 
@@ -613,8 +614,8 @@ func TestParse(t *testing.T) {
 		`{"id":1,"method":"tools/call","params":{"name":"t","arguments":{"wait_seconds":null}}}`:                  {method: "tools/call", tool: "t"},
 		`{"id":1,"method":"tools/call","params":{"name":"t","arguments":7}}`:                                      {method: "tools/call", tool: "t"},
 		`{"id":null,"method":"ping","params":[]}`:                                                                 {method: "ping"},
-		`{"id":1,"method":"server/discover"}`:                                                                     {method: "server/discover", version: newEra},
-		`{"id":1,"method":"ping","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`:    {method: "ping", version: newEra},
+		`{"id":1,"method":"server/discover"}`:                                                                     {method: "server/discover", version: protocol.NewEra},
+		`{"id":1,"method":"ping","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`:    {method: "ping", version: protocol.NewEra},
 		`{"method":"notifications/cancelled","params":{"requestId":"x"}}`:                                         {method: "notifications/cancelled", cancels: `"x"`},
 		`{"id":1,"method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["a","b"]}}}`: {method: "subscriptions/listen", uris: []string{"a", "b"}},
 		`{"id":1,"method":"resources/subscribe","params":{"uri":"a"}}`:                                            {method: "resources/subscribe", uris: []string{"a"}},
@@ -639,7 +640,7 @@ func TestTooMany(t *testing.T) {
 			t.Fatal("refused")
 		}
 	}
-	if ctx, _ := b.beginCall(t.Context(), &message{id: []byte("7"), method: "ping"}); ctx != nil || !strings.Contains(out.String(), `"id":7,"error":{"code":-32000`) {
+	if ctx, _ := b.beginCall(t.Context(), &message{id: []byte("7"), method: "ping"}); ctx != nil || !strings.Contains(out.String(), `"code":-32000`) {
 		t.Errorf("one too many: %s", out.String())
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 
+	"mailtree/mcp/protocol"
 	"mailtree/mcp/tool"
 )
 
@@ -35,7 +36,7 @@ func (b *bridge) exchange(ctx context.Context, m *message) {
 			err = context.Cause(ctx)
 		}
 		if err != nil && m.asks() && (ctx.Err() == nil || errors.Is(err, errInputEnded)) {
-			b.answer(m.failure(codeBusy, err.Error()))
+			b.answer(m.failure(protocol.CodeBusy, err.Error()))
 		}
 		return
 	}
@@ -80,7 +81,7 @@ func (b *bridge) gone(ctx context.Context, l *link) {
 func (b *bridge) post(ctx context.Context, l *link, m *message) (*http.Response, error) {
 	h := l.headers()
 	if m.stateless() {
-		h = http.Header{"Mcp-Protocol-Version": {m.version}}
+		h = http.Header{protocol.VersionHeader: {m.version}}
 	}
 	if m.method == "initialize" {
 		h = nil
@@ -160,7 +161,7 @@ func (b *bridge) listen(ctx context.Context, m *message) {
 		l, err := b.connect(ctx, !begun)
 		if err != nil && !begun {
 			if ctx.Err() == nil {
-				b.answer(m.failure(codeBusy, err.Error()))
+				b.answer(m.failure(protocol.CodeBusy, err.Error()))
 			}
 			return
 		}

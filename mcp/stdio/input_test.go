@@ -118,7 +118,7 @@ func TestLines(t *testing.T) {
 		{"nothing", "", nil, ""},
 		{"blank lines and CRLF", "\n\r\n  \n" + whois + "\r\n", []string{`"id":7,"result"`}, ""},
 		{"no newline at the end", whois, []string{`"id":7,"result"`}, ""},
-		{"no JSON", "garbage\n" + whois + "\n", []string{`"id":null,"error":{"code":-32700`, `"id":7,"result"`}, "no JSON-RPC message: 1."},
+		{"no JSON", "garbage\n" + whois + "\n", []string{`"code":-32700`, `"id":7,"result"`}, "no JSON-RPC message: 1."},
 		{"cut off", whois + "\n" + whois[:40], []string{`"id":7,"result"`, `-32700`}, "no JSON-RPC message: 1."},
 		{"a message over two lines", "{\n}\n", []string{`-32700`, `-32700`}, "no JSON-RPC message: 2."},
 		{"no UTF-8", "{\"method\":\"ping\xff\"}\n", []string{`-32700,"message":"the line is not valid UTF-8`}, "no JSON-RPC message: 1."},

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"mailtree/mcp/protocol"
 	"mailtree/mcp/tool"
 )
 
@@ -247,7 +248,7 @@ func (l *link) beginStream(res *http.Response) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.session, l.version = res.Header.Get("Mcp-Session-Id"), answer.Result.Version
+	l.session, l.version = res.Header.Get(protocol.SessionHeader), answer.Result.Version
 	return nil
 }
 
@@ -305,8 +306,8 @@ func (l *link) headers() http.Header {
 	defer l.mu.Unlock()
 	h := http.Header{}
 	if l.session != "" {
-		h.Set("Mcp-Session-Id", l.session)
-		h.Set("Mcp-Protocol-Version", l.version)
+		h.Set(protocol.SessionHeader, l.session)
+		h.Set(protocol.VersionHeader, l.version)
 	}
 	return h
 }
@@ -363,7 +364,7 @@ func (b *bridge) do(ctx context.Context, method, what string, body []byte, h htt
 	for k, v := range h {
 		r.Header[k] = v
 	}
-	r.Header.Set("Mailtree-Hello", b.hello)
+	r.Header.Set(protocol.HelloHeader, b.hello)
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	if method == http.MethodPost {
 		r.Header.Set("Content-Type", "application/json")

@@ -8,17 +8,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"mailtree/mcp/protocol"
 	"mailtree/mcp/tool"
 )
-
-// Codes of JSON-RPC errors.
-const (
-	codeParse   = -32700
-	codeRequest = -32600
-	codeBusy    = -32000
-)
-
-const newEra = "2026-07-28" // the first revision without sessions
 
 // message is what the bridge knows of a message; the rest is the server's business.
 type message struct {
@@ -87,15 +79,15 @@ func (p *params) waits() bool {
 func parse(text []byte) (m *message, code int, err error) {
 	m = &message{raw: text}
 	if !utf8.Valid(text) {
-		return nil, codeParse, errors.New("the line is not valid UTF-8")
+		return nil, protocol.CodeParse, errors.New("the line is not valid UTF-8")
 	}
 	if !json.Valid(text) {
-		return nil, codeParse, errors.New("the line is not JSON: write each message on a line of its own")
+		return nil, protocol.CodeParse, errors.New("the line is not JSON: write each message on a line of its own")
 	}
 	if text[0] == '[' {
 		var all []envelope
 		if json.Unmarshal(text, &all) != nil || len(all) == 0 || slices.ContainsFunc(all, func(e envelope) bool { return e.isEmpty() }) {
-			return nil, codeRequest, errors.New("the line is no batch of JSON-RPC messages")
+			return nil, protocol.CodeRequest, errors.New("the line is no batch of JSON-RPC messages")
 		}
 		m.batch = true
 		m.waits = slices.ContainsFunc(all, func(e envelope) bool {
@@ -106,7 +98,7 @@ func parse(text []byte) (m *message, code int, err error) {
 	}
 	var e envelope
 	if text[0] != '{' || json.Unmarshal(text, &e) != nil || e.isEmpty() {
-		return nil, codeRequest, errors.New("the line is no JSON-RPC message: a JSON object with a method")
+		return nil, protocol.CodeRequest, errors.New("the line is no JSON-RPC message: a JSON object with a method")
 	}
 	p := e.params()
 	m.id, m.method = e.ID, e.Method
@@ -116,7 +108,7 @@ func parse(text []byte) (m *message, code int, err error) {
 	m.waits = p.waits()
 	m.tool, m.uris, m.version = p.Name, p.Notifications.URIs, p.Meta.Version
 	if m.version == "" && m.method == "server/discover" {
-		m.version = newEra
+		m.version = protocol.NewEra
 	}
 	if p.URI != "" {
 		m.uris = []string{p.URI}
@@ -134,13 +126,13 @@ func (m *message) asks() bool {
 }
 
 // stateless reports whether the message belongs to no session.
-func (m *message) stateless() bool { return m.version >= newEra }
+func (m *message) stateless() bool { return protocol.IsStateless(m.version) }
 
 // failure is the answer to m when the server gives none. A tool's is a tool error: what the model cannot see it cannot
 // mend.
 func (m *message) failure(code int, text string) []byte {
 	if m.method != "tools/call" {
-		return failure(m.id, code, text)
+		return protocol.Failure(m.id, code, text)
 	}
 	type content struct {
 		Type string `json:"type"`
@@ -161,22 +153,6 @@ func (m *message) failure(code int, text string) []byte {
 		ID     json.RawMessage `json:"id"`
 		Result result          `json:"result"`
 	}{"2.0", m.id, r})
-}
-
-// failure is a JSON-RPC error; id is nil where it is not known.
-func failure(id json.RawMessage, code int, text string) []byte {
-	type fault struct {
-		Code    int    `json:"code"`
-		Message string `json:"message"`
-	}
-	if id == nil {
-		id = json.RawMessage("null")
-	}
-	return tool.Encode(struct {
-		Tag   string          `json:"jsonrpc"`
-		ID    json.RawMessage `json:"id"`
-		Error fault           `json:"error"`
-	}{"2.0", id, fault{code, text}})
 }
 
 // withID gives an error that the server could not assign the id of the request that it answers.
