@@ -21,6 +21,7 @@ import (
 // that they saved is committed; the server must come to that although the agents never rest. At the end each file is as
 // its person saved it last, all that ever rested is in the history, and everything is as the agents were told.
 func TestFaultEdits(t *testing.T) {
+	longer(t)
 	t.Parallel()
 	d := newDaemon(t, filepath.Join(t.TempDir(), "store"))
 	d.start()

@@ -47,6 +47,14 @@ func extent(least, n, long int) int {
 	return least
 }
 
+// longer leaves a test to the short form, which .ci/run runs: it takes too much of a machine for every `go test ./...`.
+func longer(t *testing.T) {
+	t.Helper()
+	if *faults == "least" {
+		t.Skip("runs with -faults=short and -faults=long only")
+	}
+}
+
 // faultEnv makes the test binary the fault program.
 const faultEnv = "MAILTREE_FAULT_PROGRAM"
 

@@ -28,6 +28,7 @@ const maxResident = (400 << 20) * (1 + (slower-1)/2)
 // -faults=short and long store the 40 messages of 8 MB that the limit was set with; without, four and fewer clients show
 // the same.
 func TestFaultMemory(t *testing.T) {
+	longer(t)
 	many := extent(8, 64, 64)
 	d := newDaemon(t, filepath.Join(t.TempDir(), "store"))
 	d.real, d.patient = true, true

@@ -182,6 +182,7 @@ func TestFaultPostalLoops(t *testing.T) {
 
 // TestFaultPostalCrowd has 64 clients take from one mailbox while 64 send to it: nothing comes twice, nothing is lost.
 func TestFaultPostalCrowd(t *testing.T) {
+	longer(t)
 	t.Parallel()
 	c := newCrowd(t, extent(640/slower, 2560, 64_000))
 	c.finish()
