@@ -15,5 +15,6 @@
 //
 // Nothing of the code repository's configuration is executed: only plumbing that runs no filter, no textconv, no external
 // diff and no pager is called, with fsmonitor, hooks and transports turned off. Installing writes into the hooks folder
-// of the code repository and nowhere else (Invariant I8). Spec: 2.2, 3 Claim; seed 0, "the optional pre-commit guard".
+// of the code repository and nowhere else (Invariant I8).
+// See docs/guard.md, "What it checks".
 package guard

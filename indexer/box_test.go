@@ -67,7 +67,7 @@ func TestBox(t *testing.T) {
 }
 
 // TestBoxCost: a page is read from an index in its order; nothing is sorted, and no other copies
-// are looked at. I11.
+// are looked at. Invariant Invariant I11.
 func TestBoxCost(t *testing.T) {
 	t.Parallel()
 	x := openIndex(t)

@@ -150,7 +150,8 @@ func (l *looker) sum(data []byte) [sha256.Size]byte {
 	return sum
 }
 
-// parse reads from the bytes what the rows need. Spec: 4.
+// parse reads from the bytes what the rows need.
+// See docs/tree.md, "Problems".
 func (lk *look) parse(l *looker, data []byte, sum [sha256.Size]byte) (err error) {
 	f := lk.file
 	switch f.kind {

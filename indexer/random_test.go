@@ -197,7 +197,7 @@ func (w *world) step() {
 }
 
 // TestRandomHistories: whatever was done to the tree, and however it was batched, the live index
-// equals the one that is built from scratch. Spec: 4, Invariant I2.
+// equals the one that is built from scratch. Invariant I2.
 func TestRandomHistories(t *testing.T) {
 	t.Parallel()
 	seeds := 16

@@ -20,8 +20,8 @@ type Report struct {
 const maxDifferences = 20
 
 // Verify compares x, row for row, with an index built in memory from the trees (by slug), and x's
-// full-text index with its messages. A change of the trees meanwhile shows as a difference. Spec:
-// 4, Invariant I2.
+// full-text index with its messages. A change of the trees meanwhile shows as a difference.
+// Invariant I2.
 func Verify(ctx context.Context, x *Index, projects map[string]*tree.Tree) (*Report, error) {
 	fresh, err := build(ctx, inMemory, projects, nil)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 )
 
 // An address is a mailbox's name at the store's domain, a Message-ID a message's id at it. Mail of other domains needs a
-// gateway, which this version does not have. Spec: TOOLS.md aimx.
+// gateway, which this version does not have.
+// See docs/email.md, "Addresses".
 
 // DefaultDomain is the domain of addresses where Config names none.
 const DefaultDomain = "mailtree.local"

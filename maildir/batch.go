@@ -16,7 +16,8 @@ import (
 // planned and staged; a group's files are made durable and put into place; it is ingested in one transaction, told to
 // the history and answered. While one group syncs the next is staged, so groups grow under load by themselves, and a
 // lone caller waits for nobody. What an operation under way holds, no other is planned on (flight). The watcher's batches
-// are ingested between groups, so that nobody indexes half of one (Spec: 5; measured: LIMITS.md "Files").
+// are ingested between groups, so that nobody indexes half of one (docs/durability.md, "How one
+// operation is written").
 
 const (
 	maxGroup = 256 // operations
@@ -380,7 +381,7 @@ func (o *op) planCreate(path string, data []byte) {
 	o.writes = append(o.writes, &tree.Write{Path: path, Data: data, Sum: hexSum(data)})
 }
 
-// planReplace plans a file that may exist. What somebody else wrote there is in the history first. Spec: 5, I5.
+// planReplace plans a file that may exist. What somebody else wrote there is in the history first: invariant I5.
 func (g *group) planReplace(o *op, path string, data []byte) error {
 	was, err := g.preserve(path)
 	if err != nil {
@@ -390,7 +391,7 @@ func (g *group) planReplace(o *op, path string, data []byte) error {
 	return nil
 }
 
-// planRemove plans the removal of a file; what somebody else wrote there is in the history first. Spec: 5, I5.
+// planRemove plans the removal of a file; what somebody else wrote there is in the history first: invariant I5.
 func (g *group) planRemove(o *op, path string) error {
 	was, err := g.preserve(path)
 	if err != nil || was == "" {

@@ -20,7 +20,8 @@ type Box struct {
 	by Caller
 }
 
-// OpenBox opens a mailbox. Errors: ErrNotFound; ErrDenied when it is not the caller's. Spec: TOOLS.md aimx.
+// OpenBox opens a mailbox. Errors: ErrNotFound; ErrDenied when it is not the caller's.
+// See docs/email.md, "Mailboxes and users".
 func (p *Project) OpenBox(ctx context.Context, name string, by Caller) (*Box, error) {
 	m, err := p.Mailbox(ctx, name, by)
 	if err != nil {
@@ -64,7 +65,8 @@ const (
 	Unproven  = "none"  // sealed by this server, which took the sender's word for who it is
 )
 
-// trust computes how far a copy in an agent's inbox is to be trusted, from the copy's own text. Spec: TOOLS.md aimx.
+// trust computes how far a copy in an agent's inbox is to be trusted, from the copy's own text.
+// See docs/email.md, "Trust".
 func (p *Project) trust(m *format.Message, agent string) string {
 	auth, sealed := p.store.VerifiedHere(m)
 	switch {

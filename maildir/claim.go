@@ -16,7 +16,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Bounds of a claim. Spec: 3 Claim.
+// Bounds of a claim.
+// See docs/guard.md, "Making a claim".
 const (
 	DefaultTTL  = time.Hour
 	MinTTL      = time.Minute
@@ -26,7 +27,8 @@ const (
 )
 
 // Claim grants, renews or refuses all the patterns together. A conflict is an answer, not an error.
-// Errors: ErrNotFound for the agent, ErrInvalid. Spec: 3 Claim.
+// Errors: ErrNotFound for the agent, ErrInvalid.
+// See docs/guard.md, "Making a claim".
 func (p *Project) Claim(ctx context.Context, r claim.Request) (*claim.Result, error) {
 	if err := checkClaim(&r); err != nil {
 		return nil, err
@@ -209,7 +211,8 @@ func (p *Project) lookAtClaims(ctx context.Context, f func(l *claim.Leases) erro
 }
 
 // sweepClaims removes the files of claims that ended a week ago: their history is Git's. Those of which somebody has made live
-// ones again, and the index does not know yet, stay. Spec: 2.2.
+// ones again, and the index does not know yet, stay.
+// See docs/tree.md, "A claim".
 func (p *Project) sweepClaims() *op {
 	o := &op{Op: Op{Verb: "sweep", Summary: "claims that ended a week ago"}, keys: fact("claims")}
 	o.plan = func(g *group) error {

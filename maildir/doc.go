@@ -32,15 +32,5 @@
 //
 // # Invariants
 //
-//   - I1 A reply received: every copy exists, parses, and survives kill -9 and power loss.
-//   - I2 The live index equals one rebuilt from the tree.
-//   - I3 No operation is half visible through the server; no file is ever half written to anybody.
-//   - I4 No delivery is popped twice; none is lost.
-//   - I5 No byte that a person wrote is overwritten without that version being in the history.
-//   - I6 git fsck is clean, every operation is in git log once, git status is clean when nobody else wrote.
-//   - I7 A bcc recipient is named in no file, commit or answer but its own copy and the sender's.
-//   - I8 Nothing outside the store is read or written because of a name, id, path or link in a request or in the tree.
-//   - I9 Counts, lists and reads agree.
-//   - I10 A bad file, request or peer never hides other mail and never stops the server.
-//   - I11 Cost per operation does not grow with the number of messages stored.
+// What everything else keeps, I1 to I11: docs/architecture.md, "Invariants".
 package maildir

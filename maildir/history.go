@@ -25,7 +25,8 @@ type History interface {
 	Edited(paths []string)
 
 	// Preserve returns once the present content of each path that exists is in a commit, so that the server may
-	// replace or remove the file. An error wraps ErrUnavailable: then the file must be left alone. Spec: 5.
+	// replace or remove the file. An error wraps ErrUnavailable: then the file must be left alone.
+	// See docs/durability.md, "What the server leaves alone".
 	Preserve(ctx context.Context, paths []string) error
 
 	// Flush commits everything handed over so far, also what is still waiting to be quiet.
@@ -43,7 +44,8 @@ type Op struct {
 	At      time.Time
 	Paths   []string // files written or removed, relative to the tree
 	// Written is what became of the files that were written or removed, by path; what is missing here is taken as it is on
-	// disk, and so is everything while contents of more than 32 MiB wait for a commit. Spec: 5, I6.
+	// disk, and so is everything while contents of more than 32 MiB wait for a commit.
+	// See invariant I6.
 	Written map[string]Written
 	// Recovered says that the operation stems from the journal of an interrupted run: it may be in a commit
 	// already. It is not, where HEAD lacks one of its paths, or holds another version of one of Revised; else it

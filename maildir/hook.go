@@ -22,7 +22,8 @@ import (
 )
 
 // Hook is a command that runs when a message comes into a mailbox or was sent from it. Hooks stand in the store's
-// hooks.json, never in a tree that a `git pull` could change. Spec: TOOLS.md aimx.
+// hooks.json, never in a tree that a `git pull` could change.
+// See docs/email.md, "Hooks".
 type Hook struct {
 	Project         string    `json:"project"` // slug
 	Mailbox         string    `json:"mailbox"`
@@ -104,7 +105,7 @@ func (b *Box) CreateHook(ctx context.Context, h Hook) (*Hook, error) {
 	return &h, err
 }
 
-// check refuses what cannot be a hook. The texts are TOOLS.md's.
+// check refuses what cannot be a hook. See docs/email.md, "Texts".
 func (h *Hook) check() error {
 	switch cmd := strings.Join(h.Cmd, "\x00"); {
 	case h.Event != OnReceive && h.Event != AfterSend:

@@ -262,7 +262,8 @@ func (g *group) delivery(agent, id string) (*Delivery, error) {
 }
 
 // Pop hands out the oldest unread delivery, marked read durably; nil when there is none. Never the same twice,
-// between processes either: creating the mark exclusively decides. Spec: 3 Pop, postal 4.2 check_mail.
+// between processes either: creating the mark exclusively decides.
+// See docs/tools.md, "Reading".
 func (p *Project) Pop(ctx context.Context, agent string) (*Delivery, error) {
 	return p.popWithin(ctx, agent, nil)
 }
@@ -339,7 +340,8 @@ type PopQuery struct {
 
 // PopWait is Pop that waits where there is nothing: it returns as soon as it has a delivery, or nil after that time. When ctx
 // ends first, its error, and nothing is popped that was not on its way. Of many who wait for one agent, each delivery goes to
-// one. Errors: as Pop; those of q.Waiting.Admit and q.Room.Reserve. Spec: 7.2.
+// one. Errors: as Pop; those of q.Waiting.Admit and q.Room.Reserve.
+// See docs/tools.md, "Reading".
 func (p *Project) PopWait(ctx context.Context, q PopQuery) (*Delivery, error) {
 	if err := p.needAgent(ctx, refusal.Agent, q.Agent); err != nil {
 		return nil, err
@@ -420,7 +422,8 @@ func (g *group) oldest(agent string) (*Delivery, error) {
 }
 
 // SetRead marks a delivery read or unread; the first time stays. It returns the delivery as it then stands.
-// Errors: ErrNotFound for the agent or when the message is not in its inbox. Spec: 3 SetRead.
+// Errors: ErrNotFound for the agent or when the message is not in its inbox.
+// See docs/tools.md, "Reading".
 func (p *Project) SetRead(ctx context.Context, agent, id string, read bool) (*Delivery, error) {
 	var err error
 	if read {
@@ -454,7 +457,8 @@ func (p *Project) unread(ctx context.Context, agent, id string) error {
 }
 
 // Acknowledge marks a delivery acknowledged, and read; the first time stays. It returns the delivery as it then
-// stands. Errors: ErrNotFound for the agent or when the message is not in its inbox. Spec: 3 Acknowledge.
+// stands. Errors: ErrNotFound for the agent or when the message is not in its inbox.
+// See docs/tools.md, "Reading".
 func (p *Project) Acknowledge(ctx context.Context, agent, id string) (*Delivery, error) {
 	if err := p.mark(ctx, "acknowledge", agent, []string{id}, true, false); err != nil {
 		return nil, err
@@ -471,7 +475,8 @@ func (p *Project) Delivery(ctx context.Context, agent, id string) (*Delivery, er
 	return d, err
 }
 
-// stampMark writes the time into a mark that somebody made empty. Spec: 1.
+// stampMark writes the time into a mark that somebody made empty.
+// See docs/tree.md, "Marks".
 func (p *Project) stampMark(c Change) *op {
 	o := &op{Op: Op{Verb: "stamp", Agent: c.Agent, ID: c.ID, Summary: c.Path}, keys: fact("mark " + c.Agent)}
 	o.plan = func(g *group) error {

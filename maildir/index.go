@@ -12,7 +12,7 @@ import (
 // Index is what the domain needs of the view of the tree that answers questions fast. The indexer package
 // is the one implementation. It holds all projects of a store; project is always a slug.
 //
-// The index is a function of the tree (Spec: 4): Ingest and Reconcile are the only ways in, and both are
+// The index is a function of the tree (docs/architecture.md, "The house"): Ingest and Reconcile are the only ways in, and both are
 // given nothing but names of files. Every method may be called from many goroutines at once. Errors of the
 // database come back as they are: they are faults, not answers. "Not there" is a nil result, not an error.
 type Index interface {

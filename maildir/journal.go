@@ -25,7 +25,8 @@ import (
 
 // The journal says, durably before the first rename of a group, what the group is about to do; a record is
 // kept until the group's operations are in a commit. After a crash it makes each operation whole or absent
-// and hands those without a commit to the history again (Spec: 5, I3, I6). One line per record: an HMAC of the
+// and hands those without a commit to the history again (invariants I3 and I6; docs/durability.md,
+// "Three notes, and who reads each at a start"). One line per record: an HMAC of the
 // JSON under the store's key, a blank, the JSON, a blank, and a flag for each operation, which is overwritten when the
 // operation is to be taken back: that needs no room on a full disk. A torn last line is a record that was never durable; a
 // line with another HMAC is none of ours: the file lies in a work tree, and a `git pull` could bring one (I8).

@@ -19,7 +19,8 @@ import (
 type Lock struct{ file *os.File }
 
 // TakeLock makes the store's folder (0700) where it is missing and takes its lock. Errors: ErrConflict when
-// another process holds it (the text says which), ErrUnavailable when the folder cannot be used. Spec: 1.
+// another process holds it (the text says which), ErrUnavailable when the folder cannot be used.
+// See docs/tree.md, "The store".
 func TakeLock(root string) (*Lock, error) {
 	if entries, err := os.ReadDir(root); err == nil && len(entries) > 0 && !slices.ContainsFunc(entries, isStoreFile) {
 		return nil, &Error{What: refusal.NotAStore, Other: root}
@@ -87,7 +88,8 @@ const (
 	logFile    = "server.log"
 )
 
-// SocketPath is the Unix socket of the process that owns the store at root. Spec: 1.
+// SocketPath is the Unix socket of the process that owns the store at root.
+// See docs/tree.md, "The store".
 func SocketPath(root string) string { return filepath.Join(root, socketFile) }
 
 // LogPath is where a server in the background logs.

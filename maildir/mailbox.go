@@ -19,7 +19,7 @@ import (
 // A mailbox is an agent seen as an address with an owner: the user of the operating system who may read and write it.
 // Owners stand in the store's owners.json, never in a tree that a `git pull` could change. An agent of whom it says
 // nothing (every one that another toolset made) belongs to the user whose store it is, who can read its files anyway.
-// Spec: 1, TOOLS.md aimx.
+// See docs/email.md, "Mailboxes and users".
 
 // Caller is who asks: a user of the operating system, known by peer credentials.
 type Caller struct {

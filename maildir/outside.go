@@ -55,7 +55,7 @@ func HumanKeyOf(t *tree.Tree) string {
 }
 
 // AgentNamed returns the agent of the tree with that name, as its folder spells it: names differ by more than their case
-// (Spec: 2.2). "" where there is none; near are the names like it then. Errors: ErrUnavailable, when it cannot be told.
+// (docs/tree.md, "An agent"). "" where there is none; near are the names like it then. Errors: ErrUnavailable, when it cannot be told.
 func AgentNamed(t *tree.Tree, name string) (agent string, near []string, err error) {
 	if !format.ValidName(name) {
 		return "", nil, nil

@@ -7,7 +7,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// CheckPresence refuses a word that is not exactly ready, work or offline. Errors: ErrInvalid. Spec: TOOLS.md agentmail.
+// CheckPresence refuses a word that is not exactly ready, work or offline. Errors: ErrInvalid.
+// See docs/agentmail.md, "Presence".
 func CheckPresence(status string) error {
 	if status != format.Ready && status != format.Work && status != format.Offline {
 		return &Error{What: refusal.StatusUnknown, Field: refusal.Status, Name: status}

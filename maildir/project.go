@@ -178,7 +178,8 @@ func (s *Store) adopt(ctx context.Context, slug string) (*Project, error) {
 	return s.add(ctx, slug)
 }
 
-// DefaultProject is the slug of the project for those who name none. It has no human key. Spec: 7.2, TOOLS.md.
+// DefaultProject is the slug of the project for those who name none. It has no human key.
+// See docs/tools.md, "postal".
 const DefaultProject = "default"
 
 // EnsureProject is Project, but makes the project where the key is an absolute path without one, or DefaultProject.

@@ -11,7 +11,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// What a start does with what a crash left behind, from the journal (Spec: 5, I3, I6).
+// What a start does with what a crash left behind, from the journal (invariants I3 and I6). See
+// docs/durability.md, "Three notes, and who reads each at a start".
 
 // recoverTree finishes or drops what a crash left behind: each operation of the journal is afterwards whole or
 // absent, and tmp is empty. It returns the journal, which holds those that are whole and not known to be in a commit,

@@ -28,7 +28,8 @@ type Registered struct {
 	Note *Error // when the hint was not used as it is, why; nil otherwise. It is no error
 }
 
-// Register makes a new agent, which is the store's user's. Errors: ErrInvalid, ErrUnavailable. Spec: 2.2, seed 0 create_agent.
+// Register makes a new agent, which is the store's user's. Errors: ErrInvalid, ErrUnavailable.
+// See docs/tools.md, "Agents".
 func (p *Project) Register(ctx context.Context, r Registration) (*Registered, error) {
 	for _, f := range []struct {
 		field refusal.Field
@@ -65,7 +66,8 @@ func (p *Project) Register(ctx context.Context, r Registration) (*Registered, er
 
 // EnsureAgent makes an agent of exactly that name where there is none yet, as first contact does; where there is one
 // it changes nothing, whoever made it. Errors: ErrInvalid for the name, ErrConflict where another agent's name differs
-// only in case. Spec: 7.2.
+// only in case.
+// See docs/tools.md, "Agents".
 func (p *Project) EnsureAgent(ctx context.Context, name string, r Registration) error {
 	if ok, err := p.hasAgent(ctx, name); ok || err != nil {
 		return err
@@ -219,7 +221,8 @@ func (p *Project) Whois(ctx context.Context, name string) (*AgentInfo, error) {
 	return info, err
 }
 
-// activeFor is how long an agent counts as active after it was last seen. Spec: 7.1 list_agents.
+// activeFor is how long an agent counts as active after it was last seen.
+// See docs/tools.md, "Agents".
 const activeFor = 7 * 24 * time.Hour
 
 // Agents lists all agents by name, without Program, Model, Task and LastActive.

@@ -41,7 +41,8 @@ func (page *SearchPage) Cut(n int) {
 
 const maxQuery = 4096 // bytes
 
-// Search finds messages. Errors: ErrInvalid (empty text, a time that cannot be read); never one of SQL. Spec: 3 Search.
+// Search finds messages. Errors: ErrInvalid (empty text, a time that cannot be read); never one of SQL.
+// See docs/tools.md, "Search".
 func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, error) {
 	if len(r.Text) > maxQuery {
 		return nil, over(refusal.QueryTooLong, refusal.Query, len(r.Text), maxQuery)

@@ -41,7 +41,8 @@ type Variants struct {
 }
 
 // MailboxDepth is how many unread messages a mailbox holds for bounded drafts, by default: nobody floods a reader who is
-// away. Spec: 7.2, seed postal 4.4 back-pressure.
+// away.
+// See docs/tools.md, "postal".
 const MailboxDepth = 10_000
 
 // MaxFanout is how much one message writes into inboxes, by default: the bytes of its file times
@@ -59,7 +60,7 @@ type Sent struct {
 // Errors: ErrNotFound (unknown sender or recipients, all of them named, with near names), ErrInvalid,
 // ErrTooLarge, ErrConflict (the key was used for other content), ErrUnavailable (disk full, read-only …, or a draft that
 // is Bounded finds a mailbox full; one that its key had delivered before does not).
-// Spec: 3 Send, 6.2.
+// See docs/tools.md, "Sending".
 func (p *Project) Send(ctx context.Context, d Draft) (*Sent, error) { return p.send(ctx, "send", d) }
 
 func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error) {
@@ -259,7 +260,8 @@ func (d *Draft) message(project string, files []attachmentFile) format.Message {
 }
 
 // sentBefore finds what the same sender sent to the same recipients under the same key: that message where its
-// content is the same, ErrConflict where it is not, nil where there is none. Spec: 6.2.
+// content is the same, ErrConflict where it is not, nil where there is none.
+// See docs/tools.md, "Sending".
 func (p *Project) sentBefore(ctx context.Context, m *format.Message) (*format.Message, error) {
 	rows, err := p.store.index.Keyed(ctx, p.slug, m.From, m.Key)
 	if err != nil {
@@ -297,7 +299,8 @@ func sorted(l []string) []string { return slices.Sorted(slices.Values(l)) }
 
 func sameNames(a, b []string) bool { return slices.Equal(sorted(a), sorted(b)) }
 
-// deliver plans the files of a message: canonical, outbox copy, inbox copies, attachments. Spec: 1, 2.1.
+// deliver plans the files of a message: canonical, outbox copy, inbox copies, attachments.
+// See docs/tree.md, "Copies".
 func (o *op) deliver(g *group, m *format.Message, files []attachmentFile) error {
 	var err error
 	if m.ID, m.Created, err = g.p.store.stamp.next(); err != nil {
@@ -380,7 +383,8 @@ type ReplyDraft struct {
 	Variants
 }
 
-// Reply sends a reply in the original's thread. Errors: as Send; ErrNotFound for the original. Spec: 3 Reply.
+// Reply sends a reply in the original's thread. Errors: as Send; ErrNotFound for the original.
+// See docs/tools.md, "Sending".
 func (p *Project) Reply(ctx context.Context, d ReplyDraft) (*Sent, error) {
 	orig, err := p.messageHead(ctx, d.ReplyTo)
 	if err != nil {

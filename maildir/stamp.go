@@ -17,7 +17,8 @@ const setBack = time.Minute
 // happens after it jumped forward, both follow it and increase from there: mail has the date that
 // the clock shows, and stands in every list where that date belongs, below what was sent under the
 // wrong clock. An id does not come again even then: nine of its digits are random, and a message
-// file is created only where there is none. Spec: 2.1.
+// file is created only where there is none.
+// See docs/settings.md, "The clock".
 type stamp struct {
 	now  func() time.Time
 	rand io.Reader

@@ -39,7 +39,8 @@ const (
 	summaryTime     = 2 * time.Second // for reading the long bodies
 )
 
-// Summarize reads the structure of a thread's bodies; deterministic. Errors: ErrNotFound. Spec: 3 Summarize.
+// Summarize reads the structure of a thread's bodies; deterministic. Errors: ErrNotFound.
+// See docs/tools.md, "Summaries".
 func (p *Project) Summarize(ctx context.Context, thread string, examples bool) (*Summary, error) {
 	rows, err := p.Thread(ctx, thread, false)
 	if err != nil {

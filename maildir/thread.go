@@ -60,7 +60,8 @@ type ThreadPage struct {
 const threadPage = 1000
 
 // ThreadPage lists a thread oldest first: every message with that thread_id, and the message whose id it is. It ends with the
-// room, and with Limit (default and most: 1,000). Errors: ErrNotFound; those of Room.Reserve. Spec: 3.
+// room, and with Limit (default and most: 1,000). Errors: ErrNotFound; those of Room.Reserve.
+// See docs/tools.md, "Reading".
 func (p *Project) ThreadPage(ctx context.Context, q ThreadQuery) (*ThreadPage, error) {
 	limit := threadPage
 	if q.Limit > 0 {
@@ -85,7 +86,8 @@ func (p *Project) ThreadPage(ctx context.Context, q ThreadQuery) (*ThreadPage, e
 	return page, nil
 }
 
-// Thread lists a whole thread, as ThreadPage does. Errors: ErrNotFound. Spec: 3.
+// Thread lists a whole thread, as ThreadPage does. Errors: ErrNotFound.
+// See docs/tools.md, "Reading".
 func (p *Project) Thread(ctx context.Context, id string, bodies bool) ([]MessageRow, error) {
 	rows, err := p.store.index.Thread(ctx, ThreadQuery{Project: p.slug, Thread: id, Bodies: bodies})
 	if err == nil && len(rows) == 0 {

@@ -182,7 +182,7 @@ func TestConcurrentSends(t *testing.T) {
 // TestMarks: reading and acknowledging are idempotent, the first time stays; acknowledging reads; unreading takes
 // the mark away, counts agree.
 
-// TestReply: recipients, subject and thread as SPEC 3 says.
+// TestReply: recipients, subject and thread as docs/tools.md, "Sending", says.
 
 func TestReply(t *testing.T) {
 	t.Parallel()

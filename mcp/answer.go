@@ -147,7 +147,7 @@ func (a *answer) finish() {
 }
 
 // mergeStructured copies the keys of result.structuredContent into result, where it has none of
-// that name: the seed's Python client reads profile["name"] from the result itself.
+// that name: Python clients that call without a session read profile["name"] from the result itself.
 func mergeStructured(body []byte) []byte {
 	var m, result, structured map[string]json.RawMessage
 	if json.Unmarshal(body, &m) != nil || json.Unmarshal(m["result"], &result) != nil ||

@@ -180,8 +180,8 @@ func parseMessage(body []byte) (*message, error) {
 	return m, nil
 }
 
-// complete fills in "jsonrpc", and the "id" of a request, which the seed's conceptual requests
-// leave out.
+// complete fills in "jsonrpc", and the "id" of a request, which requests written by hand leave
+// out.
 func (m *message) complete() {
 	var add []string
 	if !m.tagged {

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// result calls a bare tool as the seed's Python client does and returns its result.
+// result calls a bare tool as a Python client without a session does and returns its result.
 func result(t *testing.T, url, tool, args string) map[string]any {
 	t.Helper()
 	_, body := request(t, url, "POST /mcp/\ncontent-type: application/json", `{"jsonrpc": "2.0", "id": "1", "method": "tools/call", "params": {"name": "`+tool+`", "arguments": `+args+`}}`)
@@ -39,7 +39,7 @@ func result(t *testing.T, url, tool, args string) map[string]any {
 	return answer.Result
 }
 
-// TestSeed sends the requests of seed 0 as they stand there.
+// TestSeed sends the requests of a client that knows no sessions, as it writes them.
 func TestSeed(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, Config{Store: storetest.Open(t, storetest.Config{}).Store})

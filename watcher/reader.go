@@ -12,7 +12,7 @@ import (
 // read drains one inotify instance into the queue until it is closed, and then
 // closes dead; what broke it, if something did, is sent there before. It does
 // nothing else: a reader that waits for a disk or a lock lets the kernel's queue
-// (16,384 events) overflow. LIMITS.md, Watching.
+// (16,384 events) overflow. See docs/speed.md, "What decided how it is done".
 func (w *Watcher) read(fs *fsnotify.Watcher, dead chan<- error) {
 	defer close(dead)
 	for {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The deadlines of SPEC 6, on a clock of our own.
+// TestDeadlines holds docs/architecture.md, "From a save to the index", on a clock of the test's own.
 func TestDeadlines(t *testing.T) {
 	t.Parallel()
 	ms := func(n int) time.Time { return time.Unix(1000, 0).Add(time.Duration(n) * time.Millisecond) }

@@ -44,7 +44,8 @@ type Config struct {
 	Write time.Duration
 
 	// Longest is when a path under constant change is reported anyway, counted
-	// from its first event. Default 150 ms: SPEC 6 gives 250 for the whole way.
+	// from its first event. Default 150 ms, of 250 for the whole way: docs/architecture.md,
+	// "From a save to the index".
 	Longest time.Duration
 
 	// Poll is how often a Scan is asked for, and mending tried, while the watch

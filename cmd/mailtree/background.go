@@ -21,7 +21,8 @@ import (
 
 // Finding, starting and replacing the server of a store over its socket.
 
-// patience is how long whoever finds the lock just taken waits for the socket. Spec: 1.
+// patience is how long whoever finds the lock just taken waits for the socket.
+// See docs/clients.md, "Over stdio".
 const patience = 2 * time.Second
 
 // socketPath is where this user finds the server: SOCKET where it is set, for it may be another user's.

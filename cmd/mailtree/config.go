@@ -21,7 +21,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// config is every setting with its value checked. Flags over environment over .env over defaults (Spec: 9).
+// config is every setting with its value checked. Flags go over environment over .env over
+// defaults. See docs/settings.md, "Settings".
 type config struct {
 	settings []setting // as given, for `mailtree config`
 
@@ -58,7 +59,8 @@ type setting struct {
 	Value, Source             string // Source: flag, environment, .env, default
 }
 
-// settings is the one list of what can be set. The first six names are the seeds'.
+// settings is the one list of what can be set. Programs that know the servers which this one replaces
+// set the first six.
 func settings() []setting {
 	return []setting{
 		{Name: "MCP_MAIL_STORE", Flag: "store", Default: "~/.mailtree", Help: "folder of the mail, the index and the server's files"},

@@ -15,7 +15,7 @@ import (
 	"mailtree/maildir"
 )
 
-// Postal's definition of done, against the shipped program. Seed postal 6.
+// The tests of this file hold the shipped program to docs/tools.md, "postal".
 
 // post is the mail of one test, sent and taken out with postal's tools. Bodies are unique: by them it is known which is which,
 // for postal shows the sender's own ids.

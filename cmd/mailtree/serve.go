@@ -261,7 +261,8 @@ func (a *app) renewSockets(ctx context.Context, blocked map[*socket.Listener]boo
 }
 
 // takeStore opens the store. A server in the background that has it is asked to make room; for another command, or for who
-// is yet to say what it is, it is waited a little. Spec: 1.
+// is yet to say what it is, it is waited a little.
+// See docs/clients.md, "Over stdio".
 func takeStore(ctx context.Context, p *program, log *slog.Logger) (a *app, err error) {
 	progress := progressLine(p.std, "reading")
 	a, err = openApp(ctx, p.cfg, log, progress)

@@ -29,7 +29,8 @@ const maxClaimFiles = 100_000
 // .released file beside it those that want accepts (nil: all; it is called by several goroutines at once), by path. Whether
 // a claim has expired is Live's to say. A file that is no valid claim is in bad, and hides no other. Links are not
 // followed, and nothing blocks. Errors: the folder may not be listed, or a fault of the machine's (tree.FaultOf), which says
-// nothing about the file or folder that it was met at. Spec: 2.2, 4.
+// nothing about the file or folder that it was met at.
+// See docs/tree.md, "A claim" and "Problems".
 func Files(t *tree.Tree, want func(*Row) bool) (claims []Row, bad []format.Problem, err error) {
 	defer t.Hold()()
 	paths, bad, err := listClaims(t)
@@ -205,7 +206,8 @@ type Blocked struct {
 
 // Blocking says which claims of others stand in the way of the change: live exclusive ones that cover one of its paths,
 // the earliest first. Where the agent holds an earlier live exclusive one on the same path, its own holds (both were made
-// by hand then: the server grants no second). Spec: 2.2, 3 Claim.
+// by hand then: the server grants no second).
+// See docs/tree.md, "A claim".
 func (c *Intent) Blocking(claims []Row) []Blocked {
 	var out, mine []Blocked
 	for _, r := range claims {
@@ -229,7 +231,8 @@ func (c *Intent) Blocking(claims []Row) []Blocked {
 	return slices.DeleteFunc(out, func(b Blocked) bool { return len(b.Paths) == 0 })
 }
 
-// byAge orders claims as the index does: the first of those that overlap holds. Spec: 2.2.
+// byAge orders claims as the index does: the first of those that overlap holds.
+// See docs/tree.md, "A claim".
 func byAge(a, b *Row) int {
 	return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Agent, b.Agent), strings.Compare(a.Path, b.Path))
 }

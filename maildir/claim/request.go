@@ -50,7 +50,8 @@ type Conflict struct {
 const maxListed = 1000
 
 // conflicts lists, per pattern asked for, the live claims of others that stand in its way. Of those made by hand
-// the earliest comes first: it is the one that holds. more are those beyond maxListed. Spec: 2.2, 3.
+// the earliest comes first: it is the one that holds. more are those beyond maxListed.
+// See docs/guard.md, "Making a claim".
 func (l *Leases) Conflicts(r *Request) (out []Conflict, more int, err error) {
 	agent := l.number(r.Agent)
 	for _, pat := range r.Patterns {

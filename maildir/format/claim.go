@@ -7,7 +7,8 @@ import (
 	"mailtree/maildir/glob"
 )
 
-// Claim is one claim file: an agent's lease on a path pattern. Spec: 2.2.
+// Claim is one claim file: an agent's lease on a path pattern.
+// See docs/tree.md, "A claim".
 type Claim struct {
 	Pattern   string // "path" in the file: a path or glob relative to the code repository's root
 	Agent     string

@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-// Kind says what a file of the tree is, decided by its path alone. Spec: 1, 4.
+// Kind says what a file of the tree is, decided by its path alone.
+// See docs/tree.md, "The tree of a project".
 type Kind uint8
 
 // The kinds. KindIgnored files are no part of the mail: hidden files, editor swap files, .git, .mailtree.
@@ -66,7 +67,8 @@ type Place struct {
 	Bad   string // why a file of this kind cannot count (a stem that is no id, a folder that is no agent name); "" when fine
 }
 
-// ValidID reports whether id can be a message id: [A-Za-z0-9][A-Za-z0-9._-]{0,127}. Spec: 2.1.
+// ValidID reports whether id can be a message id: [A-Za-z0-9][A-Za-z0-9._-]{0,127}.
+// See docs/tree.md, "A message".
 func ValidID(id string) bool { return len(id) <= 128 && PlainName(id) }
 
 // PlainName reports whether s consists of letters, digits, '.', '_' and '-', the first a letter or digit.
@@ -83,14 +85,16 @@ func PlainName(s string) bool {
 }
 
 // Ignored reports whether the last element of a path marks a file that is no part of the mail: hidden
-// files, editor back-ups and swap files. Spec: 4.
+// files, editor back-ups and swap files.
+// See docs/tree.md, "The tree of a project".
 func Ignored(base string) bool {
 	return base == "" || base[0] == '.' || strings.HasSuffix(base, "~") || strings.HasSuffix(base, ".swp") ||
 		strings.HasSuffix(base, ".swx") || base == "4913" || (base[0] == '#' && strings.HasSuffix(base, "#"))
 }
 
 // Locate says what the file at p, slash separated and relative to the tree's root, is. Reading is
-// path-agnostic: the first two or three elements decide, the folders below may be anything. Spec: 1.
+// path-agnostic: the first two or three elements decide, the folders below may be anything.
+// See docs/tree.md, "The tree of a project".
 func Locate(p string) Place {
 	for e := range strings.SplitSeq(p, "/") {
 		if Ignored(e) {
@@ -186,7 +190,7 @@ const (
 	releasedExt    = ".released"
 	GitIgnore      = ".gitignore"
 	GitAttributes  = ".gitattributes"
-	RunDir         = ".mailtree" // untracked run-time state, see Spec 1; the watcher and the history skip it
+	RunDir         = ".mailtree" // untracked run-time state, see maildir/doc.go; the watcher and the history skip it
 )
 
 // What lies in RunDir.

@@ -22,7 +22,8 @@ const (
 	Urgent = "urgent"
 )
 
-// Limits of a message. Spec: 2.1.
+// Limits of a message.
+// See docs/tree.md, "A message".
 const (
 	MaxHeader     = 256 << 10 // bytes of JSON
 	MaxSubject    = 998       // bytes
@@ -75,7 +76,8 @@ func (m *Message) Recipients() []string {
 }
 
 // KindFor says how agent got the message: "to", "cc" or "bcc"; a holder that the header does not name
-// counts as "to". Spec: 4.
+// counts as "to".
+// See docs/tree.md, "A message".
 func (m *Message) KindFor(agent string) string {
 	for _, l := range []struct {
 		kind  string
@@ -101,7 +103,8 @@ var fence = frontmatter.NewFormat(FenceOpen, FenceClose, func(data []byte, v any
 })
 
 // ParseMessage reads a message file whose name says that its id is id. An error is a *tree.FormatError: the file
-// is a problem, never a guess. Every limit but the file's size is checked here. Spec: 2.1.
+// is a problem, never a guess. Every limit but the file's size is checked here.
+// See docs/tree.md, "A message".
 func ParseMessage(id string, data []byte) (*Message, error) {
 	header, body, err := SplitMessage(data)
 	if err != nil {
@@ -160,7 +163,8 @@ func (m *Message) check(id string, o *object) error {
 	return nil
 }
 
-// SubjectOf is the subject of a message that was given none. Spec: 2.1.
+// SubjectOf is the subject of a message that was given none.
+// See docs/tree.md, "A message".
 func SubjectOf(body string) string { return cmp.Or(markdown.FirstHeading(body), "(no subject)") }
 
 const MaxThread = 256
@@ -266,7 +270,8 @@ func list(l []string) []string {
 	return l
 }
 
-// timeLayout is RFC 3339 in UTC with microseconds. Spec: 2.1.
+// timeLayout is RFC 3339 in UTC with microseconds.
+// See docs/tree.md, "A message".
 const timeLayout = "2006-01-02T15:04:05.000000Z"
 
 // FormatTime writes t as every file and answer shows it.

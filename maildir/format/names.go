@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// ValidName reports whether a given agent name can be used. Spec: 2.2.
+// ValidName reports whether a given agent name can be used.
+// See docs/tree.md, "An agent".
 func ValidName(name string) bool { return CheckName(name) == "" }
 
 // CheckName says what is wrong with an agent's name, "" when nothing is.

@@ -8,7 +8,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Profile is agents/<Name>/profile.json: written once by the server, edited by people. Spec: 2.2.
+// Profile is agents/<Name>/profile.json: written once by the server, edited by people.
+// See docs/tree.md, "An agent".
 type Profile struct {
 	Name      string    `json:"name"`
 	Program   string    `json:"program"`
@@ -53,7 +54,8 @@ func FormatProfile(p Profile) []byte {
 	return append(b, '\n')
 }
 
-// Presence of an agent. Spec: 1, TOOLS.md agentmail.
+// Presence of an agent.
+// See docs/agentmail.md, "Presence".
 const (
 	Ready   = "ready"
 	Work    = "work"

@@ -18,7 +18,8 @@ func ValidSlug(slug string) bool {
 var slugPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}$`)
 
 // Slug is the folder's name of a project with that absolute path: its base name in safe lower-case characters and
-// the first 8 hex digits of the path's SHA-256. Spec: 1.
+// the first 8 hex digits of the path's SHA-256.
+// See docs/tree.md, "The store".
 func Slug(human string) string {
 	base := strings.Map(func(r rune) rune {
 		switch {

@@ -15,7 +15,7 @@ import (
 //
 // in the last line of the header. The signature covers the SHA-256 of the file less the seal itself, so that a reader who has
 // that digest from the index need not open the file. The key id is the first 16 hex digits of the public key's SHA-256.
-// Spec: 2.1.
+// See docs/tree.md, "Seals".
 
 const sealContext = "mailtree seal 2\n"
 

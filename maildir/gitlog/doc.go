@@ -2,8 +2,8 @@
 // of others, into commits of the tree's Git repository. It implements maildir.History. Its two rooms
 // know the formats: object reads and writes Git's objects, gitindex .git/index. This package knows
 // the protocol: queue, plan, publish, repair, heal, catch up, tidy. Everything that is written is
-// written by Git's own protocol, because go-git neither locks nor syncs (RELIABILITY.md 3); go-git
-// reads objects, and parses configuration and ignore patterns.
+// written by Git's own protocol, because go-git neither locks nor syncs (docs/durability.md, "Why it
+// is done this way"); go-git reads objects, and parses configuration and ignore patterns.
 //
 // # What holds
 //

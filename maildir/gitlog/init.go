@@ -13,7 +13,8 @@ import (
 
 // newConfig is .git/config of a repository that we make. Each setting beyond Git's own defaults
 // keeps a person's configuration from spoiling the audit: bytes are committed as they are, no
-// program is run, and Git's own maintenance does not run beside a writer (RELIABILITY.md 4).
+// program is run, and Git's own maintenance does not run beside a writer. See
+// docs/durability.md, "Why it is done this way".
 const newConfig = `[core]
 	repositoryformatversion = 0
 	filemode = true

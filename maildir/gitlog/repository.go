@@ -19,8 +19,7 @@ type (
 )
 
 // repository is one look at a .git folder. It is made anew for each batch: a person's `git gc` may
-// replace every pack (after one, a long-lived go-git handle failed 99 of 99 commits; RELIABILITY.md
-// 3).
+// replace every pack (docs/durability.md, "Why it is done this way").
 type repository struct {
 	dir    string // the work tree
 	git    string // its .git

@@ -19,8 +19,8 @@ import (
 )
 
 // worktree reads files of the tree without ever following a link or waiting: every element of a
-// path is opened below the one before it (RELIABILITY.md 6: a check followed by an open by path can
-// be raced).
+// path is opened below the one before it, because a check followed by an open by path can be raced:
+// docs/durability.md, "Why it is done this way".
 type worktree struct {
 	dir  string
 	root int

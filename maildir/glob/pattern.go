@@ -48,7 +48,8 @@ type span struct{ lo, hi rune }
 const star rune = -1
 
 // Overlaps reports whether some path matches both patterns, which were compiled with the same fold. It takes at most as
-// many steps as the product of their lengths, each with its braces written out. Spec: 3 Claim.
+// many steps as the product of their lengths, each with its braces written out.
+// See docs/tree.md, "A claim".
 func (p *Pattern) Overlaps(q *Pattern) bool {
 	if n := min(len(p.prefix), len(q.prefix)); p.prefix[:n] != q.prefix[:n] {
 		return false
@@ -68,7 +69,8 @@ func (p *Pattern) Overlaps(q *Pattern) bool {
 
 // Covers reports whether path matches the pattern. path is that of one file, slash separated, clean and relative to the
 // code repository's root; each of its characters is an ordinary one, *?[]{}\ too, and it need not be UTF-8. Overlaps
-// takes the same path for a folder's where it is a pattern: what may lie below it counts there and not here. Spec: 3 Claim.
+// takes the same path for a folder's where it is a pattern: what may lie below it counts there and not here.
+// See docs/tree.md, "A claim".
 func (p *Pattern) Covers(path string) bool {
 	switch {
 	case path == "":

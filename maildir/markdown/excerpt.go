@@ -12,7 +12,7 @@ import (
 // line as it stands. One line of at most 200 runes without markup; "" for a blank body. The index
 // depends on it, so no clock bounds it.
 //
-// Spec: 2.1, subject.
+// See docs/tree.md, "A message".
 func FirstHeading(body string) string {
 	body, _ = clipBody(body, Short)
 	first, heading := "", ""

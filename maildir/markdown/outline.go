@@ -47,7 +47,7 @@ type Action struct {
 // set. A Short body has no such deadline. Markup that costs too much to resolve
 // counts as plain text, which is no truncation.
 //
-// Spec: 3 Summarize; RELIABILITY 11.
+// See docs/tools.md, "Summaries".
 func Parse(ctx context.Context, body string) Outline {
 	return outline(ctx, body, deadline(body))
 }

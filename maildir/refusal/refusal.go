@@ -13,7 +13,7 @@ package refusal
 import "errors"
 
 // The closed set of kinds. Every refusal is of exactly one; errors.Is tells which, and Code gives
-// the name that goes over the wire (Spec: 8).
+// the name that goes over the wire (docs/tools.md, "Refusals").
 var (
 	ErrNotFound    = errors.New("not found")
 	ErrExist       = errors.New("already exists")
@@ -96,7 +96,8 @@ func Near(err error) []string {
 }
 
 // Code names the kind of err as it goes over the wire: not_found, exists, invalid, conflict, denied,
-// too_large, unavailable; "internal" for anything else, "" for nil. Spec: 8.
+// too_large, unavailable; "internal" for anything else, "" for nil.
+// See docs/tools.md, "Refusals".
 func Code(err error) string {
 	if err == nil {
 		return ""

@@ -16,7 +16,8 @@ const maxFolders = 100
 // MainPath maps a path inside a linked Git work tree to the same path in the main one, so that agents in two
 // work trees share one mailbox, and one that leads through symbolic links into a work tree to the path without them: that
 // is what Git and most programs say of where they are. It looks only at small regular .git files above the path. Errors: the
-// machine's faults. Spec: 1.
+// machine's faults.
+// See docs/settings.md, "Projects".
 func MainPath(dir string) (string, error) {
 	if strings.Count(dir, "/") > maxFolders {
 		return dir, nil

@@ -15,7 +15,8 @@ import (
 )
 
 // This file and its twins for each system are the only ones that change the tree. A change is staged below TmpDir, made
-// durable, and put into place by one rename, so that a reader sees the old file or the new one (Spec: 5).
+// durable, and put into place by one rename, so that a reader sees the old file or the new one. See
+// docs/durability.md, "How one operation is written".
 
 // TmpDir is the folder of the tree where files are staged: untracked, and on the same file system.
 const TmpDir = ".mailtree/tmp"

@@ -48,7 +48,8 @@ func faultOfErrno(no syscall.Errno) Fault {
 	return FaultMachine
 }
 
-// FormatError says why a file of the tree is not valid: it becomes a row of problems. Spec: 4.
+// FormatError says why a file of the tree is not valid: it becomes a row of problems.
+// See docs/tree.md, "Problems".
 type FormatError struct {
 	Line   int // 1-based line of the file; 0 where a line makes no sense
 	Reason string

@@ -28,8 +28,8 @@ import (
 )
 
 // Tree is the work tree of one project. Every read of the tree goes through it: links are never followed,
-// nothing but regular files is opened, no read blocks, and no path leads out (Invariant I8; measured:
-// RELIABILITY.md 6). Safe for concurrent use.
+// nothing but regular files is opened, no read blocks, and no path leads out (invariant I8, and
+// docs/durability.md, "Why it is done this way"). Safe for concurrent use.
 //
 // A tree holds descriptors of its folder only while it is used: a store may have more projects than the process may
 // have descriptors. Each use takes the folder that lies at dir at that moment.

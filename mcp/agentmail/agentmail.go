@@ -4,7 +4,8 @@
 // recipients are the windows of the session, which need no registration; outside, the agents of the
 // project. A call makes its caller and its recipient agents like all others, whose mail lies in the
 // same tree. The toolset owns names, shapes, words, its size limit and its ignore list, and no
-// rule that another toolset would need. Spec: TOOLS.md agentmail, seed 004.
+// rule that another toolset would need.
+// See docs/agentmail.md.
 package agentmail
 
 import (

@@ -20,7 +20,8 @@ type who struct {
 
 // caller finds out who calls: by the name that the connection gives, else by that of the tmux
 // window. Errors: ErrInvalid where there is no name or it cannot be an agent's, ErrUnavailable
-// where tmux does not answer. Spec: TOOLS.md agentmail.
+// where tmux does not answer.
+// See docs/agentmail.md, "Who is who".
 func caller(ctx context.Context) (*who, error) {
 	c := tool.CallerOf(ctx)
 	w := &who{name: c.Agent}

@@ -8,7 +8,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// maxMessage is how many bytes a message may have. Spec: seed 004 FR-013.
+// maxMessage is how many bytes a message may have: docs/agentmail.md.
 const maxMessage = 64 << 10
 
 type sentShape struct {

@@ -5,7 +5,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// words are those of the tools. One sentence is the contract's. Spec: TOOLS.md agentmail.
+// words are those of the tools. One sentence is one that programs written for
+// agentmail know. See docs/agentmail.md.
 var words = refusal.Words{
 	Args: map[refusal.Field]string{refusal.Recipients: "recipient", refusal.Body: "message", refusal.Status: "status"},
 	Phrases: tool.Phrases(map[string]string{

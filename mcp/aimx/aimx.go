@@ -4,7 +4,8 @@
 //
 // A mailbox is an agent; its address is its name at MAIL_DOMAIN. maildir has the rules (mailbox.go,
 // box.go, hook.go); this package has names, argument checks, shapes and the words of refusals,
-// which programs written for aimx know word for word. Spec: 7.3, TOOLS.md aimx, seed 3.
+// which programs written for aimx know word for word.
+// See docs/email.md, "Texts".
 //
 // Beyond what holds for every toolset (package tool) a client can rely on this: where the contract
 // calls a result a list or a sentence, the text is exactly that, and structuredContent is an object
@@ -51,7 +52,7 @@ func newToolset(cfg tool.Config) *toolset {
 	return t
 }
 
-// tools lists the tools as TOOLS.md does.
+// tools lists the tools in the order of docs/email.md.
 func (t *toolset) tools() []tool.Tool {
 	all := []tool.Tool{
 		t.mailboxList(), t.mailboxCreate(), t.mailboxDelete(), t.emailList(), t.emailRead(), t.emailSend(), t.emailReply(),

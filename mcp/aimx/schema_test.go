@@ -15,7 +15,7 @@ import (
 	"mailtree/mcp/tool/tooltest"
 )
 
-// surface is the table of TOOLS.md: every argument, the optional ones with ?.
+// surface is the table of the tools: every argument, the optional ones with ?.
 const surface = `
 mailbox_list offset?
 mailbox_create name

@@ -13,7 +13,7 @@ const denied = "EACCES not authorized"
 const noEmail = "Email '{=name}' not found in mailbox '{=other}'."
 
 // words are those of the tools. Programs written for aimx know many of the sentences word for word.
-// Spec: TOOLS.md aimx, column errors.
+// See docs/email.md, "Texts".
 var words = refusal.Words{
 	Args: map[refusal.Field]string{
 		refusal.Recipients:  "to",

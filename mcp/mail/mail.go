@@ -2,8 +2,8 @@
 // domain.
 //
 // It owns argument names and schemas, defaults and clamps, the shape of the replies and the words
-// of refusals, and no rule: a handler decodes, calls one verb of maildir and shapes the answer. Spec:
-// 7.1, 8.
+// of refusals, and no rule: a handler decodes, calls one verb of maildir and shapes the answer. See
+// docs/tools.md.
 //
 // Package tool says what holds for the answers of every toolset. Beyond that a client can rely on
 // this:
@@ -73,7 +73,7 @@ func New(cfg tool.Config) *Toolset {
 	return t
 }
 
-// tools lists the tools as the table of Spec 7.1 does. (The SDK sorts them by name on the wire.)
+// tools lists the tools in the order of docs/tools.md. (The SDK sorts them by name on the wire.)
 func (t *Toolset) tools() []tool.Tool {
 	return []tool.Tool{
 		t.createAgent(), t.whois(), t.listAgents(), t.sendMessage(), t.replyMessage(), t.checkMyMessages(), t.acknowledgeMessage(),

@@ -17,7 +17,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// The templates of Spec 7.1. There are no fixed resources: an inbox for every agent would only fill
+// The templates of docs/tools.md, "Resources". There are no fixed resources: an inbox for every agent would only fill
 // the client's list.
 const (
 	inboxTemplate   = "resource://inbox/{agent}{?project,since_ts,urgent_only,include_bodies,limit,cursor}"
@@ -78,7 +78,7 @@ var refParams = map[format.Kind]string{
 const maxURI = 4096
 
 // parseRef reads a resource URI. It accepts what RFC 6570 makes of a template, and what people
-// write by hand: unescaped slashes in project, as in the seed. A '+' is a plus.
+// write by hand: unescaped slashes in project. A '+' is a plus.
 func parseRef(uri string) (ref, error) {
 	rest, ok := strings.CutPrefix(uri, "resource://")
 	path, query, _ := strings.Cut(rest, "?")
@@ -179,7 +179,7 @@ type (
 )
 
 // anyURI passes every URI to the handler of resources/read. The SDK would match it against the
-// strict expansion of the templates, which the seed's ?project=/abs/path/backend does not fit. The
+// strict expansion of the templates, which a written ?project=/abs/path/backend does not fit. The
 // handler finds the requested URI in ctx. anyURI also gives errors the code of the protocol's era.
 func (t *Toolset) anyURI(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {

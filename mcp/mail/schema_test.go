@@ -12,7 +12,7 @@ import (
 	"mailtree/mcp/tool/tooltest"
 )
 
-// surface is the table of Spec 7.1: every argument, the optional ones with ?.
+// surface is the table of the tools: every argument, the optional ones with ?.
 const surface = `
 create_agent project_key program model task_description name_hint?
 whois project_key agent_name

@@ -2,7 +2,8 @@
 //
 // A message is handed out once, the oldest first; sending it again under its msg_id delivers it once. Agents are made
 // when they are first named, with a profile, and are agents like all others: their mail lies in the same tree. The
-// toolset owns names, shapes and words and no rule. Spec: 7.2, seed postal 4.2.
+// toolset owns names, shapes and words and no rule.
+// See docs/tools.md, "postal".
 package postal
 
 import (
@@ -60,7 +61,7 @@ func (t *Toolset) meet(ctx context.Context, others ...string) (p *maildir.Projec
 	return p, c.Agent, nil
 }
 
-// Plain is what the seed's functions return: the id, a message, or null. Seed postal 4.2.
+// Plain is what postal's functions return: the id, a message, or null. See docs/tools.md, "postal".
 func (t *Toolset) Plain(structured []byte) []byte {
 	var m mailShape
 	if err := json.Unmarshal(structured, &m); err != nil {

@@ -26,7 +26,7 @@ func TestDeclared(t *testing.T) {
 	tooltest.Declared(t, tools...)
 }
 
-// TestShapes: what the tools answer fits their schemas, and without an envelope is what the seed's
+// TestShapes: what the tools answer fits their schemas, and without an envelope is what postal's
 // functions return.
 func TestShapes(t *testing.T) {
 	ts := New(tool.Config{})

@@ -52,7 +52,8 @@ func (t *Toolset) sendToAgent() tool.Tool {
 // maxKey is the longest msg_id, in bytes, that a caller can send. A file may hold a longer one.
 const maxKey = 256
 
-// shownID is what postal calls a message: the sender's own id where there is one. Spec: 6.2.
+// shownID is what postal calls a message: the sender's own id where there is one.
+// See docs/tools.md, "Sending".
 func shownID(m *format.Message) string {
 	if m.Key != "" && len(m.Key) <= maxKey {
 		return m.Key

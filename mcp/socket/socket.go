@@ -5,7 +5,8 @@
 // whose socket somebody removed makes it again when it is asked to (Renew).
 //
 // A socket's address has room for about a hundred bytes. On Linux a longer path works all the same, through a
-// descriptor of its folder; elsewhere it is refused with what to do. Spec: 1, 7.
+// descriptor of its folder; elsewhere it is refused with what to do.
+// See docs/clients.md, "The socket, and other users".
 package socket
 
 import (

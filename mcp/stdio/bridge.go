@@ -39,7 +39,7 @@ const (
 	maxUnderWay     = 256                   // requests at once
 	defaultInOrder  = 2 * time.Second       // see Config.inOrder
 	lastWait        = time.Second           // how long a client's calls still wait for mail when the input has ended
-	DefaultPatience = 2 * time.Second       // how long somebody else may take to start the next server. Spec: 1
+	DefaultPatience = 2 * time.Second       // how long somebody else may take to start the next server
 	lookAgain       = 50 * time.Millisecond // between looks for a server
 )
 

@@ -283,7 +283,7 @@ func ParseWhen(s string) (time.Time, error) {
 	switch {
 	case err != nil:
 		return format.ParseTime(s)
-	case f <= 0: // the seed's default, 0, means all
+	case f <= 0: // 0, which old clients send by default, means all
 		return time.Time{}, nil
 	case !(f < 253402300800): // year 10000
 		return time.Time{}, strconv.ErrRange

@@ -12,7 +12,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Refusal is the structured part of a tool error. Spec: 8.
+// Refusal is the structured part of a tool error.
+// See docs/tools.md, "Refusals".
 type Refusal struct {
 	Error string   `json:"error"` // a sentence, or what the toolset's contract says word for word
 	Code  string   `json:"code"`

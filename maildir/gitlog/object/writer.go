@@ -126,7 +126,8 @@ func (o *Writer) loose(h Hash) string {
 	return filepath.Join(o.dir, name[:2], name[2:])
 }
 
-// zip is a deflater at the fastest level: deflate, not SHA-1, is what a commit costs (LIMITS.md).
+// zip is a deflater at the fastest level: deflate, not SHA-1, is what a commit costs. See
+// docs/speed.md, "What decided how it is done".
 func (o *Writer) zip(w io.Writer) *zlib.Writer {
 	if o.deflate == nil {
 		o.deflate, _ = zlib.NewWriterLevel(w, zlib.BestSpeed)

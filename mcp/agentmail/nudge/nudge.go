@@ -6,7 +6,8 @@
 // The window of an agent is the pane from which it last called an agentmail tool. For an agent that
 // never called one, it is the only window of that name in the session of whoever nudges, if the
 // program in it works in the project's code base. A pane in which somebody scrolls, or whose input
-// is shared, is left alone and tried again. Spec: TOOLS.md agentmail, MCP.md.
+// is shared, is left alone and tried again.
+// See docs/agentmail.md, "Waking an agent in tmux".
 package nudge
 
 import (
