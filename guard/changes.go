@@ -19,7 +19,8 @@ type changed struct {
 	paths  []string
 }
 
-// diffIndex lists what of the index differs from a tree. Renames are not looked for: both names are listed then.
+// diffIndex lists what of the index differs from a tree. Renames are not looked for: both names are
+// listed then.
 var diffIndex = []string{"diff-index", "--cached", "-z", "--name-only", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"}
 
 // staged lists the paths that the next commit changes against each of its parents.
@@ -64,8 +65,9 @@ func (g *git) emptyTree(ctx context.Context) (string, error) {
 
 var objectName = regexp.MustCompile(`^[0-9a-f]{40,64}$`)
 
-// mergeHeads are the other parents of the commit under way. A merge that had conflicts left MERGE_HEAD; one that had none
-// runs pre-merge-commit before Git writes that file, but names them in GITHEAD_<commit> variables.
+// mergeHeads are the other parents of the commit under way. A merge that had conflicts left
+// MERGE_HEAD; one that had none runs pre-merge-commit before Git writes that file, but names them
+// in GITHEAD_<commit> variables.
 func (g *git) mergeHeads(ctx context.Context, hook string) ([]string, error) {
 	var heads []string
 	if hook == PreMergeCommit {
@@ -125,8 +127,9 @@ func isFolder(p string) bool {
 	return err == nil && fi.IsDir()
 }
 
-// pushed lists what the commits change that a push would add, by author. stdin is the hook's: a line for each ref. What
-// any remote has already is left out, and a ref that is deleted adds nothing. A merge counts as in staged.
+// pushed lists what the commits change that a push would add, by author. stdin is the hook's: a
+// line for each ref. What any remote has already is left out, and a ref that is deleted adds
+// nothing. A merge counts as in staged.
 func (g *git) pushed(ctx context.Context, stdin io.Reader) ([]changed, error) {
 	var revs strings.Builder // for git's stdin: there may be more than arguments can hold
 	seen := map[string]bool{}

@@ -34,7 +34,8 @@ const (
 	Trouble = 2 // wrong call, or it could not be checked
 )
 
-// Question is what a check is about. The zero value of everything but Store, Env and Err is the default.
+// Question is what a check is about. The zero value of everything but Store, Env and Err is the
+// default.
 type Question struct {
 	Store   string   // absolute
 	Project string   // slug or absolute path; "": the code repository that dir lies in
@@ -59,8 +60,8 @@ type Verdict struct {
 	Code    int              // exit status
 }
 
-// Check answers the question, tells a person about it on w, and returns the exit status with it. It never writes but on w,
-// and below .mailtree of the project (see maildir.Tree.ClaimFiles).
+// Check answers the question, tells a person about it on w, and returns the exit status with it. It
+// never writes but on w, and below .mailtree of the project (see maildir.Tree.ClaimFiles).
 func Check(ctx context.Context, q Question, w io.Writer) Verdict {
 	pol, err := readPolicy(q.Env)
 	if err != nil {
@@ -206,8 +207,9 @@ func merge(a, b []claim.Blocked) []claim.Blocked {
 	return a
 }
 
-// FromRoot turns paths as a person names them in dir into paths from the root of the code repository that dir lies in.
-// Errors: ErrInvalid for one that lies elsewhere and for a folder, and as of git.
+// FromRoot turns paths as a person names them in dir into paths from the root of the code
+// repository that dir lies in. Errors: ErrInvalid for one that lies elsewhere and for a folder, and
+// as of git.
 func FromRoot(ctx context.Context, dir string, env []string, paths []string) ([]string, error) {
 	g := &git{dir: dir, env: env}
 	top, err := g.line(ctx, "rev-parse", "--show-toplevel")

@@ -11,7 +11,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// git runs the git program in one folder, so that nothing of the repository's configuration is executed.
+// git runs the git program in one folder, so that nothing of the repository's configuration is
+// executed.
 type git struct {
 	dir string   // "" for the working directory
 	env []string // of the caller: a hook's says which index and repository are meant
@@ -25,7 +26,8 @@ var hardened = []string{
 	"-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false", "-c", "protocol.allow=never",
 }
 
-// shield is set over the environment: missing objects are not fetched, whatever transport the configuration names.
+// shield is set over the environment: missing objects are not fetched, whatever transport the
+// configuration names.
 var shield = []string{"GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C"}
 
 // elsewhere are the variables of a hook that mean the repository that it runs in.

@@ -31,8 +31,8 @@ func TestShellQuote(t *testing.T) {
 	}
 }
 
-// TestHookIsReadBack renders hooks with such texts everywhere: what was written is found again, any change is noticed, and a
-// shell takes the script.
+// TestHookIsReadBack renders hooks with such texts everywhere: what was written is found again, any
+// change is noticed, and a shell takes the script.
 func TestHookIsReadBack(t *testing.T) {
 	for i, s := range odd {
 		h := &hook{Name: PrePush, Program: "/p/" + s, Shared: i%2 == 0, Guards: []guarding{{"/r/" + s, "/s/" + s, "slug"}}}
@@ -83,7 +83,8 @@ func TestShellFor(t *testing.T) {
 	}
 }
 
-// TestReportIsPlain shows odd texts in every place of a refusal: a terminal gets nothing to act on, and the command is one.
+// TestReportIsPlain shows odd texts in every place of a refusal: a terminal gets nothing to act on,
+// and the command is one.
 func TestReportIsPlain(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, s := range append(slices.Clone(odd), "\xff", "\u009b31m") {
@@ -128,7 +129,8 @@ func TestLasts(t *testing.T) {
 	}
 }
 
-// TestInstallStops looks between the steps of an installation: the hook from before lies there whole, or ours does.
+// TestInstallStops looks between the steps of an installation: the hook from before lies there
+// whole, or ours does.
 func TestInstallStops(t *testing.T) {
 	dir := t.TempDir()
 	old := []byte("#!/bin/sh\nexit 0\n")

@@ -79,7 +79,8 @@ func sumOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// parseHook reads a hook's script: nil where it is none of ours. changed says that somebody has changed ours.
+// parseHook reads a hook's script: nil where it is none of ours. changed says that somebody has
+// changed ours.
 func parseHook(data []byte) (h *hook, changed bool) {
 	text := string(data)
 	if !bytes.HasPrefix(data, []byte("#!/bin/sh\n"+marker)) {
@@ -101,9 +102,10 @@ var (
 	shells  = map[string]bool{"sh": true, "bash": true, "dash": true, "ash": true, "ksh": true, "zsh": true}
 )
 
-// shellFor says how to run a hook that asks for its own name: it lies under another one now. husky's, for instance, look
-// for the file to run by basename "$0" beside dirname "$0". Read by its shell in place of run, a script keeps $0. One that
-// compares $0 with BASH_SOURCE would do nothing then, and is run as it is, like everything that is no shell script.
+// shellFor says how to run a hook that asks for its own name: it lies under another one now.
+// husky's, for instance, look for the file to run by basename "$0" beside dirname "$0". Read by its
+// shell in place of run, a script keeps $0. One that compares $0 with BASH_SOURCE would do nothing
+// then, and is run as it is, like everything that is no shell script.
 func shellFor(script []byte) []string {
 	if !ownName.Match(script) || bytes.Contains(script, []byte("BASH_SOURCE")) || bytes.IndexByte(script, 0) >= 0 {
 		return nil

@@ -16,10 +16,10 @@ type identity struct {
 	hint string // a sentence about a name that was no use
 }
 
-// identify finds who commits: AGENT_NAME, else the author's name where it is an agent's of the project, else the name of
-// the tmux window where it is. Git tells a pre-commit hook the author in GIT_AUTHOR_NAME, and no other hook: where it does
-// not, it is asked for the name that it would tell. Errors: ErrUnavailable.
-// See docs/guard.md, "Install".
+// identify finds who commits: AGENT_NAME, else the author's name where it is an agent's of the
+// project, else the name of the tmux window where it is. Git tells a pre-commit hook the author in
+// GIT_AUTHOR_NAME, and no other hook: where it does not, it is asked for the name that it would
+// tell. Errors: ErrUnavailable. See docs/guard.md, "Install".
 func identify(ctx context.Context, g *git, t *tree.Tree) (identity, error) {
 	if name := strings.TrimSpace(lookup(g.env, "AGENT_NAME")); name != "" {
 		agent, near, err := maildir.AgentNamed(t, name)

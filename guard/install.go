@@ -40,10 +40,11 @@ type Setup struct {
 	Push    bool   // pre-push too
 }
 
-// Install writes the guard's hooks and returns what was done, a sentence each. A hook that is there is kept beside ours
-// and runs first. Called again it changes nothing, or what is different now. Each hook is replaced in one step. Errors:
-// ErrNotFound and ErrInvalid for repository or project, ErrDenied for a folder of hooks that is not the repository's,
-// ErrConflict where something is in the way.
+// Install writes the guard's hooks and returns what was done, a sentence each. A hook that is there
+// is kept beside ours and runs first. Called again it changes nothing, or what is different now.
+// Each hook is replaced in one step. Errors: ErrNotFound and ErrInvalid for repository or project,
+// ErrDenied for a folder of hooks that is not the repository's, ErrConflict where something is in
+// the way.
 func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 	r, err := openRepository(ctx, at.Repo, at.Env)
 	if err != nil {
@@ -141,7 +142,8 @@ func openHooks(r *repository, make bool) (*hooksFolder, error) {
 	return &hooksFolder{repo: r, dir: r.hooks, root: root}, nil
 }
 
-// lock waits until nobody else installs or uninstalls in the folder. Closing it, or the end of the process, gives it up.
+// lock waits until nobody else installs or uninstalls in the folder. Closing it, or the end of the
+// process, gives it up.
 func (f *hooksFolder) lock(ctx context.Context) error {
 	if f.root == nil {
 		return nil
@@ -188,8 +190,8 @@ func fileError(what string, err error) error {
 // maxHook bounds what is read of a hook; a larger one is a program.
 const maxHook = 1 << 20
 
-// read returns a hook's bytes, at most maxHook, and what lies there; nil where nothing does. What is neither a file nor a
-// link is ErrConflict.
+// read returns a hook's bytes, at most maxHook, and what lies there; nil where nothing does. What
+// is neither a file nor a link is ErrConflict.
 func (f *hooksFolder) read(name string) ([]byte, fs.FileInfo, error) {
 	if f.root == nil {
 		return nil, nil, nil
@@ -283,7 +285,8 @@ func (f *hooksFolder) plan(name, program string, g guarding) (*plan, error) {
 	return p, nil
 }
 
-// with is what the hook guards once it guards g: in a folder that is shared, what it guarded before too.
+// with is what the hook guards once it guards g: in a folder that is shared, what it guarded before
+// too.
 func (h *hook) with(g guarding) []guarding {
 	if !h.Shared {
 		return []guarding{g}
@@ -294,15 +297,16 @@ func (h *hook) with(g guarding) []guarding {
 	return all
 }
 
-// twins reports whether the hook and the one kept aside are the same, as an interrupted installation leaves them.
+// twins reports whether the hook and the one kept aside are the same, as an interrupted
+// installation leaves them.
 func (f *hooksFolder) twins(name string, a, b []byte) bool {
 	x, errX := f.root.Lstat(name)
 	y, errY := f.root.Lstat(name + behind)
 	return errX == nil && errY == nil && (os.SameFile(x, y) || x.Mode() == y.Mode() && x.Size() == y.Size() && bytes.Equal(a, b) && len(a) > 0)
 }
 
-// write carries a plan out. What lies there gets a second name first, so that a kill at any instant leaves the hook from
-// before, or ours and the one from before beside it.
+// write carries a plan out. What lies there gets a second name first, so that a kill at any instant
+// leaves the hook from before, or ours and the one from before beside it.
 func (f *hooksFolder) write(p *plan) (string, error) {
 	full := filepath.Join(f.dir, p.name)
 	if p.same {
@@ -334,7 +338,8 @@ func (f *hooksFolder) copyAside(name string) error {
 	return f.root.Link(name, aside)
 }
 
-// replace writes a hook in one step. Nobody can have put a link or a pipe where it is written first.
+// replace writes a hook in one step. Nobody can have put a link or a pipe where it is written
+// first.
 func (f *hooksFolder) replace(name string, text []byte) error {
 	tmp := "." + name + ".mailtree-" + rand.Text()
 	w, err := f.root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o755)
@@ -362,9 +367,9 @@ func (f *hooksFolder) sync() error {
 	return d.Sync()
 }
 
-// Uninstall takes the guard's hooks away and puts back what was there before, with its mode. It returns what was done, a
-// sentence each; that nothing was installed is no error. Errors: as of Install; ErrConflict where somebody has changed a
-// hook of ours, and then nothing is done.
+// Uninstall takes the guard's hooks away and puts back what was there before, with its mode. It
+// returns what was done, a sentence each; that nothing was installed is no error. Errors: as of
+// Install; ErrConflict where somebody has changed a hook of ours, and then nothing is done.
 func Uninstall(ctx context.Context, at Site) ([]string, error) {
 	r, err := openRepository(ctx, at.Repo, at.Env)
 	if err != nil {
@@ -431,8 +436,8 @@ func (f *hooksFolder) remove(h *hook, common string) (string, error) {
 	return full + " is removed.", errors.Join(f.root.Remove(h.Name), f.sync())
 }
 
-// Program is the path that a hook should call this program by: the one on the PATH where that is it, for it stays when the
-// program is replaced by a newer one; else the file itself.
+// Program is the path that a hook should call this program by: the one on the PATH where that is
+// it, for it stays when the program is replaced by a newer one; else the file itself.
 func Program() (string, error) {
 	self, err := os.Executable()
 	if err != nil {

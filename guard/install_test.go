@@ -36,8 +36,8 @@ func newSite(t *testing.T) (Site, Setup) {
 	return Site{Repo: code, Env: env}, Setup{Store: store, Project: "shop", Program: "/p/mailtree"}
 }
 
-// TestInstallsAtOnce installs and uninstalls at the same time: the hook from before is in one place, whole, after each
-// round, and nothing else stays behind.
+// TestInstallsAtOnce installs and uninstalls at the same time: the hook from before is in one
+// place, whole, after each round, and nothing else stays behind.
 func TestInstallsAtOnce(t *testing.T) {
 	at, s := newSite(t)
 	hooks := filepath.Join(at.Repo, ".git", "hooks")
@@ -124,7 +124,8 @@ func TestInstallWaits(t *testing.T) {
 	}
 }
 
-// TestTemporaryName puts a link and a pipe where a hook was once written first: nothing is written through them.
+// TestTemporaryName puts a link and a pipe where a hook was once written first: nothing is written
+// through them.
 func TestTemporaryName(t *testing.T) {
 	at, s := newSite(t)
 	hooks := filepath.Join(at.Repo, ".git", "hooks")

@@ -50,7 +50,8 @@ func notGuardable(what refusal.What, path string) *refusal.Error {
 	return &refusal.Error{What: what, Field: refusal.Repository, Name: path}
 }
 
-// openRepo looks at the repository that path lies in. Errors: ErrNotFound, ErrInvalid for what is no work tree.
+// openRepo looks at the repository that path lies in. Errors: ErrNotFound, ErrInvalid for what is
+// no work tree.
 func openRepository(ctx context.Context, path string, env []string) (*repository, error) {
 	if !utf8.ValidString(path) || strings.ContainsRune(path, 0) {
 		return nil, notGuardable(refusal.RepositoryPathUnusable, path)
@@ -129,8 +130,8 @@ func below(p, dir string) bool {
 	return p == dir || strings.HasPrefix(p, dir+string(filepath.Separator))
 }
 
-// writable refuses folders of hooks that are not this repository's alone to write. A person may allow a shared one. options
-// are those of a check by hand, each with a space before it.
+// writable refuses folders of hooks that are not this repository's alone to write. A person may
+// allow a shared one. options are those of a check by hand, each with a space before it.
 func (r *repository) writable(ctx context.Context, allowShared bool, options string) error {
 	switch r.place {
 	case shared:

@@ -18,8 +18,8 @@ import (
 // mostPaths is how many files of one claim, and how many claims, are named.
 const mostPaths = 10
 
-// report tells a person what a check found. Names and texts come from anybody: they are shown so that a terminal does
-// nothing with them.
+// report tells a person what a check found. Names and texts come from anybody: they are shown so
+// that a terminal does nothing with them.
 type report struct {
 	w   io.Writer
 	q   *Question
@@ -133,7 +133,8 @@ func units(n int, unit string, rest int, smaller string) string {
 	return fmt.Sprintf("%d %s %d %s", n, unit, rest, smaller)
 }
 
-// ask is a command that writes to the holder of a claim, whether or not a server runs, and on whatever port.
+// ask is a command that writes to the holder of a claim, whether or not a server runs, and on
+// whatever port.
 func (r *report) ask(c claim.Row, project string) string {
 	me := r.who.name
 	if me == "" || r.who.hint != "" { // nobody known, or no agent
@@ -172,7 +173,8 @@ func escapeRunes(s string) string {
 	return b.String()
 }
 
-// safe shows a text as it is where all of it is plain, else quoted, with escapes for what a terminal might act on.
+// safe shows a text as it is where all of it is plain, else quoted, with escapes for what a
+// terminal might act on.
 func safe(s string) string {
 	if s == "" || s[0] == ' ' || s[len(s)-1] == ' ' || strings.ContainsAny(s, `"\`) {
 		return strconv.Quote(s)
@@ -182,7 +184,8 @@ func safe(s string) string {
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./][A-Za-z0-9_./-]*$`)
 
-// shellWord is shellQuote for people to read: what needs no quotes gets none, and what a terminal might act on is left out.
+// shellWord is shellQuote for people to read: what needs no quotes gets none, and what a terminal
+// might act on is left out.
 func shellWord(s string) string {
 	switch {
 	case plainWord.MatchString(s):

@@ -14,8 +14,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Status tells what is installed in the repository, a line each, and whether pre-commit and pre-merge-commit are guarded
-// and the guard can do its work. The error is of the repository, as of Install.
+// Status tells what is installed in the repository, a line each, and whether pre-commit and
+// pre-merge-commit are guarded and the guard can do its work. The error is of the repository, as of
+// Install.
 func Status(ctx context.Context, at Site) (lines []string, works bool, err error) {
 	r, err := openRepository(ctx, at.Repo, at.Env)
 	if err != nil {

@@ -380,7 +380,8 @@ func mutate(w *watched, random *rand.Rand, i int) {
 	}
 }
 
-// A folder of which the disk says nothing for now is not left out: until it does, Scans find what is in it.
+// A folder of which the disk says nothing for now is not left out: until it does, Scans find what
+// is in it.
 func TestFolderFault(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64

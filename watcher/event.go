@@ -102,8 +102,9 @@ func (s *session) dropFolder(rel string) {
 	})
 }
 
-// removeWatch ends the watch of a path. fsnotify 1.10.1 panics where a watched folder took the place of another one before it
-// had read of that: watching it there again, it forgets the watch of that path and keeps the path.
+// removeWatch ends the watch of a path. fsnotify 1.10.1 panics where a watched folder took the
+// place of another one before it had read of that: watching it there again, it forgets the watch of
+// that path and keeps the path.
 func removeWatch(fs *fsnotify.Watcher, path string) (err error) {
 	defer func() {
 		if recover() != nil {

@@ -2,11 +2,12 @@ package watcher
 
 import "golang.org/x/sys/unix"
 
-// written reports whether the regular file at rel below root is surely open for writing nowhere, so that who wrote it
-// in place has ended: the kernel grants a read lease on no other. fsnotify does not tell of IN_CLOSE_WRITE
-// (https://github.com/fsnotify/fsnotify/issues/519). Where leases are not granted (a file of somebody else, a network file
-// system) it is false, and the quiet time decides. The file is opened but not read, no link on the way is followed,
-// and the lease is given back at once: who opens the file meanwhile waits for microseconds.
+// written reports whether the regular file at rel below root is surely open for writing nowhere, so
+// that who wrote it in place has ended: the kernel grants a read lease on no other. fsnotify does
+// not tell of IN_CLOSE_WRITE (https://github.com/fsnotify/fsnotify/issues/519). Where leases are
+// not granted (a file of somebody else, a network file system) it is false, and the quiet time
+// decides. The file is opened but not read, no link on the way is followed, and the lease is given
+// back at once: who opens the file meanwhile waits for microseconds.
 func written(root, rel string) bool {
 	dir, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -12,7 +12,8 @@ type waiting struct {
 	cfg  Config
 	wake chan struct{} // holds one token when a deadline came before the one slept for
 
-	// closed reports whether nobody has the file at a path open for writing, as far as can be told; nil: nobody can.
+	// closed reports whether nobody has the file at a path open for writing, as far as can be told;
+	// nil: nobody can.
 	closed func(rel string) bool
 
 	mu    sync.Mutex
@@ -111,8 +112,8 @@ func (q *waiting) takeDue(now time.Time) (Batch, time.Time) {
 	return b, time.Time{}
 }
 
-// finished reports whether a path that is not due was written in place by somebody who has closed it, and notes when
-// to ask again, after twice the time.
+// finished reports whether a path that is not due was written in place by somebody who has closed
+// it, and notes when to ask again, after twice the time.
 func (q *waiting) finished(rel string, d *deadline, now time.Time) bool {
 	if d.ask.IsZero() || d.ask.After(now) {
 		return false

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// TestDeadlines holds docs/architecture.md, "From a save to the index", on a clock of the test's own.
+// TestDeadlines holds docs/architecture.md, "From a save to the index", on a clock of the test's
+// own.
 func TestDeadlines(t *testing.T) {
 	t.Parallel()
 	ms := func(n int) time.Time { return time.Unix(1000, 0).Add(time.Duration(n) * time.Millisecond) }
@@ -76,7 +77,8 @@ func TestWake(t *testing.T) {
 	}
 }
 
-// A path that was written in place is due once its writer has closed it; asked at 3 ms, then at growing intervals.
+// A path that was written in place is due once its writer has closed it; asked at 3 ms, then at
+// growing intervals.
 func TestClosed(t *testing.T) {
 	t.Parallel()
 	ms := func(n int) time.Time { return time.Unix(1000, 0).Add(time.Duration(n) * time.Millisecond) }

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestNestedNewFolders makes 300 files in folders made at once, of which fsnotify alone saw 144. See
-// docs/speed.md, "What decided how it is done".
+// TestNestedNewFolders makes 300 files in folders made at once, of which fsnotify alone saw 144.
+// See docs/speed.md, "What decided how it is done".
 func TestNestedNewFolders(t *testing.T) {
 	t.Parallel()
 	w := start(t, nil)

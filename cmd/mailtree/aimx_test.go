@@ -22,7 +22,8 @@ import (
 	"mailtree/fixtures/guesttest"
 )
 
-// office is the program, its server and a store, for users who come through `mailtree stdio --toolset aimx`.
+// office is the program, its server and a store, for users who come through `mailtree stdio
+// --toolset aimx`.
 type office struct {
 	t                *testing.T
 	dir, exe, socket string
@@ -83,8 +84,8 @@ func (o *office) end(sig syscall.Signal) {
 	}
 }
 
-// call makes calls, each a tool and its arguments, one after the other, as a user of this machine, and returns the texts of
-// the answers; those of refusals begin with !.
+// call makes calls, each a tool and its arguments, one after the other, as a user of this machine,
+// and returns the texts of the answers; those of refusals begin with !.
 func (o *office) call(uid int, calls ...[2]string) []string {
 	o.t.Helper()
 	cmd := o.command("stdio", "--toolset", "aimx", "--no-start", "--project", "/abs/path/shop")
@@ -151,8 +152,8 @@ func (o *office) one(uid int, name, args string) string {
 	return o.call(uid, [2]string{name, args})[0]
 }
 
-// TestTwoUsers: two users of the machine at one server: each has its own mailboxes and hooks and none of the other's, mail
-// goes between them, and hooks run as who they belong to.
+// TestTwoUsers: two users of the machine at one server: each has its own mailboxes and hooks and
+// none of the other's, mail goes between them, and hooks run as who they belong to.
 func TestTwoUsers(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -262,8 +263,8 @@ func (o *office) until(what string, ok func() bool) {
 	}
 }
 
-// TestHookKilled: the server is killed while hooks run and others wait. After its restart what began does not begin again,
-// but its end is noted; what had not begun does, and new mail runs too.
+// TestHookKilled: the server is killed while hooks run and others wait. After its restart what
+// began does not begin again, but its end is noted; what had not begun does, and new mail runs too.
 func TestHookKilled(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -321,7 +322,8 @@ func TestHookKilled(t *testing.T) {
 	}
 }
 
-// TestHookOutlivesServer: a command whose server was killed is ended by the next one when its timeout has come.
+// TestHookOutlivesServer: a command whose server was killed is ended by the next one when its
+// timeout has come.
 func TestHookOutlivesServer(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs /proc to know a process again")

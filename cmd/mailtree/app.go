@@ -20,7 +20,8 @@ import (
 	"mailtree/watcher/hook"
 )
 
-// app is the wired store: the one place besides the tests' that sees index, history, watcher and domain together.
+// app is the wired store: the one place besides the tests' that sees index, history, watcher and
+// domain together.
 type app struct {
 	cfg   *config
 	log   *slog.Logger
@@ -58,7 +59,8 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 			return openHistory(cfg, log, p, share)
 		},
 		OpenIndex: func(ctx context.Context, trees map[string]*tree.Tree) (maildir.Index, error) {
-			// Now that the lock is held: whoever finds it held finds the socket too, and waits there while the index is made.
+			// Now that the lock is held: whoever finds it held finds the socket too, and waits
+			// there while the index is made.
 			if deaf = a.listen(ctx); deaf != nil {
 				return nil, deaf
 			}
@@ -85,9 +87,9 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 	return a, nil
 }
 
-// descriptors is how many files, folders and connections the process may have open at once; the Go runtime has raised that to
-// what it may be raised to. Operations on the mail take half of it at most, Git's part at most a quarter; the rest is for
-// connections and for those who read.
+// descriptors is how many files, folders and connections the process may have open at once; the Go
+// runtime has raised that to what it may be raised to. Operations on the mail take half of it at
+// most, Git's part at most a quarter; the rest is for connections and for those who read.
 func descriptors() int {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
@@ -123,9 +125,9 @@ func openIndex(ctx context.Context, cfg *config, log *slog.Logger, trees map[str
 	return indexer.Open(ctx, indexer.Config{Path: path, Log: log})
 }
 
-// listen makes the sockets. Where the store's own cannot be made (some network file systems have none) a server in the
-// foreground goes on without. One in the background makes them when it is known that it can log: who finds it before, loses it
-// at once.
+// listen makes the sockets. Where the store's own cannot be made (some network file systems have
+// none) a server in the foreground goes on without. One in the background makes them when it is
+// known that it can log: who finds it before, loses it at once.
 func (a *app) listen(ctx context.Context) error {
 	if a.cfg.background {
 		f, err := maildir.OpenLog(a.cfg.Store)

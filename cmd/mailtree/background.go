@@ -25,7 +25,8 @@ import (
 // See docs/clients.md, "Over stdio".
 const patience = 2 * time.Second
 
-// socketPath is where this user finds the server: SOCKET where it is set, for it may be another user's.
+// socketPath is where this user finds the server: SOCKET where it is set, for it may be another
+// user's.
 func (c *config) socketPath() string {
 	if c.Socket != "" {
 		return c.Socket
@@ -33,8 +34,8 @@ func (c *config) socketPath() string {
 	return maildir.SocketPath(c.Store)
 }
 
-// dial connects to the server. With start it starts one in the background where none runs; two who do so at once get
-// the same one. Errors say what to do.
+// dial connects to the server. With start it starts one in the background where none runs; two who
+// do so at once get the same one. Errors say what to do.
 func (p *program) dial(ctx context.Context, start bool, idle time.Duration) (net.Conn, error) {
 	path := p.cfg.socketPath()
 	c, err := socket.Dial(ctx, path)
@@ -51,7 +52,8 @@ func (p *program) dial(ctx context.Context, start bool, idle time.Duration) (net
 	return p.startServer(ctx, path, idle)
 }
 
-// findServer connects to the server that runs, waiting for its socket where somebody has just taken the lock.
+// findServer connects to the server that runs, waiting for its socket where somebody has just taken
+// the lock.
 func (p *program) findServer(ctx context.Context) (net.Conn, error) {
 	for end := time.Now().Add(patience); ; {
 		c, err := socket.Dial(ctx, p.cfg.socketPath())
@@ -73,7 +75,8 @@ func (p *program) notServed() error {
 	return fmt.Errorf("process %s uses the store %s and does not serve it: try again when it has ended", maildir.LockHolder(p.cfg.Store), p.cfg.Store)
 }
 
-// startTries is how often a server is started: the one that has the store may end at the very moment.
+// startTries is how often a server is started: the one that has the store may end at the very
+// moment.
 const startTries = 3
 
 // startServer starts a server and waits for its socket, or for that of another who was faster.
@@ -112,8 +115,9 @@ func (p *program) startServer(ctx context.Context, path string, idle time.Durati
 	}
 }
 
-// spawn starts `mailtree serve --background` in a session of its own, with the settings of this program and nothing of
-// the folder it runs in. What it says before it has the store is in said when ended is closed.
+// spawn starts `mailtree serve --background` in a session of its own, with the settings of this
+// program and nothing of the folder it runs in. What it says before it has the store is in said
+// when ended is closed.
 func (p *program) spawn(idle time.Duration, said *bytes.Buffer) (ended chan struct{}, err error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -166,7 +170,8 @@ func lastLine(s string) string {
 // maxLog is how much of earlier runs the log in the store keeps.
 const maxLog = 4 << 20
 
-// detach points the output of a server in the background, which went to whoever started it, to the log in the store.
+// detach points the output of a server in the background, which went to whoever started it, to the
+// log in the store.
 func detach(store string) error {
 	name := maildir.LogPath(store)
 	if fi, err := os.Stat(name); err == nil && fi.Size() > maxLog {
@@ -199,7 +204,8 @@ func overSocket(ctx context.Context, cfg *config, method, path string) (*http.Re
 	return c.Do(r)
 }
 
-// askToYield reports whether the server that has the store ends for another one, or stays; neither where it has just ended.
+// askToYield reports whether the server that has the store ends for another one, or stays; neither
+// where it has just ended.
 func askToYield(ctx context.Context, cfg *config) (yields, stays bool) {
 	res, err := overSocket(ctx, cfg, http.MethodPost, "/yield")
 	if err != nil {

@@ -18,10 +18,11 @@ import (
 	"mailtree/fixtures/storetest"
 )
 
-// The benchmarks of the real program: a whole index rebuild beside the mail indexers that Debian has, and what memory
-// a server takes. `.ci/bench DIR` runs every benchmark of the project, one go test line for each line of docs/speed.md;
-// each prints its ceiling in the same run. -large asks for 100,000 and 1,000,000 messages, -scratch DIR keeps the stores for
-// the next run (20 GB; half an hour to make), see fixtures/bulk. Processor times of other programs spoil all but the ratios.
+// The benchmarks of the real program: a whole index rebuild beside the mail indexers that Debian
+// has, and what memory a server takes. `.ci/bench DIR` runs every benchmark of the project, one go
+// test line for each line of docs/speed.md; each prints its ceiling in the same run. -large asks
+// for 100,000 and 1,000,000 messages, -scratch DIR keeps the stores for the next run (20 GB; half
+// an hour to make), see fixtures/bulk. Processor times of other programs spoil all but the ratios.
 
 // benchProgram builds the program as it is delivered: the test binary is larger.
 func benchProgram(b *testing.B) string {
@@ -41,9 +42,10 @@ func benchEnv(home string, more ...string) []string {
 	return append(env, more...)
 }
 
-// BenchmarkRebuild is `mailtree index rebuild` as a whole command. Where notmuch and mu are installed (Debian: notmuch,
-// maildir-utils) they index the same messages from a Maildir, one file each where the rebuild reads three, and
-// "x-notmuch" and "x-mu" say how many times longer they take. rss-MB is the most memory that each had.
+// BenchmarkRebuild is `mailtree index rebuild` as a whole command. Where notmuch and mu are
+// installed (Debian: notmuch, maildir-utils) they index the same messages from a Maildir, one file
+// each where the rebuild reads three, and "x-notmuch" and "x-mu" say how many times longer they
+// take. rss-MB is the most memory that each had.
 func BenchmarkRebuild(b *testing.B) {
 	n := 1_000
 	if bulk.Large() {
@@ -109,9 +111,10 @@ func muIndex(b *testing.B, mail, dir string) spent {
 	return timeCommand(b, 1, exec.Command("mu", "index", home, "--quiet"), benchEnv(dir), dir)
 }
 
-// BenchmarkMemory is the resident memory of a server: started on a store that was indexed before, at rest, and the most
-// that it had while and after b.N thousand requests of each kind. "committed" has all mail in a repository; "new" has
-// none, so that it shows what index and watcher take (run it alone: -bench Memory/new).
+// BenchmarkMemory is the resident memory of a server: started on a store that was indexed before,
+// at rest, and the most that it had while and after b.N thousand requests of each kind. "committed"
+// has all mail in a repository; "new" has none, so that it shows what index and watcher take (run
+// it alone: -bench Memory/new).
 func BenchmarkMemory(b *testing.B) {
 	exe := benchProgram(b)
 	sizes := []bulk.Mail{{Messages: 1_000, Linked: true}}
@@ -131,7 +134,8 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// setAside moves a repository away until the returned function is called; what is made in its place stays beside it.
+// setAside moves a repository away until the returned function is called; what is made in its place
+// stays beside it.
 func setAside(b *testing.B, git string) (back func()) {
 	kept := filepath.Join(bulk.Dir(b), "git")
 	there := os.Rename(git, kept) == nil

@@ -59,8 +59,8 @@ type setting struct {
 	Value, Source             string // Source: flag, environment, .env, default
 }
 
-// settings is the one list of what can be set. Programs that know the servers which this one replaces
-// set the first six.
+// settings is the one list of what can be set. Programs that know the servers which this one
+// replaces set the first six.
 func settings() []setting {
 	return []setting{
 		{Name: "MCP_MAIL_STORE", Flag: "store", Default: "~/.mailtree", Help: "folder of the mail, the index and the server's files"},
@@ -85,7 +85,8 @@ func settings() []setting {
 	}
 }
 
-// addSettingFlags gives a command the flags of settings that are its own; "" stands for those of all.
+// addSettingFlags gives a command the flags of settings that are its own; "" stands for those of
+// all.
 func addSettingFlags(f *pflag.FlagSet, command string) {
 	for _, s := range settings() {
 		if s.Flag == "" || s.of != command && !slices.Contains(strings.Fields(s.of), command) {

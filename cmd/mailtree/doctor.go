@@ -273,7 +273,8 @@ func (d *doctor) locks(slug string, t *tree.Tree) {
 	}
 }
 
-// claims names those in force whose holder is nobody: they stand in everybody's way, and no agent can end them.
+// claims names those in force whose holder is nobody: they stand in everybody's way, and no agent
+// can end them.
 func (d *doctor) claims(slug string, t *tree.Tree) {
 	now := time.Now()
 	all, _, err := claim.Files(t, func(c *claim.Row) bool { return c.Live(now) })
@@ -320,7 +321,8 @@ func (d *doctor) attachments(ctx context.Context, slug string, t *tree.Tree) {
 	}
 }
 
-// copies names inbox copies that differ from their message: somebody edited one of them. Each stays as it is.
+// copies names inbox copies that differ from their message: somebody edited one of them. Each stays
+// as it is.
 func (d *doctor) copies(ctx context.Context, slug string, t *tree.Tree) {
 	messages := map[string][sha256.Size]byte{}
 	var diff []string

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// agent does everything that an agent can do to its own mail, one call after the other, so that it knows how each of its
-// deliveries stands.
+// agent does everything that an agent can do to its own mail, one call after the other, so that it
+// knows how each of its deliveries stands.
 type agent struct {
 	*load
 	name   string

@@ -17,7 +17,8 @@ type difference struct {
 	lost bool // what was answered before the fault, and is on disk as it was, is in the answer no more
 }
 
-// differing asks the server for everything that the attempt may have changed, and compares it with the files.
+// differing asks the server for everything that the attempt may have changed, and compares it with
+// the files.
 func (r *peril) differing() (all []difference) {
 	r.d.t.Helper()
 	differ := func(lost bool, format string, args ...any) {

@@ -15,8 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestFaultDisk fills the disk under load, several times, and kills the server while it is full now and then. Calls are
-// answered with an error that says so, or are done; when there is space again all goes on, without a new start.
+// TestFaultDisk fills the disk under load, several times, and kills the server while it is full now
+// and then. Calls are answered with an error that says so, or are done; when there is space again
+// all goes on, without a new start.
 func TestFaultDisk(t *testing.T) {
 	t.Parallel()
 	t.Run("tmpfs", func(t *testing.T) {
@@ -77,8 +78,9 @@ func fillDisk(t *testing.T, dir string) {
 	t.Logf("%d calls on a full disk: %s", full, l)
 }
 
-// TestFaultDiskDies takes the disk away under load: from one instant on, nothing can be written or removed any more. No answer
-// is wrong, also none that says that nothing was changed; when the disk is back, the next start needs no help.
+// TestFaultDiskDies takes the disk away under load: from one instant on, nothing can be written or
+// removed any more. No answer is wrong, also none that says that nothing was changed; when the disk
+// is back, the next start needs no help.
 func TestFaultDiskDies(t *testing.T) {
 	t.Parallel()
 	needMounts(t, "mkfs.ext4")

@@ -16,10 +16,11 @@ import (
 	"mailtree/fixtures/storetest"
 )
 
-// TestFaultEdits is persons who save messages and profiles in a tight loop, half of them in place and half by rename, while
-// agents read, acknowledge, mark unread and pop the same messages, claim and release. Now and then the persons rest until all
-// that they saved is committed; the server must come to that although the agents never rest. At the end each file is as
-// its person saved it last, all that ever rested is in the history, and everything is as the agents were told.
+// TestFaultEdits is persons who save messages and profiles in a tight loop, half of them in place
+// and half by rename, while agents read, acknowledge, mark unread and pop the same messages, claim
+// and release. Now and then the persons rest until all that they saved is committed; the server
+// must come to that although the agents never rest. At the end each file is as its person saved it
+// last, all that ever rested is in the history, and everything is as the agents were told.
 func TestFaultEdits(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -108,8 +109,8 @@ func (e *edits) rest(p *person) {
 	}
 }
 
-// restless has the persons save on and on until what another one saves and lets rest is committed n times: an edit waits
-// for others to rest, but not for ever. It returns the number of saves.
+// restless has the persons save on and on until what another one saves and lets rest is committed n
+// times: an edit waits for others to rest, but not for ever. It returns the number of saves.
 func (e *edits) restless(slow *person, n int) int {
 	e.d.t.Helper()
 	ctx, cancel := context.WithCancel(e.d.t.Context())

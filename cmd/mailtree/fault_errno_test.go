@@ -21,17 +21,20 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// errnos are what calls fail with: of the machine's, which tell nothing about the file, and of the file's own.
+// errnos are what calls fail with: of the machine's, which tell nothing about the file, and of the
+// file's own.
 var errnos = []syscall.Errno{
 	syscall.EMFILE, syscall.EIO, syscall.EACCES, syscall.ENOMEM, syscall.ESTALE, syscall.ENXIO, syscall.EINTR,
 	syscall.ENFILE, syscall.EPERM, syscall.ENAMETOOLONG, syscall.ENOSPC,
 }
 
-// TestFaultErrno fails every file call below the tree of every kind of operation, once with each errno, and compares each
-// answer with the files: what was answered is there; a refusal is no word about what could not be read; what is on disk
-// is listed, or its path is named in health as one that is tried again; a second agent is never granted an exclusive
-// claim. When no path waits the index equals a rebuilt one, without a new start. In the short form each call of most
-// kinds fails once, with the next errno in turn, in the least form one in three; in the long form with every errno.
+// TestFaultErrno fails every file call below the tree of every kind of operation, once with each
+// errno, and compares each answer with the files: what was answered is there; a refusal is no word
+// about what could not be read; what is on disk is listed, or its path is named in health as one
+// that is tried again; a second agent is never granted an exclusive claim. When no path waits the
+// index equals a rebuilt one, without a new start. In the short form each call of most kinds fails
+// once, with the next errno in turn, in the least form one in three; in the long form with every
+// errno.
 func TestFaultErrno(t *testing.T) {
 	t.Parallel()
 	for i, op := range perilous {
@@ -132,8 +135,8 @@ func (r *peril) shots(turn int) (shots []shot) {
 	return shots
 }
 
-// fail is a call with each errno, or but in the long form with the one whose turn it is. Only what changes something finds
-// the disk full.
+// fail is a call with each errno, or but in the long form with the one whose turn it is. Only what
+// changes something finds the disk full.
 func (op *operation) fail(s shot, turn int) (shots []shot) {
 	all := errnos
 	if !s.changes {
@@ -206,12 +209,14 @@ func (r *peril) bad(format string, args ...any) {
 	r.d.t.Errorf("%s, %v: %s", r.op.name, r.aimed, fmt.Sprintf(format, args...))
 }
 
-// machine reports whether the fault of the attempt is one of the machine, which tells nothing about the file.
+// machine reports whether the fault of the attempt is one of the machine, which tells nothing about
+// the file.
 func (r *peril) machine() bool {
 	return r.aimed != nil && tree.FaultOf(r.aimed.errno) == tree.FaultMachine
 }
 
-// vet looks at a refusal: it says that something is not available now, or that a file cannot be read where that is so.
+// vet looks at a refusal: it says that something is not available now, or that a file cannot be
+// read where that is so.
 func (r *peril) vet(err error) {
 	var no *toolError
 	errors.As(err, &no)
@@ -306,8 +311,8 @@ func (r *peril) health() (s state) {
 	return s
 }
 
-// finish compares the live index with a rebuilt one when no fault is left, and then the store with everything that was
-// answered.
+// finish compares the live index with a rebuilt one when no fault is left, and then the store with
+// everything that was answered.
 func (r *peril) finish() {
 	r.d.t.Helper()
 	if _, err := r.d.verb("flush", "project", faultKey); err != nil {

@@ -14,8 +14,9 @@ import (
 	"mailtree/fixtures/storetest"
 )
 
-// TestFaultGit is a person who uses git in the mail's folder while the server is under load: commits, branches, stashes,
-// reverts, and gc without end. Nothing that was answered is lost, and his commands fail at most because of a lock.
+// TestFaultGit is a person who uses git in the mail's folder while the server is under load:
+// commits, branches, stashes, reverts, and gc without end. Nothing that was answered is lost, and
+// his commands fail at most because of a lock.
 func TestFaultGit(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, filepath.Join(t.TempDir(), "store"))
@@ -88,8 +89,9 @@ func (p *gitPerson) round(n int) {
 	}
 }
 
-// stash puts an edit away and brings it back. Git does so in two steps, each with the lock: where the server has it at the
-// second one, the edit is back but the stash is kept, and a person who sees that drops it.
+// stash puts an edit away and brings it back. Git does so in two steps, each with the lock: where
+// the server has it at the second one, the edit is back but the stash is kept, and a person who
+// sees that drops it.
 func (p *gitPerson) stash(text string) {
 	p.edit("NOTES.md", text)
 	if p.git("stash", "-q"); p.git("stash", "list") == "" {
@@ -104,7 +106,8 @@ func (p *gitPerson) stash(text string) {
 // back returns to the mail's branch.
 func (p *gitPerson) back() { p.insist(func() bool { return false }, "checkout", "-q", p.branch) }
 
-// insist repeats a command while a lock stands in its way, as fast as a person can, or until there is a way round it.
+// insist repeats a command while a lock stands in its way, as fast as a person can, or until there
+// is a way round it.
 func (p *gitPerson) insist(round func() bool, args ...string) {
 	until(p.t, "git "+strings.Join(args, " "), 60*time.Second, func() bool {
 		if p.git(args...) != refused || round() {
@@ -131,9 +134,9 @@ func (p *gitPerson) commit(args ...string) bool {
 
 const refused = "refused"
 
-// mayRefuse is what a person can be told while a server commits to the same repository: come back later, or that there
-// is nothing to do because the server has committed it. A merge or revert that read HEAD before and the index after a commit
-// of the server takes that for local changes.
+// mayRefuse is what a person can be told while a server commits to the same repository: come back
+// later, or that there is nothing to do because the server has committed it. A merge or revert that
+// read HEAD before and the index after a commit of the server takes that for local changes.
 var mayRefuse = regexp.MustCompile(`(?i)\block|another git process|nothing (added )?to commit|no changes added|No local changes|No stash entries|nothing to revert|previous cherry-pick is now empty|unable to write new.index|is at [0-9a-f]+ but expected|stash entry is kept|would be overwritten by merge`)
 
 // git runs a command of the person and returns its output, or refused.

@@ -15,12 +15,13 @@ import (
 	"mailtree/fixtures/trap"
 )
 
-// init makes the test binary the launcher of a trapped program. Of the inits of this package it must come before the one
-// of fault_main_test.go, which becomes the program: they run in the order of the files' names.
+// init makes the test binary the launcher of a trapped program. Of the inits of this package it
+// must come before the one of fault_main_test.go, which becomes the program: they run in the order
+// of the files' names.
 func init() { trap.Enter() }
 
-// callSite is where the program makes a file call: the call and the path below the tree, its ids replaced, so that the same
-// call for the next message is the same site.
+// callSite is where the program makes a file call: the call and the path below the tree, its ids
+// replaced, so that the same call for the next message is the same site.
 type callSite struct {
 	call, path string
 	changes    bool // see trap.Call
@@ -28,7 +29,8 @@ type callSite struct {
 
 func (at callSite) String() string { return at.call + " " + at.path }
 
-// names are the parts of paths that differ from one message, claim, agent, object or staged file to the next.
+// names are the parts of paths that differ from one message, claim, agent, object or staged file to
+// the next.
 var names = []struct {
 	pattern *regexp.Regexp
 	stands  string
@@ -108,8 +110,8 @@ func (in *injector) decide(c trap.Call) syscall.Errno {
 	return 0
 }
 
-// arm begins a try: calls are counted from now on, and that of the shot fails (nil: none). What an earlier try made is not
-// counted, but for paths with keep in them; with every it is.
+// arm begins a try: calls are counted from now on, and that of the shot fails (nil: none). What an
+// earlier try made is not counted, but for paths with keep in them; with every it is.
 func (in *injector) arm(s *shot, keep string, every bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

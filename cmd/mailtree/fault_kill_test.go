@@ -10,8 +10,9 @@ import (
 	"mailtree/fixtures/storetest"
 )
 
-// TestFaultKill kills the server at random instants under load, again and again. Whatever was answered is there after
-// each start, which takes less than two seconds of work; at the end every invariant holds, and each message was popped once.
+// TestFaultKill kills the server at random instants under load, again and again. Whatever was
+// answered is there after each start, which takes less than two seconds of work; at the end every
+// invariant holds, and each message was popped once.
 func TestFaultKill(t *testing.T) {
 	t.Parallel()
 	kills := extent(20, 200, 1000)
@@ -42,8 +43,8 @@ func TestFaultKill(t *testing.T) {
 	t.Logf("%d kills: %s", kills, l)
 }
 
-// live lets a server live until it has answered some calls, now and then so many that a commit is made, and a moment more.
-// That is how soon a kill comes also where everything is slow.
+// live lets a server live until it has answered some calls, now and then so many that a commit is
+// made, and a moment more. That is how soon a kill comes also where everything is slow.
 func (l *load) live(k int) {
 	most := 10
 	if k%10 == 9 {

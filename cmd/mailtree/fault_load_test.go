@@ -173,7 +173,8 @@ func (l *load) send(m message) error {
 	return nil
 }
 
-// take takes an id of an agent's inbox that is not acknowledged: a random one, or the one that is probably popped now.
+// take takes an id of an agent's inbox that is not acknowledged: a random one, or the one that is
+// probably popped now.
 func (l *load) take(agent string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

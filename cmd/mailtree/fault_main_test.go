@@ -29,8 +29,9 @@ import (
 	mcpserver "mailtree/mcp"
 )
 
-// The fault tests run the program as a process of its own and kill it, fill its disk, cut its power and get in its way.
-// The least form runs with all tests, the short one (200 kills) in .ci/run. In full: go test ./cmd/mailtree -run Fault -faults=long -timeout 1h
+// The fault tests run the program as a process of its own and kill it, fill its disk, cut its power
+// and get in its way. The least form runs with all tests, the short one (200 kills) in .ci/run. In
+// full: go test ./cmd/mailtree -run Fault -faults=long -timeout 1h
 
 var faults = flag.String("faults", "least", "how much the fault tests do: least, short or long")
 
@@ -69,7 +70,8 @@ func init() {
 	}
 }
 
-// faultServe is serve with the verbs that no tool of the wire has yet (pop, unread), and a writer that dies at a step.
+// faultServe is serve with the verbs that no tool of the wire has yet (pop, unread), and a writer
+// that dies at a step.
 //
 //	POST /fault/pop?project=&agent=          the message's id, empty when there is none
 //	POST /fault/unread?project=&agent=&id=
@@ -197,7 +199,8 @@ func (f *faultProgram) do(ctx context.Context, verb string, q url.Values) (strin
 	return "", fmt.Errorf("no verb %q", verb)
 }
 
-// both has the writer wait in an operation of somebody else, so that what comes meanwhile is one group.
+// both has the writer wait in an operation of somebody else, so that what comes meanwhile is one
+// group.
 func (f *faultProgram) both(p *maildir.Project, agent, id string) error {
 	ctx := context.Background()
 	f.mu.Lock() // the writer stops at its next step
@@ -255,8 +258,8 @@ func tail(file string, n int) string {
 	return string(data[max(0, len(data)-n):])
 }
 
-// startLimit is how long a server may work after a kill until it answers: two seconds of a processor, because on the clock
-// the work of others counts too.
+// startLimit is how long a server may work after a kill until it answers: two seconds of a
+// processor, because on the clock the work of others counts too.
 const startLimit = 2 * time.Second * slower
 
 // start starts the server and returns when it listens, which must not take much work.
@@ -340,8 +343,8 @@ func (d *daemon) gone() {
 	d.cmd = nil
 }
 
-// stop ends a server well, so that everything is committed and the store can be held against the invariants. That is
-// the shipped program: another one is killed first.
+// stop ends a server well, so that everything is committed and the store can be held against the
+// invariants. That is the shipped program: another one is killed first.
 func (d *daemon) stop() {
 	d.t.Helper()
 	if !d.real {
@@ -385,8 +388,8 @@ type toolError struct {
 
 func (e *toolError) Error() string { return e.text }
 
-// call calls a tool and decodes its structured answer. A *toolError: refused. Any other error: there was no answer,
-// so the call may have done its work or not.
+// call calls a tool and decodes its structured answer. A *toolError: refused. Any other error:
+// there was no answer, so the call may have done its work or not.
 func (d *daemon) call(tool string, args, result any) error {
 	return d.callAt("/mcp", tool, args, result)
 }

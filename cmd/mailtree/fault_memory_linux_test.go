@@ -21,12 +21,13 @@ import (
 	"mailtree/mcp/socket"
 )
 
-// maxResident is what the server may have in memory, in bytes, whatever is asked; the race detector's own comes on top.
+// maxResident is what the server may have in memory, in bytes, whatever is asked; the race
+// detector's own comes on top.
 const maxResident = (400 << 20) * (1 + (slower-1)/2)
 
-// TestFaultMemory: many clients that ask for large mail at once, in every way that there is, do not make the server large.
-// -faults=short and long store the 40 messages of 8 MB that the limit was set with; without, four and fewer clients show
-// the same.
+// TestFaultMemory: many clients that ask for large mail at once, in every way that there is, do not
+// make the server large. -faults=short and long store the 40 messages of 8 MB that the limit was
+// set with; without, four and fewer clients show the same.
 func TestFaultMemory(t *testing.T) {
 	longer(t)
 	many := extent(8, 64, 64)

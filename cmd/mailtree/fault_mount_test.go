@@ -30,7 +30,8 @@ func notHere(t *testing.T, format string, args ...any) {
 	t.Skipf("not done here: %s: %s", t.Name(), strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " "))
 }
 
-// mount mounts a file system on a new folder until the test ends, and skips the test where the kernel refuses.
+// mount mounts a file system on a new folder until the test ends, and skips the test where the
+// kernel refuses.
 func mount(t *testing.T, args ...string) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "mnt")

@@ -20,8 +20,9 @@ type operation struct {
 	name string
 	// prepare brings the store to where the operation has something to do, without a fault.
 	prepare func(r *peril)
-	// do does the operation with the fault armed. It returns when it was answered; what a person does has no answer: then
-	// when the server has taken notice of it, or when the fault has struck.
+	// do does the operation with the fault armed. It returns when it was answered; what a person
+	// does has no answer: then when the server has taken notice of it, or when the fault has
+	// struck.
 	do func(r *peril) error
 	// after does what the answer must not have made possible. The fault is over.
 	after func(r *peril, err error)
@@ -53,7 +54,8 @@ func (op *operation) removes(path string) bool {
 	return op.takes != "" && strings.Contains(path, op.takes)
 }
 
-// perilous are the operations. Ann sends to Bob and Cid, and claims what Bob wants too; a person edits what is Dora's.
+// perilous are the operations. Ann sends to Bob and Cid, and claims what Bob wants too; a person
+// edits what is Dora's.
 var perilous = []operation{
 	{name: "send", prepare: fresh, do: (*peril).mail, after: noMore},
 	{name: "register", prepare: fresh, do: (*peril).register, after: noMore},
@@ -200,8 +202,8 @@ func (r *peril) contest() error {
 	return r.answer(err)
 }
 
-// secondClaim is contest after the fault. What a person wrote and nobody can read is a problem, and does not hold until it
-// is mended.
+// secondClaim is contest after the fault. What a person wrote and nobody can read is a problem, and
+// does not hold until it is mended.
 func (r *peril) secondClaim(error) {
 	r.d.t.Helper()
 	if r.op.beside && !r.machine() {
@@ -279,8 +281,8 @@ func (r *peril) saveProfile(agent, task string) {
 	r.save(path, data)
 }
 
-// passed waits until the server has done with what it was reading when the fault struck: it has noticed what a person saved
-// after that.
+// passed waits until the server has done with what it was reading when the fault struck: it has
+// noticed what a person saved after that.
 func (r *peril) passed() {
 	r.d.t.Helper()
 	task := fmt.Sprintf("after %d", r.n)
@@ -400,7 +402,8 @@ func (r *peril) waitForRest() error {
 	return nil
 }
 
-// compareTree has the whole tree compared with the index, as the server does every hour and when events were lost.
+// compareTree has the whole tree compared with the index, as the server does every hour and when
+// events were lost.
 func (r *peril) compareTree() error {
 	_, err := r.d.verb("compare", "project", faultKey)
 	return r.answer(err)
@@ -412,8 +415,8 @@ func (r *peril) flush() error {
 	return r.answer(err)
 }
 
-// committed waits until the history is level, without help. A file that could not be read is left out until somebody saves
-// it again.
+// committed waits until the history is level, without help. A file that could not be read is left
+// out until somebody saves it again.
 func (r *peril) committed(error) {
 	r.d.t.Helper()
 	if out := r.uncommitted(); out != "" {
@@ -429,7 +432,8 @@ func (r *peril) committed(error) {
 	}
 }
 
-// uncommitted is what git status says when it has said so for long, "" when nothing is to be committed.
+// uncommitted is what git status says when it has said so for long, "" when nothing is to be
+// committed.
 func (r *peril) uncommitted() (text string) {
 	limit := 5 * differMost // the history tries again with back-off
 	if !r.machine() {

@@ -17,8 +17,8 @@ import (
 
 // The tests of this file hold the shipped program to docs/tools.md, "postal".
 
-// post is the mail of one test, sent and taken out with postal's tools. Bodies are unique: by them it is known which is which,
-// for postal shows the sender's own ids.
+// post is the mail of one test, sent and taken out with postal's tools. Bodies are unique: by them
+// it is known which is which, for postal shows the sender's own ids.
 type post struct {
 	d      *daemon
 	ledger *storetest.Ledger
@@ -93,8 +93,8 @@ func (p *post) takeSome(agent string) (body string, err error) {
 	return body, err
 }
 
-// settle reads an inbox with the other toolset, which knows the messages by their ids in the tree, and tells the ledger. It
-// returns how many are marked read that were handed out to nobody.
+// settle reads an inbox with the other toolset, which knows the messages by their ids in the tree,
+// and tells the ledger. It returns how many are marked read that were handed out to nobody.
 func (p *post) settle(agent string) (silent int) {
 	p.d.t.Helper()
 	for cursor, more := "", true; more; more = cursor != "" {
@@ -143,7 +143,8 @@ func (p *post) check() {
 	p.d.check(p.ledger)
 }
 
-// TestFaultPostalLoops has two clients answer each other: every message arrives, in the order it was sent.
+// TestFaultPostalLoops has two clients answer each other: every message arrives, in the order it
+// was sent.
 func TestFaultPostalLoops(t *testing.T) {
 	t.Parallel()
 	const balls = 4                           // conversations at once
@@ -180,7 +181,8 @@ func TestFaultPostalLoops(t *testing.T) {
 	p.check()
 }
 
-// TestFaultPostalCrowd has 64 clients take from one mailbox while 64 send to it: nothing comes twice, nothing is lost.
+// TestFaultPostalCrowd has 64 clients take from one mailbox while 64 send to it: nothing comes
+// twice, nothing is lost.
 func TestFaultPostalCrowd(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -192,8 +194,8 @@ func TestFaultPostalCrowd(t *testing.T) {
 	c.check()
 }
 
-// TestFaultPostalKill is the same with a server that is killed and started again: what was handed out to nobody stands in the
-// inbox, marked read, and is no more than the calls that got no answer.
+// TestFaultPostalKill is the same with a server that is killed and started again: what was handed
+// out to nobody stands in the inbox, marked read, and is no more than the calls that got no answer.
 func TestFaultPostalKill(t *testing.T) {
 	t.Parallel()
 	kills := extent(3, 20, 200)
@@ -244,8 +246,8 @@ func newCrowd(t *testing.T, total int) *crowd {
 	return c
 }
 
-// clients runs all until the server is gone. Those who send also end when nothing is left, those who take at a message
-// that tells them to.
+// clients runs all until the server is gone. Those who send also end when nothing is left, those
+// who take at a message that tells them to.
 func (c *crowd) clients() (senders, takers *sync.WaitGroup) {
 	senders, takers = &sync.WaitGroup{}, &sync.WaitGroup{}
 	for range crowdSize {

@@ -17,9 +17,10 @@ import (
 	"mailtree/fixtures/storetest"
 )
 
-// TestFaultPowerLoss cuts the power under load: it copies the file below a mounted ext4 as it is, which is what a disk
-// would hold, mounts the copy (which replays its journal) and starts a server on it. All that was answered before the copy
-// was begun is there, nothing is half there, the repository is sound and the index reconciles.
+// TestFaultPowerLoss cuts the power under load: it copies the file below a mounted ext4 as it is,
+// which is what a disk would hold, mounts the copy (which replays its journal) and starts a server
+// on it. All that was answered before the copy was begun is there, nothing is half there, the
+// repository is sound and the index reconciles.
 func TestFaultPowerLoss(t *testing.T) {
 	t.Parallel()
 	needMounts(t, "mkfs.ext4")
@@ -50,12 +51,14 @@ func TestFaultPowerLoss(t *testing.T) {
 	t.Logf("%d power cuts (%d copies discarded because the kernel wrote meanwhile): %s", cuts, torn, l)
 }
 
-// lazy mounts a disk so that the kernel writes as little as it may without being told to: what was not made durable is lost.
+// lazy mounts a disk so that the kernel writes as little as it may without being told to: what was
+// not made durable is lost.
 const lazy = "loop,commit=300"
 
-// TestFaultPowerSteps cuts the power at every step of a send to three recipients, and right after the answers of a send, an
-// acknowledgement and a pop, and after the commit. At each step it does so twice: with nothing on the disk but what the server had made durable, and
-// when the kernel has written the names of all files, but the content of those only that were made durable.
+// TestFaultPowerSteps cuts the power at every step of a send to three recipients, and right after
+// the answers of a send, an acknowledgement and a pop, and after the commit. At each step it does
+// so twice: with nothing on the disk but what the server had made durable, and when the kernel has
+// written the names of all files, but the content of those only that were made durable.
 func TestFaultPowerSteps(t *testing.T) {
 	t.Parallel()
 	needMounts(t, "mkfs.ext4")
@@ -108,7 +111,8 @@ func TestFaultPowerSteps(t *testing.T) {
 	t.Logf("%d power cuts at %d steps: %s", cuts, at, s)
 }
 
-// held waits until the writer waits; false when the call is answered before. The answer stays in the channel.
+// held waits until the writer waits; false when the call is answered before. The answer stays in
+// the channel.
 func (d *daemon) held(answer chan error) (held bool) {
 	d.t.Helper()
 	until(d.t, "a writer that waits", time.Minute, func() bool {
@@ -122,7 +126,8 @@ func (d *daemon) held(answer chan error) (held bool) {
 	return held
 }
 
-// writeNames makes ext4 write its journal: all names and sizes that it knows, and the content of one file of ours.
+// writeNames makes ext4 write its journal: all names and sizes that it knows, and the content of
+// one file of ours.
 func writeNames(t *testing.T, dir string) {
 	f, err := os.Create(filepath.Join(dir, "bystander"))
 	if err == nil {
@@ -136,8 +141,9 @@ func writeNames(t *testing.T, dir string) {
 
 func lastCopy(disk string) string { return disk + ".copy" }
 
-// cutPower copies the disk at one instant and returns what had been answered then. The server stands still, so that few
-// writes come from the kernel; two equal readings prove that none came between them.
+// cutPower copies the disk at one instant and returns what had been answered then. The server
+// stands still, so that few writes come from the kernel; two equal readings prove that none came
+// between them.
 func cutPower(t *testing.T, d *daemon, l *load, disk string) (answered *storetest.Ledger, torn int) {
 	t.Helper()
 	answered = l.ledger.Copy()

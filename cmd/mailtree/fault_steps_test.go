@@ -15,7 +15,8 @@ type stepped struct {
 	// prepare brings the store to where the operation has something to do.
 	prepare func(s *steps)
 	do      func(s *steps) error
-	// look says how much of the operation is in the tree: 0 nothing, whole everything, all else is half.
+	// look says how much of the operation is in the tree: 0 nothing, whole everything, all else is
+	// half.
 	look  func(s *steps) int
 	whole int
 	told  func(s *steps) // the ledger's entry of an answered operation
@@ -30,8 +31,9 @@ type steps struct {
 	old  string // a claim's file before
 }
 
-// TestFaultSteps kills the server before and after every step of an operation: staging of each file, journal, sync, each
-// rename, ingest, tidying, record, answer. After the next start the operation is whole or absent; answered ones are whole.
+// TestFaultSteps kills the server before and after every step of an operation: staging of each
+// file, journal, sync, each rename, ingest, tidying, record, answer. After the next start the
+// operation is whole or absent; answered ones are whole.
 func TestFaultSteps(t *testing.T) {
 	t.Parallel()
 	for _, op := range []stepped{
@@ -55,7 +57,8 @@ func TestFaultSteps(t *testing.T) {
 
 func nothing(*steps) {}
 
-// run does the operation again and again, the server dying one step later each time, until it lives.
+// run does the operation again and again, the server dying one step later each time, until it
+// lives.
 func (op *stepped) run(t *testing.T) {
 	d := newDaemon(t, filepath.Join(t.TempDir(), "store"))
 	d.start()

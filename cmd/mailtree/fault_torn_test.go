@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestFaultTornJournal: a kill within the write of a journal record leaves half a line. What is written behind it after
-// the next start counts all the same.
+// TestFaultTornJournal: a kill within the write of a journal record leaves half a line. What is
+// written behind it after the next start counts all the same.
 func TestFaultTornJournal(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, filepath.Join(t.TempDir(), "store"))

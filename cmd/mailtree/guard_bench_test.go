@@ -12,10 +12,10 @@ import (
 	"mailtree/fixtures/bulk"
 )
 
-// BenchmarkGuard is `mailtree guard check` as a whole process: 100 staged files against 1,000 live claims of others, none
-// of which covers one. Beside each check, in turn, what it cannot be faster than: the same program doing nothing (start)
-// and git's part (git). cpu is its processor time, its own and its git's; on a machine that others use too, look at that
-// and at the least.
+// BenchmarkGuard is `mailtree guard check` as a whole process: 100 staged files against 1,000 live
+// claims of others, none of which covers one. Beside each check, in turn, what it cannot be faster
+// than: the same program doing nothing (start) and git's part (git). cpu is its processor time, its
+// own and its git's; on a machine that others use too, look at that and at the least.
 func BenchmarkGuard(b *testing.B) {
 	exe, home := benchProgram(b), bulk.Dir(b)
 	store, code := filepath.Join(home, "store"), filepath.Join(home, "code")

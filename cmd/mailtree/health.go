@@ -52,7 +52,8 @@ type projectHealth struct {
 	WaitingCount int           `json:"waiting_count,omitempty"` // files and folders that could not be looked at
 }
 
-// waitingFile is one that a fault of the machine kept from being looked at. The server tries it again.
+// waitingFile is one that a fault of the machine kept from being looked at. The server tries it
+// again.
 type waitingFile struct {
 	Path  string `json:"path"`
 	Error string `json:"error"`

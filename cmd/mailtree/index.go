@@ -136,7 +136,8 @@ func verify(ctx context.Context, p *program) error {
 	return &exitError{1, fmt.Errorf("the index (-) differs from one built anew (+). %s", hint)}
 }
 
-// verify compares. Beside a running server the two readings are of different moments: only what differs each time counts.
+// verify compares. Beside a running server the two readings are of different moments: only what
+// differs each time counts.
 func (v *view) verify(ctx context.Context) (*indexer.Report, error) {
 	r, err := indexer.Verify(ctx, v.index, v.trees)
 	v.running = v.running || maildir.Held(v.store) // one may have started meanwhile

@@ -27,7 +27,8 @@ func listen(ctx context.Context, cfg *config) (net.Listener, error) {
 	return ln, nil
 }
 
-// keptListener is a TCP listener that outlives the HTTP servers that close it, until its context ends.
+// keptListener is a TCP listener that outlives the HTTP servers that close it, until its context
+// ends.
 type keptListener struct {
 	*net.TCPListener
 	until  context.Context

@@ -1,5 +1,5 @@
-// Command mailtree is a mailbox, directory, searchable archive and claim book for coding agents and the people beside
-// them: a Git-tracked tree of markdown files, served over MCP. See README.md.
+// Command mailtree is a mailbox, directory, searchable archive and claim book for coding agents and
+// the people beside them: a Git-tracked tree of markdown files, served over MCP. See README.md.
 package main
 
 import (
@@ -24,7 +24,8 @@ type stdio struct {
 	out, err io.Writer
 }
 
-// run is the whole program but for signals: 0 when all went well, 1 when it did not, 2 for a wrong command line.
+// run is the whole program but for signals: 0 when all went well, 1 when it did not, 2 for a wrong
+// command line.
 func run(ctx context.Context, args, env []string, std stdio) int {
 	tuneMemory()
 	root := rootCommand(env, std)

@@ -37,8 +37,8 @@ func nudgeCommand(p *program) *cobra.Command {
 	return c
 }
 
-// nudge asks the server to tell agents, and prints what becomes of it. Where it is to watch, it goes on with the next
-// server when one has ended.
+// nudge asks the server to tell agents, and prints what becomes of it. Where it is to watch, it
+// goes on with the next server when one has ended.
 func (p *program) nudge(ctx context.Context, watch bool, idle time.Duration) error {
 	for {
 		err := p.nudgeOnce(ctx, watch, idle)
@@ -131,7 +131,8 @@ func (p *program) sayNudges(answer io.Reader) (said int, err error) {
 	}
 }
 
-// nudger tells agents of mail: for those who ask on the socket, and where NUDGE=tmux says so as long as the server runs.
+// nudger tells agents of mail: for those who ask on the socket, and where NUDGE=tmux says so as
+// long as the server runs.
 type nudger struct {
 	*nudge.Nudger
 	log *slog.Logger

@@ -11,7 +11,8 @@ import (
 	"mailtree/maildir"
 )
 
-// TestNudgeMeetsEnd: a server in the background that ends lets nobody in for a moment; the next one is asked.
+// TestNudgeMeetsEnd: a server in the background that ends lets nobody in for a moment; the next one
+// is asked.
 func TestNudgeMeetsEnd(t *testing.T) {
 	t.Parallel()
 	store := t.TempDir()

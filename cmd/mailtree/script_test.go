@@ -34,8 +34,9 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"mailtree": main})
 }
 
-// TestScripts runs every scenario below fixtures/scripts against the real program. After each one the live index
-// equals a rebuilt one, and every repository of the store passes git fsck and has nothing uncommitted.
+// TestScripts runs every scenario below fixtures/scripts against the real program. After each one
+// the live index equals a rebuilt one, and every repository of the store passes git fsck and has
+// nothing uncommitted.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:   "../../fixtures/scripts",
@@ -130,8 +131,8 @@ func (s *server) end(t testing.TB, sig syscall.Signal) {
 // of returns the script's server and its testing.TB.
 func of(ts *testscript.TestScript) *server { return ts.Value(serverKey{}).(*server) }
 
-// serve [flags]: starts the server and waits until it says where it listens; $URL is its address. With $FILES it may have that
-// many descriptors.
+// serve [flags]: starts the server and waits until it says where it listens; $URL is its address.
+// With $FILES it may have that many descriptors.
 func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	exe, err := exec.LookPath("mailtree")
@@ -177,7 +178,8 @@ func cmdCrash(ts *testscript.TestScript, neg bool, args []string) {
 	s.cmd = nil
 }
 
-// stopped: interrupts the server, which must end well; what its store is like then is not looked at.
+// stopped: interrupts the server, which must end well; what its store is like then is not looked
+// at.
 func cmdStopped(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	if s.cmd == nil {
@@ -223,8 +225,9 @@ func scriptEnv(ts *testscript.TestScript) []string {
 	return env
 }
 
-// call [AGENT/]TOOL JSON: calls a tool of mail, or as that agent one of postal, with a bare POST and prints its structured
-// content, one key a line; fails on a tool error, and with ! on anything else. Text and structured content must agree.
+// call [AGENT/]TOOL JSON: calls a tool of mail, or as that agent one of postal, with a bare POST
+// and prints its structured content, one key a line; fails on a tool error, and with ! on anything
+// else. Text and structured content must agree.
 func cmdCall(ts *testscript.TestScript, neg bool, args []string) {
 	out, isError, err := callTool(of(ts).url, args)
 	ts.Check(err)
@@ -275,7 +278,8 @@ func callTool(url string, args []string) (out string, isError bool, err error) {
 	return indented(structured), res.Result.IsError, nil
 }
 
-// agree reports whether both say the same: the same JSON, or in postal the id alone, or null for an empty mailbox.
+// agree reports whether both say the same: the same JSON, or in postal the id alone, or null for an
+// empty mailbox.
 func agree(text string, structured any) bool {
 	var v any
 	same := json.Unmarshal([]byte(text), &v) == nil && indented(v) == indented(structured)
@@ -291,8 +295,8 @@ func indented(v any) string {
 	return b.String()
 }
 
-// bare keeps no connection: a server that starts anew on its port closes those, and a client may take one that it does not
-// yet know to be closed.
+// bare keeps no connection: a server that starts anew on its port closes those, and a client may
+// take one that it does not yet know to be closed.
 var bare = http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
 func postJSON(url, body string, v any) error {
@@ -343,8 +347,8 @@ func readResource(url string, args []string) (out string, isError bool, err erro
 	return indented(v), false, nil
 }
 
-// post STATUS FILE [HEADER…]: posts the file to $URL/mcp with the given headers and no others but the content type,
-// and prints the answer; the status must be that.
+// post STATUS FILE [HEADER…]: posts the file to $URL/mcp with the given headers and no others but
+// the content type, and prints the answer; the status must be that.
 func cmdPost(ts *testscript.TestScript, neg bool, args []string) {
 	req, err := http.NewRequest("POST", of(ts).url+"/mcp", strings.NewReader(ts.ReadFile(args[1])))
 	ts.Check(err)
@@ -392,7 +396,8 @@ func exchange(req *http.Request) (status int, body []byte, err error) {
 	return resp.StatusCode, body, err
 }
 
-// eventually REGEXP call|read ARGS: repeats the call until its answer matches; ! until it does not match.
+// eventually REGEXP call|read ARGS: repeats the call until its answer matches; ! until it does not
+// match.
 func cmdEventually(ts *testscript.TestScript, neg bool, args []string) {
 	re, err := regexp.Compile("(?m)" + args[0])
 	ts.Check(err)
@@ -449,8 +454,8 @@ func cmdReleased(ts *testscript.TestScript, neg bool, args []string) {
 	checkStore(ts)
 }
 
-// bridges N FILE: runs N bridges at once, each with the file as its input, and prints what they say. A server that they start
-// waits long for who comes last.
+// bridges N FILE: runs N bridges at once, each with the file as its input, and prints what they
+// say. A server that they start waits long for who comes last.
 func cmdBridges(ts *testscript.TestScript, neg bool, args []string) {
 	n, err := strconv.Atoi(args[0])
 	ts.Check(err)
@@ -473,8 +478,8 @@ func cmdBridges(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// guest COMMAND ARGS: runs mailtree as another user, who can enter the script's folder but not the store; the standard
-// input is empty. Needs root.
+// guest COMMAND ARGS: runs mailtree as another user, who can enter the script's folder but not the
+// store; the standard input is empty. Needs root.
 func cmdGuest(ts *testscript.TestScript, neg bool, args []string) {
 	const guest = 65533
 	exe, err := exec.LookPath(args[0])

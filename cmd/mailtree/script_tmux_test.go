@@ -18,8 +18,9 @@ type desktop struct {
 
 type desktopKey struct{}
 
-// window NAME [DIR]: makes a tmux window in which a program writes down what is typed, or goes back to it; what follows
-// runs in it, as far as $TMUX and $TMUX_PANE tell. Needs tmux: [!exec:tmux] skip.
+// window NAME [DIR]: makes a tmux window in which a program writes down what is typed, or goes back
+// to it; what follows runs in it, as far as $TMUX and $TMUX_PANE tell. Needs tmux: [!exec:tmux]
+// skip.
 func cmdWindow(ts *testscript.TestScript, neg bool, args []string) {
 	d := ts.Value(desktopKey{}).(*desktop)
 	if d.server == nil {
@@ -34,8 +35,8 @@ func cmdWindow(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("TMUX_PANE", w.Pane)
 }
 
-// typed NAME [LINES]: prints what was typed into the window since the last time; with LINES it waits until that many lines
-// have come.
+// typed NAME [LINES]: prints what was typed into the window since the last time; with LINES it
+// waits until that many lines have come.
 func cmdTyped(ts *testscript.TestScript, neg bool, args []string) {
 	w := ts.Value(desktopKey{}).(*desktop).windows[args[0]]
 	if len(args) > 1 {

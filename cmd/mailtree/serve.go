@@ -24,8 +24,9 @@ import (
 // grace is how long requests in flight may take to finish at the end.
 const grace = 5 * time.Second
 
-// hookGrace is how long it is waited for hooks at the end: a command that does not end for TERM takes eight seconds, on a busy
-// machine more. One that is in a system call that does not return, on a disk that does not answer, would keep the server for ever.
+// hookGrace is how long it is waited for hooks at the end: a command that does not end for TERM
+// takes eight seconds, on a busy machine more. One that is in a system call that does not return,
+// on a disk that does not answer, would keep the server for ever.
 const hookGrace = 4 * grace
 
 func serveCommand(p *program) *cobra.Command {
@@ -49,8 +50,9 @@ func serveCommand(p *program) *cobra.Command {
 	return c
 }
 
-// serve runs the server until it ends for another reason than that somebody removed its index: then it starts anew, which
-// makes the index anew too, and goes on trying where something is in the way. The port stays its own meanwhile.
+// serve runs the server until it ends for another reason than that somebody removed its index: then
+// it starts anew, which makes the index anew too, and goes on trying where something is in the way.
+// The port stays its own meanwhile.
 func serve(ctx context.Context, p *program, idle time.Duration) error {
 	keepInherited()
 	log := p.cfg.logger(p.std)
@@ -106,9 +108,9 @@ type notOpened struct{ err error }
 func (n *notOpened) Error() string { return n.err.Error() }
 func (n *notOpened) Unwrap() error { return n.err }
 
-// serveOnce runs everything that a server is; it starts every goroutine of the program but those of libraries, and
-// returns when all have ended. started is called once it serves; ln is nil for a server in the background. Errors:
-// *notOpened, or how it ended.
+// serveOnce runs everything that a server is; it starts every goroutine of the program but those of
+// libraries, and returns when all have ended. started is called once it serves; ln is nil for a
+// server in the background. Errors: *notOpened, or how it ended.
 func serveOnce(ctx context.Context, p *program, log *slog.Logger, idle time.Duration, ln *keptListener, started func(*app)) error {
 	a, err := takeStore(ctx, p, log)
 	if err != nil {
@@ -142,7 +144,8 @@ func serveOnce(ctx context.Context, p *program, log *slog.Logger, idle time.Dura
 		listeners, servers = append(listeners, l), append(servers, m.SocketServer())
 	}
 
-	// The parts end one after the other: those who wait for mail and hooks, requests in flight, the store.
+	// The parts end one after the other: those who wait for mail and hooks, requests in flight, the
+	// store.
 	lasting := context.WithoutCancel(ctx)
 	storing, stopStore := context.WithCancel(lasting)
 	defer stopStore()
@@ -221,10 +224,11 @@ var (
 	errStoreGone = errors.New("the store was removed or moved while the server ran: start the server where it is now")
 )
 
-// guardFiles looks each second at the files that others find the server by. It ends the server when its index is not the file of
-// that name any more: what it writes there nobody else sees, and what SQLite opens by that name is empty. Nor does it go on in a
-// folder that is no store any more: somebody removes a store one file after the other, and the server may have made an index
-// anew meanwhile. Sockets it makes again.
+// guardFiles looks each second at the files that others find the server by. It ends the server when
+// its index is not the file of that name any more: what it writes there nobody else sees, and what
+// SQLite opens by that name is empty. Nor does it go on in a folder that is no store any more:
+// somebody removes a store one file after the other, and the server may have made an index anew
+// meanwhile. Sockets it makes again.
 func (a *app) guardFiles(ctx context.Context, end context.CancelCauseFunc) {
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
@@ -248,8 +252,8 @@ func (a *app) guardFiles(ctx context.Context, end context.CancelCauseFunc) {
 	}
 }
 
-// renewSockets makes the sockets again whose file was removed or replaced. What is in the way is said once, until there is the
-// socket again; blocked holds those of which it was said.
+// renewSockets makes the sockets again whose file was removed or replaced. What is in the way is
+// said once, until there is the socket again; blocked holds those of which it was said.
 func (a *app) renewSockets(ctx context.Context, blocked map[*socket.Listener]bool) {
 	for _, l := range a.sockets {
 		err := l.Renew(ctx)
@@ -260,9 +264,9 @@ func (a *app) renewSockets(ctx context.Context, blocked map[*socket.Listener]boo
 	}
 }
 
-// takeStore opens the store. A server in the background that has it is asked to make room; for another command, or for who
-// is yet to say what it is, it is waited a little.
-// See docs/clients.md, "Over stdio".
+// takeStore opens the store. A server in the background that has it is asked to make room; for
+// another command, or for who is yet to say what it is, it is waited a little. See docs/clients.md,
+// "Over stdio".
 func takeStore(ctx context.Context, p *program, log *slog.Logger) (a *app, err error) {
 	progress := progressLine(p.std, "reading")
 	a, err = openApp(ctx, p.cfg, log, progress)
@@ -330,8 +334,8 @@ func shutdown(ctx context.Context, servers []*http.Server) {
 	}
 }
 
-// tuneMemory trades memory for speed as measured (MCP library: about 400 kB of garbage a call), unless the person
-// who starts the server decided otherwise.
+// tuneMemory trades memory for speed as measured (MCP library: about 400 kB of garbage a call),
+// unless the person who starts the server decided otherwise.
 func tuneMemory() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)

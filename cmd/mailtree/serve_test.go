@@ -11,7 +11,8 @@ import (
 	"mailtree/mcp/socket"
 )
 
-// TestRenewSockets: what is in the way of a socket that was removed is said once, and again when it has been gone meanwhile.
+// TestRenewSockets: what is in the way of a socket that was removed is said once, and again when it
+// has been gone meanwhile.
 func TestRenewSockets(t *testing.T) {
 	t.Parallel()
 	var said bytes.Buffer

@@ -64,7 +64,8 @@ func (p *program) stdio(ctx context.Context, o stdioOptions) error {
 	})
 }
 
-// hello is what the bridge tells of where it runs. The error says that the machine does not let that be told.
+// hello is what the bridge tells of where it runs. The error says that the machine does not let
+// that be told.
 func hello(env []string, o stdioOptions) (c tool.Caller, err error) {
 	c = tool.Caller{Agent: o.as, Project: o.project}
 	if c.Agent == "" && o.toolset == "agentmail" {

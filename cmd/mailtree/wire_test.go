@@ -26,17 +26,20 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Transcripts: what goes over the wire, as data. fixtures/wire/TOOLSET/NAME.txtar holds what clients send to a toolset and
-// exactly what they are answered, one file for each tool at least. Its sections are
+// Transcripts: what goes over the wire, as data. fixtures/wire/TOOLSET/NAME.txtar holds what
+// clients send to a toolset and exactly what they are answered, one file for each tool at least.
+// Its sections are
 //
 //	-- setup [CALLER] [project=KEY] --    JSON-RPC messages, one a line, that must be answered without a refusal
 //	-- client [CALLER] [project=KEY] --   one message
 //	-- server --                          the answer to it
 //
-// where CALLER is who an address or --as says it is. In answers <msg 1> stands for the first message id that the transcript
-// sees, <cursor 1> for the first cursor, <time> for any time, <store> for the store's folder, <auth> for how the server knew
-// the sender, which is another on each wire, <seal> for a seal; in what clients send the first two stand for the same ones
-// again. A connection per caller is begun with initialize before the transcript. With -update the answers are written anew.
+// where CALLER is who an address or --as says it is. In answers <msg 1> stands for the first
+// message id that the transcript sees, <cursor 1> for the first cursor, <time> for any time,
+// <store> for the store's folder, <auth> for how the server knew the sender, which is another on
+// each wire, <seal> for a seal; in what clients send the first two stand for the same ones again. A
+// connection per caller is begun with initialize before the transcript. With -update the answers
+// are written anew.
 var update = flag.Bool("update", false, "write the answers of the wire transcripts anew")
 
 const transcripts = "../../fixtures/wire"
@@ -57,7 +60,8 @@ type peer interface {
 	close() error
 }
 
-// wires are all ways: each transcript is replayed on every one. With -update the first one writes it.
+// wires are all ways: each transcript is replayed on every one. With -update the first one writes
+// it.
 var wires = []struct {
 	name string
 	wire
@@ -184,7 +188,8 @@ func (r *replayer) setup(who caller, line []byte) {
 	}
 }
 
-// exchange sends a message over the caller's connection, which is made and begun where there is none.
+// exchange sends a message over the caller's connection, which is made and begun where there is
+// none.
 func (r *replayer) exchange(who caller, message []byte) []byte {
 	r.t.Helper()
 	p := r.peers[who]
@@ -223,7 +228,8 @@ var (
 	placeholder = regexp.MustCompile(`<(msg|cursor) \d+>`)
 )
 
-// shown is an answer as a transcript has it: indented, with placeholders for what is another at each run.
+// shown is an answer as a transcript has it: indented, with placeholders for what is another at
+// each run.
 func (r *replayer) shown(answer []byte) string {
 	if len(answer) == 0 {
 		return ""
@@ -280,8 +286,8 @@ func (r *replayer) meant(message []byte) []byte {
 	})
 }
 
-// httpWire is Streamable HTTP with a session: over TCP for the toolsets that have a path there, over the socket for those
-// that have to know who calls.
+// httpWire is Streamable HTTP with a session: over TCP for the toolsets that have a path there,
+// over the socket for those that have to know who calls.
 type httpWire struct{}
 
 func (httpWire) dial(d *daemon, toolset string, who caller) (peer, error) {

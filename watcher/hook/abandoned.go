@@ -10,8 +10,8 @@ import (
 // serverGone is how a command ended whose server had ended before it: nobody could ask.
 const serverGone = "its server ended before it"
 
-// adopt looks after a command that an earlier server started and did not see end, because it was killed: it is ended as
-// any other, at its timeout or with this server, and how it ended is noted.
+// adopt looks after a command that an earlier server started and did not see end, because it was
+// killed: it is ended as any other, at its timeout or with this server, and how it ended is noted.
 func (r *Runner) adopt(ctx context.Context, a maildir.Abandoned) {
 	log := r.cfg.Log.With("hook", a.Hook, "message", a.Message)
 	all := time.Duration(a.Timeout) * r.cfg.Second

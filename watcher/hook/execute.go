@@ -82,8 +82,8 @@ func (r *Runner) execute(ctx context.Context, run *maildir.HookRun) maildir.Hook
 	return end
 }
 
-// start starts the command. What the machine lacks for that now is waited for, as long as the command may take: the run is
-// in hooks.log by then, so that it would never be made.
+// start starts the command. What the machine lacks for that now is waited for, as long as the
+// command may take: the run is in hooks.log by then, so that it would never be made.
 func (r *Runner) start(ctx context.Context, run *maildir.HookRun, out io.Writer) (*exec.Cmd, error) {
 	giveUp := time.NewTimer(time.Duration(run.Hook.Timeout) * r.cfg.Second)
 	defer giveUp.Stop()
@@ -115,14 +115,16 @@ func (r *Runner) start(ctx context.Context, run *maildir.HookRun, out io.Writer)
 	}
 }
 
-// passing reports that a command could not be started for a reason that is the machine's for now, and not the command's:
-// of what the system says of commands only, that it is none, or is given too much.
+// passing reports that a command could not be started for a reason that is the machine's for now,
+// and not the command's: of what the system says of commands only, that it is none, or is given too
+// much.
 func passing(err error) bool {
 	return tree.FaultOf(err) == tree.FaultMachine && !errors.Is(err, syscall.ENOEXEC) && !errors.Is(err, syscall.E2BIG)
 }
 
-// stop ends a process group: TERM, and KILL for what is left after five seconds. It returns what Wait said of its leader,
-// waited false where even that did not end it: a command may become another user, or leave its group.
+// stop ends a process group: TERM, and KILL for what is left after five seconds. It returns what
+// Wait said of its leader, waited false where even that did not end it: a command may become
+// another user, or leave its group.
 func (r *Runner) stop(group int, ended <-chan error) (waited bool, err error) {
 	syscall.Kill(-group, syscall.SIGTERM)
 	kill := time.NewTimer(killAfter * r.cfg.Second)
@@ -152,7 +154,8 @@ func (r *Runner) stop(group int, ended <-chan error) (waited bool, err error) {
 	}
 }
 
-// facts are what the command is told of the message, twice: once under the name that programs written for aimx know.
+// facts are what the command is told of the message, twice: once under the name that programs
+// written for aimx know.
 func facts(run *maildir.HookRun) (env []string) {
 	for _, f := range [][2]string{
 		{"HOOK_NAME", run.Hook.Name}, {"EVENT", run.Hook.Event}, {"MAILBOX", run.Hook.Mailbox}, {"FROM", run.From}, {"TO", run.To}, {"SUBJECT", run.Subject},
@@ -180,8 +183,8 @@ type account struct {
 // nobody is the group of a user that the system has no account for.
 const nobody = 65534
 
-// accountOf returns the account of a user, with next to nothing in it where the system has none. The error says that it
-// cannot be told now.
+// accountOf returns the account of a user, with next to nothing in it where the system has none.
+// The error says that it cannot be told now.
 func accountOf(uid int) (account, error) {
 	a := account{uid: uid, gid: nobody, name: strconv.Itoa(uid)}
 	u, err := user.LookupId(strconv.Itoa(uid))

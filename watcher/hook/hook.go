@@ -1,17 +1,20 @@
-// Package hook runs hook commands when deliveries appear. Which hook is to run for which copy the domain decides
-// (maildir/hook.go, firing.go); this package follows the feed of changes, so that mail saved by hand or pulled by Git
-// fires hooks too, keeps a bounded pool, and knows how a command is run:
+// Package hook runs hook commands when deliveries appear. Which hook is to run for which copy the
+// domain decides (maildir/hook.go, firing.go); this package follows the feed of changes, so that
+// mail saved by hand or pulled by Git fires hooks too, keeps a bounded pool, and knows how a
+// command is run:
 //
 //   - executed directly, never by a shell; nothing of the mail is an argument;
 //   - the copy's file on its standard input, as it is; a command that does not read it is fine;
-//   - in its environment MAILTREE_X and AIMX_X of HOOK_NAME, EVENT, MAILBOX, FROM, TO, SUBJECT, FILEPATH, MESSAGE_ID, ID
-//     and DATE, beside PATH, LANG, HOME, USER, LOGNAME and nothing else of the server's;
+//   - in its environment MAILTREE_X and AIMX_X of HOOK_NAME, EVENT, MAILBOX, FROM, TO, SUBJECT,
+//     FILEPATH, MESSAGE_ID, ID and DATE, beside PATH, LANG, HOME, USER, LOGNAME and nothing else of
+//     the server's;
 //   - in a process group of its own, which is sent TERM at the timeout and KILL five seconds later;
 //   - as the owner of the mailbox, where the server is root.
 //
-// Delivery and replies never wait for it: it reads what the index has recorded. A run is in hooks.log before it begins,
-// so that no crash or restart makes it twice; what was not begun when the server ended is begun by the next one, which
-// also ends at its timeout what a killed one left running (Linux).
+// Delivery and replies never wait for it: it reads what the index has recorded. A run is in
+// hooks.log before it begins, so that no crash or restart makes it twice; what was not begun when
+// the server ended is begun by the next one, which also ends at its timeout what a killed one left
+// running (Linux).
 package hook
 
 import (
@@ -65,8 +68,8 @@ func New(cfg Config) *Runner {
 	return &Runner{cfg: cfg, queue: newQueue(cfg.Workers)}
 }
 
-// Run follows the feed until ctx ends; then it ends the commands that still run, as at their timeout, and returns. While
-// hooks.log cannot be opened no hook runs, and that is tried again.
+// Run follows the feed until ctx ends; then it ends the commands that still run, as at their
+// timeout, and returns. While hooks.log cannot be opened no hook runs, and that is tried again.
 func (r *Runner) Run(ctx context.Context) {
 	var log *maildir.HookLog
 	r.insist(ctx, "no hook runs", func() (err error) {
@@ -101,8 +104,9 @@ func (r *Runner) Run(ctx context.Context) {
 // Idle reports whether no command runs or waits for its turn.
 func (r *Runner) Idle() bool { return r.queue.idle() && r.adopted.Load() == 0 }
 
-// resume finds out whether the feed goes on where the last run ended; where it does not, because the index was made
-// anew or nothing was noted, it looks at all mail that is newer than a hook, and at all changes since the first hook.
+// resume finds out whether the feed goes on where the last run ended; where it does not, because
+// the index was made anew or nothing was noted, it looks at all mail that is newer than a hook, and
+// at all changes since the first hook.
 func (r *Runner) resume(ctx context.Context) {
 	r.insist(ctx, "hooks cannot be resumed", func() error {
 		if err := r.cfg.Store.SettleHooks(ctx); err != nil {
@@ -214,7 +218,8 @@ func (r *Runner) work(ctx context.Context) {
 	}
 }
 
-// beginFiring has the domain decide; nil where nothing is to be run, or nothing was decided because ctx ended.
+// beginFiring has the domain decide; nil where nothing is to be run, or nothing was decided because
+// ctx ended.
 func (r *Runner) beginFiring(ctx context.Context, f maildir.Firing) (run *maildir.HookRun, decided bool) {
 	r.insist(ctx, "a hook cannot begin", func() error {
 		if ctx.Err() != nil {

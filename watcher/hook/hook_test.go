@@ -23,8 +23,8 @@ import (
 	"mailtree/watcher/hook"
 )
 
-// TestRun: the command gets its arguments as they stand, the file on its input, and the facts in its environment, beside
-// which nothing of the server's is but how to find programs.
+// TestRun: the command gets its arguments as they stand, the file on its input, and the facts in
+// its environment, beside which nothing of the server's is but how to find programs.
 func TestRun(t *testing.T) {
 	t.Setenv("SECRET", "of the server") //nolint:paralleltest // the environment is the process's
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -71,8 +71,9 @@ func times(all []run) []run {
 	return all
 }
 
-// TestWhat: on_receive runs for trusted mail only, unless the hook says otherwise; then also for what was saved by hand.
-// after_send runs for what was sent. Nothing runs for what is older than the hook.
+// TestWhat: on_receive runs for trusted mail only, unless the hook says otherwise; then also for
+// what was saved by hand. after_send runs for what was sent. Nothing runs for what is older than
+// the hook.
 func TestWhat(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{})
@@ -209,8 +210,8 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// TestUnending: a command that left its process group is ended all the same, and one that cannot be ended is waited for no
-// longer than that takes.
+// TestUnending: a command that left its process group is ended all the same, and one that cannot be
+// ended is waited for no longer than that takes.
 func TestUnending(t *testing.T) {
 	t.Parallel()
 	other := exec.Command("/bin/true")
@@ -268,7 +269,8 @@ func gone(pid int) bool {
 	return err != nil || strings.Contains(string(stat), ") Z ")
 }
 
-// TestStop: the end of the server ends commands; what waits is left for the next one, what began is not begun again.
+// TestStop: the end of the server ends commands; what waits is left for the next one, what began is
+// not begun again.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -290,8 +292,8 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestInputAndOutput: a command need not read its input, nor close its output when it ends, and of what it prints the last
-// 64 KiB are kept.
+// TestInputAndOutput: a command need not read its input, nor close its output when it ends, and of
+// what it prints the last 64 KiB are kept.
 func TestInputAndOutput(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -318,8 +320,8 @@ func TestInputAndOutput(t *testing.T) {
 	}
 }
 
-// TestAsOwner: a server that is root runs the command as the owner of the mailbox, with the owner's groups and no others,
-// and not at all when the mailbox has changed hands since.
+// TestAsOwner: a server that is root runs the command as the owner of the mailbox, with the owner's
+// groups and no others, and not at all when the mailbox has changed hands since.
 func TestAsOwner(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -388,8 +390,8 @@ func TestNotAsOther(t *testing.T) {
 	}
 }
 
-// TestStartedLater: a run whose command cannot be started for the moment is made when it can: it is in hooks.log, and no
-// other is made for that mail. A file that somebody writes cannot be run.
+// TestStartedLater: a run whose command cannot be started for the moment is made when it can: it is
+// in hooks.log, and no other is made for that mail. A file that somebody writes cannot be run.
 func TestStartedLater(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})

@@ -17,8 +17,8 @@ import (
 	"mailtree/watcher/hook"
 )
 
-// TestOlder: a hook does not run for what came before it, whether that is told late or was away for a while; but for what
-// came since, while no server ran, whatever its date.
+// TestOlder: a hook does not run for what came before it, whether that is told late or was away for
+// a while; but for what came since, while no server ran, whatever its date.
 func TestOlder(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -58,8 +58,8 @@ func TestOlder(t *testing.T) {
 	}
 }
 
-// TestByHand: a hook that a person wrote without saying when runs for all that comes after, however often the file is
-// saved again.
+// TestByHand: a hook that a person wrote without saying when runs for all that comes after, however
+// often the file is saved again.
 func TestByHand(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -81,8 +81,8 @@ func TestByHand(t *testing.T) {
 	b.ended(3)
 }
 
-// TestUnmarked: a server that knows nothing of how far an earlier one came runs a hook for what came after it all the same,
-// whatever its date.
+// TestUnmarked: a server that knows nothing of how far an earlier one came runs a hook for what
+// came after it all the same, whatever its date.
 func TestUnmarked(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -146,7 +146,8 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// TestOnce: 200 messages, sent while the server's hooks end and begin again: each runs the hook once.
+// TestOnce: 200 messages, sent while the server's hooks end and begin again: each runs the hook
+// once.
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -180,7 +181,8 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestRebuilt: when the index is made anew, mail that is newer than its hook and did not run, runs; nothing runs twice.
+// TestRebuilt: when the index is made anew, mail that is newer than its hook and did not run, runs;
+// nothing runs twice.
 func TestRebuilt(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")

@@ -11,8 +11,8 @@ import (
 // maxQueued bounds the memory of the queue; the feed keeps what has no room.
 const maxQueued = 10_000
 
-// queue hands out firings, to each owner's in their order and to owners in turn. One owner never has all workers, so that
-// slow hooks of one delay nobody else's. Safe for concurrent use.
+// queue hands out firings, to each owner's in their order and to owners in turn. One owner never
+// has all workers, so that slow hooks of one delay nobody else's. Safe for concurrent use.
 type queue struct {
 	share int // of one owner, commands at once
 
@@ -56,7 +56,8 @@ func (q *queue) enqueue(ctx context.Context, f maildir.Firing) bool {
 	return true
 }
 
-// dequeue waits for a firing; false when the queue is closed. The taker calls begun once it is decided, and done at the end.
+// dequeue waits for a firing; false when the queue is closed. The taker calls begun once it is
+// decided, and done at the end.
 func (q *queue) dequeue() (maildir.Firing, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
