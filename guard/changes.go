@@ -21,7 +21,10 @@ type changed struct {
 
 // diffIndex lists what of the index differs from a tree. Renames are not looked for: both names are
 // listed then.
-var diffIndex = []string{"diff-index", "--cached", "-z", "--name-only", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"}
+var diffIndex = []string{
+	"diff-index", "--cached", "-z", "--name-only",
+	"--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty",
+}
 
 // staged lists the paths that the next commit changes against each of its parents.
 func (g *git) staged(ctx context.Context, merging []string) ([]string, error) {
@@ -155,7 +158,8 @@ func (g *git) pushed(ctx context.Context, stdin io.Reader) ([]changed, error) {
 		return nil, err
 	}
 	// --not stands behind --stdin: some versions of git turn what is read there around too.
-	out, err := g.run(ctx, strings.NewReader(revs.String()), "rev-list", "--no-commit-header", "--format=%H %an", "--ignore-missing", "--stdin", "--not", "--remotes")
+	out, err := g.run(ctx, strings.NewReader(revs.String()),
+		"rev-list", "--no-commit-header", "--format=%H %an", "--ignore-missing", "--stdin", "--not", "--remotes")
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +175,8 @@ func (g *git) pushed(ctx context.Context, stdin io.Reader) ([]changed, error) {
 	}
 	var all []changed
 	for _, a := range authors {
-		paths, err := g.names(ctx, strings.NewReader(commits[a].String()), "diff-tree", "--stdin", "-r", "-c", "--root", "-z", "--name-only", "--no-commit-id",
+		paths, err := g.names(ctx, strings.NewReader(commits[a].String()),
+			"diff-tree", "--stdin", "-r", "-c", "--root", "-z", "--name-only", "--no-commit-id",
 			"--no-renames", "--no-ext-diff", "--no-textconv")
 		if err != nil {
 			return nil, err

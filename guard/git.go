@@ -31,7 +31,10 @@ var hardened = []string{
 var shield = []string{"GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C"}
 
 // elsewhere are the variables of a hook that mean the repository that it runs in.
-var elsewhere = []string{"GIT_DIR=", "GIT_WORK_TREE=", "GIT_INDEX_FILE=", "GIT_COMMON_DIR=", "GIT_OBJECT_DIRECTORY=", "GIT_NAMESPACE=", "GIT_PREFIX="}
+var elsewhere = []string{
+	"GIT_DIR=", "GIT_WORK_TREE=", "GIT_INDEX_FILE=", "GIT_COMMON_DIR=",
+	"GIT_OBJECT_DIRECTORY=", "GIT_NAMESPACE=", "GIT_PREFIX=",
+}
 
 // outside is git in dir, whatever repository the caller's environment means.
 func outside(dir string, env []string) *git {

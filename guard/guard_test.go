@@ -137,7 +137,7 @@ func TestInstallStops(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, PreCommit), old, 0o750); err != nil {
 		t.Fatal(err)
 	}
-	f, err := openHooks(&repository{hooks: dir}, true)
+	f, err := makeHooks(&repository{hooks: dir})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,13 @@ func (h *hook) render() ([]byte, error) {
 		}
 		chain = strings.Join(words, " ") + " -c " + shellQuote(`. "${0%/*}/`+h.Name+behind+`"`) + ` "${0%/*}/$hook"`
 	}
-	text := strings.NewReplacer("@STATE@", string(state), "@HOOK@", h.Name, "@PROGRAM@", shellQuote(h.Program), "@GUARDS@", h.guards(), "@CHAIN@", chain).Replace(hookScript)
+	text := strings.NewReplacer(
+		"@STATE@", string(state),
+		"@HOOK@", h.Name,
+		"@PROGRAM@", shellQuote(h.Program),
+		"@GUARDS@", h.guards(),
+		"@CHAIN@", chain,
+	).Replace(hookScript)
 	return []byte(strings.Replace(text, sumPrefix+"@SUM@\n", sumPrefix+sumOf(text)+"\n", 1)), nil
 }
 

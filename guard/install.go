@@ -64,7 +64,7 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 			return nil, invalid("The path %s is not UTF-8: the guard cannot be written for it.", safe(p))
 		}
 	}
-	f, err := openHooks(r, true)
+	f, err := makeHooks(r)
 	if err != nil {
 		return nil, err
 	}
@@ -129,14 +129,22 @@ type hooksFolder struct {
 	held *os.File // has the lock; nil where it was not taken
 }
 
-func openHooks(r *repository, make bool) (*hooksFolder, error) {
-	if make {
-		if err := os.MkdirAll(r.hooks, 0o755); err != nil {
-			return nil, fileError("The hooks folder cannot be made", err)
-		}
+// makeHooks opens the folder of hooks, and makes it where there is none.
+func makeHooks(r *repository) (*hooksFolder, error) {
+	if err := os.MkdirAll(r.hooks, 0o755); err != nil {
+		return nil, fileError("The hooks folder cannot be made", err)
 	}
+	f, err := openHooks(r)
+	if err == nil && f.root == nil {
+		return nil, fileError("The hooks folder cannot be opened", fs.ErrNotExist)
+	}
+	return f, err
+}
+
+// openHooks opens the folder of hooks; its root is nil where there is none.
+func openHooks(r *repository) (*hooksFolder, error) {
 	root, err := os.OpenRoot(r.hooks)
-	if err != nil && (make || !errors.Is(err, fs.ErrNotExist)) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fileError("The hooks folder cannot be opened", err)
 	}
 	return &hooksFolder{repo: r, dir: r.hooks, root: root}, nil
@@ -263,7 +271,13 @@ func (f *hooksFolder) plan(name, program string, g guarding) (*plan, error) {
 		return nil, err
 	}
 	p := &plan{name: name, before: asideInfo != nil}
-	h := &hook{Name: name, Program: program, Shared: f.repo.place == shared, Guards: []guarding{g}, Shell: shellFor(aside)}
+	h := &hook{
+		Name:    name,
+		Program: program,
+		Shared:  f.repo.place == shared,
+		Guards:  []guarding{g},
+		Shell:   shellFor(aside),
+	}
 	old, changed := (*hook)(nil), false
 	if fi != nil && fi.Mode().IsRegular() {
 		old, changed = parseHook(data)
@@ -375,7 +389,7 @@ func Uninstall(ctx context.Context, at Site) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := openHooks(r, false)
+	f, err := openHooks(r)
 	if err != nil {
 		return nil, err
 	}

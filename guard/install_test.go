@@ -98,7 +98,7 @@ func TestInstallWaits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := openHooks(r, true)
+	f, err := makeHooks(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestInstallWaits(t *testing.T) {
 	if err := f.lock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	other, err := openHooks(r, true)
+	other, err := makeHooks(r)
 	if err != nil {
 		t.Fatal(err)
 	}

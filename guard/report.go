@@ -143,9 +143,19 @@ func (r *report) ask(c claim.Row, project string) string {
 	var body bytes.Buffer
 	e := json.NewEncoder(&body)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{"name": "send_message", "arguments": map[string]any{
-		"project_key": project, "from_agent": me, "to": []string{c.Agent}, "subject": "Your claim on " + clip(c.Pattern, 200),
-		"body_md": "I need to change files that you have claimed as `" + clip(c.Pattern, 200) + "`. Can you release them?"}}})
+	arguments := map[string]any{
+		"project_key": project,
+		"from_agent":  me,
+		"to":          []string{c.Agent},
+		"subject":     "Your claim on " + clip(c.Pattern, 200),
+		"body_md":     "I need to change files that you have claimed as `" + clip(c.Pattern, 200) + "`. Can you release them?",
+	}
+	_ = e.Encode(map[string]any{
+		"jsonrpc": "2.0",
+		"id":      1,
+		"method":  "tools/call",
+		"params":  map[string]any{"name": "send_message", "arguments": arguments},
+	})
 	program, store := r.q.Program, r.q.Store
 	if program == "" || safe(program) != program {
 		program = "mailtree"
@@ -153,7 +163,8 @@ func (r *report) ask(c claim.Row, project string) string {
 	if safe(store) != store {
 		store = "…"
 	}
-	return "printf '%s\\n' " + shellQuote(escapeRunes(strings.TrimSpace(body.String()))) + " | " + shellQuote(program) + " stdio --store " + shellQuote(store)
+	request := escapeRunes(strings.TrimSpace(body.String()))
+	return "printf '%s\\n' " + shellQuote(request) + " | " + shellQuote(program) + " stdio --store " + shellQuote(store)
 }
 
 // escapeRunes writes what a terminal might act on as JSON escapes.

@@ -22,12 +22,18 @@ func Status(ctx context.Context, at Site) (lines []string, works bool, err error
 	if err != nil {
 		return nil, false, err
 	}
-	f, err := openHooks(r, false)
+	f, err := openHooks(r)
 	if err != nil {
 		return nil, false, err
 	}
 	defer f.close()
-	s := status{words: at.Words, repo: r, folder: f, works: true, seen: map[guarding]bool{}}
+	s := status{
+		words:  at.Words,
+		repo:   r,
+		folder: f,
+		works:  true,
+		seen:   map[guarding]bool{},
+	}
 	s.add("repository  %s", safe(r.top))
 	where := ""
 	if r.config != "" {

@@ -69,7 +69,7 @@ func (s *session) handlePath(ev event) {
 	if !dir {
 		s.touch(ev)
 	}
-	if (dir || unknown) && !s.w.cfg.Skip(ev.rel, true) {
+	if (dir || unknown) && !s.w.cfg.Skip(ev.rel, asFolder) {
 		s.walk.push(visit{rel: ev.rel, noted: true})
 		s.walk.push(visit{rel: ev.rel, report: true})
 	}
@@ -82,11 +82,18 @@ func (s *session) known(rel string, info fs.FileInfo) bool {
 	return ok && !f.refused && f.id == identify(info) && f.mode == info.Mode()
 }
 
+// What Skip is told of a path.
+const (
+	asFolder = true
+	asFile   = false
+)
+
 // touch notes a path that is no folder as changed unless it is skipped. A change
 // of mode counts as a write: it may have made the file readable, or unreadable.
 func (s *session) touch(ev event) {
-	if !s.w.cfg.Skip(ev.rel, false) {
-		s.w.waiting.touch(ev.rel, ev.first, ev.last, ev.op&(fsnotify.Write|fsnotify.Chmod) != 0)
+	if !s.w.cfg.Skip(ev.rel, asFile) {
+		written := ev.op&(fsnotify.Write|fsnotify.Chmod) != 0
+		s.w.waiting.touch(ev.rel, ev.first, ev.last, written)
 	}
 }
 

@@ -49,7 +49,13 @@ func (w *Watcher) session(ctx context.Context) (stood bool, err error) {
 	}
 	dead := make(chan error, 1)
 	go w.read(inotify, dead)
-	s := &session{w: w, fs: inotify, self: identify(info), folders: newFolders(), retry: time.NewTimer(time.Hour)}
+	s := &session{
+		w:       w,
+		fs:      inotify,
+		self:    identify(info),
+		folders: newFolders(),
+		retry:   time.NewTimer(time.Hour),
+	}
 	s.retry.Stop()
 	defer s.close(dead)
 	s.watchParent()

@@ -70,6 +70,12 @@ func (q *waiting) touch(rel string, first, last time.Time, written bool) {
 	}
 }
 
+// noted is touch for a path that a walk met: no event says that it was written.
+func (q *waiting) noted(rel string, now time.Time) {
+	written := false
+	q.touch(rel, now, now, written)
+}
+
 // askScan makes the next batch a Scan, due at once. Asking again before it is
 // taken changes nothing.
 func (q *waiting) askScan() {

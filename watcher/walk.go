@@ -55,7 +55,7 @@ func (s *session) step() error {
 	s.walk.todo = s.walk.todo[:last]
 	if v.noted {
 		now := time.Now()
-		s.w.waiting.touch(v.rel, now, now, false)
+		s.w.waiting.noted(v.rel, now)
 		return nil
 	}
 	return s.visit(v)
@@ -158,7 +158,12 @@ func (s *session) claim(rel string, info fs.FileInfo) *folder {
 	if rel != "." && s.folders.byPath[path.Dir(rel)] == nil {
 		return nil // the twin was above it
 	}
-	f := &folder{rel: rel, id: id, mode: info.Mode(), round: s.walk.round}
+	f := &folder{
+		rel:   rel,
+		id:    id,
+		mode:  info.Mode(),
+		round: s.walk.round,
+	}
 	s.folders.putFolder(f)
 	return f
 }
@@ -188,7 +193,7 @@ func (s *session) found(rel string, dir, report bool, now time.Time) {
 	case dir:
 		s.walk.push(visit{rel: rel, report: report})
 	case report:
-		s.w.waiting.touch(rel, now, now, false)
+		s.w.waiting.noted(rel, now)
 	}
 }
 

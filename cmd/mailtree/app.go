@@ -103,11 +103,20 @@ func openHistory(cfg *config, log *slog.Logger, p *maildir.Project, share *gitlo
 	if err := gitlog.Init(dir); err != nil {
 		return nil, err
 	}
-	return gitlog.Open(gitlog.Config{Dir: dir, Log: log.With("project", p.Slug()), Domain: cfg.MailDomain, External: cfg.CommitExternal, UnderWay: p.Writes, Share: share})
+	return gitlog.Open(gitlog.Config{
+		Dir:      dir,
+		Log:      log.With("project", p.Slug()),
+		Domain:   cfg.MailDomain,
+		External: cfg.CommitExternal,
+		UnderWay: p.Writes,
+		Share:    share,
+	})
 }
 
 // openIndex opens the index, and fills a new one from the trees before anybody asks it.
-func openIndex(ctx context.Context, cfg *config, log *slog.Logger, trees map[string]*tree.Tree, progress func(string, int)) (*indexer.Index, error) {
+func openIndex(
+	ctx context.Context, cfg *config, log *slog.Logger, trees map[string]*tree.Tree, progress func(project string, files int),
+) (*indexer.Index, error) {
 	path := indexPath(cfg.Store)
 	x, err := indexer.Open(ctx, indexer.Config{Path: path, Log: log})
 	if err != nil {

@@ -129,8 +129,12 @@ func (p *program) spawn(idle time.Duration, said *bytes.Buffer) (ended chan stru
 	}
 	defer w.Close()
 	cmd := &exec.Cmd{
-		Path: exe, Args: []string{"mailtree", "serve", "--background", "--idle", idle.String()}, Dir: "/", Env: p.environment(),
-		Stderr: w, SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+		Path:        exe,
+		Args:        []string{"mailtree", "serve", "--background", "--idle", idle.String()},
+		Dir:         "/",
+		Env:         p.environment(),
+		Stderr:      w,
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	if err := cmd.Start(); err != nil {
 		r.Close()
@@ -194,9 +198,10 @@ func detach(store string) error {
 
 // overSocket asks the server of the store's own socket.
 func overSocket(ctx context.Context, cfg *config, method, path string) (*http.Response, error) {
-	c := http.Client{Timeout: grace, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return socket.Dial(ctx, maildir.SocketPath(cfg.Store))
-	}}}
+	}
+	c := http.Client{Timeout: grace, Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
 	r, err := http.NewRequestWithContext(ctx, method, "http://mailtree"+path, nil)
 	if err != nil {
 		return nil, err

@@ -63,21 +63,80 @@ type setting struct {
 // replaces set the first six.
 func settings() []setting {
 	return []setting{
-		{Name: "MCP_MAIL_STORE", Flag: "store", Default: "~/.mailtree", Help: "folder of the mail, the index and the server's files"},
-		{Name: "HOST", Flag: "host", of: "serve config", Default: "127.0.0.1", Help: "address to listen on; one that is not loopback needs AUTH=token"},
-		{Name: "PORT", Flag: "port", of: "serve config", Default: "8765", Help: "TCP port to listen on; 0 picks a free one"},
-		{Name: "LOG_LEVEL", Flag: "log-level", Default: "info", Help: "debug, info, warn or error"},
+		{
+			Name:    "MCP_MAIL_STORE",
+			Flag:    "store",
+			Default: "~/.mailtree",
+			Help:    "folder of the mail, the index and the server's files",
+		},
+		{
+			Name:    "HOST",
+			Flag:    "host",
+			of:      "serve config",
+			Default: "127.0.0.1",
+			Help:    "address to listen on; one that is not loopback needs AUTH=token",
+		},
+		{
+			Name:    "PORT",
+			Flag:    "port",
+			of:      "serve config",
+			Default: "8765",
+			Help:    "TCP port to listen on; 0 picks a free one",
+		},
+		{
+			Name:    "LOG_LEVEL",
+			Flag:    "log-level",
+			Default: "info",
+			Help:    "debug, info, warn or error",
+		},
 		{Name: "IMAGE_INLINE_MAX_BYTES", Default: "65536", Help: "largest image put into a body (image conversion is not in this version)"},
 		{Name: "ATTACHMENT_POLICY", Default: "auto", Help: "auto, file or inline (image conversion is not in this version)"},
-		{Name: "LOG_FORMAT", Flag: "log-format", Default: "text", Help: "text or json"},
-		{Name: "AUTH", Flag: "auth", of: "serve config", Default: "open", Help: "open, or token: every request needs the store's bearer token"},
-		{Name: "SOCKET", Flag: "socket", of: "serve stdio nudge config", Default: "", Help: "a Unix socket outside the store for other users of this machine, who get the aimx tools; HTTP then needs the token"},
+		{
+			Name:    "LOG_FORMAT",
+			Flag:    "log-format",
+			Default: "text",
+			Help:    "text or json",
+		},
+		{
+			Name:    "AUTH",
+			Flag:    "auth",
+			of:      "serve config",
+			Default: "open",
+			Help:    "open, or token: every request needs the store's bearer token",
+		},
+		{
+			Name:    "SOCKET",
+			Flag:    "socket",
+			of:      "serve stdio nudge config",
+			Default: "",
+			Help:    "a Unix socket outside the store for other users of this machine, who get the aimx tools; HTTP then needs the token",
+		},
 		{Name: "MAX_MESSAGE_BYTES", Default: "8388608", Help: "largest message file"},
-		{Name: "MAX_FANOUT_BYTES", Default: strconv.Itoa(maildir.MaxFanout), Help: "most that one message writes into inboxes: the bytes of its file times its recipients"},
-		{Name: "MAX_PROJECTS", Default: strconv.Itoa(maildir.MaxProjects), Help: "projects beyond which no more are made; those that are there go on"},
-		{Name: "MAX_ANSWER_BYTES", Default: strconv.Itoa(int(tool.DefaultBudget)), Help: "largest answer to one call; lists and texts that have more come in pieces"},
-		{Name: "MAILBOX_DEPTH", Default: strconv.Itoa(maildir.MailboxDepth), Help: "unread messages in one mailbox beyond which postal sends no more to it"},
-		{Name: "ATTACHMENT_ROOTS", Default: "", Help: "folders that attachments may be read from, separated by colons, beside the code base and the mail tree"},
+		{
+			Name:    "MAX_FANOUT_BYTES",
+			Default: strconv.Itoa(maildir.MaxFanout),
+			Help:    "most that one message writes into inboxes: the bytes of its file times its recipients",
+		},
+		{
+			Name:    "MAX_PROJECTS",
+			Default: strconv.Itoa(maildir.MaxProjects),
+			Help:    "projects beyond which no more are made; those that are there go on",
+		},
+		{
+			Name:    "MAX_ANSWER_BYTES",
+			Default: strconv.Itoa(int(tool.DefaultBudget)),
+			Help:    "largest answer to one call; lists and texts that have more come in pieces",
+		},
+		{
+			Name:    "MAILBOX_DEPTH",
+			Default: strconv.Itoa(maildir.MailboxDepth),
+			Help:    "unread messages in one mailbox beyond which postal sends no more to it",
+		},
+		{
+			Name:    "ATTACHMENT_ROOTS",
+			Default: "",
+			Help:    "folders that attachments may be read from, separated by colons, beside the code base and the mail tree",
+		},
 		{Name: "COMMIT_EXTERNAL", Default: "on", Help: "on: commit edits made outside the server; off: leave them to the person"},
 		{Name: "NUDGE", Default: "off", Help: "tmux: the server types a notice into the tmux window of an agent that is ready and has new mail"},
 		{Name: "MAIL_GATEWAY", Default: "", Help: "gateway to other mail domains (not in this version)"},
@@ -233,8 +292,9 @@ func configCommand(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "config",
 		Short: "Print each setting, its value and where it came from",
-		Long:  "Print each setting, its value and where it came from: flag, environment, the .env of this folder\n(which `mailtree serve` reads), or default.",
-		Args:  cobra.NoArgs,
+		Long: "Print each setting, its value and where it came from: flag, environment, the .env of this folder\n" +
+			"(which `mailtree serve` reads), or default.",
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			w := tabwriter.NewWriter(p.std.out, 0, 4, 2, ' ', 0)
 			for _, s := range p.cfg.settings {

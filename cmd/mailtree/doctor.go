@@ -31,8 +31,10 @@ func doctorCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Look for what is wrong with the store and say what to do",
-		Long:  "Look for what is wrong with the store and say what to do. It changes nothing, and a server may run.\nA line begins with ok, with !! where a person is needed, or with -- for what is worth knowing.\nExit status 0 when nothing needs a person, 1 otherwise.",
-		Args:  cobra.NoArgs,
+		Long: "Look for what is wrong with the store and say what to do. It changes nothing, and a server may run.\n" +
+			"A line begins with ok, with !! where a person is needed, or with -- for what is worth knowing.\n" +
+			"Exit status 0 when nothing needs a person, 1 otherwise.",
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			d.examine(c.Context())
 			if d.bad > 0 {

@@ -15,17 +15,19 @@ func guardCommand(p *program, env []string) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "guard",
 		Short: "Keep commits from touching files that another agent has claimed",
-		Long:  "Keep commits from touching files that another agent has claimed: hooks for a code repository.\nThey need no server. Environment: AGENT_NAME says who commits; GUARD_MODE is block, warn or off;\nGUARD_UNKNOWN=warn lets those pass whom nobody knows; GUARD_BYPASS=1 lets everything pass once.",
-		Args:  cobra.NoArgs,
-		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+		Long: "Keep commits from touching files that another agent has claimed: hooks for a code repository.\n" +
+			"They need no server. Environment: AGENT_NAME says who commits; GUARD_MODE is block, warn or off;\n" +
+			"GUARD_UNKNOWN=warn lets those pass whom nobody knows; GUARD_BYPASS=1 lets everything pass once.",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(guardInstall(p, env), guardUninstall(p, env), guardCheck(p, env), guardStatus(p, env))
 	return c
 }
 
 // site is where the one argument, or the working directory, is.
-func site(args, env []string, shared bool) (guard.Site, error) {
-	at := guard.Site{Repo: ".", Env: env, Shared: shared, Words: words}
+func site(args, env []string) (guard.Site, error) {
+	at := guard.Site{Repo: ".", Env: env, Words: words}
 	if len(args) > 0 {
 		at.Repo = args[0]
 	}
@@ -42,18 +44,25 @@ func guardInstall(p *program, env []string) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "install [REPOSITORY]",
 		Short: "Write the guard's hooks into a code repository",
-		Long:  "Write the guard's hooks pre-commit and pre-merge-commit (with --push also pre-push) into a code repository.\nHooks that are there are kept and run first. Doing it twice changes nothing.",
-		Args:  cobra.MaximumNArgs(1),
+		Long: "Write the guard's hooks pre-commit and pre-merge-commit (with --push also pre-push) into a code repository.\n" +
+			"Hooks that are there are kept and run first. Doing it twice changes nothing.",
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			at, err := site(args, env, shared)
+			at, err := site(args, env)
 			if err != nil {
 				return err
 			}
+			at.Shared = shared
 			exe, err := guard.Program()
 			if err != nil {
 				return err
 			}
-			done, err := guard.Install(c.Context(), at, guard.Setup{Store: p.cfg.Store, Project: project, Program: exe, Push: push})
+			done, err := guard.Install(c.Context(), at, guard.Setup{
+				Store:   p.cfg.Store,
+				Project: project,
+				Program: exe,
+				Push:    push,
+			})
 			p.lines(done)
 			return err
 		},
@@ -71,10 +80,11 @@ func guardUninstall(p *program, env []string) *cobra.Command {
 		Short: "Take the guard's hooks away and put back those from before",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			at, err := site(args, env, shared)
+			at, err := site(args, env)
 			if err != nil {
 				return err
 			}
+			at.Shared = shared
 			done, err := guard.Uninstall(c.Context(), at)
 			p.lines(done)
 			return err
@@ -91,7 +101,7 @@ func guardStatus(p *program, env []string) *cobra.Command {
 		Long:  "Tell what is installed where, and whether it works.\nExit status 0 when commits and merges are guarded, 1 when they are not.",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			at, err := site(args, env, false)
+			at, err := site(args, env)
 			if err != nil {
 				return err
 			}
@@ -117,7 +127,9 @@ func guardCheck(p *program, env []string) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check [PATH…]",
 		Short: "Tell whether what is staged, or the given files, is claimed by others",
-		Long:  "Tell whether what is staged, or the given files, is claimed by others. The hooks call it with --hook.\nExit status 0: nothing stands in the way; 1: claims of others do; 2: a wrong call, or it could not be checked\n(with --hook the latter passes with a notice, unless GUARD_MODE=block is set).",
+		Long: "Tell whether what is staged, or the given files, is claimed by others. The hooks call it with --hook.\n" +
+			"Exit status 0: nothing stands in the way; 1: claims of others do; 2: a wrong call, or it could not be checked\n" +
+			"(with --hook the latter passes with a notice, unless GUARD_MODE=block is set).",
 		RunE: func(c *cobra.Command, args []string) error {
 			debug.SetGCPercent(-1) // a few megabytes, once; the limit of tuneMemory still holds
 			q := guard.Question{
@@ -186,9 +198,20 @@ type damagedShape struct {
 }
 
 func printVerdict(p *program, v guard.Verdict) error {
-	out := verdictShape{v.Agent, []blockedShape{}, []damagedShape{}, v.Code}
+	out := verdictShape{
+		Agent:   v.Agent,
+		Blocked: []blockedShape{},
+		Damaged: []damagedShape{},
+		Code:    v.Code,
+	}
 	for _, b := range v.Blocked {
-		out.Blocked = append(out.Blocked, blockedShape{b.Claim.Agent, b.Claim.Pattern, b.Claim.Reason, b.Claim.Expires.UTC().Format("2006-01-02T15:04:05Z"), b.Paths})
+		out.Blocked = append(out.Blocked, blockedShape{
+			Holder:  b.Claim.Agent,
+			Path:    b.Claim.Pattern,
+			Reason:  b.Claim.Reason,
+			Expires: b.Claim.Expires.UTC().Format("2006-01-02T15:04:05Z"),
+			Files:   b.Paths,
+		})
 	}
 	for _, d := range v.Damaged {
 		out.Damaged = append(out.Damaged, damagedShape{d.Path, d.Reason})

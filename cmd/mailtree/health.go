@@ -83,7 +83,14 @@ const stalled = 10 * time.Second
 
 // report collects the state; it never waits for the disk or for Git.
 func (h *health) report(ctx context.Context) any {
-	r := healthReport{Status: "ok", Version: version(), Store: h.app.store.Root(), Background: h.app.cfg.background, Uptime: time.Since(h.began).Truncate(time.Second).Seconds(), Detail: []projectHealth{}}
+	r := healthReport{
+		Status:     "ok",
+		Version:    version(),
+		Store:      h.app.store.Root(),
+		Background: h.app.cfg.background,
+		Uptime:     time.Since(h.began).Truncate(time.Second).Seconds(),
+		Detail:     []projectHealth{},
+	}
 	stats, err := h.app.store.Stats(ctx)
 	if err != nil {
 		r.Status, r.Error = "degraded", "the index does not answer; see the server's log"
@@ -118,7 +125,13 @@ func (h *health) report(ctx context.Context) any {
 
 func (a *app) projectHealth(p *maildir.Project) (d projectHealth, commit time.Time) {
 	hs := p.HistoryState()
-	d = projectHealth{Project: p.Slug(), HumanKey: p.HumanKey(), History: hs.Mode, HistoryReason: hs.Reason, Uncommitted: hs.Pending}
+	d = projectHealth{
+		Project:       p.Slug(),
+		HumanKey:      p.HumanKey(),
+		History:       hs.Mode,
+		HistoryReason: hs.Reason,
+		Uncommitted:   hs.Pending,
+	}
 	if !hs.LastCommit.IsZero() {
 		d.LastCommit = format.FormatTime(hs.LastCommit)
 	}

@@ -28,17 +28,25 @@ func indexCommand(p *program) *cobra.Command {
 	}
 	c.AddCommand(
 		&cobra.Command{
-			Use: "rebuild", Short: "Build the index anew from the files", Args: cobra.NoArgs,
-			Long: "Build the index anew from the files, in a new file that then takes the old one's place. No server may run:\na running one keeps the index level by itself.",
+			Use:   "rebuild",
+			Short: "Build the index anew from the files",
+			Args:  cobra.NoArgs,
+			Long: "Build the index anew from the files, in a new file that then takes the old one's place. No server may run:\n" +
+				"a running one keeps the index level by itself.",
 			RunE: func(c *cobra.Command, _ []string) error { return rebuild(c.Context(), p) },
 		},
 		&cobra.Command{
-			Use: "dump", Short: "Print every row, sorted; equal trees give equal bytes", Args: cobra.NoArgs,
-			RunE: func(c *cobra.Command, _ []string) error { return dump(c.Context(), p) },
+			Use:   "dump",
+			Short: "Print every row, sorted; equal trees give equal bytes",
+			Args:  cobra.NoArgs,
+			RunE:  func(c *cobra.Command, _ []string) error { return dump(c.Context(), p) },
 		},
 		&cobra.Command{
-			Use: "verify", Short: "Compare the index with one built anew in memory", Args: cobra.NoArgs,
-			Long: "Compare the index with one built anew in memory. Exit status 0 and the number of rows when they are equal;\n1 and the first differences when they are not. A running server may go on.",
+			Use:   "verify",
+			Short: "Compare the index with one built anew in memory",
+			Args:  cobra.NoArgs,
+			Long: "Compare the index with one built anew in memory. Exit status 0 and the number of rows when they are equal;\n" +
+				"1 and the first differences when they are not. A running server may go on.",
 			RunE: func(c *cobra.Command, _ []string) error { return verify(c.Context(), p) },
 		},
 	)
@@ -192,6 +200,7 @@ func rebuild(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(p.std.out, "indexed %s, %s, %s in %s\n", count(s.Projects, "project"), count(s.Messages, "message"), count(s.Problems, "problem"), took.Round(time.Millisecond))
+	fmt.Fprintf(p.std.out, "indexed %s, %s, %s in %s\n",
+		count(s.Projects, "project"), count(s.Messages, "message"), count(s.Problems, "problem"), took.Round(time.Millisecond))
 	return nil
 }

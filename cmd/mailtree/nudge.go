@@ -73,11 +73,13 @@ func (p *program) nudgeOnce(ctx context.Context, watch bool, idle time.Duration)
 	}
 	r.Header.Set(protocol.HelloHeader, string(tool.Encode(caller)))
 	var unreached error
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (c net.Conn, err error) {
-		c, err = p.dial(ctx, true, idle)
+	const start = true // a server, where none runs
+	dial := func(ctx context.Context, _, _ string) (c net.Conn, err error) {
+		c, err = p.dial(ctx, start, idle)
 		unreached = err
 		return c, err
-	}}}
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
 	res, err := client.Do(r)
 	for range nudgeTries {
 		if err == nil || ctx.Err() != nil || unreached != nil {

@@ -18,9 +18,10 @@ type program struct {
 func rootCommand(env []string, std stdio) *cobra.Command {
 	p := &program{std: std, env: env}
 	root := &cobra.Command{
-		Use:           "mailtree",
-		Short:         "Mail for coding agents: a Git-tracked tree of markdown files, served over MCP",
-		Long:          "Mail for coding agents and the people beside them: a Git-tracked tree of markdown files,\nserved over MCP. `mailtree serve` runs the server; the other commands look after the store.",
+		Use:   "mailtree",
+		Short: "Mail for coding agents: a Git-tracked tree of markdown files, served over MCP",
+		Long: "Mail for coding agents and the people beside them: a Git-tracked tree of markdown files,\n" +
+			"served over MCP. `mailtree serve` runs the server; the other commands look after the store.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
@@ -50,7 +51,11 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 		p.cfg = cfg
 		return nil
 	}
-	root.AddCommand(serveCommand(p), stdioCommand(p), nudgeCommand(p), indexCommand(p), doctorCommand(p), guardCommand(p, env), keyCommand(p), configCommand(p), versionCommand(p))
+	root.AddCommand(
+		serveCommand(p), stdioCommand(p), nudgeCommand(p),
+		indexCommand(p), doctorCommand(p), keyCommand(p), guardCommand(p, env),
+		configCommand(p), versionCommand(p),
+	)
 	for _, c := range root.Commands() {
 		addSettingFlags(c.Flags(), c.Name())
 	}

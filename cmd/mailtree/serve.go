@@ -43,7 +43,8 @@ func serveCommand(p *program) *cobra.Command {
 		},
 	}
 	// What `mailtree stdio` starts its server with.
-	c.Flags().BoolVar(&p.background, "background", false, "no HTTP, log to server.log in the store, end when nobody has been connected for a while")
+	c.Flags().BoolVar(&p.background, "background", false,
+		"no HTTP, log to server.log in the store, end when nobody has been connected for a while")
 	c.Flags().DurationVar(&idle, "idle", 5*time.Minute, "with --background: how long nobody must have been connected")
 	_ = c.Flags().MarkHidden("background")
 	_ = c.Flags().MarkHidden("idle")
@@ -130,8 +131,14 @@ func serveOnce(ctx context.Context, p *program, log *slog.Logger, idle time.Dura
 	defer yield()
 	health := &health{app: a, began: time.Now()}
 	cfg := mcpserver.Config{
-		Store: a.store, Version: version(), Host: p.cfg.Host, Token: a.store.Token(), RequireToken: p.cfg.RequireToken,
-		Health: health.report, Log: log, MaxAnswer: p.cfg.MaxAnswer,
+		Store:        a.store,
+		Version:      version(),
+		Host:         p.cfg.Host,
+		Token:        a.store.Token(),
+		RequireToken: p.cfg.RequireToken,
+		Health:       health.report,
+		Log:          log,
+		MaxAnswer:    p.cfg.MaxAnswer,
 	}
 	nudger := newNudger(p, a)
 	cfg.Nudge = nudger.serve

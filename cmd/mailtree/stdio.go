@@ -31,8 +31,10 @@ func stdioCommand(p *program) *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVar(&o.toolset, "toolset", "mail", "mail, postal, aimx or agentmail")
-	f.StringVar(&o.as, "as", "", "who you are: the agent that postal and agentmail act for (agentmail: default AGENT_NAME, then the tmux window)")
-	f.StringVar(&o.project, "project", "", "the project to work in, an absolute path or a slug (default: the Git work tree that this runs in; for postal the project default)")
+	f.StringVar(&o.as, "as", "",
+		"who you are: the agent that postal and agentmail act for (agentmail: default AGENT_NAME, then the tmux window)")
+	f.StringVar(&o.project, "project", "",
+		"the project to work in, an absolute path or a slug (default: the Git work tree that this runs in; for postal the project default)")
 	f.BoolVar(&o.noStart, "no-start", false, "start no server; end where none runs")
 	f.DurationVar(&o.idle, "idle", 5*time.Minute, "how long a server that is started here stays when nobody is connected")
 	_ = f.MarkHidden("idle")
@@ -54,7 +56,11 @@ func (p *program) stdio(ctx context.Context, o stdioOptions) error {
 		return err
 	}
 	return bridge.Run(ctx, bridge.Config{
-		In: p.std.in, Out: p.std.out, Toolset: o.toolset, Hello: caller, Log: p.cfg.logger(p.std),
+		In:      p.std.in,
+		Out:     p.std.out,
+		Toolset: o.toolset,
+		Hello:   caller,
+		Log:     p.cfg.logger(p.std),
 		Dial: func(ctx context.Context, start bool) (net.Conn, error) {
 			if start && o.noStart {
 				return p.findServer(ctx)

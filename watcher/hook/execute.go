@@ -91,8 +91,14 @@ func (r *Runner) start(ctx context.Context, run *maildir.HookRun, out io.Writer)
 		as, err := accountOf(run.Owner)
 		if err == nil {
 			cmd := &exec.Cmd{
-				Path: run.Hook.Cmd[0], Args: run.Hook.Cmd, Dir: as.dir(), Env: append(as.env(), facts(run)...),
-				Stdin: bytes.NewReader(run.Data), Stdout: out, Stderr: out, WaitDelay: leaveAfter * r.cfg.Second,
+				Path:        run.Hook.Cmd[0],
+				Args:        run.Hook.Cmd,
+				Dir:         as.dir(),
+				Env:         append(as.env(), facts(run)...),
+				Stdin:       bytes.NewReader(run.Data),
+				Stdout:      out,
+				Stderr:      out,
+				WaitDelay:   leaveAfter * r.cfg.Second,
 				SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Credential: as.credential()},
 			}
 			if err = cmd.Start(); err == nil {
@@ -158,7 +164,8 @@ func (r *Runner) stop(group int, ended <-chan error) (waited bool, err error) {
 // written for aimx know.
 func facts(run *maildir.HookRun) (env []string) {
 	for _, f := range [][2]string{
-		{"HOOK_NAME", run.Hook.Name}, {"EVENT", run.Hook.Event}, {"MAILBOX", run.Hook.Mailbox}, {"FROM", run.From}, {"TO", run.To}, {"SUBJECT", run.Subject},
+		{"HOOK_NAME", run.Hook.Name}, {"EVENT", run.Hook.Event}, {"MAILBOX", run.Hook.Mailbox},
+		{"FROM", run.From}, {"TO", run.To}, {"SUBJECT", run.Subject},
 		{"FILEPATH", run.File}, {"MESSAGE_ID", run.MessageID}, {"ID", run.ID}, {"DATE", run.Date},
 	} {
 		value := f[1]
