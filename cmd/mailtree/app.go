@@ -20,8 +20,8 @@ import (
 	"mailtree/watcher/hook"
 )
 
-// app is the wired store: the one place besides the tests' that sees index, history, watcher and
-// domain together.
+// app is the wired store. Besides the tests, it is the only place that sees index, history, watcher
+// and domain together.
 type app struct {
 	cfg   *config
 	log   *slog.Logger
@@ -37,7 +37,7 @@ type app struct {
 // indexPath is where a store's index lies.
 func indexPath(store string) string { return filepath.Join(store, "index.sqlite3") }
 
-// openApp takes the store and opens everything; it starts nothing.
+// openApp takes the store's lock and opens everything. It starts nothing.
 func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(project string, files int)) (*app, error) {
 	a := &app{cfg: cfg, log: log}
 	var deaf error
@@ -59,8 +59,8 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 			return openHistory(cfg, log, p, share)
 		},
 		OpenIndex: func(ctx context.Context, trees map[string]*tree.Tree) (maildir.Index, error) {
-			// Now that the lock is held: whoever finds it held finds the socket too, and waits
-			// there while the index is made.
+			// Listen as soon as the lock is held: a program that finds the lock taken also finds
+			// the socket, and waits there while the index is built.
 			if deaf = a.listen(ctx); deaf != nil {
 				return nil, deaf
 			}
@@ -87,9 +87,9 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 	return a, nil
 }
 
-// descriptors is how many files, folders and connections the process may have open at once; the Go
-// runtime has raised that to what it may be raised to. Operations on the mail take half of it at
-// most, Git's part at most a quarter; the rest is for connections and for those who read.
+// descriptors returns how many files, folders and connections the process may have open at once;
+// the Go runtime has raised that limit as far as it goes. Operations on the mail use at most half
+// of it and Git at most a quarter. The rest is for connections and readers.
 func descriptors() int {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
@@ -113,7 +113,7 @@ func openHistory(cfg *config, log *slog.Logger, p *maildir.Project, share *gitlo
 	})
 }
 
-// openIndex opens the index, and fills a new one from the trees before anybody asks it.
+// openIndex opens the index. It fills a new one from the trees before anybody queries it.
 func openIndex(
 	ctx context.Context, cfg *config, log *slog.Logger, trees map[string]*tree.Tree, progress func(project string, files int),
 ) (*indexer.Index, error) {
@@ -134,9 +134,10 @@ func openIndex(
 	return indexer.Open(ctx, indexer.Config{Path: path, Log: log})
 }
 
-// listen makes the sockets. Where the store's own cannot be made (some network file systems have
-// none) a server in the foreground goes on without. One in the background makes them when it is
-// known that it can log: who finds it before, loses it at once.
+// listen makes the sockets. Some network file systems have none: where the store's own socket
+// cannot be made, a server in the foreground goes on without it. A server in the background makes
+// its sockets only once it can write its log, because a client that finds it earlier loses it at
+// once.
 func (a *app) listen(ctx context.Context) error {
 	if a.cfg.background {
 		f, err := maildir.OpenLog(a.cfg.Store)
@@ -164,7 +165,7 @@ func (a *app) listen(ctx context.Context) error {
 	return err
 }
 
-// deaf closes the sockets; again it does nothing.
+// deaf closes the sockets. Calling it again does nothing.
 func (a *app) deaf() {
 	for _, l := range a.sockets {
 		l.Close()
@@ -172,9 +173,9 @@ func (a *app) deaf() {
 	a.sockets = nil
 }
 
-// close gives the store up; Run must have returned.
+// close releases the store. Run must have returned.
 func (a *app) close() error {
-	a.deaf() // before the lock: a socket that answers belongs to who holds it
+	a.deaf() // before the lock is released: the holder of the lock answers on the socket
 	err := a.store.Close()
 	if cerr := a.index.Close(); err == nil {
 		err = cerr
@@ -196,7 +197,8 @@ func (a *app) watch(ctx context.Context) error {
 	return a.watcher.Run(ctx)
 }
 
-// progressLine shows the work of a first start on a terminal; nil elsewhere.
+// progressLine returns a function that shows the progress of a first start on a terminal, or nil
+// where standard error is no terminal.
 func progressLine(std stdio, what string) func(project string, files int) {
 	f, ok := std.err.(*os.File)
 	if !ok {

@@ -19,14 +19,14 @@ import (
 	"mailtree/mcp/socket"
 )
 
-// Finding, starting and replacing the server of a store over its socket.
+// This file finds, starts and replaces the server of a store, over its socket.
 
-// patience is how long whoever finds the lock just taken waits for the socket.
-// See docs/clients.md, "Over stdio".
+// patience is how long a program that finds the lock taken waits for the socket. See
+// docs/clients.md, "Over stdio".
 const patience = 2 * time.Second
 
-// socketPath is where this user finds the server: SOCKET where it is set, for it may be another
-// user's.
+// socketPath returns where this user finds the server. SOCKET wins where it is set, for that server
+// may be another user's.
 func (c *config) socketPath() string {
 	if c.Socket != "" {
 		return c.Socket
@@ -34,8 +34,8 @@ func (c *config) socketPath() string {
 	return maildir.SocketPath(c.Store)
 }
 
-// dial connects to the server. With start it starts one in the background where none runs; two who
-// do so at once get the same one. Errors say what to do.
+// dial connects to the server. With start it starts a server in the background where none runs; two
+// callers that do so at once reach the same server. Errors say what to do.
 func (p *program) dial(ctx context.Context, start bool, idle time.Duration) (net.Conn, error) {
 	path := p.cfg.socketPath()
 	c, err := socket.Dial(ctx, path)
@@ -52,8 +52,8 @@ func (p *program) dial(ctx context.Context, start bool, idle time.Duration) (net
 	return p.startServer(ctx, path, idle)
 }
 
-// findServer connects to the server that runs, waiting for its socket where somebody has just taken
-// the lock.
+// findServer connects to the running server. Where somebody has just taken the lock, it waits for
+// the socket.
 func (p *program) findServer(ctx context.Context) (net.Conn, error) {
 	for end := time.Now().Add(patience); ; {
 		c, err := socket.Dial(ctx, p.cfg.socketPath())
@@ -75,11 +75,12 @@ func (p *program) notServed() error {
 	return fmt.Errorf("process %s uses the store %s and does not serve it: try again when it has ended", maildir.LockHolder(p.cfg.Store), p.cfg.Store)
 }
 
-// startTries is how often a server is started: the one that has the store may end at the very
+// startTries is how often dial starts a server: the one that holds the store may end at that very
 // moment.
 const startTries = 3
 
-// startServer starts a server and waits for its socket, or for that of another who was faster.
+// startServer starts a server and waits for its socket, or for the socket of a server that was
+// faster.
 func (p *program) startServer(ctx context.Context, path string, idle time.Duration) (net.Conn, error) {
 	var said *bytes.Buffer
 	var ended chan struct{} // nil: none is starting
@@ -106,7 +107,7 @@ func (p *program) startServer(ctx context.Context, path string, idle time.Durati
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-ended: // as it does where another has the store
+		case <-ended: // the new server ends like this where another one has the store
 			ended = nil
 		case <-deadline:
 			return nil, p.notServed()
@@ -116,8 +117,8 @@ func (p *program) startServer(ctx context.Context, path string, idle time.Durati
 }
 
 // spawn starts `mailtree serve --background` in a session of its own, with the settings of this
-// program and nothing of the folder it runs in. What it says before it has the store is in said
-// when ended is closed.
+// program and nothing of the folder that it runs in. When ended is closed, said holds what the
+// server printed before it had the store.
 func (p *program) spawn(idle time.Duration, said *bytes.Buffer) (ended chan struct{}, err error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -141,7 +142,7 @@ func (p *program) spawn(idle time.Duration, said *bytes.Buffer) (ended chan stru
 		return nil, fmt.Errorf("the server cannot be started: %w", err)
 	}
 	ended = make(chan struct{})
-	go func() { // until it has taken the store and closed the pipe; a server lives on
+	go func() { // reads until the server has taken the store and closed the pipe; the server lives on
 		defer close(ended)
 		said.ReadFrom(r)
 		r.Close()
@@ -150,7 +151,7 @@ func (p *program) spawn(idle time.Duration, said *bytes.Buffer) (ended chan stru
 	return ended, nil
 }
 
-// environment is the environment with every setting as it is here, paths made absolute.
+// environment returns the environment with every setting as it is here and all paths made absolute.
 func (p *program) environment() []string {
 	env := slices.Clone(p.env)
 	for _, s := range p.cfg.settings {
@@ -174,8 +175,8 @@ func lastLine(s string) string {
 // maxLog is how much of earlier runs the log in the store keeps.
 const maxLog = 4 << 20
 
-// detach points the output of a server in the background, which went to whoever started it, to the
-// log in the store.
+// detach redirects the output of a server in the background to the log in the store. Until then it
+// went to whoever started the server.
 func detach(store string) error {
 	name := maildir.LogPath(store)
 	if fi, err := os.Stat(name); err == nil && fi.Size() > maxLog {
@@ -196,7 +197,7 @@ func detach(store string) error {
 	return nil
 }
 
-// overSocket asks the server of the store's own socket.
+// overSocket sends a request to the server on the store's own socket.
 func overSocket(ctx context.Context, cfg *config, method, path string) (*http.Response, error) {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return socket.Dial(ctx, maildir.SocketPath(cfg.Store))
@@ -209,8 +210,8 @@ func overSocket(ctx context.Context, cfg *config, method, path string) (*http.Re
 	return c.Do(r)
 }
 
-// askToYield reports whether the server that has the store ends for another one, or stays; neither
-// where it has just ended.
+// askToYield asks the server that holds the store whether it ends for another one. Both results are
+// false where that server has just ended.
 func askToYield(ctx context.Context, cfg *config) (yields, stays bool) {
 	res, err := overSocket(ctx, cfg, http.MethodPost, "/yield")
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// config is every setting with its value checked. Flags go over environment over .env over
-// defaults. See docs/settings.md, "Settings".
+// config holds every setting, its value checked. Flags override the environment, the environment
+// overrides .env, and .env overrides the defaults. See docs/settings.md, "Settings".
 type config struct {
 	settings []setting // as given, for `mailtree config`
 
@@ -49,18 +49,18 @@ type config struct {
 
 	background bool // no TCP port, log in the store, ends when nobody uses it
 
-	step func(name string) // of a test that kills the program there; nil
+	step func(name string) // set by a test that kills the program at that step; nil otherwise
 }
 
-// setting is one value and where it came from.
+// setting is one setting: its value and where that came from.
 type setting struct {
 	Name, Flag, Default, Help string
 	of                        string // commands that have the flag, separated by blanks; "": all
 	Value, Source             string // Source: flag, environment, .env, default
 }
 
-// settings is the one list of what can be set. Programs that know the servers which this one
-// replaces set the first six.
+// settings lists everything that can be set. The names of the first six are those of the servers
+// that this program replaces.
 func settings() []setting {
 	return []setting{
 		{
@@ -144,8 +144,8 @@ func settings() []setting {
 	}
 }
 
-// addSettingFlags gives a command the flags of settings that are its own; "" stands for those of
-// all.
+// addSettingFlags adds to a command the flags of the settings that belong to it; command "" adds
+// those that belong to all commands.
 func addSettingFlags(f *pflag.FlagSet, command string) {
 	for _, s := range settings() {
 		if s.Flag == "" || s.of != command && !slices.Contains(strings.Fields(s.of), command) {
@@ -159,7 +159,7 @@ func addSettingFlags(f *pflag.FlagSet, command string) {
 	}
 }
 
-// loadConfig collects the settings and checks them all; the error names each that is wrong.
+// loadConfig collects and checks all settings. The error names each one that is wrong.
 func loadConfig(flags *pflag.FlagSet, env []string, dotenv string, home func() (string, error)) (*config, error) {
 	file := map[string]string{}
 	if dotenv != "" {
@@ -230,7 +230,7 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	c.LogFormat = choice("LOG_FORMAT", "text", "json")
 	c.RequireToken = choice("AUTH", "open", "token") == "token"
 	if v["SOCKET"] != "" {
-		c.RequireToken = true // who may not have the other tools here must not have them over HTTP
+		c.RequireToken = true // users who get only aimx on the socket must not get the other tools over HTTP
 		if c.Socket, err = absolute(v["SOCKET"], home); err != nil {
 			errs = append(errs, fmt.Errorf("SOCKET: %w", err))
 		} else if strings.HasPrefix(c.Socket, c.Store+string(filepath.Separator)) {
@@ -262,7 +262,7 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	return errors.Join(errs...)
 }
 
-// mailDomain is what can stand behind the @ of an address.
+// mailDomain matches what can stand behind the @ of an address.
 var mailDomain = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$`)
 
 // absolute makes a path absolute and expands a leading ~.

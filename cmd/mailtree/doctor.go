@@ -63,8 +63,8 @@ func (d *doctor) say(format string, args ...any) {
 
 func (d *doctor) note(format string, args ...any) { d.line("--", format, args) }
 
-// line prints a finding. Names, texts and errors come from anybody: none can end the line or speak
-// to the terminal.
+// line prints a finding. Names, texts and errors come from anybody, so it escapes what could end
+// the line or control the terminal.
 func (d *doctor) line(mark, form string, args []any) {
 	for i, a := range args {
 		switch a := a.(type) {
@@ -80,7 +80,7 @@ func (d *doctor) line(mark, form string, args []any) {
 // most is how many findings of one kind are listed without --all.
 const most = 20
 
-// listed is how many of n findings of one kind are listed.
+// listed returns how many of n findings of one kind doctor lists.
 func (d *doctor) listed(n int) int {
 	if d.all {
 		return n
@@ -90,7 +90,7 @@ func (d *doctor) listed(n int) int {
 
 const unlisted = "%d more like these: `mailtree doctor --all` names them"
 
-// sayMore tells of n findings that are not listed.
+// sayMore prints that n more findings are not listed.
 func (d *doctor) sayMore(n int) {
 	if n > 0 {
 		d.bad += n - 1
@@ -98,7 +98,7 @@ func (d *doctor) sayMore(n int) {
 	}
 }
 
-// noteMore is sayMore for what is worth knowing.
+// noteMore is sayMore for findings that are only worth knowing.
 func (d *doctor) noteMore(n int) {
 	if n > 0 {
 		d.note(unlisted, n)
@@ -141,7 +141,7 @@ func (d *doctor) examine(ctx context.Context) {
 	d.index(ctx, v)
 }
 
-// server asks the one that runs, over its socket.
+// server asks the running server, over its socket.
 func (d *doctor) server(ctx context.Context) {
 	holder := maildir.LockHolder(d.p.cfg.Store)
 	var r healthReport
@@ -197,7 +197,7 @@ func (d *doctor) files() {
 	}
 }
 
-// watches compares the folders of all trees with what the kernel lets one user watch.
+// watches compares the number of folders in all trees with what the kernel lets one user watch.
 func (d *doctor) watches() {
 	if runtime.GOOS != "linux" {
 		return
@@ -247,7 +247,8 @@ func (d *doctor) problems(ctx context.Context, v *view) {
 	d.sayMore(len(all) - listed)
 }
 
-// unsent says of a file in an outbox what would else be found out too late.
+// unsent describes a file in an outbox that the server will never send; otherwise its author would
+// notice too late.
 func unsent(path string) string {
 	if k := format.Locate(path).Kind; k != format.KindOutbox && k != format.KindDraft {
 		return ""
@@ -275,8 +276,8 @@ func (d *doctor) locks(slug string, t *tree.Tree) {
 	}
 }
 
-// claims names those in force whose holder is nobody: they stand in everybody's way, and no agent
-// can end them.
+// claims names the claims in force whose holder is no agent: they stand in everybody's way, and no
+// agent can end them.
 func (d *doctor) claims(slug string, t *tree.Tree) {
 	now := time.Now()
 	all, _, err := claim.Files(t, func(c *claim.Row) bool { return c.Live(now) })
@@ -303,8 +304,8 @@ func (d *doctor) claims(slug string, t *tree.Tree) {
 	d.sayMore(len(lost) - listed)
 }
 
-// attachments names the files that are not what their names say: mail that names one has other
-// bytes than its sender sent.
+// attachments names the files whose bytes do not match their names: mail that refers to one no
+// longer has what its sender sent.
 func (d *doctor) attachments(ctx context.Context, slug string, t *tree.Tree) {
 	var bad [][2]string
 	good, err := maildir.CheckAttachments(t, ctx, func(path, why string) { bad = append(bad, [2]string{path, why}) })
@@ -323,8 +324,8 @@ func (d *doctor) attachments(ctx context.Context, slug string, t *tree.Tree) {
 	}
 }
 
-// copies names inbox copies that differ from their message: somebody edited one of them. Each stays
-// as it is.
+// copies names inbox copies that differ from their message, because somebody edited one of them. It
+// changes neither.
 func (d *doctor) copies(ctx context.Context, slug string, t *tree.Tree) {
 	messages := map[string][sha256.Size]byte{}
 	var diff []string

@@ -25,7 +25,7 @@ func guardCommand(p *program, env []string) *cobra.Command {
 	return c
 }
 
-// site is where the one argument, or the working directory, is.
+// site returns the repository that the one argument names, or that of the working directory.
 func site(args, env []string) (guard.Site, error) {
 	at := guard.Site{Repo: ".", Env: env, Words: words}
 	if len(args) > 0 {

@@ -52,8 +52,8 @@ type projectHealth struct {
 	WaitingCount int           `json:"waiting_count,omitempty"` // files and folders that could not be looked at
 }
 
-// waitingFile is one that a fault of the machine kept from being looked at. The server tries it
-// again.
+// waitingFile is a file or folder that a fault of the machine keeps the server from looking at. The
+// server tries again.
 type waitingFile struct {
 	Path  string `json:"path"`
 	Error string `json:"error"`
@@ -62,7 +62,7 @@ type waitingFile struct {
 // maxWaiting is how many waiting files of a project health names.
 const maxWaiting = 20
 
-// reasons say what is wrong with projects.
+// reasons returns a sentence for each thing that is wrong with a project.
 func (r *healthReport) reasons() (out []string) {
 	for _, d := range r.Detail {
 		for _, why := range []string{d.Disk, d.HistoryReason} {
@@ -78,10 +78,10 @@ func (r *healthReport) reasons() (out []string) {
 	return out
 }
 
-// stalled is how long an operation may wait for the disk before health tells of it.
+// stalled is how long an operation may wait for the disk before health reports it.
 const stalled = 10 * time.Second
 
-// report collects the state; it never waits for the disk or for Git.
+// report collects the state. It never waits for the disk or for Git.
 func (h *health) report(ctx context.Context) any {
 	r := healthReport{
 		Status:     "ok",
@@ -149,7 +149,7 @@ func (a *app) projectHealth(p *maildir.Project) (d projectHealth, commit time.Ti
 	return d, hs.LastCommit
 }
 
-// summary is the store in a few words.
+// summary describes the store in a few words.
 func (a *app) summary() string {
 	s, err := a.store.Stats(context.Background())
 	if err != nil {

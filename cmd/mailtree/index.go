@@ -53,7 +53,7 @@ func indexCommand(p *program) *cobra.Command {
 	return c
 }
 
-// view is a store looked at without owning it: a server may run beside it.
+// view is a store that this command looks at without owning it. A server may run beside it.
 type view struct {
 	trees   map[string]*tree.Tree
 	index   *indexer.Index
@@ -63,7 +63,7 @@ type view struct {
 
 var errNoStore = errors.New("no such store")
 
-// openView opens the trees and the index as it is. errNoStore when there is no store.
+// openView opens the trees and the index as they are. It returns errNoStore when there is no store.
 func openView(ctx context.Context, cfg *config) (*view, error) {
 	v, err := openTrees(cfg)
 	if err != nil {
@@ -76,7 +76,7 @@ func openView(ctx context.Context, cfg *config) (*view, error) {
 	return v, nil
 }
 
-// openTrees opens the trees alone.
+// openTrees opens only the trees.
 func openTrees(cfg *config) (*view, error) {
 	if _, err := os.Stat(cfg.Store); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w at %s: `mailtree serve` makes it", errNoStore, cfg.Store)
@@ -144,11 +144,11 @@ func verify(ctx context.Context, p *program) error {
 	return &exitError{1, fmt.Errorf("the index (-) differs from one built anew (+). %s", hint)}
 }
 
-// verify compares. Beside a running server the two readings are of different moments: only what
-// differs each time counts.
+// verify compares the index with one built anew. Beside a running server the two readings are of
+// different moments, so only differences that appear every time count.
 func (v *view) verify(ctx context.Context) (*indexer.Report, error) {
 	r, err := indexer.Verify(ctx, v.index, v.trees)
-	v.running = v.running || maildir.Held(v.store) // one may have started meanwhile
+	v.running = v.running || maildir.Held(v.store) // a server may have started meanwhile
 	for try := 0; try < 5 && err == nil && v.running && len(r.Differences) > 0; try++ {
 		select {
 		case <-time.After(300 * time.Millisecond):

@@ -6,8 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keepInherited keeps the descriptors that whoever started this program left open, a lock or a
-// secret of theirs, from the programs that this one starts: hooks of other users among them.
+// keepInherited marks the descriptors that the parent process left open, such as a lock or a secret
+// of its own, as not inheritable: the programs that this one starts, hooks of other users among
+// them, do not get them.
 func keepInherited() {
 	if unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
 		return

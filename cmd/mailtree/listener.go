@@ -27,7 +27,7 @@ func listen(ctx context.Context, cfg *config) (net.Listener, error) {
 	return ln, nil
 }
 
-// keptListener is a TCP listener that outlives the HTTP servers that close it, until its context
+// keptListener is a TCP listener that stays open when an HTTP server closes it, until its context
 // ends.
 type keptListener struct {
 	*net.TCPListener
@@ -35,13 +35,13 @@ type keptListener struct {
 	closed atomic.Bool
 }
 
-// reopen has it listen again for the next server.
+// reopen makes Accept work again, for the next server.
 func (l *keptListener) reopen() error {
 	l.closed.Store(false)
 	return l.SetDeadline(time.Time{})
 }
 
-// Accept is as of net.Listener; after Close it fails until reopen.
+// Accept implements net.Listener. After Close it fails until reopen.
 func (l *keptListener) Accept() (net.Conn, error) {
 	c, err := l.TCPListener.Accept()
 	if err != nil && l.closed.Load() {
@@ -50,7 +50,8 @@ func (l *keptListener) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// refuse answers every request, for a while, that the server cannot. A nil listener just waits.
+// refuse answers every request with an error for that long, while no server can. With a nil
+// listener it only waits.
 func (l *keptListener) refuse(ctx context.Context, wait time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -68,7 +69,7 @@ func (l *keptListener) refuse(ctx context.Context, wait time.Duration) {
 	<-ctx.Done()
 }
 
-// Close ends Accept; who connects meanwhile waits for the next server.
+// Close ends Accept. Connections that come meanwhile wait for the next server.
 func (l *keptListener) Close() error {
 	l.closed.Store(true)
 	if l.until.Err() != nil {

@@ -24,8 +24,8 @@ type stdio struct {
 	out, err io.Writer
 }
 
-// run is the whole program but for signals: 0 when all went well, 1 when it did not, 2 for a wrong
-// command line.
+// run is the whole program but for signals. It returns 0 when all went well, 1 when it did not, and
+// 2 for a wrong command line.
 func run(ctx context.Context, args, env []string, std stdio) int {
 	tuneMemory()
 	root := rootCommand(env, std)
@@ -48,7 +48,7 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 	return code
 }
 
-// exitError carries an exit status; err may be nil when everything was said already.
+// exitError carries an exit status. err is nil when the command has said everything already.
 type exitError struct {
 	code int
 	err  error

@@ -37,8 +37,8 @@ func nudgeCommand(p *program) *cobra.Command {
 	return c
 }
 
-// nudge asks the server to tell agents, and prints what becomes of it. Where it is to watch, it
-// goes on with the next server when one has ended.
+// nudge asks the server to tell agents of their mail, and prints whom it told. With watch it goes
+// on, also with the next server when one has ended.
 func (p *program) nudge(ctx context.Context, watch bool, idle time.Duration) error {
 	for {
 		err := p.nudgeOnce(ctx, watch, idle)
@@ -48,7 +48,7 @@ func (p *program) nudge(ctx context.Context, watch bool, idle time.Duration) err
 		if !errors.Is(err, errServerEnded) {
 			return err
 		}
-		select { // somebody may start the next one
+		select { // somebody may start another server
 		case <-time.After(patience):
 		case <-ctx.Done():
 			return nil
@@ -85,14 +85,14 @@ func (p *program) nudgeOnce(ctx context.Context, watch bool, idle time.Duration)
 		if err == nil || ctx.Err() != nil || unreached != nil {
 			break
 		}
-		select { // it let us in and went: until it has ended
+		select { // the server took the connection and is ending: wait until it has
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
 		}
-		res, err = client.Do(r) // of the next server: announcing is done once, however often it is asked for
+		res, err = client.Do(r) // asks the next server: a message is announced once, however often anybody asks
 	}
 	if err != nil {
-		return errors.Unwrap(err) // of a *url.Error
+		return errors.Unwrap(err) // the cause within the *url.Error
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
@@ -108,10 +108,11 @@ func (p *program) nudgeOnce(ctx context.Context, watch bool, idle time.Duration)
 	return err
 }
 
-// nudgeTries is how often another server is asked when one in the background ends that very moment.
+// nudgeTries is how often nudge asks another server when one in the background ends at that very
+// moment.
 const nudgeTries = 5
 
-// sayNudges prints the answer, and returns how many agents it is about.
+// sayNudges prints the answer and returns how many agents it names.
 func (p *program) sayNudges(answer io.Reader) (said int, err error) {
 	for lines := json.NewDecoder(answer); ; said++ {
 		var o struct {
@@ -133,8 +134,8 @@ func (p *program) sayNudges(answer io.Reader) (said int, err error) {
 	}
 }
 
-// nudger tells agents of mail: for those who ask on the socket, and where NUDGE=tmux says so as
-// long as the server runs.
+// nudger tells agents of mail: once for a caller on the socket, and with NUDGE=tmux for as long as
+// the server runs.
 type nudger struct {
 	*nudge.Nudger
 	log *slog.Logger
@@ -148,7 +149,7 @@ func newNudger(p *program, a *app) *nudger {
 	return n
 }
 
-// serve is mcp.Config.Nudge.
+// serve implements mcp.Config.Nudge.
 func (n *nudger) serve(ctx context.Context, by tool.Caller, watch bool, told func(any)) error {
 	do := n.Pass
 	if watch {
@@ -157,7 +158,7 @@ func (n *nudger) serve(ctx context.Context, by tool.Caller, watch bool, told fun
 	return do(ctx, by.Tmux, func(o nudge.Outcome) { told(o) })
 }
 
-// run watches until ctx ends, where it is to.
+// run watches until ctx ends, if NUDGE says so.
 func (n *nudger) run(ctx context.Context) {
 	if !n.on {
 		return

@@ -42,7 +42,7 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 		}
 		cfg, err := loadConfig(c.Flags(), env, dotenv, os.UserHomeDir)
 		if isGuard := c.Parent() != nil && c.Parent().Name() == "guard"; isGuard && cfg != nil && cfg.Store != "" {
-			err = nil // a commit must not fail because HOST or PORT mean something else where it is made
+			err = nil // a commit must not fail because HOST or PORT mean something else in its environment
 		}
 		if err != nil {
 			return &exitError{2, err}

@@ -24,9 +24,9 @@ import (
 // grace is how long requests in flight may take to finish at the end.
 const grace = 5 * time.Second
 
-// hookGrace is how long it is waited for hooks at the end: a command that does not end for TERM
-// takes eight seconds, on a busy machine more. One that is in a system call that does not return,
-// on a disk that does not answer, would keep the server for ever.
+// hookGrace is how long the end of the server waits for hooks. A command that ignores TERM takes
+// eight seconds, more on a busy machine. One that hangs in a system call, on a disk that does not
+// answer, would otherwise keep the server for ever.
 const hookGrace = 4 * grace
 
 func serveCommand(p *program) *cobra.Command {
@@ -42,7 +42,7 @@ func serveCommand(p *program) *cobra.Command {
 			return serve(c.Context(), p, idle)
 		},
 	}
-	// What `mailtree stdio` starts its server with.
+	// `mailtree stdio` starts its server with these flags.
 	c.Flags().BoolVar(&p.background, "background", false,
 		"no HTTP, log to server.log in the store, end when nobody has been connected for a while")
 	c.Flags().DurationVar(&idle, "idle", 5*time.Minute, "with --background: how long nobody must have been connected")
@@ -51,9 +51,8 @@ func serveCommand(p *program) *cobra.Command {
 	return c
 }
 
-// serve runs the server until it ends for another reason than that somebody removed its index: then
-// it starts anew, which makes the index anew too, and goes on trying where something is in the way.
-// The port stays its own meanwhile.
+// serve runs the server until it ends. When somebody removed the index, serve starts anew, which
+// builds the index again, and retries where something is in the way. It keeps the port meanwhile.
 func serve(ctx context.Context, p *program, idle time.Duration) error {
 	keepInherited()
 	log := p.cfg.logger(p.std)
@@ -61,7 +60,7 @@ func serve(ctx context.Context, p *program, idle time.Duration) error {
 		log.Warn("MAIL_GATEWAY is set, but has no effect in this version: mail to other domains is refused. Unset it")
 	}
 	if p.background {
-		signal.Ignore(syscall.SIGPIPE) // whoever started it may go before it has its log
+		signal.Ignore(syscall.SIGPIPE) // the program that started this one may exit before the log is open
 	}
 	var ln *keptListener
 	if !p.background {
@@ -83,7 +82,7 @@ func serve(ctx context.Context, p *program, idle time.Duration) error {
 		err := serveOnce(ctx, p, log, idle, ln, started)
 		var no *notOpened
 		switch {
-		case errors.Is(err, errIndexGone) && !maildir.IsStore(p.cfg.Store): // the rest has followed
+		case errors.Is(err, errIndexGone) && !maildir.IsStore(p.cfg.Store): // the whole store is being removed
 			return errStoreGone
 		case errors.Is(err, errIndexGone):
 			continue
@@ -109,9 +108,9 @@ type notOpened struct{ err error }
 func (n *notOpened) Error() string { return n.err.Error() }
 func (n *notOpened) Unwrap() error { return n.err }
 
-// serveOnce runs everything that a server is; it starts every goroutine of the program but those of
-// libraries, and returns when all have ended. started is called once it serves; ln is nil for a
-// server in the background. Errors: *notOpened, or how it ended.
+// serveOnce runs everything that a server is. It starts every goroutine of the program but those of
+// libraries, and returns when all have ended. It calls started once it serves; ln is nil for a
+// server in the background. Errors: *notOpened, or why the server ended.
 func serveOnce(ctx context.Context, p *program, log *slog.Logger, idle time.Duration, ln *keptListener, started func(*app)) error {
 	a, err := takeStore(ctx, p, log)
 	if err != nil {
@@ -151,7 +150,7 @@ func serveOnce(ctx context.Context, p *program, log *slog.Logger, idle time.Dura
 		listeners, servers = append(listeners, l), append(servers, m.SocketServer())
 	}
 
-	// The parts end one after the other: those who wait for mail and hooks, requests in flight, the
+	// Parts end one after the other: callers that wait for mail, hooks, requests in flight, the
 	// store.
 	lasting := context.WithoutCancel(ctx)
 	storing, stopStore := context.WithCancel(lasting)
@@ -199,9 +198,9 @@ func serveOnce(ctx context.Context, p *program, log *slog.Logger, idle time.Dura
 	<-idled
 	<-guarded
 	shutdown(lasting, servers)
-	serving.Wait() // or it would accept what comes to the next server on this port
+	serving.Wait() // otherwise it would accept connections meant for the next server on this port
 	stuck := !ends(hooked, hookGrace)
-	if stuck { // what they hold they keep: the process has to end
+	if stuck { // hooks that hang keep what they hold, so the process has to end
 		log.Error("the hooks do not end: the server ends without them", "waited", hookGrace)
 	}
 	stopStore()
@@ -224,18 +223,17 @@ func serveOnce(ctx context.Context, p *program, log *slog.Logger, idle time.Dura
 	return err
 }
 
-// Why a server ends by itself.
+// Reasons for which a server ends by itself.
 var (
 	errIndexGone = errors.New("index.sqlite3 was removed or replaced")
 	errHooksStay = errors.New("index.sqlite3 was removed or replaced, and the server cannot start anew beside hooks that do not end: start it again")
 	errStoreGone = errors.New("the store was removed or moved while the server ran: start the server where it is now")
 )
 
-// guardFiles looks each second at the files that others find the server by. It ends the server when
-// its index is not the file of that name any more: what it writes there nobody else sees, and what
-// SQLite opens by that name is empty. Nor does it go on in a folder that is no store any more:
-// somebody removes a store one file after the other, and the server may have made an index anew
-// meanwhile. Sockets it makes again.
+// guardFiles checks each second the files that others find the server by. It ends the server when
+// index.sqlite3 is no longer the server's file: nobody else sees what the server writes to its own,
+// and what SQLite opens under that name is empty. It also ends the server when the folder is no
+// longer a store: somebody may be removing it one file after the other. It makes sockets again.
 func (a *app) guardFiles(ctx context.Context, end context.CancelCauseFunc) {
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
@@ -259,8 +257,8 @@ func (a *app) guardFiles(ctx context.Context, end context.CancelCauseFunc) {
 	}
 }
 
-// renewSockets makes the sockets again whose file was removed or replaced. What is in the way is
-// said once, until there is the socket again; blocked holds those of which it was said.
+// renewSockets makes sockets again whose file was removed or replaced. It logs an obstacle once
+// until the socket is back; blocked holds the sockets for which it has.
 func (a *app) renewSockets(ctx context.Context, blocked map[*socket.Listener]bool) {
 	for _, l := range a.sockets {
 		err := l.Renew(ctx)
@@ -271,9 +269,9 @@ func (a *app) renewSockets(ctx context.Context, blocked map[*socket.Listener]boo
 	}
 }
 
-// takeStore opens the store. A server in the background that has it is asked to make room; for
-// another command, or for who is yet to say what it is, it is waited a little. See docs/clients.md,
-// "Over stdio".
+// takeStore opens the store. It asks a server in the background that holds the store to make room.
+// It waits a little for another command to end, and for a holder that does not answer yet. See
+// docs/clients.md, "Over stdio".
 func takeStore(ctx context.Context, p *program, log *slog.Logger) (a *app, err error) {
 	progress := progressLine(p.std, "reading")
 	a, err = openApp(ctx, p.cfg, log, progress)
@@ -316,7 +314,7 @@ func (a *app) stopIdle(ctx context.Context, idle time.Duration, stop func()) {
 	}
 }
 
-// ends waits until done is closed, but no longer than that, and reports whether it is.
+// ends waits for done to be closed, at most that long, and reports whether it was.
 func ends(done <-chan struct{}, wait time.Duration) bool {
 	select {
 	case <-done:
@@ -326,7 +324,7 @@ func ends(done <-chan struct{}, wait time.Duration) bool {
 	}
 }
 
-// shutdown lets requests in flight finish, within the time of grace.
+// shutdown lets requests in flight finish within grace.
 func shutdown(ctx context.Context, servers []*http.Server) {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
@@ -341,8 +339,8 @@ func shutdown(ctx context.Context, servers []*http.Server) {
 	}
 }
 
-// tuneMemory trades memory for speed as measured (MCP library: about 400 kB of garbage a call),
-// unless the person who starts the server decided otherwise.
+// tuneMemory trades memory for speed (a call of the MCP library leaves about 400 kB of garbage),
+// unless the person who starts the server has set it otherwise.
 func tuneMemory() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)

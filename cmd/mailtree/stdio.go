@@ -70,8 +70,8 @@ func (p *program) stdio(ctx context.Context, o stdioOptions) error {
 	})
 }
 
-// hello is what the bridge tells of where it runs. The error says that the machine does not let
-// that be told.
+// hello returns what the bridge says about where it runs. An error means that the machine does not
+// let it find out.
 func hello(env []string, o stdioOptions) (c tool.Caller, err error) {
 	c = tool.Caller{Agent: o.as, Project: o.project}
 	if c.Agent == "" && o.toolset == "agentmail" {
@@ -80,7 +80,7 @@ func hello(env []string, o stdioOptions) (c tool.Caller, err error) {
 	c.Tmux, _ = lookup(env, "TMUX")
 	c.Pane, _ = lookup(env, "TMUX_PANE")
 	if dir, err := os.Getwd(); err == nil {
-		if real, err := filepath.EvalSymlinks(dir); err == nil { // else $PWD decides
+		if real, err := filepath.EvalSymlinks(dir); err == nil { // otherwise $PWD would decide
 			dir = real
 		}
 		c.Dir = dir
