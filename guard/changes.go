@@ -19,8 +19,8 @@ type changed struct {
 	paths  []string
 }
 
-// diffIndex lists what of the index differs from a tree. Renames are not looked for: both names are
-// listed then.
+// diffIndex lists where the index differs from a tree. It does not look for renames, so that both
+// names are listed.
 var diffIndex = []string{
 	"diff-index", "--cached", "-z", "--name-only",
 	"--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty",
@@ -55,7 +55,8 @@ func (g *git) staged(ctx context.Context, merging []string) ([]string, error) {
 	return paths, nil
 }
 
-// emptyTree is what the first commit is compared with; an error where there are commits.
+// emptyTree returns the tree that the first commit is compared with. It returns an error where
+// there are commits.
 func (g *git) emptyTree(ctx context.Context) (string, error) {
 	if _, err := g.run(ctx, nil, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); !exited(err, 1) {
 		return "", cmp.Or(err, errors.New("HEAD is there"))
@@ -68,9 +69,9 @@ func (g *git) emptyTree(ctx context.Context) (string, error) {
 
 var objectName = regexp.MustCompile(`^[0-9a-f]{40,64}$`)
 
-// mergeHeads are the other parents of the commit under way. A merge that had conflicts left
-// MERGE_HEAD; one that had none runs pre-merge-commit before Git writes that file, but names them
-// in GITHEAD_<commit> variables.
+// mergeHeads returns the other parents of the commit under way. A merge that had conflicts left
+// MERGE_HEAD. One that had none runs pre-merge-commit before Git writes that file, but Git names
+// the parents in GITHEAD_<commit> variables.
 func (g *git) mergeHeads(ctx context.Context, hook string) ([]string, error) {
 	var heads []string
 	if hook == PreMergeCommit {
@@ -105,7 +106,8 @@ func (g *git) mergeHeads(ctx context.Context, hook string) ([]string, error) {
 	return heads, lines.Err()
 }
 
-// gitDir is the repository's folder. Git is asked only where a look does not tell.
+// gitDir returns the repository's .git folder. It asks Git only where a look at the file system
+// does not tell.
 func (g *git) gitDir(ctx context.Context) (string, error) {
 	for _, e := range g.env {
 		if dir, ok := strings.CutPrefix(e, "GIT_DIR="); ok && dir != "" {
@@ -130,8 +132,8 @@ func isFolder(p string) bool {
 	return err == nil && fi.IsDir()
 }
 
-// pushed lists what the commits change that a push would add, by author. stdin is the hook's: a
-// line for each ref. What any remote has already is left out, and a ref that is deleted adds
+// pushed lists, by author, what the commits change that a push would add. stdin is the hook's: one
+// line for each ref. Commits that any remote has already are left out, and a deleted ref adds
 // nothing. A merge counts as in staged.
 func (g *git) pushed(ctx context.Context, stdin io.Reader) ([]changed, error) {
 	var revs strings.Builder // for git's stdin: there may be more than arguments can hold
@@ -157,7 +159,8 @@ func (g *git) pushed(ctx context.Context, stdin io.Reader) ([]changed, error) {
 	if err := lines.Err(); err != nil || len(seen) == 0 {
 		return nil, err
 	}
-	// --not stands behind --stdin: some versions of git turn what is read there around too.
+	// --not comes after --stdin: some versions of git otherwise also negate the revisions that they
+	// read there.
 	out, err := g.run(ctx, strings.NewReader(revs.String()),
 		"rev-list", "--no-commit-header", "--format=%H %an", "--ignore-missing", "--stdin", "--not", "--remotes")
 	if err != nil {

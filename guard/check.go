@@ -34,14 +34,13 @@ const (
 	Trouble = 2 // wrong call, or it could not be checked
 )
 
-// Question is what a check is about. The zero value of everything but Store, Env and Err is the
-// default.
+// Question says what to check. The zero value of every field but Store, Env and Err is the default.
 type Question struct {
 	Store   string   // absolute
 	Project string   // slug or absolute path; "": the code repository that dir lies in
 	Hook    string   // PreCommit (also ""), PreMergeCommit, PrePush
-	ByHand  bool     // a person asks: then what cannot be checked is an error
-	Paths   []string // these files, relative to the repository's root, in place of what is staged
+	ByHand  bool     // a person asks: a check that cannot be done is then an error
+	Paths   []string // files to check instead of what is staged, relative to the repository's root
 
 	Dir     string    // where git runs; "": the working directory
 	Env     []string  // the environment: git's own variables, AGENT_NAME, GUARD_*
@@ -54,14 +53,15 @@ type Question struct {
 
 // Verdict is the answer to a Question.
 type Verdict struct {
-	Agent   string // who asks; "" for nobody known
+	Agent   string // the agent that asks; "" for nobody known
 	Blocked []claim.Blocked
 	Damaged []format.Problem // claim files that cannot be read: they block nothing
 	Code    int              // exit status
 }
 
-// Check answers the question, tells a person about it on w, and returns the exit status with it. It
-// never writes but on w, and below .mailtree of the project (see maildir.Tree.ClaimFiles).
+// Check answers the question, explains the answer to a person on w, and returns the verdict with
+// its exit status. It writes nothing but to w, and below .mailtree of the project (see
+// maildir.Tree.ClaimFiles).
 func Check(ctx context.Context, q Question, w io.Writer) Verdict {
 	pol, err := readPolicy(q.Env)
 	if err != nil {
@@ -119,8 +119,8 @@ func (c *check) run(ctx context.Context) (v Verdict, who identity, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	changes := sync.OnceValues(func() ([]changed, error) { return c.changes(ctx) })
-	go changes() // beside the reading of the claims
-	// Case counts as little as it may until a claim is close; then Git is asked.
+	go changes() // while this goroutine reads the claims
+	// Until a claim comes close, compare without regard to case; only then ask Git.
 	intent := sync.OnceValue(func() *claim.Intent {
 		all, _ := changes()
 		var paths []string
@@ -136,7 +136,7 @@ func (c *check) run(ctx context.Context) (v Verdict, who identity, err error) {
 		return v, who, err
 	}
 	if len(claims) == 0 {
-		if c.q.ByHand { // who asks; a commit need not wait for that
+		if c.q.ByHand { // a person is told who asks; a commit need not wait for that
 			who, err = identify(ctx, c.git, tree)
 			v.Agent = who.name
 		}
@@ -167,7 +167,7 @@ func (c *check) run(ctx context.Context) (v Verdict, who identity, err error) {
 	return v, who, nil
 }
 
-// changes lists what the question is about.
+// changes lists the files that the question is about.
 func (c *check) changes(ctx context.Context) ([]changed, error) {
 	switch {
 	case len(c.q.Paths) > 0:
@@ -183,7 +183,8 @@ func (c *check) changes(ctx context.Context) ([]changed, error) {
 	return []changed{{paths: paths}}, err
 }
 
-// author is the agent whose change it is: an agent's commit is its own, whoever pushes it.
+// author returns the agent that a change belongs to: an agent's commit stays its own, whoever
+// pushes it.
 func (c *check) author(t *tree.Tree, ch changed, who identity) (string, error) {
 	if agent, _, err := maildir.AgentNamed(t, ch.author); err != nil || agent != "" {
 		return agent, err
@@ -191,7 +192,7 @@ func (c *check) author(t *tree.Tree, ch changed, who identity) (string, error) {
 	return who.name, nil
 }
 
-// merge adds the claims of b to those of a, the earliest first, each once.
+// merge merges the claims of b into those of a, the earliest first, each once.
 func merge(a, b []claim.Blocked) []claim.Blocked {
 	for _, x := range b {
 		i := slices.IndexFunc(a, func(y claim.Blocked) bool { return y.Claim.Path == x.Claim.Path })
@@ -207,9 +208,9 @@ func merge(a, b []claim.Blocked) []claim.Blocked {
 	return a
 }
 
-// FromRoot turns paths as a person names them in dir into paths from the root of the code
-// repository that dir lies in. Errors: ErrInvalid for one that lies elsewhere and for a folder, and
-// as of git.
+// FromRoot turns paths that a person names in dir into paths from the root of the code repository
+// that dir lies in. Errors: ErrInvalid for a path outside it and for a folder, and the errors of
+// git.
 func FromRoot(ctx context.Context, dir string, env []string, paths []string) ([]string, error) {
 	g := &git{dir: dir, env: env}
 	top, err := g.line(ctx, "rev-parse", "--show-toplevel")

@@ -16,8 +16,8 @@
 // commit pass, unless GUARD_MODE=block was set: claims are advice, and a guard that nobody can get
 // rid of is worse than none.
 //
-// Nothing of the code repository's configuration is executed: only plumbing that runs no filter, no
-// textconv, no external diff and no pager is called, with fsmonitor, hooks and transports turned
-// off. Installing writes into the hooks folder of the code repository and nowhere else (Invariant
-// I8). See docs/guard.md, "What it checks".
+// The guard executes nothing that the code repository's configuration names: it calls only plumbing
+// that runs no filter, no textconv, no external diff and no pager, with fsmonitor, hooks and
+// transports turned off. Installing writes into the hooks folder of the code repository and nowhere
+// else (invariant I8). See docs/guard.md, "What it checks".
 package guard

@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// git runs the git program in one folder, so that nothing of the repository's configuration is
-// executed.
+// git runs the git program in one folder, in such a way that it executes nothing that the
+// repository configures.
 type git struct {
 	dir string   // "" for the working directory
 	env []string // of the caller: a hook's says which index and repository are meant
@@ -20,23 +20,23 @@ type git struct {
 	hooks bool // let git see core.hooksPath: for asking where hooks lie
 }
 
-// hardened are the settings that stand over the repository's own.
+// hardened are settings that override the repository's own.
 var hardened = []string{
 	"--no-optional-locks", "--no-pager", "--no-replace-objects",
 	"-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false", "-c", "protocol.allow=never",
 }
 
-// shield is set over the environment: missing objects are not fetched, whatever transport the
+// shield overrides the environment: git fetches no missing objects, whatever transport the
 // configuration names.
 var shield = []string{"GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C"}
 
-// elsewhere are the variables of a hook that mean the repository that it runs in.
+// elsewhere are the variables of a hook that point git to the repository that the hook runs in.
 var elsewhere = []string{
 	"GIT_DIR=", "GIT_WORK_TREE=", "GIT_INDEX_FILE=", "GIT_COMMON_DIR=",
 	"GIT_OBJECT_DIRECTORY=", "GIT_NAMESPACE=", "GIT_PREFIX=",
 }
 
-// outside is git in dir, whatever repository the caller's environment means.
+// outside returns a git that works in dir, whatever repository the caller's environment points to.
 func outside(dir string, env []string) *git {
 	g := &git{dir: dir}
 	for _, e := range env {
@@ -56,7 +56,7 @@ func hasAnyPrefix(s string, prefixes []string) bool {
 	return false
 }
 
-// gitError is a git that failed.
+// gitError says that git ran and failed.
 type gitError struct {
 	args []string
 	code int
@@ -93,7 +93,7 @@ func (g *git) line(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSuffix(out, "\n"), err
 }
 
-// names is run for an answer of texts that each end with NUL.
+// names is run for an answer of names that each end with NUL.
 func (g *git) names(ctx context.Context, stdin io.Reader, args ...string) ([]string, error) {
 	out, err := g.run(ctx, stdin, args...)
 	if err != nil || out == "" {

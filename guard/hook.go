@@ -14,7 +14,7 @@ import (
 //go:embed hook.sh
 var hookScript string
 
-// hook is what one of our hooks was written from. It stands in the hook itself.
+// hook is the data from which one of our hooks was written. The hook itself contains it.
 type hook struct {
 	Name    string     `json:"hook"`
 	Program string     `json:"program"` // where mailtree was when it was installed
@@ -23,14 +23,14 @@ type hook struct {
 	Guards  []guarding `json:"guards"`  // one, but for a shared folder
 }
 
-// guarding is one code repository and whose claims count in it.
+// guarding is one code repository, and the project whose claims count in it.
 type guarding struct {
 	Repo    string `json:"repo"` // its common .git folder, without links
 	Store   string `json:"store"`
 	Project string `json:"project"` // slug
 }
 
-// behind is what a hook's name gets that was there before ours.
+// behind is the suffix of the name that a hook from before ours gets.
 const behind = ".before-mailtree"
 
 const (
@@ -62,7 +62,7 @@ func (h *hook) render() ([]byte, error) {
 	return []byte(strings.Replace(text, sumPrefix+"@SUM@\n", sumPrefix+sumOf(text)+"\n", 1)), nil
 }
 
-// guards is the part of the script that finds store and project.
+// guards returns the part of the script that finds store and project.
 func (h *hook) guards() string {
 	if !h.Shared {
 		return "store=" + shellQuote(h.Guards[0].Store) + "\nproject=" + shellQuote(h.Guards[0].Project)
@@ -77,7 +77,7 @@ func (h *hook) guards() string {
 	return b.String()
 }
 
-// sumOf is the checksum of a script, its own line left out.
+// sumOf returns the checksum of a script without its checksum line.
 func sumOf(text string) string {
 	before, rest, _ := strings.Cut(text, sumPrefix)
 	_, after, _ := strings.Cut(rest, "\n")
@@ -85,8 +85,8 @@ func sumOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// parseHook reads a hook's script: nil where it is none of ours. changed says that somebody has
-// changed ours.
+// parseHook reads a hook's script. It returns nil for a hook that is not ours. changed says that
+// somebody has changed ours.
 func parseHook(data []byte) (h *hook, changed bool) {
 	text := string(data)
 	if !bytes.HasPrefix(data, []byte("#!/bin/sh\n"+marker)) {
@@ -108,10 +108,11 @@ var (
 	shells  = map[string]bool{"sh": true, "bash": true, "dash": true, "ash": true, "ksh": true, "zsh": true}
 )
 
-// shellFor says how to run a hook that asks for its own name: it lies under another one now.
-// husky's, for instance, look for the file to run by basename "$0" beside dirname "$0". Read by its
-// shell in place of run, a script keeps $0. One that compares $0 with BASH_SOURCE would do nothing
-// then, and is run as it is, like everything that is no shell script.
+// shellFor returns the shell that must read a hook under its old name; none for a hook that can
+// simply run. A hook from before ours now lies under another name, but some ask for their own:
+// husky's look for the file to run by basename "$0" beside dirname "$0". A script that its shell
+// reads instead of running keeps $0. A script that compares $0 with BASH_SOURCE would then do
+// nothing, so it is run as it is, like everything that is no shell script.
 func shellFor(script []byte) []string {
 	if !ownName.Match(script) || bytes.Contains(script, []byte("BASH_SOURCE")) || bytes.IndexByte(script, 0) >= 0 {
 		return nil

@@ -10,16 +10,16 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// identity is who commits.
+// identity is the agent that commits.
 type identity struct {
 	name string // "" for nobody known
-	hint string // a sentence about a name that was no use
+	hint string // a sentence about a name that is no agent's
 }
 
-// identify finds who commits: AGENT_NAME, else the author's name where it is an agent's of the
-// project, else the name of the tmux window where it is. Git tells a pre-commit hook the author in
-// GIT_AUTHOR_NAME, and no other hook: where it does not, it is asked for the name that it would
-// tell. Errors: ErrUnavailable. See docs/guard.md, "Install".
+// identify finds out who commits: AGENT_NAME, else the commit's author where that is an agent of
+// the project, else the name of the tmux window where that is one. Git tells the author in
+// GIT_AUTHOR_NAME to pre-commit hooks only; elsewhere identify asks git which author it would use.
+// Errors: ErrUnavailable. See docs/guard.md, "Install".
 func identify(ctx context.Context, g *git, t *tree.Tree) (identity, error) {
 	if name := strings.TrimSpace(lookup(g.env, "AGENT_NAME")); name != "" {
 		agent, near, err := maildir.AgentNamed(t, name)
@@ -44,7 +44,7 @@ func identify(ctx context.Context, g *git, t *tree.Tree) (identity, error) {
 	return identity{}, nil
 }
 
-// author is the name that Git would put into a commit; "" where it has none.
+// author returns the name that Git would put into a commit, "" where it has none.
 func (g *git) author(ctx context.Context) string {
 	ident, err := g.line(ctx, "var", "GIT_AUTHOR_IDENT")
 	name, _, ok := strings.Cut(ident, " <")
@@ -54,7 +54,7 @@ func (g *git) author(ctx context.Context) string {
 	return name
 }
 
-// tmuxWindow is the name of the window that the commit is made in; "" outside tmux.
+// tmuxWindow returns the name of the tmux window that the commit is made in, "" outside tmux.
 func tmuxWindow(ctx context.Context, env []string) string {
 	pane := lookup(env, "TMUX_PANE")
 	if lookup(env, "TMUX") == "" || pane == "" {

@@ -23,16 +23,16 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Site is where a guard is, or is to be.
+// Site says where a guard is or is to be installed.
 type Site struct {
 	Repo   string   // any path in the code repository
-	Shared bool     // a folder of hooks that other repositories may have too is allowed
+	Shared bool     // allow a folder of hooks that other repositories may use too
 	Env    []string // for git
 
 	Words refusal.Words // in which Status tells of what the mail refuses
 }
 
-// Setup is what a guard is installed with. Store and Program are needed.
+// Setup says what to install. Store and Program are needed.
 type Setup struct {
 	Store   string // absolute
 	Project string // slug or absolute path; "": that of the code repository
@@ -40,11 +40,11 @@ type Setup struct {
 	Push    bool   // pre-push too
 }
 
-// Install writes the guard's hooks and returns what was done, a sentence each. A hook that is there
-// is kept beside ours and runs first. Called again it changes nothing, or what is different now.
-// Each hook is replaced in one step. Errors: ErrNotFound and ErrInvalid for repository or project,
-// ErrDenied for a folder of hooks that is not the repository's, ErrConflict where something is in
-// the way.
+// Install writes the guard's hooks and returns what it did, a sentence each. It keeps a hook that
+// is there beside ours, which runs it first. Called again it changes nothing, or only what is
+// different now. It replaces each hook in one step. Errors: ErrNotFound and ErrInvalid for
+// repository or project, ErrDenied for a folder of hooks that is not the repository's, ErrConflict
+// where something is in the way.
 func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 	r, err := openRepository(ctx, at.Repo, at.Env)
 	if err != nil {
@@ -81,7 +81,7 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 		names = append(names, PrePush)
 	}
 	plans := make([]*plan, len(names))
-	for i, n := range names { // all are looked at before any is written
+	for i, n := range names { // look at all before any is written
 		if plans[i], err = f.plan(n, s.Program, g); err != nil {
 			return nil, err
 		}
@@ -98,7 +98,7 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 	return append(done, r.notes(ctx, f)...), nil
 }
 
-// options are what a check by hand needs to look where this guard would.
+// options returns the flags with which a check by hand looks where this guard would.
 func (s Setup) options() string {
 	options := " --store " + shellWord(s.Store)
 	if s.Project != "" {
@@ -107,7 +107,7 @@ func (s Setup) options() string {
 	return options
 }
 
-// notes are what a person should know about the place.
+// notes returns what a person should know about the place.
 func (r *repository) notes(ctx context.Context, f *hooksFolder) []string {
 	var out []string
 	if r.place != own {
@@ -121,7 +121,7 @@ func (r *repository) notes(ctx context.Context, f *hooksFolder) []string {
 	return out
 }
 
-// hooksFolder is a folder of hooks held open: names in it cannot lead out of it.
+// hooksFolder is a folder of hooks held open, so that no name in it leads out of it.
 type hooksFolder struct {
 	repo *repository
 	dir  string
@@ -150,8 +150,8 @@ func openHooks(r *repository) (*hooksFolder, error) {
 	return &hooksFolder{repo: r, dir: r.hooks, root: root}, nil
 }
 
-// lock waits until nobody else installs or uninstalls in the folder. Closing it, or the end of the
-// process, gives it up.
+// lock waits until nobody else installs or uninstalls in the folder. Closing the folder, or the end
+// of the process, releases the lock.
 func (f *hooksFolder) lock(ctx context.Context) error {
 	if f.root == nil {
 		return nil
@@ -198,8 +198,8 @@ func fileError(what string, err error) error {
 // maxHook bounds what is read of a hook; a larger one is a program.
 const maxHook = 1 << 20
 
-// read returns a hook's bytes, at most maxHook, and what lies there; nil where nothing does. What
-// is neither a file nor a link is ErrConflict.
+// read returns at most maxHook bytes of a hook, and what lies there; nil where nothing does. The
+// error is ErrConflict where something lies there that is neither a file nor a link.
 func (f *hooksFolder) read(name string) ([]byte, fs.FileInfo, error) {
 	if f.root == nil {
 		return nil, nil, nil
@@ -212,7 +212,7 @@ func (f *hooksFolder) read(name string) ([]byte, fs.FileInfo, error) {
 		return nil, nil, fileError("The hook "+name+" cannot be read", err)
 	}
 	switch {
-	case fi.Mode()&fs.ModeSymlink != 0: // leads to a hook of somebody else's; what is in it matters to shellFor only
+	case fi.Mode()&fs.ModeSymlink != 0: // a link to somebody else's hook; only shellFor needs what is in it
 		data, err := f.follow(name)
 		if tree.FaultOf(err) == tree.FaultMachine {
 			return nil, nil, fileError("The hook "+name+" cannot be read", err)
@@ -240,7 +240,7 @@ func (f *hooksFolder) follow(name string) ([]byte, error) {
 	return os.ReadFile(full)
 }
 
-// ours parses a hook that is a file of ours; nil where it is not.
+// ours parses a hook of ours. It returns nil for any other file.
 func (f *hooksFolder) ours(name string) (*hook, bool, error) {
 	data, fi, err := f.read(name)
 	if err != nil || fi == nil || !fi.Mode().IsRegular() {
@@ -250,7 +250,7 @@ func (f *hooksFolder) ours(name string) (*hook, bool, error) {
 	return h, changed, nil
 }
 
-// plan is what has to be done for one hook.
+// plan says what to do for one hook.
 type plan struct {
 	name   string
 	text   []byte
@@ -259,7 +259,7 @@ type plan struct {
 	before bool // there is a hook that runs first
 }
 
-// plan looks at what lies there and decides, without changing anything.
+// plan looks at what lies there and decides. It changes nothing.
 func (f *hooksFolder) plan(name, program string, g guarding) (*plan, error) {
 	full := filepath.Join(f.dir, name)
 	data, fi, err := f.read(name)
@@ -299,8 +299,8 @@ func (f *hooksFolder) plan(name, program string, g guarding) (*plan, error) {
 	return p, nil
 }
 
-// with is what the hook guards once it guards g: in a folder that is shared, what it guarded before
-// too.
+// with returns what the hook guards once it also guards g: a hook in a shared folder keeps what it
+// guarded before.
 func (h *hook) with(g guarding) []guarding {
 	if !h.Shared {
 		return []guarding{g}
@@ -319,8 +319,8 @@ func (f *hooksFolder) twins(name string, a, b []byte) bool {
 	return errX == nil && errY == nil && (os.SameFile(x, y) || x.Mode() == y.Mode() && x.Size() == y.Size() && bytes.Equal(a, b) && len(a) > 0)
 }
 
-// write carries a plan out. What lies there gets a second name first, so that a kill at any instant
-// leaves the hook from before, or ours and the one from before beside it.
+// write carries out a plan. It first gives what lies there a second name, so that a kill at any
+// moment leaves either the hook from before, or ours with the hook from before beside it.
 func (f *hooksFolder) write(p *plan) (string, error) {
 	full := filepath.Join(f.dir, p.name)
 	if p.same {
@@ -344,7 +344,7 @@ func (f *hooksFolder) write(p *plan) (string, error) {
 func (f *hooksFolder) copyAside(name string) error {
 	aside := name + behind
 	if _, err := f.root.Lstat(aside); err == nil {
-		return nil // from an installation that was interrupted
+		return nil // an interrupted installation left it
 	}
 	if to, err := f.root.Readlink(name); err == nil {
 		return f.root.Symlink(to, aside)
@@ -352,8 +352,8 @@ func (f *hooksFolder) copyAside(name string) error {
 	return f.root.Link(name, aside)
 }
 
-// replace writes a hook in one step. Nobody can have put a link or a pipe where it is written
-// first.
+// replace writes a hook in one step. Nobody can plant a link or a pipe first under the name that it
+// writes to.
 func (f *hooksFolder) replace(name string, text []byte) error {
 	tmp := "." + name + ".mailtree-" + rand.Text()
 	w, err := f.root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o755)
@@ -381,9 +381,9 @@ func (f *hooksFolder) sync() error {
 	return d.Sync()
 }
 
-// Uninstall takes the guard's hooks away and puts back what was there before, with its mode. It
-// returns what was done, a sentence each; that nothing was installed is no error. Errors: as of
-// Install; ErrConflict where somebody has changed a hook of ours, and then nothing is done.
+// Uninstall removes the guard's hooks and puts back what was there before, with its mode. It
+// returns what it did, a sentence each; a repository without a guard is no error. Errors: those of
+// Install; ErrConflict where somebody has changed a hook of ours, and then it does nothing.
 func Uninstall(ctx context.Context, at Site) ([]string, error) {
 	r, err := openRepository(ctx, at.Repo, at.Env)
 	if err != nil {
@@ -433,7 +433,7 @@ func (h *hook) covers(common string) bool {
 	return !h.Shared || slices.ContainsFunc(h.Guards, func(g guarding) bool { return g.Repo == common })
 }
 
-// remove takes a hook of ours away, or of a shared one what is about this repository.
+// remove removes a hook of ours; of a shared one it removes only what concerns this repository.
 func (f *hooksFolder) remove(h *hook, common string) (string, error) {
 	full := safe(filepath.Join(f.dir, h.Name))
 	if h.Shared && len(h.Guards) > 1 {
@@ -450,8 +450,9 @@ func (f *hooksFolder) remove(h *hook, common string) (string, error) {
 	return full + " is removed.", errors.Join(f.root.Remove(h.Name), f.sync())
 }
 
-// Program is the path that a hook should call this program by: the one on the PATH where that is
-// it, for it stays when the program is replaced by a newer one; else the file itself.
+// Program returns the path by which a hook should call this program: the one on the PATH where that
+// is this program, because it stays when a newer version replaces the program; else the file
+// itself.
 func Program() (string, error) {
 	self, err := os.Executable()
 	if err != nil {

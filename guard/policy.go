@@ -10,12 +10,13 @@ import (
 // policy is what the environment asks of the guard.
 type policy struct {
 	mode    string // block, warn, off
-	sure    bool   // mode was asked for
+	sure    bool   // the environment sets the mode
 	unknown string // block, warn
 	bypass  bool
 }
 
-// readPolicy reads GUARD_MODE, GUARD_UNKNOWN and GUARD_BYPASS. A value that is none is ErrInvalid.
+// readPolicy reads GUARD_MODE, GUARD_UNKNOWN and GUARD_BYPASS. The error is ErrInvalid for any
+// other value than theirs.
 func readPolicy(env []string) (p policy, err error) {
 	p.mode, p.sure, err = choice(env, "GUARD_MODE", "block", "warn", "off")
 	if err != nil {
@@ -29,7 +30,8 @@ func readPolicy(env []string) (p policy, err error) {
 	return p, err
 }
 
-// choice is the variable's value, the first of the allowed ones where it is empty or not set.
+// choice returns the variable's value, or the first allowed value where the variable is empty or
+// not set.
 func choice(env []string, name string, allowed ...string) (v string, set bool, err error) {
 	if v = lookup(env, name); v == "" {
 		return allowed[0], false, nil
@@ -43,7 +45,7 @@ func choice(env []string, name string, allowed ...string) (v string, set bool, e
 		Text: fmt.Sprintf("%s is %q, but must be %s (%s when it is not set)", name, v, strings.Join(allowed, " or "), allowed[0])}
 }
 
-// lookup is the last value of a variable, as a child would see it.
+// lookup returns the last value of a variable, which is the one that a child process sees.
 func lookup(env []string, name string) (value string) {
 	for _, e := range env {
 		if k, v, _ := strings.Cut(e, "="); k == name {

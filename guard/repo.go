@@ -14,7 +14,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// repository is a code repository and where its hooks lie.
+// repository is a code repository and the folder of its hooks.
 type repository struct {
 	git    *git
 	top    string // its work tree
@@ -30,7 +30,7 @@ type place int
 const (
 	own        place = iota // inside .git
 	insideTree              // inside the work tree
-	shared                  // elsewhere: other repositories may have it too
+	shared                  // elsewhere: other repositories may use it too
 )
 
 func invalid(format string, args ...any) error {
@@ -50,8 +50,8 @@ func notGuardable(what refusal.What, path string) *refusal.Error {
 	return &refusal.Error{What: what, Field: refusal.Repository, Name: path}
 }
 
-// openRepo looks at the repository that path lies in. Errors: ErrNotFound, ErrInvalid for what is
-// no work tree.
+// openRepository looks at the repository that path lies in. Errors: ErrNotFound; ErrInvalid for
+// what is no work tree.
 func openRepository(ctx context.Context, path string, env []string) (*repository, error) {
 	if !utf8.ValidString(path) || strings.ContainsRune(path, 0) {
 		return nil, notGuardable(refusal.RepositoryPathUnusable, path)
@@ -87,7 +87,7 @@ func openRepository(ctx context.Context, path string, env []string) (*repository
 	return r, r.findHooks(ctx)
 }
 
-// findHooks finds the folder that Git runs hooks from.
+// findHooks finds the folder from which Git runs hooks.
 func (r *repository) findHooks(ctx context.Context) error {
 	asking := &git{dir: r.top, env: r.git.env, hooks: true}
 	v, err := asking.run(ctx, nil, "config", "-z", "--type=path", "--get", "core.hooksPath")
@@ -130,8 +130,8 @@ func below(p, dir string) bool {
 	return p == dir || strings.HasPrefix(p, dir+string(filepath.Separator))
 }
 
-// writable refuses folders of hooks that are not this repository's alone to write. A person may
-// allow a shared one. options are those of a check by hand, each with a space before it.
+// writable refuses folders of hooks that do not belong to this repository alone. A person may allow
+// a shared one. options are the flags of a check by hand, each with a space before it.
 func (r *repository) writable(ctx context.Context, allowShared bool, options string) error {
 	switch r.place {
 	case shared:

@@ -15,11 +15,11 @@ import (
 	"mailtree/maildir/format"
 )
 
-// mostPaths is how many files of one claim, and how many claims, are named.
+// mostPaths is how many claims a report names, and how many files of each.
 const mostPaths = 10
 
-// report tells a person what a check found. Names and texts come from anybody: they are shown so
-// that a terminal does nothing with them.
+// report tells a person what a check found. Names and texts come from anybody, so it escapes what
+// could control the terminal.
 type report struct {
 	w   io.Writer
 	q   *Question
@@ -28,7 +28,7 @@ type report struct {
 
 func (r *report) say(format string, args ...any) { fmt.Fprintf(r.w, format+"\n", args...) }
 
-// doing is what the hook stands in the way of.
+// doing names what the hook stops.
 func (r *report) doing() string {
 	switch {
 	case len(r.q.Paths) > 0:
@@ -88,7 +88,7 @@ func (r *report) blocked(all []claim.Blocked, project string, warn bool) {
 	r.say("Or pass this once, if you know better: GUARD_BYPASS=1 git %s … (or git %s --no-verify)", r.command(), r.command())
 }
 
-// command is the git command that runs the hook.
+// command returns the git command that runs the hook.
 func (r *report) command() string {
 	if d := r.doing(); d != "change" {
 		return d
@@ -112,7 +112,7 @@ func (r *report) claim(b claim.Blocked) {
 		lasts(b.Claim.Expires.Sub(r.q.Now)), b.Claim.Expires.UTC().Format("2006-01-02 15:04 MST"))
 }
 
-// lasts words a duration by its two largest units, rounded up.
+// lasts expresses a duration in its two largest units, rounded up.
 func lasts(d time.Duration) string {
 	m := int((d + time.Minute - 1) / time.Minute)
 	switch {
@@ -133,11 +133,11 @@ func units(n int, unit string, rest int, smaller string) string {
 	return fmt.Sprintf("%d %s %d %s", n, unit, rest, smaller)
 }
 
-// ask is a command that writes to the holder of a claim, whether or not a server runs, and on
-// whatever port.
+// ask returns a command that writes to the holder of a claim. It works whether or not a server
+// runs, and on any port.
 func (r *report) ask(c claim.Row, project string) string {
 	me := r.who.name
-	if me == "" || r.who.hint != "" { // nobody known, or no agent
+	if me == "" || r.who.hint != "" { // the caller is not known, or no agent
 		me = "YourName"
 	}
 	var body bytes.Buffer
@@ -167,7 +167,7 @@ func (r *report) ask(c claim.Row, project string) string {
 	return "printf '%s\\n' " + shellQuote(request) + " | " + shellQuote(program) + " stdio --store " + shellQuote(store)
 }
 
-// escapeRunes writes what a terminal might act on as JSON escapes.
+// escapeRunes writes characters that a terminal might act on as JSON escapes.
 func escapeRunes(s string) string {
 	var b strings.Builder
 	for _, c := range s {
@@ -184,8 +184,8 @@ func escapeRunes(s string) string {
 	return b.String()
 }
 
-// safe shows a text as it is where all of it is plain, else quoted, with escapes for what a
-// terminal might act on.
+// safe returns a plain text as it is; any other it quotes, and escapes what a terminal might act
+// on.
 func safe(s string) string {
 	if s == "" || s[0] == ' ' || s[len(s)-1] == ' ' || strings.ContainsAny(s, `"\`) {
 		return strconv.Quote(s)
@@ -195,8 +195,8 @@ func safe(s string) string {
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./][A-Za-z0-9_./-]*$`)
 
-// shellWord is shellQuote for people to read: what needs no quotes gets none, and what a terminal
-// might act on is left out.
+// shellWord is shellQuote for people to read: it quotes only what needs quotes, and leaves out what
+// a terminal might act on.
 func shellWord(s string) string {
 	switch {
 	case plainWord.MatchString(s):
@@ -218,5 +218,5 @@ func clip(s string, n int) string {
 	return s[:n] + "…"
 }
 
-// shellQuote is s as one word of a POSIX shell.
+// shellQuote returns s as one word of a POSIX shell.
 func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

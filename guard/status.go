@@ -14,9 +14,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Status tells what is installed in the repository, a line each, and whether pre-commit and
-// pre-merge-commit are guarded and the guard can do its work. The error is of the repository, as of
-// Install.
+// Status returns what is installed in the repository, a line each, and whether the guard works:
+// whether pre-commit and pre-merge-commit are guarded and nothing keeps the guard from checking.
+// The error concerns the repository, as that of Install.
 func Status(ctx context.Context, at Site) (lines []string, works bool, err error) {
 	r, err := openRepository(ctx, at.Repo, at.Env)
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *status) add(format string, args ...any) {
 	s.lines = append(s.lines, fmt.Sprintf(format, args...))
 }
 
-// bad is add for what keeps the guard from its work.
+// bad is add for what keeps the guard from working.
 func (s *status) bad(format string, args ...any) {
 	s.works = false
 	s.add(format, args...)
@@ -110,7 +110,7 @@ func (s *status) hook(name string) {
 	}
 }
 
-// missing is bad but for pre-push, which is installed on request only.
+// missing is bad for every hook but pre-push, which is installed on request only.
 func (s *status) missing(name, format string, args ...any) {
 	if name == PrePush {
 		s.add(format, args...)
@@ -119,7 +119,7 @@ func (s *status) missing(name, format string, args ...any) {
 	}
 }
 
-// guards tells about program, store and claims of a hook.
+// guards describes program, store and claims of a hook.
 func (s *status) guards(h *hook) {
 	for _, g := range h.Guards {
 		if h.Shared && g.Repo != s.repo.common || s.seen[g] {

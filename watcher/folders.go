@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// identity is what a folder is, whatever it is called.
+// identity says which folder it is, under whatever name.
 type identity struct {
 	dev, ino uint64
 }
 
-// identify returns the identity of what was stat'ed.
+// identify returns the identity of the file that info describes.
 func identify(info fs.FileInfo) identity {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -21,19 +21,19 @@ func identify(info fs.FileInfo) identity {
 	return identity{dev: uint64(st.Dev), ino: st.Ino}
 }
 
-// folder is one folder that was visited.
+// folder is a folder that a walk visited.
 type folder struct {
 	rel     string
 	id      identity
 	mode    fs.FileMode
 	round   int  // the walk that last visited it
-	refused bool // it cannot be watched or listed; said so once
+	refused bool // it cannot be watched or listed, and the log says so once
 	parent  *folder
 	below   map[*folder]struct{}
 }
 
-// folders is the tree of the folders visited. A folder's parent is always in
-// it, so a path that is not in it has nothing below it either.
+// folders is the tree of visited folders. The parent of a folder is always in it, so nothing below
+// a path that is missing is in it either.
 type folders struct {
 	byPath  map[string]*folder
 	byID    map[identity]*folder
@@ -44,7 +44,7 @@ func newFolders() *folders {
 	return &folders{byPath: map[string]*folder{}, byID: map[identity]*folder{}}
 }
 
-// putFolder adds f, whose path must be free and whose parent must be there.
+// putFolder adds f. Its path must be free, its parent present.
 func (t *folders) putFolder(f *folder) {
 	t.byPath[f.rel], t.byID[f.id] = f, f
 	if f.rel == "." {
@@ -57,8 +57,7 @@ func (t *folders) putFolder(f *folder) {
 	f.parent.below[f] = struct{}{}
 }
 
-// refuse marks f as one that cannot be watched or listed, and returns whether
-// that is news.
+// refuse marks f as a folder that cannot be watched or listed, and reports whether that is new.
 func (t *folders) refuse(f *folder) bool {
 	if f.refused {
 		return false
@@ -68,7 +67,7 @@ func (t *folders) refuse(f *folder) bool {
 	return true
 }
 
-// accept takes back what refuse said.
+// accept undoes refuse.
 func (t *folders) accept(f *folder) {
 	t.refused -= count(f.refused)
 	f.refused = false
@@ -77,7 +76,7 @@ func (t *folders) accept(f *folder) {
 // watched returns how many folders are watched.
 func (t *folders) watched() int { return len(t.byPath) - t.refused }
 
-// removeFolder takes the folder at rel and all below it out, and calls gone for each.
+// removeFolder removes the folder at rel and all below it, and calls gone for each.
 func (t *folders) removeFolder(rel string, gone func(*folder)) {
 	f, ok := t.byPath[rel]
 	if !ok {

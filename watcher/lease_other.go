@@ -2,6 +2,6 @@
 
 package watcher
 
-// written reports whether a file is surely open for writing nowhere: only Linux can tell. The quiet
-// time decides.
+// written reports whether nobody has a file open for writing. Only Linux can tell; elsewhere the
+// quiet time decides.
 func written(string, string) bool { return false }

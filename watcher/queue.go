@@ -7,8 +7,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// queue is what the reader drains into: the events not yet looked at, one entry
-// for each path however many came, in the order of their first.
+// queue holds the events that the reader drained and nobody has looked at yet: one entry for each
+// path, however many events came, in the order of their first.
 type queue struct {
 	wake chan struct{} // holds one token while there is something to take
 
@@ -22,7 +22,7 @@ type queue struct {
 	since time.Time // the first event of that
 }
 
-// event is what happened to one path.
+// event sums up what happened to one path.
 type event struct {
 	rel         string
 	op          fsnotify.Op // all operations seen
@@ -48,7 +48,7 @@ func (q *queue) add(rel string, op fsnotify.Op, now time.Time) {
 	notify(q.wake)
 }
 
-// overflow notes that the kernel dropped events; nobody knows which.
+// overflow notes that the kernel dropped events. Nobody knows which.
 func (q *queue) overflow() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -57,8 +57,8 @@ func (q *queue) overflow() {
 	notify(q.wake)
 }
 
-// drain returns all events and whether some were lost. They count as pending
-// until finished says how much is left of them.
+// drain returns all events, and whether some were lost. They count as pending until finished says
+// how much of them is left.
 func (q *queue) drain() (events []event, lost bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -72,8 +72,8 @@ func (q *queue) drain() (events []event, lost bool) {
 	return events, lost
 }
 
-// finished says that all events taken are handed on, but for left folders that
-// are still to be walked.
+// finished says that all drained events are passed on, except for that many folders that are still
+// to be walked.
 func (q *queue) finished(left int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -83,13 +83,13 @@ func (q *queue) finished(left int) {
 	}
 }
 
-// reset forgets all events: a Scan follows.
+// reset forgets all events, because a Scan follows.
 func (q *queue) reset() {
 	q.drain()
 	q.finished(0)
 }
 
-// pending returns how much is not handed on, and the time of its first event.
+// pending returns how much is not passed on yet, and the time of its first event.
 func (q *queue) pending() (n int, oldest time.Time, overflows int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

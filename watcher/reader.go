@@ -9,10 +9,10 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// read drains one inotify instance into the queue until it is closed, and then
-// closes dead; what broke it, if something did, is sent there before. It does
-// nothing else: a reader that waits for a disk or a lock lets the kernel's queue
-// (16,384 events) overflow. See docs/speed.md, "What decided how it is done".
+// read drains one inotify instance into the queue until the instance is closed, then closes dead.
+// If something broke the instance, it sends that to dead first. It does nothing else: a reader that
+// waits for a disk or a lock lets the kernel's queue (16,384 events) overflow. See docs/speed.md,
+// "What decided how it is done".
 func (w *Watcher) read(fs *fsnotify.Watcher, dead chan<- error) {
 	defer close(dead)
 	for {
@@ -37,8 +37,7 @@ func (w *Watcher) read(fs *fsnotify.Watcher, dead chan<- error) {
 	}
 }
 
-// fault notes an error of the instance, and returns it where the instance is of
-// no more use.
+// fault notes an error of the instance, and returns it where the instance is of no further use.
 func (w *Watcher) fault(err error) error {
 	switch {
 	case errors.Is(err, fsnotify.ErrEventOverflow):

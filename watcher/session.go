@@ -11,9 +11,9 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// session is the life of one inotify instance on one root folder. It ends when
-// the context does, or the folder is another one, or the instance breaks. All
-// of it is owned by the goroutine of Run.
+// session is the life of one inotify instance on one root folder. It ends when the context does,
+// when the root is another folder, or when the instance breaks. The goroutine of Run owns all of
+// it.
 type session struct {
 	w    *Watcher
 	fs   *fsnotify.Watcher
@@ -24,17 +24,16 @@ type session struct {
 	root    *os.File // open while folders are walked, otherwise nil
 
 	short  string      // the folder for which no watch was left; empty: none
-	reason string      // what was said about it
+	reason string      // what the log says about it
 	retry  *time.Timer // runs while short is set
 	stood  bool        // all folders were watched once
 }
 
-// errReplaced ends the session of a root that is gone or another folder.
+// errReplaced ends the session of a root that is gone or is another folder.
 var errReplaced = errors.New("the folder is gone or was replaced: make it again and it will be watched")
 
-// session watches the root until ctx ends or the root or the instance is lost:
-// then the error is the reason, for a person, and stood says whether it got as
-// far as a complete watch.
+// session watches the root until ctx ends, or until the root or the instance is lost. The error is
+// the reason, in words for a person; stood says whether the watch was ever complete.
 func (w *Watcher) session(ctx context.Context) (stood bool, err error) {
 	info, err := os.Stat(w.cfg.Root)
 	if err != nil {
@@ -74,18 +73,17 @@ func (s *session) close(dead <-chan error) {
 	s.w.setFolders(0)
 }
 
-// watchParent watches the folder that the root is in, for the root's own
-// removal: a folder that some process has open, a shell standing in it, is
-// deleted without an event of its own. Where it cannot be watched the session
-// does without.
+// watchParent watches the folder that contains the root, to see the root removed: the kernel sends
+// no event for the deletion of a folder that a process has open, such as a shell that stands in it.
+// Where the parent cannot be watched, the session does without.
 func (s *session) watchParent() {
 	if parent := filepath.Dir(s.w.cfg.Root); parent != s.w.cfg.Root {
 		_ = s.w.sys.add(s.fs, parent)
 	}
 }
 
-// run does what is to do, events before folders, and sleeps when nothing is.
-// One folder is walked at a time, so events wait for one listing at most.
+// run handles events first and then walks folders, and sleeps when there is neither. It walks one
+// folder at a time, so events wait for one listing at most.
 func (s *session) run(ctx context.Context, dead <-chan error) error {
 	for ctx.Err() == nil {
 		events, lost := s.w.queue.drain()

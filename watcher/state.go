@@ -13,7 +13,7 @@ const (
 	stopped  = "stopped"
 )
 
-// State is how the watch does, for health and doctor.
+// State says how the watch does, for health and doctor.
 type State struct {
 	// Mode is "starting" (folders are being walked for the first time),
 	// "watching" (every folder that may be read is watched), "degraded" (changes
@@ -27,8 +27,8 @@ type State struct {
 	// Folders is the number of folders watched, Root included.
 	Folders int
 
-	// Pending counts what was seen and is not reported: paths, folders to walk,
-	// a Scan. The batch now in OnBatch is included.
+	// Pending counts what was seen and not reported yet: paths, folders to walk, a Scan. It
+	// includes the batch now in OnBatch.
 	Pending int
 
 	// Oldest is the time of the first event of Pending, zero if there is none.
@@ -38,7 +38,7 @@ type State struct {
 	Overflows int64
 }
 
-// status is the part of State that is kept and not counted.
+// status is the stored part of State; the rest is counted.
 type status struct {
 	mu      sync.Mutex
 	mode    string
@@ -48,7 +48,7 @@ type status struct {
 
 // State returns how the watch does now.
 func (w *Watcher) State() State {
-	// In the order that a path travels, so that none is missed on its way.
+	// Read in the order in which a path travels, so that no path is missed on its way.
 	queued, first, overflows := w.queue.pending()
 	waiting, oldest := w.waiting.pending()
 	w.status.mu.Lock()
@@ -63,7 +63,7 @@ func (w *Watcher) State() State {
 	}
 }
 
-// degrade says that the watch is incomplete, and why.
+// degrade records that the watch is incomplete, and why.
 func (w *Watcher) degrade(reason string) {
 	if w.setMode(degraded, reason) {
 		w.cfg.Log.Warn("watching files: degraded", "root", w.cfg.Root, "reason", reason)
@@ -71,8 +71,8 @@ func (w *Watcher) degrade(reason string) {
 	w.readyOnce.Do(func() { close(w.ready) })
 }
 
-// stand says that every folder is watched. It returns whether that is the first
-// thing said: then nobody needs a Scan.
+// stand records that every folder is watched. It reports whether that is the first thing recorded:
+// then nobody needs a Scan.
 func (w *Watcher) stand() (first bool) {
 	if w.setMode(watching, "") {
 		w.cfg.Log.Info("watching files", "root", w.cfg.Root)
@@ -81,13 +81,13 @@ func (w *Watcher) stand() (first bool) {
 	return first
 }
 
-// stopped says that Run has ended.
+// stopped records that Run has ended.
 func (w *Watcher) stopped() {
 	w.setMode(stopped, "")
 	w.setFolders(0)
 }
 
-// setMode returns whether anything changed.
+// setMode reports whether anything changed.
 func (w *Watcher) setMode(mode, reason string) bool {
 	w.status.mu.Lock()
 	defer w.status.mu.Unlock()

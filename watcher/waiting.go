@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// waiting holds the paths that changed and are not reported yet, each with its
-// deadline, and whether a Scan is to be asked for.
+// waiting holds the paths that changed and are not reported yet, each with its deadline, and
+// whether to ask for a Scan.
 type waiting struct {
 	cfg  Config
 	wake chan struct{} // holds one token when a deadline came before the one slept for
 
-	// closed reports whether nobody has the file at a path open for writing, as far as can be told;
-	// nil: nobody can.
+	// closed reports whether nobody has the file at a path open for writing; nil where the system
+	// cannot tell.
 	closed func(rel string) bool
 
 	mu    sync.Mutex
@@ -25,7 +25,7 @@ type waiting struct {
 	flown  time.Time // the first event of that batch
 }
 
-// deadline is when a path is due.
+// deadline says when a path is due.
 type deadline struct {
 	first   time.Time // its first event not reported
 	due     time.Time
@@ -35,16 +35,16 @@ type deadline struct {
 	wait time.Duration // from then to the next time
 }
 
-// next is when something is to be done about the path.
+// next returns when to look at the path again.
 func (d deadline) next() time.Time { return earlier(d.ask, d.due) }
 
 func newWaiting(cfg Config) *waiting {
 	return &waiting{cfg: cfg, wake: make(chan struct{}, 1), paths: map[string]deadline{}}
 }
 
-// touch notes events on a path, the first and last of which came at the times
-// given, and moves its deadline: Write or Rename after the last event, at most
-// Longest after the first that is not reported.
+// touch notes events on a path; first and last are the times of the first and the last of them. It
+// moves the path's deadline: Write or Rename after the last event, at most Longest after the first
+// unreported one.
 func (q *waiting) touch(rel string, first, last time.Time, written bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -70,14 +70,14 @@ func (q *waiting) touch(rel string, first, last time.Time, written bool) {
 	}
 }
 
-// noted is touch for a path that a walk met: no event says that it was written.
+// noted is touch for a path that a walk met: no event says that somebody wrote it.
 func (q *waiting) noted(rel string, now time.Time) {
 	written := false
 	q.touch(rel, now, now, written)
 }
 
-// askScan makes the next batch a Scan, due at once. Asking again before it is
-// taken changes nothing.
+// askScan makes the next batch a Scan that is due at once. Asking again before that changes
+// nothing.
 func (q *waiting) askScan() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -87,8 +87,8 @@ func (q *waiting) askScan() {
 	notify(q.wake)
 }
 
-// takeDue returns what is due now. Where nothing is it returns an empty batch and
-// when to ask again, zero meaning not before wake.
+// takeDue returns what is due now. Where nothing is, it returns an empty batch and when to ask
+// again; zero means not before wake.
 func (q *waiting) takeDue(now time.Time) (Batch, time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -110,7 +110,7 @@ func (q *waiting) takeDue(now time.Time) (Batch, time.Time) {
 		delete(q.paths, rel)
 	}
 	if len(q.paths) == 0 {
-		q.paths = map[string]deadline{} // a map keeps the room of its largest day
+		q.paths = map[string]deadline{} // a map never shrinks
 	}
 	slices.Sort(b.Paths)
 	q.flying, q.flown = len(b.Paths)+count(b.Scan), first
@@ -118,8 +118,8 @@ func (q *waiting) takeDue(now time.Time) (Batch, time.Time) {
 	return b, time.Time{}
 }
 
-// finished reports whether a path that is not due was written in place by somebody who has closed
-// it, and notes when to ask again, after twice the time.
+// finished reports whether a path that is not due yet was written in place by somebody who has
+// closed it since. If not, it doubles the time until it asks again.
 func (q *waiting) finished(rel string, d *deadline, now time.Time) bool {
 	if d.ask.IsZero() || d.ask.After(now) {
 		return false
@@ -133,15 +133,15 @@ func (q *waiting) finished(rel string, d *deadline, now time.Time) bool {
 	return false
 }
 
-// reported ends the batch that take gave out.
+// reported ends the batch that takeDue returned.
 func (q *waiting) reported() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.flying, q.flown = 0, time.Time{}
 }
 
-// pending returns how much is not reported, the batch in OnBatch included, and
-// the time of its first event.
+// pending returns how much is not reported, including the batch in OnBatch, and the time of its
+// first event.
 func (q *waiting) pending() (int, time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -152,7 +152,7 @@ func (q *waiting) pending() (int, time.Time) {
 	return len(q.paths) + count(!q.scan.IsZero()) + q.flying, oldest
 }
 
-// earlier returns the earlier of two times, of which zero is none.
+// earlier returns the earlier of two times. Zero stands for no time.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
 		return b
@@ -168,7 +168,7 @@ func count(b bool) int {
 	return 0
 }
 
-// notify leaves a token in c unless one is there.
+// notify puts a token into c unless one is there.
 func notify(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

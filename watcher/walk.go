@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// walk is the folders still to be visited. A full walk, which starts at the
-// root, only adds watches; the folders that events name are visited one by one
-// as they come, and their files reported.
+// walk holds the folders that are still to be visited. A full walk starts at the root and only adds
+// watches. Folders that events name are visited one by one as they come, and their files are
+// reported.
 type walk struct {
 	todo  []visit // last in, first out: what is below a folder comes before what is beside it
 	round int     // number of the last full walk
@@ -19,7 +19,7 @@ type walk struct {
 	again bool    // and another must follow: events were lost meanwhile
 }
 
-// visit is one folder to be watched and listed.
+// visit is one folder to watch and list.
 type visit struct {
 	rel    string
 	report bool // its files are new to the caller
@@ -28,13 +28,12 @@ type visit struct {
 
 func (k *walk) push(v visit) { k.todo = append(k.todo, v) }
 
-// left returns how much there is to do, counting the end of a full walk.
+// left returns how much there is to do. The end of a full walk counts as one.
 func (k *walk) left() int { return len(k.todo) + count(k.full) }
 
-// beginScan starts a full walk: every watch is added again, which costs nothing
-// where it stands. What was still to be reported is left to the Scan at its end.
-// A full walk under way is not cut short, or under constant overflow none would
-// come to its end: another follows it.
+// beginScan starts a full walk. The walk adds every watch again, which costs nothing where one
+// stands, and leaves what was still to be reported to the Scan at its end. A full walk under way
+// goes on, and another follows it: under constant overflow none would otherwise reach its end.
 func (s *session) beginScan() {
 	if s.walk.full {
 		s.walk.again = true
@@ -61,9 +60,9 @@ func (s *session) step() error {
 	return s.visit(v)
 }
 
-// finishScan ends a walk. After a full one all watches stand, those of folders that
-// it did not meet are dropped, and a Scan is asked for; not after the very
-// first, as there was nothing to lose.
+// finishScan ends a walk. After a full walk all watches stand; it drops those of folders that the
+// walk did not meet, and asks for a Scan. The very first walk asks for none, because nothing could
+// be lost before it.
 func (s *session) finishScan() {
 	s.closeRoot()
 	if !s.walk.full {
@@ -83,7 +82,7 @@ func (s *session) finishScan() {
 	}
 }
 
-// sweep drops the folders that the last full walk has not met.
+// sweep drops the folders that the last full walk did not meet.
 func (s *session) sweep() {
 	var unseen []string
 	for rel, f := range s.folders.byPath {
@@ -96,8 +95,8 @@ func (s *session) sweep() {
 	}
 }
 
-// visit watches a folder, then lists it. One that is gone, or whose parent is
-// not watched any more, is left: its event comes, or its parent's.
+// visit watches a folder, then lists it. It leaves out a folder that is gone or whose parent is no
+// longer watched: an event of the folder or of its parent follows.
 func (s *session) visit(v visit) error {
 	if v.rel != "." && s.folders.byPath[path.Dir(v.rel)] == nil {
 		return nil
@@ -134,10 +133,9 @@ func (s *session) open(rel string) (*os.File, error) {
 	return openFolder(root, rel)
 }
 
-// claim enters the folder at rel, and drops what was known under its path or
-// its identity before: fsnotify would keep the old name. It returns nil where
-// there is nothing to do: the folder was visited in this round, or it is a mount
-// of a folder that it is in. One that was refused is tried again.
+// claim enters the folder at rel, and drops what was known under its path or its identity, because
+// fsnotify would keep the old name. It returns nil where there is nothing to do: this round has
+// visited the folder, or it is a mount of a folder above it. It tries a refused folder again.
 func (s *session) claim(rel string, info fs.FileInfo) *folder {
 	id := identify(info)
 	known := s.folders.byPath[rel]
@@ -156,7 +154,7 @@ func (s *session) claim(rel string, info fs.FileInfo) *folder {
 		s.dropFolder(twin.rel)
 	}
 	if rel != "." && s.folders.byPath[path.Dir(rel)] == nil {
-		return nil // the twin was above it
+		return nil // the same folder lies above it
 	}
 	f := &folder{
 		rel:   rel,
@@ -168,8 +166,8 @@ func (s *session) claim(rel string, info fs.FileInfo) *folder {
 	return f
 }
 
-// listFolder reads a folder that was opened before and is watched now: folders in it
-// are visited later, all else is noted as changed if report is set.
+// listFolder reads a folder that is open and watched by now. It pushes folders in it for later
+// visits, and notes everything else as changed if report is set.
 func (s *session) listFolder(dir *os.File, f *folder, report bool) error {
 	for {
 		entries, err := dir.ReadDir(1024)

@@ -11,45 +11,43 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Config says what to watch and whom to tell. Root and OnBatch are needed; the
-// zero value of every other field is its default.
+// Config says what to watch and whom to tell. Root and OnBatch are needed; the zero value of every
+// other field is its default.
 type Config struct {
-	// Root is the folder to watch: absolute. It may be missing (degraded until
-	// it is there), and be a symlink (the only one that is followed).
+	// Root is the absolute path of the folder to watch. The folder may be missing: the watch is
+	// degraded until it is there. It may be a symbolic link, the only one that the watcher follows.
 	Root string
 
-	// Skip says which paths are neither watched nor reported; nil: none. The
-	// path is slash separated and relative to Root. Nothing below a skipped
-	// folder is asked about. A path that is gone is asked about with dir false,
-	// since nobody knows what it was. Called from one goroutine.
+	// Skip says which paths are neither watched nor reported; nil: none. The path is slash
+	// separated and relative to Root. The watcher asks nothing about paths below a skipped folder.
+	// It asks about a path that is gone with dir false, because nobody knows what it was. It calls
+	// Skip from one goroutine.
 	Skip func(rel string, dir bool) bool
 
-	// OnBatch gets the batches, from one goroutine, one at a time. It may block:
-	// events are drained meanwhile and come with the next batch. Its context is
-	// Run's. The batch is the callee's to keep.
+	// OnBatch gets the batches, from one goroutine, one at a time. It may block: events are drained
+	// meanwhile and come with the next batch. Its context is Run's. The batch belongs to the
+	// callee.
 	OnBatch func(ctx context.Context, b Batch)
 
 	// Log gets one line when the watch degrades and when it stands again, and
 	// one for each folder that cannot be watched or listed; nil: no log.
 	Log *slog.Logger
 
-	// Rename is the settle time of a path only created, renamed or removed: long
-	// enough to gather what one command renames, short against the 10 ms in
-	// which a saved file should be searchable. Default 3 ms.
+	// Rename is the settle time of a path that was only created, renamed or removed: long enough to
+	// gather what one command renames, and short beside the 10 ms in which a saved file should be
+	// searchable. Default 3 ms.
 	Rename time.Duration
 
-	// Write is the quiet time of a path being written in place, whose half
-	// should not be read, where it cannot be told that its writer has closed
-	// it: after that it is Rename. Default 30 ms.
+	// Write is the quiet time of a path that is being written in place, so that nobody reads half
+	// of it. It counts where the system cannot tell that the writer has closed the file; where it
+	// can, Rename does after that. Default 30 ms.
 	Write time.Duration
 
-	// Longest is when a path under constant change is reported anyway, counted
-	// from its first event. Default 150 ms, of 250 for the whole way: docs/architecture.md,
-	// "From a save to the index".
+	// Longest is the time from the first event of a path under constant change to its report.
+	// Default 150 ms, of 250 for the whole way: docs/architecture.md, "From a save to the index".
 	Longest time.Duration
 
-	// Poll is how often a Scan is asked for, and mending tried, while the watch
-	// is incomplete. Default 2 s.
+	// Poll is how often an incomplete watch asks for a Scan and tries to mend itself. Default 2 s.
 	Poll time.Duration
 }
 
@@ -74,8 +72,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Watcher watches one folder. Made by New, run once by Run; Ready and State may
-// be called at any time from any goroutine.
+// Watcher watches one folder. New makes it and Run runs it once; Ready and State may be called at
+// any time from any goroutine.
 type Watcher struct {
 	cfg     Config
 	queue   *queue
@@ -87,15 +85,15 @@ type Watcher struct {
 	readyOnce sync.Once
 }
 
-// system is what the watcher asks of the operating system and a test may refuse.
+// system is what the watcher asks of the operating system. Tests replace it.
 type system struct {
 	open func() (*fsnotify.Watcher, error)               // an inotify instance
 	add  func(fs *fsnotify.Watcher, folder string) error // a watch
 	read func()                                          // called before each event is read
 }
 
-// New returns a watcher that has started nothing and holds nothing: one that is
-// never run needs no closing.
+// New returns a watcher that has started nothing and holds nothing: one that never runs needs no
+// closing.
 func New(cfg Config) *Watcher {
 	cfg = cfg.withDefaults()
 	waiting := newWaiting(cfg)
@@ -114,10 +112,10 @@ func New(cfg Config) *Watcher {
 	}
 }
 
-// Run watches until ctx ends, then returns nil, after OnBatch has returned and
-// everything is closed. Nothing else ends it: overflow, missing watches and a
-// missing root degrade it (see State). Paths not yet reported when ctx ends are
-// dropped; the comparison at the next start finds them. Run is called once.
+// Run watches until ctx ends. It returns nil after OnBatch has returned and everything is closed.
+// Nothing else ends it: overflow, missing watches and a missing root only degrade it (see State).
+// It drops paths not yet reported when ctx ends; the comparison at the next start finds them. Run
+// is called once.
 func (w *Watcher) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { w.dispatch(ctx) })
@@ -127,13 +125,13 @@ func (w *Watcher) Run(ctx context.Context) error {
 	return nil
 }
 
-// Ready returns a channel that is closed once the first full set of watches
-// stands, or it is known that it cannot (State says degraded). What changes
-// after that is reported; what is there already is not.
+// Ready returns a channel that is closed once the first full set of watches stands, or once it is
+// known that it cannot (State says degraded). The watcher reports what changes after that, not what
+// is there already.
 func (w *Watcher) Ready() <-chan struct{} { return w.ready }
 
-// keep holds one session after the other until ctx ends. A session that stood
-// is followed at once, for a folder replaced by another; one that did not, when
+// keep runs one session after the other until ctx ends. After a session whose watch was complete
+// the next one starts at once, for a folder that replaced another; after any other it starts when
 // Poll has passed.
 func (w *Watcher) keep(ctx context.Context) {
 	for {

@@ -7,11 +7,11 @@ import (
 	"mailtree/maildir"
 )
 
-// serverGone is how a command ended whose server had ended before it: nobody could ask.
+// serverGone is the outcome of a command that outlived its server: nobody could ask how it ended.
 const serverGone = "its server ended before it"
 
-// adopt looks after a command that an earlier server started and did not see end, because it was
-// killed: it is ended as any other, at its timeout or with this server, and how it ended is noted.
+// adopt takes over a command whose server was killed before the command ended. It ends the command
+// as any other, at its timeout or with this server, and logs how it ended.
 func (r *Runner) adopt(ctx context.Context, a maildir.Abandoned) {
 	log := r.cfg.Log.With("hook", a.Hook, "message", a.Message)
 	all := time.Duration(a.Timeout) * r.cfg.Second
@@ -27,7 +27,7 @@ func (r *Runner) adopt(ctx context.Context, a maildir.Abandoned) {
 		}
 		due := timeout.C
 		if err != nil {
-			due = nil // it may be another process by now
+			due = nil // the number may be another process's by now
 		}
 		select {
 		case <-look.C:
@@ -41,7 +41,7 @@ func (r *Runner) adopt(ctx context.Context, a maildir.Abandoned) {
 			why = serverStopped
 		}
 		ended := make(chan error)
-		close(ended) // it is not our child
+		close(ended) // the command is not our child, so nobody can wait for it
 		_, _ = r.stop(a.PID, ended)
 		break
 	}

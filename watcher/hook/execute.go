@@ -25,7 +25,7 @@ const (
 	maxFact    = 100 << 10 // bytes of one variable; the system takes 128 KiB
 )
 
-// How a command ended that was ended.
+// Outcomes of a command that the server ended.
 const (
 	timedOut      = "timeout"
 	serverStopped = "the server stopped"
@@ -73,7 +73,7 @@ func (r *Runner) execute(ctx context.Context, run *maildir.HookRun) maildir.Hook
 	}
 	var exit *exec.ExitError
 	switch {
-	case end.Why != "" || err == nil || errors.Is(err, exec.ErrWaitDelay): // the last: something that it started goes on
+	case end.Why != "" || err == nil || errors.Is(err, exec.ErrWaitDelay): // ErrWaitDelay: a process that the command started goes on
 	case !errors.As(err, &exit):
 		end.Why = err.Error()
 	case end.Exit < 0:
@@ -82,8 +82,8 @@ func (r *Runner) execute(ctx context.Context, run *maildir.HookRun) maildir.Hook
 	return end
 }
 
-// start starts the command. What the machine lacks for that now is waited for, as long as the
-// command may take: the run is in hooks.log by then, so that it would never be made.
+// start starts the command. While the machine lacks what that needs, it waits, at most as long as
+// the command may run: hooks.log already has the run, so no other server would start it.
 func (r *Runner) start(ctx context.Context, run *maildir.HookRun, out io.Writer) (*exec.Cmd, error) {
 	giveUp := time.NewTimer(time.Duration(run.Hook.Timeout) * r.cfg.Second)
 	defer giveUp.Stop()
@@ -121,16 +121,16 @@ func (r *Runner) start(ctx context.Context, run *maildir.HookRun, out io.Writer)
 	}
 }
 
-// passing reports that a command could not be started for a reason that is the machine's for now,
-// and not the command's: of what the system says of commands only, that it is none, or is given too
-// much.
+// passing reports whether the machine, and not the command, is for now the reason that a command
+// could not start. Reasons that concern the command are that it is no program, or gets too many
+// arguments.
 func passing(err error) bool {
 	return tree.FaultOf(err) == tree.FaultMachine && !errors.Is(err, syscall.ENOEXEC) && !errors.Is(err, syscall.E2BIG)
 }
 
-// stop ends a process group: TERM, and KILL for what is left after five seconds. It returns what
-// Wait said of its leader, waited false where even that did not end it: a command may become
-// another user, or leave its group.
+// stop ends a process group with TERM, and with KILL what is left after five seconds. It returns
+// what Wait said of the group's leader; waited is false where even KILL did not end it, for a
+// command may become another user or leave its group.
 func (r *Runner) stop(group int, ended <-chan error) (waited bool, err error) {
 	syscall.Kill(-group, syscall.SIGTERM)
 	kill := time.NewTimer(killAfter * r.cfg.Second)
@@ -160,8 +160,8 @@ func (r *Runner) stop(group int, ended <-chan error) (waited bool, err error) {
 	}
 }
 
-// facts are what the command is told of the message, twice: once under the name that programs
-// written for aimx know.
+// facts returns the variables that describe the message, each twice: the second name is the one
+// that programs written for aimx know.
 func facts(run *maildir.HookRun) (env []string) {
 	for _, f := range [][2]string{
 		{"HOOK_NAME", run.Hook.Name}, {"EVENT", run.Hook.Event}, {"MAILBOX", run.Hook.Mailbox},
@@ -187,11 +187,11 @@ type account struct {
 	name, home string
 }
 
-// nobody is the group of a user that the system has no account for.
+// nobody is the group of a user without an account.
 const nobody = 65534
 
-// accountOf returns the account of a user, with next to nothing in it where the system has none.
-// The error says that it cannot be told now.
+// accountOf returns the account of a user, nearly empty where the system has none. The error says
+// that the system cannot tell now.
 func accountOf(uid int) (account, error) {
 	a := account{uid: uid, gid: nobody, name: strconv.Itoa(uid)}
 	u, err := user.LookupId(strconv.Itoa(uid))
@@ -220,7 +220,7 @@ func accountOf(uid int) (account, error) {
 	return a, nil
 }
 
-// credential is nil where the command runs as the server does.
+// credential returns nil where the command runs as the server's user.
 func (a account) credential() *syscall.Credential {
 	if a.uid == os.Geteuid() {
 		return nil
@@ -228,7 +228,7 @@ func (a account) credential() *syscall.Credential {
 	return &syscall.Credential{Uid: uint32(a.uid), Gid: uint32(a.gid), Groups: a.groups}
 }
 
-// dir is the user's home where it is theirs, else the root.
+// dir returns the user's home folder where it belongs to that user, else the root folder.
 func (a account) dir() string {
 	fi, err := os.Stat(a.home)
 	if err != nil || !fi.IsDir() || !filepath.IsAbs(a.home) {
@@ -250,7 +250,7 @@ func (a account) env() []string {
 	return env
 }
 
-// tail keeps the last of what is written to it.
+// tail keeps the last maxOutput bytes written to it.
 type tail struct{ data []byte }
 
 func (t *tail) Write(b []byte) (int, error) {

@@ -27,7 +27,7 @@ import (
 	"mailtree/maildir"
 )
 
-// Config says what is run and how. Store is needed; the zero value of the rest is the default.
+// Config says what to run and how. Store is needed; the zero value of the rest is the default.
 type Config struct {
 	Store   *maildir.Store
 	Log     *slog.Logger  // nil: discarded
@@ -68,8 +68,8 @@ func New(cfg Config) *Runner {
 	return &Runner{cfg: cfg, queue: newQueue(cfg.Workers)}
 }
 
-// Run follows the feed until ctx ends; then it ends the commands that still run, as at their
-// timeout, and returns. While hooks.log cannot be opened no hook runs, and that is tried again.
+// Run follows the feed until ctx ends. Then it ends the commands that still run, as at their
+// timeout, and returns. No hook runs while hooks.log cannot be opened; Run keeps trying.
 func (r *Runner) Run(ctx context.Context) {
 	var log *maildir.HookLog
 	r.insist(ctx, "no hook runs", func() (err error) {
@@ -104,9 +104,9 @@ func (r *Runner) Run(ctx context.Context) {
 // Idle reports whether no command runs or waits for its turn.
 func (r *Runner) Idle() bool { return r.queue.idle() && r.adopted.Load() == 0 }
 
-// resume finds out whether the feed goes on where the last run ended; where it does not, because
-// the index was made anew or nothing was noted, it looks at all mail that is newer than a hook, and
-// at all changes since the first hook.
+// resume decides where to follow the feed. Normally it goes on where the last run ended. Where it
+// cannot, because the index was made anew or no mark was saved, it looks at all mail that is newer
+// than a hook, and at all changes since the first hook.
 func (r *Runner) resume(ctx context.Context) {
 	r.insist(ctx, "hooks cannot be resumed", func() error {
 		if err := r.cfg.Store.SettleHooks(ctx); err != nil {
@@ -128,7 +128,7 @@ func (r *Runner) resume(ctx context.Context) {
 	})
 }
 
-// catchUp queues what was missed; mark is where the feed is to be followed from.
+// catchUp queues what was missed. mark is the position from which to follow the feed.
 func (r *Runner) catchUp(ctx context.Context, mark int64) error {
 	missed, err := r.cfg.Store.MissedFirings(ctx, r.log)
 	if err == nil {
@@ -158,7 +158,7 @@ func (r *Runner) follow(ctx context.Context) {
 	})
 }
 
-// putFirings queues firings, waiting for room, and then has the mark say so.
+// putFirings queues firings, waiting for room, and then moves the mark.
 func (r *Runner) putFirings(ctx context.Context, all []maildir.Firing, mark int64) {
 	for _, f := range all {
 		if !r.queue.enqueue(ctx, f) {
@@ -171,7 +171,7 @@ func (r *Runner) putFirings(ctx context.Context, all []maildir.Firing, mark int6
 	r.save(saveEvery)
 }
 
-// save puts the mark into the log when nothing is queued before it, and it is worth it.
+// save writes the mark to the log when nothing is queued before it and it has moved far enough.
 func (r *Runner) save(atLeast int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -182,7 +182,7 @@ func (r *Runner) save(atLeast int64) {
 	}
 }
 
-// insist calls f until it succeeds or ctx ends. What goes wrong is said once.
+// insist calls f until it succeeds or ctx ends. It logs a failure once.
 func (r *Runner) insist(ctx context.Context, what string, f func() error) {
 	for said := false; ; said = true {
 		err := f()
@@ -199,7 +199,7 @@ func (r *Runner) insist(ctx context.Context, what string, f func() error) {
 	}
 }
 
-// work makes runs until ctx ends.
+// work runs firings until ctx ends.
 func (r *Runner) work(ctx context.Context) {
 	for {
 		f, ok := r.queue.dequeue()
@@ -207,7 +207,7 @@ func (r *Runner) work(ctx context.Context) {
 			return
 		}
 		run, decided := r.beginFiring(ctx, f)
-		if decided { // else the mark stays before it, and the next server decides
+		if decided { // otherwise the mark stays before it, and the next server decides
 			r.queue.begun()
 		}
 		if run != nil {
@@ -218,8 +218,8 @@ func (r *Runner) work(ctx context.Context) {
 	}
 }
 
-// beginFiring has the domain decide; nil where nothing is to be run, or nothing was decided because
-// ctx ended.
+// beginFiring lets the domain decide about a firing. It returns nil where there is nothing to run,
+// or where ctx ended before the decision.
 func (r *Runner) beginFiring(ctx context.Context, f maildir.Firing) (run *maildir.HookRun, decided bool) {
 	r.insist(ctx, "a hook cannot begin", func() error {
 		if ctx.Err() != nil {
@@ -235,7 +235,7 @@ func (r *Runner) beginFiring(ctx context.Context, f maildir.Firing) (run *maildi
 	return run, decided
 }
 
-// run makes a run and logs how it ended.
+// run executes a command and logs how it ended.
 func (r *Runner) run(ctx context.Context, run *maildir.HookRun) {
 	log := r.cfg.Log.With("hook", run.Hook.Name, "mailbox", run.Hook.Mailbox, "message", run.ID)
 	end := r.execute(ctx, run)

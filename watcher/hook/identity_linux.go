@@ -10,10 +10,11 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// identity tells a process from every other, also from a later one of the same number: by the boot,
-// and when in it the process began. "" for one that has ended, whether or not somebody has asked
-// how. The error says that it cannot be told now. Source: proc_pid_stat(5), where reading of one
-// that ends is ESRCH.
+// identity distinguishes a process from every other one, including a later one with the same
+// number: it consists of the boot and the time in it at which the process began. It is "" for a
+// process that has ended, whether or not its parent has waited for it. An error says that the
+// system cannot tell now. Source: proc_pid_stat(5); reading the file of a process that is ending
+// fails with ESRCH.
 func identity(pid int) (string, error) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if tree.FaultOf(err) == tree.FaultMachine && !errors.Is(err, syscall.ESRCH) {

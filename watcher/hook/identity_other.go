@@ -2,5 +2,5 @@
 
 package hook
 
-// identity is not known here: what a killed server left running is not looked after.
+// identity is not known here, so nobody looks after what a killed server left running.
 func identity(int) (string, error) { return "", nil }

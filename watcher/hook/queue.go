@@ -8,11 +8,11 @@ import (
 	"mailtree/maildir"
 )
 
-// maxQueued bounds the memory of the queue; the feed keeps what has no room.
+// maxQueued bounds the memory of the queue. What finds no room stays in the feed.
 const maxQueued = 10_000
 
-// queue hands out firings, to each owner's in their order and to owners in turn. One owner never
-// has all workers, so that slow hooks of one delay nobody else's. Safe for concurrent use.
+// queue hands out the firings of each owner in their order, and serves owners in turn. One owner
+// never has all workers, so slow hooks of one delay nobody else's. Safe for concurrent use.
 type queue struct {
 	share int // of one owner, commands at once
 
@@ -31,7 +31,7 @@ func newQueue(workers int) *queue {
 	return q
 }
 
-// enqueue adds a firing when there is room; false when ctx ends first.
+// enqueue adds a firing when there is room. It returns false when ctx ends first.
 func (q *queue) enqueue(ctx context.Context, f maildir.Firing) bool {
 	stop := context.AfterFunc(ctx, func() {
 		q.mu.Lock()
@@ -56,8 +56,8 @@ func (q *queue) enqueue(ctx context.Context, f maildir.Firing) bool {
 	return true
 }
 
-// dequeue waits for a firing; false when the queue is closed. The taker calls begun once it is
-// decided, and done at the end.
+// dequeue waits for a firing. It returns false when the queue is closed. The caller calls begun
+// once the firing is decided, and done at its end.
 func (q *queue) dequeue() (maildir.Firing, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -83,7 +83,7 @@ func (q *queue) dequeue() (maildir.Firing, bool) {
 	}
 }
 
-// begun says that a firing that was taken is decided.
+// begun records that a firing is decided.
 func (q *queue) begun() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -91,7 +91,7 @@ func (q *queue) begun() {
 	q.change.Broadcast()
 }
 
-// done says that a worker is free again.
+// done records that a worker is free again.
 func (q *queue) done(owner int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -101,7 +101,7 @@ func (q *queue) done(owner int) {
 	q.change.Broadcast()
 }
 
-// empty reports whether everything that was put has been decided.
+// empty reports whether every firing that was queued has been decided.
 func (q *queue) empty() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -115,7 +115,7 @@ func (q *queue) idle() bool {
 	return q.queued == 0 && len(q.running) == 0
 }
 
-// close ends take; what waits stays.
+// close makes dequeue return false. What waits stays.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
