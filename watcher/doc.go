@@ -22,9 +22,9 @@
 //	    made or moved here are reported, and then the folder itself.
 //	W4  Nobody's slowness stops the draining of inotify's queue: not OnBatch's
 //	    and not the disk's.
-//	W5  Lost events (queue overflow), no watch or instance left, a root that is
-//	    gone: State says degraded and what to do, OnBatch is asked to Scan, and
-//	    the watch mends itself. Run ends with its context and for nothing else.
+//	W5  After lost events (queue overflow), when no watch or instance is left and
+//	    while the root is gone, State says degraded and what to do, a batch asks
+//	    for a Scan, and the watch mends itself. Only its context ends Run.
 //	W6  A batch with Scan that follows lost events is sent after all watches
 //	    stand again, so what the scan could miss has an event.
 //	W7  Symlinks are never followed, no file is ever read; only folders are
@@ -35,9 +35,9 @@
 // What is below Root before Run is not reported: compare the tree once Ready
 // is closed.
 //
-// What cannot be seen: renaming a folder above Root's parent (found at the next
+// The watcher cannot see these: renaming a folder above Root's parent (found at the next
 // event), unmounting Root, changes made by another machine on a network file
-// system. The caller's hourly comparison is for those.
+// system. The caller's hourly comparison finds them.
 //
 // Folder names are the hard part. fsnotify on Linux watches inodes under the
 // name they were added by and does not follow a rename, and adding a folder

@@ -40,7 +40,7 @@ type Config struct {
 
 	// Write is the quiet time of a path that is being written in place, so that nobody reads half
 	// of it. It counts where the system cannot tell that the writer has closed the file; where it
-	// can, Rename does after that. Default 30 ms.
+	// can, the path is due Rename after that. Default 30 ms.
 	Write time.Duration
 
 	// Longest is the time from the first event of a path under constant change to its report.

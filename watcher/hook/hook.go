@@ -1,20 +1,20 @@
-// Package hook runs hook commands when deliveries appear. Which hook is to run for which copy the
-// domain decides (maildir/hook.go, firing.go); this package follows the feed of changes, so that
-// mail saved by hand or pulled by Git fires hooks too, keeps a bounded pool, and knows how a
-// command is run:
+// Package hook runs hook commands when deliveries appear. The domain decides which hook runs for
+// which copy (maildir/hook.go, firing.go). This package follows the feed of changes, so that mail
+// saved by hand or pulled by Git fires hooks too, keeps a bounded pool of workers, and runs commands
+// like this:
 //
-//   - executed directly, never by a shell; nothing of the mail is an argument;
-//   - the copy's file on its standard input, as it is; a command that does not read it is fine;
-//   - in its environment MAILTREE_X and AIMX_X of HOOK_NAME, EVENT, MAILBOX, FROM, TO, SUBJECT,
-//     FILEPATH, MESSAGE_ID, ID and DATE, beside PATH, LANG, HOME, USER, LOGNAME and nothing else of
-//     the server's;
-//   - in a process group of its own, which is sent TERM at the timeout and KILL five seconds later;
+//   - directly, never by a shell; nothing of the mail is an argument;
+//   - with the copy's file on standard input, unchanged; a command need not read it;
+//   - with MAILTREE_X and AIMX_X in the environment for each X of HOOK_NAME, EVENT, MAILBOX, FROM,
+//     TO, SUBJECT, FILEPATH, MESSAGE_ID, ID and DATE, beside PATH, LANG, HOME, USER, LOGNAME and
+//     nothing else of the server's;
+//   - in a process group of its own, which gets TERM at the timeout and KILL five seconds later;
 //   - as the owner of the mailbox, where the server is root.
 //
-// Delivery and replies never wait for it: it reads what the index has recorded. A run is in
-// hooks.log before it begins, so that no crash or restart makes it twice; what was not begun when
-// the server ended is begun by the next one, which also ends at its timeout what a killed one left
-// running (Linux).
+// Delivery and replies never wait for hooks: this package reads what the index has recorded. It
+// writes a run to hooks.log before the run begins, so that no crash or restart repeats it. The next
+// server begins what was not begun when this one ended. On Linux it also ends, at its timeout, what
+// a killed server left running.
 package hook
 
 import (
