@@ -111,7 +111,9 @@ func (s Setup) options() string {
 func (r *repository) notes(ctx context.Context, f *hooksFolder) []string {
 	var out []string
 	if r.place != own {
-		out = append(out, fmt.Sprintf("The hooks lie in %s (core.hooksPath). A tool that writes them anew (husky does at `npm install`) takes the guard away: `mailtree guard status` tells, and installing again brings it back.", safe(f.dir)))
+		out = append(out, fmt.Sprintf("The hooks lie in %s (core.hooksPath). A tool that writes them anew (husky does at "+
+			"`npm install`) takes the guard away: `mailtree guard status` tells, and installing again brings it back.",
+			safe(f.dir)))
 	}
 	if r.place == insideTree {
 		if _, err := r.git.run(ctx, nil, "check-ignore", "-q", "--", filepath.Join(f.dir, PreCommit)); exited(err, 1) {
@@ -284,11 +286,13 @@ func (f *hooksFolder) plan(name, program string, g guarding) (*plan, error) {
 	}
 	switch {
 	case changed:
-		return nil, conflict("%s is the guard's, but somebody has changed it. Move it away, or put back what was changed, and try again.", safe(full))
+		return nil, conflict("%s is the guard's, but somebody has changed it. Move it away, or put back what was changed, "+
+			"and try again.", safe(full))
 	case old != nil:
 		h.Guards = old.with(g)
 	case fi != nil && asideInfo != nil && !f.twins(name, data, aside):
-		return nil, conflict("%s is the hook from before an earlier guard, which something has replaced since by %s. Remove the one of them that is not wanted any more, and try again.", safe(full+behind), safe(full))
+		return nil, conflict("%s is the hook from before an earlier guard, which something has replaced since by %s. "+
+			"Remove the one of them that is not wanted any more, and try again.", safe(full+behind), safe(full))
 	case fi != nil:
 		p.keep, p.before, h.Shell = true, true, shellFor(data)
 	}
@@ -404,7 +408,9 @@ func Uninstall(ctx context.Context, at Site) ([]string, error) {
 		case err != nil:
 			return nil, err
 		case changed:
-			return nil, conflict("%s is the guard's, but somebody has changed it since: nothing was done. Save what was added, then remove the file by hand; the hook from before, if there was one, lies beside it as %s.", safe(filepath.Join(f.dir, name)), name+behind)
+			return nil, conflict("%s is the guard's, but somebody has changed it since: nothing was done. Save what was "+
+				"added, then remove the file by hand; the hook from before, if there was one, lies beside it as %s.",
+				safe(filepath.Join(f.dir, name)), name+behind)
 		case h != nil && h.covers(r.common):
 			found[name] = h
 		}
@@ -413,7 +419,9 @@ func Uninstall(ctx context.Context, at Site) ([]string, error) {
 		return []string{"No guard is installed in " + safe(f.dir) + ": nothing changed."}, nil
 	}
 	if r.place == shared && !at.Shared {
-		return nil, denied("The hooks of %s lie in %s (core.hooksPath), outside the repository, where other repositories may have theirs too. What guards those stays; if that is right, take this guard away by hand: mailtree guard uninstall --shared", safe(r.top), safe(r.hooks))
+		return nil, denied("The hooks of %s lie in %s (core.hooksPath), outside the repository, where other repositories "+
+			"may have theirs too. What guards those stays; if that is right, take this guard away by hand: mailtree guard "+
+			"uninstall --shared", safe(r.top), safe(r.hooks))
 	}
 	var done []string
 	for _, name := range []string{PreCommit, PreMergeCommit, PrePush} {

@@ -112,7 +112,8 @@ func (r *repository) findHooks(ctx context.Context) error {
 		}
 	}
 	if fi, err := os.Stat(r.hooks); err == nil && !fi.IsDir() {
-		return invalid("Hooks are turned off in %s: core.hooksPath is %s, which is no folder. Turn them on with `git config --unset core.hooksPath`.", safe(r.top), safe(r.config))
+		return invalid("Hooks are turned off in %s: core.hooksPath is %s, which is no folder. Turn them on with `git "+
+			"config --unset core.hooksPath`.", safe(r.top), safe(r.config))
 	}
 	top, err := filepath.EvalSymlinks(r.top)
 	switch {
@@ -136,7 +137,9 @@ func (r *repository) writable(ctx context.Context, allowShared bool, options str
 	switch r.place {
 	case shared:
 		if !allowShared {
-			return denied("The hooks of %s lie in %s (core.hooksPath), outside the repository, where other repositories may have theirs too. In those the guard's hooks only run what was there before; if that is right, install it by hand: mailtree guard install --shared", safe(r.top), safe(r.hooks))
+			return denied("The hooks of %s lie in %s (core.hooksPath), outside the repository, where other repositories may "+
+				"have theirs too. In those the guard's hooks only run what was there before; if that is right, install it by "+
+				"hand: mailtree guard install --shared", safe(r.top), safe(r.hooks))
 		}
 	case insideTree:
 		tracked, err := r.git.names(ctx, nil, "--literal-pathspecs", "ls-files", "-z", "--", r.hooks)
@@ -144,7 +147,9 @@ func (r *repository) writable(ctx context.Context, allowShared bool, options str
 			return err
 		}
 		if len(tracked) > 0 {
-			return denied("The hooks of %s lie in %s (core.hooksPath), which Git tracks: the guard's hooks hold paths of this machine and must not be committed. Put this line at the end of %s yourself, and of pre-merge-commit: mailtree guard check --hook pre-commit%s || exit",
+			return denied("The hooks of %s lie in %s (core.hooksPath), which Git tracks: the guard's hooks hold paths of this "+
+				"machine and must not be committed. Put this line at the end of %s yourself, and of pre-merge-commit: mailtree "+
+				"guard check --hook pre-commit%s || exit",
 				safe(r.top), safe(r.hooks), safe(filepath.Join(r.hooks, PreCommit)), options)
 		}
 	}

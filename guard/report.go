@@ -77,7 +77,8 @@ func (r *report) blocked(all []claim.Blocked, project string, warn bool) {
 		r.say("%s", r.who.hint)
 	}
 	if r.who.name == "" {
-		r.say("Who you are is not known, so that every claim counts as another's. If one of these is yours, say so: AGENT_NAME=YourName git %s …", r.command())
+		r.say("Who you are is not known, so that every claim counts as another's. If one of these is yours, say so: "+
+			"AGENT_NAME=YourName git %s …", r.command())
 	}
 	if warn {
 		r.say("A warning only: the %s goes on.", r.doing())

@@ -47,7 +47,8 @@ func (p *program) dial(ctx context.Context, start bool, idle time.Duration) (net
 	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED):
 		return nil, err
 	case p.cfg.Socket != "":
-		return nil, fmt.Errorf("no server listens on %s: start `mailtree serve` with that SOCKET, or take SOCKET out of the environment to use a store of your own", path)
+		return nil, fmt.Errorf("no server listens on %s: start `mailtree serve` with that SOCKET, or take SOCKET out of "+
+			"the environment to use a store of your own", path)
 	}
 	return p.startServer(ctx, path, idle)
 }
@@ -72,7 +73,8 @@ func (p *program) findServer(ctx context.Context) (net.Conn, error) {
 }
 
 func (p *program) notServed() error {
-	return fmt.Errorf("process %s uses the store %s and does not serve it: try again when it has ended", maildir.LockHolder(p.cfg.Store), p.cfg.Store)
+	return fmt.Errorf("process %s uses the store %s and does not serve it: try again when it has ended",
+		maildir.LockHolder(p.cfg.Store), p.cfg.Store)
 }
 
 // startTries is how often dial starts a server: the one that holds the store may end at that very

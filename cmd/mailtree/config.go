@@ -165,7 +165,8 @@ func loadConfig(flags *pflag.FlagSet, env []string, dotenv string, home func() (
 	if dotenv != "" {
 		m, err := godotenv.Read(dotenv)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, errors.New("the .env in this folder cannot be read: every line must be NAME=value, blank, or a # comment. Mend it, or start in another folder")
+			return nil, errors.New("the .env in this folder cannot be read: every line must be NAME=value, blank, or a # " +
+				"comment. Mend it, or start in another folder")
 		}
 		file = m
 	}

@@ -151,7 +151,8 @@ func (d *doctor) server(ctx context.Context) {
 		err = json.NewDecoder(res.Body).Decode(&r)
 	}
 	if err != nil {
-		d.note("server: process %s has the store, but does not answer on %s; another mailtree command does not, a server does once it has started", holder, maildir.SocketPath(d.p.cfg.Store))
+		d.note("server: process %s has the store, but does not answer on %s; another mailtree command does not, a server "+
+			"does once it has started", holder, maildir.SocketPath(d.p.cfg.Store))
 		return
 	}
 	if r.Background {
@@ -221,7 +222,8 @@ func (d *doctor) watches() {
 		return nil
 	})
 	if folders*5 > limit*4 {
-		d.say("inotify: %d folders to watch, but fs.inotify.max_user_watches is %d: raise it with `sudo sysctl fs.inotify.max_user_watches=%d`, and in /etc/sysctl.d for good", folders, limit, max(524288, folders*4))
+		d.say("inotify: %d folders to watch, but fs.inotify.max_user_watches is %d: raise it with `sudo sysctl "+
+			"fs.inotify.max_user_watches=%d`, and in /etc/sysctl.d for good", folders, limit, max(524288, folders*4))
 		return
 	}
 	d.ok("inotify: %d folders to watch, %d allowed", folders, limit)
@@ -263,7 +265,8 @@ func (d *doctor) locks(slug string, t *tree.Tree) {
 	for _, name := range []string{"index.lock", "HEAD.lock", "packed-refs.lock", "config.lock"} {
 		fi, err := os.Lstat(filepath.Join(dir, name))
 		if err == nil && time.Since(fi.ModTime()) > time.Minute {
-			d.say("git lock %s is %s old: if no git command runs there, remove it", filepath.Join(dir, name), time.Since(fi.ModTime()).Round(time.Second))
+			d.say("git lock %s is %s old: if no git command runs there, remove it",
+				filepath.Join(dir, name), time.Since(fi.ModTime()).Round(time.Second))
 			stale++
 		}
 	}
@@ -299,7 +302,8 @@ func (d *doctor) claims(slug string, t *tree.Tree) {
 	slices.SortFunc(lost, func(a, b claim.Row) int { return strings.Compare(a.Path, b.Path) })
 	listed := d.listed(len(lost))
 	for _, c := range lost[:listed] {
-		d.say("claim %s in %s is held by %q, who is no agent, until %s: end it with `touch %s`", c.Path, slug, c.Agent, format.FormatTime(c.Expires), format.ReleasedMark(c.Path))
+		d.say("claim %s in %s is held by %q, who is no agent, until %s: end it with `touch %s`",
+			c.Path, slug, c.Agent, format.FormatTime(c.Expires), format.ReleasedMark(c.Path))
 	}
 	d.sayMore(len(lost) - listed)
 }
@@ -365,7 +369,8 @@ func (d *doctor) copies(ctx context.Context, slug string, t *tree.Tree) {
 	slices.Sort(diff)
 	listed := d.listed(len(diff))
 	for _, path := range diff[:listed] {
-		d.note("copy %s in %s differs from its message: one of them was edited. Nothing needs to be done: the server shows the message's text", path, slug)
+		d.note("copy %s in %s differs from its message: one of them was edited. Nothing needs to be done: the server shows "+
+			"the message's text", path, slug)
 	}
 	d.noteMore(len(diff) - listed)
 	if len(diff) == 0 {
@@ -379,7 +384,8 @@ func (d *doctor) index(ctx context.Context, v *view) {
 	case err != nil:
 		d.say("index: %v", err)
 	case len(r.Differences) > 0 && !v.running:
-		d.say("index: differs from the files, as it does when these were edited since the server stopped: the next `mailtree serve` brings it level. First difference: %s", r.Differences[0])
+		d.say("index: differs from the files, as it does when these were edited since the server stopped: the next "+
+			"`mailtree serve` brings it level. First difference: %s", r.Differences[0])
 	case len(r.Differences) > 0:
 		d.say("index: differs from the files: stop the server and run `mailtree index rebuild`. First difference: %s", r.Differences[0])
 	default:

@@ -145,7 +145,8 @@ func guardCheck(p *program, env []string) *cobra.Command {
 			switch hook {
 			case guard.PreCommit, guard.PreMergeCommit, guard.PrePush:
 			default:
-				return &exitError{guard.Trouble, fmt.Errorf("--hook is %q, but must be %s, %s or %s", hook, guard.PreCommit, guard.PreMergeCommit, guard.PrePush)}
+				err := fmt.Errorf("--hook is %q, but must be %s, %s or %s", hook, guard.PreCommit, guard.PreMergeCommit, guard.PrePush)
+				return &exitError{guard.Trouble, err}
 			}
 			if len(args) > 0 {
 				var err error

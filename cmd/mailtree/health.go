@@ -72,7 +72,8 @@ func (r *healthReport) reasons() (out []string) {
 		}
 		if d.WaitingCount > 0 {
 			w := d.Waiting[0]
-			out = append(out, fmt.Sprintf("%s: %s could not be looked at and will be tried again: %q (%s)", d.Project, count(d.WaitingCount, "file"), w.Path, w.Error))
+			out = append(out, fmt.Sprintf("%s: %s could not be looked at and will be tried again: %q (%s)",
+				d.Project, count(d.WaitingCount, "file"), w.Path, w.Error))
 		}
 	}
 	return out

@@ -172,7 +172,8 @@ func rebuild(ctx context.Context, p *program) error {
 		if !serves(ctx, p.cfg) {
 			return p.notServed()
 		}
-		return fmt.Errorf("a server (process %s) uses this store and keeps its index level: `mailtree index verify` shows it. To build it anew, stop the server first", maildir.LockHolder(p.cfg.Store))
+		return fmt.Errorf("a server (process %s) uses this store and keeps its index level: `mailtree index verify` shows "+
+			"it. To build it anew, stop the server first", maildir.LockHolder(p.cfg.Store))
 	}
 	if err != nil {
 		return err

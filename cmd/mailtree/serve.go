@@ -226,7 +226,8 @@ func serveOnce(ctx context.Context, p *program, log *slog.Logger, idle time.Dura
 // Reasons for which a server ends by itself.
 var (
 	errIndexGone = errors.New("index.sqlite3 was removed or replaced")
-	errHooksStay = errors.New("index.sqlite3 was removed or replaced, and the server cannot start anew beside hooks that do not end: start it again")
+	errHooksStay = errors.New("index.sqlite3 was removed or replaced, and the server cannot start anew beside hooks " +
+		"that do not end: start it again")
 	errStoreGone = errors.New("the store was removed or moved while the server ran: start the server where it is now")
 )
 
@@ -263,7 +264,8 @@ func (a *app) renewSockets(ctx context.Context, blocked map[*socket.Listener]boo
 	for _, l := range a.sockets {
 		err := l.Renew(ctx)
 		if err != nil && !blocked[l] && ctx.Err() == nil {
-			a.log.Error("the socket was removed or replaced, and cannot be made again: nobody new can connect there; that is tried again", "error", err)
+			a.log.Error("the socket was removed or replaced, and cannot be made again: nobody new can connect there; that is "+
+				"tried again", "error", err)
 		}
 		blocked[l] = err != nil
 	}

@@ -46,7 +46,8 @@ func (r *Runner) execute(ctx context.Context, run *maildir.HookRun) maildir.Hook
 		err = r.log.Started(run, cmd.Process.Pid, is)
 	}
 	if err != nil {
-		r.cfg.Log.Warn("it cannot be noted which process a hook is: should this server crash, the next one does not know that command", "error", err)
+		r.cfg.Log.Warn("it cannot be noted which process a hook is: should this server crash, the next one does not know "+
+			"that command", "error", err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
