@@ -19,7 +19,8 @@ import (
 )
 
 // odd are texts that a shell, a terminal or JSON might trip over.
-var odd = []string{"plain", "with space", "it's", `"quoted"`, "$HOME `id` $(id) \\", "new\nline", "\ttab", "esc\x1b[31m", "größe 日本", "😀\u202eright", "@SUM@ @HOOK@ @GUARDS@", "\n# sum: x", "-rf", "*", "~", "a'\n'b"}
+var odd = []string{"plain", "with space", "it's", `"quoted"`, "$HOME `id` $(id) \\", "new\nline", "\ttab", "esc\x1b[31m",
+	"größe 日本", "😀\u202eright", "@SUM@ @HOOK@ @GUARDS@", "\n# sum: x", "-rf", "*", "~", "a'\n'b"}
 
 // TestShellQuote asks a shell.
 func TestShellQuote(t *testing.T) {
@@ -120,7 +121,8 @@ func TestReportIsPlain(t *testing.T) {
 
 func TestLasts(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		-time.Second: "1 s", time.Millisecond: "1 s", 59 * time.Second: "59 s", time.Minute: "1 min", 61 * time.Second: "2 min", 2 * time.Hour: "2 h",
+		-time.Second: "1 s", time.Millisecond: "1 s", 59 * time.Second: "59 s", time.Minute: "1 min", 61 * time.Second: "2 min",
+		2 * time.Hour:              "2 h",
 		25*time.Hour + time.Minute: "1 days 1 h", 30 * 24 * time.Hour: "30 days",
 	} {
 		if got := lasts(d); got != want {

@@ -43,7 +43,8 @@ func newOffice(t *testing.T) *office {
 func (o *office) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(o.exe, args...)
 	cmd.Args[0], cmd.Dir = "mailtree", "/"
-	cmd.Env = []string{"HOME=" + o.dir, "PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "SOCKET=" + o.socket, "MCP_MAIL_STORE=" + filepath.Join(o.dir, "store")}
+	cmd.Env = []string{"HOME=" + o.dir, "PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "SOCKET=" + o.socket,
+		"MCP_MAIL_STORE=" + filepath.Join(o.dir, "store")}
 	return cmd
 }
 
@@ -124,7 +125,8 @@ func (o *office) call(uid int, calls ...[2]string) []string {
 
 // ask makes one call over a bridge.
 func ask(in io.Writer, out *bufio.Reader, call [2]string) (text string, err error) {
-	if _, err := fmt.Fprintf(in, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}`+"\n", call[0], call[1]); err != nil {
+	if _, err := fmt.Fprintf(in, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}`+"\n",
+		call[0], call[1]); err != nil {
 		return "", err
 	}
 	line, err := out.ReadBytes('\n')
@@ -181,7 +183,8 @@ func TestTwoUsers(t *testing.T) {
 		{bob, "hook_create", `{"mailbox":"bob","event":"on_receive","cmd":["/usr/bin/id"],"name":"who"}`, `{"effective_name":"who"}`},
 		{ann, "hook_list", `{}`, `[]`},
 		{ann, "hook_delete", `{"name":"who"}`, "! Hook 'who' not found"},
-		{bob, "hook_list", `{}`, `[{"name":"who","mailbox":"bob","event":"on_receive","cmd":["/usr/bin/id"],"timeout_secs":60,"fire_on_untrusted":false}]`},
+		{bob, "hook_list", `{}`,
+			`[{"name":"who","mailbox":"bob","event":"on_receive","cmd":["/usr/bin/id"],"timeout_secs":60,"fire_on_untrusted":false}]`},
 	} {
 		if got := o.one(tt.uid, tt.tool, tt.args); got != tt.want {
 			t.Errorf("%d: %d %s %s: %s, want %s", i, tt.uid, tt.tool, tt.args, got, tt.want)
@@ -196,7 +199,8 @@ func TestTwoUsers(t *testing.T) {
 	if got := o.one(ann, "email_read", read); got != denied {
 		t.Errorf("the other's mail: %s", got)
 	}
-	if diff := cmp.Diff([]string{"Email '" + id + "' marked as read.", `uid=65533`}, []string{o.one(bob, "email_mark_read", read), o.output(1)[0]}); diff != "" {
+	if diff := cmp.Diff([]string{"Email '" + id + "' marked as read.", `uid=65533`},
+		[]string{o.one(bob, "email_mark_read", read), o.output(1)[0]}); diff != "" {
 		t.Error(diff)
 	}
 	for uid, want := range map[int]int{ann: 1, bob: 1, 0: 2} {
@@ -275,7 +279,8 @@ func TestHookKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.WriteFile(filepath.Join(o.dir, "go"), nil, 0o600) })
-	calls := [][2]string{{"mailbox_create", `{"name":"ann"}`}, {"hook_create", `{"mailbox":"ann","event":"on_receive","cmd":["` + script + `"]}`}}
+	calls := [][2]string{{"mailbox_create", `{"name":"ann"}`},
+		{"hook_create", `{"mailbox":"ann","event":"on_receive","cmd":["` + script + `"]}`}}
 	send := [2]string{"email_send", `{"from_mailbox":"ann","to":"ann","subject":"s","body":"b"}`}
 	const before = 12 // more than may run at once
 	for range before {
@@ -331,7 +336,8 @@ func TestHookOutlivesServer(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.call(os.Geteuid(), [2]string{"mailbox_create", `{"name":"ann"}`},
-		[2]string{"hook_create", `{"mailbox":"ann","event":"on_receive","timeout_secs":10,"cmd":["/bin/sh","-c","trap '' TERM; sleep 1000 & sleep 1000"]}`},
+		[2]string{"hook_create",
+			`{"mailbox":"ann","event":"on_receive","timeout_secs":10,"cmd":["/bin/sh","-c","trap '' TERM; sleep 1000 & sleep 1000"]}`},
 		[2]string{"email_send", `{"from_mailbox":"ann","to":"ann","subject":"s","body":"b"}`})
 	group := 0
 	o.until("it runs", func() bool {

@@ -97,7 +97,8 @@ func timeCommand(b *testing.B, times int, like *exec.Cmd, env []string, dir stri
 // notmuchNew indexes a Maildir with a new database.
 func notmuchNew(b *testing.B, mail, dir string) spent {
 	config := filepath.Join(dir, "config")
-	text := fmt.Sprintf("[database]\npath=%s\nmail_root=%s\n[user]\nname=bench\nprimary_email=bench@mailtree.local\n[new]\ntags=new\n", dir, mail)
+	text := fmt.Sprintf("[database]\npath=%s\nmail_root=%s\n[user]\nname=bench\nprimary_email=bench@mailtree.local\n[new]\ntags=new\n",
+		dir, mail)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		b.Fatal(err)
 	}
@@ -217,7 +218,8 @@ func benchRequests(b *testing.B, addr string) (all [4][][]byte) {
 	text := strings.Repeat("The plan for the users table and its migration. ", 20)
 	for i := range 100 {
 		for kind, call := range [4][2]string{
-			{"send_message", fmt.Sprintf(`{"project_key":%q,"from_agent":"Agent00","to":["Agent01"],"subject":"Message %d","body_md":"%s"}`, bulk.HumanKey, i, text)},
+			{"send_message", fmt.Sprintf(`{"project_key":%q,"from_agent":"Agent00","to":["Agent01"],"subject":"Message %d","body_md":"%s"}`,
+				bulk.HumanKey, i, text)},
 			{"check_my_messages", fmt.Sprintf(`{"project_key":%q,"agent_name":"Agent%02d"}`, bulk.HumanKey, i%16)},
 			{"search_messages", fmt.Sprintf(`{"project_key":%q,"query":"parser word%d"}`, bulk.HumanKey, i*49)},
 			{"summarize_thread", fmt.Sprintf(`{"project_key":%q,"thread_id":"T-%d"}`, bulk.HumanKey, i)},

@@ -63,7 +63,8 @@ func (a *agent) stands(id string, read bool) {
 // look reads what is unread.
 func (a *agent) look() error {
 	var page struct{ Messages []struct{ ID string } }
-	err := a.d.call("check_my_messages", map[string]any{"project_key": faultKey, "agent_name": a.name, "limit": 5, "unread_only": true, "include_bodies": true, "mark_read": true}, &page)
+	err := a.d.call("check_my_messages", map[string]any{"project_key": faultKey, "agent_name": a.name, "limit": 5,
+		"unread_only": true, "include_bodies": true, "mark_read": true}, &page)
 	for _, m := range page.Messages {
 		a.ledger.Ask(a.name, m.ID)
 		a.stands(m.ID, true)

@@ -130,7 +130,8 @@ func (e *edits) restless(slow *person, n int) int {
 		slow.unrested = map[string]bool{}
 		slow.save()
 		e.saves.Add(1)
-		until(e.d.t, "an edit to be committed while others go on", 3*time.Minute, func() bool { time.Sleep(50 * time.Millisecond); return e.committed(slow) })
+		until(e.d.t, "an edit to be committed while others go on", 3*time.Minute,
+			func() bool { time.Sleep(50 * time.Millisecond); return e.committed(slow) })
 		e.rest(slow)
 	}
 	cancel()
@@ -212,7 +213,8 @@ func (p *person) save() {
 // edited is the file with a new line at the end of a message, or with another task in a profile.
 func edited(path string, now []byte, n int) []byte {
 	if filepath.Ext(path) == ".json" {
-		return fmt.Appendf(nil, "{\n  \"program\": \"p\",\n  \"model\": \"m\",\n  \"task\": \"edit %d\",\n  \"inception\": \"2026-01-01T00:00:00Z\"\n}\n", n)
+		return fmt.Appendf(nil,
+			"{\n  \"program\": \"p\",\n  \"model\": \"m\",\n  \"task\": \"edit %d\",\n  \"inception\": \"2026-01-01T00:00:00Z\"\n}\n", n)
 	}
 	if len(now) > 4000 {
 		now = now[:bytes.Index(now, []byte("\nedit "))+1]

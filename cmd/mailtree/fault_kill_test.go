@@ -71,7 +71,8 @@ func (l *load) fresh(sends map[string]bool, pops, acks *int) {
 		}
 	}
 	popped, acked := l.ledger.Pops(), l.ledger.Acks()
-	for _, p := range append(storetest.CheckAnswered(l.d.store, sent, popped[*pops:], ".read"), storetest.CheckAnswered(l.d.store, nil, acked[*acks:], ".ack")...) {
+	for _, p := range append(storetest.CheckAnswered(l.d.store, sent, popped[*pops:], ".read"),
+		storetest.CheckAnswered(l.d.store, nil, acked[*acks:], ".ack")...) {
 		l.d.t.Error(p)
 	}
 	*pops, *acks = len(popped), len(acked)

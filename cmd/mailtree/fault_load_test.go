@@ -53,7 +53,8 @@ func newLoad(t testing.TB, d *daemon) *load {
 	l := &load{d: d, ledger: &storetest.Ledger{}, agents: []string{"Ann", "Bob", "Cid", "Dora", "Eve"}, boxes: map[string][]string{}}
 	for _, n := range l.agents {
 		var made struct{ Name string }
-		err := d.call("create_agent", map[string]string{"project_key": faultKey, "program": "p", "model": "m", "task_description": "t", "name_hint": n}, &made)
+		err := d.call("create_agent", map[string]string{"project_key": faultKey, "program": "p", "model": "m",
+			"task_description": "t", "name_hint": n}, &made)
 		if err != nil || made.Name != n {
 			t.Fatalf("create %s: %q, %v", n, made.Name, err)
 		}
@@ -98,7 +99,8 @@ func (l *load) act(client int) error {
 
 // check looks into an inbox.
 func (l *load) check(agent string) error {
-	return l.answer(l.d.call("check_my_messages", map[string]any{"project_key": faultKey, "agent_name": agent, "limit": 5, "include_bodies": true}, nil))
+	return l.answer(l.d.call("check_my_messages", map[string]any{"project_key": faultKey, "agent_name": agent, "limit": 5,
+		"include_bodies": true}, nil))
 }
 
 // answer sorts errors: what was refused is counted, the rest is returned.
@@ -134,7 +136,8 @@ func (l *load) draft(from string) message {
 	to := slices.DeleteFunc(slices.Clone(l.agents), func(n string) bool { return n == from })
 	rand.Shuffle(len(to), func(i, j int) { to[i], to[j] = to[j], to[i] })
 	serial := l.serial.Add(1)
-	m := message{From: from, Project: faultKey, Subject: fmt.Sprintf("message %d", serial), Body: fmt.Sprintf("The body of message %d.", serial), To: to[:1], CC: []string{}, BCC: []string{}}
+	m := message{From: from, Project: faultKey, Subject: fmt.Sprintf("message %d", serial),
+		Body: fmt.Sprintf("The body of message %d.", serial), To: to[:1], CC: []string{}, BCC: []string{}}
 	if serial%3 == 0 {
 		m.CC = to[1:2]
 	}
@@ -195,7 +198,8 @@ func (l *load) acknowledge(agent string) error {
 	}
 	l.ledger.Ask(agent, id)
 	var res struct{ Acknowledged, Read bool }
-	if err := l.d.call("acknowledge_message", map[string]string{"project_key": faultKey, "agent_name": agent, "message_id": id}, &res); err != nil {
+	if err := l.d.call("acknowledge_message", map[string]string{"project_key": faultKey, "agent_name": agent,
+		"message_id": id}, &res); err != nil {
 		l.mu.Lock()
 		l.boxes[agent] = append(l.boxes[agent], id)
 		l.mu.Unlock()
@@ -232,7 +236,8 @@ func (l *load) claim(agent, pattern string) error {
 		Granted []struct{ Path string }
 		Expires string `json:"expires_ts"`
 	}
-	err := l.d.call("claim_paths", map[string]any{"project_key": faultKey, "agent_name": agent, "paths": []string{pattern}, "ttl_seconds": 24 * 3600}, &res)
+	err := l.d.call("claim_paths", map[string]any{"project_key": faultKey, "agent_name": agent, "paths": []string{pattern},
+		"ttl_seconds": 24 * 3600}, &res)
 	if err == nil && len(res.Granted) == 1 {
 		l.ledger.Claim(agent, pattern, res.Expires)
 	}
@@ -260,7 +265,8 @@ func (l *load) drain() {
 	all.Wait()
 	for _, agent := range l.agents {
 		var res struct{ Unread int }
-		if err := l.d.call("check_my_messages", map[string]any{"project_key": faultKey, "agent_name": agent}, &res); err != nil || res.Unread != 0 {
+		if err := l.d.call("check_my_messages", map[string]any{"project_key": faultKey, "agent_name": agent}, &res); err != nil ||
+			res.Unread != 0 {
 			l.d.t.Errorf("%s has %d unread after the last pop, %v", agent, res.Unread, err)
 		}
 	}

@@ -101,7 +101,8 @@ func faultServe() error {
 	if err != nil {
 		return err
 	}
-	m := mcpserver.New(mcpserver.Config{Store: f.app.store, Version: version(), Health: (&health{app: f.app, began: time.Now()}).report, Log: f.app.log})
+	m := mcpserver.New(mcpserver.Config{Store: f.app.store, Version: version(),
+		Health: (&health{app: f.app, began: time.Now()}).report, Log: f.app.log})
 	srv := m.HTTPServer("")
 	srv.Handler = f.routes(srv.Handler)
 	go srv.Serve(ln)
@@ -244,7 +245,8 @@ func newDaemon(t testing.TB, store string) *daemon {
 		if t.Failed() {
 			t.Logf("end of the server's log:\n%s", tail(d.logFile(), 6000))
 			if *keep != "" {
-				t.Logf("store kept: %v", exec.Command("cp", "-a", filepath.Dir(store), filepath.Join(*keep, strings.NewReplacer("/", "-", "#", "").Replace(t.Name()))).Run()) // it may lie on another disk
+				t.Logf("store kept: %v", exec.Command("cp", "-a", filepath.Dir(store),
+					filepath.Join(*keep, strings.NewReplacer("/", "-", "#", "").Replace(t.Name()))).Run()) // it may lie on another disk
 			}
 		}
 	})
@@ -283,7 +285,8 @@ func (d *daemon) tryStart() error {
 	began := time.Now()
 	cmd := exec.Command(exe)
 	cmd.Args = []string{"mailtree", "serve", "--port", "0"}
-	cmd.Env = append(os.Environ(), "MCP_MAIL_STORE="+d.store, "PORT=0", "HOME="+filepath.Dir(d.store), "GIT_CONFIG_NOSYSTEM=1", "LOG_LEVEL=warn")
+	cmd.Env = append(os.Environ(), "MCP_MAIL_STORE="+d.store, "PORT=0", "HOME="+filepath.Dir(d.store), "GIT_CONFIG_NOSYSTEM=1",
+		"LOG_LEVEL=warn")
 	if !d.real {
 		cmd.Env = append(cmd.Env, faultEnv+"=1")
 	}

@@ -36,7 +36,8 @@ func TestFaultMemory(t *testing.T) {
 	d.start()
 	const project = "/abs/memory"
 	for _, name := range []string{"Ann", "Bob", "Cat"} {
-		if err := d.call("create_agent", map[string]any{"project_key": project, "program": "p", "model": "m", "task_description": "t", "name_hint": name}, nil); err != nil {
+		if err := d.call("create_agent", map[string]any{"project_key": project, "program": "p", "model": "m",
+			"task_description": "t", "name_hint": name}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -46,7 +47,8 @@ func TestFaultMemory(t *testing.T) {
 		body := strings.Repeat(line, m.size/len(line))
 		for i := range m.count {
 			var sent struct{ ID string }
-			if err := d.call("send_message", map[string]any{"project_key": project, "from_agent": "Ann", "to": to, "subject": fmt.Sprint("large ", i), "body_md": body, "thread_id": "large"}, &sent); err != nil {
+			if err := d.call("send_message", map[string]any{"project_key": project, "from_agent": "Ann", "to": to,
+				"subject": fmt.Sprint("large ", i), "body_md": body, "thread_id": "large"}, &sent); err != nil {
 				t.Fatal(err)
 			}
 			if to == "Bob" {
@@ -55,9 +57,10 @@ func TestFaultMemory(t *testing.T) {
 		}
 	}
 	d.stop()
-	local := &http.Client{Timeout: 2 * time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 64, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return socket.Dial(ctx, maildir.SocketPath(d.store))
-	}}}
+	local := &http.Client{Timeout: 2 * time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 64,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return socket.Dial(ctx, maildir.SocketPath(d.store))
+		}}}
 	call := func(tool string, args map[string]any) []byte {
 		return rpcRequest("tools/call", map[string]any{"name": tool, "arguments": args})
 	}
@@ -118,7 +121,8 @@ func TestFaultMemory(t *testing.T) {
 		}
 		clients.Wait()
 		peak := peakMemory(t, d.cmd.Process.Pid)
-		t.Logf("%s (%d of them): VmHWM %d MB, largest answer %d bytes, %d of %d without one, %s", tt.name, tt.clients, peak>>20, largest, refused, tt.clients*tt.times, time.Since(began).Round(time.Millisecond))
+		t.Logf("%s (%d of them): VmHWM %d MB, largest answer %d bytes, %d of %d without one, %s", tt.name, tt.clients, peak>>20,
+			largest, refused, tt.clients*tt.times, time.Since(began).Round(time.Millisecond))
 		if peak > maxResident || largest > 1<<20 || refused == tt.clients*tt.times {
 			t.Errorf("%s: over the limits of %d MB and 1 MiB", tt.name, maxResident>>20)
 		}

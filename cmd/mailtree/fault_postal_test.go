@@ -106,7 +106,8 @@ func (p *post) settle(agent string) (silent int) {
 			}
 			Next string `json:"next_cursor"`
 		}
-		if err := p.d.call("check_my_messages", map[string]any{"project_key": maildir.DefaultProject, "agent_name": agent, "limit": 200, "include_bodies": true, "cursor": cursor}, &page); err != nil {
+		if err := p.d.call("check_my_messages", map[string]any{"project_key": maildir.DefaultProject, "agent_name": agent,
+			"limit": 200, "include_bodies": true, "cursor": cursor}, &page); err != nil {
 			p.d.t.Fatal(err)
 		}
 		cursor = page.Next

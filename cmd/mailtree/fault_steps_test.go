@@ -116,7 +116,8 @@ const someDay = "*/*/*/"
 
 func sendThree(s *steps) error {
 	s.body = fmt.Sprintf("Body of try %d.", s.n)
-	return s.send(message{From: "Ann", To: []string{"Bob"}, CC: []string{"Cid"}, BCC: []string{"Dora"}, Subject: "s", Body: s.body, Project: faultKey})
+	return s.send(message{From: "Ann", To: []string{"Bob"}, CC: []string{"Cid"}, BCC: []string{"Dora"}, Subject: "s",
+		Body: s.body, Project: faultKey})
 }
 
 // lookSent counts the files with the body of the present try.
@@ -135,7 +136,8 @@ func lookSent(s *steps) (n int) {
 func (s *steps) deliver(n int) {
 	s.ids = nil
 	for i := range n {
-		m := message{From: "Ann", To: []string{"Bob"}, CC: []string{}, BCC: []string{}, Subject: "s", Body: fmt.Sprintf("Body %d of try %d.", i, s.n), Project: faultKey}
+		m := message{From: "Ann", To: []string{"Bob"}, CC: []string{}, BCC: []string{}, Subject: "s",
+			Body: fmt.Sprintf("Body %d of try %d.", i, s.n), Project: faultKey}
 		s.must(s.send(m))
 		s.ids = append(s.ids, s.boxes["Bob"][len(s.boxes["Bob"])-1])
 	}
@@ -190,7 +192,8 @@ func markRead(s *steps) error {
 	for _, id := range s.ids {
 		s.ledger.Ask("Bob", id)
 	}
-	return s.d.call("check_my_messages", map[string]any{"project_key": faultKey, "agent_name": "Bob", "mark_read": true, "unread_only": true}, nil)
+	return s.d.call("check_my_messages", map[string]any{"project_key": faultKey, "agent_name": "Bob", "mark_read": true,
+		"unread_only": true}, nil)
 }
 
 func popOne(s *steps) error {
@@ -279,7 +282,8 @@ func expiry(text string) string {
 
 func release(s *steps) error {
 	s.ledger.Unclaim("Ann", "Ann/"+s.pattern())
-	return s.d.call("release_claims", map[string]any{"project_key": faultKey, "agent_name": "Ann", "paths": []string{"Ann/" + s.pattern()}}, nil)
+	return s.d.call("release_claims", map[string]any{"project_key": faultKey, "agent_name": "Ann",
+		"paths": []string{"Ann/" + s.pattern()}}, nil)
 }
 
 func lookReleased(s *steps) int {

@@ -217,7 +217,9 @@ func checkStore(ts *testscript.TestScript) {
 
 func scriptEnv(ts *testscript.TestScript) []string {
 	var env []string
-	for _, k := range []string{"HOME", "PATH", "MCP_MAIL_STORE", "GIT_CONFIG_NOSYSTEM", "TMPDIR", "AUTH", "LOG_LEVEL", "COMMIT_EXTERNAL", "MAX_MESSAGE_BYTES", "MAX_FANOUT_BYTES", "MAX_PROJECTS", "MAILBOX_DEPTH", "ATTACHMENT_ROOTS", "SOCKET", "NUDGE", "GORACE"} {
+	for _, k := range []string{"HOME", "PATH", "MCP_MAIL_STORE", "GIT_CONFIG_NOSYSTEM", "TMPDIR", "AUTH", "LOG_LEVEL",
+		"COMMIT_EXTERNAL", "MAX_MESSAGE_BYTES", "MAX_FANOUT_BYTES", "MAX_PROJECTS", "MAILBOX_DEPTH", "ATTACHMENT_ROOTS", "SOCKET",
+		"NUDGE", "GORACE"} {
 		if v := ts.Getenv(k); v != "" {
 			env = append(env, k+"="+v)
 		}
@@ -283,7 +285,8 @@ func callTool(url string, args []string) (out string, isError bool, err error) {
 func agree(text string, structured any) bool {
 	var v any
 	same := json.Unmarshal([]byte(text), &v) == nil && indented(v) == indented(structured)
-	return same || cmp.Equal(structured, any(map[string]any{"id": text})) || text == "null" && cmp.Equal(structured, any(map[string]any{"empty": true}))
+	return same || cmp.Equal(structured, any(map[string]any{"id": text})) ||
+		text == "null" && cmp.Equal(structured, any(map[string]any{"empty": true}))
 }
 
 func indented(v any) string {

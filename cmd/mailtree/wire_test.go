@@ -292,10 +292,12 @@ type httpWire struct{}
 
 func (httpWire) dial(d *daemon, toolset string, who caller) (peer, error) {
 	if toolset == "aimx" || toolset == "agentmail" {
-		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return socket.Dial(ctx, maildir.SocketPath(d.store))
-		}}}
-		return &httpPeer{client: client, url: "http://mailtree/toolset/" + toolset + "/mcp", hello: tool.Encode(tool.Caller{Agent: who.name, Project: who.project, Dir: "/"})}, nil
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return socket.Dial(ctx, maildir.SocketPath(d.store))
+			}}}
+		return &httpPeer{client: client, url: "http://mailtree/toolset/" + toolset + "/mcp",
+			hello: tool.Encode(tool.Caller{Agent: who.name, Project: who.project, Dir: "/"})}, nil
 	}
 	path := map[string]string{"mail": "/mcp", "postal": "/agents/" + who.name + "/mcp"}[toolset]
 	if who.project != "" {

@@ -32,7 +32,8 @@ func TestRun(t *testing.T) {
 	b.hook("bob", maildir.Hook{Name: "tell", Cmd: []string{cmd, "a b", "$HOME; `id`", ""}})
 	b.start(hook.Config{})
 	id := b.send("token", "Plan; $(touch x)")
-	if diff := cmp.Diff([]run{{Hook: b.p.Slug() + "/bob/tell", Message: id, Exit: 3, Output: "a b\n$HOME; `id`\n\n"}}, times(b.ended(1))); diff != "" {
+	if diff := cmp.Diff([]run{{Hook: b.p.Slug() + "/bob/tell", Message: id, Exit: 3, Output: "a b\n$HOME; `id`\n\n"}},
+		times(b.ended(1))); diff != "" {
 		t.Error(diff)
 	}
 	m, err := b.p.Message(t.Context(), id)
@@ -41,7 +42,8 @@ func TestRun(t *testing.T) {
 	}
 	file := filepath.Join(b.p.Tree().Dir(), "agents/bob/inbox", m.Created.Format("2006/01/02"), id+".md")
 	want := map[string]string{
-		"HOOK_NAME": "tell", "EVENT": "on_receive", "MAILBOX": "bob", "FROM": "ann@mailtree.local", "TO": "bob@mailtree.local", "SUBJECT": "Plan; $(touch x)",
+		"HOOK_NAME": "tell", "EVENT": "on_receive", "MAILBOX": "bob", "FROM": "ann@mailtree.local", "TO": "bob@mailtree.local",
+		"SUBJECT":  "Plan; $(touch x)",
 		"FILEPATH": file, "MESSAGE_ID": "<" + id + "@mailtree.local>", "ID": id, "DATE": m.Created.Format(time.RFC3339Nano),
 	}
 	got := map[string]string{}
@@ -100,7 +102,8 @@ func TestWhat(t *testing.T) {
 		got = append(got, name+" "+message)
 	}
 	slices.Sort(got)
-	want := []string{"ann/sent open", "ann/sent peer", "ann/sent token", "bob/trusting hand", "bob/trusting open", "bob/trusting peer", "bob/trusting token", "bob/wary peer", "bob/wary token"}
+	want := []string{"ann/sent open", "ann/sent peer", "ann/sent token", "bob/trusting hand", "bob/trusting open",
+		"bob/trusting peer", "bob/trusting token", "bob/wary peer", "bob/wary token"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -119,7 +122,8 @@ func TestPull(t *testing.T) {
 	clone := filepath.Join(t.TempDir(), "clone")
 	git := func(dir string, args ...string) {
 		t.Helper()
-		out, err := exec.CommandContext(t.Context(), "git", append([]string{"-C", dir, "-c", "user.name=Ann", "-c", "user.email=ann@example.org"}, args...)...).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), "git",
+			append([]string{"-C", dir, "-c", "user.name=Ann", "-c", "user.email=ann@example.org"}, args...)...).CombinedOutput()
 		if err != nil {
 			t.Fatalf("git %v: %v\n%s", args, err, out)
 		}
@@ -274,7 +278,8 @@ func gone(pid int) bool {
 func TestStop(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
-	b.hook("bob", maildir.Hook{Name: "long", Cmd: []string{b.script("long", "echo $AIMX_ID >> DIR/ids; [ -e DIR/quick ] || exec sleep 1000\n")}})
+	b.hook("bob", maildir.Hook{Name: "long", Cmd: []string{b.script("long",
+		"echo $AIMX_ID >> DIR/ids; [ -e DIR/quick ] || exec sleep 1000\n")}})
 	stop := b.start(hook.Config{Workers: 1})
 	first, second := b.send("token", "1"), b.send("token", "2")
 	b.until("the first has begun", func() bool { return b.file("ids") != "" })
@@ -298,15 +303,18 @@ func TestInputAndOutput(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
 	b.hook("bob", maildir.Hook{Name: "deaf", Cmd: []string{"/bin/true"}})
-	b.hook("bob", maildir.Hook{Name: "loud", Cmd: []string{b.script("loud", "head -c 300000 /dev/zero | tr '\\0' a; head -c 65535 /dev/zero | tr '\\0' b; echo >&2\n")}})
+	b.hook("bob", maildir.Hook{Name: "loud", Cmd: []string{b.script("loud",
+		"head -c 300000 /dev/zero | tr '\\0' a; head -c 65535 /dev/zero | tr '\\0' b; echo >&2\n")}})
 	b.hook("bob", maildir.Hook{Name: "father", Cmd: []string{b.script("father", "sleep 1000 & echo $! > DIR/child\n")}})
 	b.hook("bob", maildir.Hook{Name: "missing", Cmd: []string{filepath.Join(b.dir, "nothere")}})
 	b.start(hook.Config{})
-	m, err := b.p.Send(t.Context(), maildir.Draft{From: "ann", To: []string{"bob"}, Subject: "s", Body: strings.Repeat("x", 300_000), Auth: "token"})
+	m, err := b.p.Send(t.Context(), maildir.Draft{From: "ann", To: []string{"bob"}, Subject: "s",
+		Body: strings.Repeat("x", 300_000), Auth: "token"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]run{"deaf": {}, "loud": {Output: strings.Repeat("b", 65535) + "\n"}, "father": {}, "missing": {Exit: -1, End: "it could not be started: fork/exec " + b.dir + "/nothere: no such file or directory"}}
+	want := map[string]run{"deaf": {}, "loud": {Output: strings.Repeat("b", 65535) + "\n"}, "father": {},
+		"missing": {Exit: -1, End: "it could not be started: fork/exec " + b.dir + "/nothere: no such file or directory"}}
 	for _, r := range b.ended(4) {
 		name := strings.TrimPrefix(r.Hook, b.p.Slug()+"/bob/")
 		w := want[name]
@@ -351,7 +359,8 @@ func TestAsOwner(t *testing.T) {
 	if got[0].Output != string(daemon) || !strings.HasPrefix(got[1].Output, "uid=12345 gid=65534") || strings.Contains(got[1].Output, "root") {
 		t.Errorf("%q, want %q\n%q", got[0].Output, daemon, got[1].Output)
 	}
-	if err := os.WriteFile(filepath.Join(b.Root(), "owners.json"), []byte(`{"`+b.p.Slug()+`/daemon": 0, "`+b.p.Slug()+`/stranger": 12345}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(b.Root(), "owners.json"),
+		[]byte(`{"`+b.p.Slug()+`/daemon": 0, "`+b.p.Slug()+`/stranger": 12345}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	send("daemon")
@@ -368,7 +377,8 @@ func TestAsOwner(t *testing.T) {
 func TestNotAsOther(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true, User: func() int { return 500 }})
-	hooks := `[{"project": "` + b.p.Slug() + `", "mailbox": "bob", "name": "x", "event": "on_receive", "cmd": ["/bin/true"], "created": "2026-01-01T00:00:00Z"}]`
+	hooks := `[{"project": "` + b.p.Slug() +
+		`", "mailbox": "bob", "name": "x", "event": "on_receive", "cmd": ["/bin/true"], "created": "2026-01-01T00:00:00Z"}]`
 	owners := `{"` + b.p.Slug() + `/bob": 501}`
 	for name, text := range map[string]string{"hooks.json": hooks, "owners.json": owners} {
 		if err := os.WriteFile(filepath.Join(b.Root(), name), []byte(text), 0o600); err != nil {
@@ -385,7 +395,8 @@ func TestNotAsOther(t *testing.T) {
 	if err != nil || len(missed) != 1 {
 		t.Fatalf("%+v %v", missed, err)
 	}
-	if run, why, err := b.Fire(t.Context(), missed[0], log); run != nil || err != nil || why != "this server cannot run commands as the owner of the mailbox" {
+	if run, why, err := b.Fire(t.Context(), missed[0], log); run != nil || err != nil ||
+		why != "this server cannot run commands as the owner of the mailbox" {
 		t.Errorf("%+v %q %v", run, why, err)
 	}
 }

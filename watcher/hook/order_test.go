@@ -65,7 +65,8 @@ func TestByHand(t *testing.T) {
 	b := newBench(t, storetest.Config{NoWatcher: true})
 	file := filepath.Join(b.Root(), "hooks.json")
 	cmd := b.waiting("wait")
-	if err := os.WriteFile(file, fmt.Appendf(nil, `[{"project":%q,"mailbox":"bob","name":"mine","event":"on_receive","cmd":[%q]}]`, b.p.Slug(), cmd), 0o600); err != nil {
+	if err := os.WriteFile(file, fmt.Appendf(nil, `[{"project":%q,"mailbox":"bob","name":"mine","event":"on_receive","cmd":[%q]}]`,
+		b.p.Slug(), cmd), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	b.start(hook.Config{Workers: 1})
@@ -110,7 +111,8 @@ func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	var back atomic.Int64 // hours
 	root := filepath.Join(t.TempDir(), "store")
-	cfg := storetest.Config{Root: root, NoWatcher: true, Now: func() time.Time { return time.Now().Add(-time.Duration(back.Load()) * time.Hour) }}
+	cfg := storetest.Config{Root: root, NoWatcher: true,
+		Now: func() time.Time { return time.Now().Add(-time.Duration(back.Load()) * time.Hour) }}
 	b := newBench(t, cfg)
 	b.send("token", "older")
 	b.hook("bob", maildir.Hook{Name: "wake", Cmd: []string{"/bin/true"}, FireOnUntrusted: true})
@@ -176,7 +178,8 @@ func TestOnce(t *testing.T) {
 	}
 	ran := strings.Fields(b.file("ids"))
 	slices.Sort(ran)
-	if len(slices.Compact(slices.Clone(ran))) != len(ran) || len(ran) < len(sent)-stopped || len(began) != len(sent) || len(b.runs(false)) != len(sent) {
+	if len(slices.Compact(slices.Clone(ran))) != len(ran) || len(ran) < len(sent)-stopped || len(began) != len(sent) ||
+		len(b.runs(false)) != len(sent) {
 		t.Errorf("%d messages, %d runs began, %d commands ran to their end, %d were stopped", len(sent), len(b.runs(false)), len(ran), stopped)
 	}
 }
