@@ -22,7 +22,7 @@ import (
 var odd = []string{"plain", "with space", "it's", `"quoted"`, "$HOME `id` $(id) \\", "new\nline", "\ttab", "esc\x1b[31m",
 	"größe 日本", "😀\u202eright", "@SUM@ @HOOK@ @GUARDS@", "\n# sum: x", "-rf", "*", "~", "a'\n'b"}
 
-// TestShellQuote asks a shell.
+// TestShellQuote asks a shell what it reads.
 func TestShellQuote(t *testing.T) {
 	for _, s := range odd {
 		out, err := exec.Command("sh", "-c", "printf %s "+shellQuote(s)).Output()
@@ -32,8 +32,8 @@ func TestShellQuote(t *testing.T) {
 	}
 }
 
-// TestHookIsReadBack renders hooks with such texts everywhere: what was written is found again, any
-// change is noticed, and a shell takes the script.
+// TestHookIsReadBack renders hooks with odd texts everywhere: parseHook finds again what was
+// written and notices any change, and a shell accepts the script.
 func TestHookIsReadBack(t *testing.T) {
 	for i, s := range odd {
 		h := &hook{Name: PrePush, Program: "/p/" + s, Shared: i%2 == 0, Guards: []guarding{{"/r/" + s, "/s/" + s, "slug"}}}
@@ -63,7 +63,7 @@ func TestHookIsReadBack(t *testing.T) {
 	}
 }
 
-// TestShellFor is how hooks of other tools are run.
+// TestShellFor tells how hooks of other tools are run.
 func TestShellFor(t *testing.T) {
 	for script, want := range map[string]string{
 		"#!/usr/bin/env sh\n. \"$(dirname \"$0\")/h\"":        "/usr/bin/env sh",
@@ -84,8 +84,8 @@ func TestShellFor(t *testing.T) {
 	}
 }
 
-// TestReportIsPlain shows odd texts in every place of a refusal: a terminal gets nothing to act on,
-// and the command is one.
+// TestReportIsPlain puts odd texts into every place of a refusal: the terminal gets nothing to act
+// on, and the command stays one command.
 func TestReportIsPlain(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, s := range append(slices.Clone(odd), "\xff", "\u009b31m") {
@@ -131,8 +131,8 @@ func TestLasts(t *testing.T) {
 	}
 }
 
-// TestInstallStops looks between the steps of an installation: the hook from before lies there
-// whole, or ours does.
+// TestInstallStops looks at the folder between the steps of an installation: either the hook from
+// before lies there whole, or ours does.
 func TestInstallStops(t *testing.T) {
 	dir := t.TempDir()
 	old := []byte("#!/bin/sh\nexit 0\n")

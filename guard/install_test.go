@@ -36,8 +36,8 @@ func newSite(t *testing.T) (Site, Setup) {
 	return Site{Repo: code, Env: env}, Setup{Store: store, Project: "shop", Program: "/p/mailtree"}
 }
 
-// TestInstallsAtOnce installs and uninstalls at the same time: the hook from before is in one
-// place, whole, after each round, and nothing else stays behind.
+// TestInstallsAtOnce installs and uninstalls at the same time: after each round the hook from
+// before is in one place, whole, and nothing else is left.
 func TestInstallsAtOnce(t *testing.T) {
 	at, s := newSite(t)
 	hooks := filepath.Join(at.Repo, ".git", "hooks")
@@ -91,7 +91,8 @@ func TestInstallsAtOnce(t *testing.T) {
 	}
 }
 
-// TestInstallWaits holds the lock: who waits may give up, or goes on when it is free.
+// TestInstallWaits holds the lock: an installation that waits can give up, or goes on when the lock
+// is free.
 func TestInstallWaits(t *testing.T) {
 	at, s := newSite(t)
 	r, err := openRepository(t.Context(), at.Repo, at.Env)
@@ -124,7 +125,7 @@ func TestInstallWaits(t *testing.T) {
 	}
 }
 
-// TestTemporaryName puts a link and a pipe where a hook was once written first: nothing is written
+// TestTemporaryName puts a link and a pipe where replace first writes a hook: nothing is written
 // through them.
 func TestTemporaryName(t *testing.T) {
 	at, s := newSite(t)

@@ -15,8 +15,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// The kernel's own queue overflows: the reader is held while more events come
-// than it takes, among them folders whose names nobody learns any more.
+// TestOverflow lets the kernel's own queue overflow: it holds the reader while more events come
+// than the queue takes, among them folders whose names nobody learns any more.
 func TestOverflow(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("/proc/sys/fs/inotify/max_queued_events")
@@ -60,8 +60,8 @@ func TestOverflow(t *testing.T) {
 	w.reported("new/in/2", "moved/in/2")
 }
 
-// Overflow at every folder that is walked: the walk comes to its end all the
-// same, and the Scans with it, each when all watches stood once.
+// TestConstantOverflow reports an overflow at every folder that is walked. The walk still comes to
+// its end, and so do the Scans, each after all watches stood once.
 func TestConstantOverflow(t *testing.T) {
 	t.Parallel()
 	var storm atomic.Bool
@@ -179,7 +179,7 @@ func TestNoInstanceLeft(t *testing.T) {
 	w.converged()
 }
 
-// One folder that may not be watched is said once and does not stop the rest.
+// TestRefusedFolder: one folder that may not be watched is logged once and does not stop the rest.
 func TestRefusedFolder(t *testing.T) {
 	t.Parallel()
 	var allowed atomic.Bool
@@ -209,7 +209,8 @@ func TestRefusedFolder(t *testing.T) {
 	w.converged()
 }
 
-// The same with the permissions of a real file system, which root does not feel.
+// TestUnreadableFolder is TestRefusedFolder with the permissions of a real file system, which do
+// not bind root.
 func TestUnreadableFolder(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() == 0 {
@@ -262,7 +263,8 @@ func TestRootRemovedAndMadeAgain(t *testing.T) {
 	w.converged()
 }
 
-// Removed and made again before anybody looks; and another put in its place.
+// TestRootReplaced removes the root and makes it again before anybody looks, then puts another
+// folder in its place.
 func TestRootReplaced(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(w *watched, _ *Config) { w.write("1", "x") })
@@ -284,7 +286,8 @@ func TestRootReplaced(t *testing.T) {
 	w.converged()
 }
 
-// A folder that some process has open goes without an event of its own.
+// TestEmptyRootHeldOpen: the kernel sends no event for the deletion of a folder that a process has
+// open.
 func TestEmptyRootHeldOpen(t *testing.T) {
 	t.Parallel()
 	w := start(t, nil)
@@ -297,7 +300,7 @@ func TestEmptyRootHeldOpen(t *testing.T) {
 	w.mode("degraded")
 }
 
-// A folder put in the root's place in one step is watched at once.
+// TestRootReplacedInOneStep: a folder that replaces the root in one step is watched at once.
 func TestRootReplacedInOneStep(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(w *watched, cfg *Config) { cfg.Poll = time.Hour })
@@ -325,8 +328,8 @@ func TestRootMissingAtStart(t *testing.T) {
 	w.converged()
 }
 
-// A caller that does only what batches say has the tree, whatever happened to
-// it: also where events are lost and watches run out on the way.
+// TestConvergence: a caller that does only what batches say has the same tree, whatever happened to
+// it, also where events are lost and watches run out on the way.
 func TestConvergence(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {
@@ -354,7 +357,7 @@ func TestConvergence(t *testing.T) {
 	}
 }
 
-// mutate does one random thing to the tree; that it may fail is part of it.
+// mutate does one random thing to the tree. It may fail.
 func mutate(w *watched, random *rand.Rand, i int) {
 	place := func() string {
 		p := w.root
@@ -380,8 +383,8 @@ func mutate(w *watched, random *rand.Rand, i int) {
 	}
 }
 
-// A folder of which the disk says nothing for now is not left out: until it does, Scans find what
-// is in it.
+// TestFolderFault: the watcher does not leave out a folder that the disk cannot list for now. Until
+// the disk can, Scans find what is in it.
 func TestFolderFault(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64

@@ -9,8 +9,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// TestRemoveWatch: a folder that took another one's place while nobody read events is no reason to
-// panic.
+// TestRemoveWatch: removeWatch does not panic over a folder that took another one's place while
+// nobody read events.
 func TestRemoveWatch(t *testing.T) {
 	t.Parallel()
 	fs, err := fsnotify.NewWatcher()

@@ -18,11 +18,11 @@ import (
 	"time"
 )
 
-// patience is how long a test waits for what must come.
+// patience is how long a test waits for what must happen.
 const patience = time.Minute
 
-// recorder is a caller: it keeps every batch, and a mirror of the tree that it
-// corrects by nothing but what the batches say.
+// recorder is a caller that keeps every batch, and a mirror of the tree that it corrects only by
+// what the batches say.
 type recorder struct {
 	root string
 
@@ -59,7 +59,7 @@ func (r *recorder) onBatch(_ context.Context, b Batch) {
 	r.look(b.Paths)
 }
 
-// check holds a batch against its contract. Needs mu.
+// check checks a batch against its contract. The caller holds mu.
 func (r *recorder) check(b Batch) {
 	if !slices.IsSorted(b.Paths) || len(slices.Compact(slices.Clone(b.Paths))) != len(b.Paths) {
 		r.bad = append(r.bad, "paths not sorted or not unique")
@@ -80,9 +80,9 @@ func (r *recorder) complain(s string) {
 	r.bad = append(r.bad, s)
 }
 
-// look corrects the mirror at the paths, and drops what is gone below them: also
-// where a file or a link has taken the place of a folder. It goes through the
-// mirror once, however many paths there are.
+// look corrects the mirror at the paths and drops what is gone below them, also where a file or a
+// link has taken the place of a folder. It goes through the mirror once, however many paths there
+// are.
 func (r *recorder) look(paths []string) {
 	named := map[string]bool{}
 	for _, rel := range paths {
@@ -105,8 +105,8 @@ func (r *recorder) look(paths []string) {
 	}
 }
 
-// readBelow reads without following a link on the way: where a folder has become
-// a link, the files that were in it are gone, whatever the link leads to.
+// readBelow reads a file and follows no link on the way: where a link replaced a folder, the files
+// that were in it are gone, whatever the link leads to.
 func readBelow(root, rel string) (string, bool) {
 	for dir := path.Dir(rel); dir != "."; dir = path.Dir(dir) {
 		if info, err := os.Lstat(filepath.Join(root, dir)); err != nil || !info.IsDir() {
@@ -176,14 +176,14 @@ func (r *recorder) forget() {
 	r.batches, r.at = nil, nil
 }
 
-// equal says whether the mirror is the tree.
+// equal reports whether the mirror is the tree.
 func (r *recorder) equal() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Equal(r.mirror, snapshot(r.root))
 }
 
-// watched is a watcher that runs for the length of a test.
+// watched is a watcher that runs until the test ends.
 type watched struct {
 	*Watcher
 	*recorder
@@ -210,7 +210,7 @@ func (l *lines) count(s string) int {
 	return strings.Count(l.buf.String(), s)
 }
 
-// start watches a new folder, after prepare has filled it and set it up.
+// start watches a new folder, which prepare has filled and configured.
 func start(t *testing.T, prepare func(w *watched, cfg *Config), hooks ...func(*Watcher)) *watched {
 	t.Helper()
 	root := filepath.Join(t.TempDir(), "root")
@@ -288,8 +288,8 @@ func (w *watched) mode(m string) {
 	w.until("mode "+m, func() bool { return w.State().Mode == m })
 }
 
-// settled waits until all events there are have been reported. A last file marks
-// the end of the kernel's queue.
+// settled waits until all events so far have been reported. A last file marks the end of the
+// kernel's queue.
 func (w *watched) settled() {
 	w.t.Helper()
 	w.until("still", func() bool { return w.State().Mode == "watching" && w.State().Pending == 0 })

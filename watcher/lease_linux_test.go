@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A file is written once nobody has it open for writing; links and what is no file never are.
+// TestWritten: a file is written once nobody has it open for writing; a link and what is no file
+// never are.
 func TestWritten(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

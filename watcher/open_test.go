@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A link is not followed wherever it stands in the path, nor a FIFO waited for.
+// TestOpenFolder: openFolder follows no link anywhere in the path and does not wait for a FIFO.
 func TestOpenFolder(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()

@@ -42,7 +42,7 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// Only a deadline before the one slept for wakes.
+// TestWake: only a deadline that is earlier than the one dispatch sleeps for wakes it.
 func TestWake(t *testing.T) {
 	t.Parallel()
 	q, now := newWaiting(Config{}.withDefaults()), time.Now()
@@ -77,8 +77,8 @@ func TestWake(t *testing.T) {
 	}
 }
 
-// A path that was written in place is due once its writer has closed it; asked at 3 ms, then at
-// growing intervals.
+// TestClosed: a path that was written in place is due once its writer has closed it. The queue asks
+// after 3 ms, then at growing intervals.
 func TestClosed(t *testing.T) {
 	t.Parallel()
 	ms := func(n int) time.Time { return time.Unix(1000, 0).Add(time.Duration(n) * time.Millisecond) }

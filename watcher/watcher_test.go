@@ -70,7 +70,8 @@ func TestNamesOfAnyBytes(t *testing.T) {
 	w.converged()
 }
 
-// fsnotify keeps the watches below a renamed folder under their old names.
+// TestRenameFolder: fsnotify keeps the watches below a renamed folder under their old names; the
+// watcher does not.
 func TestRenameFolder(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(w *watched, _ *Config) {
@@ -94,7 +95,7 @@ func TestRenameFolder(t *testing.T) {
 	w.converged()
 }
 
-// Two folders that swap their names in a moment.
+// TestSwapFolders swaps the names of two folders in a moment.
 func TestSwapFolders(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(w *watched, _ *Config) {
@@ -118,8 +119,8 @@ func TestSwapFolders(t *testing.T) {
 	w.reported("a/in/new", "b/in/new")
 }
 
-// A folder renamed over an empty one: the kernel says that it came, and nothing
-// of the one that went.
+// TestFolderReplacedInOneStep renames a folder over an empty one: the kernel reports the one that
+// came, and nothing of the one that went.
 func TestFolderReplacedInOneStep(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(w *watched, _ *Config) { w.mkdir("dir") })
@@ -174,7 +175,7 @@ func TestMoveOut(t *testing.T) {
 	}
 }
 
-// A path that is written in place is reported when it has been quiet, one that
+// TestSlowWrite: a path that is written in place is reported when it has been quiet, and one that
 // is renamed into place much sooner.
 func TestSlowWrite(t *testing.T) {
 	t.Parallel()
@@ -226,7 +227,7 @@ func TestConstantWriteIsReportedInTheEnd(t *testing.T) {
 	}
 }
 
-// One busy path must not hold back the others.
+// TestWrittenPathDoesNotDelayOthers: one busy path does not hold back the others.
 func TestWrittenPathDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(w *watched, cfg *Config) {
@@ -250,7 +251,8 @@ func TestWrittenPathDoesNotDelayOthers(t *testing.T) {
 	}
 }
 
-// A file that was written in place is reported when it is closed, not when Write has passed.
+// TestClosedFileIsReported: a file that was written in place is reported when it is closed, not
+// when Write has passed.
 func TestClosedFileIsReported(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(w *watched, cfg *Config) {
@@ -303,7 +305,8 @@ func TestSkip(t *testing.T) {
 
 func first[A, B any](a A, _ B) A { return a }
 
-// Links are paths like others; nothing behind them is seen, and no file opened.
+// TestLinksAndDevices: links are paths like others; the watcher sees nothing behind them, and opens
+// no file.
 func TestLinksAndDevices(t *testing.T) {
 	t.Parallel()
 	outside := t.TempDir()
@@ -367,7 +370,8 @@ func TestMode(t *testing.T) {
 	w.reported("dir/in/1")
 }
 
-// While the caller is busy events are drained, and come with the next batch.
+// TestBlockedCaller: while the caller is busy the watcher drains events, which come with the next
+// batch.
 func TestBlockedCaller(t *testing.T) {
 	t.Parallel()
 	hold := make(chan struct{})

@@ -16,11 +16,11 @@ import (
 	"mailtree/fixtures/storetest"
 )
 
-// TestFaultEdits is persons who save messages and profiles in a tight loop, half of them in place
-// and half by rename, while agents read, acknowledge, mark unread and pop the same messages, claim
-// and release. Now and then the persons rest until all that they saved is committed; the server
-// must come to that although the agents never rest. At the end each file is as its person saved it
-// last, all that ever rested is in the history, and everything is as the agents were told.
+// TestFaultEdits lets persons save messages and profiles in a tight loop, half of them in place and
+// half by rename, while agents read, acknowledge, mark unread and pop the same messages, claim and
+// release. Now and then the persons rest until everything they saved is committed; the server must
+// manage that although the agents never rest. At the end each file is as its person saved it last,
+// everything that ever rested is in the history, and everything is as the agents were told.
 func TestFaultEdits(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -68,7 +68,7 @@ func TestFaultEdits(t *testing.T) {
 		e.saves.Load()-int64(restless), restless, e.rested, l)
 }
 
-// edits is the persons together.
+// edits is all persons together.
 type edits struct {
 	*load
 	persons []*person
@@ -101,7 +101,7 @@ func (e *edits) save(n int) {
 	all.Wait()
 }
 
-// rest notes what a person saved and left alone until it was committed.
+// rest records what a person saved and left alone until it was committed.
 func (e *edits) rest(p *person) {
 	for path := range p.unrested {
 		e.ledger.Rest(path, p.last[path])
@@ -109,8 +109,9 @@ func (e *edits) rest(p *person) {
 	}
 }
 
-// restless has the persons save on and on until what another one saves and lets rest is committed n
-// times: an edit waits for others to rest, but not for ever. It returns the number of saves.
+// restless lets the persons save on and on until the server has committed, n times, what another
+// person saves and leaves alone: an edit waits for others to rest, but not for ever. It returns the
+// number of saves.
 func (e *edits) restless(slow *person, n int) int {
 	e.d.t.Helper()
 	ctx, cancel := context.WithCancel(e.d.t.Context())
@@ -180,7 +181,7 @@ func (l *load) shares(n int) [][]string {
 	return out
 }
 
-// person edits files. Each is one person's, so that the last save is known.
+// person edits files. Each file belongs to one person, so that its last save is known.
 type person struct {
 	*load
 	rename   bool
@@ -210,7 +211,8 @@ func (p *person) save() {
 	p.unrested[path] = true
 }
 
-// edited is the file with a new line at the end of a message, or with another task in a profile.
+// edited returns the file with a new line at the end of a message, or with another task in a
+// profile.
 func edited(path string, now []byte, n int) []byte {
 	if filepath.Ext(path) == ".json" {
 		return fmt.Appendf(nil,

@@ -14,9 +14,9 @@ import (
 	"mailtree/fixtures/storetest"
 )
 
-// TestFaultGit is a person who uses git in the mail's folder while the server is under load:
-// commits, branches, stashes, reverts, and gc without end. Nothing that was answered is lost, and
-// his commands fail at most because of a lock.
+// TestFaultGit lets a person use git in the mail's folder while the server is under load: commits,
+// branches, stashes, reverts, and gc without end. Nothing that was answered is lost, and the
+// person's commands fail only because of a lock.
 func TestFaultGit(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, filepath.Join(t.TempDir(), "store"))
@@ -89,9 +89,9 @@ func (p *gitPerson) round(n int) {
 	}
 }
 
-// stash puts an edit away and brings it back. Git does so in two steps, each with the lock: where
-// the server has it at the second one, the edit is back but the stash is kept, and a person who
-// sees that drops it.
+// stash puts an edit away and brings it back. Git does so in two steps, each with the lock. Where
+// the server has the lock at the second step, the edit is back but Git keeps the stash; a person
+// who sees that drops it.
 func (p *gitPerson) stash(text string) {
 	p.edit("NOTES.md", text)
 	if p.git("stash", "-q"); p.git("stash", "list") == "" {
@@ -118,7 +118,7 @@ func (p *gitPerson) insist(round func() bool, args ...string) {
 	})
 }
 
-// commit is git, and notes the commit that was made: it must stay in the branch.
+// commit runs git and records the commit that it made, which must stay in the branch.
 func (p *gitPerson) commit(args ...string) bool {
 	if p.git(args...) == refused {
 		return false
@@ -134,9 +134,10 @@ func (p *gitPerson) commit(args ...string) bool {
 
 const refused = "refused"
 
-// mayRefuse is what a person can be told while a server commits to the same repository: come back
-// later, or that there is nothing to do because the server has committed it. A merge or revert that
-// read HEAD before and the index after a commit of the server takes that for local changes.
+// mayRefuse matches what git may tell a person while a server commits to the same repository: to
+// come back later, or that there is nothing to do because the server has committed it. A merge or
+// revert that read HEAD before a commit of the server and the index after it takes that for local
+// changes.
 var mayRefuse = regexp.MustCompile(`(?i)\block|another git process|nothing (added )?to commit|no changes added|No local changes|No stash entries|nothing to revert|previous cherry-pick is now empty|unable to write new.index|is at [0-9a-f]+ but expected|stash entry is kept|would be overwritten by merge`)
 
 // git runs a command of the person and returns its output, or refused.

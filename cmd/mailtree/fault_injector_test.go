@@ -20,8 +20,8 @@ import (
 // of the files' names.
 func init() { trap.Enter() }
 
-// callSite is where the program makes a file call: the call and the path below the tree, its ids
-// replaced, so that the same call for the next message is the same site.
+// callSite says where the program makes a file call: the call, and the path below the tree with its
+// ids replaced, so that the same call for the next message has the same site.
 type callSite struct {
 	call, path string
 	changes    bool // see trap.Call
@@ -76,7 +76,7 @@ type injector struct {
 	hit   *trap.Call // the one that was failed
 }
 
-// launch starts a program whose calls come here.
+// launch starts a program and counts its calls here.
 func (in *injector) launch(cmd *exec.Cmd) (err error) {
 	in.wait, err = trap.Start(cmd, in.decide)
 	return err
@@ -110,8 +110,9 @@ func (in *injector) decide(c trap.Call) syscall.Errno {
 	return 0
 }
 
-// arm begins a try: calls are counted from now on, and that of the shot fails (nil: none). What an
-// earlier try made is not counted, but for paths with keep in them; with every it is.
+// arm begins a try: from now on it counts calls, and fails the call of the shot (nil: none). It
+// does not count calls for paths of an earlier try, except for paths with keep in them; with every
+// it counts those too.
 func (in *injector) arm(s *shot, keep string, every bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -123,7 +124,7 @@ func (in *injector) arm(s *shot, keep string, every bool) {
 	in.sites, in.order = map[callSite]int{}, nil
 }
 
-// disarm ends a try. It returns the calls of it, and the one that was failed, nil for none.
+// disarm ends a try. It returns the calls of the try, and the one that failed, nil for none.
 func (in *injector) disarm() (sites map[callSite]int, order []callSite, hit *trap.Call) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -48,7 +48,8 @@ func extent(least, n, long int) int {
 	return least
 }
 
-// longer leaves a test to the short form, which .ci/run runs: it takes too much of a machine for every `go test ./...`.
+// longer leaves a test to the short form, which .ci/run runs, because it uses too much of a machine
+// for every `go test ./...`.
 func longer(t *testing.T) {
 	t.Helper()
 	if *faults == "least" {
@@ -200,7 +201,7 @@ func (f *faultProgram) do(ctx context.Context, verb string, q url.Values) (strin
 	return "", fmt.Errorf("no verb %q", verb)
 }
 
-// both has the writer wait in an operation of somebody else, so that what comes meanwhile is one
+// both makes the writer wait in somebody else's operation, so that what comes meanwhile becomes one
 // group.
 func (f *faultProgram) both(p *maildir.Project, agent, id string) error {
 	ctx := context.Background()
@@ -220,7 +221,7 @@ func (f *faultProgram) both(p *maildir.Project, agent, id string) error {
 	return errors.Join(errs...)
 }
 
-// daemon is a server that is started and ended again and again on one store.
+// daemon is a server that a test starts and ends again and again on one store.
 type daemon struct {
 	t       testing.TB
 	store   string
@@ -235,7 +236,7 @@ type daemon struct {
 	busiest time.Duration // start, by the time of its processor
 }
 
-// newDaemon is one that is not started; whatever the test does, no process outlives it.
+// newDaemon returns a daemon that is not started. No process of it outlives the test.
 func newDaemon(t testing.TB, store string) *daemon {
 	d := &daemon{t: t, store: store}
 	t.Cleanup(func() {
@@ -346,8 +347,8 @@ func (d *daemon) gone() {
 	d.cmd = nil
 }
 
-// stop ends a server well, so that everything is committed and the store can be held against the
-// invariants. That is the shipped program: another one is killed first.
+// stop ends a server properly, so that everything is committed and the checker can look at the
+// store. It stops the shipped program; any other it kills first.
 func (d *daemon) stop() {
 	d.t.Helper()
 	if !d.real {
@@ -374,7 +375,7 @@ func (d *daemon) settled() {
 	})
 }
 
-// check stops the server and holds the store against everything.
+// check stops the server and checks the store against every invariant.
 func (d *daemon) check(l *storetest.Ledger) {
 	d.t.Helper()
 	d.stop()
@@ -383,7 +384,7 @@ func (d *daemon) check(l *storetest.Ledger) {
 	}
 }
 
-// toolError is an answer that says no.
+// toolError is a refusal.
 type toolError struct {
 	text string
 	code string // of the refusal; "" where it was none of a tool
@@ -432,7 +433,7 @@ func (d *daemon) callAt(path, tool string, args, result any) error {
 	return json.Unmarshal(res.Result.Structured, result)
 }
 
-// verb calls one of faultServe's own.
+// verb calls one of the verbs that faultServe adds.
 func (d *daemon) verb(verb string, pairs ...string) (string, error) {
 	q := url.Values{}
 	for i := 0; i < len(pairs); i += 2 {

@@ -17,8 +17,8 @@ import (
 
 // The tests of this file hold the shipped program to docs/tools.md, "postal".
 
-// post is the mail of one test, sent and taken out with postal's tools. Bodies are unique: by them
-// it is known which is which, for postal shows the sender's own ids.
+// post is the mail of one test, sent and taken out with postal's tools. Postal shows the sender's
+// own ids, so the tests tell messages apart by their bodies, which are unique.
 type post struct {
 	d      *daemon
 	ledger *storetest.Ledger
@@ -93,8 +93,8 @@ func (p *post) takeSome(agent string) (body string, err error) {
 	return body, err
 }
 
-// settle reads an inbox with the other toolset, which knows the messages by their ids in the tree,
-// and tells the ledger. It returns how many are marked read that were handed out to nobody.
+// settle reads an inbox with the toolset mail, which knows the messages by their ids in the tree,
+// and tells the ledger. It returns how many messages are marked read that nobody was handed.
 func (p *post) settle(agent string) (silent int) {
 	p.d.t.Helper()
 	for cursor, more := "", true; more; more = cursor != "" {
@@ -132,7 +132,7 @@ func (p *post) settle(agent string) (silent int) {
 	return silent
 }
 
-// check holds everything against the store when all inboxes were settled.
+// check checks everything against the store once all inboxes are settled.
 func (p *post) check() {
 	p.d.t.Helper()
 	for body, from := range p.sent {
@@ -195,8 +195,9 @@ func TestFaultPostalCrowd(t *testing.T) {
 	c.check()
 }
 
-// TestFaultPostalKill is the same with a server that is killed and started again: what was handed
-// out to nobody stands in the inbox, marked read, and is no more than the calls that got no answer.
+// TestFaultPostalKill is TestFaultPostalCrowd with a server that is killed and started again.
+// Messages that nobody was handed stand in the inbox, marked read; there are no more of them than
+// calls that got no answer.
 func TestFaultPostalKill(t *testing.T) {
 	t.Parallel()
 	kills := extent(3, 20, 200)
@@ -247,8 +248,8 @@ func newCrowd(t *testing.T, total int) *crowd {
 	return c
 }
 
-// clients runs all until the server is gone. Those who send also end when nothing is left, those
-// who take at a message that tells them to.
+// clients runs all until the server is gone. Senders also end when nothing is left, takers at a
+// message that tells them to.
 func (c *crowd) clients() (senders, takers *sync.WaitGroup) {
 	senders, takers = &sync.WaitGroup{}, &sync.WaitGroup{}
 	for range crowdSize {
@@ -281,7 +282,8 @@ func (c *crowd) clients() (senders, takers *sync.WaitGroup) {
 	return senders, takers
 }
 
-// deliver sends; what got no answer is sent again later where it has an id, and false returned.
+// deliver sends a message. Where it gets no answer it returns false, and sends the message again
+// later if that has an id.
 func (c *crowd) deliver(m parcel) bool {
 	err := c.send(m.from, "box", m.body, m.id)
 	if err == nil {
@@ -298,7 +300,7 @@ func (c *crowd) wait(n int64) {
 	until(c.d.t, "calls are answered", time.Minute, func() bool { return c.answered.Load() >= n || len(c.left) == 0 })
 }
 
-// stop begins the messages that end those who take: each ends one.
+// stop begins the messages that end takers. Each message ends one.
 const stop = "stop "
 
 // finish sends what is left and has everything taken.

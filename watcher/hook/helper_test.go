@@ -24,7 +24,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// bench is a store with a project, the agents ann and bob, and a folder for what commands leave.
+// bench is a store with a project, the agents ann and bob, and a folder for the files that commands
+// leave.
 type bench struct {
 	*storetest.Store
 	t   *testing.T
@@ -53,7 +54,7 @@ func (b *bench) open(cfg storetest.Config) {
 	}
 }
 
-// start runs hooks until the test ends, or stop is called.
+// start runs hooks until the test ends or stop is called.
 func (b *bench) start(cfg hook.Config) (stop func()) {
 	b.t.Helper()
 	cfg.Store = b.Store.Store
@@ -87,7 +88,7 @@ func (b *bench) hook(mailbox string, h maildir.Hook) {
 	}
 }
 
-// script makes an executable; DIR in it is the folder for what it leaves.
+// script writes an executable. DIR in its text stands for the folder of the files that it leaves.
 func (b *bench) script(name, text string) string {
 	b.t.Helper()
 	file := filepath.Join(b.dir, name)
@@ -99,7 +100,7 @@ func (b *bench) script(name, text string) string {
 	return file
 }
 
-// waiting makes a script that waits for goOn.
+// waiting writes a script that waits for goOn.
 func (b *bench) waiting(name string) string {
 	return b.script(name, "while [ ! -e DIR/go ]; do sleep 0.01; done\n")
 }
@@ -120,7 +121,7 @@ func (b *bench) send(auth, subject string) string {
 	return m.ID
 }
 
-// run is what hooks.log says of one.
+// run is what hooks.log says about one run.
 type run struct {
 	Hook, Message, Begun, Ended, End, Output string
 	Exit                                     int
@@ -160,7 +161,7 @@ func (b *bench) until(what string, ok func() bool) {
 	}
 }
 
-// file is what a command left; "" while it has not.
+// file returns what a command left, "" while it has not.
 func (b *bench) file(name string) string {
 	data, err := os.ReadFile(filepath.Join(b.dir, name))
 	if err != nil && !os.IsNotExist(err) {
@@ -181,7 +182,7 @@ func (b *bench) save(path, text string) {
 	}
 }
 
-// rescan has the index see what was saved.
+// rescan makes the index read what was saved.
 func (b *bench) rescan() {
 	b.t.Helper()
 	if err := b.p.Rescan(b.t.Context()); err != nil {
@@ -189,7 +190,7 @@ func (b *bench) rescan() {
 	}
 }
 
-// byHand is a message file that a person wrote.
+// byHand returns a message file as a person writes it.
 func byHand(id, to string) string {
 	return fmt.Sprintf("---json\n{\"id\": %q, \"from\": \"ann\", \"to\": [%q], \"subject\": \"by hand\", \"created\": \"2025-10-23T15:22:14Z\"}\n---\n\nhello\n", id, to)
 }

@@ -23,8 +23,8 @@ import (
 	"mailtree/watcher/hook"
 )
 
-// TestRun: the command gets its arguments as they stand, the file on its input, and the facts in
-// its environment, beside which nothing of the server's is but how to find programs.
+// TestRun: the command gets its arguments unchanged, the file on its standard input, and the facts
+// in its environment, which has nothing else of the server's but the paths of programs.
 func TestRun(t *testing.T) {
 	t.Setenv("SECRET", "of the server") //nolint:paralleltest // the environment is the process's
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -65,7 +65,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// times clears what differs from run to run.
+// times clears the fields that differ from run to run.
 func times(all []run) []run {
 	for i := range all {
 		all[i].Begun, all[i].Ended = "", ""
@@ -183,7 +183,7 @@ func TestSlow(t *testing.T) {
 	b.ended(21)
 }
 
-// TestTimeout: at the timeout TERM goes to the whole group, and KILL to what is left of it later.
+// TestTimeout: at the timeout the whole group gets TERM, and what is left of it later gets KILL.
 func TestTimeout(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -214,8 +214,8 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// TestUnending: a command that left its process group is ended all the same, and one that cannot be
-// ended is waited for no longer than that takes.
+// TestUnending: the runner ends a command that left its process group, too, and waits no longer
+// than that takes for a command that cannot be ended.
 func TestUnending(t *testing.T) {
 	t.Parallel()
 	other := exec.Command("/bin/true")
@@ -264,7 +264,7 @@ time.sleep(1000)'
 	}
 }
 
-// gone reports whether a process has ended, whether or not somebody has asked how.
+// gone reports whether a process has ended, whether or not its parent has waited for it.
 func gone(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return true
@@ -273,8 +273,8 @@ func gone(pid int) bool {
 	return err != nil || strings.Contains(string(stat), ") Z ")
 }
 
-// TestStop: the end of the server ends commands; what waits is left for the next one, what began is
-// not begun again.
+// TestStop: the end of the server ends commands. What waits is left for the next server; what began
+// does not begin again.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -297,8 +297,8 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestInputAndOutput: a command need not read its input, nor close its output when it ends, and of
-// what it prints the last 64 KiB are kept.
+// TestInputAndOutput: a command need not read its input, nor close its output when it ends, and
+// hooks.log keeps the last 64 KiB of what it prints.
 func TestInputAndOutput(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -401,8 +401,9 @@ func TestNotAsOther(t *testing.T) {
 	}
 }
 
-// TestStartedLater: a run whose command cannot be started for the moment is made when it can: it is
-// in hooks.log, and no other is made for that mail. A file that somebody writes cannot be run.
+// TestStartedLater: a command that cannot be started for the moment starts when it can, because
+// hooks.log already has its run and no other run is made for that mail. The system runs no file
+// that somebody has open for writing.
 func TestStartedLater(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -433,7 +434,7 @@ func TestStartedLater(t *testing.T) {
 	}
 }
 
-// writer is called with what is logged, a line at a time.
+// writer is a function that gets what is logged, a line at a time.
 type writer func(line []byte)
 
 func (w writer) Write(line []byte) (int, error) {

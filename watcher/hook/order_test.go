@@ -17,8 +17,8 @@ import (
 	"mailtree/watcher/hook"
 )
 
-// TestOlder: a hook does not run for what came before it, whether that is told late or was away for
-// a while; but for what came since, while no server ran, whatever its date.
+// TestOlder: a hook does not run for mail that came before it, even if that is reported late or was
+// away for a while. It runs for what came since while no server ran, whatever its date.
 func TestOlder(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -58,8 +58,8 @@ func TestOlder(t *testing.T) {
 	}
 }
 
-// TestByHand: a hook that a person wrote without saying when runs for all that comes after, however
-// often the file is saved again.
+// TestByHand: a hook that a person wrote without a time runs for all mail that comes after it,
+// however often the person saves the file again.
 func TestByHand(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -82,8 +82,8 @@ func TestByHand(t *testing.T) {
 	b.ended(3)
 }
 
-// TestUnmarked: a server that knows nothing of how far an earlier one came runs a hook for what
-// came after it all the same, whatever its date.
+// TestUnmarked: a server that does not know how far an earlier one came still runs a hook for what
+// came after the hook, whatever its date.
 func TestUnmarked(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -106,7 +106,8 @@ func TestUnmarked(t *testing.T) {
 	}
 }
 
-// TestClockSetBack: what comes after a hook runs it, whatever somebody did to the clock meanwhile.
+// TestClockSetBack: mail that comes after a hook runs it, whatever somebody did to the clock
+// meanwhile.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	var back atomic.Int64 // hours
@@ -148,8 +149,8 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// TestOnce: 200 messages, sent while the server's hooks end and begin again: each runs the hook
-// once.
+// TestOnce sends 200 messages while the server's hooks end and begin again: each message runs the
+// hook once.
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -163,7 +164,7 @@ func TestOnce(t *testing.T) {
 			stop = b.start(hook.Config{})
 		}
 	}
-	// A run that the end of the server fell into is not made again.
+	// A run that was under way when the server ended does not run again.
 	b.until("every run began", func() bool { return len(b.runs(false)) >= len(sent) })
 	b.until("every run ended", func() bool { return len(b.runs(true)) >= len(sent) })
 	stopped := 0
@@ -184,8 +185,8 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestRebuilt: when the index is made anew, mail that is newer than its hook and did not run, runs;
-// nothing runs twice.
+// TestRebuilt: after the index is made anew, hooks run for mail that is newer than they are and did
+// not run them; nothing runs twice.
 func TestRebuilt(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")

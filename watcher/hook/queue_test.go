@@ -8,7 +8,8 @@ import (
 	"mailtree/maildir"
 )
 
-// TestTurns: owners come in turn, each one's firings in their order, and no owner has every worker.
+// TestTurns: the queue serves owners in turn and each one's firings in their order, and no owner
+// has every worker.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	q := newQueue(3)
@@ -41,7 +42,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestRoom: who finds no room waits for it, or for the end.
+// TestRoom: enqueue waits for room, or for the end.
 func TestRoom(t *testing.T) {
 	t.Parallel()
 	q := newQueue(1)
