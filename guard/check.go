@@ -127,7 +127,8 @@ func (c *check) run(ctx context.Context) (v Verdict, who identity, err error) {
 		for _, ch := range all {
 			paths = append(paths, ch.paths...)
 		}
-		return claim.NewIntent("", paths, true, c.q.Now)
+		const fold = true
+		return claim.NewIntent("", paths, fold, c.q.Now)
 	})
 	claims, damaged, err := claim.Files(tree, func(r *claim.Row) bool { return intent().Concerns(r) })
 	v.Damaged = damaged

@@ -190,7 +190,8 @@ func (a *app) watch(ctx context.Context) error {
 	looking.Go(func() {
 		select {
 		case <-a.watcher.Ready():
-			a.store.Edited(ctx, nil, true) // what changed between the first scan and the first watch
+			const scan = true
+			a.store.Edited(ctx, nil, scan) // what changed between the first scan and the first watch
 		case <-ctx.Done():
 		}
 	})

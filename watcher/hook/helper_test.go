@@ -127,6 +127,12 @@ type run struct {
 	Exit                                     int
 }
 
+// Arguments of runs.
+const (
+	begun = false
+	ended = true
+)
+
 // runs returns the beginnings, or the ends, in hooks.log.
 func (b *bench) runs(ends bool) (all []run) {
 	b.t.Helper()
@@ -147,8 +153,8 @@ func (b *bench) runs(ends bool) (all []run) {
 // ended waits until n runs have ended, and returns them.
 func (b *bench) ended(n int) []run {
 	b.t.Helper()
-	b.until(fmt.Sprintf("%d runs ended", n), func() bool { return len(b.runs(true)) >= n })
-	return b.runs(true)
+	b.until(fmt.Sprintf("%d runs ended", n), func() bool { return len(b.runs(ended)) >= n })
+	return b.runs(ended)
 }
 
 // until waits for a condition.
@@ -156,7 +162,7 @@ func (b *bench) until(what string, ok func() bool) {
 	b.t.Helper()
 	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			b.t.Fatalf("never: %s; log:\n%+v\n%+v", what, b.runs(false), b.runs(true))
+			b.t.Fatalf("never: %s; log:\n%+v\n%+v", what, b.runs(begun), b.runs(ended))
 		}
 	}
 }

@@ -89,7 +89,7 @@ func TestWhat(t *testing.T) {
 	names[b.send("none", "open")] = "open"
 	b.save("agents/bob/inbox/hand.md", byHand("hand", "bob"))
 	b.save("agents/bob/inbox/bad.md", "no header")
-	b.until("the file is seen", func() bool { return len(b.runs(false)) >= 3 })
+	b.until("the file is seen", func() bool { return len(b.runs(begun)) >= 3 })
 	names[b.send("uid:7", "peer")] = "peer"
 	names[b.send("token", "token")] = "token"
 	var got []string
@@ -176,7 +176,7 @@ func TestSlow(t *testing.T) {
 	if got := b.ended(1); len(got) != 1 || !strings.HasSuffix(got[0].Hook, "/cat/quick") {
 		t.Errorf("ended: %+v", got)
 	}
-	if n := len(b.runs(false)); n > 3 {
+	if n := len(b.runs(begun)); n > 3 {
 		t.Errorf("%d runs began, of at most 2 at once and one that ended", n)
 	}
 	b.goOn()
@@ -284,7 +284,7 @@ func TestStop(t *testing.T) {
 	first, second := b.send("token", "1"), b.send("token", "2")
 	b.until("the first has begun", func() bool { return b.file("ids") != "" })
 	stop()
-	if got := b.runs(true); len(got) != 1 || got[0].Message != first || got[0].End != "the server stopped" {
+	if got := b.runs(ended); len(got) != 1 || got[0].Message != first || got[0].End != "the server stopped" {
 		t.Errorf("%+v", got)
 	}
 	if err := os.WriteFile(filepath.Join(b.dir, "quick"), nil, 0o600); err != nil {
@@ -366,7 +366,7 @@ func TestAsOwner(t *testing.T) {
 	send("daemon")
 	send("stranger")
 	b.ended(3)
-	for _, r := range b.runs(false)[2:] {
+	for _, r := range b.runs(begun)[2:] {
 		if !strings.HasSuffix(r.Hook, "/stranger/id") {
 			t.Errorf("a hook ran for another owner: %+v", r)
 		}

@@ -73,7 +73,7 @@ func TestByHand(t *testing.T) {
 	for range 3 {
 		b.send("token", "s")
 	}
-	b.until("the first began", func() bool { return len(b.runs(false)) == 1 })
+	b.until("the first began", func() bool { return len(b.runs(begun)) == 1 })
 	later := time.Now().Add(time.Hour)
 	if err := os.Chtimes(file, later, later); err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestUnmarked(t *testing.T) {
 	b.ended(2)
 	stop()
 	var got []string
-	for _, r := range b.runs(false) {
+	for _, r := range b.runs(begun) {
 		got = append(got, r.Message)
 	}
 	slices.Sort(got)
@@ -139,7 +139,7 @@ func TestClockSetBack(t *testing.T) {
 	b.start(hook.Config{Workers: 1})
 	come()
 	var got []string
-	for _, r := range b.runs(false) {
+	for _, r := range b.runs(begun) {
 		got = append(got, r.Message)
 	}
 	slices.Sort(got)
@@ -165,23 +165,23 @@ func TestOnce(t *testing.T) {
 		}
 	}
 	// A run that was under way when the server ended does not run again.
-	b.until("every run began", func() bool { return len(b.runs(false)) >= len(sent) })
-	b.until("every run ended", func() bool { return len(b.runs(true)) >= len(sent) })
+	b.until("every run began", func() bool { return len(b.runs(begun)) >= len(sent) })
+	b.until("every run ended", func() bool { return len(b.runs(ended)) >= len(sent) })
 	stopped := 0
-	for _, r := range b.runs(true) {
+	for _, r := range b.runs(ended) {
 		if r.End == "the server stopped" {
 			stopped++
 		}
 	}
 	began := map[string]int{}
-	for _, r := range b.runs(false) {
+	for _, r := range b.runs(begun) {
 		began[r.Message]++
 	}
 	ran := strings.Fields(b.file("ids"))
 	slices.Sort(ran)
 	if len(slices.Compact(slices.Clone(ran))) != len(ran) || len(ran) < len(sent)-stopped || len(began) != len(sent) ||
-		len(b.runs(false)) != len(sent) {
-		t.Errorf("%d messages, %d runs began, %d commands ran to their end, %d were stopped", len(sent), len(b.runs(false)), len(ran), stopped)
+		len(b.runs(begun)) != len(sent) {
+		t.Errorf("%d messages, %d runs began, %d commands ran to their end, %d were stopped", len(sent), len(b.runs(begun)), len(ran), stopped)
 	}
 }
 
@@ -218,7 +218,7 @@ func TestRebuilt(t *testing.T) {
 	b.start(hook.Config{Workers: 1})
 	b.ended(12)
 	var missed []string // of the catch-up, in its order
-	for _, r := range b.runs(false)[6:] {
+	for _, r := range b.runs(begun)[6:] {
 		if strings.HasSuffix(r.Hook, "/bob/count") {
 			missed = append(missed, r.Message)
 		}
