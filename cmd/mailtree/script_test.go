@@ -298,12 +298,8 @@ func indented(v any) string {
 	return b.String()
 }
 
-// bare keeps no connection: a server that starts anew on its port closes those, and a client may
-// take one that it does not yet know to be closed.
-var bare = http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-
 func postJSON(url, body string, v any) error {
-	resp, err := bare.Post(url+"/mcp", "application/json", strings.NewReader(body))
+	resp, err := http.Post(url+"/mcp", "application/json", strings.NewReader(body))
 	if err != nil {
 		return err
 	}

@@ -51,8 +51,7 @@ func serveCommand(p *program) *cobra.Command {
 	return c
 }
 
-// serve runs the server until it ends. When somebody removed the index, serve starts anew, which
-// builds the index again, and retries where something is in the way. It keeps the port meanwhile.
+// serve opens the store and runs its server until the server ends.
 func serve(ctx context.Context, p *program, idle time.Duration) error {
 	keepInherited()
 	log := p.cfg.logger(p.std)
@@ -62,69 +61,28 @@ func serve(ctx context.Context, p *program, idle time.Duration) error {
 	if p.background {
 		signal.Ignore(syscall.SIGPIPE) // the program that started this one may exit before the log is open
 	}
-	var ln *keptListener
+	var listeners []net.Listener
 	if !p.background {
 		l, err := listen(ctx, p.cfg)
 		if err != nil {
 			return err
 		}
 		defer l.Close()
-		ln = &keptListener{TCPListener: l.(*net.TCPListener), until: ctx}
+		listeners = append(listeners, l)
 	}
-	began := false
-	started := func(a *app) {
-		if !began && ln != nil {
-			welcome(p, a, ln.Addr().(*net.TCPAddr).Port)
-		}
-		began = true
-	}
-	for {
-		err := serveOnce(ctx, p, log, idle, ln, started)
-		var no *notOpened
-		switch {
-		case errors.Is(err, errIndexGone) && !maildir.IsStore(p.cfg.Store): // the whole store is being removed
-			return errStoreGone
-		case errors.Is(err, errIndexGone):
-			continue
-		case !errors.As(err, &no):
-			return err
-		case !began:
-			return no.err
-		case ctx.Err() != nil || p.background && errors.Is(err, maildir.ErrConflict):
-			return nil
-		case !maildir.IsStore(p.cfg.Store):
-			return errStoreGone
-		}
-		log.Error("the server cannot start anew; that is tried again", "error", err)
-		if ln.refuse(ctx, patience); ctx.Err() != nil {
-			return nil
-		}
-	}
-}
-
-// notOpened says why the store could not be opened.
-type notOpened struct{ err error }
-
-func (n *notOpened) Error() string { return n.err.Error() }
-func (n *notOpened) Unwrap() error { return n.err }
-
-// serveOnce runs everything that a server is. It starts every goroutine of the program but those of
-// libraries, and returns when all have ended. It calls started once it serves; ln is nil for a
-// server in the background. Errors: *notOpened, or why the server ended.
-func serveOnce(ctx context.Context, p *program, log *slog.Logger, idle time.Duration, ln *keptListener, started func(*app)) error {
 	a, err := takeStore(ctx, p, log)
 	if err != nil {
-		return &notOpened{err}
-	}
-	var listeners []net.Listener
-	if ln != nil {
-		if err := ln.reopen(); err != nil {
-			a.close()
-			return err
-		}
-		listeners = append(listeners, ln)
+		return err
 	}
 	defer a.close()
+	return a.run(ctx, p, idle, listeners)
+}
+
+// run serves the open store on its sockets and on the given listeners: one of TCP, or none for a
+// server in the background. It starts every goroutine of the program but those of libraries, and
+// returns when all have ended.
+func (a *app) run(ctx context.Context, p *program, idle time.Duration, listeners []net.Listener) error {
+	log := a.log
 	ctx, end := context.WithCancelCause(ctx)
 	yield := func() { end(nil) }
 	defer yield()
@@ -176,13 +134,15 @@ func serveOnce(ctx context.Context, p *program, log *slog.Logger, idle time.Dura
 	go func() { defer close(idled); a.stopIdle(ctx, idle, yield) }()
 	guarded := make(chan struct{})
 	go func() { defer close(guarded); a.guardFiles(ctx, end) }()
+	var err error
 	if p.background {
 		if err = detach(p.cfg.Store); err != nil {
 			yield()
 		}
 		log.Info("serving in the background", "version", version(), "store", p.cfg.Store, "pid", os.Getpid(), "idle", idle)
+	} else {
+		welcome(p, a, listeners[0].Addr().(*net.TCPAddr).Port)
 	}
-	started(a)
 
 	select {
 	case <-ctx.Done():
@@ -198,9 +158,8 @@ func serveOnce(ctx context.Context, p *program, log *slog.Logger, idle time.Dura
 	<-idled
 	<-guarded
 	shutdown(lasting, servers)
-	serving.Wait() // otherwise it would accept connections meant for the next server on this port
-	stuck := !ends(hooked, hookGrace)
-	if stuck { // hooks that hang keep what they hold, so the process has to end
+	serving.Wait()                // or it would accept what comes to the next server on this port
+	if !ends(hooked, hookGrace) { // what they hold they keep: the process has to end
 		log.Error("the hooks do not end: the server ends without them", "waited", hookGrace)
 	}
 	stopStore()
@@ -215,8 +174,8 @@ func serveOnce(ctx context.Context, p *program, log *slog.Logger, idle time.Dura
 		if err != nil {
 			log.Warn("the server ended with an error", "error", err)
 		}
-		if stuck && errors.Is(cause, errIndexGone) {
-			return errHooksStay
+		if !maildir.IsStore(a.cfg.Store) { // the index went first, the rest has followed
+			cause = errStoreGone
 		}
 		return cause
 	}
@@ -225,16 +184,15 @@ func serveOnce(ctx context.Context, p *program, log *slog.Logger, idle time.Dura
 
 // Reasons for which a server ends by itself.
 var (
-	errIndexGone = errors.New("index.sqlite3 was removed or replaced")
-	errHooksStay = errors.New("index.sqlite3 was removed or replaced, and the server cannot start anew beside hooks " +
-		"that do not end: start it again")
+	errIndexGone = errors.New("index.sqlite3 was removed or replaced while the server ran: start the server again, " +
+		"which makes the index from the files")
 	errStoreGone = errors.New("the store was removed or moved while the server ran: start the server where it is now")
 )
 
-// guardFiles checks each second the files that others find the server by. It ends the server when
-// index.sqlite3 is no longer the server's file: nobody else sees what the server writes to its own,
-// and what SQLite opens under that name is empty. It also ends the server when the folder is no
-// longer a store: somebody may be removing it one file after the other. It makes sockets again.
+// guardFiles looks each second at the files that others find the server by. It ends the server when
+// its folder is no store any more, and when its index is not the file of that name any more: nobody
+// else sees what it writes there, and SQLite would open an empty file by that name. Sockets it
+// makes again.
 func (a *app) guardFiles(ctx context.Context, end context.CancelCauseFunc) {
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
@@ -250,11 +208,10 @@ func (a *app) guardFiles(ctx context.Context, end context.CancelCauseFunc) {
 			return
 		}
 		a.renewSockets(ctx, blocked)
-		if !a.index.Gone() {
-			continue
+		if a.index.Gone() {
+			end(errIndexGone)
+			return
 		}
-		a.log.Warn("the index was removed or replaced: the server starts anew", "path", indexPath(a.cfg.Store))
-		end(errIndexGone)
 	}
 }
 
