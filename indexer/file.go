@@ -31,14 +31,10 @@ type file struct {
 // noTime is a time that is not there; it is NULL in the tables.
 const noTime = -1 << 63
 
-// racy is the time after a file's change within which its stamp proves nothing: two ticks of the
-// coarsest kernel clock in use (100 Hz).
-const racy = 20 * time.Millisecond
-
 // level reports whether st proves that the file still has the bytes that were read.
 func (f *file) level(st tree.FileStat) bool {
 	return f.stat.Size == st.Size && f.stat.MTime == st.MTime && f.stat.CTime == st.CTime && f.stat.Inode == st.Inode &&
-		(!hasContent(f.kind) || f.readAt > 0 && st.CTime < f.readAt-int64(racy))
+		(!hasContent(f.kind) || f.readAt > 0 && st.CTime < f.readAt-int64(tree.Racy))
 }
 
 // says reports whether two readings of one path mean the same.

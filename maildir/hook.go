@@ -6,18 +6,15 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
-	"io/fs"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
+	"mailtree/maildir/registry"
 	"mailtree/maildir/tree"
 )
 
@@ -296,68 +293,74 @@ func (s *Store) HooksFrom(last int64) (int64, error) {
 
 const hooksFile = "hooks.json"
 
-// hooks is the store's hooks.json: a list. It is read anew each time, so that a person can edit it.
+// hooks is the store's hooks.json: a list. A person may edit it while a server runs.
 type hooks struct {
-	file string
-	mu   sync.Mutex
+	file *registry.File[hookList]
 }
 
+// hookList is what hooks.json holds.
+type hookList struct {
+	all    []Hook
+	filled bool // some fields were missing in the file and have been filled in
+}
+
+func newHooks(root string) hooks {
+	file := jsonFile{
+		name:     hooksFile,
+		wrong:    refusal.HooksFileWrong,
+		damaged:  refusal.HooksDamaged,
+		tooLarge: refusal.HooksTooLarge,
+	}
+	return hooks{registry.New(filepath.Join(root, hooksFile), registry.Format[hookList]{
+		Limit: maxStoreFile,
+		Parse: func(data []byte, stamp tree.FileStat) (l hookList, err error) {
+			err = file.decode(data, &l.all)
+			l.fill(stamp)
+			return l, err
+		},
+		Print:  func(l hookList) ([]byte, error) { return file.encode(l.all) },
+		Refuse: file.refuse,
+	})}
+}
+
+// fill fills in what a person may leave out.
+func (l *hookList) fill(stamp tree.FileStat) {
+	for i := range l.all {
+		h := &l.all[i]
+		if h.Created.IsZero() {
+			h.Created, l.filled = time.Unix(0, stamp.MTime).UTC().Truncate(time.Microsecond), true
+		}
+		if h.Timeout == 0 {
+			h.Timeout, l.filled = DefaultHookTimeout, true
+		}
+	}
+}
+
+// loadHooks returns the hooks; the caller may change the list, but not the commands. Errors:
+// ErrUnavailable; there is none then.
 func (h *hooks) loadHooks() ([]Hook, error) {
-	all, _, err := h.read()
-	return all, err
+	l, err := h.file.Load()
+	if err != nil {
+		return nil, err
+	}
+	return slices.Clone(l.all), nil
 }
 
-// settled is load, and writes down when hooks that a person wrote were made, which else would be anew whenever the file is
-// changed. What cannot be written is the next time.
+// settled is loadHooks, and writes down when hooks that a person wrote were made: else they would
+// count as made whenever the file is changed. Where that cannot be written, the next call tries
+// again.
 func (h *hooks) settled() ([]Hook, error) {
-	all, filled, err := h.read()
-	if filled {
+	if l, err := h.file.Load(); err == nil && l.filled {
 		_ = h.change(func(all []Hook) ([]Hook, error) { return all, nil })
 	}
-	return all, err
+	return h.loadHooks()
 }
 
-// read returns the hooks, filled in with what a person may leave out.
-func (h *hooks) read() (all []Hook, filled bool, err error) {
-	data, st, err := tree.ReadPlain(h.file, maxStoreFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, false, nil
-	}
-	if err != nil {
-		return nil, false, diskError(wrongFile(err, refusal.HooksFileWrong, hooksFile))
-	}
-	if err := json.Unmarshal(data, &all); err != nil {
-		return nil, false, &Error{What: refusal.HooksDamaged, Why: err.Error()}
-	}
-	for i := range all {
-		if all[i].Created.IsZero() {
-			all[i].Created, filled = time.Unix(0, st.MTime).UTC().Truncate(time.Microsecond), true
-		}
-		if all[i].Timeout == 0 {
-			all[i].Timeout, filled = DefaultHookTimeout, true
-		}
-	}
-	return all, filled, nil
-}
-
-// change replaces the file by what f makes of its content, durably; not where that is what stands there.
-func (h *hooks) change(f func([]Hook) ([]Hook, error)) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	all, filled, err := h.read()
-	if err != nil {
-		return err
-	}
-	before := slices.Clone(all)
-	if all, err = f(all); err != nil || !filled && reflect.DeepEqual(all, before) {
-		return err
-	}
-	data, err := json.MarshalIndent(all, "", "  ")
-	if err != nil {
-		return err
-	}
-	if len(data) >= maxStoreFile {
-		return &Error{What: refusal.HooksTooLarge, Counts: []int{len(data)}, Limit: maxStoreFile}
-	}
-	return diskError(tree.WriteFile(h.file, append(data, '\n')))
+// change replaces the hooks by what edit makes of them, durably; not where they are the same then.
+// edit may change the list that it is given.
+func (h *hooks) change(edit func([]Hook) ([]Hook, error)) error {
+	return h.file.Change(func(l hookList) (hookList, error) {
+		all, err := edit(slices.Clone(l.all))
+		return hookList{all: all}, err
+	})
 }

@@ -3,16 +3,16 @@ package maildir
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
+	"mailtree/maildir/registry"
 	"mailtree/maildir/tree"
 )
 
@@ -302,48 +302,52 @@ func (p *Project) disown(ctx context.Context, name string) error {
 
 const ownersFile = "owners.json"
 
-// owners is the store's owners.json: {"<slug>/<agent>": uid}. It is read anew each time, so that a person can edit it.
+// owners is the store's owners.json: {"<slug>/<agent>": uid}. A person may edit it while a server
+// runs.
 type owners struct {
-	file string
-	mu   sync.Mutex
+	file *registry.File[map[string]int]
 }
 
+func newOwners(root string) owners {
+	file := jsonFile{
+		name:     ownersFile,
+		wrong:    refusal.OwnersFileWrong,
+		damaged:  refusal.OwnersDamaged,
+		tooLarge: refusal.OwnersTooLarge,
+	}
+	return owners{registry.New(filepath.Join(root, ownersFile), registry.Format[map[string]int]{
+		Limit: maxStoreFile,
+		Parse: func(data []byte, _ tree.FileStat) (all map[string]int, err error) {
+			err = file.decode(data, &all)
+			return all, err
+		},
+		Print:  func(all map[string]int) ([]byte, error) { return file.encode(all) },
+		Refuse: file.refuse,
+	})}
+}
+
+// loadOwners returns the owners, which the caller must not change. Errors: ErrUnavailable; nobody
+// is an owner then.
 func (o *owners) loadOwners() (map[string]int, error) {
-	data, _, err := tree.ReadPlain(o.file, maxStoreFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return map[string]int{}, nil
-	}
+	all, err := o.file.Load()
 	if err != nil {
-		return nil, wrongFile(err, refusal.OwnersFileWrong, ownersFile)
-	}
-	all := map[string]int{}
-	if err := json.Unmarshal(data, &all); err != nil {
-		return nil, &Error{What: refusal.OwnersDamaged, Why: err.Error()}
+		return nil, err
 	}
 	return all, nil
 }
 
 // set changes one owner, NoOwner to take it out.
 func (o *owners) set(key string, uid int) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	all, err := o.loadOwners()
-	if err != nil {
-		return err
-	}
-	if uid == NoOwner {
-		delete(all, key)
-	} else {
-		all[key] = uid
-	}
-	data, err := json.MarshalIndent(all, "", "  ")
-	if err != nil {
-		return err
-	}
-	if len(data) >= maxStoreFile {
-		return &Error{What: refusal.OwnersTooLarge, Counts: []int{len(data)}, Limit: maxStoreFile}
-	}
-	return tree.WriteFile(o.file, append(data, '\n'))
+	return o.file.Change(func(all map[string]int) (map[string]int, error) {
+		changed := map[string]int{}
+		maps.Copy(changed, all)
+		if uid == NoOwner {
+			delete(changed, key)
+		} else {
+			changed[key] = uid
+		}
+		return changed, nil
+	})
 }
 
 func orElse(s, other string) string {

@@ -115,7 +115,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{cfg: cfg, lock: lock, projects: map[string]*Project{}, leftOut: map[string]error{}, feed: newFeed(), stamp: stamp{now: cfg.Now, rand: cfg.Rand},
-		attaching: make(chan struct{}, 2), adding: make(chan struct{}, 1), owners: owners{file: filepath.Join(cfg.Root, ownersFile)}, hooks: hooks{file: filepath.Join(cfg.Root, hooksFile)}}
+		attaching: make(chan struct{}, 2), adding: make(chan struct{}, 1), owners: newOwners(cfg.Root), hooks: newHooks(cfg.Root)}
 	s.comparing, s.looking = make(chan struct{}, atOnce), make(chan struct{}, atOnce)
 	s.grouping, s.folders = groupLimits(cmp.Or(cfg.Files, 512))
 	s.opened = s.stamp.time()
@@ -204,10 +204,6 @@ func readSecret(file string) ([]byte, error) {
 	return b, nil
 }
 
-// maxStoreFile is how large owners.json and hooks.json may be, in bytes: each is read whole, for every message or call. That
-// is a hundred thousand mailboxes, or some ten thousand hooks.
-const maxStoreFile = 16 << 20
-
 // wrongFile refuses what was opened as a file of the store and is none, or is too large. Another error stays as it is.
 func wrongFile(err error, what refusal.What, file string) error {
 	var bad *tree.FormatError
@@ -247,9 +243,10 @@ func FileProblems(root string) (all []error) {
 	note(err)
 	_, err = ReadTrustedKeys(root)
 	note(err)
-	_, err = (&owners{file: at(ownersFile)}).loadOwners()
+	owners, hooks := newOwners(root), newHooks(root)
+	_, err = owners.loadOwners()
 	note(err)
-	_, err = (&hooks{file: at(hooksFile)}).loadHooks()
+	_, err = hooks.loadHooks()
 	note(err)
 	opens(openHooksLog(at(hookLogFile), os.O_RDONLY))
 	opens(openLog(root, os.O_RDONLY))

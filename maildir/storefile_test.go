@@ -100,14 +100,14 @@ func TestHeld(t *testing.T) {
 func TestFullStoreFiles(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a", maxStoreFile-100)
-	o := owners{file: filepath.Join(t.TempDir(), ownersFile)}
-	h := hooks{file: filepath.Join(t.TempDir(), hooksFile)}
+	root := t.TempDir()
+	o, h := newOwners(root), newHooks(root)
 	for _, tt := range []struct {
 		file, text string
 		change     func() error
 	}{
-		{o.file, `{"p/` + long + `": 7}`, func() error { return o.set("p/"+strings.Repeat("b", 100), 8) }},
-		{h.file, `[{"cmd": ["/` + long + `"]}]`, func() error {
+		{filepath.Join(root, ownersFile), `{"p/` + long + `": 7}`, func() error { return o.set("p/"+strings.Repeat("b", 100), 8) }},
+		{filepath.Join(root, hooksFile), `[{"cmd": ["/` + long + `"]}]`, func() error {
 			return h.change(func(all []Hook) ([]Hook, error) { return append(all, Hook{Name: "more"}), nil })
 		}},
 	} {

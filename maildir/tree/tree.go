@@ -25,6 +25,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // Tree is the work tree of one project. Every read of the tree goes through it: links are never followed,
@@ -60,6 +61,10 @@ type FileStat struct {
 	MTime, CTime int64
 	Inode        uint64
 }
+
+// Racy is the time after a file's change within which its stamp proves nothing: two ticks of the
+// coarsest kernel clock in use (100 Hz).
+const Racy = 20 * time.Millisecond
 
 // MaxFile is the default limit of a message file in bytes; Open takes another.
 const MaxFile = 8 << 20
