@@ -35,5 +35,5 @@ func StoreOf(p *Project) *Store { return p.store }
 func (s *Store) ForgetVerified() {
 	s.keys.mu.Lock()
 	defer s.keys.mu.Unlock()
-	clear(s.keys.verified)
+	clear(s.keys.believed().verified)
 }

@@ -16,6 +16,7 @@ import (
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
+	"mailtree/maildir/registry"
 	"mailtree/maildir/tree"
 )
 
@@ -41,16 +42,38 @@ func (k TrustedKey) String() string {
 	return strings.TrimSpace(base64.RawURLEncoding.EncodeToString(k.Public) + " " + k.Name)
 }
 
-// keyring verifies seals: by the store's own key, and by those of trusted_keys, which is read again when it has changed.
-// Safe for concurrent use.
+// keyring verifies seals: by the store's own key, and by those of trusted_keys. Safe for concurrent
+// use.
 type keyring struct {
-	root string
-	own  TrustedKey
+	own     TrustedKey
+	trusted *registry.File[*trust]
+	nobody  *trust // what holds while trusted_keys is not what it should be
 
-	mu       sync.Mutex
-	stat     tree.FileStat // of trusted_keys when it was read
-	trusted  map[string]TrustedKey
-	verified map[string]bool // by digest and seal; emptied when trusted_keys changes
+	mu sync.Mutex // held while a trust is used
+}
+
+// trust is what one state of trusted_keys says.
+type trust struct {
+	keys     map[string]TrustedKey // by id
+	verified map[string]bool       // by digest and seal, with these keys or the store's own
+}
+
+func newTrust(keys []TrustedKey) *trust {
+	t := &trust{map[string]TrustedKey{}, map[string]bool{}}
+	for _, k := range keys {
+		t.keys[k.ID] = k
+	}
+	return t
+}
+
+func newKeyring(root string, own TrustedKey) *keyring {
+	return &keyring{own: own, nobody: newTrust(nil), trusted: registry.New(filepath.Join(root, trustedFile), registry.Format[*trust]{
+		Limit: maxTrusted,
+		Parse: func(data []byte, _ tree.FileStat) (*trust, error) {
+			keys, _ := parseTrustedKeys(data) // `mailtree doctor` names the lines that are no key
+			return newTrust(keys), nil
+		},
+	})}
 }
 
 // maxVerified bounds how many verifications are remembered: at some 200 bytes each, 12 MiB.
@@ -105,8 +128,8 @@ func (r *keyring) keyOf(m *format.Message) (TrustedKey, bool) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.reload()
-	key, known := r.trusted[id]
+	t := r.believed()
+	key, known := t.keys[id]
 	if id == r.own.ID {
 		key, known = r.own, true
 	}
@@ -114,41 +137,25 @@ func (r *keyring) keyOf(m *format.Message) (TrustedKey, bool) {
 		return TrustedKey{}, false
 	}
 	remembered := string(m.Digest) + m.Seal
-	holds, seen := r.verified[remembered]
+	holds, seen := t.verified[remembered]
 	if !seen {
 		holds = format.SealHolds(key.Public, m.Seal, m.Digest)
-		if len(r.verified) >= maxVerified {
-			clear(r.verified)
+		if len(t.verified) >= maxVerified {
+			clear(t.verified)
 		}
-		r.verified[remembered] = holds
+		t.verified[remembered] = holds
 	}
 	return key, holds
 }
 
-// reload reads trusted_keys where it has changed. While it cannot be looked at, what was read before holds.
-func (r *keyring) reload() {
-	file := filepath.Join(r.root, trustedFile)
-	fi, err := os.Lstat(file)
-	var stat tree.FileStat
-	switch tree.FaultOf(err) {
-	case tree.NoFault:
-		stat = tree.StatOfInfo(fi)
-	case tree.FaultGone:
-	default:
-		return
+// believed is what trusted_keys says. While the machine does not let the file be read, it is what
+// the file said before.
+func (r *keyring) believed() *trust {
+	t, err := r.trusted.Load()
+	if t == nil || err != nil && tree.FaultOf(err) != tree.FaultMachine {
+		return r.nobody
 	}
-	if stat == r.stat && r.trusted != nil {
-		return
-	}
-	keys, err := ReadTrustedKeys(r.root)
-	var refused *Error // a line or the file is not what it should be: the rest counts
-	if !errors.As(err, &refused) && tree.FaultOf(err) == tree.FaultMachine && r.trusted != nil {
-		return
-	}
-	r.stat, r.trusted, r.verified = stat, map[string]TrustedKey{}, map[string]bool{}
-	for _, k := range keys {
-		r.trusted[k.ID] = k
-	}
+	return t
 }
 
 // maxTrusted bounds the file trusted_keys in bytes: some ten thousand keys.
@@ -164,7 +171,11 @@ func ReadTrustedKeys(root string) ([]TrustedKey, error) {
 	if err != nil {
 		return nil, wrongFile(err, refusal.TrustedFileWrong, trustedFile)
 	}
-	var keys []TrustedKey
+	return parseTrustedKeys(data)
+}
+
+// parseTrustedKeys is ReadTrustedKeys for the bytes of the file.
+func parseTrustedKeys(data []byte) (keys []TrustedKey, err error) {
 	var bad []error
 	for i, line := range strings.Split(string(data), "\n") {
 		text := strings.TrimSpace(line)
@@ -250,7 +261,7 @@ func openKeys(root string, rand io.Reader) (*keyring, ed25519.PrivateKey, error)
 		return nil, nil, err
 	}
 	public := private.Public().(ed25519.PublicKey)
-	return &keyring{root: root, own: TrustedKey{ID: format.KeyID(public), Public: public}}, private, nil
+	return newKeyring(root, TrustedKey{ID: format.KeyID(public), Public: public}), private, nil
 }
 
 // errOldKey says that the key file holds the secret of the seals that stores made before they had key pairs.
