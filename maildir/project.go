@@ -76,7 +76,7 @@ func (p *Project) Flush(ctx context.Context) error { return p.history.Flush(ctx)
 // Project finds a project by its human key (an absolute path, also one inside a linked work tree) or slug.
 // Errors: ErrNotFound with near names, ErrInvalid for a key that is neither.
 func (s *Store) Project(ctx context.Context, key string) (*Project, error) {
-	human, slug, err := resolveKey(s.cfg.Root, key)
+	human, slug, err := s.resolve(key)
 	if err != nil {
 		return nil, err
 	}
@@ -100,35 +100,6 @@ func (s *Store) Project(ctx context.Context, key string) (*Project, error) {
 		Name:  key,
 		Near:  Near(key, all),
 	}
-}
-
-// resolveKey turns a key of a project in the store at root into a human key ("" for a slug) and a slug. Errors: ErrInvalid, and
-// ErrUnavailable where the machine does not let the code base be looked at: another one would be another project.
-func resolveKey(root, key string) (human, slug string, err error) {
-	switch {
-	case key == "":
-		return "", "", &Error{What: refusal.EmptyProjectKey, Field: refusal.Project}
-	case len(key) > 4096 || strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }):
-		return "", "", &Error{What: refusal.ProjectKeyUnusable, Field: refusal.Project, Name: key}
-	case filepath.IsAbs(key):
-		given := filepath.Clean(key)
-		if human, err = repo.MainPath(given); err == nil && human != given {
-			human, err = oldOrNew(root, given, human)
-		}
-		if err != nil {
-			return "", "", &Error{
-				What:  refusal.ProjectKeyUnread,
-				Field: refusal.Project,
-				Name:  key,
-				Why:   diskFault(err),
-				Err:   err,
-			}
-		}
-		return human, format.Slug(human), nil
-	case format.ValidSlug(key):
-		return "", key, nil
-	}
-	return "", "", &Error{What: refusal.ProjectKeyRelative, Field: refusal.Project, Name: key}
 }
 
 func (s *Store) known(slug string) *Project {
@@ -188,7 +159,7 @@ func (s *Store) EnsureProject(ctx context.Context, key string) (*Project, error)
 	if err == nil || !errors.Is(err, ErrNotFound) {
 		return p, err
 	}
-	human, slug, kerr := resolveKey(s.cfg.Root, key)
+	human, slug, kerr := s.resolve(key)
 	if kerr != nil {
 		return nil, kerr
 	}
@@ -358,6 +329,7 @@ func (s *Store) addNext(ctx context.Context, slug string) (*Project, error) {
 	defer s.mu.Unlock()
 	s.projects[slug] = p
 	delete(s.leftOut, slug)
+	s.meant.forget()
 	if s.start != nil {
 		s.start(p)
 	}
@@ -427,24 +399,4 @@ func (p *Project) attach(ctx context.Context) error {
 	p.noteEdits(in.Changes)
 	p.history.Edited(ownFiles)
 	return nil
-}
-
-// oldOrNew is which of two names of a code base the project goes by: the new one, unless there is only a project of the old
-// one, which was made before there was a work tree. Errors: the machine's faults.
-func oldOrNew(root, old, new string) (string, error) {
-	isNew, err := hasProject(root, format.Slug(new))
-	if err != nil || isNew {
-		return new, err
-	}
-	isOld, err := hasProject(root, format.Slug(old))
-	if err == nil && isOld {
-		return old, nil
-	}
-	return new, err
-}
-
-// hasProject reports whether the store at root has a project of that slug. Errors: the machine's faults.
-func hasProject(root, slug string) (bool, error) {
-	_, err := os.Lstat(filepath.Join(root, projectsDir, slug, repoDir))
-	return err == nil, tree.MachineFault(err)
 }

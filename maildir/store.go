@@ -63,6 +63,7 @@ type Store struct {
 	feed      *feed
 	owners    owners
 	hooks     hooks
+	meant     projectKeys
 	attaching chan struct{} // tokens of those who read attachments
 	grouping  chan struct{} // tokens of groups
 	comparing chan struct{} // tokens of those who compare a whole tree
