@@ -265,12 +265,13 @@ func (p *Project) dropHooks(mailbox string) error {
 // set back since, or the index lost. They were there then, and would else not run until that time comes again.
 // Errors: ErrUnavailable.
 func (s *Store) SettleHooks(ctx context.Context) error {
-	last, err := s.LastChange(ctx)
-	if err != nil {
-		return err
-	}
-	now := s.stamp.time()
 	return s.hooks.change(func(all []Hook) ([]Hook, error) {
+		// Only now that nobody else adds one: a hook made meanwhile would look like one of later.
+		last, err := s.LastChange(ctx)
+		if err != nil {
+			return nil, err
+		}
+		now := s.stamp.time()
 		for i := range all {
 			if all[i].Created.After(now) {
 				s.cfg.Log.Warn("a hook is from a time that is yet to come: from now on it counts from the start of this server", "hook", all[i].key(), "created", all[i].Created)
