@@ -18,14 +18,19 @@ const DefaultDomain = "mailtree.local"
 // Domain is the domain of the store's addresses.
 func (s *Store) Domain() string { return s.cfg.Domain }
 
-// Address is where an agent gets mail.
-func (s *Store) Address(agent string) string { return agent + "@" + s.cfg.Domain }
+// Address is where the party of a message gets mail: an agent at the store's domain, others where they are.
+func (s *Store) Address(party string) string {
+	if strings.Contains(party, "@") { // which no agent's name has
+		return party
+	}
+	return party + "@" + s.cfg.Domain
+}
 
-// Addresses are those of several agents, as one line.
-func (s *Store) Addresses(agents []string) string {
-	all := make([]string, len(agents))
-	for i, a := range agents {
-		all[i] = s.Address(a)
+// Addresses are those of several parties, as one line.
+func (s *Store) Addresses(parties []string) string {
+	all := make([]string, len(parties))
+	for i, party := range parties {
+		all[i] = s.Address(party)
 	}
 	return strings.Join(all, ", ")
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -322,13 +323,23 @@ func (p *Project) noAgent(field refusal.Field, names []string) (*Error, error) {
 			return nil, err
 		}
 	}
+	what := refusal.UnknownAgent
+	if slices.ContainsFunc(names, isElsewhere) {
+		what = refusal.UnknownAddress
+	}
 	return &Error{
-		What:  refusal.UnknownAgent,
+		What:  what,
 		Field: field,
 		Name:  names[0],
 		More:  names[1:],
 		Other: p.name(),
 	}, nil
+}
+
+// isElsewhere reports whether a name that no agent has is an address elsewhere.
+func isElsewhere(name string) bool {
+	a, err := format.ParseAddress(name)
+	return err == nil && !a.IsAgent()
 }
 
 // name is how sentences call the project.

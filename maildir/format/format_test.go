@@ -73,6 +73,8 @@ func TestParseRefuses(t *testing.T) {
 		{"no from", replace(`"from": "GreenCastle",`, ``), `no "from"`},
 		{"bad from", replace(`"GreenCastle"`, `"../x"`), "not an agent's name"},
 		{"bad to", replace(`["BlueLake"]`, `["CON"]`), "reserved on Windows"},
+		{"bad address", replace(`"GreenCastle"`, `"a b@example.org"`), "not an address"},
+		{"bad bcc", replace(`"cc": []`, `"cc": [], "bcc": ["x@münchen.example"]`), "xn--"},
 		{"bad time", replace("2025-10-23T15", "2025-13-23T15"), "not a time"},
 		{"bad importance", replace(`"high"`, `"huge"`), "none of low"},
 		{"utf8", replace("BlueLake", "Blue\xffLake"), "UTF-8"},
@@ -105,6 +107,21 @@ func TestParseAccepts(t *testing.T) {
 	}
 	if m.KindFor("Bob") != "to" || m.KindFor("Eve") != "to" {
 		t.Error("a holder that is not named counts as to")
+	}
+}
+
+// TestParseAddresses: from, to, cc and bcc name agents, and people elsewhere.
+func TestParseAddresses(t *testing.T) {
+	t.Parallel()
+	m := sample()
+	m.From, m.To, m.CC, m.BCC = "Cat@Example.ORG", []string{"Ann", "bob@EXAMPLE.org"}, []string{"x@b.org"}, []string{"Eve", "y@B.org"}
+	got, err := ParseMessage(m.ID, FormatMessage(m))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"Ann", "bob@example.org", "x@b.org", "Eve", "y@b.org"}
+	if d := cmp.Diff(want, got.Recipients()); d != "" || got.From != "Cat@example.org" {
+		t.Errorf("from %s\n%s", got.From, d)
 	}
 }
 

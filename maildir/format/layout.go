@@ -4,6 +4,7 @@
 //   - ParseMessage, ParseProfile, ParseClaim, ParseProject, ParseMark and ParseStatus read a file's bytes; a *tree.FormatError
 //     names the line that is wrong. FormatMessage and its like write what the parsers read.
 //   - Seal and SealHolds sign a message file and check that.
+//   - ParseAddress reads who a message is from and to: agents, and people elsewhere.
 //   - CheckName and ValidID say which names and ids there are.
 //
 // docs/tree.md describes the same format for people.

@@ -47,11 +47,11 @@ const Alternative = "alternative"
 // Message is what one message file says: header and body. It is a value; nothing in it points into a cache.
 type Message struct {
 	ID          string
-	ThreadID    string // "" when the message started no thread
-	Project     string // the human key
-	From        string
-	To, CC, BCC []string
-	Subject     string // as written; never empty after ParseMessage
+	ThreadID    string   // "" when the message started no thread
+	Project     string   // the human key
+	From        string   // as To
+	To, CC, BCC []string // each an Address as it is printed: an agent's name, or local@domain
+	Subject     string   // as written; never empty after ParseMessage
 	Created     time.Time
 	Importance  string // low, normal, high, urgent
 	AckRequired bool
@@ -144,8 +144,6 @@ func (m *Message) check(id string, o *object) error {
 		return o.bad("id", fmt.Sprintf("the id %s differs from the file's name %s", Quote(m.ID), Quote(id)))
 	case m.From == "":
 		return o.bad("from", `no "from"`)
-	case CheckName(m.From) != "":
-		return o.bad("from", Quote(m.From)+" is not an agent's name: "+CheckName(m.From))
 	case m.Created.IsZero():
 		return o.bad("created", `no "created": write a time such as 2025-10-23T15:22:14Z`)
 	case !ValidImportance(m.Importance):
@@ -155,11 +153,25 @@ func (m *Message) check(id string, o *object) error {
 	case len(m.To)+len(m.CC)+len(m.BCC) > MaxRecipients:
 		return o.bad("to", fmt.Sprintf("more than %d recipients", MaxRecipients))
 	}
-	for _, n := range m.Recipients() {
-		if why := CheckName(n); why != "" {
-			return o.bad("to", Quote(n)+" is not an agent's name: "+why)
+	return m.checkAddresses(o)
+}
+
+// checkAddresses holds sender and recipients against the form of an Address, and writes each as one is printed.
+func (m *Message) checkAddresses(o *object) error {
+	from := []string{m.From}
+	for _, l := range []struct {
+		key   string
+		names []string
+	}{{"from", from}, {"to", m.To}, {"cc", m.CC}, {"bcc", m.BCC}} {
+		for i, n := range l.names {
+			a, err := ParseAddress(n)
+			if err != nil {
+				return o.bad(l.key, err.Error())
+			}
+			l.names[i] = a.String()
 		}
 	}
+	m.From = from[0]
 	return nil
 }
 

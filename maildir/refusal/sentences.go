@@ -34,7 +34,9 @@ var sentences = [whats]sentence{
 
 	// Agents.
 
-	UnknownAgent:      {ErrNotFound, "No agent {names} {arg} in project {=other}. {near} {find agents}"},
+	UnknownAgent: {ErrNotFound, "No agent {names} {arg} in project {=other}. {near} {find agents}"},
+	UnknownAddress: {ErrNotFound, "No agent {names} {arg} in project {=other}: a name with a domain is somebody elsewhere, where no " +
+		"mail goes yet. {near} {find agents}"},
 	AgentNameUnusable: {ErrInvalid, "The agent name {name} {arg} cannot be used: {why}."},
 	AgentNameCase:     {ErrConflict, "The agent name {name} {arg} differs from {other} only in case: use {other}, or another name."},
 	AgentsUnread:      {ErrUnavailable, "The agents cannot be read: {why}."},

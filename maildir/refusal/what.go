@@ -26,6 +26,7 @@ const (
 	// Agents.
 
 	UnknownAgent
+	UnknownAddress
 	AgentNameUnusable
 	AgentNameCase
 	AgentsUnread

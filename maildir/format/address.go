@@ -1,0 +1,95 @@
+package format
+
+import (
+	"cmp"
+	"errors"
+	"strings"
+)
+
+// Address names a party of a message: an agent of the project, or somebody elsewhere, as email
+// names them. Two addresses are the same where they are equal by ==. Only an agent has a folder:
+// whoever makes a path asks IsAgent, or CheckName, first.
+type Address struct {
+	Local  string // an agent's name, or what stands before the @
+	Domain string // in lower case, international names as A-labels (xn--…); "" for an agent
+}
+
+// Limits of an address elsewhere, in octets. Spec: RFC 5321 4.5.3.1, RFC 1035 2.3.4.
+const (
+	maxLocal  = 64
+	maxDomain = 255
+	maxLabel  = 63
+)
+
+// ParseAddress reads an agent's name, or local@domain. It puts the domain into lower case and
+// leaves the case of the rest, which is the other server's business. It takes what RFC 5321 calls a
+// Dot-string before the @, and a host name behind it: no quoted text, no IP address, no letters
+// beyond ASCII. The error is a sentence without its end.
+func ParseAddress(s string) (Address, error) {
+	at := strings.LastIndexByte(s, '@')
+	if at < 0 {
+		if why := CheckName(s); why != "" {
+			return Address{}, errors.New(Quote(s) + " is not an agent's name: " + why)
+		}
+		return Address{Local: s}, nil
+	}
+	if why := cmp.Or(checkLocal(s[:at]), CheckDomain(s[at+1:])); why != "" {
+		return Address{}, errors.New(Quote(s) + " is not an address: " + why)
+	}
+	return Address{Local: s[:at], Domain: strings.ToLower(s[at+1:])}, nil
+}
+
+// IsAgent reports whether the address is an agent's name.
+func (a Address) IsAgent() bool { return a.Domain == "" }
+
+// String writes the address as ParseAddress reads it.
+func (a Address) String() string {
+	if a.IsAgent() {
+		return a.Local
+	}
+	return a.Local + "@" + a.Domain
+}
+
+func checkLocal(local string) string {
+	switch {
+	case local == "":
+		return "nothing stands before the @"
+	case len(local) > maxLocal:
+		return "longer than 64 characters before the @"
+	case strings.ContainsFunc(local, func(r rune) bool { return !inLocal(r) }):
+		return "before the @ use letters, digits and !#$%&'*+-/=?^_`{|}~ with single dots between them"
+	case strings.HasPrefix(local, ".") || strings.HasSuffix(local, ".") || strings.Contains(local, ".."):
+		return "before the @ a dot stands alone between other characters"
+	}
+	return ""
+}
+
+// inLocal reports whether r is a dot or what RFC 5322 calls atext.
+func inLocal(r rune) bool { return inLabel(r) || strings.ContainsRune("!#$%&'*+/=?^_`{|}~.", r) }
+
+func inLabel(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-'
+}
+
+// CheckDomain says what is wrong with a domain of email, in letters of either case; "" when nothing
+// is.
+func CheckDomain(domain string) string {
+	if len(domain) > maxDomain {
+		return "longer than 255 characters behind the @"
+	}
+	for label := range strings.SplitSeq(domain, ".") {
+		switch {
+		case label == "":
+			return "the domain has an empty part"
+		case len(label) > maxLabel:
+			return "a part of the domain is longer than 63 characters"
+		case strings.ContainsFunc(label, func(r rune) bool { return r >= 0x80 }):
+			return "write the domain in ASCII, international names as xn--…"
+		case strings.ContainsFunc(label, func(r rune) bool { return !inLabel(r) }):
+			return "the domain holds other characters than letters, digits, '-' and '.'"
+		case label[0] == '-' || label[len(label)-1] == '-':
+			return "a part of the domain begins or ends with '-'"
+		}
+	}
+	return ""
+}
