@@ -24,7 +24,8 @@
 //	            4, sent 9, profile 1, program, model, task, inception (µs), status "work"
 //	messages    row 4066…, pid 1, id "msg_…", thread "TKT-123", human "/abs/path/backend",
 //	            sender "GreenCastle", tos "BlueLake Ann", ccs "", created (µs), importance
-//	            "high", ack 1, in_reply_to, attachments (JSON or ""), key, auth, seal, digest,
+//	            "high", ack 1, in_reply_to, refs (JSON or ""), message_id, media_type,
+//	            attachments (JSON or ""), html, key, auth, door "http", terminal 0, seal, digest,
 //	            src "messages/2025/10/23/msg_….md", facets "ƿp1x ƿf1x47… ƿr1x42… ƿt1x54…",
 //	            subject, body
 //	search      FTS5 over subject, body and facets of messages; facets (rowid.go) make project,

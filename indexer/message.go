@@ -15,7 +15,7 @@ import (
 // answer has room for.
 const (
 	messageColumns = "m.row, m.id, m.thread, m.human, m.sender, m.tos, m.ccs, m.created, m.importance, m.ack, m.in_reply_to, " +
-		"m.attachments, m.key, m.auth, m.seal, m.digest, m.src, m.subject, octet_length(m.body)"
+		"m.refs, m.message_id, m.media_type, m.attachments, m.html, m.key, m.auth, m.door, m.terminal, m.seal, m.digest, m.src, m.subject, octet_length(m.body)"
 	withBody      = ", m.body"
 	withShortBody = ", CASE WHEN octet_length(m.body) <= 8192 THEN m.body ELSE '' END"
 	withoutBody   = ", ''"
@@ -62,21 +62,39 @@ func takeAll[T any](ctx context.Context, from reader, rows []T, of func(*T) *mai
 
 // scanMessage reads messageColumns and a body into m, and further columns into more.
 func scanMessage(slug string, scan func(...any) error, m *maildir.MessageRow, more ...any) error {
-	var tos, ccs, attachments string
+	var tos, ccs, refs, attachments string
 	var created int64
 	into := []any{&m.Cursor, &m.ID, &m.ThreadID, &m.Message.Project, &m.From, &tos, &ccs, &created, &m.Importance, &m.AckRequired,
-		&m.InReplyTo, &attachments,
-		&m.Key, &m.Auth, &m.Seal, &m.Digest, &m.Path, &m.Subject, &m.BodyBytes, &m.Body}
+		&m.InReplyTo, &refs, &m.MessageID, &m.MediaType, &attachments, &m.HTML,
+		&m.Key, &m.Auth, &m.Door, &m.Terminal, &m.Seal, &m.Digest, &m.Path, &m.Subject, &m.BodyBytes, &m.Body}
 	if err := scan(append(into, more...)...); err != nil {
 		return err
 	}
 	m.Project, m.To, m.CC, m.Created = slug, strings.Fields(tos), strings.Fields(ccs), moment(created)
-	if attachments != "" {
-		if err := json.Unmarshal([]byte(attachments), &m.Attachments); err != nil {
-			return fmt.Errorf("attachments of %s: %w", m.ID, err)
-		}
+	if err := decodeList(refs, &m.References); err != nil {
+		return fmt.Errorf("references of %s: %w", m.ID, err)
+	}
+	if err := decodeList(attachments, &m.Attachments); err != nil {
+		return fmt.Errorf("attachments of %s: %w", m.ID, err)
 	}
 	return nil
+}
+
+// decodeList reads what encodeList wrote.
+func decodeList[T any](text string, into *[]T) error {
+	if text == "" {
+		return nil
+	}
+	return json.Unmarshal([]byte(text), into)
+}
+
+// encodeList is a list as a column holds it: JSON, "" of an empty one.
+func encodeList[T any](list []T) (string, error) {
+	if len(list) == 0 {
+		return "", nil
+	}
+	b, err := json.Marshal(list)
+	return string(b), err
 }
 
 func messages(ctx context.Context, from reader, slug, text string, args ...any) ([]maildir.MessageRow, error) {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"mailtree/maildir"
 	"mailtree/maildir/format"
 	"mailtree/maildir/tree"
@@ -78,6 +80,48 @@ func (d *desk) find(q maildir.SearchQuery) string {
 		ids = append(ids, h.ID)
 	}
 	return strings.Join(ids, " ")
+}
+
+// TestMessageFields: the index keeps every field of a message.
+func TestMessageFields(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	want := format.Message{
+		ID:          "m1",
+		ThreadID:    "t",
+		Project:     "/p",
+		From:        "ann@example.org",
+		To:          []string{"Bob", "cat@example.org"},
+		CC:          []string{"Dan"},
+		Subject:     "s",
+		Created:     testStart,
+		Importance:  format.High,
+		AckRequired: true,
+		InReplyTo:   "2@example.org",
+		References:  []string{"0@example.org", "two words"},
+		MessageID:   "3@example.org",
+		Attachments: []format.Attachment{{Type: "file", Path: "attachments/aa/a.html"}},
+		HTML:        "attachments/aa/a.html",
+		Key:         "k",
+		Auth:        "dmarc:example.org",
+		Door:        format.DoorGateway,
+		Terminal:    true,
+		MediaType:   format.PlainText,
+		Body:        "text",
+	}
+	putFile(t, d.dir, "messages/m1.md", string(format.FormatMessage(&want)))
+	ingest(t, d.Index, "p", "messages/m1.md")
+	m, err := d.Message(t.Context(), "p", "m1", maildir.WithBody, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Digest = nil
+	if diff := cmp.Diff(want, m.Message); diff != "" {
+		t.Error(diff)
+	}
+	if got := d.find(maildir.SearchQuery{From: "ann@example.org", To: "cat@example.org"}); got != "m1" {
+		t.Errorf("found %q by its addresses", got)
+	}
 }
 
 // TestSearch: words, filters, times and order; a blind copy cannot be found by its recipient's

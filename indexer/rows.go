@@ -289,19 +289,20 @@ func (w *writer) setStatus(aid int64, status string) error {
 
 // insertMessage stores m at row; false when that row is taken.
 func (w *writer) insertMessage(pid, row int64, m *format.Message, src, facets string) (bool, error) {
-	attachments := ""
-	if len(m.Attachments) > 0 {
-		b, err := json.Marshal(m.Attachments)
-		if err != nil {
-			return false, fmt.Errorf("attachments of %s: %w", m.ID, err)
-		}
-		attachments = string(b)
+	attachments, err := encodeList(m.Attachments)
+	if err != nil {
+		return false, fmt.Errorf("attachments of %s: %w", m.ID, err)
+	}
+	refs, err := encodeList(m.References)
+	if err != nil {
+		return false, fmt.Errorf("references of %s: %w", m.ID, err)
 	}
 	res, err := w.exec("INSERT INTO messages (row, pid, id, thread, human, sender, tos, ccs, created, importance, ack, in_reply_to, "+
-		"attachments, key, auth, seal, digest, src, facets, subject, body) "+
-		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (row) DO NOTHING",
+		"refs, message_id, media_type, attachments, html, key, auth, door, terminal, seal, digest, src, facets, subject, body) "+
+		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (row) DO NOTHING",
 		row, pid, m.ID, m.ThreadID, m.Project, m.From, joinNames(m.To), joinNames(m.CC), m.Created.UnixMicro(),
-		m.Importance, m.AckRequired, m.InReplyTo, attachments, m.Key, m.Auth, m.Seal, nullBlob(m.Digest), src, facets, m.Subject, m.Body)
+		m.Importance, m.AckRequired, m.InReplyTo, refs, m.MessageID, m.MediaType, attachments, m.HTML, m.Key, m.Auth, m.Door, m.Terminal,
+		m.Seal, nullBlob(m.Digest), src, facets, m.Subject, m.Body)
 	if err != nil {
 		return false, err
 	}

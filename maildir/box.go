@@ -232,7 +232,7 @@ func (b *Box) Delete(ctx context.Context, force bool) (*Mailbox, error) {
 // Bounds of the chain of messages before one.
 const (
 	maxReferences = 100
-	maxReference  = 998 // bytes, a line of a mail header
+	maxReference  = format.MaxReference
 )
 
 // held finds a message in the mailbox's inbox or outbox; nil when it is in neither. Whoever merely knows the id of

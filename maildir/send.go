@@ -286,11 +286,10 @@ func (p *Project) sentBefore(ctx context.Context, m *format.Message) (*format.Me
 	return nil, nil
 }
 
-// contentOf is everything that two messages under one key must share: all but id, time, seal, and what the index does
-// not keep.
+// contentOf is everything that two messages under one key must share: all but id, time, seal, and how the server got them.
 func contentOf(m *format.Message) []byte {
 	c := *m
-	c.ID, c.Seal, c.Auth, c.Created, c.References, c.MediaType = "", "", "", time.Time{}, nil, ""
+	c.ID, c.Seal, c.Auth, c.Door, c.Terminal, c.Created = "", "", "", "", false, time.Time{}
 	c.To, c.CC, c.BCC = sorted(m.To), sorted(m.CC), sorted(m.BCC)
 	return format.FormatMessage(&c)
 }

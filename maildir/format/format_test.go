@@ -17,10 +17,28 @@ func sample() *Message {
 		Attachments: []Attachment{{Type: "file", MediaType: "image/webp", Path: "attachments/2a/2a6f.webp", Bytes: 1234, SHA1: "2a6f", Name: "d.webp"}}, Auth: "none", Body: "# Plan\n\ntext"}
 }
 
+// fromElsewhere is a message with every field that a gateway writes.
+func fromElsewhere() *Message {
+	m := sample()
+	m.From, m.To = "cat@example.org", []string{"BlueLake", "dan@example.org"}
+	m.InReplyTo, m.References, m.MessageID = "2@example.org", []string{"1@example.org"}, "3@example.org"
+	m.MediaType, m.HTML = PlainText, m.Attachments[0].Path
+	m.Auth, m.Door, m.Terminal = "dmarc:example.org", DoorCLI, true
+	return m
+}
+
 // TestFormatRoundTrip: what is written is read back as it was, sealed or not, whatever stands in the body.
 func TestFormatRoundTrip(t *testing.T) {
 	t.Parallel()
 	public, key := keyPair(t)
+	got, err := ParseMessage(sample().ID, Seal(key, FormatMessage(fromElsewhere())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.Seal, got.Digest = "", nil
+	if d := cmp.Diff(fromElsewhere(), got); d != "" {
+		t.Error(d)
+	}
 	for _, body := range []string{"", "x", "x\n", "\n\nx\n\n", "---\n", "---json\n{}\n---\n", "a\r\nb", `,
   "seal": "00"`} {
 		m := sample()
@@ -75,6 +93,12 @@ func TestParseRefuses(t *testing.T) {
 		{"bad to", replace(`["BlueLake"]`, `["CON"]`), "reserved on Windows"},
 		{"bad address", replace(`"GreenCastle"`, `"a b@example.org"`), "not an address"},
 		{"bad bcc", replace(`"cc": []`, `"cc": [], "bcc": ["x@münchen.example"]`), "xn--"},
+		{"message_id with brackets", replace(`"cc": []`, `"cc": [], "message_id": "<1@example.org>"`), "no Message-ID"},
+		{"message_id of two lines", replace(`"cc": []`, `"cc": [], "message_id": "1\n@example.org"`), "no Message-ID"},
+		{"html elsewhere", replace(`"cc": []`, `"cc": [], "html": "attachments/2a/other.html"`), "not the path of one of the attachments"},
+		{"bad auth", replace(`"auth": "none"`, `"auth": "uid:1000 (person)"`), "none of none, token"},
+		{"bad dmarc", replace(`"auth": "none"`, `"auth": "dmarc:a b"`), "none of none, token"},
+		{"bad door", replace(`"cc": []`, `"cc": [], "door": "window"`), "none of http"},
 		{"bad time", replace("2025-10-23T15", "2025-13-23T15"), "not a time"},
 		{"bad importance", replace(`"high"`, `"huge"`), "none of low"},
 		{"utf8", replace("BlueLake", "Blue\xffLake"), "UTF-8"},

@@ -5,8 +5,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/adrg/frontmatter"
 
@@ -56,18 +59,31 @@ type Message struct {
 	Importance  string // low, normal, high, urgent
 	AckRequired bool
 	InReplyTo   string
-	References  []string // ids before InReplyTo, oldest first, where the sender named them; the index does not keep them
+	References  []string // ids before InReplyTo, oldest first, where the sender named them
+	MessageID   string   // Message-ID that it came with from elsewhere, without < and >; "" for none
 	Attachments []Attachment
+	HTML        string // path of the attachment from whose HTML Body was made; "" for none
 	Key         string // the sender's idempotency key; "" for none
-	Auth        string // how the server knew the sender: none, token, uid:N; "" in a hand-made file
+	Auth        string // how the server knew the sender: none, token, uid:N, dmarc:DOMAIN; "" in a hand-made file
+	Door        string // through what the server got it, one of the doors; "" in a hand-made file, or where it began with the server
+	Terminal    bool   // the process that came through DoorCLI had a controlling terminal
 	Seal        string // see seal.go; "" in a hand-made file
 	Digest      []byte // SHA-256 over the file without its seal; what Seal authenticates
-	MediaType   string // of the body: "" is markdown, PlainText says that it is not; the index does not keep it
+	MediaType   string // of the body: "" is markdown, PlainText says that it is not
 	Body        string
 }
 
 // PlainText is the MediaType of a body that is not to be read as markdown.
 const PlainText = "text/plain"
+
+// The doors of a server: through what it gets mail.
+const (
+	DoorHTTP    = "http"    // MCP over TCP
+	DoorStdio   = "stdio"   // MCP over the store's socket, which is where the bridge of `mailtree stdio` comes
+	DoorCLI     = "cli"     // a command line
+	DoorPage    = "page"    // a web page
+	DoorGateway = "gateway" // from another domain
+)
 
 // Recipients returns to, cc and bcc in that order.
 func (m *Message) Recipients() []string {
@@ -118,7 +134,8 @@ func ParseMessage(id string, data []byte) (*Message, error) {
 		ID: o.text("id"), ThreadID: o.text("thread_id"), Project: o.text("project"), From: o.text("from"),
 		To: o.names("to"), CC: o.names("cc"), BCC: o.names("bcc"), Subject: o.text("subject"), Created: o.time("created"),
 		Importance: o.text("importance"), AckRequired: o.flag("ack_required"), InReplyTo: o.text("in_reply_to"),
-		References: o.names("references"), MediaType: o.text("media_type"), Key: o.text("key"), Auth: o.text("auth"), Seal: o.text("seal"), Body: body,
+		References: o.names("references"), MessageID: o.text("message_id"), MediaType: o.text("media_type"), HTML: o.text("html"),
+		Key: o.text("key"), Auth: o.text("auth"), Door: o.text("door"), Terminal: o.flag("terminal"), Seal: o.text("seal"), Body: body,
 	}
 	o.decode("attachments", &m.Attachments)
 	if err := o.err; err != nil {
@@ -153,7 +170,46 @@ func (m *Message) check(id string, o *object) error {
 	case len(m.To)+len(m.CC)+len(m.BCC) > MaxRecipients:
 		return o.bad("to", fmt.Sprintf("more than %d recipients", MaxRecipients))
 	}
+	if err := m.checkGateway(o); err != nil {
+		return err
+	}
 	return m.checkAddresses(o)
+}
+
+// MaxReference is how many bytes a Message-ID may have: a line of an email's header.
+const MaxReference = 998
+
+// checkGateway holds the keys that a gateway and the sealing server write against their form.
+func (m *Message) checkGateway(o *object) error {
+	switch {
+	case o.has("message_id") && !validMessageID(m.MessageID):
+		return o.bad("message_id", fmt.Sprintf("%s is no Message-ID: write it without < and >, on one line without blanks, in at most %d bytes", Quote(m.MessageID), MaxReference))
+	case m.HTML != "" && !slices.ContainsFunc(m.Attachments, func(a Attachment) bool { return a.Path == m.HTML }):
+		return o.bad("html", Quote(m.HTML)+" is not the path of one of the attachments")
+	case m.Auth != "" && !validAuth(m.Auth):
+		return o.bad("auth", Quote(m.Auth)+" is none of none, token, uid:N, dmarc:DOMAIN")
+	case m.Door != "" && !slices.Contains([]string{DoorHTTP, DoorStdio, DoorCLI, DoorPage, DoorGateway}, m.Door):
+		return o.bad("door", Quote(m.Door)+" is none of http, stdio, cli, page, gateway")
+	}
+	return nil
+}
+
+func validMessageID(id string) bool {
+	return id != "" && len(id) <= MaxReference && !strings.ContainsFunc(id, func(r rune) bool {
+		return !unicode.IsPrint(r) || strings.ContainsRune(" <>", r)
+	})
+}
+
+func validAuth(auth string) bool {
+	kind, value, _ := strings.Cut(auth, ":")
+	switch kind {
+	case "uid":
+		_, err := strconv.ParseUint(value, 10, 32)
+		return err == nil
+	case "dmarc":
+		return CheckDomain(value) == ""
+	}
+	return auth == "none" || auth == "token"
 }
 
 // checkAddresses holds sender and recipients against the form of an Address, and writes each as one is printed.
@@ -245,14 +301,18 @@ func FormatMessage(m *Message) []byte {
 	put("ack_required", m.AckRequired, true)
 	put("in_reply_to", m.InReplyTo, m.InReplyTo != "")
 	put("references", m.References, len(m.References) > 0)
+	put("message_id", m.MessageID, m.MessageID != "")
 	put("media_type", m.MediaType, m.MediaType != "")
 	if m.Attachments == nil {
 		put("attachments", []Attachment{}, true)
 	} else {
 		put("attachments", m.Attachments, true)
 	}
+	put("html", m.HTML, m.HTML != "")
 	put("key", m.Key, m.Key != "")
 	put("auth", m.Auth, m.Auth != "")
+	put("door", m.Door, m.Door != "")
+	put("terminal", true, m.Terminal)
 	b.WriteString("\n}\n" + FenceClose + "\n\n" + m.Body + "\n")
 	return b.Bytes()
 }

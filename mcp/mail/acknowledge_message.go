@@ -19,7 +19,7 @@ func (t *Toolset) acknowledgeMessage() tool.Tool {
 		Name:  "acknowledge_message",
 		Hints: tool.Marks(),
 		About: "Mark a message in your inbox as acknowledged, and with that as read.",
-		In:    []tool.Prop{projectKey(), agentName(), tool.Need("message_id", tool.Str("id of the message", "msg_20251023_3a51c0f7b3dc3a7e"))},
+		In:    []tool.Prop{projectKey(), agentName(), tool.Need("message_id", tool.Str("", "msg_20251023_3a51c0f7b3dc3a7e"))},
 		Out:   ackShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			agent, id := a.Text("agent_name"), a.Text("message_id")

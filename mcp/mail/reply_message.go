@@ -14,14 +14,14 @@ func (t *Toolset) replyMessage() tool.Tool {
 		About: "Reply to a message in its thread; without recipients the reply goes to its sender.",
 		In: []tool.Prop{
 			projectKey(), fromAgent(),
-			tool.Need("reply_to_message_id", tool.Str("id of the message", "msg_20251023_3a51c0f7b3dc3a7e")),
+			tool.Need("reply_to_message_id", tool.Str("", "msg_20251023_3a51c0f7b3dc3a7e")),
 			tool.Need("body_md", tool.Str("markdown", "Questions: ...")),
 			tool.May("to", tool.List("agent names", "GreenCastle")),
 			tool.May("cc", tool.List("", "RedStone")),
-			tool.May("bcc", tool.List("not shown to the others", "RedStone")),
+			tool.May("bcc", tool.List("hidden from the others", "RedStone")),
 			tool.May("importance", importance("")),
 			tool.May("ack_required", tool.Flag("ask for acknowledge_message")),
-			tool.May("key", tool.Str("your own id: with the same key it is delivered once", "answer-1")),
+			tool.May("key", tool.Str("your own id: sent again, it is delivered once", "answer-1")),
 		},
 		Out: sentShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {

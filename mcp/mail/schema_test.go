@@ -2,6 +2,7 @@ package mail
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,6 +53,10 @@ func TestShapes(t *testing.T) {
 		Importance:  "high",
 		AckRequired: true,
 		InReplyTo:   "re",
+		References:  []string{"r"},
+		MessageID:   "m@example.org",
+		MediaType:   "text/plain",
+		HTML:        "attachments/h",
 		Verified:    true,
 		Auth:        "token",
 		Attachments: shapeAttachments([]format.Attachment{{Type: "file", Name: "n"}}),
@@ -142,6 +147,25 @@ func TestShapes(t *testing.T) {
 	} {
 		i := slices.IndexFunc(ts.tools(), func(tl tool.Tool) bool { return tl.Name == name })
 		tooltest.Fits(t, ts.tools()[i], values...)
+	}
+}
+
+// TestNewest: of ids that are too many or too long for an answer the newest stay.
+func TestNewest(t *testing.T) {
+	long := strings.Repeat("x", maxReferenceBytes/2-3) // with quotes and a comma half of the room
+	for _, tt := range []struct {
+		ids  []string
+		kept int
+	}{
+		{nil, 0},
+		{[]string{"a", "b"}, 2},
+		{[]string{"a", long, long}, 2},
+		{[]string{"a", long, long + "x"}, 1},
+		{[]string{"a", strings.Repeat("x", maxReferenceBytes)}, 0},
+	} {
+		if got := newest(tt.ids); !slices.Equal(got, tt.ids[len(tt.ids)-tt.kept:]) {
+			t.Errorf("%d ids are cut to %d, want the last %d", len(tt.ids), len(got), tt.kept)
+		}
 	}
 }
 

@@ -21,7 +21,7 @@ func (t *Toolset) sendMessage() tool.Tool {
 			tool.Need("subject", tool.Str("one line", "Plan for /api/users")),
 			tool.Need("body_md", tool.Str("markdown", "Here is the plan ...")),
 			tool.May("cc", tool.List("", "RedStone")),
-			tool.May("bcc", tool.List("not shown to the others", "RedStone")),
+			tool.May("bcc", tool.List("hidden from the others", "RedStone")),
 			tool.May("importance", importance("normal")),
 			tool.May("ack_required", tool.Flag("ask for acknowledge_message")),
 			tool.May("thread_id", tool.Str("such as a ticket", "TKT-123")),
@@ -29,7 +29,7 @@ func (t *Toolset) sendMessage() tool.Tool {
 			tool.May("image_embed_policy", tool.OneOf("", "auto", "auto", "file", "inline")),
 			tool.May("inline_max_bytes", tool.Num("", 0, math.MaxInt32, 65536)),
 			tool.May("attachments", tool.List("paths, absolute or from the top of the work tree", "docs/flow.png")),
-			tool.May("key", tool.Str("your own id: with the same key it is delivered once", "plan-1")),
+			tool.May("key", tool.Str("your own id: sent again, it is delivered once", "plan-1")),
 		},
 		Out: sentShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {

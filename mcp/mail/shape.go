@@ -68,6 +68,10 @@ type messageShape struct {
 	Importance  string            `json:"importance"`
 	AckRequired bool              `json:"ack_required"`
 	InReplyTo   string            `json:"in_reply_to,omitempty"`
+	References  []string          `json:"references,omitempty"`
+	MessageID   string            `json:"message_id,omitempty"`
+	MediaType   string            `json:"media_type,omitempty"`
+	HTML        string            `json:"html,omitempty" jsonschema:"attachment that the body was made of"`
 	Verified    bool              `json:"verified" jsonschema:"a trusted server sealed this very text"`
 	Auth        string            `json:"auth,omitempty" jsonschema:"how it knew the sender: none, token, uid:N, or machine NAME and these"`
 	Attachments []attachmentShape `json:"attachments"`
@@ -80,8 +84,9 @@ type messageShape struct {
 
 // Bounds of what a hand-made header may have without end; a message that was sent is far below.
 const (
-	maxReference       = 998      // bytes of an id
-	maxAttachmentBytes = 64 << 10 // of the list, as JSON
+	maxReference       = format.MaxReference // bytes of an id, and of other short texts
+	maxReferenceBytes  = 16 << 10            // of the ids before it, as JSON
+	maxAttachmentBytes = 64 << 10            // of the list, as JSON
 )
 
 func (t *Toolset) shapeMessage(m *maildir.MessageRow, bodies bool) messageShape {
@@ -110,18 +115,37 @@ func (t *Toolset) shapeHead(m *maildir.MessageRow) messageShape {
 		Created:     tool.Stamp(m.Created),
 		Importance:  m.Importance,
 		AckRequired: m.AckRequired,
-		InReplyTo:   m.InReplyTo,
+		InReplyTo:   ifShort(m.InReplyTo),
+		References:  newest(m.References),
+		MessageID:   m.MessageID,
+		MediaType:   ifShort(m.MediaType),
+		HTML:        ifShort(m.HTML),
 		Verified:    verified,
 		Auth:        auth,
 		Attachments: shapeAttachments(m.Attachments),
-	}
-	if len(s.InReplyTo) > maxReference {
-		s.InReplyTo = ""
 	}
 	if len(m.Attachments) > 0 && len(tool.Encode(s.Attachments)) > maxAttachmentBytes {
 		s.Attachments, s.Omitted = []attachmentShape{}, len(m.Attachments)
 	}
 	return s
+}
+
+func ifShort(text string) string {
+	if len(text) > maxReference {
+		return ""
+	}
+	return text
+}
+
+// newest cuts the oldest ids off where they are too many.
+func newest(ids []string) []string {
+	size := 0
+	for i := len(ids); i > 0; i-- {
+		if size += len(tool.Encode(ids[i-1])) + 1; size > maxReferenceBytes {
+			return ids[i:]
+		}
+	}
+	return ids
 }
 
 // addBody adds the body, or the part of it that was read.

@@ -19,7 +19,7 @@ func (t *Toolset) whois() tool.Tool {
 		Name:  "whois",
 		Hints: tool.Reads(),
 		About: "Look up one agent: profile, last activity, unread count and the file claims it holds.",
-		In:    []tool.Prop{projectKey(), tool.Need("agent_name", tool.Str("the agent to look up", "BlueLake"))},
+		In:    []tool.Prop{projectKey(), tool.Need("agent_name", tool.Str("", "BlueLake"))},
 		Out:   whoisShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			agent := a.Text("agent_name")
