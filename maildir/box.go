@@ -177,15 +177,6 @@ func (p *Project) readMessage(path, id string) (*format.Message, []byte, error) 
 	return m, data, err
 }
 
-// readHeader parses what stands before the body of a message file. Errors: as readMessage.
-func (p *Project) readHeader(path, id string) (*format.Message, error) {
-	data, err := p.tree.ReadStart(path, format.MaxHeader+int64(len(format.FenceOpen)+len(format.FenceClose)+3))
-	if err != nil {
-		return nil, err
-	}
-	return format.ParseMessage(id, data)
-}
-
 // Send sends from the mailbox. InReplyTo and References may name messages of any domain; the message joins the thread of
 // the first that this mailbox holds, InReplyTo before the newest reference. Without InReplyTo, References are ignored.
 // Errors: as Project.Send.
@@ -291,9 +282,7 @@ func (b *Box) references(ctx context.Context, m *format.Message) []string {
 		if err != nil || row == nil {
 			break
 		}
-		if m, err = b.p.readHeader(row.CopyPath, row.ID); err != nil {
-			m = &row.Message
-		}
+		m = &row.Message
 	}
 	return chain
 }

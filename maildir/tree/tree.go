@@ -225,19 +225,6 @@ func (t *Tree) SHA1(p string, limit int64) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// readStart reads at most the first n bytes of a file. Errors: as Read, but for files that are too large.
-func (t *Tree) ReadStart(p string, n int64) ([]byte, error) {
-	f, st, err := t.Open(p)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if !st.Mode.IsRegular() {
-		return nil, NotRegular(st.Mode)
-	}
-	return io.ReadAll(io.LimitReader(f, n))
-}
-
 // readOwned reads the file at p where it is that user's, and asks that of the file that it opened. Errors:
 // fs.ErrNotExist also for another user's file, for what is no regular file and for more than limit bytes.
 func (t *Tree) ReadOwned(p string, limit int64, uid int) ([]byte, error) {
