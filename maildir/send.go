@@ -28,6 +28,8 @@ type Draft struct {
 	Key           string   // idempotency key
 	Bounded       bool     // refuse where a recipient has Config.MailboxDepth unread messages
 	Auth          string   // how the caller was known: "none" (default), "token", "uid:N"
+	Door          string   // through what the draft came: format.DoorHTTP …; "": the server made it
+	Terminal      bool     // the process behind format.DoorCLI has a controlling terminal
 	Variants
 
 	References []string // ids before InReplyTo, oldest first, where the sender names them
@@ -240,7 +242,7 @@ func (g *group) needRoom(names []string) error {
 // message is the draft without id and time.
 func (d *Draft) message(project string, files []attachmentFile) format.Message {
 	m := format.Message{ThreadID: d.ThreadID, Project: project, From: d.From, To: d.To, CC: d.CC, BCC: d.BCC, Subject: d.Subject, Importance: d.Importance,
-		AckRequired: d.AckRequired, InReplyTo: d.InReplyTo, References: d.References, Key: d.Key, Auth: d.Auth, Body: d.Body}
+		AckRequired: d.AckRequired, InReplyTo: d.InReplyTo, References: d.References, Key: d.Key, Auth: d.Auth, Door: d.Door, Terminal: d.Terminal, Body: d.Body}
 	if m.Importance == "" {
 		m.Importance = format.Normal
 	}
@@ -378,7 +380,9 @@ type ReplyDraft struct {
 	Importance    string
 	AckRequired   bool
 	Attachments   []string
-	Key, Auth     string
+	Key           string
+	Auth, Door    string // as of Draft
+	Terminal      bool   // as of Draft
 	Variants
 }
 
@@ -390,7 +394,8 @@ func (p *Project) Reply(ctx context.Context, d ReplyDraft) (*Sent, error) {
 		return nil, err
 	}
 	n := Draft{From: d.From, To: d.To, CC: d.CC, BCC: d.BCC, Subject: replySubject(orig.Subject), Body: d.Body, Importance: d.Importance,
-		AckRequired: d.AckRequired, ThreadID: orig.ThreadID, InReplyTo: orig.ID, Attachments: d.Attachments, Key: d.Key, Auth: d.Auth, Variants: d.Variants}
+		AckRequired: d.AckRequired, ThreadID: orig.ThreadID, InReplyTo: orig.ID, Attachments: d.Attachments, Key: d.Key, Auth: d.Auth, Door: d.Door, Terminal: d.Terminal,
+		Variants: d.Variants}
 	if n.Importance == "" {
 		n.Importance = orig.Importance
 	}

@@ -17,6 +17,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 func TestMain(m *testing.M) {
@@ -240,6 +241,17 @@ func TestKeyConcurrently(t *testing.T) {
 	}
 	if _, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Cat", "Bob"}, Subject: "other", Body: "b", Key: "k"}); !errors.Is(err, maildir.ErrConflict) {
 		t.Errorf("got %v, want conflict", err)
+	}
+	same := maildir.Draft{From: "Ann", To: []string{"Bob"}, BCC: []string{"Cat"}, Subject: "s", Body: "b", Key: "k"}
+	other := same
+	other.Auth, other.Door = "uid:1000", format.DoorStdio
+	if m := send(t, p, other); !m.Again {
+		t.Error("the same mail through another door is another message")
+	}
+	text := same
+	text.TextOnly = true
+	if _, err := p.Send(t.Context(), text); !errors.Is(err, maildir.ErrConflict) {
+		t.Errorf("got %v, want conflict: the text is no markdown now", err)
 	}
 }
 

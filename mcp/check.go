@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"mailtree/maildir/format"
 	"mailtree/mcp/protocol"
 	"mailtree/mcp/tool"
 )
@@ -99,6 +100,7 @@ func loopback(host string) bool {
 func (s *Server) checkToken(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		given, c := r.Header.Values("Authorization"), tool.Unknown()
+		c.Door = format.DoorHTTP
 		switch {
 		case len(given) > 0 && s.cfg.Token != "":
 			if len(given) > 1 || !s.rightToken(given[0]) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"mailtree/maildir/format"
 	"mailtree/mcp/protocol"
 	"mailtree/mcp/socket"
 	"mailtree/mcp/tool"
@@ -73,7 +74,8 @@ func (s *Server) peer(next http.Handler) http.Handler {
 			writeError(w, http.StatusBadRequest, nil, protocol.CodeRequest, "the header "+protocol.HelloHeader+" is not JSON")
 			return
 		}
-		c.Auth, c.UID, c.Root, c.Via = tool.PeerAuth(uid), uid, uid == 0, "socket"
+		c.Auth, c.Door = tool.PeerAuth(uid), format.DoorStdio
+		c.UID, c.Root, c.Via = uid, uid == 0, "socket"
 		next.ServeHTTP(w, r.WithContext(tool.WithCaller(r.Context(), c)))
 	})
 }

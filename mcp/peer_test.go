@@ -116,12 +116,12 @@ func TestSocket(t *testing.T) {
 	yielded := make(chan bool, 1)
 	s := serveSocket(t, path, false, Config{Token: "tok", RequireToken: true, Yield: func() { yielded <- true }})
 	uid := strconv.Itoa(os.Geteuid())
-	me := `"structuredContent":{"auth":"uid:` + uid + `","uid":` + uid + `,"root":` + strconv.FormatBool(uid == "0") + `,"via":"socket"`
+	me := `"structuredContent":{"auth":"uid:` + uid + `","uid":` + uid + `,"root":` + strconv.FormatBool(uid == "0") + `,"via":"socket","door":"stdio"`
 	meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
 	want := []asked{
 		{"POST /toolset/whoami/mcp", callWhoami, 200, me + `}`},
 		{"POST /toolset/open/mcp", callWhoami, 200, me + `}`},
-		{"POST /toolset/whoami/mcp\nMailtree-Hello: " + `{"agent":"ann","project":"/p","work_tree":"/w","dir":"/w/d","tmux":"t","pane":"%1","uid":7,"auth":"uid:7","root":true,"via":""}`, callWhoami,
+		{"POST /toolset/whoami/mcp\nMailtree-Hello: " + `{"agent":"ann","project":"/p","work_tree":"/w","dir":"/w/d","tmux":"t","pane":"%1","uid":7,"auth":"uid:7","root":true,"via":"","door":"page"}`, callWhoami,
 			200, me + `,"agent":"ann","project":"/p","work_tree":"/w","dir":"/w/d","tmux":"t","pane":"%1"}`},
 		{"POST /toolset/whoami/mcp\nMailtree-Hello: x", callWhoami, 400, "not JSON"},
 		{"POST /toolset/whoami/mcp\nMailtree-Caller: " + `{"agent":"ann"}`, callWhoami, 200, me + `}`},
@@ -180,7 +180,7 @@ func TestOtherUser(t *testing.T) {
 	dir := guesttest.Dir(t)
 	path := filepath.Join(dir, "s.sock")
 	s := serveSocket(t, path, true, Config{MaxSessions: 8, Yield: func() { t.Error("a guest stopped the server") }})
-	const me = `"structuredContent":{"auth":"uid:65533","uid":65533,"root":false,"via":"socket"`
+	const me = `"structuredContent":{"auth":"uid:65533","uid":65533,"root":false,"via":"socket","door":"stdio"`
 	want := []asked{
 		{"POST /toolset/open/mcp", callWhoami, 200, me + `}`},
 		{"POST /toolset/open/mcp\nMailtree-Hello: " + `{"agent":"ann","uid":0,"root":true,"auth":"uid:0"}`, callWhoami, 200, me + `,"agent":"ann"}`},

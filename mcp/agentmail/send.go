@@ -34,7 +34,12 @@ func (t *toolset) send() tool.Tool {
 				return nil, err
 			}
 			a.Require("recipient")
-			d := maildir.Draft{To: []string{a.Text("recipient")}, Body: message, Auth: tool.CallerOf(ctx).Auth}
+			d := maildir.Draft{
+				To:   []string{a.Text("recipient")},
+				Body: message,
+				Auth: tool.CallerOf(ctx).Auth,
+				Door: tool.CallerOf(ctx).Door,
+			}
 			if a.Err() != nil {
 				return nil, a.Err()
 			}

@@ -20,6 +20,7 @@ func (t *toolset) emailReply() tool.Tool {
 				Body:     a.Text("body"),
 				Variants: variants(a),
 				Auth:     tool.CallerOf(ctx).Auth,
+				Door:     tool.CallerOf(ctx).Door,
 			}
 			b, err := t.box(ctx, a, "mailbox")
 			if err != nil {

@@ -40,6 +40,7 @@ func (t *toolset) emailSend() tool.Tool {
 				Variants:    variants(a),
 				Attachments: a.Names("attachments"),
 				Auth:        tool.CallerOf(ctx).Auth,
+				Door:        tool.CallerOf(ctx).Door,
 				WorkDir:     tool.CallerOf(ctx).WorkDir(""),
 			}
 			t.answers(a, &d)

@@ -36,6 +36,7 @@ func (t *Toolset) replyMessage() tool.Tool {
 				AckRequired: a.Flag("ack_required"),
 				Key:         a.Text("key"),
 				Auth:        tool.CallerOf(ctx).Auth,
+				Door:        tool.CallerOf(ctx).Door,
 			}
 			p, err := t.project(ctx, a)
 			if err != nil {

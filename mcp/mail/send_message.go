@@ -46,6 +46,7 @@ func (t *Toolset) sendMessage() tool.Tool {
 				Attachments: a.Names("attachments"),
 				Key:         a.Text("key"),
 				Auth:        tool.CallerOf(ctx).Auth,
+				Door:        tool.CallerOf(ctx).Door,
 				WorkDir:     tool.CallerOf(ctx).WorkDir(a.Text("project_key")),
 			}
 			notes := imageNotes(a, d.Body)

@@ -30,6 +30,7 @@ func (t *Toolset) sendToAgent() tool.Tool {
 				Key:     a.Text("msg_id"),
 				Bounded: true,
 				Auth:    tool.CallerOf(ctx).Auth,
+				Door:    tool.CallerOf(ctx).Door,
 			}
 			if a.Err() != nil {
 				return nil, a.Err()
