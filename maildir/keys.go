@@ -81,24 +81,42 @@ const maxVerified = 1 << 16
 
 // Voucher is who vouches for a message: the store whose seal it carries, and how that store's server knew the sender.
 type Voucher struct {
-	Auth    string // none, token or uid:N, as the sealing server found it
-	Machine string // name of the trusted key that sealed it; "": this store's own
+	Auth     string // none, token, uid:N or dmarc:DOMAIN, as the sealing server found it
+	Door     string // through what that server got the message
+	Terminal bool   // the process behind format.DoorCLI had a controlling terminal
+	Machine  string // name of the trusted key that sealed it; "": this store's own
 }
 
-// String is the voucher as answers show it: "uid:1000", or "machine laptop, uid:1000" where another trusted key sealed the
-// message. That machine's uids are not this one's.
+// String is the voucher as answers show it: "uid:1000 (program)", or "machine laptop, uid:1000 (program)" where another
+// trusted key sealed the message: that machine's uids are not this one's. "uid:1000 (person)" is shown where the message
+// came through a web page, or a command line with a controlling terminal, and this store sealed it. A program of the same
+// user can feign both.
 func (v Voucher) String() string {
-	if v.Machine == "" {
-		return v.Auth
+	switch {
+	case v.Machine != "":
+		own := v
+		own.Machine, own.Door = "", ""
+		return "machine " + v.Machine + ", " + own.String()
+	case v.Auth == "none":
+		return v.Auth // whoever it was
+	case v.Door == format.DoorPage, v.Door == format.DoorCLI && v.Terminal:
+		return v.Auth + " (person)"
+	case strings.HasPrefix(v.Auth, "uid:"):
+		return v.Auth + " (program)"
 	}
-	return "machine " + v.Machine + ", " + v.Auth
+	return v.Auth
 }
 
 // Verified reports whether m is as a server wrote it whose key this store trusts, its own among them, and who vouches for it
 // then. A message that is made or edited by hand, or sealed by a key that nobody trusts, gives false.
 func (s *Store) Verified(m *format.Message) (Voucher, bool) {
 	k, ok := s.keys.keyOf(m)
-	return Voucher{m.Auth, k.Name}, ok
+	return Voucher{
+		Auth:     m.Auth,
+		Door:     m.Door,
+		Terminal: m.Terminal,
+		Machine:  k.Name,
+	}, ok
 }
 
 // VerifiedIn is Verified for a message of the index: one that this store's own server sealed for another project is not

@@ -19,7 +19,14 @@ import (
 func TestMachineSeal(t *testing.T) {
 	t.Parallel()
 	there := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
-	m := send(t, there, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "text", Auth: "uid:1000"})
+	m := send(t, there, maildir.Draft{
+		From:    "Ann",
+		To:      []string{"Bob"},
+		Subject: "s",
+		Body:    "text",
+		Auth:    "uid:1000",
+		Door:    format.DoorPage, // where a person sits is for that machine to say
+	})
 	key, err := maildir.PublicKey(maildir.StoreOf(there).Root())
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +55,7 @@ func TestMachineSeal(t *testing.T) {
 	if err := maildir.Trust(s.Root(), key); err != nil {
 		t.Fatal(err)
 	}
-	if by, ok := s.Verified(&d.Message); !ok || by.String() != "machine laptop, uid:1000" {
+	if by, ok := s.Verified(&d.Message); !ok || by.String() != "machine laptop, uid:1000 (program)" {
 		t.Errorf("verified %v by %q", ok, by)
 	}
 	l, err := openBox(t, here, "Bob", 1000).Read(t.Context(), maildir.LetterQuery{ID: m.ID})
@@ -57,6 +64,42 @@ func TestMachineSeal(t *testing.T) {
 	}
 	if l.Trust != maildir.Untrusted {
 		t.Errorf("trust is %q", l.Trust)
+	}
+}
+
+// TestPerson: the sender of verified mail is shown as a person only where this store's own seal says that the mail came from
+// where people are.
+func TestPerson(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{NoWatcher: true}, "Ann")
+	for _, tt := range []struct {
+		auth, door string
+		terminal   bool
+		want       string
+	}{
+		{"uid:1000", format.DoorPage, false, "uid:1000 (person)"},
+		{"uid:1000", format.DoorCLI, true, "uid:1000 (person)"},
+		{"uid:1000", format.DoorCLI, false, "uid:1000 (program)"},
+		{"uid:1000", format.DoorStdio, true, "uid:1000 (program)"},
+		{"uid:1000", "", false, "uid:1000 (program)"},
+		{"token", format.DoorPage, false, "token (person)"},
+		{"token", format.DoorHTTP, false, "token"},
+		{"none", format.DoorHTTP, false, "none"},
+		{"none", format.DoorPage, false, "none"},
+		{"dmarc:example.org", format.DoorGateway, false, "dmarc:example.org"},
+	} {
+		m := send(t, p, maildir.Draft{
+			From:     "Ann",
+			To:       []string{"Ann"},
+			Body:     "text",
+			Auth:     tt.auth,
+			Door:     tt.door,
+			Terminal: tt.terminal,
+		})
+		d := inbox(t, p, "Ann").Messages[0]
+		if by, ok := maildir.StoreOf(p).Verified(&d.Message); !ok || d.ID != m.ID || by.String() != tt.want {
+			t.Errorf("%s through %q, terminal %v: verified %v by %q, want %q", tt.auth, tt.door, tt.terminal, ok, by, tt.want)
+		}
 	}
 }
 
