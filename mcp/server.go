@@ -39,7 +39,7 @@ import (
 const (
 	DefaultMaxBody        = 12 << 20  // a message of 8 MiB, escaped as JSON
 	DefaultMaxBodies      = 128 << 20 // the SDK holds a body several times over while it decodes it
-	DefaultMaxAnswers     = 64 << 20  // memory of large answers; measured: cmd/mailtree, TestMemoryOfAnswers
+	DefaultMaxAnswers     = 64 << 20  // memory of large answers; measured: cmd/mailtree, TestFaultMemory
 	DefaultMaxRequests    = 1024
 	DefaultMaxStreams     = 4096 // 1,024 agents, each with a bridge that holds the server, a GET stream and a call that waits
 	DefaultMaxSessions    = 1024

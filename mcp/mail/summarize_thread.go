@@ -83,7 +83,7 @@ func shapeItems(l []maildir.SummaryItem) []itemShape {
 }
 
 // parsing is the memory, in bytes, that the structure of the longest body takes. Measured:
-// TestMemoryOfAnswers in cmd/mailtree.
+// TestFaultMemory in cmd/mailtree.
 const parsing = 16 << 20
 
 // maxParticipants is how many participants an answer shows; the others are among the recipients of

@@ -29,7 +29,7 @@ const envelope = 16 << 10
 const unreserved = 32 << 10
 
 // copies is how often the server holds an answer while it is made: as values, as JSON, as text, in
-// the SDK's result, message and buffer, and merged. Measured: cmd/mailtree, TestMemoryOfAnswers.
+// the SDK's result, message and buffer, and merged. Measured: cmd/mailtree, TestFaultMemory.
 const copies = 8
 
 func (b Budget) bytes() int {
