@@ -60,8 +60,7 @@ type Verdict struct {
 }
 
 // Check answers the question, explains the answer to a person on w, and returns the verdict with
-// its exit status. It writes nothing but to w, and below .mailtree of the project (see
-// maildir.Tree.ClaimFiles).
+// its exit status. It writes nothing but to w.
 func Check(ctx context.Context, q Question, w io.Writer) Verdict {
 	pol, err := readPolicy(q.Env)
 	if err != nil {

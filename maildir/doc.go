@@ -20,7 +20,7 @@
 //	attachments/<xx>/<sha1>.<ext>             named by content
 //	.mailtree/                                untracked: tmp/ (staging), journal, seen/<Name> (when an agent was last here), notified/<Name> (what it was told of)
 //
-// layout.go is the only place that spells these names; reading is path-agnostic below the first two or three elements.
+// format/layout.go is the only place that spells these names; reading is path-agnostic below the first two or three elements.
 //
 // # One door in
 //
