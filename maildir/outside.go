@@ -41,7 +41,7 @@ func OpenProject(root, key string) (t *tree.Tree, slug string, err error) {
 	return nil, slug, e
 }
 
-// HumanKey is the absolute path that the tree's project is named by; "" where project.json does not say.
+// HumanKeyOf is the absolute path that the tree's project is named by; "" where project.json does not say.
 func HumanKeyOf(t *tree.Tree) string {
 	data, _, err := t.Read(format.ProjectFile, format.MaxSmall)
 	if err != nil {

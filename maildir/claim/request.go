@@ -49,7 +49,7 @@ type Conflict struct {
 // maxListed is how many conflicts one answer lists: 200 patterns may conflict with millions of claims.
 const maxListed = 1000
 
-// conflicts lists, per pattern asked for, the live claims of others that stand in its way. Of those made by hand
+// Conflicts lists, per pattern asked for, the live claims of others that stand in its way. Of those made by hand
 // the earliest comes first: it is the one that holds. more are those beyond maxListed.
 // See docs/guard.md, "Making a claim".
 func (l *Leases) Conflicts(r *Request) (out []Conflict, more int, err error) {
@@ -72,7 +72,7 @@ func (l *Leases) Conflicts(r *Request) (out []Conflict, more int, err error) {
 	return out, more, nil
 }
 
-// grants says what is granted: a new claim for each pattern, or the renewal of the one that is held. renewed says that
+// Grants says what is granted: a new claim for each pattern, or the renewal of the one that is held. renewed says that
 // all are held.
 func (l *Leases) Grants(r *Request, now, expires time.Time) (out []Row, renewed bool) {
 	held := l.held(r)
@@ -115,7 +115,7 @@ func (l *Leases) freePath(pattern, agent string) string {
 	}
 }
 
-// end is when the claim ended or will end.
+// End is when the claim ended or will end.
 func (c *Row) End() time.Time {
 	if c.Released && c.ReleasedAt.Before(c.Expires) && !c.ReleasedAt.IsZero() {
 		return c.ReleasedAt

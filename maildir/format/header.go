@@ -264,10 +264,10 @@ func invalidUTF8At(b []byte) int {
 	return len(b)
 }
 
-// quote shows an untrusted string in a sentence: escaped and cut.
+// Quote shows an untrusted string in a sentence: escaped and cut.
 func Quote(s string) string { return fmt.Sprintf("%q", Cut(s, 120)) }
 
-// cut shortens s to at most n bytes at a rune boundary.
+// Cut shortens s to at most n bytes at a rune boundary.
 func Cut(s string, n int) string {
 	if len(s) <= n {
 		return s

@@ -51,7 +51,7 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
-// single reports whether a file of the kind lies only where no folder of the tree can be: its name says what it is.
+// Single reports whether a file of the kind lies only where no folder of the tree can be: its name says what it is.
 func (k Kind) Single() bool {
 	switch k {
 	case KindIgnored, KindOther, KindDraft, KindAttachment:
@@ -203,20 +203,25 @@ const (
 
 func day(t time.Time) string { return t.UTC().Format("2006/01/02") }
 
+// CanonicalPath is where the canonical file of a message lies that was created at t.
 func CanonicalPath(id string, t time.Time) string {
 	return MessagesDir + "/" + day(t) + "/" + id + ".md"
 }
 
+// InboxPath is where the agent's inbox copy of that message lies.
 func InboxPath(agent, id string, t time.Time) string {
 	return AgentsDir + "/" + agent + "/" + InboxDir + "/" + day(t) + "/" + id + ".md"
 }
 
+// OutboxPath is where the agent's outbox copy of that message lies.
 func OutboxPath(agent, id string, t time.Time) string {
 	return AgentsDir + "/" + agent + "/" + OutboxDir + "/" + day(t) + "/" + id + ".md"
 }
 
+// ProfilePath is where the agent's profile lies.
 func ProfilePath(agent string) string { return AgentsDir + "/" + agent + "/" + profileFile }
 
+// StatusPath is where the agent's presence lies.
 func StatusPath(agent string) string { return AgentsDir + "/" + agent + "/" + statusFile }
 
 // ClaimPath is where an agent's claim on a pattern goes; suffix tells it from another file there.
@@ -225,6 +230,7 @@ func ClaimPath(pattern, agent, suffix string) string {
 	return ClaimsDir + "/" + hex.EncodeToString(sum[:]) + "-" + agent + suffix + ".json"
 }
 
+// AttachmentPath is where an attachment lies whose bytes have that SHA-1, in hex; ext begins with a dot, or is empty.
 func AttachmentPath(sum, ext string) string {
 	return AttachmentsDir + "/" + sum[:2] + "/" + sum + ext
 }

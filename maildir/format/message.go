@@ -237,6 +237,7 @@ func SubjectOf(body string) string { return cmp.Or(markdown.FirstHeading(body), 
 
 const MaxThread = 256
 
+// ValidImportance reports whether s is low, normal, high or urgent.
 func ValidImportance(s string) bool { return s == Low || s == Normal || s == High || s == Urgent }
 
 // SplitMessage checks the fences and returns header and body. adrg/frontmatter alone would take leading

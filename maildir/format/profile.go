@@ -40,6 +40,7 @@ func parseSmall(data []byte) (*object, error) {
 	return parseObject(data, 0)
 }
 
+// FormatProfile writes what ParseProfile reads.
 func FormatProfile(p Profile) []byte {
 	b, err := json.MarshalIndent(struct {
 		Name      string `json:"name"`
@@ -98,4 +99,5 @@ func ParseMark(data []byte) (time.Time, error) {
 	return first, bad
 }
 
+// FormatMark writes what ParseMark reads.
 func FormatMark(t time.Time) []byte { return []byte(FormatTime(t) + "\n") }

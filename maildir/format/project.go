@@ -38,6 +38,7 @@ func Slug(human string) string {
 	return Cut(base, 64) + "-" + hex.EncodeToString(sum[:4])
 }
 
+// FormatProject writes what ParseProject reads; human is "" in the default project.
 func FormatProject(human, slug string, now time.Time) []byte {
 	b, err := json.MarshalIndent(struct {
 		HumanKey string `json:"human_key,omitempty"` // none in the default project

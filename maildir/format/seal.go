@@ -35,7 +35,7 @@ func digest(data []byte, seal string) []byte {
 	return h.Sum(nil)
 }
 
-// sealed returns the file with its seal put in as the last key of the header.
+// Seal returns the file with its seal put in as the last key of the header.
 func Seal(key ed25519.PrivateKey, file []byte) []byte {
 	at := bytes.Index(file, []byte("\n}\n"+FenceClose+"\n"))
 	piece := sealPiece(makeSeal(key, digest(file, "")))

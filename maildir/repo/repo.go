@@ -16,7 +16,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// codebase is what the mail asks about the code repository that a project is named by. It only reads small files, and
+// Codebase is what the mail asks about the code repository that a project is named by. It only reads small files, and
 // asks Git nothing: what a repository configures may run programs.
 type Codebase struct {
 	mu    sync.Mutex
@@ -33,7 +33,7 @@ const filesFresh = 5 * time.Second
 // maxConfig is how much of a repository's configuration is looked at, in bytes: people's are a few hundred.
 const maxConfig = 1 << 20
 
-// ignoresCase reports whether the Git work tree at or above dir says core.ignorecase in its repository's configuration, as
+// IgnoresCase reports whether the Git work tree at or above dir says core.ignorecase in its repository's configuration, as
 // git init and git clone write it where the file system is such a one. What cannot be read says nothing; files that it
 // includes are not looked at. It costs a few looks at folders where the file is as it was. Safe for concurrent use.
 // Errors: the machine's faults.
@@ -64,7 +64,7 @@ func (c *Codebase) IgnoresCase(dir string) (bool, error) {
 	return c.fold, nil
 }
 
-// look returns a function that reports whether the Git work tree at or above dir has something other than a folder at a
+// Look returns a function that reports whether the Git work tree at or above dir has something other than a folder at a
 // path below its top, as it was found in the last seconds; done ends its use, by one goroutine. Errors of done: a fault of
 // the machine's that isFile met, so that what it said does not count.
 func (c *Codebase) Look(dir string) (isFile func(path string) bool, done func() error) {

@@ -21,7 +21,7 @@ import (
 // TmpDir is the folder of the tree where files are staged: untracked, and on the same file system.
 const TmpDir = ".mailtree/tmp"
 
-// action is what a write does to its path.
+// Action is what a write does to its path.
 type Action uint8
 
 const (
@@ -30,7 +30,7 @@ const (
 	Remove                // the path is taken away
 )
 
-// write is one file of an operation.
+// Write is one file of an operation.
 type Write struct {
 	Path   string
 	Action Action
@@ -44,7 +44,7 @@ type Write struct {
 	Gone   bool     // a remove that found nothing, or a replace that found nothing to keep
 }
 
-// changer changes a tree for one group: it keeps the tree and the folders that the group works in open until close, so that a
+// Changer changes a tree for one group: it keeps the tree and the folders that the group works in open until close, so that a
 // person may move them before the next one. The tree is open from before the first file is staged until the last one is
 // synced: syncfs tells a descriptor what could not be written since that was opened. For one goroutine at a time; the zero
 // value but for the tree.
@@ -65,7 +65,7 @@ func (c *Changer) holdTree() error {
 	return err
 }
 
-// close gives up the tree and the folders; the changer can be used again.
+// Close gives up the tree and the folders; the changer can be used again.
 func (c *Changer) Close() {
 	c.forgetFolders()
 	if c.held {
@@ -77,7 +77,7 @@ func (c *Changer) Close() {
 // MostFolders is how many folders one changer holds open at most: more makes nothing faster.
 const MostFolders = 256
 
-// changer returns a changer of the tree that holds at most that many folders open, 0 for MostFolders.
+// Changer returns a changer of the tree that holds at most that many folders open, 0 for MostFolders.
 func (t *Tree) Changer(folders int) *Changer {
 	return &Changer{tree: t, most: cmp.Or(folders, MostFolders)}
 }
@@ -85,7 +85,7 @@ func (t *Tree) Changer(folders int) *Changer {
 // ErrChanged says that somebody wrote at the path between planning and rename. It wraps fs.ErrExist: plan again.
 var ErrChanged = fmt.Errorf("somebody wrote there meanwhile: %w", fs.ErrExist)
 
-// stage writes w's bytes below tmp and makes the folders that its path needs. Nothing is durable yet.
+// Stage writes w's bytes below tmp and makes the folders that its path needs. Nothing is durable yet.
 func (c *Changer) Stage(w *Write, name string) (err error) {
 	if err := c.holdTree(); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (c *Changer) Stage(w *Write, name string) (err error) {
 	return err
 }
 
-// publish puts a staged write into its place. fs.ErrExist when create found something there.
+// Publish puts a staged write into its place. fs.ErrExist when create found something there.
 func (c *Changer) Publish(w *Write) error {
 	err := c.holdTree()
 	if err != nil {
@@ -138,7 +138,7 @@ func (w *Write) before() string {
 	return w.Was
 }
 
-// undo takes back what stage and publish did, as far as it was done. What somebody wrote there since is left alone.
+// Undo takes back what stage and publish did, as far as it was done. What somebody wrote there since is left alone.
 func (c *Changer) Undo(w *Write) error {
 	if err := c.holdTree(); err != nil {
 		return err
@@ -173,14 +173,14 @@ func (c *Changer) Undo(w *Write) error {
 	return IgnoreGone(c.tree.root.Remove(to))
 }
 
-// tidy removes what a finished write left below tmp: the file that was replaced or removed.
+// Tidy removes what a finished write left below tmp: the file that was replaced or removed.
 func (c *Changer) Tidy(w *Write) {
 	if w.Action != Create && !w.Gone && c.holdTree() == nil {
 		c.tree.root.Remove(TmpDir + "/" + w.Staged)
 	}
 }
 
-// touch sets the time of an untracked run-time file, making it where it is missing.
+// Touch sets the time of an untracked run-time file, making it where it is missing.
 func (t *Tree) Touch(p string, now time.Time) error {
 	if err := t.hold(); err != nil {
 		return err
@@ -200,6 +200,7 @@ func (t *Tree) Touch(p string, now time.Time) error {
 	return t.root.Chtimes(p, now, now)
 }
 
+// IgnoreGone returns err, but nil where it says that nothing is there.
 func IgnoreGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -229,7 +230,7 @@ func WriteFile(name string, data []byte) error {
 	return SyncDir(path.Dir(name))
 }
 
-// writeRun puts a file of the untracked run-time state at p, whole or the old one for every reader; other processes may do
+// WriteRun puts a file of the untracked run-time state at p, whole or the old one for every reader; other processes may do
 // the same. It is not durable. Nothing is made where no store was opened: there is no place to stage it then.
 func (t *Tree) WriteRun(p string, data []byte) error {
 	if err := t.hold(); err != nil {
@@ -257,6 +258,7 @@ func (t *Tree) WriteRun(p string, data []byte) error {
 	return err
 }
 
+// SyncDir makes durable which names a folder has.
 func SyncDir(name string) error {
 	d, err := os.Open(name)
 	if err != nil {
@@ -283,7 +285,7 @@ func tooLarge(size, limit int64) *FormatError {
 	return &FormatError{0, fmt.Sprintf("%d bytes, over the limit of %d", size, limit)}
 }
 
-// exists reports whether anything lies at p; false also where its folder may not be searched. The error is a fault of the
+// Exists reports whether anything lies at p; false also where its folder may not be searched. The error is a fault of the
 // machine.
 func (t *Tree) Exists(p string) (bool, error) {
 	_, err := t.Stat(p)
@@ -293,14 +295,14 @@ func (t *Tree) Exists(p string) (bool, error) {
 	return err == nil, nil
 }
 
-// holds reports whether the file at p has that SHA-256, as far as it can be read.
+// holds is HasSHA256 where a fault of the machine counts as no.
 func (t *Tree) holds(p, sum string) bool {
 	is, err := t.HasSHA256(p, sum)
 	return is && err == nil
 }
 
-// compare is holds where it matters that this cannot be told: the disk failed, or too many files are open. What is gone, has
-// become something else or may not be read holds nothing.
+// HasSHA256 reports whether the file at p has that SHA-256, in hex. What is gone, has become something else or may not be
+// read has not. The error is a fault of the machine: then it cannot be told.
 func (t *Tree) HasSHA256(p, sum string) (bool, error) {
 	f, st, err := t.Open(p)
 	if err == nil {
@@ -316,7 +318,7 @@ func (t *Tree) HasSHA256(p, sum string) (bool, error) {
 	return false, MachineFault(err)
 }
 
-// emptyTmp removes everything below tmp.
+// EmptyTmp removes everything below tmp.
 func (t *Tree) EmptyTmp() error {
 	entries, err := t.List(TmpDir)
 	for _, e := range entries {
@@ -325,7 +327,7 @@ func (t *Tree) EmptyTmp() error {
 	return err
 }
 
-// removeStaged removes what lies below tmp by that name, a folder with all that is in it.
+// RemoveStaged removes what lies below tmp by that name, a folder with all that is in it.
 func (t *Tree) RemoveStaged(name string) error {
 	if err := t.hold(); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syncAll makes everything written to the tree's file system so far durable: one syncfs, which also reports
+// Sync makes everything written to the tree's file system so far durable: one syncfs, which also reports
 // write-back errors. The paths are for systems without it.
 func (t *Tree) Sync(_ []string) error {
 	if t.Fail != nil {
@@ -63,7 +63,7 @@ func (c *Changer) trim() {
 	}
 }
 
-// stat looks at p, which lies in one of the folders or is to be looked up.
+// Stat looks at p, which lies in one of the folders or is to be looked up.
 func (c *Changer) Stat(p string) (FileStat, error) {
 	c.trim()
 	dir, err := c.folder(path.Dir(p))
@@ -77,7 +77,7 @@ func (c *Changer) Stat(p string) (FileStat, error) {
 	return statFrom(&s), nil
 }
 
-// makeDir makes a folder and its parents, and refuses one behind a symbolic link.
+// MakeDir makes a folder and its parents, and refuses one behind a symbolic link.
 func (c *Changer) MakeDir(dir string) error {
 	_, err := c.folder(dir)
 	if !errors.Is(err, fs.ErrNotExist) {

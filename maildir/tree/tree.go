@@ -176,7 +176,7 @@ func (t *Tree) Read(p string, limit int64) ([]byte, FileStat, error) {
 	return append(data, rest...), st, err
 }
 
-// sameBytes reports whether the file at p holds exactly data. It reads no further than the first
+// SameBytes reports whether the file at p holds exactly data. It reads no further than the first
 // difference. Errors: as of Read.
 func (t *Tree) SameBytes(p string, data []byte) (bool, error) {
 	f, st, err := t.Open(p)
@@ -205,7 +205,7 @@ func (t *Tree) SameBytes(p string, data []byte) (bool, error) {
 	}
 }
 
-// sha1 returns the SHA-1, in hex, of the file at p, which has at most limit bytes. Errors: as of Read.
+// SHA1 returns the SHA-1, in hex, of the file at p, which has at most limit bytes. Errors: as of Read.
 func (t *Tree) SHA1(p string, limit int64) (string, error) {
 	f, st, err := t.Open(p)
 	if err != nil {
@@ -225,7 +225,7 @@ func (t *Tree) SHA1(p string, limit int64) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// readOwned reads the file at p where it is that user's, and asks that of the file that it opened. Errors:
+// ReadOwned reads the file at p where it is that user's, and asks that of the file that it opened. Errors:
 // fs.ErrNotExist also for another user's file, for what is no regular file and for more than limit bytes.
 func (t *Tree) ReadOwned(p string, limit int64, uid int) ([]byte, error) {
 	f, _, err := t.OpenFile(p, os.O_RDONLY)
@@ -243,7 +243,7 @@ func (t *Tree) ReadOwned(p string, limit int64, uid int) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, limit))
 }
 
-// openFile opens the regular file at p with the flags of os.OpenFile, O_CREATE for its owner alone. No element of p may
+// OpenFile opens the regular file at p with the flags of os.OpenFile, O_CREATE for its owner alone. No element of p may
 // be a symbolic link. The caller closes the file. Errors: as of os.OpenFile; a *FormatError where p is something else.
 func (t *Tree) OpenFile(p string, flags int) (*os.File, FileStat, error) {
 	if err := t.hold(); err != nil {
@@ -274,7 +274,7 @@ func (t *Tree) OpenFile(p string, flags int) (*os.File, FileStat, error) {
 	return f, st, nil
 }
 
-// rename puts the file at from in the place of to.
+// Rename puts the file at from in the place of to.
 func (t *Tree) Rename(from, to string) error {
 	if err := t.hold(); err != nil {
 		return err
@@ -351,6 +351,7 @@ func StatOf(d fs.DirEntry) (FileStat, error) {
 	return StatOfInfo(fi), nil
 }
 
+// NotRegular says what lies where a regular file belongs.
 func NotRegular(m fs.FileMode) *FormatError {
 	what := "not a regular file"
 	switch {

@@ -125,7 +125,7 @@ func modeOf(m uint32) fs.FileMode {
 	return mode
 }
 
-// open opens p for reading without following any link and without blocking on a FIFO.
+// Open opens p for reading without following any link and without blocking on a FIFO.
 func (t *Tree) Open(p string) (io.ReadCloser, FileStat, error) {
 	fd, err := t.open2(p, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil {
@@ -162,7 +162,7 @@ func (d descriptor) Read(b []byte) (int, error) {
 
 func (d descriptor) Close() error { return unix.Close(int(d)) }
 
-// list returns the entries of a folder by name.
+// List returns the entries of a folder by name.
 func (t *Tree) List(dir string) ([]fs.DirEntry, error) {
 	fd, err := t.open2(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK)
 	if err != nil {

@@ -44,7 +44,7 @@ func (t *Tree) Stat(p string) (FileStat, error) {
 	return StatOfInfo(fi), nil
 }
 
-// open opens p for reading without following any link and without blocking on a FIFO.
+// Open opens p for reading without following any link and without blocking on a FIFO.
 func (t *Tree) Open(p string) (io.ReadCloser, FileStat, error) {
 	if err := t.hold(); err != nil {
 		return nil, FileStat{}, err
@@ -88,7 +88,7 @@ func (t *Tree) linkless(dir string) error {
 	return nil
 }
 
-// list returns the entries of a folder by name.
+// List returns the entries of a folder by name.
 func (t *Tree) List(dir string) ([]fs.DirEntry, error) {
 	if err := t.hold(); err != nil {
 		return nil, err
