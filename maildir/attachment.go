@@ -51,7 +51,7 @@ func (p *Project) readAttachments(d *Draft) ([]attachmentFile, error) {
 	left := int64(maxAllAttachments)
 	linked, err := repo.LinkedWorkTree(d.WorkDir, p.human)
 	if err != nil {
-		return nil, diskError(err)
+		return nil, refusal.Disk(err)
 	}
 	for _, n := range d.Attachments {
 		f, err := p.readAttachment(n, linked, left, d.by)

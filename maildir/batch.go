@@ -119,7 +119,7 @@ func (p *Project) do(ctx context.Context, o *op) error {
 		}
 	}
 	if o.err != nil {
-		return diskError(o.err)
+		return refusal.Disk(o.err)
 	}
 	return nil
 }
@@ -133,7 +133,7 @@ func (p *Project) Writes(path string) bool { return p.flight.count(pathKey, path
 
 // Failing is why the newest operation that reached the disk failed there; nil when it did not, or that is over a minute ago.
 func (p *Project) Failing() error {
-	return diskError(p.failing.newest())
+	return refusal.Disk(p.failing.newest())
 }
 
 // patience is how long a caller waits for the disk.
@@ -240,13 +240,13 @@ func (g *group) stage(o *op) error {
 	return nil
 }
 
-// undo takes an operation that failed with err back, and returns err; or an unsureError where that failed too.
+// undo takes an operation that failed with err back, and returns err; or an refusal.Unsure where that failed too.
 func (g *group) undo(o *op, err error) error {
 	for _, w := range o.writes {
 		if uerr := g.c.Undo(w); uerr != nil {
 			g.p.store.cfg.Log.Error("a failed operation could not be taken back", "project", g.p.slug, "path", w.Path, "error", uerr)
 			g.p.scan()
-			g.unsure, err = true, unsureError(errors.Join(err, uerr))
+			g.unsure, err = true, refusal.Unsure(errors.Join(err, uerr))
 		}
 	}
 	return err
@@ -295,7 +295,7 @@ func (g *group) publishOp(o *op) error {
 }
 
 // dropInJournal says in the journal, durably, that operations that failed with err are to be taken back, before they are. It
-// returns err; or an unsureError where that failed too.
+// returns err; or an refusal.Unsure where that failed too.
 func (g *group) dropInJournal(err error, ops ...*op) error {
 	places := make([]int, len(ops))
 	for i, o := range ops {
@@ -304,7 +304,7 @@ func (g *group) dropInJournal(err error, ops ...*op) error {
 	if derr := g.p.journal.dropOps(g.number, places); derr != nil {
 		g.p.store.cfg.Log.Error("a failed operation could not be taken back in the journal; the next start may do it", "project", g.p.slug, "error", derr)
 		g.unsure = true
-		return unsureError(errors.Join(err, derr))
+		return refusal.Unsure(errors.Join(err, derr))
 	}
 	return err
 }

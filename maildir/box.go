@@ -120,7 +120,7 @@ func (b *Box) Read(ctx context.Context, q LetterQuery) (*Letter, error) {
 		return nil, b.missing(id)
 	}
 	if err != nil {
-		return nil, diskError(err)
+		return nil, refusal.Disk(err)
 	}
 	if !sent {
 		l.Trust = b.p.trust(m, b.Name)

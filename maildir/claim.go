@@ -199,13 +199,13 @@ func (p *Project) selectClaims(ctx context.Context, pass func(c *claim.Row, live
 func (p *Project) lookAtClaims(ctx context.Context, f func(l *claim.Leases) error) error {
 	fold, err := p.code.IgnoresCase(p.human)
 	if err != nil {
-		return diskError(err)
+		return refusal.Disk(err)
 	}
 	isFile, done := p.code.Look(p.human)
 	view := claim.View{Now: p.store.cfg.Now(), Fold: fold, IsFile: isFile}
 	err = p.leases.Look(ctx, p.store.index, p.slug, view, f)
 	if fault := done(); err == nil {
-		err = diskError(fault)
+		err = refusal.Disk(fault)
 	}
 	return err
 }

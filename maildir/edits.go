@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
 )
 
 // WatchRoot is the folder below which all trees lie: what a watcher of the store watches.
@@ -123,7 +124,7 @@ func (p *Project) ingestEdits(ctx context.Context, placed <-chan *group) {
 	}
 	p.release()
 	for _, done := range e.level {
-		done <- diskError(err)
+		done <- refusal.Disk(err)
 	}
 }
 
@@ -247,7 +248,7 @@ func (p *Project) compare(ctx context.Context) {
 			p.store.cfg.Log.Error("tree not compared; that is tried again", "project", p.slug, "error", err)
 			time.AfterFunc(retryTime, func() { ring(p.doubt) })
 			for _, done := range waiting {
-				done <- diskError(err)
+				done <- refusal.Disk(err)
 			}
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
 )
 
@@ -154,7 +155,7 @@ func (s *Store) Fire(ctx context.Context, f Firing, l *HookLog) (run *HookRun, w
 	case tree.FaultOf(err) == tree.FaultGone, errors.As(err, &bad):
 		return nil, "the copy is gone", nil
 	case err != nil:
-		return nil, "", diskError(err)
+		return nil, "", refusal.Disk(err)
 	}
 	if _, sealed := s.VerifiedHere(m); sealed && f.Hook.outdates(m, s.stamp.time()) {
 		return nil, "the message is older than the hook", nil

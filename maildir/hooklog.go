@@ -91,7 +91,7 @@ func (s *Store) OpenHookLog() (*HookLog, error) {
 		if l.f != nil {
 			l.f.Close()
 		}
-		return nil, diskError(err)
+		return nil, refusal.Disk(err)
 	}
 	return l, nil
 }
@@ -166,22 +166,22 @@ func (l *HookLog) noteLine(line []byte, h hookLine) error {
 func (l *HookLog) open() error {
 	f, err := openHooksLog(l.file, os.O_RDWR|os.O_CREATE|os.O_APPEND)
 	if err != nil {
-		return diskError(err)
+		return refusal.Disk(err)
 	}
 	l.f = f
 	var last [1]byte
 	fi, err := f.Stat()
 	if err != nil { // a line that a crash cut short would spoil the next
-		return diskError(err)
+		return refusal.Disk(err)
 	}
 	if fi.Size() > 0 {
 		if _, err := f.ReadAt(last[:], fi.Size()-1); err != nil || last[0] != '\n' {
 			_, err = f.WriteString("\n")
-			return diskError(err)
+			return refusal.Disk(err)
 		}
 		return nil
 	}
-	return diskError(tree.SyncDir(filepath.Dir(l.file)))
+	return refusal.Disk(tree.SyncDir(filepath.Dir(l.file)))
 }
 
 // hookHash stands for a hook and a message. Two of a million pairs share one with a probability of 1 to 10^7.
@@ -207,11 +207,11 @@ func (l *HookLog) beginRun(h *Hook, message string) (bool, error) {
 	}
 	line := hookLine{Hook: h.key(), Message: message, Begun: format.FormatTime(l.now()), Timeout: h.Timeout}
 	if err := l.append(line); err != nil {
-		return false, diskError(err)
+		return false, refusal.Disk(err)
 	}
 	if err := l.f.Sync(); err != nil {
 		l.broken = true
-		return false, diskError(err)
+		return false, refusal.Disk(err)
 	}
 	l.begun[k], l.going[k] = true, line
 	return true, nil
@@ -231,7 +231,7 @@ func (l *HookLog) End(r *HookRun, e HookEnd) error {
 func (l *HookLog) add(h hookLine) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return diskError(l.append(h))
+	return refusal.Disk(l.append(h))
 }
 
 // Abandoned is a run whose server ended before it.
@@ -274,7 +274,7 @@ func (l *HookLog) SetMark(mark int64) error {
 	if mark <= l.mark {
 		return nil
 	}
-	return diskError(l.append(hookLine{Mark: mark}))
+	return refusal.Disk(l.append(hookLine{Mark: mark}))
 }
 
 func (l *HookLog) append(h hookLine) error {

@@ -141,7 +141,7 @@ func (s *Store) adopt(ctx context.Context, slug string) (*Project, error) {
 	}
 	fi, err := os.Lstat(filepath.Join(s.cfg.Root, projectsDir, slug, repoDir, format.ProjectFile))
 	if tree.FaultOf(err) == tree.FaultMachine {
-		return nil, diskError(err)
+		return nil, refusal.Disk(err)
 	}
 	if err != nil || fi.Size() == 0 { // empty, it is being written: a project opened now would not know its name
 		return nil, nil
@@ -181,7 +181,7 @@ func (s *Store) EnsureProject(ctx context.Context, key string) (*Project, error)
 	}
 	made, err := s.makeProject(human, slug)
 	if err != nil {
-		return nil, diskError(err)
+		return nil, refusal.Disk(err)
 	}
 	if p, err = s.addNext(context.WithoutCancel(ctx), slug); err == nil && made { // it is on disk, and belongs into the history
 		p.history.Record([]Op{{Verb: "project", Summary: p.name(), At: s.cfg.Now(), Paths: ownFiles}}, nil)
@@ -222,7 +222,7 @@ func (s *Store) refuseKey(human string) error {
 	real, err := repo.WithoutLinks(human)
 	root, rerr := repo.WithoutLinks(s.cfg.Root)
 	if err = errors.Join(err, rerr); err != nil {
-		return diskError(err)
+		return refusal.Disk(err)
 	}
 	for _, at := range []string{human, real} {
 		for _, dir := range []string{"/proc", "/sys", "/dev", s.cfg.Root, root} {
@@ -320,7 +320,7 @@ func (s *Store) addNext(ctx context.Context, slug string) (*Project, error) {
 	}
 	p, err := s.loadProject(slug)
 	if err != nil {
-		return nil, diskError(err)
+		return nil, refusal.Disk(err)
 	}
 	if err := p.attach(ctx); err != nil {
 		return nil, err

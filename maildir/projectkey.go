@@ -32,7 +32,7 @@ func resolveKey(root, key string) (human, slug string, err error) {
 				What:  refusal.ProjectKeyUnread,
 				Field: refusal.Project,
 				Name:  key,
-				Why:   diskFault(err),
+				Why:   refusal.DiskFault(err),
 				Err:   err,
 			}
 		}

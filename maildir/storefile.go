@@ -45,4 +45,4 @@ func (f *jsonFile) encode(v any) ([]byte, error) {
 }
 
 // refuse makes ErrUnavailable of an error of reading or writing the file.
-func (f *jsonFile) refuse(err error) error { return diskError(wrongFile(err, f.wrong, f.name)) }
+func (f *jsonFile) refuse(err error) error { return refusal.Disk(wrongFile(err, f.wrong, f.name)) }

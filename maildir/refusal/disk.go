@@ -1,29 +1,30 @@
-package maildir
+package refusal
 
 import (
 	"context"
 	"errors"
 	"io/fs"
 	"syscall"
-
-	"mailtree/maildir/refusal"
 )
 
-// diskError refuses for a failed write: it says what happened, and no path.
-func diskError(err error) error {
+// Disk returns the refusal for a write that failed with err. It says what happened and names no
+// path. A refusal, the end of a context and nil come back as they are.
+func Disk(err error) error {
 	var said *Error
 	if err == nil || errors.As(err, &said) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return &Error{What: refusal.NothingWritten, Why: diskFault(err), Err: err}
+	return &Error{What: NothingWritten, Why: DiskFault(err), Err: err}
 }
 
-// unsureError refuses for a failed write that could not be taken back either: a disk that has become read-only, or is gone.
-func unsureError(err error) error {
-	return &Error{What: refusal.WriteUnsure, Why: diskFault(err), Err: err}
+// Unsure returns the refusal for a write that failed with err and could not be taken back either:
+// the disk has become read-only, or is gone.
+func Unsure(err error) error {
+	return &Error{What: WriteUnsure, Why: DiskFault(err), Err: err}
 }
 
-func diskFault(err error) string {
+// DiskFault says in one clause why a write failed; it names no path.
+func DiskFault(err error) string {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return "the disk is full"
