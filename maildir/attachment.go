@@ -18,6 +18,7 @@ import (
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/repo"
 	"mailtree/maildir/tree"
+	"mailtree/maildir/writer"
 )
 
 // attachmentFile is an attachment whose bytes were read.
@@ -171,25 +172,25 @@ func readOwned(root, rel string, limit int64, uid int) ([]byte, error) {
 // otherBytes is what is wrong with a file in attachments that somebody changed or put there.
 const otherBytes = "other bytes than its name says"
 
-// attach plans the file of an attachment; none where the tree has it. What is there by that name is
+// planAttachment plans the file of an attachment; none where the tree has it. What is there by that name is
 // compared with it, byte for byte: two contents can be made to share a SHA-1. A message whose
 // attachment would be something else is refused, and what is in the way stays: a person may have
-// put it there, and other mail may name it. Errors: errBusy where an operation under way writes the
+// put it there, and other mail may name it. Errors: writer.ErrBusy where an operation under way writes the
 // file, which may be taken back; ErrConflict.
-func (o *op) attach(g *group, f *attachmentFile) error {
-	if slices.ContainsFunc(o.writes, func(w *tree.Write) bool { return w.Path == f.Path && bytes.Equal(w.Data, f.data) }) {
+func (p *Project) planAttachment(tx *writer.Tx, f *attachmentFile) error {
+	if slices.ContainsFunc(tx.Writes, func(w *tree.Write) bool { return w.Path == f.Path && bytes.Equal(w.Data, f.data) }) {
 		return nil // attached twice
 	}
-	if g.p.flight.count(pathKey, f.Path) > 0 {
-		return errBusy
+	if p.writer.Holders(writer.Path, f.Path) > 0 {
+		return writer.ErrBusy
 	}
-	same, err := g.p.tree.SameBytes(f.Path, f.data)
+	same, err := p.tree.SameBytes(f.Path, f.data)
 	why := otherBytes
 	switch {
 	case same:
 		return nil
 	case errors.Is(err, fs.ErrNotExist):
-		o.planCreate(f.Path, f.data)
+		tx.Create(f.Path, f.data)
 		return nil
 	case err != nil && tree.FaultOf(err) == tree.FaultMachine:
 		return err

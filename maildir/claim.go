@@ -14,6 +14,7 @@ import (
 	"mailtree/maildir/glob"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
+	"mailtree/maildir/writer"
 )
 
 // Bounds of a claim.
@@ -34,28 +35,28 @@ func (p *Project) Claim(ctx context.Context, r claim.Request) (*claim.Result, er
 		return nil, err
 	}
 	var res *claim.Result
-	o := &op{Op: Op{Verb: "claim", Agent: r.Agent}, keys: fact("claims")}
-	o.plan = func(g *group) error {
-		res = &claim.Result{Expires: g.now.Add(r.TTL).Truncate(time.Microsecond)}
-		if err := p.needAgent(g.ctx, refusal.Agent, r.Agent); err != nil {
+	tx := &writer.Tx{Op: writer.Op{Verb: "claim", Agent: r.Agent}, Keys: writer.On("claims")}
+	tx.Plan = func(g *writer.Group) error {
+		res = &claim.Result{Expires: g.Now.Add(r.TTL).Truncate(time.Microsecond)}
+		if err := p.needAgent(g.Ctx, refusal.Agent, r.Agent); err != nil {
 			return err
 		}
 		if err := p.needRead(format.ClaimsDir); err != nil {
 			return err
 		}
-		err := p.lookAtClaims(g.ctx, func(l *claim.Leases) (err error) {
+		err := p.lookAtClaims(g.Ctx, func(l *claim.Leases) (err error) {
 			if res.Conflicts, res.More, err = l.Conflicts(&r); len(res.Conflicts) == 0 {
-				res.Granted, res.Renewed = l.Grants(&r, g.now, res.Expires)
+				res.Granted, res.Renewed = l.Grants(&r, g.Now, res.Expires)
 			}
 			return err
 		})
 		if err != nil || r.DryRun || len(res.Conflicts) > 0 {
 			return err
 		}
-		return writeClaims(res, g, o, &r)
+		return p.planClaims(g, tx, res, &r)
 	}
 	defer p.Seen(r.Agent)
-	if err := p.do(ctx, o); err != nil {
+	if err := p.writer.Do(ctx, tx); err != nil {
 		return nil, err
 	}
 	return res, nil
@@ -96,61 +97,61 @@ func checkClaim(r *claim.Request) error {
 	return nil
 }
 
-// write plans the files of what is granted.
-func writeClaims(res *claim.Result, g *group, o *op, r *claim.Request) error {
+// planClaims plans the files of what is granted.
+func (p *Project) planClaims(g *writer.Group, tx *writer.Tx, res *claim.Result, r *claim.Request) error {
 	for _, row := range res.Granted {
-		if err := g.writeClaim(o, row); err != nil {
+		if err := p.planClaim(g, tx, row); err != nil {
 			return err
 		}
 	}
 	if res.Renewed {
-		o.Verb = "renew"
+		tx.Verb = "renew"
 	}
 	mode := "exclusive"
 	if r.Shared {
 		mode = "shared"
 	}
-	o.Summary = fmt.Sprintf("%s %s %s", r.Agent, mode, strings.Join(r.Patterns, ", "))
+	tx.Summary = fmt.Sprintf("%s %s %s", r.Agent, mode, strings.Join(r.Patterns, ", "))
 	return nil
 }
 
-// writeClaim plans the claim's file, over an older one of the same agent and pattern where there is one; keys that
+// planClaim plans the claim's file, over an older one of the same agent and pattern where there is one; keys that
 // are not ours stay as they stood.
-func (g *group) writeClaim(o *op, c claim.Row) error {
-	old, _, err := g.p.tree.Read(c.Path, format.MaxSmall)
+func (p *Project) planClaim(g *writer.Group, tx *writer.Tx, c claim.Row) error {
+	old, _, err := p.tree.Read(c.Path, format.MaxSmall)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		o.planCreate(c.Path, format.FormatClaim(c.Claim, nil))
-		return g.planRemove(o, format.ReleasedMark(c.Path))
+		tx.Create(c.Path, format.FormatClaim(c.Claim, nil))
+		return g.Remove(tx, format.ReleasedMark(c.Path))
 	case tree.FaultOf(err) == tree.FaultMachine:
 		return err
 	case err != nil:
 		return &Error{What: refusal.ClaimFileBlocked, Other: c.Path, Why: tree.PlainFileError(err)}
 	}
-	if err := g.planReplace(o, c.Path, format.FormatClaim(c.Claim, old)); err != nil {
+	if err := g.Replace(tx, c.Path, format.FormatClaim(c.Claim, old)); err != nil {
 		return err
 	}
-	return g.planRemove(o, format.ReleasedMark(c.Path))
+	return g.Remove(tx, format.ReleasedMark(c.Path))
 }
 
 // Release gives back the agent's live claims on exactly these patterns, or all of its claims when there are none
 // given. It returns those released; one that is not held is no error. Errors: ErrNotFound for the agent.
 func (p *Project) Release(ctx context.Context, agent string, patterns []string) ([]claim.Row, error) {
 	var released []claim.Row
-	o := &op{Op: Op{Verb: "release", Agent: agent}, keys: fact("claims")}
+	tx := &writer.Tx{Op: writer.Op{Verb: "release", Agent: agent}, Keys: writer.On("claims")}
 	var clean []string
 	for _, pat := range patterns {
 		clean = append(clean, glob.Clean(pat))
 	}
-	o.plan = func(g *group) error {
+	tx.Plan = func(g *writer.Group) error {
 		released = nil
-		if err := p.needAgent(g.ctx, refusal.Agent, agent); err != nil {
+		if err := p.needAgent(g.Ctx, refusal.Agent, agent); err != nil {
 			return err
 		}
 		if err := p.needRead(format.ClaimsDir); err != nil {
 			return err
 		}
-		rows, err := p.selectClaims(g.ctx, func(c *claim.Row, live bool) bool {
+		rows, err := p.selectClaims(g.Ctx, func(c *claim.Row, live bool) bool {
 			return live && c.Agent == agent && (len(patterns) == 0 || slices.Contains(clean, c.Pattern))
 		})
 		if err != nil {
@@ -158,19 +159,19 @@ func (p *Project) Release(ctx context.Context, agent string, patterns []string) 
 		}
 		var names []string
 		for _, c := range rows {
-			if err := g.freeFor(format.ReleasedMark(c.Path)); err != nil {
+			if err := p.freeFor(g, format.ReleasedMark(c.Path)); err != nil {
 				return err
 			}
-			c.Released, c.ReleasedAt = true, g.now.Truncate(time.Microsecond)
+			c.Released, c.ReleasedAt = true, g.Now.Truncate(time.Microsecond)
 			released = append(released, c)
 			names = append(names, c.Pattern)
-			o.planCreate(format.ReleasedMark(c.Path), format.FormatMark(g.now))
+			tx.Create(format.ReleasedMark(c.Path), format.FormatMark(g.Now))
 		}
-		o.Summary = agent + " " + strings.Join(names, ", ")
+		tx.Summary = agent + " " + strings.Join(names, ", ")
 		return nil
 	}
 	defer p.Seen(agent)
-	if err := p.do(ctx, o); err != nil {
+	if err := p.writer.Do(ctx, tx); err != nil {
 		return nil, err
 	}
 	return released, nil
@@ -213,29 +214,29 @@ func (p *Project) lookAtClaims(ctx context.Context, f func(l *claim.Leases) erro
 // sweepClaims removes the files of claims that ended a week ago: their history is Git's. Those of which somebody has made live
 // ones again, and the index does not know yet, stay.
 // See docs/tree.md, "A claim".
-func (p *Project) sweepClaims() *op {
-	o := &op{Op: Op{Verb: "sweep", Summary: "claims that ended a week ago"}, keys: fact("claims")}
-	o.plan = func(g *group) error {
-		old, err := p.selectClaims(g.ctx, func(c *claim.Row, _ bool) bool { return g.now.Sub(c.End()) >= keepClaims })
+func (p *Project) sweepClaims() *writer.Tx {
+	tx := &writer.Tx{Op: writer.Op{Verb: "sweep", Summary: "claims that ended a week ago"}, Keys: writer.On("claims")}
+	tx.Plan = func(g *writer.Group) error {
+		old, err := p.selectClaims(g.Ctx, func(c *claim.Row, _ bool) bool { return g.Now.Sub(c.End()) >= keepClaims })
 		if err != nil {
 			return err
 		}
 		for i := range old {
-			c, before := &old[i], len(o.writes)
-			if before >= 2*maxGroup {
+			c, before := &old[i], len(tx.Writes)
+			if before >= 2*writer.MaxGroup {
 				break
 			}
-			if err := errors.Join(g.planRemove(o, c.Path), g.planRemove(o, format.ReleasedMark(c.Path))); err != nil {
-				o.writes = nil
+			if err := errors.Join(g.Remove(tx, c.Path), g.Remove(tx, format.ReleasedMark(c.Path))); err != nil {
+				tx.Writes = nil
 				return nil // left alone: what may not be committed may not be removed
 			}
 			if !p.stands(c) { // asked now: what changes after it was taken publish finds
-				o.writes = o.writes[:before]
+				tx.Writes = tx.Writes[:before]
 			}
 		}
 		return nil
 	}
-	return o
+	return tx
 }
 
 // stands reports whether the claim's files still say when it ends and whether it was released as the index does.

@@ -14,6 +14,7 @@ import (
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
+	"mailtree/maildir/writer"
 )
 
 // WatchRoot is the folder below which all trees lie: what a watcher of the store watches.
@@ -73,9 +74,17 @@ func (p *Project) Edited(paths []string, scan bool) {
 	}
 	p.mu.Unlock()
 	if scan {
-		ring(p.doubt)
+		p.askCompare()
 	}
-	ring(p.look)
+	p.writer.Look()
+}
+
+// askCompare rings the one who compares.
+func (p *Project) askCompare() {
+	select {
+	case p.doubt <- struct{}{}:
+	default:
+	}
 }
 
 // scan asks for a comparison of the whole tree.
@@ -88,50 +97,35 @@ func (p *Project) Rescan(ctx context.Context) error {
 	p.mu.Lock()
 	p.rescan = append(p.rescan, done)
 	p.mu.Unlock()
-	ring(p.doubt)
+	p.askCompare()
 	select {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-p.stopped:
-		return errStopped
+	case <-p.writer.Stopped():
+		return writer.ErrStopped
 	}
 }
 
-// poke rings the planner.
-func (p *Project) poke() { ring(p.wake) }
-
-func ring(bell chan struct{}) {
-	select {
-	case bell <- struct{}{}:
-	default:
-	}
-}
-
-// ingestEdits runs between groups, in the goroutine that ingests them. Groups that are in place come from placed.
-func (p *Project) ingestEdits(ctx context.Context, placed <-chan *group) {
+// Between ingests what others changed, between two groups. See writer.Owner.
+func (o owner) Between(ctx context.Context) {
+	p := o.Project
 	e := p.takeEdits()
-	if e.wide {
-		for p.gate.close() > 0 {
-			(<-placed).ingestGroup()
+	ingest := func() {
+		err := p.ingestOthers(ctx, e.paths)
+		if err == nil && len(e.level) > 0 {
+			err = p.needRead(".")
 		}
-		defer p.gate.open()
+		p.writer.Release()
+		for _, done := range e.level {
+			done <- refusal.Disk(err)
+		}
 	}
-	err := p.ingestOthers(ctx, e.paths)
-	if err == nil && len(e.level) > 0 {
-		err = p.needRead(".")
-	}
-	p.release()
-	for _, done := range e.level {
-		done <- refusal.Disk(err)
-	}
-}
-
-// release lets operations be planned on what was held to be ingested.
-func (p *Project) release() {
-	if p.flight.release() {
-		p.poke()
+	if e.wide {
+		p.writer.Alone(ingest)
+	} else {
+		ingest()
 	}
 }
 
@@ -157,22 +151,22 @@ func (p *Project) takeEdits() (e edits) {
 	var later []string
 	if len(all) > mostEdits {
 		all, later = firstEdits(all)
-		ring(p.look)
+		p.writer.Look()
 	}
 	p.store.looking <- struct{}{}
 	defer func() { <-p.store.looking }()
-	c := p.tree.Changer(p.store.folders)
+	c := p.tree.Changer(p.store.limits.Folders)
 	defer c.Close()
 	for _, path := range all {
-		if p.flight.count(pathKey, path) > 0 {
+		if p.writer.Holders(writer.Path, path) > 0 {
 			later = append(later, path)
 			continue
 		}
 		st, err := c.Stat(path)
 		switch {
-		case err == nil && p.fresh.confirmOwn(path, st):
+		case err == nil && p.writer.ConfirmOwn(path, st):
 			p.noteUnread([]string{path}, nil)
-		case !p.flight.hold(path): // planned meanwhile
+		case !p.writer.Hold(path): // planned meanwhile
 			later = append(later, path)
 		case err == nil && st.Mode.IsRegular(), errors.Is(err, fs.ErrNotExist) && format.Locate(path).Kind.Single():
 			e.paths = append(e.paths, path)
@@ -220,19 +214,23 @@ func (p *Project) ingestOthers(ctx context.Context, paths []string) error {
 	err := p.ingest(ctx, paths)
 	if err != nil {
 		p.store.cfg.Log.Error("edits not indexed; the tree is compared as a whole later", "project", p.slug, "error", err)
-		time.AfterFunc(retryTime, func() { ring(p.doubt) })
+		time.AfterFunc(retryTime, func() { p.askCompare() })
 	}
 	return err
 }
 
 const retryTime = 2 * time.Second
 
-// compare runs beside the writer: when somebody asks for it, it looks for what differs between tree and index, and reports
-// that as edits.
+// compare runs beside the writer. Every hour, and when somebody asks for it, it looks for what differs between tree and
+// index, and reports that as edits; every hour it has ended claims removed too.
 func (p *Project) compare(ctx context.Context) {
+	hourly := time.NewTicker(time.Hour)
+	defer hourly.Stop()
 	for {
 		select {
 		case <-p.doubt:
+		case <-hourly.C:
+			p.writer.Later(p.sweepClaims())
 		case <-ctx.Done():
 			return
 		}
@@ -246,7 +244,7 @@ func (p *Project) compare(ctx context.Context) {
 		}
 		if err != nil {
 			p.store.cfg.Log.Error("tree not compared; that is tried again", "project", p.slug, "error", err)
-			time.AfterFunc(retryTime, func() { ring(p.doubt) })
+			time.AfterFunc(retryTime, func() { p.askCompare() })
 			for _, done := range waiting {
 				done <- refusal.Disk(err)
 			}
@@ -261,7 +259,7 @@ func (p *Project) compare(ctx context.Context) {
 		}
 		p.compared = append(p.compared, waiting...)
 		p.mu.Unlock()
-		ring(p.look)
+		p.writer.Look()
 	}
 }
 
@@ -308,8 +306,7 @@ func (p *Project) noticed(changes []Change) {
 	for _, c := range changes {
 		if (c.Kind == format.KindRead || c.Kind == format.KindAck) && c.Op == Added {
 			if st, err := p.tree.Stat(c.Path); err == nil && st.Size == 0 {
-				p.later(p.stampMark(c))
-				p.poke()
+				p.writer.Later(p.stampMark(c))
 			}
 		}
 	}

@@ -4,13 +4,15 @@ import "context"
 
 // Later is the number of operations that wait for others to end.
 func Later(p *Project) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.again)
+	_, waiting := p.writer.Backlog()
+	return waiting
 }
 
 // Queued is the number of operations that nobody has looked at yet.
-func Queued(p *Project) int { return len(p.queue) }
+func Queued(p *Project) int {
+	queued, _ := p.writer.Backlog()
+	return queued
+}
 
 // Compared is the number of comparisons that are to be answered when their edits are ingested.
 func Compared(p *Project) int {
@@ -20,13 +22,12 @@ func Compared(p *Project) int {
 }
 
 // SweepStaging has leftovers removed, as it is done every hour.
-func SweepStaging(ctx context.Context, p *Project) error { return p.do(ctx, p.sweepStaging()) }
+func SweepStaging(ctx context.Context, p *Project) error {
+	return p.writer.Do(ctx, p.writer.SweepStaging())
+}
 
 // Sweep has ended claims removed, as it is done every hour.
-func Sweep(p *Project) {
-	p.later(p.sweepClaims())
-	p.poke()
-}
+func Sweep(p *Project) { p.writer.Later(p.sweepClaims()) }
 
 // StoreOf is the project's store.
 func StoreOf(p *Project) *Store { return p.store }

@@ -2,11 +2,9 @@ package maildir
 
 import (
 	"context"
-	"slices"
 	"time"
 
-	"mailtree/maildir/format"
-	"mailtree/maildir/tree"
+	"mailtree/maildir/writer"
 )
 
 // History is the audit of one project's tree: Git. The gitlog package is the one implementation.
@@ -36,46 +34,10 @@ type History interface {
 }
 
 // Op is one operation as the audit tells it.
-type Op struct {
-	Verb    string // register, send, reply, read, unread, acknowledge, pop, claim, renew, release, presence, project …
-	Agent   string // who did it; "" for the server itself
-	ID      string // message id, where there is one
-	Summary string // one line for people: "GreenCastle -> BlueLake: Plan for /api/users"; never names a bcc recipient
-	At      time.Time
-	Paths   []string // files written or removed, relative to the tree
-	// Written is what became of the files that were written or removed, by path; what is missing here is taken as it is on
-	// disk, and so is everything while contents of more than 32 MiB wait for a commit.
-	// See invariant I6.
-	Written map[string]Written
-	// Recovered says that the operation stems from the journal of an interrupted run: it may be in a commit
-	// already. It is not, where HEAD lacks one of its paths, or holds another version of one of Revised; else it
-	// is left out.
-	Recovered bool
-	Revised   []string // of a recovered operation: what it replaced or removed and is still as it left it
-}
+type Op = writer.Op
 
 // Written is what an operation made of one of its paths.
-type Written struct {
-	Data []byte
-	Stat tree.FileStat // of the file in its place; one from before its rename, or the zero tree.FileStat, has it read and compared
-	Gone bool          // nothing: it removed the file
-}
-
-// each returns the operation once for every message id, or as it is where it concerns at most one.
-func (o Op) each(ids []string) []Op {
-	if len(ids) < 2 {
-		return []Op{o}
-	}
-	var all []Op
-	for _, id := range ids {
-		one := o
-		one.ID, one.Summary = id, o.Agent+" "+id
-		one.Paths = slices.DeleteFunc(slices.Clone(o.Paths), func(p string) bool { return format.Locate(p).ID != id })
-		one.Revised = slices.DeleteFunc(slices.Clone(o.Revised), func(p string) bool { return format.Locate(p).ID != id })
-		all = append(all, one)
-	}
-	return all
-}
+type Written = writer.Written
 
 // HistoryState says how the audit stands, for health and doctor.
 type HistoryState struct {

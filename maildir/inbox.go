@@ -10,6 +10,7 @@ import (
 	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
+	"mailtree/maildir/writer"
 )
 
 // InboxPage is one page of an inbox.
@@ -179,155 +180,85 @@ func (p *Project) markPage(ctx context.Context, agent string, page *InboxPage) e
 // mark creates the missing marks of deliveries in one operation. On a page, one that is gone meanwhile or cannot be marked stops
 // no other.
 func (p *Project) mark(ctx context.Context, verb, agent string, ids []string, ack, page bool) error {
-	o := &op{Op: Op{Verb: verb, Agent: agent}, keys: fact("mark " + agent), ids: ids}
+	tx := &writer.Tx{Op: writer.Op{Verb: verb, Agent: agent}, Keys: writer.On("mark " + agent), IDs: ids}
 	if len(ids) == 1 {
-		o.ID, o.Summary = ids[0], agent+" "+ids[0]
+		tx.ID, tx.Summary = ids[0], agent+" "+ids[0]
 	}
-	o.plan = func(g *group) error {
+	tx.Plan = func(g *writer.Group) error {
 		for _, id := range ids {
-			d, err := g.delivery(agent, id)
+			d, err := p.delivery(g, agent, id)
 			if page && errors.Is(err, ErrNotFound) {
 				continue
 			}
 			if err != nil {
 				return err
 			}
-			if err := g.markFile(o, format.ReadMark(d.CopyPath), d.Read, page); err != nil {
+			if err := p.markFile(g, tx, format.ReadMark(d.CopyPath), d.Read, page); err != nil {
 				return err
 			}
 			if !ack {
 				continue
 			}
-			if err := g.markFile(o, format.AckMark(d.CopyPath), d.Acked, page); err != nil {
+			if err := p.markFile(g, tx, format.AckMark(d.CopyPath), d.Acked, page); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
 	defer p.Seen(agent)
-	return p.do(ctx, o)
+	return p.writer.Do(ctx, tx)
 }
 
-// markFile plans one mark, unless there is one. Errors: as of freeFor; errStale too when the one that the index knows is gone.
-func (g *group) markFile(o *op, path string, known, page bool) error {
+// markFile plans one mark, unless there is one. Errors: as of freeFor; writer.ErrStale too when the one that the index knows is gone.
+func (p *Project) markFile(g *writer.Group, tx *writer.Tx, path string, known, page bool) error {
 	if known {
-		return g.present(path)
+		return g.Present(path)
 	}
-	err := g.freeFor(path)
+	err := p.freeFor(g, path)
 	switch {
 	case err == nil:
-		o.planCreate(path, format.FormatMark(g.now))
+		tx.Create(path, format.FormatMark(g.Now))
 	case page && errors.Is(err, ErrConflict):
 		return nil
 	}
 	return err
 }
 
-// freeFor reports whether a file can be made at path. Errors: errStale when a file is there that the index does not
+// freeFor reports whether a file can be made at path. Errors: writer.ErrStale when a file is there that the index does not
 // know yet, ErrConflict when something is there that is no file, or one that the index cannot take for a mark.
-func (g *group) freeFor(path string) error {
-	st, err := g.p.tree.Stat(path)
+func (p *Project) freeFor(g *writer.Group, path string) error {
+	st, err := p.tree.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err == nil && st.Mode.IsRegular():
-		_, _, err := g.p.tree.Read(path, format.MaxSmall)
+		_, _, err := p.tree.Read(path, format.MaxSmall)
 		switch tree.FaultOf(err) {
 		case tree.FaultFile:
 			return &Error{What: refusal.MarkBlocked, Other: path, Why: tree.PlainFileError(err)}
 		case tree.FaultMachine:
 			return err
 		}
-		return g.stale(path)
+		return g.Stale(path)
 	case err == nil:
 		return &Error{What: refusal.MarkBlocked, Other: path, Why: tree.NotRegular(st.Mode).Reason}
 	}
 	return err
 }
 
-// delivery finds the agent's copy, which is on disk. Errors: ErrNotFound, errStale.
-func (g *group) delivery(agent, id string) (*Delivery, error) {
-	p := g.p
-	if err := p.needAgent(g.ctx, refusal.Agent, agent); err != nil {
+// delivery finds the agent's copy, which is on disk. Errors: ErrNotFound, writer.ErrStale.
+func (p *Project) delivery(g *writer.Group, agent, id string) (*Delivery, error) {
+	if err := p.needAgent(g.Ctx, refusal.Agent, agent); err != nil {
 		return nil, err
 	}
-	d, err := p.store.index.Delivery(g.ctx, p.slug, agent, id, WithoutBody, nil)
+	d, err := p.store.index.Delivery(g.Ctx, p.slug, agent, id, WithoutBody, nil)
 	if err != nil {
 		return nil, err
 	}
 	if d == nil {
 		return nil, p.noDelivery(agent, id)
 	}
-	return d, g.present(d.CopyPath)
-}
-
-// Pop hands out the oldest unread delivery, marked read durably; nil when there is none. Never the same twice,
-// between processes either: creating the mark exclusively decides.
-// See docs/tools.md, "Reading".
-func (p *Project) Pop(ctx context.Context, agent string) (*Delivery, error) {
-	return p.popWithin(ctx, agent, nil)
-}
-
-// errNoRoom ends the plan of a pop whose room has to be reserved first; nothing is popped.
-var errNoRoom = errors.New("no room reserved for the body")
-
-// popWithin is Pop with as much of the body as there is room for.
-func (p *Project) popWithin(ctx context.Context, agent string, room *Room) (got *Delivery, err error) {
-	defer p.Seen(agent)
-	err = room.attempt(ctx, func() error {
-		got, err = p.popOnce(ctx, agent, room)
-		if errors.Is(err, errNoRoom) {
-			return nil // attempt reserves and comes back
-		}
-		return err
-	})
-	return got, err
-}
-
-func (p *Project) popOnce(ctx context.Context, agent string, room *Room) (*Delivery, error) {
-	var got *Delivery
-	o := &op{Op: Op{Verb: "pop", Agent: agent}}
-	o.plan = func(g *group) error {
-		got = nil
-		if err := p.needAgent(g.ctx, refusal.Agent, agent); err != nil {
-			return err
-		}
-		d, err := g.poppable(agent)
-		if err != nil || d == nil {
-			return err
-		}
-		if d, err = g.readPopped(d, room); err != nil {
-			return err
-		}
-		d.Read, d.ReadAt = true, g.now.Truncate(time.Microsecond)
-		got, o.ID, o.Summary = d, d.ID, agent+" "+d.ID
-		o.holds(popKey, agent)
-		o.planCreate(format.ReadMark(d.CopyPath), format.FormatMark(g.now))
-		return nil
-	}
-	if err := p.do(ctx, o); err != nil {
-		return nil, err
-	}
-	return got, nil
-}
-
-// readPopped reads what is about to be popped, with as much of its body as there is room for: before it is marked, for what
-// cannot be read must not be lost. Errors: errNoRoom, errStale, those of the index.
-func (g *group) readPopped(d *Delivery, room *Room) (*Delivery, error) {
-	room.empty() // of an earlier plan of the same pop
-	whole, err := g.p.store.index.Delivery(g.ctx, g.p.slug, d.Agent, d.ID, WithBody, room)
-	switch {
-	case err == nil && whole == nil:
-		err = g.stale(d.CopyPath)
-	case err == nil && room.more() && !room.last:
-		err = errNoRoom
-	}
-	if err != nil { // others may have it
-		delete(g.tried[d.Agent], d.ID)
-		delete(g.waiting, d.Agent)
-		return nil, err
-	}
-	return whole, nil
+	return d, g.Present(d.CopyPath)
 }
 
 // PopQuery says whose mail is popped, and how long to wait for it.
@@ -366,61 +297,6 @@ func (p *Project) PopWait(ctx context.Context, q PopQuery) (*Delivery, error) {
 	}
 }
 
-// poppable finds the oldest unread delivery that is on disk, can be marked and is handed to nobody else.
-func (g *group) poppable(agent string) (*Delivery, error) {
-	for {
-		d, err := g.oldest(agent)
-		if err != nil || d == nil {
-			return nil, err
-		}
-		mark := format.ReadMark(d.CopyPath)
-		if g.p.flight.count(pathKey, mark) > 0 {
-			continue
-		}
-		if err := g.present(d.CopyPath); err != nil {
-			delete(g.tried[agent], d.ID) // it may come back
-			return nil, err
-		}
-		err = g.freeFor(mark)
-		if err == nil {
-			return d, nil
-		}
-		if !errors.Is(err, ErrConflict) {
-			delete(g.waiting, agent) // they were read before others were marked
-			return nil, err
-		}
-	}
-}
-
-// oldest hands each try of a group another delivery, until a pop fails: what that one took may be handed out again.
-func (g *group) oldest(agent string) (*Delivery, error) {
-	if failures := g.p.flight.failures(); failures != g.failures {
-		clear(g.waiting)
-		clear(g.tried)
-		g.failures = failures
-	}
-	tried := g.tried[agent]
-	if tried == nil {
-		tried = map[string]bool{}
-		g.tried[agent] = tried
-	}
-	for n := g.p.flight.count(popKey, agent) + 1; len(g.waiting[agent]) == 0; {
-		n += len(tried)
-		rows, err := g.p.store.index.OldestUnread(g.ctx, g.p.slug, agent, n)
-		if err != nil {
-			return nil, err
-		}
-		g.waiting[agent] = slices.DeleteFunc(rows, func(d Delivery) bool { return tried[d.ID] })
-		if len(g.waiting[agent]) == 0 {
-			return nil, nil // n is more than were tried
-		}
-	}
-	d := g.waiting[agent][0]
-	g.waiting[agent] = g.waiting[agent][1:]
-	tried[d.ID] = true
-	return &d, nil
-}
-
 // SetRead marks a delivery read or unread; the first time stays. It returns the delivery as it then stands.
 // Errors: ErrNotFound for the agent or when the message is not in its inbox.
 // See docs/tools.md, "Reading".
@@ -438,22 +314,22 @@ func (p *Project) SetRead(ctx context.Context, agent, id string, read bool) (*De
 }
 
 func (p *Project) unread(ctx context.Context, agent, id string) error {
-	o := &op{Op: Op{Verb: "unread", Agent: agent, ID: id, Summary: agent + " " + id}, keys: fact("mark " + agent)}
-	o.plan = func(g *group) error {
-		d, err := g.delivery(agent, id)
+	tx := &writer.Tx{Op: writer.Op{Verb: "unread", Agent: agent, ID: id, Summary: agent + " " + id}, Keys: writer.On("mark " + agent)}
+	tx.Plan = func(g *writer.Group) error {
+		d, err := p.delivery(g, agent, id)
 		if err != nil {
 			return err
 		}
 		if d.Read {
-			return g.planRemove(o, format.ReadMark(d.CopyPath))
+			return g.Remove(tx, format.ReadMark(d.CopyPath))
 		}
-		if err := g.freeFor(format.ReadMark(d.CopyPath)); !errors.Is(err, ErrConflict) { // what is in a mark's place and is none
+		if err := p.freeFor(g, format.ReadMark(d.CopyPath)); !errors.Is(err, ErrConflict) { // what is in a mark's place and is none
 			return err
 		}
 		return nil
 	}
 	defer p.Seen(agent)
-	return p.do(ctx, o)
+	return p.writer.Do(ctx, tx)
 }
 
 // Acknowledge marks a delivery acknowledged, and read; the first time stays. It returns the delivery as it then
@@ -477,17 +353,17 @@ func (p *Project) Delivery(ctx context.Context, agent, id string) (*Delivery, er
 
 // stampMark writes the time into a mark that somebody made empty.
 // See docs/tree.md, "Marks".
-func (p *Project) stampMark(c Change) *op {
-	o := &op{Op: Op{Verb: "stamp", Agent: c.Agent, ID: c.ID, Summary: c.Path}, keys: fact("mark " + c.Agent)}
-	o.plan = func(g *group) error {
+func (p *Project) stampMark(c Change) *writer.Tx {
+	tx := &writer.Tx{Op: writer.Op{Verb: "stamp", Agent: c.Agent, ID: c.ID, Summary: c.Path}, Keys: writer.On("mark " + c.Agent)}
+	tx.Plan = func(g *writer.Group) error {
 		if st, err := p.tree.Stat(c.Path); err != nil || st.Size > 0 || !st.Mode.IsRegular() {
 			return nil
 		}
-		if err := g.planReplace(o, c.Path, format.FormatMark(g.now)); err != nil {
+		if err := g.Replace(tx, c.Path, format.FormatMark(g.Now)); err != nil {
 			return err
 		}
-		o.writes[0].There = true // who takes it away meanwhile wants it gone
+		tx.Writes[0].There = true // who takes it away meanwhile wants it gone
 		return nil
 	}
-	return o
+	return tx
 }

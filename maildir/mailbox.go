@@ -14,6 +14,7 @@ import (
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/registry"
 	"mailtree/maildir/tree"
+	"mailtree/maildir/writer"
 )
 
 // A mailbox is an agent seen as an address with an owner: the user of the operating system who may read and write it.
@@ -93,24 +94,24 @@ func (p *Project) CreateMailbox(ctx context.Context, name string, by Caller) (*M
 			Why:   orElse(why, "reserved"),
 		}
 	}
-	o := &op{Op: Op{Verb: "register", Agent: name, Summary: name + " (mailbox)"}, keys: fact("mailbox")}
-	o.plan = func(g *group) error {
-		switch holder, taken, err := g.nameHolder(name); {
+	tx := &writer.Tx{Op: writer.Op{Verb: "register", Agent: name, Summary: name + " (mailbox)"}, Keys: writer.On("mailbox")}
+	tx.Plan = func(g *writer.Group) error {
+		switch holder, taken, err := p.nameHolder(g, name); {
 		case err != nil:
 			return err
 		case holder != "":
 			return p.mayUse(holder, name, by)
 		case taken:
-			return errBusy
+			return writer.ErrBusy
 		}
-		if err := p.store.mayOwnMore(g.ctx, by); err != nil {
+		if err := p.store.mayOwnMore(g.Ctx, by); err != nil {
 			return err
 		}
-		o.holds(nameKey, strings.ToLower(name))
-		o.planCreate(format.ProfilePath(name), format.FormatProfile(format.Profile{Name: name, Inception: g.now}))
+		tx.Hold(nameKey, strings.ToLower(name))
+		tx.Create(format.ProfilePath(name), format.FormatProfile(format.Profile{Name: name, Inception: g.Now}))
 		return p.give(name, by.UID)
 	}
-	if err := p.do(ctx, o); err != nil {
+	if err := p.writer.Do(ctx, tx); err != nil {
 		return nil, err
 	}
 	return p.Mailbox(ctx, name, by)
@@ -230,11 +231,11 @@ func (p *Project) DeleteMailbox(ctx context.Context, name string, force bool, by
 	if err != nil {
 		return nil, err
 	}
-	o := &op{Op: Op{Verb: "delete-mailbox", Agent: name, Summary: name}, keys: append(fact("mailbox"), conflictKey{belowKey, format.AgentsDir + "/" + name})}
-	o.plan = func(g *group) error {
+	tx := &writer.Tx{Op: writer.Op{Verb: "delete-mailbox", Agent: name, Summary: name}, Keys: append(writer.On("mailbox"), writer.Key{Kind: writer.Below, Name: format.AgentsDir + "/" + name})}
+	tx.Plan = func(g *writer.Group) error {
 		var paths []string
-		coming := p.flight.count(insideKey, format.AgentsDir+"/"+name) > 0 // before the index is asked: what is not under way any more is counted
-		if m, err = p.Mailbox(g.ctx, name, by); err != nil {
+		coming := p.writer.Holders(writer.Inside, format.AgentsDir+"/"+name) > 0 // before the index is asked: what is not under way any more is counted
+		if m, err = p.Mailbox(g.Ctx, name, by); err != nil {
 			return err
 		}
 		if !force && m.Total+m.Sent > 0 {
@@ -246,9 +247,9 @@ func (p *Project) DeleteMailbox(ctx context.Context, name string, force bool, by
 			}
 		}
 		if coming {
-			return errBusy
+			return writer.ErrBusy
 		}
-		err := p.tree.Walk(g.ctx, format.AgentsDir+"/"+name, func(path string, d fs.DirEntry) error {
+		err := p.tree.Walk(g.Ctx, format.AgentsDir+"/"+name, func(path string, d fs.DirEntry) error {
 			if d.Type().IsRegular() {
 				paths = append(paths, path)
 			}
@@ -262,19 +263,19 @@ func (p *Project) DeleteMailbox(ctx context.Context, name string, force bool, by
 			if err != nil {
 				return err
 			}
-			o.writes = append(o.writes, &tree.Write{Path: path, Sum: hexSum(data), Action: tree.Remove})
+			tx.Writes = append(tx.Writes, &tree.Write{Path: path, Sum: tree.SHA256(data), Action: tree.Remove})
 		}
-		if err := p.history.Preserve(g.ctx, paths); err != nil {
+		if err := p.history.Preserve(g.Ctx, paths); err != nil {
 			return err
 		}
-		for _, w := range o.writes { // of what was changed meanwhile it is not known which is in the history
+		for _, w := range tx.Writes { // of what was changed meanwhile it is not known which is in the history
 			if same, err := p.tree.HasSHA256(w.Path, w.Sum); err != nil || !same {
-				return cmp.Or(err, errStale)
+				return cmp.Or(err, writer.ErrStale)
 			}
 		}
 		return nil
 	}
-	if err := p.do(ctx, o); err != nil {
+	if err := p.writer.Do(ctx, tx); err != nil {
 		return m, err
 	}
 	return m, p.disown(ctx, name)
@@ -283,18 +284,18 @@ func (p *Project) DeleteMailbox(ctx context.Context, name string, force bool, by
 // disown drops owner and hooks of an agent that was deleted, unless there is one of that name again: whoever made that
 // one has said whose it is.
 func (p *Project) disown(ctx context.Context, name string) error {
-	o := &op{Op: Op{Verb: "delete-mailbox", Agent: name}, keys: fact("mailbox")}
-	o.plan = func(g *group) error { // writes nothing
-		if p.flight.count(nameKey, strings.ToLower(name)) > 0 { // before the index is asked: who is not under way any more is there
+	tx := &writer.Tx{Op: writer.Op{Verb: "delete-mailbox", Agent: name}, Keys: writer.On("mailbox")}
+	tx.Plan = func(g *writer.Group) error { // writes nothing
+		if p.writer.Holders(nameKey, strings.ToLower(name)) > 0 { // before the index is asked: who is not under way any more is there
 			return nil
 		}
-		if row, err := p.store.index.Agent(g.ctx, p.slug, name); err != nil || row != nil {
+		if row, err := p.store.index.Agent(g.Ctx, p.slug, name); err != nil || row != nil {
 			return err
 		}
 		return errors.Join(p.dropHooks(name), p.store.owners.set(p.slug+"/"+name, NoOwner))
 	}
-	err := p.do(context.WithoutCancel(ctx), o)
-	if errors.Is(err, errStopped) { // the mailbox is deleted all the same, and making an agent sets its owner anew
+	err := p.writer.Do(context.WithoutCancel(ctx), tx)
+	if errors.Is(err, writer.ErrStopped) { // the mailbox is deleted all the same, and making an agent sets its owner anew
 		return nil
 	}
 	return err

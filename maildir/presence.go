@@ -5,6 +5,7 @@ import (
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
+	"mailtree/maildir/writer"
 )
 
 // CheckPresence refuses a word that is not exactly ready, work or offline. Errors: ErrInvalid.
@@ -21,12 +22,12 @@ func (p *Project) SetPresence(ctx context.Context, agent, status string) error {
 	if err := CheckPresence(status); err != nil {
 		return err
 	}
-	o := &op{Op: Op{Verb: "presence", Agent: agent, Summary: agent + " is " + status}, keys: fact("presence " + agent)}
-	o.plan = func(g *group) error {
-		if err := p.needAgent(g.ctx, refusal.Agent, agent); err != nil {
+	tx := &writer.Tx{Op: writer.Op{Verb: "presence", Agent: agent, Summary: agent + " is " + status}, Keys: writer.On("presence " + agent)}
+	tx.Plan = func(g *writer.Group) error {
+		if err := p.needAgent(g.Ctx, refusal.Agent, agent); err != nil {
 			return err
 		}
-		row, err := p.store.index.Agent(g.ctx, p.slug, agent)
+		row, err := p.store.index.Agent(g.Ctx, p.slug, agent)
 		if err != nil {
 			return err
 		}
@@ -35,10 +36,10 @@ func (p *Project) SetPresence(ctx context.Context, agent, status string) error {
 			if says, bad := format.ParseStatus(data); err == nil && bad == nil && says == status {
 				return nil
 			}
-			return g.stale(format.StatusPath(agent))
+			return g.Stale(format.StatusPath(agent))
 		}
-		return g.planReplace(o, format.StatusPath(agent), []byte(status+"\n"))
+		return g.Replace(tx, format.StatusPath(agent), []byte(status+"\n"))
 	}
 	defer p.Seen(agent)
-	return p.do(ctx, o)
+	return p.writer.Do(ctx, tx)
 }

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/repo"
 	"mailtree/maildir/tree"
+	"mailtree/maildir/writer"
 )
 
 // Project is one project of a store: a tree, its one writer and its history. Safe for concurrent use.
@@ -26,33 +26,23 @@ type Project struct {
 	human   string
 	created time.Time
 	tree    *tree.Tree
-	journal *journal
+	writer  *writer.Writer
 	history History
 
-	queue   chan *op      // to be planned
-	stopped chan struct{} // closed when the writer has ended
-	wake    chan struct{} // rings the planner: something waits in again, or a group has ended
-	look    chan struct{} // rings the one who ingests: something was edited
 	doubt   chan struct{} // rings the one who compares: events were lost, or somebody asks
-	group   atomic.Uint64 // number of the newest
-	flight  flight
-	gate    gate
-	failing failing
 	leases  *claim.Leases
 	code    repo.Codebase
 	notices notices
 	waiting unreadPaths
+	pops    pops
 
 	mu       sync.Mutex
-	again    []*op           // to be planned (anew) when a group has ended
 	edited   map[string]bool // reported by the watcher, not yet ingested
 	rescan   []chan error    // those who wait for a comparison of the whole tree
 	compared []chan error    // those whose comparison is in edited
 	agents   map[string]bool // names known to exist
 	left     uint64          // how often names were taken out of agents
 	seen     map[string]*sighting
-	own      map[string]ownWrite // what groups not yet committed wrote
-	fresh    freshness
 }
 
 // Slug is the project's folder name.
@@ -351,9 +341,17 @@ func (s *Store) loadProject(slug string) (*Project, error) {
 	}
 	t.Fail = s.cfg.Fail
 	defer t.Close() // from now on it is open while somebody uses it
-	p := &Project{store: s, slug: slug, tree: t, queue: make(chan *op, maxGroup), stopped: make(chan struct{}), wake: make(chan struct{}, 1), look: make(chan struct{}, 1), doubt: make(chan struct{}, 1),
-		flight: newFlight(), edited: map[string]bool{}, agents: map[string]bool{}, seen: map[string]*sighting{}, own: map[string]ownWrite{}}
-	p.leases = claim.NewLeases()
+	p := &Project{
+		store:  s,
+		slug:   slug,
+		tree:   t,
+		doubt:  make(chan struct{}, 1),
+		leases: claim.NewLeases(),
+		pops:   newPops(),
+		edited: map[string]bool{},
+		agents: map[string]bool{},
+		seen:   map[string]*sighting{},
+	}
 	if data, _, err := t.Read(format.ProjectFile, format.MaxSmall); err == nil {
 		if p.human, p.created, err = format.ParseProject(data); err != nil {
 			s.cfg.Log.Warn("project.json is not valid; the project is known by its slug only", "project", slug, "error", err)
@@ -362,22 +360,26 @@ func (s *Store) loadProject(slug string) (*Project, error) {
 	return p, p.recover()
 }
 
-// recover makes the tree whole after a crash and opens journal and history.
-func (p *Project) recover() error {
-	j, groups, err := recoverTree(p.tree, p.store.key.Seed(), p.store.cfg.Log.With("project", p.slug))
+// recover makes the tree whole after a crash and opens writer and history.
+func (p *Project) recover() (err error) {
+	cfg := p.store.cfg
+	p.writer, err = writer.Open(writer.Config{
+		Tree:     p.tree,
+		Owner:    owner{p},
+		Limits:   p.store.limits,
+		Key:      p.store.key.Seed(),
+		Now:      cfg.Now,
+		Log:      cfg.Log.With("project", p.slug),
+		Patience: cfg.Patience,
+		Step:     cfg.Step,
+	})
 	if err != nil {
 		return err
 	}
-	p.journal = j
-	if p.history, err = p.store.cfg.OpenHistory(p); err != nil {
+	if p.history, err = cfg.OpenHistory(p); err != nil {
 		return err
 	}
-	newest := uint64(p.store.cfg.Now().UnixMicro()) // no number of an earlier run comes again
-	for _, g := range groups {
-		newest = max(newest, g.number)
-		p.history.Record(g.ops, func() { p.journal.done(g.number); p.committed(g.number) })
-	}
-	p.group.Store(newest)
+	p.writer.Resume()
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
+	"mailtree/maildir/writer"
 )
 
 // Registration asks for an identity.
@@ -41,9 +42,9 @@ func (p *Project) Register(ctx context.Context, r Registration) (*Registered, er
 		}
 	}
 	var made *Registered
-	o := &op{Op: Op{Verb: "register"}}
-	o.plan = func(g *group) error {
-		name, note, err := g.freeName(r.NameHint)
+	tx := &writer.Tx{Op: writer.Op{Verb: "register"}}
+	tx.Plan = func(g *writer.Group) error {
+		name, note, err := p.freeName(g, r.NameHint)
 		if err != nil {
 			return err
 		}
@@ -51,13 +52,13 @@ func (p *Project) Register(ctx context.Context, r Registration) (*Registered, er
 			return err
 		}
 		made = &Registered{Note: note}
-		made.Profile = format.Profile{Name: name, Program: r.Program, Model: r.Model, Task: r.Task, Inception: g.now.Truncate(time.Microsecond)}
-		o.Agent, o.Summary = name, name+" ("+r.Program+", "+r.Model+")"
-		o.holds(nameKey, strings.ToLower(name))
-		o.planCreate(format.ProfilePath(name), format.FormatProfile(made.Profile))
+		made.Profile = format.Profile{Name: name, Program: r.Program, Model: r.Model, Task: r.Task, Inception: g.Now.Truncate(time.Microsecond)}
+		tx.Agent, tx.Summary = name, name+" ("+r.Program+", "+r.Model+")"
+		tx.Hold(nameKey, strings.ToLower(name))
+		tx.Create(format.ProfilePath(name), format.FormatProfile(made.Profile))
 		return nil
 	}
-	if err := p.do(ctx, o); err != nil {
+	if err := p.writer.Do(ctx, tx); err != nil {
 		return nil, err
 	}
 	p.Seen(made.Name)
@@ -76,35 +77,35 @@ func (p *Project) EnsureAgent(ctx context.Context, name string, r Registration) 
 	if why := format.CheckName(name); why != "" || strings.EqualFold(name, Postmaster) {
 		return &Error{What: refusal.AgentNameUnusable, Name: name, Why: orElse(why, "reserved")}
 	}
-	o := &op{Op: Op{Verb: "register", Agent: name, Summary: name + " (first contact)"}}
-	o.plan = func(g *group) error {
+	tx := &writer.Tx{Op: writer.Op{Verb: "register", Agent: name, Summary: name + " (first contact)"}}
+	tx.Plan = func(g *writer.Group) error {
 		if err := p.needReadAgent(name); err != nil {
 			return err
 		}
-		switch holder, taken, err := g.nameHolder(name); {
+		switch holder, taken, err := p.nameHolder(g, name); {
 		case err != nil:
 			return err
 		case holder == name:
 			return nil
 		case taken && holder == "":
-			return errBusy
+			return writer.ErrBusy
 		case taken:
 			return &Error{What: refusal.AgentNameCase, Name: name, Other: holder}
 		}
 		if err := p.give(name, NoOwner); err != nil {
 			return err
 		}
-		o.holds(nameKey, strings.ToLower(name))
-		o.planCreate(format.ProfilePath(name), format.FormatProfile(format.Profile{Name: name, Program: r.Program, Model: r.Model, Task: r.Task, Inception: g.now}))
+		tx.Hold(nameKey, strings.ToLower(name))
+		tx.Create(format.ProfilePath(name), format.FormatProfile(format.Profile{Name: name, Program: r.Program, Model: r.Model, Task: r.Task, Inception: g.Now}))
 		return nil
 	}
-	return p.do(ctx, o)
+	return p.writer.Do(ctx, tx)
 }
 
 // namesInUse maps every agent's name, in lower case, to how it is spelled; to "" where the agent is being made.
-func (g *group) namesInUse() (map[string]string, error) {
-	making := g.p.flight.names(nameKey) // before the index is asked: who is not under way any more is there
-	rows, err := g.p.store.index.Agents(g.ctx, g.p.slug)
+func (p *Project) namesInUse(g *writer.Group) (map[string]string, error) {
+	making := p.writer.Held(nameKey) // before the index is asked: who is not under way any more is there
+	rows, err := p.store.index.Agents(g.Ctx, p.slug)
 	if err != nil {
 		return nil, err
 	}
@@ -120,15 +121,15 @@ func (g *group) namesInUse() (map[string]string, error) {
 
 // nameHolder returns the agent that has the name, whatever its case, as it is spelled; taken with "" where one of that name
 // is being made: whose it is, or whether it comes to nothing, is not known yet.
-func (g *group) nameHolder(name string) (holder string, taken bool, err error) {
-	names, err := g.namesInUse()
+func (p *Project) nameHolder(g *writer.Group, name string) (holder string, taken bool, err error) {
+	names, err := p.namesInUse(g)
 	holder, taken = names[strings.ToLower(name)]
 	return holder, taken, err
 }
 
 // freeName returns the hint, sanitized, where no agent has it in any case, else a made name and why.
-func (g *group) freeName(hint string) (name string, note *Error, err error) {
-	taken, err := g.namesInUse()
+func (p *Project) freeName(g *writer.Group, hint string) (name string, note *Error, err error) {
+	taken, err := p.namesInUse(g)
 	if err != nil {
 		return "", nil, err
 	}
@@ -147,7 +148,7 @@ func (g *group) freeName(hint string) (name string, note *Error, err error) {
 		case isTaken:
 			note = &Error{What: refusal.HintTaken, Other: old}
 		default:
-			if err := g.p.needReadAgent(clean); err != nil {
+			if err := p.needReadAgent(clean); err != nil {
 				return "", nil, err
 			}
 			if clean != hint {
@@ -157,11 +158,11 @@ func (g *group) freeName(hint string) (name string, note *Error, err error) {
 		}
 	}
 	for try := 0; ; try++ {
-		n, err := g.p.store.madeName(try)
+		n, err := p.store.madeName(try)
 		if err != nil {
 			return "", nil, err
 		}
-		if err := g.p.needReadAgent(n); err != nil {
+		if err := p.needReadAgent(n); err != nil {
 			return "", nil, err
 		}
 		if _, isTaken := taken[strings.ToLower(n)]; !isTaken {

@@ -12,6 +12,7 @@ import (
 	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
+	"mailtree/maildir/writer"
 )
 
 // Draft is a message to send.
@@ -77,18 +78,18 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 		files = append(files, *newAlternative(d.HTML))
 	}
 	var sent *Sent
-	o := &op{Op: Op{Verb: verb, Agent: d.From}}
+	tx := &writer.Tx{Op: writer.Op{Verb: verb, Agent: d.From}}
 	if d.Key != "" {
-		o.keys = fact("key " + d.From + "\n" + d.Key)
+		tx.Keys = writer.On("key " + d.From + "\n" + d.Key)
 	}
-	o.plan = func(g *group) error {
+	tx.Plan = func(g *writer.Group) error {
 		sent = &Sent{}
-		if err := p.needParties(g.ctx, &d); err != nil {
+		if err := p.needParties(g.Ctx, &d); err != nil {
 			return err
 		}
 		sent.Message = d.message(p.name(), files)
 		if d.Key != "" {
-			first, err := p.sentBefore(g.ctx, &sent.Message)
+			first, err := p.sentBefore(g.Ctx, &sent.Message)
 			if err != nil || first != nil {
 				sent.Again = true
 				if first != nil {
@@ -101,14 +102,14 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 			}
 		}
 		if d.Bounded {
-			if err := g.needRoom(sent.Recipients()); err != nil {
+			if err := p.needRoom(g, sent.Recipients()); err != nil {
 				return err
 			}
 		}
-		return o.deliver(g, &sent.Message, files)
+		return p.planMessage(g, tx, &sent.Message, files)
 	}
 	defer p.Seen(d.From)
-	if err := p.do(ctx, o); err != nil {
+	if err := p.writer.Do(ctx, tx); err != nil {
 		return nil, err
 	}
 	return sent, nil
@@ -218,11 +219,11 @@ func (p *Project) needParties(ctx context.Context, d *Draft) error {
 
 // needRoom refuses where a mailbox has no room for one more unread message. It counts what is under way: where that
 // decides, it asks for another planning when it has ended.
-func (g *group) needRoom(names []string) error {
+func (p *Project) needRoom(g *writer.Group, names []string) error {
 	for _, n := range names {
-		coming := g.p.flight.count(fillKey, n) // before the index is asked: what is not under way any more is there
-		counts, err := g.p.store.index.Counts(g.ctx, g.p.slug, n)
-		switch most := g.p.store.cfg.MailboxDepth; {
+		coming := p.writer.Holders(fillKey, n) // before the index is asked: what is not under way any more is there
+		counts, err := p.store.index.Counts(g.Ctx, p.slug, n)
+		switch most := p.store.cfg.MailboxDepth; {
 		case err != nil:
 			return err
 		case counts.Unread >= most:
@@ -233,7 +234,7 @@ func (g *group) needRoom(names []string) error {
 				Limit:  most,
 			}
 		case counts.Unread+coming >= most:
-			return errBusy
+			return writer.ErrBusy
 		}
 	}
 	return nil
@@ -300,38 +301,38 @@ func sorted(l []string) []string { return slices.Sorted(slices.Values(l)) }
 
 func sameNames(a, b []string) bool { return slices.Equal(sorted(a), sorted(b)) }
 
-// deliver plans the files of a message: canonical, outbox copy, inbox copies, attachments.
+// planMessage plans the files of a message: canonical, outbox copy, inbox copies, attachments.
 // See docs/tree.md, "Copies".
-func (o *op) deliver(g *group, m *format.Message, files []attachmentFile) error {
+func (p *Project) planMessage(g *writer.Group, tx *writer.Tx, m *format.Message, files []attachmentFile) error {
 	var err error
-	if m.ID, m.Created, err = g.p.store.stamp.next(); err != nil {
+	if m.ID, m.Created, err = p.store.stamp.next(); err != nil {
 		return err
 	}
 	open := *m
 	open.BCC = nil
-	plain := format.Seal(g.p.store.key, format.FormatMessage(&open))
+	plain := format.Seal(p.store.key, format.FormatMessage(&open))
 	full := plain
 	if len(m.BCC) > 0 {
-		full = format.Seal(g.p.store.key, format.FormatMessage(m))
+		full = format.Seal(p.store.key, format.FormatMessage(m))
 	}
-	if err := g.p.checkSize(full); err != nil {
+	if err := p.checkSize(full); err != nil {
 		return err
 	}
-	if err := g.p.checkFanout(m, len(full)); err != nil {
+	if err := p.checkFanout(m, len(full)); err != nil {
 		return err
 	}
 	for i := range files {
-		if err := o.attach(g, &files[i]); err != nil {
+		if err := p.planAttachment(tx, &files[i]); err != nil {
 			return err
 		}
 	}
-	sum := hexSum(plain)
+	sum := tree.SHA256(plain)
 	add := func(path string, data []byte) {
 		w := &tree.Write{Path: path, Data: data, Sum: sum}
 		if len(m.BCC) > 0 {
-			w.Sum = hexSum(data)
+			w.Sum = tree.SHA256(data)
 		}
-		o.writes = append(o.writes, w)
+		tx.Writes = append(tx.Writes, w)
 	}
 	add(format.CanonicalPath(m.ID, m.Created), plain)
 	add(format.OutboxPath(m.From, m.ID, m.Created), full)
@@ -341,13 +342,13 @@ func (o *op) deliver(g *group, m *format.Message, files []attachmentFile) error 
 	for _, n := range m.BCC {
 		own := *m
 		own.BCC = []string{n}
-		add(format.InboxPath(n, m.ID, m.Created), format.Seal(g.p.store.key, format.FormatMessage(&own)))
+		add(format.InboxPath(n, m.ID, m.Created), format.Seal(p.store.key, format.FormatMessage(&own)))
 	}
-	o.ID = m.ID
-	o.holds(fillKey, m.Recipients()...)
-	o.Summary = fmt.Sprintf("%s -> %s: %s", m.From, strings.Join(slices.Concat(m.To, m.CC), ", "), m.Subject)
+	tx.ID = m.ID
+	tx.Hold(fillKey, m.Recipients()...)
+	tx.Summary = fmt.Sprintf("%s -> %s: %s", m.From, strings.Join(slices.Concat(m.To, m.CC), ", "), m.Subject)
 	if len(m.To)+len(m.CC) == 0 {
-		o.Summary = fmt.Sprintf("%s: %s", m.From, m.Subject)
+		tx.Summary = fmt.Sprintf("%s: %s", m.From, m.Subject)
 	}
 	return nil
 }

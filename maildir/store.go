@@ -22,6 +22,7 @@ import (
 	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
+	"mailtree/maildir/writer"
 )
 
 // Config says where a store is and what it is made of. Root, OpenIndex and OpenHistory are needed; the zero
@@ -65,10 +66,9 @@ type Store struct {
 	hooks     hooks
 	meant     projectKeys
 	attaching chan struct{} // tokens of those who read attachments
-	grouping  chan struct{} // tokens of groups
+	limits    *writer.Limits
 	comparing chan struct{} // tokens of those who compare a whole tree
 	looking   chan struct{} // tokens of those who ingest what others changed
-	folders   int           // that one group, or one who looks, holds open
 	stamp     stamp
 	opened    time.Time // before everything that this server sends
 
@@ -118,7 +118,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s := &Store{cfg: cfg, lock: lock, projects: map[string]*Project{}, leftOut: map[string]error{}, feed: newFeed(), stamp: stamp{now: cfg.Now, rand: cfg.Rand},
 		attaching: make(chan struct{}, 2), adding: make(chan struct{}, 1), owners: newOwners(cfg.Root), hooks: newHooks(cfg.Root)}
 	s.comparing, s.looking = make(chan struct{}, atOnce), make(chan struct{}, atOnce)
-	s.grouping, s.folders = groupLimits(cmp.Or(cfg.Files, 512))
+	s.limits = writer.NewLimits(cmp.Or(cfg.Files, 512))
 	s.opened = s.stamp.time()
 	if err := s.open(ctx); err != nil {
 		s.Close()

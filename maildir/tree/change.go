@@ -301,6 +301,12 @@ func (t *Tree) holds(p, sum string) bool {
 	return is && err == nil
 }
 
+// SHA256 is the SHA-256 of data in hex, as Write.Sum and HasSHA256 have it.
+func SHA256(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
 // HasSHA256 reports whether the file at p has that SHA-256, in hex. What is gone, has become something else or may not be
 // read has not. The error is a fault of the machine: then it cannot be told.
 func (t *Tree) HasSHA256(p, sum string) (bool, error) {

@@ -1,10 +1,11 @@
-package maildir
+package writer
 
 import (
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"path"
 	"slices"
 
 	"mailtree/maildir/format"
@@ -190,7 +191,7 @@ func recoverOp(t *tree.Tree, c *tree.Changer, op journalOp, drop bool) (whole bo
 		return false, nil
 	}
 	for i := range ready {
-		if err := c.MakeDir(pathDir(ready[i].Path)); err != nil {
+		if err := c.MakeDir(path.Dir(ready[i].Path)); err != nil {
 			return false, err
 		}
 		err := c.Publish(&ready[i])

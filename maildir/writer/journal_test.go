@@ -1,4 +1,4 @@
-package maildir
+package writer
 
 import (
 	"encoding/json"
@@ -43,7 +43,7 @@ func crash(t *testing.T) *crashed {
 	}
 	c.op = journalOp{Verb: "send", Agent: "Ann", ID: "m1"}
 	for i, p := range []string{"messages/2026/a.md", "agents/Ann/outbox/2026/a.md", "agents/Bob/inbox/2026/a.md"} {
-		w := &tree.Write{Path: p, Data: []byte(p), Sum: hexSum([]byte(p))}
+		w := &tree.Write{Path: p, Data: []byte(p), Sum: tree.SHA256([]byte(p))}
 		c.must(c.c.Stage(w, stageName(1, i)))
 		c.ws = append(c.ws, w)
 		c.op.Files = append(c.op.Files, journalEntry{w.Path, w.Action, w.Sum, w.Staged, w.Was})
@@ -152,7 +152,7 @@ func TestJournalWrittenAnew(t *testing.T) {
 		})
 	}
 	c := crash(t)
-	other := journalOp{Verb: "send", Agent: "Bob", Files: []journalEntry{{"messages/2026/b.md", tree.Create, hexSum([]byte("b")), "y", ""}}}
+	other := journalOp{Verb: "send", Agent: "Bob", Files: []journalEntry{{"messages/2026/b.md", tree.Create, tree.SHA256([]byte("b")), "y", ""}}}
 	for g := range uint64(3) {
 		c.must(c.j.append(journalRecord{Group: 2 + g, Ops: []journalOp{c.op, other}}))
 	}
@@ -246,13 +246,13 @@ func TestRecoverTakesBack(t *testing.T) {
 			c := crash(t)
 			file := filepath.Join(c.tree.Dir(), "claims/x.json")
 			c.must(os.MkdirAll(filepath.Dir(file), 0o700))
-			w := &tree.Write{Path: "claims/x.json", Action: act, Data: []byte("new"), Sum: hexSum([]byte("new"))}
+			w := &tree.Write{Path: "claims/x.json", Action: act, Data: []byte("new"), Sum: tree.SHA256([]byte("new"))}
 			if there {
 				c.must(os.WriteFile(file, []byte("old"), 0o600))
-				w.Was = hexSum([]byte("old"))
+				w.Was = tree.SHA256([]byte("old"))
 			}
 			if act == tree.Remove {
-				w.Data, w.Sum = nil, hexSum([]byte("old"))
+				w.Data, w.Sum = nil, tree.SHA256([]byte("old"))
 			}
 			c.must(c.c.Stage(w, "x"))
 			c.must(c.j.append(journalRecord{Group: 2, Ops: []journalOp{{Verb: "claim", Files: []journalEntry{{w.Path, act, w.Sum, "x", w.Was}}}}}))
@@ -282,7 +282,7 @@ func TestRecoverReplaceNotStaged(t *testing.T) {
 		}
 		c.must(staged(c))
 		c.must(c.j.append(journalRecord{Group: 2, Ops: []journalOp{{Verb: "claim", Agent: "Bob", Files: []journalEntry{
-			{"claims/x.json", tree.Replace, hexSum([]byte("new")), "x", hexSum([]byte("old"))}, {"claims/x.released", tree.Remove, hexSum([]byte("mark")), "y", ""}}}}}))
+			{"claims/x.json", tree.Replace, tree.SHA256([]byte("new")), "x", tree.SHA256([]byte("old"))}, {"claims/x.released", tree.Remove, tree.SHA256([]byte("mark")), "y", ""}}}}}))
 		files, ops := c.after()
 		if d := cmp.Diff([]string{"agents/Ann/outbox/2026/a.md", "agents/Bob/inbox/2026/a.md", "claims/x.json", "claims/x.released", "messages/2026/a.md"}, files); d != "" || len(ops) != 1 {
 			t.Errorf("%s: %d operations, files %s", name, len(ops), d)
@@ -295,7 +295,7 @@ func TestRecoverReplaceNotStaged(t *testing.T) {
 func TestRecoverForgetsCommitted(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
-	op := journalOp{Verb: "send", Agent: "Bob", Files: []journalEntry{{"messages/2026/b.md", tree.Create, hexSum([]byte("b")), "y", ""}}}
+	op := journalOp{Verb: "send", Agent: "Bob", Files: []journalEntry{{"messages/2026/b.md", tree.Create, tree.SHA256([]byte("b")), "y", ""}}}
 	c.must(c.c.Stage(&tree.Write{Path: "messages/2026/b.md", Data: []byte("b")}, "y"))
 	c.must(c.j.append(journalRecord{Group: 2, Ops: []journalOp{op}}))
 	c.j.done(1)
@@ -338,12 +338,12 @@ func TestUndo(t *testing.T) {
 			if there {
 				c.must(os.WriteFile(file, []byte("old"), 0o600))
 			}
-			w := &tree.Write{Path: "claims/x.json", Action: act, Data: []byte("new"), Sum: hexSum([]byte("new"))}
+			w := &tree.Write{Path: "claims/x.json", Action: act, Data: []byte("new"), Sum: tree.SHA256([]byte("new"))}
 			if there {
-				w.Was = hexSum([]byte("old"))
+				w.Was = tree.SHA256([]byte("old"))
 			}
 			if act == tree.Remove {
-				w.Sum = hexSum([]byte("old"))
+				w.Sum = tree.SHA256([]byte("old"))
 			}
 			c.must(c.c.Stage(w, "x"))
 			c.must(c.c.Publish(w))

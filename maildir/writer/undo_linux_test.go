@@ -1,4 +1,4 @@
-package maildir
+package writer
 
 import (
 	"errors"

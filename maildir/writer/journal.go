@@ -1,4 +1,4 @@
-package maildir
+package writer
 
 import (
 	"bufio"
@@ -366,16 +366,4 @@ func (r journalRecord) sane() bool {
 		}
 	}
 	return true
-}
-
-func hexSum(data []byte) string {
-	s := sha256.Sum256(data)
-	return hex.EncodeToString(s[:])
-}
-
-func pathDir(p string) string {
-	if i := strings.LastIndexByte(p, '/'); i >= 0 {
-		return p[:i]
-	}
-	return "."
 }

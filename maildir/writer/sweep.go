@@ -1,4 +1,4 @@
-package maildir
+package writer
 
 import (
 	"strconv"
@@ -12,43 +12,36 @@ import (
 // such as a guard, may be about to put it into its place.
 const leftoverAge = time.Hour
 
-// sweepStaging is an operation that writes nothing and removes what was left below tmp: what could
+// SweepStaging is an operation that writes nothing and removes what was left below tmp: what could
 // not be unlinked on a failing disk, what an operation replaced that was not taken back because a
 // person has changed the file since, and what a process that was killed was writing there. Files of
 // operations under way stay, as do those of groups in the journal, which the next start may need.
-// It is an operation because the planner's goroutine alone names staged files.
-func (p *Project) sweepStaging() *op {
-	return &op{Op: Op{Verb: "sweep"}, plan: func(*group) error {
-		entries, err := p.tree.List(tree.TmpDir)
+// It is an operation because the planner's goroutine alone names staged files. Run plans one every
+// hour.
+func (w *Writer) SweepStaging() *Tx {
+	return &Tx{Op: Op{Verb: "sweep"}, Plan: func(*Group) error {
+		entries, err := w.Tree.List(tree.TmpDir)
 		if err != nil {
 			return err
 		}
-		needed := p.flight.staged()
+		needed := w.flight.staged()
 		for _, e := range entries {
 			name := e.Name()
 			fi, err := e.Info()
-			if err != nil || needed[name] || p.journal.holds(groupOf(name)) || time.Since(fi.ModTime()) < leftoverAge {
+			if err != nil || needed[name] || w.journal.holds(groupOf(name)) || time.Since(fi.ModTime()) < leftoverAge {
 				continue
 			}
-			if err := p.tree.RemoveStaged(name); err != nil {
-				p.store.cfg.Log.Warn("a leftover in staging stays until it can be removed", "project", p.slug, "name", name, "error", err)
+			if err := w.Tree.RemoveStaged(name); err != nil {
+				w.Log.Warn("a leftover in staging stays until it can be removed", "name", name, "error", err)
 			}
 		}
 		return nil
 	}}
 }
 
-// staged is the set of the names below tmp that operations under way have given.
-func (f *flight) staged() map[string]bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	names := map[string]bool{}
-	for o := range f.ops {
-		for _, w := range o.writes {
-			names[w.Staged] = true
-		}
-	}
-	return names
+// stageName is the name below tmp of the n-th file that a group stages.
+func stageName(group uint64, n int) string {
+	return strconv.FormatUint(group, 36) + "-" + strconv.Itoa(n)
 }
 
 // groupOf is the number of the group that staged a file of that name; 0 where no group did.
@@ -67,8 +60,4 @@ func (j *journal) holds(group uint64) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.open[group] != nil
-}
-
-func stageName(group uint64, n int) string {
-	return strconv.FormatUint(group, 36) + "-" + strconv.Itoa(n)
 }

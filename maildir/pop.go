@@ -1,0 +1,154 @@
+package maildir
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/writer"
+)
+
+// Pop hands out the oldest unread delivery, marked read durably; nil when there is none. Never the same twice,
+// between processes either: creating the mark exclusively decides.
+// See docs/tools.md, "Reading".
+func (p *Project) Pop(ctx context.Context, agent string) (*Delivery, error) {
+	return p.popWithin(ctx, agent, nil)
+}
+
+// errNoRoom ends the plan of a pop whose room has to be reserved first; nothing is popped.
+var errNoRoom = errors.New("no room reserved for the body")
+
+// popWithin is Pop with as much of the body as there is room for.
+func (p *Project) popWithin(ctx context.Context, agent string, room *Room) (got *Delivery, err error) {
+	defer p.Seen(agent)
+	err = room.attempt(ctx, func() error {
+		got, err = p.popOnce(ctx, agent, room)
+		if errors.Is(err, errNoRoom) {
+			return nil // attempt reserves and comes back
+		}
+		return err
+	})
+	return got, err
+}
+
+func (p *Project) popOnce(ctx context.Context, agent string, room *Room) (*Delivery, error) {
+	var got *Delivery
+	tx := &writer.Tx{Op: writer.Op{Verb: "pop", Agent: agent}}
+	tx.Plan = func(g *writer.Group) error {
+		got = nil
+		if err := p.needAgent(g.Ctx, refusal.Agent, agent); err != nil {
+			return err
+		}
+		d, err := p.poppable(g, agent)
+		if err != nil || d == nil {
+			return err
+		}
+		if d, err = p.readPopped(g, d, room); err != nil {
+			return err
+		}
+		d.Read, d.ReadAt = true, g.Now.Truncate(time.Microsecond)
+		got, tx.ID, tx.Summary = d, d.ID, agent+" "+d.ID
+		tx.Hold(popKey, agent)
+		tx.Create(format.ReadMark(d.CopyPath), format.FormatMark(g.Now))
+		return nil
+	}
+	if err := p.writer.Do(ctx, tx); err != nil {
+		return nil, err
+	}
+	return got, nil
+}
+
+// readPopped reads what is about to be popped, with as much of its body as there is room for: before it is marked, for what
+// cannot be read must not be lost. Errors: errNoRoom, writer.ErrStale, those of the index.
+func (p *Project) readPopped(g *writer.Group, d *Delivery, room *Room) (*Delivery, error) {
+	room.empty() // of an earlier plan of the same pop
+	whole, err := p.store.index.Delivery(g.Ctx, p.slug, d.Agent, d.ID, WithBody, room)
+	switch {
+	case err == nil && whole == nil:
+		err = g.Stale(d.CopyPath)
+	case err == nil && room.more() && !room.last:
+		err = errNoRoom
+	}
+	if err != nil { // others may have it
+		delete(p.pops.tried[d.Agent], d.ID)
+		delete(p.pops.waiting, d.Agent)
+		return nil, err
+	}
+	return whole, nil
+}
+
+// poppable finds the oldest unread delivery that is on disk, can be marked and is handed to nobody else.
+func (p *Project) poppable(g *writer.Group, agent string) (*Delivery, error) {
+	for {
+		d, err := p.oldest(g, agent)
+		if err != nil || d == nil {
+			return nil, err
+		}
+		mark := format.ReadMark(d.CopyPath)
+		if p.writer.Holders(writer.Path, mark) > 0 {
+			continue
+		}
+		if err := g.Present(d.CopyPath); err != nil {
+			delete(p.pops.tried[agent], d.ID) // it may come back
+			return nil, err
+		}
+		err = p.freeFor(g, mark)
+		if err == nil {
+			return d, nil
+		}
+		if !errors.Is(err, ErrConflict) {
+			delete(p.pops.waiting, agent) // they were read before others were marked
+			return nil, err
+		}
+	}
+}
+
+// oldest hands each try of a group another delivery, until a pop fails: what that one took may be handed out again.
+func (p *Project) oldest(g *writer.Group, agent string) (*Delivery, error) {
+	p.pops.begin(g.Number, p.writer.Failures())
+	tried := p.pops.tried[agent]
+	if tried == nil {
+		tried = map[string]bool{}
+		p.pops.tried[agent] = tried
+	}
+	for n := p.writer.Holders(popKey, agent) + 1; len(p.pops.waiting[agent]) == 0; {
+		n += len(tried)
+		rows, err := p.store.index.OldestUnread(g.Ctx, p.slug, agent, n)
+		if err != nil {
+			return nil, err
+		}
+		p.pops.waiting[agent] = slices.DeleteFunc(rows, func(d Delivery) bool { return tried[d.ID] })
+		if len(p.pops.waiting[agent]) == 0 {
+			return nil, nil // n is more than were tried
+		}
+	}
+	d := p.pops.waiting[agent][0]
+	p.pops.waiting[agent] = p.pops.waiting[agent][1:]
+	tried[d.ID] = true
+	return &d, nil
+}
+
+// pops is what the pops of one group know of the inboxes. Only plans use it, which run in one goroutine of the project.
+type pops struct {
+	group    uint64                     // that it belongs to
+	failures int                        // operations that had failed when it began
+	waiting  map[string][]Delivery      // unread deliveries of an agent not yet handed to a pop of this group
+	tried    map[string]map[string]bool // ids of an agent's deliveries that this group has tried to hand out
+}
+
+func newPops() pops {
+	return pops{waiting: map[string][]Delivery{}, tried: map[string]map[string]bool{}}
+}
+
+// begin forgets everything where the group is another one, or an operation has failed since.
+func (k *pops) begin(group uint64, failures int) {
+	if group == k.group && failures == k.failures {
+		return
+	}
+	clear(k.waiting)
+	clear(k.tried)
+	k.group, k.failures = group, failures
+}

@@ -1,0 +1,106 @@
+package writer
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/tree"
+)
+
+// Replace plans a file that may exist. What somebody else wrote there is in the audit first
+// (invariant I5). Errors: as of preserve.
+func (g *Group) Replace(tx *Tx, path string, data []byte) error {
+	was, err := g.preserve(path)
+	if err != nil {
+		return err
+	}
+	tx.Writes = append(tx.Writes, &tree.Write{
+		Path:   path,
+		Data:   data,
+		Sum:    tree.SHA256(data),
+		Was:    was,
+		Action: tree.Replace,
+	})
+	return nil
+}
+
+// Remove plans the removal of a file, if there is one; what somebody else wrote there is in the
+// audit first (invariant I5). Errors: as of preserve.
+func (g *Group) Remove(tx *Tx, path string) error {
+	was, err := g.preserve(path)
+	if err != nil || was == "" {
+		return err
+	}
+	tx.Writes = append(tx.Writes, &tree.Write{Path: path, Sum: was, Action: tree.Remove})
+	return nil
+}
+
+// preserve returns the SHA-256 of what lies at path once that is in the audit, "" when nothing
+// does. What the writer itself wrote there and is not committed yet needs no preserving: its own
+// next version replaces it. What somebody writes there later publish finds. Errors: ErrBusy,
+// ErrStale, those of Owner.Preserve and of reading the file.
+func (g *Group) preserve(path string) (was string, err error) {
+	w := g.w
+	if w.Holders(Path, path) > 0 {
+		return "", ErrBusy
+	}
+	sum := func() (string, error) {
+		data, _, err := w.Tree.Read(path, format.MaxSmall)
+		if errors.Is(err, fs.ErrNotExist) {
+			return "", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		return tree.SHA256(data), nil
+	}
+	if was, err = sum(); err != nil || was == "" {
+		return "", err
+	}
+	w.mu.Lock()
+	own, ok := w.own[path]
+	w.mu.Unlock()
+	if ok && own.sum == was {
+		return was, nil
+	}
+	if err := w.Owner.Preserve(g.Ctx, []string{path}); err != nil {
+		return "", err
+	}
+	if now, err := sum(); err != nil || now != was { // which of both is in the audit is not known
+		return "", errors.Join(err, ErrStale)
+	}
+	return was, nil
+}
+
+// ownWrite is the content that a group not yet committed gave a path.
+type ownWrite struct {
+	sum   string
+	group uint64
+}
+
+// keepOwn notes what the group wrote, but for messages: nothing replaces them.
+func (g *Group) keepOwn() {
+	g.w.mu.Lock()
+	defer g.w.mu.Unlock()
+	for _, tx := range g.txs {
+		for _, f := range tx.Writes {
+			if !strings.HasSuffix(f.Path, ".md") && int64(len(f.Data)) <= format.MaxSmall {
+				g.w.own[f.Path] = ownWrite{f.Sum, g.Number}
+			}
+		}
+	}
+}
+
+// committed forgets what a group wrote that is in a commit. The audit calls it, from a goroutine of
+// its own or of one who flushes.
+func (w *Writer) committed(group uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for path, own := range w.own {
+		if own.group == group {
+			delete(w.own, path)
+		}
+	}
+}

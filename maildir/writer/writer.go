@@ -1,0 +1,258 @@
+// Package writer is the group commit of one tree: it plans operations, makes their files durable
+// together, puts them into place, and hands them to the index and the audit.
+//
+// Operations (Tx) are written in groups, and a group passes three stages, each a goroutine of its
+// Writer: operations are planned and staged; the group's files are made durable and renamed into
+// place; the group is ingested in one transaction, told to the audit and answered. While one group
+// syncs the next is staged, so groups grow under load by themselves, and a lone caller waits for
+// nobody. What an operation under way holds (Key), no other is planned on. Edits that others made
+// are ingested between groups (Owner.Between), so that nobody indexes half of one. The journal says
+// durably what a group is about to do, so that after a crash each operation is whole or absent.
+//
+// A Writer knows no mailbox: what it needs of the project whose tree it writes is the interface
+// Owner. docs/durability.md, "How one operation is written", tells the whole way.
+package writer
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/tree"
+)
+
+// Config is what a Writer works with.
+type Config struct {
+	Tree     *tree.Tree
+	Owner    Owner
+	Limits   *Limits // shared by the writers of a store
+	Key      []byte  // authenticates the records of the journal
+	Now      func() time.Time
+	Log      *slog.Logger
+	Patience time.Duration     // how long a caller waits for the disk
+	Step     func(name string) // called before and after whatever a crash may fall between; nil: not at all (fault tests)
+}
+
+// Owner is what a Writer needs of the project whose tree it writes.
+type Owner interface {
+	// Ingest brings the index level with the files of a group, which the writer found in their
+	// places as written says; what is missing there the index looks at itself.
+	Ingest(ctx context.Context, paths []string, written map[string]Written) error
+
+	// Level brings the index level with one path that somebody else changed. An error says that it
+	// could not be looked at.
+	Level(ctx context.Context, path string) error
+
+	// Between is called in the goroutine that ingests: when Look was called, and behind each group.
+	// It may call Alone.
+	Between(ctx context.Context)
+
+	// Record takes operations that are durable and ingested into the audit. It calls done once they
+	// are in a commit.
+	Record(ops []Op, done func())
+
+	// Preserve returns once the present content of each path that exists is in the audit. After an
+	// error the files must be left alone.
+	Preserve(ctx context.Context, paths []string) error
+
+	// Edited says that somebody else may have changed files at paths and, with scan, anywhere.
+	Edited(paths []string, scan bool)
+
+	// Failed tells of an operation that was under way and was taken back.
+	Failed(op *Op)
+}
+
+// Limits divides descriptors among the groups of a store.
+type Limits struct {
+	groups  chan struct{} // a token for each group under way
+	Folders int           // how many folders one group, or one who looks, holds open
+}
+
+// NewLimits returns the limits of a store that may have so many files open. Half of them are left
+// to those who read. One project alone has up to four groups under way.
+func NewLimits(files int) *Limits {
+	folders := min(max(files/64, 8), tree.MostFolders)
+	return &Limits{make(chan struct{}, min(max(files/2/(folders+4), 4), 64)), folders}
+}
+
+// Writer writes one tree. Safe for concurrent use.
+type Writer struct {
+	Config
+	journal   *journal
+	recovered []recoveredGroup
+
+	queue   chan *Tx      // to be planned
+	stopped chan struct{} // closed when Run has ended
+	wake    chan struct{} // rings the planner: something waits in again, or a group has ended
+	look    chan struct{} // rings the one who ingests: something was edited
+	placed  chan *Group   // groups that are in place, on their way to the one who ingests
+	number  atomic.Uint64 // of the newest group
+	flight  flight
+	gate    gate
+	failing failing
+	fresh   freshness
+
+	mu    sync.Mutex
+	again []*Tx               // to be planned (anew) when a group has ended
+	own   map[string]ownWrite // what groups not yet committed wrote
+}
+
+// Open makes the tree whole after a crash and opens its journal. It writes nothing else until Run
+// runs; Resume tells the audit what an interrupted run has left.
+func Open(cfg Config) (*Writer, error) {
+	j, groups, err := recoverTree(cfg.Tree, cfg.Key, cfg.Log)
+	if err != nil {
+		return nil, err
+	}
+	w := &Writer{
+		Config:    cfg,
+		journal:   j,
+		recovered: groups,
+		queue:     make(chan *Tx, MaxGroup),
+		stopped:   make(chan struct{}),
+		wake:      make(chan struct{}, 1),
+		look:      make(chan struct{}, 1),
+		placed:    make(chan *Group),
+		flight:    newFlight(),
+		own:       map[string]ownWrite{},
+	}
+	newest := uint64(cfg.Now().UnixMicro()) // no number of an earlier run comes again
+	for _, g := range groups {
+		newest = max(newest, g.number)
+	}
+	w.number.Store(newest)
+	return w, nil
+}
+
+// Resume hands the audit what an interrupted run had done and perhaps not committed.
+func (w *Writer) Resume() {
+	for _, g := range w.recovered {
+		w.Owner.Record(g.ops, func() { w.journal.done(g.number); w.committed(g.number) })
+	}
+	w.recovered = nil
+}
+
+var errStuck = &refusal.Error{What: refusal.DiskStuck}
+
+// ErrStopped refuses what comes when the writer is told to stop, or has ended.
+var ErrStopped error = &refusal.Error{What: refusal.Stopping}
+
+// Do hands an operation to the writer and waits for its answer. When it returns nil the files are
+// durable and indexed. When ctx ends first, or the disk does not answer for Config.Patience, the
+// operation may still happen, unless it was not planned yet. Errors: those of tx.Plan; refusals for
+// the faults of the disk; ErrStopped.
+func (w *Writer) Do(ctx context.Context, tx *Tx) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, w.Patience, errStuck)
+	defer cancel()
+	tx.ctx, tx.done = ctx, make(chan struct{})
+	select {
+	case w.queue <- tx:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-w.stopped:
+		return ErrStopped
+	}
+	select {
+	case <-tx.done:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-w.stopped:
+		select {
+		case <-tx.done:
+		default:
+			return ErrStopped
+		}
+	}
+	return refusal.Disk(tx.err)
+}
+
+// Later has an operation planned soon for which nobody waits.
+func (w *Writer) Later(tx *Tx) {
+	w.later(tx)
+	w.poke()
+}
+
+// later has an operation planned when a group has ended.
+func (w *Writer) later(tx *Tx) {
+	w.mu.Lock()
+	w.again = append(w.again, tx)
+	w.mu.Unlock()
+	if w.flight.idle() { // what it waited for has ended meanwhile
+		w.poke()
+	}
+}
+
+func (w *Writer) takeLater() []*Tx {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	txs := w.again
+	w.again = nil
+	return txs
+}
+
+// poke rings the planner.
+func (w *Writer) poke() { ring(w.wake) }
+
+// Look asks for a call of Owner.Between.
+func (w *Writer) Look() { ring(w.look) }
+
+func ring(bell chan struct{}) {
+	select {
+	case bell <- struct{}{}:
+	default:
+	}
+}
+
+// Stopped is closed when Run has ended.
+func (w *Writer) Stopped() <-chan struct{} { return w.stopped }
+
+// Backlog is how many operations nobody has looked at yet, and how many wait for others to end.
+func (w *Writer) Backlog() (queued, waiting int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.queue), len(w.again)
+}
+
+// Stalled is how long the oldest operation under way has been waiting for the disk: more than some
+// seconds mean that it does not answer.
+func (w *Writer) Stalled() time.Duration { return w.flight.age() }
+
+// Failing is why the newest operation that reached the disk failed there; nil when it did not, or
+// that is over a minute ago.
+func (w *Writer) Failing() error { return refusal.Disk(w.failing.newest()) }
+
+// Holders counts the operations under way that hold the key of this kind and name. Whoever asks the
+// index too asks it afterwards: what is not under way any more is in it.
+func (w *Writer) Holders(kind Kind, name string) int { return w.flight.count(kind, name) }
+
+// Held lists the names of the keys of one kind that operations under way hold.
+func (w *Writer) Held(kind Kind) []string { return w.flight.names(kind) }
+
+// Failures counts the operations that were under way and failed.
+func (w *Writer) Failures() int { return w.flight.failures() }
+
+// Hold keeps operations from a path until Release, so that an edit there can be ingested. False
+// where one under way writes it.
+func (w *Writer) Hold(path string) bool { return w.flight.hold(path) }
+
+// Release gives up all that is held.
+func (w *Writer) Release() {
+	if w.flight.release() {
+		w.poke()
+	}
+}
+
+// ConfirmOwn reports, once, whether st is how the writer's own file at path was found when it was
+// ingested some seconds ago: what the watcher says of it is no edit.
+func (w *Writer) ConfirmOwn(path string, st tree.FileStat) bool { return w.fresh.confirmOwn(path, st) }
+
+// ErrStale says that the tree is ahead of the index: the paths were ingested, so plan again. ErrBusy
+// says that an operation under way decides it: plan again when that has ended.
+var (
+	ErrStale = errors.New("the tree is ahead of the index")
+	ErrBusy  = errors.New("an operation under way decides")
+)
