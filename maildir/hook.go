@@ -306,21 +306,21 @@ type hookList struct {
 }
 
 func newHooks(root string) hooks {
-	file := jsonFile{
-		name:     hooksFile,
-		wrong:    refusal.HooksFileWrong,
-		damaged:  refusal.HooksDamaged,
-		tooLarge: refusal.HooksTooLarge,
+	file := registry.JSONFile{
+		Name:     hooksFile,
+		Wrong:    refusal.HooksFileWrong,
+		Damaged:  refusal.HooksDamaged,
+		TooLarge: refusal.HooksTooLarge,
 	}
 	return hooks{registry.New(filepath.Join(root, hooksFile), registry.Format[hookList]{
-		Limit: maxStoreFile,
+		Limit: registry.MaxJSON,
 		Parse: func(data []byte, stamp tree.FileStat) (l hookList, err error) {
-			err = file.decode(data, &l.all)
+			err = file.Decode(data, &l.all)
 			l.fill(stamp)
 			return l, err
 		},
-		Print:  func(l hookList) ([]byte, error) { return file.encode(l.all) },
-		Refuse: file.refuse,
+		Print:  func(l hookList) ([]byte, error) { return file.Encode(l.all) },
+		Refuse: file.Refuse,
 	})}
 }
 

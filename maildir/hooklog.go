@@ -18,6 +18,7 @@ import (
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
+	"mailtree/maildir/registry"
 	"mailtree/maildir/tree"
 )
 
@@ -99,7 +100,7 @@ func (s *Store) OpenHookLog() (*HookLog, error) {
 // openHooksLog opens the file. Errors: ErrUnavailable for what is no file; as of os.OpenFile.
 func openHooksLog(file string, flags int) (*os.File, error) {
 	f, _, err := tree.OpenPlain(file, flags)
-	return f, wrongFile(err, refusal.HooksLogWrong, hookLogFile)
+	return f, registry.WrongFile(err, refusal.HooksLogWrong, hookLogFile)
 }
 
 // Close closes the file.

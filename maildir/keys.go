@@ -187,7 +187,7 @@ func ReadTrustedKeys(root string) ([]TrustedKey, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, wrongFile(err, refusal.TrustedFileWrong, trustedFile)
+		return nil, registry.WrongFile(err, refusal.TrustedFileWrong, trustedFile)
 	}
 	return parseTrustedKeys(data)
 }
@@ -236,7 +236,7 @@ func WriteTrustedKeys(root string, edit func(lines []string) ([]string, error)) 
 	file := filepath.Join(root, trustedFile)
 	lock, _, err := tree.OpenPlain(file+".lock", os.O_RDWR|os.O_CREATE)
 	if err != nil {
-		return wrongFile(err, refusal.TrustedLockWrong, trustedFile)
+		return registry.WrongFile(err, refusal.TrustedLockWrong, trustedFile)
 	}
 	defer lock.Close() // and with that unlocks it
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
@@ -244,7 +244,7 @@ func WriteTrustedKeys(root string, edit func(lines []string) ([]string, error)) 
 	}
 	data, _, err := tree.ReadPlain(file, maxTrusted)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return wrongFile(err, refusal.TrustedFileWrong, trustedFile)
+		return registry.WrongFile(err, refusal.TrustedFileWrong, trustedFile)
 	}
 	var lines []string
 	if text := strings.TrimSuffix(string(data), "\n"); text != "" {
@@ -288,7 +288,7 @@ var errOldKey = &Error{What: refusal.KeyOld}
 // readKey reads the private key. Errors: fs.ErrNotExist; errOldKey; ErrUnavailable, naming the file and what to do.
 func readKey(file string) (ed25519.PrivateKey, error) {
 	data, _, err := tree.ReadPlain(file, maxSecret)
-	switch err = wrongFile(err, refusal.SecretFileWrong, file); {
+	switch err = registry.WrongFile(err, refusal.SecretFileWrong, file); {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrUnavailable):
 		return nil, err
 	case err != nil:

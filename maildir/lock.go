@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailtree/maildir/refusal"
+	"mailtree/maildir/registry"
 	"mailtree/maildir/tree"
 )
 
@@ -68,7 +69,7 @@ func TakeLock(root string) (*Lock, error) {
 func openLock(root string, flags int) (*os.File, error) {
 	name := filepath.Join(root, lockFile)
 	f, _, err := tree.OpenPlain(name, flags)
-	return f, wrongFile(err, refusal.LockFileWrong, name)
+	return f, registry.WrongFile(err, refusal.LockFileWrong, name)
 }
 
 // IsStore reports whether a store is at root: somebody took its lock once.
@@ -107,7 +108,7 @@ func OpenLog(root string) (*os.File, error) {
 
 func openLog(root string, flags int) (*os.File, error) {
 	f, _, err := tree.OpenPlain(LogPath(root), flags|unix.O_NOFOLLOW)
-	return f, wrongFile(err, refusal.LogFileWrong, LogPath(root))
+	return f, registry.WrongFile(err, refusal.LogFileWrong, LogPath(root))
 }
 
 // maxLockFile is how much of the lock file is read, in bytes: a process number.

@@ -310,20 +310,20 @@ type owners struct {
 }
 
 func newOwners(root string) owners {
-	file := jsonFile{
-		name:     ownersFile,
-		wrong:    refusal.OwnersFileWrong,
-		damaged:  refusal.OwnersDamaged,
-		tooLarge: refusal.OwnersTooLarge,
+	file := registry.JSONFile{
+		Name:     ownersFile,
+		Wrong:    refusal.OwnersFileWrong,
+		Damaged:  refusal.OwnersDamaged,
+		TooLarge: refusal.OwnersTooLarge,
 	}
 	return owners{registry.New(filepath.Join(root, ownersFile), registry.Format[map[string]int]{
-		Limit: maxStoreFile,
+		Limit: registry.MaxJSON,
 		Parse: func(data []byte, _ tree.FileStat) (all map[string]int, err error) {
-			err = file.decode(data, &all)
+			err = file.Decode(data, &all)
 			return all, err
 		},
-		Print:  func(all map[string]int) ([]byte, error) { return file.encode(all) },
-		Refuse: file.refuse,
+		Print:  func(all map[string]int) ([]byte, error) { return file.Encode(all) },
+		Refuse: file.Refuse,
 	})}
 }
 

@@ -21,6 +21,7 @@ import (
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
+	"mailtree/maildir/registry"
 	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
 )
@@ -187,7 +188,7 @@ const maxSecret = 4096
 // readSecret reads a secret. Errors: fs.ErrNotExist; ErrUnavailable, naming the file and what to do.
 func readSecret(file string) ([]byte, error) {
 	data, _, err := tree.ReadPlain(file, maxSecret)
-	switch err = wrongFile(err, refusal.SecretFileWrong, file); {
+	switch err = registry.WrongFile(err, refusal.SecretFileWrong, file); {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrUnavailable):
 		return nil, err
 	case err != nil:
@@ -203,20 +204,6 @@ func readSecret(file string) ([]byte, error) {
 		return nil, &Error{What: refusal.SecretMalformed, Other: file}
 	}
 	return b, nil
-}
-
-// wrongFile refuses what was opened as a file of the store and is none, or is too large. Another error stays as it is.
-func wrongFile(err error, what refusal.What, file string) error {
-	var bad *tree.FormatError
-	if !errors.As(err, &bad) {
-		return err
-	}
-	return &Error{
-		What:  what,
-		Other: file,
-		Why:   bad.Reason,
-		Err:   err,
-	}
 }
 
 // FileProblems opens the store's own files as a server does, and says of each that cannot be used what it is and what to do;

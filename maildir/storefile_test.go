@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"mailtree/maildir/registry"
 	"time"
 )
 
@@ -99,7 +101,7 @@ func TestHeld(t *testing.T) {
 // TestFullStoreFiles: a file that may grow no further stays as it is.
 func TestFullStoreFiles(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat("a", maxStoreFile-100)
+	long := strings.Repeat("a", registry.MaxJSON-100)
 	root := t.TempDir()
 	o, h := newOwners(root), newHooks(root)
 	for _, tt := range []struct {

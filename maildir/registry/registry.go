@@ -1,7 +1,7 @@
 // Package registry keeps files of a store in memory that a person may edit while a server runs: who
 // owns which mailbox, which hooks there are, whose seals are believed. Each Load looks at the
 // file's stamp, and reads the file again where that has changed. It knows nothing of what the files
-// say.
+// say. WrongFile words the refusal of whatever else lies in the place of a file of the store.
 package registry
 
 import (
