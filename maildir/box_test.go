@@ -9,6 +9,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/hook"
 )
 
 // ownedBy is a storetest.Config of a store of that user's.
@@ -205,7 +206,7 @@ func TestDeleteMailbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := openBox(t, p, "ann", 7)
-	if _, err := b.CreateHook(t.Context(), maildir.Hook{Event: maildir.OnReceive, Cmd: []string{"/bin/true"}, Timeout: 1}); err != nil {
+	if _, err := b.CreateHook(t.Context(), hook.Hook{Event: hook.OnReceive, Cmd: []string{"/bin/true"}, Timeout: 1}); err != nil {
 		t.Fatal(err)
 	}
 	m := send(t, p, maildir.Draft{From: "ann", To: []string{"ann"}, Subject: "s", Body: "b"})

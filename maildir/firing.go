@@ -7,64 +7,41 @@ import (
 	"slices"
 	"time"
 
-	"mailtree/maildir/format"
+	"mailtree/maildir/hook"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
 )
 
-// Firing is a hook and a copy that it may have to run for.
-type Firing struct {
-	Hook  Hook
-	Owner int    // whose the mailbox is
-	ID    string // of the message
-	Path  string // the copy, in the tree
-}
-
-// HookRun is a run that was noted in the log and is to be made, now.
-type HookRun struct {
-	Firing
-	File          string // absolute path of the copy
-	Data          []byte // the copy
-	MessageID     string
-	From, To      string // addresses; those in To separated by commas
-	Subject, Date string
-}
-
-// Firings returns the runs that changes call for, in their order. Whether each is to be made Fire decides.
-// Errors: ErrUnavailable while owners.json or hooks.json cannot be read, and ctx's: it waits for a project that is being opened.
-func (s *Store) Firings(ctx context.Context, changes []Change) ([]Firing, error) {
-	came := slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return c.Op != Added || eventOf(c.Kind) == "" })
-	if len(came) == 0 {
-		return nil, nil
+// Firings returns the runs that changes call for, in their order. Whether each is to be made Fire
+// decides. Errors: ErrUnavailable while owners.json or hooks.json cannot be read, and ctx's: it waits
+// for a project that is being opened.
+func (s *Store) Firings(ctx context.Context, changes []Change) ([]hook.Firing, error) {
+	var arrivals []hook.Arrival
+	for i := range changes {
+		c := &changes[i]
+		event := hook.EventOf(c.Kind)
+		if c.Op != Added || event == "" {
+			continue
+		}
+		arrivals = append(arrivals, hook.Arrival{
+			Project: c.Project,
+			Mailbox: c.Agent,
+			Event:   event,
+			ID:      c.ID,
+			Path:    c.Path,
+			Seq:     c.Seq,
+			At:      c.At,
+		})
 	}
-	hooks, err := s.hooks.settled()
-	if err != nil || len(hooks) == 0 {
+	all, err := s.hooks.Firings(arrivals)
+	if err != nil || len(all) == 0 {
 		return nil, err
 	}
-	var all []Firing
-	for _, c := range came {
-		for _, h := range hooks {
-			if h.Project == c.Project && h.Mailbox == c.Agent && h.Event == eventOf(c.Kind) && h.follows(&c) {
-				all = append(all, Firing{Hook: h, ID: c.ID, Path: c.Path})
-			}
-		}
-	}
-	return all, s.owned(ctx, all)
+	return all, s.fillOwners(ctx, all)
 }
 
-// eventOf is the event that a new file of that kind is; "" for none.
-func eventOf(k format.Kind) string {
-	switch k {
-	case format.KindInbox:
-		return OnReceive
-	case format.KindOutbox:
-		return AfterSend
-	}
-	return ""
-}
-
-// owned fills in whose the mailboxes are.
-func (s *Store) owned(ctx context.Context, all []Firing) error {
+// fillOwners fills in whose the mailboxes are.
+func (s *Store) fillOwners(ctx context.Context, all []hook.Firing) error {
 	owners, err := s.owners.loadOwners()
 	for i := range all {
 		p, lost := s.knownSoon(ctx, all[i].Hook.Project)
@@ -78,33 +55,35 @@ func (s *Store) owned(ctx context.Context, all []Firing) error {
 	return err
 }
 
-// MissedFirings returns the runs for everything that is newer than its hook and not in the log, oldest first for each
-// hook: what there is to do when changes are no longer in the feed, because the index was made anew.
-func (s *Store) MissedFirings(ctx context.Context, l *HookLog) ([]Firing, error) {
-	hooks, err := s.hooks.loadHooks()
+// MissedFirings returns the runs for everything that is newer than its hook and not in the log, oldest
+// first for each hook: what there is to do when changes are no longer in the feed, because the index
+// was made anew.
+func (s *Store) MissedFirings(ctx context.Context, l *hook.Log) ([]hook.Firing, error) {
+	hooks, err := s.hooks.Load()
 	if err != nil {
 		return nil, err
 	}
-	var all []Firing
+	var all []hook.Firing
 	for _, h := range hooks {
-		missed, err := s.missed(ctx, &h, l)
+		missed, err := s.missedOf(ctx, &h, l)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, missed...)
 	}
-	return all, s.owned(ctx, all)
+	return all, s.fillOwners(ctx, all)
 }
 
-func (s *Store) missed(ctx context.Context, h *Hook, l *HookLog) ([]Firing, error) {
-	var all []Firing
+// missedOf is MissedFirings for one hook, without owners.
+func (s *Store) missedOf(ctx context.Context, h *hook.Hook, l *hook.Log) ([]hook.Firing, error) {
+	var all []hook.Firing
 	add := func(m *MessageRow, path string) {
 		if m.Created.After(h.Created) && !l.Ran(h, m.ID) {
-			all = append(all, Firing{Hook: *h, ID: m.ID, Path: path})
+			all = append(all, hook.Firing{Hook: *h, ID: m.ID, Path: path})
 		}
 	}
 	each := s.eachReceived
-	if h.Event == AfterSend {
+	if h.Event == hook.AfterSend {
 		each = s.eachSent
 	}
 	err := each(ctx, h, add)
@@ -113,8 +92,14 @@ func (s *Store) missed(ctx context.Context, h *Hook, l *HookLog) ([]Firing, erro
 }
 
 // eachReceived calls fn for everything in the inbox that is newer than the hook, newest first.
-func (s *Store) eachReceived(ctx context.Context, h *Hook, fn func(m *MessageRow, path string)) error {
-	for q := (InboxQuery{Project: h.Project, Agent: h.Mailbox, Since: h.Created, Limit: MaxPage}); ; {
+func (s *Store) eachReceived(ctx context.Context, h *hook.Hook, fn func(m *MessageRow, path string)) error {
+	q := InboxQuery{
+		Project: h.Project,
+		Agent:   h.Mailbox,
+		Since:   h.Created,
+		Limit:   MaxPage,
+	}
+	for {
 		rows, _, err := s.index.Inbox(ctx, q)
 		if err != nil || len(rows) == 0 {
 			return err
@@ -127,8 +112,14 @@ func (s *Store) eachReceived(ctx context.Context, h *Hook, fn func(m *MessageRow
 }
 
 // eachSent calls fn for everything in the outbox, last id first.
-func (s *Store) eachSent(ctx context.Context, h *Hook, fn func(m *MessageRow, path string)) error {
-	for q := (BoxQuery{Project: h.Project, Agent: h.Mailbox, Sent: true, Limit: MaxPage}); ; {
+func (s *Store) eachSent(ctx context.Context, h *hook.Hook, fn func(m *MessageRow, path string)) error {
+	q := BoxQuery{
+		Project: h.Project,
+		Agent:   h.Mailbox,
+		Sent:    true,
+		Limit:   MaxPage,
+	}
+	for {
 		rows, err := s.index.Box(ctx, q)
 		if err != nil || len(rows) == 0 {
 			return err
@@ -140,12 +131,13 @@ func (s *Store) eachSent(ctx context.Context, h *Hook, fn func(m *MessageRow, pa
 	}
 }
 
-// Fire decides whether a run is to be made, and if so notes it in the log, durably: the caller then makes it, once. Nil
-// where it is not: the hook or the copy is gone, the mailbox has another owner than the hook, the command cannot be run as
-// that owner, the message is not trusted or is older than the hook, or the run has begun before; why says which.
+// Fire decides whether a run is to be made, and if so notes it in the log, durably: the caller then
+// makes it, once. Nil where it is not: the hook or the copy is gone, the mailbox has another owner than
+// the hook, the command cannot be run as that owner, the message is not trusted or is older than the
+// hook, or the run has begun before; why says which.
 // Errors: ErrUnavailable, or ctx's as of Firings, when nothing is decided.
-func (s *Store) Fire(ctx context.Context, f Firing, l *HookLog) (run *HookRun, why string, err error) {
-	if why, err = s.stands(ctx, &f); why != "" || err != nil {
+func (s *Store) Fire(ctx context.Context, f hook.Firing, l *hook.Log) (run *hook.Run, why string, err error) {
+	if why, err = s.hookStands(ctx, &f); why != "" || err != nil {
 		return nil, why, err
 	}
 	p := s.known(f.Hook.Project)
@@ -157,46 +149,45 @@ func (s *Store) Fire(ctx context.Context, f Firing, l *HookLog) (run *HookRun, w
 	case err != nil:
 		return nil, "", refusal.Disk(err)
 	}
-	if _, sealed := s.VerifiedHere(m); sealed && f.Hook.outdates(m, s.stamp.time()) {
-		return nil, "the message is older than the hook", nil
+	_, sealed := s.VerifiedHere(m)
+	trusted := p.trust(m, f.Hook.Mailbox) == Trusted
+	if why := f.WhyNot(hook.Copy{Message: m, Sealed: sealed, Trusted: trusted}, s.stamp.time()); why != "" {
+		return nil, why, nil
 	}
-	if f.Hook.Event == OnReceive && !f.Hook.FireOnUntrusted && p.trust(m, f.Hook.Mailbox) != Trusted {
-		return nil, "the message is not trusted", nil
-	}
-	first, err := l.beginRun(&f.Hook, f.ID)
+	first, err := l.Begin(&f.Hook, f.ID)
 	if err != nil {
 		return nil, "", err
 	}
 	if !first {
 		return nil, "it has run before", nil
 	}
-	return &HookRun{Firing: f, File: filepath.Join(p.tree.Dir(), filepath.FromSlash(f.Path)), Data: data, MessageID: s.MessageID(m.ID), From: s.Address(m.From), To: s.Addresses(m.To),
-		Subject: m.Subject, Date: m.Created.Format(time.RFC3339Nano)}, "", nil
+	return &hook.Run{
+		Firing:    f,
+		File:      filepath.Join(p.tree.Dir(), filepath.FromSlash(f.Path)),
+		Data:      data,
+		MessageID: s.MessageID(m.ID),
+		From:      s.Address(m.From),
+		To:        s.Addresses(m.To),
+		Subject:   m.Subject,
+		Date:      m.Created.Format(time.RFC3339Nano),
+	}, "", nil
 }
 
-// stands looks whether the hook of a firing is still there and may run, and fills in whose the mailbox is now. why says
-// why not, "" where it may.
-func (s *Store) stands(ctx context.Context, f *Firing) (why string, err error) {
-	hooks, err := s.hooks.loadHooks()
-	if err != nil {
+// hookStands looks whether the hook of a firing is still there and may run, and fills in whose the
+// mailbox is now. why says why not, "" where it may.
+func (s *Store) hookStands(ctx context.Context, f *hook.Firing) (why string, err error) {
+	one := []hook.Firing{*f}
+	if err := s.fillOwners(ctx, one); err != nil {
 		return "", err
 	}
-	at := slices.IndexFunc(hooks, func(h Hook) bool { return h.key() == f.Hook.key() && h.same(&f.Hook) })
-	one := []Firing{*f}
-	if err := s.owned(ctx, one); err != nil {
-		return "", err
+	if s.known(f.Hook.Project) == nil {
+		return hook.Gone, nil
 	}
 	f.Owner = one[0].Owner
-	if at < 0 || s.known(f.Hook.Project) == nil {
-		return "the hook is gone", nil
+	if why, err := s.hooks.Stands(f); why != "" || err != nil {
+		return why, err
 	}
-	f.Hook = hooks[at]
-	switch {
-	case f.Hook.check() != nil:
-		return "the hook cannot be run: " + f.Hook.check().Error(), nil
-	case f.Hook.Owner != nil && *f.Hook.Owner != f.Owner:
-		return "the mailbox has another owner than the hook", nil
-	case !s.runsAs(f.Owner):
+	if !s.runsAs(f.Owner) {
 		return "this server cannot run commands as the owner of the mailbox", nil
 	}
 	return "", nil

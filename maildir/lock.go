@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"mailtree/maildir/hook"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/registry"
 	"mailtree/maildir/tree"
@@ -80,7 +81,7 @@ func IsStore(root string) bool {
 
 // isStoreFile recognises a store by any of its own files.
 func isStoreFile(e os.DirEntry) bool {
-	return slices.Contains([]string{lockFile, projectsDir, "token", keyFile, oldKeyFile, trustedFile, trustedFile + ".lock", ownersFile, hooksFile}, e.Name())
+	return slices.Contains([]string{lockFile, projectsDir, "token", keyFile, oldKeyFile, trustedFile, trustedFile + ".lock", ownersFile, hook.ListFile}, e.Name())
 }
 
 const (

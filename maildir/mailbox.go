@@ -172,7 +172,7 @@ func (p *Project) give(name string, uid int) error {
 		now = p.store.cfg.User()
 	}
 	if before != now {
-		if err := p.dropHooks(name); err != nil { // first: a hook without an owner runs as the mailbox's
+		if err := p.store.hooks.DeleteMailbox(p.slug, name); err != nil { // first: a hook without an owner runs as the mailbox's
 			return err
 		}
 	}
@@ -292,7 +292,7 @@ func (p *Project) disown(ctx context.Context, name string) error {
 		if row, err := p.store.index.Agent(g.Ctx, p.slug, name); err != nil || row != nil {
 			return err
 		}
-		return errors.Join(p.dropHooks(name), p.store.owners.set(p.slug+"/"+name, NoOwner))
+		return errors.Join(p.store.hooks.DeleteMailbox(p.slug, name), p.store.owners.set(p.slug+"/"+name, NoOwner))
 	}
 	err := p.writer.Do(context.WithoutCancel(ctx), tx)
 	if errors.Is(err, writer.ErrStopped) { // the mailbox is deleted all the same, and making an agent sets its owner anew

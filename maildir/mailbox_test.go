@@ -9,6 +9,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/hook"
 )
 
 // TestGuestMailboxesAreBounded: over all projects of a store; what is deleted, or removed by hand, makes room. The
@@ -90,7 +91,7 @@ func TestOwnerOfAnAgentMadeAnew(t *testing.T) {
 			if _, err := p.CreateMailbox(t.Context(), "eve", maildir.Caller{UID: guest}); err != nil {
 				t.Fatal(err)
 			}
-			hook := maildir.Hook{Event: maildir.OnReceive, Cmd: []string{"/bin/true"}, Timeout: 1}
+			hook := hook.Hook{Event: hook.OnReceive, Cmd: []string{"/bin/true"}, Timeout: 1}
 			stale := openBox(t, p, "eve", guest)
 			if _, err := stale.CreateHook(t.Context(), hook); err != nil {
 				t.Fatal(err)
@@ -126,7 +127,7 @@ func TestOwnerKeepsHooks(t *testing.T) {
 		if _, err := p.CreateMailbox(t.Context(), "eve", guest); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := openBox(t, p, "eve", guest.UID).CreateHook(t.Context(), maildir.Hook{Event: maildir.OnReceive, Cmd: []string{"/bin/true"}, Timeout: 1}); err != nil {
+		if _, err := openBox(t, p, "eve", guest.UID).CreateHook(t.Context(), hook.Hook{Event: hook.OnReceive, Cmd: []string{"/bin/true"}, Timeout: 1}); err != nil {
 			t.Fatal(err)
 		}
 		removeAgent(t, p, "eve")

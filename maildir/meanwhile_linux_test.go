@@ -15,6 +15,7 @@ import (
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/hook"
 )
 
 // putByHand writes a file of the tree as a person does.
@@ -453,7 +454,7 @@ func TestEndWhileProjectIsOpened(t *testing.T) {
 		func() error { _, err := s.Firings(ctx, changes); return err },
 		func() error { _, err := s.MissedFirings(ctx, log); return err },
 		func() error {
-			_, why, err := s.Fire(ctx, maildir.Firing{Hook: maildir.Hook{Project: slug, Mailbox: "Bob", Name: "h"}, ID: "m1"}, log)
+			_, why, err := s.Fire(ctx, hook.Firing{Hook: hook.Hook{Project: slug, Mailbox: "Bob", Name: "h"}, ID: "m1"}, log)
 			if why != "" {
 				err = errors.New("decided: " + why)
 			}
@@ -481,7 +482,7 @@ func TestEndWhileProjectIsOpened(t *testing.T) {
 
 // openingWithHook is a store with a hook on a mailbox of a project that is being opened, up to the moment when what it brings is
 // in the feed; goOn has it opened.
-func openingWithHook(t *testing.T) (s *storetest.Store, log *maildir.HookLog, changes []maildir.Change, goOn func() error) {
+func openingWithHook(t *testing.T) (s *storetest.Store, log *hook.Log, changes []maildir.Change, goOn func() error) {
 	t.Helper()
 	var h halts
 	reconciled := func(x maildir.Index) maildir.Index { return &afterwards{x, h.pass} }

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/hook"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/registry"
 	"mailtree/maildir/tree"
@@ -64,7 +65,7 @@ type Store struct {
 	token     string
 	feed      *feed
 	owners    owners
-	hooks     hooks
+	hooks     *hook.List
 	meant     projectKeys
 	attaching chan struct{} // tokens of those who read attachments
 	limits    *writer.Limits
@@ -117,7 +118,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{cfg: cfg, lock: lock, projects: map[string]*Project{}, leftOut: map[string]error{}, feed: newFeed(), stamp: stamp{now: cfg.Now, rand: cfg.Rand},
-		attaching: make(chan struct{}, 2), adding: make(chan struct{}, 1), owners: newOwners(cfg.Root), hooks: newHooks(cfg.Root)}
+		attaching: make(chan struct{}, 2), adding: make(chan struct{}, 1), owners: newOwners(cfg.Root), hooks: hook.NewList(cfg.Root)}
 	s.comparing, s.looking = make(chan struct{}, atOnce), make(chan struct{}, atOnce)
 	s.limits = writer.NewLimits(cmp.Or(cfg.Files, 512))
 	s.opened = s.stamp.time()
@@ -231,12 +232,12 @@ func FileProblems(root string) (all []error) {
 	note(err)
 	_, err = ReadTrustedKeys(root)
 	note(err)
-	owners, hooks := newOwners(root), newHooks(root)
+	owners := newOwners(root)
 	_, err = owners.loadOwners()
 	note(err)
-	_, err = hooks.loadHooks()
+	_, err = hook.NewList(root).Load()
 	note(err)
-	opens(openHooksLog(at(hookLogFile), os.O_RDONLY))
+	note(hook.CheckLog(root))
 	opens(openLog(root, os.O_RDONLY))
 	return all
 }

@@ -10,12 +10,13 @@ import (
 	"strings"
 	"testing"
 
+	"mailtree/maildir/hook"
 	"mailtree/maildir/registry"
 	"time"
 )
 
 // storeFiles are the store's own.
-var storeFiles = []string{lockFile, "key", "token", ownersFile, hooksFile, hookLogFile, logFile}
+var storeFiles = []string{lockFile, "key", "token", ownersFile, hook.ListFile, "hooks.log", logFile}
 
 // TestFileProblems: whatever is in the place of one of the store's own files is named, and what it is; a missing one is not.
 func TestFileProblems(t *testing.T) {
@@ -98,29 +99,20 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestFullStoreFiles: a file that may grow no further stays as it is.
-func TestFullStoreFiles(t *testing.T) {
+// TestFullOwners: an owners.json that may grow no further stays as it is.
+func TestFullOwners(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat("a", registry.MaxJSON-100)
 	root := t.TempDir()
-	o, h := newOwners(root), newHooks(root)
-	for _, tt := range []struct {
-		file, text string
-		change     func() error
-	}{
-		{filepath.Join(root, ownersFile), `{"p/` + long + `": 7}`, func() error { return o.set("p/"+strings.Repeat("b", 100), 8) }},
-		{filepath.Join(root, hooksFile), `[{"cmd": ["/` + long + `"]}]`, func() error {
-			return h.change(func(all []Hook) ([]Hook, error) { return append(all, Hook{Name: "more"}), nil })
-		}},
-	} {
-		if err := os.WriteFile(tt.file, []byte(tt.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := tt.change(); !errors.Is(err, ErrTooLarge) {
-			t.Errorf("%s: %v", filepath.Base(tt.file), err)
-		}
-		if data, err := os.ReadFile(tt.file); err != nil || string(data) != tt.text {
-			t.Errorf("%s: %d bytes, %v", filepath.Base(tt.file), len(data), err)
-		}
+	file := filepath.Join(root, ownersFile)
+	text := `{"p/` + strings.Repeat("a", registry.MaxJSON-100) + `": 7}`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := newOwners(root)
+	if err := o.set("p/"+strings.Repeat("b", 100), 8); !errors.Is(err, ErrTooLarge) {
+		t.Error(err)
+	}
+	if data, err := os.ReadFile(file); err != nil || string(data) != text {
+		t.Errorf("%d bytes, %v", len(data), err)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"mailtree/maildir"
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
+	"mailtree/maildir/hook"
 	"mailtree/mcp/protocol"
 	"mailtree/mcp/socket"
 	"mailtree/mcp/tool"
@@ -112,8 +113,8 @@ func newCrowd(t *testing.T) *crowd {
 	for i := range 64 {
 		b, err := p.OpenBox(t.Context(), "Bob", maildir.Caller{Root: true})
 		if err == nil {
-			_, err = b.CreateHook(t.Context(), maildir.Hook{
-				Event:   maildir.OnReceive,
+			_, err = b.CreateHook(t.Context(), hook.Hook{
+				Event:   hook.OnReceive,
 				Name:    fmt.Sprint("h", i),
 				Cmd:     []string{"/bin/true", strings.Repeat("\"<", 15<<9)},
 				Timeout: 1,

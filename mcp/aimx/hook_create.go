@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"mailtree/maildir"
+	"mailtree/maildir/hook"
 	"mailtree/maildir/refusal"
 	"mailtree/mcp/tool"
 )
@@ -21,15 +22,15 @@ func (t *toolset) hookCreate() tool.Tool {
 		About: "Have a command run when mail comes into a mailbox of yours or was sent from it; the email is piped to it.",
 		In: []tool.Prop{
 			mailboxArg(),
-			tool.Need("event", tool.OneOf("what it runs for", "", maildir.OnReceive, maildir.AfterSend)),
+			tool.Need("event", tool.OneOf("what it runs for", "", hook.OnReceive, hook.AfterSend)),
 			tool.Need("cmd", tool.List("program with its arguments, no shell; the program is an absolute path", "/usr/local/bin/wake")),
 			tool.May("name", tool.Str("name of the hook; without one it is derived from the rest", "wake")),
-			tool.May("timeout_secs", tool.Num("the command is ended after it", 1, 600, maildir.DefaultHookTimeout)),
+			tool.May("timeout_secs", tool.Num("the command is ended after it", 1, 600, hook.DefaultTimeout)),
 			tool.May("fire_on_untrusted", tool.Flag("on_receive only: run for mail whose sender is not proven too")),
 		},
 		Out: hookNameShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			h := maildir.Hook{
+			h := hook.Hook{
 				Event:           a.Choice("event"),
 				Cmd:             a.Names("cmd"),
 				Name:            a.Text("name"),

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"mailtree/maildir"
+	"mailtree/maildir/hook"
 	"mailtree/mcp/tool"
 )
 
@@ -42,7 +43,7 @@ func (t *toolset) hookList() tool.Tool {
 			}
 			c := tool.CallerOf(ctx)
 			p, err := t.store.Project(ctx, c.ProjectKey())
-			var all []maildir.Hook
+			var all []hook.Hook
 			if err == nil {
 				all, err = p.Hooks(ctx, a.Text("mailbox"), c.User())
 			}
@@ -55,7 +56,7 @@ func (t *toolset) hookList() tool.Tool {
 	}
 }
 
-func shapeHooks(all []maildir.Hook) []hookShape {
+func shapeHooks(all []hook.Hook) []hookShape {
 	rows := make([]hookShape, len(all))
 	for i, h := range all {
 		rows[i] = hookShape{

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"mailtree/maildir"
+	"mailtree/maildir/hook"
 	"mailtree/maildir/refusal"
 	"mailtree/mcp/tool"
 	"mailtree/mcp/tool/tooltest"
@@ -75,7 +76,7 @@ func TestShapes(t *testing.T) {
 		"email_mark_read":   {done("x")},
 		"email_mark_unread": {done("x")},
 		"hook_create":       {hookNameShape{"n"}},
-		"hook_list":         {hooks(shapeHooks(nil), 0), hooks(shapeHooks(make([]maildir.Hook, 1)), 1)},
+		"hook_list":         {hooks(shapeHooks(nil), 0), hooks(shapeHooks(make([]hook.Hook, 1)), 1)},
 		"hook_delete":       {done("x")},
 	} {
 		i := slices.IndexFunc(all, func(tl tool.Tool) bool { return tl.Name == name })

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"mailtree/maildir"
+	"mailtree/maildir/hook"
 )
 
 // serverGone is the outcome of a command that outlived its server: nobody could ask how it ended.
@@ -12,7 +12,7 @@ const serverGone = "its server ended before it"
 
 // adopt takes over a command whose server was killed before the command ended. It ends the command
 // as any other, at its timeout or with this server, and logs how it ended.
-func (r *Runner) adopt(ctx context.Context, a maildir.Abandoned) {
+func (r *Runner) adopt(ctx context.Context, a hook.Abandoned) {
 	log := r.cfg.Log.With("hook", a.Hook, "message", a.Message)
 	all := time.Duration(a.Timeout) * r.cfg.Second
 	timeout := time.NewTimer(min(all, all-time.Since(a.Begun))) // the clock may have been set back

@@ -14,7 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"mailtree/maildir"
+	"mailtree/maildir/hook"
 	"mailtree/maildir/tree"
 )
 
@@ -32,9 +32,9 @@ const (
 )
 
 // execute runs the command and waits for its end.
-func (r *Runner) execute(ctx context.Context, run *maildir.HookRun) maildir.HookEnd {
+func (r *Runner) execute(ctx context.Context, run *hook.Run) hook.End {
 	out := &tail{}
-	end := maildir.HookEnd{Exit: -1}
+	end := hook.End{Exit: -1}
 	cmd, err := r.start(ctx, run, out)
 	if err != nil {
 		end.Why = "it could not be started: " + err.Error()
@@ -85,7 +85,7 @@ func (r *Runner) execute(ctx context.Context, run *maildir.HookRun) maildir.Hook
 
 // start starts the command. While the machine lacks what that needs, it waits, at most as long as
 // the command may run: hooks.log already has the run, so no other server would start it.
-func (r *Runner) start(ctx context.Context, run *maildir.HookRun, out io.Writer) (*exec.Cmd, error) {
+func (r *Runner) start(ctx context.Context, run *hook.Run, out io.Writer) (*exec.Cmd, error) {
 	giveUp := time.NewTimer(time.Duration(run.Hook.Timeout) * r.cfg.Second)
 	defer giveUp.Stop()
 	for said := false; ; said = true {
@@ -163,7 +163,7 @@ func (r *Runner) stop(group int, ended <-chan error) (waited bool, err error) {
 
 // facts returns the variables that describe the message, each twice: the second name is the one
 // that programs written for aimx know.
-func facts(run *maildir.HookRun) (env []string) {
+func facts(run *hook.Run) (env []string) {
 	for _, f := range [][2]string{
 		{"HOOK_NAME", run.Hook.Name}, {"EVENT", run.Hook.Event}, {"MAILBOX", run.Hook.Mailbox},
 		{"FROM", run.From}, {"TO", run.To}, {"SUBJECT", run.Subject},

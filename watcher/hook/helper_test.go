@@ -14,6 +14,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	hooks "mailtree/maildir/hook"
 	"mailtree/watcher/hook"
 )
 
@@ -71,17 +72,17 @@ func (b *bench) start(cfg hook.Config) (stop func()) {
 }
 
 // hook adds a hook to a mailbox.
-func (b *bench) hook(mailbox string, h maildir.Hook) {
+func (b *bench) hook(mailbox string, h hooks.Hook) {
 	b.t.Helper()
 	box, err := b.p.OpenBox(b.t.Context(), mailbox, maildir.Caller{Root: true})
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	if h.Timeout == 0 {
-		h.Timeout = maildir.DefaultHookTimeout
+		h.Timeout = hooks.DefaultTimeout
 	}
 	if h.Event == "" {
-		h.Event = maildir.OnReceive
+		h.Event = hooks.OnReceive
 	}
 	if _, err := box.CreateHook(b.t.Context(), h); err != nil {
 		b.t.Fatal(err)

@@ -1,5 +1,5 @@
 // Package hook runs hook commands when deliveries appear. The domain decides which hook runs for
-// which copy (maildir/hook.go, firing.go). This package follows the feed of changes, so that mail
+// which copy (maildir/hook). This package follows the feed of changes, so that mail
 // saved by hand or pulled by Git fires hooks too, keeps a bounded pool of workers, and runs commands
 // like this:
 //
@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/hook"
 )
 
 // Config says what to run and how. Store is needed; the zero value of the rest is the default.
@@ -38,7 +39,7 @@ type Config struct {
 // Runner runs hooks.
 type Runner struct {
 	cfg   Config
-	log   *maildir.HookLog
+	log   *hook.Log
 	queue *queue
 
 	adopted atomic.Int32 // commands of an earlier server that still run
@@ -71,7 +72,7 @@ func New(cfg Config) *Runner {
 // Run follows the feed until ctx ends. Then it ends the commands that still run, as at their
 // timeout, and returns. No hook runs while hooks.log cannot be opened; Run keeps trying.
 func (r *Runner) Run(ctx context.Context) {
-	var log *maildir.HookLog
+	var log *hook.Log
 	r.insist(ctx, "no hook runs", func() (err error) {
 		log, err = r.cfg.Store.OpenHookLog()
 		return err
@@ -159,7 +160,7 @@ func (r *Runner) follow(ctx context.Context) {
 }
 
 // putFirings queues firings, waiting for room, and then moves the mark.
-func (r *Runner) putFirings(ctx context.Context, all []maildir.Firing, mark int64) {
+func (r *Runner) putFirings(ctx context.Context, all []hook.Firing, mark int64) {
 	for _, f := range all {
 		if !r.queue.enqueue(ctx, f) {
 			return
@@ -220,7 +221,7 @@ func (r *Runner) work(ctx context.Context) {
 
 // beginFiring lets the domain decide about a firing. It returns nil where there is nothing to run,
 // or where ctx ended before the decision.
-func (r *Runner) beginFiring(ctx context.Context, f maildir.Firing) (run *maildir.HookRun, decided bool) {
+func (r *Runner) beginFiring(ctx context.Context, f hook.Firing) (run *hook.Run, decided bool) {
 	r.insist(ctx, "a hook cannot begin", func() error {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -236,7 +237,7 @@ func (r *Runner) beginFiring(ctx context.Context, f maildir.Firing) (run *maildi
 }
 
 // run executes a command and logs how it ended.
-func (r *Runner) run(ctx context.Context, run *maildir.HookRun) {
+func (r *Runner) run(ctx context.Context, run *hook.Run) {
 	log := r.cfg.Log.With("hook", run.Hook.Name, "mailbox", run.Hook.Mailbox, "message", run.ID)
 	end := r.execute(ctx, run)
 	log.Info("hook ran", "exit", end.Exit, "end", end.Why, "took", end.Took.Round(time.Millisecond))

@@ -20,6 +20,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	hooks "mailtree/maildir/hook"
 	"mailtree/watcher/hook"
 )
 
@@ -29,7 +30,7 @@ func TestRun(t *testing.T) {
 	t.Setenv("SECRET", "of the server") //nolint:paralleltest // the environment is the process's
 	b := newBench(t, storetest.Config{NoWatcher: true})
 	cmd := b.script("tell", "env | sort > DIR/env; cat > DIR/stdin; printf '%s\\n' \"$@\"; exit 3\n")
-	b.hook("bob", maildir.Hook{Name: "tell", Cmd: []string{cmd, "a b", "$HOME; `id`", ""}})
+	b.hook("bob", hooks.Hook{Name: "tell", Cmd: []string{cmd, "a b", "$HOME; `id`", ""}})
 	b.start(hook.Config{})
 	id := b.send("token", "Plan; $(touch x)")
 	if diff := cmp.Diff([]run{{Hook: b.p.Slug() + "/bob/tell", Message: id, Exit: 3, Output: "a b\n$HOME; `id`\n\n"}},
@@ -81,10 +82,10 @@ func TestWhat(t *testing.T) {
 	b := newBench(t, storetest.Config{})
 	b.start(hook.Config{Workers: 1})
 	b.send("token", "before") // the hooks do not exist yet
-	b.hook("bob", maildir.Hook{Name: "trusting", Cmd: []string{"/bin/true"}, FireOnUntrusted: true})
-	b.hook("bob", maildir.Hook{Name: "wary", Cmd: []string{"/bin/true"}})
-	b.hook("ann", maildir.Hook{Name: "sent", Cmd: []string{"/bin/true"}, Event: maildir.AfterSend})
-	b.hook("ann", maildir.Hook{Name: "other", Cmd: []string{"/bin/true"}})
+	b.hook("bob", hooks.Hook{Name: "trusting", Cmd: []string{"/bin/true"}, FireOnUntrusted: true})
+	b.hook("bob", hooks.Hook{Name: "wary", Cmd: []string{"/bin/true"}})
+	b.hook("ann", hooks.Hook{Name: "sent", Cmd: []string{"/bin/true"}, Event: hooks.AfterSend})
+	b.hook("ann", hooks.Hook{Name: "other", Cmd: []string{"/bin/true"}})
 	names := map[string]string{}
 	names[b.send("none", "open")] = "open"
 	b.save("agents/bob/inbox/hand.md", byHand("hand", "bob"))
@@ -113,8 +114,8 @@ func TestWhat(t *testing.T) {
 func TestPull(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{})
-	b.hook("bob", maildir.Hook{Name: "wary", Cmd: []string{"/bin/true"}})
-	b.hook("bob", maildir.Hook{Name: "trusting", Cmd: []string{"/bin/true"}, FireOnUntrusted: true})
+	b.hook("bob", hooks.Hook{Name: "wary", Cmd: []string{"/bin/true"}})
+	b.hook("bob", hooks.Hook{Name: "trusting", Cmd: []string{"/bin/true"}, FireOnUntrusted: true})
 	b.start(hook.Config{Workers: 1})
 	if err := b.p.Flush(t.Context()); err != nil {
 		t.Fatal(err)
@@ -164,8 +165,8 @@ func TestSlow(t *testing.T) {
 	if _, err := b.p.CreateMailbox(t.Context(), "cat", maildir.Caller{UID: 12345}); err != nil {
 		t.Fatal(err)
 	}
-	b.hook("bob", maildir.Hook{Name: "slow", Cmd: []string{b.waiting("slow")}})
-	b.hook("cat", maildir.Hook{Name: "quick", Cmd: []string{"/bin/true"}})
+	b.hook("bob", hooks.Hook{Name: "slow", Cmd: []string{b.waiting("slow")}})
+	b.hook("cat", hooks.Hook{Name: "quick", Cmd: []string{"/bin/true"}})
 	b.start(hook.Config{Workers: 3})
 	for i := range 20 {
 		b.send("token", fmt.Sprint(i))
@@ -191,7 +192,7 @@ func TestTimeout(t *testing.T) {
 	polite := b.script("polite", "trap 'echo bye; exit 4' TERM; sleep 1000 & wait\n")
 	leaving := b.script("leaving", "(trap '' TERM; exec sleep 1000) > /dev/null 2>&1 & echo $! > DIR/left; exec sleep 1000\n")
 	for cmd, timeout := range map[string]int{stubborn: 1, polite: 5, leaving: 1} { // the polite one needs time until it can say so
-		b.hook("bob", maildir.Hook{Name: filepath.Base(cmd), Cmd: []string{cmd}, Timeout: timeout})
+		b.hook("bob", hooks.Hook{Name: filepath.Base(cmd), Cmd: []string{cmd}, Timeout: timeout})
 	}
 	b.start(hook.Config{})
 	b.send("token", "s")
@@ -230,7 +231,7 @@ func TestUnending(t *testing.T) {
 		t.Skip("needs python3, to leave a process group")
 	}
 	b := newBench(t, storetest.Config{NoWatcher: true})
-	b.hook("bob", maildir.Hook{Name: "leaving", Timeout: 5, Cmd: []string{b.script("leaving", `exec python3 -c '
+	b.hook("bob", hooks.Hook{Name: "leaving", Timeout: 5, Cmd: []string{b.script("leaving", `exec python3 -c '
 import os, signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 child = os.fork()
@@ -278,7 +279,7 @@ func gone(pid int) bool {
 func TestStop(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
-	b.hook("bob", maildir.Hook{Name: "long", Cmd: []string{b.script("long",
+	b.hook("bob", hooks.Hook{Name: "long", Cmd: []string{b.script("long",
 		"echo $AIMX_ID >> DIR/ids; [ -e DIR/quick ] || exec sleep 1000\n")}})
 	stop := b.start(hook.Config{Workers: 1})
 	first, second := b.send("token", "1"), b.send("token", "2")
@@ -302,11 +303,11 @@ func TestStop(t *testing.T) {
 func TestInputAndOutput(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
-	b.hook("bob", maildir.Hook{Name: "deaf", Cmd: []string{"/bin/true"}})
-	b.hook("bob", maildir.Hook{Name: "loud", Cmd: []string{b.script("loud",
+	b.hook("bob", hooks.Hook{Name: "deaf", Cmd: []string{"/bin/true"}})
+	b.hook("bob", hooks.Hook{Name: "loud", Cmd: []string{b.script("loud",
 		"head -c 300000 /dev/zero | tr '\\0' a; head -c 65535 /dev/zero | tr '\\0' b; echo >&2\n")}})
-	b.hook("bob", maildir.Hook{Name: "father", Cmd: []string{b.script("father", "sleep 1000 & echo $! > DIR/child\n")}})
-	b.hook("bob", maildir.Hook{Name: "missing", Cmd: []string{filepath.Join(b.dir, "nothere")}})
+	b.hook("bob", hooks.Hook{Name: "father", Cmd: []string{b.script("father", "sleep 1000 & echo $! > DIR/child\n")}})
+	b.hook("bob", hooks.Hook{Name: "missing", Cmd: []string{filepath.Join(b.dir, "nothere")}})
 	b.start(hook.Config{})
 	m, err := b.p.Send(t.Context(), maildir.Draft{From: "ann", To: []string{"bob"}, Subject: "s",
 		Body: strings.Repeat("x", 300_000), Auth: "token"})
@@ -340,7 +341,7 @@ func TestAsOwner(t *testing.T) {
 		if _, err := b.p.CreateMailbox(t.Context(), name, maildir.Caller{UID: uid}); err != nil {
 			t.Fatal(err)
 		}
-		b.hook(name, maildir.Hook{Name: "id", Cmd: []string{"/usr/bin/id"}})
+		b.hook(name, hooks.Hook{Name: "id", Cmd: []string{"/usr/bin/id"}})
 	}
 	b.start(hook.Config{Workers: 1})
 	send := func(to string) {
@@ -416,7 +417,7 @@ func TestStartedLater(t *testing.T) {
 	if err := exec.Command(cmd).Run(); !errors.Is(err, syscall.ETXTBSY) {
 		t.Skip("this system lets a file be run while it is written: ", err)
 	}
-	b.hook("bob", maildir.Hook{Name: "later", Cmd: []string{cmd}})
+	b.hook("bob", hooks.Hook{Name: "later", Cmd: []string{cmd}})
 	tried := make(chan struct{})
 	once := sync.OnceFunc(func() { close(tried) })
 	b.start(hook.Config{Log: slog.New(slog.NewTextHandler(writer(func(line []byte) {

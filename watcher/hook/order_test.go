@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mailtree/fixtures/storetest"
-	"mailtree/maildir"
+	hooks "mailtree/maildir/hook"
 	"mailtree/watcher/hook"
 )
 
@@ -22,14 +22,14 @@ import (
 func TestOlder(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
-	b.hook("bob", maildir.Hook{Name: "first", Cmd: []string{"/bin/true"}})
+	b.hook("bob", hooks.Hook{Name: "first", Cmd: []string{"/bin/true"}})
 	stop := b.start(hook.Config{Workers: 1})
 	older := b.send("token", "older")
 	b.ended(1)
 	stop()
 	b.save("agents/bob/inbox/hand.md", byHand("hand", "bob"))
 	b.rescan() // and nobody follows
-	b.hook("bob", maildir.Hook{Name: "second", Cmd: []string{"/bin/true"}, FireOnUntrusted: true})
+	b.hook("bob", hooks.Hook{Name: "second", Cmd: []string{"/bin/true"}, FireOnUntrusted: true})
 	b.save("agents/bob/inbox/late.md", byHand("late", "bob"))
 	b.rescan()
 	b.start(hook.Config{Workers: 1})
@@ -89,7 +89,7 @@ func TestUnmarked(t *testing.T) {
 	b := newBench(t, storetest.Config{NoWatcher: true})
 	b.save("agents/bob/inbox/older.md", byHand("older", "bob"))
 	b.rescan()
-	b.hook("bob", maildir.Hook{Name: "wake", Cmd: []string{"/bin/true"}, FireOnUntrusted: true})
+	b.hook("bob", hooks.Hook{Name: "wake", Cmd: []string{"/bin/true"}, FireOnUntrusted: true})
 	b.save("agents/bob/inbox/hand.md", byHand("hand", "bob"))
 	b.rescan()
 	want := []string{"hand", b.send("token", "sent")}
@@ -116,7 +116,7 @@ func TestClockSetBack(t *testing.T) {
 		Now: func() time.Time { return time.Now().Add(-time.Duration(back.Load()) * time.Hour) }}
 	b := newBench(t, cfg)
 	b.send("token", "older")
-	b.hook("bob", maildir.Hook{Name: "wake", Cmd: []string{"/bin/true"}, FireOnUntrusted: true})
+	b.hook("bob", hooks.Hook{Name: "wake", Cmd: []string{"/bin/true"}, FireOnUntrusted: true})
 	var want []string
 	come := func() {
 		t.Helper()
@@ -154,7 +154,7 @@ func TestClockSetBack(t *testing.T) {
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
-	b.hook("bob", maildir.Hook{Name: "count", Cmd: []string{b.script("count", "echo $AIMX_ID >> DIR/ids\n")}})
+	b.hook("bob", hooks.Hook{Name: "count", Cmd: []string{b.script("count", "echo $AIMX_ID >> DIR/ids\n")}})
 	var sent []string
 	stop := b.start(hook.Config{})
 	for i := range 200 {
@@ -196,8 +196,8 @@ func TestRebuilt(t *testing.T) {
 	b.save("agents/ann/outbox/sent.md", byHand("sent", "bob"))
 	b.rescan()
 	count := b.script("count", "echo $MAILTREE_EVENT $AIMX_ID >> DIR/ids\n")
-	b.hook("bob", maildir.Hook{Name: "count", Cmd: []string{count}, FireOnUntrusted: true})
-	b.hook("ann", maildir.Hook{Name: "sent", Cmd: []string{count}, Event: maildir.AfterSend})
+	b.hook("bob", hooks.Hook{Name: "count", Cmd: []string{count}, FireOnUntrusted: true})
+	b.hook("ann", hooks.Hook{Name: "sent", Cmd: []string{count}, Event: hooks.AfterSend})
 	stop := b.start(hook.Config{})
 	var want []string
 	add := func(id string) { want = append(want, "on_receive "+id, "after_send "+id) }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"mailtree/maildir"
+	"mailtree/maildir/hook"
 )
 
 // maxQueued bounds the memory of the queue. What finds no room stays in the feed.
@@ -18,21 +18,21 @@ type queue struct {
 
 	mu      sync.Mutex
 	change  *sync.Cond
-	waiting map[int][]maildir.Firing // by owner
-	turns   []int                    // owners that have some waiting
+	waiting map[int][]hook.Firing // by owner
+	turns   []int                 // owners that have some waiting
 	running map[int]int
 	queued  int // waiting, or taken and not begun
 	closed  bool
 }
 
 func newQueue(workers int) *queue {
-	q := &queue{share: max(1, workers-1), waiting: map[int][]maildir.Firing{}, running: map[int]int{}}
+	q := &queue{share: max(1, workers-1), waiting: map[int][]hook.Firing{}, running: map[int]int{}}
 	q.change = sync.NewCond(&q.mu)
 	return q
 }
 
 // enqueue adds a firing when there is room. It returns false when ctx ends first.
-func (q *queue) enqueue(ctx context.Context, f maildir.Firing) bool {
+func (q *queue) enqueue(ctx context.Context, f hook.Firing) bool {
 	stop := context.AfterFunc(ctx, func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
@@ -58,12 +58,12 @@ func (q *queue) enqueue(ctx context.Context, f maildir.Firing) bool {
 
 // dequeue waits for a firing. It returns false when the queue is closed. The caller calls begun
 // once the firing is decided, and done at its end.
-func (q *queue) dequeue() (maildir.Firing, bool) {
+func (q *queue) dequeue() (hook.Firing, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for {
 		if q.closed {
-			return maildir.Firing{}, false
+			return hook.Firing{}, false
 		}
 		at := slices.IndexFunc(q.turns, func(owner int) bool { return q.running[owner] < q.share })
 		if at < 0 {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"mailtree/maildir"
+	"mailtree/maildir/hook"
 )
 
 // TestTurns: the queue serves owners in turn and each one's firings in their order, and no owner
@@ -13,7 +13,7 @@ import (
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	q := newQueue(3)
-	for _, f := range []maildir.Firing{{Owner: 1, ID: "a"}, {Owner: 1, ID: "b"}, {Owner: 1, ID: "c"}, {Owner: 2, ID: "x"}} {
+	for _, f := range []hook.Firing{{Owner: 1, ID: "a"}, {Owner: 1, ID: "b"}, {Owner: 1, ID: "c"}, {Owner: 2, ID: "x"}} {
 		if !q.enqueue(t.Context(), f) {
 			t.Fatal("not put")
 		}
@@ -47,17 +47,17 @@ func TestRoom(t *testing.T) {
 	t.Parallel()
 	q := newQueue(1)
 	for range maxQueued {
-		q.enqueue(t.Context(), maildir.Firing{})
+		q.enqueue(t.Context(), hook.Firing{})
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	put := make(chan bool)
-	go func() { put <- q.enqueue(ctx, maildir.Firing{ID: "last"}) }()
+	go func() { put <- q.enqueue(ctx, hook.Firing{ID: "last"}) }()
 	q.dequeue()
 	q.begun()
 	if !<-put {
 		t.Error("there was room")
 	}
-	go func() { put <- q.enqueue(ctx, maildir.Firing{}) }()
+	go func() { put <- q.enqueue(ctx, hook.Firing{}) }()
 	cancel(errors.New("end"))
 	if <-put {
 		t.Error("there was no room")
