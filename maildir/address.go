@@ -67,14 +67,14 @@ func (s *Store) IDOf(field refusal.Field, messageID string) (string, error) {
 }
 
 func notInMessageID(r rune) bool {
-	return unicode.IsSpace(r) || misleading(r) || strings.ContainsRune("<>,", r)
+	return unicode.IsSpace(r) || format.Misleading(r) || strings.ContainsRune("<>,", r)
 }
 
 // Recipients reads a list of addresses, separated by commas: "bob", "bob@mailtree.local", "Bob <bob@mailtree.local>".
 // It returns the agents' names, none of them looked up. Errors: ErrInvalid for a line break, an empty list or what is no
 // address, ErrUnavailable naming the addresses of other domains.
 func (s *Store) Recipients(list string) ([]string, error) {
-	if strings.ContainsFunc(list, misleading) {
+	if strings.ContainsFunc(list, format.Misleading) {
 		return nil, &Error{What: refusal.AddressBreaksLine, Field: refusal.Recipients, Name: list}
 	}
 	parts, closed := splitAddresses(list)

@@ -31,10 +31,3 @@ func Sweep(p *Project) { p.writer.Later(p.sweepClaims()) }
 
 // StoreOf is the project's store.
 func StoreOf(p *Project) *Store { return p.store }
-
-// ForgetVerified has every seal verified anew.
-func (s *Store) ForgetVerified() {
-	s.keys.mu.Lock()
-	defer s.keys.mu.Unlock()
-	clear(s.keys.believed().verified)
-}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailtree/maildir/hook"
+	"mailtree/maildir/keys"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/registry"
 	"mailtree/maildir/tree"
@@ -81,7 +82,7 @@ func IsStore(root string) bool {
 
 // isStoreFile recognises a store by any of its own files.
 func isStoreFile(e os.DirEntry) bool {
-	return slices.Contains([]string{lockFile, projectsDir, "token", keyFile, oldKeyFile, trustedFile, trustedFile + ".lock", ownersFile, hook.ListFile}, e.Name())
+	return keys.IsFile(e.Name()) || slices.Contains([]string{lockFile, projectsDir, ownersFile, hook.ListFile}, e.Name())
 }
 
 const (

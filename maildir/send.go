@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"mailtree/maildir/format"
@@ -174,7 +173,7 @@ func checkText(field refusal.Field, s string, limit int) error {
 		return over(refusal.TextTooLong, field, len(s), limit)
 	case !utf8.ValidString(s):
 		e.What = refusal.TextNotUTF8
-	case strings.ContainsFunc(s, misleading) && field != refusal.Task:
+	case strings.ContainsFunc(s, format.Misleading) && field != refusal.Task:
 		e.What = refusal.TextBreaksLine
 	case strings.ContainsRune(s, 0):
 		e.What = refusal.TextHoldsNUL
@@ -182,11 +181,6 @@ func checkText(field refusal.Field, s string, limit int) error {
 		return nil
 	}
 	return e
-}
-
-// misleading reports whether a character breaks a line or turns its direction.
-func misleading(r rune) bool {
-	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
 }
 
 // needParties refuses an unknown sender, and names every unknown recipient.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -21,8 +20,8 @@ import (
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/hook"
+	"mailtree/maildir/keys"
 	"mailtree/maildir/refusal"
-	"mailtree/maildir/registry"
 	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
 )
@@ -61,7 +60,7 @@ type Store struct {
 	lock      *Lock
 	index     Index
 	key       ed25519.PrivateKey // of the seals
-	keys      *keyring
+	keys      *keys.Ring
 	token     string
 	feed      *feed
 	owners    owners
@@ -131,14 +130,12 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 
 func (s *Store) open(ctx context.Context) error {
 	var err error
-	if s.keys, s.key, err = openKeys(s.cfg.Root, s.cfg.Rand); err != nil {
+	if s.keys, s.key, err = keys.Open(s.cfg.Root, s.cfg.Rand); err != nil {
 		return err
 	}
-	token, err := s.secret("token")
-	if err != nil {
+	if s.token, err = keys.Token(s.cfg.Root, s.cfg.Rand); err != nil {
 		return err
 	}
-	s.token = hex.EncodeToString(token)
 	if err := s.findProjects(); err != nil {
 		return err
 	}
@@ -161,56 +158,9 @@ func (s *Store) open(ctx context.Context) error {
 	return nil
 }
 
-// secret reads 32 hex-coded random bytes from the store's file, making it at first start.
-func (s *Store) secret(name string) ([]byte, error) {
-	file := filepath.Join(s.cfg.Root, name)
-	found, err := readSecret(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		b := make([]byte, 32)
-		if _, err := io.ReadFull(s.cfg.Rand, b); err != nil {
-			return nil, err
-		}
-		if err := tree.WriteFile(file, []byte(hex.EncodeToString(b)+"\n")); err != nil {
-			return nil, &Error{
-				What:  refusal.SecretUnwritten,
-				Other: name,
-				Why:   err.Error(),
-				Err:   err,
-			}
-		}
-		return b, nil
-	}
-	return found, err
-}
-
-// maxSecret is how large the file of a secret may be, in bytes: one that the server made has 65.
-const maxSecret = 4096
-
-// readSecret reads a secret. Errors: fs.ErrNotExist; ErrUnavailable, naming the file and what to do.
-func readSecret(file string) ([]byte, error) {
-	data, _, err := tree.ReadPlain(file, maxSecret)
-	switch err = registry.WrongFile(err, refusal.SecretFileWrong, file); {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrUnavailable):
-		return nil, err
-	case err != nil:
-		return nil, &Error{
-			What:  refusal.SecretUnread,
-			Other: filepath.Base(file),
-			Why:   err.Error(),
-			Err:   err,
-		}
-	}
-	b, err := hex.DecodeString(strings.TrimSpace(string(data)))
-	if err != nil || len(b) < 16 {
-		return nil, &Error{What: refusal.SecretMalformed, Other: file}
-	}
-	return b, nil
-}
-
 // FileProblems opens the store's own files as a server does, and says of each that cannot be used what it is and what to do;
 // one that is missing is no problem. It changes nothing, and a server may run.
 func FileProblems(root string) (all []error) {
-	at := func(name string) string { return filepath.Join(root, name) }
 	note := func(err error) {
 		var of *fs.PathError
 		switch {
@@ -226,14 +176,11 @@ func FileProblems(root string) (all []error) {
 		f.Close() // of nil, an error
 	}
 	opens(openLock(root, os.O_RDONLY))
-	_, err := readKey(at(keyFile))
-	note(err)
-	_, err = readSecret(at("token"))
-	note(err)
-	_, err = ReadTrustedKeys(root)
-	note(err)
+	for _, err := range keys.Problems(root) {
+		note(err)
+	}
 	owners := newOwners(root)
-	_, err = owners.loadOwners()
+	_, err := owners.loadOwners()
 	note(err)
 	_, err = hook.NewList(root).Load()
 	note(err)

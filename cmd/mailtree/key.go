@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mailtree/maildir"
+	"mailtree/maildir/keys"
 )
 
 func keyCommand(p *program) *cobra.Command {
@@ -55,8 +55,8 @@ func keyCommand(p *program) *cobra.Command {
 }
 
 // ownKey is the store's public key.
-func (p *program) ownKey() (maildir.TrustedKey, error) {
-	k, err := maildir.PublicKey(p.cfg.Store)
+func (p *program) ownKey() (keys.Key, error) {
+	k, err := keys.Own(p.cfg.Store)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("the store %s has no key yet: it is made when `mailtree serve` first starts", p.cfg.Store)
 	}
@@ -76,11 +76,11 @@ func (p *program) showKey() error {
 }
 
 func (p *program) trustKey(line string) error {
-	k, err := maildir.ParseTrustedKey(line)
+	k, err := keys.Parse(line)
 	if err != nil {
 		return &exitError{2, err}
 	}
-	if err := maildir.Trust(p.cfg.Store, k); err != nil {
+	if err := keys.Trust(p.cfg.Store, k); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(p.std.out, "Mail sealed by %s (%s) is shown as verified from now on.\n", k.Name, k.ID)
@@ -88,7 +88,7 @@ func (p *program) trustKey(line string) error {
 }
 
 func (p *program) distrustKey(which string) error {
-	if err := maildir.Distrust(p.cfg.Store, which); err != nil {
+	if err := keys.Distrust(p.cfg.Store, which); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(p.std.out, "Mail sealed by %s is shown as unverified from now on.\n", which)
@@ -100,9 +100,9 @@ func (p *program) listKeys() error {
 	if err != nil {
 		return err
 	}
-	keys, bad := maildir.ReadTrustedKeys(p.cfg.Store)
+	trusted, bad := keys.Trusted(p.cfg.Store)
 	out := tabwriter.NewWriter(p.std.out, 0, 0, 2, ' ', 0)
-	for _, k := range append([]maildir.TrustedKey{own}, keys...) {
+	for _, k := range append([]keys.Key{own}, trusted...) {
 		name := k.Name
 		if name == "" {
 			name = "(this store)"

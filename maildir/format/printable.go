@@ -3,6 +3,7 @@ package format
 import (
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -14,4 +15,9 @@ func Printable(s string) string {
 		return s
 	}
 	return strconv.Quote(s)
+}
+
+// Misleading reports whether a character breaks a line or turns its direction.
+func Misleading(r rune) bool {
+	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
 }

@@ -1,17 +1,13 @@
 package maildir_test
 
 import (
-	"crypto/ed25519"
-	"fmt"
 	"os"
-	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/keys"
 )
 
 // TestMachineSeal: mail that another trusted key sealed is verified under that machine's name, but what its server found out
@@ -27,7 +23,7 @@ func TestMachineSeal(t *testing.T) {
 		Auth:    "uid:1000",
 		Door:    format.DoorPage, // where a person sits is for that machine to say
 	})
-	key, err := maildir.PublicKey(maildir.StoreOf(there).Root())
+	key, err := keys.Own(maildir.StoreOf(there).Root())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +48,7 @@ func TestMachineSeal(t *testing.T) {
 	}
 
 	key.Name = "laptop"
-	if err := maildir.Trust(s.Root(), key); err != nil {
+	if err := keys.Trust(s.Root(), key); err != nil {
 		t.Fatal(err)
 	}
 	if by, ok := s.Verified(&d.Message); !ok || by.String() != "machine laptop, uid:1000 (program)" {
@@ -100,68 +96,6 @@ func TestPerson(t *testing.T) {
 		if by, ok := maildir.StoreOf(p).Verified(&d.Message); !ok || d.ID != m.ID || by.String() != tt.want {
 			t.Errorf("%s through %q, terminal %v: verified %v by %q, want %q", tt.auth, tt.door, tt.terminal, ok, by, tt.want)
 		}
-	}
-}
-
-// BenchmarkVerified is what the seals of an inbox page of twenty messages cost, the first time and then.
-func BenchmarkVerified(b *testing.B) {
-	p := project(b, storetest.Config{NoWatcher: true}, "Ann")
-	for range 20 {
-		send(b, p, maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s", Body: "text"})
-	}
-	page, store := inbox(b, p, "Ann").Messages, maildir.StoreOf(p)
-	check := func(b *testing.B, forget bool) {
-		for b.Loop() {
-			if forget {
-				store.ForgetVerified()
-			}
-			for i := range page {
-				if _, ok := store.Verified(&page[i].Message); !ok {
-					b.Fatal("not verified")
-				}
-			}
-		}
-	}
-	b.Run("first", func(b *testing.B) { check(b, true) })
-	b.Run("again", func(b *testing.B) { check(b, false) })
-}
-
-// TestTrustAtOnce: of several who change trusted_keys at once nobody loses another's change.
-func TestTrustAtOnce(t *testing.T) {
-	t.Parallel()
-	root := t.TempDir()
-	var all sync.WaitGroup
-	for i := range 8 {
-		all.Go(func() {
-			public, _, err := ed25519.GenerateKey(nil)
-			if err == nil {
-				err = maildir.Trust(root, maildir.TrustedKey{ID: format.KeyID(public), Public: public, Name: fmt.Sprint("machine", i)})
-			}
-			if err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	if keys, err := maildir.ReadTrustedKeys(root); len(keys) != 8 || err != nil {
-		t.Errorf("%d keys of 8, %v", len(keys), err)
-	}
-}
-
-// TestTrustedLongLine: a line of any length hides no other.
-func TestTrustedLongLine(t *testing.T) {
-	t.Parallel()
-	root := t.TempDir()
-	public, _, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := "# " + strings.Repeat("x", 100_000) + "\n" + maildir.TrustedKey{Public: public, Name: "laptop"}.String() + "\n"
-	if err := os.WriteFile(filepath.Join(root, "trusted_keys"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if keys, err := maildir.ReadTrustedKeys(root); len(keys) != 1 || err != nil {
-		t.Errorf("%v, %v", keys, err)
 	}
 }
 

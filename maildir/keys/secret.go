@@ -1,0 +1,183 @@
+package keys
+
+import (
+	"crypto/ed25519"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/registry"
+	"mailtree/maildir/tree"
+)
+
+const (
+	keyFile     = "key"
+	oldKeyFile  = "key.old"
+	tokenFile   = "token"
+	trustedFile = "trusted_keys"
+	trustedLock = trustedFile + ".lock" // held by a process that changes trusted_keys
+)
+
+// IsFile reports whether a file of that name in a store's folder is one of this package's.
+func IsFile(name string) bool {
+	return slices.Contains([]string{keyFile, oldKeyFile, tokenFile, trustedFile, trustedLock}, name)
+}
+
+// Problems opens the files as a server does, and says of each that cannot be used what it is and what
+// to do. It changes nothing.
+func Problems(root string) (all []error) {
+	_, keyErr := readKey(filepath.Join(root, keyFile))
+	_, tokenErr := readToken(filepath.Join(root, tokenFile))
+	_, trustedErr := Trusted(root)
+	for _, err := range []error{keyErr, tokenErr, trustedErr} {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			all = append(all, err)
+		}
+	}
+	return all
+}
+
+// keyPrefix begins the key file; base64url of the private key's 32-byte seed follows.
+const keyPrefix = "ed25519 "
+
+// openKey reads the store's private key, making it at first start. A key of an older format is renamed
+// to key.old. Errors: ErrUnavailable, naming the file and what to do.
+func openKey(root string, rand io.Reader) (ed25519.PrivateKey, error) {
+	file := filepath.Join(root, keyFile)
+	private, err := readKey(file)
+	if errors.Is(err, errOldKey) {
+		if err := os.Rename(file, filepath.Join(root, oldKeyFile)); err != nil {
+			return nil, &refusal.Error{
+				What:  refusal.KeyOldInTheWay,
+				Other: file,
+				Why:   err.Error(),
+				Err:   err,
+			}
+		}
+		err = fs.ErrNotExist
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return makeKey(file, rand)
+	}
+	return private, err
+}
+
+// errOldKey says that the key file holds the secret of the seals that stores made before they had key
+// pairs.
+var errOldKey = &refusal.Error{What: refusal.KeyOld}
+
+// readKey reads the private key. Errors: fs.ErrNotExist; errOldKey; ErrUnavailable, naming the file and
+// what to do.
+func readKey(file string) (ed25519.PrivateKey, error) {
+	text, err := readSecret(file)
+	if err != nil {
+		return nil, err
+	}
+	seed, err := base64.RawURLEncoding.Strict().DecodeString(strings.TrimPrefix(text, keyPrefix))
+	isHex := !strings.ContainsFunc(text, func(r rune) bool { return !strings.ContainsRune("0123456789abcdef", r) })
+	switch {
+	case isHex && len(text) >= 32:
+		return nil, errOldKey
+	case !strings.HasPrefix(text, keyPrefix) || err != nil || len(seed) != ed25519.SeedSize:
+		return nil, &refusal.Error{What: refusal.KeyMalformed, Other: file}
+	}
+	return ed25519.NewKeyFromSeed(seed), nil
+}
+
+func makeKey(file string, rand io.Reader) (ed25519.PrivateKey, error) {
+	seed := make([]byte, ed25519.SeedSize)
+	if _, err := io.ReadFull(rand, seed); err != nil {
+		return nil, err
+	}
+	if err := writeSecret(file, keyPrefix+base64.RawURLEncoding.EncodeToString(seed)); err != nil {
+		return nil, err
+	}
+	return ed25519.NewKeyFromSeed(seed), nil
+}
+
+// Own reads the public key of the store at root. Errors: fs.ErrNotExist before the first start;
+// ErrUnavailable.
+func Own(root string) (Key, error) {
+	private, err := readKey(filepath.Join(root, keyFile))
+	if err != nil {
+		return Key{}, err
+	}
+	return publicOf(private), nil
+}
+
+func publicOf(private ed25519.PrivateKey) Key {
+	public := private.Public().(ed25519.PublicKey)
+	return Key{ID: format.KeyID(public), Public: public}
+}
+
+// Token reads the store's bearer token, making it at first start. Errors: ErrUnavailable, naming the
+// file and what to do.
+func Token(root string, rand io.Reader) (string, error) {
+	file := filepath.Join(root, tokenFile)
+	token, err := readToken(file)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return token, err
+	}
+	b := make([]byte, 32)
+	if _, err := io.ReadFull(rand, b); err != nil {
+		return "", err
+	}
+	token = hex.EncodeToString(b)
+	return token, writeSecret(file, token)
+}
+
+// readToken reads the token: at least 16 bytes in hex. Errors: fs.ErrNotExist; ErrUnavailable, naming
+// the file and what to do.
+func readToken(file string) (string, error) {
+	text, err := readSecret(file)
+	if err != nil {
+		return "", err
+	}
+	b, err := hex.DecodeString(text)
+	if err != nil || len(b) < 16 {
+		return "", &refusal.Error{What: refusal.SecretMalformed, Other: file}
+	}
+	return hex.EncodeToString(b), nil
+}
+
+// maxSecret is how large the file of a secret may be, in bytes: the largest that a server makes has 65.
+const maxSecret = 4096
+
+// readSecret reads the one line of a file. Errors: fs.ErrNotExist; ErrUnavailable.
+func readSecret(file string) (string, error) {
+	data, _, err := tree.ReadPlain(file, maxSecret)
+	switch err = registry.WrongFile(err, refusal.SecretFileWrong, file); {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, refusal.ErrUnavailable):
+		return "", err
+	case err != nil:
+		return "", &refusal.Error{
+			What:  refusal.SecretUnread,
+			Other: filepath.Base(file),
+			Why:   err.Error(),
+			Err:   err,
+		}
+	}
+	return strings.TrimSpace(string(data)), nil
+}
+
+// writeSecret writes a file of one line, durably. Errors: ErrUnavailable.
+func writeSecret(file, text string) error {
+	err := tree.WriteFile(file, []byte(text+"\n"))
+	if err == nil {
+		return nil
+	}
+	return &refusal.Error{
+		What:  refusal.SecretUnwritten,
+		Other: filepath.Base(file),
+		Why:   err.Error(),
+		Err:   err,
+	}
+}

@@ -1,0 +1,160 @@
+package keys
+
+import (
+	"crypto/ed25519"
+	"encoding/base64"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/registry"
+	"mailtree/maildir/tree"
+)
+
+// Key is a public key whose seals a store believes.
+type Key struct {
+	ID     string // as seals name it
+	Public ed25519.PublicKey
+	Name   string // what people call the machine that holds the private key; "" for the store's own
+}
+
+// String is the key as a line of trusted_keys, which the other machine's `mailtree key trust` takes as
+// it is.
+func (k Key) String() string {
+	return strings.TrimSpace(base64.RawURLEncoding.EncodeToString(k.Public) + " " + k.Name)
+}
+
+// maxTrusted bounds the file trusted_keys in bytes: some ten thousand keys.
+const maxTrusted = 1 << 20
+
+// Trusted lists the keys of the store's trusted_keys in the order of the file; none where there is no
+// such file. It leaves out a line that is no key and names it in the error, which then wraps
+// ErrInvalid; it returns the other keys beside the error.
+func Trusted(root string) ([]Key, error) {
+	data, _, err := tree.ReadPlain(filepath.Join(root, trustedFile), maxTrusted)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, registry.WrongFile(err, refusal.TrustedFileWrong, trustedFile)
+	}
+	return parseTrusted(data)
+}
+
+// parseTrusted is Trusted for the bytes of the file.
+func parseTrusted(data []byte) (keys []Key, err error) {
+	var bad []error
+	for i, line := range strings.Split(string(data), "\n") {
+		text := strings.TrimSpace(line)
+		if text == "" || text[0] == '#' {
+			continue
+		}
+		k, err := Parse(text)
+		if err != nil {
+			bad = append(bad, &refusal.Error{What: refusal.TrustedLineUnusable, Counts: []int{i + 1}, Err: err})
+			continue
+		}
+		keys = append(keys, k)
+	}
+	return keys, errors.Join(bad...)
+}
+
+// maxKeyName is how long the name of a trusted key may be, in bytes.
+const maxKeyName = 64
+
+// Parse reads a public key in base64url and the name behind it. Errors: ErrInvalid.
+func Parse(line string) (Key, error) {
+	text, name, _ := strings.Cut(strings.TrimSpace(line), " ")
+	name = strings.TrimSpace(name)
+	public, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	switch {
+	case err != nil || len(public) != ed25519.PublicKeySize:
+		return Key{}, &refusal.Error{What: refusal.PublicKeyMalformed, Name: format.Cut(text, 80)}
+	case name == "":
+		return Key{}, &refusal.Error{What: refusal.PublicKeyUnnamed, Other: text}
+	case len(name) > maxKeyName || strings.ContainsFunc(name, format.Misleading):
+		return Key{}, &refusal.Error{What: refusal.KeyNameUnusable, Name: format.Cut(name, 80), Limit: maxKeyName}
+	}
+	return Key{ID: format.KeyID(public), Public: public, Name: name}, nil
+}
+
+// changeTrusted replaces the lines of the store's trusted_keys by what edit makes of them, durably.
+// Comments and lines that edit leaves alone stay as they are. Of several calls at once each sees the one
+// before.
+func changeTrusted(root string, edit func(lines []string) ([]string, error)) error {
+	file := filepath.Join(root, trustedFile)
+	lock, _, err := tree.OpenPlain(filepath.Join(root, trustedLock), os.O_RDWR|os.O_CREATE)
+	if err != nil {
+		return registry.WrongFile(err, refusal.TrustedLockWrong, trustedFile)
+	}
+	defer lock.Close() // and with that unlocks it
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		return err
+	}
+	data, _, err := tree.ReadPlain(file, maxTrusted)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return registry.WrongFile(err, refusal.TrustedFileWrong, trustedFile)
+	}
+	var lines []string
+	if text := strings.TrimSuffix(string(data), "\n"); text != "" {
+		lines = strings.Split(text, "\n")
+	}
+	if lines, err = edit(lines); err != nil {
+		return err
+	}
+	return tree.WriteFile(file, []byte(strings.Join(append(lines, ""), "\n")))
+}
+
+// withoutKey takes out the lines of a key; which is its name, id or public key. found is false where
+// there is none.
+func withoutKey(lines []string, which string) (left []string, found bool) {
+	left = slices.DeleteFunc(slices.Clone(lines), func(line string) bool {
+		k, err := Parse(line)
+		is := err == nil && (k.Name == which || k.ID == which || base64.RawURLEncoding.EncodeToString(k.Public) == which)
+		found = found || is
+		return is
+	})
+	return left, found
+}
+
+// Trust adds a key to the store's trusted_keys; a line for the same public key is replaced. Errors:
+// ErrInvalid, ErrConflict where another key has that name, ErrUnavailable.
+func Trust(root string, key Key) error {
+	if own, err := Own(root); err == nil && own.ID == key.ID {
+		return &refusal.Error{What: refusal.KeyIsOwn, Name: key.ID}
+	}
+	return changeTrusted(root, func(lines []string) ([]string, error) {
+		lines, _ = withoutKey(lines, base64.RawURLEncoding.EncodeToString(key.Public))
+		for _, line := range lines {
+			if old, err := Parse(line); err == nil && old.Name == key.Name {
+				return nil, &refusal.Error{What: refusal.KeyNameTaken, Name: key.Name, Other: old.ID}
+			}
+		}
+		return append(lines, key.String()), nil
+	})
+}
+
+// Distrust removes keys from the store's trusted_keys by name, id or public key: their mail is shown as
+// unverified from then on. Errors: ErrNotFound with the names that there are, ErrUnavailable.
+func Distrust(root, which string) error {
+	return changeTrusted(root, func(lines []string) ([]string, error) {
+		left, found := withoutKey(lines, which)
+		if found {
+			return left, nil
+		}
+		e := &refusal.Error{What: refusal.UnknownTrustedKey, Name: which}
+		for _, line := range lines {
+			if k, err := Parse(line); err == nil {
+				e.Near = append(e.Near, k.Name)
+			}
+		}
+		return nil, e
+	})
+}
