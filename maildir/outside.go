@@ -36,7 +36,7 @@ func OpenProject(root, key string) (t *tree.Tree, slug string, err error) {
 		Other: root,
 	}
 	if all, err := projectSlugs(root); err == nil {
-		e.Near = Near(slug, all)
+		e.Near = format.Near(slug, all)
 	}
 	return nil, slug, e
 }
@@ -87,7 +87,7 @@ func AgentNamed(t *tree.Tree, name string) (agent string, near []string, err err
 		}
 		all = append(all, e.Name())
 	}
-	return "", Near(name, all), nil
+	return "", format.Near(name, all), nil
 }
 
 // hasProfile reports whether there is a file where the agent's profile belongs. Errors: the machine's faults.

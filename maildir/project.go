@@ -88,7 +88,7 @@ func (s *Store) Project(ctx context.Context, key string) (*Project, error) {
 		What:  refusal.UnknownProject,
 		Field: refusal.Project,
 		Name:  key,
-		Near:  Near(key, all),
+		Near:  format.Near(key, all),
 	}
 }
 

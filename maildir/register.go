@@ -312,7 +312,7 @@ func (p *Project) unknownAgent(ctx context.Context, field refusal.Field, names .
 		all[i] = a.Name
 	}
 	for _, n := range names {
-		e.Near = append(e.Near, Near(n, all)...)
+		e.Near = append(e.Near, format.Near(n, all)...)
 	}
 	return e
 }

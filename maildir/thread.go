@@ -109,6 +109,6 @@ func (p *Project) noThread(ctx context.Context, id string) error {
 		Field: refusal.Thread,
 		Name:  id,
 		Other: p.name(),
-		Near:  Near(id, names),
+		Near:  format.Near(id, names),
 	}
 }

@@ -42,7 +42,7 @@ func (t *toolset) reach(ctx context.Context, p *maildir.Project, w *who, to stri
 	ignored, err := t.ignored(ctx, p)
 	switch {
 	case !slices.Contains(names, to):
-		return &refusal.Own{Kind: refusal.ErrNotFound, Text: notFound, Near: maildir.Near(to, names)}
+		return &refusal.Own{Kind: refusal.ErrNotFound, Text: notFound, Near: format.Near(to, names)}
 	case to == w.name:
 		return tool.Invalid("cannot send message to self")
 	case err != nil:

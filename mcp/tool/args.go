@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"mailtree/maildir"
 	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
 )
@@ -130,7 +129,7 @@ func sample(in []Prop) string {
 // unknown refuses an argument that the tool does not take, and names the one that was probably
 // meant.
 func unknown(tool, given string, names []string) error {
-	near, hint := maildir.Near(given, names), ""
+	near, hint := format.Near(given, names), ""
 	if len(near) > 0 {
 		hint = "Did you mean " + strings.Join(near, " or ") + "? "
 	}

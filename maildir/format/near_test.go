@@ -1,4 +1,4 @@
-package maildir
+package format
 
 import (
 	"testing"
@@ -9,7 +9,14 @@ import (
 func TestNear(t *testing.T) {
 	t.Parallel()
 	all := []string{"body_md", "to", "subject", "BlueLake", "GreenCastle"}
-	for name, want := range map[string][]string{"body": {"body_md"}, "bluelake": {"BlueLake"}, "GrenCastle": {"GreenCastle"}, "zzzz": nil, "": nil, "subjetc": {"subject"}} {
+	for name, want := range map[string][]string{
+		"body":       {"body_md"},
+		"bluelake":   {"BlueLake"},
+		"GrenCastle": {"GreenCastle"},
+		"zzzz":       nil,
+		"":           nil,
+		"subjetc":    {"subject"},
+	} {
 		if d := cmp.Diff(want, Near(name, all)); d != "" {
 			t.Errorf("%q: %s", name, d)
 		}

@@ -1,14 +1,12 @@
-package maildir
+package format
 
 import (
 	"slices"
 	"strings"
-
-	"mailtree/maildir/format"
 )
 
-// Near returns the at most three of all that are closest to name, nearest first; what is not alike is left out. One
-// that begins the other is as good as one letter off.
+// Near returns the at most three of all names that are closest to name, nearest first, and leaves out
+// what is not alike. A name that begins the other is as good as one letter off.
 func Near(name string, all []string) []string {
 	type scored struct {
 		name string
@@ -41,7 +39,7 @@ func Near(name string, all []string) []string {
 
 // distance is Levenshtein's, over at most 128 bytes of each.
 func distance(a, b string) int {
-	a, b = format.Cut(a, 128), format.Cut(b, 128)
+	a, b = Cut(a, 128), Cut(b, 128)
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
