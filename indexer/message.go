@@ -15,7 +15,8 @@ import (
 // answer has room for.
 const (
 	messageColumns = "m.row, m.id, m.thread, m.human, m.sender, m.tos, m.ccs, m.created, m.importance, m.ack, m.in_reply_to, " +
-		"m.refs, m.message_id, m.media_type, m.attachments, m.html, m.key, m.auth, m.door, m.terminal, m.seal, m.digest, m.src, m.subject, octet_length(m.body)"
+		"m.refs, m.message_id, m.media_type, m.attachments, m.html, m.key, m.auth, m.door, m.terminal, m.seal, m.digest, " +
+		"m.src, m.subject, octet_length(m.body)"
 	withBody      = ", m.body"
 	withShortBody = ", CASE WHEN octet_length(m.body) <= 8192 THEN m.body ELSE '' END"
 	withoutBody   = ", ''"

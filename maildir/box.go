@@ -13,7 +13,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Box is a mailbox opened by somebody who may use it: its verbs ask no further who calls. Safe for concurrent use.
+// Box is a mailbox opened by somebody who may use it: its verbs ask no further who calls. Safe for
+// concurrent use.
 type Box struct {
 	Mailbox
 	p  *Project
@@ -30,8 +31,8 @@ func (p *Project) OpenBox(ctx context.Context, name string, by Caller) (*Box, er
 	return &Box{*m, p, by}, nil
 }
 
-// List lists copies by id, last first, which is newest first for ids that we make. What is not valid is not among them and
-// takes no place on a page.
+// List lists copies by id, last first, which is newest first for ids that we make. What is not
+// valid is not among them and takes no place on a page.
 func (b *Box) List(ctx context.Context, q BoxQuery) ([]BoxRow, error) {
 	q.Project, q.Agent = b.p.slug, b.Name
 	defer b.p.Seen(b.Name)
@@ -44,8 +45,8 @@ const (
 	Pending   = "pending"   // a file that somebody put into the outbox and that not every recipient has
 )
 
-// Delivery says whether a row of the outbox has come to everybody, and since when; the zero time where that is not known.
-// It is computed: no header says it.
+// Delivery says whether a row of the outbox has come to everybody, and since when; the zero time
+// where that is not known. It is computed: no header says it.
 func (b *Box) Delivery(r *BoxRow) (status string, at time.Time) {
 	if _, ok := b.p.store.VerifiedHere(&r.Message); ok {
 		return Delivered, r.Created // all copies or none
@@ -97,8 +98,8 @@ type LetterQuery struct {
 	Beside func(l *Letter) int
 }
 
-// Read reads the owner's copy of one message; it marks nothing. Errors: ErrNotFound; ErrInvalid for the room's Offset; those of
-// Room.Reserve.
+// Read reads the owner's copy of one message; it marks nothing. Errors: ErrNotFound; ErrInvalid for
+// the room's Offset; those of Room.Reserve.
 func (b *Box) Read(ctx context.Context, q LetterQuery) (*Letter, error) {
 	id, sent := q.ID, q.Sent
 	rows, err := b.List(ctx, BoxQuery{ID: id, Sent: sent, Limit: 1})
@@ -129,7 +130,8 @@ func (b *Box) Read(ctx context.Context, q LetterQuery) (*Letter, error) {
 	return l, l.piece(data, q)
 }
 
-// piece puts into the letter what there is room for of its file. Errors: ErrInvalid for the room's Offset.
+// piece puts into the letter what there is room for of its file. Errors: ErrInvalid for the room's
+// Offset.
 func (l *Letter) piece(data []byte, q LetterQuery) error {
 	room := q.Room
 	l.Data, l.Size = data, int64(len(data))
@@ -167,7 +169,8 @@ func (b *Box) missing(id string) error {
 	return &Error{What: refusal.NotInMailbox, Name: id, Other: b.Name}
 }
 
-// readMessage reads and parses a message file. Errors: as of os.Open; a *tree.FormatError where the file is not valid.
+// readMessage reads and parses a message file. Errors: as of os.Open; a *tree.FormatError where the
+// file is not valid.
 func (p *Project) readMessage(path, id string) (*format.Message, []byte, error) {
 	data, _, err := p.tree.Read(path, p.tree.MaxFile())
 	if err != nil {
@@ -188,8 +191,8 @@ func (b *Box) Send(ctx context.Context, d Draft) (*Sent, error) {
 	return b.p.Send(ctx, d)
 }
 
-// Reply answers a message in the mailbox's inbox. Errors: as Project.Reply; ErrNotFound when the message is not there,
-// ErrUnavailable when those whom the reply would go to are not.
+// Reply answers a message in the mailbox's inbox. Errors: as Project.Reply; ErrNotFound when the
+// message is not there, ErrUnavailable when those whom the reply would go to are not.
 func (b *Box) Reply(ctx context.Context, d ReplyDraft) (*Sent, error) {
 	got, err := b.p.store.index.Delivery(ctx, b.p.slug, b.Name, d.ReplyTo, WithoutBody, nil)
 	if err == nil && got == nil {
@@ -226,8 +229,8 @@ const (
 	maxReference  = format.MaxReference
 )
 
-// held finds a message in the mailbox's inbox or outbox; nil when it is in neither. Whoever merely knows the id of
-// another's message learns nothing of it, its thread least of all.
+// held finds a message in the mailbox's inbox or outbox; nil when it is in neither. Whoever merely
+// knows the id of another's message learns nothing of it, its thread least of all.
 func (b *Box) held(ctx context.Context, id string) (*BoxRow, error) {
 	for _, sent := range []bool{false, true} {
 		rows, err := b.p.store.index.Box(ctx, BoxQuery{Project: b.p.slug, Agent: b.Name, Sent: sent, ID: id, Limit: 1})
@@ -268,7 +271,8 @@ func (b *Box) join(ctx context.Context, d *Draft) error {
 	return err
 }
 
-// references follows a message back to the beginning of its thread. What this mailbox does not hold ends the chain.
+// references follows a message back to the beginning of its thread. What this mailbox does not hold
+// ends the chain.
 func (b *Box) references(ctx context.Context, m *format.Message) []string {
 	chain := []string{}
 	for m != nil && m.InReplyTo != "" && !slices.Contains(chain, m.InReplyTo) && len(chain) < maxReferences {

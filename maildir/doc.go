@@ -1,6 +1,6 @@
-// Package maildir is the domain: what a project, an agent, a message, a delivery, a claim and a hook are, how they lie on
-// disk, and every verb on them. Start reading here; everything else (index, history, watcher, tools, command line)
-// is a way into this package or out of it.
+// Package maildir is the domain: what a project, an agent, a message, a delivery, a claim and a
+// hook are, how they lie on disk, and every verb on them. Start reading here; everything else
+// (index, history, watcher, tools, command line) is a way into this package or out of it.
 //
 // # The tree
 //
@@ -18,16 +18,18 @@
 //	claims/<sha1(path)>-<Name>.json           that agent's lease on that path pattern
 //	claims/<sha1(path)>-<Name>.released       exists once it was released: one line, the time
 //	attachments/<xx>/<sha1>.<ext>             named by content
-//	.mailtree/                                untracked: tmp/ (staging), journal, seen/<Name> (when an agent was last here), notified/<Name> (what it was told of)
+//	.mailtree/                                untracked: tmp/ (staging), journal, seen/<Name> (when an agent was
+//	                                          last here), notified/<Name> (what it was told of)
 //
-// format/layout.go is the only place that spells these names; reading is path-agnostic below the first two or three elements.
+// format/layout.go is the only place that spells these names; reading is path-agnostic below the
+// first two or three elements.
 //
 // # One door in
 //
-// A verb plans files; the project's one writer stages them, makes them durable, renames them into place, has the index
-// ingest their paths, and hands the operation to the history (batch.go, its stages: pipeline.go, what operations under way
-// hold: flight.go). Somebody else's edit comes through the
-// watcher to the same Ingest (edits.go). The index is given names of files and nothing else, so the two ways in
+// A verb plans files; the project's one writer stages them, makes them durable, renames them into
+// place, has the index ingest their paths, and hands the operation to the history (package writer;
+// writing.go is what it asks of a project). Somebody else's edit comes through the watcher to the
+// same Ingest (edits.go). The index is given names of files and nothing else, so the two ways in
 // cannot disagree.
 //
 // # Invariants

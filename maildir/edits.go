@@ -20,11 +20,13 @@ import (
 // WatchRoot is the folder below which all trees lie: what a watcher of the store watches.
 func (s *Store) WatchRoot() string { return filepath.Join(s.cfg.Root, projectsDir) }
 
-// Watched reports whether a folder below WatchRoot is part of a tree, or on the way to one: hidden ones are not.
+// Watched reports whether a folder below WatchRoot is part of a tree, or on the way to one: hidden
+// ones are not.
 func Watched(rel string) bool { return !strings.HasPrefix(path.Base(rel), ".") }
 
-// Edited tells the store what a watcher of WatchRoot saw: paths below it, and with scan that events were lost. A
-// project whose folder has just appeared (a clone made by hand) is opened. It returns without waiting for the index.
+// Edited tells the store what a watcher of WatchRoot saw: paths below it, and with scan that events
+// were lost. A project whose folder has just appeared (a clone made by hand) is opened. It returns
+// without waiting for the index.
 func (s *Store) Edited(ctx context.Context, paths []string, scan bool) {
 	if scan {
 		slugs, err := projectSlugs(s.cfg.Root)
@@ -64,9 +66,10 @@ func (s *Store) edited(ctx context.Context, slug string, paths []string, scan bo
 	}
 }
 
-// Edited tells the project that files changed that it may not have changed itself: the watcher's batches. The
-// paths are relative to the tree; a folder stands for all below it. scan says that events were lost and the whole
-// tree must be compared. It returns at once; the paths are ingested between two groups. Safe for concurrent use.
+// Edited tells the project that files changed that it may not have changed itself: the watcher's
+// batches. The paths are relative to the tree; a folder stands for all below it. scan says that
+// events were lost and the whole tree must be compared. It returns at once; the paths are ingested
+// between two groups. Safe for concurrent use.
 func (p *Project) Edited(paths []string, scan bool) {
 	p.mu.Lock()
 	for _, path := range paths {
@@ -90,8 +93,8 @@ func (p *Project) askCompare() {
 // scan asks for a comparison of the whole tree.
 func (p *Project) scan() { p.Edited(nil, true) }
 
-// Rescan compares the whole tree with the index and returns when that is level. Errors: ctx's, ErrUnavailable; that too where
-// a fault of the machine kept a file from being looked at.
+// Rescan compares the whole tree with the index and returns when that is level. Errors: ctx's,
+// ErrUnavailable; that too where a fault of the machine kept a file from being looked at.
 func (p *Project) Rescan(ctx context.Context) error {
 	done := make(chan error, 1)
 	p.mu.Lock()
@@ -139,9 +142,10 @@ type edits struct {
 // mostEdits is how many edits are ingested at once, so that nobody waits long.
 const mostEdits = 1024
 
-// takeEdits returns what was reported since the last time, a part of it when that is much. Files that a group under way
-// writes stay until it has ended, and until release none is begun that writes one of the others; the server's own, found
-// as they were when they were ingested, are left out.
+// takeEdits returns what was reported since the last time, a part of it when that is much. Files
+// that a group under way writes stay until it has ended, and until release none is begun that
+// writes one of the others; the server's own, found as they were when they were ingested, are left
+// out.
 func (p *Project) takeEdits() (e edits) {
 	p.mu.Lock()
 	reported, level := p.edited, p.compared
@@ -221,8 +225,9 @@ func (p *Project) ingestOthers(ctx context.Context, paths []string) error {
 
 const retryTime = 2 * time.Second
 
-// compare runs beside the writer. Every hour, and when somebody asks for it, it looks for what differs between tree and
-// index, and reports that as edits; every hour it has ended claims removed too.
+// compare runs beside the writer. Every hour, and when somebody asks for it, it looks for what
+// differs between tree and index, and reports that as edits; every hour it has ended claims removed
+// too.
 func (p *Project) compare(ctx context.Context) {
 	hourly := time.NewTicker(time.Hour)
 	defer hourly.Stop()
@@ -277,8 +282,9 @@ func (p *Project) differing(ctx context.Context) ([]string, error) {
 	return p.store.index.Differing(ctx, p.slug)
 }
 
-// atOnce is how many projects are compared at once, and as many others are looked at: a start, or a script of a person's,
-// has all of them do so, each with descriptors of its own. More than the processors would make nothing faster.
+// atOnce is how many projects are compared at once, and as many others are looked at: a start, or a
+// script of a person's, has all of them do so, each with descriptors of its own. More than the
+// processors would make nothing faster.
 const atOnce = 4
 
 // ingest brings the index level with paths that somebody else may have changed.
@@ -297,8 +303,8 @@ func (p *Project) ingest(ctx context.Context, paths []string) error {
 	return nil
 }
 
-// noticed rings for those who wait for changes, forgets names and claims that may be gone, and has the time written into
-// marks that somebody made with touch.
+// noticed rings for those who wait for changes, forgets names and claims that may be gone, and has
+// the time written into marks that somebody made with touch.
 func (p *Project) noticed(changes []Change) {
 	if len(changes) == 0 {
 		return
@@ -337,8 +343,9 @@ func (p *Project) noteEdits(changes []Change) {
 	p.history.Edited(paths)
 }
 
-// noteOthers hands the history those paths that the index has no row for: they change nothing in the mail but
-// belong into the audit. Never a folder: it would stand for files below it whose operations are still to be told.
+// noteOthers hands the history those paths that the index has no row for: they change nothing in
+// the mail but belong into the audit. Never a folder: it would stand for files below it whose
+// operations are still to be told.
 func (p *Project) noteOthers(paths []string) {
 	for _, path := range paths {
 		if path == format.GitIgnore || path == format.GitAttributes {

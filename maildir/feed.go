@@ -8,8 +8,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// feed rings for those who wait. It carries no changes itself: what changed is what the index recorded after a
-// mark, so a slow reader loses nothing.
+// feed rings for those who wait. It carries no changes itself: what changed is what the index
+// recorded after a mark, so a slow reader loses nothing.
 type feed struct {
 	mu     sync.Mutex
 	all    chan struct{}
@@ -59,7 +59,8 @@ func (f *feed) any() <-chan struct{} {
 	return f.all
 }
 
-// agent returns a channel that is closed at the next change below that agent's folder, or of a message that was there.
+// agent returns a channel that is closed at the next change below that agent's folder, or of a
+// message that was there.
 func (f *feed) agent(slug, name string) <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -72,13 +73,14 @@ func (f *feed) agent(slug, name string) <-chan struct{} {
 	return b
 }
 
-// Changes returns what was recorded after the mark, at most limit changes, oldest first, of every project.
+// Changes returns what was recorded after the mark, at most limit changes, oldest first, of every
+// project.
 func (s *Store) Changes(ctx context.Context, after int64, limit int) ([]Change, error) {
 	return s.index.Changes(ctx, after, limit)
 }
 
-// WaitChanges waits until something is recorded after the mark and returns it, at most limit changes; ctx's error
-// when that ends first.
+// WaitChanges waits until something is recorded after the mark and returns it, at most limit
+// changes; ctx's error when that ends first.
 func (s *Store) WaitChanges(ctx context.Context, after int64, limit int) ([]Change, error) {
 	for {
 		bell := s.feed.any()

@@ -27,8 +27,8 @@ type Seat struct {
 	Window string `json:"window,omitempty"` // the window's name, where the agent goes by that; "" where it has a name of its own
 }
 
-// SetSeat notes where the agent calls from; the zero Seat that it does so from no pane. A pane has one agent, the last
-// that called from it.
+// SetSeat notes where the agent calls from; the zero Seat that it does so from no pane. A pane has
+// one agent, the last that called from it.
 func (p *Project) SetSeat(agent string, at Seat) {
 	p.store.seating.Lock() // of two who take one pane at once, each would take it from the other
 	defer p.store.seating.Unlock()
@@ -50,11 +50,12 @@ type Notice struct {
 	away   int       // as notified.away
 }
 
-// maxTold is how many messages an agent's state names. Where there are more, those older than the last of them
-// count as told.
+// maxTold is how many messages an agent's state names. Where there are more, those older than the
+// last of them count as told.
 const maxTold = MaxPage
 
-// Notice returns what the agent is to be told now; nil when nothing: it is not ready, has read everything, or knows.
+// Notice returns what the agent is to be told now; nil when nothing: it is not ready, has read
+// everything, or knows.
 func (p *Project) Notice(ctx context.Context, agent string) (*Notice, error) {
 	away := p.notices.of(p, agent).away // before its status is asked for: should that change later, this does
 	row, err := p.store.index.Agent(ctx, p.slug, agent)
@@ -82,12 +83,12 @@ func (p *Project) Notice(ctx context.Context, agent string) (*Notice, error) {
 	return n, nil
 }
 
-// Told notes that the agent is told of what the notice says; false, and it is not to be told, where its status has been another
-// than ready since.
+// Told notes that the agent is told of what the notice says; false, and it is not to be told, where
+// its status has been another than ready since.
 func (p *Project) Told(n *Notice) bool { return p.notices.told(p, n) }
 
-// Covers reports whether dir, an absolute path, lies in the code base that the project is for, or in another work tree of
-// that repository.
+// Covers reports whether dir, an absolute path, lies in the code base that the project is for, or
+// in another work tree of that repository.
 func (p *Project) Covers(dir string) bool {
 	if p.human == "" {
 		return false
@@ -114,7 +115,8 @@ type notified struct {
 	away int // how often its status was set to another than ready, in this process
 }
 
-// notices is the run-time state of a project's agents: in memory, each change also in its file. Safe for concurrent use.
+// notices is the run-time state of a project's agents: in memory, each change also in its file.
+// Safe for concurrent use.
 type notices struct {
 	mu sync.Mutex
 	by map[string]notified // nil: not read yet
@@ -206,12 +208,13 @@ func (n *notices) save(p *Project, agent string, s notified) {
 		err = p.tree.WriteRun(format.NotifiedDir+"/"+agent, data)
 	}
 	if err != nil {
-		p.store.cfg.Log.Warn("what an agent was told of is not on disk: it may be told again after the next start", "project", p.slug, "agent", agent, "error", err)
+		p.store.cfg.Log.Warn("what an agent was told of is not on disk: it may be told again after the next start",
+			"project", p.slug, "agent", agent, "error", err)
 	}
 }
 
-// noteStatus starts the notices of those anew whose status is not ready any more. It asks the index: the file may say
-// something else again by now, which is a change of its own.
+// noteStatus starts the notices of those anew whose status is not ready any more. It asks the
+// index: the file may say something else again by now, which is a change of its own.
 func (p *Project) noteStatus(changes []Change) {
 	for _, c := range changes {
 		if c.Kind != format.KindStatus {

@@ -10,8 +10,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// OpenProject opens the work tree of one project of a store for looking at it, without owning the store. key is as of
-// Store.Project. The caller closes the tree. Errors: ErrNotFound with near names, ErrInvalid, ErrUnavailable.
+// OpenProject opens the work tree of one project of a store for looking at it, without owning the
+// store. key is as of Store.Project. The caller closes the tree. Errors: ErrNotFound with near
+// names, ErrInvalid, ErrUnavailable.
 func OpenProject(root, key string) (t *tree.Tree, slug string, err error) {
 	_, slug, err = resolveKey(root, key)
 	if err != nil {
@@ -41,7 +42,8 @@ func OpenProject(root, key string) (t *tree.Tree, slug string, err error) {
 	return nil, slug, e
 }
 
-// HumanKeyOf is the absolute path that the tree's project is named by; "" where project.json does not say.
+// HumanKeyOf is the absolute path that the tree's project is named by; "" where project.json does
+// not say.
 func HumanKeyOf(t *tree.Tree) string {
 	data, _, err := t.Read(format.ProjectFile, format.MaxSmall)
 	if err != nil {
@@ -54,8 +56,9 @@ func HumanKeyOf(t *tree.Tree) string {
 	return human
 }
 
-// AgentNamed returns the agent of the tree with that name, as its folder spells it: names differ by more than their case
-// (docs/tree.md, "An agent"). "" where there is none; near are the names like it then. Errors: ErrUnavailable, when it cannot be told.
+// AgentNamed returns the agent of the tree with that name, as its folder spells it: names differ by
+// more than their case (docs/tree.md, "An agent"). "" where there is none; near are the names like
+// it then. Errors: ErrUnavailable, when it cannot be told.
 func AgentNamed(t *tree.Tree, name string) (agent string, near []string, err error) {
 	if !format.ValidName(name) {
 		return "", nil, nil
@@ -90,7 +93,8 @@ func AgentNamed(t *tree.Tree, name string) (agent string, near []string, err err
 	return "", format.Near(name, all), nil
 }
 
-// hasProfile reports whether there is a file where the agent's profile belongs. Errors: the machine's faults.
+// hasProfile reports whether there is a file where the agent's profile belongs. Errors: the
+// machine's faults.
 func hasProfile(t *tree.Tree, name string) (bool, error) {
 	st, err := t.Stat(format.ProfilePath(name))
 	return err == nil && st.Mode.IsRegular(), tree.MachineFault(err)

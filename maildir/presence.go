@@ -17,7 +17,8 @@ func CheckPresence(status string) error {
 	return nil
 }
 
-// SetPresence writes the agent's status file: ready, work or offline. Errors: ErrNotFound, ErrInvalid.
+// SetPresence writes the agent's status file: ready, work or offline. Errors: ErrNotFound,
+// ErrInvalid.
 func (p *Project) SetPresence(ctx context.Context, agent, status string) error {
 	if err := CheckPresence(status); err != nil {
 		return err

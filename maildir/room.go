@@ -7,24 +7,27 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Room is the room that an answer of limited size has for messages. A toolset makes one for each call. A read fills it message
-// by message and reads no body that would not fit: the first message always comes, with as much of its body as there is
-// room for; the read ends before the first other one that does not fit whole. A nil Room bounds nothing. Not safe for
-// concurrent use.
+// Room is the room that an answer of limited size has for messages. A toolset makes one for each
+// call. A read fills it message by message and reads no body that would not fit: the first message
+// always comes, with as much of its body as there is room for; the read ends before the first other
+// one that does not fit whole. A nil Room bounds nothing. Not safe for concurrent use.
 type Room struct {
-	// Small and Large are bytes of the answer. A read is tried within Small, which costs no reservation; where that does not
-	// hold everything, it is done again within Large, after Reserve.
+	// Small and Large are bytes of the answer. A read is tried within Small, which costs no
+	// reservation; where that does not hold everything, it is done again within Large, after
+	// Reserve.
 	Small, Large int
 	// Row is how many bytes a message takes in the answer without its body.
 	Row func(m *MessageRow) int
-	// Fit measures the longest beginning of text that takes at most most bytes in the answer and ends between two characters:
-	// n bytes of text take size bytes.
+	// Fit measures the longest beginning of text that takes at most most bytes in the answer and
+	// ends between two characters: n bytes of text take size bytes.
 	Fit func(text string, most int) (n, size int)
-	// Reserve waits until the server has the memory for an answer of Large, and for that many bytes beside it. Its error is
-	// the call's. Release gives the memory back, while the call waits for mail.
+	// Reserve waits until the server has the memory for an answer of Large, and for that many bytes
+	// beside it. Its error is the call's. Release gives the memory back, while the call waits for
+	// mail.
 	Reserve func(ctx context.Context, beside int64) error
 	Release func()
-	// Offset is where in the body of the first message to begin, in bytes, at the start of a character.
+	// Offset is where in the body of the first message to begin, in bytes, at the start of a
+	// character.
 	Offset int64
 
 	left int  // bytes
@@ -33,8 +36,8 @@ type Room struct {
 	full bool // a message was left out, or cut
 }
 
-// attempt calls read, which takes room for messages: within Small, then, where that was too little, within Large. Errors:
-// those of read and Reserve.
+// attempt calls read, which takes room for messages: within Small, then, where that was too little,
+// within Large. Errors: those of read and Reserve.
 func (r *Room) attempt(ctx context.Context, read func() error) error {
 	if r == nil {
 		return read()
@@ -73,10 +76,10 @@ func (r *Room) release() {
 	}
 }
 
-// Take puts one more message into the room. With body, which reads n bytes of the message's body from an offset on, the
-// message gets its body: Body, BodyFrom and BodyNext are set. It reports whether the message is in; what comes behind one
-// that is not must be left out too. Errors: those of body; ErrInvalid for an Offset that is beyond the body's end, or
-// within a character.
+// Take puts one more message into the room. With body, which reads n bytes of the message's body
+// from an offset on, the message gets its body: Body, BodyFrom and BodyNext are set. It reports
+// whether the message is in; what comes behind one that is not must be left out too. Errors: those
+// of body; ErrInvalid for an Offset that is beyond the body's end, or within a character.
 func (r *Room) Take(m *MessageRow, body func(offset, n int64) (string, error)) (ok bool, err error) {
 	if r == nil {
 		if body != nil {
@@ -106,8 +109,8 @@ func (r *Room) Take(m *MessageRow, body func(offset, n int64) (string, error)) (
 	return true, nil
 }
 
-// takeBody reads what fits of a body: all of it or, where it must, its beginning. size is what that takes in the answer;
-// below zero, and the room is full, where it does not fit.
+// takeBody reads what fits of a body: all of it or, where it must, its beginning. size is what that
+// takes in the answer; below zero, and the room is full, where it does not fit.
 func (r *Room) takeBody(m *MessageRow, from int64, left int, must bool, body func(offset, n int64) (string, error)) (size int, err error) {
 	rest := m.BodyBytes - from
 	switch {
@@ -153,7 +156,8 @@ func readFrom(from, n int64, body func(offset, n int64) (string, error)) (string
 	return text[min(before, int64(len(text))):], nil
 }
 
-// startsWithin reports whether offset i of text, whose first bytes may be the end of a character, is inside a character.
+// startsWithin reports whether offset i of text, whose first bytes may be the end of a character,
+// is inside a character.
 func startsWithin(text string, i int) bool {
 	for at := max(0, i-utf8.UTFMax+1); at < i && i < len(text); at++ {
 		if _, size := utf8.DecodeRuneInString(text[at:]); at+size > i {
@@ -163,7 +167,8 @@ func startsWithin(text string, i int) bool {
 	return false
 }
 
-// halfCharacter is how many bytes at the end of text are the beginning of a character that is not whole.
+// halfCharacter is how many bytes at the end of text are the beginning of a character that is not
+// whole.
 func halfCharacter(text string) int {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if end := text[len(text)-n:]; utf8.RuneStart(end[0]) {

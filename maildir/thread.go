@@ -12,8 +12,8 @@ func (p *Project) Message(ctx context.Context, id string) (*MessageRow, error) {
 	return p.MessageWithin(ctx, id, nil)
 }
 
-// MessageWithin reads one message with as much of its body as there is room for. Errors: ErrNotFound; ErrInvalid for the
-// room's Offset; those of Room.Reserve.
+// MessageWithin reads one message with as much of its body as there is room for. Errors:
+// ErrNotFound; ErrInvalid for the room's Offset; those of Room.Reserve.
 func (p *Project) MessageWithin(ctx context.Context, id string, room *Room) (*MessageRow, error) {
 	var m *MessageRow
 	err := room.attempt(ctx, func() (err error) {
@@ -59,9 +59,9 @@ type ThreadPage struct {
 // threadPage is the size of a page, in messages.
 const threadPage = 1000
 
-// ThreadPage lists a thread oldest first: every message with that thread_id, and the message whose id it is. It ends with the
-// room, and with Limit (default and most: 1,000). Errors: ErrNotFound; those of Room.Reserve.
-// See docs/tools.md, "Reading".
+// ThreadPage lists a thread oldest first: every message with that thread_id, and the message whose
+// id it is. It ends with the room, and with Limit (default and most: 1,000). Errors: ErrNotFound;
+// those of Room.Reserve. See docs/tools.md, "Reading".
 func (p *Project) ThreadPage(ctx context.Context, q ThreadQuery) (*ThreadPage, error) {
 	limit := threadPage
 	if q.Limit > 0 {

@@ -14,9 +14,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// unreadPaths are the files and folders of a project that a fault of the machine kept the index from looking at. Each is tried
-// again with back-off. Until then its rows are as old as they are, and a decision that hangs on it is refused.
-// Safe for concurrent use; the zero value is ready.
+// unreadPaths are the files and folders of a project that a fault of the machine kept the index
+// from looking at. Each is tried again with back-off. Until then its rows are as old as they are,
+// and a decision that hangs on it is refused. Safe for concurrent use; the zero value is ready.
 type unreadPaths struct {
 	mu    sync.Mutex
 	paths map[string]*unreadPath
@@ -35,8 +35,8 @@ const (
 	lastRetry  = 30 * time.Second
 )
 
-// update takes what an ingest of the paths asked could not look at, and returns those that were looked at before. retry is
-// called with the paths that are due.
+// update takes what an ingest of the paths asked could not look at, and returns those that were
+// looked at before. retry is called with the paths that are due.
 func (u *unreadPaths) update(asked []string, left []tree.Unread, retry func(paths []string)) (fresh []tree.Unread) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -109,7 +109,8 @@ func (u *unreadPaths) any(accepts func(path string) bool) (tree.Unread, bool) {
 	return tree.Unread{}, false
 }
 
-// Unread lists what a fault of the machine keeps the index from looking at, by path; it is tried again by itself.
+// Unread lists what a fault of the machine keeps the index from looking at, by path; it is tried
+// again by itself.
 func (p *Project) Unread() []tree.Unread {
 	p.waiting.mu.Lock()
 	defer p.waiting.mu.Unlock()
@@ -124,12 +125,13 @@ func (p *Project) Unread() []tree.Unread {
 func (p *Project) noteUnread(asked []string, left []tree.Unread) {
 	fresh := p.waiting.update(asked, left, func(due []string) { p.Edited(due, false) })
 	if len(fresh) > 0 {
-		p.store.cfg.Log.Warn("files not looked at; they are tried again", "project", p.slug, "files", len(fresh), "first", fresh[0].Path, "error", fresh[0].Err)
+		p.store.cfg.Log.Warn("files not looked at; they are tried again",
+			"project", p.slug, "files", len(fresh), "first", fresh[0].Path, "error", fresh[0].Err)
 	}
 }
 
-// needRead refuses a decision that hangs on files at or below the places, where one of them, or a folder above, could not be
-// looked at. Errors: ErrUnavailable.
+// needRead refuses a decision that hangs on files at or below the places, where one of them, or a
+// folder above, could not be looked at. Errors: ErrUnavailable.
 func (p *Project) needRead(places ...string) error {
 	return p.refuseUnread(func(path string) bool {
 		return path == "." || slices.ContainsFunc(places, func(place string) bool {

@@ -18,8 +18,8 @@ const (
 // patience is how long a caller waits for the disk.
 const patience = 30 * time.Second
 
-// run is the project at work: its writer, its history, and the comparison of tree and index. It returns when ctx has ended,
-// everything accepted is answered, and the history is level.
+// run is the project at work: its writer, its history, and the comparison of tree and index. It
+// returns when ctx has ended, everything accepted is answered, and the history is level.
 func (p *Project) run(ctx context.Context) {
 	recording, stopRecording := context.WithCancel(context.WithoutCancel(ctx)) // the history ends last: it commits what the writer leaves
 	var beside sync.WaitGroup
@@ -65,15 +65,18 @@ func (o owner) Preserve(ctx context.Context, paths []string) error {
 	return o.history.Preserve(ctx, paths)
 }
 
-// Failed has those who wait for mail look again: what the operation was to mark was kept from them. See writer.Owner.
+// Failed has those who wait for mail look again: what the operation was to mark was kept from them.
+// See writer.Owner.
 func (o owner) Failed(op *writer.Op) { o.store.feed.ringAgent(o.slug, op.Agent) }
 
-// Stalled is how long the oldest operation under way has been waiting for the disk: more than some seconds mean that it
-// does not answer.
+// Stalled is how long the oldest operation under way has been waiting for the disk: more than some
+// seconds mean that it does not answer.
 func (p *Project) Stalled() time.Duration { return p.writer.Stalled() }
 
-// Writes reports whether an operation under way writes a path, or has written it. It goes on to say so until the history was told.
+// Writes reports whether an operation under way writes a path, or has written it. It goes on to say
+// so until the history was told.
 func (p *Project) Writes(path string) bool { return p.writer.Holders(writer.Path, path) > 0 }
 
-// Failing is why the newest operation that reached the disk failed there; nil when it did not, or that is over a minute ago.
+// Failing is why the newest operation that reached the disk failed there; nil when it did not, or
+// that is over a minute ago.
 func (p *Project) Failing() error { return p.writer.Failing() }

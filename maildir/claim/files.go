@@ -83,7 +83,8 @@ func listClaims(t *tree.Tree) (paths []string, bad []format.Problem, err error) 
 	})
 	paths = slices.DeleteFunc(paths, func(p string) bool { return released[p] })
 	if len(paths) > maxClaimFiles {
-		bad = []format.Problem{{Path: format.ClaimsDir, Reason: fmt.Sprintf("more than %d claims: the others do not count for the guard", maxClaimFiles)}}
+		reason := fmt.Sprintf("more than %d claims: the others do not count for the guard", maxClaimFiles)
+		bad = []format.Problem{{Path: format.ClaimsDir, Reason: reason}}
 		paths = paths[:maxClaimFiles]
 	}
 	return paths, bad, err

@@ -24,7 +24,14 @@ func ParseClaim(data []byte) (Claim, error) {
 	if err != nil {
 		return Claim{}, err
 	}
-	c := Claim{Pattern: o.text("path"), Agent: o.text("agent"), Exclusive: o.flag("exclusive"), Reason: o.text("reason"), Created: o.time("created"), Expires: o.time("expires")}
+	c := Claim{
+		Pattern:   o.text("path"),
+		Agent:     o.text("agent"),
+		Exclusive: o.flag("exclusive"),
+		Reason:    o.text("reason"),
+		Created:   o.time("created"),
+		Expires:   o.time("expires"),
+	}
 	if !o.has("exclusive") {
 		c.Exclusive = true
 	}
@@ -54,7 +61,14 @@ func FormatClaim(c Claim, old []byte) []byte {
 		b.Write(v)
 		sep = ",\n"
 	}
-	ours := map[string]any{"path": c.Pattern, "agent": c.Agent, "exclusive": c.Exclusive, "reason": c.Reason, "created": FormatTime(c.Created), "expires": FormatTime(c.Expires)}
+	ours := map[string]any{
+		"path":      c.Pattern,
+		"agent":     c.Agent,
+		"exclusive": c.Exclusive,
+		"reason":    c.Reason,
+		"created":   FormatTime(c.Created),
+		"expires":   FormatTime(c.Expires),
+	}
 	for _, k := range []string{"path", "agent", "exclusive", "reason", "created", "expires"} {
 		put(k, compact(ours[k]))
 	}

@@ -41,7 +41,10 @@ const (
 	KindAttachment      // attachments/**
 )
 
-var kindNames = [...]string{"ignored", "other", "project", "message", "profile", "status", "inbox", "read", "ack", "outbox", "draft", "claim", "released", "attachment"}
+var kindNames = [...]string{
+	"ignored", "other", "project", "message", "profile", "status", "inbox", "read", "ack", "outbox",
+	"draft", "claim", "released", "attachment",
+}
 
 // String names the kind as the index dump and the log show it.
 func (k Kind) String() string {

@@ -183,7 +183,8 @@ const MaxReference = 998
 func (m *Message) checkGateway(o *object) error {
 	switch {
 	case o.has("message_id") && !validMessageID(m.MessageID):
-		return o.bad("message_id", fmt.Sprintf("%s is no Message-ID: write it without < and >, on one line without blanks, in at most %d bytes", Quote(m.MessageID), MaxReference))
+		return o.bad("message_id", fmt.Sprintf("%s is no Message-ID: write it without < and >, on one line "+
+			"without blanks, in at most %d bytes", Quote(m.MessageID), MaxReference))
 	case m.HTML != "" && !slices.ContainsFunc(m.Attachments, func(a Attachment) bool { return a.Path == m.HTML }):
 		return o.bad("html", Quote(m.HTML)+" is not the path of one of the attachments")
 	case m.Auth != "" && !validAuth(m.Auth):

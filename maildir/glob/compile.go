@@ -32,10 +32,12 @@ var (
 	errSlash    = errors.New(`it ends with a \`)
 )
 
-// Compile reads a path or glob. The error says what is wrong with it, in words that go on behind "cannot be claimed: ". With fold, letters match whatever their case, as core.ignorecase of the code repository wants it: Git then
-// folds ASCII only, but the file systems for which it does so fold all of Unicode. So does fold, one character to one
-// (simple folding): ä is Ä, ß is not ss. A class holds the other cases of what it lists before it is negated, as in Git:
-// [A-M] matches a, [^a] does not match A.
+// Compile reads a path or glob. The error says what is wrong with it, in words that go on behind
+// "cannot be claimed: ". With fold, letters match whatever their case, as core.ignorecase of the
+// code repository wants it: Git then folds ASCII only, but the file systems for which it does so
+// fold all of Unicode. So does fold, one character to one (simple folding): ä is Ä, ß is not ss. A
+// class holds the other cases of what it lists before it is negated, as in Git: [A-M] matches a,
+// [^a] does not match A.
 // See docs/tree.md, "A claim".
 func Compile(p string, fold bool) (*Pattern, error) {
 	switch {

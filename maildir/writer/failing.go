@@ -15,8 +15,8 @@ type failing struct {
 	told  time.Time
 }
 
-// failingFor is how long a failure is told of where nothing was written since: in a project where nobody writes no success
-// would ever end it.
+// failingFor is how long a failure is told of where nothing was written since: in a project where
+// nobody writes no success would ever end it.
 const failingFor = time.Minute
 
 // tell notes how the newest group or staging went.

@@ -7,8 +7,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// freshness knows how the files were found that the server wrote itself and has indexed since, so that the watcher's word of
-// them needs no look into the index. It forgets after some seconds. Safe for concurrent use.
+// freshness knows how the files were found that the server wrote itself and has indexed since, so
+// that the watcher's word of them needs no look into the index. It forgets after some seconds. Safe
+// for concurrent use.
 type freshness struct {
 	mu         sync.Mutex
 	young, old map[string]tree.FileStat

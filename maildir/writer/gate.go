@@ -2,7 +2,8 @@ package writer
 
 import "sync"
 
-// gate keeps groups from becoming visible while the tree is compared as a whole, so that nobody indexes half a group.
+// gate keeps groups from becoming visible while the tree is compared as a whole, so that nobody
+// indexes half a group.
 type gate struct {
 	mu      sync.Mutex
 	visible int           // groups of which files may be in place but not in the index
@@ -31,7 +32,8 @@ func (g *gate) leaveGroup() {
 	g.mu.Unlock()
 }
 
-// close lets no further group become visible and returns how many are. One at a time may have it closed.
+// close lets no further group become visible and returns how many are. One at a time may have it
+// closed.
 func (g *gate) close() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -23,18 +23,21 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// The journal says, durably before the first rename of a group, what the group is about to do; a record is
-// kept until the group's operations are in a commit. After a crash it makes each operation whole or absent
-// and hands those without a commit to the history again (invariants I3 and I6; docs/durability.md,
-// "Three notes, and who reads each at a start"). One line per record: an HMAC of the
-// JSON under the store's key, a blank, the JSON, a blank, and a flag for each operation, which is overwritten when the
-// operation is to be taken back: that needs no room on a full disk. A torn last line is a record that was never durable; a
-// line with another HMAC is none of ours: the file lies in a work tree, and a `git pull` could bring one (I8).
+// The journal says, durably before the first rename of a group, what the group is about to do; a
+// record is kept until the group's operations are in a commit. After a crash it makes each
+// operation whole or absent and hands those without a commit to the history again (invariants I3
+// and I6; docs/durability.md, "Three notes, and who reads each at a start"). One line per record:
+// an HMAC of the JSON under the store's key, a blank, the JSON, a blank, and a flag for each
+// operation, which is overwritten when the operation is to be taken back: that needs no room on a
+// full disk. A torn last line is a record that was never durable; a line with another HMAC is none
+// of ours: the file lies in a work tree, and a `git pull` could bring one (I8).
 
-// journalLimit is when a journal that never runs empty is written anew with what is outstanding only.
+// journalLimit is when a journal that never runs empty is written anew with what is outstanding
+// only.
 const journalLimit = 4 << 20
 
-// journal is safe for concurrent use. It opens its file for each use: an idle project holds no descriptor.
+// journal is safe for concurrent use. It opens its file for each use: an idle project holds no
+// descriptor.
 type journal struct {
 	tree *tree.Tree
 	key  []byte
@@ -154,8 +157,8 @@ func (j *journal) write(f *os.File, data []byte) (at int64, err error) {
 	return at, nil
 }
 
-// present makes sure that the file is still the one at the journal's place; where somebody removed or replaced it, what is
-// outstanding is written again.
+// present makes sure that the file is still the one at the journal's place; where somebody removed
+// or replaced it, what is outstanding is written again.
 func (j *journal) present() error {
 	st, err := j.tree.Stat(format.JournalFile)
 	if err == nil && st.Inode == j.node {
@@ -197,7 +200,8 @@ func (j *journal) add(r journalRecord) error {
 	return err
 }
 
-// dropOps says, durably, that these operations of a group are to be taken back. Places are those in its record.
+// dropOps says, durably, that these operations of a group are to be taken back. Places are those in
+// its record.
 func (j *journal) dropOps(group uint64, places []int) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -220,8 +224,8 @@ func (j *journal) dropOps(group uint64, places []int) error {
 	return f.Sync()
 }
 
-// done forgets groups that are committed, or that failed as a whole, and shortens the file when it pays. What it says is
-// not durable: to do such a group again changes nothing.
+// done forgets groups that are committed, or that failed as a whole, and shortens the file when it
+// pays. What it says is not durable: to do such a group again changes nothing.
 func (j *journal) done(groups ...uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -287,8 +291,8 @@ func (j *journal) outstanding() (n int64) {
 	return n
 }
 
-// rewrite puts a journal of only the outstanding records, by group, in the place of the present one, durably. After an
-// error the old one stands, or the new one is not known to be durable.
+// rewrite puts a journal of only the outstanding records, by group, in the place of the present
+// one, durably. After an error the old one stands, or the new one is not known to be durable.
 func (j *journal) rewrite() error {
 	const fresh = format.JournalFile + ".new"
 	defer j.tree.Hold()()
@@ -360,7 +364,8 @@ func readJournal(r io.Reader, key []byte) []journalRecord {
 func (r journalRecord) sane() bool {
 	for _, op := range r.Ops {
 		for _, f := range op.Files {
-			if !filepath.IsLocal(f.Path) || format.Locate(f.Path).Kind == format.KindIgnored || f.Staged == "" || strings.ContainsAny(f.Staged, "/.") {
+			ours := filepath.IsLocal(f.Path) && format.Locate(f.Path).Kind != format.KindIgnored
+			if !ours || f.Staged == "" || strings.ContainsAny(f.Staged, "/.") {
 				return false
 			}
 		}

@@ -94,7 +94,8 @@ func (c *crashed) forge(key []byte, op journalOp) error {
 	return os.WriteFile(filepath.Join(c.tree.Dir(), format.JournalFile), fmt.Appendf(nil, "%s %s\n", journalMAC(key, js), js), 0o600)
 }
 
-// TestJournalRemoved: somebody who removes the run-time folder under a running server takes no record away.
+// TestJournalRemoved: somebody who removes the run-time folder under a running server takes no
+// record away.
 func TestJournalRemoved(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
@@ -106,8 +107,9 @@ func TestJournalRemoved(t *testing.T) {
 	}
 }
 
-// TestJournalWrittenAnew: a journal in the place of one that was removed or replaced, and that of a next start, holds what is not
-// committed, in order and with the word that it is to be taken back, and nothing else.
+// TestJournalWrittenAnew: a journal in the place of one that was removed or replaced, and that of a
+// next start, holds what is not committed, in order and with the word that it is to be taken back,
+// and nothing else.
 func TestJournalWrittenAnew(t *testing.T) {
 	t.Parallel()
 	groups := func(c *crashed) (groups []uint64, flags string) {
@@ -215,8 +217,8 @@ func TestRecoverDrops(t *testing.T) {
 	}
 }
 
-// TestDropOnFullDisk: an operation is taken back where the journal has no room for another byte, but not the part of it that
-// somebody else's file seems to be.
+// TestDropOnFullDisk: an operation is taken back where the journal has no room for another byte,
+// but not the part of it that somebody else's file seems to be.
 func TestDropOnFullDisk(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
@@ -234,8 +236,8 @@ func TestDropOnFullDisk(t *testing.T) {
 	}
 }
 
-// TestRecoverTakesBack: killed between the word that a failed operation is to be taken back and doing so, what was there before
-// is there again, whatever the operation did to its file.
+// TestRecoverTakesBack: killed between the word that a failed operation is to be taken back and
+// doing so, what was there before is there again, whatever the operation did to its file.
 func TestRecoverTakesBack(t *testing.T) {
 	t.Parallel()
 	for _, act := range []tree.Action{tree.Create, tree.Replace, tree.Remove} {
@@ -267,8 +269,8 @@ func TestRecoverTakesBack(t *testing.T) {
 	}
 }
 
-// TestRecoverReplaceNotStaged: power was lost before what replaces a file was durable: nothing of the operation happens, whatever
-// was at the place before.
+// TestRecoverReplaceNotStaged: power was lost before what replaces a file was durable: nothing of
+// the operation happens, whatever was at the place before.
 func TestRecoverReplaceNotStaged(t *testing.T) {
 	t.Parallel()
 	for name, staged := range map[string]func(c *crashed) error{
@@ -290,8 +292,8 @@ func TestRecoverReplaceNotStaged(t *testing.T) {
 	}
 }
 
-// TestRecoverForgetsCommitted: what the journal knows to be committed is not done again, and what is left is kept for one more
-// crash.
+// TestRecoverForgetsCommitted: what the journal knows to be committed is not done again, and what
+// is left is kept for one more crash.
 func TestRecoverForgetsCommitted(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
@@ -305,7 +307,8 @@ func TestRecoverForgetsCommitted(t *testing.T) {
 	}
 }
 
-// TestRecoverKeepsEdits: what a person changed or deleted after the rename stays as the person left it.
+// TestRecoverKeepsEdits: what a person changed or deleted after the rename stays as the person left
+// it.
 func TestRecoverKeepsEdits(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
@@ -375,7 +378,8 @@ func TestCreateIsExclusive(t *testing.T) {
 	}
 }
 
-// TestLinksAreNotFollowed: no write and no read goes through a link, a FIFO does not block. Invariant I8.
+// TestLinksAreNotFollowed: no write and no read goes through a link, a FIFO does not block.
+// Invariant I8.
 func TestLinksAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	c := crash(t)

@@ -107,7 +107,8 @@ func (a *assembly) drained() bool {
 }
 
 // place is the second stage: it makes staged groups durable and puts their files into place. One
-// sync serves two groups: it makes durable what one has staged, and what the one before has renamed.
+// sync serves two groups: it makes durable what one has staged, and what the one before has
+// renamed.
 func (a *assembly) place() {
 	defer close(a.w.placed)
 	var before *Group // renamed, not known to be durable
@@ -177,8 +178,8 @@ func (g *Group) putInPlace(err error) bool {
 	return true
 }
 
-// ingestPlaced is the third stage: it ingests groups that are in place, tells the audit and answers;
-// between them it lets the owner ingest what others changed.
+// ingestPlaced is the third stage: it ingests groups that are in place, tells the audit and
+// answers; between them it lets the owner ingest what others changed.
 func (w *Writer) ingestPlaced(ctx context.Context) {
 	for more := true; more; {
 		var g *Group
@@ -242,8 +243,8 @@ func (g *Group) ingest() {
 
 // findWritten looks at the group's files before they are ingested, and returns those that are still
 // as they were staged, by path. What is changed later is not what findWritten saw. A file that a
-// fault of the machine keeps from being looked at counts as it was put there: the index takes no row
-// for proven that it was given, and the watcher's report has it looked at again.
+// fault of the machine keeps from being looked at counts as it was put there: the index takes no
+// row for proven that it was given, and the watcher's report has it looked at again.
 func (g *Group) findWritten() map[string]Written {
 	found := map[string]Written{}
 	for _, tx := range g.txs {

@@ -15,9 +15,10 @@ import (
 // What a start does with what a crash left behind, from the journal (invariants I3 and I6). See
 // docs/durability.md, "Three notes, and who reads each at a start".
 
-// recoverTree finishes or drops what a crash left behind: each operation of the journal is afterwards whole or
-// absent, and tmp is empty. It returns the journal, which holds those that are whole and not known to be in a commit,
-// and these by group, for the history to commit those it has not.
+// recoverTree finishes or drops what a crash left behind: each operation of the journal is
+// afterwards whole or absent, and tmp is empty. It returns the journal, which holds those that are
+// whole and not known to be in a commit, and these by group, for the history to commit those it has
+// not.
 func recoverTree(t *tree.Tree, key []byte, log *slog.Logger) (*journal, []recoveredGroup, error) {
 	c := t.Changer(0)
 	defer c.Close()
@@ -151,9 +152,9 @@ func outstanding(records []journalRecord) []journalRecord {
 	return slices.DeleteFunc(all, func(r journalRecord) bool { return len(r.Ops) == 0 })
 }
 
-// recoverOp finishes one operation when every file of it that is not in its place is intact in staging, and
-// drops it when one is not: renames begin only once all are durable. A file in its place with other bytes has
-// been changed by somebody since: that is theirs.
+// recoverOp finishes one operation when every file of it that is not in its place is intact in
+// staging, and drops it when one is not: renames begin only once all are durable. A file in its
+// place with other bytes has been changed by somebody since: that is theirs.
 func recoverOp(t *tree.Tree, c *tree.Changer, op journalOp, drop bool) (whole bool, err error) {
 	if drop {
 		for _, f := range op.Files {
@@ -229,8 +230,8 @@ type standing struct {
 	asAfter  bool // that is what the operation was to put there
 }
 
-// standing looks at a file of the journal. The error is a fault of the machine: what it would hide must not be taken for
-// gone, or half an operation would stay.
+// standing looks at a file of the journal. The error is a fault of the machine: what it would hide
+// must not be taken for gone, or half an operation would stay.
 func standingOf(t *tree.Tree, f journalEntry) (at standing, err error) {
 	before := f.Was
 	if f.Action == tree.Remove {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestUndoOfUnreadable: where it cannot be told whether a file is the operation's own, undoing it fails: it may be there, so the
-// journal has to keep it.
+// TestUndoOfUnreadable: where it cannot be told whether a file is the operation's own, undoing it
+// fails: it may be there, so the journal has to keep it.
 func TestUndoOfUnreadable(t *testing.T) {
 	t.Parallel()
 	c := crash(t)

@@ -250,8 +250,8 @@ func (w *Writer) Release() {
 // ingested some seconds ago: what the watcher says of it is no edit.
 func (w *Writer) ConfirmOwn(path string, st tree.FileStat) bool { return w.fresh.confirmOwn(path, st) }
 
-// ErrStale says that the tree is ahead of the index: the paths were ingested, so plan again. ErrBusy
-// says that an operation under way decides it: plan again when that has ended.
+// ErrStale says that the tree is ahead of the index: the paths were ingested, so plan again.
+// ErrBusy says that an operation under way decides it: plan again when that has ended.
 var (
 	ErrStale = errors.New("the tree is ahead of the index")
 	ErrBusy  = errors.New("an operation under way decides")

@@ -92,7 +92,13 @@ func Run(ctx context.Context, cfg Config) error {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	b := &bridge{cfg: cfg, log: cfg.Log, hello: string(tool.Encode(cfg.Hello)), under: map[*message]context.CancelCauseFunc{}, shake: handshake{uris: map[string]bool{}}}
+	b := &bridge{
+		cfg:   cfg,
+		log:   cfg.Log,
+		hello: string(tool.Encode(cfg.Hello)),
+		under: map[*message]context.CancelCauseFunc{},
+		shake: handshake{uris: map[string]bool{}},
+	}
 	b.client = &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return cfg.Dial(ctx, false) },
 		// A connection for each request costs little here, and one that cannot be made says that the server saw nothing.
@@ -174,7 +180,8 @@ func (b *bridge) verdict(err error) error {
 		return fmt.Errorf("the input cannot be read: %w", err)
 	}
 	if b.bad > 0 {
-		return fmt.Errorf("lines of the input that were no JSON-RPC message: %d. Write each message on a line of its own, as UTF-8, in at most %d bytes", b.bad, b.cfg.MaxLine)
+		return fmt.Errorf("lines of the input that were no JSON-RPC message: %d. "+
+			"Write each message on a line of its own, as UTF-8, in at most %d bytes", b.bad, b.cfg.MaxLine)
 	}
 	return nil
 }

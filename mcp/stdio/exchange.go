@@ -213,7 +213,9 @@ func (b *bridge) hear(ctx context.Context, l *link, m *message, begun *bool) (ov
 
 // updated says in a subscription of the newer era that a resource may have changed.
 func updated(uri string, id json.RawMessage) []byte {
-	return []byte(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":` + string(id) + `},"uri":` + string(tool.Encode(uri)) + `}}`)
+	meta := `{"io.modelcontextprotocol/subscriptionId":` + string(id) + `}`
+	params := `{"_meta":` + meta + `,"uri":` + string(tool.Encode(uri)) + `}`
+	return []byte(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":` + params + `}`)
 }
 
 // onlyReads reports whether the tool changes nothing, as the toolset declares it.

@@ -144,7 +144,11 @@ func (m *message) failure(code int, text string) []byte {
 		Structured tool.Refusal `json:"structuredContent"`
 		IsError    bool         `json:"isError"`
 	}
-	r := result{Content: []content{{"text", text}}, Structured: tool.Refusal{Error: text, Code: "unavailable", Near: []string{}}, IsError: true}
+	r := result{
+		Content:    []content{{"text", text}},
+		Structured: tool.Refusal{Error: text, Code: "unavailable", Near: []string{}},
+		IsError:    true,
+	}
 	if m.stateless() {
 		r.Type = "complete"
 	}

@@ -52,7 +52,11 @@ func (s *Set) ExplainIn(words *refusal.Words, what string, err error) Refusal {
 // Refuse is the tool error for err.
 func (s *Set) Refuse(what string, err error) *mcp.CallToolResult {
 	r := s.Explain(what, err)
-	return &mcp.CallToolResult{IsError: true, StructuredContent: json.RawMessage(Encode(r)), Content: []mcp.Content{&mcp.TextContent{Text: r.Error}}}
+	return &mcp.CallToolResult{
+		IsError:           true,
+		StructuredContent: json.RawMessage(Encode(r)),
+		Content:           []mcp.Content{&mcp.TextContent{Text: r.Error}},
+	}
 }
 
 // Encode is JSON without HTML escapes, for readers who see it as text. v is a shape of a toolset: what cannot be
