@@ -12,11 +12,11 @@ import (
 	"sync"
 	"time"
 
-	"mailtree/maildir"
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/repo"
+	"mailtree/maildir/storedir"
 	"mailtree/maildir/tree"
 )
 
@@ -110,7 +110,7 @@ func (c *check) run(ctx context.Context) (v Verdict, who identity, err error) {
 			return v, who, err
 		}
 	}
-	tree, slug, err := maildir.OpenProject(c.q.Store, c.q.Project)
+	tree, slug, err := storedir.OpenProject(c.q.Store, c.q.Project)
 	if err != nil {
 		return v, who, err
 	}
@@ -150,7 +150,7 @@ func (c *check) run(ctx context.Context) (v Verdict, who identity, err error) {
 	if err != nil {
 		return v, who, err
 	}
-	if c.human = maildir.HumanKeyOf(tree); c.human == "" {
+	if c.human = storedir.HumanKeyOf(tree); c.human == "" {
 		c.human = slug
 	}
 	if who, err = identify(ctx, c.git, tree); err != nil {
@@ -186,7 +186,7 @@ func (c *check) changes(ctx context.Context) ([]changed, error) {
 // author returns the agent that a change belongs to: an agent's commit stays its own, whoever
 // pushes it.
 func (c *check) author(t *tree.Tree, ch changed, who identity) (string, error) {
-	if agent, _, err := maildir.AgentNamed(t, ch.author); err != nil || agent != "" {
+	if agent, _, err := storedir.AgentNamed(t, ch.author); err != nil || agent != "" {
 		return agent, err
 	}
 	return who.name, nil

@@ -6,7 +6,7 @@ import (
 	"os/exec"
 	"strings"
 
-	"mailtree/maildir"
+	"mailtree/maildir/storedir"
 	"mailtree/maildir/tree"
 )
 
@@ -22,7 +22,7 @@ type identity struct {
 // Errors: ErrUnavailable. See docs/guard.md, "Install".
 func identify(ctx context.Context, g *git, t *tree.Tree) (identity, error) {
 	if name := strings.TrimSpace(lookup(g.env, "AGENT_NAME")); name != "" {
-		agent, near, err := maildir.AgentNamed(t, name)
+		agent, near, err := storedir.AgentNamed(t, name)
 		if err != nil || agent != "" {
 			return identity{name: agent}, err
 		}
@@ -37,7 +37,7 @@ func identify(ctx context.Context, g *git, t *tree.Tree) (identity, error) {
 		author = g.author(ctx)
 	}
 	for _, name := range []string{author, tmuxWindow(ctx, g.env)} {
-		if agent, _, err := maildir.AgentNamed(t, name); err != nil || agent != "" {
+		if agent, _, err := storedir.AgentNamed(t, name); err != nil || agent != "" {
 			return identity{name: agent}, err
 		}
 	}

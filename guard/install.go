@@ -18,8 +18,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mailtree/maildir"
 	"mailtree/maildir/refusal"
+	"mailtree/maildir/storedir"
 	"mailtree/maildir/tree"
 )
 
@@ -50,7 +50,7 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, slug, err := maildir.OpenProject(s.Store, cmp.Or(s.Project, r.top))
+	t, slug, err := storedir.OpenProject(s.Store, cmp.Or(s.Project, r.top))
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 	}
 	names := []string{PreCommit, PreMergeCommit}
 	old, _, err := f.ours(PrePush)
-	if tree.FaultOf(err) == tree.FaultMachine && !errors.Is(err, maildir.ErrConflict) { // else it may stay: nobody asked for it
+	if tree.FaultOf(err) == tree.FaultMachine && !errors.Is(err, refusal.ErrConflict) { // else it may stay: nobody asked for it
 		return nil, err
 	}
 	if s.Push || old != nil {

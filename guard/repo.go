@@ -10,7 +10,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"mailtree/maildir"
 	"mailtree/maildir/refusal"
 )
 
@@ -62,7 +61,7 @@ func openRepository(ctx context.Context, path string, env []string) (*repository
 	r := &repository{git: outside(path, env)}
 	bare, err := r.git.line(ctx, "rev-parse", "--is-bare-repository", "--is-inside-work-tree")
 	switch {
-	case errors.Is(err, maildir.ErrUnavailable): // no git
+	case errors.Is(err, refusal.ErrUnavailable): // no git
 		return nil, err
 	case err != nil:
 		e := notGuardable(refusal.RepositoryNoWorkTree, path)

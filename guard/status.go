@@ -8,9 +8,9 @@ import (
 	"os/exec"
 	"time"
 
-	"mailtree/maildir"
 	"mailtree/maildir/claim"
 	"mailtree/maildir/refusal"
+	"mailtree/maildir/storedir"
 	"mailtree/maildir/tree"
 )
 
@@ -72,7 +72,7 @@ func (s *status) hook(name string) {
 	_, before, berr := s.folder.read(name + behind)
 	legacy, _, lerr := s.folder.ours(name + ".legacy")
 	for _, e := range []error{herr, berr, lerr} {
-		if err == nil && !errors.Is(e, maildir.ErrConflict) {
+		if err == nil && !errors.Is(e, refusal.ErrConflict) {
 			err = e
 		}
 	}
@@ -145,7 +145,7 @@ func (s *status) program(p string) {
 }
 
 func (s *status) claims(g guarding) {
-	t, slug, err := maildir.OpenProject(g.Store, g.Project)
+	t, slug, err := storedir.OpenProject(g.Store, g.Project)
 	if err != nil {
 		s.bad("project     %s Nothing is checked", s.words.Explain(err))
 		return

@@ -14,11 +14,12 @@ import (
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
+	"mailtree/maildir/storedir"
 	"mailtree/maildir/writer"
 )
 
 // WatchRoot is the folder below which all trees lie: what a watcher of the store watches.
-func (s *Store) WatchRoot() string { return filepath.Join(s.cfg.Root, projectsDir) }
+func (s *Store) WatchRoot() string { return filepath.Join(s.cfg.Root, storedir.ProjectsDir) }
 
 // Watched reports whether a folder below WatchRoot is part of a tree, or on the way to one: hidden
 // ones are not.
@@ -29,7 +30,7 @@ func Watched(rel string) bool { return !strings.HasPrefix(path.Base(rel), ".") }
 // without waiting for the index.
 func (s *Store) Edited(ctx context.Context, paths []string, scan bool) {
 	if scan {
-		slugs, err := projectSlugs(s.cfg.Root)
+		slugs, err := storedir.Slugs(s.cfg.Root)
 		if err != nil {
 			s.cfg.Log.Error("projects cannot be listed", "error", err)
 		}
@@ -40,7 +41,7 @@ func (s *Store) Edited(ctx context.Context, paths []string, scan bool) {
 	inside := map[string][]string{}
 	for _, p := range paths {
 		slug, rest, _ := strings.Cut(p, "/")
-		in, ok := strings.CutPrefix(rest, repoDir+"/")
+		in, ok := strings.CutPrefix(rest, storedir.RepoDir+"/")
 		if !ok { // the project's folder itself
 			s.edited(ctx, slug, nil, true)
 			continue

@@ -13,6 +13,7 @@ import (
 	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/registry"
+	"mailtree/maildir/storedir"
 	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
 )
@@ -301,8 +302,6 @@ func (p *Project) disown(ctx context.Context, name string) error {
 	return err
 }
 
-const ownersFile = "owners.json"
-
 // owners is the store's owners.json: {"<slug>/<agent>": uid}. A person may edit it while a server
 // runs.
 type owners struct {
@@ -311,12 +310,12 @@ type owners struct {
 
 func newOwners(root string) owners {
 	file := registry.JSONFile{
-		Name:     ownersFile,
+		Name:     storedir.OwnersFile,
 		Wrong:    refusal.OwnersFileWrong,
 		Damaged:  refusal.OwnersDamaged,
 		TooLarge: refusal.OwnersTooLarge,
 	}
-	return owners{registry.New(filepath.Join(root, ownersFile), registry.Format[map[string]int]{
+	return owners{registry.New(filepath.Join(root, storedir.OwnersFile), registry.Format[map[string]int]{
 		Limit: registry.MaxJSON,
 		Parse: func(data []byte, _ tree.FileStat) (all map[string]int, err error) {
 			err = file.Decode(data, &all)

@@ -15,6 +15,7 @@ import (
 	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/repo"
+	"mailtree/maildir/storedir"
 	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
 )
@@ -129,7 +130,7 @@ func (s *Store) adopt(ctx context.Context, slug string) (*Project, error) {
 	if !format.ValidSlug(slug) {
 		return nil, nil
 	}
-	fi, err := os.Lstat(filepath.Join(s.cfg.Root, projectsDir, slug, repoDir, format.ProjectFile))
+	fi, err := os.Lstat(filepath.Join(storedir.Repo(s.cfg.Root, slug), format.ProjectFile))
 	if tree.FaultOf(err) == tree.FaultMachine {
 		return nil, refusal.Disk(err)
 	}
@@ -185,12 +186,12 @@ const MaxProjects = 1000
 
 // refuseMore refuses to make one project more than Config.MaxProjects. Those that are there are counted on disk.
 func (s *Store) refuseMore() error {
-	slugs, err := projectSlugs(s.cfg.Root)
+	slugs, err := storedir.Slugs(s.cfg.Root)
 	if err == nil && len(slugs) >= s.cfg.MaxProjects {
 		err = &Error{
 			What:   refusal.TooManyProjects,
 			Field:  refusal.Project,
-			Other:  projectsDir,
+			Other:  storedir.ProjectsDir,
 			Counts: []int{len(slugs)},
 			Limit:  s.cfg.MaxProjects,
 		}
@@ -264,13 +265,13 @@ var ownFiles = []string{format.ProjectFile, format.GitIgnore, format.GitAttribut
 // makeProject writes a new work tree beside its place and renames it there, so that it is whole or absent. made is false where
 // somebody else has put one there first.
 func (s *Store) makeProject(human, slug string) (made bool, err error) {
-	dir := filepath.Join(s.cfg.Root, projectsDir, slug)
+	dir := filepath.Join(s.cfg.Root, storedir.ProjectsDir, slug)
 	tmp, err := os.MkdirTemp(s.cfg.Root, ".project-")
 	if err != nil {
 		return false, err
 	}
 	defer os.RemoveAll(tmp)
-	repo := filepath.Join(tmp, repoDir)
+	repo := filepath.Join(tmp, storedir.RepoDir)
 	if err := os.MkdirAll(filepath.Join(repo, filepath.FromSlash(tree.TmpDir)), 0o700); err != nil {
 		return false, err
 	}
@@ -287,7 +288,7 @@ func (s *Store) makeProject(human, slug string) (made bool, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return false, err
 	}
-	err = os.Rename(repo, filepath.Join(dir, repoDir))
+	err = os.Rename(repo, filepath.Join(dir, storedir.RepoDir))
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return false, err
 	}
@@ -329,13 +330,13 @@ func (s *Store) addNext(ctx context.Context, slug string) (*Project, error) {
 
 // loadProject opens the tree and recovers it. fs.ErrNotExist when there is no repo folder.
 func (s *Store) loadProject(slug string) (*Project, error) {
-	dir := filepath.Join(s.cfg.Root, projectsDir, slug, repoDir)
+	dir := storedir.Repo(s.cfg.Root, slug)
 	if fi, err := os.Lstat(dir); err != nil {
 		return nil, err
 	} else if !fi.IsDir() {
 		return nil, &Error{What: refusal.ProjectNoFolder, Other: dir}
 	}
-	t, err := openRepo(s.cfg.Root, slug, s.cfg.MaxFile)
+	t, err := storedir.OpenTree(s.cfg.Root, slug, s.cfg.MaxFile)
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ import (
 	"mailtree/maildir/hook"
 	"mailtree/maildir/keys"
 	"mailtree/maildir/refusal"
+	"mailtree/maildir/storedir"
 	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
 )
@@ -57,7 +58,7 @@ type Config struct {
 // Store is the one owner of a store folder. Safe for concurrent use.
 type Store struct {
 	cfg       Config
-	lock      *Lock
+	lock      *storedir.Lock
 	index     Index
 	key       ed25519.PrivateKey // of the seals
 	keys      *keys.Ring
@@ -112,7 +113,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.User == nil {
 		cfg.User = os.Geteuid
 	}
-	lock, err := TakeLock(cfg.Root)
+	lock, err := storedir.Take(cfg.Root)
 	if err != nil {
 		return nil, err
 	}
@@ -171,11 +172,7 @@ func FileProblems(root string) (all []error) {
 			all = append(all, err)
 		}
 	}
-	opens := func(f *os.File, err error) {
-		note(err)
-		f.Close() // of nil, an error
-	}
-	opens(openLock(root, os.O_RDONLY))
+	note(storedir.CheckLock(root))
 	for _, err := range keys.Problems(root) {
 		note(err)
 	}
@@ -185,13 +182,13 @@ func FileProblems(root string) (all []error) {
 	_, err = hook.NewList(root).Load()
 	note(err)
 	note(hook.CheckLog(root))
-	opens(openLog(root, os.O_RDONLY))
+	note(storedir.CheckLog(root))
 	return all
 }
 
 // findProjects opens every projects/<slug>/repo and finishes or drops what a crash left in it.
 func (s *Store) findProjects() error {
-	dir := filepath.Join(s.cfg.Root, projectsDir)
+	dir := filepath.Join(s.cfg.Root, storedir.ProjectsDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return &Error{
 			What:  refusal.StoreUnusable,
@@ -200,7 +197,7 @@ func (s *Store) findProjects() error {
 			Err:   err,
 		}
 	}
-	slugs, err := projectSlugs(s.cfg.Root)
+	slugs, err := storedir.Slugs(s.cfg.Root)
 	if err != nil {
 		return err
 	}
@@ -329,52 +326,4 @@ func (s *Store) completeProject(prefix string, limit int) []string {
 		}
 	}
 	return out
-}
-
-// Folders of a store: projects/<slug>/repo is a project's work tree.
-const (
-	projectsDir = "projects"
-	repoDir     = "repo"
-)
-
-// OpenTrees finds the work tree of every project below a store, for looking at it without owning it. None of them holds a
-// descriptor: each use opens the tree (Tree.Hold). Errors: that of the first tree that cannot be opened.
-func OpenTrees(root string, maxFile int64) (map[string]*tree.Tree, error) {
-	slugs, err := projectSlugs(root)
-	if err != nil {
-		return nil, err
-	}
-	trees := map[string]*tree.Tree{}
-	for _, slug := range slugs {
-		t, err := openRepo(root, slug, maxFile)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return trees, fmt.Errorf("project %s: %w", slug, err)
-		}
-		t.Close() // there may be more trees than the process may have descriptors
-		trees[slug] = t
-	}
-	return trees, nil
-}
-
-// projectSlugs lists the folders below projects that can be projects.
-func projectSlugs(root string) ([]string, error) {
-	entries, err := os.ReadDir(filepath.Join(root, projectsDir))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, &Error{What: refusal.StoreUnread, Why: err.Error(), Err: err}
-	}
-	var slugs []string
-	for _, e := range entries {
-		if e.IsDir() && format.ValidSlug(e.Name()) {
-			slugs = append(slugs, e.Name())
-		}
-	}
-	return slugs, nil
-}
-
-// openRepo is tree.Open for the tree of a project in the store at root.
-func openRepo(root, slug string, maxFile int64) (*tree.Tree, error) {
-	return tree.OpenNoLink(filepath.Join(root, projectsDir, slug, repoDir), maxFile)
 }

@@ -6,17 +6,19 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"mailtree/maildir/hook"
 	"mailtree/maildir/registry"
+	"mailtree/maildir/storedir"
 	"time"
 )
 
+const logFile = "server.log"
+
 // storeFiles are the store's own.
-var storeFiles = []string{lockFile, "key", "token", ownersFile, hook.ListFile, "hooks.log", logFile}
+var storeFiles = []string{"server.lock", "key", "token", storedir.OwnersFile, hook.ListFile, "hooks.log", logFile}
 
 // TestFileProblems: whatever is in the place of one of the store's own files is named, and what it is; a missing one is not.
 func TestFileProblems(t *testing.T) {
@@ -61,41 +63,16 @@ func TestFileProblems(t *testing.T) {
 		if len(got) != len(storeFiles) {
 			t.Errorf("%d problems: %v", len(got), got)
 		}
-		if l, err := TakeLock(root); err == nil || Held(root) || LockHolder(root) != "unknown" {
+		if l, err := storedir.Take(root); err == nil || storedir.Held(root) || storedir.Holder(root) != "unknown" {
 			t.Errorf("a lock of %s was taken: %v", what, l)
 		}
 		if l, err := (&Store{cfg: Config{Root: root, Now: time.Now}}).OpenHookLog(); l != nil || !errors.Is(err, ErrUnavailable) {
 			t.Errorf("a log of hooks of %s was opened: %v", what, err)
 		}
-		if f, err := OpenLog(root); err == nil {
+		if f, err := storedir.OpenLog(root); err == nil {
 			f.Close()
 			t.Errorf("a log of %s was opened", what)
 		}
-	}
-}
-
-// TestHeld: asking whether somebody owns the store writes nothing into it: server.lock goes on
-// naming the last owner.
-func TestHeld(t *testing.T) {
-	t.Parallel()
-	root := t.TempDir()
-	file := filepath.Join(root, lockFile)
-	if err := os.WriteFile(file, []byte("4194305\n"), 0o600); err != nil { // above any process number of Linux
-		t.Fatal(err)
-	}
-	before, err := os.Stat(file)
-	if err != nil || Held(root) {
-		t.Fatalf("nobody holds it: %v", err)
-	}
-	if after, err := os.Stat(file); err != nil || LockHolder(root) != "4194305" || !after.ModTime().Equal(before.ModTime()) {
-		t.Errorf("it names %s now, %v", LockHolder(root), err)
-	}
-	l, err := TakeLock(root)
-	if err != nil || !Held(root) || LockHolder(root) != strconv.Itoa(os.Getpid()) {
-		t.Errorf("taken: %v, held by %s", err, LockHolder(root))
-	}
-	if err := l.Release(); err != nil || Held(root) {
-		t.Errorf("released: %v", err)
 	}
 }
 
@@ -103,7 +80,7 @@ func TestHeld(t *testing.T) {
 func TestFullOwners(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	file := filepath.Join(root, ownersFile)
+	file := filepath.Join(root, storedir.OwnersFile)
 	text := `{"p/` + strings.Repeat("a", registry.MaxJSON-100) + `": 7}`
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"mailtree/indexer"
 	"mailtree/maildir"
 	"mailtree/maildir/gitlog"
+	"mailtree/maildir/storedir"
 	"mailtree/maildir/tree"
 	"mailtree/mcp/socket"
 	"mailtree/watcher"
@@ -140,13 +141,13 @@ func openIndex(
 // once.
 func (a *app) listen(ctx context.Context) error {
 	if a.cfg.background {
-		f, err := maildir.OpenLog(a.cfg.Store)
+		f, err := storedir.OpenLog(a.cfg.Store)
 		if err != nil {
 			return err
 		}
 		f.Close()
 	}
-	path := maildir.SocketPath(a.cfg.Store)
+	path := storedir.SocketPath(a.cfg.Store)
 	l, err := socket.Listen(ctx, socket.Config{Path: path, Busy: func() bool { return !a.hooks.Idle() }, Log: a.log})
 	switch {
 	case err == nil:

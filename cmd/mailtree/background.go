@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"mailtree/maildir"
+	"mailtree/maildir/storedir"
 	"mailtree/mcp/socket"
 )
 
@@ -31,7 +31,7 @@ func (c *config) socketPath() string {
 	if c.Socket != "" {
 		return c.Socket
 	}
-	return maildir.SocketPath(c.Store)
+	return storedir.SocketPath(c.Store)
 }
 
 // dial connects to the server. With start it starts a server in the background where none runs; two
@@ -63,7 +63,7 @@ func (p *program) findServer(ctx context.Context) (net.Conn, error) {
 			return c, err
 		case p.cfg.Socket != "":
 			return nil, fmt.Errorf("no server listens on %s (SOCKET): %w", p.cfg.Socket, err)
-		case !maildir.Held(p.cfg.Store):
+		case !storedir.Held(p.cfg.Store):
 			return nil, fmt.Errorf("no server runs for the store %s: start `mailtree serve`, or leave out --no-start", p.cfg.Store)
 		case time.Now().After(end):
 			return nil, p.notServed()
@@ -74,7 +74,7 @@ func (p *program) findServer(ctx context.Context) (net.Conn, error) {
 
 func (p *program) notServed() error {
 	return fmt.Errorf("process %s uses the store %s and does not serve it: try again when it has ended",
-		maildir.LockHolder(p.cfg.Store), p.cfg.Store)
+		storedir.Holder(p.cfg.Store), p.cfg.Store)
 }
 
 // startTries is how often dial starts a server: the one that holds the store may end at that very
@@ -88,7 +88,7 @@ func (p *program) startServer(ctx context.Context, path string, idle time.Durati
 	var ended chan struct{} // nil: none is starting
 	var deadline <-chan time.Time
 	for tries := 0; ; {
-		switch held := maildir.Held(p.cfg.Store); {
+		switch held := storedir.Held(p.cfg.Store); {
 		case ended != nil:
 		case held && deadline == nil:
 			deadline = time.After(patience)
@@ -180,13 +180,13 @@ const maxLog = 4 << 20
 // detach redirects the output of a server in the background to the log in the store. Until then it
 // went to whoever started the server.
 func detach(store string) error {
-	name := maildir.LogPath(store)
+	name := storedir.LogPath(store)
 	if fi, err := os.Stat(name); err == nil && fi.Size() > maxLog {
 		if err := os.Rename(name, name+".1"); err != nil {
 			return err
 		}
 	}
-	f, err := maildir.OpenLog(store)
+	f, err := storedir.OpenLog(store)
 	if err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func detach(store string) error {
 // overSocket sends a request to the server on the store's own socket.
 func overSocket(ctx context.Context, cfg *config, method, path string) (*http.Response, error) {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return socket.Dial(ctx, maildir.SocketPath(cfg.Store))
+		return socket.Dial(ctx, storedir.SocketPath(cfg.Store))
 	}
 	c := http.Client{Timeout: grace, Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
 	r, err := http.NewRequestWithContext(ctx, method, "http://mailtree"+path, nil)

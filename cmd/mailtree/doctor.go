@@ -23,6 +23,7 @@ import (
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
 	"mailtree/maildir/gitlog"
+	"mailtree/maildir/storedir"
 	"mailtree/maildir/tree"
 )
 
@@ -143,7 +144,7 @@ func (d *doctor) examine(ctx context.Context) {
 
 // server asks the running server, over its socket.
 func (d *doctor) server(ctx context.Context) {
-	holder := maildir.LockHolder(d.p.cfg.Store)
+	holder := storedir.Holder(d.p.cfg.Store)
 	var r healthReport
 	res, err := overSocket(ctx, d.p.cfg, http.MethodGet, "/health")
 	if err == nil {
@@ -152,7 +153,7 @@ func (d *doctor) server(ctx context.Context) {
 	}
 	if err != nil {
 		d.note("server: process %s has the store, but does not answer on %s; another mailtree command does not, a server "+
-			"does once it has started", holder, maildir.SocketPath(d.p.cfg.Store))
+			"does once it has started", holder, storedir.SocketPath(d.p.cfg.Store))
 		return
 	}
 	if r.Background {
@@ -290,7 +291,7 @@ func (d *doctor) claims(slug string, t *tree.Tree) {
 	}
 	var lost []claim.Row
 	for _, c := range all {
-		name, _, err := maildir.AgentNamed(t, c.Agent)
+		name, _, err := storedir.AgentNamed(t, c.Agent)
 		if err != nil {
 			d.say("claims of %s cannot be looked at: %v", slug, err)
 			return

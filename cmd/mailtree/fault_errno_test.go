@@ -17,7 +17,7 @@ import (
 
 	"mailtree/fixtures/trap"
 	"mailtree/indexer"
-	"mailtree/maildir"
+	"mailtree/maildir/storedir"
 	"mailtree/maildir/tree"
 )
 
@@ -345,7 +345,7 @@ func (r *peril) finish() {
 
 // verify compares the live index with a rebuilt one.
 func (r *peril) verify() []string {
-	trees, err := maildir.OpenTrees(r.d.store, 0)
+	trees, err := storedir.OpenTrees(r.d.store, 0)
 	defer func() {
 		for _, tree := range trees {
 			tree.Close()

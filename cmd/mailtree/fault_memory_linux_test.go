@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"mailtree/maildir"
+	"mailtree/maildir/storedir"
 	"mailtree/mcp/protocol"
 	"mailtree/mcp/socket"
 )
@@ -59,7 +59,7 @@ func TestFaultMemory(t *testing.T) {
 	d.stop()
 	local := &http.Client{Timeout: 2 * time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 64,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return socket.Dial(ctx, maildir.SocketPath(d.store))
+			return socket.Dial(ctx, storedir.SocketPath(d.store))
 		}}}
 	call := func(tool string, args map[string]any) []byte {
 		return rpcRequest("tools/call", map[string]any{"name": tool, "arguments": args})

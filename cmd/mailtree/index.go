@@ -15,6 +15,7 @@ import (
 	"mailtree/indexer"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/storedir"
 	"mailtree/maildir/tree"
 )
 
@@ -81,9 +82,9 @@ func openTrees(cfg *config) (*view, error) {
 	if _, err := os.Stat(cfg.Store); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w at %s: `mailtree serve` makes it", errNoStore, cfg.Store)
 	}
-	v := &view{store: cfg.Store, running: maildir.Held(cfg.Store)}
+	v := &view{store: cfg.Store, running: storedir.Held(cfg.Store)}
 	var err error
-	if v.trees, err = maildir.OpenTrees(cfg.Store, cfg.MaxMessage); err != nil {
+	if v.trees, err = storedir.OpenTrees(cfg.Store, cfg.MaxMessage); err != nil {
 		v.close()
 		return nil, err
 	}
@@ -148,7 +149,7 @@ func verify(ctx context.Context, p *program) error {
 // different moments, so only differences that appear every time count.
 func (v *view) verify(ctx context.Context) (*indexer.Report, error) {
 	r, err := indexer.Verify(ctx, v.index, v.trees)
-	v.running = v.running || maildir.Held(v.store) // a server may have started meanwhile
+	v.running = v.running || storedir.Held(v.store) // a server may have started meanwhile
 	for try := 0; try < 5 && err == nil && v.running && len(r.Differences) > 0; try++ {
 		select {
 		case <-time.After(300 * time.Millisecond):
@@ -167,19 +168,19 @@ func rebuild(ctx context.Context, p *program) error {
 	if _, err := os.Stat(p.cfg.Store); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w at %s: `mailtree serve` makes it", errNoStore, p.cfg.Store)
 	}
-	lock, err := maildir.TakeLock(p.cfg.Store)
+	lock, err := storedir.Take(p.cfg.Store)
 	if errors.Is(err, maildir.ErrConflict) {
 		if !serves(ctx, p.cfg) {
 			return p.notServed()
 		}
 		return fmt.Errorf("a server (process %s) uses this store and keeps its index level: `mailtree index verify` shows "+
-			"it. To build it anew, stop the server first", maildir.LockHolder(p.cfg.Store))
+			"it. To build it anew, stop the server first", storedir.Holder(p.cfg.Store))
 	}
 	if err != nil {
 		return err
 	}
 	defer lock.Release()
-	trees, err := maildir.OpenTrees(p.cfg.Store, p.cfg.MaxMessage)
+	trees, err := storedir.OpenTrees(p.cfg.Store, p.cfg.MaxMessage)
 	if err != nil {
 		return err
 	}

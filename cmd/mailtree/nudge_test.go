@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"mailtree/maildir"
+	"mailtree/maildir/storedir"
 )
 
 // TestNudgeMeetsEnd: a server in the background that ends lets nobody in for a moment; the next one
@@ -16,7 +16,7 @@ import (
 func TestNudgeMeetsEnd(t *testing.T) {
 	t.Parallel()
 	store := t.TempDir()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", maildir.SocketPath(store))
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", storedir.SocketPath(store))
 	if err != nil {
 		t.Fatal(err)
 	}

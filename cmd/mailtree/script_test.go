@@ -26,7 +26,7 @@ import (
 
 	"mailtree/fixtures/guesttest"
 	"mailtree/fixtures/tmuxtest"
-	"mailtree/maildir"
+	"mailtree/maildir/storedir"
 )
 
 // TestMain lets the test binary be the real program when a script runs `mailtree`.
@@ -445,9 +445,9 @@ func cmdTree(ts *testscript.TestScript, neg bool, args []string) {
 
 // released: waits until no process has the store, then it must be whole.
 func cmdReleased(ts *testscript.TestScript, neg bool, args []string) {
-	for deadline := time.Now().Add(60 * time.Second); maildir.Held(ts.Getenv("MCP_MAIL_STORE")); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(60 * time.Second); storedir.Held(ts.Getenv("MCP_MAIL_STORE")); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			ts.Fatalf("process %s still has the store", maildir.LockHolder(ts.Getenv("MCP_MAIL_STORE")))
+			ts.Fatalf("process %s still has the store", storedir.Holder(ts.Getenv("MCP_MAIL_STORE")))
 		}
 	}
 	checkStore(ts)

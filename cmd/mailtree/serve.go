@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/maildir"
+	"mailtree/maildir/storedir"
 	mcpserver "mailtree/mcp"
 	"mailtree/mcp/socket"
 )
@@ -174,7 +175,7 @@ func (a *app) run(ctx context.Context, p *program, idle time.Duration, listeners
 		if err != nil {
 			log.Warn("the server ended with an error", "error", err)
 		}
-		if !maildir.IsStore(a.cfg.Store) { // the index went first, the rest has followed
+		if !storedir.IsStore(a.cfg.Store) { // the index went first, the rest has followed
 			cause = errStoreGone
 		}
 		return cause
@@ -203,7 +204,7 @@ func (a *app) guardFiles(ctx context.Context, end context.CancelCauseFunc) {
 		case <-ctx.Done():
 			return
 		}
-		if !maildir.IsStore(a.cfg.Store) {
+		if !storedir.IsStore(a.cfg.Store) {
 			end(errStoreGone)
 			return
 		}
@@ -258,7 +259,7 @@ func takeStore(ctx context.Context, p *program, log *slog.Logger) (a *app, err e
 
 // serves reports whether a server of the store answers.
 func serves(ctx context.Context, cfg *config) bool {
-	c, err := socket.Dial(ctx, maildir.SocketPath(cfg.Store))
+	c, err := socket.Dial(ctx, storedir.SocketPath(cfg.Store))
 	if err == nil {
 		c.Close()
 	}

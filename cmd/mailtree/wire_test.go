@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"mailtree/maildir"
+	"mailtree/maildir/storedir"
 	"mailtree/mcp/protocol"
 	"mailtree/mcp/socket"
 	"mailtree/mcp/tool"
@@ -294,7 +294,7 @@ func (httpWire) dial(d *daemon, toolset string, who caller) (peer, error) {
 	if toolset == "aimx" || toolset == "agentmail" {
 		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-				return socket.Dial(ctx, maildir.SocketPath(d.store))
+				return socket.Dial(ctx, storedir.SocketPath(d.store))
 			}}}
 		return &httpPeer{client: client, url: "http://mailtree/toolset/" + toolset + "/mcp",
 			hello: tool.Encode(tool.Caller{Agent: who.name, Project: who.project, Dir: "/"})}, nil

@@ -1,4 +1,4 @@
-package maildir
+package storedir
 
 import (
 	"errors"
@@ -18,18 +18,19 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Lock is the ownership of a store: an flock on its server.lock, which the kernel gives up with the process.
+// Lock is the ownership of a store: a flock on its server.lock, which the kernel gives up with the
+// process.
 type Lock struct{ file *os.File }
 
-// TakeLock makes the store's folder (0700) where it is missing and takes its lock. Errors: ErrConflict when
+// Take makes the store's folder (0700) where it is missing and takes its lock. Errors: ErrConflict when
 // another process holds it (the text says which), ErrUnavailable when the folder cannot be used.
 // See docs/tree.md, "The store".
-func TakeLock(root string) (*Lock, error) {
+func Take(root string) (*Lock, error) {
 	if entries, err := os.ReadDir(root); err == nil && len(entries) > 0 && !slices.ContainsFunc(entries, isStoreFile) {
-		return nil, &Error{What: refusal.NotAStore, Other: root}
+		return nil, &refusal.Error{What: refusal.NotAStore, Other: root}
 	}
 	if err := os.MkdirAll(root, 0o700); err != nil {
-		return nil, &Error{
+		return nil, &refusal.Error{
 			What:  refusal.StoreUnusable,
 			Other: root,
 			Why:   err.Error(),
@@ -37,11 +38,11 @@ func TakeLock(root string) (*Lock, error) {
 		}
 	}
 	f, err := openLock(root, os.O_RDWR|os.O_CREATE)
-	if errors.Is(err, ErrUnavailable) {
+	if errors.Is(err, refusal.ErrUnavailable) {
 		return nil, err
 	}
 	if err != nil {
-		return nil, &Error{
+		return nil, &refusal.Error{
 			What:  refusal.StoreUnwritable,
 			Other: root,
 			Why:   err.Error(),
@@ -51,9 +52,9 @@ func TakeLock(root string) (*Lock, error) {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, &Error{What: refusal.StoreInUse, Other: root, Name: LockHolder(root)}
+			return nil, &refusal.Error{What: refusal.StoreInUse, Other: root, Name: Holder(root)}
 		}
-		return nil, &Error{
+		return nil, &refusal.Error{
 			What:  refusal.StoreUnlockable,
 			Other: root,
 			Why:   err.Error(),
@@ -74,6 +75,14 @@ func openLock(root string, flags int) (*os.File, error) {
 	return f, registry.WrongFile(err, refusal.LockFileWrong, name)
 }
 
+// CheckLock opens the lock file as a server does, and closes it. It changes nothing. Errors: as of
+// Take; fs.ErrNotExist.
+func CheckLock(root string) error {
+	f, err := openLock(root, os.O_RDONLY)
+	f.Close() // of nil, an error
+	return err
+}
+
 // IsStore reports whether a store is at root: somebody took its lock once.
 func IsStore(root string) bool {
 	_, err := os.Lstat(filepath.Join(root, lockFile))
@@ -82,8 +91,11 @@ func IsStore(root string) bool {
 
 // isStoreFile recognises a store by any of its own files.
 func isStoreFile(e os.DirEntry) bool {
-	return keys.IsFile(e.Name()) || slices.Contains([]string{lockFile, projectsDir, ownersFile, hook.ListFile}, e.Name())
+	return keys.IsFile(e.Name()) || slices.Contains([]string{lockFile, ProjectsDir, OwnersFile, hook.ListFile}, e.Name())
 }
+
+// OwnersFile says who owns which mailbox. Only a server reads it.
+const OwnersFile = "owners.json"
 
 const (
 	lockFile   = "server.lock"
@@ -98,14 +110,23 @@ func SocketPath(root string) string { return filepath.Join(root, socketFile) }
 // LogPath is where a server in the background logs.
 func LogPath(root string) string { return filepath.Join(root, logFile) }
 
-// OpenLog opens the log of a server in the background for appending, making it where it is missing; the caller closes it.
-// Errors name the file: ErrUnavailable for what is no regular file, and a symbolic link is never followed.
+// OpenLog opens the log of a server in the background for appending, making it where it is missing; the
+// caller closes it. It follows no symbolic link. Errors name the file: ErrUnavailable for what is no
+// regular file.
 func OpenLog(root string) (*os.File, error) {
 	f, err := openLog(root, os.O_WRONLY|os.O_CREATE|os.O_APPEND)
-	if err != nil && !errors.Is(err, ErrUnavailable) {
+	if err != nil && !errors.Is(err, refusal.ErrUnavailable) {
 		err = fmt.Errorf("the log %s cannot be written: %w", LogPath(root), err)
 	}
 	return f, err
+}
+
+// CheckLog opens the log as a server does, and closes it. It changes nothing. Errors: as of OpenLog;
+// fs.ErrNotExist.
+func CheckLog(root string) error {
+	f, err := openLog(root, os.O_RDONLY)
+	f.Close() // of nil, an error
+	return err
 }
 
 func openLog(root string, flags int) (*os.File, error) {
@@ -116,9 +137,9 @@ func openLog(root string, flags int) (*os.File, error) {
 // maxLockFile is how much of the lock file is read, in bytes: a process number.
 const maxLockFile = 64
 
-// LockHolder is the process number that the lock file names, "unknown" when it names none. It may be stale: only
-// a failed TakeLock says that somebody holds it.
-func LockHolder(root string) string {
+// Holder is the process number that the lock file names, "unknown" when it names none. It may be stale:
+// only a failed Take, or Held, says that somebody holds it.
+func Holder(root string) string {
 	data, _, err := tree.ReadPlain(filepath.Join(root, lockFile), maxLockFile)
 	pid := strings.TrimSpace(string(data))
 	if _, aerr := strconv.Atoi(pid); err != nil || aerr != nil {

@@ -1,4 +1,4 @@
-package maildir
+package storedir
 
 import (
 	"errors"
@@ -11,32 +11,32 @@ import (
 )
 
 // OpenProject opens the work tree of one project of a store for looking at it, without owning the
-// store. key is as of Store.Project. The caller closes the tree. Errors: ErrNotFound with near
+// store. key is as of ResolveKey. The caller closes the tree. Errors: ErrNotFound with near
 // names, ErrInvalid, ErrUnavailable.
 func OpenProject(root, key string) (t *tree.Tree, slug string, err error) {
-	_, slug, err = resolveKey(root, key)
+	_, slug, err = ResolveKey(root, key)
 	if err != nil {
 		return nil, "", err
 	}
-	t, err = openRepo(root, slug, 0)
+	t, err = OpenTree(root, slug, 0)
 	if err == nil {
 		return t, slug, nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return nil, slug, &Error{
+		return nil, slug, &refusal.Error{
 			What: refusal.ProjectUnread,
 			Name: slug,
 			Why:  tree.PlainFault(err),
 			Err:  err,
 		}
 	}
-	e := &Error{
+	e := &refusal.Error{
 		What:  refusal.UnknownProjectInStore,
 		Field: refusal.Project,
 		Name:  key,
 		Other: root,
 	}
-	if all, err := projectSlugs(root); err == nil {
+	if all, err := Slugs(root); err == nil {
 		e.Near = format.Near(slug, all)
 	}
 	return nil, slug, e
@@ -64,7 +64,7 @@ func AgentNamed(t *tree.Tree, name string) (agent string, near []string, err err
 		return "", nil, nil
 	}
 	cannotTell := func(err error) error {
-		return &Error{What: refusal.AgentsUnread, Why: tree.PlainFault(err), Err: err}
+		return &refusal.Error{What: refusal.AgentsUnread, Why: tree.PlainFault(err), Err: err}
 	}
 	if is, err := hasProfile(t, name); err != nil {
 		return "", nil, cannotTell(err)

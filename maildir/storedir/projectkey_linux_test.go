@@ -1,4 +1,4 @@
-package maildir
+package storedir
 
 import (
 	"os"
@@ -16,7 +16,7 @@ func TestKeyNotReadable(t *testing.T) {
 	if err := os.Symlink("/proc/self/mem", filepath.Join(dir, ".git")); err != nil { // reading it is EIO
 		t.Fatal(err)
 	}
-	if _, _, err := resolveKey(t.TempDir(), dir); refusal.Code(err) != "unavailable" {
+	if _, _, err := ResolveKey(t.TempDir(), dir); refusal.Code(err) != "unavailable" {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,0 +1,65 @@
+package storedir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/tree"
+)
+
+// Folders of a store: projects/<slug>/repo is a project's work tree.
+const (
+	ProjectsDir = "projects"
+	RepoDir     = "repo"
+)
+
+// Repo is where the work tree of a project lies in the store at root.
+func Repo(root, slug string) string { return filepath.Join(root, ProjectsDir, slug, RepoDir) }
+
+// OpenTree is tree.Open for the work tree of a project in the store at root.
+func OpenTree(root, slug string, maxFile int64) (*tree.Tree, error) {
+	return tree.OpenNoLink(Repo(root, slug), maxFile)
+}
+
+// OpenTrees finds the work tree of every project below a store, for looking at it without owning it.
+// None of them holds a descriptor: each use opens the tree (Tree.Hold). Errors: that of the first tree
+// that cannot be opened.
+func OpenTrees(root string, maxFile int64) (map[string]*tree.Tree, error) {
+	slugs, err := Slugs(root)
+	if err != nil {
+		return nil, err
+	}
+	trees := map[string]*tree.Tree{}
+	for _, slug := range slugs {
+		t, err := OpenTree(root, slug, maxFile)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return trees, fmt.Errorf("project %s: %w", slug, err)
+		}
+		t.Close() // there may be more trees than the process may have descriptors
+		trees[slug] = t
+	}
+	return trees, nil
+}
+
+// Slugs lists the folders below projects that can be projects.
+func Slugs(root string) ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(root, ProjectsDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, &refusal.Error{What: refusal.StoreUnread, Why: err.Error(), Err: err}
+	}
+	var slugs []string
+	for _, e := range entries {
+		if e.IsDir() && format.ValidSlug(e.Name()) {
+			slugs = append(slugs, e.Name())
+		}
+	}
+	return slugs, nil
+}
