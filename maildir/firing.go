@@ -165,9 +165,9 @@ func (s *Store) Fire(ctx context.Context, f hook.Firing, l *hook.Log) (run *hook
 		Firing:    f,
 		File:      filepath.Join(p.tree.Dir(), filepath.FromSlash(f.Path)),
 		Data:      data,
-		MessageID: s.MessageID(m.ID),
-		From:      s.Address(m.From),
-		To:        s.Addresses(m.To),
+		MessageID: s.Domain().MessageID(m.ID),
+		From:      s.Domain().Of(m.From),
+		To:        s.Domain().Join(m.To),
 		Subject:   m.Subject,
 		Date:      m.Created.Format(time.RFC3339Nano),
 	}, "", nil

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"mailtree/maildir/address"
 	"mailtree/maildir/format"
 	"mailtree/maildir/hook"
 	"mailtree/maildir/keys"
@@ -108,7 +109,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	if cfg.Domain == "" {
-		cfg.Domain = DefaultDomain
+		cfg.Domain = string(address.Default)
 	}
 	if cfg.User == nil {
 		cfg.User = os.Geteuid
@@ -241,6 +242,9 @@ func (s *Store) Close() error {
 
 // Root is the store's folder.
 func (s *Store) Root() string { return s.cfg.Root }
+
+// Domain is the domain of the store's addresses.
+func (s *Store) Domain() address.Domain { return address.Domain(s.cfg.Domain) }
 
 // Token is the bearer token of the store, made at first start.
 func (s *Store) Token() string { return s.token }

@@ -65,8 +65,8 @@ func (t *toolset) shapeRows(b *maildir.Box, rows []maildir.BoxRow, outbox bool) 
 		r := &rows[i]
 		out[i] = rowShape{
 			ID:      r.ID,
-			From:    t.store.Address(r.From),
-			To:      t.store.Addresses(r.To),
+			From:    t.store.Domain().Of(r.From),
+			To:      t.store.Domain().Join(r.To),
 			Subject: r.Subject,
 			Date:    tool.Stamp(r.Created),
 		}

@@ -55,16 +55,16 @@ func (t *toolset) emailRead() tool.Tool {
 }
 
 func (t *toolset) shapeLetter(b *maildir.Box, l *maildir.Letter, outbox bool) letterShape {
-	s := letterShape{Content: string(l.Data), MessageID: t.store.MessageID(l.ID), Trusted: l.Trust}
+	s := letterShape{Content: string(l.Data), MessageID: t.store.Domain().MessageID(l.ID), Trusted: l.Trust}
 	if l.InReplyTo != "" {
-		s.InReplyTo = t.store.MessageID(l.InReplyTo)
+		s.InReplyTo = t.store.Domain().MessageID(l.InReplyTo)
 	}
 	if l.Next > 0 || int64(len(l.Data)) < l.Size {
 		s.Truncated, s.Bytes, s.Next = l.Next > 0, l.Size, l.Next
 	}
 	ids := make([]string, len(l.References))
 	for i, id := range l.References {
-		ids[i] = t.store.MessageID(id)
+		ids[i] = t.store.Domain().MessageID(id)
 	}
 	s.References = strings.Join(ids, " ")
 	if !outbox {

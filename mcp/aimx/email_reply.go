@@ -30,7 +30,7 @@ func (t *toolset) emailReply() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			return t.sent(t.store.Addresses(m.Recipients()), m), nil
+			return t.sent(t.store.Domain().Join(m.Recipients()), m), nil
 		},
 	}
 }

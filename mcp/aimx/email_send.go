@@ -48,7 +48,7 @@ func (t *toolset) emailSend() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			if d.To, err = t.store.Recipients(to); err != nil {
+			if d.To, err = t.store.Domain().Recipients(to); err != nil {
 				return nil, err
 			}
 			m, err := b.Send(ctx, d)
@@ -75,7 +75,7 @@ func (t *toolset) answers(a *tool.Args, d *maildir.Draft) {
 
 // id returns the message id that a Message-ID in a field stands for.
 func (t *toolset) id(a *tool.Args, field refusal.Field, messageID string) string {
-	id, err := t.store.IDOf(field, messageID)
+	id, err := t.store.Domain().IDOf(field, messageID)
 	if err != nil {
 		a.Fail(err)
 	}
@@ -83,6 +83,6 @@ func (t *toolset) id(a *tool.Args, field refusal.Field, messageID string) string
 }
 
 func (t *toolset) sent(to string, m *maildir.Sent) tool.Result {
-	s := sentShape{to, t.store.MessageID(m.ID)}
+	s := sentShape{to, t.store.Domain().MessageID(m.ID)}
 	return tool.Result{Text: fmt.Sprintf("Email sent to %s. Message-ID: %s", s.To, s.MessageID), Value: s}
 }
