@@ -151,7 +151,7 @@ func (s *Store) Fire(ctx context.Context, f hook.Firing, l *hook.Log) (run *hook
 	}
 	_, sealed := s.VerifiedHere(m)
 	trusted := p.trust(m, f.Hook.Mailbox) == Trusted
-	if why := f.WhyNot(hook.Copy{Message: m, Sealed: sealed, Trusted: trusted}, s.stamp.time()); why != "" {
+	if why := f.WhyNot(hook.Copy{Message: m, Sealed: sealed, Trusted: trusted}, s.clock.Time()); why != "" {
 		return nil, why, nil
 	}
 	first, err := l.Begin(&f.Hook, f.ID)

@@ -27,7 +27,7 @@ func (b *Box) CreateHook(ctx context.Context, h hook.Hook) (*hook.Hook, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.Project, h.Mailbox, h.Owner, h.Created, h.After = b.p.slug, b.Name, &b.Owner, s.stamp.time(), last
+	h.Project, h.Mailbox, h.Owner, h.Created, h.After = b.p.slug, b.Name, &b.Owner, s.clock.Time(), last
 	return s.hooks.Create(h, func(o *hook.Hook) bool {
 		return o.Project == b.p.slug && b.p.owner(owners, o.Mailbox) == b.Owner
 	})
@@ -72,7 +72,7 @@ func (p *Project) DeleteHook(_ context.Context, name string, by Caller) error {
 func (s *Store) SettleHooks(ctx context.Context) error {
 	future, err := s.hooks.Redate(func() (hook.Present, error) {
 		last, err := s.LastChange(ctx)
-		return hook.Present{Now: s.stamp.time(), Opened: s.opened, Change: last}, err
+		return hook.Present{Now: s.clock.Time(), Opened: s.opened, Change: last}, err
 	})
 	for i := range future {
 		s.cfg.Log.Warn("a hook is from a time that is yet to come: from now on it counts from the start of this server",

@@ -299,7 +299,7 @@ func sameNames(a, b []string) bool { return slices.Equal(sorted(a), sorted(b)) }
 // See docs/tree.md, "Copies".
 func (p *Project) planMessage(g *writer.Group, tx *writer.Tx, m *format.Message, files []attachmentFile) error {
 	var err error
-	if m.ID, m.Created, err = p.store.stamp.next(); err != nil {
+	if m.ID, m.Created, err = p.store.clock.Stamp(); err != nil {
 		return err
 	}
 	open := *m

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"mailtree/maildir/address"
+	"mailtree/maildir/clock"
 	"mailtree/maildir/format"
 	"mailtree/maildir/hook"
 	"mailtree/maildir/keys"
@@ -72,7 +73,7 @@ type Store struct {
 	limits    *writer.Limits
 	comparing chan struct{} // tokens of those who compare a whole tree
 	looking   chan struct{} // tokens of those who ingest what others changed
-	stamp     stamp
+	clock     *clock.Clock
 	opened    time.Time // before everything that this server sends
 
 	adding   chan struct{} // full while a project is opened
@@ -118,11 +119,21 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, lock: lock, projects: map[string]*Project{}, leftOut: map[string]error{}, feed: newFeed(), stamp: stamp{now: cfg.Now, rand: cfg.Rand},
-		attaching: make(chan struct{}, 2), adding: make(chan struct{}, 1), owners: newOwners(cfg.Root), hooks: hook.NewList(cfg.Root)}
+	s := &Store{
+		cfg:       cfg,
+		lock:      lock,
+		projects:  map[string]*Project{},
+		leftOut:   map[string]error{},
+		feed:      newFeed(),
+		clock:     clock.New(cfg.Now, cfg.Rand),
+		attaching: make(chan struct{}, 2),
+		adding:    make(chan struct{}, 1),
+		owners:    newOwners(cfg.Root),
+		hooks:     hook.NewList(cfg.Root),
+	}
 	s.comparing, s.looking = make(chan struct{}, atOnce), make(chan struct{}, atOnce)
 	s.limits = writer.NewLimits(cmp.Or(cfg.Files, 512))
-	s.opened = s.stamp.time()
+	s.opened = s.clock.Time()
 	if err := s.open(ctx); err != nil {
 		s.Close()
 		return nil, err

@@ -1,4 +1,4 @@
-package maildir
+package clock
 
 import (
 	"strings"
@@ -14,7 +14,7 @@ import (
 func TestStamp(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 20, 23, 59, 59, 999_000_000, time.UTC)
-	s := &stamp{now: func() time.Time { return at }, rand: strings.NewReader(strings.Repeat("\xff\xf0\x01random!", 20000))}
+	c := New(func() time.Time { return at }, strings.NewReader(strings.Repeat("\xff\xf0\x01random!", 20000)))
 	var lastID string
 	var last time.Time
 	ids := map[string]bool{}
@@ -28,7 +28,7 @@ func TestStamp(t *testing.T) {
 		case 9000:
 			at, follows = at.Add(-2*setBack), true // of the same day
 		}
-		id, created, err := s.next()
+		id, created, err := c.Stamp()
 		if err != nil {
 			t.Fatal(err)
 		}
