@@ -13,8 +13,8 @@ import (
 )
 
 // Firings returns the runs that changes call for, in their order. Whether each is to be made Fire
-// decides. Errors: ErrUnavailable while owners.json or hooks.json cannot be read, and ctx's: it waits
-// for a project that is being opened.
+// decides. Errors: ErrUnavailable while owners.json or hooks.json cannot be read, and ctx's: it
+// waits for a project that is being opened.
 func (s *Store) Firings(ctx context.Context, changes []Change) ([]hook.Firing, error) {
 	var arrivals []hook.Arrival
 	for i := range changes {
@@ -55,9 +55,9 @@ func (s *Store) fillOwners(ctx context.Context, all []hook.Firing) error {
 	return err
 }
 
-// MissedFirings returns the runs for everything that is newer than its hook and not in the log, oldest
-// first for each hook: what there is to do when changes are no longer in the feed, because the index
-// was made anew.
+// MissedFirings returns the runs for everything that is newer than its hook and not in the log,
+// oldest first for each hook: what there is to do when changes are no longer in the feed, because
+// the index was made anew.
 func (s *Store) MissedFirings(ctx context.Context, l *hook.Log) ([]hook.Firing, error) {
 	hooks, err := s.hooks.Load()
 	if err != nil {
@@ -132,10 +132,10 @@ func (s *Store) eachSent(ctx context.Context, h *hook.Hook, fn func(m *MessageRo
 }
 
 // Fire decides whether a run is to be made, and if so notes it in the log, durably: the caller then
-// makes it, once. Nil where it is not: the hook or the copy is gone, the mailbox has another owner than
-// the hook, the command cannot be run as that owner, the message is not trusted or is older than the
-// hook, or the run has begun before; why says which.
-// Errors: ErrUnavailable, or ctx's as of Firings, when nothing is decided.
+// makes it, once. Nil where it is not: the hook or the copy is gone, the mailbox has another owner
+// than the hook, the command cannot be run as that owner, the message is not trusted or is older
+// than the hook, or the run has begun before; why says which. Errors: ErrUnavailable, or ctx's as
+// of Firings, when nothing is decided.
 func (s *Store) Fire(ctx context.Context, f hook.Firing, l *hook.Log) (run *hook.Run, why string, err error) {
 	if why, err = s.hookStands(ctx, &f); why != "" || err != nil {
 		return nil, why, err

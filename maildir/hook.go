@@ -7,9 +7,9 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// CreateHook adds a hook to the mailbox; h says Event, Cmd, Name ("" for one derived from the rest),
-// Timeout and FireOnUntrusted. The same again changes nothing. It returns the hook as it stands.
-// Errors: ErrInvalid, ErrTooLarge, ErrExist when the owner has another hook of that name,
+// CreateHook adds a hook to the mailbox; h says Event, Cmd, Name ("" for one derived from the
+// rest), Timeout and FireOnUntrusted. The same again changes nothing. It returns the hook as it
+// stands. Errors: ErrInvalid, ErrTooLarge, ErrExist when the owner has another hook of that name,
 // ErrUnavailable where the server cannot run commands as the mailbox's owner.
 func (b *Box) CreateHook(ctx context.Context, h hook.Hook) (*hook.Hook, error) {
 	if err := h.CheckDraft(); err != nil {
@@ -36,8 +36,8 @@ func (b *Box) CreateHook(ctx context.Context, h hook.Hook) (*hook.Hook, error) {
 // runsAs reports whether this server can run commands as that user.
 func (s *Store) runsAs(uid int) bool { return uid >= 0 && (s.cfg.User() == 0 || s.cfg.User() == uid) }
 
-// Hooks lists the hooks on one mailbox, or with "" on all that the caller owns, by mailbox and name.
-// Errors: as Mailbox.
+// Hooks lists the hooks on one mailbox, or with "" on all that the caller owns, by mailbox and
+// name. Errors: as Mailbox.
 func (p *Project) Hooks(ctx context.Context, mailbox string, by Caller) ([]hook.Hook, error) {
 	if mailbox != "" {
 		if _, err := p.Mailbox(ctx, mailbox, by); err != nil {
@@ -53,9 +53,9 @@ func (p *Project) Hooks(ctx context.Context, mailbox string, by Caller) ([]hook.
 	})
 }
 
-// DeleteHook removes a hook of the caller's by its name; a run under way goes on. Errors: ErrNotFound,
-// also for another's hook; ErrConflict where root means one of several users' hooks and has none of
-// that name.
+// DeleteHook removes a hook of the caller's by its name; a run under way goes on. Errors:
+// ErrNotFound, also for another's hook; ErrConflict where root means one of several users' hooks
+// and has none of that name.
 func (p *Project) DeleteHook(_ context.Context, name string, by Caller) error {
 	owners, err := p.store.owners.loadOwners()
 	if err != nil {
@@ -66,9 +66,9 @@ func (p *Project) DeleteHook(_ context.Context, name string, by Caller) error {
 	return p.store.hooks.Delete(name, mayDelete, isOwn)
 }
 
-// SettleHooks re-dates hooks that were made later than now, by the clock or by the feed: the clock was
-// set back since, or the index was lost. Otherwise they would not run until that time comes again.
-// Errors: ErrUnavailable.
+// SettleHooks re-dates hooks that were made later than now, by the clock or by the feed: the clock
+// was set back since, or the index was lost. Otherwise they would not run until that time comes
+// again. Errors: ErrUnavailable.
 func (s *Store) SettleHooks(ctx context.Context) error {
 	future, err := s.hooks.Redate(func() (hook.Present, error) {
 		last, err := s.LastChange(ctx)
@@ -81,8 +81,8 @@ func (s *Store) SettleHooks(ctx context.Context) error {
 	return err
 }
 
-// HooksFrom is the mark behind which changes may be for a hook: last, the newest, where there is none.
-// Errors: ErrUnavailable.
+// HooksFrom is the mark behind which changes may be for a hook: last, the newest, where there is
+// none. Errors: ErrUnavailable.
 func (s *Store) HooksFrom(last int64) (int64, error) { return s.hooks.OldestMark(last) }
 
 // OpenHookLog is hook.OpenLog for the store: one has it open at a time.

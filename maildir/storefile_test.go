@@ -20,7 +20,8 @@ const logFile = "server.log"
 // storeFiles are the store's own.
 var storeFiles = []string{"server.lock", "key", "token", storedir.OwnersFile, hook.ListFile, "hooks.log", logFile}
 
-// TestFileProblems: whatever is in the place of one of the store's own files is named, and what it is; a missing one is not.
+// TestFileProblems: whatever is in the place of one of the store's own files is named, and what it
+// is; a missing one is not.
 func TestFileProblems(t *testing.T) {
 	t.Parallel()
 	if got := FileProblems(t.TempDir()); len(got) > 0 {

@@ -5,13 +5,13 @@ import (
 	"mailtree/maildir/keys"
 )
 
-// Verified reports whether m is as a server wrote it whose key this store trusts, its own among them,
-// and who vouches for it then. A message that is made or edited by hand, or sealed by a key that nobody
-// trusts, gives false.
+// Verified reports whether m is as a server wrote it whose key this store trusts, its own among
+// them, and who vouches for it then. A message that is made or edited by hand, or sealed by a key
+// that nobody trusts, gives false.
 func (s *Store) Verified(m *format.Message) (keys.Voucher, bool) { return s.keys.Verified(m) }
 
-// VerifiedIn is Verified for a message of the index: one that this store's own server sealed for another
-// project is not verified where somebody has put it.
+// VerifiedIn is Verified for a message of the index: one that this store's own server sealed for
+// another project is not verified where somebody has put it.
 func (s *Store) VerifiedIn(m *MessageRow) (keys.Voucher, bool) {
 	v, ok := s.Verified(&m.Message)
 	if p := s.known(m.Project); ok && v.Machine == "" && p != nil && m.Message.Project != p.name() {
@@ -20,8 +20,8 @@ func (s *Store) VerifiedIn(m *MessageRow) (keys.Voucher, bool) {
 	return v, ok
 }
 
-// VerifiedHere is Verified for the store's own seals alone: what this server itself found out about the
-// sender.
+// VerifiedHere is Verified for the store's own seals alone: what this server itself found out about
+// the sender.
 func (s *Store) VerifiedHere(m *format.Message) (auth string, ok bool) {
 	v, ok := s.Verified(m)
 	if !ok || v.Machine != "" {

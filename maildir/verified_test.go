@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/keys"
 )
 
-// TestMachineSeal: mail that another trusted key sealed is verified under that machine's name, but what its server found out
-// about the sender is not what this one did: it makes no copy trusted.
+// TestMachineSeal: mail that another trusted key sealed is verified under that machine's name, but
+// what its server found out about the sender is not what this one did: it makes no copy trusted.
 func TestMachineSeal(t *testing.T) {
 	t.Parallel()
 	there := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -63,8 +63,8 @@ func TestMachineSeal(t *testing.T) {
 	}
 }
 
-// TestPerson: the sender of verified mail is shown as a person only where this store's own seal says that the mail came from
-// where people are.
+// TestPerson: the sender of verified mail is shown as a person only where this store's own seal
+// says that the mail came from where people are.
 func TestPerson(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")

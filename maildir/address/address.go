@@ -1,6 +1,6 @@
-// Package address writes and reads the addresses of mail programs: a mailbox is its name at the store's
-// domain, a Message-ID a message's id at it. Mail of other domains needs a gateway, which this version
-// does not have.
+// Package address writes and reads the addresses of mail programs: a mailbox is its name at the
+// store's domain, a Message-ID a message's id at it. Mail of other domains needs a gateway, which
+// this version does not have.
 //
 // See docs/email.md, "Addresses". What a message's own fields hold: format/address.go.
 package address
@@ -44,9 +44,8 @@ func (d Domain) MessageID(id string) string {
 	return "<" + id + ">"
 }
 
-// IDOf is the id of a message that a field names by id or Message-ID. One of another domain stays as it
-// is, without brackets.
-// Errors: ErrInvalid for what is neither.
+// IDOf is the id of a message that a field names by id or Message-ID. One of another domain stays
+// as it is, without brackets. Errors: ErrInvalid for what is neither.
 func (d Domain) IDOf(field refusal.Field, messageID string) (string, error) {
 	id := strings.TrimSpace(messageID)
 	if strings.HasPrefix(id, "<") && strings.HasSuffix(id, ">") {
@@ -73,9 +72,9 @@ func notInMessageID(r rune) bool {
 }
 
 // Recipients reads a list of addresses, separated by commas: "bob", "bob@mailtree.local", "Bob
-// <bob@mailtree.local>". It returns the agents' names and looks none of them up. Errors: ErrInvalid for
-// a line break, an empty list or what is no address, ErrUnavailable naming the addresses of other
-// domains.
+// <bob@mailtree.local>". It returns the agents' names and looks none of them up. Errors: ErrInvalid
+// for a line break, an empty list or what is no address, ErrUnavailable naming the addresses of
+// other domains.
 func (d Domain) Recipients(list string) ([]string, error) {
 	if strings.ContainsFunc(list, format.Misleading) {
 		return nil, &refusal.Error{What: refusal.AddressBreaksLine, Field: refusal.Recipients, Name: list}
@@ -135,9 +134,9 @@ func (d Domain) Recipients(list string) ([]string, error) {
 	return names, nil
 }
 
-// splitAddresses cuts a list at its commas, but not at those in a quoted string, where a backslash takes
-// the meaning of what is behind it. It reports whether the last quoted string ends. Spec: RFC 5322
-// 3.2.4.
+// splitAddresses cuts a list at its commas, but not at those in a quoted string, where a backslash
+// takes the meaning of what is behind it. It reports whether the last quoted string ends. Spec: RFC
+// 5322 3.2.4.
 func splitAddresses(list string) (parts []string, closed bool) {
 	quoted, escaped, start := false, false, 0
 	for i := range len(list) {

@@ -8,16 +8,17 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// TestIDOf: ids and Message-IDs of every domain name a message, with brackets or without; nothing else
-// does. "" is refused.
+// TestIDOf: ids and Message-IDs of every domain name a message, with brackets or without; nothing
+// else does. "" is refused.
 func TestIDOf(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 998-len("@a"))
 	for in, want := range map[string]string{
 		"msg_1": "msg_1", " <msg_1@mailtree.local> ": "msg_1", "msg_1@MAILTREE.LOCAL": "msg_1", "<msg_1>": "msg_1",
 		"<1.a+b@example.org>": "1.a+b@example.org", "a@b@mailtree.local": "a@b@mailtree.local", long + "@a": long + "@a",
-		"": "", "<>": "", "<<msg_1>>": "", "<msg_1": "", "msg_1>": "", "garbage <>": "", "two words": "", "a@b c": "", "<a@b> <c@d>": "", "a@b,c@d": "",
-		"@": "", "a@": "", "@a": "", "@mailtree.local": "", "../msg_1": "", "a/b@mailtree.local": "", "é": "", "a\u202e@b": "", long + "x@a": "", long: "",
+		"": "", "<>": "", "<<msg_1>>": "", "<msg_1": "", "msg_1>": "", "garbage <>": "", "two words": "",
+		"a@b c": "", "<a@b> <c@d>": "", "a@b,c@d": "", "@": "", "a@": "", "@a": "", "@mailtree.local": "",
+		"../msg_1": "", "a/b@mailtree.local": "", "é": "", "a\u202e@b": "", long + "x@a": "", long: "",
 	} {
 		got, err := Default.IDOf(refusal.InReplyTo, in)
 		if got != want || errors.Is(err, refusal.ErrInvalid) != (want == "") {

@@ -1,5 +1,5 @@
-// Package clock gives messages their ids and times, in an order that survives a clock that stands still
-// or is set back. See docs/settings.md, "The clock".
+// Package clock gives messages their ids and times, in an order that survives a clock that stands
+// still or is set back. See docs/settings.md, "The clock".
 package clock
 
 import (
@@ -14,12 +14,12 @@ import (
 // servers correct a clock by seconds.
 const setBack = time.Minute
 
-// Clock makes ids and creation times. Within a process both increase strictly while the machine's clock
-// goes on, stands still or is set back by at most setBack. When that is set back by more, which is what
-// happens after it jumped forward, both follow it and increase from there: mail has the date that the
-// clock shows, and stands in every list where that date belongs, below what was sent under the wrong
-// clock. An id does not come again even then: nine of its digits are random, and a message file is
-// created only where there is none. Safe for concurrent use.
+// Clock makes ids and creation times. Within a process both increase strictly while the machine's
+// clock goes on, stands still or is set back by at most setBack. When that is set back by more,
+// which is what happens after it jumped forward, both follow it and increase from there: mail has
+// the date that the clock shows, and stands in every list where that date belongs, below what was
+// sent under the wrong clock. An id does not come again even then: nine of its digits are random,
+// and a message file is created only where there is none. Safe for concurrent use.
 type Clock struct {
 	now  func() time.Time
 	rand io.Reader
@@ -33,8 +33,9 @@ type Clock struct {
 // New makes a clock of the machine's clock and of random bytes.
 func New(now func() time.Time, rand io.Reader) *Clock { return &Clock{now: now, rand: rand} }
 
-// Stamp returns the id and creation time of a new message. The id is msg_, the UTC date, _ and 16 hex
-// digits: seven of the milliseconds in the day and nine random. Errors: those of the random bytes.
+// Stamp returns the id and creation time of a new message. The id is msg_, the UTC date, _ and 16
+// hex digits: seven of the milliseconds in the day and nine random. Errors: those of the random
+// bytes.
 func (c *Clock) Stamp() (id string, created time.Time, err error) {
 	var r [8]byte
 	if _, err := io.ReadFull(c.rand, r[:]); err != nil {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Near returns the at most three of all names that are closest to name, nearest first, and leaves out
-// what is not alike. A name that begins the other is as good as one letter off.
+// Near returns the at most three of all names that are closest to name, nearest first, and leaves
+// out what is not alike. A name that begins the other is as good as one letter off.
 func Near(name string, all []string) []string {
 	type scored struct {
 		name string

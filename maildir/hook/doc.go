@@ -7,10 +7,10 @@
 //   - hooks.log, the Log of runs. A run is in it before its command starts, so that no crash and no
 //     restart repeats it.
 //
-// A copy that appears in an inbox or outbox is an Arrival. List.Firings gives a Firing for each hook
-// on that mailbox and event. List.Stands and Firing.WhyNot decide about it, Log.Begin notes the run,
-// and a Run carries all that its command is given. maildir brings what the room does not know: who
-// owns a mailbox, what changed, and how far a message is trusted.
+// A copy that appears in an inbox or outbox is an Arrival. List.Firings gives a Firing for each
+// hook on that mailbox and event. List.Stands and Firing.WhyNot decide about it, Log.Begin notes
+// the run, and a Run carries all that its command is given. maildir brings what the room does not
+// know: who owns a mailbox, what changed, and how far a message is trusted.
 //
 // See docs/email.md, "Hooks".
 package hook

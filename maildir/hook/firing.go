@@ -64,8 +64,8 @@ func (l *List) Firings(arrivals []Arrival) ([]Firing, error) {
 	return all, nil
 }
 
-// precedes reports whether the hook was made before an arrival. The numbers of changes tell, because
-// the clock may have been set back since; the feed goes on.
+// precedes reports whether the hook was made before an arrival. The numbers of changes tell,
+// because the clock may have been set back since; the feed goes on.
 func (h *Hook) precedes(a *Arrival) bool {
 	if h.After > 0 {
 		return a.Seq > h.After
@@ -73,8 +73,8 @@ func (h *Hook) precedes(a *Arrival) bool {
 	return !a.At.Before(h.Created)
 }
 
-// Stands looks whether the hook of a firing is still in the list and may run for the firing's owner,
-// and puts it into the firing as it is now. why says why it may not, "" where it may.
+// Stands looks whether the hook of a firing is still in the list and may run for the firing's
+// owner, and puts it into the firing as it is now. why says why it may not, "" where it may.
 func (l *List) Stands(f *Firing) (why string, err error) {
 	hooks, err := l.Load()
 	if err != nil {
@@ -104,8 +104,8 @@ type Copy struct {
 	Trusted bool // as of docs/email.md, "Trust"
 }
 
-// WhyNot says why the hook of a firing does not run for the copy; "" where it does. Only a seal vouches
-// for the date that a message bears.
+// WhyNot says why the hook of a firing does not run for the copy; "" where it does. Only a seal
+// vouches for the date that a message bears.
 func (f *Firing) WhyNot(c Copy, now time.Time) string {
 	switch {
 	case c.Sealed && f.Hook.outdates(c.Message, now):
@@ -116,9 +116,9 @@ func (f *Firing) WhyNot(c Copy, now time.Time) string {
 	return ""
 }
 
-// outdates reports whether the hook was made after the message was sent. The dates do not tell while
-// the hook's lies in the future: then the clock was set back since it was made, and mail that came
-// later has earlier dates.
+// outdates reports whether the hook was made after the message was sent. The dates do not tell
+// while the hook's lies in the future: then the clock was set back since it was made, and mail that
+// came later has earlier dates.
 func (h *Hook) outdates(m *format.Message, now time.Time) bool {
 	return m.Created.Before(h.Created) && !h.Created.After(now)
 }

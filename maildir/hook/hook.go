@@ -115,9 +115,9 @@ func (h *Hook) check() error {
 // flag.
 func (h *Hook) derivedName() string { return hashName(h.Event, h.Cmd, h.FireOnUntrusted) }
 
-// freeName is the derived name, or where a hook on another mailbox has that, one that is derived from
-// the mailbox too. A hook that is on the mailbox under either name keeps it, whatever became of the
-// hook on the other mailbox. own are all hooks of the owner.
+// freeName is the derived name, or where a hook on another mailbox has that, one that is derived
+// from the mailbox too. A hook that is on the mailbox under either name keeps it, whatever became
+// of the hook on the other mailbox. own are all hooks of the owner.
 func (h *Hook) freeName(own []Hook) string {
 	short, long := h.derivedName(), hashName(h.Mailbox, h.Event, h.Cmd, h.FireOnUntrusted)
 	name := short

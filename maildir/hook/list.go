@@ -14,8 +14,8 @@ import (
 // ListFile is the file of the hooks in the store's folder.
 const ListFile = "hooks.json"
 
-// List is the store's hooks.json. Every method returns refusal.ErrUnavailable while the file cannot be
-// used, and then knows of no hook. Safe for concurrent use.
+// List is the store's hooks.json. Every method returns refusal.ErrUnavailable while the file cannot
+// be used, and then knows of no hook. Safe for concurrent use.
 type List struct {
 	file *registry.File[content]
 }
@@ -92,8 +92,8 @@ func (l *List) change(edit func([]Hook) ([]Hook, error)) error {
 
 // Create adds a hook that CheckDraft accepts, and returns it as it stands; the same again changes
 // nothing. A hook without a name gets one that is derived from the rest. owned reports which hooks
-// have the owner of the new one: no two of them share a name. Errors: ErrExist where another hook of
-// the owner has the name, ErrTooLarge where the list may grow no further.
+// have the owner of the new one: no two of them share a name. Errors: ErrExist where another hook
+// of the owner has the name, ErrTooLarge where the list may grow no further.
 func (l *List) Create(h Hook, owned func(h *Hook) bool) (*Hook, error) {
 	named := h.Name != ""
 	err := l.change(func(all []Hook) ([]Hook, error) {
@@ -164,11 +164,11 @@ type Present struct {
 	Change int64     // the newest change
 }
 
-// Redate has hooks count from the present that were made later than it: the clock was set back since,
-// or the index was lost. Otherwise they would not run until that time comes again. A hook that is
-// later by the clock counts from the opening of the store. Redate asks for the present while nobody
-// else changes the list: a hook made meanwhile would look like one from the future. It returns the
-// hooks that were later by the clock, as they were.
+// Redate has hooks count from the present that were made later than it: the clock was set back
+// since, or the index was lost. Otherwise they would not run until that time comes again. A hook
+// that is later by the clock counts from the opening of the store. Redate asks for the present
+// while nobody else changes the list: a hook made meanwhile would look like one from the future. It
+// returns the hooks that were later by the clock, as they were.
 func (l *List) Redate(ask func() (Present, error)) (future []Hook, err error) {
 	err = l.change(func(all []Hook) ([]Hook, error) {
 		at, err := ask()

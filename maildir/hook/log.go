@@ -22,17 +22,17 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Log is the store's hooks.log: one JSON object a line. The lines say when a hook began for a message
-// (durable before the command starts, so that none runs twice), as which process, how it ended, and
-// how far the feed of changes was worked through.
+// Log is the store's hooks.log: one JSON object a line. The lines say when a hook began for a
+// message (durable before the command starts, so that none runs twice), as which process, how it
+// ended, and how far the feed of changes was worked through.
 //
 //	{"hook":"backend-1a2b3c4d/BlueLake/wake","message":"msg_…","begun":"2026-01-02T03:04:05.000000Z","timeout":60}
 //	{"hook":"backend-1a2b3c4d/BlueLake/wake","message":"msg_…","pid":4711,"process":"…"}
 //	{"hook":"backend-1a2b3c4d/BlueLake/wake","message":"msg_…","ended":"…","exit":0,"ms":12,"output":"…"}
 //	{"mark":1767323045000017}
 //
-// When the ends take much room, the oldest are dropped. Beginnings stay, and then say "done". Safe for
-// concurrent use.
+// When the ends take much room, the oldest are dropped. Beginnings stay, and then say "done". Safe
+// for concurrent use.
 type Log struct {
 	file string
 	now  func() time.Time
@@ -203,8 +203,8 @@ func (l *Log) open() error {
 	return refusal.Disk(tree.SyncDir(filepath.Dir(l.file)))
 }
 
-// pairHash stands for a hook and a message. Two of a million pairs share a hash with a probability of
-// 1 to 10^7.
+// pairHash stands for a hook and a message. Two of a million pairs share a hash with a probability
+// of 1 to 10^7.
 func pairHash(hook, message string) uint64 {
 	sum := sha256.Sum256([]byte(hook + "\x00" + message))
 	return binary.BigEndian.Uint64(sum[:8])
@@ -217,8 +217,8 @@ func (l *Log) Ran(h *Hook, message string) bool {
 	return l.begun[pairHash(h.Key(), message)]
 }
 
-// Begin notes, durably, that the hook begins for the message; false when it has before. After an error
-// the hook must not begin.
+// Begin notes, durably, that the hook begins for the message; false when it has before. After an
+// error the hook must not begin.
 func (l *Log) Begin(h *Hook, message string) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -243,8 +243,8 @@ func (l *Log) Begin(h *Hook, message string) (bool, error) {
 	return true, nil
 }
 
-// Started notes as which process a run goes on; process tells it from a later one of that number. The
-// note need not survive a crash of the machine: the process does not.
+// Started notes as which process a run goes on; process tells it from a later one of that number.
+// The note need not survive a crash of the machine: the process does not.
 func (l *Log) Started(r *Run, pid int, process string) error {
 	return l.add(entry{
 		Hook:    r.Hook.Key(),
@@ -283,8 +283,8 @@ type Abandoned struct {
 	Timeout       int // seconds
 }
 
-// Abandoned returns the runs that have begun and not ended. Before anything begins here, these are an
-// earlier server's.
+// Abandoned returns the runs that have begun and not ended. Before anything begins here, these are
+// an earlier server's.
 func (l *Log) Abandoned() (all []Abandoned) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -319,8 +319,8 @@ func (l *Log) Mark() int64 {
 	return l.mark
 }
 
-// SetMark notes how far the feed of changes was worked through. The note need not survive a crash: what
-// is looked at again begins no second time.
+// SetMark notes how far the feed of changes was worked through. The note need not survive a crash:
+// what is looked at again begins no second time.
 func (l *Log) SetMark(mark int64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

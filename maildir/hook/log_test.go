@@ -28,8 +28,8 @@ func begin(t *testing.T, l *Log, h *Hook, id string) bool {
 	return first
 }
 
-// TestLog: what began is known after a restart, also behind a line that a crash cut short, and what failed to be
-// written is not taken for begun.
+// TestLog: what began is known after a restart, also behind a line that a crash cut short, and what
+// failed to be written is not taken for begun.
 func TestLog(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -74,7 +74,8 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestLogCompacts: ends are dropped, the oldest first, when they are much; beginnings and the mark stay.
+// TestLogCompacts: ends are dropped, the oldest first, when they are much; beginnings and the mark
+// stay.
 func TestLogCompacts(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

@@ -1,5 +1,5 @@
-// Package keys holds the secrets of a store and says whose seals it believes. All of them are files in
-// the store's folder, never in a tree that a `git pull` could change:
+// Package keys holds the secrets of a store and says whose seals it believes. All of them are files
+// in the store's folder, never in a tree that a `git pull` could change:
 //
 //	key            the private key of the store's own seals, made at the first start
 //	key.old        what stood there in an older format: its seals are no longer believed

@@ -53,7 +53,8 @@ func TestTrustedLongLine(t *testing.T) {
 	}
 }
 
-// BenchmarkVerified is what the seals of an inbox page of twenty messages cost, the first time and then.
+// BenchmarkVerified is what the seals of an inbox page of twenty messages cost, the first time and
+// then.
 func BenchmarkVerified(b *testing.B) {
 	ring, private, err := Open(b.TempDir(), rand.Reader)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Ring verifies seals: by the store's own key, and by those of trusted_keys. Safe for concurrent use.
+// Ring verifies seals: by the store's own key, and by those of trusted_keys. Safe for concurrent
+// use.
 type Ring struct {
 	own     Key
 	trusted *registry.File[*trust]
@@ -35,9 +36,9 @@ func newTrust(keys []Key) *trust {
 	return t
 }
 
-// Open reads the private key of the store at root, making it with rand at first start, and returns the
-// ring beside it. A key of an older format is renamed to key.old.
-// Errors: ErrUnavailable, naming the file and what to do.
+// Open reads the private key of the store at root, making it with rand at first start, and returns
+// the ring beside it. A key of an older format is renamed to key.old. Errors: ErrUnavailable,
+// naming the file and what to do.
 func Open(root string, rand io.Reader) (*Ring, ed25519.PrivateKey, error) {
 	private, err := openKey(root, rand)
 	if err != nil {
@@ -56,9 +57,9 @@ func Open(root string, rand io.Reader) (*Ring, ed25519.PrivateKey, error) {
 // maxVerified bounds how many verifications are remembered: at some 200 bytes each, 12 MiB.
 const maxVerified = 1 << 16
 
-// Verified reports whether m is as a server wrote it whose key is trusted, the store's own among them,
-// and who vouches for it then. A message that is made or edited by hand, or sealed by a key that nobody
-// trusts, gives false.
+// Verified reports whether m is as a server wrote it whose key is trusted, the store's own among
+// them, and who vouches for it then. A message that is made or edited by hand, or sealed by a key
+// that nobody trusts, gives false.
 func (r *Ring) Verified(m *format.Message) (Voucher, bool) {
 	k, ok := r.keyOf(m)
 	return Voucher{
@@ -97,8 +98,8 @@ func (r *Ring) keyOf(m *format.Message) (Key, bool) {
 	return key, holds
 }
 
-// believed is what trusted_keys says. While the machine does not let the file be read, it is what the
-// file said before.
+// believed is what trusted_keys says. While the machine does not let the file be read, it is what
+// the file said before.
 func (r *Ring) believed() *trust {
 	t, err := r.trusted.Load()
 	if t == nil || err != nil && tree.FaultOf(err) != tree.FaultMachine {
@@ -107,8 +108,8 @@ func (r *Ring) believed() *trust {
 	return t
 }
 
-// Voucher is who vouches for a message: the store whose seal it carries, and how that store's server
-// knew the sender.
+// Voucher is who vouches for a message: the store whose seal it carries, and how that store's
+// server knew the sender.
 type Voucher struct {
 	Auth     string // none, token, uid:N or dmarc:DOMAIN, as the sealing server found it
 	Door     string // through what that server got the message

@@ -31,8 +31,8 @@ func IsFile(name string) bool {
 	return slices.Contains([]string{keyFile, oldKeyFile, tokenFile, trustedFile, trustedLock}, name)
 }
 
-// Problems opens the files as a server does, and says of each that cannot be used what it is and what
-// to do. It changes nothing.
+// Problems opens the files as a server does, and says of each that cannot be used what it is and
+// what to do. It changes nothing.
 func Problems(root string) (all []error) {
 	_, keyErr := readKey(filepath.Join(root, keyFile))
 	_, tokenErr := readToken(filepath.Join(root, tokenFile))
@@ -48,8 +48,8 @@ func Problems(root string) (all []error) {
 // keyPrefix begins the key file; base64url of the private key's 32-byte seed follows.
 const keyPrefix = "ed25519 "
 
-// openKey reads the store's private key, making it at first start. A key of an older format is renamed
-// to key.old. Errors: ErrUnavailable, naming the file and what to do.
+// openKey reads the store's private key, making it at first start. A key of an older format is
+// renamed to key.old. Errors: ErrUnavailable, naming the file and what to do.
 func openKey(root string, rand io.Reader) (ed25519.PrivateKey, error) {
 	file := filepath.Join(root, keyFile)
 	private, err := readKey(file)
@@ -70,12 +70,12 @@ func openKey(root string, rand io.Reader) (ed25519.PrivateKey, error) {
 	return private, err
 }
 
-// errOldKey says that the key file holds the secret of the seals that stores made before they had key
-// pairs.
+// errOldKey says that the key file holds the secret of the seals that stores made before they had
+// key pairs.
 var errOldKey = &refusal.Error{What: refusal.KeyOld}
 
-// readKey reads the private key. Errors: fs.ErrNotExist; errOldKey; ErrUnavailable, naming the file and
-// what to do.
+// readKey reads the private key. Errors: fs.ErrNotExist; errOldKey; ErrUnavailable, naming the file
+// and what to do.
 func readKey(file string) (ed25519.PrivateKey, error) {
 	text, err := readSecret(file)
 	if err != nil {
@@ -118,8 +118,8 @@ func publicOf(private ed25519.PrivateKey) Key {
 	return Key{ID: format.KeyID(public), Public: public}
 }
 
-// Token reads the store's bearer token, making it at first start. Errors: ErrUnavailable, naming the
-// file and what to do.
+// Token reads the store's bearer token, making it at first start. Errors: ErrUnavailable, naming
+// the file and what to do.
 func Token(root string, rand io.Reader) (string, error) {
 	file := filepath.Join(root, tokenFile)
 	token, err := readToken(file)
@@ -134,8 +134,8 @@ func Token(root string, rand io.Reader) (string, error) {
 	return token, writeSecret(file, token)
 }
 
-// readToken reads the token: at least 16 bytes in hex. Errors: fs.ErrNotExist; ErrUnavailable, naming
-// the file and what to do.
+// readToken reads the token: at least 16 bytes in hex. Errors: fs.ErrNotExist; ErrUnavailable,
+// naming the file and what to do.
 func readToken(file string) (string, error) {
 	text, err := readSecret(file)
 	if err != nil {
@@ -148,7 +148,8 @@ func readToken(file string) (string, error) {
 	return hex.EncodeToString(b), nil
 }
 
-// maxSecret is how large the file of a secret may be, in bytes: the largest that a server makes has 65.
+// maxSecret is how large the file of a secret may be, in bytes: the largest that a server makes has
+// 65.
 const maxSecret = 4096
 
 // readSecret reads the one line of a file. Errors: fs.ErrNotExist; ErrUnavailable.

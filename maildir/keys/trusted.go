@@ -25,8 +25,8 @@ type Key struct {
 	Name   string // what people call the machine that holds the private key; "" for the store's own
 }
 
-// String is the key as a line of trusted_keys, which the other machine's `mailtree key trust` takes as
-// it is.
+// String is the key as a line of trusted_keys, which the other machine's `mailtree key trust` takes
+// as it is.
 func (k Key) String() string {
 	return strings.TrimSpace(base64.RawURLEncoding.EncodeToString(k.Public) + " " + k.Name)
 }
@@ -34,8 +34,8 @@ func (k Key) String() string {
 // maxTrusted bounds the file trusted_keys in bytes: some ten thousand keys.
 const maxTrusted = 1 << 20
 
-// Trusted lists the keys of the store's trusted_keys in the order of the file; none where there is no
-// such file. It leaves out a line that is no key and names it in the error, which then wraps
+// Trusted lists the keys of the store's trusted_keys in the order of the file; none where there is
+// no such file. It leaves out a line that is no key and names it in the error, which then wraps
 // ErrInvalid; it returns the other keys beside the error.
 func Trusted(root string) ([]Key, error) {
 	data, _, err := tree.ReadPlain(filepath.Join(root, trustedFile), maxTrusted)
@@ -86,8 +86,8 @@ func Parse(line string) (Key, error) {
 }
 
 // changeTrusted replaces the lines of the store's trusted_keys by what edit makes of them, durably.
-// Comments and lines that edit leaves alone stay as they are. Of several calls at once each sees the one
-// before.
+// Comments and lines that edit leaves alone stay as they are. Of several calls at once each sees
+// the one before.
 func changeTrusted(root string, edit func(lines []string) ([]string, error)) error {
 	file := filepath.Join(root, trustedFile)
 	lock, _, err := tree.OpenPlain(filepath.Join(root, trustedLock), os.O_RDWR|os.O_CREATE)
@@ -112,8 +112,8 @@ func changeTrusted(root string, edit func(lines []string) ([]string, error)) err
 	return tree.WriteFile(file, []byte(strings.Join(append(lines, ""), "\n")))
 }
 
-// withoutKey takes out the lines of a key; which is its name, id or public key. found is false where
-// there is none.
+// withoutKey takes out the lines of a key; which is its name, id or public key. found is false
+// where there is none.
 func withoutKey(lines []string, which string) (left []string, found bool) {
 	left = slices.DeleteFunc(slices.Clone(lines), func(line string) bool {
 		k, err := Parse(line)
@@ -141,8 +141,9 @@ func Trust(root string, key Key) error {
 	})
 }
 
-// Distrust removes keys from the store's trusted_keys by name, id or public key: their mail is shown as
-// unverified from then on. Errors: ErrNotFound with the names that there are, ErrUnavailable.
+// Distrust removes keys from the store's trusted_keys by name, id or public key: their mail is
+// shown as unverified from then on. Errors: ErrNotFound with the names that there are,
+// ErrUnavailable.
 func Distrust(root, which string) error {
 	return changeTrusted(root, func(lines []string) ([]string, error) {
 		left, found := withoutKey(lines, which)

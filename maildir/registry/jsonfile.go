@@ -12,8 +12,8 @@ import (
 // That is a hundred thousand mailboxes, or some ten thousand hooks.
 const MaxJSON = 16 << 20
 
-// JSONFile is what owners.json and hooks.json have in common: how they are written, and how one that
-// cannot be used is refused.
+// JSONFile is what owners.json and hooks.json have in common: how they are written, and how one
+// that cannot be used is refused.
 type JSONFile struct {
 	Name     string
 	Wrong    refusal.What // it is no plain file, or too large to be read
@@ -33,8 +33,8 @@ func (f *JSONFile) Decode(data []byte, into any) error {
 	return nil
 }
 
-// Encode makes the file's bytes. Errors: refusal.ErrTooLarge where they are more than Decode would be
-// given.
+// Encode makes the file's bytes. Errors: refusal.ErrTooLarge where they are more than Decode would
+// be given.
 func (f *JSONFile) Encode(v any) ([]byte, error) {
 	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {

@@ -22,8 +22,9 @@ import (
 // process.
 type Lock struct{ file *os.File }
 
-// Take makes the store's folder (0700) where it is missing and takes its lock. Errors: ErrConflict when
-// another process holds it (the text says which), ErrUnavailable when the folder cannot be used.
+// Take makes the store's folder (0700) where it is missing and takes its lock. Errors: ErrConflict
+// when another process holds it (the text says which), ErrUnavailable when the folder cannot be
+// used.
 // See docs/tree.md, "The store".
 func Take(root string) (*Lock, error) {
 	if entries, err := os.ReadDir(root); err == nil && len(entries) > 0 && !slices.ContainsFunc(entries, isStoreFile) {
@@ -110,9 +111,9 @@ func SocketPath(root string) string { return filepath.Join(root, socketFile) }
 // LogPath is where a server in the background logs.
 func LogPath(root string) string { return filepath.Join(root, logFile) }
 
-// OpenLog opens the log of a server in the background for appending, making it where it is missing; the
-// caller closes it. It follows no symbolic link. Errors name the file: ErrUnavailable for what is no
-// regular file.
+// OpenLog opens the log of a server in the background for appending, making it where it is missing;
+// the caller closes it. It follows no symbolic link. Errors name the file: ErrUnavailable for what
+// is no regular file.
 func OpenLog(root string) (*os.File, error) {
 	f, err := openLog(root, os.O_WRONLY|os.O_CREATE|os.O_APPEND)
 	if err != nil && !errors.Is(err, refusal.ErrUnavailable) {
@@ -121,8 +122,8 @@ func OpenLog(root string) (*os.File, error) {
 	return f, err
 }
 
-// CheckLog opens the log as a server does, and closes it. It changes nothing. Errors: as of OpenLog;
-// fs.ErrNotExist.
+// CheckLog opens the log as a server does, and closes it. It changes nothing. Errors: as of
+// OpenLog; fs.ErrNotExist.
 func CheckLog(root string) error {
 	f, err := openLog(root, os.O_RDONLY)
 	f.Close() // of nil, an error
@@ -137,8 +138,8 @@ func openLog(root string, flags int) (*os.File, error) {
 // maxLockFile is how much of the lock file is read, in bytes: a process number.
 const maxLockFile = 64
 
-// Holder is the process number that the lock file names, "unknown" when it names none. It may be stale:
-// only a failed Take, or Held, says that somebody holds it.
+// Holder is the process number that the lock file names, "unknown" when it names none. It may be
+// stale: only a failed Take, or Held, says that somebody holds it.
 func Holder(root string) string {
 	data, _, err := tree.ReadPlain(filepath.Join(root, lockFile), maxLockFile)
 	pid := strings.TrimSpace(string(data))

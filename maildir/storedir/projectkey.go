@@ -41,8 +41,8 @@ func ResolveKey(root, key string) (human, slug string, err error) {
 	return "", "", &refusal.Error{What: refusal.ProjectKeyRelative, Field: refusal.Project, Name: key}
 }
 
-// oldOrNew is which of two names of a code base the project goes by: the new one, unless there is only
-// a project of the old one, which was made before there was a work tree. Errors: the machine's
+// oldOrNew is which of two names of a code base the project goes by: the new one, unless there is
+// only a project of the old one, which was made before there was a work tree. Errors: the machine's
 // faults.
 func oldOrNew(root, old, new string) (string, error) {
 	isNew, err := hasProject(root, format.Slug(new))

@@ -8,8 +8,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// TestKeyNotReadable: where the .git of a work tree cannot be read because of the machine, nobody can tell which project a path
-// in it means; that is not "no project".
+// TestKeyNotReadable: where the .git of a work tree cannot be read because of the machine, nobody
+// can tell which project a path in it means; that is not "no project".
 func TestKeyNotReadable(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

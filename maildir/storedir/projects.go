@@ -26,9 +26,9 @@ func OpenTree(root, slug string, maxFile int64) (*tree.Tree, error) {
 	return tree.OpenNoLink(Repo(root, slug), maxFile)
 }
 
-// OpenTrees finds the work tree of every project below a store, for looking at it without owning it.
-// None of them holds a descriptor: each use opens the tree (Tree.Hold). Errors: that of the first tree
-// that cannot be opened.
+// OpenTrees finds the work tree of every project below a store, for looking at it without owning
+// it. None of them holds a descriptor: each use opens the tree (Tree.Hold). Errors: that of the
+// first tree that cannot be opened.
 func OpenTrees(root string, maxFile int64) (map[string]*tree.Tree, error) {
 	slugs, err := Slugs(root)
 	if err != nil {
