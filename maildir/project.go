@@ -13,8 +13,10 @@ import (
 
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
+	"mailtree/maildir/notice"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/repo"
+	"mailtree/maildir/retry"
 	"mailtree/maildir/storedir"
 	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
@@ -33,8 +35,8 @@ type Project struct {
 	doubt   chan struct{} // rings the one who compares: events were lost, or somebody asks
 	leases  *claim.Leases
 	code    repo.Codebase
-	notices notices
-	waiting unreadPaths
+	notices *notice.Book
+	waiting retry.Set
 	pops    pops
 
 	mu       sync.Mutex
@@ -343,15 +345,16 @@ func (s *Store) loadProject(slug string) (*Project, error) {
 	t.Fail = s.cfg.Fail
 	defer t.Close() // from now on it is open while somebody uses it
 	p := &Project{
-		store:  s,
-		slug:   slug,
-		tree:   t,
-		doubt:  make(chan struct{}, 1),
-		leases: claim.NewLeases(),
-		pops:   newPops(),
-		edited: map[string]bool{},
-		agents: map[string]bool{},
-		seen:   map[string]*sighting{},
+		store:   s,
+		slug:    slug,
+		tree:    t,
+		doubt:   make(chan struct{}, 1),
+		leases:  claim.NewLeases(),
+		notices: notice.NewBook(t, s.cfg.Log.With("project", slug)),
+		pops:    newPops(),
+		edited:  map[string]bool{},
+		agents:  map[string]bool{},
+		seen:    map[string]*sighting{},
 	}
 	if data, _, err := t.Read(format.ProjectFile, format.MaxSmall); err == nil {
 		if p.human, p.created, err = format.ParseProject(data); err != nil {
