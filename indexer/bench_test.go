@@ -3,6 +3,7 @@ package indexer
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -150,48 +151,49 @@ func BenchmarkInbox(b *testing.B) {
 // BenchmarkSearch is a page of 20 with snippets, newest first. "floor" is a query of the same
 // connection pool that finds nothing, the ceiling of the others.
 func BenchmarkSearch(b *testing.B) {
-	type query struct {
-		name string
-		q    maildir.SearchQuery
-	}
-	hour := bulk.Start().Add(time.Hour)
-	queries := []query{
-		{"floor", maildir.SearchQuery{Match: "nothinghasthis"}},
-		{"term/every", maildir.SearchQuery{Match: "parser"}},
-		{"term/common", maildir.SearchQuery{Match: "word77"}},
-		{"term/rare", maildir.SearchQuery{Match: "zirconium"}},
-		{"phrase", maildir.SearchQuery{Match: `"last token"`}},
-		{"phrase/long", maildir.SearchQuery{Match: `"drops the last token when the buffer"`}},
-		{"prefix/2", maildir.SearchQuery{Match: "wo*"}},
-		{"prefix/3", maildir.SearchQuery{Match: "wor*"}},
-		{"prefix/5", maildir.SearchQuery{Match: "word1*"}},
-		{"prefix/6", maildir.SearchQuery{Match: "word12*"}},
-		{"prefix/rare", maildir.SearchQuery{Match: "zirc*"}},
-		{"words/2", maildir.SearchQuery{Match: "parser buffer"}},
-		{"words/rare", maildir.SearchQuery{Match: "parser zirconium"}},
-		{"words/or", maildir.SearchQuery{Match: "zirconium OR word77"}},
-		{"words/not", maildir.SearchQuery{Match: "parser NOT zirconium"}},
-		{"from", maildir.SearchQuery{Match: "parser", From: "Agent03"}},
-		{"from/rare", maildir.SearchQuery{Match: "zirconium", From: "Agent04"}},
-		{"from/only", maildir.SearchQuery{From: "Agent03"}},
-		{"thread", maildir.SearchQuery{Match: "parser", Thread: "T-100"}},
-		{"before", maildir.SearchQuery{Match: "parser", Before: hour}},
-		{"after", maildir.SearchQuery{Match: "parser", After: hour}},
-		{"rank", maildir.SearchQuery{Match: "parser", Rank: true}},
+	hour := bulk.Start().Add(time.Hour).Format(time.RFC3339)
+	queries := []struct{ name, text string }{
+		{"floor", "nothinghasthis"},
+		{"term/every", "parser"},
+		{"term/common", "word77"},
+		{"term/rare", "zirconium"},
+		{"phrase", `"last token"`},
+		{"phrase/long", `"drops the last token when the buffer"`},
+		{"prefix/2", "wo*"},
+		{"prefix/3", "wor*"},
+		{"prefix/5", "word1*"},
+		{"prefix/6", "word12*"},
+		{"prefix/rare", "zirc*"},
+		{"words/2", "parser buffer"},
+		{"words/rare", "parser zirconium"},
+		{"words/or", "zirconium OR word77"},
+		{"words/not", "parser NOT zirconium"},
+		{"from", "parser from:Agent03"},
+		{"from/rare", "zirconium from:Agent04"},
+		{"from/only", "from:Agent03"},
+		{"thread", "parser thread:T-100"},
+		{"before", "parser before:" + hour},
+		{"after", "parser after:" + hour},
+		{"importance", "parser importance:normal"},
+		{"subject", "subject:word77"},
+		{"or/filters", "parser from:Agent03 OR zirconium from:Agent04"},
+		{"rank", "parser"},
+		{"rank/filters", "parser from:Agent03 OR word77 from:Agent04"},
 	}
 	for _, m := range benchSizes(b) {
 		b.Run(fmt.Sprint(m.Messages), func(b *testing.B) {
 			x := benchIndex(b, m)
 			for _, q := range queries {
 				b.Run(q.name, func(b *testing.B) {
-					q.q.Project, q.q.Limit = bulk.Slug(), 20
-					want, err := x.Search(b.Context(), q.q)
-					if err != nil || (len(want) == 0) != (q.name == "floor") {
-						b.Fatal(len(want), err)
+					ask := asked(b, q.text)
+					ask.Project, ask.Limit, ask.Rank = bulk.Slug(), 20, strings.HasPrefix(q.name, "rank")
+					want, err := x.Search(b.Context(), ask)
+					if err != nil || (len(want.Hits) == 0) != (q.name == "floor") {
+						b.Fatal(len(want.Hits), err)
 					}
 					timed(b, func() (int, error) {
-						hits, err := x.Search(b.Context(), q.q)
-						return len(hits) - len(want) + 20, err
+						found, err := x.Search(b.Context(), ask)
+						return len(found.Hits) - len(want.Hits) + 20, err
 					})
 				})
 			}

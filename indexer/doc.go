@@ -26,10 +26,10 @@
 //	            sender "GreenCastle", tos "BlueLake Ann", ccs "", created (µs), importance
 //	            "high", ack 1, in_reply_to, refs (JSON or ""), message_id, media_type,
 //	            attachments (JSON or ""), html, key, auth, door "http", terminal 0, seal, digest,
-//	            src "messages/2025/10/23/msg_….md", facets "ƿp1x ƿf1x47… ƿr1x42… ƿt1x54…",
-//	            subject, body
+//	            src "messages/2025/10/23/msg_….md", facets "ƿp1x ƿf1x47… ƿr1x42… ƿi1x68…
+//	            ƿt1x54…", subject, body
 //	search      FTS5 over subject, body and facets of messages; facets (rowid.go) make project,
-//	            sender, recipient and thread part of one full-text query
+//	            sender, recipient, importance and thread part of one full-text query
 //	deliveries  aid 3, row 4066…, path of the inbox copy, kind "to", urgent 1, read 1, read_at
 //	            (µs or NULL), ack 0, ack_at NULL
 //	claims      pid 1, path "claims/….json", pattern "app/api/*.py", agent, exclusive 1, reason,

@@ -40,7 +40,8 @@ type Index struct {
 	prepare sync.Mutex
 	stmts   map[string]*sql.Stmt // of reads, by text
 
-	wal checkpoints
+	orders orders
+	wal    checkpoints
 
 	unread []tree.Unread // what build could not look at
 

@@ -1,106 +1,149 @@
 package indexer
 
 import (
+	"slices"
 	"strings"
-	"unicode"
 
 	"mailtree/maildir"
-	"mailtree/maildir/refusal"
+	"mailtree/maildir/format"
+	"mailtree/maildir/query"
 )
 
 // match is a query in FTS5's language.
 type match struct {
 	whole    string // words and filters
 	rootless string // without the filter on thread
-	user     string // the words alone
+	user     string // the words alone; "" where there are none to find
 }
 
-// none reports whether no message can match: no word has a letter or digit.
-func (m match) none() bool { return m.whole == "" }
-
-// invalidQuery says that the words cannot be read as FTS5's language.
-func invalidQuery(words string) error {
-	return &maildir.Error{What: refusal.QueryMalformed, Field: refusal.Query, Name: words}
-}
-
-// expression wraps the user's words so that they concern subject and body only, and adds the
-// filters.
-func expression(pid int64, q maildir.SearchQuery) (match, error) {
-	words := strings.TrimSpace(q.Match)
-	if words != "" && q.Plain {
-		if words = quoted(words); words == "" {
-			return match{}, nil
+func expression(pid int64, q maildir.SearchQuery) match {
+	f := fts{pid}
+	m := match{rootless: f.scoped(q.Expr)}
+	m.whole = m.rootless
+	if q.Thread != "" {
+		thread := f.facet("t", q.Thread)
+		if m.whole = thread; q.Expr != nil {
+			m.whole = thread + " AND " + f.render(query.And{q.Expr})
 		}
 	}
-	if !balanced(words) {
-		return match{}, invalidQuery(words)
+	words := query.Map(q.Expr, func(query.Filter) query.Expr { return nil })
+	if finds(words) {
+		m.user = f.render(words)
 	}
-	var m match
-	if words != "" {
-		m.user = "{subject body} : (" + words + ")"
-	}
-	var filters []string
-	if q.From != "" {
-		filters = append(filters, facet(pid, "f", q.From))
-	}
-	if q.To != "" {
-		filters = append(filters, facet(pid, "r", q.To))
-	}
-	rootless := filters
-	if q.Thread != "" {
-		filters = append(filters[:len(filters):len(filters)], facet(pid, "t", q.Thread))
-	}
-	m.whole, m.rootless = m.with(pid, filters), m.with(pid, rootless)
-	return m, nil
+	return m
 }
 
-// with adds filters to the words; without any, that on the project alone, which is part of all
-// others.
-func (m match) with(pid int64, filters []string) string {
-	if len(filters) == 0 {
-		filters = []string{facet(pid, "p", "")}
+// finds reports whether the words say what to find, and not only what to leave out.
+func finds(e query.Expr) bool {
+	switch e := e.(type) {
+	case query.And:
+		return slices.ContainsFunc(e, finds)
+	case query.Or:
+		return slices.ContainsFunc(e, finds)
+	case query.Term:
+		return true
 	}
-	var parts []string
-	if m.user != "" {
-		parts = append(parts, m.user)
-	}
-	for _, f := range filters {
-		parts = append(parts, `facets : "`+f+`"`)
-	}
-	return strings.Join(parts, " AND ")
+	return false
 }
 
-// balanced reports whether quotes are closed and parentheses outside of them match, so that what
-// stands around the words cannot be drawn into them. A NUL would end the text early.
-func balanced(words string) bool {
-	depth := 0
-	inString := false
-	for _, r := range words {
-		switch {
-		case r == 0:
-			return false
-		case r == '"':
-			inString = !inString
-		case inString:
-		case r == '(':
-			depth++
-		case r == ')':
-			if depth--; depth < 0 {
-				return false
+// fts writes expressions in FTS5's language for messages of one project.
+type fts struct{ pid int64 }
+
+// scoped writes an expression that no message of another project matches.
+func (f fts) scoped(e query.Expr) string {
+	switch {
+	case e == nil:
+		return f.facet("p", "")
+	case ownFacet(e):
+		return f.render(e)
+	}
+	return f.render(query.And{e}) + " AND " + f.facet("p", "")
+}
+
+// ownFacet reports whether all that matches e has a facet, which names the project.
+func ownFacet(e query.Expr) bool {
+	switch e := e.(type) {
+	case query.And:
+		return slices.ContainsFunc(e, ownFacet)
+	case query.Or:
+		return !slices.ContainsFunc(e, func(x query.Expr) bool { return !ownFacet(x) })
+	case query.Filter:
+		return e != normal
+	}
+	return false
+}
+
+// normal is the importance without a facet: nearly all messages have it.
+var normal = query.Filter{Key: query.Importance, Value: format.Normal}
+
+// render writes an expression. FTS5 has no NOT of one operand.
+func (f fts) render(e query.Expr) string {
+	switch e := e.(type) {
+	case query.And:
+		var with, without []string
+		for _, x := range e {
+			if not, ok := x.(query.Not); ok {
+				without = append(without, f.render(not.Of))
+			} else {
+				with = append(with, f.render(x))
 			}
 		}
+		return f.group(" AND ", with, without)
+	case query.Or:
+		var parts []string
+		for _, x := range e {
+			parts = append(parts, f.render(x))
+		}
+		return "(" + strings.Join(parts, " OR ") + ")"
+	case query.Not:
+		return f.group("", nil, []string{f.render(e.Of)})
+	case query.Term:
+		return term(e)
+	case query.Filter:
+		return f.filter(e)
 	}
-	return depth == 0 && !inString
+	return f.facet("p", "")
 }
 
-// quoted makes of blank-separated words one phrase each, all of them needed. Words without a letter
-// or digit are left out: they have no token.
-func quoted(words string) string {
-	var out []string
-	for _, w := range strings.Fields(strings.ReplaceAll(words, "\x00", " ")) {
-		if strings.ContainsFunc(w, func(r rune) bool { return unicode.In(r, unicode.L, unicode.N, unicode.Co) }) {
-			out = append(out, `"`+strings.ReplaceAll(w, `"`, `""`)+`"`)
-		}
+// group writes what all of with match and none of without; all messages, where with is empty.
+func (f fts) group(operator string, with, without []string) string {
+	if len(with) == 0 {
+		with = []string{f.facet("p", "")}
 	}
-	return strings.Join(out, " ")
+	text := strings.Join(with, operator)
+	if len(without) > 0 {
+		text = "(" + text + ") NOT (" + strings.Join(without, " OR ") + ")"
+	}
+	return "(" + text + ")"
 }
+
+// term writes a phrase: quotes keep it from being read as anything else.
+func term(t query.Term) string {
+	text := map[query.Column]string{query.Anywhere: "{subject body}", query.Subject: "subject", query.Body: "body"}[t.In] +
+		` : "` + strings.ReplaceAll(t.Text, `"`, `""`) + `"`
+	if t.Prefix {
+		text += " *"
+	}
+	return text
+}
+
+func (f fts) filter(x query.Filter) string {
+	switch x.Key {
+	case query.From:
+		return f.facet("f", x.Value)
+	case query.To:
+		return f.facet("r", x.Value)
+	case query.CC:
+		return f.facet("c", x.Value)
+	}
+	if x == normal {
+		var others []string
+		for _, value := range []string{format.Low, format.High, format.Urgent} {
+			others = append(others, f.facet("i", value))
+		}
+		return f.group("", nil, others)
+	}
+	return f.facet("i", x.Value)
+}
+
+func (f fts) facet(about, name string) string { return `facets : "` + facet(f.pid, about, name) + `"` }

@@ -37,7 +37,7 @@ func place(us int64, id string, try int) int64 {
 }
 
 // facets are the words of a message in the full-text index that stand for its project, sender,
-// recipients and thread, so that one full-text query covers them. They begin with a letter that no
+// recipients, thread, and importance unless normal, so that one full-text query covers them. They begin with a letter that no
 // living language uses and end in hex digits, so that no word or prefix of a user matches them.
 // They name no recipient of a blind copy.
 func facets(pid int64, m *format.Message) string {
@@ -48,7 +48,10 @@ func facets(pid int64, m *format.Message) string {
 		b.WriteString(" " + facet(pid, "r", n))
 	}
 	for _, n := range m.CC {
-		b.WriteString(" " + facet(pid, "r", n))
+		b.WriteString(" " + facet(pid, "r", n) + " " + facet(pid, "c", n))
+	}
+	if m.Importance != format.Normal {
+		b.WriteString(" " + facet(pid, "i", m.Importance))
 	}
 	if m.ThreadID != "" {
 		b.WriteString(" " + facet(pid, "t", m.ThreadID))
@@ -56,8 +59,8 @@ func facets(pid int64, m *format.Message) string {
 	return b.String()
 }
 
-// facet is one such word: its kind (p project, f from, r recipient, t thread), the project, the
-// name.
+// facet is one such word: its kind (p project, f from, r recipient, c recipient of a carbon copy, i
+// importance, t thread), the project, the name.
 func facet(pid int64, about, name string) string {
 	const digits = "0123456789abcdef"
 	b := make([]byte, 0, 24+2*len(name))

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
-	sqlite3 "modernc.org/sqlite/lib"
-
 	"mailtree/maildir"
+	"mailtree/maildir/refusal"
 )
 
 // rankWindow is how many of the newest matches bm25 puts into order: over a million messages a
@@ -60,34 +60,31 @@ const (
 		"ORDER BY rowid DESC LIMIT ?4 + 0) h " +
 		"CROSS JOIN messages m ON m.row = h.r WHERE m.created >= ?5 AND m.created < ?6"
 	rankText = "SELECT rowid FROM search WHERE search MATCH ?1 AND rowid BETWEEN ?2 AND ?3 " +
-		"AND +rowid IN (SELECT value FROM json_each(?4)) " +
-		"ORDER BY bm25(search, 4.0, 1.0, 0.0), rowid DESC LIMIT ?5 + 0 OFFSET ?6 + 0"
+		"AND +rowid IN (SELECT value FROM json_each(?4)) ORDER BY bm25(search, 4.0, 1.0, 0.0), rowid DESC LIMIT -1"
 	rankedText = "SELECT " + hitColumns + " FROM (SELECT search.rowid AS r, " + snippets +
 		"WHERE search MATCH ?1 AND search.rowid BETWEEN ?2 AND ?3 AND +search.rowid IN (SELECT value FROM json_each(?4)) " +
 		"LIMIT -1) h CROSS JOIN messages m ON m.row = h.r"
 )
 
 // Search finds messages: see maildir.Index.
-func (x *Index) Search(ctx context.Context, q maildir.SearchQuery) ([]maildir.Hit, error) {
-	e, err := expression(x.pid(q.Project), q)
-	if err != nil || e.none() {
-		return []maildir.Hit{}, err
-	}
-	var found []maildir.Hit
+func (x *Index) Search(ctx context.Context, q maildir.SearchQuery) (found maildir.Found, err error) {
+	e := expression(x.pid(q.Project), q)
 	if q.Rank && e.user != "" {
 		found, err = x.ranked(ctx, q, e)
 	} else {
-		found, err = x.newest(ctx, q, e)
+		found.Hits, err = x.newest(ctx, q, e)
 	}
 	switch {
 	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
-	case isCode(err, sqlite3.SQLITE_ERROR):
-		return nil, invalidQuery(q.Match)
+		return maildir.Found{}, context.Cause(ctx)
 	case err != nil:
-		return nil, fmt.Errorf("search: %w", err)
+		return maildir.Found{}, fmt.Errorf("search: %w", err)
 	}
 	return found, nil
+}
+
+func unknownCursor(cursor string) error {
+	return &maildir.Error{What: refusal.CursorUnknown, Field: refusal.Cursor, Name: cursor}
 }
 
 // span is the part of time that a query is about, as rows and exactly.
@@ -108,22 +105,36 @@ func spanOf(q maildir.SearchQuery) span {
 		s.until = ceilMicro(q.Before)
 		s.before = firstRow(s.until)
 	}
-	if q.Cursor > 0 {
-		s.before = min(s.before, q.Cursor)
-	}
 	return s
 }
 
-// newest lists matches newest first.
+// newest lists matches newest first. The cursor is the row of the last one: what comes later has a
+// higher row.
 func (x *Index) newest(ctx context.Context, q maildir.SearchQuery, e match) ([]maildir.Hit, error) {
 	s, limit, text := spanOf(q), pageSize(q.Limit), newestText
+	if q.Cursor != "" {
+		last, err := strconv.ParseInt(q.Cursor, 10, 64)
+		if err != nil || last < 0 {
+			return nil, unknownCursor(q.Cursor)
+		}
+		s.before = min(s.before, last)
+	}
 	if e.user == "" {
 		text = listText
 	}
 	found, err := hits(ctx, x, q.Project, text, e.whole, s.from, s.before, limit, s.after, s.until)
-	if err != nil || q.Thread == "" {
-		return found, err
+	if err == nil && q.Thread != "" {
+		found, err = x.withRoot(ctx, q, e, s, text, found)
 	}
+	found = found[:min(limit, len(found))]
+	for i := range found {
+		found[i].Next = strconv.FormatInt(found[i].Cursor, 10)
+	}
+	return found, err
+}
+
+// withRoot adds the message whose id is the thread, where it matches.
+func (x *Index) withRoot(ctx context.Context, q maildir.SearchQuery, e match, s span, text string, found []maildir.Hit) ([]maildir.Hit, error) {
 	root, err := x.root(ctx, x, q, s)
 	if err != nil || root == 0 {
 		return found, err
@@ -131,8 +142,7 @@ func (x *Index) newest(ctx context.Context, q maildir.SearchQuery, e match) ([]m
 	first, err := hits(ctx, x, q.Project, text, e.rootless, root, root+1, 1, s.after, s.until)
 	found = append(found, first...)
 	slices.SortFunc(found, func(a, b maildir.Hit) int { return cmp.Compare(b.Cursor, a.Cursor) })
-	found = slices.CompactFunc(found, func(a, b maildir.Hit) bool { return a.Cursor == b.Cursor })
-	return found[:min(limit, len(found))], err
+	return slices.CompactFunc(found, func(a, b maildir.Hit) bool { return a.Cursor == b.Cursor }), err
 }
 
 // root finds the row of the message whose id is the thread; 0 where it lies outside the span.
@@ -145,35 +155,69 @@ func (x *Index) root(ctx context.Context, from reader, q maildir.SearchQuery, s 
 // ranked puts the newest matches into order by bm25 over subject and body. The filters on project
 // and people decide which messages take part and not how they score: FTS5 would count every row of
 // each.
-func (x *Index) ranked(ctx context.Context, q maildir.SearchQuery, e match) ([]maildir.Hit, error) {
-	q.Cursor = 0
+func (x *Index) ranked(ctx context.Context, q maildir.SearchQuery, e match) (maildir.Found, error) {
 	// All queries see one view: a message edited between two of them would be missing on the page.
 	v, err := x.view(ctx, windowText, rootText, rankText, rankedText)
 	if err != nil {
-		return nil, err
+		return maildir.Found{}, err
 	}
 	defer v.close()
-	window, err := x.window(ctx, v, q, e, spanOf(q))
-	if err != nil || len(window) == 0 {
-		return []maildir.Hit{}, err
+	of := fmt.Sprint(e.whole, spanOf(q))
+	o, shown, ok := x.orders.resume(q.Cursor, of)
+	switch {
+	case !ok && q.Cursor != "":
+		return maildir.Found{}, unknownCursor(q.Cursor)
+	case !ok:
+		rows, err := x.rank(ctx, v, q, e)
+		if err != nil {
+			return maildir.Found{}, err
+		}
+		o = x.orders.keep(x.cfg.Now().UnixNano(), of, rows)
 	}
-	var page []int64
-	err = v.each(ctx, rankText, append(among(e, window), pageSize(q.Limit), max(q.Offset, 0)), scanRows(&page))
-	if err != nil || len(page) == 0 {
-		return []maildir.Hit{}, err
+	found := maildir.Found{Hits: []maildir.Hit{}, Ranked: len(o.rows)}
+	page := o.rows[shown:min(shown+pageSize(q.Limit), len(o.rows))]
+	if len(page) == 0 {
+		return found, nil
 	}
-	found, err := hits(ctx, v, q.Project, rankedText, among(e, page)...)
-	slices.SortFunc(found, func(a, b maildir.Hit) int {
+	found.Hits, err = hits(ctx, v, q.Project, rankedText, among(e.rootless, page)...)
+	slices.SortFunc(found.Hits, func(a, b maildir.Hit) int {
 		return cmp.Compare(slices.Index(page, a.Cursor), slices.Index(page, b.Cursor))
 	})
+	for i := range found.Hits {
+		found.Hits[i].Next = o.after(found.Hits[i].Cursor)
+	}
 	return found, err
 }
 
-// among are the first arguments of a query for matches among rows: the words, the span of the rows,
-// and all of them.
-func among(e match, rows []int64) []any {
+// rank lists the newest matches, best first; behind them those that match by filters alone, newest
+// first.
+func (x *Index) rank(ctx context.Context, from reader, q maildir.SearchQuery, e match) ([]int64, error) {
+	window, err := x.window(ctx, from, q, e, spanOf(q))
+	if err != nil || len(window) == 0 {
+		return nil, err
+	}
+	var rows []int64
+	if err := from.each(ctx, rankText, among(e.user, window), scanRows(&rows)); err != nil {
+		return nil, err
+	}
+	scored := make(map[int64]bool, len(rows))
+	for _, row := range rows {
+		scored[row] = true
+	}
+	slices.SortFunc(window, func(a, b int64) int { return cmp.Compare(b, a) })
+	for _, row := range slices.Compact(window) {
+		if !scored[row] {
+			rows = append(rows, row)
+		}
+	}
+	return rows, nil
+}
+
+// among are the first arguments of a query for matches among rows: the expression, the span of the
+// rows, and all of them.
+func among(expression string, rows []int64) []any {
 	list, _ := json.Marshal(rows) // numbers alone
-	return []any{e.user, slices.Min(rows), slices.Max(rows), string(list)}
+	return []any{expression, slices.Min(rows), slices.Max(rows), string(list)}
 }
 
 // window lists the newest matches, the root of the thread among them.

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"mailtree/maildir"
 	"mailtree/maildir/format"
 )
 
@@ -36,11 +35,13 @@ func TestSnippets(t *testing.T) {
 		from := fmt.Sprint("Ann", n)
 		d.send(format.Message{ID: fmt.Sprint("m", n), From: from, To: []string{"Bob"}, Subject: c.subject, Body: c.body})
 		for _, rank := range []bool{false, true} {
-			hits, err := d.Search(t.Context(), maildir.SearchQuery{Project: "p", Match: c.query, From: from, Rank: rank})
-			if err != nil || len(hits) != 1 {
-				t.Fatalf("%s: %d hits, %v", c.query, len(hits), err)
+			q := asked(t, c.query+" from:"+from)
+			q.Rank = rank
+			found, err := d.Search(t.Context(), q)
+			if err != nil || len(found.Hits) != 1 {
+				t.Fatalf("%s: %d hits, %v", c.query, len(found.Hits), err)
 			}
-			if got := hits[0].Snippet; got != c.want {
+			if got := found.Hits[0].Snippet; got != c.want {
 				t.Errorf("%s in %.40q (rank %v): got %q, want %q", c.query, c.body, rank, got, c.want)
 			}
 		}
@@ -61,7 +62,7 @@ func TestPrefixes(t *testing.T) {
 			want = 3
 		}
 		for _, word := range []string{"zurichseeschifffahrt", "ZURICHSEESCHIFFFAHRT"} {
-			if got := strings.Fields(d.find(maildir.SearchQuery{Match: word[:n] + "*"})); len(got) != want {
+			if got := strings.Fields(d.find(word[:n] + "*")); len(got) != want {
 				t.Errorf("%s*: found %v, want %d", word[:n], got, want)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
+	"mailtree/maildir/query"
 	"mailtree/maildir/tree"
 )
 
@@ -60,7 +61,8 @@ type Index interface {
 	Counts(ctx context.Context, project, agent string) (Counts, error)
 	Box(ctx context.Context, q BoxQuery) ([]BoxRow, error) // by id, last first, which is newest first where ids tell the time; [] past the end
 
-	Search(ctx context.Context, q SearchQuery) ([]Hit, error) // an error wrapping ErrInvalid when FTS5 cannot parse q.Match
+	// Search finds messages. Errors: ErrInvalid for a cursor that it did not give, or gave too long ago.
+	Search(ctx context.Context, q SearchQuery) (Found, error)
 
 	Claims(ctx context.Context, project string) ([]claim.Row, error) // every valid claim file, live or not, by created then agent then path
 	// ClaimsAt lists those of the claim files at paths that are valid, in the same order.
@@ -195,24 +197,26 @@ type BoxRow struct {
 	Holders    int    // of a sent row: how many agents have it in their inbox
 }
 
-// SearchQuery is a search after the domain has taken the operators out of the text.
+// SearchQuery is a search.
 type SearchQuery struct {
-	Project       string // slug
-	Match         string // FTS5 expression over subject and body; "" matches everything
-	Plain         bool   // Match is a blank-separated list of words, each to be quoted, all of them needed
-	From, To      string
-	Thread        string
-	After, Before time.Time // created at or after, created before
-	Rank          bool      // bm25 among the newest matches, else newest first
-	Limit         int
-	Offset        int   // with Rank
-	Cursor        int64 // without Rank: only rows before it
+	query.Query
+	Project string // slug
+	Rank    bool   // bm25 among the newest matches, else newest first
+	Limit   int
+	Cursor  string // only what comes after that Hit.Next; "": from the first
+}
+
+// Found is what a search finds.
+type Found struct {
+	Hits   []Hit
+	Ranked int // of a search by rank: how many of the newest matches were put into order; else 0
 }
 
 // Hit is one message found.
 type Hit struct {
 	MessageRow
 	Snippet string // matched text with **marks** around the terms, one line
+	Next    string // cursor of what comes after it
 }
 
 // Stats counts the rows of all projects.

@@ -13,6 +13,7 @@ var words = refusal.Words{
 		"find agents":          "",
 		"find messages":        "",
 		"find threads":         "",
+		"list unread":          "",
 		"list the inbox":       "",
 		"look anywhere":        "",
 		"answer somebody else": "",

@@ -87,10 +87,18 @@ var sentences = [whats]sentence{
 	// Search.
 
 	QueryTooLong: {ErrTooLarge, "{field} has {count} bytes, over the limit of {limit}: keep it to a few words."},
-	QueryEmpty:   {ErrInvalid, "{field} is empty: give words, \"a phrase\", pre*, AND, OR, NOT, or from: to: thread: after: before:."},
-	QueryMalformed: {ErrInvalid, "{field} {name} cannot be read: check that quotes and parentheses are closed and that words with " +
-		"punctuation are quoted (\"bug-17\")."},
-	QueryTime:     {ErrInvalid, "{name} {arg} is not a time: write after:2025-10-23 or after:2025-10-23T15:22:14Z."},
+	QueryEmpty: {ErrInvalid, "{field} is empty: give words, \"a phrase\", pre*, AND, OR, NOT, or from: to: cc: subject: " +
+		"thread: importance: after: before:."},
+	QueryNoWord: {ErrInvalid, "{field} {name} has no letter or digit, and nothing else is searched for: give a word of what you " +
+		"look for, or * for every message."},
+	QueryNoValue: {ErrInvalid, "{name} {arg} has no value: write it as {=name}VALUE, or quote the word to search for it."},
+	QueryState: {ErrInvalid, "{name} {arg} is not searched: neither what an agent has read nor what is attached is. Search by words, " +
+		"from: to: cc: subject: thread: importance: after: before:. {list unread}"},
+	QueryFilterInside: {ErrInvalid, "{name} {arg} concerns the whole query: write it once, outside of OR, NOT and their " +
+		"parentheses, or search twice."},
+	QueryTime: {ErrInvalid, "{name} {arg} is not a time: write after:2025-10-23 or after:2025-10-23T15:22:14Z."},
+	QueryPlain: {nil, "{field} has quotes, parentheses or operators that do not fit together, so every word of it was searched for as " +
+		"it stands: close each quote and parenthesis, and put a word on both sides of AND and OR."},
 	CursorUnknown: {ErrInvalid, "{field} {name} is not one that an earlier page gave: pass it as it was given, or leave it out."},
 
 	// Claims.
@@ -244,6 +252,7 @@ var phrases = map[string]string{
 	"find agents":            "",
 	"find messages":          "",
 	"find threads":           "",
+	"list unread":            "",
 	"list the inbox":         "",
 	"look anywhere":          "",
 	"answer somebody else":   "",

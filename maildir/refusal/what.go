@@ -71,8 +71,12 @@ const (
 
 	QueryTooLong
 	QueryEmpty
-	QueryMalformed
+	QueryNoWord
+	QueryNoValue
+	QueryState
+	QueryFilterInside
 	QueryTime
+	QueryPlain
 	CursorUnknown
 
 	// Claims.

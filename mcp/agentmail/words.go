@@ -14,6 +14,7 @@ var words = refusal.Words{
 		"find agents":          "list-recipients shows who is there.",
 		"find messages":        "",
 		"find threads":         "",
+		"list unread":          "",
 		"list the inbox":       "receive takes what is.",
 		"look anywhere":        "list-recipients shows who is there.",
 		"answer somebody else": "list-recipients shows who is there.",

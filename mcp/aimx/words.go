@@ -35,6 +35,7 @@ var words = refusal.Words{
 		"find agents":          "mailbox_create makes a mailbox.",
 		"find messages":        "email_list lists what is there.",
 		"find threads":         "email_list lists what is there.",
+		"list unread":          "",
 		"list the inbox":       "email_list lists what is there.",
 		"look anywhere":        "email_list lists what is there.",
 		"answer somebody else": "email_send with reply_to answers it to somebody else.",

@@ -126,7 +126,7 @@ func TestShapes(t *testing.T) {
 		"claim_paths": {shapeClaimed(&claim.Result{Granted: claims, Expires: now}),
 			shapeClaimed(&claim.Result{Conflicts: []claim.Conflict{{Pattern: "a", Held: claims[0]}}, More: 1})},
 		"release_claims":  {releasedShape{shapeClaims(claims), 1}, releasedShape{shapeClaims(nil), 0}},
-		"search_messages": {hitsShape{[]hitShape{{"id", "t", "A", []string{"B"}, "s", "c", "low", "sn"}}, "n", "note"}, shapeHits(&maildir.SearchPage{Hits: make([]maildir.Hit, 1)}), shapeHits(&maildir.SearchPage{})},
+		"search_messages": {hitsShape{[]hitShape{{"id", "t", "A", []string{"B"}, "s", "c", "low", "sn"}}, "n", 1, "note"}, shapeHits(&maildir.SearchPage{Hits: make([]maildir.Hit, 1)}), shapeHits(&maildir.SearchPage{})},
 		"summarize_thread": {summaryShape{
 			ThreadID:     "t",
 			Subject:      "s",

@@ -20,9 +20,10 @@ type hitShape struct {
 }
 
 type hitsShape struct {
-	Hits []hitShape `json:"hits"`
-	Next string     `json:"next_cursor,omitempty"`
-	Note string     `json:"note,omitempty" jsonschema:"how the query was read, if not as written"`
+	Hits   []hitShape `json:"hits"`
+	Next   string     `json:"next_cursor,omitempty"`
+	Ranked int        `json:"ranked,omitempty" jsonschema:"order rank: how many of the newest matches were compared"`
+	Note   string     `json:"note,omitempty" jsonschema:"how the query was read, if not as written"`
 }
 
 func (t *Toolset) searchMessages() tool.Tool {
@@ -32,7 +33,7 @@ func (t *Toolset) searchMessages() tool.Tool {
 		About: "Full-text search over subjects and bodies of all messages of a project.",
 		In: []tool.Prop{
 			projectKey(),
-			tool.Need("query", tool.Str(`words, "phrases", prefix*, AND OR NOT, and from: to: thread: after: before:`,
+			tool.Need("query", tool.Str(`words, "phrases", prefix*, AND OR NOT -word (), from: to: cc: subject: thread: importance: after: before:`,
 				"plan users from:GreenCastle")),
 			tool.May("limit", tool.Num("", 1, maildir.MaxPage, maildir.DefaultPage)),
 			tool.May("cursor", tool.Str("", "1234")),
@@ -58,7 +59,7 @@ func (t *Toolset) searchMessages() tool.Tool {
 				return nil, err
 			}
 			out := shapeHits(page)
-			n, err := tool.Fit(ctx, t.budget, tool.InTool, hitsShape{Next: cursor(math.MaxInt64), Note: page.Note}, out.Hits)
+			n, err := tool.Fit(ctx, t.budget, tool.InTool, hitsShape{Next: cursor(math.MaxInt64), Ranked: page.Ranked, Note: out.Note}, out.Hits)
 			page.Cut(n)
 			out.Hits, out.Next = out.Hits[:n], page.Next
 			return out, err
@@ -70,7 +71,14 @@ func (t *Toolset) searchMessages() tool.Tool {
 const searching = 8 << 20
 
 func shapeHits(page *maildir.SearchPage) hitsShape {
-	out := hitsShape{make([]hitShape, len(page.Hits)), page.Next, page.Note}
+	out := hitsShape{
+		Hits:   make([]hitShape, len(page.Hits)),
+		Next:   page.Next,
+		Ranked: page.Ranked,
+	}
+	if page.Note != nil {
+		out.Note = words.Explain(page.Note)
+	}
 	for i, h := range page.Hits {
 		out.Hits[i] = hitShape{
 			ID:         h.ID,

@@ -39,6 +39,7 @@ var words = refusal.Words{
 		"find agents":          "list_agents shows who is there; create_agent makes a new identity.",
 		"find messages":        "search_messages finds messages by their text.",
 		"find threads":         "search_messages finds messages by their text, and each hit names its thread.",
+		"list unread":          "check_my_messages with unread_only lists unread mail.",
 		"list the inbox":       "check_my_messages lists what is.",
 		"look anywhere":        "list_agents shows who is in a project, search_messages what was written.",
 		"answer somebody else": "Name the recipients in to.",

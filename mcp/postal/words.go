@@ -12,6 +12,7 @@ var words = refusal.Words{
 		"find agents":          "send_to_agent makes an agent when it first names one.",
 		"find messages":        "",
 		"find threads":         "",
+		"list unread":          "",
 		"list the inbox":       "",
 		"look anywhere":        "",
 		"answer somebody else": "send_to_agent writes to anybody.",

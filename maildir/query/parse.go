@@ -1,0 +1,292 @@
+package query
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"mailtree/maildir/refusal"
+)
+
+// maxDepth is how deep groups may nest; the index bounds its own expressions to 256 levels.
+const maxDepth = 32
+
+// errSyntax says that quotes, parentheses or operators do not fit together.
+var errSyntax = errors.New("syntax")
+
+// Parse reads a query. What does not fit together is read as plain words. Errors: ErrInvalid, where
+// the text is empty, has no letter or digit, or a filter that means nothing.
+// See docs/tools.md, "Search".
+func Parse(text string) (Query, error) {
+	all, unclosed := tokens(text)
+	if len(all) == 0 {
+		return Query{}, invalid(refusal.QueryEmpty, "")
+	}
+	p := parser{rest: all}
+	e, err := p.either(0)
+	if err == nil && (unclosed || len(p.rest) > 0) {
+		err = errSyntax
+	}
+	var q Query
+	if errors.Is(err, errSyntax) {
+		q.Plain = true
+		e, err = plain(all)
+	}
+	if err == nil && e == nil && !slices.ContainsFunc(all, token.everything) {
+		err = invalid(refusal.QueryNoWord, text)
+	}
+	if err == nil {
+		q.Expr, err = q.takeWhole(e)
+	}
+	return q, err
+}
+
+// everything reports whether the token is a * alone, which every message matches.
+func (t token) everything() bool { return t.kind == word && t.text == "" && t.prefix }
+
+func invalid(what refusal.What, name string) error {
+	return &refusal.Error{What: what, Field: refusal.Query, Name: name}
+}
+
+// parser reads tokens. A nil Expr is a word without letter or digit, which restricts nothing.
+type parser struct{ rest []token }
+
+func (p *parser) peek(n int) kind {
+	if n >= len(p.rest) {
+		return end
+	}
+	return p.rest[n].kind
+}
+
+func (p *parser) next() token {
+	t := p.rest[0]
+	p.rest = p.rest[1:]
+	return t
+}
+
+// either reads alternatives between OR.
+func (p *parser) either(depth int) (Expr, error) {
+	var alternatives [][]Expr
+	for {
+		parts, err := p.both(depth)
+		if err != nil {
+			return nil, err
+		}
+		if len(parts) > 0 {
+			alternatives = append(alternatives, parts)
+		}
+		if p.peek(0) != or {
+			return shareFilters(alternatives), nil
+		}
+		p.next()
+	}
+}
+
+// shareFilters joins alternatives. Filters that stand beside words in one of them, while the others
+// have none, concern all.
+func shareFilters(alternatives [][]Expr) Expr {
+	var filters, words, whole []Expr
+	sharers := 0
+	for _, parts := range alternatives {
+		those, rest := split(parts)
+		switch {
+		case len(those) > 0 && len(rest) == 0:
+			sharers = 2 // a filter that is an alternative by itself
+		case len(those) > 0:
+			sharers++
+		}
+		filters = append(filters, those...)
+		words = append(words, all(rest))
+		whole = append(whole, all(parts))
+	}
+	if sharers != 1 {
+		return anyOf(whole)
+	}
+	return all(append(filters, anyOf(words)))
+}
+
+// split parts filters from the rest.
+func split(parts []Expr) (filters, rest []Expr) {
+	for _, x := range parts {
+		if onlyFilters(x) {
+			filters = append(filters, x)
+		} else {
+			rest = append(rest, x)
+		}
+	}
+	return filters, rest
+}
+
+func onlyFilters(e Expr) bool {
+	switch e := e.(type) {
+	case Filter:
+		return true
+	case Not:
+		return onlyFilters(e.Of)
+	case Or:
+		return !slices.ContainsFunc(e, func(x Expr) bool { return !onlyFilters(x) })
+	}
+	return false
+}
+
+// both reads what AND, or nothing, stands between.
+func (p *parser) both(depth int) ([]Expr, error) {
+	var parts []Expr
+	for {
+		e, err := p.one(depth)
+		if err != nil {
+			return nil, err
+		}
+		if e != nil {
+			parts = append(parts, e)
+		}
+		switch p.peek(0) {
+		case and:
+			p.next()
+		case or, closed, end:
+			return parts, nil
+		}
+	}
+}
+
+// one reads a word, phrase, filter or group, and what NOT makes of it.
+func (p *parser) one(depth int) (Expr, error) {
+	if len(p.rest) == 0 || depth > maxDepth {
+		return nil, errSyntax
+	}
+	switch t := p.next(); t.kind {
+	case not:
+		e, err := p.one(depth + 1)
+		if err != nil || e == nil {
+			return nil, err
+		}
+		return Not{e}, nil
+	case open:
+		e, err := p.either(depth + 1)
+		if err == nil && p.peek(0) != closed {
+			err = errSyntax
+		}
+		if err == nil {
+			p.next()
+		}
+		return e, err
+	case word:
+		return t.term(), nil
+	case filter:
+		return p.filters(t)
+	}
+	return nil, errSyntax
+}
+
+// filters reads a filter and those that OR joins to it.
+func (p *parser) filters(t token) (Expr, error) {
+	first, err := t.filter()
+	joined := []Expr{first}
+	for err == nil && p.peek(0) == or && p.peek(1) == filter {
+		p.next()
+		var e Expr
+		e, err = p.next().filter()
+		joined = append(joined, e)
+	}
+	return anyOf(joined), err
+}
+
+// term is nil where the word has nothing that is searched.
+func (t token) term() Expr {
+	if !strings.ContainsFunc(t.text, Searched) {
+		return nil
+	}
+	in := map[string]Column{"subject": Subject, "body": Body}[t.key]
+	return Term{Text: t.text, Prefix: t.prefix, In: in}
+}
+
+// filter checks a filter. Errors: ErrInvalid.
+func (t token) filter() (Expr, error) {
+	named := map[string]Key{"from": From, "to": To, "cc": CC, "importance": Importance, "thread": Thread, "after": After, "before": Before}
+	f := Filter{Key: named[t.key], Value: t.text}
+	switch {
+	case t.text == "":
+		return nil, invalid(refusal.QueryNoValue, t.key+":")
+	case f.Key == 0 && (t.key == "is" || t.key == "has"):
+		return nil, invalid(refusal.QueryState, t.key+":"+t.text)
+	case f.Key == Importance:
+		f.Value = strings.ToLower(f.Value)
+		if !slices.Contains([]string{"low", "normal", "high", "urgent"}, f.Value) {
+			return nil, invalid(refusal.ImportanceUnknown, "importance:"+t.text)
+		}
+	case f.Key == After, f.Key == Before:
+		if _, err := parseTime(f.Value); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// plain takes every word as it stands, operators too, and the filters.
+func plain(tokens []token) (Expr, error) {
+	var parts []Expr
+	for _, t := range tokens {
+		var e Expr
+		if t.kind == filter {
+			var err error
+			if e, err = t.filter(); err != nil {
+				return nil, err
+			}
+		} else {
+			for _, w := range strings.Fields(t.text) {
+				if x := (token{text: w, key: t.key}).term(); x != nil {
+					parts = append(parts, x)
+				}
+			}
+		}
+		if e != nil {
+			parts = append(parts, e)
+		}
+	}
+	return all(parts), nil
+}
+
+// takeWhole takes the filters that concern the whole query out of it.
+func (q *Query) takeWhole(e Expr) (Expr, error) {
+	parts, ok := e.(And)
+	if !ok && e != nil {
+		parts = And{e}
+	}
+	var rest []Expr
+	for _, x := range parts {
+		f, _ := x.(Filter)
+		switch f.Key {
+		case Thread:
+			q.Thread = f.Value
+		case After:
+			q.After, _ = parseTime(f.Value)
+		case Before:
+			q.Before, _ = parseTime(f.Value)
+		default:
+			rest = append(rest, x)
+		}
+	}
+	var err error
+	left := Map(all(rest), func(f Filter) Expr {
+		if f.Key >= Thread {
+			name := map[Key]string{Thread: "thread:", After: "after:", Before: "before:"}[f.Key]
+			err = invalid(refusal.QueryFilterInside, name+f.Value)
+		}
+		return f
+	})
+	return left, err
+}
+
+func parseTime(s string) (time.Time, error) {
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02", "2006-01", "2006"} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t.UTC(), nil
+		}
+	}
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil && n > 9999 && n < 1<<36 {
+		return time.Unix(n, 0).UTC(), nil
+	}
+	return time.Time{}, invalid(refusal.QueryTime, s)
+}

@@ -1,0 +1,174 @@
+package query
+
+import (
+	"strings"
+	"unicode"
+)
+
+// kind is what a token is.
+type kind int
+
+const (
+	end    kind = iota
+	word        // a word, phrase or the value of a filter
+	filter      // a key of filters with its value
+	and         // AND
+	or          // OR
+	not         // NOT, or the - before a word
+	open        // (
+	closed      // )
+)
+
+// token is a piece of the text.
+type token struct {
+	kind   kind
+	text   string // without quotes
+	key    string // of a filter, in lower case; of a word in one column, its name
+	prefix bool
+}
+
+// lexer cuts a text into tokens.
+type lexer struct {
+	rest     string
+	depth    int  // of open groups
+	unclosed bool // a quote had no end
+}
+
+// keys are the words before a colon that mean something here. All others, as in std::vector and
+// http://x, are part of what is searched for.
+var keys = map[string]string{
+	"from": "from", "sender": "from", "to": "to", "cc": "cc", "subject": "subject", "body": "body", "importance": "importance",
+	"thread": "thread", "thread_id": "thread", "after": "after", "since": "after", "before": "before", "until": "before",
+	"is": "is", "has": "has",
+}
+
+func tokens(text string) (all []token, unclosed bool) {
+	l := lexer{rest: strings.ReplaceAll(text, "\x00", " ")}
+	for {
+		t := l.next()
+		if t.kind == end {
+			return all, l.unclosed
+		}
+		all = append(all, t)
+	}
+}
+
+func (l *lexer) next() token {
+	l.rest = strings.TrimLeftFunc(l.rest, unicode.IsSpace)
+	switch {
+	case l.rest == "":
+		return token{kind: end}
+	case l.rest[0] == '(':
+		l.rest = l.rest[1:]
+		l.depth++
+		return token{kind: open, text: "("}
+	case l.rest[0] == ')':
+		l.rest = l.rest[1:]
+		l.depth--
+		return token{kind: closed, text: ")"}
+	case l.excludes():
+		l.rest = l.rest[1:]
+		return token{kind: not}
+	case l.rest[0] == '"':
+		return l.phrase(token{kind: word})
+	}
+	return l.word()
+}
+
+// excludes reports whether the text goes on with -word, -"phrase" or -(group); --flag and a - alone
+// are words.
+func (l *lexer) excludes() bool {
+	after, ok := strings.CutPrefix(l.rest, "-")
+	return ok && after != "" && strings.IndexFunc(after, func(r rune) bool { return Searched(r) || r == '"' || r == '(' }) == 0
+}
+
+// phrase reads to the closing quote; two quotes stand for one within.
+func (l *lexer) phrase(t token) token {
+	var b strings.Builder
+	l.rest = l.rest[1:]
+	for {
+		part, rest, ok := strings.Cut(l.rest, `"`)
+		b.WriteString(part)
+		l.rest = rest
+		l.unclosed = l.unclosed || !ok
+		if !strings.HasPrefix(rest, `"`) {
+			break
+		}
+		b.WriteByte('"')
+		l.rest = rest[1:]
+	}
+	t.text = b.String()
+	if rest := strings.TrimLeft(l.rest, "*"); len(rest) < len(l.rest) {
+		l.rest, t.prefix = rest, true
+	}
+	return t
+}
+
+// word reads a word, or a key with its value.
+func (l *lexer) word() token {
+	text := l.rest[:l.wordEnd()]
+	name, value, colon := strings.Cut(text, ":")
+	key := keys[strings.ToLower(name)]
+	if !colon || key == "" {
+		l.rest = l.rest[len(text):]
+		switch text {
+		case "AND":
+			return token{kind: and, text: text}
+		case "OR":
+			return token{kind: or, text: text}
+		case "NOT":
+			return token{kind: not, text: text}
+		}
+		return ended(token{kind: word}, text)
+	}
+	t := token{kind: filter, key: key}
+	if key == "subject" || key == "body" {
+		t.kind = word
+	}
+	l.rest = l.rest[len(name)+1:]
+	if value == "" { // the value stands behind a blank, or in quotes
+		l.rest = strings.TrimLeftFunc(l.rest, unicode.IsSpace)
+		if strings.HasPrefix(l.rest, `"`) {
+			return l.phrase(t)
+		}
+		if value = l.rest[:l.wordEnd()]; !isValue(value) {
+			return token{kind: filter, key: key}
+		}
+	}
+	l.rest = l.rest[len(value):]
+	return ended(t, value)
+}
+
+// ended takes the * off the end of a word.
+func ended(t token, text string) token {
+	t.text = strings.TrimRight(text, "*")
+	t.prefix = len(t.text) < len(text)
+	return t
+}
+
+// isValue reports whether a word can be the value of the key before it.
+func isValue(word string) bool {
+	name, _, colon := strings.Cut(word, ":")
+	return word != "" && word != "AND" && word != "OR" && word != "NOT" && (!colon || keys[strings.ToLower(name)] == "")
+}
+
+// wordEnd is where the word at the beginning of the rest ends: at a blank, a quote, or a parenthesis
+// that closes a group. f(x) is one word.
+func (l *lexer) wordEnd() int {
+	opened := 0
+	for i, r := range l.rest {
+		switch {
+		case unicode.IsSpace(r), r == '"', r == ')' && opened == 0 && l.depth > 0:
+			return i
+		case r == '(':
+			opened++
+		case r == ')':
+			opened--
+		}
+	}
+	return len(l.rest)
+}
+
+// Searched reports whether r is part of a word in the index: a letter, a digit, or a character of
+// private use.
+func Searched(r rune) bool { return unicode.In(r, unicode.L, unicode.N, unicode.Co) }
