@@ -161,7 +161,7 @@ func TestScanLimits(t *testing.T) {
 // TestBytes has the bodies that a text file cannot hold.
 func TestBytes(t *testing.T) {
 	t.Parallel()
-	want := Outline{Points: []string{"a b", "c\uFFFD", "d"}}
+	want := Outline{Points: []string{"a b", "c\uFFFD", "d"}, Says: true}
 	compare(t, "Parse", want, Parse(t.Context(), "- a\x00\x1bb\r- c\xff\r\n- d"))
 	compare(t, "PlainText", "0 a c\uFFFD", PlainText("\x000\x00 `a`\r\n\r\nc\xff"))
 	compare(t, "FirstHeading", "a b", FirstHeading("# a\x00*b*\r\nc"))

@@ -53,6 +53,8 @@ func (c *collector) blocks(n ast.Node, at place, lead section) {
 			c.blocks(n.FirstChild(), place{quoted: true, depth: at.depth}, noSection)
 		case *extast.Table:
 			c.table(n, at)
+		case *ast.CodeBlock, *ast.FencedCodeBlock:
+			c.out.Says = c.out.Says || !at.quoted
 		}
 		lead = noSection
 	}
@@ -61,7 +63,7 @@ func (c *collector) blocks(n ast.Node, at place, lead section) {
 // heading takes marked statements and questions from a heading; a top-level one opens a section.
 func (c *collector) heading(n *ast.Heading, at place) {
 	p := readProse(c.source, n)
-	c.ask(p, at)
+	c.scan(p, at)
 	if at.quoted || p.text == "" {
 		return
 	}
@@ -90,13 +92,15 @@ func (c *collector) section() section {
 // paragraph reads a paragraph that is not the text of a list item. lead is what
 // it introduces.
 func (c *collector) paragraph(p prose, at place, lead section) {
-	c.ask(p, at)
+	c.scan(p, at)
 	if at.quoted || p.text == "" {
 		return
 	}
 	first := !c.opened && at.depth == 0 && !p.salutation()
-	c.opened = c.opened || first
 	for i, s := range p.statements(false) {
+		if first && i == 0 {
+			c.opening(s, lead == noSection && c.section() != decisionSection && (!s.addressed() || p.salutation()))
+		}
 		switch {
 		case s.kind != noSection:
 			c.marked(s)
@@ -106,9 +110,34 @@ func (c *collector) paragraph(p prose, at place, lead section) {
 		case i > 0 || at.depth > 0 || strings.HasSuffix(p.text, ":"):
 		case c.section() == decisionSection:
 			c.decide(s)
+		default:
+			c.decided(s)
 		}
-		if i == 0 && first && s.kind == noSection && lead == noSection && c.section() != decisionSection {
-			c.point(s.sentences()[0])
+	}
+}
+
+// decided takes the sentences within a paragraph that tell of a decision: "No rollback. We agreed to
+// wait."
+func (c *collector) decided(s statement) {
+	for _, one := range s.sentences() {
+		if one.tellsDecision() {
+			c.decide(statement{prose: one})
+		}
+	}
+}
+
+// opening takes the first sentence that says something for a key point, unless it is to be
+// something else.
+func (c *collector) opening(s statement, point bool) {
+	if !point || s.kind != noSection {
+		c.opened = true
+		return
+	}
+	for _, one := range s.sentences() {
+		if !one.empty() && !one.tellsDecision() {
+			c.opened = true
+			c.point(one)
+			return
 		}
 	}
 }
@@ -137,7 +166,7 @@ func (c *collector) list(n *ast.List, at place, lead section) {
 // item reads the text of a list item. What the item says of itself goes before
 // what is said about its list; an item that introduces a list is only its title.
 func (c *collector) item(p prose, at place, about, lead section) {
-	c.ask(p, at)
+	c.scan(p, at)
 	if at.quoted || p.text == "" {
 		return
 	}
@@ -148,11 +177,14 @@ func (c *collector) item(p prose, at place, about, lead section) {
 		case s.kind != noSection:
 			c.marked(s)
 		case lead != noSection:
-		case about == actionSection || about == noSection && s.addressed():
-			c.act(s, false)
+		case about == actionSection || about == doneSection || about == noSection && s.addressed():
+			c.act(s, about == doneSection)
 		case about == decisionSection:
 			c.decide(s)
-		case at.depth == 0:
+		case s.asks():
+		case about == questionSection:
+			c.out.Questions = append(c.out.Questions, clip(s.text, textRunes))
+		case at.depth == 0 && !s.greeting():
 			c.point(s.prose)
 		}
 	}
@@ -163,21 +195,32 @@ func (c *collector) table(n *extast.Table, at place) {
 	for row := n.FirstChild(); row != nil && c.ctx.Err() == nil; row = row.NextSibling() {
 		for cell := row.FirstChild(); cell != nil; cell = cell.NextSibling() {
 			if cell.HasChildren() {
-				c.ask(readProse(c.source, cell), at)
+				c.scan(readProse(c.source, cell), at)
 			}
 		}
 	}
 }
 
-// ask takes the questions from any text outside quotes.
-func (c *collector) ask(p prose, at place) {
-	if at.quoted || !strings.ContainsAny(p.mask, "?？") {
+// scan takes the questions and the code from any text, and tells whether it says anything else.
+func (c *collector) scan(p prose, at place) {
+	if at.quoted && !strings.ContainsAny(p.mask, "?？") {
 		return
 	}
-	for _, s := range p.sentences() {
-		if s.question() {
-			c.out.Questions = append(c.out.Questions, clip(s.text, textRunes))
+	for _, part := range p.statements(true) {
+		for _, s := range part.sentences() {
+			switch {
+			case at.quoted && s.question():
+				c.out.Quoted = append(c.out.Quoted, clip(s.text, textRunes))
+			case at.quoted:
+			case s.question():
+				c.out.Questions = append(c.out.Questions, clip(s.text, textRunes))
+			case !p.task && !p.salutation() && !s.greeting():
+				c.out.Says = true
+			}
 		}
+	}
+	if !at.quoted {
+		c.out.Code = append(c.out.Code, p.references()...)
 	}
 }
 
@@ -185,6 +228,8 @@ func (c *collector) marked(s statement) {
 	switch s.kind {
 	case actionSection:
 		c.act(s, false)
+	case doneSection:
+		c.act(s, true)
 	case decisionSection:
 		c.decide(s)
 	}
@@ -198,7 +243,11 @@ func (c *collector) act(s statement, done bool) {
 	c.out.Actions = append(c.out.Actions, Action{Text: clip(s.text, textRunes), Done: done, Owner: owner})
 }
 
+// decide takes a decision, unless the statement asks for one or says that there is none.
 func (c *collector) decide(s statement) {
+	if s.asks() || undecided().MatchString(s.mask) {
+		return
+	}
 	c.out.Decisions = append(c.out.Decisions, clip(s.text, textRunes))
 }
 

@@ -8,33 +8,42 @@ import (
 // Outline is what the structure of one body says, each list in document order.
 // Empty lists are nil.
 type Outline struct {
-	// Points are the key points: the first sentence of the first paragraph
-	// (salutations such as "Hi Ann," passed over), and the top-level list items
-	// that are neither actions nor decisions.
+	// Points are the key points: the first sentence of the first paragraph that says something
+	// ("Hi Ann,", "Thanks!", "LGTM", questions and "As follows:" do not), and the top-level list
+	// items that are neither actions, decisions nor questions.
 	Points []string
 
 	// Decisions are top-level list items and paragraphs under a heading such as
 	// Decisions or Resolution, items of a list that such a line introduces
 	// ("Agreed:"), paragraphs and items that begin with "Decision:",
 	// "Decided:", "Agreed:" or "Resolution:" (the word is taken off), and those
-	// that begin with "We decided" or "We agreed".
+	// and sentences that begin with "We decided" or "We agreed". What ends in a question mark, or says only
+	// "none" or "TBD", is not decided.
 	Decisions []string
 
 	// Actions are task list items at any depth, items and lines that begin with
 	// "TODO:", "ACTION:" or "FIXME:" in any case (the word is taken off),
 	// top-level items under a heading such as Action items or Next steps, items
-	// of a list that such a line introduces, and items that begin with "@Name".
+	// of a list that such a line introduces, and items that begin with "@Name". What begins with
+	// "DONE:", or stands under a heading such as Done, is one that is done.
 	Actions []Action
 
-	// Questions are the sentences that end in a question mark.
-	Questions []string
+	// Questions are the sentences that end in a question mark, and top-level items under a heading
+	// such as Open questions. Quoted are those inside of quotes.
+	Questions, Quoted []string
+
+	// Code are the code spans and the names of files, functions, issues and commits in the text.
+	Code []string
+
+	// Says: there is more than greetings, questions and task items.
+	Says bool
 
 	// Truncated: the body was over Limit, or the deadline or the context ended
 	// the reading; only the first part was read.
 	Truncated bool
 }
 
-// Action is one action item. Done is a ticked task box. Owner is the first
+// Action is one action item. Done is a ticked task box, or what says so in words. Owner is the first
 // name mentioned in it, without the "@", or the name in "TODO(Name):", else "".
 type Action struct {
 	Text  string

@@ -9,6 +9,8 @@ import (
 
 // prose is the plain text of one block, on one line.
 //
+// code holds the code spans.
+//
 // mask is as long as text and equal to it, but for "X" in place of each byte
 // that came from a code span, an image or an address: what has a meaning is looked
 // for in mask and cut out of text.
@@ -16,6 +18,7 @@ type prose struct {
 	text, mask string
 	lines      []int // where the block's lines begin; lines[0] is 0
 	task, done bool  // the block begins with a task box, and it is ticked
+	code       []string
 }
 
 // slice is the part of the prose from start to end, without its lines.
@@ -60,7 +63,9 @@ func (b *proseBuilder) inline(n ast.Node) {
 	case *ast.Text:
 		b.run(n)
 	case *ast.CodeSpan:
+		start := b.text.Len()
 		b.hide(func() { b.code(n) })
+		b.out.code = append(b.out.code, strings.TrimSpace(b.text.String()[start:]))
 	case *ast.AutoLink:
 		b.hide(func() { b.write(string(n.Label(b.source))) })
 	case *ast.Image:

@@ -15,19 +15,25 @@ const (
 	noSection section = iota
 	decisionSection
 	actionSection
+	doneSection
+	questionSection
 )
 
 // A title is the whole line: "2. Decisions (final)", "✅ Next steps:", but not
 // "Actions of the parser" or "Open decisions", which are not decided.
 var (
-	decisionTitle = titlePattern(`key|main|final|our|team`, `decisions?|decided|resolutions?|agreed|agreements?`)
-	actionTitle   = titlePattern(`open|my|your|our|remaining|immediate|pending`,
-		`action items?|actions?|next steps?|next actions?|to-?dos?|to do|tasks?|follow-?ups?`)
+	decisionTitle = titlePattern(`key|main|final|our|team|unsere`, `decisions?|decided|resolutions?|agreed|agreements?|`+
+		`entscheidung(?:en)?|beschl(?:uss|üsse)|beschlossen|décisions?|décidé|decisi(?:ón|ones)|acuerdos?|決定(?:事項)?|决定|решени[ея]`)
+	actionTitle = titlePattern(`open|my|your|our|remaining|immediate|pending|offene`,
+		`action items?|actions?|next steps?|next actions?|to-?dos?|to do|tasks?|follow-?ups?|remaining|left to do|`+
+			`nächste schritte|aufgaben|prochaines étapes|à faire|próximos pasos|tareas|pendientes|やること|対応事項|待办|下一步|задачи`)
+	doneTitle     = titlePattern(`already|all|what is|what['’]s`, `done|completed|finished|erledigt|fertig|terminé|fait|hecho|完了|已完成|сделано`)
+	questionTitle = titlePattern(`open|unresolved|remaining|my|our|offene`, `questions?|fragen|preguntas|質問|问题|вопросы`)
 )
 
 func titlePattern(adjectives, nouns string) func() *regexp.Regexp {
 	return lazily(`(?i)^[^\pL\pN]*(?:[0-9]+[.)]? )?(?:(?:` + adjectives + `) )?(?:` + nouns +
-		`)(?: (?:made|taken|log|list|so far))? ?(?:\([^()]*\))?[^\pL\pN]*$`)
+		`)(?: (?:made|taken|log|list|so far|with [\pL\pN]+))? ?(?:\([^()]*\))?[^\pL\pN]*$`)
 }
 
 // titleBytes bounds the line that is taken for a title.
@@ -42,6 +48,10 @@ func sectionOf(title string) section {
 		return decisionSection
 	case actionTitle().MatchString(title):
 		return actionSection
+	case doneTitle().MatchString(title):
+		return doneSection
+	case questionTitle().MatchString(title):
+		return questionSection
 	}
 	return noSection
 }
@@ -64,10 +74,15 @@ type statement struct {
 }
 
 var (
-	actionMark   = lazily(`^(?i)[\p{So}\x{fe0f} ]*(?:todo|action(?: item)?|fixme)(?: ?\(@?([^()]*)\))? ?: ?`)
-	decisionMark = lazily(`^(?i)[\p{So}\x{fe0f} ]*(?:decision|decided|agreed|resolution) ?: ?`)
+	actionMark = lazily(`^(?i)[\p{So}\x{fe0f} ]*(?:todo|action(?: item)?|fixme|aufgabe|à faire|tarea|pendiente|宿題|待办|задача)` +
+		`(?: ?\(@?([^()]*)\))? ?[:：] ?`)
+	doneMark     = lazily(`^(?i)[\p{So}\x{fe0f} ]*(?:done|completed|finished|erledigt|terminé|hecho|完了|已完成|сделано) ?[:：] ?`)
+	decisionMark = lazily(`^(?i)[\p{So}\x{fe0f} ]*(?:decision|decided|agreed|resolution|` +
+		`entscheidung|beschlossen|décision|décidé|decisión|decidido|acordado|決定|决定|решение|решили) ?[:：] ?`)
 	decisionVerb = lazily(`^(?i)we(?:['’]ve| have)? (?:decided|agreed)\b`)
-	ownerName    = lazily(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+	undecided    = lazily(`^(?i)(?:[^:]{1,60}: )?(?:(?:we(?:['’]ve| have)? (?:decided|agreed) )?(?:none|nothing)|n/a|tb[acd]|to be [a-z]+|pending|open|` +
+		`undecided|not decided|offen|keine|aucune|ninguna|なし|未定)(?: yet| so far| for now| here)?[.!。]*$`)
+	ownerName = lazily(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 )
 
 // markBytes is enough for the longest mark with an owner.
@@ -87,7 +102,7 @@ func (p prose) statements(item bool) []statement {
 	for i := range p.lines {
 		start, _ := p.line(i)
 		mark := markOf(p.mask[start:])
-		if i > 0 && (mark != noSection || kind == actionSection && !item) {
+		if i > 0 && (mark != noSection || (kind == actionSection || kind == doneSection) && !item) {
 			flush(start - 1)
 			begin, kind = start, noSection
 		}
@@ -102,11 +117,14 @@ func (p prose) statements(item bool) []statement {
 // newStatement takes the mark off the prose.
 func newStatement(p prose) statement {
 	head := p.mask[:min(len(p.mask), markBytes)]
-	if decisionVerb().MatchString(head) {
+	if p.tellsDecision() {
 		return statement{prose: p, kind: decisionSection}
 	}
-	if !strings.Contains(head, ":") {
+	if !strings.ContainsAny(head, ":：") {
 		return statement{prose: p}
+	}
+	if m := doneMark().FindStringIndex(head); m != nil && m[1] < len(p.mask) {
+		return statement{prose: p.slice(m[1], len(p.text)), kind: doneSection}
 	}
 	if m := actionMark().FindStringSubmatchIndex(head); m != nil && m[1] < len(p.mask) {
 		s := statement{prose: p.slice(m[1], len(p.text)), kind: actionSection}
@@ -125,8 +143,10 @@ func newStatement(p prose) statement {
 func markOf(line string) section {
 	head := line[:min(len(line), markBytes)]
 	switch {
-	case !strings.Contains(head, ":"):
+	case !strings.ContainsAny(head, ":："):
 		return noSection
+	case doneMark().MatchString(head):
+		return doneSection
 	case actionMark().MatchString(head):
 		return actionSection
 	case decisionMark().MatchString(head):
@@ -138,4 +158,33 @@ func markOf(line string) section {
 // salutation says whether the block greets: "Hi Ann,".
 func (p prose) salutation() bool {
 	return len(p.text) < titleBytes && strings.HasSuffix(p.text, ",")
+}
+
+var (
+	greetingPattern = lazily(`^(?i)(?:thanks?|thank you|thx|good (?:morning|evening|question|point|idea|catch|job)|morning|hi|hello|hey|hm+|` +
+		`danke|hallo|guten (?:morgen|tag)|merci|bonjour|salut|gracias|hola|ありがとうございます|お疲れ様です|谢谢|спасибо|привет)` +
+		`(?:,? [\pL@]+){0,3}[,.!…。！ ]*$`)
+	nodPattern = lazily(`^(?i)(?:ok(?:ay)?|ack|lgtm|\+1|(?:sounds|looks) (?:good|great)|great|perfect|cool|nice|got it|will do|sure|yes|no|yep|` +
+		`nope|agreed|noted|understood|ja|nein|oui|non|sí|はい|了解です|好的|да|нет)(?: to me)?(?:,? (?:thanks?|thank you))?[,.!…。！ ]*$`)
+)
+
+// greeting says whether the sentence greets or thanks: "Thanks, Ann!"
+func (p prose) greeting() bool {
+	return len(p.text) < titleBytes && greetingPattern().MatchString(p.mask)
+}
+
+// leastPoint is how many bytes a single word must have to say something by itself: a sentence of
+// Chinese or Japanese is one.
+const leastPoint = 20
+
+// empty says whether the sentence is no key point: a question, a greeting, a nod, one word
+// ("Looking."), or what introduces something else ("As follows:").
+func (p prose) empty() bool {
+	oneWord := len(p.text) < leastPoint && !strings.Contains(p.text, " ")
+	return oneWord || p.question() || p.greeting() || nodPattern().MatchString(p.mask) || strings.HasSuffix(p.mask, ":")
+}
+
+// tellsDecision says whether the prose begins with "We decided" or "We agreed".
+func (p prose) tellsDecision() bool {
+	return p.mask != "" && (p.mask[0] == 'W' || p.mask[0] == 'w') && decisionVerb().MatchString(p.mask)
 }

@@ -29,6 +29,12 @@ func (p prose) question() bool {
 	return asks && strings.IndexFunc(s, unicode.IsLetter) >= 0
 }
 
+// asks says whether the last sentence is a question.
+func (p prose) asks() bool {
+	all := p.sentences()
+	return len(all) > 0 && all[len(all)-1].question()
+}
+
 // sentenceEnd returns the end of the sentence that begins at start.
 func sentenceEnd(s string, start int) int {
 	for i := start; i < len(s); {

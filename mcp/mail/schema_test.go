@@ -9,6 +9,7 @@ import (
 	"mailtree/maildir"
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
+	"mailtree/maildir/summary"
 	"mailtree/mcp/tool"
 	"mailtree/mcp/tool/tooltest"
 )
@@ -74,7 +75,7 @@ func TestShapes(t *testing.T) {
 		Created:   now,
 		Expires:   now,
 	}}}
-	items := shapeItems([]maildir.SummaryItem{{Text: "t", MessageID: "m", From: "A", Owner: "B"}})
+	items := shapeItems([]summary.Item{{Text: "t", MessageID: "m", From: "A", Owner: "B"}})
 	profile := profileShape{
 		Name:       "A",
 		Program:    "p",
@@ -139,6 +140,7 @@ func TestShapes(t *testing.T) {
 			OpenActions:  items,
 			DoneActions:  items,
 			Questions:    items,
+			Code:         items,
 			Examples:     items,
 			Truncated:    true,
 		}},

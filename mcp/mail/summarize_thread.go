@@ -3,7 +3,7 @@ package mail
 import (
 	"context"
 
-	"mailtree/maildir"
+	"mailtree/maildir/summary"
 	"mailtree/mcp/tool"
 )
 
@@ -26,6 +26,7 @@ type summaryShape struct {
 	OpenActions  []itemShape `json:"open_actions"`
 	DoneActions  []itemShape `json:"done_actions"`
 	Questions    []itemShape `json:"questions"`
+	Code         []itemShape `json:"code_refs"`
 	Examples     []itemShape `json:"examples"`
 	Truncated    bool        `json:"truncated,omitempty"`
 }
@@ -34,7 +35,7 @@ func (t *Toolset) summarizeThread() tool.Tool {
 	return tool.Tool{
 		Name:  "summarize_thread",
 		Hints: tool.Reads(),
-		About: "Summarize a thread: key points, decisions, open and done action items, open questions, with message ids.",
+		About: "Summarize a thread: key points, decisions, open and done action items, open questions, code named, with message ids.",
 		In: []tool.Prop{
 			projectKey(), tool.Need("thread_id", tool.Str("thread id, or the id of its first message", "TKT-123")),
 			tool.May("include_examples", tool.Flag("with excerpts of the newest messages")),
@@ -54,7 +55,7 @@ func (t *Toolset) summarizeThread() tool.Tool {
 				return nil, err
 			}
 			out := summaryShape{
-				ThreadID:     s.ThreadID,
+				ThreadID:     thread,
 				Subject:      s.Subject,
 				Participants: tool.Strs(s.Participants),
 				Messages:     s.Messages,
@@ -65,6 +66,7 @@ func (t *Toolset) summarizeThread() tool.Tool {
 				OpenActions:  shapeItems(s.OpenActions),
 				DoneActions:  shapeItems(s.DoneActions),
 				Questions:    shapeItems(s.Questions),
+				Code:         shapeItems(s.Code),
 				Examples:     shapeItems(s.Examples),
 				Truncated:    s.Truncated,
 			}
@@ -74,7 +76,7 @@ func (t *Toolset) summarizeThread() tool.Tool {
 	}
 }
 
-func shapeItems(l []maildir.SummaryItem) []itemShape {
+func shapeItems(l []summary.Item) []itemShape {
 	out := make([]itemShape, len(l))
 	for i, x := range l {
 		out[i] = itemShape(x)
@@ -97,7 +99,7 @@ func (t *Toolset) shorten(s *summaryShape) {
 	}
 	for !t.budget.Fits(tool.InTool, s) {
 		s.Truncated = true
-		for _, l := range []*[]itemShape{&s.KeyPoints, &s.Decisions, &s.OpenActions, &s.DoneActions, &s.Questions, &s.Examples} {
+		for _, l := range []*[]itemShape{&s.KeyPoints, &s.Decisions, &s.OpenActions, &s.DoneActions, &s.Questions, &s.Code, &s.Examples} {
 			*l = (*l)[(len(*l)+1)/2:]
 		}
 	}

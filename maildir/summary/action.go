@@ -1,0 +1,101 @@
+package summary
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// action is an action of the thread, as the latest message that names it has it.
+type action struct {
+	Item
+	key  string // its words
+	done bool
+}
+
+// actions lists each action once, by where it was last named.
+func (t *thread) actions() (open, done []Item) {
+	var all []action
+	places := map[string]int{} // of all, by key
+	for i, o := range t.outlines {
+		for _, a := range o.Actions {
+			one := action{Item: t.items(i, []string{a.Text})[0], done: a.Done}
+			if one.Owner = a.Owner; one.Owner == "" {
+				one.Owner = t.owner(a.Text, t.messages[i].From)
+			}
+			one.key = t.key(a.Text)
+			at, known := places[one.key]
+			if !known && one.done {
+				at, known = beginningOf(one.key, places)
+			}
+			if !known {
+				places[one.key] = len(all)
+				all = append(all, one)
+				continue
+			}
+			if one.Owner == "" {
+				one.Owner = all[at].Owner
+			}
+			all[at] = one
+		}
+	}
+	for _, a := range all {
+		if a.done {
+			done = append(done, a.Item)
+		} else {
+			open = append(open, a.Item)
+		}
+	}
+	return open, done
+}
+
+// leastWords is how many words two actions must share at their beginning to be the same.
+const leastWords = 3
+
+// beginningOf finds the action that a finished one is: "list the routes" in "list the routes, see
+// #12".
+func beginningOf(key string, places map[string]int) (at int, ok bool) {
+	for words := strings.Split(key, " "); len(words) >= leastWords && !ok; words = words[:len(words)-1] {
+		at, ok = places[strings.Join(words, " ")]
+	}
+	return at, ok
+}
+
+// key is the words of an action, without those at the beginning that tell whose it is: "Ann: …",
+// "I'll …".
+func (t *thread) key(text string) string {
+	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	whose := func(w string) bool {
+		return slices.Contains([]string{"i", "ll", "will"}, w) ||
+			slices.ContainsFunc(t.names, func(n string) bool { return strings.EqualFold(n, w) })
+	}
+	for len(words) > 1 && whose(words[0]) {
+		words = words[1:]
+	}
+	return strings.Join(words, " ")
+}
+
+// owner finds whose action it is where nobody is mentioned with an @; "" where nobody is named.
+func (t *thread) owner(text, sender string) string {
+	low := strings.ToLower(text)
+	for _, me := range []string{"i'll ", "i’ll ", "i will ", "i'm ", "i am ", "ich ", "je ", "voy a "} {
+		if strings.HasPrefix(low, me) {
+			return sender
+		}
+	}
+	for _, name := range t.names {
+		n := strings.ToLower(name)
+		for _, behind := range []string{" ", ":", ",", "：", "さん"} {
+			if strings.HasPrefix(low, n+behind) {
+				return name
+			}
+		}
+		bare := strings.TrimRight(low, ".! ")
+		for _, mark := range []string{"(" + n + ")", "（" + n + "）", "[" + n + "]", "- " + n, "– " + n, "— " + n, "owner: " + n, "assigned to " + n, "→ " + n} {
+			if strings.HasSuffix(bare, mark) {
+				return name
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,24 @@
+package maildir_test
+
+import (
+	"fmt"
+	"testing"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+)
+
+// BenchmarkSummarize condenses a thread of 1,000 messages, bodies read from the index.
+func BenchmarkSummarize(b *testing.B) {
+	p := project(b, storetest.Config{}, "Ann", "Bob")
+	for i := range 1000 {
+		send(b, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", ThreadID: "T", Body: fmt.Sprintf("Table %d is copied to "+
+			"`new_%d`, see tools/copy.go:%d.\n\n- [x] verify table %d\n- [ ] @Bob drops table %d\n\nDecision: table %d stays "+
+			"until Friday.\n\nDo we keep the index of table %d?", i, i, i, i, i, i, i)})
+	}
+	for b.Loop() {
+		if s, err := p.Summarize(b.Context(), "T", true); err != nil || s.Messages != 1000 {
+			b.Fatal(s, err)
+		}
+	}
+}
