@@ -175,7 +175,7 @@ func BenchmarkSearch(b *testing.B) {
 		{"before", "parser before:" + hour},
 		{"after", "parser after:" + hour},
 		{"importance", "parser importance:normal"},
-		{"subject", "subject:word77"},
+		{"subject", "subject:parser"},
 		{"or/filters", "parser from:Agent03 OR zirconium from:Agent04"},
 		{"rank", "parser"},
 		{"rank/filters", "parser from:Agent03 OR word77 from:Agent04"},

@@ -50,11 +50,15 @@ type Config struct {
 	User            func() int                      // the user whose store it is; nil: the process's effective uid
 	Patience        time.Duration                   // how long a caller waits for the disk; 0: 30 s
 	Progress        func(project string, files int) // called during the first reconcile; nil: not at all
-	Now             func() time.Time                // nil: time.Now
-	Rand            io.Reader                       // nil: crypto/rand
-	Log             *slog.Logger                    // nil: discarded
-	Step            func(name string)               // called by the writer before and after whatever a crash may fall between; nil: not at all (fault tests)
-	Fail            func(p string) error            // becomes Tree.Fail of every tree (fault tests)
+	// Refine makes a summary of a thread's text by other means; nil: none is made. Its error says why it
+	// has none.
+	Refine func(ctx context.Context, thread []byte) (string, error)
+
+	Now  func() time.Time     // nil: time.Now
+	Rand io.Reader            // nil: crypto/rand
+	Log  *slog.Logger         // nil: discarded
+	Step func(name string)    // called by the writer before and after whatever a crash may fall between; nil: not at all (fault tests)
+	Fail func(p string) error // becomes Tree.Fail of every tree (fault tests)
 }
 
 // Store is the one owner of a store folder. Safe for concurrent use.

@@ -2,12 +2,17 @@ package maildir
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
+	"time"
 
+	"mailtree/maildir/refusal"
 	"mailtree/maildir/summary"
 )
 
-// Summarize condenses a thread; deterministic. Errors: ErrNotFound.
+// Summarize condenses a thread; deterministic but for Text and Note, which come of Config.Refine.
+// Errors: ErrNotFound.
 // See docs/tools.md, "Summaries".
 func (p *Project) Summarize(ctx context.Context, thread string, examples bool) (*summary.Summary, error) {
 	rows, err := p.Thread(ctx, thread, false)
@@ -26,5 +31,39 @@ func (p *Project) Summarize(ctx context.Context, thread string, examples bool) (
 		}
 	}
 	body := func(id string) (string, error) { return p.store.index.Body(ctx, p.slug, id, 0, summary.MaxBody) }
-	return summary.Of(ctx, messages, body, examples)
+	s, err := summary.Of(ctx, messages, body, examples)
+	if err != nil || p.store.cfg.Refine == nil {
+		return s, err
+	}
+	text, err := threadText(messages, body)
+	if err != nil {
+		return nil, err
+	}
+	if s.Text, err = p.store.cfg.Refine(ctx, text); err != nil {
+		p.store.cfg.Log.Warn("the command that summarizes threads failed", "thread", thread, "error", err)
+		s.Note = &Error{What: refusal.SummaryCommandFailed, Why: err.Error()}
+	}
+	return s, nil
+}
+
+// mostRefined is how many bytes of bodies are given to Refine.
+const mostRefined = 1 << 20
+
+// threadText writes the newest messages of a thread as text, oldest first.
+func threadText(messages []summary.Message, body func(id string) (string, error)) ([]byte, error) {
+	var parts []string
+	for left, i := mostRefined, len(messages)-1; i >= 0; i-- {
+		m := messages[i]
+		text, err := body(m.ID)
+		if err != nil {
+			return nil, err
+		}
+		if left -= len(text); left < 0 {
+			break
+		}
+		parts = append(parts, fmt.Sprintf("From: %s\nTo: %s\nDate: %s\nId: %s\nSubject: %s\n\n%s\n\n", m.From, strings.Join(m.To, ", "),
+			m.Created.UTC().Format(time.RFC3339), m.ID, m.Subject, strings.TrimSpace(text)))
+	}
+	slices.Reverse(parts)
+	return []byte(strings.Join(parts, "")), nil
 }

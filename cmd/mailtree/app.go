@@ -15,6 +15,7 @@ import (
 	"mailtree/maildir"
 	"mailtree/maildir/gitlog"
 	"mailtree/maildir/storedir"
+	"mailtree/maildir/summary/command"
 	"mailtree/maildir/tree"
 	"mailtree/mcp/socket"
 	"mailtree/watcher"
@@ -53,6 +54,7 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 		MailboxDepth:    cfg.MailboxDepth,
 		AttachmentRoots: cfg.AttachmentRoots,
 		Domain:          cfg.MailDomain,
+		Refine:          refine(cfg),
 		Log:             log,
 		Progress:        progress,
 		Step:            cfg.step,
@@ -216,4 +218,12 @@ func progressLine(std stdio, what string) func(project string, files int) {
 			fmt.Fprintf(f, "\r\033[K%s %s: %d files", what, project, files)
 		}
 	}
+}
+
+// refine asks the user's own command for summaries; nil where there is none.
+func refine(cfg *config) func(context.Context, []byte) (string, error) {
+	if cfg.SummaryCommand == "" {
+		return nil
+	}
+	return command.New(cfg.SummaryCommand, 0).Summarize
 }

@@ -42,6 +42,7 @@ type config struct {
 	AttachmentRoots []string
 	CommitExternal  bool
 	MailDomain      string
+	SummaryCommand  string // a line for the shell; "" none
 
 	Nudge bool // the server tells agents of new mail by itself
 
@@ -138,6 +139,11 @@ func settings() []setting {
 			Help:    "folders that attachments may be read from, separated by colons, beside the code base and the mail tree",
 		},
 		{Name: "COMMIT_EXTERNAL", Default: "on", Help: "on: commit edits made outside the server; off: leave them to the person"},
+		{
+			Name:    "SUMMARY_COMMAND",
+			Default: "",
+			Help:    "a command that gets a thread on its input and prints a summary of it; not from .env",
+		},
 		{Name: "NUDGE", Default: "off", Help: "tmux: the server types a notice into the tmux window of an agent that is ready and has new mail"},
 		{Name: "MAIL_GATEWAY", Default: "", Help: "gateway to other mail domains (not in this version)"},
 		{Name: "MAIL_DOMAIN", Default: "mailtree.local", Help: "domain of mailboxes' addresses, and of the authors' in git log"},
@@ -174,7 +180,7 @@ func loadConfig(flags *pflag.FlagSet, env []string, dotenv string, home func() (
 	values := map[string]string{}
 	for _, s := range settings() {
 		s.Value, s.Source = s.Default, "default"
-		if v, ok := file[s.Name]; ok {
+		if v, ok := file[s.Name]; ok && s.Name != "SUMMARY_COMMAND" { // a folder that was cloned must not say what is run
 			s.Value, s.Source = v, ".env"
 		}
 		if v, ok := lookup(env, s.Name); ok {
@@ -245,6 +251,7 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	c.MailboxDepth = int(number("MAILBOX_DEPTH", 1, 10_000_000))
 	c.CommitExternal = choice("COMMIT_EXTERNAL", "on", "off") == "on"
 	c.MailGateway = v["MAIL_GATEWAY"]
+	c.SummaryCommand = v["SUMMARY_COMMAND"]
 	c.Nudge = choice("NUDGE", "off", "tmux") == "tmux"
 	if c.MailDomain = v["MAIL_DOMAIN"]; !mailDomain.MatchString(c.MailDomain) {
 		bad("MAIL_DOMAIN", "a domain such as mail.example.org")

@@ -99,6 +99,8 @@ var sentences = [whats]sentence{
 	QueryTime: {ErrInvalid, "{name} {arg} is not a time: write after:2025-10-23 or after:2025-10-23T15:22:14Z."},
 	QueryPlain: {nil, "{field} has quotes, parentheses or operators that do not fit together, so every word of it was searched for as " +
 		"it stands: close each quote and parenthesis, and put a word on both sides of AND and OR."},
+	SummaryCommandFailed: {nil, "The command that summarizes threads failed ({why}), so this is made from the structure of the " +
+		"messages alone."},
 	CursorUnknown: {ErrInvalid, "{field} {name} is not one that an earlier page gave: pass it as it was given, or leave it out."},
 
 	// Claims.

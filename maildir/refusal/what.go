@@ -77,6 +77,7 @@ const (
 	QueryFilterInside
 	QueryTime
 	QueryPlain
+	SummaryCommandFailed
 	CursorUnknown
 
 	// Claims.

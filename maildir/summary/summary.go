@@ -32,6 +32,9 @@ type Summary struct {
 	Code         []Item // files, functions, issues and commits, each where it was first named
 	Examples     []Item // with examples: an excerpt of each of the newest three messages
 	Truncated    bool   // the thread or a body was over a limit
+
+	Text string // made by a command of the user's own; "": there is none, or it failed
+	Note error  // why it failed
 }
 
 // Item is one line of a summary.

@@ -22,15 +22,15 @@ type hitShape struct {
 type hitsShape struct {
 	Hits   []hitShape `json:"hits"`
 	Next   string     `json:"next_cursor,omitempty"`
-	Ranked int        `json:"ranked,omitempty" jsonschema:"order rank: how many of the newest matches were compared"`
-	Note   string     `json:"note,omitempty" jsonschema:"how the query was read, if not as written"`
+	Ranked int        `json:"ranked_newest,omitempty"`
+	Note   string     `json:"note,omitempty"`
 }
 
 func (t *Toolset) searchMessages() tool.Tool {
 	return tool.Tool{
 		Name:  "search_messages",
 		Hints: tool.Reads(),
-		About: "Full-text search over subjects and bodies of all messages of a project.",
+		About: "Search subjects and bodies of all messages of a project.",
 		In: []tool.Prop{
 			projectKey(),
 			tool.Need("query", tool.Str(`words, "phrases", prefix*, AND OR NOT -word (), from: to: cc: subject: thread: importance: after: before:`,

@@ -11,7 +11,7 @@ type itemShape struct {
 	Text      string `json:"text"`
 	MessageID string `json:"message_id"`
 	From      string `json:"from"`
-	Owner     string `json:"owner,omitempty" jsonschema:"whose action it is"`
+	Owner     string `json:"owner,omitempty"`
 }
 
 type summaryShape struct {
@@ -26,8 +26,10 @@ type summaryShape struct {
 	OpenActions  []itemShape `json:"open_actions"`
 	DoneActions  []itemShape `json:"done_actions"`
 	Questions    []itemShape `json:"questions"`
-	Code         []itemShape `json:"code_refs"`
+	Code         []string    `json:"code_refs"`
 	Examples     []itemShape `json:"examples"`
+	Text         string      `json:"text,omitempty"`
+	Note         string      `json:"note,omitempty"`
 	Truncated    bool        `json:"truncated,omitempty"`
 }
 
@@ -35,10 +37,10 @@ func (t *Toolset) summarizeThread() tool.Tool {
 	return tool.Tool{
 		Name:  "summarize_thread",
 		Hints: tool.Reads(),
-		About: "Summarize a thread: key points, decisions, open and done action items, open questions, code named, with message ids.",
+		About: "Summarize a thread: key points, decisions, actions, open questions, code.",
 		In: []tool.Prop{
 			projectKey(), tool.Need("thread_id", tool.Str("thread id, or the id of its first message", "TKT-123")),
-			tool.May("include_examples", tool.Flag("with excerpts of the newest messages")),
+			tool.May("include_examples", tool.Flag("with excerpts")),
 		},
 		Out: summaryShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
@@ -66,9 +68,13 @@ func (t *Toolset) summarizeThread() tool.Tool {
 				OpenActions:  shapeItems(s.OpenActions),
 				DoneActions:  shapeItems(s.DoneActions),
 				Questions:    shapeItems(s.Questions),
-				Code:         shapeItems(s.Code),
+				Code:         codeOf(s.Code),
 				Examples:     shapeItems(s.Examples),
+				Text:         s.Text,
 				Truncated:    s.Truncated,
+			}
+			if s.Note != nil {
+				out.Note = words.Explain(s.Note)
 			}
 			t.shorten(&out)
 			return out, nil
@@ -80,6 +86,15 @@ func shapeItems(l []summary.Item) []itemShape {
 	out := make([]itemShape, len(l))
 	for i, x := range l {
 		out[i] = itemShape(x)
+	}
+	return out
+}
+
+// codeOf are the names alone: a search for one finds its messages.
+func codeOf(l []summary.Item) []string {
+	out := make([]string, len(l))
+	for i, x := range l {
+		out[i] = x.Text
 	}
 	return out
 }
@@ -99,8 +114,9 @@ func (t *Toolset) shorten(s *summaryShape) {
 	}
 	for !t.budget.Fits(tool.InTool, s) {
 		s.Truncated = true
-		for _, l := range []*[]itemShape{&s.KeyPoints, &s.Decisions, &s.OpenActions, &s.DoneActions, &s.Questions, &s.Code, &s.Examples} {
+		for _, l := range []*[]itemShape{&s.KeyPoints, &s.Decisions, &s.OpenActions, &s.DoneActions, &s.Questions, &s.Examples} {
 			*l = (*l)[(len(*l)+1)/2:]
 		}
+		s.Code = s.Code[(len(s.Code)+1)/2:]
 	}
 }

@@ -1,0 +1,83 @@
+// Package command asks a command of the user's own, such as one that calls a model, to summarize a
+// thread.
+package command
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+	"unicode/utf8"
+)
+
+// What a command may take and say.
+const (
+	Limit     = 30 * time.Second // from the call on, the wait for its turn in it
+	maxOutput = 16 << 10         // bytes
+	atATime   = 2                // commands that run at a time
+)
+
+// Command is a line for the shell that gets a thread on its input and prints the summary. Safe for
+// concurrent use.
+type Command struct {
+	line  string
+	limit time.Duration
+	turns chan struct{}
+}
+
+// New starts nothing. limit 0: Limit.
+func New(line string, limit time.Duration) *Command {
+	if limit == 0 {
+		limit = Limit
+	}
+	return &Command{line: line, limit: limit, turns: make(chan struct{}, atATime)}
+}
+
+// Summarize runs the command. Its error says why there is no summary: the command failed, said
+// nothing or no text, or took too long; then it, and what it started, is ended.
+func (c *Command) Summarize(ctx context.Context, thread []byte) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.limit, fmt.Errorf("it took more than %v", c.limit))
+	defer cancel()
+	select {
+	case c.turns <- struct{}{}:
+		defer func() { <-c.turns }()
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+	out := &limited{left: maxOutput}
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", c.line)
+	cmd.Dir = "/"
+	cmd.Stdin, cmd.Stdout = bytes.NewReader(thread), out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
+	err := cmd.Run()
+	text := strings.TrimSpace(out.data.String())
+	switch {
+	case ctx.Err() != nil:
+		return "", context.Cause(ctx)
+	case out.left < 0:
+		return "", fmt.Errorf("it printed more than %d bytes", maxOutput)
+	case err != nil:
+		return "", err
+	case text == "" || !utf8.ValidString(text):
+		return "", errors.New("it printed no text")
+	}
+	return text, nil
+}
+
+// limited keeps no more than it has left; below zero there was more.
+type limited struct {
+	data bytes.Buffer
+	left int
+}
+
+func (l *limited) Write(b []byte) (int, error) {
+	l.data.Write(b[:min(len(b), max(l.left, 0))])
+	l.left -= len(b)
+	return len(b), nil
+}

@@ -1,0 +1,29 @@
+package command
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestSummarize: what the command prints is the summary; where it fails, the error says why.
+func TestSummarize(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		line, want, fails string
+		limit             time.Duration
+	}{
+		{line: "tr a-z A-Z", want: "THREAD"},
+		{line: "echo read nothing", want: "read nothing"},
+		{line: "exit 3", fails: "exit status 3"},
+		{line: "cat >/dev/null", fails: "no text"},
+		{line: `printf '\377'`, fails: "no text"},
+		{line: "head -c 20000 /dev/zero | tr '\\0' x", fails: "more than 16384 bytes"},
+		{line: "sleep 60 & sleep 60", limit: 50 * time.Millisecond, fails: "more than 50ms"},
+	} {
+		got, err := New(c.line, c.limit).Summarize(t.Context(), []byte("thread\n"))
+		if got != c.want || (err != nil) != (c.fails != "") || err != nil && !strings.Contains(err.Error(), c.fails) {
+			t.Errorf("%s: %q, %v", c.line, got, err)
+		}
+	}
+}
