@@ -104,13 +104,11 @@ func Num(about string, least, most, deflt int) *Node {
 	return &Node{schema: s, example: strconv.Itoa(deflt)}
 }
 
-// InputSchema is the schema of an object that takes these arguments, in this order, and no others.
+// InputSchema is the schema of an object that takes these arguments, in this order. It does not say
+// that it takes no others, because the Python google-genai library fails on additionalProperties;
+// DecodeArgs refuses them.
 func InputSchema(in []Prop) json.RawMessage {
-	s := jsonschema.Schema{
-		Type:                 "object",
-		Properties:           map[string]*jsonschema.Schema{},
-		AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}}, // false
-	}
+	s := jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{}}
 	for _, p := range in {
 		s.Properties[p.Name] = &p.schema
 		s.PropertyOrder = append(s.PropertyOrder, p.Name)
