@@ -18,14 +18,11 @@ func (t *Toolset) releaseClaims() tool.Tool {
 		About: "Give back your file claims: those on the given paths, or all of them.",
 		In: []tool.Prop{
 			projectKey(), agentName(),
-			tool.May("paths", tool.List("as claimed; leave out to release all", "app/api/*.py")),
+			tool.May("paths", tool.List("as claimed; none: all", "app/api/*.py")),
 		},
 		Out: releasedShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			agent, paths := a.Text("agent_name"), a.Names("paths")
-			if a.Has("paths") && len(paths) == 0 {
-				a.Fail(tool.Invalid("paths is empty: name the paths to release, or leave it out to release all your claims."))
-			}
 			p, err := t.project(ctx, a)
 			if err != nil {
 				return nil, err

@@ -245,7 +245,7 @@ func (a *Args) Count(name string, least, most int) int {
 }
 
 // When is a time: RFC 3339, or seconds since 1970 as a number or in a string; the zero time when
-// absent.
+// absent. "" counts as absent: OpenAI's strict mode makes models fill in every argument.
 func (a *Args) When(name string) time.Time {
 	v, ok := a.raw[name]
 	if !ok {
@@ -254,6 +254,9 @@ func (a *Args) When(name string) time.Time {
 	var s string
 	if json.Unmarshal(v, &s) != nil {
 		s = string(v)
+	}
+	if s == "" {
+		return time.Time{}
 	}
 	t, err := ParseWhen(s)
 	if err != nil {

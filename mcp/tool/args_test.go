@@ -45,6 +45,7 @@ func TestArgs(t *testing.T) {
 		{`{"project_key":"/p","since_ts":1761232934}`, "/p||normal|true|20|2025-10-23T15:22:14Z|0"},
 		{`{"project_key":"/p","since_ts":"1761232934.5"}`, "/p||normal|true|20|2025-10-23T15:22:14.5Z|0"},
 		{`{"project_key":"/p","since_ts":"2025-10-23T17:22:14+02:00"}`, "/p||normal|true|20|2025-10-23T15:22:14Z|0"},
+		{`{"project_key":"/p","since_ts":""}`, "/p||normal|true|20||0"},
 		{`{"project_key":"/p","since_ts":0}`, "/p||normal|true|20||0"},
 	} {
 		a := DecodeArgs("t", json.RawMessage(tt.in), testIn())
