@@ -37,7 +37,7 @@ func (p *Project) Claim(ctx context.Context, r claim.Request) (*claim.Result, er
 	var res *claim.Result
 	tx := &writer.Tx{Op: writer.Op{Verb: "claim", Agent: r.Agent}, Keys: writer.On("claims")}
 	tx.Plan = func(g *writer.Group) error {
-		res = &claim.Result{Expires: g.Now.Add(r.TTL).Truncate(time.Microsecond)}
+		res = &claim.Result{}
 		if err := p.needAgent(g.Ctx, refusal.Agent, r.Agent); err != nil {
 			return err
 		}
@@ -46,6 +46,7 @@ func (p *Project) Claim(ctx context.Context, r claim.Request) (*claim.Result, er
 		}
 		err := p.lookAtClaims(g.Ctx, func(l *claim.Leases) (err error) {
 			if res.Conflicts, res.More, err = l.Conflicts(&r); len(res.Conflicts) == 0 {
+				res.Expires = g.Now.Add(r.TTL).Truncate(time.Microsecond)
 				res.Granted, res.Renewed = l.Grants(&r, g.Now, res.Expires)
 			}
 			return err

@@ -35,7 +35,7 @@ type Result struct {
 	Granted   []Row
 	Conflicts []Conflict // the first 1,000
 	More      int        // conflicts that are not listed
-	Expires   time.Time
+	Expires   time.Time  // of what is granted; zero where nothing is
 
 	Renewed bool // all of them
 }
