@@ -32,7 +32,7 @@ func (t *Toolset) claimPaths() tool.Tool {
 		About: "Claim files or globs before you edit them, as an advisory lease; a conflict with another agent's claim grants none.",
 		In: []tool.Prop{
 			projectKey(), agentName(),
-			tool.May("paths", tool.List("required: files or globs, from the root of the repository", "app/api/*.py")),
+			tool.Late("paths", tool.List("files or globs, from the root of the repository", "app/api/*.py")),
 			tool.May("paths_list", tool.List("same as paths", "app/api/*.py")),
 			tool.May("ttl_seconds", tool.Num("", 60, 30*24*3600, 3600)),
 			tool.May("exclusive", tool.TrueFlag("false: others may share the files")),
@@ -41,6 +41,9 @@ func (t *Toolset) claimPaths() tool.Tool {
 		},
 		Out: claimedShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
+			if !a.Has("paths_list") {
+				a.Require("paths")
+			}
 			r := claim.Request{
 				Agent:    a.Text("agent_name"),
 				Patterns: append(a.Names("paths"), a.Names("paths_list")...),

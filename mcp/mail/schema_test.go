@@ -23,7 +23,7 @@ send_message project_key from_agent to subject body_md cc? bcc? importance? ack_
 reply_message project_key from_agent reply_to_message_id body_md to? cc? bcc? importance? ack_required? key?
 check_my_messages project_key agent_name since_ts? urgent_only? unread_only? include_bodies? message_id? body_offset? limit? cursor? mark_read? wait_seconds?
 acknowledge_message project_key agent_name message_id
-claim_paths project_key agent_name paths? paths_list? ttl_seconds? exclusive? reason? dry_run?
+claim_paths project_key agent_name paths paths_list? ttl_seconds? exclusive? reason? dry_run?
 release_claims project_key agent_name paths?
 search_messages project_key query limit? cursor? order?
 summarize_thread project_key thread_id include_examples?
