@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -41,6 +42,7 @@ type answer struct {
 	request *http.Request // with a context that also ends when writing fails
 	merge   bool          // set before anything is written
 	plain   plain         // the same; nil for JSON-RPC
+	greet   func() []byte // set for a stream: what follows its first write
 
 	cancel context.CancelFunc
 	id     []byte
@@ -85,6 +87,10 @@ func (a *answer) Write(p []byte) (int, error) {
 	}
 	a.deadline(len(p))
 	n, err := a.ResponseWriter.Write(p)
+	if a.greet != nil && a.status == http.StatusOK && err == nil {
+		_, err = a.ResponseWriter.Write(a.greet())
+		a.greet = nil
+	}
 	if err != nil {
 		a.cancel()
 	}
@@ -120,6 +126,10 @@ func (a *answer) finish() {
 	if a.status == 0 && a.id != nil && a.request.Context().Err() != nil {
 		// If the client reads on it must not read an empty success.
 		a.deadline(0)
+		if errors.Is(context.Cause(a.request.Context()), errLeft) {
+			writeError(a.ResponseWriter, http.StatusNotFound, a.id, protocol.CodeRequest, errLeft.Error())
+			return
+		}
 		writeError(a.ResponseWriter, http.StatusBadRequest, a.id, protocol.CodeRequest, closedEarly)
 		return
 	}

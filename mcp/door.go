@@ -19,11 +19,12 @@ import (
 // are on the Unix socket too, at /toolset/<name>/mcp (peer.go).
 func (s *Server) table() []*door {
 	cfg := tool.Config{
-		Store:    s.cfg.Store,
-		Version:  s.cfg.Version,
-		Log:      s.log,
-		Stopping: s.stopping,
-		Budget:   tool.Budget(s.cfg.MaxAnswer),
+		Store:     s.cfg.Store,
+		Version:   s.cfg.Version,
+		Log:       s.log,
+		Stopping:  s.stopping,
+		Budget:    tool.Budget(s.cfg.MaxAnswer),
+		SessionID: s.ids.get,
 	}
 	return []*door{
 		{name: "mail", set: mail.New(cfg), paths: []string{"/mcp", "/mcp/{$}"}},

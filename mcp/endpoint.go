@@ -26,20 +26,15 @@ func (s *Server) endpoint(d *door) http.Handler {
 func (s *Server) serve(d *door, w http.ResponseWriter, r *http.Request) {
 	era := protocol.IsStateless(r.Header.Get(protocol.VersionHeader))
 	session := r.Header.Get(protocol.SessionHeader) != ""
-	if session && !era {
-		done, ok := s.sessions.use(r.Context(), r.Header.Get(protocol.SessionHeader), ownerOf(tool.CallerOf(r.Context())))
-		defer done()
-		if !ok {
-			r.Header.Set(protocol.SessionHeader, noSession)
-		}
-	}
 	switch {
 	case r.Method == http.MethodPost:
 		s.post(d, w, r, era, session)
 	case r.Method == http.MethodGet && session && !era:
+		r, done := s.enterSession(d, r)
+		defer done()
 		s.stream(d, w, r)
 	case r.Method == http.MethodDelete && session && !era:
-		d.stateful.ServeHTTP(w, r)
+		s.endSession(d, w, r)
 	default:
 		// The status is not 400: clients take 405 on GET to mean that there is no stream, and go
 		// on.
@@ -65,6 +60,15 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 	m, ok := readMessage(w, body)
 	if !ok {
 		return
+	}
+	if session && !era {
+		if session = m.method != "initialize" || s.inSession(d, r); session {
+			var done func()
+			r, done = s.enterSession(d, r)
+			defer done()
+		} else {
+			r.Header.Del(protocol.SessionHeader)
+		}
 	}
 	bare := !era && !session && m.method != "initialize"
 	var shape plain
@@ -126,6 +130,7 @@ func (s *Server) endWithServer(ctx context.Context, cancel context.CancelFunc) {
 // stream serves the GET of a session until the client, the session or the server ends it.
 func (s *Server) stream(d *door, w http.ResponseWriter, r *http.Request) {
 	s.lasting(w, r, func(ctx context.Context, a *answer) {
+		a.greet = func() []byte { return s.missedEvents(r.Header.Get(protocol.SessionHeader)) }
 		ctx, end := context.WithCancel(ctx)
 		var wg sync.WaitGroup
 		defer wg.Wait()
@@ -133,4 +138,24 @@ func (s *Server) stream(d *door, w http.ResponseWriter, r *http.Request) {
 		wg.Go(func() { s.keepAlive(ctx, d, r.Header) })
 		d.stateful.ServeHTTP(a, a.request)
 	})
+}
+
+// inSession reports whether a request is in a session of its caller. Where it is not, an initialize
+// that names one begins another.
+func (s *Server) inSession(d *door, r *http.Request) bool {
+	id := r.Header.Get(protocol.SessionHeader)
+	return s.sessions.has(id, ownerOf(tool.CallerOf(r.Context()))) && d.lives(id)
+}
+
+// endSession serves the DELETE of a session, which ends what is under way in it: the SDK would wait
+// for that.
+func (s *Server) endSession(d *door, w http.ResponseWriter, r *http.Request) {
+	_, done := s.enterSession(d, r) // the request itself does not end with the session
+	defer done()
+	id := r.Header.Get(protocol.SessionHeader)
+	if id != noSession {
+		s.keptOf(tool.CallerOf(r.Context())).Remove(id)
+		s.sessions.leave(id)
+	}
+	d.stateful.ServeHTTP(w, r)
 }

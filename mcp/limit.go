@@ -51,10 +51,10 @@ const guestShare = 4
 
 // limitsOf returns the limits of the user who makes the request.
 func (s *Server) limitsOf(r *http.Request) *limits {
-	if c := tool.CallerOf(r.Context()); c.Via == "" || own(c) {
-		return &s.limits
+	if guest(tool.CallerOf(r.Context())) {
+		return &s.guests
 	}
-	return &s.guests
+	return &s.limits
 }
 
 // place is the place of one request among those being worked on. A request that lasts (a stream, a

@@ -83,6 +83,9 @@ func (s *Server) peer(next http.Handler) http.Handler {
 // own reports whether the caller may use everything.
 func own(c tool.Caller) bool { return c.Root || c.UID == os.Geteuid() }
 
+// guest reports whether the caller is another user on the socket.
+func guest(c tool.Caller) bool { return c.Via != "" && !own(c) }
+
 // welcome admits the callers who may use the toolset.
 func (s *Server) welcome(d *door, next http.Handler) http.Handler {
 	if !d.guests {

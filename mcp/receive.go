@@ -33,7 +33,10 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			return nil, &jsonrpc.Error{Code: protocol.CodeParams,
 				Message: fmt.Sprintf("the name or uri of %s has %d bytes, over the limit of %d", method, len(name), maxEcho)}
 		}
-		return next(ctx, method, req)
+		if res, err = next(ctx, method, req); err == nil {
+			s.keepSession(ctx, req)
+		}
+		return res, err
 	}
 }
 

@@ -32,6 +32,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/mcp/resume"
 	"mailtree/mcp/tool"
 )
 
@@ -73,10 +74,13 @@ type Config struct {
 	// MaxStreams bounds open GET and subscriptions/listen streams, bridges, and calls that wait for
 	// mail. One more is answered 503, a call is refused.
 	MaxStreams int
-	// MaxSessions bounds the sessions begun with initialize. One more ends the session that has
-	// been unused for longest; where all are in use it is answered 503.
-	MaxSessions    int
-	SessionTimeout time.Duration // a session ends after this time without a request or an open stream
+	// MaxSessions bounds the sessions begun with initialize, and those that stand in the store. One
+	// more ends the session that has been unused for longest; where all are in use it is answered
+	// 503.
+	MaxSessions int
+	// SessionTimeout is how long a session takes memory without a request or an open stream; after
+	// that it is resumed from the store, as after a restart.
+	SessionTimeout time.Duration
 }
 
 // Server is the HTTP surface.
@@ -90,9 +94,14 @@ type Server struct {
 	guests   limits // of other users on the socket, all together
 	answers  answers
 	sessions *sessions
-	underWay underWay
-	stopping chan struct{}
-	stop     sync.Once
+	ids      nextID
+	resuming sync.Mutex    // held while a session is resumed
+	kept     resume.Folder // sessions, for the next server
+
+	keptOfGuests resume.Folder
+	underWay     underWay
+	stopping     chan struct{}
+	stop         sync.Once
 }
 
 // New makes the server. It starts nothing: Run does.
@@ -108,6 +117,7 @@ func New(cfg Config) *Server {
 	s.limits.set(int64(cfg.MaxRequests), int64(cfg.MaxStreams), cfg.MaxBodies)
 	s.guests.set(int64(cfg.MaxRequests)/guestShare, int64(cfg.MaxStreams)/guestShare, max(cfg.MaxBodies/guestShare, 2*cfg.MaxBody))
 	s.answers = newAnswers(cfg.MaxAnswers)
+	s.keepIn()
 	s.mount(s.table()...)
 	return s
 }

@@ -2,14 +2,17 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"mailtree/mcp/protocol"
+	"mailtree/mcp/resume"
 	"mailtree/mcp/tool"
 )
 
@@ -23,17 +26,24 @@ type sessions struct {
 	byID     map[string]*session
 	starting map[bool]int // initialize requests under way, of guests and not
 	clock    int64        // grows with each use
+
+	saving sync.Mutex // guards session.kept
 }
 
 // session is what the server records of a session beside what the SDK does.
 type session struct {
 	id    string
-	begun bool          // with an initialize that was answered
-	guest bool          // begun by a guest
-	owner string        // the ownerOf who began it, noted before the id is answered
-	uses  int           // requests under way and open streams
-	last  int64         // when a use ended last
-	ended chan struct{} // nil but in one that makes room; closed when it has
+	begun bool                              // with an initialize that was answered
+	guest bool                              // begun by a guest
+	owner string                            // the ownerOf who began it, noted before the id is answered
+	uses  map[int64]context.CancelCauseFunc // requests under way and open streams; each cancels its context
+	last  int64                             // when a use ended last
+	ended chan struct{}                     // nil but in one that makes room; closed when it has
+
+	kept     resume.Session // what resume needs
+	noted    time.Time      // when its use was noted on disk last
+	resuming bool           // it is not what it was yet: only resume itself may use it
+	missed   []string       // URIs of subscriptions that were resumed, until its client has been told
 }
 
 func newSessions() *sessions {
@@ -44,7 +54,7 @@ func newSessions() *sessions {
 func (x *sessions) get(id string) *session {
 	e := x.byID[id]
 	if e == nil {
-		e = &session{id: id}
+		e = &session{id: id, uses: map[int64]context.CancelCauseFunc{}}
 		x.byID[id] = e
 	}
 	return e
@@ -67,26 +77,99 @@ func (x *sessions) touch(e *session) {
 	e.last = x.clock
 }
 
-// use keeps the session from being ended to make room, until done is called. Where the session is
-// ending just then, use returns once it has ended, or ctx has. ok is false, and nothing is kept,
-// where there is no such session or it is another owner's.
-func (x *sessions) use(ctx context.Context, id, owner string) (done func(), ok bool) {
+// use keeps the session from being ended to make room, until done is called; within ends before that
+// when leave is called. Where the session is ending just then, use returns once it has ended, or ctx
+// has. ok is false, and nothing is kept, where there is no such session, it is another owner's, or
+// resume is at it.
+func (x *sessions) use(ctx context.Context, id, owner string) (within context.Context, done func(), ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	e := x.byID[id]
-	if e == nil || e.owner != owner {
-		return func() {}, false
+	if e == nil || e.owner != owner || e.resuming {
+		return ctx, func() {}, false
 	}
 	if e.ended != nil {
-		return x.await(ctx, e), true
+		return ctx, x.await(ctx, e), true
 	}
-	e.uses++
-	return func() {
+	within, cancel := context.WithCancelCause(ctx)
+	x.clock++
+	n := x.clock
+	e.uses[n] = cancel
+	return within, func() {
+		cancel(nil)
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		x.touch(e)
-		e.uses--
+		delete(e.uses, n)
 	}, true
+}
+
+// errLeft is why the context of a request ends whose session its client has ended.
+var errLeft = errors.New("the session has ended")
+
+// leave ends what is under way in a session, whose client ends it.
+func (x *sessions) leave(id string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if e := x.byID[id]; e != nil {
+		for _, cancel := range e.uses {
+			cancel(errLeft)
+		}
+	}
+}
+
+// edit has change change what is kept of a session and save it, for one session after the other.
+func (x *sessions) edit(id string, change func(k *resume.Session) error) error {
+	x.saving.Lock()
+	defer x.saving.Unlock()
+	x.mu.Lock()
+	e := x.get(id)
+	x.mu.Unlock()
+	return change(&e.kept)
+}
+
+// noteUse reports whether the use of a session is to be noted on disk: once an hour.
+func (x *sessions) noteUse(id string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	e, now := x.get(id), time.Now()
+	due := now.Sub(e.noted) > time.Hour
+	if due {
+		e.noted = now
+	}
+	return due
+}
+
+// beginResuming keeps a session from being used until resumed is called with the URIs of whose
+// subscriptions its client has to be told.
+func (x *sessions) beginResuming(id string) (resumed func(missed []string)) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	e := x.get(id)
+	e.resuming = true
+	return func(missed []string) {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		e.resuming, e.missed = false, missed
+	}
+}
+
+// takeMissed returns the URIs that were given to resumed, once.
+func (x *sessions) takeMissed(id string) (uris []string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if e := x.byID[id]; e != nil {
+		uris, e.missed = e.missed, nil
+	}
+	return uris
+}
+
+// has reports whether the owner has a session of that id, living or not, that may be used.
+func (x *sessions) has(id, owner string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	e := x.byID[id]
+	return e != nil && e.owner == owner && !e.resuming
 }
 
 // await waits until e, which is ending to make room, has ended. The caller holds x.mu; await gives
@@ -103,30 +186,35 @@ func (x *sessions) await(ctx context.Context, e *session) (done func()) {
 
 // start records an initialize under way; began removes the record. ok is false, and nothing is
 // recorded, where most sessions, as many as there may be, are in use. makeRoom ends the session
-// that has been unused for longest, if one must end. Guests make room for guests, and others for
+// that has been unused for longest, if one must end, and returns its id. Guests make room for guests, and others for
 // others. living returns the sessions that exist, by id.
-func (x *sessions) start(guest bool, most int, living func() map[string]*mcp.ServerSession) (makeRoom func(), ok bool) {
+func (x *sessions) start(guest bool, most int, living func() map[string]*mcp.ServerSession) (makeRoom func() (ended string), ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	all := living()
-	maps.DeleteFunc(x.byID, func(id string, e *session) bool { return all[id] == nil && e.uses == 0 && e.ended == nil })
+	maps.DeleteFunc(x.byID, func(id string, e *session) bool {
+		return all[id] == nil && len(e.uses) == 0 && e.ended == nil && !e.resuming
+	})
 	n, unused := x.starting[guest], (*session)(nil)
 	for _, e := range x.byID {
 		if !e.begun || e.guest != guest || e.ended != nil || all[e.id] == nil {
 			continue
 		}
-		if n++; e.uses == 0 && (unused == nil || e.last < unused.last) {
+		if n++; len(e.uses) == 0 && (unused == nil || e.last < unused.last) {
 			unused = e
 		}
 	}
 	switch {
 	case n < most:
-		makeRoom = func() {}
+		makeRoom = func() string { return "" }
 	case unused == nil:
 		return nil, false
 	default:
 		unused.ended = make(chan struct{})
-		makeRoom = func() { x.end(unused, all[unused.id]) }
+		makeRoom = func() string {
+			x.end(unused, all[unused.id])
+			return unused.id
+		}
 	}
 	x.starting[guest]++
 	return makeRoom, true
@@ -156,19 +244,38 @@ func (x *sessions) began(id string, guest bool) {
 
 // startSession serves an initialize, which begins a session.
 func (s *Server) startSession(d *door, w http.ResponseWriter, r *http.Request, m *message) {
-	guest, most, whose := s.limitsOf(r) == &s.guests, s.cfg.MaxSessions, ""
-	if guest {
-		most, whose = most/guestShare, " for other users"
-	}
-	makeRoom, ok := s.sessions.start(guest, most, s.living)
-	if !ok {
-		what := fmt.Sprintf("all %d sessions%s have a request under way or an open stream", most, whose)
-		busy(w, m.id, what, "end one, or try again when one has ended")
+	c := tool.CallerOf(r.Context())
+	if s.beginSession(d, w, r, s.keptOf(c).NewID(d.signedFor(c))) {
 		return
 	}
-	defer func() { s.sessions.began(w.Header().Get(protocol.SessionHeader), guest) }()
-	makeRoom()
-	d.stateful.ServeHTTP(w, r)
+	most, whose := s.mostSessions(c)
+	what := fmt.Sprintf("all %d sessions%s have a request under way or an open stream", most, whose)
+	busy(w, m.id, what, "end one, or try again when one has ended")
+}
+
+// mostSessions is how many sessions the caller's like may have, and who that is, after "sessions".
+func (s *Server) mostSessions(c tool.Caller) (most int, whose string) {
+	if guest(c) {
+		return s.cfg.MaxSessions / guestShare, " for other users"
+	}
+	return s.cfg.MaxSessions, ""
+}
+
+// beginSession serves an initialize whose session gets that id. It returns false, and has answered
+// nothing, where there is no room for one more session.
+func (s *Server) beginSession(d *door, w http.ResponseWriter, r *http.Request, id string) bool {
+	c := tool.CallerOf(r.Context())
+	most, _ := s.mostSessions(c)
+	makeRoom, ok := s.sessions.start(guest(c), most, s.living)
+	if !ok {
+		return false
+	}
+	defer func() { s.sessions.began(w.Header().Get(protocol.SessionHeader), guest(c)) }()
+	if ended := makeRoom(); ended != "" {
+		s.keptOf(c).Remove(ended)
+	}
+	s.ids.serve(d.stateful, w, r, id)
+	return true
 }
 
 // living returns the sessions that have begun, by id. Stateless requests have sessions without an
@@ -183,4 +290,14 @@ func (s *Server) living() map[string]*mcp.ServerSession {
 		}
 	}
 	return all
+}
+
+// lives reports whether the SDK has a session of that id.
+func (d *door) lives(id string) bool {
+	for ss := range d.set.Server().Sessions() {
+		if ss.ID() == id {
+			return true
+		}
+	}
+	return false
 }

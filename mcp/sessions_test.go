@@ -76,7 +76,7 @@ func TestSessionCap(t *testing.T) {
 	await(t, func() bool {
 		s.sessions.mu.Lock()
 		defer s.sessions.mu.Unlock()
-		return s.sessions.byID[busy].uses == 0
+		return len(s.sessions.byID[busy].uses) == 0
 	})
 	begin(t, url)
 	begin(t, url)
@@ -117,7 +117,7 @@ func TestSessionCapLosesNoCall(t *testing.T) {
 	s.sessions.mu.Lock()
 	defer s.sessions.mu.Unlock()
 	for id, e := range s.sessions.byID {
-		if e.uses != 0 || !e.begun {
+		if len(e.uses) != 0 || !e.begun {
 			t.Errorf("session %s: %+v", id, e)
 		}
 	}

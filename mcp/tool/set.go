@@ -45,6 +45,8 @@ type Config struct {
 	Log      *slog.Logger    // nil: discarded
 	Stopping <-chan struct{} // ends long polls when it is closed; nil: never
 	Budget   Budget          // bytes of an answer
+
+	SessionID func() string // the id of the session that begins; nil: the SDK chooses
 }
 
 // About is what a toolset says of itself.
@@ -81,6 +83,7 @@ func NewSet(cfg Config, about About, tools ...Tool) *Set {
 	o := about.Options
 	o.Instructions = about.Instructions
 	o.Logger = slog.New(quiet{s.log.Handler()})
+	o.GetSessionID = cfg.SessionID
 	o.SetCacheable = func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" }
 	// The server does not log to clients, and its lists never change: it has no more to announce.
 	// There are no prompts, but the SDK answers prompts/list whether or not the server declares it,
