@@ -41,6 +41,8 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 				Waiting:    tool.Waiting(ctx, t.stopping),
 				ID:         a.Text("message_id"),
 			}
+			as := tool.CallerOf(ctx).Agent
+			q.Peek = as != "" && as != q.Agent
 			offset := a.Count("body_offset", 0, math.MaxInt32)
 			if a.Has("body_offset") && q.ID == "" {
 				a.Fail(tool.Invalid("body_offset is %d, but message_id is missing: name the message whose body goes on there.", offset))

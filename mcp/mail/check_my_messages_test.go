@@ -67,3 +67,38 @@ func TestStopWhileMarked(t *testing.T) {
 	}
 	close(goOn)
 }
+
+// TestPeek: who reads an inbox as somebody else, or as a resource, is not its agent at work.
+func TestPeek(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.Config{NoWatcher: true})
+	p, err := s.EnsureProject(t.Context(), "/abs/p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.EnsureAgent(t.Context(), "Blue", maildir.Registration{}); err != nil {
+		t.Fatal(err)
+	}
+	ts := New(tool.Config{Store: s.Store})
+	check := ts.checkMyMessages()
+	for _, tt := range []struct {
+		as     string
+		active bool
+	}{{"", true}, {"Blue", true}, {"Green", false}} {
+		before, err := p.Whois(t.Context(), "Blue")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := tool.WithCaller(t.Context(), tool.Caller{Agent: tt.as})
+		if _, err := check.Run(ctx, tool.DecodeArgs(check.Name, []byte(`{"project_key": "/abs/p", "agent_name": "Blue"}`), check.In)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ts.readInbox(ctx, p, ref{name: "Blue", query: maildir.InboxQuery{Agent: "Blue"}}); err != nil {
+			t.Fatal(err)
+		}
+		after, err := p.Whois(t.Context(), "Blue")
+		if err != nil || after.LastActive.Equal(before.LastActive) == tt.active {
+			t.Errorf("read by %q, active %v, then %v (%v)", tt.as, before.LastActive, after.LastActive, err)
+		}
+	}
+}
