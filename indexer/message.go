@@ -181,3 +181,23 @@ func (x *Index) Keyed(ctx context.Context, slug, from, key string) ([]maildir.Me
 		})
 	return all, err
 }
+
+// Newest lists the newest messages of all projects: see maildir.Index.
+func (x *Index) Newest(ctx context.Context, limit int) ([]maildir.MessageRow, error) {
+	slugs := map[int64]string{}
+	for _, p := range x.attached("") {
+		slugs[p.pid] = p.slug
+	}
+	all := []maildir.MessageRow{}
+	const text = "SELECT pid, id, thread, sender, subject FROM messages ORDER BY row DESC LIMIT ? + 0"
+	err := x.each(ctx, text, []any{limit}, func(scan func(...any) error) error {
+		var pid int64
+		var m maildir.MessageRow
+		err := scan(&pid, &m.ID, &m.ThreadID, &m.From, &m.Subject)
+		if m.Project = slugs[pid]; m.Project != "" {
+			all = append(all, m)
+		}
+		return err
+	})
+	return all, err
+}

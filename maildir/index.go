@@ -69,6 +69,8 @@ type Index interface {
 	ClaimsAt(ctx context.Context, project string, paths []string) ([]claim.Row, error)
 	Problems(ctx context.Context, project string) ([]format.Problem, error) // by path; "" for all projects
 
+	// Newest lists the newest messages of all projects, at most limit, last first: project, id, thread, sender, subject.
+	Newest(ctx context.Context, limit int) ([]MessageRow, error)
 	// ProjectsWith finds the projects that hold what is named: an agent, a message id or a thread, most recent activity first.
 	ProjectsWith(ctx context.Context, what format.Kind, name string) ([]string, error) // what: format.KindProfile, format.KindCanonical, or format.KindOther for a thread
 	// Names completes: at most limit names that begin with prefix (whatever the case): agents (format.KindProfile), threads (format.KindOther).

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -116,5 +117,58 @@ func TestRun(t *testing.T) {
 		t.Errorf("long poll: %s", body)
 	}
 	for range heard { // until the stream ends
+	}
+}
+
+// TestListResources: resources/list names the inboxes of the agents that were active last and the
+// newest threads, each of which can be read.
+func TestListResources(t *testing.T) {
+	t.Parallel()
+	_, url := serve(t, Config{Store: storetest.Open(t, storetest.Config{NoWatcher: true}).Store})
+	list := func() (uris, titles []string) {
+		_, body := request(t, url, post, `{"jsonrpc":"2.0","id":1,"method":"resources/list"}`)
+		var answer struct {
+			Result struct{ Resources []struct{ URI, Title string } }
+		}
+		if err := json.Unmarshal([]byte(body), &answer); err != nil || !strings.Contains(body, `"resources":[`) {
+			t.Fatalf("%s (%v)", body, err)
+		}
+		for _, r := range answer.Result.Resources {
+			uris, titles = append(uris, r.URI), append(titles, r.Title)
+		}
+		return uris, titles
+	}
+	if uris, _ := list(); len(uris) > 0 {
+		t.Errorf("of an empty store: %v", uris)
+	}
+	slug := ""
+	for _, n := range []string{"Ann", "Bob", "Cid"} {
+		made := result(t, url, "create_agent", `{"project_key":"/abs/p","program":"x","model":"y","task_description":"z","name_hint":"`+n+`"}`)
+		slug, _ = made["project"].(string)
+	}
+	send := func(from, subject, more string) string {
+		sent := result(t, url, "send_message", `{"project_key":"/abs/p","from_agent":"`+from+`","to":["Cid"],"subject":"`+subject+`","body_md":""`+more+`}`)
+		id, _ := sent["id"].(string)
+		return id
+	}
+	first := send("Bob", "One", "")
+	send("Bob", "Two", `,"thread_id":"TKT-1"`)
+	send("Ann", "Three", `,"thread_id":"TKT-1"`)
+	uris, titles := list()
+	want := []string{"inbox/Ann", "inbox/Bob", "inbox/Cid", "thread/TKT-1", "thread/" + first}
+	for i := range want {
+		want[i] = "resource://" + want[i] + "?project=" + slug
+	}
+	if !slices.Equal(uris, want) {
+		t.Errorf("listed\n %v, want\n %v", uris, want)
+	}
+	if want := []string{"Inbox of Ann", "Inbox of Bob", "Inbox of Cid", "Three", "One"}; !slices.Equal(titles, want) {
+		t.Errorf("titles %q, want %q", titles, want)
+	}
+	for _, uri := range uris {
+		_, body := request(t, url, post, `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"`+uri+`"}}`)
+		if !strings.Contains(body, `"contents":[`) {
+			t.Errorf("%s: %s", uri, body)
+		}
 	}
 }

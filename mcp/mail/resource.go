@@ -17,8 +17,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// The templates of docs/tools.md, "Resources". There are no fixed resources: an inbox for every agent would only fill
-// the client's list.
+// The templates of docs/tools.md, "Resources". There are no fixed resources: see listRecent.
 const (
 	inboxTemplate   = "resource://inbox/{agent}{?project,since_ts,urgent_only,include_bodies,limit,cursor}"
 	messageTemplate = "resource://message/{id}{?project,body_offset}"
@@ -183,6 +182,9 @@ type (
 // handler finds the requested URI in ctx. anyURI also gives errors the code of the protocol's era.
 func (t *Toolset) anyURI(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if method == "resources/list" {
+			return t.listRecent(ctx, next, req)
+		}
 		r, ok := req.(*mcp.ReadResourceRequest)
 		if !ok || r.Params == nil {
 			return next(ctx, method, req)
@@ -195,6 +197,38 @@ func (t *Toolset) anyURI(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		return res, err
 	}
+}
+
+// maxRecent is how many inboxes, and how many threads, resources/list names.
+const maxRecent = 20
+
+// listRecent serves resources/list: the inboxes of the agents that were active last and the newest
+// threads. All of them would only fill the client's list.
+func (t *Toolset) listRecent(ctx context.Context, next mcp.MethodHandler, req mcp.Request) (mcp.Result, error) {
+	res, err := next(ctx, "resources/list", req)
+	list, ok := res.(*mcp.ListResourcesResult)
+	if err != nil || !ok || t.store == nil {
+		return res, err
+	}
+	recent, err := t.store.Recent(ctx, maxRecent)
+	if err != nil {
+		return nil, t.resourceError("", "", err)
+	}
+	add := func(kind, name, title string, p *maildir.Project) {
+		list.Resources = append(list.Resources, &mcp.Resource{
+			URI:      "resource://" + kind + "/" + url.PathEscape(name) + "?project=" + p.Slug(),
+			Name:     kind + " " + name,
+			Title:    title,
+			MIMEType: "application/json",
+		})
+	}
+	for _, a := range recent.Agents {
+		add("inbox", a.Name, "Inbox of "+a.Name, a.Project)
+	}
+	for _, r := range recent.Threads {
+		add("thread", r.ID, tool.Clip(r.Subject), r.Project)
+	}
+	return list, nil
 }
 
 // resourceError turns the failure to read a resource into a protocol error.

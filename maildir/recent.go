@@ -1,0 +1,85 @@
+package maildir
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+)
+
+// Recent is what somebody who opens the store probably looks for.
+type Recent struct {
+	Agents  []RecentAgent  // the one that was active last first
+	Threads []RecentThread // the one with the newest message first
+}
+
+// RecentAgent is an agent that was active lately.
+type RecentAgent struct {
+	Project *Project
+	Name    string
+	seen    time.Time // zero where it was not, since this server runs
+}
+
+// RecentThread is a thread with one of the newest messages.
+type RecentThread struct {
+	Project *Project
+	ID      string
+	Subject string // of its newest message
+}
+
+// recentMessages is among how many of the newest messages threads and senders are looked for.
+const recentMessages = 200
+
+// Recent returns at most limit agents and threads of all projects. The agents are those that this
+// server has seen, then the senders of the newest messages.
+func (s *Store) Recent(ctx context.Context, limit int) (*Recent, error) {
+	messages, err := s.index.Newest(ctx, recentMessages)
+	if err != nil {
+		return nil, err
+	}
+	r := &Recent{}
+	var agents []RecentAgent
+	for _, p := range s.Projects() {
+		agents = append(agents, p.sighted()...)
+	}
+	slices.SortFunc(agents, func(a, b RecentAgent) int { return cmp.Or(b.seen.Compare(a.seen), cmp.Compare(a.Name, b.Name)) })
+	for i := range messages {
+		m := &messages[i]
+		p := s.known(m.Project)
+		if p == nil {
+			continue
+		}
+		agents = append(agents, RecentAgent{Project: p, Name: m.From})
+		t := RecentThread{Project: p, ID: cmp.Or(m.ThreadID, m.ID), Subject: m.Subject}
+		listed := slices.ContainsFunc(r.Threads, func(o RecentThread) bool { return o.Project == p && o.ID == t.ID })
+		if !listed && len(r.Threads) < limit {
+			r.Threads = append(r.Threads, t)
+		}
+	}
+	for _, a := range agents {
+		if len(r.Agents) == limit {
+			break
+		}
+		if slices.ContainsFunc(r.Agents, func(o RecentAgent) bool { return o.Project == a.Project && o.Name == a.Name }) {
+			continue
+		}
+		there, err := a.Project.hasAgent(ctx, a.Name)
+		if err != nil {
+			return nil, err
+		}
+		if there {
+			r.Agents = append(r.Agents, a)
+		}
+	}
+	return r, nil
+}
+
+// sighted lists whom this server has seen in the project.
+func (p *Project) sighted() (all []RecentAgent) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for name, s := range p.seen {
+		all = append(all, RecentAgent{p, name, s.last})
+	}
+	return all
+}
