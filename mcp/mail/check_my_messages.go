@@ -14,7 +14,7 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 	return tool.Tool{
 		Name:  "check_my_messages",
 		Hints: tool.Marks(),
-		About: "Read your inbox, newest first; can wait until new mail arrives.",
+		About: "Read mail from agents in other sessions and programs, and people: your inbox, newest first; can wait until some arrives.",
 		In: []tool.Prop{
 			projectKey(), agentName(),
 			tool.May("since_ts", tool.Str("only after this time, RFC 3339", "2025-10-23T15:22:14Z")),

@@ -29,7 +29,7 @@ func (t *Toolset) claimPaths() tool.Tool {
 	return tool.Tool{
 		Name:  "claim_paths",
 		Hints: tool.Adds(),
-		About: "Claim files or globs before you edit them, as an advisory lease; a conflict with another agent's claim grants none.",
+		About: "Lock or reserve files or globs before you edit them, as an advisory lease; a conflict with another agent's claim grants none.",
 		In: []tool.Prop{
 			projectKey(), agentName(),
 			tool.Late("paths", tool.List("files or globs, from the root of the repository", "app/api/*.py")),

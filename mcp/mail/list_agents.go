@@ -27,7 +27,7 @@ func (t *Toolset) listAgents() tool.Tool {
 	return tool.Tool{
 		Name:  "list_agents",
 		Hints: tool.Reads(),
-		About: "List the agents of a project: the directory of whom you can write to.",
+		About: "List agents in other sessions and programs, and people: the directory of whom in a project you can mail.",
 		In: []tool.Prop{
 			projectKey(), tool.May("active_only", tool.TrueFlag("within seven days")),
 			tool.May("cursor", tool.Str("", "BlueLake")),

@@ -15,7 +15,7 @@ func (t *Toolset) releaseClaims() tool.Tool {
 	return tool.Tool{
 		Name:  "release_claims",
 		Hints: tool.Removes(),
-		About: "Give back your file claims: those on the given paths, or all of them.",
+		About: "Unlock files: give back your claims on the given paths, or all of them.",
 		In: []tool.Prop{
 			projectKey(), agentName(),
 			tool.May("paths", tool.List("as claimed; none: all", "app/api/*.py")),

@@ -14,7 +14,7 @@ func (t *Toolset) sendMessage() tool.Tool {
 	return tool.Tool{
 		Name:  "send_message",
 		Hints: tool.Adds(),
-		About: "Send a markdown message to agents of the project; it is delivered to all of them or to none.",
+		About: "Mail agents in other sessions and programs, and people: a markdown message, delivered to all recipients or to none.",
 		In: []tool.Prop{
 			projectKey(), fromAgent(),
 			tool.Need("to", tool.List("agent names", "BlueLake")),
