@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,7 +27,8 @@ import (
 
 var stored = flag.Int("gitlog.stored", 10000, "messages stored before the commits of BenchmarkCommit")
 
-// BenchmarkCommit measures durable commits of messages of three paths, 1.5 KB each.
+// BenchmarkCommit measures durable commits of messages of three paths, 1.5 KB each, of twenty
+// agents: how many a second, and how much each adds to .git/objects.
 func BenchmarkCommit(b *testing.B) {
 	text := strings.Repeat("A line of a message of ordinary length.\n", 36)
 	send := func(l *Log, dir string, n int) {
@@ -64,8 +66,9 @@ func BenchmarkCommit(b *testing.B) {
 			send(l, dir, n)
 		}
 		flush()
-		for _, group := range []int{1, 64} {
+		for _, group := range []int{1, 16, 64, 1000} {
 			b.Run(fmt.Sprintf("stored=%d/group=%d", have, group), func(b *testing.B) {
+				before := objectBytes(b, dir)
 				for b.Loop() {
 					b.StopTimer()
 					for range group {
@@ -76,9 +79,26 @@ func BenchmarkCommit(b *testing.B) {
 					flush()
 				}
 				b.ReportMetric(float64(b.N*group)/b.Elapsed().Seconds(), "msgs/s")
+				b.ReportMetric(float64(objectBytes(b, dir)-before)/float64(b.N*group), "B/msg")
 			})
 		}
 	}
+}
+
+// objectBytes is the size of all objects of the repository at dir.
+func objectBytes(b *testing.B, dir string) (n int64) {
+	err := filepath.WalkDir(filepath.Join(dir, ".git/objects"), func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		fi, err := d.Info()
+		n += fi.Size()
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return n
 }
 
 var piled = flag.Int("gitlog.piled", 300, "commits made before BenchmarkTidy puts packs together")
