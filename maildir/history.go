@@ -14,9 +14,9 @@ type History interface {
 	// returns.
 	Run(ctx context.Context) error
 
-	// Record hands over operations of the server whose files are durable. They are committed within
-	// a second, one line per operation, in this order. done, if not nil, is called once they are in
-	// a commit. The caller changes neither ops nor what they refer to afterwards.
+	// Record hands over operations of the server whose files are durable. They are committed within a
+	// second: docs/durability.md, "What git log tells". done, if not nil, is called once they are in
+	// commits. The caller changes neither ops nor what they refer to afterwards.
 	Record(ops []Op, done func())
 
 	// Edited hands over paths that somebody else changed, added or removed (a folder stands for all

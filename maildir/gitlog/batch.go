@@ -12,12 +12,18 @@ import (
 	"mailtree/maildir/gitlog/object"
 )
 
-// batch is what one commit is to hold: operations or edits, never both.
+// batch is what one move of the branch is to bring: operations or edits, never both.
 type batch struct {
-	ops     []maildir.Op
+	ops     []operation
 	written map[string]delivery
 	edits   []string
 	force   bool // edits are committed even where .gitignore names them
+}
+
+// operation is one with a commit from before it.
+type operation struct {
+	maildir.Op
+	base hash
 }
 
 // delivery is what the last operation of a batch that wrote a path put there.
@@ -28,8 +34,8 @@ type delivery struct {
 
 // addRecord adds the operations of a record.
 func (b *batch) addRecord(r record) {
-	b.ops = append(b.ops, r.ops...)
 	for _, op := range r.ops {
+		b.ops = append(b.ops, operation{op, r.base})
 		for _, p := range op.Paths {
 			w, ok := op.Written[p]
 			if !ok {
@@ -98,7 +104,7 @@ func (l *Log) commitEdits(ctx context.Context) error {
 	return err
 }
 
-// commitBatch makes the commit of a batch and notes how it went.
+// commitBatch makes the commits of a batch and notes how it went.
 func (l *Log) commitBatch(ctx context.Context, b batch) error {
 	done := stopwatch()
 	err := l.heal()
@@ -146,7 +152,7 @@ const (
 	gentle = 2
 )
 
-// commit makes the commit of a batch.
+// commit makes the commits of a batch.
 func (l *Log) commit(ctx context.Context, b batch) (err error) {
 	for try := range tries {
 		err = l.attempt(ctx, b, try >= l.gentle)
@@ -157,7 +163,7 @@ func (l *Log) commit(ctx context.Context, b batch) (err error) {
 	return &hold{mode: "waiting", cause: err, reason: "The mail's branch keeps moving while the server wants to commit: it is tried again."}
 }
 
-// attempt builds the commit on what HEAD is now and publishes it. A batch that makes no difference
+// attempt builds the commits on what HEAD is now and publishes them. A batch that makes no difference
 // needs none, but an operation is told in any case.
 func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 	repo, err := openRepository(l.cfg.Dir, l.mem)
@@ -194,7 +200,7 @@ func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 	return err
 }
 
-// publish builds the commit of a batch on what HEAD is now and moves the branch; made is false when
+// publish builds the commits of a batch on what HEAD is now and moves the branch; made is false when
 // it did not move.
 func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, err error) {
 	if p.at, err = l.branch(p.repo); err != nil {
@@ -296,52 +302,6 @@ func (l *Log) build(repo *repository, at head, b batch) (*plan, *object.Writer, 
 		return nil, nil, err
 	}
 	return plan, objects, nil
-}
-
-// write gives trees and commit to objects. The zero hash: there is nothing to commit.
-func (l *Log) write(p *publication, b batch, to *object.Writer) (sum hash, reflog string, err error) {
-	now := l.cfg.Now()
-	c := object.Commit{
-		Parent:    p.at.commit,
-		Committer: l.server(),
-		Written:   now,
-		Made:      now,
-	}
-	switch {
-	case len(b.ops) > 0:
-		ops := make([]maildir.Op, 0, len(b.ops))
-		for _, op := range b.ops {
-			if !op.Recovered || p.plan.adds(op.Paths) || p.plan.touches(op.Revised) {
-				ops = append(ops, op)
-			}
-		}
-		if len(ops) == 0 {
-			return hash{}, "", nil
-		}
-		c.Author, c.Message = l.opsAuthor(ops), opsMessage(ops)
-		if at := ops[len(ops)-1].At; !at.IsZero() {
-			c.Written = at
-		}
-	default:
-		changes := p.plan.differing()
-		if len(changes) == 0 {
-			return hash{}, "", nil
-		}
-		c.Message, c.Author = editMessage(changes), l.server()
-		if id, err := p.repo.config.person(); err != nil {
-			return hash{}, "", err
-		} else if id != "" {
-			c.Author = id
-		}
-	}
-	if c.Tree, err = p.plan.write(to); err != nil {
-		return hash{}, "", err
-	}
-	if sum, err = to.Add(object.KindCommit, c.Encode()); err != nil {
-		return hash{}, "", err
-	}
-	p.repo.mem.KeepCommit(sum, c.Tree)
-	return sum, c.Reflog(), nil
 }
 
 // unsaved returns those of the paths whose present content is not HEAD's, and notes that HEAD,

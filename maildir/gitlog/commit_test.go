@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -32,51 +31,6 @@ func TestCommit(t *testing.T) {
 	if s.Mode != "committing" || s.Pending != 0 || s.LastHash != tr.git("rev-parse", "HEAD") || s.LastCommit.IsZero() {
 		t.Errorf("state %+v", s)
 	}
-}
-
-func TestSeveralOperations(t *testing.T) {
-	t.Parallel()
-	tr := newTree(t, Config{})
-	var done atomic.Int32
-	for i := range 3 {
-		p := fmt.Sprintf("messages/m%d.md", i)
-		tr.write(p, "x")
-		tr.log.Record([]maildir.Op{op("send", "A", fmt.Sprintf("m%d", i), p)}, func() { done.Add(1) })
-	}
-	tr.write("messages/m0.read", "")
-	tr.log.Record([]maildir.Op{
-		{Verb: "read", Agent: "B", ID: "m0", Paths: []string{"messages/m0.read"}},
-		{Verb: "presence", Agent: "B", Summary: "two\nlines\x00and <b> a\u2028control\x1b[1m"},
-	}, func() { done.Add(1) })
-	tr.flush()
-	tr.equal("message", tr.git("log", "-1", "--format=%B"), `send ×3, read ×1, presence ×1
-
-send A m0 A -> B: about m0
-send A m1 A -> B: about m1
-send A m2 A -> B: about m2
-read B m0
-presence B - two lines and <b> a control [1m
-
-Mail-Op: send
-Mail-Id: m0
-Agent: A
-Mail-Op: send
-Mail-Id: m1
-Agent: A
-Mail-Op: send
-Mail-Id: m2
-Agent: A
-Mail-Op: read
-Mail-Id: m0
-Agent: B
-Mail-Op: presence
-Agent: B`)
-	tr.equal("trailers seen by git", tr.git("log", "-1", "--format=%(trailers:key=Mail-Op,valueonly,separator=%x2C)"), "send,send,send,read,presence")
-	tr.equal("author", tr.git("log", "-1", "--format=%an"), "mailtree")
-	if done.Load() != 4 {
-		t.Errorf("done called %d times", done.Load())
-	}
-	tr.sound()
 }
 
 func TestHostileNames(t *testing.T) {

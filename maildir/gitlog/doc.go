@@ -36,8 +36,9 @@
 //   - When Run begins, catchUp finds what was changed while nobody watched: it compares by content
 //     the files whose stat data is not the Git index's, and takes in what is gone or new and not
 //     ignored. What is staged stays so.
-//   - A commit is made about once a second at most, and so seldom that the work is a tenth of one
-//     core.
+//   - A round, which is what has queued when the branch moves, comes about once a second at most, and
+//     so seldom that the work is a tenth of one core. It writes index and branch once, however many
+//     commits it brings (write).
 //   - Files of Git's configuration are read, never obeyed: no hook, filter, include or program runs.
 //     The git program itself runs for one thing, putting packs together when it is quiet, and sees
 //     no configuration then (tidy).
@@ -55,22 +56,22 @@
 //	Mail-Id: msg_20251023_3a51c0f7b3dc3a7e
 //	Agent: GreenCastle
 //
-// Several operations: a subject that counts, one line for people per operation (verb, agent or "-",
-// id or "-", summary), and the trailers of all, in the same order:
+// A round of many operations has a commit for each agent, in the order in which the agents appear: a
+// subject that counts, one line for people per operation (verb, agent or "-", id or "-", summary),
+// and the trailers of all, in the same order. A path that several agents have changed is in the
+// commit of the last:
 //
-//	send ×2, project ×1
+//	send ×1, acknowledge ×1
 //
 //	send GreenCastle msg_20251023_3a51c0f7b3dc3a7e GreenCastle -> BlueLake: Plan
-//	send BlueLake msg_20251023_3a51c0f7c41b2d09 BlueLake -> GreenCastle: Re: Plan
-//	project - - made
+//	acknowledge GreenCastle msg_20251023_3a51c0f7c41b2d09 GreenCastle
 //
 //	Mail-Op: send
 //	Mail-Id: msg_20251023_3a51c0f7b3dc3a7e
 //	Agent: GreenCastle
-//	Mail-Op: send
+//	Mail-Op: acknowledge
 //	Mail-Id: msg_20251023_3a51c0f7c41b2d09
-//	Agent: BlueLake
-//	Mail-Op: project
+//	Agent: GreenCastle
 //
 // A program reads the trailers (the last paragraph): every "Mail-Op:" begins an operation,
 // "Mail-Id:" and "Agent:" after it belong to it and are left out where there is none. Each
@@ -80,9 +81,8 @@
 // Edits of others: "edit: path", or "edit: N files" and at most a hundred paths; their trailer is
 // "Mail-Op: edit".
 //
-// The author is the agent, with address agent@Domain, where all operations of the commit are one
-// agent's, else mailtree; of edits, whoever Git's configuration names. The committer is always
-// mailtree.
+// The author is the agent, with address agent@Domain; of what the server does by itself, mailtree; of
+// edits, whoever Git's configuration names. The committer is always mailtree.
 //
 // # Files below .git
 //

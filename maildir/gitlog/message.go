@@ -2,12 +2,9 @@ package gitlog
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"mailtree/maildir"
 )
 
 const (
@@ -44,7 +41,7 @@ func word(s string) string {
 
 // opsMessage is the message of a commit of operations. The layout is described in the package
 // comment.
-func opsMessage(ops []maildir.Op) string {
+func opsMessage(ops []operation) string {
 	var b strings.Builder
 	if len(ops) == 1 {
 		op := ops[0]
@@ -89,7 +86,7 @@ func firstOf(all ...string) string {
 func orDash(s string) string { return firstOf(s) }
 
 // tally is "send ×12, read ×3", in the order of first appearance.
-func tally(ops []maildir.Op) string {
+func tally(ops []operation) string {
 	var verbs []string
 	count := map[string]int{}
 	for _, op := range ops {
@@ -141,11 +138,10 @@ const serverName = "mailtree"
 
 func (l *Log) server() string { return identity(serverName, serverName+"@"+l.cfg.Domain) }
 
-// opsAuthor is the agent whose operations all of them are, else the server.
-func (l *Log) opsAuthor(ops []maildir.Op) string {
-	agent := ops[0].Agent
-	if identityPart(agent) == "" || slices.ContainsFunc(ops, func(op maildir.Op) bool { return op.Agent != agent }) {
+// agent is the author of an agent's operations; the server's own are its own.
+func (l *Log) agent(name string) string {
+	if identityPart(name) == "" {
 		return l.server()
 	}
-	return identity(agent, agent+"@"+l.cfg.Domain)
+	return identity(name, name+"@"+l.cfg.Domain)
 }

@@ -17,7 +17,9 @@ import (
 // change is what a commit makes of one path.
 type change struct {
 	path     string
-	old, new entry // in HEAD, in the commit
+	at       *node
+	old, new entry // in HEAD, in the newest commit
+	made     entry // in the commit that is being written
 	stat     gitindex.Stat
 	gone     bool   // nothing is there on disk
 	mild     bool   // not named itself, but found below a folder that was: .gitignore counts
@@ -27,7 +29,7 @@ type change struct {
 
 func (c *change) differs() bool { return c.new != c.old }
 
-// plan is the content of a commit: HEAD's tree, and of the named paths what operations wrote there,
+// plan is the content of the newest commit: HEAD's tree, and of the named paths what operations wrote there,
 // else what is on disk now.
 type plan struct {
 	repo    *repository
@@ -63,10 +65,7 @@ func (p *plan) close() {
 // Paths that Git cannot have (in .git, with "..") and the run-time folder are left out.
 func (p *plan) name(paths []string) error {
 	for _, path := range paths {
-		path = strings.Trim(path, "/")
-		if path == "." {
-			path = ""
-		}
+		path = named(path)
 		if path != "" && !committable(path) {
 			continue
 		}
@@ -89,6 +88,14 @@ func (p *plan) name(paths []string) error {
 	return nil
 }
 
+// named is a path as the plan names it; "" is the tree itself.
+func named(path string) string {
+	if path = strings.Trim(path, "/"); path == "." {
+		return ""
+	}
+	return path
+}
+
 func orDot(path string) string {
 	if path == "" {
 		return "."
@@ -103,7 +110,8 @@ func (p *plan) add(path string, mild bool) {
 	}
 	c := &change{path: path, mild: mild}
 	p.changes[path] = c
-	p.root.findNode(path).leaf = c
+	c.at = p.root.findNode(path)
+	c.at.leaf = c
 }
 
 // nameFolder takes in what is below a folder: what Git has there, for what is gone, and what is on
@@ -257,15 +265,6 @@ func (p *plan) loadOne(c *change, to *object.Writer) error {
 // (tree.FaultOf).
 func transient(err error) bool {
 	return errors.As(err, new(unix.Errno)) && tree.FaultOf(err) == tree.FaultMachine
-}
-
-// write makes the tree objects and returns the new tree.
-func (p *plan) write(to *object.Writer) (hash, error) {
-	e, err := p.root.write(p.repo, to)
-	if err == nil && e.Mode == 0 {
-		e.Hash, err = to.Add(object.KindTree, nil)
-	}
-	return e.Hash, err
 }
 
 // differing returns the changes that make a difference to HEAD, by path.

@@ -181,21 +181,3 @@ func TestDefaultTimes(t *testing.T) {
 		}
 	}
 }
-
-// The author is the agent where all operations of a commit are one agent's.
-func TestAuthorOfSeveral(t *testing.T) {
-	t.Parallel()
-	tr := newTree(t, Config{Domain: "mail.example"})
-	tr.send("m1", "m1")
-	tr.send("m2", "m2")
-	tr.flush()
-	tr.equal("one agent", tr.git("log", "-1", "--format=%an <%ae> %cn"), "A <A@mail.example> mailtree")
-	tr.send("m3", "m3")
-	o := op("send", "B", "m4", "m4")
-	tr.write("m4", "x")
-	tr.log.Record([]maildir.Op{o}, nil)
-	tr.flush()
-	tr.equal("two agents", tr.git("log", "-1", "--format=%an <%ae> %cn"), "mailtree <mailtree@mail.example> mailtree")
-	tr.equal("agents", tr.git("log", "-1", "--format=%(trailers:key=Agent,valueonly,separator=%x2C)"), "A,B")
-	tr.sound()
-}

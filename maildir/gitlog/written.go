@@ -21,16 +21,13 @@ import (
 // it is.
 func (p *plan) loadWritten(c *change, to *object.Writer) error {
 	w := p.written[c.path]
-	if c.new = c.old; isSparse(p.index, c.path) || len(p.nodeOf(c.path).kids) > 0 {
+	if c.new = c.old; isSparse(p.index, c.path) || len(c.at.kids) > 0 {
 		return p.loadOne(c, to)
 	}
 	if w.Gone {
 		return p.loadRemoved(c, w.base)
 	}
-	made := entry{Mode: object.ModeFile}
-	if w.Stat.Mode&0o100 != 0 || !p.repo.config.fileMode && c.old.Mode == object.ModeExec {
-		made.Mode = object.ModeExec
-	}
+	made := entry{Mode: p.modeOf(c, w.Written)}
 	st, same, err := p.files.still(c.path, w.Written, made.Mode, p.repo.config.fileMode)
 	if err != nil {
 		return err
@@ -90,12 +87,27 @@ func (p *plan) taken(c *change, base hash) (bool, error) {
 	return c.old.Mode != 0, nil // base is gone with a history that a person has rewritten, or there is none
 }
 
-func (p *plan) nodeOf(path string) *node {
-	n := &p.root
-	for name := range strings.SplitSeq(path, "/") {
-		n = n.kids[name]
+// replaced is what an operation made of a path that a later one of the round has changed again; ok is
+// false where that is not known, or somebody has committed the path since: then the later one stands
+// for both.
+func (p *plan) replaced(c *change, op operation) (is entry, ok bool, err error) {
+	w, ok := op.Written[c.path]
+	if !ok || isSparse(p.index, c.path) || len(c.at.kids) > 0 {
+		return entry{}, false, nil
 	}
-	return n
+	taken, err := p.taken(c, op.base)
+	if err != nil || taken || w.Gone {
+		return entry{}, err == nil && !taken, err
+	}
+	return entry{Mode: p.modeOf(c, w), Hash: object.HashOf(object.KindBlob, w.Data)}, true, nil
+}
+
+// modeOf is the mode of a file that an operation has written.
+func (p *plan) modeOf(c *change, w maildir.Written) uint32 {
+	if w.Stat.Mode&0o100 != 0 || !p.repo.config.fileMode && c.old.Mode == object.ModeExec {
+		return object.ModeExec
+	}
+	return object.ModeFile
 }
 
 // still tells whether the file at path is as an operation wrote it. It is not read where its stat

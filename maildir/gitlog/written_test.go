@@ -137,7 +137,8 @@ func TestEditWithItsTimeSetBack(t *testing.T) {
 	tr.sound()
 }
 
-// The last operation of a commit counts, also where it has only removed the file.
+// Each operation's commit has what that operation made of a path that a later one has changed again;
+// where it is not known, the last one stands for both.
 func TestWrittenTwice(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -149,7 +150,19 @@ func TestWrittenTwice(t *testing.T) {
 	tr.equal("content", tr.git("show", "HEAD:status"), "work")
 	tr.equal("files", tr.git("ls-files"), ".gitignore\nstatus")
 	tr.equal("ids", strings.Join(tr.ids(), " "), "m1 m2 m3 m4")
-	tr.equal("commits", tr.git("rev-list", "--count", "HEAD"), "2")
+	tr.equal("versions", tr.git("log", "--reverse", "--format=%s", "--name-status", "-m", "HEAD~4.."), `send: A -> B: about m1
+
+A	status
+send: A -> B: about m2
+
+A	gone
+send: A -> B: about m3
+
+M	status
+unread: A -> B: about m4
+
+D	gone`)
+	tr.equal("replaced", tr.git("show", "HEAD~3:status"), "ready")
 	tr.sound()
 }
 
@@ -187,8 +200,8 @@ func TestWrittenAfterAPersonsCommit(t *testing.T) {
 	tr.git("add", "-A")
 	tr.git("commit", "-qm", "mine")
 	tr.flush()
-	tr.equal("subject", tr.git("log", "-1", "--format=%s"), "send ×3")
-	tr.equal("changes", tr.git("show", "--name-status", "--format="), "")
+	tr.equal("subject", tr.git("log", "-1", "--format=%s"), "send: A -> B: about m3")
+	tr.equal("changes", tr.git("diff", "--name-status", "HEAD~3"), "")
 	tr.sound()
 	tr.write("status", "by hand\n") // committed before the operation, and edited after it
 	tr.git("commit", "-qam", "mine")
@@ -206,7 +219,7 @@ func TestWrittenAfterAPersonsCommit(t *testing.T) {
 	tr.record(tr.deliver("m6", "status", "ready\n"))
 	tr.write("status", "and again\n")
 	tr.flush()
-	tr.equal("history", tr.git("log", "-3", "--format=%s", "--", "status"), "edit: status\nsend ×2\nmine")
+	tr.equal("history", tr.git("log", "-3", "--format=%s", "--", "status"), "edit: status\nsend: A -> B: about m6\nmine")
 	tr.equal("delivered", tr.git("show", "HEAD~:status"), "ready")
 	tr.sound()
 }

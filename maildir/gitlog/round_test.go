@@ -1,0 +1,150 @@
+package gitlog
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"mailtree/maildir"
+)
+
+// busy delivers messages of the agents, in turn, and a status that each agent writes anew; all wait
+// for one commit.
+func (t *repoTree) busy(agents, from, to int) (done *int) {
+	t.Helper()
+	done = new(int)
+	for i := from; i < to; i++ {
+		agent, id := fmt.Sprint("A", i%agents), fmt.Sprintf("m%04d", i)
+		o := t.deliver(id, "messages/"+id, "text of "+id+"\n")
+		mark := t.deliver(id, "agents/status", agent+"\n")
+		o.Agent, o.Summary = agent, agent+" writes "+id
+		o.Paths = append(o.Paths, mark.Paths...)
+		o.Written[mark.Paths[0]] = mark.Written[mark.Paths[0]]
+		t.log.Record([]maildir.Op{o}, func() { *done++ })
+	}
+	return done
+}
+
+// moves counts how often the branch has moved.
+func (t *repoTree) moves() int {
+	t.Helper()
+	return strings.Count(string(t.file(".git/logs/refs/heads/main")), "\n")
+}
+
+// A busy second's log shows each operation with its author, and a revert takes one back; branch and
+// index move once.
+func TestBusySecond(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{Domain: "mail.example"})
+	before := tr.moves()
+	done := tr.busy(4, 0, singles)
+	tr.flush()
+	tr.equal("moves", fmt.Sprint(tr.moves()-before), "1")
+	tr.equal("done", fmt.Sprint(*done), fmt.Sprint(singles))
+	tr.sound()
+	tr.equal("of one agent", tr.git("log", "--author=A2@mail.example", "--format=%an <%ae>, %cn: %s"), strings.Join([]string{
+		"A2 <A2@mail.example>, mailtree: send: A2 writes m0014",
+		"A2 <A2@mail.example>, mailtree: send: A2 writes m0010",
+		"A2 <A2@mail.example>, mailtree: send: A2 writes m0006",
+		"A2 <A2@mail.example>, mailtree: send: A2 writes m0002",
+	}, "\n"))
+	tr.equal("changes of one", tr.git("show", "--name-status", "--format=%(trailers)", "HEAD~8"),
+		"Mail-Op: send\nMail-Id: m0007\nAgent: A3\n\n\nM\tagents/status\nA\tmessages/m0007")
+	tr.equal("what it wrote", tr.git("show", "HEAD~8:agents/status"), "A3")
+	tr.git("revert", "--no-edit", tr.git("log", "--format=%H", "--grep=m0015", "-1"))
+	tr.equal("taken back", tr.git("show", "--name-status", "--format="), "M\tagents/status\nD\tmessages/m0015")
+	tr.sound()
+}
+
+// More operations make one commit for each agent. A path that two have written is in the commit of
+// the later.
+func TestCrowdedSecond(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	before := tr.moves()
+	done := tr.busy(3, 0, singles+1)
+	tr.record(maildir.Op{Verb: "presence", Agent: "A0", Summary: "two\nlines\x00and <b> a\u2028control\x1b[1m"})
+	tr.flush()
+	tr.equal("moves", fmt.Sprint(tr.moves()-before), "1")
+	tr.equal("done", fmt.Sprint(*done), fmt.Sprint(singles+1))
+	tr.sound()
+	tr.equal("subjects", tr.git("log", "-3", "--format=%an: %s"), "A2: send ×5\nA1: send ×6\nA0: send ×6, presence ×1")
+	tr.equal("message", tr.git("log", "--author=A0", "--format=%B"), `send ×6, presence ×1
+
+send A0 m0000 A0 writes m0000
+send A0 m0003 A0 writes m0003
+send A0 m0006 A0 writes m0006
+send A0 m0009 A0 writes m0009
+send A0 m0012 A0 writes m0012
+send A0 m0015 A0 writes m0015
+presence A0 - two lines and <b> a control [1m
+
+Mail-Op: send
+Mail-Id: m0000
+Agent: A0
+Mail-Op: send
+Mail-Id: m0003
+Agent: A0
+Mail-Op: send
+Mail-Id: m0006
+Agent: A0
+Mail-Op: send
+Mail-Id: m0009
+Agent: A0
+Mail-Op: send
+Mail-Id: m0012
+Agent: A0
+Mail-Op: send
+Mail-Id: m0015
+Agent: A0
+Mail-Op: presence
+Agent: A0`)
+	tr.equal("trailers seen by git", tr.git("log", "--author=A0", "--format=%(trailers:key=Mail-Op,valueonly,separator=%x2C)"),
+		"send,send,send,send,send,send,presence")
+	tr.equal("who wrote the status", tr.git("log", "--format=%an", "--", "agents/status"), "A1")
+	tr.equal("status", tr.git("show", "HEAD:agents/status"), "A1")
+	if ids := tr.ids(); len(slices.Compact(slices.Sorted(slices.Values(ids)))) != singles+1 || len(ids) != singles+1 {
+		t.Errorf("ids in the log: %v", ids)
+	}
+}
+
+// A folder so large that its tree objects reach the limit gets a commit for each agent too.
+func TestSinglesAreBounded(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	var paths []string
+	for i := range singleTrees / (singles - 1) / 270 { // a little more than fits sixteen times
+		p := fmt.Sprintf("messages/%0240d", i)
+		tr.write(p, "")
+		paths = append(paths, p)
+	}
+	tr.record(op("send", "A", "many", paths...))
+	tr.flush()
+	tr.busy(2, 0, singles/2)
+	tr.flush()
+	tr.equal("half as many", tr.git("rev-list", "--count", "HEAD"), fmt.Sprint(2+singles/2))
+	tr.busy(2, singles, 2*singles)
+	tr.flush()
+	tr.equal("all", tr.git("log", "-2", "--format=%an: %s"), "A1: send ×8\nA0: send ×8")
+	tr.sound()
+}
+
+// What a recovered operation that is in a commit already has written, and somebody has changed since,
+// is an edit, not the next operation's.
+func TestRecoveredAndEdited(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{External: true})
+	tr.send("m1", "m1")
+	tr.flush()
+	tr.write("m1", "by hand\n")
+	was := op("send", "A", "m1", "m1")
+	was.Recovered = true
+	tr.record(was, tr.deliver("m2", "m2", "x\n"))
+	tr.commitOps()
+	tr.equal("commit", tr.git("show", "--name-status", "--format=%s"), "send: A -> B: about m2\n\nA\tm2")
+	tr.equal("status", tr.git("status", "--porcelain"), " M m1")
+	tr.flush()
+	tr.equal("edit", tr.git("show", "--name-status", "--format=%an: %s"), "mailtree: edit: m1\n\nM\tm1")
+	tr.sound()
+}
