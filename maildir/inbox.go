@@ -351,10 +351,11 @@ func (p *Project) Delivery(ctx context.Context, agent, id string) (*Delivery, er
 	return d, err
 }
 
-// stampMark writes the time into a mark that somebody made empty.
+// stampMark writes the time into a mark that somebody made empty. The history has the server as its
+// author: the agent had no part in it.
 // See docs/tree.md, "Marks".
 func (p *Project) stampMark(c Change) *writer.Tx {
-	tx := &writer.Tx{Op: writer.Op{Verb: "stamp", Agent: c.Agent, ID: c.ID, Summary: c.Path}, Keys: writer.On("mark " + c.Agent)}
+	tx := &writer.Tx{Op: writer.Op{Verb: "stamp", ID: c.ID, Summary: c.Path}, Keys: writer.On("mark " + c.Agent)}
 	tx.Plan = func(g *writer.Group) error {
 		if st, err := p.tree.Stat(c.Path); err != nil || st.Size > 0 || !st.Mode.IsRegular() {
 			return nil
