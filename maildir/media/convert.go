@@ -1,0 +1,91 @@
+package media
+
+import (
+	"bytes"
+	"fmt"
+	"image"
+	"image/draw"
+	"runtime/debug"
+
+	"github.com/HugoSmits86/nativewebp"
+	"golang.org/x/image/webp"
+)
+
+// MaxConvert is how many pixels an image may have to be converted: a screen of 1920 × 1080 fits, in
+// some 130 MiB of memory.
+const MaxConvert = 1 << 21
+
+// ToWebP makes the image a lossless WebP image, where that is smaller. It returns as a clause why
+// the file stays as it is; "" where it was converted, is WebP already or is no image. A file that
+// cannot be decoded becomes inert: see Odd.
+func (f *File) ToWebP() (kept string) {
+	switch {
+	case f.Pixels == 0 || f.layout.webp:
+		return ""
+	case f.layout.fixed != "":
+		return f.layout.fixed
+	case f.Pixels > MaxConvert:
+		return fmt.Sprintf("it has %d pixels, over the limit of %d", f.Pixels, MaxConvert)
+	}
+	defer debug.FreeOSMemory() // else the garbage of this image is there beside the next one
+	pixels, err := f.decode()
+	if err != nil {
+		f.damaged(imageOf(f.Data), err)
+		return ""
+	}
+	if pixels == nil {
+		return "it does not fill its canvas"
+	}
+	coded := encode(pixels)
+	switch {
+	case coded == nil:
+		return "it could not be coded without loss"
+	case len(coded) >= len(f.Data):
+		return fmt.Sprintf("it would have %d bytes instead of %d", len(coded), len(f.Data))
+	}
+	f.Data, f.Type, f.Ext, f.layout.webp = coded, webpType, webpExt, true
+	return ""
+}
+
+// decode decodes the image; nil where it is only a part of what its header says.
+func (f *File) decode() (m image.Image, err error) {
+	defer func() { // an image comes from anybody, and a panic in a decoder must not stop the server
+		if r := recover(); r != nil {
+			m, err = nil, fmt.Errorf("%v", r)
+		}
+	}()
+	m, err = imageOf(f.Data).decode(bytes.NewReader(f.Data))
+	if err != nil || m.Bounds() != image.Rect(0, 0, f.layout.width, f.layout.height) {
+		return nil, err
+	}
+	return m, nil
+}
+
+// encode codes an image and decodes the result again: the encoder builds codes without a bound of
+// their length, so that a rare image comes out wrong. It returns nil where that is so.
+func encode(m image.Image) (coded []byte) {
+	defer func() {
+		if recover() != nil {
+			coded = nil
+		}
+	}()
+	var out bytes.Buffer
+	if err := nativewebp.Encode(&out, m, nil); err != nil {
+		return nil
+	}
+	back, err := webp.Decode(bytes.NewReader(out.Bytes()))
+	if err != nil || !bytes.Equal(plainPixels(m), plainPixels(back)) {
+		return nil
+	}
+	return out.Bytes()
+}
+
+// plainPixels are the pixels of an image, four bytes each.
+func plainPixels(m image.Image) []byte {
+	if n, ok := m.(*image.NRGBA); ok && n.Stride == 4*n.Rect.Dx() {
+		return n.Pix
+	}
+	n := image.NewNRGBA(image.Rect(0, 0, m.Bounds().Dx(), m.Bounds().Dy()))
+	draw.Draw(n, n.Rect, m, m.Bounds().Min, draw.Src)
+	return n.Pix
+}

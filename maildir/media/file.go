@@ -1,0 +1,139 @@
+package media
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"path/filepath"
+	"strings"
+)
+
+// MaxPixels is how many pixels an image may have: a viewer takes four bytes for each, and a file of
+// some kB can have 4,000 million.
+const MaxPixels = 50_000_000
+
+// File is a file to be stored.
+type File struct {
+	Data   []byte
+	Type   string // media type
+	Ext    string // of the stored file: begins with a dot, or is empty
+	Pixels int    // of an image; 0: this is none, or one that no viewer should open
+	Odd    string // how it is stored otherwise than its name says, as a clause; "": as it says
+
+	layout layout // of an image
+}
+
+// New looks at a file of that name. The name may be empty. It keeps data.
+func New(name string, data []byte) *File {
+	f := &File{Data: data, Ext: extension(name)}
+	if i := imageOf(data); i != nil {
+		f.openImage(i)
+		return f
+	}
+	switch {
+	case svg(f.Ext, data):
+		f.inert("an SVG image can hold scripts, so it is stored as text")
+	case pretends(f.Ext):
+		f.inert("the bytes are no image of the kind that the name says, so it is stored as plain " + plainWord(data))
+	default:
+		f.sniff()
+	}
+	return f
+}
+
+// openImage takes the file for an image of that format, where it is whole.
+func (f *File) openImage(i *imageFormat) {
+	named := f.Ext
+	f.Type, f.Ext = i.mediaType, i.exts[0]
+	size, err := i.config(bytes.NewReader(f.Data))
+	if err == nil {
+		f.layout, err = i.walk(f.Data)
+	}
+	if err == nil && (size.Width < 1 || size.Height < 1) {
+		err = errors.New("it has no pixels")
+	}
+	switch {
+	case err != nil:
+		f.damaged(i, err)
+	case size.Width > MaxPixels/size.Height:
+		f.inert("the image has too many pixels to be opened safely, so it is stored as plain data")
+	default:
+		f.Pixels = size.Width * size.Height
+		f.layout.width, f.layout.height = size.Width, size.Height
+		if pretends(named) && !i.named(named) {
+			f.Odd = "this is a " + i.name + " image, so it is stored as one"
+		}
+	}
+}
+
+// damaged makes the file inert because it is no sound image of that format.
+func (f *File) damaged(i *imageFormat, err error) {
+	f.inert(fmt.Sprintf("this is no sound %s image (%v), so it is stored as plain data", i.name, err))
+}
+
+// inert makes the file one that no viewer opens as an image.
+func (f *File) inert(why string) {
+	f.Type, f.Ext, f.Pixels, f.Odd = "application/octet-stream", ".bin", 0, why
+	if text(f.Data) {
+		f.Type, f.Ext = "text/plain", ".txt"
+	}
+}
+
+// sniff finds the type of what is no image: by the extension, else by the bytes.
+func (f *File) sniff() {
+	if f.Ext != "" {
+		f.Type = mime.TypeByExtension(f.Ext)
+	}
+	if f.Type == "" {
+		f.Type = http.DetectContentType(f.Data)
+	}
+	f.Type, _, _ = strings.Cut(f.Type, ";")
+	if f.Ext == "" {
+		f.Ext = fitting[f.Type]
+	}
+}
+
+// fitting are extensions of files that have none.
+var fitting = map[string]string{
+	"application/pdf":    ".pdf",
+	"application/x-gzip": ".gz",
+	"application/zip":    ".zip",
+	"text/plain":         ".txt",
+}
+
+// extension is that of a name, in lower case; "" where it is too long or odd for a file of ours.
+func extension(name string) string {
+	ext := strings.ToLower(filepath.Ext(name))
+	odd := func(r rune) bool { return r != '.' && (r < 'a' || r > 'z') && (r < '0' || r > '9') }
+	if len(ext) > 16 || strings.ContainsFunc(ext, odd) {
+		return ""
+	}
+	return ext
+}
+
+// svg reports whether a file is an SVG image, or says that it is one.
+func svg(ext string, data []byte) bool {
+	head := bytes.ToLower(data[:min(len(data), 4<<10)])
+	return ext == ".svg" || ext == ".svgz" || ext == "" && bytes.Contains(head, []byte("<svg"))
+}
+
+// pretends reports whether an extension is that of an image of a format that we know.
+func pretends(ext string) bool {
+	for i := range imageFormats {
+		if imageFormats[i].named(ext) {
+			return true
+		}
+	}
+	return false
+}
+
+func text(data []byte) bool { return strings.HasPrefix(http.DetectContentType(data), "text/") }
+
+func plainWord(data []byte) string {
+	if text(data) {
+		return "text"
+	}
+	return "data"
+}
