@@ -1,12 +1,13 @@
 // Package markdown reads the structure of a GitHub-Flavored Markdown body: key points, decisions,
-// action items and questions. It knows Markdown and nothing of mail, and it is the only importer of
+// action items and questions; and it points images elsewhere. It knows Markdown and nothing of mail, and it is the only importer of
 // goldmark.
 //
-// Three functions, all of them on goldmark's tree:
+// Four functions, all of them on goldmark's tree:
 //
 //	FirstHeading  at most 16 KiB; for a missing subject, in ingest
 //	PlainText     at most 8 KiB; for excerpts
 //	Parse         at most 256 KiB and about 200 ms; for summaries
+//	RewriteImages the same, data URIs not counted; where a message is sent
 //
 // # What holds for any body
 //

@@ -107,6 +107,9 @@ func (b *brackets) Parse(parent ast.Node, block text.Reader, pc parser.Context) 
 	case node != nil:
 		_, end := block.Position()
 		b.budget.charge(end.Start - start.Start)
+		if node.Kind() == ast.KindImage {
+			node.SetAttributeString(spanAttribute, span{start.Start, end.Start})
+		}
 	case len(line) > 1 && (line[1] == '(' || line[1] == '['):
 		b.budget.charge(rest(parent, start))
 	}

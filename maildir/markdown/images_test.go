@@ -1,0 +1,74 @@
+package markdown
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestRewriteImages: each inline image is found where it stands, and nothing else is touched.
+func TestRewriteImages(t *testing.T) {
+	t.Parallel()
+	data := "data:image/png;base64," + strings.Repeat("iVBORw0KGgo+/=", 100<<10)
+	for _, tt := range []struct{ body, found, want string }{
+		{"![diagram](docs/flow.png)", "docs/flow.png", "![diagram](NEW)"},
+		{"a ![](a.png) b ![x](b.png \"title\") c", "a.png b.png", "a ![](NEW) b ![x](NEW \"title\") c"},
+		{"![](<my flow.png>)", "my flow.png", "![](NEW)"},
+		{`![a](a\_b&amp;c.png 'it')`, "a_b&c.png", "![a](NEW 'it')"},
+		{"![a](  a.png\n\"t\" )", "a.png", "![a](  NEW\n\"t\" )"},
+		{"![a](a(1).png)", "a(1).png", "![a](NEW)"},
+		{"[![a](a.png)](https://example.org)", "a.png", "[![a](NEW)](https://example.org)"},
+		{"![a ![b](b.png)](a.png)", "b.png a.png", "![a ![b](NEW)](NEW)"},
+		{"> - ![a](a.png)\r\n>\r\n> ![b](b.png)\r\n", "a.png b.png", "> - ![a](NEW)\r\n>\r\n> ![b](NEW)\r\n"},
+		{"|a|\n|-|\n|![a](a.png)|\n", "a.png", "|a|\n|-|\n|![a](NEW)|\n"},
+		{"é\n\n# ![a](ä.png)", "ä.png", "é\n\n# ![a](NEW)"},
+		{"![a](" + data + ") ![b](" + data + " 'b') ![c](c.png)", data + " " + data + " c.png", "![a](NEW) ![b](NEW 'b') ![c](NEW)"},
+		{"`![a](a.png)`\n\n    ![a](a.png)\n\n```\n![a](a.png)\n```\n", "", ""},
+		{"[a](a.png) ![a][b] ![a]()\n\n[b]: b.png\n", "", ""},
+		{"![a] (a.png) ![a](a b.png) \\![a](a.png) ![", "", ""},
+		{"none", "", ""},
+	} {
+		var found []string
+		got := RewriteImages(t.Context(), tt.body, func(d string) string {
+			found = append(found, d)
+			return "NEW"
+		})
+		if tt.want == "" {
+			tt.want = tt.body
+		}
+		if strings.Join(found, " ") != tt.found || got != tt.want {
+			t.Errorf("%.80s\nfound %.80q, made %.80s", tt.body, found, got)
+		}
+		if same := RewriteImages(t.Context(), tt.body, func(d string) string { return d }); same != tt.body {
+			t.Errorf("%.80s\nmade %.80s of it where nothing was to change", tt.body, same)
+		}
+	}
+}
+
+// TestRewriteHostile: bodies that are slow to parse cost no more here, and stay as they are.
+func TestRewriteHostile(t *testing.T) {
+	t.Parallel()
+	for name, body := range hostile(1 << 20) {
+		began := time.Now()
+		if RewriteImages(t.Context(), body, func(d string) string { return d }) != body {
+			t.Errorf("%s: changed", name)
+		}
+		if took := time.Since(began); took > slow*time.Second {
+			t.Errorf("%s: took %v", name, took)
+		}
+	}
+}
+
+// FuzzRewriteImages: no body makes anything panic, or changes where nothing is to change.
+func FuzzRewriteImages(f *testing.F) {
+	for _, body := range hostile(300) {
+		f.Add(body)
+	}
+	f.Add("![a](<b \\> c> \"t\") ![d](data:image/png;base64," + strings.Repeat("A", 99) + ")")
+	f.Fuzz(func(t *testing.T, body string) {
+		if RewriteImages(t.Context(), body, func(d string) string { return d }) != body {
+			t.Error("changed")
+		}
+		RewriteImages(t.Context(), body, func(string) string { return "x" })
+	})
+}
