@@ -7,14 +7,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"io/fs"
-	"mime"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/media"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/repo"
 	"mailtree/maildir/tree"
@@ -27,50 +26,78 @@ type attachmentFile struct {
 	data []byte
 }
 
-// What one message may bring along.
+// What one message may bring along, by default, in bytes.
 const (
-	maxAttachment     = 32 << 20 // bytes
-	maxAllAttachments = 64 << 20 // bytes
-	maxAttachments    = 50
+	MaxAttachment = 10 << 20 // one file
+	MaxAttached   = 25 << 20 // all files together
 )
 
-// readAttachments reads the files that a sender names. Only files below the tree, a configured attachment root, or
-// the project's own code base where that is the top of a Git work tree, or of one linked to it; never through links or
-// hidden names (Invariant I8). Where d.by is somebody else than the user of the store, only files outside the tree that are
-// that user's own: the store's rights are not lent. Errors: ErrNotFound, ErrDenied, ErrTooLarge, ErrInvalid,
-// ErrConflict where a file of attachments is not what its name says.
-func (p *Project) readAttachments(d *Draft) ([]attachmentFile, error) {
+// MaxStored is the most that Config.MaxAttachment may be: a larger file of attachments is none that a
+// server made.
+const MaxStored = 32 << 20
+
+// maxAttachments is how many files one message may bring along.
+const maxAttachments = 50
+
+// gathering is what a draft brings along, while it is read.
+type gathering struct {
+	p      *Project
+	d      *Draft
+	linked string // the linked work tree that the sender works in; "" for none
+	left   int64  // bytes that the message may still bring along
+	pixels int    // that may still be converted
+	files  []attachmentFile
+	notes  []*Error // what was done otherwise than asked
+}
+
+// gather reads the files that a sender names, and the images of the body where the draft asks for
+// that: then it rewrites the body. It returns the files and what was done otherwise than asked.
+// Errors: ErrNotFound, ErrDenied, ErrTooLarge, ErrInvalid, ErrConflict where a file of attachments is
+// not what its name says. An image of the body that cannot be read is a note, and no error.
+func (p *Project) gather(ctx context.Context, d *Draft) ([]attachmentFile, []*Error, error) {
 	if len(d.Attachments) > maxAttachments {
-		return nil, over(refusal.TooManyAttachments, refusal.Attachments, len(d.Attachments), maxAttachments)
+		return nil, nil, over(refusal.TooManyAttachments, refusal.Attachments, len(d.Attachments), maxAttachments)
 	}
-	if len(d.Attachments) == 0 {
-		return nil, nil
+	if len(d.Attachments) == 0 && !d.mayHaveImages() {
+		return nil, nil, nil
 	}
 	p.store.attaching <- struct{}{} // a few at a time, for they are held in memory
 	defer func() { <-p.store.attaching }()
-	var out []attachmentFile
-	left := int64(maxAllAttachments)
 	linked, err := repo.LinkedWorkTree(d.WorkDir, p.human)
 	if err != nil {
-		return nil, refusal.Disk(err)
+		return nil, nil, refusal.Disk(err)
 	}
-	for _, n := range d.Attachments {
-		f, err := p.readAttachment(n, linked, left, d.by)
+	g := &gathering{p: p, d: d, linked: linked, left: p.store.cfg.MaxAttached, pixels: maxConverted}
+	for _, name := range d.Attachments {
+		data, base, err := g.readAttachment(refusal.Attachments, name)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		left -= f.Bytes
-		out = append(out, *f)
+		f := media.New(base, data)
+		g.noteOdd(refusal.Attachments, name, f)
+		if d.Images != nil && d.Images.Convert == ConvertAll {
+			g.toWebP(refusal.Attachments, name, f)
+		}
+		g.files = append(g.files, *newAttachment(base, f))
 	}
-	return out, nil
+	if d.mayHaveImages() {
+		d.Body = g.bodyImages(ctx)
+	}
+	return g.files, g.notes, nil
 }
 
-func (p *Project) readAttachment(name, linked string, left int64, by *Caller) (*attachmentFile, error) {
+// readAttachment reads a file that a field of the draft names, and returns the last element of its
+// path. Only files below the tree, a configured attachment root, or the project's own code base where
+// that is the top of a Git work tree, or of one linked to it; never through links or hidden names
+// (Invariant I8). Where d.by is somebody else than the user of the store, only files outside the tree
+// that are that user's own: the store's rights are not lent.
+func (g *gathering) readAttachment(field refusal.Field, name string) (data []byte, base string, err error) {
+	p, by := g.p, g.d.by
 	if name == "" || strings.ContainsRune(name, 0) {
-		return nil, &Error{What: refusal.AttachmentUnnamed, Field: refusal.Attachments, Name: name}
+		return nil, "", &Error{What: refusal.AttachmentUnnamed, Field: field, Name: name}
 	}
 	guest := by != nil && p.store.guest(*by)
-	for _, root := range p.attachmentRoots(linked, filepath.IsAbs(name)) {
+	for _, root := range p.attachmentRoots(g.linked, filepath.IsAbs(name)) {
 		rel := name
 		if filepath.IsAbs(name) {
 			r, err := filepath.Rel(root, filepath.Clean(name))
@@ -90,38 +117,50 @@ func (p *Project) readAttachment(name, linked string, left int64, by *Caller) (*
 		if guest {
 			read = func(root, rel string, limit int64) ([]byte, error) { return readOwned(root, rel, limit, by.UID) }
 		}
-		data, err := read(root, rel, min(left, maxAttachment))
+		data, err := read(root, rel, min(g.left, p.store.cfg.MaxAttachment))
 		if os.IsNotExist(err) {
 			continue
 		}
 		if err != nil {
-			return nil, &Error{
+			return nil, "", &Error{
 				What:  refusal.AttachmentUnusable,
-				Field: refusal.Attachments,
+				Field: field,
 				Name:  name,
 				Why:   tree.PlainFileError(err),
 			}
 		}
-		f := newAttachment(filepath.Base(rel), data)
-		if sum := format.AttachmentSum(rel); root == p.tree.Dir() && sum != "" && sum != f.SHA1 {
-			return nil, &Error{
+		if sum := format.AttachmentSum(rel); root == p.tree.Dir() && sum != "" && sum != sha1Of(data) {
+			return nil, "", &Error{
 				What:  refusal.AttachmentAltered,
-				Field: refusal.Attachments,
+				Field: field,
 				Name:  name,
 				Why:   otherBytes,
 			}
 		}
-		return f, nil
+		g.left -= int64(len(data))
+		return data, filepath.Base(rel), nil
 	}
 	if guest {
-		return nil, &Error{
+		return nil, "", &Error{
 			What:  refusal.AttachmentNotForGuest,
-			Field: refusal.Attachments,
+			Field: field,
 			Name:  name,
-			Limit: maxAttachment >> 20,
+			Limit: int(p.store.cfg.MaxAttachment >> 20),
 		}
 	}
-	return nil, &Error{What: refusal.UnknownAttachment, Field: refusal.Attachments, Name: name}
+	return nil, "", &Error{What: refusal.UnknownAttachment, Field: field, Name: name}
+}
+
+// noteOdd notes that a file is not stored as its name says.
+func (g *gathering) noteOdd(field refusal.Field, name string, f *media.File) {
+	if f.Odd != "" {
+		g.notes = append(g.notes, &Error{
+			What:  refusal.AttachmentOdd,
+			Field: field,
+			Name:  name,
+			Why:   f.Odd,
+		})
+	}
 }
 
 // attachmentRoots are the folders to look in: first the code base, then the configured ones, then the tree itself. To who
@@ -234,7 +273,7 @@ func CheckAttachments(t *tree.Tree, ctx context.Context, bad func(path, why stri
 			if ctx.Err() != nil {
 				return good, context.Cause(ctx)
 			}
-			switch sum, err := t.SHA1(p, maxAttachment); {
+			switch sum, err := t.SHA1(p, MaxStored); {
 			case err != nil:
 				check(p, err)
 			case sum != want:
@@ -249,22 +288,34 @@ func CheckAttachments(t *tree.Tree, ctx context.Context, bad func(path, why stri
 
 // newAlternative is the HTML of a body as an attachment.
 func newAlternative(html string) *attachmentFile {
-	f := newAttachment("body.html", []byte(html))
-	f.Type, f.MediaType = format.Alternative, "text/html"
+	f := newAttachment("body.html", &media.File{Data: []byte(html), Type: "text/html", Ext: ".html"})
+	f.Type = format.Alternative
 	return f
 }
 
-func newAttachment(name string, data []byte) *attachmentFile {
+// newAttachment is a file that its sender calls name; "" for an image of a data URI.
+func newAttachment(name string, f *media.File) *attachmentFile {
+	sum := sha1Of(f.Data)
+	switch {
+	case name == "":
+		name = "image" + f.Ext
+	case f.Type == media.WebP:
+		name = strings.TrimSuffix(name, filepath.Ext(name)) + f.Ext
+	}
+	return &attachmentFile{
+		Attachment: format.Attachment{
+			Type:      "file",
+			MediaType: f.Type,
+			Path:      format.AttachmentPath(sum, f.Ext),
+			Bytes:     int64(len(f.Data)),
+			SHA1:      sum,
+			Name:      format.Cut(name, 255),
+		},
+		data: f.Data,
+	}
+}
+
+func sha1Of(data []byte) string {
 	sum := sha1.Sum(data)
-	hex := hex.EncodeToString(sum[:])
-	ext := strings.ToLower(filepath.Ext(name))
-	if len(ext) > 16 || strings.ContainsFunc(ext, func(r rune) bool { return r != '.' && (r < 'a' || r > 'z') && (r < '0' || r > '9') }) {
-		ext = ""
-	}
-	media := mime.TypeByExtension(ext)
-	if media == "" {
-		media = http.DetectContentType(data)
-	}
-	media, _, _ = strings.Cut(media, ";")
-	return &attachmentFile{format.Attachment{Type: "file", MediaType: media, Path: format.AttachmentPath(hex, ext), Bytes: int64(len(data)), SHA1: hex, Name: format.Cut(name, 255)}, data}
+	return hex.EncodeToString(sum[:])
 }

@@ -30,6 +30,7 @@ type Draft struct {
 	Auth          string   // how the caller was known: "none" (default), "token", "uid:N"
 	Door          string   // through what the draft came: format.DoorHTTP …; "": the server made it
 	Terminal      bool     // the process behind format.DoorCLI has a controlling terminal
+	Images        *Images  // what becomes of images in the body; nil: it is sent as it is
 	Variants
 
 	References []string // ids before InReplyTo, oldest first, where the sender names them
@@ -56,6 +57,7 @@ const MaxFanout = 64 << 20
 type Sent struct {
 	format.Message
 	Again bool
+	Notes []*Error // what was done otherwise than asked
 }
 
 // Send delivers to every recipient or to none; when it returns, the files are durable and indexed.
@@ -69,7 +71,7 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 	if err := d.check(); err != nil {
 		return nil, err
 	}
-	files, err := p.readAttachments(&d)
+	files, notes, err := p.gather(ctx, &d)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +84,7 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 		tx.Keys = writer.On("key " + d.From + "\n" + d.Key)
 	}
 	tx.Plan = func(g *writer.Group) error {
-		sent = &Sent{}
+		sent = &Sent{Notes: notes}
 		if err := p.needParties(g.Ctx, &d); err != nil {
 			return err
 		}
@@ -375,6 +377,8 @@ type ReplyDraft struct {
 	Importance    string
 	AckRequired   bool
 	Attachments   []string
+	WorkDir       string  // as of Draft
+	Images        *Images // as of Draft
 	Key           string
 	Auth, Door    string // as of Draft
 	Terminal      bool   // as of Draft
@@ -389,8 +393,8 @@ func (p *Project) Reply(ctx context.Context, d ReplyDraft) (*Sent, error) {
 		return nil, err
 	}
 	n := Draft{From: d.From, To: d.To, CC: d.CC, BCC: d.BCC, Subject: replySubject(orig.Subject), Body: d.Body, Importance: d.Importance,
-		AckRequired: d.AckRequired, ThreadID: orig.ThreadID, InReplyTo: orig.ID, Attachments: d.Attachments, Key: d.Key, Auth: d.Auth, Door: d.Door, Terminal: d.Terminal,
-		Variants: d.Variants}
+		AckRequired: d.AckRequired, ThreadID: orig.ThreadID, InReplyTo: orig.ID, Attachments: d.Attachments, WorkDir: d.WorkDir, Images: d.Images, Key: d.Key,
+		Auth: d.Auth, Door: d.Door, Terminal: d.Terminal, Variants: d.Variants}
 	if n.Importance == "" {
 		n.Importance = orig.Importance
 	}

@@ -45,6 +45,10 @@ type Config struct {
 	MaxProjects     int                             // projects beyond which none is made; 0: MaxProjects
 	Files           int                             // descriptors that operations under way may hold; 0: 512
 	MailboxDepth    int                             // unread messages that a mailbox holds for bounded drafts; 0: MailboxDepth
+	MaxAttachment   int64                           // bytes of a file that is sent along; 0: MaxAttachment
+	MaxAttached     int64                           // bytes of all files that one message brings along; 0: MaxAttached
+	ImagePolicy     ImagePolicy                     // what becomes of images in bodies; "": ImagesAuto
+	MaxInline       int                             // bytes of an image that is put into a body; 0: MaxInline, below 0: none
 	AttachmentRoots []string                        // folders that attachments may be read from, beside the tree and the project's own work tree
 	Domain          string                          // of the addresses of mailboxes; "": mailtree.local
 	User            func() int                      // the user whose store it is; nil: the process's effective uid
@@ -74,6 +78,7 @@ type Store struct {
 	hooks     *hook.List
 	meant     projectKeys
 	attaching chan struct{} // tokens of those who read attachments
+	imaging   chan struct{} // full while an image is converted
 	limits    *writer.Limits
 	comparing chan struct{} // tokens of those who compare a whole tree
 	looking   chan struct{} // tokens of those who ingest what others changed
@@ -101,6 +106,10 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.MaxFanout == 0 {
 		cfg.MaxFanout = MaxFanout
 	}
+	cfg.MaxAttachment = cmp.Or(cfg.MaxAttachment, MaxAttachment)
+	cfg.MaxAttached = cmp.Or(cfg.MaxAttached, MaxAttached)
+	cfg.ImagePolicy = cmp.Or(cfg.ImagePolicy, ImagesAuto)
+	cfg.MaxInline = cmp.Or(cfg.MaxInline, MaxInline)
 	if cfg.MaxProjects == 0 {
 		cfg.MaxProjects = MaxProjects
 	}
@@ -131,6 +140,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		feed:      newFeed(),
 		clock:     clock.New(cfg.Now, cfg.Rand),
 		attaching: make(chan struct{}, 2),
+		imaging:   make(chan struct{}, 1),
 		adding:    make(chan struct{}, 1),
 		owners:    newOwners(cfg.Root),
 		hooks:     hook.NewList(cfg.Root),

@@ -37,8 +37,12 @@ type config struct {
 	MaxMessage      int64  // bytes
 	MaxFanout       int64  // bytes
 	MaxProjects     int
-	MaxAnswer       int // bytes
-	MailboxDepth    int // unread messages
+	MaxAnswer       int   // bytes
+	MailboxDepth    int   // unread messages
+	MaxAttachment   int64 // bytes
+	MaxAttached     int64 // bytes
+	ImagePolicy     maildir.ImagePolicy
+	MaxInline       int // bytes; -1 for none
 	AttachmentRoots []string
 	CommitExternal  bool
 	MailDomain      string
@@ -90,8 +94,17 @@ func settings() []setting {
 			Default: "info",
 			Help:    "debug, info, warn or error",
 		},
-		{Name: "IMAGE_INLINE_MAX_BYTES", Default: "65536", Help: "largest image put into a body (image conversion is not in this version)"},
-		{Name: "ATTACHMENT_POLICY", Default: "auto", Help: "auto, file or inline (image conversion is not in this version)"},
+		{
+			Name:    "IMAGE_INLINE_MAX_BYTES",
+			Default: strconv.Itoa(maildir.MaxInline),
+			Help:    "largest image that is put into a body; larger ones are files",
+		},
+		{
+			Name:    "ATTACHMENT_POLICY",
+			Default: string(maildir.ImagesAuto),
+			Help: "images of bodies become WebP, small ones in the body (auto), all as files (file), or small ones in the body " +
+				"and a note on others (inline); keep: as auto, in the format they have",
+		},
 		{
 			Name:    "LOG_FORMAT",
 			Flag:    "log-format",
@@ -132,6 +145,16 @@ func settings() []setting {
 			Name:    "MAILBOX_DEPTH",
 			Default: strconv.Itoa(maildir.MailboxDepth),
 			Help:    "unread messages in one mailbox beyond which postal sends no more to it",
+		},
+		{
+			Name:    "MAX_ATTACHMENT_BYTES",
+			Default: strconv.Itoa(maildir.MaxAttachment),
+			Help:    "largest file that is sent along",
+		},
+		{
+			Name:    "MAX_ATTACHED_BYTES",
+			Default: strconv.Itoa(maildir.MaxAttached),
+			Help:    "most that all files of one message have together",
 		},
 		{
 			Name:    "ATTACHMENT_ROOTS",
@@ -229,8 +252,12 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	}
 	c.Host = v["HOST"]
 	c.Port = int(number("PORT", 0, 65535))
-	number("IMAGE_INLINE_MAX_BYTES", 0, 64<<20)
-	choice("ATTACHMENT_POLICY", "auto", "file", "inline")
+	if c.MaxInline = int(number("IMAGE_INLINE_MAX_BYTES", 0, 64<<20)); c.MaxInline == 0 {
+		c.MaxInline = -1
+	}
+	c.ImagePolicy = maildir.ImagePolicy(choice("ATTACHMENT_POLICY", "auto", "file", "inline", "keep"))
+	c.MaxAttachment = number("MAX_ATTACHMENT_BYTES", 1, maildir.MaxStored)
+	c.MaxAttached = number("MAX_ATTACHED_BYTES", 1, 4*maildir.MaxStored)
 	if c.LogLevel.UnmarshalText([]byte(v["LOG_LEVEL"])) != nil {
 		bad("LOG_LEVEL", "one of debug, info, warn, error")
 	}

@@ -43,7 +43,7 @@ func (f *File) ToWebP() (kept string) {
 	case len(coded) >= len(f.Data):
 		return fmt.Sprintf("it would have %d bytes instead of %d", len(coded), len(f.Data))
 	}
-	f.Data, f.Type, f.Ext, f.layout.webp = coded, webpType, webpExt, true
+	f.Data, f.Type, f.Ext, f.layout.webp = coded, WebP, webpExt, true
 	return ""
 }
 

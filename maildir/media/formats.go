@@ -62,7 +62,7 @@ var imageFormats = [...]imageFormat{
 	},
 	{
 		name:      "WebP",
-		mediaType: webpType,
+		mediaType: WebP,
 		exts:      []string{webpExt},
 		magic:     "RIFF????WEBP",
 		config:    webpConfig,
@@ -71,10 +71,10 @@ var imageFormats = [...]imageFormat{
 	},
 }
 
-const (
-	webpType = "image/webp"
-	webpExt  = ".webp"
-)
+// WebP is the media type of what ToWebP makes.
+const WebP = "image/webp"
+
+const webpExt = ".webp"
 
 func (i *imageFormat) named(ext string) bool { return slices.Contains(i.exts, ext) }
 

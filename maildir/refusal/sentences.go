@@ -129,6 +129,13 @@ var sentences = [whats]sentence{
 		"links."},
 	AttachmentBlocked: {ErrConflict, "The attachment {name} {arg} cannot be stored because of what lies at {=other} in the mail " +
 		"tree: {why}. Nothing was sent. Move that file away {list of such files}, and send again."},
+	AttachmentOdd:  {nil, "The attachment {name} {arg} is not stored as its name says: {why}."},
+	ImageLeft:      {nil, "{cause} So {field} still names the image as it was written."},
+	ImageKept:      {nil, "The image {name} {arg} was not made WebP: {why}."},
+	ImageNotInline: {nil, "The image {name} has {count} bytes, over the limit of {limit} for images in {field}, so it is a file."},
+	ImageTooLarge: {ErrTooLarge, "An image in {field} has {count} bytes, over the limit of {limit} for what one message brings " +
+		"along."},
+	ImageURIDamaged: {ErrInvalid, "The data URI {name} {arg} cannot be decoded."},
 
 	// Mailboxes and addresses.
 

@@ -98,6 +98,12 @@ const (
 	AttachmentNotForGuest
 	UnknownAttachment
 	AttachmentBlocked
+	AttachmentOdd
+	ImageLeft
+	ImageKept
+	ImageNotInline
+	ImageTooLarge
+	ImageURIDamaged
 
 	// Mailboxes and addresses.
 

@@ -37,6 +37,7 @@ func (t *Toolset) replyMessage() tool.Tool {
 				Key:         a.Text("key"),
 				Auth:        tool.CallerOf(ctx).Auth,
 				Door:        tool.CallerOf(ctx).Door,
+				Images:      &maildir.Images{},
 			}
 			p, err := t.project(ctx, a)
 			if err != nil {
@@ -46,7 +47,7 @@ func (t *Toolset) replyMessage() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			return shapeSent(sent, nil), nil
+			return shapeSent(sent), nil
 		},
 	}
 }

@@ -107,8 +107,8 @@ func TestShapes(t *testing.T) {
 			AlreadySent: true,
 			Notes:       []string{"n"},
 		},
-			shapeSent(&maildir.Sent{}, nil)},
-		"reply_message": {shapeSent(&maildir.Sent{Again: true}, nil)},
+			shapeSent(&maildir.Sent{})},
+		"reply_message": {shapeSent(&maildir.Sent{Again: true})},
 		"check_my_messages": {inboxShape{
 			Project:  "p",
 			Agent:    "A",

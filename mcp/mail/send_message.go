@@ -3,7 +3,6 @@ package mail
 import (
 	"context"
 	"math"
-	"regexp"
 
 	"mailtree/maildir"
 	"mailtree/maildir/format"
@@ -25,10 +24,10 @@ func (t *Toolset) sendMessage() tool.Tool {
 			tool.May("importance", importance("normal")),
 			tool.May("ack_required", tool.Flag("ask for acknowledge_message")),
 			tool.May("thread_id", tool.Str("such as a ticket", "TKT-123")),
-			tool.May("convert_images", tool.Flag("no effect yet")),
-			tool.May("image_embed_policy", tool.OneOf("", "auto", "auto", "file", "inline")),
-			tool.May("inline_max_bytes", tool.Num("", 0, math.MaxInt32, 65536)),
-			tool.May("attachments", tool.List("paths, absolute or from the top of the work tree", "docs/flow.png")),
+			tool.May("convert_images", tool.Flag("to WebP")),
+			tool.May("image_embed_policy", tool.OneOf("", "", "auto", "file", "inline")),
+			tool.May("inline_max_bytes", tool.Num("", 0, math.MaxInt32, 0)),
+			tool.May("attachments", tool.List("paths, absolute or in the work tree", "docs/flow.png")),
 			tool.May("key", tool.Str("your own id: sent again, it is delivered once", "plan-1")),
 		},
 		Out: sentShape{},
@@ -48,8 +47,8 @@ func (t *Toolset) sendMessage() tool.Tool {
 				Auth:        tool.CallerOf(ctx).Auth,
 				Door:        tool.CallerOf(ctx).Door,
 				WorkDir:     tool.CallerOf(ctx).WorkDir(a.Text("project_key")),
+				Images:      images(a),
 			}
-			notes := imageNotes(a, d.Body)
 			p, err := t.project(ctx, a)
 			if err != nil {
 				return nil, err
@@ -58,7 +57,7 @@ func (t *Toolset) sendMessage() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			return shapeSent(sent, notes), nil
+			return shapeSent(sent), nil
 		},
 	}
 }
@@ -67,16 +66,19 @@ func importance(deflt string) *tool.Node {
 	return tool.OneOf("", deflt, format.Low, format.Normal, format.High, format.Urgent)
 }
 
-// localImage matches data URIs, and markdown images whose path has no scheme.
-var localImage = regexp.MustCompile(`!\[[^\]]*\]\(\s*<?(data:image/|[^)\s:]+[)\s>])`)
-
-// imageNotes checks the image arguments and says which of them have no effect.
-func imageNotes(a *tool.Args, body string) []string {
-	a.Choice("image_embed_policy")
-	a.Count("inline_max_bytes", 0, math.MaxInt32)
-	if !a.Flag("convert_images") || !localImage.MatchString(body) {
-		return nil
+// images are the arguments on images; what is absent goes by the settings of the store.
+func images(a *tool.Args) *maildir.Images {
+	i := &maildir.Images{Embed: maildir.ImagePolicy(a.Choice("image_embed_policy"))}
+	if a.Has("convert_images") {
+		i.Convert = maildir.ConvertNone
+		if a.Flag("convert_images") {
+			i.Convert = maildir.ConvertAll
+		}
 	}
-	return []string{"image references in the body were left as they are: this build does not convert images yet; " +
-		"name the files in attachments to send them along"}
+	if a.Has("inline_max_bytes") {
+		if i.MaxInline = a.Count("inline_max_bytes", 0, math.MaxInt32); i.MaxInline == 0 {
+			i.MaxInline = -1
+		}
+	}
+	return i
 }

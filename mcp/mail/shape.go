@@ -245,7 +245,11 @@ type sentShape struct {
 	Notes       []string          `json:"notes,omitempty" jsonschema:"what was not done as asked"`
 }
 
-func shapeSent(m *maildir.Sent, notes []string) sentShape {
+func shapeSent(m *maildir.Sent) sentShape {
+	var notes []string
+	for _, n := range m.Notes {
+		notes = append(notes, words.Say(n))
+	}
 	return sentShape{
 		ID:          m.ID,
 		Created:     tool.Stamp(m.Created),

@@ -1,0 +1,212 @@
+package maildir
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"mailtree/maildir/markdown"
+	"mailtree/maildir/media"
+	"mailtree/maildir/refusal"
+)
+
+// Images say what becomes of the images of a message: those that its markdown shows, by a path or a
+// data URI, are sent along with it, and the markdown names the copies. The zero value goes by the
+// settings of the store.
+//
+// See docs/tools.md, "Attachments and images".
+type Images struct {
+	Convert   Conversion
+	Embed     ImagePolicy // "": the store's
+	MaxInline int         // bytes of an image that is put into the body; 0: the store's, below 0: none
+}
+
+// Conversion says which images are made WebP.
+type Conversion int
+
+// The conversions.
+const (
+	ConvertDefault Conversion = iota // those of the body, unless the store keeps them
+	ConvertAll                       // those among the attachments too
+	ConvertNone
+)
+
+// ImagePolicy says where the images of a body go.
+type ImagePolicy string
+
+// The policies. Only a store has ImagesKeep.
+const (
+	ImagesAuto   ImagePolicy = "auto"   // small ones into the body, others into files
+	ImagesFile   ImagePolicy = "file"   // all into files
+	ImagesInline ImagePolicy = "inline" // as auto, and a note tells of each that is too large for the body
+	ImagesKeep   ImagePolicy = "keep"   // as auto, and they are not converted unless the sender asks for it
+)
+
+// MaxInline is how many bytes an image has at most that is put into the body, by default.
+const MaxInline = 64 << 10
+
+// maxConverted is how many pixels of one message are converted: some five seconds of one core.
+const maxConverted = 4 * media.MaxConvert
+
+// mayHaveImages reports whether the images of the body are to be sent along, as far as a glance
+// tells.
+func (d *Draft) mayHaveImages() bool {
+	return d.Images != nil && !d.TextOnly && strings.Contains(d.Body, "![")
+}
+
+// bodyImages gathers the images of the body, and returns the body that names the copies.
+func (g *gathering) bodyImages(ctx context.Context) string {
+	known := map[string]string{}
+	return markdown.RewriteImages(ctx, g.d.Body, func(destination string) string {
+		to, ok := known[destination]
+		if !ok {
+			to = g.bodyImage(ctx, destination)
+			known[destination] = to
+		}
+		return to
+	})
+}
+
+// bodyImage gathers one image of the body. It returns what the body shall name: the destination where
+// that is no file, or none that can be read.
+func (g *gathering) bodyImage(ctx context.Context, destination string) string {
+	data, name, err := g.readImage(destination)
+	if err == nil && len(g.files) == maxAttachments {
+		err = over(refusal.TooManyAttachments, refusal.Body, maxAttachments+1, maxAttachments)
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		g.notes = append(g.notes, &Error{What: refusal.ImageLeft, Field: refusal.Body, Err: err})
+		return destination
+	}
+	if data == nil {
+		return destination
+	}
+	shown := shortURI(destination)
+	f := media.New(name, data)
+	g.noteOdd(refusal.Body, shown, f)
+	policy := g.p.store.cfg.ImagePolicy
+	if c := g.d.Images.Convert; c == ConvertAll || c == ConvertDefault && policy != ImagesKeep {
+		g.toWebP(refusal.Body, shown, f)
+	}
+	if g.d.Images.Embed != "" {
+		policy = g.d.Images.Embed
+	}
+	if f.Pixels > 0 && policy != ImagesFile {
+		most := g.maxInline()
+		if len(f.Data) <= most {
+			return "data:" + f.Type + ";base64," + base64.StdEncoding.EncodeToString(f.Data)
+		}
+		if policy == ImagesInline {
+			e := over(refusal.ImageNotInline, refusal.Body, len(f.Data), most)
+			e.Name = shown
+			g.notes = append(g.notes, e)
+		}
+	}
+	return g.addImage(name, f)
+}
+
+// addImage adds a file, unless the message has it already, and returns its path.
+func (g *gathering) addImage(name string, f *media.File) string {
+	a := newAttachment(name, f)
+	for _, other := range g.files {
+		if other.Path == a.Path {
+			return a.Path
+		}
+	}
+	g.files = append(g.files, *a)
+	return a.Path
+}
+
+func (g *gathering) maxInline() int {
+	if n := g.d.Images.MaxInline; n != 0 {
+		return n
+	}
+	return g.p.store.cfg.MaxInline
+}
+
+// scheme matches the beginning of a URI, and of what names no file.
+var scheme = regexp.MustCompile(`^(?:[A-Za-z][A-Za-z0-9+.-]*:|//|#|\?)`)
+
+// readImage reads what an image of the body names, and returns its file name, if any. It returns nil
+// where that is on another machine, or no file at all.
+func (g *gathering) readImage(destination string) (data []byte, name string, err error) {
+	const file = "file://"
+	switch {
+	case strings.HasPrefix(destination, "data:"):
+		data, err = dataURI(destination)
+		if g.left -= int64(len(data)); err == nil && (g.left < 0 || int64(len(data)) > g.p.store.cfg.MaxAttachment) {
+			g.left += int64(len(data))
+			err = over(refusal.ImageTooLarge, refusal.Body, len(data), int(min(g.left, g.p.store.cfg.MaxAttachment)))
+		}
+		return data, "", err
+	case strings.HasPrefix(destination, file):
+		destination = strings.TrimPrefix(destination, file)
+	case scheme.MatchString(destination):
+		return nil, "", nil
+	}
+	data, name, err = g.readAttachment(refusal.Body, destination)
+	if plain, bad := url.PathUnescape(destination); bad == nil && plain != destination && errors.Is(err, ErrNotFound) {
+		return g.readAttachment(refusal.Body, plain)
+	}
+	return data, name, err
+}
+
+// dataURI decodes the data of a URI (RFC 2397).
+func dataURI(uri string) ([]byte, error) {
+	head, data, ok := strings.Cut(uri, ",")
+	if !ok {
+		return nil, &Error{What: refusal.ImageURIDamaged, Field: refusal.Body, Name: shortURI(uri)}
+	}
+	if plain, err := url.PathUnescape(data); err == nil {
+		data = plain
+	}
+	if !strings.HasSuffix(head, ";base64") {
+		return []byte(data), nil
+	}
+	out, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(data, "="))
+	if err != nil {
+		return nil, &Error{What: refusal.ImageURIDamaged, Field: refusal.Body, Name: shortURI(uri)}
+	}
+	return out, nil
+}
+
+// shortURI is the beginning of a data URI, and the whole of any other destination.
+func shortURI(destination string) string {
+	head, _, ok := strings.Cut(destination, ",")
+	if ok && strings.HasPrefix(destination, "data:") {
+		return head + ",…"
+	}
+	return destination
+}
+
+// toWebP converts an image, one at a time in the store, and notes why it was kept as it is.
+func (g *gathering) toWebP(field refusal.Field, name string, f *media.File) {
+	kept := "the images of this message that were converted have too many pixels together"
+	odd := f.Odd
+	if f.Pixels <= g.pixels {
+		g.p.store.imaging <- struct{}{}
+		pixels := f.Pixels
+		kept = f.ToWebP()
+		<-g.p.store.imaging
+		if kept == "" {
+			g.pixels -= pixels
+		}
+	}
+	if f.Odd != odd {
+		g.noteOdd(field, name, f)
+	}
+	if kept != "" {
+		g.notes = append(g.notes, &Error{
+			What:  refusal.ImageKept,
+			Field: field,
+			Name:  name,
+			Why:   kept,
+		})
+	}
+}

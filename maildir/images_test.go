@@ -1,0 +1,168 @@
+package maildir_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"image"
+	"image/png"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+)
+
+// picture is a PNG image whose WebP is smaller: of 160 kB with noise, of some 100 bytes without.
+func picture(t *testing.T, noise bool) []byte {
+	t.Helper()
+	m, r := image.NewNRGBA(image.Rect(0, 0, 200, 200)), rand.New(rand.NewPCG(1, 2))
+	for i := range m.Pix {
+		m.Pix[i] = 255
+		if noise {
+			m.Pix[i] = uint8(r.Uint32())
+		}
+	}
+	var b bytes.Buffer
+	if err := png.Encode(&b, m); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func writeFile(t *testing.T, p *maildir.Project, name string, data []byte) {
+	t.Helper()
+	file := filepath.Join(p.Tree().Dir(), name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, data, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// shown is a body in which the long words are cut, and everything that is said of it.
+func shown(m *maildir.Sent) string {
+	s := regexp.MustCompile(`(base64,|[0-9a-f]{2}/)[A-Za-z0-9+/=]{40,}`).ReplaceAllString(m.Body, "$1…")
+	s = regexp.MustCompile(`attachments/[0-9a-f]{2}/`).ReplaceAllString(s, "attachments/xx/")
+	for _, a := range m.Attachments {
+		s += " [" + a.Name + " " + a.MediaType + "]"
+	}
+	for _, n := range m.Notes {
+		s += " " + n.Error()
+	}
+	return s
+}
+
+// TestBodyImages: what the policies make of an image in a body, by path and as a data URI.
+func TestBodyImages(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{NoWatcher: true}, "Ann")
+	small, large := picture(t, false), picture(t, true)
+	writeFile(t, p, "docs/my flow.png", small)
+	writeFile(t, p, "large.png", large)
+	writeFile(t, p, "logo.svg", []byte("<svg onload='x()'/>"))
+	writeFile(t, p, "half.png", small[:len(small)/2])
+	uri := "data:image/png;base64," + base64.StdEncoding.EncodeToString(small)
+	for _, tt := range []struct {
+		body   string
+		images maildir.Images
+		want   string
+	}{
+		{"![f](docs/my%20flow.png)", maildir.Images{}, "![f](data:image/webp;base64,…)"},
+		{"![f](<docs/my flow.png>)", maildir.Images{Embed: maildir.ImagesFile},
+			"![f](attachments/xx/….webp) [my flow.webp image/webp]"},
+		{"![f](" + uri + ")", maildir.Images{}, "![f](data:image/webp;base64,…)"},
+		{"![f](" + uri + ") ![g](docs/my%20flow.png)", maildir.Images{MaxInline: -1},
+			"![f](attachments/xx/….webp) ![g](attachments/xx/….webp) [image.webp image/webp]"},
+		{"![f](" + uri + ")", maildir.Images{Convert: maildir.ConvertNone, Embed: maildir.ImagesFile},
+			"![f](attachments/xx/….png) [image.png image/png]"},
+		{"![f](large.png)", maildir.Images{}, "![f](attachments/xx/….webp) [large.webp image/webp]"},
+		{"![f](docs/my%20flow.png)", maildir.Images{Embed: maildir.ImagesInline, MaxInline: 9},
+			"![f](attachments/xx/….webp) [my flow.webp image/webp]" +
+				` The image "docs/my%20flow.png" has N bytes, over the limit of 9 for images in the body, so it is a file.`},
+		{"![f](logo.svg)", maildir.Images{}, "![f](attachments/xx/….txt) [logo.svg text/plain]" +
+			` The attachment "logo.svg" is not stored as its name says: an SVG image can hold scripts, so it is stored as text.`},
+		{"![f](half.png)", maildir.Images{}, "![f](attachments/xx/….bin) [half.png application/octet-stream]" +
+			` The attachment "half.png" is not stored as its name says: this is no sound PNG image (it is cut off), so it is stored as plain data.`},
+		{"![f](none.png) `![f](large.png)`", maildir.Images{}, "![f](none.png) `![f](large.png)`" +
+			` The attachment "none.png" was not found, or is not where attachments may be read from: the project's code base ` +
+			`(the top of a Git work tree), the mail tree, or the folders that are set up for attachments; no hidden folders, no ` +
+			`links. So the body still names the image as it was written.`},
+		{"![f](data:image/png;base64,?) ![](https://example.org/large.png) ![](//x) ![](#y)", maildir.Images{},
+			"![f](data:image/png;base64,?) ![](https://example.org/large.png) ![](//x) ![](#y)" +
+				` The data URI "data:image/png;base64,…" cannot be decoded. So the body still names the image as it was written.`},
+		{"![f](../../../token) ![f](/etc/passwd) ![f](.git/config)", maildir.Images{},
+			"![f](../../../token) ![f](/etc/passwd) ![f](.git/config)"},
+	} {
+		sent := send(t, p, maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s", Body: tt.body, Images: &tt.images})
+		got := regexp.MustCompile(`has \d+ bytes`).ReplaceAllString(shown(sent), "has N bytes")
+		if got != tt.want && !(strings.Contains(tt.body, "passwd") && strings.HasPrefix(got, tt.want) && len(sent.Notes) == 3) {
+			t.Errorf("%.60s %+v\ngot  %s\nwant %s", tt.body, tt.images, got, tt.want)
+		}
+		for _, a := range sent.Attachments {
+			if fi, err := os.Stat(filepath.Join(p.Tree().Dir(), a.Path)); err != nil || fi.Size() != a.Bytes {
+				t.Errorf("%s: %v", a.Path, err)
+			}
+		}
+	}
+	if stored, _ := filepath.Glob(filepath.Join(p.Tree().Dir(), "attachments/*/*")); len(stored) != 5 {
+		t.Errorf("stored %q: once however often sent", stored)
+	}
+	plain := send(t, p, maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s", Body: "![f](large.png)"})
+	if plain.Body != "![f](large.png)" || len(plain.Attachments) != 0 {
+		t.Errorf("a draft without Images: %+v", plain)
+	}
+}
+
+// TestImagePolicy: the store's policy holds where the sender asks for nothing; attachments are
+// converted only where the sender asks for it.
+func TestImagePolicy(t *testing.T) {
+	t.Parallel()
+	data := picture(t, false)
+	for _, tt := range []struct {
+		policy maildir.ImagePolicy
+		images maildir.Images
+		want   string
+	}{
+		{"", maildir.Images{}, "![](data:image/webp;base64,…) [x.png image/png]"},
+		{maildir.ImagesFile, maildir.Images{}, "![](attachments/xx/….webp) [x.png image/png] [x.webp image/webp]"},
+		{maildir.ImagesKeep, maildir.Images{}, "![](data:image/png;base64,…) [x.png image/png]"},
+		{maildir.ImagesKeep, maildir.Images{Convert: maildir.ConvertAll}, "![](data:image/webp;base64,…) [x.webp image/webp]"},
+		{maildir.ImagesFile, maildir.Images{Convert: maildir.ConvertAll}, "![](attachments/xx/….webp) [x.webp image/webp]"},
+		{maildir.ImagesFile, maildir.Images{Embed: maildir.ImagesAuto}, "![](data:image/webp;base64,…) [x.png image/png]"},
+	} {
+		p := project(t, storetest.Config{NoWatcher: true, Images: tt.policy}, "Ann")
+		writeFile(t, p, "x.png", data)
+		sent := send(t, p, maildir.Draft{
+			From:        "Ann",
+			To:          []string{"Ann"},
+			Subject:     "s",
+			Body:        "![](x.png)",
+			Attachments: []string{"x.png"},
+			Images:      &tt.images,
+		})
+		if got := shown(sent); got != tt.want {
+			t.Errorf("%s %+v\ngot  %s\nwant %s", tt.policy, tt.images, got, tt.want)
+		}
+	}
+}
+
+// TestImageForwarded: a body that names a stored image brings that along, and makes no other file;
+// the same key finds the message again.
+func TestImageForwarded(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
+	writeFile(t, p, "x.png", picture(t, false))
+	file := &maildir.Images{Embed: maildir.ImagesFile}
+	d := maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "![](x.png)", Images: file, Key: "k"}
+	first := send(t, p, d)
+	if again := send(t, p, d); !again.Again || again.ID != first.ID {
+		t.Errorf("sent again: %+v", again)
+	}
+	reply, err := p.Reply(t.Context(), maildir.ReplyDraft{From: "Bob", ReplyTo: first.ID, Body: first.Body, Images: file})
+	if err != nil || reply.Body != first.Body || len(reply.Attachments) != 1 || reply.Attachments[0].Path != first.Attachments[0].Path {
+		t.Errorf("forwarded: %+v, %v", reply, err)
+	}
+}
