@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 
+	"mailtree/maildir/format"
 	"mailtree/maildir/markdown"
 	"mailtree/maildir/media"
 	"mailtree/maildir/refusal"
@@ -90,6 +91,9 @@ func (g *gathering) bodyImage(ctx context.Context, destination string) string {
 	shown := shortURI(destination)
 	f := media.New(name, data)
 	g.noteOdd(refusal.Body, shown, f)
+	if format.AttachmentSum(destination) != "" {
+		return g.addImage(name, f) // an earlier message brought it: it was converted then, or not
+	}
 	policy := g.p.store.cfg.ImagePolicy
 	if c := g.d.Images.Convert; c == ConvertAll || c == ConvertDefault && policy != ImagesKeep {
 		g.toWebP(refusal.Body, shown, f)
@@ -97,8 +101,7 @@ func (g *gathering) bodyImage(ctx context.Context, destination string) string {
 	if g.d.Images.Embed != "" {
 		policy = g.d.Images.Embed
 	}
-	if f.Pixels > 0 && policy != ImagesFile {
-		most := g.maxInline()
+	if most := g.maxInline(); f.Pixels > 0 && policy != ImagesFile {
 		if len(f.Data) <= most {
 			return "data:" + f.Type + ";base64," + base64.StdEncoding.EncodeToString(f.Data)
 		}

@@ -161,7 +161,7 @@ func TestImageForwarded(t *testing.T) {
 	if again := send(t, p, d); !again.Again || again.ID != first.ID {
 		t.Errorf("sent again: %+v", again)
 	}
-	reply, err := p.Reply(t.Context(), maildir.ReplyDraft{From: "Bob", ReplyTo: first.ID, Body: first.Body, Images: file})
+	reply, err := p.Reply(t.Context(), maildir.ReplyDraft{From: "Bob", ReplyTo: first.ID, Body: first.Body, Images: &maildir.Images{}})
 	if err != nil || reply.Body != first.Body || len(reply.Attachments) != 1 || reply.Attachments[0].Path != first.Attachments[0].Path {
 		t.Errorf("forwarded: %+v, %v", reply, err)
 	}
