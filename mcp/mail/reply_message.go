@@ -21,6 +21,7 @@ func (t *Toolset) replyMessage() tool.Tool {
 			tool.May("bcc", tool.List("hidden from the others", "RedStone")),
 			tool.May("importance", importance("")),
 			tool.May("ack_required", tool.Flag("ask for acknowledge_message")),
+			tool.May("attachments", tool.List("", "docs/flow.png")),
 			tool.May("key", tool.Str("your own id: sent again, it is delivered once", "answer-1")),
 		},
 		Out: sentShape{},
@@ -34,9 +35,11 @@ func (t *Toolset) replyMessage() tool.Tool {
 				BCC:         a.Names("bcc"),
 				Importance:  a.Choice("importance"),
 				AckRequired: a.Flag("ack_required"),
+				Attachments: a.Names("attachments"),
 				Key:         a.Text("key"),
 				Auth:        tool.CallerOf(ctx).Auth,
 				Door:        tool.CallerOf(ctx).Door,
+				WorkDir:     tool.CallerOf(ctx).WorkDir(a.Text("project_key")),
 				Images:      &maildir.Images{},
 			}
 			p, err := t.project(ctx, a)
