@@ -286,6 +286,63 @@ func CheckAttachments(t *tree.Tree, ctx context.Context, bad func(path, why stri
 	return good, nil
 }
 
+// StoredAttachment is a file of the tree that mail brought along.
+type StoredAttachment struct {
+	Path      string // in the tree
+	MediaType string
+	Data      []byte
+}
+
+// Attachment reads the file whose bytes have that SHA-1, in hex. Errors: ErrNotFound; ErrTooLarge
+// where it has more than limit bytes; ErrConflict where the bytes are not what its name says.
+func (p *Project) Attachment(sum string, limit int64) (*StoredAttachment, error) {
+	path, err := p.attachmentPath(sum)
+	if err != nil {
+		return nil, err
+	}
+	e := &Error{
+		What:  refusal.NoAttachment,
+		Field: refusal.Attachments,
+		Name:  sum,
+		Other: p.name(),
+	}
+	if path == "" {
+		return nil, e
+	}
+	data, stat, err := p.tree.Read(path, limit)
+	switch {
+	case stat.Size > limit:
+		e.What, e.Other, e.Counts, e.Limit = refusal.AttachmentTooLarge, filepath.Join(p.tree.Dir(), path), []int{int(stat.Size)}, int(limit)
+		return nil, e
+	case err != nil:
+		e.What, e.Why = refusal.AttachmentUnusable, tree.PlainFileError(err)
+		return nil, e
+	case sha1Of(data) != strings.ToLower(sum):
+		e.What, e.Why = refusal.AttachmentAltered, otherBytes
+		return nil, e
+	}
+	return &StoredAttachment{Path: path, MediaType: media.New(path, data).Type, Data: data}, nil
+}
+
+// attachmentPath finds the file of that name; "" where there is none.
+func (p *Project) attachmentPath(sum string) (string, error) {
+	sum = strings.ToLower(sum)
+	if format.AttachmentSum(format.AttachmentsDir+"/"+sum[:min(len(sum), 2)]+"/"+sum) == "" {
+		return "", nil
+	}
+	dir := filepath.Dir(format.AttachmentPath(sum, ""))
+	files, err := p.tree.List(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", &Error{What: refusal.PathUnread, Other: dir, Why: tree.PlainFileError(err)}
+	}
+	for _, f := range files {
+		if file := dir + "/" + f.Name(); format.AttachmentSum(file) == sum {
+			return file, nil
+		}
+	}
+	return "", nil
+}
+
 // newAlternative is the HTML of a body as an attachment.
 func newAlternative(html string) *attachmentFile {
 	f := newAttachment("body.html", &media.File{Data: []byte(html), Type: "text/html", Ext: ".html"})

@@ -166,3 +166,28 @@ func TestImageForwarded(t *testing.T) {
 		t.Errorf("forwarded: %+v, %v", reply, err)
 	}
 }
+
+// TestReadAttachment: what a message brought is found by its content's name, within a limit, and only
+// while it is what that says.
+func TestReadAttachment(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{NoWatcher: true}, "Ann")
+	writeFile(t, p, "a.txt", []byte("text"))
+	sent := send(t, p, maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s", Body: "b", Attachments: []string{"a.txt"}}).Attachments[0]
+	got, err := p.Attachment(strings.ToUpper(sent.SHA1), 4)
+	if err != nil || string(got.Data) != "text" || got.Path != sent.Path || got.MediaType != "text/plain" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	refused := func(sum string, limit int64, kind error) {
+		t.Helper()
+		if _, err := p.Attachment(sum, limit); !errors.Is(err, kind) {
+			t.Errorf("%q: %v, want %v", sum, err, kind)
+		}
+	}
+	refused(sent.SHA1, 3, maildir.ErrTooLarge)
+	for _, none := range []string{"", "a", strings.Repeat("0", 40), "../" + sent.SHA1[3:], sent.SHA1[:39], sent.SHA1 + ".txt"} {
+		refused(none, 4, maildir.ErrNotFound)
+	}
+	writeFile(t, p, sent.Path, []byte("else"))
+	refused(sent.SHA1, 4, maildir.ErrConflict)
+}

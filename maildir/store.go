@@ -299,9 +299,13 @@ func (s *Store) LeftOut() map[string]error {
 }
 
 // ProjectOf finds the project that a resource without a project means: for an agent (format.KindProfile) or thread (format.KindOther)
-// the one with the most recent activity; for a message id (format.KindCanonical) the only one.
+// the one with the most recent activity; for a message id (format.KindCanonical) the only one; for the SHA-1 of an attachment
+// (format.KindAttachment) any: all have the same bytes.
 // Errors: ErrNotFound; ErrConflict listing the projects when a message id is in several.
 func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*Project, error) {
+	if what == format.KindAttachment {
+		return s.projectWithAttachment(name)
+	}
 	slugs, err := s.index.ProjectsWith(ctx, what, name)
 	if err != nil {
 		return nil, err
@@ -322,6 +326,16 @@ func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*
 		return nil, &Error{What: refusal.MessageAmbiguous, Name: name, Near: slugs}
 	}
 	return s.Project(ctx, slugs[0])
+}
+
+func (s *Store) projectWithAttachment(sum string) (*Project, error) {
+	for _, p := range s.Projects() {
+		path, err := p.attachmentPath(sum)
+		if path != "" || err != nil {
+			return p, err
+		}
+	}
+	return nil, &Error{What: refusal.NowhereFound, Name: sum, Other: "attachment"}
 }
 
 // Complete completes names: agents (format.KindProfile), threads (format.KindOther), projects (format.KindProject). Never an error.

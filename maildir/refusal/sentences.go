@@ -129,6 +129,9 @@ var sentences = [whats]sentence{
 		"links."},
 	AttachmentBlocked: {ErrConflict, "The attachment {name} {arg} cannot be stored because of what lies at {=other} in the mail " +
 		"tree: {why}. Nothing was sent. Move that file away {list of such files}, and send again."},
+	NoAttachment: {ErrNotFound, "No attachment {name} in project {=other}: give the sha1 of one that a message names."},
+	AttachmentTooLarge: {ErrTooLarge, "The attachment {name} has {count} bytes, over the limit of {limit} for one answer: read the " +
+		"file {=other}."},
 	AttachmentOdd:  {nil, "The attachment {name} {arg} is not stored as its name says: {why}."},
 	ImageLeft:      {nil, "{cause} So {field} still names the image as it was written."},
 	ImageKept:      {nil, "The image {name} {arg} was not made WebP: {why}."},

@@ -98,6 +98,8 @@ const (
 	AttachmentNotForGuest
 	UnknownAttachment
 	AttachmentBlocked
+	NoAttachment
+	AttachmentTooLarge
 	AttachmentOdd
 	ImageLeft
 	ImageKept

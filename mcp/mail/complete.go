@@ -13,9 +13,10 @@ const maxCompletions = 100
 
 // completes maps the arguments of each template to the kind of thing that they name.
 var completes = map[string]map[string]format.Kind{
-	inboxTemplate:   {"agent": format.KindProfile, "project": format.KindProject},
-	messageTemplate: {"project": format.KindProject},
-	threadTemplate:  {"thread_id": format.KindOther, "project": format.KindProject},
+	inboxTemplate:      {"agent": format.KindProfile, "project": format.KindProject},
+	messageTemplate:    {"project": format.KindProject},
+	threadTemplate:     {"thread_id": format.KindOther, "project": format.KindProject},
+	attachmentTemplate: {"project": format.KindProject},
 }
 
 // complete offers names for an argument of a template. An argument that it does not know has no

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -19,30 +20,43 @@ import (
 
 // The templates of docs/tools.md, "Resources". There are no fixed resources: see listRecent.
 const (
-	inboxTemplate   = "resource://inbox/{agent}{?project,since_ts,urgent_only,include_bodies,limit,cursor}"
-	messageTemplate = "resource://message/{id}{?project,body_offset}"
-	threadTemplate  = "resource://thread/{thread_id}{?project,include_bodies,cursor}"
+	inboxTemplate      = "resource://inbox/{agent}{?project,since_ts,urgent_only,include_bodies,limit,cursor}"
+	messageTemplate    = "resource://message/{id}{?project,body_offset}"
+	threadTemplate     = "resource://thread/{thread_id}{?project,include_bodies,cursor}"
+	attachmentTemplate = "resource://attachment/{sha1}{?project}"
 )
 
+// jsonType is the media type of all resources but attachments, which have their own.
+const jsonType = "application/json"
+
 func (t *Toolset) addResources() {
-	for _, r := range []struct{ uri, name, title, about string }{
+	for _, r := range []struct{ uri, name, title, about, mediaType string }{
 		{
-			uri:   inboxTemplate,
-			name:  "inbox",
-			title: "Inbox",
-			about: "An agent's inbox, newest first, as check_my_messages returns it.",
+			uri:       inboxTemplate,
+			name:      "inbox",
+			title:     "Inbox",
+			about:     "An agent's inbox, newest first, as check_my_messages returns it.",
+			mediaType: jsonType,
 		},
 		{
-			uri:   messageTemplate,
-			name:  "message",
-			title: "Message",
-			about: "One message with its body.",
+			uri:       messageTemplate,
+			name:      "message",
+			title:     "Message",
+			about:     "One message with its body.",
+			mediaType: jsonType,
 		},
 		{
-			uri:   threadTemplate,
-			name:  "thread",
-			title: "Thread",
-			about: "The messages of a thread, oldest first.",
+			uri:       threadTemplate,
+			name:      "thread",
+			title:     "Thread",
+			about:     "The messages of a thread, oldest first.",
+			mediaType: jsonType,
+		},
+		{
+			uri:   attachmentTemplate,
+			name:  "attachment",
+			title: "Attachment",
+			about: "A file that came with a message, by the sha1 that the message names.",
 		},
 	} {
 		t.Server().AddResourceTemplate(&mcp.ResourceTemplate{
@@ -50,7 +64,7 @@ func (t *Toolset) addResources() {
 			Name:        r.name,
 			Title:       r.title,
 			Description: r.about,
-			MIMEType:    "application/json",
+			MIMEType:    r.mediaType,
 		}, t.read)
 	}
 	t.Server().AddReceivingMiddleware(t.anyURI)
@@ -58,19 +72,25 @@ func (t *Toolset) addResources() {
 
 // ref is a parsed resource URI.
 type ref struct {
-	kind    format.Kind // format.KindProfile: inbox; format.KindCanonical: message; format.KindOther: thread, as Store.ProjectOf takes them
-	name    string      // agent, message id or thread id
+	kind    format.Kind // as in refKinds; Store.ProjectOf takes the same
+	name    string      // agent, message id, thread id or SHA-1
 	project string      // key or slug; "" for none
 	query   maildir.InboxQuery
 	offset  int64 // in the body of a message
 }
 
-var refKinds = map[string]format.Kind{"inbox": format.KindProfile, "message": format.KindCanonical, "thread": format.KindOther}
+var refKinds = map[string]format.Kind{
+	"inbox":      format.KindProfile,
+	"message":    format.KindCanonical,
+	"thread":     format.KindOther,
+	"attachment": format.KindAttachment,
+}
 
 var refParams = map[format.Kind]string{
-	format.KindProfile:   "project since_ts urgent_only include_bodies limit cursor",
-	format.KindCanonical: "project body_offset",
-	format.KindOther:     "project include_bodies cursor",
+	format.KindProfile:    "project since_ts urgent_only include_bodies limit cursor",
+	format.KindCanonical:  "project body_offset",
+	format.KindOther:      "project include_bodies cursor",
+	format.KindAttachment: "project",
 }
 
 // maxURI bounds what a subscriber can make the server remember.
@@ -84,8 +104,8 @@ func parseRef(uri string) (ref, error) {
 	kind, name, named := strings.Cut(path, "/")
 	r := ref{kind: refKinds[kind], query: maildir.InboxQuery{Limit: maildir.DefaultPage}}
 	if !ok || r.kind == 0 || !named || name == "" || len(uri) > maxURI {
-		return r, tool.Refused(refusal.ErrNotFound, "There is no resource %q: use %s, %s or %s.",
-			tool.Clip(uri), inboxTemplate, messageTemplate, threadTemplate)
+		return r, tool.Refused(refusal.ErrNotFound, "There is no resource %q: use %s, %s, %s or %s.",
+			tool.Clip(uri), inboxTemplate, messageTemplate, threadTemplate, attachmentTemplate)
 	}
 	var err error
 	if r.name, err = url.PathUnescape(name); err != nil {
@@ -253,7 +273,7 @@ func (t *Toolset) resourceError(uri, version string, err error) error {
 	return e
 }
 
-// read is the handler of all three templates.
+// read is the handler of all templates.
 func (t *Toolset) read(ctx context.Context, _ *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	uri, _ := ctx.Value(uriKey{}).(string)
 	r, err := parseRef(uri)
@@ -266,6 +286,8 @@ func (t *Toolset) read(ctx context.Context, _ *mcp.ReadResourceRequest) (*mcp.Re
 	}
 	var out any
 	switch r.kind {
+	case format.KindAttachment:
+		return t.readAttachment(ctx, p, uri, r.name)
 	case format.KindProfile:
 		out, err = t.readInbox(ctx, p, r)
 	case format.KindCanonical:
@@ -280,7 +302,7 @@ func (t *Toolset) read(ctx context.Context, _ *mcp.ReadResourceRequest) (*mcp.Re
 	if err != nil {
 		return nil, err
 	}
-	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: "application/json", Text: text}}}, nil
+	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: jsonType, Text: text}}}, nil
 }
 
 // projectOf finds the project of a resource: the one it names, else the one that the domain
@@ -337,4 +359,21 @@ func (t *Toolset) readThread(ctx context.Context, p *maildir.Project, r ref) (an
 		out.Messages[i] = t.shapeMessage(&page.Messages[i], r.query.Bodies)
 	}
 	return out, nil
+}
+
+// readAttachment answers with text where the file is text, else with its bytes.
+func (t *Toolset) readAttachment(ctx context.Context, p *maildir.Project, uri, sum string) (*mcp.ReadResourceResult, error) {
+	most, err := t.budget.Blob(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a, err := p.Attachment(sum, most)
+	if err != nil {
+		return nil, err
+	}
+	c := &mcp.ResourceContents{URI: uri, MIMEType: a.MediaType, Blob: a.Data}
+	if text := string(a.Data); utf8.Valid(a.Data) && !strings.Contains(text, "\x00") && t.budget.Fits(tool.InResource, text) {
+		c.Blob, c.Text = nil, text
+	}
+	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{c}}, nil
 }

@@ -22,6 +22,7 @@ func TestParseRef(t *testing.T) {
 		{"resource://inbox/BlueLake?", "profile BlueLake | 0 false false 20"},
 		{"resource://message/msg_1?project=a", "message msg_1|a| 0 false false 20"},
 		{"resource://thread/TKT%2F12%203?include_bodies=false", "other TKT/12 3 | 0 false false 20"},
+		{"resource://attachment/2A6F?project=a", "attachment 2A6F|a| 0 false false 20"},
 		{"resource://thread/TKT/12", "other TKT/12 | 0 false false 20"},
 	} {
 		r, err := parseRef(tt.uri)

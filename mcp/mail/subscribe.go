@@ -230,6 +230,8 @@ func (s *subscription) concerns(c *maildir.Change) bool {
 		return box && c.Agent == s.ref.name || c.Kind == format.KindCanonical && c.Op != maildir.Added
 	case format.KindCanonical:
 		return content && c.ID == s.ref.name
+	case format.KindAttachment:
+		return false // its name says which bytes it has
 	}
 	return content && (c.Thread == s.ref.name || c.ID == s.ref.name)
 }

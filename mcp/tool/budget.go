@@ -188,6 +188,12 @@ func (b Budget) Resource(v any) (text string, err error) {
 	return string(data), nil
 }
 
+// Blob is how many bytes of a file a resource may have, in base64; the memory for them is reserved.
+// Errors: ErrUnavailable.
+func (b Budget) Blob(ctx context.Context) (most int64, err error) {
+	return int64(b.bytes()) / 4 * 3, HoldOf(ctx).Reserve(ctx, b.reserved())
+}
+
 // Fits reports whether a value is within the budget.
 func (b Budget) Fits(form Form, v any) bool { return form.Size(v) <= b.bytes() }
 
