@@ -54,7 +54,7 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 	root.AddCommand(
 		serveCommand(p), stdioCommand(p), nudgeCommand(p),
 		indexCommand(p), doctorCommand(p), keyCommand(p), guardCommand(p, env),
-		configCommand(p), versionCommand(p),
+		attachmentsCommand(p), configCommand(p), versionCommand(p),
 	)
 	for _, c := range root.Commands() {
 		addSettingFlags(c.Flags(), c.Name())

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/maildir"
+)
+
+func attachmentsCommand(p *program) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "attachments",
+		Short: "Look at the files that messages brought along",
+		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	var dryRun bool
+	gc := &cobra.Command{
+		Use:   "gc --dry-run",
+		Short: "List the files that no message names",
+		Long: "List the files below attachments/ that no message, copy or draft names, with their sizes. Nothing is removed:\n" +
+			"stop the server and remove what is no longer wanted; Git's history keeps it.",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if !dryRun {
+				return usageError(c, errors.New("nothing is removed in this version: give --dry-run to list what no message names"))
+			}
+			return listUnnamed(c.Context(), p)
+		},
+	}
+	gc.Flags().BoolVar(&dryRun, "dry-run", false, "list them and remove nothing")
+	c.AddCommand(gc)
+	return c
+}
+
+// listUnnamed prints each file that no message names, and how much they are together.
+func listUnnamed(ctx context.Context, p *program) error {
+	v, err := openTrees(p.cfg)
+	if err != nil {
+		return err
+	}
+	defer v.close()
+	files, bytes := 0, int64(0)
+	for _, slug := range slices.Sorted(maps.Keys(v.trees)) {
+		t := v.trees[slug]
+		unnamed, err := maildir.UnnamedAttachments(t, ctx)
+		if err != nil {
+			return fmt.Errorf("which attachments of %s are named cannot be told: %w", slug, err)
+		}
+		for _, path := range unnamed {
+			file := filepath.Join(t.Dir(), path)
+			fi, err := os.Lstat(file)
+			if err != nil {
+				continue // removed meanwhile
+			}
+			fmt.Fprintf(p.std.out, "%s\t%d\n", file, fi.Size())
+			files, bytes = files+1, bytes+fi.Size()
+		}
+	}
+	fmt.Fprintf(p.std.out, "%s (%s) that no message names\n", count(files, "file"), count(int(bytes), "byte"))
+	return nil
+}

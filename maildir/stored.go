@@ -1,0 +1,153 @@
+package maildir
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/media"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/tree"
+)
+
+// StoredAttachment is a file of the tree that mail brought along.
+type StoredAttachment struct {
+	Path      string // in the tree
+	MediaType string
+	Data      []byte
+}
+
+// Attachment reads the file whose bytes have that SHA-1, in hex. Errors: ErrNotFound; ErrTooLarge
+// where it has more than limit bytes; ErrConflict where the bytes are not what its name says.
+func (p *Project) Attachment(sum string, limit int64) (*StoredAttachment, error) {
+	path, err := p.attachmentPath(sum)
+	if err != nil {
+		return nil, err
+	}
+	e := &Error{
+		What:  refusal.NoAttachment,
+		Field: refusal.Attachments,
+		Name:  sum,
+		Other: p.name(),
+	}
+	if path == "" {
+		return nil, e
+	}
+	data, stat, err := p.tree.Read(path, limit)
+	switch {
+	case stat.Size > limit:
+		e.What, e.Other, e.Counts, e.Limit = refusal.AttachmentTooLarge, filepath.Join(p.tree.Dir(), path), []int{int(stat.Size)}, int(limit)
+		return nil, e
+	case err != nil:
+		e.What, e.Why = refusal.AttachmentUnusable, tree.PlainFileError(err)
+		return nil, e
+	case sha1Of(data) != strings.ToLower(sum):
+		e.What, e.Why = refusal.AttachmentAltered, otherBytes
+		return nil, e
+	}
+	return &StoredAttachment{Path: path, MediaType: media.New(path, data).Type, Data: data}, nil
+}
+
+// attachmentPath finds the file of that name; "" where there is none.
+func (p *Project) attachmentPath(sum string) (string, error) {
+	sum = strings.ToLower(sum)
+	if format.AttachmentSum(format.AttachmentsDir+"/"+sum[:min(len(sum), 2)]+"/"+sum) == "" {
+		return "", nil
+	}
+	dir := filepath.Dir(format.AttachmentPath(sum, ""))
+	files, err := p.tree.List(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", &Error{What: refusal.PathUnread, Other: dir, Why: tree.PlainFileError(err)}
+	}
+	for _, f := range files {
+		if file := dir + "/" + f.Name(); format.AttachmentSum(file) == sum {
+			return file, nil
+		}
+	}
+	return "", nil
+}
+
+// walkStored calls fn with every file below attachments that is named by its content, or with the path
+// of a folder that cannot be read and why. Errors: ctx's.
+func walkStored(t *tree.Tree, ctx context.Context, fn func(path string, err error)) error {
+	list := func(dir string) []fs.DirEntry {
+		entries, err := t.List(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			fn(dir, err)
+		}
+		return entries
+	}
+	for _, shard := range list(format.AttachmentsDir) {
+		dir := format.AttachmentsDir + "/" + shard.Name()
+		if len(shard.Name()) != 2 {
+			continue
+		}
+		for _, f := range list(dir) {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if p := dir + "/" + f.Name(); format.AttachmentSum(p) != "" {
+				fn(p, nil)
+			}
+		}
+	}
+	return nil
+}
+
+// CheckAttachments reads every file below attachments that is named by its content, and calls bad
+// with the path of each that is not what its name says, and why: other bytes, too large for an
+// attachment, no file, not readable. It holds little of a file in memory at a time. It returns how
+// many are as they should be. Errors: ctx's.
+func CheckAttachments(t *tree.Tree, ctx context.Context, bad func(path, why string)) (good int, err error) {
+	err = walkStored(t, ctx, func(p string, err error) {
+		sum := ""
+		if err == nil {
+			sum, err = t.SHA1(p, MaxStored)
+		}
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			bad(p, tree.PlainFileError(err))
+		case sum != format.AttachmentSum(p):
+			bad(p, otherBytes)
+		default:
+			good++
+		}
+	})
+	return good, err
+}
+
+// sums matches what may be the SHA-1 of an attachment.
+var sums = regexp.MustCompile(`[0-9a-f]{40}`)
+
+// UnnamedAttachments lists the files below attachments whose names stand in no other file of the tree:
+// no message, no copy of one and no draft, valid or not. It changes nothing. While a server runs, a
+// file of a message that is just being sent may be among them. Errors: ctx's; of a file or folder that
+// cannot be read, since it may name any.
+func UnnamedAttachments(t *tree.Tree, ctx context.Context) ([]string, error) {
+	var stored []string
+	var unread error
+	if err := walkStored(t, ctx, func(p string, err error) {
+		stored, unread = append(stored, p), errors.Join(unread, err)
+	}); err != nil || unread != nil {
+		return nil, errors.Join(err, unread)
+	}
+	named := map[string]bool{}
+	err := t.Walk(ctx, "", func(p string, d fs.DirEntry) error {
+		if k := format.Locate(p).Kind; k == format.KindAttachment || k == format.KindIgnored || !d.Type().IsRegular() {
+			return nil
+		}
+		data, _, err := t.Read(p, t.MaxFile())
+		for _, sum := range sums.FindAll(data, -1) {
+			named[string(sum)] = true
+		}
+		return err
+	})
+	stored = slices.DeleteFunc(stored, func(p string) bool { return named[format.AttachmentSum(p)] })
+	return stored, err
+}
