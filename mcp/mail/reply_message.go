@@ -21,7 +21,7 @@ func (t *Toolset) replyMessage() tool.Tool {
 			tool.May("bcc", tool.List("hidden from the others", "RedStone")),
 			tool.May("importance", importance("")),
 			tool.May("ack_required", tool.Flag("ask for acknowledge_message")),
-			tool.May("attachments", tool.List("", "docs/flow.png")),
+			tool.May("attachments", tool.List("paths, as in send_message", "docs/flow.png")),
 			tool.May("key", tool.Str("your own id: sent again, it is delivered once", "answer-1")),
 		},
 		Out: sentShape{},
