@@ -210,7 +210,7 @@ func (d *doctor) watches() {
 	}
 	limit, _ := strconv.Atoi(strings.TrimSpace(string(data)))
 	folders := 0
-	filepath.WalkDir(filepath.Join(d.p.cfg.Store, "projects"), func(path string, e fs.DirEntry, err error) error {
+	filepath.WalkDir(filepath.Join(d.p.cfg.Store, storedir.ProjectsDir), func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return nil
 		}

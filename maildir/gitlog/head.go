@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailtree/maildir/gitlog/object"
+	"mailtree/maildir/tree"
 )
 
 // hold says why nothing is committed now; the work waits. It is an error that wraps
@@ -164,22 +165,14 @@ var errNotFile = errors.New("not a regular file, or too large")
 // openRegular opens a file of Git's without waiting: anything may have been put in its place.
 // errNotFile where it is no regular file or has more than limit bytes.
 func openRegular(path string, limit int64) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
-	if errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ELOOP) {
+	f, st, err := tree.OpenPlain(path, os.O_RDONLY)
+	if bad := (*tree.FormatError)(nil); errors.As(err, &bad) || errors.Is(err, unix.ELOOP) || err == nil && st.Size > limit {
+		if f != nil {
+			f.Close()
+		}
 		return nil, &fs.PathError{Op: "open", Path: path, Err: errNotFile}
 	}
-	if err != nil {
-		return nil, err
-	}
-	fi, err := f.Stat()
-	if err == nil && (!fi.Mode().IsRegular() || fi.Size() > limit) {
-		err = &fs.PathError{Op: "open", Path: path, Err: errNotFile}
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
+	return f, err
 }
 
 // readRegular reads what openRegular opens.
