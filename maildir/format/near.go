@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// Near returns the at most three of all names that are closest to name, nearest first, and leaves
-// out what is not alike. A name that begins the other is as good as one letter off.
+// Near returns the at most three of all that are closest to name, nearest first; what differs in
+// more than a third of its letters is left out. One that holds the other is as good as one letter
+// off.
 func Near(name string, all []string) []string {
 	type scored struct {
 		name string
@@ -17,10 +18,11 @@ func Near(name string, all []string) []string {
 	for _, n := range all {
 		other := strings.ToLower(n)
 		d := distance(low, other)
-		if low != "" && other != "" && (strings.HasPrefix(other, low) || strings.HasPrefix(low, other)) {
+		if holds(low, other) || holds(other, low) {
 			d = min(d, 1)
 		}
-		if d <= max(2, len(name)/2) && d < max(len(name), len(n)) {
+		longer := max(len(low), len(other))
+		if d <= max(1, longer/3) && d < longer {
 			l = append(l, scored{n, d})
 		}
 	}
@@ -35,6 +37,11 @@ func Near(name string, all []string) []string {
 		out = append(out, s.name)
 	}
 	return out
+}
+
+// holds reports whether a begins with b, or has it elsewhere where it is long enough to tell.
+func holds(a, b string) bool {
+	return b != "" && (strings.HasPrefix(a, b) || len(b) > 3 && strings.Contains(a, b))
 }
 
 // distance is Levenshtein's, over at most 128 bytes of each.

@@ -158,7 +158,7 @@ func TestCalls(t *testing.T) {
 		{"alice", "send", `{"message":""}`, "no message provided [invalid]"},
 		{"alice", "send", `{"message":"` + strings.Repeat("m", 65537) + `"}`, "message exceeds maximum size of 64KB [too_large]"},
 		{"alice", "send", `{"message":7}`, `message is 7, but must be a string, such as "the build is green". [invalid]`},
-		{"alice", "send", `{"to":"bob"}`, "Unknown argument \"to\" of send. It takes recipient, message. [invalid]"},
+		{"alice", "send", `{"to":"bob"}`, "Unknown argument \"to\" of send. Did you mean recipient? It takes recipient, message. [invalid]"},
 		{"alice", "send", `{"recipient":"","message":"m"}`, "recipient not found [not_found]"},
 		{"alice", "send", `{"recipient":"BOB","message":"m"}`, "recipient not found [not_found]"},
 		{"alice", "send", `{"recipient":"../bob","message":"m"}`, "recipient not found [not_found]"},

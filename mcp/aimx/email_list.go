@@ -41,7 +41,7 @@ func (t *toolset) emailList() tool.Tool {
 		},
 		Out: emailsShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			q := maildir.BoxQuery{Sent: folder(a), Limit: a.Count("limit", 0, maildir.MaxPage), Offset: a.Count("offset", 0, math.MaxInt32)}
+			q := maildir.BoxQuery{Sent: folder(a), Limit: a.Limit("limit", 0, maildir.MaxPage), Offset: a.Count("offset", 0, math.MaxInt32)}
 			b, err := t.box(ctx, a, "mailbox")
 			if err != nil {
 				return nil, err

@@ -64,7 +64,7 @@ func (t *toolset) emailSend() tool.Tool {
 // references.
 func (t *toolset) answers(a *tool.Args, d *maildir.Draft) {
 	replyTo, references := line(a, "reply_to"), line(a, "references")
-	if strings.TrimSpace(replyTo) == "" {
+	if a.Err() != nil || strings.TrimSpace(replyTo) == "" {
 		return
 	}
 	d.InReplyTo = t.id(a, refusal.InReplyTo, replyTo)

@@ -3,7 +3,6 @@ package aimx
 import (
 	"context"
 	"errors"
-	"math"
 
 	"mailtree/maildir"
 	"mailtree/maildir/hook"
@@ -34,7 +33,7 @@ func (t *toolset) hookCreate() tool.Tool {
 				Event:           a.Choice("event"),
 				Cmd:             a.Names("cmd"),
 				Name:            a.Text("name"),
-				Timeout:         a.Count("timeout_secs", math.MinInt32, math.MaxInt32),
+				Timeout:         a.Within("timeout_secs"),
 				FireOnUntrusted: a.Flag("fire_on_untrusted"),
 			}
 			if reserved(a.Text("mailbox")) {

@@ -36,7 +36,7 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 				UrgentOnly: a.Flag("urgent_only"),
 				UnreadOnly: a.Flag("unread_only"),
 				Bodies:     a.Flag("include_bodies"),
-				Limit:      a.Count("limit", 1, maildir.MaxPage),
+				Limit:      a.Limit("limit", 1, maildir.MaxPage),
 				Before:     a.Cursor("cursor"),
 				Waiting:    tool.Waiting(ctx, t.stopping),
 				ID:         a.Text("message_id"),

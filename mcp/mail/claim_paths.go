@@ -48,7 +48,7 @@ func (t *Toolset) claimPaths() tool.Tool {
 				Agent:    a.Text("agent_name"),
 				Patterns: append(a.Names("paths"), a.Names("paths_list")...),
 				Shared:   !a.Flag("exclusive"),
-				TTL:      time.Duration(a.Count("ttl_seconds", 1, math.MaxInt32)) * time.Second,
+				TTL:      time.Duration(a.Within("ttl_seconds")) * time.Second,
 				Reason:   a.Text("reason"),
 				DryRun:   a.Flag("dry_run"),
 			}

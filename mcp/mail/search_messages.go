@@ -43,7 +43,7 @@ func (t *Toolset) searchMessages() tool.Tool {
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			r := maildir.SearchRequest{
 				Text:   a.Text("query"),
-				Limit:  a.Count("limit", 1, maildir.MaxPage),
+				Limit:  a.Limit("limit", 1, maildir.MaxPage),
 				Cursor: a.Text("cursor"),
 				Rank:   a.Choice("order") == "rank",
 			}

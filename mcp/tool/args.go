@@ -3,6 +3,7 @@ package tool
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"maps"
 	"math"
 	"slices"
@@ -14,12 +15,12 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Args are the arguments of one call; the tool takes all of them. The first error stays in Err: a
-// tool looks at it once, after it has read its last argument. Reading an argument that the tool
+// Args are the arguments of one call; the tool takes all of them. What is wrong with them stays in
+// Err: a tool looks at it once, after it has read its last argument. Reading an argument that the tool
 // does not declare is a mistake of the program and panics. Not safe for concurrent use.
 //
-// Models write a single string for a list, a list as a string of JSON, "true" for true and "20" for
-// 20: Args accepts whatever can mean only one thing.
+// Models write a single string for a list, a list as a string of JSON, "true" for true, "20" for 20
+// and "" for what they leave out: Args accepts whatever can mean only one thing.
 type Args struct {
 	raw map[string]json.RawMessage
 	in  []Prop
@@ -40,25 +41,31 @@ func DecodeArgs(tool string, data json.RawMessage, in []Prop) *Args {
 			return a
 		}
 	}
-	names := make([]string, len(in))
-	for i, p := range in {
-		names[i] = p.Name
-	}
-	maps.DeleteFunc(a.raw, func(_ string, v json.RawMessage) bool { return string(v) == "null" }) // null is absent
+	maps.DeleteFunc(a.raw, func(name string, v json.RawMessage) bool {
+		return string(v) == "null" || string(v) == `""` && a.isOptional(name)
+	})
+	var strange, needed []string
 	for _, given := range slices.Sorted(maps.Keys(a.raw)) {
-		if !slices.Contains(names, given) {
-			a.err = unknown(tool, given, names)
-			return a
+		if !a.takes(given) {
+			strange = append(strange, given)
 		}
 	}
-	var needed []string
 	for _, p := range in {
 		if p.Need && !p.late {
 			needed = append(needed, p.Name)
 		}
 	}
-	a.Require(needed...)
+	a.refuseNames(tool, strange, needed)
 	return a
+}
+
+// isOptional reports whether the tool takes the argument, and a call may leave it out.
+func (a *Args) isOptional(name string) bool {
+	return slices.ContainsFunc(a.in, func(p Prop) bool { return p.Name == name && !p.Need })
+}
+
+func (a *Args) takes(name string) bool {
+	return slices.ContainsFunc(a.in, func(p Prop) bool { return p.Name == name })
 }
 
 // repeatedKey returns the first key that a JSON object repeats, whatever its values hold. data is
@@ -99,23 +106,84 @@ func repeatedKey(data []byte) (key string, ok bool) {
 
 // Require fails where arguments are absent. It names all of them, so that one answer is enough to
 // mend a call.
-func (a *Args) Require(names ...string) {
-	var missing, meant []string
-	for _, name := range names {
-		if p := a.prop(name); !a.Has(name) {
-			missing, meant = append(missing, name), append(meant, p.schema.Description+", such as "+p.example)
+func (a *Args) Require(names ...string) { a.refuseNames("", nil, names) }
+
+// refuseNames fails where the tool does not take arguments that were given, or needs some that are
+// absent. It names all of both, and for each strange one the argument that was probably meant.
+func (a *Args) refuseNames(tool string, strange, needed []string) {
+	e := &refusal.Own{Kind: refusal.ErrInvalid}
+	var missing []string
+	for _, name := range needed {
+		if !a.Has(name) {
+			missing = append(missing, name)
 		}
 	}
-	switch len(missing) {
-	case 0:
-	case 1:
-		a.Fail(Invalid("The argument %s is missing: %s.", missing[0], meant[0]))
-	default:
-		for i, name := range missing {
+	var said []string
+	if len(strange) > 0 {
+		text, near := a.unknown(tool, strange)
+		said, e.Near = append(said, text), near
+	}
+	if len(missing) > 0 {
+		said = append(said, a.absent(missing))
+	}
+	if len(said) > 0 {
+		e.Text = strings.Join(said, " ")
+		a.Fail(e)
+	}
+}
+
+// absent says which arguments are missing, and what each means.
+func (a *Args) absent(names []string) string {
+	meant := make([]string, len(names))
+	for i, name := range names {
+		p := a.prop(name)
+		meant[i] = "such as " + p.example
+		if about := p.schema.Description; about != "" {
+			meant[i] = about + ", " + meant[i]
+		}
+		if len(names) > 1 {
 			meant[i] = name + ": " + meant[i]
 		}
-		a.Fail(Invalid("Arguments are missing: %s.", strings.Join(meant, "; ")))
 	}
+	if len(names) == 1 {
+		return "The argument " + names[0] + " is missing: " + meant[0] + "."
+	}
+	return "Arguments are missing: " + strings.Join(meant, "; ") + "."
+}
+
+// unknown says which arguments the tool does not take, and which were probably meant: near.
+func (a *Args) unknown(tool string, strange []string) (text string, near []string) {
+	var quoted, hints []string
+	for _, given := range strange {
+		shown := strconv.Quote(Clip(given))
+		quoted = append(quoted, shown)
+		meant := a.meant(given)
+		if len(meant) == 0 {
+			continue
+		}
+		near = append(near, meant...)
+		hint := strings.Join(meant, " or ")
+		if len(strange) > 1 {
+			hint += " for " + shown
+		}
+		hints = append(hints, hint)
+	}
+	text = "Unknown argument "
+	if len(strange) > 1 {
+		text = "Unknown arguments "
+	}
+	text += strings.Join(quoted, ", ") + " of " + tool + ". "
+	if len(hints) > 0 {
+		text += "Did you mean " + strings.Join(hints, ", ") + "? "
+	}
+	names := make([]string, len(a.in))
+	for i, p := range a.in {
+		names[i] = p.Name
+	}
+	if len(names) == 0 {
+		names = []string{"none"}
+	}
+	return text + "It takes " + strings.Join(names, ", ") + ".", near
 }
 
 // sample is an object with the first argument.
@@ -126,21 +194,7 @@ func sample(in []Prop) string {
 	return "{" + strconv.Quote(in[0].Name) + ": " + in[0].example + "}"
 }
 
-// unknown refuses an argument that the tool does not take, and names the one that was probably
-// meant.
-func unknown(tool, given string, names []string) error {
-	near, hint := format.Near(given, names), ""
-	if len(near) > 0 {
-		hint = "Did you mean " + strings.Join(near, " or ") + "? "
-	}
-	if len(names) == 0 {
-		names = []string{"none"}
-	}
-	return &refusal.Own{Kind: refusal.ErrInvalid, Near: near,
-		Text: "Unknown argument " + strconv.Quote(Clip(given)) + " of " + tool + ". " + hint + "It takes " + strings.Join(names, ", ") + "."}
-}
-
-// Err is the first error; nil when every argument that was read is right.
+// Err is all that is wrong, joined; nil when every argument that was read is right.
 func (a *Args) Err() error { return a.err }
 
 // Has reports whether the argument was given, and not as null.
@@ -160,9 +214,14 @@ func (a *Args) Choice(name string) string {
 	if !a.Has(name) {
 		return deflt[string](a.prop(name))
 	}
-	s, choices := strings.ToLower(strings.TrimSpace(a.Text(name))), a.prop(name).choices
-	if a.err == nil && !slices.Contains(choices, s) {
-		a.Fail(Invalid("%s is %q: use one of %s.", name, Clip(a.Text(name)), strings.Join(choices, ", ")))
+	var given string
+	choices := a.prop(name).choices
+	if json.Unmarshal(a.raw[name], &given) != nil {
+		given = string(a.raw[name])
+	}
+	s := strings.ToLower(strings.TrimSpace(given))
+	if !slices.Contains(choices, s) {
+		a.Fail(Invalid("%s is %q: use one of %s.", name, Clip(given), strings.Join(choices, ", ")))
 	}
 	return s
 }
@@ -178,24 +237,40 @@ func deflt[T any](p Prop) (v T) {
 	return v
 }
 
-// Names is a list of strings; nil when absent. A single string is a list of one.
+// Names is a list of strings; nil when absent. A single string is a list of one, or with the commas
+// of a CommaList of several.
 func (a *Args) Names(name string) []string {
 	v := a.raw[name]
 	if v == nil {
 		return nil
 	}
-	if l, ok := stringList(v); ok {
-		return l
-	}
+	l, ok := stringList(v)
 	var s string
-	if json.Unmarshal(v, &s) == nil {
-		if l, ok := stringList([]byte(s)); ok {
-			return l
+	if !ok && json.Unmarshal(v, &s) == nil {
+		if l, ok = stringList([]byte(s)); !ok {
+			l, ok = []string{s}, true
 		}
-		return []string{s}
 	}
-	a.wrong(name, "a list of strings")
-	return nil
+	if !ok {
+		a.wrong(name, "a list of strings")
+	}
+	if a.prop(name).commas {
+		l = splitAll(l)
+	}
+	return l
+}
+
+// splitAll cuts each string at its commas, semicolons and line ends, and leaves out what is blank.
+func splitAll(l []string) []string {
+	out := []string{}
+	for _, s := range l {
+		for _, part := range strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ';' || r == '\n' }) {
+			if part = strings.TrimSpace(part); part != "" {
+				out = append(out, part)
+			}
+		}
+	}
+	return out
 }
 
 func stringList(data []byte) ([]string, bool) {
@@ -229,23 +304,61 @@ func (a *Args) Flag(name string) bool {
 // Count is a whole number of at least least, at most most (more counts as most); the default when
 // absent.
 func (a *Args) Count(name string, least, most int) int {
-	v, ok := a.raw[name]
-	if !ok {
+	if !a.Has(name) {
 		return deflt[int](a.prop(name))
 	}
-	f, err := strconv.ParseFloat(strings.TrimSpace(strings.Trim(string(v), `"`)), 64)
-	if err != nil || f != math.Trunc(f) {
-		a.wrong(name, "a whole number")
-		return 0
-	}
-	if f < float64(least) {
-		a.Fail(Invalid("%s is %.0f: it must be at least %d.", name, f, least))
+	f, ok := a.number(name)
+	if ok && f < float64(least) {
+		a.outOfRange(name, f, least, most)
 	}
 	return int(min(f, float64(most)))
 }
 
-// When is a time: RFC 3339, or seconds since 1970 as a number or in a string; the zero time when
-// absent. "" counts as absent: OpenAI's strict mode makes models fill in every argument.
+// Within is a whole number in the range that the schema tells, on both ends; the default when
+// absent.
+func (a *Args) Within(name string) int {
+	p := a.prop(name)
+	n := a.Count(name, p.least, p.most)
+	if f, ok := a.number(name); ok && f > float64(p.most) {
+		a.outOfRange(name, f, p.least, p.most)
+	}
+	return n
+}
+
+// Limit is the size of a page, as Count. "all" is the most; 0 is the default where the least is 1.
+func (a *Args) Limit(name string, least, most int) int {
+	var s string
+	if json.Unmarshal(a.raw[name], &s) == nil && strings.EqualFold(strings.TrimSpace(s), "all") {
+		return most
+	}
+	if f, ok := a.number(name); ok && f == 0 && least == 1 {
+		return deflt[int](a.prop(name))
+	}
+	return a.Count(name, least, most)
+}
+
+// number is a whole number; not ok where the argument is absent, or none, which is wrong.
+func (a *Args) number(name string) (f float64, ok bool) {
+	if !a.Has(name) {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(strings.TrimSpace(strings.Trim(string(a.raw[name]), `"`)), 64)
+	if err != nil || f != math.Trunc(f) {
+		a.wrong(name, "a whole number")
+		return 0, false
+	}
+	return f, true
+}
+
+func (a *Args) outOfRange(name string, f float64, least, most int) {
+	if most == math.MaxInt32 {
+		a.Fail(Invalid("%s is %.0f: it must be at least %d.", name, f, least))
+		return
+	}
+	a.Fail(Invalid("%s is %.0f: it must be from %d to %d.", name, f, least, most))
+}
+
+// When is a time as ParseWhen reads it, as a number or in a string; the zero time when absent.
 func (a *Args) When(name string) time.Time {
 	v, ok := a.raw[name]
 	if !ok {
@@ -268,19 +381,27 @@ func (a *Args) When(name string) time.Time {
 // Cursor is the position that an earlier answer gave as next_cursor; 0 when absent.
 func (a *Args) Cursor(name string) int64 {
 	v, ok := a.raw[name]
-	if !ok || string(v) == `""` {
+	if !ok {
 		return 0
 	}
-	n, err := strconv.ParseInt(strings.Trim(string(v), `"`), 10, 64)
+	n, err := strconv.ParseInt(strings.TrimSpace(strings.Trim(string(v), `"`)), 10, 64)
 	if err != nil || n < 0 {
 		a.Fail(Invalid("%s is %s: pass next_cursor of the page before, or leave it out.", name, Clip(string(v))))
 	}
 	return n
 }
 
-// ParseWhen reads a time: RFC 3339, or seconds since 1970. 0 or less is the zero time.
+// dates are what people write of RFC 3339. Without a zone they are UTC.
+var dates = []string{"2006-01-02", "2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02 15:04:05"}
+
+// ParseWhen reads a time: RFC 3339, a date, or seconds since 1970. 0 or less is the zero time.
 func ParseWhen(s string) (time.Time, error) {
 	s = strings.TrimSpace(s)
+	for _, layout := range dates {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t, nil
+		}
+	}
 	f, err := strconv.ParseFloat(s, 64)
 	switch {
 	case err != nil:
@@ -298,10 +419,14 @@ func (a *Args) wrong(name, what string) {
 	a.Fail(Invalid("%s is %s, but must be %s, such as %s.", name, Clip(string(a.raw[name])), what, a.prop(name).example))
 }
 
-// Fail keeps err, unless there was an error before.
+// Fail adds err to what is wrong: one answer is enough to mend a call. An argument that is read
+// twice fails once.
 func (a *Args) Fail(err error) {
-	if a.err == nil {
+	switch {
+	case a.err == nil:
 		a.err = err
+	case err != nil && !strings.Contains(a.err.Error(), err.Error()):
+		a.err = errors.Join(a.err, err)
 	}
 }
 

@@ -16,6 +16,9 @@ type Node struct {
 	schema  jsonschema.Schema
 	choices []string // of OneOf
 	example string   // JSON; it stands in what is said about wrong arguments, and not in the schema
+	commas  bool     // of CommaList
+
+	least, most int // of Num
 }
 
 // Prop is one argument of a tool.
@@ -73,6 +76,13 @@ func List(about, example string) *Node {
 	}
 }
 
+// CommaList is a List of what holds no comma: one string may hold several, with commas between them.
+func CommaList(about, example string) *Node {
+	n := List(about, example)
+	n.commas = true
+	return n
+}
+
 // Flag is true or false; false where it is absent.
 func Flag(about string) *Node {
 	return &Node{
@@ -101,7 +111,12 @@ func Num(about string, least, most, deflt int) *Node {
 	if deflt != 0 {
 		s.Default = Encode(deflt)
 	}
-	return &Node{schema: s, example: strconv.Itoa(deflt)}
+	return &Node{
+		schema:  s,
+		example: strconv.Itoa(deflt),
+		least:   least,
+		most:    most,
+	}
 }
 
 // InputSchema is the schema of an object that takes these arguments, in this order. It does not say
