@@ -369,7 +369,8 @@ func (p *Project) checkFanout(m *format.Message, size int) error {
 	return &Error{What: refusal.FanoutTooLarge, Counts: []int{len(m.Body), n, n * size}, Limit: int(most)}
 }
 
-// ReplyDraft is a reply; recipients and importance default from the original.
+// ReplyDraft is a reply; recipients default from the original. Importance is normal where it is not given, but that of a
+// high or urgent original where the reply asks for acknowledgement.
 type ReplyDraft struct {
 	From, ReplyTo string // agent, message id
 	Body          string
@@ -395,7 +396,7 @@ func (p *Project) Reply(ctx context.Context, d ReplyDraft) (*Sent, error) {
 	n := Draft{From: d.From, To: d.To, CC: d.CC, BCC: d.BCC, Subject: replySubject(orig.Subject), Body: d.Body, Importance: d.Importance,
 		AckRequired: d.AckRequired, ThreadID: orig.ThreadID, InReplyTo: orig.ID, Attachments: d.Attachments, WorkDir: d.WorkDir, Images: d.Images, Key: d.Key,
 		Auth: d.Auth, Door: d.Door, Terminal: d.Terminal, Variants: d.Variants}
-	if n.Importance == "" {
+	if n.Importance == "" && d.AckRequired && (orig.Importance == format.High || orig.Importance == format.Urgent) {
 		n.Importance = orig.Importance
 	}
 	if n.ThreadID == "" {

@@ -193,8 +193,12 @@ func TestReply(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff([]string{"Ann"}, r.To); d != "" || r.Subject != "Re: Plan" || r.ThreadID != m.ID || r.InReplyTo != m.ID || r.Importance != "high" {
+	if d := cmp.Diff([]string{"Ann"}, r.To); d != "" || r.Subject != "Re: Plan" || r.ThreadID != m.ID || r.InReplyTo != m.ID || r.Importance != "normal" {
 		t.Errorf("%+v", r.Message)
+	}
+	asked, err := p.Reply(t.Context(), maildir.ReplyDraft{From: "Bob", ReplyTo: m.ID, Body: "ack it", AckRequired: true})
+	if err != nil || asked.Importance != "high" {
+		t.Errorf("a reply that asks for acknowledgement of a high original: %+v, %v", asked, err)
 	}
 	own, err := p.Reply(t.Context(), maildir.ReplyDraft{From: "Ann", ReplyTo: m.ID, Body: "more"})
 	if err != nil {
@@ -208,7 +212,7 @@ func TestReply(t *testing.T) {
 		t.Errorf("%+v %v", rr, err)
 	}
 	thread, err := p.Thread(t.Context(), m.ID, false)
-	if err != nil || len(thread) != 4 {
+	if err != nil || len(thread) != 5 {
 		t.Errorf("%d in the thread, %v", len(thread), err)
 	}
 }
