@@ -145,6 +145,8 @@ func (p *Project) freeName(g *writer.Group, hint string) (name string, note *Err
 				Name:  hint,
 				Why:   orElse(format.CheckName(hint), "no letter or digit is left"),
 			}
+		case strings.EqualFold(clean, Postmaster):
+			note = &Error{What: refusal.HintReserved, Field: refusal.NameHint, Name: hint}
 		case isTaken:
 			note = &Error{What: refusal.HintTaken, Other: old}
 		default:

@@ -41,6 +41,7 @@ var sentences = [whats]sentence{
 	AgentNameCase:     {ErrConflict, "The agent name {name} {arg} differs from {other} only in case: use {other}, or another name."},
 	AgentsUnread:      {ErrUnavailable, "The agents cannot be read: {why}."},
 	HintUnusable:      {nil, "{field} {name} cannot be a name ({why}), so a name was made."},
+	HintReserved:      {nil, "{field} {name} is reserved, so a name was made."},
 	HintTaken: {nil, "The name {=other} is taken, so a new one was made. If {=other} is you from an earlier session, simply use " +
 		"it: an identity needs no second registration."},
 	HintChanged:   {nil, "{field} {name} was made into a valid name."},

@@ -31,6 +31,7 @@ const (
 	AgentNameCase
 	AgentsUnread
 	HintUnusable
+	HintReserved
 	HintTaken
 	HintChanged
 	StatusUnknown
