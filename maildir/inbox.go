@@ -65,7 +65,7 @@ func pageSize(n int) int {
 }
 
 // Inbox lists deliveries newest first. With markRead those on the page are marked read, durably, before it returns
-// (the page shows them as they were before). With wait > 0 and nothing new on the page (nothing unread, or with
+// (the page shows them as they are after it). With wait > 0 and nothing new on the page (nothing unread, or with
 // Since nothing at all) it returns as soon as something arrives, or the page as it is after wait or when q.Waiting ends
 // the wait, or with ctx's error. With q.ID it is that message alone, with its body, and there is no waiting. A page ends with
 // q.Room; of what it left out nothing is marked. Errors: ErrNotFound for the agent and for q.ID; those of q.Waiting.Admit and
@@ -164,6 +164,7 @@ func (p *Project) noDelivery(agent, id string) error {
 	}
 }
 
+// markPage marks what is on a page as read, and shows it as it then stands.
 func (p *Project) markPage(ctx context.Context, agent string, page *InboxPage) error {
 	var ids []string
 	for _, d := range page.Messages {
@@ -174,7 +175,22 @@ func (p *Project) markPage(ctx context.Context, agent string, page *InboxPage) e
 	if len(ids) == 0 {
 		return nil
 	}
-	return p.mark(ctx, "read", agent, ids, false, true)
+	if err := p.mark(ctx, "read", agent, ids, false, true); err != nil {
+		return err
+	}
+	for i := range page.Messages {
+		was := &page.Messages[i]
+		d, err := p.store.index.Delivery(ctx, p.slug, agent, was.ID, WithoutBody, nil)
+		if err != nil {
+			return err
+		}
+		if d != nil { // else it was taken away meanwhile
+			was.Read, was.ReadAt, was.Acked, was.AckedAt = d.Read, d.ReadAt, d.Acked, d.AckedAt
+		}
+	}
+	var err error
+	page.Counts, err = p.store.index.Counts(ctx, p.slug, agent)
+	return err
 }
 
 // mark creates the missing marks of deliveries in one operation. On a page, one that is gone meanwhile or cannot be marked stops
