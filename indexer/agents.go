@@ -119,9 +119,13 @@ func (x *Index) Names(ctx context.Context, slug string, what format.Kind, prefix
 			AND m.thread <> '' ORDER BY m.thread COLLATE NOCASE LIMIT 1)
 		FROM t WHERE t.name IS NOT NULL AND lower(substr(t.name, 1, length(?2))) = lower(?2))
 		SELECT name FROM t WHERE name IS NOT NULL AND lower(substr(name, 1, length(?2))) = lower(?2) LIMIT ?3 + 0`
+	const messages = "SELECT id FROM messages WHERE pid = ?1 AND id >= ?2 AND id < ?2 || char(0x10ffff) ORDER BY id LIMIT ?3 + 0"
 	text := agents
-	if what == format.KindOther {
+	switch what {
+	case format.KindOther:
 		text = threads
+	case format.KindCanonical:
+		text = messages
 	}
 	all := []string{}
 	for _, p := range x.attached(slug) {

@@ -103,7 +103,7 @@ type LetterQuery struct {
 // Read reads the owner's copy of one message; it marks nothing. Errors: ErrNotFound; ErrInvalid for
 // the room's Offset; those of Room.Reserve.
 func (b *Box) Read(ctx context.Context, q LetterQuery) (*Letter, error) {
-	id, sent := q.ID, q.Sent
+	id, sent := b.p.store.Domain().IDNamed(q.ID), q.Sent
 	rows, err := b.List(ctx, BoxQuery{ID: id, Sent: sent, Limit: 1})
 	if err == nil && len(rows) == 0 {
 		err = b.missing(id)
@@ -196,6 +196,7 @@ func (b *Box) Send(ctx context.Context, d Draft) (*Sent, error) {
 // Reply answers a message in the mailbox's inbox. Errors: as Project.Reply; ErrNotFound when the
 // message is not there, ErrUnavailable when those whom the reply would go to are not.
 func (b *Box) Reply(ctx context.Context, d ReplyDraft) (*Sent, error) {
+	d.ReplyTo = b.p.store.Domain().IDNamed(d.ReplyTo)
 	got, err := b.p.store.index.Delivery(ctx, b.p.slug, b.Name, d.ReplyTo, WithoutBody, nil)
 	if err == nil && got == nil {
 		err = b.missing(d.ReplyTo)
@@ -217,6 +218,9 @@ func (b *Box) Reply(ctx context.Context, d ReplyDraft) (*Sent, error) {
 // SetRead marks a message of the inbox read or unread; the first time stays. Errors: ErrNotFound.
 func (b *Box) SetRead(ctx context.Context, id string, read bool) error {
 	_, err := b.p.SetRead(ctx, b.Name, id, read)
+	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrInvalid) { // what else there is, is not the owner's to know
+		err = b.missing(id)
+	}
 	return err
 }
 

@@ -78,7 +78,7 @@ func (p *Project) Inbox(ctx context.Context, q InboxQuery, markRead bool, wait t
 		p.Seen(q.Agent) // also while it waits
 		defer p.Seen(q.Agent)
 	}
-	q.Project, q.Limit = p.slug, pageSize(q.Limit)
+	q.Project, q.Limit, q.ID = p.slug, pageSize(q.Limit), p.store.Domain().IDNamed(q.ID)
 	timeout := time.NewTimer(min(wait, MaxWait))
 	defer timeout.Stop()
 	for {
@@ -139,7 +139,7 @@ func (p *Project) pageOfOne(ctx context.Context, q InboxQuery) (*InboxPage, erro
 	err := q.Room.attempt(ctx, func() error {
 		d, err := p.store.index.Delivery(ctx, p.slug, q.Agent, q.ID, WithBody, q.Room)
 		if err == nil && d == nil {
-			err = p.noDelivery(q.Agent, q.ID)
+			err = p.noDelivery(ctx, q.Agent, q.ID)
 		}
 		if err == nil {
 			page.Messages = []Delivery{*d}
@@ -150,18 +150,6 @@ func (p *Project) pageOfOne(ctx context.Context, q InboxQuery) (*InboxPage, erro
 		page.Counts, err = p.store.index.Counts(ctx, p.slug, q.Agent)
 	}
 	return page, err
-}
-
-func (p *Project) noDelivery(agent, id string) error {
-	if err := p.needReadMessage(id); err != nil {
-		return err
-	}
-	return &Error{
-		What:  refusal.NotInInbox,
-		Field: refusal.Message,
-		Name:  id,
-		Other: agent,
-	}
 }
 
 // markPage marks what is on a page as read, and shows it as it then stands.
@@ -272,7 +260,7 @@ func (p *Project) delivery(g *writer.Group, agent, id string) (*Delivery, error)
 		return nil, err
 	}
 	if d == nil {
-		return nil, p.noDelivery(agent, id)
+		return nil, p.noDelivery(g.Ctx, agent, id)
 	}
 	return d, g.Present(d.CopyPath)
 }
@@ -317,6 +305,7 @@ func (p *Project) PopWait(ctx context.Context, q PopQuery) (*Delivery, error) {
 // Errors: ErrNotFound for the agent or when the message is not in its inbox.
 // See docs/tools.md, "Reading".
 func (p *Project) SetRead(ctx context.Context, agent, id string, read bool) (*Delivery, error) {
+	id = p.store.Domain().IDNamed(id)
 	var err error
 	if read {
 		err = p.mark(ctx, "read", agent, []string{id}, false, false)
@@ -352,6 +341,7 @@ func (p *Project) unread(ctx context.Context, agent, id string) error {
 // stands. Errors: ErrNotFound for the agent or when the message is not in its inbox.
 // See docs/tools.md, "Reading".
 func (p *Project) Acknowledge(ctx context.Context, agent, id string) (*Delivery, error) {
+	id = p.store.Domain().IDNamed(id)
 	if err := p.mark(ctx, "acknowledge", agent, []string{id}, true, false); err != nil {
 		return nil, err
 	}
@@ -362,7 +352,7 @@ func (p *Project) Acknowledge(ctx context.Context, agent, id string) (*Delivery,
 func (p *Project) Delivery(ctx context.Context, agent, id string) (*Delivery, error) {
 	d, err := p.store.index.Delivery(ctx, p.slug, agent, id, WithoutBody, nil)
 	if err == nil && d == nil {
-		err = p.noDelivery(agent, id)
+		err = p.noDelivery(ctx, agent, id)
 	}
 	return d, err
 }

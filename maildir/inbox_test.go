@@ -115,8 +115,8 @@ func TestMarks(t *testing.T) {
 	if d, err := p.SetRead(t.Context(), "Bob", m.ID, true); err != nil || !d.Read {
 		t.Errorf("%+v %v", d, err)
 	}
-	if _, err := p.Acknowledge(t.Context(), "Ann", m.ID); !errors.Is(err, maildir.ErrNotFound) {
-		t.Errorf("got %v, want not found", err)
+	if _, err := p.Acknowledge(t.Context(), "Ann", m.ID); !errors.Is(err, maildir.ErrInvalid) {
+		t.Errorf("got %v, want invalid: it is her own", err)
 	}
 }
 

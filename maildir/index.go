@@ -73,7 +73,8 @@ type Index interface {
 	Newest(ctx context.Context, limit int) ([]MessageRow, error)
 	// ProjectsWith finds the projects that hold what is named: an agent, a message id or a thread, most recent activity first.
 	ProjectsWith(ctx context.Context, what format.Kind, name string) ([]string, error) // what: format.KindProfile, format.KindCanonical, or format.KindOther for a thread
-	// Names completes: at most limit names that begin with prefix (whatever the case): agents (format.KindProfile), threads (format.KindOther).
+	// Names completes: at most limit names that begin with prefix: agents (format.KindProfile) and threads (format.KindOther)
+	// whatever the case, ids of messages (format.KindCanonical).
 	Names(ctx context.Context, project string, what format.Kind, prefix string, limit int) ([]string, error) // project "" for all
 	Stats(ctx context.Context) (Stats, error)
 }

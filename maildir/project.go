@@ -67,9 +67,9 @@ func (p *Project) HistoryState() HistoryState { return p.history.State() }
 func (p *Project) Flush(ctx context.Context) error { return p.history.Flush(ctx) }
 
 // Project finds a project by its human key (an absolute path, also one inside a linked work tree) or slug.
-// Errors: ErrNotFound with near names, ErrInvalid for a key that is neither.
+// Errors: ErrNotFound, ErrInvalid for a key that is neither; with near names, and all where there are few.
 func (s *Store) Project(ctx context.Context, key string) (*Project, error) {
-	human, slug, err := s.resolve(key)
+	_, slug, err := s.resolve(key)
 	if err != nil {
 		return nil, err
 	}
@@ -79,20 +79,7 @@ func (s *Store) Project(ctx context.Context, key string) (*Project, error) {
 	if p, err := s.adopt(ctx, slug); p != nil || err != nil {
 		return p, err
 	}
-	var all []string
-	for _, p := range s.Projects() {
-		if human != "" && p.human != "" {
-			all = append(all, p.human)
-		} else {
-			all = append(all, p.slug)
-		}
-	}
-	return nil, &Error{
-		What:  refusal.UnknownProject,
-		Field: refusal.Project,
-		Name:  key,
-		Near:  format.Near(key, all),
-	}
+	return nil, s.unknownProject(&Error{What: refusal.UnknownProject, Field: refusal.Project, Name: key})
 }
 
 func (s *Store) known(slug string) *Project {
@@ -254,9 +241,22 @@ func (s *Store) EnsureProjectFor(ctx context.Context, key string, by Caller) (*P
 	if key == DefaultProject || !s.guest(by) {
 		return s.EnsureProject(ctx, key)
 	}
-	p, err := s.Project(ctx, key)
+	p, err := s.ProjectFor(ctx, key, by)
 	if errors.Is(err, ErrNotFound) {
 		return nil, &Error{What: refusal.UnknownProjectOfGuest, Name: key}
+	}
+	return p, err
+}
+
+// ProjectFor is Project for the caller. A guest learns of no other project than the one that it
+// names.
+func (s *Store) ProjectFor(ctx context.Context, key string, by Caller) (*Project, error) {
+	p, err := s.Project(ctx, key)
+	var e *Error
+	if errors.As(err, &e) && s.guest(by) {
+		untold := *e
+		untold.Near, untold.All = nil, nil
+		return nil, &untold
 	}
 	return p, err
 }

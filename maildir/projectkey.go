@@ -1,9 +1,11 @@
 package maildir
 
 import (
+	"errors"
 	"sync"
 	"time"
 
+	"mailtree/maildir/refusal"
 	"mailtree/maildir/storedir"
 )
 
@@ -37,6 +39,10 @@ func (s *Store) resolve(key string) (human, slug string, err error) {
 		return m.human, m.slug, nil
 	}
 	human, slug, err = storedir.ResolveKey(s.cfg.Root, key)
+	var e *Error
+	if errors.As(err, &e) && e.What == refusal.ProjectKeyRelative {
+		return "", "", s.unknownProject(e)
+	}
 	if err == nil && human != "" && s.known(slug) != nil {
 		s.meant.remember(key, keyMeaning{human, slug, now.Add(keyFresh)})
 	}

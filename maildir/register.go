@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -298,51 +297,6 @@ func (p *Project) hasAgent(ctx context.Context, name string) (bool, error) {
 	}
 	p.mu.Unlock()
 	return true, nil
-}
-
-func (p *Project) unknownAgent(ctx context.Context, field refusal.Field, names ...string) error {
-	e, err := p.noAgent(field, names)
-	if err != nil {
-		return err
-	}
-	rows, err := p.store.index.Agents(ctx, p.slug)
-	if err != nil {
-		return err
-	}
-	all := make([]string, len(rows))
-	for i, a := range rows {
-		all[i] = a.Name
-	}
-	for _, n := range names {
-		e.Near = append(e.Near, format.Near(n, all)...)
-	}
-	return e
-}
-
-// noAgent is unknownAgent for those who are not to learn what names there are. Errors: of what keeps one from telling.
-func (p *Project) noAgent(field refusal.Field, names []string) (*Error, error) {
-	for _, n := range names {
-		if err := p.needReadAgent(n); err != nil {
-			return nil, err
-		}
-	}
-	what := refusal.UnknownAgent
-	if slices.ContainsFunc(names, isElsewhere) {
-		what = refusal.UnknownAddress
-	}
-	return &Error{
-		What:  what,
-		Field: field,
-		Name:  names[0],
-		More:  names[1:],
-		Other: p.name(),
-	}, nil
-}
-
-// isElsewhere reports whether a name that no agent has is an address elsewhere.
-func isElsewhere(name string) bool {
-	a, err := format.ParseAddress(name)
-	return err == nil && !a.IsAgent()
 }
 
 // name is how sentences call the project.

@@ -210,6 +210,9 @@ func (p *Project) needParties(ctx context.Context, d *Draft) error {
 		}
 		return e
 	}
+	if err := p.noBroadcast(ctx, d.From, unknown); err != nil {
+		return err
+	}
 	return p.unknownAgent(ctx, refusal.Recipients, unknown...)
 }
 

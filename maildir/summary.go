@@ -2,6 +2,7 @@ package maildir
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +16,10 @@ import (
 // Errors: ErrNotFound.
 // See docs/tools.md, "Summaries".
 func (p *Project) Summarize(ctx context.Context, thread string, examples bool) (*summary.Summary, error) {
+	thread, note, err := p.threadNamed(ctx, thread)
+	if err != nil {
+		return nil, err
+	}
 	rows, err := p.Thread(ctx, thread, false)
 	if err != nil {
 		return nil, err
@@ -32,8 +37,15 @@ func (p *Project) Summarize(ctx context.Context, thread string, examples bool) (
 	}
 	body := func(id string) (string, error) { return p.store.index.Body(ctx, p.slug, id, 0, summary.MaxBody) }
 	s, err := summary.Of(ctx, messages, body, examples)
-	if err != nil || p.store.cfg.Refine == nil {
-		return s, err
+	if err != nil {
+		return nil, err
+	}
+	s.Thread = thread
+	if note != nil {
+		s.Note = note
+	}
+	if p.store.cfg.Refine == nil {
+		return s, nil
 	}
 	text, err := threadText(messages, body)
 	if err != nil {
@@ -41,7 +53,7 @@ func (p *Project) Summarize(ctx context.Context, thread string, examples bool) (
 	}
 	if s.Text, err = p.store.cfg.Refine(ctx, text); err != nil {
 		p.store.cfg.Log.Warn("the command that summarizes threads failed", "thread", thread, "error", err)
-		s.Note = &Error{What: refusal.SummaryCommandFailed, Why: err.Error()}
+		s.Note = errors.Join(s.Note, &Error{What: refusal.SummaryCommandFailed, Why: err.Error()})
 	}
 	return s, nil
 }

@@ -3,7 +3,6 @@ package maildir
 import (
 	"context"
 
-	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
 )
 
@@ -15,6 +14,7 @@ func (p *Project) Message(ctx context.Context, id string) (*MessageRow, error) {
 // MessageWithin reads one message with as much of its body as there is room for. Errors:
 // ErrNotFound; ErrInvalid for the room's Offset; those of Room.Reserve.
 func (p *Project) MessageWithin(ctx context.Context, id string, room *Room) (*MessageRow, error) {
+	id = p.store.Domain().IDNamed(id)
 	var m *MessageRow
 	err := room.attempt(ctx, func() (err error) {
 		m, err = p.store.index.Message(ctx, p.slug, id, WithBody, room)
@@ -24,36 +24,27 @@ func (p *Project) MessageWithin(ctx context.Context, id string, room *Room) (*Me
 		return nil, err
 	}
 	if m == nil {
-		return nil, p.noMessage(refusal.Message, id)
+		return nil, p.noMessage(ctx, refusal.Message, id)
 	}
 	return m, nil
 }
 
 // messageHead reads the message that a reply answers, without its body. Errors: ErrNotFound.
 func (p *Project) messageHead(ctx context.Context, id string) (*MessageRow, error) {
+	id = p.store.Domain().IDNamed(id)
 	m, err := p.store.index.Message(ctx, p.slug, id, WithoutBody, nil)
 	if err == nil && m == nil {
-		err = p.noMessage(refusal.InReplyTo, id)
+		err = p.noMessage(ctx, refusal.InReplyTo, id)
 	}
 	return m, err
 }
 
-func (p *Project) noMessage(field refusal.Field, id string) error {
-	if err := p.needReadMessage(id); err != nil {
-		return err
-	}
-	return &Error{
-		What:  refusal.UnknownMessage,
-		Field: field,
-		Name:  id,
-		Other: p.name(),
-	}
-}
-
 // ThreadPage is one page of a thread.
 type ThreadPage struct {
+	Thread   string
 	Messages []MessageRow
-	Next     int64 // cursor of the next page, 0 at the end
+	Next     int64  // cursor of the next page, 0 at the end
+	Note     *Error // where the query names a message in the thread; nil otherwise. It is no error
 }
 
 // threadPage is the size of a page, in messages.
@@ -67,9 +58,13 @@ func (p *Project) ThreadPage(ctx context.Context, q ThreadQuery) (*ThreadPage, e
 	if q.Limit > 0 {
 		limit = min(q.Limit, threadPage)
 	}
-	q.Project, q.Limit = p.slug, limit+1
-	page := &ThreadPage{}
-	err := q.Room.attempt(ctx, func() (err error) {
+	thread, note, err := p.threadNamed(ctx, q.Thread)
+	if err != nil {
+		return nil, err
+	}
+	q.Project, q.Thread, q.Limit = p.slug, thread, limit+1
+	page := &ThreadPage{Thread: thread, Note: note}
+	err = q.Room.attempt(ctx, func() (err error) {
 		page.Messages, err = p.store.index.Thread(ctx, q)
 		return err
 	})
@@ -86,6 +81,26 @@ func (p *Project) ThreadPage(ctx context.Context, q ThreadQuery) (*ThreadPage, e
 	return page, nil
 }
 
+// threadNamed is the thread that a caller names: by its id, or by the id of a message in it, which
+// note then says; nil otherwise. A message whose own id names a thread is that thread.
+func (p *Project) threadNamed(ctx context.Context, name string) (thread string, note *Error, err error) {
+	id := p.store.Domain().IDNamed(name)
+	m, err := p.store.index.Message(ctx, p.slug, id, WithoutBody, nil)
+	if err != nil || m == nil || m.ThreadID == name {
+		return name, nil, err
+	}
+	rows, err := p.store.index.Thread(ctx, ThreadQuery{Project: p.slug, Thread: id, Limit: 2})
+	if err != nil || m.ThreadID == "" || len(rows) > 1 {
+		return id, nil, err
+	}
+	return m.ThreadID, &Error{
+		What:  refusal.ThreadOfMessage,
+		Field: refusal.Thread,
+		Name:  id,
+		Other: m.ThreadID,
+	}, nil
+}
+
 // Thread lists a whole thread, as ThreadPage does. Errors: ErrNotFound.
 // See docs/tools.md, "Reading".
 func (p *Project) Thread(ctx context.Context, id string, bodies bool) ([]MessageRow, error) {
@@ -94,21 +109,4 @@ func (p *Project) Thread(ctx context.Context, id string, bodies bool) ([]Message
 		err = p.noThread(ctx, id)
 	}
 	return rows, err
-}
-
-func (p *Project) noThread(ctx context.Context, id string) error {
-	if err := p.needRead(format.MessagesDir, format.AgentsDir); err != nil {
-		return err
-	}
-	names, err := p.store.index.Names(ctx, p.slug, format.KindOther, format.Cut(id, 3), 100)
-	if err != nil {
-		names = nil // then none is known to be near
-	}
-	return &Error{
-		What:  refusal.UnknownThread,
-		Field: refusal.Thread,
-		Name:  id,
-		Other: p.name(),
-		Near:  format.Near(id, names),
-	}
 }

@@ -11,6 +11,7 @@ var words = refusal.Words{
 	Phrases: tool.Phrases(map[string]string{
 		"make a project":       "A project is made when an agent first works in it; or name another one.",
 		"find agents":          "",
+		"make an agent":        "",
 		"find messages":        "",
 		"find threads":         "",
 		"list unread":          "",

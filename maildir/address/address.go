@@ -44,19 +44,36 @@ func (d Domain) MessageID(id string) string {
 	return "<" + id + ">"
 }
 
+// IDNamed is the id of a message that is named by it, by its Message-ID at the domain, or by its
+// file; what is none stays as it is.
+func (d Domain) IDNamed(given string) string {
+	id, domain, at := strings.Cut(withoutBrackets(given), "@")
+	id = strings.TrimSuffix(id, ".md")
+	if at && !strings.EqualFold(domain, string(d)) || !format.ValidID(id) {
+		return given
+	}
+	return id
+}
+
+// withoutBrackets is a Message-ID without what it stands in.
+func withoutBrackets(id string) string {
+	id = strings.TrimSpace(id)
+	if strings.HasPrefix(id, "<") && strings.HasSuffix(id, ">") {
+		return id[1 : len(id)-1]
+	}
+	return id
+}
+
 // IDOf is the id of a message that a field names by id or Message-ID. One of another domain stays
 // as it is, without brackets. Errors: ErrInvalid for what is neither.
 func (d Domain) IDOf(field refusal.Field, messageID string) (string, error) {
-	id := strings.TrimSpace(messageID)
-	if strings.HasPrefix(id, "<") && strings.HasSuffix(id, ">") {
-		id = id[1 : len(id)-1]
+	if id := d.IDNamed(messageID); format.ValidID(id) {
+		return id, nil
 	}
-	name, domain, at := strings.Cut(id, "@")
-	if !at || strings.EqualFold(domain, string(d)) {
-		if format.ValidID(name) {
-			return name, nil
-		}
-	} else if name != "" && domain != "" && len(id) <= format.MaxReference && !strings.ContainsFunc(id, notInMessageID) {
+	id := withoutBrackets(messageID)
+	name, domain, _ := strings.Cut(id, "@")
+	elsewhere := name != "" && domain != "" && !strings.EqualFold(domain, string(d))
+	if elsewhere && len(id) <= format.MaxReference && !strings.ContainsFunc(id, notInMessageID) {
 		return id, nil
 	}
 	return "", &refusal.Error{

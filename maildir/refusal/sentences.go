@@ -16,13 +16,14 @@ var sentences = [whats]sentence{
 	EmptyProjectKey: {ErrInvalid, "{field} is empty: give the absolute path of the code base, such as /home/me/backend, or a " +
 		"project's slug."},
 	ProjectKeyUnusable: {ErrInvalid, "{field} {name} is not a path: it is too long or holds control characters."},
-	ProjectKeyRelative: {ErrInvalid, "{field} {name} is neither an absolute path such as /home/me/backend nor a project's slug."},
-	ProjectKeyUnread:   {ErrUnavailable, "{field} {name} cannot be looked up now: {why}. Try again."},
+	ProjectKeyRelative: {ErrInvalid, "{field} {name} is neither an absolute path such as /home/me/backend nor a project's slug. " +
+		"{near} {all projects}"},
+	ProjectKeyUnread: {ErrUnavailable, "{field} {name} cannot be looked up now: {why}. Try again."},
 	ProjectKeyIsFile: {ErrInvalid, "{field} {name} is a file, or lies below one: give the absolute path of the code base's folder," +
 		" such as /home/me/backend."},
 	ProjectKeyElsewhere: {ErrInvalid, "{field} {name} lies in {=other}, where no code base is: give the absolute path of the code " +
 		"base's folder, such as /home/me/backend."},
-	UnknownProject: {ErrNotFound, "No project {name} {arg}. {near} {make a project}"},
+	UnknownProject: {ErrNotFound, "No project {name} {arg}. {near} {all projects} {make a project}"},
 	UnknownProjectOfGuest: {ErrNotFound, "No project {name}, and only the user who runs the server can make one. Name a project " +
 		"that exists."},
 	UnknownProjectInStore: {ErrNotFound, "The store {=other} has no project {name} {arg}. {near} {make a project}"},
@@ -34,9 +35,11 @@ var sentences = [whats]sentence{
 
 	// Agents.
 
-	UnknownAgent: {ErrNotFound, "No agent {names} {arg} in project {=other}. {near} {find agents}"},
+	UnknownAgent: {ErrNotFound, "No agent {names} {arg} in project {=other}. {near} {all agents} {make an agent}"},
 	UnknownAddress: {ErrNotFound, "No agent {names} {arg} in project {=other}: a name with a domain is somebody elsewhere, where no " +
-		"mail goes yet. {near} {find agents}"},
+		"mail goes yet. {near} {all agents} {make an agent}"},
+	NoBroadcast: {ErrNotFound, "No agent of project {=other} is named {name} {arg}, and no name means everybody: list the names. " +
+		"Its agents: {choices}."},
 	AgentNameUnusable: {ErrInvalid, "The agent name {name} {arg} cannot be used: {why}."},
 	AgentNameCase:     {ErrConflict, "The agent name {name} {arg} differs from {other} only in case: use {other}, or another name."},
 	AgentsUnread:      {ErrUnavailable, "The agents cannot be read: {why}."},
@@ -75,9 +78,12 @@ var sentences = [whats]sentence{
 		"to fewer recipients at a time."},
 	SenderGone: {ErrNotFound, "Message {id} was written by {name}, who is not an agent of project {=other} and has no inbox. " +
 		"{answer somebody else}"},
-	UnknownMessage:    {ErrNotFound, "No message {name} {arg} in project {=other}. {find messages}"},
-	UnknownThread:     {ErrNotFound, "No thread {name} {arg} in project {=other}. {near} {find threads}"},
-	NotInInbox:        {ErrNotFound, "Message {name} {arg} is not in the inbox of {=other}. {list the inbox}"},
+	UnknownMessage:  {ErrNotFound, "No message {name} {arg} in project {=other}. {near} {in} {find messages}"},
+	UnknownThread:   {ErrNotFound, "No thread {name} {arg} in project {=other}. {near} {in} {find threads}"},
+	ThreadOfMessage: {nil, "{name} is a message in the thread {=other}, so that thread is answered."},
+	NotInInbox:      {ErrNotFound, "Message {name} {arg} is not in the inbox of {=other}. {list the inbox}"},
+	OwnMessage: {ErrInvalid, "You ({=other}) sent message {name} {arg}: it is not in your inbox, and its recipients acknowledge it " +
+		"({why})."},
 	NotInMailbox:      {ErrNotFound, "Message {name} {arg} is not in the mailbox {other}."},
 	NowhereFound:      {ErrNotFound, "No {=other} {name} in any project. {look anywhere}"},
 	MessageAmbiguous:  {ErrConflict, "Message {name} is in several projects: {choices}. {name one project}"},
@@ -262,6 +268,7 @@ var sentences = [whats]sentence{
 // phrases are the keys that a reader's Words give a meaning, and what they mean in a log.
 var phrases = map[string]string{
 	"make a project":         "",
+	"make an agent":          "",
 	"find agents":            "",
 	"find messages":          "",
 	"find threads":           "",

@@ -27,6 +27,7 @@ const (
 
 	UnknownAgent
 	UnknownAddress
+	NoBroadcast
 	AgentNameUnusable
 	AgentNameCase
 	AgentsUnread
@@ -60,7 +61,9 @@ const (
 	SenderGone
 	UnknownMessage
 	UnknownThread
+	ThreadOfMessage
 	NotInInbox
+	OwnMessage
 	NotInMailbox
 	NowhereFound
 	MessageAmbiguous

@@ -1,6 +1,7 @@
 package refusal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -119,12 +120,26 @@ func (w *Words) fact(key string, e *Error) (text string, ok bool) {
 			return "", true
 		}
 		return "Did you mean " + strings.Join(e.Near, " or ") + "?", true
+	case "all projects":
+		return listed("Projects: ", e.All), true
+	case "all agents":
+		return cmp.Or(listed("Its agents: ", e.All), w.phrase("find agents", e)), true
+	case "in":
+		return listed("It is in project ", e.In), true
 	case "choices":
 		return strings.Join(e.Near, ", "), true
 	case "cause":
 		return w.Explain(e.Err), true
 	}
 	return "", false
+}
+
+// listed is a list with its name before it; "" for none.
+func listed(what string, names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return what + strings.Join(names, ", ") + "."
 }
 
 // field is the argument of the field, or the noun for it.

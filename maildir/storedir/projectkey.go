@@ -1,6 +1,7 @@
 package storedir
 
 import (
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,9 +13,12 @@ import (
 )
 
 // ResolveKey turns a key of a project in the store at root into a human key ("" for a slug) and a
-// slug. Errors: ErrInvalid, and ErrUnavailable where the machine does not let the code base be
-// looked at: another one would be another project.
+// slug. A file:// URI is the path in it. Errors: ErrInvalid, and ErrUnavailable where the machine
+// does not let the code base be looked at: another one would be another project.
 func ResolveKey(root, key string) (human, slug string, err error) {
+	if u, err := url.Parse(key); err == nil && u.Scheme == "file" && filepath.IsAbs(u.Path) {
+		key = u.Path
+	}
 	switch {
 	case key == "":
 		return "", "", &refusal.Error{What: refusal.EmptyProjectKey, Field: refusal.Project}

@@ -33,8 +33,9 @@ type Summary struct {
 	Examples     []Item // with examples: an excerpt of each of the newest three messages
 	Truncated    bool   // the thread or a body was over a limit
 
-	Text string // made by a command of the user's own; "": there is none, or it failed
-	Note error  // why it failed
+	Text   string // made by a command of the user's own; "": there is none, or it failed
+	Thread string // its id, where Project.Summarize fills it in
+	Note   error  // why Text failed, and which thread it is where a message of it was named
 }
 
 // Item is one line of a summary.

@@ -12,6 +12,7 @@ var words = refusal.Words{
 	Phrases: tool.Phrases(map[string]string{
 		"make a project":       "One is made when an agent first works in it.",
 		"find agents":          "list-recipients shows who is there.",
+		"make an agent":        "",
 		"find messages":        "",
 		"find threads":         "",
 		"list unread":          "",

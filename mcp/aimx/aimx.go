@@ -89,7 +89,7 @@ func (t *toolset) box(ctx context.Context, a *tool.Args, arg string) (*maildir.B
 	if a.Err() != nil {
 		return nil, a.Err()
 	}
-	p, err := t.store.Project(ctx, c.ProjectKey())
+	p, err := t.store.ProjectFor(ctx, c.ProjectKey(), c.User())
 	var b *maildir.Box
 	if err == nil {
 		b, err = p.OpenBox(ctx, name, c.User())

@@ -59,7 +59,8 @@ func (t *toolset) hookBox(ctx context.Context, a *tool.Args) (*maildir.Box, erro
 	if !errors.Is(err, maildir.ErrDenied) {
 		return b, err
 	}
-	p, perr := t.store.Project(ctx, tool.CallerOf(ctx).ProjectKey())
+	c := tool.CallerOf(ctx)
+	p, perr := t.store.ProjectFor(ctx, c.ProjectKey(), c.User())
 	if perr == nil {
 		_, perr = p.Mailbox(ctx, a.Text("mailbox"), maildir.Caller{Root: true})
 	}

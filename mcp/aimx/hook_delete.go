@@ -21,7 +21,7 @@ func (t *toolset) hookDelete() tool.Tool {
 			if a.Err() != nil {
 				return nil, a.Err()
 			}
-			p, err := t.store.Project(ctx, c.ProjectKey())
+			p, err := t.store.ProjectFor(ctx, c.ProjectKey(), c.User())
 			if errors.Is(err, maildir.ErrNotFound) { // no hooks there
 				err = &maildir.Error{What: refusal.UnknownHook, Field: refusal.HookName, Name: name}
 			}

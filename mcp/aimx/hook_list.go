@@ -42,7 +42,7 @@ func (t *toolset) hookList() tool.Tool {
 				}
 			}
 			c := tool.CallerOf(ctx)
-			p, err := t.store.Project(ctx, c.ProjectKey())
+			p, err := t.store.ProjectFor(ctx, c.ProjectKey(), c.User())
 			var all []hook.Hook
 			if err == nil {
 				all, err = p.Hooks(ctx, a.Text("mailbox"), c.User())

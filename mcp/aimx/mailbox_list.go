@@ -37,7 +37,7 @@ func (t *toolset) mailboxList() tool.Tool {
 				return nil, a.Err()
 			}
 			c := tool.CallerOf(ctx)
-			p, err := t.store.Project(ctx, c.ProjectKey())
+			p, err := t.store.ProjectFor(ctx, c.ProjectKey(), c.User())
 			var all []maildir.Mailbox
 			if err == nil {
 				all, err = p.Mailboxes(ctx, c.User())

@@ -32,7 +32,8 @@ var words = refusal.Words{
 	},
 	Phrases: tool.Phrases(map[string]string{
 		"make a project":       "The user who runs the server makes one.",
-		"find agents":          "mailbox_create makes a mailbox.",
+		"find agents":          "",
+		"make an agent":        "mailbox_create makes a mailbox.",
 		"find messages":        "email_list lists what is there.",
 		"find threads":         "email_list lists what is there.",
 		"list unread":          "",

@@ -52,10 +52,7 @@ func (t *Toolset) createAgent() tool.Tool {
 
 // note joins what is to be said of the name and of the project's folder; each may be nothing.
 func note(name *maildir.Error, folder string) string {
-	if name == nil {
-		return folder
-	}
-	return strings.TrimSpace(words.Say(name) + " " + folder)
+	return strings.TrimSpace(say(name) + " " + folder)
 }
 
 // missingFolder says that the key of a project names no folder on this machine; "" where it does.

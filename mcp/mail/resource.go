@@ -194,6 +194,7 @@ type (
 		ThreadID string         `json:"thread_id"`
 		Messages []messageShape `json:"messages"`
 		Next     string         `json:"next_cursor,omitempty"`
+		Note     string         `json:"note,omitempty"`
 	}
 )
 
@@ -351,9 +352,10 @@ func (t *Toolset) readThread(ctx context.Context, p *maildir.Project, r ref) (an
 	}
 	out := threadResource{
 		Project:  p.Slug(),
-		ThreadID: r.name,
+		ThreadID: page.Thread,
 		Messages: make([]messageShape, len(page.Messages)),
 		Next:     cursor(page.Next),
+		Note:     say(page.Note),
 	}
 	for i := range page.Messages {
 		out.Messages[i] = t.shapeMessage(&page.Messages[i], r.query.Bodies)

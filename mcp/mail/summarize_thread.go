@@ -39,7 +39,7 @@ func (t *Toolset) summarizeThread() tool.Tool {
 		Hints: tool.Reads(),
 		About: "Summarize a thread: key points, decisions, actions, open questions, code.",
 		In: []tool.Prop{
-			projectKey(), tool.Need("thread_id", tool.Str("thread id, or the id of its first message", "TKT-123")),
+			projectKey(), tool.Need("thread_id", tool.Str("or the id of a message in it", "TKT-123")),
 			tool.May("include_examples", tool.Flag("with excerpts")),
 		},
 		Out: summaryShape{},
@@ -57,7 +57,7 @@ func (t *Toolset) summarizeThread() tool.Tool {
 				return nil, err
 			}
 			out := summaryShape{
-				ThreadID:     thread,
+				ThreadID:     s.Thread,
 				Subject:      s.Subject,
 				Participants: tool.Strs(s.Participants),
 				Messages:     s.Messages,

@@ -3,6 +3,7 @@ package mail
 import (
 	"maps"
 
+	"mailtree/maildir"
 	"mailtree/maildir/refusal"
 	"mailtree/mcp/tool"
 )
@@ -36,7 +37,8 @@ var words = refusal.Words{
 	},
 	Phrases: tool.Phrases(map[string]string{
 		"make a project":       "create_agent makes a project when given its absolute path.",
-		"find agents":          "list_agents shows who is there; create_agent makes a new identity.",
+		"find agents":          "list_agents shows who is there.",
+		"make an agent":        "create_agent makes a new identity.",
 		"find messages":        "search_messages finds messages by their text.",
 		"find threads":         "search_messages finds messages by their text, and each hit names its thread.",
 		"list unread":          "check_my_messages with unread_only lists unread mail.",
@@ -46,6 +48,14 @@ var words = refusal.Words{
 		"name one project":     "Name one with project.",
 		"go on":                "pass next_offset of the answer before",
 	}),
+}
+
+// say is what a note says; "" for none.
+func say(note *maildir.Error) string {
+	if note == nil {
+		return ""
+	}
+	return words.Say(note)
 }
 
 // resourceWords are those of the resources, whose arguments stand in the URI.

@@ -9,7 +9,8 @@ var words = refusal.Words{
 	Args: map[refusal.Field]string{refusal.Recipients: "name", refusal.Body: "msg", refusal.Key: "msg_id"},
 	Phrases: tool.Phrases(map[string]string{
 		"make a project":       "?project= makes a project when given its absolute path.",
-		"find agents":          "send_to_agent makes an agent when it first names one.",
+		"find agents":          "",
+		"make an agent":        "send_to_agent makes an agent when it first names one.",
 		"find messages":        "",
 		"find threads":         "",
 		"list unread":          "",

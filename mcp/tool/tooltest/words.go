@@ -48,6 +48,8 @@ func Refusal(what refusal.What, field refusal.Field) *refusal.Error {
 		Counts: []int{1, 2, 3},
 		Limit:  4,
 		Near:   []string{"Near"},
+		All:    []string{"All"},
+		In:     []string{"In"},
 		Err:    errors.New("cause"),
 	}
 }

@@ -1,0 +1,232 @@
+package maildir
+
+import (
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"strings"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
+)
+
+// What a request names and nothing has: these refusals tell what there is instead, so that the
+// next request is right.
+
+// maxListed is how many names a refusal lists as all that there are; of more it names the nearest.
+const maxListed = 20
+
+// few is the list where it is short enough to be told as a whole, else nil.
+func few(names []string) []string {
+	if len(names) > maxListed {
+		return nil
+	}
+	return names
+}
+
+// unknownProject adds to a refusal of a project's key the projects that there are.
+func (s *Store) unknownProject(e *Error) *Error {
+	var all, bases []string
+	shown := map[string]string{} // how a project is shown, by the names that it is known under
+	for _, p := range s.Projects() {
+		base := path.Base(p.name())
+		all, bases = append(all, p.name()), append(bases, base, p.slug)
+		shown[base], shown[p.slug] = p.name(), p.name()
+	}
+	slices.Sort(all)
+	for _, name := range format.Near(path.Base(e.Name), bases) {
+		if !slices.Contains(e.Near, shown[name]) {
+			e.Near = append(e.Near, shown[name])
+		}
+	}
+	e.All = few(all)
+	return e
+}
+
+func (p *Project) unknownAgent(ctx context.Context, field refusal.Field, names ...string) error {
+	e, err := p.noAgent(field, names)
+	if err != nil {
+		return err
+	}
+	rows, err := p.store.index.Agents(ctx, p.slug)
+	if err != nil {
+		return err
+	}
+	all := make([]string, len(rows))
+	for i, a := range rows {
+		all[i] = a.Name
+	}
+	for _, n := range names {
+		for _, near := range format.Near(n, all) {
+			if !slices.Contains(e.Near, near) {
+				e.Near = append(e.Near, near)
+			}
+		}
+	}
+	e.All = few(all)
+	return e
+}
+
+// noAgent is unknownAgent for those who are not to learn what names there are. Errors: of what
+// keeps one from telling.
+func (p *Project) noAgent(field refusal.Field, names []string) (*Error, error) {
+	for _, n := range names {
+		if err := p.needReadAgent(n); err != nil {
+			return nil, err
+		}
+	}
+	what := refusal.UnknownAgent
+	if slices.ContainsFunc(names, isElsewhere) {
+		what = refusal.UnknownAddress
+	}
+	return &Error{
+		What:  what,
+		Field: field,
+		Name:  names[0],
+		More:  names[1:],
+		Other: p.name(),
+	}, nil
+}
+
+// isElsewhere reports whether a name that no agent has is an address elsewhere.
+func isElsewhere(name string) bool {
+	a, err := format.ParseAddress(name)
+	return err == nil && !a.IsAgent()
+}
+
+// everybody are words by which people address all whom there are.
+var everybody = []string{"*", "@all", "all", "broadcast", "everybody", "everyone", "team"}
+
+// noBroadcast refuses a word for everybody, which no agent is called, and names those whom a sender
+// can write to; nil where none of the names is one, or nobody else is there.
+func (p *Project) noBroadcast(ctx context.Context, from string, unknown []string) error {
+	i := slices.IndexFunc(unknown, func(n string) bool { return slices.Contains(everybody, strings.ToLower(n)) })
+	if i < 0 {
+		return nil
+	}
+	rows, err := p.store.index.Agents(ctx, p.slug)
+	if err != nil {
+		return err
+	}
+	var others []string
+	for _, a := range rows {
+		if a.Name != from && len(others) < format.MaxRecipients {
+			others = append(others, a.Name)
+		}
+	}
+	if len(others) == 0 {
+		return nil
+	}
+	return &Error{
+		What:  refusal.NoBroadcast,
+		Field: refusal.Recipients,
+		Name:  unknown[i],
+		Other: p.name(),
+		Near:  others,
+	}
+}
+
+// noMessage refuses the id of a message that the project does not have. It names the ids that are
+// like it, and other projects that have it.
+func (p *Project) noMessage(ctx context.Context, field refusal.Field, id string) error {
+	if err := p.needReadMessage(id); err != nil {
+		return err
+	}
+	return p.missing(ctx, format.KindCanonical, &Error{
+		What:  refusal.UnknownMessage,
+		Field: field,
+		Name:  id,
+		Other: p.name(),
+	})
+}
+
+func (p *Project) noThread(ctx context.Context, id string) error {
+	if err := p.needRead(format.MessagesDir, format.AgentsDir); err != nil {
+		return err
+	}
+	return p.missing(ctx, format.KindOther, &Error{
+		What:  refusal.UnknownThread,
+		Field: refusal.Thread,
+		Name:  id,
+		Other: p.name(),
+	})
+}
+
+// missing adds to the refusal of a message's id, or a thread's, those that are like it and the
+// projects that have it.
+func (p *Project) missing(ctx context.Context, kind format.Kind, e *Error) error {
+	begin := 3
+	if kind == format.KindCanonical {
+		begin = len(e.Name) / 2 // all ids of a day begin alike
+	}
+	names, err := p.store.index.Names(ctx, p.slug, kind, format.Cut(e.Name, begin), 100)
+	if err == nil {
+		e.Near = format.Near(e.Name, names)
+		e.In, err = p.store.index.ProjectsWith(ctx, kind, e.Name)
+	}
+	if err != nil {
+		return err
+	}
+	for i, slug := range e.In {
+		if other := p.store.known(slug); other != nil {
+			e.In[i] = other.name()
+		}
+	}
+	return e
+}
+
+// noDelivery refuses the id of a message that is not in an agent's inbox: nobody's, of another
+// project, of the agent's own outbox, or in the inboxes of others.
+func (p *Project) noDelivery(ctx context.Context, agent, id string) error {
+	if err := p.needReadMessage(id); err != nil {
+		return err
+	}
+	m, err := p.store.index.Message(ctx, p.slug, id, WithoutBody, nil)
+	if err != nil {
+		return err
+	}
+	if m == nil {
+		return p.noMessage(ctx, refusal.Message, id)
+	}
+	e := &Error{
+		What:  refusal.NotInInbox,
+		Field: refusal.Message,
+		Name:  id,
+		Other: agent,
+	}
+	if m.From == agent {
+		e.What = refusal.OwnMessage
+		e.Why, err = p.receipts(ctx, &m.Message)
+	}
+	return errors.Join(err, e)
+}
+
+// receipts says what the recipients of a message have done with it: those whom everybody may know,
+// the first of them.
+func (p *Project) receipts(ctx context.Context, m *format.Message) (string, error) {
+	var said []string
+	for _, name := range slices.Concat(m.To, m.CC) {
+		if len(said) == maxListed {
+			said = append(said, "…")
+			break
+		}
+		d, err := p.store.index.Delivery(ctx, p.slug, name, m.ID, WithoutBody, nil)
+		switch {
+		case err != nil:
+			return "", err
+		case d == nil:
+			said = append(said, name+" no longer has it")
+		case d.Acked:
+			said = append(said, name+" acknowledged it")
+		case d.Read:
+			said = append(said, name+" has read it")
+		default:
+			said = append(said, name+" has not read it")
+		}
+	}
+	if len(said) == 0 {
+		return "all are hidden", nil
+	}
+	return strings.Join(said, ", "), nil
+}
