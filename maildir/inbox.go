@@ -191,7 +191,7 @@ func (p *Project) mark(ctx context.Context, verb, agent string, ids []string, ac
 	tx.Plan = func(g *writer.Group) error {
 		for _, id := range ids {
 			d, err := p.delivery(g, agent, id)
-			if page && errors.Is(err, ErrNotFound) {
+			if page && (errors.Is(err, ErrNotFound) || errors.Is(err, ErrInvalid)) { // it was taken away meanwhile
 				continue
 			}
 			if err != nil {

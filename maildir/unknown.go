@@ -2,7 +2,6 @@ package maildir
 
 import (
 	"context"
-	"errors"
 	"path"
 	"slices"
 	"strings"
@@ -65,6 +64,11 @@ func (p *Project) unknownAgent(ctx context.Context, field refusal.Field, names .
 		}
 	}
 	e.All = few(all)
+	if len(e.Near) == 0 {
+		if e.In, err = p.store.projectsWith(ctx, format.KindProfile, names[0]); err != nil {
+			return err
+		}
+	}
 	return e
 }
 
@@ -77,7 +81,7 @@ func (p *Project) noAgent(field refusal.Field, names []string) (*Error, error) {
 		}
 	}
 	what := refusal.UnknownAgent
-	if slices.ContainsFunc(names, isElsewhere) {
+	if slices.ContainsFunc(names, p.store.isElsewhere) {
 		what = refusal.UnknownAddress
 	}
 	return &Error{
@@ -90,18 +94,18 @@ func (p *Project) noAgent(field refusal.Field, names []string) (*Error, error) {
 }
 
 // isElsewhere reports whether a name that no agent has is an address elsewhere.
-func isElsewhere(name string) bool {
+func (s *Store) isElsewhere(name string) bool {
 	a, err := format.ParseAddress(name)
-	return err == nil && !a.IsAgent()
+	return err == nil && !a.IsAgent() && !strings.EqualFold(a.Domain, s.cfg.Domain)
 }
 
 // everybody are words by which people address all whom there are.
-var everybody = []string{"*", "@all", "all", "broadcast", "everybody", "everyone", "team"}
+var everybody = []string{"*", "all", "broadcast", "everybody", "everyone", "team"}
 
 // noBroadcast refuses a word for everybody, which no agent is called, and names those whom a sender
 // can write to; nil where none of the names is one, or nobody else is there.
 func (p *Project) noBroadcast(ctx context.Context, from string, unknown []string) error {
-	i := slices.IndexFunc(unknown, func(n string) bool { return slices.Contains(everybody, strings.ToLower(n)) })
+	i := slices.IndexFunc(unknown, func(n string) bool { return slices.Contains(everybody, strings.TrimPrefix(strings.ToLower(n), "@")) })
 	if i < 0 {
 		return nil
 	}
@@ -153,27 +157,38 @@ func (p *Project) noThread(ctx context.Context, id string) error {
 	})
 }
 
-// missing adds to the refusal of a message's id, or a thread's, those that are like it and the
-// projects that have it.
+// missing adds to the refusal of a message's id, or a thread's, the projects that have it, else the
+// ids that are like it.
 func (p *Project) missing(ctx context.Context, kind format.Kind, e *Error) error {
-	begin := 3
+	begins := []int{3}
 	if kind == format.KindCanonical {
-		begin = len(e.Name) / 2 // all ids of a day begin alike
+		begins = []int{len(e.Name), len(e.Name) * 3 / 4, len(e.Name) / 2} // all ids of a day begin alike
 	}
-	names, err := p.store.index.Names(ctx, p.slug, kind, format.Cut(e.Name, begin), 100)
-	if err == nil {
-		e.Near = format.Near(e.Name, names)
-		e.In, err = p.store.index.ProjectsWith(ctx, kind, e.Name)
-	}
-	if err != nil {
+	var err error
+	if e.In, err = p.store.projectsWith(ctx, kind, e.Name); err != nil {
 		return err
 	}
-	for i, slug := range e.In {
-		if other := p.store.known(slug); other != nil {
-			e.In[i] = other.name()
+	for i := 0; i < len(begins) && len(e.In)+len(e.Near) == 0; i++ {
+		names, err := p.store.index.Names(ctx, p.slug, kind, format.Cut(e.Name, begins[i]), 100)
+		if err != nil {
+			return err
 		}
+		e.Near = format.Near(e.Name, names)
 	}
 	return e
+}
+
+// projectsWith lists the projects that have what is named, as sentences call them, the first of
+// them.
+func (s *Store) projectsWith(ctx context.Context, what format.Kind, name string) ([]string, error) {
+	slugs, err := s.index.ProjectsWith(ctx, what, name)
+	var names []string
+	for _, slug := range slugs[:min(maxListed, len(slugs))] {
+		if p := s.known(slug); p != nil {
+			names = append(names, p.name())
+		}
+	}
+	return names, err
 }
 
 // noDelivery refuses the id of a message that is not in an agent's inbox: nobody's, of another
@@ -197,9 +212,11 @@ func (p *Project) noDelivery(ctx context.Context, agent, id string) error {
 	}
 	if m.From == agent {
 		e.What = refusal.OwnMessage
-		e.Why, err = p.receipts(ctx, &m.Message)
+		if e.Why, err = p.receipts(ctx, &m.Message); err != nil {
+			return err
+		}
 	}
-	return errors.Join(err, e)
+	return e
 }
 
 // receipts says what the recipients of a message have done with it: those whom everybody may know,

@@ -45,3 +45,28 @@ func TestAllIsAName(t *testing.T) {
 		t.Errorf("sent to %q", m.To)
 	}
 }
+
+// TestThreadOfReply: the id of a reply names the thread that the reply is in, on each of its pages;
+// a thread that is named after a reply stays itself.
+func TestThreadOfReply(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{}, "Ann", "Bob")
+	first := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Body: "b"})
+	reply, err := p.Reply(t.Context(), maildir.ReplyDraft{From: "Bob", ReplyTo: first.ID, Body: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := maildir.ThreadQuery{Thread: "<" + reply.ID + "@mailtree.local>", Limit: 1}
+	for _, want := range []string{first.ID, reply.ID} {
+		page, err := p.ThreadPage(t.Context(), q)
+		if err != nil || page.Thread != first.ID || page.Note == nil || len(page.Messages) != 1 || page.Messages[0].ID != want {
+			t.Fatalf("%+v, %v, want %s", page, err, want)
+		}
+		q.After = page.Next
+	}
+	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Body: "b", ThreadID: reply.ID})
+	page, err := p.ThreadPage(t.Context(), maildir.ThreadQuery{Thread: reply.ID})
+	if err != nil || page.Thread != reply.ID || page.Note != nil || len(page.Messages) != 2 {
+		t.Errorf("%+v, %v, want the thread of its own", page, err)
+	}
+}

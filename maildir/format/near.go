@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Near returns the at most three of all that are closest to name, nearest first; what differs in
-// more than a third of its letters is left out. One that holds the other is as good as one letter
-// off.
+// Near returns the at most three of all that are closest to name, nearest first. It leaves out what
+// differs in more than a third of its letters, and what differs in two more than the nearest. One
+// that holds the other is as good as one letter off.
 func Near(name string, all []string) []string {
 	type scored struct {
 		name string
@@ -34,7 +34,9 @@ func Near(name string, all []string) []string {
 	})
 	var out []string
 	for _, s := range l[:min(3, len(l))] {
-		out = append(out, s.name)
+		if s.far <= l[0].far+1 {
+			out = append(out, s.name)
+		}
 	}
 	return out
 }

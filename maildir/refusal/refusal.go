@@ -69,6 +69,7 @@ func (e *Error) kind() error {
 type Own struct {
 	Kind error
 	Text string   // the whole sentence
+	Hint string   // how to mend the call, where a contract gives Text word for word
 	Near []string // as of Error
 	Err  error    // the cause, for the log; may be nil
 }
@@ -95,6 +96,15 @@ func Near(err error) []string {
 		return o.Near
 	}
 	return nil
+}
+
+// Hint is what err says beside its sentence; "" where there is no more to say.
+func Hint(err error) string {
+	var o *Own
+	if errors.As(err, &o) {
+		return o.Hint
+	}
+	return ""
 }
 
 // Code names the kind of err as it goes over the wire: not_found, exists, invalid, conflict, denied,

@@ -35,7 +35,7 @@ var sentences = [whats]sentence{
 
 	// Agents.
 
-	UnknownAgent: {ErrNotFound, "No agent {names} {arg} in project {=other}. {near} {all agents} {make an agent}"},
+	UnknownAgent: {ErrNotFound, "No agent {names} {arg} in project {=other}. {near} {in} {all agents} {make an agent}"},
 	UnknownAddress: {ErrNotFound, "No agent {names} {arg} in project {=other}: a name with a domain is somebody elsewhere, where no " +
 		"mail goes yet. {near} {all agents} {make an agent}"},
 	NoBroadcast: {ErrNotFound, "No agent of project {=other} is named {name} {arg}, and no name means everybody: list the names. " +

@@ -125,6 +125,9 @@ func (w *Words) fact(key string, e *Error) (text string, ok bool) {
 	case "all agents":
 		return cmp.Or(listed("Its agents: ", e.All), w.phrase("find agents", e)), true
 	case "in":
+		if len(e.In) > 1 {
+			return listed("It is in the projects ", e.In), true
+		}
 		return listed("It is in project ", e.In), true
 	case "choices":
 		return strings.Join(e.Near, ", "), true

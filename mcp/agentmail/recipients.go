@@ -42,7 +42,7 @@ func (t *toolset) reach(ctx context.Context, p *maildir.Project, w *who, to stri
 	ignored, err := t.ignored(ctx, p)
 	switch {
 	case !slices.Contains(names, to):
-		return &refusal.Own{Kind: refusal.ErrNotFound, Text: notFound, Near: format.Near(to, names)}
+		return unknownRecipient(to, slices.DeleteFunc(names, func(n string) bool { return n == w.name || slices.Contains(ignored, n) }))
 	case to == w.name:
 		return tool.Invalid("cannot send message to self")
 	case err != nil:
@@ -51,6 +51,25 @@ func (t *toolset) reach(ctx context.Context, p *maildir.Project, w *who, to stri
 		return &refusal.Own{Kind: refusal.ErrNotFound, Text: notFound}
 	}
 	return nil
+}
+
+// unknownRecipient refuses a name that is none of those whom the caller may write to, and tells the
+// first of them.
+func unknownRecipient(to string, names []string) error {
+	const most = 20
+	hint := "Nobody else is here yet."
+	if len(names) > 0 {
+		hint = "You can send to: " + strings.Join(names[:min(most, len(names))], ", ") + "."
+	}
+	if len(names) > most {
+		hint += " list-recipients shows all."
+	}
+	return &refusal.Own{
+		Kind: refusal.ErrNotFound,
+		Text: notFound,
+		Hint: hint,
+		Near: format.Near(to, names),
+	}
 }
 
 const notFound = "recipient not found"

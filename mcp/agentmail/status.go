@@ -22,9 +22,11 @@ func (t *toolset) status() tool.Tool {
 		Out: statusShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			status := a.Text("status")
-			a.Fail(maildir.CheckPresence(status))
 			if a.Err() != nil {
 				return nil, a.Err()
+			}
+			if err := maildir.CheckPresence(status); err != nil {
+				return nil, err
 			}
 			w, p, err := t.meet(ctx)
 			if err != nil {

@@ -83,8 +83,9 @@ func variants(a *tool.Args) maildir.Variants {
 }
 
 // line reads an argument that must be one line of text.
-func line(a *tool.Args, name string) string {
-	s := a.Text(name)
+func line(a *tool.Args, name string) string { return oneLine(a, name, a.Text(name)) }
+
+func oneLine(a *tool.Args, name, s string) string {
 	if a.Err() == nil && strings.ContainsAny(s, "\r\n") {
 		a.Fail(tool.Invalid("%s is %q, which contains a line break (CR or LF): write it on one line.", name, tool.Clip(s)))
 	}

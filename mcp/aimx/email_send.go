@@ -33,7 +33,7 @@ func (t *toolset) emailSend() tool.Tool {
 		),
 		Out: sentShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			to := line(a, "to")
+			to := oneLine(a, "to", a.Joined("to"))
 			d := maildir.Draft{
 				Subject:     line(a, "subject"),
 				Body:        a.Text("body"),

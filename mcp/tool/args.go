@@ -137,16 +137,16 @@ func (a *Args) absent(names []string) string {
 	meant := make([]string, len(names))
 	for i, name := range names {
 		p := a.prop(name)
-		meant[i] = "such as " + p.example
-		if about := p.schema.Description; about != "" {
-			meant[i] = about + ", " + meant[i]
+		if p.schema.Description != "" {
+			meant[i] = ": " + p.schema.Description
 		}
+		meant[i] += ", such as " + p.example
 		if len(names) > 1 {
-			meant[i] = name + ": " + meant[i]
+			meant[i] = name + meant[i]
 		}
 	}
 	if len(names) == 1 {
-		return "The argument " + names[0] + " is missing: " + meant[0] + "."
+		return "The argument " + names[0] + " is missing" + meant[0] + "."
 	}
 	return "Arguments are missing: " + strings.Join(meant, "; ") + "."
 }
@@ -207,6 +207,14 @@ func (a *Args) Text(name string) string {
 		a.wrong(name, "a string")
 	}
 	return s
+}
+
+// Joined is a string; a list of strings is one, with commas between them. "" when absent.
+func (a *Args) Joined(name string) string {
+	if l, ok := stringList(a.raw[name]); ok {
+		return strings.Join(l, ", ")
+	}
+	return a.Text(name)
 }
 
 // Choice is one of the values that the schema lists; the default when absent.

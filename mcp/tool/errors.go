@@ -49,14 +49,18 @@ func (s *Set) ExplainIn(words *refusal.Words, what string, err error) Refusal {
 	return r
 }
 
-// Refuse is the tool error for err.
+// Refuse is the tool error for err. What the error hints at is a second text.
 func (s *Set) Refuse(what string, err error) *mcp.CallToolResult {
 	r := s.Explain(what, err)
-	return &mcp.CallToolResult{
+	res := &mcp.CallToolResult{
 		IsError:           true,
 		StructuredContent: json.RawMessage(Encode(r)),
 		Content:           []mcp.Content{&mcp.TextContent{Text: r.Error}},
 	}
+	if hint := refusal.Hint(err); hint != "" {
+		res.Content = append(res.Content, &mcp.TextContent{Text: hint})
+	}
+	return res
 }
 
 // Encode is JSON without HTML escapes, for readers who see it as text. v is a shape of a toolset: what cannot be

@@ -15,7 +15,8 @@ var alike = [][]string{
 	{"path", "file", "pattern", "glob"},
 	{"attachment", "file", "image"},
 	{"from", "sender", "author"},
-	{"to", "recipient", "receiver"},
+	{"to", "recipient", "receiver", "name"},
+	{"name", "agent", "recipient", "mailbox", "hook"},
 	{"agent", "user", "identity", "username", "me"},
 	{"subject", "title"},
 	{"importance", "priority"},
@@ -89,7 +90,9 @@ func nameWords(name string) (words []string) {
 		b.WriteRune(unicode.ToLower(r))
 	}
 	for _, word := range strings.Fields(b.String()) {
-		if len(word) > 3 && !strings.HasSuffix(word, "ss") {
+		if stem, plural := strings.CutSuffix(word, "ies"); plural {
+			word = stem + "y"
+		} else if len(word) > 3 && !strings.HasSuffix(word, "ss") {
 			word = strings.TrimSuffix(word, "s")
 		}
 		words = append(words, word)

@@ -29,6 +29,10 @@ func TestMeant(t *testing.T) {
 		{"project_key from_agent reply_to_message_id body_md to", "in_reply_to", "reply_to_message_id"},
 		{"project_key agent_name message_id", "body", ""},
 		{"recipient message", "body", "message"},
+		{"recipient message", "agent_name", "recipient"},
+		{"name msg msg_id?", "to", "name"},
+		{"name msg msg_id?", "agent", "name"},
+		{"mailbox folder? limit? offset?", "name", "mailbox"},
 	} {
 		a := &Args{}
 		for name := range strings.FieldsSeq(tt.takes) {
