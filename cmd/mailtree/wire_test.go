@@ -238,8 +238,12 @@ func (r *replayer) shown(answer []byte) string {
 	if err := json.Indent(&b, answer, "", "  "); err != nil {
 		r.t.Fatalf("the answer is not JSON: %s", answer)
 	}
-	text := strings.ReplaceAll(unescaped.Replace(b.String()), r.d.store, "<store>")
-	return changing.ReplaceAllStringFunc(text, func(s string) string {
+	return r.named(unescaped.Replace(b.String())) + "\n"
+}
+
+// named puts placeholders for what is another at each run.
+func (r *replayer) named(text string) string {
+	return changing.ReplaceAllStringFunc(strings.ReplaceAll(text, r.d.store, "<store>"), func(s string) string {
 		switch m := changing.FindStringSubmatch(s); {
 		case m[3] != "":
 			return m[2] + r.name("cursor", m[3])
@@ -251,7 +255,7 @@ func (r *replayer) shown(answer []byte) string {
 			return r.name("msg", s)
 		}
 		return "<time>"
-	}) + "\n"
+	})
 }
 
 // name is the placeholder for a value: the same for the same.
