@@ -153,7 +153,6 @@ func (m *Message) check(id string, o *object) error {
 	if m.Subject == "" {
 		m.Subject = SubjectOf(m.Body)
 	}
-	m.Subject = Cut(m.Subject, MaxSubject)
 	switch {
 	case m.ID == "":
 		return o.bad("id", `no "id": write the file's name without .md`)
@@ -165,6 +164,8 @@ func (m *Message) check(id string, o *object) error {
 		return o.bad("created", `no "created": write a time such as 2025-10-23T15:22:14Z`)
 	case !ValidImportance(m.Importance):
 		return o.bad("importance", Quote(m.Importance)+" is none of low, normal, high, urgent")
+	case len(m.Subject) > MaxSubject:
+		return o.bad("subject", fmt.Sprintf("%d bytes, over the limit of %d: put the rest into the body", len(m.Subject), MaxSubject))
 	case len(m.ThreadID) > MaxThread:
 		return o.bad("thread_id", fmt.Sprintf("longer than %d bytes", MaxThread))
 	case len(m.To)+len(m.CC)+len(m.BCC) > MaxRecipients:
