@@ -1,6 +1,7 @@
 package indexer
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,7 +21,8 @@ type message struct {
 
 // box is one delivery.
 type box struct {
-	copy, read, ack *file
+	copy, ack *file
+	read      *file // the mark that says so: an acknowledged delivery is read, see docs/tree.md, "Marks"
 }
 
 // derive applies the rules to all files of one id, in any order.
@@ -50,7 +52,8 @@ func derive(files []*file) message {
 		}
 	}
 	for agent, b := range m.boxes {
-		b.read, b.ack = marks[format.ReadMark(b.copy.path)], marks[format.AckMark(b.copy.path)]
+		b.ack = marks[format.AckMark(b.copy.path)]
+		b.read = cmp.Or(marks[format.ReadMark(b.copy.path)], b.ack)
 		m.boxes[agent] = b
 	}
 	switch {

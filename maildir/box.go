@@ -215,7 +215,8 @@ func (b *Box) Reply(ctx context.Context, d ReplyDraft) (*Sent, error) {
 	return sent, err
 }
 
-// SetRead marks a message of the inbox read or unread; the first time stays. Errors: ErrNotFound.
+// SetRead marks a message of the inbox read or unread; the first time stays. Errors: as of
+// Project.SetRead.
 func (b *Box) SetRead(ctx context.Context, id string, read bool) error {
 	_, err := b.p.SetRead(ctx, b.Name, id, read)
 	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrInvalid) { // what else there is, is not the owner's to know

@@ -197,13 +197,19 @@ func (p *Project) mark(ctx context.Context, verb, agent string, ids []string, ac
 			if err != nil {
 				return err
 			}
+			if d.Acked { // and thereby read, with or without a .read
+				if err := g.Present(format.AckMark(d.CopyPath)); err != nil {
+					return err
+				}
+				continue
+			}
 			if err := p.markFile(g, tx, format.ReadMark(d.CopyPath), d.Read, page); err != nil {
 				return err
 			}
 			if !ack {
 				continue
 			}
-			if err := p.markFile(g, tx, format.AckMark(d.CopyPath), d.Acked, page); err != nil {
+			if err := p.markFile(g, tx, format.AckMark(d.CopyPath), false, page); err != nil {
 				return err
 			}
 		}
@@ -302,7 +308,7 @@ func (p *Project) PopWait(ctx context.Context, q PopQuery) (*Delivery, error) {
 }
 
 // SetRead marks a delivery read or unread; the first time stays. It returns the delivery as it then stands.
-// Errors: ErrNotFound for the agent or when the message is not in its inbox.
+// Errors: ErrNotFound for the agent or when the message is not in its inbox; ErrConflict for unread where it is acknowledged.
 // See docs/tools.md, "Reading".
 func (p *Project) SetRead(ctx context.Context, agent, id string, read bool) (*Delivery, error) {
 	id = p.store.Domain().IDNamed(id)
@@ -324,6 +330,12 @@ func (p *Project) unread(ctx context.Context, agent, id string) error {
 		d, err := p.delivery(g, agent, id)
 		if err != nil {
 			return err
+		}
+		if d.Acked {
+			if err := g.Present(format.AckMark(d.CopyPath)); err != nil {
+				return err
+			}
+			return &Error{What: refusal.StaysRead, Field: refusal.Message, Name: id}
 		}
 		if d.Read {
 			return g.Remove(tx, format.ReadMark(d.CopyPath))

@@ -106,17 +106,43 @@ func TestMarks(t *testing.T) {
 	if err != nil || !again.AckedAt.Equal(first.AckedAt) || !again.ReadAt.Equal(first.ReadAt) {
 		t.Errorf("the first time did not stay: %+v %v", again, err)
 	}
-	if d, err := p.SetRead(t.Context(), "Bob", m.ID, false); err != nil || d.Read || !d.Acked {
-		t.Errorf("%+v %v", d, err)
+	if d, err := p.SetRead(t.Context(), "Bob", m.ID, false); !errors.Is(err, maildir.ErrConflict) {
+		t.Errorf("an acknowledged message was marked unread: %+v %v", d, err)
 	}
-	if page := inbox(t, p, "Bob"); page.Unread != 1 {
-		t.Errorf("unread %d", page.Unread)
+	m = send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "two", Body: "b"})
+	for _, read := range []bool{true, false, true} {
+		if d, err := p.SetRead(t.Context(), "Bob", m.ID, read); err != nil || d.Read != read {
+			t.Errorf("%+v %v", d, err)
+		}
+	}
+	if _, err := p.Acknowledge(t.Context(), "Ann", m.ID); !errors.Is(err, maildir.ErrInvalid) {
+		t.Errorf("got %v, want invalid: it is her own", err)
+	}
+}
+
+// TestAckAlone: an .ack that somebody made without a .read reads the message for every verb.
+func TestAckAlone(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
+	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "one", Body: "b"})
+	ack := format.AckMark(inbox(t, p, "Bob").Messages[0].CopyPath)
+	putByHand(t, p, ack, "2025-10-23T15:22:14Z\n")
+	p.Edited([]string{ack}, false)
+	until(t, "the mark is in the index", func() bool { return inbox(t, p, "Bob").Messages[0].Acked })
+	if page := inbox(t, p, "Bob"); page.Unread != 0 || !page.Messages[0].Read || page.Messages[0].ReadAt != page.Messages[0].AckedAt {
+		t.Errorf("%d unread, %+v", page.Unread, page.Messages[0])
+	}
+	if d, err := p.Pop(t.Context(), "Bob"); d != nil || err != nil {
+		t.Errorf("popped %+v, %v", d, err)
 	}
 	if d, err := p.SetRead(t.Context(), "Bob", m.ID, true); err != nil || !d.Read {
 		t.Errorf("%+v %v", d, err)
 	}
-	if _, err := p.Acknowledge(t.Context(), "Ann", m.ID); !errors.Is(err, maildir.ErrInvalid) {
-		t.Errorf("got %v, want invalid: it is her own", err)
+	if d, err := p.Acknowledge(t.Context(), "Bob", m.ID); err != nil || !d.Acked {
+		t.Errorf("%+v %v", d, err)
+	}
+	if d, err := p.SetRead(t.Context(), "Bob", m.ID, false); !errors.Is(err, maildir.ErrConflict) {
+		t.Errorf("an acknowledged message was marked unread: %+v %v", d, err)
 	}
 }
 

@@ -100,10 +100,10 @@ func (a *agent) confirm() error {
 	if id == "" {
 		return nil
 	}
+	a.acked[id] = true // also where no answer comes
 	a.ledger.Ask(a.name, id)
 	err := a.d.call("acknowledge_message", map[string]string{"project_key": faultKey, "agent_name": a.name, "message_id": id}, nil)
 	if err == nil {
-		a.acked[id] = true
 		a.ledger.Ack(a.name, id)
 		a.stands(id, true)
 	}
@@ -112,7 +112,7 @@ func (a *agent) confirm() error {
 
 // set marks read or unread.
 func (a *agent) set(read bool) error {
-	id := a.some(func(_ string, was bool) bool { return was != read })
+	id := a.some(func(id string, was bool) bool { return was != read && !a.acked[id] })
 	if id == "" {
 		return nil
 	}

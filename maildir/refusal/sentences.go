@@ -88,6 +88,7 @@ var sentences = [whats]sentence{
 	NowhereFound:      {ErrNotFound, "No {=other} {name} in any project. {look anywhere}"},
 	MessageAmbiguous:  {ErrConflict, "Message {name} is in several projects: {choices}. {name one project}"},
 	MarkBlocked:       {ErrConflict, "{=other} in the mail tree cannot be read as a mark ({why}), so the mark cannot be made: remove it."},
+	StaysRead:         {ErrConflict, "Message {name} {arg} is acknowledged, so it stays read."},
 	OffsetBeyond:      {ErrInvalid, "{field} is {count}, but the text has {limit} bytes: {go on}."},
 	OffsetInCharacter: {ErrInvalid, "{field} is {count}, which is within a character of the text: {go on}."},
 

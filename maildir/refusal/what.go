@@ -68,6 +68,7 @@ const (
 	NowhereFound
 	MessageAmbiguous
 	MarkBlocked
+	StaysRead
 	OffsetBeyond
 	OffsetInCharacter
 
