@@ -36,7 +36,7 @@ func (p *Project) OpenBox(ctx context.Context, name string, by Caller) (*Box, er
 func (b *Box) List(ctx context.Context, q BoxQuery) ([]BoxRow, error) {
 	q.Project, q.Agent = b.p.slug, b.Name
 	if b.by.UID == b.Owner { // root may look at what is another's
-		defer b.p.Seen(b.Name)
+		defer b.p.Seen(ctx, b.Name)
 	}
 	return b.p.store.index.Box(ctx, q)
 }

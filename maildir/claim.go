@@ -56,7 +56,7 @@ func (p *Project) Claim(ctx context.Context, r claim.Request) (*claim.Result, er
 		}
 		return p.planClaims(g, tx, res, &r)
 	}
-	defer p.Seen(r.Agent)
+	defer p.Seen(ctx, r.Agent)
 	if err := p.writer.Do(ctx, tx); err != nil {
 		return nil, err
 	}
@@ -171,7 +171,7 @@ func (p *Project) Release(ctx context.Context, agent string, patterns []string) 
 		tx.Summary = agent + " " + strings.Join(names, ", ")
 		return nil
 	}
-	defer p.Seen(agent)
+	defer p.Seen(ctx, agent)
 	if err := p.writer.Do(ctx, tx); err != nil {
 		return nil, err
 	}

@@ -75,8 +75,8 @@ func (p *Project) Inbox(ctx context.Context, q InboxQuery, markRead bool, wait t
 		return nil, err
 	}
 	if !q.Peek {
-		p.Seen(q.Agent) // also while it waits
-		defer p.Seen(q.Agent)
+		p.Seen(ctx, q.Agent) // also while it waits
+		defer p.Seen(ctx, q.Agent)
 	}
 	q.Project, q.Limit, q.ID = p.slug, pageSize(q.Limit), p.store.Domain().IDNamed(q.ID)
 	timeout := time.NewTimer(min(wait, MaxWait))
@@ -215,7 +215,7 @@ func (p *Project) mark(ctx context.Context, verb, agent string, ids []string, ac
 		}
 		return nil
 	}
-	defer p.Seen(agent)
+	defer p.Seen(ctx, agent)
 	return p.writer.Do(ctx, tx)
 }
 
@@ -345,7 +345,7 @@ func (p *Project) unread(ctx context.Context, agent, id string) error {
 		}
 		return nil
 	}
-	defer p.Seen(agent)
+	defer p.Seen(ctx, agent)
 	return p.writer.Do(ctx, tx)
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
 )
 
@@ -428,5 +429,37 @@ func TestClockSetBack(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"before", "after", "after again", "jumped", "jumped again"}, popped); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestSeenNobody: a call of a name that no agent has leaves no file behind, however it ends.
+func TestSeenNobody(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{}, "Ann")
+	ctx := t.Context()
+	for verb, call := range map[string]func(name string) error{
+		"send": func(n string) error {
+			_, err := p.Send(ctx, maildir.Draft{From: n, To: []string{"Ann"}, Body: "b"})
+			return err
+		},
+		"pop":         func(n string) error { _, err := p.Pop(ctx, n); return err },
+		"read":        func(n string) error { _, err := p.SetRead(ctx, n, "m", true); return err },
+		"unread":      func(n string) error { _, err := p.SetRead(ctx, n, "m", false); return err },
+		"acknowledge": func(n string) error { _, err := p.Acknowledge(ctx, n, "m"); return err },
+		"presence":    func(n string) error { return p.SetPresence(ctx, n, format.Ready) },
+		"claim": func(n string) error {
+			_, err := p.Claim(ctx, claim.Request{Agent: n, Patterns: []string{"a"}})
+			return err
+		},
+		"release": func(n string) error { _, err := p.Release(ctx, n, nil); return err },
+	} {
+		if err := call("Nobody-" + verb); !errors.Is(err, maildir.ErrNotFound) {
+			t.Errorf("%s: got %v, want not found", verb, err)
+		}
+	}
+	send(t, p, maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "one", Body: "b"})
+	left, err := os.ReadDir(filepath.Join(p.Tree().Dir(), format.SeenDir))
+	if err != nil || len(left) != 1 || left[0].Name() != "Ann" {
+		t.Errorf("%v, %v", left, err)
 	}
 }

@@ -60,7 +60,7 @@ func (p *Project) Register(ctx context.Context, r Registration) (*Registered, er
 	if err := p.writer.Do(ctx, tx); err != nil {
 		return nil, err
 	}
-	p.Seen(made.Name)
+	p.Seen(ctx, made.Name)
 	made.Project, made.HasProfile, made.LastActive = p.slug, true, made.Inception
 	return made, nil
 }
@@ -307,9 +307,10 @@ func (p *Project) name() string {
 	return p.slug
 }
 
-// Seen notes that agent did something now; cheap, never an error. The file is touched at most once a second.
-func (p *Project) Seen(agent string) {
-	if !format.ValidName(agent) {
+// Seen notes that agent did something now; cheap, never an error. A name that no agent has leaves
+// nothing behind. The file is touched at most once a second.
+func (p *Project) Seen(ctx context.Context, agent string) {
+	if ok, err := p.hasAgent(ctx, agent); err != nil || !ok {
 		return
 	}
 	now := p.store.cfg.Now()
