@@ -288,8 +288,8 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestToolsetsShare: an agent of another toolset is one of this, and the other way round; what came
-// without a body comes with its subject.
+// TestToolsetsShare: an agent of another toolset is one of this, and the other way round; what a
+// message has beside its body comes too.
 func TestToolsetsShare(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -314,13 +314,28 @@ func TestToolsetsShare(t *testing.T) {
 	if _, err := p.Send(t.Context(), maildir.Draft{From: "GreenCastle", To: []string{"BlueLake"}, Subject: "Deploy now"}); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(p.Tree().Dir(), "a.txt"), []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sent, err := p.Send(t.Context(), maildir.Draft{
+		From:        "GreenCastle",
+		To:          []string{"BlueLake"},
+		Subject:     "Log",
+		Body:        "see there",
+		Attachments: []string{"a.txt"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(p.Tree().Dir(), sent.Message.Attachments[0].Path)
 	info, err := p.Whois(t.Context(), "BlueLake")
 	if err != nil || info.Program != "agentmail" || !info.HasProfile {
 		t.Errorf("%+v %v", info, err)
 	}
 	w.calls(map[string]tool.Caller{"BlueLake": blue}, [][4]string{
-		{"BlueLake", "receive", `{}`, `{"from":"GreenCastle","id":"ID","message":"yes"}`},
+		{"BlueLake", "receive", `{}`, `{"from":"GreenCastle","id":"ID","message":"Re: Plan\n\nyes"}`},
 		{"BlueLake", "receive", `{}`, `{"from":"GreenCastle","id":"ID","message":"Deploy now"}`},
+		{"BlueLake", "receive", `{}`, `{"from":"GreenCastle","id":"ID","message":"Log\n\nsee there\n\nAttachments:\n- a.txt: ` + file + `"}`},
 	})
 }
 

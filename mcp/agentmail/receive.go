@@ -1,7 +1,6 @@
 package agentmail
 
 import (
-	"cmp"
 	"context"
 
 	"mailtree/maildir"
@@ -38,7 +37,7 @@ func (t *toolset) receive() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			room := t.cfg.Budget.OneBody(ctx, func(m *maildir.MessageRow, body string) any { return mailShape{m.From, m.ID, body} })
+			room := t.cfg.Budget.OneText(ctx, p, func(m *maildir.MessageRow, text string) any { return mailShape{m.From, m.ID, text} })
 			d, err := p.PopWait(ctx, maildir.PopQuery{Agent: w.name, Room: room})
 			if err != nil {
 				return nil, err
@@ -46,11 +45,7 @@ func (t *toolset) receive() tool.Tool {
 			if d == nil {
 				return noMail(), nil
 			}
-			if d.BodyNext > 0 {
-				d.Body += tool.CutLine(p, d)
-			}
-			m := mailShape{d.From, d.ID, cmp.Or(d.Body, d.Subject)} // other toolsets send subjects without a body
-			return receivedShape{mailShape: &m}, nil
+			return receivedShape{mailShape: &mailShape{d.From, d.ID, tool.PoppedText(p, d)}}, nil
 		},
 	}
 }

@@ -31,9 +31,9 @@ func TestDeclared(t *testing.T) {
 func TestShapes(t *testing.T) {
 	ts := New(tool.Config{})
 	mail := func(id, key, body string) any {
-		d := &maildir.Delivery{}
-		d.ID, d.Key, d.From, d.Body = id, key, "alice", body
-		return shapeMail(d)
+		m := &maildir.MessageRow{}
+		m.ID, m.Key, m.From = id, key, "alice"
+		return shapeMail(m, body)
 	}
 	for _, tt := range []struct {
 		tool   string
@@ -42,7 +42,7 @@ func TestShapes(t *testing.T) {
 	}{
 		{"send_to_agent", tool.Result{Text: "m1", Value: sentShape{"m1"}}, `"m1"`},
 		{"send_to_agent", tool.Result{Text: "null", Value: sentShape{"null"}}, `"null"`},
-		{"check_mail", shapeMail(nil), `null`},
+		{"check_mail", noMail(), `null`},
 		{"check_mail", mail("m1", "", "<ping>"), `{"id":"m1","from":"alice","content":"<ping>"}`},
 		{"check_mail", mail("m1", "k1", ""), `{"id":"k1","from":"alice","content":""}`},
 	} {

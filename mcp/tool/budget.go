@@ -2,9 +2,6 @@ package tool
 
 import (
 	"context"
-	"fmt"
-	"path/filepath"
-	"strings"
 	"unicode/utf8"
 
 	"mailtree/maildir"
@@ -196,22 +193,6 @@ func (b Budget) Blob(ctx context.Context) (most int64, err error) {
 
 // Fits reports whether a value is within the budget.
 func (b Budget) Fits(form Form, v any) bool { return form.Size(v) <= b.bytes() }
-
-// CutLine is the line that ends a cut body, where the call marks the message read: it says where
-// the rest is.
-func CutLine(p *maildir.Project, d *maildir.Delivery) string {
-	return fmt.Sprintf("\n[cut here: the rest of the %d bytes of %s is in %s]", d.BodyBytes, d.ID, filepath.Join(p.Tree().Dir(), d.CopyPath))
-}
-
-// maxCutLine is longer than any CutLine: no path is longer than 4,096 bytes.
-const maxCutLine = 4096 + 256
-
-// OneBody returns the room of an answer with one message, in the form that shape returns, whose
-// body may have to end with a CutLine.
-func (b Budget) OneBody(ctx context.Context, shape func(m *maildir.MessageRow, body string) any) *maildir.Room {
-	line := strings.Repeat("x", maxCutLine)
-	return b.Room(ctx, InTool, "", func(m *maildir.MessageRow) any { return shape(m, line) })
-}
 
 // Page returns the items from an offset on that fit into a tool's answer beside rest, and the
 // offset of the next page; 0 at the end. Errors: ErrUnavailable.

@@ -1,0 +1,70 @@
+package tool
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"mailtree/maildir"
+	"mailtree/maildir/format"
+)
+
+// PoppedText returns a popped message as one text, for tools whose answer has no other place for
+// it: the subject where the sender gave one, a blank line, the body, and the attachments. The
+// message is read now, so nothing of it may be left out silently.
+func PoppedText(p *maildir.Project, d *maildir.Delivery) string {
+	body := d.Body
+	if d.BodyNext > 0 {
+		body += cutLine(p, d)
+	}
+	return poppedText(p, &d.MessageRow, body)
+}
+
+// OneText returns the room of an answer with one PoppedText, in the form that shape returns.
+func (b Budget) OneText(ctx context.Context, p *maildir.Project, shape func(m *maildir.MessageRow, text string) any) *maildir.Room {
+	line := strings.Repeat("x", maxCutLine)
+	return b.Room(ctx, InTool, "", func(m *maildir.MessageRow) any { return shape(m, poppedText(p, m, line)) })
+}
+
+func poppedText(p *maildir.Project, m *maildir.MessageRow, body string) string {
+	var parts []string
+	if m.Subject != format.SubjectOf(body) {
+		parts = append(parts, m.Subject)
+	}
+	if body != "" {
+		parts = append(parts, body)
+	}
+	if len(m.Attachments) > 0 {
+		parts = append(parts, attachmentList(p, m))
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+// maxAttachmentList is how many bytes a list of attachments may have: 50 with names and paths as
+// they are sent. A header that was written by hand may hold thirty times as much.
+const maxAttachmentList = 16 << 10
+
+// attachmentList names attachments and the files that they are in, a line for each.
+func attachmentList(p *maildir.Project, m *maildir.MessageRow) string {
+	list := "Attachments:"
+	for i, a := range m.Attachments {
+		name := cmp.Or(a.Name, path.Base(a.Path))
+		line := "\n- " + format.Printable(name) + ": " + format.Printable(filepath.Join(p.Tree().Dir(), a.Path))
+		if len(list)+len(line) > maxAttachmentList {
+			return list + fmt.Sprintf("\n- %d more, named in %s", len(m.Attachments)-i, filepath.Join(p.Tree().Dir(), m.Path))
+		}
+		list += line
+	}
+	return list
+}
+
+// cutLine is the line that ends a cut body: it says where the rest is.
+func cutLine(p *maildir.Project, d *maildir.Delivery) string {
+	return fmt.Sprintf("\n[cut here: the rest of the %d bytes of %s is in %s]", d.BodyBytes, d.ID, filepath.Join(p.Tree().Dir(), d.CopyPath))
+}
+
+// maxCutLine is longer than any cutLine: no path is longer than 4,096 bytes.
+const maxCutLine = 4096 + 256
