@@ -154,6 +154,23 @@ func (x *Index) Attach(ctx context.Context, slug string, tree *tree.Tree) error 
 	return nil
 }
 
+// Detach forgets a project: see maildir.Index.
+func (x *Index) Detach(ctx context.Context, slug string) error {
+	x.write.Lock()
+	defer x.write.Unlock()
+	p := x.project(slug)
+	if p == nil {
+		return nil
+	}
+	if err := x.w.transaction(func() error { return x.w.dropProject(p.pid) }); err != nil {
+		return fmt.Errorf("drop %s: %w", slug, err)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.projects, slug)
+	return nil
+}
+
 // Retain drops the rows of every project that is not in slugs: its tree is gone from the store.
 // Call it after Open, before any Attach.
 func (x *Index) Retain(ctx context.Context, slugs map[string]*tree.Tree) error {

@@ -26,15 +26,19 @@ func (s *Store) WatchRoot() string { return filepath.Join(s.cfg.Root, storedir.P
 func Watched(rel string) bool { return !strings.HasPrefix(path.Base(rel), ".") }
 
 // Edited tells the store what a watcher of WatchRoot saw: paths below it, and with scan that events
-// were lost. A project whose folder has just appeared (a clone made by hand) is opened. It returns
-// without waiting for the index.
+// were lost. A project whose folder has just appeared (a clone made by hand) is opened, one whose
+// folder is removed is ended. It returns without waiting for the index of others.
 func (s *Store) Edited(ctx context.Context, paths []string, scan bool) {
 	if scan {
 		slugs, err := storedir.Slugs(s.cfg.Root)
 		if err != nil {
 			s.cfg.Log.Error("projects cannot be listed", "error", err)
 		}
-		for _, slug := range slugs {
+		for _, p := range s.Projects() {
+			slugs = append(slugs, p.slug)
+		}
+		slices.Sort(slugs)
+		for _, slug := range slices.Compact(slugs) {
 			s.edited(ctx, slug, nil, true)
 		}
 	}
@@ -55,11 +59,16 @@ func (s *Store) Edited(ctx context.Context, paths []string, scan bool) {
 
 func (s *Store) edited(ctx context.Context, slug string, paths []string, scan bool) {
 	p := s.known(slug)
+	if p != nil && p.isRemoved() {
+		s.endProject(ctx, p)
+		p = nil
+	}
 	if p == nil {
 		var err error
 		if p, err = s.adopt(ctx, slug); err != nil {
 			s.cfg.Log.Error("project left out", "project", slug, "error", err)
 		}
+		s.forgetLeftOut(slug)
 		scan = true
 	}
 	if p != nil {

@@ -37,9 +37,10 @@ type Waiting struct {
 	Until <-chan struct{} // the wait ends when this is closed; nil: never
 }
 
-// awaitBell waits for one of: the bell, the timeout, the end of the wait, ctx. again is false where the call should look one
-// last time and return. Errors: Admit's, ctx's.
-func (w *Waiting) awaitBell(ctx context.Context, bell <-chan struct{}, timeout <-chan time.Time) (again bool, err error) {
+// awaitBell waits for one of: the bell, the timeout, the end of the wait, of the project, of ctx.
+// again is false where the call should look one last time and return. Errors: Admit's, ctx's;
+// ErrNotFound where the project's folder is removed.
+func (p *Project) awaitBell(ctx context.Context, w *Waiting, bell <-chan struct{}, timeout <-chan time.Time) (again bool, err error) {
 	if w.Admit != nil {
 		if err := w.Admit(); err != nil {
 			return false, err
@@ -51,6 +52,8 @@ func (w *Waiting) awaitBell(ctx context.Context, bell <-chan struct{}, timeout <
 		return true, nil
 	case <-timeout:
 	case <-w.Until:
+	case <-p.life.removed:
+		return false, p.removedError()
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
 	}
@@ -94,7 +97,7 @@ func (p *Project) Inbox(ctx context.Context, q InboxQuery, markRead bool, wait t
 			return page, err
 		}
 		q.Room.release()
-		again, err := q.Waiting.awaitBell(ctx, bell, timeout.C)
+		again, err := p.awaitBell(ctx, &q.Waiting, bell, timeout.C)
 		if err != nil {
 			return nil, err
 		}
@@ -297,7 +300,7 @@ func (p *Project) PopWait(ctx context.Context, q PopQuery) (*Delivery, error) {
 			return d, err
 		}
 		q.Room.release()
-		again, err := q.Waiting.awaitBell(ctx, bell, timeout.C)
+		again, err := p.awaitBell(ctx, &q.Waiting, bell, timeout.C)
 		if err != nil {
 			return nil, err
 		}
@@ -308,7 +311,8 @@ func (p *Project) PopWait(ctx context.Context, q PopQuery) (*Delivery, error) {
 }
 
 // SetRead marks a delivery read or unread; the first time stays. It returns the delivery as it then stands.
-// Errors: ErrNotFound for the agent or when the message is not in its inbox; ErrConflict for unread where it is acknowledged.
+// Errors: ErrNotFound for the agent or when the message is not in its inbox; ErrConflict for unread
+// where it is acknowledged.
 // See docs/tools.md, "Reading".
 func (p *Project) SetRead(ctx context.Context, agent, id string, read bool) (*Delivery, error) {
 	id = p.store.Domain().IDNamed(id)

@@ -20,6 +20,9 @@ type Index interface {
 	// Attach makes a project known before anything of it is ingested; again for a known one it only takes the tree.
 	Attach(ctx context.Context, project string, tree *tree.Tree) error
 
+	// Detach forgets a project and drops its rows: its tree is gone. No call for it is under way.
+	Detach(ctx context.Context, project string) error
+
 	// Ingest brings the rows that come from the files at paths level with the tree, in one transaction, and
 	// returns what changed in the order it was recorded, without the paths that were level already. A path
 	// that is, or was, a folder stands for every file below it. A file that cannot be read is a problem, not an

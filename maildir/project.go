@@ -32,6 +32,7 @@ type Project struct {
 	writer  *writer.Writer
 	history History
 
+	life    life
 	doubt   chan struct{} // rings the one who compares: events were lost, or somebody asks
 	leases  *claim.Leases
 	code    repo.Codebase
@@ -333,9 +334,11 @@ func (s *Store) addNext(ctx context.Context, slug string) (*Project, error) {
 // loadProject opens the tree and recovers it. fs.ErrNotExist when there is no repo folder.
 func (s *Store) loadProject(slug string) (*Project, error) {
 	dir := storedir.Repo(s.cfg.Root, slug)
-	if fi, err := os.Lstat(dir); err != nil {
+	fi, err := os.Lstat(dir)
+	if err != nil {
 		return nil, err
-	} else if !fi.IsDir() {
+	}
+	if !fi.IsDir() {
 		return nil, &Error{What: refusal.ProjectNoFolder, Other: dir}
 	}
 	t, err := storedir.OpenTree(s.cfg.Root, slug, s.cfg.MaxFile)
@@ -348,6 +351,7 @@ func (s *Store) loadProject(slug string) (*Project, error) {
 		store:   s,
 		slug:    slug,
 		tree:    t,
+		life:    life{folder: fi, removed: make(chan struct{}), ended: make(chan struct{})},
 		doubt:   make(chan struct{}, 1),
 		leases:  claim.NewLeases(),
 		notices: notice.NewBook(t, s.cfg.Log.With("project", slug)),

@@ -247,7 +247,15 @@ func (s *Store) findProjects() error {
 func (s *Store) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	s.mu.Lock()
-	s.start = func(p *Project) { all.Go(func() { p.run(ctx) }) }
+	s.start = func(p *Project) {
+		ctx, stop := context.WithCancel(ctx)
+		p.life.stop = stop
+		all.Go(func() {
+			defer close(p.life.ended)
+			defer stop()
+			p.run(ctx)
+		})
+	}
 	for _, p := range s.projects {
 		s.start(p)
 	}

@@ -19,6 +19,7 @@ const (
 	UnknownProject
 	UnknownProjectOfGuest
 	UnknownProjectInStore
+	ProjectRemoved
 	TooManyProjects
 	ProjectUnread
 	ProjectNoFolder

@@ -1,0 +1,68 @@
+package maildir
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/storedir"
+)
+
+// life is how the work of a project is ended: see Store.endProject.
+type life struct {
+	folder  os.FileInfo // of the tree when the project was opened
+	removed chan struct{}
+	stop    context.CancelFunc // ends Project.run; nil while the store does not run. Store.mu
+	ended   chan struct{}      // closed when run has returned
+}
+
+// isRemoved reports whether the project's folder is gone, or is another one by now. Where the
+// machine cannot tell, it is not.
+func (p *Project) isRemoved() bool {
+	fi, err := os.Lstat(p.tree.Dir())
+	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(fi, p.life.folder)
+}
+
+// removedError is what a call gets that waits in a project whose folder is removed.
+func (p *Project) removedError() error {
+	return &Error{What: refusal.ProjectRemoved, Name: p.name()}
+}
+
+// endProject ends a project whose folder is removed: nobody finds it any more, whoever waits in it
+// is told, and its rows go. It returns when nothing of the project is under way, for a folder that
+// is made there next is another project's.
+func (s *Store) endProject(ctx context.Context, p *Project) {
+	if s.beginAdding(ctx) != nil { // the server ends
+		return
+	}
+	defer s.endAdding()
+	s.mu.Lock()
+	if s.projects[p.slug] != p {
+		s.mu.Unlock()
+		return
+	}
+	delete(s.projects, p.slug)
+	s.meant.forget()
+	stop := p.life.stop
+	s.mu.Unlock()
+	s.cfg.Log.Warn("the project's folder was removed: the project is gone", "project", p.slug, "folder", p.tree.Dir())
+	close(p.life.removed)
+	if stop != nil {
+		stop()
+		<-p.life.ended
+	}
+	if err := s.index.Detach(context.WithoutCancel(ctx), p.slug); err != nil {
+		s.cfg.Log.Error("rows of a project that is gone are still in the index; the next start drops them", "project", p.slug, "error", err)
+	}
+}
+
+// forgetLeftOut drops why a project could not be opened, once its folder is removed.
+func (s *Store) forgetLeftOut(slug string) {
+	if _, err := os.Lstat(storedir.Repo(s.cfg.Root, slug)); errors.Is(err, fs.ErrNotExist) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.leftOut, slug)
+	}
+}

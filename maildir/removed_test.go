@@ -1,0 +1,107 @@
+package maildir_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+)
+
+// TestProjectRemoved: a project whose folder is removed under a running store is gone, those who
+// wait in it are told, and the next call makes it anew.
+func TestProjectRemoved(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.Config{})
+	const key = "/abs/path/shop"
+	p := projectOf(t, s, key)
+	for round := range 3 {
+		send(t, p, maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "one", Body: "b"})
+		waits := waitFor(t, p, "Bob")
+		until(t, "the folder is removed", func() bool { // a commit that is under way may put a file into it
+			return os.RemoveAll(filepath.Dir(p.Tree().Dir())) == nil
+		})
+		for range cap(waits) {
+			if err := <-waits; !errors.Is(err, maildir.ErrNotFound) {
+				t.Errorf("round %d: a call that waited got %v, want not found", round, err)
+			}
+		}
+		if _, err := s.Project(t.Context(), key); !errors.Is(err, maildir.ErrNotFound) {
+			t.Errorf("round %d: found the project, %v", round, err)
+		}
+		p = projectOf(t, s, key)
+		if page := inbox(t, p, "Ann"); page.Total != 0 {
+			t.Errorf("round %d: %d messages in a project that is new", round, page.Total)
+		}
+	}
+}
+
+// TestProjectMovedBack: a project whose folder comes back has its mail again, and works.
+func TestProjectMovedBack(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.Config{})
+	const key = "/abs/path/shop"
+	p := projectOf(t, s, key)
+	send(t, p, maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "one", Body: "b"})
+	if err := p.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	dir, away := filepath.Dir(p.Tree().Dir()), filepath.Join(t.TempDir(), "away")
+	for range 2 {
+		if err := os.Rename(dir, away); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "the project is gone", func() bool { _, err := s.Project(t.Context(), key); return errors.Is(err, maildir.ErrNotFound) })
+		if err := os.Rename(away, dir); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "the project is back", func() bool { _, err := s.Project(t.Context(), key); return err == nil })
+	}
+	p = projectOf(t, s, key)
+	send(t, p, maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "two", Body: "b"})
+	if page := inbox(t, p, "Ann"); page.Total != 2 {
+		t.Errorf("%d messages, want 2", page.Total)
+	}
+}
+
+// projectOf makes the project with Ann and Bob where they are missing.
+func projectOf(t *testing.T, s *storetest.Store, key string) *maildir.Project {
+	t.Helper()
+	p, err := s.EnsureProject(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"Ann", "Bob"} {
+		if err := p.EnsureAgent(t.Context(), name, maildir.Registration{Program: "test"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p
+}
+
+// waitFor returns the errors of two calls, of which each waits for mail of the agent by now.
+func waitFor(t *testing.T, p *maildir.Project, agent string) chan error {
+	t.Helper()
+	errs, began := make(chan error, 2), make(chan bool, 2)
+	waiting := maildir.Waiting{Admit: func() error { began <- true; return nil }}
+	calls := []func(ctx context.Context) error{
+		func(ctx context.Context) error {
+			_, err := p.PopWait(ctx, maildir.PopQuery{Agent: agent, Wait: maildir.MaxWait, Waiting: waiting})
+			return err
+		},
+		func(ctx context.Context) error {
+			_, err := p.Inbox(ctx, maildir.InboxQuery{Agent: agent, Waiting: waiting}, false, maildir.MaxWait)
+			return err
+		},
+	}
+	for _, call := range calls {
+		go func() { errs <- call(t.Context()) }()
+	}
+	for range calls {
+		<-began
+	}
+	return errs
+}
