@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -329,52 +328,27 @@ func (d *doctor) attachments(ctx context.Context, slug string, t *tree.Tree) {
 	}
 }
 
-// copies names inbox copies that differ from their message, because somebody edited one of them. It
-// changes neither.
+// copies names inbox and outbox copies that differ from their message, because somebody edited one
+// of them, and messages whose canonical file is gone. It changes none.
 func (d *doctor) copies(ctx context.Context, slug string, t *tree.Tree) {
-	messages := map[string][sha256.Size]byte{}
-	var diff []string
-	read := func(path string) (*format.Message, error) { // nil for what is a problem of its own
-		data, _, err := t.Read(path, t.MaxFile())
-		if tree.FaultOf(err) == tree.FaultMachine {
-			return nil, err
-		}
-		m, perr := format.ParseMessage(format.Locate(path).ID, data)
-		if err != nil || perr != nil {
-			return nil, nil
-		}
-		return m, nil
+	found, err := maildir.CheckCopies(ctx, t)
+	if err != nil {
+		d.say("copies of %s cannot be compared: %v", slug, err)
+		return
 	}
-	for _, kind := range []format.Kind{format.KindCanonical, format.KindInbox} {
-		err := t.Walk(ctx, "", func(path string, _ fs.DirEntry) error {
-			pl := format.Locate(path)
-			if pl.Kind != kind {
-				return nil
-			}
-			m, err := read(path)
-			if m == nil {
-				return err
-			}
-			if kind == format.KindCanonical {
-				messages[pl.ID] = sha256.Sum256([]byte(m.Body))
-			} else if sum, known := messages[pl.ID]; known && sum != sha256.Sum256([]byte(m.Body)) {
-				diff = append(diff, path)
-			}
-			return nil
-		})
-		if err != nil {
-			d.say("copies of %s cannot be compared: %v", slug, err)
-			return
-		}
-	}
-	slices.Sort(diff)
-	listed := d.listed(len(diff))
-	for _, path := range diff[:listed] {
+	listed := d.listed(len(found.Edited))
+	for _, path := range found.Edited[:listed] {
 		d.note("copy %s in %s differs from its message: one of them was edited. Nothing needs to be done: the server shows "+
-			"the message's text", path, slug)
+			"what the message's own file says", path, slug)
 	}
-	d.noteMore(len(diff) - listed)
-	if len(diff) == 0 {
+	d.noteMore(len(found.Edited) - listed)
+	listed = d.listed(len(found.Orphaned))
+	for _, path := range found.Orphaned[:listed] {
+		d.note("copy %s in %s has no file of that message in messages/: it was removed, or never written. The server shows this copy; `git log "+
+			"--diff-filter=D -- messages` in %s tells of removed ones", path, slug, t.Dir())
+	}
+	d.noteMore(len(found.Orphaned) - listed)
+	if len(found.Edited)+len(found.Orphaned) == 0 {
 		d.ok("copies of %s: all as delivered", slug)
 	}
 }

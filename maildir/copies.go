@@ -1,0 +1,110 @@
+package maildir
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"io/fs"
+	"maps"
+	"slices"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/tree"
+)
+
+// Copies is what CheckCopies finds.
+type Copies struct {
+	Edited   []string // inbox and outbox copies that differ from their message, by path
+	Orphaned []string // of each message whose canonical file is gone, the copy that it is shown from
+}
+
+// CheckCopies compares the inbox and outbox copies of a tree with the canonical files: header and
+// body, but for what may differ. Files that are not valid are problems of their own, and compared
+// with nothing. It changes nothing. Errors: ctx's, and faults of the machine.
+// See docs/tree.md, "Copies".
+func CheckCopies(ctx context.Context, t *tree.Tree) (*Copies, error) {
+	found := &Copies{}
+	canonical := map[string]*[sha256.Size]byte{} // by id; nil where the file is not valid
+	err := eachCopy(ctx, t, func(path string, at format.Place, sum *[sha256.Size]byte) {
+		if at.Kind == format.KindCanonical && canonical[at.ID] == nil {
+			canonical[at.ID] = sum
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	shown := map[string]string{} // by id: of messages without a canonical file
+	err = eachCopy(ctx, t, func(path string, at format.Place, sum *[sha256.Size]byte) {
+		if at.Kind == format.KindCanonical || sum == nil {
+			return
+		}
+		want, known := canonical[at.ID]
+		switch {
+		case !known:
+			shown[at.ID] = shownFirst(shown[at.ID], path)
+		case want != nil && *want != *sum:
+			found.Edited = append(found.Edited, path)
+		}
+	})
+	found.Orphaned = slices.Sorted(maps.Values(shown))
+	slices.Sort(found.Edited)
+	return found, err
+}
+
+// shownFirst returns which of two copies a message is shown from: the outbox copy, else the one
+// that sorts first. a may be "".
+func shownFirst(a, b string) string {
+	inbox := func(path string) int {
+		if format.Locate(path).Kind == format.KindInbox {
+			return 1
+		}
+		return 0
+	}
+	if a == "" || cmp.Or(cmp.Compare(inbox(b), inbox(a)), cmp.Compare(b, a)) < 0 {
+		return b
+	}
+	return a
+}
+
+// eachCopy calls f for every canonical file, inbox and outbox copy; sum is nil where the file is
+// not valid.
+func eachCopy(ctx context.Context, t *tree.Tree, f func(path string, at format.Place, sum *[sha256.Size]byte)) error {
+	return t.Walk(ctx, "", func(path string, _ fs.DirEntry) error {
+		at := format.Locate(path)
+		if at.Kind != format.KindCanonical && at.Kind != format.KindInbox && at.Kind != format.KindOutbox {
+			return nil
+		}
+		data, _, err := t.Read(path, t.MaxFile())
+		if tree.FaultOf(err) == tree.FaultMachine {
+			return err
+		}
+		if tree.FaultOf(err) == tree.FaultGone { // since the folder was listed
+			return nil
+		}
+		f(path, at, copySum(at.ID, data))
+		return nil
+	})
+}
+
+// copySum is a sum over all that every copy of a message has in common; nil of a file that is not
+// valid. bcc differs between copies, and therefore the seal; how the header is laid out says
+// nothing.
+func copySum(id string, data []byte) *[sha256.Size]byte {
+	if _, err := format.ParseMessage(id, data); err != nil {
+		return nil
+	}
+	header, body, err := format.SplitMessage(data)
+	var keys map[string]json.RawMessage
+	if err != nil || json.Unmarshal(header, &keys) != nil {
+		return nil
+	}
+	delete(keys, "bcc")
+	delete(keys, "seal")
+	common, err := json.Marshal(keys) // by key, without blanks
+	if err != nil {
+		return nil
+	}
+	sum := sha256.Sum256(append(append(common, '\n'), body...))
+	return &sum
+}
