@@ -333,14 +333,14 @@ func TestCutMailSaysWhere(t *testing.T) {
 		}
 		got, _ := a.Result.Value[tt.key].(string)
 		if i == 0 {
-			if got != m.Body {
+			if got != "s\n\n"+m.Body {
 				t.Errorf("%q", got)
 			}
 			continue
 		}
 		line := fmt.Sprintf("\n[cut here: the rest of the %d bytes of %s is in %s]", len(m.Body), d.ID, filepath.Join(p.Tree().Dir(), d.CopyPath))
 		text, cut := strings.CutSuffix(got, line)
-		if !cut || !strings.HasPrefix(m.Body, text) || len(text) < 20_000 {
+		if !cut || !strings.HasPrefix("s\n\n"+m.Body, text) || len(text) < 20_000 {
 			t.Errorf("%s: %d of %d bytes, ending %q", tt.tool, len(got), len(m.Body), got[max(0, len(got)-300):])
 		}
 		if d, err := p.Delivery(t.Context(), "Bob", c.ids[i]); err != nil || !d.Read {
