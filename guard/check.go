@@ -36,11 +36,12 @@ const (
 
 // Question says what to check. The zero value of every field but Store, Env and Err is the default.
 type Question struct {
-	Store   string   // absolute
-	Project string   // slug or absolute path; "": the code repository that dir lies in
-	Hook    string   // PreCommit (also ""), PreMergeCommit, PrePush
-	ByHand  bool     // a person asks: a check that cannot be done is then an error
-	Paths   []string // files to check instead of what is staged, relative to the repository's root
+	Store   string         // absolute
+	Scope   storedir.Scope // of the store's server
+	Project string         // slug or absolute path; "": the code repository that dir lies in
+	Hook    string         // PreCommit (also ""), PreMergeCommit, PrePush
+	ByHand  bool           // a person asks: a check that cannot be done is then an error
+	Paths   []string       // files to check instead of what is staged, relative to the repository's root
 
 	Dir     string    // where git runs; "": the working directory
 	Env     []string  // the environment: git's own variables, AGENT_NAME, GUARD_*
@@ -110,7 +111,7 @@ func (c *check) run(ctx context.Context) (v Verdict, who identity, err error) {
 			return v, who, err
 		}
 	}
-	tree, slug, err := storedir.OpenProject(c.q.Store, c.q.Project)
+	tree, slug, err := storedir.OpenProject(c.q.Store, c.q.Project, c.q.Scope)
 	if err != nil {
 		return v, who, err
 	}

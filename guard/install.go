@@ -35,6 +35,7 @@ type Site struct {
 // Setup says what to install. Store and Program are needed.
 type Setup struct {
 	Store   string // absolute
+	Scope   storedir.Scope
 	Project string // slug or absolute path; "": that of the code repository
 	Program string // absolute path of mailtree
 	Push    bool   // pre-push too
@@ -50,7 +51,7 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, slug, err := storedir.OpenProject(s.Store, cmp.Or(s.Project, r.top))
+	t, slug, err := storedir.OpenProject(s.Store, cmp.Or(s.Project, r.top), s.Scope)
 	if err != nil {
 		return nil, err
 	}

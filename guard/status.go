@@ -145,7 +145,7 @@ func (s *status) program(p string) {
 }
 
 func (s *status) claims(g guarding) {
-	t, slug, err := storedir.OpenProject(g.Store, g.Project)
+	t, slug, err := storedir.OpenProject(g.Store, g.Project, storedir.Scope{})
 	if err != nil {
 		s.bad("project     %s Nothing is checked", s.words.Explain(err))
 		return

@@ -90,15 +90,15 @@ func (p *Project) Covers(dir string) bool {
 	if p.human == "" {
 		return false
 	}
-	dir, err := repo.MainPath(filepath.Clean(dir))
+	place, err := repo.PlaceOf(filepath.Clean(dir))
 	if err != nil { // the next look tells
 		return false
 	}
-	if inside(dir, p.human) {
+	if inside(place.Path, p.human) {
 		return true
 	}
 	real, err := filepath.EvalSymlinks(p.human)
-	return err == nil && inside(dir, real)
+	return err == nil && inside(place.Path, real)
 }
 
 func inside(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }

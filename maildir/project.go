@@ -67,7 +67,7 @@ func (p *Project) HistoryState() HistoryState { return p.history.State() }
 // Flush commits everything that was written or noticed so far.
 func (p *Project) Flush(ctx context.Context) error { return p.history.Flush(ctx) }
 
-// Project finds a project by its human key (an absolute path, also one inside a linked work tree) or slug.
+// Project finds a project by its human key or slug. Config.Scope says which project a path inside a work tree means.
 // Errors: ErrNotFound, ErrInvalid for a key that is neither; with near names, and all where there are few.
 func (s *Store) Project(ctx context.Context, key string) (*Project, error) {
 	_, slug, err := s.resolve(key)
@@ -225,14 +225,21 @@ func (s *Store) refuseKey(human string) error {
 	return nil
 }
 
-// MissingFolder reports whether nothing lies at the path that the project is named by, or something that is no folder: the
-// key may be mistyped, or name a folder of another machine.
-func (p *Project) MissingFolder() bool {
-	if p.human == "" {
-		return false
+// MissingFolder is the path that a key names (a slug: the path that the project is named by) where nothing lies there, or
+// something that is no folder: the key may be mistyped, or name a folder of another machine. "" where a folder lies there.
+func (p *Project) MissingFolder(key string) string {
+	path := filepath.Clean(storedir.PlainKey(key))
+	if !filepath.IsAbs(path) {
+		path = p.human
 	}
-	fi, err := os.Stat(p.human)
-	return tree.FaultOf(err) == tree.FaultGone || err == nil && !fi.IsDir()
+	if path == "" {
+		return ""
+	}
+	fi, err := os.Stat(path)
+	if tree.FaultOf(err) == tree.FaultGone || err == nil && !fi.IsDir() {
+		return path
+	}
+	return ""
 }
 
 // EnsureProjectFor is EnsureProject for the caller. A guest makes no project but the default one: it takes files and memory

@@ -2,10 +2,12 @@ package maildir
 
 import (
 	"errors"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"mailtree/maildir/refusal"
+	"mailtree/maildir/repo"
 	"mailtree/maildir/storedir"
 )
 
@@ -16,7 +18,7 @@ type projectKeys struct {
 	paths map[string]keyMeaning // by key, of projects that are open
 }
 
-// keyMeaning is what storedir.ResolveKey found out about a key.
+// keyMeaning is what storedir.Resolver.ResolveKey found out about a key.
 type keyMeaning struct {
 	human, slug string
 	until       time.Time
@@ -30,15 +32,16 @@ const (
 	maxKeys  = 1024
 )
 
-// resolve is storedir.ResolveKey for a key of this store. It looks at no file where the same key was
-// resolved to an open project less than keyFresh ago, and no project was opened since. So a change
-// of the code base may count keyFresh late.
+// resolve is storedir.Resolver.ResolveKey for a key of this store. It looks at no file where the
+// same key was resolved to an open project less than keyFresh ago, and no project was opened since.
+// So a change of the code base may count keyFresh late.
 func (s *Store) resolve(key string) (human, slug string, err error) {
 	now := s.cfg.Now()
 	if m, ok := s.meant.find(key, now); ok {
 		return m.human, m.slug, nil
 	}
-	human, slug, err = storedir.ResolveKey(s.cfg.Root, key)
+	r := storedir.Resolver{Root: s.cfg.Root, Scope: s.cfg.Scope, Names: s.projectNames}
+	human, slug, err = r.ResolveKey(key)
 	var e *Error
 	if errors.As(err, &e) && e.What == refusal.ProjectKeyRelative {
 		return "", "", s.unknownProject(e)
@@ -47,6 +50,34 @@ func (s *Store) resolve(key string) (human, slug string, err error) {
 		s.meant.remember(key, keyMeaning{human, slug, now.Add(keyFresh)})
 	}
 	return human, slug, err
+}
+
+// projectNames are the names of the projects that are open.
+func (s *Store) projectNames() ([]storedir.ProjectName, error) {
+	var all []storedir.ProjectName
+	for _, p := range s.Projects() {
+		all = append(all, storedir.ProjectName{Slug: p.slug, HumanKey: p.human, Created: p.created})
+	}
+	return all, nil
+}
+
+// KeyNote says that a key, which means the project, names a folder below that; nil where it does
+// not.
+func (p *Project) KeyNote(key string) *Error {
+	given := filepath.Clean(storedir.PlainKey(key))
+	if !filepath.IsAbs(given) || given == p.human {
+		return nil
+	}
+	place, err := repo.PlaceOf(given)
+	if err != nil || place.Path == p.human || !inside(place.Path, p.human) {
+		return nil
+	}
+	return &Error{
+		What:  refusal.ProjectIsAbove,
+		Field: refusal.Project,
+		Name:  given,
+		Other: p.human,
+	}
 }
 
 func (k *projectKeys) find(key string, now time.Time) (keyMeaning, bool) {

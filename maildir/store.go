@@ -45,6 +45,7 @@ type Config struct {
 	MaxProjects     int                             // projects beyond which none is made; 0: MaxProjects
 	Files           int                             // descriptors that operations under way may hold; 0: 512
 	MailboxDepth    int                             // unread messages that a mailbox holds for bounded drafts; 0: MailboxDepth
+	Scope           storedir.Scope                  // which project a path inside a Git work tree means
 	MaxAttachment   int64                           // bytes of a file that is sent along; 0: MaxAttachment
 	MaxAttached     int64                           // bytes of all files that one message brings along; 0: MaxAttached
 	ImagePolicy     ImagePolicy                     // what becomes of images in bodies; "": ImagesAuto

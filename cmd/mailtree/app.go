@@ -50,6 +50,7 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 		MaxFile:         cfg.MaxMessage,
 		MaxFanout:       cfg.MaxFanout,
 		MaxProjects:     cfg.MaxProjects,
+		Scope:           cfg.Scope,
 		Files:           files / 2,
 		MailboxDepth:    cfg.MailboxDepth,
 		MaxAttachment:   cfg.MaxAttachment,

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"mailtree/maildir"
+	"mailtree/maildir/storedir"
 	"mailtree/mcp/tool"
 )
 
@@ -37,6 +38,7 @@ type config struct {
 	MaxMessage      int64  // bytes
 	MaxFanout       int64  // bytes
 	MaxProjects     int
+	Scope           storedir.Scope
 	MaxAnswer       int   // bytes
 	MailboxDepth    int   // unread messages
 	MaxAttachment   int64 // bytes
@@ -135,6 +137,11 @@ func settings() []setting {
 			Name:    "MAX_PROJECTS",
 			Default: strconv.Itoa(maildir.MaxProjects),
 			Help:    "projects beyond which no more are made; those that are there go on",
+		},
+		{
+			Name:    "PROJECT_SCOPE",
+			Default: "repo",
+			Help:    "repo: a path in a Git work tree means the project of its top; path: each path is a project of its own",
 		},
 		{
 			Name:    "MAX_ANSWER_BYTES",
@@ -274,6 +281,8 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	c.MaxMessage = number("MAX_MESSAGE_BYTES", 4096, 64<<20)
 	c.MaxFanout = number("MAX_FANOUT_BYTES", 4096, 4<<30)
 	c.MaxProjects = int(number("MAX_PROJECTS", 1, 100_000))
+	c.Scope.PerPath = choice("PROJECT_SCOPE", "repo", "path") == "path"
+	c.Scope.Home, _ = home() // without one no .git lies in it
 	c.MaxAnswer = int(number("MAX_ANSWER_BYTES", int64(tool.LeastBudget), 16<<20))
 	c.MailboxDepth = int(number("MAILBOX_DEPTH", 1, 10_000_000))
 	c.CommitExternal = choice("COMMIT_EXTERNAL", "on", "off") == "on"

@@ -128,6 +128,7 @@ func (d *doctor) examine(ctx context.Context) {
 	if unindexed == nil {
 		d.problems(ctx, v)
 	}
+	d.projects()
 	for _, slug := range slices.Sorted(maps.Keys(v.trees)) {
 		d.locks(slug, v.trees[slug])
 		d.claims(slug, v.trees[slug])
@@ -256,6 +257,35 @@ func unsent(path string) string {
 		return ""
 	}
 	return ". Saving a file here sends nothing in this version: send it with a tool, and remove the file"
+}
+
+// projects names those that share a path, and those of a folder below the top of a work tree: agents
+// in other folders of it are in another project.
+func (d *doctor) projects() {
+	names, err := storedir.ProjectNames(d.p.cfg.Store)
+	if err != nil {
+		d.say("projects cannot be read: %v", err)
+		return
+	}
+	slices.SortStableFunc(names, func(a, b storedir.ProjectName) int { return a.Created.Compare(b.Created) })
+	oldest := map[string]string{}
+	for _, n := range names {
+		if n.HumanKey == "" {
+			continue
+		}
+		if first := oldest[n.HumanKey]; first != "" {
+			d.say("projects %s and %s have one path, %s: calls with it mean %s, the older one. Move the folder of the one that is "+
+				"not wanted out of %s", first, n.Slug, n.HumanKey, first, filepath.Join(d.p.cfg.Store, "projects"))
+			continue
+		}
+		oldest[n.HumanKey] = n.Slug
+		switch top, err := d.p.cfg.Scope.Above(n.HumanKey); {
+		case err != nil:
+			d.say("the folder of project %s, %s, cannot be looked at: %v", n.Slug, n.HumanKey, err)
+		case top != "":
+			d.note("project %s is that of %s alone: other folders of the work tree %s have another project", n.Slug, n.HumanKey, top)
+		}
+	}
 }
 
 // locks finds lock files that a crashed git left behind.

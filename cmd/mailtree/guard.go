@@ -59,6 +59,7 @@ func guardInstall(p *program, env []string) *cobra.Command {
 			}
 			done, err := guard.Install(c.Context(), at, guard.Setup{
 				Store:   p.cfg.Store,
+				Scope:   p.cfg.Scope,
 				Project: project,
 				Program: exe,
 				Push:    push,
@@ -134,6 +135,7 @@ func guardCheck(p *program, env []string) *cobra.Command {
 			debug.SetGCPercent(-1) // a few megabytes, once; the limit of tuneMemory still holds
 			q := guard.Question{
 				Store:   p.cfg.Store,
+				Scope:   p.cfg.Scope,
 				Project: project,
 				Hook:    hook,
 				ByHand:  !c.Flags().Changed("hook"),

@@ -23,6 +23,8 @@ var sentences = [whats]sentence{
 		" such as /home/me/backend."},
 	ProjectKeyElsewhere: {ErrInvalid, "{field} {name} lies in {=other}, where no code base is: give the absolute path of the code " +
 		"base's folder, such as /home/me/backend."},
+	ProjectIsAbove: {nil, "{field} {name} lies in the code base {=other}, whose project it means: paths of claims are relative " +
+		"to {=other}."},
 	UnknownProject: {ErrNotFound, "No project {name} {arg}. {near} {all projects} {make a project}"},
 	UnknownProjectOfGuest: {ErrNotFound, "No project {name}, and only the user who runs the server can make one. Name a project " +
 		"that exists."},

@@ -16,6 +16,7 @@ const (
 	ProjectKeyUnread
 	ProjectKeyIsFile
 	ProjectKeyElsewhere
+	ProjectIsAbove
 	UnknownProject
 	UnknownProjectOfGuest
 	UnknownProjectInStore

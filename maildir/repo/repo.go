@@ -1,5 +1,5 @@
 // Package repo answers what the mail asks about the code repository that a path lies in: the top of its work tree
-// (WorkTree), the same path in the main work tree (MainPath), whether letters match whatever their case
+// (WorkTree), the same path in the main work tree (PlaceOf), whether letters match whatever their case
 // (Codebase.IgnoresCase, one answer for server and guard), and whether a path is a file there (Codebase.Look).
 //
 // It reads small files and runs nothing: what a repository configures may run programs.
@@ -150,7 +150,7 @@ func LinkedWorkTree(dir, main string) (string, error) {
 	if err != nil || git == common || filepath.Dir(git) != filepath.Join(common, "worktrees") {
 		return "", err
 	}
-	if of, err := MainPath(at); err != nil || of != main {
+	if of, err := PlaceOf(at); err != nil || of.Path != main {
 		return "", err
 	}
 	back, err := smallFile(filepath.Join(git, "gitdir"))

@@ -11,10 +11,11 @@ import (
 )
 
 // OpenProject opens the work tree of one project of a store for looking at it, without owning the
-// store. key is as of ResolveKey. The caller closes the tree. Errors: ErrNotFound with near
-// names, ErrInvalid, ErrUnavailable.
-func OpenProject(root, key string) (t *tree.Tree, slug string, err error) {
-	_, slug, err = ResolveKey(root, key)
+// store. key is as of Resolver.ResolveKey. The caller closes the tree. Errors: ErrNotFound with
+// near names, ErrInvalid, ErrUnavailable.
+func OpenProject(root, key string, scope Scope) (t *tree.Tree, slug string, err error) {
+	r := Resolver{root, scope, func() ([]ProjectName, error) { return ProjectNames(root) }}
+	_, slug, err = r.ResolveKey(key)
 	if err != nil {
 		return nil, "", err
 	}
@@ -40,20 +41,6 @@ func OpenProject(root, key string) (t *tree.Tree, slug string, err error) {
 		e.Near = format.Near(slug, all)
 	}
 	return nil, slug, e
-}
-
-// HumanKeyOf is the absolute path that the tree's project is named by; "" where project.json does
-// not say.
-func HumanKeyOf(t *tree.Tree) string {
-	data, _, err := t.Read(format.ProjectFile, format.MaxSmall)
-	if err != nil {
-		return ""
-	}
-	human, _, err := format.ParseProject(data)
-	if err != nil {
-		return ""
-	}
-	return human
 }
 
 // AgentNamed returns the agent of the tree with that name, as its folder spells it: names differ by

@@ -12,24 +12,56 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// ResolveKey turns a key of a project in the store at root into a human key ("" for a slug) and a
-// slug. A file:// URI is the path in it. Errors: ErrInvalid, and ErrUnavailable where the machine
-// does not let the code base be looked at: another one would be another project.
-func ResolveKey(root, key string) (human, slug string, err error) {
-	if u, err := url.Parse(key); err == nil && u.Scheme == "file" && filepath.IsAbs(u.Path) {
-		key = u.Path
+// Scope says which project a path inside a Git work tree means. Server, commands and guard must be
+// given the same one. The zero value is the documented default, but for the home folder.
+// See docs/settings.md, "Projects".
+type Scope struct {
+	PerPath bool   // each path is a project of its own; else all of a work tree is the project of its top
+	Home    string // the user's home folder, where a .git is no top of a work tree; "" for none
+}
+
+// isTop reports whether the top of a work tree stands for what lies below it.
+func (s Scope) isTop(top string) (bool, error) {
+	if s.PerPath || top == "" || top == "/" || top == s.Home {
+		return false, nil
 	}
+	home, err := repo.WithoutLinks(s.Home)
+	return top != home, err
+}
+
+// Above is the top of the work tree whose project the path would mean, had it none of its own; ""
+// where it would be the path's own. Errors: the machine's faults.
+func (s Scope) Above(path string) (top string, err error) {
+	place, err := repo.PlaceOf(path)
+	if err != nil || place.Path == place.Top {
+		return "", err
+	}
+	if is, err := s.isTop(place.Top); err != nil || !is {
+		return "", err
+	}
+	return place.Top, nil
+}
+
+// Resolver says which project a key means: to the store, and to programs that look at it from
+// outside.
+type Resolver struct {
+	Root  string
+	Scope Scope
+	Names func() ([]ProjectName, error) // of the projects that are known
+}
+
+// ResolveKey turns a key of a project into a human key ("" for a slug) and a slug. Errors:
+// ErrInvalid, and ErrUnavailable where the machine does not let the code base be looked at: another
+// one would be another project.
+func (r *Resolver) ResolveKey(key string) (human, slug string, err error) {
+	key = PlainKey(key)
 	switch {
 	case key == "":
 		return "", "", &refusal.Error{What: refusal.EmptyProjectKey, Field: refusal.Project}
 	case len(key) > 4096 || strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }):
 		return "", "", &refusal.Error{What: refusal.ProjectKeyUnusable, Field: refusal.Project, Name: key}
 	case filepath.IsAbs(key):
-		given := filepath.Clean(key)
-		if human, err = repo.MainPath(given); err == nil && human != given {
-			human, err = oldOrNew(root, given, human)
-		}
-		if err != nil {
+		if human, slug, err = r.projectAt(filepath.Clean(key)); err != nil {
 			return "", "", &refusal.Error{
 				What:  refusal.ProjectKeyUnread,
 				Field: refusal.Project,
@@ -38,26 +70,81 @@ func ResolveKey(root, key string) (human, slug string, err error) {
 				Err:   err,
 			}
 		}
-		return human, format.Slug(human), nil
+		return human, slug, nil
 	case format.ValidSlug(key):
 		return "", key, nil
 	}
 	return "", "", &refusal.Error{What: refusal.ProjectKeyRelative, Field: refusal.Project, Name: key}
 }
 
-// oldOrNew is which of two names of a code base the project goes by: the new one, unless there is
-// only a project of the old one, which was made before there was a work tree. Errors: the machine's
-// faults.
-func oldOrNew(root, old, new string) (string, error) {
-	isNew, err := hasProject(root, format.Slug(new))
-	if err != nil || isNew {
-		return new, err
+// PlainKey is the key without blanks around it; of a file:// URI, the path in it.
+func PlainKey(key string) string {
+	key = strings.TrimSpace(key)
+	if u, err := url.Parse(key); err == nil && u.Scheme == "file" && filepath.IsAbs(u.Path) {
+		return u.Path
 	}
-	isOld, err := hasProject(root, format.Slug(old))
-	if err == nil && isOld {
-		return old, nil
+	return key
+}
+
+// projectAt says which project a path means: the nearest one that exists, of the path itself or of
+// a folder above it up to the top that the scope says; else the new one of that top. A project that
+// was made before its folder lay in a work tree, or by a path through a link, still goes by its
+// old name. Errors: the machine's faults.
+func (r *Resolver) projectAt(given string) (human, slug string, err error) {
+	place, err := repo.PlaceOf(given)
+	if err != nil {
+		return "", "", err
 	}
-	return new, err
+	top := place.Path
+	if is, err := r.Scope.isTop(place.Top); err != nil {
+		return "", "", err
+	} else if is {
+		top = place.Top
+	}
+	names, err := r.Names()
+	if err != nil {
+		return "", "", err
+	}
+	for at, old := place.Path, given; ; at, old = filepath.Dir(at), above(at, old) {
+		for _, human := range []string{at, old} {
+			if slug, err := r.named(names, human); err != nil || slug != "" {
+				return human, slug, err
+			}
+		}
+		if at == top {
+			return top, format.Slug(top), nil
+		}
+	}
+}
+
+// above is the folder above old where at is another name of it; else "".
+func above(at, old string) string {
+	if filepath.Base(at) != filepath.Base(old) {
+		return ""
+	}
+	return filepath.Dir(old)
+}
+
+// named finds the project with that human key, the older one of two; "" where there is none.
+// Errors: the machine's faults.
+func (r *Resolver) named(names []ProjectName, human string) (slug string, err error) {
+	if human == "" {
+		return "", nil
+	}
+	var oldest *ProjectName
+	for i := range names {
+		if n := &names[i]; n.HumanKey == human && (oldest == nil || n.Created.Before(oldest.Created)) {
+			oldest = n
+		}
+	}
+	if oldest != nil {
+		return oldest.Slug, nil
+	}
+	slug = format.Slug(human)
+	if is, err := hasProject(r.Root, slug); err != nil || !is {
+		return "", err
+	}
+	return slug, nil
 }
 
 // hasProject reports whether the store at root has a project of that slug. Errors: the machine's

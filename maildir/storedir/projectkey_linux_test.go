@@ -16,7 +16,8 @@ func TestKeyNotReadable(t *testing.T) {
 	if err := os.Symlink("/proc/self/mem", filepath.Join(dir, ".git")); err != nil { // reading it is EIO
 		t.Fatal(err)
 	}
-	if _, _, err := ResolveKey(t.TempDir(), dir); refusal.Code(err) != "unavailable" {
+	r := Resolver{Root: t.TempDir(), Names: func() ([]ProjectName, error) { return nil, nil }}
+	if _, _, err := r.ResolveKey(dir); refusal.Code(err) != "unavailable" {
 		t.Errorf("got %v", err)
 	}
 }

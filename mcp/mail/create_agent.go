@@ -10,7 +10,7 @@ import (
 
 type createdShape struct {
 	profileShape
-	Note string `json:"note,omitempty" jsonschema:"why the name is not the hint, or that there is no such folder"`
+	Note string `json:"note,omitempty" jsonschema:"what to know of name or project"`
 }
 
 func (t *Toolset) createAgent() tool.Tool {
@@ -45,21 +45,22 @@ func (t *Toolset) createAgent() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			return createdShape{shapeProfile(p, &made.AgentRow), note(made.Note, missingFolder(p))}, nil
+			return createdShape{shapeProfile(p, &made.AgentRow), notes(made.Note, p.KeyNote(key), p.MissingFolder(key))}, nil
 		},
 	}
 }
 
-// note joins what is to be said of the name and of the project's folder; each may be nothing.
-func note(name *maildir.Error, folder string) string {
-	return strings.TrimSpace(say(name) + " " + folder)
-}
-
-// missingFolder says that the key of a project names no folder on this machine; "" where it does.
-func missingFolder(p *maildir.Project) string {
-	if !p.MissingFolder() {
-		return ""
+// notes joins what is to be said of the name, of the key, and of the folder that is missing; each may be nothing.
+func notes(name, key *maildir.Error, missing string) string {
+	var all []string
+	for _, e := range []*maildir.Error{name, key} {
+		if e != nil {
+			all = append(all, words.Say(e))
+		}
 	}
-	return "No such folder on this machine: " + p.HumanKey() + ". " +
-		"The project is there all the same; if you meant another one, call again with its absolute path."
+	if missing != "" {
+		all = append(all, "No such folder on this machine: "+missing+". "+
+			"The project is there all the same; if you meant another one, call again with its absolute path.")
+	}
+	return strings.Join(all, " ")
 }
