@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
 	"time"
 
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
-	"mailtree/maildir/glob"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
@@ -20,18 +18,19 @@ import (
 // Bounds of a claim.
 // See docs/guard.md, "Making a claim".
 const (
-	DefaultTTL  = time.Hour
-	MinTTL      = time.Minute
-	MaxTTL      = 30 * 24 * time.Hour
-	maxPatterns = 200
-	keepClaims  = 7 * 24 * time.Hour // how long the file of a released or expired claim stays
+	DefaultTTL = time.Hour
+	MinTTL     = time.Minute
+	MaxTTL     = 30 * 24 * time.Hour
+	keepClaims = 7 * 24 * time.Hour // how long the file of a released or expired claim stays
+
+	maxCounting = 20 * time.Millisecond // how long a claim may take to count matches
 )
 
 // Claim grants, renews or refuses all the patterns together. A conflict is an answer, not an error.
 // Errors: ErrNotFound for the agent, ErrInvalid.
 // See docs/guard.md, "Making a claim".
 func (p *Project) Claim(ctx context.Context, r claim.Request) (*claim.Result, error) {
-	if err := checkClaim(&r); err != nil {
+	if err := p.checkClaim(&r); err != nil {
 		return nil, err
 	}
 	var res *claim.Result
@@ -60,42 +59,63 @@ func (p *Project) Claim(ctx context.Context, r claim.Request) (*claim.Result, er
 	if err := p.writer.Do(ctx, tx); err != nil {
 		return nil, err
 	}
+	if len(res.Granted) > 0 {
+		res.Matches = p.matches(r.Patterns)
+	}
 	return res, nil
 }
 
-// check cleans the patterns and holds the request against the limits.
-func checkClaim(r *claim.Request) error {
+// matches counts the files that Git tracks in the code base, by pattern, as far as it takes no longer than maxCounting.
+func (p *Project) matches(patterns []string) map[string]int {
+	deadline := time.Now().Add(maxCounting)
+	fold, err := p.code.IgnoresCase(p.human)
+	if err != nil {
+		return nil
+	}
+	names, ok := p.store.tracked.Below(p.human, deadline)
+	if !ok {
+		return nil
+	}
+	return claim.Matches(names, patterns, fold, deadline)
+}
+
+// checkClaim mends the patterns and holds the request against the limits.
+func (p *Project) checkClaim(r *claim.Request) error {
 	if r.TTL == 0 {
 		r.TTL = DefaultTTL
 	}
 	switch {
 	case len(r.Patterns) == 0:
 		return &Error{What: refusal.NoPaths, Field: refusal.Paths}
-	case len(r.Patterns) > maxPatterns:
-		return over(refusal.TooManyPaths, refusal.Paths, len(r.Patterns), maxPatterns)
+	case len(r.Patterns) > claim.MaxPatterns:
+		return over(refusal.TooManyPaths, refusal.Paths, len(r.Patterns), claim.MaxPatterns)
 	case r.TTL < MinTTL || r.TTL > MaxTTL:
 		return &Error{What: refusal.LeaseOutOfRange, Field: refusal.Lease, Name: r.TTL.String()}
 	}
 	if err := checkText(refusal.Reason, r.Reason, 1024); err != nil {
 		return err
 	}
-	var clean []string
-	for _, pat := range r.Patterns {
-		c := glob.Clean(pat)
-		if _, err := glob.Compile(c, false); err != nil {
-			return &Error{
-				What:  refusal.PathUnclaimable,
-				Field: refusal.Paths,
-				Name:  pat,
-				Why:   err.Error(),
-			}
-		}
-		if !slices.Contains(clean, c) {
-			clean = append(clean, c)
-		}
+	err := p.mending(func(m *claim.Mending) (err error) {
+		r.Patterns, err = m.Patterns(r.Patterns)
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case len(r.Patterns) == 0:
+		return &Error{What: refusal.NoPaths, Field: refusal.Paths}
+	case len(r.Patterns) > claim.MaxPatterns:
+		return over(refusal.TooManyPaths, refusal.Paths, len(r.Patterns), claim.MaxPatterns)
 	}
-	r.Patterns = clean
 	return nil
+}
+
+// mending calls f with what mends patterns in the project's code base. Errors: f's, and ErrUnavailable.
+func (p *Project) mending(f func(m *claim.Mending) error) error {
+	err := p.code.Exists(p.human, func(exists func(path string) bool) error {
+		return f(&claim.Mending{Top: p.human, Home: p.store.cfg.Scope.Home, Exists: exists})
+	})
+	return refusal.Disk(err)
 }
 
 // planClaims plans the files of what is granted.
@@ -136,35 +156,39 @@ func (p *Project) planClaim(g *writer.Group, tx *writer.Tx, c claim.Row) error {
 }
 
 // Release gives back the agent's live claims on exactly these patterns, or all of its claims when there are none
-// given. It returns those released; one that is not held is no error. Errors: ErrNotFound for the agent.
-func (p *Project) Release(ctx context.Context, agent string, patterns []string) ([]claim.Row, error) {
-	var released []claim.Row
+// given. A pattern that is not held is no error. Errors: ErrNotFound for the agent.
+func (p *Project) Release(ctx context.Context, agent string, patterns []string) (*claim.Release, error) {
+	var res *claim.Release
 	tx := &writer.Tx{Op: writer.Op{Verb: "release", Agent: agent}, Keys: writer.On("claims")}
-	var clean []string
-	for _, pat := range patterns {
-		clean = append(clean, glob.Clean(pat))
+	mended := map[string][]string{}
+	err := p.mending(func(m *claim.Mending) error {
+		for _, pat := range patterns {
+			mended[pat], _ = m.Patterns([]string{pat}) // none where it could not be claimed
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	tx.Plan = func(g *writer.Group) error {
-		released = nil
 		if err := p.needAgent(g.Ctx, refusal.Agent, agent); err != nil {
 			return err
 		}
 		if err := p.needRead(format.ClaimsDir); err != nil {
 			return err
 		}
-		rows, err := p.selectClaims(g.Ctx, func(c *claim.Row, live bool) bool {
-			return live && c.Agent == agent && (len(patterns) == 0 || slices.Contains(clean, c.Pattern))
-		})
+		held, err := p.claimsOf(g.Ctx, agent)
 		if err != nil {
 			return err
 		}
+		res = claim.NewRelease(held, patterns, mended)
 		var names []string
-		for _, c := range rows {
+		for i := range res.Released {
+			c := &res.Released[i]
 			if err := p.freeFor(g, format.ReleasedMark(c.Path)); err != nil {
 				return err
 			}
 			c.Released, c.ReleasedAt = true, g.Now.Truncate(time.Microsecond)
-			released = append(released, c)
 			names = append(names, c.Pattern)
 			tx.Create(format.ReleasedMark(c.Path), format.FormatMark(g.Now))
 		}
@@ -175,7 +199,7 @@ func (p *Project) Release(ctx context.Context, agent string, patterns []string) 
 	if err := p.writer.Do(ctx, tx); err != nil {
 		return nil, err
 	}
-	return released, nil
+	return res, nil
 }
 
 // Claims lists live claims; all lists released and expired ones too. By created, agent, path.

@@ -145,7 +145,7 @@ func TestClaimLife(t *testing.T) {
 		t.Errorf("the edit is not in the history before the renewal: %v\n%s", err, out)
 	}
 	released, err := p.Release(t.Context(), "Bob", nil)
-	if err != nil || len(released) != 1 {
+	if err != nil || len(released.Released) != 1 {
 		t.Errorf("%v %v", released, err)
 	}
 	jump.Store(int64(3 * time.Hour))
@@ -174,7 +174,7 @@ func TestSweep(t *testing.T) {
 	}
 	ended, extended := claim("ended", time.Hour), claim("extended", time.Hour)
 	released, unreleased := claim("released", 30*24*time.Hour), claim("unreleased", 30*24*time.Hour)
-	if r, err := p.Release(t.Context(), "Ann", []string{"released", "unreleased"}); err != nil || len(r) != 2 {
+	if r, err := p.Release(t.Context(), "Ann", []string{"released", "unreleased"}); err != nil || len(r.Released) != 2 {
 		t.Fatalf("%+v %v", r, err)
 	}
 	jump.Store(int64(8 * 24 * time.Hour))

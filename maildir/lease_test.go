@@ -100,7 +100,7 @@ func TestIgnoreCase(t *testing.T) {
 	if second := claim("Ann", false, true, "SRC").Granted[0]; second.Path == first.Path {
 		t.Error("another spelling renewed the claim")
 	}
-	if released, err := p.Release(t.Context(), "Ann", []string{"SRC"}); err != nil || len(released) != 1 || released[0].Pattern != "SRC" {
+	if released, err := p.Release(t.Context(), "Ann", []string{"SRC"}); err != nil || len(released.Released) != 1 || released.Released[0].Pattern != "SRC" {
 		t.Errorf("%v %v", released, err)
 	}
 	git("config", "core.ignorecase", "false")

@@ -24,6 +24,7 @@ import (
 	"mailtree/maildir/hook"
 	"mailtree/maildir/keys"
 	"mailtree/maildir/refusal"
+	"mailtree/maildir/repo"
 	"mailtree/maildir/storedir"
 	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
@@ -78,6 +79,7 @@ type Store struct {
 	owners    owners
 	hooks     *hook.List
 	meant     projectKeys
+	tracked   repo.Tracked
 	attaching chan struct{} // tokens of those who read attachments
 	imaging   chan struct{} // full while an image is converted
 	limits    *writer.Limits

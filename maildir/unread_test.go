@@ -119,7 +119,7 @@ func TestUnreadDecisions(t *testing.T) {
 		{"release", "claims/by-hand.json", cl,
 			func(ctx context.Context, p *maildir.Project) error {
 				r, err := p.Release(ctx, "Ann", nil)
-				if err == nil && len(r) == 0 {
+				if err == nil && len(r.Released) == 0 {
 					return errors.New("nothing was released")
 				}
 				return err

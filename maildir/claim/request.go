@@ -23,7 +23,7 @@ func (c *Row) Live(now time.Time) bool { return !c.Released && now.Before(c.Expi
 // Request asks for leases on all the patterns or none.
 type Request struct {
 	Agent    string
-	Patterns []string
+	Patterns []string      // also as Mending takes them
 	TTL      time.Duration // 0: one hour; 60 s to 30 days
 	Shared   bool
 	Reason   string
@@ -37,7 +37,8 @@ type Result struct {
 	More      int        // conflicts that are not listed
 	Expires   time.Time  // of what is granted; zero where nothing is
 
-	Renewed bool // all of them
+	Renewed bool           // all of them
+	Matches map[string]int // files that Git tracks, by pattern; without those that could not be counted at once
 }
 
 // Conflict says who holds what the request asked for.

@@ -29,6 +29,15 @@ type Pattern struct {
 // in one case where the pattern folds. "" for other patterns and for the whole repository.
 func (p *Pattern) Literal() string { return p.literal }
 
+// Prefix is what every path that matches begins with, as far as the pattern's text tells; "" where
+// letters match whatever their case.
+func (p *Pattern) Prefix() string {
+	if p.fold {
+		return ""
+	}
+	return p.prefix
+}
+
 // element is one path element of a pattern.
 type element struct {
 	deep   bool    // **: any number of elements, also none

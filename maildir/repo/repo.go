@@ -1,11 +1,13 @@
 // Package repo answers what the mail asks about the code repository that a path lies in: the top of its work tree
 // (WorkTree), the same path in the main work tree (PlaceOf), whether letters match whatever their case
-// (Codebase.IgnoresCase, one answer for server and guard), and whether a path is a file there (Codebase.Look).
+// (Codebase.IgnoresCase, one answer for server and guard), what lies at a path there (Codebase.Look, Codebase.Exists), and
+// which files Git tracks (Tracked).
 //
 // It reads small files and runs nothing: what a repository configures may run programs.
 package repo
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -64,8 +66,8 @@ func (c *Codebase) IgnoresCase(dir string) (bool, error) {
 	return c.fold, nil
 }
 
-// Look returns a function that reports whether the Git work tree at or above dir has something other than a folder at a
-// path below its top, as it was found in the last seconds; done ends its use, by one goroutine. Errors of done: a fault of
+// Look returns a function that reports whether dir, which lies in a Git work tree, has something other than a folder at a
+// path below it, as it was found in the last seconds; done ends its use, by one goroutine. Errors of done: a fault of
 // the machine's that isFile met, so that what it said does not count.
 func (c *Codebase) Look(dir string) (isFile func(path string) bool, done func() error) {
 	var root *os.Root
@@ -83,7 +85,7 @@ func (c *Codebase) Look(dir string) (isFile func(path string) bool, done func() 
 		}
 		if !opened {
 			opened = true
-			root, fault = openWorkTree(dir)
+			root, fault = openInWorkTree(dir)
 		}
 		if fault == nil && root != nil {
 			fi, err := root.Lstat(filepath.FromSlash(path))
@@ -102,13 +104,36 @@ func (c *Codebase) Look(dir string) (isFile func(path string) bool, done func() 
 	}
 }
 
-// openWorkTree opens the top of the work tree at or above dir; nil where there is none. Errors: the machine's faults.
-func openWorkTree(dir string) (*os.Root, error) {
+// Exists calls f with a function that reports whether dir, which lies in a Git work tree, has anything at a path below it.
+// Errors: f's, and a fault of the machine's that the function met, so that what it said does not count.
+func (c *Codebase) Exists(dir string, f func(exists func(path string) bool) error) error {
+	root, err := openInWorkTree(dir)
+	if err != nil {
+		return err
+	}
+	if root == nil {
+		return f(func(string) bool { return false })
+	}
+	defer root.Close()
+	var fault error
+	err = f(func(path string) bool {
+		if fault != nil || !filepath.IsLocal(path) {
+			return false
+		}
+		_, err := root.Lstat(filepath.FromSlash(path))
+		fault = tree.MachineFault(err)
+		return err == nil
+	})
+	return cmp.Or(fault, err)
+}
+
+// openInWorkTree opens dir where it lies in a work tree; nil where it does not, or is not there. Errors: the machine's faults.
+func openInWorkTree(dir string) (*os.Root, error) {
 	top, err := WorkTree(dir)
 	if err != nil || top == "" {
 		return nil, err
 	}
-	root, err := os.OpenRoot(top)
+	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, tree.MachineFault(err)
 	}

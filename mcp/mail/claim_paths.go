@@ -12,14 +12,14 @@ import (
 type conflictShape struct {
 	Path      string `json:"path" jsonschema:"asked for"`
 	Holder    string `json:"holder"`
-	HeldPath  string `json:"held_path" jsonschema:"what the holder claimed"`
+	HeldPath  string `json:"held_path"`
 	Exclusive bool   `json:"exclusive"`
 	Reason    string `json:"reason"`
 	Expires   string `json:"expires_ts"`
 }
 
 type claimedShape struct {
-	Granted   []claimShape    `json:"granted" jsonschema:"all or none"`
+	Granted   []claimShape    `json:"granted"`
 	Conflicts []conflictShape `json:"conflicts"`
 	Expires   string          `json:"expires_ts,omitempty"`
 	More      int             `json:"more,omitempty" jsonschema:"not listed"`
@@ -71,6 +71,11 @@ func shapeClaimed(r *claim.Result) claimedShape {
 		Conflicts: make([]conflictShape, len(r.Conflicts)),
 		Expires:   tool.Stamp(r.Expires),
 		More:      r.More,
+	}
+	for i := range out.Granted {
+		if n, ok := r.Matches[out.Granted[i].Path]; ok {
+			out.Granted[i].Matches = &n
+		}
 	}
 	for i, c := range r.Conflicts {
 		out.Conflicts[i] = conflictShape{

@@ -10,7 +10,7 @@ import (
 
 type createdShape struct {
 	profileShape
-	Note string `json:"note,omitempty" jsonschema:"what to know of name or project"`
+	Note string `json:"note,omitempty"`
 }
 
 func (t *Toolset) createAgent() tool.Tool {

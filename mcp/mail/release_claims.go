@@ -3,12 +3,15 @@ package mail
 import (
 	"context"
 
+	"mailtree/maildir/claim"
 	"mailtree/mcp/tool"
 )
 
 type releasedShape struct {
-	Released []claimShape `json:"released" jsonschema:"the first of them"`
+	Released []claimShape `json:"released"`
 	Count    int          `json:"count" jsonschema:"of all of them"`
+	NotHeld  []string     `json:"not_held,omitempty"`
+	Held     []string     `json:"held,omitempty"`
 }
 
 func (t *Toolset) releaseClaims() tool.Tool {
@@ -27,14 +30,36 @@ func (t *Toolset) releaseClaims() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			rows, err := p.Release(ctx, agent, paths)
+			res, err := p.Release(ctx, agent, paths)
 			if err != nil {
 				return nil, err
 			}
-			out := releasedShape{shapeClaims(rows), len(rows)}
-			n, _ := tool.Fit(ctx, t.budget, tool.InTool, releasedShape{Count: out.Count}, out.Released) // they are released in any case
-			out.Released = out.Released[:n]
-			return out, nil
+			return t.fitReleased(ctx, releasedShape{
+				Released: shapeClaims(res.Released),
+				Count:    len(res.Released),
+				NotHeld:  res.NotHeld,
+				Held:     patterns(res.Held),
+			}), nil
 		},
 	}
+}
+
+func patterns(claims []claim.Row) []string {
+	var all []string
+	for _, c := range claims {
+		all = append(all, c.Pattern)
+	}
+	return all
+}
+
+// fitReleased drops what does not fit into the answer. The claims are released in any case.
+func (t *Toolset) fitReleased(ctx context.Context, out releasedShape) releasedShape {
+	rest := releasedShape{Count: out.Count}
+	n, _ := tool.Fit(ctx, t.budget, tool.InTool, rest, out.Released)
+	rest.Released = out.Released[:n]
+	n, _ = tool.Fit(ctx, t.budget, tool.InTool, rest, out.NotHeld)
+	rest.NotHeld = out.NotHeld[:n]
+	n, _ = tool.Fit(ctx, t.budget, tool.InTool, rest, out.Held)
+	rest.Held = out.Held[:n]
+	return rest
 }

@@ -124,9 +124,12 @@ func TestShapes(t *testing.T) {
 			Read:   true,
 			ReadAt: "r",
 		}, ackShape{}},
-		"claim_paths": {shapeClaimed(&claim.Result{Granted: claims, Expires: now}),
+		"claim_paths": {shapeClaimed(&claim.Result{Granted: claims, Matches: map[string]int{claims[0].Pattern: 1}, Expires: now}),
 			shapeClaimed(&claim.Result{Conflicts: []claim.Conflict{{Pattern: "a", Held: claims[0]}}, More: 1})},
-		"release_claims":  {releasedShape{shapeClaims(claims), 1}, releasedShape{shapeClaims(nil), 0}},
+		"release_claims": {
+			releasedShape{Released: shapeClaims(claims), Count: 1, NotHeld: []string{"a"}, Held: []string{"b"}},
+			releasedShape{Released: shapeClaims(nil)},
+		},
 		"search_messages": {hitsShape{[]hitShape{{"id", "t", "A", []string{"B"}, "s", "c", "low", "sn"}}, "n", 1, "note"}, shapeHits(&maildir.SearchPage{Hits: make([]maildir.Hit, 1)}), shapeHits(&maildir.SearchPage{})},
 		"summarize_thread": {summaryShape{
 			ThreadID:     "t",

@@ -268,6 +268,7 @@ type claimShape struct {
 	Reason    string `json:"reason"`
 	Created   string `json:"created_ts"`
 	Expires   string `json:"expires_ts"`
+	Matches   *int   `json:"matches,omitempty" jsonschema:"tracked files it covers"`
 }
 
 func shapeClaims(l []claim.Row) []claimShape {

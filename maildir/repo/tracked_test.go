@@ -1,0 +1,96 @@
+package repo
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// fill makes a work tree whose index has the names, and returns its top.
+func fill(t testing.TB, names string, initArgs ...string) (top string, git func(stdin string, args ...string)) {
+	top = t.TempDir()
+	git = func(stdin string, args ...string) {
+		t.Helper()
+		cmd := exec.Command("git", append([]string{"-C", top}, args...)...)
+		cmd.Stdin = strings.NewReader(stdin)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	git("", append([]string{"init", "-q"}, initArgs...)...)
+	git("", "hash-object", "-w", "--stdin")
+	git(entries(t, top, names), "update-index", "--index-info")
+	return top, git
+}
+
+// entries are the names as update-index takes them, each for an empty file; NAME@2 is one of a conflict.
+func entries(t testing.TB, top, names string) string {
+	blob, err := exec.Command("git", "-C", top, "hash-object", "/dev/null").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for name := range strings.FieldsSeq(names) {
+		name, stage, _ := strings.Cut(name, "@")
+		fmt.Fprintf(&all, "100644 %s %s\t%s\n", strings.TrimSpace(string(blob)), "0"[len(stage):]+stage, name)
+	}
+	return all.String()
+}
+
+// TestTracked: the list is that of the index as it stands; what is not read is not taken for an empty one.
+func TestTracked(t *testing.T) {
+	t.Parallel()
+	later := time.Now().Add(time.Hour)
+	var x Tracked
+	look := func(dir string, deadline time.Time, want string) {
+		t.Helper()
+		names, ok := x.Below(dir, deadline)
+		if got := fmt.Sprint(names, ok); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	top, git := fill(t, "a.go lib/a.go lib/b.go library")
+	look(top, time.Now(), "[] false")
+	look(top, later, "[a.go lib/a.go lib/b.go library] true")
+	look(top, time.Now(), "[a.go lib/a.go lib/b.go library] true") // remembered
+	look(filepath.Join(top, "lib"), later, "[a.go b.go] true")
+	look(filepath.Join(top, "not/there"), later, "[] true")
+	git("", "update-index", "--force-remove", "lib/a.go")
+	look(top, later, "[a.go lib/b.go library] true")
+	git("", "update-index", "--index-version", "4")
+	look(top, later, "[] false")
+	git("", "update-index", "--index-version", "2")
+	look(top, later, "[a.go lib/b.go library] true")
+	git("", "update-index", "--split-index")
+	look(top, later, "[] false")
+	look(t.TempDir(), later, "[] false")
+
+	conflict, _ := fill(t, "a.go b.go@1 b.go@2 b.go@3")
+	look(conflict, later, "[] false")
+	sha256, _ := fill(t, "a.go b.go lib/long/name.go", "--object-format=sha256")
+	look(sha256, later, "[] false")
+	for range maxKept + 1 {
+		other, _ := fill(t, "a.go")
+		look(other, later, "[a.go] true")
+	}
+	if len(x.kept) != maxKept {
+		t.Errorf("%d lists are remembered", len(x.kept))
+	}
+}
+
+// BenchmarkTracked reads the index of 100,000 files.
+func BenchmarkTracked(b *testing.B) {
+	var names strings.Builder
+	for i := range 100_000 {
+		fmt.Fprintf(&names, "services/s%03d/internal/handlers/file%05d.go ", i%200, i)
+	}
+	top, _ := fill(b, names.String())
+	for b.Loop() {
+		if _, ok := new(Tracked).Below(top, time.Now().Add(time.Hour)); !ok {
+			b.Fatal("not read")
+		}
+	}
+}
