@@ -38,8 +38,9 @@ const (
 type Question struct {
 	Store   string         // absolute
 	Scope   storedir.Scope // of the store's server
-	Project string         // slug or absolute path; "": the code repository that dir lies in
+	Project string         // slug or absolute path; "": by hand what the installed guard says, else the repository that Dir lies in
 	Hook    string         // PreCommit (also ""), PreMergeCommit, PrePush
+	Fixed   bool           // Store was named for this check: an installed guard of another store does not count
 	ByHand  bool           // a person asks: a check that cannot be done is then an error
 	Paths   []string       // files to check instead of what is staged, relative to the repository's root
 
@@ -55,9 +56,16 @@ type Question struct {
 // Verdict is the answer to a Question.
 type Verdict struct {
 	Agent   string // the agent that asks; "" for nobody known
-	Blocked []claim.Blocked
+	Blocked []Blocked
 	Damaged []format.Problem // claim files that cannot be read: they block nothing
 	Code    int              // exit status
+}
+
+// Blocked is a claim that stands in the way of a change.
+type Blocked struct {
+	claim.Blocked        // its Paths are relative to the top of the work tree
+	File          string // of the claim
+	Project       string // what the claim's project is called in a tool call
 }
 
 // Check answers the question, explains the answer to a person on w, and returns the verdict with
@@ -90,7 +98,7 @@ func Check(ctx context.Context, q Question, w io.Writer) Verdict {
 	r.damaged(v.Damaged)
 	if len(v.Blocked) > 0 {
 		warn := pol.mode == "warn" || who.name == "" && pol.unknown == "warn"
-		r.blocked(v.Blocked, c.human, warn)
+		r.blocked(v.Blocked, warn)
 		if !warn {
 			v.Code = Stop
 		}
@@ -100,37 +108,53 @@ func Check(ctx context.Context, q Question, w io.Writer) Verdict {
 
 // check is one check under way.
 type check struct {
-	q     Question
-	git   *git
-	human string // what the project is called in a tool call
+	q   Question
+	git *git
 }
 
+// run holds what changes against the claims of the project that the question names, and of every
+// other whose folder lies in the work tree.
 func (c *check) run(ctx context.Context) (v Verdict, who identity, err error) {
-	if c.q.Project == "" {
-		if c.q.Project, err = c.git.line(ctx, "rev-parse", "--show-toplevel"); err != nil {
-			return v, who, err
+	all, err := c.projects(ctx)
+	defer func() {
+		for _, p := range all {
+			p.tree.Close()
 		}
-	}
-	tree, slug, err := storedir.OpenProject(c.q.Store, c.q.Project, c.q.Scope)
+	}()
 	if err != nil {
 		return v, who, err
 	}
-	defer tree.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	changes := sync.OnceValues(func() ([]changed, error) { return c.changes(ctx) })
 	go changes() // while this goroutine reads the claims
+	for i, p := range all {
+		found, asks, err := c.holdAgainst(ctx, p, changes)
+		v.Damaged = append(v.Damaged, found.Damaged...)
+		if err != nil {
+			return v, who, err
+		}
+		if i == 0 || len(v.Blocked) == 0 && len(found.Blocked) > 0 {
+			v.Agent, who = found.Agent, asks
+		}
+		v.Blocked = merge(v.Blocked, found.Blocked)
+	}
+	return v, who, nil
+}
+
+// holdAgainst holds what changes against the claims of one project.
+func (c *check) holdAgainst(ctx context.Context, p project, changes func() ([]changed, error)) (v Verdict, who identity, err error) {
 	// Until a claim comes close, compare without regard to case; only then ask Git.
 	intent := sync.OnceValue(func() *claim.Intent {
 		all, _ := changes()
 		var paths []string
 		for _, ch := range all {
-			paths = append(paths, ch.paths...)
+			paths = append(paths, p.below(ch.paths)...)
 		}
 		const fold = true
 		return claim.NewIntent("", paths, fold, c.q.Now)
 	})
-	claims, damaged, err := claim.Files(tree, func(r *claim.Row) bool { return intent().Concerns(r) })
+	claims, damaged, err := claim.Files(p.tree, func(r *claim.Row) bool { return intent().Concerns(r) })
 	v.Damaged = damaged
 	all, gitErr := changes()
 	if err = errors.Join(err, gitErr); err != nil {
@@ -138,7 +162,7 @@ func (c *check) run(ctx context.Context) (v Verdict, who identity, err error) {
 	}
 	if len(claims) == 0 {
 		if c.q.ByHand { // a person is told who asks; a commit need not wait for that
-			who, err = identify(ctx, c.git, tree)
+			who, err = identify(ctx, c.git, p.tree)
 			v.Agent = who.name
 		}
 		return v, identity{}, err
@@ -151,19 +175,16 @@ func (c *check) run(ctx context.Context) (v Verdict, who identity, err error) {
 	if err != nil {
 		return v, who, err
 	}
-	if c.human = storedir.HumanKeyOf(tree); c.human == "" {
-		c.human = slug
-	}
-	if who, err = identify(ctx, c.git, tree); err != nil {
+	if who, err = identify(ctx, c.git, p.tree); err != nil {
 		return v, who, err
 	}
 	v.Agent = who.name
 	for _, ch := range all {
-		agent, err := c.author(tree, ch, who)
+		agent, err := c.author(p.tree, ch, who)
 		if err != nil {
 			return v, who, err
 		}
-		v.Blocked = merge(v.Blocked, claim.NewIntent(agent, ch.paths, fold, c.q.Now).Blocking(claims))
+		v.Blocked = merge(v.Blocked, p.blocked(claim.NewIntent(agent, p.below(ch.paths), fold, c.q.Now).Blocking(claims)))
 	}
 	return v, who, nil
 }
@@ -194,9 +215,9 @@ func (c *check) author(t *tree.Tree, ch changed, who identity) (string, error) {
 }
 
 // merge merges the claims of b into those of a, the earliest first, each once.
-func merge(a, b []claim.Blocked) []claim.Blocked {
+func merge(a, b []Blocked) []Blocked {
 	for _, x := range b {
-		i := slices.IndexFunc(a, func(y claim.Blocked) bool { return y.Claim.Path == x.Claim.Path })
+		i := slices.IndexFunc(a, func(y Blocked) bool { return y.File == x.File })
 		if i < 0 {
 			a = append(a, x)
 			continue
@@ -205,7 +226,7 @@ func merge(a, b []claim.Blocked) []claim.Blocked {
 		slices.Sort(paths)
 		a[i].Paths = slices.Compact(paths)
 	}
-	slices.SortStableFunc(a, func(x, y claim.Blocked) int { return x.Claim.Created.Compare(y.Claim.Created) })
+	slices.SortStableFunc(a, func(x, y Blocked) int { return x.Claim.Created.Compare(y.Claim.Created) })
 	return a
 }
 

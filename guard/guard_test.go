@@ -93,7 +93,7 @@ func TestReportIsPlain(t *testing.T) {
 		r := report{w: &b, q: &Question{Now: now, Store: "/t/" + s, Program: "/p/" + s, Hook: PreCommit}, who: identity{name: s}}
 		cl := claim.Row{Claim: format.Claim{Agent: s, Pattern: s, Reason: s, Expires: now.Add(90 * time.Minute)}}
 		r.damaged([]format.Problem{{Path: s, Reason: s}})
-		r.blocked([]claim.Blocked{{Claim: cl, Paths: []string{s}}}, s, false)
+		r.blocked([]Blocked{{Blocked: claim.Blocked{Claim: cl, Paths: []string{s}}, File: s, Project: s}}, false)
 		text := b.String()
 		if !strings.Contains(text, "for another 1 h 30 min, until 2026-01-01 01:30 UTC") {
 			t.Errorf("%q: %s", s, text)

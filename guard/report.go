@@ -64,7 +64,7 @@ func (r *report) damaged(bad []format.Problem) {
 	}
 }
 
-func (r *report) blocked(all []claim.Blocked, project string, warn bool) {
+func (r *report) blocked(all []Blocked, warn bool) {
 	r.say("mailtree guard: this %s touches files that others have claimed.", r.doing())
 	for _, b := range all[:min(len(all), mostPaths)] {
 		r.claim(b)
@@ -85,7 +85,7 @@ func (r *report) blocked(all []claim.Blocked, project string, warn bool) {
 		return
 	}
 	r.say("Wait until the claim ends or is released and try again, or ask for it:")
-	r.say("  %s", r.ask(all[0].Claim, project))
+	r.say("  %s", r.ask(all[0].Claim, all[0].Project))
 	r.say("Or pass this once, if you know better: GUARD_BYPASS=1 git %s … (or git %s --no-verify)", r.command(), r.command())
 }
 
@@ -97,7 +97,7 @@ func (r *report) command() string {
 	return "commit"
 }
 
-func (r *report) claim(b claim.Blocked) {
+func (r *report) claim(b Blocked) {
 	r.say("")
 	for _, p := range b.Paths[:min(len(b.Paths), mostPaths)] {
 		r.say("  %s", safe(p))
@@ -111,6 +111,7 @@ func (r *report) claim(b claim.Blocked) {
 	}
 	r.say("    %s holds %s%s for another %s, until %s", safe(b.Claim.Agent), safe(b.Claim.Pattern), reason,
 		lasts(b.Claim.Expires.Sub(r.q.Now)), b.Claim.Expires.UTC().Format("2006-01-02 15:04 MST"))
+	r.say("    the claim is the file %s", safe(b.File))
 }
 
 // lasts expresses a duration in its two largest units, rounded up.

@@ -138,6 +138,7 @@ func guardCheck(p *program, env []string) *cobra.Command {
 				Scope:   p.cfg.Scope,
 				Project: project,
 				Hook:    hook,
+				Fixed:   c.Flags().Changed("store"),
 				ByHand:  !c.Flags().Changed("hook"),
 				Env:     env,
 				Stdin:   p.std.in,
@@ -193,6 +194,7 @@ type blockedShape struct {
 	Reason  string   `json:"reason"`
 	Expires string   `json:"expires_ts"`
 	Files   []string `json:"files"`
+	File    string   `json:"claim_file"`
 }
 
 type damagedShape struct {
@@ -214,6 +216,7 @@ func printVerdict(p *program, v guard.Verdict) error {
 			Reason:  b.Claim.Reason,
 			Expires: b.Claim.Expires.UTC().Format("2006-01-02T15:04:05Z"),
 			Files:   b.Paths,
+			File:    b.File,
 		})
 	}
 	for _, d := range v.Damaged {

@@ -1,0 +1,128 @@
+package guard
+
+import (
+	"context"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"mailtree/maildir/claim"
+	"mailtree/maildir/repo"
+	"mailtree/maildir/storedir"
+	"mailtree/maildir/tree"
+)
+
+// project is one project whose claims count for a check.
+type project struct {
+	tree   *tree.Tree // open
+	name   string     // in a tool call
+	folder string     // from the top of the work tree, slash separated: claims are relative to it; "" for the top
+}
+
+// projects opens the project that the question names, and every other whose folder lies in the work
+// tree. The caller closes them, also after an error.
+func (c *check) projects(ctx context.Context) (all []project, err error) {
+	dir, err := filepath.Abs(c.q.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if c.q.Project == "" && c.q.ByHand {
+		c.adoptInstalled(ctx, dir)
+	}
+	if c.q.Project == "" {
+		if c.q.Project, err = c.git.line(ctx, "rev-parse", "--show-toplevel"); err != nil {
+			return nil, err
+		}
+	}
+	place, err := repo.PlaceOf(dir)
+	if err != nil {
+		return nil, err
+	}
+	add := func(key string) (slug string, err error) {
+		t, slug, err := storedir.OpenProject(c.q.Store, key, c.q.Scope)
+		if err != nil {
+			return slug, err
+		}
+		p := project{tree: t, name: storedir.HumanKeyOf(t)}
+		p.folder, _ = folderBelow(place.Top, p.name)
+		if p.name == "" {
+			p.name = slug
+		}
+		all = append(all, p)
+		return slug, nil
+	}
+	named, err := add(c.q.Project)
+	if err != nil || place.Top == "" {
+		return all, err
+	}
+	names, err := storedir.ProjectNames(c.q.Store)
+	if err != nil {
+		return all, err
+	}
+	for _, n := range names {
+		if _, inside := folderBelow(place.Top, n.HumanKey); !inside || n.Slug == named {
+			continue
+		}
+		if _, err := add(n.Slug); err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// adoptInstalled makes the question that of the guard that is installed, if there is one.
+func (c *check) adoptInstalled(ctx context.Context, dir string) {
+	r, err := openRepository(ctx, dir, c.q.Env)
+	if err != nil {
+		return // the check says what is wrong
+	}
+	f, err := openHooks(r)
+	if err != nil {
+		return
+	}
+	defer f.close()
+	h, changed, err := f.ours(PreCommit)
+	if err != nil || h == nil || changed {
+		return
+	}
+	for _, g := range h.Guards {
+		if (!h.Shared || g.Repo == r.common) && (!c.q.Fixed || g.Store == c.q.Store) {
+			c.q.Store, c.q.Project = g.Store, g.Project
+		}
+	}
+}
+
+// folderBelow is the way from the top of a work tree to a project's folder; "" where that is the top,
+// or does not lie in the work tree.
+func folderBelow(top, folder string) (rel string, inside bool) {
+	if top == "" || !below(folder, top) {
+		return "", false
+	}
+	return filepath.ToSlash(strings.TrimPrefix(strings.TrimPrefix(folder, top), "/")), true
+}
+
+// below are those of the paths that lie in the project's folder, relative to it.
+func (p project) below(paths []string) []string {
+	if p.folder == "" {
+		return paths
+	}
+	var all []string
+	for _, f := range paths {
+		if f, ok := strings.CutPrefix(f, p.folder+"/"); ok {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// blocked says of claims of the project where they are, with paths from the top of the work tree.
+func (p project) blocked(all []claim.Blocked) []Blocked {
+	var out []Blocked
+	for _, b := range all {
+		for i, f := range b.Paths {
+			b.Paths[i] = path.Join(p.folder, f)
+		}
+		out = append(out, Blocked{b, filepath.Join(p.tree.Dir(), b.Claim.Path), p.name})
+	}
+	return out
+}
