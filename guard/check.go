@@ -115,6 +115,10 @@ type check struct {
 // run holds what changes against the claims of the project that the question names, and of every
 // other whose folder lies in the work tree.
 func (c *check) run(ctx context.Context) (v Verdict, who identity, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	changes := sync.OnceValues(func() ([]changed, error) { return c.changes(ctx) })
+	go changes() // while this goroutine reads which projects there are, and their claims
 	all, err := c.projects(ctx)
 	defer func() {
 		for _, p := range all {
@@ -124,10 +128,6 @@ func (c *check) run(ctx context.Context) (v Verdict, who identity, err error) {
 	if err != nil {
 		return v, who, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	changes := sync.OnceValues(func() ([]changed, error) { return c.changes(ctx) })
-	go changes() // while this goroutine reads the claims
 	for i, p := range all {
 		found, asks, err := c.holdAgainst(ctx, p, changes)
 		v.Damaged = append(v.Damaged, found.Damaged...)

@@ -1,0 +1,55 @@
+package storedir
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"mailtree/maildir/format"
+)
+
+// TestProjectNames: a project whose tree lies behind a link is not one of the store's, and the files
+// that the link leads to are not read.
+func TestProjectNames(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	if err := errors.Join(
+		makeProject(root, "real", "/home/me/real"),
+		os.MkdirAll(filepath.Dir(Repo(root, "linked")), 0o700),
+		os.Symlink(Repo(root, "real"), Repo(root, "linked")),
+	); err != nil {
+		t.Fatal(err)
+	}
+	all, err := ProjectNames(root)
+	if err != nil || len(all) != 1 || all[0].Slug != "real" || all[0].HumanKey != "/home/me/real" {
+		t.Errorf("got %v, %v", all, err)
+	}
+}
+
+// BenchmarkProjectNames reads the names of 1,000 projects, as each commit in a work tree does.
+func BenchmarkProjectNames(b *testing.B) {
+	root := b.TempDir()
+	for i := range 1000 {
+		human := fmt.Sprintf("/home/me/code%d", i)
+		if err := makeProject(root, format.Slug(human), human); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		if all, err := ProjectNames(root); err != nil || len(all) != 1000 {
+			b.Fatal(len(all), err)
+		}
+	}
+}
+
+// makeProject writes what names a project.
+func makeProject(root, slug, human string) error {
+	dir := Repo(root, slug)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, format.ProjectFile), format.FormatProject(human, slug, time.Now()), 0o600)
+}
