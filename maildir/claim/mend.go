@@ -55,7 +55,10 @@ func (m *Mending) Mend(text string) (patterns []string, why string) {
 		return []string{quote(text)}, ""
 	}
 	parts := cutUnquoted(text, ",\r\n")
-	if len(parts) > MaxPatterns {
+	switch {
+	case len(parts) == 0:
+		return nil, "it names no path"
+	case len(parts) > MaxPatterns:
 		return nil, tooMany
 	}
 	for _, part := range parts {

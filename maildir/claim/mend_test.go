@@ -56,7 +56,7 @@ func TestMending(t *testing.T) {
 		`../x ! it leaves`,
 		`a.go, ../x ! it leaves`,
 		` ! it is empty`,
-		`, => `,
+		`, ! it names no path`,
 	} {
 		text, want, ok := strings.Cut(line, " => ")
 		if !ok {
