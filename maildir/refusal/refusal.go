@@ -38,7 +38,7 @@ type Error struct {
 	Counts []int    // how many, or how large, in the order that the sentence has
 	Limit  int      // how many, or how large, it may be
 	Near   []string // names close to the one that was not found, nearest first
-	All    []string // all names that there are, where they are few
+	All    []string // all names that there are, where they are few; of a folder, the projects below it
 	In     []string // the projects that have what was not found in this one
 	Err    error    // the cause, for the log; only {cause} shows it
 }

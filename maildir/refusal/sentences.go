@@ -29,7 +29,7 @@ var sentences = [whats]sentence{
 	UnknownProjectOfGuest: {ErrNotFound, "No project {name}, and only the user who runs the server can make one. Name a project " +
 		"that exists."},
 	ProjectRemoved:        {ErrNotFound, "The mail of project {name} was removed while the call waited."},
-	UnknownProjectInStore: {ErrNotFound, "The store {=other} has no project {name} {arg}. {near} {make a project}"},
+	UnknownProjectInStore: {ErrNotFound, "The store {=other} has no project {name} {arg}. {near} {projects below} {make a project}"},
 	TooManyProjects: {ErrTooLarge, "The store has {count} projects, and no more are made from {limit} on ({limit of projects}): " +
 		"name one of them {arg}, move a folder that is no longer needed out of the store's {=other}, or start the server with a" +
 		" higher limit."},

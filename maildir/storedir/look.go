@@ -12,10 +12,10 @@ import (
 
 // OpenProject opens the work tree of one project of a store for looking at it, without owning the
 // store. key is as of Resolver.ResolveKey. The caller closes the tree. Errors: ErrNotFound with
-// near names, ErrInvalid, ErrUnavailable.
+// near names and the projects of folders below, ErrInvalid, ErrUnavailable.
 func OpenProject(root, key string, scope Scope) (t *tree.Tree, slug string, err error) {
 	r := Resolver{root, scope, func() ([]ProjectName, error) { return ProjectNames(root) }}
-	_, slug, err = r.ResolveKey(key)
+	human, slug, err := r.ResolveKey(key)
 	if err != nil {
 		return nil, "", err
 	}
@@ -39,6 +39,13 @@ func OpenProject(root, key string, scope Scope) (t *tree.Tree, slug string, err 
 	}
 	if all, err := Slugs(root); err == nil {
 		e.Near = format.Near(slug, all)
+	}
+	if names, err := r.Names(); err == nil && human != "" {
+		for _, n := range names {
+			if strings.HasPrefix(n.HumanKey, human+"/") {
+				e.All = append(e.All, n.HumanKey)
+			}
+		}
 	}
 	return nil, slug, e
 }
