@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -79,6 +81,28 @@ func TestTracked(t *testing.T) {
 	if len(x.kept) != maxKept {
 		t.Errorf("%d lists are remembered", len(x.kept))
 	}
+}
+
+// TestTrackedAtOnce: many ask for more lists than are remembered, while the files change.
+func TestTrackedAtOnce(t *testing.T) {
+	t.Parallel()
+	var x Tracked
+	var all sync.WaitGroup
+	for range maxKept + 1 {
+		top, git := fill(t, "lib/a.go")
+		for range 3 {
+			all.Go(func() {
+				for range 20 {
+					names, ok := x.Below(filepath.Join(top, "lib"), time.Now().Add(time.Hour))
+					if ok && !slices.Contains(names, "a.go") {
+						t.Errorf("got %v", names)
+					}
+				}
+			})
+		}
+		git(entries(t, top, "lib/b.go"), "update-index", "--index-info")
+	}
+	all.Wait()
 }
 
 // BenchmarkTracked reads the index of 100,000 files.
