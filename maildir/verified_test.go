@@ -51,7 +51,7 @@ func TestMachineSeal(t *testing.T) {
 	if err := keys.Trust(s.Root(), key); err != nil {
 		t.Fatal(err)
 	}
-	if by, ok := s.Verified(&d.Message); !ok || by.String() != "machine laptop, uid:1000 (program)" {
+	if by, ok := s.Verified(&d.Message); !ok || by.String() != "machine laptop, uid 1000 (program)" {
 		t.Errorf("verified %v by %q", ok, by)
 	}
 	l, err := openBox(t, here, "Bob", 1000).Read(t.Context(), maildir.LetterQuery{ID: m.ID})
@@ -73,16 +73,16 @@ func TestPerson(t *testing.T) {
 		terminal   bool
 		want       string
 	}{
-		{"uid:1000", format.DoorPage, false, "uid:1000 (person)"},
-		{"uid:1000", format.DoorCLI, true, "uid:1000 (person)"},
-		{"uid:1000", format.DoorCLI, false, "uid:1000 (program)"},
-		{"uid:1000", format.DoorStdio, true, "uid:1000 (program)"},
-		{"uid:1000", "", false, "uid:1000 (program)"},
-		{"token", format.DoorPage, false, "token (person)"},
+		{"uid:1000", format.DoorPage, false, "person, uid 1000"},
+		{"uid:1000", format.DoorCLI, true, "person, uid 1000"},
+		{"uid:1000", format.DoorCLI, false, "uid 1000 (program)"},
+		{"uid:1000", format.DoorStdio, true, "uid 1000 (program)"},
+		{"uid:1000", "", false, "uid 1000 (program)"},
+		{"token", format.DoorPage, false, "person, token"},
 		{"token", format.DoorHTTP, false, "token"},
-		{"none", format.DoorHTTP, false, "none"},
-		{"none", format.DoorPage, false, "none"},
-		{"dmarc:example.org", format.DoorGateway, false, "dmarc:example.org"},
+		{"none", format.DoorHTTP, false, keys.SelfAsserted},
+		{"none", format.DoorPage, false, keys.SelfAsserted},
+		{"dmarc:example.org", format.DoorGateway, false, "dmarc example.org"},
 	} {
 		m := send(t, p, maildir.Draft{
 			From:     "Ann",

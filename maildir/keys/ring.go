@@ -117,22 +117,28 @@ type Voucher struct {
 	Machine  string // name of the trusted key that sealed it; "": this store's own
 }
 
-// String is the voucher as answers show it: "uid:1000 (program)", or "machine laptop, uid:1000
-// (program)" where another trusted key sealed the message: that machine's uids are not this one's.
-// "uid:1000 (person)" is shown where the message came through a web page, or a command line with a
-// controlling terminal, and this store sealed it. A program of the same user can feign both.
+// SelfAsserted is what answers show of a sender for whom nobody vouches.
+const SelfAsserted = "self-asserted"
+
+// String says in words who vouches for the sender: "person, uid 1000", "uid 1000 (program)",
+// "token", "dmarc example.org", or SelfAsserted where the server took the sender's word. Where
+// another trusted key sealed the message, the machine stands first, "machine laptop, uid 1000
+// (program)": its uids are not this one's. "person" is said where the message came through a web
+// page, or a command line with a controlling terminal, and this store sealed it. A program of the
+// same user can feign both.
 func (v Voucher) String() string {
+	words := strings.Replace(v.Auth, ":", " ", 1)
 	switch {
 	case v.Machine != "":
 		own := v
 		own.Machine, own.Door = "", ""
 		return "machine " + v.Machine + ", " + own.String()
-	case v.Auth == "none":
-		return v.Auth // whoever it was
+	case v.Auth == "none" || v.Auth == "":
+		return SelfAsserted
 	case v.Door == format.DoorPage, v.Door == format.DoorCLI && v.Terminal:
-		return v.Auth + " (person)"
+		return "person, " + words
 	case strings.HasPrefix(v.Auth, "uid:"):
-		return v.Auth + " (program)"
+		return words + " (program)"
 	}
-	return v.Auth
+	return words
 }
