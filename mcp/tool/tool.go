@@ -73,7 +73,7 @@ func Removes() mcp.ToolAnnotations {
 // Declare is the tools of a toolset as clients see them. They have no titles, which would say the
 // names again: many clients put all of this into the prompt.
 func Declare(tools []Tool) []*mcp.Tool {
-	all, out := make([]*mcp.Tool, len(tools)), outputs{}
+	all, out := make([]*mcp.Tool, len(tools)), &outputs{}
 	for i, t := range tools {
 		all[i] = &mcp.Tool{
 			Name:         t.Name,
