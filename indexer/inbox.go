@@ -64,6 +64,25 @@ func (x *Index) Delivery(ctx context.Context, slug, agent, id string, wanted mai
 	return &rows[0], err
 }
 
+// Receipts lists who holds a copy of a message: see maildir.Index. INDEXED BY is as in boxQuery.
+func (x *Index) Receipts(ctx context.Context, slug, id string) ([]maildir.Receipt, error) {
+	const text = `SELECT a.name, d.kind, d.read, d.read_at, d.ack, d.ack_at FROM messages m
+		CROSS JOIN files f INDEXED BY files_message ON f.pid = m.pid AND f.msgid = m.id AND f.msgid <> '' AND f.kind = 6 AND f.valid
+		CROSS JOIN agents a ON a.pid = m.pid AND a.name = f.agent
+		CROSS JOIN deliveries d ON d.aid = a.aid AND d.row = m.row AND d.path = f.path
+		WHERE m.pid = ? AND m.id = ? ORDER BY a.name`
+	all := []maildir.Receipt{}
+	err := x.each(ctx, text, []any{x.pid(slug), id}, func(scan func(...any) error) error {
+		r := maildir.Receipt{Delivered: true}
+		var read, ack sql.NullInt64
+		err := scan(&r.Agent, &r.Kind, &r.Read, &read, &r.Acked, &ack)
+		r.ReadAt, r.AckedAt = scanTime(read), scanTime(ack)
+		all = append(all, r)
+		return err
+	})
+	return all, err
+}
+
 // Inbox lists deliveries newest first: see maildir.Index. Each filter has an index, so that a page
 // costs the same however large the inbox is.
 func (x *Index) Inbox(ctx context.Context, q maildir.InboxQuery) (page []maildir.Delivery, c maildir.Counts, err error) {

@@ -136,23 +136,54 @@ func (p *Project) page(ctx context.Context, q InboxQuery) (*InboxPage, error) {
 	return page, nil
 }
 
-// pageOfOne is a page with the message that is asked for alone.
+// pageOfOne is a page with the message that is asked for alone. Its sender gets the receipts.
 func (p *Project) pageOfOne(ctx context.Context, q InboxQuery) (*InboxPage, error) {
+	d, err := p.oneOf(ctx, q.Agent, q.ID)
+	if err != nil {
+		return nil, err
+	}
 	page := &InboxPage{}
-	err := q.Room.attempt(ctx, func() error {
-		d, err := p.store.index.Delivery(ctx, p.slug, q.Agent, q.ID, WithBody, q.Room)
-		if err == nil && d == nil {
-			err = p.noDelivery(ctx, q.Agent, q.ID)
-		}
-		if err == nil {
-			page.Messages = []Delivery{*d}
-		}
+	err = q.Room.attempt(ctx, func() error {
+		page.Messages = []Delivery{*d}
+		_, err := q.Room.Take(&page.Messages[0].MessageRow, func(offset, n int64) (string, error) {
+			return p.store.index.Body(ctx, p.slug, q.ID, offset, n)
+		})
 		return err
 	})
 	if err == nil {
 		page.Counts, err = p.store.index.Counts(ctx, p.slug, q.Agent)
 	}
 	return page, err
+}
+
+// oneOf reads, without its body, a message that lies in the agent's inbox or that the agent sent.
+func (p *Project) oneOf(ctx context.Context, agent, id string) (*Delivery, error) {
+	d, err := p.store.index.Delivery(ctx, p.slug, agent, id, WithoutBody, nil)
+	if err == nil && d == nil {
+		d, err = p.sent(ctx, agent, id)
+	}
+	if err == nil && d.From == agent {
+		const forSender = true
+		err = p.addReceipts(ctx, &d.MessageRow, forSender)
+	}
+	return d, err
+}
+
+// sent reads, without its body, a message that the agent sent. Errors: ErrNotFound.
+func (p *Project) sent(ctx context.Context, agent, id string) (*Delivery, error) {
+	m, err := p.store.index.Message(ctx, p.slug, id, WithoutBody, nil)
+	if err == nil && (m == nil || m.From != agent) {
+		err = p.noDelivery(ctx, agent, id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Delivery{
+		MessageRow: *m,
+		Agent:      agent,
+		Kind:       KindSent,
+		Marks:      Marks{Read: true},
+	}, nil
 }
 
 // markPage marks what is on a page as read, and shows it as it then stands.
@@ -176,7 +207,7 @@ func (p *Project) markPage(ctx context.Context, agent string, page *InboxPage) e
 			return err
 		}
 		if d != nil { // else it was taken away meanwhile
-			was.Read, was.ReadAt, was.Acked, was.AckedAt = d.Read, d.ReadAt, d.Acked, d.AckedAt
+			was.Marks = d.Marks
 		}
 	}
 	var err error

@@ -61,6 +61,8 @@ type Index interface {
 	Delivery(ctx context.Context, project, agent, id string, body BodyWanted, room *Room) (*Delivery, error)
 	Inbox(ctx context.Context, q InboxQuery) ([]Delivery, Counts, error)                // newest first, and the counts of the same moment
 	OldestUnread(ctx context.Context, project, agent string, n int) ([]Delivery, error) // oldest first, without bodies, at most n
+	// Receipts lists those who hold a copy of a message, by name, without DeliveredAt.
+	Receipts(ctx context.Context, project, id string) ([]Receipt, error)
 	Counts(ctx context.Context, project, agent string) (Counts, error)
 	Box(ctx context.Context, q BoxQuery) ([]BoxRow, error) // by id, last first, which is newest first where ids tell the time; [] past the end
 
@@ -127,10 +129,11 @@ type Counts struct {
 
 // MessageRow is a message as the index keeps it.
 type MessageRow struct {
-	Project        string // slug
-	format.Message        // BCC is empty except where said; Body only where asked for
-	Path           string // the file that its content comes from
-	Cursor         int64  // position in time order; opaque
+	Project        string    // slug
+	format.Message           // BCC is empty except where said; Body only where asked for
+	Path           string    // the file that its content comes from
+	Cursor         int64     // position in time order; opaque
+	Receipts       []Receipt // of its recipients; nil except where said
 
 	BodyBytes int64 // of the whole body
 	BodyFrom  int64 // where in the body Body begins
@@ -150,13 +153,14 @@ const (
 type Delivery struct {
 	MessageRow        // of the canonical content; BCC holds at most the holder
 	Agent      string // the holder
-	Kind       string // to, cc, bcc
-	CopyPath   string // the inbox copy
-	Read       bool
-	ReadAt     time.Time // zero: unread, or marked by hand without a time
-	Acked      bool
-	AckedAt    time.Time
+	Kind       string // to, cc, bcc; KindSent
+	CopyPath   string // the inbox copy; "" of KindSent
+	Marks
 }
+
+// KindSent is the Kind of what an agent is shown because it sent it, and has no copy of. It counts
+// as read.
+const KindSent = "sent"
 
 // InboxQuery selects deliveries of one agent, newest first.
 type InboxQuery struct {
@@ -170,7 +174,7 @@ type InboxQuery struct {
 	Before     int64   // cursor: only rows before it in time order; 0: from the newest
 	Waiting    Waiting // of Project.Inbox, where it waits
 	Peek       bool    // somebody else looks: not a sign of the agent's activity
-	ID         string  // of Project.Inbox: this message alone, whatever else is asked; "": a page
+	ID         string  // of Project.Inbox: this message alone, received or sent, whatever else is asked; "": a page
 	Room       *Room   // the page ends where it is full; nil: it has no bound but Limit
 }
 

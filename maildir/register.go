@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -207,7 +208,11 @@ func sanitizeName(hint string) string {
 type AgentInfo struct {
 	AgentRow
 	Claims []claim.Row // live ones
+	Mail   []Delivery  // the newest openly addressed messages in its inbox, newest first
 }
+
+// whoisMail is of how many messages in the inbox whois tells how far the agent is with them.
+const whoisMail = 10
 
 // Whois looks an agent up. Errors: ErrNotFound with near names.
 func (p *Project) Whois(ctx context.Context, name string) (*AgentInfo, error) {
@@ -220,8 +225,16 @@ func (p *Project) Whois(ctx context.Context, name string) (*AgentInfo, error) {
 	}
 	p.addSeen(row)
 	info := &AgentInfo{AgentRow: *row}
-	info.Claims, err = p.claimsOf(ctx, name)
-	return info, err
+	if info.Claims, err = p.claimsOf(ctx, name); err != nil {
+		return nil, err
+	}
+	page, err := p.page(ctx, InboxQuery{Project: p.slug, Agent: name, Limit: whoisMail})
+	if err != nil {
+		return nil, err
+	}
+	blind := func(d Delivery) bool { return d.Kind == "bcc" } // Invariant I7
+	info.Mail = slices.DeleteFunc(page.Messages, blind)
+	return info, nil
 }
 
 // activeFor is how long an agent counts as active after it was last seen.

@@ -11,22 +11,28 @@ func (p *Project) Message(ctx context.Context, id string) (*MessageRow, error) {
 	return p.MessageWithin(ctx, id, nil)
 }
 
-// MessageWithin reads one message with as much of its body as there is room for. Errors:
-// ErrNotFound; ErrInvalid for the room's Offset; those of Room.Reserve.
+// MessageWithin reads one message, with its receipts and as much of its body as there is room for.
+// Errors: ErrNotFound; ErrInvalid for the room's Offset; those of Room.Reserve.
 func (p *Project) MessageWithin(ctx context.Context, id string, room *Room) (*MessageRow, error) {
 	id = p.store.Domain().IDNamed(id)
-	var m *MessageRow
-	err := room.attempt(ctx, func() (err error) {
-		m, err = p.store.index.Message(ctx, p.slug, id, WithBody, room)
-		return err
-	})
+	head, err := p.store.index.Message(ctx, p.slug, id, WithoutBody, nil)
+	if err == nil && head == nil {
+		err = p.noMessage(ctx, refusal.Message, id)
+	}
+	const forSender = false
+	if err == nil {
+		err = p.addReceipts(ctx, head, forSender)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if m == nil {
-		return nil, p.noMessage(ctx, refusal.Message, id)
-	}
-	return m, nil
+	var m MessageRow
+	err = room.attempt(ctx, func() error {
+		m = *head
+		_, err := room.Take(&m, func(offset, n int64) (string, error) { return p.store.index.Body(ctx, p.slug, id, offset, n) })
+		return err
+	})
+	return &m, err
 }
 
 // messageHead reads the message that a reply answers, without its body. Errors: ErrNotFound.

@@ -211,39 +211,34 @@ func (p *Project) noDelivery(ctx context.Context, agent, id string) error {
 		Other: agent,
 	}
 	if m.From == agent {
-		e.What = refusal.OwnMessage
-		if e.Why, err = p.receipts(ctx, &m.Message); err != nil {
+		const forSender = false
+		if err := p.addReceipts(ctx, m, forSender); err != nil {
 			return err
 		}
+		e.What, e.Why = refusal.OwnMessage, sayReceipts(m.Receipts)
 	}
 	return e
 }
 
-// receipts says what the recipients of a message have done with it: those whom everybody may know,
-// the first of them.
-func (p *Project) receipts(ctx context.Context, m *format.Message) (string, error) {
+// sayReceipts says what the recipients of a message have done with it, the first of them.
+func sayReceipts(receipts []Receipt) string {
 	var said []string
-	for _, name := range slices.Concat(m.To, m.CC) {
-		if len(said) == maxListed {
-			said = append(said, "…")
-			break
-		}
-		d, err := p.store.index.Delivery(ctx, p.slug, name, m.ID, WithoutBody, nil)
+	for i, r := range receipts {
 		switch {
-		case err != nil:
-			return "", err
-		case d == nil:
-			said = append(said, name+" no longer has it")
-		case d.Acked:
-			said = append(said, name+" acknowledged it")
-		case d.Read:
-			said = append(said, name+" has read it")
+		case i == maxListed:
+			return strings.Join(append(said, "…"), ", ")
+		case !r.Delivered:
+			said = append(said, r.Agent+" no longer has it")
+		case r.Acked:
+			said = append(said, r.Agent+" acknowledged it")
+		case r.Read:
+			said = append(said, r.Agent+" has read it")
 		default:
-			said = append(said, name+" has not read it")
+			said = append(said, r.Agent+" has not read it")
 		}
 	}
 	if len(said) == 0 {
-		return "all are hidden", nil
+		return "all are hidden"
 	}
-	return strings.Join(said, ", "), nil
+	return strings.Join(said, ", ")
 }

@@ -7,11 +7,8 @@ import (
 )
 
 type ackShape struct {
-	ID     string `json:"message_id"`
-	Acked  bool   `json:"acknowledged"`
-	AckAt  string `json:"ack_ts,omitempty"`
-	Read   bool   `json:"read"`
-	ReadAt string `json:"read_ts,omitempty"`
+	ID string `json:"message_id"`
+	marksShape
 }
 
 func (t *Toolset) acknowledgeMessage() tool.Tool {
@@ -31,13 +28,7 @@ func (t *Toolset) acknowledgeMessage() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			return ackShape{
-				ID:     d.ID,
-				Acked:  d.Acked,
-				AckAt:  tool.Stamp(d.AckedAt),
-				Read:   d.Read,
-				ReadAt: tool.Stamp(d.ReadAt),
-			}, nil
+			return ackShape{d.ID, shapeMarks(d.Marks)}, nil
 		},
 	}
 }

@@ -42,6 +42,12 @@ func TestShapes(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	ts := New(tool.Config{})
 	body := "body"
+	marks := marksShape{
+		Read:   true,
+		ReadAt: "r",
+		Acked:  true,
+		AckAt:  "a",
+	}
 	full := messageShape{
 		ID:          "id",
 		ThreadID:    "th",
@@ -66,6 +72,8 @@ func TestShapes(t *testing.T) {
 		Truncated:   true,
 		BodyBytes:   2,
 		NextOffset:  1,
+		Receipts:    []receiptShape{{"B", "to", true, "d", marks}},
+		MoreReceipt: 1,
 	}
 	claims := []claim.Row{{Claim: format.Claim{
 		Pattern:   "a",
@@ -95,6 +103,7 @@ func TestShapes(t *testing.T) {
 			Total:        2,
 			Claims:       shapeClaims(claims),
 			More:         1,
+			Mail:         []heldShape{{"id", "A", full.Receipts[0]}},
 		}, whoisShape{Claims: shapeClaims(nil)}},
 		"list_agents": {directoryShape{"p", []listedShape{{profile, 3}}, "A"}, directoryShape{Agents: []listedShape{}}},
 		"send_message": {sentShape{
@@ -112,18 +121,12 @@ func TestShapes(t *testing.T) {
 		"check_my_messages": {inboxShape{
 			Project:  "p",
 			Agent:    "A",
-			Messages: []deliveryShape{{full, "to", true, "r", true, "a"}},
+			Messages: []deliveryShape{{full, "to", marks}},
 			Unread:   1,
 			Total:    2,
 			Next:     "3",
 		}, ts.shapeInboxOf(&maildir.InboxPage{})},
-		"acknowledge_message": {ackShape{
-			ID:     "id",
-			Acked:  true,
-			AckAt:  "a",
-			Read:   true,
-			ReadAt: "r",
-		}, ackShape{}},
+		"acknowledge_message": {ackShape{"id", marks}, ackShape{}},
 		"claim_paths": {shapeClaimed(&claim.Result{Granted: claims, Matches: map[string]int{claims[0].Pattern: 1}, Expires: now}),
 			shapeClaimed(&claim.Result{Conflicts: []claim.Conflict{{Pattern: "a", Held: claims[0]}}, More: 1})},
 		"release_claims": {

@@ -80,6 +80,44 @@ type messageShape struct {
 	Truncated   bool              `json:"body_truncated,omitempty" jsonschema:"it goes on at next_offset"`
 	BodyBytes   int64             `json:"body_bytes,omitempty"`
 	NextOffset  int64             `json:"next_offset,omitempty"`
+	Receipts    []receiptShape    `json:"receipts,omitempty" jsonschema:"of a message read alone or awaited"`
+	MoreReceipt int               `json:"more_receipts,omitempty"`
+}
+
+// marksShape says what a recipient did with a message.
+type marksShape struct {
+	Read   bool   `json:"read"`
+	ReadAt string `json:"read_ts,omitempty"`
+	Acked  bool   `json:"acknowledged"`
+	AckAt  string `json:"ack_ts,omitempty"`
+}
+
+// receiptShape says how far one recipient is with a message.
+type receiptShape struct {
+	Agent       string `json:"agent"`
+	Kind        string `json:"kind"`
+	Delivered   bool   `json:"delivered"`
+	DeliveredAt string `json:"delivered_ts,omitempty"`
+	marksShape
+}
+
+func shapeReceipt(r maildir.Receipt) receiptShape {
+	return receiptShape{
+		Agent:       r.Agent,
+		Kind:        r.Kind,
+		Delivered:   r.Delivered,
+		DeliveredAt: tool.Stamp(r.DeliveredAt),
+		marksShape:  shapeMarks(r.Marks),
+	}
+}
+
+func shapeMarks(m maildir.Marks) marksShape {
+	return marksShape{
+		Read:   m.Read,
+		ReadAt: tool.Stamp(m.ReadAt),
+		Acked:  m.Acked,
+		AckAt:  tool.Stamp(m.AckedAt),
+	}
 }
 
 // Bounds of what a hand-made header may have without end; a message that was sent is far below.
@@ -87,6 +125,7 @@ const (
 	maxReference       = format.MaxReference // bytes of an id, and of other short texts
 	maxReferenceBytes  = 16 << 10            // of the ids before it, as JSON
 	maxAttachmentBytes = 64 << 10            // of the list, as JSON
+	maxReceipts        = 100
 )
 
 func (t *Toolset) shapeMessage(m *maildir.MessageRow, bodies bool) messageShape {
@@ -123,6 +162,10 @@ func (t *Toolset) shapeHead(m *maildir.MessageRow) messageShape {
 	if len(m.Attachments) > 0 && len(tool.Encode(s.Attachments)) > maxAttachmentBytes {
 		s.Attachments, s.Omitted = []attachmentShape{}, len(m.Attachments)
 	}
+	for _, r := range m.Receipts[:min(len(m.Receipts), maxReceipts)] {
+		s.Receipts = append(s.Receipts, shapeReceipt(r))
+	}
+	s.MoreReceipt = len(m.Receipts) - len(s.Receipts)
 	return s
 }
 
@@ -163,11 +206,8 @@ func (t *Toolset) withoutBody(m *maildir.MessageRow) messageShape {
 // deliveryShape is a message as it lies in one inbox.
 type deliveryShape struct {
 	messageShape
-	Kind   string `json:"kind" jsonschema:"to, cc or bcc"`
-	Read   bool   `json:"read"`
-	ReadAt string `json:"read_ts,omitempty"`
-	Acked  bool   `json:"acknowledged"`
-	AckAt  string `json:"ack_ts,omitempty"`
+	Kind string `json:"kind" jsonschema:"to, cc, bcc; sent: yours"`
+	marksShape
 }
 
 type inboxShape struct {
@@ -191,11 +231,13 @@ func (t *Toolset) inboxRoom(ctx context.Context, form tool.Form, p *maildir.Proj
 	return t.budget.Room(ctx, form, rest, func(m *maildir.MessageRow) any {
 		return deliveryShape{
 			messageShape: t.withoutBody(m),
-			Kind:         "bcc",
-			Read:         true,
-			ReadAt:       tool.Stamp(m.Created),
-			Acked:        true,
-			AckAt:        tool.Stamp(m.Created),
+			Kind:         maildir.KindSent,
+			marksShape: marksShape{
+				Read:   true,
+				ReadAt: tool.Stamp(m.Created),
+				Acked:  true,
+				AckAt:  tool.Stamp(m.Created),
+			},
 		}
 	})
 }
@@ -214,10 +256,7 @@ func (t *Toolset) shapeInbox(p *maildir.Project, agent string, page *maildir.Inb
 		s.Messages[i] = deliveryShape{
 			messageShape: t.shapeMessage(&d.MessageRow, bodies),
 			Kind:         d.Kind,
-			Read:         d.Read,
-			ReadAt:       tool.Stamp(d.ReadAt),
-			Acked:        d.Acked,
-			AckAt:        tool.Stamp(d.AckedAt),
+			marksShape:   shapeMarks(d.Marks),
 		}
 	}
 	return s

@@ -12,6 +12,14 @@ type whoisShape struct {
 	Total  int          `json:"total"`
 	Claims []claimShape `json:"claims"`
 	More   int          `json:"more_claims,omitempty"`
+	Mail   []heldShape  `json:"mail,omitempty" jsonschema:"newest in its inbox"`
+}
+
+// heldShape says how far an agent is with a message in its inbox.
+type heldShape struct {
+	ID      string       `json:"message_id"`
+	From    string       `json:"from"`
+	Receipt receiptShape `json:"receipt"`
 }
 
 func (t *Toolset) whois() tool.Tool {
@@ -37,6 +45,10 @@ func (t *Toolset) whois() tool.Tool {
 				Total:        w.Total,
 				Claims:       shapeClaims(w.Claims),
 				More:         len(w.Claims),
+			}
+			for i := range w.Mail {
+				d := &w.Mail[i]
+				out.Mail = append(out.Mail, heldShape{d.ID, d.From, shapeReceipt(p.ReceiptOf(d))})
 			}
 			rest := out
 			rest.Claims = nil

@@ -1,0 +1,79 @@
+package maildir
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// Marks are what a recipient did with its copy.
+type Marks struct {
+	Read    bool
+	ReadAt  time.Time // zero: unread, or marked by hand without a time
+	Acked   bool
+	AckedAt time.Time
+}
+
+// Receipt says how far one recipient is with a message.
+type Receipt struct {
+	Agent       string
+	Kind        string    // to, cc, bcc
+	Delivered   bool      // its copy is there
+	DeliveredAt time.Time // zero: it is not there, or this server did not write it
+	Marks
+}
+
+// ReceiptOf is the receipt of a delivery's holder.
+func (p *Project) ReceiptOf(d *Delivery) Receipt {
+	return Receipt{
+		Agent:       d.Agent,
+		Kind:        d.Kind,
+		Delivered:   true,
+		DeliveredAt: p.deliveredAt(&d.MessageRow),
+		Marks:       d.Marks,
+	}
+}
+
+// deliveredAt is when this server delivered a message, to everybody at once; zero where another did,
+// or somebody by hand.
+func (p *Project) deliveredAt(m *MessageRow) time.Time {
+	if _, ok := p.store.VerifiedHere(&m.Message); !ok || m.Message.Project != p.name() {
+		return time.Time{}
+	}
+	return m.Created
+}
+
+// addReceipts adds to a message the receipts of its recipients, in the order of its header. Those
+// of blind copies are for its sender alone, and so are their names (Invariant I7).
+func (p *Project) addReceipts(ctx context.Context, m *MessageRow, forSender bool) error {
+	holders, err := p.store.index.Receipts(ctx, p.slug, m.ID)
+	if err != nil {
+		return err
+	}
+	at := p.deliveredAt(m)
+	m.Receipts = []Receipt{}
+	add := func(name, kind string) {
+		r := Receipt{Agent: name, Kind: kind}
+		if i := slices.IndexFunc(holders, func(h Receipt) bool { return h.Agent == name }); i >= 0 {
+			r.Delivered, r.DeliveredAt, r.Marks = true, at, holders[i].Marks
+		}
+		m.Receipts = append(m.Receipts, r)
+	}
+	for _, name := range m.To {
+		add(name, "to")
+	}
+	for _, name := range m.CC {
+		add(name, "cc")
+	}
+	if !forSender {
+		return nil
+	}
+	m.BCC = nil
+	for _, h := range holders {
+		if h.Kind == "bcc" {
+			m.BCC = append(m.BCC, h.Agent)
+			add(h.Agent, "bcc")
+		}
+	}
+	return nil
+}
