@@ -22,7 +22,7 @@ type tally struct {
 type oldMessage struct {
 	row, created   int64
 	thread, sender string
-	urgent         bool
+	urgent, asks   bool
 }
 
 // letter is one message id that a batch touches: what its files said before and say now.
@@ -34,6 +34,7 @@ type letter struct {
 	msg      *format.Message // the new content; nil where it does not change
 	row      int64           // its row after the batch
 	urgent   bool
+	asks     bool   // for an acknowledgement
 	words    string // its facets
 }
 
@@ -166,7 +167,7 @@ func (b *batch) loadMessages(touched map[string]map[string]bool) (map[string]*ol
 	const whole = "SELECT " + fileColumns + " FROM json_each(?2) j CROSS JOIN files f ON f.pid = ?1 AND f.msgid = j.value AND f.msgid <> ''"
 	const held = "SELECT " + fileColumns + " FROM json_each(?2) j CROSS JOIN files f ON f.pid = ?1 AND f.msgid = j.value ->> 0 " +
 		"AND f.agent = j.value ->> 1 AND f.msgid <> ''"
-	const messages = "SELECT m.id, m.row, m.created, m.thread, m.sender, m.importance IN ('high', 'urgent') FROM json_each(?2) j " +
+	const messages = "SELECT m.id, m.row, m.created, m.thread, m.sender, m.importance IN ('high', 'urgent'), m.ack FROM json_each(?2) j " +
 		"CROSS JOIN messages m ON m.pid = ?1 AND m.id = j.value"
 	var all, ids []string
 	var pairs [][2]string
@@ -202,7 +203,7 @@ func (b *batch) loadMessages(touched map[string]map[string]bool) (map[string]*ol
 	return stored, b.w.each(messages, []any{b.p.pid, string(list)}, func(scan func(...any) error) error {
 		var id string
 		o := &oldMessage{}
-		err := scan(&id, &o.row, &o.created, &o.thread, &o.sender, &o.urgent)
+		err := scan(&id, &o.row, &o.created, &o.thread, &o.sender, &o.urgent, &o.asks)
 		stored[id] = o
 		return err
 	})
@@ -298,7 +299,7 @@ func (b *batch) messages(letters []*letter) error {
 		case t.stored == nil && t.msg == nil:
 			continue
 		case t.stored != nil && t.msg == nil && (t.marks || t.new.source != nil):
-			t.row, t.urgent = t.stored.row, t.stored.urgent
+			t.row, t.urgent, t.asks = t.stored.row, t.stored.urgent, t.stored.asks
 			if !t.marks && t.old.source.path != t.new.source.path {
 				if err := b.w.moveSource(t.row, t.new.source.path); err != nil {
 					return err
@@ -361,6 +362,7 @@ func (t *letter) keeps() bool {
 
 func (b *batch) insert(t *letter) error {
 	t.words = facets(b.p.pid, t.msg)
+	t.asks = t.msg.AckRequired
 	t.urgent = t.msg.Importance == format.High || t.msg.Importance == format.Urgent
 	for try := 0; ; try++ {
 		t.row = place(t.msg.Created.UnixMicro(), t.id, try)

@@ -30,8 +30,8 @@
 //	            ƿt1x54…", subject, body
 //	search      FTS5 over subject, body and facets of messages; facets (rowid.go) make project,
 //	            sender, recipient, importance and thread part of one full-text query
-//	deliveries  aid 3, row 4066…, path of the inbox copy, kind "to", urgent 1, read 1, read_at
-//	            (µs or NULL), ack 0, ack_at NULL
+//	deliveries  aid 3, row 4066…, path of the inbox copy, kind "to", urgent 1, asks 0 (1: for
+//	            an acknowledgement), read 1, read_at (µs or NULL), ack 0, ack_at NULL
 //	claims      pid 1, path "claims/….json", pattern "app/api/*.py", agent, exclusive 1, reason,
 //	            created, expires (µs), released 0, released_at NULL
 //	problems    pid 1, path "messages/x.md", reason "no \"from\"", line 2

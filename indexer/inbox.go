@@ -64,6 +64,25 @@ func (x *Index) Delivery(ctx context.Context, slug, agent, id string, wanted mai
 	return &rows[0], err
 }
 
+// awaitingText lists what waits for an acknowledgement. Both halves read a partial index, so that
+// they cost what is waiting and not what is stored.
+const awaitingText = "SELECT " + messageColumns + withoutBody + ", d.path, d.kind, d.read, d.read_at, d.ack, d.ack_at FROM (" +
+	"SELECT row, path, kind, read, read_at, ack, ack_at FROM deliveries WHERE aid = " + agentID + " AND asks = 1 AND ack = 0 AND row < ?3 " +
+	"UNION ALL SELECT DISTINCT o.row, '', '" + maildir.KindSent + "', 1, NULL, 0, NULL " +
+	"FROM deliveries o INDEXED BY deliveries_asking CROSS JOIN messages s ON s.row = o.row " +
+	"WHERE o.asks = 1 AND o.ack = 0 AND o.row < ?3 AND s.pid = ?1 AND s.sender = ?2 " +
+	"AND NOT EXISTS (SELECT 1 FROM deliveries x WHERE x.aid = " + agentID + " AND x.row = o.row AND x.ack = 0)" +
+	") d CROSS JOIN messages m ON m.row = d.row ORDER BY d.row DESC LIMIT ?4 + 0"
+
+// Awaiting lists what waits for an acknowledgement: see maildir.Index.
+func (x *Index) Awaiting(ctx context.Context, q maildir.InboxQuery) ([]maildir.Delivery, error) {
+	before := q.Before
+	if before <= 0 {
+		before = math.MaxInt64
+	}
+	return deliveries(ctx, x, q.Project, q.Agent, awaitingText, x.pid(q.Project), q.Agent, before, pageSize(q.Limit))
+}
+
 // Receipts lists who holds a copy of a message: see maildir.Index. INDEXED BY is as in boxQuery.
 func (x *Index) Receipts(ctx context.Context, slug, id string) ([]maildir.Receipt, error) {
 	const text = `SELECT a.name, d.kind, d.read, d.read_at, d.ack, d.ack_at FROM messages m

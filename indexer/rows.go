@@ -343,7 +343,7 @@ func (w *writer) countMessages(pid int64, n int) error {
 	return w.do("UPDATE projects SET messages = messages + ? WHERE pid = ?", n, pid)
 }
 
-func (w *writer) putDelivery(aid, row int64, b box, urgent bool) error {
+func (w *writer) putDelivery(aid int64, t *letter, b box) error {
 	read, ack := b.read != nil, b.ack != nil
 	var readAt, ackAt any
 	if read {
@@ -352,9 +352,9 @@ func (w *writer) putDelivery(aid, row int64, b box, urgent bool) error {
 	if ack {
 		ackAt = orNull(b.ack.at)
 	}
-	return w.do("INSERT OR REPLACE INTO deliveries (aid, row, path, kind, urgent, read, read_at, ack, ack_at) "+
-		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		aid, row, b.copy.path, b.copy.fact, urgent, read, readAt, ack, ackAt)
+	return w.do("INSERT OR REPLACE INTO deliveries (aid, row, path, kind, urgent, asks, read, read_at, ack, ack_at) "+
+		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		aid, t.row, b.copy.path, b.copy.fact, t.urgent, t.asks, read, readAt, ack, ackAt)
 }
 
 func (w *writer) deleteDelivery(aid, row int64) error {

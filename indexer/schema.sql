@@ -91,6 +91,7 @@ CREATE TABLE deliveries (
   path    TEXT NOT NULL,
   kind    TEXT NOT NULL,
   urgent  INTEGER NOT NULL,
+  asks    INTEGER NOT NULL,
   read    INTEGER NOT NULL,
   read_at INTEGER,
   ack     INTEGER NOT NULL,
@@ -144,5 +145,7 @@ CREATE INDEX messages_sender ON messages (pid, sender);
 CREATE INDEX messages_key ON messages (pid, sender, key) WHERE key <> '';
 CREATE INDEX deliveries_unread ON deliveries (aid, row) WHERE read = 0;
 CREATE INDEX deliveries_urgent ON deliveries (aid, row) WHERE urgent = 1;
+CREATE INDEX deliveries_awaiting ON deliveries (aid, row) WHERE asks = 1 AND ack = 0;
+CREATE INDEX deliveries_asking ON deliveries (row) WHERE asks = 1 AND ack = 0;
 CREATE INDEX deliveries_read ON deliveries (aid, read_at) WHERE read_at IS NOT NULL;
 CREATE INDEX deliveries_acked ON deliveries (aid, ack_at) WHERE ack_at IS NOT NULL;

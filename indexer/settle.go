@@ -99,10 +99,10 @@ func (b *batch) deliveries(letters []*letter) error {
 			}
 		}
 		for agent, is := range t.new.boxes {
-			if !moved && t.stored.urgent == t.urgent && t.old.boxes[agent].sameRow(is) {
+			if !moved && t.stored.urgent == t.urgent && t.stored.asks == t.asks && t.old.boxes[agent].sameRow(is) {
 				continue
 			}
-			if err := b.w.putDelivery(b.tally(agent).aid, t.row, is, t.urgent); err != nil {
+			if err := b.w.putDelivery(b.tally(agent).aid, t, is); err != nil {
 				return err
 			}
 		}

@@ -17,7 +17,8 @@ import (
 type InboxPage struct {
 	Messages []Delivery
 	Counts
-	Next int64 // cursor of the next page, 0 at the end
+	Next int64  // cursor of the next page, 0 at the end
+	Note *Error // where the query names a message in the thread; nil otherwise. It is no error
 }
 
 // Page sizes of lists, in messages: of a query that names none, and the most that a query gets.
@@ -67,12 +68,14 @@ func pageSize(n int) int {
 	return min(n, MaxPage)
 }
 
-// Inbox lists deliveries newest first. With markRead those on the page are marked read, durably, before it returns
-// (the page shows them as they are after it). With wait > 0 and nothing new on the page (nothing unread, or with
-// Since nothing at all) it returns as soon as something arrives, or the page as it is after wait or when q.Waiting ends
-// the wait, or with ctx's error. With q.ID it is that message alone, with its body, and there is no waiting. A page ends with
-// q.Room; of what it left out nothing is marked. Errors: ErrNotFound for the agent and for q.ID; those of q.Waiting.Admit and
-// q.Room.Reserve.
+// Inbox lists deliveries newest first. With markRead those on the page are marked read, durably,
+// before it returns (the page shows them as they are after it). With wait > 0 and nothing new on the
+// page (nothing unread, or with Since nothing at all) it returns as soon as something arrives, or
+// the page as it is after wait or when q.Waiting ends the wait, or with ctx's error. With q.ID it is
+// that message alone, with its body; with q.Thread a page of that thread, oldest first; with
+// q.AwaitingAck what waits for an acknowledgement: then there is no waiting. A page ends with q.Room;
+// of what it left out nothing is marked. Errors: ErrNotFound for the agent, q.ID and q.Thread; those
+// of q.Waiting.Admit and q.Room.Reserve.
 func (p *Project) Inbox(ctx context.Context, q InboxQuery, markRead bool, wait time.Duration) (*InboxPage, error) {
 	if err := p.needAgent(ctx, refusal.Agent, q.Agent); err != nil {
 		return nil, err
@@ -90,7 +93,7 @@ func (p *Project) Inbox(ctx context.Context, q InboxQuery, markRead bool, wait t
 		if err != nil {
 			return nil, err
 		}
-		if wait <= 0 || q.ID != "" || page.news(q) {
+		if wait <= 0 || q.ID != "" || q.Thread != "" || q.AwaitingAck || page.news(q) {
 			if markRead {
 				err = p.markPage(ctx, q.Agent, page)
 			}
@@ -116,8 +119,13 @@ func (page *InboxPage) news(q InboxQuery) bool {
 }
 
 func (p *Project) page(ctx context.Context, q InboxQuery) (*InboxPage, error) {
-	if q.ID != "" {
+	switch {
+	case q.ID != "":
 		return p.pageOfOne(ctx, q)
+	case q.Thread != "":
+		return p.pageOfThread(ctx, q)
+	case q.AwaitingAck:
+		return p.pageAwaiting(ctx, q)
 	}
 	limit := q.Limit
 	q.Limit++
@@ -167,6 +175,87 @@ func (p *Project) oneOf(ctx context.Context, agent, id string) (*Delivery, error
 		err = p.addReceipts(ctx, &d.MessageRow, forSender)
 	}
 	return d, err
+}
+
+// pageOfThread is a page of a thread, with the agent's marks.
+func (p *Project) pageOfThread(ctx context.Context, q InboxQuery) (*InboxPage, error) {
+	thread, err := p.ThreadPage(ctx, ThreadQuery{
+		Thread: q.Thread,
+		Bodies: q.Bodies,
+		Limit:  q.Limit,
+		After:  q.Before,
+		Room:   q.Room,
+	})
+	if err != nil {
+		return nil, err
+	}
+	page := &InboxPage{Next: thread.Next, Note: thread.Note}
+	for i := range thread.Messages {
+		m := &thread.Messages[i]
+		d := Delivery{
+			Agent: q.Agent,
+			Kind:  KindThread,
+			Marks: Marks{Read: true},
+		}
+		own, err := p.store.index.Delivery(ctx, p.slug, q.Agent, m.ID, WithoutBody, nil)
+		switch {
+		case err != nil:
+			return nil, err
+		case own != nil:
+			d, m.BCC = *own, own.BCC
+		case m.From == q.Agent:
+			d.Kind = KindSent
+		}
+		d.MessageRow = *m
+		page.Messages = append(page.Messages, d)
+	}
+	page.Counts, err = p.store.index.Counts(ctx, p.slug, q.Agent)
+	return page, err
+}
+
+// pageAwaiting is a page of what waits for an acknowledgement: by the agent, or by somebody to whom
+// the agent sent it, with receipts.
+func (p *Project) pageAwaiting(ctx context.Context, q InboxQuery) (*InboxPage, error) {
+	limit := q.Limit
+	q.Limit++
+	rows, err := p.store.index.Awaiting(ctx, q)
+	for i := range rows {
+		if d := &rows[i]; err == nil && d.From == q.Agent {
+			const forSender = true
+			err = p.addReceipts(ctx, &d.MessageRow, forSender)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	page := &InboxPage{}
+	err = q.Room.attempt(ctx, func() error {
+		page.Messages = page.Messages[:0]
+		for _, d := range rows[:min(limit, len(rows))] {
+			if ok, err := p.takeDelivery(ctx, q, &d); !ok {
+				return err
+			}
+			page.Messages = append(page.Messages, d)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if n := len(page.Messages); n > 0 && n < len(rows) {
+		page.Next = page.Messages[n-1].Cursor
+	}
+	page.Counts, err = p.store.index.Counts(ctx, p.slug, q.Agent)
+	return page, err
+}
+
+// takeDelivery puts a message into the room of a page, with its body where the query wants bodies.
+func (p *Project) takeDelivery(ctx context.Context, q InboxQuery, d *Delivery) (ok bool, err error) {
+	var body func(offset, n int64) (string, error)
+	if q.Bodies {
+		body = func(offset, n int64) (string, error) { return p.store.index.Body(ctx, p.slug, d.ID, offset, n) }
+	}
+	return q.Room.Take(&d.MessageRow, body)
 }
 
 // sent reads, without its body, a message that the agent sent. Errors: ErrNotFound.

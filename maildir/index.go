@@ -61,6 +61,10 @@ type Index interface {
 	Delivery(ctx context.Context, project, agent, id string, body BodyWanted, room *Room) (*Delivery, error)
 	Inbox(ctx context.Context, q InboxQuery) ([]Delivery, Counts, error)                // newest first, and the counts of the same moment
 	OldestUnread(ctx context.Context, project, agent string, n int) ([]Delivery, error) // oldest first, without bodies, at most n
+	// Awaiting lists, newest first and without bodies, the deliveries to q.Agent that ask for an
+	// acknowledgement and have none, and as KindSent what the agent sent of which there are such
+	// deliveries to others.
+	Awaiting(ctx context.Context, q InboxQuery) ([]Delivery, error)
 	// Receipts lists those who hold a copy of a message, by name, without DeliveredAt.
 	Receipts(ctx context.Context, project, id string) ([]Receipt, error)
 	Counts(ctx context.Context, project, agent string) (Counts, error)
@@ -153,14 +157,16 @@ const (
 type Delivery struct {
 	MessageRow        // of the canonical content; BCC holds at most the holder
 	Agent      string // the holder
-	Kind       string // to, cc, bcc; KindSent
-	CopyPath   string // the inbox copy; "" of KindSent
+	Kind       string // to, cc, bcc; KindSent, KindThread
+	CopyPath   string // the inbox copy; "" where there is none
 	Marks
 }
 
-// KindSent is the Kind of what an agent is shown because it sent it, and has no copy of. It counts
-// as read.
-const KindSent = "sent"
+// The Kind of what an agent is shown although it has no copy. It counts as read.
+const (
+	KindSent   = "sent"   // the agent sent it
+	KindThread = "thread" // it is in a thread that the agent asked for
+)
 
 // InboxQuery selects deliveries of one agent, newest first.
 type InboxQuery struct {
@@ -170,12 +176,16 @@ type InboxQuery struct {
 	UrgentOnly bool      // high and urgent
 	UnreadOnly bool
 	Bodies     bool
-	Limit      int     // default 20, at most 200
-	Before     int64   // cursor: only rows before it in time order; 0: from the newest
-	Waiting    Waiting // of Project.Inbox, where it waits
-	Peek       bool    // somebody else looks: not a sign of the agent's activity
-	ID         string  // of Project.Inbox: this message alone, received or sent, whatever else is asked; "": a page
-	Room       *Room   // the page ends where it is full; nil: it has no bound but Limit
+	// AwaitingAck asks for what nobody has acknowledged yet who should: in this inbox, or sent by the
+	// agent. Of the rest Bodies, Limit and Before count.
+	AwaitingAck bool
+	Limit       int     // default 20, at most 200
+	Before      int64   // cursor: only rows before it in time order; 0: from the newest
+	Waiting     Waiting // of Project.Inbox, where it waits
+	Peek        bool    // somebody else looks: not a sign of the agent's activity
+	ID          string  // of Project.Inbox: this message alone, received or sent, whatever else is asked; "": a page
+	Thread      string  // of Project.Inbox: this thread, oldest first, whatever else is asked; Before is a cursor of such a page; "": the inbox
+	Room        *Room   // the page ends where it is full; nil: it has no bound but Limit
 }
 
 // ThreadQuery selects messages of one thread, oldest first.

@@ -69,3 +69,86 @@ func TestReceipts(t *testing.T) {
 		}
 	}
 }
+
+// TestAwaiting: what waits for an acknowledgement is listed for who owes it and for who asked.
+func TestAwaiting(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob", "Cat")
+	ask := func(from string, to ...string) string {
+		return send(t, p, maildir.Draft{
+			From:        from,
+			To:          to,
+			Body:        "text",
+			AckRequired: true,
+		}).ID
+	}
+	list := func(agent string) (got []string) {
+		page, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: agent, AwaitingAck: true}, false, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range page.Messages {
+			got = append(got, d.Kind+" "+d.ID)
+		}
+		return got
+	}
+	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Body: "asks for nothing"})
+	both, own := ask("Ann", "Bob", "Cat"), ask("Bob", "Bob")
+	expect := func(agent string, want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, list(agent)); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", agent, diff)
+		}
+	}
+	expect("Ann", "sent "+both)
+	expect("Bob", "to "+own, "to "+both)
+	for _, name := range []string{"Bob", "Cat"} {
+		expect("Ann", "sent "+both)
+		if _, err := p.Acknowledge(t.Context(), name, both); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect("Ann")
+	expect("Bob", "to "+own)
+	expect("Cat")
+}
+
+// TestThreadInInbox: a thread is read as a whole, with what the agent sent and what others wrote to
+// each other, page by page.
+func TestThreadInInbox(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob", "Cat")
+	for _, way := range [][2]string{{"Ann", "Bob"}, {"Bob", "Ann"}, {"Bob", "Cat"}} {
+		send(t, p, maildir.Draft{
+			From:     way[0],
+			To:       []string{way[1]},
+			Body:     way[0] + " to " + way[1],
+			ThreadID: "T-1",
+		})
+	}
+	q := maildir.InboxQuery{
+		Agent:  "Ann",
+		Thread: "T-1",
+		Bodies: true,
+		Limit:  2,
+	}
+	var got []string
+	for {
+		page, err := p.Inbox(t.Context(), q, true, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range page.Messages {
+			got = append(got, d.Kind+": "+d.Body)
+		}
+		if q.Before = page.Next; page.Next == 0 {
+			break
+		}
+	}
+	if diff := cmp.Diff([]string{"sent: Ann to Bob", "to: Bob to Ann", "thread: Bob to Cat"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if n := inbox(t, p, "Ann").Unread; n != 0 {
+		t.Errorf("%d are unread after all were marked read", n)
+	}
+}

@@ -22,6 +22,8 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 			tool.May("unread_only", tool.Flag("")),
 			tool.May("include_bodies", tool.Flag("")),
 			tool.May("message_id", tool.Str("only this one, with its body", "msg_20251023_3a51c0f7b3dc3a7e")),
+			tool.May("thread_id", tool.Str("only this thread, oldest first, what you sent too", "TKT-123")),
+			tool.May("awaiting_ack", tool.Flag("only what you, or those you sent it to, have to acknowledge yet")),
 			tool.May("body_offset", tool.Num("next_offset, to read on in that body", 0, math.MaxInt32, 0)),
 			tool.May("limit", tool.Num("", 1, maildir.MaxPage, maildir.DefaultPage)),
 			tool.May("cursor", tool.Str("", "1234")),
@@ -31,15 +33,17 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 		Out: inboxShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			q := maildir.InboxQuery{
-				Agent:      a.Text("agent_name"),
-				Since:      a.When("since_ts"),
-				UrgentOnly: a.Flag("urgent_only"),
-				UnreadOnly: a.Flag("unread_only"),
-				Bodies:     a.Flag("include_bodies"),
-				Limit:      a.Limit("limit", 1, maildir.MaxPage),
-				Before:     a.Cursor("cursor"),
-				Waiting:    tool.Waiting(ctx, t.stopping),
-				ID:         a.Text("message_id"),
+				Agent:       a.Text("agent_name"),
+				Since:       a.When("since_ts"),
+				UrgentOnly:  a.Flag("urgent_only"),
+				UnreadOnly:  a.Flag("unread_only"),
+				Bodies:      a.Flag("include_bodies"),
+				AwaitingAck: a.Flag("awaiting_ack"),
+				Limit:       a.Limit("limit", 1, maildir.MaxPage),
+				Before:      a.Cursor("cursor"),
+				Waiting:     tool.Waiting(ctx, t.stopping),
+				ID:          a.Text("message_id"),
+				Thread:      a.Text("thread_id"),
 			}
 			as := tool.CallerOf(ctx).Agent
 			q.Peek = as != "" && as != q.Agent

@@ -19,7 +19,7 @@ func (t *Toolset) createAgent() tool.Tool {
 		Hints: tool.Adds(),
 		About: "Register a new agent identity with a memorable name in a project, which is made when it is new.",
 		In: []tool.Prop{
-			projectKey(),
+			tool.Need("project_key", tool.Str("absolute path of the top of the work tree; the same in all tools", "/abs/path/backend")),
 			tool.Need("program", tool.Str("the program you run in", "claude-code")),
 			tool.Need("model", tool.Str("the model you are", "opus-4.1")),
 			tool.Need("task_description", tool.Str("what you are working on", "Auth refactor")),

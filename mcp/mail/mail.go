@@ -90,12 +90,12 @@ func (t *Toolset) project(ctx context.Context, a *tool.Args) (*maildir.Project, 
 	return t.store.Project(ctx, key)
 }
 
-// The arguments that many tools share.
+// The arguments that many tools share. create_agent and the instructions describe them.
 func projectKey() tool.Prop {
-	return tool.Need("project_key", tool.Str("absolute path", "/abs/path/backend"))
+	return tool.Need("project_key", tool.Str("", "/abs/path/backend"))
 }
 
-func agentName() tool.Prop { return tool.Need("agent_name", tool.Str("your name", "BlueLake")) }
+func agentName() tool.Prop { return tool.Need("agent_name", tool.Str("", "BlueLake")) }
 
 func fromAgent() tool.Prop {
 	return tool.Need("from_agent", tool.Str("your name", "GreenCastle"))
