@@ -137,10 +137,13 @@ func inboxQuery(pid int64, q maildir.InboxQuery) (text string, args []any) {
 	if q.UrgentOnly {
 		where += " AND d.urgent = 1"
 	}
+	if q.ReplyTo != "" {
+		where += " AND m.in_reply_to = ?7"
+	}
 	return "SELECT " + messageColumns + bodyColumn(maildir.BodyWanted(q.Bodies)) + deliveryColumns +
 			" FROM deliveries d CROSS JOIN messages m ON m.row = d.row WHERE d.aid = " + agentID + " AND d.row < ?3 AND d.row >= ?4" +
 			where + " AND m.created > ?5 ORDER BY d.row DESC LIMIT ?6 + 0",
-		[]any{pid, q.Agent, before, after, since, pageSize(q.Limit)}
+		[]any{pid, q.Agent, before, after, since, pageSize(q.Limit), q.ReplyTo}
 }
 
 // OldestUnread lists unread deliveries oldest first: see maildir.Index.

@@ -77,3 +77,29 @@ func (p *Project) addReceipts(ctx context.Context, m *MessageRow, forSender bool
 	}
 	return nil
 }
+
+// ReplyQuery says how long to wait for a reply.
+type ReplyQuery struct {
+	Wait    time.Duration // at most MaxWait
+	Waiting Waiting
+	Room    *Room // for its body; nil: all of it
+}
+
+// AwaitReply waits until a reply to a message lies in its sender's inbox, and returns the newest; it
+// stays unread. nil: none came. Errors: those of q.Waiting.Admit and q.Room.Reserve; ctx's.
+func (p *Project) AwaitReply(ctx context.Context, m *Sent, q ReplyQuery) (*Delivery, error) {
+	const markRead = false
+	page, err := p.Inbox(ctx, InboxQuery{
+		Agent:   m.From,
+		Since:   m.Created, // older ones cannot answer it
+		ReplyTo: m.ID,
+		Bodies:  true,
+		Limit:   1,
+		Waiting: q.Waiting,
+		Room:    q.Room,
+	}, markRead, q.Wait)
+	if err != nil || len(page.Messages) == 0 {
+		return nil, err
+	}
+	return &page.Messages[0], nil
+}

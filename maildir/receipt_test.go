@@ -152,3 +152,35 @@ func TestThreadInInbox(t *testing.T) {
 		t.Errorf("%d are unread after all were marked read", n)
 	}
 }
+
+// TestAwaitReply: who waits gets the reply to that very message, whole and unread.
+func TestAwaitReply(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
+	asked := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Body: "question"})
+	waits := make(chan struct{})
+	type answer struct {
+		d   *maildir.Delivery
+		err error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		d, err := p.AwaitReply(t.Context(), asked, maildir.ReplyQuery{
+			Wait:    maildir.MaxWait,
+			Waiting: maildir.Waiting{Admit: func() error { close(waits); return nil }},
+		})
+		answered <- answer{d, err}
+	}()
+	<-waits
+	send(t, p, maildir.Draft{From: "Bob", To: []string{"Ann"}, Body: "something else"})
+	reply, err := p.Reply(t.Context(), maildir.ReplyDraft{From: "Bob", ReplyTo: asked.ID, Body: "answer"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := <-answered; got.err != nil || got.d == nil || got.d.ID != reply.ID || got.d.Body != "answer" || got.d.Read {
+		t.Errorf("got %+v, %v", got.d, got.err)
+	}
+	if d, err := p.AwaitReply(t.Context(), reply, maildir.ReplyQuery{Wait: 1}); d != nil || err != nil {
+		t.Errorf("where no reply comes: %+v, %v", d, err)
+	}
+}

@@ -76,7 +76,7 @@ func New(cfg tool.Config) *Toolset {
 // tools lists the tools in the order of docs/tools.md. (The SDK sorts them by name on the wire.)
 func (t *Toolset) tools() []tool.Tool {
 	return []tool.Tool{
-		t.createAgent(), t.whois(), t.listAgents(), t.sendMessage(), t.replyMessage(), t.checkMyMessages(), t.acknowledgeMessage(),
+		t.createAgent(), t.whois(), t.listAgents(), t.checkMyMessages(), t.sendMessage(), t.replyMessage(), t.acknowledgeMessage(),
 		t.claimPaths(), t.releaseClaims(), t.searchMessages(), t.summarizeThread(), t.installGuard(), t.uninstallGuard(),
 	}
 }

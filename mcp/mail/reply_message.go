@@ -23,6 +23,7 @@ func (t *Toolset) replyMessage() tool.Tool {
 			tool.May("ack_required", tool.Flag("ask for acknowledge_message")),
 			tool.May("attachments", tool.List("paths, as in send_message", "docs/flow.png")),
 			tool.May("key", tool.Str("your own id: sent again, it is delivered once", "answer-1")),
+			waitReply(),
 		},
 		Out: sentShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
@@ -42,6 +43,7 @@ func (t *Toolset) replyMessage() tool.Tool {
 				WorkDir:     tool.CallerOf(ctx).WorkDir(a.Text("project_key")),
 				Images:      &maildir.Images{},
 			}
+			wait := replyWait(a)
 			p, err := t.project(ctx, a)
 			if err != nil {
 				return nil, err
@@ -50,7 +52,7 @@ func (t *Toolset) replyMessage() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			return shapeSent(sent), nil
+			return t.answerSent(ctx, p, sent, wait), nil
 		},
 	}
 }

@@ -29,6 +29,7 @@ func (t *Toolset) sendMessage() tool.Tool {
 			tool.May("inline_max_bytes", tool.Num("", 0, math.MaxInt32, 0)),
 			tool.May("attachments", tool.List("paths, absolute or from the top of the work tree", "docs/flow.png")),
 			tool.May("key", tool.Str("your own id: sent again, it is delivered once", "plan-1")),
+			waitReply(),
 		},
 		Out: sentShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
@@ -49,6 +50,7 @@ func (t *Toolset) sendMessage() tool.Tool {
 				WorkDir:     tool.CallerOf(ctx).WorkDir(a.Text("project_key")),
 				Images:      images(a),
 			}
+			wait := replyWait(a)
 			p, err := t.project(ctx, a)
 			if err != nil {
 				return nil, err
@@ -57,7 +59,7 @@ func (t *Toolset) sendMessage() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			return shapeSent(sent), nil
+			return t.answerSent(ctx, p, sent, wait), nil
 		},
 	}
 }

@@ -3,6 +3,7 @@ package mail
 import (
 	"context"
 	"math"
+	"time"
 
 	"mailtree/maildir"
 	"mailtree/maildir/claim"
@@ -229,6 +230,11 @@ func (t *Toolset) inboxRoom(ctx context.Context, form tool.Form, p *maildir.Proj
 		Total:   math.MaxInt,
 		Next:    cursor(math.MaxInt64),
 	}
+	return t.deliveryRoom(ctx, form, rest)
+}
+
+// deliveryRoom is the room for deliveries beside rest.
+func (t *Toolset) deliveryRoom(ctx context.Context, form tool.Form, rest any) *maildir.Room {
 	return t.budget.Room(ctx, form, rest, func(m *maildir.MessageRow) any {
 		return deliveryShape{
 			messageShape: t.withoutBody(m),
@@ -254,14 +260,17 @@ func (t *Toolset) shapeInbox(p *maildir.Project, agent string, page *maildir.Inb
 		Note:     say(page.Note),
 	}
 	for i := range page.Messages {
-		d := &page.Messages[i]
-		s.Messages[i] = deliveryShape{
-			messageShape: t.shapeMessage(&d.MessageRow, bodies),
-			Kind:         d.Kind,
-			marksShape:   shapeMarks(d.Marks),
-		}
+		s.Messages[i] = t.shapeDelivery(&page.Messages[i], bodies)
 	}
 	return s
+}
+
+func (t *Toolset) shapeDelivery(d *maildir.Delivery, bodies bool) deliveryShape {
+	return deliveryShape{
+		messageShape: t.shapeMessage(&d.MessageRow, bodies),
+		Kind:         d.Kind,
+		marksShape:   shapeMarks(d.Marks),
+	}
 }
 
 type recipientsShape struct {
@@ -280,6 +289,7 @@ type sentShape struct {
 	Attachments []attachmentShape `json:"attachments"`
 	AlreadySent bool              `json:"already_sent,omitempty"`
 	Notes       []string          `json:"notes,omitempty"`
+	Reply       *deliveryShape    `json:"reply,omitempty"`
 }
 
 func shapeSent(m *maildir.Sent) sentShape {
@@ -297,6 +307,39 @@ func shapeSent(m *maildir.Sent) sentShape {
 		AlreadySent: m.Again,
 		Notes:       notes,
 	}
+}
+
+// waitReply is the argument of answerSent.
+func waitReply() tool.Prop {
+	return tool.May("wait_reply_seconds", tool.Num("wait for a reply; it is in the answer, and stays unread", 0, tool.MaxWait, 0))
+}
+
+// replyWait is how long a call waits for a reply.
+func replyWait(a *tool.Args) time.Duration {
+	return time.Duration(a.Count("wait_reply_seconds", 0, tool.MaxWait)) * time.Second
+}
+
+// answerSent is the answer to a message that was sent, with a reply where one comes in time. The
+// message is sent whatever keeps the call from waiting.
+func (t *Toolset) answerSent(ctx context.Context, p *maildir.Project, m *maildir.Sent, wait time.Duration) sentShape {
+	s := shapeSent(m)
+	if wait <= 0 {
+		return s
+	}
+	d, err := p.AwaitReply(ctx, m, maildir.ReplyQuery{
+		Wait:    wait,
+		Waiting: tool.Waiting(ctx, t.stopping),
+		Room:    t.deliveryRoom(ctx, tool.InTool, s),
+	})
+	switch {
+	case err != nil:
+		s.Notes = append(s.Notes, words.Explain(err))
+	case d != nil:
+		const bodies = true
+		reply := t.shapeDelivery(d, bodies)
+		s.Reply = &reply
+	}
+	return s
 }
 
 type claimShape struct {

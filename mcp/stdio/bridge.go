@@ -5,7 +5,8 @@
 //     statelessly; initialize begins a session on the server, which later messages and the notifications of the server
 //     belong to; a request with neither is answered all the same, as a bare POST is.
 //   - What a script pipes in happens in its order: the next line waits for the answer to the one before, but no longer
-//     than two seconds, and not for a call that asks to wait (wait_seconds). Those run side by side with the others.
+//     than two seconds, and not for a call that asks to wait (wait_seconds, wait_reply_seconds). Those run side by side
+//     with the others.
 //   - When the server goes, the bridge finds or starts the next one, repeats the client's handshake and subscriptions,
 //     and tells subscribers that what they watch may have changed. Requests under way are repeated where that is safe:
 //     they had not reached the server, or they only read. Others are answered with an error that says so.

@@ -610,6 +610,7 @@ func TestParse(t *testing.T) {
 	for line, want := range map[string]message{
 		`{"id":1,"method":"tools/call","params":{"name":"t","arguments":{"wait_seconds":50}}}`:                    {method: "tools/call", tool: "t", waits: true},
 		`{"id":1,"method":"tools/call","params":{"name":"t","arguments":{"wait_seconds":"5"}}}`:                   {method: "tools/call", tool: "t", waits: true},
+		`{"id":1,"method":"tools/call","params":{"name":"t","arguments":{"wait_reply_seconds":5}}}`:               {method: "tools/call", tool: "t", waits: true},
 		`{"id":1,"method":"tools/call","params":{"name":"t","arguments":{"wait_seconds":0}}}`:                     {method: "tools/call", tool: "t"},
 		`{"id":1,"method":"tools/call","params":{"name":"t","arguments":{"wait_seconds":null}}}`:                  {method: "tools/call", tool: "t"},
 		`{"id":1,"method":"tools/call","params":{"name":"t","arguments":7}}`:                                      {method: "tools/call", tool: "t"},

@@ -46,7 +46,8 @@ type params struct {
 	RequestID json.RawMessage `json:"requestId"`
 	Name      string          `json:"name"`
 	Arguments struct {
-		Wait json.RawMessage `json:"wait_seconds"`
+		Wait      json.RawMessage `json:"wait_seconds"`
+		WaitReply json.RawMessage `json:"wait_reply_seconds"`
 	} `json:"arguments"`
 	URI           string  `json:"uri"`
 	Notifications subject `json:"notifications"`
@@ -71,8 +72,11 @@ func (e *envelope) params() (p params) {
 
 // waits reports whether they ask to wait for mail.
 func (p *params) waits() bool {
-	wait := strings.Trim(string(p.Arguments.Wait), `"`)
-	return wait != "" && wait != "0" && wait != "null"
+	asks := func(arg json.RawMessage) bool {
+		wait := strings.Trim(string(arg), `"`)
+		return wait != "" && wait != "0" && wait != "null"
+	}
+	return asks(p.Arguments.Wait) || asks(p.Arguments.WaitReply)
 }
 
 // parse looks at a line. The code is that of the error.
