@@ -263,3 +263,32 @@ func TestLetterInPieces(t *testing.T) {
 		}
 	}
 }
+
+// TestSearchBodies: a page of hits ends with the room and goes on behind it; a body that is too
+// large alone is cut.
+func TestSearchBodies(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{NoWatcher: true}, "Ann")
+	bodies := sizedBodies(500, 20_000, 9_000, 300)
+	for _, b := range bodies {
+		send(t, p, maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "found", Body: b})
+	}
+	reserved, got, cursor := 0, "", ""
+	for more := true; more; more = cursor != "" {
+		page, err := p.Search(t.Context(), maildir.SearchRequest{Text: "found", Cursor: cursor})
+		if err == nil {
+			err = p.AddBodies(t.Context(), page, room(1000, 10_000, &reserved))
+		}
+		if err != nil || len(page.Hits) == 0 {
+			t.Fatal(len(page.Hits), err)
+		}
+		for _, h := range page.Hits {
+			got += fmt.Sprintf("%.1s %d %v,", h.Body, len(h.Body), h.BodyNext > 0)
+		}
+		got += "|"
+		cursor = page.Next
+	}
+	if want := "d 300 false,c 9000 false,|b 9900 true,|a 500 false,|"; got != want || reserved == 0 {
+		t.Errorf("got %s after %d reservations, want %s", got, reserved, want)
+	}
+}

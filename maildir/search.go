@@ -72,6 +72,24 @@ func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, err
 	return page, nil
 }
 
+// AddBodies reads the bodies of the hits, as far as there is room for them: the page ends before the
+// first hit that does not fit. Errors: those of Room.Reserve.
+func (p *Project) AddBodies(ctx context.Context, page *SearchPage, room *Room) error {
+	n := 0
+	err := room.attempt(ctx, func() error {
+		for n = 0; n < len(page.Hits); n++ {
+			m := &page.Hits[n].MessageRow
+			ok, err := room.Take(m, func(offset, size int64) (string, error) { return p.store.index.Body(ctx, p.slug, m.ID, offset, size) })
+			if !ok {
+				return err
+			}
+		}
+		return nil
+	})
+	page.Cut(n)
+	return err
+}
+
 // nameAgents writes the names in filters as the agents write them: no two differ only in case.
 // unknown says which name is no agent's; nil when all are.
 func (p *Project) nameAgents(ctx context.Context, e query.Expr) (named query.Expr, unknown error) {

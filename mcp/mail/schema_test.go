@@ -25,7 +25,7 @@ reply_message project_key from_agent reply_to_message_id body_md to? cc? bcc? im
 acknowledge_message project_key agent_name message_id
 claim_paths project_key agent_name paths paths_list? ttl_seconds? exclusive? reason? dry_run?
 release_claims project_key agent_name paths?
-search_messages project_key query limit? cursor? order?
+search_messages project_key query include_bodies? limit? cursor? order?
 summarize_thread project_key thread_id include_examples?
 install_precommit_guard project_key code_repo_path
 uninstall_precommit_guard code_repo_path
@@ -42,6 +42,12 @@ func TestShapes(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	ts := New(tool.Config{})
 	body := "body"
+	whole := bodyShape{
+		Body:       &body,
+		Truncated:  true,
+		BodyBytes:  2,
+		NextOffset: 1,
+	}
 	marks := marksShape{
 		Read:   true,
 		ReadAt: "r",
@@ -68,10 +74,7 @@ func TestShapes(t *testing.T) {
 		Auth:        "token",
 		Attachments: shapeAttachments([]format.Attachment{{Type: "file", Name: "n"}}),
 		Omitted:     1,
-		Body:        &body,
-		Truncated:   true,
-		BodyBytes:   2,
-		NextOffset:  1,
+		bodyShape:   whole,
 		Receipts:    []receiptShape{{"B", "to", true, "d", marks}},
 		MoreReceipt: 1,
 	}
@@ -134,7 +137,7 @@ func TestShapes(t *testing.T) {
 			releasedShape{Released: shapeClaims(claims), Count: 1, NotHeld: []string{"a"}, Held: []string{"b"}},
 			releasedShape{Released: shapeClaims(nil)},
 		},
-		"search_messages": {hitsShape{[]hitShape{{"id", "t", "A", []string{"B"}, "s", "c", "low", "sn"}}, "n", 1, "note"}, shapeHits(&maildir.SearchPage{Hits: make([]maildir.Hit, 1)}), shapeHits(&maildir.SearchPage{})},
+		"search_messages": {hitsShape{[]hitShape{{"id", "t", "A", []string{"B"}, "s", "c", "low", "token", "sn", whole}}, "n", 1, "note"}, hitsShape{Hits: []hitShape{{To: []string{}}}}, ts.shapeHits(&maildir.SearchPage{})},
 		"summarize_thread": {summaryShape{
 			ThreadID:     "t",
 			Subject:      "s",

@@ -16,7 +16,9 @@ type hitShape struct {
 	Subject    string   `json:"subject"`
 	Created    string   `json:"created"`
 	Importance string   `json:"importance"`
+	Auth       string   `json:"auth" jsonschema:"who vouches for the sender; self-asserted: nobody"`
 	Snippet    string   `json:"snippet" jsonschema:"matches between **"`
+	bodyShape
 }
 
 type hitsShape struct {
@@ -35,6 +37,7 @@ func (t *Toolset) searchMessages() tool.Tool {
 			projectKey(),
 			tool.Need("query", tool.Str(`words, "phrases", prefix*, AND OR NOT -word (), from: to: cc: subject: thread: importance: after: before:`,
 				"plan users from:GreenCastle")),
+			tool.May("include_bodies", tool.Flag("")),
 			tool.May("limit", tool.Num("", 1, maildir.MaxPage, maildir.DefaultPage)),
 			tool.May("cursor", tool.Str("", "1234")),
 			tool.May("order", tool.OneOf("newest, or best match first", "newest", "newest", "rank")),
@@ -47,6 +50,7 @@ func (t *Toolset) searchMessages() tool.Tool {
 				Cursor: a.Text("cursor"),
 				Rank:   a.Choice("order") == "rank",
 			}
+			bodies := a.Flag("include_bodies")
 			p, err := t.project(ctx, a)
 			if err != nil {
 				return nil, err
@@ -58,7 +62,10 @@ func (t *Toolset) searchMessages() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			out := shapeHits(page)
+			out := t.shapeHits(page)
+			if bodies {
+				return t.addBodies(ctx, p, page, out)
+			}
 			n, err := tool.Fit(ctx, t.budget, tool.InTool, hitsShape{Next: cursor(math.MaxInt64), Ranked: page.Ranked, Note: out.Note}, out.Hits)
 			page.Cut(n)
 			out.Hits, out.Next = out.Hits[:n], page.Next
@@ -70,7 +77,7 @@ func (t *Toolset) searchMessages() tool.Tool {
 // searching is the memory, in bytes, that a search needs for the longest body that it reads.
 const searching = 8 << 20
 
-func shapeHits(page *maildir.SearchPage) hitsShape {
+func (t *Toolset) shapeHits(page *maildir.SearchPage) hitsShape {
 	out := hitsShape{
 		Hits:   make([]hitShape, len(page.Hits)),
 		Next:   page.Next,
@@ -79,7 +86,9 @@ func shapeHits(page *maildir.SearchPage) hitsShape {
 	if page.Note != nil {
 		out.Note = words.Explain(page.Note)
 	}
-	for i, h := range page.Hits {
+	for i := range page.Hits {
+		h := &page.Hits[i]
+		by, _ := t.store.VerifiedIn(&h.MessageRow)
 		out.Hits[i] = hitShape{
 			ID:         h.ID,
 			ThreadID:   h.ThreadID,
@@ -88,8 +97,31 @@ func shapeHits(page *maildir.SearchPage) hitsShape {
 			Subject:    h.Subject,
 			Created:    tool.Stamp(h.Created),
 			Importance: h.Importance,
+			Auth:       by.String(),
 			Snippet:    h.Snippet,
 		}
 	}
 	return out
+}
+
+// addBodies is the answer with the bodies of the hits, as far as they fit.
+func (t *Toolset) addBodies(ctx context.Context, p *maildir.Project, page *maildir.SearchPage, out hitsShape) (any, error) {
+	heads := map[string]hitShape{}
+	for _, h := range out.Hits {
+		heads[h.ID] = h
+	}
+	out.Hits, out.Next = nil, cursor(math.MaxInt64)
+	room := t.budget.Room(ctx, tool.InTool, out, func(m *maildir.MessageRow) any {
+		h := heads[m.ID]
+		h.bodyShape = emptyBody()
+		return h
+	})
+	if err := p.AddBodies(ctx, page, room); err != nil {
+		return nil, err
+	}
+	out = t.shapeHits(page)
+	for i := range out.Hits {
+		out.Hits[i].addBody(&page.Hits[i].MessageRow)
+	}
+	return out, nil
 }
