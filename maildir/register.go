@@ -204,7 +204,7 @@ func sanitizeName(hint string) string {
 	return clean
 }
 
-// AgentInfo is what whois tells.
+// AgentInfo is what whois and the directory tell. The directory leaves Mail out.
 type AgentInfo struct {
 	AgentRow
 	Claims []claim.Row // live ones
@@ -251,7 +251,7 @@ type AgentsQuery struct {
 	After  string // only those whose names come after this one
 	Active bool   // only those seen within seven days
 	// Take is asked for each; where it returns false that one is left out and the list ends.
-	Take func(a *AgentRow) bool
+	Take func(a *AgentInfo) bool
 }
 
 // agentsRead is how many agents are read at once: what their profiles say may be 12 KiB of each.
@@ -259,6 +259,15 @@ const agentsRead = 50
 
 // EachAgent gives agents to q.Take, by name, with all that is known of them. It reports whether it came to the end.
 func (p *Project) EachAgent(ctx context.Context, q AgentsQuery) (end bool, err error) {
+	const all = false
+	live, err := p.Claims(ctx, all)
+	if err != nil {
+		return false, err
+	}
+	claims := map[string][]claim.Row{}
+	for _, c := range live {
+		claims[c.Agent] = append(claims[c.Agent], c)
+	}
 	for {
 		rows, err := p.store.index.AgentsAfter(ctx, p.slug, q.After, agentsRead)
 		if err != nil {
@@ -270,7 +279,7 @@ func (p *Project) EachAgent(ctx context.Context, q AgentsQuery) (end bool, err e
 			if q.Active && p.store.cfg.Now().Sub(a.LastActive) > activeFor {
 				continue
 			}
-			if !q.Take(a) {
+			if !q.Take(&AgentInfo{AgentRow: *a, Claims: claims[a.Name]}) {
 				return false, nil
 			}
 		}

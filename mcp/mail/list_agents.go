@@ -12,15 +12,31 @@ import (
 // maxNameBytes is the length of the longest agent name.
 const maxNameBytes = 64
 
+// maxListedClaims is how many claims of each agent the directory shows.
+const maxListedClaims = 20
+
 type listedShape struct {
 	profileShape
-	Unread int `json:"unread"`
+	Unread int          `json:"unread"`
+	Claims []claimShape `json:"claims"`
+	More   int          `json:"more_claims,omitempty"`
+}
+
+func shapeListed(p *maildir.Project, a *maildir.AgentInfo) listedShape {
+	shown := a.Claims[:min(len(a.Claims), maxListedClaims)]
+	return listedShape{
+		profileShape: shapeProfile(p, &a.AgentRow),
+		Unread:       a.Unread,
+		Claims:       shapeClaims(shown),
+		More:         len(a.Claims) - len(shown),
+	}
 }
 
 type directoryShape struct {
-	Project string        `json:"project"`
-	Agents  []listedShape `json:"agents"`
-	Next    string        `json:"next_cursor,omitempty"`
+	Project  string        `json:"project,omitempty"`
+	Agents   []listedShape `json:"agents"`
+	Projects []string      `json:"projects,omitempty"`
+	Next     string        `json:"next_cursor,omitempty"`
 }
 
 func (t *Toolset) listAgents() tool.Tool {
@@ -29,20 +45,24 @@ func (t *Toolset) listAgents() tool.Tool {
 		Hints: tool.Reads(),
 		About: "List agents in other sessions and programs, and people: the directory of whom in a project you can mail.",
 		In: []tool.Prop{
-			projectKey(), tool.May("active_only", tool.TrueFlag("within seven days")),
+			tool.May("project_key", tool.Str("left out: list the projects", "/abs/path/backend")),
+			tool.May("active_only", tool.TrueFlag("within seven days")),
 			tool.May("cursor", tool.Str("", "BlueLake")),
 		},
 		Out: directoryShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			q := maildir.AgentsQuery{Active: a.Flag("active_only"), After: a.Text("cursor")}
+			if a.Text("project_key") == "" && a.Err() == nil {
+				return t.listProjects(ctx, q.After)
+			}
 			p, err := t.project(ctx, a)
 			if err != nil {
 				return nil, err
 			}
-			out := directoryShape{p.Slug(), []listedShape{}, ""}
+			out := directoryShape{Project: p.Slug(), Agents: []listedShape{}}
 			list := t.budget.Listing(ctx, tool.InTool, directoryShape{Project: p.Slug(), Next: strings.Repeat("x", maxNameBytes)})
-			q.Take = func(a *maildir.AgentRow) bool {
-				s := listedShape{shapeProfile(p, a), a.Unread}
+			q.Take = func(a *maildir.AgentInfo) bool {
+				s := shapeListed(p, a)
 				fits := list.Add(s)
 				if fits {
 					out.Agents = append(out.Agents, s)
@@ -59,4 +79,22 @@ func (t *Toolset) listAgents() tool.Tool {
 			return out, nil
 		},
 	}
+}
+
+// listProjects lists the projects after a slug, each as project_key takes it.
+func (t *Toolset) listProjects(ctx context.Context, after string) (any, error) {
+	out := directoryShape{Agents: []listedShape{}}
+	list := t.budget.Listing(ctx, tool.InTool, directoryShape{Next: strings.Repeat("x", maxNameBytes)})
+	for _, p := range t.store.Projects() {
+		if p.Slug() <= after {
+			continue
+		}
+		key := cmp.Or(p.HumanKey(), p.Slug())
+		if !list.Add(key) {
+			out.Next = after
+			break
+		}
+		out.Projects, after = append(out.Projects, key), p.Slug()
+	}
+	return out, list.Err()
 }

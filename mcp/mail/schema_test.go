@@ -18,7 +18,7 @@ import (
 const surface = `
 create_agent project_key program model task_description name_hint?
 whois project_key agent_name
-list_agents project_key active_only? cursor?
+list_agents project_key? active_only? cursor?
 check_my_messages project_key agent_name since_ts? urgent_only? unread_only? include_bodies? message_id? thread_id? awaiting_ack? body_offset? limit? cursor? mark_read? wait_seconds?
 send_message project_key from_agent to subject body_md cc? bcc? importance? ack_required? thread_id? convert_images? image_embed_policy? inline_max_bytes? attachments? key? wait_reply_seconds?
 reply_message project_key from_agent reply_to_message_id body_md to? cc? bcc? importance? ack_required? attachments? key? wait_reply_seconds?
@@ -108,7 +108,7 @@ func TestShapes(t *testing.T) {
 			More:         1,
 			Mail:         []heldShape{{"id", "A", full.Receipts[0]}},
 		}, whoisShape{Claims: shapeClaims(nil)}},
-		"list_agents": {directoryShape{"p", []listedShape{{profile, 3}}, "A"}, directoryShape{Agents: []listedShape{}}},
+		"list_agents": {directoryShape{"p", []listedShape{{profile, 3, shapeClaims(claims), 1}}, []string{"/p"}, "A"}, directoryShape{Agents: []listedShape{}}},
 		"send_message": {sentShape{
 			ID:          "id",
 			Created:     "c",
