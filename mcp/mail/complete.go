@@ -17,6 +17,7 @@ var completes = map[string]map[string]format.Kind{
 	messageTemplate:    {"project": format.KindProject},
 	threadTemplate:     {"thread_id": format.KindOther, "project": format.KindProject},
 	attachmentTemplate: {"project": format.KindProject},
+	claimsTemplate:     {"project": format.KindProject},
 }
 
 // complete offers names for an argument of a template. An argument that it does not know has no

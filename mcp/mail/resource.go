@@ -24,6 +24,7 @@ const (
 	messageTemplate    = "resource://message/{id}{?project,body_offset}"
 	threadTemplate     = "resource://thread/{thread_id}{?project,include_bodies,cursor}"
 	attachmentTemplate = "resource://attachment/{sha1}{?project}"
+	claimsTemplate     = "resource://claims/{project}{?cursor}"
 )
 
 // jsonType is the media type of all resources but attachments, which have their own.
@@ -58,6 +59,13 @@ func (t *Toolset) addResources() {
 			title: "Attachment",
 			about: "A file that came with a message, by the sha1 that the message names.",
 		},
+		{
+			uri:       claimsTemplate,
+			name:      "claims",
+			title:     "Claims",
+			about:     "The live file claims of a project, oldest first: its slug, or its path percent-encoded.",
+			mediaType: jsonType,
+		},
 	} {
 		t.Server().AddResourceTemplate(&mcp.ResourceTemplate{
 			URITemplate: r.uri,
@@ -73,7 +81,7 @@ func (t *Toolset) addResources() {
 // ref is a parsed resource URI.
 type ref struct {
 	kind    format.Kind // as in refKinds; Store.ProjectOf takes the same
-	name    string      // agent, message id, thread id or SHA-1
+	name    string      // agent, message id, thread id, SHA-1 or project
 	project string      // key or slug; "" for none
 	query   maildir.InboxQuery
 	offset  int64 // in the body of a message
@@ -84,6 +92,7 @@ var refKinds = map[string]format.Kind{
 	"message":    format.KindCanonical,
 	"thread":     format.KindOther,
 	"attachment": format.KindAttachment,
+	"claims":     format.KindClaim,
 }
 
 var refParams = map[format.Kind]string{
@@ -91,6 +100,7 @@ var refParams = map[format.Kind]string{
 	format.KindCanonical:  "project body_offset",
 	format.KindOther:      "project include_bodies cursor",
 	format.KindAttachment: "project",
+	format.KindClaim:      "cursor",
 }
 
 // maxURI bounds what a subscriber can make the server remember.
@@ -104,12 +114,15 @@ func parseRef(uri string) (ref, error) {
 	kind, name, named := strings.Cut(path, "/")
 	r := ref{kind: refKinds[kind], query: maildir.InboxQuery{Limit: maildir.DefaultPage}}
 	if !ok || r.kind == 0 || !named || name == "" || len(uri) > maxURI {
-		return r, tool.Refused(refusal.ErrNotFound, "There is no resource %q: use %s, %s, %s or %s.",
-			tool.Clip(uri), inboxTemplate, messageTemplate, threadTemplate, attachmentTemplate)
+		return r, tool.Refused(refusal.ErrNotFound, "There is no resource %q: use %s, %s, %s, %s or %s.",
+			tool.Clip(uri), inboxTemplate, messageTemplate, threadTemplate, attachmentTemplate, claimsTemplate)
 	}
 	var err error
 	if r.name, err = url.PathUnescape(name); err != nil {
 		return r, tool.Invalid("%q is not percent-encoded text: encode it.", tool.Clip(name))
+	}
+	if r.kind == format.KindClaim {
+		r.project = r.name
 	}
 	for pair := range strings.SplitSeq(query, "&") {
 		if pair == "" {
@@ -195,6 +208,15 @@ type (
 		Messages []messageShape `json:"messages"`
 		Next     string         `json:"next_cursor,omitempty"`
 		Note     string         `json:"note,omitempty"`
+	}
+	claimsResource struct {
+		Project string      `json:"project"`
+		Claims  []heldClaim `json:"claims"`
+		Next    string      `json:"next_cursor,omitempty"`
+	}
+	heldClaim struct {
+		Agent string `json:"agent"`
+		claimShape
 	}
 )
 
@@ -293,6 +315,8 @@ func (t *Toolset) read(ctx context.Context, _ *mcp.ReadResourceRequest) (*mcp.Re
 		out, err = t.readInbox(ctx, p, r)
 	case format.KindCanonical:
 		out, err = t.readMessage(ctx, p, r)
+	case format.KindClaim:
+		out, err = t.readClaims(ctx, p, r)
 	default:
 		out, err = t.readThread(ctx, p, r)
 	}
@@ -378,4 +402,25 @@ func (t *Toolset) readAttachment(ctx context.Context, p *maildir.Project, uri, s
 		c.Blob, c.Text = nil, text
 	}
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{c}}, nil
+}
+
+// readClaims reads live claims; a cursor counts those before.
+func (t *Toolset) readClaims(ctx context.Context, p *maildir.Project, r ref) (any, error) {
+	const all = false
+	live, err := p.Claims(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	before := int(min(r.query.Before, int64(len(live))))
+	live = live[before:]
+	out := claimsResource{Project: p.Slug(), Claims: make([]heldClaim, len(live))}
+	for i, c := range shapeClaims(live) {
+		out.Claims[i] = heldClaim{live[i].Agent, c}
+	}
+	rest := claimsResource{Project: p.Slug(), Next: cursor(math.MaxInt64)}
+	n, err := tool.Fit(ctx, t.budget, tool.InResource, rest, out.Claims)
+	if n < len(live) {
+		out.Claims, out.Next = out.Claims[:n], cursor(int64(before+n))
+	}
+	return out, err
 }

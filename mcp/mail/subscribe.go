@@ -228,7 +228,10 @@ func (s *subscription) concerns(c *maildir.Change) bool {
 		box := c.Kind == format.KindInbox || c.Kind == format.KindRead || c.Kind == format.KindAck
 		// An edited message shows in every inbox that has it, and the change does not say in which.
 		return box && c.Agent == s.ref.name || c.Kind == format.KindCanonical && c.Op != maildir.Added
+	case format.KindClaim:
+		return c.Kind == format.KindClaim || c.Kind == format.KindReleased
 	case format.KindCanonical:
+		content = content || c.Kind == format.KindRead || c.Kind == format.KindAck // its receipts
 		return content && c.ID == s.ref.name
 	case format.KindAttachment:
 		return false // its name says which bytes it has

@@ -59,21 +59,29 @@ func TestConcerns(t *testing.T) {
 		Op:      maildir.Changed,
 		Agent:   "Blue",
 	}
-	changes := []maildir.Change{inbox, read, made, edited, profile}
+	claimed := maildir.Change{
+		Project: "p",
+		Kind:    format.KindClaim,
+		Op:      maildir.Added,
+		Agent:   "Blue",
+	}
+	changes := []maildir.Change{inbox, read, made, edited, profile, claimed}
 	for _, tt := range []struct {
 		uri, slug string
 		want      []bool // of changes
 	}{
-		{"resource://inbox/Blue", "", []bool{true, true, false, true, false}},
-		{"resource://inbox/Red", "", []bool{false, false, false, true, false}},
-		{"resource://inbox/Blue?project=/p", "p", []bool{true, true, false, true, false}},
-		{"resource://inbox/Blue?project=/q", "q", []bool{false, false, false, false, false}},
-		{"resource://inbox/Blue?project=/new", "", []bool{false, false, false, false, false}},
-		{"resource://message/m1", "", []bool{true, false, true, true, false}},
-		{"resource://message/m2", "", []bool{false, false, false, false, false}},
-		{"resource://thread/T", "", []bool{true, false, true, true, false}},
-		{"resource://thread/m1", "", []bool{true, false, true, true, false}},
-		{"resource://thread/U", "", []bool{false, false, false, false, false}},
+		{"resource://inbox/Blue", "", []bool{true, true, false, true, false, false}},
+		{"resource://inbox/Red", "", []bool{false, false, false, true, false, false}},
+		{"resource://inbox/Blue?project=/p", "p", []bool{true, true, false, true, false, false}},
+		{"resource://inbox/Blue?project=/q", "q", []bool{false, false, false, false, false, false}},
+		{"resource://inbox/Blue?project=/new", "", []bool{false, false, false, false, false, false}},
+		{"resource://message/m1", "", []bool{true, true, true, true, false, false}},
+		{"resource://message/m2", "", []bool{false, false, false, false, false, false}},
+		{"resource://thread/T", "", []bool{true, false, true, true, false, false}},
+		{"resource://thread/m1", "", []bool{true, false, true, true, false, false}},
+		{"resource://thread/U", "", []bool{false, false, false, false, false, false}},
+		{"resource://claims/%2Fp", "p", []bool{false, false, false, false, false, true}},
+		{"resource://claims/q", "q", []bool{false, false, false, false, false, false}},
 	} {
 		r, err := parseRef(tt.uri)
 		if err != nil {
