@@ -8,7 +8,7 @@ import (
 )
 
 // History is the audit of one project's tree: Git. The gitlog package is the one implementation.
-// None of its methods but Preserve and Flush waits for Git.
+// None of its methods but Preserve, Flush and Authored waits for Git.
 type History interface {
 	// Run commits what Record and Edited hand over until ctx ends, then commits what is left and
 	// returns.
@@ -28,6 +28,9 @@ type History interface {
 	// be left alone. See docs/durability.md, "What the server leaves alone".
 	Preserve(ctx context.Context, paths []string) error
 
+	// Authored lists the agent's commits among the newest, newest first, at most n.
+	Authored(ctx context.Context, agent string, n int) ([]Commit, error)
+
 	// Flush commits everything handed over so far, also what is still waiting to be quiet.
 	Flush(ctx context.Context) error
 
@@ -39,6 +42,13 @@ type Op = writer.Op
 
 // Written is what an operation made of one of its paths.
 type Written = writer.Written
+
+// Commit is one commit as Git tells it.
+type Commit struct {
+	Hash    string
+	At      time.Time
+	Subject string
+}
 
 // HistoryState says how the audit stands, for health and doctor.
 type HistoryState struct {

@@ -204,12 +204,18 @@ func sanitizeName(hint string) string {
 	return clean
 }
 
-// AgentInfo is what whois and the directory tell. The directory leaves Mail out.
+// AgentInfo is what whois and the directory tell. The directory leaves Mail and
+// Commits out.
 type AgentInfo struct {
 	AgentRow
 	Claims []claim.Row // live ones
 	Mail   []Delivery  // the newest openly addressed messages in its inbox, newest first
+	// Commits are its newest in the mail's history, newest first; none where Git cannot be read.
+	Commits []Commit
 }
+
+// whoisCommits is how many of an agent's commits whois tells.
+const whoisCommits = 5
 
 // whoisMail is of how many messages in the inbox whois tells how far the agent is with them.
 const whoisMail = 10
@@ -234,6 +240,9 @@ func (p *Project) Whois(ctx context.Context, name string) (*AgentInfo, error) {
 	}
 	blind := func(d Delivery) bool { return d.Kind == "bcc" } // Invariant I7
 	info.Mail = slices.DeleteFunc(page.Messages, blind)
+	if info.Commits, err = p.history.Authored(ctx, name, whoisCommits); err != nil {
+		p.store.cfg.Log.Warn("whois shows no commits", "project", p.slug, "agent", name, "error", err)
+	}
 	return info, nil
 }
 

@@ -37,7 +37,7 @@ import (
 // where CALLER is who an address or --as says it is. In answers <msg 1> stands for the first
 // message id that the transcript sees, <cursor 1> for the first cursor, <time> for any time,
 // <store> for the store's folder, <auth> for how the server knew the sender, which is another on
-// each wire, <seal> for a seal; in what clients send the first two stand for the same ones again. A
+// each wire, <seal> for a seal, <commits> for an agent's; in what clients send the first two stand for the same ones again. A
 // connection per caller is begun with initialize before the transcript. With -update the answers
 // are written anew.
 var update = flag.Bool("update", false, "write the answers of the wire transcripts anew")
@@ -224,6 +224,7 @@ func begin(p peer) error {
 
 var (
 	changing    = regexp.MustCompile(`msg_\d{8}_[0-9a-f]{16}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z|(next_cursor\\?": ?\\?")(\d+)|(auth\\?": ?\\?")(?:none|self-asserted|token|uid[: ]\d+(?: \(program\))?)|(seal\\?": ?\\?")[0-9a-f]{16}:[A-Za-z0-9_-]{86}`)
+	commits     = regexp.MustCompile(`(commits\\?": ?)\[[^\]]*\]`)                 // made while the calls go on
 	unescaped   = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&") // the same JSON
 	placeholder = regexp.MustCompile(`<(msg|cursor) \d+>`)
 )
@@ -243,6 +244,7 @@ func (r *replayer) shown(answer []byte) string {
 
 // named puts placeholders for what is another at each run.
 func (r *replayer) named(text string) string {
+	text = commits.ReplaceAllString(text, "$1<commits>")
 	return changing.ReplaceAllStringFunc(strings.ReplaceAll(text, r.d.store, "<store>"), func(s string) string {
 		switch m := changing.FindStringSubmatch(s); {
 		case m[3] != "":

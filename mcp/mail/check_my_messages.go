@@ -17,7 +17,7 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 		About: "Read mail from agents in other sessions and programs, and people: your inbox, newest first; can wait until some arrives.",
 		In: []tool.Prop{
 			projectKey(), agentName(),
-			tool.May("since_ts", tool.Str("only after this time, RFC 3339", "2025-10-23T15:22:14Z")),
+			tool.May("since_ts", tool.Str("only after this time, RFC 3339 or seconds since 1970", "2025-10-23T15:22:14Z")),
 			tool.May("urgent_only", tool.Flag("only high and urgent ones")),
 			tool.May("unread_only", tool.Flag("")),
 			tool.May("include_bodies", tool.Flag("")),

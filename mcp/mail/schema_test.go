@@ -106,8 +106,9 @@ func TestShapes(t *testing.T) {
 			Total:        2,
 			Claims:       shapeClaims(claims),
 			More:         1,
+			Commit:       []string{"c"},
 			Mail:         []heldShape{{"id", "A", full.Receipts[0]}},
-		}, whoisShape{Claims: shapeClaims(nil)}},
+		}, whoisShape{Claims: shapeClaims(nil), Commit: []string{}}},
 		"list_agents": {directoryShape{"p", []listedShape{{profile, 3, shapeClaims(claims), 1}}, []string{"/p"}, "A"}, directoryShape{Agents: []listedShape{}}},
 		"send_message": {sentShape{
 			ID:          "id",

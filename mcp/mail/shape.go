@@ -327,7 +327,7 @@ func shapeSent(m *maildir.Sent) sentShape {
 
 // waitReply is the argument of answerSent.
 func waitReply() tool.Prop {
-	return tool.May("wait_reply_seconds", tool.Num("wait for a reply; it is in the answer, and stays unread", 0, tool.MaxWait, 0))
+	return tool.May("wait_reply_seconds", tool.Num("wait for a reply", 0, tool.MaxWait, 0))
 }
 
 // replyWait is how long a call waits for a reply.

@@ -12,7 +12,8 @@ type whoisShape struct {
 	Total  int          `json:"total"`
 	Claims []claimShape `json:"claims"`
 	More   int          `json:"more_claims,omitempty"`
-	Mail   []heldShape  `json:"mail,omitempty" jsonschema:"newest in its inbox"`
+	Commit []string     `json:"commits" jsonschema:"in Git: hash, time, subject"`
+	Mail   []heldShape  `json:"mail,omitempty"`
 }
 
 // heldShape says how far an agent is with a message in its inbox.
@@ -26,7 +27,7 @@ func (t *Toolset) whois() tool.Tool {
 	return tool.Tool{
 		Name:  "whois",
 		Hints: tool.Reads(),
-		About: "Look up one agent: profile, last activity, unread count and the file claims it holds.",
+		About: "Look up one agent: profile, last activity, unread count, claims, commits, how far it is with its mail.",
 		In:    []tool.Prop{projectKey(), tool.Need("agent_name", tool.Str("", "BlueLake"))},
 		Out:   whoisShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
@@ -45,6 +46,10 @@ func (t *Toolset) whois() tool.Tool {
 				Total:        w.Total,
 				Claims:       shapeClaims(w.Claims),
 				More:         len(w.Claims),
+				Commit:       []string{},
+			}
+			for _, c := range w.Commits {
+				out.Commit = append(out.Commit, c.Hash[:8]+" "+tool.Stamp(c.At)+" "+c.Subject)
 			}
 			for i := range w.Mail {
 				d := &w.Mail[i]
