@@ -120,8 +120,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestListResources: resources/list names the inboxes of the agents that were active last and the
-// newest threads, each of which can be read.
+// TestListResources: resources/list names the skill, the inboxes of the agents that were active last
+// and the newest threads, each of which can be read.
 func TestListResources(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, Config{Store: storetest.Open(t, storetest.Config{NoWatcher: true}).Store})
@@ -138,7 +138,8 @@ func TestListResources(t *testing.T) {
 		}
 		return uris, titles
 	}
-	if uris, _ := list(); len(uris) > 0 {
+	const skill = "skill://mailtree/SKILL.md"
+	if uris, _ := list(); !slices.Equal(uris, []string{skill}) {
 		t.Errorf("of an empty store: %v", uris)
 	}
 	slug := ""
@@ -159,10 +160,11 @@ func TestListResources(t *testing.T) {
 	for i := range want {
 		want[i] = "resource://" + want[i] + "?project=" + slug
 	}
+	want = append([]string{skill}, want...)
 	if !slices.Equal(uris, want) {
 		t.Errorf("listed\n %v, want\n %v", uris, want)
 	}
-	if want := []string{"Inbox of Ann", "Inbox of Bob", "Inbox of Cid", "Three", "One"}; !slices.Equal(titles, want) {
+	if want := []string{"How to work with mail and claims", "Inbox of Ann", "Inbox of Bob", "Inbox of Cid", "Three", "One"}; !slices.Equal(titles, want) {
 		t.Errorf("titles %q, want %q", titles, want)
 	}
 	for _, uri := range uris {

@@ -30,15 +30,16 @@ import (
 // clients send to a toolset and exactly what they are answered, one file for each tool at least.
 // Its sections are
 //
-//	-- setup [CALLER] [project=KEY] --    JSON-RPC messages, one a line, that must be answered without a refusal
-//	-- client [CALLER] [project=KEY] --   one message
-//	-- server --                          the answer to it
+//	-- setup [CALLER] [project=KEY] [2026-07-28] --    JSON-RPC messages, one a line, that must be answered without a refusal
+//	-- client [CALLER] [project=KEY] [2026-07-28] --   one message
+//	-- server --                                       the answer to it
 //
-// where CALLER is who an address or --as says it is. In answers <msg 1> stands for the first
+// where CALLER is who an address or --as says it is. A message of 2026-07-28 goes over a connection
+// without a session, and gets the _meta that every one of that revision has. In answers <msg 1> stands for the first
 // message id that the transcript sees, <cursor 1> for the first cursor, <time> for any time,
 // <store> for the store's folder, <auth> for how the server knew the sender, which is another on
 // each wire, <seal> for a seal, <commits> for an agent's; in what clients send the first two stand for the same ones again. A
-// connection per caller is begun with initialize before the transcript. With -update the answers
+// connection with a session is begun with initialize before the transcript. With -update the answers
 // are written anew.
 var update = flag.Bool("update", false, "write the answers of the wire transcripts anew")
 
@@ -50,8 +51,11 @@ type wire interface {
 	dial(d *daemon, toolset string, who caller) (peer, error)
 }
 
-// caller is who calls, as far as the connection says: both may be empty.
-type caller struct{ name, project string }
+// caller is who calls, as far as the connection says: both names may be empty.
+type caller struct {
+	name, project string
+	stateless     bool // speaks protocol.NewEra, without a session
+}
 
 // peer is one client's connection.
 type peer interface {
@@ -138,6 +142,8 @@ func replay(t *testing.T, d *daemon, w wire, toolset, file string) {
 		for _, word := range words[1:] {
 			if key, ok := strings.CutPrefix(word, "project="); ok {
 				who.project = key
+			} else if word == protocol.NewEra {
+				who.stateless = true
 			} else {
 				who.name = word
 			}
@@ -195,19 +201,43 @@ func (r *replayer) exchange(who caller, message []byte) []byte {
 	p := r.peers[who]
 	if p == nil {
 		var err error
-		if p, err = r.wire.dial(r.d, r.toolset, who); err == nil {
+		if p, err = r.wire.dial(r.d, r.toolset, who); err == nil && !who.stateless {
 			err = begin(p)
 		}
 		if err != nil {
-			r.t.Fatalf("connect %s to %s: %v", who, r.toolset, err)
+			r.t.Fatalf("connect %+v to %s: %v", who, r.toolset, err)
 		}
 		r.peers[who] = p
 	}
-	answer, err := p.exchange(bytes.TrimSpace(message))
+	message = bytes.TrimSpace(message)
+	if who.stateless {
+		message = r.withMeta(message)
+	}
+	answer, err := p.exchange(message)
 	if err != nil {
 		r.t.Fatalf("%s: %v", message, err)
 	}
 	return answer
+}
+
+// withMeta adds what every request of protocol.NewEra says of its client.
+func (r *replayer) withMeta(message []byte) []byte {
+	r.t.Helper()
+	m := map[string]any{}
+	if err := json.Unmarshal(message, &m); err != nil {
+		r.t.Fatalf("%s: %v", message, err)
+	}
+	params, _ := m["params"].(map[string]any)
+	if params == nil {
+		params = map[string]any{}
+	}
+	params["_meta"] = map[string]any{
+		"io.modelcontextprotocol/protocolVersion":    protocol.NewEra,
+		"io.modelcontextprotocol/clientInfo":         map[string]string{"name": "transcript", "version": "1"},
+		"io.modelcontextprotocol/clientCapabilities": struct{}{},
+	}
+	m["params"] = params
+	return tool.Encode(m)
 }
 
 // begin is what every client does first.
@@ -303,20 +333,21 @@ func (httpWire) dial(d *daemon, toolset string, who caller) (peer, error) {
 				return socket.Dial(ctx, storedir.SocketPath(d.store))
 			}}}
 		return &httpPeer{client: client, url: "http://mailtree/toolset/" + toolset + "/mcp",
-			hello: tool.Encode(tool.Caller{Agent: who.name, Project: who.project, Dir: "/"})}, nil
+			hello: tool.Encode(tool.Caller{Agent: who.name, Project: who.project, Dir: "/"}), stateless: who.stateless}, nil
 	}
 	path := map[string]string{"mail": "/mcp", "postal": "/agents/" + who.name + "/mcp"}[toolset]
 	if who.project != "" {
 		path += "?project=" + url.QueryEscape(who.project)
 	}
-	return &httpPeer{client: d.client, url: d.url + path}, nil
+	return &httpPeer{client: d.client, url: d.url + path, stateless: who.stateless}, nil
 }
 
 type httpPeer struct {
-	client  *http.Client
-	url     string
-	hello   []byte
-	session string
+	client    *http.Client
+	url       string
+	hello     []byte
+	session   string
+	stateless bool
 }
 
 func (p *httpPeer) exchange(message []byte) ([]byte, error) {
@@ -336,6 +367,9 @@ func (p *httpPeer) exchange(message []byte) ([]byte, error) {
 }
 
 func (p *httpPeer) close() error {
+	if p.stateless {
+		return nil
+	}
 	resp, err := p.do(http.MethodDelete, nil)
 	if err != nil {
 		return err
@@ -356,6 +390,18 @@ func (p *httpPeer) do(method string, body []byte) (*http.Response, error) {
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	if p.hello != nil {
 		req.Header.Set(protocol.HelloHeader, string(p.hello))
+	}
+	if p.stateless {
+		req.Header.Set(protocol.VersionHeader, protocol.NewEra)
+		var m struct {
+			Method string
+			Params struct{ Name, URI string }
+		}
+		if err := json.Unmarshal(body, &m); err != nil {
+			return nil, err
+		}
+		req.Header.Set(protocol.MethodHeader, m.Method)
+		req.Header.Set(protocol.NameHeader, m.Params.Name+m.Params.URI)
 	}
 	if p.session != "" {
 		req.Header.Set("Mcp-Session-Id", p.session)

@@ -1,4 +1,4 @@
-// Package mail is the toolset *mail*: 13 tools, 5 resources, completions and subscriptions over the
+// Package mail is the toolset *mail*: 13 tools, resources, completions and subscriptions over the
 // domain.
 //
 // It owns argument names and schemas, defaults and clamps, the shape of the replies and the words

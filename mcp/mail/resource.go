@@ -18,7 +18,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// The templates of docs/tools.md, "Resources". There are no fixed resources: see listRecent.
+// The templates of docs/tools.md, "Resources". The only fixed resource is the skill (skill.go);
+// listRecent names others.
 const (
 	inboxTemplate      = "resource://inbox/{agent}{?project,since_ts,urgent_only,include_bodies,limit,cursor}"
 	messageTemplate    = "resource://message/{id}{?project,body_offset}"
@@ -75,6 +76,7 @@ func (t *Toolset) addResources() {
 			MIMEType:    r.mediaType,
 		}, t.read)
 	}
+	t.addSkill()
 	t.Server().AddReceivingMiddleware(t.anyURI)
 }
 
@@ -114,8 +116,8 @@ func parseRef(uri string) (ref, error) {
 	kind, name, named := strings.Cut(path, "/")
 	r := ref{kind: refKinds[kind], query: maildir.InboxQuery{Limit: maildir.DefaultPage}}
 	if !ok || r.kind == 0 || !named || name == "" || len(uri) > maxURI {
-		return r, tool.Refused(refusal.ErrNotFound, "There is no resource %q: use %s, %s, %s, %s or %s.",
-			tool.Clip(uri), inboxTemplate, messageTemplate, threadTemplate, attachmentTemplate, claimsTemplate)
+		return r, tool.Refused(refusal.ErrNotFound, "There is no resource %q: use %s, %s, %s, %s, %s or %s.",
+			tool.Clip(uri), inboxTemplate, messageTemplate, threadTemplate, attachmentTemplate, claimsTemplate, skillURI)
 	}
 	var err error
 	if r.name, err = url.PathUnescape(name); err != nil {
@@ -245,8 +247,8 @@ func (t *Toolset) anyURI(next mcp.MethodHandler) mcp.MethodHandler {
 // maxRecent is how many inboxes, and how many threads, resources/list names.
 const maxRecent = 20
 
-// listRecent serves resources/list: the inboxes of the agents that were active last and the newest
-// threads. All of them would only fill the client's list.
+// listRecent serves resources/list: the skill, the inboxes of the agents that were active last and
+// the newest threads. All of them would only fill the client's list.
 func (t *Toolset) listRecent(ctx context.Context, next mcp.MethodHandler, req mcp.Request) (mcp.Result, error) {
 	res, err := next(ctx, "resources/list", req)
 	list, ok := res.(*mcp.ListResourcesResult)
@@ -296,9 +298,12 @@ func (t *Toolset) resourceError(uri, version string, err error) error {
 	return e
 }
 
-// read is the handler of all templates.
+// read is the handler of all resources.
 func (t *Toolset) read(ctx context.Context, _ *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	uri, _ := ctx.Value(uriKey{}).(string)
+	if uri == skillURI {
+		return readSkill(), nil
+	}
 	r, err := parseRef(uri)
 	if err != nil {
 		return nil, err

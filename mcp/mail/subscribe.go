@@ -32,6 +32,9 @@ type subscription struct {
 
 func (t *Toolset) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error {
 	uri := req.Params.URI
+	if uri == skillURI {
+		return nil // it never changes while the server runs
+	}
 	r, err := parseRef(uri)
 	if err != nil {
 		return t.resourceError(uri, req.ProtocolVersion(), err)
