@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -11,20 +12,25 @@ import (
 // maxCompletions is how many values the protocol allows in one answer.
 const maxCompletions = 100
 
-// completes maps the arguments of each template to the kind of thing that they name.
+// completes maps the arguments of each template and prompt to the kind of thing that they name.
 var completes = map[string]map[string]format.Kind{
 	inboxTemplate:      {"agent": format.KindProfile, "project": format.KindProject},
 	messageTemplate:    {"project": format.KindProject},
 	threadTemplate:     {"thread_id": format.KindOther, "project": format.KindProject},
 	attachmentTemplate: {"project": format.KindProject},
 	claimsTemplate:     {"project": format.KindProject},
+
+	"mail":    {"agent": format.KindProfile, "project": format.KindProject},
+	"ask":     {"to": format.KindProfile, "project": format.KindProject},
+	"handoff": {"to": format.KindProfile, "project": format.KindProject},
 }
 
-// complete offers names for an argument of a template. An argument that it does not know has no
+// complete offers names for an argument of a template or prompt. An argument that it does not know has no
 // completions, which is no error.
 func (t *Toolset) complete(ctx context.Context, req *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
 	res := &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{}}}
-	kind, ok := completes[req.Params.Ref.URI][req.Params.Argument.Name]
+	of := req.Params.Ref
+	kind, ok := completes[cmp.Or(of.URI, of.Name)][req.Params.Argument.Name]
 	if !ok || t.store == nil {
 		return res, nil
 	}

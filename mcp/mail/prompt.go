@@ -1,0 +1,119 @@
+package mail
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"mailtree/mcp/protocol"
+	"mailtree/mcp/tool"
+)
+
+// promptTexts are what the prompts say to the model, with {arguments}.
+//
+//go:embed prompts
+var promptTexts embed.FS
+
+// prompt is one that a person chooses in a client, as /mail. Clients that split a line at blanks
+// fill in the arguments by their order.
+type prompt struct {
+	name, title, about string
+	args               []promptArgument
+}
+
+// promptArgument is one word or more that a person adds.
+type promptArgument struct {
+	name, about string
+	absent      string // what the text says where it is left out; "": it must be given
+}
+
+// prompts lists them in the order of docs/tools.md.
+var prompts = []prompt{
+	{
+		name:  "mail",
+		title: "Read new mail",
+		about: "Read the unread mail, say what came and propose answers.",
+		args:  []promptArgument{{"agent", "whose mail", "the agent that you are here"}, ofProject},
+	},
+	{
+		name:  "ask",
+		title: "Ask an agent",
+		about: "Ask another agent or a person by mail, and wait a little for the answer.",
+		args:  []promptArgument{toWhom, {"question", "what to ask", "what we need to know to go on"}, ofProject},
+	},
+	{
+		name:  "handoff",
+		title: "Hand work over",
+		about: "Hand work over to another agent by mail, and give back the claims.",
+		args:  []promptArgument{toWhom, {"task", "what to hand over", "what we are working on"}, ofProject},
+	},
+}
+
+var (
+	toWhom    = promptArgument{"to", "agent name", ""}
+	ofProject = promptArgument{"project", "absolute path of the code base, or slug", "the project of this code base"}
+)
+
+// maxArgument bounds the bytes of an argument, which the answer repeats.
+const maxArgument = 4096
+
+func (t *Toolset) addPrompts() {
+	for _, p := range prompts {
+		declared := &mcp.Prompt{Name: p.name, Title: p.title, Description: p.about}
+		for _, a := range p.args {
+			declared.Arguments = append(declared.Arguments, &mcp.PromptArgument{Name: a.name, Description: a.about, Required: a.absent == ""})
+		}
+		t.Server().AddPrompt(declared, p.get)
+	}
+}
+
+// get answers prompts/get with one message, as if the person had written it.
+func (p *prompt) get(_ context.Context, req *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+	text, err := p.textWith(req.Params.Arguments)
+	if err != nil {
+		return nil, &jsonrpc.Error{Code: protocol.CodeParams, Message: err.Error()}
+	}
+	return &mcp.GetPromptResult{
+		Description: p.about,
+		Messages:    []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: text}}},
+	}, nil
+}
+
+// textWith puts the arguments into the text. An empty one counts as left out: clients send fields of a
+// form that nobody filled in.
+func (p *prompt) textWith(given map[string]string) (string, error) {
+	var pairs []string
+	unknown := maps.Clone(given)
+	for _, a := range p.args {
+		value := strings.TrimSpace(given[a.name])
+		delete(unknown, a.name)
+		switch {
+		case len(value) > maxArgument:
+			return "", fmt.Errorf("%s has %d bytes, over the limit of %d: shorten it", a.name, len(value), maxArgument)
+		case value == "" && a.absent == "":
+			return "", fmt.Errorf("%s is missing: give the %s", a.name, a.about)
+		case value == "":
+			value = a.absent
+		}
+		pairs = append(pairs, "{"+a.name+"}", value)
+	}
+	if names := slices.Sorted(maps.Keys(unknown)); len(names) > 0 {
+		return "", fmt.Errorf("unknown argument %q: %s takes %s", tool.Clip(names[0]), p.name, p.argumentNames())
+	}
+	text, err := promptTexts.ReadFile("prompts/" + p.name + ".md")
+	return strings.NewReplacer(pairs...).Replace(string(text)), err
+}
+
+func (p *prompt) argumentNames() string {
+	names := make([]string, len(p.args))
+	for i, a := range p.args {
+		names[i] = a.name
+	}
+	return strings.Join(names, ", ")
+}

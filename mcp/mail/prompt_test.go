@@ -1,0 +1,47 @@
+package mail
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestPromptTexts: each argument stands in the text of its prompt, and the text names no other; what
+// can be completed is an argument.
+func TestPromptTexts(t *testing.T) {
+	for _, p := range prompts {
+		given := map[string]string{}
+		for _, a := range p.args {
+			given[a.name] = "<" + a.name + ">"
+		}
+		text, err := p.textWith(given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range given {
+			if !strings.Contains(text, value) {
+				t.Errorf("%s leaves %s out", p.name, name)
+			}
+		}
+		if left := regexp.MustCompile(`\{\w+\}`).FindString(text); left != "" {
+			t.Errorf("%s has no argument %s", p.name, left)
+		}
+		for name := range completes[p.name] {
+			if given[name] == "" {
+				t.Errorf("%s completes %s, which is no argument", p.name, name)
+			}
+		}
+	}
+}
+
+func TestPromptTooLong(t *testing.T) {
+	ask := prompts[1]
+	long := strings.Repeat("x", maxArgument+1)
+	const want = "question has 4097 bytes, over the limit of 4096: shorten it"
+	if _, err := ask.textWith(map[string]string{"to": "BlueLake", "question": long}); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if _, err := ask.textWith(map[string]string{"to": "BlueLake", "question": long[1:]}); err != nil {
+		t.Error(err)
+	}
+}
