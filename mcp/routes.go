@@ -20,6 +20,9 @@ func (s *Server) Handler() http.Handler {
 		}
 	}
 	mux.Handle("GET /health", s.checkToken(http.HandlerFunc(s.health)))
+	for _, path := range cardPaths {
+		mux.HandleFunc(path, s.card)
+	}
 	mux.HandleFunc("POST /register", s.register)
 	mux.HandleFunc("GET /{$}", s.home)
 	mux.HandleFunc("/", notFound)
@@ -110,7 +113,7 @@ func (s *Server) home(w http.ResponseWriter, r *http.Request) {
 }
 
 // notFound answers with a real 404: clients probe /.well-known/ for OAuth metadata and would take
-// any page for it.
+// any page for it. Only the server card is there.
 func notFound(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "404: there is nothing here. The MCP endpoint is /mcp, the state of the server /health.", http.StatusNotFound)
 }

@@ -27,6 +27,12 @@ import (
 //go:embed instructions.md
 var instructions string
 
+// What the toolset, and the server as a whole, calls itself.
+const (
+	Title       = "Mailtree"
+	Description = "Mail, threads, search and file claims for coding agents" // at most 100 bytes: SEP-2127
+)
+
 // Toolset is the MCP server of the tools and what keeps its subscribers informed.
 type Toolset struct {
 	*tool.Set
@@ -59,8 +65,8 @@ func New(cfg tool.Config) *Toolset {
 	}
 	t.Set = tool.NewSet(cfg, tool.About{
 		Name:         "mailtree",
-		Title:        "Mailtree",
-		Description:  "Mail, threads, search and file claims for coding agents",
+		Title:        Title,
+		Description:  Description,
 		Instructions: instructions,
 		Words:        words,
 		Options: mcp.ServerOptions{

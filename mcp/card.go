@@ -1,0 +1,68 @@
+package mcp
+
+import (
+	"net/http"
+
+	"mailtree/mcp/mail"
+	"mailtree/mcp/tool"
+)
+
+// card is a server card: what a client that knows the address learns before it connects (SEP-2127).
+// It names no tools: those are for tools/list to tell.
+type card struct {
+	Schema      string       `json:"$schema"`
+	Name        string       `json:"name"`
+	Version     string       `json:"version"`
+	Title       string       `json:"title"`
+	Description string       `json:"description"`
+	Remotes     []cardRemote `json:"remotes"`
+}
+
+type cardRemote struct {
+	Type    string       `json:"type"`
+	URL     string       `json:"url"`
+	Headers []cardHeader `json:"headers,omitempty"`
+}
+
+type cardHeader struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Required    bool   `json:"isRequired"`
+	Secret      bool   `json:"isSecret"`
+}
+
+const (
+	// cardName is the server's name in the registry's form. No domain of
+	// anybody's may stand before the slash: .internal is reserved for names that nobody owns.
+	cardName   = "internal.mailtree/mailtree"
+	cardSchema = "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json"
+	cardType   = "application/mcp-server-card+json"
+)
+
+// cardPaths are the one that SEP-2127 reserves, and the one under /.well-known/ that scanners ask.
+var cardPaths = []string{"GET /mcp/server-card", "GET /.well-known/mcp/server-card.json"}
+
+// card tells who the server is, without the token: a client has to know that it needs one. There is
+// no header that lets pages of other origins read it, which SEP-2127 asks of public servers: no web
+// page needs to know what runs on this machine.
+func (s *Server) card(w http.ResponseWriter, r *http.Request) {
+	remote := cardRemote{Type: "streamable-http", URL: "http://" + r.Host + "/mcp"}
+	if s.cfg.RequireToken {
+		remote.Headers = []cardHeader{{
+			Name:        "Authorization",
+			Description: "Bearer TOKEN, where TOKEN is what the file named token in the mail store says",
+			Required:    true,
+			Secret:      true,
+		}}
+	}
+	w.Header().Set("Content-Type", cardType)
+	w.Header().Set("Cache-Control", "no-cache") // another server may have the port tomorrow
+	_, _ = w.Write(append(tool.Encode(card{
+		Schema:      cardSchema,
+		Name:        cardName,
+		Version:     s.cfg.Version,
+		Title:       mail.Title,
+		Description: mail.Description,
+		Remotes:     []cardRemote{remote},
+	}), '\n'))
+}
