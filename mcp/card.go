@@ -32,7 +32,7 @@ type cardHeader struct {
 }
 
 const (
-	// cardName is the server's name in the registry's form. No domain of
+	// cardName is the server's name in the registry's form, as server.json has it. No domain of
 	// anybody's may stand before the slash: .internal is reserved for names that nobody owns.
 	cardName   = "internal.mailtree/mailtree"
 	cardSchema = "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json"

@@ -3,15 +3,17 @@ package mcp
 import (
 	"encoding/json"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"mailtree/mcp/tool"
 )
 
-// cardRules is what SEP-2127 asks of the fields that we use.
+// cardRules is what SEP-2127 and the registry both ask of the fields that we use.
 const cardRules = `{
 	"type": "object",
 	"required": ["$schema", "name", "version", "title", "description"],
@@ -91,5 +93,22 @@ func TestCard(t *testing.T) {
 		if res.StatusCode != http.StatusOK || !strings.Contains(answer, about) || !strings.Contains(answer, `"version":"1.2.3"`) {
 			t.Errorf("%s leads to %d %s", body, res.StatusCode, answer)
 		}
+	}
+}
+
+// TestServerJSON: the file for the registry says of the server what its card says.
+func TestServerJSON(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("../server.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := keepsRules(t, data)
+	_, url := serve(t, Config{Version: file.Version})
+	_, body := request(t, url, "GET /mcp/server-card", "")
+	served := keepsRules(t, []byte(body))
+	served.Schema, served.Remotes = file.Schema, file.Remotes
+	if diff := cmp.Diff(served, file); diff != "" {
+		t.Errorf("the card (-) and server.json (+) differ:\n%s", diff)
 	}
 }
