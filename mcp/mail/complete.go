@@ -21,8 +21,8 @@ var completes = map[string]map[string]format.Kind{
 	claimsTemplate:     {"project": format.KindProject},
 
 	"mail":    {"agent": format.KindProfile, "project": format.KindProject},
-	"ask":     {"to": format.KindProfile, "project": format.KindProject},
-	"handoff": {"to": format.KindProfile, "project": format.KindProject},
+	"ask":     {"to": format.KindProfile},
+	"handoff": {"to": format.KindProfile},
 }
 
 // complete offers names for an argument of a template or prompt. An argument that it does not know has no

@@ -20,8 +20,9 @@ import (
 //go:embed prompts
 var promptTexts embed.FS
 
-// prompt is one that a person chooses in a client, as /mail. Clients that split a line at blanks
-// fill in the arguments by their order.
+// prompt is one that a person chooses in a client, as /mail. Claude Code splits the line at blanks,
+// gives each argument one word and drops the rest, but shows the model the whole line. Free text
+// therefore comes last, and the text of the prompt points at the line.
 type prompt struct {
 	name, title, about string
 	args               []promptArgument
@@ -39,26 +40,26 @@ var prompts = []prompt{
 		name:  "mail",
 		title: "Read new mail",
 		about: "Read the unread mail, say what came and propose answers.",
-		args:  []promptArgument{{"agent", "whose mail", "the agent that you are here"}, ofProject},
+		args: []promptArgument{
+			{"agent", "whose mail", "the agent that you are here"},
+			{"project", "absolute path of the code base, or slug", "the project of this code base"},
+		},
 	},
 	{
 		name:  "ask",
 		title: "Ask an agent",
 		about: "Ask another agent or a person by mail, and wait a little for the answer.",
-		args:  []promptArgument{toWhom, {"question", "what to ask", "what we need to know to go on"}, ofProject},
+		args:  []promptArgument{toWhom, {"question", "what to ask", "what we need to know to go on"}},
 	},
 	{
 		name:  "handoff",
 		title: "Hand work over",
 		about: "Hand work over to another agent by mail, and give back the claims.",
-		args:  []promptArgument{toWhom, {"task", "what to hand over", "what we are working on"}, ofProject},
+		args:  []promptArgument{toWhom, {"task", "what to hand over", "what we are working on"}},
 	},
 }
 
-var (
-	toWhom    = promptArgument{"to", "agent name", ""}
-	ofProject = promptArgument{"project", "absolute path of the code base, or slug", "the project of this code base"}
-)
+var toWhom = promptArgument{"to", "agent name", ""}
 
 // maxArgument bounds the bytes of an argument, which the answer repeats.
 const maxArgument = 4096
