@@ -1,0 +1,391 @@
+// Package clients sets up the programs that agents run in: it writes the entry through which a
+// client finds the mail into the client's own configuration, and takes it out again.
+//
+//	table.go    the clients: their files, and the words of their entries
+//	clients.go  what setting one up changes: a Change for each file, computed before any is written
+//	file.go     reading and replacing one file of somebody else's
+//	edit/       changing the bytes of an entry, and nothing else
+//
+// An entry is ours by its exact command (mailtree stdio) or its address (/mcp of this machine). An
+// entry of the same name that is not ours is refused. Nothing here writes a token or another secret.
+package clients
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mailtree/clients/edit"
+)
+
+// entryName is what the mail is called in every client.
+const entryName = "mail"
+
+// program is the command of an entry: a name that is found on PATH, and no path of one machine.
+const program = "mailtree"
+
+// Scope is whose configuration is meant.
+type Scope string
+
+// The scopes: everything that a user does, or one code base and everybody who works on it.
+const (
+	User    Scope = "user"
+	Project Scope = "project"
+)
+
+// Site is where clients are set up.
+type Site struct {
+	Home string                   // the user's, absolute
+	Dir  string                   // the code base's, absolute
+	Env  func(name string) string // "" for what is not set
+	Mac  bool                     // some programs keep their files elsewhere there
+}
+
+// Server is how a client reaches the mail: at an address, or by running a command.
+type Server struct {
+	URL  string   // http://…/mcp; "": by the command
+	Args []string // of mailtree: stdio and what follows
+}
+
+func (s Server) String() string {
+	if s.URL != "" {
+		return s.URL
+	}
+	return program + " " + strings.Join(s.Args, " ")
+}
+
+// Errors of a set-up. Each is wrapped with the file or the client.
+var (
+	ErrNoFile  = errors.New("no such file")
+	ErrNotOurs = errors.New("it has an entry \"" + entryName + "\" that leads to something else")
+)
+
+// Setup is what one client shall have.
+type Setup struct {
+	Site
+	Client Client
+	Scope  Scope
+}
+
+// Add returns what sets the client up: the entry, and with told also the lines for its agents. Files
+// that are right already are in no Change; nothing is written yet. Errors: ErrNoFile, ErrNotOurs,
+// *SyntaxError, edit.ErrByHand, those of reading.
+func (s Setup) Add(server Server, told bool) ([]*Change, error) {
+	file, err := s.config()
+	if err != nil {
+		return nil, err
+	}
+	parts := []part{s.entry(file, server)}
+	if told {
+		if file, err = s.notesFile(); err != nil {
+			return nil, err
+		}
+		parts = append(parts, notes(file))
+	}
+	return s.changes(parts, part.putting)
+}
+
+// Remove returns what takes everything of ours away again. Errors: as of Add.
+func (s Setup) Remove() ([]*Change, error) {
+	file, leads, err := s.Entry()
+	if err != nil && !errors.Is(err, ErrNotOurs) {
+		return nil, err
+	}
+	var parts []part
+	if leads != nil {
+		parts = append(parts, s.entry(file, *leads))
+	}
+	if file, err = s.notesFile(); err == nil {
+		parts = append(parts, notes(file))
+	}
+	return s.changes(parts, part.cutting)
+}
+
+// changes returns what is to be done for each file. One that fails stops all.
+func (s Setup) changes(parts []part, of func(part) (*Change, error)) (all []*Change, err error) {
+	var files []part
+	for _, p := range parts {
+		if i := slices.IndexFunc(files, func(q part) bool { return q.file == p.file }); i >= 0 {
+			files[i] = files[i].and(p)
+		} else {
+			files = append(files, p)
+		}
+	}
+	for _, p := range files {
+		c, err := of(p)
+		if err != nil {
+			return nil, err
+		}
+		if c == nil {
+			continue
+		}
+		if !c.file.is {
+			c.file.mode = 0o600
+		}
+		if !c.file.is && s.Scope == Project {
+			c.file.mode = 0o644 // for everybody who reads the code
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// Entry returns the file of the client's entry and where that leads: nil where there is none.
+// Errors: as of Add.
+func (s Setup) Entry() (file string, leads *Server, err error) {
+	if file, err = s.config(); err != nil {
+		return "", nil, err
+	}
+	f, err := open(file)
+	if err != nil {
+		return file, nil, err
+	}
+	got, err := s.Client.format.Get(f.data, s.path())
+	if err != nil || got == nil {
+		return file, nil, fileError(file, err)
+	}
+	if leads = s.Client.server(got); leads == nil {
+		return file, nil, fileError(file, ErrNotOurs)
+	}
+	return file, leads, nil
+}
+
+// Alone returns the entry as a file that holds nothing else, for people who write it themselves.
+func (s Setup) Alone(server Server) ([]byte, error) {
+	return s.Client.format.Put(nil, s.wanted(server))
+}
+
+// part is one thing that a set-up puts into a file: how to put it there, how to take it away, and
+// whether it is there. Hooks of a client join as further parts, in the same file or another one.
+type part struct {
+	file  string
+	put   func(data []byte) ([]byte, error)
+	cut   func(data []byte) ([]byte, error)
+	ours  func(data []byte) bool
+	empty func(data []byte) bool // nothing is left, so a file that was made for it goes
+}
+
+// and returns a part that is two parts of one file.
+func (p part) and(q part) part {
+	return part{
+		file: p.file,
+		put: func(data []byte) ([]byte, error) {
+			data, err := p.put(data)
+			if err != nil {
+				return nil, err
+			}
+			return q.put(data)
+		},
+		cut: func(data []byte) ([]byte, error) {
+			data, err := p.cut(data)
+			if err != nil {
+				return nil, err
+			}
+			return q.cut(data)
+		},
+		ours:  func(data []byte) bool { return p.ours(data) || q.ours(data) },
+		empty: p.empty,
+	}
+}
+
+func (s Setup) path() []string { return append(slices.Clone(s.Client.parents), entryName) }
+
+func (s Setup) wanted(server Server) edit.Entry {
+	e := s.Client.entry(server)
+	e.Path = s.path()
+	return e
+}
+
+// entry is the part of the client's entry. An entry that is not ours is not put, and is not cut.
+func (s Setup) entry(file string, server Server) part {
+	form := s.Client.format
+	current := func(data []byte) (any, *Server, error) {
+		got, err := form.Get(data, s.path())
+		return got, s.Client.server(got), err
+	}
+	return part{
+		file: file,
+		put: func(data []byte) ([]byte, error) {
+			got, leads, err := current(data)
+			if err != nil {
+				return nil, err
+			}
+			if got != nil && leads == nil {
+				return nil, ErrNotOurs
+			}
+			return form.Put(data, s.wanted(server))
+		},
+		cut: func(data []byte) ([]byte, error) {
+			_, leads, err := current(data)
+			if err != nil || leads == nil {
+				return data, err
+			}
+			return form.Cut(data, s.path())
+		},
+		ours: func(data []byte) bool {
+			_, leads, err := current(data)
+			return err == nil && leads != nil
+		},
+		empty: form.Empty,
+	}
+}
+
+// notes is the part of the lines for agents.
+func notes(file string) part {
+	cut := func(data []byte) ([]byte, error) { return edit.CutBlock(data), nil }
+	return part{
+		file:  file,
+		put:   func(data []byte) ([]byte, error) { return edit.PutBlock(data, Notes()), nil },
+		cut:   cut,
+		ours:  func(data []byte) bool { return !bytes.Equal(edit.CutBlock(data), data) },
+		empty: func(data []byte) bool { return len(data) == 0 },
+	}
+}
+
+func (p part) putting() (*Change, error) { return p.change(p.put) }
+
+// cutting returns the change that gives the file as it was before the part was put there.
+func (p part) cutting() (*Change, error) {
+	c, err := p.change(p.cut)
+	if c != nil {
+		c.restore(p)
+	}
+	return c, err
+}
+
+// change returns what a part does to its file: nil where that is right already.
+func (p part) change(do func(data []byte) ([]byte, error)) (*Change, error) {
+	f, err := open(p.file)
+	if err != nil {
+		return nil, err
+	}
+	after, err := do(f.data)
+	if err != nil || bytes.Equal(after, f.data) {
+		return nil, fileError(p.file, err)
+	}
+	return &Change{
+		After:  after,
+		file:   f,
+		backup: f.is && !p.ours(f.data),
+	}, nil
+}
+
+// config returns the file that holds the client's entry.
+func (s Setup) config() (string, error) {
+	if s.Scope == User {
+		return s.Client.user.find(s.Site), nil
+	}
+	if s.Client.project == "" {
+		return "", fmt.Errorf("%s has no file for the servers of a project: %w", s.Client.Title, ErrNoFile)
+	}
+	return filepath.Join(s.Dir, s.Client.project), nil
+}
+
+func (s Setup) notesFile() (string, error) {
+	if s.Scope == Project {
+		return filepath.Join(s.Dir, s.Client.projectNotes), nil
+	}
+	if len(s.Client.userNotes.files) == 0 {
+		return "", fmt.Errorf("%s has no file for what all agents of a user are told: %w", s.Client.Title, ErrNoFile)
+	}
+	return s.Client.userNotes.find(s.Site), nil
+}
+
+// server returns where an entry leads, nil where that is not the mail of this machine.
+func (c Client) server(entry any) *Server {
+	m, _ := entry.(map[string]any)
+	if text, _ := m[c.urlKey].(string); text != "" {
+		u, err := url.Parse(text)
+		if err == nil && u.Scheme == "http" && u.Path == "/mcp" && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()) {
+			return &Server{URL: text}
+		}
+		return nil
+	}
+	line, _ := m["args"].([]any)
+	command, _ := m["command"].(string)
+	if c.argv {
+		line, _ = m["command"].([]any)
+		if len(line) == 0 {
+			return nil
+		}
+		command, _ = line[0].(string)
+		line = line[1:]
+	}
+	var s Server
+	for _, a := range line {
+		text, _ := a.(string)
+		s.Args = append(s.Args, text)
+	}
+	if command != program || len(s.Args) == 0 || s.Args[0] != "stdio" {
+		return nil
+	}
+	return &s
+}
+
+// entry returns what a client's entry says.
+func (c Client) entry(s Server) edit.Entry {
+	e := edit.Entry{New: c.extra}
+	kind := c.stdioType
+	if s.URL != "" {
+		kind = c.httpType
+	}
+	if kind != "" {
+		e.Keys = append(e.Keys, edit.Key{Name: "type", Value: kind})
+	}
+	switch {
+	case s.URL != "":
+		e.Keys = append(e.Keys, edit.Key{Name: c.urlKey, Value: s.URL})
+		e.Drop = []string{"command", "args"}
+	case c.argv:
+		e.Keys = append(e.Keys, edit.Key{Name: "command", Value: append([]string{program}, s.Args...)})
+		e.Drop = []string{c.urlKey}
+	default:
+		e.Keys = append(e.Keys, edit.Key{Name: "command", Value: program}, edit.Key{Name: "args", Value: s.Args})
+		e.Drop = []string{c.urlKey}
+	}
+	if kind == "" && c.stdioType+c.httpType != "" {
+		e.Drop = append(e.Drop, "type")
+	}
+	return e
+}
+
+// Found reports whether the client was used here: its file, or the folder of it, is there.
+func (s Setup) Found() bool {
+	file := s.Client.user.find(s.Site)
+	return exists(file) || filepath.Dir(file) != s.Home && exists(filepath.Dir(file))
+}
+
+func exists(file string) bool {
+	_, err := os.Lstat(file)
+	return err == nil
+}
+
+// fileError puts the file, and the line where one is known, before an error; nil stays nil.
+func fileError(file string, err error) error {
+	var syntax *edit.SyntaxError
+	var twice *edit.TwiceError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &syntax):
+		return &SyntaxError{file, syntax.Line, syntax.Why}
+	case errors.As(err, &twice):
+		return &SyntaxError{file, twice.Line, fmt.Sprintf("%q stands here a second time", twice.Name)}
+	}
+	return fmt.Errorf("%s: %w", file, err)
+}
+
+// SyntaxError says where a client's file does not parse.
+type SyntaxError struct {
+	File string
+	Line int // from 1
+	Why  string
+}
+
+func (e *SyntaxError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Why) }

@@ -1,0 +1,161 @@
+package clients
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/rogpeppe/go-internal/diff"
+)
+
+// maxFile is the largest file that is edited, in bytes. Claude Code keeps histories in its own, of
+// some megabytes.
+const maxFile = 64 << 20
+
+// Errors of files. Each is wrapped with the file.
+var (
+	ErrReadOnly = errors.New("it is read-only")
+	ErrChanged  = errors.New("it was changed while it was being edited")
+	errNoFile   = errors.New("it is no regular file")
+	errTooLarge = fmt.Errorf("it is larger than %d MiB", maxFile>>20)
+)
+
+// file is somebody's file as it was read.
+type file struct {
+	name string      // as the client knows it
+	path string      // where links lead
+	data []byte      // nil where there is none
+	mode fs.FileMode // of a file that does not exist: what it shall have
+	is   bool        // it exists
+}
+
+// open reads a file, through links. A file that does not exist is one without data; a link that
+// leads nowhere is an error.
+func open(name string) (file, error) {
+	f := file{name: name, path: name}
+	if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+		return f, nil
+	}
+	var err error
+	if f.path, err = filepath.EvalSymlinks(name); err != nil {
+		return f, fmt.Errorf("%s: %w", name, errors.Unwrap(err))
+	}
+	fi, err := os.Stat(f.path)
+	switch {
+	case err != nil:
+		return f, err
+	case !fi.Mode().IsRegular():
+		return f, fmt.Errorf("%s: %w", name, errNoFile)
+	case fi.Size() > maxFile:
+		return f, fmt.Errorf("%s: %w", name, errTooLarge)
+	}
+	f.mode, f.is = fi.Mode().Perm(), true
+	f.data, err = os.ReadFile(f.path)
+	return f, err
+}
+
+// backup is where a file is kept as it was before its first change.
+func (f file) backup() string { return f.path + ".before-mailtree" }
+
+// Change is what one file becomes.
+type Change struct {
+	After []byte
+
+	file    file
+	backup  bool // the file holds nothing of ours yet: it is kept as it was
+	exactly bool // After is the backup, which is not needed any more
+	gone    bool // nothing is left: the file goes
+}
+
+// File is the file that changes, as the client knows it.
+func (c *Change) File() string { return c.file.name }
+
+// Backup is where the file is kept as it was; "" where this change keeps nothing.
+func (c *Change) Backup() string {
+	if !c.backup {
+		return ""
+	}
+	return c.file.backup()
+}
+
+// Gone reports whether the change removes the file.
+func (c *Change) Gone() bool { return c.gone }
+
+// restore makes a change that takes something away give the file as it was. If putting the same
+// back into the backup gives the file of now, then nobody has changed anything else since.
+func (c *Change) restore(p part) {
+	kept, err := open(c.file.backup())
+	if err == nil && kept.is {
+		if again, err := p.put(kept.data); err == nil && bytes.Equal(again, c.file.data) {
+			c.After, c.exactly = kept.data, true
+		}
+		return
+	}
+	c.gone = p.empty(c.After) && c.file.path == c.file.name
+}
+
+// Diff returns the change as a unified diff.
+func (c *Change) Diff() []byte { return diff.Diff(c.file.name, c.file.data, c.file.name, c.After) }
+
+// Apply writes the change: the backup first, then the file, which is renamed into its place and
+// keeps its mode. Errors: ErrReadOnly, ErrChanged, those of writing; the file is as before then.
+func (c *Change) Apply() error {
+	f := c.file
+	if f.is && f.mode&0o200 == 0 {
+		return fmt.Errorf("%s: %w", f.name, ErrReadOnly)
+	}
+	if !f.is {
+		if err := os.MkdirAll(filepath.Dir(f.path), 0o755); err != nil {
+			return err
+		}
+	}
+	if c.backup {
+		if err := replace(f.backup(), f.data, f.mode); err != nil {
+			return err
+		}
+	}
+	now, err := open(f.name)
+	if err != nil {
+		return err
+	}
+	if now.is != f.is || !bytes.Equal(now.data, f.data) {
+		return fmt.Errorf("%s: %w", f.name, ErrChanged)
+	}
+	if c.gone {
+		return os.Remove(f.path)
+	}
+	if err := replace(f.path, c.After, f.mode); err != nil {
+		return err
+	}
+	if c.exactly {
+		return os.Remove(f.backup())
+	}
+	return nil
+}
+
+// replace writes a file beside path and renames it there.
+func replace(path string, data []byte, mode fs.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	for _, step := range []func() error{
+		func() error { return f.Chmod(mode) },
+		f.Sync,
+		f.Close,
+		func() error { return os.Rename(f.Name(), path) },
+	} {
+		if err == nil {
+			err = step()
+		}
+	}
+	if err != nil {
+		f.Close()
+		os.Remove(f.Name())
+	}
+	return err
+}

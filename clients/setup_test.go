@@ -1,0 +1,364 @@
+package clients
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"mailtree/clients/edit"
+)
+
+var update = flag.Bool("update", false, "write the files of fixtures/clients after a set-up anew")
+
+// TestSetup sets clients up in homes and code bases as they were found, and compares the files with
+// those of fixtures/clients. What the set-up wrote it leaves alone the second time, and takes away
+// byte for byte. README.md there says how a case is written.
+func TestSetup(t *testing.T) {
+	t.Parallel()
+	cases, err := filepath.Glob("../fixtures/clients/*.txtar")
+	if err != nil || len(cases) < 20+len(List()) {
+		t.Fatalf("%d cases were found, %v", len(cases), err)
+	}
+	for _, name := range cases {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			a, err := txtar.ParseFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := begin(t, a)
+			after := c.run()
+			if *update {
+				a.Files = append(inside(a, "before"), after...)
+				if err := os.WriteFile(name, txtar.Format(a), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			want := &txtar.Archive{Files: append(inside(a, "after"), inside(a, "refused")...)}
+			if d := cmp.Diff(string(txtar.Format(want)), string(txtar.Format(&txtar.Archive{Files: after}))); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// inside returns the files of an archive below a folder.
+func inside(a *txtar.Archive, dir string) (files []txtar.File) {
+	for _, f := range a.Files {
+		if f.Name == dir || strings.HasPrefix(f.Name, dir+"/") {
+			files = append(files, f)
+		}
+	}
+	return files
+}
+
+// attempt is one case: a set-up in a folder of its own, and how its files are to be changed before.
+type attempt struct {
+	t      *testing.T
+	root   string
+	setup  Setup
+	server Server
+	notes  bool
+	crlf   bool // all files end their lines so
+	again  bool // before holds an entry of ours
+	before map[string]string
+}
+
+// begin reads what the lines before the first file ask for, and writes the files of before.
+func begin(t *testing.T, a *txtar.Archive) *attempt {
+	c := &attempt{t: t, root: t.TempDir(), server: Server{Args: []string{"stdio"}}}
+	at := Site{Home: filepath.Join(c.root, "home"), Dir: filepath.Join(c.root, "code"), Env: func(string) string { return "" }}
+	c.setup = Setup{Site: at, Scope: User}
+	for _, dir := range []string{at.Home, at.Dir} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var last []func()
+	for l := range strings.Lines(string(a.Comment)) {
+		words := strings.Fields(l)
+		if len(words) == 0 || strings.HasPrefix(l, "#") {
+			continue
+		}
+		switch words[0] {
+		case "setup":
+			for _, client := range List() {
+				if client.Name == words[1] {
+					c.setup.Client = client
+				}
+			}
+		case "project":
+			c.setup.Scope = Project
+		case "http":
+			c.server = Server{URL: words[1]}
+		case "notes":
+			c.notes = true
+		case "crlf":
+			c.crlf = true
+		case "again":
+			c.again = true
+		default:
+			last = append(last, func() { c.prepare(words) })
+		}
+	}
+	for _, f := range inside(a, "before") {
+		data := f.Data
+		if c.crlf {
+			data = bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n"))
+		}
+		name := filepath.Join(c.root, strings.TrimPrefix(f.Name, "before/"))
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, data, 0o640); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, do := range last {
+		do()
+	}
+	c.before = c.files()
+	return c
+}
+
+// prepare changes a file of before as no archive can hold it.
+func (c *attempt) prepare(words []string) {
+	c.t.Helper()
+	name := filepath.Join(c.root, words[1])
+	data, _ := os.ReadFile(name)
+	var err error
+	switch words[0] {
+	case "cut": // the last line has no end
+		err = os.WriteFile(name, bytes.TrimSpace(data), 0o640)
+	case "mark": // begins with a byte-order mark
+		err = os.WriteFile(name, append([]byte("\ufeff"), data...), 0o640)
+	case "readonly":
+		err = os.Chmod(name, 0o440)
+	case "link": // link NAME TARGET
+		if err = os.MkdirAll(filepath.Dir(name), 0o700); err == nil {
+			err = os.Symlink(words[2], name)
+		}
+	case "folder":
+		err = os.MkdirAll(name, 0o700)
+	default:
+		c.t.Fatalf("no such word: %s", words[0])
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// files returns everything below the root: bytes, mode and where links lead. Backups are left out.
+func (c *attempt) files() map[string]string {
+	c.t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(c.root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		name, _ := filepath.Rel(c.root, path)
+		fi, err := d.Info()
+		if err != nil {
+			return err
+		}
+		if d.Type() == fs.ModeSymlink {
+			all[name], err = os.Readlink(path)
+			return err
+		}
+		data, err := os.ReadFile(path)
+		all[name] = fi.Mode().String() + "\n" + string(data)
+		return err
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return all
+}
+
+// run sets the client up, again, and takes it away. It returns the files after the first time, or
+// the refusal.
+func (c *attempt) run() (after []txtar.File) {
+	c.t.Helper()
+	err := c.apply(c.setup.Add(c.server, c.notes))
+	now := c.files()
+	if err != nil {
+		if d := cmp.Diff(c.before, now); d != "" {
+			c.t.Errorf("refused, but something changed:\n%s", d)
+		}
+		text := strings.ReplaceAll(err.Error(), c.root+"/", "")
+		return []txtar.File{{Name: "refused", Data: []byte(text + "\n")}}
+	}
+	after = c.changed(now)
+	if again, err := c.setup.Add(c.server, c.notes); err != nil || len(again) > 0 {
+		c.t.Errorf("the second time it changes %d files, %v", len(again), err)
+	}
+	if err := c.apply(c.setup.Remove()); err != nil {
+		c.t.Errorf("it is not taken away: %v", err)
+	}
+	if c.again {
+		if _, leads, err := c.setup.Entry(); leads != nil || err != nil {
+			c.t.Errorf("after it was taken away there is an entry: %v, %v", leads, err)
+		}
+	} else if d := cmp.Diff(c.before, c.files()); d != "" {
+		c.t.Errorf("after it was taken away the files are not as before:\n%s", d)
+	}
+	return after
+}
+
+func (c *attempt) apply(changes []*Change, err error) error {
+	for _, change := range changes {
+		if err == nil {
+			err = change.Apply()
+		}
+	}
+	return err
+}
+
+// changed returns the files that are not as before. Backups must be what was before, modes and
+// links must stay.
+func (c *attempt) changed(now map[string]string) (files []txtar.File) {
+	c.t.Helper()
+	err := filepath.WalkDir(c.root, func(path string, d fs.DirEntry, err error) error {
+		name, _ := filepath.Rel(c.root, path)
+		text, is := now[name]
+		if err != nil || !is || text == c.before[name] {
+			return err
+		}
+		if of, kept := strings.CutSuffix(name, ".before-mailtree"); kept {
+			if text != c.before[of] {
+				c.t.Errorf("%s is not as %s was", name, of)
+			}
+			return nil
+		}
+		mode, data, _ := strings.Cut(text, "\n")
+		was, _, ok := strings.Cut(c.before[name], "\n")
+		if !ok { // a new file: what is the user's is for the user's eyes
+			was = map[Scope]string{User: "-rw-------", Project: "-rw-r--r--"}[c.setup.Scope]
+		}
+		if was != mode {
+			c.t.Errorf("%s has the mode %s now, %s before", name, mode, was)
+		}
+		if c.crlf && c.before[name] != "" {
+			if strings.Count(data, "\n") != strings.Count(data, "\r\n") {
+				c.t.Errorf("%s mixes line ends: %q", name, data)
+			}
+			data = strings.ReplaceAll(data, "\r\n", "\n")
+		}
+		if strings.Contains(c.before[name], "\ufeff") != strings.HasPrefix(data, "\ufeff") {
+			c.t.Errorf("%s lost or gained a byte-order mark", name)
+		}
+		data = strings.TrimPrefix(data, "\ufeff")
+		if !strings.HasSuffix(data, "\n") {
+			data += "\n"
+		}
+		files = append(files, txtar.File{Name: "after/" + name, Data: []byte(data)})
+		return nil
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return files
+}
+
+// TestRemoveAfterEdits: what a person changed since the set-up stays when that is taken away.
+func TestRemoveAfterEdits(t *testing.T) {
+	t.Parallel()
+	for _, of := range []struct{ client, file, before, after string }{
+		{"cursor", ".cursor/mcp.json", `{"a": 1}`, `{"a": 2}`},
+		{"codex", ".codex/config.toml", "a = 1\n", "a = 2\n"},
+	} {
+		c := begin(t, &txtar.Archive{
+			Comment: []byte("setup " + of.client),
+			Files:   []txtar.File{{Name: "before/home/" + of.file, Data: []byte(of.before)}},
+		})
+		if err := c.apply(c.setup.Add(c.server, c.notes)); err != nil {
+			t.Fatal(err)
+		}
+		name := filepath.Join(c.setup.Home, of.file)
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data = bytes.Replace(data, []byte("1"), []byte("2"), 1)
+		if err := os.WriteFile(name, data, 0o640); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.apply(c.setup.Remove()); err != nil {
+			t.Fatal(err)
+		}
+		if data, err = os.ReadFile(name); err != nil || string(data) != of.after {
+			t.Errorf("%s is %q, %v; want %q", of.file, data, err, of.after)
+		}
+	}
+}
+
+// TestChangedMeanwhile: what a client wrote since its file was read is not lost.
+func TestChangedMeanwhile(t *testing.T) {
+	t.Parallel()
+	c := begin(t, &txtar.Archive{
+		Comment: []byte("setup claude"),
+		Files:   []txtar.File{{Name: "before/home/.claude.json", Data: []byte("{}\n")}},
+	})
+	changes, err := c.setup.Add(c.server, c.notes)
+	if err != nil || len(changes) != 1 {
+		t.Fatalf("%d changes, %v", len(changes), err)
+	}
+	name := filepath.Join(c.setup.Home, ".claude.json")
+	if err := os.WriteFile(name, []byte("{\"new\": 1}\n"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if err := changes[0].Apply(); !errors.Is(err, ErrChanged) {
+		t.Errorf("applied: %v", err)
+	}
+	if data, err := os.ReadFile(name); err != nil || string(data) != "{\"new\": 1}\n" {
+		t.Errorf("it is %q, %v", data, err)
+	}
+}
+
+// TestPartsOfOneFile: two things of ours in one file are one change, and go together.
+func TestPartsOfOneFile(t *testing.T) {
+	t.Parallel()
+	const before = "{\n  \"a\": { }\n}\n"
+	c := begin(t, &txtar.Archive{
+		Comment: []byte("setup gemini"),
+		Files:   []txtar.File{{Name: "before/home/.gemini/settings.json", Data: []byte(before)}},
+	})
+	file, err := c.setup.config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	form, other := edit.JSON{Comments: true}, edit.Entry{Path: []string{"hooks", "x"}, Keys: []edit.Key{{Name: "on", Value: true}}}
+	parts := []part{c.setup.entry(file, c.server), {
+		file:  file,
+		put:   func(data []byte) ([]byte, error) { return form.Put(data, other) },
+		cut:   func(data []byte) ([]byte, error) { return form.Cut(data, other.Path) },
+		ours:  func(data []byte) bool { got, _ := form.Get(data, other.Path); return got != nil },
+		empty: form.Empty,
+	}}
+	changes, err := c.setup.changes(parts, part.putting)
+	if err := c.apply(changes, err); err != nil || len(changes) != 1 {
+		t.Fatalf("%d changes, %v", len(changes), err)
+	}
+	data, err := os.ReadFile(file)
+	for _, p := range parts {
+		if err != nil || !p.ours(data) {
+			t.Errorf("it is %s, %v", data, err)
+		}
+	}
+	changes, err = c.setup.changes(parts, part.cutting)
+	if err := c.apply(changes, err); err != nil {
+		t.Fatal(err)
+	}
+	if data, err = os.ReadFile(file); err != nil || string(data) != before {
+		t.Errorf("it is %q, %v", data, err)
+	}
+}
