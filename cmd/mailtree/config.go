@@ -79,14 +79,14 @@ func settings() []setting {
 		{
 			Name:    "HOST",
 			Flag:    "host",
-			of:      "serve config",
+			of:      "serve setup config",
 			Default: "127.0.0.1",
 			Help:    "address to listen on; one that is not loopback needs AUTH=token",
 		},
 		{
 			Name:    "PORT",
 			Flag:    "port",
-			of:      "serve config",
+			of:      "serve setup config",
 			Default: "8765",
 			Help:    "TCP port to listen on; 0 picks a free one",
 		},
@@ -116,7 +116,7 @@ func settings() []setting {
 		{
 			Name:    "AUTH",
 			Flag:    "auth",
-			of:      "serve config",
+			of:      "serve setup config",
 			Default: "open",
 			Help:    "open, or token: every request needs the store's bearer token",
 		},

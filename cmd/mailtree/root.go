@@ -52,7 +52,7 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 		return nil
 	}
 	root.AddCommand(
-		serveCommand(p), stdioCommand(p), nudgeCommand(p),
+		serveCommand(p), stdioCommand(p), nudgeCommand(p), setupCommand(p),
 		indexCommand(p), doctorCommand(p), keyCommand(p), guardCommand(p, env),
 		attachmentsCommand(p), configCommand(p), versionCommand(p),
 	)

@@ -1,0 +1,334 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/clients"
+	"mailtree/clients/edit"
+	"mailtree/maildir/repo"
+)
+
+func setupCommand(p *program) *cobra.Command {
+	var o setupOptions
+	c := &cobra.Command{
+		Use:   "setup [CLIENT]",
+		Short: "Write the mail into the configuration of a client, such as Claude Code or Codex",
+		Long: "Write the mail into the configuration of a client: an MCP entry, over HTTP where a server listens, else through\n" +
+			"`mailtree stdio`. All else in the file stays as it is, and the file as it was is kept beside it once. Doing it\n" +
+			"twice changes nothing. CLIENT is one of " + strings.Join(clientNames(), ", ") + ".\n" +
+			"Exit status 0 when all is done; 1 when a file cannot be changed, or --check finds something; 2 for a wrong call.",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.conflict(args); err != nil {
+				return &exitError{2, err}
+			}
+			return p.setup(c.Context(), o, args)
+		},
+	}
+	f := c.Flags()
+	f.BoolVar(&o.list, "list", false, "list the clients and their files")
+	f.BoolVar(&o.check, "check", false, "tell whether the client (default: every one that is set up) reaches the mail; change nothing")
+	f.BoolVar(&o.user, "user", false, "the user's own configuration (default)")
+	f.BoolVar(&o.project, "project", false, "the configuration of the code base that this runs in")
+	f.StringVar(&o.transport, "transport", "auto", "auto, http or stdio")
+	f.BoolVar(&o.instructions, "instructions", false, "also write five lines for agents into the AGENTS.md or CLAUDE.md that the client reads")
+	f.BoolVar(&o.print, "print", false, "print the entry; change nothing")
+	f.BoolVar(&o.dryRun, "dry-run", false, "print what would change, as a diff; change nothing")
+	f.BoolVar(&o.remove, "remove", false, "take everything away that this command wrote")
+	return c
+}
+
+type setupOptions struct {
+	list, check, print, dryRun, remove bool
+	user, project, instructions        bool
+	transport                          string
+}
+
+// conflict returns what is wrong with the command line.
+func (o setupOptions) conflict(args []string) error {
+	instead := slices.DeleteFunc([]bool{o.list, o.check, o.print, o.remove}, func(set bool) bool { return !set })
+	switch {
+	case len(instead) > 1:
+		return errors.New("--list, --check, --print and --remove: use one of them")
+	case o.user && o.project:
+		return errors.New("--user and --project: use one of them")
+	case !slices.Contains([]string{"auto", "http", "stdio"}, o.transport):
+		return fmt.Errorf("--transport is %q: use auto, http or stdio", o.transport)
+	case len(args) == 0 && !o.list && !o.check:
+		return errors.New("name a client: `mailtree setup --list` lists them")
+	case len(args) == 1 && !slices.Contains(clientNames(), args[0]):
+		return fmt.Errorf("%q is no client: use %s", args[0], strings.Join(clientNames(), ", "))
+	}
+	return nil
+}
+
+func clientNames() (names []string) {
+	for _, c := range clients.List() {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// setup does what the command line asks for. Errors name the file and what to do.
+func (p *program) setup(ctx context.Context, o setupOptions, args []string) error {
+	at, err := p.clientSite()
+	if err != nil {
+		return err
+	}
+	if o.list {
+		return p.listClients(at)
+	}
+	if o.check {
+		return p.checkClients(ctx, o, at, args)
+	}
+	s := clients.Setup{Site: at, Client: clientNamed(args[0]), Scope: o.scopes()[0]}
+	var changes []*clients.Change
+	var server clients.Server
+	if o.remove {
+		changes, err = s.Remove()
+	} else {
+		if server, err = p.serverFor(ctx, o.transport); err != nil {
+			return err
+		}
+		if o.print {
+			entry, err := s.Alone(server)
+			p.std.out.Write(entry)
+			return err
+		}
+		changes, err = s.Add(server, o.instructions)
+	}
+	if err != nil {
+		return whatToDo(err, s)
+	}
+	if len(changes) == 0 {
+		fmt.Fprintf(p.std.out, "%s: nothing to change\n", s.Client.Title)
+	}
+	for _, c := range changes {
+		if o.dryRun {
+			p.std.out.Write(c.Diff())
+			continue
+		}
+		if err := c.Apply(); err != nil {
+			return whatToDo(err, s)
+		}
+		p.lines(done(c))
+	}
+	if _, err := exec.LookPath("mailtree"); err != nil && !o.remove && server.URL == "" {
+		fmt.Fprintln(p.std.err, "mailtree is not on the PATH, where the client looks for it: put it there")
+	}
+	return nil
+}
+
+// done says what was changed.
+func done(c *clients.Change) (lines []string) {
+	if c.Gone() {
+		return []string{"removed " + c.File() + ", which held nothing else"}
+	}
+	lines = []string{"wrote " + c.File()}
+	if c.Backup() != "" {
+		lines = append(lines, "kept "+c.Backup()+", the file as it was")
+	}
+	return lines
+}
+
+// whatToDo adds to an error of setting up what a person can do about it.
+func whatToDo(err error, s clients.Setup) error {
+	var syntax *clients.SyntaxError
+	advice := ""
+	switch {
+	case errors.As(err, &syntax):
+		advice = "Nothing was changed: mend the file, then try again"
+	case errors.Is(err, clients.ErrNotOurs):
+		advice = "Nothing was changed: remove or rename that entry, then try again"
+	case errors.Is(err, edit.ErrByHand), errors.Is(err, clients.ErrReadOnly):
+		advice = "It was not changed: `mailtree setup " + s.Client.Name + " --print` prints what belongs there"
+	case errors.Is(err, clients.ErrChanged):
+		advice = "Nothing was written: try again"
+	case errors.Is(err, clients.ErrNoFile) && s.Scope == clients.Project:
+		advice = "Use --user"
+	case errors.Is(err, clients.ErrNoFile):
+		advice = "Use --project"
+	default:
+		return err
+	}
+	return fmt.Errorf("%w. %s", err, advice)
+}
+
+// scopes returns whose configuration is meant; where the command line does not say, the user's is
+// the first.
+func (o setupOptions) scopes() []clients.Scope {
+	switch {
+	case o.project:
+		return []clients.Scope{clients.Project}
+	case o.user:
+		return []clients.Scope{clients.User}
+	}
+	return []clients.Scope{clients.User, clients.Project}
+}
+
+func clientNamed(name string) clients.Client {
+	all := clients.List()
+	return all[slices.IndexFunc(all, func(c clients.Client) bool { return c.Name == name })]
+}
+
+// clientSite returns where clients are set up: the home, and the code base that this runs in.
+func (p *program) clientSite() (at clients.Site, err error) {
+	at = clients.Site{
+		Env: func(name string) string { v, _ := lookup(p.env, name); return v },
+		Mac: runtime.GOOS == "darwin",
+	}
+	if at.Home, err = os.UserHomeDir(); err != nil {
+		return at, err
+	}
+	if at.Dir, err = os.Getwd(); err != nil {
+		return at, err
+	}
+	tree, err := repo.WorkTree(at.Dir)
+	if err != nil {
+		return at, fmt.Errorf("it cannot be told which work tree %s lies in: %w. Try again", at.Dir, err)
+	}
+	if tree != "" {
+		at.Dir = tree
+	}
+	return at, nil
+}
+
+// serverFor returns how a client is to reach the mail.
+func (p *program) serverFor(ctx context.Context, transport string) (clients.Server, error) {
+	bridge := clients.Server{Args: []string{"stdio"}}
+	if home, err := os.UserHomeDir(); err != nil || p.cfg.Store != filepath.Join(home, ".mailtree") {
+		bridge.Args = append(bridge.Args, "--store", p.cfg.Store)
+	}
+	if p.cfg.RequireToken {
+		if transport == "http" {
+			return bridge, &exitError{2, errors.New("AUTH=token: over HTTP the client's file would hold the token: use --transport stdio")}
+		}
+		return bridge, nil
+	}
+	url := "http://" + net.JoinHostPort(p.cfg.Host, strconv.Itoa(p.cfg.Port)) + "/mcp"
+	if transport == "http" || transport == "auto" && p.serves(ctx, url) == nil {
+		return clients.Server{URL: url}, nil
+	}
+	return bridge, nil
+}
+
+// serves asks whether this store's server listens at a URL. The error says what does instead.
+func (p *program) serves(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(url, "/mcp")+"/health", nil)
+	if err != nil {
+		return err
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return errors.New("nothing answers there")
+	}
+	defer res.Body.Close()
+	var h healthReport
+	if err := json.NewDecoder(res.Body).Decode(&h); err != nil || res.StatusCode != http.StatusOK {
+		return fmt.Errorf("no open mail server answers there (%s)", res.Status)
+	}
+	if h.Store != p.cfg.Store {
+		return fmt.Errorf("the server there has another store, %q", h.Store)
+	}
+	return nil
+}
+
+func (p *program) listClients(at clients.Site) error {
+	w := tabwriter.NewWriter(p.std.out, 0, 4, 2, ' ', 0)
+	for _, c := range clients.List() {
+		found := "-"
+		if (clients.Setup{Site: at, Client: c, Scope: clients.User}).Found() {
+			found = "found"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s", c.Name, c.Title, found)
+		for _, scope := range []clients.Scope{clients.User, clients.Project} {
+			file, leads, err := clients.Setup{Site: at, Client: c, Scope: scope}.Entry()
+			switch {
+			case errors.Is(err, clients.ErrNoFile):
+				file = "-"
+			case leads != nil:
+				file += " (set up)"
+			}
+			fmt.Fprintf(w, "\t%s", file)
+		}
+		fmt.Fprintln(w)
+	}
+	return w.Flush()
+}
+
+// checkClients tells what stands between clients and the mail, in doctor's way.
+func (p *program) checkClients(ctx context.Context, o setupOptions, at clients.Site, args []string) error {
+	d := &doctor{p: p}
+	set := 0
+	for _, c := range clients.List() {
+		if len(args) == 1 && c.Name != args[0] {
+			continue
+		}
+		of := clientCheck{d: d, named: len(args) == 1}
+		for _, scope := range o.scopes() {
+			set += of.entry(ctx, clients.Setup{Site: at, Client: c, Scope: scope})
+		}
+		if of.named && set == 0 && d.bad == 0 {
+			d.say("%s: it is not set up: run `mailtree setup %s`", c.Title, c.Name)
+		}
+	}
+	if set == 0 && d.bad == 0 {
+		d.say("no client is set up: run `mailtree setup CLIENT`; `mailtree setup --list` names the clients")
+	}
+	if d.bad > 0 {
+		return &exitError{1, fmt.Errorf("%s to look at", count(d.bad, "thing"))}
+	}
+	return nil
+}
+
+// clientCheck looks at one client.
+type clientCheck struct {
+	d     *doctor
+	named bool // on the command line
+}
+
+// entry tells of one file. It returns 1 where the client is set up there, 0 where it is not.
+func (k clientCheck) entry(ctx context.Context, s clients.Setup) int {
+	file, leads, err := s.Entry()
+	switch {
+	case errors.Is(err, clients.ErrNoFile), errors.Is(err, clients.ErrNotOurs) && !k.named:
+		return 0
+	case err != nil:
+		k.d.say("%s: %v", s.Client.Title, whatToDo(err, s))
+		return 0
+	case leads == nil:
+		return 0
+	}
+	k.d.ok("%s: %s has the mail: %s", s.Client.Title, file, leads.String())
+	if leads.URL != "" {
+		if err := k.d.p.serves(ctx, leads.URL); err != nil {
+			k.d.say("%s: %v: start `mailtree serve`, or run `mailtree setup %s` again", leads.URL, err, s.Client.Name)
+		} else {
+			k.d.ok("the server answers at %s", leads.URL)
+		}
+		return 1
+	}
+	if path, err := exec.LookPath("mailtree"); err != nil {
+		k.d.say("mailtree is not on the PATH, where the client looks for it: put it there")
+	} else {
+		k.d.ok("the client finds %s, which starts a server where none runs", path)
+	}
+	return 1
+}
