@@ -215,10 +215,12 @@ func TestUnreadOwnFiles(t *testing.T) {
 		}
 	}
 	until(t, "everything is looked at again", func() bool { return len(p.Unread()) == 0 })
-	if _, err := p.Acknowledge(t.Context(), "Bob", sent.ID); err != nil {
-		t.Error(err)
+	for _, read := range []bool{true, false} {
+		if _, err := p.SetRead(t.Context(), "Bob", sent.ID, read); err != nil {
+			t.Error(err)
+		}
 	}
-	if _, err := p.SetRead(t.Context(), "Bob", sent.ID, false); err != nil {
+	if _, err := p.Acknowledge(t.Context(), "Bob", sent.ID); err != nil {
 		t.Error(err)
 	}
 }
