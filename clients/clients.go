@@ -7,7 +7,8 @@
 //	edit/       changing the bytes of an entry, and nothing else
 //
 // An entry is ours by its exact command (mailtree stdio) or its address (/mcp of this machine). An
-// entry of the same name that is not ours is refused. Nothing here writes a token or another secret.
+// entry of the same name that is not ours is refused. Nothing here writes a token or another
+// secret.
 package clients
 
 import (
@@ -73,9 +74,9 @@ type Setup struct {
 	Scope  Scope
 }
 
-// Add returns what sets the client up: the entry, and with told also the lines for its agents. Files
-// that are right already are in no Change; nothing is written yet. Errors: ErrNoFile, ErrNotOurs,
-// *SyntaxError, edit.ErrByHand, those of reading.
+// Add returns what sets the client up: the entry, and with told also the lines for its agents.
+// Files that are right already are in no Change; nothing is written yet. Errors: ErrNoFile,
+// ErrNotOurs, *SyntaxError, edit.ErrByHand, those of reading.
 func (s Setup) Add(server Server, told bool) ([]*Change, error) {
 	file, err := s.config()
 	if err != nil {

@@ -92,8 +92,8 @@ func (c *check) adoptInstalled(ctx context.Context, dir string) {
 	}
 }
 
-// folderBelow is the way from the top of a work tree to a project's folder; "" where that is the top,
-// or does not lie in the work tree.
+// folderBelow is the way from the top of a work tree to a project's folder; "" where that is the
+// top, or does not lie in the work tree.
 func folderBelow(top, folder string) (rel string, inside bool) {
 	if top == "" || !below(folder, top) {
 		return "", false

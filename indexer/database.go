@@ -22,8 +22,9 @@ var schema string
 // schemaVersion is PRAGMA user_version of an index that this program can use.
 const schemaVersion = 7
 
-// Sizes of SQLite's page caches in KiB, of the writer and of each reader; and the number of readers:
-// few, because a reader of a body of 8 MiB holds it several times over, outside Go's memory limit.
+// Sizes of SQLite's page caches in KiB, of the writer and of each reader; and the number of
+// readers: few, because a reader of a body of 8 MiB holds it several times over, outside Go's
+// memory limit.
 const (
 	writeCache = 32 << 10
 	readCache  = 6 << 10

@@ -9,9 +9,9 @@ import (
 	"mailtree/maildir/format"
 )
 
-// message is what the files of one id amount to, by the rules of docs/tree.md,
-// "Copies", alone. It is a pure function of the rows of files: the old rows give what the tables hold now, the new ones what they
-// must hold.
+// message is what the files of one id amount to, by the rules of docs/tree.md, "Copies", alone. It
+// is a pure function of the rows of files: the old rows give what the tables hold now, the new ones
+// what they must hold.
 type message struct {
 	source *file             // whose content counts; nil when there is no message
 	outbox *file             // the sender's copy that counts

@@ -28,8 +28,8 @@ var dumped = []table{
 		"m.importance, m.ack, m.in_reply_to, m.refs, m.message_id, m.media_type, m.attachments, m.html, m.key, m.auth, m.door, " +
 		"m.terminal, m.seal, lower(hex(m.digest)), m.subject, m.body) " +
 		"FROM messages m JOIN projects p USING (pid)"},
-	{"delivery", "SELECT p.slug, a.name || ' ' || m.id, json_array('delivery', p.slug, a.name, m.id, d.path, d.kind, d.urgent, d.asks, d.read, " +
-		"d.read_at, d.ack, d.ack_at) FROM deliveries d JOIN agents a USING (aid) JOIN projects p ON p.pid = a.pid " +
+	{"delivery", "SELECT p.slug, a.name || ' ' || m.id, json_array('delivery', p.slug, a.name, m.id, d.path, d.kind, d.urgent, " +
+		"d.asks, d.read, d.read_at, d.ack, d.ack_at) FROM deliveries d JOIN agents a USING (aid) JOIN projects p ON p.pid = a.pid " +
 		"JOIN messages m ON m.row = d.row"},
 	{"claim", "SELECT p.slug, c.path, json_array('claim', p.slug, c.path, c.pattern, c.agent, c.exclusive, c.reason, c.created, " +
 		"c.expires, c.released, c.released_at) FROM claims c JOIN projects p USING (pid)"},

@@ -37,9 +37,9 @@ func place(us int64, id string, try int) int64 {
 }
 
 // facets are the words of a message in the full-text index that stand for its project, sender,
-// recipients, thread, and importance unless normal, so that one full-text query covers them. They begin with a letter that no
-// living language uses and end in hex digits, so that no word or prefix of a user matches them.
-// They name no recipient of a blind copy.
+// recipients, thread, and importance unless normal, so that one full-text query covers them. They
+// begin with a letter that no living language uses and end in hex digits, so that no word or prefix
+// of a user matches them. They name no recipient of a blind copy.
 func facets(pid int64, m *format.Message) string {
 	var b strings.Builder
 	b.WriteString(facet(pid, "p", ""))

@@ -134,7 +134,9 @@ func (x *Index) newest(ctx context.Context, q maildir.SearchQuery, e match) ([]m
 }
 
 // withRoot adds the message whose id is the thread, where it matches.
-func (x *Index) withRoot(ctx context.Context, q maildir.SearchQuery, e match, s span, text string, found []maildir.Hit) ([]maildir.Hit, error) {
+func (x *Index) withRoot(
+	ctx context.Context, q maildir.SearchQuery, e match, s span, text string, found []maildir.Hit,
+) ([]maildir.Hit, error) {
 	root, err := x.root(ctx, x, q, s)
 	if err != nil || root == 0 {
 		return found, err

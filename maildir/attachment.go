@@ -32,8 +32,8 @@ const (
 	MaxAttached   = 25 << 20 // all files together
 )
 
-// MaxStored is the most that Config.MaxAttachment may be: a larger file of attachments is none that a
-// server made.
+// MaxStored is the most that Config.MaxAttachment may be: a larger file of attachments is none that
+// a server made.
 const MaxStored = 32 << 20
 
 // maxAttachments is how many files one message may bring along.
@@ -87,10 +87,10 @@ func (p *Project) gather(ctx context.Context, d *Draft) ([]attachmentFile, []*Er
 }
 
 // readAttachment reads a file that a field of the draft names, and returns the last element of its
-// path. Only files below the tree, a configured attachment root, or the project's own code base where
-// that is the top of a Git work tree, or of one linked to it; never through links or hidden names
-// (Invariant I8). Where d.by is somebody else than the user of the store, only files outside the tree
-// that are that user's own: the store's rights are not lent.
+// path. Only files below the tree, a configured attachment root, or the project's own code base
+// where that is the top of a Git work tree, or of one linked to it; never through links or hidden
+// names (Invariant I8). Where d.by is somebody else than the user of the store, only files outside
+// the tree that are that user's own: the store's rights are not lent.
 func (g *gathering) readAttachment(field refusal.Field, name string) (data []byte, base string, err error) {
 	p, by := g.p, g.d.by
 	if name == "" || strings.ContainsRune(name, 0) {
@@ -163,9 +163,9 @@ func (g *gathering) noteOdd(field refusal.Field, name string, f *media.File) {
 	}
 }
 
-// attachmentRoots are the folders to look in: first the code base, then the configured ones, then the tree itself. To who
-// works in a linked work tree that is the code base; of the main one, which may have other files of the same names, only
-// absolute names are theirs.
+// attachmentRoots are the folders to look in: first the code base, then the configured ones, then
+// the tree itself. To who works in a linked work tree that is the code base; of the main one, which
+// may have other files of the same names, only absolute names are theirs.
 func (p *Project) attachmentRoots(linked string, absolute bool) []string {
 	var roots []string
 	if linked != "" {
@@ -198,7 +198,8 @@ func readBelow(root, rel string, limit int64) ([]byte, error) {
 	return data, err
 }
 
-// readOwned reads a file of that user's; what is another's, or is too large, is as if it were not there.
+// readOwned reads a file of that user's; what is another's, or is too large, is as if it were not
+// there.
 func readOwned(root, rel string, limit int64, uid int) ([]byte, error) {
 	t, err := tree.Open(root, 0)
 	if err != nil {
@@ -211,11 +212,11 @@ func readOwned(root, rel string, limit int64, uid int) ([]byte, error) {
 // otherBytes is what is wrong with a file in attachments that somebody changed or put there.
 const otherBytes = "other bytes than its name says"
 
-// planAttachment plans the file of an attachment; none where the tree has it. What is there by that name is
-// compared with it, byte for byte: two contents can be made to share a SHA-1. A message whose
-// attachment would be something else is refused, and what is in the way stays: a person may have
-// put it there, and other mail may name it. Errors: writer.ErrBusy where an operation under way writes the
-// file, which may be taken back; ErrConflict.
+// planAttachment plans the file of an attachment; none where the tree has it. What is there by that
+// name is compared with it, byte for byte: two contents can be made to share a SHA-1. A message
+// whose attachment would be something else is refused, and what is in the way stays: a person may
+// have put it there, and other mail may name it. Errors: writer.ErrBusy where an operation under
+// way writes the file, which may be taken back; ErrConflict.
 func (p *Project) planAttachment(tx *writer.Tx, f *attachmentFile) error {
 	if slices.ContainsFunc(tx.Writes, func(w *tree.Write) bool { return w.Path == f.Path && bytes.Equal(w.Data, f.data) }) {
 		return nil // attached twice

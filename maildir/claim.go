@@ -65,7 +65,8 @@ func (p *Project) Claim(ctx context.Context, r claim.Request) (*claim.Result, er
 	return res, nil
 }
 
-// matches counts the files that Git tracks in the code base, by pattern, as far as it takes no longer than maxCounting.
+// matches counts the files that Git tracks in the code base, by pattern, as far as it takes no
+// longer than maxCounting.
 func (p *Project) matches(patterns []string) map[string]int {
 	deadline := time.Now().Add(maxCounting)
 	fold, err := p.code.IgnoresCase(p.human)
@@ -110,7 +111,8 @@ func (p *Project) checkClaim(r *claim.Request) error {
 	return nil
 }
 
-// mending calls f with what mends patterns in the project's code base. Errors: f's, and ErrUnavailable.
+// mending calls f with what mends patterns in the project's code base. Errors: f's, and
+// ErrUnavailable.
 func (p *Project) mending(f func(m *claim.Mending) error) error {
 	err := p.code.Exists(p.human, func(exists func(path string) bool) error {
 		return f(&claim.Mending{Top: p.human, Home: p.store.cfg.Scope.Home, Exists: exists})
@@ -136,8 +138,8 @@ func (p *Project) planClaims(g *writer.Group, tx *writer.Tx, res *claim.Result, 
 	return nil
 }
 
-// planClaim plans the claim's file, over an older one of the same agent and pattern where there is one; keys that
-// are not ours stay as they stood.
+// planClaim plans the claim's file, over an older one of the same agent and pattern where there is
+// one; keys that are not ours stay as they stood.
 func (p *Project) planClaim(g *writer.Group, tx *writer.Tx, c claim.Row) error {
 	old, _, err := p.tree.Read(c.Path, format.MaxSmall)
 	switch {
@@ -155,8 +157,8 @@ func (p *Project) planClaim(g *writer.Group, tx *writer.Tx, c claim.Row) error {
 	return g.Remove(tx, format.ReleasedMark(c.Path))
 }
 
-// Release gives back the agent's live claims on exactly these patterns, or all of its claims when there are none
-// given. A pattern that is not held is no error. Errors: ErrNotFound for the agent.
+// Release gives back the agent's live claims on exactly these patterns, or all of its claims when
+// there are none given. A pattern that is not held is no error. Errors: ErrNotFound for the agent.
 func (p *Project) Release(ctx context.Context, agent string, patterns []string) (*claim.Release, error) {
 	var res *claim.Release
 	tx := &writer.Tx{Op: writer.Op{Verb: "release", Agent: agent}, Keys: writer.On("claims")}
@@ -236,9 +238,9 @@ func (p *Project) lookAtClaims(ctx context.Context, f func(l *claim.Leases) erro
 	return err
 }
 
-// sweepClaims removes the files of claims that ended a week ago: their history is Git's. Those of which somebody has made live
-// ones again, and the index does not know yet, stay.
-// See docs/tree.md, "A claim".
+// sweepClaims removes the files of claims that ended a week ago: their history is Git's. Those of
+// which somebody has made live ones again, and the index does not know yet, stay. See docs/tree.md,
+// "A claim".
 func (p *Project) sweepClaims() *writer.Tx {
 	tx := &writer.Tx{Op: writer.Op{Verb: "sweep", Summary: "claims that ended a week ago"}, Keys: writer.On("claims")}
 	tx.Plan = func(g *writer.Group) error {
@@ -264,7 +266,8 @@ func (p *Project) sweepClaims() *writer.Tx {
 	return tx
 }
 
-// stands reports whether the claim's files still say when it ends and whether it was released as the index does.
+// stands reports whether the claim's files still say when it ends and whether it was released as
+// the index does.
 func (p *Project) stands(c *claim.Row) bool {
 	data, _, err := p.tree.Read(c.Path, format.MaxSmall)
 	if err != nil {

@@ -5,7 +5,8 @@ import "mailtree/maildir/refusal"
 // Error is a refusal: what was wrong, as data. refusal.Words make a sentence of it.
 type Error = refusal.Error
 
-// The closed set of kinds. Every error that a verb returns wraps exactly one of them, or is an internal fault.
+// The closed set of kinds. Every error that a verb returns wraps exactly one of them, or is an
+// internal fault.
 var (
 	ErrNotFound    = refusal.ErrNotFound
 	ErrExist       = refusal.ErrExist

@@ -71,8 +71,8 @@ func (g *gathering) bodyImages(ctx context.Context) string {
 	})
 }
 
-// bodyImage gathers one image of the body. It returns what the body shall name: the destination where
-// that is no file, or none that can be read.
+// bodyImage gathers one image of the body. It returns what the body shall name: the destination
+// where that is no file, or none that can be read.
 func (g *gathering) bodyImage(ctx context.Context, destination string) string {
 	data, name, err := g.readImage(destination)
 	if err == nil && len(g.files) == maxAttachments {
@@ -136,8 +136,8 @@ func (g *gathering) maxInline() int {
 // scheme matches the beginning of a URI, and of what names no file.
 var scheme = regexp.MustCompile(`^(?:[A-Za-z][A-Za-z0-9+.-]*:|//|#|\?)`)
 
-// readImage reads what an image of the body names, and returns its file name, if any. It returns nil
-// where that is on another machine, or no file at all.
+// readImage reads what an image of the body names, and returns its file name, if any. It returns
+// nil where that is on another machine, or no file at all.
 func (g *gathering) readImage(destination string) (data []byte, name string, err error) {
 	const file = "file://"
 	switch {

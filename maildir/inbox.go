@@ -30,10 +30,11 @@ const (
 // MaxWait bounds a long poll.
 const MaxWait = 50 * time.Second
 
-// Waiting says whether a call may wait for mail, and what ends its wait early. The zero value lets it wait its full time.
+// Waiting says whether a call may wait for mail, and what ends its wait early. The zero value lets
+// it wait its full time.
 type Waiting struct {
-	// Admit is asked once, when the call finds nothing and is about to wait. The call returns its error in place of
-	// waiting. nil: whoever waits is admitted.
+	// Admit is asked once, when the call finds nothing and is about to wait. The call returns its
+	// error in place of waiting. nil: whoever waits is admitted.
 	Admit func() error
 	Until <-chan struct{} // the wait ends when this is closed; nil: never
 }
@@ -69,13 +70,13 @@ func pageSize(n int) int {
 }
 
 // Inbox lists deliveries newest first. With markRead those on the page are marked read, durably,
-// before it returns (the page shows them as they are after it). With wait > 0 and nothing new on the
-// page (nothing unread, or with Since nothing at all) it returns as soon as something arrives, or
-// the page as it is after wait or when q.Waiting ends the wait, or with ctx's error. With q.ID it is
-// that message alone, with its body; with q.Thread a page of that thread, oldest first; with
-// q.AwaitingAck what waits for an acknowledgement: then there is no waiting. A page ends with q.Room;
-// of what it left out nothing is marked. Errors: ErrNotFound for the agent, q.ID and q.Thread; those
-// of q.Waiting.Admit and q.Room.Reserve.
+// before it returns (the page shows them as they are after it). With wait > 0 and nothing new on
+// the page (nothing unread, or with Since nothing at all) it returns as soon as something arrives,
+// or the page as it is after wait or when q.Waiting ends the wait, or with ctx's error. With q.ID
+// it is that message alone, with its body; with q.Thread a page of that thread, oldest first; with
+// q.AwaitingAck what waits for an acknowledgement: then there is no waiting. A page ends with
+// q.Room; of what it left out nothing is marked. Errors: ErrNotFound for the agent, q.ID and
+// q.Thread; those of q.Waiting.Admit and q.Room.Reserve.
 func (p *Project) Inbox(ctx context.Context, q InboxQuery, markRead bool, wait time.Duration) (*InboxPage, error) {
 	if err := p.needAgent(ctx, refusal.Agent, q.Agent); err != nil {
 		return nil, err
@@ -304,8 +305,8 @@ func (p *Project) markPage(ctx context.Context, agent string, page *InboxPage) e
 	return err
 }
 
-// mark creates the missing marks of deliveries in one operation. On a page, one that is gone meanwhile or cannot be marked stops
-// no other.
+// mark creates the missing marks of deliveries in one operation. On a page, one that is gone
+// meanwhile or cannot be marked stops no other.
 func (p *Project) mark(ctx context.Context, verb, agent string, ids []string, ack, page bool) error {
 	tx := &writer.Tx{Op: writer.Op{Verb: verb, Agent: agent}, Keys: writer.On("mark " + agent), IDs: ids}
 	if len(ids) == 1 {
@@ -342,7 +343,8 @@ func (p *Project) mark(ctx context.Context, verb, agent string, ids []string, ac
 	return p.writer.Do(ctx, tx)
 }
 
-// markFile plans one mark, unless there is one. Errors: as of freeFor; writer.ErrStale too when the one that the index knows is gone.
+// markFile plans one mark, unless there is one. Errors: as of freeFor; writer.ErrStale too when the
+// one that the index knows is gone.
 func (p *Project) markFile(g *writer.Group, tx *writer.Tx, path string, known, page bool) error {
 	if known {
 		return g.Present(path)
@@ -357,8 +359,9 @@ func (p *Project) markFile(g *writer.Group, tx *writer.Tx, path string, known, p
 	return err
 }
 
-// freeFor reports whether a file can be made at path. Errors: writer.ErrStale when a file is there that the index does not
-// know yet, ErrConflict when something is there that is no file, or one that the index cannot take for a mark.
+// freeFor reports whether a file can be made at path. Errors: writer.ErrStale when a file is there
+// that the index does not know yet, ErrConflict when something is there that is no file, or one
+// that the index cannot take for a mark.
 func (p *Project) freeFor(g *writer.Group, path string) error {
 	st, err := p.tree.Stat(path)
 	switch {
@@ -402,10 +405,10 @@ type PopQuery struct {
 	Room    *Room // for its body; nil: all of it
 }
 
-// PopWait is Pop that waits where there is nothing: it returns as soon as it has a delivery, or nil after that time. When ctx
-// ends first, its error, and nothing is popped that was not on its way. Of many who wait for one agent, each delivery goes to
-// one. Errors: as Pop; those of q.Waiting.Admit and q.Room.Reserve.
-// See docs/tools.md, "Reading".
+// PopWait is Pop that waits where there is nothing: it returns as soon as it has a delivery, or nil
+// after that time. When ctx ends first, its error, and nothing is popped that was not on its way.
+// Of many who wait for one agent, each delivery goes to one. Errors: as Pop; those of
+// q.Waiting.Admit and q.Room.Reserve. See docs/tools.md, "Reading".
 func (p *Project) PopWait(ctx context.Context, q PopQuery) (*Delivery, error) {
 	if err := p.needAgent(ctx, refusal.Agent, q.Agent); err != nil {
 		return nil, err
@@ -473,9 +476,9 @@ func (p *Project) unread(ctx context.Context, agent, id string) error {
 	return p.writer.Do(ctx, tx)
 }
 
-// Acknowledge marks a delivery acknowledged, and read; the first time stays. It returns the delivery as it then
-// stands. Errors: ErrNotFound for the agent or when the message is not in its inbox.
-// See docs/tools.md, "Reading".
+// Acknowledge marks a delivery acknowledged, and read; the first time stays. It returns the
+// delivery as it then stands. Errors: ErrNotFound for the agent or when the message is not in its
+// inbox. See docs/tools.md, "Reading".
 func (p *Project) Acknowledge(ctx context.Context, agent, id string) (*Delivery, error) {
 	id = p.store.Domain().IDNamed(id)
 	if err := p.mark(ctx, "acknowledge", agent, []string{id}, true, false); err != nil {

@@ -10,52 +10,65 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Index is what the domain needs of the view of the tree that answers questions fast. The indexer package
-// is the one implementation. It holds all projects of a store; project is always a slug.
+// Index is what the domain needs of the view of the tree that answers questions fast. The indexer
+// package is the one implementation. It holds all projects of a store; project is always a slug.
 //
-// The index is a function of the tree (docs/architecture.md, "The house"): Ingest and Reconcile are the only ways in, and both are
-// given nothing but names of files. Every method may be called from many goroutines at once. Errors of the
-// database come back as they are: they are faults, not answers. "Not there" is a nil result, not an error.
+// The index is a function of the tree (docs/architecture.md, "The house"): Ingest and Reconcile are
+// the only ways in, and both are given nothing but names of files. Every method may be called from
+// many goroutines at once. Errors of the database come back as they are: they are faults, not
+// answers. "Not there" is a nil result, not an error.
 type Index interface {
-	// Attach makes a project known before anything of it is ingested; again for a known one it only takes the tree.
+	// Attach makes a project known before anything of it is ingested; again for a known one it only
+	// takes the tree.
 	Attach(ctx context.Context, project string, tree *tree.Tree) error
 
 	// Detach forgets a project and drops its rows: its tree is gone. No call for it is under way.
 	Detach(ctx context.Context, project string) error
 
-	// Ingest brings the rows that come from the files at paths level with the tree, in one transaction, and
-	// returns what changed in the order it was recorded, without the paths that were level already. A path
-	// that is, or was, a folder stands for every file below it. A file that cannot be read is a problem, not an
-	// error; one that a fault of the machine kept from being looked at keeps its rows and is named in Unread.
+	// Ingest brings the rows that come from the files at paths level with the tree, in one
+	// transaction, and returns what changed in the order it was recorded, without the paths that
+	// were level already. A path that is, or was, a folder stands for every file below it. A file
+	// that cannot be read is a problem, not an error; one that a fault of the machine kept from
+	// being looked at keeps its rows and is named in Unread.
 	Ingest(ctx context.Context, project string, paths []string) (Ingested, error)
 
-	// IngestWritten is Ingest for one who has just put files at paths: of those in written, content and state are taken
-	// from there, and the next look at them reads them. Copies that share their bytes should share the slice.
+	// IngestWritten is Ingest for one who has just put files at paths: of those in written, content
+	// and state are taken from there, and the next look at them reads them. Copies that share their
+	// bytes should share the slice.
 	IngestWritten(ctx context.Context, project string, paths []string, written map[string]Written) (Ingested, error)
 
-	// Reconcile compares the whole tree with the rows (size, times, inode; content where these differ or are
-	// too fresh to trust) and ingests what differs. progress may be nil; it is called with files seen so far.
+	// Reconcile compares the whole tree with the rows (size, times, inode; content where these
+	// differ or are too fresh to trust) and ingests what differs. progress may be nil; it is called
+	// with files seen so far.
 	Reconcile(ctx context.Context, project string, progress func(done int)) (Ingested, error)
 
-	// Differing returns the paths at which tree and rows may differ, changing nothing; others may write meanwhile.
+	// Differing returns the paths at which tree and rows may differ, changing nothing; others may
+	// write meanwhile.
 	Differing(ctx context.Context, project string) ([]string, error)
 
-	// Changes returns at most limit changes recorded after the mark, oldest first, of every project.
+	// Changes returns at most limit changes recorded after the mark, oldest first, of every
+	// project.
 	Changes(ctx context.Context, after int64, limit int) ([]Change, error)
 	// LastChange is the mark of the newest change recorded, 0 when there is none.
 	LastChange(ctx context.Context) (int64, error)
 
 	Agent(ctx context.Context, project, name string) (*AgentRow, error) // nil when there is none
 	Agents(ctx context.Context, project string) ([]AgentRow, error)     // by name; without Program, Model, Task
-	// AgentsAfter lists by name, with all that is known of them, at most limit of those whose names come after a name.
+	// AgentsAfter lists by name, with all that is known of them, at most limit of those whose names
+	// come after a name.
 	AgentsAfter(ctx context.Context, project, after string, limit int) ([]AgentRow, error)
 
-	// Message finds one, nil when there is none. With body it has its body, as far as room has room for it.
+	// Message finds one, nil when there is none. With body it has its body, as far as room has room
+	// for it.
 	Message(ctx context.Context, project, id string, body BodyWanted, room *Room) (*MessageRow, error)
-	// Body reads n bytes of a message's body from an offset on; fewer at its end, "" where there is no such message.
+	// Body reads n bytes of a message's body from an offset on; fewer at its end, "" where there is
+	// no such message.
 	Body(ctx context.Context, project, id string, offset, n int64) (string, error)
-	Thread(ctx context.Context, q ThreadQuery) ([]MessageRow, error)            // oldest first; also the message whose id it is; [] when there is none
-	Keyed(ctx context.Context, project, from, key string) ([]MessageRow, error) // every message of that sender with that idempotency key, oldest first, BCC filled in from the sender's copy
+	// Thread lists a thread oldest first, also the message whose id it is; [] when there is none.
+	Thread(ctx context.Context, q ThreadQuery) ([]MessageRow, error)
+	// Keyed lists every message of that sender with that idempotency key, oldest first, with BCC of
+	// the sender's copy.
+	Keyed(ctx context.Context, project, from, key string) ([]MessageRow, error)
 
 	// Delivery finds an agent's copy, nil when there is none. Body and room are as of Message.
 	Delivery(ctx context.Context, project, agent, id string, body BodyWanted, room *Room) (*Delivery, error)
@@ -70,7 +83,8 @@ type Index interface {
 	Counts(ctx context.Context, project, agent string) (Counts, error)
 	Box(ctx context.Context, q BoxQuery) ([]BoxRow, error) // by id, last first, which is newest first where ids tell the time; [] past the end
 
-	// Search finds messages. Errors: ErrInvalid for a cursor that it did not give, or gave too long ago.
+	// Search finds messages. Errors: ErrInvalid for a cursor that it did not give, or gave too long
+	// ago.
 	Search(ctx context.Context, q SearchQuery) (Found, error)
 
 	Claims(ctx context.Context, project string) ([]claim.Row, error) // every valid claim file, live or not, by created then agent then path
@@ -78,12 +92,15 @@ type Index interface {
 	ClaimsAt(ctx context.Context, project string, paths []string) ([]claim.Row, error)
 	Problems(ctx context.Context, project string) ([]format.Problem, error) // by path; "" for all projects
 
-	// Newest lists the newest messages of all projects, at most limit, last first: project, id, thread, sender, subject.
+	// Newest lists the newest messages of all projects, at most limit, last first: project, id,
+	// thread, sender, subject.
 	Newest(ctx context.Context, limit int) ([]MessageRow, error)
-	// ProjectsWith finds the projects that hold what is named: an agent, a message id or a thread, most recent activity first.
-	ProjectsWith(ctx context.Context, what format.Kind, name string) ([]string, error) // what: format.KindProfile, format.KindCanonical, or format.KindOther for a thread
-	// Names completes: at most limit names that begin with prefix: agents (format.KindProfile) and threads (format.KindOther)
-	// whatever the case, ids of messages (format.KindCanonical).
+	// ProjectsWith finds the projects that hold what is named: an agent, a message id or a thread,
+	// most recent activity first. what is format.KindProfile, format.KindCanonical, or
+	// format.KindOther for a thread.
+	ProjectsWith(ctx context.Context, what format.Kind, name string) ([]string, error)
+	// Names completes: at most limit names that begin with prefix: agents (format.KindProfile) and
+	// threads (format.KindOther) whatever the case, ids of messages (format.KindCanonical).
 	Names(ctx context.Context, project string, what format.Kind, prefix string, limit int) ([]string, error) // project "" for all
 	Stats(ctx context.Context) (Stats, error)
 }
@@ -114,8 +131,8 @@ const (
 	Removed = "removed"
 )
 
-// AgentRow is an agent as the tree tells it. An agent exists while any file of a known kind lies below its
-// folder; without a valid profile its other fields are empty.
+// AgentRow is an agent as the tree tells it. An agent exists while any file of a known kind lies
+// below its folder; without a valid profile its other fields are empty.
 type AgentRow struct {
 	Project string // slug
 	format.Profile
@@ -176,8 +193,8 @@ type InboxQuery struct {
 	UrgentOnly bool      // high and urgent
 	UnreadOnly bool
 	Bodies     bool
-	// AwaitingAck asks for what nobody has acknowledged yet who should: in this inbox, or sent by the
-	// agent. Of the rest Bodies, Limit and Before count.
+	// AwaitingAck asks for what nobody has acknowledged yet who should: in this inbox, or sent by
+	// the agent. Of the rest Bodies, Limit and Before count.
 	AwaitingAck bool
 	Limit       int     // default 20, at most 200
 	Before      int64   // cursor: only rows before it in time order; 0: from the newest

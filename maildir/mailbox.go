@@ -18,10 +18,11 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// A mailbox is an agent seen as an address with an owner: the user of the operating system who may read and write it.
-// Owners stand in the store's owners.json, never in a tree that a `git pull` could change. An agent of whom it says
-// nothing (every one that another toolset made) belongs to the user whose store it is, who can read its files anyway.
-// See docs/email.md, "Mailboxes and users".
+// A mailbox is an agent seen as an address with an owner: the user of the operating system who may
+// read and write it. Owners stand in the store's owners.json, never in a tree that a `git pull`
+// could change. An agent of whom it says nothing (every one that another toolset made) belongs to
+// the user whose store it is, who can read its files anyway. See docs/email.md, "Mailboxes and
+// users".
 
 // Caller is who asks: a user of the operating system, known by peer credentials.
 type Caller struct {
@@ -29,10 +30,12 @@ type Caller struct {
 	Root bool // may do everything
 }
 
-// NoOwner is the Owner of an agent that nobody owns, because owners.json says so: root alone may use it.
+// NoOwner is the Owner of an agent that nobody owns, because owners.json says so: root alone may
+// use it.
 const NoOwner = -1
 
-// MaxGuestMailboxes is how many mailboxes of a store one user may own who is neither the store's user nor root.
+// MaxGuestMailboxes is how many mailboxes of a store one user may own who is neither the store's
+// user nor root.
 const MaxGuestMailboxes = 100
 
 // owns reports whether the caller may use what belongs to that user.
@@ -71,8 +74,14 @@ func (p *Project) Mailboxes(ctx context.Context, by Caller) ([]Mailbox, error) {
 
 func (p *Project) mailbox(a *AgentRow, owners map[string]int) Mailbox {
 	dir := filepath.Join(p.tree.Dir(), format.AgentsDir, a.Name)
-	return Mailbox{Name: a.Name, InboxPath: filepath.Join(dir, format.InboxDir), OutboxPath: filepath.Join(dir, format.OutboxDir), Counts: a.Counts,
-		Owner: p.owner(owners, a.Name), Registered: a.HasProfile}
+	return Mailbox{
+		Name:       a.Name,
+		InboxPath:  filepath.Join(dir, format.InboxDir),
+		OutboxPath: filepath.Join(dir, format.OutboxDir),
+		Counts:     a.Counts,
+		Owner:      p.owner(owners, a.Name),
+		Registered: a.HasProfile,
+	}
 }
 
 // owner is the uid of the user whom an agent belongs to; NoOwner where that is nobody.
@@ -118,7 +127,8 @@ func (p *Project) CreateMailbox(ctx context.Context, name string, by Caller) (*M
 	return p.Mailbox(ctx, name, by)
 }
 
-// mayOwnMore refuses a guest who owns as many mailboxes as one may. Those whose folder is gone do not count.
+// mayOwnMore refuses a guest who owns as many mailboxes as one may. Those whose folder is gone do
+// not count.
 func (s *Store) mayOwnMore(ctx context.Context, by Caller) error {
 	if !s.guest(by) {
 		return nil
@@ -158,9 +168,9 @@ func (s *Store) mayOwnMore(ctx context.Context, by Caller) error {
 	return nil
 }
 
-// give makes an agent that is being made the user's, or with NoOwner the store's user's, whoever owned one of that name
-// before, and drops the hooks of the former owner. It is called while the agent is not there, so nobody is granted
-// anything too early.
+// give makes an agent that is being made the user's, or with NoOwner the store's user's, whoever
+// owned one of that name before, and drops the hooks of the former owner. It is called while the
+// agent is not there, so nobody is granted anything too early.
 func (p *Project) give(name string, uid int) error {
 	key := p.slug + "/" + name
 	owners, err := p.store.owners.loadOwners()
@@ -224,18 +234,24 @@ func (p *Project) Mailbox(ctx context.Context, name string, by Caller) (*Mailbox
 	return &m, nil
 }
 
-// DeleteMailbox removes an agent's whole folder, its hooks and its owner; its mail stays in the history and in other agents'
-// folders. It returns the mailbox as it was, also with ErrConflict. Without force one with mail is refused with ErrConflict. Errors: ErrNotFound, ErrDenied, ErrConflict, and ErrUnavailable
-// where what somebody else wrote there cannot be committed first.
+// DeleteMailbox removes an agent's whole folder, its hooks and its owner; its mail stays in the
+// history and in other agents' folders. It returns the mailbox as it was, also with ErrConflict.
+// Without force one with mail is refused with ErrConflict. Errors: ErrNotFound, ErrDenied,
+// ErrConflict, and ErrUnavailable where what somebody else wrote there cannot be committed first.
 func (p *Project) DeleteMailbox(ctx context.Context, name string, force bool, by Caller) (*Mailbox, error) {
 	m, err := p.Mailbox(ctx, name, by)
 	if err != nil {
 		return nil, err
 	}
-	tx := &writer.Tx{Op: writer.Op{Verb: "delete-mailbox", Agent: name, Summary: name}, Keys: append(writer.On("mailbox"), writer.Key{Kind: writer.Below, Name: format.AgentsDir + "/" + name})}
+	folder := format.AgentsDir + "/" + name
+	tx := &writer.Tx{
+		Op:   writer.Op{Verb: "delete-mailbox", Agent: name, Summary: name},
+		Keys: append(writer.On("mailbox"), writer.Key{Kind: writer.Below, Name: folder}),
+	}
 	tx.Plan = func(g *writer.Group) error {
 		var paths []string
-		coming := p.writer.Holders(writer.Inside, format.AgentsDir+"/"+name) > 0 // before the index is asked: what is not under way any more is counted
+		// Asked before the index: what is not under way any more is counted.
+		coming := p.writer.Holders(writer.Inside, folder) > 0
 		if m, err = p.Mailbox(g.Ctx, name, by); err != nil {
 			return err
 		}
@@ -282,8 +298,8 @@ func (p *Project) DeleteMailbox(ctx context.Context, name string, force bool, by
 	return m, p.disown(ctx, name)
 }
 
-// disown drops owner and hooks of an agent that was deleted, unless there is one of that name again: whoever made that
-// one has said whose it is.
+// disown drops owner and hooks of an agent that was deleted, unless there is one of that name
+// again: whoever made that one has said whose it is.
 func (p *Project) disown(ctx context.Context, name string) error {
 	tx := &writer.Tx{Op: writer.Op{Verb: "delete-mailbox", Agent: name}, Keys: writer.On("mailbox")}
 	tx.Plan = func(g *writer.Group) error { // writes nothing

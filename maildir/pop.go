@@ -11,9 +11,9 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Pop hands out the oldest unread delivery, marked read durably; nil when there is none. Never the same twice,
-// between processes either: creating the mark exclusively decides.
-// See docs/tools.md, "Reading".
+// Pop hands out the oldest unread delivery, marked read durably; nil when there is none. Never the
+// same twice, between processes either: creating the mark exclusively decides. See docs/tools.md,
+// "Reading".
 func (p *Project) Pop(ctx context.Context, agent string) (*Delivery, error) {
 	return p.popWithin(ctx, agent, nil)
 }
@@ -61,8 +61,9 @@ func (p *Project) popOnce(ctx context.Context, agent string, room *Room) (*Deliv
 	return got, nil
 }
 
-// readPopped reads what is about to be popped, with as much of its body as there is room for: before it is marked, for what
-// cannot be read must not be lost. Errors: errNoRoom, writer.ErrStale, those of the index.
+// readPopped reads what is about to be popped, with as much of its body as there is room for:
+// before it is marked, for what cannot be read must not be lost. Errors: errNoRoom,
+// writer.ErrStale, those of the index.
 func (p *Project) readPopped(g *writer.Group, d *Delivery, room *Room) (*Delivery, error) {
 	room.empty() // of an earlier plan of the same pop
 	whole, err := p.store.index.Delivery(g.Ctx, p.slug, d.Agent, d.ID, WithBody, room)
@@ -80,7 +81,8 @@ func (p *Project) readPopped(g *writer.Group, d *Delivery, room *Room) (*Deliver
 	return whole, nil
 }
 
-// poppable finds the oldest unread delivery that is on disk, can be marked and is handed to nobody else.
+// poppable finds the oldest unread delivery that is on disk, can be marked and is handed to nobody
+// else.
 func (p *Project) poppable(g *writer.Group, agent string) (*Delivery, error) {
 	for {
 		d, err := p.oldest(g, agent)
@@ -106,7 +108,8 @@ func (p *Project) poppable(g *writer.Group, agent string) (*Delivery, error) {
 	}
 }
 
-// oldest hands each try of a group another delivery, until a pop fails: what that one took may be handed out again.
+// oldest hands each try of a group another delivery, until a pop fails: what that one took may be
+// handed out again.
 func (p *Project) oldest(g *writer.Group, agent string) (*Delivery, error) {
 	p.pops.begin(g.Number, p.writer.Failures())
 	tried := p.pops.tried[agent]
@@ -131,7 +134,8 @@ func (p *Project) oldest(g *writer.Group, agent string) (*Delivery, error) {
 	return &d, nil
 }
 
-// pops is what the pops of one group know of the inboxes. Only plans use it, which run in one goroutine of the project.
+// pops is what the pops of one group know of the inboxes. Only plans use it, which run in one
+// goroutine of the project.
 type pops struct {
 	group    uint64                     // that it belongs to
 	failures int                        // operations that had failed when it began

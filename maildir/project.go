@@ -22,7 +22,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Project is one project of a store: a tree, its one writer and its history. Safe for concurrent use.
+// Project is one project of a store: a tree, its one writer and its history. Safe for concurrent
+// use.
 type Project struct {
 	store   *Store
 	slug    string
@@ -89,8 +90,8 @@ func (s *Store) known(slug string) *Project {
 	return s.projects[slug]
 }
 
-// knownSoon is known, and waits for a project that is being opened: what it brings is in the feed before it is known. Errors:
-// ctx's.
+// knownSoon is known, and waits for a project that is being opened: what it brings is in the feed
+// before it is known. Errors: ctx's.
 func (s *Store) knownSoon(ctx context.Context, slug string) (*Project, error) {
 	if p := s.known(slug); p != nil {
 		return p, nil
@@ -102,7 +103,8 @@ func (s *Store) knownSoon(ctx context.Context, slug string) (*Project, error) {
 	return s.known(slug), nil
 }
 
-// beginAdding waits until nobody else opens a project, which may take minutes; the caller calls endAdding. Errors: ctx's.
+// beginAdding waits until nobody else opens a project, which may take minutes; the caller calls
+// endAdding. Errors: ctx's.
 func (s *Store) beginAdding(ctx context.Context) error {
 	select {
 	case s.adding <- struct{}{}:
@@ -114,8 +116,9 @@ func (s *Store) beginAdding(ctx context.Context) error {
 
 func (s *Store) endAdding() { <-s.adding }
 
-// adopt opens a project whose folder appeared after the start (a clone made by hand); nil when there is none. It waits
-// for project.json to be written, which a checkout does late: a clone under way is Git's.
+// adopt opens a project whose folder appeared after the start (a clone made by hand); nil when
+// there is none. It waits for project.json to be written, which a checkout does late: a clone under
+// way is Git's.
 func (s *Store) adopt(ctx context.Context, slug string) (*Project, error) {
 	if !format.ValidSlug(slug) {
 		return nil, nil
@@ -134,7 +137,8 @@ func (s *Store) adopt(ctx context.Context, slug string) (*Project, error) {
 // See docs/tools.md, "postal".
 const DefaultProject = "default"
 
-// EnsureProject is Project, but makes the project where the key is an absolute path without one, or DefaultProject.
+// EnsureProject is Project, but makes the project where the key is an absolute path without one, or
+// DefaultProject.
 func (s *Store) EnsureProject(ctx context.Context, key string) (*Project, error) {
 	p, err := s.Project(ctx, key)
 	if err == nil || !errors.Is(err, ErrNotFound) {
@@ -170,11 +174,12 @@ func (s *Store) EnsureProject(ctx context.Context, key string) (*Project, error)
 	return p, err
 }
 
-// MaxProjects is how many projects a store has by default before no more are made: each takes memory of the server, and of the
-// machine's inotify watches.
+// MaxProjects is how many projects a store has by default before no more are made: each takes
+// memory of the server, and of the machine's inotify watches.
 const MaxProjects = 1000
 
-// refuseMore refuses to make one project more than Config.MaxProjects. Those that are there are counted on disk.
+// refuseMore refuses to make one project more than Config.MaxProjects. Those that are there are
+// counted on disk.
 func (s *Store) refuseMore() error {
 	slugs, err := storedir.Slugs(s.cfg.Root)
 	if err == nil && len(slugs) >= s.cfg.MaxProjects {
@@ -189,9 +194,9 @@ func (s *Store) refuseMore() error {
 	return err
 }
 
-// refuseKey refuses to make a project named by a path that can be no code base: a file, or anything in the folders of the system
-// or of the store, also through symbolic links. A path where nothing is can be one. Errors: ErrInvalid; ErrUnavailable, the
-// machine's faults.
+// refuseKey refuses to make a project named by a path that can be no code base: a file, or anything
+// in the folders of the system or of the store, also through symbolic links. A path where nothing
+// is can be one. Errors: ErrInvalid; ErrUnavailable, the machine's faults.
 func (s *Store) refuseKey(human string) error {
 	if human == "" {
 		return nil
@@ -225,8 +230,9 @@ func (s *Store) refuseKey(human string) error {
 	return nil
 }
 
-// MissingFolder is the path that a key names (a slug: the path that the project is named by) where nothing lies there, or
-// something that is no folder: the key may be mistyped, or name a folder of another machine. "" where a folder lies there.
+// MissingFolder is the path that a key names (a slug: the path that the project is named by) where
+// nothing lies there, or something that is no folder: the key may be mistyped, or name a folder of
+// another machine. "" where a folder lies there.
 func (p *Project) MissingFolder(key string) string {
 	path := filepath.Clean(storedir.PlainKey(key))
 	if !filepath.IsAbs(path) {
@@ -242,9 +248,9 @@ func (p *Project) MissingFolder(key string) string {
 	return ""
 }
 
-// EnsureProjectFor is EnsureProject for the caller. A guest makes no project but the default one: it takes files and memory
-// of the server, and a guest can name any number of them. Errors: ErrNotFound without names like it, which are not a guest's
-// to know; else as EnsureProject.
+// EnsureProjectFor is EnsureProject for the caller. A guest makes no project but the default one:
+// it takes files and memory of the server, and a guest can name any number of them. Errors:
+// ErrNotFound without names like it, which are not a guest's to know; else as EnsureProject.
 func (s *Store) EnsureProjectFor(ctx context.Context, key string, by Caller) (*Project, error) {
 	if key == DefaultProject || !s.guest(by) {
 		return s.EnsureProject(ctx, key)
@@ -272,8 +278,8 @@ func (s *Store) ProjectFor(ctx context.Context, key string, by Caller) (*Project
 // ownFiles are what every project has from the start, beside its mail.
 var ownFiles = []string{format.ProjectFile, format.GitIgnore, format.GitAttributes}
 
-// makeProject writes a new work tree beside its place and renames it there, so that it is whole or absent. made is false where
-// somebody else has put one there first.
+// makeProject writes a new work tree beside its place and renames it there, so that it is whole or
+// absent. made is false where somebody else has put one there first.
 func (s *Store) makeProject(human, slug string) (made bool, err error) {
 	dir := filepath.Join(s.cfg.Root, storedir.ProjectsDir, slug)
 	tmp, err := os.MkdirTemp(s.cfg.Root, ".project-")

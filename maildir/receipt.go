@@ -34,8 +34,8 @@ func (p *Project) ReceiptOf(d *Delivery) Receipt {
 	}
 }
 
-// deliveredAt is when this server delivered a message, to everybody at once; zero where another did,
-// or somebody by hand.
+// deliveredAt is when this server delivered a message, to everybody at once; zero where another
+// did, or somebody by hand.
 func (p *Project) deliveredAt(m *MessageRow) time.Time {
 	if _, ok := p.store.VerifiedHere(&m.Message); !ok || m.Message.Project != p.name() {
 		return time.Time{}
@@ -85,8 +85,8 @@ type ReplyQuery struct {
 	Room    *Room // for its body; nil: all of it
 }
 
-// AwaitReply waits until a reply to a message lies in its sender's inbox, and returns the newest; it
-// stays unread. nil: none came. Errors: those of q.Waiting.Admit and q.Room.Reserve; ctx's.
+// AwaitReply waits until a reply to a message lies in its sender's inbox, and returns the newest;
+// it stays unread. nil: none came. Errors: those of q.Waiting.Admit and q.Room.Reserve; ctx's.
 func (p *Project) AwaitReply(ctx context.Context, m *Sent, q ReplyQuery) (*Delivery, error) {
 	const markRead = false
 	page, err := p.Inbox(ctx, InboxQuery{

@@ -66,10 +66,9 @@ func (p *Project) Register(ctx context.Context, r Registration) (*Registered, er
 	return made, nil
 }
 
-// EnsureAgent makes an agent of exactly that name where there is none yet, as first contact does; where there is one
-// it changes nothing, whoever made it. Errors: ErrInvalid for the name, ErrConflict where another agent's name differs
-// only in case.
-// See docs/tools.md, "Agents".
+// EnsureAgent makes an agent of exactly that name where there is none yet, as first contact does;
+// where there is one it changes nothing, whoever made it. Errors: ErrInvalid for the name,
+// ErrConflict where another agent's name differs only in case. See docs/tools.md, "Agents".
 func (p *Project) EnsureAgent(ctx context.Context, name string, r Registration) error {
 	if ok, err := p.hasAgent(ctx, name); ok || err != nil {
 		return err
@@ -96,13 +95,20 @@ func (p *Project) EnsureAgent(ctx context.Context, name string, r Registration) 
 			return err
 		}
 		tx.Hold(nameKey, strings.ToLower(name))
-		tx.Create(format.ProfilePath(name), format.FormatProfile(format.Profile{Name: name, Program: r.Program, Model: r.Model, Task: r.Task, Inception: g.Now}))
+		tx.Create(format.ProfilePath(name), format.FormatProfile(format.Profile{
+			Name:      name,
+			Program:   r.Program,
+			Model:     r.Model,
+			Task:      r.Task,
+			Inception: g.Now,
+		}))
 		return nil
 	}
 	return p.writer.Do(ctx, tx)
 }
 
-// namesInUse maps every agent's name, in lower case, to how it is spelled; to "" where the agent is being made.
+// namesInUse maps every agent's name, in lower case, to how it is spelled; to "" where the agent is
+// being made.
 func (p *Project) namesInUse(g *writer.Group) (map[string]string, error) {
 	making := p.writer.Held(nameKey) // before the index is asked: who is not under way any more is there
 	rows, err := p.store.index.Agents(g.Ctx, p.slug)
@@ -119,15 +125,17 @@ func (p *Project) namesInUse(g *writer.Group) (map[string]string, error) {
 	return taken, nil
 }
 
-// nameHolder returns the agent that has the name, whatever its case, as it is spelled; taken with "" where one of that name
-// is being made: whose it is, or whether it comes to nothing, is not known yet.
+// nameHolder returns the agent that has the name, whatever its case, as it is spelled; taken with
+// "" where one of that name is being made: whose it is, or whether it comes to nothing, is not
+// known yet.
 func (p *Project) nameHolder(g *writer.Group, name string) (holder string, taken bool, err error) {
 	names, err := p.namesInUse(g)
 	holder, taken = names[strings.ToLower(name)]
 	return holder, taken, err
 }
 
-// freeName returns the hint, sanitized, where no agent has it in any case, else a made name and why.
+// freeName returns the hint, sanitized, where no agent has it in any case, else a made name and
+// why.
 func (p *Project) freeName(g *writer.Group, hint string) (name string, note *Error, err error) {
 	taken, err := p.namesInUse(g)
 	if err != nil {
@@ -266,7 +274,8 @@ type AgentsQuery struct {
 // agentsRead is how many agents are read at once: what their profiles say may be 12 KiB of each.
 const agentsRead = 50
 
-// EachAgent gives agents to q.Take, by name, with all that is known of them. It reports whether it came to the end.
+// EachAgent gives agents to q.Take, by name, with all that is known of them. It reports whether it
+// came to the end.
 func (p *Project) EachAgent(ctx context.Context, q AgentsQuery) (end bool, err error) {
 	const all = false
 	live, err := p.Claims(ctx, all)

@@ -72,8 +72,8 @@ func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, err
 	return page, nil
 }
 
-// AddBodies reads the bodies of the hits, as far as there is room for them: the page ends before the
-// first hit that does not fit. Errors: those of Room.Reserve.
+// AddBodies reads the bodies of the hits, as far as there is room for them: the page ends before
+// the first hit that does not fit. Errors: those of Room.Reserve.
 func (p *Project) AddBodies(ctx context.Context, page *SearchPage, room *Room) error {
 	n := 0
 	err := room.attempt(ctx, func() error {

@@ -43,9 +43,8 @@ type Variants struct {
 	HTML     string // the same text in HTML, kept as it is beside the body; "": none
 }
 
-// MailboxDepth is how many unread messages a mailbox holds for bounded drafts, by default: nobody floods a reader who is
-// away.
-// See docs/tools.md, "postal".
+// MailboxDepth is how many unread messages a mailbox holds for bounded drafts, by default: nobody
+// floods a reader who is away. See docs/tools.md, "postal".
 const MailboxDepth = 10_000
 
 // MaxFanout is how much one message writes into inboxes, by default: the bytes of its file times
@@ -116,7 +115,8 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 	return sent, nil
 }
 
-// check holds the draft against the limits and cleans its lists of recipients: to > cc > bcc, no name twice.
+// check holds the draft against the limits and cleans its lists of recipients: to > cc > bcc, no
+// name twice.
 func (d *Draft) check() error {
 	seen := map[string]bool{}
 	for _, l := range []*[]string{&d.To, &d.CC, &d.BCC} {
@@ -216,8 +216,8 @@ func (p *Project) needParties(ctx context.Context, d *Draft) error {
 	return p.unknownAgent(ctx, refusal.Recipients, unknown...)
 }
 
-// needRoom refuses where a mailbox has no room for one more unread message. It counts what is under way: where that
-// decides, it asks for another planning when it has ended.
+// needRoom refuses where a mailbox has no room for one more unread message. It counts what is under
+// way: where that decides, it asks for another planning when it has ended.
 func (p *Project) needRoom(g *writer.Group, names []string) error {
 	for _, n := range names {
 		coming := p.writer.Holders(fillKey, n) // before the index is asked: what is not under way any more is there
@@ -241,8 +241,24 @@ func (p *Project) needRoom(g *writer.Group, names []string) error {
 
 // message is the draft without id and time.
 func (d *Draft) message(project string, files []attachmentFile) format.Message {
-	m := format.Message{ThreadID: d.ThreadID, Project: project, From: d.From, To: d.To, CC: d.CC, BCC: d.BCC, Subject: d.Subject, Importance: d.Importance,
-		AckRequired: d.AckRequired, InReplyTo: d.InReplyTo, References: d.References, Key: d.Key, Auth: d.Auth, Door: d.Door, Terminal: d.Terminal, Body: d.Body}
+	m := format.Message{
+		ThreadID:    d.ThreadID,
+		Project:     project,
+		From:        d.From,
+		To:          d.To,
+		CC:          d.CC,
+		BCC:         d.BCC,
+		Subject:     d.Subject,
+		Importance:  d.Importance,
+		AckRequired: d.AckRequired,
+		InReplyTo:   d.InReplyTo,
+		References:  d.References,
+		Key:         d.Key,
+		Auth:        d.Auth,
+		Door:        d.Door,
+		Terminal:    d.Terminal,
+		Body:        d.Body,
+	}
 	if m.Importance == "" {
 		m.Importance = format.Normal
 	}
@@ -261,9 +277,9 @@ func (d *Draft) message(project string, files []attachmentFile) format.Message {
 	return m
 }
 
-// sentBefore finds what the same sender sent to the same recipients under the same key: that message where its
-// content is the same, ErrConflict where it is not, nil where there is none.
-// See docs/tools.md, "Sending".
+// sentBefore finds what the same sender sent to the same recipients under the same key: that
+// message where its content is the same, ErrConflict where it is not, nil where there is none. See
+// docs/tools.md, "Sending".
 func (p *Project) sentBefore(ctx context.Context, m *format.Message) (*format.Message, error) {
 	rows, err := p.store.index.Keyed(ctx, p.slug, m.From, m.Key)
 	if err != nil {
@@ -288,7 +304,8 @@ func (p *Project) sentBefore(ctx context.Context, m *format.Message) (*format.Me
 	return nil, nil
 }
 
-// contentOf is everything that two messages under one key must share: all but id, time, seal, and how the server got them.
+// contentOf is everything that two messages under one key must share: all but id, time, seal, and
+// how the server got them.
 func contentOf(m *format.Message) []byte {
 	c := *m
 	c.ID, c.Seal, c.Auth, c.Door, c.Terminal, c.Created = "", "", "", "", false, time.Time{}
@@ -372,8 +389,8 @@ func (p *Project) checkFanout(m *format.Message, size int) error {
 	return &Error{What: refusal.FanoutTooLarge, Counts: []int{len(m.Body), n, n * size}, Limit: int(most)}
 }
 
-// ReplyDraft is a reply; recipients default from the original. Importance is normal where it is not given, but that of a
-// high or urgent original where the reply asks for acknowledgement.
+// ReplyDraft is a reply; recipients default from the original. Importance is normal where it is not
+// given, but that of a high or urgent original where the reply asks for acknowledgement.
 type ReplyDraft struct {
 	From, ReplyTo string // agent, message id
 	Body          string
@@ -396,9 +413,26 @@ func (p *Project) Reply(ctx context.Context, d ReplyDraft) (*Sent, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := Draft{From: d.From, To: d.To, CC: d.CC, BCC: d.BCC, Subject: replySubject(orig.Subject), Body: d.Body, Importance: d.Importance,
-		AckRequired: d.AckRequired, ThreadID: orig.ThreadID, InReplyTo: orig.ID, Attachments: d.Attachments, WorkDir: d.WorkDir, Images: d.Images, Key: d.Key,
-		Auth: d.Auth, Door: d.Door, Terminal: d.Terminal, Variants: d.Variants}
+	n := Draft{
+		From:        d.From,
+		To:          d.To,
+		CC:          d.CC,
+		BCC:         d.BCC,
+		Subject:     replySubject(orig.Subject),
+		Body:        d.Body,
+		Importance:  d.Importance,
+		AckRequired: d.AckRequired,
+		ThreadID:    orig.ThreadID,
+		InReplyTo:   orig.ID,
+		Attachments: d.Attachments,
+		WorkDir:     d.WorkDir,
+		Images:      d.Images,
+		Key:         d.Key,
+		Auth:        d.Auth,
+		Door:        d.Door,
+		Terminal:    d.Terminal,
+		Variants:    d.Variants,
+	}
 	if n.Importance == "" && d.AckRequired && (orig.Importance == format.High || orig.Importance == format.Urgent) {
 		n.Importance = orig.Importance
 	}

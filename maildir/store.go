@@ -30,13 +30,14 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Config says where a store is and what it is made of. Root, OpenIndex and OpenHistory are needed; the zero
-// value of everything else is the documented default.
+// Config says where a store is and what it is made of. Root, OpenIndex and OpenHistory are needed;
+// the zero value of everything else is the documented default.
 type Config struct {
 	Root string // absolute; made when it is missing
 
-	// OpenIndex opens the index once the lock is held and no tree has leftovers of a crash. It may fill a new
-	// index from the trees (by slug) at once; Open reconciles it in any case. The caller closes it after Close.
+	// OpenIndex opens the index once the lock is held and no tree has leftovers of a crash. It may
+	// fill a new index from the trees (by slug) at once; Open reconciles it in any case. The caller
+	// closes it after Close.
 	OpenIndex func(ctx context.Context, trees map[string]*tree.Tree) (Index, error)
 	// OpenHistory opens the audit of a project's tree, making the repository where there is none.
 	OpenHistory func(p *Project) (History, error)
@@ -51,13 +52,13 @@ type Config struct {
 	MaxAttached     int64                           // bytes of all files that one message brings along; 0: MaxAttached
 	ImagePolicy     ImagePolicy                     // what becomes of images in bodies; "": ImagesAuto
 	MaxInline       int                             // bytes of an image that is put into a body; 0: MaxInline, below 0: none
-	AttachmentRoots []string                        // folders that attachments may be read from, beside the tree and the project's own work tree
+	AttachmentRoots []string                        // folders that attachments may be read from, beside the tree and the project's work tree
 	Domain          string                          // of the addresses of mailboxes; "": mailtree.local
 	User            func() int                      // the user whose store it is; nil: the process's effective uid
 	Patience        time.Duration                   // how long a caller waits for the disk; 0: 30 s
 	Progress        func(project string, files int) // called during the first reconcile; nil: not at all
-	// Refine makes a summary of a thread's text by other means; nil: none is made. Its error says why it
-	// has none.
+	// Refine makes a summary of a thread's text by other means; nil: none is made. Its error says
+	// why it has none.
 	Refine func(ctx context.Context, thread []byte) (string, error)
 
 	Now  func() time.Time     // nil: time.Now
@@ -96,9 +97,10 @@ type Store struct {
 	start    func(*Project)   // set while Run runs
 }
 
-// Open takes the store's lock, makes what is missing (folder, key, token), finishes or drops what a crash left
-// in staging, opens every project and brings the index level. It starts nothing: Run does. Errors: ErrConflict
-// when another process owns the store (the text says which), ErrUnavailable when the folder cannot be used.
+// Open takes the store's lock, makes what is missing (folder, key, token), finishes or drops what a
+// crash left in staging, opens every project and brings the index level. It starts nothing: Run
+// does. Errors: ErrConflict when another process owns the store (the text says which),
+// ErrUnavailable when the folder cannot be used.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -188,8 +190,9 @@ func (s *Store) open(ctx context.Context) error {
 	return nil
 }
 
-// FileProblems opens the store's own files as a server does, and says of each that cannot be used what it is and what to do;
-// one that is missing is no problem. It changes nothing, and a server may run.
+// FileProblems opens the store's own files as a server does, and says of each that cannot be used
+// what it is and what to do; one that is missing is no problem. It changes nothing, and a server
+// may run.
 func FileProblems(root string) (all []error) {
 	note := func(err error) {
 		var of *fs.PathError
@@ -245,8 +248,8 @@ func (s *Store) findProjects() error {
 	return nil
 }
 
-// Run writes for every project until ctx ends; then the operations that were accepted finish, the history
-// commits what is left, and it returns.
+// Run writes for every project until ctx ends; then the operations that were accepted finish, the
+// history commits what is left, and it returns.
 func (s *Store) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	s.mu.Lock()
@@ -349,7 +352,8 @@ func (s *Store) projectWithAttachment(sum string) (*Project, error) {
 	return nil, &Error{What: refusal.NowhereFound, Name: sum, Other: "attachment"}
 }
 
-// Complete completes names: agents (format.KindProfile), threads (format.KindOther), projects (format.KindProject). Never an error.
+// Complete completes names: agents (format.KindProfile), threads (format.KindOther), projects
+// (format.KindProject). Never an error.
 func (s *Store) Complete(ctx context.Context, what format.Kind, project, prefix string, limit int) []string {
 	if what == format.KindProject {
 		return s.completeProject(prefix, limit)

@@ -72,8 +72,8 @@ func (p *Project) attachmentPath(sum string) (string, error) {
 	return "", nil
 }
 
-// walkStored calls fn with every file below attachments that is named by its content, or with the path
-// of a folder that cannot be read and why. Errors: ctx's.
+// walkStored calls fn with every file below attachments that is named by its content, or with the
+// path of a folder that cannot be read and why. Errors: ctx's.
 func walkStored(t *tree.Tree, ctx context.Context, fn func(path string, err error)) error {
 	list := func(dir string) []fs.DirEntry {
 		entries, err := t.List(dir)
@@ -125,10 +125,10 @@ func CheckAttachments(t *tree.Tree, ctx context.Context, bad func(path, why stri
 // sums matches what may be the SHA-1 of an attachment.
 var sums = regexp.MustCompile(`[0-9a-f]{40}`)
 
-// UnnamedAttachments lists the files below attachments whose names stand in no other file of the tree:
-// no message, no copy of one and no draft, valid or not. It changes nothing. While a server runs, a
-// file of a message that is just being sent may be among them. Errors: ctx's; of a file or folder that
-// cannot be read, since it may name any.
+// UnnamedAttachments lists the files below attachments whose names stand in no other file of the
+// tree: no message, no copy of one and no draft, valid or not. It changes nothing. While a server
+// runs, a file of a message that is just being sent may be among them. Errors: ctx's; of a file or
+// folder that cannot be read, since it may name any.
 func UnnamedAttachments(t *tree.Tree, ctx context.Context) ([]string, error) {
 	var stored []string
 	var unread error

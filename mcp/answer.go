@@ -20,8 +20,8 @@ func writeError(w http.ResponseWriter, status int, id []byte, code int, text str
 	_, _ = w.Write(protocol.Failure(id, code, text)) // the client may be gone
 }
 
-// refusalOf turns a refusal of the SDK, which is plain text, into a JSON-RPC error. id is that of the
-// message, nil for none.
+// refusalOf turns a refusal of the SDK, which is plain text, into a JSON-RPC error. id is that of
+// the message, nil for none.
 func refusalOf(id, body []byte) (code int, text string) {
 	text = strings.TrimSpace(string(body))
 	if method, ok := strings.CutPrefix(text, "JSON RPC not handled: "); ok && id != nil {
@@ -157,7 +157,8 @@ func (a *answer) finish() {
 }
 
 // mergeStructured copies the keys of result.structuredContent into result, where it has none of
-// that name: Python clients that call without a session read profile["name"] from the result itself.
+// that name: Python clients that call without a session read profile["name"] from the result
+// itself.
 func mergeStructured(body []byte) []byte {
 	var m, result, structured map[string]json.RawMessage
 	if json.Unmarshal(body, &m) != nil || json.Unmarshal(m["result"], &result) != nil ||

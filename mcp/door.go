@@ -43,8 +43,8 @@ type toolset interface {
 	Run(ctx context.Context) error // until ctx ends, see tool.Set.Run
 }
 
-// plain is a toolset that also accepts {"tool": …, "args": …} as a body, as its programs send it, and
-// answers without an envelope: see plain.go.
+// plain is a toolset that also accepts {"tool": …, "args": …} as a body, as its programs send it,
+// and answers without an envelope: see plain.go.
 type plain interface {
 	// Plain turns the structured content of a tool's result, which is no refusal, into the answer,
 	// as JSON.

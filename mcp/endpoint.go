@@ -108,7 +108,8 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 	case era:
 		d.stateless.ServeHTTP(a, a.request)
 	case bare:
-		// Only for programs that call without a session over HTTP; a bridge's clients read the content.
+		// Only for programs that call without a session over HTTP; a bridge's clients read the
+		// content.
 		a.merge = r.Header.Get(protocol.VersionHeader) == "" && m.method == "tools/call" && tool.CallerOf(r.Context()).Via == ""
 		d.stateless.ServeHTTP(a, a.request)
 	case session:

@@ -7,9 +7,9 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Plain bodies: {"tool": …, "args": …} in place of a JSON-RPC message, as postal's programs send it. The
-// answer is what the tool returns there, without an envelope; a refusal is its {error, code, near}
-// with a status of 400, or 503 where trying again may help.
+// Plain bodies: {"tool": …, "args": …} in place of a JSON-RPC message, as postal's programs send
+// it. The answer is what the tool returns there, without an envelope; a refusal is its {error,
+// code, near} with a status of 400, or 503 where trying again may help.
 
 // translate turns a plain body into a tools/call. It returns false, and changes nothing, where the
 // body is not plain.

@@ -61,8 +61,8 @@ type nextID struct {
 	give func() string // called with mu held, which it unlocks
 }
 
-// serve has h begin a session with that id. The SDK asks for the id before it reads the body: nobody
-// waits here for another's client.
+// serve has h begin a session with that id. The SDK asks for the id before it reads the body:
+// nobody waits here for another's client.
 func (n *nextID) serve(h http.Handler, w http.ResponseWriter, r *http.Request, id string) {
 	n.mu.Lock()
 	given := false
@@ -138,8 +138,8 @@ func (s *Server) enterSession(d *door, r *http.Request) (in *http.Request, done 
 	return r.WithContext(ctx), done
 }
 
-// resume begins a session that was kept anew, under its id, and reports whether the session is there
-// now. While the server has no room for one more session it is not.
+// resume begins a session that was kept anew, under its id, and reports whether the session is
+// there now. While the server has no room for one more session it is not.
 func (s *Server) resume(d *door, r *http.Request, id string) bool {
 	s.resuming.Lock()
 	defer s.resuming.Unlock()
@@ -186,8 +186,8 @@ func forClient(ctx context.Context, header http.Header, text string) *http.Reque
 	return r
 }
 
-// missedEvents are the notifications with which the stream of a resumed session begins, as events of
-// the stream. They are given once.
+// missedEvents are the notifications with which the stream of a resumed session begins, as events
+// of the stream. They are given once.
 func (s *Server) missedEvents(id string) (events []byte) {
 	for _, uri := range s.sessions.takeMissed(id) {
 		events = append(events, "event: message\ndata: "...)

@@ -77,10 +77,10 @@ func (x *sessions) touch(e *session) {
 	e.last = x.clock
 }
 
-// use keeps the session from being ended to make room, until done is called; within ends before that
-// when leave is called. Where the session is ending just then, use returns once it has ended, or ctx
-// has. ok is false, and nothing is kept, where there is no such session, it is another owner's, or
-// resume is at it.
+// use keeps the session from being ended to make room, until done is called; within ends before
+// that when leave is called. Where the session is ending just then, use returns once it has ended,
+// or ctx has. ok is false, and nothing is kept, where there is no such session, it is another
+// owner's, or resume is at it.
 func (x *sessions) use(ctx context.Context, id, owner string) (within context.Context, done func(), ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -186,8 +186,8 @@ func (x *sessions) await(ctx context.Context, e *session) (done func()) {
 
 // start records an initialize under way; began removes the record. ok is false, and nothing is
 // recorded, where most sessions, as many as there may be, are in use. makeRoom ends the session
-// that has been unused for longest, if one must end, and returns its id. Guests make room for guests, and others for
-// others. living returns the sessions that exist, by id.
+// that has been unused for longest, if one must end, and returns its id. Guests make room for
+// guests, and others for others. living returns the sessions that exist, by id.
 func (x *sessions) start(guest bool, most int, living func() map[string]*mcp.ServerSession) (makeRoom func() (ended string), ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

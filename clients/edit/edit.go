@@ -2,9 +2,9 @@
 // person who wrote it. It works on the bytes of a file and touches no disk.
 //
 // An edit replaces only the bytes of the entry: all other keys, their order, comments, white space,
-// line ends and a byte-order mark stay as they are. Every edit is checked before it is returned: the
-// result is parsed, and must say the same as before but for the entry. What cannot be edited under
-// that rule is an error and leaves the file to its owner.
+// line ends and a byte-order mark stay as they are. Every edit is checked before it is returned:
+// the result is parsed, and must say the same as before but for the entry. What cannot be edited
+// under that rule is an error and leaves the file to its owner.
 //
 //	JSON    with or without comments and trailing commas
 //	TOML    a table of its own, [a.b], with the tables below it

@@ -259,8 +259,8 @@ func unsent(path string) string {
 	return ". Saving a file here sends nothing in this version: send it with a tool, and remove the file"
 }
 
-// projects names those that share a path, and those of a folder below the top of a work tree: agents
-// in other folders of it are in another project.
+// projects names those that share a path, and those of a folder below the top of a work tree:
+// agents in other folders of it are in another project.
 func (d *doctor) projects() {
 	names, err := storedir.ProjectNames(d.p.cfg.Store)
 	if err != nil {

@@ -25,12 +25,12 @@ import (
 // maxClaimFiles bounds what Files looks at: what is over it is a problem, and the rest counts.
 const maxClaimFiles = 100_000
 
-// Files reads the claims as they stand in the files, without the index: of every claims/**/*.json that has no
-// .released file beside it those that want accepts (nil: all; it is called by several goroutines at once), by path. Whether
-// a claim has expired is Live's to say. A file that is no valid claim is in bad, and hides no other. Links are not
-// followed, and nothing blocks. Errors: the folder may not be listed, or a fault of the machine's (tree.FaultOf), which says
-// nothing about the file or folder that it was met at.
-// See docs/tree.md, "A claim" and "Problems".
+// Files reads the claims as they stand in the files, without the index: of every claims/**/*.json
+// that has no .released file beside it those that want accepts (nil: all; it is called by several
+// goroutines at once), by path. Whether a claim has expired is Live's to say. A file that is no
+// valid claim is in bad, and hides no other. Links are not followed, and nothing blocks. Errors:
+// the folder may not be listed, or a fault of the machine's (tree.FaultOf), which says nothing
+// about the file or folder that it was met at. See docs/tree.md, "A claim" and "Problems".
 func Files(t *tree.Tree, want func(*Row) bool) (claims []Row, bad []format.Problem, err error) {
 	defer t.Hold()()
 	paths, bad, err := listClaims(t)
@@ -120,7 +120,8 @@ func readClaims(t *tree.Tree, paths []string, want func(*Row) bool) (claims []Ro
 	return claims, bad, err
 }
 
-// readClaim reads one claim file: a claim, or why it is none; neither where it is gone. Errors: the machine's faults.
+// readClaim reads one claim file: a claim, or why it is none; neither where it is gone. Errors: the
+// machine's faults.
 func readClaim(t *tree.Tree, p string) (*Row, *format.Problem, error) {
 	data, _, err := t.Read(p, format.MaxSmall)
 	row := &Row{Path: p}
@@ -150,8 +151,8 @@ type Intent struct {
 	heads map[string]bool // every path and every folder above one; folded where fold is
 }
 
-// NewIntent is the intent to change the files at paths, relative to the code repository's root, by agent ("" for nobody known).
-// fold ignores case, as the code repository's core.ignorecase asks.
+// NewIntent is the intent to change the files at paths, relative to the code repository's root, by
+// agent ("" for nobody known). fold ignores case, as the code repository's core.ignorecase asks.
 func NewIntent(agent string, paths []string, fold bool, now time.Time) *Intent {
 	c := &Intent{agent, paths, fold, now, make(map[string]bool, 2*len(paths))}
 	for _, p := range paths {
@@ -165,8 +166,8 @@ func NewIntent(agent string, paths []string, fold bool, now time.Time) *Intent {
 	return c
 }
 
-// Concerns reports whether the claim holds now and may cover one of the paths: nearly none of a store's does. It may be
-// called by several goroutines at once.
+// Concerns reports whether the claim holds now and may cover one of the paths: nearly none of a
+// store's does. It may be called by several goroutines at once.
 func (c *Intent) Concerns(r *Row) bool {
 	if !r.Exclusive || !r.Live(c.now) {
 		return false
@@ -205,10 +206,10 @@ type Blocked struct {
 	Paths []string // the changed paths that it covers, as they were given
 }
 
-// Blocking says which claims of others stand in the way of the change: live exclusive ones that cover one of its paths,
-// the earliest first. Where the agent holds an earlier live exclusive one on the same path, its own holds (both were made
-// by hand then: the server grants no second).
-// See docs/tree.md, "A claim".
+// Blocking says which claims of others stand in the way of the change: live exclusive ones that
+// cover one of its paths, the earliest first. Where the agent holds an earlier live exclusive one
+// on the same path, its own holds (both were made by hand then: the server grants no second). See
+// docs/tree.md, "A claim".
 func (c *Intent) Blocking(claims []Row) []Blocked {
 	var out, mine []Blocked
 	for _, r := range claims {
@@ -238,7 +239,8 @@ func byAge(a, b *Row) int {
 	return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Agent, b.Agent), strings.Compare(a.Path, b.Path))
 }
 
-// covered returns those of the paths that the pattern covers; nil for none, and for a pattern that is not valid.
+// covered returns those of the paths that the pattern covers; nil for none, and for a pattern that
+// is not valid.
 func (c *Intent) covered(pattern string) (out []string) {
 	p, err := glob.Compile(pattern, c.fold)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package claim holds the rules of claims: which of them are in force, what a request meets, and what stands in a
-// commit's way.
+// Package claim holds the rules of claims: which of them are in force, what a request meets, and
+// what stands in a commit's way.
 //
 //   - Leases keeps the claims of a project in memory for the server; Look gives one consistent view of them.
 //   - Files reads the claim files of a tree without an index, for the guard; an Intent says which of them block it.
@@ -19,10 +19,11 @@ import (
 	"mailtree/maildir/glob"
 )
 
-// Leases are a project's claims in memory: rows of the index with their patterns compiled, so that a claim is held
-// against a thousand others without reading them from the database. The index stays the truth: what changed there is
-// read again before the next look. A lease ends when its file says, by the wall clock, for the server and for the guard.
-// Safe for concurrent use; NewLeases makes one.
+// Leases are a project's claims in memory: rows of the index with their patterns compiled, so that
+// a claim is held against a thousand others without reading them from the database. The index stays
+// the truth: what changed there is read again before the next look. A lease ends when its file
+// says, by the wall clock, for the server and for the guard. Safe for concurrent use; NewLeases
+// makes one.
 type Leases struct {
 	mu     sync.Mutex // held while they are looked at
 	all    []slot     // by created, agent, path, as the index lists them
@@ -37,8 +38,8 @@ type Leases struct {
 	changed  map[string]bool // claim files that changed since the last look
 }
 
-// slot is what is looked at of every claim, side by side: to reach for ten thousand claims one by one takes longer than all
-// the rest.
+// slot is what is looked at of every claim, side by side: to reach for ten thousand claims one by
+// one takes longer than all the rest.
 type slot struct {
 	until     int64 // as Leases.now; 0 for one that was released
 	agent     int32
@@ -79,7 +80,8 @@ func (l *Leases) Changed(path string, kind format.Kind) {
 	}
 }
 
-// Look calls f with the claims as the source has them now, while nobody else looks. Errors: the source's, and f's.
+// Look calls f with the claims as the source has them now, while nobody else looks. Errors: the
+// source's, and f's.
 func (l *Leases) Look(ctx context.Context, from Source, project string, view View, f func(l *Leases) error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -181,9 +183,10 @@ func (l *Leases) number(agent string) int32 {
 
 func (l *Leases) live(s *slot) bool { return l.now < s.until }
 
-// overlaps reports whether some path matches the claim and the pattern asked for. A path without wildcards stands for
-// all that may lie below it, but not where the code repository has a file there: a claim of README.md keeps nobody from
-// **/*.go. A claim whose pattern is not valid never gets into the index.
+// overlaps reports whether some path matches the claim and the pattern asked for. A path without
+// wildcards stands for all that may lie below it, but not where the code repository has a file
+// there: a claim of README.md keeps nobody from **/*.go. A claim whose pattern is not valid never
+// gets into the index.
 func (l *Leases) overlaps(s *slot, asked *glob.Pattern) bool {
 	if s.pattern == nil {
 		var err error
@@ -194,7 +197,8 @@ func (l *Leases) overlaps(s *slot, asked *glob.Pattern) bool {
 	return s.pattern.Overlaps(asked) && l.below(s.pattern, asked) && l.below(asked, s.pattern)
 }
 
-// below reports whether q, which overlaps p, matches p's own path, or whether something may lie below that.
+// below reports whether q, which overlaps p, matches p's own path, or whether something may lie
+// below that.
 func (l *Leases) below(p, q *glob.Pattern) bool {
 	return p.Literal() == "" || q.Covers(p.Literal()) || !l.isFile(p.Literal())
 }

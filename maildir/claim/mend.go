@@ -11,10 +11,10 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Mending turns what callers write for patterns into patterns: several in one text, paths as another
-// system or a shell writes them, absolute paths below the code base. What may mean something else is
-// refused, and never becomes a pattern as it stands.
-// See docs/guard.md, "Making a claim".
+// Mending turns what callers write for patterns into patterns: several in one text, paths as
+// another system or a shell writes them, absolute paths below the code base. What may mean
+// something else is refused, and never becomes a pattern as it stands. See docs/guard.md, "Making a
+// claim".
 type Mending struct {
 	Top    string                 // absolute path of the code base; "" where the project has none
 	Home   string                 // the home folder, for ~; "" for none
@@ -102,8 +102,8 @@ func (m *Mending) mendPath(p string) (patterns []string, why string) {
 	return m.mendBlanks(p)
 }
 
-// mendBlanks splits a text at blanks where each part names something. It leaves those in the name of
-// something that exists, and those behind a \.
+// mendBlanks splits a text at blanks where each part names something. It leaves those in the name
+// of something that exists, and those behind a \.
 func (m *Mending) mendBlanks(p string) (patterns []string, why string) {
 	parts := cutUnquoted(p, " \t")
 	if len(parts) < 2 {
@@ -144,8 +144,8 @@ var (
 	drive       = regexp.MustCompile(`^[A-Za-z]:/`)
 )
 
-// quoted are the characters that a \ before them means as they are. Before any other it is taken for
-// the separator of another system.
+// quoted are the characters that a \ before them means as they are. Before any other it is taken
+// for the separator of another system.
 const quoted = `[]{}?,!^- `
 
 // isWindows reports whether a \ stands where it quotes nothing.

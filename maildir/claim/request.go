@@ -47,11 +47,12 @@ type Conflict struct {
 	Held    Row    // by whom and how
 }
 
-// maxListed is how many conflicts one answer lists: 200 patterns may conflict with millions of claims.
+// maxListed is how many conflicts one answer lists: 200 patterns may conflict with millions of
+// claims.
 const maxListed = 1000
 
-// Conflicts lists, per pattern asked for, the live claims of others that stand in its way. Of those made by hand
-// the earliest comes first: it is the one that holds. more are those beyond maxListed.
+// Conflicts lists, per pattern asked for, the live claims of others that stand in its way. Of those
+// made by hand the earliest comes first: it is the one that holds. more are those beyond maxListed.
 // See docs/guard.md, "Making a claim".
 func (l *Leases) Conflicts(r *Request) (out []Conflict, more int, err error) {
 	agent := l.number(r.Agent)
@@ -73,12 +74,19 @@ func (l *Leases) Conflicts(r *Request) (out []Conflict, more int, err error) {
 	return out, more, nil
 }
 
-// Grants says what is granted: a new claim for each pattern, or the renewal of the one that is held. renewed says that
-// all are held.
+// Grants says what is granted: a new claim for each pattern, or the renewal of the one that is
+// held. renewed says that all are held.
 func (l *Leases) Grants(r *Request, now, expires time.Time) (out []Row, renewed bool) {
 	held := l.held(r)
 	for _, pat := range r.Patterns {
-		row := Row{Claim: format.Claim{Pattern: pat, Agent: r.Agent, Exclusive: !r.Shared, Reason: r.Reason, Created: now.Truncate(time.Microsecond), Expires: expires}}
+		row := Row{Claim: format.Claim{
+			Pattern:   pat,
+			Agent:     r.Agent,
+			Exclusive: !r.Shared,
+			Reason:    r.Reason,
+			Created:   now.Truncate(time.Microsecond),
+			Expires:   expires,
+		}}
 		if old := held[pat]; old != nil {
 			row.Path, row.Created = old.Path, old.Created
 			if r.Reason == "" {
@@ -104,8 +112,8 @@ func (l *Leases) held(r *Request) map[string]*Row {
 	return held
 }
 
-// freePath is where a new claim goes: its own place, or one beside it where somebody has written another claim there
-// that is live.
+// freePath is where a new claim goes: its own place, or one beside it where somebody has written
+// another claim there that is live.
 func (l *Leases) freePath(pattern, agent string) string {
 	path := format.ClaimPath(pattern, agent, "")
 	for n := 2; ; n++ {

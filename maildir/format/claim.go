@@ -51,7 +51,8 @@ func ParseClaim(data []byte) (Claim, error) {
 	return c, nil
 }
 
-// FormatClaim writes a claim file; of an old one, keys that are not ours are kept, behind ours, as they stood.
+// FormatClaim writes a claim file; of an old one, keys that are not ours are kept, behind ours, as
+// they stood.
 func FormatClaim(c Claim, old []byte) []byte {
 	var b bytes.Buffer
 	b.WriteString("{")

@@ -14,9 +14,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// object is a JSON object of the tree, decoded strictly: exact key names, no duplicates at any level, bounded depth,
-// no null and no wrong type in a key that we know. The first fault sticks in err; keys that we do not know are left
-// alone.
+// object is a JSON object of the tree, decoded strictly: exact key names, no duplicates at any
+// level, bounded depth, no null and no wrong type in a key that we know. The first fault sticks in
+// err; keys that we do not know are left alone.
 type object struct {
 	raw  []byte
 	keys []member
@@ -55,8 +55,8 @@ func parseObject(raw []byte, base int) (*object, error) {
 	return o, nil
 }
 
-// scan reads the object or list at offset i of valid JSON, and returns the offset behind it. Members of the outermost
-// object are kept.
+// scan reads the object or list at offset i of valid JSON, and returns the offset behind it.
+// Members of the outermost object are kept.
 func (o *object) scan(i, depth int) (int, error) {
 	if depth > MaxDepth {
 		return 0, o.fault(i, fmt.Sprintf("nested deeper than %d levels", MaxDepth))

@@ -22,8 +22,9 @@ import (
 // See docs/tree.md, "The tree of a project".
 type Kind uint8
 
-// The kinds. KindIgnored files are no part of the mail: hidden files, editor swap files, .git, .mailtree.
-// KindOther files are kept and committed but mean nothing to the mail (a README, a draft's picture).
+// The kinds. KindIgnored files are no part of the mail: hidden files, editor swap files, .git,
+// .mailtree. KindOther files are kept and committed but mean nothing to the mail (a README, a
+// draft's picture).
 const (
 	KindIgnored    Kind = iota
 	KindOther           // not mail
@@ -54,7 +55,8 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
-// Single reports whether a file of the kind lies only where no folder of the tree can be: its name says what it is.
+// Single reports whether a file of the kind lies only where no folder of the tree can be: its name
+// says what it is.
 func (k Kind) Single() bool {
 	switch k {
 	case KindIgnored, KindOther, KindDraft, KindAttachment:
@@ -75,7 +77,8 @@ type Place struct {
 // See docs/tree.md, "A message".
 func ValidID(id string) bool { return len(id) <= 128 && PlainName(id) }
 
-// PlainName reports whether s consists of letters, digits, '.', '_' and '-', the first a letter or digit.
+// PlainName reports whether s consists of letters, digits, '.', '_' and '-', the first a letter or
+// digit.
 func PlainName(s string) bool {
 	for i := range len(s) {
 		switch c := s[i]; {
@@ -88,9 +91,8 @@ func PlainName(s string) bool {
 	return s != ""
 }
 
-// Ignored reports whether the last element of a path marks a file that is no part of the mail: hidden
-// files, editor back-ups and swap files.
-// See docs/tree.md, "The tree of a project".
+// Ignored reports whether the last element of a path marks a file that is no part of the mail:
+// hidden files, editor back-ups and swap files. See docs/tree.md, "The tree of a project".
 func Ignored(base string) bool {
 	return base == "" || base[0] == '.' || strings.HasSuffix(base, "~") || strings.HasSuffix(base, ".swp") ||
 		strings.HasSuffix(base, ".swx") || base == "4913" || (base[0] == '#' && strings.HasSuffix(base, "#"))
@@ -233,7 +235,8 @@ func ClaimPath(pattern, agent, suffix string) string {
 	return ClaimsDir + "/" + hex.EncodeToString(sum[:]) + "-" + agent + suffix + ".json"
 }
 
-// AttachmentPath is where an attachment lies whose bytes have that SHA-1, in hex; ext begins with a dot, or is empty.
+// AttachmentPath is where an attachment lies whose bytes have that SHA-1, in hex; ext begins with a
+// dot, or is empty.
 func AttachmentPath(sum, ext string) string {
 	return AttachmentsDir + "/" + sum[:2] + "/" + sum + ext
 }

@@ -44,10 +44,12 @@ type Attachment struct {
 	Name      string `json:"name,omitempty"`
 }
 
-// Alternative is the Type of the attachment that is the same text as the body in another format (HTML).
+// Alternative is the Type of the attachment that is the same text as the body in another format
+// (HTML).
 const Alternative = "alternative"
 
-// Message is what one message file says: header and body. It is a value; nothing in it points into a cache.
+// Message is what one message file says: header and body. It is a value; nothing in it points into
+// a cache.
 type Message struct {
 	ID          string
 	ThreadID    string   // "" when the message started no thread
@@ -91,9 +93,8 @@ func (m *Message) Recipients() []string {
 	return append(append(append(all, m.To...), m.CC...), m.BCC...)
 }
 
-// KindFor says how agent got the message: "to", "cc" or "bcc"; a holder that the header does not name
-// counts as "to".
-// See docs/tree.md, "A message".
+// KindFor says how agent got the message: "to", "cc" or "bcc"; a holder that the header does not
+// name counts as "to". See docs/tree.md, "A message".
 func (m *Message) KindFor(agent string) string {
 	for _, l := range []struct {
 		kind  string
@@ -118,9 +119,9 @@ var fence = frontmatter.NewFormat(FenceOpen, FenceClose, func(data []byte, v any
 	return nil
 })
 
-// ParseMessage reads a message file whose name says that its id is id. An error is a *tree.FormatError: the file
-// is a problem, never a guess. Every limit but the file's size is checked here.
-// See docs/tree.md, "A message".
+// ParseMessage reads a message file whose name says that its id is id. An error is a
+// *tree.FormatError: the file is a problem, never a guess. Every limit but the file's size is
+// checked here. See docs/tree.md, "A message".
 func ParseMessage(id string, data []byte) (*Message, error) {
 	header, body, err := SplitMessage(data)
 	if err != nil {
@@ -145,7 +146,8 @@ func ParseMessage(id string, data []byte) (*Message, error) {
 	return m, m.check(id, o)
 }
 
-// check holds a parsed message against the rules that concern several keys, and fills in what may be missing.
+// check holds a parsed message against the rules that concern several keys, and fills in what may
+// be missing.
 func (m *Message) check(id string, o *object) error {
 	if m.Importance == "" {
 		m.Importance = Normal
@@ -214,7 +216,8 @@ func validAuth(auth string) bool {
 	return auth == "none" || auth == "token"
 }
 
-// checkAddresses holds sender and recipients against the form of an Address, and writes each as one is printed.
+// checkAddresses holds sender and recipients against the form of an Address, and writes each as one
+// is printed.
 func (m *Message) checkAddresses(o *object) error {
 	from := []string{m.From}
 	for _, l := range []struct {
@@ -242,8 +245,8 @@ const MaxThread = 256
 // ValidImportance reports whether s is low, normal, high or urgent.
 func ValidImportance(s string) bool { return s == Low || s == Normal || s == High || s == Urgent }
 
-// SplitMessage checks the fences and returns header and body. adrg/frontmatter alone would take leading
-// blank lines, white space around a fence, CRLF and a missing closing fence for granted.
+// SplitMessage checks the fences and returns header and body. adrg/frontmatter alone would take
+// leading blank lines, white space around a fence, CRLF and a missing closing fence for granted.
 func SplitMessage(data []byte) (header []byte, body string, err error) {
 	first, _, _ := bytes.Cut(data, []byte("\n"))
 	switch {
@@ -277,8 +280,9 @@ func SplitMessage(data []byte) (header []byte, body string, err error) {
 	return header, string(bytes.TrimSuffix(bytes.TrimPrefix(data[end:], []byte("\n")), []byte("\n"))), nil
 }
 
-// FormatMessage writes m as a file, without a seal: the header in a fixed order of keys, one a line, the
-// body after a blank line and with exactly one line end added. ParseMessage gives the same message back.
+// FormatMessage writes m as a file, without a seal: the header in a fixed order of keys, one a
+// line, the body after a blank line and with exactly one line end added. ParseMessage gives the
+// same message back.
 func FormatMessage(m *Message) []byte {
 	var b bytes.Buffer
 	b.WriteString(FenceOpen + "\n{")

@@ -21,7 +21,8 @@ type Profile struct {
 // MaxSmall is the size limit of every small file of the tree: profiles, claims, marks, status.
 const MaxSmall = 64 << 10
 
-// ParseProfile reads a profile; the folder's name, not the file's, is the agent's name. The error is a *tree.FormatError.
+// ParseProfile reads a profile; the folder's name, not the file's, is the agent's name. The error
+// is a *tree.FormatError.
 func ParseProfile(name string, data []byte) (Profile, error) {
 	o, err := parseSmall(data)
 	if err != nil {
@@ -72,9 +73,9 @@ func ParseStatus(data []byte) (string, error) {
 	return s, nil
 }
 
-// ParseMark reads a .read, .ack or .released file: one line, the time; of several lines, as a merge leaves
-// them, the earliest counts. An empty file counts without a time. With an error the mark counts all the
-// same, with the earliest time that could be read.
+// ParseMark reads a .read, .ack or .released file: one line, the time; of several lines, as a merge
+// leaves them, the earliest counts. An empty file counts without a time. With an error the mark
+// counts all the same, with the earliest time that could be read.
 func ParseMark(data []byte) (time.Time, error) {
 	var first time.Time
 	var bad error

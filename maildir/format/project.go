@@ -17,9 +17,8 @@ func ValidSlug(slug string) bool {
 
 var slugPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}$`)
 
-// Slug is the folder's name of a project with that absolute path: its base name in safe lower-case characters and
-// the first 8 hex digits of the path's SHA-256.
-// See docs/tree.md, "The store".
+// Slug is the folder's name of a project with that absolute path: its base name in safe lower-case
+// characters and the first 8 hex digits of the path's SHA-256. See docs/tree.md, "The store".
 func Slug(human string) string {
 	base := strings.Map(func(r rune) rune {
 		switch {
@@ -51,7 +50,8 @@ func FormatProject(human, slug string, now time.Time) []byte {
 	return append(b, '\n')
 }
 
-// ParseProject reads project.json; human is "" where it names none. The error is a *tree.FormatError.
+// ParseProject reads project.json; human is "" where it names none. The error is a
+// *tree.FormatError.
 func ParseProject(data []byte) (human string, created time.Time, err error) {
 	o, err := parseSmall(data)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 //
 //	"seal": "<key id>:<base64url of an Ed25519 signature>"
 //
-// in the last line of the header. The signature covers the SHA-256 of the file less the seal itself, so that a reader who has
-// that digest from the index need not open the file. The key id is the first 16 hex digits of the public key's SHA-256.
-// See docs/tree.md, "Seals".
+// in the last line of the header. The signature covers the SHA-256 of the file less the seal
+// itself, so that a reader who has that digest from the index need not open the file. The key id is
+// the first 16 hex digits of the public key's SHA-256. See docs/tree.md, "Seals".
 
 const sealContext = "mailtree seal 2\n"
 

@@ -163,8 +163,8 @@ func (l *Log) commit(ctx context.Context, b batch) (err error) {
 	return &hold{mode: "waiting", cause: err, reason: "The mail's branch keeps moving while the server wants to commit: it is tried again."}
 }
 
-// attempt builds the commits on what HEAD is now and publishes them. A batch that makes no difference
-// needs none, but an operation is told in any case.
+// attempt builds the commits on what HEAD is now and publishes them. A batch that makes no
+// difference needs none, but an operation is told in any case.
 func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 	repo, err := openRepository(l.cfg.Dir, l.mem)
 	if err != nil {
@@ -200,8 +200,8 @@ func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 	return err
 }
 
-// publish builds the commits of a batch on what HEAD is now and moves the branch; made is false when
-// it did not move.
+// publish builds the commits of a batch on what HEAD is now and moves the branch; made is false
+// when it did not move.
 func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, err error) {
 	if p.at, err = l.branch(p.repo); err != nil {
 		return false, err

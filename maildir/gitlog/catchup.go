@@ -126,8 +126,8 @@ func (l *Log) missed(ctx context.Context, before uint64, from place) (found []di
 	return c.run(ctx)
 }
 
-// openComparison opens the index of a comparison, or makes one from HEAD where it is missing. The caller holds
-// the turn.
+// openComparison opens the index of a comparison, or makes one from HEAD where it is missing. The
+// caller holds the turn.
 func (l *Log) openComparison(c *comparison) error {
 	repo, err := openRepository(l.cfg.Dir, l.mem)
 	if err != nil {

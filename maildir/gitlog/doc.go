@@ -1,9 +1,10 @@
 // Package gitlog is the audit of a mail tree: it puts every operation of the server, and the edits
-// of others, into commits of the tree's Git repository. It implements maildir.History. Its two rooms
-// know the formats: object reads and writes Git's objects, gitindex .git/index. This package knows
-// the protocol: queue, plan, publish, repair, heal, catch up, tidy. Everything that is written is
-// written by Git's own protocol, because go-git neither locks nor syncs (docs/durability.md, "Why it
-// is done this way"); go-git reads objects, and parses configuration and ignore patterns.
+// of others, into commits of the tree's Git repository. It implements maildir.History. Its two
+// rooms know the formats: object reads and writes Git's objects, gitindex .git/index. This package
+// knows the protocol: queue, plan, publish, repair, heal, catch up, tidy. Everything that is
+// written is written by Git's own protocol, because go-git neither locks nor syncs
+// (docs/durability.md, "Why it is done this way"); go-git reads objects, and parses configuration
+// and ignore patterns.
 //
 // # What holds
 //
@@ -56,10 +57,10 @@
 //	Mail-Id: msg_20251023_3a51c0f7b3dc3a7e
 //	Agent: GreenCastle
 //
-// A round of many operations has a commit for each agent, in the order in which the agents appear: a
-// subject that counts, one line for people per operation (verb, agent or "-", id or "-", summary),
-// and the trailers of all, in the same order. A path that several agents have changed is in the
-// commit of the last:
+// A round of many operations has a commit for each agent, in the order in which the agents appear:
+// a subject that counts, one line for people per operation (verb, agent or "-", id or "-",
+// summary), and the trailers of all, in the same order. A path that several agents have changed is
+// in the commit of the last:
 //
 //	send ×1, acknowledge ×1
 //
@@ -81,8 +82,8 @@
 // Edits of others: "edit: path", or "edit: N files" and at most a hundred paths; their trailer is
 // "Mail-Op: edit".
 //
-// The author is the agent, with address agent@Domain; of what the server does by itself, mailtree; of
-// edits, whoever Git's configuration names. The committer is always mailtree.
+// The author is the agent, with address agent@Domain; of what the server does by itself, mailtree;
+// of edits, whoever Git's configuration names. The committer is always mailtree.
 //
 // # Files below .git
 //

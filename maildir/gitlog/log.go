@@ -37,8 +37,8 @@ type Config struct {
 	Share *Share // how many Logs work at once; nil: all
 }
 
-// Share bounds how many of several Logs work at once. Each opens some twenty files while it works, and
-// at a start all of them look for what they missed.
+// Share bounds how many of several Logs work at once. Each opens some twenty files while it works,
+// and at a start all of them look for what they missed.
 type Share struct{ commits, aside chan struct{} }
 
 // NewShare lets n Logs commit at once, and n others compare trees or put packs together, which may

@@ -29,8 +29,8 @@ type change struct {
 
 func (c *change) differs() bool { return c.new != c.old }
 
-// plan is the content of the newest commit: HEAD's tree, and of the named paths what operations wrote there,
-// else what is on disk now.
+// plan is the content of the newest commit: HEAD's tree, and of the named paths what operations
+// wrote there, else what is on disk now.
 type plan struct {
 	repo    *repository
 	base    entry // HEAD's tree

@@ -146,9 +146,9 @@ func (q *queue) editsDue(cfg Config, now time.Time) bool {
 	return len(q.edits) > 0 && !now.Before(q.restUntil(cfg))
 }
 
-// startEdits returns the paths of the edits for a commit, which are in flight until endEdits. Paths of
-// operations that wait stay in the queue, because operations go first; paths of operations under way
-// stay for another quiet time.
+// startEdits returns the paths of the edits for a commit, which are in flight until endEdits. Paths
+// of operations that wait stay in the queue, because operations go first; paths of operations under
+// way stay for another quiet time.
 func (q *queue) startEdits(cfg Config, now time.Time) []string {
 	q.flight, q.edits = q.edits, map[string]struct{}{}
 	waiting := q.ofOperations()

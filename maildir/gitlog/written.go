@@ -87,9 +87,9 @@ func (p *plan) taken(c *change, base hash) (bool, error) {
 	return c.old.Mode != 0, nil // base is gone with a history that a person has rewritten, or there is none
 }
 
-// replaced is what an operation made of a path that a later one of the round has changed again; ok is
-// false where that is not known, or somebody has committed the path since: then the later one stands
-// for both.
+// replaced is what an operation made of a path that a later one of the round has changed again; ok
+// is false where that is not known, or somebody has committed the path since: then the later one
+// stands for both.
 func (p *plan) replaced(c *change, op operation) (is entry, ok bool, err error) {
 	w, ok := op.Written[c.path]
 	if !ok || isSparse(p.index, c.path) || len(c.at.kids) > 0 {

@@ -77,7 +77,8 @@ func Compile(p string, fold bool) (*Pattern, error) {
 	return c, nil
 }
 
-// literalPath is the path that a pattern without wildcards and alternatives names; "" for others and for the whole repository.
+// literalPath is the path that a pattern without wildcards and alternatives names; "" for others
+// and for the whole repository.
 func literalPath(alts [][]element) string {
 	last := len(alts[0]) - 1
 	if len(alts) > 1 || !alts[0][last].deep {
@@ -127,7 +128,8 @@ func checkPlace(f string) error {
 	return nil
 }
 
-// compileAlternative cuts a clean pattern without braces into elements; a literal one goes on with anything.
+// compileAlternative cuts a clean pattern without braces into elements; a literal one goes on with
+// anything.
 func compileAlternative(f string, fold bool) ([]element, error) {
 	elems := make([]element, 0, strings.Count(f, "/")+2)
 	literal := true
@@ -150,8 +152,8 @@ func compileAlternative(f string, fold bool) ([]element, error) {
 	return elems, nil
 }
 
-// literalLen is the length of what a pattern without braces begins with before its first wildcard. The slash before a **
-// does not belong to it: a/** matches a.
+// literalLen is the length of what a pattern without braces begins with before its first wildcard.
+// The slash before a ** does not belong to it: a/** matches a.
 func literalLen(f string) int {
 	for i := 0; i < len(f); i++ {
 		switch f[i] {
@@ -243,8 +245,8 @@ func expandBraces(p string) ([]string, error) {
 	return done, nil
 }
 
-// firstGroup finds the first {…} outside escapes and classes: where it opens, its alternatives, and where it ends.
-// open is -1 when there is none.
+// firstGroup finds the first {…} outside escapes and classes: where it opens, its alternatives, and
+// where it ends. open is -1 when there is none.
 func firstGroup(p string) (open int, parts []string, end int, err error) {
 	open = -1
 	depth, start, class := 0, 0, false
@@ -415,7 +417,8 @@ func subtract(a, b []span) []span {
 	return a
 }
 
-// foldRune returns the one character that stands for all cases of c: of ASCII letters the small one.
+// foldRune returns the one character that stands for all cases of c: of ASCII letters the small
+// one.
 func foldRune(c rune) rune {
 	if c >= utf8.RuneSelf {
 		for f := unicode.SimpleFold(c); f != c; f = unicode.SimpleFold(f) {
@@ -430,8 +433,8 @@ func foldRune(c rune) rune {
 	return c
 }
 
-// Fold writes s as patterns compare it that ignore case: each letter as the one that stands for all its cases, of ASCII the
-// small one.
+// Fold writes s as patterns compare it that ignore case: each letter as the one that stands for all
+// its cases, of ASCII the small one.
 func Fold(s string) string { return strings.Map(foldRune, s) }
 
 func foldIf(s string, fold bool) string {

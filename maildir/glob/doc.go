@@ -1,7 +1,8 @@
-// Package glob decides which paths a pattern covers, and whether two patterns overlap: whether some path matches both. It
-// knows nothing of claims, files or the mail.
+// Package glob decides which paths a pattern covers, and whether two patterns overlap: whether some
+// path matches both. It knows nothing of claims, files or the mail.
 //
-// A pattern is a path or a glob relative to the top of a code repository, in the doublestar dialect:
+// A pattern is a path or a glob relative to the top of a code repository, in the doublestar
+// dialect:
 //
 //	?        one character of one path element
 //	*        any characters of one path element
@@ -10,7 +11,8 @@
 //	**       as a whole element: any number of elements, also none; elsewhere as *
 //	\x       the character x
 //
-// A literal path, also as an alternative of braces, covers what lies below it: what is no folder yet may become one.
+// A literal path, also as an alternative of braces, covers what lies below it: what is no folder
+// yet may become one.
 //
 // Overlaps is exact: it intersects the two patterns and never compares their texts.
 package glob

@@ -25,8 +25,9 @@ type Pattern struct {
 	fold    bool
 }
 
-// Literal is the path that a pattern without wildcards and alternatives names: a file's, or a folder's with all below it;
-// in one case where the pattern folds. "" for other patterns and for the whole repository.
+// Literal is the path that a pattern without wildcards and alternatives names: a file's, or a
+// folder's with all below it; in one case where the pattern folds. "" for other patterns and for
+// the whole repository.
 func (p *Pattern) Literal() string { return p.literal }
 
 // Prefix is what every path that matches begins with, as far as the pattern's text tells; "" where
@@ -56,8 +57,8 @@ type span struct{ lo, hi rune }
 
 const star rune = -1
 
-// Overlaps reports whether some path matches both patterns, which were compiled with the same fold. It takes at most as
-// many steps as the product of their lengths, each with its braces written out.
+// Overlaps reports whether some path matches both patterns, which were compiled with the same fold.
+// It takes at most as many steps as the product of their lengths, each with its braces written out.
 // See docs/tree.md, "A claim".
 func (p *Pattern) Overlaps(q *Pattern) bool {
 	if n := min(len(p.prefix), len(q.prefix)); p.prefix[:n] != q.prefix[:n] {
@@ -76,10 +77,10 @@ func (p *Pattern) Overlaps(q *Pattern) bool {
 	return false
 }
 
-// Covers reports whether path matches the pattern. path is that of one file, slash separated, clean and relative to the
-// code repository's root; each of its characters is an ordinary one, *?[]{}\ too, and it need not be UTF-8. Overlaps
-// takes the same path for a folder's where it is a pattern: what may lie below it counts there and not here.
-// See docs/tree.md, "A claim".
+// Covers reports whether path matches the pattern. path is that of one file, slash separated, clean
+// and relative to the code repository's root; each of its characters is an ordinary one, *?[]{}\
+// too, and it need not be UTF-8. Overlaps takes the same path for a folder's where it is a pattern:
+// what may lie below it counts there and not here. See docs/tree.md, "A claim".
 func (p *Pattern) Covers(path string) bool {
 	switch {
 	case path == "":
@@ -134,12 +135,14 @@ func (t token) meets(u token) bool {
 	return intersect(t.class, u.class)
 }
 
-// meet decides whether two sequences have something in common. An item that repeats stands for any number of any items;
-// each of the others can stand for something. It calls match at most once for each pair of items.
+// meet decides whether two sequences have something in common. An item that repeats stands for any
+// number of any items; each of the others can stand for something. It calls match at most once for
+// each pair of items.
 //
-// Equal ends aside, one of the two begins, and one of them ends, with an item that repeats. If both hold one, they meet:
-// each takes in what the other is made of. If one does, the other has a fixed length, and to match each run of the
-// first as early as possible leaves the most room for the rest.
+// Equal ends aside, one of the two begins, and one of them ends, with an item that repeats. If both
+// hold one, they meet: each takes in what the other is made of. If one does, the other has a fixed
+// length, and to match each run of the first as early as possible leaves the most room for the
+// rest.
 func meet[T any](p, q []T, repeats func(T) bool, match func(a, b T) bool) bool {
 	for len(p) > 0 && len(q) > 0 && !repeats(p[0]) && !repeats(q[0]) {
 		if !match(p[0], q[0]) {

@@ -116,8 +116,8 @@ func (c *collector) paragraph(p prose, at place, lead section) {
 	}
 }
 
-// decided takes the sentences within a paragraph that tell of a decision: "No rollback. We agreed to
-// wait."
+// decided takes the sentences within a paragraph that tell of a decision: "No rollback. We agreed
+// to wait."
 func (c *collector) decided(s statement) {
 	for _, one := range s.sentences() {
 		if one.tellsDecision() {

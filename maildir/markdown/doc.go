@@ -1,6 +1,6 @@
 // Package markdown reads the structure of a GitHub-Flavored Markdown body: key points, decisions,
-// action items and questions; and it points images elsewhere. It knows Markdown and nothing of mail, and it is the only importer of
-// goldmark.
+// action items and questions; and it points images elsewhere. It knows Markdown and nothing of
+// mail, and it is the only importer of goldmark.
 //
 // Four functions, all of them on goldmark's tree:
 //

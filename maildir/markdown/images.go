@@ -10,11 +10,12 @@ import (
 )
 
 // RewriteImages puts other destinations into the inline images of a body, ![alt](destination). It
-// calls to with each destination, in the order of the text, and writes what it returns in its place;
-// to returns the same to leave it. What to returns needs no escapes: it has no blank and no bracket.
+// calls to with each destination, in the order of the text, and writes what it returns in its
+// place; to returns the same to leave it. What to returns needs no escapes: it has no blank and no
+// bracket.
 //
-// Images in code and of references ([alt][name]) are left, and so is what lies behind Limit or costs
-// too much to parse. The bytes of a data URI do not count: they are as good as one word.
+// Images in code and of references ([alt][name]) are left, and so is what lies behind Limit or
+// costs too much to parse. The bytes of a data URI do not count: they are as good as one word.
 func RewriteImages(ctx context.Context, body string, to func(destination string) string) string {
 	if !strings.Contains(body, "![") {
 		return body

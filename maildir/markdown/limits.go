@@ -16,8 +16,8 @@ const (
 	// few ms.
 	Deadline = 180 * time.Millisecond
 
-	// Short is how many bytes FirstHeading reads, and how long a body may be to have no Deadline. The
-	// worst of this size cost about 10 ms, so time passes only where the machine is busy with
+	// Short is how many bytes FirstHeading reads, and how long a body may be to have no Deadline.
+	// The worst of this size cost about 10 ms, so time passes only where the machine is busy with
 	// something else, and the answer about a message must not depend on that.
 	Short = 16 << 10
 

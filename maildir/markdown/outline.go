@@ -13,12 +13,11 @@ type Outline struct {
 	// items that are neither actions, decisions nor questions.
 	Points []string
 
-	// Decisions are top-level list items and paragraphs under a heading such as
-	// Decisions or Resolution, items of a list that such a line introduces
-	// ("Agreed:"), paragraphs and items that begin with "Decision:",
-	// "Decided:", "Agreed:" or "Resolution:" (the word is taken off), and those
-	// and sentences that begin with "We decided" or "We agreed". What ends in a question mark, or says only
-	// "none" or "TBD", is not decided.
+	// Decisions are top-level list items and paragraphs under a heading such as Decisions or
+	// Resolution, items of a list that such a line introduces ("Agreed:"), paragraphs and items
+	// that begin with "Decision:", "Decided:", "Agreed:" or "Resolution:" (the word is taken off),
+	// and those and sentences that begin with "We decided" or "We agreed". What ends in a question
+	// mark, or says only "none" or "TBD", is not decided.
 	Decisions []string
 
 	// Actions are task list items at any depth, items and lines that begin with
@@ -43,8 +42,8 @@ type Outline struct {
 	Truncated bool
 }
 
-// Action is one action item. Done is a ticked task box, or what says so in words. Owner is the first
-// name mentioned in it, without the "@", or the name in "TODO(Name):", else "".
+// Action is one action item. Done is a ticked task box, or what says so in words. Owner is the
+// first name mentioned in it, without the "@", or the name in "TODO(Name):", else "".
 type Action struct {
 	Text  string
 	Done  bool

@@ -80,9 +80,9 @@ func (b *Book) Vacate(at Seat, but string) {
 	}
 }
 
-// Tell notes that an agent, whose State.Away was away, is told of the messages unread, newest first;
-// before is when the last of them was created where there are older ones too. It returns false, and
-// notes nothing, where its status has been another than ready since.
+// Tell notes that an agent, whose State.Away was away, is told of the messages unread, newest
+// first; before is when the last of them was created where there are older ones too. It returns
+// false, and notes nothing, where its status has been another than ready since.
 func (b *Book) Tell(agent string, away int, unread []string, before time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -51,7 +51,8 @@ type Filter struct {
 // Key is a field that Filter compares.
 type Key int
 
-// The fields of Filter. Parse puts Thread, After and Before into Query and leaves no Filter of them.
+// The fields of Filter. Parse puts Thread, After and Before into Query and leaves no Filter of
+// them.
 const (
 	From Key = iota + 1
 	To       // to or cc

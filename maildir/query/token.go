@@ -152,8 +152,8 @@ func isValue(word string) bool {
 	return word != "" && word != "AND" && word != "OR" && word != "NOT" && (!colon || keys[strings.ToLower(name)] == "")
 }
 
-// wordEnd is where the word at the beginning of the rest ends: at a blank, a quote, or a parenthesis
-// that closes a group. f(x) is one word.
+// wordEnd is where the word at the beginning of the rest ends: at a blank, a quote, or a
+// parenthesis that closes a group. f(x) is one word.
 func (l *lexer) wordEnd() int {
 	opened := 0
 	for i, r := range l.rest {

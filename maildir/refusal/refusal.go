@@ -1,8 +1,8 @@
 // Package refusal holds every reason for which the mail refuses an operation, as data: what was
 // wrong, in which field, with which value.
 //
-// An Error carries facts and no text. Words turn it into a sentence for one reader: the clients of a
-// toolset, whose tools and arguments the sentence names; the person at a terminal; or a log, for
+// An Error carries facts and no text. Words turn it into a sentence for one reader: the clients of
+// a toolset, whose tools and arguments the sentence names; the person at a terminal; or a log, for
 // which Error() names no tool, no argument and no setting. Each What has one sentence in the table
 // of sentences.go; a reader's Words fill in what only that reader has, or replace a whole sentence
 // where a contract gives it word for word.
@@ -107,9 +107,9 @@ func Hint(err error) string {
 	return ""
 }
 
-// Code names the kind of err as it goes over the wire: not_found, exists, invalid, conflict, denied,
-// too_large, unavailable; "internal" for anything else, "" for nil.
-// See docs/tools.md, "Refusals".
+// Code names the kind of err as it goes over the wire: not_found, exists, invalid, conflict,
+// denied, too_large, unavailable; "internal" for anything else, "" for nil. See docs/tools.md,
+// "Refusals".
 func Code(err error) string {
 	if err == nil {
 		return ""

@@ -1,7 +1,7 @@
 package refusal
 
-// sentence is how a refusal is said, and of which kind it is; nil for a note about something that was
-// done. Keys in braces stand for facts (Words.fact) and phrases.
+// sentence is how a refusal is said, and of which kind it is; nil for a note about something that
+// was done. Keys in braces stand for facts (Words.fact) and phrases.
 type sentence struct {
 	kind error
 	text string

@@ -10,7 +10,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// maxFolders is how many folders a path may lead through to be looked at: each look goes through all links of it anew.
+// maxFolders is how many folders a path may lead through to be looked at: each look goes through
+// all links of it anew.
 const maxFolders = 100
 
 // Place says where a path lies.
@@ -19,10 +20,11 @@ type Place struct {
 	Top  string // of the main work tree; "" where there is none
 }
 
-// PlaceOf maps a path inside a linked Git work tree to the same path in the main one, so that agents in two work trees share
-// one mailbox, and one that leads through symbolic links into a work tree to the path without them: that is what Git and most
-// programs say of where they are. It looks only at small regular .git files above the path. Errors: the machine's faults.
-// See docs/settings.md, "Projects".
+// PlaceOf maps a path inside a linked Git work tree to the same path in the main one, so that
+// agents in two work trees share one mailbox, and one that leads through symbolic links into a work
+// tree to the path without them: that is what Git and most programs say of where they are. It looks
+// only at small regular .git files above the path. Errors: the machine's faults. See
+// docs/settings.md, "Projects".
 func PlaceOf(dir string) (Place, error) {
 	if strings.Count(dir, "/") > maxFolders {
 		return Place{Path: dir}, nil

@@ -1,7 +1,7 @@
-// Package repo answers what the mail asks about the code repository that a path lies in: the top of its work tree
-// (WorkTree), the same path in the main work tree (PlaceOf), whether letters match whatever their case
-// (Codebase.IgnoresCase, one answer for server and guard), what lies at a path there (Codebase.Look, Codebase.Exists), and
-// which files Git tracks (Tracked).
+// Package repo answers what the mail asks about the code repository that a path lies in: the top of
+// its work tree (WorkTree), the same path in the main work tree (PlaceOf), whether letters match
+// whatever their case (Codebase.IgnoresCase, one answer for server and guard), what lies at a path
+// there (Codebase.Look, Codebase.Exists), and which files Git tracks (Tracked).
 //
 // It reads small files and runs nothing: what a repository configures may run programs.
 package repo
@@ -18,8 +18,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Codebase is what the mail asks about the code repository that a project is named by. It only reads small files, and
-// asks Git nothing: what a repository configures may run programs.
+// Codebase is what the mail asks about the code repository that a project is named by. It only
+// reads small files, and asks Git nothing: what a repository configures may run programs.
 type Codebase struct {
 	mu    sync.Mutex
 	file  string        // the configuration last read
@@ -29,10 +29,12 @@ type Codebase struct {
 	until time.Time       // how long that counts
 }
 
-// filesFresh is how long it counts what was found in the work tree: thousands of claims are looked up for one answer.
+// filesFresh is how long it counts what was found in the work tree: thousands of claims are looked
+// up for one answer.
 const filesFresh = 5 * time.Second
 
-// maxConfig is how much of a repository's configuration is looked at, in bytes: people's are a few hundred.
+// maxConfig is how much of a repository's configuration is looked at, in bytes: people's are a few
+// hundred.
 const maxConfig = 1 << 20
 
 // IgnoresCase reports whether the Git work tree at or above dir says core.ignorecase in its repository's configuration, as
@@ -66,9 +68,10 @@ func (c *Codebase) IgnoresCase(dir string) (bool, error) {
 	return c.fold, nil
 }
 
-// Look returns a function that reports whether dir, which lies in a Git work tree, has something other than a folder at a
-// path below it, as it was found in the last seconds; done ends its use, by one goroutine. Errors of done: a fault of
-// the machine's that isFile met, so that what it said does not count.
+// Look returns a function that reports whether dir, which lies in a Git work tree, has something
+// other than a folder at a path below it, as it was found in the last seconds; done ends its use,
+// by one goroutine. Errors of done: a fault of the machine's that isFile met, so that what it said
+// does not count.
 func (c *Codebase) Look(dir string) (isFile func(path string) bool, done func() error) {
 	var root *os.Root
 	var fault error
@@ -127,7 +130,8 @@ func (c *Codebase) Exists(dir string, f func(exists func(path string) bool) erro
 	return cmp.Or(fault, err)
 }
 
-// openInWorkTree opens dir where it lies in a work tree; nil where it does not, or is not there. Errors: the machine's faults.
+// openInWorkTree opens dir where it lies in a work tree; nil where it does not, or is not there.
+// Errors: the machine's faults.
 func openInWorkTree(dir string) (*os.Root, error) {
 	top, err := WorkTree(dir)
 	if err != nil || top == "" {
@@ -157,8 +161,9 @@ func WorkTree(dir string) (string, error) {
 	}
 }
 
-// LinkedWorkTree is the top of the work tree at or above dir where that is linked to the one with the top main, and Git has
-// noted it there, whatever its .git says; else "". Errors: the machine's faults.
+// LinkedWorkTree is the top of the work tree at or above dir where that is linked to the one with
+// the top main, and Git has noted it there, whatever its .git says; else "". Errors: the machine's
+// faults.
 func LinkedWorkTree(dir, main string) (string, error) {
 	if !filepath.IsAbs(dir) || main == "" {
 		return "", nil
@@ -188,8 +193,9 @@ func LinkedWorkTree(dir, main string) (string, error) {
 	return at, nil
 }
 
-// gitFolders returns the Git folder of the work tree with that top, and the one that it shares with those linked to it, the
-// same where it is alone; "" for both where there is none, or its .git cannot be read. Errors: the machine's faults.
+// gitFolders returns the Git folder of the work tree with that top, and the one that it shares with
+// those linked to it, the same where it is alone; "" for both where there is none, or its .git
+// cannot be read. Errors: the machine's faults.
 func gitFolders(top string) (git, common string, err error) {
 	if top == "" {
 		return "", "", nil

@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Set is the files and folders of one tree that could not be looked at. Safe for concurrent use; the
-// zero value is ready.
+// Set is the files and folders of one tree that could not be looked at. Safe for concurrent use;
+// the zero value is ready.
 type Set struct {
 	mu    sync.Mutex
 	paths map[string]*unread

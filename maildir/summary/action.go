@@ -91,7 +91,10 @@ func (t *thread) owner(text, sender string) string {
 			}
 		}
 		bare := strings.TrimRight(low, ".! ")
-		for _, mark := range []string{"(" + n + ")", "（" + n + "）", "[" + n + "]", "- " + n, "– " + n, "— " + n, "owner: " + n, "assigned to " + n, "→ " + n} {
+		for _, mark := range []string{
+			"(" + n + ")", "（" + n + "）", "[" + n + "]",
+			"- " + n, "– " + n, "— " + n, "owner: " + n, "assigned to " + n, "→ " + n,
+		} {
 			if strings.HasSuffix(bare, mark) {
 				return name
 			}

@@ -2,8 +2,8 @@ package summary
 
 import "slices"
 
-// questions lists the newest that are open, each where it was last asked, and at least one more than
-// a summary keeps where there are.
+// questions lists the newest that are open, each where it was last asked, and at least one more
+// than a summary keeps where there are.
 func (t *thread) questions() (all []Item) {
 	for i := len(t.messages) - 1; i >= 0 && len(all) <= maxItems; i-- {
 		asked := t.items(i, t.open(i))

@@ -56,8 +56,8 @@ const (
 // MaxBody is how many bytes of a body are read; one more tells that it has more.
 const MaxBody = markdown.Limit + 1
 
-// Of summarizes a thread: messages, oldest first, at least one. body reads one of them; all together
-// may be too large to hold. Errors: those of body.
+// Of summarizes a thread: messages, oldest first, at least one. body reads one of them; all
+// together may be too large to hold. Errors: those of body.
 func Of(ctx context.Context, messages []Message, body func(id string) (string, error), examples bool) (*Summary, error) {
 	s := &Summary{
 		Subject:      messages[0].Subject,

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// This file and its twins for each system are the only ones that change the tree. A change is staged below TmpDir, made
-// durable, and put into place by one rename, so that a reader sees the old file or the new one. See
-// docs/durability.md, "How one operation is written".
+// This file and its twins for each system are the only ones that change the tree. A change is
+// staged below TmpDir, made durable, and put into place by one rename, so that a reader sees the
+// old file or the new one. See docs/durability.md, "How one operation is written".
 
 // TmpDir is the folder of the tree where files are staged: untracked, and on the same file system.
 const TmpDir = ".mailtree/tmp"
@@ -77,15 +77,18 @@ func (c *Changer) Close() {
 // MostFolders is how many folders one changer holds open at most: more makes nothing faster.
 const MostFolders = 256
 
-// Changer returns a changer of the tree that holds at most that many folders open, 0 for MostFolders.
+// Changer returns a changer of the tree that holds at most that many folders open, 0 for
+// MostFolders.
 func (t *Tree) Changer(folders int) *Changer {
 	return &Changer{tree: t, most: cmp.Or(folders, MostFolders)}
 }
 
-// ErrChanged says that somebody wrote at the path between planning and rename. It wraps fs.ErrExist: plan again.
+// ErrChanged says that somebody wrote at the path between planning and rename. It wraps
+// fs.ErrExist: plan again.
 var ErrChanged = fmt.Errorf("somebody wrote there meanwhile: %w", fs.ErrExist)
 
-// Stage writes w's bytes below tmp and makes the folders that its path needs. Nothing is durable yet.
+// Stage writes w's bytes below tmp and makes the folders that its path needs. Nothing is durable
+// yet.
 func (c *Changer) Stage(w *Write, name string) (err error) {
 	if err := c.holdTree(); err != nil {
 		return err
@@ -138,7 +141,8 @@ func (w *Write) before() string {
 	return w.Was
 }
 
-// Undo takes back what stage and publish did, as far as it was done. What somebody wrote there since is left alone.
+// Undo takes back what stage and publish did, as far as it was done. What somebody wrote there
+// since is left alone.
 func (c *Changer) Undo(w *Write) error {
 	if err := c.holdTree(); err != nil {
 		return err
@@ -208,7 +212,8 @@ func IgnoreGone(err error) error {
 	return err
 }
 
-// WriteFile puts a file outside any tree (the store's own key, token) into place durably: 0600, whole or absent.
+// WriteFile puts a file outside any tree (the store's own key, token) into place durably: 0600,
+// whole or absent.
 func WriteFile(name string, data []byte) error {
 	tmp, err := os.CreateTemp(path.Dir(name), ".new-")
 	if err != nil {
@@ -230,8 +235,9 @@ func WriteFile(name string, data []byte) error {
 	return SyncDir(path.Dir(name))
 }
 
-// WriteRun puts a file of the untracked run-time state at p, whole or the old one for every reader; other processes may do
-// the same. It is not durable. Nothing is made where no store was opened: there is no place to stage it then.
+// WriteRun puts a file of the untracked run-time state at p, whole or the old one for every reader;
+// other processes may do the same. It is not durable. Nothing is made where no store was opened:
+// there is no place to stage it then.
 func (t *Tree) WriteRun(p string, data []byte) error {
 	if err := t.hold(); err != nil {
 		return err
@@ -285,8 +291,8 @@ func tooLarge(size, limit int64) *FormatError {
 	return &FormatError{0, fmt.Sprintf("%d bytes, over the limit of %d", size, limit)}
 }
 
-// Exists reports whether anything lies at p; false also where its folder may not be searched. The error is a fault of the
-// machine.
+// Exists reports whether anything lies at p; false also where its folder may not be searched. The
+// error is a fault of the machine.
 func (t *Tree) Exists(p string) (bool, error) {
 	_, err := t.Stat(p)
 	if FaultOf(err) == FaultMachine {
@@ -307,8 +313,9 @@ func SHA256(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// HasSHA256 reports whether the file at p has that SHA-256, in hex. What is gone, has become something else or may not be
-// read has not. The error is a fault of the machine: then it cannot be told.
+// HasSHA256 reports whether the file at p has that SHA-256, in hex. What is gone, has become
+// something else or may not be read has not. The error is a fault of the machine: then it cannot be
+// told.
 func (t *Tree) HasSHA256(p, sum string) (bool, error) {
 	f, st, err := t.Open(p)
 	if err == nil {

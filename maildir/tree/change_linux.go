@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sync makes everything written to the tree's file system so far durable: one syncfs, which also reports
-// write-back errors. The paths are for systems without it.
+// Sync makes everything written to the tree's file system so far durable: one syncfs, which also
+// reports write-back errors. The paths are for systems without it.
 func (t *Tree) Sync(_ []string) error {
 	if t.Fail != nil {
 		if err := t.Fail(SyncCall); err != nil {
@@ -31,7 +31,8 @@ func (t *Tree) Sync(_ []string) error {
 // folders are descriptors of folders, by path.
 type folders map[string]int
 
-// folder returns a folder of the tree, opened once. Errors: fs.ErrNotExist, a *FormatError behind a link.
+// folder returns a folder of the tree, opened once. Errors: fs.ErrNotExist, a *FormatError behind a
+// link.
 func (c *Changer) folder(dir string) (int, error) {
 	if fd, ok := c.folders[dir]; ok {
 		return fd, nil

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// Fault says what a failed file call tells about the file that it was made for. Whoever asks "is it there?" asks FaultOf:
-// only FaultGone means no.
+// Fault says what a failed file call tells about the file that it was made for. Whoever asks "is it
+// there?" asks FaultOf: only FaultGone means no.
 type Fault uint8
 
 const (
@@ -19,8 +19,8 @@ const (
 	FaultMachine              // the machine's or the process's, for now: it tells nothing about the file. Ask again later
 )
 
-// FaultOf classifies the error of a file call. An errno that it does not know is the machine's fault: to take a file for
-// gone because of it would lose mail, to try again costs a moment.
+// FaultOf classifies the error of a file call. An errno that it does not know is the machine's
+// fault: to take a file for gone because of it would lose mail, to try again costs a moment.
 func FaultOf(err error) Fault {
 	if err == nil {
 		return NoFault

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// ReadPlain reads a file outside the trees whole: a regular one of at most limit bytes, else a *FormatError. It never
-// waits for the other end of a pipe.
+// ReadPlain reads a file outside the trees whole: a regular one of at most limit bytes, else a
+// *FormatError. It never waits for the other end of a pipe.
 func ReadPlain(name string, limit int64) ([]byte, FileStat, error) {
 	f, st, err := OpenPlain(name, os.O_RDONLY)
 	if err != nil {
@@ -21,8 +21,8 @@ func ReadPlain(name string, limit int64) ([]byte, FileStat, error) {
 	return data, st, err
 }
 
-// OpenPlain opens a file outside the trees, with O_CREATE for its owner alone. What is no regular file is a *FormatError. It
-// never waits for the other end of a pipe. The caller closes the file.
+// OpenPlain opens a file outside the trees, with O_CREATE for its owner alone. What is no regular
+// file is a *FormatError. It never waits for the other end of a pipe. The caller closes the file.
 func OpenPlain(name string, flags int) (*os.File, FileStat, error) {
 	f, err := os.OpenFile(name, flags|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0o600)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package tree is one folder opened safely: whoever reads or changes files below a root that others write to as well
-// uses it. No symbolic link is followed, no path leads out, nothing but a regular file is opened, and no
-// open waits for the other end of a pipe.
+// Package tree is one folder opened safely: whoever reads or changes files below a root that others
+// write to as well uses it. No symbolic link is followed, no path leads out, nothing but a regular
+// file is opened, and no open waits for the other end of a pipe.
 //
 //   - Tree reads: Read, Stat, Walk, List, OpenFile.
 //   - Changer changes: it stages files below TmpDir, Tree.Sync makes them durable, Publish puts each into its place by one
@@ -28,20 +28,20 @@ import (
 	"time"
 )
 
-// Tree is the work tree of one project. Every read of the tree goes through it: links are never followed,
-// nothing but regular files is opened, no read blocks, and no path leads out (invariant I8, and
-// docs/durability.md, "Why it is done this way"). Safe for concurrent use.
+// Tree is the work tree of one project. Every read of the tree goes through it: links are never
+// followed, nothing but regular files is opened, no read blocks, and no path leads out (invariant
+// I8, and docs/durability.md, "Why it is done this way"). Safe for concurrent use.
 //
-// A tree holds descriptors of its folder only while it is used: a store may have more projects than the process may
-// have descriptors. Each use takes the folder that lies at dir at that moment.
+// A tree holds descriptors of its folder only while it is used: a store may have more projects than
+// the process may have descriptors. Each use takes the folder that lies at dir at that moment.
 type Tree struct {
 	dir     string
 	noLink  bool // dir itself is to be no symbolic link
 	maxFile int64
 
-	// Fail, where it is not nil, is asked before each file or folder is opened or looked at, and with SyncCall before
-	// each sync: its error is that call's.
-	// For fault tests, which set it before anybody uses the tree.
+	// Fail, where it is not nil, is asked before each file or folder is opened or looked at, and
+	// with SyncCall before each sync: its error is that call's. For fault tests, which set it
+	// before anybody uses the tree.
 	Fail func(p string) error
 
 	mu     sync.Mutex
@@ -54,7 +54,8 @@ type Tree struct {
 // SyncCall is what Tree.Fail is asked with before a sync.
 const SyncCall = "(sync)"
 
-// FileStat is what tells whether a file changed since it was read. Times are nanoseconds since 1970.
+// FileStat is what tells whether a file changed since it was read. Times are nanoseconds since
+// 1970.
 type FileStat struct {
 	Mode         fs.FileMode
 	Size         int64
@@ -69,8 +70,8 @@ const Racy = 20 * time.Millisecond
 // MaxFile is the default limit of a message file in bytes; Open takes another.
 const MaxFile = 8 << 20
 
-// Open opens the folder dir, which must exist, and holds it until Close. maxFile is the limit of a message file in
-// bytes, 0 for MaxFile.
+// Open opens the folder dir, which must exist, and holds it until Close. maxFile is the limit of a
+// message file in bytes, 0 for MaxFile.
 func Open(dir string, maxFile int64) (*Tree, error) {
 	return (&Tree{dir: dir, maxFile: maxFile}).pin()
 }
@@ -95,8 +96,8 @@ func (t *Tree) pin() (*Tree, error) {
 	return t, nil
 }
 
-// Close gives the folder's descriptors up, and always returns nil. The tree can be used after it: each use opens the folder
-// for as long as it takes.
+// Close gives the folder's descriptors up, and always returns nil. The tree can be used after it:
+// each use opens the folder for as long as it takes.
 func (t *Tree) Close() error {
 	t.mu.Lock()
 	pinned := t.pinned
@@ -117,8 +118,9 @@ func (t *Tree) Hold() (release func()) {
 	return t.release
 }
 
-// hold opens the folder, where no other user has it open; the caller calls release. Errors: fs.ErrNotExist where there is no
-// folder any more; EMFILE and the like, which FaultOf calls the machine's.
+// hold opens the folder, where no other user has it open; the caller calls release. Errors:
+// fs.ErrNotExist where there is no folder any more; EMFILE and the like, which FaultOf calls the
+// machine's.
 func (t *Tree) hold() (err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -150,8 +152,8 @@ func (t *Tree) Dir() string { return t.dir }
 // MaxFile is the limit of a message file in bytes.
 func (t *Tree) MaxFile() int64 { return t.maxFile }
 
-// Read returns the whole file at p and its state when it was opened. Errors: as of os.Open; a *FormatError
-// where p is not a regular file, lies behind a link, or is larger than limit bytes.
+// Read returns the whole file at p and its state when it was opened. Errors: as of os.Open; a
+// *FormatError where p is not a regular file, lies behind a link, or is larger than limit bytes.
 func (t *Tree) Read(p string, limit int64) ([]byte, FileStat, error) {
 	f, st, err := t.Open(p)
 	if err != nil {
@@ -205,7 +207,8 @@ func (t *Tree) SameBytes(p string, data []byte) (bool, error) {
 	}
 }
 
-// SHA1 returns the SHA-1, in hex, of the file at p, which has at most limit bytes. Errors: as of Read.
+// SHA1 returns the SHA-1, in hex, of the file at p, which has at most limit bytes. Errors: as of
+// Read.
 func (t *Tree) SHA1(p string, limit int64) (string, error) {
 	f, st, err := t.Open(p)
 	if err != nil {
@@ -225,8 +228,9 @@ func (t *Tree) SHA1(p string, limit int64) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// ReadOwned reads the file at p where it is that user's, and asks that of the file that it opened. Errors:
-// fs.ErrNotExist also for another user's file, for what is no regular file and for more than limit bytes.
+// ReadOwned reads the file at p where it is that user's, and asks that of the file that it opened.
+// Errors: fs.ErrNotExist also for another user's file, for what is no regular file and for more
+// than limit bytes.
 func (t *Tree) ReadOwned(p string, limit int64, uid int) ([]byte, error) {
 	f, _, err := t.OpenFile(p, os.O_RDONLY)
 	if err != nil {
@@ -243,8 +247,9 @@ func (t *Tree) ReadOwned(p string, limit int64, uid int) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, limit))
 }
 
-// OpenFile opens the regular file at p with the flags of os.OpenFile, O_CREATE for its owner alone. No element of p may
-// be a symbolic link. The caller closes the file. Errors: as of os.OpenFile; a *FormatError where p is something else.
+// OpenFile opens the regular file at p with the flags of os.OpenFile, O_CREATE for its owner alone.
+// No element of p may be a symbolic link. The caller closes the file. Errors: as of os.OpenFile; a
+// *FormatError where p is something else.
 func (t *Tree) OpenFile(p string, flags int) (*os.File, FileStat, error) {
 	if err := t.hold(); err != nil {
 		return nil, FileStat{}, err
@@ -283,10 +288,11 @@ func (t *Tree) Rename(from, to string) error {
 	return t.root.Rename(from, to)
 }
 
-// Walk calls fn for every file below the folder under ("" or "." for all), links and devices included, in
-// lexical order; folders that are hidden (.git, .mailtree) are left out, folders behind links are not
-// entered. What vanishes meanwhile, or may not be read, is left out. It ends early with fn's error or ctx's. Where a fault
-// of the machine kept folders from being listed it walks all others and returns an *UnlistedError.
+// Walk calls fn for every file below the folder under ("" or "." for all), links and devices
+// included, in lexical order; folders that are hidden (.git, .mailtree) are left out, folders
+// behind links are not entered. What vanishes meanwhile, or may not be read, is left out. It ends
+// early with fn's error or ctx's. Where a fault of the machine kept folders from being listed it
+// walks all others and returns an *UnlistedError.
 func (t *Tree) Walk(ctx context.Context, under string, fn func(p string, d fs.DirEntry) error) error {
 	if under == "" {
 		under = "."
@@ -300,7 +306,8 @@ func (t *Tree) Walk(ctx context.Context, under string, fn func(p string, d fs.Di
 	return err
 }
 
-// UnlistedError names the folders that a Walk could not list because of a fault of the machine; there is at least one.
+// UnlistedError names the folders that a Walk could not list because of a fault of the machine;
+// there is at least one.
 type UnlistedError struct{ Folders []Unread }
 
 // Error names the first folder and why it could not be listed.
@@ -369,7 +376,8 @@ func NotRegular(m fs.FileMode) *FormatError {
 	return &FormatError{0, what}
 }
 
-// behindLink is the error for a path that leads through a symbolic link: a *FormatError, and ELOOP to FaultOf.
+// behindLink is the error for a path that leads through a symbolic link: a *FormatError, and ELOOP
+// to FaultOf.
 func behindLink() error { return linkError{} }
 
 type linkError struct{}
@@ -386,8 +394,8 @@ func sortedEntries(f *os.File) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// Unread is a file or folder that a fault of the machine (FaultMachine) kept from being looked at. Unlike a Problem it says
-// nothing about the file.
+// Unread is a file or folder that a fault of the machine (FaultMachine) kept from being looked at.
+// Unlike a Problem it says nothing about the file.
 type Unread struct {
 	Path string
 	Err  error

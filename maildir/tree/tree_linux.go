@@ -14,13 +14,15 @@ import (
 
 func ctime(s *syscall.Stat_t) int64 { return s.Ctim.Nano() }
 
-// system holds the tree's folder as a descriptor: openat2 resolves a whole path in one call and refuses links in it,
-// where os.Root opens every folder on the way (measured: a third of the cost of a send).
+// system holds the tree's folder as a descriptor: openat2 resolves a whole path in one call and
+// refuses links in it, where os.Root opens every folder on the way (measured: a third of the cost
+// of a send).
 type system struct {
 	fd int // the tree's folder
 }
 
-// openSystem opens the folder that root is. Errors: ESTALE where another one has just taken its place.
+// openSystem opens the folder that root is. Errors: ESTALE where another one has just taken its
+// place.
 func (t *Tree) openSystem() error {
 	flags := unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC
 	if t.noLink {
@@ -58,7 +60,8 @@ func (t *Tree) checkSystem() error {
 
 func (t *Tree) closeSystem() { unix.Close(t.sys.fd) }
 
-// open2 opens p below the tree; no element of p may be a link, but with O_PATH|O_NOFOLLOW the last. Errors: as of hold too.
+// open2 opens p below the tree; no element of p may be a link, but with O_PATH|O_NOFOLLOW the last.
+// Errors: as of hold too.
 func (t *Tree) open2(p string, flags uint64) (int, error) {
 	if t.Fail != nil {
 		if err := t.Fail(p); err != nil {
@@ -84,7 +87,8 @@ func (t *Tree) open2(p string, flags uint64) (int, error) {
 	}
 }
 
-// Stat looks at p without following any link. An error is as of os.Lstat, or a *FormatError behind a link.
+// Stat looks at p without following any link. An error is as of os.Lstat, or a *FormatError behind
+// a link.
 func (t *Tree) Stat(p string) (FileStat, error) {
 	fd, err := t.open2(p, unix.O_PATH|unix.O_NOFOLLOW)
 	if err != nil {

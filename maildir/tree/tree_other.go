@@ -28,7 +28,8 @@ func (t *Tree) openSystem() error {
 func (t *Tree) checkSystem() error { return nil }
 func (t *Tree) closeSystem()       {}
 
-// Stat looks at p without following any link. An error is as of os.Lstat, or a *FormatError behind a link.
+// Stat looks at p without following any link. An error is as of os.Lstat, or a *FormatError behind
+// a link.
 func (t *Tree) Stat(p string) (FileStat, error) {
 	if err := t.hold(); err != nil {
 		return FileStat{}, err

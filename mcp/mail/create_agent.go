@@ -50,7 +50,8 @@ func (t *Toolset) createAgent() tool.Tool {
 	}
 }
 
-// notes joins what is to be said of the name, of the key, and of the folder that is missing; each may be nothing.
+// notes joins what is to be said of the name, of the key, and of the folder that is missing; each
+// may be nothing.
 func notes(name, key *maildir.Error, missing string) string {
 	var all []string
 	for _, e := range []*maildir.Error{name, key} {

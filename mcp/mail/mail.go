@@ -1,5 +1,5 @@
-// Package mail is the toolset *mail*: 13 tools, resources, prompts, completions and subscriptions over
-// the domain.
+// Package mail is the toolset *mail*: 13 tools, resources, prompts, completions and subscriptions
+// over the domain.
 //
 // It owns argument names and schemas, defaults and clamps, the shape of the replies and the words
 // of refusals, and no rule: a handler decodes, calls one verb of maildir and shapes the answer. See

@@ -86,8 +86,8 @@ func (p *prompt) get(_ context.Context, req *mcp.GetPromptRequest) (*mcp.GetProm
 	}, nil
 }
 
-// textWith puts the arguments into the text. An empty one counts as left out: clients send fields of a
-// form that nobody filled in.
+// textWith puts the arguments into the text. An empty one counts as left out: clients send fields
+// of a form that nobody filled in.
 func (p *prompt) textWith(given map[string]string) (string, error) {
 	var pairs []string
 	unknown := maps.Clone(given)

@@ -30,8 +30,8 @@ func readSkill() *mcp.ReadResourceResult {
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: skillURI, MIMEType: skillType, Text: skills.Mailtree}}}
 }
 
-// skillField returns a field of the skill's frontmatter, each of which is one line of plain text; ""
-// where there is none.
+// skillField returns a field of the skill's frontmatter, each of which is one line of plain text;
+// "" where there is none.
 func skillField(name string) string {
 	_, head, _ := strings.Cut(skills.Mailtree, "---\n")
 	head, _, _ = strings.Cut(head, "\n---\n")

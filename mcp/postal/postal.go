@@ -1,9 +1,9 @@
 // Package postal is the toolset *postal*: two tools, a mailbox for whoever is named in the address.
 //
-// A message is handed out once, the oldest first; sending it again under its msg_id delivers it once. Agents are made
-// when they are first named, with a profile, and are agents like all others: their mail lies in the same tree. The
-// toolset owns names, shapes and words and no rule.
-// See docs/tools.md, "postal".
+// A message is handed out once, the oldest first; sending it again under its msg_id delivers it
+// once. Agents are made when they are first named, with a profile, and are agents like all others:
+// their mail lies in the same tree. The toolset owns names, shapes and words and no rule. See
+// docs/tools.md, "postal".
 package postal
 
 import (
@@ -39,8 +39,8 @@ func New(cfg tool.Config) *Toolset {
 
 func (t *Toolset) tools() []tool.Tool { return []tool.Tool{t.sendToAgent(), t.checkMail()} }
 
-// meet finds the project of the call, and the caller's name in it. The project, the caller and whoever else is named are
-// made at their first contact.
+// meet finds the project of the call, and the caller's name in it. The project, the caller and
+// whoever else is named are made at their first contact.
 func (t *Toolset) meet(ctx context.Context, others ...string) (p *maildir.Project, me string, err error) {
 	c := tool.CallerOf(ctx)
 	if c.Agent == "" {

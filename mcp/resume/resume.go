@@ -1,11 +1,11 @@
-// Package resume keeps on disk what an MCP session needs to go on after the server was started anew:
-// what its client said in initialize, and what it subscribed to. Each session is one file of a
-// Folder, mode 0600, named by the session's id:
+// Package resume keeps on disk what an MCP session needs to go on after the server was started
+// anew: what its client said in initialize, and what it subscribed to. Each session is one file of
+// a Folder, mode 0600, named by the session's id:
 //
 //	{"initialize":{"protocolVersion":"2025-06-18",…},"uris":["resource://inbox/BlueLake"]}
 //
-// A file is read, replaced and removed whole. It is not synced: a session that a power cut loses its
-// client begins anew.
+// A file is read, replaced and removed whole. It is not synced: a session that a power cut loses
+// its client begins anew.
 package resume
 
 import (

@@ -1,12 +1,14 @@
-// Package socket is the Unix socket of a store: listening, connecting, and the user behind each connection.
+// Package socket is the Unix socket of a store: listening, connecting, and the user behind each
+// connection.
 //
-// A socket that nobody listens on any more (its server was killed) is replaced. One that somebody listens on never is:
-// whoever listens holds a lock, the store's for server.sock, one beside it (<path>.lock) for a socket elsewhere. A listener
-// whose socket somebody removed makes it again when it is asked to (Renew).
+// A socket that nobody listens on any more (its server was killed) is replaced. One that somebody
+// listens on never is: whoever listens holds a lock, the store's for server.sock, one beside it
+// (<path>.lock) for a socket elsewhere. A listener whose socket somebody removed makes it again
+// when it is asked to (Renew).
 //
-// A socket's address has room for about a hundred bytes. On Linux a longer path works all the same, through a
-// descriptor of its folder; elsewhere it is refused with what to do.
-// See docs/clients.md, "The socket, and other users".
+// A socket's address has room for about a hundred bytes. On Linux a longer path works all the same,
+// through a descriptor of its folder; elsewhere it is refused with what to do. See docs/clients.md,
+// "The socket, and other users".
 package socket
 
 import (
@@ -23,7 +25,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MaxGuestConns is how many connections one other user may have open at a time; more are closed at once.
+// MaxGuestConns is how many connections one other user may have open at a time; more are closed at
+// once.
 const MaxGuestConns = 64
 
 // Config says where to listen and who may come.
@@ -60,9 +63,9 @@ type Conn struct {
 	from *Listener
 }
 
-// Listen makes the socket. The caller holds the store's lock where the path is in the store, and closes the listener,
-// which removes the socket. Errors say what to do: somebody listens there, another file is in the way, the path is too
-// long for this system.
+// Listen makes the socket. The caller holds the store's lock where the path is in the store, and
+// closes the listener, which removes the socket. Errors say what to do: somebody listens there,
+// another file is in the way, the path is too long for this system.
 func Listen(ctx context.Context, cfg Config) (*Listener, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -133,9 +136,10 @@ func (l *Listener) listen(ctx context.Context) error {
 	return nil
 }
 
-// Renew makes the socket again where its file is this listener's no more, because somebody removed or replaced it, and logs
-// that. Open connections stay, and Accept goes on with those who come then. On a closed listener it does nothing. Errors: as of
-// Listen; the listener is then as it was, and nothing of another's is touched.
+// Renew makes the socket again where its file is this listener's no more, because somebody removed
+// or replaced it, and logs that. Open connections stay, and Accept goes on with those who come
+// then. On a closed listener it does nothing. Errors: as of Listen; the listener is then as it was,
+// and nothing of another's is touched.
 func (l *Listener) Renew(ctx context.Context) error {
 	l.place.Lock()
 	defer l.place.Unlock()
@@ -151,7 +155,8 @@ func (l *Listener) Renew(ctx context.Context) error {
 	return nil
 }
 
-// stands reports whether the socket is the one that was made. Its inode goes to no other file while it is listened on.
+// stands reports whether the socket is the one that was made. Its inode goes to no other file while
+// it is listened on.
 func (l *Listener) stands() bool {
 	fi, err := os.Lstat(l.cfg.Path)
 	return err == nil && os.SameFile(fi, l.id)
@@ -180,8 +185,8 @@ func clear(ctx context.Context, path string) error {
 	return nil
 }
 
-// Dial connects to the server that listens at path. The error wraps fs.ErrNotExist or ECONNREFUSED where none does,
-// fs.ErrPermission where this user may not.
+// Dial connects to the server that listens at path. The error wraps fs.ErrNotExist or ECONNREFUSED
+// where none does, fs.ErrPermission where this user may not.
 func Dial(ctx context.Context, path string) (net.Conn, error) {
 	short, done, err := shorten(path)
 	if err != nil {
@@ -200,8 +205,8 @@ func plain(err error) error {
 	return err
 }
 
-// Accept waits for the next connection, a *Conn. Connections whose user the kernel does not tell, and more of another
-// user than MaxGuestConns, are closed.
+// Accept waits for the next connection, a *Conn. Connections whose user the kernel does not tell,
+// and more of another user than MaxGuestConns, are closed.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		ln := l.listening()
@@ -265,8 +270,9 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// AwaitIdle returns nil when nobody has been connected for d and the server is not busy, and lets nobody in any more; or the error of ctx.
-// The time before it is called does not count: who came meanwhile may be still to be accepted.
+// AwaitIdle returns nil when nobody has been connected for d and the server is not busy, and lets
+// nobody in any more; or the error of ctx. The time before it is called does not count: who came
+// meanwhile may be still to be accepted.
 func (l *Listener) AwaitIdle(ctx context.Context, d time.Duration) error {
 	l.mu.Lock()
 	l.since = time.Now()
@@ -296,7 +302,8 @@ func (l *Listener) rest(d time.Duration) time.Duration {
 	return rest
 }
 
-// Close ends the listening and removes the socket, unless another one has taken its place; again it does nothing.
+// Close ends the listening and removes the socket, unless another one has taken its place; again it
+// does nothing.
 func (l *Listener) Close() error {
 	l.place.Lock()
 	defer l.place.Unlock()

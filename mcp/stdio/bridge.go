@@ -1,5 +1,6 @@
-// Package stdio is the bridge between a client on standard input and output (JSON-RPC, a message a line) and the
-// server of a store, over its Unix socket. It knows no tool: messages pass as they are.
+// Package stdio is the bridge between a client on standard input and output (JSON-RPC, a message a
+// line) and the server of a store, over its Unix socket. It knows no tool: messages pass as they
+// are.
 //
 //   - Both eras pass, told apart by the message: one that names its revision in _meta (2026-07-28 and later) is posted
 //     statelessly; initialize begins a session on the server, which later messages and the notifications of the server
@@ -50,7 +51,8 @@ type Config struct {
 	Out     io.Writer
 	Toolset string
 	Hello   tool.Caller // what the server is told of the caller: the self-asserted part
-	// Dial connects to the server of the store. With start it may start one where none runs, and waits for it.
+	// Dial connects to the server of the store. With start it may start one where none runs, and
+	// waits for it.
 	Dial     func(ctx context.Context, start bool) (net.Conn, error)
 	MaxLine  int           // bytes; 0: DefaultMaxLine
 	Patience time.Duration // how long to wait for somebody else to start the next server; 0: DefaultPatience
@@ -78,8 +80,8 @@ type bridge struct {
 	bad     int                                  // lines that were no messages
 }
 
-// Run bridges until the input or ctx ends. The error says why the server cannot be used (before anything is
-// answered), or that lines were no messages.
+// Run bridges until the input or ctx ends. The error says why the server cannot be used (before
+// anything is answered), or that lines were no messages.
 func Run(ctx context.Context, cfg Config) error {
 	if cfg.MaxLine == 0 {
 		cfg.MaxLine = DefaultMaxLine
@@ -102,7 +104,8 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	b.client = &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return cfg.Dial(ctx, false) },
-		// A connection for each request costs little here, and one that cannot be made says that the server saw nothing.
+		// A connection for each request costs little here, and one that cannot be made says that
+		// the server saw nothing.
 		DisableKeepAlives:  true,
 		DisableCompression: true,
 	}}
@@ -252,8 +255,8 @@ func (b *bridge) takeLine(ctx, listening context.Context, l line, requests, stre
 	}
 }
 
-// cancel ends a request under way. In a session the server is told, and again until it has ended the request: the
-// message may overtake it. Without one the request is ended here.
+// cancel ends a request under way. In a session the server is told, and again until it has ended
+// the request: the message may overtake it. Without one the request is ended here.
 func (b *bridge) cancel(ctx context.Context, m *message) {
 	for ctx.Err() == nil {
 		found := false

@@ -21,8 +21,8 @@ const unknownOutcome = "the server ended while it worked on this call, and wheth
 // tries is how often a request is given to another server.
 const tries = 5
 
-// exchange gives a message to the server and writes the answer, if there is one. It is given to the next server where
-// the first has gone and that is safe.
+// exchange gives a message to the server and writes the answer, if there is one. It is given to the
+// next server where the first has gone and that is safe.
 func (b *bridge) exchange(ctx context.Context, m *message) {
 	for try := 1; ; try++ {
 		l, err := b.connect(ctx, true)
@@ -77,7 +77,8 @@ func (b *bridge) gone(ctx context.Context, l *link) {
 	}
 }
 
-// post sends a message; in the client's session, where it has one and the message is not of the newer era.
+// post sends a message; in the client's session, where it has one and the message is not of the
+// newer era.
 func (b *bridge) post(ctx context.Context, l *link, m *message) (*http.Response, error) {
 	h := l.headers()
 	if m.stateless() {
@@ -155,7 +156,8 @@ func (b *bridge) inSession() bool {
 	return b.shake.initialize != nil
 }
 
-// listen serves a subscription of the newer era, over restarts of the server, until the client cancels it.
+// listen serves a subscription of the newer era, over restarts of the server, until the client
+// cancels it.
 func (b *bridge) listen(ctx context.Context, m *message) {
 	for begun := false; ctx.Err() == nil; {
 		l, err := b.connect(ctx, !begun)
@@ -178,8 +180,8 @@ func (b *bridge) listen(ctx context.Context, m *message) {
 	}
 }
 
-// hear passes on what one server says; over when it has refused or the client needs no more. begun is whether the client
-// has been told that the subscription began.
+// hear passes on what one server says; over when it has refused or the client needs no more. begun
+// is whether the client has been told that the subscription began.
 func (b *bridge) hear(ctx context.Context, l *link, m *message, begun *bool) (over bool) {
 	res, err := b.post(ctx, l, m)
 	if err != nil {

@@ -16,8 +16,9 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// link is a server, from the moment that it is found until it goes. While it lasts the server holds a request of the
-// bridge (GET …/hold), so that one in the background stays, and each side notices the other's end.
+// link is a server, from the moment that it is found until it goes. While it lasts the server holds
+// a request of the bridge (GET …/hold), so that one in the background stays, and each side notices
+// the other's end.
 type link struct {
 	down    chan struct{} // closed when it has gone
 	lost    time.Time     // when; to be read after down is closed
@@ -37,8 +38,9 @@ type handshake struct {
 	uris        map[string]bool // subscribed to
 }
 
-// connect returns the link, making a new one where there is none. Without start it starts no server; with it, it gives
-// somebody else the time to start the next one first. Errors are for the client to read.
+// connect returns the link, making a new one where there is none. Without start it starts no
+// server; with it, it gives somebody else the time to start the next one first. Errors are for the
+// client to read.
 func (b *bridge) connect(ctx context.Context, start bool) (*link, error) {
 	b.linking.Lock()
 	defer b.linking.Unlock()
@@ -137,10 +139,12 @@ func (l *link) up() bool {
 	}
 }
 
-// errLate says that the client's handshake changed while it was repeated: what a server answers as it ends.
+// errLate says that the client's handshake changed while it was repeated: what a server answers as
+// it ends.
 var errLate = errors.New("the handshake that was repeated is not the client's any more")
 
-// enterLink makes l the link and repeats the client's handshake on it. Errors: errLate, or the server's refusal.
+// enterLink makes l the link and repeats the client's handshake on it. Errors: errLate, or the
+// server's refusal.
 func (b *bridge) enterLink(ctx context.Context, l *link) error {
 	b.mu.Lock()
 	old, shake, said := b.link, b.shake, b.said
@@ -171,8 +175,8 @@ func (b *bridge) enterLink(ctx context.Context, l *link) error {
 	return nil
 }
 
-// changed notes that the handshake has changed by an answer that came over l; false where another link has taken its place,
-// which is ended: it began without the change. b.mu is held.
+// changed notes that the handshake has changed by an answer that came over l; false where another
+// link has taken its place, which is ended: it began without the change. b.mu is held.
 func (b *bridge) changed(l *link) bool {
 	b.said++
 	if b.link != l {
@@ -182,8 +186,8 @@ func (b *bridge) changed(l *link) bool {
 	return true
 }
 
-// reshake repeats the handshake and the subscriptions of a client to another server, and tells the client that what it
-// watches may have changed.
+// reshake repeats the handshake and the subscriptions of a client to another server, and tells the
+// client that what it watches may have changed.
 func (b *bridge) reshake(ctx context.Context, l *link, shake handshake, uris []string) error {
 	const id = `"mailtree-bridge"`
 	var m map[string]json.RawMessage
@@ -252,8 +256,9 @@ func (l *link) beginStream(res *http.Response) error {
 	return nil
 }
 
-// stream passes on what the server says in the session of its own accord, as long as the link lasts. It returns when the
-// server has begun, or ctx has ended: what changes before that the client would not hear of.
+// stream passes on what the server says in the session of its own accord, as long as the link
+// lasts. It returns when the server has begun, or ctx has ended: what changes before that the
+// client would not hear of.
 func (b *bridge) stream(ctx context.Context, l *link) {
 	if !l.inSession() {
 		return
@@ -321,8 +326,8 @@ func (l *link) close() {
 	l.streams.Wait()
 }
 
-// keep looks for the next server when one has gone, without starting one: a client that only waits for notifications
-// hears of changes again once somebody has. Whoever asks for something starts it.
+// keep looks for the next server when one has gone, without starting one: a client that only waits
+// for notifications hears of changes again once somebody has. Whoever asks for something starts it.
 func (b *bridge) keep(ctx context.Context) {
 	for {
 		select {

@@ -123,8 +123,8 @@ func parse(text []byte) (m *message, code int, err error) {
 	return m, 0, nil
 }
 
-// asks reports whether the message is a request, or a batch. One without an id is too, as in a bare POST, unless its method
-// is a notification's.
+// asks reports whether the message is a request, or a batch. One without an id is too, as in a bare
+// POST, unless its method is a notification's.
 func (m *message) asks() bool {
 	return m.batch || m.method != "" && !strings.HasPrefix(m.method, "notifications/")
 }
@@ -132,8 +132,8 @@ func (m *message) asks() bool {
 // stateless reports whether the message belongs to no session.
 func (m *message) stateless() bool { return protocol.IsStateless(m.version) }
 
-// failure is the answer to m when the server gives none. A tool's is a tool error: what the model cannot see it cannot
-// mend.
+// failure is the answer to m when the server gives none. A tool's is a tool error: what the model
+// cannot see it cannot mend.
 func (m *message) failure(code int, text string) []byte {
 	if m.method != "tools/call" {
 		return protocol.Failure(m.id, code, text)

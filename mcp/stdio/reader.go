@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// untilUnread calls gone when nobody reads the output any more, if that can be known; it returns then or when ctx
-// ends. A client that has died closes its end, and what it waited for must not be taken out of a mailbox for nobody.
+// untilUnread calls gone when nobody reads the output any more, if that can be known; it returns
+// then or when ctx ends. A client that has died closes its end, and what it waited for must not be
+// taken out of a mailbox for nobody.
 func (b *bridge) untilUnread(ctx context.Context, gone func()) {
 	f, ok := b.cfg.Out.(*os.File)
 	if !ok {

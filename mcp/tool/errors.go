@@ -31,8 +31,8 @@ func Refused(kind error, format string, a ...any) error {
 	return &refusal.Own{Kind: kind, Text: fmt.Sprintf(format, a...)}
 }
 
-// Explain turns an error into what the caller may know of it, in the toolset's words. Faults are logged and told as
-// such, no more; what names the operation in the log.
+// Explain turns an error into what the caller may know of it, in the toolset's words. Faults are
+// logged and told as such, no more; what names the operation in the log.
 func (s *Set) Explain(what string, err error) Refusal { return s.ExplainIn(&s.words, what, err) }
 
 // ExplainIn is Explain in other words than the toolset's.
@@ -63,8 +63,8 @@ func (s *Set) Refuse(what string, err error) *mcp.CallToolResult {
 	return res
 }
 
-// Encode is JSON without HTML escapes, for readers who see it as text. v is a shape of a toolset: what cannot be
-// encoded is a panic, which the handler's recover makes an internal error.
+// Encode is JSON without HTML escapes, for readers who see it as text. v is a shape of a toolset:
+// what cannot be encoded is a panic, which the handler's recover makes an internal error.
 func Encode(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

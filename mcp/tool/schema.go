@@ -77,7 +77,8 @@ func List(about, example string) *Node {
 	}
 }
 
-// CommaList is a List of what holds no comma: one string may hold several, with commas between them.
+// CommaList is a List of what holds no comma: one string may hold several, with commas between
+// them.
 func CommaList(about, example string) *Node {
 	n := List(about, example)
 	n.commas = true

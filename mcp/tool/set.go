@@ -86,8 +86,8 @@ func NewSet(cfg Config, about About, tools ...Tool) *Set {
 	o.GetSessionID = cfg.SessionID
 	o.SetCacheable = func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" }
 	// The server does not log to clients, and announces no change of a list: only that of resources
-	// changes. Few toolsets have prompts, but the SDK answers prompts/list whether or not the server
-	// declares it, and a server must declare what it answers.
+	// changes. Few toolsets have prompts, but the SDK answers prompts/list whether or not the
+	// server declares it, and a server must declare what it answers.
 	o.Capabilities = &mcp.ServerCapabilities{
 		Tools:     &mcp.ToolCapabilities{},
 		Resources: &mcp.ResourceCapabilities{Subscribe: o.SubscribeHandler != nil},

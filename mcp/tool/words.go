@@ -20,7 +20,8 @@ var phrases = map[string]string{
 	"list the keys":          "`mailtree key list` shows the names.",
 }
 
-// Phrases are those of one toolset, or of the command line: what it says of its own tools, and what everybody is told.
+// Phrases are those of one toolset, or of the command line: what it says of its own tools, and what
+// everybody is told.
 func Phrases(own map[string]string) map[string]string {
 	all := maps.Clone(phrases)
 	maps.Copy(all, own)
