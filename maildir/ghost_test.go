@@ -6,9 +6,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // TestAgentGoneWhileLookedUp: an agent that is removed between the look into the index and the note of what was found there is
@@ -16,7 +18,12 @@ import (
 func TestAgentGoneWhileLookedUp(t *testing.T) {
 	t.Parallel()
 	var h halts
-	p := project(t, storetest.Config{NoWatcher: true, Index: func(x maildir.Index) maildir.Index { return &watched{Index: x, looked: h.pass} }}, "Ann", "Bob")
+	p := project(t, storetest.Config{NoWatcher: true, Index: func(x maildir.Index) maildir.Index { return &watched{Index: x, looked: h.pass} }}, "Ann")
+	profile := format.FormatProfile(format.Profile{Name: "Bob", Program: "x", Model: "y", Inception: time.Now()})
+	put(t, p, format.ProfilePath("Bob"), string(profile)) // by hand: nobody has looked him up yet
+	if err := p.Rescan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	found := h.at(func(name string) bool { return name == "Bob" })
 	looked := make(chan error, 1)
 	go func() {

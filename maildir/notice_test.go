@@ -261,7 +261,7 @@ func TestCovers(t *testing.T) {
 		want     bool
 	}{
 		{repo, repo, true}, {repo, repo + "/sub", true}, {repo, linked, true}, {repo, linked + "/sub/", true}, {linked, repo, true}, {link, repo + "/sub", true},
-		{repo, repo + "-b", false}, {repo, top, false}, {repo + "/sub", repo, false}, {repo + "/sub", linked + "/sub", true}, {maildir.DefaultProject, top, false}, {repo, "", false},
+		{repo, repo + "-b", false}, {repo, top, false}, {repo + "/sub", repo, true}, {repo + "/sub", linked + "/sub", true}, {maildir.DefaultProject, top, false}, {repo, "", false},
 	} {
 		p, err := s.EnsureProject(t.Context(), tt.key)
 		if err != nil {

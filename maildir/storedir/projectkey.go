@@ -125,15 +125,21 @@ func above(at, old string) string {
 	return filepath.Dir(old)
 }
 
-// named finds the project with that human key, the older one of two; "" where there is none.
-// Errors: the machine's faults.
+// named finds the project with that human key, "" where there is none. Of two it is the older one;
+// where a copy is as old as its original, the one whose folder goes by the key. Errors: the
+// machine's faults.
 func (r *Resolver) named(names []ProjectName, human string) (slug string, err error) {
 	if human == "" {
 		return "", nil
 	}
 	var oldest *ProjectName
 	for i := range names {
-		if n := &names[i]; n.HumanKey == human && (oldest == nil || n.Created.Before(oldest.Created)) {
+		n := &names[i]
+		if n.HumanKey != human {
+			continue
+		}
+		same := oldest != nil && n.Created.Equal(oldest.Created) && n.Slug == format.Slug(human)
+		if oldest == nil || n.Created.Before(oldest.Created) || same {
 			oldest = n
 		}
 	}
