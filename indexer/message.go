@@ -20,7 +20,7 @@ const (
 	withBody      = ", m.body"
 	withShortBody = ", CASE WHEN octet_length(m.body) <= 8192 THEN m.body ELSE '' END"
 	withoutBody   = ", ''"
-	bodyPiece     = "SELECT CAST(substr(CAST(body AS BLOB), ?2 + 1, ?3 + 0) AS TEXT) FROM messages WHERE row = ?1"
+	bodyPiece     = "SELECT ifnull(substr(CAST(body AS BLOB), ?2 + 1, ?3 + 0), '') FROM messages WHERE row = ?1"
 )
 
 func bodyColumn(wanted maildir.BodyWanted) string {
@@ -127,7 +127,7 @@ func (x *Index) Message(ctx context.Context, slug, id string, wanted maildir.Bod
 
 // Body reads a piece of a body: see maildir.Index.
 func (x *Index) Body(ctx context.Context, slug, id string, offset, n int64) (text string, err error) {
-	err = x.each(ctx, "SELECT CAST(substr(CAST(body AS BLOB), ?3 + 1, ?4 + 0) AS TEXT) FROM messages WHERE pid = ?1 AND id = ?2",
+	err = x.each(ctx, "SELECT ifnull(substr(CAST(body AS BLOB), ?3 + 1, ?4 + 0), '') FROM messages WHERE pid = ?1 AND id = ?2",
 		[]any{x.pid(slug), id, offset, n},
 		func(scan func(...any) error) error { return scan(&text) })
 	return text, err

@@ -8,11 +8,13 @@ package repo
 
 import (
 	"cmp"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"mailtree/maildir/tree"
@@ -92,7 +94,7 @@ func (c *Codebase) Look(dir string) (isFile func(path string) bool, done func() 
 		}
 		if fault == nil && root != nil {
 			fi, err := root.Lstat(filepath.FromSlash(path))
-			is, fault = err == nil && !fi.IsDir(), tree.MachineFault(err)
+			is, fault = err == nil && !fi.IsDir(), lookFault(err)
 		}
 		if fault == nil {
 			c.files[path] = is
@@ -124,10 +126,19 @@ func (c *Codebase) Exists(dir string, f func(exists func(path string) bool) erro
 			return false
 		}
 		_, err := root.Lstat(filepath.FromSlash(path))
-		fault = tree.MachineFault(err)
+		fault = lookFault(err)
 		return err == nil
 	})
 	return cmp.Or(fault, err)
+}
+
+// lookFault is a fault of the machine that kept one from looking below a work tree. A link that leads
+// out of it is none, though os.Root has an error for it: nothing lies there.
+func lookFault(err error) error {
+	if no := syscall.Errno(0); !errors.As(err, &no) {
+		return nil
+	}
+	return tree.MachineFault(err)
 }
 
 // openInWorkTree opens dir where it lies in a work tree; nil where it does not, or is not there.

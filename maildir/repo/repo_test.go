@@ -94,3 +94,33 @@ func TestIgnoresCase(t *testing.T) {
 	}
 	look(false, main)
 }
+
+// TestLookBehindLink: what lies behind a link that leads out of the work tree is not there, and is
+// no fault of the machine, which would keep everybody from claiming.
+func TestLookBehindLink(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if out, err := exec.Command("git", "init", "-q", dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := os.Symlink("/etc", filepath.Join(dir, "sub")); err != nil {
+		t.Fatal(err)
+	}
+	var c Codebase
+	isFile, done := c.Look(dir)
+	if isFile("sub/passwd") {
+		t.Error("a file outside was seen")
+	}
+	if err := done(); err != nil {
+		t.Error(err)
+	}
+	err := c.Exists(dir, func(exists func(path string) bool) error {
+		if exists("sub/passwd") {
+			t.Error("a file outside exists")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

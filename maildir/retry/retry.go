@@ -61,14 +61,15 @@ func (u *Set) Update(asked []string, left []tree.Unread, retry func(paths []stri
 	return fresh
 }
 
-// schedule sets the timer for the path that is due next. u.mu is held.
+// schedule sets the timer for the path that is due next, which may be overdue: the timer that was set
+// for it is stopped here. u.mu is held.
 func (u *Set) schedule(now time.Time, retry func(paths []string)) {
 	if u.timer != nil {
 		u.timer.Stop()
 	}
 	var next time.Time
 	for _, p := range u.paths {
-		if p.next.After(now) && (next.IsZero() || p.next.Before(next)) {
+		if next.IsZero() || p.next.Before(next) {
 			next = p.next
 		}
 	}
@@ -82,11 +83,14 @@ func (u *Set) schedule(now time.Time, retry func(paths []string)) {
 		for path, p := range u.paths {
 			if !p.next.After(now) {
 				due = append(due, path)
+				p.next = now.Add(lastRetry) // should nothing come of this try
 			}
 		}
 		u.schedule(now, retry)
 		u.mu.Unlock()
-		retry(due)
+		if len(due) > 0 {
+			retry(due)
+		}
 	})
 }
 
