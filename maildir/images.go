@@ -61,7 +61,7 @@ func (d *Draft) mayHaveImages() bool {
 // bodyImages gathers the images of the body, and returns the body that names the copies.
 func (g *gathering) bodyImages(ctx context.Context) string {
 	known := map[string]string{}
-	return markdown.RewriteImages(ctx, g.d.Body, func(destination string) string {
+	body, whole := markdown.RewriteImages(ctx, g.d.Body, func(destination string) string {
 		to, ok := known[destination]
 		if !ok {
 			to = g.bodyImage(ctx, destination)
@@ -69,6 +69,10 @@ func (g *gathering) bodyImages(ctx context.Context) string {
 		}
 		return to
 	})
+	if !whole {
+		g.notes = append(g.notes, &Error{What: refusal.ImagesUnread, Field: refusal.Body})
+	}
+	return body
 }
 
 // bodyImage gathers one image of the body. It returns what the body shall name: the destination

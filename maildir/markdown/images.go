@@ -15,30 +15,31 @@ import (
 // bracket.
 //
 // Images in code and of references ([alt][name]) are left, and so is what lies behind Limit or
-// costs too much to parse. The bytes of a data URI do not count: they are as good as one word.
-func RewriteImages(ctx context.Context, body string, to func(destination string) string) string {
+// costs too much to parse: then whole is false, if there may be images in that. The bytes of a data
+// URI do not count: they are as good as one word.
+func RewriteImages(ctx context.Context, body string, to func(destination string) string) (out string, whole bool) {
 	if !strings.Contains(body, "![") {
-		return body
+		return body, true
 	}
 	short, cuts := shorten(body)
 	text, _ := clipBody(short, Limit)
 	source := []byte(sameLength.Replace(text))
-	doc, _ := parseTree(ctx, source, deadline(text))
+	doc, parsed := parseTree(ctx, source, deadline(text))
 	if doc == nil {
-		return body
+		return body, false
 	}
-	var out strings.Builder
+	var b strings.Builder
 	done := 0
 	for _, s := range imageSpans(doc, text) {
 		start, end := cuts.origin(s.start), cuts.origin(s.end)
 		raw := body[start:end]
 		old := unescape(strings.TrimSuffix(strings.TrimPrefix(raw, "<"), ">"))
 		if with := to(old); with != old {
-			out.WriteString(body[done:start] + with)
+			b.WriteString(body[done:start] + with)
 			done = end
 		}
 	}
-	return out.String() + body[done:]
+	return b.String() + body[done:], parsed && !strings.Contains(short[len(text):], "![")
 }
 
 // sameLength makes lines end in "\n" without moving anything.

@@ -29,7 +29,7 @@ func TestRewriteImages(t *testing.T) {
 		{"none", "", ""},
 	} {
 		var found []string
-		got := RewriteImages(t.Context(), tt.body, func(d string) string {
+		got, _ := RewriteImages(t.Context(), tt.body, func(d string) string {
 			found = append(found, d)
 			return "NEW"
 		})
@@ -39,7 +39,7 @@ func TestRewriteImages(t *testing.T) {
 		if strings.Join(found, " ") != tt.found || got != tt.want {
 			t.Errorf("%.80s\nfound %.80q, made %.80s", tt.body, found, got)
 		}
-		if same := RewriteImages(t.Context(), tt.body, func(d string) string { return d }); same != tt.body {
+		if same, _ := RewriteImages(t.Context(), tt.body, func(d string) string { return d }); same != tt.body {
 			t.Errorf("%.80s\nmade %.80s of it where nothing was to change", tt.body, same)
 		}
 	}
@@ -50,7 +50,7 @@ func TestRewriteHostile(t *testing.T) {
 	t.Parallel()
 	for name, body := range hostile(1 << 20) {
 		began := time.Now()
-		if RewriteImages(t.Context(), body, func(d string) string { return d }) != body {
+		if same, _ := RewriteImages(t.Context(), body, func(d string) string { return d }); same != body {
 			t.Errorf("%s: changed", name)
 		}
 		if took := time.Since(began); took > slow*time.Second {
@@ -66,9 +66,27 @@ func FuzzRewriteImages(f *testing.F) {
 	}
 	f.Add("![a](<b \\> c> \"t\") ![d](data:image/png;base64," + strings.Repeat("A", 99) + ")")
 	f.Fuzz(func(t *testing.T, body string) {
-		if RewriteImages(t.Context(), body, func(d string) string { return d }) != body {
+		if same, _ := RewriteImages(t.Context(), body, func(d string) string { return d }); same != body {
 			t.Error("changed")
 		}
 		RewriteImages(t.Context(), body, func(string) string { return "x" })
 	})
+}
+
+// TestRewriteImagesWhole: who asks is told where images may have been left because the text is too
+// long.
+func TestRewriteImagesWhole(t *testing.T) {
+	for _, tt := range []struct {
+		name, body string
+		want       bool
+	}{
+		{"no image", strings.Repeat("word ", Limit), true},
+		{"short", "![a](b.png)", true},
+		{"an image behind the limit", strings.Repeat("word ", Limit/5) + "\n\n![a](b.png)", false},
+		{"none behind the limit", "![a](b.png)\n\n" + strings.Repeat("word ", Limit/5), true},
+	} {
+		if _, whole := RewriteImages(t.Context(), tt.body, func(string) string { return "x" }); whole != tt.want {
+			t.Errorf("%s: %t", tt.name, whole)
+		}
+	}
 }

@@ -143,8 +143,10 @@ var sentences = [whats]sentence{
 	NoAttachment: {ErrNotFound, "No attachment {name} in project {=other}: give the sha1 of one that a message names."},
 	AttachmentTooLarge: {ErrTooLarge, "The attachment {name} has {count} bytes, over the limit of {limit} for one answer: read the " +
 		"file {=other}."},
-	AttachmentOdd:  {nil, "The attachment {name} {arg} is not stored as its name says: {why}."},
-	ImageLeft:      {nil, "{cause} So {field} still names the image as it was written."},
+	AttachmentOdd: {nil, "The attachment {name} {arg} is not stored as its name says: {why}."},
+	ImageLeft:     {nil, "{cause} So {field} still names the image as it was written."},
+	ImagesUnread: {nil, "{field} is too long, or too intricate, to find every image in it: those that still have the name that you wrote " +
+		"were not sent along."},
 	ImageKept:      {nil, "The image {name} {arg} was not made WebP: {why}."},
 	ImageNotInline: {nil, "The image {name} has {count} bytes, over the limit of {limit} for images in {field}, so it is a file."},
 	ImageTooLarge: {ErrTooLarge, "An image in {field} has {count} bytes, over the limit of {limit} for what one message brings " +

@@ -109,6 +109,7 @@ const (
 	AttachmentTooLarge
 	AttachmentOdd
 	ImageLeft
+	ImagesUnread
 	ImageKept
 	ImageNotInline
 	ImageTooLarge
