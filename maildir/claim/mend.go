@@ -2,6 +2,8 @@ package claim
 
 import (
 	"fmt"
+	"net/url"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -19,7 +21,13 @@ type Mending struct {
 	Top    string                 // absolute path of the code base; "" where the project has none
 	Home   string                 // the home folder, for ~; "" for none
 	Exists func(path string) bool // whether something lies at a path below the top
+	Below  string                 // the folder below the top that the caller named as the project; "" for the top
+	Moved  []Moved                // what was found there
 }
+
+// Moved is a text that names nothing from the top, and the path from there of what it names from
+// the folder that the caller named as the project.
+type Moved struct{ Text, Path string }
 
 // Patterns are those that the texts stand for, each once, clean and in their order. Errors:
 // refusal.PathUnclaimable.
@@ -51,10 +59,23 @@ func (m *Mending) Patterns(texts []string) ([]string, error) {
 // Mend is Patterns for one text; why it is refused goes on behind "cannot be claimed: ".
 func (m *Mending) Mend(text string) (patterns []string, why string) {
 	text = strings.TrimSpace(text)
-	if text == "" || m.Exists(text) {
-		return []string{quote(text)}, ""
+	if text != "" && !m.Exists(text) {
+		text = unwrap(text)
 	}
-	parts := cutUnquoted(text, ",\r\n")
+	switch {
+	case text == "", m.Exists(text):
+		return []string{quote(plain(text))}, ""
+	case object.MatchString(text):
+		return nil, "it is an object in JSON: write the path alone"
+	}
+	var parts []string
+	for _, part := range cutUnquoted(text, ",\r\n") {
+		if m.Exists(part) {
+			parts = append(parts, part)
+			continue
+		}
+		parts = append(parts, cutUnquoted(part, ";")...)
+	}
 	switch {
 	case len(parts) == 0:
 		return nil, "it names no path"
@@ -74,7 +95,43 @@ func (m *Mending) Mend(text string) (patterns []string, why string) {
 // mendPath mends a text without separators between paths but blanks.
 func (m *Mending) mendPath(p string) (patterns []string, why string) {
 	if m.Exists(p) {
-		return []string{quote(p)}, ""
+		return []string{quote(plain(p))}, ""
+	}
+	p = unwrap(p)
+	if found := m.find(p); found != "" {
+		return []string{quote(found)}, ""
+	}
+	if p, why = m.relative(p); why != "" {
+		return nil, why
+	}
+	if found := m.find(p); found != "" {
+		return []string{quote(found)}, ""
+	}
+	if slices.Contains(bars.FindAllString(p, -1), "|") {
+		return nil, `it holds a |: list each path on its own, or write {a,b} for either, and "\|" for a | in a name`
+	}
+	if p, why = m.withoutDots(p); why != "" {
+		return nil, why
+	}
+	return m.mendBlanks(p)
+}
+
+// relative writes a path relative to the top where it is a file's URL, absolute or begins with ~.
+func (m *Mending) relative(p string) (below, why string) {
+	if at := fileURL.FindString(p); at != "" {
+		p = p[len(at)-1:]
+		if plain, err := url.PathUnescape(p); err == nil {
+			p = plain
+		}
+		if drive.MatchString(p[1:]) {
+			p = p[1:]
+		}
+	}
+	if otherURL.MatchString(p) {
+		return "", "it is a URL: write the path relative to the code repository's root"
+	}
+	if name := variable.FindString(p); name != "" && !m.Exists(strings.TrimSuffix(name, "/")) {
+		return "", "it begins with a shell's variable: write the path itself, or ./ before a $ that is meant"
 	}
 	if isWindows(p) {
 		p = backslashes.ReplaceAllLiteralString(p, "/")
@@ -84,22 +141,83 @@ func (m *Mending) mendPath(p string) (patterns []string, why string) {
 	}
 	switch {
 	case p != "" && p[0] == '~':
-		return nil, "it begins with ~: write it relative to the code repository's root"
+		return "", "it begins with ~: write it relative to the code repository's root"
 	case drive.MatchString(p):
-		return nil, "it begins with a drive's letter: write it relative to the code repository's root"
+		return "", "it begins with a drive's letter: write it relative to the code repository's root"
 	case filepath.IsAbs(p):
-		below, ok := strings.CutPrefix(filepath.Clean(p)+"/", m.Top+"/")
-		if m.Top == "" || !ok {
-			return nil, "it is absolute and does not lie below the code repository's root: write it relative to that"
+		below, ok := m.belowTop(p)
+		if !ok {
+			return "", "it is absolute and does not lie below the code repository's root: write it relative to that"
 		}
-		if p = strings.TrimSuffix(below, "/"); p == "" {
-			p = "."
+		return below, ""
+	}
+	return p, ""
+}
+
+// belowTop is an absolute path relative to the top; not ok where it does not lie there.
+func (m *Mending) belowTop(p string) (below string, ok bool) {
+	below, ok = strings.CutPrefix(filepath.Clean(p)+"/", m.Top+"/")
+	if m.Top == "" || !ok {
+		return "", false
+	}
+	if below = strings.TrimSuffix(below, "/"); below == "" {
+		below = "."
+	}
+	return below, true
+}
+
+// withoutDots takes the .. out of a path that names nothing yet. What leads out of the top and does
+// not come back into it keeps them, and glob.Compile refuses it.
+func (m *Mending) withoutDots(p string) (clean, why string) {
+	last := strings.LastIndex("/"+p+"/", "/../")
+	if last < 0 {
+		return p, ""
+	}
+	if strings.ContainsAny(p[:last], `*?[{\`) {
+		return "", "it has a .. behind a wildcard: write it without"
+	}
+	clean = path.Clean(p)
+	if clean == ".." || strings.HasPrefix(clean, "../") {
+		if below, ok := m.belowTop(m.Top + "/" + clean); ok {
+			return below, ""
 		}
 	}
-	if m.Exists(p) {
-		return []string{quote(p)}, ""
+	return clean, ""
+}
+
+// find is the path of what exists that a text without wildcards means: the text itself, or without
+// the @ before it or the line behind it. "" for none. From the top it is looked for first, then from
+// the folder that the caller named.
+func (m *Mending) find(text string) string {
+	if text == "" || text[0] == '/' {
+		return ""
 	}
-	return m.mendBlanks(p)
+	texts := []string{text}
+	if rest, ok := strings.CutPrefix(text, "@"); ok && rest != "" {
+		texts = append(texts, rest)
+	}
+	for _, t := range texts {
+		if at := line.FindStringIndex(t); at != nil && at[0] > 0 {
+			texts = append(texts, t[:at[0]])
+		}
+	}
+	for _, t := range texts {
+		if p := path.Clean(t); m.Exists(p) {
+			return p
+		}
+	}
+	if m.Below == "" {
+		return ""
+	}
+	for _, t := range texts {
+		if p := path.Join(m.Below, t); m.Exists(p) {
+			if moved := (Moved{text, p}); !slices.Contains(m.Moved, moved) {
+				m.Moved = append(m.Moved, moved)
+			}
+			return p
+		}
+	}
+	return ""
 }
 
 // mendBlanks splits a text at blanks where each part names something. It leaves those in the name
@@ -120,7 +238,7 @@ func (m *Mending) mendBlanks(p string) (patterns []string, why string) {
 		return []string{quote(head) + p[len(head):]}, ""
 	}
 	for _, part := range parts {
-		if !m.Exists(part) && !strings.ContainsAny(part, "*?[{") {
+		if !strings.ContainsAny(part, "*?[{") && !m.Exists(part) && m.find(unwrap(part)) == "" {
 			return nil, `it holds blanks and names no file: list each path on its own, or write "\ " for a blank in the name of a new file`
 		}
 	}
@@ -142,11 +260,17 @@ var tooMany = fmt.Sprintf("it names more than %d paths: claim folders", MaxPatte
 var (
 	backslashes = regexp.MustCompile(`\\+`)
 	drive       = regexp.MustCompile(`^[A-Za-z]:/`)
+	fileURL     = regexp.MustCompile(`(?i)^file://(localhost)?/`)
+	otherURL    = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+://`)
+	variable    = regexp.MustCompile(`^\$(\w+|\{[^}]*\}|\([^)]*\))(/|$)`)
+	object      = regexp.MustCompile(`^\{\s*(\}$|["'][^"']*["']\s*:)`)
+	bars        = regexp.MustCompile(`\\.|\[[^\]]*\]|\|`)                                  // a | that is meant, or not
+	line        = regexp.MustCompile(`(:\d+(:\d+|-\d+)?:?|#L\d+(C\d+)?(-L?\d+(C\d+)?)?)$`) // as editors, compilers and forges name one
 )
 
 // quoted are the characters that a \ before them means as they are. Before any other it is taken
 // for the separator of another system.
-const quoted = `[]{}?,!^- `
+const quoted = `[]{}?,;|!^- `
 
 // isWindows reports whether a \ stands where it quotes nothing.
 func isWindows(p string) bool {
@@ -160,6 +284,22 @@ func isWindows(p string) bool {
 		}
 	}
 	return false
+}
+
+// unwrap takes the quotes or backticks off that a text is wrapped in as a whole.
+func unwrap(text string) string {
+	for len(text) > 1 && strings.IndexByte("\"'`", text[0]) >= 0 && strings.IndexByte(text[1:], text[0]) == len(text)-2 {
+		text = strings.TrimSpace(text[1 : len(text)-1])
+	}
+	return text
+}
+
+// plain is the path without ., .. and doubled slashes; "" stays.
+func plain(p string) string {
+	if p == "" {
+		return p
+	}
+	return path.Clean(p)
 }
 
 // quote is the pattern of exactly that path.

@@ -14,7 +14,8 @@ import (
 // TestMending: each text becomes the patterns behind =>, or is refused for the reason behind !.
 func TestMending(t *testing.T) {
 	t.Parallel()
-	there := []string{"a.go", "b.go", "a, b.txt", "My Docs", "My Docs/a b.md", "app", "app/api", "app/[id]/page.tsx", "~old", `back\slash`}
+	there := []string{"a.go", "b.go", "a, b.txt", "My Docs", "My Docs/a b.md", "app", "app/api", "app/[id]/page.tsx", "~old", `back\slash`,
+		"app/x.py", "docs/x.md", "odd:1", "semi;colon", "or|b", "'quoted'", "@at", "$dir", "$dir/x.py"}
 	m := Mending{Top: "/home/me/code", Home: "/home/me", Exists: func(p string) bool { return slices.Contains(there, p) }}
 	for _, line := range []string{
 		`a.go => a.go`,
@@ -55,6 +56,58 @@ func TestMending(t *testing.T) {
 		`/home/me/codes/x ! it is absolute`,
 		`../x ! it leaves`,
 		`a.go, ../x ! it leaves`,
+		`app/../../x ! it leaves`,
+		`app/api/../api/users.py => app/api/users.py`,
+		`app/api/../x.py => app/x.py`,
+		`app/../*.py => *.py`,
+		`../code/app/new.py => app/new.py`,
+		`*/../x.py ! it has a .. behind a wildcard`,
+		`{a/b,c/../d} ! it has a .. behind a wildcard`,
+		`file:///home/me/code/app/x.py => app/x.py`,
+		`file://localhost/home/me/code/app/*.py => app/*.py`,
+		`file:///home/me/code/My%20Docs/a%20b.md => My Docs/a b.md`,
+		`file:///home/me/code/app/x.py#L3 => app/x.py`,
+		`file:///etc/passwd ! it is absolute`,
+		`file:///C:/code/x.py ! it begins with a drive`,
+		`file://host/x.py ! it is a URL`,
+		`https://example.org/x.py ! it is a URL`,
+		`vscode://file/home/me/code/a.go ! it is a URL`,
+		`app/x.py:12 => app/x.py`,
+		`app/x.py:12:3 => app/x.py`,
+		`/home/me/code/app/x.py:12 => app/x.py`,
+		`app/new.py:12 => app/new.py:12`,
+		`docs/x.md#L3 => docs/x.md`,
+		`docs/x.md#L3-L9 => docs/x.md`,
+		`odd:1 => odd:1`,
+		`a.go:3 b.go:5 => a.go | b.go`,
+		`"app/new.py" => app/new.py`,
+		`'app/*.py' => app/*.py`,
+		"`app/x.py` => app/x.py",
+		`"a.py", "b.py" => a.py | b.py`,
+		`'a.go' 'b.go' => a.go | b.go`,
+		`"a, b.txt" => a, b.txt`,
+		`'quoted' => 'quoted'`,
+		`"" ! it is empty`,
+		`@docs/x.md => docs/x.md`,
+		`@docs/x.md#L3 => docs/x.md`,
+		`@docs/new.md => @docs/new.md`,
+		`@at => @at`,
+		`a.py;b.py => a.py | b.py`,
+		`semi;colon, b.py => semi;colon | b.py`,
+		`new\;one.py => new\;one.py`,
+		`$HOME/x.py ! it begins with a shell's variable`,
+		`${ROOT}/x.py ! it begins with a shell's variable`,
+		`$(pwd)/x.py ! it begins with a shell's variable`,
+		`$dir/new.py => $dir/new.py`,
+		`./$new/x.py => $new/x.py`,
+		`app/$id.tsx => app/$id.tsx`,
+		`{"path": "app/x.py"} ! it is an object in JSON`,
+		`{} ! it is an object in JSON`,
+		`a|b ! it holds a |`,
+		`a.py | b.py ! it holds a |`,
+		`app/{a|b}.py ! it holds a |`,
+		`or|b => or|b`,
+		`[|]x, new\|one => [|]x | new\|one`,
 		` ! it is empty`,
 		`, ! it names no path`,
 	} {
@@ -72,6 +125,16 @@ func TestMending(t *testing.T) {
 		if said != want && !(err != nil && strings.HasPrefix(said, want)) {
 			t.Errorf("%q: %s, want %s", text, said, want)
 		}
+	}
+	m.Below = "app"
+	if got, err := m.Patterns([]string{"x.py:3", "a.go", "api/new.py", "@x.py", "../docs/x.md"}); err != nil {
+		t.Error(err)
+	} else if d := cmp.Diff([]string{"app/x.py", "a.go", "api/new.py", "docs/x.md"}, got); d != "" {
+		t.Error(d)
+	}
+	moved := []Moved{{"x.py:3", "app/x.py"}, {"@x.py", "app/x.py"}, {"../docs/x.md", "docs/x.md"}}
+	if d := cmp.Diff(moved, m.Moved); d != "" {
+		t.Error(d)
 	}
 	if _, err := m.Patterns([]string{strings.Repeat("x,", MaxPatterns+1)}); err == nil {
 		t.Error("more paths than a request may have")
