@@ -30,13 +30,14 @@ const (
 // Errors: ErrNotFound for the agent, ErrInvalid.
 // See docs/guard.md, "Making a claim".
 func (p *Project) Claim(ctx context.Context, r claim.Request) (*claim.Result, error) {
-	if err := p.checkClaim(&r); err != nil {
+	moved, err := p.checkClaim(&r)
+	if err != nil {
 		return nil, err
 	}
 	var res *claim.Result
 	tx := &writer.Tx{Op: writer.Op{Verb: "claim", Agent: r.Agent}, Keys: writer.On("claims")}
 	tx.Plan = func(g *writer.Group) error {
-		res = &claim.Result{}
+		res = &claim.Result{Moved: moved}
 		if err := p.needAgent(g.Ctx, refusal.Agent, r.Agent); err != nil {
 			return err
 		}
@@ -80,42 +81,44 @@ func (p *Project) matches(patterns []string) map[string]int {
 	return claim.Matches(names, patterns, fold, deadline)
 }
 
-// checkClaim mends the patterns and holds the request against the limits.
-func (p *Project) checkClaim(r *claim.Request) error {
+// checkClaim mends the patterns and holds the request against the limits. moved are those that were
+// found below the folder of the request.
+func (p *Project) checkClaim(r *claim.Request) (moved []claim.Moved, err error) {
 	if r.TTL == 0 {
 		r.TTL = DefaultTTL
 	}
 	switch {
 	case len(r.Patterns) == 0:
-		return &Error{What: refusal.NoPaths, Field: refusal.Paths}
+		return nil, &Error{What: refusal.NoPaths, Field: refusal.Paths}
 	case len(r.Patterns) > claim.MaxPatterns:
-		return over(refusal.TooManyPaths, refusal.Paths, len(r.Patterns), claim.MaxPatterns)
+		return nil, over(refusal.TooManyPaths, refusal.Paths, len(r.Patterns), claim.MaxPatterns)
 	case r.TTL < MinTTL || r.TTL > MaxTTL:
-		return &Error{What: refusal.LeaseOutOfRange, Field: refusal.Lease, Name: r.TTL.String()}
+		return nil, &Error{What: refusal.LeaseOutOfRange, Field: refusal.Lease, Name: r.TTL.String()}
 	}
 	if err := checkText(refusal.Reason, r.Reason, 1024); err != nil {
-		return err
+		return nil, err
 	}
-	err := p.mending(func(m *claim.Mending) (err error) {
+	err = p.mending(r.Folder, func(m *claim.Mending) (err error) {
 		r.Patterns, err = m.Patterns(r.Patterns)
+		moved = m.Moved
 		return err
 	})
 	switch {
 	case err != nil:
-		return err
+		return nil, err
 	case len(r.Patterns) == 0:
-		return &Error{What: refusal.NoPaths, Field: refusal.Paths}
+		return nil, &Error{What: refusal.NoPaths, Field: refusal.Paths}
 	case len(r.Patterns) > claim.MaxPatterns:
-		return over(refusal.TooManyPaths, refusal.Paths, len(r.Patterns), claim.MaxPatterns)
+		return nil, over(refusal.TooManyPaths, refusal.Paths, len(r.Patterns), claim.MaxPatterns)
 	}
-	return nil
+	return moved, nil
 }
 
-// mending calls f with what mends patterns in the project's code base. Errors: f's, and
-// ErrUnavailable.
-func (p *Project) mending(f func(m *claim.Mending) error) error {
+// mending calls f with what mends patterns in the project's code base, of which the caller named the
+// folder. Errors: f's, and ErrUnavailable.
+func (p *Project) mending(folder string, f func(m *claim.Mending) error) error {
 	err := p.code.Exists(p.human, func(exists func(path string) bool) error {
-		return f(&claim.Mending{Top: p.human, Home: p.store.cfg.Scope.Home, Exists: exists})
+		return f(&claim.Mending{Top: p.human, Home: p.store.cfg.Scope.Home, Exists: exists, Below: folder})
 	})
 	return refusal.Disk(err)
 }
@@ -160,10 +163,15 @@ func (p *Project) planClaim(g *writer.Group, tx *writer.Tx, c claim.Row) error {
 // Release gives back the agent's live claims on exactly these patterns, or all of its claims when
 // there are none given. A pattern that is not held is no error. Errors: ErrNotFound for the agent.
 func (p *Project) Release(ctx context.Context, agent string, patterns []string) (*claim.Release, error) {
+	return p.ReleaseFrom(ctx, agent, "", patterns)
+}
+
+// ReleaseFrom is Release of patterns as Claim takes them with that folder in the request.
+func (p *Project) ReleaseFrom(ctx context.Context, agent, folder string, patterns []string) (*claim.Release, error) {
 	var res *claim.Release
 	tx := &writer.Tx{Op: writer.Op{Verb: "release", Agent: agent}, Keys: writer.On("claims")}
 	mended := map[string][]string{}
-	err := p.mending(func(m *claim.Mending) error {
+	err := p.mending(folder, func(m *claim.Mending) error {
 		for _, pat := range patterns {
 			mended[pat], _ = m.Patterns([]string{pat}) // none where it could not be claimed
 		}

@@ -64,20 +64,29 @@ func (s *Store) projectNames() ([]storedir.ProjectName, error) {
 // KeyNote says that a key, which means the project, names a folder below that; nil where it does
 // not.
 func (p *Project) KeyNote(key string) *Error {
-	given := filepath.Clean(storedir.PlainKey(key))
-	if !filepath.IsAbs(given) || given == p.human {
-		return nil
-	}
-	place, err := repo.PlaceOf(given)
-	if err != nil || place.Path == p.human || !inside(place.Path, p.human) {
+	if p.KeyFolder(key) == "" {
 		return nil
 	}
 	return &Error{
 		What:  refusal.ProjectIsAbove,
 		Field: refusal.Project,
-		Name:  given,
+		Name:  filepath.Clean(storedir.PlainKey(key)),
 		Other: p.human,
 	}
+}
+
+// KeyFolder is the folder that a key, which means the project, names below that, relative to it; ""
+// where it names none.
+func (p *Project) KeyFolder(key string) string {
+	given := filepath.Clean(storedir.PlainKey(key))
+	if !filepath.IsAbs(given) || given == p.human {
+		return ""
+	}
+	place, err := repo.PlaceOf(given)
+	if err != nil || place.Path == p.human || !inside(place.Path, p.human) {
+		return ""
+	}
+	return place.Path[len(p.human)+1:]
 }
 
 func (k *projectKeys) find(key string, now time.Time) (keyMeaning, bool) {

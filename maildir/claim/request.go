@@ -24,6 +24,7 @@ func (c *Row) Live(now time.Time) bool { return !c.Released && now.Before(c.Expi
 type Request struct {
 	Agent    string
 	Patterns []string      // also as Mending takes them
+	Folder   string        // see Mending.Below
 	TTL      time.Duration // 0: one hour; 60 s to 30 days
 	Shared   bool
 	Reason   string
@@ -38,6 +39,7 @@ type Result struct {
 	Expires   time.Time  // of what is granted; zero where nothing is
 
 	Renewed bool           // all of them
+	Moved   []Moved        // see Mending
 	Matches map[string]int // files that Git tracks, by pattern; without those that could not be counted at once
 }
 

@@ -2,7 +2,9 @@ package mail
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"mailtree/maildir/claim"
@@ -23,6 +25,7 @@ type claimedShape struct {
 	Conflicts []conflictShape `json:"conflicts"`
 	Expires   string          `json:"expires_ts,omitempty"`
 	More      int             `json:"more,omitempty" jsonschema:"not listed"`
+	Note      string          `json:"note,omitempty"`
 }
 
 func (t *Toolset) claimPaths() tool.Tool {
@@ -56,13 +59,31 @@ func (t *Toolset) claimPaths() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
+			key := a.Text("project_key")
+			r.Folder = p.KeyFolder(key)
 			res, err := p.Claim(ctx, r)
 			if err != nil {
 				return nil, err
 			}
-			return t.fitClaimed(ctx, shapeClaimed(res)), nil
+			out := shapeClaimed(res)
+			out.Note = notes(nil, p.KeyNote(key), "") + movedNote(res.Moved)
+			return t.fitClaimed(ctx, out), nil
 		},
 	}
+}
+
+// movedNote says where paths were found, of maxMoved of them.
+func movedNote(moved []claim.Moved) string {
+	const maxMoved = 10
+	var b strings.Builder
+	for i, m := range moved {
+		if i == maxMoved {
+			fmt.Fprintf(&b, " So do %d more.", len(moved)-i)
+			break
+		}
+		fmt.Fprintf(&b, " %s means %s.", m.Text, m.Path)
+	}
+	return b.String()
 }
 
 func shapeClaimed(r *claim.Result) claimedShape {
@@ -93,7 +114,7 @@ func shapeClaimed(r *claim.Result) claimedShape {
 // fitClaimed drops what does not fit into the answer. The answer cannot be refused any more: the
 // claims are made. One of the lists is empty.
 func (t *Toolset) fitClaimed(ctx context.Context, out claimedShape) claimedShape {
-	rest := claimedShape{Expires: out.Expires, More: math.MaxInt}
+	rest := claimedShape{Expires: out.Expires, More: math.MaxInt, Note: out.Note}
 	granted, _ := tool.Fit(ctx, t.budget, tool.InTool, rest, out.Granted)
 	conflicts, _ := tool.Fit(ctx, t.budget, tool.InTool, rest, out.Conflicts)
 	out.More += len(out.Granted) - granted + len(out.Conflicts) - conflicts

@@ -30,7 +30,7 @@ func (t *Toolset) releaseClaims() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			res, err := p.Release(ctx, agent, paths)
+			res, err := p.ReleaseFrom(ctx, agent, p.KeyFolder(a.Text("project_key")), paths)
 			if err != nil {
 				return nil, err
 			}
