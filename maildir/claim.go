@@ -114,8 +114,8 @@ func (p *Project) checkClaim(r *claim.Request) (moved []claim.Moved, err error) 
 	return moved, nil
 }
 
-// mending calls f with what mends patterns in the project's code base, of which the caller named the
-// folder. Errors: f's, and ErrUnavailable.
+// mending calls f with what mends patterns in the project's code base, of which the caller named
+// the folder. Errors: f's, and ErrUnavailable.
 func (p *Project) mending(folder string, f func(m *claim.Mending) error) error {
 	err := p.code.Exists(p.human, func(exists func(path string) bool) error {
 		return f(&claim.Mending{Top: p.human, Home: p.store.cfg.Scope.Home, Exists: exists, Below: folder})

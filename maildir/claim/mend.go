@@ -186,8 +186,8 @@ func (m *Mending) withoutDots(p string) (clean, why string) {
 }
 
 // find is the path of what exists that a text without wildcards means: the text itself, or without
-// the @ before it or the line behind it. "" for none. From the top it is looked for first, then from
-// the folder that the caller named.
+// the @ before it or the line behind it; "" for none. It looks from the top first, then from the
+// folder that the caller named.
 func (m *Mending) find(text string) string {
 	if text == "" || text[0] == '/' {
 		return ""
