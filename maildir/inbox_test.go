@@ -127,7 +127,7 @@ func TestAckAlone(t *testing.T) {
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
 	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "one", Body: "b"})
 	ack := format.AckMark(inbox(t, p, "Bob").Messages[0].CopyPath)
-	putByHand(t, p, ack, "2025-10-23T15:22:14Z\n")
+	put(t, p, ack, "2025-10-23T15:22:14Z\n")
 	p.Edited([]string{ack}, false)
 	until(t, "the mark is in the index", func() bool { return inbox(t, p, "Bob").Messages[0].Acked })
 	if page := inbox(t, p, "Bob"); page.Unread != 0 || !page.Messages[0].Read || page.Messages[0].ReadAt != page.Messages[0].AckedAt {

@@ -111,9 +111,9 @@ func TestBounds(t *testing.T) {
 		switch id {
 		case "4":
 			return "", errors.New("an old message is read")
+		case "1004":
 		default:
 			return "short", nil
-		case "1004":
 		}
 		var b strings.Builder
 		for n := range 100 {
