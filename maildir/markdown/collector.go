@@ -243,12 +243,14 @@ func (c *collector) act(s statement, done bool) {
 	c.out.Actions = append(c.out.Actions, Action{Text: clip(s.text, textRunes), Done: done, Owner: owner})
 }
 
-// decide takes a decision, unless the statement asks for one or says that there is none.
+// decide takes a decision without the questions that follow it ("Any objections?"), unless the
+// statement only asks for one or says that there is none.
 func (c *collector) decide(s statement) {
-	if s.asks() || undecided().MatchString(s.mask) {
+	told := s.beforeQuestions()
+	if told.text == "" || undecided().MatchString(told.mask) {
 		return
 	}
-	c.out.Decisions = append(c.out.Decisions, clip(s.text, textRunes))
+	c.out.Decisions = append(c.out.Decisions, clip(told.text, textRunes))
 }
 
 func (c *collector) point(p prose) {

@@ -16,8 +16,8 @@ type Outline struct {
 	// Decisions are top-level list items and paragraphs under a heading such as Decisions or
 	// Resolution, items of a list that such a line introduces ("Agreed:"), paragraphs and items
 	// that begin with "Decision:", "Decided:", "Agreed:" or "Resolution:" (the word is taken off),
-	// and those and sentences that begin with "We decided" or "We agreed". What ends in a question
-	// mark, or says only "none" or "TBD", is not decided.
+	// and those and sentences that begin with "We decided" or "We agreed". Questions behind them are left
+	// out. What only asks, says "none", or begins with "TBD", is not decided.
 	Decisions []string
 
 	// Actions are task list items at any depth, items and lines that begin with

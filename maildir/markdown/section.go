@@ -81,7 +81,8 @@ var (
 		`entscheidung|beschlossen|décision|décidé|decisión|decidido|acordado|決定|决定|решение|решили) ?[:：] ?`)
 	decisionVerb = lazily(`^(?i)we(?:['’]ve| have)? (?:decided|agreed)\b`)
 	undecided    = lazily(`^(?i)(?:[^:]{1,60}: )?(?:(?:we(?:['’]ve| have)? (?:decided|agreed) )?(?:none|nothing)|n/a|tb[acd]|to be [a-z]+|pending|open|` +
-		`undecided|not decided|offen|keine|aucune|ninguna|なし|未定)(?: yet| so far| for now| here)?[.!。]*$`)
+		`undecided|not decided|offen|keine|aucune|ninguna|なし|未定)(?: yet| so far| for now| here)?[.!。]*$|` +
+		`^(?i)(?:tb[acd]\b|(?:to be decided|undecided|not decided(?: yet)?|pending|未定) ?[:：–—-])`)
 	ownerName = lazily(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 )
 

@@ -35,6 +35,19 @@ func (p prose) asks() bool {
 	return len(all) > 0 && all[len(all)-1].question()
 }
 
+// beforeQuestions is the prose without the questions at its end.
+func (p prose) beforeQuestions() prose {
+	told := 0
+	for start := 0; start < len(p.mask); {
+		end := sentenceEnd(p.mask, start)
+		if s := p.slice(start, end); strings.TrimSpace(s.mask) != "" && !s.question() {
+			told = end
+		}
+		start = end
+	}
+	return p.slice(0, told)
+}
+
 // sentenceEnd returns the end of the sentence that begins at start.
 func sentenceEnd(s string, start int) int {
 	for i := start; i < len(s); {

@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"unicode"
@@ -17,6 +18,7 @@ type action struct {
 func (t *thread) actions() (open, done []Item) {
 	var all []action
 	places := map[string]int{} // of all, by key
+	bare := map[string]int{}   // of those with an owner at the end, by the key without the owner
 	for i, o := range t.outlines {
 		for _, a := range o.Actions {
 			one := action{Item: t.items(i, []string{a.Text})[0], done: a.Done}
@@ -25,17 +27,24 @@ func (t *thread) actions() (open, done []Item) {
 			}
 			one.key = t.key(a.Text)
 			at, known := places[one.key]
+			if !known {
+				at, known = bare[one.key]
+			}
 			if !known && one.done {
 				at, known = beginningOf(one.key, places)
 			}
+			if !known && one.done {
+				at, known = beginningOf(one.key, bare)
+			}
 			if !known {
-				places[one.key] = len(all)
+				at = len(all)
+				places[one.key] = at
 				all = append(all, one)
-				continue
 			}
-			if one.Owner == "" {
-				one.Owner = all[at].Owner
+			if head, owner := t.ownerBehind(a.Text); owner != "" {
+				bare[t.key(head)] = at
 			}
+			one.Owner = cmp.Or(one.Owner, all[at].Owner)
 			all[at] = one
 		}
 	}
@@ -90,15 +99,26 @@ func (t *thread) owner(text, sender string) string {
 				return name
 			}
 		}
-		bare := strings.TrimRight(low, ".! ")
-		for _, mark := range []string{
-			"(" + n + ")", "（" + n + "）", "[" + n + "]",
-			"- " + n, "– " + n, "— " + n, "owner: " + n, "assigned to " + n, "→ " + n,
+	}
+	_, owner := t.ownerBehind(text)
+	return owner
+}
+
+// ownerBehind parts the name at the end of an action that tells whose it is from what is before:
+// "… (Ann)", "… - @Ann", "… assigned to Ann"; owner is "" where there is none.
+func (t *thread) ownerBehind(text string) (before, owner string) {
+	bare := strings.TrimRight(text, ".! ")
+	for _, name := range t.names {
+		for _, around := range [][2]string{
+			{"(", ")"}, {"（", "）"}, {"[", "]"}, {"- ", ""}, {"– ", ""}, {"— ", ""}, {"owner: ", ""}, {"assigned to ", ""}, {"→ ", ""},
 		} {
-			if strings.HasSuffix(bare, mark) {
-				return name
+			for _, at := range []string{"", "@"} {
+				mark := around[0] + at + name + around[1]
+				if n := len(bare) - len(mark); n >= 0 && strings.EqualFold(bare[n:], mark) {
+					return bare[:n], name
+				}
 			}
 		}
 	}
-	return ""
+	return text, ""
 }
