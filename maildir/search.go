@@ -65,11 +65,30 @@ func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, err
 	switch {
 	case read.Plain:
 		page.Note = &Error{What: refusal.QueryPlain, Field: refusal.Query, Name: r.Text}
-	case len(found.Hits) == 0:
+	case read.Mistaken != "":
+		page.Note = &Error{What: refusal.QueryMistaken, Field: refusal.Query, Name: read.Mistaken, Other: read.Meant}
+	case len(found.Hits) == 0 && unknown != nil:
 		page.Note = unknown
+	case len(found.Hits) == 0 && read.Thread != "":
+		page.Note, err = p.threadNote(ctx, read.Thread)
+	}
+	if err != nil {
+		return nil, err
 	}
 	page.Cut(limit)
 	return page, nil
+}
+
+// threadNote says that the thread of a filter is none; nil where it is one.
+func (p *Project) threadNote(ctx context.Context, thread string) (note, err error) {
+	_, err = p.ThreadPage(ctx, ThreadQuery{Thread: thread, Limit: 1})
+	var e *Error
+	if errors.As(err, &e) && e.What == refusal.UnknownThread {
+		said := *e
+		said.Field = refusal.Query
+		return &said, nil
+	}
+	return nil, err
 }
 
 // AddBodies reads the bodies of the hits, as far as there is room for them: the page ends before

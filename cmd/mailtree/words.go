@@ -14,6 +14,7 @@ var words = refusal.Words{
 		"make an agent":        "",
 		"find messages":        "",
 		"find threads":         "",
+		"read a thread":        "",
 		"list unread":          "",
 		"list the inbox":       "",
 		"look anywhere":        "",

@@ -8,6 +8,10 @@ type Query struct {
 	Thread        string    // messages of this thread, and the one whose id it is; "": of any
 	After, Before time.Time // created at or after, created before; zero: no bound
 
+	// Mistaken is what looks like a filter that another search knows, and is searched for as it
+	// stands; Meant is the filter that does the same here. "": there is none.
+	Mistaken, Meant string
+
 	// Plain says that quotes, parentheses or operators did not fit together, so that every word of
 	// the text is searched for as it stands.
 	Plain bool

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"mailtree/maildir/refusal"
 )
@@ -20,16 +21,16 @@ var errSyntax = errors.New("syntax")
 // the text is empty, has no letter or digit, or a filter that means nothing.
 // See docs/tools.md, "Search".
 func Parse(text string) (Query, error) {
-	all, unclosed := tokens(text)
+	all, l := tokens(text)
 	if len(all) == 0 {
 		return Query{}, invalid(refusal.QueryEmpty, "")
 	}
 	p := parser{rest: all}
 	e, err := p.either(0)
-	if err == nil && (unclosed || len(p.rest) > 0) {
+	if err == nil && (l.unclosed || len(p.rest) > 0) {
 		err = errSyntax
 	}
-	var q Query
+	q := Query{Mistaken: l.mistaken, Meant: l.meant}
 	if errors.Is(err, errSyntax) {
 		q.Plain = true
 		e, err = plain(all)
@@ -211,6 +212,13 @@ func (t token) filter() (Expr, error) {
 		return nil, invalid(refusal.QueryNoValue, t.key+":")
 	case f.Key == 0 && (t.key == "is" || t.key == "has"):
 		return nil, invalid(refusal.QueryState, t.key+":"+t.text)
+	case t.several():
+		return nil, &refusal.Error{
+			What:  refusal.QuerySeveral,
+			Field: refusal.Query,
+			Name:  t.key + ":" + t.text,
+			Other: t.key + ":" + strings.Join(t.values(), " OR "+t.key+":"),
+		}
 	case f.Key == Importance:
 		f.Value = strings.ToLower(f.Value)
 		if !slices.Contains([]string{"low", "normal", "high", "urgent"}, f.Value) {
@@ -222,6 +230,18 @@ func (t token) filter() (Expr, error) {
 		}
 	}
 	return f, nil
+}
+
+// several reports whether the text of a filter is a group or a list. No name has such characters; a
+// thread's may.
+func (t token) several() bool {
+	return t.key != "thread" && strings.ContainsAny(t.text, "(,") && len(t.values()) > 0
+}
+
+// values are the names in a group or a list: "(A OR B)", "A,B".
+func (t token) values() []string {
+	all := strings.FieldsFunc(t.text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("(),\"|", r) })
+	return slices.DeleteFunc(all, func(s string) bool { return s == "OR" || s == "AND" })
 }
 
 // plain takes every word as it stands, operators too, and the filters.

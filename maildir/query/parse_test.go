@@ -49,6 +49,9 @@ func read(text string) string {
 		return "refused: " + err.Error()
 	}
 	said := write(q.Expr)
+	if q.Mistaken != "" {
+		said += " mistaking " + q.Mistaken + " for " + q.Meant
+	}
 	if q.Thread != "" {
 		said += " in thread " + q.Thread
 	}

@@ -32,6 +32,8 @@ type lexer struct {
 	rest     string
 	depth    int  // of open groups
 	unclosed bool // a quote had no end
+
+	mistaken, meant string // the first of meantKeys in the text, and the key that it is close to
 }
 
 // keys are the words before a colon that mean something here. All others, as in std::vector and
@@ -42,12 +44,19 @@ var keys = map[string]string{
 	"is": "is", "has": "has",
 }
 
-func tokens(text string) (all []token, unclosed bool) {
-	l := lexer{rest: strings.ReplaceAll(text, "\x00", " ")}
+// meantKeys are words before a colon that other searches know, with the key that does the same here.
+var meantKeys = map[string]string{
+	"priority": "importance:", "prio": "importance:", "urgency": "importance:", "title": "subject:", "topic": "subject:",
+	"text": "body:", "content": "body:", "author": "from:", "by": "from:", "recipient": "to:", "in": "thread:", "threadid": "thread:",
+	"thread-id": "thread:", "newer": "after:", "older": "before:",
+}
+
+func tokens(text string) (all []token, l *lexer) {
+	l = &lexer{rest: strings.ReplaceAll(text, "\x00", " ")}
 	for {
 		t := l.next()
 		if t.kind == end {
-			return all, l.unclosed
+			return all, l
 		}
 		all = append(all, t)
 	}
@@ -109,6 +118,9 @@ func (l *lexer) word() token {
 	text := l.rest[:l.wordEnd()]
 	name, value, colon := strings.Cut(text, ":")
 	key := keys[strings.ToLower(name)]
+	if meant := meantKeys[strings.ToLower(name)]; colon && meant != "" && l.mistaken == "" {
+		l.mistaken, l.meant = name+":", meant
+	}
 	if !colon || key == "" {
 		l.rest = l.rest[len(text):]
 		switch text {
@@ -134,6 +146,10 @@ func (l *lexer) word() token {
 		if value = l.rest[:l.wordEnd()]; !isValue(value) {
 			return token{kind: filter, key: key}
 		}
+	}
+	if t.kind == filter && value[0] == '(' {
+		group, _, _ := strings.Cut(l.rest, ")")
+		value = l.rest[:min(len(group)+1, len(l.rest))]
 	}
 	l.rest = l.rest[len(value):]
 	return ended(t, value)

@@ -82,6 +82,7 @@ var sentences = [whats]sentence{
 	SenderGone: {ErrNotFound, "Message {id} was written by {name}, who is not an agent of project {=other} and has no inbox. " +
 		"{answer somebody else}"},
 	UnknownMessage:  {ErrNotFound, "No message {name} {arg} in project {=other}. {near} {in} {find messages}"},
+	MessageIsThread: {ErrNotFound, "{name} {arg} is a thread of project {=other} and no message. {read a thread}"},
 	UnknownThread:   {ErrNotFound, "No thread {name} {arg} in project {=other}. {near} {in} {find threads}"},
 	ThreadOfMessage: {nil, "{name} is a message in the thread {=other}, so that thread is answered."},
 	NotInInbox:      {ErrNotFound, "Message {name} {arg} is not in the inbox of {=other}. {list the inbox}"},
@@ -103,6 +104,7 @@ var sentences = [whats]sentence{
 	QueryNoWord: {ErrInvalid, "{field} {name} has no letter or digit, and nothing else is searched for: give a word of what you " +
 		"look for, or * for every message."},
 	QueryNoValue: {ErrInvalid, "{name} {arg} has no value: write it as {=name}VALUE, or quote the word to search for it."},
+	QuerySeveral: {ErrInvalid, "{name} {arg} is not one value: each filter has one. Write {=other}."},
 	QueryState: {ErrInvalid, "{name} {arg} is not searched: neither what an agent has read nor what is attached is. Search by words, " +
 		"from: to: cc: subject: thread: importance: after: before:. {list unread}"},
 	QueryFilterInside: {ErrInvalid, "{name} {arg} concerns the whole query: write it once, outside of OR, NOT and their " +
@@ -110,6 +112,7 @@ var sentences = [whats]sentence{
 	QueryTime: {ErrInvalid, "{name} {arg} is not a time: write after:2025-10-23 or after:2025-10-23T15:22:14Z."},
 	QueryPlain: {nil, "{field} has quotes, parentheses or operators that do not fit together, so every word of it was searched for as " +
 		"it stands: close each quote and parenthesis, and put a word on both sides of AND and OR."},
+	QueryMistaken: {nil, "{=name} is no filter, so it was searched for as it stands: to filter, write {=other}. In quotes it is text."},
 	SummaryCommandFailed: {nil, "The command that summarizes threads failed ({why}), so this is made from the structure of the " +
 		"messages alone."},
 	CursorUnknown: {ErrInvalid, "{field} {name} is not one that an earlier page gave: pass it as it was given, or leave it out."},
@@ -278,6 +281,7 @@ var phrases = map[string]string{
 	"find agents":            "",
 	"find messages":          "",
 	"find threads":           "",
+	"read a thread":          "",
 	"list unread":            "",
 	"list the inbox":         "",
 	"look anywhere":          "",

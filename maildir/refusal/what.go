@@ -62,6 +62,7 @@ const (
 	FanoutTooLarge
 	SenderGone
 	UnknownMessage
+	MessageIsThread
 	UnknownThread
 	ThreadOfMessage
 	NotInInbox
@@ -80,10 +81,12 @@ const (
 	QueryEmpty
 	QueryNoWord
 	QueryNoValue
+	QuerySeveral
 	QueryState
 	QueryFilterInside
 	QueryTime
 	QueryPlain
+	QueryMistaken
 	SummaryCommandFailed
 	CursorUnknown
 

@@ -15,6 +15,7 @@ var words = refusal.Words{
 		"make an agent":        "",
 		"find messages":        "",
 		"find threads":         "",
+		"read a thread":        "",
 		"list unread":          "",
 		"list the inbox":       "receive takes what is.",
 		"look anywhere":        "list-recipients shows who is there.",

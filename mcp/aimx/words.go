@@ -36,6 +36,7 @@ var words = refusal.Words{
 		"make an agent":        "mailbox_create makes a mailbox.",
 		"find messages":        "email_list lists what is there.",
 		"find threads":         "email_list lists what is there.",
+		"read a thread":        "",
 		"list unread":          "",
 		"list the inbox":       "email_list lists what is there.",
 		"look anywhere":        "email_list lists what is there.",

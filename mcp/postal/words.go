@@ -13,6 +13,7 @@ var words = refusal.Words{
 		"make an agent":        "send_to_agent makes an agent when it first names one.",
 		"find messages":        "",
 		"find threads":         "",
+		"read a thread":        "",
 		"list unread":          "",
 		"list the inbox":       "",
 		"look anywhere":        "",
