@@ -73,7 +73,7 @@ func (p *Project) EnsureAgent(ctx context.Context, name string, r Registration) 
 	if ok, err := p.hasAgent(ctx, name); ok || err != nil {
 		return err
 	}
-	if why := format.CheckName(name); why != "" || strings.EqualFold(name, Postmaster) {
+	if why := format.CheckName(name); why != "" || reserved(name) {
 		return &Error{What: refusal.AgentNameUnusable, Name: name, Why: orElse(why, "reserved")}
 	}
 	tx := &writer.Tx{Op: writer.Op{Verb: "register", Agent: name, Summary: name + " (first contact)"}}
@@ -146,6 +146,8 @@ func (p *Project) freeName(g *writer.Group, hint string) (name string, note *Err
 		old, isTaken := taken[strings.ToLower(clean)]
 		old = cmp.Or(old, clean)
 		switch {
+		case reserved(clean) || reserved(strings.TrimSpace(hint)):
+			note = &Error{What: refusal.HintReserved, Field: refusal.NameHint, Name: hint}
 		case clean == "":
 			note = &Error{
 				What:  refusal.HintUnusable,
@@ -153,8 +155,6 @@ func (p *Project) freeName(g *writer.Group, hint string) (name string, note *Err
 				Name:  hint,
 				Why:   orElse(format.CheckName(hint), "no letter or digit is left"),
 			}
-		case strings.EqualFold(clean, Postmaster):
-			note = &Error{What: refusal.HintReserved, Field: refusal.NameHint, Name: hint}
 		case isTaken:
 			note = &Error{What: refusal.HintTaken, Other: old}
 		default:
@@ -183,6 +183,12 @@ func (p *Project) freeName(g *writer.Group, hint string) (name string, note *Err
 
 // Postmaster writes to agents on the server's behalf; nobody can register that name.
 const Postmaster = "Postmaster"
+
+// reserved reports whether nobody can register a name: it is the server's, or a word for everybody
+// that a sender would not take for one agent.
+func reserved(name string) bool {
+	return slices.Contains([]string{"postmaster", "all", "everybody", "everyone"}, strings.ToLower(name))
+}
 
 // madeName is adjective and noun; after a few tries with a number behind.
 func (s *Store) madeName(try int) (string, error) {

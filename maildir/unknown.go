@@ -3,6 +3,7 @@ package maildir
 import (
 	"context"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -102,10 +103,14 @@ func (s *Store) isElsewhere(name string) bool {
 // everybody are words by which people address all whom there are.
 var everybody = []string{"*", "all", "broadcast", "everybody", "everyone", "team"}
 
+func meansEverybody(name string) bool {
+	return slices.Contains(everybody, strings.TrimPrefix(strings.ToLower(name), "@"))
+}
+
 // noBroadcast refuses a word for everybody, which no agent is called, and names those whom a sender
 // can write to; nil where none of the names is one, or nobody else is there.
 func (p *Project) noBroadcast(ctx context.Context, from string, unknown []string) error {
-	i := slices.IndexFunc(unknown, func(n string) bool { return slices.Contains(everybody, strings.TrimPrefix(strings.ToLower(n), "@")) })
+	i := slices.IndexFunc(unknown, meansEverybody)
 	if i < 0 {
 		return nil
 	}
@@ -137,6 +142,18 @@ func (p *Project) noMessage(ctx context.Context, field refusal.Field, id string)
 	if err := p.needReadMessage(id); err != nil {
 		return err
 	}
+	rows, err := p.store.index.Thread(ctx, ThreadQuery{Project: p.slug, Thread: id, Limit: 1})
+	if err != nil {
+		return err
+	}
+	if len(rows) > 0 {
+		return &Error{
+			What:  refusal.MessageIsThread,
+			Field: field,
+			Name:  id,
+			Other: p.name(),
+		}
+	}
 	return p.missing(ctx, format.KindCanonical, &Error{
 		What:  refusal.UnknownMessage,
 		Field: field,
@@ -157,23 +174,38 @@ func (p *Project) noThread(ctx context.Context, id string) error {
 	})
 }
 
+// idWithin finds the id of a message in what one writes in its place: a resource, a path, #ID.
+var idWithin = regexp.MustCompile(`msg_[0-9]{8}_[0-9a-f]{16}`)
+
 // missing adds to the refusal of a message's id, or a thread's, the projects that have it, else the
 // ids that are like it.
 func (p *Project) missing(ctx context.Context, kind format.Kind, e *Error) error {
-	begins := []int{3}
-	if kind == format.KindCanonical {
-		begins = []int{len(e.Name), len(e.Name) * 3 / 4, len(e.Name) / 2} // all ids of a day begin alike
-	}
-	var err error
-	if e.In, err = p.store.projectsWith(ctx, kind, e.Name); err != nil {
-		return err
-	}
-	for i := 0; i < len(begins) && len(e.In)+len(e.Near) == 0; i++ {
-		names, err := p.store.index.Names(ctx, p.slug, kind, format.Cut(e.Name, begins[i]), 100)
+	name := e.Name
+	if within := idWithin.FindString(strings.ToLower(name)); within != "" && kind == format.KindCanonical && within != name {
+		name = within
+		m, err := p.store.index.Message(ctx, p.slug, within, WithoutBody, nil)
 		if err != nil {
 			return err
 		}
-		e.Near = format.Near(e.Name, names)
+		if m != nil {
+			e.Near = []string{within}
+			return e
+		}
+	}
+	var err error
+	if e.In, err = p.store.projectsWith(ctx, kind, name); err != nil {
+		return err
+	}
+	begins := []int{3}
+	if kind == format.KindCanonical {
+		begins = []int{len(name), len(name) * 3 / 4, len(name) / 2} // all ids of a day begin alike
+	}
+	for i := 0; i < len(begins) && len(e.In)+len(e.Near) == 0; i++ {
+		names, err := p.store.index.Names(ctx, p.slug, kind, format.Cut(name, begins[i]), 100)
+		if err != nil {
+			return err
+		}
+		e.Near = format.Near(name, names)
 	}
 	return e
 }

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // TestUnknownOfMany: of more agents than anybody reads, a refusal names the nearest alone; of all of
@@ -40,7 +42,12 @@ func TestUnknownOfMany(t *testing.T) {
 // TestAllIsAName: where an agent is called all, mail goes to it alone.
 func TestAllIsAName(t *testing.T) {
 	t.Parallel()
-	p := project(t, storetest.Config{}, "Ann", "Bob", "all")
+	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
+	profile := format.FormatProfile(format.Profile{Name: "all", Program: "x", Model: "y", Inception: time.Now()})
+	put(t, p, format.ProfilePath("all"), string(profile)) // the name is reserved, but a person may give it
+	if err := p.Rescan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	if m := send(t, p, maildir.Draft{From: "Ann", To: []string{"all"}, Body: "b"}); !slices.Equal(m.To, []string{"all"}) {
 		t.Errorf("sent to %q", m.To)
 	}

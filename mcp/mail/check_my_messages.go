@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"mailtree/maildir"
@@ -51,6 +52,7 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 			if a.Has("body_offset") && q.ID == "" {
 				a.Fail(tool.Invalid("body_offset is %d, but message_id is missing: name the message whose body goes on there.", offset))
 			}
+			refuseIdle(a, &q)
 			q.Bodies = q.Bodies || q.ID != ""
 			mark, wait := a.Flag("mark_read"), time.Duration(a.Count("wait_seconds", 0, tool.MaxWait))*time.Second
 			p, err := t.project(ctx, a)
@@ -65,6 +67,34 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 			}
 			return t.shapeInbox(p, q.Agent, page, q.Bodies), nil
 		},
+	}
+}
+
+// refuseIdle refuses filters that would do nothing: a thread is listed whole, and all that is to be
+// acknowledged.
+func refuseIdle(a *tool.Args, q *maildir.InboxQuery) {
+	var idle []string
+	for _, f := range []struct {
+		name string
+		does bool
+	}{
+		{"unread_only", q.UnreadOnly}, {"since_ts", !q.Since.IsZero()}, {"urgent_only", q.UrgentOnly},
+	} {
+		if f.does {
+			idle = append(idle, f.name)
+		}
+	}
+	switch {
+	case q.ID != "":
+	case q.Thread != "" && q.AwaitingAck:
+		idle = append(idle, "awaiting_ack")
+		fallthrough
+	case q.Thread != "" && len(idle) > 0:
+		a.Fail(tool.Invalid("thread_id lists a whole thread, to which %s cannot be applied: leave out one or the other.",
+			strings.Join(idle, ", ")))
+	case q.AwaitingAck && len(idle) > 0:
+		a.Fail(tool.Invalid("awaiting_ack lists all that is to be acknowledged, to which %s cannot be applied: leave out one or the other.",
+			strings.Join(idle, ", ")))
 	}
 }
 
