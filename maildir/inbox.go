@@ -2,14 +2,10 @@ package maildir
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"slices"
 	"time"
 
-	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
-	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
 )
 
@@ -276,112 +272,6 @@ func (p *Project) sent(ctx context.Context, agent, id string) (*Delivery, error)
 	}, nil
 }
 
-// markPage marks what is on a page as read, and shows it as it then stands.
-func (p *Project) markPage(ctx context.Context, agent string, page *InboxPage) error {
-	var ids []string
-	for _, d := range page.Messages {
-		if !d.Read {
-			ids = append(ids, d.ID)
-		}
-	}
-	if len(ids) == 0 {
-		return nil
-	}
-	if err := p.mark(ctx, "read", agent, ids, false, true); err != nil {
-		return err
-	}
-	for i := range page.Messages {
-		was := &page.Messages[i]
-		d, err := p.store.index.Delivery(ctx, p.slug, agent, was.ID, WithoutBody, nil)
-		if err != nil {
-			return err
-		}
-		if d != nil { // else it was taken away meanwhile
-			was.Marks = d.Marks
-		}
-	}
-	var err error
-	page.Counts, err = p.store.index.Counts(ctx, p.slug, agent)
-	return err
-}
-
-// mark creates the missing marks of deliveries in one operation. On a page, one that is gone
-// meanwhile or cannot be marked stops no other.
-func (p *Project) mark(ctx context.Context, verb, agent string, ids []string, ack, page bool) error {
-	tx := &writer.Tx{Op: writer.Op{Verb: verb, Agent: agent}, Keys: writer.On("mark " + agent), IDs: ids}
-	if len(ids) == 1 {
-		tx.ID, tx.Summary = ids[0], agent+" "+ids[0]
-	}
-	tx.Plan = func(g *writer.Group) error {
-		for _, id := range ids {
-			d, err := p.delivery(g, agent, id)
-			if page && (errors.Is(err, ErrNotFound) || errors.Is(err, ErrInvalid)) { // it was taken away meanwhile
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			if d.Acked { // and thereby read, with or without a .read
-				if err := g.Present(format.AckMark(d.CopyPath)); err != nil {
-					return err
-				}
-				continue
-			}
-			if err := p.markFile(g, tx, format.ReadMark(d.CopyPath), d.Read, page); err != nil {
-				return err
-			}
-			if !ack {
-				continue
-			}
-			if err := p.markFile(g, tx, format.AckMark(d.CopyPath), false, page); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	defer p.Seen(ctx, agent)
-	return p.writer.Do(ctx, tx)
-}
-
-// markFile plans one mark, unless there is one. Errors: as of freeFor; writer.ErrStale too when the
-// one that the index knows is gone.
-func (p *Project) markFile(g *writer.Group, tx *writer.Tx, path string, known, page bool) error {
-	if known {
-		return g.Present(path)
-	}
-	err := p.freeFor(g, path)
-	switch {
-	case err == nil:
-		tx.Create(path, format.FormatMark(g.Now))
-	case page && errors.Is(err, ErrConflict):
-		return nil
-	}
-	return err
-}
-
-// freeFor reports whether a file can be made at path. Errors: writer.ErrStale when a file is there
-// that the index does not know yet, ErrConflict when something is there that is no file, or one
-// that the index cannot take for a mark.
-func (p *Project) freeFor(g *writer.Group, path string) error {
-	st, err := p.tree.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err == nil && st.Mode.IsRegular():
-		_, _, err := p.tree.Read(path, format.MaxSmall)
-		switch tree.FaultOf(err) {
-		case tree.FaultFile:
-			return &Error{What: refusal.MarkBlocked, Other: path, Why: tree.PlainFileError(err)}
-		case tree.FaultMachine:
-			return err
-		}
-		return g.Stale(path)
-	case err == nil:
-		return &Error{What: refusal.MarkBlocked, Other: path, Why: tree.NotRegular(st.Mode).Reason}
-	}
-	return err
-}
-
 // delivery finds the agent's copy, which is on disk. Errors: ErrNotFound, writer.ErrStale.
 func (p *Project) delivery(g *writer.Group, agent, id string) (*Delivery, error) {
 	if err := p.needAgent(g.Ctx, refusal.Agent, agent); err != nil {
@@ -397,96 +287,6 @@ func (p *Project) delivery(g *writer.Group, agent, id string) (*Delivery, error)
 	return d, g.Present(d.CopyPath)
 }
 
-// PopQuery says whose mail is popped, and how long to wait for it.
-type PopQuery struct {
-	Agent   string
-	Wait    time.Duration // at most MaxWait
-	Waiting Waiting
-	Room    *Room // for its body; nil: all of it
-}
-
-// PopWait is Pop that waits where there is nothing: it returns as soon as it has a delivery, or nil
-// after that time. When ctx ends first, its error, and nothing is popped that was not on its way.
-// Of many who wait for one agent, each delivery goes to one. Errors: as Pop; those of
-// q.Waiting.Admit and q.Room.Reserve. See docs/tools.md, "Reading".
-func (p *Project) PopWait(ctx context.Context, q PopQuery) (*Delivery, error) {
-	if err := p.needAgent(ctx, refusal.Agent, q.Agent); err != nil {
-		return nil, err
-	}
-	wait := min(q.Wait, MaxWait)
-	timeout := time.NewTimer(wait)
-	defer timeout.Stop()
-	for {
-		bell := p.store.feed.agent(p.slug, q.Agent)
-		d, err := p.popWithin(ctx, q.Agent, q.Room)
-		if d != nil || err != nil || wait <= 0 {
-			return d, err
-		}
-		q.Room.release()
-		again, err := p.awaitBell(ctx, &q.Waiting, bell, timeout.C)
-		if err != nil {
-			return nil, err
-		}
-		if !again {
-			wait = 0
-		}
-	}
-}
-
-// SetRead marks a delivery read or unread; the first time stays. It returns the delivery as it then stands.
-// Errors: ErrNotFound for the agent or when the message is not in its inbox; ErrConflict for unread
-// where it is acknowledged.
-// See docs/tools.md, "Reading".
-func (p *Project) SetRead(ctx context.Context, agent, id string, read bool) (*Delivery, error) {
-	id = p.store.Domain().IDNamed(id)
-	var err error
-	if read {
-		err = p.mark(ctx, "read", agent, []string{id}, false, false)
-	} else {
-		err = p.unread(ctx, agent, id)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return p.Delivery(ctx, agent, id)
-}
-
-func (p *Project) unread(ctx context.Context, agent, id string) error {
-	tx := &writer.Tx{Op: writer.Op{Verb: "unread", Agent: agent, ID: id, Summary: agent + " " + id}, Keys: writer.On("mark " + agent)}
-	tx.Plan = func(g *writer.Group) error {
-		d, err := p.delivery(g, agent, id)
-		if err != nil {
-			return err
-		}
-		if d.Acked {
-			if err := g.Present(format.AckMark(d.CopyPath)); err != nil {
-				return err
-			}
-			return &Error{What: refusal.StaysRead, Field: refusal.Message, Name: id}
-		}
-		if d.Read {
-			return g.Remove(tx, format.ReadMark(d.CopyPath))
-		}
-		if err := p.freeFor(g, format.ReadMark(d.CopyPath)); !errors.Is(err, ErrConflict) { // what is in a mark's place and is none
-			return err
-		}
-		return nil
-	}
-	defer p.Seen(ctx, agent)
-	return p.writer.Do(ctx, tx)
-}
-
-// Acknowledge marks a delivery acknowledged, and read; the first time stays. It returns the
-// delivery as it then stands. Errors: ErrNotFound for the agent or when the message is not in its
-// inbox. See docs/tools.md, "Reading".
-func (p *Project) Acknowledge(ctx context.Context, agent, id string) (*Delivery, error) {
-	id = p.store.Domain().IDNamed(id)
-	if err := p.mark(ctx, "acknowledge", agent, []string{id}, true, false); err != nil {
-		return nil, err
-	}
-	return p.Delivery(ctx, agent, id)
-}
-
 // Delivery reads one agent's copy, without its body. Errors: ErrNotFound.
 func (p *Project) Delivery(ctx context.Context, agent, id string) (*Delivery, error) {
 	d, err := p.store.index.Delivery(ctx, p.slug, agent, id, WithoutBody, nil)
@@ -494,22 +294,4 @@ func (p *Project) Delivery(ctx context.Context, agent, id string) (*Delivery, er
 		err = p.noDelivery(ctx, agent, id)
 	}
 	return d, err
-}
-
-// stampMark writes the time into a mark that somebody made empty. The history has the server as its
-// author: the agent had no part in it.
-// See docs/tree.md, "Marks".
-func (p *Project) stampMark(c Change) *writer.Tx {
-	tx := &writer.Tx{Op: writer.Op{Verb: "stamp", ID: c.ID, Summary: c.Path}, Keys: writer.On("mark " + c.Agent)}
-	tx.Plan = func(g *writer.Group) error {
-		if st, err := p.tree.Stat(c.Path); err != nil || st.Size > 0 || !st.Mode.IsRegular() {
-			return nil
-		}
-		if err := g.Replace(tx, c.Path, format.FormatMark(g.Now)); err != nil {
-			return err
-		}
-		tx.Writes[0].There = true // who takes it away meanwhile wants it gone
-		return nil
-	}
-	return tx
 }

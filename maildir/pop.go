@@ -18,6 +18,42 @@ func (p *Project) Pop(ctx context.Context, agent string) (*Delivery, error) {
 	return p.popWithin(ctx, agent, nil)
 }
 
+// PopQuery says whose mail is popped, and how long to wait for it.
+type PopQuery struct {
+	Agent   string
+	Wait    time.Duration // at most MaxWait
+	Waiting Waiting
+	Room    *Room // for its body; nil: all of it
+}
+
+// PopWait is Pop that waits where there is nothing: it returns as soon as it has a delivery, or nil
+// after that time. When ctx ends first, its error, and nothing is popped that was not on its way.
+// Of many who wait for one agent, each delivery goes to one. Errors: as Pop; those of
+// q.Waiting.Admit and q.Room.Reserve. See docs/tools.md, "Reading".
+func (p *Project) PopWait(ctx context.Context, q PopQuery) (*Delivery, error) {
+	if err := p.needAgent(ctx, refusal.Agent, q.Agent); err != nil {
+		return nil, err
+	}
+	wait := min(q.Wait, MaxWait)
+	timeout := time.NewTimer(wait)
+	defer timeout.Stop()
+	for {
+		bell := p.store.feed.agent(p.slug, q.Agent)
+		d, err := p.popWithin(ctx, q.Agent, q.Room)
+		if d != nil || err != nil || wait <= 0 {
+			return d, err
+		}
+		q.Room.release()
+		again, err := p.awaitBell(ctx, &q.Waiting, bell, timeout.C)
+		if err != nil {
+			return nil, err
+		}
+		if !again {
+			wait = 0
+		}
+	}
+}
+
 // errNoRoom ends the plan of a pop whose room has to be reserved first; nothing is popped.
 var errNoRoom = errors.New("no room reserved for the body")
 

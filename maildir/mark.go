@@ -1,0 +1,195 @@
+package maildir
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/tree"
+	"mailtree/maildir/writer"
+)
+
+// SetRead marks a delivery read or unread; the first time stays. It returns the delivery as it then stands.
+// Errors: ErrNotFound for the agent or when the message is not in its inbox; ErrConflict for unread
+// where it is acknowledged.
+// See docs/tools.md, "Reading".
+func (p *Project) SetRead(ctx context.Context, agent, id string, read bool) (*Delivery, error) {
+	id = p.store.Domain().IDNamed(id)
+	var err error
+	if read {
+		err = p.mark(ctx, marking{verb: "read", agent: agent, ids: []string{id}})
+	} else {
+		err = p.unread(ctx, agent, id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p.Delivery(ctx, agent, id)
+}
+
+func (p *Project) unread(ctx context.Context, agent, id string) error {
+	tx := &writer.Tx{Op: writer.Op{Verb: "unread", Agent: agent, ID: id, Summary: agent + " " + id}, Keys: writer.On("mark " + agent)}
+	tx.Plan = func(g *writer.Group) error {
+		d, err := p.delivery(g, agent, id)
+		if err != nil {
+			return err
+		}
+		if d.Acked {
+			if err := g.Present(format.AckMark(d.CopyPath)); err != nil {
+				return err
+			}
+			return &Error{What: refusal.StaysRead, Field: refusal.Message, Name: id}
+		}
+		if d.Read {
+			return g.Remove(tx, format.ReadMark(d.CopyPath))
+		}
+		if err := p.freeFor(g, format.ReadMark(d.CopyPath)); !errors.Is(err, ErrConflict) { // what is in a mark's place and is none
+			return err
+		}
+		return nil
+	}
+	defer p.Seen(ctx, agent)
+	return p.writer.Do(ctx, tx)
+}
+
+// Acknowledge marks a delivery acknowledged, and read; the first time stays. It returns the
+// delivery as it then stands. Errors: ErrNotFound for the agent or when the message is not in its
+// inbox. See docs/tools.md, "Reading".
+func (p *Project) Acknowledge(ctx context.Context, agent, id string) (*Delivery, error) {
+	id = p.store.Domain().IDNamed(id)
+	if err := p.mark(ctx, marking{verb: "acknowledge", agent: agent, ids: []string{id}}); err != nil {
+		return nil, err
+	}
+	return p.Delivery(ctx, agent, id)
+}
+
+// markPage marks what is on a page as read, and shows it as it then stands.
+func (p *Project) markPage(ctx context.Context, agent string, page *InboxPage) error {
+	var ids []string
+	for _, d := range page.Messages {
+		if !d.Read {
+			ids = append(ids, d.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	if err := p.mark(ctx, marking{verb: "read", agent: agent, ids: ids, page: true}); err != nil {
+		return err
+	}
+	for i := range page.Messages {
+		was := &page.Messages[i]
+		d, err := p.store.index.Delivery(ctx, p.slug, agent, was.ID, WithoutBody, nil)
+		if err != nil {
+			return err
+		}
+		if d != nil { // else it was taken away meanwhile
+			was.Marks = d.Marks
+		}
+	}
+	var err error
+	page.Counts, err = p.store.index.Counts(ctx, p.slug, agent)
+	return err
+}
+
+// marking is deliveries of one agent that are to be marked.
+type marking struct {
+	verb  string // "read"; "acknowledge", which reads too
+	agent string
+	ids   []string
+	page  bool // one that is gone meanwhile, or cannot be marked, stops no other
+}
+
+// mark creates the missing marks of deliveries in one operation.
+func (p *Project) mark(ctx context.Context, m marking) error {
+	tx := &writer.Tx{Op: writer.Op{Verb: m.verb, Agent: m.agent}, Keys: writer.On("mark " + m.agent), IDs: m.ids}
+	if len(m.ids) == 1 {
+		tx.ID, tx.Summary = m.ids[0], m.agent+" "+m.ids[0]
+	}
+	tx.Plan = func(g *writer.Group) error {
+		for _, id := range m.ids {
+			d, err := p.delivery(g, m.agent, id)
+			if m.page && (errors.Is(err, ErrNotFound) || errors.Is(err, ErrInvalid)) { // it was taken away meanwhile
+				continue
+			}
+			if err == nil {
+				err = p.planMarks(g, tx, m, d)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	defer p.Seen(ctx, m.agent)
+	return p.writer.Do(ctx, tx)
+}
+
+// planMarks plans the marks that a delivery lacks. Errors: as of freeFor; writer.ErrStale too when
+// a mark that the index knows is gone.
+func (p *Project) planMarks(g *writer.Group, tx *writer.Tx, m marking, d *Delivery) error {
+	if d.Acked { // and thereby read, with or without a .read
+		return g.Present(format.AckMark(d.CopyPath))
+	}
+	var missing []string
+	if !d.Read {
+		missing = append(missing, format.ReadMark(d.CopyPath))
+	} else if err := g.Present(format.ReadMark(d.CopyPath)); err != nil {
+		return err
+	}
+	if m.verb == "acknowledge" {
+		missing = append(missing, format.AckMark(d.CopyPath))
+	}
+	for _, path := range missing {
+		switch err := p.freeFor(g, path); {
+		case err == nil:
+			tx.Create(path, format.FormatMark(g.Now))
+		case !m.page || !errors.Is(err, ErrConflict):
+			return err
+		}
+	}
+	return nil
+}
+
+// freeFor reports whether a file can be made at path. Errors: writer.ErrStale when a file is there
+// that the index does not know yet, ErrConflict when something is there that is no file, or one
+// that the index cannot take for a mark.
+func (p *Project) freeFor(g *writer.Group, path string) error {
+	st, err := p.tree.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err == nil && st.Mode.IsRegular():
+		_, _, err := p.tree.Read(path, format.MaxSmall)
+		switch tree.FaultOf(err) {
+		case tree.FaultFile:
+			return &Error{What: refusal.MarkBlocked, Other: path, Why: tree.PlainFileError(err)}
+		case tree.FaultMachine:
+			return err
+		}
+		return g.Stale(path)
+	case err == nil:
+		return &Error{What: refusal.MarkBlocked, Other: path, Why: tree.NotRegular(st.Mode).Reason}
+	}
+	return err
+}
+
+// stampMark writes the time into a mark that somebody made empty. The history has the server as its
+// author: the agent had no part in it.
+// See docs/tree.md, "Marks".
+func (p *Project) stampMark(c Change) *writer.Tx {
+	tx := &writer.Tx{Op: writer.Op{Verb: "stamp", ID: c.ID, Summary: c.Path}, Keys: writer.On("mark " + c.Agent)}
+	tx.Plan = func(g *writer.Group) error {
+		if st, err := p.tree.Stat(c.Path); err != nil || st.Size > 0 || !st.Mode.IsRegular() {
+			return nil
+		}
+		if err := g.Replace(tx, c.Path, format.FormatMark(g.Now)); err != nil {
+			return err
+		}
+		tx.Writes[0].There = true // who takes it away meanwhile wants it gone
+		return nil
+	}
+	return tx
+}
