@@ -3,10 +3,10 @@ package maildir
 import (
 	"context"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
+	"mailtree/maildir/clock"
 	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
 )
@@ -174,14 +174,11 @@ func (p *Project) noThread(ctx context.Context, id string) error {
 	})
 }
 
-// idWithin finds the id of a message in what one writes in its place: a resource, a path, #ID.
-var idWithin = regexp.MustCompile(`msg_[0-9]{8}_[0-9a-f]{16}`)
-
 // missing adds to the refusal of a message's id, or a thread's, the projects that have it, else the
 // ids that are like it.
 func (p *Project) missing(ctx context.Context, kind format.Kind, e *Error) error {
 	name := e.Name
-	if within := idWithin.FindString(strings.ToLower(name)); within != "" && kind == format.KindCanonical && within != name {
+	if within := clock.FindID(name); within != "" && kind == format.KindCanonical && within != name {
 		name = within
 		m, err := p.store.index.Message(ctx, p.slug, within, WithoutBody, nil)
 		if err != nil {

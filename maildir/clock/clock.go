@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"regexp"
+	"strings"
 	"sync"
 	"time"
 )
@@ -58,6 +60,13 @@ func (c *Clock) Stamp() (id string, created time.Time, err error) {
 	c.day, c.id = d, n
 	return fmt.Sprintf("msg_%s_%016x", d, n), t, nil
 }
+
+// idForm is the form of the ids that Stamp makes.
+var idForm = regexp.MustCompile(`msg_[0-9]{8}_[0-9a-f]{16}`)
+
+// FindID returns the id in a text that names a message in another way: a link, a path, "#ID", upper
+// case. "" where there is none.
+func FindID(text string) string { return idForm.FindString(strings.ToLower(text)) }
 
 // Time returns the time in the order of creation times: before all that are yet to be made, and not
 // before any that was made, unless the machine's clock is set back.

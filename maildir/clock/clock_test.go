@@ -1,6 +1,7 @@
 package clock
 
 import (
+	"crypto/rand"
 	"strings"
 	"testing"
 	"time"
@@ -39,5 +40,21 @@ func TestStamp(t *testing.T) {
 			t.Fatalf("%d: %s after %s, %s after %s", i, id, lastID, created, last)
 		}
 		lastID, last, ids[id] = id, created, true
+	}
+}
+
+// TestFindID: the id that Stamp makes is found in what one writes in its place.
+func TestFindID(t *testing.T) {
+	id, _, err := New(time.Now, rand.Reader).Stamp()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		id: id, "#" + id: id, "resource://message/" + id: id, strings.ToUpper(id): id, "/store/messages/" + id + ".md": id,
+		"": "", "plan": "", id[:len(id)-1]: "",
+	} {
+		if got := FindID(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
 	}
 }
