@@ -74,7 +74,7 @@ func (p *Project) attachmentPath(sum string) (string, error) {
 
 // walkStored calls fn with every file below attachments that is named by its content, or with the
 // path of a folder that cannot be read and why. Errors: ctx's.
-func walkStored(t *tree.Tree, ctx context.Context, fn func(path string, err error)) error {
+func walkStored(ctx context.Context, t *tree.Tree, fn func(path string, err error)) error {
 	list := func(dir string) []fs.DirEntry {
 		entries, err := t.List(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -103,8 +103,8 @@ func walkStored(t *tree.Tree, ctx context.Context, fn func(path string, err erro
 // with the path of each that is not what its name says, and why: other bytes, too large for an
 // attachment, no file, not readable. It holds little of a file in memory at a time. It returns how
 // many are as they should be. Errors: ctx's.
-func CheckAttachments(t *tree.Tree, ctx context.Context, bad func(path, why string)) (good int, err error) {
-	err = walkStored(t, ctx, func(p string, err error) {
+func CheckAttachments(ctx context.Context, t *tree.Tree, bad func(path, why string)) (good int, err error) {
+	err = walkStored(ctx, t, func(p string, err error) {
 		sum := ""
 		if err == nil {
 			sum, err = t.SHA1(p, MaxStored)
@@ -129,10 +129,10 @@ var sums = regexp.MustCompile(`[0-9a-f]{40}`)
 // tree: no message, no copy of one and no draft, valid or not. It changes nothing. While a server
 // runs, a file of a message that is just being sent may be among them. Errors: ctx's; of a file or
 // folder that cannot be read, since it may name any.
-func UnnamedAttachments(t *tree.Tree, ctx context.Context) ([]string, error) {
+func UnnamedAttachments(ctx context.Context, t *tree.Tree) ([]string, error) {
 	var stored []string
 	var unread error
-	if err := walkStored(t, ctx, func(p string, err error) {
+	if err := walkStored(ctx, t, func(p string, err error) {
 		stored, unread = append(stored, p), errors.Join(unread, err)
 	}); err != nil || unread != nil {
 		return nil, errors.Join(err, unread)

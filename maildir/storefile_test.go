@@ -9,10 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"time"
+
 	"mailtree/maildir/hook"
 	"mailtree/maildir/registry"
 	"mailtree/maildir/storedir"
-	"time"
 )
 
 const logFile = "server.log"

@@ -275,7 +275,7 @@ func (d *doctor) projects() {
 		}
 		if first := oldest[n.HumanKey]; first != "" {
 			d.say("projects %s and %s have one path, %s: calls with it mean %s, the older one. Move the folder of the one that is "+
-				"not wanted out of %s", first, n.Slug, n.HumanKey, first, filepath.Join(d.p.cfg.Store, "projects"))
+				"not wanted out of %s", first, n.Slug, n.HumanKey, first, filepath.Join(d.p.cfg.Store, storedir.ProjectsDir))
 			continue
 		}
 		oldest[n.HumanKey] = n.Slug
@@ -342,7 +342,7 @@ func (d *doctor) claims(slug string, t *tree.Tree) {
 // longer has what its sender sent.
 func (d *doctor) attachments(ctx context.Context, slug string, t *tree.Tree) {
 	var bad [][2]string
-	good, err := maildir.CheckAttachments(t, ctx, func(path, why string) { bad = append(bad, [2]string{path, why}) })
+	good, err := maildir.CheckAttachments(ctx, t, func(path, why string) { bad = append(bad, [2]string{path, why}) })
 	if err != nil {
 		d.say("attachments of %s cannot be read: %v", slug, err)
 		return
