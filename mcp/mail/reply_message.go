@@ -18,7 +18,7 @@ func (t *Toolset) replyMessage() tool.Tool {
 			tool.Need("body_md", tool.Str("markdown", "Questions: ...")),
 			tool.May("to", tool.CommaList("agent names", "GreenCastle")),
 			tool.May("cc", tool.CommaList("", "RedStone")),
-			tool.May("bcc", tool.CommaList("hidden from the others", "RedStone")),
+			tool.May("bcc", tool.CommaList("", "RedStone")),
 			tool.May("importance", importance("")),
 			tool.May("ack_required", tool.Flag("ask for acknowledge_message")),
 			tool.May("attachments", tool.List("paths, as in send_message", "docs/flow.png")),

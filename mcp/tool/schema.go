@@ -190,7 +190,8 @@ func (o *outputs) simplify(s *jsonschema.Schema, at place) {
 }
 
 // refer takes from an object the fields that the most similar object before it has, where these are
-// most of its own, and says so. A whole answer keeps its fields: some clients make types of them.
+// most of its own, and says so. A whole answer keeps its fields, because some clients make types of
+// them, unless another tool answers with the very same ones.
 func (o *outputs) refer(s *jsonschema.Schema, at place) {
 	fields := map[string]string{}
 	for name, f := range s.Properties {
@@ -204,7 +205,7 @@ func (o *outputs) refer(s *jsonschema.Schema, at place) {
 		}
 	}
 	same := like != nil && most == len(fields) && most == len(like.fields)
-	if at.field == "" || like == nil || !same && 4*most < 3*len(fields) {
+	if like == nil || !same && (at.field == "" || 4*most < 3*len(fields)) {
 		o.seen = append(o.seen, described{at, fields})
 		return
 	}
