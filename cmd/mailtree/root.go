@@ -41,8 +41,9 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 			dotenv = ".env"
 		}
 		cfg, err := loadConfig(c.Flags(), env, dotenv, os.UserHomeDir)
-		if isGuard := c.Parent() != nil && c.Parent().Name() == "guard"; isGuard && cfg != nil && cfg.Store != "" {
-			err = nil // a commit must not fail because HOST or PORT mean something else in its environment
+		mustGoOn := c.Name() == "hook" || c.Parent() != nil && c.Parent().Name() == "guard"
+		if mustGoOn && cfg != nil && cfg.Store != "" {
+			err = nil // a commit or a turn must not fail because HOST or PORT mean something else in its environment
 		}
 		if err != nil {
 			return &exitError{2, err}
@@ -54,7 +55,7 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 	root.AddCommand(
 		serveCommand(p), stdioCommand(p), nudgeCommand(p), setupCommand(p),
 		indexCommand(p), doctorCommand(p), keyCommand(p), guardCommand(p, env),
-		attachmentsCommand(p), configCommand(p), versionCommand(p),
+		attachmentsCommand(p), hookCommand(p), configCommand(p), versionCommand(p),
 	)
 	for _, c := range root.Commands() {
 		addSettingFlags(c.Flags(), c.Name())

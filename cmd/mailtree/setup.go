@@ -189,7 +189,7 @@ func clientNamed(name string) clients.Client {
 // clientSite returns where clients are set up: the home, and the code base that this runs in.
 func (p *program) clientSite() (at clients.Site, err error) {
 	at = clients.Site{
-		Env: func(name string) string { v, _ := lookup(p.env, name); return v },
+		Env: p.variable,
 		Mac: runtime.GOOS == "darwin",
 	}
 	if at.Home, err = os.UserHomeDir(); err != nil {

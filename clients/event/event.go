@@ -1,0 +1,121 @@
+// Package event is what a client tells its hook (`mailtree hook CLIENT`, which it runs at its
+// events), and what it understands in answer. It reads and writes nothing but bytes in memory.
+//
+//	event.go    Event, which is what all clients tell, and Parse
+//	answer.go   Answer, which is what all clients can be told, and Format
+//	table.go    the clients: their events' names, and how each is answered
+//
+// fixtures/hooks holds what each client sends, the Event that is read in it, and the bytes that it
+// gets in answer.
+package event
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Kind is what has happened in a session. The zero value is something that concerns nobody here.
+type Kind string
+
+// The kinds of events.
+const (
+	Start   Kind = "start"   // a session begins, or goes on: see Event.Source
+	Prompt  Kind = "prompt"  // a person's prompt goes to the model
+	Edit    Kind = "edit"    // a tool is about to change files
+	Tool    Kind = "tool"    // tools have run, and the model goes on
+	Stop    Kind = "stop"    // a turn ends
+	End     Kind = "end"     // the session ends
+	Compact Kind = "compact" // the model's context has been cut
+)
+
+// Sources of a Start.
+const (
+	Startup   = "startup"
+	Resumed   = "resume"
+	Cleared   = "clear"
+	Compacted = "compact"
+	Forked    = "fork"
+)
+
+// Event is what a client tells its hook.
+type Event struct {
+	Client  string // as in `mailtree hook CLIENT`
+	Name    string // of the event, as the client says it
+	Kind    Kind
+	Source  string // of a Start: one of the sources; "" where the client does not say
+	Session string // the client's id of the conversation
+	Dir     string // the session's working directory
+	Model   string // "" where the client does not say
+
+	Subagent   bool // it happened to an agent that the session's own agent started
+	Continuing bool // of a Stop: an earlier answer has kept the turn going
+
+	Tool    string   // the client's name of the tool that is to run, or has
+	Paths   []string // the files that it changes, absolute or relative to Dir; an Edit has some
+	Command string   // what the tool runs in a shell
+}
+
+// ErrClient means that there is no client of that name.
+var ErrClient = errors.New("no such client")
+
+// Parse reads what a client wrote to its hook's standard input. env returns a variable of the
+// hook's environment, "" for none. An event that concerns nobody here has no Kind. Errors: ErrClient;
+// those of encoding/json for what is no JSON object.
+func Parse(client string, stdin []byte, env func(name string) string) (Event, error) {
+	c, ok := clients[client]
+	if !ok {
+		return Event{}, fmt.Errorf("%q: %w", client, ErrClient)
+	}
+	var p payload
+	var mistyped *json.UnmarshalTypeError // a field of another type counts as absent
+	if err := json.Unmarshal(stdin, &p); err != nil && (!errors.As(err, &mistyped) || mistyped.Field == "") {
+		return Event{}, err
+	}
+	e := Event{
+		Client:     client,
+		Name:       p.Event,
+		Kind:       c.kinds[p.Event],
+		Source:     p.Source,
+		Session:    p.Session,
+		Dir:        p.Dir,
+		Model:      p.Model,
+		Subagent:   p.AgentID != "",
+		Continuing: p.StopHookActive,
+		Tool:       p.Tool,
+	}
+	c.addFiles(&e, p.Input)
+	return e, nil
+}
+
+// payload holds the fields that clients send.
+type payload struct {
+	Event          string `json:"hook_event_name"`
+	Session        string `json:"session_id"`
+	Dir            string `json:"cwd"`
+	Source         string `json:"source"`
+	Model          string `json:"model"`
+	AgentID        string `json:"agent_id"`
+	StopHookActive bool   `json:"stop_hook_active"`
+	Tool           string `json:"tool_name"`
+	Input          input  `json:"tool_input"`
+}
+
+// input holds the arguments of tools that name a file or run a command.
+type input struct {
+	FilePath     string `json:"file_path"`
+	NotebookPath string `json:"notebook_path"`
+	Command      string `json:"command"`
+}
+
+// addFiles adds what the tool changes. Of tools that change no file, nobody needs to know beforehand.
+func (c client) addFiles(e *Event, in input) {
+	e.Command = in.Command
+	if slices.Contains(c.editors, e.Tool) {
+		e.Paths = slices.DeleteFunc([]string{in.FilePath, in.NotebookPath}, func(file string) bool { return file == "" })
+	}
+	if e.Kind == Edit && len(e.Paths) == 0 {
+		e.Kind = ""
+	}
+}

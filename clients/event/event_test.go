@@ -1,0 +1,100 @@
+package event
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+var update = flag.Bool("update", false, "write the files of fixtures/hooks anew")
+
+// TestHooks reads what clients send, answers it, and compares both with fixtures/hooks. README.md
+// there says how a case is written.
+func TestHooks(t *testing.T) {
+	t.Parallel()
+	for name := range clients {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join("../../fixtures/hooks", name+".txtar")
+			want, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := &txtar.Archive{Comment: want.Comment, Files: replay(t, name, want.Files)}
+			if *update {
+				if err := os.WriteFile(file, txtar.Format(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if d := cmp.Diff(string(txtar.Format(want)), string(txtar.Format(got))); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// replay goes through the cases of one client: it keeps what is given, and adds what comes of it.
+func replay(t *testing.T, client string, given []txtar.File) (all []txtar.File) {
+	var e Event
+	for _, f := range given {
+		switch f.Name {
+		case "stdin":
+			var err error
+			if e, err = Parse(client, f.Data, func(string) string { return "" }); err != nil {
+				t.Fatalf("%s: %v", f.Data, err)
+			}
+			all = append(all, f, txtar.File{Name: "event", Data: lines(e)})
+		case "answer":
+			var a Answer
+			for line := range strings.Lines(string(f.Data)) {
+				name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+				reflect.ValueOf(&a).Elem().FieldByName(name).SetString(value)
+			}
+			stdout, stderr, exit := a.Format(e)
+			if len(stderr) > 0 || exit != 0 {
+				stdout = fmt.Appendf(stdout, "stderr: %sexit: %d\n", stderr, exit)
+			}
+			all = append(all, f, txtar.File{Name: "stdout", Data: stdout})
+		}
+	}
+	return all
+}
+
+// lines writes the fields of an event that are set.
+func lines(e Event) (text []byte) {
+	v := reflect.ValueOf(e)
+	for i := range v.NumField() {
+		if !v.Field(i).IsZero() {
+			text = fmt.Appendf(text, "%s: %v\n", v.Type().Field(i).Name, v.Field(i))
+		}
+	}
+	return text
+}
+
+// TestParseRefuses: what is no event of a client is an error, and a field of another type is absent.
+func TestParseRefuses(t *testing.T) {
+	t.Parallel()
+	none := func(string) string { return "" }
+	for _, c := range []struct{ client, stdin string }{
+		{"nobody", "{}"},
+		{"claude", ""},
+		{"claude", "[]"},
+		{"claude", "not JSON"},
+	} {
+		if e, err := Parse(c.client, []byte(c.stdin), none); err == nil {
+			t.Errorf("%s %q: got %+v", c.client, c.stdin, e)
+		}
+	}
+	e, err := Parse("claude", []byte(`{"hook_event_name":"Stop","model":{"id":"m"},"session_id":"s"}`), none)
+	if err != nil || e.Kind != Stop || e.Session != "s" || e.Model != "" {
+		t.Errorf("got %+v, %v", e, err)
+	}
+}
