@@ -100,7 +100,7 @@ func loopback(host string) bool {
 func (s *Server) checkToken(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		given, c := r.Header.Values("Authorization"), tool.Unknown()
-		c.Door = format.DoorHTTP
+		c.Door, c.Here = format.DoorHTTP, here(r)
 		switch {
 		case len(given) > 0 && s.cfg.Token != "":
 			if len(given) > 1 || !s.rightToken(given[0]) {
@@ -114,6 +114,13 @@ func (s *Server) checkToken(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r.WithContext(tool.WithCaller(r.Context(), c)))
 	})
+}
+
+// here reports whether a request comes from this machine. A tunnel ends here too, but whatever is
+// forwarded for somebody and says so comes from elsewhere.
+func here(r *http.Request) bool {
+	forwarded := r.Header.Get("Forwarded") != "" || r.Header.Get("X-Forwarded-For") != ""
+	return loopback(hostname(r.RemoteAddr)) && !forwarded
 }
 
 // rightToken compares in constant time, whatever the length of the token.

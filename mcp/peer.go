@@ -75,7 +75,7 @@ func (s *Server) peer(next http.Handler) http.Handler {
 			return
 		}
 		c.Auth, c.Door = tool.PeerAuth(uid), format.DoorStdio
-		c.UID, c.Root, c.Via = uid, uid == 0, "socket"
+		c.UID, c.Root, c.Via, c.Here = uid, uid == 0, "socket", true
 		next.ServeHTTP(w, r.WithContext(tool.WithCaller(r.Context(), c)))
 	})
 }

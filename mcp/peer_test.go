@@ -116,7 +116,7 @@ func TestSocket(t *testing.T) {
 	yielded := make(chan bool, 1)
 	s := serveSocket(t, path, false, Config{Token: "tok", RequireToken: true, Yield: func() { yielded <- true }})
 	uid := strconv.Itoa(os.Geteuid())
-	me := `"structuredContent":{"auth":"uid:` + uid + `","uid":` + uid + `,"root":` + strconv.FormatBool(uid == "0") + `,"via":"socket","door":"stdio"`
+	me := `"structuredContent":{"auth":"uid:` + uid + `","uid":` + uid + `,"root":` + strconv.FormatBool(uid == "0") + `,"via":"socket","door":"stdio","here":true`
 	meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
 	want := []asked{
 		{"POST /toolset/whoami/mcp", callWhoami, 200, me + `}`},
@@ -180,7 +180,7 @@ func TestOtherUser(t *testing.T) {
 	dir := guesttest.Dir(t)
 	path := filepath.Join(dir, "s.sock")
 	s := serveSocket(t, path, true, Config{MaxSessions: 8, Yield: func() { t.Error("a guest stopped the server") }})
-	const me = `"structuredContent":{"auth":"uid:65533","uid":65533,"root":false,"via":"socket","door":"stdio"`
+	const me = `"structuredContent":{"auth":"uid:65533","uid":65533,"root":false,"via":"socket","door":"stdio","here":true`
 	want := []asked{
 		{"POST /toolset/open/mcp", callWhoami, 200, me + `}`},
 		{"POST /toolset/open/mcp\nMailtree-Hello: " + `{"agent":"ann","uid":0,"root":true,"auth":"uid:0"}`, callWhoami, 200, me + `,"agent":"ann"}`},

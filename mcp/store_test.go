@@ -29,7 +29,13 @@ func TestMain(m *testing.M) {
 // result calls a bare tool as a Python client without a session does and returns its result.
 func result(t *testing.T, url, tool, args string) map[string]any {
 	t.Helper()
-	_, body := request(t, url, "POST /mcp/\ncontent-type: application/json", `{"jsonrpc": "2.0", "id": "1", "method": "tools/call", "params": {"name": "`+tool+`", "arguments": `+args+`}}`)
+	return answerOf(t, url, "user-agent: test", tool, args)
+}
+
+// answerOf is result for a client that sends one more header.
+func answerOf(t *testing.T, url, header, tool, args string) map[string]any {
+	t.Helper()
+	_, body := request(t, url, "POST /mcp/\ncontent-type: application/json\n"+header, `{"jsonrpc": "2.0", "id": "1", "method": "tools/call", "params": {"name": "`+tool+`", "arguments": `+args+`}}`)
 	var answer struct {
 		Result map[string]any
 		Error  any

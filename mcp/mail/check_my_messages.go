@@ -59,13 +59,14 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			q.Room = t.inboxRoom(ctx, tool.InTool, p, q.Agent)
+			v := t.viewOf(ctx, p)
+			q.Room = v.inboxRoom(ctx, tool.InTool, q.Agent)
 			q.Room.Offset = int64(offset)
 			page, err := p.Inbox(ctx, q, mark, wait)
 			if err != nil {
 				return nil, err
 			}
-			return t.shapeInbox(p, q.Agent, page, q.Bodies), nil
+			return v.shapeInbox(q.Agent, page, q.Bodies), nil
 		},
 	}
 }

@@ -52,7 +52,7 @@ func (t *Toolset) replyMessage() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			return t.answerSent(ctx, p, sent, wait), nil
+			return t.viewOf(ctx, p).answerSent(ctx, sent, wait), nil
 		},
 	}
 }

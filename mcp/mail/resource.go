@@ -345,35 +345,38 @@ func (t *Toolset) projectOf(ctx context.Context, r ref) (*maildir.Project, error
 }
 
 func (t *Toolset) readInbox(ctx context.Context, p *maildir.Project, r ref) (any, error) {
-	r.query.Peek, r.query.Room = true, t.inboxRoom(ctx, tool.InResource, p, r.name)
+	v := t.viewOf(ctx, p)
+	r.query.Peek, r.query.Room = true, v.inboxRoom(ctx, tool.InResource, r.name)
 	const markRead, wait = false, 0
 	page, err := p.Inbox(ctx, r.query, markRead, wait)
 	if err != nil {
 		return nil, err
 	}
-	return t.shapeInbox(p, r.name, page, r.query.Bodies), nil
+	return v.shapeInbox(r.name, page, r.query.Bodies), nil
 }
 
 func (t *Toolset) readMessage(ctx context.Context, p *maildir.Project, r ref) (any, error) {
-	shape := func(m *maildir.MessageRow) any { return t.withoutBody(m) }
+	v := t.viewOf(ctx, p)
+	shape := func(m *maildir.MessageRow) any { return v.withoutBody(m) }
 	room := t.budget.Room(ctx, tool.InResource, messageResource{Project: p.Slug()}, shape)
 	room.Offset = r.offset
 	m, err := p.MessageWithin(ctx, r.name, room)
 	if err != nil {
 		return nil, err
 	}
-	s := t.shapeHead(m)
+	s := v.shapeHead(m)
 	s.addBody(m)
 	return messageResource{p.Slug(), s}, nil
 }
 
 func (t *Toolset) readThread(ctx context.Context, p *maildir.Project, r ref) (any, error) {
+	v := t.viewOf(ctx, p)
 	rest := threadResource{Project: p.Slug(), ThreadID: r.name, Next: cursor(math.MaxInt64)}
 	q := maildir.ThreadQuery{
 		Thread: r.name,
 		Bodies: r.query.Bodies,
 		After:  r.query.Before,
-		Room:   t.budget.Room(ctx, tool.InResource, rest, func(m *maildir.MessageRow) any { return t.withoutBody(m) }),
+		Room:   t.budget.Room(ctx, tool.InResource, rest, func(m *maildir.MessageRow) any { return v.withoutBody(m) }),
 	}
 	page, err := p.ThreadPage(ctx, q)
 	if err != nil {
@@ -387,7 +390,7 @@ func (t *Toolset) readThread(ctx context.Context, p *maildir.Project, r ref) (an
 		Note:     say(page.Note),
 	}
 	for i := range page.Messages {
-		out.Messages[i] = t.shapeMessage(&page.Messages[i], r.query.Bodies)
+		out.Messages[i] = v.shapeMessage(&page.Messages[i], r.query.Bodies)
 	}
 	return out, nil
 }

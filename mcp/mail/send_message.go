@@ -59,7 +59,7 @@ func (t *Toolset) sendMessage() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			return t.answerSent(ctx, p, sent, wait), nil
+			return t.viewOf(ctx, p).answerSent(ctx, sent, wait), nil
 		},
 	}
 }

@@ -3,6 +3,7 @@ package mail
 import (
 	"context"
 	"math"
+	"path/filepath"
 	"time"
 
 	"mailtree/maildir"
@@ -46,12 +47,38 @@ type attachmentShape struct {
 	Bytes     int64  `json:"bytes"`
 	SHA1      string `json:"sha1"`
 	Name      string `json:"name,omitempty"`
+	File      string `json:"file,omitempty" jsonschema:"where you can open it"`
 }
 
-func shapeAttachments(l []format.Attachment) []attachmentShape {
+// view shows the mail of a project to one caller.
+type view struct {
+	*Toolset
+	p     *maildir.Project
+	files string // the folder that the paths of attachments are relative to; "" for a caller elsewhere
+}
+
+func (t *Toolset) viewOf(ctx context.Context, p *maildir.Project) *view {
+	v := &view{Toolset: t, p: p}
+	if tool.CallerOf(ctx).Here {
+		v.files = p.Tree().Dir()
+	}
+	return v
+}
+
+func (v *view) shapeAttachments(l []format.Attachment) []attachmentShape {
 	out := make([]attachmentShape, len(l))
 	for i, a := range l {
-		out[i] = attachmentShape(a)
+		out[i] = attachmentShape{
+			Type:      a.Type,
+			MediaType: a.MediaType,
+			Path:      a.Path,
+			Bytes:     a.Bytes,
+			SHA1:      a.SHA1,
+			Name:      a.Name,
+		}
+		if v.files != "" && format.AttachmentSum(a.Path) != "" { // a header written by hand may name any path
+			out[i].File = filepath.Join(v.files, a.Path)
+		}
 	}
 	return out
 }
@@ -134,8 +161,8 @@ const (
 	maxReceipts        = 100
 )
 
-func (t *Toolset) shapeMessage(m *maildir.MessageRow, bodies bool) messageShape {
-	s := t.shapeHead(m)
+func (v *view) shapeMessage(m *maildir.MessageRow, bodies bool) messageShape {
+	s := v.shapeHead(m)
 	if bodies {
 		s.addBody(m)
 	}
@@ -143,8 +170,8 @@ func (t *Toolset) shapeMessage(m *maildir.MessageRow, bodies bool) messageShape 
 }
 
 // shapeHead is the shape of a message without its body.
-func (t *Toolset) shapeHead(m *maildir.MessageRow) messageShape {
-	voucher, verified := t.store.VerifiedIn(m)
+func (v *view) shapeHead(m *maildir.MessageRow) messageShape {
+	voucher, verified := v.store.VerifiedIn(m)
 	s := messageShape{
 		ID:          m.ID,
 		ThreadID:    m.ThreadID,
@@ -163,7 +190,7 @@ func (t *Toolset) shapeHead(m *maildir.MessageRow) messageShape {
 		HTML:        ifShort(m.HTML),
 		Verified:    verified,
 		Auth:        voucher.String(),
-		Attachments: shapeAttachments(m.Attachments),
+		Attachments: v.shapeAttachments(m.Attachments),
 	}
 	if len(m.Attachments) > 0 && len(tool.Encode(s.Attachments)) > maxAttachmentBytes {
 		s.Attachments, s.Omitted = []attachmentShape{}, len(m.Attachments)
@@ -203,8 +230,8 @@ func (s *bodyShape) addBody(m *maildir.MessageRow) {
 
 // withoutBody is the largest shape that a message can have apart from the text of its body: an
 // answer keeps that much room for it.
-func (t *Toolset) withoutBody(m *maildir.MessageRow) messageShape {
-	s := t.shapeHead(m)
+func (v *view) withoutBody(m *maildir.MessageRow) messageShape {
+	s := v.shapeHead(m)
 	s.bodyShape = emptyBody()
 	return s
 }
@@ -238,22 +265,22 @@ type inboxShape struct {
 }
 
 // inboxRoom is the room for messages of an agent's inbox.
-func (t *Toolset) inboxRoom(ctx context.Context, form tool.Form, p *maildir.Project, agent string) *maildir.Room {
+func (v *view) inboxRoom(ctx context.Context, form tool.Form, agent string) *maildir.Room {
 	rest := inboxShape{
-		Project: p.Slug(),
+		Project: v.p.Slug(),
 		Agent:   agent,
 		Unread:  math.MaxInt,
 		Total:   math.MaxInt,
 		Next:    cursor(math.MaxInt64),
 	}
-	return t.deliveryRoom(ctx, form, rest)
+	return v.deliveryRoom(ctx, form, rest)
 }
 
 // deliveryRoom is the room for deliveries beside rest.
-func (t *Toolset) deliveryRoom(ctx context.Context, form tool.Form, rest any) *maildir.Room {
-	return t.budget.Room(ctx, form, rest, func(m *maildir.MessageRow) any {
+func (v *view) deliveryRoom(ctx context.Context, form tool.Form, rest any) *maildir.Room {
+	return v.budget.Room(ctx, form, rest, func(m *maildir.MessageRow) any {
 		return deliveryShape{
-			messageShape: t.withoutBody(m),
+			messageShape: v.withoutBody(m),
 			Kind:         maildir.KindSent,
 			marksShape: marksShape{
 				Read:   true,
@@ -265,9 +292,9 @@ func (t *Toolset) deliveryRoom(ctx context.Context, form tool.Form, rest any) *m
 	})
 }
 
-func (t *Toolset) shapeInbox(p *maildir.Project, agent string, page *maildir.InboxPage, bodies bool) inboxShape {
+func (v *view) shapeInbox(agent string, page *maildir.InboxPage, bodies bool) inboxShape {
 	s := inboxShape{
-		Project:  p.Slug(),
+		Project:  v.p.Slug(),
 		Agent:    agent,
 		Messages: make([]deliveryShape, len(page.Messages)),
 		Unread:   page.Unread,
@@ -276,14 +303,14 @@ func (t *Toolset) shapeInbox(p *maildir.Project, agent string, page *maildir.Inb
 		Note:     say(page.Note),
 	}
 	for i := range page.Messages {
-		s.Messages[i] = t.shapeDelivery(&page.Messages[i], bodies)
+		s.Messages[i] = v.shapeDelivery(&page.Messages[i], bodies)
 	}
 	return s
 }
 
-func (t *Toolset) shapeDelivery(d *maildir.Delivery, bodies bool) deliveryShape {
+func (v *view) shapeDelivery(d *maildir.Delivery, bodies bool) deliveryShape {
 	return deliveryShape{
-		messageShape: t.shapeMessage(&d.MessageRow, bodies),
+		messageShape: v.shapeMessage(&d.MessageRow, bodies),
 		Kind:         d.Kind,
 		marksShape:   shapeMarks(d.Marks),
 	}
@@ -308,7 +335,7 @@ type sentShape struct {
 	Reply       *deliveryShape    `json:"reply,omitempty"`
 }
 
-func shapeSent(m *maildir.Sent) sentShape {
+func (v *view) shapeSent(m *maildir.Sent) sentShape {
 	var notes []string
 	for _, n := range m.Notes {
 		notes = append(notes, words.Say(n))
@@ -319,7 +346,7 @@ func shapeSent(m *maildir.Sent) sentShape {
 		ThreadID:    m.ThreadID,
 		Subject:     m.Subject,
 		Recipients:  recipientsShape{tool.Strs(m.To), tool.Strs(m.CC), tool.Strs(m.BCC)},
-		Attachments: shapeAttachments(m.Attachments),
+		Attachments: v.shapeAttachments(m.Attachments),
 		AlreadySent: m.Again,
 		Notes:       notes,
 	}
@@ -337,22 +364,22 @@ func replyWait(a *tool.Args) time.Duration {
 
 // answerSent is the answer to a message that was sent, with a reply where one comes in time. The
 // message is sent whatever keeps the call from waiting.
-func (t *Toolset) answerSent(ctx context.Context, p *maildir.Project, m *maildir.Sent, wait time.Duration) sentShape {
-	s := shapeSent(m)
+func (v *view) answerSent(ctx context.Context, m *maildir.Sent, wait time.Duration) sentShape {
+	s := v.shapeSent(m)
 	if wait <= 0 {
 		return s
 	}
-	d, err := p.AwaitReply(ctx, m, maildir.ReplyQuery{
+	d, err := v.p.AwaitReply(ctx, m, maildir.ReplyQuery{
 		Wait:    wait,
-		Waiting: tool.Waiting(ctx, t.stopping),
-		Room:    t.deliveryRoom(ctx, tool.InTool, s),
+		Waiting: tool.Waiting(ctx, v.stopping),
+		Room:    v.deliveryRoom(ctx, tool.InTool, s),
 	})
 	switch {
 	case err != nil:
 		s.Notes = append(s.Notes, words.Explain(err))
 	case d != nil:
 		const bodies = true
-		reply := t.shapeDelivery(d, bodies)
+		reply := v.shapeDelivery(d, bodies)
 		s.Reply = &reply
 	}
 	return s
