@@ -9,6 +9,7 @@ import (
 type ackShape struct {
 	ID string `json:"message_id"`
 	marksShape
+	Note string `json:"note,omitempty"`
 }
 
 func (t *Toolset) acknowledgeMessage() tool.Tool {
@@ -20,7 +21,7 @@ func (t *Toolset) acknowledgeMessage() tool.Tool {
 		Out:   ackShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			agent, id := a.Text("agent_name"), a.Text("message_id")
-			p, err := t.project(ctx, a)
+			p, note, err := t.project(ctx, a)
 			if err != nil {
 				return nil, err
 			}
@@ -28,7 +29,7 @@ func (t *Toolset) acknowledgeMessage() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			return ackShape{d.ID, shapeMarks(d.Marks)}, nil
+			return ackShape{d.ID, shapeMarks(d.Marks), note}, nil
 		},
 	}
 }

@@ -55,11 +55,11 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 			refuseIdle(a, &q)
 			q.Bodies = q.Bodies || q.ID != ""
 			mark, wait := a.Flag("mark_read"), time.Duration(a.Count("wait_seconds", 0, tool.MaxWait))*time.Second
-			p, err := t.project(ctx, a)
+			p, note, err := t.project(ctx, a)
 			if err != nil {
 				return nil, err
 			}
-			v := t.viewOf(ctx, p)
+			v := t.viewOf(ctx, p, note)
 			q.Room = v.inboxRoom(ctx, tool.InTool, q.Agent)
 			q.Room.Offset = int64(offset)
 			page, err := p.Inbox(ctx, q, mark, wait)

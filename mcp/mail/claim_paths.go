@@ -55,18 +55,17 @@ func (t *Toolset) claimPaths() tool.Tool {
 				Reason:   a.Text("reason"),
 				DryRun:   a.Flag("dry_run"),
 			}
-			p, err := t.project(ctx, a)
+			p, note, err := t.project(ctx, a)
 			if err != nil {
 				return nil, err
 			}
-			key := a.Text("project_key")
-			r.Folder = p.KeyFolder(key)
+			r.Folder = p.KeyFolder(a.Text("project_key"))
 			res, err := p.Claim(ctx, r)
 			if err != nil {
 				return nil, err
 			}
 			out := shapeClaimed(res)
-			out.Note = notes(nil, p.KeyNote(key), "") + movedNote(res.Moved)
+			out.Note = notes(note, movedNote(res.Moved))
 			return t.fitClaimed(ctx, out), nil
 		},
 	}
@@ -83,7 +82,7 @@ func movedNote(moved []claim.Moved) string {
 		}
 		fmt.Fprintf(&b, " %s means %s.", m.Text, m.Path)
 	}
-	return b.String()
+	return strings.TrimSpace(b.String())
 }
 
 func shapeClaimed(r *claim.Result) claimedShape {

@@ -2,7 +2,6 @@ package mail
 
 import (
 	"context"
-	"strings"
 
 	"mailtree/maildir"
 	"mailtree/mcp/tool"
@@ -45,23 +44,7 @@ func (t *Toolset) createAgent() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			return createdShape{shapeProfile(p, &made.AgentRow), notes(made.Note, p.KeyNote(key), p.MissingFolder(key))}, nil
+			return createdShape{shapeProfile(p, &made.AgentRow), notes(say(made.Note), say(p.KeyNote(key)), missingNote(p, key))}, nil
 		},
 	}
-}
-
-// notes joins what is to be said of the name, of the key, and of the folder that is missing; each
-// may be nothing.
-func notes(name, key *maildir.Error, missing string) string {
-	var all []string
-	for _, e := range []*maildir.Error{name, key} {
-		if e != nil {
-			all = append(all, words.Say(e))
-		}
-	}
-	if missing != "" {
-		all = append(all, "No such folder on this machine: "+missing+". "+
-			"The project is there all the same; if you meant another one, call again with its absolute path.")
-	}
-	return strings.Join(all, " ")
 }

@@ -14,6 +14,7 @@ import (
 
 type doneShape struct {
 	Done []string `json:"done"`
+	Note string   `json:"note,omitempty"`
 }
 
 func (t *Toolset) installGuard() tool.Tool {
@@ -25,7 +26,7 @@ func (t *Toolset) installGuard() tool.Tool {
 		Out:   doneShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			at := guard.Site{Repo: repoPath(a), Env: os.Environ()}
-			p, err := t.project(ctx, a)
+			p, note, err := t.project(ctx, a)
 			if err != nil {
 				return nil, err
 			}
@@ -33,7 +34,8 @@ func (t *Toolset) installGuard() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			return shapeDone(guard.Install(ctx, at, guard.Setup{Store: t.store.Root(), Project: p.Slug(), Program: exe}))
+			done, err := guard.Install(ctx, at, guard.Setup{Store: t.store.Root(), Project: p.Slug(), Program: exe})
+			return shapeDone(done, note), err
 		},
 	}
 }
@@ -50,16 +52,14 @@ func (t *Toolset) uninstallGuard() tool.Tool {
 			if a.Err() != nil {
 				return nil, a.Err()
 			}
-			return shapeDone(guard.Uninstall(ctx, at))
+			done, err := guard.Uninstall(ctx, at)
+			return shapeDone(done, ""), err
 		},
 	}
 }
 
-func shapeDone(done []string, err error) (any, error) {
-	if err != nil {
-		return nil, err
-	}
-	return doneShape{append([]string{}, done...)}, nil
+func shapeDone(done []string, note string) doneShape {
+	return doneShape{append([]string{}, done...), note}
 }
 
 func codeRepo() tool.Prop {

@@ -37,6 +37,7 @@ type directoryShape struct {
 	Agents   []listedShape `json:"agents"`
 	Projects []string      `json:"projects,omitempty"`
 	Next     string        `json:"next_cursor,omitempty"`
+	Note     string        `json:"note,omitempty"`
 }
 
 func (t *Toolset) listAgents() tool.Tool {
@@ -55,12 +56,14 @@ func (t *Toolset) listAgents() tool.Tool {
 			if a.Text("project_key") == "" && a.Err() == nil {
 				return t.listProjects(ctx, q.After)
 			}
-			p, err := t.project(ctx, a)
+			p, note, err := t.project(ctx, a)
 			if err != nil {
 				return nil, err
 			}
-			out := directoryShape{Project: p.Slug(), Agents: []listedShape{}}
-			list := t.budget.Listing(ctx, tool.InTool, directoryShape{Project: p.Slug(), Next: strings.Repeat("x", maxNameBytes)})
+			out := directoryShape{Project: p.Slug(), Agents: []listedShape{}, Note: note}
+			rest := out
+			rest.Next = strings.Repeat("x", maxNameBytes)
+			list := t.budget.Listing(ctx, tool.InTool, rest)
 			q.Take = func(a *maildir.AgentInfo) bool {
 				s := shapeListed(p, a)
 				fits := list.Add(s)

@@ -16,6 +16,8 @@ import (
 	"context"
 	_ "embed"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -88,13 +90,37 @@ func (t *Toolset) tools() []tool.Tool {
 	}
 }
 
-// project finds the project that the arguments name, unless something is wrong with them.
-func (t *Toolset) project(ctx context.Context, a *tool.Args) (*maildir.Project, error) {
+// project finds the project that the arguments name, unless something is wrong with them. note is
+// for the answer: it says that the key names a folder below the project's, and that no such folder
+// is there; "" else.
+func (t *Toolset) project(ctx context.Context, a *tool.Args) (p *maildir.Project, note string, err error) {
 	key := a.Text("project_key")
 	if a.Err() != nil {
-		return nil, a.Err()
+		return nil, "", a.Err()
 	}
-	return t.store.Project(ctx, key)
+	p, err = t.store.Project(ctx, key)
+	if err != nil {
+		return nil, "", err
+	}
+	if above := p.KeyNote(key); above != nil {
+		note = notes(say(above), missingNote(p, key))
+	}
+	return p, note, nil
+}
+
+// notes joins what there is to say.
+func notes(all ...string) string {
+	return strings.Join(slices.DeleteFunc(all, func(note string) bool { return note == "" }), " ")
+}
+
+// missingNote says that no folder lies where the key names one; "" where one does.
+func missingNote(p *maildir.Project, key string) string {
+	missing := p.MissingFolder(key)
+	if missing == "" {
+		return ""
+	}
+	return "No such folder on this machine: " + missing + ". " +
+		"The project is there all the same; if you meant another one, call again with its absolute path."
 }
 
 // The arguments that many tools share. create_agent and the instructions describe them.

@@ -12,6 +12,7 @@ type releasedShape struct {
 	Count    int          `json:"count" jsonschema:"of all of them"`
 	NotHeld  []string     `json:"not_held,omitempty"`
 	Held     []string     `json:"held,omitempty"`
+	Note     string       `json:"note,omitempty"`
 }
 
 func (t *Toolset) releaseClaims() tool.Tool {
@@ -26,7 +27,7 @@ func (t *Toolset) releaseClaims() tool.Tool {
 		Out: releasedShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			agent, paths := a.Text("agent_name"), a.Names("paths")
-			p, err := t.project(ctx, a)
+			p, note, err := t.project(ctx, a)
 			if err != nil {
 				return nil, err
 			}
@@ -39,6 +40,7 @@ func (t *Toolset) releaseClaims() tool.Tool {
 				Count:    len(res.Released),
 				NotHeld:  res.NotHeld,
 				Held:     patterns(res.Held),
+				Note:     note,
 			}), nil
 		},
 	}
@@ -54,7 +56,7 @@ func patterns(claims []claim.Row) []string {
 
 // fitReleased drops what does not fit into the answer. The claims are released in any case.
 func (t *Toolset) fitReleased(ctx context.Context, out releasedShape) releasedShape {
-	rest := releasedShape{Count: out.Count}
+	rest := releasedShape{Count: out.Count, Note: out.Note}
 	n, _ := tool.Fit(ctx, t.budget, tool.InTool, rest, out.Released)
 	rest.Released = out.Released[:n]
 	n, _ = tool.Fit(ctx, t.budget, tool.InTool, rest, out.NotHeld)

@@ -44,7 +44,7 @@ func (t *Toolset) replyMessage() tool.Tool {
 				Images:      &maildir.Images{},
 			}
 			wait := replyWait(a)
-			p, err := t.project(ctx, a)
+			p, note, err := t.project(ctx, a)
 			if err != nil {
 				return nil, err
 			}
@@ -52,7 +52,7 @@ func (t *Toolset) replyMessage() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			return t.viewOf(ctx, p).answerSent(ctx, sent, wait), nil
+			return t.viewOf(ctx, p, note).answerSent(ctx, sent, wait), nil
 		},
 	}
 }

@@ -345,7 +345,7 @@ func (t *Toolset) projectOf(ctx context.Context, r ref) (*maildir.Project, error
 }
 
 func (t *Toolset) readInbox(ctx context.Context, p *maildir.Project, r ref) (any, error) {
-	v := t.viewOf(ctx, p)
+	v := t.viewOf(ctx, p, "")
 	r.query.Peek, r.query.Room = true, v.inboxRoom(ctx, tool.InResource, r.name)
 	const markRead, wait = false, 0
 	page, err := p.Inbox(ctx, r.query, markRead, wait)
@@ -356,7 +356,7 @@ func (t *Toolset) readInbox(ctx context.Context, p *maildir.Project, r ref) (any
 }
 
 func (t *Toolset) readMessage(ctx context.Context, p *maildir.Project, r ref) (any, error) {
-	v := t.viewOf(ctx, p)
+	v := t.viewOf(ctx, p, "")
 	shape := func(m *maildir.MessageRow) any { return v.withoutBody(m) }
 	room := t.budget.Room(ctx, tool.InResource, messageResource{Project: p.Slug()}, shape)
 	room.Offset = r.offset
@@ -370,7 +370,7 @@ func (t *Toolset) readMessage(ctx context.Context, p *maildir.Project, r ref) (a
 }
 
 func (t *Toolset) readThread(ctx context.Context, p *maildir.Project, r ref) (any, error) {
-	v := t.viewOf(ctx, p)
+	v := t.viewOf(ctx, p, "")
 	rest := threadResource{Project: p.Slug(), ThreadID: r.name, Next: cursor(math.MaxInt64)}
 	q := maildir.ThreadQuery{
 		Thread: r.name,

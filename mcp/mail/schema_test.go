@@ -109,7 +109,7 @@ func TestShapes(t *testing.T) {
 			Commit:       []string{"c"},
 			Mail:         []heldShape{{"id", "A", full.Receipts[0]}},
 		}, whoisShape{Claims: shapeClaims(nil), Commit: []string{}}},
-		"list_agents": {directoryShape{"p", []listedShape{{profile, 3, shapeClaims(claims), 1}}, []string{"/p"}, "A"}, directoryShape{Agents: []listedShape{}}},
+		"list_agents": {directoryShape{"p", []listedShape{{profile, 3, shapeClaims(claims), 1}}, []string{"/p"}, "A", "note"}, directoryShape{Agents: []listedShape{}}},
 		"send_message": {sentShape{
 			ID:          "id",
 			Created:     "c",
@@ -131,14 +131,14 @@ func TestShapes(t *testing.T) {
 			Total:    2,
 			Next:     "3",
 		}, ts.shapeInboxOf(&maildir.InboxPage{})},
-		"acknowledge_message": {ackShape{"id", marks}, ackShape{}},
+		"acknowledge_message": {ackShape{"id", marks, "note"}, ackShape{}},
 		"claim_paths": {shapeClaimed(&claim.Result{Granted: claims, Matches: map[string]int{claims[0].Pattern: 1}, Expires: now}),
 			shapeClaimed(&claim.Result{Conflicts: []claim.Conflict{{Pattern: "a", Held: claims[0]}}, More: 1})},
 		"release_claims": {
 			releasedShape{Released: shapeClaims(claims), Count: 1, NotHeld: []string{"a"}, Held: []string{"b"}},
 			releasedShape{Released: shapeClaims(nil)},
 		},
-		"search_messages": {hitsShape{[]hitShape{{"id", "t", "A", []string{"B"}, "s", "c", "low", "token", "sn", whole}}, "n", 1, "note"}, hitsShape{Hits: []hitShape{{To: []string{}}}}, ts.shapeHits(&maildir.SearchPage{})},
+		"search_messages": {hitsShape{[]hitShape{{"id", "t", "A", []string{"B"}, "s", "c", "low", "token", "sn", whole}}, "n", 1, "note"}, hitsShape{Hits: []hitShape{{To: []string{}}}}, ts.shapeHits(&maildir.SearchPage{}, "")},
 		"summarize_thread": {summaryShape{
 			ThreadID:     "t",
 			Subject:      "s",
@@ -157,8 +157,8 @@ func TestShapes(t *testing.T) {
 			Note:         "n",
 			Truncated:    true,
 		}},
-		"install_precommit_guard":   {doneShape{[]string{"s"}}},
-		"uninstall_precommit_guard": {doneShape{[]string{}}},
+		"install_precommit_guard":   {doneShape{[]string{"s"}, "note"}},
+		"uninstall_precommit_guard": {shapeDone(nil, "")},
 	} {
 		i := slices.IndexFunc(ts.tools(), func(tl tool.Tool) bool { return tl.Name == name })
 		tooltest.Fits(t, ts.tools()[i], values...)

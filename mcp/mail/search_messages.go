@@ -51,7 +51,7 @@ func (t *Toolset) searchMessages() tool.Tool {
 				Rank:   a.Choice("order") == "rank",
 			}
 			bodies := a.Flag("include_bodies")
-			p, err := t.project(ctx, a)
+			p, note, err := t.project(ctx, a)
 			if err != nil {
 				return nil, err
 			}
@@ -62,10 +62,10 @@ func (t *Toolset) searchMessages() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			out := t.shapeHits(page)
 			if bodies {
-				return t.addBodies(ctx, p, page, out)
+				return t.addBodies(ctx, p, page, note)
 			}
+			out := t.shapeHits(page, note)
 			n, err := tool.Fit(ctx, t.budget, tool.InTool, hitsShape{Next: cursor(math.MaxInt64), Ranked: page.Ranked, Note: out.Note}, out.Hits)
 			page.Cut(n)
 			out.Hits, out.Next = out.Hits[:n], page.Next
@@ -77,14 +77,12 @@ func (t *Toolset) searchMessages() tool.Tool {
 // searching is the memory, in bytes, that a search needs for the longest body that it reads.
 const searching = 8 << 20
 
-func (t *Toolset) shapeHits(page *maildir.SearchPage) hitsShape {
+func (t *Toolset) shapeHits(page *maildir.SearchPage, note string) hitsShape {
 	out := hitsShape{
 		Hits:   make([]hitShape, len(page.Hits)),
 		Next:   page.Next,
 		Ranked: page.Ranked,
-	}
-	if page.Note != nil {
-		out.Note = words.Explain(page.Note)
+		Note:   notes(note, explain(page.Note)),
 	}
 	for i := range page.Hits {
 		h := &page.Hits[i]
@@ -105,7 +103,8 @@ func (t *Toolset) shapeHits(page *maildir.SearchPage) hitsShape {
 }
 
 // addBodies is the answer with the bodies of the hits, as far as they fit.
-func (t *Toolset) addBodies(ctx context.Context, p *maildir.Project, page *maildir.SearchPage, out hitsShape) (any, error) {
+func (t *Toolset) addBodies(ctx context.Context, p *maildir.Project, page *maildir.SearchPage, note string) (any, error) {
+	out := t.shapeHits(page, note)
 	heads := map[string]hitShape{}
 	for _, h := range out.Hits {
 		heads[h.ID] = h
@@ -119,7 +118,7 @@ func (t *Toolset) addBodies(ctx context.Context, p *maildir.Project, page *maild
 	if err := p.AddBodies(ctx, page, room); err != nil {
 		return nil, err
 	}
-	out = t.shapeHits(page)
+	out = t.shapeHits(page, note)
 	for i := range out.Hits {
 		out.Hits[i].addBody(&page.Hits[i].MessageRow)
 	}

@@ -51,7 +51,7 @@ func (t *Toolset) sendMessage() tool.Tool {
 				Images:      images(a),
 			}
 			wait := replyWait(a)
-			p, err := t.project(ctx, a)
+			p, note, err := t.project(ctx, a)
 			if err != nil {
 				return nil, err
 			}
@@ -59,7 +59,7 @@ func (t *Toolset) sendMessage() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			return t.viewOf(ctx, p).answerSent(ctx, sent, wait), nil
+			return t.viewOf(ctx, p, note).answerSent(ctx, sent, wait), nil
 		},
 	}
 }

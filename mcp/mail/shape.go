@@ -54,11 +54,12 @@ type attachmentShape struct {
 type view struct {
 	*Toolset
 	p     *maildir.Project
+	note  string // on the key that the caller named the project by; "" for none
 	files string // the folder that the paths of attachments are relative to; "" for a caller elsewhere
 }
 
-func (t *Toolset) viewOf(ctx context.Context, p *maildir.Project) *view {
-	v := &view{Toolset: t, p: p}
+func (t *Toolset) viewOf(ctx context.Context, p *maildir.Project, note string) *view {
+	v := &view{Toolset: t, p: p, note: note}
 	if tool.CallerOf(ctx).Here {
 		v.files = p.Tree().Dir()
 	}
@@ -272,6 +273,7 @@ func (v *view) inboxRoom(ctx context.Context, form tool.Form, agent string) *mai
 		Unread:  math.MaxInt,
 		Total:   math.MaxInt,
 		Next:    cursor(math.MaxInt64),
+		Note:    v.note,
 	}
 	return v.deliveryRoom(ctx, form, rest)
 }
@@ -300,7 +302,7 @@ func (v *view) shapeInbox(agent string, page *maildir.InboxPage, bodies bool) in
 		Unread:   page.Unread,
 		Total:    page.Total,
 		Next:     cursor(page.Next),
-		Note:     say(page.Note),
+		Note:     notes(v.note, say(page.Note)),
 	}
 	for i := range page.Messages {
 		s.Messages[i] = v.shapeDelivery(&page.Messages[i], bodies)
@@ -336,9 +338,12 @@ type sentShape struct {
 }
 
 func (v *view) shapeSent(m *maildir.Sent) sentShape {
-	var notes []string
+	var said []string
+	if v.note != "" {
+		said = append(said, v.note)
+	}
 	for _, n := range m.Notes {
-		notes = append(notes, words.Say(n))
+		said = append(said, words.Say(n))
 	}
 	return sentShape{
 		ID:          m.ID,
@@ -348,7 +353,7 @@ func (v *view) shapeSent(m *maildir.Sent) sentShape {
 		Recipients:  recipientsShape{tool.Strs(m.To), tool.Strs(m.CC), tool.Strs(m.BCC)},
 		Attachments: v.shapeAttachments(m.Attachments),
 		AlreadySent: m.Again,
-		Notes:       notes,
+		Notes:       said,
 	}
 }
 

@@ -45,7 +45,7 @@ func (t *Toolset) summarizeThread() tool.Tool {
 		Out: summaryShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			thread, examples := a.Text("thread_id"), a.Flag("include_examples")
-			p, err := t.project(ctx, a)
+			p, note, err := t.project(ctx, a)
 			if err != nil {
 				return nil, err
 			}
@@ -71,10 +71,8 @@ func (t *Toolset) summarizeThread() tool.Tool {
 				Code:         codeOf(s.Code),
 				Examples:     shapeItems(s.Examples),
 				Text:         s.Text,
+				Note:         notes(note, explain(s.Note)),
 				Truncated:    s.Truncated,
-			}
-			if s.Note != nil {
-				out.Note = words.Explain(s.Note)
 			}
 			t.shorten(&out)
 			return out, nil

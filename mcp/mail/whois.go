@@ -14,6 +14,7 @@ type whoisShape struct {
 	More   int          `json:"more_claims,omitempty"`
 	Commit []string     `json:"commits" jsonschema:"in Git: hash, time, subject"`
 	Mail   []heldShape  `json:"mail,omitempty"`
+	Note   string       `json:"note,omitempty"`
 }
 
 // heldShape says how far an agent is with a message in its inbox.
@@ -32,7 +33,7 @@ func (t *Toolset) whois() tool.Tool {
 		Out:   whoisShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			agent := a.Text("agent_name")
-			p, err := t.project(ctx, a)
+			p, note, err := t.project(ctx, a)
 			if err != nil {
 				return nil, err
 			}
@@ -47,6 +48,7 @@ func (t *Toolset) whois() tool.Tool {
 				Claims:       shapeClaims(w.Claims),
 				More:         len(w.Claims),
 				Commit:       []string{},
+				Note:         note,
 			}
 			for _, c := range w.Commits {
 				out.Commit = append(out.Commit, c.Hash[:8]+" "+tool.Stamp(c.At)+" "+c.Subject)
