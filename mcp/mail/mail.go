@@ -71,6 +71,7 @@ func New(cfg tool.Config) *Toolset {
 		Description:  Description,
 		Instructions: instructions,
 		Words:        words,
+		Extensions:   map[string]any{skillsExtension: struct{}{}},
 		Options: mcp.ServerOptions{
 			CompletionHandler:  t.complete,
 			SubscribeHandler:   t.subscribe,

@@ -56,6 +56,8 @@ type About struct {
 	Description  string
 	Instructions string        // short: clients put them into the prompt
 	Words        refusal.Words // in which its clients hear of refusals
+	// Extensions are those of the protocol that the toolset has, by identifier, with their settings.
+	Extensions map[string]any
 	// Options are for what few toolsets have: completions, subscriptions. Set fills in the rest.
 	Options mcp.ServerOptions
 }
@@ -92,6 +94,8 @@ func NewSet(cfg Config, about About, tools ...Tool) *Set {
 		Tools:     &mcp.ToolCapabilities{},
 		Resources: &mcp.ResourceCapabilities{Subscribe: o.SubscribeHandler != nil},
 		Prompts:   &mcp.PromptCapabilities{},
+
+		Extensions: about.Extensions,
 	}
 	s.server = mcp.NewServer(&mcp.Implementation{
 		Name:        about.Name,
