@@ -71,7 +71,7 @@ type Blocked struct {
 // Check answers the question, explains the answer to a person on w, and returns the verdict with
 // its exit status. It writes nothing but to w.
 func Check(ctx context.Context, q Question, w io.Writer) Verdict {
-	pol, err := readPolicy(q.Env)
+	pol, err := readPolicy(q.Env, "GUARD_MODE")
 	if err != nil {
 		fmt.Fprintln(w, "mailtree guard:", err)
 		return Verdict{Code: Trouble}

@@ -1,6 +1,6 @@
 // Package guard keeps a commit from touching files that another agent has claimed: a pre-commit
 // check that needs no server and no index. It reads claim files, asks Git what a commit would
-// change, and lets maildir decide.
+// change, and lets maildir decide. CheckEdit asks the same before a file is edited, without Git.
 //
 //	mailtree guard install     writes hooks into the code repository (hook.sh), keeps those that are there, and runs them first
 //	mailtree guard check       what the hooks call: 0 pass, 1 blocked, 2 wrong call or could not check

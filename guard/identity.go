@@ -21,16 +21,8 @@ type identity struct {
 // GIT_AUTHOR_NAME to pre-commit hooks only; elsewhere identify asks git which author it would use.
 // Errors: ErrUnavailable. See docs/guard.md, "Install".
 func identify(ctx context.Context, g *git, t *tree.Tree) (identity, error) {
-	if name := strings.TrimSpace(lookup(g.env, "AGENT_NAME")); name != "" {
-		agent, near, err := storedir.AgentNamed(t, name)
-		if err != nil || agent != "" {
-			return identity{name: agent}, err
-		}
-		hint := "AGENT_NAME is " + safe(name) + ", but the project has no such agent."
-		if len(near) > 0 {
-			hint += " Did you mean " + strings.Join(near, " or ") + "?"
-		}
-		return identity{name, hint}, nil
+	if who, err := agentOf(t, "AGENT_NAME", strings.TrimSpace(lookup(g.env, "AGENT_NAME"))); err != nil || who.name != "" {
+		return who, err
 	}
 	author := lookup(g.env, "GIT_AUTHOR_NAME")
 	if author == "" {
@@ -42,6 +34,23 @@ func identify(ctx context.Context, g *git, t *tree.Tree) (identity, error) {
 		}
 	}
 	return identity{}, nil
+}
+
+// agentOf is the agent of the project that source names; nobody known where it names none. Errors:
+// ErrUnavailable.
+func agentOf(t *tree.Tree, source, name string) (identity, error) {
+	if name == "" {
+		return identity{}, nil
+	}
+	agent, near, err := storedir.AgentNamed(t, name)
+	if err != nil || agent != "" {
+		return identity{name: agent}, err
+	}
+	hint := source + " is " + safe(name) + ", but the project has no such agent."
+	if len(near) > 0 {
+		hint += " Did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return identity{name, hint}, nil
 }
 
 // author returns the name that Git would put into a commit, "" where it has none.

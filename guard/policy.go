@@ -15,10 +15,10 @@ type policy struct {
 	bypass  bool
 }
 
-// readPolicy reads GUARD_MODE, GUARD_UNKNOWN and GUARD_BYPASS. The error is ErrInvalid for any
-// other value than theirs.
-func readPolicy(env []string) (p policy, err error) {
-	p.mode, p.sure, err = choice(env, "GUARD_MODE", "block", "warn", "off")
+// readPolicy reads the variable of the mode, GUARD_UNKNOWN and GUARD_BYPASS. The error is ErrInvalid
+// for any other value than theirs.
+func readPolicy(env []string, mode string) (p policy, err error) {
+	p.mode, p.sure, err = choice(env, mode, "block", "warn", "off")
 	if err != nil {
 		return p, err
 	}

@@ -35,6 +35,8 @@ func (r *report) doing() string {
 		return "change"
 	case r.q.Hook == PrePush:
 		return "push"
+	case r.q.Hook == editing:
+		return "edit"
 	case r.q.Hook == PreMergeCommit:
 		return "merge"
 	}
@@ -44,10 +46,14 @@ func (r *report) doing() string {
 // unchecked says that nothing was checked, and what happens now.
 func (r *report) unchecked(err error, stops bool) {
 	r.say("mailtree guard: NOT CHECKED: %s", format.Printable(r.q.Words.Explain(err)))
+	mode, more := "GUARD_MODE", "mailtree guard status"
+	if r.q.Hook == editing {
+		mode, more = "CLAIM_MODE", "mailtree doctor"
+	}
 	if !stops {
-		r.say("The %s goes on unchecked: claims of other agents were not looked at. `mailtree guard status` says more.", r.doing())
+		r.say("The %s goes on unchecked: claims of other agents were not looked at. `%s` says more.", r.doing(), more)
 	} else if !r.q.ByHand {
-		r.say("GUARD_MODE is block, so the %s stops here. GUARD_BYPASS=1 lets it pass.", r.doing())
+		r.say("%s is block, so the %s stops here. GUARD_BYPASS=1 lets it pass.", mode, r.doing())
 	}
 }
 
@@ -73,20 +79,32 @@ func (r *report) blocked(all []Blocked, warn bool) {
 		r.say("\n  and %d more claims", len(all)-mostPaths)
 	}
 	r.say("")
-	if r.who.hint != "" {
-		r.say("%s", r.who.hint)
-	}
-	if r.who.name == "" {
-		r.say("Who you are is not known, so that every claim counts as another's. If one of these is yours, say so: "+
-			"AGENT_NAME=YourName git %s …", r.command())
-	}
+	r.asker()
 	if warn {
 		r.say("A warning only: the %s goes on.", r.doing())
 		return
 	}
 	r.say("Wait until the claim ends or is released and try again, or ask for it:")
 	r.say("  %s", r.ask(all[0].Claim, all[0].Project))
+	if r.q.Hook == editing {
+		return
+	}
 	r.say("Or pass this once, if you know better: GUARD_BYPASS=1 git %s … (or git %s --no-verify)", r.command(), r.command())
+}
+
+// asker says who the caller counts as, where that may be wrong.
+func (r *report) asker() {
+	switch {
+	case r.who.hint != "":
+		r.say("%s", r.who.hint)
+	case r.who.name == "" && r.q.Hook == editing:
+		r.say("Who you are is not known, so that every claim counts as another's. The client's environment can say it: AGENT_NAME.")
+	case r.who.name == "":
+		r.say("Who you are is not known, so that every claim counts as another's. If one of these is yours, say so: "+
+			"AGENT_NAME=YourName git %s …", r.command())
+	case r.q.Hook == editing:
+		r.say("You are %s here.", safe(r.who.name))
+	}
 }
 
 // command returns the git command that runs the hook.

@@ -1,0 +1,167 @@
+package guard
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"mailtree/maildir/claim"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/repo"
+	"mailtree/maildir/storedir"
+)
+
+// editing stands in Question.Hook for an edit, which no hook of Git's asks about.
+const editing = "edit"
+
+// Edit asks whether an agent may change files now. The zero value of Now and Program is the default.
+type Edit struct {
+	Store   string        // absolute
+	Agent   string        // whose the client's session is; "" for nobody known
+	Paths   []string      // absolute
+	Env     []string      // CLAIM_MODE, GUARD_UNKNOWN, GUARD_BYPASS; AGENT_NAME comes before Agent
+	Now     time.Time     // zero: now
+	Program string        // as Question.Program
+	Words   refusal.Words // as Question.Words
+}
+
+// CheckEdit says why the agent must not change the files, or else what it should know of them; both
+// are "" where nothing stands in the way. It reads files alone: no server and no Git. The claims
+// that count are those that a commit of the files would meet. See docs/guard.md, "Before the edit".
+func CheckEdit(e Edit) (deny, warn string) {
+	if e.Now.IsZero() {
+		e.Now = time.Now()
+	}
+	pol, err := readPolicy(e.Env, "CLAIM_MODE")
+	if err == nil && (pol.mode == "off" || pol.bypass) {
+		return "", ""
+	}
+	var found []Blocked
+	var who identity
+	if err == nil {
+		found, who, err = e.blocking()
+	}
+	var text strings.Builder
+	r := report{w: &text, q: &Question{Store: e.Store, Hook: editing, Now: e.Now, Program: e.Program, Words: e.Words}, who: who}
+	var stops bool
+	switch {
+	case err != nil:
+		stops = pol.sure && pol.mode == "block"
+		r.unchecked(err, stops)
+	case len(found) > 0:
+		stops = pol.mode == "block" && (who.name != "" || pol.unknown == "block")
+		r.blocked(found, !stops)
+	}
+	if stops {
+		return text.String(), ""
+	}
+	return "", text.String()
+}
+
+// blocking lists the claims of others that cover one of the files, of every project that they lie
+// in, and who asks.
+func (e Edit) blocking() (all []Blocked, who identity, err error) {
+	var files []sighting
+	for _, p := range e.Paths {
+		seen, err := sightings(p)
+		if err != nil {
+			return nil, who, err
+		}
+		files = append(files, seen...)
+	}
+	projects, err := storedir.ProjectNames(e.Store)
+	if err != nil {
+		return nil, who, err
+	}
+	for _, n := range projects {
+		paths := belowProject(n.HumanKey, files)
+		if len(paths) == 0 {
+			continue
+		}
+		found, asks, err := e.holdAgainstProject(n, paths)
+		if err != nil {
+			return nil, who, err
+		}
+		if len(all) == 0 {
+			who = asks
+		}
+		all = merge(all, found)
+	}
+	return all, who, nil
+}
+
+// holdAgainstProject lists the claims of one project that stand in the way at the paths, which are
+// relative to its folder.
+func (e Edit) holdAgainstProject(n storedir.ProjectName, paths []string) (found []Blocked, who identity, err error) {
+	t, err := storedir.OpenTree(e.Store, n.Slug, 0)
+	if errors.Is(err, fs.ErrNotExist) { // removed since it was listed
+		return nil, who, nil
+	}
+	if err != nil {
+		return nil, who, err
+	}
+	defer t.Close()
+	fold, err := new(repo.Codebase).IgnoresCase(n.HumanKey)
+	if err != nil {
+		return nil, who, err
+	}
+	claims, _, err := claim.Files(t, claim.NewIntent("", paths, fold, e.Now).Concerns)
+	if err != nil || len(claims) == 0 {
+		return nil, who, err
+	}
+	who, err = agentOf(t, "AGENT_NAME", strings.TrimSpace(lookup(e.Env, "AGENT_NAME")))
+	if err == nil && who.name == "" {
+		who, err = agentOf(t, "The session's agent", e.Agent)
+	}
+	if err != nil {
+		return nil, who, err
+	}
+	p := project{tree: t, name: n.HumanKey}
+	return p.blocked(claim.NewIntent(who.name, paths, fold, e.Now).Blocking(claims)), who, nil
+}
+
+// sighting is an absolute path of a file, and the top of the work tree that it lies in by that
+// path; "" for none.
+type sighting struct{ path, top string }
+
+// sightings lists the paths that a file goes by: as it was given, without links and in the main
+// work tree; of a link also those of what it leads to. Errors: the machine's faults.
+func sightings(file string) (all []sighting, err error) {
+	dir, base := filepath.Split(filepath.Clean(file))
+	dir = filepath.Clean(dir)
+	top, err := repo.WorkTree(dir)
+	if err != nil {
+		return nil, err
+	}
+	at, err := repo.PlaceOf(dir)
+	if err != nil {
+		return nil, err
+	}
+	all = []sighting{{filepath.Join(dir, base), top}, {filepath.Join(at.Path, base), at.Top}}
+	if fi, err := os.Lstat(file); err == nil && fi.Mode()&os.ModeSymlink != 0 {
+		to, err := repo.PlaceOf(file)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, sighting{to.Path, to.Top})
+	}
+	return all, nil
+}
+
+// belowProject lists the files that lie in a project's folder, relative to it. As for a commit, a
+// project whose folder is not in the file's work tree does not count.
+func belowProject(folder string, files []sighting) (paths []string) {
+	for _, f := range files {
+		if folder == "" || f.path == folder || !below(f.path, folder) || f.top != "" && !below(folder, f.top) {
+			continue
+		}
+		if rel, ok := folderBelow(folder, f.path); ok && !slices.Contains(paths, rel) {
+			paths = append(paths, rel)
+		}
+	}
+	return paths
+}

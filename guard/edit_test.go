@@ -1,0 +1,145 @@
+package guard
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/storedir"
+)
+
+// noon is when the agents of these tests edit.
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// editScene is a store with claims, and the code that they are about:
+//
+//	code          a work tree, the project /code; GreenCastle holds docs, app/*.go and sub/docs for 90 minutes
+//	code/nested   a project of its own; GreenCastle holds a.txt
+//	code/sub      another work tree within it
+//	linked        a linked work tree of code
+//	link          leads to code
+//	plain         no work tree, a project; GreenCastle holds a.txt
+func editScene(t *testing.T) (store, top string) {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	store = filepath.Join(dir, "store")
+	write := func(file, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	project := func(slug string, claims ...string) {
+		t.Helper()
+		repo, folder := storedir.Repo(store, slug), filepath.Join(dir, strings.ReplaceAll(slug, "-", "/"))
+		write(filepath.Join(repo, format.ProjectFile), string(format.FormatProject(folder, slug, noon)))
+		for _, agent := range []string{"GreenCastle", "BlueLake"} {
+			write(filepath.Join(repo, format.ProfilePath(agent)), fmt.Sprintf(`{"name": %q}`, agent))
+		}
+		for i, pattern := range claims {
+			c := format.Claim{Pattern: pattern, Agent: "GreenCastle", Exclusive: true, Created: noon, Expires: noon.Add(90 * time.Minute)}
+			write(filepath.Join(repo, fmt.Sprintf("claims/%d.json", i)), string(format.FormatClaim(c, nil)))
+		}
+	}
+	project("code", "docs", "app/*.go", "sub/docs")
+	project("code-nested", "a.txt")
+	project("plain", "a.txt")
+	write(filepath.Join(dir, "plain/a.txt"), "")
+	for _, args := range []string{
+		"init -q code", "-C code -c user.name=N -c user.email=n@example.org commit -q --allow-empty -m one",
+		"-C code worktree add -q ../linked", "init -q code/sub",
+	} {
+		c := exec.Command("git", strings.Fields(args)...)
+		c.Dir = dir
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("git %s: %v\n%s", args, err, out)
+		}
+	}
+	for link, to := range map[string]string{"link": "code", "code/free.md": "docs/a.md"} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(filepath.Join(dir, "code/docs/a.md"), "")
+	return store, dir
+}
+
+// TestCheckEdit: an edit meets the claims that a commit of it would meet, whatever the file is
+// called.
+func TestCheckEdit(t *testing.T) {
+	t.Parallel()
+	store, dir := editScene(t)
+	for _, c := range []struct {
+		paths, agent, env string
+		deny, warn        string // a part of it; "" for nothing
+	}{
+		{paths: "code/docs/a.md", agent: "BlueLake", deny: "GreenCastle holds docs for another 1 h 30 min"},
+		{paths: "code/docs/new/b.md", agent: "BlueLake", deny: "  docs/new/b.md\n"},
+		{paths: "code/app/a.go", agent: "BlueLake", deny: "the claim is the file " + store},
+		{paths: "code/app/a.go", agent: "BlueLake", deny: `"from_agent":"BlueLake","project_key":"` + dir + `/code"`},
+		{paths: "code/app/a.go", agent: "BlueLake", deny: "You are BlueLake here."},
+		{paths: "code/app/a.py code/docs/../app/b.go", agent: "BlueLake", deny: "  app/b.go\n"},
+		{paths: "code/app/a.py", agent: "BlueLake"},
+		{paths: "code/docs/a.md", agent: "GreenCastle"},
+		{paths: "code/docs/a.md", agent: "greencastle"},
+		{paths: "code/docs/a.md", agent: "BlueLake", env: "AGENT_NAME=GreenCastle"},
+		{paths: "link/docs/a.md", agent: "BlueLake", deny: "GreenCastle holds docs"},
+		{paths: "linked/docs/a.md", agent: "BlueLake", deny: "GreenCastle holds docs"},
+		{paths: "code/free.md", agent: "BlueLake", deny: "  docs/a.md\n"},
+		{paths: "code/nested/a.txt", agent: "BlueLake", deny: "  a.txt\n"},
+		{paths: "code/sub/docs/a.md", agent: "BlueLake"},
+		{paths: "plain/a.txt", agent: "BlueLake", deny: "GreenCastle holds a.txt"},
+		{paths: "elsewhere/a.txt", agent: "BlueLake"},
+		{paths: "code/docs/a.md", deny: "Who you are is not known"},
+		{paths: "code/docs/a.md", env: "GUARD_UNKNOWN=warn", warn: "A warning only: the edit goes on."},
+		{paths: "code/docs/a.md", agent: "BlueLak", env: "GUARD_UNKNOWN=warn", deny: "The session's agent is BlueLak"},
+		{paths: "code/docs/a.md", agent: "BlueLake", env: "CLAIM_MODE=warn", warn: "GreenCastle holds docs"},
+		{paths: "code/docs/a.md", agent: "BlueLake", env: "CLAIM_MODE=off"},
+		{paths: "code/docs/a.md", agent: "BlueLake", env: "GUARD_MODE=off", deny: "GreenCastle holds docs"},
+		{paths: "code/docs/a.md", agent: "BlueLake", env: "CLAIM_MODE=blok", warn: `NOT CHECKED: CLAIM_MODE is "blok"`},
+	} {
+		e := Edit{Store: store, Agent: c.agent, Env: strings.Fields(c.env), Now: noon}
+		for p := range strings.FieldsSeq(c.paths) {
+			e.Paths = append(e.Paths, dir+"/"+p)
+		}
+		deny, warn := CheckEdit(e)
+		for _, says := range []struct{ what, got, want string }{{"deny", deny, c.deny}, {"warn", warn, c.warn}} {
+			if !strings.Contains(says.got, says.want) || says.want == "" && says.got != "" {
+				t.Errorf("%s by %q, %s: %s is %q, want %q", c.paths, c.agent, c.env, says.what, says.got, says.want)
+			}
+		}
+	}
+	e := Edit{Store: store, Agent: "BlueLake", Paths: []string{dir + "/code/docs/a.md"}, Now: noon.Add(2 * time.Hour)}
+	if deny, warn := CheckEdit(e); deny != "" || warn != "" {
+		t.Errorf("the claim has expired: %q, %q", deny, warn)
+	}
+}
+
+// TestEditUnchecked: where the claims cannot be read the edit goes on with a notice, unless the
+// environment asks for the opposite.
+func TestEditUnchecked(t *testing.T) {
+	t.Parallel()
+	store, dir := editScene(t)
+	if err := os.Symlink("/proc/self/mem", filepath.Join(dir, "code/sub/.git/commondir")); err != nil { // reading it is EIO
+		t.Fatal(err)
+	}
+	e := Edit{Store: store, Agent: "BlueLake", Paths: []string{dir + "/code/sub/a.md"}, Now: noon}
+	if deny, warn := CheckEdit(e); deny != "" || !strings.Contains(warn, "NOT CHECKED") || !strings.Contains(warn, "The edit goes on") {
+		t.Errorf("deny %q, warn %q", deny, warn)
+	}
+	e.Env = []string{"CLAIM_MODE=block"}
+	if deny, warn := CheckEdit(e); warn != "" || !strings.Contains(deny, "CLAIM_MODE is block, so the edit stops here") {
+		t.Errorf("deny %q, warn %q", deny, warn)
+	}
+}
