@@ -84,8 +84,14 @@ func Parse(client string, stdin []byte, env func(name string) string) (Event, er
 		Subagent:   p.AgentID != "",
 		Continuing: p.StopHookActive,
 		Tool:       p.Tool,
+		Command:    p.Input.text("command"),
 	}
-	c.addFiles(&e, p.Input)
+	for _, t := range append(p.Calls, p.call) {
+		c.addFiles(&e, t)
+	}
+	if e.Kind == Edit && len(e.Paths) == 0 {
+		e.Kind = ""
+	}
 	return e, nil
 }
 
@@ -98,24 +104,22 @@ type payload struct {
 	Model          string `json:"model"`
 	AgentID        string `json:"agent_id"`
 	StopHookActive bool   `json:"stop_hook_active"`
-	Tool           string `json:"tool_name"`
-	Input          input  `json:"tool_input"`
+	Calls          []call `json:"tool_calls"`
+	call
 }
 
-// input holds the arguments of tools that name a file or run a command.
-type input struct {
-	FilePath     string `json:"file_path"`
-	NotebookPath string `json:"notebook_path"`
-	Command      string `json:"command"`
+// call is one call of a tool.
+type call struct {
+	Tool  string `json:"tool_name"`
+	Input input  `json:"tool_input"`
 }
 
-// addFiles adds what the tool changes. Of tools that change no file, nobody needs to know beforehand.
-func (c client) addFiles(e *Event, in input) {
-	e.Command = in.Command
-	if slices.Contains(c.editors, e.Tool) {
-		e.Paths = slices.DeleteFunc([]string{in.FilePath, in.NotebookPath}, func(file string) bool { return file == "" })
+// addFiles adds the files that a tool changes. Of tools that change no file, nobody needs to know
+// beforehand.
+func (c client) addFiles(e *Event, t call) {
+	paths := shellPatched(t.Input.text("command"))
+	if slices.Contains(c.editors, t.Tool) {
+		paths = t.Input.files()
 	}
-	if e.Kind == Edit && len(e.Paths) == 0 {
-		e.Kind = ""
-	}
+	e.Paths = distinct(append(e.Paths, paths...))
 }

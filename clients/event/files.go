@@ -1,0 +1,77 @@
+package event
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// input holds a tool's arguments by name, as clients send them.
+type input map[string]any
+
+// Arguments of tools: the first name a file, the others hold a patch, or what a shell runs.
+var (
+	fileArguments  = []string{"file_path", "notebook_path", "filePath", "path", "target_file", "TargetFile", "absolute_path"}
+	patchArguments = []string{"command", "patchText", "patch", "input"}
+)
+
+// text returns an argument, "" where it is absent or no text.
+func (in input) text(name string) string {
+	s, _ := in[name].(string)
+	return s
+}
+
+// files lists the files that a tool changes which was made to change files: those that its arguments
+// name, and those that a patch among them names.
+func (in input) files() (paths []string) {
+	for _, name := range fileArguments {
+		paths = append(paths, in.text(name))
+	}
+	for _, name := range patchArguments {
+		paths = append(paths, patched(in.text(name))...)
+	}
+	return distinct(paths)
+}
+
+// header is a line of a patch that names a file, as the tool apply_patch reads it.
+var header = regexp.MustCompile(`(?m)^[ \t]*\*\*\* (?:Add File|Update File|Delete File|Move to): (.*?)[ \t\r]*$`)
+
+// patched lists the files that a patch adds, changes, deletes and moves, by both names.
+func patched(patch string) (paths []string) {
+	for _, m := range header.FindAllStringSubmatch(patch, -1) {
+		paths = append(paths, m[1])
+	}
+	return distinct(paths)
+}
+
+// applying is a shell command that gives a patch to apply_patch, which some clients carry out
+// themselves: the folder that it goes to first, in quotes or not.
+var applying = regexp.MustCompile(`^\s*(?:cd\s+("[^"]*"|'[^']*'|[^\s;&|<>]+)\s*&&\s*)?apply_?patch\s`)
+
+// shellPatched lists the files that a shell command patches; none where it does something else.
+func shellPatched(command string) []string {
+	m := applying.FindStringSubmatch(command)
+	if m == nil {
+		return nil
+	}
+	paths := patched(command)
+	if dir := strings.Trim(m[1], `"'`); dir != "" {
+		for i, p := range paths {
+			if !filepath.IsAbs(p) {
+				paths[i] = filepath.Join(dir, p)
+			}
+		}
+	}
+	return paths
+}
+
+// distinct returns the paths without "", each once.
+func distinct(paths []string) (all []string) {
+	for _, p := range paths {
+		if p != "" && !slices.Contains(all, p) {
+			all = append(all, p)
+		}
+	}
+	return all
+}
