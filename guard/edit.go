@@ -65,9 +65,9 @@ func CheckEdit(e Edit) (deny, warn string) {
 // blocking lists the claims of others that cover one of the files, of every project that they lie
 // in, and who asks.
 func (e Edit) blocking() (all []Blocked, who identity, err error) {
-	var files []sighting
+	var files []alias
 	for _, p := range e.Paths {
-		seen, err := sightings(p)
+		seen, err := aliases(p)
 		if err != nil {
 			return nil, who, err
 		}
@@ -124,13 +124,13 @@ func (e Edit) holdAgainstProject(n storedir.ProjectName, paths []string) (found 
 	return p.blocked(claim.NewIntent(who.name, paths, fold, e.Now).Blocking(claims)), who, nil
 }
 
-// sighting is an absolute path of a file, and the top of the work tree that it lies in by that
+// alias is an absolute path of a file, and the top of the work tree that it lies in by that
 // path; "" for none.
-type sighting struct{ path, top string }
+type alias struct{ path, top string }
 
-// sightings lists the paths that a file goes by: as it was given, without links and in the main
+// aliases lists the paths that a file goes by: as it was given, without links and in the main
 // work tree; of a link also those of what it leads to. Errors: the machine's faults.
-func sightings(file string) (all []sighting, err error) {
+func aliases(file string) (all []alias, err error) {
 	dir, base := filepath.Split(filepath.Clean(file))
 	dir = filepath.Clean(dir)
 	top, err := repo.WorkTree(dir)
@@ -141,20 +141,20 @@ func sightings(file string) (all []sighting, err error) {
 	if err != nil {
 		return nil, err
 	}
-	all = []sighting{{filepath.Join(dir, base), top}, {filepath.Join(at.Path, base), at.Top}}
+	all = []alias{{filepath.Join(dir, base), top}, {filepath.Join(at.Path, base), at.Top}}
 	if fi, err := os.Lstat(file); err == nil && fi.Mode()&os.ModeSymlink != 0 {
 		to, err := repo.PlaceOf(file)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, sighting{to.Path, to.Top})
+		all = append(all, alias{to.Path, to.Top})
 	}
 	return all, nil
 }
 
 // belowProject lists the files that lie in a project's folder, relative to it. As for a commit, a
 // project whose folder is not in the file's work tree does not count.
-func belowProject(folder string, files []sighting) (paths []string) {
+func belowProject(folder string, files []alias) (paths []string) {
 	for _, f := range files {
 		if folder == "" || f.path == folder || !below(f.path, folder) || f.top != "" && !below(folder, f.top) {
 			continue

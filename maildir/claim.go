@@ -34,10 +34,23 @@ func (p *Project) Claim(ctx context.Context, r claim.Request) (*claim.Result, er
 	if err != nil {
 		return nil, err
 	}
+	res, err := p.grant(ctx, &r)
+	if err != nil {
+		return nil, err
+	}
+	res.Moved = moved
+	if len(res.Granted) > 0 {
+		res.Matches = p.matches(r.Patterns)
+	}
+	return res, nil
+}
+
+// grant is Claim for a request whose patterns are clean and which is within the limits.
+func (p *Project) grant(ctx context.Context, r *claim.Request) (*claim.Result, error) {
 	var res *claim.Result
 	tx := &writer.Tx{Op: writer.Op{Verb: "claim", Agent: r.Agent}, Keys: writer.On("claims")}
 	tx.Plan = func(g *writer.Group) error {
-		res = &claim.Result{Moved: moved}
+		res = &claim.Result{}
 		if err := p.needAgent(g.Ctx, refusal.Agent, r.Agent); err != nil {
 			return err
 		}
@@ -45,23 +58,20 @@ func (p *Project) Claim(ctx context.Context, r claim.Request) (*claim.Result, er
 			return err
 		}
 		err := p.lookAtClaims(g.Ctx, func(l *claim.Leases) (err error) {
-			if res.Conflicts, res.More, err = l.Conflicts(&r); len(res.Conflicts) == 0 {
+			if res.Conflicts, res.More, err = l.Conflicts(r); len(res.Conflicts) == 0 {
 				res.Expires = g.Now.Add(r.TTL).Truncate(time.Microsecond)
-				res.Granted, res.Renewed = l.Grants(&r, g.Now, res.Expires)
+				res.Granted, res.Renewed = l.Grants(r, g.Now, res.Expires)
 			}
 			return err
 		})
 		if err != nil || r.DryRun || len(res.Conflicts) > 0 {
 			return err
 		}
-		return p.planClaims(g, tx, res, &r)
+		return p.planClaims(g, tx, res, r)
 	}
 	defer p.Seen(ctx, r.Agent)
 	if err := p.writer.Do(ctx, tx); err != nil {
 		return nil, err
-	}
-	if len(res.Granted) > 0 {
-		res.Matches = p.matches(r.Patterns)
 	}
 	return res, nil
 }
