@@ -24,7 +24,7 @@ const (
 )
 
 // MaxWait bounds a long poll.
-const MaxWait = 50 * time.Second
+const MaxWait = time.Hour
 
 // Waiting says whether a call may wait for mail, and what ends its wait early. The zero value lets
 // it wait its full time.

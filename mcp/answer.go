@@ -43,6 +43,7 @@ type answer struct {
 	merge   bool          // set before anything is written
 	plain   plain         // the same; nil for JSON-RPC
 	greet   func() []byte // set for a stream: what follows its first write
+	wait    *progress     // of a call that may wait for an hour; nil for others
 
 	cancel context.CancelFunc
 	id     []byte
@@ -115,14 +116,25 @@ func (a *answer) FlushError() error {
 
 // deadline bounds the time of one write of n bytes, so that a client which does not read cannot
 // hold up the writer, least of all other clients' notifications.
-func (a *answer) deadline(n int) {
+func (a *answer) deadline(n int) { extendDeadline(a.ResponseWriter, n) }
+
+func extendDeadline(w http.ResponseWriter, n int) {
 	d := 10*time.Second + time.Duration(n>>16)*time.Second
-	_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Now().Add(d)) // not every writer can: tests
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d)) // not every writer can: tests
+}
+
+// showProgress lets the call wait for an hour if it carries a progress token.
+func (a *answer) showProgress(every time.Duration) {
+	a.wait = newProgress(a.ResponseWriter, every, a.cancel)
+	a.ResponseWriter = a.wait
 }
 
 // finish writes what answer held back.
 func (a *answer) finish() {
 	defer a.cancel()
+	if a.wait != nil {
+		defer a.wait.end()
+	}
 	if a.status == 0 && a.id != nil && a.request.Context().Err() != nil {
 		// If the client reads on it must not read an empty success.
 		a.deadline(0)

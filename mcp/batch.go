@@ -20,7 +20,7 @@ import (
 // that waits for mail makes those behind it wait too; a client that wants both at once sends two
 // requests.
 
-// maxBatch is how many messages a batch may have. A call that waits for mail waits up to a minute,
+// maxBatch is how many messages a batch may have. A call in a batch waits for mail up to a minute,
 // so a batch may take an hour, which is long enough.
 const maxBatch = 64
 

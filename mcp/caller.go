@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -51,14 +50,15 @@ type underWay struct {
 type openRequest struct {
 	done  context.Context // ends with it
 	place *place
+	wait  *progress // as answer.wait
 }
 
 // enterRequest registers a request, so that its methods end with it. Call leave when it has been
 // answered.
-func (u *underWay) enterRequest(r *http.Request, p *place) (leave func()) {
+func (u *underWay) enterRequest(a *answer, p *place) (leave func()) {
 	id := strconv.FormatInt(u.last.Add(1), 10)
-	u.byID.Store(id, openRequest{r.Context(), p})
-	r.Header.Set(requestHeader, id)
+	u.byID.Store(id, openRequest{a.request.Context(), p, a.wait})
+	a.request.Header.Set(requestHeader, id)
 	return func() { u.byID.Delete(id) }
 }
 
@@ -77,13 +77,34 @@ func (u *underWay) bind(extra *mcp.RequestExtra, cancel func()) (stop func() boo
 	return context.AfterFunc(r.(openRequest).done, cancel)
 }
 
-// withAdmission puts into ctx the question whether the method's request may wait for mail.
-func (u *underWay) withAdmission(ctx context.Context, extra *mcp.RequestExtra) context.Context {
+// withAdmission puts into ctx whether the method's request may wait for mail, and how long.
+func (u *underWay) withAdmission(ctx context.Context, req mcp.Request) context.Context {
+	extra := req.GetExtra()
 	if extra == nil {
 		return ctx
 	}
-	if r, ok := u.byID.Load(extra.Header.Get(requestHeader)); ok {
-		return tool.WithAdmission(ctx, r.(openRequest).place.roomToWait)
+	r, ok := u.byID.Load(extra.Header.Get(requestHeader))
+	if !ok {
+		return ctx
 	}
-	return ctx
+	open, admission := r.(openRequest), tool.Admission{Admit: r.(openRequest).place.roomToWait}
+	if token := progressToken(req); token != nil && open.wait != nil {
+		admission.Long = true
+		admission.Admit = func() error {
+			err := open.place.roomToWait()
+			if err == nil {
+				open.wait.begin(token)
+			}
+			return err
+		}
+	}
+	return tool.WithAdmission(ctx, admission)
+}
+
+// progressToken is the token of a call whose client hears of progress; nil for other requests.
+func progressToken(req mcp.Request) any {
+	if p, ok := req.GetParams().(*mcp.CallToolParamsRaw); ok {
+		return p.GetProgressToken()
+	}
+	return nil
 }

@@ -92,8 +92,11 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 	defer end()
 	a := newAnswer(w, r, m.id)
 	a.plain = shape
+	if !bare && m.batch == nil { // a batch is one document, and not every bare client reads streams
+		a.showProgress(s.cfg.Progress)
+	}
 	defer a.finish()
-	defer s.underWay.enterRequest(a.request, place)()
+	defer s.underWay.enterRequest(a, place)()
 	switch {
 	case m.batch != nil && session && !era:
 		serveBatch(d.stateful, a, m.batch)

@@ -24,7 +24,7 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			}
 		}()
 		extra := req.GetExtra()
-		ctx, cancel := s.lifetime(s.withHold(s.underWay.withAdmission(withCaller(ctx, extra), extra), extra), method, extra)
+		ctx, cancel := s.lifetime(s.withHold(s.underWay.withAdmission(withCaller(ctx, extra), req), extra), method, extra)
 		defer cancel()
 		if method == "initialize" {
 			s.sessions.setOwner(req.GetSession().ID(), ownerOf(tool.CallerOf(ctx)))

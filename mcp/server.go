@@ -45,6 +45,7 @@ const (
 	DefaultMaxStreams     = 4096 // 1,024 agents, each with a bridge that holds the server, a GET stream and a call that waits
 	DefaultMaxSessions    = 1024
 	DefaultSessionTimeout = time.Hour
+	DefaultProgress       = 30 * time.Second // clients count a minute without a sign of life as the end
 )
 
 // Config says what is served and to whom. Store is needed; zero values mean the defaults.
@@ -81,6 +82,8 @@ type Config struct {
 	// SessionTimeout is how long a session takes memory without a request or an open stream; after
 	// that it is resumed from the store, as after a restart.
 	SessionTimeout time.Duration
+	// Progress is the time between two notifications to a call that waits for mail.
+	Progress time.Duration
 }
 
 // Server is the HTTP surface.
@@ -140,6 +143,7 @@ func (c *Config) fill() {
 	orElse(&c.MaxStreams, DefaultMaxStreams)
 	orElse(&c.MaxSessions, DefaultMaxSessions)
 	orElse(&c.SessionTimeout, DefaultSessionTimeout)
+	orElse(&c.Progress, DefaultProgress)
 }
 
 func orElse[T int | int64 | time.Duration](v *T, deflt T) {

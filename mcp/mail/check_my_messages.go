@@ -29,7 +29,7 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 			tool.May("limit", tool.Num("", 1, maildir.MaxPage, maildir.DefaultPage)),
 			tool.May("cursor", tool.Str("", "1234")),
 			tool.May("mark_read", tool.Flag("the returned ones")),
-			tool.May("wait_seconds", tool.Num("wait for mail if there is none", 0, tool.MaxWait, 0)),
+			tool.May("wait_seconds", tool.Num("for mail; over 50 only with progressToken", 0, tool.MaxLongWait, 0)),
 		},
 		Out: inboxShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
@@ -54,7 +54,7 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 			}
 			refuseIdle(a, &q)
 			q.Bodies = q.Bodies || q.ID != ""
-			mark, wait := a.Flag("mark_read"), time.Duration(a.Count("wait_seconds", 0, tool.MaxWait))*time.Second
+			mark, wait := a.Flag("mark_read"), time.Duration(a.Count("wait_seconds", 0, tool.LongestWait(ctx)))*time.Second
 			p, note, err := t.project(ctx, a)
 			if err != nil {
 				return nil, err

@@ -80,7 +80,7 @@ func (w *world) start() {
 		w.t.Error(err)
 		return
 	}
-	m := mcpserver.New(mcpserver.Config{Store: w.store.Store})
+	m := mcpserver.New(mcpserver.Config{Store: w.store.Store, Progress: 10 * time.Millisecond})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { m.Run(ctx) })
@@ -654,5 +654,35 @@ func await(t *testing.T, ok func() bool) {
 			t.Fatal("waited twenty seconds in vain")
 		}
 		time.Sleep(time.Millisecond)
+	}
+}
+
+// TestProgress: a call with a progress token may wait for long; its client hears signs of life and
+// the answer, once.
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		first []string
+		meta  string
+	}{
+		"session":   {[]string{hello, ready}, `,"_meta":{"progressToken":9}`},
+		"stateless": {nil, "," + strings.Replace(meta, "{", `{"progressToken":9,`, 1)},
+	} {
+		w := newWorld(t)
+		c := w.bridge()
+		c.send(tt.first...)
+		c.send(call("1", "check_my_messages", `{"project_key":"/p","agent_name":"Ann","unread_only":true,"wait_seconds":3600}`, tt.meta))
+		c.hear(`"notifications/progress"`, `"progressToken":9`)
+		c.hear(`"notifications/progress"`)
+		c.send(call("2", "send_message", toAnn, strings.Replace(tt.meta, `"progressToken":9,`, "", 1)))
+		c.hear(`"id":1`, `"subject":"s"`)
+		if err := c.finish(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for l := range c.out {
+			if strings.Contains(l, `"id":1,`) {
+				t.Errorf("%s: answered twice: %s", name, l)
+			}
+		}
 	}
 }

@@ -98,7 +98,12 @@ func (b *bridge) pass(ctx context.Context, m *message, l *link, res *http.Respon
 		}
 	}
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
-		return events(res.Body, func(data []byte) bool { b.answer(data); return true })
+		return events(res.Body, func(data []byte) bool {
+			var e envelope
+			_ = json.Unmarshal(data, &e) // what is no JSON b.answer drops
+			b.answer(data)
+			return e.Result == nil && e.Error == nil
+		})
 	}
 	body, err := io.ReadAll(res.Body)
 	if err != nil {

@@ -8,18 +8,35 @@ import (
 )
 
 // MaxWait is the longest long poll, in seconds: clients give up on a call after about a minute.
-const MaxWait = int(maildir.MaxWait / time.Second)
+const MaxWait = 50
+
+// MaxLongWait is the longest long poll of a call whose client hears of its progress, in seconds.
+const MaxLongWait = int(maildir.MaxWait / time.Second)
 
 type admissionKey struct{}
 
-// WithAdmission puts into ctx the question that a call asks before it waits for mail: admit counts
-// the call as a waiting one from then on, or returns the error to refuse it with.
-func WithAdmission(ctx context.Context, admit func() error) context.Context {
-	return context.WithValue(ctx, admissionKey{}, admit)
+// Admission is how a call may wait for mail.
+type Admission struct {
+	// Admit counts the call as a waiting one from then on, or returns the error to refuse it with.
+	Admit func() error
+	Long  bool // its client hears of its progress
 }
 
-// Waiting is how a call waits for mail: where WithAdmission's admit has it, until the server stops.
+// WithAdmission puts into ctx how the call may wait.
+func WithAdmission(ctx context.Context, a Admission) context.Context {
+	return context.WithValue(ctx, admissionKey{}, a)
+}
+
+// Waiting is how a call waits for mail: where its Admission has it, until the server stops.
 func Waiting(ctx context.Context, stopping <-chan struct{}) maildir.Waiting {
-	admit, _ := ctx.Value(admissionKey{}).(func() error)
-	return maildir.Waiting{Admit: admit, Until: stopping}
+	a, _ := ctx.Value(admissionKey{}).(Admission)
+	return maildir.Waiting{Admit: a.Admit, Until: stopping}
+}
+
+// LongestWait is how long a call may wait, in seconds: MaxLongWait or MaxWait.
+func LongestWait(ctx context.Context) int {
+	if a, _ := ctx.Value(admissionKey{}).(Admission); a.Long {
+		return MaxLongWait
+	}
+	return MaxWait
 }

@@ -1,0 +1,150 @@
+package mcp
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"mailtree/mcp/tool"
+)
+
+// progress is the ResponseWriter of a call that may wait for mail for an hour. Clients give up on a
+// call that shows no sign of life, so from begin on the answer is an event stream: its headers go
+// out at once, and a notification each interval until end. What is written after begin is one JSON
+// document and becomes an event. Safe for concurrent use. Spec: MCP 2025-06-18, progress.
+type progress struct {
+	http.ResponseWriter
+	every time.Duration
+	gone  func() // called when the client can no longer be written to
+
+	mu       sync.Mutex
+	begun    bool
+	answered bool          // something was written after begin
+	over     chan struct{} // closed by end
+	ticking  sync.WaitGroup
+}
+
+func newProgress(w http.ResponseWriter, every time.Duration, gone func()) *progress {
+	return &progress{
+		ResponseWriter: w,
+		every:          every,
+		gone:           gone,
+		over:           make(chan struct{}),
+	}
+}
+
+// Unwrap is for http.ResponseController.
+func (p *progress) Unwrap() http.ResponseWriter { return p.ResponseWriter }
+
+// begin makes the answer an event stream, once, unless it has ended.
+func (p *progress) begin(token any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.over:
+		return
+	default:
+	}
+	if p.begun {
+		return
+	}
+	p.begun = true
+	p.Header().Set("Content-Type", "text/event-stream")
+	p.Header().Set("Cache-Control", "no-cache, no-transform")
+	p.Header().Set("X-Accel-Buffering", "no")
+	p.ResponseWriter.WriteHeader(http.StatusOK)
+	p.flush()
+	p.ticking.Go(func() { p.tick(token) })
+}
+
+// end stops the notifications and waits for the last.
+func (p *progress) end() {
+	p.mu.Lock()
+	close(p.over)
+	p.mu.Unlock()
+	p.ticking.Wait()
+}
+
+func (p *progress) tick(token any) {
+	type params struct {
+		Token    any     `json:"progressToken"`
+		Progress float64 `json:"progress"` // seconds
+		Message  string  `json:"message"`
+	}
+	type notification struct {
+		Tag    string `json:"jsonrpc"`
+		Method string `json:"method"`
+		Params params `json:"params"`
+	}
+	ticker := time.NewTicker(p.every)
+	defer ticker.Stop()
+	for start := time.Now(); ; {
+		select {
+		case <-p.over:
+			return
+		case <-ticker.C:
+		}
+		said := params{Token: token, Progress: time.Since(start).Seconds(), Message: "waiting for mail"}
+		if !p.say(tool.Encode(notification{"2.0", "notifications/progress", said})) {
+			return
+		}
+	}
+}
+
+// say writes a notification; false when it was the last, or the call has been answered.
+func (p *progress) say(notification []byte) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.answered {
+		return false
+	}
+	_, err := p.event(notification)
+	return err == nil
+}
+
+// WriteHeader passes the status on; after begin there is one already.
+func (p *progress) WriteHeader(status int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.begun {
+		p.ResponseWriter.WriteHeader(status)
+	}
+}
+
+func (p *progress) Write(data []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.begun {
+		p.answered = true
+		return p.event(data)
+	}
+	return p.ResponseWriter.Write(data)
+}
+
+// FlushError flushes: http.ResponseController calls it.
+func (p *progress) FlushError() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.flush()
+}
+
+// event writes one event. The caller holds p.mu.
+func (p *progress) event(data []byte) (int, error) {
+	extendDeadline(p.ResponseWriter, len(data))
+	text := append(append([]byte("event: message\ndata: "), data...), "\n\n"...)
+	if _, err := p.ResponseWriter.Write(text); err != nil {
+		p.gone()
+		return 0, err
+	}
+	return len(data), p.flush()
+}
+
+// flush sends what is written. The caller holds p.mu.
+func (p *progress) flush() error {
+	extendDeadline(p.ResponseWriter, 0)
+	err := http.NewResponseController(p.ResponseWriter).Flush()
+	if err != nil {
+		p.gone()
+	}
+	return err
+}
