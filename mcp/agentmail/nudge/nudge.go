@@ -199,6 +199,10 @@ func (n *Nudger) one(ctx context.Context, session string, w whom) (*Outcome, err
 		o.Why = err.Error()
 		return o, nil
 	}
+	if err := s.Free(ctx, pane); err != nil {
+		o.Why = err.Error()
+		return o, nil
+	}
 	if notice, err = p.Notice(ctx, w.agent); notice == nil { // tmux took its time
 		return nil, err
 	}

@@ -101,27 +101,6 @@ func cutName(s string) (name, rest string) {
 	return b.String(), ""
 }
 
-// Type types the text into the pane as it is, and Enter after the pause. Once begun, it goes on
-// whatever becomes of ctx: half a notice in somebody's prompt is worse than a late end. Errors are
-// those of Panes; the text may have been typed all the same. The pause is for programs that take
-// keys which come all at once for a paste, and an Enter among them for a line break
-// (https://github.com/dustinkirkland/byobu/issues/115).
-func (s Session) Type(ctx context.Context, pane, text string, pause time.Duration) error {
-	if !paneID.MatchString(pane) {
-		return errors.New("no pane")
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	ctx = context.WithoutCancel(ctx)
-	if _, err := s.run(ctx, "send-keys", "-t", pane, "-l", "--", text); err != nil {
-		return err
-	}
-	time.Sleep(pause)
-	_, err := s.run(ctx, "send-keys", "-t", pane, "Enter")
-	return err
-}
-
 func (s Session) run(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -3,6 +3,7 @@ package tmux_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -102,5 +103,57 @@ func TestType(t *testing.T) {
 	}
 	if err := session.Type(t.Context(), "work:0", "x", 0); err == nil {
 		t.Error("only panes are typed into")
+	}
+}
+
+// TestFree: nothing is typed where a person types, and where a client shows a dialog.
+func TestFree(t *testing.T) {
+	t.Parallel()
+	srv, terminal := tmuxtest.Start(t), tmuxtest.Start(t)
+	w := srv.Window("work", "alice", t.TempDir())
+	session, err := tmux.Parse(w.Tmux)
+	if err != nil {
+		t.Fatal(err)
+	}
+	free := func(why string) {
+		t.Helper()
+		if err := session.Free(t.Context(), w.Pane); (err == nil) != (why == "") || err != nil && (!errors.Is(err, tmux.ErrBusy) || !strings.Contains(err.Error(), why)) {
+			t.Errorf("%v, want %q", err, why)
+		}
+	}
+	free("")
+	srv.Run("send-keys", "-t", w.Pane, "-l", "half a line")
+	w.Shows("half a line")
+	free("has text in its prompt")
+	srv.Run("send-keys", "-t", w.Pane, "Enter")
+	w.Await(1)
+	free("")
+	srv.Run("send-keys", "-t", w.Pane, "-l", "› 1. Yes, go on")
+	w.Shows("go on")
+	free("shows a dialog")
+	srv.Run("send-keys", "-t", w.Pane, "C-u")
+	w.ShowsNot("go on")
+	free("")
+	terminal.Attach(srv)
+	free("somebody pressed a key there just now") // to attach is a sign of life too
+}
+
+// TestNotSubmitted: an Enter that a client swallows is pressed once more, and then reported.
+func TestNotSubmitted(t *testing.T) {
+	t.Parallel()
+	srv := tmuxtest.Start(t)
+	const client = `printf '› '; while IFS= read -rsN1 c; do
+		if [ "$c" != $'\n' ]; then printf %%s "$c"; elif [ $((n += 1)) -gt %d ]; then printf '\n› '; fi; done`
+	for swallowed, why := range map[int]string{0: "", 1: "", 9: "the notice stands in its prompt"} {
+		w := srv.Program("work", fmt.Sprintf(client, swallowed))
+		w.Shows("›")
+		session, err := tmux.Parse(w.Tmux)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = session.Type(t.Context(), w.Pane, "You have new mail.", 0)
+		if (err == nil) != (why == "") || err != nil && !strings.Contains(err.Error(), why) {
+			t.Errorf("%d: %v", swallowed, err)
+		}
 	}
 }

@@ -1,0 +1,166 @@
+package tmux
+
+import (
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// Activity is what goes on in a pane, as its screen shows it.
+type Activity string
+
+// Activities. Text belongs only into a pane that waits for a line.
+const (
+	Waiting Activity = "waits for a line" // the prompt is empty
+	Typing  Activity = "has text in its prompt"
+	Asking  Activity = "shows a dialog"
+	Working Activity = "shows that it works"
+)
+
+// Screen is what can be read off the screen of an agent's client.
+type Screen struct {
+	Activity Activity
+	Typed    string // what stands in the prompt, cut at the end of its first line
+}
+
+// Prompts begin with a marker, maybe within a box. A dialog is a list whose chosen line has the
+// marker and a number. While a client works it says, close to its prompt, how to interrupt it.
+var (
+	prompt  = regexp.MustCompile(`^[\s│┃|]*([›❯>])(?:\s|$)`)
+	choice  = regexp.MustCompile(`^[\s│┃|]*[›❯>●]\s*[0-9]+[.)]\s`)
+	working = regexp.MustCompile(`(?i)\besc\S* (to )?(interrupt|cancel)\b`)
+	shell   = regexp.MustCompile(`[$#%>❯›]\s*$`)
+)
+
+// near is how many lines above the prompt tell of work.
+const near = 8
+
+// ReadScreen reads a screen that tmux captured with its attributes (capture-pane -e). cursor is the
+// line of the cursor, from 0: where no prompt is known, its line tells.
+func ReadScreen(captured string, cursor int) Screen {
+	lines := parseLines(captured)
+	at, asks := -1, false // of the last marker: what was said before has markers too
+	for i, l := range lines {
+		if dialog := choice.MatchString(l.text()); dialog || prompt.MatchString(l.text()) {
+			at, asks = i, dialog
+		}
+	}
+	switch {
+	case at < 0:
+		return readCursorLine(lines, cursor)
+	case asks:
+		return Screen{Activity: Asking}
+	}
+	for _, l := range lines[max(0, at-near):] {
+		if working.MatchString(l.text()) {
+			return Screen{Activity: Working}
+		}
+	}
+	line, marker := lines[at], prompt.FindStringSubmatchIndex(lines[at].text())
+	m := len([]rune(line.text()[:marker[2]]))
+	if line[m].reverse {
+		return Screen{Activity: Asking}
+	}
+	typed := strings.Trim(line[m+1:].typed(), "│┃| \u00a0")
+	if typed != "" {
+		return Screen{Typing, typed}
+	}
+	return Screen{Activity: Waiting}
+}
+
+// readCursorLine reads the screen of a program whose prompt is not known: a shell's ends with a
+// marker, others' lines are empty.
+func readCursorLine(lines []line, cursor int) Screen {
+	if cursor < 0 || cursor >= len(lines) {
+		return Screen{Activity: Waiting}
+	}
+	text := strings.TrimSpace(lines[cursor].text())
+	if text == "" || shell.MatchString(text) {
+		return Screen{Activity: Waiting}
+	}
+	return Screen{Typing, text}
+}
+
+// cell is one character of a screen.
+type cell struct {
+	char         rune
+	dim, reverse bool
+}
+
+type line []cell
+
+func (l line) text() string {
+	var b strings.Builder
+	for _, c := range l {
+		b.WriteRune(c.char)
+	}
+	return b.String()
+}
+
+// typed is the text of a prompt without its placeholder. That is dim, but for the first character
+// where the client draws its cursor there; or it stands behind a drawn cursor on a blank.
+func (l line) typed() string {
+	var b strings.Builder
+	for i, c := range l {
+		switch {
+		case c.reverse && c.char == ' ' && strings.TrimSpace(b.String()) == "":
+			return ""
+		case c.dim || c.reverse && i+1 < len(l) && l[i+1].dim:
+		default:
+			b.WriteRune(c.char)
+		}
+	}
+	return b.String()
+}
+
+var escape = regexp.MustCompile(`^\x1b(?:\[([0-9;:]*)([@-~])|\][^\x07\x1b]*(?:\x07|\x1b\\)|.)`)
+
+// parseLines reads text with SGR attributes, which last over line ends.
+func parseLines(captured string) []line {
+	var lines []line
+	var now cell
+	for text := range strings.SplitSeq(strings.TrimRight(captured, "\n"), "\n") {
+		var l line
+		for text != "" {
+			if m := escape.FindStringSubmatch(text); m != nil {
+				text = text[len(m[0]):]
+				if m[2] == "m" {
+					now.setAttributes(m[1])
+				}
+				continue
+			}
+			r, size := utf8.DecodeRuneInString(text)
+			text = text[size:]
+			if now.char = r; r >= ' ' {
+				l = append(l, now)
+			}
+		}
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+// setAttributes follows ECMA-48, 8.3.117 (SGR). A colour's parameters are passed over.
+func (c *cell) setAttributes(params string) {
+	all := strings.Split(params, ";")
+	for i := 0; i < len(all); i++ {
+		switch all[i] {
+		case "", "0":
+			c.dim, c.reverse = false, false
+		case "2":
+			c.dim = true
+		case "22":
+			c.dim = false
+		case "7":
+			c.reverse = true
+		case "27":
+			c.reverse = false
+		case "38", "48", "58":
+			if i+1 < len(all) && all[i+1] == "2" {
+				i += 4
+			} else {
+				i += 2
+			}
+		}
+	}
+}

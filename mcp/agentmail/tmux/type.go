@@ -1,0 +1,111 @@
+package tmux
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	rest     = 5 * time.Second       // after a keystroke somebody may still be typing
+	showTime = time.Second           // a client shows within it what was typed, or that it was submitted
+	lookTime = 50 * time.Millisecond // between looks at the screen
+)
+
+// ErrBusy is why nothing is typed into a pane now.
+var ErrBusy = errors.New("its window is in use")
+
+// Free returns nil where the pane waits for a line and nobody types there. Errors: ErrBusy, those
+// of Panes.
+func (s Session) Free(ctx context.Context, pane string) error {
+	out, err := s.run(ctx, "list-clients", "-F", "#{client_activity} #{pane_id}")
+	if err != nil {
+		return err
+	}
+	for l := range strings.Lines(out) {
+		at, looksAt, _ := strings.Cut(strings.TrimSpace(l), " ")
+		if key, err := strconv.ParseInt(at, 10, 64); err == nil && looksAt == pane && time.Since(time.Unix(key, 0)) < rest {
+			return fmt.Errorf("%w: somebody pressed a key there just now", ErrBusy)
+		}
+	}
+	screen, err := s.Screen(ctx, pane)
+	if err == nil && screen.Activity != Waiting {
+		err = fmt.Errorf("%w: it %s", ErrBusy, screen.Activity)
+	}
+	return err
+}
+
+// Screen reads what the pane shows. Errors: those of Panes.
+func (s Session) Screen(ctx context.Context, pane string) (Screen, error) {
+	if !paneID.MatchString(pane) {
+		return Screen{}, errors.New("no pane")
+	}
+	out, err := s.run(ctx, "display-message", "-p", "-t", pane, "#{cursor_y}", ";", "capture-pane", "-e", "-p", "-t", pane)
+	if err != nil {
+		return Screen{}, err
+	}
+	first, captured, _ := strings.Cut(out, "\n")
+	cursor, err := strconv.Atoi(first)
+	if err != nil {
+		return Screen{}, fmt.Errorf("tmux tells no cursor: %w", err)
+	}
+	return ReadScreen(captured, cursor), nil
+}
+
+// Type types the text into the pane as it is, Enter after the pause, and looks whether that
+// submitted it. Where it did not, Type presses Enter once more. Once begun, it goes on whatever
+// becomes of ctx: half a notice in somebody's prompt is worse than a late end. Errors are ErrBusy
+// and those of Panes; the text may stand in the prompt all the same. The pause is for programs that
+// take keys which come all at once for a paste, and an Enter among them for a line break
+// (https://github.com/dustinkirkland/byobu/issues/115).
+func (s Session) Type(ctx context.Context, pane, text string, pause time.Duration) error {
+	if !paneID.MatchString(pane) {
+		return errors.New("no pane")
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx)
+	if _, err := s.run(ctx, "send-keys", "-t", pane, "-l", "--", text); err != nil {
+		return err
+	}
+	time.Sleep(pause)
+	screen, err := s.watch(ctx, pane, func(now Screen) bool { return now.Activity != Waiting })
+	switch {
+	case err != nil:
+		return err
+	case screen.Activity == Asking || screen.Activity == Typing && !screen.holds(text):
+		return fmt.Errorf("%w: it %s; the notice was typed and not submitted", ErrBusy, screen.Activity)
+	}
+	for range 2 {
+		if _, err = s.run(ctx, "send-keys", "-t", pane, "Enter"); err != nil {
+			return err
+		}
+		if screen, err = s.watch(ctx, pane, func(now Screen) bool { return !now.holds(text) }); err != nil || !screen.holds(text) {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: the notice stands in its prompt and Enter does not submit it", ErrBusy)
+}
+
+// watch looks at the screen until it is as wanted, at most showTime, and returns the last look.
+func (s Session) watch(ctx context.Context, pane string, wanted func(Screen) bool) (Screen, error) {
+	for end := time.Now().Add(showTime); ; time.Sleep(lookTime) {
+		screen, err := s.Screen(ctx, pane)
+		if err != nil || wanted(screen) || time.Now().After(end) {
+			return screen, err
+		}
+	}
+}
+
+// holds reports whether the prompt holds the text and nothing else. Of a text that is wrapped the
+// screen tells a part; where the prompt is not known, what stands before it too.
+func (s Screen) holds(text string) bool {
+	text, typed := squeeze(text), squeeze(s.Typed)
+	return s.Activity == Typing && (strings.HasSuffix(typed, text) || strings.Contains(text, typed))
+}
+
+func squeeze(s string) string { return strings.Join(strings.Fields(s), "") }
