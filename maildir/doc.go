@@ -19,7 +19,8 @@
 //	claims/<sha1(path)>-<Name>.released       exists once it was released: one line, the time
 //	attachments/<xx>/<sha1>.<ext>             named by content
 //	.mailtree/                                untracked: tmp/ (staging), journal, seen/<Name> (when an agent was
-//	                                          last here), notified/<Name> (what it was told of)
+//	                                          last here), notified/<Name> (what it was told of),
+//	                                          sessions/<client>-<hash> (which agent a client's session is)
 //
 // format/layout.go is the only place that spells these names; reading is path-agnostic below the
 // first two or three elements.

@@ -17,6 +17,7 @@ import (
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/repo"
 	"mailtree/maildir/retry"
+	"mailtree/maildir/session"
 	"mailtree/maildir/storedir"
 	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
@@ -40,6 +41,9 @@ type Project struct {
 	notices *notice.Book
 	waiting retry.Set
 	pops    pops
+
+	sessions *session.Book
+	binding  sync.Mutex // held while a session becomes an agent
 
 	mu       sync.Mutex
 	edited   map[string]bool // reported by the watcher, not yet ingested
@@ -372,6 +376,8 @@ func (s *Store) loadProject(slug string) (*Project, error) {
 		edited:  map[string]bool{},
 		agents:  map[string]bool{},
 		seen:    map[string]*sighting{},
+
+		sessions: session.NewBook(t, s.cfg.Now, s.cfg.Log.With("project", slug)),
 	}
 	if data, _, err := t.Read(format.ProjectFile, format.MaxSmall); err == nil {
 		if p.human, p.created, err = format.ParseProject(data); err != nil {

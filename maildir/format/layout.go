@@ -204,6 +204,7 @@ const (
 	JournalFile = RunDir + "/journal"
 	SeenDir     = RunDir + "/seen"     // a file per agent; its mtime is when it was last seen
 	NotifiedDir = RunDir + "/notified" // a file per agent: what it was told of
+	SessionsDir = RunDir + "/sessions" // a file per session of a client: which agent it is, what it was told of
 )
 
 func day(t time.Time) string { return t.UTC().Format("2006/01/02") }

@@ -264,6 +264,15 @@ func (t *Tree) WriteRun(p string, data []byte) error {
 	return err
 }
 
+// RemoveRun removes a file of the untracked run-time state; where none is there it does nothing.
+func (t *Tree) RemoveRun(p string) error {
+	if err := t.hold(); err != nil {
+		return err
+	}
+	defer t.release()
+	return IgnoreGone(t.root.Remove(p))
+}
+
 // SyncDir makes durable which names a folder has.
 func SyncDir(name string) error {
 	d, err := os.Open(name)

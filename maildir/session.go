@@ -1,0 +1,151 @@
+package maildir
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/session"
+)
+
+// A session of a client is an agent. It begins where the client first says so, or at the first
+// event after that; what it was told of its mail is told no second time, until the model's context
+// is cut. All of that is run-time state (package session). See docs/hooks.md.
+
+// SessionKey names a session of a client.
+type SessionKey = session.Key
+
+// Visit is what a client says of its session at each event.
+type Visit struct {
+	SessionKey
+	Dir        string // that the client was started in
+	Model      string // "" where the client does not say
+	Agent      string // who the session is to be, where somebody has decided that; "": see BeginSession
+	Tmux, Pane string // $TMUX and $TMUX_PANE, "" outside of tmux
+	Process    string // the client's, as of session.ClientProcess
+}
+
+// BeginSession makes a session an agent, where it is none or has ended, and returns the agent. That
+// is v.Agent, which is made where there is none of that name; else the
+// one that the session was before; else that of the last ended session of the same client and
+// folder; else a new one. Of those two no other session that lives is the agent. It is ready then.
+// Errors: ErrInvalid; those of EnsureAgent and Register.
+func (p *Project) BeginSession(ctx context.Context, v Visit) (agent string, err error) {
+	p.binding.Lock() // or two that begin at once would take one name
+	defer p.binding.Unlock()
+	if s, ok := p.sessions.Of(v.SessionKey); ok && s.Ended.IsZero() && (v.Agent == "" || v.Agent == s.Agent) {
+		return s.Agent, nil
+	}
+	name, err := p.agentOf(ctx, v)
+	if err != nil {
+		return "", err
+	}
+	gone := p.sessions.Begin(session.State{
+		Key:     v.SessionKey,
+		Agent:   name,
+		Dir:     v.Dir,
+		Seat:    session.Seat{Tmux: v.Tmux, Pane: v.Pane},
+		Process: session.Process(v.Process),
+	})
+	for _, s := range gone {
+		p.leave(ctx, s.Agent)
+	}
+	return name, p.SetPresence(ctx, name, format.Ready)
+}
+
+func (p *Project) agentOf(ctx context.Context, v Visit) (string, error) {
+	as := Registration{Program: v.Client, Model: v.Model}
+	if v.Agent != "" {
+		return v.Agent, p.EnsureAgent(ctx, v.Agent, as)
+	}
+	for _, name := range p.sessions.Names(v.SessionKey, v.Dir) {
+		if ok, err := p.hasAgent(ctx, name); ok || err != nil {
+			return name, err
+		}
+	}
+	made, err := p.Register(ctx, as)
+	if err != nil {
+		return "", err
+	}
+	return made.Name, nil
+}
+
+// EndSession ends a session. Its agent is offline, unless another session is that agent too.
+func (p *Project) EndSession(ctx context.Context, k SessionKey) {
+	now := p.store.cfg.Now()
+	s, ok := p.sessions.Change(k, func(s *session.State) { s.Ended, s.Active, s.Working = now, now, false })
+	if ok {
+		p.leave(ctx, s.Agent)
+	}
+}
+
+// leave sets an agent offline that is no session any more.
+func (p *Project) leave(ctx context.Context, agent string) {
+	for _, s := range p.sessions.Live() {
+		if s.Agent == agent {
+			return
+		}
+	}
+	if err := p.SetPresence(ctx, agent, format.Offline); err != nil {
+		p.store.cfg.Log.Warn("presence not set", "project", p.slug, "agent", agent, "error", err)
+	}
+}
+
+// SessionCut notes that a session's model has lost its context, or begins one: it is told anew who
+// it is, and of what is unread.
+func (p *Project) SessionCut(k SessionKey) {
+	now := p.store.cfg.Now()
+	p.sessions.Change(k, func(s *session.State) { s.Since, s.Before, s.Introduced = now, time.Time{}, false })
+}
+
+// SessionWorks notes whether a turn is under way in a session, or it waits for a prompt.
+func (p *Project) SessionWorks(k SessionKey, working bool) {
+	p.sessions.Change(k, func(s *session.State) { s.Working = working })
+}
+
+// IntroduceSession reports whether a session's model is to be told who it is, and notes that it is
+// told.
+func (p *Project) IntroduceSession(k SessionKey) (first bool) {
+	p.sessions.Change(k, func(s *session.State) { first, s.Introduced = !s.Introduced, true })
+	return first
+}
+
+// TellSession returns the unread mail of a session's agent that its model was not told of, and notes
+// that it is told now.
+func (p *Project) TellSession(ctx context.Context, k SessionKey) (n session.News, err error) {
+	s, ok := p.sessions.Of(k)
+	if !ok {
+		return n, nil
+	}
+	p.Seen(ctx, s.Agent)
+	row, err := p.store.index.Agent(ctx, p.slug, s.Agent)
+	if err != nil || row == nil || row.Unread == 0 {
+		return n, err
+	}
+	page, err := p.page(ctx, InboxQuery{Project: p.slug, Agent: s.Agent, UnreadOnly: true, Limit: session.Most})
+	if err != nil {
+		return n, err
+	}
+	var unread []session.Unread
+	for _, d := range page.Messages {
+		unread = append(unread, session.Unread{ID: d.ID, Created: d.Created})
+	}
+	fresh, older := p.sessions.Tell(k, unread, page.Next != 0)
+	n.Unread, n.New = page.Unread, len(fresh)
+	if older {
+		n.New += page.Unread - len(unread)
+	}
+	for _, d := range page.Messages {
+		if len(n.Named) < session.MostNamed && slices.Contains(fresh, d.ID) {
+			n.Named = append(n.Named, session.Headline{ID: d.ID, From: d.From, Subject: d.Subject})
+		}
+	}
+	return n, nil
+}
+
+// Sessions lists the sessions that go on, by when they began.
+func (p *Project) Sessions() []session.State { return p.sessions.Live() }
+
+// Session returns what is known of a session; ok is false where that is nothing.
+func (p *Project) Session(k SessionKey) (s session.State, ok bool) { return p.sessions.Of(k) }

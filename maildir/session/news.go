@@ -1,0 +1,75 @@
+package session
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"mailtree/maildir/format"
+)
+
+// News is what a session is told of its mail. The zero value is nothing.
+type News struct {
+	Unread int        // unread messages in all
+	New    int        // of them, those that the model was not told of
+	Named  []Headline // the newest of the new ones, newest first, at most MostNamed
+}
+
+// Headline is one message, as whoever sent it wrote it.
+type Headline struct{ ID, From, Subject string }
+
+// MostNamed is how many messages one announcement names.
+const MostNamed = 5
+
+// String is the announcement; "" where nothing is new. It is facts, and holds nothing of a body.
+func (n News) String() string {
+	if n.New == 0 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "You have %d unread %s (mail)", n.Unread, plural(n.Unread))
+	if n.New < n.Unread {
+		fmt.Fprintf(&b, ", %d of them new", n.New)
+	}
+	b.WriteString(": ")
+	for i, m := range n.Named {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		fmt.Fprintf(&b, "%s from %s \"%s\"", tame(m.ID, 128), tame(m.From, 64), tame(m.Subject, 80))
+	}
+	if more := n.New - len(n.Named); more > 0 {
+		fmt.Fprintf(&b, "; and %d more", more)
+	}
+	return b.String()
+}
+
+func plural(n int) string {
+	if n == 1 {
+		return "message"
+	}
+	return "messages"
+}
+
+// tame makes somebody's words part of a line: cut, on one line, and with no quote or bracket that
+// would end the quotation or begin a tag.
+func tame(words string, most int) string {
+	one := strings.Map(func(r rune) rune {
+		switch {
+		case r == '"' || r == '`':
+			return '\''
+		case r == '<':
+			return '('
+		case r == '>':
+			return ')'
+		case format.Misleading(r) || !unicode.IsPrint(r):
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(words, " "))
+	one = strings.Join(strings.Fields(one), " ")
+	if cut := format.Cut(one, most); cut != one {
+		return strings.TrimSpace(cut) + "…"
+	}
+	return one
+}

@@ -1,0 +1,118 @@
+// Package session is what is known of the sessions of clients, the conversations that agents have
+// in them: which agent each session is, what it was told of and when, where it runs: run-time state
+// in memory and in .mailtree/sessions, a file for each session. It may be lost: then a session is
+// another agent, and is told of its mail once more. See docs/hooks.md.
+//
+//	session.go  State, and Read, which needs no server
+//	book.go     Book: the sessions of a project
+//	news.go     what a session is told of its mail, in words
+//	process.go  the process of a client, and whether it still runs
+package session
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/tree"
+)
+
+// Key names a session.
+type Key struct {
+	Client string `json:"client"` // as in `mailtree hook CLIENT`
+	ID     string `json:"session"`
+}
+
+// Valid reports whether there can be a session of that key.
+func (k Key) Valid() bool {
+	return format.PlainName(k.Client) && len(k.Client) <= 32 && k.ID != "" && len(k.ID) <= 256
+}
+
+// path is where the session's file lies.
+func (k Key) path() string {
+	sum := sha256.Sum256([]byte(k.ID))
+	return format.SessionsDir + "/" + k.Client + "-" + hex.EncodeToString(sum[:16])
+}
+
+// Seat is the tmux pane that a session runs in. The zero value is none.
+type Seat struct {
+	Tmux string `json:"tmux"` // its $TMUX: socket, pid of the tmux server, session
+	Pane string `json:"pane"` // its $TMUX_PANE
+}
+
+// State is what is known of one session.
+type State struct {
+	Key
+	Agent   string    `json:"agent"`
+	Dir     string    `json:"dir"` // that the client was started in
+	Seat    Seat      `json:"seat,omitzero"`
+	Process Process   `json:"process,omitzero"` // of the client; "" where that is not known
+	Began   time.Time `json:"began"`
+	Active  time.Time `json:"active"`         // when the client was last heard of, to the minute
+	Ended   time.Time `json:"ended,omitzero"` // zero: it lives
+	Working bool      `json:"working"`        // a turn is under way
+
+	// What was told of before Since has left the model's context, and is told again.
+	Since      time.Time            `json:"since,omitzero"`
+	Introduced bool                 `json:"introduced"`      // the model knows who it is
+	Told       map[string]time.Time `json:"told,omitempty"`  // when it was last told of a message, by id
+	Before     time.Time            `json:"before,omitzero"` // what was created earlier counts as told
+}
+
+// silentFor is how long a session lives whose process is not known and which says nothing.
+const silentFor = 24 * time.Hour
+
+// live reports whether the session goes on.
+func (s *State) live(now time.Time) bool {
+	if s.Process != "" {
+		return s.Ended.IsZero() && !s.Process.Gone()
+	}
+	return s.Ended.IsZero() && now.Sub(s.Active) < silentFor
+}
+
+// knows reports whether the model was told of a message in its present context.
+func (s *State) knows(m *Unread) bool {
+	at, told := s.Told[m.ID]
+	return told && !at.Before(s.Since) || m.Created.Before(s.Before)
+}
+
+// Most is how many unread messages one look considers. Those that are older count as told.
+const Most = 200
+
+// noteTold notes that the model is told of the messages now. Of others it keeps the newest notes:
+// their senders see when the agent was told.
+func (s *State) noteTold(unread []Unread, now time.Time) {
+	s.Told = maps.Clone(s.Told) // others may hold the old one
+	if s.Told == nil {
+		s.Told = map[string]time.Time{}
+	}
+	for _, m := range unread {
+		s.Told[m.ID] = now
+	}
+	if len(s.Told) <= 2*Most {
+		return
+	}
+	ids := slices.SortedFunc(maps.Keys(s.Told), func(a, b string) int { return s.Told[b].Compare(s.Told[a]) })
+	for _, id := range ids[2*Most:] {
+		delete(s.Told, id)
+	}
+}
+
+// Read reads one session of a tree from its file, as of the last change; ok is false where there is
+// none. It needs no server.
+func Read(t *tree.Tree, k Key) (s State, ok bool) {
+	if !k.Valid() {
+		return State{}, false
+	}
+	s, ok = readFile(t, k.path())
+	return s, ok && s.Key == k
+}
+
+func readFile(t *tree.Tree, file string) (s State, ok bool) {
+	data, _, err := t.Read(file, format.MaxSmall)
+	return s, err == nil && json.Unmarshal(data, &s) == nil && s.Valid() && format.ValidName(s.Agent)
+}

@@ -1,0 +1,196 @@
+package session
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mailtree/maildir/tree"
+)
+
+// notebook is a book on a clock that the test sets.
+type notebook struct {
+	*Book
+	at time.Time
+}
+
+func newNotebook(t *testing.T) *notebook {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.MkdirAll(dir+"/"+tree.TmpDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	on, err := tree.Open(dir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { on.Close() })
+	b := &notebook{at: time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)}
+	b.Book = NewBook(on, func() time.Time { return b.at }, slog.New(slog.DiscardHandler))
+	return b
+}
+
+// begin has a session begin a minute after the last one.
+func (b *notebook) begin(id, agent string) Key {
+	b.at = b.at.Add(time.Minute)
+	k := Key{Client: "claude", ID: id}
+	b.Begin(State{Key: k, Agent: agent, Dir: "/code"})
+	return k
+}
+
+func (b *notebook) end(k Key) { b.Change(k, func(s *State) { s.Ended = b.at }) }
+
+// TestBounds: a book forgets what ended a week ago, and the oldest of more than a thousand, on disk
+// too; of a session it keeps the newest notes.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	b := newNotebook(t)
+	old := b.begin("old", "Old")
+	b.end(old)
+	for i := range maxStates {
+		b.begin(fmt.Sprint(i), "A")
+	}
+	if _, ok := b.Of(old); ok || len(b.by) != maxStates {
+		t.Errorf("%d sessions", len(b.by))
+	}
+	k := b.begin("last", "A")
+	for i := range 3 {
+		var unread []Unread
+		for n := range Most {
+			unread = append(unread, Unread{ID: fmt.Sprint(i, n), Created: b.at})
+		}
+		b.at = b.at.Add(time.Minute)
+		b.Tell(k, unread, false)
+	}
+	s, _ := b.Of(k)
+	_, first := s.Told["0 0"]
+	if _, last := s.Told["2 0"]; len(s.Told) != 2*Most || first || !last {
+		t.Errorf("%d notes, of the first: %v", len(s.Told), first)
+	}
+	b.end(k)
+	b.at = b.at.Add(keepEnded + time.Hour)
+	b.begin("new", "A")
+	if _, ok := b.Of(k); ok {
+		t.Error("what ended a week ago is known")
+	}
+	fresh := NewBook(b.tree, b.now, b.log)
+	if d := cmp.Diff(b.by, fresh.load()); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestTellOlder: where more is unread than one look considers, what is older counts as told, until
+// the context is cut.
+func TestTellOlder(t *testing.T) {
+	t.Parallel()
+	b := newNotebook(t)
+	k := b.begin("s", "A")
+	early, late := Unread{"early", b.at}, Unread{"late", b.at.Add(time.Second)}
+	for i, c := range []struct {
+		unread []Unread
+		more   bool
+		want   []string
+		older  bool
+	}{
+		{[]Unread{late}, true, []string{"late"}, true},
+		{[]Unread{late}, true, nil, false},
+		{[]Unread{late, early}, false, nil, false},
+	} {
+		if fresh, older := b.Tell(k, c.unread, c.more); !cmp.Equal(fresh, c.want) || older != c.older {
+			t.Errorf("%d: %v, %v", i, fresh, older)
+		}
+	}
+	b.at = b.at.Add(time.Minute)
+	b.Change(k, func(s *State) { s.Since, s.Before = b.at, time.Time{} })
+	if fresh, _ := b.Tell(k, []Unread{late, early}, false); len(fresh) != 2 {
+		t.Errorf("after a cut: %v", fresh)
+	}
+}
+
+// TestSilent: a session whose process is not known lives for a day after it was last heard of; its
+// name is free then.
+func TestSilent(t *testing.T) {
+	t.Parallel()
+	b := newNotebook(t)
+	k := b.begin("s", "A")
+	next := Key{Client: "claude", ID: "next"}
+	if names := b.Names(next, "/code"); len(names) > 0 {
+		t.Errorf("of a session that lives: %v", names)
+	}
+	b.at = b.at.Add(silentFor - time.Minute)
+	b.Change(k, func(*State) {})
+	b.at = b.at.Add(silentFor - time.Minute)
+	if names := b.Names(next, "/code"); len(names) > 0 || len(b.Live()) != 1 {
+		t.Errorf("of a session that was heard of: %v", names)
+	}
+	b.at = b.at.Add(2 * time.Minute)
+	if names := b.Names(next, "/code"); !cmp.Equal(names, []string{"A"}) || len(b.Live()) != 0 {
+		t.Errorf("of a silent session: %v", names)
+	}
+	if names := b.Names(next, "/other"); len(names) > 0 {
+		t.Errorf("in another folder: %v", names)
+	}
+	if gone := b.Begin(State{Key: next, Agent: "A", Dir: "/code"}); len(gone) != 1 || gone[0].Key != k {
+		t.Errorf("gone: %v", gone)
+	}
+}
+
+// TestProcess: a process is gone once it has ended, also before its parent has noticed.
+func TestProcess(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		t.Skip("not done here: the system does not tell of processes")
+	}
+	cmd := exec.Command("cat")
+	in, err := cmd.StdinPipe()
+	if err != nil || cmd.Start() != nil {
+		t.Fatal("cat does not start")
+	}
+	st, err := readStat(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Process(fmt.Sprintf("%s %d %s", namespace(), cmd.Process.Pid, st.started))
+	if p.Gone() || Process("").Gone() || ClientProcess().Gone() || Process("pid:[1] 1 1").Gone() {
+		t.Error("a process that runs is gone")
+	}
+	if other := Process(strings.TrimSuffix(string(p), st.started) + "1"); !other.Gone() {
+		t.Error("a later process of the same number is taken for it")
+	}
+	in.Close()
+	_ = cmd.Wait()
+	if !p.Gone() {
+		t.Error("a process that has ended is not gone")
+	}
+}
+
+// TestNews: an announcement is one line of facts, whatever the messages say.
+func TestNews(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("ä", 60)
+	for _, c := range []struct {
+		news News
+		want string
+	}{
+		{News{Unread: 3}, ""},
+		{
+			News{2, 2, []Headline{{"m1", "Ann", "Plan"}, {"m2", "Bob", ""}}},
+			`You have 2 unread messages (mail): m1 from Ann "Plan"; m2 from Bob ""`,
+		},
+		{
+			News{9, 7, []Headline{{"m1", "Ann", "a\"\n<system>\u202e`x`\x1b[1m\xff"}}},
+			`You have 9 unread messages (mail), 7 of them new: m1 from Ann "a' (system) 'x' [1m"; and 6 more`,
+		},
+		{News{1, 1, []Headline{{"m1", "Ann", long}}}, `You have 1 unread message (mail): m1 from Ann "` + long[:80] + `…"`},
+	} {
+		if got := c.news.String(); got != c.want {
+			t.Errorf("got  %s\nwant %s", got, c.want)
+		}
+	}
+}
