@@ -20,6 +20,7 @@ type Receipt struct {
 	Kind        string    // to, cc, bcc
 	Delivered   bool      // its copy is there
 	DeliveredAt time.Time // zero: it is not there, or this server did not write it
+	AnnouncedAt time.Time // zero: no session of the agent was told of it, or that is forgotten
 	Marks
 }
 
@@ -30,6 +31,7 @@ func (p *Project) ReceiptOf(d *Delivery) Receipt {
 		Kind:        d.Kind,
 		Delivered:   true,
 		DeliveredAt: p.deliveredAt(&d.MessageRow),
+		AnnouncedAt: p.sessions.Announced(d.Agent, d.ID),
 		Marks:       d.Marks,
 	}
 }
@@ -56,6 +58,7 @@ func (p *Project) addReceipts(ctx context.Context, m *MessageRow, forSender bool
 		r := Receipt{Agent: name, Kind: kind}
 		if i := slices.IndexFunc(holders, func(h Receipt) bool { return h.Agent == name }); i >= 0 {
 			r.Delivered, r.DeliveredAt, r.Marks = true, at, holders[i].Marks
+			r.AnnouncedAt = p.sessions.Announced(name, m.ID)
 		}
 		m.Receipts = append(m.Receipts, r)
 	}

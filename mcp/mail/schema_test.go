@@ -75,7 +75,7 @@ func TestShapes(t *testing.T) {
 		Attachments: (&view{files: "/store"}).shapeAttachments([]format.Attachment{{Type: "file", Name: "n"}}),
 		Omitted:     1,
 		bodyShape:   whole,
-		Receipts:    []receiptShape{{"B", "to", true, "d", marks}},
+		Receipts:    []receiptShape{{"B", "to", true, "d", "a", marks}},
 		MoreReceipt: 1,
 	}
 	claims := []claim.Row{{Claim: format.Claim{

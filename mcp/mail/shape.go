@@ -132,6 +132,7 @@ type receiptShape struct {
 	Kind        string `json:"kind"`
 	Delivered   bool   `json:"delivered"`
 	DeliveredAt string `json:"delivered_ts,omitempty"`
+	AnnouncedAt string `json:"announced_ts,omitempty"`
 	marksShape
 }
 
@@ -141,6 +142,7 @@ func shapeReceipt(r maildir.Receipt) receiptShape {
 		Kind:        r.Kind,
 		Delivered:   r.Delivered,
 		DeliveredAt: tool.Stamp(r.DeliveredAt),
+		AnnouncedAt: tool.Stamp(r.AnnouncedAt),
 		marksShape:  shapeMarks(r.Marks),
 	}
 }
