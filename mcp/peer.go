@@ -23,6 +23,7 @@ import (
 //	                       how a bridge keeps the server, and notices its end
 //	/health                as over TCP
 //	/nudge                 POST: tell agents of new mail in their tmux windows (nudge.go)
+//	/mailtree/<verb>       POST, JSON: what a command of the same version asks for (hook.go, newproject.go)
 //	/yield                 POST: a server in the background makes room for one in the foreground
 //
 // The caller is the peer's user, looked up for every connection. The server's own user and root may
@@ -56,6 +57,8 @@ func (s *Server) socketHandler() http.Handler {
 	mux.Handle("/toolset/{name}/", http.HandlerFunc(s.noToolset))
 	mux.Handle("GET /health", s.ownOnly(http.HandlerFunc(s.health)))
 	mux.Handle("POST /nudge", s.ownOnly(http.HandlerFunc(s.nudge)))
+	mux.Handle("POST /mailtree/hook", s.ownOnly(http.HandlerFunc(s.hookEvent)))
+	mux.Handle("POST /mailtree/project", s.ownOnly(http.HandlerFunc(s.newProject)))
 	mux.Handle("POST /yield", s.ownOnly(http.HandlerFunc(s.yield)))
 	mux.HandleFunc("/", notFound)
 	return s.recover(s.logged(s.peer(s.checkOrigin(mux))))

@@ -61,7 +61,10 @@ type Config struct {
 
 	// Nudge is what POST /nudge on the socket does for its caller: it tells agents of new mail,
 	// once or as long as ctx lasts, and told hears of each. nil: there is no such thing.
-	Nudge  func(ctx context.Context, by tool.Caller, watch bool, told func(any)) error
+	Nudge func(ctx context.Context, by tool.Caller, watch bool, told func(any)) error
+	// Explain words the refusals of POST /mailtree/… on the socket; nil: as they are.
+	Explain func(error) string
+
 	Yield  func()                    // stops a server in the background for another that starts; nil: it does not yield
 	Health func(context.Context) any // what GET /health answers as JSON; nil: {"status":"ok"}
 	Log    *slog.Logger              // nil: discarded
@@ -131,6 +134,9 @@ func (c *Config) fill() {
 	}
 	if c.Version == "" {
 		c.Version = "devel"
+	}
+	if c.Explain == nil {
+		c.Explain = error.Error
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

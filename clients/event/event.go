@@ -10,6 +10,7 @@
 package event
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -46,7 +47,8 @@ type Event struct {
 	Kind    Kind
 	Source  string // of a Start: one of the sources; "" where the client does not say
 	Session string // the client's id of the conversation
-	Dir     string // the session's working directory
+	Dir     string // the session's working directory, which may change
+	Root    string // the folder that the client was started in; Dir where it does not say
 	Model   string // "" where the client does not say
 
 	Subagent   bool // it happened to an agent that the session's own agent started
@@ -80,6 +82,7 @@ func Parse(client string, stdin []byte, env func(name string) string) (Event, er
 		Source:     p.Source,
 		Session:    p.Session,
 		Dir:        p.Dir,
+		Root:       cmp.Or(env(c.rootVar), p.Dir),
 		Model:      p.Model,
 		Subagent:   p.AgentID != "",
 		Continuing: p.StopHookActive,

@@ -4,6 +4,7 @@ package event
 type client struct {
 	kinds   map[string]Kind
 	editors []string // tools that change files
+	rootVar string   // the variable that names Event.Root; "": none does
 	answer  func(a Answer, e Event) any
 }
 
@@ -19,6 +20,7 @@ var clients = map[string]client{
 			"SessionEnd":       End,
 		},
 		editors: []string{"Edit", "MultiEdit", "Write", "NotebookEdit"},
+		rootVar: "CLAUDE_PROJECT_DIR",
 		answer:  answerClaude,
 	},
 }

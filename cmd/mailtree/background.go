@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -200,22 +202,57 @@ func detach(store string) error {
 }
 
 // overSocket sends a request to the server on the store's own socket.
-func overSocket(ctx context.Context, cfg *config, method, path string) (*http.Response, error) {
+func overSocket(ctx context.Context, cfg *config, method, path string, body io.Reader) (*http.Response, error) {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return socket.Dial(ctx, storedir.SocketPath(cfg.Store))
 	}
 	c := http.Client{Timeout: grace, Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
-	r, err := http.NewRequestWithContext(ctx, method, "http://mailtree"+path, nil)
+	r, err := http.NewRequestWithContext(ctx, method, "http://mailtree"+path, body)
 	if err != nil {
 		return nil, err
 	}
 	return c.Do(r)
 }
 
+// errNoServer means that nothing listens on the store's socket.
+var errNoServer = errors.New("no server runs")
+
+// askServer has the store's server do one of its /mailtree verbs. Errors: errNoServer; what the
+// server says.
+func askServer(ctx context.Context, cfg *config, verb string, ask, answer any) error {
+	body, err := json.Marshal(ask)
+	if err != nil {
+		return err
+	}
+	res, err := overSocket(ctx, cfg, http.MethodPost, "/mailtree/"+verb, bytes.NewReader(body))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+		return errNoServer
+	}
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return refusedBy(res)
+	}
+	return json.NewDecoder(res.Body).Decode(answer)
+}
+
+// refusedBy is what a server says in place of an answer.
+func refusedBy(res *http.Response) error {
+	var said struct {
+		Error struct{ Message string }
+	}
+	if json.NewDecoder(res.Body).Decode(&said) != nil || said.Error.Message == "" {
+		return fmt.Errorf("the server answers %s: is it of this version, and yours?", res.Status)
+	}
+	return errors.New(said.Error.Message)
+}
+
 // askToYield asks the server that holds the store whether it ends for another one. Both results are
 // false where that server has just ended.
 func askToYield(ctx context.Context, cfg *config) (yields, stays bool) {
-	res, err := overSocket(ctx, cfg, http.MethodPost, "/yield")
+	res, err := overSocket(ctx, cfg, http.MethodPost, "/yield", nil)
 	if err != nil {
 		return false, false
 	}

@@ -55,6 +55,7 @@ type config struct {
 	MailGateway string // has no effect yet
 
 	background bool // no TCP port, log in the store, ends when nobody uses it
+	alone      bool // no socket: the process has the store for a moment, and serves nobody
 
 	step func(name string) // set by a test that kills the program at that step; nil otherwise
 }

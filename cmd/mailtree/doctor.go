@@ -146,7 +146,7 @@ func (d *doctor) examine(ctx context.Context) {
 func (d *doctor) server(ctx context.Context) {
 	holder := storedir.Holder(d.p.cfg.Store)
 	var r healthReport
-	res, err := overSocket(ctx, d.p.cfg, http.MethodGet, "/health")
+	res, err := overSocket(ctx, d.p.cfg, http.MethodGet, "/health", nil)
 	if err == nil {
 		defer res.Body.Close()
 		err = json.NewDecoder(res.Body).Decode(&r)

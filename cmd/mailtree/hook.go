@@ -4,11 +4,16 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"mailtree/clients/event"
+	"mailtree/maildir"
+	"mailtree/maildir/session"
+	"mailtree/maildir/storedir"
+	mcpserver "mailtree/mcp"
 )
 
 func hookCommand(p *program) *cobra.Command {
@@ -43,20 +48,91 @@ func harmless(err error) error {
 // maxEvent is how much of an event is read. Those after a tool hold what it printed.
 const maxEvent = 64 << 20
 
-// hook reads an event and answers it.
-func (p *program) hook(_ context.Context, client string) error {
+// hookPatience is how long a client waits at most for what there is to tell. A bridge that starts a
+// server waits longer for a process that has the store.
+const hookPatience = patience / 2
+
+// hook reads an event and answers it. What goes wrong is a line for people who debug: the client has
+// others.
+func (p *program) hook(ctx context.Context, client string) error {
 	if !event.Known(client) {
 		return errors.New("hook: there is no client named " + strings.ToValidUTF8(client, "?"))
 	}
+	ctx, cancel := context.WithTimeout(ctx, hookPatience)
+	defer cancel()
+	e, a, err := p.onEvent(ctx, client)
+	if err != nil {
+		p.cfg.logger(p.std).Debug("hook", "event", e.Name, "error", err)
+	}
+	return p.answerHook(e, a)
+}
+
+// onEvent returns what there is to say.
+func (p *program) onEvent(ctx context.Context, client string) (e event.Event, a event.Answer, err error) {
+	e.Client = client
 	stdin, err := io.ReadAll(io.LimitReader(p.std.in, maxEvent))
+	if err != nil {
+		return e, a, err
+	}
+	if e, err = event.Parse(client, stdin, p.variable); err != nil {
+		return event.Event{Client: client}, a, err
+	}
+	if e.Kind == "" || e.Kind == event.Edit || e.Subagent || !storedir.IsStore(p.cfg.Store) {
+		return e, a, nil
+	}
+	told, err := p.tellServer(ctx, e)
+	a.Tell, a.Agent = told.Tell, told.Agent
+	if e.Kind == event.Start && err == nil {
+		err = p.exportAgent(a.Agent)
+	}
+	return e, a, err
+}
+
+// tellServer tells the server what has happened. Where none runs, a session that begins becomes an
+// agent in this process, and nothing else is done.
+func (p *program) tellServer(ctx context.Context, e event.Event) (told mcpserver.HookAnswer, err error) {
+	ask := mcpserver.HookEvent{
+		Kind:    string(e.Kind),
+		Client:  e.Client,
+		Session: e.Session,
+		Dir:     e.Root,
+		Model:   e.Model,
+		Agent:   p.variable("AGENT_NAME"),
+		Tmux:    p.variable("TMUX"),
+		Pane:    p.variable("TMUX_PANE"),
+		Process: string(session.ClientProcess()),
+	}
+	err = askServer(ctx, p.cfg, "hook", ask, &told)
+	if !errors.Is(err, errNoServer) {
+		return told, err
+	}
+	if e.Kind != event.Start {
+		return told, nil
+	}
+	t, _, err := storedir.OpenProject(p.cfg.Store, e.Root, p.cfg.Scope)
+	if err != nil {
+		return told, err
+	}
+	t.Close() // it is ours
+	err = p.alone(ctx, func(ctx context.Context, store *maildir.Store) (err error) {
+		told, err = ask.Answer(ctx, store)
+		return err
+	})
+	return told, err
+}
+
+// exportAgent has the client's shells know who commits. See docs/guard.md.
+func (p *program) exportAgent(agent string) error {
+	file := p.variable("CLAUDE_ENV_FILE")
+	if file == "" || agent == "" {
+		return nil
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
-	e, err := event.Parse(client, stdin, p.variable)
-	if err != nil || e.Kind == "" || e.Subagent {
-		return err
-	}
-	return p.answerHook(e, event.Answer{})
+	_, err = f.WriteString("export AGENT_NAME=" + agent + "\n") // names are plain
+	return errors.Join(err, f.Close())
 }
 
 func (p *program) answerHook(e event.Event, a event.Answer) error {

@@ -55,7 +55,7 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 	root.AddCommand(
 		serveCommand(p), stdioCommand(p), nudgeCommand(p), setupCommand(p),
 		indexCommand(p), doctorCommand(p), keyCommand(p), guardCommand(p, env),
-		attachmentsCommand(p), hookCommand(p), configCommand(p), versionCommand(p),
+		attachmentsCommand(p), newCommand(p), hookCommand(p), configCommand(p), versionCommand(p),
 	)
 	for _, c := range root.Commands() {
 		addSettingFlags(c.Flags(), c.Name())

@@ -95,6 +95,7 @@ func (a *app) run(ctx context.Context, p *program, idle time.Duration, listeners
 		Token:        a.store.Token(),
 		RequireToken: p.cfg.RequireToken,
 		Health:       health.report,
+		Explain:      words.Explain,
 		Log:          log,
 		MaxAnswer:    p.cfg.MaxAnswer,
 	}

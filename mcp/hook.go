@@ -1,0 +1,143 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"mailtree/maildir"
+	"mailtree/mcp/protocol"
+	"mailtree/mcp/tool"
+)
+
+// HookEvent is the body of POST /mailtree/hook: what a client has told its hook.
+type HookEvent struct {
+	Kind    string `json:"kind"` // HookStart and its like
+	Client  string `json:"client"`
+	Session string `json:"session"`
+	Dir     string `json:"dir"` // that the client was started in
+	Model   string `json:"model,omitempty"`
+	Agent   string `json:"agent,omitempty"` // who the session is to be; "": the server decides
+	Tmux    string `json:"tmux,omitempty"`
+	Pane    string `json:"pane,omitempty"`
+	Process string `json:"process,omitempty"` // the client's, as of session.ClientProcess
+}
+
+// visit is what the event says of its session.
+func (e *HookEvent) visit() maildir.Visit {
+	return maildir.Visit{
+		SessionKey: maildir.SessionKey{Client: e.Client, ID: e.Session},
+		Dir:        e.Dir,
+		Model:      e.Model,
+		Agent:      e.Agent,
+		Tmux:       e.Tmux,
+		Pane:       e.Pane,
+		Process:    e.Process,
+	}
+}
+
+// The kinds of HookEvent: a session begins or loses its context, a prompt comes, tools have run, a
+// turn ends, the context is cut, the session ends.
+const (
+	HookStart   = "start"
+	HookPrompt  = "prompt"
+	HookTool    = "tool"
+	HookStop    = "stop"
+	HookCompact = "compact"
+	HookEnd     = "end"
+)
+
+// HookAnswer is what the hook is to say. All of it is empty where the folder is no project's.
+type HookAnswer struct {
+	Agent string `json:"agent,omitempty"` // who the session is
+	Tell  string `json:"tell,omitempty"`  // to the model
+}
+
+// maxHookEvent bounds the body of POST /mailtree/hook: names and paths.
+const maxHookEvent = 64 << 10
+
+// hookEvent notes what has happened in a client's session, and answers what is to be told there.
+func (s *Server) hookEvent(w http.ResponseWriter, r *http.Request) {
+	var e HookEvent
+	if !s.readVerb(w, r, &e) {
+		return
+	}
+	a, err := e.Answer(r.Context(), s.cfg.Store)
+	s.answerVerb(w, r, a, err)
+}
+
+// readVerb reads the body of a POST /mailtree/…; false where it has answered already.
+func (s *Server) readVerb(w http.ResponseWriter, r *http.Request, v any) bool {
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxHookEvent)).Decode(v); err != nil && !errors.Is(err, io.EOF) {
+		writeError(w, http.StatusBadRequest, nil, protocol.CodeRequest, "the body is not what a command of this version sends")
+		return false
+	}
+	return true
+}
+
+// answerVerb answers a POST /mailtree/… with v, or refuses it.
+func (s *Server) answerVerb(w http.ResponseWriter, r *http.Request, v any, err error) {
+	switch {
+	case err == nil:
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(tool.Encode(v))
+	case r.Context().Err() == nil:
+		s.log.Warn("refused", "path", r.URL.Path, "error", err)
+		writeError(w, http.StatusConflict, nil, protocol.CodeRequest, s.cfg.Explain(err))
+	}
+}
+
+// Answer notes in the store what has happened, and returns what is to be told. Errors: those of the
+// store.
+func (e *HookEvent) Answer(ctx context.Context, store *maildir.Store) (a HookAnswer, err error) {
+	v := e.visit()
+	if !v.Valid() || e.Dir == "" {
+		return a, errors.New("a hook names no session, or no folder")
+	}
+	p, err := store.Project(ctx, e.Dir)
+	switch {
+	case errors.Is(err, maildir.ErrNotFound): // not ours
+		return a, nil
+	case err != nil:
+		return a, err
+	case e.Kind == HookEnd:
+		p.EndSession(ctx, v.SessionKey)
+		return a, nil
+	}
+	if a.Agent, err = p.BeginSession(ctx, v); err != nil {
+		return a, err
+	}
+	if e.Kind == HookCompact || e.Kind == HookStart {
+		p.SessionCut(v.SessionKey)
+	}
+	news, introduce := "", e.Kind == HookStart
+	if e.Kind == HookPrompt || e.Kind == HookTool || e.Kind == HookStop {
+		told, err := p.TellSession(ctx, v.SessionKey)
+		if err != nil {
+			return a, err
+		}
+		news = told.String()
+		introduce = e.Kind != HookStop || news != "" // at its end a turn goes on for mail alone
+		p.SessionWorks(v.SessionKey, introduce)
+	}
+	if introduce && p.IntroduceSession(v.SessionKey) {
+		a.Tell = introduction(a.Agent, p.HumanKey())
+	}
+	a.Tell = joinLines(a.Tell, news)
+	return a, nil
+}
+
+// introduction tells a model who it is in the mail.
+func introduction(agent, project string) string {
+	return fmt.Sprintf("You are %s (mail: agent_name %s, project_key %s).", agent, agent, project)
+}
+
+func joinLines(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "\n" + b
+}
