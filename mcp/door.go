@@ -24,6 +24,7 @@ func (s *Server) table() []*door {
 		Log:       s.log,
 		Stopping:  s.stopping,
 		Budget:    tool.Budget(s.cfg.MaxAnswer),
+		Events:    s.cfg.Events,
 		SessionID: s.ids.get,
 	}
 	return []*door{

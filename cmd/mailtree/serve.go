@@ -91,6 +91,7 @@ func (a *app) run(ctx context.Context, p *program, idle time.Duration, listeners
 	cfg := mcpserver.Config{
 		Store:        a.store,
 		Version:      version(),
+		Events:       p.cfg.Events,
 		Host:         p.cfg.Host,
 		Token:        a.store.Token(),
 		RequireToken: p.cfg.RequireToken,

@@ -41,6 +41,8 @@ const (
 	CodeBusy     = -32000
 	CodeDenied   = -32001
 	CodeNotFound = -32002 // a resource that is not there, in the old era; CodeParams in the new one
+	CodeHeaders  = -32020 // headers that do not say what the message says
+	CodeUnknown  = -32023 // an event that there is not (SEP-3415)
 )
 
 // Failure is a JSON-RPC error as the answer to the message of that id; nil where it is not known.

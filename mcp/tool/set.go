@@ -45,6 +45,7 @@ type Config struct {
 	Log      *slog.Logger    // nil: discarded
 	Stopping <-chan struct{} // ends long polls when it is closed; nil: never
 	Budget   Budget          // bytes of an answer
+	Events   bool            // serve the protocol's extension for events, where the toolset has it
 
 	SessionID func() string // the id of the session that begins; nil: the SDK chooses
 }
