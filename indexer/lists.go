@@ -84,9 +84,10 @@ func (x *Index) Stats(ctx context.Context) (maildir.Stats, error) {
 	var s maildir.Stats
 	err := x.each(ctx, `SELECT (SELECT count(*) FROM projects), (SELECT count(*) FROM agents),
 		(SELECT coalesce(sum(messages), 0) FROM projects),
-		(SELECT coalesce(sum(total), 0) FROM agents), (SELECT count(*) FROM problems)`, nil,
+		(SELECT coalesce(sum(total), 0) FROM agents), (SELECT count(*) FROM problems),
+		(SELECT coalesce(sum(unread), 0) FROM agents)`, nil,
 		func(scan func(...any) error) error {
-			return scan(&s.Projects, &s.Agents, &s.Messages, &s.Deliveries, &s.Problems)
+			return scan(&s.Projects, &s.Agents, &s.Messages, &s.Deliveries, &s.Problems, &s.Unread)
 		})
 	return s, err
 }

@@ -565,7 +565,7 @@ func TestProjects(t *testing.T) {
 	if names, err := d.Names(t.Context(), "p", format.KindProfile, "b", 10); err != nil || strings.Join(names, " ") != "Bob" {
 		t.Errorf("agents: %v %v", names, err)
 	}
-	if s, err := d.Stats(t.Context()); err != nil || s != (maildir.Stats{Projects: 2, Agents: 2, Messages: 2, Deliveries: 1}) {
+	if s, err := d.Stats(t.Context()); err != nil || s != (maildir.Stats{Projects: 2, Agents: 2, Messages: 2, Deliveries: 1, Unread: 1}) {
 		t.Errorf("stats: %+v %v", s, err)
 	}
 	if err := d.Retain(t.Context(), map[string]*tree.Tree{"p": one}); err != nil {

@@ -260,4 +260,5 @@ type Hit struct {
 // Stats counts the rows of all projects.
 type Stats struct {
 	Projects, Agents, Messages, Deliveries, Problems int
+	Unread                                           int // deliveries that nobody has read
 }

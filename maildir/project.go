@@ -399,6 +399,7 @@ func (p *Project) recover() (err error) {
 		Log:      cfg.Log.With("project", p.slug),
 		Patience: cfg.Patience,
 		Step:     cfg.Step,
+		Observe:  cfg.Observe,
 	})
 	if err != nil {
 		return err

@@ -60,6 +60,9 @@ type Config struct {
 	// Refine makes a summary of a thread's text by other means; nil: none is made. Its error says
 	// why it has none.
 	Refine func(ctx context.Context, thread []byte) (string, error)
+	// Observe is called after each operation that writes, in the goroutine of its caller: how long
+	// it took and its error. An operation without paths had nothing to do. nil: not at all.
+	Observe func(op Op, took time.Duration, err error)
 
 	Now  func() time.Time     // nil: time.Now
 	Rand io.Reader            // nil: crypto/rand

@@ -35,6 +35,11 @@ type Config struct {
 	Log      *slog.Logger
 	Patience time.Duration     // how long a caller waits for the disk
 	Step     func(name string) // called before and after whatever a crash may fall between; nil: not at all (fault tests)
+
+	// Observe is called with what Do did, by its goroutine: the operation, how long it took and the
+	// error that Do returns. Of one that was not answered op has no more than the caller gave. nil:
+	// nobody wants to know.
+	Observe func(op Op, took time.Duration, err error)
 }
 
 // Owner is what a Writer needs of the project whose tree it writes.
@@ -146,6 +151,22 @@ var ErrStopped error = &refusal.Error{What: refusal.Stopping}
 // operation may still happen, unless it was not planned yet. Errors: those of tx.Plan; refusals for
 // the faults of the disk; ErrStopped.
 func (w *Writer) Do(ctx context.Context, tx *Tx) error {
+	if w.Observe == nil {
+		return w.do(ctx, tx)
+	}
+	began, op := time.Now(), tx.Op
+	err := w.do(ctx, tx)
+	select {
+	case <-tx.done:
+		op = tx.Op
+	default: // it may still be worked on
+	}
+	w.Observe(op, time.Since(began), err)
+	return err
+}
+
+// do is Do, unobserved.
+func (w *Writer) do(ctx context.Context, tx *Tx) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, w.Patience, errStuck)
 	defer cancel()
 	tx.ctx, tx.done = ctx, make(chan struct{})

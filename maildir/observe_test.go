@@ -1,0 +1,49 @@
+package maildir_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+	"mailtree/maildir/refusal"
+)
+
+// TestObserve: each operation is told once, with its line for people and how it ended.
+func TestObserve(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var told []string
+	observe := func(op maildir.Op, took time.Duration, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if took <= 0 {
+			t.Errorf("%s took %s", op.Verb, took)
+		}
+		ended := "ok"
+		if err != nil {
+			ended = refusal.Code(err)
+		}
+		told = append(told, fmt.Sprintf("%s %s: %s, %s", op.Verb, op.Agent, op.Summary, ended))
+	}
+	p := project(t, storetest.Config{Observe: observe}, "Ann", "Bob")
+	mu.Lock()
+	told = nil
+	mu.Unlock()
+	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "one"})
+	if _, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Cid"}, Subject: "two"}); err == nil {
+		t.Error("sent to nobody")
+	}
+	if err := p.SetPresence(t.Context(), "Ann", "ready"); err != nil {
+		t.Error(err)
+	}
+	want := []string{"send Ann: Ann -> Bob: one, ok", "send Ann: , not_found", "presence Ann: Ann is ready, ok"}
+	mu.Lock()
+	defer mu.Unlock()
+	if !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
+	}
+}
