@@ -6,7 +6,7 @@
 // the result is parsed, and must say the same as before but for the entry. What cannot be edited
 // under that rule is an error and leaves the file to its owner.
 //
-//	JSON    with or without comments and trailing commas
+//	JSON    with or without comments and trailing commas; also lists of hooks' handlers
 //	TOML    a table of its own, [a.b], with the tables below it
 //	Block   lines of text between two markers in a markdown file
 package edit
@@ -20,7 +20,8 @@ import (
 	"strings"
 )
 
-// Key is a key of an entry. Value is a string, a bool or a []string.
+// Key is a key of an entry. Value is a string, a bool, a number or a []string; of a handler also
+// []Key or [][]Key.
 type Key struct {
 	Name  string
 	Value any

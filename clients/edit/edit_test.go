@@ -65,3 +65,62 @@ func blocked(v any, path []string) bool {
 	_, isObject := v.(map[string]any)
 	return !isObject
 }
+
+// FuzzHandlers puts handlers into any file that parses and takes them out again.
+func FuzzHandlers(f *testing.F) {
+	for _, s := range []string{
+		``, `{}`, `{"h":{}}`, `{"h":{"a":[]}}`, "{\n  \"h\": {\n    \"a\": [ // c\n    ]\n  }\n}", `{"h":{"a":[{"hooks":[{"c":"x"},{"c":"o"}]}]}}`,
+		`{"h":{"a":[{"c":"x"},{"c":"x"},1,{"hooks":[]}],"b":{},"c":[{"c":"y"}]}}`, "{\r\n\t\"h\": {\"b\": [{\"m\":1,\"hooks\":[{\"c\":\"x\"},],},],},\r\n}",
+		`{"h":{"a":[{"hooks":[/*1*/{"c":"x"}/*2*/]}]}}`, `{"v":2,"h":{"a":[{"c":"x","hooks":[{"c":"x"}]}]}}`,
+	} {
+		f.Add([]byte(s))
+	}
+	form := JSON{Comments: true, Commas: true}
+	h := Handlers{
+		Path: []string{"h"},
+		Known: func(m map[string]any) string {
+			name, _ := m["c"].(string)
+			if name != "x" && name != "y" {
+				return ""
+			}
+			return name
+		},
+		Want: []Handler{
+			{List: "a", Group: []Key{{"m", "t"}}, Keys: []Key{{"c", "x"}}},
+			{List: "b", Keys: []Key{{"c", "x"}, {"n", 1}}},
+			{List: "b", Flat: true, Keys: []Key{{"c", "y"}}},
+		},
+		Root: []Key{{"v", 1}},
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		root, err := form.Get(data, nil)
+		if err != nil {
+			return
+		}
+		put, err := form.PutHandlers(data, h)
+		var twice *TwiceError
+		var syntax *SyntaxError
+		if errors.As(err, &twice) || errors.As(err, &syntax) {
+			return
+		}
+		if err != nil {
+			t.Fatalf("%q: put: %v", data, err)
+		}
+		if again, err := form.PutHandlers(put, h); err != nil || string(again) != string(put) {
+			t.Fatalf("%q: put again: %q, %v", put, again, err)
+		}
+		if n, some, err := form.GetHandlers(put, h); n != len(h.Want) || !some || err != nil {
+			t.Fatalf("%q: %d handlers, %v", put, n, err)
+		}
+		cut, err := form.CutHandlers(put, h)
+		if err != nil {
+			t.Fatalf("%q: cut: %v", put, err)
+		}
+		if now, err := form.Get(cut, nil); err != nil || !reflect.DeepEqual(h.others(root), h.others(now)) {
+			t.Fatalf("%q became %q, %v", data, cut, err)
+		}
+		if _, some, err := form.GetHandlers(cut, h); some || err != nil {
+			t.Fatalf("%q: handlers are left, %v", cut, err)
+		}
+	})
+}

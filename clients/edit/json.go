@@ -227,25 +227,51 @@ func (d *document) update(e Entry, old map[string]any) error {
 
 // insert adds a member at the end of an object, in the style of those that are there.
 func (d *document) insert(at *hujson.Value, k Key) error {
-	o := at.Value.(*hujson.Object)
 	s := d.style(at)
-	name := s.render(k.Name, "") + ": "
+	return d.attach(at, s, s.render(k.Name, "")+": "+s.render(k.Value, s.indent))
+}
+
+// attach adds the text of a member or an element at the end of what at is.
+func (d *document) attach(at *hujson.Value, s style, text string) error {
+	inside, tail := contents(at)
 	brace := at.EndOffset - 1
-	end := brace - len(o.AfterExtra) + len(bytes.TrimRight(o.AfterExtra, " \t\r\n")) // behind the last comment
-	if len(o.Members) == 0 {
-		inside := s.newline + s.indent + name + s.render(k.Value, s.indent)
-		return d.splice(end, brace, inside+s.newline+indentation(d.text, at.StartOffset))
+	end := brace - len(tail) + len(bytes.TrimRight(tail, " \t\r\n")) // behind the last comment
+	if len(inside) == 0 {
+		return d.splice(end, brace, s.newline+s.indent+text+s.newline+indentation(d.text, at.StartOffset))
 	}
-	text := " "
+	lead := " "
 	if !s.oneLine {
-		text = s.newline + s.indent
+		lead = s.newline + s.indent
 	}
-	text += name + s.render(k.Value, s.indent)
-	last := o.Members[len(o.Members)-1].Value
-	if last.AfterExtra != nil { // a trailing comma is there: the new member has one too
+	text = lead + text
+	last := inside[len(inside)-1]
+	if last.after != nil { // a trailing comma is there: the new one has one too
 		return d.splice(end, end, text+",")
 	}
-	return d.splice(last.EndOffset, end, ","+string(d.text[last.EndOffset:end])+text)
+	return d.splice(last.end, end, ","+string(d.text[last.end:end])+text)
+}
+
+// item is where a member of an object, or an element of a list, begins and ends.
+type item struct {
+	start, end    int
+	before, after hujson.Extra // after: up to its comma; nil where it has none
+}
+
+// contents returns what an object or a list holds, and what stands behind the last of that.
+func contents(v *hujson.Value) (all []item, tail hujson.Extra) {
+	switch c := v.Value.(type) {
+	case *hujson.Object:
+		for _, m := range c.Members {
+			all = append(all, item{m.Name.StartOffset, m.Value.EndOffset, m.Name.BeforeExtra, m.Value.AfterExtra})
+		}
+		tail = c.AfterExtra
+	case *hujson.Array:
+		for _, e := range c.Elements {
+			all = append(all, item{e.StartOffset, e.EndOffset, e.BeforeExtra, e.AfterExtra})
+		}
+		tail = c.AfterExtra
+	}
+	return all, tail
 }
 
 // style is how the members of an object are laid out.
@@ -257,32 +283,34 @@ type style struct {
 
 func (d *document) style(at *hujson.Value) style {
 	s := style{newline: newline(d.text), unit: "  "}
-	root := d.root.Value.(*hujson.Object)
-	if indent, ok := d.ownLine(root); ok && indent != "" {
+	if indent, ok := d.ownLine(&d.root); ok && indent != "" {
 		s.unit = indent
 	}
-	o := at.Value.(*hujson.Object)
-	if indent, ok := d.ownLine(o); ok {
+	if indent, ok := d.ownLine(at); ok {
 		s.indent = indent
 	} else {
 		s.indent = indentation(d.text, at.StartOffset) + s.unit
 	}
-	flat := func(v *hujson.Value, o *hujson.Object) bool {
-		return len(o.Members) > 0 && !bytes.Contains(d.text[v.StartOffset:v.EndOffset], []byte("\n"))
-	}
-	s.oneLine = flat(at, o) || flat(&d.root, root)
+	s.oneLine = d.flat(at) || d.flat(&d.root)
 	if s.oneLine {
 		s.newline, s.unit, s.indent = "", "", ""
 	}
 	return s
 }
 
-// ownLine returns the indentation of an object's first member where that begins a line.
-func (d *document) ownLine(o *hujson.Object) (indent string, ok bool) {
-	if len(o.Members) == 0 {
+// flat reports whether an object or a list holds something, all on one line.
+func (d *document) flat(v *hujson.Value) bool {
+	inside, _ := contents(v)
+	return len(inside) > 0 && !bytes.Contains(d.text[v.StartOffset:v.EndOffset], []byte("\n"))
+}
+
+// ownLine returns the indentation of the first member or element where that begins a line.
+func (d *document) ownLine(v *hujson.Value) (indent string, ok bool) {
+	inside, _ := contents(v)
+	if len(inside) == 0 {
 		return "", false
 	}
-	start := o.Members[0].Name.StartOffset
+	start := inside[0].start
 	indent = indentation(d.text, start)
 	from := start - len(indent)
 	return indent, from > 0 && d.text[from-1] == '\n'
@@ -300,20 +328,31 @@ func (s style) render(v any, indent string) string {
 	case []Key:
 		all := make([]string, len(v))
 		for i, k := range v {
-			all[i] = s.newline + indent + s.unit + s.render(k.Name, "") + ": " + s.render(k.Value, indent+s.unit)
+			all[i] = s.render(k.Name, "") + ": " + s.render(k.Value, indent+s.unit)
 		}
-		comma := ","
-		if s.oneLine {
-			comma = ", "
+		return "{" + s.join(all, indent) + "}"
+	case [][]Key:
+		all := make([]string, len(v))
+		for i, element := range v {
+			all[i] = s.render(element, indent+s.unit)
 		}
-		return "{" + strings.Join(all, comma) + s.newline + indent + "}"
+		return "[" + s.join(all, indent) + "]"
 	default:
 		var b bytes.Buffer
 		e := json.NewEncoder(&b)
 		e.SetEscapeHTML(false)
-		_ = e.Encode(v) // of a string or a bool: it cannot fail
+		_ = e.Encode(v) // of a string, a bool or a number: it cannot fail
 		return strings.TrimSpace(b.String())
 	}
+}
+
+// join writes what stands between two brackets, each on a line of its own but in a file of one line.
+func (s style) join(all []string, indent string) string {
+	if s.oneLine {
+		return strings.Join(all, ", ")
+	}
+	inside := s.newline + indent + s.unit
+	return inside + strings.Join(all, ","+inside) + s.newline + indent
 }
 
 // Cut implements Format.
@@ -326,17 +365,25 @@ func (f JSON) Cut(data []byte, path []string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	for n := len(path); n > 0; n-- {
-		if at, depth, err := d.walk(path[:n]); err != nil {
-			return nil, err
-		} else if n < len(path) && (depth < n || !hollow(at)) {
-			break
-		}
-		if err := d.remove(path[:n]); err != nil {
-			return nil, err
-		}
+	if err := d.removeAll(path); err != nil {
+		return nil, err
 	}
 	return checked(f, data, d.bytes(), path, nil)
+}
+
+// removeAll takes a member away, and the parents that this leaves empty.
+func (d *document) removeAll(path []string) error {
+	for n := len(path); n > 0; n-- {
+		if at, depth, err := d.walk(path[:n]); err != nil {
+			return err
+		} else if n < len(path) && (depth < n || !hollow(at)) {
+			return nil
+		}
+		if err := d.remove(path[:n]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // hollow reports whether an object holds neither a member nor a comment.
@@ -351,26 +398,31 @@ func (d *document) remove(path []string) error {
 	if err != nil {
 		return err
 	}
-	o := at.Value.(*hujson.Object)
-	i, err := d.member(o, path[len(path)-1])
+	i, err := d.member(at.Value.(*hujson.Object), path[len(path)-1])
 	if err != nil {
 		return err
 	}
-	m, last := o.Members[i], i == len(o.Members)-1
-	if len(o.Members) == 1 && blank(m.Name.BeforeExtra) && blank(m.Value.AfterExtra) && blank(o.AfterExtra) {
-		return d.splice(at.StartOffset, at.EndOffset, "{}")
+	return d.excise(at, i)
+}
+
+// excise takes one member or element of at away, with its line and its comma.
+func (d *document) excise(at *hujson.Value, i int) error {
+	inside, tail := contents(at)
+	m, last := inside[i], i == len(inside)-1
+	if len(inside) == 1 && blank(m.before) && blank(m.after) && blank(tail) {
+		return d.splice(at.StartOffset+1, at.EndOffset-1, "")
 	}
-	from, to := d.lineStart(m.Name.StartOffset), m.Value.EndOffset
-	behind := string(m.Value.AfterExtra) // what stands between the value and its comma stays
-	if !last || m.Value.AfterExtra != nil {
+	from, to := d.lineStart(m.start), m.end
+	behind := string(m.after) // what stands between the value and its comma stays
+	if !last || m.after != nil {
 		return d.splice(from, to+len(behind)+1, behind)
 	}
 	if i == 0 {
 		return d.splice(from, to, "")
 	}
-	// The member before has the comma now that the last member must not have.
-	before := o.Members[i-1].Value
-	comma := before.EndOffset + len(before.AfterExtra)
+	// The one before has the comma now that the last must not have.
+	before := inside[i-1]
+	comma := before.end + len(before.after)
 	return d.splice(comma, to, string(d.text[comma+1:from]))
 }
 
