@@ -1,13 +1,18 @@
 // Package clients sets up the programs that agents run in: it writes the entry through which a
-// client finds the mail into the client's own configuration, and takes it out again.
+// client finds the mail, and the hooks by which the mail hears of its sessions, into the client's
+// own configuration, and takes them out again.
 //
-//	table.go    the clients: their files, and the words of their entries
-//	clients.go  what setting one up changes: a Change for each file, computed before any is written
-//	file.go     reading and replacing one file of somebody else's
-//	edit/       changing the bytes of an entry, and nothing else
+//	table.go     the clients: their files, and the words of their entries
+//	handlers.go  their hooks: at which events, and in which words
+//	clients.go   what setting one up changes: a Change for each file, computed before any is written
+//	hooks.go     the part of that which is about hooks
+//	file.go      reading and replacing one file of somebody else's
+//	plugin/      the hooks of a client that runs modules and no commands
+//	edit/        changing the bytes of an entry or a handler, and nothing else
 //
-// An entry is ours by its exact command (mailtree stdio) or its address (/mcp of this machine). An
-// entry of the same name that is not ours is refused. Nothing here writes a token or another
+// An entry is ours by its exact command (mailtree stdio) or its address (/mcp of this machine), a
+// hook by its exact command (mailtree hook CLIENT). An entry of the same name that is not ours is
+// refused. Nothing here writes a token or another
 // secret.
 package clients
 
@@ -65,31 +70,53 @@ func (s Server) String() string {
 var (
 	ErrNoFile  = errors.New("no such file")
 	ErrNotOurs = errors.New("it has an entry \"" + entryName + "\" that leads to something else")
+
+	// ErrNotOurFile is ErrNotOurs of a file that is ours as a whole.
+	ErrNotOurFile = errors.New("it is a file of somebody else")
 )
 
-// Setup is what one client shall have.
+// Setup is one client, and whose configuration of it is meant.
 type Setup struct {
 	Site
 	Client Client
 	Scope  Scope
+	Store  string // the one that hooks work for, absolute; "": the default one
 }
 
-// Add returns what sets the client up: the entry, and with told also the lines for its agents.
-// Files that are right already are in no Change; nothing is written yet. Errors: ErrNoFile,
-// ErrNotOurs, *SyntaxError, edit.ErrByHand, those of reading.
-func (s Setup) Add(server Server, told bool) ([]*Change, error) {
+// Wanted is what a client shall have.
+type Wanted struct {
+	Server       Server
+	NoHooks      bool // the entry without the hooks
+	Instructions bool // also the lines for its agents
+}
+
+// Add returns what sets the client up. Files that are right already are in no Change; nothing is
+// written yet. Errors: ErrNoFile, ErrNotOurs, ErrNotOurFile, ErrReadOnly, *SyntaxError,
+// edit.ErrByHand, those of reading.
+func (s Setup) Add(w Wanted) ([]*Change, error) {
+	parts, err := s.parts(w)
+	if err != nil {
+		return nil, err
+	}
+	return s.changes(parts, part.putting)
+}
+
+func (s Setup) parts(w Wanted) ([]part, error) {
 	file, err := s.config()
 	if err != nil {
 		return nil, err
 	}
-	parts := []part{s.entry(file, server)}
-	if told {
+	parts := []part{s.entry(file, w.Server)}
+	if hooks, err := s.hooksPart(); err == nil && !w.NoHooks {
+		parts = append(parts, hooks)
+	}
+	if w.Instructions {
 		if file, err = s.notesFile(); err != nil {
 			return nil, err
 		}
 		parts = append(parts, notes(file))
 	}
-	return s.changes(parts, part.putting)
+	return parts, nil
 }
 
 // Remove returns what takes everything of ours away again. Errors: as of Add.
@@ -102,6 +129,15 @@ func (s Setup) Remove() ([]*Change, error) {
 	if leads != nil {
 		parts = append(parts, s.entry(file, *leads))
 	}
+	if hooks, err := s.hooksPart(); err == nil {
+		f, err := open(hooks.file)
+		if err != nil {
+			return nil, err
+		}
+		if hooks.ours(f.data) {
+			parts = append(parts, hooks)
+		}
+	}
 	if file, err = s.notesFile(); err == nil {
 		parts = append(parts, notes(file))
 	}
@@ -110,21 +146,16 @@ func (s Setup) Remove() ([]*Change, error) {
 
 // changes returns what is to be done for each file. One that fails stops all.
 func (s Setup) changes(parts []part, of func(part) (*Change, error)) (all []*Change, err error) {
-	var files []part
-	for _, p := range parts {
-		if i := slices.IndexFunc(files, func(q part) bool { return q.file == p.file }); i >= 0 {
-			files[i] = files[i].and(p)
-		} else {
-			files = append(files, p)
-		}
-	}
-	for _, p := range files {
+	for _, p := range byFile(parts) {
 		c, err := of(p)
 		if err != nil {
 			return nil, err
 		}
 		if c == nil {
 			continue
+		}
+		if c.file.is && c.file.mode&0o200 == 0 {
+			return nil, fileError(p.file, ErrReadOnly)
 		}
 		if !c.file.is {
 			c.file.mode = 0o600
@@ -157,13 +188,43 @@ func (s Setup) Entry() (file string, leads *Server, err error) {
 	return file, leads, nil
 }
 
-// Alone returns the entry as a file that holds nothing else, for people who write it themselves.
-func (s Setup) Alone(server Server) ([]byte, error) {
-	return s.Client.format.Put(nil, s.wanted(server))
+// File is a file of a client: all that it holds.
+type File struct {
+	Name string
+	Data []byte
+}
+
+// Alone returns what Add puts into the client's files, as files that hold nothing else: for people
+// who write it themselves. Errors: as of Add.
+func (s Setup) Alone(w Wanted) (files []File, err error) {
+	parts, err := s.parts(w)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range byFile(parts) {
+		data, err := p.put(nil)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, File{p.file, data})
+	}
+	return files, nil
+}
+
+// byFile joins the parts of each file.
+func byFile(parts []part) (files []part) {
+	for _, p := range parts {
+		if i := slices.IndexFunc(files, func(q part) bool { return q.file == p.file }); i >= 0 {
+			files[i] = files[i].and(p)
+		} else {
+			files = append(files, p)
+		}
+	}
+	return files
 }
 
 // part is one thing that a set-up puts into a file: how to put it there, how to take it away, and
-// whether it is there. Hooks of a client join as further parts, in the same file or another one.
+// whether it is there.
 type part struct {
 	file  string
 	put   func(data []byte) ([]byte, error)

@@ -101,12 +101,9 @@ func (c *Change) restore(p part) {
 func (c *Change) Diff() []byte { return diff.Diff(c.file.name, c.file.data, c.file.name, c.After) }
 
 // Apply writes the change: the backup first, then the file, which is renamed into its place and
-// keeps its mode. Errors: ErrReadOnly, ErrChanged, those of writing; the file is as before then.
+// keeps its mode. Errors: ErrChanged, those of writing; the file is as before then.
 func (c *Change) Apply() error {
 	f := c.file
-	if f.is && f.mode&0o200 == 0 {
-		return fmt.Errorf("%s: %w", f.name, ErrReadOnly)
-	}
 	if !f.is {
 		if err := os.MkdirAll(filepath.Dir(f.path), 0o755); err != nil {
 			return err

@@ -66,8 +66,7 @@ type attempt struct {
 	t      *testing.T
 	root   string
 	setup  Setup
-	server Server
-	notes  bool
+	wanted Wanted
 	crlf   bool // all files end their lines so
 	again  bool // before holds an entry of ours
 	before map[string]string
@@ -75,7 +74,7 @@ type attempt struct {
 
 // begin reads what the lines before the first file ask for, and writes the files of before.
 func begin(t *testing.T, a *txtar.Archive) *attempt {
-	c := &attempt{t: t, root: t.TempDir(), server: Server{Args: []string{"stdio"}}}
+	c := &attempt{t: t, root: t.TempDir(), wanted: Wanted{Server: Server{Args: []string{"stdio"}}, NoHooks: true}}
 	at := Site{Home: filepath.Join(c.root, "home"), Dir: filepath.Join(c.root, "code"), Env: func(string) string { return "" }}
 	c.setup = Setup{Site: at, Scope: User}
 	for _, dir := range []string{at.Home, at.Dir} {
@@ -99,9 +98,13 @@ func begin(t *testing.T, a *txtar.Archive) *attempt {
 		case "project":
 			c.setup.Scope = Project
 		case "http":
-			c.server = Server{URL: words[1]}
+			c.wanted.Server = Server{URL: words[1]}
+		case "hooks":
+			c.wanted.NoHooks = false
+		case "store":
+			c.setup.Store = strings.Join(words[1:], " ")
 		case "notes":
-			c.notes = true
+			c.wanted.Instructions = true
 		case "crlf":
 			c.crlf = true
 		case "again":
@@ -188,7 +191,7 @@ func (c *attempt) files() map[string]string {
 // the refusal.
 func (c *attempt) run() (after []txtar.File) {
 	c.t.Helper()
-	err := c.apply(c.setup.Add(c.server, c.notes))
+	err := c.apply(c.setup.Add(c.wanted))
 	now := c.files()
 	if err != nil {
 		if d := cmp.Diff(c.before, now); d != "" {
@@ -198,8 +201,11 @@ func (c *attempt) run() (after []txtar.File) {
 		return []txtar.File{{Name: "refused", Data: []byte(text + "\n")}}
 	}
 	after = c.changed(now)
-	if again, err := c.setup.Add(c.server, c.notes); err != nil || len(again) > 0 {
+	if again, err := c.setup.Add(c.wanted); err != nil || len(again) > 0 {
 		c.t.Errorf("the second time it changes %d files, %v", len(again), err)
+	}
+	if hooks, err := c.setup.Hooks(); err != nil || !c.wanted.NoHooks && hooks.Have != hooks.Want {
+		c.t.Errorf("of the hooks there are %+v, %v", hooks, err)
 	}
 	if err := c.apply(c.setup.Remove()); err != nil {
 		c.t.Errorf("it is not taken away: %v", err)
@@ -207,6 +213,9 @@ func (c *attempt) run() (after []txtar.File) {
 	if c.again {
 		if _, leads, err := c.setup.Entry(); leads != nil || err != nil {
 			c.t.Errorf("after it was taken away there is an entry: %v, %v", leads, err)
+		}
+		if hooks, err := c.setup.Hooks(); hooks.Some || err != nil {
+			c.t.Errorf("after it was taken away there are hooks: %v, %v", hooks, err)
 		}
 	} else if d := cmp.Diff(c.before, c.files()); d != "" {
 		c.t.Errorf("after it was taken away the files are not as before:\n%s", d)
@@ -257,6 +266,9 @@ func (c *attempt) changed(now map[string]string) (files []txtar.File) {
 			c.t.Errorf("%s lost or gained a byte-order mark", name)
 		}
 		data = strings.TrimPrefix(data, "\ufeff")
+		if data == string(c.setup.plugin()) {
+			data = "(clients/plugin/opencode.js)"
+		}
 		if !strings.HasSuffix(data, "\n") {
 			data += "\n"
 		}
@@ -280,7 +292,7 @@ func TestRemoveAfterEdits(t *testing.T) {
 			Comment: []byte("setup " + of.client),
 			Files:   []txtar.File{{Name: "before/home/" + of.file, Data: []byte(of.before)}},
 		})
-		if err := c.apply(c.setup.Add(c.server, c.notes)); err != nil {
+		if err := c.apply(c.setup.Add(c.wanted)); err != nil {
 			t.Fatal(err)
 		}
 		name := filepath.Join(c.setup.Home, of.file)
@@ -308,7 +320,7 @@ func TestChangedMeanwhile(t *testing.T) {
 		Comment: []byte("setup claude"),
 		Files:   []txtar.File{{Name: "before/home/.claude.json", Data: []byte("{}\n")}},
 	})
-	changes, err := c.setup.Add(c.server, c.notes)
+	changes, err := c.setup.Add(c.wanted)
 	if err != nil || len(changes) != 1 {
 		t.Fatalf("%d changes, %v", len(changes), err)
 	}
@@ -337,7 +349,7 @@ func TestPartsOfOneFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	form, other := edit.JSON{Comments: true}, edit.Entry{Path: []string{"hooks", "x"}, Keys: []edit.Key{{Name: "on", Value: true}}}
-	parts := []part{c.setup.entry(file, c.server), {
+	parts := []part{c.setup.entry(file, c.wanted.Server), {
 		file:  file,
 		put:   func(data []byte) ([]byte, error) { return form.Put(data, other) },
 		cut:   func(data []byte) ([]byte, error) { return form.Cut(data, other.Path) },

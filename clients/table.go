@@ -25,6 +25,8 @@ type Client struct {
 	urlKey              string // what holds an address
 	argv                bool   // "command" is a list with the arguments
 	extra               []edit.Key
+
+	hooks hooks
 }
 
 // place is one of several files below a folder.
@@ -69,6 +71,7 @@ func List() []Client {
 			stdioType:    "stdio",
 			httpType:     "http",
 			urlKey:       "url",
+			hooks:        claudeHooks(),
 		},
 		{
 			Name:         "codex",
@@ -80,6 +83,7 @@ func List() []Client {
 			format:       edit.TOML{},
 			parents:      []string{"mcp_servers"},
 			urlKey:       "url",
+			hooks:        codexHooks(),
 		},
 		{
 			Name:         "gemini",
@@ -92,6 +96,7 @@ func List() []Client {
 			parents:      servers,
 			httpType:     "http",
 			urlKey:       "url",
+			hooks:        geminiHooks(),
 		},
 		{
 			Name:         "opencode",
@@ -107,6 +112,7 @@ func List() []Client {
 			urlKey:       "url",
 			argv:         true,
 			extra:        []edit.Key{{Name: "enabled", Value: true}},
+			hooks:        opencodeHooks(),
 		},
 		{
 			Name:         "cursor",
@@ -117,6 +123,7 @@ func List() []Client {
 			format:       strict,
 			parents:      servers,
 			urlKey:       "url",
+			hooks:        cursorHooks(),
 		},
 		{
 			Name:         "copilot",
@@ -130,6 +137,7 @@ func List() []Client {
 			httpType:     "http",
 			urlKey:       "url",
 			extra:        []edit.Key{{Name: "tools", Value: []string{"*"}}},
+			hooks:        copilotHooks(),
 		},
 		{
 			Name:         "vscode",
@@ -180,6 +188,7 @@ func List() []Client {
 			format:       strict,
 			parents:      servers,
 			urlKey:       "serverUrl",
+			hooks:        antigravityHooks(),
 		},
 	}
 }

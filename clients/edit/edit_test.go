@@ -69,8 +69,10 @@ func blocked(v any, path []string) bool {
 // FuzzHandlers puts handlers into any file that parses and takes them out again.
 func FuzzHandlers(f *testing.F) {
 	for _, s := range []string{
-		``, `{}`, `{"h":{}}`, `{"h":{"a":[]}}`, "{\n  \"h\": {\n    \"a\": [ // c\n    ]\n  }\n}", `{"h":{"a":[{"hooks":[{"c":"x"},{"c":"o"}]}]}}`,
-		`{"h":{"a":[{"c":"x"},{"c":"x"},1,{"hooks":[]}],"b":{},"c":[{"c":"y"}]}}`, "{\r\n\t\"h\": {\"b\": [{\"m\":1,\"hooks\":[{\"c\":\"x\"},],},],},\r\n}",
+		``, `{}`, `{"h":{}}`, `{"h":{"a":[]}}`, "{\n  \"h\": {\n    \"a\": [ // c\n    ]\n  }\n}",
+		`{"h":{"a":[{"hooks":[{"c":"x"},{"c":"o"}]}]}}`,
+		`{"h":{"a":[{"c":"x"},{"c":"x"},1,{"hooks":[]}],"b":{},"c":[{"c":"y"}]}}`,
+		"{\r\n\t\"h\": {\"b\": [{\"m\":1,\"hooks\":[{\"c\":\"x\"},],},],},\r\n}",
 		`{"h":{"a":[{"hooks":[/*1*/{"c":"x"}/*2*/]}]}}`, `{"v":2,"h":{"a":[{"c":"x","hooks":[{"c":"x"}]}]}}`,
 	} {
 		f.Add([]byte(s))

@@ -29,8 +29,9 @@ func setupCommand(p *program) *cobra.Command {
 		Use:   "setup [CLIENT]",
 		Short: "Write the mail into the configuration of a client, such as Claude Code or Codex",
 		Long: "Write the mail into the configuration of a client: an MCP entry, over HTTP where a server listens, else through\n" +
-			"`mailtree stdio`. All else in the file stays as it is, and the file as it was is kept beside it once. Doing it\n" +
-			"twice changes nothing. CLIENT is one of " + strings.Join(clientNames(), ", ") + ".\n" +
+			"`mailtree stdio`; and hooks (`mailtree hook CLIENT`), by which the client's sessions are told of mail. All else in\n" +
+			"its files stays as it is, and each file as it was is kept beside it once. Doing it twice changes nothing.\n" +
+			"CLIENT is one of " + strings.Join(clientNames(), ", ") + ".\n" +
 			"Exit status 0 when all is done; 1 when a file cannot be changed, or --check finds something; 2 for a wrong call.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -46,8 +47,9 @@ func setupCommand(p *program) *cobra.Command {
 	f.BoolVar(&o.user, "user", false, "the user's own configuration (default)")
 	f.BoolVar(&o.project, "project", false, "the configuration of the code base that this runs in")
 	f.StringVar(&o.transport, "transport", "auto", "auto, http or stdio")
+	f.BoolVar(&o.noHooks, "no-hooks", false, "write the entry alone; hooks that are there stay")
 	f.BoolVar(&o.instructions, "instructions", false, "also write five lines for agents into the AGENTS.md or CLAUDE.md that the client reads")
-	f.BoolVar(&o.print, "print", false, "print the entry; change nothing")
+	f.BoolVar(&o.print, "print", false, "print the entry and the hooks; change nothing")
 	f.BoolVar(&o.dryRun, "dry-run", false, "print what would change, as a diff; change nothing")
 	f.BoolVar(&o.remove, "remove", false, "take everything away that this command wrote")
 	return c
@@ -55,7 +57,8 @@ func setupCommand(p *program) *cobra.Command {
 
 type setupOptions struct {
 	list, check, print, dryRun, remove bool
-	user, project, instructions        bool
+	user, project                      bool
+	noHooks, instructions              bool
 	transport                          string
 }
 
@@ -96,22 +99,57 @@ func (p *program) setup(ctx context.Context, o setupOptions, args []string) erro
 	if o.check {
 		return p.checkClients(ctx, o, at, args)
 	}
-	s := clients.Setup{Site: at, Client: clientNamed(args[0]), Scope: o.scopes()[0]}
-	var changes []*clients.Change
-	var server clients.Server
-	if o.remove {
-		changes, err = s.Remove()
-	} else {
-		if server, err = p.serverFor(ctx, o.transport); err != nil {
-			return err
-		}
-		if o.print {
-			entry, err := s.Alone(server)
-			p.std.out.Write(entry)
-			return err
-		}
-		changes, err = s.Add(server, o.instructions)
+	s := clients.Setup{
+		Site:   at,
+		Client: clientNamed(args[0]),
+		Scope:  o.scopes()[0],
+		Store:  p.namedStore(),
 	}
+	if o.remove {
+		changes, err := s.Remove()
+		return p.changeClient(o, s, changes, err)
+	}
+	want := clients.Wanted{NoHooks: o.noHooks, Instructions: o.instructions}
+	if want.Server, err = p.serverFor(ctx, o.transport); err != nil {
+		return err
+	}
+	if o.print {
+		return p.printClient(s, want)
+	}
+	changes, err := s.Add(want)
+	if err := p.changeClient(o, s, changes, err); err != nil {
+		return err
+	}
+	hooks, err := s.Hooks()
+	if hooks.Trust != "" && !o.noHooks && !o.dryRun && len(changes) > 0 {
+		p.lines([]string{hooks.Trust})
+	}
+	if _, missing := exec.LookPath("mailtree"); missing != nil && (want.Server.URL == "" || hooks.Want > 0) {
+		fmt.Fprintln(p.std.err, "mailtree is not on the PATH, where the client looks for it: put it there")
+	}
+	return err
+}
+
+// printClient prints what belongs into the client's files, with their names where there are several.
+func (p *program) printClient(s clients.Setup, want clients.Wanted) error {
+	files, err := s.Alone(want)
+	if err != nil {
+		return whatToDo(err, s)
+	}
+	for i, f := range files {
+		if i > 0 {
+			fmt.Fprintln(p.std.out)
+		}
+		if len(files) > 1 {
+			fmt.Fprintf(p.std.out, "# %s\n", f.Name)
+		}
+		p.std.out.Write(f.Data)
+	}
+	return nil
+}
+
+// changeClient writes the changes, or prints them.
+func (p *program) changeClient(o setupOptions, s clients.Setup, changes []*clients.Change, err error) error {
 	if err != nil {
 		return whatToDo(err, s)
 	}
@@ -128,10 +166,15 @@ func (p *program) setup(ctx context.Context, o setupOptions, args []string) erro
 		}
 		p.lines(done(c))
 	}
-	if _, err := exec.LookPath("mailtree"); err != nil && !o.remove && server.URL == "" {
-		fmt.Fprintln(p.std.err, "mailtree is not on the PATH, where the client looks for it: put it there")
-	}
 	return nil
+}
+
+// namedStore is the store where it is not the default one, which commands name then.
+func (p *program) namedStore() string {
+	if home, err := os.UserHomeDir(); err == nil && p.cfg.Store == filepath.Join(home, ".mailtree") {
+		return ""
+	}
+	return p.cfg.Store
 }
 
 // done says what was changed.
@@ -155,8 +198,10 @@ func whatToDo(err error, s clients.Setup) error {
 		advice = "Nothing was changed: mend the file, then try again"
 	case errors.Is(err, clients.ErrNotOurs):
 		advice = "Nothing was changed: remove or rename that entry, then try again"
+	case errors.Is(err, clients.ErrNotOurFile):
+		advice = "Nothing was changed: move it away, then try again"
 	case errors.Is(err, edit.ErrByHand), errors.Is(err, clients.ErrReadOnly):
-		advice = "It was not changed: `mailtree setup " + s.Client.Name + " --print` prints what belongs there"
+		advice = "Nothing was changed: `mailtree setup " + s.Client.Name + " --print` prints what belongs there"
 	case errors.Is(err, clients.ErrChanged):
 		advice = "Nothing was written: try again"
 	case errors.Is(err, clients.ErrNoFile) && s.Scope == clients.Project:
@@ -211,8 +256,8 @@ func (p *program) clientSite() (at clients.Site, err error) {
 // serverFor returns how a client is to reach the mail.
 func (p *program) serverFor(ctx context.Context, transport string) (clients.Server, error) {
 	bridge := clients.Server{Args: []string{"stdio"}}
-	if home, err := os.UserHomeDir(); err != nil || p.cfg.Store != filepath.Join(home, ".mailtree") {
-		bridge.Args = append(bridge.Args, "--store", p.cfg.Store)
+	if store := p.namedStore(); store != "" {
+		bridge.Args = append(bridge.Args, "--store", store)
 	}
 	if p.cfg.RequireToken {
 		if transport == "http" {
@@ -257,7 +302,11 @@ func (p *program) listClients(at clients.Site) error {
 		if (clients.Setup{Site: at, Client: c, Scope: clients.User}).Found() {
 			found = "found"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s", c.Name, c.Title, found)
+		hooks := "entry only"
+		if h, _ := (clients.Setup{Site: at, Client: c, Scope: clients.User}).Hooks(); h.Want > 0 {
+			hooks = "hooks"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s", c.Name, c.Title, found, hooks)
 		for _, scope := range []clients.Scope{clients.User, clients.Project} {
 			file, leads, err := clients.Setup{Site: at, Client: c, Scope: scope}.Entry()
 			switch {
@@ -271,64 +320,4 @@ func (p *program) listClients(at clients.Site) error {
 		fmt.Fprintln(w)
 	}
 	return w.Flush()
-}
-
-// checkClients tells what stands between clients and the mail, in doctor's way.
-func (p *program) checkClients(ctx context.Context, o setupOptions, at clients.Site, args []string) error {
-	d := &doctor{p: p}
-	set := 0
-	for _, c := range clients.List() {
-		if len(args) == 1 && c.Name != args[0] {
-			continue
-		}
-		of := clientCheck{d: d, named: len(args) == 1}
-		for _, scope := range o.scopes() {
-			set += of.entry(ctx, clients.Setup{Site: at, Client: c, Scope: scope})
-		}
-		if of.named && set == 0 && d.bad == 0 {
-			d.say("%s: it is not set up: run `mailtree setup %s`", c.Title, c.Name)
-		}
-	}
-	if set == 0 && d.bad == 0 {
-		d.say("no client is set up: run `mailtree setup CLIENT`; `mailtree setup --list` names the clients")
-	}
-	if d.bad > 0 {
-		return &exitError{1, fmt.Errorf("%s to look at", count(d.bad, "thing"))}
-	}
-	return nil
-}
-
-// clientCheck looks at one client.
-type clientCheck struct {
-	d     *doctor
-	named bool // on the command line
-}
-
-// entry tells of one file. It returns 1 where the client is set up there, 0 where it is not.
-func (k clientCheck) entry(ctx context.Context, s clients.Setup) int {
-	file, leads, err := s.Entry()
-	switch {
-	case errors.Is(err, clients.ErrNoFile), errors.Is(err, clients.ErrNotOurs) && !k.named:
-		return 0
-	case err != nil:
-		k.d.say("%s: %v", s.Client.Title, whatToDo(err, s))
-		return 0
-	case leads == nil:
-		return 0
-	}
-	k.d.ok("%s: %s has the mail: %s", s.Client.Title, file, leads.String())
-	if leads.URL != "" {
-		if err := k.d.p.serves(ctx, leads.URL); err != nil {
-			k.d.say("%s: %v: start `mailtree serve`, or run `mailtree setup %s` again", leads.URL, err, s.Client.Name)
-		} else {
-			k.d.ok("the server answers at %s", leads.URL)
-		}
-		return 1
-	}
-	if path, err := exec.LookPath("mailtree"); err != nil {
-		k.d.say("mailtree is not on the PATH, where the client looks for it: put it there")
-	} else {
-		k.d.ok("the client finds %s, which starts a server where none runs", path)
-	}
-	return 1
 }

@@ -1,0 +1,159 @@
+package clients
+
+import "mailtree/clients/edit"
+
+// The hooks of each client: at which events it runs the command, and how it writes that. A matcher
+// names the tools that change files. What each event means is clients/event's to say.
+
+func claudeHooks() hooks {
+	return hooks{
+		user:    place{env: "CLAUDE_CONFIG_DIR", base: ".claude", files: []string{"settings.json"}},
+		project: ".claude/settings.json",
+		path:    []string{"hooks"},
+		handler: func(e hookEvent, command []string) []edit.Key {
+			keys := []edit.Key{
+				{Name: "type", Value: "command"},
+				{Name: "command", Value: command[0]},
+				{Name: "args", Value: command[1:]}, // no shell reads it
+			}
+			if e.wait {
+				keys = append(keys, edit.Key{Name: "asyncRewake", Value: true})
+			}
+			return append(keys, edit.Key{Name: "timeout", Value: e.seconds})
+		},
+		events: []hookEvent{
+			{name: "SessionStart", seconds: 10},
+			{name: "UserPromptSubmit", seconds: 5},
+			{name: "PreToolUse", matcher: "Edit|MultiEdit|Write|NotebookEdit", seconds: 5},
+			{name: "PostToolBatch", seconds: 5},
+			{name: "Stop", seconds: 10},
+			{name: "Stop", seconds: 8 * 60 * 60, wait: true},
+			{name: "SessionEnd", seconds: 5},
+		},
+	}
+}
+
+func codexHooks() hooks {
+	return hooks{
+		user:    place{env: "CODEX_HOME", base: ".codex", files: []string{"hooks.json"}},
+		project: ".codex/hooks.json",
+		path:    []string{"hooks"},
+		handler: shellHandler,
+		events: []hookEvent{
+			{name: "SessionStart", seconds: 10},
+			{name: "UserPromptSubmit", seconds: 5},
+			{name: "PreToolUse", matcher: "apply_patch|Bash", seconds: 5}, // a shell is given patches too
+			{name: "PostToolUse", seconds: 5},
+			{name: "Stop", seconds: 10},
+			{name: "SessionEnd", seconds: 3}, // the most that Codex allows
+		},
+		trust: "Codex runs a hook once you trust it: start codex, type /hooks, and trust those of mailtree",
+	}
+}
+
+func geminiHooks() hooks {
+	return hooks{
+		user:    place{env: "GEMINI_CLI_HOME", files: []string{".gemini/settings.json"}},
+		project: ".gemini/settings.json",
+		format:  edit.JSON{Comments: true},
+		path:    []string{"hooks"},
+		handler: func(e hookEvent, command []string) []edit.Key {
+			return []edit.Key{
+				{Name: "type", Value: "command"},
+				{Name: "name", Value: program},
+				{Name: "command", Value: shell(command)},
+				{Name: "timeout", Value: 1000 * e.seconds},
+			}
+		},
+		events: []hookEvent{
+			{name: "SessionStart", seconds: 10},
+			{name: "BeforeAgent", seconds: 5},
+			{name: "BeforeTool", matcher: "write_file|replace", seconds: 5},
+			{name: "AfterTool", seconds: 5},
+			{name: "AfterAgent", seconds: 10},
+			{name: "SessionEnd", seconds: 5},
+		},
+	}
+}
+
+func opencodeHooks() hooks {
+	return hooks{
+		user:    place{env: "XDG_CONFIG_HOME", base: ".config", files: []string{"opencode/plugins/mailtree.js"}},
+		project: ".opencode/plugins/mailtree.js",
+		plugin:  true,
+	}
+}
+
+func cursorHooks() hooks {
+	return hooks{
+		user:    place{base: ".cursor", files: []string{"hooks.json"}},
+		project: ".cursor/hooks.json",
+		path:    []string{"hooks"},
+		flat:    true,
+		root:    []edit.Key{{Name: "version", Value: 1}},
+		handler: func(e hookEvent, command []string) []edit.Key {
+			return []edit.Key{
+				{Name: "command", Value: shell(command)},
+				{Name: "timeout", Value: e.seconds},
+			}
+		},
+		events: []hookEvent{
+			{name: "sessionStart", seconds: 10},
+			{name: "beforeSubmitPrompt", seconds: 5},
+			{name: "preToolUse", matcher: "Write|Edit|StrReplace|Delete", seconds: 5},
+			{name: "postToolUse", seconds: 5},
+			{name: "stop", seconds: 10},
+			{name: "sessionEnd", seconds: 5},
+		},
+	}
+}
+
+// copilotHooks names events as Claude Code does: then Copilot tells the hook which one it is.
+func copilotHooks() hooks {
+	return hooks{
+		user:    place{env: "COPILOT_HOME", base: ".copilot", files: []string{"hooks/mailtree.json"}},
+		project: ".github/hooks/mailtree.json",
+		path:    []string{"hooks"},
+		flat:    true,
+		root:    []edit.Key{{Name: "version", Value: 1}},
+		handler: func(e hookEvent, command []string) []edit.Key {
+			return []edit.Key{
+				{Name: "type", Value: "command"},
+				{Name: "bash", Value: shell(command)},
+				{Name: "powershell", Value: shell(command)},
+				{Name: "timeoutSec", Value: e.seconds},
+			}
+		},
+		events: []hookEvent{
+			{name: "SessionStart", seconds: 10},
+			{name: "UserPromptSubmit", seconds: 5},
+			{name: "PreToolUse", seconds: 5},
+			{name: "PostToolUse", seconds: 5},
+			{name: "Stop", seconds: 10},
+			{name: "SessionEnd", seconds: 5},
+		},
+	}
+}
+
+// antigravityHooks leaves out the events that need a decision in answer: there, silence would
+// decide something.
+func antigravityHooks() hooks {
+	return hooks{
+		user:    place{base: ".gemini/config", files: []string{"hooks.json"}},
+		path:    []string{program},
+		flat:    true,
+		handler: shellHandler,
+		events: []hookEvent{
+			{name: "PreInvocation", seconds: 5},
+			{name: "PostToolUse", seconds: 5},
+		},
+	}
+}
+
+func shellHandler(e hookEvent, command []string) []edit.Key {
+	return []edit.Key{
+		{Name: "type", Value: "command"},
+		{Name: "command", Value: shell(command)},
+		{Name: "timeout", Value: e.seconds},
+	}
+}

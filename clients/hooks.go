@@ -1,0 +1,218 @@
+package clients
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"mailtree/clients/edit"
+)
+
+// hooks is how a client runs `mailtree hook CLIENT` at its events. The zero value is a client that
+// runs nothing.
+type hooks struct {
+	user    place       // the user's file
+	project string      // that of a project, from the code base; "": it has none
+	format  edit.JSON   // of both
+	path    []string    // the names above the events
+	flat    bool        // handlers stand in the events' lists, and not in groups
+	root    []edit.Key  // what else the file has to say
+	handler handlerForm // how one is written
+	events  []hookEvent
+	plugin  bool   // the file is a module of ours
+	trust   string // what a person has to do before they run; "": nothing
+}
+
+// hookEvent is an event at which the client runs the command.
+type hookEvent struct {
+	name    string
+	matcher string // which tools, in the client's words; "": all
+	seconds int    // the most that the command may take
+	wait    bool   // it waits for mail in the background, and wakes the session
+}
+
+// handlerForm writes a handler in the words of its client.
+type handlerForm func(e hookEvent, command []string) []edit.Key
+
+// errNoHooks means that a client, or a project of it, has no file for hooks.
+var errNoHooks = fmt.Errorf("it runs no hooks: %w", ErrNoFile)
+
+//go:embed plugin/opencode.js
+var opencodePlugin string
+
+// pluginCommand is the line of the plugin that says what it runs.
+const pluginCommand = `const command = ["mailtree", "hook", "opencode"]`
+
+// command is what the client runs at an event. Its bytes stay the same for ever: a client that asks
+// people to trust a hook asks again for a command that has changed.
+func (s Setup) command(e hookEvent) []string {
+	command := []string{program, "hook", s.Client.Name}
+	if e.wait {
+		command = append(command, "--wait")
+	}
+	if s.Store != "" {
+		command = append(command, "--store", s.Store)
+	}
+	return command
+}
+
+// hooksFile returns the file of the client's hooks.
+func (s Setup) hooksFile() (string, error) {
+	h := s.Client.hooks
+	switch {
+	case len(h.user.files) == 0, s.Scope == Project && h.project == "":
+		return "", fmt.Errorf("%s: %w", s.Client.Title, errNoHooks)
+	case s.Scope == Project:
+		return filepath.Join(s.Dir, h.project), nil
+	}
+	return h.user.find(s.Site), nil
+}
+
+// Hooks is what of the client's hooks its file holds.
+type Hooks struct {
+	File  string
+	Have  int
+	Want  int    // how many a set-up writes
+	Some  bool   // the file holds hooks of ours, these or others
+	Trust string // what a person has to do before they run; "": nothing
+}
+
+// Hooks returns what the file of the client's hooks holds; the zero value of a client that runs
+// none. Errors: as of Add.
+func (s Setup) Hooks() (Hooks, error) {
+	file, err := s.hooksFile()
+	if err != nil {
+		return Hooks{}, nil
+	}
+	h := Hooks{File: file, Trust: s.Client.hooks.trust}
+	f, err := open(file)
+	if err != nil {
+		return h, err
+	}
+	if s.Client.hooks.plugin {
+		h.Want, h.Some = 1, s.pluginPart(file).ours(f.data)
+		if bytes.Equal(f.data, s.plugin()) {
+			h.Have = 1
+		}
+		return h, nil
+	}
+	all := s.handlers()
+	h.Want = len(all.Want)
+	h.Have, h.Some, err = s.Client.hooks.format.GetHandlers(f.data, all)
+	return h, fileError(file, err)
+}
+
+// handlers is what the file of the hooks shall hold.
+func (s Setup) handlers() edit.Handlers {
+	h := s.Client.hooks
+	all := edit.Handlers{Path: h.path, Known: s.Client.ownHandler, Root: h.root}
+	for _, e := range h.events {
+		var group []edit.Key
+		if e.matcher != "" {
+			group = []edit.Key{{Name: "matcher", Value: e.matcher}}
+		}
+		keys := h.handler(e, s.command(e))
+		if h.flat {
+			keys = append(keys, group...)
+		}
+		all.Want = append(all.Want, edit.Handler{List: e.name, Group: group, Flat: h.flat, Keys: keys})
+	}
+	return all
+}
+
+// ownHandler returns the command of a handler that is ours, "" of others': exactly what command
+// makes, for any store.
+func (c Client) ownHandler(handler map[string]any) string {
+	line, _ := handler["command"].(string)
+	if text, ok := handler["bash"].(string); ok {
+		line = text
+	}
+	if args, ok := handler["args"].([]any); ok {
+		words := []string{line}
+		for _, a := range args {
+			text, _ := a.(string)
+			words = append(words, text)
+		}
+		line = shell(words)
+	}
+	if ownCommand.MatchString(line) && strings.Fields(line)[2] == c.Name {
+		return line
+	}
+	return ""
+}
+
+// ownCommand matches the commands that shell makes of command's.
+var ownCommand = regexp.MustCompile(`^` + program + ` hook [a-z]+( --wait)?( --store ([\w./@+-]+|'([^']|'\\'')*'))?$`)
+
+// plainWord is one that no shell reads otherwise.
+var plainWord = regexp.MustCompile(`^[\w./@+-]+$`)
+
+// shell writes a command as shells read it.
+func shell(words []string) string {
+	all := make([]string, len(words))
+	for i, w := range words {
+		if all[i] = w; !plainWord.MatchString(w) {
+			all[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// hooksPart is the part of the client's hooks. Errors: errNoHooks.
+func (s Setup) hooksPart() (part, error) {
+	file, err := s.hooksFile()
+	if err != nil {
+		return part{}, err
+	}
+	if s.Client.hooks.plugin {
+		return s.pluginPart(file), nil
+	}
+	form, all := s.Client.hooks.format, s.handlers()
+	return part{
+		file: file,
+		put:  func(data []byte) ([]byte, error) { return form.PutHandlers(data, all) },
+		cut:  func(data []byte) ([]byte, error) { return form.CutHandlers(data, all) },
+		ours: func(data []byte) bool { _, some, _ := form.GetHandlers(data, all); return some },
+		empty: func(data []byte) bool {
+			for _, k := range all.Root {
+				data, _ = form.Cut(data, []string{k.Name})
+			}
+			return form.Empty(data)
+		},
+	}, nil
+}
+
+// pluginPart is the part of a file that is ours as a whole.
+func (s Setup) pluginPart(file string) part {
+	ours := func(data []byte) bool { return strings.HasPrefix(string(data), firstLine(opencodePlugin)) }
+	return part{
+		file: file,
+		put: func(data []byte) ([]byte, error) {
+			if len(data) > 0 && !ours(data) {
+				return nil, ErrNotOurFile
+			}
+			return s.plugin(), nil
+		},
+		cut: func(data []byte) ([]byte, error) {
+			if !ours(data) {
+				return data, nil
+			}
+			return nil, nil
+		},
+		ours:  ours,
+		empty: func(data []byte) bool { return len(data) == 0 },
+	}
+}
+
+// plugin is the module that runs the command at the client's events.
+func (s Setup) plugin() []byte {
+	words, _ := json.Marshal(s.command(hookEvent{})) // of strings: it cannot fail
+	line := "const command = " + strings.ReplaceAll(string(words), `","`, `", "`)
+	return []byte(strings.Replace(opencodePlugin, pluginCommand, line, 1))
+}
+
+func firstLine(text string) string { line, _, _ := strings.Cut(text, "\n"); return line }

@@ -1,0 +1,80 @@
+// mailtree: `mailtree setup opencode` writes this file, and `--remove` takes it away.
+// It tells `mailtree hook opencode` what happens in a session, and passes on what that answers.
+import { spawn } from "node:child_process"
+
+const command = ["mailtree", "hook", "opencode"]
+
+// ask writes an event to the hook and returns its answer: {tell, deny, warn, agent}, each optional.
+// Whatever goes wrong, the answer is empty.
+const ask = (event) =>
+  new Promise((resolve) => {
+    const child = spawn(command[0], command.slice(1), { stdio: ["pipe", "pipe", "ignore"], timeout: 5000 })
+    let out = ""
+    child.stdout.on("data", (data) => (out += data))
+    child.stdin.on("error", () => {})
+    child.on("error", () => resolve({}))
+    child.on("close", () => {
+      try {
+        resolve(JSON.parse(out))
+      } catch {
+        resolve({})
+      }
+    })
+    child.stdin.end(JSON.stringify(event))
+  })
+
+export const Mailtree = async ({ client, directory }) => {
+  const started = new Set() // sessions that the hook knows
+  const subagents = new Set() // sessions of subagents: the hook is silent there
+  const agents = new Map() // session: the name of its agent
+
+  const tell = async (name, session, more) => {
+    const event = { hook_event_name: name, session_id: session, cwd: directory, ...more }
+    if (subagents.has(session)) event.agent_id = session
+    const answer = await ask(event)
+    if (answer.agent) agents.set(session, answer.agent)
+    return answer
+  }
+  const begin = async (session) => {
+    if (started.has(session)) return {}
+    started.add(session)
+    return tell("SessionStart", session, { source: "startup" })
+  }
+
+  return {
+    "chat.message": async ({ sessionID, messageID }, { message, parts }) => {
+      for (const answer of [await begin(sessionID), await tell("UserPromptSubmit", sessionID)]) {
+        if (!answer.tell) continue
+        const id = "prt_" + Date.now().toString(16).padStart(12, "0") + Math.random().toString(36).slice(2, 16)
+        parts.push({ id, sessionID, messageID: messageID ?? message.id, type: "text", text: answer.tell, synthetic: true })
+      }
+    },
+    "tool.execute.before": async ({ tool, sessionID }, { args }) => {
+      if (!["edit", "write", "patch", "apply_patch", "multiedit"].includes(tool)) return
+      const answer = await tell("PreToolUse", sessionID, { tool_name: tool, tool_input: args })
+      if (answer.deny) throw new Error(answer.deny)
+    },
+    "tool.execute.after": async ({ tool, sessionID, args }, result) => {
+      const text = typeof result.output === "string"
+      if (!text && !Array.isArray(result.content)) return // nothing can be added: what is told would be lost
+      const answer = await tell("PostToolUse", sessionID, { tool_name: tool, tool_input: args })
+      if (!answer.tell) return
+      if (text) result.output += "\n\n" + answer.tell
+      else result.content.push({ type: "text", text: answer.tell }) // of an MCP server
+    },
+    "shell.env": async ({ sessionID }, { env }) => {
+      if (agents.has(sessionID)) env.AGENT_NAME = agents.get(sessionID)
+    },
+    event: async ({ event }) => {
+      const session = event.properties?.sessionID ?? event.properties?.info?.id
+      if (event.type === "session.created" && event.properties.info.parentID) subagents.add(session)
+      if (event.type === "session.compacted") await tell("SessionStart", session, { source: "compact" })
+      if (event.type === "session.deleted") await tell("SessionEnd", session)
+      if (event.type === "session.idle" && started.has(session)) {
+        const answer = await tell("Stop", session)
+        if (answer.tell) await client.session.promptAsync({ path: { id: session }, body: { parts: [{ type: "text", text: answer.tell }] } })
+      }
+      if (event.type === "server.instance.disposed") await Promise.all([...started].map((s) => tell("SessionEnd", s)))
+    },
+  }
+}

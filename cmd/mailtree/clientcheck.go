@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+
+	"mailtree/clients"
+)
+
+// checkClients tells what stands between clients and the mail, in doctor's way. Without a name on the
+// command line it looks at those that are set up.
+func (p *program) checkClients(ctx context.Context, o setupOptions, at clients.Site, args []string) error {
+	d := &doctor{p: p}
+	set := false
+	for _, c := range clients.List() {
+		if len(args) == 1 && c.Name != args[0] {
+			continue
+		}
+		k := clientCheck{d: d, client: c, named: len(args) == 1}
+		k.examine(ctx, at, o.scopes())
+		set = set || k.set
+		if k.named && !k.set && d.bad == 0 {
+			d.say("%s: it is not set up: run `mailtree setup %s`", c.Title, c.Name)
+		}
+	}
+	if !set && d.bad == 0 {
+		d.say("no client is set up: run `mailtree setup CLIENT`; `mailtree setup --list` names the clients")
+	}
+	if d.bad > 0 {
+		return &exitError{1, fmt.Errorf("%s to look at", count(d.bad, "thing"))}
+	}
+	return nil
+}
+
+// clientCheck looks at one client.
+type clientCheck struct {
+	d      *doctor
+	client clients.Client
+	named  bool // on the command line
+
+	set     bool // an entry or hooks were found
+	command bool // the client runs mailtree
+}
+
+// examine tells of the client's entries, hooks and what keeps these from running. It says nothing of
+// a client that is not set up.
+func (k *clientCheck) examine(ctx context.Context, at clients.Site, scopes []clients.Scope) {
+	var hooks []clients.Hooks
+	for _, scope := range scopes {
+		s := clients.Setup{Site: at, Client: k.client, Scope: scope, Store: k.d.p.namedStore()}
+		k.entry(ctx, s)
+		h, err := s.Hooks()
+		switch {
+		case err != nil && (k.set || k.named):
+			k.d.say("%s: %v", k.client.Title, whatToDo(err, s))
+		case err == nil && h.Want > 0:
+			hooks = append(hooks, h)
+		}
+	}
+	k.hooks(hooks)
+	if k.command {
+		k.onPath()
+	}
+}
+
+// entry tells of the entry in one file.
+func (k *clientCheck) entry(ctx context.Context, s clients.Setup) {
+	file, leads, err := s.Entry()
+	switch {
+	case errors.Is(err, clients.ErrNoFile), errors.Is(err, clients.ErrNotOurs) && !k.named:
+		return
+	case err != nil:
+		k.d.say("%s: %v", s.Client.Title, whatToDo(err, s))
+		return
+	case leads == nil:
+		return
+	}
+	k.set = true
+	k.d.ok("%s: %s has the mail: %s", s.Client.Title, file, leads.String())
+	if leads.URL == "" {
+		k.command = true
+	} else if err := k.d.p.serves(ctx, leads.URL); err != nil {
+		k.d.say("%s: %v: start `mailtree serve`, or run `mailtree setup %s` again", leads.URL, err, s.Client.Name)
+	} else {
+		k.d.ok("the server answers at %s", leads.URL)
+	}
+}
+
+// hooks tells of the hooks in the files of the user and the project.
+func (k *clientCheck) hooks(files []clients.Hooks) {
+	some := false
+	for _, h := range files {
+		switch {
+		case h.Have == h.Want:
+			k.d.ok("%s: %s has the hooks", k.client.Title, h.File)
+		case h.Some:
+			k.d.say("%s: %s has %d of %d hooks for this store: run `mailtree setup %s` again",
+				k.client.Title, h.File, h.Have, h.Want, k.client.Name)
+		default:
+			continue
+		}
+		some = true
+	}
+	if k.set && !some && len(files) > 0 {
+		k.d.note("%s: %s has no hooks, so its sessions are not told of mail: `mailtree setup %s` writes them",
+			k.client.Title, files[0].File, k.client.Name)
+	}
+	k.set, k.command = k.set || some, k.command || some
+}
+
+func (k *clientCheck) onPath() {
+	if path, err := exec.LookPath("mailtree"); err != nil {
+		k.d.say("mailtree is not on the PATH, where %s looks for it: put it there", k.client.Title)
+	} else {
+		k.d.ok("%s finds %s", k.client.Title, path)
+	}
+}
