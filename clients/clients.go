@@ -6,6 +6,8 @@
 //	handlers.go  their hooks: at which events, and in which words
 //	clients.go   what setting one up changes: a Change for each file, computed before any is written
 //	hooks.go     the part of that which is about hooks
+//	policy.go    settings that keep a client from running hooks
+//	trust.go     asks a client which hooks a person trusts
 //	file.go      reading and replacing one file of somebody else's
 //	plugin/      the hooks of a client that runs modules and no commands
 //	edit/        changing the bytes of an entry or a handler, and nothing else

@@ -21,6 +21,7 @@ func claudeHooks() hooks {
 			}
 			return append(keys, edit.Key{Name: "timeout", Value: e.seconds})
 		},
+		off: claudeOff,
 		events: []hookEvent{
 			{name: "SessionStart", seconds: 10},
 			{name: "UserPromptSubmit", seconds: 5},
@@ -39,6 +40,7 @@ func codexHooks() hooks {
 		project: ".codex/hooks.json",
 		path:    []string{"hooks"},
 		handler: shellHandler,
+		off:     codexOff,
 		events: []hookEvent{
 			{name: "SessionStart", seconds: 10},
 			{name: "UserPromptSubmit", seconds: 5},
@@ -65,6 +67,7 @@ func geminiHooks() hooks {
 				{Name: "timeout", Value: 1000 * e.seconds},
 			}
 		},
+		off: geminiOff,
 		events: []hookEvent{
 			{name: "SessionStart", seconds: 10},
 			{name: "BeforeAgent", seconds: 5},

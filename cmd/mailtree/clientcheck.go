@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 
 	"mailtree/clients"
 )
@@ -34,6 +35,22 @@ func (p *program) checkClients(ctx context.Context, o setupOptions, at clients.S
 	return nil
 }
 
+// clients tells of the clients that were used here: whether they reach the mail.
+func (d *doctor) clients(ctx context.Context) {
+	at, err := d.p.clientSite()
+	if err != nil {
+		d.note("clients: %v", err)
+		return
+	}
+	for _, c := range clients.List() {
+		k := clientCheck{d: d, client: c}
+		k.examine(ctx, at, []clients.Scope{clients.User, clients.Project})
+		if !k.set && (clients.Setup{Site: at, Client: c, Scope: clients.User}).Found() {
+			d.note("%s: it is not set up: `mailtree setup %s` does that", c.Title, c.Name)
+		}
+	}
+}
+
 // clientCheck looks at one client.
 type clientCheck struct {
 	d      *doctor
@@ -48,8 +65,9 @@ type clientCheck struct {
 // a client that is not set up.
 func (k *clientCheck) examine(ctx context.Context, at clients.Site, scopes []clients.Scope) {
 	var hooks []clients.Hooks
+	var s clients.Setup
 	for _, scope := range scopes {
-		s := clients.Setup{Site: at, Client: k.client, Scope: scope, Store: k.d.p.namedStore()}
+		s = clients.Setup{Site: at, Client: k.client, Scope: scope, Store: k.d.p.namedStore()}
 		k.entry(ctx, s)
 		h, err := s.Hooks()
 		switch {
@@ -62,6 +80,12 @@ func (k *clientCheck) examine(ctx context.Context, at clients.Site, scopes []cli
 	k.hooks(hooks)
 	if k.command {
 		k.onPath()
+	}
+	if slices.ContainsFunc(hooks, func(h clients.Hooks) bool { return h.Have > 0 }) {
+		for _, setting := range s.Off() {
+			k.d.say("%s: the hooks do not run: %s keeps them from it", k.client.Title, setting)
+		}
+		k.trusted(ctx, s, hooks[0].Trust)
 	}
 }
 
@@ -115,5 +139,23 @@ func (k *clientCheck) onPath() {
 		k.d.say("mailtree is not on the PATH, where %s looks for it: put it there", k.client.Title)
 	} else {
 		k.d.ok("%s finds %s", k.client.Title, path)
+	}
+}
+
+// trusted tells whether the client runs the hooks. todo is what a person has to do if it does not.
+func (k *clientCheck) trusted(ctx context.Context, s clients.Setup, todo string) {
+	t, err := s.Trusted(ctx)
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		k.d.note("%s: it is not on the PATH, so it cannot be asked whether it runs the hooks", k.client.Title)
+	case err != nil:
+		k.d.note("%s: it cannot be asked whether it runs the hooks: %v", k.client.Title, err)
+	case t == nil:
+	case t.Run < t.Listed:
+		k.d.say("%s: it runs %d of %d hooks. %s", k.client.Title, t.Run, t.Listed, todo)
+	case t.Listed == 0:
+		k.d.say("%s: it does not know of the hooks: trust the project in %s first", k.client.Title, k.client.Title)
+	default:
+		k.d.ok("%s: a person trusts the hooks", k.client.Title)
 	}
 }

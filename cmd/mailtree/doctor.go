@@ -30,13 +30,14 @@ func doctorCommand(p *program) *cobra.Command {
 	d := &doctor{p: p}
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Look for what is wrong with the store and say what to do",
-		Long: "Look for what is wrong with the store and say what to do. It changes nothing, and a server may run.\n" +
+		Short: "Look for what is wrong with the store and its clients, and say what to do",
+		Long: "Look for what is wrong with the store and the clients that are set up here, and say what to do. It changes nothing, and a server may run.\n" +
 			"A line begins with ok, with !! where a person is needed, or with -- for what is worth knowing.\n" +
 			"Exit status 0 when nothing needs a person, 1 otherwise.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			d.examine(c.Context())
+			d.clients(c.Context())
 			if d.bad > 0 {
 				return &exitError{1, fmt.Errorf("%s to look at", count(d.bad, "thing"))}
 			}
