@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"os/exec"
 	"slices"
+	"time"
 
 	"mailtree/clients"
+	"mailtree/maildir/format"
+	"mailtree/maildir/session"
 )
 
 // checkClients tells what stands between clients and the mail, in doctor's way. Without a name on the
@@ -86,6 +89,7 @@ func (k *clientCheck) examine(ctx context.Context, at clients.Site, scopes []cli
 			k.d.say("%s: the hooks do not run: %s keeps them from it", k.client.Title, setting)
 		}
 		k.trusted(ctx, s, hooks[0].Trust)
+		k.heard()
 	}
 }
 
@@ -157,5 +161,25 @@ func (k *clientCheck) trusted(ctx context.Context, s clients.Setup, todo string)
 		k.d.say("%s: it does not know of the hooks: trust the project in %s first", k.client.Title, k.client.Title)
 	default:
 		k.d.ok("%s: a person trusts the hooks", k.client.Title)
+	}
+}
+
+// heard tells when a hook of the client last ran in a folder that has a project.
+func (k *clientCheck) heard() {
+	v, err := openTrees(k.d.p.cfg)
+	if err != nil {
+		return // doctor says why
+	}
+	defer v.close()
+	var last time.Time
+	for _, t := range v.trees {
+		if at := session.LastHeard(t, k.client.Name); at.After(last) {
+			last = at
+		}
+	}
+	if last.IsZero() {
+		k.d.note("%s: no hook of it has run yet in a project's folder", k.client.Title)
+	} else {
+		k.d.ok("%s: a hook last ran at %s", k.client.Title, format.FormatTime(last))
 	}
 }

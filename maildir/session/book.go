@@ -2,16 +2,13 @@ package session
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
-	"io/fs"
 	"log/slog"
 	"reflect"
 	"slices"
 	"sync"
 	"time"
 
-	"mailtree/maildir/format"
 	"mailtree/maildir/tree"
 )
 
@@ -197,12 +194,9 @@ func (b *Book) load() map[Key]State {
 		return b.by
 	}
 	b.by = map[Key]State{}
-	_ = b.tree.Walk(context.Background(), format.SessionsDir, func(file string, _ fs.DirEntry) error {
-		if s, ok := readFile(b.tree, file); ok && s.path() == file {
-			b.by[s.Key] = s
-		}
-		return nil
-	})
+	for _, s := range readAll(b.tree) {
+		b.by[s.Key] = s
+	}
 	return b.by
 }
 

@@ -10,9 +10,11 @@
 package session
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"io/fs"
 	"maps"
 	"slices"
 	"time"
@@ -110,6 +112,28 @@ func Read(t *tree.Tree, k Key) (s State, ok bool) {
 	}
 	s, ok = readFile(t, k.path())
 	return s, ok && s.Key == k
+}
+
+// LastHeard returns when a client was last heard of in a tree, in any session: the zero time where it
+// never was. It needs no server.
+func LastHeard(t *tree.Tree, client string) (at time.Time) {
+	for _, s := range readAll(t) {
+		if s.Client == client && s.Active.After(at) {
+			at = s.Active
+		}
+	}
+	return at
+}
+
+// readAll reads the sessions of a tree. What is damaged is as lost.
+func readAll(t *tree.Tree) (all []State) {
+	_ = t.Walk(context.Background(), format.SessionsDir, func(file string, _ fs.DirEntry) error {
+		if s, ok := readFile(t, file); ok && s.path() == file {
+			all = append(all, s)
+		}
+		return nil
+	})
+	return all
 }
 
 func readFile(t *tree.Tree, file string) (s State, ok bool) {
