@@ -13,6 +13,7 @@ import (
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/repo"
 	"mailtree/maildir/storedir"
+	"mailtree/maildir/tree"
 )
 
 // editing stands in Question.Hook for an edit, which no hook of Git's asks about.
@@ -20,13 +21,13 @@ const editing = "edit"
 
 // Edit asks whether an agent may change files now. The zero value of Now and Program is the default.
 type Edit struct {
-	Store   string        // absolute
-	Agent   string        // whose the client's session is; "" for nobody known
-	Paths   []string      // absolute
-	Env     []string      // CLAIM_MODE, GUARD_UNKNOWN, GUARD_BYPASS; AGENT_NAME comes before Agent
-	Now     time.Time     // zero: now
-	Program string        // as Question.Program
-	Words   refusal.Words // as Question.Words
+	Store   string                 // absolute
+	Agent   func() (string, error) // whose the client's session is, "" for nobody known; asked where a claim comes close
+	Paths   []string               // absolute
+	Env     []string               // CLAIM_MODE, GUARD_UNKNOWN, GUARD_BYPASS; AGENT_NAME comes before Agent
+	Now     time.Time              // zero: now
+	Program string                 // as Question.Program
+	Words   refusal.Words          // as Question.Words
 }
 
 // CheckEdit says why the agent must not change the files, or else what it should know of them; both
@@ -40,20 +41,25 @@ func CheckEdit(e Edit) (deny, warn string) {
 	if err == nil && (pol.mode == "off" || pol.bypass) {
 		return "", ""
 	}
-	var found []Blocked
-	var who identity
-	if err == nil {
-		found, who, err = e.blocking()
-	}
 	var text strings.Builder
-	r := report{w: &text, q: &Question{Store: e.Store, Hook: editing, Now: e.Now, Program: e.Program, Words: e.Words}, who: who}
-	var stops bool
+	r := report{w: &text, q: &Question{
+		Store:   e.Store,
+		Hook:    editing,
+		Now:     e.Now,
+		Program: e.Program,
+		Words:   e.Words,
+	}}
+	var found []Blocked
+	if err == nil {
+		found, r.who, err = e.blocking()
+	}
+	stops := false
 	switch {
 	case err != nil:
 		stops = pol.sure && pol.mode == "block"
 		r.unchecked(err, stops)
 	case len(found) > 0:
-		stops = pol.mode == "block" && (who.name != "" || pol.unknown == "block")
+		stops = pol.mode == "block" && (r.who.name != "" || pol.unknown == "block")
 		r.blocked(found, !stops)
 	}
 	if stops {
@@ -113,23 +119,31 @@ func (e Edit) holdAgainstProject(n storedir.ProjectName, paths []string) (found 
 	if err != nil || len(claims) == 0 {
 		return nil, who, err
 	}
-	who, err = agentOf(t, "AGENT_NAME", strings.TrimSpace(lookup(e.Env, "AGENT_NAME")))
-	if err == nil && who.name == "" {
-		who, err = agentOf(t, "The session's agent", e.Agent)
-	}
-	if err != nil {
+	if who, err = e.identify(t); err != nil {
 		return nil, who, err
 	}
 	p := project{tree: t, name: n.HumanKey}
 	return p.blocked(claim.NewIntent(who.name, paths, fold, e.Now).Blocking(claims)), who, nil
 }
 
-// alias is an absolute path of a file, and the top of the work tree that it lies in by that
-// path; "" for none.
+// identify finds out who edits: AGENT_NAME, else the agent of the session.
+func (e Edit) identify(t *tree.Tree) (identity, error) {
+	if name := strings.TrimSpace(lookup(e.Env, "AGENT_NAME")); name != "" {
+		return agentOf(t, "AGENT_NAME", name)
+	}
+	name, err := e.Agent()
+	if err != nil {
+		return identity{}, err
+	}
+	return agentOf(t, "The session's agent", name)
+}
+
+// alias is an absolute path of a file, and the top of the work tree that it lies in by that path;
+// "" for none.
 type alias struct{ path, top string }
 
-// aliases lists the paths that a file goes by: as it was given, without links and in the main
-// work tree; of a link also those of what it leads to. Errors: the machine's faults.
+// aliases lists the paths that a file goes by: as it was given, without links and in the main work
+// tree; of a link also that of what it leads to. Errors: the machine's faults.
 func aliases(file string) (all []alias, err error) {
 	dir, base := filepath.Split(filepath.Clean(file))
 	dir = filepath.Clean(dir)

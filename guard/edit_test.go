@@ -75,6 +75,11 @@ func editScene(t *testing.T) (store, top string) {
 	return store, dir
 }
 
+// session is the session of an agent.
+func session(agent string) func() (string, error) {
+	return func() (string, error) { return agent, nil }
+}
+
 // TestCheckEdit: an edit meets the claims that a commit of it would meet, whatever the file is
 // called.
 func TestCheckEdit(t *testing.T) {
@@ -109,7 +114,7 @@ func TestCheckEdit(t *testing.T) {
 		{paths: "code/docs/a.md", agent: "BlueLake", env: "GUARD_MODE=off", deny: "GreenCastle holds docs"},
 		{paths: "code/docs/a.md", agent: "BlueLake", env: "CLAIM_MODE=blok", warn: `NOT CHECKED: CLAIM_MODE is "blok"`},
 	} {
-		e := Edit{Store: store, Agent: c.agent, Env: strings.Fields(c.env), Now: noon}
+		e := Edit{Store: store, Agent: session(c.agent), Env: strings.Fields(c.env), Now: noon}
 		for p := range strings.FieldsSeq(c.paths) {
 			e.Paths = append(e.Paths, dir+"/"+p)
 		}
@@ -120,7 +125,7 @@ func TestCheckEdit(t *testing.T) {
 			}
 		}
 	}
-	e := Edit{Store: store, Agent: "BlueLake", Paths: []string{dir + "/code/docs/a.md"}, Now: noon.Add(2 * time.Hour)}
+	e := Edit{Store: store, Agent: session("BlueLake"), Paths: []string{dir + "/code/docs/a.md"}, Now: noon.Add(2 * time.Hour)}
 	if deny, warn := CheckEdit(e); deny != "" || warn != "" {
 		t.Errorf("the claim has expired: %q, %q", deny, warn)
 	}
@@ -134,7 +139,7 @@ func TestEditUnchecked(t *testing.T) {
 	if err := os.Symlink("/proc/self/mem", filepath.Join(dir, "code/sub/.git/commondir")); err != nil { // reading it is EIO
 		t.Fatal(err)
 	}
-	e := Edit{Store: store, Agent: "BlueLake", Paths: []string{dir + "/code/sub/a.md"}, Now: noon}
+	e := Edit{Store: store, Agent: session("BlueLake"), Paths: []string{dir + "/code/sub/a.md"}, Now: noon}
 	if deny, warn := CheckEdit(e); deny != "" || !strings.Contains(warn, "NOT CHECKED") || !strings.Contains(warn, "The edit goes on") {
 		t.Errorf("deny %q, warn %q", deny, warn)
 	}
