@@ -6,10 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"mailtree/fixtures/bulk"
+	"mailtree/maildir/format"
 )
 
 // BenchmarkGuard is `mailtree guard check` as a whole process: 100 staged files against 1,000 live
@@ -48,6 +50,52 @@ func BenchmarkGuard(b *testing.B) {
 	}
 	b.ReportMetric(float64(check.At(0).Microseconds())/1000, "least-ms")
 	b.ReportMetric(float64(check.At(0.9).Microseconds())/1000, "p90-ms")
+}
+
+// BenchmarkGuardEdit is `mailtree hook` as a whole process, before an edit of a file that none of
+// 1,000 live claims covers (free) and of one that a claim does (held). start and cpu are as of
+// BenchmarkGuard.
+func BenchmarkGuardEdit(b *testing.B) {
+	exe, home := benchProgram(b), bulk.Dir(b)
+	code := filepath.Join(home, "code")
+	repo := filepath.Join(home, ".mailtree", "projects", "code", "repo")
+	benchClaims(b, repo, 1000)
+	benchChanges(b, code, 1)
+	if err := os.WriteFile(filepath.Join(repo, "project.json"), format.FormatProject(code, "code", time.Now()), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	run := func(stdin string, args ...string) (took, cpu time.Duration, said string) {
+		c := exec.Command(exe, args...)
+		c.Dir, c.Env, c.Stdin = code, benchEnv(home, "AGENT_NAME=BlueLake"), strings.NewReader(stdin)
+		var out bytes.Buffer
+		c.Stdout, c.Stderr = &out, &out
+		began := time.Now()
+		if err := c.Run(); err != nil {
+			b.Fatalf("%v\n%s", err, out.String())
+		}
+		return time.Since(began), c.ProcessState.UserTime() + c.ProcessState.SystemTime(), out.String()
+	}
+	edit := func(file string) string {
+		return fmt.Sprintf(`{"session_id": "s", "cwd": %q, "hook_event_name": "PreToolUse", "tool_name": "Edit", "tool_input": {"file_path": %q}}`,
+			code, filepath.Join(code, file))
+	}
+	all := map[string]bulk.Times{}
+	for b.Loop() {
+		for name, file := range map[string]string{"free-": "web/a.go", "held-": "services/svc000/pkg0/file.go"} {
+			took, cpu, said := run(edit(file), "hook", "claude")
+			if strings.Contains(said, `"deny"`) != (name == "held-") {
+				b.Fatalf("%s: %s", file, said)
+			}
+			all[name], all["cpu-"+name] = append(all[name], took), append(all["cpu-"+name], cpu)
+		}
+		took, _, _ := run("", "version")
+		all["start-"] = append(all["start-"], took)
+	}
+	b.ReportMetric(0, "ns/op") // all three together: says nothing
+	for name, t := range all {
+		b.ReportMetric(float64(t.At(0.5).Microseconds())/1000, name+"p50-ms")
+	}
+	b.ReportMetric(float64(all["free-"].At(0.9).Microseconds())/1000, "free-p90-ms")
 }
 
 // benchClaims writes a project with that many claims, as the server does.

@@ -77,7 +77,10 @@ func (p *program) onEvent(ctx context.Context, client string) (e event.Event, a 
 	if e, err = event.Parse(client, stdin, p.variable); err != nil {
 		return event.Event{Client: client}, a, err
 	}
-	if e.Kind == "" || e.Kind == event.Edit || e.Subagent || !storedir.IsStore(p.cfg.Store) {
+	switch {
+	case e.Kind == event.Edit: // of a subagent too
+		return e, p.checkEdit(e), nil
+	case e.Kind == "" || e.Subagent || !storedir.IsStore(p.cfg.Store):
 		return e, a, nil
 	}
 	told, err := p.tellServer(ctx, e)
