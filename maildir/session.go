@@ -80,7 +80,7 @@ func (p *Project) EndSession(ctx context.Context, k SessionKey) {
 	}
 }
 
-// leave sets an agent offline that is no session any more.
+// leave sets an agent offline that is no session any more, and gives back its automatic claims.
 func (p *Project) leave(ctx context.Context, agent string) {
 	for _, s := range p.sessions.Live() {
 		if s.Agent == agent {
@@ -89,6 +89,9 @@ func (p *Project) leave(ctx context.Context, agent string) {
 	}
 	if err := p.SetPresence(ctx, agent, format.Offline); err != nil {
 		p.store.cfg.Log.Warn("presence not set", "project", p.slug, "agent", agent, "error", err)
+	}
+	if err := p.ReleaseEdited(ctx, agent); err != nil {
+		p.store.cfg.Log.Warn("automatic claims not released", "project", p.slug, "agent", agent, "error", err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 
 	"mailtree/maildir"
 	"mailtree/mcp/protocol"
@@ -24,6 +25,8 @@ type HookEvent struct {
 	Tmux    string `json:"tmux,omitempty"`
 	Pane    string `json:"pane,omitempty"`
 	Process string `json:"process,omitempty"` // the client's, as of session.ClientProcess
+
+	Files []string `json:"files,omitempty"` // that tools have changed, by absolute paths
 }
 
 // visit is what the event says of its session.
@@ -39,12 +42,13 @@ func (e *HookEvent) visit() maildir.Visit {
 	}
 }
 
-// The kinds of HookEvent: a session begins or loses its context, a prompt comes, tools have run, a
-// turn ends, the context is cut, the session ends.
+// The kinds of HookEvent: a session begins or loses its context, a prompt comes, tools have run,
+// tools of a subagent have changed files, a turn ends, the context is cut, the session ends.
 const (
 	HookStart   = "start"
 	HookPrompt  = "prompt"
 	HookTool    = "tool"
+	HookEdited  = "edited"
 	HookStop    = "stop"
 	HookCompact = "compact"
 	HookEnd     = "end"
@@ -56,8 +60,8 @@ type HookAnswer struct {
 	Tell  string `json:"tell,omitempty"`  // to the model
 }
 
-// maxHookEvent bounds the body of POST /mailtree/hook: names and paths.
-const maxHookEvent = 64 << 10
+// maxHookEvent bounds the body of POST /mailtree/hook: names, and paths of claim.MaxPatterns files.
+const maxHookEvent = 2 << 20
 
 // hookEvent notes what has happened in a client's session, and answers what is to be told there.
 func (s *Server) hookEvent(w http.ResponseWriter, r *http.Request) {
@@ -67,6 +71,21 @@ func (s *Server) hookEvent(w http.ResponseWriter, r *http.Request) {
 	}
 	a, err := e.Answer(r.Context(), s.cfg.Store)
 	s.answerVerb(w, r, a, err)
+	if err == nil && s.cfg.ClaimEdits && a.Agent != "" && (e.Kind == HookTool || e.Kind == HookEdited) {
+		_ = http.NewResponseController(w).Flush() // a claim is written to disk: nobody waits for that
+		s.claimEdits(context.WithoutCancel(r.Context()), &e, a.Agent)
+	}
+}
+
+// claimEdits claims for an agent what its tools have changed.
+func (s *Server) claimEdits(ctx context.Context, e *HookEvent, agent string) {
+	p, err := s.cfg.Store.Project(ctx, e.Dir)
+	if err == nil {
+		err = p.ClaimEdited(ctx, agent, e.Files)
+	}
+	if err != nil {
+		s.log.Warn("what an agent edits is not claimed", "agent", agent, "error", err)
+	}
 }
 
 // readVerb reads the body of a POST /mailtree/…; false where it has answered already.
@@ -82,8 +101,10 @@ func (s *Server) readVerb(w http.ResponseWriter, r *http.Request, v any) bool {
 func (s *Server) answerVerb(w http.ResponseWriter, r *http.Request, v any, err error) {
 	switch {
 	case err == nil:
+		text := tool.Encode(v)
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(tool.Encode(v))
+		w.Header().Set("Content-Length", strconv.Itoa(len(text))) // so that a flushed answer is whole
+		_, _ = w.Write(text)
 	case r.Context().Err() == nil:
 		s.log.Warn("refused", "path", r.URL.Path, "error", err)
 		writeError(w, http.StatusConflict, nil, protocol.CodeRequest, s.cfg.Explain(err))

@@ -67,6 +67,8 @@ type Config struct {
 	// Explain words the refusals of POST /mailtree/… on the socket; nil: as they are.
 	Explain func(error) string
 
+	ClaimEdits bool // claim for an agent what its tools have changed, as POST /mailtree/hook tells
+
 	Yield  func()                    // stops a server in the background for another that starts; nil: it does not yield
 	Health func(context.Context) any // what GET /health answers as JSON; nil: {"status":"ok"}
 	Log    *slog.Logger              // nil: discarded

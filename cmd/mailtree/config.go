@@ -50,8 +50,9 @@ type config struct {
 	MailDomain      string
 	SummaryCommand  string // a line for the shell; "" none
 
-	Events bool // the server offers the protocol's extension for events
-	Nudge  bool // the server tells agents of new mail by itself
+	Events    bool // the server offers the protocol's extension for events
+	Nudge     bool // the server tells agents of new mail by itself
+	ClaimAuto bool // the server claims for an agent what it edits
 
 	MailGateway string // has no effect yet
 
@@ -178,6 +179,7 @@ func settings() []setting {
 		},
 		{Name: "EVENTS", Default: "0", Help: "1: clients may follow mail, claims and statuses with the protocol's extension for events"},
 		{Name: "NUDGE", Default: "off", Help: "tmux: the server types a notice into the tmux window of an agent that is ready and has new mail"},
+		{Name: "CLAIM_AUTO", Default: "0", Help: "1: the server claims for an agent what it edits, where its client's hooks are set up"},
 		{Name: "MAIL_GATEWAY", Default: "", Help: "gateway to other mail domains (not in this version)"},
 		{Name: "MAIL_DOMAIN", Default: "mailtree.local", Help: "domain of mailboxes' addresses, and of the authors' in git log"},
 	}
@@ -292,6 +294,7 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	c.MailGateway = v["MAIL_GATEWAY"]
 	c.SummaryCommand = v["SUMMARY_COMMAND"]
 	c.Events = choice("EVENTS", "0", "1") == "1"
+	c.ClaimAuto = choice("CLAIM_AUTO", "0", "1") == "1"
 	c.Nudge = choice("NUDGE", "off", "tmux") == "tmux"
 	if c.MailDomain = v["MAIL_DOMAIN"]; !mailDomain.MatchString(c.MailDomain) {
 		bad("MAIL_DOMAIN", "a domain such as mail.example.org")

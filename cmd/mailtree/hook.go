@@ -11,6 +11,7 @@ import (
 
 	"mailtree/clients/event"
 	"mailtree/maildir"
+	"mailtree/maildir/claim"
 	"mailtree/maildir/session"
 	"mailtree/maildir/storedir"
 	mcpserver "mailtree/mcp"
@@ -80,7 +81,7 @@ func (p *program) onEvent(ctx context.Context, client string) (e event.Event, a 
 	switch {
 	case e.Kind == event.Edit: // of a subagent too
 		return e, p.checkEdit(e), nil
-	case e.Kind == "" || e.Subagent || !storedir.IsStore(p.cfg.Store):
+	case e.Kind == "" || e.Subagent && (e.Kind != event.Tool || len(e.Paths) == 0) || !storedir.IsStore(p.cfg.Store):
 		return e, a, nil
 	}
 	told, err := p.tellServer(ctx, e)
@@ -104,6 +105,13 @@ func (p *program) tellServer(ctx context.Context, e event.Event) (told mcpserver
 		Tmux:    p.variable("TMUX"),
 		Pane:    p.variable("TMUX_PANE"),
 		Process: string(session.ClientProcess()),
+	}
+	if e.Kind == event.Tool {
+		files := editedFiles(e)
+		ask.Files = files[:min(len(files), claim.MaxPatterns)]
+	}
+	if e.Subagent { // its own model is told nothing
+		ask.Kind = mcpserver.HookEdited
 	}
 	err = askServer(ctx, p.cfg, "hook", ask, &told)
 	if !errors.Is(err, errNoServer) {

@@ -97,6 +97,7 @@ func (a *app) run(ctx context.Context, p *program, idle time.Duration, listeners
 		RequireToken: p.cfg.RequireToken,
 		Health:       health.report,
 		Explain:      words.Explain,
+		ClaimEdits:   p.cfg.ClaimAuto,
 		Log:          log,
 		MaxAnswer:    p.cfg.MaxAnswer,
 	}
