@@ -1,0 +1,24 @@
+package main
+
+import "fmt"
+
+// claudeKit: Claude Code asks nothing at its start where its own file says that the user has been
+// welcomed and trusts the folder; a token in place of a key needs no approval.
+var claudeKit = kit{
+	name: "claude",
+	prepare: func(d *desk) {
+		d.env = append(d.env, "ANTHROPIC_BASE_URL="+d.modelURL+"/anthropic", "ANTHROPIC_AUTH_TOKEN=none",
+			"ENABLE_TOOL_SEARCH=false", "DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1")
+		d.write(".claude.json", fmt.Sprintf(`{"hasCompletedOnboarding": true, "projects": {%q: {"hasTrustDialogAccepted": true}}}`, d.code))
+	},
+	ask:      []string{"claude", "--permission-mode", "acceptEdits", "--allowedTools", "Bash,mcp__mail", "-p"},
+	terminal: "claude --permission-mode acceptEdits --allowedTools Bash,mcp__mail",
+	shell:    "Bash",
+	write:    "Write",
+	shellInput: func(command string) map[string]any {
+		return map[string]any{"command": command, "description": "Wait"}
+	},
+	writeInput: func(path, content string) map[string]any {
+		return map[string]any{"file_path": path, "content": content}
+	},
+}

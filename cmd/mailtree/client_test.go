@@ -1,0 +1,275 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/model"
+	"mailtree/fixtures/tmuxtest"
+)
+
+// The client tests run the programs that agents run in, with a model from a script
+// (fixtures/model), on a user's machine that each test makes for itself. They need the folder that the
+// clients are installed in:
+//
+//	MAILTREE_CLIENTS=…/node_modules/.bin go test ./cmd/mailtree -run TestClient -v
+//
+// .ci/run installs them there.
+
+const clientsEnv = "MAILTREE_CLIENTS"
+
+// clientWait is how long a client may take for anything: on two busy cores it starts in 15 seconds.
+const clientWait = 60 * time.Second
+
+// desk is a user's machine: a home, a code base with a project, a store and its server, a client, and
+// the model that the client asks.
+type desk struct {
+	t         *testing.T
+	name      string // of the client, as in `mailtree setup NAME`
+	home      string
+	code      string // the code base, which is also its project's key
+	env       []string
+	model     *model.Server
+	modelURL  string
+	server    *exec.Cmd
+	serverURL string
+	screens   *tmuxtest.Server
+}
+
+// newDesk makes the machine and starts its server. It skips the test where the client is not
+// installed.
+func newDesk(t *testing.T, client string) *desk {
+	t.Helper()
+	bin := os.Getenv(clientsEnv)
+	if bin == "" {
+		t.Skip("needs real clients: name the folder of their programs in " + clientsEnv + ", as .ci/run does")
+	}
+	if _, err := os.Stat(filepath.Join(bin, client)); err != nil {
+		t.Skipf("%s is not installed in %s=%s", client, clientsEnv, bin)
+	}
+	home, err := os.MkdirTemp("", "desk") // short: the path of a socket must be
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &desk{t: t, name: client, home: home, code: filepath.Join(home, "code")}
+	d.model, d.modelURL = model.Start(t)
+	d.env = []string{
+		"HOME=" + home,
+		"PATH=" + bin + ":" + os.Getenv("PATH"),
+		"MCP_MAIL_STORE=" + filepath.Join(home, ".mailtree"),
+		"GIT_CONFIG_NOSYSTEM=1",
+		"TERM=xterm-256color",
+		"LANG=C.UTF-8",
+	}
+	d.run("git", "init", "-q", d.code)
+	d.serve("0")
+	t.Cleanup(func() {
+		d.server.Process.Signal(syscall.SIGINT)
+		d.server.Wait()
+		if t.Failed() {
+			said, _ := os.ReadFile(filepath.Join(home, "serve.log"))
+			t.Logf("the server said:\n%s", said)
+		}
+		os.RemoveAll(home)
+	})
+	d.call("create_agent", object(map[string]any{
+		"project_key":      d.code,
+		"name_hint":        "GreenCastle",
+		"program":          "test",
+		"model":            "none",
+		"task_description": "The other side",
+	}))
+	return d
+}
+
+// serve starts the server at that port.
+func (d *desk) serve(port string) {
+	d.t.Helper()
+	logs, err := os.OpenFile(filepath.Join(d.home, "serve.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer logs.Close()
+	d.server = d.command(context.Background(), "mailtree", "serve", "--port", port)
+	d.server.Stderr = logs
+	out, err := d.server.StdoutPipe()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if err := d.server.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if _, at, ok := strings.Cut(lines.Text(), "  MCP      "); ok {
+			d.serverURL = strings.TrimSuffix(at, "/mcp")
+			go io.Copy(io.Discard, out)
+			return
+		}
+	}
+	d.t.Fatal("the server did not start")
+}
+
+// restart kills the server and starts another one at the same port.
+func (d *desk) restart() {
+	d.t.Helper()
+	d.server.Process.Kill()
+	d.server.Wait()
+	d.serve(d.port())
+}
+
+func (d *desk) port() string {
+	at, err := url.Parse(d.serverURL)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return at.Port()
+}
+
+func (d *desk) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	path := name
+	if found, err := exec.LookPath(name); err == nil {
+		path = found
+	}
+	if name == d.name {
+		path = filepath.Join(os.Getenv(clientsEnv), name)
+	}
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Dir, cmd.Env = d.home, d.env
+	if _, err := os.Stat(d.code); err == nil {
+		cmd.Dir = d.code
+	}
+	return cmd
+}
+
+// run runs a program in the code base until it ends, which must be well, and returns what it prints.
+func (d *desk) run(name string, args ...string) string {
+	d.t.Helper()
+	out, err := d.try(name, args...)
+	if err != nil {
+		d.t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+	}
+	return out
+}
+
+func (d *desk) try(name string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(d.t.Context(), clientWait)
+	defer cancel()
+	cmd := d.command(ctx, name, args...)
+	cmd.WaitDelay = time.Second // whatever a client leaves behind holds its output
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// setUp runs `mailtree setup` for the client, with that transport.
+func (d *desk) setUp(transport string) {
+	d.t.Helper()
+	d.env = append(d.env, "PORT="+d.port())
+	d.t.Logf("%s", d.run("mailtree", "setup", d.name, "--transport", transport))
+}
+
+// call calls a tool of mail.
+func (d *desk) call(tool, arguments string) string {
+	d.t.Helper()
+	out, isError, err := callTool(d.serverURL, []string{tool, arguments})
+	if err != nil || isError {
+		d.t.Fatalf("%s %s: %v\n%s", tool, arguments, err, out)
+	}
+	return out
+}
+
+// send sends a message of GreenCastle's with that subject.
+func (d *desk) send(to, subject string) {
+	d.t.Helper()
+	d.call("send_message", object(map[string]any{
+		"project_key": d.code,
+		"from_agent":  "GreenCastle",
+		"to":          []string{to},
+		"subject":     subject,
+		"body_md":     "The body stays in the mail.",
+	}))
+}
+
+// claim claims a path for GreenCastle.
+func (d *desk) claim(path string) {
+	d.t.Helper()
+	d.call("claim_paths", object(map[string]any{
+		"project_key": d.code,
+		"agent_name":  "GreenCastle",
+		"paths":       []string{path},
+		"reason":      "being rewritten",
+	}))
+}
+
+// agent returns the name of the one agent beside GreenCastle: the client's.
+func (d *desk) agent() string {
+	d.t.Helper()
+	var list struct{ Agents []struct{ Name string } }
+	if err := json.Unmarshal([]byte(d.call("list_agents", object(map[string]any{"project_key": d.code}))), &list); err != nil {
+		d.t.Fatal(err)
+	}
+	var others []string
+	for _, a := range list.Agents {
+		if a.Name != "GreenCastle" {
+			others = append(others, a.Name)
+		}
+	}
+	if len(others) != 1 {
+		d.t.Fatalf("the client's hook made the agents %v, want one", others)
+	}
+	return others[0]
+}
+
+// write writes a file below the home.
+func (d *desk) write(path, content string) {
+	d.t.Helper()
+	path = filepath.Join(d.home, path)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		d.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// turnsWith returns the turns with that text among what is new in them.
+func (d *desk) turnsWith(text string) []model.Request {
+	return d.model.Requests(func(t *model.Turn) bool { return len(t.Tools) > 0 && strings.Contains(t.Last(), text) })
+}
+
+func object(v map[string]any) string {
+	data, _ := json.Marshal(v)
+	return string(data)
+}
+
+// open starts a program in a terminal, in the code base.
+func (d *desk) open(program string) *tmuxtest.Screen {
+	d.t.Helper()
+	if d.screens == nil {
+		d.screens = tmuxtest.Start(d.t)
+	}
+	return d.screens.Open(d.code, d.env, program)
+}
+
+// awaitTurn waits for a turn with that text among what is new in it.
+func (d *desk) awaitTurn(text string) model.Request {
+	d.t.Helper()
+	return d.model.Await(d.t, clientWait, fmt.Sprintf("a turn with %q", text), func(t *model.Turn) bool {
+		return len(t.Tools) > 0 && strings.Contains(t.Last(), text)
+	})
+}
+
+// say is a call of a tool in a script.
+func say(tool string, input map[string]any) []model.Call {
+	return []model.Call{{Tool: tool, Input: json.RawMessage(object(input))}}
+}

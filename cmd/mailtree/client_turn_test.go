@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/model"
+)
+
+// kit is how the tests use a client.
+type kit struct {
+	name     string
+	prepare  func(d *desk) // writes what leads the client to the model
+	ask      []string      // runs the prompt that follows, without a terminal
+	terminal string        // the command line of a session in a terminal
+
+	shell      string // the tools that run a command and write a file
+	write      string
+	shellInput func(command string) map[string]any
+	writeInput func(path, content string) map[string]any
+}
+
+var kits = []kit{claudeKit, opencodeKit}
+
+// each runs a test with every client that is installed.
+func each(t *testing.T, test func(t *testing.T, k kit)) {
+	for _, k := range kits {
+		t.Run(k.name, func(t *testing.T) { test(t, k) })
+	}
+}
+
+// TestClientTurn: a client that `mailtree setup` set up, over HTTP or stdio, calls a tool of mail, is
+// told within its turn of mail that came meanwhile, once, and does not write what another agent has
+// claimed, but does write what nobody has.
+func TestClientTurn(t *testing.T) {
+	each(t, func(t *testing.T, k kit) {
+		for _, transport := range []string{"http", "stdio"} {
+			t.Run(transport, func(t *testing.T) { turn(t, k, transport) })
+		}
+	})
+}
+
+func turn(t *testing.T, k kit, transport string) {
+	d := newDesk(t, k.name)
+	wait := "touch started; until [ -f told ]; do sleep 0.05; done; echo go-on"
+	d.model.Script(t,
+		model.Rule{When: "Begin the work", Times: 1, Calls: say("list_agents", map[string]any{"project_key": d.code})},
+		model.Rule{When: "GreenCastle", Times: 1, Calls: say(k.shell, k.shellInput(wait))},
+		model.Rule{When: "go-on", Times: 1, Calls: say(k.write, k.writeInput(filepath.Join(d.code, "held.txt"), "mine"))},
+		model.Rule{When: "held.txt", Times: 1, Calls: say(k.write, k.writeInput(filepath.Join(d.code, "free.txt"), "mine"))},
+	)
+	k.prepare(d)
+	d.setUp(transport)
+	done := make(chan string, 1)
+	go func() {
+		said, err := d.try(k.ask[0], append(k.ask[1:], "Begin the work.")...)
+		done <- fmt.Sprint(said, err)
+	}()
+	d.awaitFile("started")
+	d.claim("held.txt")
+	d.send(d.agent(), "Plan for /api/users")
+	d.write("code/told", "")
+	said := <-done
+	if told := d.turnsWith("Plan for /api/users"); len(told) != 1 || !strings.Contains(told[0].Turn.Last(), "go-on") {
+		t.Errorf("the model was told of the message %d times, want once, with what the command printed", len(told))
+	}
+	if refused := d.turnsWith("GreenCastle holds"); len(refused) != 1 {
+		t.Errorf("the edit was refused %d times, want once", len(refused))
+	}
+	if _, err := os.Stat(filepath.Join(d.code, "held.txt")); err == nil {
+		t.Error("held.txt was written, though another agent has claimed it")
+	}
+	if _, err := os.Stat(filepath.Join(d.code, "free.txt")); err != nil {
+		t.Error("free.txt was not written")
+	}
+	if t.Failed() {
+		t.Logf("the client said:\n%s", said)
+		d.model.Dump(t)
+	}
+}
+
+// awaitFile waits until the code base holds that file.
+func (d *desk) awaitFile(name string) {
+	d.t.Helper()
+	for deadline := time.Now().Add(clientWait); ; time.Sleep(5 * time.Millisecond) {
+		if _, err := os.Stat(filepath.Join(d.code, name)); err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			d.model.Dump(d.t)
+			d.t.Fatalf("the client did not make the file %s", name)
+		}
+	}
+}
