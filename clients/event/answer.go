@@ -29,6 +29,9 @@ func (a Answer) Format(e Event) (stdout, stderr []byte, exit int) {
 
 // reply is an answer as Claude Code reads it, and those who took over its hooks.
 type reply struct {
+	Decision string    `json:"decision,omitempty"`
+	Reason   string    `json:"reason,omitempty"`
+	System   string    `json:"systemMessage,omitempty"` // for the person
 	Specific *specific `json:"hookSpecificOutput,omitempty"`
 }
 

@@ -92,7 +92,7 @@ func Parse(client string, stdin []byte, env func(name string) string) (Event, er
 	for _, t := range append(p.Calls, p.call) {
 		c.addFiles(&e, t)
 	}
-	if e.Kind == Edit && len(e.Paths) == 0 {
+	if e.Kind == Edit && len(e.Paths) == 0 || e.Kind == Start && slices.Contains(c.deaf, e.Source) {
 		e.Kind = ""
 	}
 	return e, nil

@@ -5,6 +5,7 @@ type client struct {
 	kinds   map[string]Kind
 	editors []string // tools that change files
 	rootVar string   // the variable that names Event.Root; "": none does
+	deaf    []string // sources of a Start that keeps its answer from the model: the next event counts
 	answer  func(a Answer, e Event) any
 }
 
@@ -22,6 +23,32 @@ var clients = map[string]client{
 		editors: []string{"Edit", "MultiEdit", "Write", "NotebookEdit"},
 		rootVar: "CLAUDE_PROJECT_DIR",
 		answer:  answerClaude,
+	},
+	"codex": {
+		kinds: map[string]Kind{
+			"SessionStart":     Start, // with the first prompt, not when the client opens
+			"UserPromptSubmit": Prompt,
+			"PreToolUse":       Edit,
+			"PostToolUse":      Tool,
+			"Stop":             Stop,
+			"SessionEnd":       End,
+		},
+		editors: []string{"apply_patch"},
+		answer:  answerCodex,
+	},
+	"gemini": {
+		kinds: map[string]Kind{
+			"SessionStart": Start,
+			"BeforeAgent":  Prompt,
+			"BeforeTool":   Edit,
+			"AfterTool":    Tool,
+			"AfterAgent":   Stop,
+			"SessionEnd":   End,
+		},
+		editors: []string{"write_file", "replace"},
+		rootVar: "GEMINI_PROJECT_DIR",
+		deaf:    []string{Cleared},
+		answer:  answerGemini,
 	},
 }
 
@@ -41,5 +68,32 @@ func answerClaude(a Answer, e Event) any {
 	case s.Context == "":
 		return nil
 	}
-	return reply{s}
+	return reply{Specific: s}
+}
+
+// answerCodex: a turn goes on with a reason; everything else is as in Claude Code.
+func answerCodex(a Answer, e Event) any {
+	switch {
+	case e.Kind != Stop:
+		return answerClaude(a, e)
+	case a.forModel() == "":
+		return nil
+	}
+	return reply{Decision: "block", Reason: a.forModel()}
+}
+
+// answerGemini: a turn that is refused its end goes on with the reason, and a warning of an edit is
+// for the person, as it would not reach the model.
+func answerGemini(a Answer, e Event) any {
+	switch {
+	case e.Kind == Edit && a.Deny != "":
+		return reply{Decision: "deny", Reason: a.Deny}
+	case e.Kind == Edit && a.Warn != "":
+		return reply{System: a.Warn}
+	case e.Kind == Stop && a.forModel() != "":
+		return reply{Decision: "deny", Reason: a.forModel()}
+	case e.Kind == Edit || e.Kind == Stop:
+		return nil
+	}
+	return answerClaude(a, e)
 }
