@@ -18,7 +18,7 @@ var claudeKit = kit{
 	shellInput: func(command string) map[string]any {
 		return map[string]any{"command": command, "description": "Wait"}
 	},
-	writeInput: func(path, content string) map[string]any {
+	writeInput: func(path, content string) any {
 		return map[string]any{"file_path": path, "content": content}
 	},
 }

@@ -16,7 +16,7 @@ var opencodeKit = kit{
 	shellInput: func(command string) map[string]any {
 		return map[string]any{"command": command, "description": "Wait"}
 	},
-	writeInput: func(path, content string) map[string]any {
+	writeInput: func(path, content string) any {
 		return map[string]any{"filePath": path, "content": content}
 	},
 }

@@ -247,7 +247,7 @@ func (d *desk) turnsWith(text string) []model.Request {
 	return d.model.Requests(func(t *model.Turn) bool { return len(t.Tools) > 0 && strings.Contains(t.Last(), text) })
 }
 
-func object(v map[string]any) string {
+func object(v any) string {
 	data, _ := json.Marshal(v)
 	return string(data)
 }
@@ -270,6 +270,6 @@ func (d *desk) awaitTurn(text string) model.Request {
 }
 
 // say is a call of a tool in a script.
-func say(tool string, input map[string]any) []model.Call {
+func say(tool string, input any) []model.Call {
 	return []model.Call{{Tool: tool, Input: json.RawMessage(object(input))}}
 }

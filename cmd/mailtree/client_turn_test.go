@@ -21,10 +21,10 @@ type kit struct {
 	shell      string // the tools that run a command and write a file
 	write      string
 	shellInput func(command string) map[string]any
-	writeInput func(path, content string) map[string]any
+	writeInput func(path, content string) any
 }
 
-var kits = []kit{claudeKit, opencodeKit}
+var kits = []kit{claudeKit, codexKit, geminiKit, opencodeKit}
 
 // each runs a test with every client that is installed.
 func each(t *testing.T, test func(t *testing.T, k kit)) {

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// codexKit: Codex takes a model's address from its configuration, which also says that the folder is
+// trusted and that the user has seen the offer of a newer model. A run without a terminal has no
+// dialog in which hooks could be trusted; the option for automation stands in. A session in a
+// terminal lives in a background server, which outlives it.
+var codexKit = kit{
+	name: "codex",
+	prepare: func(d *desk) {
+		d.write(".codex/config.toml", fmt.Sprintf(codexConfig, d.modelURL+"/openai/v1", d.code))
+	},
+	ask:      []string{"codex", "exec", "-s", "danger-full-access", "--dangerously-bypass-hook-trust"},
+	terminal: "codex -s danger-full-access",
+	shell:    "exec_command",
+	write:    "apply_patch",
+	shellInput: func(command string) map[string]any {
+		return map[string]any{"cmd": command, "yield_time_ms": 30_000}
+	},
+	writeInput: func(path, content string) any {
+		return fmt.Sprintf("*** Begin Patch\n*** Add File: %s\n+%s\n*** End Patch\n", path, content)
+	},
+}
+
+const codexConfig = `
+model = "gpt-5.5"
+model_provider = "mock"
+check_for_update_on_startup = false
+
+[model_providers.mock]
+name = "Mock"
+base_url = %q
+wire_api = "responses"
+
+[projects.%q]
+trust_level = "trusted"
+
+[notice.model_migrations]
+"gpt-5.5" = "gpt-6-sol"
+`
+
+// stopCodex ends the servers whose process ids stand in that folder.
+func stopCodex(dir string) {
+	for _, name := range []string{"daemon-updater.pid", "daemon.pid"} {
+		data, _ := os.ReadFile(filepath.Join(dir, name))
+		var server struct{ PID int }
+		if json.Unmarshal(data, &server) == nil && server.PID > 0 {
+			syscall.Kill(server.PID, syscall.SIGKILL)
+		}
+	}
+}

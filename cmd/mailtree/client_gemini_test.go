@@ -1,0 +1,29 @@
+package main
+
+// geminiKit: Gemini CLI takes a model's address from its environment, and classifies no prompt by a
+// second model where that names the model.
+var geminiKit = kit{
+	name: "gemini",
+	prepare: func(d *desk) {
+		d.env = append(d.env, "GOOGLE_GEMINI_BASE_URL="+d.modelURL+"/gemini", "GEMINI_API_KEY=none",
+			"GEMINI_MODEL=gemini-2.5-pro", "GEMINI_CLI_TRUST_WORKSPACE=true", "GEMINI_CLI_NO_RELAUNCH=true")
+		d.write(".gemini/settings.json", geminiSettings)
+	},
+	ask:      []string{"gemini", "--approval-mode", "yolo", "-p"},
+	terminal: "gemini --approval-mode yolo",
+	shell:    "run_shell_command",
+	write:    "write_file",
+	shellInput: func(command string) map[string]any {
+		return map[string]any{"command": command}
+	},
+	writeInput: func(path, content string) any {
+		return map[string]any{"file_path": path, "content": content}
+	},
+}
+
+const geminiSettings = `{
+  "general": {"enableAutoUpdate": false},
+  "privacy": {"usageStatisticsEnabled": false},
+  "security": {"auth": {"selectedType": "gemini-api-key"}}
+}
+`
