@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -61,11 +62,20 @@ func (p *program) hook(ctx context.Context, client string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, hookPatience)
 	defer cancel()
+	if session.ClientProcess().Serves() {
+		p.env = slices.DeleteFunc(slices.Clone(p.env), ofSession)
+	}
 	e, a, err := p.onEvent(ctx, client)
 	if err != nil {
 		p.cfg.logger(p.std).Debug("hook", "event", e.Name, "error", err)
 	}
 	return p.answerHook(e, a)
+}
+
+// ofSession reports whether a variable says which session this is.
+func ofSession(variable string) bool {
+	name, _, _ := strings.Cut(variable, "=")
+	return slices.Contains([]string{"AGENT_NAME", "TMUX", "TMUX_PANE"}, name)
 }
 
 // onEvent returns what there is to say.

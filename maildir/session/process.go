@@ -48,6 +48,18 @@ func (p Process) Gone() bool {
 	return errors.Is(err, fs.ErrNotExist) || err == nil && (st.started != of[2] || st.state == "Z")
 }
 
+// Serves reports whether the process is known to be a server of several sessions. What it runs has
+// the environment of whoever started the server, not of a session. Codex's terminals share one
+// (`codex app-server`).
+func (p Process) Serves() bool {
+	of := strings.Fields(string(p))
+	if len(of) != 3 || of[0] != namespace() {
+		return false
+	}
+	line, _ := os.ReadFile("/proc/" + of[1] + "/cmdline")
+	return slices.Contains(strings.Split(string(line), "\x00"), "app-server")
+}
+
 // namespace is in which processes have their numbers: a container has its own.
 func namespace() string {
 	ns, _ := os.Readlink("/proc/self/ns/pid") // "": none

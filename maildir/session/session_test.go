@@ -170,6 +170,29 @@ func TestProcess(t *testing.T) {
 	}
 }
 
+// TestServes: a process with the argument of Codex's server serves; others do not.
+func TestServes(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		t.Skip("not done here: the system does not tell of processes")
+	}
+	for argument, want := range map[string]bool{"app-server": true, "app-servers": false} {
+		cmd := exec.Command("sh", "-c", "read line", "codex", argument)
+		in, err := cmd.StdinPipe()
+		if err != nil || cmd.Start() != nil {
+			t.Fatal("sh does not start")
+		}
+		if got := Process(fmt.Sprintf("%s %d 1", namespace(), cmd.Process.Pid)).Serves(); got != want {
+			t.Errorf("%s: %v", argument, got)
+		}
+		in.Close()
+		_ = cmd.Wait()
+	}
+	if Process("").Serves() {
+		t.Error("an unknown process serves")
+	}
+}
+
 // TestNews: an announcement is one line of facts, whatever the messages say.
 func TestNews(t *testing.T) {
 	t.Parallel()
