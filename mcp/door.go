@@ -67,7 +67,7 @@ type door struct {
 // all.
 func (s *Server) mount(doors ...*door) {
 	for _, d := range doors {
-		d.set.Server().AddReceivingMiddleware(s.receive)
+		d.set.Server().AddReceivingMiddleware(s.receive, s.countCalls(d.name))
 		serve := func(*http.Request) *mcp.Server { return d.set.Server() }
 		options := mcp.StreamableHTTPOptions{
 			JSONResponse:                 true,

@@ -30,6 +30,7 @@ func (g *gauge) give(n int64) { g.used.Add(-n) }
 // bodies, and in large, whose maxima are lower, so that small requests always find room.
 type limits struct {
 	requests, streams, bodies gauge
+	waiting                   atomic.Int64 // calls that wait for mail, among the streams
 	large                     struct{ requests, bodies gauge }
 }
 
@@ -63,8 +64,9 @@ type place struct {
 	of    *limits
 	large bool
 
-	mu sync.Mutex
-	in *gauge // requests or streams; nil when it was left
+	mu    sync.Mutex
+	in    *gauge // requests or streams; nil when it was left
+	waits bool   // counted among of.waiting
 }
 
 // admit takes a place among the requests; nil when there is none. The caller calls leave on it.
@@ -102,6 +104,7 @@ func (p *place) moveToStreams() bool {
 // maildir.ErrUnavailable.
 func (p *place) roomToWait() error {
 	if p.moveToStreams() {
+		p.countWaiting()
 		return nil
 	}
 	return tool.Refused(maildir.ErrUnavailable,
@@ -109,11 +112,25 @@ func (p *place) roomToWait() error {
 			"Leave out wait_seconds to be answered at once, or ask again in a minute.", p.of.streams.max)
 }
 
+// countWaiting counts the request among the calls that wait, once, until it is answered.
+func (p *place) countWaiting() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.in != nil && !p.waits {
+		p.waits = true
+		p.of.waiting.Add(1)
+	}
+}
+
 // leave gives the place back.
 func (p *place) leave() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.vacate()
+	if p.waits {
+		p.waits = false
+		p.of.waiting.Add(-1)
+	}
 }
 
 // vacate gives back what p.in holds. p.mu is held.
@@ -134,4 +151,25 @@ const aMoment = "try again in a moment"
 func busy(w http.ResponseWriter, id []byte, what, then string) {
 	w.Header().Set("Retry-After", "1")
 	writeError(w, http.StatusServiceUnavailable, id, protocol.CodeBusy, "the server is busy ("+what+"): "+then)
+}
+
+// Usage is how much is in use at a moment.
+type Usage struct {
+	Requests int // worked on
+	Streams  int // open streams and bridges, and calls that wait for mail
+	Waiting  int // calls that wait for mail
+	Sessions int // in memory; others are resumed from the store
+}
+
+// Usage tells how much is in use now.
+func (s *Server) Usage() (u Usage) {
+	for _, l := range []*limits{&s.limits, &s.guests} {
+		u.Requests += int(l.requests.used.Load())
+		u.Streams += int(l.streams.used.Load())
+		u.Waiting += int(l.waiting.Load())
+	}
+	s.sessions.mu.Lock()
+	defer s.sessions.mu.Unlock()
+	u.Sessions = len(s.sessions.byID)
+	return u
 }

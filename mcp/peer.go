@@ -21,7 +21,7 @@ import (
 //	/toolset/<name>/mcp    that toolset, both eras, as at its URL
 //	/toolset/<name>/hold   GET: an answer that lasts until the client or the server goes:
 //	                       how a bridge keeps the server, and notices its end
-//	/health                as over TCP
+//	/health, /metrics      as over TCP
 //	/nudge                 POST: tell agents of new mail in their tmux windows (nudge.go)
 //	/mailtree/<verb>       POST, JSON: what a command of the same version asks for (hook.go, newproject.go)
 //	/yield                 POST: a server in the background makes room for one in the foreground
@@ -56,6 +56,7 @@ func (s *Server) socketHandler() http.Handler {
 	}
 	mux.Handle("/toolset/{name}/", http.HandlerFunc(s.noToolset))
 	mux.Handle("GET /health", s.ownOnly(http.HandlerFunc(s.health)))
+	mux.Handle("GET /metrics", s.ownOnly(http.HandlerFunc(s.metrics)))
 	mux.Handle("POST /nudge", s.ownOnly(http.HandlerFunc(s.nudge)))
 	mux.Handle("POST /mailtree/hook", s.ownOnly(http.HandlerFunc(s.hookEvent)))
 	mux.Handle("POST /mailtree/project", s.ownOnly(http.HandlerFunc(s.newProject)))

@@ -40,6 +40,19 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
+// countCalls tells Config.Called of each call of a tool that the toolset has.
+func (s *Server) countCalls(toolset string) mcp.Middleware {
+	return func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			res, err := next(ctx, method, req)
+			if called, ok := res.(*mcp.CallToolResult); ok && err == nil && s.cfg.Called != nil {
+				s.cfg.Called(toolset, namedBy(req), called.IsError)
+			}
+			return res, err
+		}
+	}
+}
+
 // namedBy returns the name or URI that a request asks for, which the SDK repeats where nothing has
 // it.
 func namedBy(req mcp.Request) string {

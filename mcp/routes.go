@@ -20,6 +20,7 @@ func (s *Server) Handler() http.Handler {
 		}
 	}
 	mux.Handle("GET /health", s.checkToken(http.HandlerFunc(s.health)))
+	mux.Handle("GET /metrics", s.checkToken(http.HandlerFunc(s.metrics)))
 	for _, path := range cardPaths {
 		mux.HandleFunc(path, s.card)
 	}
@@ -86,6 +87,15 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	_, _ = w.Write(append(tool.Encode(report), '\n'))
+}
+
+func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
+	if s.cfg.Metrics == nil {
+		notFound(w, r)
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	s.cfg.Metrics.ServeHTTP(w, r)
 }
 
 // register answers clients that try to register with OAuth after a 401. Two of them print

@@ -71,7 +71,11 @@ type Config struct {
 
 	Yield  func()                    // stops a server in the background for another that starts; nil: it does not yield
 	Health func(context.Context) any // what GET /health answers as JSON; nil: {"status":"ok"}
-	Log    *slog.Logger              // nil: discarded
+	// Metrics answers GET /metrics; nil: there is no such thing.
+	Metrics http.Handler
+	// Called is told of each call of a tool of a toolset, and whether it was refused. nil: nobody is.
+	Called func(toolset, tool string, refused bool)
+	Log    *slog.Logger // nil: discarded
 
 	MaxBody     int64 // bytes of one request body; more is answered 413
 	MaxBodies   int64 // bytes of all bodies that have come and are worked on; more is answered 503

@@ -114,7 +114,7 @@ func TestRun(t *testing.T) {
 		_, body := request(t, url, inSession(id), `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"check_my_messages","arguments":{"project_key":"/abs/new","agent_name":"Ann","since_ts":"9000-01-01T00:00:00Z","wait_seconds":50}}}`)
 		polled <- body
 	}()
-	await(t, func() bool { return s.streams.used.Load() == 2 }) // the session's own, and the call that waits
+	await(t, func() bool { return s.Usage() == Usage{Streams: 2, Waiting: 1, Sessions: 1} }) // the session's own stream, and the call
 	stop()
 	if err := <-ran; err != nil {
 		t.Errorf("Run: %v", err)
@@ -124,6 +124,7 @@ func TestRun(t *testing.T) {
 	}
 	for range heard { // until the stream ends
 	}
+	await(t, func() bool { return s.Usage() == Usage{Sessions: 1} })
 }
 
 // TestListResources: resources/list names the skill, the inboxes of the agents that were active last

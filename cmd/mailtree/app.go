@@ -33,6 +33,8 @@ type app struct {
 
 	sockets []*socket.Listener // the store's own, and the one for other users
 
+	metrics *metrics
+
 	watcher *watcher.Watcher // of all trees: one inotify instance, however many projects
 	hooks   *hook.Runner
 }
@@ -42,7 +44,7 @@ func indexPath(store string) string { return filepath.Join(store, "index.sqlite3
 
 // openApp takes the store's lock and opens everything. It starts nothing.
 func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(project string, files int)) (*app, error) {
-	a := &app{cfg: cfg, log: log}
+	a := &app{cfg: cfg, log: log, metrics: newMetrics()}
 	var deaf error
 	files := descriptors()
 	share := gitlog.NewShare(min(max(files/128, 1), 16))
@@ -61,6 +63,7 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 		AttachmentRoots: cfg.AttachmentRoots,
 		Domain:          cfg.MailDomain,
 		Refine:          refine(cfg),
+		Observe:         a.metrics.observe,
 		Log:             log,
 		Progress:        progress,
 		Step:            cfg.step,

@@ -103,7 +103,7 @@ func faultServe() error {
 		return err
 	}
 	m := mcpserver.New(mcpserver.Config{Store: f.app.store, Version: version(),
-		Health: (&health{app: f.app, began: time.Now()}).report, Log: f.app.log})
+		Health: func(ctx context.Context) any { return (&health{app: f.app, began: time.Now()}).report(ctx) }, Log: f.app.log})
 	srv := m.HTTPServer("")
 	srv.Handler = f.routes(srv.Handler)
 	go srv.Serve(ln)

@@ -25,6 +25,7 @@ type healthReport struct {
 	Agents     int             `json:"agents"`
 	Messages   int             `json:"messages"`
 	Deliveries int             `json:"deliveries"`
+	Unread     int             `json:"unread"`
 	Problems   int             `json:"problems"`
 	Watcher    watcherHealth   `json:"watcher"`
 	IndexLag   float64         `json:"index_lag_seconds"` // age of the oldest change seen but not yet indexed
@@ -83,8 +84,8 @@ func (r *healthReport) reasons() (out []string) {
 const stalled = 10 * time.Second
 
 // report collects the state. It never waits for the disk or for Git.
-func (h *health) report(ctx context.Context) any {
-	r := healthReport{
+func (h *health) report(ctx context.Context) *healthReport {
+	r := &healthReport{
 		Status:     "ok",
 		Version:    version(),
 		Store:      h.app.store.Root(),
@@ -97,6 +98,7 @@ func (h *health) report(ctx context.Context) any {
 		r.Status, r.Error = "degraded", "the index does not answer; see the server's log"
 	}
 	r.Projects, r.Agents, r.Messages, r.Deliveries, r.Problems = stats.Projects, stats.Agents, stats.Messages, stats.Deliveries, stats.Problems
+	r.Unread = stats.Unread
 	w := h.app.watcher.State()
 	r.Watcher = watcherHealth{w.Mode, w.Reason, w.Folders}
 	if w.Mode == "degraded" {

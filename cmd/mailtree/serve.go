@@ -95,7 +95,9 @@ func (a *app) run(ctx context.Context, p *program, idle time.Duration, listeners
 		Host:         p.cfg.Host,
 		Token:        a.store.Token(),
 		RequireToken: p.cfg.RequireToken,
-		Health:       health.report,
+		Health:       func(ctx context.Context) any { return health.report(ctx) },
+		Metrics:      a.metrics.handler(),
+		Called:       a.metrics.called,
 		Explain:      words.Explain,
 		ClaimEdits:   p.cfg.ClaimAuto,
 		Log:          log,
@@ -107,6 +109,7 @@ func (a *app) run(ctx context.Context, p *program, idle time.Duration, listeners
 		cfg.Yield = yield
 	}
 	m := mcpserver.New(cfg)
+	a.metrics.health, a.metrics.usage = health, m.Usage
 	servers := []*http.Server{m.HTTPServer("")}[:len(listeners)]
 	for _, l := range a.sockets {
 		listeners, servers = append(listeners, l), append(servers, m.SocketServer())

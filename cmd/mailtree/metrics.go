@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"mailtree/maildir"
+	"mailtree/maildir/refusal"
+	mcpserver "mailtree/mcp"
+)
+
+// metrics answers GET /metrics, in the text format of Prometheus: what was counted since the start,
+// and the state that /health has too, as it is when asked.
+// See docs/settings.md, "Metrics".
+type metrics struct {
+	health *health
+	usage  func() mcpserver.Usage
+
+	operations *prometheus.CounterVec
+	durations  *prometheus.HistogramVec
+	calls      *prometheus.CounterVec
+}
+
+// newMetrics makes the counters. health and usage are set before anybody asks.
+func newMetrics() *metrics {
+	return &metrics{
+		operations: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mailtree_operations_total",
+			Help: "Operations that write, by verb and how they ended: ok, or why they were refused.",
+		}, []string{"verb", "outcome"}),
+		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "mailtree_operation_duration_seconds",
+			Help:    "How long callers waited for an operation that writes.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
+		}, []string{"verb"}),
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mailtree_tool_calls_total",
+			Help: "Calls of tools, by toolset, tool and how they ended: ok or refused.",
+		}, []string{"toolset", "tool", "outcome"}),
+	}
+}
+
+// observe counts an operation: see maildir.Config.Observe.
+func (m *metrics) observe(op maildir.Op, took time.Duration, err error) {
+	outcome := "ok"
+	if err != nil {
+		outcome = refusal.Code(err)
+	}
+	m.operations.WithLabelValues(op.Verb, outcome).Inc()
+	m.durations.WithLabelValues(op.Verb).Observe(took.Seconds())
+}
+
+// called counts a call of a tool: see mcp.Config.Called.
+func (m *metrics) called(toolset, tool string, refused bool) {
+	outcome := "ok"
+	if refused {
+		outcome = "refused"
+	}
+	m.calls.WithLabelValues(toolset, tool, outcome).Inc()
+}
+
+// handler serves the metrics from a registry of its own, with those of the process and of Go.
+func (m *metrics) handler() http.Handler {
+	r := prometheus.NewRegistry()
+	r.MustRegister(m, m.operations, m.durations, m.calls,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return promhttp.HandlerFor(r, promhttp.HandlerOpts{})
+}
+
+// Describe says nothing: the state is checked when it is collected. See prometheus.Collector.
+func (m *metrics) Describe(chan<- *prometheus.Desc) {}
+
+// Collect tells the state as it is now. See prometheus.Collector.
+func (m *metrics) Collect(to chan<- prometheus.Metric) {
+	r := m.health.report(context.Background())
+	gauge := func(name, help string, value float64) {
+		to <- prometheus.MustNewConstMetric(prometheus.NewDesc("mailtree_"+name, help, nil, nil), prometheus.GaugeValue, value)
+	}
+	labelled := func(name, help, label string, values map[string]float64) {
+		d := prometheus.NewDesc("mailtree_"+name, help, []string{label}, nil)
+		for l, v := range values {
+			to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, l)
+		}
+	}
+	pending, waiting := 0, 0
+	for _, d := range r.Detail {
+		pending, waiting = pending+d.Uncommitted, waiting+d.WaitingCount
+	}
+	degraded := 0.0
+	if r.Status != "ok" {
+		degraded = 1
+	}
+	modes := map[string]float64{"starting": 0, "watching": 0, "degraded": 0}
+	modes[r.Watcher.Mode] = 1
+	u := m.usage()
+	labelled("build_info", "1, with the version of the server.", "version", map[string]float64{r.Version: 1})
+	gauge("degraded", "1 when something needs a person: /health says what.", degraded)
+	gauge("projects", "Projects of the store.", float64(r.Projects))
+	gauge("agents", "Agents of all projects.", float64(r.Agents))
+	gauge("messages", "Messages of all projects.", float64(r.Messages))
+	gauge("deliveries", "Copies in all inboxes.", float64(r.Deliveries))
+	gauge("unread", "Copies in all inboxes that nobody has read.", float64(r.Unread))
+	gauge("problems", "Files that are not valid: `mailtree doctor` names them.", float64(r.Problems))
+	gauge("index_lag_seconds", "Age of the oldest change of a file that was seen and is not indexed yet.", r.IndexLag)
+	labelled("watcher_mode", "1 for the mode that the watcher is in.", "mode", modes)
+	gauge("watched_folders", "Folders that the watcher watches.", float64(r.Watcher.Folders))
+	gauge("history_pending", "Operations and edits that are in no commit yet.", float64(pending))
+	gauge("waiting_files", "Files that a fault of the machine hides: they are tried again.", float64(waiting))
+	gauge("requests", "Requests that are worked on.", float64(u.Requests))
+	gauge("streams", "Open streams and bridges, and calls that wait for mail.", float64(u.Streams))
+	gauge("waiting_calls", "Calls that wait for mail.", float64(u.Waiting))
+	gauge("sessions", "Sessions in memory.", float64(u.Sessions))
+}
