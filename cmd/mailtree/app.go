@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -34,9 +33,16 @@ type app struct {
 	sockets []*socket.Listener // the store's own, and the one for other users
 
 	metrics *metrics
+	shown   *activity // nil: operations are not shown
 
 	watcher *watcher.Watcher // of all trees: one inotify instance, however many projects
 	hooks   *hook.Runner
+}
+
+// observe counts an operation and shows it: see maildir.Config.Observe.
+func (a *app) observe(op maildir.Op, took time.Duration, err error) {
+	a.metrics.observe(op, took, err)
+	a.shown.observe(op, took, err)
 }
 
 // indexPath is where a store's index lies.
@@ -63,7 +69,7 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 		AttachmentRoots: cfg.AttachmentRoots,
 		Domain:          cfg.MailDomain,
 		Refine:          refine(cfg),
-		Observe:         a.metrics.observe,
+		Observe:         a.observe,
 		Log:             log,
 		Progress:        progress,
 		Step:            cfg.step,
@@ -233,18 +239,15 @@ func (a *app) watch(ctx context.Context) error {
 // progressLine returns a function that shows the progress of a first start on a terminal, or nil
 // where standard error is no terminal.
 func progressLine(std stdio, what string) func(project string, files int) {
-	f, ok := std.err.(*os.File)
-	if !ok {
-		return nil
-	}
-	if fi, err := f.Stat(); err != nil || fi.Mode()&os.ModeCharDevice == 0 {
+	f := terminal(std)
+	if f == nil {
 		return nil
 	}
 	var last time.Time
 	return func(project string, files int) {
 		if time.Since(last) > 100*time.Millisecond {
 			last = time.Now()
-			fmt.Fprintf(f, "\r\033[K%s %s: %d files", what, project, files)
+			fmt.Fprintf(f, clearLine+"%s %s: %d files", what, project, files)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func serveCommand(p *program) *cobra.Command {
 		Short: "Run the server",
 		Long: "Run the server: make the store where it is missing, bring the index level with the files, and serve MCP\n" +
 			"over Streamable HTTP, and on a Unix socket in the store, until interrupted. A server that `mailtree stdio`\n" +
-			"started in the background makes room for it.",
+			"started in the background makes room for it. On a terminal it prints a line for each operation.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return serve(c.Context(), p, idle)
@@ -76,6 +76,9 @@ func serve(ctx context.Context, p *program, idle time.Duration) error {
 		return err
 	}
 	defer a.close()
+	if f := terminal(p.std); f != nil && !p.background {
+		a.shown = &activity{out: f, now: time.Now}
+	}
 	return a.run(ctx, p, idle, listeners)
 }
 
@@ -258,7 +261,7 @@ func takeStore(ctx context.Context, p *program, log *slog.Logger) (a *app, err e
 		a, err = openApp(ctx, p.cfg, log, progress)
 	}
 	if progress != nil {
-		fmt.Fprint(p.std.err, "\r\033[K")
+		fmt.Fprint(p.std.err, clearLine)
 	}
 	return a, err
 }

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"mailtree/maildir"
+)
+
+// TestActivity: an operation that did something is one line, whatever its sender wrote into it.
+func TestActivity(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	at := time.Date(2026, 11, 23, 10, 15, 3, 0, time.UTC)
+	a := &activity{out: &out, now: func() time.Time { return at }}
+	paths := []string{"messages/x.md"}
+	for _, o := range []struct {
+		op  maildir.Op
+		err error
+	}{
+		{maildir.Op{Verb: "send", Summary: "Ann -> Bob: Plan", Paths: paths}, nil},
+		{maildir.Op{Verb: "send", Summary: "Ann -> Bob: \x1b[2Jgone\nnext", Paths: paths}, nil},
+		{maildir.Op{Verb: "read", Summary: "Ann msg_1"}, nil}, // it was read
+		{maildir.Op{Verb: "claim", Paths: paths}, errors.New("refused")},
+		{maildir.Op{Verb: "acknowledge", Summary: strings.Repeat("é", maxActivity), Paths: paths}, nil},
+	} {
+		a.observe(o.op, time.Second, o.err)
+	}
+	want := clearLine + "10:15:03  send         Ann -> Bob: Plan\n" +
+		clearLine + "10:15:03  send         \"Ann -> Bob: \\x1b[2Jgone\\nnext\"\n" +
+		clearLine + "10:15:03  acknowledge  " + strings.Repeat("é", maxActivity/2) + "…\n"
+	if out.String() != want {
+		t.Errorf("shown:\n%s\nwant:\n%s", out.String(), want)
+	}
+}
+
+// TestTerminal: a file and a pipe are none.
+func TestTerminal(t *testing.T) {
+	t.Parallel()
+	f, err := os.Create(t.TempDir() + "/log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if terminal(stdio{err: f}) != nil || terminal(stdio{err: &bytes.Buffer{}}) != nil {
+		t.Error("a file or a buffer is taken for a terminal")
+	}
+}
