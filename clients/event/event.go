@@ -4,6 +4,7 @@
 //	event.go    Event, which is what all clients tell, and Parse
 //	answer.go   Answer, which is what all clients can be told, and Format
 //	table.go    the clients: their events' names, and how each is answered
+//	plain.go    answers that are not as Claude Code's
 //
 // fixtures/hooks holds what each client sends, the Event that is read in it, and the bytes that it
 // gets in answer.
@@ -45,12 +46,13 @@ type Event struct {
 	Client  string // as in `mailtree hook CLIENT`
 	Name    string // of the event, as the client says it
 	Kind    Kind
-	Source  string // of a Start: one of the sources; "" where the client does not say
+	Source  string // of a Start: one of the sources; of a Stop: how the turn ended; "" where the client does not say
 	Session string // the client's id of the conversation
 	Dir     string // the session's working directory, which may change
 	Root    string // the folder that the client was started in; Dir where it does not say
 	Model   string // "" where the client does not say
 
+	Deaf       bool // the client keeps the answer from the model
 	Subagent   bool // it happened to an agent that the session's own agent started
 	Continuing bool // of a Stop: an earlier answer has kept the turn going
 
@@ -77,22 +79,23 @@ func Parse(client string, stdin []byte, env func(name string) string) (Event, er
 	}
 	e := Event{
 		Client:     client,
-		Name:       p.Event,
-		Kind:       c.kinds[p.Event],
-		Source:     p.Source,
-		Session:    p.Session,
-		Dir:        p.Dir,
-		Root:       cmp.Or(env(c.rootVar), p.Dir),
+		Name:       cmp.Or(p.Event, p.unnamed()),
+		Source:     cmp.Or(p.Source, p.Status),
+		Session:    cmp.Or(p.Session, p.Conversation, p.ConversationID),
+		Dir:        cmp.Or(p.Dir, first(p.Roots), first(p.WorkspacePaths)),
 		Model:      p.Model,
 		Subagent:   p.AgentID != "",
 		Continuing: p.StopHookActive,
 		Tool:       p.Tool,
 		Command:    p.Input.text("command"),
 	}
+	e.Kind = c.kinds[e.Name]
+	e.Root = cmp.Or(env(c.rootVar), first(p.Roots), e.Dir)
+	e.Deaf = slices.Contains(c.deaf, e.Name) || slices.Contains(c.deaf, e.Name+" "+e.Source)
 	for _, t := range append(p.Calls, p.call) {
 		c.addFiles(&e, t)
 	}
-	if e.Kind == Edit && len(e.Paths) == 0 || e.Kind == Start && slices.Contains(c.deaf, e.Source) {
+	if e.Kind == Edit && len(e.Paths) == 0 {
 		e.Kind = ""
 	}
 	return e, nil
@@ -100,15 +103,36 @@ func Parse(client string, stdin []byte, env func(name string) string) (Event, er
 
 // payload holds the fields that clients send.
 type payload struct {
-	Event          string `json:"hook_event_name"`
-	Session        string `json:"session_id"`
-	Dir            string `json:"cwd"`
-	Source         string `json:"source"`
-	Model          string `json:"model"`
-	AgentID        string `json:"agent_id"`
-	StopHookActive bool   `json:"stop_hook_active"`
-	Calls          []call `json:"tool_calls"`
+	Event          string   `json:"hook_event_name"`
+	Session        string   `json:"session_id"`
+	Conversation   string   `json:"conversation_id"` // Cursor's
+	ConversationID string   `json:"conversationId"`  // Antigravity's
+	Dir            string   `json:"cwd"`
+	Roots          []string `json:"workspace_roots"` // Cursor's
+	WorkspacePaths []string `json:"workspacePaths"`  // Antigravity's
+	Source         string   `json:"source"`
+	Status         string   `json:"status"`
+	Model          string   `json:"model"`
+	AgentID        string   `json:"agent_id"`
+	StopHookActive bool     `json:"stop_hook_active"`
+	Calls          []call   `json:"tool_calls"`
+	Invocation     *int     `json:"invocationNum"` // Antigravity's
 	call
+}
+
+// unnamed is the name of an event of a client that leaves the name out.
+func (p *payload) unnamed() string {
+	if p.Invocation != nil {
+		return "PreInvocation"
+	}
+	return ""
+}
+
+func first(l []string) string {
+	if len(l) == 0 {
+		return ""
+	}
+	return l[0]
 }
 
 // call is one call of a tool.

@@ -5,7 +5,7 @@ type client struct {
 	kinds   map[string]Kind
 	editors []string // tools that change files
 	rootVar string   // the variable that names Event.Root; "": none does
-	deaf    []string // sources of a Start that keeps its answer from the model: the next event counts
+	deaf    []string // events, by name alone or with their source, that keep the answer from the model
 	answer  func(a Answer, e Event) any
 }
 
@@ -47,8 +47,53 @@ var clients = map[string]client{
 		},
 		editors: []string{"write_file", "replace"},
 		rootVar: "GEMINI_PROJECT_DIR",
-		deaf:    []string{Cleared},
+		deaf:    []string{"SessionStart clear"},
 		answer:  answerGemini,
+	},
+	"opencode": { // our own plugin: clients/plugin
+		kinds: map[string]Kind{
+			"SessionStart":     Start,
+			"UserPromptSubmit": Prompt,
+			"PreToolUse":       Edit,
+			"PostToolUse":      Tool,
+			"Stop":             Stop,
+			"SessionEnd":       End,
+		},
+		editors: []string{"edit", "write", "patch", "apply_patch", "multiedit"},
+		answer:  answerPlugin,
+	},
+	"cursor": { // not seen running
+		kinds: map[string]Kind{
+			"sessionStart":       Start,
+			"beforeSubmitPrompt": Prompt,
+			"preToolUse":         Edit,
+			"postToolUse":        Tool,
+			"preCompact":         Compact,
+			"stop":               Stop,
+			"sessionEnd":         End,
+		},
+		editors: []string{"Write", "Edit", "MultiEdit", "StrReplace", "Delete"},
+		deaf:    []string{"beforeSubmitPrompt", "stop aborted", "stop error"},
+		rootVar: "CURSOR_PROJECT_DIR",
+		answer:  answerCursor,
+	},
+	"copilot": { // not seen running
+		kinds: map[string]Kind{
+			"SessionStart":     Start,
+			"UserPromptSubmit": Prompt,
+			"PreToolUse":       Edit,
+			"PostToolUse":      Tool,
+			"PreCompact":       Compact,
+			"Stop":             Stop,
+			"SessionEnd":       End,
+		},
+		editors: []string{"edit", "create", "str_replace", "apply_patch"},
+		deaf:    []string{"UserPromptSubmit"},
+		answer:  answerCopilot,
+	},
+	"antigravity": { // not seen running; before each request to the model
+		kinds:  map[string]Kind{"PreInvocation": Tool},
+		answer: answerAntigravity,
 	},
 }
 
