@@ -26,6 +26,8 @@ type Visit struct {
 	Process    string // the client's, as of session.ClientProcess
 }
 
+func (v *Visit) seat() session.Seat { return session.Seat{Tmux: v.Tmux, Pane: v.Pane} }
+
 // BeginSession makes a session an agent, where it is none or has ended, and returns the agent. That
 // is v.Agent, which is made where there is none of that name; else the
 // one that the session was before; else that of the last ended session of the same client and
@@ -34,8 +36,10 @@ type Visit struct {
 func (p *Project) BeginSession(ctx context.Context, v Visit) (agent string, err error) {
 	p.binding.Lock() // or two that begin at once would take one name
 	defer p.binding.Unlock()
-	if s, ok := p.sessions.Of(v.SessionKey); ok && s.Ended.IsZero() && (v.Agent == "" || v.Agent == s.Agent) {
-		return s.Agent, nil
+	if p.sessions.Continue(v.SessionKey, v.seat(), session.Process(v.Process)) {
+		if s, _ := p.sessions.Of(v.SessionKey); v.Agent == "" || v.Agent == s.Agent {
+			return s.Agent, nil
+		}
 	}
 	name, err := p.agentOf(ctx, v)
 	if err != nil {
@@ -45,7 +49,7 @@ func (p *Project) BeginSession(ctx context.Context, v Visit) (agent string, err 
 		Key:     v.SessionKey,
 		Agent:   name,
 		Dir:     v.Dir,
-		Seat:    session.Seat{Tmux: v.Tmux, Pane: v.Pane},
+		Seat:    v.seat(),
 		Process: session.Process(v.Process),
 	})
 	for _, s := range gone {
@@ -74,8 +78,13 @@ func (p *Project) agentOf(ctx context.Context, v Visit) (string, error) {
 // EndSession ends a session. Its agent is offline, unless another session is that agent too.
 func (p *Project) EndSession(ctx context.Context, k SessionKey) {
 	now := p.store.cfg.Now()
-	s, ok := p.sessions.Change(k, func(s *session.State) { s.Ended, s.Active, s.Working = now, now, false })
-	if ok {
+	ended := false
+	s, _ := p.sessions.Change(k, func(s *session.State) {
+		if ended = s.Ended.IsZero(); ended {
+			s.Ended, s.Active, s.Working = now, now, false
+		}
+	})
+	if ended { // Gemini CLI says it three times
 		p.leave(ctx, s.Agent)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"mailtree/maildir"
 	"mailtree/mcp/protocol"
@@ -25,6 +26,7 @@ type HookEvent struct {
 	Tmux    string `json:"tmux,omitempty"`
 	Pane    string `json:"pane,omitempty"`
 	Process string `json:"process,omitempty"` // the client's, as of session.ClientProcess
+	Deaf    bool   `json:"deaf,omitempty"`    // nothing reaches the model now
 
 	Files []string `json:"files,omitempty"` // that tools have changed, by absolute paths
 }
@@ -131,34 +133,47 @@ func (e *HookEvent) Answer(ctx context.Context, store *maildir.Store) (a HookAns
 	if a.Agent, err = p.BeginSession(ctx, v); err != nil {
 		return a, err
 	}
-	if e.Kind == HookCompact || e.Kind == HookStart {
+	switch e.Kind {
+	case HookEdited:
+		return a, nil
+	case HookCompact, HookStart:
 		p.SessionCut(v.SessionKey)
+	case HookStop:
+		p.SessionWorks(v.SessionKey, false)
+	default:
+		p.SessionWorks(v.SessionKey, true)
 	}
-	news, introduce := "", e.Kind == HookStart
-	if e.Kind == HookPrompt || e.Kind == HookTool || e.Kind == HookStop {
-		told, err := p.TellSession(ctx, v.SessionKey)
+	if e.Deaf || e.Kind == HookCompact {
+		return a, nil
+	}
+	a.Tell, err = e.tell(ctx, p, v.SessionKey, a.Agent)
+	return a, err
+}
+
+// tell returns what the model is told at the event: who it is, once, and new mail, but at the start
+// of a session. At its end a turn goes on for mail alone.
+func (e *HookEvent) tell(ctx context.Context, p *maildir.Project, k maildir.SessionKey, agent string) (string, error) {
+	news := ""
+	if e.Kind != HookStart {
+		told, err := p.TellSession(ctx, k)
 		if err != nil {
-			return a, err
+			return "", err
 		}
 		news = told.String()
-		introduce = e.Kind != HookStop || news != "" // at its end a turn goes on for mail alone
-		p.SessionWorks(v.SessionKey, introduce)
 	}
-	if introduce && p.IntroduceSession(v.SessionKey) {
-		a.Tell = introduction(a.Agent, p.HumanKey())
+	if e.Kind == HookStop {
+		if news == "" {
+			return "", nil
+		}
+		p.SessionWorks(k, true)
 	}
-	a.Tell = joinLines(a.Tell, news)
-	return a, nil
+	if !p.IntroduceSession(k) {
+		return news, nil
+	}
+	return strings.TrimSuffix(introduction(agent, p.HumanKey())+"\n"+news, "\n"), nil
 }
 
 // introduction tells a model who it is in the mail.
 func introduction(agent, project string) string {
 	return fmt.Sprintf("You are %s (mail: agent_name %s, project_key %s).", agent, agent, project)
-}
-
-func joinLines(a, b string) string {
-	if a == "" || b == "" {
-		return a + b
-	}
-	return a + "\n" + b
 }

@@ -81,6 +81,17 @@ func (b *Book) Names(k Key, dir string) (names []string) {
 	return slices.DeleteFunc(names, func(name string) bool { return held[name] })
 }
 
+// Continue notes where a session that goes on runs now; false where it is not known, has ended, or
+// its client is gone: then it begins anew.
+func (b *Book) Continue(k Key, seat Seat, by Process) (goesOn bool) {
+	b.Change(k, func(s *State) {
+		if goesOn = s.Ended.IsZero() && !s.Process.Gone(); goesOn && by != "" {
+			s.Seat, s.Process = seat, by
+		}
+	})
+	return goesOn
+}
+
 // Begin puts a session into the book that begins or goes on, and drops those that ended long ago.
 // It returns the sessions that ended unnoticed: their processes are gone.
 func (b *Book) Begin(s State) (gone []State) {
