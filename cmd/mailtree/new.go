@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -27,18 +28,27 @@ func newCommand(p *program) *cobra.Command {
 			"this folder). From then on agents there are told of their mail. Prints what the project is called.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			key := ""
-			if len(args) > 0 {
-				key = args[0]
-			}
-			made, err := p.ensureProject(c.Context(), key)
-			if err == nil {
-				fmt.Fprintf(p.std.out, "project %s: %s\n", made.Slug, made.HumanKey)
-			}
-			return err
+			return p.newProject(c.Context(), strings.Join(args, ""))
 		},
 	})
 	return c
+}
+
+// newProject makes the project of a path, "" for this folder, and says what it is called.
+func (p *program) newProject(ctx context.Context, path string) error {
+	made, err := p.ensureProject(ctx, path)
+	if err == nil {
+		fmt.Fprintf(p.std.out, "project %s: %s\n", made.Slug, made.HumanKey)
+	}
+	return err
+}
+
+// projectHere makes the project of this folder for a client that is set up in it.
+func (p *program) projectHere(ctx context.Context) error {
+	if err := p.newProject(ctx, ""); err != nil {
+		return fmt.Errorf("the client is set up, but the mail has no project of this code base yet: %w. Try `mailtree new project`", err)
+	}
+	return nil
 }
 
 // ensureProject makes the project of a path, "" for this folder, where there is none: through the

@@ -38,14 +38,17 @@ func setupCommand(p *program) *cobra.Command {
 			if err := o.conflict(args); err != nil {
 				return &exitError{2, err}
 			}
-			return p.setup(c.Context(), o, args)
+			if err := p.setup(c.Context(), o, args); err != nil || !o.makesProject(args) {
+				return err
+			}
+			return p.projectHere(c.Context())
 		},
 	}
 	f := c.Flags()
 	f.BoolVar(&o.list, "list", false, "list the clients and their files")
 	f.BoolVar(&o.check, "check", false, "tell whether the client (default: every one that is set up) reaches the mail; change nothing")
 	f.BoolVar(&o.user, "user", false, "the user's own configuration (default)")
-	f.BoolVar(&o.project, "project", false, "the configuration of the code base that this runs in")
+	f.BoolVar(&o.project, "project", false, "the configuration of the code base that this runs in; makes its mail project")
 	f.StringVar(&o.transport, "transport", "auto", "auto, http or stdio")
 	f.BoolVar(&o.noHooks, "no-hooks", false, "write the entry alone; hooks that are there stay")
 	f.BoolVar(&o.instructions, "instructions", false, "also write five lines for agents into the AGENTS.md or CLAUDE.md that the client reads")
@@ -60,6 +63,11 @@ type setupOptions struct {
 	user, project                      bool
 	noHooks, instructions              bool
 	transport                          string
+}
+
+// makesProject reports whether the code base is to have a mail project: without one, hooks are silent.
+func (o setupOptions) makesProject(args []string) bool {
+	return o.project && len(args) == 1 && !o.list && !o.check && !o.print && !o.dryRun && !o.remove
 }
 
 // conflict returns what is wrong with the command line.
