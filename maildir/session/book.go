@@ -105,10 +105,12 @@ func (b *Book) Begin(s State) (gone []State) {
 			gone = append(gone, old)
 		}
 	}
+	s.Began = now
 	if old, ok := b.by[s.Key]; ok && old.Agent == s.Agent {
-		s.Told = old.Told
+		s.Told, s.Since, s.Before = old.Told, old.Since, old.Before
+		s.Introduced = old.Introduced && old.Ended.IsZero() // a hook's parent may be no more than a helper of the client
 	}
-	s.Began, s.Active = now, now
+	s.Active = now
 	b.save(s)
 	b.prune(now)
 	return gone
