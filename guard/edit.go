@@ -13,7 +13,6 @@ import (
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/repo"
 	"mailtree/maildir/storedir"
-	"mailtree/maildir/tree"
 )
 
 // editing stands in Question.Hook for an edit, which no hook of Git's asks about.
@@ -22,9 +21,9 @@ const editing = "edit"
 // Edit asks whether an agent may change files now. The zero value of Now and Program is the default.
 type Edit struct {
 	Store   string                 // absolute
-	Agent   func() (string, error) // whose the client's session is, "" for nobody known; asked where a claim comes close
+	Agent   func() (string, error) // who edits, "" for nobody known; asked where a claim comes close
 	Paths   []string               // absolute
-	Env     []string               // CLAIM_MODE, GUARD_UNKNOWN, GUARD_BYPASS; AGENT_NAME comes before Agent
+	Env     []string               // CLAIM_MODE, GUARD_UNKNOWN, GUARD_BYPASS
 	Now     time.Time              // zero: now
 	Program string                 // as Question.Program
 	Words   refusal.Words          // as Question.Words
@@ -119,23 +118,15 @@ func (e Edit) holdAgainstProject(n storedir.ProjectName, paths []string) (found 
 	if err != nil || len(claims) == 0 {
 		return nil, who, err
 	}
-	if who, err = e.identify(t); err != nil {
+	name, err := e.Agent()
+	if err != nil {
+		return nil, who, err
+	}
+	if who, err = agentOf(t, "Your name", name); err != nil {
 		return nil, who, err
 	}
 	p := project{tree: t, name: n.HumanKey}
 	return p.blocked(claim.NewIntent(who.name, paths, fold, e.Now).Blocking(claims)), who, nil
-}
-
-// identify finds out who edits: AGENT_NAME, else the agent of the session.
-func (e Edit) identify(t *tree.Tree) (identity, error) {
-	if name := strings.TrimSpace(lookup(e.Env, "AGENT_NAME")); name != "" {
-		return agentOf(t, "AGENT_NAME", name)
-	}
-	name, err := e.Agent()
-	if err != nil {
-		return identity{}, err
-	}
-	return agentOf(t, "The session's agent", name)
 }
 
 // alias is an absolute path of a file, and the top of the work tree that it lies in by that path;

@@ -18,7 +18,7 @@ func (p *program) checkEdit(e event.Event) event.Answer {
 	debug.SetGCPercent(-1) // a few megabytes, once; the limit of tuneMemory still holds
 	q := guard.Edit{
 		Store: p.cfg.Store,
-		Agent: func() (string, error) { return p.sessionAgent(e) },
+		Agent: func() (string, error) { return p.editor(e) },
 		Paths: editedFiles(e),
 		Env:   p.env,
 		Words: words,
@@ -39,16 +39,19 @@ func editedFiles(e event.Event) (all []string) {
 	return all
 }
 
-// sessionAgent is the agent of the event's session, "" where the project of its folder knows none.
-func (p *program) sessionAgent(e event.Event) (string, error) {
+// editor is who edits: the agent of the event's session, else the one that the client's environment
+// names; "" where the project of the session's folder knows none.
+func (p *program) editor(e event.Event) (string, error) {
 	t, _, err := storedir.OpenProject(p.cfg.Store, e.Root, p.cfg.Scope)
-	if errors.Is(err, refusal.ErrNotFound) || errors.Is(err, refusal.ErrInvalid) {
-		return "", nil
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, refusal.ErrNotFound) || errors.Is(err, refusal.ErrInvalid):
+		return p.variable("AGENT_NAME"), nil
+	case err != nil:
 		return "", err
 	}
 	defer t.Close()
-	s, _ := session.Read(t, session.Key{Client: e.Client, ID: e.Session})
-	return s.Agent, nil
+	if s, ok := session.Read(t, session.Key{Client: e.Client, ID: e.Session}); ok {
+		return s.Agent, nil
+	}
+	return p.variable("AGENT_NAME"), nil
 }
