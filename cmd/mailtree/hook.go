@@ -24,7 +24,8 @@ func hookCommand(p *program) *cobra.Command {
 		Short: "Tell the agent in a client of its mail: what the client runs at its events",
 		Long: "Tell the agent in a client of its mail. `mailtree setup` has the client run this at its events, with what\n" +
 			"has happened on standard input. It starts no server, and a turn never fails because of it: whatever goes\n" +
-			"wrong, the exit status is 0.",
+			"wrong, the exit status is 0. Before a file is edited it refuses what another agent has claimed: CLAIM_MODE\n" +
+			"in the environment is block, warn or off.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return harmless(errors.New("hook: name one client"))
