@@ -35,7 +35,7 @@ func each(t *testing.T, test func(t *testing.T, k kit)) {
 
 // TestClientTurn: a client that `mailtree setup` set up, over HTTP or stdio, calls a tool of mail, is
 // told within its turn of mail that came meanwhile, once, and does not write what another agent has
-// claimed, but does write what nobody has.
+// claimed, but does write what nobody has: that is claimed for its agent.
 func TestClientTurn(t *testing.T) {
 	each(t, func(t *testing.T, k kit) {
 		for _, transport := range []string{"http", "stdio"} {
@@ -76,6 +76,8 @@ func turn(t *testing.T, k kit, transport string) {
 	}
 	if _, err := os.Stat(filepath.Join(d.code, "free.txt")); err != nil {
 		t.Error("free.txt was not written")
+	} else {
+		d.awaitClaim("free.txt")
 	}
 	if t.Failed() {
 		t.Logf("the client said:\n%s", said)
