@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 )
 
@@ -35,8 +34,9 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 		return 0
 	}
 	code := 1
-	if strings.HasPrefix(err.Error(), "unknown command") {
-		code, err = 2, &usage{err, "mailtree"}
+	var word, path string
+	if _, scan := fmt.Sscanf(err.Error(), "unknown command %q for %q", &word, &path); scan == nil {
+		code, err = 2, unknownCommand(root, word, path)
 	}
 	if e, ok := err.(*exitError); ok {
 		code = e.code

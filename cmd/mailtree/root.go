@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -24,8 +26,9 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 			"served over MCP. `mailtree serve` runs the server; the other commands look after the store.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+
+		DisableSuggestions: true, // unknownCommand makes them
+		RunE:               func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetIn(std.in)
 	root.SetOut(std.out)
@@ -73,3 +76,21 @@ type usage struct {
 }
 
 func (u *usage) Error() string { return u.err.Error() + "; see `" + u.path + " --help`" }
+
+// unknownCommand is the error of a word that no subcommand of the command at path has for its name.
+func unknownCommand(root *cobra.Command, word, path string) error {
+	var near []string
+	if c, _, err := root.Find(strings.Fields(path)[1:]); err == nil {
+		c.SuggestionsMinimumDistance = 2 // letters: two that are swapped are two
+		near = c.SuggestionsFor(word)
+	}
+	return &usage{fmt.Errorf("unknown command %q for %q%s", word, path, meant(near)), path}
+}
+
+// meant asks for the names that are near to a word that was given: "" where none is.
+func meant(near []string) string {
+	if len(near) == 0 {
+		return ""
+	}
+	return " (did you mean " + strings.Join(near, " or ") + "?)"
+}

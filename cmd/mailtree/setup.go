@@ -20,6 +20,7 @@ import (
 
 	"mailtree/clients"
 	"mailtree/clients/edit"
+	"mailtree/maildir/format"
 	"mailtree/maildir/repo"
 )
 
@@ -83,7 +84,7 @@ func (o setupOptions) conflict(args []string) error {
 	case len(args) == 0 && !o.list && !o.check:
 		return errors.New("name a client: `mailtree setup --list` lists them")
 	case len(args) == 1 && !slices.Contains(clientNames(), args[0]):
-		return fmt.Errorf("%q is no client: use %s", args[0], strings.Join(clientNames(), ", "))
+		return fmt.Errorf("%q is no client%s: use %s", args[0], meant(format.Near(args[0], clientNames())), strings.Join(clientNames(), ", "))
 	}
 	return nil
 }
