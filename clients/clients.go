@@ -26,6 +26,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -57,8 +58,9 @@ type Site struct {
 
 // Server is how a client reaches the mail: at an address, or by running a command.
 type Server struct {
-	URL  string   // http://…/mcp; "": by the command
-	Args []string // of mailtree: stdio and what follows
+	URL     string   // http://…/mcp; "": by the command
+	Args    []string // of mailtree: stdio and what follows
+	Headers string   // the command that prints the headers that requests to URL need; "": they need none
 }
 
 func (s Server) String() string {
@@ -283,7 +285,11 @@ func (s Setup) entry(file string, server Server) part {
 			if got != nil && leads == nil {
 				return nil, ErrNotOurs
 			}
-			return form.Put(data, s.wanted(server))
+			want := s.wanted(server)
+			if leads != nil && leads.Headers != "" && server.Headers == "" {
+				want.Drop = append(want.Drop, s.Client.headersKey)
+			}
+			return form.Put(data, want)
 		},
 		cut: func(data []byte) ([]byte, error) {
 			_, leads, err := current(data)
@@ -361,13 +367,34 @@ func (s Setup) notesFile() (string, error) {
 	return s.Client.userNotes.find(s.Site), nil
 }
 
+// TakesHeaders reports whether the client asks a command for the headers of its requests, so that no
+// file has to hold a secret.
+func (c Client) TakesHeaders() bool { return c.headersKey != "" }
+
+// HeadersCommand prints the headers that a store with a token wants; "" is the default store.
+func HeadersCommand(store string) string {
+	command := []string{program, "token", "--json"}
+	if store != "" {
+		command = append(command, "--store", store)
+	}
+	return shell(command)
+}
+
+// ownHeaders matches what HeadersCommand returns.
+var ownHeaders = regexp.MustCompile(`^` + program + ` token --json( --store ` + anyWord + `)?$`)
+
 // server returns where an entry leads, nil where that is not the mail of this machine.
 func (c Client) server(entry any) *Server {
 	m, _ := entry.(map[string]any)
 	if text, _ := m[c.urlKey].(string); text != "" {
+		s := &Server{URL: text}
+		if helper, _ := m[c.headersKey].(string); ownHeaders.MatchString(helper) {
+			s.Headers = helper
+		}
 		u, err := url.Parse(text)
-		if err == nil && u.Scheme == "http" && u.Path == "/mcp" && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()) {
-			return &Server{URL: text}
+		here := err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback() || s.Headers != "")
+		if here && u.Scheme == "http" && u.Path == "/mcp" {
+			return s
 		}
 		return nil
 	}
@@ -405,6 +432,9 @@ func (c Client) entry(s Server) edit.Entry {
 	switch {
 	case s.URL != "":
 		e.Keys = append(e.Keys, edit.Key{Name: c.urlKey, Value: s.URL})
+		if s.Headers != "" {
+			e.Keys = append(e.Keys, edit.Key{Name: c.headersKey, Value: s.Headers})
+		}
 		e.Drop = []string{"command", "args"}
 	case c.argv:
 		e.Keys = append(e.Keys, edit.Key{Name: "command", Value: append([]string{program}, s.Args...)})

@@ -147,7 +147,10 @@ func (c Client) ownHandler(handler map[string]any) string {
 }
 
 // ownCommand matches the commands that shell makes of command's.
-var ownCommand = regexp.MustCompile(`^` + program + ` hook [a-z]+( --wait)?( --store ([\w./@+-]+|'([^']|'\\'')*'))?$`)
+var ownCommand = regexp.MustCompile(`^` + program + ` hook [a-z]+( --wait)?( --store ` + anyWord + `)?$`)
+
+// anyWord matches one word as shell writes it.
+const anyWord = `([\w./@+-]+|'([^']|'\\'')*')`
 
 // plainWord is one that no shell reads otherwise.
 var plainWord = regexp.MustCompile(`^[\w./@+-]+$`)

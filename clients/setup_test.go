@@ -99,6 +99,8 @@ func begin(t *testing.T, a *txtar.Archive) *attempt {
 			c.setup.Scope = Project
 		case "http":
 			c.wanted.Server = Server{URL: words[1]}
+		case "headers":
+			c.wanted.Server.Headers = HeadersCommand("")
 		case "hooks":
 			c.wanted.NoHooks = false
 		case "store":

@@ -23,6 +23,7 @@ type Client struct {
 
 	stdioType, httpType string // the entry's "type"; "": it has none
 	urlKey              string // what holds an address
+	headersKey          string // what holds a command that prints headers; "": the client runs none
 	argv                bool   // "command" is a list with the arguments
 	extra               []edit.Key
 
@@ -71,6 +72,7 @@ func List() []Client {
 			stdioType:    "stdio",
 			httpType:     "http",
 			urlKey:       "url",
+			headersKey:   "headersHelper",
 			hooks:        claudeHooks(),
 		},
 		{

@@ -109,7 +109,7 @@ func (k *clientCheck) entry(ctx context.Context, s clients.Setup) {
 	k.d.ok("%s: %s has the mail: %s", s.Client.Title, file, leads.String())
 	if leads.URL == "" {
 		k.command = true
-	} else if err := k.d.p.serves(ctx, leads.URL); err != nil {
+	} else if err := k.d.p.serves(ctx, *leads); err != nil {
 		k.d.say("%s: %v: start `mailtree serve`, or run `mailtree setup %s` again", leads.URL, err, s.Client.Name)
 	} else {
 		k.d.ok("the server answers at %s", leads.URL)

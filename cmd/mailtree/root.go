@@ -57,7 +57,7 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 	}
 	root.AddCommand(
 		serveCommand(p), stdioCommand(p), nudgeCommand(p), setupCommand(p),
-		indexCommand(p), doctorCommand(p), keyCommand(p), guardCommand(p, env),
+		indexCommand(p), doctorCommand(p), keyCommand(p), tokenCommand(p), guardCommand(p, env),
 		attachmentsCommand(p), newCommand(p), hookCommand(p), configCommand(p), versionCommand(p),
 	)
 	for _, c := range root.Commands() {

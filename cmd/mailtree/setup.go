@@ -119,7 +119,7 @@ func (p *program) setup(ctx context.Context, o setupOptions, args []string) erro
 		return p.changeClient(o, s, changes, err)
 	}
 	want := clients.Wanted{NoHooks: o.noHooks, Instructions: o.instructions}
-	if want.Server, err = p.serverFor(ctx, o.transport); err != nil {
+	if want.Server, err = p.serverFor(ctx, s.Client, o.transport); err != nil {
 		return err
 	}
 	if o.print {
@@ -263,31 +263,48 @@ func (p *program) clientSite() (at clients.Site, err error) {
 }
 
 // serverFor returns how a client is to reach the mail.
-func (p *program) serverFor(ctx context.Context, transport string) (clients.Server, error) {
-	bridge := clients.Server{Args: []string{"stdio"}}
+func (p *program) serverFor(ctx context.Context, c clients.Client, transport string) (clients.Server, error) {
+	bridge, direct := clients.Server{Args: []string{"stdio"}}, clients.Server{URL: p.url()}
 	if store := p.namedStore(); store != "" {
 		bridge.Args = append(bridge.Args, "--store", store)
 	}
 	if p.cfg.RequireToken {
-		if transport == "http" {
-			return bridge, &exitError{2, errors.New("AUTH=token: over HTTP the client's file would hold the token: use --transport stdio")}
-		}
-		return bridge, nil
+		direct.Headers = clients.HeadersCommand(p.namedStore())
 	}
-	url := "http://" + net.JoinHostPort(p.cfg.Host, strconv.Itoa(p.cfg.Port)) + "/mcp"
-	if transport == "http" || transport == "auto" && p.serves(ctx, url) == nil {
-		return clients.Server{URL: url}, nil
+	switch {
+	case transport == "http" && p.cfg.RequireToken && !c.TakesHeaders():
+		return bridge, &exitError{2, errors.New("AUTH=token: over HTTP the client's file would hold the token: use --transport stdio")}
+	case transport == "http":
+		return direct, nil
+	case transport == "auto" && !p.cfg.RequireToken && p.serves(ctx, direct) == nil:
+		return direct, nil
 	}
 	return bridge, nil
 }
 
+// url is where clients of this machine find the server.
+func (p *program) url() string {
+	host := p.cfg.Host
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "http://" + net.JoinHostPort(host, strconv.Itoa(p.cfg.Port)) + "/mcp"
+}
+
 // serves asks whether this store's server listens at a URL. The error says what does instead.
-func (p *program) serves(ctx context.Context, url string) error {
+func (p *program) serves(ctx context.Context, server clients.Server) error {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(url, "/mcp")+"/health", nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(server.URL, "/mcp")+"/health", nil)
 	if err != nil {
 		return err
+	}
+	if server.Headers != "" {
+		token, err := p.token()
+		if err != nil {
+			return err
+		}
+		r.Header.Set(authorization, bearer+token)
 	}
 	res, err := http.DefaultClient.Do(r)
 	if err != nil {

@@ -134,6 +134,10 @@ func Token(root string, rand io.Reader) (string, error) {
 	return token, writeSecret(file, token)
 }
 
+// OwnToken reads the token of the store at root. Errors: fs.ErrNotExist before the first start;
+// ErrUnavailable.
+func OwnToken(root string) (string, error) { return readToken(filepath.Join(root, tokenFile)) }
+
 // readToken reads the token: at least 16 bytes in hex. Errors: fs.ErrNotExist; ErrUnavailable,
 // naming the file and what to do.
 func readToken(file string) (string, error) {

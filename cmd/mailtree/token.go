@@ -1,0 +1,51 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/maildir/keys"
+)
+
+// The header that carries the token, and what stands before it there.
+const (
+	authorization = "Authorization"
+	bearer        = "Bearer "
+)
+
+func tokenCommand(p *program) *cobra.Command {
+	var headers bool
+	c := &cobra.Command{
+		Use:   "token",
+		Short: "Print the token that requests over HTTP need with AUTH=token",
+		Long: "Print the token that requests over HTTP need with AUTH=token. A client that takes a command for its headers\n" +
+			"(the headersHelper of Claude Code) runs `mailtree token --json`, so that none of its files holds the token.",
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			token, err := p.token()
+			if err != nil {
+				return err
+			}
+			if headers {
+				return json.NewEncoder(p.std.out).Encode(map[string]string{authorization: bearer + token})
+			}
+			_, err = fmt.Fprintln(p.std.out, token)
+			return err
+		},
+	}
+	c.Flags().BoolVar(&headers, "json", false, "print the headers of a request, as JSON")
+	return c
+}
+
+// token is the store's.
+func (p *program) token() (string, error) {
+	token, err := keys.OwnToken(p.cfg.Store)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("the store %s has no token yet: it is made when `mailtree serve` first starts", p.cfg.Store)
+	}
+	return token, err
+}
