@@ -103,8 +103,9 @@ func cursorHooks() hooks {
 		events: []hookEvent{
 			{name: "sessionStart", seconds: 10},
 			{name: "beforeSubmitPrompt", seconds: 5},
-			{name: "preToolUse", matcher: "Write|Edit|StrReplace|Delete", seconds: 5},
+			{name: "preToolUse", matcher: "Write|Edit|MultiEdit|StrReplace|Delete", seconds: 5},
 			{name: "postToolUse", seconds: 5},
+			{name: "preCompact", seconds: 5},
 			{name: "stop", seconds: 10},
 			{name: "sessionEnd", seconds: 5},
 		},
@@ -132,6 +133,7 @@ func copilotHooks() hooks {
 			{name: "UserPromptSubmit", seconds: 5},
 			{name: "PreToolUse", seconds: 5},
 			{name: "PostToolUse", seconds: 5},
+			{name: "PreCompact", seconds: 5},
 			{name: "Stop", seconds: 10},
 			{name: "SessionEnd", seconds: 5},
 		},
@@ -147,8 +149,7 @@ func antigravityHooks() hooks {
 		flat:    true,
 		handler: shellHandler,
 		events: []hookEvent{
-			{name: "PreInvocation", seconds: 5},
-			{name: "PostToolUse", seconds: 5},
+			{name: "PreInvocation", seconds: 5}, // before each request to the model
 		},
 	}
 }
