@@ -23,6 +23,12 @@ const ask = (event) =>
     child.stdin.end(JSON.stringify(event))
   })
 
+// partID returns an id that sorts behind those that opencode has made: first comes what the user says.
+const partID = () => {
+  const time = BigInt.asUintN(48, BigInt(Date.now()) * 0x1000n + 0xfffn)
+  return "prt_" + time.toString(16).padStart(12, "0") + Math.random().toString(36).slice(2, 16).padEnd(14, "0")
+}
+
 export const Mailtree = async ({ client, directory }) => {
   const started = new Set() // sessions that the hook knows
   const subagents = new Set() // sessions of subagents: the hook is silent there
@@ -45,8 +51,7 @@ export const Mailtree = async ({ client, directory }) => {
     "chat.message": async ({ sessionID, messageID }, { message, parts }) => {
       for (const answer of [await begin(sessionID), await tell("UserPromptSubmit", sessionID)]) {
         if (!answer.tell) continue
-        const id = "prt_" + Date.now().toString(16).padStart(12, "0") + Math.random().toString(36).slice(2, 16)
-        parts.push({ id, sessionID, messageID: messageID ?? message.id, type: "text", text: answer.tell, synthetic: true })
+        parts.push({ id: partID(), sessionID, messageID: messageID ?? message.id, type: "text", text: answer.tell, synthetic: true })
       }
     },
     "tool.execute.before": async ({ tool, sessionID }, { args }) => {
