@@ -17,8 +17,8 @@ type offSwitch struct {
 	value  any
 }
 
-// Off names the settings that keep the client from running our hooks, each with its file. Files
-// that cannot be read are passed over: they are reported where the entry or the hooks are looked at.
+// Off names the settings that keep the client from running our hooks, each with its file. It passes
+// over files that cannot be read: who looks at the entry or the hooks reports them.
 func (s Setup) Off() (all []string) {
 	if s.Client.hooks.off == nil {
 		return nil

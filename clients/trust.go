@@ -51,8 +51,8 @@ type codexHook struct {
 	TrustStatus string `json:"trustStatus"` // trusted, managed, untrusted, modified
 }
 
-// codexHookList asks `codex app-server`, by JSON-RPC, for the hooks of a folder. No file says it: the
-// hash that Codex compares is its own.
+// codexHookList asks `codex app-server`, by JSON-RPC, for the hooks of a folder. No file says which
+// of them are trusted: the hash that Codex compares is its own.
 func codexHookList(ctx context.Context, dir string) (hooks []codexHook, err error) {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()

@@ -108,8 +108,8 @@ func (f JSON) PutHandlers(data []byte, h Handlers) ([]byte, error) {
 	return f.sameHandlers(data, d.bytes(), h, len(want))
 }
 
-// CutHandlers returns data without the program's handlers, and without the groups, lists and parents
-// that this leaves empty. Errors: as of Format.Put.
+// CutHandlers returns data without the program's handlers, and without the groups, lists and
+// parents that this leaves empty. Errors: as of Format.Put.
 func (f JSON) CutHandlers(data []byte, h Handlers) ([]byte, error) {
 	h.Want = nil
 	d, err := f.parse(data)

@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/session"
 )
 
-// checkClients tells what stands between clients and the mail, in doctor's way. Without a name on the
-// command line it looks at those that are set up.
+// checkClients tells what stands between clients and the mail, in doctor's way. Without a name on
+// the command line it looks at all that were used here.
 func (p *program) checkClients(ctx context.Context, o setupOptions, at clients.Site, args []string) error {
 	d := &doctor{p: p}
 	set := false
@@ -48,9 +48,6 @@ func (d *doctor) clients(ctx context.Context) {
 	for _, c := range clients.List() {
 		k := clientCheck{d: d, client: c}
 		k.examine(ctx, at, []clients.Scope{clients.User, clients.Project})
-		if !k.set && (clients.Setup{Site: at, Client: c, Scope: clients.User}).Found() {
-			d.note("%s: it is not set up: `mailtree setup %s` does that", c.Title, c.Name)
-		}
 	}
 }
 
@@ -64,8 +61,7 @@ type clientCheck struct {
 	command bool // the client runs mailtree
 }
 
-// examine tells of the client's entries, hooks and what keeps these from running. It says nothing of
-// a client that is not set up.
+// examine tells of the client's entries, its hooks and what keeps these from running.
 func (k *clientCheck) examine(ctx context.Context, at clients.Site, scopes []clients.Scope) {
 	var hooks []clients.Hooks
 	var s clients.Setup
@@ -81,6 +77,9 @@ func (k *clientCheck) examine(ctx context.Context, at clients.Site, scopes []cli
 		}
 	}
 	k.hooks(hooks)
+	if !k.set && !k.named && s.Found() {
+		k.d.note("%s: it is not set up: `mailtree setup %s` does that", k.client.Title, k.client.Name)
+	}
 	if k.command {
 		k.onPath()
 	}
