@@ -1,13 +1,26 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
 
-// opencodeKit: opencode has the provider for the Messages API built in.
+// opencodeKit: opencode has the provider for the Messages API built in. At its first start it installs
+// its plugins' types from the registry, which takes up to half a minute, but where they are installed
+// by the look of these files.
 var opencodeKit = kit{
 	name: "opencode",
 	prepare: func(d *desk) {
 		d.env = append(d.env, "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1")
 		d.write(".config/opencode/opencode.json", fmt.Sprintf(opencodeConfig, d.modelURL+"/anthropic/v1"))
+		types := fmt.Sprintf(`{"dependencies": {"@opencode-ai/plugin": %q}}`, strings.TrimSpace(d.run("opencode", "--version")))
+		d.write(".config/opencode/package.json", types)
+		d.write(".config/opencode/package-lock.json", `{"lockfileVersion": 3, "packages": {"": `+types+`}}`)
+		if err := os.Mkdir(filepath.Join(d.home, ".config/opencode/node_modules"), 0o700); err != nil {
+			d.t.Fatal(err)
+		}
 	},
 	ask:      []string{"opencode", "run"},
 	terminal: "opencode",

@@ -84,13 +84,13 @@ func newDesk(t *testing.T, client string) *desk {
 		}
 		os.RemoveAll(home)
 	})
-	d.call("create_agent", object(map[string]any{
+	d.call("create_agent", map[string]any{
 		"project_key":      d.code,
 		"name_hint":        "GreenCastle",
 		"program":          "test",
 		"model":            "none",
 		"task_description": "The other side",
-	}))
+	})
 	return d
 }
 
@@ -180,43 +180,58 @@ func (d *desk) setUp(transport string) {
 }
 
 // call calls a tool of mail.
-func (d *desk) call(tool, arguments string) string {
+func (d *desk) call(tool string, arguments map[string]any) string {
 	d.t.Helper()
-	out, isError, err := callTool(d.serverURL, []string{tool, arguments})
-	if err != nil || isError {
-		d.t.Fatalf("%s %s: %v\n%s", tool, arguments, err, out)
+	out, err := d.tryCall(tool, arguments)
+	if err != nil {
+		d.t.Fatal(err)
 	}
 	return out
+}
+
+func (d *desk) tryCall(tool string, arguments map[string]any) (string, error) {
+	out, isError, err := callTool(d.serverURL, []string{tool, object(arguments)})
+	if isError {
+		err = fmt.Errorf("%s: %s", tool, out)
+	}
+	return out, err
 }
 
 // send sends a message of GreenCastle's with that subject.
 func (d *desk) send(to, subject string) {
 	d.t.Helper()
-	d.call("send_message", object(map[string]any{
+	if err := d.trySend(to, subject); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *desk) trySend(to, subject string) error {
+	_, err := d.tryCall("send_message", map[string]any{
 		"project_key": d.code,
 		"from_agent":  "GreenCastle",
 		"to":          []string{to},
 		"subject":     subject,
 		"body_md":     "The body stays in the mail.",
-	}))
+	})
+	return err
 }
 
 // claim claims a path for GreenCastle.
 func (d *desk) claim(path string) {
 	d.t.Helper()
-	d.call("claim_paths", object(map[string]any{
+	d.call("claim_paths", map[string]any{
 		"project_key": d.code,
 		"agent_name":  "GreenCastle",
 		"paths":       []string{path},
 		"reason":      "being rewritten",
-	}))
+	})
 }
 
 // agent returns the name of the one agent beside GreenCastle: the client's.
 func (d *desk) agent() string {
 	d.t.Helper()
 	var list struct{ Agents []struct{ Name string } }
-	if err := json.Unmarshal([]byte(d.call("list_agents", object(map[string]any{"project_key": d.code}))), &list); err != nil {
+	if err := json.Unmarshal([]byte(d.call("list_agents", map[string]any{"project_key": d.code})), &list); err != nil {
 		d.t.Fatal(err)
 	}
 	var others []string

@@ -1,10 +1,11 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -44,22 +45,20 @@ func TestClientTurn(t *testing.T) {
 	})
 }
 
+// waitInTurn is a command that holds a turn: it tells that it has begun, and ends when the test says.
+const waitInTurn = "touch started; until [ -f told ]; do sleep 0.05; done; echo go-on"
+
 func turn(t *testing.T, k kit, transport string) {
 	d := newDesk(t, k.name)
-	wait := "touch started; until [ -f told ]; do sleep 0.05; done; echo go-on"
 	d.model.Script(t,
 		model.Rule{When: "Begin the work", Times: 1, Calls: say("list_agents", map[string]any{"project_key": d.code})},
-		model.Rule{When: "GreenCastle", Times: 1, Calls: say(k.shell, k.shellInput(wait))},
+		model.Rule{When: "GreenCastle", Times: 1, Calls: say(k.shell, k.shellInput(waitInTurn))},
 		model.Rule{When: "go-on", Times: 1, Calls: say(k.write, k.writeInput(filepath.Join(d.code, "held.txt"), "mine"))},
 		model.Rule{When: "held.txt", Times: 1, Calls: say(k.write, k.writeInput(filepath.Join(d.code, "free.txt"), "mine"))},
 	)
 	k.prepare(d)
 	d.setUp(transport)
-	done := make(chan string, 1)
-	go func() {
-		said, err := d.try(k.ask[0], append(k.ask[1:], "Begin the work.")...)
-		done <- fmt.Sprint(said, err)
-	}()
+	done := d.ask(k, "Begin the work.")
 	d.awaitFile("started")
 	d.claim("held.txt")
 	d.send(d.agent(), "Plan for /api/users")
@@ -83,6 +82,21 @@ func turn(t *testing.T, k kit, transport string) {
 		t.Logf("the client said:\n%s", said)
 		d.model.Dump(t)
 	}
+}
+
+// ask runs a prompt without a terminal, and gives what the client printed when it has ended.
+func (d *desk) ask(k kit, prompt string) <-chan string {
+	var asking sync.WaitGroup
+	d.t.Cleanup(asking.Wait)
+	done := make(chan string, 1)
+	asking.Go(func() {
+		said, err := d.try(k.ask[0], append(slices.Clone(k.ask[1:]), prompt)...)
+		if err != nil {
+			d.t.Errorf("%s: %v", d.name, err)
+		}
+		done <- said
+	})
+	return done
 }
 
 // awaitFile waits until the code base holds that file.

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/model"
+)
+
+// TestClientWake: mail wakes a session that is idle in a terminal, also after the server was killed
+// and started again; each message is announced once, and a burst of 100 in one turn.
+func TestClientWake(t *testing.T) {
+	each(t, func(t *testing.T, k kit) {
+		if k.terminal == "" {
+			t.Skip("nothing but typing wakes this client")
+		}
+		d := newDesk(t, k.name)
+		k.prepare(d)
+		d.setUp("http")
+		screen := d.open(k.terminal)
+		defer func() {
+			if t.Failed() {
+				t.Logf("the screen showed:\n%s", screen.Text())
+				d.model.Dump(t)
+			}
+		}()
+		screen.Submit("Begin the work.", func() bool { return len(d.turnsWith("Begin the work.")) > 0 })
+		d.awaitIdle()
+		agent := d.agent()
+
+		d.wake(agent, "The first plan")
+		d.restart()
+		d.wake(agent, "The second plan")
+
+		d.sendBurst(agent)
+		d.awaitTurn("Burst")
+		d.awaitIdle()
+		d.wake(agent, "The last plan")
+		for _, subject := range []string{"The first plan", "The second plan", "Burst", "The last plan"} {
+			if n := len(d.turnsWith(subject)); n != 1 {
+				t.Errorf("%q was announced in %d turns, want one", subject, n)
+			}
+		}
+	})
+}
+
+// TestClientBurst: 100 messages that come during a turn are one announcement.
+func TestClientBurst(t *testing.T) {
+	each(t, func(t *testing.T, k kit) {
+		d := newDesk(t, k.name)
+		d.model.Script(t, model.Rule{When: "Begin the work", Times: 1, Calls: say(k.shell, k.shellInput(waitInTurn))})
+		k.prepare(d)
+		d.setUp("http")
+		done := d.ask(k, "Begin the work.")
+		d.awaitFile("started")
+		d.sendBurst(d.agent())
+		d.write("code/told", "")
+		said := <-done
+		told := d.turnsWith("unread")
+		if len(told) != 1 || !strings.Contains(told[0].Turn.Last(), "100 unread") {
+			t.Errorf("the model was told of 100 messages in %d turns, want one\n%s", len(told), said)
+			d.model.Dump(t)
+		}
+	})
+}
+
+// wake sends a message to an idle session, waits for the turn that it makes, and says how long it
+// took.
+func (d *desk) wake(agent, subject string) {
+	d.t.Helper()
+	sent := time.Now()
+	d.send(agent, subject)
+	woken := d.awaitTurn(subject)
+	d.t.Logf("%s: %.1f s from the message %q to the woken turn", d.name, woken.At.Sub(sent).Seconds(), subject)
+	d.awaitIdle()
+}
+
+// sendBurst sends 100 messages at once.
+func (d *desk) sendBurst(agent string) {
+	d.t.Helper()
+	var all sync.WaitGroup
+	for i := range 100 {
+		all.Go(func() {
+			if err := d.trySend(agent, fmt.Sprintf("Burst %d", i+1)); err != nil {
+				d.t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// awaitIdle waits until the client's session is known to be idle.
+func (d *desk) awaitIdle() {
+	d.t.Helper()
+	var seen []string
+	for deadline := time.Now().Add(clientWait); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		files, _ := filepath.Glob(filepath.Join(d.home, ".mailtree/projects/*/repo/.mailtree/sessions/*"))
+		seen = nil
+		for _, file := range files {
+			data, _ := os.ReadFile(file)
+			seen = append(seen, string(data))
+			var s struct {
+				Client  string
+				Working bool
+			}
+			if json.Unmarshal(data, &s) == nil && s.Client == d.name && !s.Working {
+				return
+			}
+		}
+	}
+	d.model.Dump(d.t)
+	d.t.Fatalf("%s did not become idle: %s", d.name, seen)
+}
