@@ -44,6 +44,7 @@ type Project struct {
 
 	sessions *session.Book
 	binding  sync.Mutex // held while a session becomes an agent
+	waiters  waiters
 
 	mu       sync.Mutex
 	edited   map[string]bool // reported by the watcher, not yet ingested

@@ -86,6 +86,7 @@ func (p *Project) EndSession(ctx context.Context, k SessionKey) {
 	})
 	if ended { // Gemini CLI says it three times
 		p.leave(ctx, s.Agent)
+		p.store.feed.ringAgent(p.slug, s.Agent) // whoever waits to wake it ends
 	}
 }
 
@@ -113,7 +114,9 @@ func (p *Project) SessionCut(k SessionKey) {
 
 // SessionWorks notes whether a turn is under way in a session, or it waits for a prompt.
 func (p *Project) SessionWorks(k SessionKey, working bool) {
-	p.sessions.Change(k, func(s *session.State) { s.Working = working })
+	if s, ok := p.sessions.Change(k, func(s *session.State) { s.Working = working }); ok && !working {
+		p.store.feed.ringAgent(p.slug, s.Agent)
+	}
 }
 
 // IntroduceSession reports whether a session's model is to be told who it is, and notes that it is

@@ -57,6 +57,7 @@ type State struct {
 	Active  time.Time `json:"active"`         // when the client was last heard of, to the minute
 	Ended   time.Time `json:"ended,omitzero"` // zero: it lives
 	Working bool      `json:"working"`        // a turn is under way
+	Wake    Wake      `json:"wake,omitzero"`
 
 	// What was told of before Since has left the model's context, and is told again.
 	Since      time.Time            `json:"since,omitzero"`

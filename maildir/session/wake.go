@@ -1,0 +1,78 @@
+package session
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Wake is how a session was to be woken last. The zero value is never.
+type Wake struct {
+	Outcome string    `json:"outcome"`
+	At      time.Time `json:"at"`
+	For     string    `json:"for"` // the newest message that it was for
+}
+
+// Outcomes of a wake.
+const (
+	Woken  = "woken"  // its client was told, which begins a turn
+	Queued = "queued" // its client has the notice in its queue
+	Typed  = "typed"  // the notice was typed into its prompt, and submitted
+	Nobody = "nobody to wake"
+)
+
+// stuck is how long a turn may say nothing: clients do not tell of turns that a person interrupts.
+const stuck = 5 * time.Minute
+
+// Idle reports whether the session waits for a prompt.
+func (s *State) Idle(now time.Time) bool { return !s.Working || now.Sub(s.Active) > stuck }
+
+// Untold returns those of an agent's unread messages that the model was not told of in its present
+// context.
+func (s *State) Untold(unread []Unread) []Unread {
+	return slices.DeleteFunc(slices.Clone(unread), func(m Unread) bool { return s.knows(&m) })
+}
+
+// All lists the sessions that are known.
+func (b *Book) All() (all []State) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.load() {
+		all = append(all, s)
+	}
+	return all
+}
+
+// NoteWake notes how a session was to be woken.
+func (b *Book) NoteWake(k Key, w Wake) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s, ok := b.load()[k]
+	if !ok || s.Wake.Outcome == w.Outcome && s.Wake.For == w.For {
+		return
+	}
+	s.Wake = w
+	b.save(s)
+}
+
+// PID is the process's number among those that this process sees; ok is false where it is not among
+// them, or has ended.
+func (p Process) PID() (pid int, ok bool) {
+	of := strings.Fields(string(p))
+	if len(of) != 3 || of[0] != namespace() || p.Gone() {
+		return 0, false
+	}
+	pid, err := strconv.Atoi(of[1])
+	return pid, err == nil
+}
+
+// ProcessOf is the process of that number; "" where there is none.
+func ProcessOf(pid int) Process {
+	st, err := readStat(pid)
+	if err != nil {
+		return ""
+	}
+	return Process(fmt.Sprintf("%s %d %s", namespace(), pid, st.started))
+}

@@ -1,0 +1,220 @@
+package maildir
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"mailtree/maildir/session"
+)
+
+// An idle session is woken for unread mail that its model was not told of, once for the same
+// messages. Clients that can be woken wait for that (AwaitNews); others somebody has to wake
+// (Sleepers), as long as it has not worked. See docs/hooks.md, "Waking".
+
+// waiters know who waits to wake a session: one for each. Safe for concurrent use.
+type waiters struct {
+	mu sync.Mutex
+	by map[SessionKey]chan struct{}
+}
+
+// enter makes the caller the one who waits; replaced is closed when another does.
+func (w *waiters) enter(k SessionKey) (replaced chan struct{}, leave func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if before, ok := w.by[k]; ok {
+		close(before)
+	}
+	if w.by == nil {
+		w.by = map[SessionKey]chan struct{}{}
+	}
+	mine := make(chan struct{})
+	w.by[k] = mine
+	return mine, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.by[k] == mine {
+			delete(w.by, k)
+		}
+	}
+}
+
+func (w *waiters) awaited(k SessionKey) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, ok := w.by[k]
+	return ok
+}
+
+// DefaultSettle is how long mail is let come together: whoever waits for it in a long poll has it by
+// then, and a burst is one wake.
+const DefaultSettle = time.Second
+
+// lookAgain is how often whoever waits looks without a change: a turn may end unnoticed.
+const lookAgain = time.Minute
+
+// AwaitNews waits until an idle session is to be told of unread mail, lets what comes at once
+// settle, and returns what its model is told now, as TellSession does. over is true where nobody
+// needs to wait any more: another waits for the same session, or it has ended, or the project is
+// gone. Errors: ctx's, the index's.
+func (p *Project) AwaitNews(ctx context.Context, k SessionKey, settle time.Duration) (n session.News, over bool, err error) {
+	replaced, leave := p.waiters.enter(k)
+	defer leave()
+	for {
+		s, _ := p.sessions.Of(k)
+		bell := p.store.feed.agent(p.slug, s.Agent)
+		s, ok := p.sessions.Of(k) // after the bell, or a change would be missed
+		if !ok || !s.Ended.IsZero() {
+			return n, true, nil
+		}
+		untold, err := p.untold(ctx, &s)
+		if err != nil {
+			return n, false, err
+		}
+		if len(untold) == 0 || !s.Idle(p.store.cfg.Now()) {
+			if over, err = p.pause(ctx, lookAgain, bell, replaced); over || err != nil {
+				return n, over, err
+			}
+			continue
+		}
+		if over, err = p.pause(ctx, settle, nil, replaced); over || err != nil {
+			return n, over, err
+		}
+		if n, err = p.TellSession(ctx, k); err != nil || n.New > 0 {
+			p.NoteWake(k, session.Woken, untold[0].ID)
+			return n, false, err
+		}
+	}
+}
+
+// pause waits for the bell, at most that long. over is true where whoever waits was replaced, or the
+// project is gone. Errors: ctx's.
+func (p *Project) pause(ctx context.Context, long time.Duration, bell, replaced <-chan struct{}) (over bool, err error) {
+	timer := time.NewTimer(long)
+	defer timer.Stop()
+	select {
+	case <-bell:
+	case <-timer.C:
+	case <-replaced:
+		return true, nil
+	case <-p.life.removed:
+		return true, nil
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+	return false, nil
+}
+
+// untold lists the unread messages that a session's model was not told of, newest first.
+func (p *Project) untold(ctx context.Context, s *session.State) ([]session.Unread, error) {
+	unread, err := p.unreadOf(ctx, s.Agent)
+	return s.Untold(unread), err
+}
+
+// unreadOf lists the newest unread messages of an agent, newest first.
+func (p *Project) unreadOf(ctx context.Context, agent string) (unread []session.Unread, err error) {
+	row, err := p.store.index.Agent(ctx, p.slug, agent)
+	if err != nil || row == nil || row.Unread == 0 {
+		return nil, err
+	}
+	page, err := p.page(ctx, InboxQuery{Project: p.slug, Agent: agent, UnreadOnly: true, Limit: session.Most})
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range page.Messages {
+		unread = append(unread, session.Unread{ID: d.ID, Created: d.Created})
+	}
+	return unread, nil
+}
+
+// Sleeper is a session that somebody has to wake as soon as it is idle: nobody waits for it.
+type Sleeper struct {
+	session.State
+	New    int    // unread messages that its model was not told of
+	Newest string // the newest of them
+	Works  bool   // it is not idle: its client's hook tells it
+}
+
+// Sleepers lists the sessions of an agent that have to be woken and were not, for the same messages.
+func (p *Project) Sleepers(ctx context.Context, agent string) (all []Sleeper, err error) {
+	now := p.store.cfg.Now()
+	for _, s := range p.sessions.Live() {
+		if s.Agent != agent || p.waiters.awaited(s.Key) {
+			continue
+		}
+		untold, err := p.untold(ctx, &s)
+		if err != nil {
+			return nil, err
+		}
+		if len(untold) > 0 && !(woke(&s) && s.Wake.For == untold[0].ID) {
+			all = append(all, Sleeper{
+				State:  s,
+				New:    len(untold),
+				Newest: untold[0].ID,
+				Works:  !s.Idle(now),
+			})
+		}
+	}
+	return all, nil
+}
+
+// woke reports whether the session was woken last time.
+func woke(s *session.State) bool { return s.Wake.Outcome != "" && s.Wake.Outcome != session.Nobody }
+
+// NoteWake notes how a session was to be woken, and the newest message that it was for.
+func (p *Project) NoteWake(k SessionKey, outcome, newest string) {
+	p.sessions.NoteWake(k, session.Wake{Outcome: outcome, At: p.store.cfg.Now(), For: newest})
+}
+
+// HasSession reports whether an agent is a session that goes on.
+func (p *Project) HasSession(agent string) bool {
+	for _, s := range p.sessions.Live() {
+		if s.Agent == agent {
+			return true
+		}
+	}
+	return false
+}
+
+// Unwoken is an agent whose mail lies unread, and nobody can be woken for it: of its sessions all
+// have ended, or none could be reached.
+type Unwoken struct {
+	Agent  string
+	Unread int       // at most session.Most
+	Since  time.Time // the oldest of them
+	Ended  bool      // all of its sessions
+}
+
+// UnwokenAfter is how long mail lies before anybody is told that it does.
+const UnwokenAfter = 10 * time.Minute
+
+// Unwoken lists such agents. Agents that were never a session are not among them: they look for
+// their mail by themselves.
+func (p *Project) Unwoken(ctx context.Context) (all []Unwoken, err error) {
+	now := p.store.cfg.Now()
+	reachable, ended := map[string]bool{}, map[string]bool{}
+	for _, s := range p.sessions.All() {
+		if _, known := ended[s.Agent]; !known {
+			ended[s.Agent] = true
+		}
+	}
+	for _, s := range p.sessions.Live() {
+		ended[s.Agent] = false
+		if !s.Idle(now) || p.waiters.awaited(s.Key) || woke(&s) {
+			reachable[s.Agent] = true
+		}
+	}
+	for agent := range ended {
+		if reachable[agent] {
+			continue
+		}
+		unread, err := p.unreadOf(ctx, agent)
+		if err != nil {
+			return nil, err
+		}
+		if n := len(unread); n > 0 && now.Sub(unread[n-1].Created) >= UnwokenAfter {
+			all = append(all, Unwoken{agent, n, unread[n-1].Created, ended[agent]})
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,169 @@
+package maildir_test
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+	"mailtree/maildir/session"
+)
+
+// sleeping is a project with a session that is Bob and idle.
+func sleeping(t *testing.T, cfg storetest.Config) (*maildir.Project, maildir.SessionKey) {
+	t.Helper()
+	cfg.NoWatcher = true
+	p := project(t, cfg, "Ann", "Bob")
+	k := maildir.SessionKey{Client: "claude", ID: "one"}
+	if _, err := p.BeginSession(t.Context(), maildir.Visit{SessionKey: k, Dir: "/p", Agent: "Bob"}); err != nil {
+		t.Fatal(err)
+	}
+	return p, k
+}
+
+func toBob(t *testing.T, p *maildir.Project) string {
+	t.Helper()
+	return send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"}).ID
+}
+
+// news is what AwaitNews returned.
+type news struct {
+	n    session.News
+	over bool
+	err  error
+}
+
+func awaitNews(ctx context.Context, p *maildir.Project, k maildir.SessionKey) <-chan news {
+	came := make(chan news, 1)
+	go func() {
+		n, over, err := p.AwaitNews(ctx, k, 50*time.Millisecond)
+		came <- news{n, over, err}
+	}()
+	return came
+}
+
+// TestAwaitNews: who waits for an idle session gets a burst as one piece of news, once.
+func TestAwaitNews(t *testing.T) {
+	t.Parallel()
+	p, k := sleeping(t, storetest.Config{})
+	p.SessionWorks(k, true)
+	came := awaitNews(t.Context(), p, k)
+	for range 3 {
+		toBob(t, p)
+	}
+	await(t, func() bool { all, err := p.Sleepers(t.Context(), "Bob"); return err == nil && len(all) == 0 }) // it waits
+	select {
+	case got := <-came:
+		t.Fatalf("woken while it works: %+v", got)
+	default:
+	}
+	p.SessionWorks(k, false)
+	if got := <-came; got.err != nil || got.over || got.n.New != 3 || got.n.Unread != 3 {
+		t.Errorf("%+v", got)
+	}
+	if s, _ := p.Session(k); s.Wake.Outcome != session.Woken {
+		t.Errorf("%+v", s.Wake)
+	}
+	came = awaitNews(t.Context(), p, k)
+	if all, err := p.Sleepers(t.Context(), "Bob"); err != nil || len(all) > 0 {
+		t.Errorf("told already: %+v, %v", all, err)
+	}
+	p.EndSession(t.Context(), k)
+	if got := <-came; !got.over || got.n.New > 0 {
+		t.Errorf("after its end: %+v", got)
+	}
+}
+
+// TestOneWaiter: a session has one who waits, the last.
+func TestOneWaiter(t *testing.T) {
+	t.Parallel()
+	p, k := sleeping(t, storetest.Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	all := []<-chan news{awaitNews(ctx, p, k), awaitNews(ctx, p, k)}
+	first := slices.IndexFunc([]news{recv(all[0], all[1]), {}}, func(n news) bool { return n.over })
+	if first != 0 {
+		t.Error("neither is over")
+	}
+	toBob(t, p)
+	if got := recv(all[0], all[1]); got.over || got.n.New != 1 {
+		t.Errorf("the other: %+v", got)
+	}
+	if got := <-awaitNews(ctx, p, maildir.SessionKey{Client: "claude", ID: "unknown"}); !got.over {
+		t.Errorf("of a session that is not known: %+v", got)
+	}
+}
+
+func recv(a, b <-chan news) news {
+	select {
+	case n := <-a:
+		return n
+	case n := <-b:
+		return n
+	}
+}
+
+// TestSleepers: whom somebody has to wake, and how long; and who is reported where nobody could.
+func TestSleepers(t *testing.T) {
+	t.Parallel()
+	var later atomic.Int64
+	p, k := sleeping(t, storetest.Config{Now: func() time.Time { return time.Now().Add(time.Duration(later.Load())) }})
+	sleepers := func() (ids []string) {
+		t.Helper()
+		all, err := p.Sleepers(t.Context(), "Bob")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range all {
+			ids = append(ids, s.Newest)
+		}
+		return ids
+	}
+	unwoken := func() int {
+		t.Helper()
+		all, err := p.Unwoken(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
+	}
+	if got := sleepers(); got != nil {
+		t.Errorf("without mail: %v", got)
+	}
+	first := toBob(t, p)
+	if got := sleepers(); !slices.Equal(got, []string{first}) {
+		t.Errorf("%v, want %s", got, first)
+	}
+	p.NoteWake(k, session.Nobody, first)
+	if got := sleepers(); len(got) != 1 {
+		t.Errorf("a wake that failed is tried again: %v", got)
+	}
+	if unwoken() != 0 {
+		t.Error("reported before it is long")
+	}
+	later.Store(int64(maildir.UnwokenAfter))
+	if unwoken() != 1 {
+		t.Error("not reported")
+	}
+	p.NoteWake(k, session.Typed, first)
+	if got := sleepers(); got != nil {
+		t.Errorf("a wake that succeeded is not repeated: %v", got)
+	}
+	if unwoken() != 0 {
+		t.Error("reported though it was woken")
+	}
+	second := toBob(t, p)
+	if got := sleepers(); !slices.Equal(got, []string{second}) {
+		t.Errorf("after more mail: %v, want %s", got, second)
+	}
+	p.EndSession(t.Context(), k)
+	if got := sleepers(); got != nil || unwoken() != 1 {
+		t.Errorf("after its end: %v, %d reported", got, unwoken())
+	}
+	if _, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: "Bob"}, true, 0); err != nil || unwoken() != 0 {
+		t.Errorf("after it was read: %d reported, %v", unwoken(), err)
+	}
+}
