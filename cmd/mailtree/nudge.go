@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	mcpserver "mailtree/mcp"
-	"mailtree/mcp/agentmail/nudge"
 	"mailtree/mcp/protocol"
 	"mailtree/mcp/tool"
+	"mailtree/mcp/wake"
 )
 
 func nudgeCommand(p *program) *cobra.Command {
@@ -116,7 +116,7 @@ const nudgeTries = 5
 func (p *program) sayNudges(answer io.Reader) (said int, err error) {
 	for lines := json.NewDecoder(answer); ; said++ {
 		var o struct {
-			nudge.Outcome
+			wake.Outcome
 			mcpserver.NudgeError
 		}
 		switch err := lines.Decode(&o); {
@@ -134,45 +134,41 @@ func (p *program) sayNudges(answer io.Reader) (said int, err error) {
 	}
 }
 
-// nudger tells agents of mail: once for a caller on the socket, and with NUDGE=tmux for as long as
-// the server runs.
-type nudger struct {
-	*nudge.Nudger
+// waker wakes agents for their mail: once for a caller on the socket, and as long as the server
+// runs.
+type waker struct {
+	*wake.Waker
 	log *slog.Logger
-	own string // $TMUX of the server; used when it watches by itself
-	on  bool
+	own wake.By // the server itself: it types with NUDGE=tmux
 }
 
-func newNudger(p *program, a *app) *nudger {
-	n := &nudger{Nudger: nudge.New(nudge.Config{Store: a.store, Log: a.log}), log: a.log, on: p.cfg.Nudge}
-	n.own, _ = lookup(p.env, "TMUX")
-	return n
+func newWaker(p *program, a *app) *waker {
+	w := &waker{Waker: wake.New(wake.Config{Store: a.store, Log: a.log}), log: a.log}
+	w.own = wake.By{Tmux: p.variable("TMUX"), Types: p.cfg.Nudge}
+	return w
 }
 
 // serve implements mcp.Config.Nudge.
-func (n *nudger) serve(ctx context.Context, by tool.Caller, watch bool, told func(any)) error {
-	do := n.Pass
+func (w *waker) serve(ctx context.Context, by tool.Caller, watch bool, told func(any)) error {
+	do := w.Pass
 	if watch {
-		do = n.Watch
+		do = w.Watch
 	}
-	return do(ctx, by.Tmux, func(o nudge.Outcome) { told(o) })
+	return do(ctx, wake.By{Tmux: by.Tmux, Types: true}, func(o wake.Outcome) { told(o) })
 }
 
-// run watches until ctx ends, if NUDGE says so.
-func (n *nudger) run(ctx context.Context) {
-	if !n.on {
-		return
-	}
+// run watches until ctx ends.
+func (w *waker) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		err := n.Watch(ctx, n.own, func(o nudge.Outcome) {
-			n.log.Info("nudge", "project", o.Project, "agent", o.Agent, "new", o.New, "not told", o.Why)
+		err := w.Watch(ctx, w.own, func(o wake.Outcome) {
+			w.log.Info("wake", "project", o.Project, "agent", o.Agent, "new", o.New, "how", o.How, "not told", o.Why)
 		})
 		if err == nil {
 			return
 		}
-		n.log.Error("nudge failed; it is tried again", "error", err)
+		w.log.Error("waking failed; it is tried again", "error", err)
 		select {
-		case <-time.After(nudge.DefaultRetry):
+		case <-time.After(wake.DefaultRetry):
 		case <-ctx.Done():
 		}
 	}

@@ -106,8 +106,8 @@ func (a *app) run(ctx context.Context, p *program, idle time.Duration, listeners
 		Log:          log,
 		MaxAnswer:    p.cfg.MaxAnswer,
 	}
-	nudger := newNudger(p, a)
-	cfg.Nudge = nudger.serve
+	waker := newWaker(p, a)
+	cfg.Nudge = waker.serve
 	if p.background {
 		cfg.Yield = yield
 	}
@@ -134,8 +134,8 @@ func (a *app) run(ctx context.Context, p *program, idle time.Duration, listeners
 	pumping, stopPump := context.WithCancel(lasting)
 	defer stopPump()
 	go func() { pumped <- m.Run(pumping) }()
-	nudged := make(chan struct{})
-	go func() { defer close(nudged); nudger.run(pumping) }()
+	woken := make(chan struct{})
+	go func() { defer close(woken); waker.run(pumping) }()
 	var serving sync.WaitGroup
 	for i, srv := range servers {
 		serving.Go(func() { served <- srv.Serve(listeners[i]) })
@@ -164,7 +164,7 @@ func (a *app) run(ctx context.Context, p *program, idle time.Duration, listeners
 	stopHooks()
 	stopPump()
 	<-pumped
-	<-nudged
+	<-woken
 	<-idled
 	<-guarded
 	shutdown(lasting, servers)

@@ -1,4 +1,4 @@
-package nudge_test
+package wake_test
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"mailtree/fixtures/storetest"
 	"mailtree/fixtures/tmuxtest"
 	"mailtree/maildir"
-	"mailtree/mcp/agentmail/nudge"
+	"mailtree/mcp/wake"
 )
 
 func TestMain(m *testing.M) {
@@ -33,7 +33,7 @@ type desk struct {
 	store *storetest.Store
 	p     *maildir.Project
 	repo  string
-	n     *nudge.Nudger
+	n     *wake.Waker
 }
 
 func newDesk(t *testing.T) *desk {
@@ -51,7 +51,7 @@ func newDesk(t *testing.T) *desk {
 	for _, name := range []string{"Ann", "Bob"} {
 		d.check(d.p.EnsureAgent(t.Context(), name, maildir.Registration{}))
 	}
-	d.n = nudge.New(nudge.Config{
+	d.n = wake.New(wake.Config{
 		Store:  d.store.Store,
 		Settle: time.Millisecond,
 		Pause:  time.Millisecond,
@@ -106,7 +106,7 @@ func (d *desk) await(ok func() bool) {
 // pass looks once and tells what came of it, "" when nobody was due.
 func (d *desk) pass(session string) (got string) {
 	d.t.Helper()
-	d.check(d.n.Pass(d.t.Context(), session, func(o nudge.Outcome) { got += o.Agent + ": " + o.Why + "\n" }))
+	d.check(d.n.Pass(d.t.Context(), wake.By{Tmux: session, Types: true}, func(o wake.Outcome) { got += o.Agent + ": " + o.Why + "\n" }))
 	return strings.TrimSuffix(got, "\n")
 }
 
@@ -131,14 +131,14 @@ func TestPass(t *testing.T) {
 	}{
 		{func() { d.send("b") }, "", nil}, // no status
 		{func() { d.status("work") }, "", nil},
-		{func() { d.status("ready") }, told, []string{nudge.Text}},
+		{func() { d.status("ready") }, told, []string{wake.Text}},
 		{func() {}, "", nil},
-		{func() { d.send("; rm -rf /\n\nC-c"); d.send("two") }, told, []string{nudge.Text}},
+		{func() { d.send("; rm -rf /\n\nC-c"); d.send("two") }, told, []string{wake.Text}},
 		{func() { d.status("ready") }, "", nil},
 		{func() { d.status("work"); d.send("b") }, "", nil},
 		{func() { d.status("offline") }, "", nil},
-		{func() { d.echo("ready") }, told, []string{nudge.Text}},
-		{func() { d.echo("work"); d.echo("ready") }, told, []string{nudge.Text}},
+		{func() { d.echo("ready") }, told, []string{wake.Text}},
+		{func() { d.echo("work"); d.echo("ready") }, told, []string{wake.Text}},
 		{func() { d.send("read at once"); d.read() }, "", nil},
 		{func() { d.status("work"); d.status("ready") }, "", nil}, // all is read
 	} {
@@ -248,7 +248,7 @@ func TestMeanwhile(t *testing.T) {
 	d.check(os.WriteFile(filepath.Join(slow, "tmux"), []byte(script), 0o700))
 	t.Setenv("PATH", slow+":"+os.Getenv("PATH"))
 	d.status("ready")
-	look := func(meanwhile func()) (got []nudge.Outcome, asks int) {
+	look := func(meanwhile func()) (got []wake.Outcome, asks int) {
 		os.Remove(asked)
 		os.Remove(answer)
 		d.send("b")
@@ -256,7 +256,7 @@ func TestMeanwhile(t *testing.T) {
 		var mu sync.Mutex
 		for range 8 {
 			all.Go(func() {
-				err := d.n.Pass(t.Context(), w.Tmux, func(o nudge.Outcome) {
+				err := d.n.Pass(t.Context(), wake.By{Tmux: w.Tmux, Types: true}, func(o wake.Outcome) {
 					mu.Lock()
 					defer mu.Unlock()
 					got = append(got, o)
@@ -297,7 +297,7 @@ func TestWatch(t *testing.T) {
 	why := map[string]int{}
 	for range 3 {
 		watching.Go(func() {
-			err := d.n.Watch(ctx, w.Tmux, func(o nudge.Outcome) {
+			err := d.n.Watch(ctx, wake.By{Tmux: w.Tmux, Types: true}, func(o wake.Outcome) {
 				mu.Lock()
 				defer mu.Unlock()
 				why[o.Why]++
@@ -332,7 +332,7 @@ func TestWatch(t *testing.T) {
 	if got := len(w.Typed()); got != many+1 || why[""] != many+1 || why[busy] != 3 {
 		t.Errorf("%d lines typed, %v", got, why)
 	}
-	if err := d.n.Pass(ctx, "", func(nudge.Outcome) {}); err != nil && !errors.Is(err, context.Canceled) {
+	if err := d.n.Pass(ctx, wake.By{Types: true}, func(wake.Outcome) {}); err != nil && !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }

@@ -1,0 +1,119 @@
+package wake
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"mailtree/maildir/session"
+)
+
+// Codex runs what `codex queue` stores for a thread: at once where a process has the thread loaded,
+// else whenever somebody resumes it. The server runs the command, not a waiter of the client's:
+// Codex has no hooks that outlive their turn. Nothing is queued for a thread that nobody has
+// loaded, or that `codex exec` has, which drops it (https://github.com/openai/codex/issues/41060).
+// The process that has it holds a lock on $CODEX_HOME/thread-writer-locks/ID.lock. Its own program
+// runs the command, so that nothing depends on the server's PATH.
+
+const queueTime = 20 * time.Second // seen: 0.4 s
+
+var errNoThread = errors.New("no running Codex has its thread loaded")
+
+// queueCodex queues the notice for the thread of a session. The error says why not.
+func queueCodex(ctx context.Context, s *session.State) error {
+	pid, ok := s.Process.PID()
+	if !ok {
+		return errNoThread
+	}
+	home, err := codexHome(pid)
+	if err != nil {
+		return err
+	}
+	if filepath.Base(s.ID) != s.ID {
+		return errNoThread
+	}
+	holder, err := lockHolder(filepath.Join(home, "thread-writer-locks", s.ID+".lock"))
+	if err != nil {
+		return err
+	}
+	program, err := os.Readlink(proc(holder, "exe"))
+	if err != nil {
+		return errNoThread
+	}
+	if args, err := os.ReadFile(proc(holder, "cmdline")); err != nil || isExec(args) {
+		return errNoThread
+	}
+	ctx, cancel := context.WithTimeout(ctx, queueTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, "queue", "--thread", s.ID, "--message", Text)
+	cmd.Dir, cmd.WaitDelay = s.Dir, time.Second
+	cmd.Env = append(os.Environ(), "CODEX_HOME="+home)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		last := out[bytes.LastIndexByte(bytes.TrimSpace(out), '\n')+1:]
+		return fmt.Errorf("codex queue: %w (%.200q)", err, last)
+	}
+	return nil
+}
+
+func proc(pid int, file string) string { return "/proc/" + strconv.Itoa(pid) + "/" + file }
+
+// codexHome is the $CODEX_HOME of a process.
+func codexHome(pid int) (string, error) {
+	env, err := os.ReadFile(proc(pid, "environ"))
+	if err != nil {
+		return "", err
+	}
+	var user string
+	for v := range bytes.SplitSeq(env, []byte{0}) {
+		name, value, _ := strings.Cut(string(v), "=")
+		switch name {
+		case "CODEX_HOME":
+			return value, nil
+		case "HOME":
+			user = value
+		}
+	}
+	return filepath.Join(user, ".codex"), nil
+}
+
+// isExec reports whether the arguments of a Codex are those of `codex exec`.
+func isExec(cmdline []byte) bool {
+	args := strings.Split(string(cmdline), "\x00")
+	return slices.ContainsFunc(args[1:], func(arg string) bool { return arg == "exec" || arg == "e" })
+}
+
+// lockHolder finds the process that holds a flock on a file. Errors: errNoThread.
+func lockHolder(file string) (pid int, err error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return 0, errNoThread
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, errNoThread
+	}
+	locks, err := os.ReadFile("/proc/locks")
+	if err != nil {
+		return 0, errNoThread
+	}
+	inode := ":" + strconv.FormatUint(st.Ino, 10)
+	for l := range strings.Lines(string(locks)) {
+		f := strings.Fields(l) // 1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF
+		if len(f) < 6 || f[1] != "FLOCK" || !strings.HasSuffix(f[5], inode) {
+			continue
+		}
+		if pid, err := strconv.Atoi(f[4]); err == nil && pid > 0 {
+			return pid, nil
+		}
+	}
+	return 0, errNoThread
+}

@@ -1,0 +1,64 @@
+package wake
+
+import (
+	"context"
+	"errors"
+
+	"mailtree/maildir"
+	"mailtree/maildir/session"
+	"mailtree/mcp/agentmail/tmux"
+)
+
+// wakeSessions wakes the idle sessions of an agent. Nobody notes here that they were told: the
+// prompt that begins the turn makes the client's hook tell what is unread by then.
+func (n *Waker) wakeSessions(ctx context.Context, by By, p *maildir.Project, agent string) (all []Outcome, err error) {
+	sleepers, err := p.Sleepers(ctx, agent)
+	for i := range sleepers {
+		s := &sleepers[i]
+		o := Outcome{Project: p.Slug(), Agent: agent, New: s.New}
+		if s.Works {
+			o.Why = "it works"
+			all = append(all, o)
+			continue
+		}
+		how, why := n.wakeOne(ctx, by, p, s)
+		if o.How = how; why != nil {
+			o.How, o.Why = session.Nobody, why.Error()
+		}
+		p.NoteWake(s.Key, o.How, s.Newest)
+		all = append(all, o)
+	}
+	return all, err
+}
+
+// wakeOne wakes a session in the best way that its client has. The error says why nobody could.
+func (n *Waker) wakeOne(ctx context.Context, by By, p *maildir.Project, s *maildir.Sleeper) (how string, why error) {
+	switch {
+	case s.Client == "codex": // its hooks run in the environment of another window
+		return session.Queued, queueCodex(ctx, &s.State)
+	case s.Seat.Tmux == "":
+		return "", errors.New("its client does not wait for mail, and does not run in tmux")
+	case !by.Types:
+		return "", errors.New("its client does not wait for mail, and nothing is typed into windows here")
+	}
+	window, pane, err := look(ctx, s.Seat.Tmux, s.Seat.Pane, func(at tmux.Pane) bool { return at.ID == s.Seat.Pane })
+	if err == nil {
+		err = window.Free(ctx, pane)
+	}
+	if err != nil {
+		return "", err
+	}
+	if still, err := p.Sleepers(ctx, s.Agent); err != nil || !isAmong(still, s) { // tmux took its time
+		return session.Typed, err
+	}
+	return session.Typed, window.Type(context.WithoutCancel(ctx), pane, Text, n.cfg.Pause)
+}
+
+func isAmong(all []maildir.Sleeper, s *maildir.Sleeper) bool {
+	for i := range all {
+		if all[i].Key == s.Key {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,161 @@
+package wake_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mailtree/maildir"
+	"mailtree/maildir/session"
+	"mailtree/mcp/wake"
+)
+
+// sit makes Bob a session of the client.
+func (d *desk) sit(client string, v maildir.Visit) maildir.SessionKey {
+	d.t.Helper()
+	v.SessionKey, v.Agent = maildir.SessionKey{Client: client, ID: "thread-1"}, "Bob"
+	if v.Dir == "" {
+		v.Dir = d.repo
+	}
+	_, err := d.p.BeginSession(d.t.Context(), v)
+	d.check(err)
+	return v.SessionKey
+}
+
+// passAs looks once and tells how Bob was woken, or why not.
+func (d *desk) passAs(by wake.By) (got string) {
+	d.t.Helper()
+	d.check(d.n.Pass(d.t.Context(), by, func(o wake.Outcome) { got += o.How + ": " + o.Why + "\n" }))
+	return strings.TrimSuffix(got, "\n")
+}
+
+func (d *desk) outcome(k maildir.SessionKey) string {
+	s, _ := d.p.Session(k)
+	return s.Wake.Outcome
+}
+
+// TestTypeForSession: a session in tmux whose client cannot be woken has the notice typed, once for
+// the same messages, where that is wished.
+func TestTypeForSession(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	w := d.tmux.Window("work", "gemini", d.repo)
+	k := d.sit("gemini", maildir.Visit{Tmux: w.Tmux, Pane: w.Pane})
+	types := wake.By{Types: true}
+	for i, step := range []struct {
+		do    func()
+		by    wake.By
+		want  string
+		typed []string
+		how   string
+	}{
+		{func() {}, types, "", nil, ""},
+		{func() { d.send("b") }, wake.By{}, "nobody to wake: its client does not wait for mail, and nothing is typed into windows here", nil, session.Nobody},
+		{func() { d.p.SessionWorks(k, true) }, types, ": it works", nil, session.Nobody},
+		{func() { d.p.SessionWorks(k, false) }, types, "typed: ", []string{wake.Text}, session.Typed},
+		{func() {}, types, "", nil, session.Typed},
+		{func() { d.send("b"); d.send("c") }, types, "typed: ", []string{wake.Text}, session.Typed},
+		{func() { d.send("b"); d.read() }, types, "", nil, session.Typed},
+		{func() { d.send("b"); d.p.EndSession(t.Context(), k) }, types, "", nil, session.Typed},
+	} {
+		step.do()
+		if got := d.passAs(step.by); got != step.want || d.outcome(k) != step.how {
+			t.Fatalf("%d: %q (%s), want %q (%s)", i, got, d.outcome(k), step.want, step.how)
+		}
+		if diff := cmp.Diff(step.typed, w.Typed(), cmp.Transformer("n", func(l []string) string { return strings.Join(l, "\n") })); diff != "" {
+			t.Fatalf("%d: %s", i, diff)
+		}
+	}
+}
+
+// TestRetry: who could not be woken is tried again, and told of once.
+func TestRetry(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	w := d.tmux.Window("work", "gemini", d.repo)
+	d.sit("gemini", maildir.Visit{Tmux: w.Tmux, Pane: w.Pane})
+	d.tmux.Run("send-keys", "-t", w.Pane, "-l", "half a line")
+	w.Shows("half a line")
+	var mu sync.Mutex
+	why := map[string]int{}
+	ctx, stop := context.WithCancel(t.Context())
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		if err := d.n.Watch(ctx, wake.By{Types: true}, func(o wake.Outcome) { mu.Lock(); defer mu.Unlock(); why[o.Why]++ }); err != nil {
+			t.Error(err)
+		}
+	})
+	d.send("b")
+	d.await(func() bool { mu.Lock(); defer mu.Unlock(); return len(why) == 1 })
+	d.tmux.Run("send-keys", "-t", w.Pane, "Enter")
+	w.Await(2) // what was there, and the notice
+	stop()
+	watching.Wait()
+	if diff := cmp.Diff([]string{"half a line", wake.Text}, w.Typed()); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]int{"its window is in use: it has text in its prompt": 1, "": 1}, why); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestQueueCodex: a thread that a running Codex has loaded gets the notice into its queue; others,
+// and those of `codex exec`, get nothing.
+func TestQueueCodex(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	home := t.TempDir()
+	locks := filepath.Join(home, "thread-writer-locks")
+	d.check(os.Mkdir(locks, 0o700))
+	queue := filepath.Join(d.repo, "queue") // `python3 queue …` runs it: the program of the process that has the thread
+	d.check(os.WriteFile(queue, []byte(`import os, sys; print(os.environ["CODEX_HOME"], *sys.argv[1:], file=open("queued", "a"))`), 0o600))
+	hold := func(args ...string) maildir.Visit {
+		t.Helper()
+		const lock = `import fcntl, os, sys
+f = open(os.environ["CODEX_HOME"] + "/thread-writer-locks/thread-1.lock", "w")
+fcntl.flock(f, fcntl.LOCK_EX)
+print("has", flush=True)
+sys.stdin.read()`
+		cmd := exec.Command("python3", append(args, "-c", lock)...)
+		cmd.Env = append(os.Environ(), "CODEX_HOME="+home)
+		in, err := cmd.StdinPipe()
+		d.check(err)
+		out, err := cmd.StdoutPipe()
+		d.check(err)
+		d.check(cmd.Start())
+		t.Cleanup(func() { in.Close(); cmd.Wait() })
+		if _, err := out.Read(make([]byte, 4)); err != nil {
+			t.Fatal(err)
+		}
+		return maildir.Visit{Process: string(session.ProcessOf(cmd.Process.Pid))}
+	}
+	k := d.sit("codex", maildir.Visit{})
+	d.send("b")
+	const nobody = "nobody to wake: no running Codex has its thread loaded"
+	if got := d.passAs(wake.By{}); got != nobody || d.outcome(k) != session.Nobody {
+		t.Errorf("%q", got)
+	}
+	d.p.EndSession(t.Context(), k)
+	d.sit("codex", hold())
+	if got := d.passAs(wake.By{}); got != "queued: " || d.outcome(k) != session.Queued {
+		t.Errorf("%q", got)
+	}
+	if got := d.passAs(wake.By{}); got != "" {
+		t.Errorf("once more: %q", got)
+	}
+	got, err := os.ReadFile(filepath.Join(d.repo, "queued"))
+	if want := home + " --thread thread-1 --message " + wake.Text + "\n"; err != nil || string(got) != want {
+		t.Errorf("%q %v, want %q", got, err, want)
+	}
+	d.check(os.WriteFile(queue, []byte(`import sys; print("no thread", file=sys.stderr); sys.exit(3)`), 0o600))
+	d.send("c")
+	if got := d.passAs(wake.By{}); !strings.Contains(got, `exit status 3 ("no thread`) || d.outcome(k) != session.Nobody {
+		t.Errorf("%q", got)
+	}
+}
