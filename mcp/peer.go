@@ -59,6 +59,7 @@ func (s *Server) socketHandler() http.Handler {
 	mux.Handle("GET /metrics", s.ownOnly(http.HandlerFunc(s.metrics)))
 	mux.Handle("POST /nudge", s.ownOnly(http.HandlerFunc(s.nudge)))
 	mux.Handle("POST /mailtree/hook", s.ownOnly(http.HandlerFunc(s.hookEvent)))
+	mux.Handle("POST /mailtree/wait", s.ownOnly(http.HandlerFunc(s.wait)))
 	mux.Handle("POST /mailtree/project", s.ownOnly(http.HandlerFunc(s.newProject)))
 	mux.Handle("POST /yield", s.ownOnly(http.HandlerFunc(s.yield)))
 	mux.HandleFunc("/", notFound)

@@ -95,6 +95,8 @@ type Config struct {
 	SessionTimeout time.Duration
 	// Progress is the time between two notifications to a call that waits for mail.
 	Progress time.Duration
+	// Settle is how long mail for an idle session is let come together before that is woken.
+	Settle time.Duration
 }
 
 // Server is the HTTP surface.
@@ -158,6 +160,7 @@ func (c *Config) fill() {
 	orElse(&c.MaxSessions, DefaultMaxSessions)
 	orElse(&c.SessionTimeout, DefaultSessionTimeout)
 	orElse(&c.Progress, DefaultProgress)
+	orElse(&c.Settle, maildir.DefaultSettle)
 }
 
 func orElse[T int | int64 | time.Duration](v *T, deflt T) {

@@ -203,10 +203,17 @@ func detach(store string) error {
 
 // overSocket sends a request to the server on the store's own socket.
 func overSocket(ctx context.Context, cfg *config, method, path string, body io.Reader) (*http.Response, error) {
+	return overSocketWithin(ctx, cfg, grace, method, path, body)
+}
+
+// overSocketWithin is overSocket with a limit of its own on the time of the answer; 0: none.
+func overSocketWithin(
+	ctx context.Context, cfg *config, limit time.Duration, method, path string, body io.Reader,
+) (*http.Response, error) {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return socket.Dial(ctx, storedir.SocketPath(cfg.Store))
 	}
-	c := http.Client{Timeout: grace, Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
+	c := http.Client{Timeout: limit, Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
 	r, err := http.NewRequestWithContext(ctx, method, "http://mailtree"+path, body)
 	if err != nil {
 		return nil, err

@@ -19,21 +19,29 @@ import (
 )
 
 func hookCommand(p *program) *cobra.Command {
+	var wait bool
 	c := &cobra.Command{
 		Use:   "hook CLIENT",
 		Short: "Tell the agent in a client of its mail: what the client runs at its events",
 		Long: "Tell the agent in a client of its mail. `mailtree setup` has the client run this at its events, with what\n" +
 			"has happened on standard input. It starts no server, and a turn never fails because of it: whatever goes\n" +
 			"wrong, the exit status is 0. Before a file is edited it refuses what another agent has claimed: CLAIM_MODE\n" +
-			"in the environment is block, warn or off.",
+			"in the environment is block, warn or off. With --wait it waits until mail comes for the session while that\n" +
+			"is idle, and ends as its client wants it for a turn to begin: for Claude Code with the exit status 2.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return harmless(errors.New("hook: name one client"))
 			}
 			return nil
 		},
-		RunE: func(c *cobra.Command, args []string) error { return harmless(p.hook(c.Context(), args[0])) },
+		RunE: func(c *cobra.Command, args []string) error {
+			if wait {
+				return harmless(p.hookWait(c.Context(), args[0]))
+			}
+			return harmless(p.hook(c.Context(), args[0]))
+		},
 	}
+	c.Flags().BoolVar(&wait, "wait", false, "wait for mail, and wake the session")
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return harmless(err) })
 	return c
 }
@@ -81,12 +89,7 @@ func ofSession(variable string) bool {
 
 // onEvent returns what there is to say.
 func (p *program) onEvent(ctx context.Context, client string) (e event.Event, a event.Answer, err error) {
-	e.Client = client
-	stdin, err := io.ReadAll(io.LimitReader(p.std.in, maxEvent))
-	if err != nil {
-		return e, a, err
-	}
-	if e, err = event.Parse(client, stdin, p.variable); err != nil {
+	if e, err = p.readEvent(client); err != nil {
 		return event.Event{Client: client}, a, err
 	}
 	switch {
@@ -101,6 +104,15 @@ func (p *program) onEvent(ctx context.Context, client string) (e event.Event, a 
 		err = p.exportAgent(a.Agent)
 	}
 	return e, a, err
+}
+
+// readEvent reads what the client wrote to standard input.
+func (p *program) readEvent(client string) (event.Event, error) {
+	stdin, err := io.ReadAll(io.LimitReader(p.std.in, maxEvent))
+	if err != nil {
+		return event.Event{}, err
+	}
+	return event.Parse(client, stdin, p.variable)
 }
 
 // tellServer tells the server what has happened. Where none runs, a session that begins becomes an

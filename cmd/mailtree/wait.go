@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"os"
+	"time"
+
+	"mailtree/clients/event"
+	"mailtree/maildir/session"
+	"mailtree/maildir/storedir"
+	mcpserver "mailtree/mcp"
+)
+
+const (
+	nextServer = time.Second     // between looks for a server
+	nextParent = 2 * time.Second // between looks at the client
+)
+
+// hookWait waits until the session of an event is to be woken, and says so as the client wants it. A
+// server that ends is followed by the next one; none is started. It ends with the session and with
+// the client.
+func (p *program) hookWait(ctx context.Context, client string) error {
+	if !event.CanWait(client, p.variable) {
+		return nil
+	}
+	above := parents{os.Getppid(), session.ClientProcess()}
+	e, err := p.readEvent(client)
+	if err != nil || e.Kind == "" || e.Subagent || !storedir.IsStore(p.cfg.Store) {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watched := make(chan struct{})
+	defer func() { cancel(); <-watched }()
+	go func() { defer close(watched); above.endWith(ctx, cancel) }()
+	text := p.awaitWake(ctx, mcpserver.WaitAsk{Client: client, Session: e.Session, Dir: e.Root})
+	if text == "" || ctx.Err() != nil {
+		return nil
+	}
+	stdout, stderr, exit := event.FormatWake(client, text)
+	_, err = p.std.out.Write(stdout)
+	_, _ = p.std.err.Write(stderr)
+	if exit != 0 && err == nil {
+		return &exitError{code: exit}
+	}
+	return err
+}
+
+// parents are the process that started this one, which may be a shell, and the client.
+type parents struct {
+	pid    int
+	client session.Process
+}
+
+// endWith calls end when one of them has ended.
+func (p parents) endWith(ctx context.Context, end func()) {
+	look := time.NewTicker(nextParent)
+	defer look.Stop()
+	for os.Getppid() == p.pid && !p.client.Gone() {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+	end()
+}
+
+// awaitWake asks one server after the other; "" where there is nobody to wake any more.
+func (p *program) awaitWake(ctx context.Context, ask mcpserver.WaitAsk) string {
+	for ctx.Err() == nil {
+		if a, err := p.askToWait(ctx, ask); err == nil && (a.Over || a.Tell != "") {
+			return a.Tell
+		}
+		select {
+		case <-time.After(nextServer):
+		case <-ctx.Done():
+		}
+	}
+	return ""
+}
+
+func (p *program) askToWait(ctx context.Context, ask mcpserver.WaitAsk) (a mcpserver.WaitAnswer, err error) {
+	body, err := json.Marshal(ask)
+	if err != nil {
+		return a, err
+	}
+	const forever = 0
+	res, err := overSocketWithin(ctx, p.cfg, forever, http.MethodPost, "/mailtree/wait", bytes.NewReader(body))
+	if err != nil {
+		return a, err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return a, refusedBy(res)
+	}
+	return a, json.NewDecoder(res.Body).Decode(&a)
+}
