@@ -2,9 +2,13 @@ package maildir
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
+	"mailtree/maildir/format"
 	"mailtree/maildir/session"
 )
 
@@ -188,33 +192,54 @@ type Unwoken struct {
 // UnwokenAfter is how long mail lies before anybody is told that it does.
 const UnwokenAfter = 10 * time.Minute
 
+// String says so in a sentence.
+func (u *Unwoken) String() string {
+	why := "none of its sessions could be reached"
+	if u.Ended {
+		why = "none of its sessions goes on"
+	}
+	return fmt.Sprintf("%s has unread mail since %s, and nobody can be woken for it: %s.", u.Agent, format.FormatTime(u.Since), why)
+}
+
 // Unwoken lists such agents. Agents that were never a session are not among them: they look for
 // their mail by themselves.
 func (p *Project) Unwoken(ctx context.Context) (all []Unwoken, err error) {
-	now := p.store.cfg.Now()
-	reachable, ended := map[string]bool{}, map[string]bool{}
+	agents := map[string]bool{}
 	for _, s := range p.sessions.All() {
-		if _, known := ended[s.Agent]; !known {
-			ended[s.Agent] = true
-		}
+		agents[s.Agent] = true
 	}
-	for _, s := range p.sessions.Live() {
-		ended[s.Agent] = false
-		if !s.Idle(now) || p.waiters.awaited(s.Key) || woke(&s) {
-			reachable[s.Agent] = true
-		}
-	}
-	for agent := range ended {
-		if reachable[agent] {
-			continue
-		}
-		unread, err := p.unreadOf(ctx, agent)
+	for _, agent := range slices.Sorted(maps.Keys(agents)) {
+		u, err := p.AgentUnwoken(ctx, agent)
 		if err != nil {
 			return nil, err
 		}
-		if n := len(unread); n > 0 && now.Sub(unread[n-1].Created) >= UnwokenAfter {
-			all = append(all, Unwoken{agent, n, unread[n-1].Created, ended[agent]})
+		if u != nil {
+			all = append(all, *u)
 		}
 	}
 	return all, nil
+}
+
+// AgentUnwoken is Unwoken for one agent, nil where it is none of them.
+func (p *Project) AgentUnwoken(ctx context.Context, agent string) (*Unwoken, error) {
+	now := p.store.cfg.Now()
+	if !slices.ContainsFunc(p.sessions.All(), func(s session.State) bool { return s.Agent == agent }) {
+		return nil, nil
+	}
+	u := &Unwoken{Agent: agent, Ended: true}
+	for _, s := range p.sessions.Live() {
+		if s.Agent != agent {
+			continue
+		}
+		u.Ended = false
+		if !s.Idle(now) || p.waiters.awaited(s.Key) || woke(&s) {
+			return nil, nil
+		}
+	}
+	unread, err := p.unreadOf(ctx, agent)
+	if n := len(unread); err == nil && n > 0 && now.Sub(unread[n-1].Created) >= UnwokenAfter {
+		u.Unread, u.Since = n, unread[n-1].Created
+		return u, nil
+	}
+	return nil, err
 }

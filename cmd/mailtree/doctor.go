@@ -162,6 +162,11 @@ func (d *doctor) server(ctx context.Context) {
 	} else {
 		d.ok("server: process %s runs (%s)", holder, r.Version)
 	}
+	for _, project := range r.Detail {
+		for _, u := range project.Unwoken {
+			d.note("wake: %s: %s", project.Project, u.Text)
+		}
+	}
 	for _, reason := range append(r.reasons(), r.Error, r.Watcher.Reason) {
 		if reason != "" {
 			d.say("server: %s", reason)

@@ -49,6 +49,8 @@ type projectHealth struct {
 	LastCommit    string `json:"last_commit"`
 	Disk          string `json:"disk,omitempty"` // a sentence where it does not answer or operations fail
 
+	Unwoken []unwokenAgent `json:"unwoken,omitempty"` // the first maxWaiting of them
+
 	Waiting      []waitingFile `json:"waiting,omitempty"`       // the first maxWaiting of them
 	WaitingCount int           `json:"waiting_count,omitempty"` // files and folders that could not be looked at
 }
@@ -60,7 +62,15 @@ type waitingFile struct {
 	Error string `json:"error"`
 }
 
-// maxWaiting is how many waiting files of a project health names.
+// unwokenAgent has mail that has been unread for long, and nobody can be woken for it.
+type unwokenAgent struct {
+	Agent  string `json:"agent"`
+	Unread int    `json:"unread"`
+	Since  string `json:"since"`
+	Text   string `json:"text"`
+}
+
+// maxWaiting is how many waiting files and unwoken agents of a project health names.
 const maxWaiting = 20
 
 // reasons returns a sentence for each thing that is wrong with a project.
@@ -109,7 +119,7 @@ func (h *health) report(ctx context.Context) *healthReport {
 	}
 	var last time.Time
 	for _, p := range h.app.store.Projects() {
-		d, commit := h.app.projectHealth(p)
+		d, commit := h.app.projectHealth(ctx, p)
 		if d.HistoryReason != "" || d.Disk != "" || d.WaitingCount > 0 {
 			r.Status = "degraded"
 		}
@@ -126,7 +136,7 @@ func (h *health) report(ctx context.Context) *healthReport {
 	return r
 }
 
-func (a *app) projectHealth(p *maildir.Project) (d projectHealth, commit time.Time) {
+func (a *app) projectHealth(ctx context.Context, p *maildir.Project) (d projectHealth, commit time.Time) {
 	hs := p.HistoryState()
 	d = projectHealth{
 		Project:       p.Slug(),
@@ -143,6 +153,14 @@ func (a *app) projectHealth(p *maildir.Project) (d projectHealth, commit time.Ti
 	}
 	if err := p.Failing(); err != nil {
 		d.Disk = "The last operation failed: " + words.Explain(err)
+	}
+	unwoken, err := p.Unwoken(ctx)
+	if err != nil {
+		a.log.Debug("who could not be woken is not known", "project", p.Slug(), "error", err)
+	}
+	for i := range unwoken[:min(len(unwoken), maxWaiting)] {
+		u := &unwoken[i]
+		d.Unwoken = append(d.Unwoken, unwokenAgent{u.Agent, u.Unread, format.FormatTime(u.Since), u.String()})
 	}
 	unread := p.Unread()
 	d.WaitingCount = len(unread)

@@ -2,6 +2,7 @@ package mail
 
 import (
 	"context"
+	"strings"
 
 	"mailtree/mcp/tool"
 )
@@ -52,6 +53,13 @@ func (t *Toolset) whois() tool.Tool {
 			}
 			for _, c := range w.Commits {
 				out.Commit = append(out.Commit, c.Hash[:8]+" "+tool.Stamp(c.At)+" "+c.Subject)
+			}
+			unwoken, err := p.AgentUnwoken(ctx, agent)
+			if err != nil {
+				return nil, err
+			}
+			if unwoken != nil {
+				out.Note = strings.TrimSpace(note + " " + unwoken.String())
 			}
 			for i := range w.Mail {
 				d := &w.Mail[i]
