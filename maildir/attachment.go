@@ -76,7 +76,7 @@ func (p *Project) gather(ctx context.Context, d *Draft) ([]attachmentFile, []*Er
 		f := media.New(base, data)
 		g.noteOdd(refusal.Attachments, name, f)
 		if d.Images != nil && d.Images.Convert == ConvertAll {
-			g.toWebP(refusal.Attachments, name, f)
+			g.toWebP(ctx, refusal.Attachments, name, f)
 		}
 		g.files = append(g.files, *newAttachment(base, f))
 	}

@@ -100,7 +100,7 @@ func (g *gathering) bodyImage(ctx context.Context, destination string) string {
 	}
 	policy := g.p.store.cfg.ImagePolicy
 	if c := g.d.Images.Convert; c == ConvertAll || c == ConvertDefault && policy != ImagesKeep {
-		g.toWebP(refusal.Body, shown, f)
+		g.toWebP(ctx, refusal.Body, shown, f)
 	}
 	if g.d.Images.Embed != "" {
 		policy = g.d.Images.Embed
@@ -192,14 +192,22 @@ func shortURI(destination string) string {
 	return destination
 }
 
-// toWebP converts an image, one at a time in the store, and notes why it was kept as it is.
-func (g *gathering) toWebP(field refusal.Field, name string, f *media.File) {
+// toWebP converts an image, one at a time in the store, and notes why it was kept as it is. Without
+// loss that is, but for a photograph of a sender who asks for the conversion: then a note says so.
+func (g *gathering) toWebP(ctx context.Context, field refusal.Field, name string, f *media.File) {
 	kept := "the images of this message that were converted have too many pixels together"
 	odd := f.Odd
 	if f.Pixels <= g.pixels {
 		g.p.store.imaging <- struct{}{}
-		pixels := f.Pixels
+		pixels, size := f.Pixels, len(f.Data)
 		kept = f.ToWebP()
+		if code := g.p.store.cfg.CodePhoto; kept != "" && code != nil && f.IsPhoto() && g.d.Images.Convert == ConvertAll {
+			if kept = f.Recode(ctx, code); kept == "" {
+				e := over(refusal.ImageRecoded, field, len(f.Data), size)
+				e.Name = name
+				g.notes = append(g.notes, e)
+			}
+		}
 		<-g.p.store.imaging
 		if kept == "" {
 			g.pixels -= pixels

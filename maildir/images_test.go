@@ -2,16 +2,22 @@ package maildir_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"image"
+	"image/jpeg"
 	"image/png"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/HugoSmits86/nativewebp"
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
@@ -147,6 +153,78 @@ func TestImagePolicy(t *testing.T) {
 			t.Errorf("%s %+v\ngot  %s\nwant %s", tt.policy, tt.images, got, tt.want)
 		}
 	}
+}
+
+// photo is a JPEG image with the grain of a photograph, and what cwebp may make of it: the same
+// picture without the grain.
+func photo(t *testing.T) (grainy, coded []byte) {
+	t.Helper()
+	m, r := image.NewNRGBA(image.Rect(0, 0, 64, 64)), rand.New(rand.NewPCG(1, 2))
+	var b, c bytes.Buffer
+	err := nativewebp.Encode(&c, m, nil)
+	for i := range m.Pix {
+		m.Pix[i] = uint8(i/64) + uint8(r.Uint32()%9)
+	}
+	if err = errors.Join(err, jpeg.Encode(&b, m, &jpeg.Options{Quality: 100})); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes(), c.Bytes()
+}
+
+// TestPhoto: detail is lost only where the sender asks for the conversion, where that saves a fifth,
+// and never without a note.
+func TestPhoto(t *testing.T) {
+	t.Parallel()
+	data, coded := photo(t)
+	wide := "RIFF\x16\x00\x00\x00WEBPVP8X\x0a\x00\x00\x00\x00\x00\x00\x00\x40\x00\x00\x3f\x00\x00"
+	all := maildir.Images{Convert: maildir.ConvertAll, Embed: maildir.ImagesFile}
+	const as = " [x.webp image/webp] The image \"x.jpg\" was made WebP with some loss of detail: N bytes instead of N."
+	const kept = ` [x.jpg image/jpeg] The image "x.jpg" was not made WebP: `
+	for what, tt := range map[string]struct {
+		images maildir.Images
+		coded  string
+		err    error
+		want   string
+	}{
+		"asked for":           {images: all, coded: string(coded), want: "![](attachments/xx/….webp)" + as},
+		"not asked for":       {images: maildir.Images{Embed: maildir.ImagesFile}, coded: string(coded), want: kept + "it would have N bytes instead of N."},
+		"little smaller":      {images: all, coded: string(padded(coded, len(data)*9/10)), want: kept + "it would have N bytes instead of N."},
+		"another image":       {images: all, coded: wide, want: kept + "cwebp made another image of it."},
+		"no image":            {images: all, coded: "x", want: kept + "cwebp made another image of it."},
+		"it failed":           {images: all, err: errors.New("no room"), want: kept + "cwebp could not make it: no room."},
+		"not even to be kept": {images: maildir.Images{Convert: maildir.ConvertNone, Embed: maildir.ImagesFile}, want: "[x.jpg image/jpeg]"},
+	} {
+		p := project(t, storetest.Config{NoWatcher: true, CodePhoto: func(_ context.Context, jpeg []byte) ([]byte, error) {
+			if !bytes.Equal(jpeg, data) {
+				t.Errorf("%s: other bytes are coded", what)
+			}
+			return []byte(tt.coded), tt.err
+		}}, "Ann")
+		writeFile(t, p, "x.jpg", data)
+		sent := send(t, p, maildir.Draft{
+			From:    "Ann",
+			To:      []string{"Ann"},
+			Subject: "s",
+			Body:    "![](x.jpg)",
+			Images:  &tt.images,
+		})
+		got := regexp.MustCompile(`\d+ bytes|of \d+\.`).ReplaceAllStringFunc(shown(sent), func(s string) string {
+			return regexp.MustCompile(`\d+`).ReplaceAllString(s, "N")
+		})
+		if !strings.HasSuffix(strings.ReplaceAll(got, " of the body", ""), tt.want) {
+			t.Errorf("%s\ngot  %s\nwant %s", what, got, tt.want)
+		}
+	}
+}
+
+// padded is a WebP image with a chunk behind it that nobody reads, of size bytes together.
+func padded(webp []byte, size int) []byte {
+	size -= size % 2
+	rest := size - len(webp) - 8
+	out := append(slices.Clone(webp), "JUNK"...)
+	out = append(binary.LittleEndian.AppendUint32(out, uint32(rest)), make([]byte, rest)...)
+	binary.LittleEndian.PutUint32(out[4:], uint32(size-8))
+	return out
 }
 
 // TestImageForwarded: a body that names a stored image brings that along, and makes no other file;

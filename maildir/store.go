@@ -63,6 +63,9 @@ type Config struct {
 	// Observe is called after each operation that writes, in the goroutine of its caller: how long
 	// it took and its error. An operation without paths had nothing to do. nil: not at all.
 	Observe func(op Op, took time.Duration, err error)
+	// CodePhoto makes WebP of a JPEG image with some loss; nil: photographs stay as they are. Its
+	// error says why it cannot.
+	CodePhoto func(ctx context.Context, jpeg []byte) ([]byte, error)
 
 	Now  func() time.Time     // nil: time.Now
 	Rand io.Reader            // nil: crypto/rand

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os/exec"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -14,6 +15,7 @@ import (
 	"mailtree/indexer"
 	"mailtree/maildir"
 	"mailtree/maildir/gitlog"
+	"mailtree/maildir/media/cwebp"
 	"mailtree/maildir/storedir"
 	"mailtree/maildir/summary/command"
 	"mailtree/maildir/tree"
@@ -70,6 +72,7 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 		Domain:          cfg.MailDomain,
 		Refine:          refine(cfg),
 		Observe:         a.observe,
+		CodePhoto:       codePhoto(),
 		Log:             log,
 		Progress:        progress,
 		Step:            cfg.step,
@@ -258,4 +261,13 @@ func refine(cfg *config) func(context.Context, []byte) (string, error) {
 		return nil
 	}
 	return command.New(cfg.SummaryCommand, 0).Summarize
+}
+
+// codePhoto is cwebp; nil where it is not installed.
+func codePhoto() func(context.Context, []byte) ([]byte, error) {
+	path, err := exec.LookPath("cwebp")
+	if err != nil {
+		return nil
+	}
+	return cwebp.New(path, 0).Code
 }

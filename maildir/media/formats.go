@@ -44,7 +44,7 @@ var imageFormats = [...]imageFormat{
 	},
 	{
 		name:      "JPEG",
-		mediaType: "image/jpeg",
+		mediaType: jpegType,
 		exts:      []string{".jpg", ".jpeg", ".jpe"},
 		magic:     "\xff\xd8\xff",
 		config:    jpeg.DecodeConfig,
@@ -73,6 +73,8 @@ var imageFormats = [...]imageFormat{
 
 // WebP is the media type of what ToWebP makes.
 const WebP = "image/webp"
+
+const jpegType = "image/jpeg"
 
 const webpExt = ".webp"
 

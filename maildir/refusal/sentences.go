@@ -151,6 +151,7 @@ var sentences = [whats]sentence{
 	ImagesUnread: {nil, "{field} is too long, or too intricate, to find every image in it: those that still have the name that you wrote " +
 		"were not sent along."},
 	ImageKept:      {nil, "The image {name} {arg} was not made WebP: {why}."},
+	ImageRecoded:   {nil, "The image {name} {arg} was made WebP with some loss of detail: {count} bytes instead of {limit}."},
 	ImageNotInline: {nil, "The image {name} has {count} bytes, over the limit of {limit} for images in {field}, so it is a file."},
 	ImageTooLarge: {ErrTooLarge, "An image in {field} has {count} bytes, over the limit of {limit} for what one message brings " +
 		"along."},

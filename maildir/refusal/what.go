@@ -114,6 +114,7 @@ const (
 	ImageLeft
 	ImagesUnread
 	ImageKept
+	ImageRecoded
 	ImageNotInline
 	ImageTooLarge
 	ImageURIDamaged
