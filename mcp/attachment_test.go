@@ -3,6 +3,7 @@ package mcp
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"mailtree/fixtures/storetest"
@@ -32,5 +33,20 @@ func TestAttachmentFile(t *testing.T) {
 		if a := m["attachments"].([]any)[0].(map[string]any); a["file"] != nil || a["path"] == nil {
 			t.Errorf("%s: %v", header, a)
 		}
+	}
+}
+
+// TestEmptyAttachment: contents without text and without bytes would not be valid.
+func TestEmptyAttachment(t *testing.T) {
+	t.Parallel()
+	_, url := serve(t, Config{Store: storetest.Open(t, storetest.Config{}).Store})
+	result(t, url, "create_agent", `{"project_key": "/w/a", "program": "x", "model": "y", "task_description": "z", "name_hint": "BlueLake"}`)
+	sent := result(t, url, "send_message", `{"project_key":"/w/a","from_agent":"BlueLake","to":["BlueLake"],"subject":"Nothing","body_md":"![x](data:text/plain,)"}`)
+	a := sent["attachments"].([]any)[0].(map[string]any)
+	uri := "resource://attachment/" + a["sha1"].(string)
+	_, body := request(t, url, "POST /mcp/\ncontent-type: application/json",
+		`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"`+uri+`"}}`)
+	if !strings.Contains(body, `"contents":[{"uri":"`+uri+`","mimeType":"text/plain","blob":""}]`) {
+		t.Errorf("%v: %s", a, body)
 	}
 }

@@ -395,7 +395,8 @@ func (t *Toolset) readThread(ctx context.Context, p *maildir.Project, r ref) (an
 	return out, nil
 }
 
-// readAttachment answers with text where the file is text, else with its bytes.
+// readAttachment answers with text where the file is text, else with its bytes: none of an empty
+// file, whose text the SDK would leave out.
 func (t *Toolset) readAttachment(ctx context.Context, p *maildir.Project, uri, sum string) (*mcp.ReadResourceResult, error) {
 	most, err := t.budget.Blob(ctx)
 	if err != nil {
@@ -406,7 +407,11 @@ func (t *Toolset) readAttachment(ctx context.Context, p *maildir.Project, uri, s
 		return nil, err
 	}
 	c := &mcp.ResourceContents{URI: uri, MIMEType: a.MediaType, Blob: a.Data}
-	if text := string(a.Data); utf8.Valid(a.Data) && !strings.Contains(text, "\x00") && t.budget.Fits(tool.InResource, text) {
+	text := string(a.Data)
+	switch {
+	case text == "":
+		c.Blob = []byte{} // never nil
+	case utf8.Valid(a.Data) && !strings.Contains(text, "\x00") && t.budget.Fits(tool.InResource, text):
 		c.Blob, c.Text = nil, text
 	}
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{c}}, nil
