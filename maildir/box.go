@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/keys"
 	"mailtree/maildir/refusal"
 )
 
@@ -84,11 +85,12 @@ func (p *Project) trust(m *format.Message, agent string) string {
 // Letter is one copy, read from its file.
 type Letter struct {
 	BoxRow
-	Data       []byte   // the file as it is on disk, or the piece of it that there was room for
-	Size       int64    // bytes of the whole file
-	Next       int64    // offset of the rest of the file; 0: Data goes to its end
-	Trust      string   // Trusted, Untrusted, Unproven; of an inbox copy
-	References []string // ids of the messages before it in its thread, oldest first
+	Data       []byte       // the file as it is on disk, or the piece of it that there was room for
+	Size       int64        // bytes of the whole file
+	Next       int64        // offset of the rest of the file; 0: Data goes to its end
+	Trust      string       // Trusted, Untrusted, Unproven; of an inbox copy
+	Voucher    keys.Voucher // who vouches for the file's own text
+	References []string     // ids of the messages before it in its thread, oldest first
 }
 
 // LetterQuery says which copy is read, and how much of it.
@@ -128,7 +130,7 @@ func (b *Box) Read(ctx context.Context, q LetterQuery) (*Letter, error) {
 	if !sent {
 		l.Trust = b.p.trust(m, b.Name)
 	}
-	l.References = b.references(ctx, m)
+	l.Voucher, l.References = b.p.voucher(m), b.references(ctx, m)
 	return l, l.piece(data, q)
 }
 

@@ -70,17 +70,17 @@ func TestTrust(t *testing.T) {
 	for _, tt := range []struct {
 		name, auth, reader string
 		spoil              func(t *testing.T, dir string, m *maildir.Sent)
-		want               string
+		want, by           string
 	}{
-		{"uid", "uid:1000", "Bob", nil, maildir.Trusted},
-		{"token", "token", "Bob", nil, maildir.Trusted},
-		{"blind copy", "token", "Cat", nil, maildir.Trusted},
-		{"open", "none", "Bob", nil, maildir.Unproven},
-		{"copy edited", "token", "Bob", func(t *testing.T, dir string, m *maildir.Sent) { edit(t, dir, "agents/Bob/inbox", m, "text", "test") }, maildir.Untrusted},
+		{"uid", "uid:1000", "Bob", nil, maildir.Trusted, "uid 1000 (program)"},
+		{"token", "token", "Bob", nil, maildir.Trusted, "token"},
+		{"blind copy", "token", "Cat", nil, maildir.Trusted, "token"},
+		{"open", "none", "Bob", nil, maildir.Unproven, "self-asserted"},
+		{"copy edited", "token", "Bob", func(t *testing.T, dir string, m *maildir.Sent) { edit(t, dir, "agents/Bob/inbox", m, "text", "test") }, maildir.Untrusted, "self-asserted"},
 		{"auth edited", "none", "Bob", func(t *testing.T, dir string, m *maildir.Sent) {
 			edit(t, dir, "agents/Bob/inbox", m, `"auth": "none"`, `"auth": "token"`)
-		}, maildir.Untrusted},
-		{"canonical edited", "token", "Bob", func(t *testing.T, dir string, m *maildir.Sent) { edit(t, dir, "messages", m, "text", "test") }, maildir.Trusted},
+		}, maildir.Untrusted, "self-asserted"},
+		{"canonical edited", "token", "Bob", func(t *testing.T, dir string, m *maildir.Sent) { edit(t, dir, "messages", m, "text", "test") }, maildir.Trusted, "token"},
 		{"put elsewhere", "token", "Ann", func(t *testing.T, dir string, m *maildir.Sent) {
 			data, err := os.ReadFile(copyOf(dir, "agents/Bob/inbox", m))
 			if err == nil {
@@ -92,7 +92,7 @@ func TestTrust(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-		}, maildir.Untrusted},
+		}, maildir.Untrusted, "token"},
 	} {
 		m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, BCC: []string{"Cat"}, Subject: "s", Body: "text", Auth: tt.auth})
 		if tt.spoil != nil {
@@ -105,8 +105,8 @@ func TestTrust(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", tt.name, err)
 		}
-		if l.Trust != tt.want {
-			t.Errorf("%s: trust is %q, want %q", tt.name, l.Trust, tt.want)
+		if l.Trust != tt.want || l.Voucher.String() != tt.by {
+			t.Errorf("%s: trust is %q by %q, want %q by %q", tt.name, l.Trust, l.Voucher, tt.want, tt.by)
 		}
 	}
 }

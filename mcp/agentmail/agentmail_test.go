@@ -50,7 +50,7 @@ func TestDeclared(t *testing.T) {
 	}
 	tooltest.Declared(t, tools...)
 	tooltest.Fits(t, tools[0], sentShape{"m"})
-	tooltest.Fits(t, tools[1], receivedShape{mailShape: &mailShape{"a", "m", ""}}, noMail())
+	tooltest.Fits(t, tools[1], receivedShape{mailShape: &mailShape{"a", "m", "token", ""}}, noMail())
 	tooltest.Fits(t, tools[2], statusShape{"ok"})
 	tooltest.Fits(t, tools[3], shapeRecipients([]string{"a", "b"}, nil, "a"), shapeRecipients(nil, nil, "a"))
 }
@@ -142,8 +142,8 @@ func TestCalls(t *testing.T) {
 		{"alice", "send", message(65536), `{"message_id":"ID"}`},
 		{"alice", "send", message(65537), "message exceeds maximum size of 64KB [too_large]"},
 		{"alice", "send", `{"recipient":"bob","message":"` + strings.Repeat("ü", 32769) + `"}`, "message exceeds maximum size of 64KB [too_large]"},
-		{"bob", "receive", `{}`, `{"from":"alice","id":"ID","message":"mm"}`},
-		{"bob", "receive", `{}`, `{"from":"alice","id":"ID","message":"` + strings.Repeat("m", 65536) + `"}`},
+		{"bob", "receive", `{}`, `{"from":"alice","id":"ID","auth":"uid 7 (program)","message":"mm"}`},
+		{"bob", "receive", `{}`, `{"from":"alice","id":"ID","auth":"uid 7 (program)","message":"` + strings.Repeat("m", 65536) + `"}`},
 		{"bob", "receive", `{}`, `{"status":"No unread messages"}`},
 
 		{"alice", "send", `{"recipient":"alice","message":"m"}`, "cannot send message to self [invalid]"},
@@ -302,7 +302,7 @@ func TestToolsetsShare(t *testing.T) {
 	w.calls(map[string]tool.Caller{"BlueLake": blue, "GreenCastle": {Agent: made.Name, WorkTree: "/abs/shop"}}, [][4]string{
 		{"BlueLake", "list-recipients", `{}`, `{"recipients":[{"name":"BlueLake","is_current":true},{"name":"GreenCastle","is_current":false}]}`},
 		{"BlueLake", "send", `{"recipient":"GreenCastle","message":"# Plan\n\nthe plan"}`, `{"message_id":"ID"}`},
-		{"GreenCastle", "receive", `{}`, `{"from":"BlueLake","id":"ID","message":"# Plan\n\nthe plan"}`},
+		{"GreenCastle", "receive", `{}`, `{"from":"BlueLake","id":"ID","auth":"uid 7 (program)","message":"# Plan\n\nthe plan"}`},
 	})
 	box, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: "GreenCastle"}, false, 0)
 	if err != nil || len(box.Messages) != 1 || box.Messages[0].Subject != "Plan" || !box.Messages[0].Read {
@@ -333,9 +333,9 @@ func TestToolsetsShare(t *testing.T) {
 		t.Errorf("%+v %v", info, err)
 	}
 	w.calls(map[string]tool.Caller{"BlueLake": blue}, [][4]string{
-		{"BlueLake", "receive", `{}`, `{"from":"GreenCastle","id":"ID","message":"Re: Plan\n\nyes"}`},
-		{"BlueLake", "receive", `{}`, `{"from":"GreenCastle","id":"ID","message":"Deploy now"}`},
-		{"BlueLake", "receive", `{}`, `{"from":"GreenCastle","id":"ID","message":"Log\n\nsee there\n\nAttachments:\n- a.txt: ` + file + `"}`},
+		{"BlueLake", "receive", `{}`, `{"from":"GreenCastle","id":"ID","auth":"self-asserted","message":"Re: Plan\n\nyes"}`},
+		{"BlueLake", "receive", `{}`, `{"from":"GreenCastle","id":"ID","auth":"self-asserted","message":"Deploy now"}`},
+		{"BlueLake", "receive", `{}`, `{"from":"GreenCastle","id":"ID","auth":"self-asserted","message":"Log\n\nsee there\n\nAttachments:\n- a.txt: ` + file + `"}`},
 	})
 }
 
@@ -360,9 +360,9 @@ func TestWorkTrees(t *testing.T) {
 	w.calls(map[string]tool.Caller{"ann": {Agent: "ann", WorkTree: repo}, "bob": {Agent: "bob", WorkTree: linked}, "carol": {Agent: "carol", WorkTree: filepath.Dir(repo)}}, [][4]string{
 		{"ann", "receive", `{}`, `{"status":"No unread messages"}`},
 		{"bob", "send", `{"recipient":"ann","message":"from the other work tree"}`, `{"message_id":"ID"}`},
-		{"ann", "receive", `{}`, `{"from":"bob","id":"ID","message":"from the other work tree"}`},
+		{"ann", "receive", `{}`, `{"from":"bob","id":"ID","auth":"uid 7 (program)","message":"from the other work tree"}`},
 		{"ann", "send", `{"recipient":"bob","message":"and back"}`, `{"message_id":"ID"}`},
-		{"bob", "receive", `{}`, `{"from":"ann","id":"ID","message":"and back"}`},
+		{"bob", "receive", `{}`, `{"from":"ann","id":"ID","auth":"uid 7 (program)","message":"and back"}`},
 		{"carol", "send", `{"recipient":"bob","message":"m"}`, "recipient not found [not_found]"}, // another repository
 	})
 }
@@ -464,12 +464,12 @@ func TestTmux(t *testing.T) {
 		{"dave", "list-recipients", `{}`, fmt.Sprintf(windows, false, false, `,{"name":"dave","is_current":true}`)},
 		{"zed", "list-recipients", `{}`, `{"recipients":[{"name":"zed","is_current":true}]}`},
 		{"alice", "send", `{"recipient":"bob","message":"hello"}`, sent}, // who never called yet
-		{"bob", "receive", `{}`, `{"from":"alice","id":"ID","message":"hello"}`},
+		{"bob", "receive", `{}`, `{"from":"alice","id":"ID","auth":"uid 7 (program)","message":"hello"}`},
 		{"bob", "send", `{"recipient":"bob","message":"m"}`, "cannot send message to self [invalid]"},
 		{"bob", "send", `{"recipient":"zed","message":"m"}`, "recipient not found [not_found]"},
 		{"zed", "send", `{"recipient":"bob","message":"m"}`, "recipient not found [not_found]"},
 		{"dave", "send", `{"recipient":"alice","message":"by name"}`, sent},
-		{"split", "receive", `{}`, `{"from":"dave","id":"ID","message":"by name"}`},
+		{"split", "receive", `{}`, `{"from":"dave","id":"ID","auth":"uid 7 (program)","message":"by name"}`},
 		{"odd", "receive", `{}`, `Your tmux window is called "my window", which cannot be an agent's name: rename it (tmux rename-window NAME), or set AGENT_NAME. [invalid]`},
 		{"gone", "receive", `{}`, `Your tmux session cannot be looked at (tmux says: can't find pane: %99). Start the bridge anew inside a running one, or unset TMUX and set AGENT_NAME. [unavailable]`},
 		{"forged", "receive", `{}`, `Your tmux session cannot be looked at (TMUX is not what tmux sets it to (socket,pid,session)). Start the bridge anew inside a running one, or unset TMUX and set AGENT_NAME. [unavailable]`},
@@ -482,7 +482,7 @@ func TestTmux(t *testing.T) {
 	srv.Run("rename-window", "-t", callers["bob"].Pane, "carol")
 	w.calls(callers, [][4]string{
 		{"bob", "send", `{"recipient":"alice","message":"renamed"}`, sent},
-		{"alice", "receive", `{}`, `{"from":"carol","id":"ID","message":"renamed"}`},
+		{"alice", "receive", `{}`, `{"from":"carol","id":"ID","auth":"uid 7 (program)","message":"renamed"}`},
 	})
 }
 

@@ -54,7 +54,7 @@ func (t *toolset) reach(ctx context.Context, p *maildir.Project, w *who, to stri
 }
 
 // unknownRecipient refuses a name that is none of those whom the caller may write to, and tells the
-// first of them.
+// nearest and the first of them.
 func unknownRecipient(to string, names []string) error {
 	const most = 20
 	hint := "Nobody else is here yet."
@@ -64,11 +64,15 @@ func unknownRecipient(to string, names []string) error {
 	if len(names) > most {
 		hint += " list-recipients shows all."
 	}
+	near := format.Near(to, names)
+	if len(near) > 0 {
+		hint = "Did you mean " + strings.Join(near, " or ") + "? " + hint
+	}
 	return &refusal.Own{
 		Kind: refusal.ErrNotFound,
 		Text: notFound,
 		Hint: hint,
-		Near: format.Near(to, names),
+		Near: near,
 	}
 }
 

@@ -20,6 +20,7 @@ type rowShape struct {
 	To      string `json:"to" jsonschema:"addresses, separated by commas"`
 	Subject string `json:"subject"`
 	Date    string `json:"date"`
+	Auth    string `json:"auth" jsonschema:"who vouches for the sender; self-asserted: nobody"`
 	Read    *bool  `json:"read,omitempty" jsonschema:"in the inbox"`
 	Status  string `json:"delivery_status,omitempty" jsonschema:"in the sent folder: delivered or pending"`
 }
@@ -63,12 +64,14 @@ func (t *toolset) shapeRows(b *maildir.Box, rows []maildir.BoxRow, outbox bool) 
 	out := make([]rowShape, len(rows))
 	for i := range rows {
 		r := &rows[i]
+		by, _ := t.store.VerifiedIn(&r.MessageRow)
 		out[i] = rowShape{
 			ID:      r.ID,
 			From:    t.store.Domain().Of(r.From),
 			To:      t.store.Domain().Join(r.To),
 			Subject: r.Subject,
 			Date:    tool.Stamp(r.Created),
+			Auth:    by.String(),
 		}
 		if outbox {
 			out[i].Status, _ = b.Delivery(r)

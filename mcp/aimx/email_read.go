@@ -18,6 +18,7 @@ type letterShape struct {
 	References  string `json:"references,omitempty" jsonschema:"Message-IDs of the thread before it, oldest first"`
 	Read        *bool  `json:"read,omitempty"`
 	Trusted     string `json:"trusted,omitempty" jsonschema:"true: the server knew the sender; none: it did not; false: not sent like this"`
+	Auth        string `json:"auth" jsonschema:"who vouches for the sender; self-asserted: nobody"`
 	Status      string `json:"delivery_status,omitempty" jsonschema:"delivered or pending"`
 	DeliveredAt string `json:"delivered_at,omitempty"`
 	Truncated   bool   `json:"content_truncated,omitempty" jsonschema:"true: it goes on at next_offset"`
@@ -38,7 +39,7 @@ func (t *toolset) emailRead() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			q := maildir.LetterQuery{ID: id, Sent: outbox, Room: t.budget.Room(ctx, tool.InText, goesOn(math.MaxInt), nil)}
+			q := maildir.LetterQuery{ID: id, Sent: outbox, Room: t.budget.Room(ctx, tool.InText, noteOf(strings.Repeat("x", maxVoucher), math.MaxInt), nil)}
 			q.Room.Offset = int64(offset)
 			q.Beside = func(l *maildir.Letter) int {
 				s := t.shapeLetter(b, l, outbox)
@@ -49,13 +50,26 @@ func (t *toolset) emailRead() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			return tool.Result{Text: string(l.Data), Value: t.shapeLetter(b, l, outbox), Note: goesOn(int(l.Next))}, nil
+			s := t.shapeLetter(b, l, outbox)
+			return tool.Result{Text: string(l.Data), Value: s, Note: noteOf(s.Auth, int(l.Next))}, nil
 		},
 	}
 }
 
+// maxVoucher is longer than what says who vouches for a sender.
+const maxVoucher = 512
+
+// noteOf says beside the file what stands in fields beside it.
+func noteOf(auth string, next int) string {
+	note := "Who vouches for the sender: " + auth + "."
+	if next > 0 {
+		note += " " + goesOn(next)
+	}
+	return note
+}
+
 func (t *toolset) shapeLetter(b *maildir.Box, l *maildir.Letter, outbox bool) letterShape {
-	s := letterShape{Content: string(l.Data), MessageID: t.store.Domain().MessageID(l.ID), Trusted: l.Trust}
+	s := letterShape{Content: string(l.Data), MessageID: t.store.Domain().MessageID(l.ID), Trusted: l.Trust, Auth: l.Voucher.String()}
 	if l.InReplyTo != "" {
 		s.InReplyTo = t.store.Domain().MessageID(l.InReplyTo)
 	}

@@ -57,7 +57,7 @@ func TestShapes(t *testing.T) {
 		"mailbox_list":   {listed(shapeMailboxes(nil), 0), listed(shapeMailboxes(make([]maildir.Mailbox, 1)), 1)},
 		"mailbox_create": {addressShape{"a@b"}},
 		"mailbox_delete": {done("x")},
-		"email_list":     {emails([]rowShape{}, 0), emails([]rowShape{{"i", "f", "t", "s", "d", &yes, ""}, {"i", "f", "t", "s", "d", nil, "delivered"}}, 2)},
+		"email_list":     {emails([]rowShape{}, 0), emails([]rowShape{{"i", "f", "t", "s", "d", "self-asserted", &yes, ""}, {"i", "f", "t", "s", "d", "self-asserted", nil, "delivered"}}, 2)},
 		"email_read": {letterShape{}, letterShape{
 			Content:     "c",
 			MessageID:   "m",

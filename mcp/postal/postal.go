@@ -61,7 +61,8 @@ func (t *Toolset) meet(ctx context.Context, others ...string) (p *maildir.Projec
 	return p, c.Agent, nil
 }
 
-// Plain is what postal's functions return: the id, a message, or null. See docs/tools.md, "postal".
+// Plain is what postal's functions return: the id, a message of three fields, or null. See
+// docs/tools.md, "postal".
 func (t *Toolset) Plain(structured []byte) []byte {
 	var m mailShape
 	if err := json.Unmarshal(structured, &m); err != nil {
@@ -73,5 +74,6 @@ func (t *Toolset) Plain(structured []byte) []byte {
 	case m.From == "":
 		return tool.Encode(m.ID)
 	}
-	return structured
+	m.Auth = ""
+	return tool.Encode(m)
 }

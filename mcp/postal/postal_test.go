@@ -32,8 +32,8 @@ func TestShapes(t *testing.T) {
 	ts := New(tool.Config{})
 	mail := func(id, key, body string) any {
 		m := &maildir.MessageRow{}
-		m.ID, m.Key, m.From = id, key, "alice"
-		return shapeMail(m, body)
+		m.ID, m.Key = id, key
+		return mailShape{ID: shownID(&m.Message), From: "alice", Auth: "token", Content: &body}
 	}
 	for _, tt := range []struct {
 		tool   string
