@@ -5,7 +5,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"time"
 
 	"mailtree/maildir"
 	"mailtree/mcp/tool"
@@ -17,7 +16,7 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 		Hints: tool.Marks(),
 		About: "Read mail from agents in other sessions and programs, and people: your inbox, newest first; can wait until some arrives.",
 		In: []tool.Prop{
-			projectKey(), agentName(),
+			workTree(), agentName(),
 			tool.May("since_ts", tool.Str("only after this time, RFC 3339 or seconds since 1970", "2025-10-23T15:22:14Z")),
 			tool.May("urgent_only", tool.Flag("only high and urgent ones")),
 			tool.May("unread_only", tool.Flag("")),
@@ -29,7 +28,7 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 			tool.May("limit", tool.Num("", 1, maildir.MaxPage, maildir.DefaultPage)),
 			tool.May("cursor", tool.Str("", "1234")),
 			tool.May("mark_read", tool.Flag("the returned ones")),
-			tool.May("wait_seconds", tool.Num("for mail; over 50 only with progressToken", 0, tool.MaxLongWait, 0)),
+			tool.May("wait_seconds", tool.Num("if none is unread; over 50 only with progressToken", 0, tool.MaxLongWait, 0)),
 		},
 		Out: inboxShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
@@ -54,12 +53,13 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 			}
 			refuseIdle(a, &q)
 			q.Bodies = q.Bodies || q.ID != ""
-			mark, wait := a.Flag("mark_read"), time.Duration(a.Count("wait_seconds", 0, tool.LongestWait(ctx)))*time.Second
+			mark := a.Flag("mark_read")
+			wait, bounded := a.Wait("wait_seconds", tool.LongestWait(ctx))
 			p, note, err := t.project(ctx, a)
 			if err != nil {
 				return nil, err
 			}
-			v := t.viewOf(ctx, p, note)
+			v := t.viewOf(ctx, p, notes(note, bounded))
 			q.Room = v.inboxRoom(ctx, tool.InTool, q.Agent)
 			q.Room.Offset = int64(offset)
 			page, err := p.Inbox(ctx, q, mark, wait)
@@ -86,6 +86,8 @@ func refuseIdle(a *tool.Args, q *maildir.InboxQuery) {
 		}
 	}
 	switch {
+	case q.ID != "" && q.Thread != "":
+		a.Fail(tool.Invalid("message_id reads one message and thread_id lists a thread: leave out one or the other."))
 	case q.ID != "":
 	case q.Thread != "" && q.AwaitingAck:
 		idle = append(idle, "awaiting_ack")

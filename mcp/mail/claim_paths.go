@@ -35,7 +35,7 @@ func (t *Toolset) claimPaths() tool.Tool {
 		About: "Lock or reserve files or globs before you edit them, as an advisory lease; a conflict with another agent's claim grants none.",
 		In: []tool.Prop{
 			projectKey(), agentName(),
-			tool.Late("paths", tool.List("files or globs, from the root of the repository", "app/api/*.py")),
+			tool.Late("paths", tool.List("files or globs, from the top of the work tree", "app/api/*.py")),
 			tool.May("paths_list", tool.List("same as paths", "app/api/*.py")),
 			tool.May("ttl_seconds", tool.Num("", 60, 30*24*3600, 3600)),
 			tool.May("exclusive", tool.TrueFlag("false: others may share the files")),

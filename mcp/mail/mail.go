@@ -136,6 +136,11 @@ func projectKey() tool.Prop {
 	return tool.Need("project_key", tool.Str("", "/abs/path/backend"))
 }
 
+// workTree is projectKey in the tools that an agent needs first: some clients show a model few tools.
+func workTree() tool.Prop {
+	return tool.Need("project_key", tool.Str("top of the work tree", "/abs/path/backend"))
+}
+
 func agentName() tool.Prop { return tool.Need("agent_name", tool.Str("", "BlueLake")) }
 
 func fromAgent() tool.Prop {

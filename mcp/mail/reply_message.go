@@ -43,7 +43,7 @@ func (t *Toolset) replyMessage() tool.Tool {
 				WorkDir:     tool.CallerOf(ctx).WorkDir(a.Text("project_key")),
 				Images:      &maildir.Images{},
 			}
-			wait := replyWait(a)
+			wait, bounded := a.Wait("wait_reply_seconds", tool.MaxWait)
 			p, note, err := t.project(ctx, a)
 			if err != nil {
 				return nil, err
@@ -52,7 +52,7 @@ func (t *Toolset) replyMessage() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			return t.viewOf(ctx, p, note).answerSent(ctx, sent, wait), nil
+			return t.viewOf(ctx, p, notes(note, bounded)).answerSent(ctx, sent, wait), nil
 		},
 	}
 }

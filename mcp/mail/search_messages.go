@@ -40,7 +40,7 @@ func (t *Toolset) searchMessages() tool.Tool {
 			tool.May("include_bodies", tool.Flag("")),
 			tool.May("limit", tool.Num("", 1, maildir.MaxPage, maildir.DefaultPage)),
 			tool.May("cursor", tool.Str("", "1234")),
-			tool.May("order", tool.OneOf("newest, or best match first", "newest", "newest", "rank")),
+			tool.May("order", tool.OneOf("rank: best match first", "newest", "newest", "rank")),
 		},
 		Out: hitsShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {

@@ -15,7 +15,7 @@ func (t *Toolset) sendMessage() tool.Tool {
 		Hints: tool.Adds(),
 		About: "Mail agents in other sessions and programs, and people: a markdown message, delivered to all recipients or to none.",
 		In: []tool.Prop{
-			projectKey(), fromAgent(),
+			workTree(), fromAgent(),
 			tool.Need("to", tool.CommaList("agent names", "BlueLake")),
 			tool.Need("subject", tool.Str("one line", "Plan for /api/users")),
 			tool.Need("body_md", tool.Str("markdown", "Here is the plan ...")),
@@ -23,7 +23,7 @@ func (t *Toolset) sendMessage() tool.Tool {
 			tool.May("bcc", tool.CommaList("hidden from the others", "RedStone")),
 			tool.May("importance", importance("normal")),
 			tool.May("ack_required", tool.Flag("ask for acknowledge_message")),
-			tool.May("thread_id", tool.Str("such as a ticket", "TKT-123")),
+			tool.May("thread_id", tool.Str("yours, such as a ticket; none: a new thread", "TKT-123")),
 			tool.May("convert_images", tool.Flag("to WebP; false: none")),
 			tool.May("image_embed_policy", tool.OneOf("", "", "auto", "file", "inline")),
 			tool.May("inline_max_bytes", tool.Num("", 0, math.MaxInt32, 0)),
@@ -50,7 +50,7 @@ func (t *Toolset) sendMessage() tool.Tool {
 				WorkDir:     tool.CallerOf(ctx).WorkDir(a.Text("project_key")),
 				Images:      images(a),
 			}
-			wait := replyWait(a)
+			wait, bounded := a.Wait("wait_reply_seconds", tool.MaxWait)
 			p, note, err := t.project(ctx, a)
 			if err != nil {
 				return nil, err
@@ -59,7 +59,7 @@ func (t *Toolset) sendMessage() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			return t.viewOf(ctx, p, note).answerSent(ctx, sent, wait), nil
+			return t.viewOf(ctx, p, notes(note, bounded)).answerSent(ctx, sent, wait), nil
 		},
 	}
 }

@@ -364,11 +364,6 @@ func waitReply() tool.Prop {
 	return tool.May("wait_reply_seconds", tool.Num("wait for a reply", 0, tool.MaxWait, 0))
 }
 
-// replyWait is how long a call waits for a reply.
-func replyWait(a *tool.Args) time.Duration {
-	return time.Duration(a.Count("wait_reply_seconds", 0, tool.MaxWait)) * time.Second
-}
-
 // answerSent is the answer to a message that was sent, with a reply where one comes in time. The
 // message is sent whatever keeps the call from waiting.
 func (v *view) answerSent(ctx context.Context, m *maildir.Sent, wait time.Duration) sentShape {

@@ -2,7 +2,6 @@ package postal
 
 import (
 	"context"
-	"time"
 
 	"mailtree/maildir"
 	"mailtree/mcp/tool"
@@ -25,7 +24,7 @@ func (t *Toolset) checkMail() tool.Tool {
 		In:    []tool.Prop{tool.May("wait_seconds", tool.Num("when there is none, wait this long for one", 0, tool.MaxWait, 0))},
 		Out:   mailShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			wait := time.Duration(a.Count("wait_seconds", 0, tool.MaxWait)) * time.Second
+			wait, bounded := a.Wait("wait_seconds", tool.MaxWait)
 			if a.Err() != nil {
 				return nil, a.Err()
 			}
@@ -43,10 +42,13 @@ func (t *Toolset) checkMail() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			if d == nil {
-				return noMail(), nil
+			out := noMail()
+			if d != nil {
+				s := t.shapeMail(&d.MessageRow, tool.PoppedText(p, d))
+				out = tool.Result{Text: string(tool.Encode(s)), Value: s}
 			}
-			return t.shapeMail(&d.MessageRow, tool.PoppedText(p, d)), nil
+			out.Note = bounded
+			return out, nil
 		},
 	}
 }

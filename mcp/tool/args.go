@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -320,6 +321,15 @@ func (a *Args) Count(name string, least, most int) int {
 		a.outOfRange(name, f, least, most)
 	}
 	return int(min(f, float64(most)))
+}
+
+// Wait is how long a call waits, given in seconds, at most most; note says that more was asked for,
+// "" else.
+func (a *Args) Wait(name string, most int) (wait time.Duration, note string) {
+	if f, ok := a.number(name); ok && f > float64(most) {
+		note = fmt.Sprintf("%s is at most %d for this call, so it waited no longer than that.", name, most)
+	}
+	return time.Duration(a.Count(name, 0, most)) * time.Second, note
 }
 
 // Within is a whole number in the range that the schema tells, on both ends; the default when
