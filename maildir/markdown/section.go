@@ -26,9 +26,9 @@ var (
 		`entscheidung(?:en)?|beschl(?:uss|üsse)|beschlossen|décisions?|décidé|decisi(?:ón|ones)|acuerdos?|決定(?:事項)?|决定|решени[ея]`)
 	actionTitle = titlePattern(`open|my|your|our|remaining|immediate|pending|offene`,
 		`action items?|actions?|next steps?|next actions?|to-?dos?|to do|tasks?|follow-?ups?|remaining|left to do|`+
-			`nächste schritte|aufgaben|prochaines étapes|à faire|próximos pasos|tareas|pendientes|やること|対応事項|待办|下一步|задачи`)
-	doneTitle     = titlePattern(`already|all|what is|what['’]s`, `done|completed|finished|erledigt|fertig|terminé|fait|hecho|完了|已完成|сделано`)
-	questionTitle = titlePattern(`open|unresolved|remaining|my|our|offene`, `questions?|fragen|preguntas|質問|问题|вопросы`)
+			`nächste schritte|aufgaben|prochaines étapes|à faire|próximos pasos|tareas|pendientes|やること|対応事項|待办(?:事项)?|行动项|下一步|задачи`)
+	doneTitle     = titlePattern(`already|all|what is|what['’]s`, `done|completed|finished|erledigt|fertig|terminé|fait|hecho|完了|已?完成(?:事项)?|сделано`)
+	questionTitle = titlePattern(`open|unresolved|remaining|my|our|offene`, `questions?|fragen|preguntas|質問|(?:未决|待定)?问题|вопросы`)
 )
 
 func titlePattern(adjectives, nouns string) func() *regexp.Regexp {
@@ -74,9 +74,9 @@ type statement struct {
 }
 
 var (
-	actionMark = lazily(`^(?i)[\p{So}\x{fe0f} ]*(?:todo|action(?: item)?|fixme|aufgabe|à faire|tarea|pendiente|宿題|待办|задача)` +
+	actionMark = lazily(`^(?i)[\p{So}\x{fe0f} ]*(?:todo|action(?: item)?|fixme|aufgabe|à faire|tarea|pendiente|宿題|待办(?:事项)?|行动项|задача)` +
 		`(?: ?\(@?([^()]*)\))? ?[:：] ?`)
-	doneMark     = lazily(`^(?i)[\p{So}\x{fe0f} ]*(?:done|completed|finished|erledigt|terminé|hecho|完了|已完成|сделано) ?[:：] ?`)
+	doneMark     = lazily(`^(?i)[\p{So}\x{fe0f} ]*(?:done|completed|finished|erledigt|terminé|hecho|完了|已?完成|сделано) ?[:：] ?`)
 	decisionMark = lazily(`^(?i)[\p{So}\x{fe0f} ]*(?:decision|decided|agreed|resolution|` +
 		`entscheidung|beschlossen|décision|décidé|decisión|decidido|acordado|決定|决定|решение|решили) ?[:：] ?`)
 	decisionVerb = lazily(`^(?i)we(?:['’]ve| have)? (?:decided|agreed)\b`)
