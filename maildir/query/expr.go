@@ -12,6 +12,10 @@ type Query struct {
 	// stands; Meant is the filter that does the same here. "": there is none.
 	Mistaken, Meant string
 
+	// Wild is the first word with a wildcard that means nothing here, as in *ploy and de?loy. Its
+	// words are searched for. "": there is none.
+	Wild string
+
 	// Plain says that quotes, parentheses or operators did not fit together, so that every word of
 	// the text is searched for as it stands.
 	Plain bool

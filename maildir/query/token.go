@@ -34,6 +34,7 @@ type lexer struct {
 	unclosed bool // a quote had no end
 
 	mistaken, meant string // the first of meantKeys in the text, and the key that it is close to
+	wild            string // the first word with a wildcard
 }
 
 // keys are the words before a colon that mean something here. All others, as in std::vector and
@@ -116,6 +117,9 @@ func (l *lexer) phrase(t token) token {
 // word reads a word, or a key with its value.
 func (l *lexer) word() token {
 	text := l.rest[:l.wordEnd()]
+	if l.wild == "" && hasWildcard(text) {
+		l.wild = text
+	}
 	name, value, colon := strings.Cut(text, ":")
 	key := keys[strings.ToLower(name)]
 	if meant := meantKeys[strings.ToLower(name)]; colon && meant != "" && l.mistaken == "" {
@@ -153,6 +157,18 @@ func (l *lexer) word() token {
 	}
 	l.rest = l.rest[len(value):]
 	return ended(t, value)
+}
+
+// hasWildcard reports whether a word has what other searches take for any letters, where it means
+// nothing here: a * before a letter, or a ? between two.
+func hasWildcard(word string) bool {
+	all := []rune(word)
+	for i, r := range all[:max(0, len(all)-1)] {
+		if Searched(all[i+1]) && (r == '*' || r == '?' && i > 0 && Searched(all[i-1])) {
+			return true
+		}
+	}
+	return false
 }
 
 // ended takes the * off the end of a word.

@@ -113,6 +113,8 @@ var sentences = [whats]sentence{
 	QueryPlain: {nil, "{field} has quotes, parentheses or operators that do not fit together, so every word of it was searched for as " +
 		"it stands: close each quote and parenthesis, and put a word on both sides of AND and OR."},
 	QueryMistaken: {nil, "{=name} is no filter, so it was searched for as it stands: to filter, write {=other}. In quotes it is text."},
+	QueryWildcard: {nil, "{name} {arg} was searched for as the words in it: only a * at the end of a word stands for more letters, as in " +
+		"dep*."},
 	SummaryCommandFailed: {nil, "The command that summarizes threads failed ({why}), so this is made from the structure of the " +
 		"messages alone."},
 	CursorUnknown: {ErrInvalid, "{field} {name} is not one that an earlier page gave: pass it as it was given, or leave it out."},

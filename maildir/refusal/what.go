@@ -87,6 +87,7 @@ const (
 	QueryTime
 	QueryPlain
 	QueryMistaken
+	QueryWildcard
 	SummaryCommandFailed
 	CursorUnknown
 
