@@ -27,11 +27,16 @@ package tool
 import (
 	"context"
 	_ "embed"
+	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
 )
 
@@ -108,7 +113,30 @@ func NewSet(cfg Config, about About, tools ...Tool) *Set {
 	for i, declared := range Declare(tools) {
 		s.server.AddTool(declared, s.handler(tools[i]))
 	}
+	s.server.AddReceivingMiddleware(nameTools(tools))
 	return s
+}
+
+// nameTools refuses a call of a tool that there is not with the code that the SDK has for it, and
+// names the nearest tools, and all that there are.
+func nameTools(tools []Tool) mcp.Middleware {
+	names := make([]string, len(tools))
+	for i, t := range tools {
+		names[i] = t.Name
+	}
+	return func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			r, ok := req.(*mcp.CallToolRequest)
+			if !ok || r.Params == nil || slices.Contains(names, r.Params.Name) {
+				return next(ctx, method, req)
+			}
+			text := fmt.Sprintf("unknown tool %q. ", Clip(r.Params.Name))
+			if near := format.Near(r.Params.Name, names); len(near) > 0 {
+				text += "Did you mean " + strings.Join(near, " or ") + "? "
+			}
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: text + "The tools are " + strings.Join(names, ", ") + "."}
+		}
+	}
 }
 
 // Server is the MCP server. It may be connected to any number of transports.
