@@ -133,14 +133,13 @@ func (s Setup) Remove() ([]*Change, error) {
 	if leads != nil {
 		parts = append(parts, s.entry(file, *leads))
 	}
-	if hooks, err := s.hooksPart(); err == nil {
-		f, err := open(hooks.file)
-		if err != nil {
-			return nil, err
-		}
-		if hooks.ours(f.data) {
-			parts = append(parts, hooks)
-		}
+	hooks, err := s.Hooks()
+	if err != nil {
+		return nil, err
+	}
+	if hooks.Some {
+		p, _ := s.hooksPart() // it has a file, as it holds some
+		parts = append(parts, p)
 	}
 	if file, err = s.notesFile(); err == nil {
 		parts = append(parts, notes(file))
