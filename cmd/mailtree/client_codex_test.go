@@ -5,7 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
+	"testing"
+
+	"mailtree/fixtures/tmuxtest"
 )
 
 // codexKit: Codex takes a model's address from its configuration, which also says that the folder is
@@ -16,11 +20,16 @@ var codexKit = kit{
 	name: "codex",
 	prepare: func(d *desk) {
 		d.write(".codex/config.toml", fmt.Sprintf(codexConfig, d.modelURL+"/openai/v1", d.code))
+		d.t.Cleanup(func() { stopCodex(filepath.Join(d.home, ".codex/app-server-daemon")) })
 	},
 	ask:      []string{"codex", "exec", "-s", "danger-full-access", "--dangerously-bypass-hook-trust"},
 	terminal: "codex -s danger-full-access",
-	shell:    "exec_command",
-	write:    "apply_patch",
+	greet: func(screen *tmuxtest.Screen) {
+		screen.PressUntil("2", "› 2. Trust all and continue") // the hooks
+		screen.PressUntil("Enter", "Ask Codex to do anything")
+	},
+	shell: "exec_command",
+	write: "apply_patch",
 	shellInput: func(command string) map[string]any {
 		return map[string]any{"cmd": command, "yield_time_ms": 30_000}
 	},
@@ -54,5 +63,20 @@ func stopCodex(dir string) {
 		if json.Unmarshal(data, &server) == nil && server.PID > 0 {
 			syscall.Kill(server.PID, syscall.SIGKILL)
 		}
+	}
+}
+
+// TestClientTrust: Codex runs no hook that is new to it. `mailtree setup --check` says so until a
+// person has trusted them in Codex.
+func TestClientTrust(t *testing.T) {
+	d := newDesk(t, "codex")
+	codexKit.prepare(d)
+	d.setUp("http")
+	if out, err := d.try("mailtree", "setup", "codex", "--check"); err == nil || !strings.Contains(out, "it runs 0 of 6 hooks") {
+		t.Errorf("before: %v\n%s", err, out)
+	}
+	codexKit.greet(d.open(codexKit.terminal))
+	if out, err := d.try("mailtree", "setup", "codex", "--check"); err != nil || strings.Contains(out, "!!") {
+		t.Errorf("after: %v\n%s", err, out)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mailtree/fixtures/model"
+	"mailtree/fixtures/tmuxtest"
 )
 
 // kit is how the tests use a client.
@@ -18,6 +19,8 @@ type kit struct {
 	prepare  func(d *desk) // writes what leads the client to the model
 	ask      []string      // runs the prompt that follows, without a terminal
 	terminal string        // the command line of a session in a terminal
+
+	greet func(*tmuxtest.Screen) // answers what the client asks there at its first start; may be nil
 
 	shell      string // the tools that run a command and write a file
 	write      string
