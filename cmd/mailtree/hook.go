@@ -127,10 +127,8 @@ func (p *program) tellServer(ctx context.Context, e event.Event) (told mcpserver
 		Agent:   p.variable("AGENT_NAME"),
 		Tmux:    p.variable("TMUX"),
 		Pane:    p.variable("TMUX_PANE"),
+		Process: string(session.ClientProcess()),
 		Deaf:    e.Deaf,
-	}
-	if process := session.ClientProcess(); !process.Serves() { // a server outlives its sessions
-		ask.Process = string(process)
 	}
 	if e.Kind == event.Tool {
 		files := editedFiles(e)

@@ -66,15 +66,17 @@ type State struct {
 	Before     time.Time            `json:"before,omitzero"` // what was created earlier counts as told
 }
 
-// silentFor is how long a session lives whose process is not known and which says nothing.
+// silentFor is how long a session lives that has no process of its own, or none that is known, and
+// says nothing.
 const silentFor = 24 * time.Hour
 
 // live reports whether the session goes on.
 func (s *State) live(now time.Time) bool {
-	if s.Process != "" {
-		return s.Ended.IsZero() && !s.Process.Gone()
+	if !s.Ended.IsZero() || s.Process.Gone() {
+		return false
 	}
-	return s.Ended.IsZero() && now.Sub(s.Active) < silentFor
+	known := s.Process != "" && !s.Process.Serves() // a server outlives its sessions
+	return known || now.Sub(s.Active) < silentFor
 }
 
 // knows reports whether the model was told of a message in its present context.

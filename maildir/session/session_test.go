@@ -170,7 +170,8 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// TestServes: a process with the argument of Codex's server serves; others do not.
+// TestServes: a process with the argument of Codex's server serves; others do not. It may have lost a
+// session that is silent.
 func TestServes(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
@@ -182,8 +183,18 @@ func TestServes(t *testing.T) {
 		if err != nil || cmd.Start() != nil {
 			t.Fatal("sh does not start")
 		}
-		if got := Process(fmt.Sprintf("%s %d 1", namespace(), cmd.Process.Pid)).Serves(); got != want {
+		st, err := readStat(cmd.Process.Pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := Process(fmt.Sprintf("%s %d %s", namespace(), cmd.Process.Pid, st.started))
+		if got := p.Serves(); got != want {
 			t.Errorf("%s: %v", argument, got)
+		}
+		now := time.Now()
+		silent := State{Process: p, Active: now.Add(-silentFor)}
+		if spoke := (&State{Process: p, Active: now}); !spoke.live(now) || silent.live(now) == want {
+			t.Errorf("%s: it lives: %v; once silent: %v", argument, spoke.live(now), silent.live(now))
 		}
 		in.Close()
 		_ = cmd.Wait()
