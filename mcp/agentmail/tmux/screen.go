@@ -23,10 +23,11 @@ type Screen struct {
 	Typed    string // what stands in the prompt, cut at the end of its first line
 }
 
-// Prompts begin with a marker, maybe within a box. A dialog is a list whose chosen line has the
-// marker and a number. While a client works it says, close to its prompt, how to interrupt it.
+// Prompts begin with a marker, maybe within a box: a star where Gemini CLI asks for no approval. Claude
+// Code puts a no-break space (a0) behind it. A dialog is a list whose chosen line has the marker and a
+// number. While a client works it says, close to its prompt, how to interrupt it.
 var (
-	prompt  = regexp.MustCompile(`^[\s│┃|]*([›❯>])(?:\s|$)`)
+	prompt  = regexp.MustCompile(`^[\s│┃|]*([›❯>*])(?:[\s\x{a0}]|$)`)
 	choice  = regexp.MustCompile(`^[\s│┃|]*[›❯>●]\s*[0-9]+[.)]\s`)
 	working = regexp.MustCompile(`(?i)\besc\S* (to )?(interrupt|cancel)\b`)
 	shell   = regexp.MustCompile(`[$#%>❯›]\s*$`)
