@@ -31,14 +31,16 @@ const partID = () => {
 
 export const Mailtree = async ({ client, directory }) => {
   const started = new Set() // sessions that the hook knows
-  const subagents = new Set() // sessions of subagents: the hook is silent there
+  const parents = new Map() // session of a subagent: the one that started it, whose agent it works for
   const agents = new Map() // session: the name of its agent
+  const warnings = new Map() // call of a tool that changes files: what its model is to know of them
 
+  const main = (session) => (parents.has(session) ? main(parents.get(session)) : session)
   const tell = async (name, session, more) => {
-    const event = { hook_event_name: name, session_id: session, cwd: directory, ...more }
-    if (subagents.has(session)) event.agent_id = session
+    const event = { hook_event_name: name, session_id: main(session), cwd: directory, ...more }
+    if (parents.has(session)) event.agent_id = session // it is told nothing
     const answer = await ask(event)
-    if (answer.agent) agents.set(session, answer.agent)
+    if (answer.agent) agents.set(main(session), answer.agent)
     return answer
   }
   const begin = async (session) => {
@@ -54,25 +56,28 @@ export const Mailtree = async ({ client, directory }) => {
         parts.push({ id: partID(), sessionID, messageID: messageID ?? message.id, type: "text", text: answer.tell, synthetic: true })
       }
     },
-    "tool.execute.before": async ({ tool, sessionID }, { args }) => {
+    "tool.execute.before": async ({ tool, sessionID, callID }, { args }) => {
       if (!["edit", "write", "patch", "apply_patch", "multiedit"].includes(tool)) return
       const answer = await tell("PreToolUse", sessionID, { tool_name: tool, tool_input: args })
       if (answer.deny) throw new Error(answer.deny)
+      if (answer.warn) warnings.set(callID, answer.warn)
     },
-    "tool.execute.after": async ({ tool, sessionID, args }, result) => {
+    "tool.execute.after": async ({ tool, sessionID, callID, args }, result) => {
       const text = typeof result.output === "string"
       if (!text && !Array.isArray(result.content)) return // nothing can be added: what is told would be lost
       const answer = await tell("PostToolUse", sessionID, { tool_name: tool, tool_input: args })
-      if (!answer.tell) return
-      if (text) result.output += "\n\n" + answer.tell
-      else result.content.push({ type: "text", text: answer.tell }) // of an MCP server
+      const said = [warnings.get(callID), answer.tell].filter(Boolean).join("\n\n")
+      warnings.delete(callID)
+      if (!said) return
+      if (text) result.output += "\n\n" + said
+      else result.content.push({ type: "text", text: said }) // of an MCP server
     },
     "shell.env": async ({ sessionID }, { env }) => {
-      if (agents.has(sessionID)) env.AGENT_NAME = agents.get(sessionID)
+      if (agents.has(main(sessionID))) env.AGENT_NAME = agents.get(main(sessionID))
     },
     event: async ({ event }) => {
       const session = event.properties?.sessionID ?? event.properties?.info?.id
-      if (event.type === "session.created" && event.properties.info.parentID) subagents.add(session)
+      if (event.type === "session.created" && event.properties.info.parentID) parents.set(session, event.properties.info.parentID)
       if (event.type === "session.compacted") await tell("SessionStart", session, { source: "compact" })
       if (event.type === "session.deleted") await tell("SessionEnd", session)
       if (event.type === "session.idle" && started.has(session)) {
