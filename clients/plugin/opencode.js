@@ -5,10 +5,11 @@ import { spawn } from "node:child_process"
 const command = ["mailtree", "hook", "opencode"]
 
 // ask writes an event to the hook and returns its answer: {tell, deny, warn, agent}, each optional.
-// Whatever goes wrong, the answer is empty.
-const ask = (event) =>
+// Whatever goes wrong, the answer is empty. With --wait the answer comes when mail does, maybe never.
+const ask = (event, flags = []) =>
   new Promise((resolve) => {
-    const child = spawn(command[0], command.slice(1), { stdio: ["pipe", "pipe", "ignore"], timeout: 5000 })
+    const timeout = flags.includes("--wait") ? undefined : 5000
+    const child = spawn(command[0], [...command.slice(1), ...flags], { stdio: ["pipe", "pipe", "ignore"], timeout })
     let out = ""
     child.stdout.on("data", (data) => (out += data))
     child.stdin.on("error", () => {})
@@ -49,6 +50,14 @@ export const Mailtree = async ({ client, directory }) => {
     return tell("SessionStart", session, { source: "startup" })
   }
 
+  const prompt = (session, text) =>
+    client.session.promptAsync({ path: { id: session }, body: { parts: [{ type: "text", text }] } })
+  const wait = async (session) => {
+    if (subagents.has(session)) return
+    const { tell: news } = await ask({ hook_event_name: "Stop", session_id: session, cwd: directory }, ["--wait"])
+    if (news) await prompt(session, news).catch(() => {})
+  }
+
   return {
     "chat.message": async ({ sessionID, messageID }, { message, parts }) => {
       for (const answer of [await begin(sessionID), await tell("UserPromptSubmit", sessionID)]) {
@@ -81,8 +90,9 @@ export const Mailtree = async ({ client, directory }) => {
       if (event.type === "session.compacted") await tell("SessionStart", session, { source: "compact" })
       if (event.type === "session.deleted") await tell("SessionEnd", session)
       if (event.type === "session.idle" && started.has(session)) {
-        const answer = await tell("Stop", session)
-        if (answer.tell) await client.session.promptAsync({ path: { id: session }, body: { parts: [{ type: "text", text: answer.tell }] } })
+        const { tell: news } = await tell("Stop", session)
+        if (news) await prompt(session, news)
+        else wait(session) // the next one ends this one
       }
       if (event.type === "server.instance.disposed") await Promise.all([...started].map((s) => tell("SessionEnd", s)))
     },
