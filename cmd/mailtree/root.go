@@ -17,6 +17,11 @@ type program struct {
 	background bool // of serve
 }
 
+// goesOn are commands, with those below them, that need to know the store and no other setting: a
+// commit, a client's turn or a shell that starts must not fail because HOST or PORT mean something
+// else in its environment.
+var goesOn = map[string]bool{"hook": true, "guard": true, "completion": true, cobra.ShellCompRequestCmd: true}
+
 func rootCommand(env []string, std stdio) *cobra.Command {
 	p := &program{std: std, env: env}
 	root := &cobra.Command{
@@ -34,7 +39,6 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 	root.SetOut(std.out)
 	root.SetErr(std.err)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usageError(c, err) })
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.Version = version()
 	root.SetVersionTemplate("mailtree {{.Version}}\n")
 	addSettingFlags(root.PersistentFlags(), "")
@@ -44,9 +48,9 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 			dotenv = ".env"
 		}
 		cfg, err := loadConfig(c.Flags(), env, dotenv, os.UserHomeDir)
-		mustGoOn := c.Name() == "hook" || c.Parent() != nil && c.Parent().Name() == "guard"
+		mustGoOn := goesOn[c.Name()] || c.HasParent() && goesOn[c.Parent().Name()]
 		if mustGoOn && cfg != nil && cfg.Store != "" {
-			err = nil // a commit or a turn must not fail because HOST or PORT mean something else in its environment
+			err = nil
 		}
 		if err != nil {
 			return &exitError{2, err}
@@ -60,6 +64,7 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 		indexCommand(p), doctorCommand(p), keyCommand(p), tokenCommand(p), guardCommand(p, env),
 		attachmentsCommand(p), newCommand(p), hookCommand(p), configCommand(p), versionCommand(p),
 	)
+	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		addSettingFlags(c.Flags(), c.Name())
 	}

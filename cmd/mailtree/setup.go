@@ -34,7 +34,8 @@ func setupCommand(p *program) *cobra.Command {
 			"its files stays as it is, and each file as it was is kept beside it once. Doing it twice changes nothing.\n" +
 			"CLIENT is one of " + strings.Join(clientNames(), ", ") + ".\n" +
 			"Exit status 0 when all is done; 1 when a file cannot be changed, or --check finds something; 2 for a wrong call.",
-		Args: cobra.MaximumNArgs(1),
+		Args:      cobra.MaximumNArgs(1),
+		ValidArgs: clientNames(),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.conflict(args); err != nil {
 				return &exitError{2, err}
