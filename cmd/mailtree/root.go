@@ -20,7 +20,7 @@ type program struct {
 // goesOn are commands, with those below them, that need to know the store and no other setting: a
 // commit, a client's turn or a shell that starts must not fail because HOST or PORT mean something
 // else in its environment.
-var goesOn = map[string]bool{"hook": true, "guard": true, "completion": true, cobra.ShellCompRequestCmd: true}
+var goesOn = map[string]bool{"hook": true, "guard": true, "man": true, "completion": true, cobra.ShellCompRequestCmd: true}
 
 func rootCommand(env []string, std stdio) *cobra.Command {
 	p := &program{std: std, env: env}
@@ -62,7 +62,7 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 	root.AddCommand(
 		serveCommand(p), stdioCommand(p), nudgeCommand(p), setupCommand(p),
 		indexCommand(p), doctorCommand(p), keyCommand(p), tokenCommand(p), guardCommand(p, env),
-		attachmentsCommand(p), newCommand(p), hookCommand(p), configCommand(p), versionCommand(p),
+		attachmentsCommand(p), newCommand(p), hookCommand(p), configCommand(p), manCommand(p), versionCommand(p),
 	)
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+)
+
+func manCommand(p *program) *cobra.Command {
+	var dir string
+	c := &cobra.Command{
+		Use:   "man [COMMAND...]",
+		Short: "Print a manual page, or write all of them into a folder",
+		Long: "Print the manual page of the program or of one of its commands, for `man -l -`:\n\n" +
+			"  mailtree man guard install | man -l -\n\n" +
+			"With --dir it writes the pages of all commands into a folder, such as ~/.local/share/man/man1.",
+		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
+			if of, _, err := c.Root().Find(args); err == nil {
+				for _, sub := range of.Commands() {
+					names = append(names, cobra.CompletionWithDesc(sub.Name(), sub.Short))
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			head := &doc.GenManHeader{Section: "1", Source: "mailtree " + version(), Manual: "mailtree"}
+			of, rest, err := c.Root().Find(args)
+			if err != nil || len(rest) > 0 || dir != "" && len(args) > 0 {
+				return usageError(c, fmt.Errorf("man: name one command, or give --dir alone"))
+			}
+			withoutTag(c.Root())
+			if dir == "" {
+				return doc.GenMan(of, head, p.std.out)
+			}
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				return err
+			}
+			return doc.GenManTree(c.Root(), head, dir)
+		},
+	}
+	c.Flags().StringVar(&dir, "dir", "", "the folder for the pages of all commands; it is made where it is missing")
+	return c
+}
+
+// withoutTag leaves out of each page when and by what it was made.
+func withoutTag(c *cobra.Command) {
+	c.DisableAutoGenTag = true
+	for _, sub := range c.Commands() {
+		withoutTag(sub)
+	}
+}
