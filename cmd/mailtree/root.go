@@ -62,7 +62,7 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 	root.AddCommand(
 		serveCommand(p), stdioCommand(p), nudgeCommand(p), setupCommand(p),
 		indexCommand(p), doctorCommand(p), keyCommand(p), tokenCommand(p), guardCommand(p, env),
-		attachmentsCommand(p), newCommand(p), hookCommand(p), configCommand(p), manCommand(p), versionCommand(p),
+		attachmentsCommand(p), newCommand(p), hookCommand(p), serviceCommand(p), configCommand(p), manCommand(p), versionCommand(p),
 	)
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
