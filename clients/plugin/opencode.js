@@ -53,7 +53,7 @@ export const Mailtree = async ({ client, directory }) => {
   const prompt = (session, text) =>
     client.session.promptAsync({ path: { id: session }, body: { parts: [{ type: "text", text }] } })
   const wait = async (session) => {
-    if (subagents.has(session)) return
+    if (parents.has(session)) return
     const { tell: news } = await ask({ hook_event_name: "Stop", session_id: session, cwd: directory }, ["--wait"])
     if (news) await prompt(session, news).catch(() => {})
   }
