@@ -1,16 +1,21 @@
 package main
 
+import "mailtree/fixtures/tmuxtest"
+
 // geminiKit: Gemini CLI takes a model's address from its environment, and classifies no prompt by a
-// second model where that names the model.
+// second model where that names the model. Nothing but typing wakes it, which the server does where it
+// is told to.
 var geminiKit = kit{
 	name: "gemini",
 	prepare: func(d *desk) {
 		d.env = append(d.env, "GOOGLE_GEMINI_BASE_URL="+d.modelURL+"/gemini", "GEMINI_API_KEY=none",
-			"GEMINI_MODEL=gemini-2.5-pro", "GEMINI_CLI_TRUST_WORKSPACE=true", "GEMINI_CLI_NO_RELAUNCH=true")
+			"GEMINI_MODEL=gemini-2.5-pro", "GEMINI_CLI_TRUST_WORKSPACE=true", "GEMINI_CLI_NO_RELAUNCH=true", "NUDGE=tmux")
+		d.restart()
 		d.write(".gemini/settings.json", geminiSettings)
 	},
 	ask:      []string{"gemini", "--approval-mode", "yolo", "-p"},
 	terminal: "gemini --approval-mode yolo",
+	greet:    func(screen *tmuxtest.Screen) { screen.Await("Type your message") },
 	shell:    "run_shell_command",
 	write:    "write_file",
 	shellInput: func(command string) map[string]any {

@@ -20,7 +20,7 @@ type kit struct {
 	ask      []string      // runs the prompt that follows, without a terminal
 	terminal string        // the command line of a session in a terminal
 
-	greet func(*tmuxtest.Screen) // answers what the client asks there at its first start; may be nil
+	greet func(*tmuxtest.Screen) // waits until the client takes a prompt there, and answers what it asks before; may be nil
 
 	shell      string // the tools that run a command and write a file
 	write      string

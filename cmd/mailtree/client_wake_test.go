@@ -24,6 +24,9 @@ func TestClientWake(t *testing.T) {
 		k.prepare(d)
 		d.setUp("http")
 		screen := d.open(k.terminal)
+		if k.greet != nil {
+			k.greet(screen)
+		}
 		defer func() {
 			if t.Failed() {
 				t.Logf("the screen showed:\n%s", screen.Text())
