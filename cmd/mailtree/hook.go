@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -59,13 +62,22 @@ func harmless(err error) error {
 // maxEvent is how much of an event is read. Those after a tool hold what it printed.
 const maxEvent = 64 << 20
 
-// hookPatience is how long a client waits at most for what there is to tell. A bridge that starts a
-// server waits longer for a process that has the store.
-const hookPatience = patience / 2
+// How long a hook takes at most: where a server runs, less than the five seconds that
+// `mailtree setup` gives it, for what the server has told of and nobody prints is lost; where it has
+// the store itself, less than a bridge waits for a process that has it.
+const (
+	hookPatience  = 4 * time.Second
+	alonePatience = patience / 2
+)
 
 // hook reads an event and answers it. What goes wrong is a line for people who debug: the client has
 // others.
-func (p *program) hook(ctx context.Context, client string) error {
+func (p *program) hook(ctx context.Context, client string) (err error) {
+	defer func() {
+		if fault := recover(); fault != nil { // it would exit with status 2, which stops a turn
+			err = fmt.Errorf("hook: %v", fault)
+		}
+	}()
 	if !event.Known(client) {
 		return errors.New("hook: there is no client named " + strings.ToValidUTF8(client, "?"))
 	}
@@ -106,10 +118,10 @@ func (p *program) onEvent(ctx context.Context, client string) (e event.Event, a 
 	return e, a, err
 }
 
-// readEvent reads what the client wrote to standard input.
+// readEvent reads what the client wrote to standard input, which it may leave open.
 func (p *program) readEvent(client string) (event.Event, error) {
-	stdin, err := io.ReadAll(io.LimitReader(p.std.in, maxEvent))
-	if err != nil {
+	var stdin json.RawMessage
+	if err := json.NewDecoder(io.LimitReader(p.std.in, maxEvent)).Decode(&stdin); err != nil {
 		return event.Event{}, err
 	}
 	return event.Parse(client, stdin, p.variable)
@@ -149,6 +161,8 @@ func (p *program) tellServer(ctx context.Context, e event.Event) (told mcpserver
 		return told, err
 	}
 	t.Close() // it is ours
+	ctx, cancel := context.WithTimeout(ctx, alonePatience)
+	defer cancel()
 	err = p.alone(ctx, func(ctx context.Context, store *maildir.Store) (err error) {
 		told, err = ask.Answer(ctx, store)
 		return err

@@ -52,6 +52,9 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 		if mustGoOn && cfg != nil && cfg.Store != "" {
 			err = nil
 		}
+		if err != nil && c.Name() == "hook" {
+			return harmless(err)
+		}
 		if err != nil {
 			return &exitError{2, err}
 		}

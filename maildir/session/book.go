@@ -81,11 +81,12 @@ func (b *Book) Names(k Key, dir string) (names []string) {
 	return slices.DeleteFunc(names, func(name string) bool { return held[name] })
 }
 
-// Continue notes where a session that goes on runs now; false where it is not known, has ended, or
-// its client is gone: then it begins anew.
+// Continue notes where a session that goes on runs now; false where it is not known or has ended:
+// then it begins anew. One whose process is gone goes on while no other session has begun since:
+// the process may have been a helper of the client.
 func (b *Book) Continue(k Key, seat Seat, by Process) (goesOn bool) {
 	b.Change(k, func(s *State) {
-		if goesOn = s.Ended.IsZero() && !s.Process.Gone(); goesOn && by != "" {
+		if goesOn = s.Ended.IsZero(); goesOn && by != "" {
 			s.Seat, s.Process = seat, by
 		}
 	})
@@ -108,7 +109,6 @@ func (b *Book) Begin(s State) (gone []State) {
 	s.Began = now
 	if old, ok := b.by[s.Key]; ok && old.Agent == s.Agent {
 		s.Told, s.Since, s.Before = old.Told, old.Since, old.Before
-		s.Introduced = old.Introduced && old.Ended.IsZero() // a hook's parent may be no more than a helper of the client
 	}
 	s.Active = now
 	b.save(s)

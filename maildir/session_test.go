@@ -1,0 +1,80 @@
+package maildir_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+)
+
+// TestSessionsAtOnce: sessions that begin at once in one folder are as many agents, and of hooks
+// that ask at once one is told of a message. The sender sees then that it was announced.
+func TestSessionsAtOnce(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.Config{})
+	p, err := s.EnsureProject(t.Context(), shop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const most = 8
+	atOnce := func(do func(i int) error) {
+		t.Helper()
+		var all sync.WaitGroup
+		errs := make(chan error, most)
+		for i := range most {
+			all.Go(func() { errs <- do(i) })
+		}
+		all.Wait()
+		for range most {
+			if err := <-errs; err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	key := func(round, i int) maildir.SessionKey {
+		return maildir.SessionKey{Client: "claude", ID: fmt.Sprint(round, i)}
+	}
+	agents := [most]string{}
+	for round := range 20 { // each time all names of the last one are free
+		atOnce(func(i int) (err error) {
+			if round > 0 {
+				p.EndSession(t.Context(), key(round-1, i))
+			}
+			return nil
+		})
+		atOnce(func(i int) (err error) {
+			agents[i], err = p.BeginSession(t.Context(), maildir.Visit{SessionKey: key(round, i), Dir: shop})
+			return err
+		})
+		different := map[string]bool{}
+		for _, name := range agents {
+			different[name] = true
+		}
+		if len(different) != most || len(p.Sessions()) != most {
+			t.Fatalf("round %d: %v", round, agents)
+		}
+	}
+	sent, err := p.Send(t.Context(), maildir.Draft{From: agents[1], To: []string{agents[0]}, Subject: "s", Body: "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := [most]int{}
+	atOnce(func(i int) error {
+		news, err := p.TellSession(t.Context(), key(19, 0))
+		told[i] = news.New
+		return err
+	})
+	sum := 0
+	for _, n := range told {
+		sum += n
+	}
+	page, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: agents[1], ID: sent.ID}, false, 0)
+	if err != nil || len(page.Messages) != 1 || len(page.Messages[0].Receipts) != 1 {
+		t.Fatalf("%v, %v", page, err)
+	}
+	if at := page.Messages[0].Receipts[0].AnnouncedAt; sum != 1 || at.IsZero() {
+		t.Errorf("told %v, announced %v", told, at)
+	}
+}
