@@ -25,6 +25,7 @@ func (s *Server) table() []*door {
 		Stopping:  s.stopping,
 		Budget:    tool.Budget(s.cfg.MaxAnswer),
 		Events:    s.cfg.Events,
+		Explain:   s.cfg.Explain,
 		SessionID: s.ids.get,
 	}
 	return []*door{

@@ -109,7 +109,11 @@ func (s *Server) answerVerb(w http.ResponseWriter, r *http.Request, v any, err e
 		_, _ = w.Write(text)
 	case r.Context().Err() == nil:
 		s.log.Warn("refused", "path", r.URL.Path, "error", err)
-		writeError(w, http.StatusConflict, nil, protocol.CodeRequest, s.cfg.Explain(err))
+		status := http.StatusConflict
+		if errors.Is(err, maildir.ErrNotFound) {
+			status = http.StatusNotFound
+		}
+		writeError(w, status, nil, protocol.CodeRequest, s.cfg.Explain(err))
 	}
 }
 

@@ -61,6 +61,8 @@ func (s *Server) socketHandler() http.Handler {
 	mux.Handle("POST /mailtree/hook", s.ownOnly(http.HandlerFunc(s.hookEvent)))
 	mux.Handle("POST /mailtree/wait", s.ownOnly(http.HandlerFunc(s.wait)))
 	mux.Handle("POST /mailtree/project", s.ownOnly(http.HandlerFunc(s.newProject)))
+	mux.Handle("POST /mailtree/desk", s.ownOnly(http.HandlerFunc(s.desk)))
+	mux.Handle("POST /mailtree/complete", s.ownOnly(http.HandlerFunc(s.complete)))
 	mux.Handle("POST /yield", s.ownOnly(http.HandlerFunc(s.yield)))
 	mux.HandleFunc("/", notFound)
 	return s.recover(s.logged(s.peer(s.checkOrigin(mux))))
@@ -79,7 +81,10 @@ func (s *Server) peer(next http.Handler) http.Handler {
 			writeError(w, http.StatusBadRequest, nil, protocol.CodeRequest, "the header "+protocol.HelloHeader+" is not JSON")
 			return
 		}
-		c.Auth, c.Door = tool.PeerAuth(uid), format.DoorStdio
+		if c.Door != format.DoorCLI {
+			c.Door, c.Terminal = format.DoorStdio, false
+		}
+		c.Auth = tool.PeerAuth(uid)
 		c.UID, c.Root, c.Via, c.Here = uid, uid == 0, "socket", true
 		next.ServeHTTP(w, r.WithContext(tool.WithCaller(r.Context(), c)))
 	})

@@ -25,7 +25,8 @@ var sentences = [whats]sentence{
 		"base's folder, such as /home/me/backend."},
 	ProjectIsAbove: {nil, "{field} {name} lies in the code base {=other}, whose project it means: paths of claims are relative " +
 		"to {=other}."},
-	UnknownProject: {ErrNotFound, "No project {name} {arg}. {near} {all projects} {make a project}"},
+	UnknownProject:   {ErrNotFound, "No project {name} {arg}. {near} {all projects} {make a project}"},
+	ProjectAmbiguous: {ErrConflict, "Several projects are called {name}: {choices}. {name one project}"},
 	UnknownProjectOfGuest: {ErrNotFound, "No project {name}, and only the user who runs the server can make one. Name a project " +
 		"that exists."},
 	ProjectRemoved:        {ErrNotFound, "The mail of project {name} was removed while the call waited."},
@@ -91,6 +92,7 @@ var sentences = [whats]sentence{
 	NotInMailbox:      {ErrNotFound, "Message {name} {arg} is not in the mailbox {other}."},
 	NowhereFound:      {ErrNotFound, "No {=other} {name} in any project. {look anywhere}"},
 	MessageAmbiguous:  {ErrConflict, "Message {name} is in several projects: {choices}. {name one project}"},
+	IDAmbiguous:       {ErrConflict, "{name} {arg} is short for several messages: {choices}. Write more of the id."},
 	MarkBlocked:       {ErrConflict, "{=other} in the mail tree cannot be read as a mark ({why}), so the mark cannot be made: remove it."},
 	StaysRead:         {ErrConflict, "Message {name} {arg} is acknowledged, so it stays read."},
 	OffsetBeyond:      {ErrInvalid, "{field} is {count}, but the text has {limit} bytes: {go on}."},

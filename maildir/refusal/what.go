@@ -18,6 +18,7 @@ const (
 	ProjectKeyElsewhere
 	ProjectIsAbove
 	UnknownProject
+	ProjectAmbiguous
 	UnknownProjectOfGuest
 	UnknownProjectInStore
 	ProjectRemoved
@@ -70,6 +71,7 @@ const (
 	NotInMailbox
 	NowhereFound
 	MessageAmbiguous
+	IDAmbiguous
 	MarkBlocked
 	StaysRead
 	OffsetBeyond

@@ -40,6 +40,7 @@ func (t *Toolset) replyMessage() tool.Tool {
 				Key:         a.Text("key"),
 				Auth:        tool.CallerOf(ctx).Auth,
 				Door:        tool.CallerOf(ctx).Door,
+				Terminal:    tool.CallerOf(ctx).Terminal,
 				WorkDir:     tool.CallerOf(ctx).WorkDir(a.Text("project_key")),
 				Images:      &maildir.Images{},
 			}

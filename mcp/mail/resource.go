@@ -238,7 +238,7 @@ func (t *Toolset) anyURI(next mcp.MethodHandler) mcp.MethodHandler {
 		params.URI, asked.Params = "resource://inbox/-", &params
 		res, err := next(context.WithValue(ctx, uriKey{}, uri), method, &asked)
 		if err != nil {
-			err = t.resourceError(uri, r.ProtocolVersion(), err)
+			err = t.resourceError(ctx, uri, r.ProtocolVersion(), err)
 		}
 		return res, err
 	}
@@ -257,7 +257,7 @@ func (t *Toolset) listRecent(ctx context.Context, next mcp.MethodHandler, req mc
 	}
 	recent, err := t.store.Recent(ctx, maxRecent)
 	if err != nil {
-		return nil, t.resourceError("", "", err)
+		return nil, t.resourceError(ctx, "", "", err)
 	}
 	add := func(kind, name, title string, p *maildir.Project) {
 		list.Resources = append(list.Resources, &mcp.Resource{
@@ -277,8 +277,8 @@ func (t *Toolset) listRecent(ctx context.Context, next mcp.MethodHandler, req mc
 }
 
 // resourceError turns the failure to read a resource into a protocol error.
-func (t *Toolset) resourceError(uri, version string, err error) error {
-	r := t.ExplainIn(&resourceWords, "resources/read", err)
+func (t *Toolset) resourceError(ctx context.Context, uri, version string, err error) error {
+	r := t.ExplainIn(ctx, &resourceWords, "resources/read", err)
 	e := &jsonrpc.Error{Code: protocol.CodeInternal, Message: r.Error}
 	switch r.Code {
 	case "internal", "unavailable":

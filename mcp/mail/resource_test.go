@@ -84,12 +84,12 @@ func TestErrors(t *testing.T) {
 		{fmt.Errorf("SELECT: %w", io.ErrUnexpectedEOF), "2026-07-28", -32603, `{"error":"Internal error: see the server's log.","code":"internal","near":[]}`},
 		{context.Canceled, "2026-07-28", -32603, `{"error":"The call was cancelled before it was done: ask again.","code":"unavailable","near":[]}`},
 	} {
-		res := ts.Refuse("op", tt.err)
+		res := ts.Refuse(t.Context(), "op", tt.err)
 		if got := fmt.Sprintf("%s", res.StructuredContent); got != tt.want || !res.IsError || len(res.Content) != 1 {
 			t.Errorf("%v: got %s, want %s", tt.err, got, tt.want)
 		}
 		var wire *jsonrpc.Error
-		if err := ts.resourceError("resource://inbox/Blue", tt.version, tt.err); !errors.As(err, &wire) || wire.Code != tt.code || strings.Contains(err.Error()+string(wire.Data), "SELECT") {
+		if err := ts.resourceError(t.Context(), "resource://inbox/Blue", tt.version, tt.err); !errors.As(err, &wire) || wire.Code != tt.code || strings.Contains(err.Error()+string(wire.Data), "SELECT") {
 			t.Errorf("%v in %s: got %v, want code %d", tt.err, tt.version, err, tt.code)
 		}
 	}

@@ -47,6 +47,7 @@ func (t *Toolset) sendMessage() tool.Tool {
 				Key:         a.Text("key"),
 				Auth:        tool.CallerOf(ctx).Auth,
 				Door:        tool.CallerOf(ctx).Door,
+				Terminal:    tool.CallerOf(ctx).Terminal,
 				WorkDir:     tool.CallerOf(ctx).WorkDir(a.Text("project_key")),
 				Images:      images(a),
 			}

@@ -37,12 +37,12 @@ func (t *Toolset) subscribe(ctx context.Context, req *mcp.SubscribeRequest) erro
 	}
 	r, err := parseRef(uri)
 	if err != nil {
-		return t.resourceError(uri, req.ProtocolVersion(), err)
+		return t.resourceError(ctx, uri, req.ProtocolVersion(), err)
 	}
 	if _, err := t.start(ctx); err != nil {
-		return t.resourceError(uri, req.ProtocolVersion(), err)
+		return t.resourceError(ctx, uri, req.ProtocolVersion(), err)
 	}
-	if err := t.enterSubscription(req, r); err != nil {
+	if err := t.enterSubscription(ctx, req, r); err != nil {
 		return err
 	}
 	// Only now: a project that is made meanwhile is found here, or by who sees its first change.
@@ -51,7 +51,7 @@ func (t *Toolset) subscribe(ctx context.Context, req *mcp.SubscribeRequest) erro
 }
 
 // enterSubscription records a subscriber.
-func (t *Toolset) enterSubscription(req *mcp.SubscribeRequest, r ref) error {
+func (t *Toolset) enterSubscription(ctx context.Context, req *mcp.SubscribeRequest, r ref) error {
 	uri := req.Params.URI
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -61,7 +61,7 @@ func (t *Toolset) enterSubscription(req *mcp.SubscribeRequest, r ref) error {
 			t.sweep()
 		}
 		if len(t.subs) >= maxSubscriptions {
-			return t.resourceError(uri, req.ProtocolVersion(), tool.Refused(refusal.ErrUnavailable,
+			return t.resourceError(ctx, uri, req.ProtocolVersion(), tool.Refused(refusal.ErrUnavailable,
 				"There are too many subscriptions: unsubscribe from some, or read the resource when you need it."))
 		}
 		s = &subscription{ref: r, sessions: map[*mcp.ServerSession]int{}}

@@ -14,16 +14,17 @@ const NoUID = -2
 
 // Caller is who makes a call, as far as the server knows: from the address of the call, from the
 // token or the peer credentials of the connection, and from what a bridge says of where it runs. A
-// handler asks for it with CallerOf. The server finds out Auth, Door, UID and Here itself; the rest
-// is self-asserted.
+// handler asks for it with CallerOf. The server finds out Auth, UID and Here itself, and Door but for
+// format.DoorCLI on the socket; the rest is self-asserted.
 type Caller struct {
 	Auth string `json:"auth"`           // "none", "token", or "uid:N": what the seal of mail sent by it says
 	UID  int    `json:"uid"`            // user of the peer process on the Unix socket; NoUID elsewhere
 	Root bool   `json:"root"`           // the peer is uid 0
 	Via  string `json:"via,omitempty"`  // "socket" on the Unix socket, "" over TCP
-	Door string `json:"door,omitempty"` // format.DoorHTTP or DoorStdio, which the seal of mail covers; "" where no transport says
+	Door string `json:"door,omitempty"` // one of format.Door…, which the seal of mail covers; "" where no transport says
 	Here bool   `json:"here,omitempty"` // it runs on the server's machine, as far as the connection tells
 
+	Terminal bool   `json:"terminal,omitempty"`  // of format.DoorCLI, as of maildir.Draft
 	Agent    string `json:"agent,omitempty"`     // who it says it is: in the path, or --as; "" when it does not
 	Project  string `json:"project,omitempty"`   // key or slug that it named: ?project=, or --project; "" when none
 	WorkTree string `json:"work_tree,omitempty"` // absolute top of the Git work tree that the bridge runs in; "" when none

@@ -9,6 +9,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
 )
 
@@ -33,11 +34,24 @@ func Refused(kind error, format string, a ...any) error {
 
 // Explain turns an error into what the caller may know of it, in the toolset's words. Faults are
 // logged and told as such, no more; what names the operation in the log.
-func (s *Set) Explain(what string, err error) Refusal { return s.ExplainIn(&s.words, what, err) }
+func (s *Set) Explain(what string, err error) Refusal { return s.explain(s.words.Explain, what, err) }
 
-// ExplainIn is Explain in other words than the toolset's.
-func (s *Set) ExplainIn(words *refusal.Words, what string, err error) Refusal {
-	r := Refusal{Error: words.Explain(err), Code: refusal.Code(err), Near: append([]string{}, refusal.Near(err)...)}
+// ExplainIn is Explain in other words than the toolset's, to the caller of ctx.
+func (s *Set) ExplainIn(ctx context.Context, words *refusal.Words, what string, err error) Refusal {
+	return s.explain(s.saying(ctx, words), what, err)
+}
+
+// saying is how refusals are worded for the caller of ctx: a person at a command line knows no
+// tools.
+func (s *Set) saying(ctx context.Context, words *refusal.Words) func(error) string {
+	if s.people != nil && CallerOf(ctx).Door == format.DoorCLI {
+		return s.people
+	}
+	return words.Explain
+}
+
+func (s *Set) explain(say func(error) string, what string, err error) Refusal {
+	r := Refusal{Error: say(err), Code: refusal.Code(err), Near: append([]string{}, refusal.Near(err)...)}
 	switch {
 	case r.Code != "internal":
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -49,9 +63,9 @@ func (s *Set) ExplainIn(words *refusal.Words, what string, err error) Refusal {
 	return r
 }
 
-// Refuse is the tool error for err. What the error hints at is a second text.
-func (s *Set) Refuse(what string, err error) *mcp.CallToolResult {
-	r := s.Explain(what, err)
+// Refuse is the tool error for err, to the caller of ctx. What the error hints at is a second text.
+func (s *Set) Refuse(ctx context.Context, what string, err error) *mcp.CallToolResult {
+	r := s.ExplainIn(ctx, &s.words, what, err)
 	res := &mcp.CallToolResult{
 		IsError:           true,
 		StructuredContent: json.RawMessage(Encode(r)),

@@ -52,6 +52,9 @@ type Config struct {
 	Budget   Budget          // bytes of an answer
 	Events   bool            // serve the protocol's extension for events, where the toolset has it
 
+	// Explain words refusals for callers at a command line (format.DoorCLI); nil: the toolset's own
+	// words.
+	Explain   func(error) string
 	SessionID func() string // the id of the session that begins; nil: the SDK chooses
 }
 
@@ -73,6 +76,7 @@ type Set struct {
 	log    *slog.Logger
 	name   string
 	words  refusal.Words
+	people func(error) string // as of Config.Explain
 	budget Budget
 	server *mcp.Server
 }
@@ -83,6 +87,7 @@ func NewSet(cfg Config, about About, tools ...Tool) *Set {
 		log:    cfg.Log,
 		name:   about.Name,
 		words:  about.Words,
+		people: cfg.Explain,
 		budget: cfg.Budget,
 	}
 	if s.log == nil {

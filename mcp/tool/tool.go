@@ -92,24 +92,24 @@ func (s *Set) handler(t Tool) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (res *mcp.CallToolResult, _ error) {
 		defer func() {
 			if p := recover(); p != nil {
-				res = s.Refuse(t.Name, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+				res = s.Refuse(ctx, t.Name, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 			}
 		}()
 		a := DecodeArgs(t.Name, req.Params.Arguments, t.In)
 		if a.err != nil {
-			return s.Refuse(t.Name, a.err), nil
+			return s.Refuse(ctx, t.Name, a.err), nil
 		}
 		out, err := t.Run(ctx, a)
 		if err != nil {
-			return s.Refuse(t.Name, err), nil
+			return s.Refuse(ctx, t.Name, err), nil
 		}
-		return s.answer(t, out), nil
+		return s.answer(ctx, t, out), nil
 	}
 }
 
 // answer serializes what a tool returned, unless that is over the budget: then it is a refusal that
 // says how to ask for less.
-func (s *Set) answer(t Tool, out any) *mcp.CallToolResult {
+func (s *Set) answer(ctx context.Context, t Tool, out any) *mcp.CallToolResult {
 	r, ok := out.(Result)
 	if !ok {
 		r.Value = out
@@ -123,7 +123,7 @@ func (s *Set) answer(t Tool, out any) *mcp.CallToolResult {
 		r.Text = string(data)
 	}
 	if most := s.budget.bytes(); size > most {
-		return s.Refuse(t.Name, Refused(refusal.ErrTooLarge,
+		return s.Refuse(ctx, t.Name, Refused(refusal.ErrTooLarge,
 			"The answer of %s would have %d bytes, over the limit of %d: %s.", t.Name, size, most, t.less()))
 	}
 	res := &mcp.CallToolResult{StructuredContent: json.RawMessage(data), Content: []mcp.Content{&mcp.TextContent{Text: r.Text}}}

@@ -1,0 +1,102 @@
+package maildir
+
+import (
+	"context"
+	"errors"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
+)
+
+// What a person types is shorter than what a program writes: the last word of a project's path, the
+// end of an id, and no registration at all.
+
+// PersonProgram is the program of agents that are people.
+const PersonProgram = "person"
+
+// ProjectNamed is Project that also finds a project by the last element of its path. Errors: those
+// of Project; ErrConflict where several projects have that name.
+func (s *Store) ProjectNamed(ctx context.Context, name string) (*Project, error) {
+	p, err := s.Project(ctx, name)
+	if !errors.Is(err, ErrNotFound) || filepath.IsAbs(name) {
+		return p, err
+	}
+	var found []*Project
+	var names []string
+	for _, p := range s.Projects() {
+		if path.Base(p.name()) == name {
+			found, names = append(found, p), append(names, p.name())
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, err
+	case 1:
+		return found[0], nil
+	}
+	slices.Sort(names)
+	return nil, &Error{What: refusal.ProjectAmbiguous, Field: refusal.Project, Name: name, Near: names}
+}
+
+// Person returns the agent that a person is, and makes it at first use. Characters that no name has
+// are left out of name. Errors: those of EnsureAgent.
+func (p *Project) Person(ctx context.Context, name string) (agent string, made bool, err error) {
+	if clean := sanitizeName(name); clean != "" {
+		name = clean
+	}
+	is, err := p.hasAgent(ctx, name)
+	if err != nil || is {
+		return name, false, err
+	}
+	return name, true, p.EnsureAgent(ctx, name, Registration{Program: PersonProgram})
+}
+
+// FullID finds the message that a shortened id means: a beginning of the id; with no "msg_" before
+// it; or, of the last format.ShortDays days, a beginning of what stands behind the day. The id of a
+// thread, and what no id begins with, is returned as it is. Errors: ErrConflict where several do.
+func (p *Project) FullID(ctx context.Context, short string) (string, error) {
+	threads, err := p.store.index.Names(ctx, p.slug, format.KindOther, short, 1)
+	if err != nil || slices.Contains(threads, short) {
+		return short, err
+	}
+	var found []string
+	for _, prefix := range idPrefixes(short, p.store.cfg.Now().UTC()) {
+		ids, err := p.store.index.Names(ctx, p.slug, format.KindCanonical, prefix, maxListed)
+		if err != nil {
+			return "", err
+		}
+		if slices.Contains(ids, short) {
+			return short, nil
+		}
+		found = append(found, ids...)
+	}
+	slices.Sort(found)
+	switch found = slices.Compact(found); len(found) {
+	case 0:
+		return short, nil
+	case 1:
+		return found[0], nil
+	}
+	return "", &Error{What: refusal.IDAmbiguous, Field: refusal.Message, Name: short, Near: found[:min(len(found), maxListed)]}
+}
+
+// idPrefixes lists what a message's id may begin with that short stands for.
+func idPrefixes(short string, now time.Time) []string {
+	const made = "msg_"
+	if short == "" {
+		return nil
+	}
+	all := []string{short, made + short}
+	if strings.Contains(short, "_") {
+		return all
+	}
+	for day := range format.ShortDays {
+		all = append(all, made+now.AddDate(0, 0, -day).Format("20060102")+"_"+short)
+	}
+	return all
+}

@@ -1,0 +1,96 @@
+package mcp
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"mailtree/maildir"
+	"mailtree/maildir/format"
+)
+
+// CompleteAsk is the body of POST /mailtree/complete: what a person has begun to type.
+type CompleteAsk struct {
+	Project string `json:"project"`          // as of DeskAsk
+	Person  string `json:"person,omitempty"` // whose messages come first
+	What    string `json:"what"`             // CompleteAgents and its like
+	Begun   string `json:"begun"`
+}
+
+// What can be completed.
+const (
+	CompleteAgents   = "agents"
+	CompleteMessages = "messages"
+	CompleteThreads  = "threads"
+	CompleteProjects = "projects"
+)
+
+// Completions are words that begin so, each with what it is.
+type Completions struct {
+	Words []Completion `json:"words"`
+}
+
+// Completion is one word.
+type Completion struct {
+	Word  string `json:"word"`
+	About string `json:"about,omitempty"`
+}
+
+// maxCompletions is how many words a shell is shown.
+const maxCompletions = 50
+
+func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
+	var ask CompleteAsk
+	if !s.readVerb(w, r, &ask) {
+		return
+	}
+	found, err := s.completionsOf(r, &ask)
+	s.answerVerb(w, r, found, err)
+}
+
+func (s *Server) completionsOf(r *http.Request, ask *CompleteAsk) (found Completions, err error) {
+	ctx, kind, slug := r.Context(), format.KindProject, ""
+	if ask.What != CompleteProjects {
+		p, err := s.cfg.Store.ProjectNamed(ctx, ask.Project)
+		if err != nil {
+			return found, err
+		}
+		slug = p.Slug()
+		switch ask.What {
+		case CompleteAgents:
+			kind = format.KindProfile
+		case CompleteThreads:
+			kind = format.KindOther
+		case CompleteMessages:
+			kind = format.KindCanonical
+			found.Words = newestOf(r, p, ask)
+		}
+	}
+	if len(found.Words) > 0 {
+		return found, nil
+	}
+	for _, name := range s.cfg.Store.Complete(ctx, kind, slug, ask.Begun, maxCompletions) {
+		found.Words = append(found.Words, Completion{Word: name})
+	}
+	return found, nil
+}
+
+// newestOf are the newest messages of the person that begin so, as short as a person types them.
+func newestOf(r *http.Request, p *maildir.Project, ask *CompleteAsk) (words []Completion) {
+	q := maildir.InboxQuery{Agent: ask.Person, Limit: maxCompletions, Peek: true}
+	const markRead, wait = false, 0
+	page, err := p.Inbox(r.Context(), q, markRead, wait)
+	if err != nil { // the person is no agent here yet
+		return nil
+	}
+	for _, m := range page.Messages {
+		word := m.ID
+		if !strings.HasPrefix(word, ask.Begun) {
+			word = format.ShortID(word, time.Now())
+		}
+		if strings.HasPrefix(word, ask.Begun) {
+			words = append(words, Completion{word, m.From + ": " + m.Subject})
+		}
+	}
+	return words
+}

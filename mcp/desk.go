@@ -1,0 +1,53 @@
+package mcp
+
+import (
+	"net/http"
+
+	"mailtree/maildir"
+)
+
+// DeskAsk is the body of POST /mailtree/desk: what a person at a command line means.
+type DeskAsk struct {
+	Project string   `json:"project"`          // a key, a slug, or the last element of a path
+	Person  string   `json:"person,omitempty"` // whose command it is; "": nobody's
+	IDs     []string `json:"ids,omitempty"`    // of messages, shortened, or of threads
+}
+
+// Desk is what there is of that. The person's agent is made where it is missing.
+type Desk struct {
+	Slug     string   `json:"slug"`
+	HumanKey string   `json:"human_key"`
+	Person   string   `json:"person,omitempty"`
+	Made     bool     `json:"made,omitempty"` // just now
+	IDs      []string `json:"ids,omitempty"`  // in full
+}
+
+func (s *Server) desk(w http.ResponseWriter, r *http.Request) {
+	var ask DeskAsk
+	if !s.readVerb(w, r, &ask) {
+		return
+	}
+	d, err := s.deskOf(r, &ask)
+	s.answerVerb(w, r, d, err)
+}
+
+func (s *Server) deskOf(r *http.Request, ask *DeskAsk) (d Desk, err error) {
+	var p *maildir.Project
+	if p, err = s.cfg.Store.ProjectNamed(r.Context(), ask.Project); err != nil {
+		return d, err
+	}
+	d.Slug, d.HumanKey = p.Slug(), p.HumanKey()
+	if ask.Person != "" {
+		if d.Person, d.Made, err = p.Person(r.Context(), ask.Person); err != nil {
+			return d, err
+		}
+	}
+	for _, short := range ask.IDs {
+		id, err := p.FullID(r.Context(), short)
+		if err != nil {
+			return d, err
+		}
+		d.IDs = append(d.IDs, id)
+	}
+	return d, nil
+}
