@@ -33,9 +33,6 @@ func TestClientWake(t *testing.T) {
 				d.model.Dump(t)
 			}
 		}()
-		if k.greet != nil {
-			k.greet(screen)
-		}
 		screen.Submit("Begin the work.", func() bool { return len(d.turnsWith("Begin the work.")) > 0 })
 		d.awaitIdle()
 		agent := d.agent()

@@ -4,11 +4,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"syscall"
+
+	"mailtree/cli"
 )
 
 func main() {
@@ -23,8 +26,8 @@ type stdio struct {
 	out, err io.Writer
 }
 
-// run is the whole program but for signals. It returns 0 when all went well, 1 when it did not, and
-// 2 for a wrong command line.
+// run is the whole program but for signals. It returns 0 when all went well, else one of the exit
+// statuses of desk.go.
 func run(ctx context.Context, args, env []string, std stdio) int {
 	tuneMemory()
 	root := rootCommand(env, std)
@@ -33,14 +36,17 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 	if err == nil {
 		return 0
 	}
-	code := 1
+	code := exitFailed
 	var word, path string
 	if _, scan := fmt.Sscanf(err.Error(), "unknown command %q for %q", &word, &path); scan == nil {
-		code, err = 2, unknownCommand(root, word, path)
+		code, err = exitUsage, unknownCommand(root, word, path)
 	}
 	if e, ok := err.(*exitError); ok {
 		code = e.code
 		err = e.err
+	}
+	if refused := (&cli.Refusal{}); errors.As(err, &refused) && refused.NotFound() {
+		code = exitNothing
 	}
 	if err != nil {
 		fmt.Fprintln(std.err, "mailtree:", words.Explain(err))

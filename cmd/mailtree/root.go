@@ -56,7 +56,7 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 			return harmless(err)
 		}
 		if err != nil {
-			return &exitError{2, err}
+			return &exitError{exitUsage, err}
 		}
 		cfg.background = p.background
 		p.cfg = cfg
@@ -67,15 +67,24 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 		indexCommand(p), doctorCommand(p), keyCommand(p), tokenCommand(p), guardCommand(p, env),
 		attachmentsCommand(p), newCommand(p), hookCommand(p), serviceCommand(p), configCommand(p), manCommand(p), versionCommand(p),
 	)
+	root.AddCommand(p.deskCommands()...)
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
+		if check := c.Args; check != nil {
+			c.Args = func(c *cobra.Command, args []string) error {
+				if err := check(c, args); err != nil {
+					return usageError(c, err)
+				}
+				return nil
+			}
+		}
 		addSettingFlags(c.Flags(), c.Name())
 	}
 	return root
 }
 
 func usageError(c *cobra.Command, err error) error {
-	return &exitError{2, &usage{err, c.CommandPath()}}
+	return &exitError{exitUsage, &usage{err, c.CommandPath()}}
 }
 
 type usage struct {

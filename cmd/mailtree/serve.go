@@ -91,21 +91,8 @@ func (a *app) run(ctx context.Context, p *program, idle time.Duration, listeners
 	yield := func() { end(nil) }
 	defer yield()
 	health := &health{app: a, began: time.Now()}
-	cfg := mcpserver.Config{
-		Store:        a.store,
-		Version:      version(),
-		Events:       p.cfg.Events,
-		Host:         p.cfg.Host,
-		Token:        a.store.Token(),
-		RequireToken: p.cfg.RequireToken,
-		Health:       func(ctx context.Context) any { return health.report(ctx) },
-		Metrics:      a.metrics.handler(),
-		Called:       a.metrics.called,
-		Explain:      words.Explain,
-		ClaimEdits:   p.cfg.ClaimAuto,
-		Log:          log,
-		MaxAnswer:    p.cfg.MaxAnswer,
-	}
+	cfg := a.serverConfig()
+	cfg.Health = func(ctx context.Context) any { return health.report(ctx) }
 	waker := newWaker(p, a)
 	cfg.Nudge = waker.serve
 	if p.background {
@@ -190,6 +177,24 @@ func (a *app) run(ctx context.Context, p *program, idle time.Duration, listeners
 		return cause
 	}
 	return err
+}
+
+// serverConfig is what every server of the store serves, for a moment or for long.
+func (a *app) serverConfig() mcpserver.Config {
+	return mcpserver.Config{
+		Store:        a.store,
+		Version:      version(),
+		Events:       a.cfg.Events,
+		Host:         a.cfg.Host,
+		Token:        a.store.Token(),
+		RequireToken: a.cfg.RequireToken,
+		Metrics:      a.metrics.handler(),
+		Called:       a.metrics.called,
+		Explain:      words.Explain,
+		ClaimEdits:   a.cfg.ClaimAuto,
+		Log:          a.log,
+		MaxAnswer:    a.cfg.MaxAnswer,
+	}
 }
 
 // Reasons for which a server ends by itself.

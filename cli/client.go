@@ -1,0 +1,181 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+
+	"mailtree/mcp/protocol"
+	"mailtree/mcp/tool"
+)
+
+// Client calls the server of a store. Safe for concurrent use.
+type Client struct {
+	http  http.Client
+	hello string
+}
+
+// NewClient makes a client that reaches its server through dial, and says of the caller what only
+// that one knows. The caller closes it.
+func NewClient(dial func(ctx context.Context) (net.Conn, error), caller tool.Caller) *Client {
+	return &Client{
+		http: http.Client{Transport: &http.Transport{
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+		}},
+		hello: string(tool.Encode(caller)),
+	}
+}
+
+// Close closes the connections that are not in use.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Refusal is what the server says in place of an answer.
+type Refusal struct {
+	Text string // a sentence
+	Code string // as of tool.Refusal; "": none was given
+}
+
+// Error is the sentence.
+func (r *Refusal) Error() string { return r.Text }
+
+// NotFound reports whether what was named is not there.
+func (r *Refusal) NotFound() bool { return r.Code == "not_found" }
+
+// Call calls a tool of the toolset mail. answer is one of package mail's, or a json.RawMessage for
+// the structured content as it came. Errors: a *Refusal; those of the connection.
+func (c *Client) Call(ctx context.Context, name string, args, answer any) error {
+	var result struct {
+		Structured json.RawMessage `json:"structuredContent"`
+		IsError    bool            `json:"isError"`
+	}
+	err := c.rpc(ctx, "tools/call", map[string]any{"name": name, "arguments": args}, &result)
+	if err != nil {
+		return err
+	}
+	if result.IsError {
+		var refused tool.Refusal
+		if err := json.Unmarshal(result.Structured, &refused); err != nil {
+			return err
+		}
+		return &Refusal{refused.Error, refused.Code}
+	}
+	return json.Unmarshal(result.Structured, answer)
+}
+
+// Read reads a resource of the toolset mail, whose text is JSON. answer and errors are as of Call.
+func (c *Client) Read(ctx context.Context, uri string, answer any) error {
+	var result struct {
+		Contents []struct {
+			Text string `json:"text"`
+		} `json:"contents"`
+	}
+	if err := c.rpc(ctx, "resources/read", map[string]string{"uri": uri}, &result); err != nil {
+		return err
+	}
+	if len(result.Contents) != 1 {
+		return fmt.Errorf("the server answers %d contents to %s", len(result.Contents), uri)
+	}
+	return json.Unmarshal([]byte(result.Contents[0].Text), answer)
+}
+
+// rpc sends one request of the toolset mail.
+func (c *Client) rpc(ctx context.Context, method string, params, result any) error {
+	body := map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+	res, err := c.post(ctx, "/toolset/mail/mcp", body)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	var answer struct {
+		Result json.RawMessage `json:"result"`
+		Error  *struct {
+			Message string `json:"message"`
+			Data    struct {
+				Code string `json:"code"`
+			} `json:"data"`
+		} `json:"error"`
+	}
+	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
+		return stranger(res)
+	}
+	if answer.Error != nil {
+		return &Refusal{answer.Error.Message, answer.Error.Data.Code}
+	}
+	return json.Unmarshal(answer.Result, result)
+}
+
+// Ask has the server do a verb of its socket, POST /mailtree/<verb>. Errors are as of Call.
+func (c *Client) Ask(ctx context.Context, verb string, ask, answer any) error {
+	res, err := c.post(ctx, "/mailtree/"+verb, ask)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode == http.StatusOK {
+		return json.NewDecoder(res.Body).Decode(answer)
+	}
+	var said struct {
+		Error struct{ Message string }
+	}
+	if json.NewDecoder(res.Body).Decode(&said) != nil || said.Error.Message == "" {
+		return stranger(res)
+	}
+	refused := &Refusal{Text: said.Error.Message}
+	if res.StatusCode == http.StatusNotFound {
+		refused.Code = "not_found"
+	}
+	return refused
+}
+
+// Stream has the server do a verb that answers JSON lines for as long as ctx lasts. each is called
+// with every one of them. It returns nil when the server ends the answer.
+func (c *Client) Stream(ctx context.Context, verb string, ask any, each func(line json.RawMessage) error) error {
+	res, err := c.post(ctx, "/mailtree/"+verb, ask)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return stranger(res)
+	}
+	for lines := json.NewDecoder(res.Body); ; {
+		var line json.RawMessage
+		switch err := lines.Decode(&line); {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		if err := each(line); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *Client) post(ctx context.Context, path string, body any) (*http.Response, error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://mailtree"+path, bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set(protocol.HelloHeader, c.hello)
+	res, err := c.http.Do(r)
+	if err != nil {
+		return nil, errors.Unwrap(err) // the cause within the *url.Error
+	}
+	return res, nil
+}
+
+// stranger is the error of an answer that this version does not understand.
+func stranger(res *http.Response) error {
+	return fmt.Errorf("the server answers %s: is it of this version, and yours?", res.Status)
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/cli"
+	"mailtree/maildir/storedir"
+	mcpserver "mailtree/mcp"
+	"mailtree/mcp/socket"
+)
+
+// completing is how long a shell waits for completions.
+const completing = 500 * time.Millisecond
+
+// A shell that completes asks a running server: it opens no store and makes nobody.
+
+// completeAgent completes a command whose one argument is an agent.
+func (p *program) completeAgent(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return p.complete(c, mcpserver.CompleteAgents, begun)
+}
+
+// completeAgents completes a command, or a flag, that takes several agents.
+func (p *program) completeAgents(c *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return p.complete(c, mcpserver.CompleteAgents, begun)
+}
+
+// completeMessage completes a command whose first argument is a message.
+func (p *program) completeMessage(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return p.complete(c, mcpserver.CompleteMessages, begun)
+}
+
+// completeThread completes a command whose one argument is a thread.
+func (p *program) completeThread(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return p.complete(c, mcpserver.CompleteThreads, begun)
+}
+
+// completeProjects completes a project.
+func (p *program) completeProjects(c *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return p.complete(c, mcpserver.CompleteProjects, begun)
+}
+
+func (p *program) complete(c *cobra.Command, what, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	const none = cobra.ShellCompDirectiveNoFileComp
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context()), completing)
+	defer cancel()
+	project, err := p.projectKey(c.Flag("project").Value.String())
+	if err != nil {
+		return nil, none
+	}
+	person, _ := p.me()
+	dial := func(ctx context.Context) (net.Conn, error) { return socket.Dial(ctx, storedir.SocketPath(p.cfg.Store)) }
+	var found mcpserver.Completions
+	err = p.asClient(ctx, dial, func(ctx context.Context, s *cli.Client) error {
+		return s.Ask(ctx, "complete", mcpserver.CompleteAsk{Project: project, Person: person, What: what, Begun: begun}, &found)
+	})
+	if err != nil {
+		return nil, none
+	}
+	words := make([]cobra.Completion, len(found.Words))
+	for i, w := range found.Words {
+		words[i] = cobra.CompletionWithDesc(w.Word, strings.ReplaceAll(cli.Line(w.About), "\t", " "))
+	}
+	return words, none | cobra.ShellCompDirectiveKeepOrder
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/user"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/cli"
+	mcpserver "mailtree/mcp"
+)
+
+// Exit statuses. docs/commands.md, "Exit status", tells people.
+const (
+	exitFailed  = 1 // it was not done
+	exitUsage   = 2 // the command line is wrong
+	exitNothing = 3 // what was named is not there, or nothing was found
+)
+
+// deskCommands are the commands for people.
+func (p *program) deskCommands() []*cobra.Command {
+	return []*cobra.Command{
+		inboxCommand(p), whoisCommand(p), meCommand(p),
+	}
+}
+
+// deskWork is what a command for people works with.
+type deskWork struct {
+	*cli.Client
+	*cli.Screen
+	mcpserver.Desk // the project, who the person is, and the full ids of those that were given
+
+	json bool // print answers as they came
+}
+
+// deskFlags are the flags of every command for people.
+type deskFlags struct {
+	project string
+	json    bool
+}
+
+// addDeskFlags adds them to a command.
+func (p *program) addDeskFlags(c *cobra.Command) *deskFlags {
+	f := &deskFlags{}
+	c.Flags().StringVarP(&f.project, "project", "p", "",
+		"the project: a path, a slug, or the last element of a path (default: the one that this folder lies in)")
+	c.Flags().BoolVar(&f.json, "json", false, "print the answer as JSON")
+	_ = c.RegisterFlagCompletionFunc("project", p.completeProjects)
+	return f
+}
+
+// whose says whether a command is a person's: it then acts as that person's agent.
+type whose bool
+
+const (
+	mine    whose = true
+	nobodys whose = false
+)
+
+// atDesk calls do with what it needs: a client of the server, the project, with mine the person,
+// and the ids of messages and threads that the person has shortened.
+func (p *program) atDesk(
+	ctx context.Context, f *deskFlags, who whose, ids []string, do func(ctx context.Context, d *deskWork) error,
+) error {
+	ask := mcpserver.DeskAsk{IDs: ids}
+	var err error
+	if ask.Project, err = p.projectKey(f.project); err != nil {
+		return err
+	}
+	if who == mine {
+		if ask.Person, err = p.me(); err != nil {
+			return err
+		}
+	}
+	return p.withServer(ctx, func(ctx context.Context, c *cli.Client) error {
+		d := &deskWork{Client: c, Screen: cli.NewScreen(p.std.out, p.variable), json: f.json}
+		if err := c.Ask(ctx, "desk", ask, &d.Desk); err != nil {
+			return err
+		}
+		if d.Made {
+			fmt.Fprintf(p.std.err, "mailtree: you are %s in project %s from now on (MAILTREE_ME chooses another name)\n", d.Person, d.Slug)
+		}
+		return do(ctx, d)
+	})
+}
+
+// projectKey is how the server knows a project: "" is the one that this folder lies in.
+func (p *program) projectKey(given string) (string, error) {
+	if given != "" && !strings.Contains(given, "/") && given != "." && given != ".." {
+		return given, nil
+	}
+	caller, err := hello(p.env, stdioOptions{})
+	if err != nil {
+		return "", err
+	}
+	if given == "" {
+		return cmp.Or(caller.WorkTree, caller.Dir), nil
+	}
+	return filepath.Abs(given)
+}
+
+// me is the name of the person who types: MAILTREE_ME, else the login name.
+func (p *program) me() (string, error) {
+	if name := p.variable("MAILTREE_ME"); name != "" {
+		return name, nil
+	}
+	u, err := user.Current()
+	if err != nil {
+		return "", errors.New("this user has no name: choose one with MAILTREE_ME")
+	}
+	return u.Username, nil
+}
+
+// call calls a tool and prints its answer: with --json as it came, else by show.
+func call[T any](ctx context.Context, d *deskWork, tool string, args any, show func(answer *T) error) error {
+	var raw json.RawMessage
+	if err := d.Call(ctx, tool, args, &raw); err != nil {
+		return err
+	}
+	return present(d, raw, show)
+}
+
+// present prints an answer: with --json as it came, else by show.
+func present[T any](d *deskWork, raw json.RawMessage, show func(answer *T) error) error {
+	if d.json {
+		return d.JSON(raw)
+	}
+	var answer T
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		return err
+	}
+	return show(&answer)
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/cli"
+	"mailtree/maildir"
+	"mailtree/maildir/format"
+	"mailtree/mcp/mail"
+)
+
+func inboxCommand(p *program) *cobra.Command {
+	var o inboxOptions
+	c := &cobra.Command{
+		Use:   "inbox [AGENT]",
+		Short: "List your mail, or an agent's",
+		Long: "List your mail, newest first, or an agent's. Unread messages are bold and marked with *, those that are still to\n" +
+			"be acknowledged with !. Reading the list marks nothing read.",
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: p.completeAgent,
+	}
+	f := p.addDeskFlags(c)
+	c.Flags().BoolVarP(&o.unread, "unread", "u", false, "only unread messages")
+	c.Flags().BoolVar(&o.ack, "ack", false, "only what is still to be acknowledged, by you or by those you wrote to")
+	c.Flags().StringVar(&o.since, "since", "", "only after this time, such as 2026-01-31T12:00:00Z")
+	c.Flags().IntVarP(&o.limit, "limit", "n", maildir.DefaultPage, "at most this many")
+	c.Flags().StringVar(&o.cursor, "cursor", "", "go on where the list before ended")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		who := whose(len(args) == 0)
+		return p.atDesk(c.Context(), f, who, nil, func(ctx context.Context, d *deskWork) error {
+			o.agent = d.Person
+			if len(args) > 0 {
+				o.agent = args[0]
+			}
+			return call(ctx, d, "check_my_messages", o.args(d), func(in *mail.Inbox) error { return showInbox(d, in) })
+		})
+	}
+	return c
+}
+
+type inboxOptions struct {
+	agent, since, cursor string
+	unread, ack          bool
+	limit                int
+}
+
+func (o *inboxOptions) args(d *deskWork) map[string]any {
+	a := map[string]any{"project_key": d.Slug, "agent_name": o.agent, "limit": o.limit}
+	for name, text := range map[string]string{"since_ts": o.since, "cursor": o.cursor} {
+		if text != "" {
+			a[name] = text
+		}
+	}
+	for name, on := range map[string]bool{"unread_only": o.unread, "awaiting_ack": o.ack} {
+		if on {
+			a[name] = true
+		}
+	}
+	return a
+}
+
+func showInbox(d *deskWork, in *mail.Inbox) error {
+	d.Printf("%s\n", d.Faint(fmt.Sprintf("%s in %s: %d unread of %d", in.Agent, in.Project, in.Unread, in.Total)))
+	rows := make([]cli.Row, len(in.Messages))
+	for i := range in.Messages {
+		rows[i] = deliveryRow(d.Screen, &in.Messages[i])
+	}
+	d.Table(rows)
+	if in.Next != "" {
+		d.Printf("%s\n", d.Faint("there are more: --cursor "+in.Next))
+	}
+	return nil
+}
+
+// deliveryRow is one line of a list of mail: state, id, age, who, subject.
+func deliveryRow(s *cli.Screen, m *mail.Delivery) cli.Row {
+	who := m.From
+	if m.Kind == maildir.KindSent {
+		who = "to " + strings.Join(m.To, ", ")
+	}
+	subject := cli.Line(m.Subject)
+	if m.Importance == format.High || m.Importance == format.Urgent {
+		subject = m.Importance + ": " + subject
+	}
+	return cli.Row{
+		Cells:  []string{stateOf(m), s.ShortID(m.ID), s.Ago(m.Created), cli.Line(who), subject},
+		Strong: !m.Read && m.Kind != maildir.KindSent,
+	}
+}
+
+// stateOf is the mark before a message: "!" still to be acknowledged, "*" unread.
+func stateOf(m *mail.Delivery) string {
+	switch {
+	case m.AckRequired && !m.Acked && m.Kind != maildir.KindSent:
+		return "!"
+	case !m.Read && m.Kind != maildir.KindSent:
+		return "*"
+	}
+	return ""
+}

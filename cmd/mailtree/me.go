@@ -1,0 +1,34 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/mcp/mail"
+)
+
+func meCommand(p *program) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "me",
+		Short: "Show who you are in a project",
+		Long: "Show who you are in a project. A person is an agent as any other, called MAILTREE_ME, else as you log in. It is\n" +
+			"made at first use.",
+		Args: cobra.NoArgs,
+	}
+	f := p.addDeskFlags(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return p.atDesk(c.Context(), f, mine, nil, func(ctx context.Context, d *deskWork) error { return showAgent(ctx, d, d.Person) })
+	}
+	return c
+}
+
+// showAgent prints all that is known of one agent.
+func showAgent(ctx context.Context, d *deskWork, name string) error {
+	var raw json.RawMessage
+	if err := d.Call(ctx, "whois", map[string]any{"project_key": d.Slug, "agent_name": name}, &raw); err != nil {
+		return err
+	}
+	return present(d, raw, func(w *mail.Whois) error { return showWhois(d, w) })
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/cli"
+	"mailtree/mcp/mail"
+)
+
+func whoisCommand(p *program) *cobra.Command {
+	c := &cobra.Command{
+		Use:               "whois AGENT",
+		Short:             "Show an agent: what it works on, its claims, how far it is with its mail",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: p.completeAgent,
+	}
+	f := p.addDeskFlags(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return p.atDesk(c.Context(), f, nobodys, nil, func(ctx context.Context, d *deskWork) error { return showAgent(ctx, d, args[0]) })
+	}
+	return c
+}
+
+func showWhois(d *deskWork, w *mail.Whois) error {
+	d.Printf("%s  %s\n", d.Bold(w.Name), d.Faint(w.Project+" "+cli.Line(w.HumanKey)))
+	facts := []cli.Row{
+		{Cells: []string{"program", cli.Line(cmp.Or(w.Program, "unknown"))}},
+		{Cells: []string{"model", cli.Line(w.Model)}},
+		{Cells: []string{"task", cli.Line(w.Task)}},
+		{Cells: []string{"status", w.Status}},
+		{Cells: []string{"since", cli.Exact(w.Inception)}},
+		{Cells: []string{"active", seen(d, w.LastActive)}},
+		{Cells: []string{"mail", fmt.Sprintf("%d unread of %d", w.Unread, w.Total)}},
+	}
+	shown := facts[:0]
+	for _, f := range facts {
+		if f.Cells[1] != "" {
+			shown = append(shown, f)
+		}
+	}
+	for _, c := range w.Claims {
+		shown = append(shown, cli.Row{Cells: []string{"claim", cli.Line(c.Path) + ", for " + d.In(c.Expires) + reason(c.Reason)}})
+	}
+	for _, m := range w.Mail {
+		shown = append(shown, cli.Row{Cells: []string{"has", d.ShortID(m.ID) + " from " + cli.Line(m.From) + ": " + howFar(&m.Receipt)}})
+	}
+	for _, c := range w.Commit {
+		shown = append(shown, cli.Row{Cells: []string{"commit", cli.Line(c)}})
+	}
+	if w.Note != "" {
+		shown = append(shown, cli.Row{Cells: []string{"note", cli.Line(w.Note)}})
+	}
+	d.Table(shown)
+	return nil
+}
+
+// seen says when an agent did something last.
+func seen(d *deskWork, stamp string) string {
+	if stamp == "" {
+		return ""
+	}
+	return d.Ago(stamp) + " (" + cli.Exact(stamp) + ")"
+}
+
+func reason(text string) string {
+	if text == "" {
+		return ""
+	}
+	return ": " + cli.Line(text)
+}
+
+// howFar is the last of what a recipient did with a message.
+func howFar(r *mail.Receipt) string {
+	switch {
+	case r.Acked:
+		return "acknowledged"
+	case r.Read:
+		return "read"
+	case r.AnnouncedAt != "":
+		return "told of it"
+	case r.Delivered:
+		return "delivered"
+	}
+	return "not delivered"
+}
