@@ -123,7 +123,7 @@ func (o *office) call(uid int, calls ...[2]string) []string {
 	return texts
 }
 
-// ask makes one call over a bridge.
+// ask makes one call over a bridge, and returns the first text of the answer.
 func ask(in io.Writer, out *bufio.Reader, call [2]string) (text string, err error) {
 	if _, err := fmt.Fprintf(in, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}`+"\n",
 		call[0], call[1]); err != nil {
@@ -139,7 +139,7 @@ func ask(in io.Writer, out *bufio.Reader, call [2]string) (text string, err erro
 			IsError bool
 		}
 	}
-	if err := json.Unmarshal(line, &a); err != nil || len(a.Result.Content) != 1 {
+	if err := json.Unmarshal(line, &a); err != nil || len(a.Result.Content) == 0 {
 		return "", fmt.Errorf("the answer %s: %v", line, err)
 	}
 	if a.Result.IsError {
