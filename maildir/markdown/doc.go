@@ -1,13 +1,14 @@
 // Package markdown reads the structure of a GitHub-Flavored Markdown body: key points, decisions,
-// action items and questions; and it points images elsewhere. It knows Markdown and nothing of
-// mail, and it is the only importer of goldmark.
+// action items and questions; it points images elsewhere, and makes HTML. It knows Markdown and
+// nothing of mail, and it is the only importer of goldmark.
 //
-// Four functions, all of them on goldmark's tree:
+// Five functions, all of them on goldmark's tree:
 //
 //	FirstHeading  at most 16 KiB; for a missing subject, in ingest
 //	PlainText     at most 8 KiB; for excerpts
 //	Parse         at most 256 KiB and about 200 ms; for summaries
 //	RewriteImages the same, data URIs not counted; where a message is sent
+//	Render        the same; for people who read a message in a browser
 //
 // # What holds for any body
 //

@@ -1,0 +1,138 @@
+package markdown
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	extast "github.com/yuin/goldmark/extension/ast"
+	"github.com/yuin/goldmark/renderer"
+	"github.com/yuin/goldmark/renderer/html"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+)
+
+// Render makes HTML of the first [Limit] bytes of a body; "" and false where that is not the whole
+// of it, or takes too long: the caller then shows the body as it is written. The HTML holds no
+// markup of the sender's: HTML in the body shows as text. An image becomes a link to it, so that
+// nothing is fetched when somebody reads. A quote is folded. The caller sanitizes the HTML
+// nevertheless.
+func Render(ctx context.Context, body string) (string, bool) {
+	source, cut := clipBody(normalize(body), Limit)
+	if cut {
+		return "", false
+	}
+	doc, whole := parseTree(ctx, []byte(source), Deadline)
+	if doc == nil || !whole {
+		return "", false
+	}
+	return renderTree(doc, []byte(source))
+}
+
+// renderTree writes the tree; false where goldmark failed or panicked.
+func renderTree(doc ast.Node, source []byte) (page string, ok bool) {
+	defer func() {
+		if recover() != nil {
+			page, ok = "", false
+		}
+	}()
+	r := renderer.NewRenderer(renderer.WithNodeRenderers(
+		util.Prioritized(reading{}, 100),
+		util.Prioritized(extension.NewTableHTMLRenderer(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)), 500),
+		util.Prioritized(extension.NewStrikethroughHTMLRenderer(), 500),
+		util.Prioritized(html.NewRenderer(), 1000),
+	))
+	var b bytes.Buffer
+	err := r.Render(&b, source, doc)
+	return b.String(), err == nil
+}
+
+// reading renders what a reader gets in another form than goldmark's.
+type reading struct{}
+
+func (reading) RegisterFuncs(to renderer.NodeRendererFuncRegisterer) {
+	to.Register(ast.KindImage, renderImage)
+	to.Register(ast.KindBlockquote, renderQuote)
+	to.Register(ast.KindCodeBlock, renderCode)
+	to.Register(ast.KindFencedCodeBlock, renderCode)
+	to.Register(ast.KindHTMLBlock, renderCode)
+	to.Register(ast.KindRawHTML, renderTag)
+	to.Register(extast.KindTaskCheckBox, renderCheckBox)
+}
+
+func renderImage(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	to := n.(*ast.Image).Destination
+	safe := !html.IsDangerousURL(to) && !bytes.HasPrefix(bytes.ToLower(to), []byte("data:"))
+	switch {
+	case !safe && entering:
+		_, _ = w.WriteString("[image: ")
+	case !safe:
+		_, _ = w.WriteString("]")
+	case entering:
+		_, _ = w.WriteString(`<a href="`)
+		_, _ = w.Write(util.EscapeHTML(util.URLEscape(to, true)))
+		_, _ = w.WriteString(`">[image: `)
+	default:
+		_, _ = w.WriteString("]</a>")
+	}
+	return ast.WalkContinue, nil
+}
+
+// renderQuote folds a quote, but for one within another block.
+func renderQuote(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	fold := n.Parent().Kind() == ast.KindDocument
+	if entering {
+		if fold {
+			_, _ = w.WriteString("<details><summary>Quoted text</summary>\n")
+		}
+		_, _ = w.WriteString("<blockquote>\n")
+		return ast.WalkContinue, nil
+	}
+	_, _ = w.WriteString("</blockquote>\n")
+	if fold {
+		_, _ = w.WriteString("</details>\n")
+	}
+	return ast.WalkContinue, nil
+}
+
+// renderCode writes a block as it stands. It scrolls by itself, so it can have the focus.
+func renderCode(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	if !entering {
+		return ast.WalkContinue, nil
+	}
+	_, _ = w.WriteString(`<pre tabindex="0"><code>`)
+	writeSegments(w, source, n.Lines())
+	if b, ok := n.(*ast.HTMLBlock); ok && b.HasClosure() {
+		_, _ = w.Write(util.EscapeHTML(b.ClosureLine.Value(source)))
+	}
+	_, _ = w.WriteString("</code></pre>\n")
+	return ast.WalkSkipChildren, nil
+}
+
+// renderTag shows an HTML tag as text.
+func renderTag(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	if entering {
+		writeSegments(w, source, n.(*ast.RawHTML).Segments)
+	}
+	return ast.WalkSkipChildren, nil
+}
+
+func writeSegments(w util.BufWriter, source []byte, all *text.Segments) {
+	for i := range all.Len() {
+		s := all.At(i)
+		_, _ = w.Write(util.EscapeHTML(s.Value(source)))
+	}
+}
+
+// renderCheckBox shows a box as a letter: nobody can tick it here.
+func renderCheckBox(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	if entering {
+		box := "☐ "
+		if n.(*extast.TaskCheckBox).IsChecked {
+			box = "☑ "
+		}
+		_, _ = w.WriteString(box)
+	}
+	return ast.WalkContinue, nil
+}

@@ -1,0 +1,39 @@
+package markdown
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestRender(t *testing.T) {
+	for _, c := range []struct{ body, want string }{
+		{"# a\n\nb *c* `d<e>`", "<h1>a</h1>\n<p>b <em>c</em> <code>d&lt;e&gt;</code></p>\n"},
+		{"> old\n\nnew", "<details><summary>Quoted text</summary>\n<blockquote>\n<p>old</p>\n</blockquote>\n</details>\n<p>new</p>\n"},
+		{"- > in a list", "<ul>\n<li>\n<blockquote>\n<p>in a list</p>\n</blockquote>\n</li>\n</ul>\n"},
+		{"```go\na < b\n```", "<pre tabindex=\"0\"><code>a &lt; b\n</code></pre>\n"},
+		{"![a](http://evil.example/x.png)", "<p><a href=\"http://evil.example/x.png\">[image: a]</a></p>\n"},
+		{"![a](javascript:alert(1))", "<p>[image: a]</p>\n"},
+		{"![a](data:image/svg+xml;base64,AAAA)", "<p>[image: a]</p>\n"},
+		{"[a](javascript:alert(1))", "<p><a href=\"\">a</a></p>\n"},
+		{"a <b onclick=x>c", "<p>a &lt;b onclick=x&gt;c</p>\n"},
+		{"<script>\nalert(1)\n</script>", "<pre tabindex=\"0\"><code>&lt;script&gt;\nalert(1)\n&lt;/script&gt;</code></pre>\n"},
+		{"~~a~~\n\n- [x] b", "<p><del>a</del></p>\n<ul>\n<li>☑ b</li>\n</ul>\n"},
+	} {
+		got, ok := Render(t.Context(), c.body)
+		if !ok || got != c.want {
+			t.Errorf("%q: %v\n got %q\nwant %q", c.body, ok, got, c.want)
+		}
+	}
+	if got, ok := Render(t.Context(), strings.Repeat("a", Limit+1)); ok || got != "" {
+		t.Errorf("a body over the limit gives %d bytes, %v", len(got), ok)
+	}
+}
+
+// TestRenderHostile: the HTML of any body stays in proportion to it.
+func TestRenderHostile(t *testing.T) {
+	for name, body := range hostile(64 << 10) {
+		if got, _ := Render(t.Context(), body); len(got) > 64*len(body) {
+			t.Errorf("%s: %d bytes of HTML for %d", name, len(got), len(body))
+		}
+	}
+}
