@@ -13,7 +13,7 @@ import (
 
 // agentColumns are an agent's row and the time of its last activity: the newest of its messages,
 // marks, claims and its inception.
-const agentColumns = `a.name, a.profile, a.program, a.model, a.task, a.inception, a.status, a.total, a.unread, a.sent,
+const agentColumns = `a.name, a.profile, a.program, a.model, a.task, a.inception, a.status, a.total, a.unread, a.archived, a.sent,
 	(SELECT max(at) FROM (
 		SELECT a.inception AS at
 		UNION ALL SELECT (SELECT m.created FROM messages m WHERE m.pid = a.pid AND m.sender = a.name ORDER BY m.row DESC LIMIT 1)
@@ -22,12 +22,13 @@ const agentColumns = `a.name, a.profile, a.program, a.model, a.task, a.inception
 		UNION ALL SELECT (SELECT max(c.created) FROM claims c WHERE c.pid = a.pid AND c.agent = a.name)))`
 
 // shortColumns are the same without program, model, task and the last activity.
-const shortColumns = "a.name, a.profile, '', '', '', a.inception, a.status, a.total, a.unread, a.sent, NULL"
+const shortColumns = "a.name, a.profile, '', '', '', a.inception, a.status, a.total, a.unread, a.archived, a.sent, NULL"
 
 func scanAgent(slug string, scan func(...any) error) (maildir.AgentRow, error) {
 	r := maildir.AgentRow{Project: slug}
 	var inception, last sql.NullInt64
-	err := scan(&r.Name, &r.HasProfile, &r.Program, &r.Model, &r.Task, &inception, &r.Status, &r.Total, &r.Unread, &r.Sent, &last)
+	err := scan(&r.Name, &r.HasProfile, &r.Program, &r.Model, &r.Task, &inception, &r.Status, &r.Total, &r.Unread,
+		&r.Archived, &r.Sent, &last)
 	r.Inception, r.LastActive = scanTime(inception), scanTime(last)
 	return r, err
 }

@@ -14,8 +14,8 @@ import (
 
 // tally is what a batch adds to one agent's row.
 type tally struct {
-	aid                        int64
-	files, total, unread, sent int
+	aid                                  int64
+	files, total, unread, archived, sent int
 }
 
 // oldMessage is a message as the tables hold it.
@@ -67,7 +67,7 @@ func (b *batch) letters() ([]*letter, error) {
 			}
 			holders, ok := touched[f.id]
 			switch {
-			case !isMark(f.kind):
+			case !f.kind.Mark():
 				touched[f.id] = nil
 			case !ok:
 				touched[f.id] = map[string]bool{f.agent: true}

@@ -21,8 +21,8 @@ type message struct {
 
 // box is one delivery.
 type box struct {
-	copy, ack *file
-	read      *file // the mark that says so: an acknowledged delivery is read, see docs/tree.md, "Marks"
+	copy, ack, archived *file
+	read                *file // the mark that says so: see docs/tree.md, "Marks"
 }
 
 // derive applies the rules to all files of one id, in any order.
@@ -36,7 +36,7 @@ func derive(files []*file) message {
 			continue
 		}
 		switch f.kind {
-		case format.KindRead, format.KindAck:
+		case format.KindRead, format.KindAck, format.KindArchived:
 			marks[f.path] = f
 		case format.KindCanonical:
 			m.first(&canonical, f)
@@ -53,7 +53,8 @@ func derive(files []*file) message {
 	}
 	for agent, b := range m.boxes {
 		b.ack = marks[format.AckMark(b.copy.path)]
-		b.read = cmp.Or(marks[format.ReadMark(b.copy.path)], b.ack)
+		b.archived = marks[format.ArchivedMark(b.copy.path)]
+		b.read = cmp.Or(marks[format.ReadMark(b.copy.path)], b.ack, b.archived)
 		m.boxes[agent] = b
 	}
 	switch {
@@ -79,7 +80,7 @@ func (m *message) first(role **file, f *file) {
 // sameRow reports whether two deliveries show the same row.
 func (b box) sameRow(c box) bool {
 	return b.copy != nil && c.copy != nil && b.copy.path == c.copy.path && b.copy.fact == c.copy.fact && sameMark(b.read, c.read) &&
-		sameMark(b.ack, c.ack)
+		sameMark(b.ack, c.ack) && (b.archived == nil) == (c.archived == nil)
 }
 
 func sameMark(a, b *file) bool {

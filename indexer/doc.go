@@ -21,7 +21,7 @@
 //	            nothing), valid 1, bad 0 (1: has a problem of its own), at NULL (a mark's time,
 //	            µs), fact "cc" (inbox: kind of the delivery; outbox: the bcc names)
 //	agents      aid 3, pid 1, name "BlueLake", files 29 (that make it exist), total 20, unread
-//	            4, sent 9, profile 1, program, model, task, inception (µs), status "work"
+//	            4, archived 2 (of the total), sent 9, profile 1, program, model, task, inception (µs), status "work"
 //	messages    row 4066…, pid 1, id "msg_…", thread "TKT-123", human "/abs/path/backend",
 //	            sender "GreenCastle", tos "BlueLake Ann", ccs "", created (µs), importance
 //	            "high", ack 1, in_reply_to, refs (JSON or ""), message_id, media_type,
@@ -31,7 +31,8 @@
 //	search      FTS5 over subject, body and facets of messages; facets (rowid.go) make project,
 //	            sender, recipient, importance and thread part of one full-text query
 //	deliveries  aid 3, row 4066…, path of the inbox copy, kind "to", urgent 1, asks 0 (1: for
-//	            an acknowledgement), read 1, read_at (µs or NULL), ack 0, ack_at NULL
+//	            an acknowledgement), read 1, read_at (µs or NULL), ack 0, ack_at NULL,
+//	            archived 0
 //	claims      pid 1, path "claims/….json", pattern "app/api/*.py", agent, exclusive 1, reason,
 //	            created, expires (µs), released 0, released_at NULL
 //	problems    pid 1, path "messages/x.md", reason "no \"from\"", line 2

@@ -23,13 +23,13 @@ var dumped = []table{
 	{"file", "SELECT p.slug, f.path, json_array('file', p.slug, f.path, " + kindName() +
 		", f.agent, f.msgid, lower(hex(f.hash)), f.valid, f.bad, f.at, f.fact) FROM files f JOIN projects p USING (pid)"},
 	{"agent", "SELECT p.slug, x.name, json_array('agent', p.slug, x.name, x.files, x.profile, x.program, x.model, x.task, x.inception, " +
-		"x.status, x.total, x.unread, x.sent) FROM agents x JOIN projects p USING (pid)"},
+		"x.status, x.total, x.unread, x.archived, x.sent) FROM agents x JOIN projects p USING (pid)"},
 	{"message", "SELECT p.slug, m.id, json_array('message', p.slug, m.id, m.src, m.thread, m.human, m.sender, m.tos, m.ccs, m.created, " +
 		"m.importance, m.ack, m.in_reply_to, m.refs, m.message_id, m.media_type, m.attachments, m.html, m.key, m.auth, m.door, " +
 		"m.terminal, m.seal, lower(hex(m.digest)), m.subject, m.body) " +
 		"FROM messages m JOIN projects p USING (pid)"},
 	{"delivery", "SELECT p.slug, a.name || ' ' || m.id, json_array('delivery', p.slug, a.name, m.id, d.path, d.kind, d.urgent, " +
-		"d.asks, d.read, d.read_at, d.ack, d.ack_at) FROM deliveries d JOIN agents a USING (aid) JOIN projects p ON p.pid = a.pid " +
+		"d.asks, d.read, d.read_at, d.ack, d.ack_at, d.archived) FROM deliveries d JOIN agents a USING (aid) JOIN projects p ON p.pid = a.pid " +
 		"JOIN messages m ON m.row = d.row"},
 	{"claim", "SELECT p.slug, c.path, json_array('claim', p.slug, c.path, c.pattern, c.agent, c.exclusive, c.reason, c.created, " +
 		"c.expires, c.released, c.released_at) FROM claims c JOIN projects p USING (pid)"},
@@ -43,7 +43,7 @@ var dumped = []table{
 func kindName() string {
 	var b strings.Builder
 	b.WriteString("CASE f.kind")
-	for k := format.KindIgnored; k <= format.KindAttachment; k++ {
+	for k := format.KindIgnored; k <= format.KindArchived; k++ {
 		fmt.Fprintf(&b, " WHEN %d THEN '%s'", k, k)
 	}
 	return b.String() + " END"

@@ -62,15 +62,13 @@ func isMessage(k format.Kind) bool {
 	return k == format.KindCanonical || k == format.KindInbox || k == format.KindOutbox
 }
 
-func isMark(k format.Kind) bool { return k == format.KindRead || k == format.KindAck }
-
 // locate is maildir.Locate, and refuses names that no JSON could carry.
 func locate(p string) format.Place {
 	pl := format.Locate(p)
 	if pl.Bad == "" && pl.Kind != format.KindIgnored && !utf8.ValidString(p) {
 		pl.Bad = "the path is not valid UTF-8"
 	}
-	if pl.Bad != "" || !(isMessage(pl.Kind) || isMark(pl.Kind)) {
+	if pl.Bad != "" || !(isMessage(pl.Kind) || pl.Kind.Mark()) {
 		pl.ID = ""
 	}
 	return pl
@@ -79,7 +77,8 @@ func locate(p string) format.Place {
 // makesAgent names the agent that exists because of this file; "" when none does.
 func (f *file) makesAgent() string {
 	switch f.kind {
-	case format.KindProfile, format.KindStatus, format.KindInbox, format.KindRead, format.KindAck, format.KindOutbox, format.KindDraft:
+	case format.KindProfile, format.KindStatus, format.KindInbox, format.KindRead, format.KindAck, format.KindArchived,
+		format.KindOutbox, format.KindDraft:
 		if format.ValidName(f.agent) {
 			return f.agent
 		}

@@ -25,14 +25,14 @@ func pageSize(n int) int {
 	return min(n, maxPage)
 }
 
-const deliveryColumns = ", d.path, d.kind, d.read, d.read_at, d.ack, d.ack_at"
+const deliveryColumns = ", d.path, d.kind, d.read, d.read_at, d.ack, d.ack_at, d.archived"
 
 func deliveries(ctx context.Context, from reader, slug, agent, text string, args ...any) ([]maildir.Delivery, error) {
 	all := []maildir.Delivery{}
 	err := from.each(ctx, text, args, func(scan func(...any) error) error {
 		d := maildir.Delivery{Agent: agent}
 		var read, ack sql.NullInt64
-		err := scanMessage(slug, scan, &d.MessageRow, &d.CopyPath, &d.Kind, &d.Read, &read, &d.Acked, &ack)
+		err := scanMessage(slug, scan, &d.MessageRow, &d.CopyPath, &d.Kind, &d.Read, &read, &d.Acked, &ack, &d.Archived)
 		d.ReadAt, d.AckedAt = scanTime(read), scanTime(ack)
 		if d.Kind == "bcc" {
 			d.BCC = []string{agent}
@@ -66,9 +66,9 @@ func (x *Index) Delivery(ctx context.Context, slug, agent, id string, wanted mai
 
 // awaitingText lists what waits for an acknowledgement. Both halves read a partial index, so that
 // they cost what is waiting and not what is stored.
-const awaitingText = "SELECT " + messageColumns + withoutBody + ", d.path, d.kind, d.read, d.read_at, d.ack, d.ack_at FROM (" +
-	"SELECT row, path, kind, read, read_at, ack, ack_at FROM deliveries WHERE aid = " + agentID + " AND asks = 1 AND ack = 0 AND row < ?3 " +
-	"UNION ALL SELECT DISTINCT o.row, '', '" + maildir.KindSent + "', 1, NULL, 0, NULL " +
+const awaitingText = "SELECT " + messageColumns + withoutBody + deliveryColumns + " FROM (" +
+	"SELECT row, path, kind, read, read_at, ack, ack_at, archived FROM deliveries WHERE aid = " + agentID + " AND asks = 1 AND ack = 0 AND row < ?3 " +
+	"UNION ALL SELECT DISTINCT o.row, '', '" + maildir.KindSent + "', 1, NULL, 0, NULL, 0 " +
 	"FROM deliveries o INDEXED BY deliveries_asking CROSS JOIN messages s ON s.row = o.row " +
 	"WHERE o.asks = 1 AND o.ack = 0 AND o.row < ?3 AND s.pid = ?1 AND s.sender = ?2 " +
 	"AND NOT EXISTS (SELECT 1 FROM deliveries x WHERE x.aid = " + agentID + " AND x.row = o.row AND x.ack = 0)" +
@@ -131,6 +131,9 @@ func inboxQuery(pid int64, q maildir.InboxQuery) (text string, args []any) {
 		after = firstRow(since)
 	}
 	where := ""
+	if !q.Archived {
+		where += " AND d.archived = 0"
+	}
 	if q.UnreadOnly {
 		where += " AND d.read = 0"
 	}
@@ -202,10 +205,10 @@ func (x *Index) Counts(ctx context.Context, slug, agent string) (maildir.Counts,
 	return counts(ctx, x, x.pid(slug), agent)
 }
 
-const countsText = "SELECT total, unread, sent FROM agents WHERE pid = ? AND name = ?"
+const countsText = "SELECT total, unread, archived, sent FROM agents WHERE pid = ? AND name = ?"
 
 func counts(ctx context.Context, from reader, pid int64, agent string) (c maildir.Counts, err error) {
-	err = from.each(ctx, countsText, []any{pid, agent}, func(scan func(...any) error) error { return scan(&c.Total, &c.Unread, &c.Sent) })
+	err = from.each(ctx, countsText, []any{pid, agent}, func(scan func(...any) error) error { return scan(&c.Total, &c.Unread, &c.Archived, &c.Sent) })
 	return c, err
 }
 

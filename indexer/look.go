@@ -135,7 +135,7 @@ func (l *looker) made(f *file, data []byte, sum [sha256.Size]byte) *look {
 			bad = &tree.FormatError{Reason: err.Error()}
 		}
 		f.reason, f.line = bad.Reason, bad.Line
-		f.valid = isMark(f.kind) || f.kind == format.KindReleased
+		f.valid = f.kind.Mark() || f.kind == format.KindReleased
 	}
 	return lk
 }
@@ -166,7 +166,7 @@ func (lk *look) parse(l *looker, data []byte, sum [sha256.Size]byte) (err error)
 		case format.KindOutbox:
 			f.fact = strings.Join(lk.msg.BCC, " ")
 		}
-	case format.KindRead, format.KindAck, format.KindReleased:
+	case format.KindRead, format.KindAck, format.KindArchived, format.KindReleased:
 		var t time.Time
 		t, err = format.ParseMark(data)
 		f.at = micros(t)

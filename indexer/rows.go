@@ -266,8 +266,9 @@ func (w *writer) insertAgent(pid int64, name string) (int64, error) {
 
 // countAgent adds to an agent's counts.
 func (w *writer) countAgent(aid int64, d *tally) error {
-	return w.do("UPDATE agents SET files = files + ?, total = total + ?, unread = unread + ?, sent = sent + ? WHERE aid = ?",
-		d.files, d.total, d.unread, d.sent, aid)
+	return w.do("UPDATE agents SET files = files + ?, total = total + ?, unread = unread + ?, archived = archived + ?, sent = sent + ? "+
+		"WHERE aid = ?",
+		d.files, d.total, d.unread, d.archived, d.sent, aid)
 }
 
 // deleteAgent deletes an agent that has no file left.
@@ -352,9 +353,9 @@ func (w *writer) putDelivery(aid int64, t *letter, b box) error {
 	if ack {
 		ackAt = orNull(b.ack.at)
 	}
-	return w.do("INSERT OR REPLACE INTO deliveries (aid, row, path, kind, urgent, asks, read, read_at, ack, ack_at) "+
-		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		aid, t.row, b.copy.path, b.copy.fact, t.urgent, t.asks, read, readAt, ack, ackAt)
+	return w.do("INSERT OR REPLACE INTO deliveries (aid, row, path, kind, urgent, asks, read, read_at, ack, ack_at, archived) "+
+		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		aid, t.row, b.copy.path, b.copy.fact, t.urgent, t.asks, read, readAt, ack, ackAt, b.archived != nil)
 }
 
 func (w *writer) deleteDelivery(aid, row int64) error {

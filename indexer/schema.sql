@@ -34,6 +34,7 @@ CREATE TABLE agents (
   files     INTEGER NOT NULL DEFAULT 0,
   total     INTEGER NOT NULL DEFAULT 0,
   unread    INTEGER NOT NULL DEFAULT 0,
+  archived  INTEGER NOT NULL DEFAULT 0,
   sent      INTEGER NOT NULL DEFAULT 0,
   profile   INTEGER NOT NULL DEFAULT 0,
   program   TEXT NOT NULL DEFAULT '',
@@ -86,16 +87,17 @@ CREATE VIRTUAL TABLE search USING fts5(
 INSERT INTO search (search, rank) VALUES ('automerge', 8);
 
 CREATE TABLE deliveries (
-  aid     INTEGER NOT NULL,
-  row     INTEGER NOT NULL,
-  path    TEXT NOT NULL,
-  kind    TEXT NOT NULL,
-  urgent  INTEGER NOT NULL,
-  asks    INTEGER NOT NULL,
-  read    INTEGER NOT NULL,
-  read_at INTEGER,
-  ack     INTEGER NOT NULL,
-  ack_at  INTEGER,
+  aid      INTEGER NOT NULL,
+  row      INTEGER NOT NULL,
+  path     TEXT NOT NULL,
+  kind     TEXT NOT NULL,
+  urgent   INTEGER NOT NULL,
+  asks     INTEGER NOT NULL,
+  read     INTEGER NOT NULL,
+  read_at  INTEGER,
+  ack      INTEGER NOT NULL,
+  ack_at   INTEGER,
+  archived INTEGER NOT NULL,
   PRIMARY KEY (aid, row)
 ) WITHOUT ROWID;
 

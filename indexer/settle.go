@@ -56,6 +56,9 @@ func (b *batch) countLetter(m *message, sign int) {
 		if box.read == nil {
 			d.unread += sign
 		}
+		if box.archived != nil {
+			d.archived += sign
+		}
 	}
 	if s := m.sender(); s != "" {
 		b.tally(s).sent += sign
@@ -163,7 +166,7 @@ func (b *batch) agents([]*letter) error {
 		}
 	}
 	for _, d := range b.tallies {
-		if d.files != 0 || d.total != 0 || d.unread != 0 || d.sent != 0 {
+		if d.files != 0 || d.total != 0 || d.unread != 0 || d.archived != 0 || d.sent != 0 {
 			if err := b.w.countAgent(d.aid, d); err != nil {
 				return err
 			}

@@ -13,6 +13,7 @@
 //	agents/<Name>/inbox/YYYY/MM/DD/<id>.md    the recipient's copy
 //	agents/<Name>/inbox/YYYY/MM/DD/<id>.read  exists once the recipient has read it: one line, the time
 //	agents/<Name>/inbox/YYYY/MM/DD/<id>.ack   exists once the recipient has acknowledged it: one line, the time
+//	agents/<Name>/inbox/YYYY/MM/DD/<id>.archived  exists once the recipient has put it away: one line, the time
 //	agents/<Name>/outbox/YYYY/MM/DD/<id>.md   the sender's copy: it alone names every bcc recipient
 //	agents/<Name>/drafts/**                   never delivered
 //	claims/<sha1(path)>-<Name>.json           that agent's lease on that path pattern

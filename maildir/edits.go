@@ -320,7 +320,7 @@ func (p *Project) noticed(changes []Change) {
 		return
 	}
 	for _, c := range changes {
-		if (c.Kind == format.KindRead || c.Kind == format.KindAck) && c.Op == Added {
+		if c.Kind.Mark() && c.Op == Added {
 			if st, err := p.tree.Stat(c.Path); err == nil && st.Size == 0 {
 				p.writer.Later(p.stampMark(c))
 			}

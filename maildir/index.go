@@ -145,6 +145,7 @@ type AgentRow struct {
 // Counts of one agent's inbox.
 type Counts struct {
 	Total, Unread int
+	Archived      int // of Total: lists leave them out
 	Sent          int // its outbox copies
 }
 
@@ -192,6 +193,7 @@ type InboxQuery struct {
 	Since      time.Time // created after this; zero: all
 	UrgentOnly bool      // high and urgent
 	UnreadOnly bool
+	Archived   bool // also what is archived
 	Bodies     bool
 	// AwaitingAck asks for what nobody has acknowledged yet who should: in this inbox, or sent by
 	// the agent. Of the rest Bodies, Limit and Before count.

@@ -11,7 +11,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// SetRead marks a delivery read or unread; the first time stays. It returns the delivery as it then stands.
+// SetRead marks a delivery read or unread; the first time stays, and what is unread is archived no
+// longer. It returns the delivery as it then stands.
 // Errors: ErrNotFound for the agent or when the message is not in its inbox; ErrConflict for unread
 // where it is acknowledged.
 // See docs/tools.md, "Reading".
@@ -43,7 +44,7 @@ func (p *Project) unread(ctx context.Context, agent, id string) error {
 			return &Error{What: refusal.StaysRead, Field: refusal.Message, Name: id}
 		}
 		if d.Read {
-			return g.Remove(tx, format.ReadMark(d.CopyPath))
+			return errors.Join(g.Remove(tx, format.ReadMark(d.CopyPath)), g.Remove(tx, format.ArchivedMark(d.CopyPath)))
 		}
 		if err := p.freeFor(g, format.ReadMark(d.CopyPath)); !errors.Is(err, ErrConflict) { // what is in a mark's place and is none
 			return err
@@ -60,6 +61,17 @@ func (p *Project) unread(ctx context.Context, agent, id string) error {
 func (p *Project) Acknowledge(ctx context.Context, agent, id string) (*Delivery, error) {
 	id = p.store.Domain().IDNamed(id)
 	if err := p.mark(ctx, marking{verb: "acknowledge", agent: agent, ids: []string{id}}); err != nil {
+		return nil, err
+	}
+	return p.Delivery(ctx, agent, id)
+}
+
+// Archive marks a delivery archived, and read; the first time stays. Lists of the inbox leave it out
+// from now on. It returns the delivery as it then stands. Errors: ErrNotFound for the agent or when
+// the message is not in its inbox. See docs/tree.md, "Marks".
+func (p *Project) Archive(ctx context.Context, agent, id string) (*Delivery, error) {
+	id = p.store.Domain().IDNamed(id)
+	if err := p.mark(ctx, marking{verb: "archive", agent: agent, ids: []string{id}}); err != nil {
 		return nil, err
 	}
 	return p.Delivery(ctx, agent, id)
@@ -96,7 +108,7 @@ func (p *Project) markPage(ctx context.Context, agent string, page *InboxPage) e
 
 // marking is deliveries of one agent that are to be marked.
 type marking struct {
-	verb  string // "read"; "acknowledge", which reads too
+	verb  string // "read"; "acknowledge" and "archive", which read too
 	agent string
 	ids   []string
 	page  bool // one that is gone meanwhile, or cannot be marked, stops no other
@@ -130,22 +142,35 @@ func (p *Project) mark(ctx context.Context, m marking) error {
 // planMarks plans the marks that a delivery lacks. Errors: as of freeFor; writer.ErrStale too when
 // a mark that the index knows is gone.
 func (p *Project) planMarks(g *writer.Group, tx *writer.Tx, m marking, d *Delivery) error {
-	if d.Acked { // and thereby read, with or without a .read
-		return g.Present(format.AckMark(d.CopyPath))
+	type mark struct {
+		path  string
+		there bool
 	}
-	var missing []string
-	if !d.Read {
-		missing = append(missing, format.ReadMark(d.CopyPath))
-	} else if err := g.Present(format.ReadMark(d.CopyPath)); err != nil {
-		return err
+	read := mark{format.ReadMark(d.CopyPath), d.Read}
+	acked, archived := mark{format.AckMark(d.CopyPath), d.Acked}, mark{format.ArchivedMark(d.CopyPath), d.Archived}
+	switch { // and thereby read, with or without a .read
+	case acked.there:
+		read = acked
+	case archived.there:
+		read = archived
 	}
-	if m.verb == "acknowledge" {
-		missing = append(missing, format.AckMark(d.CopyPath))
+	marks := []mark{read}
+	switch m.verb {
+	case "acknowledge":
+		marks = append(marks, acked)
+	case "archive":
+		marks = append(marks, archived)
 	}
-	for _, path := range missing {
-		switch err := p.freeFor(g, path); {
+	for _, mark := range marks {
+		if mark.there {
+			if err := g.Present(mark.path); err != nil {
+				return err
+			}
+			continue
+		}
+		switch err := p.freeFor(g, mark.path); {
 		case err == nil:
-			tx.Create(path, format.FormatMark(g.Now))
+			tx.Create(mark.path, format.FormatMark(g.Now))
 		case !m.page || !errors.Is(err, ErrConflict):
 			return err
 		}

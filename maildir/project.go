@@ -299,7 +299,7 @@ func (s *Store) makeProject(human, slug string) (made bool, err error) {
 	files := map[string][]byte{
 		format.ProjectFile:   format.FormatProject(human, slug, s.cfg.Now()),
 		format.GitIgnore:     []byte(format.RunDir + "/\n"),
-		format.GitAttributes: []byte("* -text\n*.read merge=union\n*.ack merge=union\n*.released merge=union\n"),
+		format.GitAttributes: []byte("* -text\n*.read merge=union\n*.ack merge=union\n*.archived merge=union\n*.released merge=union\n"),
 	}
 	for name, data := range files {
 		if err := tree.WriteFile(filepath.Join(repo, name), data); err != nil {

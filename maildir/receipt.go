@@ -8,10 +8,11 @@ import (
 
 // Marks are what a recipient did with its copy.
 type Marks struct {
-	Read    bool
-	ReadAt  time.Time // zero: unread, or marked by hand without a time
-	Acked   bool
-	AckedAt time.Time
+	Read     bool
+	ReadAt   time.Time // zero: unread, or marked by hand without a time
+	Acked    bool
+	AckedAt  time.Time
+	Archived bool // out of the inbox's lists; of a Delivery alone
 }
 
 // Receipt says how far one recipient is with a message.

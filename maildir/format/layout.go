@@ -40,11 +40,12 @@ const (
 	KindClaim           // claims/**/*.json
 	KindReleased        // claims/**/*.released
 	KindAttachment      // attachments/**
+	KindArchived        // agents/<Name>/inbox/**/<id>.archived
 )
 
 var kindNames = [...]string{
 	"ignored", "other", "project", "message", "profile", "status", "inbox", "read", "ack", "outbox",
-	"draft", "claim", "released", "attachment",
+	"draft", "claim", "released", "attachment", "archived",
 }
 
 // String names the kind as the index dump and the log show it.
@@ -54,6 +55,9 @@ func (k Kind) String() string {
 	}
 	return "unknown"
 }
+
+// Mark reports whether files of the kind say what a recipient did with its copy.
+func (k Kind) Mark() bool { return k == KindRead || k == KindAck || k == KindArchived }
 
 // Single reports whether a file of the kind lies only where no folder of the tree can be: its name
 // says what it is.
@@ -162,6 +166,8 @@ func locateMessage(k Kind, agent, p string) Place {
 		pl.Kind = KindRead
 	case k == KindInbox && ext == ".ack":
 		pl.Kind = KindAck
+	case k == KindInbox && ext == ".archived":
+		pl.Kind = KindArchived
 	default:
 		return Place{Kind: KindOther, Agent: agent}
 	}
@@ -258,6 +264,9 @@ func ReadMark(p string) string { return strings.TrimSuffix(p, ".md") + ".read" }
 
 // AckMark is the path of the file that says that the inbox copy at p was acknowledged.
 func AckMark(p string) string { return strings.TrimSuffix(p, ".md") + ".ack" }
+
+// ArchivedMark is the path of the file that says that the inbox copy at p was archived.
+func ArchivedMark(p string) string { return strings.TrimSuffix(p, ".md") + ".archived" }
 
 // ReleasedMark is the path of the file that says that the claim at p was released.
 func ReleasedMark(p string) string { return strings.TrimSuffix(p, ".json") + releasedExt }

@@ -20,6 +20,7 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 			tool.May("since_ts", tool.Str("only after this time, RFC 3339 or seconds since 1970", "2025-10-23T15:22:14Z")),
 			tool.May("urgent_only", tool.Flag("only high and urgent ones")),
 			tool.May("unread_only", tool.Flag("")),
+			tool.May("archived", tool.Flag("archived ones too")),
 			tool.May("include_bodies", tool.Flag("")),
 			tool.May("message_id", tool.Str("only this one, with its body", "msg_20251023_3a51c0f7b3dc3a7e")),
 			tool.May("thread_id", tool.Str("only this thread, oldest first, what you sent too", "TKT-123")),
@@ -33,6 +34,7 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 		Out: inboxShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
 			q := maildir.InboxQuery{
+				Archived:    a.Flag("archived"),
 				Agent:       a.Text("agent_name"),
 				Since:       a.When("since_ts"),
 				UrgentOnly:  a.Flag("urgent_only"),

@@ -19,7 +19,7 @@ const surface = `
 create_agent project_key program model task_description name_hint?
 whois project_key agent_name
 list_agents project_key? active_only? cursor?
-check_my_messages project_key agent_name since_ts? urgent_only? unread_only? include_bodies? message_id? thread_id? awaiting_ack? body_offset? limit? cursor? mark_read? wait_seconds?
+check_my_messages project_key agent_name since_ts? urgent_only? unread_only? archived? include_bodies? message_id? thread_id? awaiting_ack? body_offset? limit? cursor? mark_read? wait_seconds?
 send_message project_key from_agent to subject body_md cc? bcc? importance? ack_required? thread_id? convert_images? image_embed_policy? inline_max_bytes? attachments? key? wait_reply_seconds?
 reply_message project_key from_agent reply_to_message_id body_md to? cc? bcc? importance? ack_required? attachments? key? wait_reply_seconds?
 acknowledge_message project_key agent_name message_id
@@ -119,14 +119,14 @@ func TestShapes(t *testing.T) {
 			Attachments: full.Attachments,
 			AlreadySent: true,
 			Notes:       []string{"n"},
-			Reply:       &deliveryShape{full, "to", marks},
+			Reply:       &deliveryShape{full, "to", marks, true},
 		},
 			(&view{}).shapeSent(&maildir.Sent{})},
 		"reply_message": {(&view{}).shapeSent(&maildir.Sent{Again: true})},
 		"check_my_messages": {inboxShape{
 			Project:  "p",
 			Agent:    "A",
-			Messages: []deliveryShape{{full, "to", marks}},
+			Messages: []deliveryShape{{full, "to", marks, true}},
 			Unread:   1,
 			Total:    2,
 			Next:     "3",

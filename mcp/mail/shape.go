@@ -255,6 +255,7 @@ type deliveryShape struct {
 	messageShape
 	Kind string `json:"kind" jsonschema:"to, cc, bcc; sent by you; thread: neither"`
 	marksShape
+	Archived bool `json:"archived,omitempty"`
 }
 
 type inboxShape struct {
@@ -292,6 +293,7 @@ func (v *view) deliveryRoom(ctx context.Context, form tool.Form, rest any) *mail
 				Acked:  true,
 				AckAt:  tool.Stamp(m.Created),
 			},
+			Archived: true,
 		}
 	})
 }
@@ -317,6 +319,7 @@ func (v *view) shapeDelivery(d *maildir.Delivery, bodies bool) deliveryShape {
 		messageShape: v.shapeMessage(&d.MessageRow, bodies),
 		Kind:         d.Kind,
 		marksShape:   shapeMarks(d.Marks),
+		Archived:     d.Archived,
 	}
 }
 

@@ -228,13 +228,13 @@ func (s *subscription) concerns(c *maildir.Change) bool {
 	content := c.Kind == format.KindCanonical || c.Kind == format.KindInbox || c.Kind == format.KindOutbox
 	switch s.ref.kind {
 	case format.KindProfile:
-		box := c.Kind == format.KindInbox || c.Kind == format.KindRead || c.Kind == format.KindAck
+		box := c.Kind == format.KindInbox || c.Kind.Mark()
 		// An edited message shows in every inbox that has it, and the change does not say in which.
 		return box && c.Agent == s.ref.name || c.Kind == format.KindCanonical && c.Op != maildir.Added
 	case format.KindClaim:
 		return c.Kind == format.KindClaim || c.Kind == format.KindReleased
 	case format.KindCanonical:
-		content = content || c.Kind == format.KindRead || c.Kind == format.KindAck // its receipts
+		content = content || c.Kind.Mark() // its receipts
 		return content && c.ID == s.ref.name
 	case format.KindAttachment:
 		return false // its name says which bytes it has

@@ -1,0 +1,94 @@
+package maildir_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+	"mailtree/maildir/format"
+)
+
+// TestArchive: an archived message is read and out of the list, in its thread, in the search and in
+// a list that asks for it; unread, it is in the list again.
+func TestArchive(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{}, "Ann", "Bob")
+	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "zebra", Body: "b", AckRequired: true, ThreadID: "T"})
+	d, err := p.Archive(t.Context(), "Bob", m.ID)
+	if err != nil || !d.Archived || !d.Read || d.Acked {
+		t.Fatalf("archived: %+v, %v", d, err)
+	}
+	if page := inbox(t, p, "Bob"); len(page.Messages) != 0 || page.Total != 1 || page.Archived != 1 || page.Unread != 0 {
+		t.Errorf("inbox: %+v", page)
+	}
+	if got, err := p.Pop(t.Context(), "Bob"); got != nil || err != nil {
+		t.Errorf("popped %+v, %v", got, err)
+	}
+	for what, q := range map[string]maildir.InboxQuery{
+		"asked for":   {Agent: "Bob", Archived: true},
+		"by its id":   {Agent: "Bob", ID: m.ID},
+		"its thread":  {Agent: "Bob", Thread: "T"},
+		"to be acked": {Agent: "Bob", AwaitingAck: true},
+	} {
+		page, err := p.Inbox(t.Context(), q, false, 0)
+		if err != nil || len(page.Messages) != 1 || !page.Messages[0].Archived {
+			t.Errorf("%s: %+v, %v", what, page, err)
+		}
+	}
+	if got := find(t, p, "zebra"); len(got) != 1 {
+		t.Errorf("found %+v", got)
+	}
+	if d, err = p.Acknowledge(t.Context(), "Bob", m.ID); err != nil || !d.Acked || !d.Archived {
+		t.Errorf("acknowledged: %+v, %v", d, err)
+	}
+	if d, err = p.Archive(t.Context(), "Bob", m.ID); err != nil || !d.Archived {
+		t.Errorf("archived again: %+v, %v", d, err)
+	}
+	other := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "other", Body: "b"})
+	if _, err := p.Archive(t.Context(), "Bob", other.ID); err != nil {
+		t.Fatal(err)
+	}
+	const read = true
+	if d, err = p.SetRead(t.Context(), "Bob", other.ID, !read); err != nil || d.Read || d.Archived {
+		t.Errorf("unread: %+v, %v", d, err)
+	}
+	if page := inbox(t, p, "Bob"); len(page.Messages) != 1 || page.Unread != 1 || page.Archived != 1 {
+		t.Errorf("inbox with one unread: %+v", page)
+	}
+	if _, err := p.Archive(t.Context(), "Ann", m.ID); !errors.Is(err, maildir.ErrInvalid) {
+		t.Errorf("archived from another's inbox: %v", err)
+	}
+}
+
+// TestArchiveByHand: a file of that name archives, also an empty one.
+func TestArchiveByHand(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{}, "Ann", "Bob")
+	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
+	d, err := p.Delivery(t.Context(), "Bob", m.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark := filepath.Join(p.Tree().Dir(), format.ArchivedMark(d.CopyPath))
+	if err := os.WriteFile(mark, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Rescan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if d, err = p.Delivery(t.Context(), "Bob", m.ID); err != nil || !d.Archived || !d.Read {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+func find(t testing.TB, p *maildir.Project, words string) []maildir.Hit {
+	t.Helper()
+	found, err := p.Search(t.Context(), maildir.SearchRequest{Text: words})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found.Hits
+}
