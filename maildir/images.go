@@ -55,7 +55,7 @@ const maxConverted = 4 * media.MaxConvert
 // mayHaveImages reports whether the images of the body are to be sent along, as far as a glance
 // tells.
 func (d *Draft) mayHaveImages() bool {
-	return d.Images != nil && !d.TextOnly && strings.Contains(d.Body, "![")
+	return d.Images != nil && !d.TextOnly && markdown.MayHaveImages(d.Body)
 }
 
 // bodyImages gathers the images of the body, and returns the body that names the copies.
@@ -147,9 +147,8 @@ func (g *gathering) readImage(destination string) (data []byte, name string, err
 	switch {
 	case strings.HasPrefix(destination, "data:"):
 		data, err = dataURI(destination)
-		if g.left -= int64(len(data)); err == nil && (g.left < 0 || int64(len(data)) > g.p.store.cfg.MaxAttachment) {
-			g.left += int64(len(data))
-			err = over(refusal.ImageTooLarge, refusal.Body, len(data), int(min(g.left, g.p.store.cfg.MaxAttachment)))
+		if err == nil {
+			err = g.takeURI(destination, int64(len(data)))
 		}
 		return data, "", err
 	case strings.HasPrefix(destination, file):
@@ -162,6 +161,22 @@ func (g *gathering) readImage(destination string) (data []byte, name string, err
 		return g.readAttachment(refusal.Body, plain)
 	}
 	return data, name, err
+}
+
+// takeURI counts the bytes of a data URI. Errors: ErrTooLarge, and then nothing is counted.
+func (g *gathering) takeURI(uri string, size int64) error {
+	var e *Error
+	switch most := g.p.store.cfg.MaxAttachment; {
+	case size > most:
+		e = over(refusal.ImageTooLarge, refusal.Body, int(size), int(most))
+	case size > g.left:
+		e = over(refusal.ImagesTooLarge, refusal.Body, int(size), int(g.p.store.cfg.MaxAttached))
+	default:
+		g.left -= size
+		return nil
+	}
+	e.Name = shortURI(uri)
+	return e
 }
 
 // dataURI decodes the data of a URI (RFC 2397).
@@ -197,11 +212,13 @@ func shortURI(destination string) string {
 func (g *gathering) toWebP(ctx context.Context, field refusal.Field, name string, f *media.File) {
 	kept := "the images of this message that were converted have too many pixels together"
 	odd := f.Odd
-	if f.Pixels <= g.pixels {
+	code := g.p.store.cfg.CodePhoto
+	recodes := code != nil && f.IsPhoto() && g.d.Images.Convert == ConvertAll
+	if costs := recodes || f.MayConvert(); !costs || f.Pixels <= g.pixels {
 		g.p.store.imaging <- struct{}{}
 		pixels, size := f.Pixels, len(f.Data)
 		kept = f.ToWebP()
-		if code := g.p.store.cfg.CodePhoto; kept != "" && code != nil && f.IsPhoto() && g.d.Images.Convert == ConvertAll {
+		if kept != "" && recodes {
 			if kept = f.Recode(ctx, code); kept == "" {
 				e := over(refusal.ImageRecoded, field, len(f.Data), size)
 				e.Name = name

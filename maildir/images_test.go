@@ -79,6 +79,9 @@ func TestBodyImages(t *testing.T) {
 		{"![f](docs/my%20flow.png)", maildir.Images{}, "![f](data:image/webp;base64,…)"},
 		{"![f](<docs/my flow.png>)", maildir.Images{Embed: maildir.ImagesFile},
 			"![f](attachments/xx/….webp) [my flow.webp image/webp]"},
+		{"![f](docs/my flow.png) <img src=\"docs/my flow.png\">", maildir.Images{Embed: maildir.ImagesFile},
+			"![f](attachments/xx/….webp) <img src=\"attachments/xx/….webp\"> [my flow.webp image/webp]"},
+		{"<img src='docs/my%20flow.png'>", maildir.Images{}, "<img src='data:image/webp;base64,…'>"},
 		{"![f](" + uri + ")", maildir.Images{}, "![f](data:image/webp;base64,…)"},
 		{"![f](" + uri + ") ![g](docs/my%20flow.png)", maildir.Images{MaxInline: -1},
 			"![f](attachments/xx/….webp) ![g](attachments/xx/….webp) [image.webp image/webp]"},
@@ -119,6 +122,41 @@ func TestBodyImages(t *testing.T) {
 	plain := send(t, p, maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s", Body: "![f](large.png)"})
 	if plain.Body != "![f](large.png)" || len(plain.Attachments) != 0 {
 		t.Errorf("a draft without Images: %+v", plain)
+	}
+}
+
+// TestImageTooLarge: a note says of one image that it is too large, and of several only where their
+// sum is.
+func TestImageTooLarge(t *testing.T) {
+	t.Parallel()
+	uri := func(size int) string {
+		return "![](data:text/plain;base64," + base64.StdEncoding.EncodeToString(make([]byte, size)) + ")"
+	}
+	pixels := func(width, height int) string {
+		var b bytes.Buffer
+		if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, width, height))); err != nil {
+			t.Fatal(err)
+		}
+		return "![](data:image/png;base64," + base64.StdEncoding.EncodeToString(b.Bytes()) + ")"
+	}
+	p := project(t, storetest.Config{NoWatcher: true, Attached: [2]int64{1000, 1500}}, "Ann")
+	wide := project(t, storetest.Config{NoWatcher: true}, "Ann")
+	const left = " So the body still names the image as it was written."
+	for _, tt := range []struct {
+		p    *maildir.Project
+		body string
+		want string
+	}{
+		{p, uri(1001), `The image "data:text/plain;base64,…" has 1001 bytes, over the limit of 1000 for one file.` + left},
+		{p, uri(900) + uri(901), `The image "data:text/plain;base64,…" has 901 bytes, and with it this message would ` +
+			`bring along more than the limit of 1500 bytes.` + left},
+		{wide, pixels(3000, 3000), `The image "data:image/png;base64,…" was not made WebP: ` +
+			`it has 9000000 pixels, over the limit of 2097152.`},
+	} {
+		sent := send(t, tt.p, maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s", Body: tt.body, Images: &maildir.Images{}})
+		if len(sent.Notes) != 1 || sent.Notes[0].Error() != tt.want {
+			t.Errorf("got  %q\nwant %s", sent.Notes, tt.want)
+		}
 	}
 }
 

@@ -2,23 +2,42 @@ package markdown
 
 import (
 	"context"
+	"html"
+	"regexp"
 	"slices"
 	"sort"
 	"strings"
 
 	"github.com/yuin/goldmark/ast"
+	gtext "github.com/yuin/goldmark/text"
 )
 
-// RewriteImages puts other destinations into the inline images of a body, ![alt](destination). It
-// calls to with each destination, in the order of the text, and writes what it returns in its
-// place; to returns the same to leave it. What to returns needs no escapes: it has no blank and no
-// bracket.
+// MayHaveImages reports whether a body may show an image, as far as a glance tells.
+func MayHaveImages(body string) bool {
+	if strings.Contains(body, "![") {
+		return true
+	}
+	const tag = "<img"
+	for at := strings.IndexByte(body, '<'); at >= 0 && len(body)-at >= len(tag); at = strings.IndexByte(body, '<') {
+		if strings.EqualFold(body[at:at+len(tag)], tag) {
+			return true
+		}
+		body = body[at+1:]
+	}
+	return false
+}
+
+// RewriteImages puts other destinations into the inline images of a body: ![alt](destination), also
+// where the destination has blanks, which makes it no image by the rules of Markdown, and
+// <img src="destination">. It calls to with each destination, in the order of the text, and writes
+// what it returns in its place; to returns the same to leave it. What to returns needs no escapes: it
+// has no blank, quote or bracket.
 //
 // Images in code and of references ([alt][name]) are left, and so is what lies behind Limit or
 // costs too much to parse: then whole is false, if there may be images in that. The bytes of a data
 // URI do not count: they are as good as one word.
 func RewriteImages(ctx context.Context, body string, to func(destination string) string) (out string, whole bool) {
-	if !strings.Contains(body, "![") {
+	if !MayHaveImages(body) {
 		return body, true
 	}
 	short, cuts := shorten(body)
@@ -32,14 +51,16 @@ func RewriteImages(ctx context.Context, body string, to func(destination string)
 	done := 0
 	for _, s := range imageSpans(doc, text) {
 		start, end := cuts.origin(s.start), cuts.origin(s.end)
-		raw := body[start:end]
-		old := unescape(strings.TrimSuffix(strings.TrimPrefix(raw, "<"), ">"))
+		if start < done { // within what looked like a destination
+			continue
+		}
+		old := s.read(body[start:end])
 		if with := to(old); with != old {
 			b.WriteString(body[done:start] + with)
 			done = end
 		}
 	}
-	return b.String() + body[done:], parsed && !strings.Contains(short[len(text):], "![")
+	return b.String() + body[done:], parsed && !MayHaveImages(short[len(text):])
 }
 
 // sameLength makes lines end in "\n" without moving anything.
@@ -51,18 +72,87 @@ type span struct{ start, end int }
 // spanAttribute is the attribute of an image's node that holds the span from its "](" to its ")".
 const spanAttribute = "mailtree-span"
 
+// imageSpan is where a destination stands, and how it is read there.
+type imageSpan struct {
+	span
+	read func(written string) string
+}
+
 // imageSpans are the spans of the destinations, angle brackets included, in the order of the text.
-func imageSpans(doc ast.Node, text string) []span {
-	var all []span
+func imageSpans(doc ast.Node, text string) []imageSpan {
+	var all []imageSpan
+	blanks := blankImages(text)
 	ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-		if tail, ok := n.AttributeString(spanAttribute); ok && entering {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		if tail, ok := n.AttributeString(spanAttribute); ok {
 			if s, ok := destination(text, tail.(span)); ok {
-				all = append(all, s)
+				all = append(all, imageSpan{s, unbracket})
 			}
+		}
+		switch n := n.(type) {
+		case *ast.CodeSpan:
+			return ast.WalkSkipChildren, nil
+		case *ast.Text:
+			for at := n.Segment.Start; at < n.Segment.Stop; at++ {
+				if s, ok := blanks[at]; ok {
+					all = append(all, imageSpan{s, unescape})
+				}
+			}
+		case *ast.RawHTML:
+			all = append(all, imgSpans(text, n.Segments)...)
+		case *ast.HTMLBlock:
+			all = append(all, imgSpans(text, n.Lines())...)
 		}
 		return ast.WalkContinue, nil
 	})
-	slices.SortFunc(all, func(a, b span) int { return a.start - b.start })
+	slices.SortFunc(all, func(a, b imageSpan) int { return a.start - b.start })
+	return all
+}
+
+// unbracket reads a destination as Markdown writes it.
+func unbracket(raw string) string {
+	return unescape(strings.TrimSuffix(strings.TrimPrefix(raw, "<"), ">"))
+}
+
+// blankImage matches ![alt](destination "title") with a blank in the destination; in the alt and in
+// the destination brackets may nest once.
+var blankImage = regexp.MustCompile(`!\[(?:[^\[\]\n]|\[[^\[\]\n]*\])*\](\([ \t]*)` +
+	`((?:[^()\s]|\([^()\n]*\))+(?:[ \t]+(?:[^()\s"']|\([^()\n]*\))(?:[^()\s]|\([^()\n]*\))*)+)` +
+	`(?:[ \t]+(?:"[^"\n]*"|'[^'\n]*'))?[ \t]*\)`)
+
+// blankImages finds what looks like an image with a blank in its destination, by where the "(" is:
+// there it is an image if that is in plain text, and neither in code nor part of a link.
+func blankImages(text string) map[int]span {
+	found := map[int]span{}
+	for _, m := range blankImage.FindAllStringSubmatchIndex(text, -1) {
+		if m[0] == 0 || text[m[0]-1] != '\\' {
+			found[m[2]] = span{m[4], m[5]}
+		}
+	}
+	return found
+}
+
+// imgTag matches an HTML image as far as the value of its src, in quotes where it has them.
+var imgTag = regexp.MustCompile(`(?i)<img\s(?:(?:[^<>"']|"[^"<]*"|'[^'<]*')*?\s)?src\s*=\s*("[^"<>]+"|'[^'<>]+'|[^\s"'<>]+)`)
+
+// imgSpans are the spans of the values of src in a piece of HTML.
+func imgSpans(text string, lines *gtext.Segments) (all []imageSpan) {
+	if lines.Len() == 0 {
+		return nil
+	}
+	start, end := lines.At(0).Start, lines.At(lines.Len()-1).Stop
+	if strings.HasPrefix(strings.TrimLeft(text[start:end], " "), "<!--") {
+		return nil
+	}
+	for _, m := range imgTag.FindAllStringSubmatchIndex(text[start:end], -1) {
+		s := span{start + m[2], start + m[3]}
+		if q := text[s.start]; q == '"' || q == '\'' {
+			s = span{s.start + 1, s.end - 1}
+		}
+		all = append(all, imageSpan{s, html.UnescapeString})
+	}
 	return all
 }
 

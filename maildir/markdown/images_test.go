@@ -25,7 +25,20 @@ func TestRewriteImages(t *testing.T) {
 		{"![a](" + data + ") ![b](" + data + " 'b') ![c](c.png)", data + " " + data + " c.png", "![a](NEW) ![b](NEW 'b') ![c](NEW)"},
 		{"`![a](a.png)`\n\n    ![a](a.png)\n\n```\n![a](a.png)\n```\n", "", ""},
 		{"[a](a.png) ![a][b] ![a]()\n\n[b]: b.png\n", "", ""},
-		{"![a] (a.png) ![a](a b.png) \\![a](a.png) ![", "", ""},
+		{"![a] (a.png) \\![a](a.png) \\![a](a b.png) ![", "", ""},
+		{"![a](a b.png)![c]( image (1).png \"t\" ) end", "a b.png image (1).png", "![a](NEW)![c]( NEW \"t\" ) end"},
+		{"> - ![a [b] c](a b.png) [![d](d e.png)](https://example.org)", "a b.png d e.png",
+			"> - ![a [b] c](NEW) [![d](NEW)](https://example.org)"},
+		{"![a](x ![b](c.png) d.png)", "x ![b](c.png) d.png", "![a](NEW)"},
+		{"![a](" + data + ") ![c](c d.png)", data + " c d.png", "![a](NEW) ![c](NEW)"},
+		{"`![a](a b.png)`\n\n    ![a](a b.png)\n\n```\n![a](a b.png) <img src=\"a.png\">\n```\n`<img src=a.png>`", "", ""},
+		{"[a](a b.png) ![a](\na b.png) ![a](b.png\n\"t t\")", "b.png", "[a](a b.png) ![a](\na b.png) ![a](NEW\n\"t t\")"},
+		{"see <img src=\"a b.png\" alt='x'> and <IMG alt=\"no src='n.png'\" src='a&amp;b.png'/>", "a b.png a&b.png",
+			"see <img src=\"NEW\" alt='x'> and <IMG alt=\"no src='n.png'\" src='NEW'/>"},
+		{"<p align=center>\r\n  <img width=9\r\n  src=a.png>\r\n</p>\r\n", "a.png",
+			"<p align=center>\r\n  <img width=9\r\n  src=NEW>\r\n</p>\r\n"},
+		{"<img src=\"" + data + "\">", data, "<img src=\"NEW\">"},
+		{"<!-- <img src=\"a.png\"> --> <img data-src=\"a.png\"> <imgs src=\"a.png\">", "", ""},
 		{"none", "", ""},
 	} {
 		var found []string
@@ -64,6 +77,7 @@ func FuzzRewriteImages(f *testing.F) {
 	for _, body := range hostile(300) {
 		f.Add(body)
 	}
+	f.Add("![a](x ![b](c) <img src='d e'> f) <img src=\"g\">")
 	f.Add("![a](<b \\> c> \"t\") ![d](data:image/png;base64," + strings.Repeat("A", 99) + ")")
 	f.Fuzz(func(t *testing.T, body string) {
 		if same, _ := RewriteImages(t.Context(), body, func(d string) string { return d }); same != body {
@@ -82,6 +96,7 @@ func TestRewriteImagesWhole(t *testing.T) {
 	}{
 		{"no image", strings.Repeat("word ", Limit), true},
 		{"short", "![a](b.png)", true},
+		{"a tag behind the limit", strings.Repeat("word ", Limit/5) + "\n\n<IMG src=b.png>", false},
 		{"an image behind the limit", strings.Repeat("word ", Limit/5) + "\n\n![a](b.png)", false},
 		{"none behind the limit", "![a](b.png)\n\n" + strings.Repeat("word ", Limit/5), true},
 	} {

@@ -19,13 +19,8 @@ const MaxConvert = 1 << 21
 // the file stays as it is; "" where it was converted, is WebP already or is no image. A file that
 // cannot be decoded becomes inert: see Odd.
 func (f *File) ToWebP() (kept string) {
-	switch {
-	case f.Pixels == 0 || f.layout.webp:
-		return ""
-	case f.layout.fixed != "":
-		return f.layout.fixed
-	case f.Pixels > MaxConvert:
-		return fmt.Sprintf("it has %d pixels, over the limit of %d", f.Pixels, MaxConvert)
+	if !f.MayConvert() {
+		return f.fixed()
 	}
 	defer debug.FreeOSMemory() // else the garbage of this image is there beside the next one
 	pixels, err := f.decode()
@@ -44,6 +39,24 @@ func (f *File) ToWebP() (kept string) {
 		return fmt.Sprintf("it would have %d bytes instead of %d", len(coded), len(f.Data))
 	}
 	f.Data, f.Type, f.Ext, f.layout.webp = coded, WebP, webpExt, true
+	return ""
+}
+
+// MayConvert reports whether ToWebP decodes the image: else ToWebP tells at once why it stays as it
+// is.
+func (f *File) MayConvert() bool { return f.Pixels > 0 && !f.layout.webp && f.fixed() == "" }
+
+// fixed is why no image of that layout is converted, as a clause; "" where nothing speaks against
+// it.
+func (f *File) fixed() string {
+	switch {
+	case f.Pixels == 0 || f.layout.webp:
+		return ""
+	case f.layout.fixed != "":
+		return f.layout.fixed
+	case f.Pixels > MaxConvert:
+		return fmt.Sprintf("it has %d pixels, over the limit of %d", f.Pixels, MaxConvert)
+	}
 	return ""
 }
 

@@ -157,8 +157,9 @@ var sentences = [whats]sentence{
 	ImageKept:      {nil, "The image {name} {arg} was not made WebP: {why}."},
 	ImageRecoded:   {nil, "The image {name} {arg} was made WebP with some loss of detail: {count} bytes instead of {limit}."},
 	ImageNotInline: {nil, "The image {name} has {count} bytes, over the limit of {limit} for images in {field}, so it is a file."},
-	ImageTooLarge: {ErrTooLarge, "An image in {field} has {count} bytes, over the limit of {limit} for what one message brings " +
-		"along."},
+	ImageTooLarge:  {ErrTooLarge, "The image {name} {arg} has {count} bytes, over the limit of {limit} for one file."},
+	ImagesTooLarge: {ErrTooLarge, "The image {name} {arg} has {count} bytes, and with it this message would bring along more than " +
+		"the limit of {limit} bytes."},
 	ImageURIDamaged: {ErrInvalid, "The data URI {name} {arg} cannot be decoded."},
 
 	// Mailboxes and addresses.

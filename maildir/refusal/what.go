@@ -120,6 +120,7 @@ const (
 	ImageRecoded
 	ImageNotInline
 	ImageTooLarge
+	ImagesTooLarge
 	ImageURIDamaged
 
 	// Mailboxes and addresses.
