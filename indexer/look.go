@@ -158,7 +158,7 @@ func (lk *look) parse(l *looker, data []byte, sum [sha256.Size]byte) (err error)
 	case format.KindCanonical, format.KindInbox, format.KindOutbox:
 		lk.msg, err = l.message(f.id, data, sum)
 		if err != nil {
-			return err
+			return unsentInstead(f.kind, data, err)
 		}
 		switch f.kind {
 		case format.KindInbox:
@@ -182,6 +182,17 @@ func (lk *look) parse(l *looker, data []byte, sum [sha256.Size]byte) (err error)
 		lk.claim = &c
 	case format.KindProject:
 		_, _, err = format.ParseProject(data)
+	}
+	return err
+}
+
+// unsentInstead is what is wrong with a message file: err, but that of mail to be sent is that it was
+// not.
+func unsentInstead(k format.Kind, data []byte, err error) error {
+	if k == format.KindOutbox {
+		if u, bad := format.ParseUnsent(data); bad == nil && u.ID == "" {
+			return &tree.FormatError{Reason: `it has no "id" and was not sent yet`}
+		}
 	}
 	return err
 }

@@ -15,6 +15,7 @@
 //	agents/<Name>/inbox/YYYY/MM/DD/<id>.ack   exists once the recipient has acknowledged it: one line, the time
 //	agents/<Name>/inbox/YYYY/MM/DD/<id>.archived  exists once the recipient has put it away: one line, the time
 //	agents/<Name>/outbox/YYYY/MM/DD/<id>.md   the sender's copy: it alone names every bcc recipient
+//	agents/<Name>/outbox/**/*.md              without an id: it is sent
 //	agents/<Name>/drafts/**                   never delivered
 //	claims/<sha1(path)>-<Name>.json           that agent's lease on that path pattern
 //	claims/<sha1(path)>-<Name>.released       exists once it was released: one line, the time

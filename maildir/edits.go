@@ -310,6 +310,7 @@ func (p *Project) ingest(ctx context.Context, paths []string) error {
 	p.noticed(in.Changes)
 	p.noteEdits(in.Changes)
 	p.noteOthers(paths)
+	p.noteSaved(paths, in.Changes)
 	return nil
 }
 

@@ -31,3 +31,6 @@ func Sweep(p *Project) { p.writer.Later(p.sweepClaims()) }
 
 // StoreOf is the project's store.
 func StoreOf(p *Project) *Store { return p.store }
+
+// MostAdvice is how many messages Postmaster writes to one agent in an hour, but for one more.
+const MostAdvice = mostAdvice

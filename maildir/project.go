@@ -41,6 +41,8 @@ type Project struct {
 	notices *notice.Book
 	waiting retry.Set
 	pops    pops
+	fresh   settling
+	advised adviceCount
 
 	sessions *session.Book
 	binding  sync.Mutex // held while a session becomes an agent
@@ -374,6 +376,7 @@ func (s *Store) loadProject(slug string) (*Project, error) {
 		leases:  claim.NewLeases(),
 		notices: notice.NewBook(t, s.cfg.Log.With("project", slug)),
 		pops:    newPops(),
+		fresh:   newSettling(),
 		edited:  map[string]bool{},
 		agents:  map[string]bool{},
 		seen:    map[string]*sighting{},

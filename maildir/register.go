@@ -181,9 +181,6 @@ func (p *Project) freeName(g *writer.Group, hint string) (name string, note *Err
 	}
 }
 
-// Postmaster writes to agents on the server's behalf; nobody can register that name.
-const Postmaster = "Postmaster"
-
 // reserved reports whether nobody can register a name: it is the server's, or a word for everybody
 // that a sender would not take for one agent.
 func reserved(name string) bool {

@@ -35,6 +35,7 @@ type Draft struct {
 
 	References []string // ids before InReplyTo, oldest first, where the sender names them
 	by         *Caller  // whose rights count where files are attached; nil: the store's own
+	saved      *saved   // the file that it was read from, which goes where it is sent; nil: none
 }
 
 // Variants say in what formats a body is sent. The zero value is markdown alone.
@@ -105,6 +106,9 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 			if err := p.needRoom(g, sent.Recipients()); err != nil {
 				return err
 			}
+		}
+		if err := p.planTaking(g, tx, d.saved); err != nil {
+			return err
 		}
 		return p.planMessage(g, tx, &sent.Message, files)
 	}
@@ -351,7 +355,9 @@ func (p *Project) planMessage(g *writer.Group, tx *writer.Tx, m *format.Message,
 		tx.Writes = append(tx.Writes, w)
 	}
 	add(format.CanonicalPath(m.ID, m.Created), plain)
-	add(format.OutboxPath(m.From, m.ID, m.Created), full)
+	if m.From != Postmaster { // which is no agent, and has no folder
+		add(format.OutboxPath(m.From, m.ID, m.Created), full)
+	}
 	for _, n := range slices.Concat(m.To, m.CC) {
 		add(format.InboxPath(n, m.ID, m.Created), plain)
 	}
@@ -409,11 +415,20 @@ type ReplyDraft struct {
 // Reply sends a reply in the original's thread. Errors: as Send; ErrNotFound for the original.
 // See docs/tools.md, "Sending".
 func (p *Project) Reply(ctx context.Context, d ReplyDraft) (*Sent, error) {
+	n, err := p.replyDraft(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	return p.send(ctx, "reply", *n)
+}
+
+// replyDraft is the message that a reply becomes: what it leaves out comes from the original.
+func (p *Project) replyDraft(ctx context.Context, d ReplyDraft) (*Draft, error) {
 	orig, err := p.messageHead(ctx, d.ReplyTo)
 	if err != nil {
 		return nil, err
 	}
-	n := Draft{
+	n := &Draft{
 		From:        d.From,
 		To:          d.To,
 		CC:          d.CC,
@@ -464,7 +479,7 @@ func (p *Project) Reply(ctx context.Context, d ReplyDraft) (*Sent, error) {
 			}
 		}
 	}
-	return p.send(ctx, "reply", n)
+	return n, nil
 }
 
 // replySubject puts "Re: " before a subject once.

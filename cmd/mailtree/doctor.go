@@ -256,13 +256,12 @@ func (d *doctor) problems(ctx context.Context, v *view) {
 	d.sayMore(len(all) - listed)
 }
 
-// unsent describes a file in an outbox that the server will never send; otherwise its author would
-// notice too late.
+// unsent says of a file in an outbox who tells why it was not sent.
 func unsent(path string) string {
-	if k := format.Locate(path).Kind; k != format.KindOutbox && k != format.KindDraft {
+	if format.Locate(path).Kind != format.KindOutbox {
 		return ""
 	}
-	return ". Saving a file here sends nothing in this version: send it with a tool, and remove the file"
+	return ": where it cannot be sent, a message from " + maildir.Postmaster + " in the agent's inbox says what to mend"
 }
 
 // projects names those that share a path, and those of a folder below the top of a work tree:

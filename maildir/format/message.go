@@ -85,7 +85,11 @@ const (
 	DoorCLI     = "cli"     // a command line
 	DoorPage    = "page"    // a web page
 	DoorGateway = "gateway" // from another domain
+	DoorFile    = "file"    // a file saved in the sender's outbox
 )
+
+// doors are all of them, as the sentence about another one lists them.
+var doors = []string{DoorHTTP, DoorStdio, DoorCLI, DoorPage, DoorGateway, DoorFile}
 
 // Recipients returns to, cc and bcc in that order.
 func (m *Message) Recipients() []string {
@@ -192,8 +196,8 @@ func (m *Message) checkGateway(o *object) error {
 		return o.bad("html", Quote(m.HTML)+" is not the path of one of the attachments")
 	case m.Auth != "" && !validAuth(m.Auth):
 		return o.bad("auth", Quote(m.Auth)+" is none of none, token, uid:N, dmarc:DOMAIN")
-	case m.Door != "" && !slices.Contains([]string{DoorHTTP, DoorStdio, DoorCLI, DoorPage, DoorGateway}, m.Door):
-		return o.bad("door", Quote(m.Door)+" is none of http, stdio, cli, page, gateway")
+	case m.Door != "" && !slices.Contains(doors, m.Door):
+		return o.bad("door", Quote(m.Door)+" is none of "+strings.Join(doors, ", "))
 	}
 	return nil
 }

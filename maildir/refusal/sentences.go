@@ -98,6 +98,18 @@ var sentences = [whats]sentence{
 	OffsetBeyond:      {ErrInvalid, "{field} is {count}, but the text has {limit} bytes: {go on}."},
 	OffsetInCharacter: {ErrInvalid, "{field} is {count}, which is within a character of the text: {go on}."},
 
+	// Files saved in an outbox.
+
+	SavedMalformed: {ErrInvalid, "It is no message: {why}."},
+	SavedSender: {ErrInvalid, "{field} is {name}, but the file lies in the outbox of {other}: leave the sender out, or move the " +
+		"file."},
+	SavedHasID: {ErrConflict, "It has the id {name}, as mail has that was sent: take the id out to send it as a new message."},
+	SavedUnderID: {ErrConflict, "{name} was sent before, and a file of that name is a copy of it: give the file another name to " +
+		"send it as a new message."},
+	SavedEmpty: {ErrInvalid, "It has no text: write it below the header."},
+	SavedAgain: {ErrConflict, "The same was sent before, as message {id}, and is not sent twice: change the text, or remove the " +
+		"file."},
+
 	// Search.
 
 	QueryTooLong: {ErrTooLarge, "{field} has {count} bytes, over the limit of {limit}: keep it to a few words."},

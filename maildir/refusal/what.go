@@ -77,6 +77,15 @@ const (
 	OffsetBeyond
 	OffsetInCharacter
 
+	// Files saved in an outbox.
+
+	SavedMalformed
+	SavedSender
+	SavedHasID
+	SavedUnderID
+	SavedEmpty
+	SavedAgain
+
 	// Search.
 
 	QueryTooLong

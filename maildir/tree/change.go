@@ -40,7 +40,7 @@ type Write struct {
 	Staged string   // name below tmp, once staged
 	Stat   FileStat // of the staged file
 	Done   bool     // in its place
-	There  bool     // of a replace: not where there is nothing any more
+	There  bool     // of a replace or remove: not where there is nothing any more
 	Gone   bool     // a remove that found nothing, or a replace that found nothing to keep
 }
 
@@ -122,7 +122,7 @@ func (c *Changer) Publish(w *Write) error {
 			err = c.renameNew(from, to)
 		}
 	case Remove:
-		if err = c.tree.root.Rename(to, from); errors.Is(err, fs.ErrNotExist) {
+		if err = c.tree.root.Rename(to, from); errors.Is(err, fs.ErrNotExist) && !w.There {
 			w.Gone, err = true, nil
 		}
 	}

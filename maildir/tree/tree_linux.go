@@ -146,6 +146,18 @@ func (t *Tree) Open(p string) (io.ReadCloser, FileStat, error) {
 	return descriptor(fd), st, nil
 }
 
+// BeingWritten reports whether somebody has the file at p open for writing: the kernel grants a
+// read lease on no such file. False where it cannot tell.
+func (t *Tree) BeingWritten(p string) bool {
+	fd, err := t.open2(p, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd) // which gives the lease up
+	_, err = unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_RDLCK)
+	return err == unix.EAGAIN
+}
+
 // descriptor reads a file without the runtime's poller, which can do nothing for a regular file.
 type descriptor int
 

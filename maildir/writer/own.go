@@ -37,6 +37,23 @@ func (g *Group) Remove(tx *Tx, path string) error {
 	return nil
 }
 
+// Take is Remove for the file that has the SHA-256 sum, and for no other: false where nothing lies
+// at path, or something else. What is written or taken away there before the group is published has
+// the operation planned again. Errors: as of Remove.
+func (g *Group) Take(tx *Tx, path, sum string) (bool, error) {
+	was, err := g.preserve(path)
+	if err != nil || was != sum {
+		return false, err
+	}
+	tx.Writes = append(tx.Writes, &tree.Write{
+		Path:   path,
+		Sum:    sum,
+		Action: tree.Remove,
+		There:  true,
+	})
+	return true, nil
+}
+
 // preserve returns the SHA-256 of what lies at path once that is in the audit, "" when nothing
 // does. What the writer itself wrote there and is not committed yet needs no preserving: its own
 // next version replaces it. What somebody writes there later publish finds. Errors: ErrBusy,
@@ -47,7 +64,7 @@ func (g *Group) preserve(path string) (was string, err error) {
 		return "", ErrBusy
 	}
 	sum := func() (string, error) {
-		data, _, err := w.Tree.Read(path, format.MaxSmall)
+		data, _, err := w.Tree.Read(path, w.Tree.MaxFile())
 		if errors.Is(err, fs.ErrNotExist) {
 			return "", nil
 		}

@@ -1,0 +1,248 @@
+package maildir
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/tree"
+	"mailtree/maildir/writer"
+)
+
+// A message file without an id that somebody saves below an outbox, or moves there, is sent once it
+// has not changed for settleTime: by Send, which takes the file away in the same operation. So it is
+// never sent half, and never sent without being gone. The key of what is sent is made of the file's
+// bytes: an editor that still has the text and saves it again sends nothing. What cannot be sent
+// stays, and Postmaster tells its author why. See docs/tree.md, "Sending by saving".
+
+// saved is a file in an outbox that is to be sent.
+type saved struct {
+	path string
+	sum  string // SHA-256 of its bytes
+}
+
+// errSavedAnew says that the file was changed or taken away while it was to be sent.
+var errSavedAnew = errors.New("the file has changed meanwhile")
+
+// planTaking plans that the file which a message was read from goes; nil: there is none. Errors:
+// errSavedAnew where it is not what was read; as of writer.Group.Take.
+func (p *Project) planTaking(g *writer.Group, tx *writer.Tx, s *saved) error {
+	if s == nil {
+		return nil
+	}
+	taken, err := g.Take(tx, s.path, s.sum)
+	if err == nil && !taken {
+		err = errSavedAnew
+	}
+	return err
+}
+
+// noteSaved notes which of the files that others changed are to be looked at when they are finished:
+// files in outboxes.
+func (p *Project) noteSaved(paths []string, changes []Change) {
+	at := map[string]bool{}
+	for _, path := range paths {
+		at[path] = format.Locate(path).Kind == format.KindOutbox
+	}
+	for _, c := range changes {
+		if format.Locate(c.Path).Kind == format.KindOutbox {
+			at[c.Path] = c.Kind != format.KindOutbox || c.Op == Removed // else it is valid, and a copy of what was sent
+		}
+	}
+	due := time.Now().Add(settleTime) // of all at once: then they are sent in the order that they were saved
+	for path, is := range at {
+		if is {
+			p.waitFor(path, due)
+		}
+	}
+}
+
+// waitFor has a file looked at when it is due, where it is one.
+func (p *Project) waitFor(path string, due time.Time) {
+	if st, err := p.tree.Stat(path); err == nil && st.Mode.IsRegular() {
+		p.fresh.wait(path, st, due)
+	}
+}
+
+// handleSaved runs beside the writer and handles the files that others saved once each is finished.
+// It begins with what lies in the outboxes: the server may have ended before it sent that.
+func (p *Project) handleSaved(ctx context.Context) {
+	problems, err := p.store.index.Problems(ctx, p.slug)
+	if err != nil && ctx.Err() == nil {
+		p.store.cfg.Log.Error("files in outboxes are not sent before they are saved again", "project", p.slug, "error", err)
+	}
+	due := time.Now().Add(settleTime)
+	for _, bad := range problems {
+		if format.Locate(bad.Path).Kind == format.KindOutbox {
+			p.waitFor(bad.Path, due)
+		}
+	}
+	for {
+		due, next := p.fresh.takeDue()
+		p.preserveSaved(ctx, due)
+		for _, f := range due {
+			p.handle(ctx, f)
+		}
+		if len(due) > 0 {
+			continue
+		}
+		timer := time.NewTimer(next)
+		select {
+		case <-p.fresh.bell:
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+		timer.Stop()
+	}
+}
+
+// preserveSaved has the history take several files at once that are to be sent, where each alone
+// would be a commit. What it does not take the sending of each tells.
+func (p *Project) preserveSaved(ctx context.Context, due []settlingFile) {
+	var paths []string
+	for _, f := range due {
+		if format.Locate(f.path).Kind == format.KindOutbox {
+			paths = append(paths, f.path)
+		}
+	}
+	if len(paths) > 1 {
+		_ = p.history.Preserve(ctx, paths)
+	}
+}
+
+// trySavedAgain is how soon a file is tried again that could not be handled for a reason that
+// passes.
+const trySavedAgain = 10 * time.Second
+
+// handle sends a saved file if nobody has changed it since.
+func (p *Project) handle(ctx context.Context, f settlingFile) {
+	st, err := p.tree.Stat(f.path)
+	switch {
+	case tree.FaultOf(err) == tree.FaultMachine:
+		p.fresh.wait(f.path, f.stat, time.Now().Add(trySavedAgain))
+		return
+	case err != nil || !st.Mode.IsRegular() || ctx.Err() != nil:
+		return
+	case st != f.stat || p.tree.BeingWritten(f.path):
+		p.fresh.wait(f.path, st, time.Now().Add(settleTime))
+		return
+	}
+	switch err = p.sendSaved(ctx, f); {
+	case err == nil || ctx.Err() != nil || errors.Is(err, writer.ErrStopped):
+	case errors.Is(err, errSavedAnew):
+		p.waitFor(f.path, time.Now().Add(settleTime))
+	default:
+		p.store.cfg.Log.Warn("a saved file could not be handled; that is tried again", "project", p.slug, "path", f.path, "error", err)
+		p.fresh.wait(f.path, st, time.Now().Add(trySavedAgain))
+	}
+}
+
+// sendSaved sends a file, or tells its author why it cannot be. Errors: errSavedAnew; what passes by
+// itself.
+func (p *Project) sendSaved(ctx context.Context, f settlingFile) error {
+	data, st, err := p.tree.Read(f.path, p.tree.MaxFile())
+	switch {
+	case tree.FaultOf(err) == tree.FaultMachine:
+		return err
+	case err != nil:
+		return p.tellUnsent(ctx, f.path, data, &Error{What: refusal.SavedMalformed, Why: tree.PlainFileError(err)})
+	case st != f.stat:
+		return errSavedAnew
+	case len(bytes.TrimSpace(data)) == 0: // somebody begins to write
+		return nil
+	}
+	verb, d, err := p.savedDraft(ctx, f.path, data)
+	if d == nil && err == nil {
+		return nil
+	}
+	var sent *Sent
+	if err == nil {
+		sent, err = p.send(ctx, verb, *d)
+	}
+	if err == nil && sent.Again {
+		err = &Error{What: refusal.SavedAgain, ID: sent.ID}
+	}
+	if err == nil || passes(err) {
+		return err
+	}
+	return p.tellUnsent(ctx, f.path, data, err)
+}
+
+// passes reports whether an error says nothing about what was to be sent: the same may be sent
+// later.
+func passes(err error) bool {
+	var e *Error
+	return !errors.As(err, &e) || errors.Is(err, ErrUnavailable) && e.What != refusal.EditUncommitted
+}
+
+// savedDraft is the message that a file says, and the verb that sends it; nil where the file is the
+// copy of one that was sent. Errors: ErrInvalid, ErrConflict, those of Reply.
+func (p *Project) savedDraft(ctx context.Context, path string, data []byte) (verb string, d *Draft, err error) {
+	at := format.Locate(path)
+	sent, err := p.store.index.Message(ctx, p.slug, at.ID, WithoutBody, nil)
+	if err != nil {
+		return "", nil, err
+	}
+	u, err := format.ParseUnsent(data)
+	switch {
+	case err != nil && sent != nil, err == nil && u.ID != "" && u.ID == at.ID: // a copy, damaged or whole
+		return "", nil, nil
+	case err != nil:
+		return "", nil, &Error{What: refusal.SavedMalformed, Why: err.Error()}
+	case u.ID != "":
+		return "", nil, &Error{What: refusal.SavedHasID, Name: u.ID}
+	case sent != nil:
+		return "", nil, &Error{What: refusal.SavedUnderID, Name: at.ID}
+	case u.From != "" && u.From != at.Agent:
+		return "", nil, &Error{
+			What:  refusal.SavedSender,
+			Field: refusal.From,
+			Name:  u.From,
+			Other: at.Agent,
+		}
+	case strings.TrimSpace(u.Body) == "" && u.Subject == "":
+		return "", nil, &Error{What: refusal.SavedEmpty}
+	}
+	sum := tree.SHA256(data)
+	verb, d = "send", &Draft{
+		From:        at.Agent,
+		To:          u.To,
+		CC:          u.CC,
+		BCC:         u.BCC,
+		Body:        u.Body,
+		Importance:  u.Importance,
+		AckRequired: u.AckRequired,
+	}
+	if u.InReplyTo != "" {
+		verb = "reply"
+		if d, err = p.replyDraft(ctx, d.replyTo(u.InReplyTo)); err != nil {
+			return "", nil, err
+		}
+	}
+	d.Subject, d.ThreadID = cmp.Or(u.Subject, d.Subject), cmp.Or(u.ThreadID, d.ThreadID)
+	d.References, d.Attachments, d.TextOnly = u.References, u.Attach, u.MediaType == format.PlainText
+	d.Key, d.Door = cmp.Or(u.Key, "saved "+sum[:32]), format.DoorFile
+	d.saved = &saved{path, sum}
+	return verb, d, nil
+}
+
+// replyTo is the draft as a reply to a message.
+func (d *Draft) replyTo(id string) ReplyDraft {
+	return ReplyDraft{
+		From:        d.From,
+		ReplyTo:     id,
+		Body:        d.Body,
+		To:          d.To,
+		CC:          d.CC,
+		BCC:         d.BCC,
+		Importance:  d.Importance,
+		AckRequired: d.AckRequired,
+	}
+}

@@ -1,0 +1,285 @@
+package maildir_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+	"mailtree/maildir/format"
+)
+
+const minimal = "---json\n{\"to\": [\"Bob\"]}\n---\n\n# Hello\n\nText.\n"
+
+// author saves files in Ann's outbox.
+type author struct {
+	*testing.T
+	p *maildir.Project
+}
+
+func newAuthor(t *testing.T, cfg storetest.Config) author {
+	t.Parallel()
+	return author{t, project(t, cfg, "Ann", "Bob")}
+}
+
+func (a author) path(rel string) string {
+	name := filepath.Join(a.p.Tree().Dir(), filepath.FromSlash(rel))
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		a.Fatal(err)
+	}
+	return name
+}
+
+func (a author) save(rel, text string) {
+	a.Helper()
+	if err := os.WriteFile(a.path(rel), []byte(text), 0o600); err != nil {
+		a.Fatal(err)
+	}
+}
+
+func (a author) move(from, to string) {
+	a.Helper()
+	if err := os.Rename(a.path(from), a.path(to)); err != nil {
+		a.Fatal(err)
+	}
+}
+
+func (a author) exists(rel string) bool {
+	_, err := os.Lstat(a.path(rel))
+	return err == nil
+}
+
+// inbox lists the subjects in an agent's inbox from a sender, oldest first.
+func (a author) inbox(agent, from string) (subjects []string) {
+	a.Helper()
+	for _, d := range inbox(a, a.p, agent).Messages {
+		if d.From == from {
+			subjects = append(subjects, d.Subject)
+		}
+	}
+	slices.Reverse(subjects)
+	return subjects
+}
+
+// await waits until an agent has as much mail from a sender, which must be that.
+func (a author) await(agent, from string, want ...string) {
+	a.Helper()
+	var got []string
+	until(a, fmt.Sprintf("%s has %q from %s", agent, want, from), func() bool {
+		got = a.inbox(agent, from)
+		return len(got) >= len(want)
+	})
+	if !slices.Equal(got, want) {
+		a.Fatalf("%s has from %s %q, want %q", agent, from, got, want)
+	}
+}
+
+// later waits until a file that is saved now is sent, so that what was saved before was handled.
+func (a author) later() {
+	a.Helper()
+	subject := fmt.Sprintf("Later %d", time.Now().UnixNano())
+	a.save("agents/Ann/outbox/later.md", "---json\n{\"to\": [\"Bob\"]}\n---\n\n# "+subject+"\n")
+	until(a, "a file is sent", func() bool { return slices.Contains(a.inbox("Bob", "Ann"), subject) })
+}
+
+// TestSaveSends: a minimal file below an outbox is sent from the folder's agent, with its heading as
+// subject; it becomes the dated copy and is gone.
+func TestSaveSends(t *testing.T) {
+	a := newAuthor(t, storetest.Config{})
+	a.save("agents/Ann/outbox/My first note.md", minimal)
+	a.await("Bob", "Ann", "Hello")
+	m := inbox(t, a.p, "Bob").Messages[0]
+	if m.Body != "# Hello\n\nText." || m.Door != format.DoorFile || m.Auth != "none" || !slices.Equal(m.To, []string{"Bob"}) {
+		t.Errorf("sent %+v", m.Message)
+	}
+	if a.exists("agents/Ann/outbox/My first note.md") {
+		t.Error("the file is still there")
+	}
+	if !a.exists(format.OutboxPath("Ann", m.ID, m.Created)) || !a.exists(format.CanonicalPath(m.ID, m.Created)) {
+		t.Error("no copy in its dated place")
+	}
+}
+
+// TestSaveWays: however a file comes into an outbox, it is sent once and whole.
+func TestSaveWays(t *testing.T) {
+	const path = "agents/Ann/outbox/note.md"
+	for name, do := range map[string]func(a author){
+		"a draft moved there": func(a author) {
+			a.save("agents/Ann/drafts/note.md", minimal)
+			a.move("agents/Ann/drafts/note.md", path)
+		},
+		"a folder moved there": func(a author) {
+			a.save("agents/Ann/drafts/some/note.md", minimal)
+			a.move("agents/Ann/drafts/some", "agents/Ann/outbox/some")
+		},
+		"saved by rename": func(a author) {
+			for _, text := range []string{"", minimal[:20], minimal} {
+				a.save("agents/Ann/outbox/.note.md.k3Xz", text)
+				a.move("agents/Ann/outbox/.note.md.k3Xz", path)
+			}
+		},
+		"saved with a backup": func(a author) {
+			a.save(path, minimal[:30])
+			a.save("agents/Ann/outbox/.note.md.swp", "swap")
+			a.move(path, "agents/Ann/outbox/note.md~")
+			a.save(path, minimal)
+		},
+		"old by its time": func(a author) {
+			a.save("agents/Ann/drafts/note.md", minimal)
+			old := time.Now().Add(-time.Hour)
+			if err := os.Chtimes(a.path("agents/Ann/drafts/note.md"), old, old); err != nil {
+				a.Fatal(err)
+			}
+			a.move("agents/Ann/drafts/note.md", path)
+		},
+		"written by and by": func(a author) {
+			f, err := os.Create(a.path(path))
+			if err != nil {
+				a.Fatal(err)
+			}
+			defer f.Close()
+			f.WriteString(minimal[:len(minimal)-6])
+			a.later() // what rests that long is finished, unless somebody has it open
+			f.WriteString(minimal[len(minimal)-6:])
+		},
+		"saved again unchanged": func(a author) {
+			a.save(path, minimal)
+			a.await("Bob", "Ann", "Hello")
+			a.save(path, minimal)
+			a.await("Ann", maildir.Postmaster, "Not sent: "+path)
+			a.save("agents/Ann/outbox/copy.md", minimal)
+			a.later()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAuthor(t, storetest.Config{})
+			do(a)
+			until(t, "it is sent", func() bool { return slices.Contains(a.inbox("Bob", "Ann"), "Hello") })
+			a.later()
+			got := slices.DeleteFunc(a.inbox("Bob", "Ann"), func(s string) bool { return strings.HasPrefix(s, "Later") })
+			if !slices.Equal(got, []string{"Hello"}) {
+				t.Errorf("Bob got %q", got)
+			}
+			for _, m := range inbox(t, a.p, "Bob").Messages {
+				if m.Subject == "Hello" && m.Body != "# Hello\n\nText." {
+					t.Errorf("sent %q", m.Body)
+				}
+			}
+		})
+	}
+}
+
+// TestSaveRefused: what cannot be sent stays, its author is told once for the same content, and
+// when it is mended it is sent.
+func TestSaveRefused(t *testing.T) {
+	for name, tt := range map[string]struct{ text, told string }{
+		"recipient":   {`{"to": ["Bop"]}`, `No agent "Bop" (to, cc or bcc) in project`},
+		"none":        {`{}`, "The message has no recipient (to, cc or bcc)"},
+		"JSON":        {`{"to": ["Bob"`, "It is no message: line 2: the JSON ends too early."},
+		"type":        {`{"to": "Bob"}`, `It is no message: line 2: "to" has the wrong type: found a JSON string.`},
+		"sender":      {`{"from": "Bob", "to": ["Bob"]}`, `from is "Bob", but the file lies in the outbox of "Ann"`},
+		"id":          {`{"id": "m1", "to": ["Bob"]}`, `It has the id "m1", as mail has that was sent`},
+		"importance":  {`{"to": ["Bob"], "importance": "hi"}`, `importance "hi" is none of low, normal, high, urgent`},
+		"answered":    {`{"in_reply_to": "m1"}`, `No message "m1" (in_reply_to)`},
+		"attachments": {`{"to": ["Bob"], "attachments": ["/etc/passwd"]}`, `The attachment "/etc/passwd" (attachments)`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const path = "agents/Ann/outbox/note.md"
+			a := newAuthor(t, storetest.Config{})
+			text := "---json\n" + tt.text + "\n---\n\ntext\n"
+			a.save(path, text)
+			a.await("Ann", maildir.Postmaster, "Not sent: "+path)
+			if body := inbox(t, a.p, "Ann").Messages[0].Body; !strings.Contains(body, tt.told) {
+				t.Errorf("Ann is told %s\nwant %s", body, tt.told)
+			}
+			a.save(path, text)
+			a.later()
+			a.await("Ann", maildir.Postmaster, "Not sent: "+path)
+			if got, err := os.ReadFile(a.path(path)); err != nil || string(got) != text {
+				t.Errorf("the file is %q: %v", got, err)
+			}
+			a.save(path, minimal)
+			until(t, "the mended file is sent", func() bool { return slices.Contains(a.inbox("Bob", "Ann"), "Hello") })
+		})
+	}
+}
+
+// TestSaveReply: a file that names what it answers is a reply.
+func TestSaveReply(t *testing.T) {
+	a := newAuthor(t, storetest.Config{})
+	asked := send(t, a.p, maildir.Draft{From: "Bob", To: []string{"Ann"}, Subject: "Where?", Body: "?"})
+	a.save("agents/Ann/outbox/re.md", "---json\n{\"in_reply_to\": \""+asked.ID+"\"}\n---\nHere.\n")
+	a.await("Bob", "Ann", "Re: Where?")
+	if m := inbox(t, a.p, "Bob").Messages[0]; m.InReplyTo != asked.ID || m.ThreadID != asked.ID {
+		t.Errorf("sent %+v", m.Message)
+	}
+}
+
+// TestSaveOfSent: what was sent is not sent again: a copy of it in an outbox, damaged or whole, under
+// its name or another.
+func TestSaveOfSent(t *testing.T) {
+	a := newAuthor(t, storetest.Config{})
+	m := send(t, a.p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "One", Body: "text"})
+	copied := format.OutboxPath("Ann", m.ID, m.Created)
+	data, err := os.ReadFile(a.path(copied))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.save("agents/Ann/outbox/again.md", string(data))
+	a.save(copied, string(data[:len(data)/2]))
+	a.save("agents/Ann/outbox/old/"+m.ID+".md", minimal)
+	a.later()
+	if got := a.inbox("Bob", "Ann"); len(got) != 2 {
+		t.Errorf("Bob got %q", got)
+	}
+	got := a.inbox("Ann", maildir.Postmaster)
+	slices.Sort(got)
+	if want := []string{"Not sent: agents/Ann/outbox/again.md", "Not sent: agents/Ann/outbox/old/" + m.ID + ".md"}; !slices.Equal(got, want) {
+		t.Errorf("Ann is told %q, want %q", got, want)
+	}
+}
+
+// TestSaveRestart: what was saved while no server ran, or not yet sent, is sent by the next one;
+// nothing twice, and nobody is told twice.
+func TestSaveRestart(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join(t.TempDir(), "store")
+	bad := "agents/Ann/outbox/bad.md"
+	for n := range 3 {
+		s := storetest.Open(t, storetest.Config{Root: root})
+		p, err := s.EnsureProject(t.Context(), shop)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := author{t, p}
+		for _, name := range []string{"Ann", "Bob"} {
+			if err := p.EnsureAgent(t.Context(), name, maildir.Registration{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a.await("Bob", "Ann", slices.Repeat([]string{"Hello"}, n)...)
+		if n > 0 {
+			a.await("Ann", maildir.Postmaster, "Not sent: "+bad)
+		}
+		a.save(bad, "---json\n")
+		a.save("agents/Ann/outbox/note.md", minimal+fmt.Sprint(n))
+		s.Stop()
+	}
+}
+
+// TestManyUnsent: Postmaster does not write without end.
+func TestManyUnsent(t *testing.T) {
+	a := newAuthor(t, storetest.Config{})
+	for i := range 60 {
+		a.save(fmt.Sprintf("agents/Ann/outbox/%d.md", i), "no header")
+	}
+	a.later()
+	if got := a.inbox("Ann", maildir.Postmaster); len(got) != maildir.MostAdvice+1 || got[maildir.MostAdvice] != "More files need mending" {
+		t.Errorf("Ann is told %q", got)
+	}
+}

@@ -1,0 +1,115 @@
+package maildir
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/tree"
+	"mailtree/maildir/writer"
+)
+
+// Postmaster writes to agents on the server's behalf: of files that they saved and that do not do
+// what they probably meant. It is no agent, has no folder, and nobody can register its name. It
+// tells of one thing once: the idempotency key of its message names that.
+const Postmaster = "Postmaster"
+
+// advice is a message of Postmaster's.
+type advice struct {
+	to      string
+	about   string // what it tells of: of the same it tells once
+	subject string
+	body    string
+}
+
+// mostAdvice is how many messages Postmaster writes to one agent in an hour: a script may save any
+// number of files. One more says that there is more.
+const mostAdvice = 20
+
+// adviceCount counts what Postmaster has written in the present hour, by agent. Safe for concurrent
+// use.
+type adviceCount struct {
+	mu    sync.Mutex
+	hour  time.Time
+	wrote map[string]int
+}
+
+// count counts one more for the agent, and returns how many these are in the hour of now.
+func (c *adviceCount) count(agent string, now time.Time) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if hour := now.Truncate(time.Hour); !hour.Equal(c.hour) {
+		c.hour, c.wrote = hour, map[string]int{}
+	}
+	c.wrote[agent]++
+	return c.wrote[agent]
+}
+
+// advise delivers what Postmaster has to tell, unless it has told that before. Errors: those of the
+// writer.
+func (p *Project) advise(ctx context.Context, a advice) error {
+	told, err := p.store.index.Keyed(ctx, p.slug, Postmaster, a.about)
+	if err != nil || len(told) > 0 {
+		return err
+	}
+	now := p.store.cfg.Now().UTC()
+	switch n := p.advised.count(a.to, now); {
+	case n == mostAdvice+1:
+		a.about = "more " + a.to + now.Format(" 2006-01-02T15")
+		a.subject, a.body = "More files need mending", moreAdvice
+	case n > mostAdvice:
+		return nil
+	}
+	tx := &writer.Tx{Op: writer.Op{Verb: "send", Agent: Postmaster}, Keys: writer.On("key " + Postmaster + "\n" + a.about)}
+	tx.Plan = func(g *writer.Group) error {
+		told, err := p.store.index.Keyed(g.Ctx, p.slug, Postmaster, a.about)
+		if err != nil || len(told) > 0 {
+			return err
+		}
+		return p.planMessage(g, tx, &format.Message{
+			Project:    p.name(),
+			From:       Postmaster,
+			To:         []string{a.to},
+			Subject:    a.subject,
+			Importance: format.Normal,
+			Key:        a.about,
+			Auth:       "uid:" + strconv.Itoa(p.store.cfg.User()),
+			Body:       a.body,
+		}, nil)
+	}
+	return p.writer.Do(ctx, tx)
+}
+
+const moreAdvice = "More of your files in the mail tree need mending than I write of one by one. Those that cannot be sent lie in your " +
+	"outbox still, and each is listed among the problems of the store."
+
+// savedWords name what a refusal is about as the header of a file does.
+var savedWords = refusal.Words{Args: map[refusal.Field]string{
+	refusal.From:        "from",
+	refusal.Recipients:  "to, cc or bcc",
+	refusal.Subject:     "subject",
+	refusal.Importance:  "importance",
+	refusal.Thread:      "thread_id",
+	refusal.Key:         "key",
+	refusal.InReplyTo:   "in_reply_to",
+	refusal.Message:     "in_reply_to",
+	refusal.References:  "references",
+	refusal.Attachments: "attachments",
+}}
+
+// tellUnsent tells an author that a file in the outbox was not sent, and why: once for the same
+// content.
+func (p *Project) tellUnsent(ctx context.Context, path string, data []byte, why error) error {
+	return p.advise(ctx, advice{
+		to:      format.Locate(path).Agent,
+		about:   "unsent " + tree.SHA256(append([]byte(path+"\n"), data...))[:32],
+		subject: "Not sent: " + format.Cut(format.Printable(path), 900),
+		body: fmt.Sprintf("Your file was not sent:\n\n    %s\n\n%s\n\nIt stays where it is. Mend it and save it: it is sent once it "+
+			"has not changed for two seconds. If it is not to be sent, delete it or move it to your drafts.",
+			format.Printable(path), savedWords.Explain(why)),
+	})
+}

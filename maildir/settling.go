@@ -1,0 +1,65 @@
+package maildir
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"mailtree/maildir/tree"
+)
+
+// settleTime is how long a saved file must not have changed before the server takes it for finished.
+// See docs/tree.md, "Sending by saving".
+const settleTime = 2 * time.Second
+
+// settling holds files that others saved until they have not changed for a while. Safe for
+// concurrent use; newSettling makes one.
+type settling struct {
+	bell chan struct{} // rings when an earlier time than before may be due
+
+	mu    sync.Mutex
+	files map[string]settlingFile // by path
+}
+
+// settlingFile is how a file was found, and when to look whether it is still the same.
+type settlingFile struct {
+	path string
+	stat tree.FileStat
+	due  time.Time
+}
+
+func newSettling() settling {
+	return settling{bell: make(chan struct{}, 1), files: map[string]settlingFile{}}
+}
+
+// wait has the file looked at when it is due, if it is as st says then.
+func (s *settling) wait(path string, st tree.FileStat, due time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.files[path] = settlingFile{path, st, due}
+	select {
+	case s.bell <- struct{}{}:
+	default:
+	}
+}
+
+// takeDue returns the files that are to be looked at now, in the order that they were saved, and how long until the next one is.
+func (s *settling) takeDue() (due []settlingFile, next time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	next = time.Hour
+	for path, f := range s.files {
+		if left := f.due.Sub(now); left > 0 {
+			next = min(next, left)
+			continue
+		}
+		due = append(due, f)
+		delete(s.files, path)
+	}
+	slices.SortFunc(due, func(a, b settlingFile) int {
+		return cmp.Or(cmp.Compare(a.stat.CTime, b.stat.CTime), cmp.Compare(a.path, b.path))
+	})
+	return due, next
+}
