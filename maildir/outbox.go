@@ -43,15 +43,18 @@ func (p *Project) planTaking(g *writer.Group, tx *writer.Tx, s *saved) error {
 }
 
 // noteSaved notes which of the files that others changed are to be looked at when they are finished:
-// files in outboxes.
+// files in outboxes, and inbox copies.
 func (p *Project) noteSaved(paths []string, changes []Change) {
 	at := map[string]bool{}
 	for _, path := range paths {
 		at[path] = format.Locate(path).Kind == format.KindOutbox
 	}
 	for _, c := range changes {
-		if format.Locate(c.Path).Kind == format.KindOutbox {
+		switch format.Locate(c.Path).Kind {
+		case format.KindOutbox:
 			at[c.Path] = c.Kind != format.KindOutbox || c.Op == Removed // else it is valid, and a copy of what was sent
+		case format.KindInbox:
+			at[c.Path] = c.Kind == format.KindInbox && c.Op != Removed
 		}
 	}
 	due := time.Now().Add(settleTime) // of all at once: then they are sent in the order that they were saved
@@ -121,7 +124,7 @@ func (p *Project) preserveSaved(ctx context.Context, due []settlingFile) {
 // passes.
 const trySavedAgain = 10 * time.Second
 
-// handle sends a saved file if nobody has changed it since.
+// handle sends a saved file, or tells of an edited copy, if nobody has changed it since.
 func (p *Project) handle(ctx context.Context, f settlingFile) {
 	st, err := p.tree.Stat(f.path)
 	switch {
@@ -134,7 +137,12 @@ func (p *Project) handle(ctx context.Context, f settlingFile) {
 		p.fresh.wait(f.path, st, time.Now().Add(settleTime))
 		return
 	}
-	switch err = p.sendSaved(ctx, f); {
+	if format.Locate(f.path).Kind == format.KindOutbox {
+		err = p.sendSaved(ctx, f)
+	} else {
+		err = p.tellOfEdit(ctx, f.path)
+	}
+	switch {
 	case err == nil || ctx.Err() != nil || errors.Is(err, writer.ErrStopped):
 	case errors.Is(err, errSavedAnew):
 		p.waitFor(f.path, time.Now().Add(settleTime))

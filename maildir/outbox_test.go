@@ -283,3 +283,24 @@ func TestManyUnsent(t *testing.T) {
 		t.Errorf("Ann is told %q", got)
 	}
 }
+
+// TestEditedCopy: the owner of a mailbox is told once that an edited copy changes nothing; not of
+// one that was edited like its message.
+func TestEditedCopy(t *testing.T) {
+	a := newAuthor(t, storetest.Config{})
+	m := send(t, a.p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "One", Body: "text"})
+	copied, canonical := format.InboxPath("Bob", m.ID, m.Created), format.CanonicalPath(m.ID, m.Created)
+	data, err := os.ReadFile(a.path(copied))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.save(canonical, string(data)+"more\n")
+	a.save(copied, string(data)+"more\n")
+	a.later()
+	a.await("Bob", maildir.Postmaster)
+	a.save(copied, string(data)+"other\n")
+	a.await("Bob", maildir.Postmaster, "An edit without effect: One")
+	a.save(copied, string(data)+"another\n")
+	a.later()
+	a.await("Bob", maildir.Postmaster, "An edit without effect: One")
+}

@@ -113,3 +113,33 @@ func (p *Project) tellUnsent(ctx context.Context, path string, data []byte, why 
 			format.Printable(path), savedWords.Explain(why)),
 	})
 }
+
+// tellOfEdit tells the owner of a mailbox that an edited copy changes nothing: once for a message.
+// See docs/tree.md, "Copies".
+func (p *Project) tellOfEdit(ctx context.Context, path string) error {
+	at := format.Locate(path)
+	m, err := p.store.index.Message(ctx, p.slug, at.ID, WithoutBody, nil)
+	if err != nil || m == nil || format.Locate(m.Path).Kind != format.KindCanonical {
+		return err
+	}
+	sum := func(path string) (*[32]byte, error) {
+		data, _, err := p.tree.Read(path, p.tree.MaxFile())
+		return copySum(at.ID, data), tree.MachineFault(err)
+	}
+	copied, err := sum(path)
+	if err != nil {
+		return err
+	}
+	canonical, err := sum(m.Path)
+	if err != nil || copied == nil || canonical == nil || *copied == *canonical {
+		return err
+	}
+	return p.advise(ctx, advice{
+		to:      at.Agent,
+		about:   "edit " + tree.SHA256([]byte(at.Agent + "\n" + at.ID))[:32],
+		subject: "An edit without effect: " + format.Cut(m.Subject, 900),
+		body: fmt.Sprintf("This copy in your inbox was edited:\n\n    %s\n\nNobody is shown the change. What a message says comes from "+
+			"its canonical file:\n\n    %s\n\nTo change what the message says, for everybody, edit that file. To have the copy as it was "+
+			"delivered, copy that file over it.", format.Printable(path), format.Printable(m.Path)),
+	})
+}
