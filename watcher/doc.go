@@ -30,7 +30,8 @@
 //	W7  Symlinks are never followed, no file is ever read; only folders are
 //	    listed, and only inside Root. A file written in place is opened, to
 //	    ask for a lease (lease_linux.go).
-//	W8  Where nothing happens nothing runs: no ticker, no open folder.
+//	W8  Where nothing happens nothing runs: no ticker, no open folder. With
+//	    NoEvents there are no events and no watches, only a Scan every Poll.
 //
 // What is below Root before Run is not reported: compare the tree once Ready
 // is closed.

@@ -183,6 +183,13 @@ func (r *recorder) equal() bool {
 	return maps.Equal(r.mirror, snapshot(r.root))
 }
 
+// mirrored returns the mirror as it is now.
+func (r *recorder) mirrored() map[string]string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.mirror)
+}
+
 // watched is a watcher that runs until the test ends.
 type watched struct {
 	*Watcher

@@ -10,6 +10,7 @@ const (
 	starting = "starting"
 	watching = "watching"
 	degraded = "degraded"
+	polling  = "polling"
 	stopped  = "stopped"
 )
 
@@ -17,7 +18,8 @@ const (
 type State struct {
 	// Mode is "starting" (folders are being walked for the first time),
 	// "watching" (every folder that may be read is watched), "degraded" (changes
-	// are found by the Scans asked for) or "stopped" (Run has returned).
+	// are found by the Scans asked for), "polling" (the same, as configured) or
+	// "stopped" (Run has returned).
 	Mode string
 
 	// Reason is a sentence for a person: what is wrong and what to do about it.

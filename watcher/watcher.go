@@ -49,6 +49,10 @@ type Config struct {
 
 	// Poll is how often an incomplete watch asks for a Scan and tries to mend itself. Default 2 s.
 	Poll time.Duration
+
+	// NoEvents is for a file system that reports no changes: instead of watching, a Scan is asked
+	// for every Poll. State says polling.
+	NoEvents bool
 }
 
 // withDefaults returns c with every unset field set.
@@ -117,11 +121,15 @@ func New(cfg Config) *Watcher {
 // It drops paths not yet reported when ctx ends; the comparison at the next start finds them. Run
 // is called once.
 func (w *Watcher) Run(ctx context.Context) error {
+	defer w.stopped()
+	if w.cfg.NoEvents {
+		w.poll(ctx)
+		return nil
+	}
 	var wg sync.WaitGroup
 	wg.Go(func() { w.dispatch(ctx) })
 	w.keep(ctx)
 	wg.Wait()
-	w.stopped()
 	return nil
 }
 

@@ -103,6 +103,9 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 		Skip:    func(rel string, dir bool) bool { return dir && !maildir.Watched(rel) },
 		OnBatch: func(ctx context.Context, b watcher.Batch) { store.Edited(ctx, b.Paths, b.Scan) },
 		Log:     log,
+
+		NoEvents: cfg.Poll > 0,
+		Poll:     cfg.Poll,
 	})
 	a.hooks = hook.New(hook.Config{Store: store, Log: log})
 	return a, nil

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/joho/godotenv"
 	"github.com/spf13/cobra"
@@ -47,6 +48,7 @@ type config struct {
 	MaxInline       int // bytes; -1 for none
 	AttachmentRoots []string
 	CommitExternal  bool
+	Poll            time.Duration // how often the trees are compared; 0: file events tell of changes
 	MailDomain      string
 	SummaryCommand  string // a line for the shell; "" none
 
@@ -173,6 +175,11 @@ func settings() []setting {
 		},
 		{Name: "COMMIT_EXTERNAL", Default: "on", Help: "on: commit edits made outside the server; off: leave them to the person"},
 		{
+			Name:    "WATCH",
+			Default: "events",
+			Help:    "events: the system tells of edits; poll, or poll:30s: look for them every 2 or 30 seconds, where it does not",
+		},
+		{
 			Name:    "SUMMARY_COMMAND",
 			Default: "",
 			Help:    "a command that gets a thread on its input and prints a summary of it; not from .env",
@@ -291,6 +298,9 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	c.MaxAnswer = int(number("MAX_ANSWER_BYTES", int64(tool.LeastBudget), 16<<20))
 	c.MailboxDepth = int(number("MAILBOX_DEPTH", 1, 10_000_000))
 	c.CommitExternal = choice("COMMIT_EXTERNAL", "on", "off") == "on"
+	if c.Poll, err = pollInterval(v["WATCH"]); err != nil {
+		bad("WATCH", "events, poll, or poll and a time from 1s to 1h, such as poll:30s")
+	}
 	c.MailGateway = v["MAIL_GATEWAY"]
 	c.SummaryCommand = v["SUMMARY_COMMAND"]
 	c.Events = choice("EVENTS", "0", "1") == "1"
@@ -311,6 +321,22 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 		errs = append(errs, fmt.Errorf("HOST is %q, which other machines can reach: set AUTH=token as well, or use 127.0.0.1", c.Host))
 	}
 	return errors.Join(errs...)
+}
+
+// pollInterval reads WATCH: 0 for events.
+func pollInterval(watch string) (time.Duration, error) {
+	switch watch {
+	case "events":
+		return 0, nil
+	case "poll":
+		return 2 * time.Second, nil
+	}
+	every, ok := strings.CutPrefix(watch, "poll:")
+	d, err := time.ParseDuration(every)
+	if !ok || err != nil || d < time.Second || d > time.Hour {
+		return 0, errors.New("no such way to watch")
+	}
+	return d, nil
 }
 
 // mailDomain matches what can stand behind the @ of an address.

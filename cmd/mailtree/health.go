@@ -35,7 +35,7 @@ type healthReport struct {
 }
 
 type watcherHealth struct {
-	Mode    string `json:"mode"` // starting, watching or degraded
+	Mode    string `json:"mode"` // starting, watching, polling (WATCH) or degraded
 	Reason  string `json:"reason,omitempty"`
 	Folders int    `json:"folders"`
 }

@@ -95,7 +95,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	if r.Status != "ok" {
 		degraded = 1
 	}
-	modes := map[string]float64{"starting": 0, "watching": 0, "degraded": 0}
+	modes := map[string]float64{"starting": 0, "watching": 0, "polling": 0, "degraded": 0}
 	modes[r.Watcher.Mode] = 1
 	u := m.usage()
 	labelled("build_info", "1, with the version of the server.", "version", map[string]float64{r.Version: 1})

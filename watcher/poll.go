@@ -1,0 +1,22 @@
+package watcher
+
+import (
+	"context"
+	"time"
+)
+
+// poll asks for a Scan every Poll until ctx ends, on a file system that tells nobody of changes.
+// The wait begins when OnBatch has returned, so that Scans never queue.
+func (w *Watcher) poll(ctx context.Context) {
+	w.setMode(polling, "")
+	w.cfg.Log.Info("comparing files", "root", w.cfg.Root, "every", w.cfg.Poll)
+	w.readyOnce.Do(func() { close(w.ready) })
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(w.cfg.Poll):
+		}
+		w.cfg.OnBatch(ctx, Batch{Scan: true})
+	}
+}
