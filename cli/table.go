@@ -15,7 +15,7 @@ type Row struct {
 // minLast is how narrow the last column gets before a line is longer than the terminal.
 const minLast = 12
 
-// Table prints rows in columns. Where the screen is a terminal, the last cell of a row is cut to
+// Table prints rows in columns, without those that are empty. Where the screen is a terminal, the last cell of a row is cut to
 // fit. Cells are of one line.
 func (s *Screen) Table(rows []Row) {
 	var widths []int
@@ -30,6 +30,9 @@ func (s *Screen) Table(rows []Row) {
 	for _, r := range rows {
 		var b strings.Builder
 		for i, c := range r.Cells {
+			if widths[i] == 0 {
+				continue
+			}
 			if i < len(r.Cells)-1 {
 				fmt.Fprintf(&b, "%s%*s", c, widths[i]-columns(c)+2, "")
 				continue

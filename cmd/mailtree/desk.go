@@ -26,7 +26,8 @@ const (
 // deskCommands are the commands for people.
 func (p *program) deskCommands() []*cobra.Command {
 	return []*cobra.Command{
-		inboxCommand(p), whoisCommand(p), meCommand(p),
+		inboxCommand(p), readCommand(p), threadCommand(p), searchCommand(p),
+		agentsCommand(p), whoisCommand(p), claimsCommand(p), meCommand(p),
 	}
 }
 

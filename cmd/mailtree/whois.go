@@ -36,12 +36,7 @@ func showWhois(d *deskWork, w *mail.Whois) error {
 		{Cells: []string{"active", seen(d, w.LastActive)}},
 		{Cells: []string{"mail", fmt.Sprintf("%d unread of %d", w.Unread, w.Total)}},
 	}
-	shown := facts[:0]
-	for _, f := range facts {
-		if f.Cells[1] != "" {
-			shown = append(shown, f)
-		}
-	}
+	shown := told(facts)
 	for _, c := range w.Claims {
 		shown = append(shown, cli.Row{Cells: []string{"claim", cli.Line(c.Path) + ", for " + d.In(c.Expires) + reason(c.Reason)}})
 	}

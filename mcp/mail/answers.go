@@ -19,3 +19,6 @@ type (
 	ThreadResource  = threadResource
 	ClaimsResource  = claimsResource
 )
+
+// AsMessage is the message within an answer that has more.
+func (s *messageShape) AsMessage() *Message { return s }

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/cli"
+	"mailtree/mcp/mail"
+)
+
+func readCommand(p *program) *cobra.Command {
+	var peek bool
+	c := &cobra.Command{
+		Use:   "read ID",
+		Short: "Read a message",
+		Long: "Read a message. One that was sent to you is marked read. The id may be shortened while one message alone has it.\n" +
+			"With --json the answer is as of check_my_messages, and of a message that is not yours as of resource://message.",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: p.completeMessage,
+	}
+	f := p.addDeskFlags(c)
+	c.Flags().BoolVar(&peek, "peek", false, "leave it unread")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return p.atDesk(c.Context(), f, mine, args, func(ctx context.Context, d *deskWork) error {
+			return readMessage(ctx, d, d.IDs[0], peek)
+		})
+	}
+	return c
+}
+
+// readMessage prints a message: the person's own, else as everybody may see it.
+func readMessage(ctx context.Context, d *deskWork, id string, peek bool) error {
+	args := map[string]any{"project_key": d.Slug, "agent_name": d.Person, "message_id": id, "mark_read": !peek}
+	var raw json.RawMessage
+	err := d.Call(ctx, "check_my_messages", args, &raw)
+	if refused := (&cli.Refusal{}); errors.As(err, &refused) && refused.NotFound() {
+		return readOther(ctx, d, id)
+	}
+	if err != nil {
+		return err
+	}
+	return present(d, raw, func(in *mail.Inbox) error {
+		for i := range in.Messages {
+			m := in.Messages[i].AsMessage()
+			next := func(offset int64) (*mail.Message, error) {
+				args["body_offset"] = offset
+				var more mail.Inbox
+				if err := d.Call(ctx, "check_my_messages", args, &more); err != nil || len(more.Messages) == 0 {
+					return nil, err
+				}
+				return more.Messages[0].AsMessage(), nil
+			}
+			if err := pageMessage(ctx, d, m, next); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// readOther prints a message that the person neither got nor sent.
+func readOther(ctx context.Context, d *deskWork, id string) error {
+	uri := "resource://message/" + url.PathEscape(id) + "?project=" + d.Slug
+	var raw json.RawMessage
+	if err := d.Read(ctx, uri, &raw); err != nil {
+		return err
+	}
+	return present(d, raw, func(m *mail.MessageResource) error {
+		return pageMessage(ctx, d, m.AsMessage(), func(offset int64) (*mail.Message, error) {
+			var more mail.MessageResource
+			err := d.Read(ctx, uri+"&body_offset="+strconv.FormatInt(offset, 10), &more)
+			return more.AsMessage(), err
+		})
+	})
+}
+
+// pageMessage prints a message with all of its body, of which next reads what comes from an offset
+// on.
+func pageMessage(ctx context.Context, d *deskWork, m *mail.Message, next func(offset int64) (*mail.Message, error)) error {
+	return d.Paged(ctx, func(s *cli.Screen) error {
+		printHead(s, m)
+		for part := m; part != nil; {
+			if part.Body != nil {
+				s.Printf("%s", cli.Text(*part.Body))
+			}
+			if part.NextOffset == 0 {
+				break
+			}
+			var err error
+			if part, err = next(part.NextOffset); err != nil {
+				return err
+			}
+		}
+		s.Printf("\n")
+		return nil
+	})
+}
+
+// printHead prints who wrote what to whom, and how far they are with it.
+func printHead(s *cli.Screen, m *mail.Message) {
+	s.Printf("%s\n", s.Bold(cli.Line(m.Subject)))
+	rows := []cli.Row{
+		{Cells: []string{"from", cli.Line(m.From) + " (" + cli.Line(m.Auth) + ")"}},
+		{Cells: []string{"to", listNames(m.To)}},
+		{Cells: []string{"cc", listNames(m.CC)}},
+		{Cells: []string{"bcc", listNames(m.BCC)}},
+		{Cells: []string{"date", cli.Exact(m.Created) + ", " + s.Ago(m.Created)}},
+		{Cells: []string{"id", cli.Line(m.ID)}},
+		{Cells: []string{"thread", cli.Line(m.ThreadID)}},
+		{Cells: []string{"replies", cli.Line(m.InReplyTo)}},
+	}
+	if m.Importance != "normal" {
+		rows = append(rows, cli.Row{Cells: []string{"is", m.Importance}})
+	}
+	if m.AckRequired {
+		rows = append(rows, cli.Row{Cells: []string{"asks", "to be acknowledged"}})
+	}
+	for _, r := range m.Receipts {
+		rows = append(rows, cli.Row{Cells: []string{"has", cli.Line(r.Agent) + ": " + howFar(&r)}})
+	}
+	for _, a := range m.Attachments {
+		where := a.Path
+		if a.File != "" {
+			where = a.File
+		}
+		rows = append(rows, cli.Row{Cells: []string{"file", fmt.Sprintf("%s (%s, %d bytes)", cli.Line(where), cli.Line(a.MediaType), a.Bytes)}})
+	}
+	s.Table(told(rows))
+	s.Printf("\n")
+}
+
+func listNames(of []string) string {
+	all := make([]string, len(of))
+	for i, n := range of {
+		all[i] = cli.Line(n)
+	}
+	return strings.Join(all, ", ")
+}
+
+// told are the facts that have a value.
+func told(facts []cli.Row) []cli.Row {
+	return slices.DeleteFunc(facts, func(r cli.Row) bool { return r.Cells[1] == "" })
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/cli"
+	"mailtree/maildir"
+	"mailtree/mcp/mail"
+)
+
+func searchCommand(p *program) *cobra.Command {
+	var rank bool
+	var limit int
+	var cursor string
+	c := &cobra.Command{
+		Use:   "search WORD...",
+		Short: "Find messages",
+		Long: "Find messages, newest first: words, \"phrases\", prefix*, AND OR NOT -word (), from: to: cc: subject: thread:\n" +
+			"importance: after: before:. Write -- before a word that begins with a dash. Exit status 3 where nothing is found.",
+		Args: cobra.MinimumNArgs(1),
+	}
+	f := p.addDeskFlags(c)
+	c.Flags().BoolVar(&rank, "rank", false, "best match first")
+	c.Flags().IntVarP(&limit, "limit", "n", maildir.DefaultPage, "at most this many")
+	c.Flags().StringVar(&cursor, "cursor", "", "go on where the list before ended")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return p.atDesk(c.Context(), f, nobodys, nil, func(ctx context.Context, d *deskWork) error {
+			ask := map[string]any{"project_key": d.Slug, "query": strings.Join(args, " "), "limit": limit}
+			if rank {
+				ask["order"] = "rank"
+			}
+			if cursor != "" {
+				ask["cursor"] = cursor
+			}
+			return call(ctx, d, "search_messages", ask, func(h *mail.Hits) error { return p.showHits(ctx, d, h) })
+		})
+	}
+	return c
+}
+
+func (p *program) showHits(ctx context.Context, d *deskWork, h *mail.Hits) error {
+	if h.Note != "" {
+		fmt.Fprintln(p.std.err, "mailtree:", cli.Line(h.Note))
+	}
+	if len(h.Hits) == 0 {
+		return &exitError{code: exitNothing}
+	}
+	return d.Paged(ctx, func(s *cli.Screen) error {
+		for i := range h.Hits {
+			hit := &h.Hits[i]
+			s.Table([]cli.Row{{Cells: []string{s.ShortID(hit.ID), s.Ago(hit.Created), cli.Line(hit.From), cli.Line(hit.Subject)}}})
+			if hit.Snippet != "" {
+				s.Printf("    %s\n", marked(s, hit.Snippet))
+			}
+		}
+		if h.Next != "" {
+			s.Printf("%s\n", s.Faint("there are more: --cursor "+h.Next))
+		}
+		return nil
+	})
+}
+
+// marked shows what stands between ** in bold, where the screen shows that.
+func marked(s *cli.Screen, snippet string) string {
+	parts := strings.Split(cli.Line(snippet), "**")
+	if len(parts)%2 == 0 || s.Bold("x") == "x" {
+		return cli.Line(snippet)
+	}
+	for i := 1; i < len(parts); i += 2 {
+		parts[i] = s.Bold(parts[i])
+	}
+	return strings.Join(parts, "")
+}
