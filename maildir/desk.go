@@ -43,12 +43,19 @@ func (s *Store) ProjectNamed(ctx context.Context, name string) (*Project, error)
 	return nil, &Error{What: refusal.ProjectAmbiguous, Field: refusal.Project, Name: name, Near: names}
 }
 
-// Person returns the agent that a person is, and makes it at first use. Characters that no name has
-// are left out of name. Errors: those of EnsureAgent.
-func (p *Project) Person(ctx context.Context, name string) (agent string, made bool, err error) {
+// PersonName is the name of the agent that a person is: name without the characters that no agent's
+// has.
+func PersonName(name string) string {
 	if clean := sanitizeName(name); clean != "" {
-		name = clean
+		return clean
 	}
+	return name
+}
+
+// Person returns the agent that a person is, and makes it at first use: see PersonName. Errors:
+// those of EnsureAgent.
+func (p *Project) Person(ctx context.Context, name string) (agent string, made bool, err error) {
+	name = PersonName(name)
 	is, err := p.hasAgent(ctx, name)
 	if err != nil || is {
 		return name, false, err

@@ -1,0 +1,264 @@
+package page
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"mailtree/maildir"
+	"mailtree/maildir/claim"
+	"mailtree/maildir/format"
+)
+
+// searchShown is a page of what a search found.
+type searchShown struct {
+	Query  string
+	Ranked bool // by relevance, not the newest first
+	Hits   []maildir.Hit
+	Next   string
+	Note   string
+}
+
+func (h *Page) search(v *view) error {
+	shown := searchShown{Query: v.asked("q"), Ranked: v.asked("order") == "rank"}
+	if err := v.in("search", "Search"); err != nil {
+		return err
+	}
+	if shown.Query == "" {
+		return v.show("search", shown)
+	}
+	v.Title = shown.Query
+	page, err := v.p.Search(v.ctx(), maildir.SearchRequest{
+		Text:   shown.Query,
+		Rank:   shown.Ranked,
+		Limit:  50,
+		Cursor: v.asked("cursor"),
+	})
+	if err != nil {
+		return err
+	}
+	shown.Hits, shown.Next = page.Hits, page.Next
+	if page.Note != nil {
+		shown.Note = h.cfg.Explain(page.Note)
+	}
+	return v.show("search", shown)
+}
+
+// threadRow is a thread by its newest message.
+type threadRow struct {
+	maildir.MessageRow
+	More int // further messages of it among those that were looked at
+}
+
+// threadsRead is among how many messages threads are looked for.
+const threadsRead = 200
+
+type threadsShown struct {
+	Query   string
+	Threads []threadRow
+	Next    string
+}
+
+// threads lists those of the newest messages that a search finds, of all where it says nothing.
+func (h *Page) threads(v *view) error {
+	if err := v.in("threads", "Threads"); err != nil {
+		return err
+	}
+	shown := threadsShown{Query: v.asked("q")}
+	page, err := v.p.Search(v.ctx(), maildir.SearchRequest{
+		Text:   cmp.Or(shown.Query, "*"),
+		Limit:  threadsRead,
+		Cursor: v.asked("cursor"),
+	})
+	if err != nil {
+		return err
+	}
+	shown.Next = page.Next
+	at := map[string]int{}
+	for i := range page.Hits {
+		m := page.Hits[i].MessageRow
+		id := cmp.Or(m.ThreadID, m.ID)
+		if n, ok := at[id]; ok {
+			shown.Threads[n].More++
+			continue
+		}
+		at[id] = len(shown.Threads)
+		shown.Threads = append(shown.Threads, threadRow{MessageRow: m})
+	}
+	return v.show("threads", shown)
+}
+
+// agentShown is an agent of the directory.
+type agentShown struct {
+	maildir.AgentInfo
+	Asleep *maildir.Unwoken // nobody can be woken for its mail; nil
+}
+
+func (h *Page) agents(v *view) error {
+	if err := v.in("agents", "Agents"); err != nil {
+		return err
+	}
+	asleep, err := v.p.Unwoken(v.ctx())
+	if err != nil {
+		return err
+	}
+	var all []agentShown
+	_, err = v.p.EachAgent(v.ctx(), maildir.AgentsQuery{Take: func(a *maildir.AgentInfo) bool {
+		shown := agentShown{AgentInfo: *a}
+		if n := slices.IndexFunc(asleep, func(u maildir.Unwoken) bool { return u.Agent == a.Name }); n >= 0 {
+			shown.Asleep = &asleep[n]
+		}
+		all = append(all, shown)
+		return len(all) < 1000
+	}})
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(all, func(a, b agentShown) int { return b.LastActive.Compare(a.LastActive) })
+	return v.show("agents", all)
+}
+
+// claimShown is a live claim, and where it begins and ends in the hours that the bars show, in
+// percent of them.
+type claimShown struct {
+	claim.Row
+	Width int
+}
+
+// claimHours is the time that the bars of claims show, from now on.
+const claimHours = 4 * time.Hour
+
+func (h *Page) claimList(v *view) error {
+	if err := v.in("claims", "Claims"); err != nil {
+		return err
+	}
+	const all = false
+	rows, err := v.p.Claims(v.ctx(), all)
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(rows, func(a, b claim.Row) int { return cmp.Compare(a.Pattern, b.Pattern) })
+	shown := make([]claimShown, len(rows))
+	for i, c := range rows {
+		left := min(c.Expires.Sub(v.Now), claimHours)
+		shown[i] = claimShown{c, max(int(100*left/claimHours), 1)}
+	}
+	return v.show("claims", shown)
+}
+
+// release releases another's claim, and tells its holder why.
+func (h *Page) release(v *view) error {
+	form := v.r.PostForm
+	agent, pattern, note := form.Get("agent"), form.Get("path"), form.Get("note")
+	if err := v.becomeAgent(); err != nil {
+		return err
+	}
+	released, err := v.p.Release(v.ctx(), agent, []string{pattern})
+	if err != nil {
+		return err
+	}
+	if len(released.Released) > 0 && agent != v.Me {
+		_, err = v.p.Send(v.ctx(), maildir.Draft{
+			From:    v.Me,
+			To:      []string{agent},
+			Subject: "Your claim of " + pattern + " is released",
+			Body:    cmp.Or(note, "No reason was given."),
+			Key:     form.Get("key"),
+			Auth:    v.session.Auth,
+			Door:    format.DoorPage,
+		})
+	}
+	if err != nil {
+		return err
+	}
+	return v.goTo(v.at("claims"))
+}
+
+// did is one operation as the activity tells it.
+type did struct {
+	At          time.Time
+	Who, What   string
+	Thread, ID  string
+	Subject     string
+	Path        string
+	ChangeCount int
+}
+
+type activityShown struct {
+	Only string // the agent whose activity it is; "" for everybody's
+	Rows []did
+}
+
+// activityRead is how many of the newest changes of the store the activity is found in.
+const activityRead = 1000
+
+// told are the changes that tell of an operation, in words.
+var told = map[format.Kind]map[string]string{
+	format.KindCanonical: {maildir.Added: "wrote", maildir.Changed: "edited by hand", maildir.Removed: "removed"},
+	format.KindRead:      {maildir.Added: "read"},
+	format.KindAck:       {maildir.Added: "acknowledged"},
+	format.KindClaim:     {maildir.Added: "claimed", maildir.Changed: "renewed a claim"},
+	format.KindReleased:  {maildir.Added: "released"},
+	format.KindProfile:   {maildir.Added: "came"},
+	format.KindStatus:    {maildir.Added: "set its status", maildir.Changed: "set its status"},
+}
+
+// activity shows the newest operations of the project.
+func (h *Page) activity(v *view) error {
+	if err := v.in("activity", "Activity"); err != nil {
+		return err
+	}
+	store := h.cfg.Store
+	last, err := store.LastChange(v.ctx())
+	if err != nil {
+		return err
+	}
+	changes, err := store.Changes(v.ctx(), max(last-activityRead, 0), activityRead)
+	if err != nil {
+		return err
+	}
+	shown := activityShown{Only: v.asked("agent")}
+	for i := len(changes) - 1; i >= 0 && len(shown.Rows) < 200; i-- {
+		c := &changes[i]
+		what := told[c.Kind][c.Op]
+		if c.Project != v.p.Slug() || what == "" || shown.Only != "" && c.Agent != shown.Only {
+			continue
+		}
+		d := did{
+			At:     c.At,
+			Who:    c.Agent,
+			What:   what,
+			Thread: c.Thread,
+			ID:     c.ID,
+		}
+		if c.ID != "" {
+			d.Subject, d.Thread = v.subjectOf(v.ctx(), c.ID, c.Thread)
+		}
+		if c.Kind == format.KindClaim || c.Kind == format.KindReleased {
+			d.Path = c.Path
+		}
+		shown.Rows = append(shown.Rows, d)
+	}
+	return v.show("activity", shown)
+}
+
+// subjectOf is what a message is about, and the thread it is in; its id where it is gone.
+func (v *view) subjectOf(ctx context.Context, id, thread string) (subject, in string) {
+	m, err := v.p.Message(ctx, id)
+	if err != nil {
+		return id, cmp.Or(thread, id)
+	}
+	return m.Subject, cmp.Or(m.ThreadID, m.ID)
+}
+
+func (h *Page) problems(v *view) error {
+	if err := v.in("problems", "Problems"); err != nil {
+		return err
+	}
+	all, err := h.cfg.Store.Problems(v.ctx(), v.p.Slug())
+	if err != nil {
+		return err
+	}
+	return v.show("problems", all[:min(len(all), 500)])
+}

@@ -1,0 +1,263 @@
+// Package page is the mail for a person at a browser: what waits, mailboxes, threads, agents,
+// claims. It holds no rule of the mail; it calls the domain and shows what that answers.
+//
+//   - Every view is a URL, works without a script, and is made of one template below templates/.
+//   - Reading needs no session where the server is bound to loopback; Config.Closed says that it does.
+//     Writing always needs one: session.go.
+//   - What agents have written is data: names and subjects are escaped and set apart from the
+//     direction of the text around them, bodies go through maildir/markdown and bluemonday (body.go).
+//     No view loads anything from elsewhere, and Content-Security-Policy holds that.
+//   - A script of our own swaps the part of a view that has changed (static/script.js, stream.go).
+//
+// The person is an agent like any other; what they write is sealed with format.DoorPage.
+package page
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"mailtree/maildir"
+)
+
+//go:embed static
+var static embed.FS
+
+// Config says whose mail is shown and to whom. Store is needed.
+type Config struct {
+	Store   *maildir.Store
+	Person  string             // who reads without a session; "": nobody's inbox is shown then
+	Closed  bool               // reading needs a session too
+	Explain func(error) string // words refusals; nil: as they are
+	Now     func() time.Time   // nil: time.Now
+	Log     *slog.Logger       // nil: discarded
+}
+
+// Page serves the views. Safe for concurrent use; New makes one.
+type Page struct {
+	cfg Config
+	key []byte // of the sessions
+	mux *http.ServeMux
+
+	mu    sync.Mutex
+	links map[string]link // by their codes
+}
+
+// New makes the page. It starts nothing.
+func New(cfg Config) *Page {
+	if cfg.Explain == nil {
+		cfg.Explain = error.Error
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	h := &Page{
+		cfg:   cfg,
+		key:   sessionKey(cfg.Store.Token()),
+		mux:   http.NewServeMux(),
+		links: map[string]link{},
+	}
+	h.mount()
+	return h
+}
+
+// mount lists the addresses.
+func (h *Page) mount() {
+	h.mux.Handle("GET /static/", cached(http.FileServerFS(static)))
+	h.mux.HandleFunc("GET /open/{code}", h.enter)
+	for path, show := range map[string]func(*view) error{
+		"GET /{$}":                            h.projects,
+		"GET /p/{project}/{$}":                h.waiting,
+		"GET /p/{project}/inbox":              h.inbox,
+		"GET /p/{project}/threads":            h.threads,
+		"GET /p/{project}/search":             h.search,
+		"GET /p/{project}/thread/{id}":        h.thread,
+		"GET /p/{project}/thread/{id}/atom":   h.atom,
+		"GET /p/{project}/message/{id}":       h.message,
+		"GET /p/{project}/message/{id}/raw":   h.raw,
+		"GET /p/{project}/file/{sum}":         h.file,
+		"GET /p/{project}/compose":            h.compose,
+		"GET /p/{project}/agents":             h.agents,
+		"GET /p/{project}/claims":             h.claimList,
+		"GET /p/{project}/activity":           h.activity,
+		"GET /p/{project}/problems":           h.problems,
+		"GET /p/{project}/stream":             h.stream,
+		"POST /p/{project}/send":              h.write(h.send),
+		"POST /p/{project}/message/{id}/mark": h.write(h.mark),
+		"POST /p/{project}/claims/release":    h.write(h.release),
+	} {
+		h.mux.Handle(path, h.view(show))
+	}
+	h.mux.Handle("/", h.view(func(*view) error { return errNoView }))
+}
+
+// errNoView says that an address is none of the page's.
+var errNoView = errors.New("there is no page here")
+
+// ServeHTTP answers one request.
+func (h *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
+
+// policy is what a browser may load and where it may send forms: what is the page's own.
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+func protect(header http.Header) {
+	header.Set("Content-Security-Policy", policy)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "same-origin") // with no-referrer a form would come from the origin "null"
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+}
+
+// cached serves what changes only with the program. Its addresses carry the version.
+func cached(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		protect(w.Header())
+		w.Header().Set("Cache-Control", "max-age=86400")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// view makes a handler of what shows a view.
+func (h *Page) view(show func(*view) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		protect(w.Header())
+		w.Header().Set("Cache-Control", "no-store")
+		v := &view{
+			Now:  h.cfg.Now(),
+			Path: r.URL.Path,
+			page: h,
+			w:    w,
+			r:    r,
+		}
+		v.session, v.Signed = h.sessionOf(r)
+		v.Me = maildir.PersonName(v.session.Person)
+		if !v.Signed {
+			v.Me = maildir.PersonName(h.cfg.Person)
+		}
+		if h.cfg.Closed && !v.Signed {
+			v.fail(http.StatusForbidden, needSession)
+			return
+		}
+		err := v.findProject()
+		if err == nil {
+			err = show(v)
+		}
+		if err != nil {
+			v.refuse(err)
+		}
+	})
+}
+
+const needSession = "This page is closed to whoever has not opened it from a terminal of this machine: run `mailtree open`."
+
+// findProject finds the project of the address, where it names one.
+func (v *view) findProject() error {
+	slug := v.r.PathValue("project")
+	if slug == "" {
+		return nil
+	}
+	p, err := v.page.cfg.Store.Project(v.ctx(), slug)
+	if err != nil {
+		return err
+	}
+	v.p, v.Project = p, shownProject(p)
+	return nil
+}
+
+// refuse answers with an error.
+func (v *view) refuse(err error) {
+	status, text := http.StatusInternalServerError, "Something went wrong; the log of the server says what."
+	switch {
+	case v.ctx().Err() != nil:
+		return
+	case errors.Is(err, errNoView):
+		status, text = http.StatusNotFound, "There is no page here."
+	case errors.Is(err, errNoWrite):
+		status, text = http.StatusForbidden, err.Error()
+	case errors.Is(err, maildir.ErrNotFound):
+		status = http.StatusNotFound
+	case errors.Is(err, maildir.ErrInvalid):
+		status = http.StatusBadRequest
+	case errors.Is(err, maildir.ErrDenied):
+		status = http.StatusForbidden
+	case errors.Is(err, maildir.ErrConflict), errors.Is(err, maildir.ErrExist):
+		status = http.StatusConflict
+	case errors.Is(err, maildir.ErrTooLarge):
+		status = http.StatusRequestEntityTooLarge
+	case errors.Is(err, maildir.ErrUnavailable):
+		status = http.StatusServiceUnavailable
+	default:
+		v.page.cfg.Log.Error("page: fault", "path", v.Path, "error", err)
+		v.fail(status, text)
+		return
+	}
+	if !errors.Is(err, errNoView) && !errors.Is(err, errNoWrite) {
+		text = v.page.cfg.Explain(err)
+	}
+	v.fail(status, text)
+}
+
+// fail answers with a sentence.
+func (v *view) fail(status int, text string) {
+	v.Title = http.StatusText(status)
+	if err := v.showAs(status, "refused", text); err != nil {
+		v.page.cfg.Log.Error("page: no template", "error", err)
+	}
+}
+
+// show answers with a template and what it shows.
+func (v *view) show(name string, data any) error { return v.showAs(http.StatusOK, name, data) }
+
+func (v *view) showAs(status int, name string, data any) error {
+	v.Data = data
+	t, part := templates[name], "base"
+	if v.r.Header.Get(fragmentHeader) != "" {
+		part = "main"
+	}
+	var b bytes.Buffer
+	if err := t.ExecuteTemplate(&b, part, v); err != nil {
+		return err
+	}
+	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	v.w.WriteHeader(status)
+	_, _ = v.w.Write(b.Bytes()) // the browser may be gone
+	return nil
+}
+
+// fragmentHeader asks for the part of a view that the script swaps.
+const fragmentHeader = "Mailtree-Fragment"
+
+// goTo answers a form: the browser shows another view.
+func (v *view) goTo(path string) error {
+	http.Redirect(v.w, v.r, path, http.StatusSeeOther)
+	return nil
+}
+
+func (v *view) ctx() context.Context { return v.r.Context() }
+
+// asked is a parameter of the address.
+func (v *view) asked(name string) string { return v.r.URL.Query().Get(name) }
+
+// at is the address of a view of the project.
+func (v *view) at(elements ...string) string { return inProject(v.Project.Slug, elements...) }
+
+func inProject(slug string, elements ...string) string {
+	path := "/p/" + url.PathEscape(slug) + "/"
+	for i, e := range elements {
+		if i > 0 {
+			path += "/"
+		}
+		path += url.PathEscape(e)
+	}
+	return path
+}

@@ -1,0 +1,365 @@
+package page_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+	"mailtree/page"
+)
+
+func TestMain(m *testing.M) {
+	if err := storetest.Isolate(os.Setenv); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// site is the page of a store with a project in which Ann and Bob work, and a person, pat.
+type site struct {
+	*testing.T
+	page  *page.Page
+	store *storetest.Store
+	p     *maildir.Project
+	url   string // of the server
+	base  string // path of the project
+}
+
+func open(t *testing.T, cfg page.Config) *site {
+	t.Helper()
+	s := &site{T: t, store: storetest.Open(t, storetest.Config{NoWatcher: true})}
+	var err error
+	if s.p, err = s.store.EnsureProject(t.Context(), "/code/backend"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"Ann", "Bob", "pat"} {
+		if err := s.p.EnsureAgent(t.Context(), name, maildir.Registration{Program: "test"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg.Store = s.store.Store
+	s.page = page.New(cfg)
+	server := httptest.NewServer(s.page)
+	t.Cleanup(server.Close)
+	s.url, s.base = server.URL, "/p/"+s.p.Slug()
+	return s
+}
+
+func (s *site) send(d maildir.Draft) *maildir.Sent {
+	s.Helper()
+	sent, err := s.p.Send(s.Context(), d)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return sent
+}
+
+// browser is one that keeps cookies and follows nothing.
+type browser struct {
+	*site
+	cookies []*http.Cookie
+}
+
+func (s *site) browser() *browser { return &browser{site: s} }
+
+// person is the browser of pat, who has opened a link.
+func (s *site) person() *browser {
+	b := s.browser()
+	res, _ := b.get(s.page.Link("pat", "uid:1000"))
+	b.cookies = res.Cookies()
+	if len(b.cookies) != 1 {
+		s.Fatal("the link makes no cookie")
+	}
+	return b
+}
+
+func (b *browser) do(r *http.Request) (*http.Response, string) {
+	b.Helper()
+	for _, c := range b.cookies {
+		r.AddCookie(c)
+	}
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	res, err := client.Do(r)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return res, string(text)
+}
+
+func (b *browser) get(path string) (*http.Response, string) {
+	b.Helper()
+	r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, b.url+path, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return b.do(r)
+}
+
+// see gets a view that there is.
+func (b *browser) see(path string) string {
+	b.Helper()
+	res, text := b.get(path)
+	if res.StatusCode != http.StatusOK {
+		b.Fatalf("GET %s: %s\n%s", path, res.Status, text)
+	}
+	return text
+}
+
+// post sends a form; head are further header lines, "Name: value".
+func (b *browser) post(path string, form url.Values, head ...string) (*http.Response, string) {
+	b.Helper()
+	r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, b.url+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	for _, line := range head {
+		name, value, _ := strings.Cut(line, ": ")
+		r.Header.Set(name, value)
+	}
+	return b.do(r)
+}
+
+var hidden = regexp.MustCompile(`<input type="hidden" name="(\w+)" value="([^"]*)">`)
+
+// form is what the hidden fields of a view say.
+func (b *browser) form(path string) url.Values {
+	b.Helper()
+	values := url.Values{}
+	for _, m := range hidden.FindAllStringSubmatch(b.see(path), -1) {
+		values.Set(m[1], m[2])
+	}
+	return values
+}
+
+func contains(t *testing.T, text string, wanted ...string) {
+	t.Helper()
+	for _, w := range wanted {
+		if !strings.Contains(text, w) {
+			t.Errorf("%q is not in\n%s", w, text)
+		}
+	}
+}
+
+// TestViews: every view shows what the store has, to whoever reads, and asks for nothing from
+// elsewhere.
+func TestViews(t *testing.T) {
+	s := open(t, page.Config{Person: "pat"})
+	sent := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "Which index?", Body: "By *name*?", AckRequired: true})
+	if _, err := s.p.Claim(t.Context(), claimOf("Bob", "app/api/*.py")); err != nil {
+		t.Fatal(err)
+	}
+	b := s.browser()
+	for path, wanted := range map[string][]string{
+		"/":                            {"Waiting for you", "Ann", "Which index?", "asks for an acknowledgement", "<b>1</b>"},
+		"/inbox":                       {"Unread 1", "Which index?"},
+		"/inbox?all=1":                 {"All 1"},
+		"/threads":                     {"Which index?"},
+		"/threads?q=from:Bob":          {"No thread like that"},
+		"/search?q=name":               {"<mark>", "Which index?"},
+		"/search?q=nothing":            {"Nothing found."},
+		"/thread/" + sent.ID:           {"By <em>name</em>?", "self-asserted", "✓ delivered", "mailtree open"},
+		"/thread/" + sent.ID + "/atom": {"<title>Which index?</title>", "By *name*?"},
+		"/message/" + sent.ID + "/raw": {"---json", "By *name*?"},
+		"/compose?to=Ann":              {"mailtree open"},
+		"/agents":                      {"Ann", "Bob", "pat", "app/api/*.py"},
+		"/claims":                      {"app/api/*.py", "Bob"},
+		"/activity":                    {"Ann", "wrote", "Which index?", "claimed"},
+		"/activity?agent=Bob":          {"claimed"},
+		"/problems":                    {"Every file can be read."},
+	} {
+		res, text := b.get(s.base + path)
+		if res.StatusCode != http.StatusOK {
+			t.Errorf("GET %s: %s\n%s", path, res.Status, text)
+		}
+		contains(t, text, wanted...)
+		if got := res.Header.Get("Content-Security-Policy"); !strings.HasPrefix(got, "default-src 'none'; ") || strings.Contains(got, "unsafe") {
+			t.Errorf("GET %s: the policy is %q", path, got)
+		}
+	}
+	for _, file := range []string{"/static/style.css", "/static/script.js"} {
+		b.see(file)
+	}
+	if res, _ := b.get("/"); res.Header.Get("Location") != s.base+"/" {
+		t.Errorf("GET / leads to %q", res.Header.Get("Location"))
+	}
+	if res, _ := b.get(s.base + "/message/" + sent.ID); res.Header.Get("Location") != s.base+"/thread/"+sent.ID+"#"+sent.ID {
+		t.Errorf("the message is at %q", res.Header.Get("Location"))
+	}
+}
+
+// TestSize: the first screen with style and script is under 30 kB, the script within 8 kB.
+func TestSize(t *testing.T) {
+	s := open(t, page.Config{Person: "pat"})
+	b := s.browser()
+	script := len(b.see("/static/script.js"))
+	if all := script + len(b.see("/static/style.css")) + len(b.see(s.base+"/")); script > 8192 || all > 30_000 {
+		t.Errorf("the script has %d bytes, the first screen %d", script, all)
+	}
+}
+
+// TestRefusals: what is not there, and what does not fit, is said in a sentence.
+func TestRefusals(t *testing.T) {
+	s := open(t, page.Config{})
+	b := s.browser()
+	for path, status := range map[string]int{
+		"/nothing":                  http.StatusNotFound,
+		"/p/nothing/":               http.StatusNotFound,
+		s.base + "/thread/nothing":  http.StatusNotFound,
+		s.base + "/message/nothing": http.StatusNotFound,
+		s.base + "/file/00":         http.StatusNotFound,
+		s.base + "/search?q=%28%29": http.StatusBadRequest,
+		"/open/nothing":             http.StatusForbidden,
+	} {
+		if res, text := b.get(path); res.StatusCode != status || !strings.Contains(text, "<main") {
+			t.Errorf("GET %s: %s\n%s", path, res.Status, text)
+		}
+	}
+}
+
+// TestSession: a link holds once; a closed page shows nothing without a session.
+func TestSession(t *testing.T) {
+	s := open(t, page.Config{Closed: true})
+	link := s.page.Link("pat", "uid:1000")
+	b := s.browser()
+	if res, text := b.get(s.base + "/"); res.StatusCode != http.StatusForbidden || strings.Contains(text, "Waiting for you") {
+		t.Errorf("without a session: %s\n%s", res.Status, text)
+	}
+	res, _ := b.get(link)
+	cookies := res.Cookies()
+	if len(cookies) != 1 || !cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteStrictMode {
+		t.Fatalf("the link makes the cookies %v", cookies)
+	}
+	if res, _ := b.get(link); res.StatusCode != http.StatusForbidden || len(res.Cookies()) != 0 {
+		t.Errorf("the link holds twice: %s", res.Status)
+	}
+	b.cookies = cookies
+	contains(t, b.see(s.base+"/"), "pat")
+	forged := *cookies[0]
+	forged.Value = "x" + forged.Value[1:]
+	b.cookies = []*http.Cookie{&forged}
+	if res, _ := b.get(s.base + "/"); res.StatusCode != http.StatusForbidden {
+		t.Errorf("a forged cookie: %s", res.Status)
+	}
+}
+
+// TestReply: a person answers; a second click sends nothing; who vouches is a person.
+func TestReply(t *testing.T) {
+	s := open(t, page.Config{})
+	asked := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "Which index?", Body: "a?"})
+	b := s.person()
+	thread := s.base + "/thread/" + asked.ID
+	form := b.form(thread)
+	form.Set("body", "By name.\r\n")
+	for range 2 {
+		res, text := b.post(s.base+"/send", form)
+		if res.StatusCode != http.StatusSeeOther {
+			t.Fatalf("%s\n%s", res.Status, text)
+		}
+	}
+	contains(t, b.see(thread), "By name.", "person, uid 1000", "✓ read")
+	rows, err := s.p.Thread(t.Context(), asked.ID, true)
+	if err != nil || len(rows) != 2 || rows[1].Body != "By name.\n" || rows[1].Subject != "Re: Which index?" {
+		t.Errorf("the thread is %+v, %v", rows, err)
+	}
+	if text := b.see(s.base + "/"); !strings.Contains(text, "Nothing waits for you.") {
+		t.Errorf("what was answered waits:\n%s", text)
+	}
+}
+
+// TestWrites: each form does what it says, as the person of the session.
+func TestWrites(t *testing.T) {
+	s := open(t, page.Config{})
+	b := s.person()
+	form := b.form(s.base + "/compose")
+	for name, value := range map[string]string{"to": "Ann, Bob", "subject": "Plan", "body": "b", "importance": "high", "ack": "1"} {
+		form.Set(name, value)
+	}
+	if res, text := b.post(s.base+"/send", form); res.StatusCode != http.StatusSeeOther {
+		t.Fatalf("%s\n%s", res.Status, text)
+	}
+	inbox, err := s.p.Inbox(t.Context(), maildir.InboxQuery{Agent: "Bob"}, false, 0)
+	if err != nil || len(inbox.Messages) != 1 || inbox.Messages[0].From != "pat" || !inbox.Messages[0].AckRequired {
+		t.Fatalf("Bob has %+v, %v", inbox, err)
+	}
+	contains(t, b.see(s.base+"/"), "has not acknowledged")
+
+	asked := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "Yes?", Body: "a?", AckRequired: true})
+	form = b.form(s.base + "/thread/" + asked.ID)
+	form.Set("as", "acknowledged")
+	b.post(s.base+"/message/"+asked.ID+"/mark", form)
+	if d, err := s.p.Delivery(t.Context(), "pat", asked.ID); err != nil || !d.Acked || !d.Read {
+		t.Errorf("the delivery is %+v, %v", d, err)
+	}
+
+	if _, err := s.p.Claim(t.Context(), claimOf("Bob", "app/api/*.py")); err != nil {
+		t.Fatal(err)
+	}
+	form = b.form(s.base + "/claims")
+	form.Set("note", "I need it.")
+	if res, text := b.post(s.base+"/claims/release", form); res.StatusCode != http.StatusSeeOther {
+		t.Fatalf("%s\n%s", res.Status, text)
+	}
+	if claims, err := s.p.Claims(t.Context(), false); err != nil || len(claims) != 0 {
+		t.Errorf("the claims are %v, %v", claims, err)
+	}
+	inbox, err = s.p.Inbox(t.Context(), maildir.InboxQuery{Agent: "Bob", Bodies: true}, false, 0)
+	if err != nil || inbox.Messages[0].Body != "I need it." {
+		t.Errorf("Bob is told %+v, %v", inbox, err)
+	}
+}
+
+// TestForgery: no form is taken but one of a session's own page.
+func TestForgery(t *testing.T) {
+	s := open(t, page.Config{Person: "pat"})
+	b := s.person()
+	form := b.form(s.base + "/compose")
+	form.Set("to", "Ann")
+	form.Set("subject", "s")
+	other := s.person()
+	other.cookies[0].Value = s.person().cookies[0].Value
+	for name, c := range map[string]struct {
+		from *browser
+		csrf string
+		head string
+	}{
+		"no session":       {s.browser(), form.Get("csrf"), ""},
+		"no csrf":          {b, "", ""},
+		"a wrong csrf":     {b, "x" + form.Get("csrf")[1:], ""},
+		"another's csrf":   {other, form.Get("csrf"), ""},
+		"another origin":   {b, form.Get("csrf"), "Origin: http://evil.example"},
+		"another port":     {b, form.Get("csrf"), "Origin: http://127.0.0.1:1"},
+		"no origin at all": {b, form.Get("csrf"), "Origin: null"},
+		"another site":     {b, form.Get("csrf"), "Sec-Fetch-Site: cross-site"},
+	} {
+		values := url.Values{}
+		for k, v := range form {
+			values[k] = v
+		}
+		values.Set("csrf", c.csrf)
+		var head []string
+		if c.head != "" {
+			head = []string{c.head}
+		}
+		for _, path := range []string{"/send", "/message/x/mark", "/claims/release"} {
+			if res, _ := c.from.post(s.base+path, values, head...); res.StatusCode != http.StatusForbidden {
+				t.Errorf("%s: POST %s: %s", name, path, res.Status)
+			}
+		}
+	}
+	if res, text := b.post(s.base+"/send", form, "Origin: "+s.url, "Sec-Fetch-Site: same-origin"); res.StatusCode != http.StatusSeeOther {
+		t.Errorf("its own form: %s\n%s", res.Status, text)
+	}
+}

@@ -1,0 +1,171 @@
+package page
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// A session says that a browser is a person's. It begins with a one-time link, which the store's
+// user gets over the socket, and lies in a cookie alone: the server keeps nothing, and a restart
+// ends none. A new token of the store ends them all.
+
+const (
+	linkLasts    = 10 * time.Minute
+	sessionLasts = 30 * 24 * time.Hour
+	maxLinks     = 100 // that nobody has used yet
+)
+
+// session is who a browser is.
+type session struct {
+	Person string    `json:"person"`
+	Auth   string    `json:"auth"` // how the server knew the person: uid:N
+	Ends   time.Time `json:"ends"`
+}
+
+// link is a link that was given out.
+type link struct {
+	session
+	ends time.Time
+}
+
+// sessionKey is the key that signs sessions of a store with that token.
+func sessionKey(token string) []byte {
+	sum := sha256.Sum256([]byte("mailtree page\n" + token))
+	return sum[:]
+}
+
+// Link makes a link that begins a session of a person, whom the server knows by auth. It returns the
+// path on this server; it holds once, for ten minutes.
+func (h *Page) Link(person, auth string) string {
+	now := h.cfg.Now()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for code, l := range h.links {
+		if now.After(l.ends) || len(h.links) >= maxLinks {
+			delete(h.links, code)
+		}
+	}
+	code := rand.Text()
+	h.links[code] = link{session{person, auth, now.Add(sessionLasts)}, now.Add(linkLasts)}
+	return "/open/" + code
+}
+
+// enter begins the session of a link.
+func (h *Page) enter(w http.ResponseWriter, r *http.Request) {
+	protect(w.Header())
+	h.mu.Lock()
+	l, ok := h.links[r.PathValue("code")]
+	delete(h.links, r.PathValue("code"))
+	h.mu.Unlock()
+	if !ok || h.cfg.Now().After(l.ends) {
+		v := &view{Now: h.cfg.Now(), page: h, w: w, r: r}
+		v.fail(http.StatusForbidden, "This link was used, or is older than ten minutes: run `mailtree open` for another one.")
+		return
+	}
+	http.SetCookie(w, &http.Cookie{
+		Name:     cookieName(r),
+		Value:    h.signed(&l.session),
+		Path:     "/",
+		MaxAge:   int(sessionLasts / time.Second),
+		HttpOnly: true,
+		SameSite: http.SameSiteStrictMode,
+	})
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+}
+
+// cookieName is the cookie of this server: cookies do not tell ports of one host apart.
+func cookieName(r *http.Request) string {
+	_, port, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		port = "80"
+	}
+	return "mailtree-" + port
+}
+
+// signed is a session as a cookie has it.
+func (h *Page) signed(s *session) string {
+	text, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // strings and a time
+	}
+	value := base64.RawURLEncoding.EncodeToString(text)
+	return value + "." + h.signature("session", value)
+}
+
+func (h *Page) signature(what, value string) string {
+	m := hmac.New(sha256.New, h.key)
+	m.Write([]byte(what + "\n" + value))
+	return base64.RawURLEncoding.EncodeToString(m.Sum(nil))
+}
+
+// sessionOf is the session of a request.
+func (h *Page) sessionOf(r *http.Request) (s session, ok bool) {
+	c, err := r.Cookie(cookieName(r))
+	if err != nil || len(c.Value) < 44 {
+		return s, false
+	}
+	value, given := c.Value[:len(c.Value)-44], c.Value[len(c.Value)-43:] // 43: a SHA-256 in base64
+	text, err := base64.RawURLEncoding.DecodeString(value)
+	if err != nil || !hmac.Equal([]byte(given), []byte(h.signature("session", value))) || json.Unmarshal(text, &s) != nil {
+		return session{}, false
+	}
+	if h.cfg.Now().After(s.Ends) {
+		return session{}, false
+	}
+	return s, true
+}
+
+// CSRF is what forms carry to show that a view of this page made them.
+func (v *view) CSRF() string {
+	if !v.Signed {
+		return ""
+	}
+	return v.page.signature("form", v.page.signed(&v.session))
+}
+
+// FormKey is the idempotency key of a form: a second click sends nothing.
+func (v *view) FormKey() string { return "page-" + rand.Text() }
+
+// errNoWrite says why a form is refused.
+var errNoWrite = errors.New("Reading needs no more than this page; to write, open it with `mailtree open`, once in this browser.") //nolint:staticcheck // a page shows it
+
+// maxForm bounds what a form sends: a message of the greatest size, escaped.
+const maxForm = 12 << 20
+
+// write lets do handle a form only where a session's own page has sent it.
+func (h *Page) write(do func(*view) error) func(*view) error {
+	return func(v *view) error {
+		if !v.Signed || !ownOrigin(v.r) {
+			return errNoWrite
+		}
+		v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
+		if err := v.r.ParseForm(); err != nil {
+			v.fail(http.StatusBadRequest, "The form did not come whole, or is too large.")
+			return nil
+		}
+		if !hmac.Equal([]byte(v.r.PostForm.Get("csrf")), []byte(v.CSRF())) {
+			return errNoWrite
+		}
+		return do(v)
+	}
+}
+
+// ownOrigin reports whether a form comes from a page of this very address, as far as the browser
+// says: another port is another program.
+func ownOrigin(r *http.Request) bool {
+	for _, origin := range r.Header.Values("Origin") {
+		if u, err := url.Parse(origin); err != nil || u.Host != r.Host {
+			return false
+		}
+	}
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site == "" || site == "same-origin"
+}

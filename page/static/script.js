@@ -1,0 +1,120 @@
+// Swaps what has changed, keeps drafts, and knows the keys. Every view works without it.
+"use strict";
+(() => {
+  const stale = document.getElementById("stale");
+  const say = (text) => { stale.textContent = text; stale.hidden = !text; };
+
+  // Live: the stream tells that something changed; the server renders the view again.
+  const plain = (e) => e.outerHTML.replace(/value="page-\w+"/g, "").replace(/ class="[^"]*(fresh|selected)[^"]*"/g, "");
+  const busy = (e) => {
+    const s = getSelection();
+    return e.querySelector("details[open]") || (e.contains(document.activeElement) && document.activeElement.matches("input,textarea,select")) ||
+      (!s.isCollapsed && e.contains(s.anchorNode));
+  };
+  let running = false, again = false;
+  async function refresh(force) {
+    if (running) { again = true; return; }
+    running = true;
+    try {
+      const res = await fetch(location.href, { headers: { "Mailtree-Fragment": "1" } });
+      if (!res.ok) throw new Error(res.status);
+      const fresh = new DOMParser().parseFromString(await res.text(), "text/html");
+      let held = false;
+      for (const old of document.querySelectorAll("[data-live]")) {
+        const now = fresh.getElementById(old.id);
+        if (!now || plain(now) === plain(old)) continue;
+        if (!force && old.id !== "menu" && (busy(old) || (scrollY > 100 && !old.querySelector("article")))) { held = true; continue; }
+        swap(old, now);
+      }
+      held ? offer() : say("");
+    } catch { say("This page is stale: the server does not answer."); }
+    running = false;
+    if (again) { again = false; setTimeout(refresh, 1000); }
+  }
+  function swap(old, now) {
+    const before = new Set([...old.querySelectorAll("li,article,tr")].map((e) => e.textContent));
+    const link = document.activeElement && old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+    const chosen = old.querySelector(".selected a.row")?.getAttribute("href");
+    old.replaceWith(now);
+    if (before.size) for (const e of now.querySelectorAll("li,article,tr")) if (!before.has(e.textContent) && old.id !== "menu") e.classList.add("fresh");
+    if (link) [...now.querySelectorAll("a")].find((a) => a.getAttribute("href") === link)?.focus({ preventScroll: true });
+    if (chosen) [...now.querySelectorAll("a.row")].find((a) => a.getAttribute("href") === chosen)?.closest("li").classList.add("selected");
+  }
+  function offer() {
+    say("There is something new. ");
+    const b = document.createElement("button");
+    b.textContent = "Show it";
+    b.onclick = () => refresh(true);
+    stale.append(b);
+  }
+  const url = document.body.dataset.stream;
+  if (url) {
+    let heard = Date.now(), source;
+    const listen = () => {
+      source = new EventSource(url);
+      source.onopen = () => { heard = Date.now(); refresh(); };
+      source.addEventListener("change", () => { heard = Date.now(); refresh(); });
+      source.addEventListener("beat", () => { heard = Date.now(); });
+      source.onerror = () => {
+        say("This page is stale since " + new Date(heard).toLocaleTimeString() + ": the server does not answer. It tries again.");
+        if (source.readyState === EventSource.CLOSED) setTimeout(listen, 3000);
+      };
+    };
+    listen();
+    addEventListener("pagehide", () => source.close());
+    addEventListener("pageshow", (e) => { if (e.persisted) listen(); });
+    setInterval(() => { if (Date.now() - heard > 60000) { source.close(); heard = Date.now(); listen(); } }, 15000);
+  }
+
+  // Drafts: kept in the browser until the message was sent.
+  for (const form of document.querySelectorAll("form[data-draft]")) {
+    const name = "mailtree draft " + location.pathname.split("/")[2] + " " + form.dataset.draft;
+    const fields = [...form.elements].filter((e) => e.name && e.type !== "hidden");
+    try {
+      const kept = JSON.parse(localStorage.getItem(name) || "{}");
+      if (new URLSearchParams(location.search).has("sent") && !kept.open) localStorage.removeItem(name);
+      else for (const e of fields) if (kept[e.name] && !(e.value && e.name === "to")) e.type === "checkbox" ? (e.checked = true) : (e.value = kept[e.name]);
+    } catch { localStorage.removeItem(name); }
+    form.addEventListener("input", () => {
+      const kept = {};
+      for (const e of fields) if (e.type === "checkbox" ? e.checked : e.value) kept[e.name] = e.value;
+      localStorage.setItem(name, JSON.stringify(kept));
+    });
+    form.addEventListener("submit", () => sessionStorage.setItem("mailtree sending", name));
+  }
+  const sending = sessionStorage.getItem("mailtree sending");
+  if (sending && new URLSearchParams(location.search).has("sent")) {
+    localStorage.removeItem(sending);
+    sessionStorage.removeItem("mailtree sending");
+    history.replaceState(null, "", location.pathname + location.hash);
+    for (const e of document.querySelectorAll("form[data-draft] textarea")) e.value = "";
+  }
+
+  // Keys, never with Ctrl, Alt or Cmd.
+  const stops = () => [...document.querySelectorAll("main a.row, main article.message")];
+  let at = -1, went = 0;
+  function move(by) {
+    const all = stops();
+    if (!all.length) return;
+    at = Math.max(0, Math.min(all.length - 1, (at < 0 && by < 0 ? all.length : at) + by));
+    all[at].focus();
+    all[at].scrollIntoView({ block: "nearest" });
+  }
+  const here = () => document.activeElement?.closest("article.message, li") || stops().at(-1) || document;
+  const keys = {
+    j: () => move(1),
+    k: () => move(-1),
+    o: () => document.activeElement?.matches("a.row") && document.activeElement.click(),
+    r: () => document.getElementById("reply-body")?.focus(),
+    e: () => (here().querySelector("[data-done]") || document.querySelector("[data-done]"))?.click(),
+    "/": () => document.getElementById("find")?.focus(),
+    "?": () => { const k = document.getElementById("keys"); k.open = !k.open; k.scrollIntoView(); },
+    g: () => { went = Date.now(); },
+    i: () => { if (Date.now() - went < 1500 && url) location.href = url.replace(/stream$/, "inbox"); },
+  };
+  addEventListener("keydown", (e) => {
+    if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest("input,textarea,select") || !keys[e.key]) return;
+    e.preventDefault();
+    keys[e.key]();
+  });
+})();

@@ -1,0 +1,195 @@
+package page
+
+import (
+	"cmp"
+	"encoding/xml"
+	"html/template"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"mailtree/maildir"
+)
+
+// threadSize is how many messages of a thread one view shows.
+const threadSize = 50
+
+type threadShown struct {
+	ID       string
+	Subject  string // of the first
+	Messages []messageShown
+	Earlier  bool          // messages come before these
+	Next     string        // cursor of the messages after these; "" at the end
+	ReplyTo  *messageShown // what the form below answers; nil for none
+}
+
+// messageShown is one message of a thread.
+type messageShown struct {
+	maildir.MessageRow
+	HTML   template.HTML // "": Body is shown as it is written
+	Mine   *maildir.Receipt
+	Depth  int    // how many messages above it are answered by it, as far as they are here
+	Status string // of its sender
+}
+
+// threadPage reads one page of the thread of the address.
+func (v *view) threadPage() (*maildir.ThreadPage, error) {
+	after, _ := strconv.ParseInt(v.asked("after"), 10, 64)
+	return v.p.ThreadPage(v.ctx(), maildir.ThreadQuery{Thread: v.r.PathValue("id"), After: after, Limit: threadSize})
+}
+
+func (h *Page) thread(v *view) error {
+	page, err := v.threadPage()
+	if err != nil {
+		return err
+	}
+	if page.Note != nil { // a message of the thread was named
+		return v.goTo(v.at("thread", page.Thread))
+	}
+	shown := threadShown{ID: page.Thread, Earlier: v.asked("after") != ""}
+	agents, err := v.p.Agents(v.ctx())
+	if err != nil {
+		return err
+	}
+	status := map[string]string{}
+	for _, a := range agents {
+		status[a.Name] = a.Status
+	}
+	depth := map[string]int{}
+	for i := range page.Messages {
+		m, err := v.p.Message(v.ctx(), page.Messages[i].ID)
+		if err != nil {
+			return err
+		}
+		if d, ok := depth[m.InReplyTo]; ok {
+			depth[m.ID] = d + 1
+		} else {
+			depth[m.ID] = 0
+		}
+		one := messageShown{
+			MessageRow: *m,
+			HTML:       bodyHTML(v.ctx(), m),
+			Depth:      min(depth[m.ID], 3),
+			Status:     status[m.From],
+		}
+		if n := slices.IndexFunc(m.Receipts, func(r maildir.Receipt) bool { return r.Agent == v.Me }); n >= 0 {
+			one.Mine = &m.Receipts[n]
+		}
+		shown.Messages = append(shown.Messages, one)
+	}
+	if page.Next != 0 {
+		shown.Next = strconv.FormatInt(page.Next, 10)
+	}
+	title := "Thread"
+	if n := len(shown.Messages); n > 0 {
+		shown.Subject, shown.ReplyTo = shown.Messages[0].Subject, &shown.Messages[n-1]
+		title = shown.Subject
+	}
+	chosen := func(m messageShown) bool { return m.ID == v.asked("reply") }
+	if i := slices.IndexFunc(shown.Messages, chosen); i >= 0 {
+		shown.ReplyTo = &shown.Messages[i]
+	}
+	if err := v.in("threads", title); err != nil {
+		return err
+	}
+	return v.show("thread", shown)
+}
+
+// message leads to a message in its thread.
+func (h *Page) message(v *view) error {
+	m, err := v.p.Message(v.ctx(), v.r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return v.goTo(v.linkTo(m))
+}
+
+// raw shows a message's file as it is, to read and not to run.
+func (h *Page) raw(v *view) error {
+	m, err := v.p.Message(v.ctx(), v.r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	data, _, err := v.p.Tree().Read(m.Path, maildir.MaxAttachment)
+	if err != nil {
+		return err
+	}
+	v.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = v.w.Write(data)
+	return nil
+}
+
+// file hands out an attachment, to be saved.
+func (h *Page) file(v *view) error {
+	f, err := v.p.Attachment(v.r.PathValue("sum"), maildir.MaxAttachment)
+	if err != nil {
+		return err
+	}
+	v.w.Header().Set("Content-Type", "application/octet-stream")
+	v.w.Header().Set("Content-Disposition", `attachment; filename="`+filepath.Base(f.Path)+`"`)
+	_, _ = v.w.Write(f.Data)
+	return nil
+}
+
+// The feed of a thread: RFC 4287.
+type (
+	atomFeed struct {
+		XMLName xml.Name    `xml:"http://www.w3.org/2005/Atom feed"`
+		ID      string      `xml:"id"`
+		Title   string      `xml:"title"`
+		Updated string      `xml:"updated"`
+		Entries []atomEntry `xml:"entry"`
+	}
+	atomEntry struct {
+		ID      string   `xml:"id"`
+		Title   string   `xml:"title"`
+		Updated string   `xml:"updated"`
+		Author  string   `xml:"author>name"`
+		Link    atomLink `xml:"link"`
+		Content atomText `xml:"content"`
+	}
+	atomLink struct {
+		Href string `xml:"href,attr"`
+	}
+	atomText struct {
+		Type string `xml:"type,attr"`
+		Text string `xml:",chardata"`
+	}
+)
+
+// atom is the newest messages of a thread as a feed.
+func (h *Page) atom(v *view) error {
+	const withBodies = true
+	rows, err := v.p.Thread(v.ctx(), v.r.PathValue("id"), withBodies)
+	if err != nil {
+		return err
+	}
+	rows = rows[max(0, len(rows)-threadSize):]
+	last := rows[len(rows)-1]
+	feed := atomFeed{
+		ID:      "urn:mailtree:" + v.Project.Slug + ":" + cmp.Or(last.ThreadID, last.ID),
+		Title:   rows[0].Subject,
+		Updated: last.Created.UTC().Format(time.RFC3339),
+	}
+	for i := len(rows) - 1; i >= 0; i-- {
+		m := &rows[i]
+		feed.Entries = append(feed.Entries, atomEntry{
+			ID:      "urn:mailtree:" + v.Project.Slug + ":" + m.ID,
+			Title:   m.Subject,
+			Updated: m.Created.UTC().Format(time.RFC3339),
+			Author:  m.From,
+			Link:    atomLink{"http://" + v.r.Host + v.linkTo(m)},
+			Content: atomText{"text", m.Body},
+		})
+	}
+	data, err := xml.MarshalIndent(feed, "", " ")
+	if err != nil {
+		return err
+	}
+	v.w.Header().Set("Content-Type", "application/atom+xml; charset=utf-8")
+	v.w.WriteHeader(http.StatusOK)
+	_, _ = v.w.Write(append([]byte(xml.Header), data...))
+	return nil
+}

@@ -1,0 +1,158 @@
+package page
+
+import (
+	"embed"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"time"
+	"unicode"
+
+	"mailtree/maildir"
+)
+
+//go:embed templates
+var sources embed.FS
+
+// view is one answer: what all templates show, and Data of its own.
+type view struct {
+	Title   string
+	Section string // of the menu
+	Project *projectShown
+	Me      string // whose mail is shown; "" for nobody's
+	Signed  bool   // the browser is theirs
+	Now     time.Time
+	Path    string // of the address
+	Unread  int
+	Broken  int  // files that are not valid
+	Live    bool // the script keeps it up to date
+	Data    any
+
+	page    *Page
+	session session
+	p       *maildir.Project
+	w       http.ResponseWriter
+	r       *http.Request
+}
+
+type projectShown struct{ Slug, Name, Path string }
+
+func shownProject(p *maildir.Project) *projectShown {
+	s := &projectShown{Slug: p.Slug(), Name: p.Slug(), Path: p.HumanKey()}
+	if s.Path != "" {
+		s.Name = path.Base(s.Path)
+	}
+	return s
+}
+
+// Projects lists those of the store, for the menu.
+func (v *view) Projects() (all []*projectShown) {
+	for _, p := range v.page.cfg.Store.Projects() {
+		all = append(all, shownProject(p))
+	}
+	return all
+}
+
+// in fills in what every view of a project shows.
+func (v *view) in(section, title string) error {
+	v.Section, v.Title, v.Live = section, title, true
+	problems, err := v.page.cfg.Store.Problems(v.ctx(), v.p.Slug())
+	if err != nil {
+		return err
+	}
+	v.Broken = len(problems)
+	page, err := v.myInbox(maildir.InboxQuery{Limit: 1})
+	if err == nil {
+		v.Unread = page.Unread
+	}
+	return err
+}
+
+// Verified says who vouches for a message.
+func (v *view) Verified(m maildir.MessageRow) string {
+	voucher, ok := v.page.cfg.Store.VerifiedIn(&m)
+	if !ok {
+		return "not verified"
+	}
+	return voucher.String()
+}
+
+// Age is how long ago, or in how long, something is: one number and one letter.
+func (v *view) Age(t time.Time) string {
+	d := v.Now.Sub(t)
+	if d < 0 {
+		d = -d
+	}
+	switch {
+	case t.IsZero():
+		return ""
+	case d < time.Minute:
+		return "now"
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	}
+	return fmt.Sprintf("%dd", d/(24*time.Hour))
+}
+
+// functions are those that templates call.
+var functions = template.FuncMap{
+	"seg":     url.PathEscape,
+	"exact":   func(t time.Time) string { return t.Local().Format("Mon 2 Jan 2006 15:04:05") },
+	"machine": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	"mixed":   mixedScripts,
+	"either":  func(a, b string) string { return firstOf(a, b) },
+	"marked":  marked,
+}
+
+func firstOf(all ...string) string {
+	for _, s := range all {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// piece is a part of a snippet.
+type piece struct {
+	Text string
+	Hit  bool // it was looked for
+}
+
+// marked splits a snippet at the ** around what was looked for.
+func marked(snippet string) (all []piece) {
+	for i, text := range strings.Split(snippet, "**") {
+		all = append(all, piece{text, i%2 == 1})
+	}
+	return all
+}
+
+// mixedScripts reports whether letters of a name look alike and are not the same: Latin ones beside
+// Cyrillic or Greek ones.
+func mixedScripts(name string) bool {
+	latin, other := false, false
+	for _, r := range name {
+		latin = latin || unicode.Is(unicode.Latin, r)
+		other = other || unicode.In(r, unicode.Cyrillic, unicode.Greek, unicode.Armenian, unicode.Cherokee)
+	}
+	return latin && other
+}
+
+// templates are the views by name: each file below templates/ with base.html.
+var templates = parseTemplates()
+
+func parseTemplates() map[string]*template.Template {
+	base := template.Must(template.New("base").Funcs(functions).ParseFS(sources, "templates/base.html", "templates/parts.html"))
+	all := map[string]*template.Template{}
+	for _, name := range []string{
+		"refused", "projects", "waiting", "inbox", "threads", "search", "thread", "compose", "agents", "claims", "activity", "problems",
+	} {
+		all[name] = template.Must(template.Must(base.Clone()).ParseFS(sources, "templates/"+name+".html"))
+	}
+	return all
+}
