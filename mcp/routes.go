@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"mailtree/mcp/protocol"
@@ -26,6 +27,9 @@ func (s *Server) Handler() http.Handler {
 	}
 	mux.HandleFunc("POST /register", s.register)
 	mux.HandleFunc("GET /{$}", s.home)
+	for _, path := range pagePaths {
+		mux.HandleFunc(path, s.servePage)
+	}
 	mux.HandleFunc("/", notFound)
 	return s.recover(s.logged(s.checkHost(s.checkOrigin(mux))))
 }
@@ -117,7 +121,12 @@ Postal, for the agent NAME: http://%[2]s/agents/NAME/mcp
 Health: http://%[2]s/health
 `
 
+// home shows the page to a browser, and to others where what is.
 func (s *Server) home(w http.ResponseWriter, r *http.Request) {
+	if s.cfg.Page != nil && strings.Contains(r.Header.Get("Accept"), "text/html") {
+		s.servePage(w, r)
+		return
+	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = fmt.Fprintf(w, homePage, s.cfg.Version, r.Host)
 }

@@ -69,6 +69,11 @@ type Config struct {
 
 	ClaimEdits bool // claim for an agent what its tools have changed, as POST /mailtree/hook tells
 
+	// Page is the page for people: it answers GET / and what no other address is for. nil: there is
+	// none.
+	Page Page
+	URL  string // of this server over TCP, without a path; "" for one that has no TCP
+
 	Yield  func()                    // stops a server in the background for another that starts; nil: it does not yield
 	Health func(context.Context) any // what GET /health answers as JSON; nil: {"status":"ok"}
 	// Metrics answers GET /metrics; nil: there is no such thing.

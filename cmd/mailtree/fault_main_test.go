@@ -107,7 +107,7 @@ func faultServe() error {
 	srv := m.HTTPServer("")
 	srv.Handler = f.routes(srv.Handler)
 	go srv.Serve(ln)
-	welcome(&program{std: std, cfg: cfg}, f.app, ln.Addr().(*net.TCPAddr).Port)
+	welcome(&program{std: std, cfg: cfg}, f.app, serverURL(cfg, ln.Addr().(*net.TCPAddr).Port))
 	go f.app.watch(ctx)
 	return f.app.store.Run(ctx) // until it is killed
 }

@@ -63,7 +63,7 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 		return nil
 	}
 	root.AddCommand(
-		serveCommand(p), stdioCommand(p), nudgeCommand(p), setupCommand(p),
+		serveCommand(p), stdioCommand(p), openCommand(p), nudgeCommand(p), setupCommand(p),
 		indexCommand(p), doctorCommand(p), keyCommand(p), tokenCommand(p), guardCommand(p, env),
 		attachmentsCommand(p), newCommand(p), hookCommand(p), serviceCommand(p), configCommand(p), manCommand(p), versionCommand(p),
 	)

@@ -93,6 +93,10 @@ func (a *app) run(ctx context.Context, p *program, idle time.Duration, listeners
 	health := &health{app: a, began: time.Now()}
 	cfg := a.serverConfig()
 	cfg.Health = func(ctx context.Context) any { return health.report(ctx) }
+	if len(listeners) > 0 {
+		cfg.URL = serverURL(p.cfg, listeners[0].Addr().(*net.TCPAddr).Port)
+		cfg.Page = newPage(p, a)
+	}
 	waker := newWaker(p, a)
 	cfg.Nudge = waker.serve
 	if p.background {
@@ -138,7 +142,7 @@ func (a *app) run(ctx context.Context, p *program, idle time.Duration, listeners
 		}
 		log.Info("serving in the background", "version", version(), "store", p.cfg.Store, "pid", os.Getpid(), "idle", idle)
 	} else {
-		welcome(p, a, listeners[0].Addr().(*net.TCPAddr).Port)
+		welcome(p, a, cfg.URL)
 	}
 
 	select {

@@ -15,19 +15,24 @@ import (
 var welcomeText string
 
 // welcome prints where the server listens, where the store is and how a client connects.
-func welcome(p *program, a *app, port int) {
-	host := p.cfg.Host
+func welcome(p *program, a *app, url string) {
+	stats := a.summary()
+	t := template.Must(template.New("welcome").Parse(welcomeText))
+	var b strings.Builder
+	t.Execute(&b, map[string]any{
+		"Version": version(), "URL": url, "Store": p.cfg.Store,
+		"Stats": stats, "Socket": p.cfg.Socket, "Token": p.cfg.RequireToken, "TokenFile": filepath.Join(p.cfg.Store, "token"),
+	})
+	fmt.Fprint(p.std.out, b.String())
+}
+
+// serverURL is where others reach the server.
+func serverURL(cfg *config, port int) string {
+	host := cfg.Host
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
 		if name, err := os.Hostname(); err == nil {
 			host = name
 		}
 	}
-	stats := a.summary()
-	t := template.Must(template.New("welcome").Parse(welcomeText))
-	var b strings.Builder
-	t.Execute(&b, map[string]any{
-		"Version": version(), "URL": "http://" + net.JoinHostPort(host, strconv.Itoa(port)), "Store": p.cfg.Store,
-		"Stats": stats, "Socket": p.cfg.Socket, "Token": p.cfg.RequireToken, "TokenFile": filepath.Join(p.cfg.Store, "token"),
-	})
-	fmt.Fprint(p.std.out, b.String())
+	return "http://" + net.JoinHostPort(host, strconv.Itoa(port))
 }

@@ -1,0 +1,62 @@
+package mcp
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"mailtree/mcp/protocol"
+	"mailtree/mcp/tool"
+)
+
+// Page is the page for people. It decides itself who may read and write there.
+type Page interface {
+	http.Handler
+	// Link makes a path that begins a session of a person, whom the server knows by auth, once.
+	Link(person, auth string) string
+}
+
+// pagePaths are the addresses that are the page's alone.
+var pagePaths = []string{"/p/", "GET /open/", "GET /static/"}
+
+// servePage hands a request to the page. It counts among the requests, a stream among the streams.
+func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case s.cfg.Page == nil:
+		notFound(w, r)
+	case strings.HasPrefix(r.Header.Get("Accept"), "text/event-stream"):
+		s.lasting(w, r, func(ctx context.Context, a *answer) { s.cfg.Page.ServeHTTP(a, r.WithContext(ctx)) })
+	default:
+		place := s.limits.admit(r.ContentLength > smallBody)
+		if place == nil {
+			busy(w, nil, "too many requests", aMoment)
+			return
+		}
+		defer place.leave()
+		s.cfg.Page.ServeHTTP(w, r)
+	}
+}
+
+// LinkAsk is the body of POST /mailtree/link: who wants to open the page.
+type LinkAsk struct {
+	Person string `json:"person"`
+}
+
+// PageLink opens the page, once.
+type PageLink struct {
+	URL string `json:"url"`
+}
+
+func (s *Server) link(w http.ResponseWriter, r *http.Request) {
+	var ask LinkAsk
+	if !s.readVerb(w, r, &ask) {
+		return
+	}
+	if s.cfg.Page == nil || s.cfg.URL == "" {
+		writeError(w, http.StatusConflict, nil, protocol.CodeRequest,
+			"the server runs in the background, where it has no page: run `mailtree serve`, and this again")
+		return
+	}
+	auth := tool.PeerAuth(tool.CallerOf(r.Context()).UID)
+	s.answerVerb(w, r, PageLink{s.cfg.URL + s.cfg.Page.Link(ask.Person, auth)}, nil)
+}
