@@ -42,6 +42,19 @@ func (x *Index) claims(ctx context.Context, query string, args ...any) ([]claim.
 	return all, err
 }
 
+// Files lists the files of a message: see maildir.Index.
+func (x *Index) Files(ctx context.Context, slug, id string) ([]string, error) {
+	var all []string
+	err := x.each(ctx, "SELECT path FROM files WHERE pid = ? AND msgid = ? AND msgid <> '' ORDER BY path", []any{x.pid(slug), id},
+		func(scan func(...any) error) error {
+			var path string
+			err := scan(&path)
+			all = append(all, path)
+			return err
+		})
+	return all, err
+}
+
 // Problems lists the files that do not count, by path: see maildir.Index.
 func (x *Index) Problems(ctx context.Context, slug string) ([]format.Problem, error) {
 	all := []format.Problem{}

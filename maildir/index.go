@@ -61,6 +61,9 @@ type Index interface {
 	// Message finds one, nil when there is none. With body it has its body, as far as room has room
 	// for it.
 	Message(ctx context.Context, project, id string, body BodyWanted, room *Room) (*MessageRow, error)
+	// Files lists the files of a message by path: canonical, copies and marks, also those that do
+	// not count.
+	Files(ctx context.Context, project, id string) ([]string, error)
 	// Body reads n bytes of a message's body from an offset on; fewer at its end, "" where there is
 	// no such message.
 	Body(ctx context.Context, project, id string, offset, n int64) (string, error)

@@ -1,7 +1,6 @@
 package maildir
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -275,22 +274,7 @@ func (p *Project) DeleteMailbox(ctx context.Context, name string, force bool, by
 		if err != nil {
 			return err
 		}
-		for _, path := range paths {
-			data, _, err := p.tree.Read(path, p.tree.MaxFile()+format.MaxHeader)
-			if err != nil {
-				return err
-			}
-			tx.Writes = append(tx.Writes, &tree.Write{Path: path, Sum: tree.SHA256(data), Action: tree.Remove})
-		}
-		if err := p.history.Preserve(g.Ctx, paths); err != nil {
-			return err
-		}
-		for _, w := range tx.Writes { // of what was changed meanwhile it is not known which is in the history
-			if same, err := p.tree.HasSHA256(w.Path, w.Sum); err != nil || !same {
-				return cmp.Or(err, writer.ErrStale)
-			}
-		}
-		return nil
+		return g.RemoveAll(tx, paths)
 	}
 	if err := p.writer.Do(ctx, tx); err != nil {
 		return m, err

@@ -368,11 +368,17 @@ func (p *Project) planMessage(g *writer.Group, tx *writer.Tx, m *format.Message,
 	}
 	tx.ID = m.ID
 	tx.Hold(fillKey, m.Recipients()...)
-	tx.Summary = fmt.Sprintf("%s -> %s: %s", m.From, strings.Join(slices.Concat(m.To, m.CC), ", "), m.Subject)
-	if len(m.To)+len(m.CC) == 0 {
-		tx.Summary = fmt.Sprintf("%s: %s", m.From, m.Subject)
-	}
+	tx.Summary = summaryOf(m)
 	return nil
+}
+
+// summaryOf is how the history shows a message on one line. It names no blind recipient (Invariant
+// I7).
+func summaryOf(m *format.Message) string {
+	if len(m.To)+len(m.CC) == 0 {
+		return fmt.Sprintf("%s: %s", m.From, m.Subject)
+	}
+	return fmt.Sprintf("%s -> %s: %s", m.From, strings.Join(slices.Concat(m.To, m.CC), ", "), m.Subject)
 }
 
 func (p *Project) checkSize(file []byte) error {

@@ -28,12 +28,19 @@ func (g *Group) Replace(tx *Tx, path string, data []byte) error {
 
 // Remove plans the removal of a file, if there is one; what somebody else wrote there is in the
 // audit first (invariant I5). Errors: as of preserve.
-func (g *Group) Remove(tx *Tx, path string) error {
-	was, err := g.preserve(path)
-	if err != nil || was == "" {
+func (g *Group) Remove(tx *Tx, path string) error { return g.RemoveAll(tx, []string{path}) }
+
+// RemoveAll is Remove for several files, which are looked up in the audit together.
+func (g *Group) RemoveAll(tx *Tx, paths []string) error {
+	was, err := g.preserveAll(paths)
+	if err != nil {
 		return err
 	}
-	tx.Writes = append(tx.Writes, &tree.Write{Path: path, Sum: was, Action: tree.Remove})
+	for _, path := range paths {
+		if was[path] != "" {
+			tx.Writes = append(tx.Writes, &tree.Write{Path: path, Sum: was[path], Action: tree.Remove})
+		}
+	}
 	return nil
 }
 
@@ -54,41 +61,58 @@ func (g *Group) Take(tx *Tx, path, sum string) (bool, error) {
 	return true, nil
 }
 
-// preserve returns the SHA-256 of what lies at path once that is in the audit, "" when nothing
-// does. What the writer itself wrote there and is not committed yet needs no preserving: its own
-// next version replaces it. What somebody writes there later publish finds. Errors: ErrBusy,
-// ErrStale, those of Owner.Preserve and of reading the file.
+// preserve is preserveAll for one path.
 func (g *Group) preserve(path string) (was string, err error) {
+	all, err := g.preserveAll([]string{path})
+	return all[path], err
+}
+
+// preserveAll returns the SHA-256 of what lies at each path once that is in the audit, "" where
+// nothing does. What the writer itself wrote there and is not committed yet needs no preserving: its
+// own next version replaces it. What somebody writes there later publish finds. Errors: ErrBusy,
+// ErrStale, those of Owner.Preserve and of reading a file.
+func (g *Group) preserveAll(paths []string) (was map[string]string, err error) {
 	w := g.w
-	if w.Holders(Path, path) > 0 {
-		return "", ErrBusy
-	}
-	sum := func() (string, error) {
-		data, _, err := w.Tree.Read(path, w.Tree.MaxFile())
-		if errors.Is(err, fs.ErrNotExist) {
-			return "", nil
+	was = map[string]string{}
+	var others []string
+	for _, path := range paths {
+		if w.Holders(Path, path) > 0 {
+			return nil, ErrBusy
 		}
-		if err != nil {
-			return "", err
+		if was[path], err = w.sumOf(path); err != nil {
+			return nil, err
 		}
-		return tree.SHA256(data), nil
+		w.mu.Lock()
+		own, ok := w.own[path]
+		w.mu.Unlock()
+		if was[path] != "" && !(ok && own.sum == was[path]) {
+			others = append(others, path)
+		}
 	}
-	if was, err = sum(); err != nil || was == "" {
-		return "", err
-	}
-	w.mu.Lock()
-	own, ok := w.own[path]
-	w.mu.Unlock()
-	if ok && own.sum == was {
+	if len(others) == 0 {
 		return was, nil
 	}
-	if err := w.Owner.Preserve(g.Ctx, []string{path}); err != nil {
-		return "", err
+	if err := w.Owner.Preserve(g.Ctx, others); err != nil {
+		return nil, err
 	}
-	if now, err := sum(); err != nil || now != was { // which of both is in the audit is not known
-		return "", errors.Join(err, ErrStale)
+	for _, path := range others { // which of two versions is in the audit is not known
+		if now, err := w.sumOf(path); err != nil || now != was[path] {
+			return nil, errors.Join(err, ErrStale)
+		}
 	}
 	return was, nil
+}
+
+// sumOf is the SHA-256 of the file at path, "" where there is none.
+func (w *Writer) sumOf(path string) (string, error) {
+	data, _, err := w.Tree.Read(path, w.Tree.MaxFile()+format.MaxHeader)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return tree.SHA256(data), nil
 }
 
 // ownWrite is the content that a group not yet committed gave a path.
@@ -97,7 +121,7 @@ type ownWrite struct {
 	group uint64
 }
 
-// keepOwn notes what the group wrote, but for messages: nothing replaces them.
+// keepOwn notes what the group wrote, but for messages: they are seldom replaced.
 func (g *Group) keepOwn() {
 	g.w.mu.Lock()
 	defer g.w.mu.Unlock()

@@ -1,0 +1,101 @@
+package maildir
+
+import (
+	"context"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/writer"
+)
+
+// Deleted is a message that was taken out of the mail. It stays in the history.
+type Deleted struct {
+	MessageRow          // as it was, with the receipts of all recipients, and who they were in BCC
+	Files      []string // that were removed, by path
+}
+
+// Readers are those who had read it when it was deleted, by name; not its sender.
+func (d *Deleted) Readers() []string {
+	var all []string
+	for _, r := range d.Receipts {
+		if r.Read && r.Agent != d.From {
+			all = append(all, r.Agent)
+		}
+	}
+	return all
+}
+
+// Delete removes a message for everybody: the canonical file, the copies and their marks, in one
+// operation of the agent's. What was attached stays: other messages may have it too. It is for the
+// store's owner: who asks is not held against who wrote it. Errors: ErrNotFound.
+func (p *Project) Delete(ctx context.Context, agent, id string) (*Deleted, error) {
+	id = p.store.Domain().IDNamed(id)
+	var gone *Deleted
+	tx := &writer.Tx{Op: writer.Op{Verb: "delete", Agent: agent, ID: id}}
+	tx.Plan = func(g *writer.Group) (err error) {
+		if err := p.needAgent(g.Ctx, refusal.Agent, agent); err != nil {
+			return err
+		}
+		if gone, err = p.planDeletion(g, tx, id); err == nil {
+			tx.Summary = summaryOf(&gone.Message)
+		}
+		return err
+	}
+	defer p.Seen(ctx, agent)
+	if err := p.writer.Do(ctx, tx); err != nil {
+		return nil, err
+	}
+	return gone, nil
+}
+
+// planDeletion plans the removal of every file of a message. Until that is done nobody marks a copy
+// of it. Errors: ErrNotFound; those of Group.RemoveAll.
+func (p *Project) planDeletion(g *writer.Group, tx *writer.Tx, id string) (*Deleted, error) {
+	m, err := p.store.index.Message(g.Ctx, p.slug, id, WithoutBody, nil)
+	if err != nil {
+		return nil, err
+	}
+	if m == nil {
+		return nil, p.noMessage(g.Ctx, refusal.Message, id)
+	}
+	if err := p.holdMarks(g, tx, id); err != nil {
+		return nil, err
+	}
+	// The index is asked after the writer: a mark that is not under way any more is in it.
+	const forSender = true
+	if err := p.addReceipts(g.Ctx, m, forSender); err != nil {
+		return nil, err
+	}
+	gone := &Deleted{MessageRow: *m}
+	if gone.Files, err = p.store.index.Files(g.Ctx, p.slug, id); err != nil {
+		return nil, err
+	}
+	if err := g.RemoveAll(tx, gone.Files); err != nil {
+		return nil, err
+	}
+	if len(tx.Writes) == 0 {
+		return nil, g.Stale(m.Path)
+	}
+	return gone, nil
+}
+
+// holdMarks keeps others from marking the copies of a message while the operation is under way.
+// Errors: writer.ErrBusy where somebody marks one now.
+func (p *Project) holdMarks(g *writer.Group, tx *writer.Tx, id string) error {
+	files, err := p.store.index.Files(g.Ctx, p.slug, id)
+	if err != nil {
+		return err
+	}
+	for _, path := range files {
+		if format.Locate(path).Kind != format.KindInbox {
+			continue
+		}
+		for _, mark := range []string{format.ReadMark(path), format.AckMark(path), format.ArchivedMark(path)} {
+			if p.writer.Holders(writer.Path, mark) > 0 {
+				return writer.ErrBusy
+			}
+			tx.Hold(writer.Path, mark)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+package maildir_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+)
+
+// filesOf lists the files of a message that are on disk.
+func filesOf(t testing.TB, p *maildir.Project, id string) (all []string) {
+	t.Helper()
+	err := p.Tree().Walk(t.Context(), "", func(path string, _ os.DirEntry) error {
+		if strings.Contains(path, id) {
+			all = append(all, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestDelete: the message is gone with its copies, its marks and a second file of its id, and what
+// was saved into one of them a moment before is in the history. It says who had read it.
+func TestDelete(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{}, "Ann", "Bob", "Cat", "Dan")
+	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob", "Cat"}, BCC: []string{"Dan"}, Subject: "zebra", Body: "b"})
+	kept := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "zebra kept", Body: "b"})
+	for _, agent := range []string{"Bob", "Dan"} {
+		if _, err := p.Acknowledge(t.Context(), agent, m.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d, err := p.Delivery(t.Context(), "Bob", m.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(path string) string { return filepath.Join(p.Tree().Dir(), path) }
+	data, err := os.ReadFile(at(d.CopyPath))
+	twin := at("agents/Bob/inbox/twin/" + m.ID + ".md")
+	err = errors.Join(err, os.MkdirAll(filepath.Dir(twin), 0o700), os.WriteFile(twin, data, 0o600),
+		os.WriteFile(at(d.CopyPath), append(data, "a person's note\n"...), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Rescan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	gone, err := p.Delete(t.Context(), "Ann", m.ID)
+	if err != nil || !slices.Equal(gone.Readers(), []string{"Bob", "Dan"}) || len(gone.Files) != 10 {
+		t.Fatalf("%+v, %v", gone, err)
+	}
+	if left := filesOf(t, p, m.ID); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	if hits := find(t, p, "zebra"); len(hits) != 1 || hits[0].ID != kept.ID {
+		t.Errorf("found %+v", hits)
+	}
+	if page := inbox(t, p, "Dan"); page.Total != 0 {
+		t.Errorf("Dan: %+v", page)
+	}
+	if err := p.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for want, args := range map[string][]string{
+		"a person's note": {"log", "-p", "--", d.CopyPath},
+		"delete: Ann -> Bob, Cat: zebra\n\nMail-Op: delete\nMail-Id: " + m.ID + "\nAgent: Ann\n": {"log", "-1", "--format=%B"},
+	} {
+		if out := git(t, p, args...); !strings.Contains(out, want) {
+			t.Errorf("git %v:\n%s", args, out)
+		}
+	}
+	if _, err := p.Delete(t.Context(), "Ann", m.ID); !errors.Is(err, maildir.ErrNotFound) {
+		t.Errorf("deleted again: %v", err)
+	}
+}
+
+// TestDeleteWhileRead: of a message that is read, popped, archived and acknowledged while it is
+// deleted, no file is left.
+func TestDeleteWhileRead(t *testing.T) {
+	t.Parallel()
+	const rounds = 20
+	p := project(t, storetest.Config{}, "Ann", "Bob")
+	for i := range rounds {
+		m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: fmt.Sprint(i), Body: "b"})
+		var all sync.WaitGroup
+		for _, do := range []func() error{
+			func() error { _, err := p.Pop(t.Context(), "Bob"); return err },
+			func() error { _, err := p.Archive(t.Context(), "Bob", m.ID); return err },
+			func() error { _, err := p.Acknowledge(t.Context(), "Bob", m.ID); return err },
+		} {
+			all.Go(func() {
+				if err := do(); err != nil && !errors.Is(err, maildir.ErrNotFound) {
+					t.Error(err)
+				}
+			})
+		}
+		if _, err := p.Delete(t.Context(), "Ann", m.ID); err != nil {
+			t.Error(err)
+		}
+		all.Wait()
+		if left := filesOf(t, p, m.ID); len(left) > 0 {
+			t.Fatalf("round %d left %v", i, left)
+		}
+	}
+	if page := inbox(t, p, "Bob"); page.Total != 0 {
+		t.Errorf("%+v", page)
+	}
+}
+
+func git(t testing.TB, p *maildir.Project, args ...string) string {
+	t.Helper()
+	out, err := exec.Command("git", append([]string{"-C", p.Tree().Dir()}, args...)...).CombinedOutput()
+	if err != nil {
+		t.Errorf("git %v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
