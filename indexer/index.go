@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/tree"
 )
 
@@ -162,7 +163,18 @@ func (x *Index) Detach(ctx context.Context, slug string) error {
 	if p == nil {
 		return nil
 	}
-	if err := x.w.transaction(func() error { return x.w.dropProject(p.pid) }); err != nil {
+	err := x.w.transaction(func() error {
+		if err := x.w.dropProject(p.pid); err != nil {
+			return err
+		}
+		return x.w.addChanges(removedProject, []maildir.Change{{
+			Kind:  format.KindProject,
+			Op:    maildir.Removed,
+			Agent: slug,
+			At:    x.cfg.Now(),
+		}})
+	})
+	if err != nil {
 		return fmt.Errorf("drop %s: %w", slug, err)
 	}
 	x.mu.Lock()

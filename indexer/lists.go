@@ -72,13 +72,16 @@ func (x *Index) Problems(ctx context.Context, slug string) ([]format.Problem, er
 // Changes lists what was recorded after a mark: see maildir.Index.
 func (x *Index) Changes(ctx context.Context, after int64, limit int) ([]maildir.Change, error) {
 	all := []maildir.Change{}
-	err := x.each(ctx, "SELECT c.seq, p.slug, c.path, c.kind, c.op, c.agent, c.msgid, c.thread, c.at FROM changes c "+
-		"JOIN projects p USING (pid) WHERE c.seq > ? ORDER BY c.seq LIMIT ? + 0", []any{after, limit},
+	err := x.each(ctx, "SELECT c.seq, coalesce(p.slug, c.agent), c.path, c.kind, c.op, c.agent, c.msgid, c.thread, c.at FROM changes c "+
+		"LEFT JOIN projects p USING (pid) WHERE c.seq > ? ORDER BY c.seq LIMIT ? + 0", []any{after, limit},
 		func(scan func(...any) error) error {
 			var c maildir.Change
 			var at int64
 			err := scan(&c.Seq, &c.Project, &c.Path, &c.Kind, &c.Op, &c.Agent, &c.ID, &c.Thread, &at)
 			c.At = time.UnixMicro(at)
+			if c.RemovesProject() {
+				c.Agent = "" // see removedProject
+			}
 			all = append(all, c)
 			return err
 		})

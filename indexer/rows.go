@@ -165,6 +165,10 @@ const (
 	trimEvery   = 4096
 )
 
+// removedProject stands for the number of a project in the change that tells of its removal: there
+// is no row with its slug any more, so the change has the slug as its agent.
+const removedProject = 0
+
 // addChanges records changes and gives each its mark.
 func (w *writer) addChanges(pid int64, all []maildir.Change) error {
 	return w.insertAll("INSERT OR FAIL INTO changes (pid, path, kind, op, agent, msgid, thread, at) VALUES ", 8, len(all),

@@ -22,7 +22,8 @@ type Index interface {
 	// takes the tree.
 	Attach(ctx context.Context, project string, tree *tree.Tree) error
 
-	// Detach forgets a project and drops its rows: its tree is gone. No call for it is under way.
+	// Detach forgets a project and drops its rows and changes: its tree is gone. It records one
+	// change, see Change.RemovesProject. No call for the project is under way.
 	Detach(ctx context.Context, project string) error
 
 	// Ingest brings the rows that come from the files at paths level with the tree, in one
@@ -118,7 +119,7 @@ type Ingested struct {
 type Change struct {
 	Seq     int64
 	Project string
-	Path    string
+	Path    string // in the project's tree; "" of the project itself
 	Kind    format.Kind
 	Op      string // "added", "changed" or "removed", of what the file means
 	Agent   string // whose folder, claim or profile; the sender for canonical messages
@@ -126,6 +127,9 @@ type Change struct {
 	Thread  string // the thread of the message, where there is one
 	At      time.Time
 }
+
+// RemovesProject reports whether the change tells that the whole project was removed.
+func (c *Change) RemovesProject() bool { return c.Kind == format.KindProject && c.Path == "" }
 
 // The values of Change.Op.
 const (

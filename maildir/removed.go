@@ -56,6 +56,7 @@ func (s *Store) endProject(ctx context.Context, p *Project) {
 	if err := s.index.Detach(context.WithoutCancel(ctx), p.slug); err != nil {
 		s.cfg.Log.Error("rows of a project that is gone are still in the index; the next start drops them", "project", p.slug, "error", err)
 	}
+	s.feed.ring(nil)
 }
 
 // forgetLeftOut drops why a project could not be opened, once its folder is removed.

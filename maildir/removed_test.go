@@ -27,15 +27,16 @@ func TestProjectRemoved(t *testing.T) {
 		})
 		removed := time.Now()
 		for range cap(waits) {
-			if err := <-waits; !errors.Is(err, maildir.ErrNotFound) {
-				t.Errorf("round %d: a call that waited got %v, want not found", round, err)
+			select {
+			case err := <-waits:
+				if !errors.Is(err, maildir.ErrNotFound) {
+					t.Errorf("round %d: a call that waited got %v, want not found", round, err)
+				}
+			case <-time.After(10 * time.Second):
+				t.Fatalf("round %d: a call still waits in a project that was removed", round)
 			}
 		}
-		took := time.Since(removed).Round(time.Millisecond)
-		t.Logf("the waiters were told after %v; 250 ms are promised on a machine that is not busy", took)
-		if took > 20*time.Second {
-			t.Errorf("round %d: %v", round, took)
-		}
+		t.Logf("the waiters were told after %v; 250 ms are promised on a machine that is not busy", time.Since(removed).Round(time.Millisecond))
 		if _, err := s.Project(t.Context(), key); !errors.Is(err, maildir.ErrNotFound) {
 			t.Errorf("round %d: found the project, %v", round, err)
 		}

@@ -225,6 +225,9 @@ func (s *subscription) concerns(c *maildir.Change) bool {
 	if s.ref.project != "" && s.slug != c.Project {
 		return false
 	}
+	if c.RemovesProject() {
+		return true
+	}
 	content := c.Kind == format.KindCanonical || c.Kind == format.KindInbox || c.Kind == format.KindOutbox
 	switch s.ref.kind {
 	case format.KindProfile:

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -65,23 +66,24 @@ func TestConcerns(t *testing.T) {
 		Op:      maildir.Added,
 		Agent:   "Blue",
 	}
-	changes := []maildir.Change{inbox, read, made, edited, profile, claimed}
+	removed := maildir.Change{Project: "p", Kind: format.KindProject, Op: maildir.Removed}
+	changes := []maildir.Change{inbox, read, made, edited, profile, claimed, removed}
 	for _, tt := range []struct {
 		uri, slug string
 		want      []bool // of changes
 	}{
-		{"resource://inbox/Blue", "", []bool{true, true, false, true, false, false}},
-		{"resource://inbox/Red", "", []bool{false, false, false, true, false, false}},
-		{"resource://inbox/Blue?project=/p", "p", []bool{true, true, false, true, false, false}},
-		{"resource://inbox/Blue?project=/q", "q", []bool{false, false, false, false, false, false}},
-		{"resource://inbox/Blue?project=/new", "", []bool{false, false, false, false, false, false}},
-		{"resource://message/m1", "", []bool{true, true, true, true, false, false}},
-		{"resource://message/m2", "", []bool{false, false, false, false, false, false}},
-		{"resource://thread/T", "", []bool{true, false, true, true, false, false}},
-		{"resource://thread/m1", "", []bool{true, false, true, true, false, false}},
-		{"resource://thread/U", "", []bool{false, false, false, false, false, false}},
-		{"resource://claims/%2Fp", "p", []bool{false, false, false, false, false, true}},
-		{"resource://claims/q", "q", []bool{false, false, false, false, false, false}},
+		{"resource://inbox/Blue", "", []bool{true, true, false, true, false, false, true}},
+		{"resource://inbox/Red", "", []bool{false, false, false, true, false, false, true}},
+		{"resource://inbox/Blue?project=/p", "p", []bool{true, true, false, true, false, false, true}},
+		{"resource://inbox/Blue?project=/q", "q", []bool{false, false, false, false, false, false, false}},
+		{"resource://inbox/Blue?project=/new", "", []bool{false, false, false, false, false, false, false}},
+		{"resource://message/m1", "", []bool{true, true, true, true, false, false, true}},
+		{"resource://message/m2", "", []bool{false, false, false, false, false, false, true}},
+		{"resource://thread/T", "", []bool{true, false, true, true, false, false, true}},
+		{"resource://thread/m1", "", []bool{true, false, true, true, false, false, true}},
+		{"resource://thread/U", "", []bool{false, false, false, false, false, false, true}},
+		{"resource://claims/%2Fp", "p", []bool{false, false, false, false, false, true, true}},
+		{"resource://claims/q", "q", []bool{false, false, false, false, false, false, false}},
 	} {
 		r, err := parseRef(tt.uri)
 		if err != nil {
@@ -185,6 +187,28 @@ func TestSubscribeToProjectBeingMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	send(t, q)
+	hears(t, told, uri)
+}
+
+// TestSubscribeToRemovedProject: who subscribes to what is in a project is told when its folder is
+// removed, and of mail in the project that is made there next.
+func TestSubscribeToRemovedProject(t *testing.T) {
+	t.Parallel()
+	ts, p := newProject(t, "/p")
+	if err := p.Flush(t.Context()); err != nil { // a commit that is under way may put a file into the folder
+		t.Fatal(err)
+	}
+	run(t, ts)
+	session, told := connect(t, ts, true)
+	defer session.Close()
+	const uri = "resource://inbox/Ann?project=/p"
+	if err := session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: uri}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, func() bool { return os.RemoveAll(filepath.Dir(p.Tree().Dir())) == nil })
+	hears(t, told, uri)
+	await(t, func() bool { _, err := ts.store.Project(t.Context(), "/p"); return err != nil })
+	send(t, agentIn(t, ts.store, "/p"))
 	hears(t, told, uri)
 }
 
