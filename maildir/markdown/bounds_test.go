@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/yuin/goldmark/ast"
 )
 
@@ -21,7 +22,7 @@ func TestBounds(t *testing.T) {
 	for name, body := range hostile(1 << 20) {
 		t.Run(name, func(t *testing.T) {
 			before := cpu(t)
-			got := outline(t.Context(), body, time.Minute)
+			got := NewParser().outline(t.Context(), body, time.Minute)
 			if took := cpu(t) - before; took > allowed {
 				t.Errorf("Parse took %v of CPU, allowed %v", took, allowed)
 			}
@@ -112,7 +113,7 @@ func TestTreeContext(t *testing.T) {
 // TestDeadline: Parse has one.
 func TestDeadline(t *testing.T) {
 	t.Parallel()
-	got := outline(t.Context(), hostile(100 << 10)["paragraphs"], time.Nanosecond)
+	got := NewParser().outline(t.Context(), hostile(100 << 10)["paragraphs"], time.Nanosecond)
 	compare(t, "outline", Outline{Truncated: true}, got)
 }
 
@@ -121,7 +122,7 @@ func TestStarvation(t *testing.T) {
 	t.Parallel()
 	for _, unit := range []string{"*a_ ", "[a](b) *c*", "[", "`a ", "[a](<"} {
 		body := strings.Repeat(unit, 4000) + "\n\n- **done** `@x` ![b](c)\n- [ ] @Ann\n"
-		got := outline(t.Context(), body, time.Minute)
+		got := NewParser().outline(t.Context(), body, time.Minute)
 		compare(t, unit, []Action{{Text: "@Ann", Owner: "Ann"}}, got.Actions)
 		compare(t, unit, "done @x b", got.Points[len(got.Points)-1])
 	}
@@ -130,7 +131,7 @@ func TestStarvation(t *testing.T) {
 // TestCut: a body is cut after a line, or else before a rune.
 func TestCut(t *testing.T) {
 	t.Parallel()
-	got := outline(t.Context(), strings.Repeat("é", Limit*3/8)+"\n\n- last\n"+strings.Repeat("x", Limit), time.Minute)
+	got := NewParser().outline(t.Context(), strings.Repeat("é", Limit*3/8)+"\n\n- last\n"+strings.Repeat("x", Limit), time.Minute)
 	compare(t, "points", []string{strings.Repeat("é", textRunes-1) + "…", "last"}, got.Points)
 	long := "x" + strings.Repeat("é", Limit)
 	if s, cut := clipBody(long, Limit); !cut || !utf8.ValidString(s) || len(s) < Limit-4 {
@@ -209,3 +210,24 @@ func cpu(t *testing.T) time.Duration {
 // allowed is what one body may cost: 200 ms, and as much for the collector of
 // garbage, which runs beside.
 const allowed = 400 * time.Millisecond * slow
+
+// TestParserKept: what a parser read before changes nothing: neither a body that costs it all its
+// steps, nor one whose code spans and brackets stay open.
+func TestParserKept(t *testing.T) {
+	t.Parallel()
+	const body = "We decided to use `a` and [b](c.go). *Who* deletes `d`?"
+	want := Parse(t.Context(), body)
+	p := NewParser()
+	for name, before := range hostile(100 << 10) {
+		p.Parse(t.Context(), before)
+		if diff := cmp.Diff(want, p.Parse(t.Context(), body)); diff != "" {
+			t.Errorf("behind %s: %s", name, diff)
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	p.Parse(ended, body)
+	if diff := cmp.Diff(want, p.Parse(t.Context(), body)); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -6,14 +6,14 @@
 //
 //	FirstHeading  at most 16 KiB; for a missing subject, in ingest
 //	PlainText     at most 8 KiB; for excerpts
-//	Parse         at most 256 KiB and about 200 ms; for summaries
+//	Parse         at most 256 KiB and about 200 ms; for summaries, which keep a [Parser]
 //	RewriteImages the same, data URIs not counted; where a message is sent
 //	Render        the same; for people who read a message in a browser
 //
 // # What holds for any body
 //
 //   - No function panics, starts a goroutine, logs or keeps state; all may be
-//     called concurrently.
+//     called concurrently, but the methods of one [Parser].
 //   - A result is a function of the body's bytes. Work is bounded by counting
 //     it, so the bound gives the same answer on every machine; the clock
 //     ([Deadline]) and the caller's context are a net below that, and an answer

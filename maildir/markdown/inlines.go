@@ -34,7 +34,7 @@ type budget struct {
 	left  int
 }
 
-func newBudget(ctx context.Context) *budget { return &budget{ctx: ctx, left: totalSteps} }
+func (b *budget) beginBody(ctx context.Context) { *b = budget{ctx: ctx, left: totalSteps} }
 
 // enter says whether the block may spend more.
 func (b *budget) enter(block ast.Node) bool {
@@ -78,9 +78,9 @@ type brackets struct {
 	budget *budget
 }
 
-func newBrackets(ctx context.Context) *brackets {
+func newBrackets() *brackets {
 	links := parser.NewLinkParser()
-	return &brackets{links, links.(parser.CloseBlocker), newBudget(ctx)}
+	return &brackets{links, links.(parser.CloseBlocker), &budget{}}
 }
 
 // Parse implements parser.InlineParser.
@@ -124,6 +124,8 @@ type codeSpans struct {
 	block ast.Node
 	open  int // runs that have no closing run in block, each of another length
 }
+
+func (c *codeSpans) beginBody(ctx context.Context) { c.ctx, c.block, c.open = ctx, nil, 0 }
 
 // Parse implements parser.InlineParser.
 func (c *codeSpans) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast.Node {

@@ -56,8 +56,11 @@ type Action struct {
 // counts as plain text, which is no truncation.
 //
 // See docs/tools.md, "Summaries".
-func Parse(ctx context.Context, body string) Outline {
-	return outline(ctx, body, deadline(body))
+func Parse(ctx context.Context, body string) Outline { return NewParser().Parse(ctx, body) }
+
+// Parse is the function Parse.
+func (p *Parser) Parse(ctx context.Context, body string) Outline {
+	return p.outline(ctx, body, deadline(body))
 }
 
 func deadline(body string) time.Duration {
@@ -67,14 +70,14 @@ func deadline(body string) time.Duration {
 	return Deadline
 }
 
-// outline is Parse with another deadline. A third of it is left for taking the
+// outline is Parser.Parse with another deadline. A third of it is left for taking the
 // outline from as much of the tree as there is.
-func outline(ctx context.Context, body string, deadline time.Duration) Outline {
+func (p *Parser) outline(ctx context.Context, body string, deadline time.Duration) Outline {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
 	text, cut := clipBody(body, Limit)
 	source := []byte(normalize(text))
-	doc, whole := parseTree(ctx, source, deadline*2/3)
+	doc, whole := p.tree(ctx, source, deadline*2/3)
 	c := newCollector(ctx, source)
 	if doc != nil {
 		c.document(doc)

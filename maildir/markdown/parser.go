@@ -11,10 +11,27 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// parseTree returns goldmark's tree of the source and whether it is the whole.
+// Parser reads bodies, one at a time: making goldmark's parsers costs as much as parsing a short
+// body, so whoever reads many of them keeps one.
+type Parser struct {
+	goldmark parser.Parser
+	guards   []guard
+}
+
+// guard is a parser that counts for one body.
+type guard interface {
+	beginBody(ctx context.Context)
+}
+
+// parseTree is Parser.tree of a parser that serves one body.
+func parseTree(ctx context.Context, source []byte, deadline time.Duration) (doc ast.Node, whole bool) {
+	return NewParser().tree(ctx, source, deadline)
+}
+
+// tree returns goldmark's tree of the source and whether it is the whole.
 // It is of the first part, if ctx ends or the deadline passes meanwhile, and nil
 // if goldmark panicked.
-func parseTree(ctx context.Context, source []byte, deadline time.Duration) (doc ast.Node, whole bool) {
+func (p *Parser) tree(ctx context.Context, source []byte, deadline time.Duration) (doc ast.Node, whole bool) {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
 	// A body comes from anybody, and a panic in foreign code must not stop the
@@ -25,19 +42,22 @@ func parseTree(ctx context.Context, source []byte, deadline time.Duration) (doc 
 		}
 	}()
 	reader := &lineReader{Reader: text.NewReader(source), ctx: ctx}
-	doc = newParser(ctx).Parse(reader)
+	for _, g := range p.guards {
+		g.beginBody(ctx)
+	}
+	doc = p.goldmark.Parse(reader)
 	return doc, ctx.Err() == nil
 }
 
-// newParser assembles GitHub-Flavored Markdown from goldmark's parsers, the
-// costly ones guarded. The guards keep state: a parser serves one body.
+// NewParser assembles GitHub-Flavored Markdown from goldmark's parsers, the
+// costly ones guarded.
 //
 // Left out: linkify (its regular expression runs at every space, and an outline
 // needs no links), heading ids, and the table extension's transformer of "\|" in
 // code spans, which is quadratic (prose.go does it).
-func newParser(ctx context.Context) parser.Parser {
-	delimiters := newBudget(ctx)
-	return parser.NewParser(
+func NewParser() *Parser {
+	delimiters, links, spans := &budget{}, newBrackets(), &codeSpans{InlineParser: parser.NewCodeSpanParser()}
+	return &Parser{guards: []guard{delimiters, links.budget, spans}, goldmark: parser.NewParser(
 		parser.WithBlockParsers(
 			util.Prioritized(parser.NewSetextHeadingParser(), 100),
 			util.Prioritized(parser.NewThematicBreakParser(), 200),
@@ -52,8 +72,8 @@ func newParser(ctx context.Context) parser.Parser {
 		),
 		parser.WithInlineParsers(
 			util.Prioritized(extension.NewTaskCheckBoxParser(), 0),
-			util.Prioritized(&codeSpans{InlineParser: parser.NewCodeSpanParser(), ctx: ctx}, 100),
-			util.Prioritized(newBrackets(ctx), 200),
+			util.Prioritized(spans, 100),
+			util.Prioritized(links, 200),
 			util.Prioritized(parser.NewAutoLinkParser(), 300),
 			util.Prioritized(tags{}, 400),
 			util.Prioritized(&emphasis{InlineParser: parser.NewEmphasisParser(), budget: delimiters}, 500),
@@ -63,5 +83,5 @@ func newParser(ctx context.Context) parser.Parser {
 			util.Prioritized(definitions{}, 100),
 			util.Prioritized(tables{extension.NewTableParagraphTransformer()}, 200),
 		),
-	)
+	)}
 }

@@ -101,6 +101,7 @@ func read(ctx context.Context, messages []Message, body func(id string) (string,
 	limited, cancel := context.WithTimeout(ctx, longBodies)
 	defer cancel()
 	t := &thread{messages: messages, outlines: make([]markdown.Outline, len(messages)), names: s.Participants}
+	parser := markdown.NewParser()
 	for i, m := range slices.Backward(messages) { // where the time is short, the newest are read
 		text, err := body(m.ID)
 		if err != nil {
@@ -110,7 +111,7 @@ func read(ctx context.Context, messages []Message, body func(id string) (string,
 		if len(text) <= markdown.Short { // read whole however long the machine takes
 			reading = ctx
 		}
-		o := markdown.Parse(reading, text)
+		o := parser.Parse(reading, text)
 		s.Truncated = s.Truncated || o.Truncated
 		t.outlines[i] = newest(o)
 		if examples && i >= len(messages)-maxExamples {
