@@ -25,7 +25,8 @@ var codexKit = kit{
 	ask:      []string{"codex", "exec", "-s", "danger-full-access", "--dangerously-bypass-hook-trust"},
 	terminal: "codex -s danger-full-access",
 	greet: func(screen *tmuxtest.Screen) {
-		screen.PressUntil("2", "› 2. Trust all and continue") // the hooks
+		screen.Await("Trust all and continue") // the hooks; keys before that are a prompt
+		screen.PressUntil("2", "› 2. Trust all and continue")
 		screen.PressUntil("Enter", "Ask Codex to do anything")
 	},
 	shell: "exec_command",
