@@ -1,12 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // stepped is one kind of operation that TestFaultSteps kills at each of its steps.
@@ -20,6 +22,15 @@ type stepped struct {
 	look  func(s *steps) int
 	whole int
 	told  func(s *steps) // the ledger's entry of an answered operation
+	slow  bool           // a try takes seconds: not every step is tried in the least form
+}
+
+// stride is how many steps later the server dies each time.
+func (op *stepped) stride() int {
+	if op.slow {
+		return extent(5, 1, 1)
+	}
+	return 1
 }
 
 // steps is the run of one kind.
@@ -37,16 +48,17 @@ type steps struct {
 func TestFaultSteps(t *testing.T) {
 	t.Parallel()
 	for _, op := range []stepped{
-		{"send", nothing, sendThree, lookSent, 5, nothing},
-		{"acknowledge", oneMessage, acknowledge, lookAck, 2, toldAck},
-		{"mark read", threeMessages, markRead, countMarks(".read"), 3, nothing},
-		{"pop", oneMessage, popOne, countMarks(".read"), 1, nothing},
-		{"pop and acknowledge", oneMessage, popAndAcknowledge, lookBoth, 2, toldAck},
-		{"unread", oneRead, unread, lookUnread, 1, nothing},
-		{"claim", nothing, claimStep, lookClaim, 1, nothing},
-		{"renew", oneClaim, claimStep, lookClaim, 1, nothing},
-		{"claim again", releasedClaim, claimStep, lookClaim, 1, nothing},
-		{"release", oneClaim, release, lookReleased, 1, nothing},
+		{"send", nothing, sendThree, lookSent, 5, nothing, false},
+		{"acknowledge", oneMessage, acknowledge, lookAck, 2, toldAck, false},
+		{"mark read", threeMessages, markRead, countMarks(".read"), 3, nothing, false},
+		{"pop", oneMessage, popOne, countMarks(".read"), 1, nothing, false},
+		{"pop and acknowledge", oneMessage, popAndAcknowledge, lookBoth, 2, toldAck, false},
+		{"unread", oneRead, unread, lookUnread, 1, nothing, false},
+		{"claim", nothing, claimStep, lookClaim, 1, nothing, false},
+		{"renew", oneClaim, claimStep, lookClaim, 1, nothing, false},
+		{"claim again", releasedClaim, claimStep, lookClaim, 1, nothing, false},
+		{"release", oneClaim, release, lookReleased, 1, nothing, false},
+		{"send by saving", sentBefore, saveStep, lookSent, 3, nothing, true},
 	} {
 		t.Run(op.name, func(t *testing.T) {
 			t.Parallel()
@@ -65,7 +77,7 @@ func (op *stepped) run(t *testing.T) {
 	s := &steps{load: newLoad(t, d)}
 	whole, absent := 0, 0
 	for died := true; died; {
-		s.n++
+		s.n += op.stride()
 		op.prepare(s)
 		if _, err := d.verb("die", "at", strconv.Itoa(s.n)); err != nil {
 			t.Fatal(err)
@@ -130,6 +142,52 @@ func lookSent(s *steps) (n int) {
 		}
 	}
 	return n
+}
+
+// sentBefore waits until what the present try before has saved is sent, whatever became of it then:
+// it is sent once.
+func sentBefore(s *steps) {
+	s.d.t.Helper()
+	if s.body == "" {
+		return
+	}
+	until(s.d.t, "what was saved is sent", time.Minute, func() bool {
+		return len(s.files("agents/Ann/outbox/*.md")) == 0 && lookSent(s) == 3 && s.listed()
+	})
+	if n := lookSent(s); n != 3 {
+		s.d.t.Errorf("what was saved before try %d is in %d files, not 3", s.n, n)
+	}
+}
+
+// saveStep saves a message to Bob in Ann's outbox, and returns when it is sent.
+func saveStep(s *steps) error {
+	s.body = fmt.Sprintf("Body of try %d.", s.n)
+	s.ledger.Try(s.body)
+	s.ledger.Unsure(s.body)
+	name := filepath.Join(s.d.tree(), "agents", "Ann", "outbox", fmt.Sprintf("try %d.md", s.n))
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(name, []byte("---json\n{\"to\": [\"Bob\"]}\n---\n\n"+s.body+"\n"), 0o600); err != nil {
+		return err
+	}
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if _, err := s.d.verb("flush", "project", faultKey); err != nil {
+			return err
+		}
+		if s.listed() {
+			_, err := s.d.verb("flush", "project", faultKey)
+			return err
+		}
+	}
+	return errors.New("not sent in a minute")
+}
+
+// listed reports whether the newest message in Bob's inbox is that of the present try.
+func (s *steps) listed() bool {
+	var page struct{ Messages []struct{ Subject string } }
+	err := s.d.call("check_my_messages", map[string]any{"project_key": faultKey, "agent_name": "Bob", "limit": 1}, &page)
+	return err == nil && len(page.Messages) == 1 && page.Messages[0].Subject == s.body
 }
 
 // deliver sends n messages to Bob.
