@@ -143,6 +143,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := storedir.KeepReadme(cfg.Root); err != nil {
+		cfg.Log.Warn("README.md not written", "store", cfg.Root, "error", err)
+	}
 	s := &Store{
 		cfg:       cfg,
 		lock:      lock,

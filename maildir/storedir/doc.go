@@ -6,6 +6,7 @@
 //	server.lock           names the owner, which holds a flock on it
 //	server.sock           where the owner listens
 //	server.log            what a server in the background logs
+//	README.md             tells a person which file counts
 //	projects/<slug>/repo  a project's work tree
 //
 // See docs/tree.md, "The store". What the other files of the folder hold: maildir, keys and hook.

@@ -1,0 +1,43 @@
+package storedir
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestReadme: a start writes the README where it is missing or another version's, and touches
+// nothing that is no file.
+func TestReadme(t *testing.T) {
+	root := t.TempDir()
+	name := filepath.Join(root, "README.md")
+	for _, old := range []string{"", "of another version", string(readme) + "more", string(readme)} {
+		if old != "" {
+			if err := os.WriteFile(name, []byte(old), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before, _ := os.Lstat(name)
+		if err := KeepReadme(root); err != nil {
+			t.Fatal(err)
+		}
+		if data, err := os.ReadFile(name); err != nil || string(data) != string(readme) {
+			t.Errorf("instead of %.20q there is %.20q, %v", old, data, err)
+		}
+		if after, err := os.Lstat(name); old == string(readme) && (err != nil || !os.SameFile(before, after)) {
+			t.Error("what is right was written again")
+		}
+	}
+	if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/dev/null", name); err != nil {
+		t.Fatal(err)
+	}
+	if err := KeepReadme(root); err != nil {
+		t.Error(err)
+	}
+	if to, err := os.Readlink(name); err != nil || to != "/dev/null" {
+		t.Errorf("the link is %q, %v", to, err)
+	}
+}
