@@ -107,6 +107,7 @@ var functions = template.FuncMap{
 	"mixed":   mixedScripts,
 	"either":  func(a, b string) string { return firstOf(a, b) },
 	"marked":  marked,
+	"same":    sameSubject,
 }
 
 func firstOf(all ...string) string {
@@ -116,6 +117,11 @@ func firstOf(all ...string) string {
 		}
 	}
 	return ""
+}
+
+// sameSubject reports whether a subject says no more than that of the thread.
+func sameSubject(subject, thread string) bool {
+	return strings.TrimPrefix(subject, "Re: ") == strings.TrimPrefix(thread, "Re: ")
 }
 
 // piece is a part of a snippet.

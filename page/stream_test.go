@@ -1,0 +1,54 @@
+package page_test
+
+import (
+	"bufio"
+	"net/http"
+	"strings"
+	"testing"
+
+	"mailtree/maildir"
+	"mailtree/page"
+)
+
+// TestStream: a browser hears of mail that comes, and not of other projects'.
+func TestStream(t *testing.T) {
+	s := open(t, page.Config{Person: "pat"})
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+s.base+"/stream", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if got := res.Header.Get("Content-Type"); got != "text/event-stream" {
+		t.Fatalf("the stream is %q", got)
+	}
+	lines := bufio.NewScanner(res.Body)
+	for lines.Scan() && !strings.HasPrefix(lines.Text(), "retry:") { // the stream has begun
+	}
+	s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "New", Body: "b"})
+	for lines.Scan() {
+		if lines.Text() == "event: change" {
+			return
+		}
+	}
+	t.Errorf("the stream ends without an event: %v", lines.Err())
+}
+
+// TestFragment: the script gets the part that it swaps, without the head.
+func TestFragment(t *testing.T) {
+	s := open(t, page.Config{Person: "pat"})
+	s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "New", Body: "b"})
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+s.base+"/inbox", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Mailtree-Fragment", "1")
+	_, text := s.browser().do(r)
+	contains(t, text, `<nav aria-label="Views" id="menu" data-live>`, `<div id="list" data-live>`, "New")
+	if strings.Contains(text, "<html") {
+		t.Errorf("the whole page comes:\n%s", text)
+	}
+}
