@@ -34,7 +34,58 @@ type History interface {
 	// Flush commits everything handed over so far, also what is still waiting to be quiet.
 	Flush(ctx context.Context) error
 
+	// Walk calls each for the commits that q asks for, newest first. Operations that wait are
+	// committed first. It ends with the oldest commit, or with the error of each or ctx.
+	Walk(ctx context.Context, q HistoryQuery, each func(*Revision) error) error
+
+	// AsOf calls each for the files that lay below a folder at some time, by path, and returns the
+	// newest commit of then. read returns a file's content while each runs. Errors: ErrNotFound
+	// where there was no commit yet, or none of that name; ErrInvalid where several have it.
+	AsOf(ctx context.Context, at Moment, folder string, each func(path string, read func() ([]byte, error)) error) (Commit, error)
+
 	State() HistoryState
+}
+
+// HistoryQuery selects commits. It is asked of operations where a commit of the server's tells them,
+// and of files elsewhere.
+type HistoryQuery struct {
+	Op     func(RecordedOp) bool  // an operation that is wanted; nil: the files decide
+	File   func(path string) bool // a file that is wanted
+	Folder func(path string) bool // whether a file that is wanted may lie below that folder
+	Since  time.Time              // nothing that was committed before; zero: all
+	Patch  bool                   // what the files' differences are
+
+	Progress func(looked int, back time.Time) // called now and then with the commits looked at, and the time of the last; nil: nobody is told
+}
+
+// Revision is a commit, and what of it was asked for.
+type Revision struct {
+	Commit
+	Author string       // its name
+	Ops    []RecordedOp // in their order; none where somebody else's edits are committed, or a person committed
+	Files  []FileChange // by path
+}
+
+// RecordedOp is an operation as a commit tells it. See Op for its fields.
+type RecordedOp struct {
+	Verb, Agent, ID, Summary string
+}
+
+// FileChange is what a commit did to one file.
+type FileChange struct {
+	Path  string
+	Op    string // Added, Changed, Removed
+	Patch string // the lines that differ, as Git shows them; "" where they were not asked for
+
+	// Content reads the file: as the commit left it, or as it was before the commit removed it. It
+	// can be called until the function that was given the Revision returns.
+	Content func() ([]byte, error)
+}
+
+// Moment is a time in the history: that of a commit, or the newest commit that was made by At.
+type Moment struct {
+	Commit string // its name, or the beginning of it; "": At counts
+	At     time.Time
 }
 
 // Op is one operation as the audit tells it.

@@ -109,6 +109,12 @@ var sentences = [whats]sentence{
 	SavedEmpty: {ErrInvalid, "It has no text: write it below the header."},
 	SavedAgain: {ErrConflict, "The same was sent before, as message {id}, and is not sent twice: change the text, or remove the " +
 		"file."},
+	// The history.
+
+	UnknownCommit: {ErrNotFound, "The history has no commit {name}: give the name that it is shown with, or a time."},
+	ManyCommits:   {ErrInvalid, "Several commits begin with {name}: give more of the name."},
+	NoCommitThen:  {ErrNotFound, "The history begins later than that: there is nothing of that time."},
+	OutsideTree:   {ErrInvalid, "{name} is no path below the project's mail: give one such as agents/BlueLake or messages/2026."},
 
 	// Search.
 

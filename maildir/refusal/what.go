@@ -85,6 +85,12 @@ const (
 	SavedUnderID
 	SavedEmpty
 	SavedAgain
+	// The history.
+
+	UnknownCommit
+	ManyCommits
+	NoCommitThen
+	OutsideTree
 
 	// Search.
 

@@ -7,8 +7,9 @@
 //
 // Writing follows Git's own protocol: an object is durable before it has its name, and one that is
 // there already is touched, so that a prune that runs beside us keeps it. Packs are of whole
-// objects, without deltas. Reading goes through go-git, opened anew after a miss, because a
-// person's gc may replace every pack at any time. No function waits for what somebody has put in
+// objects, without deltas. Reading looks into the packs itself (packSet), and goes through
+// go-git for what it does not find there; both open the packs anew after a miss, because a person's
+// gc may replace every pack at any time. No function waits for what somebody has put in
 // the place of a file (SpecialError).
 package object
 

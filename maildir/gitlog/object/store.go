@@ -5,8 +5,10 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,6 +24,7 @@ type Store struct {
 	git   string
 	cache *Cache
 	packs *filesystem.Storage // opened when the first object is not in cache
+	own   *packSet            // the same; asked before go-git
 }
 
 // NewStore reads the repository at git. It opens nothing yet; the caller closes it.
@@ -106,8 +109,8 @@ func (s *Store) TreeOf(c Hash) (Hash, error) {
 	return t, nil
 }
 
-// Read reads an object through go-git. A miss is tried once more with a fresh list of packs, as Git
-// does: they may just have been repacked (https://github.com/go-git/go-git/issues/2242).
+// Read reads an object: out of the packs by a packSet, else through go-git. A miss is tried once
+// more with a fresh list of packs, as Git does: they may just have been repacked (https://github.com/go-git/go-git/issues/2242).
 func (s *Store) Read(k Kind, h Hash) ([]byte, error) { return s.read(plumbing.ObjectType(k), h) }
 
 func (s *Store) read(t plumbing.ObjectType, h Hash) (data []byte, err error) {
@@ -126,6 +129,15 @@ func (s *Store) readOnce(t plumbing.ObjectType, h Hash) (data []byte, err error)
 			err = fmt.Errorf("damaged repository: %v", p)
 		}
 	}()
+	if s.own == nil {
+		if err := s.checkFiles(h); err != nil {
+			return nil, err
+		}
+		s.own = openPacks(s.git)
+	}
+	if data, err := s.own.read(Kind(t), h); err == nil {
+		return data, nil
+	}
 	if err := s.checkFiles(h); err != nil {
 		return nil, err
 	}
@@ -148,7 +160,7 @@ func (s *Store) readOnce(t plumbing.ObjectType, h Hash) (data []byte, err error)
 // they are.
 func (s *Store) checkFiles(h Hash) error {
 	names := []string{"objects/info/alternates", "objects/" + h.String()[:2] + "/" + h.String()[2:]}
-	if s.packs == nil && s.hasPacks() {
+	if s.own == nil && s.hasPacks() {
 		files, err := os.ReadDir(filepath.Join(s.git, "objects/pack"))
 		if err != nil {
 			return err
@@ -188,6 +200,10 @@ func (s *Store) Has(h Hash) bool {
 
 // Close closes the packs; a read opens them anew.
 func (s *Store) Close() {
+	if s.own != nil {
+		s.own.close()
+		s.own = nil
+	}
 	if s.packs != nil {
 		s.packs.Close()
 		s.packs = nil
@@ -273,19 +289,28 @@ func (s *Store) Walk(tree Hash, prefix string, fn func(path string, e Entry)) er
 
 // Diff calls fn for every file that differs between two trees.
 func (s *Store) Diff(a, b Entry, prefix string, fn func(path string, old, new Entry)) error {
+	return s.DiffIn(a, b, prefix, func(string) bool { return true }, fn)
+}
+
+// DiffIn is Diff, but looks at no folder for whose path enter is false.
+func (s *Store) DiffIn(a, b Entry, prefix string, enter func(dir string) bool, fn func(path string, old, new Entry)) error {
 	if a == b {
 		return nil
 	}
-	names := map[string][2]Entry{}
+	var sides [2][]byte
 	for side, e := range []Entry{a, b} {
 		if !e.IsTree() {
 			continue
 		}
-		data, err := s.Tree(e.Hash)
-		if err != nil {
+		var err error
+		if sides[side], err = s.Tree(e.Hash); err != nil {
 			return err
 		}
-		err = EachEntry(data, func(name []byte, e Entry, _ []byte) {
+	}
+	names := map[string][2]Entry{}
+	same := commonEntries(sides[0], sides[1])
+	for side, data := range sides {
+		err := EachEntry(data[same:], func(name []byte, e Entry, _ []byte) {
 			pair := names[string(name)]
 			pair[side] = e
 			names[string(name)] = pair
@@ -294,7 +319,8 @@ func (s *Store) Diff(a, b Entry, prefix string, fn func(path string, old, new En
 			return err
 		}
 	}
-	for name, pair := range names {
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		pair := names[name]
 		if pair[0] == pair[1] {
 			continue
 		}
@@ -305,13 +331,24 @@ func (s *Store) Diff(a, b Entry, prefix string, fn func(path string, old, new En
 		if pair[0].IsFile() || pair[1].IsFile() {
 			fn(path, fileOnly(pair[0]), fileOnly(pair[1]))
 		}
-		if pair[0].IsTree() || pair[1].IsTree() {
-			if err := s.Diff(pair[0], pair[1], path, fn); err != nil {
+		if (pair[0].IsTree() || pair[1].IsTree()) && enter(path) {
+			if err := s.DiffIn(pair[0], pair[1], path, enter, fn); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// commonEntries is how many bytes of whole entries two tree objects begin with alike: most of them,
+// where mail is appended to a folder.
+func commonEntries(a, b []byte) (n int) {
+	_ = EachEntry(a, func(_ []byte, _ Entry, raw []byte) {
+		if end := n + len(raw); end <= len(b) && &raw[0] == &a[n] && bytes.Equal(raw, b[n:end]) {
+			n = end
+		}
+	})
+	return n
 }
 
 func fileOnly(e Entry) Entry {

@@ -1,0 +1,350 @@
+package gitlog
+
+import (
+	"bytes"
+	"container/heap"
+	"context"
+	"encoding/hex"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"mailtree/maildir"
+	"mailtree/maildir/gitlog/object"
+	"mailtree/maildir/refusal"
+)
+
+const (
+	// slack is how many commits older than the query's Since are looked at before the walk ends: a
+	// clock may have been wrong for some of them.
+	slack = 100
+
+	progressEvery = 250 * time.Millisecond
+)
+
+// Walk implements maildir.History. It takes the parents of a merge by their time, and shows of the
+// merge what differs from all of them.
+func (l *Log) Walk(ctx context.Context, q maildir.HistoryQuery, each func(*maildir.Revision) error) error {
+	l.commitWaiting(ctx)
+	repo := newRepository(l.cfg.Dir, newMemory())
+	defer repo.Close()
+	w := &walk{repo: repo, q: q}
+	return repo.eachCommit(ctx, q.Since, q.Progress, func(c *commit) error {
+		r, err := w.revision(c)
+		if err != nil || r == nil {
+			return err
+		}
+		return each(r)
+	})
+}
+
+// readPatience is how long a reader of the history waits for operations that are not committed yet.
+const readPatience = time.Second
+
+// commitWaiting commits operations that wait, as far as that is possible now: who has just done one
+// looks for it.
+func (l *Log) commitWaiting(ctx context.Context) {
+	if !l.pendingOps() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	if err := l.exclusive(ctx, func() error { return l.commitOps(ctx) }); err != nil {
+		l.cfg.Log.Debug("the history is read without what waits", "error", err)
+	}
+}
+
+// eachCommit calls fn for the commits that HEAD has, newest first.
+func (r *repository) eachCommit(ctx context.Context, since time.Time, progress func(int, time.Time), fn func(*commit) error) error {
+	at, err := r.head()
+	if err != nil {
+		return err
+	}
+	known := map[hash]bool{}
+	var next commits
+	add := func(h hash) error {
+		if h.IsZero() || known[h] {
+			return nil
+		}
+		known[h] = true
+		c, err := r.commit(h)
+		if err == nil {
+			heap.Push(&next, c)
+		}
+		return err
+	}
+	if err := add(at.commit); err != nil {
+		return err
+	}
+	told, older := time.Now(), 0
+	for looked := 1; len(next) > 0 && older < slack; looked++ {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		c := heap.Pop(&next).(*commit)
+		if c.made.Before(since) {
+			older++
+		} else if err := fn(c); err != nil {
+			return err
+		}
+		for _, p := range c.parents {
+			if err := add(p); err != nil {
+				return err
+			}
+		}
+		if progress != nil && time.Since(told) > progressEvery {
+			told = time.Now()
+			progress(looked, c.made)
+		}
+	}
+	return nil
+}
+
+// commit is a commit object that was read.
+type commit struct {
+	name    hash
+	parents []hash
+	author  string // the name
+	made    time.Time
+	message string
+}
+
+// commits is a heap, the newest commit first.
+type commits []*commit
+
+func (c commits) Len() int           { return len(c) }
+func (c commits) Less(i, j int) bool { return c[i].made.After(c[j].made) }
+func (c commits) Swap(i, j int)      { c[i], c[j] = c[j], c[i] }
+func (c *commits) Push(x any)        { *c = append(*c, x.(*commit)) }
+func (c *commits) Pop() any {
+	last := (*c)[len(*c)-1]
+	*c = (*c)[:len(*c)-1]
+	return last
+}
+
+func (r *repository) commit(name hash) (*commit, error) {
+	data, err := r.Read(object.KindCommit, name)
+	if err != nil {
+		return nil, err
+	}
+	head, message, _ := bytes.Cut(data, []byte("\n\n"))
+	c := &commit{name: name, message: string(message)}
+	for line := range strings.Lines(string(head)) {
+		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		switch key {
+		case "tree":
+			r.mem.KeepCommit(name, plumbing.NewHash(value))
+		case "parent":
+			c.parents = append(c.parents, plumbing.NewHash(value))
+		case "author":
+			c.author, _, _ = strings.Cut(value, " <")
+		case "committer":
+			c.made = stamp(value)
+		}
+	}
+	return c, nil
+}
+
+// stamp reads the time at the end of an identity; zero where there is none.
+func stamp(who string) time.Time {
+	f := strings.Fields(who)
+	if len(f) < 2 {
+		return time.Time{}
+	}
+	n, err := strconv.ParseInt(f[len(f)-2], 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.Unix(n, 0).UTC()
+}
+
+// walk finds in commits what a query asks for.
+type walk struct {
+	repo *repository
+	q    maildir.HistoryQuery
+}
+
+// revision is what the query asks for of a commit; nil where that is nothing.
+func (w *walk) revision(c *commit) (*maildir.Revision, error) {
+	subject, _, _ := strings.Cut(c.message, "\n")
+	r := &maildir.Revision{
+		Commit: maildir.Commit{Hash: c.name.String(), At: c.made, Subject: oneLine(subject, subjectBytes)},
+		Author: oneLine(c.author, 128),
+	}
+	all := recordedOps(c.message)
+	for _, op := range all {
+		if w.q.Op == nil || w.q.Op(op) {
+			r.Ops = append(r.Ops, op)
+		}
+	}
+	if len(all) > 0 && len(r.Ops) == 0 {
+		return nil, nil
+	}
+	var err error
+	if r.Files, err = w.files(c); err != nil {
+		return nil, err
+	}
+	if len(r.Files) == 0 && (len(all) == 0 || w.q.Op == nil) {
+		return nil, nil
+	}
+	return r, nil
+}
+
+// files are the files of the query that a commit changed.
+func (w *walk) files(c *commit) (all []maildir.FileChange, err error) {
+	var first hash
+	if len(c.parents) > 0 {
+		first = c.parents[0]
+	}
+	var sides [2]entry
+	for i, h := range []hash{first, c.name} {
+		tree, err := w.repo.TreeOf(h)
+		if err != nil {
+			return nil, err
+		}
+		if !tree.IsZero() {
+			sides[i] = entry{Mode: object.ModeTree, Hash: tree}
+		}
+	}
+	var failed error
+	err = w.repo.DiffIn(sides[0], sides[1], "", w.q.Folder, func(path string, old, now entry) {
+		if failed != nil || !w.q.File(path) {
+			return
+		}
+		for _, p := range c.parents[min(1, len(c.parents)):] {
+			theirs, err := w.repo.At(p, path)
+			if failed = err; err != nil || theirs == now {
+				return // the merge took it from there
+			}
+		}
+		f := w.change(path, old, now)
+		if w.q.Patch {
+			f.Patch, failed = w.repo.patch(path, old, now)
+		}
+		all = append(all, f)
+	})
+	if err == nil {
+		err = failed
+	}
+	return all, err
+}
+
+func (w *walk) change(path string, old, now entry) maildir.FileChange {
+	f := maildir.FileChange{Path: path, Op: maildir.Changed}
+	shown := now
+	switch {
+	case old.Mode == 0:
+		f.Op = maildir.Added
+	case now.Mode == 0:
+		f.Op, shown = maildir.Removed, old
+	}
+	f.Content = func() ([]byte, error) { return w.repo.Read(object.KindBlob, shown.Hash) }
+	return f
+}
+
+// recordedOps reads what the trailers of a commit of ours tell, and the summaries above them; none
+// of a commit of edits, or of somebody else's.
+func recordedOps(message string) []maildir.RecordedOp {
+	text := strings.TrimSuffix(message, "\n")
+	at := strings.LastIndex(text, "\n\n")
+	if at < 0 || !strings.HasPrefix(text[at:], "\n\nMail-Op: ") {
+		return nil
+	}
+	var ops []maildir.RecordedOp
+	for line := range strings.SplitSeq(text[at+2:], "\n") {
+		key, value, _ := strings.Cut(line, ": ")
+		switch {
+		case key == "Mail-Op":
+			ops = append(ops, maildir.RecordedOp{Verb: value})
+		case key == "Mail-Id":
+			ops[len(ops)-1].ID = value
+		case key == "Agent":
+			ops[len(ops)-1].Agent = value
+		}
+	}
+	if len(ops) == 1 && ops[0].Verb == "edit" {
+		return nil
+	}
+	subject, list, _ := strings.Cut(text[:at], "\n\n")
+	if len(ops) == 1 {
+		_, ops[0].Summary, _ = strings.Cut(subject, ": ")
+		return ops
+	}
+	for i, line := range strings.Split(list, "\n") {
+		if f := strings.SplitN(line, " ", 4); i < len(ops) && len(f) == 4 {
+			ops[i].Summary = f[3]
+		}
+	}
+	return ops
+}
+
+// AsOf implements maildir.History.
+func (l *Log) AsOf(
+	ctx context.Context, at maildir.Moment, folder string, each func(path string, read func() ([]byte, error)) error,
+) (maildir.Commit, error) {
+	l.commitWaiting(ctx)
+	repo := newRepository(l.cfg.Dir, newMemory())
+	defer repo.Close()
+	c, err := repo.commitAt(ctx, at)
+	if err != nil {
+		return maildir.Commit{}, err
+	}
+	found := maildir.Commit{Hash: c.name.String(), At: c.made}
+	found.Subject, _, _ = strings.Cut(c.message, "\n")
+	below, err := repo.At(c.name, folder)
+	if err != nil || !below.IsTree() {
+		return found, err
+	}
+	var failed error
+	err = repo.Walk(below.Hash, folder, func(path string, e entry) {
+		if failed == nil {
+			failed = each(path, func() ([]byte, error) { return repo.Read(object.KindBlob, e.Hash) })
+		}
+	})
+	if err == nil {
+		err = failed
+	}
+	return found, err
+}
+
+// errFound ends a walk early.
+var errFound = errors.New("found")
+
+// commitAt finds the commit of a moment.
+func (r *repository) commitAt(ctx context.Context, at maildir.Moment) (found *commit, err error) {
+	if raw, err := hex.DecodeString(at.Commit); err == nil && len(raw) == len(hash{}) {
+		if c, err := r.commit(hash(raw)); err == nil {
+			return c, nil
+		}
+		return nil, &maildir.Error{What: refusal.UnknownCommit, Name: at.Commit}
+	}
+	several := false
+	err = r.eachCommit(ctx, time.Time{}, nil, func(c *commit) error {
+		switch {
+		case at.Commit == "" && !c.made.After(at.At):
+			found = c
+			return errFound
+		case at.Commit == "" || !strings.HasPrefix(c.name.String(), strings.ToLower(at.Commit)):
+			return nil
+		case found != nil:
+			several = true
+			return errFound
+		}
+		found = c
+		return nil
+	})
+	switch {
+	case several:
+		return nil, &maildir.Error{What: refusal.ManyCommits, Name: at.Commit}
+	case err != nil && found == nil:
+		return nil, err
+	case found != nil:
+		return found, nil
+	case at.Commit != "":
+		return nil, &maildir.Error{What: refusal.UnknownCommit, Name: at.Commit}
+	}
+	return nil, &maildir.Error{What: refusal.NoCommitThen}
+}
