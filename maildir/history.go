@@ -38,10 +38,10 @@ type History interface {
 	// committed first. It ends with the oldest commit, or with the error of each or ctx.
 	Walk(ctx context.Context, q HistoryQuery, each func(*Revision) error) error
 
-	// AsOf calls each for the files that lay below a folder at some time, by path, and returns the
-	// newest commit of then. read returns a file's content while each runs. Errors: ErrNotFound
-	// where there was no commit yet, or none of that name; ErrInvalid where several have it.
-	AsOf(ctx context.Context, at Moment, folder string, each func(path string, read func() ([]byte, error)) error) (Commit, error)
+	// AsOf calls show with the files that lay below a folder at some time, by path, and with the newest
+	// commit of then. Errors: show's; ErrNotFound where there was no commit yet, or none of that
+	// name; ErrInvalid where several have it.
+	AsOf(ctx context.Context, at Moment, folder string, show func(Commit, []OldFile) error) error
 
 	State() HistoryState
 }
@@ -50,10 +50,11 @@ type History interface {
 // and of files elsewhere.
 type HistoryQuery struct {
 	Op     func(RecordedOp) bool  // an operation that is wanted; nil: the files decide
-	File   func(path string) bool // a file that is wanted
 	Folder func(path string) bool // whether a file that is wanted may lie below that folder
 	Since  time.Time              // nothing that was committed before; zero: all
-	Patch  bool                   // what the files' differences are
+
+	// File reports whether a file is wanted, of a commit of operations, or of one of edits.
+	File func(path string, operations bool) bool
 
 	Progress func(looked int, back time.Time) // called now and then with the commits looked at, and the time of the last; nil: nobody is told
 }
@@ -63,6 +64,7 @@ type Revision struct {
 	Commit
 	Author string       // its name
 	Ops    []RecordedOp // in their order; none where somebody else's edits are committed, or a person committed
+	Edit   bool         // we have committed somebody else's edits
 	Files  []FileChange // by path
 }
 
@@ -73,13 +75,20 @@ type RecordedOp struct {
 
 // FileChange is what a commit did to one file.
 type FileChange struct {
-	Path  string
-	Op    string // Added, Changed, Removed
-	Patch string // the lines that differ, as Git shows them; "" where they were not asked for
+	Path string
+	Op   string // Added, Changed, Removed
 
-	// Content reads the file: as the commit left it, or as it was before the commit removed it. It
-	// can be called until the function that was given the Revision returns.
+	// Content reads the file: as the commit left it, or as it was before the commit removed it.
+	// Patch is the lines that differ, as Git shows them. Both can be called until the function that
+	// was given the Revision returns.
 	Content func() ([]byte, error)
+	Patch   func() (string, error)
+}
+
+// OldFile is a file as it was.
+type OldFile struct {
+	Path    string
+	Content func() ([]byte, error) // can be called until the function that was given the file returns
 }
 
 // Moment is a time in the history: that of a commit, or the newest commit that was made by At.

@@ -169,10 +169,10 @@ type walk struct {
 
 // revision is what the query asks for of a commit; nil where that is nothing.
 func (w *walk) revision(c *commit) (*maildir.Revision, error) {
-	subject, _, _ := strings.Cut(c.message, "\n")
 	r := &maildir.Revision{
-		Commit: maildir.Commit{Hash: c.name.String(), At: c.made, Subject: oneLine(subject, subjectBytes)},
+		Commit: c.told(),
 		Author: oneLine(c.author, 128),
+		Edit:   strings.HasSuffix(c.message, editTrailer),
 	}
 	all := recordedOps(c.message)
 	for _, op := range all {
@@ -184,7 +184,7 @@ func (w *walk) revision(c *commit) (*maildir.Revision, error) {
 		return nil, nil
 	}
 	var err error
-	if r.Files, err = w.files(c); err != nil {
+	if r.Files, err = w.files(c, len(all) > 0); err != nil {
 		return nil, err
 	}
 	if len(r.Files) == 0 && (len(all) == 0 || w.q.Op == nil) {
@@ -194,7 +194,7 @@ func (w *walk) revision(c *commit) (*maildir.Revision, error) {
 }
 
 // files are the files of the query that a commit changed.
-func (w *walk) files(c *commit) (all []maildir.FileChange, err error) {
+func (w *walk) files(c *commit, operations bool) (all []maildir.FileChange, err error) {
 	var first hash
 	if len(c.parents) > 0 {
 		first = c.parents[0]
@@ -211,7 +211,7 @@ func (w *walk) files(c *commit) (all []maildir.FileChange, err error) {
 	}
 	var failed error
 	err = w.repo.DiffIn(sides[0], sides[1], "", w.q.Folder, func(path string, old, now entry) {
-		if failed != nil || !w.q.File(path) {
+		if failed != nil || !w.q.File(path, operations) {
 			return
 		}
 		for _, p := range c.parents[min(1, len(c.parents)):] {
@@ -220,11 +220,7 @@ func (w *walk) files(c *commit) (all []maildir.FileChange, err error) {
 				return // the merge took it from there
 			}
 		}
-		f := w.change(path, old, now)
-		if w.q.Patch {
-			f.Patch, failed = w.repo.patch(path, old, now)
-		}
-		all = append(all, f)
+		all = append(all, w.change(path, old, now))
 	})
 	if err == nil {
 		err = failed
@@ -242,15 +238,19 @@ func (w *walk) change(path string, old, now entry) maildir.FileChange {
 		f.Op, shown = maildir.Removed, old
 	}
 	f.Content = func() ([]byte, error) { return w.repo.Read(object.KindBlob, shown.Hash) }
+	f.Patch = func() (string, error) { return w.repo.patch(path, old, now) }
 	return f
 }
+
+// editTrailer ends the message of a commit of edits.
+const editTrailer = "\n\nMail-Op: edit\n"
 
 // recordedOps reads what the trailers of a commit of ours tell, and the summaries above them; none
 // of a commit of edits, or of somebody else's.
 func recordedOps(message string) []maildir.RecordedOp {
 	text := strings.TrimSuffix(message, "\n")
 	at := strings.LastIndex(text, "\n\n")
-	if at < 0 || !strings.HasPrefix(text[at:], "\n\nMail-Op: ") {
+	if at < 0 || strings.HasSuffix(message, editTrailer) || !strings.HasPrefix(text[at:], "\n\nMail-Op: ") {
 		return nil
 	}
 	var ops []maildir.RecordedOp
@@ -264,9 +264,6 @@ func recordedOps(message string) []maildir.RecordedOp {
 		case key == "Agent":
 			ops[len(ops)-1].Agent = value
 		}
-	}
-	if len(ops) == 1 && ops[0].Verb == "edit" {
-		return nil
 	}
 	subject, list, _ := strings.Cut(text[:at], "\n\n")
 	if len(ops) == 1 {
@@ -282,32 +279,37 @@ func recordedOps(message string) []maildir.RecordedOp {
 }
 
 // AsOf implements maildir.History.
-func (l *Log) AsOf(
-	ctx context.Context, at maildir.Moment, folder string, each func(path string, read func() ([]byte, error)) error,
-) (maildir.Commit, error) {
+func (l *Log) AsOf(ctx context.Context, at maildir.Moment, folder string, show func(maildir.Commit, []maildir.OldFile) error) error {
 	l.commitWaiting(ctx)
 	repo := newRepository(l.cfg.Dir, newMemory())
 	defer repo.Close()
 	c, err := repo.commitAt(ctx, at)
 	if err != nil {
-		return maildir.Commit{}, err
+		return err
 	}
-	found := maildir.Commit{Hash: c.name.String(), At: c.made}
-	found.Subject, _, _ = strings.Cut(c.message, "\n")
 	below, err := repo.At(c.name, folder)
-	if err != nil || !below.IsTree() {
-		return found, err
+	if err != nil {
+		return err
 	}
-	var failed error
-	err = repo.Walk(below.Hash, folder, func(path string, e entry) {
-		if failed == nil {
-			failed = each(path, func() ([]byte, error) { return repo.Read(object.KindBlob, e.Hash) })
-		}
-	})
-	if err == nil {
-		err = failed
+	var all []maildir.OldFile
+	if below.IsTree() {
+		err = repo.Walk(below.Hash, folder, func(path string, e entry) {
+			all = append(all, maildir.OldFile{
+				Path:    path,
+				Content: func() ([]byte, error) { return repo.Read(object.KindBlob, e.Hash) },
+			})
+		})
 	}
-	return found, err
+	if err != nil {
+		return err
+	}
+	return show(c.told(), all)
+}
+
+// told is the commit as the domain knows it.
+func (c *commit) told() maildir.Commit {
+	subject, _, _ := strings.Cut(c.message, "\n")
+	return maildir.Commit{Hash: c.name.String(), At: c.made, Subject: oneLine(subject, subjectBytes)}
 }
 
 // errFound ends a walk early.

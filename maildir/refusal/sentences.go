@@ -109,6 +109,7 @@ var sentences = [whats]sentence{
 	SavedEmpty: {ErrInvalid, "It has no text: write it below the header."},
 	SavedAgain: {ErrConflict, "The same was sent before, as message {id}, and is not sent twice: change the text, or remove the " +
 		"file."},
+
 	// The history.
 
 	UnknownCommit: {ErrNotFound, "The history has no commit {name}: give the name that it is shown with, or a time."},

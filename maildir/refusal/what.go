@@ -85,6 +85,7 @@ const (
 	SavedUnderID
 	SavedEmpty
 	SavedAgain
+
 	// The history.
 
 	UnknownCommit

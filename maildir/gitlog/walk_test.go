@@ -1,0 +1,247 @@
+package gitlog
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"mailtree/maildir"
+)
+
+var walked = flag.Int("gitlog.walked", 100000, "commits of BenchmarkWalk")
+
+func everything() maildir.HistoryQuery {
+	return maildir.HistoryQuery{
+		File:   func(string, bool) bool { return true },
+		Folder: func(string) bool { return true },
+	}
+}
+
+// walk lists what a walk tells, a line for each commit: operations or the author, and the files.
+func (t *repoTree) walk(q maildir.HistoryQuery) (all []string) {
+	t.Helper()
+	t.check(t.log.Walk(context.Background(), q, func(r *maildir.Revision) error {
+		var line []string
+		for _, op := range r.Ops {
+			line = append(line, op.Verb+" "+op.Agent+" "+op.ID+" ["+op.Summary+"]")
+		}
+		if len(r.Ops) == 0 {
+			line = append(line, fmt.Sprintf("%s edit=%v %s", r.Author, r.Edit, r.Subject))
+		}
+		for _, f := range r.Files {
+			line = append(line, f.Op+" "+f.Path)
+		}
+		all = append(all, strings.Join(line, ", "))
+		return nil
+	}))
+	return all
+}
+
+// TestWalk: operations of one agent and of several, one that is not committed yet, edits, a
+// person's commit and a merge.
+func TestWalk(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{External: true, Delay: time.Hour, Quiet: time.Hour})
+	at := time.Unix(1760000000, 0)
+	tr.log.cfg.Now = func() time.Time { at = at.Add(time.Second); return at }
+	tr.send("m1", "messages/m1.md")
+	tr.flush()
+	tr.send("m2", "messages/m2.md")
+	tr.send("m3", "messages/m3.md")
+	tr.flush()
+	tr.write("notes.md", "one\n")
+	tr.log.Edited([]string{"notes.md"})
+	tr.flush()
+	tr.git("-c", "user.name=P", "rm", "-q", "notes.md")
+	tr.git("commit", "-qm", "tidy up")
+	tr.send("m4", "messages/m4.md") // not committed before the walk
+	tr.equal("everything", strings.Join(tr.walk(everything()), "\n"), `send A m4 [A -> B: about m4], added messages/m4.md
+Person edit=false tidy up, removed notes.md
+mailtree edit=true edit: notes.md, added notes.md
+send A m3 [A -> B: about m3], added messages/m3.md
+send A m2 [A -> B: about m2], added messages/m2.md
+send A m1 [A -> B: about m1], added messages/m1.md
+project   [-> B: about], added .gitignore`)
+
+	q := everything()
+	q.Op = func(op maildir.RecordedOp) bool { return op.ID == "m3" }
+	q.File = func(path string, _ bool) bool { return strings.Contains(path, "m3") }
+	tr.equal("m3", strings.Join(tr.walk(q), "\n"), "send A m3 [A -> B: about m3], added messages/m3.md")
+	q = everything()
+	q.Folder = func(path string) bool { return path != "messages" }
+	tr.equal("above messages", fmt.Sprint(len(tr.walk(q))), "3") // the project's own files, and the notes twice
+}
+
+// TestWalkMerge: the commits of both sides are told once, the merge itself where it differs from both.
+func TestWalkMerge(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	tr.git("checkout", "-qb", "other")
+	tr.write("theirs", "1\n")
+	tr.git("add", "theirs")
+	tr.git("commit", "-qm", "theirs")
+	tr.git("checkout", "-q", "-")
+	tr.write("ours", "1\n")
+	tr.git("add", "ours")
+	tr.git("commit", "-qm", "ours")
+	tr.git("merge", "-q", "--no-commit", "other")
+	tr.write("third", "1\n")
+	tr.git("add", "third")
+	tr.git("commit", "-qm", "merged")
+	got := tr.walk(everything())
+	slices.Sort(got)
+	tr.equal("merge", strings.Join(got, "\n"), `Person edit=false merged, added third
+Person edit=false ours, added ours
+Person edit=false theirs, added theirs
+project   [-> B: about], added .gitignore`)
+}
+
+// TestRecordedOps: what the message of a commit of several operations tells is read as it was meant,
+// whatever the summaries hold.
+func TestRecordedOps(t *testing.T) {
+	t.Parallel()
+	want := []maildir.RecordedOp{
+		{Verb: "send", Agent: "A", ID: "m1", Summary: "A -> B: Mail-Op: send"},
+		{Verb: "sweep", Summary: "claims that ended"},
+		{Verb: "read", Agent: "B", ID: "m1"},
+	}
+	var ops []operation
+	for _, op := range want {
+		ops = append(ops, operation{Op: maildir.Op{Verb: op.Verb, Agent: op.Agent, ID: op.ID, Summary: op.Summary}})
+	}
+	if got := recordedOps(opsMessage(ops)); !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if got := recordedOps(opsMessage(ops[:1])); !slices.Equal(got, want[:1]) {
+		t.Errorf("%+v, want %+v", got, want[:1])
+	}
+	for _, m := range []string{"", "edit: a\n\nMail-Op: edit\n", "by hand\n\nbody", "Mail-Op: send\n"} {
+		if got := recordedOps(m); got != nil {
+			t.Errorf("%q: %+v", m, got)
+		}
+	}
+}
+
+// TestPatch: a change of one line as Git shows it, and no lines of what is no text.
+func TestPatch(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	tr.write("a", "1\n2\n3\n4\n5\n6\n7\n8\n")
+	tr.write("b", "\x00")
+	tr.git("add", "a", "b")
+	tr.git("commit", "-qm", "one")
+	tr.write("a", "1\n2\n3\n4\nfive\n6\n7\n8\n")
+	tr.write("b", "\x00\x00")
+	tr.git("commit", "-qam", "two")
+	var got string
+	enough := errors.New("enough")
+	err := tr.log.Walk(context.Background(), everything(), func(r *maildir.Revision) error {
+		for _, f := range r.Files {
+			patch, err := f.Patch()
+			tr.check(err)
+			got += patch
+		}
+		return enough
+	})
+	if !errors.Is(err, enough) {
+		t.Fatal(err)
+	}
+	got = strings.Replace(got, "@@ 1\n", "@@\n", 1) // Git names functions there, not lines
+	if want := tr.git("show", "--format=", "--full-index", "HEAD") + "\n"; got != want {
+		t.Errorf("patch:\n%s\nof Git:\n%s", got, want)
+	}
+}
+
+// TestAsOf: the files of a folder at a time and at a commit, by the beginning of its name.
+func TestAsOf(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	at := time.Unix(2000000000, 0)
+	tr.log.cfg.Now = func() time.Time { return at }
+	tr.send("m1", "box/m1", "m1")
+	tr.flush()
+	one := tr.git("rev-parse", "HEAD")
+	at = at.Add(time.Hour)
+	tr.send("m2", "box/m2")
+	tr.flush()
+	for _, m := range []struct {
+		maildir.Moment
+		want string
+	}{
+		{maildir.Moment{At: at.Add(-time.Minute)}, "box/m1 text of m1\n"},
+		{maildir.Moment{At: at}, "box/m1 text of m1\nbox/m2 text of m2\n"},
+		{maildir.Moment{Commit: one[:9]}, "box/m1 text of m1\n"},
+		{maildir.Moment{Commit: one}, "box/m1 text of m1\n"},
+	} {
+		got := ""
+		tr.check(tr.log.AsOf(context.Background(), m.Moment, "box", func(_ maildir.Commit, files []maildir.OldFile) error {
+			for _, f := range files {
+				data, err := f.Content()
+				tr.check(err)
+				got += f.Path + " " + string(data)
+			}
+			return nil
+		}))
+		tr.equal(fmt.Sprint(m.Moment), got, m.want)
+	}
+	for _, m := range []maildir.Moment{{At: time.Unix(1, 0)}, {Commit: strings.Repeat("0", 40)}, {Commit: "zz"}} {
+		if err := tr.log.AsOf(context.Background(), m, "box", nil); !errors.Is(err, maildir.ErrNotFound) {
+			t.Errorf("%+v: %v", m, err)
+		}
+	}
+}
+
+// BenchmarkWalk measures the first entry of a history of very many commits, and a whole walk that
+// looks for one message.
+func BenchmarkWalk(b *testing.B) {
+	dir := b.TempDir()
+	c := exec.Command("git", "init", "-q", "-b", "main", dir)
+	if err := c.Run(); err != nil {
+		b.Skip(err)
+	}
+	var in strings.Builder
+	for i := range *walked {
+		day := time.Unix(1735689600+int64(i)*300, 0).UTC()
+		id := fmt.Sprintf("msg_%s_%016x", day.Format("20060102"), i)
+		message := fmt.Sprintf("send: A%d -> B: Plan\n\nMail-Op: send\nMail-Id: %s\nAgent: A%d\n", i%50, id, i%50)
+		fmt.Fprintf(&in, "commit refs/heads/main\ncommitter mailtree <m@x> %d +0000\ndata %d\n%s", day.Unix(), len(message), message)
+		for _, p := range []string{"messages", fmt.Sprintf("agents/A%d/outbox", i%50), fmt.Sprintf("agents/A%d/inbox", (i*7+3)%50)} {
+			fmt.Fprintf(&in, "M 100644 inline %s/%s/%s.md\ndata %d\n%s\n", p, day.Format("2006/01/02"), id, len(id), id)
+		}
+	}
+	c = exec.Command("git", "fast-import", "--quiet")
+	c.Dir, c.Stdin = dir, strings.NewReader(in.String())
+	if out, err := c.CombinedOutput(); err != nil {
+		b.Fatalf("%v: %s", err, out)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, ".mailtree"), 0o700); err != nil {
+		b.Fatal(err)
+	}
+	l, err := Open(Config{Dir: dir})
+	if err != nil {
+		b.Fatal(err)
+	}
+	oldest := everything()
+	oldest.Op = func(op maildir.RecordedOp) bool { return strings.HasSuffix(op.ID, "_0000000000000000") }
+	folder := everything()
+	folder.File = func(path string, _ bool) bool { return strings.HasPrefix(path, "agents/A7/inbox/2025/01/01/") }
+	folder.Folder = func(path string) bool { return strings.HasPrefix("agents/A7/inbox/2025/01/01/", path+"/") }
+	for name, q := range map[string]maildir.HistoryQuery{"newest": everything(), "oldest-message": oldest, "oldest-folder": folder} {
+		b.Run(name, func(b *testing.B) {
+			enough := errors.New("enough")
+			for b.Loop() {
+				if err := l.Walk(context.Background(), q, func(*maildir.Revision) error { return enough }); !errors.Is(err, enough) {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
