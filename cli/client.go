@@ -119,17 +119,7 @@ func (c *Client) Ask(ctx context.Context, verb string, ask, answer any) error {
 	if res.StatusCode == http.StatusOK {
 		return json.NewDecoder(res.Body).Decode(answer)
 	}
-	var said struct {
-		Error struct{ Message string }
-	}
-	if json.NewDecoder(res.Body).Decode(&said) != nil || said.Error.Message == "" {
-		return stranger(res)
-	}
-	refused := &Refusal{Text: said.Error.Message}
-	if res.StatusCode == http.StatusNotFound {
-		refused.Code = "not_found"
-	}
-	return refused
+	return refusedBy(res)
 }
 
 // Stream has the server do a verb that answers JSON lines for as long as ctx lasts. each is called
@@ -141,7 +131,7 @@ func (c *Client) Stream(ctx context.Context, verb string, ask any, each func(lin
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return stranger(res)
+		return refusedBy(res)
 	}
 	for lines := json.NewDecoder(res.Body); ; {
 		var line json.RawMessage
@@ -173,6 +163,21 @@ func (c *Client) post(ctx context.Context, path string, body any) (*http.Respons
 		return nil, errors.Unwrap(err) // the cause within the *url.Error
 	}
 	return res, nil
+}
+
+// refusedBy is the error of an answer that refuses a verb.
+func refusedBy(res *http.Response) error {
+	var said struct {
+		Error struct{ Message string }
+	}
+	if json.NewDecoder(res.Body).Decode(&said) != nil || said.Error.Message == "" {
+		return stranger(res)
+	}
+	refused := &Refusal{Text: said.Error.Message}
+	if res.StatusCode == http.StatusNotFound {
+		refused.Code = "not_found"
+	}
+	return refused
 }
 
 // stranger is the error of an answer that this version does not understand.

@@ -85,31 +85,57 @@ func (s *Screen) JSON(answer json.RawMessage) error {
 	return err
 }
 
-// Paged calls print with a screen whose text goes through the pager, where this screen is a
-// terminal: PAGER, else less, which ends at once when all fits. PAGER=cat is none.
+// Paged calls print with a screen whose text goes through the pager as it comes, where this screen is
+// a terminal: PAGER, else less, which ends at once when all fits. PAGER=cat is none. A person who
+// leaves the pager has seen enough: no error of print's is one then.
 func (s *Screen) Paged(ctx context.Context, print func(*Screen) error) error {
 	line := cmp.Or(s.env("PAGER"), "less")
 	if s.tty == nil || line == "cat" {
 		return print(s)
 	}
-	var text bytes.Buffer
-	inner := *s
-	inner.Out = &text
-	if err := print(&inner); err != nil {
-		return err
-	}
 	pager := exec.CommandContext(ctx, "sh", "-c", line)
-	pager.Stdin, pager.Stdout, pager.Stderr = &text, s.tty, os.Stderr
+	pager.Stdout, pager.Stderr = s.tty, os.Stderr
 	pager.Env = os.Environ()
 	if s.env("LESS") == "" {
 		pager.Env = append(pager.Env, "LESS=FRX")
 	}
-	whole := text.String()
-	if err := pager.Run(); err != nil && ctx.Err() == nil { // no such program: the text is what was asked for
-		_, err := io.WriteString(s.tty, whole)
+	text, err := pager.StdinPipe()
+	if err != nil {
 		return err
 	}
-	return nil
+	if err := pager.Start(); err != nil {
+		return print(s)
+	}
+	inner, written := *s, &firstError{to: text}
+	inner.Out = written
+	err = print(&inner)
+	text.Close()
+	_ = pager.Wait() // how it ends says nothing of the text
+	switch {
+	case pager.ProcessState.ExitCode() == noSuchProgram && ctx.Err() == nil:
+		return print(s) // the text is what was asked for
+	case written.err != nil: // it was left
+		return nil
+	}
+	return err
+}
+
+// noSuchProgram is how a shell ends that does not find the program.
+const noSuchProgram = 127
+
+// firstError is a writer that remembers its first error, and fails with it from then on.
+type firstError struct {
+	to  io.Writer
+	err error
+}
+
+func (w *firstError) Write(b []byte) (int, error) {
+	if w.err != nil {
+		return 0, w.err
+	}
+	n, err := w.to.Write(b)
+	w.err = err
+	return n, err
 }
 
 // Line is a text of others for a line of a terminal.

@@ -26,7 +26,7 @@ const (
 // deskCommands are the commands for people.
 func (p *program) deskCommands() []*cobra.Command {
 	return []*cobra.Command{
-		inboxCommand(p), readCommand(p), threadCommand(p), searchCommand(p),
+		inboxCommand(p), readCommand(p), threadCommand(p), searchCommand(p), logCommand(p),
 		agentsCommand(p), whoisCommand(p), claimsCommand(p), meCommand(p),
 	}
 }

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/cli"
+	mcpserver "mailtree/mcp"
+)
+
+func logCommand(p *program) *cobra.Command {
+	var ask mcpserver.LogAsk
+	c := &cobra.Command{
+		Use:   "log [AGENT|THREAD|MESSAGE|PATH]",
+		Short: "Show who did what, and when",
+		Long: "Show from Git who did what, when, and through which door, newest first: everything, what an agent did, what was\n" +
+			"done with a message or in a thread, or what became of a file or folder of the mail, such as agents/BlueLake.",
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: p.completeAgent,
+	}
+	f := p.addDeskFlags(c)
+	c.Flags().BoolVar(&ask.Patch, "patch", false, "show the lines that changed, too")
+	c.Flags().IntVarP(&ask.Limit, "limit", "n", 0, "at most this many entries (0: all)")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return p.atDesk(c.Context(), f, nobodys, shortIDs(args), func(ctx context.Context, d *deskWork) error {
+			ask.Project, ask.Of = d.Slug, strings.Join(append(d.IDs, args...)[:min(1, len(args))], "")
+			return d.Paged(ctx, func(s *cli.Screen) error { return p.showLog(ctx, d, s, ask) })
+		})
+	}
+	return c
+}
+
+// shortIDs are those of the arguments that may be a message's id, shortened.
+func shortIDs(args []string) (ids []string) {
+	for _, a := range args {
+		if strings.HasPrefix(a, "msg_") {
+			ids = append(ids, a)
+		}
+	}
+	return ids
+}
+
+// showLog prints the history as it comes, and on the terminal of errors how far back it has looked
+// while there is nothing.
+func (p *program) showLog(ctx context.Context, d *deskWork, s *cli.Screen, ask mcpserver.LogAsk) error {
+	told, progress := 0, cli.IsTerminal(p.std.err)
+	err := d.Stream(ctx, "log", ask, func(text json.RawMessage) error {
+		var line mcpserver.LogLine
+		if err := json.Unmarshal(text, &line); err != nil {
+			return err
+		}
+		switch {
+		case line.Error != "":
+			return errors.New(line.Error)
+		case line.LogEntry == nil:
+			if progress && told == 0 {
+				fmt.Fprintf(p.std.err, "%slooking: %d commits, back to %s", clearLine, line.Looked, cli.Exact(line.Back))
+			}
+			return nil
+		}
+		if progress && told == 0 {
+			fmt.Fprint(p.std.err, clearLine)
+		}
+		told++
+		if d.json {
+			return s.JSON(text)
+		}
+		return showEntry(s, line.LogEntry)
+	})
+	if err == nil && told == 0 {
+		err = &exitError{exitNothing, errors.New("the history has nothing of that")}
+	}
+	return err
+}
+
+func showEntry(s *cli.Screen, e *mcpserver.LogEntry) error {
+	who := e.Who
+	if who == "" {
+		who = "the server"
+	}
+	how := ""
+	if e.Door != "" {
+		how = " (" + e.Door + ")"
+	}
+	s.Printf("%s  %s  %s %s%s\n", s.Faint(e.Commit[:min(10, len(e.Commit))]), cli.Exact(e.At), s.Bold(cli.Line(who)), cli.Line(e.Verb), how)
+	if about := strings.TrimSpace(strings.TrimPrefix(e.Summary, e.Who+" "+e.ID)); about != "" {
+		s.Printf("    %s\n", cli.Line(about))
+	}
+	if e.ID != "" {
+		s.Printf("    %s\n", cli.Line(e.ID))
+	}
+	var err error
+	for _, f := range e.Files {
+		if f.Patch != "" {
+			s.Printf("\n%s", cli.Text(f.Patch))
+			continue
+		}
+		_, err = fmt.Fprintf(s.Out, "    %-7s %s\n", f.Change, cli.Line(f.Path))
+	}
+	s.Printf("\n")
+	return err
+}
