@@ -51,18 +51,15 @@ const (
 // or ctx ends. Errors: ErrNotFound for what is not in the history; ErrInvalid for a path outside of
 // the tree.
 func (p *Project) Log(ctx context.Context, q LogQuery, each func(*LogEntry) error) error {
-	h, show, err := p.logged(ctx, q.Of)
+	find := p.logged
+	if q.Open {
+		find = p.openLog
+	}
+	h, show, err := find(ctx, q.Of)
 	if err != nil {
 		return err
 	}
 	h.Progress = q.Progress
-	if q.Open {
-		m, err := p.messageHead(ctx, q.Of)
-		if err != nil {
-			return err
-		}
-		show = openEntry(m)
-	}
 	told := 0
 	err = p.history.Walk(ctx, h, func(r *Revision) error {
 		for _, e := range entriesOf(r) {
@@ -254,6 +251,15 @@ func doorOf(e *LogEntry) string {
 		}
 	}
 	return ""
+}
+
+// openLog is logged for a message and those who may not know who got a blind copy of it.
+func (p *Project) openLog(ctx context.Context, id string) (h HistoryQuery, show func(*LogEntry) bool, err error) {
+	m, err := p.messageHead(ctx, id)
+	if err != nil {
+		return h, nil, err
+	}
+	return messagesLog([]string{m.ID}, dayOf(m.Path)), openEntry(m), nil
 }
 
 // openEntry takes out of the entries of a message what tells of blind copies; false where nothing

@@ -22,6 +22,7 @@ import (
 // listRecent names others.
 const (
 	inboxTemplate      = "resource://inbox/{agent}{?project,since_ts,urgent_only,include_bodies,limit,cursor}"
+	historyTemplate    = "resource://history/{id}{?project}"
 	messageTemplate    = "resource://message/{id}{?project,body_offset}"
 	threadTemplate     = "resource://thread/{thread_id}{?project,include_bodies,cursor}"
 	attachmentTemplate = "resource://attachment/{sha1}{?project}"
@@ -45,6 +46,13 @@ func (t *Toolset) addResources() {
 			name:      "message",
 			title:     "Message",
 			about:     "One message with its body.",
+			mediaType: jsonType,
+		},
+		{
+			uri:       historyTemplate,
+			name:      "history",
+			title:     "History",
+			about:     "What was done with a message, by whom and when, newest first, from Git.",
 			mediaType: jsonType,
 		},
 		{
@@ -82,6 +90,7 @@ func (t *Toolset) addResources() {
 
 // ref is a parsed resource URI.
 type ref struct {
+	of      string      // the resource: inbox, message and so on
 	kind    format.Kind // as in refKinds; Store.ProjectOf takes the same
 	name    string      // agent, message id, thread id, SHA-1 or project
 	project string      // key or slug; "" for none
@@ -92,17 +101,19 @@ type ref struct {
 var refKinds = map[string]format.Kind{
 	"inbox":      format.KindProfile,
 	"message":    format.KindCanonical,
+	"history":    format.KindCanonical,
 	"thread":     format.KindOther,
 	"attachment": format.KindAttachment,
 	"claims":     format.KindClaim,
 }
 
-var refParams = map[format.Kind]string{
-	format.KindProfile:    "project since_ts urgent_only include_bodies limit cursor",
-	format.KindCanonical:  "project body_offset",
-	format.KindOther:      "project include_bodies cursor",
-	format.KindAttachment: "project",
-	format.KindClaim:      "cursor",
+var refParams = map[string]string{
+	"inbox":      "project since_ts urgent_only include_bodies limit cursor",
+	"message":    "project body_offset",
+	"thread":     "project include_bodies cursor",
+	"attachment": "project",
+	"claims":     "cursor",
+	"history":    "project",
 }
 
 // maxURI bounds what a subscriber can make the server remember.
@@ -114,10 +125,10 @@ func parseRef(uri string) (ref, error) {
 	rest, ok := strings.CutPrefix(uri, "resource://")
 	path, query, _ := strings.Cut(rest, "?")
 	kind, name, named := strings.Cut(path, "/")
-	r := ref{kind: refKinds[kind], query: maildir.InboxQuery{Limit: maildir.DefaultPage}}
+	r := ref{of: kind, kind: refKinds[kind], query: maildir.InboxQuery{Limit: maildir.DefaultPage}}
 	if !ok || r.kind == 0 || !named || name == "" || len(uri) > maxURI {
-		return r, tool.Refused(refusal.ErrNotFound, "There is no resource %q: use %s, %s, %s, %s, %s or %s.",
-			tool.Clip(uri), inboxTemplate, messageTemplate, threadTemplate, attachmentTemplate, claimsTemplate, skillURI)
+		return r, tool.Refused(refusal.ErrNotFound, "There is no resource %q: use %s, %s, %s, %s, %s, %s or %s.",
+			tool.Clip(uri), inboxTemplate, messageTemplate, historyTemplate, threadTemplate, attachmentTemplate, claimsTemplate, skillURI)
 	}
 	var err error
 	if r.name, err = url.PathUnescape(name); err != nil {
@@ -144,8 +155,8 @@ func parseRef(uri string) (ref, error) {
 
 // set takes one parameter.
 func (r *ref) set(k, v string) (err error) {
-	known := strings.Fields(refParams[r.kind])
-	if !strings.Contains(" "+refParams[r.kind]+" ", " "+k+" ") {
+	known := strings.Fields(refParams[r.of])
+	if !strings.Contains(" "+refParams[r.of]+" ", " "+k+" ") {
 		return tool.Invalid("Unknown parameter %q: this resource takes %s.", tool.Clip(k), strings.Join(known, ", "))
 	}
 	switch k {
@@ -319,7 +330,11 @@ func (t *Toolset) read(ctx context.Context, _ *mcp.ReadResourceRequest) (*mcp.Re
 	case format.KindProfile:
 		out, err = t.readInbox(ctx, p, r)
 	case format.KindCanonical:
-		out, err = t.readMessage(ctx, p, r)
+		read := t.readMessage
+		if r.of == "history" {
+			read = t.readHistory
+		}
+		out, err = read(ctx, p, r)
 	case format.KindClaim:
 		out, err = t.readClaims(ctx, p, r)
 	default:

@@ -1,0 +1,99 @@
+package maildir_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+)
+
+// logOf is the history, a line for each entry: who, verb, door, summary, and the files.
+func logOf(t *testing.T, p *maildir.Project, q maildir.LogQuery) string {
+	t.Helper()
+	var all strings.Builder
+	err := p.Log(t.Context(), q, func(e *maildir.LogEntry) error {
+		fmt.Fprintf(&all, "%s %s %s %s", e.Who, e.Verb, e.Door, e.Summary)
+		for _, f := range e.Files {
+			fmt.Fprintf(&all, " [%s %s]", f.Op, f.Path)
+		}
+		all.WriteString("\n")
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
+}
+
+// TestLogOpen: the history of a message for everybody tells of no blind copy, whoever has done what
+// with it; the store's owner is told (Invariant I7).
+func TestLogOpen(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob", "Dan")
+	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, BCC: []string{"Dan"}, Body: "text"})
+	for _, name := range []string{"Dan", "Bob"} {
+		if _, err := p.Acknowledge(t.Context(), name, m.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, open := logOf(t, p, maildir.LogQuery{Of: m.ID}), logOf(t, p, maildir.LogQuery{Of: m.ID, Open: true})
+	if !strings.Contains(all, "Dan acknowledge") || !strings.Contains(all, "agents/Dan/inbox") {
+		t.Errorf("the owner is not told of the blind copy:\n%s", all)
+	}
+	if strings.Contains(open, "Dan") || strings.Count(open, "\n") != 2 || !strings.Contains(open, "Bob acknowledge") ||
+		!strings.Contains(open, "[added messages/") || !strings.Contains(open, "[added agents/Bob/inbox/") {
+		t.Errorf("everybody is told:\n%s", open)
+	}
+	if err := p.Log(t.Context(), maildir.LogQuery{Of: "nothing", Open: true}, nil); !errors.Is(err, maildir.ErrNotFound) {
+		t.Errorf("no such message: %v", err)
+	}
+}
+
+// TestLogOf: by thread, path and limit; a message that is gone from the tree; what is outside.
+func TestLogOf(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
+	one := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Body: "one", ThreadID: "T-1"})
+	two := send(t, p, maildir.Draft{From: "Bob", To: []string{"Ann"}, Body: "two", ThreadID: "T-1"})
+	for of, want := range map[string]int{
+		"T-1":                           2,
+		one.ID:                          1,
+		"agents/Ann/outbox":             1,
+		"agents/Ann":                    3, // registered, sent, got mail
+		"claims":                        0,
+		"Bob":                           2, // registered, sent
+		"msg_20010101_0000000000000000": 0,
+	} {
+		all := logOf(t, p, maildir.LogQuery{Of: of})
+		if got := strings.Count(all, "\n"); got != want {
+			t.Errorf("%s: %d entries, want %d\n%s", of, got, want, all)
+		}
+	}
+	if got := logOf(t, p, maildir.LogQuery{Of: "T-1", Limit: 1}); !strings.HasPrefix(got, "Bob send") {
+		t.Errorf("the newest is not first:\n%s", got)
+	}
+	for _, of := range []string{"/etc/passwd", "../x", "agents/../../x"} {
+		if err := p.Log(t.Context(), maildir.LogQuery{Of: of}, nil); !errors.Is(err, maildir.ErrInvalid) {
+			t.Errorf("%s: %v", of, err)
+		}
+	}
+	for _, pattern := range []string{"messages/*/*/*/", "agents/*/*box/*/*/*/"} {
+		files, err := filepath.Glob(filepath.Join(p.Tree().Dir(), pattern+two.ID+"*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if err := os.Remove(f); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if got := logOf(t, p, maildir.LogQuery{Of: two.ID}); !strings.Contains(got, "Bob send") {
+		t.Errorf("a message that is gone: %q", got)
+	}
+}
