@@ -32,6 +32,9 @@ func (p *program) checkClients(ctx context.Context, o setupOptions, at clients.S
 	if !set && d.bad == 0 {
 		d.say("no client is set up: run `mailtree setup CLIENT`; `mailtree setup --list` names the clients")
 	}
+	if missing := p.projectMissing(at); missing != "" && set {
+		d.note("%s", missing)
+	}
 	if d.bad > 0 {
 		return &exitError{1, fmt.Errorf("%s to look at", count(d.bad, "thing"))}
 	}

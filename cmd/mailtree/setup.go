@@ -20,8 +20,10 @@ import (
 
 	"mailtree/clients"
 	"mailtree/clients/edit"
+	"mailtree/maildir"
 	"mailtree/maildir/format"
 	"mailtree/maildir/repo"
+	"mailtree/maildir/storedir"
 )
 
 func setupCommand(p *program) *cobra.Command {
@@ -133,6 +135,9 @@ func (p *program) setup(ctx context.Context, o setupOptions, args []string) erro
 	hooks, err := s.Hooks()
 	if hooks.Trust != "" && !o.noHooks && !o.dryRun && len(changes) > 0 {
 		p.lines([]string{hooks.Trust})
+	}
+	if missing := p.projectMissing(at); missing != "" && hooks.Want > 0 && !o.noHooks && !o.dryRun && !o.project {
+		p.lines([]string{missing})
 	}
 	if _, missing := exec.LookPath("mailtree"); missing != nil && (want.Server.URL == "" || hooks.Want > 0) {
 		fmt.Fprintln(p.std.err, "mailtree is not on the PATH, where the client looks for it: put it there")
@@ -261,6 +266,22 @@ func (p *program) clientSite() (at clients.Site, err error) {
 		at.Dir = tree
 	}
 	return at, nil
+}
+
+// projectMissing says that the hooks are silent in this code base, because it has no project yet; ""
+// where it has one, and in a folder that is no code base.
+func (p *program) projectMissing(at clients.Site) string {
+	if tree, err := repo.WorkTree(at.Dir); err != nil || tree == "" {
+		return ""
+	}
+	t, _, err := storedir.OpenProject(p.cfg.Store, at.Dir, p.cfg.Scope)
+	if err == nil {
+		t.Close()
+	}
+	if !errors.Is(err, maildir.ErrNotFound) {
+		return ""
+	}
+	return "no project of " + at.Dir + " yet: its agents are told of no mail until `mailtree new project` makes one"
 }
 
 // serverFor returns how a client is to reach the mail.
