@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,8 +30,9 @@ import (
 
 const clientsEnv = "MAILTREE_CLIENTS"
 
-// clientWait is how long a client may take for anything: on two busy cores it starts in 15 seconds.
-const clientWait = 60 * time.Second
+// clientWait is how long a client may take for anything: it starts in 15 seconds on two busy cores,
+// and in more than a minute where ten programs want each of them.
+const clientWait = 2 * time.Minute
 
 // desk is a user's machine: a home, a code base with a project, a store and its server, a client, and
 // the model that the client asks.
@@ -51,13 +53,7 @@ type desk struct {
 // installed.
 func newDesk(t *testing.T, client string) *desk {
 	t.Helper()
-	bin := os.Getenv(clientsEnv)
-	if bin == "" {
-		t.Skip("needs real clients: name the folder of their programs in " + clientsEnv + ", as .ci/run does")
-	}
-	if _, err := os.Stat(filepath.Join(bin, client)); err != nil {
-		t.Skipf("%s is not installed in %s=%s", client, clientsEnv, bin)
-	}
+	bin := clientsDir(t, client)
 	home, err := os.MkdirTemp("", "desk") // short: the path of a socket must be
 	if err != nil {
 		t.Fatal(err)
@@ -92,6 +88,32 @@ func newDesk(t *testing.T, client string) *desk {
 		"task_description": "The other side",
 	})
 	return d
+}
+
+// clientsDir returns the folder of the clients' programs. It skips the test where there is none, or
+// where the client is not there.
+func clientsDir(t *testing.T, client string) string {
+	t.Helper()
+	bin := os.Getenv(clientsEnv)
+	if bin == "" {
+		t.Skip("needs real clients: name the folder of their programs in " + clientsEnv + ", as .ci/run does")
+	}
+	if _, err := os.Stat(filepath.Join(bin, client)); err != nil {
+		t.Skipf("%s is not installed in %s=%s", client, clientsEnv, bin)
+	}
+	return bin
+}
+
+// beside puts another client, with a model of its own, on the same machine. The server stays d's to
+// restart.
+func (d *desk) beside(client string) *desk {
+	d.t.Helper()
+	clientsDir(d.t, client)
+	other := *d
+	other.name = client
+	other.env = slices.Clone(d.env)
+	other.model, other.modelURL = model.Start(d.t)
+	return &other
 }
 
 // serve starts the server at that port.

@@ -98,8 +98,8 @@ func (d *desk) sendBurst(agent string) {
 	all.Wait()
 }
 
-// awaitIdle waits until the client's session is known to be idle.
-func (d *desk) awaitIdle() {
+// awaitIdle waits until the client's session is known to be idle, and returns the agent that it is.
+func (d *desk) awaitIdle() string {
 	d.t.Helper()
 	var seen []string
 	for deadline := time.Now().Add(clientWait); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
@@ -109,14 +109,15 @@ func (d *desk) awaitIdle() {
 			data, _ := os.ReadFile(file)
 			seen = append(seen, string(data))
 			var s struct {
-				Client  string
-				Working bool
+				Client, Agent string
+				Working       bool
 			}
 			if json.Unmarshal(data, &s) == nil && s.Client == d.name && !s.Working {
-				return
+				return s.Agent
 			}
 		}
 	}
 	d.model.Dump(d.t)
 	d.t.Fatalf("%s did not become idle: %s", d.name, seen)
+	return ""
 }
