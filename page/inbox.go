@@ -36,7 +36,7 @@ func (h *Page) inbox(v *view) error {
 	before, _ := strconv.ParseInt(v.asked("before"), 10, 64)
 	shown := inboxShown{All: v.asked("all") != ""}
 	var err error
-	shown.InboxPage, err = v.myInbox(maildir.InboxQuery{UnreadOnly: !shown.All, Before: before, Limit: 50})
+	shown.InboxPage, err = v.myInbox(maildir.InboxQuery{UnreadOnly: !shown.All, Before: before, Limit: 30})
 	if err != nil {
 		return err
 	}

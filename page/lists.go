@@ -52,7 +52,7 @@ type threadRow struct {
 }
 
 // threadsRead is among how many messages threads are looked for.
-const threadsRead = 200
+const threadsRead = 60
 
 type threadsShown struct {
 	Query   string
