@@ -49,7 +49,9 @@ func TestBrowser(t *testing.T) {
 	expect(ctx, t, "", `document.getElementById("reply-body").value`)
 	expect(ctx, t, "", `localStorage.length ? JSON.stringify(localStorage) : ""`)
 
-	for _, view := range []string{"/", "/inbox?all=1", "/thread/" + first.ID, "/compose", "/agents", "/claims", "/activity", "/search?q=draft"} {
+	for _, view := range []string{
+		"/", "/inbox?all=1", "/thread/" + first.ID, "/compose", "/agents", "/claims", "/activity", "/search?q=draft",
+	} {
 		must(ctx, t, "show "+view, chromedp.EmulateViewport(360, 740), chromedp.Navigate(s.url+s.base+view), chromedp.WaitVisible(`main h1`))
 		expect(ctx, t, "fits", `document.documentElement.scrollWidth <= 360 ? "fits" : "`+view+` is " + document.documentElement.scrollWidth`)
 		shoot(ctx, t, "narrow"+strings.Map(plainLetter, view))

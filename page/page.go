@@ -183,7 +183,7 @@ func (v *view) refuse(err error) {
 	case errors.Is(err, errNoView):
 		status, text = http.StatusNotFound, "There is no page here."
 	case errors.Is(err, errNoWrite):
-		status, text = http.StatusForbidden, err.Error()
+		status, text = http.StatusForbidden, "Reading needs no more than this page; "+err.Error()+"."
 	case errors.Is(err, maildir.ErrNotFound):
 		status = http.StatusNotFound
 	case errors.Is(err, maildir.ErrInvalid):

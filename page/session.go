@@ -135,7 +135,7 @@ func (v *view) CSRF() string {
 func (v *view) FormKey() string { return "page-" + rand.Text() }
 
 // errNoWrite says why a form is refused.
-var errNoWrite = errors.New("Reading needs no more than this page; to write, open it with `mailtree open`, once in this browser.") //nolint:staticcheck // a page shows it
+var errNoWrite = errors.New("to write, open this page with `mailtree open`, once in this browser")
 
 // maxForm bounds what a form sends: a message of the greatest size, escaped.
 const maxForm = 12 << 20
