@@ -107,3 +107,8 @@ func idPrefixes(short string, now time.Time) []string {
 	}
 	return all
 }
+
+// Counts of an agent's mail; zero for a name that no agent has.
+func (p *Project) Counts(ctx context.Context, agent string) (Counts, error) {
+	return p.store.index.Counts(ctx, p.slug, agent)
+}

@@ -84,9 +84,9 @@ func newestOf(r *http.Request, p *maildir.Project, ask *CompleteAsk) (words []Co
 		return nil
 	}
 	for _, m := range page.Messages {
-		word := m.ID
+		word := format.ShortID(m.ID, time.Now())
 		if !strings.HasPrefix(word, ask.Begun) {
-			word = format.ShortID(word, time.Now())
+			word = m.ID
 		}
 		if strings.HasPrefix(word, ask.Begun) {
 			words = append(words, Completion{word, m.From + ": " + m.Subject})

@@ -23,7 +23,7 @@ import (
 //	                       how a bridge keeps the server, and notices its end
 //	/health, /metrics      as over TCP
 //	/nudge                 POST: tell agents of new mail in their tmux windows (nudge.go)
-//	/mailtree/<verb>       POST, JSON: what a command of the same version asks for (hook.go, newproject.go)
+//	/mailtree/<verb>       POST, JSON: what a command of the same version asks for (each in a file of its name)
 //	/yield                 POST: a server in the background makes room for one in the foreground
 //
 // The caller is the peer's user, looked up for every connection. The server's own user and root may
@@ -65,6 +65,10 @@ func (s *Server) socketHandler() http.Handler {
 	mux.Handle("POST /mailtree/desk", s.ownOnly(http.HandlerFunc(s.desk)))
 	mux.Handle("POST /mailtree/complete", s.ownOnly(http.HandlerFunc(s.complete)))
 	mux.Handle("POST /mailtree/link", s.ownOnly(http.HandlerFunc(s.link)))
+	mux.Handle("POST /mailtree/today", s.ownOnly(http.HandlerFunc(s.today)))
+	mux.Handle("POST /mailtree/projects", s.ownOnly(http.HandlerFunc(s.listProjects)))
+	mux.Handle("POST /mailtree/watch", s.ownOnly(http.HandlerFunc(s.watch)))
+	mux.Handle("POST /mailtree/waiting", s.ownOnly(http.HandlerFunc(s.waiting)))
 	mux.Handle("POST /yield", s.ownOnly(http.HandlerFunc(s.yield)))
 	mux.HandleFunc("/", notFound)
 	return s.recover(s.logged(s.peer(s.checkOrigin(mux))))

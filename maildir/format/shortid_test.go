@@ -1,0 +1,23 @@
+package format
+
+import (
+	"testing"
+	"time"
+)
+
+// TestShortID: of the last days an id is short without its day, and no id that a person made is cut.
+func TestShortID(t *testing.T) {
+	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	for id, want := range map[string]string{
+		"msg_20260131_3a51c0f7b3dc3a7e": "3a51c0f7",
+		"msg_20260103_3a51c0f7b3dc3a7e": "3a51c0f7",
+		"msg_20260102_3a51c0f7b3dc3a7e": "20260102_3a51c0f7",
+		"msg_20260201_3a51c0f7b3dc3a7e": "20260201_3a51c0f7", // a clock that was wrong
+		"hello":                         "hello",
+		"msg_20260131_3a51c0f7b3dc3a7":  "msg_20260131_3a51c0f7b3dc3a7",
+	} {
+		if got := ShortID(id, now); got != want {
+			t.Errorf("ShortID(%s): %s, want %s", id, got, want)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package maildir
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"mailtree/maildir/format"
+)
+
+// Happening is one thing that happened in a project, as people follow it.
+type Happening struct {
+	Seq    int64 // the mark behind it: see Watch
+	At     time.Time
+	What   string // HappenedMail and its like
+	Agent  string // who did it; "" where that is not known
+	ID     string // of the message that it is about; "" for none
+	Thread string
+	Text   string // a line that says the rest: recipients and subject, a path, a status
+}
+
+// What happens.
+const (
+	HappenedMail     = "mail"
+	HappenedRead     = "read"
+	HappenedAck      = "ack"
+	HappenedClaim    = "claim"
+	HappenedRelease  = "release"
+	HappenedStatus   = "status"
+	HappenedRegister = "register"
+	HappenedEdit     = "edit" // a message was changed or removed
+)
+
+// Watch tells of what happens after a mark, in order, until ctx ends or told returns an error. Of
+// a mark that the feed no longer knows, it tells what happens from now on. Errors: told's; ctx's; faults.
+func (p *Project) Watch(ctx context.Context, after int64, told func(*Happening) error) error {
+	changes, err := p.store.index.Changes(ctx, after, 1)
+	if err != nil {
+		return err
+	}
+	gap, err := p.store.isGap(ctx, after, changes)
+	if gap && err == nil {
+		after, err = p.store.index.LastChange(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	for {
+		changes, err := p.store.WaitChanges(ctx, after, scanEvents)
+		if err != nil {
+			return err
+		}
+		for _, c := range changes {
+			if after = c.Seq; c.Project != p.slug {
+				continue
+			}
+			h, err := p.happening(ctx, c)
+			if err != nil {
+				return err
+			}
+			if h == nil {
+				continue
+			}
+			if err := told(h); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// happening is what a change of a file means to people; nil for what only repeats another change.
+func (p *Project) happening(ctx context.Context, c Change) (*Happening, error) {
+	h := &Happening{Seq: c.Seq, At: c.At, Agent: c.Agent, ID: c.ID, Thread: c.Thread}
+	switch {
+	case c.Kind == format.KindCanonical && c.Op == Added:
+		m, err := p.messageHead(ctx, c.ID)
+		if errors.Is(err, ErrNotFound) { // it is gone again
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		h.What, h.Agent, h.Text = HappenedMail, m.From, "to "+strings.Join(slices.Concat(m.To, m.CC), ", ")+": "+m.Subject
+	case c.Kind == format.KindCanonical:
+		h.What, h.Agent, h.Text = HappenedEdit, "", c.Path+" was "+c.Op
+	case c.Kind == format.KindRead && c.Op == Added:
+		h.What = HappenedRead
+	case c.Kind == format.KindAck && c.Op == Added:
+		h.What = HappenedAck
+	case c.Kind == format.KindProfile && c.Op == Added:
+		h.What = HappenedRegister
+	case c.Kind == format.KindStatus, c.Kind == format.KindClaim, c.Kind == format.KindReleased:
+		return p.happeningOf(ctx, c, h)
+	default:
+		return nil, nil
+	}
+	return h, nil
+}
+
+// happeningOf fills in what is told of a status, or of a claim.
+func (p *Project) happeningOf(ctx context.Context, c Change, h *Happening) (*Happening, error) {
+	e, err := p.eventOf(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if c.Kind == format.KindStatus {
+		h.What, h.Text = HappenedStatus, e.Status
+		return h, nil
+	}
+	h.What, h.Agent, h.Text = HappenedClaim, e.Agent, c.Path
+	if e.Claim != nil {
+		h.Text = e.Claim.Pattern
+	}
+	if e.Claim == nil || e.Claim.Released || c.Kind == format.KindReleased {
+		h.What = HappenedRelease
+	}
+	return h, nil
+}

@@ -1,0 +1,46 @@
+package mcp
+
+import (
+	"net/http"
+
+	"mailtree/mcp/tool"
+)
+
+// ProjectsAsk is the body of POST /mailtree/projects.
+type ProjectsAsk struct {
+	Person string `json:"person,omitempty"` // whose unread mail is counted
+}
+
+// Projects is every project of the store, by slug.
+type Projects struct {
+	Projects []ProjectLine `json:"projects"`
+}
+
+// ProjectLine is one of them.
+type ProjectLine struct {
+	Slug     string `json:"slug"`
+	HumanKey string `json:"human_key,omitempty"`
+	Created  string `json:"created,omitempty"`
+	Unread   int    `json:"unread"` // of the person; 0 also where they are no agent there
+}
+
+func (s *Server) listProjects(w http.ResponseWriter, r *http.Request) {
+	var ask ProjectsAsk
+	if !s.readVerb(w, r, &ask) {
+		return
+	}
+	out := Projects{[]ProjectLine{}}
+	for _, p := range s.cfg.Store.Projects() {
+		line := ProjectLine{Slug: p.Slug(), HumanKey: p.HumanKey(), Created: tool.Stamp(p.Created())}
+		if ask.Person != "" {
+			counts, err := p.Counts(r.Context(), ask.Person)
+			if err != nil {
+				s.answerVerb(w, r, nil, err)
+				return
+			}
+			line.Unread = counts.Unread
+		}
+		out.Projects = append(out.Projects, line)
+	}
+	s.answerVerb(w, r, out, nil)
+}
