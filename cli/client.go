@@ -116,10 +116,10 @@ func (c *Client) Ask(ctx context.Context, verb string, ask, answer any) error {
 		return err
 	}
 	defer res.Body.Close()
-	if res.StatusCode == http.StatusOK {
-		return json.NewDecoder(res.Body).Decode(answer)
+	if res.StatusCode != http.StatusOK {
+		return refusedBy(res)
 	}
-	return refusedBy(res)
+	return json.NewDecoder(res.Body).Decode(answer)
 }
 
 // Stream has the server do a verb that answers JSON lines for as long as ctx lasts. each is called
@@ -147,6 +147,23 @@ func (c *Client) Stream(ctx context.Context, verb string, ask any, each func(lin
 	}
 }
 
+// Get reads what the server's socket answers at path. Errors are as of Call.
+func (c *Client) Get(ctx context.Context, path string, answer any) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://mailtree"+path, nil)
+	if err != nil {
+		return err
+	}
+	res, err := c.do(r)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return stranger(res)
+	}
+	return json.NewDecoder(res.Body).Decode(answer)
+}
+
 func (c *Client) post(ctx context.Context, path string, body any) (*http.Response, error) {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -157,6 +174,10 @@ func (c *Client) post(ctx context.Context, path string, body any) (*http.Respons
 		return nil, err
 	}
 	r.Header.Set("Content-Type", "application/json")
+	return c.do(r)
+}
+
+func (c *Client) do(r *http.Request) (*http.Response, error) {
 	r.Header.Set(protocol.HelloHeader, c.hello)
 	res, err := c.http.Do(r)
 	if err != nil {

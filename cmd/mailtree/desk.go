@@ -28,6 +28,7 @@ func (p *program) deskCommands() []*cobra.Command {
 	return []*cobra.Command{
 		inboxCommand(p), readCommand(p), threadCommand(p), searchCommand(p), logCommand(p),
 		agentsCommand(p), whoisCommand(p), claimsCommand(p), meCommand(p),
+		projectsCommand(p), todayCommand(p), statusCommand(p), watchCommand(p),
 	}
 }
 

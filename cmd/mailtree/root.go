@@ -33,7 +33,7 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 		SilenceUsage:  true,
 
 		DisableSuggestions: true, // unknownCommand makes them
-		RunE:               func(c *cobra.Command, _ []string) error { return c.Help() },
+		RunE:               func(c *cobra.Command, _ []string) error { return p.showWaits(c) },
 	}
 	root.SetIn(std.in)
 	root.SetOut(std.out)

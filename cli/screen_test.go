@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+)
+
+func testScreen(width int) (*Screen, *bytes.Buffer) {
+	out := &bytes.Buffer{}
+	s := NewScreen(out, func(string) string { return "" })
+	s.Width, s.Now = width, func() time.Time { return time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC) }
+	return s, out
+}
+
+// TestTable: columns stand below each other, empty ones are left out, and on a terminal the last
+// cell is cut, by columns rather than letters.
+func TestTable(t *testing.T) {
+	rows := []Row{
+		{Cells: []string{"a", "", "日本", "the quick brown fox jumps over"}},
+		{Cells: []string{"bbb", "", "x", "日本語日本語日本語日本語日本語"}},
+	}
+	for _, tt := range []struct {
+		name  string
+		width int
+		want  string
+	}{
+		{"no terminal", 0, "a    日本  the quick brown fox jumps over\nbbb  x     日本語日本語日本語日本語日本語\n"},
+		{"narrow", 30, "a    日本  the quick brown fo…\nbbb  x     日本語日本語日本語…\n"},
+		{"too narrow", 5, "a    日本  the quick b…\nbbb  x     日本語日本…\n"},
+	} {
+		s, out := testScreen(tt.width)
+		s.Table(rows)
+		if out.String() != tt.want {
+			t.Errorf("%s:\n%swant\n%s", tt.name, out, tt.want)
+		}
+	}
+}
+
+// TestText: nothing that somebody else wrote reaches a terminal as a command.
+func TestText(t *testing.T) {
+	hostile := "a\x1b[2Jb\rc\u202ed\xffe\u0085\n\tf"
+	if got, want := Text(hostile), "a\uFFFD[2Jb\uFFFDc\uFFFDd\uFFFDe\uFFFD\n\tf"; got != want {
+		t.Errorf("Text: %q, want %q", got, want)
+	}
+	if got := Line(hostile); strings.ContainsAny(got, "\x1b\r\n\u202e") {
+		t.Errorf("Line: %q", got)
+	}
+}
+
+// TestAgo: how long ago, and how long until.
+func TestAgo(t *testing.T) {
+	s, _ := testScreen(0)
+	for stamp, want := range map[string]string{
+		"":                            "",
+		"2026-01-31T11:59:30Z":        "now",
+		"2026-01-31T12:00:30Z":        "now",
+		"2026-01-31T11:01:00.123456Z": "58m",
+		"2026-01-31T02:00:00Z":        "10h",
+		"2026-01-28T12:00:00Z":        "3d",
+		"2026-01-31T13:00:00Z":        "in 1h",
+		"2026-01-10T12:00:00Z":        "10 Jan",
+		"2025-07-10T12:00:00Z":        "2025-07-10",
+	} {
+		if got := s.Ago(stamp); got != want {
+			t.Errorf("Ago(%s): %q, want %q", stamp, got, want)
+		}
+	}
+	if got := s.In("2026-01-31T13:30:00Z"); got != "1h" {
+		t.Errorf("In: %q", got)
+	}
+}

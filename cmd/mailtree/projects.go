@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/cli"
+	mcpserver "mailtree/mcp"
+)
+
+func projectsCommand(p *program) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "projects",
+		Short: "List the projects of the store, and what is unread for you in each",
+		Args:  cobra.NoArgs,
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print the answer as JSON")
+	c.RunE = func(c *cobra.Command, _ []string) error { return p.listProjects(c.Context(), asJSON) }
+	return c
+}
+
+func (p *program) listProjects(ctx context.Context, asJSON bool) error {
+	me, err := p.me()
+	if err != nil {
+		return err
+	}
+	return p.withServer(ctx, func(ctx context.Context, c *cli.Client) error {
+		d := &deskWork{Client: c, Screen: cli.NewScreen(p.std.out, p.variable), json: asJSON}
+		var raw json.RawMessage
+		if err := c.Ask(ctx, "projects", mcpserver.ProjectsAsk{Person: me}, &raw); err != nil {
+			return err
+		}
+		return present(d, raw, func(l *mcpserver.Projects) error { return showProjects(d, l) })
+	})
+}
+
+func showProjects(d *deskWork, l *mcpserver.Projects) error {
+	rows := make([]cli.Row, len(l.Projects))
+	for i, p := range l.Projects {
+		rows[i] = cli.Row{Cells: []string{p.Slug, some(p.Unread, "unread"), cli.Line(p.HumanKey)}, Strong: p.Unread > 0}
+	}
+	d.Table(rows)
+	return nil
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/cli"
+	"mailtree/maildir/storedir"
+)
+
+func statusCommand(p *program) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "status",
+		Short: "Show whether a server runs, and how it is",
+		Long: "Show whether a server runs for the store, and how it is: exit status 1 where none does, or where something needs\n" +
+			"a person. With --json the answer is as of /health.",
+		Args: cobra.NoArgs,
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print the answer as JSON")
+	c.RunE = func(c *cobra.Command, _ []string) error { return p.status(c.Context(), asJSON) }
+	return c
+}
+
+func (p *program) status(ctx context.Context, asJSON bool) error {
+	if !serves(ctx, p.cfg) {
+		if holder := storedir.Holder(p.cfg.Store); storedir.Held(p.cfg.Store) {
+			return fmt.Errorf("process %s uses the store %s and does not serve it", holder, p.cfg.Store)
+		}
+		return fmt.Errorf("no server runs for the store %s; commands read and write it without one", p.cfg.Store)
+	}
+	return p.withServer(ctx, func(ctx context.Context, c *cli.Client) error {
+		d := &deskWork{Client: c, Screen: cli.NewScreen(p.std.out, p.variable), json: asJSON}
+		var raw json.RawMessage
+		if err := c.Get(ctx, "/health", &raw); err != nil {
+			return err
+		}
+		return present(d, raw, func(h *healthReport) error { return showStatus(d, h) })
+	})
+}
+
+func showStatus(d *deskWork, h *healthReport) error {
+	up := time.Duration(h.Uptime * float64(time.Second))
+	facts := []cli.Row{
+		{Cells: []string{"server", "mailtree " + h.Version + ", " + h.Status + ", for " + up.String()}},
+		{Cells: []string{"store", cli.Line(h.Store)}},
+		{Cells: []string{"holds", fmt.Sprintf("%s, %s, %s, %d unread", count(h.Projects, "project"), count(h.Agents, "agent"),
+			count(h.Messages, "message"), h.Unread)}},
+		{Cells: []string{"problems", some(h.Problems, "(`mailtree doctor` names them)")}},
+		{Cells: []string{"commit", seen(d, h.LastCommit)}},
+		{Cells: []string{"watching", h.Watcher.Mode + reason(h.Watcher.Reason)}},
+		{Cells: []string{"error", cli.Line(h.Error)}},
+	}
+	for _, why := range h.reasons() {
+		facts = append(facts, cli.Row{Cells: []string{"wrong", cli.Line(why)}})
+	}
+	for _, p := range h.Detail {
+		for _, u := range p.Unwoken {
+			facts = append(facts, cli.Row{Cells: []string{"waits", cli.Line(u.Text)}})
+		}
+	}
+	d.Table(told(facts))
+	if h.Status != "ok" {
+		return &exitError{code: exitFailed}
+	}
+	return nil
+}

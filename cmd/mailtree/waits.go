@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/cli"
+	"mailtree/maildir/storedir"
+	mcpserver "mailtree/mcp"
+	"mailtree/mcp/mail"
+)
+
+// maxWaits is how many messages `mailtree` alone lists.
+const maxWaits = 10
+
+// showWaits is `mailtree` alone: what waits for the person in the project of this folder, and the
+// next commands. Without a store it is the help; elsewhere it is the list of projects.
+func (p *program) showWaits(c *cobra.Command) error {
+	if !storedir.IsStore(p.cfg.Store) {
+		return c.Help()
+	}
+	ctx := c.Context()
+	err := p.atDesk(ctx, &deskFlags{}, nobodys, nil, p.waits)
+	if refused := (&cli.Refusal{}); errors.As(err, &refused) && refused.NotFound() {
+		return p.listProjects(ctx, false)
+	}
+	return err
+}
+
+// waits prints what waits. It makes nobody: for one who is no agent here, no mail waits.
+func (p *program) waits(ctx context.Context, d *deskWork) error {
+	me, err := p.me()
+	if err != nil {
+		return err
+	}
+	var unread, owed mail.Inbox
+	ask := map[string]any{"project_key": d.Slug, "agent_name": me, "limit": maxWaits, "unread_only": true}
+	err = d.Call(ctx, "check_my_messages", ask, &unread)
+	if err == nil {
+		delete(ask, "unread_only")
+		ask["awaiting_ack"] = true
+		err = d.Call(ctx, "check_my_messages", ask, &owed)
+	}
+	if refused := (&cli.Refusal{}); err != nil && (!errors.As(err, &refused) || !refused.NotFound()) {
+		return err
+	}
+	var rest mcpserver.Waiting
+	if err := d.Ask(ctx, "waiting", mcpserver.WaitingAsk{Project: d.Slug}, &rest); err != nil {
+		return err
+	}
+	rows, first := waitingRows(d, &unread, &owed)
+	for _, text := range rest.Unwoken {
+		d.Printf("%s\n", cli.Line(text))
+	}
+	if rest.Problems > 0 {
+		d.Printf("%s: `mailtree doctor` names them\n", count(rest.Problems, "file that is not valid"))
+	}
+	if len(rows) == 0 {
+		d.Printf("no mail waits for %s in %s\n\n", cli.Line(me), d.Slug)
+		d.Printf("mailtree inbox | search WORD... | agents | claims | today | help\n")
+		return nil
+	}
+	d.Printf("%s\n", d.Faint("waiting for "+cli.Line(me)+" in "+d.Slug+":"))
+	d.Table(rows)
+	if more := unread.Unread - len(unread.Messages); more > 0 {
+		d.Printf("%s\n", d.Faint("and "+some(more, "more unread")))
+	}
+	d.Printf("\nmailtree read %s | inbox | agents | claims | today | help\n", first)
+	return nil
+}
+
+// waitingRows lists unread mail and what is to be acknowledged, each message once, and the id of the
+// first.
+func waitingRows(d *deskWork, unread, owed *mail.Inbox) (rows []cli.Row, first string) {
+	seen := map[string]bool{}
+	for _, in := range []*mail.Inbox{unread, owed} {
+		for i := range in.Messages {
+			m := &in.Messages[i]
+			if seen[m.ID] {
+				continue
+			}
+			seen[m.ID] = true
+			rows = append(rows, deliveryRow(d.Screen, m))
+			if first == "" {
+				first = d.ShortID(m.ID)
+			}
+		}
+	}
+	return rows, first
+}

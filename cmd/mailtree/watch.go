@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/cli"
+	mcpserver "mailtree/mcp"
+)
+
+func watchCommand(p *program) *cobra.Command {
+	var lines bool
+	c := &cobra.Command{
+		Use:   "watch",
+		Short: "Follow what happens in a project, one line for each event",
+		Long: "Follow what happens in a project until interrupted, one line for each event: mail, read, ack, claim, release,\n" +
+			"status, register, edit. Where no server runs, one is started in the background; where one ends, the next is\n" +
+			"followed from there on.",
+		Args: cobra.NoArgs,
+	}
+	f := p.addDeskFlags(c)
+	c.Flags().BoolVar(&lines, "lines", false, "for programs: each event as JSON on a line; the first has only a \"seq\": it has begun there")
+	after := c.Flags().Int64("after", 0, "go on behind the event of this \"seq\" of --lines")
+	idle := c.Flags().Duration("idle", 5*time.Minute, "how long a server that is started here stays when nobody is connected")
+	_ = c.Flags().MarkHidden("idle")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		project, err := p.projectKey(f.project)
+		if err != nil {
+			return err
+		}
+		w := &watching{
+			ask:    mcpserver.WatchAsk{Project: project},
+			screen: cli.NewScreen(p.std.out, p.variable),
+			lines:  lines || f.json,
+		}
+		if c.Flags().Changed("after") {
+			w.ask.After = after
+		}
+		return p.watch(c.Context(), w, *idle)
+	}
+	return c
+}
+
+// watching is how far one has followed.
+type watching struct {
+	ask    mcpserver.WatchAsk
+	screen *cli.Screen
+	lines  bool
+}
+
+// watch follows one server after the other until ctx ends.
+func (p *program) watch(ctx context.Context, w *watching, idle time.Duration) error {
+	const start = true // a server, where none runs
+	dial := func(ctx context.Context) (net.Conn, error) { return p.dial(ctx, start, idle) }
+	for ctx.Err() == nil {
+		err := p.asClient(ctx, dial, func(ctx context.Context, c *cli.Client) error {
+			return c.Stream(ctx, "watch", &w.ask, w.show)
+		})
+		if ctx.Err() != nil {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		select { // somebody may start another server
+		case <-time.After(patience):
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+// show prints an event, and notes that it is known. The first line of an answer only says where the
+// watching has begun.
+func (w *watching) show(line json.RawMessage) error {
+	var h mcpserver.Happening
+	if err := json.Unmarshal(line, &h); err != nil {
+		return err
+	}
+	w.ask.After = &h.Seq
+	switch {
+	case w.lines:
+		_, err := fmt.Fprintf(w.screen.Out, "%s\n", line)
+		return err
+	case h.What == "":
+		return nil
+	}
+	at, _ := time.Parse(time.RFC3339Nano, h.At)
+	text := h.Text
+	if h.ID != "" {
+		text = w.screen.ShortID(h.ID) + "  " + text
+	}
+	w.screen.Table([]cli.Row{{Cells: []string{
+		at.Local().Format(time.TimeOnly), fmt.Sprintf("%-8s", h.What), cli.Line(h.Agent), cli.Line(text),
+	}}})
+	return nil
+}
