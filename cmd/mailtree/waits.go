@@ -64,7 +64,13 @@ func (p *program) waits(ctx context.Context, d *deskWork) error {
 	}
 	d.Printf("%s\n", d.Faint("waiting for "+cli.Line(me)+" in "+d.Slug+":"))
 	d.Table(rows)
-	if more := unread.Unread - len(unread.Messages); more > 0 {
+	more := unread.Unread
+	for _, r := range rows {
+		if r.Strong {
+			more--
+		}
+	}
+	if more > 0 {
 		d.Printf("%s\n", d.Faint("and "+some(more, "more unread")))
 	}
 	d.Printf("\nmailtree read %s | inbox | agents | claims | today | help\n", first)
