@@ -1,0 +1,79 @@
+package maildir_test
+
+import (
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/fixtures/tmuxtest"
+	"mailtree/maildir"
+)
+
+// editor is a real editor and how one writes and saves in it.
+type editor struct {
+	name  string
+	start string   // the command, without the file
+	begin []string // keys before text can be typed
+	save  []string // keys that save, and go on typing
+}
+
+var editors = []editor{
+	{"vim", "vim -u NONE -i NONE -N", []string{"i"}, []string{"Escape", ":w!", "Enter", "A"}},
+	{"vim with a backup", "vim -u NONE -i NONE -N --cmd 'set backup backupcopy=no'", []string{"i"}, []string{"Escape", ":w!", "Enter", "A"}},
+	{"vim that overwrites", "vim -u NONE -i NONE -N --cmd 'set backup backupcopy=yes'", []string{"i"}, []string{"Escape", ":w!", "Enter", "A"}},
+	{"emacs", "emacs -nw -Q", nil, []string{"C-x", "C-s"}},
+	{"nano", "nano -I -B", nil, []string{"C-o", "Enter"}},
+}
+
+// TestEditors: what is written in a real editor is sent when it is saved, once, although it is saved
+// again unchanged.
+func TestEditors(t *testing.T) {
+	for _, e := range editors {
+		t.Run(e.name, func(t *testing.T) {
+			program, _, _ := strings.Cut(e.start, " ")
+			if _, err := exec.LookPath(program); err != nil {
+				t.Skipf("needs %s, which .ci/run installs", program)
+			}
+			a := newAuthor(t, storetest.Config{NoCheck: true}) // the swap file of an editor that is open is committed, or not
+			s := tmuxtest.Start(t)
+			const path = "agents/Ann/outbox/note.md"
+			w := s.Program("writing", fmt.Sprintf("exec %s %s", e.start, a.path(path)))
+			w.Shows("note.md")
+			t.Cleanup(func() {
+				if t.Failed() {
+					t.Logf("the window shows:\n%s", s.Run("capture-pane", "-p", "-t", w.Pane))
+				}
+			})
+			typed := func(keys ...string) {
+				for _, k := range keys {
+					s.Run("send-keys", "-t", w.Pane, k)
+				}
+			}
+			typed(e.begin...)
+			for _, line := range []string{"---json", `{"to": ["Bob"]}`, "---", "# Hello"} {
+				s.Run("send-keys", "-t", w.Pane, "-l", "--", line)
+				typed("Enter")
+			}
+			s.Run("send-keys", "-t", w.Pane, "-l", "Text.")
+			w.Shows("Text.")
+			typed(e.save...)
+			a.await("Bob", "Ann", "Hello")
+			if m := inbox(t, a.p, "Bob").Messages[0]; strings.TrimRight(m.Body, "\n") != "# Hello\nText." {
+				t.Errorf("sent %q", m.Body)
+			}
+			typed(" ", "BSpace") // emacs saves nothing that was not touched
+			typed(e.save...)
+			if strings.HasPrefix(e.name, "emacs") {
+				typed("y", "e", "s", "Enter") // it asks, for the file is gone
+			}
+			a.await("Ann", maildir.Postmaster, "Not sent: "+path)
+			a.later()
+			if n := len(slices.DeleteFunc(a.inbox("Bob", "Ann"), func(s string) bool { return s != "Hello" })); n != 1 {
+				t.Errorf("Bob got it %d times", n)
+			}
+		})
+	}
+}
