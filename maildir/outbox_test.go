@@ -144,6 +144,7 @@ func TestSaveWays(t *testing.T) {
 			}
 			defer f.Close()
 			f.WriteString(minimal[:len(minimal)-6])
+			a.later() // the watcher reports later what nobody closed
 			a.later() // what rests that long is finished, unless somebody has it open
 			f.WriteString(minimal[len(minimal)-6:])
 		},
