@@ -69,6 +69,9 @@ func (s *Server) socketHandler() http.Handler {
 	mux.Handle("POST /mailtree/projects", s.ownOnly(http.HandlerFunc(s.listProjects)))
 	mux.Handle("POST /mailtree/watch", s.ownOnly(http.HandlerFunc(s.watch)))
 	mux.Handle("POST /mailtree/waiting", s.ownOnly(http.HandlerFunc(s.waiting)))
+	mux.Handle("POST /mailtree/archive", s.onMessage(s.archiveMessage))
+	mux.Handle("POST /mailtree/delete", s.onMessage(s.deleteMessage))
+	mux.Handle("POST /mailtree/stop", s.ownOnly(http.HandlerFunc(s.stopServer)))
 	mux.Handle("POST /yield", s.ownOnly(http.HandlerFunc(s.yield)))
 	mux.HandleFunc("/", notFound)
 	return s.recover(s.logged(s.peer(s.checkOrigin(mux))))
@@ -154,6 +157,19 @@ func (s *Server) lasting(w http.ResponseWriter, r *http.Request, do func(ctx con
 	defer a.finish()
 	wg.Go(func() { s.endWithServer(a.request.Context(), a.cancel) })
 	do(a.request.Context(), a)
+}
+
+// stopServer answers which process is about to end.
+func (s *Server) stopServer(w http.ResponseWriter, r *http.Request) {
+	s.answerVerb(w, r, Stopping{os.Getpid()}, nil)
+	if s.cfg.Stop != nil {
+		s.cfg.Stop()
+	}
+}
+
+// Stopping is the answer of POST /mailtree/stop.
+type Stopping struct {
+	Process int `json:"process"`
 }
 
 func (s *Server) yield(w http.ResponseWriter, r *http.Request) {

@@ -74,6 +74,7 @@ type Config struct {
 	Page Page
 	URL  string // of this server over TCP, without a path; "" for one that has no TCP
 
+	Stop   func()                    // stops the server, whatever it does; nil: it is not to be stopped over the socket
 	Yield  func()                    // stops a server in the background for another that starts; nil: it does not yield
 	Health func(context.Context) any // what GET /health answers as JSON; nil: {"status":"ok"}
 	// Metrics answers GET /metrics; nil: there is no such thing.

@@ -40,6 +40,11 @@ func (p *program) completeMessage(c *cobra.Command, args []string, begun string)
 	return p.complete(c, mcpserver.CompleteMessages, begun)
 }
 
+// completeMessages completes a command that takes several messages.
+func (p *program) completeMessages(c *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return p.complete(c, mcpserver.CompleteMessages, begun)
+}
+
 // completeThread completes a command whose one argument is a thread.
 func (p *program) completeThread(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {

@@ -26,6 +26,7 @@ func inboxCommand(p *program) *cobra.Command {
 	f := p.addDeskFlags(c)
 	c.Flags().BoolVarP(&o.unread, "unread", "u", false, "only unread messages")
 	c.Flags().BoolVar(&o.ack, "ack", false, "only what is still to be acknowledged, by you or by those you wrote to")
+	c.Flags().BoolVar(&o.archived, "archived", false, "archived messages too")
 	c.Flags().StringVar(&o.since, "since", "", "only after this time, such as 2026-01-31T12:00:00Z")
 	c.Flags().IntVarP(&o.limit, "limit", "n", maildir.DefaultPage, "at most this many")
 	c.Flags().StringVar(&o.cursor, "cursor", "", "go on where the list before ended")
@@ -43,9 +44,9 @@ func inboxCommand(p *program) *cobra.Command {
 }
 
 type inboxOptions struct {
-	agent, since, cursor string
-	unread, ack          bool
-	limit                int
+	agent, since, cursor  string
+	unread, ack, archived bool
+	limit                 int
 }
 
 func (o *inboxOptions) args(d *deskWork) map[string]any {
@@ -55,7 +56,7 @@ func (o *inboxOptions) args(d *deskWork) map[string]any {
 			a[name] = text
 		}
 	}
-	for name, on := range map[string]bool{"unread_only": o.unread, "awaiting_ack": o.ack} {
+	for name, on := range map[string]bool{"unread_only": o.unread, "awaiting_ack": o.ack, "archived": o.archived} {
 		if on {
 			a[name] = true
 		}

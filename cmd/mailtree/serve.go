@@ -99,6 +99,7 @@ func (a *app) run(ctx context.Context, p *program, idle time.Duration, listeners
 	}
 	waker := newWaker(p, a)
 	cfg.Nudge = waker.serve
+	cfg.Stop = yield
 	if p.background {
 		cfg.Yield = yield
 	}

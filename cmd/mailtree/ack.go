@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/cli"
+	mcpserver "mailtree/mcp"
+	"mailtree/mcp/mail"
+)
+
+func ackCommand(p *program) *cobra.Command {
+	return p.eachMessage(&cobra.Command{
+		Use:   "ack ID...",
+		Short: "Acknowledge messages",
+		Long:  "Tell the senders of messages that you have taken note of them. They are read then.",
+	}, func(ctx context.Context, d *deskWork, id string) error {
+		args := map[string]any{"project_key": d.Slug, "agent_name": d.Person, "message_id": id}
+		return call(ctx, d, "acknowledge_message", args, func(a *mail.Acked) error {
+			d.Printf("acknowledged %s\n", d.ShortID(a.ID))
+			return nil
+		})
+	})
+}
+
+func archiveCommand(p *program) *cobra.Command {
+	return p.eachMessage(&cobra.Command{
+		Use:   "archive ID...",
+		Short: "Put messages of your inbox away",
+		Long: "Put messages of your inbox away: lists leave them out (`mailtree inbox --archived` does not), searches and threads\n" +
+			"have them still. They are read then.",
+	}, func(ctx context.Context, d *deskWork, id string) error {
+		return askAbout(ctx, d, "archive", id, func(a *mcpserver.Archived) error {
+			d.Printf("archived %s: %s\n", d.ShortID(a.ID), cli.Line(a.Subject))
+			return nil
+		})
+	})
+}
+
+func rmCommand(p *program) *cobra.Command {
+	return p.eachMessage(&cobra.Command{
+		Use:   "rm ID...",
+		Short: "Delete messages, for everybody",
+		Long: "Delete messages with all copies, for everybody, whoever wrote them, and say who had read them. They stay in the\n" +
+			"project's Git history.",
+	}, func(ctx context.Context, d *deskWork, id string) error {
+		return askAbout(ctx, d, "delete", id, func(a *mcpserver.Deleted) error {
+			d.Printf("deleted %s: %s (%d files)\n", d.ShortID(a.ID), cli.Line(a.Subject), len(a.Files))
+			if len(a.ReadBy) > 0 {
+				d.Printf("it was read by %s\n", listNames(a.ReadBy))
+			}
+			return nil
+		})
+	})
+}
+
+// eachMessage makes a command that does something to each message that is named. One that fails
+// stops no other.
+func (p *program) eachMessage(c *cobra.Command, do func(ctx context.Context, d *deskWork, id string) error) *cobra.Command {
+	c.Args = cobra.MinimumNArgs(1)
+	c.ValidArgsFunction = p.completeMessages
+	f := p.addDeskFlags(c)
+	c.RunE = func(c *cobra.Command, ids []string) error {
+		return p.atDesk(c.Context(), f, mine, ids, func(ctx context.Context, d *deskWork) error {
+			var failed []error
+			for _, id := range d.IDs {
+				if err := do(ctx, d, id); err != nil {
+					failed = append(failed, err)
+				}
+			}
+			if len(failed) == 1 {
+				return failed[0]
+			}
+			return errors.Join(failed...)
+		})
+	}
+	return c
+}
+
+// askAbout has the server do a verb of its socket to a message, as the person, and prints the answer as
+// call does.
+func askAbout[T any](ctx context.Context, d *deskWork, verb, id string, show func(answer *T) error) error {
+	var raw json.RawMessage
+	if err := d.Ask(ctx, verb, mcpserver.MessageAsk{Project: d.Slug, Agent: d.Person, ID: id}, &raw); err != nil {
+		return err
+	}
+	return present(d, raw, show)
+}

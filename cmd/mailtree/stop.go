@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/maildir/storedir"
+	mcpserver "mailtree/mcp"
+)
+
+func stopCommand(p *program) *cobra.Command {
+	return &cobra.Command{
+		Use:   "stop",
+		Short: "Stop the server",
+		Long: "Stop the server of the store, and return when it has ended. Agents whose client starts it (over stdio) start it\n" +
+			"again with their next call; a service is started again by whoever keeps it: `mailtree service stop`.",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return p.stop(c.Context()) },
+	}
+}
+
+// longestStop is how long a server may take to end its work.
+const longestStop = 30 * time.Second
+
+func (p *program) stop(ctx context.Context) error {
+	var stopping mcpserver.Stopping
+	err := askServer(ctx, p.cfg, "stop", struct{}{}, &stopping)
+	if errors.Is(err, errNoServer) {
+		return &exitError{exitNothing, fmt.Errorf("no server runs for the store %s", p.cfg.Store)}
+	}
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, longestStop)
+	defer cancel()
+	for storedir.Held(p.cfg.Store) {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("process %d still ends its work", stopping.Process)
+		}
+	}
+	fmt.Fprintf(p.std.out, "process %d has ended\n", stopping.Process)
+	return nil
+}
+
+func logsCommand(p *program) *cobra.Command {
+	var lines int
+	var follow bool
+	c := &cobra.Command{
+		Use:   "logs",
+		Short: "Show the log of a server in the background",
+		Long: "Show the newest lines that a server in the background has logged. A server in a terminal logs there, a service to\n" +
+			"its manager's log.",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return p.logs(c.Context(), lines, follow) },
+	}
+	c.Flags().IntVarP(&lines, "lines", "n", 50, "how many lines")
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what is logged from now on")
+	return c
+}
+
+// newestLog is how much of a log is looked at, in bytes.
+const newestLog = 1 << 20
+
+// logs prints the last lines of the log, and with follow what comes, until ctx ends.
+func (p *program) logs(ctx context.Context, lines int, follow bool) error {
+	if err := storedir.CheckLog(p.cfg.Store); errors.Is(err, fs.ErrNotExist) {
+		return &exitError{exitNothing, fmt.Errorf("no server has run in the background yet: there is no %s", storedir.LogPath(p.cfg.Store))}
+	} else if err != nil {
+		return err
+	}
+	f, err := os.Open(storedir.LogPath(p.cfg.Store))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	end, err := f.Seek(0, io.SeekEnd)
+	if err == nil {
+		_, err = f.Seek(max(0, end-newestLog), io.SeekStart)
+	}
+	text, rerr := io.ReadAll(f)
+	if err = errors.Join(err, rerr); err != nil {
+		return err
+	}
+	if _, err := p.std.out.Write(lastLines(text, lines)); err != nil || !follow {
+		return err
+	}
+	for {
+		if _, err := io.Copy(p.std.out, f); err != nil {
+			return err
+		}
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// lastLines is the end of a text that has at most n lines.
+func lastLines(text []byte, n int) []byte {
+	at := len(bytes.TrimSuffix(text, []byte("\n")))
+	for range n {
+		if at = bytes.LastIndexByte(text[:max(at, 0)], '\n'); at < 0 {
+			return text
+		}
+	}
+	return text[at+1:]
+}

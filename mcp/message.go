@@ -1,0 +1,69 @@
+package mcp
+
+import (
+	"context"
+	"net/http"
+
+	"mailtree/maildir"
+	"mailtree/mcp/tool"
+)
+
+// MessageAsk is the body of POST /mailtree/archive and its like: what a person does to a message.
+type MessageAsk struct {
+	Project string `json:"project"` // slug
+	Agent   string `json:"agent"`   // the person's
+	ID      string `json:"id,omitempty"`
+}
+
+// Archived is the answer of POST /mailtree/archive.
+type Archived struct {
+	ID      string `json:"message_id"`
+	Subject string `json:"subject"`
+}
+
+// Deleted is the answer of POST /mailtree/delete.
+type Deleted struct {
+	ID      string   `json:"message_id"`
+	From    string   `json:"from"`
+	Subject string   `json:"subject"`
+	ReadBy  []string `json:"read_by"` // who had read it, but its sender
+	Files   []string `json:"files"`   // that are gone, by path in the tree
+}
+
+func (s *Server) archiveMessage(ctx context.Context, p *maildir.Project, ask *MessageAsk) (any, error) {
+	d, err := p.Archive(ctx, ask.Agent, ask.ID)
+	if err != nil {
+		return nil, err
+	}
+	return Archived{d.ID, d.Subject}, nil
+}
+
+func (s *Server) deleteMessage(ctx context.Context, p *maildir.Project, ask *MessageAsk) (any, error) {
+	d, err := p.Delete(ctx, ask.Agent, ask.ID)
+	if err != nil {
+		return nil, err
+	}
+	return Deleted{
+		ID:      d.ID,
+		From:    d.From,
+		Subject: d.Subject,
+		ReadBy:  tool.Strs(d.Readers()),
+		Files:   d.Files,
+	}, nil
+}
+
+// onMessage is the handler of a verb on a message.
+func (s *Server) onMessage(do func(context.Context, *maildir.Project, *MessageAsk) (any, error)) http.Handler {
+	return s.ownOnly(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var ask MessageAsk
+		if !s.readVerb(w, r, &ask) {
+			return
+		}
+		p, err := s.cfg.Store.Project(r.Context(), ask.Project)
+		var answer any
+		if err == nil {
+			answer, err = do(r.Context(), p, &ask)
+		}
+		s.answerVerb(w, r, answer, err)
+	}))
+}
