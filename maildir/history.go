@@ -8,7 +8,7 @@ import (
 )
 
 // History is the audit of one project's tree: Git. The gitlog package is the one implementation.
-// None of its methods but Preserve, Flush and Authored waits for Git.
+// None of its methods but Preserve, Flush, Authored and LastDone waits for Git.
 type History interface {
 	// Run commits what Record and Edited hand over until ctx ends, then commits what is left and
 	// returns.
@@ -30,6 +30,11 @@ type History interface {
 
 	// Authored lists the agent's commits among the newest, newest first, at most n.
 	Authored(ctx context.Context, agent string, n int) ([]Commit, error)
+
+	// LastDone finds the agent's newest operation on a message, on that one where id is not "", among
+	// the newest commits, whose verb is wanted and that is not taken back since (UndoPrefix). nil:
+	// there is none.
+	LastDone(ctx context.Context, agent, id string, wants func(verb string) bool) (*Done, error)
 
 	// Flush commits everything handed over so far, also what is still waiting to be quiet.
 	Flush(ctx context.Context) error

@@ -52,6 +52,34 @@ func (s *Server) deleteMessage(ctx context.Context, p *maildir.Project, ask *Mes
 	}, nil
 }
 
+// Undone is the answer of POST /mailtree/undo.
+type Undone struct {
+	ID        string   `json:"message_id"`
+	Operation string   `json:"operation"` // send, archive …
+	At        string   `json:"at"`
+	ReadBy    []string `json:"read_by"` // of a message that was withdrawn: who had read it, and is told
+}
+
+func (s *Server) undo(ctx context.Context, p *maildir.Project, ask *MessageAsk) (any, error) {
+	by := tool.CallerOf(ctx)
+	u, err := p.Undo(ctx, maildir.Undoing{
+		Agent:    ask.Agent,
+		ID:       ask.ID,
+		Auth:     by.Auth,
+		Door:     by.Door,
+		Terminal: by.Terminal,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return Undone{
+		ID:        u.ID,
+		Operation: u.Verb,
+		At:        tool.Stamp(u.At),
+		ReadBy:    tool.Strs(u.Readers),
+	}, nil
+}
+
 // onMessage is the handler of a verb on a message.
 func (s *Server) onMessage(do func(context.Context, *maildir.Project, *MessageAsk) (any, error)) http.Handler {
 	return s.ownOnly(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -95,6 +95,8 @@ var sentences = [whats]sentence{
 	IDAmbiguous:       {ErrConflict, "{name} {arg} is short for several messages: {choices}. Write more of the id."},
 	MarkBlocked:       {ErrConflict, "{=other} in the mail tree cannot be read as a mark ({why}), so the mark cannot be made: remove it."},
 	StaysRead:         {ErrConflict, "Message {name} {arg} is acknowledged, so it stays read."},
+	NothingToUndo:     {ErrNotFound, "{=other} has lately sent, read, acknowledged, archived or deleted nothing here that is not undone yet."},
+	ChangedSince:      {ErrConflict, "{=other} has changed since, so that what was done to message {name} is not undone."},
 	OffsetBeyond:      {ErrInvalid, "{field} is {count}, but the text has {limit} bytes: {go on}."},
 	OffsetInCharacter: {ErrInvalid, "{field} is {count}, which is within a character of the text: {go on}."},
 

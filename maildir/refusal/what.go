@@ -74,6 +74,8 @@ const (
 	IDAmbiguous
 	MarkBlocked
 	StaysRead
+	NothingToUndo
+	ChangedSince
 	OffsetBeyond
 	OffsetInCharacter
 

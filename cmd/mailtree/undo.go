@@ -1,0 +1,35 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	mcpserver "mailtree/mcp"
+)
+
+func undoCommand(p *program) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "undo [ID]",
+		Short: "Take back what you did last, or last to a message",
+		Long: "Take back what you did last to any message, or to this one: a message sent, read, acknowledged, archived or deleted.\n" +
+			"Nothing else of the same moment changes. A message that was sent is removed for everybody; who had read it is told,\n" +
+			"and named here. Again, it takes back what you did before that.",
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: p.completeMessage,
+	}
+	f := p.addDeskFlags(c)
+	c.RunE = func(c *cobra.Command, ids []string) error {
+		return p.atDesk(c.Context(), f, mine, ids, func(ctx context.Context, d *deskWork) error {
+			return askAbout(ctx, d, "undo", strings.Join(d.IDs, ""), func(a *mcpserver.Undone) error {
+				d.Printf("undone: %s of %s\n", a.Operation, d.ShortID(a.ID))
+				if len(a.ReadBy) > 0 {
+					d.Printf("it was read by %s, who are told\n", listNames(a.ReadBy))
+				}
+				return nil
+			})
+		})
+	}
+	return c
+}

@@ -1,0 +1,163 @@
+package maildir
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/tree"
+	"mailtree/maildir/writer"
+)
+
+// UndoPrefix begins the verb of an operation that takes another one back: "undo-send".
+const UndoPrefix = "undo-"
+
+// Done is an operation on a message as the history tells it.
+type Done struct {
+	Verb, ID string
+	At       time.Time
+	Changes  []Version // of files of the message, in its commit
+}
+
+// Version is a file before and after an operation; nil where there is none.
+type Version struct {
+	Path    string
+	Was, Is []byte
+}
+
+// undoable are the operations that can be taken back, and of what kinds the files are that they
+// write.
+var undoable = map[string][]format.Kind{
+	"send":        nil, // all of them
+	"reply":       nil,
+	"delete":      nil,
+	"read":        {format.KindRead},
+	"pop":         {format.KindRead},
+	"acknowledge": {format.KindRead, format.KindAck},
+	"archive":     {format.KindRead, format.KindArchived},
+	"unread":      {format.KindRead, format.KindArchived},
+}
+
+// Undoing says what is taken back.
+type Undoing struct {
+	Agent      string // whose operation
+	ID         string // the newest on this message; "": on any
+	Auth, Door string // of the notice, as of Draft
+	Terminal   bool
+}
+
+// Undone is what was taken back.
+type Undone struct {
+	Done
+	Readers []string // who had read the message that was withdrawn, by name; each gets a notice
+}
+
+// Undo takes back an agent's newest operation on a message that is not taken back yet, in an
+// operation of its own: it restores the files of that one and no other. A message that was sent is
+// removed for everybody, and who had read it is told. Errors: ErrNotFound where there is none;
+// ErrConflict where a file has changed since.
+func (p *Project) Undo(ctx context.Context, u Undoing) (*Undone, error) {
+	if err := p.needAgent(ctx, refusal.Agent, u.Agent); err != nil {
+		return nil, err
+	}
+	if err := p.history.Flush(ctx); err != nil { // the newest operations are in no commit yet
+		return nil, err
+	}
+	done, err := p.history.LastDone(ctx, u.Agent, u.ID, func(verb string) bool { _, ok := undoable[verb]; return ok })
+	if err == nil && done == nil {
+		err = &Error{
+			What:  refusal.NothingToUndo,
+			Field: refusal.Message,
+			Name:  u.ID,
+			Other: u.Agent,
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	undone := &Undone{Done: *done}
+	tx := &writer.Tx{Keys: writer.On("undo " + u.Agent)}
+	tx.Plan = func(g *writer.Group) error {
+		undone.Readers = nil
+		if done.Verb == "send" || done.Verb == "reply" {
+			err = p.planWithdrawal(g, tx, &u, undone)
+		} else {
+			err = p.planRestore(g, tx, done)
+		}
+		tx.Op = writer.Op{
+			Verb:    UndoPrefix + done.Verb,
+			Agent:   u.Agent,
+			ID:      done.ID,
+			Summary: u.Agent + " " + done.ID,
+			At:      g.Now,
+		}
+		return err
+	}
+	defer p.Seen(ctx, u.Agent)
+	if err := p.writer.Do(ctx, tx); err != nil {
+		return nil, err
+	}
+	return undone, nil
+}
+
+// planWithdrawal plans the removal of a message, and a notice to those who have read it. They do
+// not learn of each other: some may have got it blind (Invariant I7).
+func (p *Project) planWithdrawal(g *writer.Group, tx *writer.Tx, u *Undoing, undone *Undone) error {
+	gone, err := p.planDeletion(g, tx, undone.ID)
+	if err != nil {
+		return err
+	}
+	undone.Readers = gone.Readers()
+	if len(undone.Readers) == 0 {
+		return nil
+	}
+	return p.planMessage(g, tx, &format.Message{
+		Project:    p.name(),
+		ThreadID:   gone.ThreadID,
+		From:       u.Agent,
+		BCC:        undone.Readers,
+		Subject:    "Withdrawn: " + format.Cut(gone.Subject, format.MaxSubject-20),
+		Importance: gone.Importance,
+		InReplyTo:  gone.ID,
+		Auth:       u.Auth,
+		Door:       u.Door,
+		Terminal:   u.Terminal,
+		Body: fmt.Sprintf("%s has withdrawn the message %s, which you have read:\n\n    %s\n\nIt is no longer in the mail. Do not rely "+
+			"on what it says.\n", u.Agent, gone.ID, format.Printable(gone.Subject)),
+	}, nil)
+}
+
+// planRestore plans that the files of an operation are as they were before it. Errors: ErrConflict
+// where one has changed since.
+func (p *Project) planRestore(g *writer.Group, tx *writer.Tx, done *Done) error {
+	var gone []string
+	for _, v := range done.Changes {
+		if kinds := undoable[done.Verb]; kinds != nil && !slices.Contains(kinds, format.Locate(v.Path).Kind) {
+			continue // of another operation in the same commit
+		}
+		if p.writer.Holders(writer.Path, v.Path) > 0 {
+			return writer.ErrBusy
+		}
+		is, _, err := p.tree.Read(v.Path, p.tree.MaxFile()+format.MaxHeader)
+		if err != nil && tree.FaultOf(err) != tree.FaultGone {
+			return err
+		}
+		switch missing := err != nil; {
+		case missing != (v.Is == nil) || !bytes.Equal(is, v.Is):
+			return &Error{What: refusal.ChangedSince, Name: done.ID, Other: v.Path}
+		case v.Was == nil:
+			gone = append(gone, v.Path)
+		case missing:
+			tx.Create(v.Path, v.Was)
+		default:
+			if err := g.Replace(tx, v.Path, v.Was); err != nil {
+				return err
+			}
+		}
+	}
+	return g.RemoveAll(tx, gone)
+}
