@@ -116,7 +116,7 @@ func (l *looker) read(f *file) *look {
 	case st.Mode.IsDir():
 		return &look{path: f.path, folder: true}
 	case fault == tree.FaultFile && errors.As(err, &bad):
-		f.stat, f.reason, f.line = st, bad.Reason, bad.Line
+		f.stat, f.reason, f.line = st, bad.Reason+": move it away, or put a plain file of a smaller size there", bad.Line
 		return &look{path: f.path, file: f}
 	case fault != tree.NoFault:
 		return l.failed(f, err)
@@ -232,7 +232,7 @@ func (l *looker) failed(f *file, err error) *look {
 	default:
 		return &look{path: f.path}
 	}
-	f.stat, f.readAt, f.reason = st, 0, "cannot be read: "+cause(err).Error()
+	f.stat, f.readAt, f.reason = st, 0, "cannot be read: "+cause(err).Error()+": mend its permissions"
 	return &look{path: f.path, file: f}
 }
 

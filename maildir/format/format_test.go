@@ -2,6 +2,7 @@ package format
 
 import (
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -57,7 +58,11 @@ func TestFormatRoundTrip(t *testing.T) {
 	}
 }
 
-// TestParseRefuses: what is not exactly the format is a problem with a reason and a line, never a guess.
+// mends matches a reason that says what to do behind a colon, or by an example.
+var mends = regexp.MustCompile(`: [^"]|such as`)
+
+// TestParseRefuses: what is not exactly the format is a problem with a line and a reason, which says
+// how to mend it; never a guess.
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	good := string(FormatMessage(sample()))
@@ -114,6 +119,8 @@ func TestParseRefuses(t *testing.T) {
 			var f *tree.FormatError
 			if !errors.As(err, &f) || !strings.Contains(f.Reason, c.reason) || f.Line < 1 {
 				t.Errorf("got %v, want a reason with %q and a line", err, c.reason)
+			} else if !mends.MatchString(f.Reason) {
+				t.Errorf("%q does not say what to do", f.Reason)
 			}
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -35,14 +36,14 @@ type member struct {
 func parseObject(raw []byte, base int) (*object, error) {
 	o := &object{raw: raw, base: base}
 	if !utf8.Valid(raw) {
-		return nil, o.fault(invalidUTF8At(raw), "invalid UTF-8")
+		return nil, o.fault(invalidUTF8At(raw), "invalid UTF-8: save as UTF-8")
 	}
 	start := skipSpace(raw, 0)
 	switch {
 	case start == len(raw):
-		return nil, o.fault(start, "there is no JSON object")
+		return nil, o.fault(start, "there is no JSON object: write one, from { to }")
 	case raw[start] != '{':
-		return nil, o.fault(start, "the header is not a JSON object")
+		return nil, o.fault(start, "the header is not a JSON object: begin it with { and end it with }")
 	case !json.Valid(raw):
 		var any json.RawMessage
 		err := json.Unmarshal(raw, &any)
@@ -59,7 +60,7 @@ func parseObject(raw []byte, base int) (*object, error) {
 // Members of the outermost object are kept.
 func (o *object) scan(i, depth int) (int, error) {
 	if depth > MaxDepth {
-		return 0, o.fault(i, fmt.Sprintf("nested deeper than %d levels", MaxDepth))
+		return 0, o.fault(i, fmt.Sprintf("nested deeper than %d levels: flatten it", MaxDepth))
 	}
 	inObject := o.raw[i] == '{'
 	var seen []string
@@ -70,10 +71,10 @@ func (o *object) scan(i, depth int) (int, error) {
 			end := skipString(o.raw, i)
 			m.key = unquote(o.raw[i:end])
 			if slices.Contains(seen, m.key) {
-				return 0, o.fault(i, "the key "+Quote(Cut(m.key, 80))+" stands twice")
+				return 0, o.fault(i, "the key "+Quote(Cut(m.key, 80))+" stands twice: keep one")
 			}
 			if seen = append(seen, m.key); len(seen) > maxKeys {
-				return 0, o.fault(i, fmt.Sprintf("more than %d keys in one object", maxKeys))
+				return 0, o.fault(i, fmt.Sprintf("more than %d keys in one object: take some out", maxKeys))
 			}
 			i = skipSpace(o.raw, skipSpace(o.raw, end)+1) // the colon
 		}
@@ -191,7 +192,7 @@ func (o *object) text(key string) (s string) {
 		return ""
 	}
 	if s = unquote(raw); strings.IndexByte(s, 0) >= 0 {
-		o.err = o.bad(key, Quote(key)+" holds a NUL character")
+		o.err = o.bad(key, Quote(key)+" holds a NUL character: take it out")
 	}
 	return s
 }
@@ -219,7 +220,7 @@ func (o *object) names(key string) []string {
 	out := make([]string, len(l))
 	for i, s := range l {
 		if s == nil {
-			o.err = o.bad(key, Quote(key)+" holds null")
+			o.err = o.bad(key, Quote(key)+" holds null: take it out")
 			return nil
 		}
 		out[i] = *s
@@ -239,18 +240,36 @@ func jsonOffset(err error) int {
 func plainJSON(err error) string {
 	var t *json.UnmarshalTypeError
 	if errors.As(err, &t) {
-		return "found a JSON " + t.Value
+		return "found a JSON " + t.Value + " where " + expected(t.Type) + " belongs"
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) || strings.Contains(err.Error(), "unexpected end of JSON input") {
-		return "the JSON ends too early"
+		return "the JSON ends too early: a quotation mark, ] or } is missing"
 	}
 	if strings.Contains(err.Error(), "max depth") {
-		return fmt.Sprintf("nested deeper than %d levels", MaxDepth)
+		return fmt.Sprintf("nested deeper than %d levels: flatten it", MaxDepth)
 	}
 	if strings.Contains(err.Error(), "after top-level value") {
-		return "text after the JSON object"
+		return "text after the JSON object: take it out, or into the object"
 	}
-	return strings.TrimPrefix(err.Error(), "json: ")
+	return strings.TrimPrefix(err.Error(), "json: ") + ": mend the JSON here"
+}
+
+// expected says what to write where a value of Go's type t is read.
+func expected(t reflect.Type) string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return "text in quotes"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "a list in [ ]"
+	case reflect.Struct:
+		return "an object in { }"
+	}
+	return "a whole number"
 }
 
 func invalidUTF8At(b []byte) int {

@@ -163,19 +163,19 @@ func (m *Message) check(id string, o *object) error {
 	case m.ID == "":
 		return o.bad("id", `no "id": write the file's name without .md`)
 	case m.ID != id:
-		return o.bad("id", fmt.Sprintf("the id %s differs from the file's name %s", Quote(m.ID), Quote(id)))
+		return o.bad("id", fmt.Sprintf("the id %s differs from the file's name %s: rename one of them", Quote(m.ID), Quote(id)))
 	case m.From == "":
-		return o.bad("from", `no "from"`)
+		return o.bad("from", `no "from": write an agent's name, or an address`)
 	case m.Created.IsZero():
 		return o.bad("created", `no "created": write a time such as 2025-10-23T15:22:14Z`)
 	case !ValidImportance(m.Importance):
-		return o.bad("importance", Quote(m.Importance)+" is none of low, normal, high, urgent")
+		return o.bad("importance", Quote(m.Importance)+" is none of low, normal, high, urgent: write one of them")
 	case len(m.Subject) > MaxSubject:
 		return o.bad("subject", fmt.Sprintf("%d bytes, over the limit of %d: put the rest into the body", len(m.Subject), MaxSubject))
 	case len(m.ThreadID) > MaxThread:
-		return o.bad("thread_id", fmt.Sprintf("longer than %d bytes", MaxThread))
+		return o.bad("thread_id", fmt.Sprintf("longer than %d bytes: shorten it", MaxThread))
 	case len(m.To)+len(m.CC)+len(m.BCC) > MaxRecipients:
-		return o.bad("to", fmt.Sprintf("more than %d recipients", MaxRecipients))
+		return o.bad("to", fmt.Sprintf("more than %d recipients: take some out", MaxRecipients))
 	}
 	if err := m.checkGateway(o); err != nil {
 		return err
@@ -193,11 +193,11 @@ func (m *Message) checkGateway(o *object) error {
 		return o.bad("message_id", fmt.Sprintf("%s is no Message-ID: write it without < and >, on one line "+
 			"without blanks, in at most %d bytes", Quote(m.MessageID), MaxReference))
 	case m.HTML != "" && !slices.ContainsFunc(m.Attachments, func(a Attachment) bool { return a.Path == m.HTML }):
-		return o.bad("html", Quote(m.HTML)+" is not the path of one of the attachments")
+		return o.bad("html", Quote(m.HTML)+" is not the path of one of the attachments: write one of them, or leave it out")
 	case m.Auth != "" && !validAuth(m.Auth):
-		return o.bad("auth", Quote(m.Auth)+" is none of none, token, uid:N, dmarc:DOMAIN")
+		return o.bad("auth", Quote(m.Auth)+" is none of none, token, uid:N, dmarc:DOMAIN: leave it out, it is the server's")
 	case m.Door != "" && !slices.Contains(doors, m.Door):
-		return o.bad("door", Quote(m.Door)+" is none of "+strings.Join(doors, ", "))
+		return o.bad("door", Quote(m.Door)+" is none of "+strings.Join(doors, ", ")+": leave it out, it is the server's")
 	}
 	return nil
 }
@@ -259,24 +259,24 @@ func SplitMessage(data []byte) (header []byte, body string, err error) {
 	case bytes.HasSuffix(first, []byte("\r")):
 		return nil, "", &tree.FormatError{Line: 1, Reason: "CRLF line ends in the header: save with LF"}
 	case string(first) != FenceOpen:
-		return nil, "", &tree.FormatError{Line: 1, Reason: "does not start with a line " + FenceOpen}
+		return nil, "", &tree.FormatError{Line: 1, Reason: "does not start with a line " + FenceOpen + ": write the header below such a line, as JSON"}
 	}
 	i := bytes.Index(data, []byte("\n"+FenceClose+"\n"))
 	if i < 0 && bytes.HasSuffix(data, []byte("\n"+FenceClose)) {
 		i = len(data) - len(FenceClose) - 1
 	}
 	if i < 0 {
-		return nil, "", &tree.FormatError{Line: 1, Reason: "no closing line " + FenceClose + " after the header"}
+		return nil, "", &tree.FormatError{Line: 1, Reason: "no closing line " + FenceClose + " after the header: write it before the body"}
 	}
 	if i-len(FenceOpen) > MaxHeader {
-		return nil, "", &tree.FormatError{Line: 1, Reason: fmt.Sprintf("header over %d bytes", MaxHeader)}
+		return nil, "", &tree.FormatError{Line: 1, Reason: fmt.Sprintf("header over %d bytes: shorten it", MaxHeader)}
 	}
 	end := min(i+1+len(FenceClose)+1, len(data))
 	if _, err := frontmatter.MustParse(bytes.NewReader(data[:end]), &header, fence); err != nil {
 		return nil, "", &tree.FormatError{Line: 1, Reason: "header: " + err.Error()}
 	}
 	if len(FenceOpen)+1+len(header) != i+1 {
-		return nil, "", &tree.FormatError{Line: 1, Reason: "a line of the header is an indented " + FenceClose}
+		return nil, "", &tree.FormatError{Line: 1, Reason: "a line of the header is an indented " + FenceClose + ": take the blanks before it away"}
 	}
 	if bytes.IndexByte(header, '\r') >= 0 {
 		return nil, "", &tree.FormatError{Line: 1, Reason: "CRLF line ends in the header: save with LF"}
