@@ -55,11 +55,11 @@ func (x *Index) Files(ctx context.Context, slug, id string) ([]string, error) {
 	return all, err
 }
 
-// Problems lists the files that do not count, by path: see maildir.Index.
-func (x *Index) Problems(ctx context.Context, slug string) ([]format.Problem, error) {
+// Problems lists the first files that do not count, by path: see maildir.Index.
+func (x *Index) Problems(ctx context.Context, slug string, most int) ([]format.Problem, error) {
 	all := []format.Problem{}
 	err := x.each(ctx, "SELECT p.slug, q.path, q.reason, q.line FROM problems q JOIN projects p USING (pid) "+
-		"WHERE ?1 = '' OR p.slug = ?1 ORDER BY q.path, p.slug", []any{slug},
+		"WHERE ?1 = '' OR p.slug = ?1 ORDER BY q.path, p.slug LIMIT ?2", []any{slug, most},
 		func(scan func(...any) error) error {
 			var q format.Problem
 			err := scan(&q.Project, &q.Path, &q.Reason, &q.Line)

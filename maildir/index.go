@@ -10,6 +10,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
+// AllProblems asks Index.Problems for every one.
+const AllProblems = -1
+
 // Index is what the domain needs of the view of the tree that answers questions fast. The indexer
 // package is the one implementation. It holds all projects of a store; project is always a slug.
 //
@@ -94,7 +97,7 @@ type Index interface {
 	Claims(ctx context.Context, project string) ([]claim.Row, error) // every valid claim file, live or not, by created then agent then path
 	// ClaimsAt lists those of the claim files at paths that are valid, in the same order.
 	ClaimsAt(ctx context.Context, project string, paths []string) ([]claim.Row, error)
-	Problems(ctx context.Context, project string) ([]format.Problem, error) // by path; "" for all projects
+	Problems(ctx context.Context, project string, most int) ([]format.Problem, error) // by path; "" for all projects
 
 	// Newest lists the newest messages of all projects, at most limit, last first: project, id,
 	// thread, sender, subject.

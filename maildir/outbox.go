@@ -75,7 +75,7 @@ func (p *Project) waitFor(path string, due time.Time) {
 // handleSaved runs beside the writer and handles the files that others saved once each is finished.
 // It begins with what lies in the outboxes: the server may have ended before it sent that.
 func (p *Project) handleSaved(ctx context.Context) {
-	problems, err := p.store.index.Problems(ctx, p.slug)
+	problems, err := p.store.index.Problems(ctx, p.slug, AllProblems)
 	if err != nil && ctx.Err() == nil {
 		p.store.cfg.Log.Error("files in outboxes are not sent before they are saved again", "project", p.slug, "error", err)
 	}

@@ -332,7 +332,7 @@ func TestFirstContact(t *testing.T) {
 	if again, err := s.Project(t.Context(), maildir.DefaultProject); again != p || err != nil || p.HumanKey() != "" || p.Slug() != "default" {
 		t.Errorf("default project: %v, %v, %q, %q", again, err, p.HumanKey(), p.Slug())
 	}
-	if problems, err := s.Problems(t.Context(), ""); len(problems) > 0 || err != nil {
+	if problems, err := s.Problems(t.Context(), "", 1); len(problems) > 0 || err != nil {
 		t.Errorf("problems: %v, %v", problems, err)
 	}
 	var wg sync.WaitGroup

@@ -300,9 +300,9 @@ func (s *Store) Token() string { return s.token }
 // Stats counts what the index holds.
 func (s *Store) Stats(ctx context.Context) (Stats, error) { return s.index.Stats(ctx) }
 
-// Problems lists the files that are not valid, of one project (slug) or all ("").
-func (s *Store) Problems(ctx context.Context, project string) ([]format.Problem, error) {
-	return s.index.Problems(ctx, project)
+// Problems lists the first files that are not valid, of one project (slug) or all ("").
+func (s *Store) Problems(ctx context.Context, project string, most int) ([]format.Problem, error) {
+	return s.index.Problems(ctx, project, most)
 }
 
 // Projects returns every project by slug.

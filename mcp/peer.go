@@ -63,6 +63,7 @@ func (s *Server) socketHandler() http.Handler {
 	mux.Handle("POST /mailtree/project", s.ownOnly(http.HandlerFunc(s.newProject)))
 	mux.Handle("POST /mailtree/log", s.ownOnly(http.HandlerFunc(s.logHistory)))
 	mux.Handle("POST /mailtree/desk", s.ownOnly(http.HandlerFunc(s.desk)))
+	mux.Handle("POST /mailtree/problems", s.ownOnly(http.HandlerFunc(s.problems)))
 	mux.Handle("POST /mailtree/complete", s.ownOnly(http.HandlerFunc(s.complete)))
 	mux.Handle("POST /mailtree/link", s.ownOnly(http.HandlerFunc(s.link)))
 	mux.Handle("POST /mailtree/today", s.ownOnly(http.HandlerFunc(s.today)))

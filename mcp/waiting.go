@@ -1,6 +1,10 @@
 package mcp
 
-import "net/http"
+import (
+	"net/http"
+
+	"mailtree/maildir"
+)
 
 // WaitingAsk is the body of POST /mailtree/waiting.
 type WaitingAsk struct {
@@ -35,7 +39,7 @@ func (s *Server) waitingIn(r *http.Request, project string) (out Waiting, err er
 	for _, u := range asleep {
 		out.Unwoken = append(out.Unwoken, u.String())
 	}
-	problems, err := s.cfg.Store.Problems(r.Context(), p.Slug())
+	problems, err := s.cfg.Store.Problems(r.Context(), p.Slug(), maildir.AllProblems)
 	out.Problems = len(problems)
 	return out, err
 }

@@ -252,13 +252,13 @@ func (v *view) subjectOf(ctx context.Context, id, thread string) (subject, in st
 	return m.Subject, cmp.Or(m.ThreadID, m.ID)
 }
 
-func (h *Page) problems(v *view) error {
+func (h *Page) problemsView(v *view) error {
 	if err := v.in("problems", "Problems"); err != nil {
 		return err
 	}
-	all, err := h.cfg.Store.Problems(v.ctx(), v.p.Slug())
+	all, err := h.cfg.Store.Problems(v.ctx(), v.p.Slug(), 500)
 	if err != nil {
 		return err
 	}
-	return v.show("problems", all[:min(len(all), 500)])
+	return v.show("problems", all)
 }

@@ -89,7 +89,7 @@ func (h *Page) mount() {
 		"GET /p/{project}/agents":             h.agents,
 		"GET /p/{project}/claims":             h.claimList,
 		"GET /p/{project}/activity":           h.activity,
-		"GET /p/{project}/problems":           h.problems,
+		"GET /p/{project}/problems":           h.problemsView,
 		"GET /p/{project}/stream":             h.stream,
 		"POST /p/{project}/send":              h.write(h.send),
 		"POST /p/{project}/message/{id}/mark": h.write(h.mark),

@@ -59,7 +59,7 @@ func (v *view) Projects() (all []*projectShown) {
 // in fills in what every view of a project shows.
 func (v *view) in(section, title string) error {
 	v.Section, v.Title, v.Live = section, title, true
-	problems, err := v.page.cfg.Store.Problems(v.ctx(), v.p.Slug())
+	problems, err := v.page.cfg.Store.Problems(v.ctx(), v.p.Slug(), maildir.AllProblems)
 	if err != nil {
 		return err
 	}

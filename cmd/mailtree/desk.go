@@ -29,7 +29,7 @@ func (p *program) deskCommands() []*cobra.Command {
 		inboxCommand(p), readCommand(p), threadCommand(p), searchCommand(p), logCommand(p),
 		sendCommand(p), replyCommand(p), ackCommand(p), archiveCommand(p), rmCommand(p), undoCommand(p), claimCommand(p), releaseCommand(p),
 		stopCommand(p), logsCommand(p),
-		agentsCommand(p), whoisCommand(p), claimsCommand(p), meCommand(p),
+		agentsCommand(p), whoisCommand(p), claimsCommand(p), meCommand(p), problemsCommand(p),
 		projectsCommand(p), todayCommand(p), statusCommand(p), watchCommand(p),
 	}
 }

@@ -237,7 +237,7 @@ func (d *doctor) watches() {
 }
 
 func (d *doctor) problems(ctx context.Context, v *view) {
-	all, err := v.index.Problems(ctx, "")
+	all, err := v.index.Problems(ctx, "", maildir.AllProblems)
 	if err != nil {
 		d.say("problems cannot be listed: %v", err)
 		return
@@ -247,11 +247,7 @@ func (d *doctor) problems(ctx context.Context, v *view) {
 	}
 	listed := d.listed(len(all))
 	for _, p := range all[:listed] {
-		where := format.Printable(p.Path)
-		if p.Line > 0 {
-			where += ":" + strconv.Itoa(p.Line)
-		}
-		d.say("file %s in %s: %s%s", where, p.Project, p.Reason, unsent(p.Path))
+		d.say("file %s in %s: %s%s", placeOf(format.Printable(p.Path), p.Line), p.Project, p.Reason, unsent(p.Path))
 	}
 	d.sayMore(len(all) - listed)
 }

@@ -28,8 +28,9 @@ type healthReport struct {
 	Unread     int             `json:"unread"`
 	Problems   int             `json:"problems"`
 	Watcher    watcherHealth   `json:"watcher"`
-	IndexLag   float64         `json:"index_lag_seconds"` // age of the oldest change seen but not yet indexed
-	LastCommit string          `json:"last_commit"`       // time, "" when none was made since the start
+	IndexLag   float64         `json:"index_lag_seconds"`       // age of the oldest change seen but not yet indexed
+	LastCommit string          `json:"last_commit"`             // time, "" when none was made since the start
+	BadFiles   []problem       `json:"problem_files,omitempty"` // the first maxWaiting of Problems
 	Detail     []projectHealth `json:"detail"`
 	Error      string          `json:"error,omitempty"`
 }
@@ -55,6 +56,14 @@ type projectHealth struct {
 	WaitingCount int           `json:"waiting_count,omitempty"` // files and folders that could not be looked at
 }
 
+// problem is a file that is not valid.
+type problem struct {
+	Project string `json:"project"`
+	Path    string `json:"path"`
+	Line    int    `json:"line,omitempty"`
+	Text    string `json:"text"` // what is wrong, and how to mend it
+}
+
 // waitingFile is a file or folder that a fault of the machine keeps the server from looking at. The
 // server tries again.
 type waitingFile struct {
@@ -70,7 +79,7 @@ type unwokenAgent struct {
 	Text   string `json:"text"`
 }
 
-// maxWaiting is how many waiting files and unwoken agents of a project health names.
+// maxWaiting is how many problems, and waiting files and unwoken agents of a project, health names.
 const maxWaiting = 20
 
 // reasons returns a sentence for each thing that is wrong with a project.
@@ -109,6 +118,7 @@ func (h *health) report(ctx context.Context) *healthReport {
 	}
 	r.Projects, r.Agents, r.Messages, r.Deliveries, r.Problems = stats.Projects, stats.Agents, stats.Messages, stats.Deliveries, stats.Problems
 	r.Unread = stats.Unread
+	r.BadFiles = h.problems(ctx)
 	w := h.app.watcher.State()
 	r.Watcher = watcherHealth{w.Mode, w.Reason, w.Folders}
 	if w.Mode == "degraded" {
@@ -134,6 +144,18 @@ func (h *health) report(ctx context.Context) *healthReport {
 		r.Detail = append(r.Detail, projectHealth{Project: slug, Disk: "The project could not be opened: " + words.Explain(err)})
 	}
 	return r
+}
+
+// problems names the first files that are not valid.
+func (h *health) problems(ctx context.Context) (first []problem) {
+	all, err := h.app.store.Problems(ctx, "", maxWaiting)
+	if err != nil {
+		h.app.log.Debug("problems are not known", "error", err)
+	}
+	for _, p := range all {
+		first = append(first, problem{p.Project, p.Path, p.Line, p.Reason})
+	}
+	return first
 }
 
 func (a *app) projectHealth(ctx context.Context, p *maildir.Project) (d projectHealth, commit time.Time) {

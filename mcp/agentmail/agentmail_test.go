@@ -274,7 +274,7 @@ func TestOnce(t *testing.T) {
 	}
 	var bad []string
 	for deadline := time.Now().Add(60 * time.Second); len(bad) < 4 && time.Now().Before(deadline); {
-		problems, err := w.store.Problems(t.Context(), "")
+		problems, err := w.store.Problems(t.Context(), "", 100)
 		if err != nil {
 			t.Fatal(err)
 		}

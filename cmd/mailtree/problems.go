@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/cli"
+	mcpserver "mailtree/mcp"
+)
+
+func problemsCommand(p *program) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "problems",
+		Short: "List the files that are not valid, and how to mend them",
+		Long: "List the files that are not valid: path, line, what is wrong and how to mend it. A file that is mended is gone\n" +
+			"from the list. `mailtree doctor` looks for more than this.",
+		Args: cobra.NoArgs,
+	}
+	f := p.addDeskFlags(c)
+	all := c.Flags().Bool("all", false, "of every project")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if *all {
+			return p.withServer(c.Context(), func(ctx context.Context, client *cli.Client) error {
+				d := &deskWork{Client: client, Screen: cli.NewScreen(p.std.out, p.variable), json: f.json}
+				return listProblems(ctx, d, mcpserver.ProblemsAsk{})
+			})
+		}
+		return p.atDesk(c.Context(), f, nobodys, nil, func(ctx context.Context, d *deskWork) error {
+			return listProblems(ctx, d, mcpserver.ProblemsAsk{Slug: d.Slug})
+		})
+	}
+	return c
+}
+
+func listProblems(ctx context.Context, d *deskWork, ask mcpserver.ProblemsAsk) error {
+	var raw json.RawMessage
+	if err := d.Ask(ctx, "problems", ask, &raw); err != nil {
+		return err
+	}
+	return present(d, raw, func(found *mcpserver.Problems) error {
+		for _, p := range found.Problems {
+			d.Printf("%s: %s\n", cli.Line(placeOf(p.File, p.Line)), cli.Line(p.Text))
+		}
+		switch {
+		case found.More:
+			d.Printf("%s\n", d.Faint("there are more: mend these first"))
+		case len(found.Problems) == 0:
+			d.Printf("%s\n", d.Faint("every file is valid"))
+		}
+		return nil
+	})
+}
+
+// placeOf is a line of a file as editors take it; line 0 is none.
+func placeOf(path string, line int) string {
+	if line == 0 {
+		return path
+	}
+	return fmt.Sprintf("%s:%d", path, line)
+}
