@@ -98,7 +98,10 @@ func (c *Change) restore(p part) {
 }
 
 // Diff returns the change as a unified diff.
-func (c *Change) Diff() []byte { return diff.Diff(c.file.name, c.file.data, c.file.name, c.After) }
+func (c *Change) Diff() []byte { return Diff(c.file.name, c.file.data, c.After) }
+
+// Diff returns the change of a file as a unified diff, empty where there is none.
+func Diff(name string, before, after []byte) []byte { return diff.Diff(name, before, name, after) }
 
 // Apply writes the change: the backup first, then the file, which is renamed into its place and
 // keeps its mode. Errors: ErrChanged, those of writing; the file is as before then.

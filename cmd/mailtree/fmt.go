@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mailtree/clients"
+	"mailtree/maildir/format"
+	"mailtree/maildir/tree"
+)
+
+func fmtCommand(p *program) *cobra.Command {
+	f := &formatter{p: p}
+	c := &cobra.Command{
+		Use:   "fmt [FILE…]",
+		Short: "Write message files in their canonical form",
+		Long: "Write message files in their canonical form: the header's keys in their order, one a line, times in UTC. What a\n" +
+			"message says stays as it is, and so does a sealed file, because a change would break its seal. A byte order mark\n" +
+			"and CRLF line ends are taken out. Without FILE it reads standard input and prints the result.\n" +
+			"Exit status 1 where a file is no valid message, or with --check is not in its canonical form.",
+		RunE: func(c *cobra.Command, files []string) error {
+			if len(files) == 0 {
+				return f.filter()
+			}
+			for _, file := range files {
+				if err := f.file(file); err != nil {
+					fmt.Fprintf(p.std.err, "%s: %s\n", format.Printable(file), format.Printable(err.Error()))
+					f.bad++
+				}
+			}
+			if f.bad > 0 {
+				return &exitError{exitFailed, fmt.Errorf("%s not in the canonical form", count(f.bad, "file"))}
+			}
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&f.check, "check", false, "change nothing, and name the files that would change")
+	c.Flags().BoolVar(&f.diff, "diff", false, "change nothing, and print what would change")
+	return c
+}
+
+// formatter is a call of `mailtree fmt`.
+type formatter struct {
+	p           *program
+	check, diff bool
+	bad         int // files that are not canonical and stay so
+}
+
+// filter prints the canonical form of what is on standard input, whose file has the name of its id.
+func (f *formatter) filter() error {
+	data, err := io.ReadAll(f.p.std.in)
+	if err != nil {
+		return err
+	}
+	canonical, err := format.Canonical(format.IDOf(data), data)
+	if err != nil {
+		return &exitError{exitFailed, fmt.Errorf("standard input: %w", err)}
+	}
+	switch {
+	case f.diff:
+		_, err = f.p.std.out.Write(clients.Diff("message", data, canonical))
+	case !f.check:
+		_, err = f.p.std.out.Write(canonical)
+	}
+	if err == nil && f.check && !bytes.Equal(data, canonical) {
+		err = &exitError{exitFailed, errors.New("standard input is not in the canonical form")}
+	}
+	return err
+}
+
+// file writes the canonical form of a file in its place.
+func (f *formatter) file(name string) error {
+	st, err := os.Lstat(name)
+	if err != nil {
+		return err
+	}
+	if !st.Mode().IsRegular() {
+		return tree.NotRegular(st.Mode())
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	canonical, err := format.Canonical(strings.TrimSuffix(filepath.Base(name), ".md"), data)
+	if err != nil || bytes.Equal(data, canonical) {
+		return err
+	}
+	if f.diff {
+		_, err = f.p.std.out.Write(clients.Diff(name, data, canonical))
+	}
+	if f.check {
+		fmt.Fprintln(f.p.std.out, format.Printable(name))
+		f.bad++
+	}
+	if f.check || f.diff {
+		return err
+	}
+	return replaceFile(name, st.Mode().Perm(), canonical)
+}
+
+// replaceFile puts data in the place of a file, so that a reader sees one or the other whole.
+func replaceFile(name string, mode os.FileMode, data []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(name), ".fmt-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.Write(data)
+	err = errors.Join(err, tmp.Chmod(mode), tmp.Sync(), tmp.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), name)
+}

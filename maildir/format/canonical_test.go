@@ -1,0 +1,66 @@
+package format
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// TestCanonical: the canonical form means the same and is its own canonical form.
+func TestCanonical(t *testing.T) {
+	t.Parallel()
+	const plain = "---json\n{\"created\":\"2025-01-02T04:04:05+01:00\", \"x\": {\"a\": [1,  2]},\n\"to\":[\"B\"],\n\n\"from\":\"A\",\"id\":\"m\"}\n---\n# Hi\n\ntext"
+	const want = `---json
+{
+  "id": "m",
+  "from": "A",
+  "to": ["B"],
+  "cc": [],
+  "subject": "Hi",
+  "created": "2025-01-02T03:04:05.000000Z",
+  "importance": "normal",
+  "ack_required": false,
+  "attachments": [],
+  "x": {"a": [1,  2]}
+}
+---
+
+# Hi
+
+text
+`
+	for name, file := range map[string]string{
+		"by hand":         plain,
+		"byte order mark": "\xef\xbb\xbf" + plain,
+		"CRLF":            strings.ReplaceAll(plain, "\n", "\r\n"),
+		"already":         want,
+	} {
+		got, err := Canonical("m", []byte(file))
+		if err != nil || string(got) != want {
+			t.Errorf("%s: %v\n%s", name, err, got)
+		}
+	}
+	was, _ := ParseMessage("m", []byte(plain))
+	is, _ := ParseMessage("m", []byte(want))
+	if !bytes.Equal(FormatMessage(was), FormatMessage(is)) {
+		t.Errorf("%+v became %+v", was, is)
+	}
+}
+
+// TestCanonicalLeaves: what would lose its seal or a key, and what is no message, is left alone.
+func TestCanonicalLeaves(t *testing.T) {
+	t.Parallel()
+	const head = `{"id":"m","from":"A","created":"2025-01-02T03:04:05Z",`
+	for name, rest := range map[string]string{
+		"sealed":         `"seal":"a:b"}`,
+		"an unknown key": `"attachments":[{"type":"file","path":"attachments/x","colour":"red"}]}`,
+	} {
+		file := []byte("---json\n" + head + rest + "\n---\ntext\n")
+		if got, err := Canonical("m", file); err != nil || !bytes.Equal(got, file) {
+			t.Errorf("%s: %v\n%s", name, err, got)
+		}
+	}
+	if _, err := Canonical("m", []byte("---\nid: m\n---\n")); err == nil {
+		t.Error("YAML was taken")
+	}
+}
