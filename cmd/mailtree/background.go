@@ -232,17 +232,22 @@ func askServer(ctx context.Context, cfg *config, verb string, ask, answer any) e
 		return err
 	}
 	res, err := overSocket(ctx, cfg, http.MethodPost, "/mailtree/"+verb, bytes.NewReader(body))
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-		return errNoServer
-	}
 	if err != nil {
-		return err
+		return orNoServer(err)
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
 		return refusedBy(res)
 	}
 	return json.NewDecoder(res.Body).Decode(answer)
+}
+
+// orNoServer returns the error of a request over the socket, as errNoServer where it says that.
+func orNoServer(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+		return errNoServer
+	}
+	return err
 }
 
 // refusedBy is what a server says in place of an answer.

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"os"
 	"time"
 
 	"mailtree/clients/event"
+	"mailtree/maildir/refusal"
 	"mailtree/maildir/session"
 	"mailtree/maildir/storedir"
 	mcpserver "mailtree/mcp"
@@ -71,16 +73,41 @@ func (p parents) endWith(ctx context.Context, end func()) {
 
 // awaitWake asks one server after the other; "" where there is nobody to wake any more.
 func (p *program) awaitWake(ctx context.Context, ask mcpserver.WaitAsk) string {
+	noted := false
 	for ctx.Err() == nil {
-		if a, err := p.askToWait(ctx, ask); err == nil && (a.Over || a.Tell != "") {
+		a, err := p.askToWait(ctx, ask)
+		if err == nil && (a.Over || a.Tell != "") {
 			return a.Tell
 		}
+		alone := errors.Is(err, errNoServer)
+		if alone && !p.waitsAlone(ask, noted) {
+			return ""
+		}
+		noted = alone
 		select {
 		case <-time.After(nextServer):
 		case <-ctx.Done():
 		}
 	}
 	return ""
+}
+
+// waitsAlone reports, where no server can, whether this process is still the one to wait for a
+// session. Unless that is noted already it replaces whoever was.
+func (p *program) waitsAlone(ask mcpserver.WaitAsk, noted bool) bool {
+	t, _, err := storedir.OpenProject(p.cfg.Store, ask.Dir, p.cfg.Scope)
+	if err != nil {
+		return errors.Is(err, refusal.ErrUnavailable)
+	}
+	defer t.Close()
+	k := session.Key{Client: ask.Client, ID: ask.Session}
+	if s, ok := session.Read(t, k); !ok || !s.Ended.IsZero() {
+		return false
+	}
+	if noted {
+		return session.Waits(t, k, os.Getpid())
+	}
+	return session.NoteWaiter(t, k, os.Getpid()) == nil
 }
 
 func (p *program) askToWait(ctx context.Context, ask mcpserver.WaitAsk) (a mcpserver.WaitAnswer, err error) {
@@ -91,7 +118,7 @@ func (p *program) askToWait(ctx context.Context, ask mcpserver.WaitAsk) (a mcpse
 	const forever = 0
 	res, err := overSocketWithin(ctx, p.cfg, forever, http.MethodPost, "/mailtree/wait", bytes.NewReader(body))
 	if err != nil {
-		return a, err
+		return a, orNoServer(err)
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {

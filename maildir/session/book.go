@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"reflect"
 	"slices"
@@ -196,7 +197,7 @@ func (b *Book) prune(now time.Time) {
 
 func (b *Book) drop(k Key) {
 	delete(b.by, k)
-	if err := b.tree.RemoveRun(k.path()); err != nil {
+	if err := errors.Join(b.tree.RemoveRun(k.path()), b.tree.RemoveRun(k.waiterPath())); err != nil {
 		b.log.Debug("an old session's file was not removed", "client", k.Client, "error", err)
 	}
 }

@@ -7,6 +7,7 @@
 //	book.go     Book: the sessions of a project
 //	news.go     what a session is told of its mail, in words
 //	process.go  the process of a client, and whether it still runs
+//	waiter.go   who waits to wake a session while no server runs
 package session
 
 import (
