@@ -72,10 +72,11 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 	for _, c := range root.Commands() {
 		if check := c.Args; check != nil {
 			c.Args = func(c *cobra.Command, args []string) error {
-				if err := check(c, args); err != nil {
-					return usageError(c, err)
+				err := check(c, args)
+				if err == nil || c.Name() == "hook" { // which fails nothing
+					return err
 				}
-				return nil
+				return usageError(c, err)
 			}
 		}
 		addSettingFlags(c.Flags(), c.Name())
