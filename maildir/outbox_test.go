@@ -181,8 +181,8 @@ func TestSaveRefused(t *testing.T) {
 	for name, tt := range map[string]struct{ text, told string }{
 		"recipient":   {`{"to": ["Bop"]}`, `No agent "Bop" (to, cc or bcc) in project`},
 		"none":        {`{}`, "The message has no recipient (to, cc or bcc)"},
-		"JSON":        {`{"to": ["Bob"`, "It is no message: line 2: the JSON ends too early."},
-		"type":        {`{"to": "Bob"}`, `It is no message: line 2: "to" has the wrong type: found a JSON string.`},
+		"JSON":        {`{"to": ["Bob"`, "It is no message: line 2: the JSON ends too early: a quotation mark, ] or } is missing."},
+		"type":        {`{"to": "Bob"}`, `It is no message: line 2: "to" has the wrong type: found a JSON string where a list in [ ] belongs.`},
 		"sender":      {`{"from": "Bob", "to": ["Bob"]}`, `from is "Bob", but the file lies in the outbox of "Ann"`},
 		"id":          {`{"id": "m1", "to": ["Bob"]}`, `It has the id "m1", as mail has that was sent`},
 		"importance":  {`{"to": ["Bob"], "importance": "hi"}`, `importance "hi" is none of low, normal, high, urgent`},

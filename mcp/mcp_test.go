@@ -364,7 +364,7 @@ func TestClients(t *testing.T) {
 		t.Errorf("tools: %q, then %q", lists[0], lists[1])
 	}
 	templates, err := session.ListResourceTemplates(t.Context(), nil)
-	if err != nil || len(templates.ResourceTemplates) != 5 {
+	if err != nil || len(templates.ResourceTemplates) != 6 {
 		t.Errorf("templates: %v, %v", templates, err)
 	}
 	res, err := session.Complete(t.Context(), &mcp.CompleteParams{Ref: &mcp.CompleteReference{Type: "ref/prompt", Name: "none"}, Argument: mcp.CompleteParamsArgument{Name: "x"}})
