@@ -72,6 +72,7 @@ func playSequence(t *testing.T, seed uint64) *sequence {
 			t.Errorf("sequence %d: %v", seed, err)
 		}
 	}
+	s.meddled = s.isTouched
 	r := rand.New(rand.NewPCG(seed, 0))
 	for round := range extent(2, 2, 10) {
 		kill := r.IntN(2) == 0
@@ -223,6 +224,13 @@ func (s *sequence) touch(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.touched[id] = true
+}
+
+// isTouched reports whether files of a message may be the person's.
+func (s *sequence) isTouched(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.touched[""] || s.touched[id]
 }
 
 // listTree lists the files of a tree, and the folders that people move: those below its top.
