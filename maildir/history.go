@@ -31,9 +31,9 @@ type History interface {
 	// Authored lists the agent's commits among the newest, newest first, at most n.
 	Authored(ctx context.Context, agent string, n int) ([]Commit, error)
 
-	// LastDone finds the agent's newest operation on a message, on that one where id is not "", among
-	// the newest commits, whose verb is wanted and that is not taken back since (UndoPrefix). nil:
-	// there is none.
+	// LastDone finds the agent's newest operation, on that message where id is not "", among the
+	// newest commits, whose verb is wanted and that is not taken back since (UndoPrefix). nil: there
+	// is none.
 	LastDone(ctx context.Context, agent, id string, wants func(verb string) bool) (*Done, error)
 
 	// Flush commits everything handed over so far, also what is still waiting to be quiet.

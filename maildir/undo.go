@@ -16,11 +16,12 @@ import (
 // UndoPrefix begins the verb of an operation that takes another one back: "undo-send".
 const UndoPrefix = "undo-"
 
-// Done is an operation on a message as the history tells it.
+// Done is an operation as the history tells it.
 type Done struct {
-	Verb, ID string
-	At       time.Time
-	Changes  []Version // of files of the message, in its commit
+	Verb    string
+	ID      string // of the message; "" for an operation on none
+	At      time.Time
+	Changes []Version // of files of the message, in its commit
 }
 
 // Version is a file before and after an operation; nil where there is none.
@@ -59,7 +60,7 @@ type Undone struct {
 // Undo takes back an agent's newest operation on a message that is not taken back yet, in an
 // operation of its own: it restores the files of that one and no other. A message that was sent is
 // removed for everybody, and who had read it is told. Errors: ErrNotFound where there is none;
-// ErrConflict where a file has changed since.
+// ErrConflict where a file has changed since, and where the newest of all is on no message.
 func (p *Project) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 	if err := p.needAgent(ctx, refusal.Agent, u.Agent); err != nil {
 		return nil, err
@@ -67,17 +68,22 @@ func (p *Project) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 	if err := p.history.Flush(ctx); err != nil { // the newest operations are in no commit yet
 		return nil, err
 	}
-	done, err := p.history.LastDone(ctx, u.Agent, u.ID, func(verb string) bool { _, ok := undoable[verb]; return ok })
-	if err == nil && done == nil {
-		err = &Error{
+	done, err := p.history.LastDone(ctx, u.Agent, u.ID, func(verb string) bool {
+		_, ok := undoable[verb]
+		return ok || verb == "claim" || verb == "release" // to be refused: an older message is not what is meant
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case done == nil:
+		return nil, &Error{
 			What:  refusal.NothingToUndo,
 			Field: refusal.Message,
 			Name:  u.ID,
 			Other: u.Agent,
 		}
-	}
-	if err != nil {
-		return nil, err
+	case done.ID == "":
+		return nil, &Error{What: refusal.NotUndone, Other: u.Agent, Why: done.Verb}
 	}
 	undone := &Undone{Done: *done}
 	tx := &writer.Tx{Keys: writer.On("undo " + u.Agent)}

@@ -7,10 +7,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
 )
 
 func undo(t testing.TB, p *maildir.Project, agent, id string) *maildir.Undone {
@@ -58,6 +61,23 @@ func TestUndoSend(t *testing.T) {
 	}
 	if _, err := p.Undo(t.Context(), maildir.Undoing{Agent: "Ann"}); !errors.Is(err, maildir.ErrNotFound) {
 		t.Errorf("once more: %v", err)
+	}
+}
+
+// TestUndoClaim: after a claim no message is taken back that nobody means, unless it is named.
+func TestUndoClaim(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{}, "Ann", "Bob")
+	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
+	if _, err := p.Claim(t.Context(), claim.Request{Agent: "Ann", Patterns: []string{"a.go"}, TTL: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	var e *maildir.Error
+	if u, err := p.Undo(t.Context(), maildir.Undoing{Agent: "Ann"}); !errors.As(err, &e) || e.What != refusal.NotUndone || e.Why != "claim" {
+		t.Errorf("undone: %+v, %v", u, err)
+	}
+	if u := undo(t, p, "Ann", m.ID); u.Verb != "send" {
+		t.Errorf("undone: %+v", u)
 	}
 }
 

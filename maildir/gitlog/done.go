@@ -43,7 +43,10 @@ func (l *Log) LastDone(ctx context.Context, agent, id string, wants func(verb st
 					undone[told{verb, op.id}]++
 				case undone[op] > 0:
 					undone[op]--
-				case (id == "" || op.id == id) && op.id != "" && wants(op.verb):
+				case (id == "" || op.id == id) && wants(op.verb):
+					if op.id == "" {
+						return &maildir.Done{Verb: op.verb, At: repo.When(next)}, nil
+					}
 					return repo.doneIn(next, parent, op)
 				}
 			}

@@ -75,6 +75,7 @@ const (
 	MarkBlocked
 	StaysRead
 	NothingToUndo
+	NotUndone
 	ChangedSince
 	OffsetBeyond
 	OffsetInCharacter
