@@ -28,17 +28,19 @@ type Visit struct {
 
 func (v *Visit) seat() session.Seat { return session.Seat{Tmux: v.Tmux, Pane: v.Pane} }
 
-// BeginSession makes a session an agent, where it is none or has ended, and returns the agent. That
-// is v.Agent, which is made where there is none of that name; else the
-// one that the session was before; else that of the last ended session of the same client and
-// folder; else a new one. Of those two no other session that lives is the agent. It is ready then.
-// Errors: ErrInvalid; those of EnsureAgent and Register.
+// BeginSession makes a session an agent, where it is none or has ended, or its agent is gone, and
+// returns the agent. That is v.Agent, which is made where there is none of that name; else the one
+// that the session was before; else that of the last ended session of the same client and folder;
+// else a new one. Of those two no other session that lives is the agent. It is ready then. Errors:
+// ErrInvalid; those of EnsureAgent and Register.
 func (p *Project) BeginSession(ctx context.Context, v Visit) (agent string, err error) {
 	p.binding.Lock() // or two that begin at once would take one name
 	defer p.binding.Unlock()
 	if p.sessions.Continue(v.SessionKey, v.seat(), session.Process(v.Process)) {
-		if s, _ := p.sessions.Of(v.SessionKey); v.Agent == "" || v.Agent == s.Agent {
-			return s.Agent, nil
+		s, _ := p.sessions.Of(v.SessionKey)
+		is, err := p.hasAgent(ctx, s.Agent) // a person may have removed it
+		if err != nil || is && (v.Agent == "" || v.Agent == s.Agent) {
+			return s.Agent, err
 		}
 	}
 	name, err := p.agentOf(ctx, v)

@@ -2,6 +2,8 @@ package maildir_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 
@@ -76,5 +78,34 @@ func TestSessionsAtOnce(t *testing.T) {
 	}
 	if at := page.Messages[0].Receipts[0].AnnouncedAt; sum != 1 || at.IsZero() {
 		t.Errorf("told %v, announced %v", told, at)
+	}
+}
+
+// TestSessionOfRemovedAgent: a session whose agent somebody removed is another agent from its next
+// event on, and its model is told so.
+func TestSessionOfRemovedAgent(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.Config{})
+	p, err := s.EnsureProject(t.Context(), shop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := maildir.Visit{SessionKey: maildir.SessionKey{Client: "claude", ID: "one"}, Dir: shop}
+	was, err := p.BeginSession(t.Context(), v)
+	if err != nil || !p.IntroduceSession(v.SessionKey) {
+		t.Fatal(was, err)
+	}
+	if err := os.RemoveAll(filepath.Join(p.Tree().Dir(), "agents", was)); err != nil {
+		t.Fatal(err)
+	}
+	var is string
+	until(t, "the session is another agent", func() bool {
+		if is, err = p.BeginSession(t.Context(), v); err != nil {
+			t.Fatal(err)
+		}
+		return is != was
+	})
+	if !p.IntroduceSession(v.SessionKey) {
+		t.Errorf("nobody tells the session that it is %s now", is)
 	}
 }
