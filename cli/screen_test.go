@@ -67,6 +67,9 @@ func TestAgo(t *testing.T) {
 			t.Errorf("Ago(%s): %q, want %q", stamp, got, want)
 		}
 	}
+	if got := s.In("2026-01-31T12:59:58Z"); got != "1h" {
+		t.Errorf("In: %q", got)
+	}
 	if got := s.In("2026-01-31T13:30:00Z"); got != "1h" {
 		t.Errorf("In: %q", got)
 	}

@@ -39,7 +39,7 @@ func (s *Screen) In(stamp string) string {
 	if d < time.Minute {
 		return "now"
 	}
-	return span(d)
+	return span(d.Round(time.Minute)) // what was claimed for an hour just now is claimed for 1h
 }
 
 func span(d time.Duration) string {

@@ -52,7 +52,7 @@ func showStatus(d *deskWork, h *healthReport) error {
 			count(h.Messages, "message"), h.Unread)}},
 		{Cells: []string{"problems", some(h.Problems, "(`mailtree doctor` names them)")}},
 		{Cells: []string{"commit", seen(d, h.LastCommit)}},
-		{Cells: []string{"watching", h.Watcher.Mode + reason(h.Watcher.Reason)}},
+		{Cells: []string{"watcher", h.Watcher.Mode + reason(h.Watcher.Reason)}},
 		{Cells: []string{"error", cli.Line(h.Error)}},
 	}
 	for _, why := range h.reasons() {
