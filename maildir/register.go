@@ -53,7 +53,7 @@ func (p *Project) Register(ctx context.Context, r Registration) (*Registered, er
 		}
 		made = &Registered{Note: note}
 		made.Profile = format.Profile{Name: name, Program: r.Program, Model: r.Model, Task: r.Task, Inception: g.Now.Truncate(time.Microsecond)}
-		tx.Agent, tx.Summary = name, name+" ("+r.Program+", "+r.Model+")"
+		tx.Agent, tx.Summary = name, name+" ("+strings.Trim(r.Program+", "+r.Model, ", ")+")"
 		tx.Hold(nameKey, strings.ToLower(name))
 		tx.Create(format.ProfilePath(name), format.FormatProfile(made.Profile))
 		return nil
