@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -54,17 +55,20 @@ func (s *Server) today(w http.ResponseWriter, r *http.Request) {
 	if !s.readVerb(w, r, &ask) {
 		return
 	}
-	p, err := s.cfg.Store.ProjectNamed(r.Context(), ask.Project)
+	out, err := s.dayOf(r.Context(), ask)
+	s.answerVerb(w, r, out, err)
+}
+
+func (s *Server) dayOf(ctx context.Context, ask TodayAsk) (out Today, err error) {
+	p, err := s.cfg.Store.ProjectNamed(ctx, ask.Project)
 	if err != nil {
-		s.answerVerb(w, r, nil, err)
-		return
+		return out, err
 	}
-	d, err := p.Today(r.Context(), ask.Since)
+	d, err := p.Today(ctx, ask.Since)
 	if err != nil {
-		s.answerVerb(w, r, nil, err)
-		return
+		return out, err
 	}
-	s.answerVerb(w, r, shapeDay(p, d), nil)
+	return shapeDay(p, d), nil
 }
 
 func shapeDay(p *maildir.Project, d *maildir.Day) Today {
