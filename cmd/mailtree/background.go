@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,8 +16,10 @@ import (
 	"syscall"
 	"time"
 
+	"mailtree/cli"
 	"mailtree/maildir/storedir"
 	"mailtree/mcp/socket"
+	"mailtree/mcp/tool"
 )
 
 // This file finds, starts and replaces the server of a store, over its socket.
@@ -203,17 +204,8 @@ func detach(store string) error {
 
 // overSocket sends a request to the server on the store's own socket.
 func overSocket(ctx context.Context, cfg *config, method, path string, body io.Reader) (*http.Response, error) {
-	return overSocketWithin(ctx, cfg, grace, method, path, body)
-}
-
-// overSocketWithin is overSocket with a limit of its own on the time of the answer; 0: none.
-func overSocketWithin(
-	ctx context.Context, cfg *config, limit time.Duration, method, path string, body io.Reader,
-) (*http.Response, error) {
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return socket.Dial(ctx, storedir.SocketPath(cfg.Store))
-	}
-	c := http.Client{Timeout: limit, Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return dialServer(ctx, cfg) }
+	c := http.Client{Timeout: grace, Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
 	r, err := http.NewRequestWithContext(ctx, method, "http://mailtree"+path, body)
 	if err != nil {
 		return nil, err
@@ -221,44 +213,31 @@ func overSocketWithin(
 	return c.Do(r)
 }
 
+func dialServer(ctx context.Context, cfg *config) (net.Conn, error) {
+	return socket.Dial(ctx, storedir.SocketPath(cfg.Store))
+}
+
 // errNoServer means that nothing listens on the store's socket.
 var errNoServer = errors.New("no server runs")
 
-// askServer has the store's server do one of its /mailtree verbs. Errors: errNoServer; what the
-// server says.
+// askServer has the store's server do one of its /mailtree verbs, which answer soon. Errors: as of
+// askForLong.
 func askServer(ctx context.Context, cfg *config, verb string, ask, answer any) error {
-	body, err := json.Marshal(ask)
-	if err != nil {
-		return err
-	}
-	res, err := overSocket(ctx, cfg, http.MethodPost, "/mailtree/"+verb, bytes.NewReader(body))
-	if err != nil {
-		return orNoServer(err)
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return refusedBy(res)
-	}
-	return json.NewDecoder(res.Body).Decode(answer)
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	return askForLong(ctx, cfg, verb, ask, answer)
 }
 
-// orNoServer returns the error of a request over the socket, as errNoServer where it says that.
-func orNoServer(err error) error {
+// askForLong has the store's server do one of its /mailtree verbs, however long that takes. Errors:
+// errNoServer; as of cli.Client.Ask.
+func askForLong(ctx context.Context, cfg *config, verb string, ask, answer any) error {
+	c := cli.NewClient(func(ctx context.Context) (net.Conn, error) { return dialServer(ctx, cfg) }, tool.Caller{})
+	defer c.Close()
+	err := c.Ask(ctx, verb, ask, answer)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
 		return errNoServer
 	}
 	return err
-}
-
-// refusedBy is what a server says in place of an answer.
-func refusedBy(res *http.Response) error {
-	var said struct {
-		Error struct{ Message string }
-	}
-	if json.NewDecoder(res.Body).Decode(&said) != nil || said.Error.Message == "" {
-		return fmt.Errorf("the server answers %s: is it of this version, and yours?", res.Status)
-	}
-	return errors.New(said.Error.Message)
 }
 
 // askToYield asks the server that holds the store whether it ends for another one. Both results are

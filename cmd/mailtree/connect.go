@@ -27,12 +27,10 @@ func (p *program) withServer(ctx context.Context, do func(ctx context.Context, c
 			"`mailtree new project` the mail of a code base", p.cfg.Store)}
 	}
 	for end := time.Now().Add(patience); ; {
-		c, err := socket.Dial(ctx, storedir.SocketPath(p.cfg.Store))
+		c, err := dialServer(ctx, p.cfg)
 		if err == nil {
 			c.Close()
-			return p.asClient(ctx, func(ctx context.Context) (net.Conn, error) {
-				return socket.Dial(ctx, storedir.SocketPath(p.cfg.Store))
-			}, do)
+			return p.asClient(ctx, func(ctx context.Context) (net.Conn, error) { return dialServer(ctx, p.cfg) }, do)
 		}
 		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ECONNREFUSED) {
 			return err

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"net/http"
 	"os"
 	"time"
 
@@ -75,7 +72,8 @@ func (p parents) endWith(ctx context.Context, end func()) {
 func (p *program) awaitWake(ctx context.Context, ask mcpserver.WaitAsk) string {
 	noted := false
 	for ctx.Err() == nil {
-		a, err := p.askToWait(ctx, ask)
+		var a mcpserver.WaitAnswer
+		err := askForLong(ctx, p.cfg, "wait", ask, &a)
 		if err == nil && (a.Over || a.Tell != "") {
 			return a.Tell
 		}
@@ -108,21 +106,4 @@ func (p *program) waitsAlone(ask mcpserver.WaitAsk, noted bool) bool {
 		return session.Waits(t, k, os.Getpid())
 	}
 	return session.NoteWaiter(t, k, os.Getpid()) == nil
-}
-
-func (p *program) askToWait(ctx context.Context, ask mcpserver.WaitAsk) (a mcpserver.WaitAnswer, err error) {
-	body, err := json.Marshal(ask)
-	if err != nil {
-		return a, err
-	}
-	const forever = 0
-	res, err := overSocketWithin(ctx, p.cfg, forever, http.MethodPost, "/mailtree/wait", bytes.NewReader(body))
-	if err != nil {
-		return a, orNoServer(err)
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return a, refusedBy(res)
-	}
-	return a, json.NewDecoder(res.Body).Decode(&a)
 }
