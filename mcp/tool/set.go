@@ -122,8 +122,8 @@ func NewSet(cfg Config, about About, tools ...Tool) *Set {
 	return s
 }
 
-// nameTools refuses a call of a tool that there is not with the code that the SDK has for it, and
-// names the nearest tools, and all that there are.
+// nameTools completes the SDK's refusal of a call of a tool that there is not: it names the nearest
+// tools, and all that there are.
 func nameTools(tools []Tool) mcp.Middleware {
 	names := make([]string, len(tools))
 	for i, t := range tools {
@@ -131,9 +131,10 @@ func nameTools(tools []Tool) mcp.Middleware {
 	}
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			res, err := next(ctx, method, req)
 			r, ok := req.(*mcp.CallToolRequest)
-			if !ok || r.Params == nil || slices.Contains(names, r.Params.Name) {
-				return next(ctx, method, req)
+			if err == nil || !ok || r.Params == nil || slices.Contains(names, r.Params.Name) {
+				return res, err
 			}
 			text := fmt.Sprintf("unknown tool %q. ", Clip(r.Params.Name))
 			if near := format.Near(r.Params.Name, names); len(near) > 0 {
