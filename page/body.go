@@ -4,6 +4,7 @@ import (
 	"context"
 	"html/template"
 	"regexp"
+	"sync"
 
 	"github.com/microcosm-cc/bluemonday"
 
@@ -12,8 +13,9 @@ import (
 	"mailtree/maildir/markdown"
 )
 
-// clean lets pass what markdown.Render makes, and nothing else. Safe for concurrent use.
-var clean = cleaner()
+// clean lets pass what markdown.Render makes, and nothing else. Safe for concurrent use; made at the
+// first use.
+var clean = sync.OnceValue(cleaner)
 
 func cleaner() *bluemonday.Policy {
 	p := bluemonday.NewPolicy()
@@ -40,5 +42,5 @@ func bodyHTML(ctx context.Context, m *maildir.MessageRow) template.HTML {
 	if !ok {
 		return ""
 	}
-	return template.HTML(clean.Sanitize(text)) //nolint:gosec // sanitized
+	return template.HTML(clean().Sanitize(text)) //nolint:gosec // sanitized
 }

@@ -220,7 +220,7 @@ func (v *view) show(name string, data any) error { return v.showAs(http.StatusOK
 
 func (v *view) showAs(status int, name string, data any) error {
 	v.Data = data
-	t, part := templates[name], "base"
+	t, part := templates()[name], "base"
 	if v.r.Header.Get(fragmentHeader) != "" {
 		part = "main"
 	}

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -149,8 +150,9 @@ func mixedScripts(name string) bool {
 	return latin && other
 }
 
-// templates are the views by name: each file below templates/ with base.html.
-var templates = parseTemplates()
+// templates are the views by name: each file below templates/ with base.html. They are parsed when
+// the first is shown, because every start of the program, of a hook too, would wait for it.
+var templates = sync.OnceValue(parseTemplates)
 
 func parseTemplates() map[string]*template.Template {
 	base := template.Must(template.New("base").Funcs(functions).ParseFS(sources, "templates/base.html", "templates/parts.html"))
