@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mailtree/fixtures/storetest"
+	"mailtree/fixtures/waits"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
 )
@@ -24,6 +25,7 @@ func TestMain(m *testing.M) {
 	if err := storetest.Isolate(os.Setenv); err != nil {
 		panic(err)
 	}
+	waits.Parallel()
 	os.Exit(m.Run())
 }
 

@@ -36,6 +36,7 @@ var errnos = []syscall.Errno{
 // once, with the next errno in turn, in the least form one in three; in the long form with every
 // errno.
 func TestFaultErrno(t *testing.T) {
+	longer(t)
 	t.Parallel()
 	for i, op := range perilous {
 		t.Run(op.name, func(t *testing.T) {

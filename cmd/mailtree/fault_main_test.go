@@ -30,8 +30,8 @@ import (
 )
 
 // The fault tests run the program as a process of its own and kill it, fill its disk, cut its power
-// and get in its way. The least form runs with all tests, the short one (200 kills) in .ci/run. In
-// full: go test ./cmd/mailtree -run Fault -faults=long -timeout 1h
+// and get in its way. A few of them run with all tests, in their least form, all of them in the
+// short form (200 kills) in .ci/run. In full: go test ./cmd/mailtree -run Fault -faults=long -timeout 1h
 
 var faults = flag.String("faults", "least", "how much the fault tests do: least, short or long")
 

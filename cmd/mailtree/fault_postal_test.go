@@ -147,6 +147,7 @@ func (p *post) check() {
 // TestFaultPostalLoops has two clients answer each other: every message arrives, in the order it
 // was sent.
 func TestFaultPostalLoops(t *testing.T) {
+	longer(t)
 	t.Parallel()
 	const balls = 4                           // conversations at once
 	total := extent(400/slower, 2000, 20_000) // a multiple of 2*balls
@@ -199,6 +200,7 @@ func TestFaultPostalCrowd(t *testing.T) {
 // Messages that nobody was handed stand in the inbox, marked read; there are no more of them than
 // calls that got no answer.
 func TestFaultPostalKill(t *testing.T) {
+	longer(t)
 	t.Parallel()
 	kills := extent(3, 20, 200)
 	c := newCrowd(t, extent(384/slower, 2560, 20_000))

@@ -60,6 +60,7 @@ const lazy = "loop,commit=300"
 // so twice: with nothing on the disk but what the server had made durable, and when the kernel has
 // written the names of all files, but the content of those only that were made durable.
 func TestFaultPowerSteps(t *testing.T) {
+	longer(t)
 	t.Parallel()
 	needMounts(t, "mkfs.ext4")
 	disk := image(t, "64M")

@@ -28,6 +28,7 @@ var (
 // history is sound and holds everything. A sequence that fails prints its seed: -sequence SEED plays
 // the same choices again, though the machine mixes those of the actors anew.
 func TestFaultSequences(t *testing.T) {
+	longer(t)
 	t.Parallel()
 	seeds := []uint64{*sequenceSeed}
 	if *sequenceSeed == 0 {

@@ -46,6 +46,7 @@ type steps struct {
 // file, journal, sync, each rename, ingest, tidying, record, answer. After the next start the
 // operation is whole or absent; answered ones are whole.
 func TestFaultSteps(t *testing.T) {
+	longer(t)
 	t.Parallel()
 	for _, op := range []stepped{
 		{"send", nothing, sendThree, lookSent, 5, nothing, false},

@@ -26,11 +26,13 @@ import (
 
 	"mailtree/fixtures/guesttest"
 	"mailtree/fixtures/tmuxtest"
+	"mailtree/fixtures/waits"
 	"mailtree/maildir/storedir"
 )
 
 // TestMain lets the test binary be the real program when a script runs `mailtree`.
 func TestMain(m *testing.M) {
+	waits.Parallel()
 	testscript.Main(m, map[string]func(){"mailtree": main})
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"mailtree/fixtures/waits"
 	"mailtree/maildir"
 )
 
@@ -29,6 +30,7 @@ func TestMain(m *testing.M) {
 		missedWithFew(dir)
 		os.Exit(0)
 	}
+	waits.Parallel()
 	os.Exit(m.Run())
 }
 
