@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,6 +22,30 @@ type program struct {
 // commit, a client's turn or a shell that starts must not fail because HOST or PORT mean something
 // else in its environment.
 var goesOn = map[string]bool{"hook": true, "guard": true, "man": true, "completion": true, cobra.ShellCompRequestCmd: true}
+
+// groups are the headings of `mailtree --help`, each with its commands; those of no group come last.
+var groups = []struct {
+	title    string
+	commands []string
+}{
+	{"Mail:", []string{"inbox", "read", "thread", "search", "send", "reply", "ack", "edit", "archive", "rm", "undo"}},
+	{"Who works on what:", []string{"agents", "whois", "me", "claims", "claim", "release", "projects", "new", "guard"}},
+	{"What happens:", []string{"open", "today", "watch", "log", "problems", "fmt", "attachments"}},
+	{"Clients:", []string{"setup", "stdio", "hook", "nudge", "token"}},
+	{"The server and its store:", []string{"serve", "status", "stop", "logs", "service", "doctor", "config", "index", "key"}},
+}
+
+// group puts the commands of root below their headings.
+func group(root *cobra.Command) {
+	for _, g := range groups {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		for _, c := range root.Commands() {
+			if slices.Contains(g.commands, c.Name()) {
+				c.GroupID = g.title
+			}
+		}
+	}
+}
 
 func rootCommand(env []string, std stdio) *cobra.Command {
 	p := &program{std: std, env: env}
@@ -69,12 +94,16 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 	)
 	root.AddCommand(p.deskCommands()...)
 	root.InitDefaultCompletionCmd()
+	group(root)
 	for _, c := range root.Commands() {
 		if check := c.Args; check != nil {
 			c.Args = func(c *cobra.Command, args []string) error {
 				err := check(c, args)
 				if err == nil || c.Name() == "hook" { // which fails nothing
 					return err
+				}
+				if strings.Contains(err.Error(), "arg(s)") { // cobra's words for the number of them
+					err = fmt.Errorf("%d arguments, where the command is `%s`", len(args), strings.TrimSuffix(c.UseLine(), " [flags]"))
 				}
 				return usageError(c, err)
 			}
