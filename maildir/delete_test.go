@@ -64,7 +64,7 @@ func TestDelete(t *testing.T) {
 	if left := filesOf(t, p, m.ID); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
-	if hits := find(t, p, "zebra"); len(hits) != 1 || hits[0].ID != kept.ID {
+	if hits := find(t, p, "zebra from:Ann"); len(hits) != 1 || hits[0].ID != kept.ID {
 		t.Errorf("found %+v", hits)
 	}
 	if page := inbox(t, p, "Dan"); page.Total != 0 {
@@ -75,7 +75,7 @@ func TestDelete(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"a person's note": {"log", "-p", "--", d.CopyPath},
-		"delete: Ann -> Bob, Cat: zebra\n\nMail-Op: delete\nMail-Id: " + m.ID + "\nAgent: Ann\n": {"log", "-1", "--format=%B"},
+		"delete: Ann -> Bob, Cat: zebra\n\nMail-Op: delete\nMail-Id: " + m.ID + "\nAgent: Ann\n": {"log", "--format=%B"}, // not the last: Postmaster may tell of the edit
 	} {
 		if out := git(t, p, args...); !strings.Contains(out, want) {
 			t.Errorf("git %v:\n%s", args, out)
