@@ -58,6 +58,11 @@ type HistoryQuery struct {
 	Folder func(path string) bool // whether a file that is wanted may lie below that folder
 	Since  time.Time              // nothing that was committed before; zero: all
 
+	// Keys name what is wanted, and make the search fast: a commit that has none of them is not looked
+	// at. They are ids of messages, names of agents, folders, files that have no id, and RemovedFrom.
+	// nil: every commit is looked at.
+	Keys []string
+
 	// File reports whether a file is wanted, of a commit of operations, or of one of edits.
 	File func(path string, operations bool) bool
 
@@ -72,6 +77,9 @@ type Revision struct {
 	Edit   bool         // we have committed somebody else's edits
 	Files  []FileChange // by path
 }
+
+// RemovedFrom is the key of the commits that removed a message of a thread: its canonical file.
+func RemovedFrom(thread string) string { return "removed from " + thread }
 
 // RecordedOp is an operation as a commit tells it. See Op for its fields.
 type RecordedOp struct {

@@ -124,6 +124,7 @@ func (p *Project) namedLog(ctx context.Context, of string) (h HistoryQuery, err 
 	}
 	if a != nil {
 		h = everythingLog()
+		h.Keys = []string{of}
 		h.Op = func(op RecordedOp) bool { return op.Agent == of }
 		h.File = func(path string, operations bool) bool { return operations || format.Locate(path).Agent == of }
 		return h, nil
@@ -156,6 +157,7 @@ func messagesLog(ids []string, since time.Time) HistoryQuery {
 		Op:    func(op RecordedOp) bool { return of[op.ID] },
 		File:  func(path string, _ bool) bool { return of[format.Locate(path).ID] },
 		Since: since,
+		Keys:  ids,
 		Folder: func(path string) bool {
 			e := strings.SplitN(path, "/", 4)
 			switch {
@@ -176,8 +178,10 @@ func pathLog(at string) HistoryQuery {
 		File:   func(path string, _ bool) bool { return path == at || strings.HasPrefix(path, at+"/") },
 		Folder: func(path string) bool { return strings.HasPrefix(at+"/", path+"/") || strings.HasPrefix(path, at+"/") },
 		Since:  dayOf(at),
+		Keys:   []string{at},
 	}
 	if id := format.Locate(at).ID; id != "" {
+		q.Keys = append(q.Keys, id)
 		q.Op = func(op RecordedOp) bool { return op.ID == id }
 	}
 	return q

@@ -239,6 +239,7 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 		l.last, l.lastSum, l.known = l.cfg.Now(), p.commit, p.commit
 		l.look = time.Now().Add(healTime)
 		l.mu.Unlock()
+		ringBell(l.moved)
 		l.Edited(plan.apart)
 	}
 	return made, err

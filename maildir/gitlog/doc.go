@@ -1,7 +1,7 @@
 // Package gitlog is the audit of a mail tree: it puts every operation of the server, and the edits
 // of others, into commits of the tree's Git repository. It implements maildir.History. Its two
 // rooms know the formats: object reads and writes Git's objects, gitindex .git/index. This package
-// knows the protocol: queue, plan, publish, repair, heal, catch up, tidy. Everything that is
+// knows the protocol: queue, plan, publish, repair, heal, catch up, tidy; and the history: graph, walk. Everything that is
 // written is written by Git's own protocol, because go-git neither locks nor syncs
 // (docs/durability.md, "Why it is done this way"); go-git reads objects, and parses configuration
 // and ignore patterns.
@@ -40,6 +40,9 @@
 //   - A round, which is what has queued when the branch moves, comes about once a second at most, and
 //     so seldom that the work is a tenth of one core. It writes index and branch once, however many
 //     commits it brings (write).
+//   - A search of the history reads the commits that it shows, and finds them in the graph, which
+//     keepGraph brings level with the branch after every commit, and makes at the first start. No
+//     answer depends on it (graphFile).
 //   - Files of Git's configuration are read, never obeyed: no hook, filter, include or program runs.
 //     The git program itself runs for one thing, putting packs together when it is quiet, and sees
 //     no configuration then (tidy).
@@ -90,6 +93,7 @@
 //	mailtree-index, -ref, -lock   the next index, ref and index.lock, before they are put into place
 //	mailtree-mark                 what we are about to do under Git's locks (mark)
 //	mailtree-branch               the recorded branch; remove it to record another one
+//	mailtree-graph                of each commit its parents, time and what it touched (graphFile)
 //	mailtree-new                  objects before they are put into place
 //	mailtree-pack                 a repository for the time in which packs are put together (tidy)
 //

@@ -68,6 +68,7 @@ type Log struct {
 	turn   chan struct{}          // held by the one who commits
 	wake   chan struct{}          // rings Run
 	litter chan struct{}          // rings keepHouse
+	moved  chan struct{}          // rings keepGraph
 	git    func() (string, error) // finds the program
 	mem    *memory                // guarded by turn
 	step   func(string)           // tests stop here
@@ -109,7 +110,8 @@ func Open(cfg Config) (*Log, error) {
 	if cfg.Share == nil {
 		cfg.Share = &Share{}
 	}
-	l := &Log{cfg: cfg, turn: make(chan struct{}, 1), wake: make(chan struct{}, 1), litter: make(chan struct{}, 1), mem: newMemory(),
+	l := &Log{cfg: cfg, turn: make(chan struct{}, 1), wake: make(chan struct{}, 1), litter: make(chan struct{}, 1),
+		moved: make(chan struct{}, 1), mem: newMemory(),
 		step: func(string) {}, gentle: gentle, recordTime: recordTime}
 	l.git = func() (string, error) { return exec.LookPath("git") }
 	l.edits = map[string]struct{}{}
@@ -205,9 +207,11 @@ func (l *Log) Edited(paths []string) {
 	}
 }
 
-func (l *Log) ring() {
+func (l *Log) ring() { ringBell(l.wake) }
+
+func ringBell(bell chan struct{}) {
 	select {
-	case l.wake <- struct{}{}:
+	case bell <- struct{}{}:
 	default:
 	}
 }
@@ -218,7 +222,7 @@ const lastChance = 5 * time.Second
 // Run implements maildir.History: it commits what is due until ctx ends, then what is left, at most
 // for five seconds, and returns nil. It sleeps while nothing is pending. With Config.External it
 // begins with the edits that were made while it did not run (catchUp). When it is quiet it puts
-// packs together (keepHouse).
+// packs together (keepHouse). It keeps the graph level with the branch (keepGraph).
 func (l *Log) Run(ctx context.Context) error {
 	var aside sync.WaitGroup
 	l.mu.Lock()
@@ -229,6 +233,7 @@ func (l *Log) Run(ctx context.Context) error {
 		aside.Go(func() { rest = l.catchUp(ctx, before) })
 	}
 	aside.Go(func() { l.keepHouse(ctx) })
+	aside.Go(func() { l.keepGraph(ctx) })
 	for ctx.Err() == nil {
 		l.mu.Lock()
 		at, pending := l.due(l.cfg)

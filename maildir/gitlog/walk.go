@@ -31,8 +31,20 @@ func (l *Log) Walk(ctx context.Context, q maildir.HistoryQuery, each func(*maild
 	l.commitWaiting(ctx)
 	repo := newRepository(l.cfg.Dir, newMemory())
 	defer repo.Close()
-	w := &walk{repo: repo, q: q}
-	return repo.eachCommit(ctx, q.Since, q.Progress, func(c *commit) error {
+	w, keys := &walk{repo: repo, q: q}, hashKeys(q.Keys)
+	n := newNewestFirst(repo)
+	n.since, n.progress = q.Since, q.Progress
+	defer func() { l.fellBehind(n.apart) }()
+	return n.eachCommit(ctx, func(c *commit) error {
+		if c.number >= 0 {
+			if q.Keys != nil && !n.graph.touches(c.number, keys) {
+				return nil
+			}
+			var err error
+			if c, err = repo.commit(c.name); err != nil {
+				return err
+			}
+		}
 		r, err := w.revision(c)
 		if err != nil || r == nil {
 			return err
@@ -57,58 +69,102 @@ func (l *Log) commitWaiting(ctx context.Context) {
 	}
 }
 
-// eachCommit calls fn for the commits that HEAD has, newest first.
-func (r *repository) eachCommit(ctx context.Context, since time.Time, progress func(int, time.Time), fn func(*commit) error) error {
-	at, err := r.head()
+// newestFirst goes through the commits that HEAD has, newest first.
+type newestFirst struct {
+	repo     *repository
+	graph    *graph
+	since    time.Time                        // as of maildir.HistoryQuery
+	progress func(looked int, back time.Time) // the same
+	apart    int                              // commits so far that the graph has not
+
+	next   commits
+	seen   []bool        // of the graph's
+	others map[hash]bool // that were seen
+}
+
+func newNewestFirst(r *repository) *newestFirst {
+	g := readGraph(r.path(graphFile))
+	return &newestFirst{
+		repo:   r,
+		graph:  g,
+		seen:   make([]bool, g.len()),
+		others: map[hash]bool{},
+	}
+}
+
+// eachCommit calls fn for the commits. Those that the graph has are not read yet.
+func (n *newestFirst) eachCommit(ctx context.Context, fn func(*commit) error) error {
+	at, err := n.repo.head()
 	if err != nil {
 		return err
 	}
-	known := map[hash]bool{}
-	var next commits
-	add := func(h hash) error {
-		if h.IsZero() || known[h] {
-			return nil
-		}
-		known[h] = true
-		c, err := r.commit(h)
-		if err == nil {
-			heap.Push(&next, c)
-		}
-		return err
-	}
-	if err := add(at.commit); err != nil {
+	if err := n.push(at.commit); err != nil {
 		return err
 	}
 	told, older := time.Now(), 0
-	for looked := 1; len(next) > 0 && older < slack; looked++ {
+	for looked := 1; len(n.next) > 0 && older < slack; looked++ {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		c := heap.Pop(&next).(*commit)
-		if c.made.Before(since) {
+		c := heap.Pop(&n.next).(*commit)
+		if c.made.Before(n.since) {
 			older++
 		} else if err := fn(c); err != nil {
 			return err
 		}
-		for _, p := range c.parents {
-			if err := add(p); err != nil {
-				return err
+		if c.number >= 0 {
+			n.graph.parents(c.number, n.pushNumber)
+		} else {
+			for _, p := range c.parents {
+				if err := n.push(p); err != nil {
+					return err
+				}
 			}
 		}
-		if progress != nil && time.Since(told) > progressEvery {
+		if n.progress != nil && looked%1024 == 0 && time.Since(told) > progressEvery {
 			told = time.Now()
-			progress(looked, c.made)
+			n.progress(looked, c.made)
 		}
 	}
 	return nil
 }
 
-// commit is a commit object that was read.
+// push adds a commit that is still to come, if there is one of that name.
+func (n *newestFirst) push(name hash) error {
+	if name.IsZero() || n.others[name] {
+		return nil
+	}
+	if i := n.graph.number(name); i >= 0 {
+		n.pushNumber(i)
+		return nil
+	}
+	n.others[name] = true
+	n.apart++
+	c, err := n.repo.commit(name)
+	if err == nil {
+		heap.Push(&n.next, c)
+	}
+	return err
+}
+
+// pushNumber is push for a commit of the graph.
+func (n *newestFirst) pushNumber(i int) {
+	if n.seen[i] {
+		return
+	}
+	n.seen[i] = true
+	heap.Push(&n.next, &commit{name: n.graph.name(i), made: n.graph.made(i), number: i})
+}
+
+// commit is a commit object.
 type commit struct {
-	name    hash
+	name   hash
+	made   time.Time
+	number int // of its record in the graph that it is known from; less than 0: it was read
+
+	// Where it was read:
 	parents []hash
 	author  string // the name
-	made    time.Time
 	message string
 }
 
@@ -131,7 +187,7 @@ func (r *repository) commit(name hash) (*commit, error) {
 		return nil, err
 	}
 	head, message, _ := bytes.Cut(data, []byte("\n\n"))
-	c := &commit{name: name, message: string(message)}
+	c := &commit{name: name, number: -1, message: string(message)}
 	for line := range strings.Lines(string(head)) {
 		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		switch key {
@@ -193,21 +249,29 @@ func (w *walk) revision(c *commit) (*maildir.Revision, error) {
 	return r, nil
 }
 
-// files are the files of the query that a commit changed.
-func (w *walk) files(c *commit, operations bool) (all []maildir.FileChange, err error) {
+// sides are the tree of a commit's first parent, and its own.
+func (r *repository) sides(c *commit) (sides [2]entry, err error) {
 	var first hash
 	if len(c.parents) > 0 {
 		first = c.parents[0]
 	}
-	var sides [2]entry
 	for i, h := range []hash{first, c.name} {
-		tree, err := w.repo.TreeOf(h)
+		tree, err := r.TreeOf(h)
 		if err != nil {
-			return nil, err
+			return sides, err
 		}
 		if !tree.IsZero() {
 			sides[i] = entry{Mode: object.ModeTree, Hash: tree}
 		}
+	}
+	return sides, nil
+}
+
+// files are the files of the query that a commit changed.
+func (w *walk) files(c *commit, operations bool) (all []maildir.FileChange, err error) {
+	sides, err := w.repo.sides(c)
+	if err != nil {
+		return nil, err
 	}
 	var failed error
 	err = w.repo.DiffIn(sides[0], sides[1], "", w.q.Folder, func(path string, old, now entry) {
@@ -324,7 +388,7 @@ func (r *repository) commitAt(ctx context.Context, at maildir.Moment) (found *co
 		return nil, &maildir.Error{What: refusal.UnknownCommit, Name: at.Commit}
 	}
 	several := false
-	err = r.eachCommit(ctx, time.Time{}, nil, func(c *commit) error {
+	err = newNewestFirst(r).eachCommit(ctx, func(c *commit) error {
 		switch {
 		case at.Commit == "" && !c.made.After(at.At):
 			found = c
@@ -343,6 +407,8 @@ func (r *repository) commitAt(ctx context.Context, at maildir.Moment) (found *co
 		return nil, &maildir.Error{What: refusal.ManyCommits, Name: at.Commit}
 	case err != nil && found == nil:
 		return nil, err
+	case found != nil && found.number >= 0:
+		return r.commit(found.name)
 	case found != nil:
 		return found, nil
 	case at.Commit != "":

@@ -16,7 +16,10 @@ import (
 	"mailtree/maildir"
 )
 
-var walked = flag.Int("gitlog.walked", 100000, "commits of BenchmarkWalk")
+var (
+	walked = flag.Int("gitlog.walked", 100000, "commits of BenchmarkWalk")
+	slowly = flag.Bool("gitlog.slowly", false, "let BenchmarkWalk search without the graph, too")
+)
 
 func everything() maildir.HistoryQuery {
 	return maildir.HistoryQuery{
@@ -199,22 +202,106 @@ func TestAsOf(t *testing.T) {
 	}
 }
 
-// BenchmarkWalk measures the first entry of a history of very many commits, and a whole walk that
-// looks for one message.
+// BenchmarkWalk measures how soon the first entry comes out of a history of very many commits, at its
+// near end, in the middle and at its far end, with the graph and without it, beside what Git takes to
+// log the same path. It also measures the making of the graph.
 func BenchmarkWalk(b *testing.B) {
-	dir := b.TempDir()
+	dir := longHistory(b)
+	l, err := Open(Config{Dir: dir})
+	if err != nil {
+		b.Fatal(err)
+	}
+	file := filepath.Join(dir, ".git", graphFile)
+	b.Run("make-graph", func(b *testing.B) {
+		for b.Loop() {
+			_ = os.Remove(file)
+			if err := l.extendGraph(b.Context(), &graphEnd{}); err != nil {
+				b.Fatal(err)
+			}
+		}
+		fi, err := os.Stat(file)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(fi.Size())/float64(*walked), "B/commit")
+	})
+	for name, i := range map[string]int{"near": *walked - 1, "middle": *walked / 2, "far": 0} {
+		day, id := longHistoryID(i)
+		folder := fmt.Sprintf("agents/A%d/inbox%s", (i*7+3)%50, strings.TrimSuffix(day, "/"))
+		of := map[string]maildir.HistoryQuery{
+			"message": {
+				Keys: []string{id},
+				Op:   func(op maildir.RecordedOp) bool { return op.ID == id },
+				File: func(path string, _ bool) bool { return strings.Contains(path, id) },
+			},
+			"folder": {
+				Keys:   []string{folder},
+				File:   func(path string, _ bool) bool { return strings.HasPrefix(path, folder+"/") },
+				Folder: func(path string) bool { return strings.HasPrefix(folder+"/", path+"/") },
+			},
+			"agent": {
+				Keys: []string{fmt.Sprintf("only%d", i)},
+				Op:   func(op maildir.RecordedOp) bool { return op.Agent == fmt.Sprintf("only%d", i) },
+				File: func(string, bool) bool { return true },
+			},
+		}
+		for what, q := range of {
+			if q.Folder == nil {
+				q.Folder = func(string) bool { return true }
+			}
+			b.Run(what+"/"+name, func(b *testing.B) { benchmarkFirst(b, l, q) })
+			if *slowly {
+				q.Keys = nil
+				b.Run(what+"/"+name+"/no-graph", func(b *testing.B) { benchmarkFirst(b, l, q) })
+			}
+		}
+		b.Run("folder/"+name+"/git", func(b *testing.B) {
+			for b.Loop() {
+				c := exec.Command("git", "log", "-n", "20", "--", folder)
+				c.Dir = dir
+				if out, err := c.Output(); err != nil || len(out) == 0 {
+					b.Fatal(err, len(out))
+				}
+			}
+		})
+	}
+}
+
+// benchmarkFirst measures how soon the first entry comes.
+func benchmarkFirst(b *testing.B, l *Log, q maildir.HistoryQuery) {
+	enough := errors.New("enough")
+	for b.Loop() {
+		if err := l.Walk(b.Context(), q, func(*maildir.Revision) error { return enough }); !errors.Is(err, enough) {
+			b.Fatal(err)
+		}
+	}
+}
+
+// longHistoryID is the folder of the day and the id of a message of longHistory.
+func longHistoryID(i int) (day, id string) {
+	at := time.Unix(1735689600+int64(i)*300, 0).UTC()
+	return at.Format("/2006/01/02/"), fmt.Sprintf("msg_%s_%016x", at.Format("20060102"), i)
+}
+
+// longHistory makes a repository with a commit for each message, between fifty agents. The first, the
+// last and the one in the middle are from an agent of its own.
+func longHistory(b *testing.B) (dir string) {
+	dir = b.TempDir()
 	c := exec.Command("git", "init", "-q", "-b", "main", dir)
 	if err := c.Run(); err != nil {
 		b.Skip(err)
 	}
 	var in strings.Builder
 	for i := range *walked {
-		day := time.Unix(1735689600+int64(i)*300, 0).UTC()
-		id := fmt.Sprintf("msg_%s_%016x", day.Format("20060102"), i)
-		message := fmt.Sprintf("send: A%d -> B: Plan\n\nMail-Op: send\nMail-Id: %s\nAgent: A%d\n", i%50, id, i%50)
-		fmt.Fprintf(&in, "commit refs/heads/main\ncommitter mailtree <m@x> %d +0000\ndata %d\n%s", day.Unix(), len(message), message)
-		for _, p := range []string{"messages", fmt.Sprintf("agents/A%d/outbox", i%50), fmt.Sprintf("agents/A%d/inbox", (i*7+3)%50)} {
-			fmt.Fprintf(&in, "M 100644 inline %s/%s/%s.md\ndata %d\n%s\n", p, day.Format("2006/01/02"), id, len(id), id)
+		day, id := longHistoryID(i)
+		from := fmt.Sprintf("A%d", i%50)
+		if i == 0 || i == *walked/2 || i == *walked-1 {
+			from = fmt.Sprintf("only%d", i)
+		}
+		message := fmt.Sprintf("send: %s -> B: Plan\n\nMail-Op: send\nMail-Id: %s\nAgent: %s\n", from, id, from)
+		fmt.Fprintf(&in, "commit refs/heads/main\ncommitter mailtree <m@x> %d +0000\ndata %d\n%s", 1735689600+i*300, len(message), message)
+		for _, p := range []string{"messages", "agents/" + from + "/outbox", fmt.Sprintf("agents/A%d/inbox", (i*7+3)%50)} {
+			fmt.Fprintf(&in, "M 100644 inline %s%s%s.md\ndata %d\n%s\n", p, day, id, len(id), id)
 		}
 	}
 	c = exec.Command("git", "fast-import", "--quiet")
@@ -225,23 +312,5 @@ func BenchmarkWalk(b *testing.B) {
 	if err := os.MkdirAll(filepath.Join(dir, ".mailtree"), 0o700); err != nil {
 		b.Fatal(err)
 	}
-	l, err := Open(Config{Dir: dir})
-	if err != nil {
-		b.Fatal(err)
-	}
-	oldest := everything()
-	oldest.Op = func(op maildir.RecordedOp) bool { return strings.HasSuffix(op.ID, "_0000000000000000") }
-	folder := everything()
-	folder.File = func(path string, _ bool) bool { return strings.HasPrefix(path, "agents/A7/inbox/2025/01/01/") }
-	folder.Folder = func(path string) bool { return strings.HasPrefix("agents/A7/inbox/2025/01/01/", path+"/") }
-	for name, q := range map[string]maildir.HistoryQuery{"newest": everything(), "oldest-message": oldest, "oldest-folder": folder} {
-		b.Run(name, func(b *testing.B) {
-			enough := errors.New("enough")
-			for b.Loop() {
-				if err := l.Walk(context.Background(), q, func(*maildir.Revision) error { return enough }); !errors.Is(err, enough) {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
+	return dir
 }
