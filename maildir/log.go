@@ -55,7 +55,7 @@ func (p *Project) Log(ctx context.Context, q LogQuery, each func(*LogEntry) erro
 	if q.Open {
 		find = p.openLog
 	}
-	h, show, err := find(ctx, q.Of)
+	h, show, err := find(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -83,9 +83,9 @@ func (p *Project) Log(ctx context.Context, q LogQuery, each func(*LogEntry) erro
 
 // logged is the query of the history for an agent, a message, a thread or a path, and which of the
 // entries are shown.
-func (p *Project) logged(ctx context.Context, of string) (h HistoryQuery, show func(*LogEntry) bool, err error) {
+func (p *Project) logged(ctx context.Context, q LogQuery) (h HistoryQuery, show func(*LogEntry) bool, err error) {
 	show = func(*LogEntry) bool { return true }
-	clean := path.Clean(of)
+	of, clean := q.Of, path.Clean(q.Of)
 	switch {
 	case of == "":
 		return everythingLog(), show, nil
@@ -94,7 +94,7 @@ func (p *Project) logged(ctx context.Context, of string) (h HistoryQuery, show f
 	case strings.Contains(of, "/"):
 		return pathLog(clean), touches, nil
 	}
-	if h, err = p.namedLog(ctx, of); err != nil || h.File != nil {
+	if h, err = p.namedLog(ctx, q); err != nil || h.File != nil {
 		return h, show, err
 	}
 	if strings.Contains(of, ".") || slices.Contains([]string{format.AgentsDir, format.MessagesDir, format.ClaimsDir, format.AttachmentsDir}, of) {
@@ -116,8 +116,10 @@ func everythingLog() HistoryQuery {
 	}
 }
 
-// namedLog is the query for an agent, a message or a thread that is there; the zero value: none is.
-func (p *Project) namedLog(ctx context.Context, of string) (h HistoryQuery, err error) {
+// namedLog is the query for an agent or message that is there, or for a thread; the zero value: there
+// is none.
+func (p *Project) namedLog(ctx context.Context, q LogQuery) (h HistoryQuery, err error) {
+	of := q.Of
 	a, err := p.store.index.Agent(ctx, p.slug, of)
 	if err != nil {
 		return h, err
@@ -136,15 +138,53 @@ func (p *Project) namedLog(ctx context.Context, of string) (h HistoryQuery, err 
 	if m != nil {
 		return messagesLog([]string{of}, dayOf(m.Path)), nil
 	}
-	rows, err := p.store.index.Thread(ctx, ThreadQuery{Project: p.slug, Thread: of})
-	if err != nil || len(rows) == 0 {
+	return p.threadLog(ctx, of, q.Progress)
+}
+
+// threadLog is the query for a thread: its messages in the tree, and those that were removed from it.
+// The zero value: there was never one.
+func (p *Project) threadLog(ctx context.Context, thread string, progress func(int, time.Time)) (h HistoryQuery, err error) {
+	rows, err := p.store.index.Thread(ctx, ThreadQuery{Project: p.slug, Thread: thread})
+	if err != nil {
 		return h, err
 	}
-	ids := make([]string, len(rows))
+	paths := make([]string, len(rows))
 	for i := range rows {
-		ids[i] = rows[i].ID
+		paths[i] = rows[i].Path
 	}
-	return messagesLog(ids, dayOf(rows[0].Path)), nil
+	q := everythingLog()
+	q.Folder = func(path string) bool {
+		return path == format.MessagesDir || strings.HasPrefix(path, format.MessagesDir+"/")
+	}
+	q.File = func(path string, _ bool) bool { return format.Locate(path).Kind == format.KindCanonical }
+	q.Keys, q.Progress = []string{RemovedFrom(thread)}, progress
+	err = p.history.Walk(ctx, q, func(r *Revision) error {
+		for _, f := range r.Files {
+			if f.Op != Removed {
+				continue
+			}
+			data, err := f.Content()
+			if err != nil {
+				return err
+			}
+			if m, err := format.ParseMessage(format.Locate(f.Path).ID, data); err == nil && m.ThreadID == thread {
+				paths = append(paths, f.Path)
+			}
+		}
+		return nil
+	})
+	if err != nil || len(paths) == 0 {
+		return h, err
+	}
+	var days []time.Time
+	ids := []string{thread} // that of the message which began the thread, where it has no other name
+	if day := dayOf(thread); !day.IsZero() {
+		days = append(days, day)
+	}
+	for _, path := range paths {
+		ids, days = append(ids, format.Locate(path).ID), append(days, dayOf(path))
+	}
+	return messagesLog(ids, slices.MinFunc(days, time.Time.Compare)), nil
 }
 
 // messagesLog asks for messages of those ids, their copies and marks.
@@ -258,8 +298,8 @@ func doorOf(e *LogEntry) string {
 }
 
 // openLog is logged for a message and those who may not know who got a blind copy of it.
-func (p *Project) openLog(ctx context.Context, id string) (h HistoryQuery, show func(*LogEntry) bool, err error) {
-	m, err := p.messageHead(ctx, id)
+func (p *Project) openLog(ctx context.Context, q LogQuery) (h HistoryQuery, show func(*LogEntry) bool, err error) {
+	m, err := p.messageHead(ctx, q.Of)
 	if err != nil {
 		return h, nil, err
 	}

@@ -97,3 +97,28 @@ func TestLogOf(t *testing.T) {
 		t.Errorf("a message that is gone: %q", got)
 	}
 }
+
+// TestLogThread: the log of a thread tells of its messages that are no longer in the tree: one that
+// was deleted, one whose files somebody has removed, and of all of them when none is left.
+func TestLogThread(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
+	var ids []string
+	for _, body := range []string{"one", "two", "three"} {
+		m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: body, Body: body, ThreadID: "T-1"})
+		ids = append(ids, m.ID)
+	}
+	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Body: "apart", ThreadID: "T-2"})
+	for left := range ids {
+		if _, err := p.Delete(t.Context(), "Ann", ids[left]); err != nil {
+			t.Fatal(err)
+		}
+		got := logOf(t, p, maildir.LogQuery{Of: "T-1"})
+		if strings.Count(got, "Ann send") != 3 || strings.Count(got, " delete ") != left+1 {
+			t.Errorf("%d deleted:\n%s", left+1, got)
+		}
+	}
+	if err := p.Log(t.Context(), maildir.LogQuery{Of: "T-3"}, nil); !errors.Is(err, maildir.ErrNotFound) {
+		t.Errorf("no such thread: %v", err)
+	}
+}
