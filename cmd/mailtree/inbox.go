@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -30,12 +33,23 @@ func inboxCommand(p *program) *cobra.Command {
 	c.Flags().StringVar(&o.since, "since", "", "only after this time, such as 2026-01-31T12:00:00Z")
 	c.Flags().IntVarP(&o.limit, "limit", "n", maildir.DefaultPage, "at most this many")
 	c.Flags().StringVar(&o.cursor, "cursor", "", "go on where the list before ended")
+	c.Flags().StringVar(&o.asOf, "as-of", "", "as it was at this time, such as 2026-01-31T12:00:00Z, or in this commit (see log)")
+	for _, now := range []string{"unread", "ack", "archived"} {
+		c.MarkFlagsMutuallyExclusive("as-of", now)
+	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		who := whose(len(args) == 0)
 		return p.atDesk(c.Context(), f, who, nil, func(ctx context.Context, d *deskWork) error {
 			o.agent = d.Person
 			if len(args) > 0 {
 				o.agent = args[0]
+			}
+			if o.asOf != "" {
+				var raw json.RawMessage
+				if err := d.Read(ctx, o.uri(d), &raw); err != nil {
+					return err
+				}
+				return present(d, raw, func(in *mail.Inbox) error { return showInbox(d, in) })
 			}
 			return call(ctx, d, "check_my_messages", o.args(d), func(in *mail.Inbox) error { return showInbox(d, in) })
 		})
@@ -45,8 +59,20 @@ func inboxCommand(p *program) *cobra.Command {
 
 type inboxOptions struct {
 	agent, since, cursor  string
+	asOf                  string
 	unread, ack, archived bool
 	limit                 int
+}
+
+// uri is the resource of the inbox as it was.
+func (o *inboxOptions) uri(d *deskWork) string {
+	q := "?project=" + url.PathEscape(d.Slug) + "&limit=" + strconv.Itoa(o.limit)
+	for name, text := range map[string]string{"as_of": o.asOf, "since_ts": o.since, "cursor": o.cursor} {
+		if text != "" {
+			q += "&" + name + "=" + url.PathEscape(text)
+		}
+	}
+	return "resource://inbox/" + url.PathEscape(o.agent) + q
 }
 
 func (o *inboxOptions) args(d *deskWork) map[string]any {

@@ -7,7 +7,7 @@ import (
 
 // words are in what the command line tells of refusals.
 var words = refusal.Words{
-	Args: map[refusal.Field]string{refusal.Project: "--project", refusal.Repository: "REPOSITORY"},
+	Args: map[refusal.Field]string{refusal.Project: "--project", refusal.Repository: "REPOSITORY", refusal.Moment: "--as-of"},
 	Phrases: tool.Phrases(map[string]string{
 		"make a project":       "Name another one with --project, or make this one with `mailtree new project`.",
 		"find agents":          "`mailtree agents` lists them.",

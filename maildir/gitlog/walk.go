@@ -13,6 +13,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/gitlog/object"
 	"mailtree/maildir/refusal"
 )
@@ -385,10 +386,12 @@ func (r *repository) commitAt(ctx context.Context, at maildir.Moment) (found *co
 		if c, err := r.commit(hash(raw)); err == nil {
 			return c, nil
 		}
-		return nil, &maildir.Error{What: refusal.UnknownCommit, Name: at.Commit}
+		return nil, &maildir.Error{What: refusal.UnknownCommit, Field: refusal.Moment, Name: at.Commit}
 	}
 	several := false
+	var first time.Time // of all commits
 	err = newNewestFirst(r).eachCommit(ctx, func(c *commit) error {
+		first = c.made
 		switch {
 		case at.Commit == "" && !c.made.After(at.At):
 			found = c
@@ -404,7 +407,7 @@ func (r *repository) commitAt(ctx context.Context, at maildir.Moment) (found *co
 	})
 	switch {
 	case several:
-		return nil, &maildir.Error{What: refusal.ManyCommits, Name: at.Commit}
+		return nil, &maildir.Error{What: refusal.ManyCommits, Field: refusal.Moment, Name: at.Commit}
 	case err != nil && found == nil:
 		return nil, err
 	case found != nil && found.number >= 0:
@@ -412,7 +415,12 @@ func (r *repository) commitAt(ctx context.Context, at maildir.Moment) (found *co
 	case found != nil:
 		return found, nil
 	case at.Commit != "":
-		return nil, &maildir.Error{What: refusal.UnknownCommit, Name: at.Commit}
+		return nil, &maildir.Error{What: refusal.UnknownCommit, Field: refusal.Moment, Name: at.Commit}
 	}
-	return nil, &maildir.Error{What: refusal.NoCommitThen}
+	return nil, &maildir.Error{
+		What:  refusal.NoCommitThen,
+		Field: refusal.Moment,
+		Name:  format.FormatTime(at.At),
+		Other: format.FormatTime(first),
+	}
 }

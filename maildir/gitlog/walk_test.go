@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -175,29 +176,34 @@ func TestAsOf(t *testing.T) {
 	at = at.Add(time.Hour)
 	tr.send("m2", "box/m2")
 	tr.flush()
-	for _, m := range []struct {
-		maildir.Moment
-		want string
-	}{
-		{maildir.Moment{At: at.Add(-time.Minute)}, "box/m1 text of m1\n"},
-		{maildir.Moment{At: at}, "box/m1 text of m1\nbox/m2 text of m2\n"},
-		{maildir.Moment{Commit: one[:9]}, "box/m1 text of m1\n"},
-		{maildir.Moment{Commit: one}, "box/m1 text of m1\n"},
-	} {
-		got := ""
-		tr.check(tr.log.AsOf(context.Background(), m.Moment, "box", func(_ maildir.Commit, files []maildir.OldFile) error {
-			for _, f := range files {
-				data, err := f.Content()
-				tr.check(err)
-				got += f.Path + " " + string(data)
+	for _, graph := range []bool{false, true} {
+		if graph {
+			tr.extend(graphEnd{})
+		}
+		for _, m := range []struct {
+			maildir.Moment
+			want string
+		}{
+			{maildir.Moment{At: at.Add(-time.Minute)}, "box/m1 text of m1\n"},
+			{maildir.Moment{At: at}, "box/m1 text of m1\nbox/m2 text of m2\n"},
+			{maildir.Moment{Commit: one[:9]}, "box/m1 text of m1\n"},
+			{maildir.Moment{Commit: one}, "box/m1 text of m1\n"},
+		} {
+			got := ""
+			tr.check(tr.log.AsOf(context.Background(), m.Moment, "box", func(_ maildir.Commit, files []maildir.OldFile) error {
+				for _, f := range files {
+					data, err := f.Content()
+					tr.check(err)
+					got += f.Path + " " + string(data)
+				}
+				return nil
+			}))
+			tr.equal(fmt.Sprint(m.Moment), got, m.want)
+		}
+		for _, m := range []maildir.Moment{{At: time.Unix(1, 0)}, {Commit: strings.Repeat("0", 40)}, {Commit: "zz"}} {
+			if err := tr.log.AsOf(context.Background(), m, "box", nil); !errors.Is(err, maildir.ErrNotFound) {
+				t.Errorf("%+v: %v", m, err)
 			}
-			return nil
-		}))
-		tr.equal(fmt.Sprint(m.Moment), got, m.want)
-	}
-	for _, m := range []maildir.Moment{{At: time.Unix(1, 0)}, {Commit: strings.Repeat("0", 40)}, {Commit: "zz"}} {
-		if err := tr.log.AsOf(context.Background(), m, "box", nil); !errors.Is(err, maildir.ErrNotFound) {
-			t.Errorf("%+v: %v", m, err)
 		}
 	}
 }
@@ -255,6 +261,20 @@ func BenchmarkWalk(b *testing.B) {
 				b.Run(what+"/"+name+"/no-graph", func(b *testing.B) { benchmarkFirst(b, l, q) })
 			}
 		}
+		b.Run("as-of/"+name, func(b *testing.B) {
+			then := maildir.Moment{At: time.Unix(1735689600+int64(i)*300, 0)}
+			for b.Loop() {
+				err := l.AsOf(b.Context(), then, path.Dir(path.Dir(path.Dir(folder))), func(_ maildir.Commit, files []maildir.OldFile) error {
+					if len(files) == 0 {
+						return errors.New("nothing was there")
+					}
+					return nil
+				})
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 		b.Run("folder/"+name+"/git", func(b *testing.B) {
 			for b.Loop() {
 				c := exec.Command("git", "log", "-n", "20", "--", folder)

@@ -39,6 +39,7 @@ const (
 	HookTrust   Field = "the hook's wish for mail of unproven senders"
 	Status      Field = "the status"
 	Repository  Field = "the repository's path"
+	Moment      Field = "the moment"
 )
 
 // Fields lists all of them.
@@ -46,6 +47,6 @@ func Fields() []Field {
 	return []Field{
 		Project, Agent, From, Recipients, Subject, Body, HTML, Importance, Thread, Key, InReplyTo, References, Attachments, Message,
 		Offset, FileOffset, Query, Cursor, Paths, Lease, Reason, Program, Model, Task, NameHint, Mailbox,
-		HookEvent, HookCommand, HookName, HookTimeout, HookTrust, Status, Repository,
+		HookEvent, HookCommand, HookName, HookTimeout, HookTrust, Status, Repository, Moment,
 	}
 }

@@ -116,9 +116,9 @@ var sentences = [whats]sentence{
 
 	// The history.
 
-	UnknownCommit: {ErrNotFound, "The history has no commit {name}: give the name that it is shown with, or a time."},
-	ManyCommits:   {ErrInvalid, "Several commits begin with {name}: give more of the name."},
-	NoCommitThen:  {ErrNotFound, "The history begins later than that: there is nothing of that time."},
+	UnknownCommit: {ErrNotFound, "The history has no commit {name} {arg}: give a name as the history shows it, or a time."},
+	ManyCommits:   {ErrInvalid, "Several commits begin with {name} {arg}: give more of the name."},
+	NoCommitThen:  {ErrNotFound, "{field} is {=name}, and the history begins at {=other}: give a time from then on."},
 	OutsideTree:   {ErrInvalid, "{name} is no path below the project's mail: give one such as agents/BlueLake or messages/2026."},
 
 	// Search.

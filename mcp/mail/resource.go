@@ -2,6 +2,7 @@ package mail
 
 import (
 	"context"
+	"crypto/sha1"
 	"math"
 	"net/url"
 	"strconv"
@@ -21,7 +22,7 @@ import (
 // The templates of docs/tools.md, "Resources". The only fixed resource is the skill (skill.go);
 // listRecent names others.
 const (
-	inboxTemplate      = "resource://inbox/{agent}{?project,since_ts,urgent_only,include_bodies,limit,cursor}"
+	inboxTemplate      = "resource://inbox/{agent}{?project,since_ts,urgent_only,include_bodies,limit,cursor,as_of}"
 	historyTemplate    = "resource://history/{id}{?project}"
 	messageTemplate    = "resource://message/{id}{?project,body_offset}"
 	threadTemplate     = "resource://thread/{thread_id}{?project,include_bodies,cursor}"
@@ -38,7 +39,7 @@ func (t *Toolset) addResources() {
 			uri:       inboxTemplate,
 			name:      "inbox",
 			title:     "Inbox",
-			about:     "An agent's inbox, newest first, as check_my_messages returns it.",
+			about:     "An agent's inbox, newest first, as check_my_messages returns it; with as_of, a time or commit, as it was then.",
 			mediaType: jsonType,
 		},
 		{
@@ -95,7 +96,8 @@ type ref struct {
 	name    string      // agent, message id, thread id, SHA-1 or project
 	project string      // key or slug; "" for none
 	query   maildir.InboxQuery
-	offset  int64 // in the body of a message
+	offset  int64           // in the body of a message
+	asOf    *maildir.Moment // nil: now
 }
 
 var refKinds = map[string]format.Kind{
@@ -108,7 +110,7 @@ var refKinds = map[string]format.Kind{
 }
 
 var refParams = map[string]string{
-	"inbox":      "project since_ts urgent_only include_bodies limit cursor",
+	"inbox":      "project since_ts urgent_only include_bodies limit cursor as_of",
 	"message":    "project body_offset",
 	"thread":     "project include_bodies cursor",
 	"attachment": "project",
@@ -174,12 +176,16 @@ func (r *ref) set(k, v string) (err error) {
 		r.query.Before, err = parseNumber(v)
 	case "body_offset":
 		r.offset, err = parseNumber(v)
+	case "as_of":
+		r.asOf, err = parseMoment(v)
 	}
 	if err != nil {
 		hint := "true or false"
 		switch k {
 		case "since_ts":
 			hint = "seconds since 1970, or a time such as 2025-10-23T15:22:14Z"
+		case "as_of":
+			hint = "a time such as 2025-10-23T15:22:14Z, or a commit's name, of which four characters or more"
 		case "limit":
 			hint = "a number from 1 to " + strconv.Itoa(maildir.MaxPage)
 		case "cursor", "body_offset":
@@ -206,6 +212,18 @@ func parseLimit(v string) (int, error) {
 		err = strconv.ErrRange
 	}
 	return min(n, maildir.MaxPage), err
+}
+
+// parseMoment reads a time, or the name of a commit or how it begins. Fewer digits alone than a whole
+// name has are a time.
+func parseMoment(v string) (*maildir.Moment, error) {
+	name := strings.ToLower(v)
+	hex := strings.Trim(name, "0123456789abcdef") == ""
+	if len(name) == 2*sha1.Size && hex || len(name) >= 4 && hex && strings.ContainsAny(name, "abcdef") {
+		return &maildir.Moment{Commit: name}, nil
+	}
+	at, err := tool.ParseWhen(v)
+	return &maildir.Moment{At: at}, err
 }
 
 type (
@@ -362,8 +380,14 @@ func (t *Toolset) projectOf(ctx context.Context, r ref) (*maildir.Project, error
 func (t *Toolset) readInbox(ctx context.Context, p *maildir.Project, r ref) (any, error) {
 	v := t.viewOf(ctx, p, "")
 	r.query.Peek, r.query.Room = true, v.inboxRoom(ctx, tool.InResource, r.name)
-	const markRead, wait = false, 0
-	page, err := p.Inbox(ctx, r.query, markRead, wait)
+	var page *maildir.InboxPage
+	var err error
+	if r.asOf != nil {
+		page, err = p.InboxAsOf(ctx, r.query, *r.asOf)
+	} else {
+		const markRead, wait = false, 0
+		page, err = p.Inbox(ctx, r.query, markRead, wait)
+	}
 	if err != nil {
 		return nil, err
 	}

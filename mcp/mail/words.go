@@ -69,6 +69,11 @@ func explain(note error) string {
 
 // resourceWords are those of the resources, whose arguments stand in the URI.
 var resourceWords = refusal.Words{
-	Args:    map[refusal.Field]string{refusal.Project: "project", refusal.Offset: "body_offset", refusal.Cursor: "cursor"},
+	Args: map[refusal.Field]string{
+		refusal.Project: "project",
+		refusal.Offset:  "body_offset",
+		refusal.Cursor:  "cursor",
+		refusal.Moment:  "as_of",
+	},
 	Phrases: maps.Clone(words.Phrases),
 }

@@ -1,0 +1,181 @@
+package maildir
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
+)
+
+// InboxAsOf lists an agent's inbox as it lay in the history at a moment, with the marks of then, last
+// first by path, which is newest first where we made the path. The agent may be gone by now. Of the
+// query Agent, Since, UrgentOnly, UnreadOnly, Archived, Bodies, Limit, Room and Before count; cursors
+// are those of pages of the same moment. A copy that is not valid is on no page, but is counted, so
+// that a page costs the same however large the inbox is. Errors: ErrNotFound for the agent and for a
+// moment that is not in the history; ErrInvalid for a commit of which several have the name; those
+// of q.Room.Reserve.
+func (p *Project) InboxAsOf(ctx context.Context, q InboxQuery, at Moment) (page *InboxPage, err error) {
+	if format.CheckName(q.Agent) != "" {
+		return nil, p.unknownAgent(ctx, refusal.Agent, q.Agent)
+	}
+	q.Limit = pageSize(q.Limit)
+	folder := strings.Join([]string{format.AgentsDir, q.Agent, format.InboxDir}, "/")
+	err = p.history.AsOf(ctx, at, folder, func(_ Commit, files []OldFile) error {
+		if len(files) == 0 {
+			page = &InboxPage{}
+			return p.needAgent(ctx, refusal.Agent, q.Agent)
+		}
+		old := oldCopies(files)
+		return q.Room.attempt(ctx, func() error {
+			page, err = p.pageAsOf(ctx, q, old)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return page, nil
+}
+
+// oldCopy is an inbox copy as it was, with the marks beside it; nil where there was none.
+type oldCopy struct {
+	OldFile
+	id                  string
+	read, ack, archived *OldFile
+}
+
+// oldCopies are the copies in an inbox, the last path first. files are in the order of their paths.
+func oldCopies(files []OldFile) []oldCopy {
+	marks := map[string]*OldFile{}
+	for i := range files {
+		marks[files[i].Path] = &files[i]
+	}
+	var all []oldCopy
+	known := map[string]bool{}
+	for _, f := range files {
+		at := format.Locate(f.Path)
+		if at.Kind != format.KindInbox || at.Bad != "" || known[at.ID] {
+			continue
+		}
+		known[at.ID] = true
+		all = append(all, oldCopy{
+			OldFile:  f,
+			id:       at.ID,
+			read:     marks[format.ReadMark(f.Path)],
+			ack:      marks[format.AckMark(f.Path)],
+			archived: marks[format.ArchivedMark(f.Path)],
+		})
+	}
+	slices.SortFunc(all, func(a, b oldCopy) int { return strings.Compare(b.Path, a.Path) })
+	return all
+}
+
+// wasRead is the mark that says so, as docs/tree.md, "Marks", has it; nil: none does.
+func (c *oldCopy) wasRead() *OldFile {
+	switch {
+	case c.read != nil:
+		return c.read
+	case c.ack != nil:
+		return c.ack
+	}
+	return c.archived
+}
+
+// pageAsOf is a page of an inbox as it was. A cursor is the number of copies before it.
+func (p *Project) pageAsOf(ctx context.Context, q InboxQuery, all []oldCopy) (*InboxPage, error) {
+	page := &InboxPage{Counts: Counts{Total: len(all)}}
+	for i := range all {
+		if all[i].wasRead() == nil {
+			page.Unread++
+		}
+		if all[i].archived != nil {
+			page.Archived++
+		}
+	}
+	for i := min(q.Before, int64(len(all))); i < int64(len(all)); i++ {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		c := &all[i]
+		if c.archived != nil && !q.Archived || c.wasRead() != nil && q.UnreadOnly {
+			continue
+		}
+		d, text, err := p.oldDelivery(q.Agent, c)
+		if err != nil {
+			return nil, err
+		}
+		urgent := d != nil && (d.Importance == format.High || d.Importance == format.Urgent)
+		if d == nil || !d.Created.After(q.Since) || q.UrgentOnly && !urgent {
+			continue
+		}
+		if len(page.Messages) == q.Limit {
+			page.Next = i
+			break
+		}
+		body := func(offset, n int64) (string, error) { return text[offset : offset+n], nil }
+		if !q.Bodies {
+			body = nil
+		}
+		ok, err := q.Room.Take(&d.MessageRow, body)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			page.Next = i
+			break
+		}
+		page.Messages = append(page.Messages, *d)
+	}
+	return page, nil
+}
+
+// oldDelivery reads a copy as it was, and its text apart; nil where it was not valid.
+func (p *Project) oldDelivery(agent string, c *oldCopy) (d *Delivery, text string, err error) {
+	data, err := c.Content()
+	if err != nil {
+		return nil, "", err
+	}
+	m, err := format.ParseMessage(c.id, data)
+	if err != nil {
+		return nil, "", nil
+	}
+	d = &Delivery{
+		MessageRow: MessageRow{
+			Project:   p.slug,
+			Message:   *m,
+			Path:      c.Path,
+			BodyBytes: int64(len(m.Body)),
+		},
+		Agent:    agent,
+		Kind:     m.KindFor(agent),
+		CopyPath: c.Path,
+		Marks: Marks{
+			Read:     c.wasRead() != nil,
+			Acked:    c.ack != nil,
+			Archived: c.archived != nil,
+		},
+	}
+	if d.Body, d.BCC = "", nil; d.Kind == "bcc" {
+		d.BCC = []string{agent}
+	}
+	if d.ReadAt, err = c.wasRead().markTime(); err == nil {
+		d.AckedAt, err = c.ack.markTime()
+	}
+	return d, m.Body, err
+}
+
+// markTime is when a mark was made; zero where there is none, or it does not say.
+func (f *OldFile) markTime() (time.Time, error) {
+	if f == nil {
+		return time.Time{}, nil
+	}
+	data, err := f.Content()
+	if err != nil {
+		return time.Time{}, err
+	}
+	at, _ := format.ParseMark(data)
+	return at, nil
+}

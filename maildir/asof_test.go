@@ -1,0 +1,141 @@
+package maildir_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+)
+
+// moment is the newest commit.
+func moment(t *testing.T, p *maildir.Project) maildir.Moment {
+	t.Helper()
+	var at maildir.Moment
+	err := p.Log(t.Context(), maildir.LogQuery{Limit: 1}, func(e *maildir.LogEntry) error {
+		at.Commit = e.Commit
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+// TestInboxAsOf: marks, filters and pages of an inbox as it was, after all of it was deleted.
+func TestInboxAsOf(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
+	var ids []string
+	for i, importance := range []string{"normal", "high", "normal", "normal", "low"} {
+		m := send(t, p, maildir.Draft{
+			From:       "Ann",
+			To:         []string{"Bob"},
+			Subject:    fmt.Sprint(i),
+			Body:       "text " + fmt.Sprint(i),
+			Importance: importance,
+		})
+		ids = append(ids, m.ID)
+	}
+	unmarked := moment(t, p)
+	for _, mark := range []func() (*maildir.Delivery, error){
+		func() (*maildir.Delivery, error) { return p.SetRead(t.Context(), "Bob", ids[0], true) },
+		func() (*maildir.Delivery, error) { return p.Acknowledge(t.Context(), "Bob", ids[1]) },
+		func() (*maildir.Delivery, error) { return p.Archive(t.Context(), "Bob", ids[2]) },
+	} {
+		if _, err := mark(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: "Bob", Archived: true}, false, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	marked := moment(t, p)
+	for _, id := range ids {
+		if _, err := p.Delete(t.Context(), "Ann", id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	show := func(page *maildir.InboxPage) string {
+		var all []string
+		for _, d := range page.Messages {
+			text := fmt.Sprint(d.Subject, " ", d.Kind, " ", d.Body)
+			for _, m := range []struct {
+				name string
+				is   bool
+				at   time.Time
+			}{{"read", d.Read, d.ReadAt}, {"acked", d.Acked, d.AckedAt}, {"archived", d.Archived, time.Time{}}} {
+				if m.is {
+					text += fmt.Sprint(" ", m.name, " ", m.at.UnixMicro())
+				}
+			}
+			all = append(all, text)
+		}
+		return fmt.Sprint(strings.Join(all, "\n"), "\n", page.Unread, page.Total, page.Archived)
+	}
+	asOf := func(at maildir.Moment, q maildir.InboxQuery) *maildir.InboxPage {
+		t.Helper()
+		q.Agent = "Bob"
+		page, err := p.InboxAsOf(t.Context(), q, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return page
+	}
+	subjects := func(page *maildir.InboxPage) (all string) {
+		for _, d := range page.Messages {
+			all += d.Subject
+		}
+		return all
+	}
+	if got, want := show(asOf(marked, maildir.InboxQuery{Archived: true})), show(now); got != want {
+		t.Errorf("as it was:\n%s\nwant:\n%s", got, want)
+	}
+	for _, tt := range []struct {
+		at   maildir.Moment
+		q    maildir.InboxQuery
+		want string
+	}{
+		{marked, maildir.InboxQuery{}, "4310"},
+		{marked, maildir.InboxQuery{UnreadOnly: true}, "43"},
+		{marked, maildir.InboxQuery{UrgentOnly: true}, "1"},
+		{marked, maildir.InboxQuery{Since: now.Messages[1].Created}, "4"},
+		{unmarked, maildir.InboxQuery{UnreadOnly: true}, "43210"},
+		{maildir.Moment{At: time.Now().Add(time.Hour)}, maildir.InboxQuery{}, ""},
+	} {
+		if got := subjects(asOf(tt.at, tt.q)); got != tt.want {
+			t.Errorf("%+v: %s, want %s", tt.q, got, tt.want)
+		}
+	}
+	var pages []string
+	for q := (maildir.InboxQuery{Limit: 2, Bodies: true}); ; {
+		page := asOf(unmarked, q)
+		for _, d := range page.Messages {
+			pages = append(pages, d.Body)
+		}
+		if q.Before = page.Next; q.Before == 0 {
+			break
+		}
+		pages = append(pages, "-")
+	}
+	if got := strings.Join(pages, ","); strings.ReplaceAll(got, "\n", "") != "text 4,text 3,-,text 2,text 1,-,text 0" {
+		t.Errorf("pages: %q", got)
+	}
+	for _, q := range []string{"Nobody", "..", "Bob/inbox"} {
+		if _, err := p.InboxAsOf(t.Context(), maildir.InboxQuery{Agent: q}, marked); !errors.Is(err, maildir.ErrNotFound) {
+			t.Errorf("%s: %v", q, err)
+		}
+	}
+	if err := os.RemoveAll(filepath.Join(p.Tree().Dir(), "agents/Bob")); err != nil {
+		t.Fatal(err)
+	}
+	if got := subjects(asOf(marked, maildir.InboxQuery{})); got != "4310" {
+		t.Errorf("of an agent that is gone: %q", got)
+	}
+}
