@@ -37,7 +37,7 @@ func TestEditors(t *testing.T) {
 			if _, err := exec.LookPath(program); err != nil {
 				t.Skipf("needs %s, which .ci/run installs", program)
 			}
-			a := newAuthor(t, storetest.Config{NoCheck: true}) // the swap file of an editor that is open is committed, or not
+			a := newAuthor(t, storetest.Config{})
 			s := tmuxtest.Start(t)
 			const path = "agents/Ann/outbox/note.md"
 			w := s.Program("writing", fmt.Sprintf("exec %s %s", e.start, a.path(path)))

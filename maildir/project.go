@@ -282,9 +282,6 @@ func (s *Store) ProjectFor(ctx context.Context, key string, by Caller) (*Project
 	return p, err
 }
 
-// ownFiles are what every project has from the start, beside its mail.
-var ownFiles = []string{format.ProjectFile, format.GitIgnore, format.GitAttributes}
-
 // makeProject writes a new work tree beside its place and renames it there, so that it is whole or
 // absent. made is false where somebody else has put one there first.
 func (s *Store) makeProject(human, slug string) (made bool, err error) {
@@ -300,8 +297,8 @@ func (s *Store) makeProject(human, slug string) (made bool, err error) {
 	}
 	files := map[string][]byte{
 		format.ProjectFile:   format.FormatProject(human, slug, s.cfg.Now()),
-		format.GitIgnore:     []byte(format.RunDir + "/\n"),
-		format.GitAttributes: []byte("* -text\n*.read merge=union\n*.ack merge=union\n*.archived merge=union\n*.released merge=union\n"),
+		format.GitIgnore:     gitFile(format.GitIgnore, nil),
+		format.GitAttributes: gitFile(format.GitAttributes, nil),
 	}
 	for name, data := range files {
 		if err := tree.WriteFile(filepath.Join(repo, name), data); err != nil {
@@ -431,6 +428,7 @@ func (p *Project) attach(ctx context.Context) error {
 	p.noteUnread(nil, in.Unread)
 	p.noteStatus(in.Changes)
 	p.noteEdits(in.Changes)
+	p.completeGitFiles(ctx)
 	p.history.Edited(ownFiles)
 	return nil
 }
