@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -93,7 +94,9 @@ func faultServe() error {
 		return err
 	}
 	tuneMemory()
-	ctx, f := context.Background(), &faultProgram{}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	f := &faultProgram{}
 	cfg.step = f.step
 	if f.app, err = openApp(ctx, cfg, cfg.logger(std), nil); err != nil {
 		return err
@@ -108,8 +111,11 @@ func faultServe() error {
 	srv.Handler = f.routes(srv.Handler)
 	go srv.Serve(ln)
 	welcome(&program{std: std, cfg: cfg}, f.app, serverURL(cfg, ln.Addr().(*net.TCPAddr).Port))
-	go f.app.watch(ctx)
-	return f.app.store.Run(ctx) // until it is killed
+	watched := make(chan error, 1)
+	go func() { watched <- f.app.watch(ctx) }()
+	err = f.app.store.Run(ctx) // until it is killed or interrupted
+	srv.Close()
+	return errors.Join(err, <-watched, f.app.close())
 }
 
 type faultProgram struct {
@@ -357,6 +363,12 @@ func (d *daemon) stop() {
 		d.start()
 		d.settled()
 	}
+	d.interrupt()
+}
+
+// interrupt has the server end by itself.
+func (d *daemon) interrupt() {
+	d.t.Helper()
 	d.cmd.Process.Signal(syscall.SIGINT)
 	err := d.cmd.Wait()
 	d.gone()

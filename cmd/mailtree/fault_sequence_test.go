@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -88,7 +89,8 @@ func playSequence(t *testing.T, seed uint64) *sequence {
 		}
 		s.quiet()
 	}
-	d.stop()
+	s.committed()
+	d.interrupt()
 	for _, p := range storetest.CheckEdited(t.Context(), d.store) {
 		t.Errorf("sequence %d: %s", seed, p)
 	}
@@ -157,6 +159,23 @@ func (s *sequence) quiet() {
 	}
 	for _, w := range wrong {
 		s.d.t.Errorf("sequence %d: %s", s.seed, w)
+	}
+}
+
+// committed waits until the history has everything, also what a start after a kill finds.
+func (s *sequence) committed() {
+	s.d.t.Helper()
+	tree := s.d.tree()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		s.ask("flush", "project", faultKey)
+		out, err := exec.Command("git", "--no-optional-locks", "-C", tree, "status", "--porcelain").Output()
+		switch {
+		case err == nil && len(out) == 0:
+			return
+		case time.Now().After(deadline):
+			s.d.t.Errorf("sequence %d: not committed: %v\n%s", s.seed, err, out)
+			return
+		}
 	}
 }
 
