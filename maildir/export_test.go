@@ -34,3 +34,6 @@ func StoreOf(p *Project) *Store { return p.store }
 
 // MostAdvice is how many messages Postmaster writes to one agent in an hour, but for one more.
 const MostAdvice = mostAdvice
+
+// SettleTime is how long a saved file must not have changed.
+const SettleTime = settleTime

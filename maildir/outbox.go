@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -173,6 +174,7 @@ func (p *Project) sendSaved(ctx context.Context, f settlingFile) error {
 	var sent *Sent
 	if err == nil {
 		sent, err = p.send(ctx, verb, *d)
+		err = p.withoutBlind(d, err)
 	}
 	if err == nil && sent.Again {
 		err = &Error{What: refusal.SavedAgain, ID: sent.ID}
@@ -181,6 +183,22 @@ func (p *Project) sendSaved(ctx context.Context, f settlingFile) error {
 		return err
 	}
 	return p.tellUnsent(ctx, f.path, data, err)
+}
+
+// withoutBlind is a refusal of a draft's recipients as Postmaster can tell it. Everybody can read its
+// mail, so it tells of no name that is in bcc alone, nor of names like that (invariant I7).
+func (p *Project) withoutBlind(d *Draft, err error) error {
+	var e *Error
+	if !errors.As(err, &e) || e.Field != refusal.Recipients || e.Name == "" {
+		return err
+	}
+	named := slices.Concat(d.To, d.CC)
+	for _, name := range slices.Concat([]string{e.Name}, e.More) {
+		if !slices.ContainsFunc(named, func(n string) bool { return strings.TrimSpace(n) == name }) {
+			return &Error{What: refusal.SavedBlind, Other: p.name()}
+		}
+	}
+	return err
 }
 
 // passes reports whether an error says nothing about what was to be sent: the same may be sent

@@ -3,7 +3,9 @@ package maildir_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -175,6 +177,32 @@ func TestSaveWays(t *testing.T) {
 	}
 }
 
+// TestSaveHalf: what is saved half and then whole is sent whole, although the server has seen the
+// half, and the author is not told of that.
+func TestSaveHalf(t *testing.T) {
+	a := newAuthor(t, storetest.Config{})
+	for n := range 20 { // a machine may take so long that the half has rested
+		path := fmt.Sprintf("agents/Ann/outbox/%d.md", n)
+		began := time.Now()
+		a.save(path, minimal[:len(minimal)-6])
+		until(a, "the half is seen", func() bool {
+			problems, err := maildir.StoreOf(a.p).Problems(t.Context(), a.p.Slug(), 9)
+			return err == nil && len(problems) > 0
+		})
+		a.save(path, minimal)
+		inTime := time.Since(began) < maildir.SettleTime
+		a.later()
+		if m := inbox(t, a.p, "Bob").Messages; inTime && (len(m) != 2 || m[1].Body != "# Hello\n\nText.") {
+			t.Errorf("Bob got %+v", m)
+		}
+		if inTime {
+			a.await("Ann", maildir.Postmaster)
+			return
+		}
+	}
+	t.Skip("this machine is too slow")
+}
+
 // TestSaveRefused: what cannot be sent stays, its author is told once for the same content, and
 // when it is mended it is sent.
 func TestSaveRefused(t *testing.T) {
@@ -207,6 +235,60 @@ func TestSaveRefused(t *testing.T) {
 			a.save(path, minimal)
 			until(t, "the mended file is sent", func() bool { return slices.Contains(a.inbox("Bob", "Ann"), "Hello") })
 		})
+	}
+}
+
+// TestSaveBlind: whatever is wrong with bcc, nothing but the file in the author's outbox names who
+// stands there (I7): no mail of Postmaster's, no problem of the index, no other file, no commit's
+// message.
+func TestSaveBlind(t *testing.T) {
+	a := newAuthor(t, storetest.Config{})
+	if err := a.p.EnsureAgent(t.Context(), "Zoe", maildir.Registration{}); err != nil {
+		t.Fatal(err)
+	}
+	headers := []string{
+		`"bcc": ["Zoey"]`,
+		`"bcc": [" Zoo"]`,
+		`"cc": ["Bop"], "bcc": ["Zoey"]`,
+		`"bcc": ["zoey@else.example"]`,
+		`"cc": ["Zo"], "bcc": ["Everyone"]`,
+		`"bcc": ["Zoey" 1]`,
+		`"bcc": "Zoey"`,
+		`"bcc": ["Zoey", 3]`,
+		`"bcc": {"Zoey": 1}`,
+		`"bcc": ["Zoey"], "bcc": ["Zoey"]`,
+		`"bcc": ["Zoey`,
+	}
+	for i, header := range headers {
+		a.save(fmt.Sprintf("agents/Ann/outbox/%d.md", i), "---json\n{\"to\": [\"Bob\"], "+header+"}\n---\ntext\n")
+	}
+	until(t, "Ann is told of all", func() bool { return len(a.inbox("Ann", maildir.Postmaster)) == len(headers) })
+	blind := regexp.MustCompile(`(?i)zo[oe]|everyone`)
+	for _, m := range inbox(t, a.p, "Ann").Messages {
+		if blind.MatchString(m.Body) {
+			t.Errorf("Ann is told %s", m.Body)
+		}
+	}
+	problems, err := maildir.StoreOf(a.p).Problems(t.Context(), a.p.Slug(), len(headers)+1)
+	if err != nil || len(problems) != len(headers) {
+		t.Errorf("problems are %+v: %v", problems, err)
+	}
+	for _, p := range problems {
+		if blind.MatchString(p.Reason) {
+			t.Errorf("the problem of %s is %s", p.Path, p.Reason)
+		}
+	}
+	if err := a.p.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"grep", "-h", "", "--", ":!agents/Ann/outbox", ":!agents/Zoe"},
+		{"log", "--format=%B"},
+	} {
+		out, err := exec.Command("git", append([]string{"-C", a.p.Tree().Dir()}, args...)...).Output()
+		if found := regexp.MustCompile(`(?i)zoey|zoo|everyone`).Find(out); err != nil || found != nil {
+			t.Errorf("git %s names %s: %v\n%s", args[0], found, err, out)
+		}
 	}
 }
 

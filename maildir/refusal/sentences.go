@@ -113,6 +113,8 @@ var sentences = [whats]sentence{
 	SavedEmpty: {ErrInvalid, "It has no text: write it below the header."},
 	SavedAgain: {ErrConflict, "The same was sent before, as message {id}, and is not sent twice: change the text, or remove the " +
 		"file."},
+	SavedBlind: {ErrNotFound, "A name in bcc is no agent's of project {=other}. It is not repeated here, where others can read it: " +
+		"mend bcc, or take the name out."},
 
 	// The history.
 

@@ -88,6 +88,7 @@ const (
 	SavedUnderID
 	SavedEmpty
 	SavedAgain
+	SavedBlind
 
 	// The history.
 
