@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/storetest"
+)
+
+// seeing is how a server learns what others do in its tree.
+type seeing struct {
+	name  string
+	env   string
+	start func(*exec.Cmd) error // nil: as it is
+}
+
+var waysToSee = []seeing{
+	{name: "events"},
+	{name: "poll", env: "WATCH=poll:1s"},
+	{name: "few watches", start: withWatches(20)},
+}
+
+// withWatches starts a program in a user namespace of its own, where it may have n inotify watches.
+func withWatches(n int) func(*exec.Cmd) error {
+	return func(cmd *exec.Cmd) error {
+		limited := fmt.Sprintf(`echo %d >/proc/sys/user/max_inotify_watches && exec "$0" "$@"`, n)
+		cmd.Args = append([]string{"sh", "-c", limited, cmd.Path}, cmd.Args[1:]...)
+		cmd.Path = "/bin/sh"
+		cmd.SysProcAttr = &syscall.SysProcAttr{
+			Cloneflags:  syscall.CLONE_NEWUSER,
+			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
+			GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+		}
+		return cmd.Start()
+	}
+}
+
+// startSeeing starts a server that learns of changes in that way.
+func startSeeing(t *testing.T, see seeing) *daemon {
+	if see.start != nil {
+		if err := withWatches(20)(exec.Command("/bin/true")); err != nil {
+			t.Skipf("not done here: few watches, without a user namespace: %v", err)
+		}
+	}
+	d := newDaemon(t, filepath.Join(t.TempDir(), "store"))
+	d.env, d.launch, d.patient = see.env, see.start, true
+	d.start()
+	return d
+}
+
+// TestFaultForeign puts a great many foreign files into the tree at once, copies them, and removes
+// all of them, under load. The server answers all the while, its memory stays bounded, and the index
+// equals one that is built anew.
+func TestFaultForeign(t *testing.T) {
+	longer(t)
+	t.Parallel()
+	d := startSeeing(t, waysToSee[0])
+	l := newLoad(t, d)
+	l.pace = 20 * time.Millisecond
+	ctx, cancel := context.WithCancel(t.Context())
+	clients := l.clients(ctx, 2)
+	slowest := l.probe(ctx)
+	tree, beside := d.tree(), filepath.Join(filepath.Dir(d.store), "vault")
+	files := extent(0, 50_000, 50_000)
+	plantForeign(t, beside, files)
+	quiet := func(after string) {
+		if _, err := d.verb("compare", "project", faultKey); err != nil {
+			t.Errorf("after %s: %v", after, err)
+		}
+	}
+	began := time.Now()
+	for i, at := range []string{"vault", "messages/vault"} { // nothing to the mail; no messages
+		if err := os.Rename(filepath.Join(beside, fmt.Sprint(i)), filepath.Join(tree, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	quiet("they came at once")
+	came := time.Since(began)
+	copied := exec.Command("cp", "-r", filepath.Join(tree, "messages/vault"), filepath.Join(tree, "messages/again"))
+	if out, err := copied.CombinedOutput(); err != nil {
+		t.Fatalf("cp: %v: %s", err, out)
+	}
+	quiet("they were copied")
+	for _, at := range []string{"vault", "messages/vault", "messages/again"} {
+		if err := os.RemoveAll(filepath.Join(tree, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	quiet("they were removed")
+	cancel()
+	clients.Wait()
+	l.level()
+	peak, longest := peakMemory(t, d.cmd.Process.Pid), slowest()
+	if peak > maxResident || longest > 10*time.Second*slower {
+		t.Errorf("VmHWM %d MB, the slowest answer took %s", peak>>20, longest)
+	}
+	d.check(l.ledger)
+	t.Logf("%d foreign files, known after %s; VmHWM %d MB, the slowest answer took %s; %s", files, came.Round(time.Millisecond),
+		peak>>20, longest.Round(time.Millisecond), l)
+}
+
+// TestFaultMoved renames agents' folders and folders of days, and moves them back, while agents
+// send: with events, without any, and with too few inotify watches. Every answered message is whole
+// at the end, and the index equals one that is built anew.
+func TestFaultMoved(t *testing.T) {
+	longer(t)
+	for _, see := range waysToSee {
+		t.Run(see.name, func(t *testing.T) {
+			t.Parallel()
+			d := startSeeing(t, see)
+			l := newLoad(t, d)
+			l.pace = 5 * time.Millisecond
+			l.refusal = func(err error) { // the agent's folder has another name just now, or its mail
+				if strings.Contains(err.Error(), "internal error") {
+					t.Error(err)
+				}
+			}
+			l.meddled = func(string) bool { return true }
+			ctx, cancel := context.WithCancel(t.Context())
+			clients := l.clients(ctx, 3)
+			moves := 0
+			for deadline := time.Now().Add(time.Duration(extent(0, 6, 60)) * time.Second); time.Now().Before(deadline); moves++ {
+				from := l.movable(moves)
+				if os.Rename(from, from+"x") != nil {
+					continue
+				}
+				if err := l.send(l.draft("Ann")); err != nil { // so long it has the other name
+					t.Fatal(err)
+				}
+				moveBack(t, from+"x", from)
+			}
+			cancel()
+			clients.Wait()
+			if see.start != nil && !strings.Contains(tail(d.logFile(), 1<<20), "inotify watch left") {
+				t.Error("the server had watches enough")
+			}
+			l.level()
+			d.launch = nil
+			d.stop()
+			problems := append(storetest.CheckEdited(t.Context(), d.store), storetest.CheckAnswered(d.store, l.ledger.Sends(), nil, "")...)
+			for _, p := range problems {
+				t.Error(p)
+			}
+			t.Logf("%s: %d folders renamed and moved back; %s", see.name, moves, l)
+		})
+	}
+}
+
+// level waits until the server, which nobody asks to compare anything, has found what others did and
+// committed it.
+func (l *load) level() {
+	l.d.t.Helper()
+	until(l.d.t, "the index to equal one that is built anew", time.Minute*slower, func() bool {
+		return len(storetest.CheckIndex(l.d.t.Context(), l.d.store)) == 0
+	})
+	if _, err := l.d.verb("flush", "project", faultKey); err != nil {
+		l.d.t.Errorf("flush: %v", err)
+	}
+}
+
+// movable is one of the folders that are renamed: of an agent, of a day.
+func (l *load) movable(n int) string {
+	day := time.Now().UTC().Format("2006/01/02")
+	all := []string{"agents/Bob", "agents/Cid/inbox/" + day, "messages/" + day, "agents/Dora/outbox/" + day[:4], "agents/Eve/inbox"}
+	return filepath.Join(l.d.tree(), filepath.FromSlash(all[n%len(all)]))
+}
+
+// moveBack moves each file below from to its place below to, where a folder may be by now.
+func moveBack(t *testing.T, from, to string) {
+	err := filepath.WalkDir(from, func(p string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		at := filepath.Join(to, strings.TrimPrefix(p, from))
+		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+			return err
+		}
+		return os.Rename(p, at)
+	})
+	if err == nil {
+		err = os.RemoveAll(from)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// probe looks into inboxes until ctx ends. slowest waits for that, and returns how long the slowest
+// answer took.
+func (l *load) probe(ctx context.Context) (slowest func() time.Duration) {
+	var all sync.WaitGroup
+	var longest time.Duration
+	all.Go(func() {
+		for i := 0; ctx.Err() == nil; i++ {
+			began := time.Now()
+			if err := l.check(l.agents[i%len(l.agents)]); err != nil {
+				l.d.t.Errorf("no answer: %v", err)
+				return
+			}
+			longest = max(longest, time.Since(began))
+			time.Sleep(10 * time.Millisecond)
+		}
+	})
+	return func() time.Duration { all.Wait(); return longest }
+}
+
+// plantForeign makes n files below dir: in folders 0 and 1, and 100 in each folder below these.
+func plantForeign(t *testing.T, dir string, n int) {
+	t.Helper()
+	for i := range n {
+		at := filepath.Join(dir, fmt.Sprint(i%2), fmt.Sprint(i/200))
+		if i%200 < 2 {
+			if err := os.MkdirAll(at, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(at, fmt.Sprintf("%d.md", i)), fmt.Appendf(nil, "# Note %d\n\nNo mail.\n", i), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
