@@ -25,8 +25,8 @@ type Copies struct {
 // See docs/tree.md, "Copies".
 func CheckCopies(ctx context.Context, t *tree.Tree) (*Copies, error) {
 	found := &Copies{}
-	canonical := map[string]*[sha256.Size]byte{} // by id; nil where the file is not valid
-	err := eachCopy(ctx, t, func(path string, at format.Place, sum *[sha256.Size]byte) {
+	canonical := map[string]*copyDigest{} // by id; nil where the file is not valid
+	err := eachCopy(ctx, t, func(path string, at format.Place, sum *copyDigest) {
 		if at.Kind == format.KindCanonical && canonical[at.ID] == nil {
 			canonical[at.ID] = sum
 		}
@@ -35,7 +35,7 @@ func CheckCopies(ctx context.Context, t *tree.Tree) (*Copies, error) {
 		return nil, err
 	}
 	shown := map[string]string{} // by id: of messages without a canonical file
-	err = eachCopy(ctx, t, func(path string, at format.Place, sum *[sha256.Size]byte) {
+	err = eachCopy(ctx, t, func(path string, at format.Place, sum *copyDigest) {
 		if at.Kind == format.KindCanonical || sum == nil {
 			return
 		}
@@ -69,7 +69,7 @@ func shownFirst(a, b string) string {
 
 // eachCopy calls f for every canonical file, inbox and outbox copy; sum is nil where the file is
 // not valid.
-func eachCopy(ctx context.Context, t *tree.Tree, f func(path string, at format.Place, sum *[sha256.Size]byte)) error {
+func eachCopy(ctx context.Context, t *tree.Tree, f func(path string, at format.Place, sum *copyDigest)) error {
 	return t.Walk(ctx, "", func(path string, _ fs.DirEntry) error {
 		at := format.Locate(path)
 		if at.Kind != format.KindCanonical && at.Kind != format.KindInbox && at.Kind != format.KindOutbox {
@@ -87,10 +87,13 @@ func eachCopy(ctx context.Context, t *tree.Tree, f func(path string, at format.P
 	})
 }
 
+// copyDigest is what copySum makes.
+type copyDigest = [sha256.Size]byte
+
 // copySum is a sum over all that every copy of a message has in common; nil of a file that is not
 // valid. bcc differs between copies, and therefore the seal; how the header is laid out says
 // nothing.
-func copySum(id string, data []byte) *[sha256.Size]byte {
+func copySum(id string, data []byte) *copyDigest {
 	if _, err := format.ParseMessage(id, data); err != nil {
 		return nil
 	}

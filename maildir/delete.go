@@ -15,10 +15,13 @@ type Deleted struct {
 }
 
 // Readers are those who had read it when it was deleted, by name; not its sender.
-func (d *Deleted) Readers() []string {
+func (d *Deleted) Readers() []string { return d.readers() }
+
+// readers are those who have read a message, by its receipts; not its sender.
+func (m *MessageRow) readers() []string {
 	var all []string
-	for _, r := range d.Receipts {
-		if r.Read && r.Agent != d.From {
+	for _, r := range m.Receipts {
+		if r.Read && r.Agent != m.From {
 			all = append(all, r.Agent)
 		}
 	}

@@ -41,6 +41,7 @@ var undoable = map[string][]format.Kind{
 	"acknowledge": {format.KindRead, format.KindAck},
 	"archive":     {format.KindRead, format.KindArchived},
 	"unread":      {format.KindRead, format.KindArchived},
+	VerbAmend:     {format.KindCanonical, format.KindInbox, format.KindOutbox},
 }
 
 // Undoing says what is taken back.
@@ -89,9 +90,12 @@ func (p *Project) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 	tx := &writer.Tx{Keys: writer.On("undo " + u.Agent)}
 	tx.Plan = func(g *writer.Group) error {
 		undone.Readers = nil
-		if done.Verb == "send" || done.Verb == "reply" {
+		switch done.Verb {
+		case "send", "reply":
 			err = p.planWithdrawal(g, tx, &u, undone)
-		} else {
+		case VerbAmend:
+			err = p.planUnamending(g, tx, &u, undone)
+		default:
 			err = p.planRestore(g, tx, done)
 		}
 		tx.Op = writer.Op{
@@ -118,23 +122,37 @@ func (p *Project) planWithdrawal(g *writer.Group, tx *writer.Tx, u *Undoing, und
 		return err
 	}
 	undone.Readers = gone.Readers()
-	if len(undone.Readers) == 0 {
-		return nil
-	}
-	return p.planMessage(g, tx, &format.Message{
-		Project:    p.name(),
-		ThreadID:   gone.ThreadID,
-		From:       u.Agent,
-		BCC:        undone.Readers,
-		Subject:    "Withdrawn: " + format.Cut(gone.Subject, format.MaxSubject-20),
-		Importance: gone.Importance,
-		InReplyTo:  gone.ID,
-		Auth:       u.Auth,
-		Door:       u.Door,
-		Terminal:   u.Terminal,
+	return p.planNotice(g, tx, &gone.MessageRow, undone.Readers, &format.Message{
+		From:     u.Agent,
+		Subject:  "Withdrawn: " + format.Cut(gone.Subject, format.MaxSubject-20),
+		Auth:     u.Auth,
+		Door:     u.Door,
+		Terminal: u.Terminal,
 		Body: fmt.Sprintf("%s has withdrawn the message %s, which you have read:\n\n    %s\n\nIt is no longer in the mail. Do not rely "+
 			"on what it says.\n", u.Agent, gone.ID, format.Printable(gone.Subject)),
-	}, nil)
+	})
+}
+
+// planUnamending plans that a message says again what it said, and a notice to those who have read it
+// meanwhile or before.
+func (p *Project) planUnamending(g *writer.Group, tx *writer.Tx, u *Undoing, undone *Undone) error {
+	row, err := p.messageHead(g.Ctx, undone.ID)
+	if err != nil {
+		return err
+	}
+	if err := p.holdMarks(g, tx, row.ID); err != nil {
+		return err
+	}
+	if err := p.planRestore(g, tx, &undone.Done); err != nil {
+		return err
+	}
+	undone.Readers, err = p.planTelling(g, tx, row, &format.Message{
+		From:     u.Agent,
+		Auth:     u.Auth,
+		Door:     u.Door,
+		Terminal: u.Terminal,
+	})
+	return err
 }
 
 // planRestore plans that the files of an operation are as they were before it. Errors: ErrConflict

@@ -34,7 +34,12 @@ const shop = "/abs/path/shop"
 // project opens a store with one project and the given agents.
 func project(t testing.TB, cfg storetest.Config, names ...string) *maildir.Project {
 	t.Helper()
-	s := storetest.Open(t, cfg)
+	return projectIn(t, storetest.Open(t, cfg).Store, names...)
+}
+
+// projectIn is project in a store that is open.
+func projectIn(t testing.TB, s *maildir.Store, names ...string) *maildir.Project {
+	t.Helper()
 	p, err := s.EnsureProject(t.Context(), shop)
 	if err != nil {
 		t.Fatal(err)

@@ -62,8 +62,8 @@ type HookAnswer struct {
 	Tell  string `json:"tell,omitempty"`  // to the model
 }
 
-// maxHookEvent bounds the body of POST /mailtree/hook: names, and paths of claim.MaxPatterns files.
-const maxHookEvent = 2 << 20
+// maxVerb bounds the body of a POST /mailtree/…: a message of the default size with every byte escaped.
+const maxVerb = 64 << 20
 
 // hookEvent notes what has happened in a client's session, and answers what is to be told there.
 func (s *Server) hookEvent(w http.ResponseWriter, r *http.Request) {
@@ -92,7 +92,7 @@ func (s *Server) claimEdits(ctx context.Context, e *HookEvent, agent string) {
 
 // readVerb reads the body of a POST /mailtree/…; false where it has answered already.
 func (s *Server) readVerb(w http.ResponseWriter, r *http.Request, v any) bool {
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxHookEvent)).Decode(v); err != nil && !errors.Is(err, io.EOF) {
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxVerb)).Decode(v); err != nil && !errors.Is(err, io.EOF) {
 		writeError(w, http.StatusBadRequest, nil, protocol.CodeRequest, "the body is not what a command of this version sends")
 		return false
 	}

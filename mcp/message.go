@@ -13,6 +13,9 @@ type MessageAsk struct {
 	Project string `json:"project"` // slug
 	Agent   string `json:"agent"`   // the person's
 	ID      string `json:"id,omitempty"`
+
+	Text    string `json:"text,omitempty"`    // of POST /mailtree/amend: see maildir.Amendable
+	Version string `json:"version,omitempty"` // as Text
 }
 
 // Archived is the answer of POST /mailtree/archive.
@@ -77,6 +80,55 @@ func (s *Server) undo(ctx context.Context, p *maildir.Project, ask *MessageAsk) 
 		Operation: u.Verb,
 		At:        tool.Stamp(u.At),
 		ReadBy:    tool.Strs(u.Readers),
+	}, nil
+}
+
+// Amendable is the answer of POST /mailtree/amendable.
+type Amendable struct {
+	ID      string `json:"message_id"`
+	Text    string `json:"text"`
+	Version string `json:"version"`
+}
+
+func (s *Server) amendable(ctx context.Context, p *maildir.Project, ask *MessageAsk) (any, error) {
+	a, err := p.Amendable(ctx, ask.ID)
+	if err != nil {
+		return nil, err
+	}
+	return Amendable{a.ID, a.Text, a.Version}, nil
+}
+
+// Amended is the answer of POST /mailtree/amend.
+type Amended struct {
+	ID      string   `json:"message_id"`
+	Subject string   `json:"subject"`
+	Same    bool     `json:"same,omitempty"` // nothing was changed
+	Sealed  bool     `json:"sealed"`         // false where another's message was changed
+	ReadBy  []string `json:"read_by"`        // who had read what it said, or wrote it, and is told
+	Left    []string `json:"left,omitempty"` // copies that somebody had edited, by path in the tree
+}
+
+func (s *Server) amend(ctx context.Context, p *maildir.Project, ask *MessageAsk) (any, error) {
+	by := tool.CallerOf(ctx)
+	a, err := p.Amend(ctx, maildir.Amendment{
+		Agent:    ask.Agent,
+		ID:       ask.ID,
+		Text:     ask.Text,
+		Version:  ask.Version,
+		Auth:     by.Auth,
+		Door:     by.Door,
+		Terminal: by.Terminal,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return Amended{
+		ID:      a.ID,
+		Subject: a.Subject,
+		Same:    a.Same,
+		Sealed:  a.From == ask.Agent,
+		ReadBy:  tool.Strs(a.Readers),
+		Left:    a.Left,
 	}, nil
 }
 

@@ -72,6 +72,8 @@ func (s *Server) socketHandler() http.Handler {
 	mux.Handle("POST /mailtree/waiting", s.ownOnly(http.HandlerFunc(s.waiting)))
 	mux.Handle("POST /mailtree/archive", s.onMessage(s.archiveMessage))
 	mux.Handle("POST /mailtree/delete", s.onMessage(s.deleteMessage))
+	mux.Handle("POST /mailtree/amendable", s.onMessage(s.amendable))
+	mux.Handle("POST /mailtree/amend", s.onMessage(s.amend))
 	mux.Handle("POST /mailtree/undo", s.onMessage(s.undo))
 	mux.Handle("POST /mailtree/stop", s.ownOnly(http.HandlerFunc(s.stopServer)))
 	mux.Handle("POST /yield", s.ownOnly(http.HandlerFunc(s.yield)))

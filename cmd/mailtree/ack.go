@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	"github.com/spf13/cobra"
@@ -83,9 +82,5 @@ func (p *program) eachMessage(c *cobra.Command, do func(ctx context.Context, d *
 // askAbout has the server do a verb of its socket to a message, as the person, and prints the answer as
 // call does.
 func askAbout[T any](ctx context.Context, d *deskWork, verb, id string, show func(answer *T) error) error {
-	var raw json.RawMessage
-	if err := d.Ask(ctx, verb, mcpserver.MessageAsk{Project: d.Slug, Agent: d.Person, ID: id}, &raw); err != nil {
-		return err
-	}
-	return present(d, raw, show)
+	return askVerb(ctx, d, verb, mcpserver.MessageAsk{Project: d.Slug, Agent: d.Person, ID: id}, show)
 }

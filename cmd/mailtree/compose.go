@@ -15,45 +15,66 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// compose returns the text of a message: the one given, else standard input, else what the person
-// writes in an editor that begins with draft. Errors: where the text is empty.
-func (p *program) compose(ctx context.Context, given *string, draft string) (text string, err error) {
-	switch {
-	case given != nil:
-		text = *given
-	case cli.IsTerminal(p.std.in):
-		text, err = p.editText(ctx, "message.md", draft)
-	default:
-		var data []byte
-		data, err = io.ReadAll(io.LimitReader(p.std.in, tree.MaxFile+1))
-		text = string(data)
-	}
-	if err == nil && strings.TrimSpace(text) == "" {
-		err = errors.New("nothing was sent: the text is empty")
-	}
-	return text, err
+// written is a text, and the file that a person wrote it in; "" where it came another way.
+type written struct {
+	text, file string
 }
 
-// editText has the person edit a text, in VISUAL, EDITOR or vi, and returns it. What was written
-// stays in a file that the error names where the editor fails.
-func (p *program) editText(ctx context.Context, name, text string) (string, error) {
+// settle removes the file where the text has arrived, and has the error name it where it has not.
+func (w *written) settle(err error) error {
+	switch {
+	case w.file == "":
+		return err
+	case err == nil:
+		return os.RemoveAll(filepath.Dir(w.file))
+	}
+	if e, ok := err.(*exitError); ok && e.err != nil {
+		return &exitError{e.code, fmt.Errorf("%w\nwhat you wrote is in %s", e.err, w.file)}
+	}
+	return fmt.Errorf("%w\nwhat you wrote is in %s", err, w.file)
+}
+
+// compose returns the text of a message: the one given, else standard input, else what the person
+// writes in an editor that begins with draft. Errors: where the text is empty.
+func (p *program) compose(ctx context.Context, given *string, draft string) (w *written, err error) {
+	switch {
+	case given != nil:
+		w = &written{text: *given}
+	case cli.IsTerminal(p.std.in):
+		w, err = p.editText(ctx, "message.md", draft)
+	default:
+		w, err = p.readText()
+	}
+	if err == nil && strings.TrimSpace(w.text) == "" {
+		_ = w.settle(nil)
+		err = errors.New("nothing was sent: the text is empty")
+	}
+	return w, err
+}
+
+// readText reads standard input.
+func (p *program) readText() (*written, error) {
+	data, err := io.ReadAll(io.LimitReader(p.std.in, tree.MaxFile+1))
+	return &written{text: string(data)}, err
+}
+
+// editText has the person edit a text, in VISUAL, EDITOR or vi, and returns it. The caller settles
+// it. What was written stays in a file that the error names where the editor fails.
+func (p *program) editText(ctx context.Context, name, text string) (*written, error) {
 	dir, err := os.MkdirTemp("", "mailtree-")
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	file := filepath.Join(dir, name)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		return "", err
+		return nil, err
 	}
 	editor := cmp.Or(p.variable("VISUAL"), p.variable("EDITOR"), "vi")
 	c := exec.CommandContext(ctx, "sh", "-c", editor+` "$1"`, "sh", file)
 	c.Stdin, c.Stdout, c.Stderr, c.Env = p.std.in, p.std.out, p.std.err, p.env
 	if err := c.Run(); err != nil {
-		return "", fmt.Errorf("the editor %q ended with %w; what you wrote is in %s", editor, err, file)
+		return nil, fmt.Errorf("the editor %q ended with %w; what you wrote is in %s", editor, err, file)
 	}
 	data, err := os.ReadFile(file)
-	if err != nil {
-		return "", err
-	}
-	return string(data), os.RemoveAll(dir)
+	return &written{string(data), file}, err
 }

@@ -27,7 +27,8 @@ const (
 func (p *program) deskCommands() []*cobra.Command {
 	return []*cobra.Command{
 		inboxCommand(p), readCommand(p), threadCommand(p), searchCommand(p), logCommand(p),
-		sendCommand(p), replyCommand(p), ackCommand(p), archiveCommand(p), rmCommand(p), undoCommand(p), claimCommand(p), releaseCommand(p),
+		sendCommand(p), replyCommand(p), ackCommand(p), archiveCommand(p), rmCommand(p), editCommand(p), undoCommand(p),
+		claimCommand(p), releaseCommand(p),
 		stopCommand(p), logsCommand(p),
 		agentsCommand(p), whoisCommand(p), claimsCommand(p), meCommand(p), problemsCommand(p),
 		projectsCommand(p), todayCommand(p), statusCommand(p), watchCommand(p),
@@ -125,6 +126,15 @@ func (p *program) me() (string, error) {
 func call[T any](ctx context.Context, d *deskWork, tool string, args any, show func(answer *T) error) error {
 	var raw json.RawMessage
 	if err := d.Call(ctx, tool, args, &raw); err != nil {
+		return err
+	}
+	return present(d, raw, show)
+}
+
+// askVerb has the server do a verb of its socket, and prints the answer as call does.
+func askVerb[T any](ctx context.Context, d *deskWork, verb string, ask any, show func(answer *T) error) error {
+	var raw json.RawMessage
+	if err := d.Ask(ctx, verb, ask, &raw); err != nil {
 		return err
 	}
 	return present(d, raw, show)

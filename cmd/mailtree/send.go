@@ -37,19 +37,19 @@ func sendCommand(p *program) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return p.atDesk(c.Context(), f, mine, nil, func(ctx context.Context, d *deskWork) error {
+		return body.settle(p.atDesk(c.Context(), f, mine, nil, func(ctx context.Context, d *deskWork) error {
 			if all {
 				if to, err = everybodyElse(ctx, d); err != nil {
 					return err
 				}
 			}
-			args := o.args(d, body)
+			args := o.args(d, body.text)
 			args["from_agent"], args["to"], args["subject"] = d.Person, to, subject
 			if thread != "" {
 				args["thread_id"] = thread
 			}
 			return call(ctx, d, "send_message", args, func(s *mail.Sent) error { return showSent(d, s) })
-		})
+		}))
 	}
 	return c
 }
@@ -74,14 +74,14 @@ func replyCommand(p *program) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return p.atDesk(c.Context(), f, mine, ids, func(ctx context.Context, d *deskWork) error {
-			args := o.args(d, body)
+		return body.settle(p.atDesk(c.Context(), f, mine, ids, func(ctx context.Context, d *deskWork) error {
+			args := o.args(d, body.text)
 			args["from_agent"], args["reply_to_message_id"] = d.Person, d.IDs[0]
 			if len(to) > 0 {
 				args["to"] = to
 			}
 			return call(ctx, d, "reply_message", args, func(s *mail.Sent) error { return showSent(d, s) })
-		})
+		}))
 	}
 	return c
 }

@@ -98,9 +98,11 @@ var sentences = [whats]sentence{
 	NothingToUndo:    {ErrNotFound, "{=other} has lately sent, read, acknowledged, archived or deleted nothing here that is not undone yet."},
 	NotUndone: {ErrConflict, "The last thing that {=other} did is a {why}, which is not taken back so: claim or release the paths. To take " +
 		"back what was done to a message before that, name the message."},
-	ChangedSince:      {ErrConflict, "{=other} has changed since, so that what was done to message {name} is not undone."},
-	OffsetBeyond:      {ErrInvalid, "{field} is {count}, but the text has {limit} bytes: {go on}."},
-	OffsetInCharacter: {ErrInvalid, "{field} is {count}, which is within a character of the text: {go on}."},
+	ChangedSince:       {ErrConflict, "{=other} has changed since, so that what was done to message {name} is not undone."},
+	AmendedSince:       {ErrConflict, "Message {name} {arg} was changed by somebody else meanwhile. Read it again, and make the change anew."},
+	AmendmentMalformed: {ErrInvalid, "The changed text cannot be taken: {why}."},
+	OffsetBeyond:       {ErrInvalid, "{field} is {count}, but the text has {limit} bytes: {go on}."},
+	OffsetInCharacter:  {ErrInvalid, "{field} is {count}, which is within a character of the text: {go on}."},
 
 	// Files saved in an outbox.
 

@@ -77,6 +77,8 @@ const (
 	NothingToUndo
 	NotUndone
 	ChangedSince
+	AmendedSince
+	AmendmentMalformed
 	OffsetBeyond
 	OffsetInCharacter
 

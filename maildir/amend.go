@@ -1,0 +1,222 @@
+package maildir
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/tree"
+	"mailtree/maildir/writer"
+)
+
+// VerbAmend is the operation of Amend.
+const VerbAmend = "amend"
+
+// Amendable is what a person may change in a message that was sent.
+type Amendable struct {
+	ID      string
+	Text    string // see format.Amendable
+	Version string // of the message that Text was made of
+}
+
+// Amendment is what a message is to say from now on.
+type Amendment struct {
+	Agent      string // who changes it
+	ID         string
+	Text       string // as of Amendable, changed
+	Version    string // as of Amendable; "": whatever the message says now
+	Auth, Door string // as of Draft
+	Terminal   bool   // as of Draft
+}
+
+// Amended is a message that was changed.
+type Amended struct {
+	format.Message
+	Same    bool     // it says what it said: nothing was written
+	Readers []string // who had read what it said, by name; each gets a notice
+	Left    []string // copies that somebody had edited, by path: they stay as they are
+}
+
+// Amendable returns what may be changed in a message. Errors: ErrNotFound.
+func (p *Project) Amendable(ctx context.Context, id string) (*Amendable, error) {
+	row, err := p.messageHead(ctx, p.store.Domain().IDNamed(id))
+	if err != nil {
+		return nil, err
+	}
+	data, m, err := p.readShown(row)
+	if err != nil {
+		return nil, err
+	}
+	return &Amendable{
+		ID:      m.ID,
+		Text:    string(format.Amendable(m)),
+		Version: tree.SHA256(data),
+	}, nil
+}
+
+// readShown reads the file that a message is shown from.
+func (p *Project) readShown(row *MessageRow) (data []byte, m *format.Message, err error) {
+	if data, _, err = p.tree.Read(row.Path, p.tree.MaxFile()); err != nil {
+		return nil, nil, err
+	}
+	m, err = format.ParseMessage(row.ID, data)
+	return data, m, err
+}
+
+// Amend changes what a message says, for everybody: its canonical file and every copy that says the
+// same, in one operation of the agent's. The agent's own message is sealed anew. Another's loses its
+// seal: its author did not write that. Who had read it is told, and so is its author. It is for the
+// store's owner, as Delete is. Errors: ErrNotFound; ErrInvalid for a text that cannot be read;
+// ErrConflict where the message is no longer of that version.
+func (p *Project) Amend(ctx context.Context, a Amendment) (*Amended, error) {
+	a.ID = p.store.Domain().IDNamed(a.ID)
+	var done *Amended
+	tx := &writer.Tx{}
+	tx.Plan = func(g *writer.Group) (err error) {
+		if err := p.needAgent(g.Ctx, refusal.Agent, a.Agent); err != nil {
+			return err
+		}
+		if done, err = p.planAmendment(g, tx, &a); err != nil {
+			return err
+		}
+		tx.Op = writer.Op{
+			Verb:    VerbAmend,
+			Agent:   a.Agent,
+			ID:      a.ID,
+			Summary: summaryOf(&done.Message),
+			At:      g.Now,
+		}
+		return nil
+	}
+	defer p.Seen(ctx, a.Agent)
+	if err := p.writer.Do(ctx, tx); err != nil {
+		return nil, err
+	}
+	return done, nil
+}
+
+func (p *Project) planAmendment(g *writer.Group, tx *writer.Tx, a *Amendment) (*Amended, error) {
+	row, err := p.messageHead(g.Ctx, a.ID)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.holdMarks(g, tx, a.ID); err != nil {
+		return nil, err
+	}
+	shown, m, err := p.readShown(row)
+	switch {
+	case tree.FaultOf(err) == tree.FaultGone:
+		return nil, g.Stale(row.Path)
+	case err != nil:
+		return nil, err
+	case a.Version != "" && a.Version != tree.SHA256(shown):
+		return nil, &Error{What: refusal.AmendedSince, Field: refusal.Message, Name: a.ID}
+	}
+	done := &Amended{Message: *m}
+	if err := format.Amend(&done.Message, []byte(a.Text)); err != nil {
+		return nil, &Error{What: refusal.AmendmentMalformed, Why: err.Error()}
+	}
+	if string(format.Amendable(m)) == string(format.Amendable(&done.Message)) {
+		done.Same = true
+		return done, nil
+	}
+	done.Auth, done.Door, done.Terminal = "", "", false
+	if m.From == a.Agent {
+		done.Project, done.Auth, done.Door, done.Terminal = p.name(), a.Auth, a.Door, a.Terminal
+	}
+	if err := p.planCopies(g, tx, copySum(a.ID, shown), done); err != nil {
+		return nil, err
+	}
+	done.Readers, err = p.planTelling(g, tx, row, &format.Message{
+		From:     a.Agent,
+		Auth:     a.Auth,
+		Door:     a.Door,
+		Terminal: a.Terminal,
+	})
+	return done, err
+}
+
+// planCopies plans that all files of a message say what it is to say that say now what sum is of.
+func (p *Project) planCopies(g *writer.Group, tx *writer.Tx, sum *copyDigest, to *Amended) error {
+	files, err := p.store.index.Files(g.Ctx, p.slug, to.ID)
+	if err != nil {
+		return err
+	}
+	for _, path := range files {
+		switch format.Locate(path).Kind {
+		case format.KindCanonical, format.KindInbox, format.KindOutbox:
+		default:
+			continue
+		}
+		old, _, err := p.tree.Read(path, p.tree.MaxFile())
+		if tree.FaultOf(err) == tree.FaultGone {
+			return g.Stale(path)
+		}
+		if err != nil {
+			return err
+		}
+		is := copySum(to.ID, old)
+		if is == nil || *is != *sum {
+			to.Left = append(to.Left, path)
+			continue
+		}
+		file, err := p.amendedFile(to.ID, old, to.Message)
+		if err != nil {
+			return err
+		}
+		if err := g.Replace(tx, path, file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// amendedFile is the file in place of old, which names the same blind recipients.
+func (p *Project) amendedFile(id string, old []byte, m format.Message) ([]byte, error) {
+	was, err := format.ParseMessage(id, old)
+	if err != nil {
+		return nil, err
+	}
+	m.BCC = was.BCC
+	file, err := format.Rewrite(old, &m)
+	if err == nil && m.Auth != "" {
+		file = format.Seal(p.store.key, file)
+	}
+	if err == nil {
+		err = p.checkSize(file)
+	}
+	return file, err
+}
+
+// planTelling plans a notice of by.From's to everybody who has read a message, and to its author,
+// that it says something else now, and returns their names. They do not learn of each other: some
+// may have got it blind (Invariant I7).
+func (p *Project) planTelling(g *writer.Group, tx *writer.Tx, row *MessageRow, by *format.Message) ([]string, error) {
+	const forSender = true
+	if err := p.addReceipts(g.Ctx, row, forSender); err != nil {
+		return nil, err
+	}
+	told := row.readers()
+	if is, err := p.hasAgent(g.Ctx, row.From); err != nil {
+		return nil, err
+	} else if is {
+		told = append(told, row.From)
+	}
+	told = slices.DeleteFunc(told, func(name string) bool { return name == by.From })
+	by.Subject = "Changed: " + format.Cut(row.Subject, format.MaxSubject-20)
+	by.Body = fmt.Sprintf("%s has changed the message %s, which you know:\n\n    %s\n\nRead it again: what it says now counts.\n",
+		by.From, row.ID, format.Printable(row.Subject))
+	return told, p.planNotice(g, tx, row, told, by)
+}
+
+// planNotice plans a message about another one to each of those, as a blind copy.
+func (p *Project) planNotice(g *writer.Group, tx *writer.Tx, about *MessageRow, to []string, notice *format.Message) error {
+	if len(to) == 0 {
+		return nil
+	}
+	notice.Project, notice.ThreadID, notice.InReplyTo = p.name(), about.ThreadID, about.ID
+	notice.Importance, notice.BCC = about.Importance, to
+	return p.planMessage(g, tx, notice, nil)
+}

@@ -1,0 +1,138 @@
+package maildir_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+	"mailtree/maildir/refusal"
+)
+
+// TestAmend: the canonical file and the copies say what was changed, each to its own blind recipient;
+// a copy that somebody had edited stays. Each who had read it is told, alone. Undone, it says what it
+// said, byte for byte.
+func TestAmend(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.Config{})
+	p := projectIn(t, s.Store, "Ann", "Bob", "Cat", "Dan")
+	m := send(t, p, maildir.Draft{
+		From:    "Ann",
+		To:      []string{"Bob", "Cat"},
+		BCC:     []string{"Dan"},
+		Subject: "Old",
+		Body:    "zebra",
+		Auth:    "uid:1",
+		Door:    "http",
+	})
+	for _, agent := range []string{"Bob", "Dan"} {
+		if _, err := p.Acknowledge(t.Context(), agent, m.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edited, err := p.Delivery(t.Context(), "Cat", m.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edit(t, p.Tree().Dir(), "agents/Cat/inbox", m, "zebra", "horse")
+	if err := p.Rescan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	files := filesOf(t, p, m.ID)
+	was := contents(t, p, files)
+	now, err := p.Amendable(t.Context(), m.ID)
+	if err != nil || !strings.Contains(now.Text, "zebra") || strings.Contains(now.Text, "Dan") {
+		t.Fatal(now, err)
+	}
+	change := maildir.Amendment{
+		Agent:   "Ann",
+		ID:      m.ID,
+		Text:    strings.ReplaceAll(strings.ReplaceAll(now.Text, "zebra", "camel"), "Old", "New"),
+		Version: now.Version,
+		Auth:    "uid:2",
+		Door:    "cli",
+	}
+	a, err := p.Amend(t.Context(), change)
+	if err != nil || !slices.Equal(a.Readers, []string{"Bob", "Dan"}) || !slices.Equal(a.Left, []string{edited.CopyPath}) {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	for path, is := range contents(t, p, files) {
+		switch {
+		case filepath.Ext(path) == ".md" && path != edited.CopyPath:
+			if !strings.Contains(is, "camel") || !strings.Contains(is, `"uid:2"`) ||
+				strings.Contains(is, `"bcc"`) != strings.Contains(was[path], `"bcc"`) {
+				t.Errorf("%s says\n%s", path, is)
+			}
+		case is != was[path]:
+			t.Errorf("%s was changed:\n%s", path, is)
+		}
+	}
+	if got, err := p.Delivery(t.Context(), "Dan", m.ID); err != nil || got.Subject != "New" || !slices.Equal(got.BCC, []string{"Dan"}) {
+		t.Errorf("%+v, %v", got, err)
+	} else if _, ok := s.VerifiedIn(&got.MessageRow); !ok {
+		t.Error("it is not verified")
+	}
+	for agent, want := range map[string]int{"Ann": 0, "Bob": 2, "Cat": 1, "Dan": 2} {
+		if page := inbox(t, p, agent); page.Total != want {
+			t.Errorf("%s has %d messages, want %d", agent, page.Total, want)
+		}
+	}
+	var e *maildir.Error
+	if _, err := p.Amend(t.Context(), change); !errors.As(err, &e) || e.What != refusal.AmendedSince {
+		t.Errorf("of an older version: %v", err)
+	}
+	change.Version = ""
+	if a, err := p.Amend(t.Context(), change); err != nil || !a.Same {
+		t.Errorf("again: %+v, %v", a, err)
+	}
+	if u := undo(t, p, "Ann", m.ID); u.Verb != maildir.VerbAmend || len(u.Readers) != 2 {
+		t.Errorf("%+v", u)
+	}
+	for path, is := range contents(t, p, files) {
+		if is != was[path] {
+			t.Errorf("%s says now\n%s", path, is)
+		}
+	}
+}
+
+// TestAmendAnothers: it is not its author's word any more, and the author is told.
+func TestAmendAnothers(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.Config{})
+	p := projectIn(t, s.Store, "Ann", "Bob")
+	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "zebra"})
+	a, err := p.Amend(t.Context(), maildir.Amendment{Agent: "Bob", ID: m.ID, Text: "---json\n{}\n---\ncamel", Auth: "uid:2"})
+	if err != nil || !slices.Equal(a.Readers, []string{"Ann"}) {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	got, err := p.Delivery(t.Context(), "Bob", m.ID)
+	if err != nil || got.Subject != "s" || got.Auth != "" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, ok := s.VerifiedIn(&got.MessageRow); ok {
+		t.Error("it is verified")
+	}
+	for _, text := range []string{"camel", "---json\n{\"from\": \"Bob\"}\n---\nx", "---json\n{\"importance\": \"x\"}\n---\nx", "---json\n{}\n---\n"} {
+		if _, err := p.Amend(t.Context(), maildir.Amendment{Agent: "Bob", ID: m.ID, Text: text}); !errors.Is(err, maildir.ErrInvalid) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// contents reads files of the tree.
+func contents(t testing.TB, p *maildir.Project, paths []string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, path := range paths {
+		data, err := os.ReadFile(filepath.Join(p.Tree().Dir(), path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[path] = string(data)
+	}
+	return all
+}

@@ -1,0 +1,84 @@
+package format
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+
+	"mailtree/maildir/tree"
+)
+
+// Amendable writes what may be changed in a message that was sent, as a person edits it: a header of
+// few keys, and the body.
+func Amendable(m *Message) []byte {
+	var b bytes.Buffer
+	b.WriteString(FenceOpen + "\n{")
+	sep := "\n"
+	for _, k := range []struct {
+		key   string
+		value any
+	}{{"subject", m.Subject}, {"importance", m.Importance}, {"ack_required", m.AckRequired}} {
+		b.WriteString(sep + "  " + string(compact(k.key)) + ": " + string(compact(k.value)))
+		sep = ",\n"
+	}
+	b.WriteString("\n}\n" + FenceClose + "\n\n" + m.Body + "\n")
+	return b.Bytes()
+}
+
+// Amend changes in m what text, in the form of Amendable, says. A key that text leaves out stays as
+// it is. The error is a *tree.FormatError.
+func Amend(m *Message, text []byte) error {
+	header, body, err := SplitMessage(text)
+	if err != nil {
+		return err
+	}
+	o, err := parseObject(header, 1)
+	if err != nil {
+		return err
+	}
+	for _, k := range o.keys {
+		switch k.key {
+		case "subject":
+			m.Subject = o.text(k.key)
+		case "importance":
+			m.Importance = o.text(k.key)
+		case "ack_required":
+			m.AckRequired = o.flag(k.key)
+		default:
+			return o.fault(k.at, Quote(k.key)+" cannot be changed in a message that was sent: take it out")
+		}
+	}
+	switch {
+	case o.err != nil:
+		return o.err
+	case !ValidImportance(m.Importance):
+		return o.bad("importance", Quote(m.Importance)+" is none of low, normal, high, urgent: write one of them")
+	case len(m.Subject) > MaxSubject || strings.ContainsFunc(m.Subject, Misleading):
+		return o.bad("subject", "the subject is no line of at most 998 bytes: shorten it, and take out what is no text")
+	case strings.TrimSpace(body) == "":
+		return &tree.FormatError{Line: 1, Reason: "there is no text: write one below the header"}
+	case !utf8.ValidString(body) || strings.ContainsRune(body, 0):
+		return &tree.FormatError{Line: 1, Reason: "the text is not UTF-8, or holds a NUL character: save as UTF-8"}
+	}
+	if body != m.Body {
+		m.HTML = "" // it says what the body was
+	}
+	if m.Body = body; m.Subject == "" {
+		m.Subject = SubjectOf(body)
+	}
+	return nil
+}
+
+// Rewrite writes m as the file that replaces old, a valid file of the same message, without a seal.
+// Keys of old that we do not know stay.
+func Rewrite(old []byte, m *Message) ([]byte, error) {
+	header, _, err := SplitMessage(old)
+	if err != nil {
+		return nil, err
+	}
+	o, err := parseObject(header, 1)
+	if err != nil {
+		return nil, err
+	}
+	return withUnknown(FormatMessage(m), o), nil
+}
