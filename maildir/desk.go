@@ -63,6 +63,19 @@ func (p *Project) Person(ctx context.Context, name string) (agent string, made b
 	return name, true, p.EnsureAgent(ctx, name, Registration{Program: PersonProgram})
 }
 
+// NewAgent makes an agent of exactly that name. Errors: ErrConflict where there is one; those of
+// EnsureAgent.
+func (p *Project) NewAgent(ctx context.Context, name string, r Registration) error {
+	is, err := p.hasAgent(ctx, name)
+	if err == nil && is {
+		err = &Error{What: refusal.AgentExists, Field: refusal.Agent, Name: name}
+	}
+	if err != nil {
+		return err
+	}
+	return p.EnsureAgent(ctx, name, r)
+}
+
 // FullID finds the message that a shortened id means: a beginning of the id; with no "msg_" before
 // it; or, of the last format.ShortDays days, a beginning of what stands behind the day. The id of a
 // thread, and what no id begins with, is returned as it is. Errors: ErrConflict where several do.

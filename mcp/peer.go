@@ -61,6 +61,8 @@ func (s *Server) socketHandler() http.Handler {
 	mux.Handle("POST /mailtree/hook", s.ownOnly(http.HandlerFunc(s.hookEvent)))
 	mux.Handle("POST /mailtree/wait", s.ownOnly(http.HandlerFunc(s.wait)))
 	mux.Handle("POST /mailtree/project", s.ownOnly(http.HandlerFunc(s.newProject)))
+	mux.Handle("POST /mailtree/agent", s.ownOnly(http.HandlerFunc(s.newAgent)))
+	mux.Handle("POST /mailtree/draft", s.ownOnly(http.HandlerFunc(s.newDraft)))
 	mux.Handle("POST /mailtree/log", s.ownOnly(http.HandlerFunc(s.logHistory)))
 	mux.Handle("POST /mailtree/desk", s.ownOnly(http.HandlerFunc(s.desk)))
 	mux.Handle("POST /mailtree/problems", s.ownOnly(http.HandlerFunc(s.problems)))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mailtree/cli"
 	"mailtree/maildir"
 	mcpserver "mailtree/mcp"
 )
@@ -17,11 +18,11 @@ import (
 func newCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "new",
-		Short: "Make a project",
+		Short: "Make a project, an agent or a draft",
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(&cobra.Command{
+	c.AddCommand(newAgentCommand(p), newDraftCommand(p), &cobra.Command{
 		Use:   "project [PATH]",
 		Short: "Make the mail project of a code base, where there is none",
 		Long: "Make the mail project of a code base, where there is none: of the Git work tree that PATH lies in (default:\n" +
@@ -31,6 +32,55 @@ func newCommand(p *program) *cobra.Command {
 			return p.newProject(c.Context(), strings.Join(args, ""))
 		},
 	})
+	return c
+}
+
+func newAgentCommand(p *program) *cobra.Command {
+	var ask mcpserver.NewAgent
+	c := &cobra.Command{
+		Use:   "agent NAME",
+		Short: "Make an agent, with a mailbox, in the project",
+		Long: "Make an agent of that name in the project, so that it can be written to before it has ever called. A client is\n" +
+			"that agent where AGENT_NAME is its name. There is no need to: agents and people are made at first use.",
+		Args: cobra.ExactArgs(1),
+	}
+	f := p.addDeskFlags(c)
+	c.Flags().StringVar(&ask.Program, "program", "", "the program that it runs in")
+	c.Flags().StringVar(&ask.Model, "model", "", "the model that it is")
+	c.Flags().StringVar(&ask.Task, "task", "", "what it works on")
+	c.RunE = func(c *cobra.Command, names []string) error {
+		return p.atDesk(c.Context(), f, nobodys, nil, func(ctx context.Context, d *deskWork) error {
+			ask.Project, ask.Name = d.Slug, names[0]
+			return askVerb(ctx, d, "agent", ask, func(a *mcpserver.MadeAgent) error {
+				d.Printf("agent %s in project %s\n", cli.Line(a.Name), a.Project)
+				return nil
+			})
+		})
+	}
+	return c
+}
+
+func newDraftCommand(p *program) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "draft [AGENT...]",
+		Short: "Make a file for a message, and print its path",
+		Long: "Make a file among your drafts for a message to agents, and print its path. Write the text below its header, in any\n" +
+			"editor and as often as you like; moved into your outbox, which lies beside the drafts, it is sent.",
+		ValidArgsFunction: p.completeAgents,
+	}
+	f := p.addDeskFlags(c)
+	c.RunE = func(c *cobra.Command, to []string) error {
+		return p.atDesk(c.Context(), f, mine, nil, func(ctx context.Context, d *deskWork) error {
+			ask := mcpserver.NewDraft{Project: d.Slug, Agent: d.Person, To: to}
+			return askVerb(ctx, d, "draft", ask, func(a *mcpserver.MadeDraft) error {
+				d.Printf("%s\n", a.File)
+				if d.Width > 0 {
+					d.Printf("%s\n", d.Faint("to send it: mv THAT "+a.Outbox+"/"))
+				}
+				return nil
+			})
+		})
+	}
 	return c
 }
 

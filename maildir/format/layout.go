@@ -14,6 +14,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"path"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -228,6 +229,15 @@ func InboxPath(agent, id string, t time.Time) string {
 // OutboxPath is where the agent's outbox copy of that message lies.
 func OutboxPath(agent, id string, t time.Time) string {
 	return AgentsDir + "/" + agent + "/" + OutboxDir + "/" + day(t) + "/" + id + ".md"
+}
+
+// DraftPath is where the agent's nth draft of the second t lies.
+func DraftPath(agent string, t time.Time, n int) string {
+	name := t.UTC().Format("20060102-150405")
+	if n > 1 {
+		name += "-" + strconv.Itoa(n)
+	}
+	return AgentsDir + "/" + agent + "/" + draftsDir + "/" + name + ".md"
 }
 
 // ProfilePath is where the agent's profile lies.

@@ -41,3 +41,8 @@ func ParseUnsent(data []byte) (*Unsent, error) {
 	}
 	return u, nil
 }
+
+// FormatDraft writes a message that is still to be written, to those: see ParseUnsent.
+func FormatDraft(to []string) []byte {
+	return []byte(FenceOpen + "\n{\n  \"to\": " + string(compact(list(to))) + "\n}\n" + FenceClose + "\n\n")
+}

@@ -46,6 +46,7 @@ var sentences = [whats]sentence{
 		"Its agents: {choices}."},
 	AgentNameUnusable: {ErrInvalid, "The agent name {name} {arg} cannot be used: {why}."},
 	AgentNameCase:     {ErrConflict, "The agent name {name} {arg} differs from {other} only in case: use {other}, or another name."},
+	AgentExists:       {ErrConflict, "There is an agent {name} {arg} already."},
 	AgentsUnread:      {ErrUnavailable, "The agents cannot be read: {why}."},
 	HintUnusable:      {nil, "{field} {name} cannot be a name ({why}), so a name was made."},
 	HintReserved:      {nil, "{field} {name} is reserved, so a name was made."},

@@ -33,6 +33,7 @@ const (
 	NoBroadcast
 	AgentNameUnusable
 	AgentNameCase
+	AgentExists
 	AgentsUnread
 	HintUnusable
 	HintReserved
