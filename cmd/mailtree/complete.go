@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"net"
+	"os"
 	"strings"
 	"time"
 
@@ -67,7 +68,12 @@ func (p *program) complete(c *cobra.Command, what, begun string) ([]cobra.Comple
 		return nil, none
 	}
 	person, _ := p.me()
-	dial := func(ctx context.Context) (net.Conn, error) { return socket.Dial(ctx, storedir.SocketPath(p.cfg.Store)) }
+	// The flags before the cursor are parsed by now: when the settings were read, they were words.
+	cfg, err := loadConfig(c.Flags(), p.env, "", os.UserHomeDir)
+	if cfg == nil || cfg.Store == "" {
+		return nil, none
+	}
+	dial := func(ctx context.Context) (net.Conn, error) { return socket.Dial(ctx, storedir.SocketPath(cfg.Store)) }
 	var found mcpserver.Completions
 	err = p.asClient(ctx, dial, func(ctx context.Context, s *cli.Client) error {
 		return s.Ask(ctx, "complete", mcpserver.CompleteAsk{Project: project, Person: person, What: what, Begun: begun}, &found)
