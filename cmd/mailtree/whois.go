@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -44,13 +45,23 @@ func showWhois(d *deskWork, w *mail.Whois) error {
 		shown = append(shown, cli.Row{Cells: []string{"has", d.ShortID(m.ID) + " from " + cli.Line(m.From) + ": " + howFar(&m.Receipt)}})
 	}
 	for _, c := range w.Commit {
-		shown = append(shown, cli.Row{Cells: []string{"commit", cli.Line(c)}})
+		shown = append(shown, cli.Row{Cells: []string{"commit", madeAt(d, c)}})
 	}
 	if w.Note != "" {
 		shown = append(shown, cli.Row{Cells: []string{"note", cli.Line(w.Note)}})
 	}
 	d.Table(shown)
 	return nil
+}
+
+// madeAt is a commit as the tool tells of it, hash, time and subject, with the time as people read it.
+func madeAt(d *deskWork, commit string) string {
+	hash, rest, _ := strings.Cut(commit, " ")
+	stamp, subject, ok := strings.Cut(rest, " ")
+	if !ok || d.Ago(stamp) == "" {
+		return cli.Line(commit)
+	}
+	return hash + "  " + seen(d, stamp) + "  " + cli.Line(subject)
 }
 
 // seen says when an agent did something last.
