@@ -135,7 +135,7 @@ func (e *HookEvent) Answer(ctx context.Context, store *maildir.Store) (a HookAns
 		return a, nil
 	}
 	if a.Agent, err = p.BeginSession(ctx, v); err != nil {
-		return a, err
+		return e.nobody(err)
 	}
 	switch e.Kind {
 	case HookEdited:
@@ -152,6 +152,16 @@ func (e *HookEvent) Answer(ctx context.Context, store *maildir.Store) (a HookAns
 	}
 	a.Tell, err = e.tell(ctx, p, v.SessionKey, a.Agent)
 	return a, err
+}
+
+// nobody is the answer where the session is no agent: to a session that begins, why its name is none.
+func (e *HookEvent) nobody(err error) (a HookAnswer, _ error) {
+	unusable := errors.Is(err, maildir.ErrInvalid) || errors.Is(err, maildir.ErrConflict)
+	if e.Kind != HookStart || e.Agent == "" || !unusable {
+		return a, err
+	}
+	a.Tell = "You have no mail in this session, because AGENT_NAME names no agent. " + err.Error()
+	return a, nil
 }
 
 // tell returns what the model is told at the event: who it is, once, and new mail, but at the start
