@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -120,12 +121,19 @@ func (p *program) onEvent(ctx context.Context, client string) (e event.Event, a 
 
 // readEvent reads what the client wrote to standard input, which it may leave open.
 func (p *program) readEvent(client string) (event.Event, error) {
+	in := bufio.NewReader(io.LimitReader(p.std.in, maxEvent))
+	if mark, _ := in.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
+		_, _ = in.Discard(len(byteOrderMark))
+	}
 	var stdin json.RawMessage
-	if err := json.NewDecoder(io.LimitReader(p.std.in, maxEvent)).Decode(&stdin); err != nil {
+	if err := json.NewDecoder(in).Decode(&stdin); err != nil {
 		return event.Event{}, err
 	}
 	return event.Parse(client, stdin, p.variable)
 }
+
+// byteOrderMark is what some programs begin a text with.
+const byteOrderMark = "\xef\xbb\xbf"
 
 // tellServer tells the server what has happened. Where none runs, a session that begins becomes an
 // agent in this process, and nothing else is done.
