@@ -2,9 +2,11 @@ package maildir
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"mailtree/maildir/format"
@@ -21,7 +23,7 @@ type Done struct {
 	Verb    string
 	ID      string // of the message; "" for an operation on none
 	At      time.Time
-	Changes []Version // of files of the message, in its commit
+	Changes []Version // of files of the message, or of claims, in its commit; none where others there may have made them
 }
 
 // Version is a file before and after an operation; nil where there is none.
@@ -41,6 +43,9 @@ var undoable = map[string][]format.Kind{
 	"acknowledge": {format.KindRead, format.KindAck},
 	"archive":     {format.KindRead, format.KindArchived},
 	"unread":      {format.KindRead, format.KindArchived},
+	"claim":       {format.KindClaim, format.KindReleased},
+	"renew":       {format.KindClaim, format.KindReleased},
+	"release":     {format.KindReleased},
 	VerbAmend:     {format.KindCanonical, format.KindInbox, format.KindOutbox},
 }
 
@@ -55,13 +60,16 @@ type Undoing struct {
 // Undone is what was taken back.
 type Undone struct {
 	Done
-	Readers []string // who had read the message that was withdrawn, by name; each gets a notice
+	Readers  []string // who had read the message that was withdrawn or changed, by name; each gets a notice
+	Patterns []string // of the claims, of an operation on such
 }
 
 // Undo takes back an agent's newest operation on a message that is not taken back yet, in an
 // operation of its own: it restores the files of that one and no other. A message that was sent is
-// removed for everybody, and who had read it is told. Errors: ErrNotFound where there is none;
-// ErrConflict where a file has changed since, and where the newest of all is on no message.
+// removed for everybody, and who had read it is told. Without an id it may be an operation on claims,
+// too: paths that were claimed are released, and those that were released claimed again. Errors:
+// ErrNotFound where there is none; ErrConflict where a file has changed since, where another agent
+// has the paths by now, and where it cannot be told from others in its commit.
 func (p *Project) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 	if err := p.needAgent(ctx, refusal.Agent, u.Agent); err != nil {
 		return nil, err
@@ -71,7 +79,7 @@ func (p *Project) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 	}
 	done, err := p.history.LastDone(ctx, u.Agent, u.ID, func(verb string) bool {
 		_, ok := undoable[verb]
-		return ok || verb == "claim" || verb == "release" // to be refused: an older message is not what is meant
+		return ok
 	})
 	switch {
 	case err != nil:
@@ -83,16 +91,18 @@ func (p *Project) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 			Name:  u.ID,
 			Other: u.Agent,
 		}
-	case done.ID == "":
+	case len(done.Changes) == 0:
 		return nil, &Error{What: refusal.NotUndone, Other: u.Agent, Why: done.Verb}
 	}
 	undone := &Undone{Done: *done}
-	tx := &writer.Tx{Keys: writer.On("undo " + u.Agent)}
+	tx := &writer.Tx{Keys: append(writer.On("undo "+u.Agent), writer.On("claims")...)}
 	tx.Plan = func(g *writer.Group) error {
 		undone.Readers = nil
 		switch done.Verb {
 		case "send", "reply":
 			err = p.planWithdrawal(g, tx, &u, undone)
+		case "claim", "renew", "release":
+			err = p.planUnclaiming(g, tx, undone)
 		case VerbAmend:
 			err = p.planUnamending(g, tx, &u, undone)
 		default:
@@ -102,7 +112,7 @@ func (p *Project) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 			Verb:    UndoPrefix + done.Verb,
 			Agent:   u.Agent,
 			ID:      done.ID,
-			Summary: u.Agent + " " + done.ID,
+			Summary: u.Agent + " " + cmp.Or(done.ID, strings.Join(undone.Patterns, ", ")),
 			At:      g.Now,
 		}
 		return err
@@ -172,7 +182,7 @@ func (p *Project) planRestore(g *writer.Group, tx *writer.Tx, done *Done) error 
 		}
 		switch missing := err != nil; {
 		case missing != (v.Is == nil) || !bytes.Equal(is, v.Is):
-			return &Error{What: refusal.ChangedSince, Name: done.ID, Other: v.Path}
+			return &Error{What: refusal.ChangedSince, Other: v.Path, Why: done.Verb}
 		case v.Was == nil:
 			gone = append(gone, v.Path)
 		case missing:

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -64,20 +65,84 @@ func TestUndoSend(t *testing.T) {
 	}
 }
 
-// TestUndoClaim: after a claim no message is taken back that nobody means, unless it is named.
+// TestUndoClaim: the paths of that operation are released, and no others; what was released is claimed
+// again, unless another agent has it. The message sent before is what is undone next.
 func TestUndoClaim(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
 	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
-	if _, err := p.Claim(t.Context(), claim.Request{Agent: "Ann", Patterns: []string{"a.go"}, TTL: time.Hour}); err != nil {
-		t.Fatal(err)
+	claimFor := func(agent string, ttl time.Duration, patterns ...string) {
+		t.Helper()
+		r, err := p.Claim(t.Context(), claim.Request{Agent: agent, Patterns: patterns, TTL: ttl})
+		if err != nil || len(r.Conflicts) > 0 {
+			t.Fatal(r, err)
+		}
+		if err := p.Flush(t.Context()); err != nil { // so that each is a commit
+			t.Fatal(err)
+		}
+	}
+	release := func(patterns ...string) {
+		t.Helper()
+		if _, err := p.Release(t.Context(), "Ann", patterns); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held := func(want ...string) {
+		t.Helper()
+		all, err := p.Claims(t.Context(), false)
+		var got []string
+		for _, c := range all {
+			got = append(got, c.Agent+" "+c.Pattern)
+		}
+		if slices.Sort(got); err != nil || !slices.Equal(got, want) {
+			t.Errorf("held: %q, want %q; %v", got, want, err)
+		}
+	}
+	claimFor("Ann", time.Hour, "old.go")
+	claimFor("Ann", time.Hour, "a.go", "b/**")
+	if u := undo(t, p, "Ann", ""); u.Verb != "claim" || !slices.Equal(u.Patterns, []string{"a.go", "b/**"}) {
+		t.Errorf("%+v", u)
+	}
+	held("Ann old.go")
+	release("old.go")
+	held()
+	if u := undo(t, p, "Ann", ""); u.Verb != "release" || !slices.Equal(u.Patterns, []string{"old.go"}) {
+		t.Errorf("%+v", u)
+	}
+	held("Ann old.go")
+	claimFor("Ann", 2*time.Hour, "old.go")
+	if u := undo(t, p, "Ann", ""); u.Verb != "renew" {
+		t.Errorf("%+v", u)
+	}
+	if all, err := p.Claims(t.Context(), false); err != nil || time.Until(all[0].Expires) > 90*time.Minute {
+		t.Errorf("%+v, %v", all, err)
+	}
+	release("old.go")
+	claimFor("Bob", time.Hour, "*.go")
+	var e *maildir.Error
+	_, err := p.Undo(t.Context(), maildir.Undoing{Agent: "Ann"})
+	if !errors.As(err, &e) || e.What != refusal.ClaimTaken || e.Other != "Bob" {
+		t.Errorf("of another's: %v", err)
+	}
+	held("Bob *.go")
+	if u := undo(t, p, "Ann", m.ID); u.Verb != "send" {
+		t.Errorf("%+v", u)
+	}
+}
+
+// TestUndoClaims: of operations on claims that share a commit none is undone, because it does not say
+// whose the files are.
+func TestUndoClaims(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{}, "Ann")
+	for i := range 40 { // more than have a commit each
+		if _, err := p.Claim(t.Context(), claim.Request{Agent: "Ann", Patterns: []string{strconv.Itoa(i)}}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	var e *maildir.Error
 	if u, err := p.Undo(t.Context(), maildir.Undoing{Agent: "Ann"}); !errors.As(err, &e) || e.What != refusal.NotUndone || e.Why != "claim" {
 		t.Errorf("undone: %+v, %v", u, err)
-	}
-	if u := undo(t, p, "Ann", m.ID); u.Verb != "send" {
-		t.Errorf("undone: %+v", u)
 	}
 }
 

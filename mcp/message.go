@@ -57,10 +57,11 @@ func (s *Server) deleteMessage(ctx context.Context, p *maildir.Project, ask *Mes
 
 // Undone is the answer of POST /mailtree/undo.
 type Undone struct {
-	ID        string   `json:"message_id"`
-	Operation string   `json:"operation"` // send, archive …
+	ID        string   `json:"message_id,omitempty"`
+	Operation string   `json:"operation"` // send, archive, claim …
 	At        string   `json:"at"`
-	ReadBy    []string `json:"read_by"` // of a message that was withdrawn: who had read it, and is told
+	ReadBy    []string `json:"read_by"`         // of a message that was withdrawn or changed: who had read it, and is told
+	Paths     []string `json:"paths,omitempty"` // of an operation on claims
 }
 
 func (s *Server) undo(ctx context.Context, p *maildir.Project, ask *MessageAsk) (any, error) {
@@ -80,6 +81,7 @@ func (s *Server) undo(ctx context.Context, p *maildir.Project, ask *MessageAsk) 
 		Operation: u.Verb,
 		At:        tool.Stamp(u.At),
 		ReadBy:    tool.Strs(u.Readers),
+		Paths:     u.Patterns,
 	}, nil
 }
 

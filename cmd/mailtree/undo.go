@@ -13,9 +13,10 @@ func undoCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "undo [ID]",
 		Short: "Take back what you did last, or last to a message",
-		Long: "Take back what you did last to any message, or to this one: a message sent, read, acknowledged, archived or deleted.\n" +
-			"Nothing else of the same moment changes. A message that was sent is removed for everybody; who had read it is told,\n" +
-			"and named here. Again, it takes back what you did before that.",
+		Long: "Take back what you did last, or last to this message: a message sent, changed, read, acknowledged, archived or\n" +
+			"deleted, paths claimed or released. Nothing else of the same moment changes. A message that was sent is removed\n" +
+			"for everybody; who had read it is told, and named here. What was released is claimed again where nobody else has\n" +
+			"it. Again, it takes back what you did before that.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeMessage,
 	}
@@ -23,7 +24,11 @@ func undoCommand(p *program) *cobra.Command {
 	c.RunE = func(c *cobra.Command, ids []string) error {
 		return p.atDesk(c.Context(), f, mine, ids, func(ctx context.Context, d *deskWork) error {
 			return askAbout(ctx, d, "undo", strings.Join(d.IDs, ""), func(a *mcpserver.Undone) error {
-				d.Printf("undone: %s of %s\n", a.Operation, d.ShortID(a.ID))
+				of := d.ShortID(a.ID)
+				if a.ID == "" {
+					of = listNames(a.Paths)
+				}
+				d.Printf("undone: %s of %s\n", a.Operation, of)
 				if len(a.ReadBy) > 0 {
 					d.Printf("it was read by %s, who are told\n", listNames(a.ReadBy))
 				}

@@ -44,7 +44,7 @@ func (l *Log) LastDone(ctx context.Context, agent, id string, wants func(verb st
 				case undone[op] > 0:
 					undone[op]--
 				case (id == "" || op.id == id) && wants(op.verb):
-					if op.id == "" {
+					if op.id == "" && !alone(ops) {
 						return &maildir.Done{Verb: op.verb, At: repo.When(next)}, nil
 					}
 					return repo.doneIn(next, parent, op)
@@ -54,6 +54,18 @@ func (l *Log) LastDone(ctx context.Context, agent, id string, wants func(verb st
 		next = parent
 	}
 	return nil, nil
+}
+
+// alone reports whether one of the operations of a commit is on no message: the files that belong to
+// none are its.
+func alone(ops []told) bool {
+	n := 0
+	for _, op := range ops {
+		if op.id == "" {
+			n++
+		}
+	}
+	return n == 1
 }
 
 // told is one operation in the trailers of a commit.
@@ -74,8 +86,8 @@ func toldBy(message string) (ops []told) {
 	return ops
 }
 
-// doneIn returns an operation with what its commit made of the files of its message: others may
-// share the commit.
+// doneIn returns an operation with what its commit made of the files of its message, or of claims:
+// others may share the commit.
 func (r *repository) doneIn(commit, parent hash, op told) (*maildir.Done, error) {
 	done := &maildir.Done{Verb: op.verb, ID: op.id, At: r.When(commit)}
 	now, err := r.TreeOf(commit)
@@ -102,7 +114,8 @@ func (r *repository) doneIn(commit, parent hash, op told) (*maildir.Done, error)
 		return entry{Mode: object.ModeTree, Hash: h}
 	}
 	err = r.Diff(whole(before), whole(now), "", func(path string, old, is entry) {
-		if format.Locate(path).ID == op.id {
+		at := format.Locate(path)
+		if at.ID == op.id && (op.id != "" || at.Kind == format.KindClaim || at.Kind == format.KindReleased) {
 			done.Changes = append(done.Changes, maildir.Version{Path: path, Was: read(old), Is: read(is)})
 		}
 	})

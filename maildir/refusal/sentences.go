@@ -96,10 +96,13 @@ var sentences = [whats]sentence{
 	IDAmbiguous:      {ErrConflict, "{name} {arg} is short for several messages: {choices}. Write more of the id."},
 	MarkBlocked:      {ErrConflict, "{=other} in the mail tree cannot be read as a mark ({why}), so the mark cannot be made: remove it."},
 	StaysRead:        {ErrConflict, "Message {name} {arg} is acknowledged, so it stays read."},
-	NothingToUndo:    {ErrNotFound, "{=other} has lately sent, read, acknowledged, archived or deleted nothing here that is not undone yet."},
-	NotUndone: {ErrConflict, "The last thing that {=other} did is a {why}, which is not taken back so: claim or release the paths. To take " +
-		"back what was done to a message before that, name the message."},
-	ChangedSince:       {ErrConflict, "{=other} has changed since, so that what was done to message {name} is not undone."},
+	NothingToUndo: {ErrNotFound, "{=other} has lately sent, changed, read, acknowledged, archived, deleted, claimed or released nothing " +
+		"here that is not undone yet."},
+	NotUndone: {ErrConflict, "The last thing that {=other} did is a {why}, which shares a commit with another one, and is not taken " +
+		"back so: claim or release the paths. To take back what was done to a message before that, name the message."},
+	ChangedSince:       {ErrConflict, "{=other} has changed since, so that the {why} is not undone."},
+	ClaimTaken:         {ErrConflict, "{=other} has claimed {name} or a part of it meanwhile, so that the release is not undone."},
+	ClaimOver:          {ErrConflict, "The claim on {name} would be over since {why}, so that the release is not undone: claim it again."},
 	AmendedSince:       {ErrConflict, "Message {name} {arg} was changed by somebody else meanwhile. Read it again, and make the change anew."},
 	AmendmentMalformed: {ErrInvalid, "The changed text cannot be taken: {why}."},
 	OffsetBeyond:       {ErrInvalid, "{field} is {count}, but the text has {limit} bytes: {go on}."},

@@ -78,6 +78,8 @@ const (
 	NothingToUndo
 	NotUndone
 	ChangedSince
+	ClaimTaken
+	ClaimOver
 	AmendedSince
 	AmendmentMalformed
 	OffsetBeyond

@@ -1,0 +1,86 @@
+package maildir
+
+import (
+	"slices"
+	"time"
+
+	"mailtree/maildir/claim"
+	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/tree"
+	"mailtree/maildir/writer"
+)
+
+// claimsOfDone are the claims that an operation on claims was about, as their files say after it.
+// Errors: those of the tree.
+func (p *Project) claimsOfDone(done *Done) (all []format.Claim, err error) {
+	for _, v := range done.Changes {
+		data := v.Is
+		switch format.Locate(v.Path).Kind {
+		case format.KindReleased:
+			if v.Is == nil { // the claim's own file is among the changes
+				continue
+			}
+			data, _, err = p.tree.Read(format.ClaimOfMark(v.Path), format.MaxSmall)
+			if tree.FaultOf(err) == tree.FaultGone {
+				return nil, &Error{What: refusal.ChangedSince, Other: format.ClaimOfMark(v.Path), Why: done.Verb}
+			}
+			if err != nil {
+				return nil, err
+			}
+		case format.KindClaim:
+		default:
+			continue
+		}
+		c, err := format.ParseClaim(data)
+		if err != nil {
+			return nil, &Error{What: refusal.ChangedSince, Other: v.Path, Why: done.Verb}
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// planUnclaiming plans that claims are as they were before an operation on them: released, with the
+// lease of before, or claimed again. Errors: ErrConflict where one that was released is another's by
+// now, or would be over.
+func (p *Project) planUnclaiming(g *writer.Group, tx *writer.Tx, undone *Undone) error {
+	if err := p.needRead(format.ClaimsDir); err != nil {
+		return err
+	}
+	claims, err := p.claimsOfDone(&undone.Done)
+	if err != nil {
+		return err
+	}
+	undone.Patterns = nil
+	for _, c := range claims {
+		undone.Patterns = append(undone.Patterns, c.Pattern)
+	}
+	slices.Sort(undone.Patterns)
+	if undone.Verb == "release" {
+		if err := p.needFree(g, claims); err != nil {
+			return err
+		}
+	}
+	return p.planRestore(g, tx, &undone.Done)
+}
+
+// needFree refuses claims that cannot hold now: another agent has claimed the paths, or the lease is
+// over.
+func (p *Project) needFree(g *writer.Group, claims []format.Claim) error {
+	return p.lookAtClaims(g.Ctx, func(l *claim.Leases) error {
+		for _, c := range claims {
+			if !g.Now.Before(c.Expires) {
+				return &Error{What: refusal.ClaimOver, Name: c.Pattern, Why: c.Expires.Format(time.RFC3339)}
+			}
+			found, _, err := l.Conflicts(&claim.Request{Agent: c.Agent, Patterns: []string{c.Pattern}, Shared: !c.Exclusive})
+			if err != nil {
+				return err
+			}
+			if len(found) > 0 {
+				return &Error{What: refusal.ClaimTaken, Name: c.Pattern, Other: found[0].Held.Agent}
+			}
+		}
+		return nil
+	})
+}
