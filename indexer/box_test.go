@@ -25,6 +25,7 @@ func TestBox(t *testing.T) {
 	putFile(t, d.dir, "agents/Ann/outbox/x/c.md", string(format.FormatMessage(&format.Message{ID: "c", From: "Ann",
 		To: []string{"Bob"}, Subject: "twin", Created: testStart, Importance: "normal"})))
 	putFile(t, d.dir, "agents/Bob/inbox/a.read", "")
+	putFile(t, d.dir, "agents/Cat/inbox/d.archived", "")
 	ingest(t, d.Index, "p", "agents")
 	for _, tt := range []struct {
 		q    maildir.BoxQuery
@@ -39,7 +40,8 @@ func TestBox(t *testing.T) {
 		{maildir.BoxQuery{Agent: "Bob"}, ""},
 		{maildir.BoxQuery{Agent: "Bob", Limit: 9, ID: "c"}, "c"},
 		{maildir.BoxQuery{Agent: "Bob", Limit: 9, ID: "cc"}, ""},
-		{maildir.BoxQuery{Agent: "Cat", Limit: 9}, "d c b a"},
+		{maildir.BoxQuery{Agent: "Cat", Limit: 9}, "d+read c b a"},
+		{maildir.BoxQuery{Agent: "Cat", Limit: 9, HideArchived: true}, "c b a"},
 		{maildir.BoxQuery{Agent: "Bob", Limit: 9, Sent: true}, ""},
 		{maildir.BoxQuery{Agent: "Ann", Limit: 9, Sent: true}, "d+Cat2 c+Cat2 b+Cat2 a+Cat2"},
 		{maildir.BoxQuery{Agent: "Nobody", Limit: 9}, ""},
@@ -71,7 +73,7 @@ func TestBox(t *testing.T) {
 func TestBoxCost(t *testing.T) {
 	t.Parallel()
 	x := openIndex(t)
-	for _, q := range []maildir.BoxQuery{{}, {ID: "m"}, {Sent: true}, {Sent: true, ID: "m"}, {Sent: true, Before: "m"}} {
+	for _, q := range []maildir.BoxQuery{{}, {HideArchived: true}, {ID: "m"}, {Sent: true}, {Sent: true, ID: "m"}, {Sent: true, Before: "m"}} {
 		text, kind := boxQuery(q)
 		var plan []string
 		err := x.each(t.Context(), "EXPLAIN QUERY PLAN "+text, []any{1, "Bob", int(kind), q.ID + q.Before, 50, 0},

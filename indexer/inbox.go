@@ -186,6 +186,9 @@ func boxQuery(q maildir.BoxQuery) (text string, kind format.Kind) {
 	case q.Before != "":
 		where = strings.Replace(where, "<>", "<", 1)
 	}
+	if q.HideArchived && !q.Sent {
+		where += " AND d.archived = 0"
+	}
 	if !q.Sent {
 		return "SELECT " + messageColumns + withoutBody + ", f.path, d.read, 0, ''" + from +
 			" CROSS JOIN deliveries d ON d.aid = " + agentID + " AND d.row = m.row AND d.path = f.path" + where + order, format.KindInbox

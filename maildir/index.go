@@ -235,8 +235,11 @@ type BoxQuery struct {
 	Sent    bool   // the outbox
 	ID      string // only this one; "": all
 	Before  string // only ids before it; "": all
-	Limit   int    // rows, as it stands: 0 is none
-	Offset  int
+
+	HideArchived bool // of the inbox: without archived ones
+
+	Limit  int // rows, as it stands: 0 is none
+	Offset int
 }
 
 // BoxRow is one copy in an inbox or outbox.

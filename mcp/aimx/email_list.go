@@ -39,10 +39,16 @@ func (t *toolset) emailList() tool.Tool {
 			mailboxArg(), folderArg(),
 			tool.May("limit", tool.Num(fmt.Sprintf("page size; above %[1]d it is %[1]d", maildir.MaxPage), 0, math.MaxInt32, defaultPage)),
 			tool.May("offset", tool.Num("newest emails to skip", 0, math.MaxInt32, 0)),
+			tool.May("archived", tool.Flag("archived emails of the inbox too")),
 		},
 		Out: emailsShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			q := maildir.BoxQuery{Sent: folder(a), Limit: a.Limit("limit", 0, maildir.MaxPage), Offset: a.Count("offset", 0, math.MaxInt32)}
+			q := maildir.BoxQuery{
+				Sent:         folder(a),
+				HideArchived: !a.Flag("archived"),
+				Limit:        a.Limit("limit", 0, maildir.MaxPage),
+				Offset:       a.Count("offset", 0, math.MaxInt32),
+			}
 			b, err := t.box(ctx, a, "mailbox")
 			if err != nil {
 				return nil, err

@@ -21,7 +21,7 @@ const surface = `
 mailbox_list offset?
 mailbox_create name
 mailbox_delete name force?
-email_list mailbox folder? limit? offset?
+email_list mailbox folder? limit? offset? archived?
 email_read mailbox id folder? offset?
 email_send from_mailbox to subject body text_only? html_body? attachments? reply_to? references?
 email_reply mailbox id body text_only? html_body?
