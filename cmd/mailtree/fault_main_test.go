@@ -197,6 +197,15 @@ func (f *faultProgram) do(ctx context.Context, verb string, q url.Values) (strin
 	case "read", "unread":
 		_, err := p.SetRead(ctx, q.Get("agent"), q.Get("id"), verb == "read")
 		return "", err
+	case "delete":
+		_, err := p.Delete(ctx, q.Get("agent"), q.Get("id"))
+		return "", err
+	case "undo":
+		_, err := p.Undo(ctx, maildir.Undoing{Agent: q.Get("agent"), ID: q.Get("id")})
+		return "", err
+	case "amend":
+		_, err := p.Amend(ctx, maildir.Amendment{Agent: q.Get("agent"), ID: q.Get("id"), Text: q.Get("text")})
+		return "", err
 	case "both":
 		return "", f.both(p, q.Get("agent"), q.Get("id"))
 	case "flush":

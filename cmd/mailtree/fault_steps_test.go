@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mailtree/fixtures/storetest"
 )
 
 // stepped is one kind of operation that TestFaultSteps kills at each of its steps.
@@ -40,6 +42,8 @@ type steps struct {
 	body string // of the present send
 	ids  []string
 	old  string // a claim's file before
+
+	takesAway bool // messages: not every one that git log tells of is in the tree
 }
 
 // TestFaultSteps kills the server before and after every step of an operation: staging of each
@@ -59,6 +63,10 @@ func TestFaultSteps(t *testing.T) {
 		{"renew", oneClaim, claimStep, lookClaim, 1, nothing, false},
 		{"claim again", releasedClaim, claimStep, lookClaim, 1, nothing, false},
 		{"release", oneClaim, release, lookReleased, 1, nothing, false},
+		{"delete", oneKnown, onKnown("delete"), lookDeleted, 5, nothing, false},
+		{"amend", oneKnown, onKnown("amend"), lookAmended, 7, nothing, false},
+		{"undo a send", oneKnown, onKnown("undo"), lookWithdrawn, 8, nothing, false},
+		{"undo a deletion", oneDeleted, onKnown("undo"), lookRestored, 5, nothing, false},
 		{"send by saving", sentBefore, saveStep, lookSent, 3, nothing, true},
 	} {
 		t.Run(op.name, func(t *testing.T) {
@@ -111,8 +119,20 @@ func (op *stepped) run(t *testing.T) {
 	if absent < least || whole < 2 { // the last try lived
 		t.Errorf("%d absent and %d whole: the server did not die at every step", absent, whole)
 	}
-	d.check(s.ledger)
+	s.finish()
 	t.Logf("%s: killed at each of %d steps, %d times absent, %d times whole", op.name, s.n-1, absent, whole)
+}
+
+// finish stops the server, and holds the store against its invariants.
+func (s *steps) finish() {
+	if !s.takesAway {
+		s.d.check(s.ledger)
+		return
+	}
+	s.d.stop()
+	for _, p := range storetest.CheckEdited(s.d.t.Context(), s.d.store) {
+		s.d.t.Error(p)
+	}
 }
 
 func (s *steps) must(err error) {
