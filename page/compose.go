@@ -2,6 +2,7 @@ package page
 
 import (
 	"cmp"
+	"errors"
 	"strings"
 
 	"mailtree/maildir"
@@ -37,15 +38,12 @@ func (v *view) becomeAgent() (err error) {
 }
 
 // send sends what a form says: a new message, or with reply_to an answer.
-func (h *Page) send(v *view) error {
-	if err := v.becomeAgent(); err != nil {
-		return err
-	}
+func (h *Page) send(v *view) (to string, err error) {
 	form := v.r.PostForm
 	body := strings.ReplaceAll(form.Get("body"), "\r\n", "\n") // as browsers send it
+	original := form.Get("reply_to")
 	var sent *maildir.Sent
-	var err error
-	if original := form.Get("reply_to"); original != "" {
+	if original != "" {
 		sent, err = v.p.Reply(v.ctx(), maildir.ReplyDraft{
 			From:        v.Me,
 			ReplyTo:     original,
@@ -71,12 +69,12 @@ func (h *Page) send(v *view) error {
 		})
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
-	if original := form.Get("reply_to"); original != "" {
+	if original != "" {
 		v.readOriginal(original)
 	}
-	return v.goTo(v.at("thread", cmp.Or(sent.ThreadID, sent.ID)) + "?sent=" + sent.ID + "#" + sent.ID)
+	return saying(v.at("thread", cmp.Or(sent.ThreadID, sent.ID)), "sent", sent.ID, nil) + "#" + sent.ID, nil
 }
 
 // readOriginal marks what was answered as read, where it lies in the person's inbox.
@@ -92,23 +90,60 @@ func names(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == ';' })
 }
 
-// mark marks a message of the person's inbox: read, unread, or acknowledged.
-func (h *Page) mark(v *view) (err error) {
+func joined(names []string) string { return strings.Join(names, ",") }
+
+// mark does with a message what the form says: marks it in the person's inbox, puts it away, or
+// deletes it for everybody.
+func (h *Page) mark(v *view) (to string, err error) {
 	id, as := v.r.PathValue("id"), v.r.PostForm.Get("as")
 	switch as {
 	case "acknowledged":
 		_, err = v.p.Acknowledge(v.ctx(), v.Me, id)
 	case "read", "unread":
 		_, err = v.p.SetRead(v.ctx(), v.Me, id, as == "read")
+	case "archived":
+		_, err = v.p.Archive(v.ctx(), v.Me, id)
+	case "deleted":
+		var gone *maildir.Deleted
+		if gone, err = v.p.Delete(v.ctx(), v.Me, id); err == nil {
+			return saying(v.at("inbox"), as, id, gone.Readers()), nil
+		}
 	default:
-		return errNoView
+		err = errNoView
 	}
+	switch {
+	case err != nil:
+		return "", err
+	case as == "archived":
+		return saying(v.at("inbox"), as, id, nil), nil
+	}
+	return v.messageSaying(id, as, nil)
+}
+
+// undo takes back what the person has done last to a message.
+func (h *Page) undo(v *view) (to string, err error) {
+	id := v.r.PathValue("id")
+	undone, err := v.p.Undo(v.ctx(), maildir.Undoing{
+		Agent: v.Me,
+		ID:    id,
+		Auth:  v.session.Auth,
+		Door:  format.DoorPage,
+	})
 	if err != nil {
-		return err
+		return "", err
 	}
+	return v.messageSaying(id, "undone", undone.Readers)
+}
+
+// messageSaying is the address of a message in its thread, or of the inbox where it is gone, with
+// what was done to it.
+func (v *view) messageSaying(id, done string, readers []string) (string, error) {
 	m, err := v.p.Message(v.ctx(), id)
-	if err != nil {
-		return err
+	switch {
+	case errors.Is(err, maildir.ErrNotFound):
+		return saying(v.at("inbox"), done, id, readers), nil
+	case err != nil:
+		return "", err
 	}
-	return v.goTo(v.linkTo(m))
+	return saying(v.at("thread", cmp.Or(m.ThreadID, m.ID)), done, id, readers) + "#" + m.ID, nil
 }

@@ -25,18 +25,32 @@ func (v *view) myInbox(q maildir.InboxQuery) (*maildir.InboxPage, error) {
 // inboxShown is a page of the person's inbox.
 type inboxShown struct {
 	*maildir.InboxPage
-	All  bool // not the unread alone
-	Next string
+	Which string // what of it: "" is the unread, allMail, or withArchived
+	Next  string
 }
+
+// Listed is how many messages the inbox lists where it is not asked for what is archived.
+func (s inboxShown) Listed() int { return s.Total - s.Archived }
+
+// Values of the inbox's parameter all.
+const (
+	allMail      = "1"
+	withArchived = "archived"
+)
 
 func (h *Page) inbox(v *view) error {
 	if err := v.in("inbox", "Inbox"); err != nil {
 		return err
 	}
 	before, _ := strconv.ParseInt(v.asked("before"), 10, 64)
-	shown := inboxShown{All: v.asked("all") != ""}
+	shown := inboxShown{Which: v.asked("all")}
 	var err error
-	shown.InboxPage, err = v.myInbox(maildir.InboxQuery{UnreadOnly: !shown.All, Before: before, Limit: 30})
+	shown.InboxPage, err = v.myInbox(maildir.InboxQuery{
+		UnreadOnly: shown.Which == "",
+		Archived:   shown.Which == withArchived,
+		Before:     before,
+		Limit:      30,
+	})
 	if err != nil {
 		return err
 	}

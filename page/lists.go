@@ -148,17 +148,11 @@ func (h *Page) claimList(v *view) error {
 }
 
 // release releases another's claim, and tells its holder why.
-func (h *Page) release(v *view) error {
+func (h *Page) release(v *view) (to string, err error) {
 	form := v.r.PostForm
 	agent, pattern, note := form.Get("agent"), form.Get("path"), form.Get("note")
-	if err := v.becomeAgent(); err != nil {
-		return err
-	}
 	released, err := v.p.Release(v.ctx(), agent, []string{pattern})
-	if err != nil {
-		return err
-	}
-	if len(released.Released) > 0 && agent != v.Me {
+	if err == nil && len(released.Released) > 0 && agent != v.Me {
 		_, err = v.p.Send(v.ctx(), maildir.Draft{
 			From:    v.Me,
 			To:      []string{agent},
@@ -169,10 +163,7 @@ func (h *Page) release(v *view) error {
 			Door:    format.DoorPage,
 		})
 	}
-	if err != nil {
-		return err
-	}
-	return v.goTo(v.at("claims"))
+	return saying(v.at("claims"), "released", pattern, nil), err
 }
 
 // did is one operation as the activity tells it.

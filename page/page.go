@@ -45,6 +45,8 @@ type Page struct {
 	key []byte // of the sessions
 	mux *http.ServeMux
 
+	forms forms
+
 	mu    sync.Mutex
 	links map[string]link // by their codes
 }
@@ -64,6 +66,7 @@ func New(cfg Config) *Page {
 		cfg:   cfg,
 		key:   sessionKey(cfg.Store.Token()),
 		mux:   http.NewServeMux(),
+		forms: forms{by: map[string]*handling{}},
 		links: map[string]link{},
 	}
 	h.mount()
@@ -75,25 +78,27 @@ func (h *Page) mount() {
 	h.mux.Handle("GET /static/", cached(http.FileServerFS(static)))
 	h.mux.HandleFunc("GET /open/{code}", h.enter)
 	for path, show := range map[string]func(*view) error{
-		"GET /{$}":                            h.projects,
-		"GET /p/{project}/{$}":                h.waiting,
-		"GET /p/{project}/inbox":              h.inbox,
-		"GET /p/{project}/threads":            h.threads,
-		"GET /p/{project}/search":             h.search,
-		"GET /p/{project}/thread/{id}":        h.thread,
-		"GET /p/{project}/thread/{id}/atom":   h.atom,
-		"GET /p/{project}/message/{id}":       h.message,
-		"GET /p/{project}/message/{id}/raw":   h.raw,
-		"GET /p/{project}/file/{sum}":         h.file,
-		"GET /p/{project}/compose":            h.compose,
-		"GET /p/{project}/agents":             h.agents,
-		"GET /p/{project}/claims":             h.claimList,
-		"GET /p/{project}/activity":           h.activity,
-		"GET /p/{project}/problems":           h.problemsView,
-		"GET /p/{project}/stream":             h.stream,
-		"POST /p/{project}/send":              h.write(h.send),
-		"POST /p/{project}/message/{id}/mark": h.write(h.mark),
-		"POST /p/{project}/claims/release":    h.write(h.release),
+		"GET /{$}":                              h.projects,
+		"GET /p/{project}/{$}":                  h.waiting,
+		"GET /p/{project}/inbox":                h.inbox,
+		"GET /p/{project}/threads":              h.threads,
+		"GET /p/{project}/search":               h.search,
+		"GET /p/{project}/thread/{id}":          h.thread,
+		"GET /p/{project}/thread/{id}/atom":     h.atom,
+		"GET /p/{project}/message/{id}":         h.message,
+		"GET /p/{project}/message/{id}/raw":     h.raw,
+		"GET /p/{project}/message/{id}/history": h.history,
+		"GET /p/{project}/file/{sum}":           h.file,
+		"GET /p/{project}/compose":              h.compose,
+		"GET /p/{project}/agents":               h.agents,
+		"GET /p/{project}/claims":               h.claimList,
+		"GET /p/{project}/activity":             h.activity,
+		"GET /p/{project}/problems":             h.problemsView,
+		"GET /p/{project}/stream":               h.stream,
+		"POST /p/{project}/send":                h.write(h.send),
+		"POST /p/{project}/message/{id}/mark":   h.write(h.mark),
+		"POST /p/{project}/message/{id}/undo":   h.write(h.undo),
+		"POST /p/{project}/claims/release":      h.write(h.release),
 	} {
 		h.mux.Handle(path, h.view(show))
 	}

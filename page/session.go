@@ -123,40 +123,8 @@ func (h *Page) sessionOf(r *http.Request) (s session, ok bool) {
 	return s, true
 }
 
-// CSRF is what forms carry to show that a view of this page made them.
-func (v *view) CSRF() string {
-	if !v.Signed {
-		return ""
-	}
-	return v.page.signature("form", v.page.signed(&v.session))
-}
-
-// FormKey is the idempotency key of a form: a second click sends nothing.
-func (v *view) FormKey() string { return "page-" + rand.Text() }
-
 // errNoWrite says why a form is refused.
 var errNoWrite = errors.New("to write, open this page with `mailtree open`, once in this browser")
-
-// maxForm bounds what a form sends: a message of the greatest size, escaped.
-const maxForm = 12 << 20
-
-// write lets do handle a form only where a session's own page has sent it.
-func (h *Page) write(do func(*view) error) func(*view) error {
-	return func(v *view) error {
-		if !v.Signed || !ownOrigin(v.r) {
-			return errNoWrite
-		}
-		v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
-		if err := v.r.ParseForm(); err != nil {
-			v.fail(http.StatusBadRequest, "The form did not come whole, or is too large.")
-			return nil
-		}
-		if !hmac.Equal([]byte(v.r.PostForm.Get("csrf")), []byte(v.CSRF())) {
-			return errNoWrite
-		}
-		return do(v)
-	}
-}
 
 // ownOrigin reports whether a form comes from a page of this very address, as far as the browser
 // says: another port is another program.

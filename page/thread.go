@@ -3,6 +3,7 @@ package page
 import (
 	"cmp"
 	"encoding/xml"
+	"errors"
 	"html/template"
 	"net/http"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // threadSize is how many messages of a thread one view shows.
@@ -28,10 +30,10 @@ type threadShown struct {
 // messageShown is one message of a thread.
 type messageShown struct {
 	maildir.MessageRow
-	HTML   template.HTML // "": Body is shown as it is written
-	Mine   *maildir.Receipt
-	Depth  int    // how many messages above it are answered by it, as far as they are here
-	Status string // of its sender
+	HTML   template.HTML     // "": Body is shown as it is written
+	Mine   *maildir.Delivery // nil where it is not in the person's inbox, and where the browser is not theirs
+	Depth  int               // how many messages above it are answered by it, as far as they are here
+	Status string            // of its sender
 }
 
 // threadPage reads one page of the thread of the address.
@@ -74,8 +76,11 @@ func (h *Page) thread(v *view) error {
 			Depth:      min(depth[m.ID], 3),
 			Status:     status[m.From],
 		}
-		if n := slices.IndexFunc(m.Receipts, func(r maildir.Receipt) bool { return r.Agent == v.Me }); n >= 0 {
-			one.Mine = &m.Receipts[n]
+		if v.Signed {
+			one.Mine, err = v.p.Delivery(v.ctx(), v.Me, m.ID)
+			if err != nil && !errors.Is(err, maildir.ErrNotFound) && !errors.Is(err, maildir.ErrInvalid) {
+				return err
+			}
 		}
 		shown.Messages = append(shown.Messages, one)
 	}
@@ -106,11 +111,15 @@ func (h *Page) message(v *view) error {
 	return v.goTo(v.linkTo(m))
 }
 
-// raw shows a message's file as it is, to read and not to run.
+// raw shows a message's file as it is, to read and not to run. Where the canonical file is gone it
+// needs a session: the sender's copy names who got it blind.
 func (h *Page) raw(v *view) error {
 	m, err := v.p.Message(v.ctx(), v.r.PathValue("id"))
 	if err != nil {
 		return err
+	}
+	if !v.Signed && format.Locate(m.Path).Kind != format.KindCanonical {
+		return errNoView
 	}
 	data, _, err := v.p.Tree().Read(m.Path, maildir.MaxAttachment)
 	if err != nil {

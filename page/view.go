@@ -159,6 +159,7 @@ func parseTemplates() map[string]*template.Template {
 	all := map[string]*template.Template{}
 	for _, name := range []string{
 		"refused", "projects", "waiting", "inbox", "threads", "search", "thread", "compose", "agents", "claims", "activity", "problems",
+		"history",
 	} {
 		all[name] = template.Must(template.Must(base.Clone()).ParseFS(sources, "templates/"+name+".html"))
 	}

@@ -1,0 +1,111 @@
+package page_test
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"mailtree/maildir"
+	"mailtree/page"
+)
+
+// press sends a form of a view as it stands, with some fields set, and follows where that leads.
+func (b *browser) press(view, action string, fields ...string) string {
+	b.Helper()
+	form := b.form(view)
+	for i := 0; i < len(fields); i += 2 {
+		form.Set(fields[i], fields[i+1])
+	}
+	res, text := b.post(action, form)
+	if res.StatusCode != http.StatusSeeOther {
+		b.Fatalf("POST %s: %s\n%s", action, res.Status, text)
+	}
+	to, _, _ := strings.Cut(res.Header.Get("Location"), "#")
+	return b.see(to)
+}
+
+// TestUndo: what a person has just done can be undone where it is said that it was done, and in the
+// history of the message.
+func TestUndo(t *testing.T) {
+	s := open(t, page.Config{})
+	b := s.person()
+	asked := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "Which index?", Body: "a?"})
+	thread, message := s.base+"/thread/"+asked.ID, s.base+"/message/"+asked.ID
+
+	contains(t, b.press(thread, message+"/mark", "as", "archived"), "Archived.", "Undo</button>", "With archived 1")
+	contains(t, b.see(s.base+"/inbox?all=archived"), "Which index?")
+	history := b.see(message + "/history")
+	contains(t, history, "archived it", "sent it", "Undo what you did last", "a?\n</span>")
+	contains(t, b.press(message+"/history", message+"/undo"), "Undone.")
+	if d, err := s.p.Delivery(t.Context(), "pat", asked.ID); err != nil || d.Archived || d.Read {
+		t.Errorf("after the undo: %+v, %v", d, err)
+	}
+	if text := b.see(message + "/history"); strings.Contains(text, "Undo what you did last") {
+		t.Errorf("what was undone can be undone:\n%s", text)
+	}
+
+	text := b.press(s.base+"/compose", s.base+"/send", "to", "Bob", "subject", "Plan", "body", "b")
+	contains(t, text, "Sent.", "Undo</button>")
+	inbox, err := s.p.Inbox(t.Context(), maildir.InboxQuery{Agent: "Bob"}, true, 0)
+	if err != nil || len(inbox.Messages) != 1 {
+		t.Fatalf("Bob has %+v, %v", inbox, err)
+	}
+	plan := inbox.Messages[0].ID
+	text = b.press(s.base+"/thread/"+plan, s.base+"/message/"+plan+"/mark", "as", "deleted")
+	contains(t, text, "Deleted for everybody.", "Bob</bdi> had read it.", "Undo</button>")
+	contains(t, b.see(s.base+"/message/"+plan+"/history"), "deleted it for everybody", "It is no longer in the mail.")
+	contains(t, b.press(s.base+"/compose", s.base+"/message/"+plan+"/undo"), "Undone.", "Plan")
+	contains(t, b.press(s.base+"/compose", s.base+"/message/"+plan+"/undo"), "Undone.", "Bob</bdi> had read it, and is told.")
+	if _, err := s.p.Message(t.Context(), plan); !errors.Is(err, maildir.ErrNotFound) {
+		t.Errorf("the message is there: %v", err)
+	}
+}
+
+// TestHistoryOpen: who has no session is not told who got a blind copy.
+func TestHistoryOpen(t *testing.T) {
+	s := open(t, page.Config{Person: "pat"})
+	sent := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, BCC: []string{"Bob"}, Subject: "s", Body: "b"})
+	history := s.base + "/message/" + sent.ID + "/history"
+	contains(t, s.person().see(history), "agents/Bob/inbox")
+	if text := s.browser().see(history); !strings.Contains(text, "agents/pat/inbox") || strings.Contains(text, "Bob") {
+		t.Errorf("without a session:\n%s", text)
+	}
+}
+
+// TestOnce: a second click does nothing, also while the first is under way; who changes the form
+// means it.
+func TestOnce(t *testing.T) {
+	s := open(t, page.Config{})
+	b := s.person()
+	asked := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "s", Body: "b"})
+	for _, as := range []string{"read", "archived"} {
+		b.press(s.base+"/thread/"+asked.ID, s.base+"/message/"+asked.ID+"/mark", "as", as)
+	}
+	form := b.form(s.base + "/compose")
+	var to [3]string
+	var all sync.WaitGroup
+	for i := range to {
+		all.Go(func() {
+			res, _ := b.post(s.base+"/message/"+asked.ID+"/undo", url.Values{"key": form["key"], "csrf": form["csrf"]})
+			to[i] = res.Status + res.Header.Get("Location")
+		})
+	}
+	all.Wait()
+	if to[0] != to[1] || to[1] != to[2] {
+		t.Errorf("they are answered %q", to)
+	}
+	if d, err := s.p.Delivery(t.Context(), "pat", asked.ID); err != nil || d.Archived || !d.Read {
+		t.Errorf("three clicks undid: %+v, %v", d, err)
+	}
+	form.Set("to", "Bob")
+	for _, subject := range []string{"one", "two"} {
+		form.Set("subject", subject)
+		res, text := b.post(s.base+"/send", form)
+		if want := map[string]int{"one": http.StatusSeeOther, "two": http.StatusConflict}[subject]; res.StatusCode != want {
+			t.Errorf("%s: %s\n%s", subject, res.Status, text)
+		}
+	}
+}

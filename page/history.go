@@ -1,0 +1,150 @@
+package page
+
+import (
+	"errors"
+	"strings"
+
+	"mailtree/maildir"
+	"mailtree/maildir/format"
+)
+
+// historyMost is how many entries one history shows, the newest; patchMost how many bytes of changes
+// it shows line by line.
+const (
+	historyMost = 100
+	patchMost   = 100_000
+)
+
+type historyShown struct {
+	ID      string
+	Subject string // "" where it is gone
+	Link    string // to it, where it is there
+	Mine    bool   // the person has done something to it that can be undone
+	Entries []entryShown
+}
+
+// entryShown is one operation on a message, or one edit of its files.
+type entryShown struct {
+	maildir.LogEntry
+	What  string
+	Lines []fileShown
+}
+
+// fileShown is a file that changed.
+type fileShown struct {
+	Path, Change string
+	Lines        []diffLine // what differs; nil where that is not shown
+}
+
+// diffLine is a line of a patch.
+type diffLine struct {
+	Kind string // add, del, hunk; "" for a line that is as it was
+	Text string
+}
+
+// history shows from Git what was done with a message, the last first. Without a session it leaves
+// out what would tell of blind copies.
+func (h *Page) history(v *view) error {
+	shown := historyShown{ID: v.r.PathValue("id")}
+	m, err := v.p.Message(v.ctx(), shown.ID)
+	switch {
+	case err == nil:
+		shown.Subject, shown.Link = m.Subject, v.linkTo(m)
+	case !errors.Is(err, maildir.ErrNotFound):
+		return err
+	}
+	undoable, room := 0, patchMost
+	q := maildir.LogQuery{Of: shown.ID, Limit: historyMost, Open: !v.Signed}
+	err = v.p.Log(v.ctx(), q, func(e *maildir.LogEntry) error {
+		one := entryShown{LogEntry: *e, What: didTo(e.Verb)}
+		for i := range e.Files {
+			f, err := v.showFile(&e.Files[i], &room)
+			if err != nil {
+				return err
+			}
+			one.Lines = append(one.Lines, f)
+		}
+		if e.Who == v.Me && e.Door != maildir.DoorFile && e.Door != maildir.DoorGit {
+			if strings.HasPrefix(e.Verb, maildir.UndoPrefix) {
+				undoable--
+			} else {
+				undoable++
+			}
+		}
+		shown.Entries = append(shown.Entries, one)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	shown.Mine = undoable > 0
+	if err := v.in("threads", "History"); err != nil {
+		return err
+	}
+	v.Live = false // it is read from Git
+	return v.show("history", shown)
+}
+
+// showFile shows a changed file, and how its lines differ while there is room. A mark says no more
+// than its path and the time, a new copy no more than the canonical file. A sender's copy names who got it
+// blind: without a session no lines of copies are shown.
+func (v *view) showFile(f *maildir.FileChange, room *int) (fileShown, error) {
+	shown := fileShown{Path: f.Path, Change: f.Op}
+	switch at := format.Locate(f.Path).Kind; {
+	case at == format.KindRead, at == format.KindAck, at == format.KindArchived, *room <= 0:
+		return shown, nil
+	case at != format.KindCanonical && (f.Op != maildir.Changed || !v.Signed):
+		return shown, nil
+	}
+	patch, err := f.Patch()
+	if err != nil {
+		return shown, err
+	}
+	if *room -= len(patch); *room < 0 {
+		return shown, nil
+	}
+	_, hunks, found := strings.Cut(patch, "\n@@")
+	if !found {
+		return shown, nil
+	}
+	for line := range strings.Lines("@@" + hunks) {
+		d := diffLine{Text: strings.TrimRight(line, "\n")}
+		switch line[0] {
+		case '+':
+			d.Kind = "add"
+		case '-':
+			d.Kind = "del"
+		case '@', '\\':
+			d.Kind = "hunk"
+		}
+		shown.Lines = append(shown.Lines, d)
+	}
+	return shown, nil
+}
+
+// verbs are the operations on a message, as somebody did them.
+var verbs = map[string]string{
+	"send":             "sent it",
+	"reply":            "sent it, as a reply",
+	"read":             "read it",
+	"pop":              "took it out of the queue",
+	"acknowledge":      "acknowledged it",
+	"archive":          "archived it",
+	"unread":           "marked it as unread",
+	"delete":           "deleted it for everybody",
+	"stamp":            "wrote the time into a mark",
+	maildir.VerbEdit:   "edited its files",
+	maildir.VerbCommit: "committed its files",
+}
+
+func didTo(verb string) string {
+	undone, undoes := strings.CutPrefix(verb, maildir.UndoPrefix)
+	switch what := verbs[undone]; {
+	case what == "":
+		return verb
+	case undoes:
+		return "took back: " + what
+	default:
+		return what
+	}
+}
