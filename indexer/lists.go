@@ -69,6 +69,13 @@ func (x *Index) Problems(ctx context.Context, slug string, most int) ([]format.P
 	return all, err
 }
 
+// CountProblems counts the files of a project that do not count: see maildir.Index.
+func (x *Index) CountProblems(ctx context.Context, slug string) (n int, err error) {
+	err = x.each(ctx, "SELECT count(*) FROM problems WHERE pid = ?", []any{x.pid(slug)},
+		func(scan func(...any) error) error { return scan(&n) })
+	return n, err
+}
+
 // Changes lists what was recorded after a mark: see maildir.Index.
 func (x *Index) Changes(ctx context.Context, after int64, limit int) ([]maildir.Change, error) {
 	all := []maildir.Change{}

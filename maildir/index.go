@@ -99,6 +99,9 @@ type Index interface {
 	ClaimsAt(ctx context.Context, project string, paths []string) ([]claim.Row, error)
 	Problems(ctx context.Context, project string, most int) ([]format.Problem, error) // by path; "" for all projects
 
+	// CountProblems counts what Problems lists of a project.
+	CountProblems(ctx context.Context, project string) (int, error)
+
 	// Newest lists the newest messages of all projects, at most limit, last first: project, id,
 	// thread, sender, subject.
 	Newest(ctx context.Context, limit int) ([]MessageRow, error)

@@ -300,6 +300,11 @@ func (s *Store) Token() string { return s.token }
 // Stats counts what the index holds.
 func (s *Store) Stats(ctx context.Context) (Stats, error) { return s.index.Stats(ctx) }
 
+// CountProblems counts the files of the project that are not valid.
+func (p *Project) CountProblems(ctx context.Context) (int, error) {
+	return p.store.index.CountProblems(ctx, p.slug)
+}
+
 // Problems lists the first files that are not valid, of one project (slug) or all ("").
 func (s *Store) Problems(ctx context.Context, project string, most int) ([]format.Problem, error) {
 	return s.index.Problems(ctx, project, most)

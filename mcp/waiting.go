@@ -1,10 +1,6 @@
 package mcp
 
-import (
-	"net/http"
-
-	"mailtree/maildir"
-)
+import "net/http"
 
 // WaitingAsk is the body of POST /mailtree/waiting.
 type WaitingAsk struct {
@@ -39,7 +35,6 @@ func (s *Server) waitingIn(r *http.Request, project string) (out Waiting, err er
 	for _, u := range asleep {
 		out.Unwoken = append(out.Unwoken, u.String())
 	}
-	problems, err := s.cfg.Store.Problems(r.Context(), p.Slug(), maildir.AllProblems)
-	out.Problems = len(problems)
+	out.Problems, err = p.CountProblems(r.Context())
 	return out, err
 }

@@ -58,13 +58,11 @@ func (v *view) Projects() (all []*projectShown) {
 }
 
 // in fills in what every view of a project shows.
-func (v *view) in(section, title string) error {
+func (v *view) in(section, title string) (err error) {
 	v.Section, v.Title, v.Live = section, title, true
-	problems, err := v.page.cfg.Store.Problems(v.ctx(), v.p.Slug(), maildir.AllProblems)
-	if err != nil {
+	if v.Broken, err = v.p.CountProblems(v.ctx()); err != nil {
 		return err
 	}
-	v.Broken = len(problems)
 	page, err := v.myInbox(maildir.InboxQuery{Limit: 1})
 	if err == nil {
 		v.Unread = page.Unread
