@@ -69,7 +69,7 @@ type Blocked struct {
 }
 
 // Check answers the question, explains the answer to a person on w, and returns the verdict with
-// its exit status. It writes nothing but to w.
+// its exit status. It writes to w, and of what it stops a note in the store.
 func Check(ctx context.Context, q Question, w io.Writer) Verdict {
 	pol, err := readPolicy(q.Env, "GUARD_MODE")
 	if err != nil {
@@ -85,7 +85,7 @@ func Check(ctx context.Context, q Question, w io.Writer) Verdict {
 	if q.Now.IsZero() {
 		q.Now = time.Now()
 	}
-	c := &check{q: q, git: &git{dir: q.Dir, env: q.Env}}
+	c := &check{q: q, policy: pol, git: &git{dir: q.Dir, env: q.Env}}
 	v, who, err := c.run(ctx)
 	r := report{w: w, q: &q, who: who}
 	if err != nil {
@@ -97,9 +97,8 @@ func Check(ctx context.Context, q Question, w io.Writer) Verdict {
 	}
 	r.damaged(v.Damaged)
 	if len(v.Blocked) > 0 {
-		warn := pol.mode == "warn" || who.name == "" && pol.unknown == "warn"
-		r.blocked(v.Blocked, warn)
-		if !warn {
+		r.blocked(v.Blocked, !pol.stops(who))
+		if pol.stops(who) {
 			v.Code = Stop
 		}
 	}
@@ -108,8 +107,9 @@ func Check(ctx context.Context, q Question, w io.Writer) Verdict {
 
 // check is one check under way.
 type check struct {
-	q   Question
-	git *git
+	q      Question
+	policy policy
+	git    *git
 }
 
 // run holds what changes against the claims of the project that the question names, and of every
@@ -185,6 +185,9 @@ func (c *check) holdAgainst(ctx context.Context, p project, changes func() ([]ch
 			return v, who, err
 		}
 		v.Blocked = merge(v.Blocked, p.blocked(claim.NewIntent(agent, p.below(ch.paths), fold, c.q.Now).Blocking(claims)))
+	}
+	if c.policy.stops(who) && !c.q.ByHand {
+		p.note(c.q.Now, who, c.q.doing(), v.Blocked)
 	}
 	return v, who, nil
 }

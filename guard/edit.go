@@ -30,7 +30,7 @@ type Edit struct {
 }
 
 // CheckEdit says why the agent must not change the files, or else what it should know of them; both
-// are "" where nothing stands in the way. It reads files alone: no server and no Git. The claims
+// are "" where nothing stands in the way. It needs files alone: no server and no Git. The claims
 // that count are those that a commit of the files would meet. See docs/guard.md, "Before the edit".
 func CheckEdit(e Edit) (deny, warn string) {
 	if e.Now.IsZero() {
@@ -50,7 +50,7 @@ func CheckEdit(e Edit) (deny, warn string) {
 	}}
 	var found []Blocked
 	if err == nil {
-		found, r.who, err = e.blocking()
+		found, r.who, err = e.blocking(pol)
 	}
 	stops := false
 	switch {
@@ -58,7 +58,7 @@ func CheckEdit(e Edit) (deny, warn string) {
 		stops = pol.sure && pol.mode == "block"
 		r.unchecked(err, stops)
 	case len(found) > 0:
-		stops = pol.mode == "block" && (r.who.name != "" || pol.unknown == "block")
+		stops = pol.stops(r.who)
 		r.blocked(found, !stops)
 	}
 	if stops {
@@ -69,7 +69,7 @@ func CheckEdit(e Edit) (deny, warn string) {
 
 // blocking lists the claims of others that cover one of the files, of every project that they lie
 // in, and who asks.
-func (e Edit) blocking() (all []Blocked, who identity, err error) {
+func (e Edit) blocking(pol policy) (all []Blocked, who identity, err error) {
 	var files []alias
 	for _, p := range e.Paths {
 		seen, err := aliases(p)
@@ -87,7 +87,7 @@ func (e Edit) blocking() (all []Blocked, who identity, err error) {
 		if len(paths) == 0 {
 			continue
 		}
-		found, asks, err := e.holdAgainstProject(n, paths)
+		found, asks, err := e.holdAgainstProject(pol, n, paths)
 		if err != nil {
 			return nil, who, err
 		}
@@ -101,7 +101,7 @@ func (e Edit) blocking() (all []Blocked, who identity, err error) {
 
 // holdAgainstProject lists the claims of one project that stand in the way at the paths, which are
 // relative to its folder.
-func (e Edit) holdAgainstProject(n storedir.ProjectName, paths []string) (found []Blocked, who identity, err error) {
+func (e Edit) holdAgainstProject(pol policy, n storedir.ProjectName, paths []string) (found []Blocked, who identity, err error) {
 	t, err := storedir.OpenTree(e.Store, n.Slug, 0)
 	if errors.Is(err, fs.ErrNotExist) { // removed since it was listed
 		return nil, who, nil
@@ -126,7 +126,11 @@ func (e Edit) holdAgainstProject(n storedir.ProjectName, paths []string) (found 
 		return nil, who, err
 	}
 	p := project{tree: t, name: n.HumanKey}
-	return p.blocked(claim.NewIntent(who.name, paths, fold, e.Now).Blocking(claims)), who, nil
+	found = p.blocked(claim.NewIntent(who.name, paths, fold, e.Now).Blocking(claims))
+	if pol.stops(who) {
+		p.note(e.Now, who, editing, found)
+	}
+	return found, who, nil
 }
 
 // alias is an absolute path of a file, and the top of the work tree that it lies in by that path;

@@ -15,6 +15,11 @@ type policy struct {
 	bypass  bool
 }
 
+// stops reports whether claims of others stop somebody, or are a warning only.
+func (p policy) stops(who identity) bool {
+	return p.mode == "block" && (who.name != "" || p.unknown == "block")
+}
+
 // readPolicy reads the variable of the mode, GUARD_UNKNOWN and GUARD_BYPASS. The error is ErrInvalid
 // for any other value than theirs.
 func readPolicy(env []string, mode string) (p policy, err error) {

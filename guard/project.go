@@ -5,6 +5,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"mailtree/maildir/claim"
 	"mailtree/maildir/repo"
@@ -113,6 +114,21 @@ func (p project) below(paths []string) []string {
 		}
 	}
 	return all
+}
+
+// note notes in the project that its claims have stopped somebody.
+func (p project) note(now time.Time, who identity, doing string, by []Blocked) {
+	if len(by) == 0 {
+		return
+	}
+	if who.hint != "" { // no agent of the project
+		who.name = ""
+	}
+	all := make([]claim.Blocked, len(by))
+	for i := range by {
+		all[i] = by[i].Blocked
+	}
+	claim.NoteStopped(p.tree, now, who.name, doing, all)
 }
 
 // blocked says of claims of the project where they are, with paths from the top of the work tree.

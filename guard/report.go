@@ -29,15 +29,15 @@ type report struct {
 func (r *report) say(format string, args ...any) { fmt.Fprintf(r.w, format+"\n", args...) }
 
 // doing names what the hook stops.
-func (r *report) doing() string {
+func (q *Question) doing() string {
 	switch {
-	case len(r.q.Paths) > 0:
+	case len(q.Paths) > 0:
 		return "change"
-	case r.q.Hook == PrePush:
+	case q.Hook == PrePush:
 		return "push"
-	case r.q.Hook == editing:
+	case q.Hook == editing:
 		return "edit"
-	case r.q.Hook == PreMergeCommit:
+	case q.Hook == PreMergeCommit:
 		return "merge"
 	}
 	return "commit"
@@ -51,9 +51,9 @@ func (r *report) unchecked(err error, stops bool) {
 		mode, more = "CLAIM_MODE", "mailtree doctor"
 	}
 	if !stops {
-		r.say("The %s goes on unchecked: claims of other agents were not looked at. `%s` says more.", r.doing(), more)
+		r.say("The %s goes on unchecked: claims of other agents were not looked at. `%s` says more.", r.q.doing(), more)
 	} else if !r.q.ByHand {
-		r.say("%s is block, so the %s stops here. GUARD_BYPASS=1 lets it pass.", mode, r.doing())
+		r.say("%s is block, so the %s stops here. GUARD_BYPASS=1 lets it pass.", mode, r.q.doing())
 	}
 }
 
@@ -71,7 +71,7 @@ func (r *report) damaged(bad []format.Problem) {
 }
 
 func (r *report) blocked(all []Blocked, warn bool) {
-	r.say("mailtree guard: this %s touches files that others have claimed.", r.doing())
+	r.say("mailtree guard: this %s touches files that others have claimed.", r.q.doing())
 	for _, b := range all[:min(len(all), mostPaths)] {
 		r.claim(b)
 	}
@@ -81,7 +81,7 @@ func (r *report) blocked(all []Blocked, warn bool) {
 	r.say("")
 	r.asker()
 	if warn {
-		r.say("A warning only: the %s goes on.", r.doing())
+		r.say("A warning only: the %s goes on.", r.q.doing())
 		return
 	}
 	r.say("Wait until the claim ends or is released and try again, or ask for it:")
@@ -109,7 +109,7 @@ func (r *report) asker() {
 
 // command returns the git command that runs the hook.
 func (r *report) command() string {
-	if d := r.doing(); d != "change" {
+	if d := r.q.doing(); d != "change" {
 		return d
 	}
 	return "commit"

@@ -39,6 +39,9 @@ func (p *Project) Claim(ctx context.Context, r claim.Request) (*claim.Result, er
 		return nil, err
 	}
 	res.Moved = moved
+	if len(res.Conflicts) > 0 && !r.DryRun {
+		p.noteConflicts(r.Agent, res.Conflicts)
+	}
 	if len(res.Granted) > 0 {
 		res.Matches = p.matches(r.Patterns)
 	}

@@ -22,7 +22,8 @@
 //	attachments/<xx>/<sha1>.<ext>             named by content
 //	.mailtree/                                untracked: tmp/ (staging), journal, seen/<Name> (when an agent was
 //	                                          last here), notified/<Name> (what it was told of),
-//	                                          sessions/<client>-<hash> (which agent a client's session is)
+//	                                          sessions/<client>-<hash> (which agent a client's session is),
+//	                                          stopped/<what>-<Name> (what claims kept it from)
 //
 // format/layout.go is the only place that spells these names; reading is path-agnostic below the
 // first two or three elements.

@@ -212,6 +212,7 @@ const (
 	SeenDir     = RunDir + "/seen"     // a file per agent; its mtime is when it was last seen
 	NotifiedDir = RunDir + "/notified" // a file per agent: what it was told of
 	SessionsDir = RunDir + "/sessions" // a file per session of a client: which agent it is, what it was told of
+	StoppedDir  = RunDir + "/stopped"  // a file per agent and what claims of others have kept it from, package claim
 )
 
 func day(t time.Time) string { return t.UTC().Format("2006/01/02") }

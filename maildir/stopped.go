@@ -1,0 +1,62 @@
+package maildir
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"mailtree/maildir/claim"
+)
+
+// Stop is what claims that hold still have kept an agent from.
+type Stop struct {
+	Agent string // "": nobody known
+	Doing string // as of claim.Stopped
+	At    time.Time
+	By    []claim.Blocked
+}
+
+// stoppedFor is how long somebody who was stopped is taken to wait.
+const stoppedFor = 24 * time.Hour
+
+// Stops lists whom claims have stopped within a day, the newest first, while one of these claims
+// holds: of each agent the newest commit, edit, push and claim.
+func (p *Project) Stops(ctx context.Context) (all []Stop, err error) {
+	noted := claim.ReadStopped(p.tree)
+	if len(noted) == 0 {
+		return nil, nil
+	}
+	const ended = false
+	live, err := p.Claims(ctx, ended)
+	if err != nil {
+		return nil, err
+	}
+	now := p.store.cfg.Now()
+	for _, n := range noted {
+		s := Stop{Agent: n.Agent, Doing: n.Doing, At: n.At}
+		for _, by := range n.By {
+			holds := func(c claim.Row) bool { return c.Path == by.File && !c.Created.After(n.At) } // a later one of its path did not stop it
+			if i := slices.IndexFunc(live, holds); i >= 0 {
+				s.By = append(s.By, claim.Blocked{Claim: live[i], Paths: by.Paths})
+			}
+		}
+		if len(s.By) > 0 && now.Sub(s.At) < stoppedFor {
+			all = append(all, s)
+		}
+	}
+	slices.SortFunc(all, func(a, b Stop) int { return b.At.Compare(a.At) })
+	return all, nil
+}
+
+// noteConflicts notes that a claim was refused.
+func (p *Project) noteConflicts(agent string, conflicts []claim.Conflict) {
+	var by []claim.Blocked
+	for _, c := range conflicts {
+		i := slices.IndexFunc(by, func(b claim.Blocked) bool { return b.Claim.Path == c.Held.Path })
+		if i < 0 {
+			i, by = len(by), append(by, claim.Blocked{Claim: c.Held})
+		}
+		by[i].Paths = append(by[i].Paths, c.Pattern)
+	}
+	claim.NoteStopped(p.tree, p.store.cfg.Now(), agent, claim.DoingClaim, by)
+}
