@@ -287,6 +287,16 @@ func (p *Project) delivery(g *writer.Group, agent, id string) (*Delivery, error)
 	return d, g.Present(d.CopyPath)
 }
 
+// OldestUnread is when the oldest unread message of an agent was created; zero where there is none.
+func (p *Project) OldestUnread(ctx context.Context, agent string) (at time.Time, err error) {
+	const one = 1
+	oldest, err := p.store.index.OldestUnread(ctx, p.slug, agent, one)
+	if len(oldest) > 0 {
+		at = oldest[0].Created
+	}
+	return at, err
+}
+
 // Delivery reads one agent's copy, without its body. Errors: ErrNotFound.
 func (p *Project) Delivery(ctx context.Context, agent, id string) (*Delivery, error) {
 	d, err := p.store.index.Delivery(ctx, p.slug, agent, id, WithoutBody, nil)

@@ -85,7 +85,7 @@ func (p *Project) AwaitNews(ctx context.Context, k SessionKey, settle time.Durat
 			return n, over, err
 		}
 		if n, err = p.TellSession(ctx, k); err != nil || n.New > 0 {
-			p.NoteWake(k, session.Woken, untold[0].ID)
+			p.NoteWake(k, session.Wake{Outcome: session.Woken, For: untold[0].ID})
 			return n, false, err
 		}
 	}
@@ -140,21 +140,37 @@ type Sleeper struct {
 }
 
 // Sleepers lists the sessions of an agent that have to be woken and were not, for the same messages.
-func (p *Project) Sleepers(ctx context.Context, agent string) (all []Sleeper, err error) {
+func (p *Project) Sleepers(ctx context.Context, agent string) ([]Sleeper, error) {
+	const again = false
+	return p.sleepers(ctx, agent, again)
+}
+
+// SleepersAgain is Sleepers with those that were woken for the same messages, or were told of all
+// that is unread.
+func (p *Project) SleepersAgain(ctx context.Context, agent string) ([]Sleeper, error) {
+	const again = true
+	return p.sleepers(ctx, agent, again)
+}
+
+func (p *Project) sleepers(ctx context.Context, agent string, again bool) (all []Sleeper, err error) {
 	now := p.store.cfg.Now()
+	unread, err := p.unreadOf(ctx, agent)
+	if err != nil || len(unread) == 0 {
+		return nil, err
+	}
 	for _, s := range p.sessions.Live() {
 		if s.Agent != agent || p.waiters.awaited(s.Key) {
 			continue
 		}
-		untold, err := p.untold(ctx, &s)
-		if err != nil {
-			return nil, err
+		due := unread
+		if !again {
+			due = s.Untold(unread)
 		}
-		if len(untold) > 0 && !(woke(&s) && s.Wake.For == untold[0].ID) {
+		if len(due) > 0 && (again || !woke(&s) || s.Wake.For != due[0].ID) {
 			all = append(all, Sleeper{
 				State:  s,
-				New:    len(untold),
-				Newest: untold[0].ID,
+				New:    len(due),
+				Newest: due[0].ID,
 				Works:  !s.Idle(now),
 			})
 		}
@@ -162,12 +178,56 @@ func (p *Project) Sleepers(ctx context.Context, agent string) (all []Sleeper, er
 	return all, nil
 }
 
+// Reach is how a session of an agent can be woken, and how that went last.
+type Reach struct {
+	Client string
+	Ended  bool
+	Works  bool         // a turn is under way
+	Waits  bool         // its client waits for mail
+	Way    string       // else; as of session.State
+	Wake   session.Wake // the last; zero: none was needed
+}
+
+// Reaches lists the sessions of agents by their names, of each agent those that go on, else the last
+// one. Agents that were never a session are not among them.
+func (p *Project) Reaches() map[string][]Reach {
+	now := p.store.cfg.Now()
+	all, last := map[string][]Reach{}, map[string]session.State{}
+	reach := func(s *session.State, ended bool) Reach {
+		return Reach{
+			Client: s.Client,
+			Ended:  ended,
+			Works:  !ended && !s.Idle(now),
+			Waits:  p.waiters.awaited(s.Key),
+			Way:    s.Way(),
+			Wake:   s.Wake,
+		}
+	}
+	for _, s := range p.sessions.Live() {
+		const ended = false
+		all[s.Agent] = append(all[s.Agent], reach(&s, ended))
+	}
+	for _, s := range p.sessions.All() {
+		if old, ok := last[s.Agent]; !ok || old.Active.Before(s.Active) {
+			last[s.Agent] = s
+		}
+	}
+	for agent, s := range last {
+		if all[agent] == nil {
+			const ended = true
+			all[agent] = []Reach{reach(&s, ended)}
+		}
+	}
+	return all
+}
+
 // woke reports whether the session was woken last time.
 func woke(s *session.State) bool { return s.Wake.Outcome != "" && s.Wake.Outcome != session.Nobody }
 
-// NoteWake notes how a session was to be woken, and the newest message that it was for.
-func (p *Project) NoteWake(k SessionKey, outcome, newest string) {
-	p.sessions.NoteWake(k, session.Wake{Outcome: outcome, At: p.store.cfg.Now(), For: newest})
+// NoteWake notes how a session was to be woken now.
+func (p *Project) NoteWake(k SessionKey, w session.Wake) {
+	w.At = p.store.cfg.Now()
+	p.sessions.NoteWake(k, w)
 }
 
 // HasSession reports whether an agent is a session that goes on.

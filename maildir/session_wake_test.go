@@ -137,7 +137,7 @@ func TestSleepers(t *testing.T) {
 	if got := sleepers(); !slices.Equal(got, []string{first}) {
 		t.Errorf("%v, want %s", got, first)
 	}
-	p.NoteWake(k, session.Nobody, first)
+	p.NoteWake(k, session.Wake{Outcome: session.Nobody, For: first})
 	if got := sleepers(); len(got) != 1 {
 		t.Errorf("a wake that failed is tried again: %v", got)
 	}
@@ -148,7 +148,7 @@ func TestSleepers(t *testing.T) {
 	if unwoken() != 1 {
 		t.Error("not reported")
 	}
-	p.NoteWake(k, session.Typed, first)
+	p.NoteWake(k, session.Wake{Outcome: session.Typed, For: first})
 	if got := sleepers(); got != nil {
 		t.Errorf("a wake that succeeded is not repeated: %v", got)
 	}

@@ -1,6 +1,7 @@
 package page_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"mailtree/maildir"
+	"mailtree/maildir/session"
 	"mailtree/page"
 )
 
@@ -107,5 +109,34 @@ func TestOnce(t *testing.T) {
 		if want := map[string]int{"one": http.StatusSeeOther, "two": http.StatusConflict}[subject]; res.StatusCode != want {
 			t.Errorf("%s: %s\n%s", subject, res.Status, text)
 		}
+	}
+}
+
+// TestNudge: the agents' view says how each is woken and how that went; a nudge wakes one, and says
+// what came of it, in words that nobody else can put there.
+func TestNudge(t *testing.T) {
+	nudged := ""
+	s := open(t, page.Config{Nudge: func(_ context.Context, _, agent string, told func(how, why string)) error {
+		nudged += agent
+		told("", "its window is in use")
+		return nil
+	}})
+	k := maildir.SessionKey{Client: "gemini", ID: "1"}
+	if _, err := s.p.BeginSession(t.Context(), maildir.Visit{SessionKey: k, Dir: "/code/backend", Agent: "Bob", Tmux: "/tmp/x,1,1", Pane: "%1"}); err != nil {
+		t.Fatal(err)
+	}
+	s.send(maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
+	s.p.NoteWake(k, session.Wake{Outcome: session.Nobody, Why: "its window is busy"})
+	b := s.person()
+	contains(t, b.see(s.base+"/agents"), "gemini, in tmux", "nobody to wake: its window is busy", "oldest now", "Nudge</button>")
+	if text := s.browser().see(s.base + "/agents"); strings.Contains(text, "Nudge") {
+		t.Errorf("without a session:\n%s", text)
+	}
+	contains(t, b.press(s.base+"/agents", s.base+"/agents/Bob/nudge"), "Bob was not woken: its window is in use.")
+	if nudged != "Bob" {
+		t.Errorf("%q was woken", nudged)
+	}
+	if text := b.see(s.base + "/agents?by=x&said=Send+your+token"); strings.Contains(text, "token") {
+		t.Errorf("a link says what it likes:\n%s", text)
 	}
 }

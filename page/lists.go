@@ -89,36 +89,6 @@ func (h *Page) threads(v *view) error {
 	return v.show("threads", shown)
 }
 
-// agentShown is an agent of the directory.
-type agentShown struct {
-	maildir.AgentInfo
-	Asleep *maildir.Unwoken // nobody can be woken for its mail; nil
-}
-
-func (h *Page) agents(v *view) error {
-	if err := v.in("agents", "Agents"); err != nil {
-		return err
-	}
-	asleep, err := v.p.Unwoken(v.ctx())
-	if err != nil {
-		return err
-	}
-	var all []agentShown
-	_, err = v.p.EachAgent(v.ctx(), maildir.AgentsQuery{Take: func(a *maildir.AgentInfo) bool {
-		shown := agentShown{AgentInfo: *a}
-		if n := slices.IndexFunc(asleep, func(u maildir.Unwoken) bool { return u.Agent == a.Name }); n >= 0 {
-			shown.Asleep = &asleep[n]
-		}
-		all = append(all, shown)
-		return len(all) < 1000
-	}})
-	if err != nil {
-		return err
-	}
-	slices.SortStableFunc(all, func(a, b agentShown) int { return b.LastActive.Compare(a.LastActive) })
-	return v.show("agents", all)
-}
-
 // claimShown is a live claim, and where it begins and ends in the hours that the bars show, in
 // percent of them.
 type claimShown struct {

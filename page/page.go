@@ -35,9 +35,14 @@ type Config struct {
 	Person  string             // who reads without a session; "": nobody's inbox is shown then
 	Closed  bool               // reading needs a session too
 	Explain func(error) string // words refusals; nil: as they are
+	Nudge   NudgeFunc          // nil: nobody is woken from here
 	Now     func() time.Time   // nil: time.Now
 	Log     *slog.Logger       // nil: discarded
 }
+
+// NudgeFunc wakes an agent for its unread mail, and calls told for each of its sessions that it
+// tried. why is "" where the agent was told.
+type NudgeFunc func(ctx context.Context, project, agent string, told func(how, why string)) error
 
 // Page serves the views. Safe for concurrent use; New makes one.
 type Page struct {
@@ -78,27 +83,28 @@ func (h *Page) mount() {
 	h.mux.Handle("GET /static/", cached(http.FileServerFS(static)))
 	h.mux.HandleFunc("GET /open/{code}", h.enter)
 	for path, show := range map[string]func(*view) error{
-		"GET /{$}":                              h.projects,
-		"GET /p/{project}/{$}":                  h.waiting,
-		"GET /p/{project}/inbox":                h.inbox,
-		"GET /p/{project}/threads":              h.threads,
-		"GET /p/{project}/search":               h.search,
-		"GET /p/{project}/thread/{id}":          h.thread,
-		"GET /p/{project}/thread/{id}/atom":     h.atom,
-		"GET /p/{project}/message/{id}":         h.message,
-		"GET /p/{project}/message/{id}/raw":     h.raw,
-		"GET /p/{project}/message/{id}/history": h.history,
-		"GET /p/{project}/file/{sum}":           h.file,
-		"GET /p/{project}/compose":              h.compose,
-		"GET /p/{project}/agents":               h.agents,
-		"GET /p/{project}/claims":               h.claimList,
-		"GET /p/{project}/activity":             h.activity,
-		"GET /p/{project}/problems":             h.problemsView,
-		"GET /p/{project}/stream":               h.stream,
-		"POST /p/{project}/send":                h.write(h.send),
-		"POST /p/{project}/message/{id}/mark":   h.write(h.mark),
-		"POST /p/{project}/message/{id}/undo":   h.write(h.undo),
-		"POST /p/{project}/claims/release":      h.write(h.release),
+		"GET /{$}":                               h.projects,
+		"GET /p/{project}/{$}":                   h.waiting,
+		"GET /p/{project}/inbox":                 h.inbox,
+		"GET /p/{project}/threads":               h.threads,
+		"GET /p/{project}/search":                h.search,
+		"GET /p/{project}/thread/{id}":           h.thread,
+		"GET /p/{project}/thread/{id}/atom":      h.atom,
+		"GET /p/{project}/message/{id}":          h.message,
+		"GET /p/{project}/message/{id}/raw":      h.raw,
+		"GET /p/{project}/message/{id}/history":  h.history,
+		"GET /p/{project}/file/{sum}":            h.file,
+		"GET /p/{project}/compose":               h.compose,
+		"GET /p/{project}/agents":                h.agents,
+		"GET /p/{project}/claims":                h.claimList,
+		"GET /p/{project}/activity":              h.activity,
+		"GET /p/{project}/problems":              h.problemsView,
+		"GET /p/{project}/stream":                h.stream,
+		"POST /p/{project}/send":                 h.write(h.send),
+		"POST /p/{project}/message/{id}/mark":    h.write(h.mark),
+		"POST /p/{project}/message/{id}/undo":    h.write(h.undo),
+		"POST /p/{project}/agents/{agent}/nudge": h.write(h.nudge),
+		"POST /p/{project}/claims/release":       h.write(h.release),
 	} {
 		h.mux.Handle(path, h.view(show))
 	}

@@ -157,6 +157,12 @@ func (w *waker) serve(ctx context.Context, by tool.Caller, watch bool, told func
 	return do(ctx, wake.By{Tmux: by.Tmux, Types: true}, func(o wake.Outcome) { told(o) })
 }
 
+// nudgeOne implements page.NudgeFunc. Nobody but a person asks: what was told already is told again.
+func (w *waker) nudgeOne(ctx context.Context, project, agent string, told func(how, why string)) error {
+	by := wake.By{Tmux: w.own.Tmux, Types: true, Again: true}
+	return w.Nudge(ctx, by, project, agent, func(o wake.Outcome) { told(o.How, o.Why) })
+}
+
 // run watches until ctx ends.
 func (w *waker) run(ctx context.Context) {
 	for ctx.Err() == nil {

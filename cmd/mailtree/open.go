@@ -53,7 +53,7 @@ func (p *program) openPage(ctx context.Context, only bool) error {
 }
 
 // newPage is the page, for the user of the server where it is not known who reads.
-func newPage(p *program, a *app) *page.Page {
+func newPage(p *program, a *app, w *waker) *page.Page {
 	me, err := p.me()
 	if err != nil {
 		me = ""
@@ -63,6 +63,7 @@ func newPage(p *program, a *app) *page.Page {
 		Person:  me,
 		Closed:  p.cfg.RequireToken,
 		Explain: words.Explain,
+		Nudge:   w.nudgeOne,
 		Log:     a.log,
 	})
 }

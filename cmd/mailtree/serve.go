@@ -93,11 +93,11 @@ func (a *app) run(ctx context.Context, p *program, idle time.Duration, listeners
 	health := &health{app: a, began: time.Now()}
 	cfg := a.serverConfig()
 	cfg.Health = func(ctx context.Context) any { return health.report(ctx) }
+	waker := newWaker(p, a)
 	if len(listeners) > 0 {
 		cfg.URL = serverURL(p.cfg, listeners[0].Addr().(*net.TCPAddr).Port)
-		cfg.Page = newPage(p, a)
+		cfg.Page = newPage(p, a, waker)
 	}
-	waker := newWaker(p, a)
 	cfg.Nudge = waker.serve
 	cfg.Stop = yield
 	if p.background {

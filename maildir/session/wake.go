@@ -12,7 +12,8 @@ import (
 type Wake struct {
 	Outcome string    `json:"outcome"`
 	At      time.Time `json:"at"`
-	For     string    `json:"for"` // the newest message that it was for
+	For     string    `json:"for"`           // the newest message that it was for
+	Why     string    `json:"why,omitempty"` // there was nobody to wake
 }
 
 // Outcomes of a wake.
@@ -22,6 +23,23 @@ const (
 	Typed  = "typed"  // the notice was typed into its prompt, and submitted
 	Nobody = "nobody to wake"
 )
+
+// Ways to wake a session of which nobody waits for mail.
+const (
+	ByQueue  = "queue" // of its client
+	InWindow = "tmux"
+)
+
+// Way is how the session can be woken where nobody waits to do it; "" where there is no way.
+func (s *State) Way() string {
+	switch {
+	case s.Client == "codex": // its hooks run in the environment of another window
+		return ByQueue
+	case s.Seat.Tmux != "":
+		return InWindow
+	}
+	return ""
+}
 
 // stuck is how long a turn may say nothing: clients do not tell of turns that a person interrupts.
 const stuck = 5 * time.Minute
@@ -50,7 +68,7 @@ func (b *Book) NoteWake(k Key, w Wake) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s, ok := b.load()[k]
-	if !ok || s.Wake.Outcome == w.Outcome && s.Wake.For == w.For {
+	if !ok || s.Wake.Outcome == w.Outcome && s.Wake.For == w.For && s.Wake.Why == w.Why {
 		return
 	}
 	s.Wake = w

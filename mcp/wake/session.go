@@ -12,7 +12,7 @@ import (
 // wakeSessions wakes the idle sessions of an agent. Nobody notes here that they were told: the
 // prompt that begins the turn makes the client's hook tell what is unread by then.
 func (n *Waker) wakeSessions(ctx context.Context, by By, p *maildir.Project, agent string) (all []Outcome, err error) {
-	sleepers, err := p.Sleepers(ctx, agent)
+	sleepers, err := by.sleepers(ctx, p, agent)
 	for i := range sleepers {
 		s := &sleepers[i]
 		o := Outcome{Project: p.Slug(), Agent: agent, New: s.New}
@@ -25,18 +25,26 @@ func (n *Waker) wakeSessions(ctx context.Context, by By, p *maildir.Project, age
 		if o.How = how; why != nil {
 			o.How, o.Why = session.Nobody, why.Error()
 		}
-		p.NoteWake(s.Key, o.How, s.Newest)
+		p.NoteWake(s.Key, session.Wake{Outcome: o.How, For: s.Newest, Why: o.Why})
 		all = append(all, o)
 	}
 	return all, err
 }
 
+// sleepers are the sessions of an agent that are to be woken.
+func (by By) sleepers(ctx context.Context, p *maildir.Project, agent string) ([]maildir.Sleeper, error) {
+	if by.Again {
+		return p.SleepersAgain(ctx, agent)
+	}
+	return p.Sleepers(ctx, agent)
+}
+
 // wakeOne wakes a session in the best way that its client has. The error says why nobody could.
 func (n *Waker) wakeOne(ctx context.Context, by By, p *maildir.Project, s *maildir.Sleeper) (how string, why error) {
-	switch {
-	case s.Client == "codex": // its hooks run in the environment of another window
+	switch way := s.Way(); {
+	case way == session.ByQueue:
 		return session.Queued, queueCodex(ctx, &s.State)
-	case s.Seat.Tmux == "":
+	case way == "":
 		return "", errors.New("its client does not wait for mail, and does not run in tmux")
 	case !by.Types:
 		return "", errors.New("its client does not wait for mail, and nothing is typed into windows here")
@@ -48,7 +56,7 @@ func (n *Waker) wakeOne(ctx context.Context, by By, p *maildir.Project, s *maild
 	if err != nil {
 		return "", err
 	}
-	if still, err := p.Sleepers(ctx, s.Agent); err != nil || !isAmong(still, s) { // tmux took its time
+	if still, err := by.sleepers(ctx, p, s.Agent); err != nil || !isAmong(still, s) { // tmux took its time
 		return session.Typed, err
 	}
 	return session.Typed, window.Type(context.WithoutCancel(ctx), pane, Text, n.cfg.Pause)

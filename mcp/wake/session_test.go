@@ -74,6 +74,35 @@ func TestTypeForSession(t *testing.T) {
 	}
 }
 
+// TestNudge: who was woken for the same messages is woken once more where a person asks, while there
+// is unread mail.
+func TestNudge(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	w := d.tmux.Window("work", "gemini", d.repo)
+	d.sit("gemini", maildir.Visit{Tmux: w.Tmux, Pane: w.Pane})
+	nudge := func() (got string) {
+		t.Helper()
+		by := wake.By{Types: true, Again: true}
+		d.check(d.n.Nudge(t.Context(), by, d.p.Slug(), "Bob", func(o wake.Outcome) { got += o.How + ": " + o.Why }))
+		return got
+	}
+	if got := nudge(); got != "" {
+		t.Errorf("without mail: %q", got)
+	}
+	d.send("b")
+	for i := range 2 {
+		if got := nudge(); got != "typed: " {
+			t.Errorf("%d: %q", i, got)
+		}
+		w.Await(i + 1)
+	}
+	d.read()
+	if got := nudge(); got != "" {
+		t.Errorf("with nothing unread: %q", got)
+	}
+}
+
 // TestRetry: who could not be woken is tried again, and told of once.
 func TestRetry(t *testing.T) {
 	t.Parallel()

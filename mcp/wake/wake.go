@@ -71,6 +71,7 @@ func New(cfg Config) *Waker {
 type By struct {
 	Tmux  string // the $TMUX of whoever asks; "" outside tmux
 	Types bool   // the notice may be typed into windows
+	Again bool   // sessions that were woken for the same messages are woken once more
 }
 
 // Outcome is what became of one agent's notice.
@@ -95,6 +96,13 @@ func (n *Waker) Pass(ctx context.Context, by By, told func(Outcome)) error {
 		}
 	}
 	return nil
+}
+
+// Nudge looks once at one agent of a project, and calls told for each of its sessions that was due.
+// Errors are the index's, or ctx's.
+func (n *Waker) Nudge(ctx context.Context, by By, project, agent string, told func(Outcome)) error {
+	_, err := n.wake(ctx, by, whom{project, agent}, told)
+	return err
 }
 
 // Watch runs a pass whenever mail comes or a status changes, until ctx ends; then it returns nil.

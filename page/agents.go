@@ -1,0 +1,117 @@
+package page
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"mailtree/maildir"
+	agentsession "mailtree/maildir/session" // session is a browser's here
+)
+
+// agentShown is an agent of the directory.
+type agentShown struct {
+	maildir.AgentInfo
+	Oldest  time.Time        // of its unread mail; zero: there is none
+	Asleep  *maildir.Unwoken // nobody can be woken for its mail; nil
+	Reaches []maildir.Reach
+}
+
+// agentsMost is how many agents one view shows.
+const agentsMost = 1000
+
+// agents shows who is there: presence, unread mail, claims, how each can be woken and how that went.
+func (h *Page) agents(v *view) error {
+	if err := v.in("agents", "Agents"); err != nil {
+		return err
+	}
+	asleep, err := v.p.Unwoken(v.ctx())
+	if err != nil {
+		return err
+	}
+	var all []agentShown
+	reaches := v.p.Reaches()
+	_, err = v.p.EachAgent(v.ctx(), maildir.AgentsQuery{Take: func(a *maildir.AgentInfo) bool {
+		shown := agentShown{AgentInfo: *a, Reaches: reaches[a.Name]}
+		if n := slices.IndexFunc(asleep, func(u maildir.Unwoken) bool { return u.Agent == a.Name }); n >= 0 {
+			shown.Asleep = &asleep[n]
+		}
+		all = append(all, shown)
+		return len(all) < agentsMost
+	}})
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if all[i].Unread > 0 {
+			if all[i].Oldest, err = v.p.OldestUnread(v.ctx(), all[i].Name); err != nil {
+				return err
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b agentShown) int { return b.LastActive.Compare(a.LastActive) })
+	return v.show("agents", all)
+}
+
+// toAgent is a view, and an agent that a form of it is about.
+type toAgent struct {
+	*view
+	Agent string
+}
+
+// To is the view for a form about an agent.
+func (v *view) To(agent string) toAgent { return toAgent{v, agent} }
+
+// CanNudge reports whether the person can have agents woken from here.
+func (v *view) CanNudge() bool { return v.Signed && v.page.cfg.Nudge != nil }
+
+// nudge wakes an agent now, and says how that went.
+func (h *Page) nudge(v *view) (to string, err error) {
+	if h.cfg.Nudge == nil {
+		return "", errNoView
+	}
+	agent := v.r.PathValue("agent")
+	text := agent + " was not woken: it has no unread mail, or its client waits for mail and tells of it by itself."
+	tried := false
+	err = h.cfg.Nudge(v.ctx(), v.p.Slug(), agent, func(how, why string) {
+		switch { // of several sessions one that was woken counts
+		case why == "":
+			text, tried = agent+" was told of its mail"+hows[how]+".", true
+		case !tried:
+			text, tried = agent+" was not woken: "+why+".", true
+		}
+	})
+	return v.saidAt(v.at("agents"), text) + "#" + agent, err
+}
+
+// hows are the outcomes of package session in words.
+var hows = map[string]string{
+	agentsession.Queued: ": the notice is in the queue of its client",
+	agentsession.Typed:  ": the notice was typed into its window",
+}
+
+// Way says how a session can be woken.
+func (v *view) Way(r maildir.Reach) string {
+	switch {
+	case r.Ended:
+		return r.Client + ", ended"
+	case r.Waits:
+		return r.Client + ", wakes by itself"
+	case r.Way == agentsession.ByQueue:
+		return r.Client + ", by its queue"
+	case r.Way == agentsession.InWindow:
+		return r.Client + ", in tmux"
+	}
+	return r.Client + ", cannot be woken"
+}
+
+// Woke says how the last wake of a session went; "" where none was needed.
+func (v *view) Woke(r maildir.Reach) string {
+	said := []string{}
+	for _, s := range []string{r.Wake.Outcome, r.Wake.Why} {
+		if s != "" {
+			said = append(said, s)
+		}
+	}
+	return strings.Join(said, ": ")
+}
