@@ -3,11 +3,9 @@ package page
 import (
 	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	"mailtree/maildir"
-	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
 )
 
@@ -87,53 +85,6 @@ func (h *Page) threads(v *view) error {
 		shown.Threads = append(shown.Threads, threadRow{MessageRow: m})
 	}
 	return v.show("threads", shown)
-}
-
-// claimShown is a live claim, and where it begins and ends in the hours that the bars show, in
-// percent of them.
-type claimShown struct {
-	claim.Row
-	Width int
-}
-
-// claimHours is the time that the bars of claims show, from now on.
-const claimHours = 4 * time.Hour
-
-func (h *Page) claimList(v *view) error {
-	if err := v.in("claims", "Claims"); err != nil {
-		return err
-	}
-	const all = false
-	rows, err := v.p.Claims(v.ctx(), all)
-	if err != nil {
-		return err
-	}
-	slices.SortStableFunc(rows, func(a, b claim.Row) int { return cmp.Compare(a.Pattern, b.Pattern) })
-	shown := make([]claimShown, len(rows))
-	for i, c := range rows {
-		left := min(c.Expires.Sub(v.Now), claimHours)
-		shown[i] = claimShown{c, max(int(100*left/claimHours), 1)}
-	}
-	return v.show("claims", shown)
-}
-
-// release releases another's claim, and tells its holder why.
-func (h *Page) release(v *view) (to string, err error) {
-	form := v.r.PostForm
-	agent, pattern, note := form.Get("agent"), form.Get("path"), form.Get("note")
-	released, err := v.p.Release(v.ctx(), agent, []string{pattern})
-	if err == nil && len(released.Released) > 0 && agent != v.Me {
-		_, err = v.p.Send(v.ctx(), maildir.Draft{
-			From:    v.Me,
-			To:      []string{agent},
-			Subject: "Your claim of " + pattern + " is released",
-			Body:    cmp.Or(note, "No reason was given."),
-			Key:     form.Get("key"),
-			Auth:    v.session.Auth,
-			Door:    format.DoorPage,
-		})
-	}
-	return saying(v.at("claims"), "released", pattern, nil), err
 }
 
 // did is one operation as the activity tells it.

@@ -98,6 +98,14 @@ func (v *view) Age(t time.Time) string {
 	return fmt.Sprintf("%dd", d/(24*time.Hour))
 }
 
+// Clock is the time of day, with the day where it is another.
+func (v *view) Clock(t time.Time) string {
+	if t, now := t.Local(), v.Now.Local(); t.YearDay() != now.YearDay() || t.Year() != now.Year() {
+		return t.Format("Mon 2 Jan 15:04")
+	}
+	return t.Local().Format("15:04")
+}
+
 // functions are those that templates call.
 var functions = template.FuncMap{
 	"seg":     url.PathEscape,
@@ -107,6 +115,8 @@ var functions = template.FuncMap{
 	"either":  func(a, b string) string { return firstOf(a, b) },
 	"marked":  marked,
 	"same":    sameSubject,
+	"counted": counted,
+	"anchor":  claimAnchor,
 }
 
 func firstOf(all ...string) string {

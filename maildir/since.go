@@ -1,0 +1,120 @@
+package maildir
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"time"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/query"
+)
+
+// News is how much has happened in a project since a moment.
+type News struct {
+	Messages, Threads int  // of the newest maxNews messages
+	More              bool // there were more than maxNews messages
+	ClaimsEnded       int
+	Edits             int // messages that somebody edited by hand, among the newest editsRead changes of the store
+}
+
+const (
+	maxNews   = 200
+	editsRead = 1000
+)
+
+// Since counts what has happened since a moment.
+func (p *Project) Since(ctx context.Context, since time.Time) (*News, error) {
+	found, err := p.store.index.Search(ctx, SearchQuery{
+		Query:   query.Query{After: since},
+		Project: p.slug,
+		Limit:   maxNews + 1,
+	})
+	if err != nil {
+		return nil, err
+	}
+	n := &News{Messages: min(len(found.Hits), maxNews), More: len(found.Hits) > maxNews}
+	threads := map[string]bool{}
+	for i := range found.Hits[:n.Messages] {
+		m := &found.Hits[i]
+		threads[cmp.Or(m.ThreadID, m.ID)] = true
+	}
+	n.Threads = len(threads)
+	const all = true
+	claims, err := p.Claims(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	now := p.store.cfg.Now()
+	for i := range claims {
+		if end := claims[i].End(); end.After(since) && !end.After(now) {
+			n.ClaimsEnded++
+		}
+	}
+	n.Edits, err = p.editsSince(ctx, since)
+	return n, err
+}
+
+func (p *Project) editsSince(ctx context.Context, since time.Time) (n int, err error) {
+	last, err := p.store.index.LastChange(ctx)
+	if err != nil {
+		return 0, err
+	}
+	changes, err := p.store.index.Changes(ctx, last-editsRead, editsRead)
+	for i := range changes {
+		c := &changes[i]
+		if c.Project == p.slug && c.Kind == format.KindCanonical && c.Op == Changed && c.At.After(since) {
+			n++
+		}
+	}
+	return n, err
+}
+
+// IsQuestion reports whether a message asks for an answer: its subject ends with a question mark.
+func (m *MessageRow) IsQuestion() bool {
+	subject := strings.TrimSpace(m.Subject)
+	return strings.HasSuffix(subject, "?") || strings.HasSuffix(subject, "？")
+}
+
+const (
+	questionsRead = 50 // of the newest messages of an inbox, in which questions are looked for
+	askedFor      = 14 * 24 * time.Hour
+)
+
+// Questions lists what an agent was asked, has read, and has not answered: the newest messages of
+// its inbox that are to it and a question, after which it has written nothing in their threads. What
+// is acknowledged or archived is none, nor what is older than two weeks.
+func (p *Project) Questions(ctx context.Context, agent string) (open []Delivery, err error) {
+	since := p.store.cfg.Now().Add(-askedFor)
+	page, err := p.page(ctx, InboxQuery{
+		Project: p.slug,
+		Agent:   agent,
+		Since:   since,
+		Limit:   questionsRead,
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range page.Messages {
+		d := &page.Messages[i]
+		if d.Kind != "to" || !d.Read || d.Acked || !d.IsQuestion() || d.From == agent {
+			continue
+		}
+		answers, err := p.store.index.Search(ctx, SearchQuery{
+			Query: query.Query{
+				Expr:   query.Filter{Key: query.From, Value: agent},
+				Thread: cmp.Or(d.ThreadID, d.ID),
+				After:  d.Created,
+			},
+			Project: p.slug,
+			Limit:   1,
+		})
+		if err != nil {
+			return nil, err
+		}
+		if len(answers.Hits) == 0 {
+			open = append(open, *d)
+		}
+	}
+	return open, nil
+}

@@ -1,0 +1,115 @@
+package page
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"mailtree/maildir"
+	"mailtree/maildir/claim"
+	"mailtree/maildir/format"
+)
+
+// claimShown is a live claim.
+type claimShown struct {
+	claim.Row
+	Begin, Width float64 // of the time it holds, in percent of the hours that the bars show
+	Beyond       bool    // it holds longer than they show
+	Stopped      []stopShown
+}
+
+// stopShown is somebody whom a claim has stopped.
+type stopShown struct {
+	Agent string // "": nobody known
+	Doing string
+	Paths []string
+	At    time.Time
+}
+
+// The bars of claims show claimHours from claimPast ago on.
+const (
+	claimHours = 5
+	claimPast  = time.Hour
+)
+
+type claimsShown struct {
+	Claims []claimShown
+	Hours  []hourShown
+}
+
+// hourShown is a full hour on the bars.
+type hourShown struct {
+	At    float64 // in percent
+	Label string
+}
+
+// claimAnchor is where the view of claims has the claim of that file.
+func claimAnchor(file string) string { return strings.TrimSuffix(path.Base(file), ".json") }
+
+// claimList shows the live claims by path, on a common time line, and whom they have stopped.
+func (h *Page) claimList(v *view) error {
+	if err := v.in("claims", "Claims"); err != nil {
+		return err
+	}
+	const ended = false
+	rows, err := v.p.Claims(v.ctx(), ended)
+	if err != nil {
+		return err
+	}
+	stops, err := v.p.Stops(v.ctx())
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(rows, func(a, b claim.Row) int { return cmp.Compare(a.Pattern, b.Pattern) })
+	begin := v.Now.Add(-claimPast)
+	percent := func(t time.Time) float64 {
+		return min(max(100*t.Sub(begin).Hours()/claimHours, 0), 100)
+	}
+	shown := claimsShown{Claims: make([]claimShown, len(rows))}
+	for i, c := range rows {
+		from, to := percent(c.Created), percent(c.Expires)
+		shown.Claims[i] = claimShown{
+			Row:     c,
+			Begin:   from,
+			Width:   max(to-from, 1),
+			Beyond:  to == 100,
+			Stopped: stoppedBy(stops, c.Path),
+		}
+	}
+	for t := begin.Local().Truncate(time.Hour).Add(time.Hour); percent(t) < 100; t = t.Add(time.Hour) {
+		shown.Hours = append(shown.Hours, hourShown{percent(t), t.Format("15:04")})
+	}
+	return v.show("claims", shown)
+}
+
+func stoppedBy(stops []maildir.Stop, file string) (all []stopShown) {
+	for _, s := range stops {
+		for _, by := range s.By {
+			if by.Claim.Path == file {
+				all = append(all, stopShown{s.Agent, s.Doing, by.Paths, s.At})
+			}
+		}
+	}
+	return all
+}
+
+// release releases another's claim, and tells its holder why.
+func (h *Page) release(v *view) (to string, err error) {
+	form := v.r.PostForm
+	agent, pattern, note := form.Get("agent"), form.Get("path"), form.Get("note")
+	released, err := v.p.Release(v.ctx(), agent, []string{pattern})
+	if err == nil && len(released.Released) > 0 && agent != v.Me {
+		_, err = v.p.Send(v.ctx(), maildir.Draft{
+			From:    v.Me,
+			To:      []string{agent},
+			Subject: "Your claim of " + pattern + " is released",
+			Body:    cmp.Or(note, "No reason was given."),
+			Key:     form.Get("key"),
+			Auth:    v.session.Auth,
+			Door:    format.DoorPage,
+		})
+	}
+	return saying(v.at("claims"), "released", pattern, nil), err
+}

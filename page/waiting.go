@@ -1,0 +1,220 @@
+package page
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"mailtree/maildir"
+)
+
+// item is one thing that waits for the person.
+type item struct {
+	Kind  string // mail, ask, owed, stopped, asleep, problem: how it looks
+	Who   string
+	What  string
+	Why   string // what is asked for
+	At    time.Time
+	Link  string
+	Agent string // to nudge, and to write to; "" for none
+}
+
+// waitingShown is what waits, and how much has happened since the person last looked.
+type waitingShown struct {
+	Items  []item
+	Looked time.Time // zero: not known
+	News   *maildir.News
+}
+
+// waitingMost is how many things of one kind the first view shows.
+const waitingMost = 50
+
+// waiting shows what waits for the person: unread mail, acknowledgements to give and to get,
+// questions, whom claims have stopped, agents whose mail lies with nobody to wake, files that are
+// not valid.
+func (h *Page) waiting(v *view) error {
+	if err := v.in("waiting", "Waiting for you"); err != nil {
+		return err
+	}
+	shown := waitingShown{Looked: v.lastLooked()}
+	for _, find := range []func() ([]item, error){
+		v.waitingMail, v.waitingAcks, v.waitingQuestions, v.waitingStops, v.waitingAgents, v.waitingProblems,
+	} {
+		found, err := find()
+		if err != nil {
+			return err
+		}
+		shown.Items = append(shown.Items, found...)
+	}
+	slices.SortStableFunc(shown.Items, func(a, b item) int { return b.At.Compare(a.At) })
+	if !shown.Looked.IsZero() {
+		var err error
+		if shown.News, err = v.p.Since(v.ctx(), shown.Looked); err != nil {
+			return err
+		}
+	}
+	return v.show("waiting", shown)
+}
+
+// awayAfter is how long somebody shows nothing before they count as having been away.
+const awayAfter = 10 * time.Minute
+
+// lastLooked is when the person looked at the project before they were away; zero where that is not
+// known. The browser keeps it, in a cookie of this project: another browser is another look.
+func (v *view) lastLooked() (looked time.Time) {
+	name := "looked-" + cookieName(v.r)
+	var before, last int64 // the look before the last, the last, in seconds
+	if c, err := v.r.Cookie(name); err == nil {
+		_, _ = fmt.Sscanf(c.Value, "%d.%d", &before, &last) // what is damaged is not known
+	}
+	now := v.Now.Unix()
+	if now-last > int64(awayAfter/time.Second) {
+		before = last
+	}
+	if v.r.Header.Get(fragmentHeader) == "" { // a view that is left open is no look
+		http.SetCookie(v.w, &http.Cookie{
+			Name:     name,
+			Value:    fmt.Sprintf("%d.%d", before, now),
+			Path:     v.at(),
+			MaxAge:   int(sessionLasts / time.Second),
+			HttpOnly: true,
+			SameSite: http.SameSiteStrictMode,
+		})
+	}
+	if before <= 0 || before > now {
+		return looked
+	}
+	return time.Unix(before, 0)
+}
+
+func (v *view) waitingMail() (all []item, err error) {
+	page, err := v.myInbox(maildir.InboxQuery{UnreadOnly: true, Limit: waitingMost})
+	if err != nil {
+		return nil, err
+	}
+	for i := range page.Messages {
+		d := &page.Messages[i]
+		why := ""
+		switch {
+		case d.AckRequired:
+			why = "asks for an acknowledgement"
+		case d.IsQuestion():
+			why = "asks for an answer"
+		case d.Importance == "urgent" || d.Importance == "high":
+			why = d.Importance
+		}
+		all = append(all, v.mailItem("mail", d, d.From, why))
+	}
+	return all, nil
+}
+
+// waitingAcks are acknowledgements that the person has read about and not given, and those that
+// others owe.
+func (v *view) waitingAcks() (all []item, err error) {
+	page, err := v.myInbox(maildir.InboxQuery{AwaitingAck: true, Limit: waitingMost})
+	if err != nil {
+		return nil, err
+	}
+	for i := range page.Messages {
+		d := &page.Messages[i]
+		switch {
+		case d.Kind == maildir.KindSent:
+			all = append(all, v.mailItem("owed", d, firstOf(append(d.To, d.CC...)...), "has not acknowledged"))
+		case d.Read: // else it is among the mail
+			all = append(all, v.mailItem("ask", d, d.From, "asks for an acknowledgement"))
+		}
+	}
+	return all, nil
+}
+
+func (v *view) waitingQuestions() (all []item, err error) {
+	if v.Me == "" {
+		return nil, nil
+	}
+	open, err := v.p.Questions(v.ctx(), v.Me)
+	for i := range open {
+		if d := &open[i]; !d.AckRequired { // else it is among those
+			all = append(all, v.mailItem("ask", d, d.From, "asks for an answer"))
+		}
+	}
+	return all, err
+}
+
+// waitingStops are those whom claims of others have stopped.
+func (v *view) waitingStops() (all []item, err error) {
+	stops, err := v.p.Stops(v.ctx())
+	for _, s := range stops {
+		c := s.By[0].Claim
+		why := ""
+		if more := len(s.By) - 1; more > 0 {
+			why = "and by " + counted(more, "other claim")
+		}
+		all = append(all, item{
+			Kind: "stopped",
+			Who:  firstOf(s.Agent, "Somebody"),
+			What: s.Doing + " stopped: " + c.Pattern + " is held by " + c.Agent,
+			Why:  why,
+			At:   s.At,
+			Link: v.at("claims") + "#" + claimAnchor(c.Path),
+		})
+	}
+	return all, err
+}
+
+// counted is a number of things, in words.
+func counted(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return strconv.Itoa(n) + " " + what
+}
+
+func (v *view) mailItem(kind string, d *maildir.Delivery, who, why string) item {
+	return item{
+		Kind: kind,
+		Who:  who,
+		What: d.Subject,
+		Why:  why,
+		At:   d.Created,
+		Link: v.linkTo(&d.MessageRow),
+	}
+}
+
+func (v *view) waitingAgents() (all []item, err error) {
+	asleep, err := v.p.Unwoken(v.ctx())
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range asleep {
+		what := strconv.Itoa(u.Unread) + " unread since " + v.Age(u.Since)
+		why := "its sessions could not be woken"
+		if u.Ended {
+			why = "all its sessions have ended"
+		}
+		all = append(all, item{
+			Kind:  "asleep",
+			Who:   u.Agent,
+			What:  what,
+			Why:   why,
+			At:    u.Since,
+			Link:  v.at("agents") + "#" + u.Agent,
+			Agent: u.Agent,
+		})
+	}
+	return all, nil
+}
+
+func (v *view) waitingProblems() ([]item, error) {
+	if v.Broken == 0 {
+		return nil, nil
+	}
+	return []item{{
+		Kind: "problem",
+		Who:  "Files",
+		What: counted(v.Broken, "file") + " cannot be read",
+		Why:  "other mail is not affected",
+		Link: v.at("problems"),
+	}}, nil
+}

@@ -1,0 +1,127 @@
+package page_test
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mailtree/maildir"
+	"mailtree/maildir/format"
+	"mailtree/page"
+)
+
+// TestWaiting: what waits is there until it is dealt with: questions, whom claims have stopped,
+// files that are not valid.
+func TestWaiting(t *testing.T) {
+	s := open(t, page.Config{Person: "pat"})
+	b := s.browser()
+	waits := func(want bool, texts ...string) {
+		t.Helper()
+		view := b.see(s.base + "/")
+		for _, text := range texts {
+			if strings.Contains(view, text) != want {
+				t.Errorf("%q is there: %v\n%s", text, !want, view)
+			}
+		}
+	}
+	asked := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "Which index?", Body: "b"})
+	waits(true, "Which index?", "asks for an answer")
+	const read = true
+	if _, err := s.p.SetRead(t.Context(), "pat", asked.ID, read); err != nil {
+		t.Fatal(err)
+	}
+	waits(true, "Which index?", "asks for an answer")
+	s.send(maildir.Draft{From: "pat", To: []string{"Ann"}, Subject: "Re: Which index?", Body: "b", ThreadID: asked.ID})
+	waits(false, "asks for an answer")
+
+	for _, who := range []string{"Bob", "Ann"} {
+		if _, err := s.p.Claim(t.Context(), claimOf(who, "app/api/*.py")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waits(true, "claim stopped: app/api/*.py is held by Bob")
+	contains(t, b.see(s.base+"/claims"), "stopped <bdi class=\"name\">Ann</bdi>’s claim of <code>app/api/*.py</code>")
+	if _, err := s.p.Release(t.Context(), "Bob", nil); err != nil {
+		t.Fatal(err)
+	}
+	waits(false, "claim stopped")
+
+	bad := filepath.Join(s.p.Tree().Dir(), "claims", "bad.json")
+	if err := os.WriteFile(bad, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.p.Rescan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	waits(true, "1 file cannot be read", "Problems <b>1</b>")
+	if err := os.Remove(bad); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.p.Rescan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	waits(true, "Nothing waits for you.")
+}
+
+// TestSince: who was away is told how much has happened meanwhile; a view that is left open is no
+// look.
+func TestSince(t *testing.T) {
+	var jump atomic.Int64
+	now := func() time.Time { return time.Now().Add(time.Duration(jump.Load())) }
+	s := open(t, page.Config{Person: "pat", Now: now})
+	b := s.browser()
+	look := func() string {
+		t.Helper()
+		res, text := b.get(s.base + "/")
+		if cookies := res.Cookies(); len(cookies) == 1 {
+			b.cookies = cookies
+		}
+		return text
+	}
+	hasNews := func(want bool) {
+		t.Helper()
+		if text := look(); strings.Contains(text, "Since you last looked") != want {
+			t.Errorf("it tells of news: %v\n%s", !want, text)
+		}
+	}
+	jump.Store(int64(-time.Hour))
+	hasNews(false) // nobody has looked before
+	jump.Store(int64(2*time.Minute - time.Hour))
+	hasNews(false) // nobody was away
+	first := s.send(maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
+	s.send(maildir.Draft{From: "Bob", To: []string{"Ann"}, Subject: "Re: s", Body: "b", ThreadID: first.ID})
+	if _, err := s.p.Claim(t.Context(), claimOf("Bob", "app")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.p.Release(t.Context(), "Bob", nil); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(s.p.Tree().Dir(), format.CanonicalPath(first.ID, first.Created))
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, append(text, "More.\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.p.Rescan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	jump.Store(int64(5 * time.Minute))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+s.base+"/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Mailtree-Fragment", "1")
+	if res, _ := b.do(r); len(res.Cookies()) != 0 {
+		t.Error("a view that is left open counts as a look")
+	}
+	contains(t, look(), "Since you last looked", "2 messages</a> · 1 thread", "1 claim ended", "1 edit by hand")
+	hasNews(true) // they were here a moment ago, and may not have read it
+	jump.Store(int64(time.Hour))
+	contains(t, look(), "Nothing has happened.")
+}
