@@ -130,6 +130,15 @@ func (h *Page) activity(v *view) error {
 	if err != nil {
 		return err
 	}
+	const all = true
+	claims, err := v.p.Claims(v.ctx(), all)
+	if err != nil {
+		return err
+	}
+	patterns := map[string]string{} // by the files of claims
+	for i := range claims {
+		patterns[claims[i].Path] = claims[i].Pattern
+	}
 	shown := activityShown{Only: v.asked("agent")}
 	for i := len(changes) - 1; i >= 0 && len(shown.Rows) < 200; i-- {
 		c := &changes[i]
@@ -148,7 +157,11 @@ func (h *Page) activity(v *view) error {
 			d.Subject, d.Thread = v.subjectOf(v.ctx(), c.ID, c.Thread)
 		}
 		if c.Kind == format.KindClaim || c.Kind == format.KindReleased {
-			d.Path = c.Path
+			file := c.Path
+			if c.Kind == format.KindReleased {
+				file = format.ClaimOfMark(file)
+			}
+			d.Path = cmp.Or(patterns[file], file)
 		}
 		shown.Rows = append(shown.Rows, d)
 	}

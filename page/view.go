@@ -83,7 +83,7 @@ func (v *view) Verified(m maildir.MessageRow) string {
 func (v *view) Age(t time.Time) string {
 	d := v.Now.Sub(t)
 	if d < 0 {
-		d = -d
+		d = (-d).Round(time.Minute) // what was claimed for an hour just now ends in 1h
 	}
 	switch {
 	case t.IsZero():
