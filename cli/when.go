@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"regexp"
+	"strconv"
 	"time"
 
 	"mailtree/maildir/format"
@@ -50,6 +52,38 @@ func span(d time.Duration) string {
 		return fmt.Sprintf("%dh", int(d.Hours()))
 	}
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}
+
+var (
+	agoPattern = regexp.MustCompile(`^([0-9]{1,6})([mhdw])$`)
+	agoUnits   = map[string]time.Duration{"m": time.Minute, "h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour}
+)
+
+// Moment is a time that a person gave, as tools take it: so long ago ("10m", "3h", "2d", "1w"),
+// "today" or "yesterday" (its midnight), a day or a minute of this place ("2026-01-31",
+// "2026-01-31 15:04"). Anything else is returned as it is.
+func Moment(given string, now time.Time) string {
+	at := time.Time{}
+	midnight := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.Local)
+	switch ago := agoPattern.FindStringSubmatch(given); {
+	case ago != nil:
+		n, _ := strconv.Atoi(ago[1]) // six digits at most
+		at = now.Add(-time.Duration(n) * agoUnits[ago[2]])
+	case given == "today":
+		at = midnight
+	case given == "yesterday":
+		at = midnight.AddDate(0, 0, -1)
+	default:
+		for _, layout := range []string{time.DateOnly, "2006-01-02 15:04", "2006-01-02T15:04"} {
+			if t, err := time.ParseInLocation(layout, given, time.Local); err == nil {
+				at = t
+			}
+		}
+	}
+	if at.IsZero() {
+		return given
+	}
+	return at.UTC().Format(time.RFC3339)
 }
 
 // Exact is a stamp in the time of this place, to the minute; "" for none.

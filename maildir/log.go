@@ -1,6 +1,7 @@
 package maildir
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path"
@@ -14,8 +15,8 @@ import (
 
 // LogQuery selects what Project.Log tells.
 type LogQuery struct {
-	// Of is an agent (what it did, and what others edited in its folder), a message or a thread (what
-	// was done with it), or a path of the tree; "": everything.
+	// Of is an agent (what it did, and what others edited in its folder), a message, which may be
+	// shortened, or a thread (what was done with it), or a path of the tree; "": everything.
 	Of    string
 	Limit int // entries; 0: all
 
@@ -103,7 +104,10 @@ func (p *Project) logged(ctx context.Context, q LogQuery) (h HistoryQuery, show 
 	if day := dayOf(of); !day.IsZero() { // it may be gone from the tree
 		return messagesLog([]string{of}, day), show, nil
 	}
-	return h, nil, p.noMessage(ctx, refusal.Message, of)
+	if q.Of, err = p.FullID(ctx, of); err != nil || q.Of == of {
+		return h, nil, cmp.Or(err, p.noMessage(ctx, refusal.Message, of))
+	}
+	return p.logged(ctx, q)
 }
 
 // touches reports whether the operation changed a file that is asked for.

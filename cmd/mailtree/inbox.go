@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -30,15 +31,16 @@ func inboxCommand(p *program) *cobra.Command {
 	c.Flags().BoolVarP(&o.unread, "unread", "u", false, "only unread messages")
 	c.Flags().BoolVar(&o.ack, "ack", false, "only what is still to be acknowledged, by you or by those you wrote to")
 	c.Flags().BoolVar(&o.archived, "archived", false, "archived messages too")
-	c.Flags().StringVar(&o.since, "since", "", "only after this time, such as 2026-01-31T12:00:00Z")
+	c.Flags().StringVar(&o.since, "since", "", "only after this time, such as 2h (ago), yesterday or \"2026-01-31 15:04\"")
 	c.Flags().IntVarP(&o.limit, "limit", "n", maildir.DefaultPage, "at most this many")
 	c.Flags().StringVar(&o.cursor, "cursor", "", "go on where the list before ended")
-	c.Flags().StringVar(&o.asOf, "as-of", "", "as it was at this time, such as 2026-01-31T12:00:00Z, or in this commit (see log)")
+	c.Flags().StringVar(&o.asOf, "as-of", "", "as it was at this time, such as 2h (ago), yesterday or \"2026-01-31 15:04\", or in this commit (see log)")
 	for _, now := range []string{"unread", "ack", "archived"} {
 		c.MarkFlagsMutuallyExclusive("as-of", now)
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		who := whose(len(args) == 0)
+		o.since, o.asOf = cli.Moment(o.since, time.Now()), cli.Moment(o.asOf, time.Now())
 		return p.atDesk(c.Context(), f, who, nil, func(ctx context.Context, d *deskWork) error {
 			o.agent = d.Person
 			if len(args) > 0 {

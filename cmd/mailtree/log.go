@@ -27,22 +27,12 @@ func logCommand(p *program) *cobra.Command {
 	c.Flags().BoolVar(&ask.Patch, "patch", false, "show the lines that changed, too")
 	c.Flags().IntVarP(&ask.Limit, "limit", "n", 0, "at most this many entries (0: all)")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return p.atDesk(c.Context(), f, nobodys, shortIDs(args), func(ctx context.Context, d *deskWork) error {
-			ask.Project, ask.Of = d.Slug, strings.Join(append(d.IDs, args...)[:min(1, len(args))], "")
+		return p.atDesk(c.Context(), f, nobodys, nil, func(ctx context.Context, d *deskWork) error {
+			ask.Project, ask.Of = d.Slug, strings.Join(args, "")
 			return d.Paged(ctx, func(s *cli.Screen) error { return p.showLog(ctx, d, s, ask) })
 		})
 	}
 	return c
-}
-
-// shortIDs are those of the arguments that may be a message's id, shortened.
-func shortIDs(args []string) (ids []string) {
-	for _, a := range args {
-		if strings.HasPrefix(a, "msg_") {
-			ids = append(ids, a)
-		}
-	}
-	return ids
 }
 
 // showLog prints the history as it comes, and on the terminal of errors how far back it has looked
