@@ -2,112 +2,278 @@ package page_test
 
 import (
 	"context"
-	"os"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/network"
+	cdp "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
 	"mailtree/maildir"
+	"mailtree/maildir/claim"
 	"mailtree/page"
 )
 
-// TestBrowser: what the script does, in a real Chromium. With SCREENSHOTS set to a folder it leaves
-// pictures there.
-func TestBrowser(t *testing.T) {
+// tab is a real Chromium that shows the site.
+type tab struct {
+	*site
+	browser context.Context
+}
+
+// tab opens a Chromium of the test's own; where there is none, it skips the test.
+func (s *site) tab() *tab {
+	s.Helper()
 	program, err := exec.LookPath("chromium")
 	if err != nil || testing.Short() {
-		t.Skip("needs chromium, and time")
+		s.Skip("not done here: the page in a browser; it needs chromium, and time")
 	}
-	s := open(t, page.Config{})
-	first := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "First", Body: "Is this `live`?"})
-	ctx := chromium(t, program)
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.UserDataDir(s.TempDir()), chromedp.WSURLReadTimeout(time.Minute))
+	ctx, stop := context.WithTimeout(s.Context(), 4*time.Minute)
+	s.Cleanup(stop)
+	ctx, stop = chromedp.NewExecAllocator(ctx, options...)
+	s.Cleanup(stop)
+	ctx, stop = chromedp.NewContext(ctx)
+	s.Cleanup(stop)
+	if err := chromedp.Run(ctx); err != nil { // the browser lives as long as the context that starts it
+		s.Fatal(err)
+	}
+	return &tab{s, ctx}
+}
 
-	must(ctx, t, "open the link", chromedp.EmulateViewport(1100, 700), chromedp.Navigate(s.url+s.page.Link("pat", "uid:1000")),
-		chromedp.WaitVisible(`//a[contains(., "First")]`))
-	shoot(ctx, t, "waiting")
-
-	s.send(maildir.Draft{From: "Bob", To: []string{"pat"}, Subject: "Second", Body: "b"})
-	must(ctx, t, "see mail arrive", chromedp.WaitVisible(`//a[contains(., "Second")]`))
-
-	thread := s.url + s.base + "/thread/" + first.ID
-	must(ctx, t, "open with keys", press("j"), press("j"), press("o"), chromedp.WaitVisible(`#reply-body`),
-		press("r"), chromedp.SendKeys(`#reply-body`, "My draft"))
-	s.send(maildir.Draft{From: "Bob", To: []string{"Ann"}, Subject: "Re: First", Body: "Third", ThreadID: first.ID})
-	must(ctx, t, "see the answer of another beside the draft", chromedp.WaitVisible(`//article[contains(., "Third")]`))
-	expect(ctx, t, "My draft", `document.getElementById("reply-body").value`)
-	expect(ctx, t, "reply-body", `document.activeElement.id`)
-	shoot(ctx, t, "thread")
-
-	must(ctx, t, "load it again", chromedp.Navigate("about:blank"), chromedp.Navigate(thread), chromedp.WaitVisible(`#reply-body`))
-	expect(ctx, t, "My draft", `document.getElementById("reply-body").value`)
-	must(ctx, t, "send it", chromedp.Click(`button.main`), chromedp.WaitVisible(`//article[contains(., "My draft")]`))
-	expect(ctx, t, "", `document.getElementById("reply-body").value`)
-	expect(ctx, t, "", `localStorage.length ? JSON.stringify(localStorage) : ""`)
-
-	for _, view := range []string{
-		"/", "/inbox?all=1", "/thread/" + first.ID, "/compose", "/agents", "/claims", "/activity", "/search?q=draft",
-	} {
-		must(ctx, t, "show "+view, chromedp.EmulateViewport(360, 740), chromedp.Navigate(s.url+s.base+view), chromedp.WaitVisible(`main h1`))
-		expect(ctx, t, "fits", `document.documentElement.scrollWidth <= 360 ? "fits" : "`+view+` is " + document.documentElement.scrollWidth`)
-		shoot(ctx, t, "narrow"+strings.Map(plainLetter, view))
+// must lets the browser act, for half a minute at most.
+func (b *tab) must(what string, actions ...chromedp.Action) {
+	b.Helper()
+	ctx, stop := context.WithTimeout(b.browser, 30*time.Second)
+	defer stop()
+	if err := chromedp.Run(ctx, actions...); err != nil {
+		b.Fatalf("%s: %v", what, err)
 	}
 }
 
-// press types a key that no field gets.
+// enter opens the page as pat.
+func (b *tab) enter() {
+	b.Helper()
+	b.must("open the link", chromedp.EmulateViewport(1100, 700), chromedp.Navigate(b.url+b.page.Link("pat", "uid:1000")),
+		chromedp.WaitVisible(`main h1`))
+}
+
+// visit opens a view of the project.
+func (b *tab) visit(view string) {
+	b.Helper()
+	b.must("visit "+view, chromedp.Navigate(b.url+b.base+view), chromedp.WaitVisible(`main h1`))
+}
+
+// expect holds what a script of the test says against a text.
+func (b *tab) expect(want, script string) {
+	b.Helper()
+	var got string
+	b.must(script, chromedp.Evaluate(script, &got))
+	if got != want {
+		b.Errorf("%s is %q, not %q", script, got, want)
+	}
+}
+
+// await waits until a script of the test says true.
+func (b *tab) await(script string) {
+	b.Helper()
+	b.must("wait for "+script, chromedp.Poll(script, nil, chromedp.WithPollingTimeout(20*time.Second)))
+}
+
+// press types a key where the focus is.
 func press(key string) chromedp.Action {
 	return input.DispatchKeyEvent(input.KeyDown).WithKey(key).WithText(key)
 }
 
-func plainLetter(r rune) rune {
-	if r >= 'a' && r <= 'z' {
-		return r
-	}
-	return -1
+// pressWith types a key together with Ctrl, Alt or Cmd.
+func pressWith(held input.Modifier, key string) chromedp.Action {
+	return input.DispatchKeyEvent(input.KeyDown).WithKey(key).WithModifiers(held)
 }
 
-// chromium starts a browser of the test's own.
-func chromium(t *testing.T, program string) context.Context {
-	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(time.Minute))
-	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
-	t.Cleanup(stop)
-	ctx, stop = chromedp.NewExecAllocator(ctx, options...)
-	t.Cleanup(stop)
-	ctx, stop = chromedp.NewContext(ctx)
-	t.Cleanup(stop)
-	return ctx
+// said is an element that shows a text.
+func said(element, text string) chromedp.Action {
+	return chromedp.WaitVisible(fmt.Sprintf(`//%s[contains(., %q)]`, element, text))
 }
 
-func must(ctx context.Context, t *testing.T, what string, actions ...chromedp.Action) {
-	t.Helper()
-	if err := chromedp.Run(ctx, actions...); err != nil {
-		t.Fatalf("%s: %v", what, err)
-	}
+// TestBrowserLive: mail shows when it comes, and moves, selects and types over nothing.
+func TestBrowserLive(t *testing.T) {
+	s := open(t, page.Config{})
+	first := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "First", Body: strings.Repeat("Is this live?\n\n", 60)})
+	b := s.tab()
+	b.enter()
+	s.send(maildir.Draft{From: "Bob", To: []string{"pat"}, Subject: "Second", Body: "b"})
+	b.must("see mail arrive", said("a", "Second"))
+
+	b.visit("/thread/" + first.ID)
+	b.must("begin a reply", chromedp.SendKeys(`#reply-body`, "My draft"))
+	b.must("select in it", chromedp.Evaluate(`document.getElementById("reply-body").setSelectionRange(3, 8)`, nil),
+		chromedp.Evaluate(`scrollTo(0, 300); window.before = scrollY`, nil))
+	answer := maildir.Draft{From: "Bob", To: []string{"Ann"}, Subject: "Re: First", Body: "Another's answer", ThreadID: first.ID}
+	s.send(answer)
+	b.must("see the answer of another beside the draft", said("article", "Another's answer"))
+	b.expect("My draft", `document.getElementById("reply-body").value`)
+	b.expect("draft", `(e => e.value.slice(e.selectionStart, e.selectionEnd))(document.activeElement)`)
+	b.expect("300 300", `window.before + " " + scrollY`)
+
+	b.must("select what is read", chromedp.Evaluate(`getSelection().selectAllChildren(document.querySelector("article .body p"))`, nil))
+	answer.Body = "A third"
+	s.send(answer)
+	b.must("hear of an answer", said(`*[@id="stale"]`, "something new"))
+	b.expect("Is this live?", `getSelection().toString()`)
+	b.must("ask for it", chromedp.Click(`#stale button`), said("article", "A third"))
 }
 
-// expect holds what a script of the test says against a text.
-func expect(ctx context.Context, t *testing.T, want, script string) {
-	t.Helper()
-	var got string
-	must(ctx, t, script, chromedp.Evaluate(script, &got))
-	if got != want {
-		t.Errorf("%s is %q, not %q", script, got, want)
-	}
-}
-
-func shoot(ctx context.Context, t *testing.T, name string) {
-	folder := os.Getenv("SCREENSHOTS")
-	if folder == "" {
-		return
-	}
-	var picture []byte
-	must(ctx, t, "a picture", chromedp.CaptureScreenshot(&picture))
-	if err := os.WriteFile(filepath.Join(folder, name+".png"), picture, 0o644); err != nil {
+// TestBrowserDraft: a draft outlives another start of the server and another load of the page, and
+// goes once it was sent; the page says when the server is away.
+func TestBrowserDraft(t *testing.T) {
+	s := open(t, page.Config{})
+	asked := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "Which?", Body: "a?"})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
 		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	server := &http.Server{Handler: s.page}
+	go server.Serve(listener) //nolint:errcheck // it is closed below
+	s.url = "http://" + address
+	b := s.tab()
+	b.enter()
+	b.visit("/thread/" + asked.ID)
+	b.must("write", chromedp.SendKeys(`#reply-body`, "My draft"))
+
+	server.Close()
+	b.must("hear that the server is away", said(`*[@id="stale"]`, "stale since"))
+	again := httptest.NewUnstartedServer(page.New(page.Config{Store: s.store.Store}))
+	again.Listener.Close()
+	if again.Listener, err = net.Listen("tcp", address); err != nil {
+		t.Fatal(err)
+	}
+	again.Start()
+	t.Cleanup(again.Close)
+	b.await(`document.getElementById("stale").hidden`)
+	b.expect("My draft", `document.getElementById("reply-body").value`)
+
+	b.visit("/inbox")
+	b.visit("/thread/" + asked.ID)
+	b.expect("My draft", `document.getElementById("reply-body").value`)
+	b.must("send it", chromedp.Click(`button.main`), said("article", "My draft"))
+	b.expect("", `document.getElementById("reply-body").value`)
+	b.expect("", `localStorage.length ? JSON.stringify(localStorage) : ""`)
+}
+
+// TestBrowserKeys: each key does what the page says, and nothing together with Ctrl, Alt or Cmd or
+// in a field.
+func TestBrowserKeys(t *testing.T) {
+	s := open(t, page.Config{})
+	s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "First", Body: "a"})
+	s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "Second", Body: "b"})
+	b := s.tab()
+	b.enter()
+	focus := `(document.activeElement.textContent.match(/First|Second/) || [""])[0]`
+	for _, step := range []struct{ key, want string }{{"j", "Second"}, {"j", "First"}, {"k", "Second"}} {
+		b.must("press "+step.key, press(step.key))
+		b.expect(step.want, focus)
+	}
+	for _, held := range []input.Modifier{input.ModifierCtrl, input.ModifierAlt, input.ModifierMeta} {
+		for _, key := range strings.Split("j k o r e / ? g i", " ") {
+			b.must("press "+key, pressWith(held, key))
+		}
+		b.expect("Second", focus)
+		b.expect("false", `String(document.getElementById("keys").open)`)
+		b.expect("Waiting for you", `document.querySelector("main h1").textContent`)
+	}
+	b.must("press ?", press("?"))
+	b.expect("true", `String(document.getElementById("keys").open)`)
+	b.must("press o", press("o"), chromedp.WaitVisible(`#reply-body`), press("r"))
+	b.expect("reply-body", `document.activeElement.id`)
+	b.must("type the keys", chromedp.SendKeys(`#reply-body`, "jkore/?gi"))
+	b.expect("jkore/?gi", `document.getElementById("reply-body").value`)
+	b.must("press e", chromedp.Blur(`#reply-body`), press("e"), said("button", "Mark as unread"))
+	b.must("press /", press("/"))
+	b.expect("find", `document.activeElement.id`)
+	b.must("press g i", chromedp.Blur(`#find`), press("g"), press("i"), said("h1", "Inbox"))
+	if d, err := s.p.Inbox(t.Context(), maildir.InboxQuery{Agent: "pat", UnreadOnly: true, Peek: true}, false, 0); err != nil || d.Unread != 1 {
+		t.Errorf("the inbox is %+v, %v", d, err)
+	}
+}
+
+// TestBrowserNoScript: whoever runs no script can do everything.
+func TestBrowserNoScript(t *testing.T) {
+	s := open(t, page.Config{})
+	asked := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "Which index?", Body: "a?", AckRequired: true})
+	held := claim.Request{Agent: "Bob", Patterns: []string{"app/*.go"}, Reason: "migrations"}
+	if _, err := s.p.Claim(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+	b := s.tab()
+	b.must("switch scripts off", emulation.SetScriptExecutionDisabled(true))
+	b.enter()
+	b.must("open the thread", chromedp.Click(`//main//a[contains(., "Which index?")]`), said("article", "a?"))
+	b.must("acknowledge", chromedp.Click(`//button[contains(., "Acknowledge")]`), said(`*[@class="receipts"]`, "✓ acknowledged"))
+	b.must("reply", chromedp.SendKeys(`#reply-body`, "By name."), chromedp.Click(`button.main`), said("article", "By name."))
+
+	b.must("compose", chromedp.Click(`//nav//a[contains(., "New message")]`), chromedp.WaitVisible(`#to`),
+		chromedp.SendKeys(`#to`, "Bob"), chromedp.SendKeys(`#subject`, "Plan"), chromedp.SendKeys(`#body`, "Zirconium first."),
+		chromedp.Click(`button.main`), said("article", "Zirconium"))
+	b.must("search", chromedp.SendKeys(`#find`, "zirconium\r"), said("mark", "Zirconium"))
+	b.must("read what was found", chromedp.Click(`main a.row`), said("article", "Zirconium"))
+
+	b.must("release", chromedp.Click(`//nav//a[contains(., "Claims")]`), chromedp.Click(`//main//summary[contains(., "Release")]`),
+		chromedp.SendKeys(`input[name=note]`, "I need it."), chromedp.Click(`//button[contains(., "Release")]`), said("p", "Nobody has claimed"))
+	for name, want := range map[string]string{"Ann": "By name.\n", "Bob": "I need it."} {
+		inbox, err := s.p.Inbox(t.Context(), maildir.InboxQuery{Agent: name, Bodies: true}, false, 0)
+		if err != nil || len(inbox.Messages) == 0 || strings.TrimSpace(inbox.Messages[0].Body) != strings.TrimSpace(want) {
+			t.Errorf("%s has %+v, %v", name, inbox, err)
+		}
+	}
+	if d, err := s.p.Delivery(t.Context(), "pat", asked.ID); err != nil || !d.Acked {
+		t.Errorf("the delivery is %+v, %v", d, err)
+	}
+}
+
+// TestBrowserHostile: a browser that shows what hostile agents write opens no dialog, goes nowhere
+// and asks nobody else for anything.
+func TestBrowserHostile(t *testing.T) {
+	s := open(t, page.Config{})
+	var views []string
+	for _, text := range hostile {
+		subject := strings.Map(oneLine, text)
+		sent := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: subject, Body: text + "\n\n> " + text})
+		views = append(views, "/thread/"+sent.ID, "/compose?to="+escape(text)+"&body="+escape(text))
+	}
+	for i, text := range hostile {
+		who := maildir.Registration{Program: text, Model: text, Task: strings.Map(oneLine, text)}
+		if err := s.p.EnsureAgent(t.Context(), fmt.Sprint("Hostile", i), who); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.p.Claim(t.Context(), claimOf("Ann", "a/<script>alert(1)</script>.go")); err != nil {
+		t.Fatal(err)
+	}
+	b := s.tab()
+	b.must("listen", network.Enable(), cdp.Enable())
+	chromedp.ListenTarget(b.browser, func(event any) {
+		switch e := event.(type) {
+		case *cdp.EventJavascriptDialogOpening:
+			t.Errorf("a dialog says %q at %s", e.Message, e.URL)
+			go chromedp.Run(b.browser, cdp.HandleJavaScriptDialog(true)) //nolint:errcheck // the test has failed
+		case *network.EventRequestWillBeSent:
+			if !strings.HasPrefix(e.Request.URL, s.url+"/") && e.Request.URL != "about:blank" {
+				t.Errorf("it asks for %s", e.Request.URL)
+			}
+		}
+	})
+	b.enter()
+	for _, view := range append(views, "/", "/inbox", "/threads", "/search?q=alert", "/activity", "/claims", "/agents") {
+		b.visit(view)
+		b.expect(s.base+strings.SplitN(view, "?", 2)[0], `location.pathname`)
 	}
 }
