@@ -34,15 +34,22 @@ type site struct {
 
 func open(t *testing.T, cfg page.Config) *site {
 	t.Helper()
-	s := &site{T: t, store: storetest.Open(t, storetest.Config{NoWatcher: true})}
-	var err error
-	if s.p, err = s.store.EnsureProject(t.Context(), "/code/backend"); err != nil {
-		t.Fatal(err)
-	}
+	s := bare(t, cfg)
 	for _, name := range []string{"Ann", "Bob", "pat"} {
 		if err := s.p.EnsureAgent(t.Context(), name, maildir.Registration{Program: "test"}); err != nil {
 			t.Fatal(err)
 		}
+	}
+	return s
+}
+
+// bare is the page of a store with a project in which nobody works.
+func bare(t *testing.T, cfg page.Config) *site {
+	t.Helper()
+	s := &site{T: t, store: storetest.Open(t, storetest.Config{NoWatcher: true, Now: cfg.Now})}
+	var err error
+	if s.p, err = s.store.EnsureProject(t.Context(), "/code/backend"); err != nil {
+		t.Fatal(err)
 	}
 	cfg.Store = s.store.Store
 	s.page = page.New(cfg)
