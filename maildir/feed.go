@@ -27,6 +27,7 @@ func (f *feed) ring(changes []Change) {
 	f.all = make(chan struct{})
 	for _, c := range changes {
 		f.wake(c.Project, c.Agent)
+		f.wake(c.Project, anyAgent)
 		if c.Kind == format.KindCanonical && c.Op != Added { // it shows in every inbox that has it, and the change does not say in which
 			for k := range f.agents {
 				if slug, name, _ := strings.Cut(k, "/"); slug == c.Project {
@@ -72,6 +73,12 @@ func (f *feed) agent(slug, name string) <-chan struct{} {
 	}
 	return b
 }
+
+// anyAgent stands for all agents of a project in feed.agent.
+const anyAgent = ""
+
+// Changed returns a channel that is closed at the next change of the project.
+func (p *Project) Changed() <-chan struct{} { return p.store.feed.agent(p.slug, anyAgent) }
 
 // Changes returns what was recorded after the mark, at most limit changes, oldest first, of every
 // project.

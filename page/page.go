@@ -54,6 +54,8 @@ type Page struct {
 
 	mu    sync.Mutex
 	links map[string]link // by their codes
+
+	parts shared
 }
 
 // New makes the page. It starts nothing.
@@ -73,6 +75,7 @@ func New(cfg Config) *Page {
 		mux:   http.NewServeMux(),
 		forms: forms{by: map[string]*handling{}},
 		links: map[string]link{},
+		parts: shared{parts: map[string]*part{}},
 	}
 	h.mount()
 	return h
@@ -106,7 +109,7 @@ func (h *Page) mount() {
 		"POST /p/{project}/agents/{agent}/nudge": h.write(h.nudge),
 		"POST /p/{project}/claims/release":       h.write(h.release),
 	} {
-		h.mux.Handle(path, h.view(show))
+		h.mux.Handle(path, h.parts.share(h.view(show)))
 	}
 	h.mux.Handle("/", h.view(func(*view) error { return errNoView }))
 }
@@ -245,7 +248,8 @@ func (v *view) showAs(status int, name string, data any) error {
 	return nil
 }
 
-// fragmentHeader asks for the part of a view that the script swaps.
+// fragmentHeader asks for the part of a view that the script swaps; it carries the tick since when,
+// or 1 for now.
 const fragmentHeader = "Mailtree-Fragment"
 
 // goTo answers a form: the browser shows another view.

@@ -3,8 +3,10 @@ package page_test
 import (
 	"bufio"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"mailtree/maildir"
 	"mailtree/page"
@@ -51,4 +53,43 @@ func TestFragment(t *testing.T) {
 	if strings.Contains(text, "<html") {
 		t.Errorf("the whole page comes:\n%s", text)
 	}
+}
+
+// TestShared: what one page of a session gets serves the others that ask since the same tick, and
+// no other session, no later tick and no failure.
+func TestShared(t *testing.T) {
+	s := open(t, page.Config{Person: "pat"})
+	b := s.person()
+	if _, err := s.p.Claim(t.Context(), claimOf("Bob", "a/*.go")); err != nil {
+		t.Fatal(err)
+	}
+	part := func(from *browser, path, tick string) string {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+s.base+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Mailtree-Fragment", tick)
+		_, text := from.do(r)
+		return text
+	}
+	const long = "100" // a tick long past
+	later := strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10)
+	first := part(b, "/claims", long) // with an idempotency key, which differs each time
+	contains(t, first, "a/*.go")
+	if part(b, "/claims", long) != first {
+		t.Error("the part is made twice")
+	}
+	for what, other := range map[string]string{
+		"now":             part(b, "/claims", "1"),
+		"a later tick":    part(b, "/claims", later),
+		"another address": part(b, "/claims?x", long),
+		"nobody":          part(s.browser(), "/claims", long),
+	} {
+		if other == first {
+			t.Errorf("%s gets what was made before", what)
+		}
+	}
+	contains(t, part(b, "/thread/new", long), "No thread")
+	sent := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "New", Body: "b", ThreadID: "new"})
+	contains(t, part(b, "/thread/new", long), sent.ID)
 }

@@ -11,12 +11,12 @@
     return e.querySelector("details[open]") || (e.contains(document.activeElement) && document.activeElement.matches("input,textarea,select")) ||
       (!s.isCollapsed && e.contains(s.anchorNode));
   };
-  let running = false, again = false;
+  let running = false, again = false, tick = "1";
   async function refresh(force) {
     if (running) { again = true; return; }
     running = true;
     try {
-      const res = await fetch(location.href, { headers: { "Mailtree-Fragment": "1" } });
+      const res = await fetch(location.href, { headers: { "Mailtree-Fragment": tick } });
       if (!res.ok) throw new Error(res.status);
       const fresh = new DOMParser().parseFromString(await res.text(), "text/html");
       let held = false;
@@ -44,7 +44,7 @@
     say("There is something new. ");
     const b = document.createElement("button");
     b.textContent = "Show it";
-    b.onclick = () => refresh(true);
+    b.onclick = () => { tick = "1"; refresh(true); };
     stale.append(b);
   }
   const url = document.body.dataset.stream;
@@ -52,8 +52,8 @@
     let heard = Date.now(), source;
     const listen = () => {
       source = new EventSource(url);
-      source.onopen = () => { heard = Date.now(); refresh(); };
-      source.addEventListener("change", () => { heard = Date.now(); refresh(); });
+      source.onopen = () => { heard = Date.now(); tick = "1"; refresh(); };
+      source.addEventListener("change", (e) => { heard = Date.now(); tick = e.data; refresh(); });
       source.addEventListener("beat", () => { heard = Date.now(); });
       source.onerror = () => {
         say("This page is stale since " + new Date(heard).toLocaleTimeString() + ": the server does not answer. It tries again.");

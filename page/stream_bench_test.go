@@ -1,0 +1,179 @@
+package page_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/bulk"
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+	"mailtree/page"
+)
+
+const (
+	openPages   = 50
+	senders     = 16
+	sendsASec   = 500
+	roundLasts  = 3 * time.Second
+	openedViews = 6
+)
+
+// BenchmarkStream is what 50 open pages cost those who send 500 messages a second: seconds of
+// sending without and with pages take turns, and "with-to-without" is the ratio of the mean times of
+// a send, "cpu-to-without" that of the processor time of all. The pages are of one person and show
+// six views, as often as their streams tell of a change. One operation is a round with pages.
+func BenchmarkStream(b *testing.B) {
+	mail := bulk.Mail{Name: "page", Messages: 10_000, Linked: true, Git: true}
+	if bulk.Large() {
+		mail.Messages = 100_000
+	}
+	root := mail.Store(b)
+	storetest.Rebuild(b, root)
+	last, _ := mail.Message(mail.Messages)
+	ahead := max(time.Until(last.Created), 0)
+	now := func() time.Time { return time.Now().Add(ahead) }
+	s := storetest.Open(b, storetest.Config{Root: root, NoWatcher: true, NoCheck: true, Now: now})
+	p, err := s.Project(b.Context(), bulk.Slug())
+	if err != nil {
+		b.Fatal(err)
+	}
+	h := httptest.NewServer(page.New(page.Config{Store: s.Store, Person: "Agent01", Now: now}))
+	b.Cleanup(h.Close)
+	x := &crowd{B: b, p: p, url: h.URL + "/p/" + bulk.Slug() + "/"}
+	x.round() // the first one warms up
+	var without, with round
+	b.ResetTimer()
+	for range b.N {
+		b.StopTimer()
+		without.add(x.round())
+		b.StartTimer()
+		shut := x.open()
+		with.add(x.round())
+		shut()
+	}
+	b.ReportMetric(with.mean()/without.mean(), "with-to-without")
+	b.ReportMetric(with.cpu.Seconds()/without.cpu.Seconds(), "cpu-to-without")
+	b.ReportMetric(without.mean()*1e3, "ms/send")
+	b.ReportMetric(float64(len(with.each))/with.took.Seconds(), "sends/s")
+	b.ReportMetric(float64(x.shown.Load())/with.took.Seconds()/openPages, "views/page/s")
+	without.each.Report(b, "without-")
+	with.each.Report(b, "with-")
+}
+
+// round is what some rounds of sending took.
+type round struct {
+	each bulk.Times
+	cpu  time.Duration
+	took time.Duration
+}
+
+func (r *round) add(other round) {
+	r.each, r.cpu, r.took = append(r.each, other.each...), r.cpu+other.cpu, r.took+other.took
+}
+
+func (r *round) mean() float64 {
+	var all time.Duration
+	for _, d := range r.each {
+		all += d
+	}
+	return all.Seconds() / float64(len(r.each))
+}
+
+// crowd is senders and pages of one store.
+type crowd struct {
+	*testing.B
+	p     *maildir.Project
+	url   string // of the project
+	shown atomic.Int64
+}
+
+// round sends for a while, each message at its time where a sender is free then.
+func (x *crowd) round() round {
+	var all round
+	var mu sync.Mutex
+	var sending sync.WaitGroup
+	began, cpu := time.Now(), bulk.CPU()
+	var next atomic.Int64
+	for range senders {
+		sending.Go(func() {
+			for {
+				n := next.Add(1)
+				due := began.Add(time.Duration(n) * time.Second / sendsASec)
+				if due.Sub(began) > roundLasts {
+					return
+				}
+				time.Sleep(time.Until(due))
+				at := time.Now()
+				_, err := x.p.Send(x.Context(), maildir.Draft{From: "Agent00", To: []string{"Agent01"}, Subject: "Report", Body: "The plan for the users table and its migration."})
+				if err != nil {
+					x.Error(err)
+				}
+				mu.Lock()
+				all.each = append(all.each, time.Since(at))
+				mu.Unlock()
+			}
+		})
+	}
+	sending.Wait()
+	all.cpu, all.took = bulk.CPU()-cpu, time.Since(began)
+	return all
+}
+
+// open opens the pages, and returns what closes them.
+func (x *crowd) open() (shut func()) {
+	ctx, cancel := context.WithCancel(x.Context())
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: openPages}}
+	var reading, opening sync.WaitGroup
+	views := [openedViews]string{"", "inbox", "thread/T-1", "agents", "activity", "threads"}
+	for i := range openPages {
+		opening.Add(1)
+		reading.Go(func() {
+			stream := x.get(ctx, client, "stream", "")
+			opening.Done()
+			if stream == nil {
+				return
+			}
+			defer stream.Body.Close()
+			for lines := bufio.NewScanner(stream.Body); lines.Scan(); {
+				tick, ok := strings.CutPrefix(lines.Text(), "data: ")
+				if !ok {
+					continue
+				}
+				if view := x.get(ctx, client, views[i%len(views)], tick); view != nil {
+					_, _ = io.Copy(io.Discard, view.Body)
+					view.Body.Close()
+					x.shown.Add(1)
+				}
+			}
+		})
+	}
+	opening.Wait()
+	return func() { cancel(); reading.Wait(); client.CloseIdleConnections() }
+}
+
+// get asks for a view, or a part of it; nil when the pages are closed.
+func (x *crowd) get(ctx context.Context, client *http.Client, view, part string) *http.Response {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, x.url+view, nil)
+	if err != nil {
+		x.Error(err)
+		return nil
+	}
+	r.Header.Set("Mailtree-Fragment", part)
+	res, err := client.Do(r)
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil || res.StatusCode != http.StatusOK:
+		x.Error(view, err, res)
+		return nil
+	}
+	return res
+}
