@@ -131,6 +131,33 @@ func TestBrowserLive(t *testing.T) {
 	b.must("ask for it", chromedp.Click(`#stale button`), said("article", "A third"))
 }
 
+// TestBrowserTabs: ten tabs of one browser work, though it has six connections to a host; one that
+// comes to the front again shows what has come.
+func TestBrowserTabs(t *testing.T) {
+	s := open(t, page.Config{})
+	b := s.tab()
+	b.enter()
+	for range 10 {
+		b.must("leave the tab", chromedp.Evaluate(hide("hidden"), nil))
+		ctx, stop := chromedp.NewContext(b.browser)
+		t.Cleanup(stop)
+		if err := chromedp.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		b = &tab{s, ctx}
+		b.visit("/")
+	}
+	b.must("leave it", chromedp.Evaluate(hide("hidden"), nil))
+	s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "First", Body: "a"})
+	b.must("come back", chromedp.Evaluate(hide("visible"), nil), said("a", "First"))
+}
+
+// hide has a tab believe that it is hidden, or visible: without a screen every tab is visible.
+func hide(state string) string {
+	return fmt.Sprintf(`Object.defineProperty(document, "hidden", {value: %t, configurable: true});
+		document.dispatchEvent(new Event("visibilitychange")); 0`, state == "hidden")
+}
+
 // TestBrowserDraft: a draft outlives another start of the server and another load of the page, and
 // goes once it was sent; the page says when the server is away.
 func TestBrowserDraft(t *testing.T) {

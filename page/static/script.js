@@ -57,13 +57,16 @@
       source.addEventListener("beat", () => { heard = Date.now(); });
       source.onerror = () => {
         say("This page is stale since " + new Date(heard).toLocaleTimeString() + ": the server does not answer. It tries again.");
-        if (source.readyState === EventSource.CLOSED) setTimeout(listen, 3000);
+        if (source?.readyState === EventSource.CLOSED) setTimeout(() => source && listen(), 3000);
       };
     };
-    listen();
-    addEventListener("pagehide", () => source.close());
-    addEventListener("pageshow", (e) => { if (e.persisted) listen(); });
-    setInterval(() => { if (Date.now() - heard > 60000) { source.close(); heard = Date.now(); listen(); } }, 15000);
+    if (!document.hidden) listen();
+    // A browser has six connections to a host: a tab that nobody sees gives its own up.
+    const shut = () => { source?.close(); source = null; };
+    addEventListener("pagehide", shut);
+    addEventListener("pageshow", (e) => { if (e.persisted && !source) listen(); });
+    document.addEventListener("visibilitychange", () => { document.hidden ? shut() : source || listen(); });
+    setInterval(() => { if (source && Date.now() - heard > 60000) { source.close(); heard = Date.now(); listen(); } }, 15000);
   }
 
   // Drafts: kept in the browser until the message was sent.
