@@ -1,26 +1,34 @@
 package page_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"mailtree/fixtures/bulk"
 	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
 	"mailtree/page"
 )
 
 // BenchmarkViews is the time to a whole view of a store of 10,000 messages, with -large of 100,000.
+// One word of the searches is in every message.
 func BenchmarkViews(b *testing.B) {
-	mail := bulk.Mail{Messages: 10_000, Linked: true}
+	mail := bulk.Mail{Name: "page", Messages: 10_000, Linked: true, Git: true}
 	if bulk.Large() {
 		mail.Messages = 100_000
 	}
 	root := mail.Store(b)
 	storetest.Rebuild(b, root)
-	s := storetest.Open(b, storetest.Config{Root: root, NoWatcher: true, NoCheck: true})
-	h := page.New(page.Config{Store: s.Store, Person: "Agent01"})
-	for _, view := range []string{"", "inbox", "inbox?all=1", "threads", "search?q=word123", "agents", "claims", "activity"} {
+	s := storetest.Open(b, storetest.Config{Root: root, NoWatcher: true, NoCheck: true, Now: after(mail)})
+	recent(b, s.Store)
+	h := page.New(page.Config{Store: s.Store, Person: "Agent01", Now: after(mail)})
+	for _, view := range []string{
+		"", "inbox", "inbox?all=1", "threads", "threads?q=parser", "search?q=word123", "search?q=parser", "search?q=parser&order=rank",
+		"thread/T-1", "thread/users", "thread/users/atom", "compose", "agents", "claims", "activity", "problems",
+	} {
 		b.Run("view="+view, func(b *testing.B) {
 			for b.Loop() {
 				w := httptest.NewRecorder()
@@ -31,4 +39,33 @@ func BenchmarkViews(b *testing.B) {
 			}
 		})
 	}
+}
+
+// recent is what happened last: 300 messages of which half ask for an acknowledgement, in one
+// thread.
+func recent(b *testing.B, s *maildir.Store) {
+	p, err := s.Project(b.Context(), bulk.Slug())
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range 300 {
+		_, err := p.Send(b.Context(), maildir.Draft{
+			From:        fmt.Sprintf("Agent%02d", i%8),
+			To:          []string{fmt.Sprintf("Agent%02d", (i+1)%8)},
+			Subject:     fmt.Sprint("Report ", i),
+			Body:        "The plan for the users table and its migration.",
+			ThreadID:    "users",
+			AckRequired: i%2 == 0,
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// after is a clock that stands behind the last message, or the real one.
+func after(mail bulk.Mail) func() time.Time {
+	last, _ := mail.Message(mail.Messages)
+	ahead := max(time.Until(last.Created), 0)
+	return func() time.Time { return time.Now().Add(ahead) }
 }

@@ -37,9 +37,7 @@ func BenchmarkStream(b *testing.B) {
 	}
 	root := mail.Store(b)
 	storetest.Rebuild(b, root)
-	last, _ := mail.Message(mail.Messages)
-	ahead := max(time.Until(last.Created), 0)
-	now := func() time.Time { return time.Now().Add(ahead) }
+	now := after(mail)
 	s := storetest.Open(b, storetest.Config{Root: root, NoWatcher: true, NoCheck: true, Now: now})
 	p, err := s.Project(b.Context(), bulk.Slug())
 	if err != nil {
