@@ -15,10 +15,7 @@ func (p *Project) Message(ctx context.Context, id string) (*MessageRow, error) {
 // Errors: ErrNotFound; ErrInvalid for the room's Offset; those of Room.Reserve.
 func (p *Project) MessageWithin(ctx context.Context, id string, room *Room) (*MessageRow, error) {
 	id = p.store.Domain().IDNamed(id)
-	head, err := p.store.index.Message(ctx, p.slug, id, WithoutBody, nil)
-	if err == nil && head == nil {
-		err = p.noMessage(ctx, refusal.Message, id)
-	}
+	head, err := p.MessageHead(ctx, id)
 	const forSender = false
 	if err == nil {
 		err = p.addReceipts(ctx, head, forSender)
@@ -33,6 +30,16 @@ func (p *Project) MessageWithin(ctx context.Context, id string, room *Room) (*Me
 		return err
 	})
 	return &m, err
+}
+
+// MessageHead returns a message without its body and receipts. Errors: ErrNotFound.
+func (p *Project) MessageHead(ctx context.Context, id string) (*MessageRow, error) {
+	id = p.store.Domain().IDNamed(id)
+	m, err := p.store.index.Message(ctx, p.slug, id, WithoutBody, nil)
+	if err == nil && m == nil {
+		err = p.noMessage(ctx, refusal.Message, id)
+	}
+	return m, err
 }
 
 // messageHead reads the message that a reply answers, without its body. Errors: ErrNotFound.

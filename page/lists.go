@@ -102,6 +102,9 @@ type activityShown struct {
 	Rows []did
 }
 
+// activityRows is how many operations the activity shows.
+const activityRows = 100
+
 // activityRead is how many of the newest changes of the store the activity is found in.
 const activityRead = 1000
 
@@ -140,7 +143,7 @@ func (h *Page) activity(v *view) error {
 		patterns[claims[i].Path] = claims[i].Pattern
 	}
 	shown := activityShown{Only: v.asked("agent")}
-	for i := len(changes) - 1; i >= 0 && len(shown.Rows) < 200; i-- {
+	for i := len(changes) - 1; i >= 0 && len(shown.Rows) < activityRows; i-- {
 		c := &changes[i]
 		what := told[c.Kind][c.Op]
 		if c.Project != v.p.Slug() || what == "" || shown.Only != "" && c.Agent != shown.Only {
@@ -170,7 +173,7 @@ func (h *Page) activity(v *view) error {
 
 // subjectOf is what a message is about, and the thread it is in; its id where it is gone.
 func (v *view) subjectOf(ctx context.Context, id, thread string) (subject, in string) {
-	m, err := v.p.Message(ctx, id)
+	m, err := v.p.MessageHead(ctx, id)
 	if err != nil {
 		return id, cmp.Or(thread, id)
 	}
