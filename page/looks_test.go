@@ -41,6 +41,7 @@ func (c *clock) pass(d time.Duration) {
 type story struct {
 	*site
 	clock *clock
+	asked string // the message that waits for pat
 }
 
 func tell(t *testing.T) *story {
@@ -122,14 +123,14 @@ func (s *story) late() {
 
 // ask is the question that waits for pat.
 func (s *story) ask() {
-	s.send(maildir.Draft{
+	s.asked = s.send(maildir.Draft{
 		From:    "GreenCastle",
 		To:      []string{"pat"},
 		Subject: "Which index for users?",
 		Body: "Both answer the query; the second is 40 MB smaller and 3 ms slower.\n\n" +
 			"| index | size | p95 |\n|---|--:|--:|\n| (tenant, seen_at) | 96 MB | 4 ms |\n| (seen_at) | 56 MB | 7 ms |\n\nI go on with the first at three o'clock.",
 		AckRequired: true,
-	})
+	}).ID
 }
 
 func (s *story) reply(from, to, body string) string {
@@ -172,7 +173,7 @@ func (s *story) foreign(path, text string) {
 func (s *story) views() []string {
 	return []string{
 		"/", "/inbox", "/inbox?all=1", "/threads", "/thread/users-api", "/search", "/search?q=users", "/search?q=zirconium", "/compose",
-		"/agents", "/claims", "/activity", "/problems", "/nothing",
+		"/agents", "/claims", "/activity", "/problems", "/nothing", "/message/" + s.asked + "/history",
 	}
 }
 
