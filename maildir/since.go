@@ -19,7 +19,7 @@ type News struct {
 }
 
 const (
-	maxNews   = 200
+	maxNews   = 100 // a glance needs no more: the search is half of what the first view costs
 	editsRead = 1000
 )
 

@@ -93,6 +93,9 @@
     for (const e of document.querySelectorAll("form[data-draft] textarea")) e.value = "";
   }
 
+  // What was done is said once: not again when the view is loaded again.
+  if (document.querySelector(".done")) history.replaceState(null, "", location.pathname + location.hash);
+
   // Keys, never with Ctrl, Alt or Cmd.
   const stops = () => [...document.querySelectorAll("main a.row, main article.message")];
   let at = -1, went = 0;
