@@ -67,7 +67,8 @@ func (t *repoTree) searches() string {
 	file := everything()
 	file.Keys = []string{"agents/D/theirs.txt"}
 	file.File = func(path string, _ bool) bool { return path == "agents/D/theirs.txt" }
-	for _, q := range []maildir.HistoryQuery{everything(), message, agent, file, below("agents"), below("agents/B/inbox/2026"), below("none")} {
+	folders := []maildir.HistoryQuery{below("agents"), below("agents/B/inbox/2026"), below("none")}
+	for _, q := range append(folders, everything(), message, agent, file) {
 		fmt.Fprintf(&all, "%s:\n%s\n", q.Keys, strings.Join(t.walk(q), "\n"))
 	}
 	return all.String()

@@ -122,7 +122,7 @@ func (n *newestFirst) eachCommit(ctx context.Context, fn func(*commit) error) er
 				}
 			}
 		}
-		if n.progress != nil && looked%1024 == 0 && time.Since(told) > progressEvery {
+		if n.progress != nil && looked%256 == 0 && time.Since(told) > progressEvery {
 			told = time.Now()
 			n.progress(looked, c.made)
 		}

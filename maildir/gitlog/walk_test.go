@@ -231,14 +231,20 @@ func BenchmarkWalk(b *testing.B) {
 		}
 		b.ReportMetric(float64(fi.Size())/float64(*walked), "B/commit")
 	})
+	if _, err := os.Stat(file); err != nil { // only others are asked for
+		if err := l.extendGraph(b.Context(), &graphEnd{}); err != nil {
+			b.Fatal(err)
+		}
+	}
 	for name, i := range map[string]int{"near": *walked - 1, "middle": *walked / 2, "far": 0} {
 		day, id := longHistoryID(i)
 		folder := fmt.Sprintf("agents/A%d/inbox%s", (i*7+3)%50, strings.TrimSuffix(day, "/"))
 		of := map[string]maildir.HistoryQuery{
 			"message": {
-				Keys: []string{id},
-				Op:   func(op maildir.RecordedOp) bool { return op.ID == id },
-				File: func(path string, _ bool) bool { return strings.Contains(path, id) },
+				Keys:   []string{id},
+				Op:     func(op maildir.RecordedOp) bool { return op.ID == id },
+				File:   func(path string, _ bool) bool { return strings.Contains(path, id) },
+				Folder: func(string) bool { return true },
 			},
 			"folder": {
 				Keys:   []string{folder},
@@ -246,21 +252,31 @@ func BenchmarkWalk(b *testing.B) {
 				Folder: func(path string) bool { return strings.HasPrefix(folder+"/", path+"/") },
 			},
 			"agent": {
-				Keys: []string{fmt.Sprintf("only%d", i)},
-				Op:   func(op maildir.RecordedOp) bool { return op.Agent == fmt.Sprintf("only%d", i) },
-				File: func(string, bool) bool { return true },
+				Keys:   []string{fmt.Sprintf("only%d", i)},
+				Op:     func(op maildir.RecordedOp) bool { return op.Agent == fmt.Sprintf("only%d", i) },
+				File:   func(string, bool) bool { return true },
+				Folder: func(string) bool { return true },
 			},
 		}
 		for what, q := range of {
-			if q.Folder == nil {
-				q.Folder = func(string) bool { return true }
-			}
 			b.Run(what+"/"+name, func(b *testing.B) { benchmarkFirst(b, l, q) })
 			if *slowly {
 				q.Keys = nil
 				b.Run(what+"/"+name+"/no-graph", func(b *testing.B) { benchmarkFirst(b, l, q) })
 			}
 		}
+		b.Run("thread/"+name, func(b *testing.B) { // what was removed from it is found first
+			gone := everything()
+			gone.Keys = []string{maildir.RemovedFrom(id)}
+			for b.Loop() {
+				if err := l.Walk(b.Context(), gone, func(*maildir.Revision) error { return nil }); err != nil {
+					b.Fatal(err)
+				}
+				if err := l.Walk(b.Context(), of["message"], func(*maildir.Revision) error { return errFound }); !errors.Is(err, errFound) {
+					b.Fatal(err)
+				}
+			}
+		})
 		b.Run("as-of/"+name, func(b *testing.B) {
 			then := maildir.Moment{At: time.Unix(1735689600+int64(i)*300, 0)}
 			for b.Loop() {
