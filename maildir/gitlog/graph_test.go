@@ -191,7 +191,7 @@ func TestGraphRemoved(t *testing.T) {
 	tr.git("rm", "-q", "messages/msg_1.md")
 	tr.git("commit", "-qm", "two")
 	tr.extend(graphEnd{})
-	g, keys := tr.graph(), hashKeys([]string{maildir.RemovedFrom("T-1")})
+	g, keys := tr.graph(), newKeySet([]string{maildir.RemovedFrom("T-1")})
 	for i := range g.len() {
 		if got, want := g.touches(i, keys), i == g.len()-1; got != want {
 			t.Errorf("commit %d: %v, want %v", i, got, want)

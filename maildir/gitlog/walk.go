@@ -32,7 +32,7 @@ func (l *Log) Walk(ctx context.Context, q maildir.HistoryQuery, each func(*maild
 	l.commitWaiting(ctx)
 	repo := newRepository(l.cfg.Dir, newMemory())
 	defer repo.Close()
-	w, keys := &walk{repo: repo, q: q}, hashKeys(q.Keys)
+	w, keys := &walk{repo: repo, q: q}, newKeySet(q.Keys)
 	n := newNewestFirst(repo)
 	n.since, n.progress = q.Since, q.Progress
 	defer func() { l.fellBehind(n.apart) }()
