@@ -144,6 +144,12 @@ func TestFaultMoved(t *testing.T) {
 				t.Error("the server had watches enough")
 			}
 			l.level()
+			for _, names := range [][2]string{{"Bob", "Rob"}, {"Rob", "Bob"}} { // whole, where nobody writes
+				if err := os.Rename(filepath.Join(d.tree(), "agents", names[0]), filepath.Join(d.tree(), "agents", names[1])); err != nil {
+					t.Fatal(err)
+				}
+				l.level()
+			}
 			d.launch = nil
 			d.stop()
 			problems := append(storetest.CheckEdited(t.Context(), d.store), storetest.CheckAnswered(d.store, l.ledger.Sends(), nil, "")...)
