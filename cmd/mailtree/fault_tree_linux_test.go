@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -180,24 +182,31 @@ func (l *load) movable(n int) string {
 	return filepath.Join(l.d.tree(), filepath.FromSlash(all[n%len(all)]))
 }
 
-// moveBack moves each file below from to its place below to, where a folder may be by now.
+// moveBack moves each file below from to its place below to, where a folder may be by now, until
+// nothing is left: what the server was about to write has gone with its folder, and may come late.
 func moveBack(t *testing.T, from, to string) {
-	err := filepath.WalkDir(from, func(p string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
+	t.Helper()
+	until(t, "a folder to be moved back", time.Minute, func() bool {
+		var folders []string
+		err := filepath.WalkDir(from, func(p string, e fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case e.IsDir():
+				folders = append(folders, p)
+				return nil
+			}
+			at := filepath.Join(to, strings.TrimPrefix(p, from))
+			if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+				return err
+			}
+			return os.Rename(p, at)
+		})
+		for _, p := range slices.Backward(folders) {
+			_ = os.Remove(p) // where it is empty
 		}
-		at := filepath.Join(to, strings.TrimPrefix(p, from))
-		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
-			return err
-		}
-		return os.Rename(p, at)
+		return errors.Is(err, fs.ErrNotExist)
 	})
-	if err == nil {
-		err = os.RemoveAll(from)
-	}
-	if err != nil {
-		t.Error(err)
-	}
 }
 
 // probe looks into inboxes until ctx ends. slowest waits for that, and returns how long the slowest
