@@ -188,7 +188,7 @@ func (v *view) waitingAgents() (all []item, err error) {
 		return nil, err
 	}
 	for _, u := range asleep {
-		what := strconv.Itoa(u.Unread) + " unread since " + v.Age(u.Since)
+		what := strconv.Itoa(u.Unread) + " unread for " + v.Age(u.Since)
 		why := "its sessions could not be woken"
 		if u.Ended {
 			why = "all its sessions have ended"
