@@ -135,10 +135,20 @@ func TestUndoClaim(t *testing.T) {
 func TestUndoClaims(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann")
+	if err := p.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	lock := filepath.Join(p.Tree().Dir(), ".git", "index.lock") // a git command that takes its time: all wait for one round
+	if err := os.WriteFile(lock, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for i := range 40 { // more than have a commit each
 		if _, err := p.Claim(t.Context(), claim.Request{Agent: "Ann", Patterns: []string{strconv.Itoa(i)}}); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := os.Remove(lock); err != nil {
+		t.Fatal(err)
 	}
 	var e *maildir.Error
 	if u, err := p.Undo(t.Context(), maildir.Undoing{Agent: "Ann"}); !errors.As(err, &e) || e.What != refusal.NotUndone || e.Why != "claim" {
