@@ -75,18 +75,7 @@ func TestBoxCost(t *testing.T) {
 	x := openIndex(t)
 	for _, q := range []maildir.BoxQuery{{}, {HideArchived: true}, {ID: "m"}, {Sent: true}, {Sent: true, ID: "m"}, {Sent: true, Before: "m"}} {
 		text, kind := boxQuery(q)
-		var plan []string
-		err := x.each(t.Context(), "EXPLAIN QUERY PLAN "+text, []any{1, "Bob", int(kind), q.ID + q.Before, 50, 0},
-			func(scan func(...any) error) error {
-				var id, parent, none int
-				var step string
-				err := scan(&id, &parent, &none, &step)
-				plan = append(plan, step)
-				return err
-			})
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := planOf(t, x, text, 1, "Bob", int(kind), q.ID+q.Before, 50, 0)
 		steps := strings.Join(plan, "\n")
 		for _, step := range plan {
 			if strings.Contains(step, " g ") && !strings.Contains(step, "files_message (pid=? AND msgid=?") {
@@ -99,4 +88,29 @@ func TestBoxCost(t *testing.T) {
 			t.Errorf("%+v:\n%s", q, steps)
 		}
 	}
+}
+
+// TestFilesCost: the files of a message are found without looking at others. Invariant I11.
+func TestFilesCost(t *testing.T) {
+	t.Parallel()
+	steps := strings.Join(planOf(t, openIndex(t), filesQuery, 1, "m"), "\n")
+	if !strings.Contains(steps, "SEARCH files USING INDEX files_message (pid=? AND msgid=?)") {
+		t.Error(steps)
+	}
+}
+
+// planOf is how SQLite goes about a query, step by step.
+func planOf(t *testing.T, x *Index, text string, args ...any) (plan []string) {
+	t.Helper()
+	err := x.each(t.Context(), "EXPLAIN QUERY PLAN "+text, args, func(scan func(...any) error) error {
+		var id, parent, none int
+		var step string
+		err := scan(&id, &parent, &none, &step)
+		plan = append(plan, step)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan
 }

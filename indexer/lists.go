@@ -42,10 +42,14 @@ func (x *Index) claims(ctx context.Context, query string, args ...any) ([]claim.
 	return all, err
 }
 
+// filesQuery asks for the files of a message. INDEXED BY is as in boxQuery: SQLite would look at every
+// file of the project, because they have the order of the answer.
+const filesQuery = "SELECT path FROM files INDEXED BY files_message WHERE pid = ? AND msgid = ? AND msgid <> '' ORDER BY path"
+
 // Files lists the files of a message: see maildir.Index.
 func (x *Index) Files(ctx context.Context, slug, id string) ([]string, error) {
 	var all []string
-	err := x.each(ctx, "SELECT path FROM files WHERE pid = ? AND msgid = ? AND msgid <> '' ORDER BY path", []any{x.pid(slug), id},
+	err := x.each(ctx, filesQuery, []any{x.pid(slug), id},
 		func(scan func(...any) error) error {
 			var path string
 			err := scan(&path)
