@@ -16,6 +16,9 @@ import (
 // moment is the newest commit.
 func moment(t *testing.T, p *maildir.Project) maildir.Moment {
 	t.Helper()
+	if err := p.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	var at maildir.Moment
 	err := p.Log(t.Context(), maildir.LogQuery{Limit: 1}, func(e *maildir.LogEntry) error {
 		at.Commit = e.Commit

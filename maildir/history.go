@@ -31,16 +31,16 @@ type History interface {
 	// Authored lists the agent's commits among the newest, newest first, at most n.
 	Authored(ctx context.Context, agent string, n int) ([]Commit, error)
 
-	// LastDone finds the agent's newest operation, on that message where id is not "", among the
-	// newest commits, whose verb is wanted and that is not taken back since (UndoPrefix). nil: there
-	// is none.
+	// LastDone finds the agent's newest operation, on that message where id is not "", among those that
+	// wait and the newest commits, whose verb is wanted and that is not taken back since (UndoPrefix).
+	// nil: there is none. An error wraps ErrUnavailable where one that waits cannot be told.
 	LastDone(ctx context.Context, agent, id string, wants func(verb string) bool) (*Done, error)
 
 	// Flush commits everything handed over so far, also what is still waiting to be quiet.
 	Flush(ctx context.Context) error
 
-	// Walk calls each for the commits that q asks for, newest first. Operations that wait are
-	// committed first. It ends with the oldest commit, or with the error of each or ctx.
+	// Walk calls each for the commits that q asks for, newest first. Operations that wait come first, as
+	// commits without a name. It ends with the oldest commit, or with the error of each or ctx.
 	Walk(ctx context.Context, q HistoryQuery, each func(*Revision) error) error
 
 	// AsOf calls show with the files that lay below a folder at some time, by path, and with the newest
@@ -118,7 +118,7 @@ type Written = writer.Written
 
 // Commit is one commit as Git tells it.
 type Commit struct {
-	Hash    string
+	Hash    string // "": it is still to be made
 	At      time.Time
 	Subject string
 }

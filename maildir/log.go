@@ -29,7 +29,7 @@ type LogQuery struct {
 
 // LogEntry is one operation, or the edits that somebody made at once.
 type LogEntry struct {
-	Commit  string
+	Commit  string // "": it is still to be made, as a rule within a second
 	At      time.Time
 	Verb    string // of an operation; VerbEdit, VerbCommit
 	Who     string // the agent; the author of a commit; "" for the server itself

@@ -74,9 +74,6 @@ func (p *Project) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 	if err := p.needAgent(ctx, refusal.Agent, u.Agent); err != nil {
 		return nil, err
 	}
-	if err := p.history.Flush(ctx); err != nil { // the newest operations are in no commit yet
-		return nil, err
-	}
 	done, err := p.history.LastDone(ctx, u.Agent, u.ID, func(verb string) bool {
 		_, ok := undoable[verb]
 		return ok

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -77,7 +78,8 @@ func showEntry(s *cli.Screen, e *mcpserver.LogEntry) error {
 	if e.Door != "" {
 		how = " (" + e.Door + ")"
 	}
-	s.Printf("%s  %s  %s %s%s\n", s.Faint(e.Commit[:min(10, len(e.Commit))]), cli.Exact(e.At), s.Bold(cli.Line(who)), cli.Line(e.Verb), how)
+	commit := cmp.Or(e.Commit[:min(10, len(e.Commit))], "pending   ")
+	s.Printf("%s  %s  %s %s%s\n", s.Faint(commit), cli.Exact(e.At), s.Bold(cli.Line(who)), cli.Line(e.Verb), how)
 	if about := strings.TrimSpace(strings.TrimPrefix(e.Summary, e.Who+" "+e.ID)); about != "" {
 		s.Printf("    %s\n", cli.Line(about))
 	}

@@ -16,6 +16,7 @@ import (
 type batch struct {
 	ops     []operation
 	written map[string]delivery
+	records int // that the operations come from
 	edits   []string
 	force   bool // edits are committed even where .gitignore names them
 }
@@ -34,6 +35,7 @@ type delivery struct {
 
 // addRecord adds the operations of a record.
 func (b *batch) addRecord(r record) {
+	b.records++
 	for _, op := range r.ops {
 		b.ops = append(b.ops, operation{op, r.base})
 		for _, p := range op.Paths {
@@ -67,6 +69,7 @@ func (l *Log) commitOps(ctx context.Context) error {
 	made := err == nil || isMade(err)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.landing = landing{}
 	if !made {
 		return err
 	}
@@ -230,6 +233,9 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	}
 	p.step("objects")
 	p.fresh = objects.Fresh
+	l.mu.Lock()
+	l.landing = landing{p.commit, b.records}
+	l.mu.Unlock()
 	err = p.run(ctx, names)
 	made = err == nil || isMade(err)
 	if made {

@@ -40,6 +40,7 @@
 //   - A round, which is what has queued when the branch moves, comes about once a second at most, and
 //     so seldom that the work is a tenth of one core. It writes index and branch once, however many
 //     commits it brings (write).
+//   - Who reads the history waits for no commit: what is still to be committed is drafted (tip).
 //   - A search of the history reads the commits that it shows, and finds them in the graph, which
 //     keepGraph brings level with the branch after every commit, and makes at the first start. No
 //     answer depends on it (graphFile).

@@ -13,16 +13,15 @@ import (
 // lookDone is among how many of the newest commits LastDone looks.
 const lookDone = 3000
 
-// LastDone implements maildir.History. It follows first parents, and takes no part in committing.
+// LastDone implements maildir.History. It follows first parents.
 func (l *Log) LastDone(ctx context.Context, agent, id string, wants func(verb string) bool) (*maildir.Done, error) {
 	repo := newRepository(l.cfg.Dir, newMemory())
 	defer repo.Close()
-	at, err := repo.head()
+	next, err := l.tip(ctx, repo)
 	if err != nil {
 		return nil, err
 	}
 	undone := map[told]int{}
-	next := at.commit
 	for looked := 0; !next.IsZero() && looked < lookDone; looked++ {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)

@@ -27,6 +27,14 @@ type queue struct {
 	told       []func() // to be called once the turn is over
 	operations int      // in records
 	held       int      // bytes of their contents
+	landing    landing
+}
+
+// landing is what is to be the newest commit of the branch at any moment, and how many records it
+// brings, the oldest that wait.
+type landing struct {
+	commit  hash
+	records int
 }
 
 type record struct {

@@ -29,19 +29,21 @@ const (
 // Walk implements maildir.History. It takes the parents of a merge by their time, and shows of the
 // merge what differs from all of them.
 func (l *Log) Walk(ctx context.Context, q maildir.HistoryQuery, each func(*maildir.Revision) error) error {
-	l.commitWaiting(ctx)
 	repo := newRepository(l.cfg.Dir, newMemory())
 	defer repo.Close()
+	tip, err := l.tip(ctx, repo)
+	if err != nil && !errors.Is(err, maildir.ErrUnavailable) {
+		return err
+	}
 	w, keys := &walk{repo: repo, q: q}, newKeySet(q.Keys)
 	n := newNewestFirst(repo)
 	n.since, n.progress = q.Since, q.Progress
 	defer func() { l.fellBehind(n.apart) }()
-	return n.eachCommit(ctx, func(c *commit) error {
+	return n.eachCommit(ctx, tip, func(c *commit) error {
 		if c.number >= 0 {
 			if q.Keys != nil && !n.graph.touches(c.number, keys) {
 				return nil
 			}
-			var err error
 			if c, err = repo.commit(c.name); err != nil {
 				return err
 			}
@@ -54,23 +56,7 @@ func (l *Log) Walk(ctx context.Context, q maildir.HistoryQuery, each func(*maild
 	})
 }
 
-// readPatience is how long a reader of the history waits for operations that are not committed yet.
-const readPatience = time.Second
-
-// commitWaiting commits operations that wait, as far as that is possible now: who has just done one
-// looks for it.
-func (l *Log) commitWaiting(ctx context.Context) {
-	if !l.pendingOps() {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, readPatience)
-	defer cancel()
-	if err := l.exclusive(ctx, func() error { return l.commitOps(ctx) }); err != nil {
-		l.cfg.Log.Debug("the history is read without what waits", "error", err)
-	}
-}
-
-// newestFirst goes through the commits that HEAD has, newest first.
+// newestFirst goes through a commit and those before it, newest first.
 type newestFirst struct {
 	repo     *repository
 	graph    *graph
@@ -94,12 +80,8 @@ func newNewestFirst(r *repository) *newestFirst {
 }
 
 // eachCommit calls fn for the commits. Those that the graph has are not read yet.
-func (n *newestFirst) eachCommit(ctx context.Context, fn func(*commit) error) error {
-	at, err := n.repo.head()
-	if err != nil {
-		return err
-	}
-	if err := n.push(at.commit); err != nil {
+func (n *newestFirst) eachCommit(ctx context.Context, tip hash, fn func(*commit) error) error {
+	if err := n.push(tip); err != nil {
 		return err
 	}
 	told, older := time.Now(), 0
@@ -165,7 +147,8 @@ type commit struct {
 
 	// Where it was read:
 	parents []hash
-	author  string // the name
+	author  string    // the name
+	written time.Time // the author's
 	message string
 }
 
@@ -198,6 +181,7 @@ func (r *repository) commit(name hash) (*commit, error) {
 			c.parents = append(c.parents, plumbing.NewHash(value))
 		case "author":
 			c.author, _, _ = strings.Cut(value, " <")
+			c.written = stamp(value)
 		case "committer":
 			c.made = stamp(value)
 		}
@@ -230,6 +214,9 @@ func (w *walk) revision(c *commit) (*maildir.Revision, error) {
 		Commit: c.told(),
 		Author: oneLine(c.author, 128),
 		Edit:   strings.HasSuffix(c.message, editTrailer),
+	}
+	if w.repo.IsHeld(c.name) {
+		r.Hash, r.At = "", c.written
 	}
 	all := recordedOps(c.message)
 	for _, op := range all {
@@ -345,7 +332,7 @@ func recordedOps(message string) []maildir.RecordedOp {
 
 // AsOf implements maildir.History.
 func (l *Log) AsOf(ctx context.Context, at maildir.Moment, folder string, show func(maildir.Commit, []maildir.OldFile) error) error {
-	l.commitWaiting(ctx)
+	_ = l.commitWaiting(ctx) // the history is read in any case
 	repo := newRepository(l.cfg.Dir, newMemory())
 	defer repo.Close()
 	c, err := repo.commitAt(ctx, at)
@@ -390,7 +377,11 @@ func (r *repository) commitAt(ctx context.Context, at maildir.Moment) (found *co
 	}
 	several := false
 	var first time.Time // of all commits
-	err = newNewestFirst(r).eachCommit(ctx, func(c *commit) error {
+	head, err := r.head()
+	if err != nil {
+		return nil, err
+	}
+	err = newNewestFirst(r).eachCommit(ctx, head.commit, func(c *commit) error {
 		first = c.made
 		switch {
 		case at.Commit == "" && !c.made.After(at.At):

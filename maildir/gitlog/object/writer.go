@@ -30,6 +30,7 @@ type Writer struct {
 	tmp     string // outside: a prune would remove temporary files from objects, however new
 	sync    Sync
 	have    map[Hash]struct{}
+	draft   bool // all objects stay in few
 	few     []Object
 	keep    string // what protects our pack from a person's gc
 	bytes   int
@@ -58,6 +59,9 @@ func NewWriter(git, tmp string, sync Sync) *Writer {
 // Namer returns a Writer that writes nothing: it only tells the names of objects.
 func Namer() *Writer { return &Writer{} }
 
+// Draft returns a Writer that keeps its objects in memory, for Store.Hold.
+func Draft() *Writer { return &Writer{have: map[Hash]struct{}{}, draft: true} }
+
 func (o *Writer) dry() bool { return o.have == nil }
 
 // Add takes an object and keeps data.
@@ -72,7 +76,7 @@ func (o *Writer) Add(k Kind, data []byte) (Hash, error) {
 	}
 	o.few = append(o.few, Object{Kind: k, Hash: h, Data: data})
 	o.bytes += len(data)
-	if len(o.few) <= PackFrom && o.bytes <= packBytes {
+	if o.draft || len(o.few) <= PackFrom && o.bytes <= packBytes {
 		return h, nil
 	}
 	return h, o.toPack()
