@@ -233,9 +233,11 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	}
 	p.step("objects")
 	p.fresh = objects.Fresh
-	l.mu.Lock()
-	l.landing = landing{p.commit, b.records}
-	l.mu.Unlock()
+	p.land = func() {
+		l.mu.Lock()
+		l.landing = landing{p.commit, b.records}
+		l.mu.Unlock()
+	}
 	err = p.run(ctx, names)
 	made = err == nil || isMade(err)
 	if made {
@@ -311,10 +313,22 @@ func (l *Log) build(repo *repository, at head, b batch) (*plan, *object.Writer, 
 	return plan, objects, nil
 }
 
+// isSaved reports that a commit which is durable has the present content of each of the paths. It
+// needs no turn.
+func (l *Log) isSaved(paths []string) bool {
+	unsaved, err := l.unsaved(paths, newMemory()) // l.mem is guarded by the turn
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return err == nil && len(unsaved) == 0 && l.landing == (landing{})
+}
+
 // unsaved returns those of the paths whose present content is not HEAD's, and notes that HEAD,
 // where it is the mail's branch: what is recorded from now on is newer.
-func (l *Log) unsaved(paths []string) ([]*change, error) {
-	repo, err := openRepository(l.cfg.Dir, l.mem)
+func (l *Log) unsaved(paths []string, mem *memory) ([]*change, error) {
+	l.mu.Lock()
+	known := l.known
+	l.mu.Unlock()
+	repo, err := openRepository(l.cfg.Dir, mem)
 	if err != nil {
 		return nil, err
 	}
@@ -325,7 +339,9 @@ func (l *Log) unsaved(paths []string) ([]*change, error) {
 	}
 	if mails, err := repo.recorded(); err == nil && (mails == "" || mails == at.branch) {
 		l.mu.Lock()
-		l.known = at.commit
+		if l.known == known { // else somebody knows a newer one
+			l.known = at.commit
+		}
 		l.mu.Unlock()
 	}
 	tree, err := repo.TreeOf(at.commit)

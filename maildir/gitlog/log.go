@@ -323,7 +323,7 @@ func (l *Log) exclusive(ctx context.Context, fn func() error) error {
 	done()
 	l.mu.Lock()
 	told := l.told
-	l.told = nil
+	l.told, l.landing = nil, landing{}
 	l.mu.Unlock()
 	<-l.turn
 	for _, done := range told {
@@ -359,10 +359,13 @@ func (l *Log) Flush(ctx context.Context) error {
 	}))
 }
 
-// Preserve implements maildir.History.
+// Preserve implements maildir.History. For what a commit has it does not wait until others are made.
 func (l *Log) Preserve(ctx context.Context, paths []string) error {
+	if l.isSaved(paths) {
+		return nil
+	}
 	return unavailable(l.exclusive(ctx, func() error {
-		unsaved, err := l.unsaved(paths)
+		unsaved, err := l.unsaved(paths, l.mem)
 		if err != nil || len(unsaved) == 0 {
 			return err
 		}
@@ -371,7 +374,7 @@ func (l *Log) Preserve(ctx context.Context, paths []string) error {
 				return err
 			}
 		}
-		if unsaved, err = l.unsaved(paths); err != nil || len(unsaved) == 0 {
+		if unsaved, err = l.unsaved(paths, l.mem); err != nil || len(unsaved) == 0 {
 			return err
 		}
 		if !l.cfg.External {
@@ -381,7 +384,7 @@ func (l *Log) Preserve(ctx context.Context, paths []string) error {
 		if err := l.commitBatch(ctx, batch{edits: paths, force: true}); err != nil {
 			return err
 		}
-		if unsaved, err = l.unsaved(paths); err != nil || len(unsaved) == 0 {
+		if unsaved, err = l.unsaved(paths, l.mem); err != nil || len(unsaved) == 0 {
 			return err
 		}
 		return waiting("The file cannot be committed, so it is left alone: %s %s.",

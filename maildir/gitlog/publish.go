@@ -44,6 +44,7 @@ type publication struct {
 	locked bool          // index.lock is ours
 	ref    bool          // <ref>.lock is ours
 	step   func(string)
+	land   func() // called before the branch moves
 }
 
 var (
@@ -352,6 +353,7 @@ func (p *publication) finishRef() error {
 		return err
 	}
 	p.step("index moved")
+	p.land()
 	if err := os.Rename(p.repo.path(p.at.branch+".lock"), p.repo.path(p.at.branch)); err != nil {
 		return errors.Join(errHalf, err)
 	}

@@ -30,8 +30,8 @@ type queue struct {
 	landing    landing
 }
 
-// landing is what is to be the newest commit of the branch at any moment, and how many records it
-// brings, the oldest that wait.
+// landing is the newest commit of the branch, or will be at any moment, while it is not known to be
+// durable; and how many records it brings, the oldest that wait. The zero value: there is none.
 type landing struct {
 	commit  hash
 	records int
