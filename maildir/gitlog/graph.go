@@ -7,6 +7,10 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mailtree/maildir/tree"
 )
 
 // graphFile is below .git: of each commit its parents, its time and what it touched, so that a search
@@ -188,18 +192,15 @@ var errGraphCut = errors.New("the graph was cut")
 
 // write puts records to where e begins, in place of whatever is there and after it.
 func (e graphEnd) write(file string, records []byte) error {
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE, 0o600)
+	f, st, err := tree.OpenPlain(file, os.O_WRONLY|os.O_CREATE|unix.O_NOFOLLOW)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	fi, err := f.Stat()
 	switch {
-	case err != nil:
-		return err
-	case fi.Size() < e.bytes:
+	case st.Size < e.bytes:
 		return errGraphCut
-	case fi.Size() > e.bytes:
+	case st.Size > e.bytes:
 		if err := f.Truncate(e.bytes); err != nil {
 			return err
 		}

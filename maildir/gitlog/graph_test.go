@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"mailtree/maildir"
 	"mailtree/maildir/format"
 )
@@ -196,5 +198,26 @@ func TestGraphRemoved(t *testing.T) {
 		if got, want := g.touches(i, keys), i == g.len()-1; got != want {
 			t.Errorf("commit %d: %v, want %v", i, got, want)
 		}
+	}
+}
+
+// TestGraphWrongFile: what somebody put in the place of the graph is neither waited for nor written.
+func TestGraphWrongFile(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	file, other := tr.path(".git/"+graphFile), tr.path("other")
+	tr.check(os.WriteFile(other, []byte("kept"), 0o600))
+	for name, put := range map[string]func() error{
+		"link": func() error { return os.Symlink(other, file) },
+		"FIFO": func() error { return unix.Mkfifo(file, 0o600) },
+	} {
+		tr.check(put())
+		if err := tr.log.extendGraph(t.Context(), &graphEnd{}); err == nil {
+			t.Errorf("%s: written", name)
+		}
+		tr.check(os.Remove(file))
+	}
+	if data, err := os.ReadFile(other); string(data) != "kept" {
+		t.Errorf("%q, %v", data, err)
 	}
 }
