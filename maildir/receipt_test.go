@@ -1,6 +1,7 @@
 package maildir_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -55,6 +56,9 @@ func TestReceipts(t *testing.T) {
 			t.Errorf("%s is shown %q, and receipts (-want +got)\n%s", name, d.Body, diff)
 		}
 	}
+	if err := p.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	for name, want := range map[string][]maildir.Receipt{"Cat": open[1:], "Dan": nil} {
 		info, err := p.Whois(t.Context(), name)
 		if err != nil {
@@ -66,6 +70,11 @@ func TestReceipts(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("whois %s (-want +got)\n%s", name, diff)
+		}
+		for _, c := range info.Commits {
+			if strings.Contains(c.Subject, "msg_") {
+				t.Errorf("whois %s tells of a message that may be a blind copy: %s", name, c.Subject)
+			}
 		}
 	}
 }

@@ -251,10 +251,19 @@ func (p *Project) Whois(ctx context.Context, name string) (*AgentInfo, error) {
 	}
 	blind := func(d Delivery) bool { return d.Kind == "bcc" } // Invariant I7
 	info.Mail = slices.DeleteFunc(page.Messages, blind)
-	if info.Commits, err = p.history.Authored(ctx, name, whoisCommits); err != nil {
+	if info.Commits, err = p.history.Authored(ctx, name, 4*whoisCommits); err != nil {
 		p.store.cfg.Log.Warn("whois shows no commits", "project", p.slug, "agent", name, "error", err)
 	}
+	info.Commits = slices.DeleteFunc(info.Commits, marksMail)
+	info.Commits = info.Commits[:min(len(info.Commits), whoisCommits)]
 	return info, nil
+}
+
+// marksMail reports whether a commit is of a mark on one message: it may be one that the agent got as
+// a blind copy (Invariant I7), and Mail tells the others.
+func marksMail(c Commit) bool {
+	verb, _, _ := strings.Cut(c.Subject, ":")
+	return slices.Contains([]string{"read", "unread", "acknowledge", "archive", "pop", "delete"}, verb)
 }
 
 // activeFor is how long an agent counts as active after it was last seen.
