@@ -70,6 +70,14 @@ func TestUndo(t *testing.T) {
 func TestHistoryOpen(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	sent := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, BCC: []string{"Bob"}, Subject: "s", Body: "b"})
+	if _, err := s.p.Acknowledge(t.Context(), "Bob", sent.ID); err != nil {
+		t.Fatal(err)
+	}
+	activity := s.base + "/activity?agent=Bob"
+	contains(t, s.person().see(activity), "acknowledged")
+	if text := s.browser().see(activity); strings.Contains(text, "acknowledged") {
+		t.Errorf("without a session:\n%s", text)
+	}
 	history := s.base + "/message/" + sent.ID + "/history"
 	contains(t, s.person().see(history), "agents/Bob/inbox")
 	if text := s.browser().see(history); !strings.Contains(text, "agents/pat/inbox") || strings.Contains(text, "Bob") {

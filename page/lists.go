@@ -2,7 +2,7 @@ package page
 
 import (
 	"cmp"
-	"context"
+	"slices"
 	"time"
 
 	"mailtree/maildir"
@@ -157,7 +157,10 @@ func (h *Page) activity(v *view) error {
 			ID:     c.ID,
 		}
 		if c.ID != "" {
-			d.Subject, d.Thread = v.subjectOf(v.ctx(), c.ID, c.Thread)
+			var open bool
+			if d.Subject, d.Thread, open = v.subjectOf(c); !open && !v.Signed {
+				continue
+			}
 		}
 		if c.Kind == format.KindClaim || c.Kind == format.KindReleased {
 			file := c.Path
@@ -171,13 +174,14 @@ func (h *Page) activity(v *view) error {
 	return v.show("activity", shown)
 }
 
-// subjectOf is what a message is about, and the thread it is in; its id where it is gone.
-func (v *view) subjectOf(ctx context.Context, id, thread string) (subject, in string) {
-	m, err := v.p.MessageHead(ctx, id)
+// subjectOf is what the message of a change is about, and the thread it is in; its id where it is gone.
+// open: everybody may know that the agent has to do with it (Invariant I7).
+func (v *view) subjectOf(c *maildir.Change) (subject, thread string, open bool) {
+	m, err := v.p.MessageHead(v.ctx(), c.ID)
 	if err != nil {
-		return id, cmp.Or(thread, id)
+		return c.ID, cmp.Or(c.Thread, c.ID), c.Kind == format.KindCanonical
 	}
-	return m.Subject, cmp.Or(m.ThreadID, m.ID)
+	return m.Subject, cmp.Or(m.ThreadID, m.ID), slices.Contains(slices.Concat([]string{m.From}, m.To, m.CC), c.Agent)
 }
 
 func (h *Page) problemsView(v *view) error {
