@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"net/http"
 	"net/url"
 	"sync"
@@ -18,9 +19,11 @@ const formsKept = 1000
 // forms are those that were handled lately. Safe for concurrent use.
 type forms struct {
 	mu  sync.Mutex
-	by  map[string]*handling // by address and content: who changes a form and sends it again means it
-	old []string             // keys of by, the oldest first
+	by  map[formSum]*handling // by address and content: who changes a form and sends it again means it
+	old []formSum             // keys of by, the oldest first
 }
+
+type formSum [sha256.Size]byte
 
 // handling is a form that is handled, or was.
 type handling struct {
@@ -31,7 +34,7 @@ type handling struct {
 
 // handleOnce calls do where no such form was handled, and returns what do has returned for the first
 // of them. What was refused may be tried again.
-func (f *forms) handleOnce(ctx context.Context, form string, do func() (string, error)) (to string, err error) {
+func (f *forms) handleOnce(ctx context.Context, form formSum, do func() (string, error)) (to string, err error) {
 	f.mu.Lock()
 	first, again := f.by[form]
 	if !again {
@@ -75,6 +78,7 @@ func (h *Page) write(do func(*view) (to string, err error)) func(*view) error {
 			v.fail(http.StatusBadRequest, "The form did not come whole, or is too large.")
 			return nil
 		}
+		v.r = v.r.WithContext(context.WithoutCancel(v.r.Context())) // a second click is told how it ends, also where the first has gone
 		form := v.r.PostForm
 		if !hmac.Equal([]byte(form.Get("csrf")), []byte(v.CSRF())) {
 			return errNoWrite
@@ -90,7 +94,7 @@ func (h *Page) write(do func(*view) (to string, err error)) func(*view) error {
 		if form.Get("key") == "" {
 			to, err = handle()
 		} else {
-			to, err = h.forms.handleOnce(v.ctx(), v.Path+"?"+form.Encode(), handle)
+			to, err = h.forms.handleOnce(v.ctx(), sha256.Sum256([]byte(v.Path+"?"+form.Encode())), handle)
 		}
 		if err != nil {
 			return err

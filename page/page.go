@@ -73,7 +73,7 @@ func New(cfg Config) *Page {
 		cfg:   cfg,
 		key:   sessionKey(cfg.Store.Token()),
 		mux:   http.NewServeMux(),
-		forms: forms{by: map[string]*handling{}},
+		forms: forms{by: map[formSum]*handling{}},
 		links: map[string]link{},
 		parts: shared{parts: map[string]*part{}},
 	}
