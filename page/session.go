@@ -61,6 +61,9 @@ func (h *Page) Link(person, auth string) string {
 // enter begins the session of a link.
 func (h *Page) enter(w http.ResponseWriter, r *http.Request) {
 	protect(w.Header())
+	if r.Method == http.MethodHead { // a look at the link does not use it
+		return
+	}
 	h.mu.Lock()
 	l, ok := h.links[r.PathValue("code")]
 	delete(h.links, r.PathValue("code"))
