@@ -24,7 +24,7 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case s.cfg.Page == nil:
 		notFound(w, r)
-	case strings.HasPrefix(r.Header.Get("Accept"), "text/event-stream"):
+	case strings.HasSuffix(r.URL.Path, "/stream"): // whatever it accepts
 		s.lasting(w, r, func(ctx context.Context, a *answer) { s.cfg.Page.ServeHTTP(a, r.WithContext(ctx)) })
 	default:
 		place := s.limits.admit(r.ContentLength > smallBody)
