@@ -123,10 +123,14 @@ type Commit struct {
 	Subject string
 }
 
+// HistoryDetached is the mode of a history whose recorded branch is not checked out: nothing is
+// committed.
+const HistoryDetached = "detached"
+
 // HistoryState says how the audit stands, for health and doctor.
 type HistoryState struct {
-	// Mode is "committing"; "waiting" for a merge, a rebase or a foreign lock; "detached" while the
-	// recorded branch is not checked out, when nothing is committed; or "off".
+	// Mode is "committing"; "waiting" for a merge, a rebase or a foreign lock; HistoryDetached; or
+	// "off".
 	Mode       string
 	Reason     string    // a sentence where Mode is not committing: what is wrong and what to do
 	Pending    int       // operations and edited paths not yet in a commit

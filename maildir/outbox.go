@@ -86,8 +86,15 @@ func (p *Project) handleSaved(ctx context.Context) {
 			p.waitFor(bad.Path, due)
 		}
 	}
+	away := false
 	for {
 		due, next := p.fresh.takeDue()
+		if len(due) > 0 && p.isAway(&away) { // a branch of its own has outboxes of its own: what lies there may have been sent
+			for _, f := range due {
+				p.fresh.wait(f.path, f.stat, time.Now().Add(trySavedAgain))
+			}
+			continue
+		}
 		p.preserveSaved(ctx, due)
 		for _, f := range due {
 			p.handle(ctx, f)
@@ -105,6 +112,16 @@ func (p *Project) handleSaved(ctx context.Context) {
 		}
 		timer.Stop()
 	}
+}
+
+// isAway reports whether another branch than the mail's is checked out, and logs when that begins.
+func (p *Project) isAway(was *bool) bool {
+	away := p.history.State().Mode == HistoryDetached
+	if away && !*was {
+		p.store.cfg.Log.Warn("what lies in outboxes is not sent until the mail's branch is checked out again", "project", p.slug)
+	}
+	*was = away
+	return away
 }
 
 // preserveSaved has the history take several files at once that are to be sent, where each alone

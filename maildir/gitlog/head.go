@@ -14,6 +14,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"golang.org/x/sys/unix"
 
+	"mailtree/maildir"
 	"mailtree/maildir/gitlog/object"
 	"mailtree/maildir/tree"
 )
@@ -33,7 +34,7 @@ func waiting(format string, args ...any) *hold {
 
 // detached is a *hold until a person is back on the mail's branch.
 func detached(format string, args ...any) *hold {
-	return &hold{mode: "detached", reason: fmt.Sprintf(format, args...)}
+	return &hold{mode: maildir.HistoryDetached, reason: fmt.Sprintf(format, args...)}
 }
 
 // notAudited is a *hold of a repository that cannot be used at all.
