@@ -223,12 +223,13 @@ type InboxQuery struct {
 
 // ThreadQuery selects messages of one thread, oldest first.
 type ThreadQuery struct {
-	Project string // slug; set by Project.ThreadPage
-	Thread  string
-	Bodies  bool
-	Limit   int   // 0: all
-	After   int64 // cursor: only messages after it in time order; 0: from the oldest
-	Room    *Room // the page ends where it is full
+	Project  string // slug; set by Project.ThreadPage
+	Thread   string
+	Bodies   bool
+	Receipts bool  // of Project.ThreadPage: with them, as Project.Message has them
+	Limit    int   // 0: all
+	After    int64 // cursor: only messages after it in time order; 0: from the oldest
+	Room     *Room // the page ends where it is full
 }
 
 // BoxQuery selects copies in one agent's inbox or outbox.

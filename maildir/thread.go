@@ -91,7 +91,21 @@ func (p *Project) ThreadPage(ctx context.Context, q ThreadQuery) (*ThreadPage, e
 		page.Messages = page.Messages[:min(limit, len(page.Messages))]
 		page.Next = page.Messages[len(page.Messages)-1].Cursor
 	}
-	return page, nil
+	if q.Receipts {
+		err = p.addThreadReceipts(ctx, page)
+	}
+	return page, err
+}
+
+// addThreadReceipts adds the receipts to the messages of a page, for anybody.
+func (p *Project) addThreadReceipts(ctx context.Context, page *ThreadPage) error {
+	const forSender = false
+	for i := range page.Messages {
+		if err := p.addReceipts(ctx, &page.Messages[i], forSender); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // threadNamed is the thread that a caller names: by its id, or by the id of a message in it, which

@@ -39,7 +39,13 @@ type messageShown struct {
 // threadPage reads one page of the thread of the address.
 func (v *view) threadPage() (*maildir.ThreadPage, error) {
 	after, _ := strconv.ParseInt(v.asked("after"), 10, 64)
-	return v.p.ThreadPage(v.ctx(), maildir.ThreadQuery{Thread: v.r.PathValue("id"), After: after, Limit: threadSize})
+	return v.p.ThreadPage(v.ctx(), maildir.ThreadQuery{
+		Thread:   v.r.PathValue("id"),
+		Bodies:   true,
+		Receipts: true,
+		After:    after,
+		Limit:    threadSize,
+	})
 }
 
 func (h *Page) thread(v *view) error {
@@ -61,10 +67,7 @@ func (h *Page) thread(v *view) error {
 	}
 	depth := map[string]int{}
 	for i := range page.Messages {
-		m, err := v.p.Message(v.ctx(), page.Messages[i].ID)
-		if err != nil {
-			return err
-		}
+		m := &page.Messages[i]
 		if d, ok := depth[m.InReplyTo]; ok {
 			depth[m.ID] = d + 1
 		} else {
