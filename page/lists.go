@@ -13,6 +13,7 @@ import (
 type searchShown struct {
 	Query  string
 	Ranked bool // by relevance, not the newest first
+	Among  int  // how many of the newest that match were put into that order
 	Hits   []maildir.Hit
 	Next   string
 	Note   string
@@ -36,7 +37,7 @@ func (h *Page) search(v *view) error {
 	if err != nil {
 		return err
 	}
-	shown.Hits, shown.Next = page.Hits, page.Next
+	shown.Hits, shown.Next, shown.Among = page.Hits, page.Next, page.Ranked
 	if page.Note != nil {
 		shown.Note = h.cfg.Explain(page.Note)
 	}
