@@ -47,7 +47,7 @@ func showToday(s *cli.Screen, t *mcpserver.Today) error {
 	rows := make([]cli.Row, len(t.Messages))
 	for i, m := range t.Messages {
 		rows[i] = cli.Row{Cells: []string{
-			s.ShortID(m.ID), s.Ago(m.Created), cli.Line(m.From) + " to " + listNames(m.To), cli.Line(m.Subject),
+			s.ShortID(m.ID), s.Ago(m.Created), fromTo(m.From, m.To), cli.Line(m.Subject),
 		}}
 	}
 	s.Table(rows)
@@ -60,4 +60,12 @@ func showToday(s *cli.Screen, t *mcpserver.Today) error {
 	}
 	s.Table(rows)
 	return nil
+}
+
+// fromTo is who wrote to whom. A notice and a message with blind copies alone have nobody in to.
+func fromTo(from string, to []string) string {
+	if len(to) == 0 {
+		return cli.Line(from)
+	}
+	return cli.Line(from) + " to " + listNames(to)
 }
