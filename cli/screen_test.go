@@ -70,7 +70,7 @@ func TestAgo(t *testing.T) {
 	if got := s.In("2026-01-31T12:59:58Z"); got != "1h" {
 		t.Errorf("In: %q", got)
 	}
-	if got := s.In("2026-01-31T13:30:00Z"); got != "1h" {
+	if got := s.In("2026-01-31T13:30:00Z"); got != "1h 30m" {
 		t.Errorf("In: %q", got)
 	}
 }

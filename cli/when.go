@@ -31,17 +31,13 @@ func (s *Screen) Ago(stamp string) string {
 	return at.Local().Format(time.DateOnly)
 }
 
-// In says how long it is until a stamp: "4m", "3h", "2d"; "now" where it is past; "" for none.
+// In says how long it is until a stamp: see format.TimeLeft; "" for none.
 func (s *Screen) In(stamp string) string {
 	at, err := time.Parse(time.RFC3339Nano, stamp)
 	if err != nil {
 		return ""
 	}
-	d := at.Sub(s.Now())
-	if d < time.Minute {
-		return "now"
-	}
-	return span(d.Round(time.Minute)) // what was claimed for an hour just now is claimed for 1h
+	return format.TimeLeft(at.Sub(s.Now()))
 }
 
 func span(d time.Duration) string {

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
@@ -165,7 +166,9 @@ func contains(t *testing.T, text string, wanted ...string) {
 func TestViews(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	sent := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "Which index?", Body: "By *name*?", AckRequired: true})
-	if _, err := s.p.Claim(t.Context(), claimOf("Bob", "app/api/*.py")); err != nil {
+	held := claimOf("Bob", "app/api/*.py")
+	held.TTL = 2*time.Hour - time.Minute
+	if _, err := s.p.Claim(t.Context(), held); err != nil {
 		t.Fatal(err)
 	}
 	b := s.browser()
@@ -183,7 +186,7 @@ func TestViews(t *testing.T) {
 		"/message/" + sent.ID + "/raw": {"---json", "By *name*?"},
 		"/compose?to=Ann":              {"mailtree open"},
 		"/agents":                      {"Ann", "Bob", "pat", "app/api/*.py"},
-		"/claims":                      {"app/api/*.py", "Bob"},
+		"/claims":                      {"app/api/*.py", "Bob", "1h 59m left"},
 		"/activity":                    {"Ann", "wrote", "Which index?", "claimed"},
 		"/activity?agent=Bob":          {"claimed"},
 		"/problems":                    {"Every file can be read."},

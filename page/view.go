@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 //go:embed templates
@@ -79,12 +80,12 @@ func (v *view) Verified(m maildir.MessageRow) string {
 	return voucher.String()
 }
 
-// Age is how long ago, or in how long, something is: one number and one letter.
+// Left is how long it is until something ends.
+func (v *view) Left(t time.Time) string { return format.TimeLeft(t.Sub(v.Now)) }
+
+// Age is how long ago something is: one number and one letter.
 func (v *view) Age(t time.Time) string {
 	d := v.Now.Sub(t)
-	if d < 0 {
-		d = (-d).Round(time.Minute) // what was claimed for an hour just now ends in 1h
-	}
 	switch {
 	case t.IsZero():
 		return ""
