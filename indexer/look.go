@@ -191,7 +191,8 @@ func (lk *look) parse(l *looker, data []byte, sum [sha256.Size]byte) (err error)
 func unsentInstead(k format.Kind, data []byte, err error) error {
 	if k == format.KindOutbox {
 		if u, bad := format.ParseUnsent(data); bad == nil && u.ID == "" {
-			return &tree.FormatError{Reason: `it has no "id" and was not sent yet`}
+			return &tree.FormatError{Reason: "it was not sent yet: where it cannot be sent, a message from " + maildir.Postmaster +
+				" in the agent's inbox says what to mend"}
 		}
 	}
 	return err

@@ -247,17 +247,9 @@ func (d *doctor) problems(ctx context.Context, v *view) {
 	}
 	listed := d.listed(len(all))
 	for _, p := range all[:listed] {
-		d.say("file %s in %s: %s%s", placeOf(format.Printable(p.Path), p.Line), p.Project, p.Reason, unsent(p.Path))
+		d.say("file %s in %s: %s", placeOf(format.Printable(p.Path), p.Line), p.Project, p.Reason)
 	}
 	d.sayMore(len(all) - listed)
-}
-
-// unsent says of a file in an outbox who tells why it was not sent.
-func unsent(path string) string {
-	if format.Locate(path).Kind != format.KindOutbox {
-		return ""
-	}
-	return ": where it cannot be sent, a message from " + maildir.Postmaster + " in the agent's inbox says what to mend"
 }
 
 // projects names those that share a path, and those of a folder below the top of a work tree:
