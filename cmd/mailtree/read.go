@@ -108,7 +108,7 @@ func pageMessage(ctx context.Context, d *deskWork, m *mail.Message, next func(of
 func printHead(s *cli.Screen, m *mail.Message) {
 	s.Printf("%s\n", s.Bold(cli.Line(m.Subject)))
 	rows := []cli.Row{
-		{Cells: []string{"from", cli.Line(m.From) + " (" + cli.Line(m.Auth) + ")"}},
+		{Cells: []string{"from", cli.Line(m.From) + " (" + vouched(m) + ")"}},
 		{Cells: []string{"to", listNames(m.To)}},
 		{Cells: []string{"cc", listNames(m.CC)}},
 		{Cells: []string{"bcc", listNames(m.BCC)}},
@@ -135,6 +135,14 @@ func printHead(s *cli.Screen, m *mail.Message) {
 	}
 	s.Table(told(rows))
 	s.Printf("\n")
+}
+
+// vouched says who vouches for the sender, or that nobody does for what the message says.
+func vouched(m *mail.Message) string {
+	if !m.Verified {
+		return "not verified"
+	}
+	return cli.Line(m.Auth)
 }
 
 func listNames(of []string) string {

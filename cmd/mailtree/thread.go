@@ -79,7 +79,7 @@ func showThread(s *cli.Screen, t *mail.ThreadResource, heads bool) {
 	for i := range t.Messages {
 		m := &t.Messages[i]
 		s.Printf("%s %s\n", s.Bold(cli.Line(m.From)+" to "+cli.Line(cmp.Or(strings.Join(m.To, ", "), "nobody"))),
-			s.Faint(s.Ago(m.Created)+"  "+s.ShortID(m.ID)+"  "+cli.Line(m.Auth)))
+			s.Faint(s.Ago(m.Created)+"  "+s.ShortID(m.ID)+"  "+vouched(m)))
 		s.Printf("%s\n\n", cli.Line(m.Subject))
 		if m.Body != nil {
 			s.Printf("%s\n", strings.TrimRight(cli.Text(*m.Body), "\n"))
