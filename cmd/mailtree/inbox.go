@@ -23,7 +23,7 @@ func inboxCommand(p *program) *cobra.Command {
 		Use:   "inbox [AGENT]",
 		Short: "List your mail, or an agent's",
 		Long: "List your mail, newest first, or an agent's. Unread messages are bold and marked with *, those that are still to\n" +
-			"be acknowledged with !. Reading the list marks nothing read.",
+			"be acknowledged with !, archived ones (--archived) with a. Reading the list marks nothing read.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeAgent,
 	}
@@ -121,13 +121,18 @@ func deliveryRow(s *cli.Screen, m *mail.Delivery) cli.Row {
 	}
 }
 
-// stateOf is the mark before a message: "!" still to be acknowledged, "*" unread.
+// stateOf are the marks before a message: "!" still to be acknowledged, "*" unread; "a" archived.
 func stateOf(m *mail.Delivery) string {
+	state := ""
 	switch {
-	case m.AckRequired && !m.Acked && m.Kind != maildir.KindSent:
-		return "!"
-	case !m.Read && m.Kind != maildir.KindSent:
-		return "*"
+	case m.Kind == maildir.KindSent:
+	case m.AckRequired && !m.Acked:
+		state = "!"
+	case !m.Read:
+		state = "*"
 	}
-	return ""
+	if m.Archived {
+		state += "a"
+	}
+	return state
 }
