@@ -56,9 +56,9 @@ var (
 )
 
 // Moment is a time that a person gave, as tools take it: so long ago ("10m", "3h", "2d", "1w"),
-// "today" or "yesterday" (its midnight), a day or a minute of this place ("2026-01-31",
-// "2026-01-31 15:04"). Anything else is returned as it is.
-func Moment(given string, now time.Time) string {
+// "today" or "yesterday" (its midnight), a day, minute or second of this place ("2026-01-31",
+// "2026-01-31 15:04"), or one of RFC 3339. ok is false where it is none of these.
+func Moment(given string, now time.Time) (stamp string, ok bool) {
 	at := time.Time{}
 	midnight := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.Local)
 	switch ago := agoPattern.FindStringSubmatch(given); {
@@ -70,16 +70,18 @@ func Moment(given string, now time.Time) string {
 	case given == "yesterday":
 		at = midnight.AddDate(0, 0, -1)
 	default:
-		for _, layout := range []string{time.DateOnly, "2006-01-02 15:04", "2006-01-02T15:04"} {
+		for _, layout := range []string{
+			time.DateOnly, "2006-01-02 15:04", "2006-01-02T15:04", time.DateTime, "2006-01-02T15:04:05", time.RFC3339,
+		} {
 			if t, err := time.ParseInLocation(layout, given, time.Local); err == nil {
 				at = t
 			}
 		}
 	}
 	if at.IsZero() {
-		return given
+		return "", false
 	}
-	return at.UTC().Format(time.RFC3339)
+	return at.UTC().Format(time.RFC3339Nano), true
 }
 
 // Exact is a stamp in the time of this place, to the minute; "" for none.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/cli"
+	"mailtree/maildir"
 	"mailtree/mcp/mail"
 )
 
@@ -31,6 +32,9 @@ func claimCommand(p *program) *cobra.Command {
 	c.Flags().BoolVar(&shared, "shared", false, "others may claim them too, if they share as well")
 	c.Flags().StringVarP(&reason, "reason", "r", "", "what you are at")
 	c.RunE = func(c *cobra.Command, paths []string) error {
+		if ttl < maildir.MinTTL || ttl > maildir.MaxTTL {
+			return usageError(c, fmt.Errorf("--for is %s: give 1m to 720h", ttl))
+		}
 		return p.atDesk(c.Context(), f, mine, nil, func(ctx context.Context, d *deskWork) error {
 			args := map[string]any{
 				"project_key": d.Slug,

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -40,7 +41,9 @@ func inboxCommand(p *program) *cobra.Command {
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		who := whose(len(args) == 0)
-		o.since, o.asOf = cli.Moment(o.since, time.Now()), cli.Moment(o.asOf, time.Now())
+		if err := o.readMoments(c); err != nil {
+			return err
+		}
 		return p.atDesk(c.Context(), f, who, nil, func(ctx context.Context, d *deskWork) error {
 			o.agent = d.Person
 			if len(args) > 0 {
@@ -64,6 +67,23 @@ type inboxOptions struct {
 	asOf                  string
 	unread, ack, archived bool
 	limit                 int
+}
+
+// commitName is what --as-of takes for a commit.
+var commitName = regexp.MustCompile(`^[0-9a-fA-F]{4,40}$`)
+
+// readMoments turns the times that were given into what tools take.
+func (o *inboxOptions) readMoments(c *cobra.Command) error {
+	for name, given := range map[string]*string{"since": &o.since, "as-of": &o.asOf} {
+		at, ok := cli.Moment(*given, time.Now())
+		switch {
+		case ok:
+			*given = at
+		case *given != "" && !(name == "as-of" && commitName.MatchString(*given)):
+			return usageError(c, fmt.Errorf(`--%s is %s: give a time such as 2h (ago), yesterday or "2026-01-31 15:04"`, name, *given))
+		}
+	}
+	return nil
 }
 
 // uri is the resource of the inbox as it was.

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/cli"
+	"mailtree/maildir/format"
 	"mailtree/mcp/mail"
 )
 
@@ -33,7 +34,7 @@ func sendCommand(p *program) *cobra.Command {
 		if all == (len(to) > 0) {
 			return usageError(c, fmt.Errorf("name the agents to write to, or give --all"))
 		}
-		body, err := p.compose(c.Context(), o.given(c), "")
+		body, err := o.compose(c, p)
 		if err != nil {
 			return err
 		}
@@ -70,7 +71,7 @@ func replyCommand(p *program) *cobra.Command {
 	c.Flags().StringSliceVar(&to, "to", nil, "whom it goes to in place of the sender")
 	_ = c.RegisterFlagCompletionFunc("to", p.completeAgents)
 	c.RunE = func(c *cobra.Command, ids []string) error {
-		body, err := p.compose(c.Context(), o.given(c), "")
+		body, err := o.compose(c, p)
 		if err != nil {
 			return err
 		}
@@ -105,12 +106,16 @@ func (p *program) addSendFlags(c *cobra.Command, o *sendOptions) {
 	}
 }
 
-// given is the text of -m; nil: it comes from elsewhere.
-func (o *sendOptions) given(c *cobra.Command) *string {
-	if c.Flags().Changed("message") {
-		return &o.text
+// compose is the text of -m, or of elsewhere.
+func (o *sendOptions) compose(c *cobra.Command, p *program) (*written, error) {
+	if o.importance != "" && !format.ValidImportance(o.importance) {
+		return nil, usageError(c, fmt.Errorf("--importance is %s: give low, normal, high or urgent", o.importance))
 	}
-	return nil
+	var given *string
+	if c.Flags().Changed("message") {
+		given = &o.text
+	}
+	return p.compose(c.Context(), given, "")
 }
 
 func (o *sendOptions) args(d *deskWork, body string) map[string]any {

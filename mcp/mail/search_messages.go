@@ -62,6 +62,7 @@ func (t *Toolset) searchMessages() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
+			note = notes(note, t.Note(ctx, page.Note))
 			if bodies {
 				return t.addBodies(ctx, p, page, note)
 			}
@@ -82,7 +83,7 @@ func (t *Toolset) shapeHits(page *maildir.SearchPage, note string) hitsShape {
 		Hits:   make([]hitShape, len(page.Hits)),
 		Next:   page.Next,
 		Ranked: page.Ranked,
-		Note:   notes(note, explain(page.Note)),
+		Note:   note,
 	}
 	for i := range page.Hits {
 		h := &page.Hits[i]

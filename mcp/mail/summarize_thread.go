@@ -71,7 +71,7 @@ func (t *Toolset) summarizeThread() tool.Tool {
 				Code:         codeOf(s.Code),
 				Examples:     shapeItems(s.Examples),
 				Text:         s.Text,
-				Note:         notes(note, explain(s.Note)),
+				Note:         notes(note, t.Note(ctx, s.Note)),
 				Truncated:    s.Truncated,
 			}
 			t.shorten(&out)

@@ -59,14 +59,6 @@ func say(note *maildir.Error) string {
 	return words.Say(note)
 }
 
-// explain is what a note says that may be any error; "" for none.
-func explain(note error) string {
-	if note == nil {
-		return ""
-	}
-	return words.Explain(note)
-}
-
 // resourceWords are those of the resources, whose arguments stand in the URI.
 var resourceWords = refusal.Words{
 	Args: map[refusal.Field]string{

@@ -41,6 +41,14 @@ func (s *Set) ExplainIn(ctx context.Context, words *refusal.Words, what string, 
 	return s.explain(s.saying(ctx, words), what, err)
 }
 
+// Note is what an answer to the caller of ctx says of err, which is no refusal; "" for nil.
+func (s *Set) Note(ctx context.Context, err error) string {
+	if err == nil {
+		return ""
+	}
+	return s.saying(ctx, &s.words)(err)
+}
+
 // saying is how refusals are worded for the caller of ctx: a person at a command line knows no
 // tools.
 func (s *Set) saying(ctx context.Context, words *refusal.Words) func(error) string {
