@@ -11,6 +11,7 @@ import (
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
+	"mailtree/maildir/storedir"
 )
 
 // What a person types is shorter than what a program writes: the last word of a project's path, the
@@ -19,9 +20,17 @@ import (
 // PersonProgram is the program of agents that are people.
 const PersonProgram = "person"
 
-// ProjectNamed is Project that also finds a project by the last element of its path. Errors: those
-// of Project; ErrConflict where several projects have that name.
+// ProjectNamed is Project that also finds a project by the last element of its path, and by a path
+// in its folder of the store. Errors: those of Project; ErrConflict where several projects have that
+// name; the machine's faults.
 func (s *Store) ProjectNamed(ctx context.Context, name string) (*Project, error) {
+	if filepath.IsAbs(name) {
+		if slug, err := storedir.SlugAt(s.cfg.Root, name); err != nil {
+			return nil, err
+		} else if slug != "" {
+			return s.Project(ctx, slug)
+		}
+	}
 	p, err := s.Project(ctx, name)
 	if !errors.Is(err, ErrNotFound) || filepath.IsAbs(name) {
 		return p, err

@@ -6,9 +6,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
+	"mailtree/maildir/repo"
 	"mailtree/maildir/tree"
 )
 
@@ -20,6 +22,22 @@ const (
 
 // Repo is where the work tree of a project lies in the store at root.
 func Repo(root, slug string) string { return filepath.Join(root, ProjectsDir, slug, RepoDir) }
+
+// SlugAt is the slug of the project in whose folder of the store at root a path lies; "" where it
+// lies in none. Errors: the machine's faults.
+func SlugAt(root, path string) (slug string, err error) {
+	if root, err = repo.WithoutLinks(root); err != nil {
+		return "", err
+	}
+	if path, err = repo.WithoutLinks(path); err != nil {
+		return "", err
+	}
+	below, ok := strings.CutPrefix(path, filepath.Join(root, ProjectsDir)+"/")
+	if slug, _, _ = strings.Cut(below, "/"); !ok || !format.ValidSlug(slug) {
+		return "", nil
+	}
+	return slug, nil
+}
 
 // OpenTree is tree.Open for the work tree of a project in the store at root.
 func OpenTree(root, slug string, maxFile int64) (*tree.Tree, error) {
