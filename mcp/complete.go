@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"time"
@@ -23,6 +24,7 @@ const (
 	CompleteMessages = "messages"
 	CompleteThreads  = "threads"
 	CompleteProjects = "projects"
+	CompleteClaims   = "claims" // the person's
 )
 
 // Completions are words that begin so, each with what it is.
@@ -57,6 +59,9 @@ func (s *Server) completionsOf(r *http.Request, ask *CompleteAsk) (found Complet
 		}
 		slug = p.Slug()
 		switch ask.What {
+		case CompleteClaims:
+			found.Words, err = claimedBy(ctx, p, ask)
+			return found, err
 		case CompleteAgents:
 			kind = format.KindProfile
 		case CompleteThreads:
@@ -73,6 +78,18 @@ func (s *Server) completionsOf(r *http.Request, ask *CompleteAsk) (found Complet
 		found.Words = append(found.Words, Completion{Word: name})
 	}
 	return found, nil
+}
+
+// claimedBy are the paths that the person has claimed and that begin so.
+func claimedBy(ctx context.Context, p *maildir.Project, ask *CompleteAsk) (words []Completion, err error) {
+	const all = false
+	held, err := p.Claims(ctx, all)
+	for _, c := range held {
+		if c.Agent == maildir.PersonName(ask.Person) && strings.HasPrefix(c.Pattern, ask.Begun) && len(words) < maxCompletions {
+			words = append(words, Completion{c.Pattern, c.Reason})
+		}
+	}
+	return words, err
 }
 
 // newestOf are the newest messages of the person that begin so, as short as a person types them.

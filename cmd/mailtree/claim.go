@@ -78,6 +78,8 @@ func releaseCommand(p *program) *cobra.Command {
 		Use:   "release PATH...",
 		Short: "Give back files that you have claimed",
 		Args:  cobra.ArbitraryArgs,
+
+		ValidArgsFunction: p.completeClaims,
 	}
 	f := p.addDeskFlags(c)
 	c.Flags().BoolVar(&all, "all", false, "all of them")

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	_ "embed"
+	"fmt"
 	"net"
 	"os"
 	"strings"
@@ -57,6 +59,41 @@ func (p *program) completeThread(c *cobra.Command, args []string, begun string) 
 // completeProjects completes a project.
 func (p *program) completeProjects(c *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return p.complete(c, mcpserver.CompleteProjects, begun)
+}
+
+// completeClaims completes what the person has claimed in this folder or below it.
+func (p *program) completeClaims(c *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	below := ""
+	if caller, err := hello(p.env, stdioOptions{}); err == nil && caller.WorkTree != "" && caller.Dir != caller.WorkTree {
+		below = strings.TrimPrefix(caller.Dir, caller.WorkTree+"/") + "/"
+	}
+	words, how := p.complete(c, mcpserver.CompleteClaims, below+begun)
+	for i := range words {
+		words[i] = strings.TrimPrefix(words[i], below)
+	}
+	return words, how
+}
+
+// completionBash stands before cobra's script.
+//
+//go:embed completion.bash
+var completionBash string
+
+// completesAlone has `completion bash` print a script that needs no package.
+func completesAlone(root *cobra.Command) {
+	bash, _, err := root.Find([]string{"completion", "bash"})
+	if err != nil {
+		panic(err) // cobra has it
+	}
+	script := bash.RunE
+	bash.Long = "Print the completion script for bash. To load it in this shell, and in every new one from ~/.bashrc:\n\n" +
+		"  source <(mailtree completion bash)"
+	bash.RunE = func(c *cobra.Command, args []string) error {
+		if _, err := fmt.Fprintln(c.OutOrStdout(), completionBash); err != nil {
+			return err
+		}
+		return script(c, args)
+	}
 }
 
 func (p *program) complete(c *cobra.Command, what, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {

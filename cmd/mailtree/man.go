@@ -19,7 +19,9 @@ func manCommand(p *program) *cobra.Command {
 		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
 			if of, _, err := c.Root().Find(args); err == nil {
 				for _, sub := range of.Commands() {
-					names = append(names, cobra.CompletionWithDesc(sub.Name(), sub.Short))
+					if sub.IsAvailableCommand() {
+						names = append(names, cobra.CompletionWithDesc(sub.Name(), sub.Short))
+					}
 				}
 			}
 			return names, cobra.ShellCompDirectiveNoFileComp

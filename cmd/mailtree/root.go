@@ -94,6 +94,7 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 	)
 	root.AddCommand(p.deskCommands()...)
 	root.InitDefaultCompletionCmd()
+	completesAlone(root)
 	group(root)
 	for _, c := range root.Commands() {
 		if check := c.Args; check != nil {

@@ -101,6 +101,8 @@ func (p *program) addSendFlags(c *cobra.Command, o *sendOptions) {
 	c.Flags().StringVarP(&o.importance, "importance", "i", "", "low, normal, high or urgent")
 	c.Flags().BoolVar(&o.ack, "ack", false, "ask to have it acknowledged")
 	c.Flags().StringArrayVarP(&o.files, "attach", "a", nil, "a file to send along")
+	all := []cobra.Completion{format.Low, format.Normal, format.High, format.Urgent}
+	_ = c.RegisterFlagCompletionFunc("importance", cobra.FixedCompletions(all, cobra.ShellCompDirectiveNoFileComp))
 	for _, name := range []string{"cc", "bcc"} {
 		_ = c.RegisterFlagCompletionFunc(name, p.completeAgents)
 	}
