@@ -94,6 +94,7 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 	)
 	root.AddCommand(p.deskCommands()...)
 	root.InitDefaultCompletionCmd()
+	p.fitHelp(root)
 	completesAlone(root)
 	group(root)
 	for _, c := range root.Commands() {

@@ -1,0 +1,39 @@
+package cli
+
+import "strings"
+
+// Fold breaks lines that are wider than a terminal between words. The rest of a line stands below
+// the last of its columns, which two blanks part, where that begins in the first two thirds.
+func Fold(text string, width int) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if columns(strings.TrimSuffix(line, "\n")) <= width {
+			b.WriteString(line)
+			continue
+		}
+		indent := 0
+		for indent < len(line) && line[indent] == ' ' {
+			indent++
+		}
+		if at := strings.LastIndex(line[:min(len(line), 2*width/3)], "  "); at >= indent {
+			indent = at + 2
+		}
+		b.WriteString(line[:indent])
+		at := indent
+		for _, word := range strings.Fields(line[indent:]) {
+			switch {
+			case at == indent:
+			case at+1+columns(word) > width:
+				b.WriteString("\n" + strings.Repeat(" ", indent))
+				at = indent
+			default:
+				b.WriteString(" ")
+				at++
+			}
+			b.WriteString(word)
+			at += columns(word)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
