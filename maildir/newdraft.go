@@ -5,16 +5,16 @@ import (
 	"path/filepath"
 
 	"mailtree/maildir/format"
-	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
 )
 
 // NewDraft makes a file among the drafts of an agent, for a message to those, and returns where on
-// the disk it lies, and the folder in which it would be sent. It has no text yet. Errors: ErrNotFound for the agent.
+// the disk it lies, and the folder in which it would be sent. It has no text yet. Errors: ErrNotFound
+// for an unknown agent, the sender or one of those.
 // See docs/tree.md, "Sending by saving".
 func (p *Project) NewDraft(ctx context.Context, agent string, to []string) (file, outbox string, err error) {
-	if err := p.needAgent(ctx, refusal.Agent, agent); err != nil {
+	if err := p.needParties(ctx, &Draft{From: agent, To: to}); err != nil {
 		return "", "", err
 	}
 	tx := &writer.Tx{Op: writer.Op{Verb: "draft", Agent: agent}, Keys: writer.On("drafts " + agent)}
