@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +17,8 @@ import (
 const maxWaits = 10
 
 // showWaits is `mailtree` alone: what waits for the person in the project of this folder, and the
-// next commands. Without a store it is the help; elsewhere it is the list of projects.
+// next commands. Without a store it is the help; elsewhere it is the list of projects, and how to make
+// one of the code base that has none.
 func (p *program) showWaits(c *cobra.Command) error {
 	if !storedir.IsStore(p.cfg.Store) {
 		return c.Help()
@@ -24,6 +26,9 @@ func (p *program) showWaits(c *cobra.Command) error {
 	ctx := c.Context()
 	err := p.atDesk(ctx, &deskFlags{}, nobodys, nil, p.waits)
 	if refused := (&cli.Refusal{}); errors.As(err, &refused) && refused.NotFound() {
+		if caller, err := hello(p.env, stdioOptions{}); err == nil && caller.WorkTree != "" {
+			fmt.Fprintf(p.std.out, "%s has no mail yet: `mailtree new project` makes its project\n\n", cli.Line(caller.WorkTree))
+		}
 		return p.listProjects(ctx, false)
 	}
 	return err
