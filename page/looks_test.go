@@ -212,9 +212,15 @@ func TestBrowserLooks(t *testing.T) {
 		b.shoot("narrow" + view)
 	}
 	b.must("the list of projects", shape(1100), chromedp.Navigate(s.url), said("h1", "Projects"))
+	b.expect("wide", wide)
 	b.audit(axe, "projects")
 	b.shoot("projects")
+	b.must("a link that was used", chromedp.Navigate(s.url+"/open/used"), said("h1", "Forbidden"))
+	b.expect("wide", wide)
 }
+
+// wide says whether a view without a menu has the width of the window.
+const wide = `document.querySelector("main").offsetWidth > 1000 ? "wide" : "main is " + document.querySelector("main").offsetWidth`
 
 // readAxe is the script of axe-core; "" where there is none.
 func readAxe(t *testing.T) string {
