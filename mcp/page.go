@@ -12,8 +12,9 @@ import (
 // Page is the page for people. It decides itself who may read and write there.
 type Page interface {
 	http.Handler
-	// Link makes a path that begins a session of a person, whom the server knows by auth, once.
-	Link(person, auth string) string
+	// Link makes a path that begins a session of a person, whom the server knows by auth, once, and
+	// opens the project of that slug, the first page where slug is "".
+	Link(person, auth, slug string) string
 }
 
 // pagePaths are the addresses that are the page's alone.
@@ -37,9 +38,10 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// LinkAsk is the body of POST /mailtree/link: who wants to open the page.
+// LinkAsk is the body of POST /mailtree/link: who wants to open the page, and of which project.
 type LinkAsk struct {
-	Person string `json:"person"`
+	Person  string `json:"person"`
+	Project string `json:"project,omitempty"` // as in DeskAsk; "": the first page
 }
 
 // PageLink opens the page, once.
@@ -57,6 +59,20 @@ func (s *Server) link(w http.ResponseWriter, r *http.Request) {
 			"the server runs in the background, where it has no page: run `mailtree serve`, and this again")
 		return
 	}
+	made, err := s.makeLink(r, &ask)
+	s.answerVerb(w, r, made, err)
+}
+
+func (s *Server) makeLink(r *http.Request, ask *LinkAsk) (made PageLink, err error) {
+	slug := ""
+	if ask.Project != "" {
+		p, err := s.cfg.Store.ProjectNamed(r.Context(), ask.Project)
+		if err != nil {
+			return made, err
+		}
+		slug = p.Slug()
+	}
 	auth := tool.PeerAuth(tool.CallerOf(r.Context()).UID)
-	s.answerVerb(w, r, PageLink{s.cfg.URL + s.cfg.Page.Link(ask.Person, auth)}, nil)
+	made.URL = s.cfg.URL + s.cfg.Page.Link(ask.Person, auth, slug)
+	return made, nil
 }

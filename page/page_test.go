@@ -80,7 +80,7 @@ func (s *site) browser() *browser { return &browser{site: s} }
 // person is the browser of pat, who has opened a link.
 func (s *site) person() *browser {
 	b := s.browser()
-	res, _ := b.get(s.page.Link("pat", "uid:1000"))
+	res, _ := b.get(s.page.Link("pat", "uid:1000", ""))
 	b.cookies = res.Cookies()
 	if len(b.cookies) != 1 {
 		s.Fatal("the link makes no cookie")
@@ -243,7 +243,7 @@ func TestRefusals(t *testing.T) {
 // TestSession: a link holds once; a closed page shows nothing without a session.
 func TestSession(t *testing.T) {
 	s := open(t, page.Config{Closed: true})
-	link := s.page.Link("pat", "uid:1000")
+	link := s.page.Link("pat", "uid:1000", s.p.Slug())
 	b := s.browser()
 	if res, text := b.get(s.base + "/"); res.StatusCode != http.StatusForbidden || strings.Contains(text, "Waiting for you") {
 		t.Errorf("without a session: %s\n%s", res.Status, text)
@@ -252,6 +252,9 @@ func TestSession(t *testing.T) {
 	cookies := res.Cookies()
 	if len(cookies) != 1 || !cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteStrictMode {
 		t.Fatalf("the link makes the cookies %v", cookies)
+	}
+	if to := res.Header.Get("Location"); to != s.base+"/" {
+		t.Errorf("the link of a project leads to %q", to)
 	}
 	if res, _ := b.get(link); res.StatusCode != http.StatusForbidden || len(res.Cookies()) != 0 {
 		t.Errorf("the link holds twice: %s", res.Status)

@@ -33,6 +33,7 @@ type session struct {
 // link is a link that was given out.
 type link struct {
 	session
+	to   string // path of the view that it opens
 	ends time.Time
 }
 
@@ -42,9 +43,14 @@ func sessionKey(token string) []byte {
 	return sum[:]
 }
 
-// Link makes a link that begins a session of a person, whom the server knows by auth. It returns the
-// path on this server; it holds once, for ten minutes.
-func (h *Page) Link(person, auth string) string {
+// Link makes a link that begins a session of a person, whom the server knows by auth, and opens what
+// waits in the project of that slug, the first page where slug is "". It returns the path on this
+// server; it holds once, for ten minutes.
+func (h *Page) Link(person, auth, slug string) string {
+	to := "/"
+	if slug != "" {
+		to = inProject(slug)
+	}
 	now := h.cfg.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -54,7 +60,7 @@ func (h *Page) Link(person, auth string) string {
 		}
 	}
 	code := rand.Text()
-	h.links[code] = link{session{person, auth, now.Add(sessionLasts)}, now.Add(linkLasts)}
+	h.links[code] = link{session{person, auth, now.Add(sessionLasts)}, to, now.Add(linkLasts)}
 	return "/open/" + code
 }
 
@@ -81,7 +87,7 @@ func (h *Page) enter(w http.ResponseWriter, r *http.Request) {
 		HttpOnly: true,
 		SameSite: http.SameSiteStrictMode,
 	})
-	http.Redirect(w, r, "/", http.StatusSeeOther)
+	http.Redirect(w, r, l.to, http.StatusSeeOther)
 }
 
 // cookieName is the cookie of this server: cookies do not tell ports of one host apart.

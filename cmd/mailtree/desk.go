@@ -53,11 +53,16 @@ type deskFlags struct {
 // addDeskFlags adds them to a command.
 func (p *program) addDeskFlags(c *cobra.Command) *deskFlags {
 	f := &deskFlags{}
-	c.Flags().StringVarP(&f.project, "project", "p", "",
-		"the project: a path, a slug, or the last element of a path (default: the one that this folder lies in)")
+	p.addProjectFlag(c, &f.project)
 	c.Flags().BoolVar(&f.json, "json", false, "print the answer as JSON")
-	_ = c.RegisterFlagCompletionFunc("project", p.completeProjects)
 	return f
+}
+
+// addProjectFlag lets a command be told its project.
+func (p *program) addProjectFlag(c *cobra.Command, project *string) {
+	c.Flags().StringVarP(project, "project", "p", "",
+		"the project: a path, a slug, or the last element of a path (default: the one that this folder lies in)")
+	_ = c.RegisterFlagCompletionFunc("project", p.completeProjects)
 }
 
 // whose says whether a command is a person's: it then acts as that person's agent.

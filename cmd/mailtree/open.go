@@ -9,47 +9,67 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mailtree/cli"
 	mcpserver "mailtree/mcp"
 	"mailtree/page"
 )
 
 func openCommand(p *program) *cobra.Command {
+	var project string
 	var only bool
 	c := &cobra.Command{
 		Use:   "open",
 		Short: "Open the page of the running server in your browser",
-		Long: "Open the page of the running server in your browser, as you: it shows what waits for you, and there you can\n" +
-			"write. The link that it opens holds once, for ten minutes.",
+		Long: "Open the page of the running server in your browser, as you: it shows what waits for you in the project, and\n" +
+			"there you can write. The link that it opens holds once, for ten minutes.",
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return p.openPage(c.Context(), only) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			link, err := p.pageLink(c.Context(), project)
+			if err != nil {
+				return err
+			}
+			if !only && browse(c.Context(), link) == nil {
+				return nil
+			}
+			fmt.Fprintln(p.std.out, link)
+			return nil
+		},
 	}
+	p.addProjectFlag(c, &project)
 	c.Flags().BoolVar(&only, "print", false, "print the link, and open nothing")
 	return c
 }
 
-// openPage opens the page; only prints its link.
-func (p *program) openPage(ctx context.Context, only bool) error {
-	me, err := p.me()
-	if err != nil {
-		return err
+// pageLink is a link to the page of a project. Where none is given, and this folder lies in none, it
+// is a link to the first page.
+func (p *program) pageLink(ctx context.Context, project string) (string, error) {
+	var ask mcpserver.LinkAsk
+	var err error
+	if ask.Person, err = p.me(); err != nil {
+		return "", err
+	}
+	if ask.Project, err = p.projectKey(project); err != nil {
+		return "", err
 	}
 	var made mcpserver.PageLink
-	err = askServer(ctx, p.cfg, "link", mcpserver.LinkAsk{Person: me}, &made)
+	err = askServer(ctx, p.cfg, "link", ask, &made)
+	if refused := (&cli.Refusal{}); project == "" && errors.As(err, &refused) && refused.NotFound() {
+		ask.Project = ""
+		err = askServer(ctx, p.cfg, "link", ask, &made)
+	}
 	if errors.Is(err, errNoServer) {
-		return errors.New("no server runs: start one with `mailtree serve`")
+		return "", errors.New("no server runs: start one with `mailtree serve`")
 	}
-	if err != nil {
-		return err
-	}
+	return made.URL, err
+}
+
+// browse shows a URL in the user's browser.
+func browse(ctx context.Context, url string) error {
 	opener := "xdg-open"
 	if runtime.GOOS == "darwin" {
 		opener = "open"
 	}
-	if !only && exec.CommandContext(ctx, opener, made.URL).Run() == nil {
-		return nil
-	}
-	fmt.Fprintln(p.std.out, made.URL)
-	return nil
+	return exec.CommandContext(ctx, opener, url).Run()
 }
 
 // newPage is the page, for the user of the server where it is not known who reads.
