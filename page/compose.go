@@ -3,32 +3,79 @@ package page
 import (
 	"cmp"
 	"errors"
+	"net/http"
 	"strings"
 
 	"mailtree/maildir"
 	"mailtree/maildir/format"
 )
 
-// composeShown is what the form for a new message begins with.
-type composeShown struct {
-	To, Subject, Body string
-	Agents            []maildir.AgentRow
+// draftShown is what the form for a message begins with.
+type draftShown struct {
+	*view
+	ReplyTo    *maildir.MessageRow // what it answers; nil for a new message
+	To, CC     string
+	Subject    string
+	Body       string
+	Importance string
+	Ack        bool
+	Refused    string // why it was not sent; "" before somebody has tried
+	Agents     []maildir.AgentRow
+}
+
+// ThreadID is the thread that the answer goes to.
+func (d *draftShown) ThreadID() string { return cmp.Or(d.ReplyTo.ThreadID, d.ReplyTo.ID) }
+
+// Levels are the degrees of importance; the first goes without saying.
+func (d *draftShown) Levels() []string {
+	return []string{format.Normal, format.Low, format.High, format.Urgent}
 }
 
 func (h *Page) compose(v *view) error {
-	if err := v.in("compose", "New message"); err != nil {
-		return err
-	}
-	agents, err := v.p.Agents(v.ctx())
-	if err != nil {
-		return err
-	}
-	return v.show("compose", composeShown{
+	return v.showDraft(http.StatusOK, &draftShown{
 		To:      v.asked("to"),
 		Subject: v.asked("subject"),
 		Body:    v.asked("body"),
-		Agents:  agents,
 	})
+}
+
+// showDraft shows the form of a message alone.
+func (v *view) showDraft(status int, d *draftShown) (err error) {
+	name, title := "compose", "New message"
+	if d.ReplyTo != nil {
+		name, title = "reply", "Reply"
+	}
+	if err := v.in("compose", title); err != nil {
+		return err
+	}
+	if d.Agents, err = v.p.Agents(v.ctx()); err != nil {
+		return err
+	}
+	d.view, v.Live = v, d.Refused == "" // the address of what was refused shows nothing anew
+	return v.showAs(status, name, d)
+}
+
+// sending handles the form of a message. It shows the form again, as it came, where that is refused.
+func (h *Page) sending(v *view) error {
+	err := h.write(h.send)(v)
+	if err == nil || errors.Is(err, errNoWrite) || v.ctx().Err() != nil {
+		return err
+	}
+	form := v.r.PostForm
+	d := &draftShown{
+		To:         form.Get("to"),
+		CC:         form.Get("cc"),
+		Subject:    form.Get("subject"),
+		Body:       form.Get("body"),
+		Importance: form.Get("importance"),
+		Ack:        form.Get("ack") != "",
+	}
+	if original := form.Get("reply_to"); original != "" {
+		d.ReplyTo, _ = v.p.Message(v.ctx(), original) // where it is gone, the text may become a new message
+	}
+	var status int
+	status, d.Refused = v.reason(err)
+	return v.showDraft(status, d)
 }
 
 // becomeAgent makes the person an agent of the project where they are none yet.

@@ -103,7 +103,7 @@ func (h *Page) mount() {
 		"GET /p/{project}/activity":              h.activity,
 		"GET /p/{project}/problems":              h.problemsView,
 		"GET /p/{project}/stream":                h.stream,
-		"POST /p/{project}/send":                 h.write(h.send),
+		"POST /p/{project}/send":                 h.sending,
 		"POST /p/{project}/message/{id}/mark":    h.write(h.mark),
 		"POST /p/{project}/message/{id}/undo":    h.write(h.undo),
 		"POST /p/{project}/agents/{agent}/nudge": h.write(h.nudge),
@@ -190,14 +190,18 @@ func (v *view) findProject() error {
 
 // refuse answers with an error.
 func (v *view) refuse(err error) {
-	status, text := http.StatusInternalServerError, "Something went wrong; the log of the server says what."
+	if v.ctx().Err() == nil {
+		v.fail(v.reason(err))
+	}
+}
+
+// reason is the status of an error, and its sentence. The log has what is no refusal.
+func (v *view) reason(err error) (status int, text string) {
 	switch {
-	case v.ctx().Err() != nil:
-		return
 	case errors.Is(err, errNoView):
-		status, text = http.StatusNotFound, "There is no page here."
+		return http.StatusNotFound, "There is no page here."
 	case errors.Is(err, errNoWrite):
-		status, text = http.StatusForbidden, "Reading needs no more than this page; "+err.Error()+"."
+		return http.StatusForbidden, "Reading needs no more than this page; " + err.Error() + "."
 	case errors.Is(err, maildir.ErrNotFound):
 		status = http.StatusNotFound
 	case errors.Is(err, maildir.ErrInvalid):
@@ -212,13 +216,9 @@ func (v *view) refuse(err error) {
 		status = http.StatusServiceUnavailable
 	default:
 		v.page.cfg.Log.Error("page: fault", "path", v.Path, "error", err)
-		v.fail(status, text)
-		return
+		return http.StatusInternalServerError, "Something went wrong; the log of the server says what."
 	}
-	if !errors.Is(err, errNoView) && !errors.Is(err, errNoWrite) {
-		text = v.page.cfg.Explain(err)
-	}
-	v.fail(status, text)
+	return status, v.page.cfg.Explain(err)
 }
 
 // fail answers with a sentence.

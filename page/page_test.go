@@ -342,6 +342,7 @@ func TestForgery(t *testing.T) {
 	form := b.form(s.base + "/compose")
 	form.Set("to", "Ann")
 	form.Set("subject", "s")
+	form.Set("body", "b")
 	other := s.person()
 	other.cookies[0].Value = s.person().cookies[0].Value
 	for name, c := range map[string]struct {
@@ -376,4 +377,38 @@ func TestForgery(t *testing.T) {
 	if res, text := b.post(s.base+"/send", form, "Origin: "+s.url, "Sec-Fetch-Site: same-origin"); res.StatusCode != http.StatusSeeOther {
 		t.Errorf("its own form: %s\n%s", res.Status, text)
 	}
+}
+
+// TestFormAgain: a message that is refused is not lost: the form shows again as it was filled in, below
+// the reason, and can be sent from there.
+func TestFormAgain(t *testing.T) {
+	s := open(t, page.Config{})
+	b := s.person()
+	form := b.form(s.base + "/compose")
+	for name, value := range map[string]string{
+		"to": "Nob", "cc": "Ann", "subject": "Plan", "body": "Long <thought>", "importance": "high", "ack": "1",
+	} {
+		form.Set(name, value)
+	}
+	res, text := b.post(s.base+"/send", form)
+	if res.StatusCode != http.StatusNotFound {
+		t.Errorf("a wrong name is answered %s", res.Status)
+	}
+	contains(t, text, `role="alert"`, "Bob", `value="Nob"`, `value="Ann"`, `value="Plan"`, "Long &lt;thought&gt;</textarea>",
+		"<option selected>high", `name="ack" value="1" checked`)
+	if strings.Contains(text, "data-stream") {
+		t.Error("the address of a form is asked for what is new")
+	}
+
+	asked := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "Which index?", Body: "a?"})
+	form = b.form(s.base + "/thread/" + asked.ID)
+	form.Set("body", strings.Repeat("x", 11<<20))
+	_, text = b.post(s.base+"/send", form)
+	contains(t, text, `role="alert"`, "Reply to", "Which index?", `value="`+asked.ID+`"`)
+	form.Set("body", "My answer")
+	if _, err := s.p.Delete(t.Context(), "Ann", asked.ID); err != nil {
+		t.Fatal(err)
+	}
+	_, text = b.post(s.base+"/send", form)
+	contains(t, text, "My answer</textarea>", `id="to"`)
 }

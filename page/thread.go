@@ -22,9 +22,9 @@ type threadShown struct {
 	ID       string
 	Subject  string // of the first
 	Messages []messageShown
-	Earlier  bool          // messages come before these
-	Next     string        // cursor of the messages after these; "" at the end
-	ReplyTo  *messageShown // what the form below answers; nil for none
+	Earlier  bool        // messages come before these
+	Next     string      // cursor of the messages after these; "" at the end
+	Reply    *draftShown // the form below; nil for none
 }
 
 // messageShown is one message of a thread.
@@ -92,12 +92,13 @@ func (h *Page) thread(v *view) error {
 	}
 	title := "Thread"
 	if n := len(shown.Messages); n > 0 {
-		shown.Subject, shown.ReplyTo = shown.Messages[0].Subject, &shown.Messages[n-1]
-		title = shown.Subject
-	}
-	chosen := func(m messageShown) bool { return m.ID == v.asked("reply") }
-	if i := slices.IndexFunc(shown.Messages, chosen); i >= 0 {
-		shown.ReplyTo = &shown.Messages[i]
+		title = shown.Messages[0].Subject
+		chosen := func(m messageShown) bool { return m.ID == v.asked("reply") }
+		i := slices.IndexFunc(shown.Messages, chosen)
+		if i < 0 {
+			i = n - 1
+		}
+		shown.Subject, shown.Reply = title, &draftShown{view: v, ReplyTo: &shown.Messages[i].MessageRow}
 	}
 	if err := v.in("threads", title); err != nil {
 		return err
