@@ -55,6 +55,9 @@ func (v *view) showDraft(status int, d *draftShown) (err error) {
 	return v.showAs(status, name, d)
 }
 
+// errNoText says that a message has nothing to tell.
+var errNoText = errors.New("the message has no text")
+
 // sending handles the form of a message. It shows the form again, as it came, where that is refused.
 func (h *Page) sending(v *view) error {
 	err := h.write(h.send)(v)
@@ -88,6 +91,9 @@ func (v *view) becomeAgent() (err error) {
 func (h *Page) send(v *view) (to string, err error) {
 	form := v.r.PostForm
 	body := strings.ReplaceAll(form.Get("body"), "\r\n", "\n") // as browsers send it
+	if strings.TrimSpace(body) == "" {
+		return "", errNoText
+	}
 	original := form.Get("reply_to")
 	var sent *maildir.Sent
 	if original != "" {

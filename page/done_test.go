@@ -111,6 +111,7 @@ func TestOnce(t *testing.T) {
 		t.Errorf("three clicks undid: %+v, %v", d, err)
 	}
 	form.Set("to", "Bob")
+	form.Set("body", "b")
 	for _, subject := range []string{"one", "two"} {
 		form.Set("subject", subject)
 		res, text := b.post(s.base+"/send", form)

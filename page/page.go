@@ -202,6 +202,8 @@ func (v *view) reason(err error) (status int, text string) {
 		return http.StatusNotFound, "There is no page here."
 	case errors.Is(err, errNoWrite):
 		return http.StatusForbidden, "Reading needs no more than this page; " + err.Error() + "."
+	case errors.Is(err, errNoText):
+		return http.StatusBadRequest, "Nothing was sent: the message has no text."
 	case errors.Is(err, maildir.ErrNotFound):
 		status = http.StatusNotFound
 	case errors.Is(err, maildir.ErrInvalid):

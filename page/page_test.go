@@ -400,11 +400,19 @@ func TestFormAgain(t *testing.T) {
 		t.Error("the address of a form is asked for what is new")
 	}
 
+	form.Set("to", "Bob")
+	form.Set("body", " \r\n")
+	res, text = b.post(s.base+"/send", form)
+	if res.StatusCode != http.StatusBadRequest {
+		t.Errorf("a message without a text is answered %s", res.Status)
+	}
+	contains(t, text, "the message has no text", `value="Plan"`)
+
 	asked := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "Which index?", Body: "a?"})
 	form = b.form(s.base + "/thread/" + asked.ID)
-	form.Set("body", strings.Repeat("x", 11<<20))
+	form.Set("body", " ")
 	_, text = b.post(s.base+"/send", form)
-	contains(t, text, `role="alert"`, "Reply to", "Which index?", `value="`+asked.ID+`"`)
+	contains(t, text, "the message has no text", "Reply to", "Which index?", `value="`+asked.ID+`"`)
 	form.Set("body", "My answer")
 	if _, err := s.p.Delete(t.Context(), "Ann", asked.ID); err != nil {
 		t.Fatal(err)
