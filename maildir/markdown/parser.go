@@ -52,10 +52,12 @@ func (p *Parser) tree(ctx context.Context, source []byte, deadline time.Duration
 // NewParser assembles GitHub-Flavored Markdown from goldmark's parsers, the
 // costly ones guarded.
 //
-// Left out: linkify (its regular expression runs at every space, and an outline
-// needs no links), heading ids, and the table extension's transformer of "\|" in
-// code spans, which is quadratic (prose.go does it).
-func NewParser() *Parser {
+// Left out: links of bare addresses, which an outline does not need (bare.go has them), heading ids,
+// and the table extension's transformer of "\|" in code spans, which is quadratic (prose.go does it).
+func NewParser() *Parser { return newParser() }
+
+// newParser is NewParser with further parsers of what stands within a block.
+func newParser(more ...util.PrioritizedValue) *Parser {
 	delimiters, links, spans := &budget{}, newBrackets(), &codeSpans{InlineParser: parser.NewCodeSpanParser()}
 	return &Parser{guards: []guard{delimiters, links.budget, spans}, goldmark: parser.NewParser(
 		parser.WithBlockParsers(
@@ -70,7 +72,7 @@ func NewParser() *Parser {
 			util.Prioritized(parser.NewHTMLBlockParser(), 900),
 			util.Prioritized(parser.NewParagraphParser(), 1000),
 		),
-		parser.WithInlineParsers(
+		parser.WithInlineParsers(append(more,
 			util.Prioritized(extension.NewTaskCheckBoxParser(), 0),
 			util.Prioritized(spans, 100),
 			util.Prioritized(links, 200),
@@ -78,7 +80,7 @@ func NewParser() *Parser {
 			util.Prioritized(tags{}, 400),
 			util.Prioritized(&emphasis{InlineParser: parser.NewEmphasisParser(), budget: delimiters}, 500),
 			util.Prioritized(&emphasis{InlineParser: extension.NewStrikethroughParser(), budget: delimiters}, 500),
-		),
+		)...),
 		parser.WithParagraphTransformers(
 			util.Prioritized(definitions{}, 100),
 			util.Prioritized(tables{extension.NewTableParagraphTransformer()}, 200),
