@@ -149,3 +149,19 @@ func TestNudge(t *testing.T) {
 		t.Errorf("a link says what it likes:\n%s", text)
 	}
 }
+
+// TestActivityGone: of a message that was deleted the activity says so, and leads to its history.
+func TestActivityGone(t *testing.T) {
+	s := open(t, page.Config{})
+	sent := s.send(maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "Plan", Body: "b"})
+	b := s.browser()
+	contains(t, b.see(s.base+"/activity"), "Plan", s.base+"/thread/"+sent.ID+"#"+sent.ID)
+	if _, err := s.p.Delete(t.Context(), "Ann", sent.ID); err != nil {
+		t.Fatal(err)
+	}
+	text := b.see(s.base + "/activity")
+	contains(t, text, "a message that is no longer in the mail", s.base+"/message/"+sent.ID+"/history")
+	if strings.Contains(text, ">"+sent.ID+"<") {
+		t.Errorf("it shows an id:\n%s", text)
+	}
+}

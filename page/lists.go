@@ -2,6 +2,7 @@ package page
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"time"
 
@@ -90,12 +91,12 @@ func (h *Page) threads(v *view) error {
 
 // did is one operation as the activity tells it.
 type did struct {
-	At          time.Time
-	Who, What   string
-	Thread, ID  string
-	Subject     string
-	Path        string
-	ChangeCount int
+	At        time.Time
+	Who, What string
+	Link      string // to the message, or its history where it is gone; "" of a claim or an agent
+	Subject   string
+	Gone      bool // the message is no longer in the mail
+	Path      string
 }
 
 type activityShown struct {
@@ -151,15 +152,16 @@ func (h *Page) activity(v *view) error {
 			continue
 		}
 		d := did{
-			At:     c.At,
-			Who:    c.Agent,
-			What:   what,
-			Thread: c.Thread,
-			ID:     c.ID,
+			At:   c.At,
+			Who:  c.Agent,
+			What: what,
 		}
 		if c.ID != "" {
-			var open bool
-			if d.Subject, d.Thread, open = v.subjectOf(c); !open && !v.Signed {
+			open, err := v.tellMessage(&d, c)
+			if err != nil {
+				return err
+			}
+			if !open && !v.Signed {
 				continue
 			}
 		}
@@ -175,14 +177,19 @@ func (h *Page) activity(v *view) error {
 	return v.show("activity", shown)
 }
 
-// subjectOf is what the message of a change is about, and the thread it is in; its id where it is gone.
-// open: everybody may know that the agent has to do with it (Invariant I7).
-func (v *view) subjectOf(c *maildir.Change) (subject, thread string, open bool) {
+// tellMessage fills in what message an operation was on. open: everybody may know that the agent has to
+// do with it (Invariant I7).
+func (v *view) tellMessage(d *did, c *maildir.Change) (open bool, err error) {
 	m, err := v.p.MessageHead(v.ctx(), c.ID)
-	if err != nil {
-		return c.ID, cmp.Or(c.Thread, c.ID), c.Kind == format.KindCanonical
+	if errors.Is(err, maildir.ErrNotFound) {
+		d.Gone, d.Link = true, v.at("message", c.ID, "history")
+		return c.Kind == format.KindCanonical, nil
 	}
-	return m.Subject, cmp.Or(m.ThreadID, m.ID), slices.Contains(slices.Concat([]string{m.From}, m.To, m.CC), c.Agent)
+	if err != nil {
+		return false, err
+	}
+	d.Subject, d.Link = m.Subject, v.linkTo(m)
+	return slices.Contains(slices.Concat([]string{m.From}, m.To, m.CC), c.Agent), nil
 }
 
 func (h *Page) problemsView(v *view) error {
