@@ -248,8 +248,10 @@ func TestBrowserNoScript(t *testing.T) {
 	b.must("reply", chromedp.SendKeys(`#reply-body`, "By name."), chromedp.Click(`button.main`), said("article", "By name."))
 
 	b.must("compose", chromedp.Click(`//nav//a[contains(., "New message")]`), chromedp.WaitVisible(`#to`),
-		chromedp.SendKeys(`#to`, "Bob"), chromedp.SendKeys(`#subject`, "Plan"), chromedp.SendKeys(`#body`, "Zirconium first."),
-		chromedp.Click(`button.main`), said("article", "Zirconium"))
+		chromedp.SendKeys(`#to`, "Nob"), chromedp.SendKeys(`#subject`, "Plan"), chromedp.SendKeys(`#body`, "Zirconium first."),
+		chromedp.Click(`button.main`), said("p", "Bob"))
+	b.shoot("refused")
+	b.must("mend the name", chromedp.SetValue(`#to`, "Bob"), chromedp.Click(`button.main`), said("article", "Zirconium"))
 	b.must("search", chromedp.SendKeys(`#find`, "zirconium\r"), said("mark", "Zirconium"))
 	b.must("read what was found", chromedp.Click(`main a.row`), said("article", "Zirconium"))
 
