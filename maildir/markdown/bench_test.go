@@ -20,6 +20,16 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
+// BenchmarkRender makes HTML of a body, as the page does for each message that it shows.
+func BenchmarkRender(b *testing.B) {
+	body := ordinary(b)
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		Render(b.Context(), body)
+	}
+}
+
 // BenchmarkHostile reads bodies of Limit that were made to be slow.
 func BenchmarkHostile(b *testing.B) {
 	bodies := hostile(Limit)

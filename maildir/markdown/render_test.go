@@ -18,8 +18,8 @@ func TestRender(t *testing.T) {
 		{"a <b onclick=x>c", "<p>a &lt;b onclick=x&gt;c</p>\n"},
 		{"<script>\nalert(1)\n</script>", "<pre tabindex=\"0\"><code>&lt;script&gt;\nalert(1)\n&lt;/script&gt;</code></pre>\n"},
 		{"~~a~~\n\n- [x] b", "<p><del>a</del></p>\n<ul>\n<li>☑ b</li>\n</ul>\n"},
-		{"see https://a.b/c_d_e?f=1&g, or\nhttp://localhost:80.", "<p>see <a href=\"https://a.b/c_d_e?f=1&amp;g\">https://a.b/c_d_e?f=1&amp;g</a>" +
-			", or\n<a href=\"http://localhost:80\">http://localhost:80</a>.</p>\n"},
+		{"see https://a.b/c_d_e?f=1&g, or\nhttp://localhost:80.", "<p>see " +
+			"<a href=\"https://a.b/c_d_e?f=1&amp;g\">https://a.b/c_d_e?f=1&amp;g</a>, or\n<a href=\"http://localhost:80\">http://localhost:80</a>.</p>\n"},
 		{"(www.a.b/c_(d)) **HTTPS://é.f**", "<p>(<a href=\"http://www.a.b/c_(d)\">www.a.b/c_(d)</a>) " +
 			"<strong><a href=\"HTTPS://%C3%A9.f\">HTTPS://é.f</a></strong></p>\n"},
 		{"[https://a.b](https://c.d) `https://e.f`", "<p><a href=\"https://c.d\">https://a.b</a> <code>https://e.f</code></p>\n"},
