@@ -182,7 +182,7 @@ func (p *Project) Release(ctx context.Context, agent string, patterns []string) 
 // ReleaseFrom is Release of patterns as Claim takes them with that folder in the request.
 func (p *Project) ReleaseFrom(ctx context.Context, agent, folder string, patterns []string) (*claim.Release, error) {
 	var res *claim.Release
-	tx := &writer.Tx{Op: writer.Op{Verb: "release", Agent: agent}, Keys: writer.On("claims")}
+	tx := &writer.Tx{Op: writer.Op{Verb: VerbRelease, Agent: agent}, Keys: writer.On("claims")}
 	mended := map[string][]string{}
 	err := p.mending(folder, func(m *claim.Mending) error {
 		for _, pat := range patterns {
@@ -205,24 +205,36 @@ func (p *Project) ReleaseFrom(ctx context.Context, agent, folder string, pattern
 			return err
 		}
 		res = claim.NewRelease(held, patterns, mended)
-		var names []string
-		for i := range res.Released {
-			c := &res.Released[i]
-			if err := p.freeFor(g, format.ReleasedMark(c.Path)); err != nil {
-				return err
-			}
-			c.Released, c.ReleasedAt = true, g.Now.Truncate(time.Microsecond)
-			names = append(names, c.Pattern)
-			tx.Create(format.ReleasedMark(c.Path), format.FormatMark(g.Now))
-		}
-		tx.Summary = agent + " " + strings.Join(names, ", ")
-		return nil
+		tx.Summary, err = agent+" "+listed(res.Released), p.planRelease(g, tx, res.Released, format.FormatMark(g.Now))
+		return err
 	}
 	defer p.Seen(ctx, agent)
 	if err := p.writer.Do(ctx, tx); err != nil {
 		return nil, err
 	}
 	return res, nil
+}
+
+// planRelease plans the same mark beside each of these claims, which are released from then on.
+func (p *Project) planRelease(g *writer.Group, tx *writer.Tx, claims []claim.Row, mark []byte) error {
+	for i := range claims {
+		c := &claims[i]
+		if err := p.freeFor(g, format.ReleasedMark(c.Path)); err != nil {
+			return err
+		}
+		c.Released, c.ReleasedAt = true, g.Now.Truncate(time.Microsecond)
+		tx.Create(format.ReleasedMark(c.Path), mark)
+	}
+	return nil
+}
+
+// listed are the patterns of claims in one line.
+func listed(claims []claim.Row) string {
+	names := make([]string, len(claims))
+	for i := range claims {
+		names[i] = claims[i].Pattern
+	}
+	return strings.Join(names, ", ")
 }
 
 // Claims lists live claims; all lists released and expired ones too. By created, agent, path.

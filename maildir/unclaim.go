@@ -42,22 +42,26 @@ func (p *Project) claimsOfDone(done *Done) (all []format.Claim, err error) {
 }
 
 // planUnclaiming plans that claims are as they were before an operation on them: released, with the
-// lease of before, or claimed again. Errors: ErrConflict where one that was released is another's by
-// now, or would be over.
-func (p *Project) planUnclaiming(g *writer.Group, tx *writer.Tx, undone *Undone) error {
+// lease of before, or claimed again. The message that told the holder of a release is withdrawn.
+// Errors: ErrConflict where one that was released is another's by now, or would be over.
+func (p *Project) planUnclaiming(g *writer.Group, tx *writer.Tx, u *Undoing, undone *Undone) error {
 	if err := p.needRead(format.ClaimsDir); err != nil {
 		return err
+	}
+	if undone.ID != "" {
+		if err := p.planWithdrawal(g, tx, u, undone); err != nil {
+			return err
+		}
 	}
 	claims, err := p.claimsOfDone(&undone.Done)
 	if err != nil {
 		return err
 	}
-	undone.Patterns = nil
 	for _, c := range claims {
 		undone.Patterns = append(undone.Patterns, c.Pattern)
 	}
 	slices.Sort(undone.Patterns)
-	if undone.Verb == "release" {
+	if undone.Verb == VerbRelease {
 		if err := p.needFree(g, claims); err != nil {
 			return err
 		}

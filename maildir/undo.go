@@ -18,6 +18,9 @@ import (
 // UndoPrefix begins the verb of an operation that takes another one back: "undo-send".
 const UndoPrefix = "undo-"
 
+// VerbRelease is the operation of Release, on claims alone, and of Free, on a message as well.
+const VerbRelease = "release"
+
 // Done is an operation as the history tells it.
 type Done struct {
 	Verb    string
@@ -45,7 +48,7 @@ var undoable = map[string][]format.Kind{
 	"unread":      {format.KindRead, format.KindArchived},
 	"claim":       {format.KindClaim, format.KindReleased},
 	"renew":       {format.KindClaim, format.KindReleased},
-	"release":     {format.KindReleased},
+	VerbRelease:   {format.KindReleased},
 	VerbAmend:     {format.KindCanonical, format.KindInbox, format.KindOutbox},
 }
 
@@ -94,12 +97,12 @@ func (p *Project) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 	undone := &Undone{Done: *done}
 	tx := &writer.Tx{Keys: append(writer.On("undo "+u.Agent), writer.On("claims")...)}
 	tx.Plan = func(g *writer.Group) error {
-		undone.Readers = nil
+		undone.Readers, undone.Patterns = nil, nil
 		switch done.Verb {
 		case "send", "reply":
 			err = p.planWithdrawal(g, tx, &u, undone)
-		case "claim", "renew", "release":
-			err = p.planUnclaiming(g, tx, undone)
+		case "claim", "renew", VerbRelease:
+			err = p.planUnclaiming(g, tx, &u, undone)
 		case VerbAmend:
 			err = p.planUnamending(g, tx, &u, undone)
 		default:
@@ -109,7 +112,7 @@ func (p *Project) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 			Verb:    UndoPrefix + done.Verb,
 			Agent:   u.Agent,
 			ID:      done.ID,
-			Summary: u.Agent + " " + cmp.Or(done.ID, strings.Join(undone.Patterns, ", ")),
+			Summary: u.Agent + " " + cmp.Or(strings.Join(undone.Patterns, ", "), done.ID),
 			At:      g.Now,
 		}
 		return err

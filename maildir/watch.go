@@ -1,6 +1,7 @@
 package maildir
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -115,6 +116,9 @@ func (p *Project) happeningOf(ctx context.Context, c Change, h *Happening) (*Hap
 	}
 	if e.Claim == nil || e.Claim.Released || c.Kind == format.KindReleased {
 		h.What = HappenedRelease
+	}
+	if c.Kind == format.KindReleased {
+		h.Agent = cmp.Or(p.ReleasedBy(c.Path), h.Agent)
 	}
 	return h, nil
 }

@@ -95,21 +95,24 @@ func stoppedBy(stops []maildir.Stop, file string) (all []stopShown) {
 	return all
 }
 
-// release releases another's claim, and tells its holder why.
+// release releases a claim, and tells its holder why where that is another.
 func (h *Page) release(v *view) (to string, err error) {
 	form := v.r.PostForm
-	agent, pattern, note := form.Get("agent"), form.Get("path"), form.Get("note")
-	released, err := v.p.Release(v.ctx(), agent, []string{pattern})
-	if err == nil && len(released.Released) > 0 && agent != v.Me {
-		_, err = v.p.Send(v.ctx(), maildir.Draft{
-			From:    v.Me,
-			To:      []string{agent},
-			Subject: "Your claim of " + pattern + " is released",
-			Body:    cmp.Or(note, "No reason was given."),
-			Key:     form.Get("key"),
-			Auth:    v.session.Auth,
-			Door:    format.DoorPage,
-		})
+	agent, pattern := form.Get("agent"), form.Get("path")
+	if agent == v.Me {
+		_, err = v.p.Release(v.ctx(), agent, []string{pattern})
+		return saying(v.at("claims"), "released", pattern, nil), err
 	}
-	return saying(v.at("claims"), "released", pattern, nil), err
+	notice, err := v.p.Free(v.ctx(), maildir.Freeing{
+		Agent:   v.Me,
+		Holder:  agent,
+		Pattern: pattern,
+		Reason:  form.Get("note"),
+		Auth:    v.session.Auth,
+		Door:    format.DoorPage,
+	})
+	if err != nil || notice == nil {
+		return v.at("claims"), err
+	}
+	return saying(v.at("claims"), "freed", notice.ID, nil), nil
 }

@@ -135,6 +135,7 @@ var dones = []struct {
 	{"deleted", done{Text: "Deleted for everybody."}},
 	{"undone", done{Text: "Undone.", Told: true}},
 	{"released", done{Text: "Released."}},
+	{"freed", done{Text: "Released, and its holder is told."}},
 }
 
 // Done is what the address says; nil for nothing.

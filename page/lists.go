@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
 )
 
@@ -140,14 +141,17 @@ func (h *Page) activity(v *view) error {
 	if err != nil {
 		return err
 	}
-	patterns := map[string]string{} // by the files of claims
+	held := map[string]claim.Row{} // by their files
 	for i := range claims {
-		patterns[claims[i].Path] = claims[i].Pattern
+		held[claims[i].Path] = claims[i]
 	}
 	shown := activityShown{Only: v.asked("agent")}
 	for i := len(changes) - 1; i >= 0 && len(shown.Rows) < activityRows; i-- {
 		c := &changes[i]
 		what := told[c.Kind][c.Op]
+		if c.Project == v.p.Slug() && c.Kind == format.KindReleased {
+			c.Agent = cmp.Or(v.p.ReleasedBy(c.Path), held[format.ClaimOfMark(c.Path)].Agent)
+		}
 		if c.Project != v.p.Slug() || what == "" || shown.Only != "" && c.Agent != shown.Only {
 			continue
 		}
@@ -170,7 +174,7 @@ func (h *Page) activity(v *view) error {
 			if c.Kind == format.KindReleased {
 				file = format.ClaimOfMark(file)
 			}
-			d.Path = cmp.Or(patterns[file], file)
+			d.Path = cmp.Or(held[file].Pattern, file)
 		}
 		shown.Rows = append(shown.Rows, d)
 	}

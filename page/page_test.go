@@ -321,17 +321,19 @@ func TestWrites(t *testing.T) {
 	if _, err := s.p.Claim(t.Context(), claimOf("Bob", "app/api/*.py")); err != nil {
 		t.Fatal(err)
 	}
-	form = b.form(s.base + "/claims")
-	form.Set("note", "I need it.")
-	if res, text := b.post(s.base+"/claims/release", form); res.StatusCode != http.StatusSeeOther {
-		t.Fatalf("%s\n%s", res.Status, text)
-	}
+	text := b.press(s.base+"/claims", s.base+"/claims/release", "note", "I need it.")
+	contains(t, text, "Released, and its holder is told.", "Undo</button>")
 	if claims, err := s.p.Claims(t.Context(), false); err != nil || len(claims) != 0 {
 		t.Errorf("the claims are %v, %v", claims, err)
 	}
 	inbox, err = s.p.Inbox(t.Context(), maildir.InboxQuery{Agent: "Bob", Bodies: true}, false, 0)
 	if err != nil || inbox.Messages[0].Body != "I need it." {
 		t.Errorf("Bob is told %+v, %v", inbox, err)
+	}
+	contains(t, b.see(s.base+"/activity?agent=pat"), "released", "app/api/*.py")
+	contains(t, b.press(s.base+"/compose", s.base+"/message/"+inbox.Messages[0].ID+"/undo"), "Undone.")
+	if claims, err := s.p.Claims(t.Context(), false); err != nil || len(claims) != 1 || claims[0].Agent != "Bob" {
+		t.Errorf("the claims are %v, %v", claims, err)
 	}
 }
 

@@ -25,10 +25,13 @@ func undoCommand(p *program) *cobra.Command {
 		return p.atDesk(c.Context(), f, mine, ids, func(ctx context.Context, d *deskWork) error {
 			return askAbout(ctx, d, "undo", strings.Join(d.IDs, ""), func(a *mcpserver.Undone) error {
 				of := d.ShortID(a.ID)
-				if a.ID == "" {
+				if len(a.Paths) > 0 {
 					of = listNames(a.Paths)
 				}
 				d.Printf("undone: %s of %s\n", a.Operation, of)
+				if len(a.Paths) > 0 && a.ID != "" {
+					d.Printf("the message that told of it is withdrawn\n")
+				}
 				if len(a.ReadBy) > 0 {
 					d.Printf("it was read by %s, who are told\n", listNames(a.ReadBy))
 				}

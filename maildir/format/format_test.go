@@ -195,6 +195,21 @@ func TestLocate(t *testing.T) {
 	}
 }
 
+// TestReleasedBy: the second line of a mark names who released another's claim; the time is the first's.
+func TestReleasedBy(t *testing.T) {
+	now := time.Date(2025, 10, 23, 15, 22, 14, 0, time.UTC)
+	for data, by := range map[string]string{
+		string(FormatRelease(now, "Ann")):      "Ann",
+		string(FormatMark(now)):                "",
+		string(FormatMark(now)) + "by no name": "",
+	} {
+		at, err := ParseMark([]byte(data))
+		if got := ReleasedBy([]byte(data)); got != by || err != nil || !at.Equal(now) {
+			t.Errorf("%q: %q at %v, %v", data, got, at, err)
+		}
+	}
+}
+
 func TestMark(t *testing.T) {
 	t.Parallel()
 	got, err := ParseMark([]byte("2026-01-02T00:00:00Z\n2026-01-01T00:00:00Z\n"))

@@ -75,7 +75,8 @@ func ParseStatus(data []byte) (string, error) {
 
 // ParseMark reads a .read, .ack or .released file: one line, the time; of several lines, as a merge
 // leaves them, the earliest counts. An empty file counts without a time. With an error the mark
-// counts all the same, with the earliest time that could be read.
+// counts all the same, with the earliest time that could be read. ReleasedBy reads the lines that
+// begin with "by".
 func ParseMark(data []byte) (time.Time, error) {
 	var first time.Time
 	var bad error
@@ -83,7 +84,7 @@ func ParseMark(data []byte) (time.Time, error) {
 	for l := range strings.Lines(string(data)) {
 		line++
 		l = strings.TrimSpace(l)
-		if l == "" {
+		if l == "" || strings.HasPrefix(l, releasedBy) {
 			continue
 		}
 		t, err := ParseTime(l)
@@ -102,3 +103,21 @@ func ParseMark(data []byte) (time.Time, error) {
 
 // FormatMark writes what ParseMark reads.
 func FormatMark(t time.Time) []byte { return []byte(FormatTime(t) + "\n") }
+
+// releasedBy begins the line of a .released file that names who released another's claim.
+const releasedBy = "by "
+
+// FormatRelease is the .released file of a claim that another agent than its holder has released.
+func FormatRelease(t time.Time, by string) []byte {
+	return []byte(string(FormatMark(t)) + releasedBy + by + "\n")
+}
+
+// ReleasedBy is who released another's claim, as its .released file says; "": its holder did.
+func ReleasedBy(data []byte) string {
+	for l := range strings.Lines(string(data)) {
+		if by, ok := strings.CutPrefix(strings.TrimSpace(l), releasedBy); ok && ValidName(by) {
+			return by
+		}
+	}
+	return ""
+}

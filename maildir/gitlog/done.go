@@ -43,8 +43,8 @@ func (l *Log) LastDone(ctx context.Context, agent, id string, wants func(verb st
 				case undone[op] > 0:
 					undone[op]--
 				case (id == "" || op.id == id) && wants(op.verb):
-					if op.id == "" && !alone(ops) {
-						return &maildir.Done{Verb: op.verb, At: repo.When(next)}, nil
+					if op.onClaims() && !alone(ops) {
+						return &maildir.Done{Verb: op.verb, ID: op.id, At: repo.When(next)}, nil
 					}
 					return repo.doneIn(next, parent, op)
 				}
@@ -55,12 +55,12 @@ func (l *Log) LastDone(ctx context.Context, agent, id string, wants func(verb st
 	return nil, nil
 }
 
-// alone reports whether one of the operations of a commit is on no message: the files that belong to
-// none are its.
+// alone reports whether one of the operations of a commit may be on claims: the files that belong to
+// no message are its.
 func alone(ops []told) bool {
 	n := 0
 	for _, op := range ops {
-		if op.id == "" {
+		if op.onClaims() {
 			n++
 		}
 	}
@@ -69,6 +69,10 @@ func alone(ops []told) bool {
 
 // told is one operation in the trailers of a commit.
 type told struct{ verb, id string }
+
+// onClaims reports whether the operation may have written claims: it is on no message, or tells of the
+// release in one.
+func (op told) onClaims() bool { return op.id == "" || op.verb == maildir.VerbRelease }
 
 // toldBy reads the trailers of a commit, in their order.
 func toldBy(message string) (ops []told) {
@@ -114,7 +118,8 @@ func (r *repository) doneIn(commit, parent hash, op told) (*maildir.Done, error)
 	}
 	err = r.Diff(whole(before), whole(now), "", func(path string, old, is entry) {
 		at := format.Locate(path)
-		if at.ID == op.id && (op.id != "" || at.Kind == format.KindClaim || at.Kind == format.KindReleased) {
+		claims := at.Kind == format.KindClaim || at.Kind == format.KindReleased
+		if claims && op.onClaims() || op.id != "" && at.ID == op.id {
 			done.Changes = append(done.Changes, maildir.Version{Path: path, Was: read(old), Is: read(is)})
 		}
 	})

@@ -1,0 +1,94 @@
+package maildir_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+	"mailtree/maildir/claim"
+)
+
+// TestFree: who releases another's claim is the one who did it, and takes back both the release and
+// the message that told of it. Where the holder has read that, the holder is told.
+func TestFree(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{}, "Ann", "Bob")
+	if _, err := p.Claim(t.Context(), claim.Request{Agent: "Bob", Patterns: []string{"a.go", "b.go"}}); err != nil {
+		t.Fatal(err)
+	}
+	free := func() string {
+		t.Helper()
+		m, err := p.Free(t.Context(), maildir.Freeing{
+			Agent:   "Ann",
+			Holder:  "Bob",
+			Pattern: "a.go",
+			Reason:  "I need it.",
+		})
+		if err != nil || m == nil || m.From != "Ann" || m.Body != "I need it." {
+			t.Fatal(m, err)
+		}
+		return m.ID
+	}
+	held := func(want ...string) {
+		t.Helper()
+		all, err := p.Claims(t.Context(), false)
+		var got []string
+		for _, c := range all {
+			got = append(got, c.Agent+" "+c.Pattern)
+		}
+		if slices.Sort(got); err != nil || !slices.Equal(got, want) {
+			t.Errorf("held: %q, want %q; %v", got, want, err)
+		}
+	}
+	notice := free()
+	held("Bob b.go")
+	last := ""
+	if err := p.Log(t.Context(), maildir.LogQuery{Of: "claims", Limit: 1}, func(e *maildir.LogEntry) error {
+		last = e.Who + " " + e.Verb + " " + e.ID
+		return nil
+	}); err != nil || last != "Ann release "+notice {
+		t.Errorf("the history says %q, %v", last, err)
+	}
+	m, err := p.Free(t.Context(), maildir.Freeing{Agent: "Ann", Holder: "Bob", Pattern: "a.go"})
+	if m != nil || err != nil {
+		t.Errorf("once more: %+v, %v", m, err)
+	}
+	u := undo(t, p, "Ann", "")
+	if u.Verb != maildir.VerbRelease || u.ID != notice || !slices.Equal(u.Patterns, []string{"a.go"}) || len(u.Readers) > 0 {
+		t.Errorf("%+v", u)
+	}
+	held("Bob a.go", "Bob b.go")
+	if got := inbox(t, p, "Bob").Messages; len(got) > 0 {
+		t.Errorf("Bob has %+v", got)
+	}
+
+	notice = free()
+	if d, err := p.Pop(t.Context(), "Bob"); err != nil || d.ID != notice {
+		t.Fatal(d, err)
+	}
+	if u = undo(t, p, "Ann", notice); !slices.Equal(u.Readers, []string{"Bob"}) {
+		t.Errorf("%+v", u)
+	}
+	held("Bob a.go", "Bob b.go")
+	if got := inbox(t, p, "Bob").Messages; len(got) != 1 || got[0].Subject != "Withdrawn: Your claim of a.go is released" {
+		t.Errorf("Bob has %+v", got)
+	}
+	if _, err := p.Undo(t.Context(), maildir.Undoing{Agent: "Ann"}); !errors.Is(err, maildir.ErrNotFound) {
+		t.Errorf("and before: %v", err)
+	}
+
+	free()
+	var happened []maildir.Happening
+	enough := errors.New("enough")
+	err = p.Watch(t.Context(), 0, func(h *maildir.Happening) error {
+		if happened = append(happened, *h); h.What == maildir.HappenedRelease && h.Agent == "Ann" && h.Text == "a.go" {
+			return enough
+		}
+		return nil
+	})
+	if !errors.Is(err, enough) {
+		t.Errorf("it is told %+v; %v", happened, err)
+	}
+}
