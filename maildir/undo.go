@@ -49,8 +49,11 @@ var undoable = map[string][]format.Kind{
 	"claim":       {format.KindClaim, format.KindReleased},
 	"renew":       {format.KindClaim, format.KindReleased},
 	VerbRelease:   {format.KindReleased},
-	VerbAmend:     {format.KindCanonical, format.KindInbox, format.KindOutbox},
+	VerbAmend:     texts,
 }
+
+// texts are the kinds of the files that say what a message says.
+var texts = []format.Kind{format.KindCanonical, format.KindInbox, format.KindOutbox}
 
 // Undoing says what is taken back.
 type Undoing struct {
@@ -125,11 +128,24 @@ func (p *Project) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 }
 
 // planWithdrawal plans the removal of a message, and a notice to those who have read it. They do
-// not learn of each other: some may have got it blind (Invariant I7).
+// not learn of each other: some may have got it blind (Invariant I7). Errors: ErrConflict where
+// somebody has changed what a file of it says.
 func (p *Project) planWithdrawal(g *writer.Group, tx *writer.Tx, u *Undoing, undone *Undone) error {
 	gone, err := p.planDeletion(g, tx, undone.ID)
 	if err != nil {
 		return err
+	}
+	for _, v := range undone.Changes {
+		if !slices.Contains(texts, format.Locate(v.Path).Kind) {
+			continue
+		}
+		is, err := p.contentNow(v.Path)
+		if err != nil {
+			return err
+		}
+		if is != nil && !bytes.Equal(is, v.Is) {
+			return &Error{What: refusal.ChangedSince, Other: v.Path, Why: undone.Verb}
+		}
 	}
 	undone.Readers = gone.Readers()
 	return p.planNotice(g, tx, &gone.MessageRow, undone.Readers, &format.Message{
@@ -176,16 +192,16 @@ func (p *Project) planRestore(g *writer.Group, tx *writer.Tx, done *Done) error 
 		if p.writer.Holders(writer.Path, v.Path) > 0 {
 			return writer.ErrBusy
 		}
-		is, _, err := p.tree.Read(v.Path, p.tree.MaxFile()+format.MaxHeader)
-		if err != nil && tree.FaultOf(err) != tree.FaultGone {
+		is, err := p.contentNow(v.Path)
+		if err != nil {
 			return err
 		}
-		switch missing := err != nil; {
-		case missing != (v.Is == nil) || !bytes.Equal(is, v.Is):
+		switch {
+		case (is == nil) != (v.Is == nil) || !bytes.Equal(is, v.Is):
 			return &Error{What: refusal.ChangedSince, Other: v.Path, Why: done.Verb}
 		case v.Was == nil:
 			gone = append(gone, v.Path)
-		case missing:
+		case is == nil:
 			tx.Create(v.Path, v.Was)
 		default:
 			if err := g.Replace(tx, v.Path, v.Was); err != nil {
@@ -194,4 +210,16 @@ func (p *Project) planRestore(g *writer.Group, tx *writer.Tx, done *Done) error 
 		}
 	}
 	return g.RemoveAll(tx, gone)
+}
+
+// contentNow reads a file; nil where there is none.
+func (p *Project) contentNow(path string) ([]byte, error) {
+	data, _, err := p.tree.Read(path, p.tree.MaxFile()+format.MaxHeader)
+	switch {
+	case tree.FaultOf(err) == tree.FaultGone:
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return append([]byte{}, data...), nil // not nil where it is empty
 }

@@ -65,6 +65,60 @@ func TestUndoSend(t *testing.T) {
 	}
 }
 
+// TestUndoSendChanged: a message that somebody has changed is not withdrawn, whether with an editor or
+// through the mail, and no file of it is touched. A copy that is gone keeps nobody from it.
+func TestUndoSendChanged(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{}, "Ann", "Bob")
+	sent := func() (id, path string) {
+		m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
+		return m.ID, format.CanonicalPath(m.ID, m.Created)
+	}
+	refused := func(id, path string) {
+		t.Helper()
+		before := filesOf(t, p, id)
+		u, err := p.Undo(t.Context(), maildir.Undoing{Agent: "Ann", ID: id})
+		var e *maildir.Error
+		if !errors.As(err, &e) || e.What != refusal.ChangedSince || e.Other != path || e.Why != "send" {
+			t.Errorf("undone: %+v, %v", u, err)
+		}
+		if got := filesOf(t, p, id); !slices.Equal(got, before) {
+			t.Errorf("left of %v: %v", before, got)
+		}
+	}
+	id, path := sent()
+	file := filepath.Join(p.Tree().Dir(), path)
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, append(data, "more\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Rescan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	refused(id, path)
+
+	id, path = sent()
+	now, err := p.Amendable(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Amend(t.Context(), maildir.Amendment{Agent: "Bob", ID: id, Text: now.Text + "more\n"}); err != nil {
+		t.Fatal(err)
+	}
+	refused(id, filepath.Join("agents/Ann/outbox", strings.TrimPrefix(path, "messages/")))
+
+	id, path = sent()
+	if err := os.Remove(filepath.Join(p.Tree().Dir(), "agents/Bob/inbox", strings.TrimPrefix(path, "messages/"))); err != nil {
+		t.Fatal(err)
+	}
+	if u := undo(t, p, "Ann", id); u.Verb != "send" || len(filesOf(t, p, id)) > 0 {
+		t.Errorf("%+v leaves %v", u, filesOf(t, p, id))
+	}
+}
+
 // TestUndoClaim: the paths of that operation are released, and no others; what was released is claimed
 // again, unless another agent has it. The message sent before is what is undone next.
 func TestUndoClaim(t *testing.T) {
