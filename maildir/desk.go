@@ -104,6 +104,33 @@ func (p *Project) FullID(ctx context.Context, short string) (string, error) {
 		}
 		found = append(found, ids...)
 	}
+	return oneID(short, found)
+}
+
+// FormerID is FullID of a message that may be gone: the newest operations name it still. Errors: those
+// of FullID; ErrNotFound where there was no such message lately.
+func (p *Project) FormerID(ctx context.Context, short string) (string, error) {
+	id, err := p.FullID(ctx, short)
+	if err != nil {
+		return "", err
+	}
+	m, err := p.store.index.Message(ctx, p.slug, id, WithoutBody, nil)
+	if err != nil || m != nil {
+		return id, err
+	}
+	found, err := p.history.NamedDone(ctx, idPrefixes(short, p.store.cfg.Now().UTC()))
+	switch {
+	case err != nil || slices.Contains(found, short):
+		return short, err
+	case len(found) == 0:
+		return "", p.noMessage(ctx, refusal.Message, short)
+	}
+	return oneID(short, found)
+}
+
+// oneID is the one id that a shortened one was found to mean; it is itself where none was found.
+// Errors: ErrConflict for several.
+func oneID(short string, found []string) (string, error) {
 	slices.Sort(found)
 	switch found = slices.Compact(found); len(found) {
 	case 0:

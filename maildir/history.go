@@ -8,7 +8,7 @@ import (
 )
 
 // History is the audit of one project's tree: Git. The gitlog package is the one implementation.
-// None of its methods but Preserve, Flush, Authored and LastDone waits for Git.
+// None of its methods but Preserve, Flush, Authored, LastDone and NamedDone waits for Git.
 type History interface {
 	// Run commits what Record and Edited hand over until ctx ends, then commits what is left and
 	// returns.
@@ -35,6 +35,10 @@ type History interface {
 	// wait and the newest commits, whose verb is wanted and that is not taken back since (UndoPrefix).
 	// nil: there is none. An error wraps ErrUnavailable where one that waits cannot be told.
 	LastDone(ctx context.Context, agent, id string, wants func(verb string) bool) (*Done, error)
+
+	// NamedDone lists the ids of messages that operations among the newest commits were on and that
+	// have one of the prefixes, the newest operation's first.
+	NamedDone(ctx context.Context, prefixes []string) ([]string, error)
 
 	// Flush commits everything handed over so far, also what is still waiting to be quiet.
 	Flush(ctx context.Context) error

@@ -104,7 +104,7 @@ func (p *Project) logged(ctx context.Context, q LogQuery) (h HistoryQuery, show 
 	if day := dayOf(of); !day.IsZero() { // it may be gone from the tree
 		return messagesLog([]string{of}, day), show, nil
 	}
-	if q.Of, err = p.FullID(ctx, of); err != nil || q.Of == of {
+	if q.Of, err = p.FormerID(ctx, of); err != nil || q.Of == of {
 		return h, nil, cmp.Or(err, p.noMessage(ctx, refusal.Message, of))
 	}
 	return p.logged(ctx, q)

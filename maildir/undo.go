@@ -58,7 +58,7 @@ var texts = []format.Kind{format.KindCanonical, format.KindInbox, format.KindOut
 // Undoing says what is taken back.
 type Undoing struct {
 	Agent      string // whose operation
-	ID         string // the newest on this message; "": on any
+	ID         string // the newest on this message, which may be shortened; "": on any
 	Auth, Door string // of the notice, as of Draft
 	Terminal   bool
 }
@@ -74,11 +74,18 @@ type Undone struct {
 // operation of its own: it restores the files of that one and no other. A message that was sent is
 // removed for everybody, and who had read it is told. Without an id it may be an operation on claims,
 // too: paths that were claimed are released, and those that were released claimed again. Errors:
-// ErrNotFound where there is none; ErrConflict where a file has changed since, where another agent
+// ErrNotFound where there is none, or no such message; ErrConflict where a file has changed since, where another agent
 // has the paths by now, and where it cannot be told from others in its commit.
 func (p *Project) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 	if err := p.needAgent(ctx, refusal.Agent, u.Agent); err != nil {
 		return nil, err
+	}
+	if u.ID != "" {
+		id, err := p.FormerID(ctx, u.ID)
+		if err != nil {
+			return nil, err
+		}
+		u.ID = id
 	}
 	done, err := p.history.LastDone(ctx, u.Agent, u.ID, func(verb string) bool {
 		_, ok := undoable[verb]

@@ -237,7 +237,7 @@ func TestUndoMarks(t *testing.T) {
 	if _, err := p.Delete(t.Context(), "Bob", all[8]); err != nil {
 		t.Fatal(err)
 	}
-	if u = undo(t, p, "Bob", ""); u.Verb != "delete" || !slices.Equal(filesOf(t, p, all[8]), before) {
+	if u = undo(t, p, "Bob", all[8][len("msg_20060102_"):]); u.Verb != "delete" || !slices.Equal(filesOf(t, p, all[8]), before) {
 		t.Errorf("%+v restores %v, not %v", u, filesOf(t, p, all[8]), before)
 	}
 	if d, err = p.Delivery(t.Context(), "Bob", all[8]); err != nil || !d.Archived {

@@ -44,13 +44,14 @@ func rmCommand(p *program) *cobra.Command {
 		Use:   "rm ID...",
 		Short: "Delete messages, for everybody",
 		Long: "Delete messages with all copies, for everybody, whoever wrote them, and say who had read them. They stay in the\n" +
-			"project's Git history.",
+			"project's Git history, and `mailtree undo` brings them back.",
 	}, func(ctx context.Context, d *deskWork, id string) error {
 		return askAbout(ctx, d, "delete", id, func(a *mcpserver.Deleted) error {
 			d.Printf("deleted %s: %s (%d files)\n", d.ShortID(a.ID), cli.Line(a.Subject), len(a.Files))
 			if len(a.ReadBy) > 0 {
 				d.Printf("it was read by %s\n", listNames(a.ReadBy))
 			}
+			d.Printf("%s\n", d.Faint("`mailtree undo "+a.ID+"` brings it back"))
 			return nil
 		})
 	})

@@ -3,6 +3,8 @@ package gitlog
 import (
 	"bytes"
 	"context"
+	"errors"
+	"slices"
 	"strings"
 
 	"mailtree/maildir"
@@ -10,49 +12,88 @@ import (
 	"mailtree/maildir/gitlog/object"
 )
 
-// lookDone is among how many of the newest commits LastDone looks.
+// lookDone is among how many of the newest commits LastDone and NamedDone look.
 const lookDone = 3000
 
-// LastDone implements maildir.History. It follows first parents.
+// LastDone implements maildir.History.
 func (l *Log) LastDone(ctx context.Context, agent, id string, wants func(verb string) bool) (*maildir.Done, error) {
+	var done *maildir.Done
+	undone := map[told]int{}
+	err := l.eachDone(ctx, func(repo *repository, c *toldCommit) (err error) {
+		if !strings.HasPrefix(c.author, l.agent(agent)+" ") {
+			return nil
+		}
+		for i := len(c.ops) - 1; i >= 0; i-- {
+			op := c.ops[i]
+			verb, undoes := strings.CutPrefix(op.verb, maildir.UndoPrefix)
+			switch {
+			case undoes:
+				undone[told{verb, op.id}]++
+			case undone[op] > 0:
+				undone[op]--
+			case (id == "" || op.id == id) && wants(op.verb):
+				if op.onClaims() && !alone(c.ops) {
+					done = &maildir.Done{Verb: op.verb, ID: op.id, At: repo.When(c.name)}
+				} else if done, err = repo.doneIn(c.name, c.parent, op); err != nil {
+					return err
+				}
+				return errFound
+			}
+		}
+		return nil
+	})
+	if errors.Is(err, errFound) {
+		err = nil
+	}
+	return done, err
+}
+
+// NamedDone implements maildir.History.
+func (l *Log) NamedDone(ctx context.Context, prefixes []string) (ids []string, err error) {
+	err = l.eachDone(ctx, func(_ *repository, c *toldCommit) error {
+		for _, op := range c.ops {
+			begins := func(prefix string) bool { return strings.HasPrefix(op.id, prefix) }
+			if slices.ContainsFunc(prefixes, begins) && !slices.Contains(ids, op.id) {
+				ids = append(ids, op.id)
+			}
+		}
+		return nil
+	})
+	return ids, err
+}
+
+// toldCommit is a commit with the operations that it tells of.
+type toldCommit struct {
+	name, parent hash
+	author       string
+	ops          []told
+}
+
+// eachDone calls f for the newest commits, until it returns an error. It follows first parents.
+func (l *Log) eachDone(ctx context.Context, f func(*repository, *toldCommit) error) error {
 	repo := newRepository(l.cfg.Dir, newMemory())
 	defer repo.Close()
 	next, err := l.tip(ctx, repo)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	undone := map[told]int{}
 	for looked := 0; !next.IsZero() && looked < lookDone; looked++ {
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 		data, err := repo.Read(object.KindCommit, next)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		head, message, _ := bytes.Cut(data, []byte("\n\n"))
-		parent, author := commitHeader(string(head))
-		if strings.HasPrefix(author, l.agent(agent)+" ") {
-			ops := toldBy(string(message))
-			for i := len(ops) - 1; i >= 0; i-- {
-				op := ops[i]
-				verb, undoes := strings.CutPrefix(op.verb, maildir.UndoPrefix)
-				switch {
-				case undoes:
-					undone[told{verb, op.id}]++
-				case undone[op] > 0:
-					undone[op]--
-				case (id == "" || op.id == id) && wants(op.verb):
-					if op.onClaims() && !alone(ops) {
-						return &maildir.Done{Verb: op.verb, ID: op.id, At: repo.When(next)}, nil
-					}
-					return repo.doneIn(next, parent, op)
-				}
-			}
+		c := &toldCommit{name: next, ops: toldBy(string(message))}
+		c.parent, c.author = commitHeader(string(head))
+		if err := f(repo, c); err != nil {
+			return err
 		}
-		next = parent
+		next = c.parent
 	}
-	return nil, nil
+	return nil
 }
 
 // alone reports whether one of the operations of a commit may be on claims: the files that belong to
