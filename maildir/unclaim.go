@@ -23,7 +23,7 @@ func (p *Project) claimsOfDone(done *Done) (all []format.Claim, err error) {
 			}
 			data, _, err = p.tree.Read(format.ClaimOfMark(v.Path), format.MaxSmall)
 			if tree.FaultOf(err) == tree.FaultGone {
-				return nil, &Error{What: refusal.ChangedSince, Other: format.ClaimOfMark(v.Path), Why: done.Verb}
+				return nil, &Error{What: refusal.ChangedSince, Other: format.ClaimOfMark(v.Path), Why: Deed(done.Verb)}
 			}
 			if err != nil {
 				return nil, err
@@ -34,7 +34,7 @@ func (p *Project) claimsOfDone(done *Done) (all []format.Claim, err error) {
 		}
 		c, err := format.ParseClaim(data)
 		if err != nil {
-			return nil, &Error{What: refusal.ChangedSince, Other: v.Path, Why: done.Verb}
+			return nil, &Error{What: refusal.ChangedSince, Other: v.Path, Why: Deed(done.Verb)}
 		}
 		all = append(all, c)
 	}

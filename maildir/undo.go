@@ -29,6 +29,18 @@ type Done struct {
 	Changes []Version // of files of the message, or of claims, in its commit; none where others there may have made them
 }
 
+// Deed is what people call an operation: VerbAmend is an edit to them.
+func Deed(verb string) string {
+	undone, undoes := strings.CutPrefix(verb, UndoPrefix)
+	switch {
+	case undone != VerbAmend:
+		return verb
+	case undoes:
+		return UndoPrefix + VerbEdit
+	}
+	return VerbEdit
+}
+
 // Version is a file before and after an operation; nil where there is none.
 type Version struct {
 	Path    string
@@ -102,7 +114,7 @@ func (p *Project) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 			Other: u.Agent,
 		}
 	case len(done.Changes) == 0:
-		return nil, &Error{What: refusal.NotUndone, Other: u.Agent, Why: done.Verb}
+		return nil, &Error{What: refusal.NotUndone, Other: u.Agent, Why: Deed(done.Verb)}
 	}
 	undone := &Undone{Done: *done}
 	tx := &writer.Tx{Keys: append(writer.On("undo "+u.Agent), writer.On("claims")...)}
@@ -151,7 +163,7 @@ func (p *Project) planWithdrawal(g *writer.Group, tx *writer.Tx, u *Undoing, und
 			return err
 		}
 		if is != nil && !bytes.Equal(is, v.Is) {
-			return &Error{What: refusal.ChangedSince, Other: v.Path, Why: undone.Verb}
+			return &Error{What: refusal.ChangedSince, Other: v.Path, Why: Deed(undone.Verb)}
 		}
 	}
 	undone.Readers = gone.Readers()
@@ -205,7 +217,7 @@ func (p *Project) planRestore(g *writer.Group, tx *writer.Tx, done *Done) error 
 		}
 		switch {
 		case (is == nil) != (v.Is == nil) || !bytes.Equal(is, v.Is):
-			return &Error{What: refusal.ChangedSince, Other: v.Path, Why: done.Verb}
+			return &Error{What: refusal.ChangedSince, Other: v.Path, Why: Deed(done.Verb)}
 		case v.Was == nil:
 			gone = append(gone, v.Path)
 		case is == nil:

@@ -58,7 +58,7 @@ func (s *Server) deleteMessage(ctx context.Context, p *maildir.Project, ask *Mes
 // Undone is the answer of POST /mailtree/undo.
 type Undone struct {
 	ID        string   `json:"message_id,omitempty"`
-	Operation string   `json:"operation"` // send, archive, claim …
+	Operation string   `json:"operation"` // send, edit, archive, claim …: see maildir.Deed
 	At        string   `json:"at"`
 	ReadBy    []string `json:"read_by"`         // of a message that was withdrawn or changed: who had read it, and is told
 	Paths     []string `json:"paths,omitempty"` // of an operation on claims
@@ -78,7 +78,7 @@ func (s *Server) undo(ctx context.Context, p *maildir.Project, ask *MessageAsk) 
 	}
 	return Undone{
 		ID:        u.ID,
-		Operation: u.Verb,
+		Operation: maildir.Deed(u.Verb),
 		At:        tool.Stamp(u.At),
 		ReadBy:    tool.Strs(u.Readers),
 		Paths:     u.Patterns,

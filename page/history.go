@@ -133,6 +133,7 @@ var verbs = map[string]string{
 	"unread":           "marked it as unread",
 	"delete":           "deleted it for everybody",
 	"stamp":            "wrote the time into a mark",
+	maildir.VerbAmend:  "changed what it says",
 	maildir.VerbEdit:   "edited its files",
 	maildir.VerbCommit: "committed its files",
 }

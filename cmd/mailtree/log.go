@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/cli"
+	"mailtree/maildir"
 	mcpserver "mailtree/mcp"
 )
 
@@ -79,7 +80,7 @@ func showEntry(s *cli.Screen, e *mcpserver.LogEntry) error {
 		how = " (" + e.Door + ")"
 	}
 	commit := cmp.Or(e.Commit[:min(10, len(e.Commit))], "pending   ")
-	s.Printf("%s  %s  %s %s%s\n", s.Faint(commit), cli.Exact(e.At), s.Bold(cli.Line(who)), cli.Line(e.Verb), how)
+	s.Printf("%s  %s  %s %s%s\n", s.Faint(commit), cli.Exact(e.At), s.Bold(cli.Line(who)), cli.Line(maildir.Deed(e.Verb)), how)
 	if about := strings.TrimSpace(strings.TrimPrefix(e.Summary, e.Who+" "+e.ID)); about != "" {
 		s.Printf("    %s\n", cli.Line(about))
 	}

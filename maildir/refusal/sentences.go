@@ -99,10 +99,12 @@ var sentences = [whats]sentence{
 	NothingToUndo: {ErrNotFound, "{=other} has lately sent, changed, read, acknowledged, archived, deleted, claimed or released nothing " +
 		"here that is not undone yet."},
 	NotUndone: {ErrConflict, "The last thing that {=other} did is a {why}, which shares a commit with another one, and is not taken " +
-		"back so: claim or release the paths. To take back what was done to a message before that, name the message."},
-	ChangedSince:       {ErrConflict, "{=other} has changed since, so that the {why} is not undone."},
-	ClaimTaken:         {ErrConflict, "{=other} has claimed {name} or a part of it meanwhile, so that the release is not undone."},
-	ClaimOver:          {ErrConflict, "The claim on {name} would be over since {why}, so that the release is not undone: claim it again."},
+		"back so. {undo something else}"},
+	ChangedSince: {ErrConflict, "{=other} has changed since, so that the {why} is not undone. {undo something else}"},
+	ClaimTaken: {ErrConflict, "{=other} has claimed {name} or a part of it meanwhile, so that the release is not undone. " +
+		"{undo something else}"},
+	ClaimOver: {ErrConflict, "The claim on {name} would be over since {why}, so that the release is not undone: claim it again. " +
+		"{undo something else}"},
 	AmendedSince:       {ErrConflict, "Message {name} {arg} was changed by somebody else meanwhile. Read it again, and make the change anew."},
 	AmendmentMalformed: {ErrInvalid, "The changed text cannot be taken: {why}."},
 	OffsetBeyond:       {ErrInvalid, "{field} is {count}, but the text has {limit} bytes: {go on}."},
@@ -338,4 +340,5 @@ var phrases = map[string]string{
 	"show a key":             "",
 	"forget a key":           "",
 	"list the keys":          "",
+	"undo something else":    "",
 }
