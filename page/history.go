@@ -124,18 +124,19 @@ func (v *view) showFile(f *maildir.FileChange, room *int) (fileShown, error) {
 
 // verbs are the operations on a message, as somebody did them.
 var verbs = map[string]string{
-	"send":             "sent it",
-	"reply":            "sent it, as a reply",
-	"read":             "read it",
-	"pop":              "took it out of the queue",
-	"acknowledge":      "acknowledged it",
-	"archive":          "archived it",
-	"unread":           "marked it as unread",
-	"delete":           "deleted it for everybody",
-	"stamp":            "wrote the time into a mark",
-	maildir.VerbAmend:  "changed what it says",
-	maildir.VerbEdit:   "edited its files",
-	maildir.VerbCommit: "committed its files",
+	"send":              "sent it",
+	"reply":             "sent it, as a reply",
+	"read":              "read it",
+	"pop":               "took it out of the queue",
+	"acknowledge":       "acknowledged it",
+	"archive":           "archived it",
+	"unread":            "marked it as unread",
+	maildir.VerbRelease: "released the claim, and sent it",
+	"delete":            "deleted it for everybody",
+	"stamp":             "wrote the time into a mark",
+	maildir.VerbAmend:   "changed what it says",
+	maildir.VerbEdit:    "edited its files",
+	maildir.VerbCommit:  "committed its files",
 }
 
 func didTo(verb string) string {

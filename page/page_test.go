@@ -331,6 +331,7 @@ func TestWrites(t *testing.T) {
 		t.Errorf("Bob is told %+v, %v", inbox, err)
 	}
 	contains(t, b.see(s.base+"/activity?agent=pat"), "released", "app/api/*.py")
+	contains(t, b.see(s.base+"/message/"+inbox.Messages[0].ID+"/history"), "released the claim, and sent it")
 	contains(t, b.press(s.base+"/compose", s.base+"/message/"+inbox.Messages[0].ID+"/undo"), "Undone.")
 	if claims, err := s.p.Claims(t.Context(), false); err != nil || len(claims) != 1 || claims[0].Agent != "Bob" {
 		t.Errorf("the claims are %v, %v", claims, err)
