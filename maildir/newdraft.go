@@ -10,8 +10,8 @@ import (
 )
 
 // NewDraft makes a file among the drafts of an agent, for a message to those, and returns where on
-// the disk it lies, and the folder in which it would be sent. It has no text yet. Errors: ErrNotFound
-// for an unknown agent, the sender or one of those.
+// the disk it lies, and the folder in which it would be sent. It has no text yet. Errors:
+// ErrNotFound for an unknown agent, the sender or one of those.
 // See docs/tree.md, "Sending by saving".
 func (p *Project) NewDraft(ctx context.Context, agent string, to []string) (file, outbox string, err error) {
 	if err := p.needParties(ctx, &Draft{From: agent, To: to}); err != nil {

@@ -17,8 +17,8 @@ import (
 const maxWaits = 10
 
 // showWaits is `mailtree` alone: what waits for the person in the project of this folder, and the
-// next commands. Without a store it is the help; elsewhere it is the list of projects, and how to make
-// one of the code base that has none.
+// next commands. Without a store it is the help; elsewhere it is the list of projects, and how to
+// make one of the code base that has none.
 func (p *program) showWaits(c *cobra.Command) error {
 	if !storedir.IsStore(p.cfg.Store) {
 		return c.Help()
