@@ -106,7 +106,7 @@ func (p *program) complete(c *cobra.Command, what, begun string) ([]cobra.Comple
 	}
 	person, _ := p.me()
 	// The flags before the cursor are parsed by now: when the settings were read, they were words.
-	cfg, err := loadConfig(c.Flags(), p.env, "", os.UserHomeDir)
+	cfg, _ := loadConfig(c.Flags(), p.env, "", os.UserHomeDir) // the store is all that matters: see goesOn
 	if cfg == nil || cfg.Store == "" {
 		return nil, none
 	}
