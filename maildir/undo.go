@@ -99,6 +99,10 @@ func (p *Project) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 		}
 		u.ID = id
 	}
+	// A start after a crash finishes what is in no commit: a deletion would take again what was restored.
+	if err := p.history.Flush(ctx); err != nil {
+		return nil, err
+	}
 	done, err := p.history.LastDone(ctx, u.Agent, u.ID, func(verb string) bool {
 		_, ok := undoable[verb]
 		return ok
