@@ -79,12 +79,12 @@ func TestFaultMemory(t *testing.T) {
 		local          bool     // over the socket, to the tools of aimx
 	}{
 		{"one client, 8 MB each", 1, 1, [][]byte{inbox("Bob")}, false},
-		{"some clients, 1 MB each", min(many, 16), extent(1, 10, 10), [][]byte{inbox("Cat")}, false},
-		{"many clients, 8 MB each", many, extent(1, 3, 3), [][]byte{inbox("Bob")}, false},
-		{"many clients, resources", many, extent(1, 3, 3), [][]byte{one, all}, false},
-		{"many clients, search", many, extent(1, 3, 3), [][]byte{search}, false},
-		{"many clients, summaries", many, extent(1, 3, 3), [][]byte{summary}, false},
-		{"many clients, email_read", many, extent(1, 3, 3), [][]byte{letter}, true},
+		{"some clients, 1 MB each", min(many, 16), extent(1, 3, 10), [][]byte{inbox("Cat")}, false},
+		{"many clients, 8 MB each", many, extent(1, 1, 3), [][]byte{inbox("Bob")}, false},
+		{"many clients, resources", many, extent(1, 1, 3), [][]byte{one, all}, false},
+		{"many clients, search", many, extent(1, 1, 3), [][]byte{search}, false},
+		{"many clients, summaries", many, extent(1, 1, 3), [][]byte{summary}, false},
+		{"many clients, email_read", many, extent(1, 1, 3), [][]byte{letter}, true},
 	} {
 		d.start()
 		post := func(body []byte) error {
