@@ -51,7 +51,7 @@ func (n *Waker) wakeOne(ctx context.Context, by By, p *maildir.Project, s *maild
 	}
 	window, pane, err := look(ctx, s.Seat.Tmux, s.Seat.Pane, func(at tmux.Pane) bool { return at.ID == s.Seat.Pane })
 	if err == nil {
-		err = window.Free(ctx, pane)
+		err = window.Free(ctx, pane, Text)
 	}
 	if err != nil {
 		return "", err

@@ -24,7 +24,7 @@ func (n *Waker) tellReady(ctx context.Context, by By, p *maildir.Project, agent 
 	o := Outcome{Project: p.Slug(), Agent: agent, New: notice.New}
 	s, pane, err := n.findWindow(ctx, by.Tmux, p, notice)
 	if err == nil {
-		err = s.Free(ctx, pane)
+		err = s.Free(ctx, pane, Text)
 	}
 	if err != nil {
 		o.Why = err.Error()

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -117,7 +120,7 @@ func TestFree(t *testing.T) {
 	}
 	free := func(why string) {
 		t.Helper()
-		if err := session.Free(t.Context(), w.Pane); (err == nil) != (why == "") || err != nil && (!errors.Is(err, tmux.ErrBusy) || !strings.Contains(err.Error(), why)) {
+		if err := session.Free(t.Context(), w.Pane, "You have new mail."); (err == nil) != (why == "") || err != nil && (!errors.Is(err, tmux.ErrBusy) || !strings.Contains(err.Error(), why)) {
 			t.Errorf("%v, want %q", err, why)
 		}
 	}
@@ -127,6 +130,14 @@ func TestFree(t *testing.T) {
 	free("has text in its prompt")
 	srv.Run("send-keys", "-t", w.Pane, "Enter")
 	w.Await(1)
+	srv.Run("send-keys", "-t", w.Pane, "-l", "You have new mail.")
+	w.Shows("You have new mail.")
+	free("")
+	srv.Run("send-keys", "-t", w.Pane, "-l", " Hm")
+	w.Shows("Hm")
+	free("has text in its prompt")
+	srv.Run("send-keys", "-t", w.Pane, "Enter")
+	w.Await(2)
 	free("")
 	srv.Run("send-keys", "-t", w.Pane, "-l", "› 1. Yes, go on")
 	w.Shows("go on")
@@ -155,5 +166,52 @@ func TestNotSubmitted(t *testing.T) {
 		if (err == nil) != (why == "") || err != nil && !strings.Contains(err.Error(), why) {
 			t.Errorf("%d: %v", swallowed, err)
 		}
+	}
+}
+
+// TestSlowToShow: a client that is busy while the text comes gets no Enter before it has shown the
+// text: both at once are a paste to it. What it left in its prompt is submitted by the next call.
+func TestSlowToShow(t *testing.T) {
+	t.Parallel()
+	srv := tmuxtest.Start(t)
+	const client = `python3 -c '
+import os, time, tty
+tty.setraw(0)
+os.write(1, "› ".encode())
+while not os.path.exists("%s"):
+    time.sleep(0.01)
+typed = ""
+while True:
+    keys = os.read(0, 4096).decode()
+    if keys == "\r":
+        typed, keys = "", ""
+        os.write(1, b"\r\nsubmitted\r\n\r\n")
+    typed += keys.replace("\r", " ")
+    os.write(1, ("\r› " + typed).encode())
+'`
+	for _, first := range []bool{true, false} { // whether it goes on during the first call
+		goOn := filepath.Join(t.TempDir(), "on")
+		w := srv.Program("work", fmt.Sprintf(client, goOn))
+		w.Shows("›")
+		session, err := tmux.Parse(w.Tmux)
+		if err != nil {
+			t.Fatal(err)
+		}
+		free := func() { os.WriteFile(goOn, nil, 0o600) }
+		if first {
+			time.AfterFunc(1500*time.Millisecond, free)
+		}
+		err = session.Type(t.Context(), w.Pane, "You have new mail.", 0)
+		if (err == nil) != first || err != nil && !strings.Contains(err.Error(), "does not show what was typed") {
+			t.Errorf("%v: %v", first, err)
+		}
+		if !first {
+			free()
+			w.Shows("You have new mail.")
+			if err := session.Type(t.Context(), w.Pane, "You have new mail.", 0); err != nil {
+				t.Error(err)
+			}
+		}
+		w.Shows("submitted")
 	}
 }

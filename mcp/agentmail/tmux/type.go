@@ -11,16 +11,17 @@ import (
 
 const (
 	rest     = 5 * time.Second       // after a keystroke somebody may still be typing
-	showTime = time.Second           // a client shows within it what was typed, or that it was submitted
+	drawTime = 5 * time.Second       // a busy client shows within it what was typed
+	showTime = time.Second           // and within this one that it was submitted, or Enter is pressed again
 	lookTime = 50 * time.Millisecond // between looks at the screen
 )
 
 // ErrBusy is why nothing is typed into a pane now.
 var ErrBusy = errors.New("its window is in use")
 
-// Free returns nil where the pane waits for a line and nobody types there. Errors: ErrBusy, those
-// of Panes.
-func (s Session) Free(ctx context.Context, pane string) error {
+// Free returns nil where the pane waits for a line, or for the Enter behind text that Type typed, and
+// nobody types there. Errors: ErrBusy, those of Panes.
+func (s Session) Free(ctx context.Context, pane, text string) error {
 	out, err := s.run(ctx, "list-clients", "-F", "#{client_activity} #{pane_id}")
 	if err != nil {
 		return err
@@ -32,7 +33,7 @@ func (s Session) Free(ctx context.Context, pane string) error {
 		}
 	}
 	screen, err := s.Screen(ctx, pane)
-	if err == nil && screen.Activity != Waiting {
+	if err == nil && screen.Activity != Waiting && !screen.left(text) {
 		err = fmt.Errorf("%w: it %s", ErrBusy, screen.Activity)
 	}
 	return err
@@ -56,11 +57,12 @@ func (s Session) Screen(ctx context.Context, pane string) (Screen, error) {
 }
 
 // Type types the text into the pane as it is, Enter after the pause, and looks whether that
-// submitted it. Where it did not, Type presses Enter once more. Once begun, it goes on whatever
-// becomes of ctx: half a notice in somebody's prompt is worse than a late end. Errors are ErrBusy
-// and those of Panes; the text may stand in the prompt all the same. The pause is for programs that
-// take keys which come all at once for a paste, and an Enter among them for a line break
-// (https://github.com/dustinkirkland/byobu/issues/115).
+// submitted it. Where it did not, Type presses Enter once more. Text that stands in the prompt from
+// an earlier call is not typed again. Once begun, Type goes on whatever becomes of ctx: half a notice
+// in somebody's prompt is worse than a late end. Errors are ErrBusy and those of Panes; the text may
+// stand in the prompt all the same. Programs take keys which come all at once for a paste, and an
+// Enter among them for a line break (https://github.com/dustinkirkland/byobu/issues/115): therefore
+// the pause, and no Enter before the text is on the screen.
 func (s Session) Type(ctx context.Context, pane, text string, pause time.Duration) error {
 	if !paneID.MatchString(pane) {
 		return errors.New("no pane")
@@ -69,14 +71,22 @@ func (s Session) Type(ctx context.Context, pane, text string, pause time.Duratio
 		return err
 	}
 	ctx = context.WithoutCancel(ctx)
-	if _, err := s.run(ctx, "send-keys", "-t", pane, "-l", "--", text); err != nil {
+	screen, err := s.Screen(ctx, pane)
+	if err != nil {
 		return err
 	}
-	time.Sleep(pause)
-	screen, err := s.watch(ctx, pane, func(now Screen) bool { return now.Activity != Waiting })
+	if !screen.left(text) {
+		if _, err := s.run(ctx, "send-keys", "-t", pane, "-l", "--", text); err != nil {
+			return err
+		}
+		time.Sleep(pause)
+	}
+	screen, err = s.watch(ctx, pane, drawTime, func(now Screen) bool { return now.Activity != Waiting })
 	switch {
 	case err != nil:
 		return err
+	case screen.Activity == Waiting:
+		return fmt.Errorf("%w: it does not show what was typed; the notice is not submitted", ErrBusy)
 	case screen.Activity == Asking || screen.Activity == Typing && !screen.holds(text):
 		return fmt.Errorf("%w: it %s; the notice was typed and not submitted", ErrBusy, screen.Activity)
 	}
@@ -84,16 +94,16 @@ func (s Session) Type(ctx context.Context, pane, text string, pause time.Duratio
 		if _, err = s.run(ctx, "send-keys", "-t", pane, "Enter"); err != nil {
 			return err
 		}
-		if screen, err = s.watch(ctx, pane, func(now Screen) bool { return !now.holds(text) }); err != nil || !screen.holds(text) {
+		if screen, err = s.watch(ctx, pane, showTime, func(now Screen) bool { return !now.holds(text) }); err != nil || !screen.holds(text) {
 			return err
 		}
 	}
 	return fmt.Errorf("%w: the notice stands in its prompt and Enter does not submit it", ErrBusy)
 }
 
-// watch looks at the screen until it is as wanted, at most showTime, and returns the last look.
-func (s Session) watch(ctx context.Context, pane string, wanted func(Screen) bool) (Screen, error) {
-	for end := time.Now().Add(showTime); ; time.Sleep(lookTime) {
+// watch looks at the screen until it is as wanted, at most that long, and returns the last look.
+func (s Session) watch(ctx context.Context, pane string, most time.Duration, wanted func(Screen) bool) (Screen, error) {
+	for end := time.Now().Add(most); ; time.Sleep(lookTime) {
 		screen, err := s.Screen(ctx, pane)
 		if err != nil || wanted(screen) || time.Now().After(end) {
 			return screen, err
@@ -106,6 +116,13 @@ func (s Session) watch(ctx context.Context, pane string, wanted func(Screen) boo
 func (s Screen) holds(text string) bool {
 	text, typed := squeeze(text), squeeze(s.Typed)
 	return s.Activity == Typing && (strings.HasSuffix(typed, text) || strings.Contains(text, typed))
+}
+
+// left reports whether the prompt holds the text, or the first line of it that the screen has room
+// for, and nothing else: nobody but Type left that there.
+func (s Screen) left(text string) bool {
+	text, typed := squeeze(text), squeeze(s.Typed)
+	return s.Activity == Typing && text != "" && (typed == text || len(typed) > len(text)/3 && strings.HasPrefix(text, typed))
 }
 
 func squeeze(s string) string { return strings.Join(strings.Fields(s), "") }
