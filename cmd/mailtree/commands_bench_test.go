@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"os/exec"
@@ -15,7 +16,8 @@ import (
 // server, in a store whose mail is committed: 100,000 messages with -large. Each is to take 60 ms at
 // the most (p50); start is the same program that does nothing. Those that write do so one after the
 // other, so that the store grows by two messages in a round. rm-sent deletes what was sent a moment
-// before, and so waits for the commit of that.
+// before. undo and undo-rm take back what was done a moment before, and wait for the commit of that;
+// undo-later takes back what is committed.
 func BenchmarkCommands(b *testing.B) {
 	mail := bulk.Mail{
 		Name:     "commands",
@@ -76,6 +78,10 @@ func BenchmarkCommands(b *testing.B) {
 		run("rm-sent", "rm", "-p", "bench", sent.ID)
 		here("rm", old.ID)
 		run("undo-rm", "undo", "-p", "bench")
+		here("send", "Ada", "-s", "To be undone later", "-m", "text")
+		for bytes.Contains(run("log-last", "log", "-p", "bench", "-n", "1", "--json"), []byte(`"commit":""`)) {
+		}
+		run("undo-later", "undo", "-p", "bench")
 		here("claim", "docs/**")
 		here("release", "--all")
 		run("new", "new", "draft", "-p", "bench", "Ada")
