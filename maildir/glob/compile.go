@@ -5,7 +5,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -415,92 +414,4 @@ func subtract(a, b []span) []span {
 		a = rest
 	}
 	return a
-}
-
-// foldRune returns the one character that stands for all cases of c: of ASCII letters the small
-// one.
-func foldRune(c rune) rune {
-	if c >= utf8.RuneSelf {
-		for f := unicode.SimpleFold(c); f != c; f = unicode.SimpleFold(f) {
-			if f < c {
-				return foldRune(f)
-			}
-		}
-	}
-	if 'A' <= c && c <= 'Z' {
-		c += 'a' - 'A'
-	}
-	return c
-}
-
-// Fold writes s as patterns compare it that ignore case: each letter as the one that stands for all
-// its cases, of ASCII the small one.
-func Fold(s string) string { return strings.Map(foldRune, s) }
-
-func foldIf(s string, fold bool) string {
-	if fold {
-		return Fold(s)
-	}
-	return s
-}
-
-// foldedPrefix reports whether s, once folded, begins with prefix, which is.
-func foldedPrefix(s, prefix string) bool {
-	for i := 0; i < len(prefix) && i < len(s) && prefix[i] < utf8.RuneSelf && s[i] < utf8.RuneSelf; {
-		if c := s[i]; c != prefix[i] && (c < 'A' || c > 'Z' || c+'a'-'A' != prefix[i]) {
-			return false
-		}
-		if i++; i == len(prefix) {
-			return true
-		}
-	}
-	for prefix != "" {
-		a, n := utf8.DecodeRuneInString(s)
-		b, m := utf8.DecodeRuneInString(prefix)
-		if n == 0 || foldRune(a) != b {
-			return false
-		}
-		s, prefix = s[n:], prefix[m:]
-	}
-	return true
-}
-
-// foldedSuffix reports whether s, once folded, ends with suffix, which is.
-func foldedSuffix(s, suffix string) bool {
-	for suffix != "" {
-		a, n := utf8.DecodeLastRuneInString(s)
-		b, m := utf8.DecodeLastRuneInString(suffix)
-		if n == 0 || foldRune(a) != b {
-			return false
-		}
-		s, suffix = s[:len(s)-n], suffix[:len(suffix)-m]
-	}
-	return true
-}
-
-// foldSpans adds the other cases of all characters.
-func foldSpans(in []span) []span {
-	out := slices.Clone(in)
-	add := func(c rune) {
-		for f := unicode.SimpleFold(c); f != c; f = unicode.SimpleFold(f) {
-			out = append(out, span{f, f})
-		}
-	}
-	for _, s := range in {
-		if s.hi-s.lo < 256 { // fewer than there are ranges with cases
-			for c := s.lo; c <= s.hi; c++ {
-				add(c)
-			}
-			continue
-		}
-		if s.lo <= 'ß' && 'ß' <= s.hi { // the only one with another case that the table below lacks
-			add('ß')
-		}
-		for _, r := range unicode.CaseRanges {
-			for c := max(s.lo, rune(r.Lo)); c <= min(s.hi, rune(r.Hi)); c++ {
-				add(c)
-			}
-		}
-	}
-	return out
 }
