@@ -1,0 +1,371 @@
+package stdio
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+	mcpserver "mailtree/mcp"
+	"mailtree/mcp/socket"
+)
+
+func TestMain(m *testing.M) {
+	if err := storetest.Isolate(os.Setenv); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// world is a store whose server comes and goes.
+type world struct {
+	t     *testing.T
+	store *storetest.Store
+	path  string
+	asked atomic.Value // the last session id that was seen
+	cut   atomic.Bool  // the next POST is done, but the server dies before it answers
+	holds atomic.Int32 // how many links servers have seen
+	posts atomic.Int32 // POSTs that servers are working on
+	late  atomic.Value // method whose answer waits for freed
+	freed chan struct{}
+	slow  atomic.Bool // the stream of a session takes its time to open
+	mute  atomic.Bool // it does not open
+
+	mu     sync.Mutex
+	server *http.Server // nil: none runs
+	end    func()
+	starts int // by the bridge
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, store: storetest.Open(t, storetest.Config{}), path: filepath.Join(t.TempDir(), "s.sock"), freed: make(chan struct{})}
+	p, err := w.store.EnsureProject(t.Context(), "/p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.EnsureAgent(t.Context(), "Ann", maildir.Registration{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.kill)
+	return w
+}
+
+func (w *world) project() *maildir.Project { return w.store.Projects()[0] }
+
+func (w *world) start() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.server != nil {
+		return
+	}
+	l, err := socket.Listen(context.Background(), socket.Config{Path: w.path})
+	if err != nil {
+		w.t.Error(err)
+		return
+	}
+	m := mcpserver.New(mcpserver.Config{Store: w.store.Store, Progress: 10 * time.Millisecond, Events: true})
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { m.Run(ctx) })
+	srv := m.SocketServer()
+	inner := srv.Handler
+	srv.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if id := r.Header.Get("Mcp-Session-Id"); id != "" {
+			w.asked.Store(id)
+		}
+		if r.Method == http.MethodPost {
+			w.posts.Add(1)
+			defer w.posts.Add(-1)
+		}
+		if r.Method == http.MethodPost && w.cut.CompareAndSwap(true, false) {
+			inner.ServeHTTP(httptest.NewRecorder(), r)
+			go w.kill()
+			panic(http.ErrAbortHandler)
+		}
+		if strings.HasSuffix(r.URL.Path, "/hold") {
+			w.holds.Add(1)
+		}
+		if r.Method == http.MethodGet && w.slow.Load() && strings.HasSuffix(r.URL.Path, "/mcp") {
+			time.Sleep(200 * time.Millisecond)
+		}
+		if r.Method == http.MethodGet && w.mute.Load() && strings.HasSuffix(r.URL.Path, "/mcp") {
+			<-r.Context().Done()
+			return
+		}
+		if method, _ := w.late.Load().(string); method != "" && r.Method == http.MethodPost {
+			w.answerLate(inner, rw, r, method)
+			return
+		}
+		inner.ServeHTTP(rw, r)
+	})
+	wg.Go(func() { srv.Serve(l) })
+	w.server, w.end = srv, func() { cancel(); wg.Wait() }
+}
+
+// answerLate does what is asked, and keeps back the first answer to the method until freed is closed.
+func (w *world) answerLate(inner http.Handler, rw http.ResponseWriter, r *http.Request, method string) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		w.t.Error(err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	if !bytes.Contains(body, []byte(`"method":"`+method+`"`)) || !w.late.CompareAndSwap(method, "") {
+		inner.ServeHTTP(rw, r)
+		return
+	}
+	answer := httptest.NewRecorder()
+	inner.ServeHTTP(answer, r)
+	<-w.freed
+	maps.Copy(rw.Header(), answer.Header())
+	rw.WriteHeader(answer.Code)
+	rw.Write(answer.Body.Bytes())
+}
+
+// take gives the running server to whoever ends it.
+func (w *world) take() (*http.Server, func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	srv, end := w.server, w.end
+	w.server = nil
+	return srv, end
+}
+
+// kill breaks every connection.
+func (w *world) kill() {
+	if srv, end := w.take(); srv != nil {
+		srv.Close()
+		end()
+	}
+}
+
+// stop ends the server as the program does.
+func (w *world) stop() {
+	if srv, end := w.take(); srv != nil {
+		end2 := make(chan struct{})
+		go func() { defer close(end2); end() }()
+		srv.Shutdown(context.Background())
+		<-end2
+	}
+}
+
+// endSession ends the client's session, and nothing else, as a server does after a time.
+func (w *world) endSession() {
+	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return socket.Dial(ctx, w.path) }}}
+	r, err := http.NewRequest(http.MethodDelete, "http://mailtree/toolset/mail/mcp", nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r.Header.Set("Mcp-Session-Id", w.asked.Load().(string))
+	res, err := c.Do(r)
+	if err != nil || res.StatusCode != http.StatusNoContent {
+		w.t.Fatal(res, err)
+	}
+	res.Body.Close()
+}
+
+// dial is the bridge's.
+func (w *world) dial(ctx context.Context, start bool) (net.Conn, error) {
+	c, err := socket.Dial(ctx, w.path)
+	if err == nil || !start {
+		return c, err
+	}
+	w.mu.Lock()
+	w.starts++
+	w.mu.Unlock()
+	w.start()
+	return socket.Dial(ctx, w.path)
+}
+
+func (w *world) started() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.starts
+}
+
+// client is a client of the bridge.
+type client struct {
+	t    *testing.T
+	in   io.WriteCloser
+	out  chan string
+	done chan error
+}
+
+// bridge starts one, which starts the server.
+func (w *world) bridge(change ...func(*Config)) *client {
+	w.t.Helper()
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	c := &client{t: w.t, in: inW, out: make(chan string, 10000), done: make(chan error, 1)}
+	cfg := Config{In: inR, Out: outW, Toolset: "mail", Dial: w.dial, Patience: time.Millisecond}
+	for _, f := range change {
+		f(&cfg)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		err := Run(ctx, cfg)
+		outW.Close()
+		c.done <- err
+	}()
+	go func() {
+		defer close(c.out)
+		r := bufio.NewReader(outR)
+		for {
+			line, err := r.ReadString('\n')
+			if err != nil {
+				return
+			}
+			c.out <- line
+		}
+	}()
+	w.t.Cleanup(func() { cancel(); inW.Close(); outR.Close() })
+	return c
+}
+
+func (c *client) send(lines ...string) {
+	c.t.Helper()
+	for _, l := range lines {
+		if _, err := io.WriteString(c.in, l+"\n"); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// hear reads lines until one has all that is wanted; it returns that one and the ones before.
+func (c *client) hear(want ...string) (line string, before []string) {
+	c.t.Helper()
+	late := time.After(60 * time.Second)
+	for {
+		select {
+		case l, ok := <-c.out:
+			if !ok {
+				c.t.Fatalf("the bridge ended (%v), before %q; heard %q", <-c.done, want, before)
+			}
+			all := true
+			for _, w := range want {
+				all = all && strings.Contains(l, w)
+			}
+			if all {
+				return l, before
+			}
+			before = append(before, l)
+		case <-late:
+			c.t.Fatalf("waited in vain for %q; heard %q", want, before)
+		}
+	}
+}
+
+// finish ends the input and returns what Run does.
+func (c *client) finish() error {
+	c.t.Helper()
+	c.in.Close()
+	select {
+	case err := <-c.done:
+		return err
+	case <-time.After(60 * time.Second):
+		c.t.Fatal("the bridge does not end with its input")
+		return nil
+	}
+}
+
+const (
+	hello  = `{"jsonrpc":"2.0","id":"hi","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	ready  = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+	meta   = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
+	inbox  = "resource://inbox/Ann?project=/p"
+	update = `"method":"notifications/resources/updated"`
+)
+
+// call is a tools/call; in the newer era with m of ","+meta.
+func call(id, tool, args, m string) string {
+	return `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + args + m + `}}`
+}
+
+const toAnn = `{"project_key":"/p","from_agent":"Ann","to":["Ann"],"subject":"s","body_md":"b"}`
+
+// TestSession: a client of the older era keeps its session and subscriptions, however the server ends and whoever starts
+// the next one.
+func TestSession(t *testing.T) {
+	t.Parallel()
+	for name, restart := range map[string]func(w *world){
+		"stopped":            (*world).stop,
+		"killed":             (*world).kill,
+		"started by another": func(w *world) { w.kill(); w.start() },
+		"session ended":      (*world).endSession,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			c := w.bridge()
+			c.send(hello)
+			c.hear(`"id":"hi"`, `"protocolVersion":"2025-06-18"`)
+			c.send(ready, `{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"`+inbox+`"}}`)
+			c.hear(`"id":1`, `"result":{}`)
+			for round := range 2 {
+				heard := func() {
+					t.Helper()
+					for found := false; !found; { // the server may not have found its mark yet
+						c.send(call("2", "send_message", toAnn, ""))
+						line, before := c.hear(`"id":2,"result"`)
+						if strings.Contains(line, `"isError":true`) {
+							t.Fatalf("round %d: %s", round, line)
+						}
+						for _, l := range append(before, drain(c.out)...) {
+							found = found || strings.Contains(l, update) && strings.Contains(l, inbox)
+						}
+					}
+				}
+				heard()
+				drain(c.out)
+				restart(w)
+				if name == "started by another" || name == "session ended" {
+					c.hear(update, inbox) // it may have changed meanwhile: no message of the client is needed
+				}
+			}
+			c.send(call("3", "whois", `{"project_key":"/p","agent_name":"Ann"}`, ""))
+			c.hear(`"id":3`, `"name":"Ann"`)
+			if err := c.finish(); err != nil {
+				t.Error(err)
+			}
+			if name == "started by another" && w.started() != 1 {
+				t.Errorf("the bridge started %d servers", w.started())
+			}
+		})
+	}
+}
+
+// drain takes what is there.
+func drain(out chan string) (all []string) {
+	for {
+		select {
+		case l := <-out:
+			all = append(all, l)
+		default:
+			return all
+		}
+	}
+}
+
+// await polls for a condition.
+func await(t *testing.T, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(60 * time.Second); !ok(); {
+		if time.Now().After(end) {
+			t.Fatal("waited twenty seconds in vain")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
