@@ -15,7 +15,6 @@ import (
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
-	"mailtree/maildir/hook"
 )
 
 // putByHand writes a file of the tree as a person does.
@@ -412,116 +411,6 @@ func TestEditWakes(t *testing.T) {
 	if err := <-came; err != nil {
 		t.Error(err)
 	}
-}
-
-// TestHookOfProjectBeingOpened: what is in the feed of a project that is being opened is not passed over as one whose project is
-// not there.
-func TestHookOfProjectBeingOpened(t *testing.T) {
-	t.Parallel()
-	s, log, changes, goOn := openingWithHook(t)
-	fired := make(chan string, 1)
-	go func() {
-		all, err := s.Firings(t.Context(), changes)
-		if err != nil || len(all) != 1 {
-			t.Errorf("%+v (%v)", all, err)
-			fired <- ""
-			return
-		}
-		run, why, err := s.Fire(t.Context(), all[0], log)
-		if err != nil || run == nil {
-			why = "no run: " + why
-		}
-		fired <- why
-	}()
-	time.Sleep(50 * time.Millisecond) // it looks
-	if err := goOn(); err != nil {
-		t.Error(err)
-	}
-	if why := <-fired; why != "" {
-		t.Error(why)
-	}
-}
-
-// TestEndWhileProjectIsOpened: a server that ends does not wait until a project is open, neither for its hooks nor for who asks
-// for it.
-func TestEndWhileProjectIsOpened(t *testing.T) {
-	t.Parallel()
-	s, log, changes, goOn := openingWithHook(t)
-	ctx, end := context.WithCancel(t.Context())
-	slug := changes[0].Project
-	ended := make(chan error, 4)
-	for _, waits := range []func() error{
-		func() error { _, err := s.Firings(ctx, changes); return err },
-		func() error { _, err := s.MissedFirings(ctx, log); return err },
-		func() error {
-			_, why, err := s.Fire(ctx, hook.Firing{Hook: hook.Hook{Project: slug, Mailbox: "Bob", Name: "h"}, ID: "m1"}, log)
-			if why != "" {
-				err = errors.New("decided: " + why)
-			}
-			return err
-		},
-		func() error { _, err := s.Project(ctx, slug); return err },
-	} {
-		go func() { ended <- waits() }()
-	}
-	end()
-	for range cap(ended) {
-		select {
-		case err := <-ended:
-			if !errors.Is(err, context.Canceled) {
-				t.Error(err)
-			}
-		case <-time.After(time.Minute):
-			t.Error("it waits for the project")
-		}
-	}
-	if err := goOn(); err != nil {
-		t.Error(err)
-	}
-}
-
-// openingWithHook is a store with a hook on a mailbox of a project that is being opened, up to the moment when what it brings is
-// in the feed; goOn has it opened.
-func openingWithHook(t *testing.T) (s *storetest.Store, log *hook.Log, changes []maildir.Change, goOn func() error) {
-	t.Helper()
-	var h halts
-	reconciled := func(x maildir.Index) maildir.Index { return &afterwards{x, h.pass} }
-	s = storetest.Open(t, storetest.Config{NoWatcher: true, Index: reconciled, User: os.Geteuid})
-	slug := format.Slug("/abs/path/cloned")
-	hook := `[{"project": "` + slug + `", "mailbox": "Bob", "name": "h", "event": "on_receive", "cmd": ["/bin/true"], "timeout_secs": 9, "fire_on_untrusted": true, "created": "2020-01-01T00:00:00Z"}]`
-	if err := os.WriteFile(filepath.Join(s.Root(), "hooks.json"), []byte(hook), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	log, err := s.OpenHookLog()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { log.Close() })
-	m := format.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, Subject: "s", Importance: format.Normal, Created: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Body: "b"}
-	cloneByHand(t, s, "agents/Bob/inbox/m1.md", string(format.FormatMessage(&m)))
-	opening := h.at(isStep(slug))
-	opened := make(chan error, 1)
-	go func() {
-		_, err := s.Project(t.Context(), slug)
-		opened <- err
-	}()
-	<-opening.reached
-	if changes, err = s.Changes(t.Context(), 0, 100); err != nil {
-		t.Fatal(err)
-	}
-	return s, log, changes, func() error { close(opening.goOn); return <-opened }
-}
-
-// afterwards is an index that a test may stop behind a comparison of a project.
-type afterwards struct {
-	maildir.Index
-	pass func(project string)
-}
-
-func (x *afterwards) Reconcile(ctx context.Context, project string, progress func(int)) (maildir.Ingested, error) {
-	in, err := x.Index.Reconcile(ctx, project, progress)
-	x.pass(project)
-	return in, err
 }
 
 // TestSeatOfTwo: of two who call from one pane at once, one sits there.
