@@ -1,0 +1,279 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/storetest"
+)
+
+// daemon is a server that a test starts and ends again and again on one store.
+type daemon struct {
+	t       testing.TB
+	store   string
+	real    bool                  // the shipped program, without the verbs of faultServe
+	patient bool                  // a start may take as long as it takes
+	env     string                // one more setting; "": none
+	launch  func(*exec.Cmd) error // starts the program; nil: as it is
+	cmd     *exec.Cmd
+	url     string
+	client  *http.Client
+	starts  int
+	slowest time.Duration // start
+	busiest time.Duration // start, by the time of its processor
+}
+
+// newDaemon returns a daemon that is not started. No process of it outlives the test.
+func newDaemon(t testing.TB, store string) *daemon {
+	d := &daemon{t: t, store: store}
+	t.Cleanup(func() {
+		if d.cmd != nil {
+			d.kill()
+		}
+		if t.Failed() {
+			t.Logf("end of the server's log:\n%s", tail(d.logFile(), 6000))
+			if *keep != "" {
+				t.Logf("store kept: %v", exec.Command("cp", "-a", filepath.Dir(store),
+					filepath.Join(*keep, strings.NewReplacer("/", "-", "#", "").Replace(t.Name()))).Run()) // it may lie on another disk
+			}
+		}
+	})
+	return d
+}
+
+func (d *daemon) logFile() string { return filepath.Join(filepath.Dir(d.store), "serve.log") }
+
+func tail(file string, n int) string {
+	data, _ := os.ReadFile(file)
+	return string(data[max(0, len(data)-n):])
+}
+
+// startLimit is how long a server may work after a kill until it answers: two seconds of a
+// processor, because on the clock the work of others counts too.
+const startLimit = 2 * time.Second * slower
+
+// start starts the server and returns when it listens, which must not take much work.
+func (d *daemon) start() {
+	d.t.Helper()
+	if err := d.tryStart(); err != nil {
+		d.t.Fatalf("start %d: %v\n%s", d.starts, err, tail(d.logFile(), 3000))
+	}
+}
+
+func (d *daemon) tryStart() error {
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	logs, err := os.OpenFile(d.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer logs.Close()
+	began := time.Now()
+	cmd := exec.Command(exe)
+	cmd.Args = []string{"mailtree", "serve", "--port", "0"}
+	cmd.Env = append(os.Environ(), "MCP_MAIL_STORE="+d.store, "PORT=0", "HOME="+filepath.Dir(d.store), "GIT_CONFIG_NOSYSTEM=1",
+		"LOG_LEVEL=warn")
+	if !d.real {
+		cmd.Env = append(cmd.Env, faultEnv+"=1")
+	}
+	if d.env != "" {
+		cmd.Env = append(cmd.Env, d.env)
+	}
+	cmd.Stderr = logs
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	launch := (*exec.Cmd).Start
+	if d.launch != nil {
+		launch = d.launch
+	}
+	if err := launch(cmd); err != nil {
+		return err
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if _, url, ok := strings.Cut(lines.Text(), "  MCP      "); ok {
+			took := time.Since(began)
+			d.cmd, d.url, d.slowest = cmd, strings.TrimSuffix(url, "/mcp"), max(d.slowest, took)
+			d.starts++
+			go io.Copy(io.Discard, out)
+			d.client = &http.Client{Timeout: 2 * time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+			work := worked(cmd.Process.Pid)
+			if d.busiest = max(d.busiest, work); work > startLimit && !d.patient {
+				return fmt.Errorf("the server worked %s to start (%s on the clock)", work, took)
+			}
+			return nil
+		}
+	}
+	return fmt.Errorf("the server did not start: %v", cmd.Wait())
+}
+
+// worked is the time that a process had a processor; 0 where the system does not tell.
+func worked(pid int) time.Duration {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, after, ok := strings.Cut(string(data), ") ")
+	fields := strings.Fields(after)
+	if err != nil || !ok || len(fields) < 13 {
+		return 0
+	}
+	user, _ := strconv.Atoi(fields[11])
+	system, _ := strconv.Atoi(fields[12])
+	return time.Duration(user+system) * 10 * time.Millisecond // the kernel counts in hundredths
+}
+
+// kill ends the server with no chance to clean up.
+func (d *daemon) kill() {
+	d.cmd.Process.Kill()
+	d.cmd.Wait()
+	d.gone()
+}
+
+// gone forgets a server that has ended.
+func (d *daemon) gone() {
+	d.client.CloseIdleConnections()
+	d.cmd = nil
+}
+
+// stop ends a server properly, so that everything is committed and the checker can look at the
+// store. It stops the shipped program; any other it kills first.
+func (d *daemon) stop() {
+	d.t.Helper()
+	if !d.real {
+		d.kill()
+		d.real = true
+		d.start()
+		d.settled()
+	}
+	d.interrupt()
+}
+
+// interrupt has the server end by itself.
+func (d *daemon) interrupt() {
+	d.t.Helper()
+	d.cmd.Process.Signal(syscall.SIGINT)
+	err := d.cmd.Wait()
+	d.gone()
+	if err != nil {
+		d.t.Errorf("serve ended with %v", err)
+	}
+}
+
+// settled waits until the server has found and committed what persons saved just before a kill.
+func (d *daemon) settled() {
+	d.t.Helper()
+	tree := d.tree()
+	until(d.t, "what persons saved to be committed", 3*time.Minute, func() bool {
+		out, err := exec.Command("git", "--no-optional-locks", "-C", tree, "status", "--porcelain").Output()
+		return err == nil && len(out) == 0
+	})
+}
+
+// check stops the server and checks the store against every invariant.
+func (d *daemon) check(l *storetest.Ledger) {
+	d.t.Helper()
+	d.stop()
+	for _, p := range storetest.Check(d.t.Context(), d.store, l) {
+		d.t.Error(p)
+	}
+}
+
+// toolError is a refusal.
+type toolError struct {
+	text string
+	code string // of the refusal; "" where it was none of a tool
+}
+
+func (e *toolError) Error() string { return e.text }
+
+// call calls a tool and decodes its structured answer. A *toolError: refused. Any other error:
+// there was no answer, so the call may have done its work or not.
+func (d *daemon) call(tool string, args, result any) error {
+	return d.callAt("/mcp", tool, args, result)
+}
+
+// callAt is call at another toolset's address.
+func (d *daemon) callAt(path, tool string, args, result any) error {
+	params, err := json.Marshal(args)
+	if err != nil {
+		return err
+	}
+	body := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, tool, params)
+	data, err := d.post(path, "application/json", body)
+	if err != nil {
+		return err
+	}
+	var res struct {
+		Result struct {
+			Content    []struct{ Text string }
+			Structured json.RawMessage `json:"structuredContent"`
+			IsError    bool
+		}
+		Error json.RawMessage
+	}
+	if err := json.Unmarshal(data, &res); err != nil {
+		return fmt.Errorf("%w: %s", err, data)
+	}
+	switch {
+	case res.Error != nil:
+		return &toolError{text: string(res.Error)}
+	case res.Result.IsError && len(res.Result.Content) > 0:
+		var refusal struct{ Code string }
+		json.Unmarshal(res.Result.Structured, &refusal)
+		return &toolError{text: res.Result.Content[0].Text, code: refusal.Code}
+	case result == nil:
+		return nil
+	}
+	return json.Unmarshal(res.Result.Structured, result)
+}
+
+// verb calls one of the verbs that faultServe adds.
+func (d *daemon) verb(verb string, pairs ...string) (string, error) {
+	q := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		q.Set(pairs[i], pairs[i+1])
+	}
+	data, err := d.post("/fault/"+verb+"?"+q.Encode(), "text/plain", nil)
+	if err != nil {
+		return "", err
+	}
+	return string(data), nil
+}
+
+func (d *daemon) post(path, kind string, body []byte) ([]byte, error) {
+	resp, err := d.client.Post(d.url+path, kind, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = &toolError{text: resp.Status + ": " + string(data)}
+	}
+	return data, err
+}
+
+// tree is the work tree of the store's only project.
+func (d *daemon) tree() string {
+	d.t.Helper()
+	repos, err := filepath.Glob(filepath.Join(d.store, "projects", "*", "repo"))
+	if err != nil || len(repos) != 1 {
+		d.t.Fatalf("%d projects, %v", len(repos), err)
+	}
+	return repos[0]
+}
