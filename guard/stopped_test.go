@@ -30,7 +30,7 @@ func TestStoppedNoted(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer at.Close()
-		return claim.ReadStopped(at)
+		return claim.ReadStopped(t.Context(), at)
 	}
 	e := Edit{Store: store, Agent: session("BlueLake"), Paths: []string{dir + "/code/docs/a.md"}, Now: noon}
 	q := Question{

@@ -57,6 +57,7 @@ func (x *Index) checkpointNow() error {
 // passive copies the pages of the log that no reader needs, and returns how many pages the log has.
 func passive(db *sql.DB) (pages int, err error) {
 	var busy, done int
+	// No caller's context: a checkpoint goes on beside the batch that set it off, and Close waits for it.
 	err = db.QueryRowContext(context.Background(), "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &pages, &done)
 	return pages, err
 }

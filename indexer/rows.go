@@ -42,7 +42,7 @@ func (w *writer) stmt(text string) (*sql.Stmt, error) {
 	if s := w.stmts[text]; s != nil {
 		return s, nil
 	}
-	s, err := w.conn.PrepareContext(context.Background(), text)
+	s, err := w.conn.PrepareContext(context.Background(), text) // no caller's: it outlasts the batch
 	if err == nil {
 		w.stmts[text] = s
 	}
@@ -65,7 +65,7 @@ func (w *writer) do(text string, args ...any) error {
 
 // script runs statements once, unprepared.
 func (w *writer) script(text string) error {
-	_, err := w.conn.ExecContext(context.Background(), text)
+	_, err := w.conn.ExecContext(context.Background(), text) // no caller's: see writer
 	return err
 }
 

@@ -110,6 +110,7 @@ func (p *Project) noteStatus(changes []Change) {
 		if c.Kind != format.KindStatus {
 			continue
 		}
+		// No caller's context: the changes are in the index, and nobody notes them a second time.
 		row, err := p.store.index.Agent(context.Background(), p.slug, c.Agent)
 		if err != nil || row == nil || row.Status != format.Ready {
 			p.notices.Forget(c.Agent)

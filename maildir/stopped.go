@@ -22,7 +22,7 @@ const stoppedFor = 24 * time.Hour
 // Stops lists whom claims have stopped within a day, the newest first, while one of these claims
 // holds: of each agent the newest commit, edit, push and claim.
 func (p *Project) Stops(ctx context.Context) (all []Stop, err error) {
-	noted := claim.ReadStopped(p.tree)
+	noted := claim.ReadStopped(ctx, p.tree)
 	if len(noted) == 0 {
 		return nil, nil
 	}

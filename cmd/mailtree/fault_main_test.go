@@ -104,7 +104,7 @@ func faultServe() error {
 	srv := m.HTTPServer("")
 	srv.Handler = f.routes(srv.Handler)
 	go srv.Serve(ln)
-	welcome(&program{std: std, cfg: cfg}, f.app, serverURL(cfg, ln.Addr().(*net.TCPAddr).Port))
+	welcome(ctx, &program{std: std, cfg: cfg}, f.app, serverURL(cfg, ln.Addr().(*net.TCPAddr).Port))
 	watched := make(chan error, 1)
 	go func() { watched <- f.app.watch(ctx) }()
 	err = f.app.store.Run(ctx) // until it is killed or interrupted

@@ -193,8 +193,8 @@ func (a *app) projectHealth(ctx context.Context, p *maildir.Project) (d projectH
 }
 
 // summary describes the store in a few words.
-func (a *app) summary() string {
-	s, err := a.store.Stats(context.Background())
+func (a *app) summary(ctx context.Context) string {
+	s, err := a.store.Stats(ctx)
 	if err != nil {
 		return "index not readable"
 	}

@@ -77,7 +77,7 @@ func (m *metrics) Describe(chan<- *prometheus.Desc) {}
 
 // Collect tells the state as it is now. See prometheus.Collector.
 func (m *metrics) Collect(to chan<- prometheus.Metric) {
-	r := m.health.report(context.Background())
+	r := m.health.report(context.Background()) // a Collector is given none
 	gauge := func(name, help string, value float64) {
 		to <- prometheus.MustNewConstMetric(prometheus.NewDesc("mailtree_"+name, help, nil, nil), prometheus.GaugeValue, value)
 	}

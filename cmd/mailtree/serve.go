@@ -143,7 +143,7 @@ func (a *app) run(ctx context.Context, p *program, idle time.Duration, listeners
 		}
 		log.Info("serving in the background", "version", version(), "store", p.cfg.Store, "pid", os.Getpid(), "idle", idle)
 	} else {
-		welcome(p, a, cfg.URL)
+		welcome(ctx, p, a, cfg.URL)
 	}
 
 	select {

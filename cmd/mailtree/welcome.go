@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	_ "embed"
 	"fmt"
 	"net"
@@ -15,8 +16,8 @@ import (
 var welcomeText string
 
 // welcome prints where the server listens, where the store is and how a client connects.
-func welcome(p *program, a *app, url string) {
-	stats := a.summary()
+func welcome(ctx context.Context, p *program, a *app, url string) {
+	stats := a.summary(ctx)
 	t := template.Must(template.New("welcome").Parse(welcomeText))
 	var b strings.Builder
 	t.Execute(&b, map[string]any{

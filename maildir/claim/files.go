@@ -68,6 +68,7 @@ func listClaims(t *tree.Tree) (paths []string, bad []format.Problem, err error) 
 		return nil, nil, err
 	}
 	released := map[string]bool{}
+	// No caller's context: hooks and commands ask, which end with their process.
 	err = t.Walk(context.Background(), format.ClaimsDir, func(p string, d fs.DirEntry) error {
 		switch format.Locate(p).Kind {
 		case format.KindReleased:

@@ -47,9 +47,9 @@ func (s *Stopped) path() string {
 	return format.StoppedDir + "/" + s.Doing + "-" + s.Agent
 }
 
-// ReadStopped lists what was noted. What is damaged is as lost.
-func ReadStopped(t *tree.Tree) (all []Stopped) {
-	_ = t.Walk(context.Background(), format.StoppedDir, func(file string, _ fs.DirEntry) error {
+// ReadStopped lists what was noted. What is damaged is as lost, and what ctx leaves unread.
+func ReadStopped(ctx context.Context, t *tree.Tree) (all []Stopped) {
+	_ = t.Walk(ctx, format.StoppedDir, func(file string, _ fs.DirEntry) error {
 		var s Stopped
 		data, _, err := t.Read(file, format.MaxSmall)
 		if err == nil && json.Unmarshal(data, &s) == nil && s.path() == file {

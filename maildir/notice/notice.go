@@ -119,6 +119,7 @@ func (b *Book) load() map[string]State {
 		return b.by
 	}
 	b.by = map[string]State{}
+	// No caller's context: what is read here is kept, so it is read whole.
 	_ = b.tree.Walk(context.Background(), format.NotifiedDir, func(file string, d fs.DirEntry) error {
 		var s State
 		if data, _, err := b.tree.Read(file, format.MaxSmall); err == nil && json.Unmarshal(data, &s) == nil && format.ValidName(d.Name()) {

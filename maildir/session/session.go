@@ -131,6 +131,7 @@ func LastHeard(t *tree.Tree, client string) (at time.Time) {
 
 // readAll reads the sessions of a tree. What is damaged is as lost.
 func readAll(t *tree.Tree) (all []State) {
+	// No caller's context: a Book keeps what is read here, so it is read whole.
 	_ = t.Walk(context.Background(), format.SessionsDir, func(file string, _ fs.DirEntry) error {
 		if s, ok := readFile(t, file); ok && s.path() == file {
 			all = append(all, s)
