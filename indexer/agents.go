@@ -24,8 +24,8 @@ const agentColumns = `a.name, a.profile, a.program, a.model, a.task, a.inception
 // shortColumns are the same without program, model, task and the last activity.
 const shortColumns = "a.name, a.profile, '', '', '', a.inception, a.status, a.total, a.unread, a.archived, a.sent, NULL"
 
-func scanAgent(slug string, scan func(...any) error) (maildir.AgentRow, error) {
-	r := maildir.AgentRow{Project: slug}
+func scanAgent(scan func(...any) error) (maildir.AgentRow, error) {
+	var r maildir.AgentRow
 	var inception, last sql.NullInt64
 	err := scan(&r.Name, &r.HasProfile, &r.Program, &r.Model, &r.Task, &inception, &r.Status, &r.Total, &r.Unread,
 		&r.Archived, &r.Sent, &last)
@@ -33,10 +33,10 @@ func scanAgent(slug string, scan func(...any) error) (maildir.AgentRow, error) {
 	return r, err
 }
 
-func (x *Index) agents(ctx context.Context, slug, columns, text string, args ...any) ([]maildir.AgentRow, error) {
+func (x *Index) agents(ctx context.Context, columns, text string, args ...any) ([]maildir.AgentRow, error) {
 	all := []maildir.AgentRow{}
 	err := x.each(ctx, "SELECT "+columns+" FROM agents a WHERE "+text, args, func(scan func(...any) error) error {
-		r, err := scanAgent(slug, scan)
+		r, err := scanAgent(scan)
 		all = append(all, r)
 		return err
 	})
@@ -45,7 +45,7 @@ func (x *Index) agents(ctx context.Context, slug, columns, text string, args ...
 
 // Agent reads one agent: see maildir.Index.
 func (x *Index) Agent(ctx context.Context, slug, name string) (*maildir.AgentRow, error) {
-	rows, err := x.agents(ctx, slug, agentColumns, "a.pid = ? AND a.name = ?", x.pid(slug), name)
+	rows, err := x.agents(ctx, agentColumns, "a.pid = ? AND a.name = ?", x.pid(slug), name)
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
@@ -54,12 +54,12 @@ func (x *Index) Agent(ctx context.Context, slug, name string) (*maildir.AgentRow
 
 // Agents lists the agents of a project by name: see maildir.Index.
 func (x *Index) Agents(ctx context.Context, slug string) ([]maildir.AgentRow, error) {
-	return x.agents(ctx, slug, shortColumns, "a.pid = ? ORDER BY a.name", x.pid(slug))
+	return x.agents(ctx, shortColumns, "a.pid = ? ORDER BY a.name", x.pid(slug))
 }
 
 // AgentsAfter lists some of the agents of a project by name: see maildir.Index.
 func (x *Index) AgentsAfter(ctx context.Context, slug, after string, limit int) ([]maildir.AgentRow, error) {
-	return x.agents(ctx, slug, agentColumns, "a.pid = ? AND a.name > ? ORDER BY a.name LIMIT ? + 0", x.pid(slug), after, limit)
+	return x.agents(ctx, agentColumns, "a.pid = ? AND a.name > ? ORDER BY a.name LIMIT ? + 0", x.pid(slug), after, limit)
 }
 
 // ProjectsWith finds the projects that hold what is named: see maildir.Index.

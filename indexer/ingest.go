@@ -69,8 +69,7 @@ type batch struct {
 	// do not change.
 	unread map[string]error
 
-	olds    map[string]*oldMessage // messages of the ids concerned as they stand in the tables
-	tallies map[string]*tally      // by agent
+	tallies map[string]*tally // by agent
 	changes []maildir.Change
 }
 
@@ -83,7 +82,6 @@ func (x *Index) batch(p *project) *batch {
 		known:   map[string]*file{},
 		seen:    map[string]*look{},
 		unread:  map[string]error{},
-		olds:    map[string]*oldMessage{},
 		tallies: map[string]*tally{},
 	}
 }

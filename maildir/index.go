@@ -147,7 +147,6 @@ const (
 // AgentRow is an agent as the tree tells it. An agent exists while any file of a known kind lies
 // below its folder; without a valid profile its other fields are empty.
 type AgentRow struct {
-	Project string // slug
 	format.Profile
 	HasProfile bool      // a valid profile.json
 	Status     string    // ready, work, offline; "" when no status file says so

@@ -62,7 +62,7 @@ func (p *Project) Register(ctx context.Context, r Registration) (*Registered, er
 		return nil, err
 	}
 	p.Seen(ctx, made.Name)
-	made.Project, made.HasProfile, made.LastActive = p.slug, true, made.Inception
+	made.HasProfile, made.LastActive = true, made.Inception
 	return made, nil
 }
 

@@ -182,7 +182,6 @@ func (p *Project) sleepers(ctx context.Context, agent string, again bool) (all [
 type Reach struct {
 	Client string
 	Ended  bool
-	Works  bool         // a turn is under way
 	Waits  bool         // its client waits for mail
 	Way    string       // else; as of session.State
 	Wake   session.Wake // the last; zero: none was needed
@@ -191,13 +190,11 @@ type Reach struct {
 // Reaches lists the sessions of agents by their names, of each agent those that go on, else the last
 // one. Agents that were never a session are not among them.
 func (p *Project) Reaches() map[string][]Reach {
-	now := p.store.cfg.Now()
 	all, last := map[string][]Reach{}, map[string]session.State{}
 	reach := func(s *session.State, ended bool) Reach {
 		return Reach{
 			Client: s.Client,
 			Ended:  ended,
-			Works:  !ended && !s.Idle(now),
 			Waits:  p.waiters.awaited(s.Key),
 			Way:    s.Way(),
 			Wake:   s.Wake,

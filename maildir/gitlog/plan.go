@@ -23,7 +23,6 @@ type change struct {
 	stat     gitindex.Stat
 	gone     bool   // nothing is there on disk
 	mild     bool   // not named itself, but found below a folder that was: .gitignore counts
-	apart    bool   // new is what an operation wrote; on disk is something else by now
 	skipped  string // why the file on disk cannot be committed; then new is old
 }
 

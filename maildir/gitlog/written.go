@@ -38,7 +38,7 @@ func (p *plan) loadWritten(c *change, to *object.Writer) error {
 			return err
 		}
 	}
-	c.stat, c.apart = st, !same
+	c.stat = st
 	made.Hash, err = to.Add(object.KindBlob, w.Data)
 	c.new = made
 	return err
@@ -60,7 +60,7 @@ func (p *plan) loadRemoved(c *change, base hash) error {
 			return err
 		}
 	}
-	c.apart, c.new = !c.gone, entry{}
+	c.new = entry{}
 	return nil
 }
 
