@@ -32,33 +32,21 @@ const (
 	Compact Kind = "compact" // the model's context has been cut
 )
 
-// Sources of a Start.
-const (
-	Startup   = "startup"
-	Resumed   = "resume"
-	Cleared   = "clear"
-	Compacted = "compact"
-	Forked    = "fork"
-)
-
 // Event is what a client tells its hook.
 type Event struct {
 	Client  string // as in `mailtree hook CLIENT`
 	Name    string // of the event, as the client says it
 	Kind    Kind
-	Source  string // of a Start: one of the sources; of a Stop: how the turn ended; "" where the client does not say
+	Source  string // of a Start: startup, resume, clear, compact, fork; of a Stop: how the turn ended; "" where the client does not say
 	Session string // the client's id of the conversation
 	Dir     string // the session's working directory, which may change
 	Root    string // the folder that the client was started in; Dir where it does not say
 	Model   string // "" where the client does not say
 
-	Deaf       bool // the client keeps the answer from the model
-	Subagent   bool // it happened to an agent that the session's own agent started
-	Continuing bool // of a Stop: an earlier answer has kept the turn going
+	Deaf     bool // the client keeps the answer from the model
+	Subagent bool // it happened to an agent that the session's own agent started
 
-	Tool    string   // the client's name of the tool that is to run, or has
-	Paths   []string // the files that it changes, absolute or relative to Dir; an Edit has some
-	Command string   // what the tool runs in a shell
+	Paths []string // the files that a tool changes, absolute or relative to Dir; an Edit has some
 }
 
 // ErrClient means that there is no client of that name.
@@ -78,16 +66,13 @@ func Parse(client string, stdin []byte, env func(name string) string) (Event, er
 		return Event{}, err
 	}
 	e := Event{
-		Client:     client,
-		Name:       cmp.Or(p.Event, p.unnamed()),
-		Source:     cmp.Or(p.Source, p.Status),
-		Session:    cmp.Or(p.Session, p.Conversation, p.ConversationID),
-		Dir:        cmp.Or(p.Dir, first(p.Roots), first(p.WorkspacePaths)),
-		Model:      p.Model,
-		Subagent:   p.AgentID != "",
-		Continuing: p.StopHookActive,
-		Tool:       p.Tool,
-		Command:    p.Input.text("command"),
+		Client:   client,
+		Name:     cmp.Or(p.Event, p.unnamed()),
+		Source:   cmp.Or(p.Source, p.Status),
+		Session:  cmp.Or(p.Session, p.Conversation, p.ConversationID),
+		Dir:      cmp.Or(p.Dir, first(p.Roots), first(p.WorkspacePaths)),
+		Model:    p.Model,
+		Subagent: p.AgentID != "",
 	}
 	e.Kind = c.kinds[e.Name]
 	e.Root = cmp.Or(env(c.rootVar), first(p.Roots), e.Dir)
@@ -114,7 +99,6 @@ type payload struct {
 	Status         string   `json:"status"`
 	Model          string   `json:"model"`
 	AgentID        string   `json:"agent_id"`
-	StopHookActive bool     `json:"stop_hook_active"`
 	Calls          []call   `json:"tool_calls"`
 	Invocation     *int     `json:"invocationNum"` // Antigravity's
 	call
