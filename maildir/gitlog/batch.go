@@ -169,14 +169,11 @@ func (l *Log) commit(ctx context.Context, b batch) (err error) {
 // attempt builds the commits on what HEAD is now and publishes them. A batch that makes no
 // difference needs none, but an operation is told in any case.
 func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
-	repo, err := openRepository(l.cfg.Dir, l.mem)
+	repo, err := l.openRepaired()
 	if err != nil {
 		return err
 	}
 	defer repo.Close()
-	if err := l.repair(repo); err != nil {
-		return err
-	}
 	if len(b.ops)+len(b.edits) == 0 {
 		return nil
 	}

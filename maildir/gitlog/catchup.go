@@ -129,14 +129,11 @@ func (l *Log) missed(ctx context.Context, before uint64, from place) (found []di
 // openComparison opens the index of a comparison, or makes one from HEAD where it is missing. The
 // caller holds the turn.
 func (l *Log) openComparison(c *comparison) error {
-	repo, err := openRepository(l.cfg.Dir, l.mem)
+	repo, err := l.openRepaired()
 	if err != nil {
 		return err
 	}
 	defer repo.Close()
-	if err := l.repair(repo); err != nil {
-		return err
-	}
 	if err := repo.busy(); err != nil {
 		return err
 	}

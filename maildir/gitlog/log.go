@@ -129,14 +129,11 @@ func Open(cfg Config) (*Log, error) {
 }
 
 func (l *Log) open() error {
-	repo, err := openRepository(l.cfg.Dir, l.mem)
+	repo, err := l.openRepaired()
 	if err != nil {
 		return err
 	}
 	defer repo.Close()
-	if err := l.repair(repo); err != nil {
-		return err
-	}
 	at, err := l.branch(repo)
 	if err == nil && !at.commit.IsZero() {
 		l.last, l.lastSum, l.known = repo.When(at.commit), at.commit, at.commit
@@ -159,6 +156,19 @@ func setDefault[T comparable](v *T, to T) {
 	if *v == zero {
 		*v = to
 	}
+}
+
+// openRepaired opens the repository and repairs it. The caller holds the turn, and closes it.
+func (l *Log) openRepaired() (*repository, error) {
+	repo, err := openRepository(l.cfg.Dir, l.mem)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.repair(repo); err != nil {
+		repo.Close()
+		return nil, err
+	}
+	return repo, nil
 }
 
 // repair runs the repository's and takes the paths of a commit that did not happen back as edits.
@@ -234,25 +244,7 @@ func (l *Log) Run(ctx context.Context) error {
 	}
 	aside.Go(func() { l.keepHouse(ctx) })
 	aside.Go(func() { l.keepGraph(ctx) })
-	for ctx.Err() == nil {
-		l.mu.Lock()
-		at, pending := l.due(l.cfg)
-		l.mu.Unlock()
-		var alarm <-chan time.Time
-		if pending {
-			wait := time.Until(at)
-			if wait <= 0 {
-				l.commitDue(ctx)
-				continue
-			}
-			alarm = time.After(wait)
-		}
-		select {
-		case <-ctx.Done():
-		case <-l.wake:
-		case <-alarm:
-		}
-	}
+	l.whenDue(ctx, l.wake, l.due, l.commitDue)
 	aside.Wait()
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastChance)
 	defer cancel()
@@ -264,6 +256,30 @@ func (l *Log) Run(ctx context.Context) error {
 		l.cfg.Log.Warn("not everything could be committed before the end", "pending", l.State().Pending, "error", err)
 	}
 	return nil
+}
+
+// whenDue calls do whenever due says that it is time, until ctx ends. Between, it sleeps until then, or
+// until bell rings where due knows no time. due is called under l.mu.
+func (l *Log) whenDue(ctx context.Context, bell <-chan struct{}, due func(Config) (at time.Time, ok bool), do func(context.Context)) {
+	for ctx.Err() == nil {
+		l.mu.Lock()
+		at, ok := due(l.cfg)
+		l.mu.Unlock()
+		var alarm <-chan time.Time
+		if ok {
+			wait := time.Until(at)
+			if wait <= 0 {
+				do(ctx)
+				continue
+			}
+			alarm = time.After(wait)
+		}
+		select {
+		case <-ctx.Done():
+		case <-bell:
+		case <-alarm:
+		}
+	}
 }
 
 // commitDue makes the commits that are due; a failure is noted and tried again later.

@@ -67,10 +67,7 @@ func (l *Log) grow(n int) {
 	ring := l.pile.size >= l.cfg.Piled
 	l.mu.Unlock()
 	if ring {
-		select {
-		case l.litter <- struct{}{}:
-		default:
-		}
+		ringBell(l.litter)
 	}
 }
 
@@ -83,25 +80,7 @@ func (l *Log) keepHouse(ctx context.Context) {
 	l.mu.Lock()
 	l.pile = pile{size: l.cfg.Piled, since: time.Now()}
 	l.mu.Unlock()
-	for ctx.Err() == nil {
-		l.mu.Lock()
-		at, due := l.pile.due(l.cfg)
-		l.mu.Unlock()
-		var alarm <-chan time.Time
-		if due {
-			wait := time.Until(at)
-			if wait <= 0 {
-				l.tidy(ctx)
-				continue
-			}
-			alarm = time.After(wait)
-		}
-		select {
-		case <-ctx.Done():
-		case <-l.litter:
-		case <-alarm:
-		}
-	}
+	l.whenDue(ctx, l.litter, l.pile.due, l.tidy)
 }
 
 func (p *pile) due(cfg Config) (at time.Time, due bool) {
