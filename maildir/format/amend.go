@@ -28,11 +28,7 @@ func Amendable(m *Message) []byte {
 // Amend changes in m what text, in the form of Amendable, says. A key that text leaves out stays as
 // it is. The error is a *tree.FormatError.
 func Amend(m *Message, text []byte) error {
-	header, body, err := SplitMessage(text)
-	if err != nil {
-		return err
-	}
-	o, err := parseObject(header, 1)
+	o, body, err := parseHeader(text)
 	if err != nil {
 		return err
 	}
@@ -72,11 +68,7 @@ func Amend(m *Message, text []byte) error {
 // Rewrite writes m as the file that replaces old, a valid file of the same message, without a seal.
 // Keys of old that we do not know stay.
 func Rewrite(old []byte, m *Message) ([]byte, error) {
-	header, _, err := SplitMessage(old)
-	if err != nil {
-		return nil, err
-	}
-	o, err := parseObject(header, 1)
+	o, _, err := parseHeader(old)
 	if err != nil {
 		return nil, err
 	}

@@ -24,11 +24,7 @@ func Canonical(id string, data []byte) ([]byte, error) {
 	if m.Seal != "" {
 		return data, nil
 	}
-	header, _, err := SplitMessage(plain)
-	if err != nil {
-		return nil, err
-	}
-	o, err := parseObject(header, 1)
+	o, _, err := parseHeader(plain)
 	if err != nil {
 		return nil, err
 	}

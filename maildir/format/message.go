@@ -127,11 +127,7 @@ var fence = frontmatter.NewFormat(FenceOpen, FenceClose, func(data []byte, v any
 // *tree.FormatError: the file is a problem, never a guess. Every limit but the file's size is
 // checked here. See docs/tree.md, "A message".
 func ParseMessage(id string, data []byte) (*Message, error) {
-	header, body, err := SplitMessage(data)
-	if err != nil {
-		return nil, err
-	}
-	o, err := parseObject(header, 1)
+	o, body, err := parseHeader(data)
 	if err != nil {
 		return nil, err
 	}
@@ -248,6 +244,17 @@ const MaxThread = 256
 
 // ValidImportance reports whether s is low, normal, high or urgent.
 func ValidImportance(s string) bool { return s == Low || s == Normal || s == High || s == Urgent }
+
+// parseHeader reads the header of a message file, and returns it with the body. The error is a
+// *tree.FormatError.
+func parseHeader(data []byte) (header *object, body string, err error) {
+	raw, body, err := SplitMessage(data)
+	if err != nil {
+		return nil, "", err
+	}
+	header, err = parseObject(raw, 1)
+	return header, body, err
+}
 
 // SplitMessage checks the fences and returns header and body. adrg/frontmatter alone would take
 // leading blank lines, white space around a fence, CRLF and a missing closing fence for granted.

@@ -12,11 +12,7 @@ type Unsent struct {
 // ParseUnsent reads the file of a message that is to be sent. An error is a *tree.FormatError. What
 // Send refuses it lets pass.
 func ParseUnsent(data []byte) (*Unsent, error) {
-	header, body, err := SplitMessage(data)
-	if err != nil {
-		return nil, err
-	}
-	o, err := parseObject(header, 1)
+	o, body, err := parseHeader(data)
 	if err != nil {
 		return nil, err
 	}
