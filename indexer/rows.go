@@ -75,17 +75,7 @@ func (w *writer) each(text string, args []any, row func(scan func(...any) error)
 	if err != nil {
 		return err
 	}
-	rows, err := s.Query(args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := row(rows.Scan); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+	return each(context.Background(), s, args, row) // no caller's: see writer
 }
 
 // transaction runs f in one; an error undoes all.
