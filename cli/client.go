@@ -111,28 +111,22 @@ func (c *Client) rpc(ctx context.Context, method string, params, result any) err
 
 // Ask has the server do a verb of its socket, POST /mailtree/<verb>. Errors are as of Call.
 func (c *Client) Ask(ctx context.Context, verb string, ask, answer any) error {
-	res, err := c.post(ctx, "/mailtree/"+verb, ask)
+	res, err := c.postVerb(ctx, verb, ask)
 	if err != nil {
 		return err
 	}
 	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return refusedBy(res)
-	}
 	return json.NewDecoder(res.Body).Decode(answer)
 }
 
 // Stream has the server do a verb that answers JSON lines for as long as ctx lasts. each is called
 // with every one of them. It returns nil when the server ends the answer.
 func (c *Client) Stream(ctx context.Context, verb string, ask any, each func(line json.RawMessage) error) error {
-	res, err := c.post(ctx, "/mailtree/"+verb, ask)
+	res, err := c.postVerb(ctx, verb, ask)
 	if err != nil {
 		return err
 	}
 	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return refusedBy(res)
-	}
 	for lines := json.NewDecoder(res.Body); ; {
 		var line json.RawMessage
 		switch err := lines.Decode(&line); {
@@ -145,6 +139,16 @@ func (c *Client) Stream(ctx context.Context, verb string, ask any, each func(lin
 			return err
 		}
 	}
+}
+
+// postVerb asks for a verb of the socket. The caller closes the body of an answer, which is no refusal.
+func (c *Client) postVerb(ctx context.Context, verb string, ask any) (*http.Response, error) {
+	res, err := c.post(ctx, "/mailtree/"+verb, ask)
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = refusedBy(res)
+		res.Body.Close()
+	}
+	return res, err
 }
 
 // Get reads what the server's socket answers at path. Errors are as of Call.
