@@ -82,6 +82,11 @@ func (m *Mending) Mend(text string) (patterns []string, why string) {
 	case len(parts) > MaxPatterns:
 		return nil, tooMany
 	}
+	return m.mendPaths(parts)
+}
+
+// mendPaths mends texts that are parts of one; why says what is wrong with the first that is no path.
+func (m *Mending) mendPaths(parts []string) (patterns []string, why string) {
 	for _, part := range parts {
 		mended, why := m.mendPath(part)
 		if why != "" {
@@ -242,14 +247,7 @@ func (m *Mending) mendBlanks(p string) (patterns []string, why string) {
 			return nil, `it holds blanks and names no file: list each path on its own, or write "\ " for a blank in the name of a new file`
 		}
 	}
-	for _, part := range parts {
-		mended, why := m.mendPath(part)
-		if why != "" {
-			return nil, why
-		}
-		patterns = append(patterns, mended...)
-	}
-	return patterns, ""
+	return m.mendPaths(parts)
 }
 
 // MaxPatterns is how many patterns one request may have.
