@@ -27,36 +27,60 @@ func ClientProcess() Process {
 			return ""
 		}
 		if !slices.Contains(shells, st.name) {
-			return Process(fmt.Sprintf("%s %d %s", namespace(), pid, st.started))
+			return st.process(pid)
 		}
 		pid = st.parent
 	}
 	return ""
 }
 
-// Gone reports whether the process has ended for certain.
-func (p Process) Gone() bool {
+// ProcessOf is the process of that number; "" where there is none.
+func ProcessOf(pid int) Process {
+	st, err := readStat(pid)
+	if err != nil {
+		return ""
+	}
+	return st.process(pid)
+}
+
+// read takes the text apart; ok is false for a process that is not among those that this one sees.
+func (p Process) read() (pid int, started string, ok bool) {
 	of := strings.Fields(string(p))
 	if len(of) != 3 || of[0] != namespace() {
-		return false
+		return 0, "", false
 	}
 	pid, err := strconv.Atoi(of[1])
-	if err != nil {
+	return pid, of[2], err == nil
+}
+
+// Gone reports whether the process has ended for certain.
+func (p Process) Gone() bool {
+	pid, started, ok := p.read()
+	if !ok {
 		return false
 	}
 	st, err := readStat(pid)
-	return errors.Is(err, fs.ErrNotExist) || err == nil && (st.started != of[2] || st.state == "Z")
+	return errors.Is(err, fs.ErrNotExist) || err == nil && (st.started != started || st.state == "Z")
+}
+
+// PID is the process's number among those that this process sees; ok is false where it is not among
+// them, or has ended.
+func (p Process) PID() (pid int, ok bool) {
+	if pid, _, ok = p.read(); !ok || p.Gone() {
+		return 0, false
+	}
+	return pid, true
 }
 
 // Serves reports whether the process is known to be a server of several sessions. What it runs has
 // the environment of whoever started the server, not of a session. Codex's terminals share one
 // (`codex app-server`).
 func (p Process) Serves() bool {
-	of := strings.Fields(string(p))
-	if len(of) != 3 || of[0] != namespace() {
+	pid, _, ok := p.read()
+	if !ok {
 		return false
 	}
-	line, _ := os.ReadFile("/proc/" + of[1] + "/cmdline")
+	line, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	return slices.Contains(strings.Split(string(line), "\x00"), "app-server")
 }
 
@@ -70,6 +94,11 @@ func namespace() string {
 type stat struct {
 	name, state, started string
 	parent               int
+}
+
+// process is the name of the process pid, whose stat it is.
+func (st stat) process(pid int) Process {
+	return Process(fmt.Sprintf("%s %d %s", namespace(), pid, st.started))
 }
 
 func readStat(pid int) (st stat, err error) {

@@ -156,7 +156,7 @@ func TestProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := Process(fmt.Sprintf("%s %d %s", namespace(), cmd.Process.Pid, st.started))
+	p := st.process(cmd.Process.Pid)
 	if p.Gone() || Process("").Gone() || ClientProcess().Gone() || Process("pid:[1] 1 1").Gone() {
 		t.Error("a process that runs is gone")
 	}
@@ -183,11 +183,7 @@ func TestServes(t *testing.T) {
 		if err != nil || cmd.Start() != nil {
 			t.Fatal("sh does not start")
 		}
-		st, err := readStat(cmd.Process.Pid)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := Process(fmt.Sprintf("%s %d %s", namespace(), cmd.Process.Pid, st.started))
+		p := ProcessOf(cmd.Process.Pid)
 		if got := p.Serves(); got != want {
 			t.Errorf("%s: %v", argument, got)
 		}

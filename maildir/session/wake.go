@@ -1,10 +1,7 @@
 package session
 
 import (
-	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -73,24 +70,4 @@ func (b *Book) NoteWake(k Key, w Wake) {
 	}
 	s.Wake = w
 	b.save(s)
-}
-
-// PID is the process's number among those that this process sees; ok is false where it is not among
-// them, or has ended.
-func (p Process) PID() (pid int, ok bool) {
-	of := strings.Fields(string(p))
-	if len(of) != 3 || of[0] != namespace() || p.Gone() {
-		return 0, false
-	}
-	pid, err := strconv.Atoi(of[1])
-	return pid, err == nil
-}
-
-// ProcessOf is the process of that number; "" where there is none.
-func ProcessOf(pid int) Process {
-	st, err := readStat(pid)
-	if err != nil {
-		return ""
-	}
-	return Process(fmt.Sprintf("%s %d %s", namespace(), pid, st.started))
 }
