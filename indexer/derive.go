@@ -74,7 +74,8 @@ func (m *message) first(role **file, f *file) {
 		*role = f
 		return
 	}
-	m.twins[f.path] = fmt.Sprintf("the id %s is taken already by %q, which sorts first: remove one of the two, or give one another id and name", f.id, (*role).path)
+	m.twins[f.path] = fmt.Sprintf("the id %s is taken already by %q, which sorts first: "+
+		"remove one of the two, or give one another id and name", f.id, (*role).path)
 }
 
 // sameRow reports whether two deliveries show the same row.

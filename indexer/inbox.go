@@ -67,7 +67,8 @@ func (x *Index) Delivery(ctx context.Context, slug, agent, id string, wanted mai
 // awaitingText lists what waits for an acknowledgement. Both halves read a partial index, so that
 // they cost what is waiting and not what is stored.
 const awaitingText = "SELECT " + messageColumns + withoutBody + deliveryColumns + " FROM (" +
-	"SELECT row, path, kind, read, read_at, ack, ack_at, archived FROM deliveries WHERE aid = " + agentID + " AND asks = 1 AND ack = 0 AND row < ?3 " +
+	"SELECT row, path, kind, read, read_at, ack, ack_at, archived " +
+	"FROM deliveries WHERE aid = " + agentID + " AND asks = 1 AND ack = 0 AND row < ?3 " +
 	"UNION ALL SELECT DISTINCT o.row, '', '" + maildir.KindSent + "', 1, NULL, 0, NULL, 0 " +
 	"FROM deliveries o INDEXED BY deliveries_asking CROSS JOIN messages s ON s.row = o.row " +
 	"WHERE o.asks = 1 AND o.ack = 0 AND o.row < ?3 AND s.pid = ?1 AND s.sender = ?2 " +
@@ -211,7 +212,9 @@ func (x *Index) Counts(ctx context.Context, slug, agent string) (maildir.Counts,
 const countsText = "SELECT total, unread, archived, sent FROM agents WHERE pid = ? AND name = ?"
 
 func counts(ctx context.Context, from reader, pid int64, agent string) (c maildir.Counts, err error) {
-	err = from.each(ctx, countsText, []any{pid, agent}, func(scan func(...any) error) error { return scan(&c.Total, &c.Unread, &c.Archived, &c.Sent) })
+	err = from.each(ctx, countsText, []any{pid, agent}, func(scan func(...any) error) error {
+		return scan(&c.Total, &c.Unread, &c.Archived, &c.Sent)
+	})
 	return c, err
 }
 

@@ -215,9 +215,10 @@ type InboxQuery struct {
 	Waiting     Waiting // of Project.Inbox, where it waits
 	Peek        bool    // somebody else looks: not a sign of the agent's activity
 	ReplyTo     string  // only replies to this message; "": all
-	ID          string  // of Project.Inbox: this message alone, received or sent, whatever else is asked; "": a page
-	Thread      string  // of Project.Inbox: this thread, oldest first, whatever else is asked; Before is a cursor of such a page; "": the inbox
 	Room        *Room   // the page ends where it is full; nil: it has no bound but Limit
+	// Of Project.Inbox, whatever else is asked: ID asks for this message alone, received or sent,
+	// Thread for this thread, oldest first, where Before is a cursor of such a page. "": the inbox.
+	ID, Thread string
 }
 
 // ThreadQuery selects messages of one thread, oldest first.

@@ -98,7 +98,8 @@ func (p *Project) logged(ctx context.Context, q LogQuery) (h HistoryQuery, show 
 	if h, err = p.namedLog(ctx, q); err != nil || h.File != nil {
 		return h, show, err
 	}
-	if strings.Contains(of, ".") || slices.Contains([]string{format.AgentsDir, format.MessagesDir, format.ClaimsDir, format.AttachmentsDir}, of) {
+	folders := []string{format.AgentsDir, format.MessagesDir, format.ClaimsDir, format.AttachmentsDir}
+	if strings.Contains(of, ".") || slices.Contains(folders, of) {
 		return pathLog(clean), touches, nil
 	}
 	if day := dayOf(of); !day.IsZero() { // it may be gone from the tree

@@ -31,7 +31,8 @@ func doctorCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Look for what is wrong with the store and its clients, and say what to do",
-		Long: "Look for what is wrong with the store and the clients that are set up here, and say what to do. It changes nothing, and a server may run.\n" +
+		Long: "Look for what is wrong with the store and the clients that are set up here, and say what to do. " +
+			"It changes nothing, and a server may run.\n" +
 			"A line begins with ok, with !! where a person is needed, or with -- for what is worth knowing.\n" +
 			"Exit status 0 when nothing needs a person, 1 otherwise.",
 		Args: cobra.NoArgs,

@@ -35,7 +35,8 @@ func inboxCommand(p *program) *cobra.Command {
 	c.Flags().StringVar(&o.since, "since", "", "only after this time, such as 2h (ago), yesterday or \"2026-01-31 15:04\"")
 	c.Flags().IntVarP(&o.limit, "limit", "n", maildir.DefaultPage, "at most this many")
 	c.Flags().StringVar(&o.cursor, "cursor", "", "go on where the list before ended")
-	c.Flags().StringVar(&o.asOf, "as-of", "", "as it was at this time, such as 2h (ago), yesterday or \"2026-01-31 15:04\", or in this commit (see log)")
+	c.Flags().StringVar(&o.asOf, "as-of", "",
+		"as it was at this time, such as 2h (ago), yesterday or \"2026-01-31 15:04\", or in this commit (see log)")
 	for _, now := range []string{"unread", "ack", "archived"} {
 		c.MarkFlagsMutuallyExclusive("as-of", now)
 	}

@@ -90,7 +90,8 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 	root.AddCommand(
 		serveCommand(p), stdioCommand(p), openCommand(p), nudgeCommand(p), setupCommand(p),
 		indexCommand(p), doctorCommand(p), keyCommand(p), tokenCommand(p), guardCommand(p, env),
-		attachmentsCommand(p), newCommand(p), hookCommand(p), serviceCommand(p), configCommand(p), manCommand(p), fmtCommand(p), versionCommand(p),
+		attachmentsCommand(p), newCommand(p), hookCommand(p), serviceCommand(p), configCommand(p),
+		manCommand(p), fmtCommand(p), versionCommand(p),
 	)
 	root.AddCommand(p.deskCommands()...)
 	root.InitDefaultCompletionCmd()

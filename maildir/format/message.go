@@ -259,34 +259,35 @@ func parseHeader(data []byte) (header *object, body string, err error) {
 // SplitMessage checks the fences and returns header and body. adrg/frontmatter alone would take
 // leading blank lines, white space around a fence, CRLF and a missing closing fence for granted.
 func SplitMessage(data []byte) (header []byte, body string, err error) {
+	unfit := func(why string) ([]byte, string, error) { return nil, "", &tree.FormatError{Line: 1, Reason: why} }
 	first, _, _ := bytes.Cut(data, []byte("\n"))
 	switch {
 	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
-		return nil, "", &tree.FormatError{Line: 1, Reason: "starts with a byte order mark: save as UTF-8 without BOM"}
+		return unfit("starts with a byte order mark: save as UTF-8 without BOM")
 	case bytes.HasSuffix(first, []byte("\r")):
-		return nil, "", &tree.FormatError{Line: 1, Reason: "CRLF line ends in the header: save with LF"}
+		return unfit("CRLF line ends in the header: save with LF")
 	case string(first) != FenceOpen:
-		return nil, "", &tree.FormatError{Line: 1, Reason: "does not start with a line " + FenceOpen + ": write the header below such a line, as JSON"}
+		return unfit("does not start with a line " + FenceOpen + ": write the header below such a line, as JSON")
 	}
 	i := bytes.Index(data, []byte("\n"+FenceClose+"\n"))
 	if i < 0 && bytes.HasSuffix(data, []byte("\n"+FenceClose)) {
 		i = len(data) - len(FenceClose) - 1
 	}
 	if i < 0 {
-		return nil, "", &tree.FormatError{Line: 1, Reason: "no closing line " + FenceClose + " after the header: write it before the body"}
+		return unfit("no closing line " + FenceClose + " after the header: write it before the body")
 	}
 	if i-len(FenceOpen) > MaxHeader {
-		return nil, "", &tree.FormatError{Line: 1, Reason: fmt.Sprintf("header over %d bytes: shorten it", MaxHeader)}
+		return unfit(fmt.Sprintf("header over %d bytes: shorten it", MaxHeader))
 	}
 	end := min(i+1+len(FenceClose)+1, len(data))
 	if _, err := frontmatter.MustParse(bytes.NewReader(data[:end]), &header, fence); err != nil {
-		return nil, "", &tree.FormatError{Line: 1, Reason: "header: " + err.Error()}
+		return unfit("header: " + err.Error())
 	}
 	if len(FenceOpen)+1+len(header) != i+1 {
-		return nil, "", &tree.FormatError{Line: 1, Reason: "a line of the header is an indented " + FenceClose + ": take the blanks before it away"}
+		return unfit("a line of the header is an indented " + FenceClose + ": take the blanks before it away")
 	}
 	if bytes.IndexByte(header, '\r') >= 0 {
-		return nil, "", &tree.FormatError{Line: 1, Reason: "CRLF line ends in the header: save with LF"}
+		return unfit("CRLF line ends in the header: save with LF")
 	}
 	return header, string(bytes.TrimSuffix(bytes.TrimPrefix(data[end:], []byte("\n")), []byte("\n"))), nil
 }

@@ -27,7 +27,8 @@ var (
 	actionTitle = titlePattern(`open|my|your|our|remaining|immediate|pending|offene`,
 		`action items?|actions?|next steps?|next actions?|to-?dos?|to do|tasks?|follow-?ups?|remaining|left to do|`+
 			`nächste schritte|aufgaben|prochaines étapes|à faire|próximos pasos|tareas|pendientes|やること|対応事項|待办(?:事项)?|行动项|下一步|задачи`)
-	doneTitle     = titlePattern(`already|all|what is|what['’]s`, `done|completed|finished|erledigt|fertig|terminé|fait|hecho|完了|已?完成(?:事项)?|сделано`)
+	doneTitle = titlePattern(`already|all|what is|what['’]s`,
+		`done|completed|finished|erledigt|fertig|terminé|fait|hecho|完了|已?完成(?:事项)?|сделано`)
 	questionTitle = titlePattern(`open|unresolved|remaining|my|our|offene`, `questions?|fragen|preguntas|質問|(?:未决|待定)?问题|вопросы`)
 )
 
@@ -80,8 +81,8 @@ var (
 	decisionMark = lazily(`^(?i)[\p{So}\x{fe0f} ]*(?:decision|decided|agreed|resolution|` +
 		`entscheidung|beschlossen|décision|décidé|decisión|decidido|acordado|決定|决定|решение|решили) ?[:：] ?`)
 	decisionVerb = lazily(`^(?i)we(?:['’]ve| have)? (?:decided|agreed)\b`)
-	undecided    = lazily(`^(?i)(?:[^:]{1,60}: )?(?:(?:we(?:['’]ve| have)? (?:decided|agreed) )?(?:none|nothing)|n/a|tb[acd]|to be [a-z]+|pending|open|` +
-		`undecided|not decided|offen|keine|aucune|ninguna|なし|未定)(?: yet| so far| for now| here)?[.!。]*$|` +
+	undecided    = lazily(`^(?i)(?:[^:]{1,60}: )?(?:(?:we(?:['’]ve| have)? (?:decided|agreed) )?(?:none|nothing)|` +
+		`n/a|tb[acd]|to be [a-z]+|pending|open|undecided|not decided|offen|keine|aucune|ninguna|なし|未定)(?: yet| so far| for now| here)?[.!。]*$|` +
 		`^(?i)(?:tb[acd]\b|(?:to be decided|undecided|not decided(?: yet)?|pending|未定) ?[:：–—-])`)
 	ownerName = lazily(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 )
@@ -165,8 +166,8 @@ var (
 	greetingPattern = lazily(`^(?i)(?:thanks?|thank you|thx|good (?:morning|evening|question|point|idea|catch|job)|morning|hi|hello|hey|hm+|` +
 		`danke|hallo|guten (?:morgen|tag)|merci|bonjour|salut|gracias|hola|ありがとうございます|お疲れ様です|谢谢|спасибо|привет)` +
 		`(?:,? [\pL@]+){0,3}[,.!…。！ ]*$`)
-	nodPattern = lazily(`^(?i)(?:ok(?:ay)?|ack|lgtm|\+1|(?:sounds|looks) (?:good|great)|great|perfect|cool|nice|got it|will do|sure|yes|no|yep|` +
-		`nope|agreed|noted|understood|ja|nein|oui|non|sí|はい|了解です|好的|да|нет)(?: to me)?(?:,? (?:thanks?|thank you))?[,.!…。！ ]*$`)
+	nodPattern = lazily(`^(?i)(?:ok(?:ay)?|ack|lgtm|\+1|(?:sounds|looks) (?:good|great)|great|perfect|cool|nice|got it|will do|` +
+		`sure|yes|no|yep|nope|agreed|noted|understood|ja|nein|oui|non|sí|はい|了解です|好的|да|нет)(?: to me)?(?:,? (?:thanks?|thank you))?[,.!…。！ ]*$`)
 )
 
 // greeting says whether the sentence greets or thanks: "Thanks, Ann!"

@@ -39,7 +39,8 @@ func (t *toolset) emailRead() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			q := maildir.LetterQuery{ID: id, Sent: outbox, Room: t.budget.Room(ctx, tool.InText, noteOf(strings.Repeat("x", maxVoucher), math.MaxInt), nil)}
+			longest := noteOf(strings.Repeat("x", maxVoucher), math.MaxInt)
+			q := maildir.LetterQuery{ID: id, Sent: outbox, Room: t.budget.Room(ctx, tool.InText, longest, nil)}
 			q.Room.Offset = int64(offset)
 			q.Beside = func(l *maildir.Letter) int {
 				s := t.shapeLetter(b, l, outbox)
