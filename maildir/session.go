@@ -54,9 +54,7 @@ func (p *Project) BeginSession(ctx context.Context, v Visit) (agent string, err 
 		Seat:    v.seat(),
 		Process: session.Process(v.Process),
 	})
-	for _, s := range gone {
-		p.leave(ctx, s.Agent)
-	}
+	p.leaveAll(ctx, gone)
 	return name, p.SetPresence(ctx, name, format.Ready)
 }
 
@@ -89,6 +87,38 @@ func (p *Project) EndSession(ctx context.Context, k SessionKey) {
 	if ended { // Gemini CLI says it three times
 		p.leave(ctx, s.Agent)
 		p.store.feed.ringAgent(p.slug, s.Agent) // whoever waits to wake it ends
+	}
+}
+
+// goneLook is how often the store looks for clients that have gone without a word.
+const goneLook = time.Minute
+
+// endGone ends the sessions of clients that went without saying so, until ctx ends.
+func (s *Store) endGone(ctx context.Context) {
+	look := time.NewTicker(s.cfg.GoneLook)
+	defer look.Stop()
+	for {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+		for _, p := range s.Projects() {
+			p.endGoneSessions(ctx)
+		}
+	}
+}
+
+func (p *Project) endGoneSessions(ctx context.Context) {
+	p.binding.Lock() // or an agent could leave that a session is just becoming
+	defer p.binding.Unlock()
+	p.leaveAll(ctx, p.sessions.EndGone())
+}
+
+// leaveAll is leave for the agents of sessions that have ended.
+func (p *Project) leaveAll(ctx context.Context, ended []session.State) {
+	for _, s := range ended {
+		p.leave(ctx, s.Agent)
 	}
 }
 

@@ -6,9 +6,11 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // TestSessionsAtOnce: sessions that begin at once in one folder are as many agents, and of hooks
@@ -78,6 +80,52 @@ func TestSessionsAtOnce(t *testing.T) {
 	}
 	if at := page.Messages[0].Receipts[0].AnnouncedAt; sum != 1 || at.IsZero() {
 		t.Errorf("told %v, announced %v", told, at)
+	}
+}
+
+// TestSessionOfGoneClient: a session whose client has gone without a word ends: its agent is offline,
+// has no automatic claims, and whoever waits to wake it ends. It goes on where it was, should it
+// speak again.
+func TestSessionOfGoneClient(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{NoWatcher: true, GoneLook: time.Millisecond}, "Ann", "Bob", "Eve")
+	client, end := startClient(t)
+	k := maildir.SessionKey{Client: "claude", ID: "one"}
+	visit := maildir.Visit{SessionKey: k, Dir: shop, Agent: "Bob", Process: string(client)}
+	stays := maildir.Visit{SessionKey: maildir.SessionKey{Client: "claude", ID: "two"}, Dir: shop, Agent: "Eve"}
+	for _, v := range []maildir.Visit{visit, stays} {
+		if _, err := p.BeginSession(t.Context(), v); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.ClaimEdited(t.Context(), v.Agent, []string{shop + "/" + v.Agent}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.IntroduceSession(k)
+	toBob(t, p)
+	if n, err := p.TellSession(t.Context(), k); err != nil || n.New != 1 {
+		t.Fatal(n, err)
+	}
+	came := awaitNews(t.Context(), p, k)
+	end()
+	await(t, func() bool {
+		info, err := p.Whois(t.Context(), "Bob")
+		return err == nil && info.Status == format.Offline && len(info.Claims) == 0
+	})
+	toBob(t, p)
+	if got := <-came; !got.over || got.n.New > 0 {
+		t.Errorf("who waits to wake it: %+v", got)
+	}
+	if info, err := p.Whois(t.Context(), "Eve"); err != nil || info.Status != format.Ready || len(info.Claims) != 1 {
+		t.Errorf("an agent whose client goes on: %+v, %v", info, err)
+	}
+	visit.Agent, visit.Process = "", ""
+	name, err := p.BeginSession(t.Context(), visit)
+	if err != nil || name != "Bob" || presence(t, p) != format.Ready || p.IntroduceSession(k) {
+		t.Errorf("it speaks again, as %s: %v, %s", name, err, presence(t, p))
+	}
+	if n, err := p.TellSession(t.Context(), k); err != nil || n.New != 1 || n.Unread != 2 {
+		t.Errorf("it speaks again: %+v, %v", n, err)
 	}
 }
 

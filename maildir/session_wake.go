@@ -64,25 +64,27 @@ const lookAgain = time.Minute
 func (p *Project) AwaitNews(ctx context.Context, k SessionKey, settle time.Duration) (n session.News, over bool, err error) {
 	replaced, leave := p.waiters.enter(k)
 	defer leave()
-	for {
+	for settled := false; ; {
 		s, _ := p.sessions.Of(k)
 		bell := p.store.feed.agent(p.slug, s.Agent)
 		s, ok := p.sessions.Of(k) // after the bell, or a change would be missed
-		if !ok || !s.Ended.IsZero() {
+		if !ok || !s.Live(p.store.cfg.Now()) {
 			return n, true, nil
 		}
 		untold, err := p.untold(ctx, &s)
 		if err != nil {
 			return n, false, err
 		}
-		if len(untold) == 0 || !s.Idle(p.store.cfg.Now()) {
-			if over, err = p.pause(ctx, lookAgain, bell, replaced); over || err != nil {
+		due := len(untold) > 0 && s.Idle(p.store.cfg.Now())
+		if !due || !settled {
+			long, until := lookAgain, bell
+			if settled = due; due {
+				long, until = settle, nil
+			}
+			if over, err = p.pause(ctx, long, until, replaced); over || err != nil {
 				return n, over, err
 			}
 			continue
-		}
-		if over, err = p.pause(ctx, settle, nil, replaced); over || err != nil {
-			return n, over, err
 		}
 		if n, err = p.TellSession(ctx, k); err != nil || n.New > 0 {
 			p.NoteWake(k, session.Wake{Outcome: session.Woken, For: untold[0].ID})

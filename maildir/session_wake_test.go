@@ -2,7 +2,10 @@ package maildir_test
 
 import (
 	"context"
+	"os"
+	"os/exec"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -75,6 +78,44 @@ func TestAwaitNews(t *testing.T) {
 	if got := <-came; !got.over || got.n.New > 0 {
 		t.Errorf("after its end: %+v", got)
 	}
+}
+
+// TestAwaitNewsOfGoneClient: of mail for a session whose client is gone nobody is told.
+func TestAwaitNewsOfGoneClient(t *testing.T) {
+	t.Parallel()
+	p, k := sleeping(t, storetest.Config{})
+	client, end := startClient(t)
+	if _, err := p.BeginSession(t.Context(), maildir.Visit{SessionKey: k, Dir: "/p", Process: string(client)}); err != nil {
+		t.Fatal(err)
+	}
+	came := awaitNews(t.Context(), p, k)
+	end()
+	toBob(t, p)
+	if got := <-came; !got.over || got.n.New > 0 {
+		t.Errorf("%+v", got)
+	}
+	if s, _ := p.Session(k); len(s.Told) > 0 || s.Wake.Outcome != "" {
+		t.Errorf("%+v", s)
+	}
+}
+
+// startClient starts a process that stands for a client, until end.
+func startClient(t *testing.T) (client session.Process, end func()) {
+	t.Helper()
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		t.Skip("not done here: the system does not tell of processes")
+	}
+	cmd := exec.Command("cat")
+	in, err := cmd.StdinPipe()
+	if err != nil || cmd.Start() != nil {
+		t.Fatal("cat does not start")
+	}
+	end = sync.OnceFunc(func() {
+		in.Close()
+		_ = cmd.Wait()
+	})
+	t.Cleanup(end)
+	return session.ProcessOf(cmd.Process.Pid), end
 }
 
 // TestOneWaiter: a session has one who waits, the last.

@@ -56,6 +56,7 @@ type Config struct {
 	Domain          string                          // of the addresses of mailboxes; "": mailtree.local
 	User            func() int                      // the user whose store it is; nil: the process's effective uid
 	Patience        time.Duration                   // how long a caller waits for the disk; 0: 30 s
+	GoneLook        time.Duration                   // between looks for clients that are gone; 0: a minute
 	Progress        func(project string, files int) // called during the first reconcile; nil: not at all
 	// Refine makes a summary of a thread's text by other means; nil: none is made. Its error says
 	// why it has none.
@@ -114,6 +115,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Patience == 0 {
 		cfg.Patience = patience
 	}
+	cfg.GoneLook = cmp.Or(cfg.GoneLook, goneLook)
 	if cfg.MaxFanout == 0 {
 		cfg.MaxFanout = MaxFanout
 	}
@@ -275,6 +277,7 @@ func (s *Store) Run(ctx context.Context) error {
 		s.start(p)
 	}
 	s.mu.Unlock()
+	all.Go(func() { s.endGone(ctx) })
 	<-ctx.Done()
 	s.mu.Lock()
 	s.start = nil

@@ -48,7 +48,7 @@ func (b *Book) Live() (all []State) {
 	defer b.mu.Unlock()
 	now := b.now()
 	for _, s := range b.load() {
-		if s.live(now) {
+		if s.Live(now) {
 			all = append(all, s)
 		}
 	}
@@ -69,7 +69,7 @@ func (b *Book) Names(k Key, dir string) (names []string) {
 		switch {
 		case s.Key == k:
 			names = []string{s.Agent}
-		case s.live(now):
+		case s.Live(now):
 			held[s.Agent] = true
 		case s.Client == k.Client && s.Dir == dir:
 			ended = append(ended, s)
@@ -100,20 +100,35 @@ func (b *Book) Begin(s State) (gone []State) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.now()
-	for k, old := range b.load() {
-		if old.Ended.IsZero() && k != s.Key && !old.live(now) {
-			old.Ended, old.Working = old.Active, false
-			b.save(old)
-			gone = append(gone, old)
-		}
-	}
+	gone = b.endGone(s.Key)
 	s.Began = now
 	if old, ok := b.by[s.Key]; ok && old.Agent == s.Agent {
-		s.Told, s.Since, s.Before = old.Told, old.Since, old.Before
+		s.Told, s.Since, s.Before, s.Introduced = old.Told, old.Since, old.Before, old.Introduced
 	}
 	s.Active = now
 	b.save(s)
 	b.prune(now)
+	return gone
+}
+
+// EndGone ends the sessions that have ended unnoticed, because their processes are gone, and returns
+// them.
+func (b *Book) EndGone() []State {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.endGone(Key{})
+}
+
+// endGone is EndGone for all sessions but one.
+func (b *Book) endGone(but Key) (gone []State) {
+	now := b.now()
+	for k, s := range b.load() {
+		if s.Ended.IsZero() && k != but && !s.Live(now) {
+			s.Ended, s.Working = s.Active, false
+			b.save(s)
+			gone = append(gone, s)
+		}
+	}
 	return gone
 }
 

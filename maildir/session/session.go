@@ -71,8 +71,8 @@ type State struct {
 // says nothing.
 const silentFor = 24 * time.Hour
 
-// live reports whether the session goes on.
-func (s *State) live(now time.Time) bool {
+// Live reports whether the session goes on.
+func (s *State) Live(now time.Time) bool {
 	if !s.Ended.IsZero() || s.Process.Gone() {
 		return false
 	}

@@ -189,8 +189,8 @@ func TestServes(t *testing.T) {
 		}
 		now := time.Now()
 		silent := State{Process: p, Active: now.Add(-silentFor)}
-		if spoke := (&State{Process: p, Active: now}); !spoke.live(now) || silent.live(now) == want {
-			t.Errorf("%s: it lives: %v; once silent: %v", argument, spoke.live(now), silent.live(now))
+		if spoke := (&State{Process: p, Active: now}); !spoke.Live(now) || silent.Live(now) == want {
+			t.Errorf("%s: it lives: %v; once silent: %v", argument, spoke.Live(now), silent.Live(now))
 		}
 		in.Close()
 		_ = cmd.Wait()
