@@ -1,0 +1,23 @@
+package mcp
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestIntroductionIsKnown: whatever tells agents to begin with create_agent says that one who was
+// introduced has a name already. Else it would be two agents, and told of the mail of one.
+func TestIntroductionIsKnown(t *testing.T) {
+	t.Parallel()
+	const known = "You are NAME (mail: "
+	if said := introduction("NAME", "/p"); !strings.HasPrefix(said, known) {
+		t.Errorf("the introduction is %q", said)
+	}
+	for _, file := range []string{"mail/instructions.md", "../skills/mailtree/SKILL.md", "../clients/table.go"} {
+		text, err := os.ReadFile(file)
+		if err != nil || !strings.Contains(string(text), known+"…)") {
+			t.Errorf("%s does not know of it: %v", file, err)
+		}
+	}
+}
