@@ -23,18 +23,61 @@ func TestOff(t *testing.T) {
 			"hooksConfig.disabled in home/.gemini/settings.json"},
 		{"cursor", "home/.cursor/hooks.json", `{}`, ""},
 	} {
-		root := t.TempDir()
-		file := filepath.Join(root, of.file)
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			t.Fatal(err)
+		root, at := siteWith(t, of.file, of.text)
+		got := strings.Join(Setup{Site: at, Client: named(of.client)}.Off(), "; ")
+		if got = strings.ReplaceAll(got, root+"/", ""); got != of.want {
+			t.Errorf("%s in %s: %q, want %q", of.text, of.file, got, of.want)
 		}
-		if err := os.WriteFile(file, []byte(of.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		at := Site{Home: filepath.Join(root, "home"), Dir: filepath.Join(root, "code"), Env: func(string) string { return "" }}
-		all := List()
-		i := slices.IndexFunc(all, func(c Client) bool { return c.Name == of.client })
-		got := strings.Join(Setup{Site: at, Client: all[i]}.Off(), "; ")
+	}
+}
+
+// siteWith makes a folder with a home and a code base, and a file below it, in which ROOT is the folder.
+func siteWith(t *testing.T, file, text string) (root string, at Site) {
+	t.Helper()
+	root = t.TempDir()
+	file = filepath.Join(root, file)
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(text, "ROOT", root)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return root, Site{Home: filepath.Join(root, "home"), Dir: filepath.Join(root, "code"), Env: func(string) string { return "" }}
+}
+
+func named(client string) Client {
+	all := List()
+	return all[slices.IndexFunc(all, func(c Client) bool { return c.Name == client })]
+}
+
+// TestEntryOff: a setting that keeps a client from using the entry is named with its file.
+func TestEntryOff(t *testing.T) {
+	t.Parallel()
+	for _, of := range []struct {
+		client     string
+		scope      Scope
+		file, text string
+		want       string
+	}{
+		{"codex", User, "home/.codex/config.toml", "[mcp_servers.mail]\nenabled = false\n",
+			"mcp_servers.mail.enabled in home/.codex/config.toml"},
+		{"codex", User, "home/.codex/config.toml", "[mcp_servers.mail]\nenabled = true\n", ""},
+		{"codex", User, "home/.codex/config.toml", "[mcp_servers.other]\nenabled = false\n", ""},
+		{"opencode", Project, "code/opencode.json", `{"mcp": {"mail": {"enabled": false}}}`, "mcp.mail.enabled in code/opencode.json"},
+		{"cline", User, "home/.cline/data/settings/cline_mcp_settings.json", `{"mcpServers": {"mail": {"disabled": true}}}`,
+			"mcpServers.mail.disabled in home/.cline/data/settings/cline_mcp_settings.json"},
+		{"gemini", User, "code/.gemini/settings.json", `{"mcp": {"excluded": ["x", "mail"]}}`, "mcp.excluded in code/.gemini/settings.json"},
+		{"gemini", User, "code/.gemini/settings.json", `{"mcp": {"excluded": ["x"]}}`, ""},
+		{"claude", User, "home/.claude.json", `{"projects": {"ROOT/code": {"disabledMcpServers": ["mail"]}}}`,
+			"projects.code.disabledMcpServers in home/.claude.json"},
+		{"claude", User, "home/.claude.json", `{"projects": {"ROOT/other": {"disabledMcpServers": ["mail"]}}}`, ""},
+		{"claude", Project, "code/.claude/settings.local.json", `{"disabledMcpjsonServers": ["mail"]}`,
+			"disabledMcpjsonServers in code/.claude/settings.local.json"},
+		{"claude", User, "code/.claude/settings.local.json", `{"disabledMcpjsonServers": ["mail"]}`, ""}, // of .mcp.json
+		{"windsurf", Project, "home/.codeium/windsurf/mcp_config.json", `{}`, ""},
+	} {
+		root, at := siteWith(t, of.file, of.text)
+		got := strings.Join(Setup{Site: at, Client: named(of.client), Scope: of.scope}.EntryOff(), "; ")
 		if got = strings.ReplaceAll(got, root+"/", ""); got != of.want {
 			t.Errorf("%s in %s: %q, want %q", of.text, of.file, got, of.want)
 		}

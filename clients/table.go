@@ -26,6 +26,7 @@ type Client struct {
 	headersKey          string // what holds a command that prints headers; "": the client runs none
 	argv                bool   // "command" is a list with the arguments
 	extra               []edit.Key
+	off                 func(Setup) []offSwitch // settings beside the entry that switch it off; nil: none are known
 
 	hooks hooks
 }
@@ -73,6 +74,7 @@ func List() []Client {
 			httpType:     "http",
 			urlKey:       "url",
 			headersKey:   "headersHelper",
+			off:          claudeEntryOff,
 			hooks:        claudeHooks(),
 		},
 		{
@@ -98,6 +100,7 @@ func List() []Client {
 			parents:      servers,
 			httpType:     "http",
 			urlKey:       "url",
+			off:          geminiEntryOff,
 			hooks:        geminiHooks(),
 		},
 		{

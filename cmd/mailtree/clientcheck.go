@@ -109,6 +109,9 @@ func (k *clientCheck) entry(ctx context.Context, s clients.Setup) {
 	}
 	k.set = true
 	k.d.ok("%s: %s has the mail: %s", s.Client.Title, file, leads.String())
+	for _, setting := range s.EntryOff() {
+		k.d.say("%s: the entry is switched off: change %s", s.Client.Title, setting)
+	}
 	if leads.URL == "" {
 		k.command = true
 	} else if err := k.d.p.serves(ctx, *leads); err != nil {
