@@ -87,7 +87,7 @@ func RemovedFrom(thread string) string { return "removed from " + thread }
 
 // RecordedOp is an operation as a commit tells it. See Op for its fields.
 type RecordedOp struct {
-	Verb, Agent, ID, Summary string
+	Verb, Agent, ID, Door, Summary string
 }
 
 // FileChange is what a commit did to one file.
@@ -116,6 +116,9 @@ type Moment struct {
 
 // Op is one operation as the audit tells it.
 type Op = writer.Op
+
+// Through says that the operations of ctx come through a door, one of format.Door…, for the history.
+func Through(ctx context.Context, door string) context.Context { return writer.Through(ctx, door) }
 
 // Written is what an operation made of one of its paths.
 type Written = writer.Written

@@ -35,17 +35,19 @@ type LogEntry struct {
 	Who     string // the agent; the author of a commit; "" for the server itself
 	ID      string // of the message, where there is one
 	Summary string // one line for people
-	Door    string // that the message came through, or the edit: format.Door…, DoorFile, DoorGit; "": not known
+	Door    string // that it came through: format.Door…, or DoorGit; "" for the server's own
 	Files   []FileChange
 }
+
+// IsOperation reports whether somebody did it through the server, so that it may be undone.
+func (e *LogEntry) IsOperation() bool { return e.Verb != VerbEdit && e.Verb != VerbCommit }
 
 // What is no operation of the server's.
 const (
 	VerbEdit   = "edit"   // files were saved, and the server has committed them
 	VerbCommit = "commit" // somebody has committed them
 
-	DoorFile = "file"
-	DoorGit  = "git"
+	DoorGit = "git"
 )
 
 // Log calls each for what the history tells, newest first, until all is told, each returns an error
@@ -256,7 +258,7 @@ func entriesOf(r *Revision) []LogEntry {
 		base.Verb, base.Who, base.Door, base.Files = VerbCommit, r.Author, DoorGit, r.Files
 		base.Summary = r.Subject
 		if r.Edit {
-			base.Verb, base.Door = VerbEdit, DoorFile
+			base.Verb, base.Door = VerbEdit, format.DoorFile
 			base.Summary = strings.TrimPrefix(r.Subject, VerbEdit+": ")
 		}
 		return []LogEntry{base}
@@ -265,7 +267,7 @@ func entriesOf(r *Revision) []LogEntry {
 	last := -1 // the operation that files without a message belong to
 	for i, op := range r.Ops {
 		all[i] = base
-		all[i].Verb, all[i].Who, all[i].ID, all[i].Summary = op.Verb, op.Agent, op.ID, op.Summary
+		all[i].Verb, all[i].Who, all[i].ID, all[i].Door, all[i].Summary = op.Verb, op.Agent, op.ID, op.Door, op.Summary
 		if op.ID == "" || last < 0 {
 			last = i
 		}
@@ -279,27 +281,8 @@ func entriesOf(r *Revision) []LogEntry {
 			all[to].Files = append(all[to].Files, f)
 		}
 	}
-	for i := range all {
-		all[i].Door = doorOf(&all[i])
-	}
 	slices.Reverse(all)
 	return all
-}
-
-// doorOf is the door that the message of an entry came through, as its file says; "" where the entry
-// has none.
-func doorOf(e *LogEntry) string {
-	for _, f := range e.Files {
-		if f.Op != Added || format.Locate(f.Path).Kind != format.KindCanonical {
-			continue
-		}
-		if data, err := f.Content(); err == nil {
-			if m, err := format.ParseMessage(e.ID, data); err == nil {
-				return m.Door
-			}
-		}
-	}
-	return ""
 }
 
 // openLog is logged for a message and those who may not know who got a blind copy of it.
@@ -320,7 +303,7 @@ func openEntry(m *MessageRow) func(*LogEntry) bool {
 			at := format.Locate(f.Path)
 			return at.Kind != format.KindCanonical && !slices.Contains(open, at.Agent)
 		})
-		if e.Who != "" && e.Door != DoorFile && e.Door != DoorGit {
+		if e.Who != "" && e.IsOperation() {
 			return slices.Contains(open, e.Who)
 		}
 		e.Summary = ""

@@ -10,6 +10,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // logOf is the history, a line for each entry: who, verb, door, summary, and the files.
@@ -51,6 +52,35 @@ func TestLogOpen(t *testing.T) {
 	}
 	if err := p.Log(t.Context(), maildir.LogQuery{Of: "nothing", Open: true}, nil); !errors.Is(err, maildir.ErrNotFound) {
 		t.Errorf("no such message: %v", err)
+	}
+}
+
+// TestLogDoor: every operation is told with the door that it came through itself, whatever files are
+// asked for.
+func TestLogDoor(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
+	byPage, byCLI := maildir.Through(t.Context(), format.DoorPage), maildir.Through(t.Context(), format.DoorCLI)
+	sent, err := p.Send(byCLI, maildir.Draft{From: "Ann", To: []string{"Bob"}, Body: "text"})
+	if err == nil {
+		_, err = p.Acknowledge(byPage, "Bob", sent.ID)
+	}
+	if err == nil {
+		_, err = p.Delete(byCLI, "Ann", sent.ID)
+	}
+	if err == nil {
+		_, err = p.Undo(byPage, maildir.Undoing{Agent: "Ann"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, of := range []string{sent.ID, "agents/Bob/inbox"} {
+		got := logOf(t, p, maildir.LogQuery{Of: of})
+		for _, want := range []string{"Ann undo-delete page ", "Ann delete cli ", "Bob acknowledge page ", "Ann send cli "} {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s has no %q:\n%s", of, want, got)
+			}
+		}
 	}
 }
 

@@ -190,7 +190,7 @@ func (p *Project) sendSaved(ctx context.Context, f settlingFile) error {
 	}
 	var sent *Sent
 	if err == nil {
-		sent, err = p.send(ctx, verb, *d)
+		sent, err = p.send(writer.Through(ctx, d.Door), verb, *d)
 		err = p.withoutBlind(d, err)
 	}
 	if err == nil && sent.Again {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/session"
 	"mailtree/page"
 )
@@ -64,6 +65,22 @@ func TestUndo(t *testing.T) {
 	if _, err := s.p.Message(t.Context(), plan); !errors.Is(err, maildir.ErrNotFound) {
 		t.Errorf("the message is there: %v", err)
 	}
+}
+
+// TestHistoryUndo: what was done at the page is told with that door, and a message that was sent as a
+// file can be taken back like another.
+func TestHistoryUndo(t *testing.T) {
+	s := open(t, page.Config{})
+	b := s.person()
+	b.press(s.base+"/compose", s.base+"/send", "to", "Bob", "subject", "Plan", "body", "b") // pat is an agent then
+	saved, err := s.p.Send(maildir.Through(t.Context(), format.DoorFile), maildir.Draft{From: "pat", To: []string{"Bob"}, Body: "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	message := s.base + "/message/" + saved.ID
+	contains(t, b.see(message+"/history"), "through file", "Undo what you did last")
+	b.press(message+"/history", message+"/undo")
+	contains(t, b.see(message+"/history"), "through page", "took back: sent it")
 }
 
 // TestHistoryOpen: who has no session is not told who got a blind copy.

@@ -8,6 +8,9 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+
+	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // A form is handled once: of a second click nothing comes but the answer of the first. The answer of
@@ -78,7 +81,8 @@ func (h *Page) write(do func(*view) (to string, err error)) func(*view) error {
 			v.fail(http.StatusBadRequest, "The form did not come whole, or is too large.")
 			return nil
 		}
-		v.r = v.r.WithContext(context.WithoutCancel(v.r.Context())) // a second click is told how it ends, also where the first has gone
+		// A second click is told how it ends, also where the first has gone.
+		v.r = v.r.WithContext(maildir.Through(context.WithoutCancel(v.r.Context()), format.DoorPage))
 		form := v.r.PostForm
 		if !hmac.Equal([]byte(form.Get("csrf")), []byte(v.CSRF())) {
 			return errNoWrite

@@ -64,7 +64,7 @@ func (h *Page) history(v *view) error {
 			}
 			one.Lines = append(one.Lines, f)
 		}
-		if e.Who == v.Me && e.Door != maildir.DoorFile && e.Door != maildir.DoorGit {
+		if e.Who == v.Me && e.IsOperation() {
 			if strings.HasPrefix(e.Verb, maildir.UndoPrefix) {
 				undoable--
 			} else {

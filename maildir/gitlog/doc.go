@@ -60,6 +60,7 @@
 //	Mail-Op: send
 //	Mail-Id: msg_20251023_3a51c0f7b3dc3a7e
 //	Agent: GreenCastle
+//	Mail-Door: http
 //
 // A round of many operations has a commit for each agent, in the order in which the agents appear:
 // a subject that counts, one line for people per operation (verb, agent or "-", id or "-",
@@ -74,12 +75,14 @@
 //	Mail-Op: send
 //	Mail-Id: msg_20251023_3a51c0f7b3dc3a7e
 //	Agent: GreenCastle
+//	Mail-Door: http
 //	Mail-Op: acknowledge
 //	Mail-Id: msg_20251023_3a51c0f7c41b2d09
 //	Agent: GreenCastle
+//	Mail-Door: http
 //
 // A program reads the trailers (the last paragraph): every "Mail-Op:" begins an operation,
-// "Mail-Id:" and "Agent:" after it belong to it and are left out where there is none. Each
+// "Mail-Id:", "Agent:" and "Mail-Door:" after it belong to it and are left out where there is none. Each
 // operation is in the trailers of the whole history exactly once. They hold our own fields only,
 // flattened to one word; text of users is in subject and body, flattened to one line.
 //

@@ -64,6 +64,7 @@ func opsMessage(ops []operation) string {
 		trailer(&b, "Mail-Op", orDash(word(op.Verb)))
 		trailer(&b, "Mail-Id", word(op.ID))
 		trailer(&b, "Agent", word(op.Agent))
+		trailer(&b, "Mail-Door", word(op.Door))
 	}
 	return b.String()
 }

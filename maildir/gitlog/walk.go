@@ -315,6 +315,8 @@ func recordedOps(message string) []maildir.RecordedOp {
 			ops[len(ops)-1].ID = value
 		case key == "Agent":
 			ops[len(ops)-1].Agent = value
+		case key == "Mail-Door":
+			ops[len(ops)-1].Door = value
 		}
 	}
 	subject, list, _ := strings.Cut(text[:at], "\n\n")

@@ -113,13 +113,19 @@ project   [-> B: about], added .gitignore`)
 func TestRecordedOps(t *testing.T) {
 	t.Parallel()
 	want := []maildir.RecordedOp{
-		{Verb: "send", Agent: "A", ID: "m1", Summary: "A -> B: Mail-Op: send"},
+		{Verb: "send", Agent: "A", ID: "m1", Door: "http", Summary: "A -> B: Mail-Op: send"},
 		{Verb: "sweep", Summary: "claims that ended"},
 		{Verb: "read", Agent: "B", ID: "m1"},
 	}
 	var ops []operation
 	for _, op := range want {
-		ops = append(ops, operation{Op: maildir.Op{Verb: op.Verb, Agent: op.Agent, ID: op.ID, Summary: op.Summary}})
+		ops = append(ops, operation{Op: maildir.Op{
+			Verb:    op.Verb,
+			Agent:   op.Agent,
+			ID:      op.ID,
+			Door:    op.Door,
+			Summary: op.Summary,
+		}})
 	}
 	if got := recordedOps(opsMessage(ops)); !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)

@@ -65,6 +65,7 @@ func (g *Group) plan(tx *Tx) {
 	g.Now = w.Now().UTC()
 	tx.At, tx.Writes, tx.Paths, tx.planned = g.Now, nil, nil, nil
 	err := tx.Plan(g)
+	tx.Door = doorOf(tx.ctx)
 	switch {
 	case errors.Is(err, ErrBusy):
 		w.later(tx)
@@ -251,6 +252,7 @@ func (g *Group) record() journalRecord {
 			Agent:   tx.Agent,
 			ID:      tx.ID,
 			IDs:     tx.IDs,
+			Door:    tx.Door,
 			Summary: tx.Summary,
 			At:      tx.At,
 		}

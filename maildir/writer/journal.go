@@ -72,6 +72,7 @@ type journalOp struct {
 	Agent   string         `json:"agent,omitempty"`
 	ID      string         `json:"id,omitempty"`
 	IDs     []string       `json:"ids,omitempty"` // of an operation on several messages
+	Door    string         `json:"door,omitempty"`
 	Summary string         `json:"summary,omitempty"`
 	At      time.Time      `json:"at"`
 	Files   []journalEntry `json:"files"`

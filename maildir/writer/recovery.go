@@ -101,7 +101,15 @@ func recoverGroup(t *tree.Tree, c *tree.Changer, r journalRecord, log *slog.Logg
 
 // recovered is the operation as the history is told of it again.
 func recoveredOps(t *tree.Tree, op journalOp) ([]Op, error) {
-	o := Op{Verb: op.Verb, Agent: op.Agent, ID: op.ID, Summary: op.Summary, At: op.At, Recovered: true}
+	o := Op{
+		Verb:      op.Verb,
+		Agent:     op.Agent,
+		ID:        op.ID,
+		Door:      op.Door,
+		Summary:   op.Summary,
+		At:        op.At,
+		Recovered: true,
+	}
 	for _, f := range op.Files {
 		o.Paths = append(o.Paths, f.Path)
 		there, err := t.Exists(f.Path)

@@ -67,9 +67,9 @@ func Unknown() Caller { return Caller{Auth: "none", UID: NoUID} }
 
 type callerKey struct{}
 
-// WithCaller puts the caller into ctx.
+// WithCaller puts the caller into ctx, and the caller's door for the history.
 func WithCaller(ctx context.Context, c Caller) context.Context {
-	return context.WithValue(ctx, callerKey{}, c)
+	return context.WithValue(maildir.Through(ctx, c.Door), callerKey{}, c)
 }
 
 // CallerOf is who makes the call; Unknown where nobody said.
