@@ -2,10 +2,10 @@ package maildir_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -189,24 +189,32 @@ func TestUndoClaim(t *testing.T) {
 func TestUndoClaims(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann")
-	if err := p.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	lock := filepath.Join(p.Tree().Dir(), ".git", "index.lock") // a git command that takes its time: all wait for one round
-	if err := os.WriteFile(lock, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for i := range 40 { // more than have a commit each
-		if _, err := p.Claim(t.Context(), claim.Request{Agent: "Ann", Patterns: []string{strconv.Itoa(i)}}); err != nil {
+	lock := filepath.Join(p.Tree().Dir(), ".git", "index.lock") // a git command that takes its time: many wait for one round
+	refused := false
+	for round := 0; !refused && round < 5; round++ { // the last ones may come to a round of their own
+		if err := p.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(lock, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 40 { // more than have a commit each
+			if _, err := p.Claim(t.Context(), claim.Request{Agent: "Ann", Patterns: []string{fmt.Sprint(round, "/", i)}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Remove(lock); err != nil {
+			t.Fatal(err)
+		}
+		_, err := p.Undo(t.Context(), maildir.Undoing{Agent: "Ann"})
+		var e *maildir.Error
+		refused = errors.As(err, &e) && e.What == refusal.NotUndone && e.Why == "claim"
+		if err != nil && !refused {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Remove(lock); err != nil {
-		t.Fatal(err)
-	}
-	var e *maildir.Error
-	if u, err := p.Undo(t.Context(), maildir.Undoing{Agent: "Ann"}); !errors.As(err, &e) || e.What != refusal.NotUndone || e.Why != "claim" {
-		t.Errorf("undone: %+v, %v", u, err)
+	if !refused {
+		t.Error("an operation that shares its commit was undone each time")
 	}
 }
 
