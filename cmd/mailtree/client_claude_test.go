@@ -11,10 +11,11 @@ var claudeKit = kit{
 			"ENABLE_TOOL_SEARCH=false", "DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1")
 		d.write(".claude.json", fmt.Sprintf(`{"hasCompletedOnboarding": true, "projects": {%q: {"hasTrustDialogAccepted": true}}}`, d.code))
 	},
-	ask:      []string{"claude", "--permission-mode", "acceptEdits", "--allowedTools", "Bash,mcp__mail", "-p"},
-	terminal: "claude --permission-mode acceptEdits --allowedTools Bash,mcp__mail",
-	shell:    "Bash",
-	write:    "Write",
+	ask:        []string{"claude", "--permission-mode", "acceptEdits", "--allowedTools", "Bash,mcp__mail", "-p"},
+	terminal:   "claude --permission-mode acceptEdits --allowedTools Bash,mcp__mail",
+	shell:      "Bash",
+	write:      "Write",
+	shellNamed: true,
 	shellInput: func(command string) map[string]any {
 		return map[string]any{"command": command, "description": "Wait"}
 	},

@@ -22,10 +22,11 @@ var opencodeKit = kit{
 			d.t.Fatal(err)
 		}
 	},
-	ask:      []string{"opencode", "run"},
-	terminal: "opencode",
-	shell:    "bash",
-	write:    "write",
+	ask:        []string{"opencode", "run"},
+	terminal:   "opencode",
+	shell:      "bash",
+	write:      "write",
+	shellNamed: true,
 	shellInput: func(command string) map[string]any {
 		return map[string]any{"command": command, "description": "Wait"}
 	},

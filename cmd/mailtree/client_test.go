@@ -194,11 +194,11 @@ func (d *desk) try(name string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// setUp runs `mailtree setup` for the client, with that transport.
-func (d *desk) setUp(transport string) {
+// setUp runs `mailtree setup` for the client, with that transport and those flags.
+func (d *desk) setUp(transport string, flags ...string) {
 	d.t.Helper()
 	d.env = append(d.env, "PORT="+d.port())
-	d.t.Logf("%s", d.run("mailtree", "setup", d.name, "--transport", transport))
+	d.t.Logf("%s", d.run("mailtree", append([]string{"setup", d.name, "--transport", transport}, flags...)...))
 }
 
 // call calls a tool of mail.

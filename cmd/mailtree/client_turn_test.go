@@ -24,6 +24,7 @@ type kit struct {
 
 	shell      string // the tools that run a command and write a file
 	write      string
+	shellNamed bool // the shell has AGENT_NAME
 	shellInput func(command string) map[string]any
 	writeInput func(path, content string) any
 }
@@ -37,9 +38,9 @@ func each(t *testing.T, test func(t *testing.T, k kit)) {
 	}
 }
 
-// TestClientTurn: a client that `mailtree setup` set up, over HTTP or stdio, calls a tool of mail, is
-// told within its turn of mail that came meanwhile, once, and does not write what another agent has
-// claimed, but does write what nobody has: that is claimed for its agent.
+// TestClientTurn: a client that `mailtree setup` set up, over HTTP or stdio, is told who it is, calls a
+// tool of mail, is told within its turn of mail that came meanwhile, once, and does not write what
+// another agent has claimed, but does write what nobody has: that is claimed for its agent.
 func TestClientTurn(t *testing.T) {
 	each(t, func(t *testing.T, k kit) {
 		for _, transport := range []string{"http", "stdio"} {
@@ -49,7 +50,7 @@ func TestClientTurn(t *testing.T) {
 }
 
 // waitInTurn is a command that holds a turn: it tells that it has begun, and ends when the test says.
-const waitInTurn = "touch started; until [ -f told ]; do sleep 0.05; done; echo go-on"
+const waitInTurn = "touch started; until [ -f told ]; do sleep 0.05; done; echo go-on as $AGENT_NAME"
 
 func turn(t *testing.T, k kit, transport string) {
 	d := newDesk(t, k.name)
@@ -64,11 +65,18 @@ func turn(t *testing.T, k kit, transport string) {
 	done := d.ask(k, "Begin the work.")
 	d.awaitFile("started")
 	d.claim("held.txt")
-	d.send(d.agent(), "Plan for /api/users")
+	agent := d.agent()
+	d.send(agent, "Plan for /api/users")
 	d.write("code/told", "")
 	said := <-done
 	if told := d.turnsWith("Plan for /api/users"); len(told) != 1 || !strings.Contains(told[0].Turn.Last(), "go-on") {
 		t.Errorf("the model was told of the message %d times, want once, with what the command printed", len(told))
+	}
+	if len(d.turnsWith("You are "+agent+" (mail")) != 1 {
+		t.Error("the model was not told once who it is")
+	}
+	if k.shellNamed && len(d.turnsWith("go-on as "+agent)) != 1 {
+		t.Errorf("the shell does not know that it is %s's", agent)
 	}
 	if refused := d.turnsWith("GreenCastle holds"); len(refused) != 1 {
 		t.Errorf("the edit was refused %d times, want once", len(refused))

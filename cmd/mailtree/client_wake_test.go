@@ -14,7 +14,8 @@ import (
 )
 
 // TestClientWake: mail wakes a session that is idle in a terminal, also after the server was killed
-// and started again; each message is announced once, and a burst of 100 in one turn.
+// and started again; each message is announced once, and a burst of 100 in one turn. The clients reach
+// the mail over stdio; those of TestClientsTogether do over HTTP.
 func TestClientWake(t *testing.T) {
 	each(t, func(t *testing.T, k kit) {
 		if k.terminal == "" {
@@ -22,7 +23,7 @@ func TestClientWake(t *testing.T) {
 		}
 		d := newDesk(t, k.name)
 		k.prepare(d)
-		d.setUp("http")
+		d.setUp("stdio")
 		screen := d.open(k.terminal)
 		if k.greet != nil {
 			k.greet(screen)

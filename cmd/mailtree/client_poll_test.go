@@ -1,0 +1,42 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"mailtree/fixtures/model"
+)
+
+// TestClientPoll: Claude Code moves a call that waits for mail to the background, and mail that comes
+// then wakes its idle session without a hook.
+func TestClientPoll(t *testing.T) {
+	d := newDesk(t, "claude")
+	d.call("create_agent", map[string]any{
+		"project_key":      d.code,
+		"name_hint":        "BlueLake",
+		"program":          "claude",
+		"model":            "none",
+		"task_description": "Waits",
+	})
+	d.model.Script(t, model.Rule{When: "Begin the work", Times: 1, Calls: say("check_my_messages", map[string]any{
+		"project_key":  d.code,
+		"agent_name":   "BlueLake",
+		"unread_only":  true,
+		"wait_seconds": 3600,
+	})})
+	claudeKit.prepare(d)
+	d.env = append(d.env, "CLAUDE_CODE_MCP_AUTO_BACKGROUND_MS=1000") // else two minutes
+	d.setUp("http", "--no-hooks")
+	screen := d.open(claudeKit.terminal)
+	connected := func(tool string) bool { return strings.HasSuffix(tool, "check_my_messages") }
+	for n, tools := 1, []string{}; !slices.ContainsFunc(tools, connected); n++ {
+		prompt := fmt.Sprintf("Begin the work, try %d.", n)
+		screen.Submit(prompt, func() bool { return len(d.turnsWith(prompt)) > 0 })
+		tools = d.turnsWith(prompt)[0].Turn.Tools
+	}
+	d.awaitTurn("It was moved to the background")
+	d.send("BlueLake", "The plan")
+	d.awaitTurn("The plan")
+}
