@@ -14,8 +14,8 @@
 //
 // An entry is ours by its exact command (mailtree stdio) or its address (/mcp of this machine), a
 // hook by its exact command (mailtree hook CLIENT). An entry of the same name that is not ours is
-// refused. Nothing here writes a token or another
-// secret.
+// refused, but for one that runs mailtree stdio with other flags, which stays. Nothing here writes a
+// token or another secret.
 package clients
 
 import (
@@ -68,6 +68,12 @@ func (s Server) String() string {
 		return s.URL
 	}
 	return program + " " + strings.Join(s.Args, " ")
+}
+
+// byHand reports whether a person wrote the entry: it has flags that a set-up does not write, such as
+// --toolset.
+func (s Server) byHand() bool {
+	return s.URL == "" && len(s.Args) > 1 && (len(s.Args) != 3 || s.Args[1] != "--store")
 }
 
 // Errors of a set-up. Each is wrapped with the file or the client.
@@ -267,7 +273,8 @@ func (s Setup) wanted(server Server) edit.Entry {
 	return e
 }
 
-// entry is the part of the client's entry. An entry that is not ours is not put, and is not cut.
+// entry is the part of the client's entry. An entry that is not ours is not put, and is not cut; one
+// that leads to the mail, by a person's own flags, stays.
 func (s Setup) entry(file string, server Server) part {
 	form := s.Client.format
 	current := func(data []byte) (any, *Server, error) {
@@ -284,6 +291,9 @@ func (s Setup) entry(file string, server Server) part {
 			if got != nil && leads == nil {
 				return nil, ErrNotOurs
 			}
+			if leads != nil && leads.byHand() {
+				return data, nil
+			}
 			want := s.wanted(server)
 			if leads != nil && leads.Headers != "" && server.Headers == "" {
 				want.Drop = append(want.Drop, s.Client.headersKey)
@@ -292,14 +302,14 @@ func (s Setup) entry(file string, server Server) part {
 		},
 		cut: func(data []byte) ([]byte, error) {
 			_, leads, err := current(data)
-			if err != nil || leads == nil {
+			if err != nil || leads == nil || leads.byHand() {
 				return data, err
 			}
 			return form.Cut(data, s.path())
 		},
 		ours: func(data []byte) bool {
 			_, leads, err := current(data)
-			return err == nil && leads != nil
+			return err == nil && leads != nil && !leads.byHand()
 		},
 		empty: form.Empty,
 	}
