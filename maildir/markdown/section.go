@@ -3,6 +3,7 @@ package markdown
 import (
 	"regexp"
 	"strings"
+	"unicode"
 
 	"github.com/yuin/goldmark/ast"
 )
@@ -74,12 +75,22 @@ type statement struct {
 	owner string // of "TODO(Name):"
 }
 
+// marks are the words that a statement begins with, before a colon, in lower case.
+var marks = map[string]section{
+	"todo": actionSection, "action": actionSection, "action item": actionSection, "fixme": actionSection, "aufgabe": actionSection,
+	"à faire": actionSection, "tarea": actionSection, "pendiente": actionSection, "宿題": actionSection, "待办": actionSection,
+	"待办事项": actionSection, "行动项": actionSection, "задача": actionSection,
+
+	"done": doneSection, "completed": doneSection, "finished": doneSection, "erledigt": doneSection, "terminé": doneSection,
+	"hecho": doneSection, "完了": doneSection, "完成": doneSection, "已完成": doneSection, "сделано": doneSection,
+
+	"decision": decisionSection, "decided": decisionSection, "agreed": decisionSection, "resolution": decisionSection,
+	"entscheidung": decisionSection, "beschlossen": decisionSection, "décision": decisionSection, "décidé": decisionSection,
+	"decisión": decisionSection, "decidido": decisionSection, "acordado": decisionSection, "決定": decisionSection, "决定": decisionSection,
+	"решение": decisionSection, "решили": decisionSection,
+}
+
 var (
-	actionMark = lazily(`^(?i)[\p{So}\x{fe0f} ]*(?:todo|action(?: item)?|fixme|aufgabe|à faire|tarea|pendiente|宿題|待办(?:事项)?|行动项|задача)` +
-		`(?: ?\(@?([^()]*)\))? ?[:：] ?`)
-	doneMark     = lazily(`^(?i)[\p{So}\x{fe0f} ]*(?:done|completed|finished|erledigt|terminé|hecho|完了|已?完成|сделано) ?[:：] ?`)
-	decisionMark = lazily(`^(?i)[\p{So}\x{fe0f} ]*(?:decision|decided|agreed|resolution|` +
-		`entscheidung|beschlossen|décision|décidé|decisión|decidido|acordado|決定|决定|решение|решили) ?[:：] ?`)
 	decisionVerb = lazily(`^(?i)we(?:['’]ve| have)? (?:decided|agreed)\b`)
 	undecided    = lazily(`^(?i)(?:[^:]{1,60}: )?(?:(?:we(?:['’]ve| have)? (?:decided|agreed) )?(?:none|nothing)|` +
 		`n/a|tb[acd]|to be [a-z]+|pending|open|undecided|not decided|offen|keine|aucune|ninguna|なし|未定)(?: yet| so far| for now| here)?[.!。]*$|` +
@@ -87,8 +98,45 @@ var (
 	ownerName = lazily(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 )
 
-// markBytes is enough for the longest mark with an owner.
-const markBytes = 160
+const (
+	markBytes = 160 // enough for the longest mark with an owner
+	wordBytes = 20  // enough for the longest of marks, with a blank and what follows
+)
+
+// mark is the beginning of a statement that says what it is: "TODO(Ann): ".
+type mark struct {
+	kind  section
+	owner string
+	end   int // where the statement's text begins
+}
+
+// markOf finds the mark that a line begins with, behind any symbols ("✅ Done: "). No mark: the zero
+// value.
+func markOf(line string) (m mark) {
+	head := line[:min(len(line), markBytes)]
+	rest := strings.TrimLeftFunc(head, func(r rune) bool { return r == ' ' || r == '\ufe0f' || unicode.Is(unicode.So, r) })
+	end := strings.IndexFunc(rest[:min(len(rest), wordBytes)], func(r rune) bool { return r == ':' || r == '：' || r == '(' })
+	if end < 0 {
+		return mark{}
+	}
+	m.kind = marks[strings.ToLower(strings.TrimSuffix(rest[:end], " "))]
+	rest = rest[end:]
+	if bracket := strings.IndexAny(rest[1:], "()"); m.kind == actionSection && rest[0] == '(' && bracket >= 0 && rest[1+bracket] == ')' {
+		if owner := strings.TrimPrefix(rest[1:1+bracket], "@"); ownerName().MatchString(owner) {
+			m.owner = owner
+		}
+		rest = strings.TrimPrefix(rest[bracket+2:], " ")
+	}
+	text, colon := strings.CutPrefix(rest, ":")
+	if !colon {
+		text, colon = strings.CutPrefix(rest, "：")
+	}
+	if m.kind == noSection || !colon {
+		return mark{}
+	}
+	m.end = len(head) - len(strings.TrimPrefix(text, " "))
+	return m
+}
 
 // statements cuts a block before each line that begins with a mark, and takes
 // the mark off. A marked action of a paragraph ends with its line ("TODO: lines");
@@ -103,7 +151,7 @@ func (p prose) statements(item bool) []statement {
 	}
 	for i := range p.lines {
 		start, _ := p.line(i)
-		mark := markOf(p.mask[start:])
+		mark := markOf(p.mask[start:]).kind
 		if i > 0 && (mark != noSection || (kind == actionSection || kind == doneSection) && !item) {
 			flush(start - 1)
 			begin, kind = start, noSection
@@ -118,43 +166,14 @@ func (p prose) statements(item bool) []statement {
 
 // newStatement takes the mark off the prose.
 func newStatement(p prose) statement {
-	head := p.mask[:min(len(p.mask), markBytes)]
 	if p.tellsDecision() {
 		return statement{prose: p, kind: decisionSection}
 	}
-	if !strings.ContainsAny(head, ":：") {
+	m := markOf(p.mask)
+	if m.end == len(p.mask) { // nothing but a mark
 		return statement{prose: p}
 	}
-	if m := doneMark().FindStringIndex(head); m != nil && m[1] < len(p.mask) {
-		return statement{prose: p.slice(m[1], len(p.text)), kind: doneSection}
-	}
-	if m := actionMark().FindStringSubmatchIndex(head); m != nil && m[1] < len(p.mask) {
-		s := statement{prose: p.slice(m[1], len(p.text)), kind: actionSection}
-		if m[2] >= 0 && ownerName().MatchString(head[m[2]:m[3]]) {
-			s.owner = head[m[2]:m[3]]
-		}
-		return s
-	}
-	if m := decisionMark().FindStringIndex(head); m != nil && m[1] < len(p.mask) {
-		return statement{prose: p.slice(m[1], len(p.text)), kind: decisionSection}
-	}
-	return statement{prose: p}
-}
-
-// markOf returns the kind of the mark that the line begins with.
-func markOf(line string) section {
-	head := line[:min(len(line), markBytes)]
-	switch {
-	case !strings.ContainsAny(head, ":："):
-		return noSection
-	case doneMark().MatchString(head):
-		return doneSection
-	case actionMark().MatchString(head):
-		return actionSection
-	case decisionMark().MatchString(head):
-		return decisionSection
-	}
-	return noSection
+	return statement{prose: p.slice(m.end, len(p.text)), kind: m.kind, owner: m.owner}
 }
 
 // salutation says whether the block greets: "Hi Ann,".

@@ -83,6 +83,18 @@ func endsHere(s string, i, end int, r rune) bool {
 	return !unicode.IsLower(next) && !abbreviated
 }
 
-func terminal(r rune) bool { return strings.ContainsRune(".!?…。！？", r) }
+func terminal(r rune) bool {
+	switch r {
+	case '.', '!', '?', '…', '。', '！', '？':
+		return true
+	}
+	return false
+}
 
-func closing(r rune) bool { return strings.ContainsRune("\"'”’»)]", r) }
+func closing(r rune) bool {
+	switch r {
+	case '"', '\'', '”', '’', '»', ')', ']':
+		return true
+	}
+	return false
+}
