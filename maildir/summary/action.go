@@ -84,6 +84,14 @@ func (t *thread) key(text string) string {
 	return strings.Join(words, " ")
 }
 
+// behindOwner is what stands behind a name that an action begins with, where it is the owner's.
+var behindOwner = []string{" ", ":", ",", "：", "さん"}
+
+// aroundOwner is what stands around a name that an action ends with, where it is the owner's.
+var aroundOwner = [][2]string{
+	{"(", ")"}, {"（", "）"}, {"[", "]"}, {"- ", ""}, {"– ", ""}, {"— ", ""}, {"owner: ", ""}, {"assigned to ", ""}, {"→ ", ""},
+}
+
 // owner finds whose action it is where nobody is mentioned with an @; "" where nobody is named.
 func (t *thread) owner(text, sender string) string {
 	low := strings.ToLower(text)
@@ -93,11 +101,9 @@ func (t *thread) owner(text, sender string) string {
 		}
 	}
 	for _, name := range t.names {
-		n := strings.ToLower(name)
-		for _, behind := range []string{" ", ":", ",", "：", "さん"} {
-			if strings.HasPrefix(low, n+behind) {
-				return name
-			}
+		rest, named := strings.CutPrefix(low, strings.ToLower(name))
+		if named && slices.ContainsFunc(behindOwner, func(b string) bool { return strings.HasPrefix(rest, b) }) {
+			return name
 		}
 	}
 	_, owner := t.ownerBehind(text)
@@ -109,16 +115,23 @@ func (t *thread) owner(text, sender string) string {
 func (t *thread) ownerBehind(text string) (before, owner string) {
 	bare := strings.TrimRight(text, ".! ")
 	for _, name := range t.names {
-		for _, around := range [][2]string{
-			{"(", ")"}, {"（", "）"}, {"[", "]"}, {"- ", ""}, {"– ", ""}, {"— ", ""}, {"owner: ", ""}, {"assigned to ", ""}, {"→ ", ""},
-		} {
-			for _, at := range []string{"", "@"} {
-				mark := around[0] + at + name + around[1]
-				if n := len(bare) - len(mark); n >= 0 && strings.EqualFold(bare[n:], mark) {
-					return bare[:n], name
-				}
+		for _, around := range aroundOwner {
+			before, closed := cutEnd(bare, around[1])
+			before, named := cutEnd(before, name)
+			before, opened := cutEnd(strings.TrimSuffix(before, "@"), around[0])
+			if closed && named && opened {
+				return before, name
 			}
 		}
 	}
 	return text, ""
+}
+
+// cutEnd takes end, in any case, off the end of s.
+func cutEnd(s, end string) (before string, ok bool) {
+	n := len(s) - len(end)
+	if n < 0 || !strings.EqualFold(s[n:], end) {
+		return s, false
+	}
+	return s[:n], true
 }

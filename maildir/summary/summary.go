@@ -2,9 +2,13 @@ package summary
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"mailtree/maildir/markdown"
 )
@@ -56,8 +60,8 @@ const (
 // MaxBody is how many bytes of a body are read; one more tells that it has more.
 const MaxBody = markdown.Limit + 1
 
-// Of summarizes a thread: messages, oldest first, at least one. body reads one of them; all
-// together may be too large to hold. Errors: those of body.
+// Of summarizes a thread: messages, oldest first, at least one. body reads one of them, for several
+// callers at once; all together may be too large to hold. Errors: those of body.
 func Of(ctx context.Context, messages []Message, body func(id string) (string, error), examples bool) (*Summary, error) {
 	s := &Summary{
 		Subject:      messages[0].Subject,
@@ -96,28 +100,40 @@ type thread struct {
 	names    []string // of the participants
 }
 
-// read takes the outlines, and the excerpts of the newest messages.
+// read takes the outlines, and the excerpts of the newest messages. Every processor reads the next
+// newest message: where the time is short, the newest are read.
 func read(ctx context.Context, messages []Message, body func(id string) (string, error), s *Summary, examples bool) (*thread, error) {
 	limited, cancel := context.WithTimeout(ctx, longBodies)
 	defer cancel()
 	t := &thread{messages: messages, outlines: make([]markdown.Outline, len(messages)), names: s.Participants}
-	parser := markdown.NewParser()
-	for i, m := range slices.Backward(messages) { // where the time is short, the newest are read
-		text, err := body(m.ID)
-		if err != nil {
-			return nil, err
-		}
-		reading := limited
-		if len(text) <= markdown.Short { // read whole however long the machine takes
-			reading = ctx
-		}
-		o := parser.Parse(reading, text)
-		s.Truncated = s.Truncated || o.Truncated
-		t.outlines[i] = newest(o)
-		if examples && i >= len(messages)-maxExamples {
-			s.Examples = slices.Insert(s.Examples, 0, t.items(i, []string{markdown.PlainText(text)})...)
-		}
+	excerpts := make([][]Item, len(messages))
+	var readers errgroup.Group
+	var taken atomic.Int64
+	for range runtime.GOMAXPROCS(0) {
+		readers.Go(func() error {
+			parser := markdown.NewParser()
+			for i := len(messages) - int(taken.Add(1)); i >= 0; i = len(messages) - int(taken.Add(1)) {
+				text, err := body(messages[i].ID)
+				if err != nil {
+					return err
+				}
+				reading := limited
+				if len(text) <= markdown.Short { // read whole however long the machine takes
+					reading = ctx
+				}
+				t.outlines[i] = newest(parser.Parse(reading, text))
+				if examples && i >= len(messages)-maxExamples {
+					excerpts[i] = t.items(i, []string{markdown.PlainText(text)})
+				}
+			}
+			return nil
+		})
 	}
+	if err := readers.Wait(); err != nil {
+		return nil, err
+	}
+	s.Truncated = s.Truncated || slices.ContainsFunc(t.outlines, func(o markdown.Outline) bool { return o.Truncated })
+	s.Examples = slices.Concat(excerpts...)
 	return t, nil
 }
 
