@@ -121,6 +121,9 @@ func (g *gathering) readAttachment(field refusal.Field, name string) (data []byt
 		if os.IsNotExist(err) {
 			continue
 		}
+		if over := new(tree.SizeError); errors.As(err, &over) {
+			return nil, "", g.take(field, name, over.Size)
+		}
 		if err != nil {
 			return nil, "", &Error{
 				What:  refusal.AttachmentUnusable,
@@ -137,8 +140,7 @@ func (g *gathering) readAttachment(field refusal.Field, name string) (data []byt
 				Why:   otherBytes,
 			}
 		}
-		g.left -= int64(len(data))
-		return data, filepath.Base(rel), nil
+		return data, filepath.Base(rel), g.take(field, name, int64(len(data)))
 	}
 	if guest {
 		return nil, "", &Error{
@@ -149,6 +151,23 @@ func (g *gathering) readAttachment(field refusal.Field, name string) (data []byt
 		}
 	}
 	return nil, "", &Error{What: refusal.UnknownAttachment, Field: field, Name: name}
+}
+
+// take counts the bytes of a file that the message brings along. Errors: ErrTooLarge, and then
+// nothing is counted.
+func (g *gathering) take(field refusal.Field, name string, size int64) error {
+	var e *Error
+	switch most := g.p.store.cfg.MaxAttachment; {
+	case size > most:
+		e = over(refusal.FileTooLarge, field, int(size), int(most))
+	case size > g.left:
+		e = over(refusal.FilesTooLarge, field, int(size), int(g.p.store.cfg.MaxAttached))
+	default:
+		g.left -= size
+		return nil
+	}
+	e.Name = name
+	return e
 }
 
 // noteOdd notes that a file is not stored as its name says.

@@ -173,3 +173,27 @@ func TestAttachedTwice(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 }
+
+// TestAttachmentTooLarge: a refusal tells one file that is too large from several that are.
+func TestAttachmentTooLarge(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{NoWatcher: true, Attached: [2]int64{1000, 1500}}, "Ann")
+	for name, size := range map[string]int{"large": 1001, "one": 900, "two": 901} {
+		if err := os.WriteFile(filepath.Join(p.Tree().Dir(), name), make([]byte, size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		files []string
+		want  string
+	}{
+		{[]string{"large"}, `The file "large" has 1001 bytes, over the limit of 1000 for one file.`},
+		{[]string{"one", "two"}, `The file "two" has 901 bytes, and with it this message would bring along more than ` +
+			`the limit of 1500 bytes: send it in another one.`},
+	} {
+		_, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s", Body: "b", Attachments: tt.files})
+		if !errors.Is(err, maildir.ErrTooLarge) || err.Error() != tt.want {
+			t.Errorf("%s: got %v, want %s", tt.files, err, tt.want)
+		}
+	}
+}

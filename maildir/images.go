@@ -148,7 +148,7 @@ func (g *gathering) readImage(destination string) (data []byte, name string, err
 	case strings.HasPrefix(destination, "data:"):
 		data, err = dataURI(destination)
 		if err == nil {
-			err = g.takeURI(destination, int64(len(data)))
+			err = g.take(refusal.Body, shortURI(destination), int64(len(data)))
 		}
 		return data, "", err
 	case strings.HasPrefix(destination, file):
@@ -161,22 +161,6 @@ func (g *gathering) readImage(destination string) (data []byte, name string, err
 		return g.readAttachment(refusal.Body, plain)
 	}
 	return data, name, err
-}
-
-// takeURI counts the bytes of a data URI. Errors: ErrTooLarge, and then nothing is counted.
-func (g *gathering) takeURI(uri string, size int64) error {
-	var e *Error
-	switch most := g.p.store.cfg.MaxAttachment; {
-	case size > most:
-		e = over(refusal.ImageTooLarge, refusal.Body, int(size), int(most))
-	case size > g.left:
-		e = over(refusal.ImagesTooLarge, refusal.Body, int(size), int(g.p.store.cfg.MaxAttached))
-	default:
-		g.left -= size
-		return nil
-	}
-	e.Name = shortURI(uri)
-	return e
 }
 
 // dataURI decodes the data of a URI (RFC 2397).

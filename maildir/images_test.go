@@ -147,9 +147,9 @@ func TestImageTooLarge(t *testing.T) {
 		body string
 		want string
 	}{
-		{p, uri(1001), `The image "data:text/plain;base64,…" has 1001 bytes, over the limit of 1000 for one file.` + left},
-		{p, uri(900) + uri(901), `The image "data:text/plain;base64,…" has 901 bytes, and with it this message would ` +
-			`bring along more than the limit of 1500 bytes.` + left},
+		{p, uri(1001), `The file "data:text/plain;base64,…" has 1001 bytes, over the limit of 1000 for one file.` + left},
+		{p, uri(900) + uri(901), `The file "data:text/plain;base64,…" has 901 bytes, and with it this message would ` +
+			`bring along more than the limit of 1500 bytes: send it in another one.` + left},
 		{wide, pixels(3000, 3000), `The image "data:image/png;base64,…" was not made WebP: ` +
 			`it has 9000000 pixels, over the limit of 2097152.`},
 	} {

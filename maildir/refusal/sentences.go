@@ -169,6 +169,9 @@ var sentences = [whats]sentence{
 	TooManyAttachments: {ErrTooLarge, "{count} attachments {arg}, over the limit of {limit}: send them in parts."},
 	AttachmentUnnamed:  {ErrInvalid, "The attachment {name} {arg} has an empty or invalid name: give a path."},
 	AttachmentUnusable: {ErrInvalid, "The attachment {name} {arg} cannot be used: {why}."},
+	FileTooLarge:       {ErrTooLarge, "The file {name} {arg} has {count} bytes, over the limit of {limit} for one file."},
+	FilesTooLarge: {ErrTooLarge, "The file {name} {arg} has {count} bytes, and with it this message would bring along more than " +
+		"the limit of {limit} bytes: send it in another one."},
 	AttachmentAltered: {ErrConflict, "The attachment {name} {arg} is not what was sent under that name: the file holds {why}. " +
 		"Nothing was sent; ask its sender for it again."},
 	AttachmentNotForGuest: {ErrNotFound, "The attachment {name} {arg} cannot be read for you, since the server lends its rights to" +
@@ -187,12 +190,9 @@ var sentences = [whats]sentence{
 	ImageLeft:     {nil, "{cause} So {field} still names the image as it was written."},
 	ImagesUnread: {nil, "{field} is too long, or too intricate, to find every image in it: those that still have the name that you wrote " +
 		"were not sent along."},
-	ImageKept:      {nil, "The image {name} {arg} was not made WebP: {why}."},
-	ImageRecoded:   {nil, "The image {name} {arg} was made WebP with some loss of detail: {count} bytes instead of {limit}."},
-	ImageNotInline: {nil, "The image {name} has {count} bytes, over the limit of {limit} for images in {field}, so it is a file."},
-	ImageTooLarge:  {ErrTooLarge, "The image {name} {arg} has {count} bytes, over the limit of {limit} for one file."},
-	ImagesTooLarge: {ErrTooLarge, "The image {name} {arg} has {count} bytes, and with it this message would bring along more than " +
-		"the limit of {limit} bytes."},
+	ImageKept:       {nil, "The image {name} {arg} was not made WebP: {why}."},
+	ImageRecoded:    {nil, "The image {name} {arg} was made WebP with some loss of detail: {count} bytes instead of {limit}."},
+	ImageNotInline:  {nil, "The image {name} has {count} bytes, over the limit of {limit} for images in {field}, so it is a file."},
 	ImageURIDamaged: {ErrInvalid, "The data URI {name} {arg} cannot be decoded."},
 
 	// Mailboxes and addresses.

@@ -132,6 +132,8 @@ const (
 	TooManyAttachments
 	AttachmentUnnamed
 	AttachmentUnusable
+	FileTooLarge
+	FilesTooLarge
 	AttachmentAltered
 	AttachmentNotForGuest
 	UnknownAttachment
@@ -144,8 +146,6 @@ const (
 	ImageKept
 	ImageRecoded
 	ImageNotInline
-	ImageTooLarge
-	ImagesTooLarge
 	ImageURIDamaged
 
 	// Mailboxes and addresses.

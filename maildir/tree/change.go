@@ -296,10 +296,6 @@ func (t *Tree) SyncFolder(p string) error {
 	return d.Sync()
 }
 
-func tooLarge(size, limit int64) *FormatError {
-	return &FormatError{0, fmt.Sprintf("%d bytes, over the limit of %d", size, limit)}
-}
-
 // Exists reports whether anything lies at p; false also where its folder may not be searched. The
 // error is a fault of the machine.
 func (t *Tree) Exists(p string) (bool, error) {

@@ -72,6 +72,17 @@ func MachineFault(err error) error {
 	return nil
 }
 
+// SizeError says that a file has more bytes than a read may take. It is a FormatError.
+type SizeError struct{ Size, Limit int64 }
+
+// Error returns "N bytes, over the limit of N".
+func (e *SizeError) Error() string {
+	return fmt.Sprintf("%d bytes, over the limit of %d", e.Size, e.Limit)
+}
+
+// Unwrap returns the FormatError that it is.
+func (e *SizeError) Unwrap() error { return &FormatError{0, e.Error()} }
+
 // PlainFileError says what is wrong with a file that cannot be read, without its path.
 func PlainFileError(err error) string {
 	var bad *FormatError

@@ -20,7 +20,7 @@ func TestFaultOf(t *testing.T) {
 		{fs.ErrNotExist, FaultGone}, {syscall.ENOENT, FaultGone}, {syscall.ENOTDIR, FaultGone}, {syscall.ELOOP, FaultGone},
 		{behindLink(), FaultGone},
 		{syscall.EACCES, FaultFile}, {syscall.EPERM, FaultFile}, {syscall.ENAMETOOLONG, FaultFile}, {syscall.ENXIO, FaultFile},
-		{syscall.EISDIR, FaultFile}, {NotRegular(fs.ModeNamedPipe), FaultFile}, {tooLarge(2, 1), FaultFile}, {fs.ErrPermission, FaultFile},
+		{syscall.EISDIR, FaultFile}, {NotRegular(fs.ModeNamedPipe), FaultFile}, {&SizeError{2, 1}, FaultFile}, {fs.ErrPermission, FaultFile},
 		{syscall.EMFILE, FaultMachine}, {syscall.ENFILE, FaultMachine}, {syscall.ENOMEM, FaultMachine}, {syscall.EIO, FaultMachine},
 		{syscall.ESTALE, FaultMachine}, {syscall.EINTR, FaultMachine}, {syscall.Errno(9999), FaultMachine}, {io.ErrUnexpectedEOF, FaultMachine},
 	} {

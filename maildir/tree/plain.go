@@ -15,7 +15,7 @@ func ReadPlain(name string, limit int64) ([]byte, FileStat, error) {
 	}
 	defer f.Close()
 	if st.Size > limit {
-		return nil, st, tooLarge(st.Size, limit)
+		return nil, st, &SizeError{st.Size, limit}
 	}
 	data, err := io.ReadAll(io.LimitReader(f, limit))
 	return data, st, err

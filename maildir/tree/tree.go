@@ -164,7 +164,7 @@ func (t *Tree) Read(p string, limit int64) ([]byte, FileStat, error) {
 		return nil, st, NotRegular(st.Mode)
 	}
 	if st.Size > limit {
-		return nil, st, tooLarge(st.Size, limit)
+		return nil, st, &SizeError{st.Size, limit}
 	}
 	data := make([]byte, st.Size+1) // one more than there should be, to notice growth
 	n, err := io.ReadFull(f, data)
@@ -219,7 +219,7 @@ func (t *Tree) SHA1(p string, limit int64) (string, error) {
 	case !st.Mode.IsRegular():
 		return "", NotRegular(st.Mode)
 	case st.Size > limit:
-		return "", tooLarge(st.Size, limit)
+		return "", &SizeError{st.Size, limit}
 	}
 	sum := sha1.New()
 	if _, err := io.Copy(sum, io.LimitReader(f, limit+1)); err != nil { // it may grow meanwhile
