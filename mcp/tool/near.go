@@ -11,14 +11,14 @@ import (
 // alike are words that models use for each other in the names of arguments.
 var alike = [][]string{
 	{"body", "text", "message", "msg", "content", "markdown", "md"},
-	{"query", "text", "search", "q"},
+	{"query", "text", "search", "q", "keyword", "term"},
 	{"path", "file", "pattern", "glob"},
 	{"attachment", "file", "image"},
 	{"from", "sender", "author"},
 	{"to", "recipient", "receiver", "name"},
 	{"name", "agent", "recipient", "mailbox", "hook"},
 	{"agent", "user", "identity", "username", "me"},
-	{"subject", "title"},
+	{"subject", "title", "topic"},
 	{"importance", "priority"},
 	{"project", "repo", "repository", "workspace", "cwd"},
 	{"limit", "max", "count", "size"},
@@ -57,19 +57,30 @@ func (a *Args) meant(given string) (near []string) {
 	return near[:min(3, len(near))]
 }
 
-// likeness is the share of the words of two names that have an equal, or like, word in the other: 0
-// to 1. An id is nothing but an id: the body of a message is not its message_id.
-func likeness(a, b []string) float64 {
-	strict := slices.Contains(a, "id") != slices.Contains(b, "id")
+// telling are words that leave no doubt what a name is for: an argument without them is another one.
+// What a message is a reply to is none of its recipients.
+var telling = []string{"reply", "thread", "program", "model"}
+
+// likeness is the share of the words of a given name and an argument's that have an equal, or like,
+// word in the other: 0 to 1. An id is nothing but an id, a number of bytes nothing but that: the body
+// of a message is not its message_id.
+func likeness(given, name []string) float64 {
+	only := func(word string) bool { return slices.Contains(given, word) && !slices.Contains(name, word) }
+	if slices.ContainsFunc(telling, only) {
+		return 0
+	}
+	strict := slices.ContainsFunc([]string{"id", "byte"}, func(word string) bool {
+		return slices.Contains(given, word) != slices.Contains(name, word)
+	})
 	shared := 0
-	for _, pair := range [][2][]string{{a, b}, {b, a}} {
+	for _, pair := range [][2][]string{{given, name}, {name, given}} {
 		for _, word := range pair[0] {
 			if slices.ContainsFunc(pair[1], func(other string) bool { return word == other || !strict && areAlike(word, other) }) {
 				shared++
 			}
 		}
 	}
-	return float64(shared) / float64(max(1, len(a)+len(b)))
+	return float64(shared) / float64(max(1, len(given)+len(name)))
 }
 
 func areAlike(a, b string) bool {
