@@ -73,8 +73,8 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 	}
 }
 
-// refuseIdle refuses filters that would do nothing: a thread is listed whole, and all that is to be
-// acknowledged.
+// refuseIdle refuses filters that would do nothing: one message and a thread are read whole, and all
+// that is to be acknowledged is listed.
 func refuseIdle(a *tool.Args, q *maildir.InboxQuery) {
 	var idle []string
 	for _, f := range []struct {
@@ -82,24 +82,28 @@ func refuseIdle(a *tool.Args, q *maildir.InboxQuery) {
 		does bool
 	}{
 		{"unread_only", q.UnreadOnly}, {"since_ts", !q.Since.IsZero()}, {"urgent_only", q.UrgentOnly},
+		{"awaiting_ack", q.AwaitingAck && (q.ID != "" || q.Thread != "")},
 	} {
 		if f.does {
 			idle = append(idle, f.name)
 		}
 	}
+	var reads string
 	switch {
 	case q.ID != "" && q.Thread != "":
 		a.Fail(tool.Invalid("message_id reads one message and thread_id lists a thread: leave out one or the other."))
+		return
 	case q.ID != "":
-	case q.Thread != "" && q.AwaitingAck:
-		idle = append(idle, "awaiting_ack")
-		fallthrough
-	case q.Thread != "" && len(idle) > 0:
-		a.Fail(tool.Invalid("thread_id lists a whole thread, to which %s cannot be applied: leave out one or the other.",
-			strings.Join(idle, ", ")))
-	case q.AwaitingAck && len(idle) > 0:
-		a.Fail(tool.Invalid("awaiting_ack lists all that is to be acknowledged, to which %s cannot be applied: leave out one or the other.",
-			strings.Join(idle, ", ")))
+		reads = "message_id reads one message"
+	case q.Thread != "":
+		reads = "thread_id lists a whole thread"
+	case q.AwaitingAck:
+		reads = "awaiting_ack lists all that is to be acknowledged"
+	default:
+		return
+	}
+	if len(idle) > 0 {
+		a.Fail(tool.Invalid("%s, to which %s cannot be applied: leave out one or the other.", reads, strings.Join(idle, ", ")))
 	}
 }
 
