@@ -16,7 +16,7 @@ func (t *Toolset) acknowledgeMessage() tool.Tool {
 	return tool.Tool{
 		Name:  "acknowledge_message",
 		Hints: tool.Marks(),
-		About: "Mark a message in your inbox as acknowledged, and with that as read.",
+		About: "Acknowledge a message in your inbox, which marks it read too.",
 		In:    []tool.Prop{projectKey(), agentName(), tool.Need("message_id", tool.Str("", "msg_20251023_3a51c0f7b3dc3a7e"))},
 		Out:   ackShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {

@@ -14,7 +14,8 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 	return tool.Tool{
 		Name:  "check_my_messages",
 		Hints: tool.Marks(),
-		About: "Read mail from agents in other sessions and programs, and people: your inbox, newest first; can wait until some arrives.",
+		About: "Read mail from agents in other sessions and programs, and people: your inbox, newest first" +
+			" (resource://inbox/{agent}); can wait until some arrives.",
 		In: []tool.Prop{
 			workTree(), agentName(),
 			tool.May("since_ts", tool.Str("only after this time, RFC 3339 or seconds since 1970", "2025-10-23T15:22:14Z")),
@@ -24,7 +25,7 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 			tool.May("include_bodies", tool.Flag("")),
 			tool.May("message_id", tool.Str("only this one, with its body", "msg_20251023_3a51c0f7b3dc3a7e")),
 			tool.May("thread_id", tool.Str("only this thread, oldest first, what you sent too", "TKT-123")),
-			tool.May("awaiting_ack", tool.Flag("only what you, or those you sent it to, have to acknowledge yet")),
+			tool.May("awaiting_ack", tool.Flag("what you, or those you sent it to, have to acknowledge yet")),
 			tool.May("body_offset", tool.Num("next_offset, to read on in that body", 0, math.MaxInt32, 0)),
 			tool.May("limit", tool.Num("", 1, maildir.MaxPage, maildir.DefaultPage)),
 			tool.May("cursor", tool.Str("", "1234")),

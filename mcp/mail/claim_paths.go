@@ -32,7 +32,8 @@ func (t *Toolset) claimPaths() tool.Tool {
 	return tool.Tool{
 		Name:  "claim_paths",
 		Hints: tool.Adds(),
-		About: "Lock or reserve files or globs before you edit them, as an advisory lease; a conflict with another agent's claim grants none.",
+		About: "Lock or reserve files or globs before you edit them, as an advisory lease; a conflict with another's claim" +
+			" (resource://claims/{project}) grants none.",
 		In: []tool.Prop{
 			projectKey(), agentName(),
 			tool.Late("paths", tool.List("files or globs, from the top of the work tree", "app/api/*.py")),

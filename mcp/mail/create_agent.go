@@ -16,7 +16,7 @@ func (t *Toolset) createAgent() tool.Tool {
 	return tool.Tool{
 		Name:  "create_agent",
 		Hints: tool.Adds(),
-		About: "Register a new agent identity with a memorable name in a project, which is made when it is new.",
+		About: "Register an agent identity with a memorable name in a project, which is made when it is new.",
 		In: []tool.Prop{
 			tool.Need("project_key", tool.Str("absolute path of the top of the work tree; the same in all tools", "/abs/path/backend")),
 			tool.Need("program", tool.Str("the program you run in", "claude-code")),

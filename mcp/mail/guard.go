@@ -44,7 +44,7 @@ func (t *Toolset) uninstallGuard() tool.Tool {
 	return tool.Tool{
 		Name:  "uninstall_precommit_guard",
 		Hints: tool.Removes(),
-		About: "Remove the Git pre-commit guard from a code repository; hooks that were there before stay.",
+		About: "Remove the Git pre-commit guard; hooks that were there before stay.",
 		In:    []tool.Prop{codeRepo()},
 		Out:   doneShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {

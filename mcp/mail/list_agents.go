@@ -44,7 +44,7 @@ func (t *Toolset) listAgents() tool.Tool {
 	return tool.Tool{
 		Name:  "list_agents",
 		Hints: tool.Reads(),
-		About: "List agents in other sessions and programs, and people: the directory of whom in a project you can mail.",
+		About: "List agents in other sessions and programs, and people: whom in a project you can mail.",
 		In: []tool.Prop{
 			tool.May("project_key", tool.Str("left out: list the projects", "/abs/path/backend")),
 			tool.May("active_only", tool.TrueFlag("within seven days")),

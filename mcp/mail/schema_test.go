@@ -37,6 +37,20 @@ func TestDeclared(t *testing.T) { tooltest.Declared(t, New(tool.Config{}).tools(
 
 func TestWords(t *testing.T) { tooltest.Words(t, &words, New(tool.Config{}).tools()...) }
 
+// TestResourcesNamed: a model that sees tools only learns which resources there are.
+func TestResourcesNamed(t *testing.T) {
+	t.Parallel()
+	var said strings.Builder
+	for _, tl := range New(tool.Config{}).tools() {
+		said.WriteString(tl.About)
+	}
+	for _, uri := range []string{"inbox/{agent}", "message/{id}", "thread/{thread_id}", "claims/{project}"} {
+		if !strings.Contains(said.String(), "resource://"+uri) {
+			t.Errorf("no description names resource://%s", uri)
+		}
+	}
+}
+
 // TestShapes holds the answers, empty ones and full ones, against the output schemas.
 func TestShapes(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -32,7 +32,7 @@ func (t *Toolset) searchMessages() tool.Tool {
 	return tool.Tool{
 		Name:  "search_messages",
 		Hints: tool.Reads(),
-		About: "Search subjects and bodies of all messages of a project.",
+		About: "Search subjects and bodies of all messages of a project (one: resource://message/{id}).",
 		In: []tool.Prop{
 			projectKey(),
 			tool.Need("query", tool.Str(`words, "phrases", prefix*, AND OR NOT -word (), from: to: cc: subject: thread: importance: after: before:`,

@@ -13,7 +13,7 @@ func (t *Toolset) sendMessage() tool.Tool {
 	return tool.Tool{
 		Name:  "send_message",
 		Hints: tool.Adds(),
-		About: "Mail agents in other sessions and programs, and people: a markdown message, delivered to all recipients or to none.",
+		About: "Mail agents in other sessions and programs, and people: a markdown message, delivered to all or to none.",
 		In: []tool.Prop{
 			workTree(), fromAgent(),
 			tool.Need("to", tool.CommaList("agent names", "BlueLake")),

@@ -364,7 +364,7 @@ func (v *view) shapeSent(m *maildir.Sent) sentShape {
 
 // waitReply is the argument of answerSent.
 func waitReply() tool.Prop {
-	return tool.May("wait_reply_seconds", tool.Num("wait for a reply", 0, tool.MaxWait, 0))
+	return tool.May("wait_reply_seconds", tool.Num("", 0, tool.MaxWait, 0))
 }
 
 // answerSent is the answer to a message that was sent, with a reply where one comes in time. The

@@ -37,7 +37,7 @@ func (t *Toolset) summarizeThread() tool.Tool {
 	return tool.Tool{
 		Name:  "summarize_thread",
 		Hints: tool.Reads(),
-		About: "Summarize a thread: key points, decisions, actions, open questions, code.",
+		About: "Summarize a thread: key points, decisions, actions, open questions, code (full: resource://thread/{thread_id}).",
 		In: []tool.Prop{
 			projectKey(), tool.Need("thread_id", tool.Str("or the id of a message in it", "TKT-123")),
 			tool.May("include_examples", tool.Flag("with excerpts")),
