@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/media"
@@ -69,21 +70,41 @@ func (p *Project) gather(ctx context.Context, d *Draft) ([]attachmentFile, []*Er
 	}
 	g := &gathering{p: p, d: d, linked: linked, left: p.store.cfg.MaxAttached, pixels: maxConverted}
 	for _, name := range d.Attachments {
-		data, base, err := g.readAttachment(refusal.Attachments, name)
-		if err != nil {
+		if err := g.attach(ctx, name); err != nil {
 			return nil, nil, err
 		}
-		f := media.New(base, data)
-		g.noteOdd(refusal.Attachments, name, f)
-		if d.Images != nil && d.Images.Convert == ConvertAll {
-			g.toWebP(ctx, refusal.Attachments, name, f)
-		}
-		g.files = append(g.files, *newAttachment(base, f))
 	}
 	if d.mayHaveImages() {
 		d.Body = g.bodyImages(ctx)
 	}
 	return g.files, g.notes, nil
+}
+
+// attach takes a file that the sender names. A name that is no file's, and has commas or line ends,
+// is a list of names: models write one string for a list.
+func (g *gathering) attach(ctx context.Context, name string) error {
+	data, base, err := g.readAttachment(refusal.Attachments, name)
+	if list := strings.FieldsFunc(name, func(r rune) bool { return r == ',' || r == '\n' }); len(list) > 1 && errors.Is(err, ErrNotFound) {
+		for _, one := range list {
+			if err := g.attach(ctx, strings.TrimSpace(one)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err == nil && len(g.files) == maxAttachments {
+		err = over(refusal.TooManyAttachments, refusal.Attachments, maxAttachments+1, maxAttachments)
+	}
+	if err != nil {
+		return err
+	}
+	f := media.New(base, data)
+	g.noteOdd(refusal.Attachments, name, f)
+	if g.d.Images != nil && g.d.Images.Convert == ConvertAll {
+		g.toWebP(ctx, refusal.Attachments, name, f)
+	}
+	g.files = append(g.files, *newAttachment(base, f))
+	return nil
 }
 
 // readAttachment reads a file that a field of the draft names, and returns the last element of its
@@ -118,7 +139,7 @@ func (g *gathering) readAttachment(field refusal.Field, name string) (data []byt
 			read = func(root, rel string, limit int64) ([]byte, error) { return readOwned(root, rel, limit, by.UID) }
 		}
 		data, err := read(root, rel, min(g.left, p.store.cfg.MaxAttachment))
-		if os.IsNotExist(err) {
+		if os.IsNotExist(err) || errors.Is(err, syscall.ENAMETOOLONG) {
 			continue
 		}
 		if over := new(tree.SizeError); errors.As(err, &over) {

@@ -168,9 +168,33 @@ func TestAttachedTwice(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	sent := send(t, p, maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s", Body: "b", Attachments: []string{"one.txt", "two.txt"}})
-	if l := sent.Attachments; len(l) != 2 || l[0].Path != l[1].Path || l[0].Name != "one.txt" || l[1].Name != "two.txt" {
+	for _, files := range [][]string{{"one.txt", "two.txt"}, {"one.txt, two.txt"}, {"one.txt\ntwo.txt"}} {
+		sent := send(t, p, maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s", Body: "b", Attachments: files})
+		if l := sent.Attachments; len(l) != 2 || l[0].Path != l[1].Path || l[0].Name != "one.txt" || l[1].Name != "two.txt" {
+			t.Errorf("%q: %+v", files, l)
+		}
+	}
+}
+
+// TestAttachmentWithComma: a comma in the name of a file makes no list of it; of a list, one name that
+// is no file's refuses all.
+func TestAttachmentWithComma(t *testing.T) {
+	t.Parallel()
+	p := project(t, storetest.Config{NoWatcher: true}, "Ann")
+	if err := os.WriteFile(filepath.Join(p.Tree().Dir(), "a, b.txt"), []byte("one"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	draft := maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s", Body: "b", Attachments: []string{"a, b.txt"}}
+	if l := send(t, p, draft).Attachments; len(l) != 1 || l[0].Name != "a, b.txt" {
 		t.Errorf("%+v", l)
+	}
+	draft.Attachments = []string{"project.json, c.txt"}
+	if _, err := p.Send(t.Context(), draft); !errors.Is(err, maildir.ErrNotFound) || !strings.Contains(err.Error(), `"c.txt"`) {
+		t.Errorf("got %v", err)
+	}
+	draft.Attachments = []string{strings.Repeat("project.json,", 51)}
+	if _, err := p.Send(t.Context(), draft); !errors.Is(err, maildir.ErrTooLarge) {
+		t.Errorf("got %v", err)
 	}
 }
 
