@@ -13,7 +13,7 @@ const (
 	word        // a word, phrase or the value of a filter
 	filter      // a key of filters with its value
 	and         // AND
-	or          // OR
+	or          // OR, |, ||
 	not         // NOT, or the - before a word
 	open        // (
 	closed      // )
@@ -48,8 +48,9 @@ var keys = map[string]string{
 // meantKeys are words before a colon that other searches know, with the key that does the same here.
 var meantKeys = map[string]string{
 	"priority": "importance:", "prio": "importance:", "urgency": "importance:", "title": "subject:", "topic": "subject:",
-	"text": "body:", "content": "body:", "author": "from:", "by": "from:", "recipient": "to:", "in": "thread:", "threadid": "thread:",
-	"thread-id": "thread:", "newer": "after:", "older": "before:",
+	"text": "body:", "content": "body:", "author": "from:", "by": "from:", "agent": "from:", "recipient": "to:",
+	"in": "thread:", "threadid": "thread:", "thread-id": "thread:",
+	"newer": "after:", "date": "after:", "created": "after:", "older": "before:",
 }
 
 func tokens(text string) (all []token, l *lexer) {
@@ -130,7 +131,7 @@ func (l *lexer) word() token {
 		switch text {
 		case "AND":
 			return token{kind: and, text: text}
-		case "OR":
+		case "OR", "|", "||":
 			return token{kind: or, text: text}
 		case "NOT":
 			return token{kind: not, text: text}
