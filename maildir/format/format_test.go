@@ -104,7 +104,7 @@ func TestParseRefuses(t *testing.T) {
 		{"bad auth", replace(`"auth": "none"`, `"auth": "uid:1000 (person)"`), "none of none, token"},
 		{"bad dmarc", replace(`"auth": "none"`, `"auth": "dmarc:a b"`), "none of none, token"},
 		{"bad door", replace(`"cc": []`, `"cc": [], "door": "window"`), "none of http"},
-		{"long subject", replace(`"subject": "`, `"subject": "`+strings.Repeat("x", MaxSubject)), "over the limit of 998"},
+		{"long subject", replace(`"subject": "`, `"subject": "`+strings.Repeat("x", MaxSubject)), "the subject has 1021 bytes, over the limit of 998"},
 		{"bad time", replace("2025-10-23T15", "2025-13-23T15"), "not a time"},
 		{"bad importance", replace(`"high"`, `"huge"`), "none of low"},
 		{"utf8", replace("BlueLake", "Blue\xffLake"), "UTF-8"},

@@ -167,9 +167,10 @@ func (m *Message) check(id string, o *object) error {
 	case !ValidImportance(m.Importance):
 		return o.bad("importance", Quote(m.Importance)+" is none of low, normal, high, urgent: write one of them")
 	case len(m.Subject) > MaxSubject:
-		return o.bad("subject", fmt.Sprintf("%d bytes, over the limit of %d: put the rest into the body", len(m.Subject), MaxSubject))
+		return o.bad("subject", fmt.Sprintf("the subject has %d bytes, over the limit of %d: put the rest into the body",
+			len(m.Subject), MaxSubject))
 	case len(m.ThreadID) > MaxThread:
-		return o.bad("thread_id", fmt.Sprintf("longer than %d bytes: shorten it", MaxThread))
+		return o.bad("thread_id", fmt.Sprintf("the thread_id is longer than %d bytes: shorten it", MaxThread))
 	case len(m.To)+len(m.CC)+len(m.BCC) > MaxRecipients:
 		return o.bad("to", fmt.Sprintf("more than %d recipients: take some out", MaxRecipients))
 	}
