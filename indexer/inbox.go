@@ -3,6 +3,7 @@ package indexer
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"math"
 	"strings"
 	"time"
@@ -64,6 +65,17 @@ func (x *Index) Delivery(ctx context.Context, slug, agent, id string, wanted mai
 	return &rows[0], err
 }
 
+// Deliveries reads an agent's copies of messages: see maildir.Index.
+func (x *Index) Deliveries(ctx context.Context, slug, agent string, ids []string) ([]maildir.Delivery, error) {
+	list, err := json.Marshal(ids)
+	if err != nil {
+		return nil, err
+	}
+	const text = "SELECT " + messageColumns + withoutBody + deliveryColumns + " FROM json_each(?3) j " +
+		"CROSS JOIN messages m ON m.pid = ?1 AND m.id = j.value CROSS JOIN deliveries d ON d.aid = " + agentID + " AND d.row = m.row"
+	return deliveries(ctx, x, slug, agent, text, x.pid(slug), agent, string(list))
+}
+
 // awaitingText lists what waits for an acknowledgement. Both halves read a partial index, so that
 // they cost what is waiting and not what is stored.
 const awaitingText = "SELECT " + messageColumns + withoutBody + deliveryColumns + " FROM (" +
@@ -84,20 +96,26 @@ func (x *Index) Awaiting(ctx context.Context, q maildir.InboxQuery) ([]maildir.D
 	return deliveries(ctx, x, q.Project, q.Agent, awaitingText, x.pid(q.Project), q.Agent, before, pageSize(q.Limit))
 }
 
-// Receipts lists who holds a copy of a message: see maildir.Index. INDEXED BY is as in boxQuery.
-func (x *Index) Receipts(ctx context.Context, slug, id string) ([]maildir.Receipt, error) {
-	const text = `SELECT a.name, d.kind, d.read, d.read_at, d.ack, d.ack_at FROM messages m
+// Receipts lists who holds copies of messages: see maildir.Index. INDEXED BY is as in boxQuery.
+func (x *Index) Receipts(ctx context.Context, slug string, ids ...string) (map[string][]maildir.Receipt, error) {
+	list, err := json.Marshal(ids)
+	if err != nil {
+		return nil, err
+	}
+	const text = `SELECT m.id, a.name, d.kind, d.read, d.read_at, d.ack, d.ack_at FROM json_each(?2) j
+		CROSS JOIN messages m ON m.pid = ?1 AND m.id = j.value
 		CROSS JOIN files f INDEXED BY files_message ON f.pid = m.pid AND f.msgid = m.id AND f.msgid <> '' AND f.kind = 6 AND f.valid
 		CROSS JOIN agents a ON a.pid = m.pid AND a.name = f.agent
 		CROSS JOIN deliveries d ON d.aid = a.aid AND d.row = m.row AND d.path = f.path
-		WHERE m.pid = ? AND m.id = ? ORDER BY a.name`
-	all := []maildir.Receipt{}
-	err := x.each(ctx, text, []any{x.pid(slug), id}, func(scan func(...any) error) error {
+		ORDER BY a.name`
+	all := map[string][]maildir.Receipt{}
+	err = x.each(ctx, text, []any{x.pid(slug), string(list)}, func(scan func(...any) error) error {
 		r := maildir.Receipt{Delivered: true}
+		var id string
 		var read, ack sql.NullInt64
-		err := scan(&r.Agent, &r.Kind, &r.Read, &read, &r.Acked, &ack)
+		err := scan(&id, &r.Agent, &r.Kind, &r.Read, &read, &r.Acked, &ack)
 		r.ReadAt, r.AckedAt = scanTime(read), scanTime(ack)
-		all = append(all, r)
+		all[id] = append(all[id], r)
 		return err
 	})
 	return all, err

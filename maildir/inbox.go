@@ -178,6 +178,7 @@ func (p *Project) oneOf(ctx context.Context, agent, id string) (*Delivery, error
 func (p *Project) pageOfThread(ctx context.Context, q InboxQuery) (*InboxPage, error) {
 	thread, err := p.ThreadPage(ctx, ThreadQuery{
 		Thread: q.Thread,
+		Agent:  q.Agent,
 		Bodies: q.Bodies,
 		Limit:  q.Limit,
 		After:  q.Before,
@@ -194,10 +195,7 @@ func (p *Project) pageOfThread(ctx context.Context, q InboxQuery) (*InboxPage, e
 			Kind:  KindThread,
 			Marks: Marks{Read: true},
 		}
-		own, err := p.store.index.Delivery(ctx, p.slug, q.Agent, m.ID, WithoutBody, nil)
-		switch {
-		case err != nil:
-			return nil, err
+		switch own := thread.Own[m.ID]; {
 		case own != nil:
 			d, m.BCC = *own, own.BCC
 		case m.From == q.Agent:

@@ -79,14 +79,16 @@ type Index interface {
 
 	// Delivery finds an agent's copy, nil when there is none. Body and room are as of Message.
 	Delivery(ctx context.Context, project, agent, id string, body BodyWanted, room *Room) (*Delivery, error)
+	// Deliveries finds an agent's copies of those messages, without bodies, in any order.
+	Deliveries(ctx context.Context, project, agent string, ids []string) ([]Delivery, error)
 	Inbox(ctx context.Context, q InboxQuery) ([]Delivery, Counts, error)                // newest first, and the counts of the same moment
 	OldestUnread(ctx context.Context, project, agent string, n int) ([]Delivery, error) // oldest first, without bodies, at most n
 	// Awaiting lists, newest first and without bodies, the deliveries to q.Agent that ask for an
 	// acknowledgement and have none, and as KindSent what the agent sent of which there are such
 	// deliveries to others.
 	Awaiting(ctx context.Context, q InboxQuery) ([]Delivery, error)
-	// Receipts lists those who hold a copy of a message, by name, without DeliveredAt.
-	Receipts(ctx context.Context, project, id string) ([]Receipt, error)
+	// Receipts lists those who hold a copy of each of those messages, by name, without DeliveredAt.
+	Receipts(ctx context.Context, project string, ids ...string) (map[string][]Receipt, error)
 	Counts(ctx context.Context, project, agent string) (Counts, error)
 	Box(ctx context.Context, q BoxQuery) ([]BoxRow, error) // by id, last first, which is newest first where ids tell the time; [] past the end
 
@@ -226,10 +228,11 @@ type ThreadQuery struct {
 	Project  string // slug; set by Project.ThreadPage
 	Thread   string
 	Bodies   bool
-	Receipts bool  // of Project.ThreadPage: with them, as Project.Message has them
-	Limit    int   // 0: all
-	After    int64 // cursor: only messages after it in time order; 0: from the oldest
-	Room     *Room // the page ends where it is full
+	Receipts bool   // of Project.ThreadPage: with them, as Project.Message has them
+	Agent    string // of Project.ThreadPage: with this agent's copies; "": with nobody's
+	Limit    int    // 0: all
+	After    int64  // cursor: only messages after it in time order; 0: from the oldest
+	Room     *Room  // the page ends where it is full
 }
 
 // BoxQuery selects copies in one agent's inbox or outbox.

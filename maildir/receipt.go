@@ -50,9 +50,14 @@ func (p *Project) deliveredAt(m *MessageRow) time.Time {
 // of blind copies are for its sender alone, and so are their names (Invariant I7).
 func (p *Project) addReceipts(ctx context.Context, m *MessageRow, forSender bool) error {
 	holders, err := p.store.index.Receipts(ctx, p.slug, m.ID)
-	if err != nil {
-		return err
+	if err == nil {
+		p.putReceipts(m, holders[m.ID], forSender)
 	}
+	return err
+}
+
+// putReceipts is addReceipts of a message whose holders are known.
+func (p *Project) putReceipts(m *MessageRow, holders []Receipt, forSender bool) {
 	at := p.deliveredAt(m)
 	m.Receipts = []Receipt{}
 	add := func(name, kind string) {
@@ -70,7 +75,7 @@ func (p *Project) addReceipts(ctx context.Context, m *MessageRow, forSender bool
 		add(name, "cc")
 	}
 	if !forSender {
-		return nil
+		return
 	}
 	m.BCC = nil
 	for _, h := range holders {
@@ -79,7 +84,6 @@ func (p *Project) addReceipts(ctx context.Context, m *MessageRow, forSender bool
 			add(h.Agent, "bcc")
 		}
 	}
-	return nil
 }
 
 // ReplyQuery says how long to wait for a reply.

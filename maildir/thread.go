@@ -56,6 +56,7 @@ func (p *Project) messageHead(ctx context.Context, id string) (*MessageRow, erro
 type ThreadPage struct {
 	Thread   string
 	Messages []MessageRow
+	Own      map[string]*Delivery // by message: the copies of ThreadQuery.Agent, without bodies
 	Next     int64  // cursor of the next page, 0 at the end
 	Note     *Error // where the query names a message in the thread; nil otherwise. It is no error
 }
@@ -91,21 +92,35 @@ func (p *Project) ThreadPage(ctx context.Context, q ThreadQuery) (*ThreadPage, e
 		page.Messages = page.Messages[:min(limit, len(page.Messages))]
 		page.Next = page.Messages[len(page.Messages)-1].Cursor
 	}
-	if q.Receipts {
-		err = p.addThreadReceipts(ctx, page)
-	}
-	return page, err
+	return page, p.addHolders(ctx, page, &q)
 }
 
-// addThreadReceipts adds the receipts to the messages of a page, for anybody.
-func (p *Project) addThreadReceipts(ctx context.Context, page *ThreadPage) error {
-	const forSender = false
+// addHolders adds to a page the receipts of its messages, for anybody, and one agent's copies, where
+// the query wants them.
+func (p *Project) addHolders(ctx context.Context, page *ThreadPage, q *ThreadQuery) error {
+	ids := make([]string, len(page.Messages))
 	for i := range page.Messages {
-		if err := p.addReceipts(ctx, &page.Messages[i], forSender); err != nil {
+		ids[i] = page.Messages[i].ID
+	}
+	if q.Receipts {
+		holders, err := p.store.index.Receipts(ctx, p.slug, ids...)
+		if err != nil {
 			return err
 		}
+		const forSender = false
+		for i, id := range ids {
+			p.putReceipts(&page.Messages[i], holders[id], forSender)
+		}
 	}
-	return nil
+	if q.Agent == "" {
+		return nil
+	}
+	own, err := p.store.index.Deliveries(ctx, p.slug, q.Agent, ids)
+	page.Own = make(map[string]*Delivery, len(own))
+	for i := range own {
+		page.Own[own[i].ID] = &own[i]
+	}
+	return err
 }
 
 // threadNamed is the thread that a caller names: by its id, or by the id of a message in it, which

@@ -13,8 +13,8 @@ import (
 	"mailtree/page"
 )
 
-// BenchmarkViews is the time to a whole view of a store of 10,000 messages, with -large of 100,000.
-// One word of the searches is in every message.
+// BenchmarkViews is the time to a whole view of a store of 10,000 messages, with -large of 100,000,
+// in a browser that is the person's. One word of the searches is in every message.
 func BenchmarkViews(b *testing.B) {
 	mail := bulk.Mail{Name: "page", Messages: 10_000, Linked: true, Git: true}
 	if bulk.Large() {
@@ -25,6 +25,9 @@ func BenchmarkViews(b *testing.B) {
 	s := storetest.Open(b, storetest.Config{Root: root, NoWatcher: true, NoCheck: true, Now: after(mail)})
 	recent(b, s.Store)
 	h := page.New(page.Config{Store: s.Store, Person: "Agent01", Now: after(mail)})
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(b.Context(), http.MethodGet, h.Link("Agent01", "uid:1000", ""), nil))
+	session := w.Result().Cookies()[0]
 	for _, view := range []string{
 		"", "inbox", "inbox?all=1", "threads", "threads?q=parser", "search?q=word123", "search?q=parser", "search?q=parser&order=rank",
 		"thread/T-1", "thread/users", "thread/users/atom", "compose", "agents", "claims", "activity", "problems",
@@ -32,7 +35,9 @@ func BenchmarkViews(b *testing.B) {
 		b.Run("view="+view, func(b *testing.B) {
 			for b.Loop() {
 				w := httptest.NewRecorder()
-				h.ServeHTTP(w, httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/p/"+bulk.Slug()+"/"+view, nil))
+				r := httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/p/"+bulk.Slug()+"/"+view, nil)
+				r.AddCookie(session)
+				h.ServeHTTP(w, r)
 				if w.Code != http.StatusOK {
 					b.Fatal(w.Code, w.Body)
 				}

@@ -3,7 +3,6 @@ package page
 import (
 	"cmp"
 	"encoding/xml"
-	"errors"
 	"html/template"
 	"net/http"
 	"path/filepath"
@@ -38,14 +37,17 @@ type messageShown struct {
 
 // threadPage reads one page of the thread of the address.
 func (v *view) threadPage() (*maildir.ThreadPage, error) {
-	after, _ := strconv.ParseInt(v.asked("after"), 10, 64)
-	return v.p.ThreadPage(v.ctx(), maildir.ThreadQuery{
+	q := maildir.ThreadQuery{
 		Thread:   v.r.PathValue("id"),
 		Bodies:   true,
 		Receipts: true,
-		After:    after,
 		Limit:    threadSize,
-	})
+	}
+	q.After, _ = strconv.ParseInt(v.asked("after"), 10, 64)
+	if v.Signed {
+		q.Agent = v.Me
+	}
+	return v.p.ThreadPage(v.ctx(), q)
 }
 
 func (h *Page) thread(v *view) error {
@@ -77,13 +79,8 @@ func (h *Page) thread(v *view) error {
 			MessageRow: *m,
 			HTML:       bodyHTML(v.ctx(), m),
 			Depth:      min(depth[m.ID], 3),
+			Mine:       page.Own[m.ID],
 			Status:     status[m.From],
-		}
-		if v.Signed {
-			one.Mine, err = v.p.Delivery(v.ctx(), v.Me, m.ID)
-			if err != nil && !errors.Is(err, maildir.ErrNotFound) && !errors.Is(err, maildir.ErrInvalid) {
-				return err
-			}
 		}
 		shown.Messages = append(shown.Messages, one)
 	}
