@@ -20,6 +20,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -274,7 +275,24 @@ func inProject(slug string, elements ...string) string {
 		if i > 0 {
 			path += "/"
 		}
-		path += url.PathEscape(e)
+		path += segment(e)
 	}
 	return path
+}
+
+// segment is a name as a part of an address. No escaping of URLs keeps "." and "..", which a thread
+// may be called: these are escaped once more, and fromSegment undoes that.
+func segment(name string) string {
+	if name == "." || name == ".." {
+		name = strings.ReplaceAll(name, ".", "%2E")
+	}
+	return url.PathEscape(name)
+}
+
+// fromSegment is the name that a part of an address stands for.
+func fromSegment(part string) string {
+	if part == "%2E" || part == "%2E%2E" {
+		return strings.ReplaceAll(part, "%2E", ".")
+	}
+	return part
 }

@@ -211,6 +211,21 @@ func TestViews(t *testing.T) {
 	}
 }
 
+// TestThreadNames: a thread has an address, whatever it is called.
+func TestThreadNames(t *testing.T) {
+	s := open(t, page.Config{})
+	b := s.person()
+	for _, name := range []string{".", "..", "../claims", "a/b", "100%", "%2e", "?", "#1"} {
+		s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "one of " + name, Body: "b", ThreadID: name})
+		sent := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "two of " + name, Body: "b", ThreadID: name})
+		res, _ := b.get(s.base + "/message/" + sent.ID)
+		at, _, _ := strings.Cut(res.Header.Get("Location"), "#")
+		both := []string{"one of " + name, "two of " + name}
+		contains(t, b.see(at), append(both, `href="`+at+`"`, `data-draft="reply `)...)
+		contains(t, b.see(at+"/atom"), both...)
+	}
+}
+
 // TestSize: the first screen with style and script is under 30 kB, the script within 8 kB.
 func TestSize(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})

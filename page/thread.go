@@ -38,7 +38,7 @@ type messageShown struct {
 // threadPage reads one page of the thread of the address.
 func (v *view) threadPage() (*maildir.ThreadPage, error) {
 	q := maildir.ThreadQuery{
-		Thread:   v.r.PathValue("id"),
+		Thread:   fromSegment(v.r.PathValue("id")),
 		Bodies:   true,
 		Receipts: true,
 		Limit:    threadSize,
@@ -172,7 +172,7 @@ type (
 // atom is the newest messages of a thread as a feed.
 func (h *Page) atom(v *view) error {
 	const withBodies = true
-	rows, err := v.p.Thread(v.ctx(), v.r.PathValue("id"), withBodies)
+	rows, err := v.p.Thread(v.ctx(), fromSegment(v.r.PathValue("id")), withBodies)
 	if err != nil {
 		return err
 	}

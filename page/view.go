@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
-	"net/url"
 	"path"
 	"strings"
 	"sync"
@@ -109,7 +108,7 @@ func (v *view) Clock(t time.Time) string {
 
 // functions are those that templates call.
 var functions = template.FuncMap{
-	"seg":     url.PathEscape,
+	"seg":     segment,
 	"exact":   func(t time.Time) string { return t.Local().Format("Mon 2 Jan 2006 15:04:05") },
 	"machine": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	"mixed":   mixedScripts,
