@@ -71,6 +71,7 @@ var texts = []format.Kind{format.KindCanonical, format.KindInbox, format.KindOut
 type Undoing struct {
 	Agent      string // whose operation
 	ID         string // the newest on this message, which may be shortened; "": on any
+	Verb       string // the newest that is called so; "": whatever it is called
 	Auth, Door string // of the notice, as of Draft
 	Terminal   bool
 }
@@ -105,7 +106,7 @@ func (p *Project) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 	}
 	done, err := p.history.LastDone(ctx, u.Agent, u.ID, func(verb string) bool {
 		_, ok := undoable[verb]
-		return ok
+		return ok && (u.Verb == "" || u.Verb == verb)
 	})
 	switch {
 	case err != nil:

@@ -116,3 +116,12 @@ func (h *Page) release(v *view) (to string, err error) {
 	}
 	return saying(v.at("claims"), "freed", notice.ID, nil), nil
 }
+
+// unrelease takes back that the person has released a claim of their own.
+func (h *Page) unrelease(v *view) (to string, err error) {
+	undone, err := v.p.Undo(v.ctx(), maildir.Undoing{Agent: v.Me, Verb: maildir.VerbRelease})
+	if err != nil {
+		return "", err
+	}
+	return saying(v.at("claims"), "undone", strings.Join(undone.Patterns, " "), nil), nil
+}

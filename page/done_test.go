@@ -67,6 +67,23 @@ func TestUndo(t *testing.T) {
 	}
 }
 
+// TestUndoRelease: the release of a claim of one's own is taken back, and not what was done after it.
+func TestUndoRelease(t *testing.T) {
+	s := open(t, page.Config{})
+	b := s.person()
+	b.press(s.base+"/compose", s.base+"/send", "to", "Bob", "subject", "Plan", "body", "b") // pat is an agent then
+	if _, err := s.p.Claim(t.Context(), claimOf("pat", "app/api/*.py")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.p.Undo(t.Context(), maildir.Undoing{Agent: "pat", Verb: maildir.VerbRelease}); !errors.Is(err, maildir.ErrNotFound) {
+		t.Errorf("pat has released nothing: %v", err)
+	}
+	contains(t, b.press(s.base+"/claims", s.base+"/claims/release"), "Released.", `claims/undo"`, "Nobody has claimed a file.")
+	s.send(maildir.Draft{From: "pat", To: []string{"Bob"}, Subject: "Later", Body: "b"})
+	contains(t, b.press(s.base+"/compose", s.base+"/claims/undo"), "Undone.", "app/api/*.py")
+	contains(t, b.see(s.base+"/threads"), "Later")
+}
+
 // TestHistoryUndo: what was done at the page is told with that door, and a message that was sent as a
 // file can be taken back like another.
 func TestHistoryUndo(t *testing.T) {

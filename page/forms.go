@@ -121,7 +121,7 @@ func (v *view) FormKey() string { return "page-" + rand.Text() }
 // done is what the person has done just now, as the address of a view says it.
 type done struct {
 	Text    string
-	ID      string   // of the message that Undo takes back; "": there is nothing to undo
+	Undo    string   // the address that takes it back; "": nothing does
 	Readers []string // who had read it
 	Told    bool     // the readers are told
 }
@@ -151,8 +151,12 @@ func (v *view) Done() *done {
 		if id := v.asked(of.name); id != "" {
 			d := of.done
 			d.Readers = names(v.asked("readers"))
-			if of.name != "undone" && of.name != "released" {
-				d.ID = id
+			switch of.name {
+			case "undone":
+			case "released":
+				d.Undo = v.at("claims", "undo")
+			default:
+				d.Undo = v.at("message", id, "undo")
 			}
 			return &d
 		}

@@ -109,6 +109,7 @@ func (h *Page) mount() {
 		"POST /p/{project}/message/{id}/undo":    h.write(h.undo),
 		"POST /p/{project}/agents/{agent}/nudge": h.write(h.nudge),
 		"POST /p/{project}/claims/release":       h.write(h.release),
+		"POST /p/{project}/claims/undo":          h.write(h.unrelease),
 	} {
 		h.mux.Handle(path, h.parts.share(h.view(show)))
 	}
