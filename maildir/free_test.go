@@ -14,7 +14,8 @@ import (
 // the message that told of it. Where the holder has read that, the holder is told.
 func TestFree(t *testing.T) {
 	t.Parallel()
-	p := project(t, storetest.Config{}, "Ann", "Bob")
+	s := storetest.Open(t, storetest.Config{}).Store
+	p := projectIn(t, s, "Ann", "Bob")
 	if _, err := p.Claim(t.Context(), claim.Request{Agent: "Bob", Patterns: []string{"a.go", "b.go"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +83,7 @@ func TestFree(t *testing.T) {
 	free()
 	var happened []maildir.Happening
 	enough := errors.New("enough")
-	err = p.Watch(t.Context(), 0, func(h *maildir.Happening) error {
+	err = s.Watch(t.Context(), p, 0, func(h *maildir.Happening) error {
 		if happened = append(happened, *h); h.What == maildir.HappenedRelease && h.Agent == "Ann" && h.Text == "a.go" {
 			return enough
 		}

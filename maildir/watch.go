@@ -13,13 +13,14 @@ import (
 
 // Happening is one thing that happened in a project, as people follow it.
 type Happening struct {
-	Seq    int64 // the mark behind it: see Watch
-	At     time.Time
-	What   string // HappenedMail and its like
-	Agent  string // who did it; "" where that is not known
-	ID     string // of the message that it is about; "" for none
-	Thread string
-	Text   string // a line that says the rest: recipients and subject, a path, a status
+	Project string // slug
+	Seq     int64  // the mark behind it: see Watch
+	At      time.Time
+	What    string // HappenedMail and its like
+	Agent   string // who did it; "" where that is not known
+	ID      string // of the message that it is about; "" for none
+	Thread  string
+	Text    string // a line that says the rest: recipients and subject, a path, a status
 }
 
 // What happens.
@@ -34,27 +35,35 @@ const (
 	HappenedEdit     = "edit" // a message was changed or removed
 )
 
-// Watch tells of what happens after a mark, in order, until ctx ends or told returns an error. Of
-// a mark that the feed no longer knows, it tells what happens from now on. Errors: told's; ctx's; faults.
-func (p *Project) Watch(ctx context.Context, after int64, told func(*Happening) error) error {
-	changes, err := p.store.index.Changes(ctx, after, 1)
+// Watch tells of what happens in a project after a mark, in order, until ctx ends or told returns an
+// error; nil: in every project. Of a mark that the feed no longer knows, it tells what happens from
+// now on. Errors: told's; ctx's; faults.
+func (s *Store) Watch(ctx context.Context, of *Project, after int64, told func(*Happening) error) error {
+	changes, err := s.index.Changes(ctx, after, 1)
 	if err != nil {
 		return err
 	}
-	gap, err := p.store.isGap(ctx, after, changes)
+	gap, err := s.isGap(ctx, after, changes)
 	if gap && err == nil {
-		after, err = p.store.index.LastChange(ctx)
+		after, err = s.index.LastChange(ctx)
 	}
 	if err != nil {
 		return err
 	}
 	for {
-		changes, err := p.store.WaitChanges(ctx, after, scanEvents)
+		changes, err := s.WaitChanges(ctx, after, scanEvents)
 		if err != nil {
 			return err
 		}
 		for _, c := range changes {
-			if after = c.Seq; c.Project != p.slug {
+			if after = c.Seq; of != nil && c.Project != of.slug {
+				continue
+			}
+			p, err := s.knownSoon(ctx, c.Project)
+			if err != nil {
+				return err
+			}
+			if p == nil { // its folder is gone
 				continue
 			}
 			h, err := p.happening(ctx, c)
@@ -73,7 +82,14 @@ func (p *Project) Watch(ctx context.Context, after int64, told func(*Happening) 
 
 // happening is what a change of a file means to people; nil for what only repeats another change.
 func (p *Project) happening(ctx context.Context, c Change) (*Happening, error) {
-	h := &Happening{Seq: c.Seq, At: c.At, Agent: c.Agent, ID: c.ID, Thread: c.Thread}
+	h := &Happening{
+		Project: p.slug,
+		Seq:     c.Seq,
+		At:      c.At,
+		Agent:   c.Agent,
+		ID:      c.ID,
+		Thread:  c.Thread,
+	}
 	switch {
 	case c.Kind == format.KindCanonical && c.Op == Added:
 		m, err := p.messageHead(ctx, c.ID)

@@ -10,7 +10,7 @@ import (
 
 // WatchAsk is the body of POST /mailtree/watch.
 type WatchAsk struct {
-	Project string `json:"project"`         // as of DeskAsk
+	Project string `json:"project"`         // as of DeskAsk; "": every project
 	After   *int64 `json:"after,omitempty"` // the Seq behind which to begin; nil: from now on
 }
 
@@ -18,6 +18,7 @@ type WatchAsk struct {
 // line has only a Seq: the watching has begun there.
 type Happening struct {
 	Seq    int64  `json:"seq"`
+	Slug   string `json:"project,omitempty"` // where every project is asked for
 	At     string `json:"at,omitempty"`
 	What   string `json:"what,omitempty"` // as of maildir.Happening
 	Agent  string `json:"agent,omitempty"`
@@ -31,12 +32,15 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	if !s.readVerb(w, r, &ask) {
 		return
 	}
-	p, err := s.cfg.Store.ProjectNamed(r.Context(), ask.Project)
-	if err != nil {
-		s.answerVerb(w, r, nil, err)
-		return
+	var p *maildir.Project
+	var err error
+	if ask.Project != "" {
+		p, err = s.cfg.Store.ProjectNamed(r.Context(), ask.Project)
 	}
-	after, err := s.cfg.Store.LastChange(r.Context())
+	var after int64
+	if err == nil {
+		after, err = s.cfg.Store.LastChange(r.Context())
+	}
 	if ask.After != nil {
 		after = *ask.After
 	}
@@ -54,10 +58,16 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 		}
 		err := say(Happening{Seq: after})
 		if err == nil {
-			err = p.Watch(ctx, after, func(h *maildir.Happening) error { return say(shapeHappening(h)) })
+			err = s.cfg.Store.Watch(ctx, p, after, func(h *maildir.Happening) error {
+				line := shapeHappening(h)
+				if p == nil {
+					line.Slug = h.Project
+				}
+				return say(line)
+			})
 		}
 		if ctx.Err() == nil && err != nil {
-			s.log.Error("watching failed", "project", p.Slug(), "error", err)
+			s.log.Error("watching failed", "project", ask.Project, "error", err)
 		}
 	})
 }

@@ -18,25 +18,24 @@ func watchCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "watch",
 		Short: "Follow what happens in a project, one line for each event",
-		Long: "Follow what happens in a project until interrupted, one line for each event: mail, read, ack, claim, release,\n" +
-			"status, register, edit. Where no server runs, one is started in the background; where one ends, the next is\n" +
-			"followed from there on.",
+		Long: "Follow what happens in a project, with --all in every one, until interrupted, one line for each event: mail,\n" +
+			"read, ack, claim, release, status, register, edit. Where no server runs, one is started in the background; where\n" +
+			"one ends, the next is followed from there on.",
 		Args: cobra.NoArgs,
 	}
 	f := p.addDeskFlags(c)
 	c.Flags().BoolVar(&lines, "lines", false, "for programs: each event as JSON on a line; the first has only a \"seq\": it has begun there")
+	all := c.Flags().Bool("all", false, "in every project")
 	after := c.Flags().Int64("after", 0, "go on behind the event of this \"seq\" of --lines")
 	idle := c.Flags().Duration("idle", 5*time.Minute, "how long a server that is started here stays when nobody is connected")
 	_ = c.Flags().MarkHidden("idle")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		project, err := p.projectKey(f.project)
-		if err != nil {
-			return err
-		}
-		w := &watching{
-			ask:    mcpserver.WatchAsk{Project: project},
-			screen: cli.NewScreen(p.std.out, p.variable),
-			lines:  lines || f.json,
+		w := &watching{screen: cli.NewScreen(p.std.out, p.variable), lines: lines || f.json}
+		if !*all {
+			var err error
+			if w.ask.Project, err = p.projectKey(f.project); err != nil {
+				return err
+			}
 		}
 		if c.Flags().Changed("after") {
 			w.ask.After = after
@@ -95,8 +94,10 @@ func (w *watching) show(line json.RawMessage) error {
 	if h.ID != "" {
 		text = w.screen.ShortID(h.ID) + "  " + text
 	}
-	w.screen.Table([]cli.Row{{Cells: []string{
-		at.Local().Format(time.TimeOnly), fmt.Sprintf("%-8s", h.What), cli.Line(h.Agent), cli.Line(text),
-	}}})
+	cells := []string{at.Local().Format(time.TimeOnly), fmt.Sprintf("%-8s", h.What)}
+	if h.Slug != "" {
+		cells = append(cells, h.Slug)
+	}
+	w.screen.Table([]cli.Row{{Cells: append(cells, cli.Line(h.Agent), cli.Line(text))}})
 	return nil
 }
