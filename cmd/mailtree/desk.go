@@ -145,6 +145,15 @@ func askVerb[T any](ctx context.Context, d *deskWork, verb string, ask any, show
 	return present(d, raw, show)
 }
 
+// printJSON prints what a command without a project answers.
+func (p *program) printJSON(answer any) error {
+	text, err := json.Marshal(answer)
+	if err != nil {
+		return err
+	}
+	return cli.NewScreen(p.std.out, p.variable).JSON(text)
+}
+
 // present prints an answer: with --json as it came, else by show.
 func present[T any](d *deskWork, raw json.RawMessage, show func(answer *T) error) error {
 	if d.json {

@@ -16,7 +16,7 @@ import (
 
 func openCommand(p *program) *cobra.Command {
 	var project string
-	var only bool
+	var only, asJSON bool
 	c := &cobra.Command{
 		Use:   "open",
 		Short: "Open the page of the running server in your browser",
@@ -28,39 +28,41 @@ func openCommand(p *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if !only && browse(c.Context(), link) == nil {
+			switch {
+			case asJSON:
+				return p.printJSON(link)
+			case !only && browse(c.Context(), link.URL) == nil:
 				return nil
 			}
-			fmt.Fprintln(p.std.out, link)
+			fmt.Fprintln(p.std.out, link.URL)
 			return nil
 		},
 	}
 	p.addProjectFlag(c, &project)
 	c.Flags().BoolVar(&only, "print", false, "print the link, and open nothing")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the link as JSON, and open nothing")
 	return c
 }
 
 // pageLink is a link to the page of a project. Where none is given, and this folder lies in none, it
 // is a link to the first page.
-func (p *program) pageLink(ctx context.Context, project string) (string, error) {
+func (p *program) pageLink(ctx context.Context, project string) (made mcpserver.PageLink, err error) {
 	var ask mcpserver.LinkAsk
-	var err error
 	if ask.Person, err = p.me(); err != nil {
-		return "", err
+		return made, err
 	}
 	if ask.Project, err = p.projectKey(project); err != nil {
-		return "", err
+		return made, err
 	}
-	var made mcpserver.PageLink
 	err = askServer(ctx, p.cfg, "link", ask, &made)
 	if refused := (&cli.Refusal{}); project == "" && errors.As(err, &refused) && refused.NotFound() {
 		ask.Project = ""
 		err = askServer(ctx, p.cfg, "link", ask, &made)
 	}
 	if errors.Is(err, errNoServer) {
-		return "", errors.New("no server runs: start one with `mailtree serve`")
+		return made, errors.New("no server runs: start one with `mailtree serve`")
 	}
-	return made.URL, err
+	return made, err
 }
 
 // browse shows a URL in the user's browser.

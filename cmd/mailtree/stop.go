@@ -17,27 +17,40 @@ import (
 )
 
 func stopCommand(p *program) *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	c := &cobra.Command{
 		Use:   "stop",
 		Short: "Stop the server",
 		Long: "Stop the server of the store, and return when it has ended. Agents whose client starts it (over stdio) start it\n" +
 			"again with their next call; a service (`mailtree service`) at the next login, unless it is uninstalled.",
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return p.stop(c.Context()) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			stopped, err := p.stop(c.Context())
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
+				return p.printJSON(stopped)
+			}
+			fmt.Fprintf(p.std.out, "process %d has ended\n", stopped.Process)
+			return nil
+		},
 	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print the answer as JSON")
+	return c
 }
 
 // longestStop is how long a server may take to end its work.
 const longestStop = 30 * time.Second
 
-func (p *program) stop(ctx context.Context) error {
-	var stopping mcpserver.Stopping
-	err := askServer(ctx, p.cfg, "stop", struct{}{}, &stopping)
+// stop has the server stop, and returns when it has ended.
+func (p *program) stop(ctx context.Context) (stopping mcpserver.Stopping, err error) {
+	err = askServer(ctx, p.cfg, "stop", struct{}{}, &stopping)
 	if errors.Is(err, errNoServer) {
-		return &exitError{exitNothing, fmt.Errorf("no server runs for the store %s", p.cfg.Store)}
+		return stopping, &exitError{exitNothing, fmt.Errorf("no server runs for the store %s", p.cfg.Store)}
 	}
 	if err != nil {
-		return err
+		return stopping, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, longestStop)
 	defer cancel()
@@ -45,11 +58,10 @@ func (p *program) stop(ctx context.Context) error {
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("process %d still ends its work", stopping.Process)
+			return stopping, fmt.Errorf("process %d still ends its work", stopping.Process)
 		}
 	}
-	fmt.Fprintf(p.std.out, "process %d has ended\n", stopping.Process)
-	return nil
+	return stopping, nil
 }
 
 func logsCommand(p *program) *cobra.Command {
