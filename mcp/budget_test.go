@@ -209,7 +209,8 @@ func (c *crowd) listsGoOn(t *testing.T) {
 		seen, pages := map[string]bool{}, 0
 		for more := true; more && pages < 600; pages++ {
 			var a answered
-			if err := json.Unmarshal(c.ask(t, tt.toolset, "Bob", "tools/call", map[string]any{"name": tt.tool, "arguments": tt.args}), &a); err != nil || a.Result.IsError {
+			params := map[string]any{"name": tt.tool, "arguments": tt.args}
+			if err := json.Unmarshal(c.ask(t, tt.toolset, "Bob", "tools/call", params), &a); err != nil || a.Result.IsError {
 				t.Fatalf("%s: %v %v", tt.tool, err, a.Result.Content)
 			}
 			for _, x := range a.Result.Value[tt.list].([]any) {

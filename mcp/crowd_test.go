@@ -1,10 +1,8 @@
 package mcp
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -156,7 +154,7 @@ func (c *crowd) serve(t *testing.T, budget int) {
 	srv := s.SocketServer()
 	go srv.Serve(l)
 	t.Cleanup(func() { srv.Close() })
-	c.sock = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return socket.Dial(ctx, path) }}}
+	c.sock = overSocket(path)
 }
 
 // ask calls a method of a toolset; one that is served over TCP as a bare POST, whose answers are

@@ -83,7 +83,7 @@ func oldEra(t *testing.T, url string, uris []string) chan string {
 // listenNew subscribes without a session.
 func listenNew(t *testing.T, url string, uris []string) chan string {
 	listen := `{"jsonrpc":"2.0","id":9,"method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["` + strings.Join(uris, `","`) + `"]},` +
-		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
+		newEraMeta + `}}`
 	return dataLines(open(t, t.Context(), http.MethodPost, url, listen, protocol.VersionHeader, protocol.NewEra, "Mcp-Method", "subscriptions/listen"))
 }
 

@@ -26,12 +26,11 @@ type waiter struct{ agent, head, body string }
 func waiters(t *testing.T, url string) []waiter {
 	t.Helper()
 	const check = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"check_my_messages","arguments":{"project_key":"default","agent_name":"%s","wait_seconds":50}%s}}`
-	const meta = `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
 	return []waiter{
 		{"plain", fmt.Sprintf(plainPost, "plain"), plainWait},
 		{"bare", post, fmt.Sprintf(check, "bare", "")},
 		{"session", inSession(begin(t, url)), fmt.Sprintf(check, "session", "")},
-		{"stateless", post + "\nMcp-Protocol-Version: 2026-07-28\nMcp-Method: tools/call\nMcp-Name: check_my_messages", fmt.Sprintf(check, "stateless", meta)},
+		{"stateless", post + "\nMcp-Protocol-Version: 2026-07-28\nMcp-Method: tools/call\nMcp-Name: check_my_messages", fmt.Sprintf(check, "stateless", ","+newEraMeta)},
 		{"batch", post, "[" + fmt.Sprintf(check, "batch", "") + "]"},
 	}
 }

@@ -63,7 +63,15 @@ func request(t *testing.T, base, head, body string) (*http.Response, string) {
 
 const (
 	post       = "POST /mcp\nContent-Type: application/json"
-	initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize",` +
+		`"params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+)
+
+// What a request of 2026-07-28 says of itself: a field of its params, and what that holds.
+const (
+	newEraMeta   = `"_meta":{` + newEraFields + `}`
+	newEraFields = `"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+		`"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}`
 )
 
 // begin starts a session and returns its id.

@@ -28,11 +28,17 @@ type asked struct {
 	Answer     string
 }
 
+// overSocket is a client of the server at the socket path, with a connection for each request.
+func overSocket(path string) *http.Client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return socket.Dial(ctx, path) }
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
+}
+
 // ask makes the requests over the socket, as the user who runs this process.
 func ask(path string, all ...asked) []asked {
-	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return socket.Dial(ctx, path) }}}
+	c := overSocket(path)
 	for i := range all {
-		if err := all[i].ask(&c); err != nil {
+		if err := all[i].ask(c); err != nil {
 			all[i].Answer = err.Error()
 		}
 	}
@@ -117,7 +123,6 @@ func TestSocket(t *testing.T) {
 	s := serveSocket(t, path, false, Config{Token: "tok", RequireToken: true, Yield: func() { yielded <- true }})
 	uid := strconv.Itoa(os.Geteuid())
 	me := `"structuredContent":{"auth":"uid:` + uid + `","uid":` + uid + `,"root":` + strconv.FormatBool(uid == "0") + `,"via":"socket","door":"stdio","here":true`
-	meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
 	want := []asked{
 		{"POST /toolset/whoami/mcp", callWhoami, 200, me + `}`},
 		{"POST /toolset/open/mcp", callWhoami, 200, me + `}`},
@@ -126,8 +131,8 @@ func TestSocket(t *testing.T) {
 		{"POST /toolset/whoami/mcp\nMailtree-Hello: x", callWhoami, 400, "not JSON"},
 		{"POST /toolset/whoami/mcp\nMailtree-Caller: " + `{"agent":"ann"}`, callWhoami, 200, me + `}`},
 		// the headers that repeat the body are filled in for a bridge
-		{"POST /toolset/whoami/mcp\nMcp-Protocol-Version: 2026-07-28", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{},` + meta + `}}`, 200, me + `}`},
-		{"POST /toolset/mail/mcp\nMcp-Protocol-Version: 2026-07-28", `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"resource://nothing/\u00e9\nx",` + meta + `}}`, 400, "There is no resource"},
+		{"POST /toolset/whoami/mcp\nMcp-Protocol-Version: 2026-07-28", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{},` + newEraMeta + `}}`, 200, me + `}`},
+		{"POST /toolset/mail/mcp\nMcp-Protocol-Version: 2026-07-28", `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"resource://nothing/\u00e9\nx",` + newEraMeta + `}}`, 400, "There is no resource"},
 		{"GET /toolset/whoami/hold", "", 200, ""},
 		{"GET /toolset/nobody/hold", "", 404, `there is no toolset \"nobody\" here: use mail, postal, aimx, agentmail, whoami, open`},
 		{"GET /toolset/whoami/mcp", "", 405, ""},

@@ -19,8 +19,6 @@ import (
 const (
 	waitWithToken = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"check_my_messages",` +
 		`"arguments":{"project_key":"/abs/p","agent_name":"Ann","wait_seconds":3600},"_meta":{"progressToken":"t1"%s}}}`
-	newEraMeta = `,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},` +
-		`"io.modelcontextprotocol/clientCapabilities":{}`
 )
 
 // events reads the events of a stream.
@@ -55,7 +53,7 @@ func TestProgress(t *testing.T) {
 		header []string
 	}{
 		"session": {fmt.Sprintf(waitWithToken, ""), []string{protocol.SessionHeader, begin(t, url)}},
-		"stateless": {fmt.Sprintf(waitWithToken, newEraMeta), []string{
+		"stateless": {fmt.Sprintf(waitWithToken, ","+newEraFields), []string{
 			protocol.VersionHeader, protocol.NewEra, protocol.MethodHeader, "tools/call", protocol.NameHeader, "check_my_messages",
 		}},
 	} {

@@ -123,12 +123,13 @@ func TestCancel(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{MaxRequests: 1})
 	started, ended := blocking(t, s)
-	const meta = `,"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}`
 	for name, tt := range map[string]struct {
 		header []string
 		params string
 	}{
-		"bare": {}, "session": {[]string{protocol.SessionHeader, begin(t, url)}, ""}, "no session": {[]string{protocol.VersionHeader, protocol.NewEra, "Mcp-Method", "test/block"}, meta},
+		"bare":       {},
+		"session":    {[]string{protocol.SessionHeader, begin(t, url)}, ""},
+		"no session": {[]string{protocol.VersionHeader, protocol.NewEra, "Mcp-Method", "test/block"}, `,"params":{` + newEraMeta + `}`},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		gone := make(chan struct{})
@@ -190,7 +191,7 @@ func TestStop(t *testing.T) {
 	id := begin(t, url)
 	get := open(t, t.Context(), http.MethodGet, url, "", protocol.SessionHeader, id)
 	listen := `{"jsonrpc":"2.0","id":9,"method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["resource://inbox/A"]},` +
-		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
+		newEraMeta + `}}`
 	header := []string{protocol.VersionHeader, protocol.NewEra, "Mcp-Method", "subscriptions/listen"}
 	stream := open(t, t.Context(), http.MethodPost, url, listen, header...)
 	r := bufio.NewReader(stream.Body)

@@ -164,7 +164,8 @@ func (w *world) stop() {
 
 // endSession ends the client's session, and nothing else, as a server does after a time.
 func (w *world) endSession() {
-	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return socket.Dial(ctx, w.path) }}}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return socket.Dial(ctx, w.path) }
+	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
 	r, err := http.NewRequest(http.MethodDelete, "http://mailtree/toolset/mail/mcp", nil)
 	if err != nil {
 		w.t.Fatal(err)
@@ -282,9 +283,10 @@ func (c *client) finish() error {
 }
 
 const (
-	hello  = `{"jsonrpc":"2.0","id":"hi","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
-	ready  = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
-	meta   = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
+	hello = `{"jsonrpc":"2.0","id":"hi","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	ready = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+	meta  = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+		`"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
 	inbox  = "resource://inbox/Ann?project=/p"
 	update = `"method":"notifications/resources/updated"`
 )
