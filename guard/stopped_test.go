@@ -57,7 +57,8 @@ func TestStoppedNoted(t *testing.T) {
 	if v := Check(t.Context(), q, &bytes.Buffer{}); v.Code != Stop {
 		t.Fatalf("the verdict is %+v", v)
 	}
-	docs, app := []claim.Stopper{{File: format.ClaimsDir + "/0.json", Paths: []string{"docs/a.md"}}}, []claim.Stopper{{File: format.ClaimsDir + "/1.json", Paths: []string{"app/a.go"}}}
+	docs := []claim.Stopper{{File: format.ClaimsDir + "/0.json", Paths: []string{"docs/a.md"}}}
+	app := []claim.Stopper{{File: format.ClaimsDir + "/1.json", Paths: []string{"app/a.go"}}}
 	want := []claim.Stopped{
 		{At: noon, Agent: "BlueLake", Doing: "change", By: app},
 		{At: noon.Add(time.Minute), Doing: "edit", By: docs},

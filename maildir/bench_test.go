@@ -77,7 +77,17 @@ func parallel(b *testing.B, clients int, call func(i int64) error) {
 
 // BenchmarkParse is the reading of one message file of about 1.5 KB.
 func BenchmarkParse(b *testing.B) {
-	m := &format.Message{ID: "msg_1", ThreadID: "T-1", Project: "/abs/path", From: "Ann", To: []string{"Bob", "Cat"}, Subject: "Plan", Created: time.Unix(1760000000, 0), Importance: format.Normal, Body: benchBody}
+	m := &format.Message{
+		ID:         "msg_1",
+		ThreadID:   "T-1",
+		Project:    "/abs/path",
+		From:       "Ann",
+		To:         []string{"Bob", "Cat"},
+		Subject:    "Plan",
+		Created:    time.Unix(1760000000, 0),
+		Importance: format.Normal,
+		Body:       benchBody,
+	}
 	file := format.FormatMessage(m)
 	b.SetBytes(int64(len(file)))
 	for b.Loop() {

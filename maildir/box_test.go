@@ -181,7 +181,8 @@ func TestGuestAttachments(t *testing.T) {
 		if (err == nil) != tt.want || err != nil && (!errors.Is(err, maildir.ErrNotFound) || !strings.Contains(err.Error(), tt.path[:min(len(tt.path), 100)])) {
 			t.Errorf("uid %d attaches %s: %v", tt.uid, tt.path, err)
 		}
-		if guest := tt.uid != me+1; err != nil && strings.Contains(err.Error(), "cannot be read for you, since the server lends its rights to no other user") != guest {
+		const notLent = "cannot be read for you, since the server lends its rights to no other user"
+		if guest := tt.uid != me+1; err != nil && strings.Contains(err.Error(), notLent) != guest {
 			t.Errorf("uid %d is told of %s: %v", tt.uid, tt.path, err)
 		}
 	}
@@ -272,7 +273,8 @@ func TestReplyToAnothersMessage(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", tt.name, err)
 			}
-			if got := strings.Join(l.References, " "); l.ThreadID != tt.thread || m.ThreadID != tt.thread || got != tt.chain || strings.Contains(string(l.Data), "SECRET-1") != (tt.thread == "SECRET-1") {
+			if got := strings.Join(l.References, " "); l.ThreadID != tt.thread || m.ThreadID != tt.thread || got != tt.chain ||
+				strings.Contains(string(l.Data), "SECRET-1") != (tt.thread == "SECRET-1") {
 				t.Errorf("%s: thread %q, after %q; want %q, %q", tt.name, l.ThreadID, got, tt.thread, tt.chain)
 			}
 		}

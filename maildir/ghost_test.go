@@ -55,7 +55,8 @@ func TestNothingBegunWhileIngested(t *testing.T) {
 			index.pass(path)
 		}
 	}
-	p := project(t, storetest.Config{NoWatcher: true, Step: steps.pass, Index: func(x maildir.Index) maildir.Index { return &watched{Index: x, ingest: first} }}, "Ann", "Bob")
+	watch := func(x maildir.Index) maildir.Index { return &watched{Index: x, ingest: first} }
+	p := project(t, storetest.Config{NoWatcher: true, Step: steps.pass, Index: watch}, "Ann", "Bob")
 	ingest := index.at(func(path string) bool { return path == "agents/Eve/profile.json" })
 	p.Edited([]string{"agents/Eve/profile.json"}, false) // made and removed
 	<-ingest.reached

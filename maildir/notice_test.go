@@ -250,7 +250,8 @@ func TestCovers(t *testing.T) {
 	s := storetest.Open(t, storetest.Config{NoWatcher: true})
 	top := t.TempDir()
 	repo, linked, link := filepath.Join(top, "repo"), filepath.Join(top, "linked"), filepath.Join(top, "link")
-	script := `git init -q repo && git -C repo -c user.name=a -c user.email=a@b commit -q --allow-empty -m c && git -C repo worktree add -q ../linked && mkdir repo/sub linked/sub repo-b && ln -s repo link`
+	script := `git init -q repo && git -C repo -c user.name=a -c user.email=a@b commit -q --allow-empty -m c && ` +
+		`git -C repo worktree add -q ../linked && mkdir repo/sub linked/sub repo-b && ln -s repo link`
 	cmd := exec.Command("sh", "-c", script)
 	cmd.Dir = top
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -261,7 +262,8 @@ func TestCovers(t *testing.T) {
 		want     bool
 	}{
 		{repo, repo, true}, {repo, repo + "/sub", true}, {repo, linked, true}, {repo, linked + "/sub/", true}, {linked, repo, true}, {link, repo + "/sub", true},
-		{repo, repo + "-b", false}, {repo, top, false}, {repo + "/sub", repo, true}, {repo + "/sub", linked + "/sub", true}, {maildir.DefaultProject, top, false}, {repo, "", false},
+		{repo, repo + "-b", false}, {repo, top, false}, {repo + "/sub", repo, true},
+		{repo + "/sub", linked + "/sub", true}, {maildir.DefaultProject, top, false}, {repo, "", false},
 	} {
 		p, err := s.EnsureProject(t.Context(), tt.key)
 		if err != nil {

@@ -88,7 +88,8 @@ func openingWithHook(t *testing.T) (s *storetest.Store, log *hook.Log, changes [
 	reconciled := func(x maildir.Index) maildir.Index { return &afterwards{x, h.pass} }
 	s = storetest.Open(t, storetest.Config{NoWatcher: true, Index: reconciled, User: os.Geteuid})
 	slug := format.Slug("/abs/path/cloned")
-	hook := `[{"project": "` + slug + `", "mailbox": "Bob", "name": "h", "event": "on_receive", "cmd": ["/bin/true"], "timeout_secs": 9, "fire_on_untrusted": true, "created": "2020-01-01T00:00:00Z"}]`
+	hook := `[{"project": "` + slug + `", "mailbox": "Bob", "name": "h", "event": "on_receive", ` +
+		`"cmd": ["/bin/true"], "timeout_secs": 9, "fire_on_untrusted": true, "created": "2020-01-01T00:00:00Z"}]`
 	if err := os.WriteFile(filepath.Join(s.Root(), "hooks.json"), []byte(hook), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +98,15 @@ func openingWithHook(t *testing.T) (s *storetest.Store, log *hook.Log, changes [
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { log.Close() })
-	m := format.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, Subject: "s", Importance: format.Normal, Created: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Body: "b"}
+	m := format.Message{
+		ID:         "m1",
+		From:       "Ann",
+		To:         []string{"Bob"},
+		Subject:    "s",
+		Importance: format.Normal,
+		Created:    time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		Body:       "b",
+	}
 	cloneByHand(t, s, "agents/Bob/inbox/m1.md", string(format.FormatMessage(&m)))
 	opening := h.at(isStep(slug))
 	opened := make(chan error, 1)

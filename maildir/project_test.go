@@ -104,7 +104,12 @@ func TestAttachmentsOfLinkedWorkTree(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
 	main, linked, liar := filepath.Join(top, "main"), filepath.Join(top, "main/.agents/one"), filepath.Join(top, "liar")
-	for _, args := range [][]string{{"init", "-q", main}, {"-C", main, "commit", "-q", "--allow-empty", "-m", "x"}, {"-C", main, "worktree", "add", "-q", linked}, {"init", "-q", liar}} {
+	for _, args := range [][]string{
+		{"init", "-q", main},
+		{"-C", main, "commit", "-q", "--allow-empty", "-m", "x"},
+		{"-C", main, "worktree", "add", "-q", linked},
+		{"init", "-q", liar},
+	} {
 		cmd := exec.Command("git", append([]string{"-c", "user.name=A", "-c", "user.email=a@example.org"}, args...)...)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("git %q: %v %s", args, err, out)
@@ -231,7 +236,11 @@ func TestWorktreesShare(t *testing.T) {
 	}
 	main := filepath.Join(dir, "main")
 	linked := filepath.Join(t.TempDir(), "linked")
-	for _, args := range [][]string{{"init", "-q", main}, {"-C", main, "-c", "user.name=x", "-c", "user.email=x@x", "commit", "-q", "--allow-empty", "-m", "x"}, {"-C", main, "worktree", "add", "-q", linked}} {
+	for _, args := range [][]string{
+		{"init", "-q", main},
+		{"-C", main, "-c", "user.name=x", "-c", "user.email=x@x", "commit", "-q", "--allow-empty", "-m", "x"},
+		{"-C", main, "worktree", "add", "-q", linked},
+	} {
 		if out, err := exec.Command("git", args...).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
@@ -371,7 +380,13 @@ func TestFirstContact(t *testing.T) {
 	if errs = slices.DeleteFunc(errs, func(err error) bool { return errors.Is(err, maildir.ErrConflict) }); len(errs) != 1 || errs[0] != nil {
 		t.Errorf("of five names that differ only in case not one was made: %v", errs)
 	}
-	for name, kind := range map[string]error{"Bob": maildir.ErrConflict, "": maildir.ErrInvalid, "a/b": maildir.ErrInvalid, "postmaster": maildir.ErrInvalid, "NUL": maildir.ErrInvalid} {
+	for name, kind := range map[string]error{
+		"Bob":        maildir.ErrConflict,
+		"":           maildir.ErrInvalid,
+		"a/b":        maildir.ErrInvalid,
+		"postmaster": maildir.ErrInvalid,
+		"NUL":        maildir.ErrInvalid,
+	} {
 		if err := p.EnsureAgent(t.Context(), name, maildir.Registration{}); !errors.Is(err, kind) {
 			t.Errorf("%q: %v, want %v", name, err, kind)
 		}

@@ -258,7 +258,8 @@ func TestLetterInPieces(t *testing.T) {
 	}
 	for _, offset := range []int64{int64(len(whole.Data)) + 1, int64(strings.Index(string(whole.Data), "€")) + 1} {
 		q.Room.Offset = offset
-		if _, err := b.Read(t.Context(), q); !errors.Is(err, maildir.ErrInvalid) || !strings.HasPrefix(err.Error(), fmt.Sprintf("The offset in the file is %d, ", offset)) {
+		why := fmt.Sprintf("The offset in the file is %d, ", offset)
+		if _, err := b.Read(t.Context(), q); !errors.Is(err, maildir.ErrInvalid) || !strings.HasPrefix(err.Error(), why) {
 			t.Errorf("from %d: %v", offset, err)
 		}
 	}

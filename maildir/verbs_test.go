@@ -75,7 +75,16 @@ func inbox(t testing.TB, p *maildir.Project, agent string) *maildir.InboxPage {
 func TestSendToAll(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cat", "Dan")
-	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob", "Bob"}, CC: []string{"Cat", "Bob"}, BCC: []string{"Dan", "Cat"}, Subject: " Hi ", Body: "text\n\n", ThreadID: "T-1", AckRequired: true})
+	m := send(t, p, maildir.Draft{
+		From:        "Ann",
+		To:          []string{"Bob", "Bob"},
+		CC:          []string{"Cat", "Bob"},
+		BCC:         []string{"Dan", "Cat"},
+		Subject:     " Hi ",
+		Body:        "text\n\n",
+		ThreadID:    "T-1",
+		AckRequired: true,
+	})
 	for agent, kind := range map[string]string{"Bob": "to", "Cat": "cc", "Dan": "bcc"} {
 		page := inbox(t, p, agent)
 		if len(page.Messages) != 1 || page.Total != 1 || page.Unread != 1 {
@@ -250,7 +259,8 @@ func TestKeyConcurrently(t *testing.T) {
 	if m, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b", Key: "k"}); err != nil || m.Again {
 		t.Errorf("other recipients are another message: %+v %v", m, err)
 	}
-	if _, err := p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Cat", "Bob"}, Subject: "other", Body: "b", Key: "k"}); !errors.Is(err, maildir.ErrConflict) {
+	taken := maildir.Draft{From: "Ann", To: []string{"Cat", "Bob"}, Subject: "other", Body: "b", Key: "k"}
+	if _, err := p.Send(t.Context(), taken); !errors.Is(err, maildir.ErrConflict) {
 		t.Errorf("got %v, want conflict", err)
 	}
 	same := maildir.Draft{From: "Ann", To: []string{"Bob"}, BCC: []string{"Cat"}, Subject: "s", Body: "b", Key: "k"}

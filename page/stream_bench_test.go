@@ -110,7 +110,12 @@ func (x *crowd) round() round {
 				}
 				time.Sleep(time.Until(due))
 				at := time.Now()
-				_, err := x.p.Send(x.Context(), maildir.Draft{From: "Agent00", To: []string{"Agent01"}, Subject: "Report", Body: "The plan for the users table and its migration."})
+				_, err := x.p.Send(x.Context(), maildir.Draft{
+					From:    "Agent00",
+					To:      []string{"Agent01"},
+					Subject: "Report",
+					Body:    "The plan for the users table and its migration.",
+				})
 				if err != nil {
 					x.Error(err)
 				}

@@ -156,7 +156,9 @@ const refused = "refused"
 // come back later, or that there is nothing to do because the server has committed it. A merge or
 // revert that read HEAD before a commit of the server and the index after it takes that for local
 // changes.
-var mayRefuse = regexp.MustCompile(`(?i)\block|another git process|nothing (added )?to commit|no changes added|No local changes|No stash entries|nothing to revert|previous cherry-pick is now empty|unable to write new.index|is at [0-9a-f]+ but expected|stash entry is kept|would be overwritten by merge`)
+var mayRefuse = regexp.MustCompile(`(?i)\block|another git process|nothing (added )?to commit|no changes added|No local changes|` +
+	`No stash entries|nothing to revert|previous cherry-pick is now empty|unable to write new.index|` +
+	`is at [0-9a-f]+ but expected|stash entry is kept|would be overwritten by merge`)
 
 // git runs a command of the person and returns its output, or refused.
 func (p *gitPerson) git(args ...string) string {

@@ -253,7 +253,8 @@ func begin(p peer) error {
 }
 
 var (
-	changing    = regexp.MustCompile(`msg_\d{8}_[0-9a-f]{16}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z|(next_cursor\\?": ?\\?")(\d+)|(auth\\?": ?\\?")(?:none|self-asserted|token|uid[: ]\d+(?: \(program\))?)|(seal\\?": ?\\?")[0-9a-f]{16}:[A-Za-z0-9_-]{86}`)
+	changing = regexp.MustCompile(`msg_\d{8}_[0-9a-f]{16}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z|(next_cursor\\?": ?\\?")(\d+)|` +
+		`(auth\\?": ?\\?")(?:none|self-asserted|token|uid[: ]\d+(?: \(program\))?)|(seal\\?": ?\\?")[0-9a-f]{16}:[A-Za-z0-9_-]{86}`)
 	commits     = regexp.MustCompile(`(commits\\?": ?)\[[^\]]*\]`)                 // made while the calls go on
 	unescaped   = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&") // the same JSON
 	placeholder = regexp.MustCompile(`<(msg|cursor) \d+>`)

@@ -85,7 +85,8 @@ func TestClaimFiles(t *testing.T) {
 	})
 	at := filepath.Join(tr.Dir(), format.ClaimsDir)
 	if err := errors.Join(syscall.Mkfifo(filepath.Join(at, "fifo.json"), 0o600), os.Symlink("a.json", filepath.Join(at, "link.json")),
-		os.Symlink("../other", filepath.Join(at, "linked")), syscall.Mkfifo(filepath.Join(at, "fifo.released"), 0o600), os.Symlink("a.json", filepath.Join(at, "a.released"))); err != nil {
+		os.Symlink("../other", filepath.Join(at, "linked")), syscall.Mkfifo(filepath.Join(at, "fifo.released"), 0o600),
+		os.Symlink("a.json", filepath.Join(at, "a.released"))); err != nil {
 		t.Fatal(err)
 	}
 	claims, bad, err := Files(tr, nil)
@@ -121,7 +122,14 @@ func TestClaimFiles(t *testing.T) {
 func TestBlocking(t *testing.T) {
 	now := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 	claim := func(agent, pattern string, day int) Row {
-		return Row{Claim: format.Claim{Pattern: pattern, Agent: agent, Exclusive: true, Reason: "", Created: now.AddDate(0, 0, -day), Expires: now.Add(time.Hour)}, Path: "claims/" + agent + pattern + ".json"}
+		c := format.Claim{
+			Pattern:   pattern,
+			Agent:     agent,
+			Exclusive: true,
+			Created:   now.AddDate(0, 0, -day),
+			Expires:   now.Add(time.Hour),
+		}
+		return Row{Claim: c, Path: "claims/" + agent + pattern + ".json"}
 	}
 	with := func(c Row, change func(*Row)) Row { change(&c); return c }
 	for _, c := range []struct {

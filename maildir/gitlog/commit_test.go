@@ -23,7 +23,8 @@ func TestCommit(t *testing.T) {
 	tr.equal("subject", tr.git("log", "-1", "--format=%s"), "send: A -> B: about m1")
 	tr.equal("people", tr.git("log", "-1", "--format=%an <%ae> %at, %cn <%ce>"), "A <A@mailtree.local> 1760000000, mailtree <mailtree@mailtree.local>")
 	tr.equal("trailers", tr.git("log", "-1", "--format=%(trailers)"), "Mail-Op: send\nMail-Id: m1\nAgent: A")
-	tr.equal("files", tr.git("show", "--name-status", "--format="), "A\tagents/A/outbox/2025/10/23/m1.md\nA\tagents/B/inbox/2025/10/23/m1.md\nA\tmessages/2025/10/23/m1.md")
+	tr.equal("files", tr.git("show", "--name-status", "--format="),
+		"A\tagents/A/outbox/2025/10/23/m1.md\nA\tagents/B/inbox/2025/10/23/m1.md\nA\tmessages/2025/10/23/m1.md")
 	tr.equal("reflog", tr.git("reflog", "-1", "--format=%gs"), "commit: send: A -> B: about m1")
 	tr.equal("branch's reflog", tr.git("reflog", "show", "-1", "--format=%H %gs", "main"), tr.git("rev-parse", "HEAD")+" commit: send: A -> B: about m1")
 	tr.sound()
@@ -78,7 +79,8 @@ func TestSpecialFiles(t *testing.T) {
 	tr.write("x.tmp", "ignored")
 	tr.log.Edited([]string{"fifo", "link", "behind/secret", "behind", "exec", "real", ".gitmodules", ".gitattributes", "nested", "nested/file", "x.tmp"})
 	tr.flush()
-	tr.equal("files", tr.git("ls-tree", "-r", "HEAD", "--format=%(objectmode) %(path)"), "100644 .gitignore\n120000 behind\n100755 exec\n120000 link\n100644 real/secret")
+	tr.equal("files", tr.git("ls-tree", "-r", "HEAD", "--format=%(objectmode) %(path)"),
+		"100644 .gitignore\n120000 behind\n100755 exec\n120000 link\n100644 real/secret")
 	tr.equal("link", tr.git("cat-file", "-p", "HEAD:link"), "/etc/passwd")
 	tr.equal("fsck", tr.git("fsck", "--strict"), "")
 	tr.equal("author", tr.git("log", "-1", "--format=%an %s"), "mailtree edit: 4 files")
@@ -152,7 +154,8 @@ func TestEdits(t *testing.T) {
 	tr.write("agents/A/profile.json", "{}")
 	tr.log.Edited([]string{"agents/A/profile.json", ".git/x", ".mailtree/tmp/y"})
 	tr.until("edit committed", func() bool { return tr.git("rev-parse", "HEAD") != head })
-	tr.equal("edit", tr.git("log", "-1", "--format=%an <%ae> %cn: %s%n%n%(trailers)"), "Pat Person <pat@example.org> mailtree: edit: agents/A/profile.json\n\nMail-Op: edit")
+	tr.equal("edit", tr.git("log", "-1", "--format=%an <%ae> %cn: %s%n%n%(trailers)"),
+		"Pat Person <pat@example.org> mailtree: edit: agents/A/profile.json\n\nMail-Op: edit")
 	tr.until("nothing pending", func() bool { return tr.log.State().Pending == 0 })
 	head = tr.git("rev-parse", "HEAD")
 	tr.log.Edited([]string{"agents/A/profile.json", "not/there"})

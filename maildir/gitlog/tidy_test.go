@@ -223,7 +223,8 @@ func TestTidyObeysNobody(t *testing.T) {
 		}
 	}
 	slices.Sort(names)
-	tr.equal("environment", strings.Join(names, " "), "GIT_ALLOW_PROTOCOL GIT_CONFIG_GLOBAL GIT_CONFIG_NOSYSTEM GIT_CONFIG_SYSTEM GIT_DIR GIT_NO_LAZY_FETCH GIT_OBJECT_DIRECTORY GIT_TERMINAL_PROMPT HOME LC_ALL PATH")
+	tr.equal("environment", strings.Join(names, " "),
+		"GIT_ALLOW_PROTOCOL GIT_CONFIG_GLOBAL GIT_CONFIG_NOSYSTEM GIT_CONFIG_SYSTEM GIT_DIR GIT_NO_LAZY_FETCH GIT_OBJECT_DIRECTORY GIT_TERMINAL_PROMPT HOME LC_ALL PATH")
 }
 
 // The end of Run ends the program and what it has started.

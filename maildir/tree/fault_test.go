@@ -42,7 +42,8 @@ func TestFaultOfTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tree.Close()
-	if err := errors.Join(os.Mkdir(filepath.Join(dir, "d"), 0o700), os.Symlink("d", filepath.Join(dir, "l")), os.WriteFile(filepath.Join(dir, "f"), nil, 0o600)); err != nil {
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "d"), 0o700), os.Symlink("d", filepath.Join(dir, "l")),
+		os.WriteFile(filepath.Join(dir, "f"), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	for p, want := range map[string]Fault{"missing": FaultGone, "f/x": FaultGone, "l/x": FaultGone, "d": FaultFile, "l": FaultFile, "f": NoFault} {

@@ -286,7 +286,10 @@ func TestRecoverReplaceNotStaged(t *testing.T) {
 		c.must(c.j.append(journalRecord{Group: 2, Ops: []journalOp{{Verb: "claim", Agent: "Bob", Files: []journalEntry{
 			{"claims/x.json", tree.Replace, tree.SHA256([]byte("new")), "x", tree.SHA256([]byte("old"))}, {"claims/x.released", tree.Remove, tree.SHA256([]byte("mark")), "y", ""}}}}}))
 		files, ops := c.after()
-		if d := cmp.Diff([]string{"agents/Ann/outbox/2026/a.md", "agents/Bob/inbox/2026/a.md", "claims/x.json", "claims/x.released", "messages/2026/a.md"}, files); d != "" || len(ops) != 1 {
+		want := []string{
+			"agents/Ann/outbox/2026/a.md", "agents/Bob/inbox/2026/a.md", "claims/x.json", "claims/x.released", "messages/2026/a.md",
+		}
+		if d := cmp.Diff(want, files); d != "" || len(ops) != 1 {
 			t.Errorf("%s: %d operations, files %s", name, len(ops), d)
 		}
 	}

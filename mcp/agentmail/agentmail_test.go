@@ -344,7 +344,8 @@ func repository(t *testing.T) (repo, linked string) {
 	t.Helper()
 	top := t.TempDir()
 	repo, linked = filepath.Join(top, "repo"), filepath.Join(top, "linked")
-	cmd := exec.Command("sh", "-c", "git init -q repo && git -C repo -c user.name=a -c user.email=a@b commit -q --allow-empty -m c && git -C repo worktree add -q ../linked")
+	cmd := exec.Command("sh", "-c", "git init -q repo && "+
+		"git -C repo -c user.name=a -c user.email=a@b commit -q --allow-empty -m c && git -C repo worktree add -q ../linked")
 	cmd.Dir = top
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v %s", err, out)

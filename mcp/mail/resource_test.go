@@ -89,7 +89,8 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%v: got %s, want %s", tt.err, got, tt.want)
 		}
 		var wire *jsonrpc.Error
-		if err := ts.resourceError(t.Context(), "resource://inbox/Blue", tt.version, tt.err); !errors.As(err, &wire) || wire.Code != tt.code || strings.Contains(err.Error()+string(wire.Data), "SELECT") {
+		err := ts.resourceError(t.Context(), "resource://inbox/Blue", tt.version, tt.err)
+		if !errors.As(err, &wire) || wire.Code != tt.code || strings.Contains(err.Error()+string(wire.Data), "SELECT") {
 			t.Errorf("%v in %s: got %v, want code %d", tt.err, tt.version, err, tt.code)
 		}
 	}

@@ -120,7 +120,8 @@ func TestFree(t *testing.T) {
 	}
 	free := func(why string) {
 		t.Helper()
-		if err := session.Free(t.Context(), w.Pane, "You have new mail."); (err == nil) != (why == "") || err != nil && (!errors.Is(err, tmux.ErrBusy) || !strings.Contains(err.Error(), why)) {
+		err := session.Free(t.Context(), w.Pane, "You have new mail.")
+		if (err == nil) != (why == "") || err != nil && (!errors.Is(err, tmux.ErrBusy) || !strings.Contains(err.Error(), why)) {
 			t.Errorf("%v, want %q", err, why)
 		}
 	}
