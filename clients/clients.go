@@ -320,7 +320,7 @@ func notes(file string) part {
 	cut := func(data []byte) ([]byte, error) { return edit.CutBlock(data), nil }
 	return part{
 		file:  file,
-		put:   func(data []byte) ([]byte, error) { return edit.PutBlock(data, Notes()), nil },
+		put:   func(data []byte) ([]byte, error) { return edit.PutBlock(data, strings.Split(notesText, "\n")), nil },
 		cut:   cut,
 		ours:  func(data []byte) bool { return !bytes.Equal(edit.CutBlock(data), data) },
 		empty: func(data []byte) bool { return len(data) == 0 },

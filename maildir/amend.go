@@ -90,7 +90,7 @@ func (p *Project) Amend(ctx context.Context, a Amendment) (*Amended, error) {
 		}
 		return nil
 	}
-	defer p.Seen(ctx, a.Agent)
+	defer p.noteSeen(ctx, a.Agent)
 	if err := p.writer.Do(ctx, tx); err != nil {
 		return nil, err
 	}

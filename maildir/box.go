@@ -37,7 +37,7 @@ func (p *Project) OpenBox(ctx context.Context, name string, by Caller) (*Box, er
 func (b *Box) List(ctx context.Context, q BoxQuery) ([]BoxRow, error) {
 	q.Project, q.Agent = b.p.slug, b.Name
 	if b.by.UID == b.Owner { // root may look at what is another's
-		defer b.p.Seen(ctx, b.Name)
+		defer b.p.noteSeen(ctx, b.Name)
 	}
 	return b.p.store.index.Box(ctx, q)
 }
@@ -51,7 +51,7 @@ const (
 // Delivery says whether a row of the outbox has come to everybody, and since when; the zero time
 // where that is not known. It is computed: no header says it.
 func (b *Box) Delivery(r *BoxRow) (status string, at time.Time) {
-	if _, ok := b.p.store.VerifiedHere(&r.Message); ok {
+	if _, ok := b.p.store.verifiedHere(&r.Message); ok {
 		return Delivered, r.Created // all copies or none
 	}
 	all := r.Recipients()
@@ -72,7 +72,7 @@ const (
 // trust computes how far a copy in an agent's inbox is to be trusted, from the copy's own text.
 // See docs/email.md, "Trust".
 func (p *Project) trust(m *format.Message, agent string) string {
-	auth, sealed := p.store.VerifiedHere(m)
+	auth, sealed := p.store.verifiedHere(m)
 	switch {
 	case !sealed || m.Project != p.name() || !slices.Contains(m.Recipients(), agent):
 		return Untrusted

@@ -18,7 +18,7 @@ import (
 // Bounds of a claim.
 // See docs/guard.md, "Making a claim".
 const (
-	DefaultTTL = time.Hour
+	defaultTTL = time.Hour
 	MinTTL     = time.Minute
 	MaxTTL     = 30 * 24 * time.Hour
 	keepClaims = 7 * 24 * time.Hour // how long the file of a released or expired claim stays
@@ -72,7 +72,7 @@ func (p *Project) grant(ctx context.Context, r *claim.Request) (*claim.Result, e
 		}
 		return p.planClaims(g, tx, res, r)
 	}
-	defer p.Seen(ctx, r.Agent)
+	defer p.noteSeen(ctx, r.Agent)
 	if err := p.writer.Do(ctx, tx); err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (p *Project) matches(patterns []string) map[string]int {
 // found below the folder of the request.
 func (p *Project) checkClaim(r *claim.Request) (moved []claim.Moved, err error) {
 	if r.TTL == 0 {
-		r.TTL = DefaultTTL
+		r.TTL = defaultTTL
 	}
 	switch {
 	case len(r.Patterns) == 0:
@@ -208,7 +208,7 @@ func (p *Project) ReleaseFrom(ctx context.Context, agent, folder string, pattern
 		tx.Summary, err = agent+" "+listed(res.Released), p.planRelease(g, tx, res.Released, format.FormatMark(g.Now))
 		return err
 	}
-	defer p.Seen(ctx, agent)
+	defer p.noteSeen(ctx, agent)
 	if err := p.writer.Do(ctx, tx); err != nil {
 		return nil, err
 	}

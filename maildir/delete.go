@@ -44,7 +44,7 @@ func (p *Project) Delete(ctx context.Context, agent, id string) (*Deleted, error
 		}
 		return err
 	}
-	defer p.Seen(ctx, agent)
+	defer p.noteSeen(ctx, agent)
 	if err := p.writer.Do(ctx, tx); err != nil {
 		return nil, err
 	}

@@ -17,8 +17,8 @@ import (
 // What a person types is shorter than what a program writes: the last word of a project's path, the
 // end of an id, and no registration at all.
 
-// PersonProgram is the program of agents that are people.
-const PersonProgram = "person"
+// personProgram is the program of agents that are people.
+const personProgram = "person"
 
 // ProjectNamed is Project that also finds a project by the last element of its path, and by a path
 // in its folder of the store. Errors: those of Project; ErrConflict where several projects have that
@@ -69,7 +69,7 @@ func (p *Project) Person(ctx context.Context, name string) (agent string, made b
 	if err != nil || is {
 		return name, false, err
 	}
-	return name, true, p.EnsureAgent(ctx, name, Registration{Program: PersonProgram})
+	return name, true, p.EnsureAgent(ctx, name, Registration{Program: personProgram})
 }
 
 // NewAgent makes an agent of exactly that name. Errors: ErrConflict where there is one; those of
@@ -107,9 +107,9 @@ func (p *Project) FullID(ctx context.Context, short string) (string, error) {
 	return oneID(short, found)
 }
 
-// FormerID is FullID of a message that may be gone: the newest operations name it still. Errors: those
+// formerID is FullID of a message that may be gone: the newest operations name it still. Errors: those
 // of FullID; ErrNotFound where there was no such message lately.
-func (p *Project) FormerID(ctx context.Context, short string) (string, error) {
+func (p *Project) formerID(ctx context.Context, short string) (string, error) {
 	id, err := p.FullID(ctx, short)
 	if err != nil {
 		return "", err

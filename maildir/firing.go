@@ -149,7 +149,7 @@ func (s *Store) Fire(ctx context.Context, f hook.Firing, l *hook.Log) (run *hook
 	case err != nil:
 		return nil, "", refusal.Disk(err)
 	}
-	_, sealed := s.VerifiedHere(m)
+	_, sealed := s.verifiedHere(m)
 	trusted := p.trust(m, f.Hook.Mailbox) == Trusted
 	if why := f.WhyNot(hook.Copy{Message: m, Sealed: sealed, Trusted: trusted}, s.clock.Time()); why != "" {
 		return nil, why, nil

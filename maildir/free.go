@@ -59,7 +59,7 @@ func (p *Project) Free(ctx context.Context, f Freeing) (*format.Message, error) 
 		notice, tx.Summary = &m, f.Agent+" "+listed(held)+" of "+f.Holder
 		return nil
 	}
-	defer p.Seen(ctx, f.Agent)
+	defer p.noteSeen(ctx, f.Agent)
 	if err := p.writer.Do(ctx, tx); err != nil {
 		return nil, err
 	}

@@ -78,8 +78,8 @@ func (p *Project) Inbox(ctx context.Context, q InboxQuery, markRead bool, wait t
 		return nil, err
 	}
 	if !q.Peek {
-		p.Seen(ctx, q.Agent) // also while it waits
-		defer p.Seen(ctx, q.Agent)
+		p.noteSeen(ctx, q.Agent) // also while it waits
+		defer p.noteSeen(ctx, q.Agent)
 	}
 	q.Project, q.Limit, q.ID = p.slug, pageSize(q.Limit), p.store.Domain().IDNamed(q.ID)
 	timeout := time.NewTimer(min(wait, MaxWait))

@@ -107,7 +107,7 @@ func (p *Project) logged(ctx context.Context, q LogQuery) (h HistoryQuery, show 
 	if day := dayOf(of); !day.IsZero() { // it may be gone from the tree
 		return messagesLog([]string{of}, day), show, nil
 	}
-	if q.Of, err = p.FormerID(ctx, of); err != nil || q.Of == of {
+	if q.Of, err = p.formerID(ctx, of); err != nil || q.Of == of {
 		return h, nil, cmp.Or(err, p.noMessage(ctx, refusal.Message, of))
 	}
 	return p.logged(ctx, q)

@@ -51,7 +51,7 @@ func (p *Project) unread(ctx context.Context, agent, id string) error {
 		}
 		return nil
 	}
-	defer p.Seen(ctx, agent)
+	defer p.noteSeen(ctx, agent)
 	return p.writer.Do(ctx, tx)
 }
 
@@ -135,7 +135,7 @@ func (p *Project) mark(ctx context.Context, m marking) error {
 		}
 		return nil
 	}
-	defer p.Seen(ctx, m.agent)
+	defer p.noteSeen(ctx, m.agent)
 	return p.writer.Do(ctx, tx)
 }
 

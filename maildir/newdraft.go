@@ -33,7 +33,7 @@ func (p *Project) NewDraft(ctx context.Context, agent string, to []string) (file
 		file = filepath.Join(p.tree.Dir(), filepath.FromSlash(path))
 		return nil
 	}
-	defer p.Seen(ctx, agent)
+	defer p.noteSeen(ctx, agent)
 	if err := p.writer.Do(ctx, tx); err != nil {
 		return "", "", err
 	}

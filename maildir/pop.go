@@ -59,7 +59,7 @@ var errNoRoom = errors.New("no room reserved for the body")
 
 // popWithin is Pop with as much of the body as there is room for.
 func (p *Project) popWithin(ctx context.Context, agent string, room *Room) (got *Delivery, err error) {
-	defer p.Seen(ctx, agent)
+	defer p.noteSeen(ctx, agent)
 	err = room.attempt(ctx, func() error {
 		got, err = p.popOnce(ctx, agent, room)
 		if errors.Is(err, errNoRoom) {

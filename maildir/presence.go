@@ -41,6 +41,6 @@ func (p *Project) SetPresence(ctx context.Context, agent, status string) error {
 		}
 		return g.Replace(tx, format.StatusPath(agent), []byte(status+"\n"))
 	}
-	defer p.Seen(ctx, agent)
+	defer p.noteSeen(ctx, agent)
 	return p.writer.Do(ctx, tx)
 }

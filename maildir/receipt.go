@@ -40,7 +40,7 @@ func (p *Project) ReceiptOf(d *Delivery) Receipt {
 // deliveredAt is when this server delivered a message, to everybody at once; zero where another
 // did, or somebody by hand.
 func (p *Project) deliveredAt(m *MessageRow) time.Time {
-	if _, ok := p.store.VerifiedHere(&m.Message); !ok || m.Message.Project != p.name() {
+	if _, ok := p.store.verifiedHere(&m.Message); !ok || m.Message.Project != p.name() {
 		return time.Time{}
 	}
 	return m.Created

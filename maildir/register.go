@@ -61,7 +61,7 @@ func (p *Project) Register(ctx context.Context, r Registration) (*Registered, er
 	if err := p.writer.Do(ctx, tx); err != nil {
 		return nil, err
 	}
-	p.Seen(ctx, made.Name)
+	p.noteSeen(ctx, made.Name)
 	made.HasProfile, made.LastActive = true, made.Inception
 	return made, nil
 }
@@ -359,9 +359,9 @@ func (p *Project) name() string {
 	return p.slug
 }
 
-// Seen notes that agent did something now; cheap, never an error. A name that no agent has leaves
+// noteSeen notes that agent did something now; cheap, never an error. A name that no agent has leaves
 // nothing behind. The file is touched at most once a second.
-func (p *Project) Seen(ctx context.Context, agent string) {
+func (p *Project) noteSeen(ctx context.Context, agent string) {
 	if ok, err := p.hasAgent(ctx, agent); err != nil || !ok {
 		return
 	}

@@ -112,7 +112,7 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 		}
 		return p.planMessage(g, tx, &sent.Message, files)
 	}
-	defer p.Seen(ctx, d.From)
+	defer p.noteSeen(ctx, d.From)
 	if err := p.writer.Do(ctx, tx); err != nil {
 		return nil, err
 	}

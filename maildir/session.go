@@ -165,7 +165,7 @@ func (p *Project) TellSession(ctx context.Context, k SessionKey) (n session.News
 	if !ok {
 		return n, nil
 	}
-	p.Seen(ctx, s.Agent)
+	p.noteSeen(ctx, s.Agent)
 	row, err := p.store.index.Agent(ctx, p.slug, s.Agent)
 	if err != nil || row == nil || row.Unread == 0 {
 		return n, err

@@ -94,7 +94,7 @@ func (p *Project) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 		return nil, err
 	}
 	if u.ID != "" {
-		id, err := p.FormerID(ctx, u.ID)
+		id, err := p.formerID(ctx, u.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -144,7 +144,7 @@ func (p *Project) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 		}
 		return err
 	}
-	defer p.Seen(ctx, u.Agent)
+	defer p.noteSeen(ctx, u.Agent)
 	if err := p.writer.Do(ctx, tx); err != nil {
 		return nil, err
 	}

@@ -30,9 +30,9 @@ func (p *Project) voucher(m *format.Message) keys.Voucher {
 	return v
 }
 
-// VerifiedHere is Verified for the store's own seals alone: what this server itself found out about
+// verifiedHere is Verified for the store's own seals alone: what this server itself found out about
 // the sender.
-func (s *Store) VerifiedHere(m *format.Message) (auth string, ok bool) {
+func (s *Store) verifiedHere(m *format.Message) (auth string, ok bool) {
 	v, ok := s.Verified(m)
 	if !ok || v.Machine != "" {
 		return "", false

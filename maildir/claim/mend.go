@@ -34,7 +34,7 @@ type Moved struct{ Text, Path string }
 func (m *Mending) Patterns(texts []string) ([]string, error) {
 	var out []string
 	for _, text := range texts {
-		parts, why := m.Mend(text)
+		parts, why := m.mend(text)
 		for _, p := range parts {
 			p = glob.Clean(p)
 			if _, err := glob.Compile(p, false); err != nil {
@@ -56,8 +56,8 @@ func (m *Mending) Patterns(texts []string) ([]string, error) {
 	return out, nil
 }
 
-// Mend is Patterns for one text; why it is refused goes on behind "cannot be claimed: ".
-func (m *Mending) Mend(text string) (patterns []string, why string) {
+// mend is Patterns for one text; why it is refused goes on behind "cannot be claimed: ".
+func (m *Mending) mend(text string) (patterns []string, why string) {
 	text = strings.TrimSpace(text)
 	if text != "" && !m.Exists(text) {
 		text = unwrap(text)

@@ -29,12 +29,12 @@ func ParseAddress(s string) (Address, error) {
 	at := strings.LastIndexByte(s, '@')
 	if at < 0 {
 		if why := CheckName(s); why != "" {
-			return Address{}, errors.New(Quote(s) + " is not an agent's name: " + why)
+			return Address{}, errors.New(quote(s) + " is not an agent's name: " + why)
 		}
 		return Address{Local: s}, nil
 	}
-	if why := cmp.Or(checkLocal(s[:at]), CheckDomain(s[at+1:])); why != "" {
-		return Address{}, errors.New(Quote(s) + " is not an address: " + why)
+	if why := cmp.Or(checkLocal(s[:at]), checkDomain(s[at+1:])); why != "" {
+		return Address{}, errors.New(quote(s) + " is not an address: " + why)
 	}
 	return Address{Local: s[:at], Domain: strings.ToLower(s[at+1:])}, nil
 }
@@ -71,9 +71,9 @@ func inLabel(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-'
 }
 
-// CheckDomain says what is wrong with a domain of email, in letters of either case; "" when nothing
+// checkDomain says what is wrong with a domain of email, in letters of either case; "" when nothing
 // is.
-func CheckDomain(domain string) string {
+func checkDomain(domain string) string {
 	if len(domain) > maxDomain {
 		return "longer than 255 characters behind the @"
 	}

@@ -53,7 +53,7 @@ func withUnknown(file []byte, o *object) []byte {
 			more = append(more, ",\n  "+string(compact(m.key))+": "+string(m.val)...)
 		}
 	}
-	end := bytes.Index(file, []byte("\n}\n"+FenceClose+"\n"))
+	end := bytes.Index(file, []byte("\n}\n"+fenceClose+"\n"))
 	return slices.Concat(file[:end], more, file[end:])
 }
 

@@ -31,7 +31,7 @@ const (
 	MaxHeader     = 256 << 10 // bytes of JSON
 	MaxSubject    = 998       // bytes
 	MaxRecipients = 500
-	MaxDepth      = 32 // nesting of the JSON header
+	maxDepth      = 32 // nesting of the JSON header
 )
 
 // Attachment is a file of the tree that a message names.
@@ -114,11 +114,11 @@ func (m *Message) KindFor(agent string) string {
 }
 
 const (
-	FenceOpen  = "---json"
-	FenceClose = "---"
+	fenceOpen  = "---json"
+	fenceClose = "---"
 )
 
-var fence = frontmatter.NewFormat(FenceOpen, FenceClose, func(data []byte, v any) error {
+var fence = frontmatter.NewFormat(fenceOpen, fenceClose, func(data []byte, v any) error {
 	*v.(*[]byte) = data
 	return nil
 })
@@ -159,13 +159,13 @@ func (m *Message) check(id string, o *object) error {
 	case m.ID == "":
 		return o.bad("id", `no "id": write the file's name without .md`)
 	case m.ID != id:
-		return o.bad("id", fmt.Sprintf("the id %s differs from the file's name %s: rename one of them", Quote(m.ID), Quote(id)))
+		return o.bad("id", fmt.Sprintf("the id %s differs from the file's name %s: rename one of them", quote(m.ID), quote(id)))
 	case m.From == "":
 		return o.bad("from", `no "from": write an agent's name, or an address`)
 	case m.Created.IsZero():
 		return o.bad("created", `no "created": write a time such as 2025-10-23T15:22:14Z`)
 	case !ValidImportance(m.Importance):
-		return o.bad("importance", Quote(m.Importance)+" is none of low, normal, high, urgent: write one of them")
+		return o.bad("importance", quote(m.Importance)+" is none of low, normal, high, urgent: write one of them")
 	case len(m.Subject) > MaxSubject:
 		return o.bad("subject", fmt.Sprintf("the subject has %d bytes, over the limit of %d: put the rest into the body",
 			len(m.Subject), MaxSubject))
@@ -188,13 +188,13 @@ func (m *Message) checkGateway(o *object) error {
 	switch {
 	case o.has("message_id") && !validMessageID(m.MessageID):
 		return o.bad("message_id", fmt.Sprintf("%s is no Message-ID: write it without < and >, on one line "+
-			"without blanks, in at most %d bytes", Quote(m.MessageID), MaxReference))
+			"without blanks, in at most %d bytes", quote(m.MessageID), MaxReference))
 	case m.HTML != "" && !slices.ContainsFunc(m.Attachments, func(a Attachment) bool { return a.Path == m.HTML }):
-		return o.bad("html", Quote(m.HTML)+" is not the path of one of the attachments: write one of them, or leave it out")
+		return o.bad("html", quote(m.HTML)+" is not the path of one of the attachments: write one of them, or leave it out")
 	case m.Auth != "" && !validAuth(m.Auth):
-		return o.bad("auth", Quote(m.Auth)+" is none of none, token, uid:N, dmarc:DOMAIN: leave it out, it is the server's")
+		return o.bad("auth", quote(m.Auth)+" is none of none, token, uid:N, dmarc:DOMAIN: leave it out, it is the server's")
 	case m.Door != "" && !slices.Contains(doors, m.Door):
-		return o.bad("door", Quote(m.Door)+" is none of "+strings.Join(doors, ", ")+": leave it out, it is the server's")
+		return o.bad("door", quote(m.Door)+" is none of "+strings.Join(doors, ", ")+": leave it out, it is the server's")
 	}
 	return nil
 }
@@ -212,7 +212,7 @@ func validAuth(auth string) bool {
 		_, err := strconv.ParseUint(value, 10, 32)
 		return err == nil
 	case "dmarc":
-		return CheckDomain(value) == ""
+		return checkDomain(value) == ""
 	}
 	return auth == "none" || auth == "token"
 }
@@ -267,25 +267,25 @@ func SplitMessage(data []byte) (header []byte, body string, err error) {
 		return unfit("starts with a byte order mark: save as UTF-8 without BOM")
 	case bytes.HasSuffix(first, []byte("\r")):
 		return unfit("CRLF line ends in the header: save with LF")
-	case string(first) != FenceOpen:
-		return unfit("does not start with a line " + FenceOpen + ": write the header below such a line, as JSON")
+	case string(first) != fenceOpen:
+		return unfit("does not start with a line " + fenceOpen + ": write the header below such a line, as JSON")
 	}
-	i := bytes.Index(data, []byte("\n"+FenceClose+"\n"))
-	if i < 0 && bytes.HasSuffix(data, []byte("\n"+FenceClose)) {
-		i = len(data) - len(FenceClose) - 1
+	i := bytes.Index(data, []byte("\n"+fenceClose+"\n"))
+	if i < 0 && bytes.HasSuffix(data, []byte("\n"+fenceClose)) {
+		i = len(data) - len(fenceClose) - 1
 	}
 	if i < 0 {
-		return unfit("no closing line " + FenceClose + " after the header: write it before the body")
+		return unfit("no closing line " + fenceClose + " after the header: write it before the body")
 	}
-	if i-len(FenceOpen) > MaxHeader {
+	if i-len(fenceOpen) > MaxHeader {
 		return unfit(fmt.Sprintf("header over %d bytes: shorten it", MaxHeader))
 	}
-	end := min(i+1+len(FenceClose)+1, len(data))
+	end := min(i+1+len(fenceClose)+1, len(data))
 	if _, err := frontmatter.MustParse(bytes.NewReader(data[:end]), &header, fence); err != nil {
 		return unfit("header: " + err.Error())
 	}
-	if len(FenceOpen)+1+len(header) != i+1 {
-		return unfit("a line of the header is an indented " + FenceClose + ": take the blanks before it away")
+	if len(fenceOpen)+1+len(header) != i+1 {
+		return unfit("a line of the header is an indented " + fenceClose + ": take the blanks before it away")
 	}
 	if bytes.IndexByte(header, '\r') >= 0 {
 		return unfit("CRLF line ends in the header: save with LF")
@@ -298,7 +298,7 @@ func SplitMessage(data []byte) (header []byte, body string, err error) {
 // same message back.
 func FormatMessage(m *Message) []byte {
 	var b bytes.Buffer
-	b.WriteString(FenceOpen + "\n{")
+	b.WriteString(fenceOpen + "\n{")
 	sep := "\n"
 	put := func(key string, v any, always bool) {
 		if !always {
@@ -333,7 +333,7 @@ func FormatMessage(m *Message) []byte {
 	put("auth", m.Auth, m.Auth != "")
 	put("door", m.Door, m.Door != "")
 	put("terminal", true, m.Terminal)
-	b.WriteString("\n}\n" + FenceClose + "\n\n" + m.Body + "\n")
+	b.WriteString("\n}\n" + fenceClose + "\n\n" + m.Body + "\n")
 	return b.Bytes()
 }
 
@@ -373,10 +373,10 @@ func FormatTime(t time.Time) string { return t.UTC().Format(timeLayout) }
 func ParseTime(s string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%s is not a time such as 2025-10-23T15:22:14Z", Quote(s))
+		return time.Time{}, fmt.Errorf("%s is not a time such as 2025-10-23T15:22:14Z", quote(s))
 	}
 	if t = t.UTC(); t.Year() < 1 || t.Year() > 9999 {
-		return time.Time{}, fmt.Errorf("%s is out of range", Quote(s))
+		return time.Time{}, fmt.Errorf("%s is out of range", quote(s))
 	}
 	return t.Truncate(time.Microsecond), nil
 }

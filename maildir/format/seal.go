@@ -37,7 +37,7 @@ func digest(data []byte, seal string) []byte {
 
 // Seal returns the file with its seal put in as the last key of the header.
 func Seal(key ed25519.PrivateKey, file []byte) []byte {
-	at := bytes.Index(file, []byte("\n}\n"+FenceClose+"\n"))
+	at := bytes.Index(file, []byte("\n}\n"+fenceClose+"\n"))
 	piece := sealPiece(makeSeal(key, digest(file, "")))
 	out := make([]byte, 0, len(file)+len(piece))
 	return append(append(append(out, file[:at]...), piece...), file[at:]...)

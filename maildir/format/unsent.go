@@ -40,5 +40,5 @@ func ParseUnsent(data []byte) (*Unsent, error) {
 
 // FormatDraft writes a message that is still to be written, to those: see ParseUnsent.
 func FormatDraft(to []string) []byte {
-	return []byte(FenceOpen + "\n{\n  \"to\": " + string(compact(list(to))) + "\n}\n" + FenceClose + "\n\n")
+	return []byte(fenceOpen + "\n{\n  \"to\": " + string(compact(list(to))) + "\n}\n" + fenceClose + "\n\n")
 }

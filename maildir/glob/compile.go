@@ -8,13 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// MaxLen is how long a pattern may be, in bytes.
-const MaxLen = 1024
+// maxLen is how long a pattern may be, in bytes.
+const maxLen = 1024
 
 // Bounds of the braces of a pattern.
 const (
 	maxAlternatives = 100        // that its braces make
-	maxExpanded     = 8 * MaxLen // bytes of these together: what bounds an Overlaps
+	maxExpanded     = 8 * maxLen // bytes of these together: what bounds an Overlaps
 )
 
 var (
@@ -42,7 +42,7 @@ func Compile(p string, fold bool) (*Pattern, error) {
 	switch {
 	case p == "":
 		return nil, errEmpty
-	case len(p) > MaxLen:
+	case len(p) > maxLen:
 		return nil, errLong
 	case !utf8.ValidString(p):
 		return nil, errText

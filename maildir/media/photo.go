@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// MaxPhoto is how many pixels a photograph may have to be recoded.
-const MaxPhoto = 1 << 23
+// maxPhoto is how many pixels a photograph may have to be recoded.
+const maxPhoto = 1 << 23
 
 // IsPhoto reports whether the image is of the kind that photographs have, and may be recoded.
 func (f *File) IsPhoto() bool {
-	return f.Pixels > 0 && f.Pixels <= MaxPhoto && f.Type == jpegType && f.layout.fixed == ""
+	return f.Pixels > 0 && f.Pixels <= maxPhoto && f.Type == jpegType && f.layout.fixed == ""
 }
 
 // Recode makes a photograph the WebP image that code makes of it, with some loss, where that is

@@ -196,7 +196,7 @@ func (p *parser) filters(t token) (Expr, error) {
 
 // term is nil where the word has nothing that is searched.
 func (t token) term() Expr {
-	if !strings.ContainsFunc(t.text, Searched) {
+	if !strings.ContainsFunc(t.text, searched) {
 		return nil
 	}
 	in := map[string]Column{"subject": Subject, "body": Body}[t.key]

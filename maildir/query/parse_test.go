@@ -126,7 +126,7 @@ func check(t *testing.T, e Expr, depth int) {
 			t.Fatalf("%+v", e)
 		}
 	case Term:
-		if !strings.ContainsFunc(e.Text, Searched) || strings.Contains(e.Text, "\x00") {
+		if !strings.ContainsFunc(e.Text, searched) || strings.Contains(e.Text, "\x00") {
 			t.Fatalf("%+v", e)
 		}
 	}

@@ -90,7 +90,7 @@ func (l *lexer) next() token {
 // are words.
 func (l *lexer) excludes() bool {
 	after, ok := strings.CutPrefix(l.rest, "-")
-	return ok && after != "" && strings.IndexFunc(after, func(r rune) bool { return Searched(r) || r == '"' || r == '(' }) == 0
+	return ok && after != "" && strings.IndexFunc(after, func(r rune) bool { return searched(r) || r == '"' || r == '(' }) == 0
 }
 
 // phrase reads to the closing quote; two quotes stand for one within.
@@ -165,7 +165,7 @@ func (l *lexer) word() token {
 func hasWildcard(word string) bool {
 	all := []rune(word)
 	for i, r := range all[:max(0, len(all)-1)] {
-		if Searched(all[i+1]) && (r == '*' || r == '?' && i > 0 && Searched(all[i-1])) {
+		if searched(all[i+1]) && (r == '*' || r == '?' && i > 0 && searched(all[i-1])) {
 			return true
 		}
 	}
@@ -202,6 +202,6 @@ func (l *lexer) wordEnd() int {
 	return len(l.rest)
 }
 
-// Searched reports whether r is part of a word in the index: a letter, a digit, or a character of
+// searched reports whether r is part of a word in the index: a letter, a digit, or a character of
 // private use.
-func Searched(r rune) bool { return unicode.In(r, unicode.L, unicode.N, unicode.Co) }
+func searched(r rune) bool { return unicode.In(r, unicode.L, unicode.N, unicode.Co) }

@@ -32,15 +32,15 @@ func (s Session) Free(ctx context.Context, pane, text string) error {
 			return fmt.Errorf("%w: somebody pressed a key there just now", ErrBusy)
 		}
 	}
-	screen, err := s.Screen(ctx, pane)
+	screen, err := s.screen(ctx, pane)
 	if err == nil && screen.Activity != Waiting && !screen.left(text) {
 		err = fmt.Errorf("%w: it %s", ErrBusy, screen.Activity)
 	}
 	return err
 }
 
-// Screen reads what the pane shows. Errors: those of Panes.
-func (s Session) Screen(ctx context.Context, pane string) (Screen, error) {
+// screen reads what the pane shows. Errors: those of Panes.
+func (s Session) screen(ctx context.Context, pane string) (Screen, error) {
 	if !paneID.MatchString(pane) {
 		return Screen{}, errors.New("no pane")
 	}
@@ -71,7 +71,7 @@ func (s Session) Type(ctx context.Context, pane, text string, pause time.Duratio
 		return err
 	}
 	ctx = context.WithoutCancel(ctx)
-	screen, err := s.Screen(ctx, pane)
+	screen, err := s.screen(ctx, pane)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (s Session) Type(ctx context.Context, pane, text string, pause time.Duratio
 // watch looks at the screen until it is as wanted, at most that long, and returns the last look.
 func (s Session) watch(ctx context.Context, pane string, most time.Duration, wanted func(Screen) bool) (Screen, error) {
 	for end := time.Now().Add(most); ; time.Sleep(lookTime) {
-		screen, err := s.Screen(ctx, pane)
+		screen, err := s.screen(ctx, pane)
 		if err != nil || wanted(screen) || time.Now().After(end) {
 			return screen, err
 		}
