@@ -1,6 +1,9 @@
 package maildir
 
-import "context"
+import (
+	"context"
+	"mailtree/maildir/session"
+)
 
 // Later is the number of operations that wait for others to end.
 func Later(p *Project) int {
@@ -28,6 +31,9 @@ func SweepStaging(ctx context.Context, p *Project) error {
 
 // Sweep has ended claims removed, as it is done every hour.
 func Sweep(p *Project) { p.writer.Later(p.sweepClaims()) }
+
+// Sessions lists the sessions that go on, by when they began.
+func Sessions(p *Project) []session.State { return p.sessions.Live() }
 
 // StoreOf is the project's store.
 func StoreOf(p *Project) *Store { return p.store }

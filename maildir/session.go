@@ -191,8 +191,5 @@ func (p *Project) TellSession(ctx context.Context, k SessionKey) (n session.News
 	return n, nil
 }
 
-// Sessions lists the sessions that go on, by when they began.
-func (p *Project) Sessions() []session.State { return p.sessions.Live() }
-
 // Session returns what is known of a session; ok is false where that is nothing.
 func (p *Project) Session(k SessionKey) (s session.State, ok bool) { return p.sessions.Of(k) }

@@ -56,7 +56,7 @@ func TestSessionsAtOnce(t *testing.T) {
 		for _, name := range agents {
 			different[name] = true
 		}
-		if len(different) != most || len(p.Sessions()) != most {
+		if len(different) != most || len(maildir.Sessions(p)) != most {
 			t.Fatalf("round %d: %v", round, agents)
 		}
 	}

@@ -85,16 +85,6 @@ func (s *Server) mount(doors ...*door) {
 	}
 }
 
-// door finds a toolset by its name; it returns nil when there is none.
-func (s *Server) door(name string) *door {
-	for _, d := range s.doors {
-		if d.name == name {
-			return d
-		}
-	}
-	return nil
-}
-
 // address adds to the caller what the address says: its name and its project.
 func address(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -21,6 +21,16 @@ func whoami(cfg tool.Config) *tool.Set {
 	})
 }
 
+// door finds a toolset by its name; it returns nil when there is none.
+func (s *Server) door(name string) *door {
+	for _, d := range s.doors {
+		if d.name == name {
+			return d
+		}
+	}
+	return nil
+}
+
 // serveWhoami serves it beside the others at the paths of agents.
 func serveWhoami(t *testing.T, cfg Config) (*Server, string) {
 	t.Helper()

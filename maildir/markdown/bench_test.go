@@ -16,7 +16,7 @@ func BenchmarkParse(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		Parse(b.Context(), body)
+		NewParser().Parse(b.Context(), body)
 	}
 }
 
@@ -37,7 +37,7 @@ func BenchmarkHostile(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				Parse(b.Context(), bodies[name])
+				NewParser().Parse(b.Context(), bodies[name])
 			}
 		})
 	}

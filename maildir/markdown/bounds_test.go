@@ -47,7 +47,7 @@ func TestShort(t *testing.T) {
 	for name, body := range hostile(Short) {
 		body = body[:min(len(body), Short)]
 		before := cpu(t)
-		if Parse(t.Context(), body).Truncated {
+		if NewParser().Parse(t.Context(), body).Truncated {
 			t.Errorf("%s: truncated", name)
 		}
 		if took := cpu(t) - before; took > allowed/8 {
@@ -62,7 +62,7 @@ func TestShort(t *testing.T) {
 func TestNoGoroutines(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if !Parse(ctx, hostile(1 << 20)["delimiters"]).Truncated {
+	if !NewParser().Parse(ctx, hostile(1 << 20)["delimiters"]).Truncated {
 		t.Error("not cut")
 	}
 	stacks := make([]byte, 1<<20)
@@ -80,7 +80,7 @@ func TestContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	compare(t, "Parse", Outline{Truncated: true}, Parse(ctx, "# a\n\n- b\n"))
+	compare(t, "Parse", Outline{Truncated: true}, NewParser().Parse(ctx, "# a\n\n- b\n"))
 }
 
 // TestDeadlineInBlock: the context that ends within a long block is heeded there.
@@ -88,7 +88,7 @@ func TestDeadlineInBlock(t *testing.T) {
 	before := cpu(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	Parse(ctx, hostile(Limit)["links"])
+	NewParser().Parse(ctx, hostile(Limit)["links"])
 	if took := cpu(t) - before; took > allowed/2 {
 		t.Errorf("took %v of CPU after a deadline of 1ms", took)
 	}
@@ -147,7 +147,7 @@ func TestOpenRuns(t *testing.T) {
 	for n := maxOpenRuns + 2; n > 1; n-- {
 		open.WriteString(strings.Repeat("`", n) + " a ")
 	}
-	got := Parse(t.Context(), "TODO: "+open.String()+"` @Ann `\n\nTODO: ` @Bob `\n")
+	got := NewParser().Parse(t.Context(), "TODO: "+open.String()+"` @Ann `\n\nTODO: ` @Bob `\n")
 	compare(t, "owners", []string{"Ann", ""}, []string{got.Actions[0].Owner, got.Actions[1].Owner})
 }
 
@@ -163,7 +163,7 @@ func TestScanLimits(t *testing.T) {
 func TestBytes(t *testing.T) {
 	t.Parallel()
 	want := Outline{Points: []string{"a b", "c\uFFFD", "d"}, Says: true}
-	compare(t, "Parse", want, Parse(t.Context(), "- a\x00\x1bb\r- c\xff\r\n- d"))
+	compare(t, "Parse", want, NewParser().Parse(t.Context(), "- a\x00\x1bb\r- c\xff\r\n- d"))
 	compare(t, "PlainText", "0 a c\uFFFD", PlainText("\x000\x00 `a`\r\n\r\nc\xff"))
 	compare(t, "FirstHeading", "a b", FirstHeading("# a\x00*b*\r\nc"))
 }
@@ -216,7 +216,7 @@ const allowed = 400 * time.Millisecond * slow
 func TestParserKept(t *testing.T) {
 	t.Parallel()
 	const body = "We decided to use `a` and [b](c.go). *Who* deletes `d`?"
-	want := Parse(t.Context(), body)
+	want := NewParser().Parse(t.Context(), body)
 	p := NewParser()
 	for name, before := range hostile(100 << 10) {
 		p.Parse(t.Context(), before)

@@ -26,12 +26,12 @@ func FuzzParse(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, body string) {
-		got := Parse(t.Context(), body)
+		got := NewParser().Parse(t.Context(), body)
 		checkOutline(t, got)
 		if got.Truncated && len(body) < 2000 {
 			t.Error("a small body is Truncated")
 		}
-		if again := Parse(t.Context(), body); !got.Truncated && !cmp.Equal(got, again) {
+		if again := NewParser().Parse(t.Context(), body); !got.Truncated && !cmp.Equal(got, again) {
 			t.Error(cmp.Diff(got, again))
 		}
 		checkText(t, FirstHeading(body), headingRunes)

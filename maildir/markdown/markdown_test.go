@@ -38,7 +38,7 @@ func fixture(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	body := string(part(archive, "body.md"))
-	got := Parse(t.Context(), body)
+	got := NewParser().Parse(t.Context(), body)
 	if *update {
 		setPart(archive, "outline.json", encode(t, got))
 		setPart(archive, "heading.txt", []byte(FirstHeading(body)+"\n"))

@@ -56,9 +56,6 @@ type Action struct {
 // counts as plain text, which is no truncation.
 //
 // See docs/tools.md, "Summaries".
-func Parse(ctx context.Context, body string) Outline { return NewParser().Parse(ctx, body) }
-
-// Parse is the function Parse.
 func (p *Parser) Parse(ctx context.Context, body string) Outline {
 	return p.outline(ctx, body, deadline(body))
 }
