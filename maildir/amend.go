@@ -208,15 +208,15 @@ func (p *Project) planTelling(g *writer.Group, tx *writer.Tx, row *MessageRow, b
 	by.Subject = "Changed: " + format.Cut(row.Subject, format.MaxSubject-20)
 	by.Body = fmt.Sprintf("%s has changed the message %s, which you know:\n\n    %s\n\nRead it again: what it says now counts.\n",
 		by.From, row.ID, format.Printable(row.Subject))
-	return told, p.planNotice(g, tx, row, told, by)
+	return told, p.planNotice(tx, row, told, by)
 }
 
 // planNotice plans a message about another one to each of those, as a blind copy.
-func (p *Project) planNotice(g *writer.Group, tx *writer.Tx, about *MessageRow, to []string, notice *format.Message) error {
+func (p *Project) planNotice(tx *writer.Tx, about *MessageRow, to []string, notice *format.Message) error {
 	if len(to) == 0 {
 		return nil
 	}
 	notice.Project, notice.ThreadID, notice.InReplyTo = p.name(), about.ThreadID, about.ID
 	notice.Importance, notice.BCC = about.Importance, to
-	return p.planMessage(g, tx, notice, nil)
+	return p.planMessage(tx, notice, nil)
 }

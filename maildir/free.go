@@ -53,7 +53,7 @@ func (p *Project) Free(ctx context.Context, f Freeing) (*format.Message, error) 
 			return err
 		}
 		m := d.message(p.name(), nil)
-		if err := p.planMessage(g, tx, &m, nil); err != nil {
+		if err := p.planMessage(tx, &m, nil); err != nil {
 			return err
 		}
 		notice, tx.Summary = &m, f.Agent+" "+listed(held)+" of "+f.Holder

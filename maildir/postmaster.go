@@ -70,7 +70,7 @@ func (p *Project) advise(ctx context.Context, a advice) error {
 		if err != nil || len(told) > 0 {
 			return err
 		}
-		return p.planMessage(g, tx, &format.Message{
+		return p.planMessage(tx, &format.Message{
 			Project:    p.name(),
 			From:       Postmaster,
 			To:         []string{a.to},

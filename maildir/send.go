@@ -110,7 +110,7 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 		if err := p.planTaking(g, tx, d.saved); err != nil {
 			return err
 		}
-		return p.planMessage(g, tx, &sent.Message, files)
+		return p.planMessage(tx, &sent.Message, files)
 	}
 	defer p.noteSeen(ctx, d.From)
 	if err := p.writer.Do(ctx, tx); err != nil {
@@ -323,7 +323,7 @@ func sameNames(a, b []string) bool { return slices.Equal(sorted(a), sorted(b)) }
 
 // planMessage plans the files of a message: canonical, outbox copy, inbox copies, attachments.
 // See docs/tree.md, "Copies".
-func (p *Project) planMessage(g *writer.Group, tx *writer.Tx, m *format.Message, files []attachmentFile) error {
+func (p *Project) planMessage(tx *writer.Tx, m *format.Message, files []attachmentFile) error {
 	var err error
 	if m.ID, m.Created, err = p.store.clock.Stamp(); err != nil {
 		return err

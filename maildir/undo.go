@@ -172,7 +172,7 @@ func (p *Project) planWithdrawal(g *writer.Group, tx *writer.Tx, u *Undoing, und
 		}
 	}
 	undone.Readers = gone.Readers()
-	return p.planNotice(g, tx, &gone.MessageRow, undone.Readers, &format.Message{
+	return p.planNotice(tx, &gone.MessageRow, undone.Readers, &format.Message{
 		From:     u.Agent,
 		Subject:  "Withdrawn: " + format.Cut(gone.Subject, format.MaxSubject-20),
 		Auth:     u.Auth,

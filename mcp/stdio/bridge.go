@@ -304,7 +304,7 @@ func (b *bridge) beginCall(ctx context.Context, m *message) (context.Context, fu
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.under) >= maxUnderWay {
-		b.answer(m.failure(protocol.CodeBusy, fmt.Sprintf("%d requests are under way already: wait for some of them", maxUnderWay)))
+		b.answer(m.failure(fmt.Sprintf("%d requests are under way already: wait for some of them", maxUnderWay)))
 		return nil, nil
 	}
 	ctx, cancel := context.WithCancelCause(ctx)

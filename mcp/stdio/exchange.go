@@ -36,7 +36,7 @@ func (b *bridge) exchange(ctx context.Context, m *message) {
 			err = context.Cause(ctx)
 		}
 		if err != nil && m.asks() && (ctx.Err() == nil || errors.Is(err, errInputEnded)) {
-			b.answer(m.failure(protocol.CodeBusy, err.Error()))
+			b.answer(m.failure(err.Error()))
 		}
 		return
 	}
@@ -168,7 +168,7 @@ func (b *bridge) listen(ctx context.Context, m *message) {
 		l, err := b.connect(ctx, !begun)
 		if err != nil && !begun {
 			if ctx.Err() == nil {
-				b.answer(m.failure(protocol.CodeBusy, err.Error()))
+				b.answer(m.failure(err.Error()))
 			}
 			return
 		}
@@ -235,7 +235,7 @@ func (b *bridge) follow(ctx context.Context, m *message) {
 		}
 	}
 	if err != nil && ctx.Err() == nil {
-		b.answer(m.failure(protocol.CodeBusy, err.Error()))
+		b.answer(m.failure(err.Error()))
 	}
 }
 

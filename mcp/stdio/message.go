@@ -134,9 +134,9 @@ func (m *message) stateless() bool { return protocol.IsStateless(m.version) }
 
 // failure is the answer to m when the server gives none. A tool's is a tool error: what the model
 // cannot see it cannot mend.
-func (m *message) failure(code int, text string) []byte {
+func (m *message) failure(text string) []byte {
 	if m.method != "tools/call" {
-		return protocol.Failure(m.id, code, text)
+		return protocol.Failure(m.id, protocol.CodeBusy, text)
 	}
 	type content struct {
 		Type string `json:"type"`
