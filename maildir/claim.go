@@ -179,7 +179,8 @@ func (p *Project) Release(ctx context.Context, agent string, patterns []string) 
 	return p.ReleaseFrom(ctx, agent, "", patterns)
 }
 
-// ReleaseFrom is Release of patterns as Claim takes them with that folder in the request.
+// ReleaseFrom is Release of patterns as Claim takes them with that folder in the request. Errors:
+// as Release.
 func (p *Project) ReleaseFrom(ctx context.Context, agent, folder string, patterns []string) (*claim.Release, error) {
 	var res *claim.Release
 	tx := &writer.Tx{Op: writer.Op{Verb: VerbRelease, Agent: agent}, Keys: writer.On("claims")}
@@ -238,6 +239,7 @@ func listed(claims []claim.Row) string {
 }
 
 // Claims lists live claims; all lists released and expired ones too. By created, agent, path.
+// Errors: ErrUnavailable.
 func (p *Project) Claims(ctx context.Context, all bool) ([]claim.Row, error) {
 	return p.selectClaims(ctx, func(_ *claim.Row, live bool) bool { return all || live })
 }

@@ -6,7 +6,8 @@ import "mailtree/maildir/refusal"
 type Error = refusal.Error
 
 // The closed set of kinds. Every error that a verb returns wraps exactly one of them, or is an
-// internal fault.
+// internal fault. A verb whose comment names no error returns faults alone: the index's, the end of
+// its context, and ErrUnavailable for the machine's.
 var (
 	ErrNotFound    = refusal.ErrNotFound
 	ErrExist       = refusal.ErrExist

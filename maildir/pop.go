@@ -12,8 +12,8 @@ import (
 )
 
 // Pop hands out the oldest unread delivery, marked read durably; nil when there is none. Never the
-// same twice, between processes either: creating the mark exclusively decides. See docs/tools.md,
-// "Reading".
+// same twice, between processes either: creating the mark exclusively decides. Errors: ErrNotFound
+// for the agent. See docs/tools.md, "Reading".
 func (p *Project) Pop(ctx context.Context, agent string) (*Delivery, error) {
 	return p.popWithin(ctx, agent, nil)
 }

@@ -72,7 +72,7 @@ func (p *Project) Tree() *tree.Tree { return p.tree }
 // HistoryState says how the project's audit stands.
 func (p *Project) HistoryState() HistoryState { return p.history.State() }
 
-// Flush commits everything that was written or noticed so far.
+// Flush commits everything that was written or noticed so far. Errors: ErrUnavailable.
 func (p *Project) Flush(ctx context.Context) error { return p.history.Flush(ctx) }
 
 // Project finds a project by its human key or slug. Config.Scope says which project a path inside a work tree means.
@@ -145,7 +145,8 @@ func (s *Store) adopt(ctx context.Context, slug string) (*Project, error) {
 const DefaultProject = "default"
 
 // EnsureProject is Project, but makes the project where the key is an absolute path without one, or
-// DefaultProject.
+// DefaultProject. Errors: as Project; ErrInvalid too for a path that can be no code base,
+// ErrTooLarge where the store may have no more projects.
 func (s *Store) EnsureProject(ctx context.Context, key string) (*Project, error) {
 	p, err := s.Project(ctx, key)
 	if err == nil || !errors.Is(err, ErrNotFound) {
@@ -270,7 +271,7 @@ func (s *Store) EnsureProjectFor(ctx context.Context, key string, by Caller) (*P
 }
 
 // ProjectFor is Project for the caller. A guest learns of no other project than the one that it
-// names.
+// names. Errors: as Project, for a guest without names like it.
 func (s *Store) ProjectFor(ctx context.Context, key string, by Caller) (*Project, error) {
 	p, err := s.Project(ctx, key)
 	var e *Error

@@ -260,8 +260,8 @@ func (u *Unwoken) String() string {
 	return fmt.Sprintf("%s has unread mail since %s, and nobody can be woken for it: %s.", u.Agent, format.FormatTime(u.Since), why)
 }
 
-// Unwoken lists such agents. Agents that were never a session are not among them: they look for
-// their mail by themselves.
+// Unwoken lists by name the agents whose mail lies so for UnwokenAfter. Agents that were never a
+// session are not among them: they look for their mail by themselves.
 func (p *Project) Unwoken(ctx context.Context) (all []Unwoken, err error) {
 	agents := map[string]bool{}
 	for _, s := range p.sessions.All() {

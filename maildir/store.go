@@ -260,7 +260,7 @@ func (s *Store) findProjects() error {
 }
 
 // Run writes for every project until ctx ends; then the operations that were accepted finish, the
-// history commits what is left, and it returns.
+// history commits what is left, and it returns nil.
 func (s *Store) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	s.mu.Lock()

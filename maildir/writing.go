@@ -78,6 +78,6 @@ func (p *Project) Stalled() time.Duration { return p.writer.Stalled() }
 // so until the history was told.
 func (p *Project) Writes(path string) bool { return p.writer.Holders(writer.Path, path) > 0 }
 
-// Failing is why the newest operation that reached the disk failed there; nil when it did not, or
-// that is over a minute ago.
+// Failing is why the newest operation that reached the disk failed there, as ErrUnavailable; nil
+// when it did not, or that is over a minute ago.
 func (p *Project) Failing() error { return p.writer.Failing() }

@@ -55,6 +55,7 @@ const maxListed = 1000
 
 // Conflicts lists, per pattern asked for, the live claims of others that stand in its way. Of those
 // made by hand the earliest comes first: it is the one that holds. more are those beyond maxListed.
+// It is called within Look.
 // See docs/guard.md, "Making a claim".
 func (l *Leases) Conflicts(r *Request) (out []Conflict, more int, err error) {
 	agent := l.number(r.Agent)

@@ -257,8 +257,9 @@ func parseHeader(data []byte) (header *object, body string, err error) {
 	return header, body, err
 }
 
-// SplitMessage checks the fences and returns header and body. adrg/frontmatter alone would take
-// leading blank lines, white space around a fence, CRLF and a missing closing fence for granted.
+// SplitMessage checks the fences and returns header and body; the error is a *tree.FormatError.
+// adrg/frontmatter alone would take leading blank lines, white space around a fence, CRLF and a
+// missing closing fence for granted.
 func SplitMessage(data []byte) (header []byte, body string, err error) {
 	unfit := func(why string) ([]byte, string, error) { return nil, "", &tree.FormatError{Line: 1, Reason: why} }
 	first, _, _ := bytes.Cut(data, []byte("\n"))
@@ -369,7 +370,8 @@ const timeLayout = "2006-01-02T15:04:05.000000Z"
 // FormatTime writes t as every file and answer shows it.
 func FormatTime(t time.Time) string { return t.UTC().Format(timeLayout) }
 
-// ParseTime reads RFC 3339 with any offset and precision, cut to microseconds, in UTC.
+// ParseTime reads RFC 3339 with any offset and precision, cut to microseconds, in UTC. The error
+// says what is wrong as a clause.
 func ParseTime(s string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {

@@ -64,7 +64,7 @@ const (
 	Offline = "offline"
 )
 
-// ParseStatus reads a status file: one word.
+// ParseStatus reads a status file: one word. The error is a *tree.FormatError.
 func ParseStatus(data []byte) (string, error) {
 	s := strings.TrimSpace(string(data))
 	if s != Ready && s != Work && s != Offline {

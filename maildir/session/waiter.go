@@ -10,6 +10,7 @@ import (
 // its process beside the session's file, and the others end.
 
 // NoteWaiter notes that a process waits now to wake a session of the tree, in place of whoever did.
+// Errors: as tree.WriteRun.
 func NoteWaiter(t *tree.Tree, k Key, pid int) error {
 	return t.WriteRun(k.waiterPath(), []byte(strconv.Itoa(pid)))
 }

@@ -39,7 +39,7 @@ func SlugAt(root, path string) (slug string, err error) {
 	return slug, nil
 }
 
-// OpenTree is tree.Open for the work tree of a project in the store at root.
+// OpenTree is tree.OpenNoLink for the work tree of a project in the store at root.
 func OpenTree(root, slug string, maxFile int64) (*tree.Tree, error) {
 	return tree.OpenNoLink(Repo(root, slug), maxFile)
 }
@@ -67,7 +67,7 @@ func OpenTrees(root string, maxFile int64) (map[string]*tree.Tree, error) {
 	return trees, nil
 }
 
-// Slugs lists the folders below projects that can be projects.
+// Slugs lists the folders below projects that can be projects, by name. Errors: ErrUnavailable.
 func Slugs(root string) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(root, ProjectsDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

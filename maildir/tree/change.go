@@ -87,8 +87,8 @@ func (t *Tree) Changer(folders int) *Changer {
 // fs.ErrExist: plan again.
 var ErrChanged = fmt.Errorf("somebody wrote there meanwhile: %w", fs.ErrExist)
 
-// Stage writes w's bytes below tmp and makes the folders that its path needs. Nothing is durable
-// yet.
+// Stage writes w's bytes below tmp under that name and makes the folders that its path needs; a
+// removal only notes the name. Nothing is durable yet.
 func (c *Changer) Stage(w *Write, name string) (err error) {
 	if err := c.holdTree(); err != nil {
 		return err
@@ -105,7 +105,8 @@ func (c *Changer) Stage(w *Write, name string) (err error) {
 	return err
 }
 
-// Publish puts a staged write into its place. fs.ErrExist when create found something there.
+// Publish puts a staged write into its place. Errors: fs.ErrExist when create found something
+// there; ErrChanged, and then it is in place all the same, until Undo.
 func (c *Changer) Publish(w *Write) error {
 	err := c.holdTree()
 	if err != nil {
@@ -184,7 +185,8 @@ func (c *Changer) Tidy(w *Write) {
 	}
 }
 
-// Touch sets the time of an untracked run-time file, making it where it is missing.
+// Touch sets the time of an untracked run-time file, making it where it is missing. Errors: a
+// *FormatError for what is no regular file.
 func (t *Tree) Touch(p string, now time.Time) error {
 	if err := t.hold(); err != nil {
 		return err
@@ -237,7 +239,7 @@ func WriteFile(name string, data []byte) error {
 
 // WriteRun puts a file of the untracked run-time state at p, whole or the old one for every reader;
 // other processes may do the same. It is not durable. Nothing is made where no store was opened:
-// there is no place to stage it then.
+// there is no place to stage it then, which is fs.ErrNotExist.
 func (t *Tree) WriteRun(p string, data []byte) error {
 	if err := t.hold(); err != nil {
 		return err
@@ -273,7 +275,7 @@ func (t *Tree) RemoveRun(p string) error {
 	return IgnoreGone(t.root.Remove(p))
 }
 
-// SyncDir makes durable which names a folder has.
+// SyncDir makes durable which names a folder outside any tree has.
 func SyncDir(name string) error {
 	d, err := os.Open(name)
 	if err != nil {
@@ -283,6 +285,7 @@ func SyncDir(name string) error {
 	return d.Sync()
 }
 
+// SyncFolder makes durable which names the folder at p has.
 func (t *Tree) SyncFolder(p string) error {
 	if err := t.hold(); err != nil {
 		return err
@@ -336,7 +339,7 @@ func (t *Tree) HasSHA256(p, sum string) (bool, error) {
 	return false, MachineFault(err)
 }
 
-// EmptyTmp removes everything below tmp.
+// EmptyTmp removes everything below tmp. Errors: of all that could not be removed.
 func (t *Tree) EmptyTmp() error {
 	entries, err := t.List(TmpDir)
 	for _, e := range entries {

@@ -54,6 +54,7 @@ func (c *Changer) forgetFolders() {}
 // trim has nothing to forget here.
 func (c *Changer) trim() {}
 
+// Stat looks at p.
 func (c *Changer) Stat(p string) (FileStat, error) { return c.tree.Stat(p) }
 
 // MakeDir makes a folder and its parents, and refuses one behind a symbolic link.

@@ -6,6 +6,7 @@
 //   - Changer changes: it stages files below TmpDir, Tree.Sync makes them durable, Publish puts each into its place by one
 //     rename, Undo takes that back.
 //   - FaultOf says what a failed call tells about the file: gone, the file's own fault, or the machine's.
+//     Where a comment names no error, the call returns those of the file system.
 //   - ReadPlain and OpenPlain open single files that lie in no tree.
 //
 // The package knows nothing of mail: what a path means is decided elsewhere.
@@ -71,7 +72,7 @@ const Racy = 20 * time.Millisecond
 const MaxFile = 8 << 20
 
 // Open opens the folder dir, which must exist, and holds it until Close. maxFile is the limit of a
-// message file in bytes, 0 for MaxFile.
+// message file in bytes, 0 for MaxFile. Errors: those of opening the folder.
 func Open(dir string, maxFile int64) (*Tree, error) {
 	return (&Tree{dir: dir, maxFile: maxFile}).pin()
 }
@@ -279,7 +280,7 @@ func (t *Tree) OpenFile(p string, flags int) (*os.File, FileStat, error) {
 	return f, st, nil
 }
 
-// Rename puts the file at from in the place of to.
+// Rename puts the file at from in the place of to. It is not durable before Sync or SyncFolder.
 func (t *Tree) Rename(from, to string) error {
 	if err := t.hold(); err != nil {
 		return err

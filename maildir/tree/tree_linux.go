@@ -129,7 +129,9 @@ func modeOf(m uint32) fs.FileMode {
 	return mode
 }
 
-// Open opens p for reading without following any link and without blocking on a FIFO.
+// Open opens p for reading without following any link and without blocking on a FIFO. The caller
+// closes it, and asks the FileStat whether it is a regular file. Errors: a *FormatError for what
+// cannot be opened because it is none.
 func (t *Tree) Open(p string) (io.ReadCloser, FileStat, error) {
 	fd, err := t.open2(p, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil {
@@ -178,7 +180,8 @@ func (d descriptor) Read(b []byte) (int, error) {
 
 func (d descriptor) Close() error { return unix.Close(int(d)) }
 
-// List returns the entries of a folder by name.
+// List returns the entries of a folder by name, hidden ones too; after an error those that were
+// read.
 func (t *Tree) List(dir string) ([]fs.DirEntry, error) {
 	fd, err := t.open2(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK)
 	if err != nil {

@@ -45,7 +45,9 @@ func (t *Tree) Stat(p string) (FileStat, error) {
 	return StatOfInfo(fi), nil
 }
 
-// Open opens p for reading without following any link and without blocking on a FIFO.
+// Open opens p for reading without following any link and without blocking on a FIFO. The caller
+// closes it, and asks the FileStat whether it is a regular file. Errors: a *FormatError for what
+// cannot be opened because it is none.
 func (t *Tree) Open(p string) (io.ReadCloser, FileStat, error) {
 	if err := t.hold(); err != nil {
 		return nil, FileStat{}, err
@@ -93,7 +95,8 @@ func (t *Tree) linkless(dir string) error {
 	return nil
 }
 
-// List returns the entries of a folder by name.
+// List returns the entries of a folder by name, hidden ones too; after an error those that were
+// read.
 func (t *Tree) List(dir string) ([]fs.DirEntry, error) {
 	if err := t.hold(); err != nil {
 		return nil, err

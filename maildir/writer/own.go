@@ -30,7 +30,8 @@ func (g *Group) Replace(tx *Tx, path string, data []byte) error {
 // audit first (invariant I5). Errors: as of preserve.
 func (g *Group) Remove(tx *Tx, path string) error { return g.RemoveAll(tx, []string{path}) }
 
-// RemoveAll is Remove for several files, which are looked up in the audit together.
+// RemoveAll is Remove for several files, which are looked up in the audit together. Errors: as
+// Remove.
 func (g *Group) RemoveAll(tx *Tx, paths []string) error {
 	was, err := g.preserveAll(paths)
 	if err != nil {

@@ -107,7 +107,7 @@ type Writer struct {
 }
 
 // Open makes the tree whole after a crash and opens its journal. It writes nothing else until Run
-// runs; Resume tells the audit what an interrupted run has left.
+// runs; Resume tells the audit what an interrupted run has left. Errors: those of the file system.
 func Open(cfg Config) (*Writer, error) {
 	j, groups, err := recoverTree(cfg.Tree, cfg.Key, cfg.Log)
 	if err != nil {
@@ -242,8 +242,8 @@ func (w *Writer) Backlog() (queued, waiting int) {
 // seconds mean that it does not answer.
 func (w *Writer) Stalled() time.Duration { return w.flight.age() }
 
-// Failing is why the newest operation that reached the disk failed there; nil when it did not, or
-// that is over a minute ago.
+// Failing is why the newest operation that reached the disk failed there, as ErrUnavailable; nil
+// when it did not, or that is over a minute ago.
 func (w *Writer) Failing() error { return refusal.Disk(w.failing.newest()) }
 
 // Holders counts the operations under way that hold the key of this kind and name. Whoever asks the

@@ -59,7 +59,8 @@ type Index struct {
 
 // Open opens the index at path; where there is none the Index has no entries and Seen.Exists is
 // false. The caller closes it. The checksum is compared when all entries are read; verified is an
-// index of which that is known already, and becomes this one then.
+// index of which that is known already, and becomes this one then. Errors: ErrSpecial, ErrDamaged,
+// ErrVersion4.
 func Open(path string, verified *Seen) (*Index, error) {
 	f, s, err := openSeen(path)
 	if err != nil {
@@ -108,7 +109,7 @@ func (x *Index) Close() {
 	}
 }
 
-// Look finds the entries of paths, for At.
+// Look finds the entries of paths, for At. Errors: as All.
 func (x *Index) Look(paths []string) (err error) {
 	x.known = map[string]Entry{}
 	paths = slices.Sorted(slices.Values(paths))
@@ -142,7 +143,7 @@ func (s Seen) Same(t Seen) bool {
 		s.Stat.Size == t.Stat.Size && s.Stat.MTime.Equal(t.Stat.MTime))
 }
 
-// See looks at the index at path without reading all of it.
+// See looks at the index at path without reading all of it. Errors: ErrSpecial.
 func See(path string) (Seen, error) {
 	f, s, err := openSeen(path)
 	if f != nil {

@@ -12,7 +12,8 @@ import (
 	"iter"
 )
 
-// All streams the entries in their order. err is set where it ends early.
+// All streams the entries in their order; an Entry is valid until the next one. err is set where it
+// ends early: ErrDamaged, ErrConflicts, ErrForm.
 func (x *Index) All(err *error) iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		if x.file == nil {

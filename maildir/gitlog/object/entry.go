@@ -31,7 +31,7 @@ func (e Entry) IsFile() bool { return e.Mode != 0 && e.Mode != ModeTree && e.Mod
 var errDamaged = errors.New("damaged tree object")
 
 // EachEntry calls fn for the entries of a tree object in their order; raw is the Entry as it
-// stands.
+// stands. It ends with an error at the first that is damaged.
 func EachEntry(data []byte, fn func(name []byte, e Entry, raw []byte)) error {
 	for len(data) > 0 {
 		space := bytes.IndexByte(data, ' ')

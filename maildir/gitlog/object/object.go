@@ -36,6 +36,7 @@ const (
 	KindBlob   Kind = 3
 )
 
+// String is the kind as Git names it.
 func (k Kind) String() string {
 	return [...]string{KindCommit: "commit", KindTree: "tree", KindBlob: "blob"}[k]
 }

@@ -48,6 +48,7 @@ func (s *Store) IsHeld(h Hash) bool {
 // SpecialError says that something else than a regular file is where Git has one.
 type SpecialError struct{ Name string } // below .git
 
+// Error names the file.
 func (e *SpecialError) Error() string { return e.Name + " is not a regular file" }
 
 // Cache is what a Store has read, for the next one: bounded, and never stale.
@@ -90,7 +91,7 @@ func (c *Cache) KeepCommit(commit, tree Hash) {
 
 var emptyTree = HashOf(KindTree, nil)
 
-// Tree returns the content of a tree object.
+// Tree returns the content of a tree object. Errors: as Read.
 func (s *Store) Tree(h Hash) ([]byte, error) {
 	if data, ok := s.cache.tree(h); ok || h == emptyTree {
 		return data, nil
@@ -102,7 +103,7 @@ func (s *Store) Tree(h Hash) ([]byte, error) {
 	return data, err
 }
 
-// TreeOf returns the tree of a commit, zero for the zero hash.
+// TreeOf returns the tree of a commit, zero for the zero hash. Errors: as Read.
 func (s *Store) TreeOf(c Hash) (Hash, error) {
 	if c.IsZero() {
 		return Hash{}, nil
@@ -125,7 +126,9 @@ func (s *Store) TreeOf(c Hash) (Hash, error) {
 }
 
 // Read reads an object: out of the packs by a packSet, else through go-git. A miss is tried once
-// more with a fresh list of packs, as Git does: they may just have been repacked (https://github.com/go-git/go-git/issues/2242).
+// more with a fresh list of packs, as Git does: they may just have been repacked
+// (https://github.com/go-git/go-git/issues/2242). Nobody may change what it returns. Errors: a
+// *SpecialError; plumbing.ErrObjectNotFound; those of the files, damaged ones among them.
 func (s *Store) Read(k Kind, h Hash) ([]byte, error) { return s.read(plumbing.ObjectType(k), h) }
 
 func (s *Store) read(t plumbing.ObjectType, h Hash) (data []byte, err error) {
@@ -250,7 +253,7 @@ func (s *Store) When(c Hash) time.Time {
 	return time.Time{}
 }
 
-// Lookup returns what the tree has at path.
+// Lookup returns what the tree has at path, the zero Entry where that is nothing. Errors: as Read.
 func (s *Store) Lookup(tree Entry, path string) (Entry, error) {
 	for _, name := range strings.Split(path, "/") {
 		if !tree.IsTree() {
@@ -273,7 +276,8 @@ func (s *Store) Lookup(tree Entry, path string) (Entry, error) {
 	return tree, nil
 }
 
-// At returns what a commit has at path. The commit may be the zero hash.
+// At returns what a commit has at path, the zero Entry where that is nothing. The commit may be the
+// zero hash. Errors: as Read.
 func (s *Store) At(commit Hash, path string) (Entry, error) {
 	tree, err := s.TreeOf(commit)
 	if err != nil || tree.IsZero() {
@@ -283,6 +287,7 @@ func (s *Store) At(commit Hash, path string) (Entry, error) {
 }
 
 // Walk calls fn for every file below a tree, in the order of an index; prefix is the tree's path.
+// Errors: as Read, after some calls maybe.
 func (s *Store) Walk(tree Hash, prefix string, fn func(path string, e Entry)) error {
 	data, err := s.Tree(tree)
 	if err != nil {
@@ -305,7 +310,7 @@ func (s *Store) Walk(tree Hash, prefix string, fn func(path string, e Entry)) er
 	return cmp.Or(below, err)
 }
 
-// Diff calls fn for every file that differs between two trees.
+// Diff calls fn for every file that differs between two trees. Errors: as Walk.
 func (s *Store) Diff(a, b Entry, prefix string, fn func(path string, old, new Entry)) error {
 	return s.DiffIn(a, b, prefix, func(string) bool { return true }, fn)
 }

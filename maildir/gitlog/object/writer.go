@@ -64,7 +64,8 @@ func Draft() *Writer { return &Writer{have: map[Hash]struct{}{}, draft: true} }
 
 func (o *Writer) dry() bool { return o.have == nil }
 
-// Add takes an object and keeps data.
+// Add takes an object and keeps data, which nobody may change then. Errors: those of writing a
+// pack.
 func (o *Writer) Add(k Kind, data []byte) (Hash, error) {
 	h := HashOf(k, data)
 	if _, ok := o.have[h]; ok || o.dry() {
