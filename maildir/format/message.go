@@ -170,7 +170,7 @@ func (m *Message) check(id string, o *object) error {
 		return o.bad("subject", fmt.Sprintf("the subject has %d bytes, over the limit of %d: put the rest into the body",
 			len(m.Subject), MaxSubject))
 	case len(m.ThreadID) > MaxThread:
-		return o.bad("thread_id", fmt.Sprintf("the thread_id is longer than %d bytes: shorten it", MaxThread))
+		return o.bad("thread_id", fmt.Sprintf("the id of the thread is longer than %d bytes: shorten it", MaxThread))
 	case len(m.To)+len(m.CC)+len(m.BCC) > MaxRecipients:
 		return o.bad("to", fmt.Sprintf("more than %d recipients: take some out", MaxRecipients))
 	}
