@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"net/http"
 	"strings"
 	"time"
 
@@ -41,17 +40,8 @@ type Completion struct {
 // maxCompletions is how many words a shell is shown.
 const maxCompletions = 50
 
-func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
-	var ask CompleteAsk
-	if !s.readVerb(w, r, &ask) {
-		return
-	}
-	found, err := s.completionsOf(r, &ask)
-	s.answerVerb(w, r, found, err)
-}
-
-func (s *Server) completionsOf(r *http.Request, ask *CompleteAsk) (found Completions, err error) {
-	ctx, kind, slug := r.Context(), format.KindProject, ""
+func (s *Server) complete(ctx context.Context, ask *CompleteAsk) (found Completions, err error) {
+	kind, slug := format.KindProject, ""
 	if ask.What != CompleteProjects {
 		p, err := s.cfg.Store.ProjectNamed(ctx, ask.Project)
 		if err != nil {
@@ -68,7 +58,7 @@ func (s *Server) completionsOf(r *http.Request, ask *CompleteAsk) (found Complet
 			kind = format.KindOther
 		case CompleteMessages:
 			kind = format.KindCanonical
-			found.Words = newestOf(r, p, ask)
+			found.Words = newestOf(ctx, p, ask)
 		}
 	}
 	if len(found.Words) > 0 {
@@ -93,10 +83,10 @@ func claimedBy(ctx context.Context, p *maildir.Project, ask *CompleteAsk) (words
 }
 
 // newestOf are the newest messages of the person that begin so, as short as a person types them.
-func newestOf(r *http.Request, p *maildir.Project, ask *CompleteAsk) (words []Completion) {
+func newestOf(ctx context.Context, p *maildir.Project, ask *CompleteAsk) (words []Completion) {
 	q := maildir.InboxQuery{Agent: ask.Person, Limit: maxCompletions, Peek: true}
 	const markRead, wait = false, 0
-	page, err := p.Inbox(r.Context(), q, markRead, wait)
+	page, err := p.Inbox(ctx, q, markRead, wait)
 	if err != nil { // the person is no agent here yet
 		return nil
 	}

@@ -1,8 +1,7 @@
 package mcp
 
 import (
-	"net/http"
-
+	"context"
 	"mailtree/maildir"
 )
 
@@ -22,28 +21,19 @@ type Desk struct {
 	IDs      []string `json:"ids,omitempty"`  // in full
 }
 
-func (s *Server) desk(w http.ResponseWriter, r *http.Request) {
-	var ask DeskAsk
-	if !s.readVerb(w, r, &ask) {
-		return
-	}
-	d, err := s.deskOf(r, &ask)
-	s.answerVerb(w, r, d, err)
-}
-
-func (s *Server) deskOf(r *http.Request, ask *DeskAsk) (d Desk, err error) {
+func (s *Server) desk(ctx context.Context, ask *DeskAsk) (d Desk, err error) {
 	var p *maildir.Project
-	if p, err = s.cfg.Store.ProjectNamed(r.Context(), ask.Project); err != nil {
+	if p, err = s.cfg.Store.ProjectNamed(ctx, ask.Project); err != nil {
 		return d, err
 	}
 	d.Slug, d.HumanKey = p.Slug(), p.HumanKey()
 	if ask.Person != "" {
-		if d.Person, d.Made, err = p.Person(r.Context(), ask.Person); err != nil {
+		if d.Person, d.Made, err = p.Person(ctx, ask.Person); err != nil {
 			return d, err
 		}
 	}
 	for _, short := range ask.IDs {
-		id, err := p.FullID(r.Context(), short)
+		id, err := p.FullID(ctx, short)
 		if err != nil {
 			return d, err
 		}

@@ -2,17 +2,12 @@ package mcp
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"mailtree/maildir"
-	"mailtree/mcp/protocol"
-	"mailtree/mcp/tool"
 )
 
 // HookEvent is the body of POST /mailtree/hook: what a client has told its hook.
@@ -62,9 +57,6 @@ type HookAnswer struct {
 	Tell  string `json:"tell,omitempty"`  // to the model
 }
 
-// maxVerb bounds the body of a POST /mailtree/…: a message of the default size with every byte escaped.
-const maxVerb = 64 << 20
-
 // hookEvent notes what has happened in a client's session, and answers what is to be told there.
 func (s *Server) hookEvent(w http.ResponseWriter, r *http.Request) {
 	var e HookEvent
@@ -87,33 +79,6 @@ func (s *Server) claimEdits(ctx context.Context, e *HookEvent, agent string) {
 	}
 	if err != nil {
 		s.log.Warn("what an agent edits is not claimed", "agent", agent, "error", err)
-	}
-}
-
-// readVerb reads the body of a POST /mailtree/…; false where it has answered already.
-func (s *Server) readVerb(w http.ResponseWriter, r *http.Request, v any) bool {
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxVerb)).Decode(v); err != nil && !errors.Is(err, io.EOF) {
-		writeError(w, http.StatusBadRequest, nil, protocol.CodeRequest, "the body is not what a command of this version sends")
-		return false
-	}
-	return true
-}
-
-// answerVerb answers a POST /mailtree/… with v, or refuses it.
-func (s *Server) answerVerb(w http.ResponseWriter, r *http.Request, v any, err error) {
-	switch {
-	case err == nil:
-		text := tool.Encode(v)
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Content-Length", strconv.Itoa(len(text))) // so that a flushed answer is whole
-		_, _ = w.Write(text)
-	case r.Context().Err() == nil:
-		s.log.Warn("refused", "path", r.URL.Path, "error", err)
-		status := http.StatusConflict
-		if errors.Is(err, maildir.ErrNotFound) {
-			status = http.StatusNotFound
-		}
-		writeError(w, status, nil, protocol.CodeRequest, s.cfg.Explain(err))
 	}
 }
 

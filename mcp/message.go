@@ -136,16 +136,11 @@ func (s *Server) amend(ctx context.Context, p *maildir.Project, ask *MessageAsk)
 
 // onMessage is the handler of a verb on a message.
 func (s *Server) onMessage(do func(context.Context, *maildir.Project, *MessageAsk) (any, error)) http.Handler {
-	return s.ownOnly(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var ask MessageAsk
-		if !s.readVerb(w, r, &ask) {
-			return
+	return verb(s, func(ctx context.Context, ask *MessageAsk) (any, error) {
+		p, err := s.cfg.Store.Project(ctx, ask.Project)
+		if err != nil {
+			return nil, err
 		}
-		p, err := s.cfg.Store.Project(r.Context(), ask.Project)
-		var answer any
-		if err == nil {
-			answer, err = do(r.Context(), p, &ask)
-		}
-		s.answerVerb(w, r, answer, err)
-	}))
+		return do(ctx, p, ask)
+	})
 }

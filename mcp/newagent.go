@@ -1,8 +1,7 @@
 package mcp
 
 import (
-	"net/http"
-
+	"context"
 	"mailtree/maildir"
 	"mailtree/mcp/tool"
 )
@@ -22,20 +21,16 @@ type MadeAgent struct {
 	Project string `json:"project"` // slug
 }
 
-func (s *Server) newAgent(w http.ResponseWriter, r *http.Request) {
-	var ask NewAgent
-	if !s.readVerb(w, r, &ask) {
-		return
+func (s *Server) newAgent(ctx context.Context, ask *NewAgent) (made MadeAgent, err error) {
+	p, err := s.cfg.Store.Project(ctx, ask.Project)
+	if err != nil {
+		return made, err
 	}
-	p, err := s.cfg.Store.Project(r.Context(), ask.Project)
-	if err == nil {
-		err = p.NewAgent(r.Context(), ask.Name, maildir.Registration{
-			Program: ask.Program,
-			Model:   ask.Model,
-			Task:    ask.Task,
-		})
-	}
-	s.answerVerb(w, r, MadeAgent{ask.Name, ask.Project}, err)
+	return MadeAgent{ask.Name, ask.Project}, p.NewAgent(ctx, ask.Name, maildir.Registration{
+		Program: ask.Program,
+		Model:   ask.Model,
+		Task:    ask.Task,
+	})
 }
 
 // NewDraft is the body of POST /mailtree/draft: whose draft there is to be, and to whom.
@@ -51,15 +46,11 @@ type MadeDraft struct {
 	Outbox string `json:"outbox"` // the folder in which it is sent
 }
 
-func (s *Server) newDraft(w http.ResponseWriter, r *http.Request) {
-	var ask NewDraft
-	if !s.readVerb(w, r, &ask) {
-		return
+func (s *Server) newDraft(ctx context.Context, ask *NewDraft) (made MadeDraft, err error) {
+	p, err := s.cfg.Store.Project(ctx, ask.Project)
+	if err != nil {
+		return made, err
 	}
-	p, err := s.cfg.Store.Project(r.Context(), ask.Project)
-	var made MadeDraft
-	if err == nil {
-		made.File, made.Outbox, err = p.NewDraft(r.Context(), ask.Agent, tool.Strs(ask.To))
-	}
-	s.answerVerb(w, r, made, err)
+	made.File, made.Outbox, err = p.NewDraft(ctx, ask.Agent, tool.Strs(ask.To))
+	return made, err
 }

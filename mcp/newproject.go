@@ -1,8 +1,7 @@
 package mcp
 
 import (
-	"net/http"
-
+	"context"
 	"mailtree/maildir"
 )
 
@@ -20,15 +19,10 @@ type MadeProject struct {
 // Made says what the project is called.
 func Made(p *maildir.Project) MadeProject { return MadeProject{Slug: p.Slug(), HumanKey: p.HumanKey()} }
 
-func (s *Server) newProject(w http.ResponseWriter, r *http.Request) {
-	var ask NewProject
-	if !s.readVerb(w, r, &ask) {
-		return
-	}
-	p, err := s.cfg.Store.EnsureProject(r.Context(), ask.Key)
+func (s *Server) newProject(ctx context.Context, ask *NewProject) (made MadeProject, err error) {
+	p, err := s.cfg.Store.EnsureProject(ctx, ask.Key)
 	if err != nil {
-		s.answerVerb(w, r, nil, err)
-		return
+		return made, err
 	}
-	s.answerVerb(w, r, Made(p), nil)
+	return Made(p), nil
 }

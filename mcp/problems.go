@@ -1,7 +1,7 @@
 package mcp
 
 import (
-	"net/http"
+	"context"
 	"path/filepath"
 
 	"mailtree/maildir/format"
@@ -30,13 +30,9 @@ type Problem struct {
 // mostProblems is how many POST /mailtree/problems lists.
 const mostProblems = 1000
 
-func (s *Server) problems(w http.ResponseWriter, r *http.Request) {
-	var ask ProblemsAsk
-	if !s.readVerb(w, r, &ask) {
-		return
-	}
-	answer := Problems{Problems: []Problem{}}
-	all, err := s.cfg.Store.Problems(r.Context(), ask.Slug, mostProblems+1)
+func (s *Server) problems(ctx context.Context, ask *ProblemsAsk) (answer Problems, err error) {
+	answer.Problems = []Problem{}
+	all, err := s.cfg.Store.Problems(ctx, ask.Slug, mostProblems+1)
 	if len(all) > mostProblems {
 		all, answer.More = all[:mostProblems], true
 	}
@@ -47,7 +43,7 @@ func (s *Server) problems(w http.ResponseWriter, r *http.Request) {
 	for _, p := range all {
 		answer.Problems = append(answer.Problems, shapeProblem(p, trees[p.Project]))
 	}
-	s.answerVerb(w, r, answer, err)
+	return answer, err
 }
 
 func shapeProblem(p format.Problem, dir string) Problem {

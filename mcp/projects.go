@@ -1,8 +1,7 @@
 package mcp
 
 import (
-	"net/http"
-
+	"context"
 	"mailtree/mcp/tool"
 )
 
@@ -24,23 +23,18 @@ type ProjectLine struct {
 	Unread   int    `json:"unread"` // of the person; 0 also where they are no agent there
 }
 
-func (s *Server) listProjects(w http.ResponseWriter, r *http.Request) {
-	var ask ProjectsAsk
-	if !s.readVerb(w, r, &ask) {
-		return
-	}
-	out := Projects{[]ProjectLine{}}
+func (s *Server) listProjects(ctx context.Context, ask *ProjectsAsk) (out Projects, err error) {
+	out.Projects = []ProjectLine{}
 	for _, p := range s.cfg.Store.Projects() {
 		line := ProjectLine{Slug: p.Slug(), HumanKey: p.HumanKey(), Created: tool.Stamp(p.Created())}
 		if ask.Person != "" {
-			counts, err := p.Counts(r.Context(), ask.Person)
+			counts, err := p.Counts(ctx, ask.Person)
 			if err != nil {
-				s.answerVerb(w, r, nil, err)
-				return
+				return out, err
 			}
 			line.Unread = counts.Unread
 		}
 		out.Projects = append(out.Projects, line)
 	}
-	s.answerVerb(w, r, out, nil)
+	return out, nil
 }

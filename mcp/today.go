@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"mailtree/maildir"
@@ -50,16 +49,7 @@ type DayClaim struct {
 	Expires string `json:"expires_ts"`
 }
 
-func (s *Server) today(w http.ResponseWriter, r *http.Request) {
-	var ask TodayAsk
-	if !s.readVerb(w, r, &ask) {
-		return
-	}
-	out, err := s.dayOf(r.Context(), ask)
-	s.answerVerb(w, r, out, err)
-}
-
-func (s *Server) dayOf(ctx context.Context, ask TodayAsk) (out Today, err error) {
+func (s *Server) today(ctx context.Context, ask *TodayAsk) (out Today, err error) {
 	p, err := s.cfg.Store.ProjectNamed(ctx, ask.Project)
 	if err != nil {
 		return out, err

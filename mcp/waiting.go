@@ -1,6 +1,6 @@
 package mcp
 
-import "net/http"
+import "context"
 
 // WaitingAsk is the body of POST /mailtree/waiting.
 type WaitingAsk struct {
@@ -13,28 +13,19 @@ type Waiting struct {
 	Problems int      `json:"problems"` // files that are not valid
 }
 
-func (s *Server) waiting(w http.ResponseWriter, r *http.Request) {
-	var ask WaitingAsk
-	if !s.readVerb(w, r, &ask) {
-		return
-	}
-	out, err := s.waitingIn(r, ask.Project)
-	s.answerVerb(w, r, out, err)
-}
-
-func (s *Server) waitingIn(r *http.Request, project string) (out Waiting, err error) {
-	p, err := s.cfg.Store.ProjectNamed(r.Context(), project)
+func (s *Server) waiting(ctx context.Context, ask *WaitingAsk) (out Waiting, err error) {
+	p, err := s.cfg.Store.ProjectNamed(ctx, ask.Project)
 	if err != nil {
 		return out, err
 	}
 	out.Unwoken = []string{}
-	asleep, err := p.Unwoken(r.Context())
+	asleep, err := p.Unwoken(ctx)
 	if err != nil {
 		return out, err
 	}
 	for _, u := range asleep {
 		out.Unwoken = append(out.Unwoken, u.String())
 	}
-	out.Problems, err = p.CountProblems(r.Context())
+	out.Problems, err = p.CountProblems(ctx)
 	return out, err
 }
