@@ -30,13 +30,8 @@ type desk struct {
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	d := &desk{Index: openIndex(t), t: t, dir: t.TempDir()}
-	tree, err := tree.Open(d.dir, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { tree.Close() })
-	d.tree = tree
-	attach(t, d.Index, "p", tree)
+	d.tree = openTree(t, d.dir)
+	attach(t, d.Index, "p", d.tree)
 	return d
 }
 
@@ -234,11 +229,7 @@ func TestProjects(t *testing.T) {
 	d := newDesk(t)
 	d.send(format.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "first", ThreadID: "T"})
 	one, dir := d.tree, t.TempDir()
-	two, err := tree.Open(dir, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { two.Close() })
+	two := openTree(t, dir)
 	putFile(t, dir, "messages/m1.md", "---json\n{\"id\": \"m1\", \"from\": \"Ann\", \"thread_id\": \"t\", "+
 		"\"created\": \"2025-11-23T15:22:14Z\"}\n---\n\nsecond\n")
 	attach(t, d.Index, "q", two)

@@ -293,6 +293,16 @@ func openIndex(t testing.TB) *Index {
 	return x
 }
 
+func openTree(t testing.TB, dir string) *tree.Tree {
+	t.Helper()
+	tr, err := tree.Open(dir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tr.Close() })
+	return tr
+}
+
 func attach(t testing.TB, x *Index, slug string, tree *tree.Tree) {
 	t.Helper()
 	if err := x.Attach(t.Context(), slug, tree); err != nil {

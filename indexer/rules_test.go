@@ -37,11 +37,7 @@ func playRules(t *testing.T, name string) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	tr, err := tree.Open(dir, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { tr.Close() })
+	tr := openTree(t, dir)
 	x := openIndex(t)
 	attach(t, x, "p", tr)
 	var paths []string

@@ -39,6 +39,16 @@ func unreadTree() map[string]string {
 	}
 }
 
+// putTree puts the files into a folder of the test's, and returns it.
+func putTree(t *testing.T, files map[string]string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, data := range files {
+		putFile(t, dir, name, data)
+	}
+	return dir
+}
+
 // TestUnread: a fault of the machine at any file or folder leaves its rows as they are and names
 // it, the rest of the batch goes in, and the next look finds everything.
 func TestUnread(t *testing.T) {
@@ -57,15 +67,8 @@ func TestUnread(t *testing.T) {
 }
 
 func playUnread(t *testing.T, files map[string]string, p string, fault syscall.Errno) {
-	dir := t.TempDir()
-	for name, data := range files {
-		putFile(t, dir, name, data)
-	}
-	tr, err := tree.Open(dir, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { tr.Close() })
+	dir := putTree(t, files)
+	tr := openTree(t, dir)
 	trees := map[string]*tree.Tree{"p": tr}
 	x := openIndex(t)
 	attach(t, x, "p", tr)
@@ -131,18 +134,11 @@ func playUnread(t *testing.T, files map[string]string, p string, fault syscall.E
 // read, the message stays as it is, and other messages of the batch go in.
 func TestUnreadContent(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
 	files := unreadTree()
-	for name, data := range files {
-		putFile(t, dir, name, data)
-	}
+	dir := putTree(t, files)
 	const copyPath, canonical = "agents/Ann/outbox/2025/10/23/m1.md", "messages/2025/10/23/m1.md"
 	putFile(t, dir, copyPath, strings.Replace(files[copyPath], "words", "other words", 1))
-	tr, err := tree.Open(dir, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { tr.Close() })
+	tr := openTree(t, dir)
 	x := openIndex(t)
 	attach(t, x, "p", tr)
 	ingest(t, x, "p", ".")
@@ -184,15 +180,7 @@ func TestUnreadContent(t *testing.T) {
 // TestUnlistedFolder: a folder that can be looked at but not listed is unread.
 func TestUnlistedFolder(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	for name, data := range unreadTree() {
-		putFile(t, dir, name, data)
-	}
-	tr, err := tree.Open(dir, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { tr.Close() })
+	tr := openTree(t, putTree(t, unreadTree()))
 	x := openIndex(t)
 	attach(t, x, "p", tr)
 	calls := 0
@@ -215,15 +203,7 @@ func TestUnlistedFolder(t *testing.T) {
 // TestVerifyUnread: what cannot be read is not told as a difference.
 func TestVerifyUnread(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	for name, data := range unreadTree() {
-		putFile(t, dir, name, data)
-	}
-	tr, err := tree.Open(dir, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { tr.Close() })
+	tr := openTree(t, putTree(t, unreadTree()))
 	x := openIndex(t)
 	attach(t, x, "p", tr)
 	ingest(t, x, "p", ".")

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,6 +19,19 @@ import (
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
 )
+
+// wantHeld checks which claims are live: "Agent pattern" of each, in order.
+func wantHeld(t *testing.T, p *maildir.Project, want []string) {
+	t.Helper()
+	all, err := p.Claims(t.Context(), false)
+	var got []string
+	for _, c := range all {
+		got = append(got, c.Agent+" "+c.Pattern)
+	}
+	if slices.Sort(got); err != nil || !slices.Equal(got, want) {
+		t.Errorf("held: %q, want %q; %v", got, want, err)
+	}
+}
 
 func TestRegisterConcurrently(t *testing.T) {
 	t.Parallel()

@@ -32,17 +32,7 @@ func TestFree(t *testing.T) {
 		}
 		return m.ID
 	}
-	held := func(want ...string) {
-		t.Helper()
-		all, err := p.Claims(t.Context(), false)
-		var got []string
-		for _, c := range all {
-			got = append(got, c.Agent+" "+c.Pattern)
-		}
-		if slices.Sort(got); err != nil || !slices.Equal(got, want) {
-			t.Errorf("held: %q, want %q; %v", got, want, err)
-		}
-	}
+	held := func(want ...string) { t.Helper(); wantHeld(t, p, want) }
 	notice := free()
 	held("Bob b.go")
 	last := ""

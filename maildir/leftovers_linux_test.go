@@ -16,6 +16,16 @@ import (
 	"mailtree/maildir/claim"
 )
 
+// claimBeside has Ann claim or renew a.go beside what the test does, and tells how that ended.
+func claimBeside(t *testing.T, p *maildir.Project, reason string) <-chan error {
+	answer := make(chan error, 1)
+	go func() {
+		_, err := p.Claim(t.Context(), claim.Request{Agent: "Ann", Patterns: []string{"a.go"}, Reason: reason})
+		answer <- err
+	}()
+	return answer
+}
+
 // TestLeftovers: what a failed operation or a killed process left in staging is removed while the
 // server runs; what an operation under way has there is not, nor what another process may just be
 // writing.
@@ -25,22 +35,14 @@ func TestLeftovers(t *testing.T) {
 	m := &machine{}
 	p := project(t, storetest.Config{Fail: m.fail, Step: h.pass}, "Ann", "Bob")
 	tmp := filepath.Join(p.Tree().Dir(), ".mailtree/tmp")
-	claim := func(reason string) <-chan error {
-		answer := make(chan error, 1)
-		go func() {
-			_, err := p.Claim(t.Context(), claim.Request{Agent: "Ann", Patterns: []string{"a.go"}, Reason: reason})
-			answer <- err
-		}()
-		return answer
-	}
-	if err := errors.Join(<-claim("first"), p.Flush(t.Context())); err != nil {
+	if err := errors.Join(<-claimBeside(t, p, "first"), p.Flush(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 
 	// A renewal fails when it is in place, and is not taken back because a person has edited the
 	// file since: what it replaced stays in staging.
 	renamed := h.at(isStep("sync renamed"))
-	renewed := claim("second")
+	renewed := claimBeside(t, p, "second")
 	<-renamed.reached
 	files, err := filepath.Glob(filepath.Join(p.Tree().Dir(), "claims/*.json"))
 	if err != nil || len(files) != 1 {

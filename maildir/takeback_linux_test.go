@@ -9,7 +9,6 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
-	"mailtree/maildir/claim"
 )
 
 // TestJournalOfFailedUndo: an operation that failed and cannot be taken back stays in the journal, whatever is written and
@@ -46,20 +45,12 @@ func TestJournalOfFailedUndo(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			claim := func(reason string) <-chan error {
-				answer := make(chan error, 1)
-				go func() {
-					_, err := p.Claim(t.Context(), claim.Request{Agent: "Ann", Patterns: []string{"a.go"}, Reason: reason})
-					answer <- err
-				}()
-				return answer
-			}
-			if err := errors.Join(<-claim("first"), p.Flush(t.Context())); err != nil {
+			if err := errors.Join(<-claimBeside(t, p, "first"), p.Flush(t.Context())); err != nil {
 				t.Fatal(err)
 			}
 
 			renamed := h.at(isStep("sync renamed"))
-			renewed := claim("second")
+			renewed := claimBeside(t, p, "second")
 			<-renamed.reached
 			if err := c.harm(p.Tree().Dir(), away); err != nil {
 				t.Fatal(err)

@@ -141,17 +141,7 @@ func TestUndoClaim(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	held := func(want ...string) {
-		t.Helper()
-		all, err := p.Claims(t.Context(), false)
-		var got []string
-		for _, c := range all {
-			got = append(got, c.Agent+" "+c.Pattern)
-		}
-		if slices.Sort(got); err != nil || !slices.Equal(got, want) {
-			t.Errorf("held: %q, want %q; %v", got, want, err)
-		}
-	}
+	held := func(want ...string) { t.Helper(); wantHeld(t, p, want) }
 	claimFor("Ann", time.Hour, "old.go")
 	claimFor("Ann", time.Hour, "a.go", "b/**")
 	if u := undo(t, p, "Ann", ""); u.Verb != "claim" || !slices.Equal(u.Patterns, []string{"a.go", "b/**"}) {
