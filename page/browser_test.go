@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -126,9 +127,34 @@ func TestBrowserLive(t *testing.T) {
 	b.must("select what is read", chromedp.Evaluate(`getSelection().selectAllChildren(document.querySelector("article .body p"))`, nil))
 	answer.Body = "A third"
 	s.send(answer)
-	b.must("hear of an answer", said(`*[@id="stale"]`, "something new"))
+	b.must("hear of an answer", said(`*[@id="stale"]`, "1 new."))
 	b.expect("Is this live?", `getSelection().toString()`)
 	b.must("ask for it", chromedp.Click(`#stale button`), said("article", "A third"))
+}
+
+// TestBrowserTimes: times grow on a page that is left open although nothing happens, and are no news:
+// nothing fades but what is new, and who selects or opens something is told of nothing.
+func TestBrowserTimes(t *testing.T) {
+	var ahead atomic.Int64
+	s := open(t, page.Config{Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
+	first := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "First", Body: "b"})
+	b := s.tab()
+	b.must("let a minute last 0.6 s", chromedp.ActionFunc(func(ctx context.Context) error {
+		_, err := cdp.AddScriptToEvaluateOnNewDocument(`(real => { setInterval = (f, ms) => real(f, ms / 100) })(setInterval)`).Do(ctx)
+		return err
+	}))
+	b.enter()
+	ahead.Store(int64(5 * time.Minute))
+	b.await(`document.querySelector("main li time").textContent === "5m"`)
+	s.send(maildir.Draft{From: "Bob", To: []string{"pat"}, Subject: "Second", Body: "b"})
+	b.must("see mail arrive", said("a", "Second"))
+	b.expect("Second", `[...document.querySelectorAll(".fresh .what")].map(e => e.textContent.trim()).join()`)
+
+	b.visit("/thread/" + first.ID)
+	b.must("open something", chromedp.Click(`article details summary`))
+	ahead.Store(int64(7 * time.Minute))
+	b.await(`document.querySelector("article time").textContent === "7m"`)
+	b.expect("true ", `document.querySelector("article details").open + " " + document.getElementById("stale").textContent`)
 }
 
 // TestBrowserTabs: ten tabs of one browser work, though it has six connections to a host; one that

@@ -5,7 +5,14 @@
   const say = (text) => { stale.textContent = text; stale.hidden = !text; };
 
   // Live: the stream tells that something changed; the server renders the view again.
-  const plain = (e) => e.outerHTML.replace(/value="page-\w+"/g, "").replace(/ class="[^"]*(fresh|selected)[^"]*"/g, "");
+  // What only grows older is no change: times, and the bars of claims. Nor is what was opened here.
+  const plain = (e) => e.outerHTML.replace(/<(time|svg)[^]*?<\/\1>| open=""| class="fresh"| fresh(?=")|value="page-\w+"/g, "");
+  function grow(old, now) {
+    for (const what of ["time", "svg"]) {
+      const fresh = [...now.querySelectorAll(what)];
+      [...old.querySelectorAll(what)].forEach((e, i) => { if (fresh[i] && fresh[i].outerHTML !== e.outerHTML) e.replaceWith(fresh[i]); });
+    }
+  }
   const busy = (e) => {
     const s = getSelection();
     return e.querySelector("details[open]") || (e.contains(document.activeElement) && document.activeElement.matches("input,textarea,select")) ||
@@ -19,29 +26,34 @@
       const res = await fetch(location.href, { headers: { "Mailtree-Fragment": tick } });
       if (!res.ok) throw new Error(res.status);
       const fresh = new DOMParser().parseFromString(await res.text(), "text/html");
-      let held = false;
+      let held = false, news = 0;
       for (const old of document.querySelectorAll("[data-live]")) {
         const now = fresh.getElementById(old.id);
-        if (!now || plain(now) === plain(old)) continue;
-        if (!force && old.id !== "menu" && (busy(old) || (scrollY > 100 && !old.querySelector("article")))) { held = true; continue; }
+        if (!now) continue;
+        if (plain(now) === plain(old)) { grow(old, now); continue; }
+        if (!force && old.id !== "menu" && (busy(old) || (scrollY > 100 && !old.querySelector("article")))) { held = true; news += added(old, now); continue; }
         swap(old, now);
       }
-      held ? offer() : say("");
+      held ? offer(news) : say("");
     } catch { say("This page is stale: the server does not answer."); }
     running = false;
     if (again) { again = false; setTimeout(refresh, 1000); }
   }
+  const places = (e) => [...e.querySelectorAll("li,article,tr")];
   function swap(old, now) {
-    const before = new Set([...old.querySelectorAll("li,article,tr")].map((e) => e.textContent));
+    const before = new Set(places(old).map(plain));
     const link = document.activeElement && old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
-    const chosen = old.querySelector(".selected a.row")?.getAttribute("href");
     old.replaceWith(now);
-    if (before.size) for (const e of now.querySelectorAll("li,article,tr")) if (!before.has(e.textContent) && old.id !== "menu") e.classList.add("fresh");
+    if (before.size && old.id !== "menu") for (const e of places(now)) if (!before.has(plain(e))) e.classList.add("fresh");
     if (link) [...now.querySelectorAll("a")].find((a) => a.getAttribute("href") === link)?.focus({ preventScroll: true });
-    if (chosen) [...now.querySelectorAll("a.row")].find((a) => a.getAttribute("href") === chosen)?.closest("li").classList.add("selected");
   }
-  function offer() {
-    say("There is something new. ");
+  const name = (e) => e.id || e.querySelector("a")?.getAttribute("href");
+  function added(old, now) {
+    const before = new Set(places(old).map(name));
+    return places(now).filter((e) => !before.has(name(e))).length;
+  }
+  function offer(n) {
+    say(n ? n + " new. " : "Something has changed. ");
     const b = document.createElement("button");
     b.textContent = "Show it";
     b.onclick = () => { tick = "1"; refresh(true); };
@@ -61,6 +73,7 @@
       };
     };
     if (!document.hidden) listen();
+    setInterval(() => { if (source) { tick = "1"; refresh(); } }, 60000); // times grow, and claims end, with no event
     // A browser has six connections to a host: a tab that nobody sees gives its own up.
     const shut = () => { source?.close(); source = null; };
     addEventListener("pagehide", shut);
