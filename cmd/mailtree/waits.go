@@ -60,7 +60,7 @@ func (p *program) waits(ctx context.Context, d *deskWork) error {
 		d.Printf("%s\n", cli.Line(text))
 	}
 	if rest.Problems > 0 {
-		d.Printf("%s: `mailtree doctor` names them\n", count(rest.Problems, "file that is not valid"))
+		d.Printf("not valid: %s; `mailtree problems` says how to mend that\n", count(rest.Problems, "file"))
 	}
 	if len(rows) == 0 {
 		d.Printf("no mail waits for %s in %s\n\n", cli.Line(me), d.Slug)
