@@ -210,6 +210,11 @@ func TestBrowserLooks(t *testing.T) {
 		b.expect("fits", `document.documentElement.scrollWidth <= 360 ? "fits" : "`+view+` is " + document.documentElement.scrollWidth`)
 		b.audit(axe, view+", narrow")
 		b.shoot("narrow" + view)
+
+		b.must("touch", chromedp.EmulateViewport(360, 800, chromedp.EmulateMobile, chromedp.EmulateTouch))
+		b.expect("", small)
+		b.shoot("touch" + view)
+		b.must("a mouse", emulation.SetTouchEmulationEnabled(false))
 	}
 	b.must("the list of projects", shape(1100), chromedp.Navigate(s.url), said("h1", "Projects"))
 	b.expect("wide", wide)
@@ -218,6 +223,12 @@ func TestBrowserLooks(t *testing.T) {
 	b.must("a link that was used", chromedp.Navigate(s.url+"/open/used"), said("h1", "Forbidden"))
 	b.expect("wide", wide)
 }
+
+// small are what a finger may miss: what can be pressed, outside of a line of text, and is under 40
+// pixels high.
+const small = `[...document.querySelectorAll("a, button, summary, select, input:not([type=hidden], [type=checkbox]), label:has([type=checkbox])")]
+	.filter(e => e.checkVisibility() && !e.closest(".body, .skip, .done") && e.getBoundingClientRect().height < 40)
+	.map(e => e.outerHTML.slice(0, 80) + " " + e.getBoundingClientRect().height).join("\n")`
 
 // wide says whether a view without a menu has the width of the window.
 const wide = `document.querySelector("main").offsetWidth > 1000 ? "wide" : "main is " + document.querySelector("main").offsetWidth`
