@@ -12,6 +12,7 @@ var claudeKit = kit{
 		d.write(".claude.json", fmt.Sprintf(`{"hasCompletedOnboarding": true, "projects": {%q: {"hasTrustDialogAccepted": true}}}`, d.code))
 	},
 	ask:        []string{"claude", "--permission-mode", "acceptEdits", "--allowedTools", "Bash,mcp__mail", "-p"},
+	resume:     []string{"claude", "--permission-mode", "acceptEdits", "--continue", "-p"},
 	terminal:   "claude --permission-mode acceptEdits --allowedTools Bash,mcp__mail",
 	shell:      "Bash",
 	write:      "Write",

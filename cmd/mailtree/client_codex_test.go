@@ -23,6 +23,7 @@ var codexKit = kit{
 		d.t.Cleanup(func() { stopCodex(filepath.Join(d.home, ".codex/app-server-daemon")) })
 	},
 	ask:      []string{"codex", "exec", "-s", "danger-full-access", "--dangerously-bypass-hook-trust"},
+	resume:   []string{"codex", "exec", "-s", "danger-full-access", "--dangerously-bypass-hook-trust", "resume", "--last"},
 	terminal: "codex -s danger-full-access",
 	greet: func(screen *tmuxtest.Screen) {
 		screen.Await("Trust all and continue") // the hooks; keys before that are a prompt

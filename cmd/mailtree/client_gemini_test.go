@@ -14,6 +14,7 @@ var geminiKit = kit{
 		d.write(".gemini/settings.json", geminiSettings)
 	},
 	ask:      []string{"gemini", "--approval-mode", "yolo", "-p"},
+	resume:   []string{"gemini", "--approval-mode", "yolo", "--resume", "latest", "-p"},
 	terminal: "gemini --approval-mode yolo",
 	greet:    func(screen *tmuxtest.Screen) { screen.Await("Type your message") },
 	shell:    "run_shell_command",

@@ -23,6 +23,7 @@ var opencodeKit = kit{
 		}
 	},
 	ask:        []string{"opencode", "run"},
+	resume:     []string{"opencode", "run", "--continue"},
 	terminal:   "opencode",
 	shell:      "bash",
 	write:      "write",

@@ -18,6 +18,7 @@ type kit struct {
 	name     string
 	prepare  func(d *desk) // writes what leads the client to the model
 	ask      []string      // runs the prompt that follows, without a terminal
+	resume   []string      // the same, in the session before
 	terminal string        // the command line of a session in a terminal
 
 	greet func(*tmuxtest.Screen) // waits until the client takes a prompt there, and answers what it asks before; may be nil
@@ -40,7 +41,8 @@ func each(t *testing.T, test func(t *testing.T, k kit)) {
 
 // TestClientTurn: a client that `mailtree setup` set up, over HTTP or stdio, is told who it is, calls a
 // tool of mail, is told within its turn of mail that came meanwhile, once, and does not write what
-// another agent has claimed, but does write what nobody has: that is claimed for its agent.
+// another agent has claimed, but does write what nobody has: that is claimed for its agent. Its
+// session, resumed, is the same agent, and is told of the message again.
 func TestClientTurn(t *testing.T) {
 	each(t, func(t *testing.T, k kit) {
 		for _, transport := range []string{"http", "stdio"} {
@@ -88,6 +90,17 @@ func turn(t *testing.T, k kit, transport string) {
 		t.Error("free.txt was not written")
 	} else {
 		d.awaitClaim("free.txt")
+	}
+	if transport == "stdio" {
+		k.ask = k.resume
+		said += <-d.ask(k, "What is new?")
+		sessions, _ := filepath.Glob(filepath.Join(d.home, ".mailtree/projects/*/repo/.mailtree/sessions/*"))
+		if now := d.agent(); now != agent || len(sessions) != 1 {
+			t.Errorf("there are %d sessions, the last of them %s's, want the one of %s, resumed", len(sessions), now, agent)
+		}
+		if told := d.turnsWith("Plan for /api/users"); len(told) != 2 {
+			t.Errorf("resumed, the model was told of the message %d times, want a second time", len(told)-1)
+		}
 	}
 	if t.Failed() {
 		t.Logf("the client said:\n%s", said)
