@@ -184,6 +184,30 @@ func TestNudge(t *testing.T) {
 	}
 }
 
+// TestActivityMarks: an acknowledgement and an archiving are one line each, although they mark the
+// message as read, too; so is a reading alone.
+func TestActivityMarks(t *testing.T) {
+	s := open(t, page.Config{})
+	for subject, do := range map[string]func(context.Context, string, string) (*maildir.Delivery, error){
+		"acked": s.p.Acknowledge, "put away": s.p.Archive, "seen": nil,
+	} {
+		sent := s.send(maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: subject, Body: "b"})
+		if do == nil {
+			do = func(ctx context.Context, agent, id string) (*maildir.Delivery, error) {
+				return s.p.SetRead(ctx, agent, id, true)
+			}
+		}
+		if _, err := do(t.Context(), "Bob", sent.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := s.browser().see(s.base + "/activity?agent=Bob")
+	contains(t, text, "acknowledged", "archived")
+	if got := strings.Count(text, `<span class="why">read</span>`); got != 1 {
+		t.Errorf("%d readings:\n%s", got, text)
+	}
+}
+
 // TestActivityGone: of a message that was deleted the activity says so, and leads to its history.
 func TestActivityGone(t *testing.T) {
 	s := open(t, page.Config{})

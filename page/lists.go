@@ -116,6 +116,7 @@ var told = map[format.Kind]map[string]string{
 	format.KindCanonical: {maildir.Added: "wrote", maildir.Changed: "edited by hand", maildir.Removed: "removed"},
 	format.KindRead:      {maildir.Added: "read"},
 	format.KindAck:       {maildir.Added: "acknowledged"},
+	format.KindArchived:  {maildir.Added: "archived"},
 	format.KindClaim:     {maildir.Added: "claimed", maildir.Changed: "renewed a claim"},
 	format.KindReleased:  {maildir.Added: "released"},
 	format.KindProfile:   {maildir.Added: "came"},
@@ -145,10 +146,14 @@ func (h *Page) activity(v *view) error {
 	for i := range claims {
 		held[claims[i].Path] = claims[i]
 	}
+	more := readWith(changes)
 	shown := activityShown{Only: v.asked("agent")}
 	for i := len(changes) - 1; i >= 0 && len(shown.Rows) < activityRows; i-- {
 		c := &changes[i]
 		what := told[c.Kind][c.Op]
+		if c.Kind == format.KindRead && more[markOf(c)] {
+			continue
+		}
 		if c.Project == v.p.Slug() && c.Kind == format.KindReleased {
 			c.Agent = cmp.Or(v.p.ReleasedBy(c.Path), held[format.ClaimOfMark(c.Path)].Agent)
 		}
@@ -179,6 +184,26 @@ func (h *Page) activity(v *view) error {
 		shown.Rows = append(shown.Rows, d)
 	}
 	return v.show("activity", shown)
+}
+
+// mark is what an agent did with its copy of a message, and when.
+type mark struct {
+	id, agent string
+	at        int64
+}
+
+func markOf(c *maildir.Change) mark { return mark{c.ID, c.Agent, c.At.UnixMicro()} }
+
+// readWith are the acknowledgements and the puttings away: each has marked its message as read, too,
+// and is one operation.
+func readWith(changes []maildir.Change) map[mark]bool {
+	all := map[mark]bool{}
+	for i := range changes {
+		if c := &changes[i]; c.Op == maildir.Added && (c.Kind == format.KindAck || c.Kind == format.KindArchived) {
+			all[markOf(c)] = true
+		}
+	}
+	return all
 }
 
 // tellMessage fills in what message an operation was on. open: everybody may know that the agent has to
