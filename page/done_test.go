@@ -208,17 +208,21 @@ func TestActivityMarks(t *testing.T) {
 	}
 }
 
-// TestActivityGone: of a message that was deleted the activity says so, and leads to its history.
+// TestActivityGone: of a message that was deleted the activity says so, and leads to its history, which
+// tells who did it; the one who wrote the message is not said to.
 func TestActivityGone(t *testing.T) {
 	s := open(t, page.Config{})
 	sent := s.send(maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "Plan", Body: "b"})
 	b := s.browser()
 	contains(t, b.see(s.base+"/activity"), "Plan", s.base+"/thread/"+sent.ID+"#"+sent.ID)
-	if _, err := s.p.Delete(t.Context(), "Ann", sent.ID); err != nil {
+	if _, err := s.p.Delete(t.Context(), "Bob", sent.ID); err != nil {
 		t.Fatal(err)
 	}
 	text := b.see(s.base + "/activity")
-	contains(t, text, "a message that is no longer in the mail", s.base+"/message/"+sent.ID+"/history")
+	contains(t, text, "Somebody", "a message that is no longer in the mail", s.base+"/message/"+sent.ID+"/history")
+	if alone := b.see(s.base + "/activity?agent=Ann"); strings.Contains(alone, "removed") {
+		t.Errorf("Ann has removed it:\n%s", alone)
+	}
 	if strings.Contains(text, ">"+sent.ID+"<") {
 		t.Errorf("it shows an id:\n%s", text)
 	}

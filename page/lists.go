@@ -93,7 +93,7 @@ func (h *Page) threads(v *view) error {
 // did is one operation as the activity tells it.
 type did struct {
 	At        time.Time
-	Who, What string
+	Who, What string // Who is "" where that is not known
 	Link      string // to the message, or its history where it is gone; "" of a claim or an agent
 	Subject   string
 	Gone      bool // the message is no longer in the mail
@@ -113,7 +113,7 @@ const activityRead = 1000
 
 // told are the changes that tell of an operation, in words.
 var told = map[format.Kind]map[string]string{
-	format.KindCanonical: {maildir.Added: "wrote", maildir.Changed: "edited by hand", maildir.Removed: "removed"},
+	format.KindCanonical: {maildir.Added: "wrote", maildir.Changed: "changed", maildir.Removed: "removed"},
 	format.KindRead:      {maildir.Added: "read"},
 	format.KindAck:       {maildir.Added: "acknowledged"},
 	format.KindArchived:  {maildir.Added: "archived"},
@@ -153,6 +153,9 @@ func (h *Page) activity(v *view) error {
 		what := told[c.Kind][c.Op]
 		if c.Kind == format.KindRead && more[markOf(c)] {
 			continue
+		}
+		if c.Kind == format.KindCanonical && c.Op != maildir.Added {
+			c.Agent = "" // the feed knows whose message it is, and its history who has changed it
 		}
 		if c.Project == v.p.Slug() && c.Kind == format.KindReleased {
 			c.Agent = cmp.Or(v.p.ReleasedBy(c.Path), held[format.ClaimOfMark(c.Path)].Agent)
@@ -218,7 +221,7 @@ func (v *view) tellMessage(d *did, c *maildir.Change) (open bool, err error) {
 		return false, err
 	}
 	d.Subject, d.Link = m.Subject, v.linkTo(m)
-	return slices.Contains(slices.Concat([]string{m.From}, m.To, m.CC), c.Agent), nil
+	return c.Kind == format.KindCanonical || slices.Contains(slices.Concat([]string{m.From}, m.To, m.CC), c.Agent), nil
 }
 
 func (h *Page) problemsView(v *view) error {
