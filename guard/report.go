@@ -232,10 +232,7 @@ func clip(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
+	return format.Cut(s, n) + "…"
 }
 
 // shellQuote returns s as one word of a POSIX shell.

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
-	"unicode/utf8"
+
+	"mailtree/maildir/format"
 )
 
 const (
@@ -27,11 +28,7 @@ func oneLine(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}
-	cut := limit - len("…")
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
+	return format.Cut(s, limit-len("…")) + "…"
 }
 
 // word is oneLine without blanks: a verb, a name, an id.
