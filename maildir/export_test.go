@@ -2,6 +2,7 @@ package maildir
 
 import (
 	"context"
+
 	"mailtree/maildir/session"
 )
 

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+
 	"mailtree/mcp/tool"
 )
 
