@@ -15,8 +15,8 @@ type Row struct {
 // minLast is how narrow the last column gets before a line is longer than the terminal.
 const minLast = 12
 
-// Table prints rows in columns, without those that are empty. Where the screen is a terminal, the last cell of a row is cut to
-// fit. Cells are of one line.
+// Table prints rows in columns, without those that are empty. Where the screen is a terminal, the
+// last cell of a row is cut to fit. Cells are of one line.
 func (s *Screen) Table(rows []Row) {
 	var widths []int
 	for _, r := range rows {

@@ -63,6 +63,7 @@ type Server struct {
 	Headers string   // the command that prints the headers that requests to URL need; "": they need none
 }
 
+// String is how the client reaches the server: the URL, or the command.
 func (s Server) String() string {
 	if s.URL != "" {
 		return s.URL

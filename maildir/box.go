@@ -184,9 +184,9 @@ func (p *Project) readMessage(path, id string) (*format.Message, []byte, error) 
 	return m, data, err
 }
 
-// Send sends from the mailbox. InReplyTo and References may name messages of any domain; the message joins the thread of
-// the first that this mailbox holds, InReplyTo before the newest reference. Without InReplyTo, References are ignored.
-// Errors: as Project.Send.
+// Send sends from the mailbox. InReplyTo and References may name messages of any domain; the
+// message joins the thread of the first that this mailbox holds, InReplyTo before the newest
+// reference. Without InReplyTo, References are ignored. Errors: as Project.Send.
 func (b *Box) Send(ctx context.Context, d Draft) (*Sent, error) {
 	d.From, d.by = b.Name, &b.by
 	if err := b.join(ctx, &d); err != nil {

@@ -257,8 +257,9 @@ func (p *Project) selectClaims(ctx context.Context, pass func(c *claim.Row, live
 	return rows, err
 }
 
-// lookAtClaims calls f with the project's claims as the index has them now, while nobody else looks: f does not wait for files.
-// Errors: f's, and ErrUnavailable: what f has found does not count then.
+// lookAtClaims calls f with the project's claims as the index has them now, while nobody else
+// looks: f does not wait for files. Errors: f's, and ErrUnavailable: what f has found does not
+// count then.
 func (p *Project) lookAtClaims(ctx context.Context, f func(l *claim.Leases) error) error {
 	fold, err := p.code.IgnoresCase(p.human)
 	if err != nil {

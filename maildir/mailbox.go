@@ -91,9 +91,9 @@ func (p *Project) owner(owners map[string]int, agent string) int {
 	return p.store.cfg.User()
 }
 
-// CreateMailbox makes an agent of exactly that name, owned by the caller; again on one's own it changes nothing.
-// Errors: ErrInvalid for the name, ErrDenied when somebody else owns it, or nobody; ErrTooLarge for a guest who owns
-// MaxGuestMailboxes.
+// CreateMailbox makes an agent of exactly that name, owned by the caller; again on one's own it
+// changes nothing. Errors: ErrInvalid for the name, ErrDenied when somebody else owns it, or
+// nobody; ErrTooLarge for a guest who owns MaxGuestMailboxes.
 func (p *Project) CreateMailbox(ctx context.Context, name string, by Caller) (*Mailbox, error) {
 	if why := format.CheckName(name); why != "" || strings.EqualFold(name, Postmaster) {
 		return nil, &Error{

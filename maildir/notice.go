@@ -12,11 +12,11 @@ import (
 	"mailtree/maildir/repo"
 )
 
-// A ready agent is told of its mail: once of each message, however often somebody looks, and never while its status says
-// anything else. Whoever sets work or offline (or takes the file away), by the tool or with echo, starts this anew: once
-// ready again, it is told of what is unread then. What it was told of, and where it sits, is run-time state, which may be
-// lost: then it is told once more.
-// See docs/agentmail.md, "Waking an agent in tmux".
+// A ready agent is told of its mail: once of each message, however often somebody looks, and never
+// while its status says anything else. Whoever sets work or offline (or takes the file away), by
+// the tool or with echo, starts this anew: once ready again, it is told of what is unread then.
+// What it was told of, and where it sits, is run-time state, which may be lost: then it is told
+// once more. See docs/agentmail.md, "Waking an agent in tmux".
 
 // Seat is the tmux pane that an agent last called from. The zero value is none.
 type Seat = notice.Seat

@@ -75,8 +75,9 @@ func (p *Project) HistoryState() HistoryState { return p.history.State() }
 // Flush commits everything that was written or noticed so far. Errors: ErrUnavailable.
 func (p *Project) Flush(ctx context.Context) error { return p.history.Flush(ctx) }
 
-// Project finds a project by its human key or slug. Config.Scope says which project a path inside a work tree means.
-// Errors: ErrNotFound, ErrInvalid for a key that is neither; with near names, and all where there are few.
+// Project finds a project by its human key or slug. Config.Scope says which project a path inside a
+// work tree means. Errors: ErrNotFound, ErrInvalid for a key that is neither; with near names, and
+// all where there are few.
 func (s *Store) Project(ctx context.Context, key string) (*Project, error) {
 	_, slug, err := s.resolve(key)
 	if err != nil {

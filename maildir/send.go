@@ -61,10 +61,10 @@ type Sent struct {
 }
 
 // Send delivers to every recipient or to none; when it returns, the files are durable and indexed.
-// Errors: ErrNotFound (unknown sender or recipients, all of them named, with near names), ErrInvalid,
-// ErrTooLarge, ErrConflict (the key was used for other content), ErrUnavailable (disk full, read-only …, or a draft that
-// is Bounded finds a mailbox full; one that its key had delivered before does not).
-// See docs/tools.md, "Sending".
+// Errors: ErrNotFound (unknown sender or recipients, all of them named, with near names),
+// ErrInvalid, ErrTooLarge, ErrConflict (the key was used for other content), ErrUnavailable (disk
+// full, read-only …, or a draft that is Bounded finds a mailbox full; one that its key had
+// delivered before does not). See docs/tools.md, "Sending".
 func (p *Project) Send(ctx context.Context, d Draft) (*Sent, error) { return p.send(ctx, "send", d) }
 
 func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error) {

@@ -44,7 +44,8 @@ func (s *settling) wait(path string, st tree.FileStat, due time.Time) {
 	}
 }
 
-// takeDue returns the files that are to be looked at now, in the order that they were saved, and how long until the next one is.
+// takeDue returns the files that are to be looked at now, in the order that they were saved, and
+// how long until the next one is.
 func (s *settling) takeDue() (due []settlingFile, next time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -329,10 +329,11 @@ func (s *Store) LeftOut() map[string]error {
 	return maps.Clone(s.leftOut)
 }
 
-// ProjectOf finds the project that a resource without a project means: for an agent (format.KindProfile) or thread (format.KindOther)
-// the one with the most recent activity; for a message id (format.KindCanonical) the only one; for the SHA-1 of an attachment
-// (format.KindAttachment) any: all have the same bytes.
-// Errors: ErrNotFound; ErrConflict listing the projects when a message id is in several.
+// ProjectOf finds the project that a resource without a project means: for an agent
+// (format.KindProfile) or thread (format.KindOther) the one with the most recent activity; for a
+// message id (format.KindCanonical) the only one; for the SHA-1 of an attachment
+// (format.KindAttachment) any: all have the same bytes. Errors: ErrNotFound; ErrConflict listing
+// the projects when a message id is in several.
 func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*Project, error) {
 	if what == format.KindAttachment {
 		return s.projectWithAttachment(name)

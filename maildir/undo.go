@@ -85,10 +85,11 @@ type Undone struct {
 
 // Undo takes back an agent's newest operation on a message that is not taken back yet, in an
 // operation of its own: it restores the files of that one and no other. A message that was sent is
-// removed for everybody, and who had read it is told. Without an id it may be an operation on claims,
-// too: paths that were claimed are released, and those that were released claimed again. Errors:
-// ErrNotFound where there is none, or no such message; ErrConflict where a file has changed since, where another agent
-// has the paths by now, and where it cannot be told from others in its commit.
+// removed for everybody, and who had read it is told. Without an id it may be an operation on
+// claims, too: paths that were claimed are released, and those that were released claimed again.
+// Errors: ErrNotFound where there is none, or no such message; ErrConflict where a file has changed
+// since, where another agent has the paths by now, and where it cannot be told from others in its
+// commit.
 func (p *Project) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 	if err := p.needAgent(ctx, refusal.Agent, u.Agent); err != nil {
 		return nil, err

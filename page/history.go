@@ -86,8 +86,8 @@ func (h *Page) history(v *view) error {
 }
 
 // showFile shows a changed file, and how its lines differ while there is room. A mark says no more
-// than its path and the time, a new copy no more than the canonical file. A sender's copy names who got it
-// blind: without a session no lines of copies are shown.
+// than its path and the time, a new copy no more than the canonical file. A sender's copy names who
+// got it blind: without a session no lines of copies are shown.
 func (v *view) showFile(f *maildir.FileChange, room *int) (fileShown, error) {
 	shown := fileShown{Path: f.Path, Change: f.Op}
 	switch at := format.Locate(f.Path).Kind; {

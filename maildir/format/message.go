@@ -241,6 +241,7 @@ func (m *Message) checkAddresses(o *object) error {
 // See docs/tree.md, "A message".
 func SubjectOf(body string) string { return cmp.Or(markdown.FirstHeading(body), "(no subject)") }
 
+// MaxThread is how long the id of a thread may be, in bytes.
 const MaxThread = 256
 
 // ValidImportance reports whether s is low, normal, high or urgent.

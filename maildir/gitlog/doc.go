@@ -1,10 +1,10 @@
 // Package gitlog is the audit of a mail tree: it puts every operation of the server, and the edits
 // of others, into commits of the tree's Git repository. It implements maildir.History. Its two
 // rooms know the formats: object reads and writes Git's objects, gitindex .git/index. This package
-// knows the protocol: queue, plan, publish, repair, heal, catch up, tidy; and the history: graph, walk. Everything that is
-// written is written by Git's own protocol, because go-git neither locks nor syncs
-// (docs/durability.md, "Why it is done this way"); go-git reads objects, and parses configuration
-// and ignore patterns.
+// knows the protocol: queue, plan, publish, repair, heal, catch up, tidy; and the history: graph,
+// walk. Everything that is written is written by Git's own protocol, because go-git neither locks
+// nor syncs (docs/durability.md, "Why it is done this way"); go-git reads objects, and parses
+// configuration and ignore patterns.
 //
 // # What holds
 //
@@ -82,9 +82,9 @@
 //	Mail-Door: http
 //
 // A program reads the trailers (the last paragraph): every "Mail-Op:" begins an operation,
-// "Mail-Id:", "Agent:" and "Mail-Door:" after it belong to it and are left out where there is none. Each
-// operation is in the trailers of the whole history exactly once. They hold our own fields only,
-// flattened to one word; text of users is in subject and body, flattened to one line.
+// "Mail-Id:", "Agent:" and "Mail-Door:" after it belong to it and are left out where there is none.
+// Each operation is in the trailers of the whole history exactly once. They hold our own fields
+// only, flattened to one word; text of users is in subject and body, flattened to one line.
 //
 // Edits of others: "edit: path", or "edit: N files" and at most a hundred paths; their trailer is
 // "Mail-Op: edit".

@@ -16,8 +16,8 @@ import (
 // Render makes HTML of the first [Limit] bytes of a body; "" and false where that is not the whole
 // of it, or takes too long: the caller then shows the body as it is written. The HTML holds no
 // markup of the sender's: HTML in the body shows as text. An image becomes a link to it, so that
-// nothing is fetched when somebody reads; so does a bare web address. A quote is folded. The caller sanitizes the HTML
-// nevertheless.
+// nothing is fetched when somebody reads; so does a bare web address. A quote is folded. The caller
+// sanitizes the HTML nevertheless.
 func Render(ctx context.Context, body string) (string, bool) {
 	source, cut := clipBody(normalize(body), Limit)
 	if cut {

@@ -56,8 +56,8 @@ func PlaceOf(dir string) (Place, error) {
 	return Place{filepath.Join(common, rel), common}, nil
 }
 
-// WithoutLinks is the path of what is at dir that leads through no symbolic link; of its parents where there is nothing.
-// Errors: the machine's faults.
+// WithoutLinks is the path of what is at dir that leads through no symbolic link; of its parents
+// where there is nothing. Errors: the machine's faults.
 func WithoutLinks(dir string) (string, error) {
 	at := dir
 	_, err := os.Stat(at) // the system gives up sooner than filepath does

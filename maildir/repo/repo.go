@@ -39,10 +39,11 @@ const filesFresh = 5 * time.Second
 // hundred.
 const maxConfig = 1 << 20
 
-// IgnoresCase reports whether the Git work tree at or above dir says core.ignorecase in its repository's configuration, as
-// git init and git clone write it where the file system is such a one. What cannot be read says nothing; files that it
-// includes are not looked at. It costs a few looks at folders where the file is as it was. Safe for concurrent use.
-// Errors: the machine's faults.
+// IgnoresCase reports whether the Git work tree at or above dir says core.ignorecase in its
+// repository's configuration, as git init and git clone write it where the file system is such a
+// one. What cannot be read says nothing; files that it includes are not looked at. It costs a few
+// looks at folders where the file is as it was. Safe for concurrent use. Errors: the machine's
+// faults.
 func (c *Codebase) IgnoresCase(dir string) (bool, error) {
 	top, err := WorkTree(dir)
 	if err != nil {
@@ -109,8 +110,9 @@ func (c *Codebase) Look(dir string) (isFile func(path string) bool, done func() 
 	}
 }
 
-// Exists calls f with a function that reports whether dir, which lies in a Git work tree, has anything at a path below it.
-// Errors: f's, and a fault of the machine's that the function met, so that what it said does not count.
+// Exists calls f with a function that reports whether dir, which lies in a Git work tree, has
+// anything at a path below it. Errors: f's, and a fault of the machine's that the function met, so
+// that what it said does not count.
 func (c *Codebase) Exists(dir string, f func(exists func(path string) bool) error) error {
 	root, err := openInWorkTree(dir)
 	if err != nil {
@@ -155,8 +157,8 @@ func openInWorkTree(dir string) (*os.Root, error) {
 	return root, nil
 }
 
-// WorkTree is the top of the Git work tree at or above dir; "" where there is none. Whatever is called .git makes one.
-// Errors: the machine's faults (tree.FaultOf), when it cannot be told.
+// WorkTree is the top of the Git work tree at or above dir; "" where there is none. Whatever is
+// called .git makes one. Errors: the machine's faults (tree.FaultOf), when it cannot be told.
 func WorkTree(dir string) (string, error) {
 	if dir == "" {
 		return "", nil

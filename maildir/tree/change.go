@@ -44,10 +44,11 @@ type Write struct {
 	Gone   bool     // a remove that found nothing, or a replace that found nothing to keep
 }
 
-// Changer changes a tree for one group: it keeps the tree and the folders that the group works in open until close, so that a
-// person may move them before the next one. The tree is open from before the first file is staged until the last one is
-// synced: syncfs tells a descriptor what could not be written since that was opened. For one goroutine at a time; the zero
-// value but for the tree.
+// Changer changes a tree for one group: it keeps the tree and the folders that the group works in
+// open until close, so that a person may move them before the next one. The tree is open from
+// before the first file is staged until the last one is synced: syncfs tells a descriptor what
+// could not be written since that was opened. For one goroutine at a time; the zero value but for
+// the tree.
 type Changer struct {
 	tree *Tree
 	held bool

@@ -110,8 +110,8 @@ func (t *Tree) Close() error {
 	return nil
 }
 
-// Hold keeps the folder open until release is called, so that the uses between do not each open it. It is a matter of speed
-// only: where the folder cannot be opened, each use says so.
+// Hold keeps the folder open until release is called, so that the uses between do not each open it.
+// It is a matter of speed only: where the folder cannot be opened, each use says so.
 func (t *Tree) Hold() (release func()) {
 	if t.hold() != nil {
 		return func() {}

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// failing remembers failures of making things durable. The system tells of a failed write-back once, to whoever syncs
-// first: what was staged before that may be lost with it, whatever the next sync says.
+// failing remembers failures of making things durable. The system tells of a failed write-back
+// once, to whoever syncs first: what was staged before that may be lost with it, whatever the next
+// sync says.
 type failing struct {
 	mu    sync.Mutex
 	count int

@@ -10,8 +10,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Words holds the words of a toolset: each refusal has a sentence, with no key left open, and every argument that one names
-// is an argument of one of the tools.
+// Words holds the words of a toolset: each refusal has a sentence, with no key left open, and every
+// argument that one names is an argument of one of the tools.
 func Words(t *testing.T, w *refusal.Words, tools ...tool.Tool) {
 	t.Helper()
 	for _, open := range w.Missing() {
