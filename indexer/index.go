@@ -77,7 +77,8 @@ func Open(ctx context.Context, cfg Config) (*Index, error) {
 		if err := wipe(cfg.Path); err != nil {
 			return nil, fmt.Errorf("remove the damaged index: %w", err)
 		}
-		db, fresh, err = open(ctx, cfg.Path, false)
+		const existing = false
+		db, fresh, err = open(ctx, cfg.Path, existing)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open index %s: %w", cfg.Path, err)

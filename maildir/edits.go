@@ -25,6 +25,12 @@ func (s *Store) WatchRoot() string { return filepath.Join(s.cfg.Root, storedir.P
 // ones are not.
 func Watched(rel string) bool { return !strings.HasPrefix(path.Base(rel), ".") }
 
+// What Edited is told to scan.
+const (
+	onlyThere = false // the paths
+	anywhere  = true  // the whole tree
+)
+
 // Edited tells the store what a watcher of WatchRoot saw: paths below it, and with scan that events
 // were lost. A project whose folder has just appeared (a clone made by hand) is opened, one whose
 // folder is removed is ended. It returns without waiting for the index of others.
@@ -39,7 +45,7 @@ func (s *Store) Edited(ctx context.Context, paths []string, scan bool) {
 		}
 		slices.Sort(slugs)
 		for _, slug := range slices.Compact(slugs) {
-			s.edited(ctx, slug, nil, true)
+			s.edited(ctx, slug, nil, anywhere)
 		}
 	}
 	inside := map[string][]string{}
@@ -47,13 +53,13 @@ func (s *Store) Edited(ctx context.Context, paths []string, scan bool) {
 		slug, rest, _ := strings.Cut(p, "/")
 		in, ok := strings.CutPrefix(rest, storedir.RepoDir+"/")
 		if !ok { // the project's folder itself
-			s.edited(ctx, slug, nil, true)
+			s.edited(ctx, slug, nil, anywhere)
 			continue
 		}
 		inside[slug] = append(inside[slug], in)
 	}
 	for slug, in := range inside {
-		s.edited(ctx, slug, in, false)
+		s.edited(ctx, slug, in, onlyThere)
 	}
 }
 
@@ -101,7 +107,7 @@ func (p *Project) askCompare() {
 }
 
 // scan asks for a comparison of the whole tree.
-func (p *Project) scan() { p.Edited(nil, true) }
+func (p *Project) scan() { p.Edited(nil, anywhere) }
 
 // Rescan compares the whole tree with the index and returns when that is level. Errors: ctx's,
 // ErrUnavailable; that too where a fault of the machine kept a file from being looked at.

@@ -18,7 +18,7 @@ func (p *Project) Unread() []tree.Unread { return p.waiting.All() }
 
 // noteUnread takes what an ingest of the paths asked could not look at.
 func (p *Project) noteUnread(asked []string, left []tree.Unread) {
-	fresh := p.waiting.Update(asked, left, func(due []string) { p.Edited(due, false) })
+	fresh := p.waiting.Update(asked, left, func(due []string) { p.Edited(due, onlyThere) })
 	if len(fresh) > 0 {
 		p.store.cfg.Log.Warn("files not looked at; they are tried again",
 			"project", p.slug, "files", len(fresh), "first", fresh[0].Path, "error", fresh[0].Err)

@@ -186,7 +186,8 @@ func (d *document) create(e Entry) error {
 	if i, err := d.member(at.Value.(*hujson.Object), e.Path[depth]); err != nil || i >= 0 {
 		return ErrByHand // a parent that is no object
 	}
-	var value any = e.all(true)
+	const isNew = true
+	var value any = e.all(isNew)
 	for i := len(e.Path) - 1; i > depth; i-- {
 		value = []Key{{e.Path[i], value}}
 	}

@@ -29,7 +29,8 @@ func (p *program) showWaits(c *cobra.Command) error {
 		if caller, err := hello(p.env, stdioOptions{}); err == nil && caller.WorkTree != "" {
 			fmt.Fprintf(p.std.out, "%s has no mail yet: `mailtree new project` makes its project\n\n", cli.Line(caller.WorkTree))
 		}
-		return p.listProjects(ctx, false)
+		const asJSON = false
+		return p.listProjects(ctx, asJSON)
 	}
 	return err
 }

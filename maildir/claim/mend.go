@@ -37,7 +37,8 @@ func (m *Mending) Patterns(texts []string) ([]string, error) {
 		parts, why := m.mend(text)
 		for _, p := range parts {
 			p = glob.Clean(p)
-			if _, err := glob.Compile(p, false); err != nil {
+			const fold = false
+			if _, err := glob.Compile(p, fold); err != nil {
 				why = err.Error()
 			}
 			if !slices.Contains(out, p) {

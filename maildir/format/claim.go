@@ -45,7 +45,8 @@ func ParseClaim(data []byte) (Claim, error) {
 	case c.Created.IsZero() || c.Expires.IsZero():
 		return c, o.bad("expires", `"created" and "expires" are both needed, times such as 2025-10-23T15:22:14Z`)
 	}
-	if _, err := glob.Compile(c.Pattern, false); err != nil {
+	const fold = false
+	if _, err := glob.Compile(c.Pattern, fold); err != nil {
 		return c, o.bad("path", quote(c.Pattern)+" is not a pattern of paths: "+err.Error())
 	}
 	return c, nil

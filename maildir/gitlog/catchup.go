@@ -328,7 +328,7 @@ func (c *comparison) others(ctx context.Context, dir string, entries *cursor) er
 
 func (c *comparison) folder(ctx context.Context, path string, entries *cursor) error {
 	entries.has(path + "/") // a module of that name comes before what is below it
-	if entries.modules[path] || c.ignore.match(c.files, path, true) {
+	if entries.modules[path] || c.ignore.match(c.files, path, aFolder) {
 		return nil
 	}
 	return c.others(ctx, path, entries)
@@ -338,7 +338,7 @@ func (c *comparison) isNew(path string, st gitindex.Stat) bool {
 	if !st.Is(unix.S_IFREG) && (!st.Is(unix.S_IFLNK) || dangerousLink(path)) {
 		return false
 	}
-	return !c.ignore.match(c.files, path, false)
+	return !c.ignore.match(c.files, path, aFile)
 }
 
 // isBehind reports that path, or all below it, was handed over already.

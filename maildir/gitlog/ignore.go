@@ -75,6 +75,12 @@ func (g *ignorer) noteFault(err error) {
 
 const maxIgnore = 1 << 20
 
+// What match is asked for.
+const (
+	aFile   = false
+	aFolder = true
+)
+
 // match reports whether an untracked path is left out: by a pattern for it or for a folder above
 // it, or because it lies in a nested repository.
 func (g *ignorer) match(w *worktree, path string, isDir bool) bool {

@@ -69,7 +69,7 @@ func (p *plan) name(paths []string) error {
 			continue
 		}
 		if _, ok := p.written[path]; ok {
-			p.add(path, false)
+			p.add(path, byName)
 			continue
 		}
 		st, err := p.files.stat(orDot(path))
@@ -82,7 +82,7 @@ func (p *plan) name(paths []string) error {
 		if transient(err) {
 			return err
 		}
-		p.add(path, false)
+		p.add(path, byName)
 	}
 	return nil
 }
@@ -101,6 +101,12 @@ func orDot(path string) string {
 	}
 	return path
 }
+
+// How a path comes into the plan: the values of change.mild.
+const (
+	byName   = false
+	byFolder = true
+)
 
 func (p *plan) add(path string, mild bool) {
 	if c := p.changes[path]; c != nil {
@@ -125,11 +131,11 @@ func (p *plan) nameFolder(path string) error {
 	}
 	switch {
 	case have.IsTree():
-		if err := p.repo.Walk(have.Hash, path, func(f string, _ entry) { p.add(f, true) }); err != nil {
+		if err := p.repo.Walk(have.Hash, path, func(f string, _ entry) { p.add(f, byFolder) }); err != nil {
 			return err
 		}
 	case have.IsFile(): // a file became a folder
-		p.add(path, true)
+		p.add(path, byFolder)
 	}
 	return p.walk(path)
 }
@@ -163,10 +169,10 @@ func (p *plan) walk(path string) error {
 			continue // gone meanwhile
 		}
 		if !st.Is(unix.S_IFDIR) {
-			p.add(f, true)
+			p.add(f, byFolder)
 			continue
 		}
-		if p.ignore != nil && p.ignore.match(p.files, f, true) {
+		if p.ignore != nil && p.ignore.match(p.files, f, aFolder) {
 			continue
 		}
 		if err := p.walk(f); err != nil {
@@ -229,7 +235,7 @@ func (p *plan) loadOne(c *change, to *object.Writer) error {
 	case err == nil && st.Is(unix.S_IFLNK) && dangerousLink(c.path):
 		c.skipped = "a link with a name that means something to Git"
 		return nil
-	case err == nil && c.old.Mode == 0 && p.ignore != nil && p.ignore.match(p.files, c.path, false):
+	case err == nil && c.old.Mode == 0 && p.ignore != nil && p.ignore.match(p.files, c.path, aFile):
 		c.skipped = "ignored"
 		return nil
 	}

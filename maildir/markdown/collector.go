@@ -67,7 +67,7 @@ func (c *collector) heading(n *ast.Heading, at place) {
 	if at.quoted || p.text == "" {
 		return
 	}
-	for _, s := range p.statements(true) {
+	for _, s := range p.statements(ofItem) {
 		c.marked(s)
 	}
 	if at.depth > 0 {
@@ -97,7 +97,7 @@ func (c *collector) paragraph(p prose, at place, lead section) {
 		return
 	}
 	first := !c.opened && at.depth == 0 && !p.salutation()
-	for i, s := range p.statements(false) {
+	for i, s := range p.statements(ofParagraph) {
 		if first && i == 0 {
 			c.opening(s, lead == noSection && c.section() != decisionSection && (!s.addressed() || p.salutation()))
 		}
@@ -105,7 +105,7 @@ func (c *collector) paragraph(p prose, at place, lead section) {
 		case s.kind != noSection:
 			c.marked(s)
 		case s.addressed() && !p.salutation():
-			c.act(s, false)
+			c.act(s, isOpen)
 			continue
 		case i > 0 || at.depth > 0 || strings.HasSuffix(p.text, ":"):
 		case c.section() == decisionSection:
@@ -170,7 +170,7 @@ func (c *collector) item(p prose, at place, about, lead section) {
 	if at.quoted || p.text == "" {
 		return
 	}
-	for i, s := range p.statements(true) {
+	for i, s := range p.statements(ofItem) {
 		switch {
 		case i == 0 && p.task:
 			c.act(s, p.done)
@@ -206,7 +206,7 @@ func (c *collector) scan(p prose, at place) {
 	if at.quoted && !strings.ContainsAny(p.mask, "?？") {
 		return
 	}
-	for _, part := range p.statements(true) {
+	for _, part := range p.statements(ofItem) {
 		for _, s := range part.sentences() {
 			switch {
 			case at.quoted && s.question():
@@ -227,13 +227,19 @@ func (c *collector) scan(p prose, at place) {
 func (c *collector) marked(s statement) {
 	switch s.kind {
 	case actionSection:
-		c.act(s, false)
+		c.act(s, isOpen)
 	case doneSection:
-		c.act(s, true)
+		c.act(s, isDone)
 	case decisionSection:
 		c.decide(s)
 	}
 }
+
+// How an action stands where nothing else says so.
+const (
+	isOpen = false
+	isDone = true
+)
 
 func (c *collector) act(s statement, done bool) {
 	owner := s.owner

@@ -138,6 +138,12 @@ func markOf(line string) (m mark) {
 	return m
 }
 
+// What statements are of.
+const (
+	ofParagraph = false
+	ofItem      = true
+)
+
 // statements cuts a block before each line that begins with a mark, and takes
 // the mark off. A marked action of a paragraph ends with its line ("TODO: lines");
 // of a list item, as everything else, with the next mark.
