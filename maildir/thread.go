@@ -57,8 +57,8 @@ type ThreadPage struct {
 	Thread   string
 	Messages []MessageRow
 	Own      map[string]*Delivery // by message: the copies of ThreadQuery.Agent, without bodies
-	Next     int64  // cursor of the next page, 0 at the end
-	Note     *Error // where the query names a message in the thread; nil otherwise. It is no error
+	Next     int64                // cursor of the next page, 0 at the end
+	Note     *Error               // where the query names a message in the thread; nil otherwise. It is no error
 }
 
 // threadPage is the size of a page, in messages.
