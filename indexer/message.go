@@ -138,6 +138,19 @@ func (x *Index) Body(ctx context.Context, slug, id string, offset, n int64) (tex
 const inThread = "SELECT row FROM messages WHERE pid = ?1 AND thread = ?2 COLLATE NOCASE AND thread = ?2 AND thread <> '' " +
 	"UNION SELECT row FROM messages WHERE pid = ?1 AND id = ?2"
 
+// ShortBodies reads what is short of the bodies of a thread: see maildir.Index.
+func (x *Index) ShortBodies(ctx context.Context, slug, thread string, after int64) (map[string]string, error) {
+	bodies := map[string]string{}
+	err := x.each(ctx, "SELECT id, body FROM messages WHERE row IN ("+inThread+") AND row > ?3 AND octet_length(body) <= 8192",
+		[]any{x.pid(slug), thread, after}, func(scan func(...any) error) error {
+			var id, body string
+			err := scan(&id, &body)
+			bodies[id] = body
+			return err
+		})
+	return bodies, err
+}
+
 // Thread lists a thread oldest first: see maildir.Index.
 func (x *Index) Thread(ctx context.Context, q maildir.ThreadQuery) ([]maildir.MessageRow, error) {
 	limit := q.Limit

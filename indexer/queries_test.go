@@ -307,3 +307,28 @@ func TestDamaged(t *testing.T) {
 		})
 	}
 }
+
+// TestShortBodies: the bodies of a thread behind a cursor, but for those that are long, empty ones
+// too, and of the message whose id the thread is.
+func TestShortBodies(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for i, body := range []string{"before", "first", "", strings.Repeat("x", 8192), strings.Repeat("x", 8193)} {
+		m := format.Message{ID: fmt.Sprint("m", i), ThreadID: "m1", From: "Ann", To: []string{"Bob"}, Subject: "s", Body: body}
+		if i == 1 {
+			m.ThreadID = ""
+		}
+		m.Created = testStart.Add(time.Duration(i) * time.Second)
+		d.send(m)
+	}
+	d.send(format.Message{ID: "other", From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "other"})
+	rows, err := d.Thread(t.Context(), maildir.ThreadQuery{Project: "p", Thread: "m1"})
+	if err != nil || len(rows) != 5 {
+		t.Fatal(rows, err)
+	}
+	got, err := d.ShortBodies(t.Context(), "p", "m1", rows[0].Cursor)
+	want := map[string]string{"m1": "first", "m2": "", "m3": strings.Repeat("x", 8192)}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Error(diff, err)
+	}
+}

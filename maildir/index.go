@@ -71,6 +71,8 @@ type Index interface {
 	// Body reads n bytes of a message's body from an offset on; fewer at its end, "" where there is
 	// no such message.
 	Body(ctx context.Context, project, id string, offset, n int64) (string, error)
+	// ShortBodies reads the bodies of at most 8 KiB of a thread's messages behind a cursor, by id.
+	ShortBodies(ctx context.Context, project, thread string, after int64) (map[string]string, error)
 	// Thread lists a thread oldest first, also the message whose id it is; [] when there is none.
 	Thread(ctx context.Context, q ThreadQuery) ([]MessageRow, error)
 	// Keyed lists every message of that sender with that idempotency key, oldest first, with BCC of

@@ -35,7 +35,21 @@ func (p *Project) Summarize(ctx context.Context, thread string, examples bool) (
 			Created:   m.Created,
 		}
 	}
-	body := func(id string) (string, error) { return p.store.index.Body(ctx, p.slug, id, 0, summary.MaxBody) }
+	// Short bodies come in one query: with a query each, that took a quarter of the time.
+	var after int64
+	if older := len(rows) - summary.MaxMessages; older > 0 {
+		after = rows[older-1].Cursor
+	}
+	short, err := p.store.index.ShortBodies(ctx, p.slug, thread, after)
+	if err != nil {
+		return nil, err
+	}
+	body := func(id string) (string, error) {
+		if text, ok := short[id]; ok {
+			return text, nil
+		}
+		return p.store.index.Body(ctx, p.slug, id, 0, summary.MaxBody)
+	}
 	s, err := summary.Of(ctx, messages, body, examples)
 	if err != nil {
 		return nil, err

@@ -51,7 +51,7 @@ type Item struct {
 // Bounds of a summary: the newest messages are read, and each list keeps its newest lines. A line
 // has at most 300 characters.
 const (
-	maxMessages = 1000            // read
+	MaxMessages = 1000            // read
 	maxItems    = 50              // lines a list
 	maxExamples = 3               // messages with an excerpt
 	longBodies  = 2 * time.Second // for reading them
@@ -70,8 +70,8 @@ func Of(ctx context.Context, messages []Message, body func(id string) (string, e
 		First:        messages[0].Created,
 		Last:         messages[len(messages)-1].Created,
 	}
-	if len(messages) > maxMessages {
-		messages, s.Truncated = messages[len(messages)-maxMessages:], true
+	if len(messages) > MaxMessages {
+		messages, s.Truncated = messages[len(messages)-MaxMessages:], true
 	}
 	t, err := read(ctx, messages, body, s, examples)
 	if err != nil {

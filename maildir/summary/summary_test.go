@@ -104,7 +104,7 @@ func show(s *Summary) string {
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	var messages []Message
-	for i := range maxMessages + 5 {
+	for i := range MaxMessages + 5 {
 		messages = append(messages, Message{ID: fmt.Sprint(i), From: "Ann"})
 	}
 	body := func(id string) (string, error) {
@@ -123,7 +123,7 @@ func TestBounds(t *testing.T) {
 		return b.String(), nil
 	}
 	s, err := Of(t.Context(), messages, body, true)
-	if err != nil || !s.Truncated || s.Messages != maxMessages+5 {
+	if err != nil || !s.Truncated || s.Messages != MaxMessages+5 {
 		t.Fatalf("%+v %v", s, err)
 	}
 	for i, l := range s.lists()[:6] {
