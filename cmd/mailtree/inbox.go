@@ -33,7 +33,7 @@ func inboxCommand(p *program) *cobra.Command {
 	c.Flags().BoolVar(&o.ack, "ack", false, "only what is still to be acknowledged, by you or by those you wrote to")
 	c.Flags().BoolVar(&o.archived, "archived", false, "archived messages too")
 	c.Flags().StringVar(&o.since, "since", "", "only after this time, such as 2h (ago), yesterday or \"2026-01-31 15:04\"")
-	c.Flags().IntVarP(&o.limit, "limit", "n", maildir.DefaultPage, "at most this many")
+	c.Flags().UintVarP(&o.limit, "limit", "n", maildir.DefaultPage, "at most this many")
 	c.Flags().StringVar(&o.cursor, "cursor", "", "go on where the list before ended")
 	c.Flags().StringVar(&o.asOf, "as-of", "",
 		"as it was at this time, such as 2h (ago), yesterday or \"2026-01-31 15:04\", or in this commit (see log)")
@@ -67,7 +67,7 @@ type inboxOptions struct {
 	agent, since, cursor  string
 	asOf                  string
 	unread, ack, archived bool
-	limit                 int
+	limit                 uint
 }
 
 // commitName is what --as-of takes for a commit.
@@ -89,7 +89,7 @@ func (o *inboxOptions) readMoments(c *cobra.Command) error {
 
 // uri is the resource of the inbox as it was.
 func (o *inboxOptions) uri(d *deskWork) string {
-	q := "?project=" + url.PathEscape(d.Slug) + "&limit=" + strconv.Itoa(o.limit)
+	q := "?project=" + url.PathEscape(d.Slug) + "&limit=" + strconv.FormatUint(uint64(o.limit), 10)
 	for name, text := range map[string]string{"as_of": o.asOf, "since_ts": o.since, "cursor": o.cursor} {
 		if text != "" {
 			q += "&" + name + "=" + url.PathEscape(text)

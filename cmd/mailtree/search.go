@@ -14,7 +14,7 @@ import (
 
 func searchCommand(p *program) *cobra.Command {
 	var rank bool
-	var limit int
+	var limit uint
 	var cursor string
 	c := &cobra.Command{
 		Use:   "search WORD...",
@@ -25,7 +25,7 @@ func searchCommand(p *program) *cobra.Command {
 	}
 	f := p.addDeskFlags(c)
 	c.Flags().BoolVar(&rank, "rank", false, "best match first")
-	c.Flags().IntVarP(&limit, "limit", "n", maildir.DefaultPage, "at most this many")
+	c.Flags().UintVarP(&limit, "limit", "n", maildir.DefaultPage, "at most this many")
 	c.Flags().StringVar(&cursor, "cursor", "", "go on where the list before ended")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return p.atDesk(c.Context(), f, nobodys, nil, func(ctx context.Context, d *deskWork) error {
