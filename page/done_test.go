@@ -171,7 +171,8 @@ func TestNudge(t *testing.T) {
 	s.send(maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
 	s.p.NoteWake(k, session.Wake{Outcome: session.Nobody, Why: "its window is busy"})
 	b := s.person()
-	contains(t, b.see(s.base+"/agents"), "gemini, in tmux", "nobody to wake: its window is busy", "oldest now", "Nudge</button>")
+	contains(t, b.see(s.base+"/agents"), "gemini, in tmux", "nobody to wake: its window is busy",
+		"oldest <time", "now</time></small>", "Nudge</button>")
 	if text := s.browser().see(s.base + "/agents"); strings.Contains(text, "Nudge") {
 		t.Errorf("without a session:\n%s", text)
 	}
