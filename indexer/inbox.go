@@ -77,15 +77,15 @@ func (x *Index) Deliveries(ctx context.Context, slug, agent string, ids []string
 }
 
 // awaitingText lists what waits for an acknowledgement. Both halves read a partial index, so that
-// they cost what is waiting and not what is stored.
+// they cost what is waiting and not what is stored; of that the page alone is read and sorted whole.
 const awaitingText = "SELECT " + messageColumns + withoutBody + deliveryColumns + " FROM (" +
 	"SELECT row, path, kind, read, read_at, ack, ack_at, archived " +
 	"FROM deliveries WHERE aid = " + agentID + " AND asks = 1 AND ack = 0 AND row < ?3 " +
 	"UNION ALL SELECT DISTINCT o.row, '', '" + maildir.KindSent + "', 1, NULL, 0, NULL, 0 " +
 	"FROM deliveries o INDEXED BY deliveries_asking CROSS JOIN messages s ON s.row = o.row " +
 	"WHERE o.asks = 1 AND o.ack = 0 AND o.row < ?3 AND s.pid = ?1 AND s.sender = ?2 " +
-	"AND NOT EXISTS (SELECT 1 FROM deliveries x WHERE x.aid = " + agentID + " AND x.row = o.row AND x.ack = 0)" +
-	") d CROSS JOIN messages m ON m.row = d.row ORDER BY d.row DESC LIMIT ?4 + 0"
+	"AND NOT EXISTS (SELECT 1 FROM deliveries x WHERE x.aid = " + agentID + " AND x.row = o.row AND x.ack = 0) " +
+	"ORDER BY row DESC LIMIT ?4 + 0) d CROSS JOIN messages m ON m.row = d.row ORDER BY d.row DESC"
 
 // Awaiting lists what waits for an acknowledgement: see maildir.Index.
 func (x *Index) Awaiting(ctx context.Context, q maildir.InboxQuery) ([]maildir.Delivery, error) {
