@@ -12,7 +12,8 @@ var phrases = map[string]string{
 	"gateway":                "the setting MAIL_GATEWAY is missing, or has no effect in this version",
 	"committing of edits":    "COMMIT_EXTERNAL",
 	"place of the store":     "MCP_MAIL_STORE (or --store)",
-	"undo something else":    "`mailtree undo ID` takes back what was done to a message, `mailtree release` gives paths back.",
+	"undo something else":    "`mailtree undo ID` takes back what was done to a message, `mailtree rm ID` removes one, " +
+		"`mailtree release` gives paths back.",
 	"look closer":            "See `mailtree doctor` and the server's log",
 	"if it stays so":         "See /health and the server's log if it stays so.",
 	"list of such files":     "(`mailtree doctor` names all such)",
