@@ -33,7 +33,7 @@ func (s Session) Free(ctx context.Context, pane, text string) error {
 		}
 	}
 	screen, err := s.screen(ctx, pane)
-	if err == nil && screen.Activity != Waiting && !screen.left(text) {
+	if err == nil && screen.Activity != Waiting && !screen.leftBehind(text) {
 		err = fmt.Errorf("%w: it %s", ErrBusy, screen.Activity)
 	}
 	return err
@@ -75,7 +75,7 @@ func (s Session) Type(ctx context.Context, pane, text string, pause time.Duratio
 	if err != nil {
 		return err
 	}
-	if !screen.left(text) {
+	if !screen.leftBehind(text) {
 		if _, err := s.run(ctx, "send-keys", "-t", pane, "-l", "--", text); err != nil {
 			return err
 		}
@@ -118,9 +118,9 @@ func (s Screen) holds(text string) bool {
 	return s.Activity == Typing && (strings.HasSuffix(typed, text) || strings.Contains(text, typed))
 }
 
-// left reports whether the prompt holds the text, or the first line of it that the screen has room
-// for, and nothing else: nobody but Type left that there.
-func (s Screen) left(text string) bool {
+// leftBehind reports whether an earlier Type left the text in the prompt: nothing else stands there.
+// Of a text that is wrapped the screen tells the first line.
+func (s Screen) leftBehind(text string) bool {
 	text, typed := squeeze(text), squeeze(s.Typed)
 	return s.Activity == Typing && text != "" && (typed == text || len(typed) > len(text)/3 && strings.HasPrefix(text, typed))
 }
