@@ -77,7 +77,7 @@ func (x *Index) Deliveries(ctx context.Context, slug, agent string, ids []string
 }
 
 // awaitingText lists what waits for an acknowledgement. Both halves read a partial index, so that
-// they cost what is waiting and not what is stored; of that the page alone is read and sorted whole.
+// they cost what is waiting and not what is stored. Messages are read for the rows of the page alone.
 const awaitingText = "SELECT " + messageColumns + withoutBody + deliveryColumns + " FROM (" +
 	"SELECT row, path, kind, read, read_at, ack, ack_at, archived " +
 	"FROM deliveries WHERE aid = " + agentID + " AND asks = 1 AND ack = 0 AND row < ?3 " +
