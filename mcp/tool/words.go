@@ -12,14 +12,14 @@ var phrases = map[string]string{
 	"gateway":                "the setting MAIL_GATEWAY is missing, or has no effect in this version",
 	"committing of edits":    "COMMIT_EXTERNAL",
 	"place of the store":     "MCP_MAIL_STORE (or --store)",
-	"undo something else":    "`mailtree undo ID` takes back what was done to a message, `mailtree rm ID` removes one, " +
+	"undo something else": "`mailtree undo ID` takes back what was done to a message, `mailtree rm ID` removes one, " +
 		"`mailtree release` gives paths back.",
-	"look closer":            "See `mailtree doctor` and the server's log",
-	"if it stays so":         "See /health and the server's log if it stays so.",
-	"list of such files":     "(`mailtree doctor` names all such)",
-	"show a key":             "`mailtree key show` on the other machine prints it.",
-	"forget a key":           "(`mailtree key distrust {=other}`)",
-	"list the keys":          "`mailtree key list` shows the names.",
+	"look closer":        "See `mailtree doctor` and the server's log",
+	"if it stays so":     "See /health and the server's log if it stays so.",
+	"list of such files": "(`mailtree doctor` names all such)",
+	"show a key":         "`mailtree key show` on the other machine prints it.",
+	"forget a key":       "(`mailtree key distrust {=other}`)",
+	"list the keys":      "`mailtree key list` shows the names.",
 }
 
 // Phrases are those of one toolset, or of the command line: what it says of its own tools, and what
