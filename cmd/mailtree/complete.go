@@ -79,20 +79,32 @@ func (p *program) completeClaims(c *cobra.Command, _ []string, begun string) ([]
 //go:embed completion.bash
 var completionBash string
 
-// completesAlone has `completion bash` print a script that needs no package.
-func completesAlone(root *cobra.Command) {
-	bash, _, err := root.Find([]string{"completion", "bash"})
-	if err != nil {
-		panic(err) // cobra has it
-	}
-	script := bash.RunE
-	bash.Long = "Print the completion script for bash. To load it in this shell, and in every new one from ~/.bashrc:\n\n" +
-		"  source <(mailtree completion bash)"
-	bash.RunE = func(c *cobra.Command, args []string) error {
-		if _, err := fmt.Fprintln(c.OutOrStdout(), completionBash); err != nil {
-			return err
+// loadCompletion are the lines that load a shell's completion, and the file of a user to which they
+// belong. They write no file, so that the script is always this program's.
+var loadCompletion = []struct{ shell, file, lines string }{
+	{"bash", "~/.bashrc", "  source <(mailtree completion bash)"},
+	{"zsh", "~/.zshrc", "  autoload -U compinit && compinit\n  source <(mailtree completion zsh)"},
+	{"fish", "~/.config/fish/config.fish", "  mailtree completion fish | source"},
+}
+
+// loadsAlone has `completion` print scripts that a line loads, and that need no package.
+func loadsAlone(root *cobra.Command) {
+	for _, load := range loadCompletion {
+		c, _, err := root.Find([]string{"completion", load.shell})
+		if err != nil {
+			panic(err) // cobra has it
 		}
-		return script(c, args)
+		c.Long = fmt.Sprintf("Print the completion script for %s. To load it in this shell, and in every new one from %s:\n\n%s",
+			load.shell, load.file, load.lines)
+		if load.shell == "bash" {
+			script := c.RunE
+			c.RunE = func(c *cobra.Command, args []string) error {
+				if _, err := fmt.Fprintln(c.OutOrStdout(), completionBash); err != nil {
+					return err
+				}
+				return script(c, args)
+			}
+		}
 	}
 }
 

@@ -96,7 +96,7 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 	root.AddCommand(p.deskCommands()...)
 	root.InitDefaultCompletionCmd()
 	p.fitHelp(root)
-	completesAlone(root)
+	loadsAlone(root)
 	group(root)
 	for _, c := range root.Commands() {
 		if check := c.Args; check != nil {

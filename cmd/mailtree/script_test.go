@@ -65,6 +65,7 @@ func TestScripts(t *testing.T) {
 			"guest":      cmdGuest,
 			"window":     cmdWindow,
 			"typed":      cmdTyped,
+			"tab":        cmdTab,
 		},
 	})
 }

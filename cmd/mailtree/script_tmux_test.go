@@ -18,17 +18,22 @@ type desktop struct {
 
 type desktopKey struct{}
 
+// tmux starts the server where it does not run yet.
+func (d *desktop) tmux() *tmuxtest.Server {
+	if d.server == nil {
+		d.server = tmuxtest.Start(d.t)
+	}
+	return d.server
+}
+
 // window NAME [DIR]: makes a tmux window in which a program writes down what is typed, or goes back
 // to it; what follows runs in it, as far as $TMUX and $TMUX_PANE tell. Needs tmux: [!exec:tmux]
 // skip.
 func cmdWindow(ts *testscript.TestScript, neg bool, args []string) {
 	d := ts.Value(desktopKey{}).(*desktop)
-	if d.server == nil {
-		d.server = tmuxtest.Start(d.t)
-	}
 	w := d.windows[args[0]]
 	if w == nil {
-		w = d.server.Window("work", args[0], ts.MkAbs(args[1]))
+		w = d.tmux().Window("work", args[0], ts.MkAbs(args[1]))
 		d.windows[args[0]] = w
 	}
 	ts.Setenv("TMUX", w.Tmux)
@@ -52,4 +57,13 @@ func cmdTyped(ts *testscript.TestScript, neg bool, args []string) {
 	if len(lines) == 0 {
 		show(ts, "nothing\n")
 	}
+}
+
+// tab SHELL TEXT LINE: types the text in a new terminal in which the shell runs, whose prompt is
+// "ready> ", and presses Tab until the line is that one. Needs tmux, as window does.
+func cmdTab(ts *testscript.TestScript, neg bool, args []string) {
+	screen := ts.Value(desktopKey{}).(*desktop).tmux().Open(ts.MkAbs("."), scriptEnv(ts), args[0])
+	screen.Await("ready>")
+	screen.Type(args[1])
+	screen.PressUntil("Tab", "ready> "+args[2])
 }
