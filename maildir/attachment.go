@@ -80,13 +80,13 @@ func (p *Project) gather(ctx context.Context, d *Draft) ([]attachmentFile, []*Er
 	return g.files, g.notes, nil
 }
 
-// attach takes a file that the sender names. A name that is no file's, and has commas or line ends,
-// is a list of names: models write one string for a list.
+// attach takes a file that the sender names. A name that is no file's may be a list of names: models
+// write one string for a list.
 func (g *gathering) attach(ctx context.Context, name string) error {
 	data, base, err := g.readAttachment(refusal.Attachments, name)
-	if list := strings.FieldsFunc(name, func(r rune) bool { return r == ',' || r == '\n' }); len(list) > 1 && errors.Is(err, ErrNotFound) {
+	if list := listedNames(name); len(list) > 0 && errors.Is(err, ErrNotFound) {
 		for _, one := range list {
-			if err := g.attach(ctx, strings.TrimSpace(one)); err != nil {
+			if err := g.attach(ctx, one); err != nil {
 				return err
 			}
 		}
@@ -105,6 +105,24 @@ func (g *gathering) attach(ctx context.Context, name string) error {
 	}
 	g.files = append(g.files, *newAttachment(base, f))
 	return nil
+}
+
+// listedNames cuts a list of names at its commas and line ends, or where it has none at its
+// semicolons, and leaves out what is blank. Without any of these it is no list: nil.
+func listedNames(list string) (names []string) {
+	separators := ",\r\n"
+	if !strings.ContainsAny(list, separators) {
+		separators = ";"
+	}
+	if !strings.ContainsAny(list, separators) {
+		return nil
+	}
+	for _, name := range strings.FieldsFunc(list, func(r rune) bool { return strings.ContainsRune(separators, r) }) {
+		if name = strings.TrimSpace(name); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // readAttachment reads a file that a field of the draft names, and returns the last element of its

@@ -176,8 +176,8 @@ func TestAttachedTwice(t *testing.T) {
 	}
 }
 
-// TestAttachmentWithComma: a comma in the name of a file makes no list of it; of a list, one name that
-// is no file's refuses all.
+// TestAttachmentWithComma: a comma in the name of a file makes no list of it. A list may end with one;
+// one name in it that is no file's refuses all.
 func TestAttachmentWithComma(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")
@@ -187,6 +187,12 @@ func TestAttachmentWithComma(t *testing.T) {
 	draft := maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s", Body: "b", Attachments: []string{"a, b.txt"}}
 	if l := send(t, p, draft).Attachments; len(l) != 1 || l[0].Name != "a, b.txt" {
 		t.Errorf("%+v", l)
+	}
+	for list, want := range map[string]int{"project.json,": 1, " , project.json, project.json\n": 2, "project.json; project.json;": 2} {
+		draft.Attachments = []string{list}
+		if l := send(t, p, draft).Attachments; len(l) != want {
+			t.Errorf("%q: %+v", list, l)
+		}
 	}
 	draft.Attachments = []string{"project.json, c.txt"}
 	if _, err := p.Send(t.Context(), draft); !errors.Is(err, maildir.ErrNotFound) || !strings.Contains(err.Error(), `"c.txt"`) {
