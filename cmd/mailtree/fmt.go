@@ -26,31 +26,64 @@ func fmtCommand(p *program) *cobra.Command {
 			"and CRLF line ends are taken out. Without FILE it reads standard input and prints the result.\n" +
 			"Exit status 1 where a file is no valid message, or with --check is not in its canonical form.",
 		RunE: func(c *cobra.Command, files []string) error {
-			if len(files) == 0 {
-				return f.filter()
+			switch {
+			case len(files) > 0:
+				return f.formatAll(files)
+			case f.json:
+				return usageError(c, errors.New("fmt: --json tells of files: name one"))
 			}
-			for _, file := range files {
-				if err := f.file(file); err != nil {
-					fmt.Fprintf(p.std.err, "%s: %s\n", format.Printable(file), format.Printable(err.Error()))
-					f.bad++
-				}
-			}
-			if f.bad > 0 {
-				return &exitError{exitFailed, fmt.Errorf("%s not in the canonical form", count(f.bad, "file"))}
-			}
-			return nil
+			return f.filter()
 		},
 	}
 	c.Flags().BoolVar(&f.check, "check", false, "change nothing, and name the files that would change")
 	c.Flags().BoolVar(&f.diff, "diff", false, "change nothing, and print what would change")
+	c.Flags().BoolVar(&f.json, "json", false, "print the answer as JSON")
 	return c
 }
 
 // formatter is a call of `mailtree fmt`.
 type formatter struct {
-	p           *program
-	check, diff bool
-	bad         int // files that are not canonical and stay so
+	p                 *program
+	check, diff, json bool
+	done              formatAnswer
+	bad               int // files that are not canonical and stay so
+}
+
+// formatAnswer is what became of files: the answer of `mailtree fmt --json`.
+type formatAnswer struct {
+	Changed  []formatChange  `json:"changed"`  // with --check or --diff: what would change
+	Problems []formatProblem `json:"problems"` // files that stay as they are
+}
+
+type formatChange struct {
+	File string `json:"file"`
+	Diff string `json:"diff,omitempty"` // with --diff
+}
+
+type formatProblem struct {
+	File  string `json:"file"`
+	Error string `json:"error"`
+}
+
+// formatAll writes the canonical form of files in their place, and tells what became of them.
+func (f *formatter) formatAll(names []string) error {
+	f.done = formatAnswer{Changed: []formatChange{}, Problems: []formatProblem{}}
+	for _, name := range names {
+		if err := f.file(name); err != nil {
+			fmt.Fprintf(f.p.std.err, "%s: %s\n", format.Printable(name), format.Printable(err.Error()))
+			f.done.Problems = append(f.done.Problems, formatProblem{name, err.Error()})
+			f.bad++
+		}
+	}
+	if f.json {
+		if err := f.p.printJSON(f.done); err != nil {
+			return err
+		}
+	}
+	if f.bad > 0 {
+		return &exitError{exitFailed, fmt.Errorf("%s not in the canonical form", count(f.bad, "file"))}
+	}
+	return nil
 }
 
 // filter prints the canonical form of what is on standard input, whose file has the name of its id.
@@ -92,17 +125,34 @@ func (f *formatter) file(name string) error {
 	if err != nil || bytes.Equal(data, canonical) {
 		return err
 	}
-	if f.diff {
-		_, err = f.p.std.out.Write(clients.Diff(name, data, canonical))
+	if !f.check && !f.diff {
+		if err := replaceFile(name, st.Mode().Perm(), canonical); err != nil {
+			return err
+		}
 	}
+	change := formatChange{File: name}
+	if f.diff {
+		change.Diff = string(clients.Diff(name, data, canonical))
+	}
+	f.done.Changed = append(f.done.Changed, change)
 	if f.check {
-		fmt.Fprintln(f.p.std.out, format.Printable(name))
 		f.bad++
 	}
-	if f.check || f.diff {
-		return err
+	return f.printChange(change)
+}
+
+// printChange prints a change where the answer is no JSON: with diff the lines, with check the file.
+func (f *formatter) printChange(change formatChange) (err error) {
+	if f.json {
+		return nil
 	}
-	return replaceFile(name, st.Mode().Perm(), canonical)
+	if f.diff {
+		_, err = fmt.Fprint(f.p.std.out, change.Diff)
+	}
+	if f.check {
+		fmt.Fprintln(f.p.std.out, format.Printable(change.File))
+	}
+	return err
 }
 
 // replaceFile puts data in the place of a file, so that a reader sees one or the other whole.

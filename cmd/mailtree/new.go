@@ -22,16 +22,31 @@ func newCommand(p *program) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newAgentCommand(p), newDraftCommand(p), &cobra.Command{
+	c.AddCommand(newAgentCommand(p), newDraftCommand(p), newProjectCommand(p))
+	return c
+}
+
+func newProjectCommand(p *program) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
 		Use:   "project [PATH]",
 		Short: "Make the mail project of a code base, where there is none",
 		Long: "Make the mail project of a code base, where there is none: of the Git work tree that PATH lies in (default:\n" +
 			"this folder). From then on agents there are told of their mail. Prints what the project is called.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return p.newProject(c.Context(), strings.Join(args, ""))
+			made, err := p.ensureProject(c.Context(), strings.Join(args, ""))
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
+				return p.printJSON(made)
+			}
+			p.tellProject(made)
+			return nil
 		},
-	})
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print the answer as JSON")
 	return c
 }
 
@@ -84,20 +99,18 @@ func newDraftCommand(p *program) *cobra.Command {
 	return c
 }
 
-// newProject makes the project of a path, "" for this folder, and says what it is called.
-func (p *program) newProject(ctx context.Context, path string) error {
-	made, err := p.ensureProject(ctx, path)
-	if err == nil {
-		fmt.Fprintf(p.std.out, "project %s: %s\n", made.Slug, made.HumanKey)
-	}
-	return err
+// tellProject says what a project is called.
+func (p *program) tellProject(made mcpserver.MadeProject) {
+	fmt.Fprintf(p.std.out, "project %s: %s\n", made.Slug, made.HumanKey)
 }
 
 // projectHere makes the project of this folder for a client that is set up in it.
 func (p *program) projectHere(ctx context.Context) error {
-	if err := p.newProject(ctx, ""); err != nil {
+	made, err := p.ensureProject(ctx, "")
+	if err != nil {
 		return fmt.Errorf("the client is set up, but the mail has no project of this code base yet: %w. Try `mailtree new project`", err)
 	}
+	p.tellProject(made)
 	return nil
 }
 
