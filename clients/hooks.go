@@ -25,7 +25,7 @@ type hooks struct {
 	events  []hookEvent
 	plugin  bool   // the file is a module of ours
 	trust   string // what a person has to do before they run; "": nothing
-	off     func(Setup) []offSwitch
+	off     func(Setup) []setting
 }
 
 // hookEvent is an event at which the client runs the command.

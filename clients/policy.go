@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"fmt"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -9,13 +10,34 @@ import (
 	"mailtree/clients/edit"
 )
 
-// offSwitch is a setting of a client that keeps it from running hooks, or from using an entry.
-type offSwitch struct {
+// setting is what a file of a client may say: value, or a list that holds it.
+type setting struct {
 	file   string
 	format edit.Format
 	path   []string
 	value  any
 }
+
+// isSet reports whether the file says so. Errors: those of reading; the setting has another form.
+func (s setting) isSet() (bool, error) {
+	f, err := open(s.file)
+	if err != nil || !f.is {
+		return false, err
+	}
+	got, err := s.format.Get(f.data, s.path)
+	if err != nil || got == nil {
+		return false, fileError(s.file, err)
+	}
+	if list, ok := got.([]any); ok && reflect.TypeOf(s.value).Kind() == reflect.String {
+		return slices.Contains(list, s.value), nil
+	}
+	if reflect.TypeOf(got) != reflect.TypeOf(s.value) {
+		return false, fmt.Errorf("%s has a form that is not known", s)
+	}
+	return got == s.value, nil
+}
+
+func (s setting) String() string { return strings.Join(s.path, ".") + " in " + s.file }
 
 // Off names the settings that keep the client from running our hooks, each with its file. It passes
 // over files that cannot be read: who looks at the entry or the hooks reports them.
@@ -32,7 +54,7 @@ func (s Setup) EntryOff() []string {
 	if err != nil {
 		return nil
 	}
-	all := []offSwitch{
+	all := []setting{
 		{file, s.Client.format, append(s.path(), "enabled"), false},
 		{file, s.Client.format, append(s.path(), "disabled"), true},
 	}
@@ -42,23 +64,17 @@ func (s Setup) EntryOff() []string {
 	return namesOfSet(all)
 }
 
-func namesOfSet(switches []offSwitch) (all []string) {
-	for _, o := range switches {
-		f, err := open(o.file)
-		if err != nil || !f.is {
-			continue
-		}
-		got, err := o.format.Get(f.data, o.path)
-		list, isList := got.([]any)
-		if err == nil && (reflect.DeepEqual(got, o.value) || isList && slices.Contains(list, o.value)) {
-			all = append(all, strings.Join(o.path, ".")+" in "+o.file)
+func namesOfSet(settings []setting) (all []string) {
+	for _, s := range settings {
+		if is, _ := s.isSet(); is {
+			all = append(all, s.String())
 		}
 	}
 	return all
 }
 
-func claudeEntryOff(s Setup) (all []offSwitch) {
-	all = append(all, offSwitch{
+func claudeEntryOff(s Setup) (all []setting) {
+	all = append(all, setting{
 		file:   s.Client.user.find(s.Site),
 		format: edit.JSON{},
 		path:   []string{"projects", s.Dir, "disabledMcpServers"},
@@ -68,60 +84,71 @@ func claudeEntryOff(s Setup) (all []offSwitch) {
 		return all
 	}
 	for _, file := range claudeSettings(s) {
-		all = append(all, offSwitch{file, edit.JSON{}, []string{"disabledMcpjsonServers"}, entryName})
+		all = append(all, setting{file, edit.JSON{}, []string{"disabledMcpjsonServers"}, entryName})
 	}
 	return all
 }
+
+// claudeLocal is the file, below a code base, of what its person alone sets.
+const claudeLocal = ".claude/settings.local.json"
 
 // claudeSettings are the files in which people set what Claude Code does.
 func claudeSettings(s Setup) []string {
 	return []string{
 		s.Client.hooks.user.find(s.Site),
 		filepath.Join(s.Dir, s.Client.hooks.project),
-		filepath.Join(s.Dir, ".claude/settings.local.json"),
+		filepath.Join(s.Dir, claudeLocal),
 	}
 }
 
-func claudeOff(s Setup) (all []offSwitch) {
+func claudeOff(s Setup) (all []setting) {
+	managed := claudeManaged(s)
+	for _, file := range append(claudeSettings(s), managed...) {
+		all = append(all, setting{file, edit.JSON{}, []string{"disableAllHooks"}, true})
+	}
+	for _, file := range managed {
+		all = append(all, setting{file, edit.JSON{}, []string{"allowManagedHooksOnly"}, true})
+	}
+	return all
+}
+
+// claudeManaged are the files in which who runs the machine sets it.
+func claudeManaged(s Setup) []string {
 	system := "/etc/claude-code"
 	if s.Mac {
 		system = "/Library/Application Support/ClaudeCode"
 	}
-	managed, _ := filepath.Glob(filepath.Join(system, "managed-settings.d", "*.json")) // the pattern is a good one
-	managed = append(managed, filepath.Join(system, "managed-settings.json"))
-	for _, file := range append(claudeSettings(s), managed...) {
-		all = append(all, offSwitch{file, edit.JSON{}, []string{"disableAllHooks"}, true})
-	}
-	for _, file := range managed {
-		all = append(all, offSwitch{file, edit.JSON{}, []string{"allowManagedHooksOnly"}, true})
-	}
-	return all
+	files, _ := filepath.Glob(filepath.Join(system, "managed-settings.d", "*.json")) // the pattern is a good one
+	return append(files, filepath.Join(system, "managed-settings.json"))
 }
 
-func codexOff(s Setup) (all []offSwitch) {
+func codexOff(s Setup) (all []setting) {
 	for _, file := range []string{s.Client.user.find(s.Site), filepath.Join(s.Dir, s.Client.project)} {
-		all = append(all, offSwitch{file, edit.TOML{}, []string{"features", "hooks"}, false})
+		all = append(all, setting{file, edit.TOML{}, []string{"features", "hooks"}, false})
 	}
 	return all
 }
 
-func geminiEntryOff(s Setup) (all []offSwitch) {
+func geminiEntryOff(s Setup) (all []setting) {
 	for _, file := range geminiSettings(s) {
-		all = append(all, offSwitch{file, s.Client.format, []string{"mcp", "excluded"}, entryName})
+		all = append(all, setting{file, s.Client.format, []string{"mcp", "excluded"}, entryName})
 	}
 	return all
 }
 
 func geminiSettings(s Setup) []string {
-	return []string{s.Client.user.find(s.Site), filepath.Join(s.Dir, s.Client.project), "/etc/gemini-cli/settings.json"}
+	return []string{s.Client.user.find(s.Site), filepath.Join(s.Dir, s.Client.project), geminiSystem}
 }
 
-func geminiOff(s Setup) (all []offSwitch) {
+// geminiSystem is the file in which who runs the machine sets Gemini CLI.
+const geminiSystem = "/etc/gemini-cli/settings.json"
+
+func geminiOff(s Setup) (all []setting) {
 	form := s.Client.hooks.format
 	for _, file := range geminiSettings(s) {
 		all = append(all,
-			offSwitch{file, form, []string{"hooksConfig", "enabled"}, false},
-			offSwitch{file, form, []string{"hooksConfig", "disabled"}, program}) // the name of our handlers
+			setting{file, form, []string{"hooksConfig", "enabled"}, false},
+			setting{file, form, []string{"hooksConfig", "disabled"}, program}) // the name of our handlers
 	}
 	return all
 }

@@ -25,7 +25,7 @@ type Client struct {
 	headersKey          string // what holds a command that prints headers; "": the client runs none
 	argv                bool   // "command" is a list with the arguments
 	extra               []edit.Key
-	off                 func(Setup) []offSwitch // settings beside the entry that switch it off; nil: none are known
+	off                 func(Setup) []setting // settings beside the entry that switch it off; nil: none are known
 
 	hooks hooks
 }

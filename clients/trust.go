@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// asking is how long Codex may take to tell of its hooks.
+// asking is how long Codex may take to answer a question.
 const asking = 10 * time.Second
 
 // Trust is what a client says of our hooks.
@@ -51,63 +51,70 @@ type codexHook struct {
 	TrustStatus string `json:"trustStatus"` // trusted, managed, untrusted, modified
 }
 
-// codexHookList asks `codex app-server`, by JSON-RPC, for the hooks of a folder. No file says which
-// of them are trusted: the hash that Codex compares is its own.
+// codexHookList asks for the hooks of a folder. No file says which of them are trusted: the hash that
+// Codex compares is its own.
 func codexHookList(ctx context.Context, dir string) (hooks []codexHook, err error) {
+	var told struct {
+		Data []struct {
+			Hooks []codexHook `json:"hooks"`
+		} `json:"data"`
+	}
+	err = askCodex(ctx, dir, "hooks/list", map[string]any{"cwds": []string{dir}}, &told)
+	for _, d := range told.Data {
+		hooks = append(hooks, d.Hooks...)
+	}
+	return hooks, err
+}
+
+// askCodex asks `codex app-server`, started in a folder, by JSON-RPC.
+func askCodex(ctx context.Context, dir, method string, params, result any) error {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()
 	c := exec.CommandContext(ctx, "codex", "app-server")
 	c.Dir, c.WaitDelay = dir, time.Second
 	in, err := c.StdinPipe()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	out, err := c.StdoutPipe()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := c.Start(); err != nil {
-		return nil, err
+		return err
 	}
 	defer func() {
 		cancel()
 		_ = c.Wait() // it is killed: its status tells nothing
 	}()
-	const list = 1 // the request's id
+	const question = 1 // the request's id
 	for _, m := range []map[string]any{
 		{"id": 0, "method": "initialize", "params": map[string]any{"clientInfo": map[string]string{"name": program, "version": "1"}}},
 		{"method": "initialized"},
-		{"id": list, "method": "hooks/list", "params": map[string]any{"cwds": []string{dir}}},
+		{"id": question, "method": method, "params": params},
 	} {
 		if err := json.NewEncoder(in).Encode(m); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	for lines := bufio.NewReader(out); ; {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			return nil, errors.Join(errors.New("codex app-server did not answer"), ctx.Err())
+			return errors.Join(errors.New("codex app-server did not answer"), ctx.Err())
 		}
 		var answer struct {
-			ID     *int `json:"id"`
-			Result struct {
-				Data []struct {
-					Hooks []codexHook `json:"hooks"`
-				} `json:"data"`
-			} `json:"result"`
-			Error *struct {
+			ID     *int            `json:"id"`
+			Result json.RawMessage `json:"result"`
+			Error  *struct {
 				Message string `json:"message"`
 			} `json:"error"`
 		}
-		if json.Unmarshal(line, &answer) != nil || answer.ID == nil || *answer.ID != list {
+		if json.Unmarshal(line, &answer) != nil || answer.ID == nil || *answer.ID != question {
 			continue
 		}
 		if answer.Error != nil {
-			return nil, fmt.Errorf("codex app-server: %s", answer.Error.Message)
+			return fmt.Errorf("codex app-server: %s", answer.Error.Message)
 		}
-		for _, d := range answer.Result.Data {
-			hooks = append(hooks, d.Hooks...)
-		}
-		return hooks, nil
+		return json.Unmarshal(answer.Result, result)
 	}
 }
