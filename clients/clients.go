@@ -7,6 +7,7 @@
 //	clients.go   what setting one up changes: a Change for each file, computed before any is written
 //	hooks.go     the part of that which is about hooks
 //	policy.go    settings that keep a client from running hooks
+//	approval.go  what a client asks a person before it uses what stands in a code base
 //	trust.go     asks a client which hooks a person trusts
 //	file.go      reading and replacing one file of somebody else's
 //	plugin/      the hooks of a client that runs modules and no commands
@@ -51,7 +52,8 @@ const (
 // Site is where clients are set up.
 type Site struct {
 	Home string                   // the user's, absolute
-	Dir  string                   // the code base's, absolute
+	Dir  string                   // the code base's, absolute, through no symbolic link
+	Main string                   // the work tree that Dir is linked to, else Dir; "": it is no work tree
 	Env  func(name string) string // "" for what is not set
 	Mac  bool                     // some programs keep their files elsewhere there
 }

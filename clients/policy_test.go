@@ -1,11 +1,14 @@
 package clients
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
 )
 
 // TestOff: a setting that keeps hooks from running is named with its file.
@@ -31,16 +34,25 @@ func TestOff(t *testing.T) {
 	}
 }
 
-// siteWith makes a folder with a home and a code base, and a file below it, in which ROOT is the folder.
+// siteWith is siteOf with one file.
 func siteWith(t *testing.T, file, text string) (root string, at Site) {
 	t.Helper()
+	return siteOf(t, "-- "+file+" --\n"+text)
+}
+
+// siteOf makes a folder with a home and a code base, and the files of an archive below it, in which
+// ROOT is the folder.
+func siteOf(t *testing.T, archive string) (root string, at Site) {
+	t.Helper()
 	root = t.TempDir()
-	file = filepath.Join(root, file)
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(strings.ReplaceAll(text, "ROOT", root)), 0o600); err != nil {
-		t.Fatal(err)
+	for _, f := range txtar.Parse([]byte(archive)).Files {
+		name := filepath.Join(root, f.Name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, bytes.ReplaceAll(f.Data, []byte("ROOT"), []byte(root)), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return root, Site{Home: filepath.Join(root, "home"), Dir: filepath.Join(root, "code"), Env: func(string) string { return "" }}
 }

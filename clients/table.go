@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"context"
 	"path/filepath"
 
 	"mailtree/clients/edit"
@@ -26,6 +27,9 @@ type Client struct {
 	argv                bool   // "command" is a list with the arguments
 	extra               []edit.Key
 	off                 func(Setup) []setting // settings beside the entry that switch it off; nil: none are known
+
+	// What it asks a person about a code base; nil: nothing is known of it.
+	approval func(context.Context, Setup) (*Approval, error)
 
 	hooks hooks
 }
@@ -74,6 +78,7 @@ func List() []Client {
 			urlKey:       "url",
 			headersKey:   "headersHelper",
 			off:          claudeEntryOff,
+			approval:     claudeApproval,
 			hooks:        claudeHooks(),
 		},
 		{
@@ -86,6 +91,7 @@ func List() []Client {
 			format:       edit.TOML{},
 			parents:      []string{"mcp_servers"},
 			urlKey:       "url",
+			approval:     codexApproval,
 			hooks:        codexHooks(),
 		},
 		{
@@ -100,6 +106,7 @@ func List() []Client {
 			httpType:     "http",
 			urlKey:       "url",
 			off:          geminiEntryOff,
+			approval:     geminiApproval,
 			hooks:        geminiHooks(),
 		},
 		{

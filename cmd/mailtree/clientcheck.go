@@ -67,11 +67,13 @@ type clientCheck struct {
 // examine tells of the client's entries, its hooks and what keeps these from running.
 func (k *clientCheck) examine(ctx context.Context, at clients.Site, scopes []clients.Scope) {
 	var hooks []clients.Hooks
-	var s clients.Setup
+	var s, used clients.Setup // used: the last one that holds something of ours
 	for _, scope := range scopes {
 		s = clients.Setup{Site: at, Client: k.client, Scope: scope, Store: k.d.p.namedStore()}
-		k.entry(ctx, s)
 		h, err := s.Hooks()
+		if k.entry(ctx, s) || h.Some {
+			used = s
+		}
 		switch {
 		case err != nil && (k.set || k.named):
 			k.d.say("%s: %v", k.client.Title, whatToDo(err, s))
@@ -86,26 +88,47 @@ func (k *clientCheck) examine(ctx context.Context, at clients.Site, scopes []cli
 	if k.command {
 		k.onPath()
 	}
+	approved := k.approved(ctx, used)
 	if slices.ContainsFunc(hooks, func(h clients.Hooks) bool { return h.Have > 0 }) {
 		for _, setting := range s.Off() {
 			k.d.say("%s: the hooks do not run: %s keeps them from it", k.client.Title, setting)
 		}
-		k.trusted(ctx, s, hooks[0].Trust)
+		if approved {
+			k.trusted(ctx, s, hooks[0].Trust)
+		}
 		k.heard()
 	}
 }
 
-// entry tells of the entry in one file.
-func (k *clientCheck) entry(ctx context.Context, s clients.Setup) {
+// approved tells whether the client waits for a person's approval of the code base before it uses what
+// is set up. It returns false only where the client does.
+func (k *clientCheck) approved(ctx context.Context, s clients.Setup) bool {
+	a, err := s.Approval(ctx)
+	switch {
+	case err != nil:
+		k.d.note("%s: it cannot be seen whether a person has approved what is set up in %s: %v", s.Client.Title, s.Dir, err)
+	case a == nil:
+	case a.Todo == "":
+		k.d.ok("%s: nothing that is set up in %s waits for a person's approval", s.Client.Title, s.Dir)
+	case s.Scope == clients.User:
+		k.d.note("%s: in %s it uses nothing before a person's approval: %s", s.Client.Title, s.Dir, a.Todo)
+	default:
+		k.d.say("%s: what is set up in %s needs a person's approval: %s", s.Client.Title, s.Dir, a.Todo)
+	}
+	return a == nil || a.Todo == ""
+}
+
+// entry tells of the entry in one file, and reports whether there is one.
+func (k *clientCheck) entry(ctx context.Context, s clients.Setup) bool {
 	file, leads, err := s.Entry()
 	switch {
 	case errors.Is(err, clients.ErrNoFile), errors.Is(err, clients.ErrNotOurs) && !k.named:
-		return
+		return false
 	case err != nil:
 		k.d.say("%s: %v", s.Client.Title, whatToDo(err, s))
-		return
+		return false
 	case leads == nil:
-		return
+		return false
 	}
 	k.set = true
 	k.d.ok("%s: %s has the mail: %s", s.Client.Title, file, leads.String())
@@ -119,6 +142,7 @@ func (k *clientCheck) entry(ctx context.Context, s clients.Setup) {
 	} else {
 		k.d.ok("the server answers at %s", leads.URL)
 	}
+	return true
 }
 
 // hooks tells of the hooks in the files of the user and the project.

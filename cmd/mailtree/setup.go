@@ -255,17 +255,27 @@ func (p *program) clientSite() (at clients.Site, err error) {
 	if at.Home, err = os.UserHomeDir(); err != nil {
 		return at, err
 	}
-	if at.Dir, err = os.Getwd(); err != nil {
+	dir, err := os.Getwd()
+	if err != nil {
 		return at, err
 	}
-	tree, err := repo.WorkTree(at.Dir)
-	if err != nil {
-		return at, fmt.Errorf("it cannot be told which work tree %s lies in: %w. Try again", at.Dir, err)
-	}
-	if tree != "" {
-		at.Dir = tree
+	if at.Dir, at.Main, err = codeBase(dir); err != nil {
+		return at, fmt.Errorf("it cannot be told which work tree %s lies in: %w. Try again", dir, err)
 	}
 	return at, nil
+}
+
+// codeBase returns the top of the work tree that a folder lies in, and that of the main one; the
+// folder itself and "" where there is none.
+func codeBase(dir string) (top, main string, err error) {
+	if dir, err = repo.WithoutLinks(dir); err != nil {
+		return "", "", err
+	}
+	if top, err = repo.WorkTree(dir); err != nil || top == "" {
+		return dir, "", err
+	}
+	place, err := repo.PlaceOf(top)
+	return top, place.Top, err
 }
 
 // projectMissing says that the hooks are silent in this code base, because it has no project yet; ""
