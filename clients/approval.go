@@ -3,6 +3,7 @@ package clients
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -196,4 +197,13 @@ func geminiRule(file, dir string) (rule, level string, err error) {
 		}
 	}
 	return rule, level, nil
+}
+
+// unseenApproval is of clients that were not tried: what they ask, and where they keep the answer, is
+// not known.
+func unseenApproval(_ context.Context, s Setup) (*Approval, error) {
+	if s.Scope == User {
+		return nil, nil
+	}
+	return nil, errors.New("where it keeps that is not known")
 }

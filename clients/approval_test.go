@@ -59,6 +59,8 @@ func TestApproval(t *testing.T) {
 			`start gemini there once and choose "Trust folder"`},
 
 		{"asks nobody", "opencode", Project, "", "-"},
+		{"not known", "copilot", Project, "", "where it keeps that is not known"},
+		{"the user's", "copilot", User, "", "-"},
 	} {
 		t.Run(of.client+": "+of.name, func(t *testing.T) {
 			t.Parallel()

@@ -28,7 +28,7 @@ type Client struct {
 	extra               []edit.Key
 	off                 func(Setup) []setting // settings beside the entry that switch it off; nil: none are known
 
-	// What it asks a person about a code base; nil: nothing is known of it.
+	// What it asks a person about a code base; nil: nothing.
 	approval func(context.Context, Setup) (*Approval, error)
 
 	hooks hooks
@@ -134,6 +134,7 @@ func List() []Client {
 			format:       strict,
 			parents:      servers,
 			urlKey:       "url",
+			approval:     unseenApproval,
 			hooks:        cursorHooks(),
 		},
 		{
@@ -148,6 +149,7 @@ func List() []Client {
 			httpType:     "http",
 			urlKey:       "url",
 			extra:        []edit.Key{{Name: "tools", Value: []string{"*"}}},
+			approval:     unseenApproval,
 			hooks:        copilotHooks(),
 		},
 		{
@@ -161,6 +163,7 @@ func List() []Client {
 			stdioType:    "stdio",
 			httpType:     "http",
 			urlKey:       "url",
+			approval:     unseenApproval,
 		},
 		{
 			Name:         "windsurf",
@@ -180,6 +183,7 @@ func List() []Client {
 			format:       lenient,
 			parents:      []string{"context_servers"},
 			urlKey:       "url",
+			approval:     unseenApproval,
 		},
 		{
 			Name:         "cline",
