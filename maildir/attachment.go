@@ -57,7 +57,7 @@ type gathering struct {
 // not what its name says. An image of the body that cannot be read is a note, and no error.
 func (p *Project) gather(ctx context.Context, d *Draft) ([]attachmentFile, []*Error, error) {
 	if len(d.Attachments) > maxAttachments {
-		return nil, nil, over(refusal.TooManyAttachments, refusal.Attachments, len(d.Attachments), maxAttachments)
+		return nil, nil, refusal.Over(refusal.TooManyAttachments, refusal.Attachments, len(d.Attachments), maxAttachments)
 	}
 	if len(d.Attachments) == 0 && !d.mayHaveImages() {
 		return nil, nil, nil
@@ -93,7 +93,7 @@ func (g *gathering) attach(ctx context.Context, name string) error {
 		return nil
 	}
 	if err == nil && len(g.files) == maxAttachments {
-		err = over(refusal.TooManyAttachments, refusal.Attachments, maxAttachments+1, maxAttachments)
+		err = refusal.Over(refusal.TooManyAttachments, refusal.Attachments, maxAttachments+1, maxAttachments)
 	}
 	if err != nil {
 		return err
@@ -198,9 +198,9 @@ func (g *gathering) take(field refusal.Field, name string, size int64) error {
 	var e *Error
 	switch most := g.p.store.cfg.MaxAttachment; {
 	case size > most:
-		e = over(refusal.FileTooLarge, field, int(size), int(most))
+		e = refusal.Over(refusal.FileTooLarge, field, int(size), int(most))
 	case size > g.left:
-		e = over(refusal.FilesTooLarge, field, int(size), int(g.p.store.cfg.MaxAttached))
+		e = refusal.Over(refusal.FilesTooLarge, field, int(size), int(g.p.store.cfg.MaxAttached))
 	default:
 		g.left -= size
 		return nil

@@ -104,7 +104,7 @@ func (p *Project) checkClaim(r *claim.Request) (moved []claim.Moved, err error) 
 	case len(r.Patterns) == 0:
 		return nil, &Error{What: refusal.NoPaths, Field: refusal.Paths}
 	case len(r.Patterns) > claim.MaxPatterns:
-		return nil, over(refusal.TooManyPaths, refusal.Paths, len(r.Patterns), claim.MaxPatterns)
+		return nil, refusal.Over(refusal.TooManyPaths, refusal.Paths, len(r.Patterns), claim.MaxPatterns)
 	case r.TTL < MinTTL || r.TTL > MaxTTL:
 		return nil, &Error{What: refusal.LeaseOutOfRange, Field: refusal.Lease, Name: r.TTL.String()}
 	}
@@ -122,7 +122,7 @@ func (p *Project) checkClaim(r *claim.Request) (moved []claim.Moved, err error) 
 	case len(r.Patterns) == 0:
 		return nil, &Error{What: refusal.NoPaths, Field: refusal.Paths}
 	case len(r.Patterns) > claim.MaxPatterns:
-		return nil, over(refusal.TooManyPaths, refusal.Paths, len(r.Patterns), claim.MaxPatterns)
+		return nil, refusal.Over(refusal.TooManyPaths, refusal.Paths, len(r.Patterns), claim.MaxPatterns)
 	}
 	return moved, nil
 }

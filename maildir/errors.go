@@ -17,13 +17,3 @@ var (
 	ErrTooLarge    = refusal.ErrTooLarge
 	ErrUnavailable = refusal.ErrUnavailable
 )
-
-// over refuses what is more, or larger, than it may be.
-func over(what refusal.What, field refusal.Field, n, limit int) *Error {
-	return &Error{
-		What:   what,
-		Field:  field,
-		Counts: []int{n},
-		Limit:  limit,
-	}
-}

@@ -80,7 +80,7 @@ func (g *gathering) bodyImages(ctx context.Context) string {
 func (g *gathering) bodyImage(ctx context.Context, destination string) string {
 	data, name, err := g.readImage(destination)
 	if err == nil && len(g.files) == maxAttachments {
-		err = over(refusal.TooManyAttachments, refusal.Body, maxAttachments+1, maxAttachments)
+		err = refusal.Over(refusal.TooManyAttachments, refusal.Body, maxAttachments+1, maxAttachments)
 	}
 	if err == nil {
 		err = ctx.Err()
@@ -110,7 +110,7 @@ func (g *gathering) bodyImage(ctx context.Context, destination string) string {
 			return "data:" + f.Type + ";base64," + base64.StdEncoding.EncodeToString(f.Data)
 		}
 		if policy == ImagesInline {
-			e := over(refusal.ImageNotInline, refusal.Body, len(f.Data), most)
+			e := refusal.Over(refusal.ImageNotInline, refusal.Body, len(f.Data), most)
 			e.Name = shown
 			g.notes = append(g.notes, e)
 		}
@@ -204,7 +204,7 @@ func (g *gathering) toWebP(ctx context.Context, field refusal.Field, name string
 		kept = f.ToWebP()
 		if kept != "" && recodes {
 			if kept = f.Recode(ctx, code); kept == "" {
-				e := over(refusal.ImageRecoded, field, len(f.Data), size)
+				e := refusal.Over(refusal.ImageRecoded, field, len(f.Data), size)
 				e.Name = name
 				g.notes = append(g.notes, e)
 			}

@@ -42,7 +42,7 @@ const maxQuery = 4096 // bytes
 // See docs/tools.md, "Search".
 func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, error) {
 	if len(r.Text) > maxQuery {
-		return nil, over(refusal.QueryTooLong, refusal.Query, len(r.Text), maxQuery)
+		return nil, refusal.Over(refusal.QueryTooLong, refusal.Query, len(r.Text), maxQuery)
 	}
 	read, err := query.Parse(r.Text)
 	if err != nil {

@@ -138,17 +138,17 @@ func (d *Draft) check() error {
 	case len(seen) == 0:
 		return &Error{What: refusal.NoRecipient, Field: refusal.Recipients}
 	case len(seen) > format.MaxRecipients:
-		return over(refusal.TooManyRecipients, refusal.Recipients, len(seen), format.MaxRecipients)
+		return refusal.Over(refusal.TooManyRecipients, refusal.Recipients, len(seen), format.MaxRecipients)
 	case len(d.Subject) > format.MaxSubject:
-		return over(refusal.SubjectTooLong, refusal.Subject, len(d.Subject), format.MaxSubject)
+		return refusal.Over(refusal.SubjectTooLong, refusal.Subject, len(d.Subject), format.MaxSubject)
 	case d.Importance != "" && !format.ValidImportance(d.Importance):
 		return &Error{What: refusal.ImportanceUnknown, Field: refusal.Importance, Name: d.Importance}
 	case d.TextOnly && d.HTML != "":
 		return &Error{What: refusal.TextOnlyAndHTML, Field: refusal.HTML}
 	case len(d.HTML) > tree.MaxFile:
-		return over(refusal.TextTooLong, refusal.HTML, len(d.HTML), tree.MaxFile)
+		return refusal.Over(refusal.TextTooLong, refusal.HTML, len(d.HTML), tree.MaxFile)
 	case len(d.References) > maxReferences:
-		return over(refusal.TooManyReferences, refusal.References, len(d.References), maxReferences)
+		return refusal.Over(refusal.TooManyReferences, refusal.References, len(d.References), maxReferences)
 	case !utf8.ValidString(d.Body) || strings.ContainsRune(d.Body, 0):
 		return &Error{What: refusal.BodyUnusable, Field: refusal.Body}
 	}
@@ -176,7 +176,7 @@ func checkText(field refusal.Field, s string, limit int) error {
 	e := &Error{Field: field, Name: s}
 	switch {
 	case len(s) > limit:
-		return over(refusal.TextTooLong, field, len(s), limit)
+		return refusal.Over(refusal.TextTooLong, field, len(s), limit)
 	case !utf8.ValidString(s):
 		e.What = refusal.TextNotUTF8
 	case strings.ContainsFunc(s, format.Misleading) && field != refusal.Task:

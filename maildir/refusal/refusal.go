@@ -43,6 +43,16 @@ type Error struct {
 	Err    error    // the cause, for the log; only {cause} shows it
 }
 
+// Over refuses what is more, or larger, than it may be.
+func Over(what What, field Field, n, limit int) *Error {
+	return &Error{
+		What:   what,
+		Field:  field,
+		Counts: []int{n},
+		Limit:  limit,
+	}
+}
+
 // Error is the sentence for a log.
 func (e *Error) Error() string { return (&Words{}).Say(e) }
 
