@@ -13,6 +13,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/attachment"
 )
 
 // contentPath is where the tree keeps a text file that is sent along.
@@ -207,7 +208,7 @@ func TestAttachmentWithComma(t *testing.T) {
 // TestAttachmentTooLarge: a refusal tells one file that is too large from several that are.
 func TestAttachmentTooLarge(t *testing.T) {
 	t.Parallel()
-	p := project(t, storetest.Config{NoWatcher: true, Attached: [2]int64{1000, 1500}}, "Ann")
+	p := project(t, storetest.Config{NoWatcher: true, Attachments: attachment.Settings{MaxFile: 1000, MaxTotal: 1500}}, "Ann")
 	for name, size := range map[string]int{"large": 1001, "one": 900, "two": 901} {
 		if err := os.WriteFile(filepath.Join(p.Tree().Dir(), name), make([]byte, size), 0o600); err != nil {
 			t.Fatal(err)

@@ -144,7 +144,7 @@ func TestGuestAttachments(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := ownedBy(me + 1) // so that the file's owner is a guest
-	cfg.Roots = []string{docs}
+	cfg.Attachments.Roots = []string{docs}
 	p := project(t, cfg, "Ann")
 	const someoneElse = 12345
 	for _, uid := range []int{me, someoneElse} {

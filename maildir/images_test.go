@@ -21,6 +21,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/attachment"
 )
 
 // picture is a PNG image whose WebP is smaller: of 160 kB with noise, of some 100 bytes without.
@@ -73,36 +74,36 @@ func TestBodyImages(t *testing.T) {
 	uri := "data:image/png;base64," + base64.StdEncoding.EncodeToString(small)
 	for _, tt := range []struct {
 		body   string
-		images maildir.Images
+		images attachment.Images
 		want   string
 	}{
-		{"![f](docs/my%20flow.png)", maildir.Images{}, "![f](data:image/webp;base64,…)"},
-		{"![f](<docs/my flow.png>)", maildir.Images{Embed: maildir.ImagesFile},
+		{"![f](docs/my%20flow.png)", attachment.Images{}, "![f](data:image/webp;base64,…)"},
+		{"![f](<docs/my flow.png>)", attachment.Images{Embed: attachment.ImagesFile},
 			"![f](attachments/xx/….webp) [my flow.webp image/webp]"},
-		{"![f](docs/my flow.png) <img src=\"docs/my flow.png\">", maildir.Images{Embed: maildir.ImagesFile},
+		{"![f](docs/my flow.png) <img src=\"docs/my flow.png\">", attachment.Images{Embed: attachment.ImagesFile},
 			"![f](attachments/xx/….webp) <img src=\"attachments/xx/….webp\"> [my flow.webp image/webp]"},
-		{"<img src='docs/my%20flow.png'>", maildir.Images{}, "<img src='data:image/webp;base64,…'>"},
-		{"![f](" + uri + ")", maildir.Images{}, "![f](data:image/webp;base64,…)"},
-		{"![f](" + uri + ") ![g](docs/my%20flow.png)", maildir.Images{MaxInline: -1},
+		{"<img src='docs/my%20flow.png'>", attachment.Images{}, "<img src='data:image/webp;base64,…'>"},
+		{"![f](" + uri + ")", attachment.Images{}, "![f](data:image/webp;base64,…)"},
+		{"![f](" + uri + ") ![g](docs/my%20flow.png)", attachment.Images{MaxInline: -1},
 			"![f](attachments/xx/….webp) ![g](attachments/xx/….webp) [image.webp image/webp]"},
-		{"![f](" + uri + ")", maildir.Images{Convert: maildir.ConvertNone, Embed: maildir.ImagesFile},
+		{"![f](" + uri + ")", attachment.Images{Convert: attachment.ConvertNone, Embed: attachment.ImagesFile},
 			"![f](attachments/xx/….png) [image.png image/png]"},
-		{"![f](large.png)", maildir.Images{}, "![f](attachments/xx/….webp) [large.webp image/webp]"},
-		{"![f](docs/my%20flow.png)", maildir.Images{Embed: maildir.ImagesInline, MaxInline: 9},
+		{"![f](large.png)", attachment.Images{}, "![f](attachments/xx/….webp) [large.webp image/webp]"},
+		{"![f](docs/my%20flow.png)", attachment.Images{Embed: attachment.ImagesInline, MaxInline: 9},
 			"![f](attachments/xx/….webp) [my flow.webp image/webp]" +
 				` The image "docs/my%20flow.png" has N bytes, over the limit of 9 for images in the body, so it is a file.`},
-		{"![f](logo.svg)", maildir.Images{}, "![f](attachments/xx/….txt) [logo.svg text/plain]" +
+		{"![f](logo.svg)", attachment.Images{}, "![f](attachments/xx/….txt) [logo.svg text/plain]" +
 			` The attachment "logo.svg" is not stored as its name says: an SVG image can hold scripts, so it is stored as text.`},
-		{"![f](half.png)", maildir.Images{}, "![f](attachments/xx/….bin) [half.png application/octet-stream]" +
+		{"![f](half.png)", attachment.Images{}, "![f](attachments/xx/….bin) [half.png application/octet-stream]" +
 			` The attachment "half.png" is not stored as its name says: this is no sound PNG image (it is cut off), so it is stored as plain data.`},
-		{"![f](none.png) `![f](large.png)`", maildir.Images{}, "![f](none.png) `![f](large.png)`" +
+		{"![f](none.png) `![f](large.png)`", attachment.Images{}, "![f](none.png) `![f](large.png)`" +
 			` The attachment "none.png" was not found, or is not where attachments may be read from: the project's code base ` +
 			`(the top of a Git work tree), the mail tree, or the folders that are set up for attachments; no hidden folders, no ` +
 			`links. So the body still names the image as it was written.`},
-		{"![f](data:image/png;base64,?) ![](https://example.org/large.png) ![](//x) ![](#y)", maildir.Images{},
+		{"![f](data:image/png;base64,?) ![](https://example.org/large.png) ![](//x) ![](#y)", attachment.Images{},
 			"![f](data:image/png;base64,?) ![](https://example.org/large.png) ![](//x) ![](#y)" +
 				` The data URI "data:image/png;base64,…" cannot be decoded. So the body still names the image as it was written.`},
-		{"![f](../../../token) ![f](/etc/passwd) ![f](.git/config)", maildir.Images{},
+		{"![f](../../../token) ![f](/etc/passwd) ![f](.git/config)", attachment.Images{},
 			"![f](../../../token) ![f](/etc/passwd) ![f](.git/config)"},
 	} {
 		sent := send(t, p, maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s", Body: tt.body, Images: &tt.images})
@@ -139,7 +140,7 @@ func TestImageTooLarge(t *testing.T) {
 		}
 		return "![](data:image/png;base64," + base64.StdEncoding.EncodeToString(b.Bytes()) + ")"
 	}
-	p := project(t, storetest.Config{NoWatcher: true, Attached: [2]int64{1000, 1500}}, "Ann")
+	p := project(t, storetest.Config{NoWatcher: true, Attachments: attachment.Settings{MaxFile: 1000, MaxTotal: 1500}}, "Ann")
 	wide := project(t, storetest.Config{NoWatcher: true}, "Ann")
 	const left = " So the body still names the image as it was written."
 	for _, tt := range []struct {
@@ -153,7 +154,7 @@ func TestImageTooLarge(t *testing.T) {
 		{wide, pixels(3000, 3000), `The image "data:image/png;base64,…" was not made WebP: ` +
 			`it has 9000000 pixels, over the limit of 2097152.`},
 	} {
-		sent := send(t, tt.p, maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s", Body: tt.body, Images: &maildir.Images{}})
+		sent := send(t, tt.p, maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s", Body: tt.body, Images: &attachment.Images{}})
 		if len(sent.Notes) != 1 || sent.Notes[0].Error() != tt.want {
 			t.Errorf("got  %q\nwant %s", sent.Notes, tt.want)
 		}
@@ -166,18 +167,18 @@ func TestImagePolicy(t *testing.T) {
 	t.Parallel()
 	data := picture(t, false)
 	for _, tt := range []struct {
-		policy maildir.ImagePolicy
-		images maildir.Images
+		policy attachment.ImagePolicy
+		images attachment.Images
 		want   string
 	}{
-		{"", maildir.Images{}, "![](data:image/webp;base64,…) [x.png image/png]"},
-		{maildir.ImagesFile, maildir.Images{}, "![](attachments/xx/….webp) [x.png image/png] [x.webp image/webp]"},
-		{maildir.ImagesKeep, maildir.Images{}, "![](data:image/png;base64,…) [x.png image/png]"},
-		{maildir.ImagesKeep, maildir.Images{Convert: maildir.ConvertAll}, "![](data:image/webp;base64,…) [x.webp image/webp]"},
-		{maildir.ImagesFile, maildir.Images{Convert: maildir.ConvertAll}, "![](attachments/xx/….webp) [x.webp image/webp]"},
-		{maildir.ImagesFile, maildir.Images{Embed: maildir.ImagesAuto}, "![](data:image/webp;base64,…) [x.png image/png]"},
+		{"", attachment.Images{}, "![](data:image/webp;base64,…) [x.png image/png]"},
+		{attachment.ImagesFile, attachment.Images{}, "![](attachments/xx/….webp) [x.png image/png] [x.webp image/webp]"},
+		{attachment.ImagesKeep, attachment.Images{}, "![](data:image/png;base64,…) [x.png image/png]"},
+		{attachment.ImagesKeep, attachment.Images{Convert: attachment.ConvertAll}, "![](data:image/webp;base64,…) [x.webp image/webp]"},
+		{attachment.ImagesFile, attachment.Images{Convert: attachment.ConvertAll}, "![](attachments/xx/….webp) [x.webp image/webp]"},
+		{attachment.ImagesFile, attachment.Images{Embed: attachment.ImagesAuto}, "![](data:image/webp;base64,…) [x.png image/png]"},
 	} {
-		p := project(t, storetest.Config{NoWatcher: true, Images: tt.policy}, "Ann")
+		p := project(t, storetest.Config{NoWatcher: true, Attachments: attachment.Settings{Images: tt.policy}}, "Ann")
 		writeFile(t, p, "x.png", data)
 		sent := send(t, p, maildir.Draft{
 			From:        "Ann",
@@ -215,29 +216,30 @@ func TestPhoto(t *testing.T) {
 	t.Parallel()
 	data, coded := photo(t)
 	wide := "RIFF\x16\x00\x00\x00WEBPVP8X\x0a\x00\x00\x00\x00\x00\x00\x00\x40\x00\x00\x3f\x00\x00"
-	all := maildir.Images{Convert: maildir.ConvertAll, Embed: maildir.ImagesFile}
+	all := attachment.Images{Convert: attachment.ConvertAll, Embed: attachment.ImagesFile}
 	const as = " [x.webp image/webp] The image \"x.jpg\" was made WebP with some loss of detail: N bytes instead of N."
 	const kept = ` [x.jpg image/jpeg] The image "x.jpg" was not made WebP: `
 	for what, tt := range map[string]struct {
-		images maildir.Images
+		images attachment.Images
 		coded  string
 		err    error
 		want   string
 	}{
 		"asked for":           {images: all, coded: string(coded), want: "![](attachments/xx/….webp)" + as},
-		"not asked for":       {images: maildir.Images{Embed: maildir.ImagesFile}, coded: string(coded), want: kept + "it would have N bytes instead of N."},
+		"not asked for":       {images: attachment.Images{Embed: attachment.ImagesFile}, coded: string(coded), want: kept + "it would have N bytes instead of N."},
 		"little smaller":      {images: all, coded: string(padded(coded, len(data)*9/10)), want: kept + "it would have N bytes instead of N."},
 		"another image":       {images: all, coded: wide, want: kept + "cwebp made another image of it."},
 		"no image":            {images: all, coded: "x", want: kept + "cwebp made another image of it."},
 		"it failed":           {images: all, err: errors.New("no room"), want: kept + "cwebp could not make it: no room."},
-		"not even to be kept": {images: maildir.Images{Convert: maildir.ConvertNone, Embed: maildir.ImagesFile}, want: "[x.jpg image/jpeg]"},
+		"not even to be kept": {images: attachment.Images{Convert: attachment.ConvertNone, Embed: attachment.ImagesFile}, want: "[x.jpg image/jpeg]"},
 	} {
-		p := project(t, storetest.Config{NoWatcher: true, CodePhoto: func(_ context.Context, jpeg []byte) ([]byte, error) {
+		code := func(_ context.Context, jpeg []byte) ([]byte, error) {
 			if !bytes.Equal(jpeg, data) {
 				t.Errorf("%s: other bytes are coded", what)
 			}
 			return []byte(tt.coded), tt.err
-		}}, "Ann")
+		}
+		p := project(t, storetest.Config{NoWatcher: true, Attachments: attachment.Settings{CodePhoto: code}}, "Ann")
 		writeFile(t, p, "x.jpg", data)
 		sent := send(t, p, maildir.Draft{
 			From:    "Ann",
@@ -271,13 +273,13 @@ func TestImageForwarded(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
 	writeFile(t, p, "x.png", picture(t, false))
-	file := &maildir.Images{Embed: maildir.ImagesFile}
+	file := &attachment.Images{Embed: attachment.ImagesFile}
 	d := maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "![](x.png)", Images: file, Key: "k"}
 	first := send(t, p, d)
 	if again := send(t, p, d); !again.Again || again.ID != first.ID {
 		t.Errorf("sent again: %+v", again)
 	}
-	reply, err := p.Reply(t.Context(), maildir.ReplyDraft{From: "Bob", ReplyTo: first.ID, Body: first.Body, Images: &maildir.Images{}})
+	reply, err := p.Reply(t.Context(), maildir.ReplyDraft{From: "Bob", ReplyTo: first.ID, Body: first.Body, Images: &attachment.Images{}})
 	if err != nil || reply.Body != first.Body || len(reply.Attachments) != 1 || reply.Attachments[0].Path != first.Attachments[0].Path {
 		t.Errorf("forwarded: %+v, %v", reply, err)
 	}

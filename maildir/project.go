@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"mailtree/maildir/attachment"
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
 	"mailtree/maildir/notice"
@@ -68,6 +69,12 @@ func (p *Project) Created() time.Time { return p.created }
 
 // Tree is the project's work tree.
 func (p *Project) Tree() *tree.Tree { return p.tree }
+
+// Attachment reads a file that mail brought along, by its SHA-1 in hex. Errors: those of
+// attachment.Read.
+func (p *Project) Attachment(sum string, limit int64) (*attachment.Stored, error) {
+	return attachment.Read(p.tree, p.name(), sum, limit)
+}
 
 // HistoryState says how the project's audit stands.
 func (p *Project) HistoryState() HistoryState { return p.history.State() }

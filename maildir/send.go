@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"mailtree/maildir/attachment"
 	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
@@ -23,15 +24,15 @@ type Draft struct {
 	AckRequired   bool
 	ThreadID      string
 	InReplyTo     string
-	Attachments   []string // paths: below the tree, AttachmentRoots or the project's own work trees
+	Attachments   []string // paths of files: see package attachment
 	WorkDir       string   // absolute folder that the sender works in, which tells the work tree; "" or any other: the main one
 	Key           string   // idempotency key
 	Bounded       bool     // refuse where a recipient has Config.MailboxDepth unread messages
 	Auth          string   // how the caller was known: "none" (default), "token", "uid:N"
 	Door          string   // through what the draft came: format.DoorHTTP …; "": the server made it
 	Terminal      bool     // the process behind format.DoorCLI has a controlling terminal
-	Images        *Images  // what becomes of images in the body; nil: it is sent as it is
 	Variants
+	Images *attachment.Images // what becomes of images in the body; nil: it is sent as it is
 
 	References []string // ids before InReplyTo, oldest first, where the sender names them
 	by         *Caller  // whose rights count where files are attached; nil: the store's own
@@ -71,12 +72,13 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 	if err := d.check(); err != nil {
 		return nil, err
 	}
-	files, notes, err := p.gather(ctx, &d)
+	brought, err := p.gather(ctx, &d)
 	if err != nil {
 		return nil, err
 	}
+	d.Body = brought.Body
 	if d.HTML != "" {
-		files = append(files, *newAlternative(d.HTML))
+		brought.Files = append(brought.Files, attachment.Alternative(d.HTML))
 	}
 	var sent *Sent
 	tx := &writer.Tx{Op: writer.Op{Verb: verb, Agent: d.From}}
@@ -84,11 +86,11 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 		tx.Keys = writer.On("key " + d.From + "\n" + d.Key)
 	}
 	tx.Plan = func(g *writer.Group) error {
-		sent = &Sent{Notes: notes}
+		sent = &Sent{Notes: brought.Notes}
 		if err := p.needParties(g.Ctx, &d); err != nil {
 			return err
 		}
-		sent.Message = d.message(p.name(), files)
+		sent.Message = d.message(p.name(), brought.Files)
 		if d.Key != "" {
 			first, err := p.sentBefore(g.Ctx, &sent.Message)
 			if err != nil || first != nil {
@@ -110,13 +112,30 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 		if err := p.planTaking(g, tx, d.saved); err != nil {
 			return err
 		}
-		return p.planMessage(tx, &sent.Message, files)
+		return p.planMessage(tx, &sent.Message, brought.Files)
 	}
 	defer p.noteSeen(ctx, d.From)
 	if err := p.writer.Do(ctx, tx); err != nil {
 		return nil, err
 	}
 	return sent, nil
+}
+
+// gather reads what a draft brings along. Errors: those of attachment.Intake.Gather.
+func (p *Project) gather(ctx context.Context, d *Draft) (*attachment.Brought, error) {
+	r := attachment.Request{
+		Names:    d.Attachments,
+		Body:     d.Body,
+		TextOnly: d.TextOnly,
+		Images:   d.Images,
+		Tree:     p.tree,
+		CodeBase: p.human,
+		WorkDir:  d.WorkDir,
+	}
+	if d.by != nil && p.store.guest(*d.by) {
+		r.OwnedBy = &d.by.UID
+	}
+	return p.store.intake.Gather(ctx, r)
 }
 
 // check holds the draft against the limits and cleans its lists of recipients: to > cc > bcc, no
@@ -244,7 +263,7 @@ func (p *Project) needRoom(g *writer.Group, names []string) error {
 }
 
 // message is the draft without id and time.
-func (d *Draft) message(project string, files []attachmentFile) format.Message {
+func (d *Draft) message(project string, files []attachment.File) format.Message {
 	m := format.Message{
 		ThreadID:    d.ThreadID,
 		Project:     project,
@@ -323,7 +342,7 @@ func sameNames(a, b []string) bool { return slices.Equal(sorted(a), sorted(b)) }
 
 // planMessage plans the files of a message: canonical, outbox copy, inbox copies, attachments.
 // See docs/tree.md, "Copies".
-func (p *Project) planMessage(tx *writer.Tx, m *format.Message, files []attachmentFile) error {
+func (p *Project) planMessage(tx *writer.Tx, m *format.Message, files []attachment.File) error {
 	var err error
 	if m.ID, m.Created, err = p.store.clock.Stamp(); err != nil {
 		return err
@@ -342,7 +361,7 @@ func (p *Project) planMessage(tx *writer.Tx, m *format.Message, files []attachme
 		return err
 	}
 	for i := range files {
-		if err := p.planAttachment(tx, &files[i]); err != nil {
+		if err := files[i].Plan(tx, p.writer); err != nil {
 			return err
 		}
 	}
@@ -410,12 +429,12 @@ type ReplyDraft struct {
 	Importance    string
 	AckRequired   bool
 	Attachments   []string
-	WorkDir       string  // as of Draft
-	Images        *Images // as of Draft
+	WorkDir       string // as of Draft
 	Key           string
 	Auth, Door    string // as of Draft
 	Terminal      bool   // as of Draft
 	Variants
+	Images *attachment.Images // as of Draft
 }
 
 // Reply sends a reply in the original's thread. Errors: as Send; ErrNotFound for the original.

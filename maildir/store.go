@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"mailtree/maildir/address"
+	"mailtree/maildir/attachment"
 	"mailtree/maildir/clock"
 	"mailtree/maildir/format"
 	"mailtree/maildir/hook"
@@ -42,31 +43,24 @@ type Config struct {
 	// OpenHistory opens the audit of a project's tree, making the repository where there is none.
 	OpenHistory func(p *Project) (History, error)
 
-	MaxFile         int64                           // bytes of a message file; 0: tree.MaxFile
-	MaxFanout       int64                           // bytes of a message file times its recipients; 0: MaxFanout
-	MaxProjects     int                             // projects beyond which none is made; 0: MaxProjects
-	Files           int                             // descriptors that operations under way may hold; 0: 512
-	MailboxDepth    int                             // unread messages that a mailbox holds for bounded drafts; 0: MailboxDepth
-	Scope           storedir.Scope                  // which project a path inside a Git work tree means
-	MaxAttachment   int64                           // bytes of a file that is sent along; 0: MaxAttachment
-	MaxAttached     int64                           // bytes of all files that one message brings along; 0: MaxAttached
-	ImagePolicy     ImagePolicy                     // what becomes of images in bodies; "": ImagesAuto
-	MaxInline       int                             // bytes of an image that is put into a body; 0: MaxInline, below 0: none
-	AttachmentRoots []string                        // folders that attachments may be read from, beside the tree and the project's work tree
-	Domain          string                          // of the addresses of mailboxes; "": mailtree.local
-	User            func() int                      // the user whose store it is; nil: the process's effective uid
-	Patience        time.Duration                   // how long a caller waits for the disk; 0: 30 s
-	GoneLook        time.Duration                   // between looks for clients that are gone; 0: a minute
-	Progress        func(project string, files int) // called during the first reconcile; nil: not at all
+	MaxFile      int64                           // bytes of a message file; 0: tree.MaxFile
+	MaxFanout    int64                           // bytes of a message file times its recipients; 0: MaxFanout
+	MaxProjects  int                             // projects beyond which none is made; 0: MaxProjects
+	Files        int                             // descriptors that operations under way may hold; 0: 512
+	MailboxDepth int                             // unread messages that a mailbox holds for bounded drafts; 0: MailboxDepth
+	Scope        storedir.Scope                  // which project a path inside a Git work tree means
+	Attachments  attachment.Settings             // what messages may bring along
+	Domain       string                          // of the addresses of mailboxes; "": mailtree.local
+	User         func() int                      // the user whose store it is; nil: the process's effective uid
+	Patience     time.Duration                   // how long a caller waits for the disk; 0: 30 s
+	GoneLook     time.Duration                   // between looks for clients that are gone; 0: a minute
+	Progress     func(project string, files int) // called during the first reconcile; nil: not at all
 	// Refine makes a summary of a thread's text by other means; nil: none is made. Its error says
 	// why it has none.
 	Refine func(ctx context.Context, thread []byte) (string, error)
 	// Observe is called after each operation that writes, in the goroutine of its caller: how long
 	// it took and its error. An operation without paths had nothing to do. nil: not at all.
 	Observe func(op Op, took time.Duration, err error)
-	// CodePhoto makes WebP of a JPEG image with some loss; nil: photographs stay as they are. Its
-	// error says why it cannot.
-	CodePhoto func(ctx context.Context, jpeg []byte) ([]byte, error)
 
 	Now  func() time.Time     // nil: time.Now
 	Rand io.Reader            // nil: crypto/rand
@@ -88,8 +82,7 @@ type Store struct {
 	hooks     *hook.List
 	meant     projectKeys
 	tracked   repo.Tracked
-	attaching chan struct{} // tokens of those who read attachments
-	imaging   chan struct{} // full while an image is converted
+	intake    *attachment.Intake
 	limits    *writer.Limits
 	comparing chan struct{} // tokens of those who compare a whole tree
 	looking   chan struct{} // tokens of those who ingest what others changed
@@ -119,10 +112,6 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.MaxFanout == 0 {
 		cfg.MaxFanout = MaxFanout
 	}
-	cfg.MaxAttachment = cmp.Or(cfg.MaxAttachment, MaxAttachment)
-	cfg.MaxAttached = cmp.Or(cfg.MaxAttached, MaxAttached)
-	cfg.ImagePolicy = cmp.Or(cfg.ImagePolicy, ImagesAuto)
-	cfg.MaxInline = cmp.Or(cfg.MaxInline, MaxInline)
 	if cfg.MaxProjects == 0 {
 		cfg.MaxProjects = MaxProjects
 	}
@@ -149,17 +138,16 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		cfg.Log.Warn("README.md not written", "store", cfg.Root, "error", err)
 	}
 	s := &Store{
-		cfg:       cfg,
-		lock:      lock,
-		projects:  map[string]*Project{},
-		leftOut:   map[string]error{},
-		feed:      newFeed(),
-		clock:     clock.New(cfg.Now, cfg.Rand),
-		attaching: make(chan struct{}, 2),
-		imaging:   make(chan struct{}, 1),
-		adding:    make(chan struct{}, 1),
-		owners:    newOwners(cfg.Root),
-		hooks:     hook.NewList(cfg.Root),
+		cfg:      cfg,
+		lock:     lock,
+		projects: map[string]*Project{},
+		leftOut:  map[string]error{},
+		feed:     newFeed(),
+		clock:    clock.New(cfg.Now, cfg.Rand),
+		intake:   attachment.NewIntake(cfg.Attachments),
+		adding:   make(chan struct{}, 1),
+		owners:   newOwners(cfg.Root),
+		hooks:    hook.NewList(cfg.Root),
 	}
 	s.comparing, s.looking = make(chan struct{}, atOnce), make(chan struct{}, atOnce)
 	s.limits = writer.NewLimits(cmp.Or(cfg.Files, 512))
@@ -362,7 +350,7 @@ func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*
 
 func (s *Store) projectWithAttachment(sum string) (*Project, error) {
 	for _, p := range s.Projects() {
-		path, err := p.attachmentPath(sum)
+		path, err := attachment.Find(p.tree, sum)
 		if path != "" || err != nil {
 			return p, err
 		}

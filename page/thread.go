@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/attachment"
 	"mailtree/maildir/format"
 )
 
@@ -122,7 +123,7 @@ func (h *Page) raw(v *view) error {
 	if !v.Signed && format.Locate(m.Path).Kind != format.KindCanonical {
 		return errNoView
 	}
-	data, _, err := v.p.Tree().Read(m.Path, maildir.MaxAttachment)
+	data, _, err := v.p.Tree().Read(m.Path, attachment.MaxFile)
 	if err != nil {
 		return err
 	}
@@ -133,7 +134,7 @@ func (h *Page) raw(v *view) error {
 
 // file hands out an attachment, to be saved.
 func (h *Page) file(v *view) error {
-	f, err := v.p.Attachment(v.r.PathValue("sum"), maildir.MaxAttachment)
+	f, err := v.p.Attachment(v.r.PathValue("sum"), attachment.MaxFile)
 	if err != nil {
 		return err
 	}

@@ -56,26 +56,23 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 	var deaf error
 	files := descriptors()
 	share := gitlog.NewShare(min(max(files/128, 1), 16))
+	attachments := cfg.Attachments
+	attachments.CodePhoto = codePhoto()
 	store, err := maildir.Open(ctx, maildir.Config{
-		Root:            cfg.Store,
-		MaxFile:         cfg.MaxMessage,
-		MaxFanout:       cfg.MaxFanout,
-		MaxProjects:     cfg.MaxProjects,
-		Scope:           cfg.Scope,
-		Files:           files / 2,
-		MailboxDepth:    cfg.MailboxDepth,
-		MaxAttachment:   cfg.MaxAttachment,
-		MaxAttached:     cfg.MaxAttached,
-		ImagePolicy:     cfg.ImagePolicy,
-		MaxInline:       cfg.MaxInline,
-		AttachmentRoots: cfg.AttachmentRoots,
-		Domain:          cfg.MailDomain,
-		Refine:          refine(cfg),
-		Observe:         a.observe,
-		CodePhoto:       codePhoto(),
-		Log:             log,
-		Progress:        progress,
-		Step:            cfg.step,
+		Root:         cfg.Store,
+		MaxFile:      cfg.MaxMessage,
+		MaxFanout:    cfg.MaxFanout,
+		MaxProjects:  cfg.MaxProjects,
+		Scope:        cfg.Scope,
+		Files:        files / 2,
+		MailboxDepth: cfg.MailboxDepth,
+		Attachments:  attachments,
+		Domain:       cfg.MailDomain,
+		Refine:       refine(cfg),
+		Observe:      a.observe,
+		Log:          log,
+		Progress:     progress,
+		Step:         cfg.step,
 		OpenHistory: func(p *maildir.Project) (maildir.History, error) {
 			return openHistory(cfg, log, p, share)
 		},

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mailtree/maildir"
+	"mailtree/maildir/attachment"
 )
 
 func attachmentsCommand(p *program) *cobra.Command {
@@ -50,7 +50,7 @@ func listUnnamed(ctx context.Context, p *program) error {
 	files, bytes := 0, int64(0)
 	for _, slug := range slices.Sorted(maps.Keys(v.trees)) {
 		t := v.trees[slug]
-		unnamed, err := maildir.UnnamedAttachments(ctx, t)
+		unnamed, err := attachment.Unnamed(ctx, t)
 		if err != nil {
 			return fmt.Errorf("which attachments of %s are named cannot be told: %w", slug, err)
 		}

@@ -164,7 +164,7 @@ func (p *program) environment() []string {
 		case s.Name == "MCP_MAIL_STORE":
 			env = append(env, s.Name+"="+p.cfg.Store)
 		case s.Name == "ATTACHMENT_ROOTS" && s.Value != "":
-			env = append(env, s.Name+"="+strings.Join(p.cfg.AttachmentRoots, ":"))
+			env = append(env, s.Name+"="+strings.Join(p.cfg.Attachments.Roots, ":"))
 		case s.Source == "flag":
 			env = append(env, s.Name+"="+s.Value)
 		}

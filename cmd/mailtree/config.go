@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"mailtree/maildir"
+	"mailtree/maildir/attachment"
 	"mailtree/maildir/storedir"
 	"mailtree/mcp/tool"
 )
@@ -28,29 +29,25 @@ import (
 type config struct {
 	settings []setting // as given, for `mailtree config`
 
-	Store           string // absolute
-	Host            string
-	Port            int
-	LogLevel        slog.Level
-	LogFormat       string // text or json
-	RequireToken    bool
-	Loopback        bool
-	Socket          string // a socket beside the store's, open to other users; "" none
-	MaxMessage      int64  // bytes
-	MaxFanout       int64  // bytes
-	MaxProjects     int
-	Scope           storedir.Scope
-	MaxAnswer       int   // bytes
-	MailboxDepth    int   // unread messages
-	MaxAttachment   int64 // bytes
-	MaxAttached     int64 // bytes
-	ImagePolicy     maildir.ImagePolicy
-	MaxInline       int // bytes; -1 for none
-	AttachmentRoots []string
-	CommitExternal  bool
-	Poll            time.Duration // how often the trees are compared; 0: file events tell of changes
-	MailDomain      string
-	SummaryCommand  string // a line for the shell; "" none
+	Store          string // absolute
+	Host           string
+	Port           int
+	LogLevel       slog.Level
+	LogFormat      string // text or json
+	RequireToken   bool
+	Loopback       bool
+	Socket         string // a socket beside the store's, open to other users; "" none
+	MaxMessage     int64  // bytes
+	MaxFanout      int64  // bytes
+	MaxProjects    int
+	Scope          storedir.Scope
+	MaxAnswer      int // bytes
+	MailboxDepth   int // unread messages
+	Attachments    attachment.Settings
+	CommitExternal bool
+	Poll           time.Duration // how often the trees are compared; 0: file events tell of changes
+	MailDomain     string
+	SummaryCommand string // a line for the shell; "" none
 
 	Events    bool // the server offers the protocol's extension for events
 	Nudge     bool // the server tells agents of new mail by itself
@@ -103,12 +100,12 @@ func settings() []setting {
 		},
 		{
 			Name:    "IMAGE_INLINE_MAX_BYTES",
-			Default: strconv.Itoa(maildir.MaxInline),
+			Default: strconv.Itoa(attachment.MaxInline),
 			Help:    "largest image that is put into a body; larger ones are files",
 		},
 		{
 			Name:    "ATTACHMENT_POLICY",
-			Default: string(maildir.ImagesAuto),
+			Default: string(attachment.ImagesAuto),
 			Help: "images of bodies become WebP, small ones in the body (auto), all as files (file), or small ones in the body " +
 				"and a note on others (inline); keep: as auto, in the format they have",
 		},
@@ -160,12 +157,12 @@ func settings() []setting {
 		},
 		{
 			Name:    "MAX_ATTACHMENT_BYTES",
-			Default: strconv.Itoa(maildir.MaxAttachment),
+			Default: strconv.Itoa(attachment.MaxFile),
 			Help:    "largest file that is sent along",
 		},
 		{
 			Name:    "MAX_ATTACHED_BYTES",
-			Default: strconv.Itoa(maildir.MaxAttached),
+			Default: strconv.Itoa(attachment.MaxTotal),
 			Help:    "most that all files of one message have together",
 		},
 		{
@@ -271,12 +268,12 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	}
 	c.Host = v["HOST"]
 	c.Port = int(number("PORT", 0, 65535))
-	if c.MaxInline = int(number("IMAGE_INLINE_MAX_BYTES", 0, 64<<20)); c.MaxInline == 0 {
-		c.MaxInline = -1
+	if c.Attachments.MaxInline = int(number("IMAGE_INLINE_MAX_BYTES", 0, 64<<20)); c.Attachments.MaxInline == 0 {
+		c.Attachments.MaxInline = -1
 	}
-	c.ImagePolicy = maildir.ImagePolicy(choice("ATTACHMENT_POLICY", "auto", "file", "inline", "keep"))
-	c.MaxAttachment = number("MAX_ATTACHMENT_BYTES", 1, maildir.MaxStored)
-	c.MaxAttached = number("MAX_ATTACHED_BYTES", 1, 4*maildir.MaxStored)
+	c.Attachments.Images = attachment.ImagePolicy(choice("ATTACHMENT_POLICY", "auto", "file", "inline", "keep"))
+	c.Attachments.MaxFile = number("MAX_ATTACHMENT_BYTES", 1, attachment.MaxStored)
+	c.Attachments.MaxTotal = number("MAX_ATTACHED_BYTES", 1, 4*attachment.MaxStored)
 	if c.LogLevel.UnmarshalText([]byte(v["LOG_LEVEL"])) != nil {
 		bad("LOG_LEVEL", "one of debug, info, warn, error")
 	}
@@ -314,7 +311,7 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("ATTACHMENT_ROOTS: %w", err))
 		}
-		c.AttachmentRoots = append(c.AttachmentRoots, abs)
+		c.Attachments.Roots = append(c.Attachments.Roots, abs)
 	}
 	c.Loopback = c.Host == "localhost" || net.ParseIP(c.Host).IsLoopback()
 	if !c.Loopback && !c.RequireToken {

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/maildir"
+	"mailtree/maildir/attachment"
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
 	"mailtree/maildir/gitlog"
@@ -336,7 +337,7 @@ func (d *doctor) claims(slug string, t *tree.Tree) {
 // longer has what its sender sent.
 func (d *doctor) attachments(ctx context.Context, slug string, t *tree.Tree) {
 	var bad [][2]string
-	good, err := maildir.CheckAttachments(ctx, t, func(path, why string) { bad = append(bad, [2]string{path, why}) })
+	good, err := attachment.Check(ctx, t, func(path, why string) { bad = append(bad, [2]string{path, why}) })
 	if err != nil {
 		d.say("attachments of %s cannot be read: %v", slug, err)
 		return

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"mailtree/maildir"
+	"mailtree/maildir/attachment"
 	"mailtree/mcp/tool"
 )
 
@@ -42,7 +43,7 @@ func (t *Toolset) replyMessage() tool.Tool {
 				Door:        tool.CallerOf(ctx).Door,
 				Terminal:    tool.CallerOf(ctx).Terminal,
 				WorkDir:     tool.CallerOf(ctx).WorkDir(a.Text("project_key")),
-				Images:      &maildir.Images{},
+				Images:      &attachment.Images{},
 			}
 			wait, bounded := a.Wait("wait_reply_seconds", tool.MaxWait)
 			p, note, err := t.project(ctx, a)

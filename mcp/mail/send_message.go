@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"mailtree/maildir"
+	"mailtree/maildir/attachment"
 	"mailtree/maildir/format"
 	"mailtree/mcp/tool"
 )
@@ -70,12 +71,12 @@ func importance(deflt string) *tool.Node {
 }
 
 // images are the arguments on images; what is absent goes by the settings of the store.
-func images(a *tool.Args) *maildir.Images {
-	i := &maildir.Images{Embed: maildir.ImagePolicy(a.Choice("image_embed_policy"))}
+func images(a *tool.Args) *attachment.Images {
+	i := &attachment.Images{Embed: attachment.ImagePolicy(a.Choice("image_embed_policy"))}
 	if a.Has("convert_images") {
-		i.Convert = maildir.ConvertNone
+		i.Convert = attachment.ConvertNone
 		if a.Flag("convert_images") {
-			i.Convert = maildir.ConvertAll
+			i.Convert = attachment.ConvertAll
 		}
 	}
 	if a.Has("inline_max_bytes") {

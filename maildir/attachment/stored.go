@@ -1,4 +1,4 @@
-package maildir
+package attachment
 
 import (
 	"context"
@@ -15,33 +15,34 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// StoredAttachment is a file of the tree that mail brought along.
-type StoredAttachment struct {
+// Stored is a file of the tree that mail brought along.
+type Stored struct {
 	Path      string // in the tree
 	MediaType string
 	Data      []byte
 }
 
-// Attachment reads the file whose bytes have that SHA-1, in hex. Errors: ErrNotFound; ErrTooLarge
-// where it has more than limit bytes; ErrConflict where the bytes are not what its name says.
-func (p *Project) Attachment(sum string, limit int64) (*StoredAttachment, error) {
-	path, err := p.attachmentPath(sum)
+// Read reads the file of a project's tree whose bytes have that SHA-1, in hex. project is how a
+// refusal calls the project. Errors: ErrNotFound; ErrTooLarge where the file has more than limit
+// bytes; ErrConflict where the bytes are not what its name says.
+func Read(t *tree.Tree, project, sum string, limit int64) (*Stored, error) {
+	path, err := Find(t, sum)
 	if err != nil {
 		return nil, err
 	}
-	e := &Error{
+	e := &refusal.Error{
 		What:  refusal.NoAttachment,
 		Field: refusal.Attachments,
 		Name:  sum,
-		Other: p.name(),
+		Other: project,
 	}
 	if path == "" {
 		return nil, e
 	}
-	data, stat, err := p.tree.Read(path, limit)
+	data, stat, err := t.Read(path, limit)
 	switch {
 	case stat.Size > limit:
-		e.What, e.Other, e.Counts, e.Limit = refusal.AttachmentTooLarge, filepath.Join(p.tree.Dir(), path), []int{int(stat.Size)}, int(limit)
+		e.What, e.Other, e.Counts, e.Limit = refusal.AttachmentTooLarge, filepath.Join(t.Dir(), path), []int{int(stat.Size)}, int(limit)
 		return nil, e
 	case err != nil:
 		e.What, e.Why = refusal.AttachmentUnusable, tree.PlainFileError(err)
@@ -50,19 +51,20 @@ func (p *Project) Attachment(sum string, limit int64) (*StoredAttachment, error)
 		e.What, e.Why = refusal.AttachmentAltered, otherBytes
 		return nil, e
 	}
-	return &StoredAttachment{Path: path, MediaType: media.New(path, data).Type, Data: data}, nil
+	return &Stored{Path: path, MediaType: media.New(path, data).Type, Data: data}, nil
 }
 
-// attachmentPath finds the file of that name; "" where there is none.
-func (p *Project) attachmentPath(sum string) (string, error) {
+// Find finds the path of the file whose bytes have that SHA-1, in hex; "" where there is none.
+// Errors: ErrUnavailable where the folder cannot be read.
+func Find(t *tree.Tree, sum string) (string, error) {
 	sum = strings.ToLower(sum)
 	if format.AttachmentSum(format.AttachmentsDir+"/"+sum[:min(len(sum), 2)]+"/"+sum) == "" {
 		return "", nil
 	}
 	dir := filepath.Dir(format.AttachmentPath(sum, ""))
-	files, err := p.tree.List(dir)
+	files, err := t.List(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", &Error{What: refusal.PathUnread, Other: dir, Why: tree.PlainFileError(err)}
+		return "", &refusal.Error{What: refusal.PathUnread, Other: dir, Why: tree.PlainFileError(err)}
 	}
 	for _, f := range files {
 		if file := dir + "/" + f.Name(); format.AttachmentSum(file) == sum {
@@ -99,11 +101,11 @@ func walkStored(ctx context.Context, t *tree.Tree, fn func(path string, err erro
 	return nil
 }
 
-// CheckAttachments reads every file below attachments that is named by its content, and calls bad
+// Check reads every file below attachments that is named by its content, and calls bad
 // with the path of each that is not what its name says, and why: other bytes, too large for an
 // attachment, no file, not readable. It holds little of a file in memory at a time. It returns how
 // many are as they should be. Errors: ctx's.
-func CheckAttachments(ctx context.Context, t *tree.Tree, bad func(path, why string)) (good int, err error) {
+func Check(ctx context.Context, t *tree.Tree, bad func(path, why string)) (good int, err error) {
 	err = walkStored(ctx, t, func(p string, err error) {
 		sum := ""
 		if err == nil {
@@ -125,11 +127,11 @@ func CheckAttachments(ctx context.Context, t *tree.Tree, bad func(path, why stri
 // sums matches what may be the SHA-1 of an attachment.
 var sums = regexp.MustCompile(`[0-9a-f]{40}`)
 
-// UnnamedAttachments lists the files below attachments whose names stand in no other file of the
+// Unnamed lists the files below attachments whose names stand in no other file of the
 // tree: no message, no copy of one and no draft, valid or not. It changes nothing. While a server
 // runs, a file of a message that is just being sent may be among them. Errors: ctx's; of a file or
 // folder that cannot be read, since it may name any.
-func UnnamedAttachments(ctx context.Context, t *tree.Tree) ([]string, error) {
+func Unnamed(ctx context.Context, t *tree.Tree) ([]string, error) {
 	var stored []string
 	var unread error
 	if err := walkStored(ctx, t, func(p string, err error) {

@@ -1,11 +1,13 @@
-package maildir
+package attachment
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"mailtree/maildir/format"
@@ -52,16 +54,10 @@ const MaxInline = 64 << 10
 // maxConverted is how many pixels of one message are converted: some five seconds of one core.
 const maxConverted = 4 * media.MaxConvert
 
-// mayHaveImages reports whether the images of the body are to be sent along, as far as a glance
-// tells.
-func (d *Draft) mayHaveImages() bool {
-	return d.Images != nil && !d.TextOnly && markdown.MayHaveImages(d.Body)
-}
-
 // bodyImages gathers the images of the body, and returns the body that names the copies.
 func (g *gathering) bodyImages(ctx context.Context) string {
 	known := map[string]string{}
-	body, whole := markdown.RewriteImages(ctx, g.d.Body, func(destination string) string {
+	body, whole := markdown.RewriteImages(ctx, g.r.Body, func(destination string) string {
 		to, ok := known[destination]
 		if !ok {
 			to = g.bodyImage(ctx, destination)
@@ -70,7 +66,7 @@ func (g *gathering) bodyImages(ctx context.Context) string {
 		return to
 	})
 	if !whole {
-		g.notes = append(g.notes, &Error{What: refusal.ImagesUnread, Field: refusal.Body})
+		g.notes = append(g.notes, &refusal.Error{What: refusal.ImagesUnread, Field: refusal.Body})
 	}
 	return body
 }
@@ -79,14 +75,14 @@ func (g *gathering) bodyImages(ctx context.Context) string {
 // where that is no file, or none that can be read.
 func (g *gathering) bodyImage(ctx context.Context, destination string) string {
 	data, name, err := g.readImage(destination)
-	if err == nil && len(g.files) == maxAttachments {
-		err = refusal.Over(refusal.TooManyAttachments, refusal.Body, maxAttachments+1, maxAttachments)
+	if err == nil && len(g.files) == maxFiles {
+		err = refusal.Over(refusal.TooManyAttachments, refusal.Body, maxFiles+1, maxFiles)
 	}
 	if err == nil {
 		err = ctx.Err()
 	}
 	if err != nil {
-		g.notes = append(g.notes, &Error{What: refusal.ImageLeft, Field: refusal.Body, Err: err})
+		g.notes = append(g.notes, &refusal.Error{What: refusal.ImageLeft, Field: refusal.Body, Err: err})
 		return destination
 	}
 	if data == nil {
@@ -98,14 +94,11 @@ func (g *gathering) bodyImage(ctx context.Context, destination string) string {
 	if format.AttachmentSum(destination) != "" {
 		return g.addImage(name, f) // an earlier message brought it: it was converted then, or not
 	}
-	policy := g.p.store.cfg.ImagePolicy
-	if c := g.d.Images.Convert; c == ConvertAll || c == ConvertDefault && policy != ImagesKeep {
+	if c := g.r.Images.Convert; c == ConvertAll || c == ConvertDefault && g.in.Images != ImagesKeep {
 		g.toWebP(ctx, refusal.Body, shown, f)
 	}
-	if g.d.Images.Embed != "" {
-		policy = g.d.Images.Embed
-	}
-	if most := g.maxInline(); f.Pixels > 0 && policy != ImagesFile {
+	policy, most := cmp.Or(g.r.Images.Embed, g.in.Images), cmp.Or(g.r.Images.MaxInline, g.in.MaxInline)
+	if f.Pixels > 0 && policy != ImagesFile {
 		if len(f.Data) <= most {
 			return "data:" + f.Type + ";base64," + base64.StdEncoding.EncodeToString(f.Data)
 		}
@@ -120,21 +113,11 @@ func (g *gathering) bodyImage(ctx context.Context, destination string) string {
 
 // addImage adds a file, unless the message has it already, and returns its path.
 func (g *gathering) addImage(name string, f *media.File) string {
-	a := newAttachment(name, f)
-	for _, other := range g.files {
-		if other.Path == a.Path {
-			return a.Path
-		}
+	a := newFile(name, f)
+	if !slices.ContainsFunc(g.files, func(f File) bool { return f.Path == a.Path }) {
+		g.files = append(g.files, a)
 	}
-	g.files = append(g.files, *a)
 	return a.Path
-}
-
-func (g *gathering) maxInline() int {
-	if n := g.d.Images.MaxInline; n != 0 {
-		return n
-	}
-	return g.p.store.cfg.MaxInline
 }
 
 // scheme matches the beginning of a URI, and of what names no file.
@@ -143,22 +126,20 @@ var scheme = regexp.MustCompile(`^(?:[A-Za-z][A-Za-z0-9+.-]*:|//|#|\?)`)
 // readImage reads what an image of the body names, and returns its file name, if any. It returns
 // nil where that is on another machine, or no file at all.
 func (g *gathering) readImage(destination string) (data []byte, name string, err error) {
-	const file = "file://"
-	switch {
-	case strings.HasPrefix(destination, "data:"):
+	if strings.HasPrefix(destination, "data:") {
 		data, err = dataURI(destination)
 		if err == nil {
-			err = g.take(refusal.Body, shortURI(destination), int64(len(data)))
+			err = g.count(refusal.Body, shortURI(destination), int64(len(data)))
 		}
 		return data, "", err
-	case strings.HasPrefix(destination, file):
-		destination = strings.TrimPrefix(destination, file)
-	case scheme.MatchString(destination):
+	}
+	destination, local := strings.CutPrefix(destination, "file://")
+	if !local && scheme.MatchString(destination) {
 		return nil, "", nil
 	}
-	data, name, err = g.readAttachment(refusal.Body, destination)
-	if plain, bad := url.PathUnescape(destination); bad == nil && plain != destination && errors.Is(err, ErrNotFound) {
-		return g.readAttachment(refusal.Body, plain)
+	data, name, err = g.readNamed(refusal.Body, destination)
+	if plain, bad := url.PathUnescape(destination); bad == nil && plain != destination && errors.Is(err, refusal.ErrNotFound) {
+		return g.readNamed(refusal.Body, plain)
 	}
 	return data, name, err
 }
@@ -166,18 +147,15 @@ func (g *gathering) readImage(destination string) (data []byte, name string, err
 // dataURI decodes the data of a URI (RFC 2397).
 func dataURI(uri string) ([]byte, error) {
 	head, data, ok := strings.Cut(uri, ",")
-	if !ok {
-		return nil, &Error{What: refusal.ImageURIDamaged, Field: refusal.Body, Name: shortURI(uri)}
-	}
 	if plain, err := url.PathUnescape(data); err == nil {
 		data = plain
 	}
-	if !strings.HasSuffix(head, ";base64") {
+	if ok && !strings.HasSuffix(head, ";base64") {
 		return []byte(data), nil
 	}
 	out, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(data, "="))
-	if err != nil {
-		return nil, &Error{What: refusal.ImageURIDamaged, Field: refusal.Body, Name: shortURI(uri)}
+	if !ok || err != nil {
+		return nil, &refusal.Error{What: refusal.ImageURIDamaged, Field: refusal.Body, Name: shortURI(uri)}
 	}
 	return out, nil
 }
@@ -196,10 +174,10 @@ func shortURI(destination string) string {
 func (g *gathering) toWebP(ctx context.Context, field refusal.Field, name string, f *media.File) {
 	kept := "the images of this message that were converted have too many pixels together"
 	odd := f.Odd
-	code := g.p.store.cfg.CodePhoto
-	recodes := code != nil && f.IsPhoto() && g.d.Images.Convert == ConvertAll
-	if costs := recodes || f.MayConvert(); !costs || f.Pixels <= g.pixels {
-		g.p.store.imaging <- struct{}{}
+	code := g.in.CodePhoto
+	recodes := code != nil && f.IsPhoto() && g.r.Images.Convert == ConvertAll
+	if costs := recodes || f.MayConvert(); !costs || g.pixels+f.Pixels <= maxConverted {
+		g.in.converting <- struct{}{}
 		pixels, size := f.Pixels, len(f.Data)
 		kept = f.ToWebP()
 		if kept != "" && recodes {
@@ -209,20 +187,15 @@ func (g *gathering) toWebP(ctx context.Context, field refusal.Field, name string
 				g.notes = append(g.notes, e)
 			}
 		}
-		<-g.p.store.imaging
+		<-g.in.converting
 		if kept == "" {
-			g.pixels -= pixels
+			g.pixels += pixels
 		}
 	}
 	if f.Odd != odd {
 		g.noteOdd(field, name, f)
 	}
 	if kept != "" {
-		g.notes = append(g.notes, &Error{
-			What:  refusal.ImageKept,
-			Field: field,
-			Name:  name,
-			Why:   kept,
-		})
+		g.note(refusal.ImageKept, field, name, kept)
 	}
 }

@@ -1,0 +1,93 @@
+package attachment
+
+import (
+	"bytes"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mailtree/maildir/format"
+	"mailtree/maildir/media"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/tree"
+	"mailtree/maildir/writer"
+)
+
+// File is an attachment whose bytes were read.
+type File struct {
+	format.Attachment
+	data []byte
+}
+
+// Alternative is the HTML of a body as an attachment.
+func Alternative(html string) File {
+	f := newFile("body.html", &media.File{Data: []byte(html), Type: "text/html", Ext: ".html"})
+	f.Type = format.Alternative
+	return f
+}
+
+// newFile is a file that its sender calls name; "" for an image of a data URI.
+func newFile(name string, f *media.File) File {
+	sum := sha1Of(f.Data)
+	switch {
+	case name == "":
+		name = "image" + f.Ext
+	case f.Type == media.WebP:
+		name = strings.TrimSuffix(name, filepath.Ext(name)) + f.Ext
+	}
+	return File{
+		Attachment: format.Attachment{
+			Type:      "file",
+			MediaType: f.Type,
+			Path:      format.AttachmentPath(sum, f.Ext),
+			Bytes:     int64(len(f.Data)),
+			SHA1:      sum,
+			Name:      format.Cut(name, 255),
+		},
+		data: f.Data,
+	}
+}
+
+func sha1Of(data []byte) string {
+	sum := sha1.Sum(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// otherBytes is what is wrong with a file in attachments that somebody changed or put there.
+const otherBytes = "other bytes than its name says"
+
+// Plan plans the file as a part of tx, an operation of w; nothing where the tree has it. Errors:
+// writer.ErrBusy where an operation under way writes the file, which may be taken back; ErrConflict
+// where something else lies at its name; ErrUnavailable.
+func (f *File) Plan(tx *writer.Tx, w *writer.Writer) error {
+	if slices.ContainsFunc(tx.Writes, func(w *tree.Write) bool { return w.Path == f.Path && bytes.Equal(w.Data, f.data) }) {
+		return nil // attached twice
+	}
+	if w.Holders(writer.Path, f.Path) > 0 {
+		return writer.ErrBusy
+	}
+	same, err := w.Tree.SameBytes(f.Path, f.data)
+	why := otherBytes
+	switch {
+	case same:
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		tx.Create(f.Path, f.data)
+		return nil
+	case err != nil && tree.FaultOf(err) == tree.FaultMachine:
+		return err
+	case err != nil:
+		why = tree.PlainFileError(err)
+	}
+	return &refusal.Error{
+		What:  refusal.AttachmentBlocked,
+		Field: refusal.Attachments,
+		Name:  f.Name,
+		Other: f.Path,
+		Why:   why,
+	}
+}
