@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/history"
 	"mailtree/maildir/refusal"
 )
 
@@ -17,13 +18,13 @@ import (
 // that a page costs the same however large the inbox is. Errors: ErrNotFound for the agent and for a
 // moment that is not in the history; ErrInvalid for a commit of which several have the name; those
 // of q.Room.Reserve.
-func (p *Project) InboxAsOf(ctx context.Context, q InboxQuery, at Moment) (page *InboxPage, err error) {
+func (p *Project) InboxAsOf(ctx context.Context, q InboxQuery, at history.Moment) (page *InboxPage, err error) {
 	if format.CheckName(q.Agent) != "" {
 		return nil, p.unknownAgent(ctx, refusal.Agent, q.Agent)
 	}
 	q.Limit = pageSize(q.Limit)
 	folder := strings.Join([]string{format.AgentsDir, q.Agent, format.InboxDir}, "/")
-	err = p.history.AsOf(ctx, at, folder, func(_ Commit, files []OldFile) error {
+	err = p.history.AsOf(ctx, at, folder, func(_ history.Commit, files []history.OldFile) error {
 		if len(files) == 0 {
 			page = &InboxPage{}
 			return p.needAgent(ctx, refusal.Agent, q.Agent)
@@ -42,14 +43,14 @@ func (p *Project) InboxAsOf(ctx context.Context, q InboxQuery, at Moment) (page 
 
 // oldCopy is an inbox copy as it was, with the marks beside it; nil where there was none.
 type oldCopy struct {
-	OldFile
+	history.OldFile
 	id                  string
-	read, ack, archived *OldFile
+	read, ack, archived *history.OldFile
 }
 
 // oldCopies are the copies in an inbox, the last path first. files are in the order of their paths.
-func oldCopies(files []OldFile) []oldCopy {
-	marks := map[string]*OldFile{}
+func oldCopies(files []history.OldFile) []oldCopy {
+	marks := map[string]*history.OldFile{}
 	for i := range files {
 		marks[files[i].Path] = &files[i]
 	}
@@ -74,7 +75,7 @@ func oldCopies(files []OldFile) []oldCopy {
 }
 
 // wasRead is the mark that says so, as docs/tree.md, "Marks", has it; nil: none does.
-func (c *oldCopy) wasRead() *OldFile {
+func (c *oldCopy) wasRead() *history.OldFile {
 	switch {
 	case c.read != nil:
 		return c.read
@@ -161,14 +162,14 @@ func (p *Project) oldDelivery(agent string, c *oldCopy) (d *Delivery, text strin
 	if d.Body, d.BCC = "", nil; d.Kind == "bcc" {
 		d.BCC = []string{agent}
 	}
-	if d.ReadAt, err = c.wasRead().markTime(); err == nil {
-		d.AckedAt, err = c.ack.markTime()
+	if d.ReadAt, err = markTime(c.wasRead()); err == nil {
+		d.AckedAt, err = markTime(c.ack)
 	}
 	return d, m.Body, err
 }
 
 // markTime is when a mark was made; zero where there is none, or it does not say.
-func (f *OldFile) markTime() (time.Time, error) {
+func markTime(f *history.OldFile) (time.Time, error) {
 	if f == nil {
 		return time.Time{}, nil
 	}

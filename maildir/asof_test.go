@@ -11,16 +11,17 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/history"
 )
 
 // moment is the newest commit.
-func moment(t *testing.T, p *maildir.Project) maildir.Moment {
+func moment(t *testing.T, p *maildir.Project) history.Moment {
 	t.Helper()
 	if err := p.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	var at maildir.Moment
-	err := p.Log(t.Context(), maildir.LogQuery{Limit: 1}, func(e *maildir.LogEntry) error {
+	var at history.Moment
+	err := p.Log(t.Context(), maildir.LogQuery{Limit: 1}, func(e *history.Entry) error {
 		at.Commit = e.Commit
 		return nil
 	})
@@ -82,7 +83,7 @@ func TestInboxAsOf(t *testing.T) {
 		}
 		return fmt.Sprint(strings.Join(all, "\n"), "\n", page.Unread, page.Total, page.Archived)
 	}
-	asOf := func(at maildir.Moment, q maildir.InboxQuery) *maildir.InboxPage {
+	asOf := func(at history.Moment, q maildir.InboxQuery) *maildir.InboxPage {
 		t.Helper()
 		q.Agent = "Bob"
 		page, err := p.InboxAsOf(t.Context(), q, at)
@@ -101,7 +102,7 @@ func TestInboxAsOf(t *testing.T) {
 		t.Errorf("as it was:\n%s\nwant:\n%s", got, want)
 	}
 	for _, tt := range []struct {
-		at   maildir.Moment
+		at   history.Moment
 		q    maildir.InboxQuery
 		want string
 	}{
@@ -110,7 +111,7 @@ func TestInboxAsOf(t *testing.T) {
 		{marked, maildir.InboxQuery{UrgentOnly: true}, "1"},
 		{marked, maildir.InboxQuery{Since: now.Messages[1].Created}, "4"},
 		{unmarked, maildir.InboxQuery{UnreadOnly: true}, "43210"},
-		{maildir.Moment{At: time.Now().Add(time.Hour)}, maildir.InboxQuery{}, ""},
+		{history.Moment{At: time.Now().Add(time.Hour)}, maildir.InboxQuery{}, ""},
 	} {
 		if got := subjects(asOf(tt.at, tt.q)); got != tt.want {
 			t.Errorf("%+v: %s, want %s", tt.q, got, tt.want)

@@ -10,6 +10,7 @@ import (
 
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
+	"mailtree/maildir/history"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
@@ -183,7 +184,7 @@ func (p *Project) Release(ctx context.Context, agent string, patterns []string) 
 // as Release.
 func (p *Project) ReleaseFrom(ctx context.Context, agent, folder string, patterns []string) (*claim.Release, error) {
 	var res *claim.Release
-	tx := &writer.Tx{Op: writer.Op{Verb: VerbRelease, Agent: agent}, Keys: writer.On("claims")}
+	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbRelease, Agent: agent}, Keys: writer.On("claims")}
 	mended := map[string][]string{}
 	err := p.mending(folder, func(m *claim.Mending) error {
 		for _, pat := range patterns {

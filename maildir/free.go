@@ -6,6 +6,7 @@ import (
 
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
+	"mailtree/maildir/history"
 	"mailtree/maildir/writer"
 )
 
@@ -34,7 +35,7 @@ func (p *Project) Free(ctx context.Context, f Freeing) (*format.Message, error) 
 	if err := d.check(); err != nil {
 		return nil, err
 	}
-	tx := &writer.Tx{Op: writer.Op{Verb: VerbRelease, Agent: f.Agent}, Keys: writer.On("claims")}
+	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbRelease, Agent: f.Agent}, Keys: writer.On("claims")}
 	tx.Plan = func(g *writer.Group) error {
 		notice = nil
 		if err := p.needParties(g.Ctx, d); err != nil {

@@ -8,6 +8,7 @@ import (
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
 	"mailtree/maildir/claim"
+	"mailtree/maildir/history"
 )
 
 // TestFree: who releases another's claim is the one who did it, and takes back both the release and
@@ -36,7 +37,7 @@ func TestFree(t *testing.T) {
 	notice := free()
 	held("Bob b.go")
 	last := ""
-	if err := p.Log(t.Context(), maildir.LogQuery{Of: "claims", Limit: 1}, func(e *maildir.LogEntry) error {
+	if err := p.Log(t.Context(), maildir.LogQuery{Of: "claims", Limit: 1}, func(e *history.Entry) error {
 		last = e.Who + " " + e.Verb + " " + e.ID
 		return nil
 	}); err != nil || last != "Ann release "+notice {
@@ -47,7 +48,7 @@ func TestFree(t *testing.T) {
 		t.Errorf("once more: %+v, %v", m, err)
 	}
 	u := undo(t, p, "Ann", "")
-	if u.Verb != maildir.VerbRelease || u.ID != notice || !slices.Equal(u.Patterns, []string{"a.go"}) || len(u.Readers) > 0 {
+	if u.Verb != history.VerbRelease || u.ID != notice || !slices.Equal(u.Patterns, []string{"a.go"}) || len(u.Readers) > 0 {
 		t.Errorf("%+v", u)
 	}
 	held("Bob a.go", "Bob b.go")

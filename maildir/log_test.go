@@ -11,13 +11,14 @@ import (
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/history"
 )
 
 // logOf is the history, a line for each entry: who, verb, door, summary, and the files.
 func logOf(t *testing.T, p *maildir.Project, q maildir.LogQuery) string {
 	t.Helper()
 	var all strings.Builder
-	err := p.Log(t.Context(), q, func(e *maildir.LogEntry) error {
+	err := p.Log(t.Context(), q, func(e *history.Entry) error {
 		fmt.Fprintf(&all, "%s %s %s %s", e.Who, e.Verb, e.Door, e.Summary)
 		for _, f := range e.Files {
 			fmt.Fprintf(&all, " [%s %s]", f.Op, f.Path)

@@ -15,6 +15,7 @@ import (
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/history"
 )
 
 // putByHand writes a file of the tree as a person does.
@@ -76,7 +77,7 @@ func TestDeleteMailboxMeanwhile(t *testing.T) {
 	t.Parallel()
 	var h, preserved halts
 	p := project(t, storetest.Config{NoWatcher: true, Step: h.pass,
-		History: func(x maildir.History) maildir.History { return slowHistory{x, func() { preserved.pass("") }} }}, "Ann", "Bob")
+		History: func(x history.Log) history.Log { return slowHistory{x, func() { preserved.pass("") }} }}, "Ann", "Bob")
 	placed := h.at(isStep("ingest"))
 	sent := sendLater(t, p, "s")
 	<-placed.reached
@@ -136,7 +137,7 @@ func TestEditOfADeletedMailbox(t *testing.T) {
 	var p *maildir.Project
 	edit := sync.OnceFunc(func() { putByHand(t, p, draft, "second thoughts\n") })
 	p = project(t, storetest.Config{NoWatcher: true,
-		History: func(x maildir.History) maildir.History { return hastyHistory{x, func() { edit() }} }}, "Ann", "Bob")
+		History: func(x history.Log) history.Log { return hastyHistory{x, func() { edit() }} }}, "Ann", "Bob")
 	putByHand(t, p, draft, "first thoughts\n")
 	if _, err := p.DeleteMailbox(t.Context(), "Bob", true, maildir.Caller{Root: true}); err != nil {
 		t.Fatal(err)
@@ -155,13 +156,13 @@ func TestEditOfADeletedMailbox(t *testing.T) {
 
 // hastyHistory is a history beside which somebody acts when it has just preserved something.
 type hastyHistory struct {
-	maildir.History
+	history.Log
 	after func()
 }
 
 func (x hastyHistory) Preserve(ctx context.Context, paths []string) error {
 	defer x.after()
-	return x.History.Preserve(ctx, paths)
+	return x.Log.Preserve(ctx, paths)
 }
 
 // TestMarkRemovedBeforeStamp: a mark that somebody made and took away again does not come back with the time in it.

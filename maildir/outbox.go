@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/history"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
@@ -116,7 +117,7 @@ func (p *Project) handleSaved(ctx context.Context) {
 
 // isAway reports whether another branch than the mail's is checked out, and logs when that begins.
 func (p *Project) isAway(was *bool) bool {
-	away := p.history.State().Mode == HistoryDetached
+	away := p.history.State().Mode == history.Detached
 	if away && !*was {
 		p.store.cfg.Log.Warn("what lies in outboxes is not sent until the mail's branch is checked out again", "project", p.slug)
 	}

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"mailtree/fixtures/storetest"
-	"mailtree/maildir"
 	"mailtree/maildir/claim"
+	"mailtree/maildir/history"
 )
 
 // TestSlowPlanHoldsNobody: while an operation is being planned that waits for the history to take what a person wrote, one whose
@@ -15,7 +15,7 @@ import (
 func TestSlowPlanHoldsNobody(t *testing.T) {
 	t.Parallel()
 	var h, git halts
-	history := func(x maildir.History) maildir.History { return slowHistory{x, func() { git.pass("preserve") }} }
+	history := func(x history.Log) history.Log { return slowHistory{x, func() { git.pass("preserve") }} }
 	p := project(t, storetest.Config{NoWatcher: true, Step: h.pass, History: history}, "Ann", "Bob")
 	claim := claim.Request{Agent: "Ann", Patterns: []string{"a.go"}}
 	if _, err := p.Claim(t.Context(), claim); err != nil {
@@ -49,11 +49,11 @@ func TestSlowPlanHoldsNobody(t *testing.T) {
 
 // slowHistory is a history that a test may stop before it preserves something.
 type slowHistory struct {
-	maildir.History
+	history.Log
 	before func()
 }
 
 func (x slowHistory) Preserve(ctx context.Context, paths []string) error {
 	x.before()
-	return x.History.Preserve(ctx, paths)
+	return x.Log.Preserve(ctx, paths)
 }

@@ -14,6 +14,7 @@ import (
 	"mailtree/maildir/attachment"
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
+	"mailtree/maildir/history"
 	"mailtree/maildir/notice"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/repo"
@@ -33,7 +34,7 @@ type Project struct {
 	created time.Time
 	tree    *tree.Tree
 	writer  *writer.Writer
-	history History
+	history history.Log
 
 	life    life
 	doubt   chan struct{} // rings the one who compares: events were lost, or somebody asks
@@ -77,7 +78,7 @@ func (p *Project) Attachment(sum string, limit int64) (*attachment.Stored, error
 }
 
 // HistoryState says how the project's audit stands.
-func (p *Project) HistoryState() HistoryState { return p.history.State() }
+func (p *Project) HistoryState() history.State { return p.history.State() }
 
 // Flush commits everything that was written or noticed so far. Errors: ErrUnavailable.
 func (p *Project) Flush(ctx context.Context) error { return p.history.Flush(ctx) }

@@ -14,6 +14,7 @@ import (
 
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
+	"mailtree/maildir/history"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/writer"
 )
@@ -222,7 +223,7 @@ type AgentInfo struct {
 	Claims []claim.Row // live ones
 	Mail   []Delivery  // the newest openly addressed messages in its inbox, newest first
 	// Commits are its newest in the mail's history, newest first; none where Git cannot be read.
-	Commits []Commit
+	Commits []history.Commit
 }
 
 // whoisCommits is how many of an agent's commits whois tells.
@@ -261,7 +262,7 @@ func (p *Project) Whois(ctx context.Context, name string) (*AgentInfo, error) {
 
 // marksMail reports whether a commit is of a mark on one message: it may be one that the agent got as
 // a blind copy (Invariant I7), and Mail tells the others.
-func marksMail(c Commit) bool {
+func marksMail(c history.Commit) bool {
 	verb, _, _ := strings.Cut(c.Subject, ":")
 	return slices.Contains([]string{"read", "unread", "acknowledge", "archive", "pop", "delete"}, verb)
 }

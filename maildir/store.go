@@ -22,6 +22,7 @@ import (
 	"mailtree/maildir/attachment"
 	"mailtree/maildir/clock"
 	"mailtree/maildir/format"
+	"mailtree/maildir/history"
 	"mailtree/maildir/hook"
 	"mailtree/maildir/keys"
 	"mailtree/maildir/refusal"
@@ -41,7 +42,7 @@ type Config struct {
 	// closes it after Close.
 	OpenIndex func(ctx context.Context, trees map[string]*tree.Tree) (Index, error)
 	// OpenHistory opens the audit of a project's tree, making the repository where there is none.
-	OpenHistory func(p *Project) (History, error)
+	OpenHistory func(p *Project) (history.Log, error)
 
 	MaxFile      int64                           // bytes of a message file; 0: tree.MaxFile
 	MaxFanout    int64                           // bytes of a message file times its recipients; 0: MaxFanout

@@ -6,6 +6,7 @@ import (
 
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
+	"mailtree/maildir/history"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
@@ -13,7 +14,7 @@ import (
 
 // claimsOfDone are the claims that an operation on claims was about, as their files say after it.
 // Errors: those of the tree.
-func (p *Project) claimsOfDone(done *Done) (all []format.Claim, err error) {
+func (p *Project) claimsOfDone(done *history.Done) (all []format.Claim, err error) {
 	for _, v := range done.Changes {
 		data := v.Is
 		switch format.Locate(v.Path).Kind {
@@ -61,7 +62,7 @@ func (p *Project) planUnclaiming(g *writer.Group, tx *writer.Tx, u *Undoing, und
 		undone.Patterns = append(undone.Patterns, c.Pattern)
 	}
 	slices.Sort(undone.Patterns)
-	if undone.Verb == VerbRelease {
+	if undone.Verb == history.VerbRelease {
 		if err := p.needFree(g, claims); err != nil {
 			return err
 		}

@@ -7,61 +7,41 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/history"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
 )
 
-// UndoPrefix begins the verb of an operation that takes another one back: "undo-send".
-const UndoPrefix = "undo-"
-
-// VerbRelease is the operation of Release, on claims alone, and of Free, on a message as well.
-const VerbRelease = "release"
-
-// Done is an operation as the history tells it.
-type Done struct {
-	Verb    string
-	ID      string // of the message; "" for an operation on none
-	At      time.Time
-	Changes []Version // of files of the message, or of claims, in its commit; none where others there may have made them
-}
-
 // Deed is what people call an operation: VerbAmend is an edit to them.
 func Deed(verb string) string {
-	undone, undoes := strings.CutPrefix(verb, UndoPrefix)
+	undone, undoes := strings.CutPrefix(verb, history.UndoPrefix)
 	switch {
 	case undone != VerbAmend:
 		return verb
 	case undoes:
-		return UndoPrefix + VerbEdit
+		return history.UndoPrefix + history.VerbEdit
 	}
-	return VerbEdit
-}
-
-// Version is a file before and after an operation; nil where there is none.
-type Version struct {
-	Path    string
-	Was, Is []byte
+	return history.VerbEdit
 }
 
 // undoable are the operations that can be taken back, and of what kinds the files are that they
 // write.
 var undoable = map[string][]format.Kind{
-	"send":        nil, // all of them
-	"reply":       nil,
-	"delete":      nil,
-	"read":        {format.KindRead},
-	"pop":         {format.KindRead},
-	"acknowledge": {format.KindRead, format.KindAck},
-	"archive":     {format.KindRead, format.KindArchived},
-	"unread":      {format.KindRead, format.KindArchived},
-	"claim":       {format.KindClaim, format.KindReleased},
-	"renew":       {format.KindClaim, format.KindReleased},
-	VerbRelease:   {format.KindReleased},
-	VerbAmend:     texts,
+	"send":              nil, // all of them
+	"reply":             nil,
+	"delete":            nil,
+	"read":              {format.KindRead},
+	"pop":               {format.KindRead},
+	"acknowledge":       {format.KindRead, format.KindAck},
+	"archive":           {format.KindRead, format.KindArchived},
+	"unread":            {format.KindRead, format.KindArchived},
+	"claim":             {format.KindClaim, format.KindReleased},
+	"renew":             {format.KindClaim, format.KindReleased},
+	history.VerbRelease: {format.KindReleased},
+	VerbAmend:           texts,
 }
 
 // texts are the kinds of the files that say what a message says.
@@ -78,7 +58,7 @@ type Undoing struct {
 
 // Undone is what was taken back.
 type Undone struct {
-	Done
+	history.Done
 	Readers  []string // who had read the message that was withdrawn or changed, by name; each gets a notice
 	Patterns []string // of the claims, of an operation on such
 }
@@ -129,7 +109,7 @@ func (p *Project) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 		switch done.Verb {
 		case "send", "reply":
 			err = p.planWithdrawal(g, tx, &u, undone)
-		case "claim", "renew", VerbRelease:
+		case "claim", "renew", history.VerbRelease:
 			err = p.planUnclaiming(g, tx, &u, undone)
 		case VerbAmend:
 			err = p.planUnamending(g, tx, &u, undone)
@@ -137,7 +117,7 @@ func (p *Project) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 			err = p.planRestore(g, tx, done)
 		}
 		tx.Op = writer.Op{
-			Verb:    UndoPrefix + done.Verb,
+			Verb:    history.UndoPrefix + done.Verb,
 			Agent:   u.Agent,
 			ID:      done.ID,
 			Summary: u.Agent + " " + cmp.Or(strings.Join(undone.Patterns, ", "), done.ID),
@@ -208,7 +188,7 @@ func (p *Project) planUnamending(g *writer.Group, tx *writer.Tx, u *Undoing, und
 
 // planRestore plans that the files of an operation are as they were before it. Errors: ErrConflict
 // where one has changed since.
-func (p *Project) planRestore(g *writer.Group, tx *writer.Tx, done *Done) error {
+func (p *Project) planRestore(g *writer.Group, tx *writer.Tx, done *history.Done) error {
 	var gone []string
 	for _, v := range done.Changes {
 		if kinds := undoable[done.Verb]; kinds != nil && !slices.Contains(kinds, format.Locate(v.Path).Kind) {

@@ -8,6 +8,15 @@ import (
 	"mailtree/maildir/writer"
 )
 
+// Op is one operation as the audit tells it.
+type Op = writer.Op
+
+// Written is what an operation made of one of its paths.
+type Written = writer.Written
+
+// Through says that the operations of ctx come through a door, one of format.Door…, for the history.
+func Through(ctx context.Context, door string) context.Context { return writer.Through(ctx, door) }
+
 // What the mail's operations hold while they are under way, beside what the writer itself knows.
 const (
 	nameKey writer.Kind = "name" // makes the agent of this name, in lower case

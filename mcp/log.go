@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/history"
 	"mailtree/mcp/tool"
 )
 
@@ -28,7 +29,7 @@ type LogLine struct {
 	Error  string `json:"error,omitempty"`
 }
 
-// LogEntry is a maildir.LogEntry on the wire.
+// LogEntry is a history.Entry on the wire.
 type LogEntry struct {
 	At      string    `json:"at"`
 	Commit  string    `json:"commit"`
@@ -93,7 +94,7 @@ func (ask *LogAsk) tell(ctx context.Context, store *maildir.Store, write func(Lo
 			gone = errors.Join(gone, write(LogLine{Looked: looked, Back: tool.Stamp(back)}))
 		},
 	}
-	return p.Log(ctx, q, func(e *maildir.LogEntry) error {
+	return p.Log(ctx, q, func(e *history.Entry) error {
 		line := LogEntry{
 			At:      tool.Stamp(e.At),
 			Commit:  e.Commit,

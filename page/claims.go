@@ -10,6 +10,7 @@ import (
 	"mailtree/maildir"
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
+	"mailtree/maildir/history"
 )
 
 // claimShown is a live claim.
@@ -119,7 +120,7 @@ func (h *Page) release(v *view) (to string, err error) {
 
 // unrelease takes back that the person has released a claim of their own.
 func (h *Page) unrelease(v *view) (to string, err error) {
-	undone, err := v.p.Undo(v.ctx(), maildir.Undoing{Agent: v.Me, Verb: maildir.VerbRelease})
+	undone, err := v.p.Undo(v.ctx(), maildir.Undoing{Agent: v.Me, Verb: history.VerbRelease})
 	if err != nil {
 		return "", err
 	}

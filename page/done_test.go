@@ -11,6 +11,7 @@ import (
 
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/history"
 	"mailtree/maildir/session"
 	"mailtree/page"
 )
@@ -75,7 +76,7 @@ func TestUndoRelease(t *testing.T) {
 	if _, err := s.p.Claim(t.Context(), claimOf("pat", "app/api/*.py")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.p.Undo(t.Context(), maildir.Undoing{Agent: "pat", Verb: maildir.VerbRelease}); !errors.Is(err, maildir.ErrNotFound) {
+	if _, err := s.p.Undo(t.Context(), maildir.Undoing{Agent: "pat", Verb: history.VerbRelease}); !errors.Is(err, maildir.ErrNotFound) {
 		t.Errorf("pat has released nothing: %v", err)
 	}
 	contains(t, b.press(s.base+"/claims", s.base+"/claims/release"), "Released.", `claims/undo"`, "Nobody has claimed a file.")

@@ -6,6 +6,7 @@ import (
 
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/history"
 )
 
 // historyMost is how many entries one history shows, the newest; patchMost how many bytes of changes
@@ -25,7 +26,7 @@ type historyShown struct {
 
 // entryShown is one operation on a message, or one edit of its files.
 type entryShown struct {
-	maildir.LogEntry
+	history.Entry
 	What  string
 	Lines []fileShown
 }
@@ -55,8 +56,8 @@ func (h *Page) history(v *view) error {
 	}
 	undoable, room := 0, patchMost
 	q := maildir.LogQuery{Of: shown.ID, Limit: historyMost, Open: !v.Signed}
-	err = v.p.Log(v.ctx(), q, func(e *maildir.LogEntry) error {
-		one := entryShown{LogEntry: *e, What: didTo(e.Verb)}
+	err = v.p.Log(v.ctx(), q, func(e *history.Entry) error {
+		one := entryShown{Entry: *e, What: didTo(e.Verb)}
 		for i := range e.Files {
 			f, err := v.showFile(&e.Files[i], &room)
 			if err != nil {
@@ -65,7 +66,7 @@ func (h *Page) history(v *view) error {
 			one.Lines = append(one.Lines, f)
 		}
 		if e.Who == v.Me && e.IsOperation() {
-			if strings.HasPrefix(e.Verb, maildir.UndoPrefix) {
+			if strings.HasPrefix(e.Verb, history.UndoPrefix) {
 				undoable--
 			} else {
 				undoable++
@@ -88,12 +89,12 @@ func (h *Page) history(v *view) error {
 // showFile shows a changed file, and how its lines differ while there is room. A mark says no more
 // than its path and the time, a new copy no more than the canonical file. A sender's copy names who
 // got it blind: without a session no lines of copies are shown.
-func (v *view) showFile(f *maildir.FileChange, room *int) (fileShown, error) {
+func (v *view) showFile(f *history.FileChange, room *int) (fileShown, error) {
 	shown := fileShown{Path: f.Path, Change: f.Op}
 	switch at := format.Locate(f.Path).Kind; {
 	case at == format.KindRead, at == format.KindAck, at == format.KindArchived, *room <= 0:
 		return shown, nil
-	case at != format.KindCanonical && (f.Op != maildir.Changed || !v.Signed):
+	case at != format.KindCanonical && (f.Op != history.Changed || !v.Signed):
 		return shown, nil
 	}
 	patch, err := f.Patch()
@@ -131,16 +132,16 @@ var verbs = map[string]string{
 	"acknowledge":       "acknowledged it",
 	"archive":           "archived it",
 	"unread":            "marked it as unread",
-	maildir.VerbRelease: "released the claim, and sent it",
+	history.VerbRelease: "released the claim, and sent it",
 	"delete":            "deleted it for everybody",
 	"stamp":             "wrote the time into a mark",
 	maildir.VerbAmend:   "changed what it says",
-	maildir.VerbEdit:    "edited its files",
-	maildir.VerbCommit:  "committed its files",
+	history.VerbEdit:    "edited its files",
+	history.VerbCommit:  "committed its files",
 }
 
 func didTo(verb string) string {
-	undone, undoes := strings.CutPrefix(verb, maildir.UndoPrefix)
+	undone, undoes := strings.CutPrefix(verb, history.UndoPrefix)
 	switch what := verbs[undone]; {
 	case what == "":
 		return verb

@@ -15,6 +15,7 @@ import (
 	"mailtree/indexer"
 	"mailtree/maildir"
 	"mailtree/maildir/gitlog"
+	"mailtree/maildir/history"
 	"mailtree/maildir/media/cwebp"
 	"mailtree/maildir/storedir"
 	"mailtree/maildir/summary/command"
@@ -73,7 +74,7 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 		Log:          log,
 		Progress:     progress,
 		Step:         cfg.step,
-		OpenHistory: func(p *maildir.Project) (maildir.History, error) {
+		OpenHistory: func(p *maildir.Project) (history.Log, error) {
 			return openHistory(cfg, log, p, share)
 		},
 		OpenIndex: func(ctx context.Context, trees map[string]*tree.Tree) (maildir.Index, error) {
@@ -119,7 +120,7 @@ func descriptors() int {
 	return int(min(uint64(l.Cur), 1<<20))
 }
 
-func openHistory(cfg *config, log *slog.Logger, p *maildir.Project, share *gitlog.Share) (maildir.History, error) {
+func openHistory(cfg *config, log *slog.Logger, p *maildir.Project, share *gitlog.Share) (history.Log, error) {
 	dir := p.Tree().Dir()
 	if err := gitlog.Init(dir); err != nil {
 		return nil, err

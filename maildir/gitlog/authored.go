@@ -7,22 +7,22 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
-	"mailtree/maildir"
 	"mailtree/maildir/gitlog/object"
+	"mailtree/maildir/history"
 )
 
 // lookBack is among how many of the newest commits Authored looks: each costs a read of an object.
 const lookBack = 300
 
-// Authored implements maildir.History. It follows first parents, and takes no part in committing.
-func (l *Log) Authored(ctx context.Context, agent string, n int) ([]maildir.Commit, error) {
+// Authored implements history.Log. It follows first parents, and takes no part in committing.
+func (l *Log) Authored(ctx context.Context, agent string, n int) ([]history.Commit, error) {
 	repo := newRepository(l.cfg.Dir, newMemory())
 	defer repo.Close()
 	at, err := repo.head()
 	if err != nil {
 		return nil, err
 	}
-	var found []maildir.Commit
+	var found []history.Commit
 	next := at.commit
 	for looked := 0; !next.IsZero() && looked < lookBack && len(found) < n; looked++ {
 		if ctx.Err() != nil {
@@ -36,7 +36,7 @@ func (l *Log) Authored(ctx context.Context, agent string, n int) ([]maildir.Comm
 		parent, author := commitHeader(string(head))
 		if strings.HasPrefix(author, l.agent(agent)+" ") {
 			subject, _, _ := bytes.Cut(message, []byte("\n"))
-			found = append(found, maildir.Commit{
+			found = append(found, history.Commit{
 				Hash:    next.String(),
 				At:      repo.When(next),
 				Subject: oneLine(string(subject), subjectBytes),

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"mailtree/maildir"
+	"mailtree/maildir/writer"
 )
 
 // TestAuthored: an agent's commits, newest first, however the objects are stored.
@@ -14,7 +14,7 @@ func TestAuthored(t *testing.T) {
 	for i, name := range []string{"A", "B", "A", "AB", "A"} {
 		p := fmt.Sprint("messages/m", i)
 		tr.write(p, "text")
-		tr.log.Record([]maildir.Op{op("send", name, fmt.Sprint("m", i), p)}, nil)
+		tr.log.Record([]writer.Op{op("send", name, fmt.Sprint("m", i), p)}, nil)
 		tr.flush()
 	}
 	for range 2 {

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"mailtree/maildir"
 	"mailtree/maildir/gitlog/gitindex"
 	"mailtree/maildir/gitlog/object"
+	"mailtree/maildir/writer"
 )
 
 // batch is what one move of the branch is to bring: operations or edits, never both.
@@ -23,13 +23,13 @@ type batch struct {
 
 // operation is one with a commit from before it.
 type operation struct {
-	maildir.Op
+	writer.Op
 	base hash
 }
 
 // delivery is what the last operation of a batch that wrote a path put there.
 type delivery struct {
-	maildir.Written
+	writer.Written
 	base hash // a commit from before it
 }
 

@@ -19,10 +19,10 @@ import (
 	"testing"
 	"time"
 
-	"mailtree/maildir"
 	"mailtree/maildir/gitlog/gitindex"
 	"mailtree/maildir/gitlog/object"
 	"mailtree/maildir/tree"
+	"mailtree/maildir/writer"
 )
 
 var stored = flag.Int("gitlog.stored", 10000, "messages stored before the commits of BenchmarkCommit")
@@ -45,7 +45,7 @@ func BenchmarkCommit(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		l.Record([]maildir.Op{op("send", fmt.Sprintf("A%d", n%20), id, paths...)}, nil)
+		l.Record([]writer.Op{op("send", fmt.Sprintf("A%d", n%20), id, paths...)}, nil)
 	}
 	for _, have := range []int{0, *stored} {
 		dir := b.TempDir()
@@ -126,7 +126,7 @@ func BenchmarkTidy(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			l.Record([]maildir.Op{op("send", "A", id, paths...)}, nil)
+			l.Record([]writer.Op{op("send", "A", id, paths...)}, nil)
 			n++
 		}
 		start := time.Now()
@@ -188,7 +188,7 @@ func BenchmarkIndex(b *testing.B) {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, p)), 0o755), os.WriteFile(filepath.Join(dir, p), []byte(p), 0o644)); err != nil {
 			b.Fatal(err)
 		}
-		l.Record([]maildir.Op{op("send", "A", p, p)}, nil)
+		l.Record([]writer.Op{op("send", "A", p, p)}, nil)
 		if err := l.Flush(context.Background()); err != nil {
 			b.Fatal(err)
 		}
@@ -260,7 +260,7 @@ func BenchmarkLoad(b *testing.B) {
 		if err := os.Rename(tmp, filepath.Join(dir, p)); err != nil {
 			b.Fatal(err)
 		}
-		told[p] = delivery{Written: maildir.Written{Data: []byte(text), Stat: st}}
+		told[p] = delivery{Written: writer.Written{Data: []byte(text), Stat: st}}
 		paths = append(paths, p)
 	}
 	for name, written := range map[string]map[string]delivery{"read": nil, "told": told} {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"mailtree/maildir"
+	"mailtree/maildir/writer"
 )
 
 // away lets act change the tree while no Log runs, then opens and runs one.
@@ -223,7 +223,7 @@ func TestCatchUpBesideOperations(t *testing.T) {
 	tr.log.recordTime = 6 * time.Second // a busy machine may need more than there is
 	r := op("send", "A", "recovered", "recovered")
 	r.Recovered = true
-	tr.log.Record([]maildir.Op{r}, nil)
+	tr.log.Record([]writer.Op{r}, nil)
 	head := tr.git("rev-parse", "HEAD")
 	tr.run()
 	tr.until("the recovered one is committed", func() bool { return tr.git("rev-parse", "HEAD") != head })
@@ -232,7 +232,7 @@ func TestCatchUpBesideOperations(t *testing.T) {
 	if len(found) != 3 {
 		t.Errorf("found %v", found)
 	}
-	tr.log.Record([]maildir.Op{op("send", "A", "late", "late", "gone")}, nil)
+	tr.log.Record([]writer.Op{op("send", "A", "late", "late", "gone")}, nil)
 	tr.until("the edit is committed", func() bool { return strings.HasPrefix(tr.git("log", "-1", "--format=%s"), "edit") })
 	tr.equal("edit", tr.git("log", "-1", "--format=%s"), "edit: by hand")
 	tr.equal("files of late", tr.git("log", "-1", "--skip=1", "--name-only", "--format="), "gone\nlate")
@@ -245,7 +245,7 @@ func TestEditsLeavePathsOfOperations(t *testing.T) {
 	t.Parallel()
 	q := queue{edits: map[string]struct{}{}}
 	q.edited([]string{"a", "b"}, time.Now())
-	q.record([]maildir.Op{op("send", "A", "m", "a")}, nil, hash{}, time.Now())
+	q.record([]writer.Op{op("send", "A", "m", "a")}, nil, hash{}, time.Now())
 	if got := fmt.Sprint(q.startEdits(Config{UnderWay: func(string) bool { return false }}, time.Now()), len(q.edits), q.pending()); got != "[b] 1 3" {
 		t.Error(got)
 	}

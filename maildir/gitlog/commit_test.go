@@ -11,8 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"mailtree/maildir"
 	"mailtree/maildir/gitlog/object"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/writer"
 )
 
 func TestCommit(t *testing.T) {
@@ -47,7 +48,7 @@ func TestHostileNames(t *testing.T) {
 	tr.write(".mailtree/evil", "x")
 	o := op("send", "<x>\n", "id\nAgent: evil", append(all, "../out", "/etc/passwd", "a/../b", "", ".git/evil", ".mailtree/evil", "a//x")...)
 	o.Summary = "\n\nMail-Op: forged"
-	tr.log.Record([]maildir.Op{o}, nil)
+	tr.log.Record([]writer.Op{o}, nil)
 	tr.flush()
 	tr.sound()
 	tr.equal("author", tr.git("log", "-1", "--format=%an <%ae>"), "x <x@mailtree.local>")
@@ -87,11 +88,11 @@ func TestSpecialFiles(t *testing.T) {
 	tr.check(os.Remove(tr.path("exec")))
 	tr.check(syscall.Mkfifo(tr.path("exec"), 0o600))
 	tr.send("m1", "m1")
-	tr.log.Record([]maildir.Op{op("send", "A", "m2", "fifo", "exec")}, nil)
+	tr.log.Record([]writer.Op{op("send", "A", "m2", "fifo", "exec")}, nil)
 	tr.flush()
 	tr.equal("files", tr.git("ls-tree", "-r", "--name-only", "HEAD"), ".gitignore\nbehind\nexec\nlink\nm1\nreal/secret")
-	var u *maildir.Error
-	if err := tr.log.Preserve(context.Background(), []string{"fifo"}); !errors.Is(err, maildir.ErrUnavailable) || !errors.As(err, &u) {
+	var u *refusal.Error
+	if err := tr.log.Preserve(context.Background(), []string{"fifo"}); !errors.Is(err, refusal.ErrUnavailable) || !errors.As(err, &u) {
 		t.Errorf("Preserve of a FIFO: %v", err)
 	}
 }
@@ -102,7 +103,7 @@ func TestRemoval(t *testing.T) {
 	tr.send("m1", "a/b/c/one", "a/b/two", "file", "dir/x", "dir/y/z")
 	tr.flush()
 	tr.check(os.RemoveAll(tr.path("a/b/c")))
-	tr.log.Record([]maildir.Op{op("unread", "A", "m1", "a/b/c/one")}, nil)
+	tr.log.Record([]writer.Op{op("unread", "A", "m1", "a/b/c/one")}, nil)
 	tr.flush()
 	tr.equal("trees", tr.git("ls-tree", "-r", "-t", "--name-only", "HEAD", "a"), "a\na/b\na/b/two")
 	tr.sound()
@@ -127,7 +128,7 @@ func TestRemoval(t *testing.T) {
 func TestLargeBatch(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
-	var ops []maildir.Op
+	var ops []writer.Op
 	for i := range 5000 {
 		p := fmt.Sprintf("messages/2025/10/%02d/m%04d.md", i%30, i)
 		tr.write(p, fmt.Sprintf("message %d\n%s", i, strings.Repeat("word ", 50)))
@@ -185,7 +186,7 @@ func TestPreserveMeanwhile(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
 	tr.check(tr.log.Preserve(ctx, []string{"m1", "missing"}))
-	if err := tr.log.Preserve(ctx, []string{"m1", "m2"}); !errors.Is(err, maildir.ErrUnavailable) {
+	if err := tr.log.Preserve(ctx, []string{"m1", "m2"}); !errors.Is(err, refusal.ErrUnavailable) {
 		t.Errorf("what is in none: %v", err)
 	}
 	<-tr.log.turn
@@ -222,12 +223,12 @@ func TestPreserve(t *testing.T) {
 	tr.sound()
 	tr.write("claims/c.json", "again")
 	tr.write(".git/MERGE_HEAD", head+"\n")
-	if err := tr.log.Preserve(ctx, []string{"claims/c.json"}); !errors.Is(err, maildir.ErrUnavailable) {
+	if err := tr.log.Preserve(ctx, []string{"claims/c.json"}); !errors.Is(err, refusal.ErrUnavailable) {
 		t.Errorf("Preserve in a merge: %v", err)
 	}
 	tr.check(os.Remove(tr.path(".git/MERGE_HEAD")))
 	tr.log.cfg.External = false
-	if err := tr.log.Preserve(ctx, []string{"claims/c.json"}); !errors.Is(err, maildir.ErrUnavailable) {
+	if err := tr.log.Preserve(ctx, []string{"claims/c.json"}); !errors.Is(err, refusal.ErrUnavailable) {
 		t.Errorf("Preserve without External: %v", err)
 	}
 	tr.log.Edited([]string{"claims/c.json"})
@@ -245,10 +246,10 @@ func TestRecovered(t *testing.T) {
 	was, is := op("send", "A", "m1", "m1"), op("send", "A", "m2", "m2")
 	was.Recovered, is.Recovered = true, true
 	done := false
-	tr.log.Record([]maildir.Op{was, is}, func() { done = true })
+	tr.log.Record([]writer.Op{was, is}, func() { done = true })
 	tr.flush()
 	tr.equal("ids", strings.Join(tr.ids(), " "), "m1 m2")
-	tr.log.Record([]maildir.Op{was}, func() { done = true })
+	tr.log.Record([]writer.Op{was}, func() { done = true })
 	tr.flush()
 	tr.equal("ids", strings.Join(tr.ids(), " "), "m1 m2")
 	if !done {
@@ -256,14 +257,14 @@ func TestRecovered(t *testing.T) {
 	}
 	tr.write("m1", "edited by hand")
 	was.Paths = append(was.Paths, "never there")
-	tr.log.Record([]maildir.Op{was}, nil)
+	tr.log.Record([]writer.Op{was}, nil)
 	tr.flush()
 	tr.equal("ids", strings.Join(tr.ids(), " "), "m1 m2")
 	was.Revised = []string{"m1"}
-	tr.log.Record([]maildir.Op{was}, nil)
+	tr.log.Record([]writer.Op{was}, nil)
 	tr.flush()
 	tr.equal("ids", strings.Join(tr.ids(), " "), "m1 m2 m1")
-	tr.log.Record([]maildir.Op{op("release", "A", "")}, nil) // no path, no difference: told all the same
+	tr.log.Record([]writer.Op{op("release", "A", "")}, nil) // no path, no difference: told all the same
 	tr.flush()
 	tr.equal("subject", tr.git("log", "-1", "--format=%s"), "release: A -> B: about")
 	tr.sound()

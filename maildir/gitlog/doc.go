@@ -1,5 +1,5 @@
 // Package gitlog is the audit of a mail tree: it puts every operation of the server, and the edits
-// of others, into commits of the tree's Git repository. It implements maildir.History. Its two
+// of others, into commits of the tree's Git repository. It implements history.Log. Its two
 // rooms know the formats: object reads and writes Git's objects, gitindex .git/index. This package
 // knows the protocol: queue, plan, publish, repair, heal, catch up, tidy; and the history: graph,
 // walk. Everything that is written is written by Git's own protocol, because go-git neither locks

@@ -7,17 +7,17 @@ import (
 	"slices"
 	"strings"
 
-	"mailtree/maildir"
 	"mailtree/maildir/format"
 	"mailtree/maildir/gitlog/object"
+	"mailtree/maildir/history"
 )
 
 // lookDone is among how many of the newest commits LastDone and NamedDone look.
 const lookDone = 3000
 
-// LastDone implements maildir.History.
-func (l *Log) LastDone(ctx context.Context, agent, id string, wants func(verb string) bool) (*maildir.Done, error) {
-	var done *maildir.Done
+// LastDone implements history.Log.
+func (l *Log) LastDone(ctx context.Context, agent, id string, wants func(verb string) bool) (*history.Done, error) {
+	var done *history.Done
 	undone := map[told]int{}
 	err := l.eachDone(ctx, func(repo *repository, c *toldCommit) (err error) {
 		if !strings.HasPrefix(c.author, l.agent(agent)+" ") {
@@ -25,7 +25,7 @@ func (l *Log) LastDone(ctx context.Context, agent, id string, wants func(verb st
 		}
 		for i := len(c.ops) - 1; i >= 0; i-- {
 			op := c.ops[i]
-			verb, undoes := strings.CutPrefix(op.verb, maildir.UndoPrefix)
+			verb, undoes := strings.CutPrefix(op.verb, history.UndoPrefix)
 			switch {
 			case undoes:
 				undone[told{verb, op.id}]++
@@ -33,7 +33,7 @@ func (l *Log) LastDone(ctx context.Context, agent, id string, wants func(verb st
 				undone[op]--
 			case (id == "" || op.id == id) && wants(op.verb):
 				if op.onClaims() && !alone(c.ops) {
-					done = &maildir.Done{Verb: op.verb, ID: op.id, At: repo.When(c.name)}
+					done = &history.Done{Verb: op.verb, ID: op.id, At: repo.When(c.name)}
 				} else if done, err = repo.doneIn(c.name, c.parent, op); err != nil {
 					return err
 				}
@@ -48,7 +48,7 @@ func (l *Log) LastDone(ctx context.Context, agent, id string, wants func(verb st
 	return done, err
 }
 
-// NamedDone implements maildir.History.
+// NamedDone implements history.Log.
 func (l *Log) NamedDone(ctx context.Context, prefixes []string) (ids []string, err error) {
 	err = l.eachDone(ctx, func(_ *repository, c *toldCommit) error {
 		for _, op := range c.ops {
@@ -113,7 +113,7 @@ type told struct{ verb, id string }
 
 // onClaims reports whether the operation may have written claims: it is on no message, or tells of the
 // release in one.
-func (op told) onClaims() bool { return op.id == "" || op.verb == maildir.VerbRelease }
+func (op told) onClaims() bool { return op.id == "" || op.verb == history.VerbRelease }
 
 // toldBy reads the trailers of a commit, in their order.
 func toldBy(message string) (ops []told) {
@@ -132,8 +132,8 @@ func toldBy(message string) (ops []told) {
 
 // doneIn returns an operation with what its commit made of the files of its message, or of claims:
 // others may share the commit.
-func (r *repository) doneIn(commit, parent hash, op told) (*maildir.Done, error) {
-	done := &maildir.Done{Verb: op.verb, ID: op.id, At: r.When(commit)}
+func (r *repository) doneIn(commit, parent hash, op told) (*history.Done, error) {
+	done := &history.Done{Verb: op.verb, ID: op.id, At: r.When(commit)}
 	now, err := r.TreeOf(commit)
 	if err != nil {
 		return nil, err
@@ -161,7 +161,7 @@ func (r *repository) doneIn(commit, parent hash, op told) (*maildir.Done, error)
 		at := format.Locate(path)
 		claims := at.Kind == format.KindClaim || at.Kind == format.KindReleased
 		if claims && op.onClaims() || op.id != "" && at.ID == op.id {
-			done.Changes = append(done.Changes, maildir.Version{Path: path, Was: read(old), Is: read(is)})
+			done.Changes = append(done.Changes, history.Version{Path: path, Was: read(old), Is: read(is)})
 		}
 	})
 	if err == nil {

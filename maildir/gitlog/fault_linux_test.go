@@ -7,7 +7,7 @@ import (
 	"os/exec"
 	"testing"
 
-	"mailtree/maildir"
+	"mailtree/maildir/writer"
 )
 
 // unreadable puts something in the place of a file that cannot be read although nothing is wrong
@@ -74,7 +74,7 @@ func TestFaultOfOurLocks(t *testing.T) {
 				t.Errorf("whose the locks are is forgotten: %v", err)
 			}
 			back()
-			tr.log.Record([]maildir.Op{op("send", "A", "late", "late")}, nil)
+			tr.log.Record([]writer.Op{op("send", "A", "late", "late")}, nil)
 			tr.flush()
 			tr.sound()
 		})

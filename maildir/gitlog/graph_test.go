@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/history"
 )
 
 // graphed is a tree with a history of every kind of commit: operations, a removed message, edits, a
@@ -51,8 +51,8 @@ func (t *repoTree) graph() *graph { return readGraph(t.path(".git/" + graphFile)
 func (t *repoTree) searches() string {
 	t.Helper()
 	var all strings.Builder
-	below := func(folder string) maildir.HistoryQuery {
-		return maildir.HistoryQuery{
+	below := func(folder string) history.Query {
+		return history.Query{
 			Keys:   []string{folder},
 			File:   func(path string, _ bool) bool { return strings.HasPrefix(path, folder+"/") },
 			Folder: func(string) bool { return true },
@@ -60,16 +60,16 @@ func (t *repoTree) searches() string {
 	}
 	message := everything()
 	message.Keys = []string{"m2"}
-	message.Op = func(op maildir.RecordedOp) bool { return op.ID == "m2" }
+	message.Op = func(op history.RecordedOp) bool { return op.ID == "m2" }
 	message.File = func(path string, _ bool) bool { return format.Locate(path).ID == "m2" }
 	agent := everything()
 	agent.Keys = []string{"A"}
-	agent.Op = func(op maildir.RecordedOp) bool { return op.Agent == "A" }
+	agent.Op = func(op history.RecordedOp) bool { return op.Agent == "A" }
 	agent.File = func(path string, operations bool) bool { return operations || format.Locate(path).Agent == "A" }
 	file := everything()
 	file.Keys = []string{"agents/D/theirs.txt"}
 	file.File = func(path string, _ bool) bool { return path == "agents/D/theirs.txt" }
-	folders := []maildir.HistoryQuery{below("agents"), below("agents/B/inbox/2026"), below("none")}
+	folders := []history.Query{below("agents"), below("agents/B/inbox/2026"), below("none")}
 	for _, q := range append(folders, everything(), message, agent, file) {
 		fmt.Fprintf(&all, "%s:\n%s\n", q.Keys, strings.Join(t.walk(q), "\n"))
 	}
@@ -193,7 +193,7 @@ func TestGraphRemoved(t *testing.T) {
 	tr.git("rm", "-q", "messages/msg_1.md")
 	tr.git("commit", "-qm", "two")
 	tr.extend(graphEnd{})
-	g, keys := tr.graph(), newKeySet([]string{maildir.RemovedFrom("T-1")})
+	g, keys := tr.graph(), newKeySet([]string{history.RemovedFrom("T-1")})
 	for i := range g.len() {
 		if got, want := g.touches(i, keys), i == g.len()-1; got != want {
 			t.Errorf("commit %d: %v, want %v", i, got, want)

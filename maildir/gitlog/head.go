@@ -14,15 +14,15 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"golang.org/x/sys/unix"
 
-	"mailtree/maildir"
 	"mailtree/maildir/gitlog/object"
+	"mailtree/maildir/history"
 	"mailtree/maildir/tree"
 )
 
 // hold says why nothing is committed now; the work waits. It is an error that wraps
-// maildir.ErrUnavailable once it leaves the package (see unavailable).
+// refusal.ErrUnavailable once it leaves the package (see unavailable).
 type hold struct {
-	mode   string // maildir.HistoryState.Mode
+	mode   string // history.State.Mode
 	reason string // a sentence: what is wrong and what to do
 	cause  error
 }
@@ -34,7 +34,7 @@ func waiting(format string, args ...any) *hold {
 
 // detached is a *hold until a person is back on the mail's branch.
 func detached(format string, args ...any) *hold {
-	return &hold{mode: maildir.HistoryDetached, reason: fmt.Sprintf(format, args...)}
+	return &hold{mode: history.Detached, reason: fmt.Sprintf(format, args...)}
 }
 
 // notAudited is a *hold of a repository that cannot be used at all.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"mailtree/fixtures/waits"
-	"mailtree/maildir"
+	"mailtree/maildir/writer"
 )
 
 // TestMain keeps the user's Git configuration out, and is the program that TestKill starts to be
@@ -49,14 +49,14 @@ func commitAndDie(dir, at string) {
 			select {}
 		}
 	}
-	l.Record([]maildir.Op{op("send", "A", "late", "late", "gone")}, nil)
+	l.Record([]writer.Op{op("send", "A", "late", "late", "gone")}, nil)
 	if err := l.Flush(context.Background()); err != nil {
 		panic(err)
 	}
 }
 
-func op(verb, agent, id string, paths ...string) maildir.Op {
-	return maildir.Op{Verb: verb, Agent: agent, ID: id, Summary: agent + " -> B: about " + id, At: time.Unix(1760000000, 0), Paths: paths}
+func op(verb, agent, id string, paths ...string) writer.Op {
+	return writer.Op{Verb: verb, Agent: agent, ID: id, Summary: agent + " -> B: about " + id, At: time.Unix(1760000000, 0), Paths: paths}
 }
 
 // tree is a mail tree with the git program as its judge.
@@ -82,7 +82,7 @@ func newTree(t *testing.T, cfg Config) *repoTree {
 	tr.log, err = Open(cfg)
 	tr.check(err)
 	tr.write(".gitignore", "/.mailtree/\n*.tmp\n")
-	tr.log.Record([]maildir.Op{op("project", "", "", ".gitignore")}, nil)
+	tr.log.Record([]writer.Op{op("project", "", "", ".gitignore")}, nil)
 	tr.flush()
 	return tr
 }
@@ -108,7 +108,7 @@ func (t *repoTree) send(id string, paths ...string) {
 	for _, p := range paths {
 		t.write(p, "text of "+id+"\n")
 	}
-	t.log.Record([]maildir.Op{op("send", "A", id, paths...)}, nil)
+	t.log.Record([]writer.Op{op("send", "A", id, paths...)}, nil)
 }
 
 func (t *repoTree) flush() {

@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	"mailtree/maildir"
 	"mailtree/maildir/format"
 	"mailtree/maildir/gitlog/object"
+	"mailtree/maildir/history"
 )
 
 const (
@@ -181,7 +181,7 @@ func (r *repository) appendGraph(ctx context.Context, end *graphEnd, fresh []*co
 	return err
 }
 
-// keysOf are the keys of a commit, as of maildir.HistoryQuery: of what it changed since its first
+// keysOf are the keys of a commit, as of history.Query: of what it changed since its first
 // parent, and of the operations that it tells.
 func (r *repository) keysOf(c *commit) (keys map[uint32]bool, err error) {
 	if c, err = r.commit(c.name); err != nil {
@@ -212,7 +212,7 @@ func (r *repository) keysOf(c *commit) (keys map[uint32]bool, err error) {
 		if at.Kind == format.KindCanonical && now.Mode == 0 {
 			if data, err := r.Read(object.KindBlob, old.Hash); err == nil {
 				if m, err := format.ParseMessage(at.ID, data); err == nil {
-					keys[hashKey(maildir.RemovedFrom(m.ThreadID))] = true
+					keys[hashKey(history.RemovedFrom(m.ThreadID))] = true
 				}
 			}
 		}

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"mailtree/maildir"
+	"mailtree/maildir/writer"
 )
 
 // steps are those of a commit at which tests interfere.
@@ -68,7 +68,7 @@ func killAt(t *testing.T, step string, byHand bool) {
 	}
 	again := op("send", "A", "late", "late", "gone")
 	again.Recovered = true
-	tr.log.Record([]maildir.Op{again}, nil)
+	tr.log.Record([]writer.Op{again}, nil)
 	tr.flush()
 	tr.equal("ids", strings.Join(tr.ids(), " "), "first late")
 	tr.sound()

@@ -8,8 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"mailtree/maildir"
+	"mailtree/maildir/history"
 	"mailtree/maildir/refusal"
+	"mailtree/maildir/writer"
 )
 
 // Config says what a Log commits and how. Dir is needed.
@@ -61,7 +62,7 @@ func await(ctx context.Context, tokens chan struct{}) (done func(), err error) {
 	}
 }
 
-// Log is the audit of one tree: maildir.History. Safe for concurrent use. Open makes one, Run
+// Log is the audit of one tree: history.Log. Safe for concurrent use. Open makes one, Run
 // commits.
 type Log struct {
 	cfg    Config
@@ -85,7 +86,7 @@ type Log struct {
 	known   hash // the newest commit, of whomever, that is known to be older than whatever is recorded next
 }
 
-var _ maildir.History = (*Log)(nil)
+var _ history.Log = (*Log)(nil)
 
 // Open makes the Log of a tree, repairs what a killed run left under Git's locks, and notes the
 // branch that HEAD is on as the recorded one where none is (.git/mailtree-branch). It starts
@@ -142,7 +143,7 @@ func (l *Log) open() error {
 }
 
 // Look says how the audit of the work tree at dir stands, without changing anything: the Mode and
-// Reason of a maildir.HistoryState.
+// Reason of a history.State.
 func Look(dir string) (mode, reason string) {
 	l := &Log{cfg: Config{Dir: dir}, mem: newMemory()}
 	if err := l.standing(); err != nil {
@@ -191,9 +192,9 @@ func (l *Log) branch(repo *repository) (head, error) {
 	return at, err
 }
 
-// Record implements maildir.History. done is called by whoever made the commit: Run, or a call of
+// Record implements history.Log. done is called by whoever made the commit: Run, or a call of
 // Flush or Preserve, after it and without any lock held.
-func (l *Log) Record(ops []maildir.Op, done func()) {
+func (l *Log) Record(ops []writer.Op, done func()) {
 	l.mu.Lock()
 	first := len(l.records) == 0
 	l.record(ops, done, l.known, time.Now())
@@ -203,7 +204,7 @@ func (l *Log) Record(ops []maildir.Op, done func()) {
 	}
 }
 
-// Edited implements maildir.History. Without Config.External it does nothing.
+// Edited implements history.Log. Without Config.External it does nothing.
 func (l *Log) Edited(paths []string) {
 	if !l.cfg.External {
 		return
@@ -229,7 +230,7 @@ func ringBell(bell chan struct{}) {
 // lastChance is how long Run works on after its context has ended.
 const lastChance = 5 * time.Second
 
-// Run implements maildir.History: it commits what is due until ctx ends, then what is left, at most
+// Run implements history.Log: it commits what is due until ctx ends, then what is left, at most
 // for five seconds, and returns nil. It sleeps while nothing is pending. With Config.External it
 // begins with the edits that were made while it did not run (catchUp). When it is quiet it puts
 // packs together (keepHouse). It keeps the graph level with the branch (keepGraph).
@@ -348,7 +349,7 @@ func (l *Log) exclusive(ctx context.Context, fn func() error) error {
 	return err
 }
 
-// Flush implements maildir.History. Errors wrap maildir.ErrUnavailable.
+// Flush implements history.Log. Errors wrap refusal.ErrUnavailable.
 func (l *Log) Flush(ctx context.Context) error {
 	l.mu.Lock()
 	target := l.recorded
@@ -375,7 +376,7 @@ func (l *Log) Flush(ctx context.Context) error {
 	}))
 }
 
-// Preserve implements maildir.History. For what a commit has it does not wait until others are made.
+// Preserve implements history.Log. For what a commit has it does not wait until others are made.
 func (l *Log) Preserve(ctx context.Context, paths []string) error {
 	if l.isSaved(paths) {
 		return nil
@@ -394,7 +395,7 @@ func (l *Log) Preserve(ctx context.Context, paths []string) error {
 			return err
 		}
 		if !l.cfg.External {
-			why := &maildir.Error{What: refusal.EditUncommitted}
+			why := &refusal.Error{What: refusal.EditUncommitted}
 			return &hold{mode: "waiting", reason: why.Error(), cause: why}
 		}
 		if err := l.commitBatch(ctx, batch{edits: paths, force: true}); err != nil {
@@ -414,11 +415,11 @@ func (l *Log) pendingOps() bool {
 	return len(l.records) > 0
 }
 
-// State implements maildir.History. It looks at the repository, so that a merge is told before
+// State implements history.Log. It looks at the repository, so that a merge is told before
 // anything waits for it.
-func (l *Log) State() maildir.HistoryState {
+func (l *Log) State() history.State {
 	l.mu.Lock()
-	s := maildir.HistoryState{Mode: "committing", Pending: l.pending(), LastCommit: l.last}
+	s := history.State{Mode: "committing", Pending: l.pending(), LastCommit: l.last}
 	if !l.lastSum.IsZero() {
 		s.LastHash = l.lastSum.String()
 	}
@@ -468,13 +469,13 @@ func modeOf(err error) (mode, reason string) {
 	return "waiting", "The last commit failed (" + oneLine(err.Error(), 200) + "). The mail is safe; it is tried again."
 }
 
-// unavailable turns an error into a refusal that wraps maildir.ErrUnavailable.
+// unavailable turns an error into a refusal that wraps refusal.ErrUnavailable.
 func unavailable(err error) error {
 	if err == nil {
 		return nil
 	}
-	e := &maildir.Error{What: refusal.HistoryUnwritten, Err: err}
-	var known *maildir.Error
+	e := &refusal.Error{What: refusal.HistoryUnwritten, Err: err}
+	var known *refusal.Error
 	held := holdOf(err)
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"mailtree/maildir"
+	"mailtree/maildir/writer"
 )
 
 // What can happen between two steps of ours that nobody else would wait for.
@@ -26,7 +26,7 @@ func TestStagingThatStays(t *testing.T) {
 	}
 	done := 0
 	tr.write("m1", "x")
-	tr.log.Record([]maildir.Op{op("send", "A", "m1", "m1")}, func() { done++ })
+	tr.log.Record([]writer.Op{op("send", "A", "m1", "m1")}, func() { done++ })
 	_ = tr.log.Flush(context.Background())
 	tr.log.step = func(string) {}
 	tr.check(os.Remove(tr.path(".git/index.lock")))
@@ -109,7 +109,7 @@ func TestEditBeforeAnOperation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var tr *repoTree
-			var renewed maildir.Op
+			var renewed writer.Op
 			asked, writes := 0, false
 			renew := func() { renewed, writes = tr.deliver("c2", path, "renewed\n"), true }
 			tr = newTree(t, Config{External: true, UnderWay: func(p string) bool {
@@ -153,7 +153,7 @@ func TestMadeAgainAfterARemoval(t *testing.T) {
 			tr.flush()
 			tr.check(os.Remove(tr.path("m1.read")))
 			unread := op("unread", "A", "m1", "m1.read")
-			unread.Written = map[string]maildir.Written{"m1.read": {Gone: true}}
+			unread.Written = map[string]writer.Written{"m1.read": {Gone: true}}
 			tr.record(unread)
 			tr.write("m1.read", "by hand\n")
 			if committed {

@@ -14,7 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"mailtree/maildir"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/writer"
 )
 
 func TestStagedChangesSurvive(t *testing.T) {
@@ -217,7 +218,7 @@ func TestBesideAPerson(t *testing.T) {
 		p := "messages/" + id
 		tr.write(p, id)
 		sent.Add(1)
-		tr.log.Record([]maildir.Op{op("send", "A", id, p)}, sent.Done)
+		tr.log.Record([]writer.Op{op("send", "A", id, p)}, sent.Done)
 		if i%2 == 0 || i >= 40 {
 			sent.Wait()
 		}
@@ -248,7 +249,7 @@ func (t *repoTree) refused(id, mode, part string) {
 	t.Helper()
 	head := t.git("rev-parse", "main")
 	t.send(id, "messages/"+id)
-	if err := t.log.Flush(context.Background()); !errors.Is(err, maildir.ErrUnavailable) || !strings.Contains(err.Error(), part) {
+	if err := t.log.Flush(context.Background()); !errors.Is(err, refusal.ErrUnavailable) || !strings.Contains(err.Error(), part) {
 		t.Errorf("Flush: %v, want %q", err, part)
 	}
 	t.state(mode, part)
@@ -314,7 +315,7 @@ func TestUnusableRepository(t *testing.T) {
 	// No repository.
 	tr.check(os.Rename(tr.path(".git"), tr.path(".mailtree/away")))
 	tr.send("m6", "messages/m6")
-	if err := tr.log.Flush(context.Background()); !errors.Is(err, maildir.ErrUnavailable) {
+	if err := tr.log.Flush(context.Background()); !errors.Is(err, refusal.ErrUnavailable) {
 		t.Errorf("Flush: %v", err)
 	}
 	tr.state("off", ".git folder is missing")
@@ -417,7 +418,7 @@ func TestOldIndexWrittenBack(t *testing.T) {
 			tr.check(err)
 			tr.check(os.Remove(tr.path("messages/m2")))
 			tr.send("m3", "messages/m1", "messages/m3")
-			tr.log.Record([]maildir.Op{op("unread", "A", "m2", "messages/m2")}, nil)
+			tr.log.Record([]writer.Op{op("unread", "A", "m2", "messages/m2")}, nil)
 			tr.flush()
 			tr.check(os.WriteFile(tr.path(".git/index"), old, 0o644))
 			if retried {
@@ -468,7 +469,7 @@ func TestWayBack(t *testing.T) {
 	tr.check(run(advice[3]))
 	tr.equal("branch", tr.git("symbolic-ref", "--short", "HEAD"), mails)
 	tr.equal("not on the other branch", tr.git("ls-tree", "--name-only", "older"), ".gitignore\nremoved\nstatus")
-	tr.log.Record([]maildir.Op{op("clear", "A", "m4", "removed")}, nil)
+	tr.log.Record([]writer.Op{op("clear", "A", "m4", "removed")}, nil)
 	tr.goesOn()
 	tr.equal("ids", strings.Join(tr.ids(), " "), "m1 m2 m3 m4")
 	for path, want := range map[string]string{"status": "m3", "mark": "m3", "new": "m2", "meanwhile": "m3", "we*rd :(top)": "m3"} {

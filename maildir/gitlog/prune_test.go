@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"mailtree/maildir"
 	"mailtree/maildir/gitlog/object"
+	"mailtree/maildir/writer"
 )
 
 // A person runs git gc --prune=now, and its parts, at any step of a commit: nothing of it is lost,
@@ -31,7 +31,7 @@ func TestPruneAtEveryStep(t *testing.T) {
 				}
 				if size < 0 {
 					tr.write("big", strings.Repeat("0123456789abcdef", object.LargeFile/8))
-					tr.log.Record([]maildir.Op{op("send", "A", "big", "big")}, nil)
+					tr.log.Record([]writer.Op{op("send", "A", "big", "big")}, nil)
 				}
 				for i := range size {
 					tr.send(fmt.Sprint("m", i+1), fmt.Sprint("new/m", i+1))

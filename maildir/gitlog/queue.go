@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/writer"
 )
 
 // queue is what waits for a commit. Guarded by Log.mu.
@@ -38,7 +38,7 @@ type landing struct {
 }
 
 type record struct {
-	ops  []maildir.Op
+	ops  []writer.Op
 	done func()
 	base hash // the newest commit that was known when they were recorded
 	held int  // bytes of their contents
@@ -51,7 +51,7 @@ const maxHeld = 32 << 20
 // maxOps keeps a commit after a long merge from becoming one for everything.
 const maxOps = 5000
 
-func (q *queue) record(ops []maildir.Op, done func(), base hash, now time.Time) {
+func (q *queue) record(ops []writer.Op, done func(), base hash, now time.Time) {
 	if len(q.records) == 0 {
 		q.firstOp = now
 	}
@@ -69,7 +69,7 @@ func (q *queue) record(ops []maildir.Op, done func(), base hash, now time.Time) 
 }
 
 // contents is how many bytes were written by operations.
-func contents(ops []maildir.Op) (n int) {
+func contents(ops []writer.Op) (n int) {
 	for _, op := range ops {
 		for _, p := range op.Paths {
 			n += len(op.Written[p].Data)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"mailtree/maildir"
+	"mailtree/maildir/writer"
 )
 
 // busy delivers messages of the agents, in turn, and a status that each agent writes anew; all wait
@@ -21,7 +21,7 @@ func (t *repoTree) busy(agents, from, to int) (done *int) {
 		o.Agent, o.Summary = agent, agent+" writes "+id
 		o.Paths = append(o.Paths, mark.Paths...)
 		o.Written[mark.Paths[0]] = mark.Written[mark.Paths[0]]
-		t.log.Record([]maildir.Op{o}, func() { *done++ })
+		t.log.Record([]writer.Op{o}, func() { *done++ })
 	}
 	return done
 }
@@ -64,7 +64,7 @@ func TestCrowdedSecond(t *testing.T) {
 	tr := newTree(t, Config{})
 	before := tr.moves()
 	done := tr.busy(3, 0, singles+1)
-	tr.record(maildir.Op{Verb: "presence", Agent: "A0", Summary: "two\nlines\x00and <b> a\u2028control\x1b[1m"})
+	tr.record(writer.Op{Verb: "presence", Agent: "A0", Summary: "two\nlines\x00and <b> a\u2028control\x1b[1m"})
 	tr.flush()
 	tr.equal("moves", fmt.Sprint(tr.moves()-before), "1")
 	tr.equal("done", fmt.Sprint(*done), fmt.Sprint(singles+1))

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"mailtree/maildir"
+	"mailtree/maildir/writer"
 )
 
 // Operations gather; files that rested before the commit need not be read again by git status.
@@ -22,7 +22,7 @@ func TestRunGathers(t *testing.T) {
 		all.Add(1)
 		p := fmt.Sprintf("messages/m%02d", i)
 		tr.write(p, "text")
-		tr.log.Record([]maildir.Op{op("send", "A", p, p)}, all.Done)
+		tr.log.Record([]writer.Op{op("send", "A", p, p)}, all.Done)
 		if i%20 == 19 {
 			all.Wait()
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"mailtree/maildir"
+	"mailtree/maildir/writer"
 )
 
 // Everything that a person can have begun, made by the git program: nothing is committed until it
@@ -174,7 +174,7 @@ func TestDefaultTimes(t *testing.T) {
 			q.edited([]string{"x"}, at(d))
 		}
 		for _, d := range c.ops {
-			q.record([]maildir.Op{op("send", "A", "m", "m")}, nil, hash{}, at(d))
+			q.record([]writer.Op{op("send", "A", "m", "m")}, nil, hash{}, at(d))
 		}
 		if due, ok := q.due(l.cfg); !ok || !due.Equal(at(c.want)) {
 			t.Errorf("%+v: due after %v", c, due.Sub(start))

@@ -13,7 +13,7 @@ import (
 // tip is the commit that a reader of the history begins at: HEAD, or the newest of the operations that
 // wait, because who has just done one looks for it. Their commits are drafted in memory, as a round
 // would make them now: to make them takes a tenth of a second and more where 300,000 files are in the
-// Git index, most of it for writing that file. Errors: of those that wrap maildir.ErrUnavailable the
+// Git index, most of it for writing that file. Errors: of those that wrap refusal.ErrUnavailable the
 // hash is HEAD all the same, and what waits is left out.
 func (l *Log) tip(ctx context.Context, repo *repository) (hash, error) {
 	waiting, at, err := l.waiting(repo)

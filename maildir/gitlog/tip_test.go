@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"mailtree/maildir"
+	"mailtree/maildir/history"
 )
 
 // TestTip: operations that wait are told as if they were committed, with their contents and what can
@@ -22,7 +22,7 @@ func TestTip(t *testing.T) {
 	tr.record(changed)
 	tr.record(tr.deliver("m2", "messages/m2.md", "other\n"))
 	var patches []string
-	tr.check(tr.log.Walk(context.Background(), everything(), func(r *maildir.Revision) error {
+	tr.check(tr.log.Walk(context.Background(), everything(), func(r *history.Revision) error {
 		if waits := len(patches) < 2; waits != (r.Hash == "") || waits && !r.At.Equal(changed.At) {
 			t.Errorf("commit %q of %v", r.Hash, r.At)
 		}
@@ -63,7 +63,7 @@ func TestTipMeanwhile(t *testing.T) {
 	tr := newTree(t, Config{Delay: time.Hour})
 	var steps []string
 	q := everything()
-	q.Op = func(maildir.RecordedOp) bool { return true }
+	q.Op = func(history.RecordedOp) bool { return true }
 	tr.log.step = func(step string) {
 		steps = append(steps, step)
 		tr.equal(step, strings.Join(tr.walk(q), "\n"), "send A m2 [A -> B: about m2], added m2\n"+

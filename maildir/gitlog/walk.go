@@ -12,9 +12,9 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
-	"mailtree/maildir"
 	"mailtree/maildir/format"
 	"mailtree/maildir/gitlog/object"
+	"mailtree/maildir/history"
 	"mailtree/maildir/refusal"
 )
 
@@ -26,13 +26,13 @@ const (
 	progressEvery = 250 * time.Millisecond
 )
 
-// Walk implements maildir.History. It takes the parents of a merge by their time, and shows of the
+// Walk implements history.Log. It takes the parents of a merge by their time, and shows of the
 // merge what differs from all of them.
-func (l *Log) Walk(ctx context.Context, q maildir.HistoryQuery, each func(*maildir.Revision) error) error {
+func (l *Log) Walk(ctx context.Context, q history.Query, each func(*history.Revision) error) error {
 	repo := newRepository(l.cfg.Dir, newMemory())
 	defer repo.Close()
 	tip, err := l.tip(ctx, repo)
-	if err != nil && !errors.Is(err, maildir.ErrUnavailable) {
+	if err != nil && !errors.Is(err, refusal.ErrUnavailable) {
 		return err
 	}
 	w, keys := &walk{repo: repo, q: q}, newKeySet(q.Keys)
@@ -60,7 +60,7 @@ func (l *Log) Walk(ctx context.Context, q maildir.HistoryQuery, each func(*maild
 type newestFirst struct {
 	repo     *repository
 	graph    *graph
-	since    time.Time                        // as of maildir.HistoryQuery
+	since    time.Time                        // as of history.Query
 	progress func(looked int, back time.Time) // the same
 	apart    int                              // commits so far that the graph has not
 
@@ -205,12 +205,12 @@ func stamp(who string) time.Time {
 // walk finds in commits what a query asks for.
 type walk struct {
 	repo *repository
-	q    maildir.HistoryQuery
+	q    history.Query
 }
 
 // revision is what the query asks for of a commit; nil where that is nothing.
-func (w *walk) revision(c *commit) (*maildir.Revision, error) {
-	r := &maildir.Revision{
+func (w *walk) revision(c *commit) (*history.Revision, error) {
+	r := &history.Revision{
 		Commit: c.told(),
 		Author: oneLine(c.author, 128),
 		Edit:   strings.HasSuffix(c.message, editTrailer),
@@ -256,7 +256,7 @@ func (r *repository) sides(c *commit) (sides [2]entry, err error) {
 }
 
 // files are the files of the query that a commit changed.
-func (w *walk) files(c *commit, operations bool) (all []maildir.FileChange, err error) {
+func (w *walk) files(c *commit, operations bool) (all []history.FileChange, err error) {
 	sides, err := w.repo.sides(c)
 	if err != nil {
 		return nil, err
@@ -280,14 +280,14 @@ func (w *walk) files(c *commit, operations bool) (all []maildir.FileChange, err 
 	return all, err
 }
 
-func (w *walk) change(path string, old, now entry) maildir.FileChange {
-	f := maildir.FileChange{Path: path, Op: maildir.Changed}
+func (w *walk) change(path string, old, now entry) history.FileChange {
+	f := history.FileChange{Path: path, Op: history.Changed}
 	shown := now
 	switch {
 	case old.Mode == 0:
-		f.Op = maildir.Added
+		f.Op = history.Added
 	case now.Mode == 0:
-		f.Op, shown = maildir.Removed, old
+		f.Op, shown = history.Removed, old
 	}
 	f.Content = func() ([]byte, error) { return w.repo.Read(object.KindBlob, shown.Hash) }
 	f.Patch = func() (string, error) { return w.repo.patch(path, old, now) }
@@ -299,18 +299,18 @@ const editTrailer = "\n\nMail-Op: edit\n"
 
 // recordedOps reads what the trailers of a commit of ours tell, and the summaries above them; none
 // of a commit of edits, or of somebody else's.
-func recordedOps(message string) []maildir.RecordedOp {
+func recordedOps(message string) []history.RecordedOp {
 	text := strings.TrimSuffix(message, "\n")
 	at := strings.LastIndex(text, "\n\n")
 	if at < 0 || strings.HasSuffix(message, editTrailer) || !strings.HasPrefix(text[at:], "\n\nMail-Op: ") {
 		return nil
 	}
-	var ops []maildir.RecordedOp
+	var ops []history.RecordedOp
 	for line := range strings.SplitSeq(text[at+2:], "\n") {
 		key, value, _ := strings.Cut(line, ": ")
 		switch {
 		case key == "Mail-Op":
-			ops = append(ops, maildir.RecordedOp{Verb: value})
+			ops = append(ops, history.RecordedOp{Verb: value})
 		case key == "Mail-Id":
 			ops[len(ops)-1].ID = value
 		case key == "Agent":
@@ -332,8 +332,8 @@ func recordedOps(message string) []maildir.RecordedOp {
 	return ops
 }
 
-// AsOf implements maildir.History.
-func (l *Log) AsOf(ctx context.Context, at maildir.Moment, folder string, show func(maildir.Commit, []maildir.OldFile) error) error {
+// AsOf implements history.Log.
+func (l *Log) AsOf(ctx context.Context, at history.Moment, folder string, show func(history.Commit, []history.OldFile) error) error {
 	_ = l.commitWaiting(ctx) // the history is read in any case
 	repo := newRepository(l.cfg.Dir, newMemory())
 	defer repo.Close()
@@ -345,10 +345,10 @@ func (l *Log) AsOf(ctx context.Context, at maildir.Moment, folder string, show f
 	if err != nil {
 		return err
 	}
-	var all []maildir.OldFile
+	var all []history.OldFile
 	if below.IsTree() {
 		err = repo.Walk(below.Hash, folder, func(path string, e entry) {
-			all = append(all, maildir.OldFile{
+			all = append(all, history.OldFile{
 				Path:    path,
 				Content: func() ([]byte, error) { return repo.Read(object.KindBlob, e.Hash) },
 			})
@@ -361,21 +361,21 @@ func (l *Log) AsOf(ctx context.Context, at maildir.Moment, folder string, show f
 }
 
 // told is the commit as the domain knows it.
-func (c *commit) told() maildir.Commit {
+func (c *commit) told() history.Commit {
 	subject, _, _ := strings.Cut(c.message, "\n")
-	return maildir.Commit{Hash: c.name.String(), At: c.made, Subject: oneLine(subject, subjectBytes)}
+	return history.Commit{Hash: c.name.String(), At: c.made, Subject: oneLine(subject, subjectBytes)}
 }
 
 // errFound ends a walk early.
 var errFound = errors.New("found")
 
 // commitAt finds the commit of a moment.
-func (r *repository) commitAt(ctx context.Context, at maildir.Moment) (found *commit, err error) {
+func (r *repository) commitAt(ctx context.Context, at history.Moment) (found *commit, err error) {
 	if raw, err := hex.DecodeString(at.Commit); err == nil && len(raw) == len(hash{}) {
 		if c, err := r.commit(hash(raw)); err == nil {
 			return c, nil
 		}
-		return nil, &maildir.Error{What: refusal.UnknownCommit, Field: refusal.Moment, Name: at.Commit}
+		return nil, &refusal.Error{What: refusal.UnknownCommit, Field: refusal.Moment, Name: at.Commit}
 	}
 	several := false
 	var first time.Time // of all commits
@@ -400,7 +400,7 @@ func (r *repository) commitAt(ctx context.Context, at maildir.Moment) (found *co
 	})
 	switch {
 	case several:
-		return nil, &maildir.Error{What: refusal.ManyCommits, Field: refusal.Moment, Name: at.Commit}
+		return nil, &refusal.Error{What: refusal.ManyCommits, Field: refusal.Moment, Name: at.Commit}
 	case err != nil && found == nil:
 		return nil, err
 	case found != nil && found.number >= 0:
@@ -408,9 +408,9 @@ func (r *repository) commitAt(ctx context.Context, at maildir.Moment) (found *co
 	case found != nil:
 		return found, nil
 	case at.Commit != "":
-		return nil, &maildir.Error{What: refusal.UnknownCommit, Field: refusal.Moment, Name: at.Commit}
+		return nil, &refusal.Error{What: refusal.UnknownCommit, Field: refusal.Moment, Name: at.Commit}
 	}
-	return nil, &maildir.Error{
+	return nil, &refusal.Error{
 		What:  refusal.NoCommitThen,
 		Field: refusal.Moment,
 		Name:  format.FormatTime(at.At),

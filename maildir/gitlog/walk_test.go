@@ -14,7 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"mailtree/maildir"
+	"mailtree/maildir/history"
+	"mailtree/maildir/refusal"
+	"mailtree/maildir/writer"
 )
 
 var (
@@ -22,17 +24,17 @@ var (
 	slowly = flag.Bool("gitlog.slowly", false, "let BenchmarkWalk search without the graph, too")
 )
 
-func everything() maildir.HistoryQuery {
-	return maildir.HistoryQuery{
+func everything() history.Query {
+	return history.Query{
 		File:   func(string, bool) bool { return true },
 		Folder: func(string) bool { return true },
 	}
 }
 
 // walk lists what a walk tells, a line for each commit: operations or the author, and the files.
-func (t *repoTree) walk(q maildir.HistoryQuery) (all []string) {
+func (t *repoTree) walk(q history.Query) (all []string) {
 	t.Helper()
-	t.check(t.log.Walk(context.Background(), q, func(r *maildir.Revision) error {
+	t.check(t.log.Walk(context.Background(), q, func(r *history.Revision) error {
 		var line []string
 		for _, op := range r.Ops {
 			line = append(line, op.Verb+" "+op.Agent+" "+op.ID+" ["+op.Summary+"]")
@@ -76,7 +78,7 @@ send A m1 [A -> B: about m1], added messages/m1.md
 project   [-> B: about], added .gitignore`)
 
 	q := everything()
-	q.Op = func(op maildir.RecordedOp) bool { return op.ID == "m3" }
+	q.Op = func(op history.RecordedOp) bool { return op.ID == "m3" }
 	q.File = func(path string, _ bool) bool { return strings.Contains(path, "m3") }
 	tr.equal("m3", strings.Join(tr.walk(q), "\n"), "send A m3 [A -> B: about m3], added messages/m3.md")
 	q = everything()
@@ -112,14 +114,14 @@ project   [-> B: about], added .gitignore`)
 // whatever the summaries hold.
 func TestRecordedOps(t *testing.T) {
 	t.Parallel()
-	want := []maildir.RecordedOp{
+	want := []history.RecordedOp{
 		{Verb: "send", Agent: "A", ID: "m1", Door: "http", Summary: "A -> B: Mail-Op: send"},
 		{Verb: "sweep", Summary: "claims that ended"},
 		{Verb: "read", Agent: "B", ID: "m1"},
 	}
 	var ops []operation
 	for _, op := range want {
-		ops = append(ops, operation{Op: maildir.Op{
+		ops = append(ops, operation{Op: writer.Op{
 			Verb:    op.Verb,
 			Agent:   op.Agent,
 			ID:      op.ID,
@@ -153,7 +155,7 @@ func TestPatch(t *testing.T) {
 	tr.git("commit", "-qam", "two")
 	var got string
 	enough := errors.New("enough")
-	err := tr.log.Walk(context.Background(), everything(), func(r *maildir.Revision) error {
+	err := tr.log.Walk(context.Background(), everything(), func(r *history.Revision) error {
 		for _, f := range r.Files {
 			patch, err := f.Patch()
 			tr.check(err)
@@ -187,16 +189,16 @@ func TestAsOf(t *testing.T) {
 			tr.extend(graphEnd{})
 		}
 		for _, m := range []struct {
-			maildir.Moment
+			history.Moment
 			want string
 		}{
-			{maildir.Moment{At: at.Add(-time.Minute)}, "box/m1 text of m1\n"},
-			{maildir.Moment{At: at}, "box/m1 text of m1\nbox/m2 text of m2\n"},
-			{maildir.Moment{Commit: one[:9]}, "box/m1 text of m1\n"},
-			{maildir.Moment{Commit: one}, "box/m1 text of m1\n"},
+			{history.Moment{At: at.Add(-time.Minute)}, "box/m1 text of m1\n"},
+			{history.Moment{At: at}, "box/m1 text of m1\nbox/m2 text of m2\n"},
+			{history.Moment{Commit: one[:9]}, "box/m1 text of m1\n"},
+			{history.Moment{Commit: one}, "box/m1 text of m1\n"},
 		} {
 			got := ""
-			tr.check(tr.log.AsOf(context.Background(), m.Moment, "box", func(_ maildir.Commit, files []maildir.OldFile) error {
+			tr.check(tr.log.AsOf(context.Background(), m.Moment, "box", func(_ history.Commit, files []history.OldFile) error {
 				for _, f := range files {
 					data, err := f.Content()
 					tr.check(err)
@@ -206,8 +208,8 @@ func TestAsOf(t *testing.T) {
 			}))
 			tr.equal(fmt.Sprint(m.Moment), got, m.want)
 		}
-		for _, m := range []maildir.Moment{{At: time.Unix(1, 0)}, {Commit: strings.Repeat("0", 40)}, {Commit: "zz"}} {
-			if err := tr.log.AsOf(context.Background(), m, "box", nil); !errors.Is(err, maildir.ErrNotFound) {
+		for _, m := range []history.Moment{{At: time.Unix(1, 0)}, {Commit: strings.Repeat("0", 40)}, {Commit: "zz"}} {
+			if err := tr.log.AsOf(context.Background(), m, "box", nil); !errors.Is(err, refusal.ErrNotFound) {
 				t.Errorf("%+v: %v", m, err)
 			}
 		}
@@ -245,10 +247,10 @@ func BenchmarkWalk(b *testing.B) {
 	for name, i := range map[string]int{"near": *walked - 1, "middle": *walked / 2, "far": 0} {
 		day, id := longHistoryID(i)
 		folder := fmt.Sprintf("agents/A%d/inbox%s", (i*7+3)%50, strings.TrimSuffix(day, "/"))
-		of := map[string]maildir.HistoryQuery{
+		of := map[string]history.Query{
 			"message": {
 				Keys:   []string{id},
-				Op:     func(op maildir.RecordedOp) bool { return op.ID == id },
+				Op:     func(op history.RecordedOp) bool { return op.ID == id },
 				File:   func(path string, _ bool) bool { return strings.Contains(path, id) },
 				Folder: func(string) bool { return true },
 			},
@@ -259,7 +261,7 @@ func BenchmarkWalk(b *testing.B) {
 			},
 			"agent": {
 				Keys:   []string{fmt.Sprintf("only%d", i)},
-				Op:     func(op maildir.RecordedOp) bool { return op.Agent == fmt.Sprintf("only%d", i) },
+				Op:     func(op history.RecordedOp) bool { return op.Agent == fmt.Sprintf("only%d", i) },
 				File:   func(string, bool) bool { return true },
 				Folder: func(string) bool { return true },
 			},
@@ -273,20 +275,20 @@ func BenchmarkWalk(b *testing.B) {
 		}
 		b.Run("thread/"+name, func(b *testing.B) { // what was removed from it is found first
 			gone := everything()
-			gone.Keys = []string{maildir.RemovedFrom(id)}
+			gone.Keys = []string{history.RemovedFrom(id)}
 			for b.Loop() {
-				if err := l.Walk(b.Context(), gone, func(*maildir.Revision) error { return nil }); err != nil {
+				if err := l.Walk(b.Context(), gone, func(*history.Revision) error { return nil }); err != nil {
 					b.Fatal(err)
 				}
-				if err := l.Walk(b.Context(), of["message"], func(*maildir.Revision) error { return errFound }); !errors.Is(err, errFound) {
+				if err := l.Walk(b.Context(), of["message"], func(*history.Revision) error { return errFound }); !errors.Is(err, errFound) {
 					b.Fatal(err)
 				}
 			}
 		})
 		b.Run("as-of/"+name, func(b *testing.B) {
-			then := maildir.Moment{At: time.Unix(1735689600+int64(i)*300, 0)}
+			then := history.Moment{At: time.Unix(1735689600+int64(i)*300, 0)}
 			for b.Loop() {
-				err := l.AsOf(b.Context(), then, path.Dir(path.Dir(path.Dir(folder))), func(_ maildir.Commit, files []maildir.OldFile) error {
+				err := l.AsOf(b.Context(), then, path.Dir(path.Dir(path.Dir(folder))), func(_ history.Commit, files []history.OldFile) error {
 					if len(files) == 0 {
 						return errors.New("nothing was there")
 					}
@@ -310,10 +312,10 @@ func BenchmarkWalk(b *testing.B) {
 }
 
 // benchmarkFirst measures how soon the first entry comes.
-func benchmarkFirst(b *testing.B, l *Log, q maildir.HistoryQuery) {
+func benchmarkFirst(b *testing.B, l *Log, q history.Query) {
 	enough := errors.New("enough")
 	for b.Loop() {
-		if err := l.Walk(b.Context(), q, func(*maildir.Revision) error { return enough }); !errors.Is(err, enough) {
+		if err := l.Walk(b.Context(), q, func(*history.Revision) error { return enough }); !errors.Is(err, enough) {
 			b.Fatal(err)
 		}
 	}

@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mailtree/maildir"
 	"mailtree/maildir/gitlog/gitindex"
 	"mailtree/maildir/gitlog/object"
+	"mailtree/maildir/writer"
 )
 
 // loadWritten is loadOne for a path of which the content is known: that is committed, whatever is
@@ -103,7 +103,7 @@ func (p *plan) replaced(c *change, op operation) (is entry, ok bool, err error) 
 }
 
 // modeOf is the mode of a file that an operation has written.
-func (p *plan) modeOf(c *change, w maildir.Written) uint32 {
+func (p *plan) modeOf(c *change, w writer.Written) uint32 {
 	if w.Stat.Mode&0o100 != 0 || !p.repo.config.fileMode && c.old.Mode == object.ModeExec {
 		return object.ModeExec
 	}
@@ -114,7 +114,7 @@ func (p *plan) modeOf(c *change, w maildir.Written) uint32 {
 // data says so, ctime included: an edit can set the mtime back. The rename into place has changed
 // the ctime, so that only one that differs from the mtime tells a later change within the same step
 // of the clock. The state is zero, which Git does not believe, where the file is another.
-func (w *worktree) still(path string, is maildir.Written, mode uint32, modes bool) (gitindex.Stat, bool, error) {
+func (w *worktree) still(path string, is writer.Written, mode uint32, modes bool) (gitindex.Stat, bool, error) {
 	other := gitindex.Stat{Uncertain: true}
 	st, err := w.stat(path)
 	switch {

@@ -10,20 +10,20 @@ import (
 	"testing"
 	"time"
 
-	"mailtree/maildir"
 	"mailtree/maildir/tree"
+	"mailtree/maildir/writer"
 )
 
 // deliver does what the domain does: it writes a file elsewhere, renames it to path, and tells what
 // was written.
-func (t *repoTree) deliver(id, path, text string) maildir.Op {
+func (t *repoTree) deliver(id, path, text string) writer.Op {
 	t.Helper()
 	staged := ".mailtree/tmp/" + strings.ReplaceAll(path, "/", "-")
 	t.write(staged, text)
 	t.check(os.MkdirAll(filepath.Dir(t.path(path)), 0o755))
 	t.check(os.Rename(t.path(staged), t.path(path)))
 	o := op("send", "A", id, path)
-	o.Written = map[string]maildir.Written{path: {Data: []byte(text), Stat: t.statOf(path)}}
+	o.Written = map[string]writer.Written{path: {Data: []byte(text), Stat: t.statOf(path)}}
 	return o
 }
 
@@ -37,7 +37,7 @@ func (t *repoTree) statOf(path string) tree.FileStat {
 	return st
 }
 
-func (t *repoTree) record(ops ...maildir.Op) { t.log.Record(ops, nil) }
+func (t *repoTree) record(ops ...writer.Op) { t.log.Record(ops, nil) }
 
 // commitOps commits the operations and not the edits that follow from them.
 func (t *repoTree) commitOps() {
@@ -76,7 +76,7 @@ func TestWrittenIsCommitted(t *testing.T) {
 					tr := newTree(t, Config{External: external})
 					o := tr.deliver("m1", "m1", text)
 					if !stat {
-						o.Written["m1"] = maildir.Written{Data: []byte(text)}
+						o.Written["m1"] = writer.Written{Data: []byte(text)}
 					}
 					tr.record(o)
 					c.act(tr, "m1")
@@ -108,7 +108,7 @@ func TestWrittenIsNotRead(t *testing.T) {
 	tr := newTree(t, Config{External: true})
 	o := tr.deliver("m1", "m1", "as delivered\n")
 	tr.check(os.Chtimes(tr.path("m1"), time.Now(), time.Now().Add(-time.Hour)))
-	o.Written["m1"] = maildir.Written{Data: []byte("AS DELIVERED\n"), Stat: tr.statOf("m1")} // not so: only a reader would know
+	o.Written["m1"] = writer.Written{Data: []byte("AS DELIVERED\n"), Stat: tr.statOf("m1")} // not so: only a reader would know
 	tr.check(pause(context.Background(), 2*settleTime))
 	tr.record(o)
 	tr.commitOps()
@@ -310,7 +310,7 @@ func TestWrittenIsBounded(t *testing.T) {
 	big := make([]byte, 12<<20)
 	for i := range 3 {
 		o := op("send", "A", fmt.Sprint("m", i), fmt.Sprint("m", i))
-		o.Written = map[string]maildir.Written{o.Paths[0]: {Data: big}}
+		o.Written = map[string]writer.Written{o.Paths[0]: {Data: big}}
 		tr.write(o.Paths[0], "on disk")
 		tr.record(o)
 		if i == 2 && o.Written == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"mailtree/maildir"
+	"mailtree/maildir/history"
 	"mailtree/mcp/tool"
 )
 
@@ -40,7 +41,7 @@ const olderNote = "there is more, which is older: `mailtree log ID` shows it"
 func (t *Toolset) readHistory(ctx context.Context, p *maildir.Project, r ref) (any, error) {
 	out := historyResource{Project: p.Slug(), ID: r.name, History: []historyShape{}}
 	q := maildir.LogQuery{Of: r.name, Limit: maxHistory + 1, Open: true}
-	err := p.Log(ctx, q, func(e *maildir.LogEntry) error {
+	err := p.Log(ctx, q, func(e *history.Entry) error {
 		s := historyShape{
 			At:      tool.Stamp(e.At),
 			Verb:    e.Verb,

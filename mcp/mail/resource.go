@@ -14,6 +14,7 @@ import (
 
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/history"
 	"mailtree/maildir/refusal"
 	"mailtree/mcp/protocol"
 	"mailtree/mcp/tool"
@@ -97,7 +98,7 @@ type ref struct {
 	project string      // key or slug; "" for none
 	query   maildir.InboxQuery
 	offset  int64           // in the body of a message
-	asOf    *maildir.Moment // nil: now
+	asOf    *history.Moment // nil: now
 }
 
 var refKinds = map[string]format.Kind{
@@ -216,14 +217,14 @@ func parseLimit(v string) (int, error) {
 
 // parseMoment reads a time, or the name of a commit or how it begins. Fewer digits alone than a whole
 // name has are a time.
-func parseMoment(v string) (*maildir.Moment, error) {
+func parseMoment(v string) (*history.Moment, error) {
 	name := strings.ToLower(v)
 	hex := strings.Trim(name, "0123456789abcdef") == ""
 	if len(name) == 2*sha1.Size && hex || len(name) >= 4 && hex && strings.ContainsAny(name, "abcdef") {
-		return &maildir.Moment{Commit: name}, nil
+		return &history.Moment{Commit: name}, nil
 	}
 	at, err := tool.ParseWhen(v)
-	return &maildir.Moment{At: at}, err
+	return &history.Moment{At: at}, err
 }
 
 type (
