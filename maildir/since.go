@@ -3,9 +3,11 @@ package maildir
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 	"time"
 
+	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
 	"mailtree/maildir/query"
 )
@@ -25,18 +27,14 @@ const (
 
 // Since counts what has happened since a moment.
 func (p *Project) Since(ctx context.Context, since time.Time) (*News, error) {
-	found, err := p.store.index.Search(ctx, SearchQuery{
-		Query:   query.Query{After: since},
-		Project: p.slug,
-		Limit:   maxNews + 1,
-	})
+	hits, more, err := p.messagesSince(ctx, since, maxNews)
 	if err != nil {
 		return nil, err
 	}
-	n := &News{Messages: min(len(found.Hits), maxNews), More: len(found.Hits) > maxNews}
+	n := &News{Messages: len(hits), More: more}
 	threads := map[string]bool{}
-	for i := range found.Hits[:n.Messages] {
-		m := &found.Hits[i]
+	for i := range hits {
+		m := &hits[i]
 		threads[cmp.Or(m.ThreadID, m.ID)] = true
 	}
 	n.Threads = len(threads)
@@ -55,6 +53,18 @@ func (p *Project) Since(ctx context.Context, since time.Time) (*News, error) {
 	return n, err
 }
 
+// messagesSince lists the newest messages after a moment, at most that many, and whether there are
+// more.
+func (p *Project) messagesSince(ctx context.Context, since time.Time, most int) (hits []Hit, more bool, err error) {
+	found, err := p.store.index.Search(ctx, SearchQuery{
+		Query:   query.Query{After: since},
+		Project: p.slug,
+		Limit:   most + 1,
+	})
+	hits = found.Hits
+	return hits[:min(len(hits), most)], len(hits) > most, err
+}
+
 func (p *Project) editsSince(ctx context.Context, since time.Time) (n int, err error) {
 	last, err := p.store.index.LastChange(ctx)
 	if err != nil {
@@ -68,6 +78,51 @@ func (p *Project) editsSince(ctx context.Context, since time.Time) (n int, err e
 		}
 	}
 	return n, err
+}
+
+// Day is what happened in a project since a moment.
+type Day struct {
+	Since    time.Time
+	Messages []MessageRow // newest first, without bodies, at most maxDay
+	More     bool         // there were more messages
+	Agents   []AgentRow   // who did something, the last one first
+	Claims   []claim.Row  // that were made and hold still, by creation
+}
+
+// maxDay is how many messages of a day are told.
+const maxDay = 500
+
+// Today tells what happened since a moment, such as the last midnight of the one who asks.
+func (p *Project) Today(ctx context.Context, since time.Time) (*Day, error) {
+	hits, more, err := p.messagesSince(ctx, since, maxDay)
+	if err != nil {
+		return nil, err
+	}
+	d := &Day{Since: since, More: more}
+	for _, h := range hits {
+		d.Messages = append(d.Messages, h.MessageRow)
+	}
+	const active = true
+	_, err = p.EachAgent(ctx, AgentsQuery{Active: active, Take: func(a *AgentInfo) bool {
+		if !a.LastActive.Before(since) {
+			d.Agents = append(d.Agents, a.AgentRow)
+		}
+		return true
+	}})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(d.Agents, func(a, b AgentRow) int {
+		return cmp.Or(b.LastActive.Compare(a.LastActive), cmp.Compare(a.Name, b.Name))
+	})
+	const all = false
+	live, err := p.Claims(ctx, all)
+	for _, c := range live {
+		if !c.Created.Before(since) {
+			d.Claims = append(d.Claims, c)
+		}
+	}
+	return d, err
 }
 
 // IsQuestion reports whether a message asks for an answer: its subject ends with a question mark.
