@@ -130,7 +130,8 @@ func (b *Box) Read(ctx context.Context, q LetterQuery) (*Letter, error) {
 	if !sent {
 		l.Trust = b.p.trust(m, b.Name)
 	}
-	l.Voucher, l.References = b.p.voucher(m), b.references(ctx, m)
+	l.Voucher, _ = b.p.store.VerifiedIn(&MessageRow{Project: b.p.slug, Message: *m})
+	l.References = b.references(ctx, m)
 	return l, l.piece(data, q)
 }
 

@@ -21,15 +21,6 @@ func (s *Store) VerifiedIn(m *MessageRow) (keys.Voucher, bool) {
 	return v, ok
 }
 
-// voucher is VerifiedIn for the text of a file of the project.
-func (p *Project) voucher(m *format.Message) keys.Voucher {
-	v, ok := p.store.Verified(m)
-	if !ok || v.Machine == "" && m.Project != p.name() {
-		return keys.Voucher{}
-	}
-	return v
-}
-
 // verifiedHere is Verified for the store's own seals alone: what this server itself found out about
 // the sender.
 func (s *Store) verifiedHere(m *format.Message) (auth string, ok bool) {
