@@ -54,18 +54,14 @@ func (p *Project) needReadMessage(id string) error {
 
 func (p *Project) refuseUnread(decides func(path string) bool) error {
 	if u, is := p.waiting.Any(decides); is {
-		return unreadRefusal(u)
+		return &Error{
+			What:  refusal.PathUnread,
+			Other: u.Path,
+			Why:   plainCause(u.Err),
+			Err:   u.Err,
+		}
 	}
 	return nil
-}
-
-func unreadRefusal(u tree.Unread) error {
-	return &Error{
-		What:  refusal.PathUnread,
-		Other: u.Path,
-		Why:   plainCause(u.Err),
-		Err:   u.Err,
-	}
 }
 
 // plainCause is what the system says of err, without paths.
