@@ -9,7 +9,9 @@ import (
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/notice"
+	"mailtree/maildir/refusal"
 	"mailtree/maildir/repo"
+	"mailtree/maildir/writer"
 )
 
 // A ready agent is told of its mail: once of each message, however often somebody looks, and never
@@ -102,6 +104,43 @@ func (p *Project) Covers(dir string) bool {
 }
 
 func inside(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
+
+// CheckPresence refuses a word that is not exactly ready, work or offline. Errors: ErrInvalid.
+// See docs/agentmail.md, "Presence".
+func CheckPresence(status string) error {
+	if status != format.Ready && status != format.Work && status != format.Offline {
+		return &Error{What: refusal.StatusUnknown, Field: refusal.Status, Name: status}
+	}
+	return nil
+}
+
+// SetPresence writes the agent's status file: ready, work or offline. Errors: ErrNotFound,
+// ErrInvalid.
+func (p *Project) SetPresence(ctx context.Context, agent, status string) error {
+	if err := CheckPresence(status); err != nil {
+		return err
+	}
+	tx := &writer.Tx{Op: writer.Op{Verb: "presence", Agent: agent, Summary: agent + " is " + status}, Keys: writer.On("presence " + agent)}
+	tx.Plan = func(g *writer.Group) error {
+		if err := p.needAgent(g.Ctx, refusal.Agent, agent); err != nil {
+			return err
+		}
+		row, err := p.store.index.Agent(g.Ctx, p.slug, agent)
+		if err != nil {
+			return err
+		}
+		if row != nil && row.Status == status {
+			data, _, err := p.tree.Read(format.StatusPath(agent), format.MaxSmall)
+			if says, bad := format.ParseStatus(data); err == nil && bad == nil && says == status {
+				return nil
+			}
+			return g.Stale(format.StatusPath(agent))
+		}
+		return g.Replace(tx, format.StatusPath(agent), []byte(status+"\n"))
+	}
+	defer p.noteSeen(ctx, agent)
+	return p.writer.Do(ctx, tx)
+}
 
 // noteStatus starts the notices of those anew whose status is not ready any more. It asks the
 // index: the file may say something else again by now, which is a change of its own.
