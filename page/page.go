@@ -55,6 +55,7 @@ type Page struct {
 
 	mu    sync.Mutex
 	links map[string]link // by their codes
+	due   map[mailbox]*keptDue
 
 	parts shared
 }
@@ -76,6 +77,7 @@ func New(cfg Config) *Page {
 		mux:   http.NewServeMux(),
 		forms: forms{by: map[formSum]*handling{}},
 		links: map[string]link{},
+		due:   map[mailbox]*keptDue{},
 		parts: shared{parts: map[string]*part{}},
 	}
 	h.mount()

@@ -189,7 +189,7 @@ func TestViews(t *testing.T) {
 		"/claims":                      {"app/api/*.py", "Bob", "1h 59m left"},
 		"/activity":                    {"Ann", "wrote", "Which index?", "claimed"},
 		"/activity?agent=Bob":          {"claimed"},
-		"/problems":                    {"Every file can be read."},
+		"/problems":                    {"Every file can be read.", "Waiting <b>1</b>", "Agents <small>3</small>", "Claims <small>1</small>"},
 	} {
 		res, text := b.get(s.base + path)
 		if res.StatusCode != http.StatusOK {

@@ -2,6 +2,7 @@ package page
 
 import (
 	"bytes"
+	"math"
 	"net/http"
 	"strconv"
 	"sync"
@@ -22,6 +23,18 @@ const maxShared = 500
 
 // tickAt is the tick of a time.
 func tickAt(t time.Time) int64 { return t.UnixMilli() / tickLasts.Milliseconds() }
+
+// rightNow is the tick of a request that wants a view as it is now.
+const rightNow = math.MaxInt64
+
+// sinceTick is the tick since when a request wants a view: that of fragmentHeader, or rightNow.
+func sinceTick(r *http.Request) int64 {
+	tick, err := strconv.ParseInt(r.Header.Get(fragmentHeader), 10, 64)
+	if err != nil || tick <= 1 || r.Method != http.MethodGet {
+		return rightNow
+	}
+	return tick
+}
 
 // untilTick is how long it takes from a time until the next tick.
 func untilTick(t time.Time) time.Duration {
@@ -60,8 +73,8 @@ func (p *part) writeTo(w http.ResponseWriter) {
 // share lets one answer of next serve all requests since a tick for the same part of a view.
 func (s *shared) share(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked, err := strconv.ParseInt(r.Header.Get(fragmentHeader), 10, 64)
-		if err != nil || asked <= 1 || r.Method != http.MethodGet {
+		asked := sinceTick(r)
+		if asked == rightNow {
 			next.ServeHTTP(w, r)
 			return
 		}

@@ -55,6 +55,20 @@ func TestFragment(t *testing.T) {
 	}
 }
 
+// part is the part of a view that the script swaps, as it is since a tick.
+func (b *browser) part(path, tick string) string {
+	b.Helper()
+	r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, b.url+b.base+path, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.Header.Set("Mailtree-Fragment", tick)
+	_, text := b.do(r)
+	return text
+}
+
+const long = "100" // a tick long past
+
 // TestShared: what one page of a session gets serves the others that ask since the same tick, and
 // no other session, no later tick and no failure.
 func TestShared(t *testing.T) {
@@ -63,16 +77,7 @@ func TestShared(t *testing.T) {
 	if _, err := s.p.Claim(t.Context(), claimOf("Bob", "a/*.go")); err != nil {
 		t.Fatal(err)
 	}
-	part := func(from *browser, path, tick string) string {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+s.base+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Mailtree-Fragment", tick)
-		_, text := from.do(r)
-		return text
-	}
-	const long = "100" // a tick long past
+	part := (*browser).part
 	later := strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10)
 	first := part(b, "/claims", long) // with an idempotency key, which differs each time
 	contains(t, first, "a/*.go")

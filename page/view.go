@@ -27,8 +27,7 @@ type view struct {
 	Signed  bool   // the browser is theirs
 	Now     time.Time
 	Path    string // of the address
-	Unread  int
-	Broken  int  // files that are not valid
+	Menu    menu
 	Live    bool // the script keeps it up to date
 	Data    any
 
@@ -58,16 +57,9 @@ func (v *view) Projects() (all []*projectShown) {
 }
 
 // in fills in what every view of a project shows.
-func (v *view) in(section, title string) (err error) {
+func (v *view) in(section, title string) error {
 	v.Section, v.Title, v.Live = section, title, true
-	if v.Broken, err = v.p.CountProblems(v.ctx()); err != nil {
-		return err
-	}
-	page, err := v.myInbox(maildir.InboxQuery{Limit: 1})
-	if err == nil {
-		v.Unread = page.Unread
-	}
-	return err
+	return v.countMenu()
 }
 
 // Verified says who vouches for a message.

@@ -3,7 +3,6 @@ package page
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
@@ -21,9 +20,8 @@ type item struct {
 	Agent string // to nudge, and to write to; "" for none
 }
 
-// waitingShown is what waits, and how much has happened since the person last looked.
+// waitingShown is how much has happened since the person last looked.
 type waitingShown struct {
-	Items  []item
 	Looked time.Time // zero: not known
 	News   *maildir.News
 }
@@ -31,24 +29,14 @@ type waitingShown struct {
 // waitingMost is how many things of one kind the first view shows.
 const waitingMost = 50
 
-// waiting shows what waits for the person: unread mail, acknowledgements to give and to get,
-// questions, whom claims have stopped, agents whose mail lies with nobody to wake, files that are
-// not valid.
+// waiting shows what waits for the person, as the menu counts it: unread mail, acknowledgements to
+// give and to get, questions, whom claims have stopped, agents whose mail lies with nobody to wake,
+// files that are not valid.
 func (h *Page) waiting(v *view) error {
 	if err := v.in("waiting", "Waiting for you"); err != nil {
 		return err
 	}
 	shown := waitingShown{Looked: v.lastLooked()}
-	for _, find := range []func() ([]item, error){
-		v.waitingMail, v.waitingAcks, v.waitingQuestions, v.waitingStops, v.waitingAgents, v.waitingProblems,
-	} {
-		found, err := find()
-		if err != nil {
-			return err
-		}
-		shown.Items = append(shown.Items, found...)
-	}
-	slices.SortStableFunc(shown.Items, func(a, b item) int { return b.At.Compare(a.At) })
 	if !shown.Looked.IsZero() {
 		var err error
 		if shown.News, err = v.p.Since(v.ctx(), shown.Looked); err != nil {
@@ -89,11 +77,7 @@ func (v *view) lastLooked() (looked time.Time) {
 	return time.Unix(before, 0)
 }
 
-func (v *view) waitingMail() (all []item, err error) {
-	page, err := v.myInbox(maildir.InboxQuery{UnreadOnly: true, Limit: waitingMost})
-	if err != nil {
-		return nil, err
-	}
+func (v *view) waitingMail(page *maildir.InboxPage) (all []item) {
 	for i := range page.Messages {
 		d := &page.Messages[i]
 		why := ""
@@ -107,7 +91,7 @@ func (v *view) waitingMail() (all []item, err error) {
 		}
 		all = append(all, v.mailItem("mail", d, d.From, why))
 	}
-	return all, nil
+	return all
 }
 
 // waitingAcks are acknowledgements that the person has read about and not given, and those that
@@ -207,13 +191,13 @@ func (v *view) waitingAgents() (all []item, err error) {
 }
 
 func (v *view) waitingProblems() ([]item, error) {
-	if v.Broken == 0 {
+	if v.Menu.Broken == 0 {
 		return nil, nil
 	}
 	return []item{{
 		Kind: "problem",
 		Who:  "Files",
-		What: counted(v.Broken, "file") + " cannot be read",
+		What: counted(v.Menu.Broken, "file") + " cannot be read",
 		Why:  "other mail is not affected",
 		Link: v.at("problems"),
 	}}, nil

@@ -4,10 +4,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"mailtree/maildir"
 	"mailtree/maildir/format"
@@ -65,6 +68,48 @@ func TestWaiting(t *testing.T) {
 		t.Fatal(err)
 	}
 	waits(true, "Nothing waits for you.")
+}
+
+// TestMenu: every view counts what there is at that moment; open pages that hear of one change share
+// a count.
+func TestMenu(t *testing.T) {
+	s := open(t, page.Config{})
+	b := s.person()
+	has := func(text string, wanted ...string) {
+		t.Helper()
+		menu, _, _ := strings.Cut(text, "</nav>")
+		var counts []string
+		for _, m := range regexp.MustCompile(`>(\w+) <(?:b|small)>(\d+)<`).FindAllStringSubmatch(menu, -1) {
+			counts = append(counts, m[1]+" "+m[2])
+		}
+		if diff := cmp.Diff(wanted, counts); diff != "" {
+			t.Errorf("the menu counts (-want +got)\n%s", diff)
+		}
+	}
+	has(b.see(s.base+"/problems"), "Agents 3")
+	sent := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "s", Body: "b"})
+	has(b.see(s.base+"/problems"), "Waiting 1", "Inbox 1", "Agents 3")
+	thread := s.base + "/thread/" + sent.ID
+	has(b.press(thread, s.base+"/message/"+sent.ID+"/mark", "as", "read"), "Agents 3")
+	has(b.press(thread, s.base+"/message/"+sent.ID+"/mark", "as", "unread"), "Waiting 1", "Inbox 1", "Agents 3")
+
+	if _, err := s.p.Claim(t.Context(), claimOf("Bob", "app/api/*.py")); err != nil {
+		t.Fatal(err)
+	}
+	has(b.see(s.base+"/problems"), "Waiting 1", "Inbox 1", "Agents 3", "Claims 1")
+	has(b.press(s.base+"/claims", s.base+"/claims/release", "note", "I need it."), "Waiting 1", "Inbox 1", "Agents 3")
+
+	const most = 50 // of them are listed
+	for range most {
+		s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "s", Body: "b"})
+	}
+	text := b.see(s.base + "/")
+	contains(t, text, "1 more unread")
+	has(text, "Waiting 51", "Inbox 51", "Agents 3")
+
+	s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "s", Body: "b"})
+	has(b.part("/agents", long), "Waiting 51", "Inbox 51", "Agents 3")
+	has(b.part("/agents", "1"), "Waiting 52", "Inbox 52", "Agents 3")
 }
 
 // TestSince: who was away is told how much has happened meanwhile; a view that is left open is no

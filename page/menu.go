@@ -1,0 +1,131 @@
+package page
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"mailtree/maildir"
+)
+
+// menu is what waits for the person, and what the menu counts beside it.
+type menu struct {
+	mailDue
+	Waits  []item // newest first
+	Agents int
+	Claims int // that hold
+	Broken int // files that are not valid
+}
+
+// Waiting is how much waits, also what Waits leaves out.
+func (m *menu) Waiting() int { return len(m.Waits) + m.More }
+
+// mailDue is the person's part of the mail that waits.
+type mailDue struct {
+	Unread int
+	More   int // of Unread, without those among due
+	due    []item
+}
+
+// countMenu fills in the menu. Reading what mail is due takes milliseconds in a large project, so
+// all views of a person share it until the project changes. The rest is cheap, and changes as time
+// passes, or as the guard and sessions note something, without an event.
+func (v *view) countMenu() (err error) {
+	m := &v.Menu
+	if m.mailDue, err = v.page.dueTo(v).read(v); err != nil {
+		return err
+	}
+	if m.Broken, err = v.p.CountProblems(v.ctx()); err != nil {
+		return err
+	}
+	agents, err := v.p.Agents(v.ctx())
+	if err != nil {
+		return err
+	}
+	const ended = false
+	claims, err := v.p.Claims(v.ctx(), ended)
+	if err != nil {
+		return err
+	}
+	m.Agents, m.Claims = len(agents), len(claims)
+	m.Waits, err = concat(m.due, v.waitingStops, v.waitingAgents, v.waitingProblems)
+	slices.SortStableFunc(m.Waits, func(a, b item) int { return b.At.Compare(a.At) })
+	return err
+}
+
+// concat is some items, and those that further lists have.
+func concat(items []item, lists ...func() ([]item, error)) ([]item, error) {
+	all := slices.Clone(items)
+	for _, list := range lists {
+		found, err := list()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// readMailDue reads from the index what mail is due.
+func (v *view) readMailDue() (mailDue, error) {
+	unread, err := v.myInbox(maildir.InboxQuery{UnreadOnly: true, Limit: waitingMost})
+	if err != nil {
+		return mailDue{}, err
+	}
+	due, err := concat(v.waitingMail(unread), v.waitingAcks, v.waitingQuestions)
+	return mailDue{
+		Unread: unread.Unread,
+		More:   unread.Unread - len(unread.Messages),
+		due:    due,
+	}, err
+}
+
+// mailbox is whose mail in which project.
+type mailbox struct {
+	p  *maildir.Project
+	me string
+}
+
+// keptDue is what mail was due to one person when it was read last. Safe for concurrent use.
+type keptDue struct {
+	mu   sync.Mutex      // held while it is read: who comes meanwhile gets what is read then
+	bell <-chan struct{} // rings when the project has changed since; nil: it was never read
+	tick int64           // at which it was begun
+	mailDue
+}
+
+// dueTo finds what was kept for the person of a view.
+func (h *Page) dueTo(v *view) *keptDue {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	of := mailbox{v.p, v.Me}
+	if h.due[of] == nil {
+		h.due[of] = &keptDue{}
+	}
+	return h.due[of]
+}
+
+// read returns what is due now; for a part of a view, what was due at the tick that it asks for, or
+// later.
+func (k *keptDue) read(v *view) (mailDue, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.bell != nil && (k.tick >= sinceTick(v.r) || !rung(k.bell)) {
+		return k.mailDue, nil
+	}
+	bell, tick := v.p.Changed(), tickAt(time.Now())
+	due, err := v.readMailDue()
+	if err == nil {
+		k.bell, k.tick, k.mailDue = bell, tick, due
+	}
+	return due, err
+}
+
+func rung(bell <-chan struct{}) bool {
+	select {
+	case <-bell:
+		return true
+	default:
+		return false
+	}
+}
