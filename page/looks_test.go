@@ -198,6 +198,7 @@ func TestBrowserLooks(t *testing.T) {
 		b.must("light", scheme("light"), shape(1100))
 		b.visit(view)
 		b.expect("true", lightness)
+		b.expect("aligned", aligned)
 		b.audit(axe, view+", light")
 		b.shoot("light" + view)
 
@@ -208,6 +209,7 @@ func TestBrowserLooks(t *testing.T) {
 
 		b.must("narrow", shape(360))
 		b.expect("fits", `document.documentElement.scrollWidth <= 360 ? "fits" : "`+view+` is " + document.documentElement.scrollWidth`)
+		b.expect("aligned", aligned)
 		b.audit(axe, view+", narrow")
 		b.shoot("narrow" + view)
 
@@ -229,6 +231,10 @@ func TestBrowserLooks(t *testing.T) {
 const small = `[...document.querySelectorAll("a, button, summary, select, input:not([type=hidden], [type=checkbox]), label:has([type=checkbox])")]
 	.filter(e => e.checkVisibility() && !e.closest(".body, .skip, .done") && e.getBoundingClientRect().height < 40)
 	.map(e => e.outerHTML.slice(0, 80) + " " + e.getBoundingClientRect().height).join("\n")`
+
+// aligned says whether the times of a list end in one column.
+const aligned = `new Set([...document.querySelectorAll(".row time")].map(e => Math.round(e.getBoundingClientRect().right))).size < 2
+	? "aligned" : "the times end in several columns"`
 
 // wide says whether a view without a menu has the width of the window.
 const wide = `document.querySelector("main").offsetWidth > 1000 ? "wide" : "main is " + document.querySelector("main").offsetWidth`
