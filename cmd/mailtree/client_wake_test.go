@@ -15,14 +15,18 @@ import (
 )
 
 // TestClientWake: mail wakes a session that is idle in a terminal, also after the server was killed
-// and started again; each message is announced once, and a burst of 100 in one turn. The clients reach
-// the mail over stdio; those of TestClientsTogether do over HTTP.
+// and started again; each message is announced once, and a burst of 100 in one turn. The woken model
+// reaches the mail over stdio each time; the models of TestClientsTogether do over HTTP.
 func TestClientWake(t *testing.T) {
 	each(t, func(t *testing.T, k kit) {
 		if k.terminal == "" {
 			t.Skip("nothing but typing wakes this client")
 		}
 		d := newDesk(t, k.name)
+		d.model.Script(t, model.Rule{
+			When:  "The (first|second|last) plan",
+			Calls: say("list_agents", map[string]any{"project_key": d.code}),
+		})
 		k.prepare(d)
 		d.setUp("stdio")
 		screen := d.open(k.terminal)
@@ -47,6 +51,9 @@ func TestClientWake(t *testing.T) {
 		d.awaitTurn("Burst")
 		d.awaitIdle()
 		d.wake(agent, "The last plan")
+		if n := len(d.turnsWith("The other side")); n != 3 { // what GreenCastle works on, which list_agents tells
+			t.Errorf("the woken model reached the mail %d times, want 3", n)
+		}
 		for _, subject := range []string{"The first plan", "The second plan", "Burst", "The last plan"} {
 			if subject == "Burst" && burst > maildir.DefaultSettle {
 				t.Logf("not seen here: a burst in one turn, as this one took %s", burst)
