@@ -15,7 +15,7 @@ func ackCommand(p *program) *cobra.Command {
 	return p.eachMessage(&cobra.Command{
 		Use:   "ack ID...",
 		Short: "Acknowledge messages",
-		Long:  "Tell the senders of messages that you have taken note of them. They are read then.",
+		Long:  "Tell the senders of messages that you have taken note of them. That marks them read.",
 	}, func(ctx context.Context, d *deskWork, id string) error {
 		args := map[string]any{"project_key": d.Slug, "agent_name": d.Person, "message_id": id}
 		return call(ctx, d, "acknowledge_message", args, func(a *mail.Acked) error {
@@ -30,7 +30,7 @@ func archiveCommand(p *program) *cobra.Command {
 		Use:   "archive ID...",
 		Short: "Put messages of your inbox away",
 		Long: "Put messages of your inbox away: lists leave them out (`mailtree inbox --archived` does not), searches and threads\n" +
-			"have them still. They are read then.",
+			"have them still. That marks them read.",
 	}, func(ctx context.Context, d *deskWork, id string) error {
 		return askAbout(ctx, d, "archive", id, func(a *mcpserver.Archived) error {
 			d.Printf("archived %s: %s\n", d.ShortID(a.ID), cli.Line(a.Subject))

@@ -30,7 +30,7 @@ func claimCommand(p *program) *cobra.Command {
 	f := p.addDeskFlags(c)
 	c.Flags().DurationVar(&ttl, "for", time.Hour, "how long")
 	c.Flags().BoolVar(&shared, "shared", false, "others may claim them too, if they share as well")
-	c.Flags().StringVarP(&reason, "reason", "r", "", "what you are at")
+	c.Flags().StringVarP(&reason, "reason", "r", "", "why: what you work on")
 	c.RunE = func(c *cobra.Command, paths []string) error {
 		if ttl < maildir.MinTTL || ttl > maildir.MaxTTL {
 			return usageError(c, fmt.Errorf("--for is %s: give 1m to 720h", ttl))

@@ -89,6 +89,13 @@ var loadCompletion = []struct{ shell, file, lines string }{
 
 // loadsAlone has `completion` print scripts that a line loads, and that need no package.
 func loadsAlone(root *cobra.Command) {
+	completion, _, err := root.Find([]string{"completion"})
+	if err != nil {
+		panic(err) // cobra has it
+	}
+	completion.Short = "Print the script with which a shell completes commands, agents and ids"
+	completion.Long = completion.Short + ".\nThe help of each shell's command says how to load it."
+	completion.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	for _, load := range loadCompletion {
 		c, _, err := root.Find([]string{"completion", load.shell})
 		if err != nil {

@@ -80,8 +80,11 @@ func (f *formatter) formatAll(names []string) error {
 			return err
 		}
 	}
-	if f.bad > 0 {
+	switch {
+	case f.bad > 0 && f.check:
 		return &exitError{exitFailed, fmt.Errorf("%s not in the canonical form", count(f.bad, "file"))}
+	case f.bad > 0:
+		return &exitError{exitFailed, fmt.Errorf("%s could not be formatted", count(f.bad, "file"))}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,10 +28,10 @@ func logCommand(p *program) *cobra.Command {
 	}
 	f := p.addDeskFlags(c)
 	c.Flags().BoolVar(&ask.Patch, "patch", false, "show the lines that changed, too")
-	c.Flags().IntVarP(&ask.Limit, "limit", "n", 0, "at most this many entries (0: all)")
+	limit := c.Flags().UintP("limit", "n", 0, "at most this many entries (0: all)")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return p.atDesk(c.Context(), f, nobodys, nil, func(ctx context.Context, d *deskWork) error {
-			ask.Project, ask.Of = d.Slug, strings.Join(args, "")
+			ask.Project, ask.Of, ask.Limit = d.Slug, strings.Join(args, ""), int(min(*limit, math.MaxInt32))
 			return d.Paged(ctx, func(s *cli.Screen) error { return p.showLog(ctx, d, s, ask) })
 		})
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 func logsCommand(p *program) *cobra.Command {
-	var lines int
+	var lines uint
 	var follow, asJSON bool
 	c := &cobra.Command{
 		Use:   "logs",
@@ -35,7 +35,7 @@ func logsCommand(p *program) *cobra.Command {
 			return p.logs(c.Context(), to, lines, follow)
 		},
 	}
-	c.Flags().IntVarP(&lines, "lines", "n", 50, "how many lines")
+	c.Flags().UintVarP(&lines, "lines", "n", 50, "how many lines")
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what is logged from now on")
 	c.Flags().BoolVar(&asJSON, "json", false, "print each line as a JSON object")
 	return c
@@ -45,7 +45,7 @@ func logsCommand(p *program) *cobra.Command {
 const newestLog = 1 << 20
 
 // logs writes the last lines of the log, and with follow what comes, until ctx ends.
-func (p *program) logs(ctx context.Context, to io.Writer, lines int, follow bool) error {
+func (p *program) logs(ctx context.Context, to io.Writer, lines uint, follow bool) error {
 	if err := storedir.CheckLog(p.cfg.Store); errors.Is(err, fs.ErrNotExist) {
 		return &exitError{exitNothing, fmt.Errorf("no server has run in the background yet: there is no %s", storedir.LogPath(p.cfg.Store))}
 	} else if err != nil {
@@ -80,7 +80,7 @@ func (p *program) logs(ctx context.Context, to io.Writer, lines int, follow bool
 }
 
 // lastLines is the end of a text that has at most n lines.
-func lastLines(text []byte, n int) []byte {
+func lastLines(text []byte, n uint) []byte {
 	at := len(bytes.TrimSuffix(text, []byte("\n")))
 	for range n {
 		if at = bytes.LastIndexByte(text[:max(at, 0)], '\n'); at < 0 {

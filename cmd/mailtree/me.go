@@ -13,8 +13,8 @@ func meCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "me",
 		Short: "Show who you are in a project",
-		Long: "Show who you are in a project. A person is an agent as any other, called MAILTREE_ME, else as you log in. It is\n" +
-			"made at first use.",
+		Long: "Show who you are in a project. A person is an agent as any other, named by MAILTREE_ME, else by your login\n" +
+			"name. It is made at first use.",
 		Args: cobra.NoArgs,
 	}
 	f := p.addDeskFlags(c)

@@ -21,7 +21,7 @@ func openCommand(p *program) *cobra.Command {
 		Use:   "open",
 		Short: "Open the page of the running server in your browser",
 		Long: "Open the page of the running server in your browser, as you: it shows what waits for you in the project, and\n" +
-			"there you can write. The link that it opens holds once, for ten minutes.",
+			"there you can write. The link that it opens works once, within ten minutes.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			link, err := p.pageLink(c.Context(), project)

@@ -22,7 +22,7 @@ func readCommand(p *program) *cobra.Command {
 		Use:   "read ID",
 		Short: "Read a message",
 		Long: "Read a message. One that was sent to you is marked read. The id may be shortened while one message alone has it.\n" +
-			"With --json the answer is as of check_my_messages, and of a message that is not yours as of resource://message.",
+			"With --json it prints what the tool check_my_messages answers, or of a message that is not yours resource://message.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: p.completeMessage,
 	}

@@ -30,9 +30,11 @@ var groups = []struct {
 }{
 	{"Mail:", []string{"inbox", "read", "thread", "search", "send", "reply", "ack", "edit", "archive", "rm", "undo"}},
 	{"Who works on what:", []string{"agents", "whois", "me", "claims", "claim", "release", "projects", "new", "guard"}},
-	{"What happens:", []string{"open", "today", "watch", "log", "problems", "fmt", "attachments"}},
+	{"What happens:", []string{"open", "today", "watch", "log", "problems"}},
 	{"Clients:", []string{"setup", "stdio", "hook", "nudge", "token"}},
-	{"The server and its store:", []string{"serve", "status", "stop", "logs", "service", "doctor", "config", "index", "key"}},
+	{"The server and its store:", []string{
+		"serve", "status", "stop", "logs", "service", "doctor", "config", "index", "key", "fmt", "attachments",
+	}},
 }
 
 // group puts the commands of root below their headings.
@@ -53,7 +55,8 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 		Use:   "mailtree",
 		Short: "Mail for coding agents: a Git-tracked tree of markdown files, served over MCP",
 		Long: "Mail for coding agents and the people beside them: a Git-tracked tree of markdown files,\n" +
-			"served over MCP. `mailtree serve` runs the server; the other commands look after the store.",
+			"served over MCP. Without a command it shows what waits for you. `mailtree setup` connects a client,\n" +
+			"and `mailtree serve` runs the server.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 
@@ -98,22 +101,32 @@ func rootCommand(env []string, std stdio) *cobra.Command {
 	p.fitHelp(root)
 	loadsAlone(root)
 	group(root)
+	countArgs(root)
 	for _, c := range root.Commands() {
-		if check := c.Args; check != nil {
-			c.Args = func(c *cobra.Command, args []string) error {
-				err := check(c, args)
-				if err == nil || c.Name() == "hook" { // which fails nothing
-					return err
-				}
-				if strings.Contains(err.Error(), "arg(s)") { // cobra's words for the number of them
-					err = fmt.Errorf("%d arguments, where the command is `%s`", len(args), strings.TrimSuffix(c.UseLine(), " [flags]"))
-				}
-				return usageError(c, err)
-			}
-		}
 		addSettingFlags(c.Flags(), c.Name())
 	}
 	return root
+}
+
+// countArgs has each command below c say in the words of this program how many arguments it takes.
+func countArgs(c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		countArgs(sub)
+		check := sub.Args
+		if check == nil || sub.Name() == "hook" { // which fails nothing
+			continue
+		}
+		sub.Args = func(c *cobra.Command, args []string) error {
+			err := check(c, args)
+			if err == nil {
+				return nil
+			}
+			if strings.Contains(err.Error(), "arg(s)") { // cobra's words for the number of them
+				err = fmt.Errorf("%s, where the command is `%s`", count(len(args), "argument"), strings.TrimSuffix(c.UseLine(), " [flags]"))
+			}
+			return usageError(c, err)
+		}
+	}
 }
 
 func usageError(c *cobra.Command, err error) error {

@@ -18,7 +18,7 @@ func statusCommand(p *program) *cobra.Command {
 		Use:   "status",
 		Short: "Show whether a server runs, and how it is",
 		Long: "Show whether a server runs for the store, and how it is: exit status 1 where none does, or where something needs\n" +
-			"a person. With --json the answer is as of /health.",
+			"a person. With --json it prints what /health answers.",
 		Args: cobra.NoArgs,
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print the answer as JSON")

@@ -16,7 +16,7 @@ func undoCommand(p *program) *cobra.Command {
 		Long: "Take back what you did last, or last to this message: a message sent, changed, read, acknowledged, archived or\n" +
 			"deleted, paths claimed or released. Nothing else of the same moment changes. A message that was sent is removed\n" +
 			"for everybody; who had read it is told, and named here. What was released is claimed again where nobody else has\n" +
-			"it. Again, it takes back what you did before that.",
+			"it. Called again, it takes back what you did before that.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeMessage,
 	}
