@@ -54,12 +54,9 @@ func (p *Project) Delete(ctx context.Context, agent, id string) (*Deleted, error
 // planDeletion plans the removal of every file of a message. Until that is done nobody marks a copy
 // of it. Errors: ErrNotFound; those of Group.RemoveAll.
 func (p *Project) planDeletion(g *writer.Group, tx *writer.Tx, id string) (*Deleted, error) {
-	m, err := p.store.index.Message(g.Ctx, p.slug, id, WithoutBody, nil)
+	m, err := p.MessageHead(g.Ctx, id)
 	if err != nil {
 		return nil, err
-	}
-	if m == nil {
-		return nil, p.noMessage(g.Ctx, refusal.Message, id)
 	}
 	if err := p.holdMarks(g, tx, id); err != nil {
 		return nil, err

@@ -34,20 +34,20 @@ func (p *Project) MessageWithin(ctx context.Context, id string, room *Room) (*Me
 
 // MessageHead returns a message without its body and receipts. Errors: ErrNotFound.
 func (p *Project) MessageHead(ctx context.Context, id string) (*MessageRow, error) {
-	id = p.store.Domain().IDNamed(id)
-	m, err := p.store.index.Message(ctx, p.slug, id, WithoutBody, nil)
-	if err == nil && m == nil {
-		err = p.noMessage(ctx, refusal.Message, id)
-	}
-	return m, err
+	return p.headNamed(ctx, refusal.Message, id)
 }
 
 // messageHead reads the message that a reply answers, without its body. Errors: ErrNotFound.
 func (p *Project) messageHead(ctx context.Context, id string) (*MessageRow, error) {
+	return p.headNamed(ctx, refusal.InReplyTo, id)
+}
+
+// headNamed reads the message that a field names, without its body. Errors: ErrNotFound.
+func (p *Project) headNamed(ctx context.Context, field refusal.Field, id string) (*MessageRow, error) {
 	id = p.store.Domain().IDNamed(id)
 	m, err := p.store.index.Message(ctx, p.slug, id, WithoutBody, nil)
 	if err == nil && m == nil {
-		err = p.noMessage(ctx, refusal.InReplyTo, id)
+		err = p.noMessage(ctx, field, id)
 	}
 	return m, err
 }
