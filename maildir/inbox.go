@@ -51,7 +51,7 @@ func (p *Project) awaitBell(ctx context.Context, w *Waiting, bell <-chan struct{
 	case <-timeout:
 	case <-w.Until:
 	case <-p.life.removed:
-		return false, p.removedError()
+		return false, &Error{What: refusal.ProjectRemoved, Name: p.name()}
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
 	}

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 
-	"mailtree/maildir/refusal"
 	"mailtree/maildir/storedir"
 )
 
@@ -23,11 +22,6 @@ type life struct {
 func (p *Project) isRemoved() bool {
 	fi, err := os.Lstat(p.tree.Dir())
 	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(fi, p.life.folder)
-}
-
-// removedError is what a call gets that waits in a project whose folder is removed.
-func (p *Project) removedError() error {
-	return &Error{What: refusal.ProjectRemoved, Name: p.name()}
 }
 
 // endProject ends a project whose folder is removed: nobody finds it any more, whoever waits in it
