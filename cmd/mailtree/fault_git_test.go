@@ -158,7 +158,7 @@ const refused = "refused"
 // changes.
 var mayRefuse = regexp.MustCompile(`(?i)\block|another git process|nothing (added )?to commit|no changes added|No local changes|` +
 	`No stash entries|nothing to revert|previous cherry-pick is now empty|unable to write new.index|` +
-	`is at [0-9a-f]+ but expected|stash entry is kept|would be overwritten by merge`)
+	`is at [0-9a-f]+ but expected|stash entry is kept|would be overwritten by (merge|revert)`)
 
 // git runs a command of the person and returns its output, or refused.
 func (p *gitPerson) git(args ...string) string {
