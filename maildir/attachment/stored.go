@@ -58,7 +58,7 @@ func Read(t *tree.Tree, project, sum string, limit int64) (*Stored, error) {
 // Errors: ErrUnavailable where the folder cannot be read.
 func Find(t *tree.Tree, sum string) (string, error) {
 	sum = strings.ToLower(sum)
-	if format.AttachmentSum(format.AttachmentsDir+"/"+sum[:min(len(sum), 2)]+"/"+sum) == "" {
+	if len(sum) < 2 || format.AttachmentSum(format.AttachmentPath(sum, "")) == "" {
 		return "", nil
 	}
 	dir := filepath.Dir(format.AttachmentPath(sum, ""))
