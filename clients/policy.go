@@ -89,7 +89,7 @@ func claudeEntryOff(s Setup) (all []setting) {
 	return all
 }
 
-// claudeLocal is the file, below a code base, of what its person alone sets.
+// claudeLocal is the file of one person's own settings, below a code base.
 const claudeLocal = ".claude/settings.local.json"
 
 // claudeSettings are the files in which people set what Claude Code does.
@@ -112,7 +112,7 @@ func claudeOff(s Setup) (all []setting) {
 	return all
 }
 
-// claudeManaged are the files in which who runs the machine sets it.
+// claudeManaged are the files in which the machine's administrator sets what Claude Code does.
 func claudeManaged(s Setup) []string {
 	system := "/etc/claude-code"
 	if s.Mac {
@@ -140,7 +140,7 @@ func geminiSettings(s Setup) []string {
 	return []string{s.Client.user.find(s.Site), filepath.Join(s.Dir, s.Client.project), geminiSystem}
 }
 
-// geminiSystem is the file in which who runs the machine sets Gemini CLI.
+// geminiSystem is the file in which the machine's administrator sets what Gemini CLI does.
 const geminiSystem = "/etc/gemini-cli/settings.json"
 
 func geminiOff(s Setup) (all []setting) {

@@ -20,7 +20,7 @@ type menu struct {
 // Waiting is how much waits, also what Waits leaves out.
 func (m *menu) Waiting() int { return len(m.Waits) + m.More }
 
-// mailDue is the person's part of the mail that waits.
+// mailDue is the mail that waits for the person: unread, to acknowledge or to answer.
 type mailDue struct {
 	Unread int
 	More   int // of Unread, without those among due
@@ -53,7 +53,7 @@ func (v *view) countMenu() (err error) {
 	return err
 }
 
-// concat is some items, and those that further lists have.
+// concat returns the items and, after them, those that each of the functions lists.
 func concat(items []item, lists ...func() ([]item, error)) ([]item, error) {
 	all := slices.Clone(items)
 	for _, list := range lists {
@@ -80,7 +80,7 @@ func (v *view) readMailDue() (mailDue, error) {
 	}, err
 }
 
-// mailbox is whose mail in which project.
+// mailbox is a person's mail in one project.
 type mailbox struct {
 	p  *maildir.Project
 	me string
@@ -88,13 +88,13 @@ type mailbox struct {
 
 // keptDue is what mail was due to one person when it was read last. Safe for concurrent use.
 type keptDue struct {
-	mu   sync.Mutex      // held while it is read: who comes meanwhile gets what is read then
+	mu   sync.Mutex      // held while mail is read: views that come meanwhile share the result
 	bell <-chan struct{} // rings when the project has changed since; nil: it was never read
 	tick int64           // at which it was begun
 	mailDue
 }
 
-// dueTo finds what was kept for the person of a view.
+// dueTo returns what was read last for the person of a view; it makes the place for it at first use.
 func (h *Page) dueTo(v *view) *keptDue {
 	h.mu.Lock()
 	defer h.mu.Unlock()

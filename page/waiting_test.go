@@ -108,7 +108,7 @@ func TestMenu(t *testing.T) {
 	has(text, "Waiting 51", "Inbox 51", "Agents 3")
 
 	s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "s", Body: "b"})
-	has(b.part("/agents", long), "Waiting 51", "Inbox 51", "Agents 3")
+	has(b.part("/agents", longPast), "Waiting 51", "Inbox 51", "Agents 3")
 	has(b.part("/agents", "1"), "Waiting 52", "Inbox 52", "Agents 3")
 }
 
