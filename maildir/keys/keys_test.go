@@ -1,9 +1,11 @@
 package keys
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"crypto/rand"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,6 +52,23 @@ func TestTrustedLongLine(t *testing.T) {
 	}
 	if all, err := Trusted(root); len(all) != 1 || err != nil {
 		t.Errorf("%v, %v", all, err)
+	}
+}
+
+// TestKeyIsNoFlag: no store makes a key that a command line would take for a flag.
+func TestKeyIsNoFlag(t *testing.T) {
+	t.Parallel()
+	flag := make([]byte, ed25519.SeedSize)
+	for !strings.HasPrefix(publicOf(ed25519.NewKeyFromSeed(flag)).String(), "-") {
+		flag[0]++
+	}
+	other := bytes.Repeat([]byte{1}, ed25519.SeedSize)
+	root := t.TempDir()
+	if _, _, err := Open(root, io.MultiReader(bytes.NewReader(flag), bytes.NewReader(other), rand.Reader)); err != nil {
+		t.Fatal(err)
+	}
+	if own, err := Own(root); err != nil || !own.Public.Equal(ed25519.NewKeyFromSeed(other).Public()) {
+		t.Errorf("%s, %v", own, err)
 	}
 }
 

@@ -92,15 +92,19 @@ func readKey(file string) (ed25519.PrivateKey, error) {
 	return ed25519.NewKeyFromSeed(seed), nil
 }
 
+// makeKey makes a key pair and keeps it in the file. The text of its public key does not begin with
+// "-": where people name the key on a command line, it would be taken for a flag.
 func makeKey(file string, rand io.Reader) (ed25519.PrivateKey, error) {
-	seed := make([]byte, ed25519.SeedSize)
-	if _, err := io.ReadFull(rand, seed); err != nil {
-		return nil, err
+	for seed := make([]byte, ed25519.SeedSize); ; {
+		if _, err := io.ReadFull(rand, seed); err != nil {
+			return nil, err
+		}
+		private := ed25519.NewKeyFromSeed(seed)
+		if strings.HasPrefix(publicOf(private).String(), "-") {
+			continue
+		}
+		return private, writeSecret(file, keyPrefix+base64.RawURLEncoding.EncodeToString(seed))
 	}
-	if err := writeSecret(file, keyPrefix+base64.RawURLEncoding.EncodeToString(seed)); err != nil {
-		return nil, err
-	}
-	return ed25519.NewKeyFromSeed(seed), nil
 }
 
 // Own reads the public key of the store at root. Errors: fs.ErrNotExist before the first start;
