@@ -5,6 +5,13 @@ import "mailtree/clients/edit"
 // The hooks of each client: at which events it runs the command, and how it writes that. A matcher
 // names the tools that change files. What each event means is clients/event's to say.
 
+// The timeouts of Claude Code's waiting hooks, in seconds: the one that is written, some 23 days,
+// and the one that earlier set-ups wrote, which ended after a night.
+const (
+	claudeWait    = 2_000_000
+	claudeOldWait = 28_800
+)
+
 func claudeHooks() hooks {
 	return hooks{
 		user:    place{env: "CLAUDE_CONFIG_DIR", base: ".claude", files: []string{"settings.json"}},
@@ -24,11 +31,12 @@ func claudeHooks() hooks {
 		off: claudeOff,
 		events: []hookEvent{
 			{name: "SessionStart", seconds: 10},
+			{name: "SessionStart", seconds: claudeWait, wait: true}, // a session that has not ended a turn is woken too
 			{name: "UserPromptSubmit", seconds: 5},
 			{name: "PreToolUse", matcher: "Edit|MultiEdit|Write|NotebookEdit", seconds: 5},
 			{name: "PostToolBatch", seconds: 5},
 			{name: "Stop", seconds: 10},
-			{name: "Stop", seconds: 8 * 60 * 60, wait: true},
+			{name: "Stop", seconds: claudeWait, wait: true},
 			{name: "SessionEnd", seconds: 5},
 		},
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"mailtree/clients/edit"
@@ -79,6 +80,7 @@ type Hooks struct {
 	Have  int
 	Want  int    // how many a set-up writes
 	Some  bool   // the file holds hooks of ours, these or others
+	Old   bool   // one of them stops waiting for mail after eight hours
 	Trust string // what a person has to do before they run; "": nothing
 }
 
@@ -103,7 +105,9 @@ func (s Setup) Hooks() (Hooks, error) {
 	}
 	all := s.handlers()
 	h.Want = len(all.Want)
-	h.Have, h.Some, err = s.Client.hooks.format.GetHandlers(f.data, all)
+	names, err := s.Client.hooks.format.GetHandlers(f.data, all)
+	h.Have, h.Some = names.Wanted, len(names.All) > 0
+	h.Old = slices.ContainsFunc(names.All, func(name string) bool { return strings.HasSuffix(name, oldWait) })
 	return h, fileError(file, err)
 }
 
@@ -126,7 +130,8 @@ func (s Setup) handlers() edit.Handlers {
 }
 
 // ownHandler returns the command of a handler that is ours, "" of others': exactly what command
-// makes, for any store.
+// makes, for any store. A waiting handler with the timeout that earlier set-ups wrote gets a name
+// of its own, so that a set-up replaces it and a check counts it as missing.
 func (c Client) ownHandler(handler map[string]any) string {
 	line, _ := handler["command"].(string)
 	if text, ok := handler["bash"].(string); ok {
@@ -140,11 +145,17 @@ func (c Client) ownHandler(handler map[string]any) string {
 		}
 		line = shell(words)
 	}
-	if ownCommand.MatchString(line) && strings.Fields(line)[2] == c.Name {
-		return line
+	if !ownCommand.MatchString(line) || strings.Fields(line)[2] != c.Name {
+		return ""
 	}
-	return ""
+	if timeout, _ := handler["timeout"].(float64); timeout == claudeOldWait && strings.Contains(line, " --wait") {
+		return line + " " + oldWait
+	}
+	return line
 }
+
+// oldWait marks the name of a handler that stops waiting after a night.
+const oldWait = "(28,800 s)"
 
 // ownCommand matches the commands that shell makes of command's.
 var ownCommand = regexp.MustCompile(`^` + program + ` hook [a-z]+( --wait)?( --store ` + anyWord + `)?$`)
@@ -180,7 +191,7 @@ func (s Setup) hooksPart() (part, error) {
 		file: file,
 		put:  func(data []byte) ([]byte, error) { return form.PutHandlers(data, all) },
 		cut:  func(data []byte) ([]byte, error) { return form.CutHandlers(data, all) },
-		ours: func(data []byte) bool { _, some, _ := form.GetHandlers(data, all); return some },
+		ours: func(data []byte) bool { held, _ := form.GetHandlers(data, all); return len(held.All) > 0 },
 		empty: func(data []byte) bool {
 			for _, k := range all.Root {
 				data, _ = form.Cut(data, []string{k.Name})

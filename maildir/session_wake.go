@@ -57,20 +57,36 @@ const DefaultSettle = time.Second
 // lookAgain is how often whoever waits looks without a change: a turn may end unnoticed.
 const lookAgain = time.Minute
 
+// BeginPatience is how long whoever waits to wake a session lets it begin: a client starts the hook
+// that waits beside the one that begins the session, in any order.
+const BeginPatience = 2 * time.Second
+
+// lookForBegin is how often whoever waits looks for a session that is still to begin.
+const lookForBegin = 50 * time.Millisecond
+
 // AwaitNews waits until an idle session is to be told of unread mail, lets what comes at once
-// settle, and returns what its model is told now, as TellSession does. over is true where nobody
-// needs to wait any more: another waits for the same session, or it has ended, or the project is
-// gone. Errors: ctx's, the index's.
+// settle, and returns what its model is told now, as TellSession does. It gives a session that is
+// unknown or has ended BeginPatience to begin. over is true where nobody needs to wait any more:
+// another waits for the same session, or the session has ended, or the project is gone. Errors:
+// ctx's, the index's.
 func (p *Project) AwaitNews(ctx context.Context, k SessionKey, settle time.Duration) (n session.News, over bool, err error) {
 	replaced, leave := p.waiters.enter(k)
 	defer leave()
+	begins := time.Now().Add(BeginPatience)
 	for settled := false; ; {
 		s, _ := p.sessions.Of(k)
 		bell := p.store.feed.agent(p.slug, s.Agent)
 		s, ok := p.sessions.Of(k) // after the bell, or a change would be missed
 		if !ok || !s.Live(p.store.cfg.Now()) {
-			return n, true, nil
+			if time.Now().After(begins) {
+				return n, true, nil
+			}
+			if over, err = p.pause(ctx, lookForBegin, nil, replaced); over || err != nil {
+				return n, over, err
+			}
+			continue
 		}
+		begins = time.Time{} // a session that ends now has ended
 		untold, err := p.untold(ctx, &s)
 		if err != nil {
 			return n, false, err

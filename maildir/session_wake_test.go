@@ -80,6 +80,30 @@ func TestAwaitNews(t *testing.T) {
 	}
 }
 
+// TestAwaitNewsBeforeBegin: whoever waits for a session that is still to begin, or to go on, waits for
+// that too, but not for ever.
+func TestAwaitNewsBeforeBegin(t *testing.T) {
+	t.Parallel()
+	p, k := sleeping(t, storetest.Config{})
+	p.EndSession(t.Context(), k)
+	fresh := maildir.SessionKey{Client: "claude", ID: "after clear"}
+	for _, begins := range []maildir.SessionKey{k, fresh} {
+		came := awaitNews(t.Context(), p, begins)
+		time.Sleep(5 * time.Millisecond) // the hook that begins a session comes second
+		if _, err := p.BeginSession(t.Context(), maildir.Visit{SessionKey: begins, Dir: "/p", Agent: "Bob"}); err != nil {
+			t.Fatal(err)
+		}
+		toBob(t, p)
+		if got := <-came; got.err != nil || got.over || got.n.New == 0 {
+			t.Errorf("%s: %+v", begins.ID, got)
+		}
+		p.EndSession(t.Context(), begins)
+	}
+	if got := <-awaitNews(t.Context(), p, maildir.SessionKey{Client: "claude", ID: "never"}); !got.over {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestAwaitNewsOfGoneClient: of mail for a session whose client is gone nobody is told.
 func TestAwaitNewsOfGoneClient(t *testing.T) {
 	t.Parallel()

@@ -111,8 +111,8 @@ func FuzzHandlers(f *testing.F) {
 		if again, err := form.PutHandlers(put, h); err != nil || string(again) != string(put) {
 			t.Fatalf("%q: put again: %q, %v", put, again, err)
 		}
-		if n, some, err := form.GetHandlers(put, h); n != len(h.Want) || !some || err != nil {
-			t.Fatalf("%q: %d handlers, %v", put, n, err)
+		if held, err := form.GetHandlers(put, h); held.Wanted != len(h.Want) || len(held.All) == 0 || err != nil {
+			t.Fatalf("%q: %+v, %v", put, held, err)
 		}
 		cut, err := form.CutHandlers(put, h)
 		if err != nil {
@@ -121,7 +121,7 @@ func FuzzHandlers(f *testing.F) {
 		if now, err := form.Get(cut, nil); err != nil || !reflect.DeepEqual(h.others(root), h.others(now)) {
 			t.Fatalf("%q became %q, %v", data, cut, err)
 		}
-		if _, some, err := form.GetHandlers(cut, h); some || err != nil {
+		if held, err := form.GetHandlers(cut, h); len(held.All) > 0 || err != nil {
 			t.Fatalf("%q: handlers are left, %v", cut, err)
 		}
 	})

@@ -58,20 +58,28 @@ func (h Handlers) lists(name string) bool {
 	return slices.ContainsFunc(h.Want, func(w Handler) bool { return w.List == name })
 }
 
-// GetHandlers returns how many of the wanted handlers data holds, and whether it holds any of the
-// program's. Errors: as of Format.Get.
-func (f JSON) GetHandlers(data []byte, h Handlers) (wanted int, some bool, err error) {
+// Held is what a file holds of the program's handlers.
+type Held struct {
+	Wanted int      // how many of the wanted ones
+	All    []string // the names of all, as Handlers.Known gives them
+}
+
+// GetHandlers returns what data holds of the program's handlers. Errors: as of Format.Get.
+func (f JSON) GetHandlers(data []byte, h Handlers) (held Held, err error) {
 	d, err := f.parse(data)
 	if err != nil {
-		return 0, false, err
+		return held, err
 	}
 	all, err := d.handlers(h)
 	for _, s := range h.wanted() {
 		if slices.ContainsFunc(all, func(at found) bool { return at.slot == s }) {
-			wanted++
+			held.Wanted++
 		}
 	}
-	return wanted, len(all) > 0, err
+	for _, at := range all {
+		held.All = append(held.All, at.name)
+	}
+	return held, err
 }
 
 // PutHandlers returns data with each of the wanted handlers once. One that is there stays where and

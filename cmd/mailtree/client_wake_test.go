@@ -64,6 +64,45 @@ func TestClientWake(t *testing.T) {
 	})
 }
 
+// TestClientWakeUnended: mail wakes a session of Claude Code that has not ended a turn, one freshly
+// started, one after /clear and one continued, and the hook that waits for that delays none of them.
+func TestClientWakeUnended(t *testing.T) {
+	k := claudeKit
+	d := newDesk(t, k.name)
+	k.prepare(d)
+	d.setUp("stdio")
+	began := time.Now()
+	screen := d.open(k.terminal)
+	defer func() {
+		if t.Failed() {
+			t.Logf("the screen showed:\n%s", screen.Text())
+			d.model.Dump(t)
+		}
+	}()
+	agent := d.awaitIdle()
+	t.Logf("claude: %.1f s from its start to its session", time.Since(began).Seconds())
+	d.wake(agent, "The plan for a fresh session")
+	before := d.sessions()
+	began = time.Now()
+	screen.Submit("/clear", func() bool { return d.sessions() > before })
+	t.Logf("claude: %.1f s from /clear to the new session", time.Since(began).Seconds())
+	d.wake(agent, "The plan for a cleared session")
+
+	screen.Submit("/exit", func() bool { return strings.Contains(screen.Text(), "Resume this session") })
+	screen = d.open(k.terminal + " --continue")
+	d.wake(agent, "The plan for a continued session")
+	screen.Submit("Begin the work.", func() bool { return len(d.turnsWith("Begin the work.")) > 0 })
+	if is := d.agent(); is != agent {
+		t.Errorf("the sessions are the agents %s and %s, want one", agent, is)
+	}
+}
+
+// sessions counts the sessions that the store's hooks have put into its book.
+func (d *desk) sessions() int {
+	files, _ := filepath.Glob(filepath.Join(d.home, ".mailtree/projects/*/repo/.mailtree/sessions/*"))
+	return len(files)
+}
+
 // TestClientBurst: 100 messages that come during a turn are one announcement.
 func TestClientBurst(t *testing.T) {
 	each(t, func(t *testing.T, k kit) {

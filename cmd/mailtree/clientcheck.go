@@ -152,6 +152,9 @@ func (k *clientCheck) hooks(files []clients.Hooks) {
 		switch {
 		case h.Have == h.Want:
 			k.d.ok("%s: %s has the hooks", k.client.Title, h.File)
+		case h.Old:
+			k.d.say("%s: the waiting hook in %s ends after eight hours (timeout 28800), and no mail wakes a session then: "+
+				"run `mailtree setup %s` again", k.client.Title, h.File, k.client.Name)
 		case h.Some:
 			k.d.say("%s: %s has %d of %d hooks for this store: run `mailtree setup %s` again",
 				k.client.Title, h.File, h.Have, h.Want, k.client.Name)

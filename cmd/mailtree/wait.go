@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mailtree/clients/event"
+	"mailtree/maildir"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/session"
 	"mailtree/maildir/storedir"
@@ -70,7 +71,7 @@ func (p parents) endWith(ctx context.Context, end func()) {
 
 // awaitWake asks one server after the other; "" where there is nobody to wake any more.
 func (p *program) awaitWake(ctx context.Context, ask mcpserver.WaitAsk) string {
-	noted := false
+	noted, begins := false, time.Now().Add(maildir.BeginPatience)
 	for ctx.Err() == nil {
 		var a mcpserver.WaitAnswer
 		err := askForLong(ctx, p.cfg, "wait", ask, &a)
@@ -78,10 +79,11 @@ func (p *program) awaitWake(ctx context.Context, ask mcpserver.WaitAsk) string {
 			return a.Tell
 		}
 		alone := errors.Is(err, errNoServer)
-		if alone && !p.waitsAlone(ask, noted) {
+		waits := alone && p.waitsAlone(ask, noted)
+		if alone && !waits && (noted || time.Now().After(begins)) {
 			return ""
 		}
-		noted = alone
+		noted = waits
 		select {
 		case <-time.After(nextServer):
 		case <-ctx.Done():
