@@ -31,8 +31,9 @@ type Registered struct {
 	Note *Error // when the hint was not used as it is, why; nil otherwise. It is no error
 }
 
-// Register makes a new agent, which is the store's user's. Errors: ErrInvalid, ErrUnavailable.
-// See docs/tools.md, "Agents".
+// Register makes a new agent, which is the store's user's. Where the hint names the agent of a session
+// that goes on in the same program, it returns that agent: the model of that session asks who it is.
+// Errors: ErrInvalid, ErrUnavailable. See docs/tools.md, "Agents".
 func (p *Project) Register(ctx context.Context, r Registration) (*Registered, error) {
 	for _, f := range []struct {
 		field refusal.Field
@@ -41,6 +42,9 @@ func (p *Project) Register(ctx context.Context, r Registration) (*Registered, er
 		if err := checkText(f.field, f.text, 4096); err != nil {
 			return nil, err
 		}
+	}
+	if is, err := p.inSession(ctx, r); is != nil || err != nil {
+		return is, err
 	}
 	var made *Registered
 	tx := &writer.Tx{Op: writer.Op{Verb: "register"}}
@@ -65,6 +69,24 @@ func (p *Project) Register(ctx context.Context, r Registration) (*Registered, er
 	p.noteSeen(ctx, made.Name)
 	made.HasProfile, made.LastActive = true, made.Inception
 	return made, nil
+}
+
+// inSession returns the agent that the hint names where a session of the program is that agent; nil
+// where none is.
+func (p *Project) inSession(ctx context.Context, r Registration) (*Registered, error) {
+	for _, s := range p.sessions.Live() {
+		if s.Agent != strings.TrimSpace(r.NameHint) || !strings.Contains(strings.ToLower(r.Program), s.Client) {
+			continue
+		}
+		row, err := p.store.index.Agent(ctx, p.slug, s.Agent)
+		if err != nil || row == nil {
+			return nil, err
+		}
+		p.noteSeen(ctx, s.Agent)
+		p.addSeen(row)
+		return &Registered{AgentRow: *row, Note: &Error{What: refusal.HintIsSession, Other: s.Agent}}, nil
+	}
+	return nil, nil
 }
 
 // EnsureAgent makes an agent of exactly that name where there is none yet, as first contact does;

@@ -39,6 +39,7 @@ const (
 	HintReserved
 	HintTaken
 	HintChanged
+	HintIsSession
 	StatusUnknown
 
 	// Texts.
