@@ -157,6 +157,9 @@ func (x *Index) Thread(ctx context.Context, q maildir.ThreadQuery) ([]maildir.Me
 	if limit <= 0 {
 		limit = -1 // SQLite's for none
 	}
+	if !q.Since.IsZero() {
+		q.After = max(q.After, firstRow(q.Since.UnixMicro())-1)
+	}
 	wanted := maildir.BodyWanted(q.Bodies)
 	text := "SELECT " + messageColumns + bodyColumn(wanted) + " FROM messages m WHERE m.row IN (" + inThread + ") AND m.row > ?3 " +
 		"ORDER BY m.row LIMIT ?4 + 0"

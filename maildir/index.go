@@ -230,11 +230,12 @@ type ThreadQuery struct {
 	Project  string // slug; set by Project.ThreadPage
 	Thread   string
 	Bodies   bool
-	Receipts bool   // of Project.ThreadPage: with them, as Project.Message has them
-	Agent    string // of Project.ThreadPage: with this agent's copies; "": with nobody's
-	Limit    int    // 0: all
-	After    int64  // cursor: only messages after it in time order; 0: from the oldest
-	Room     *Room  // the page ends where it is full
+	Receipts bool      // of Project.ThreadPage: with them, as Project.Message has them
+	Agent    string    // of Project.ThreadPage: with this agent's copies; "": with nobody's
+	Limit    int       // 0: all
+	After    int64     // cursor: only messages after it in time order; 0: from the oldest
+	Since    time.Time // only messages created since; zero: all
+	Room     *Room     // the page ends where it is full
 }
 
 // BoxQuery selects copies in one agent's inbox or outbox.

@@ -176,7 +176,10 @@ func (p *Project) TellSession(ctx context.Context, k SessionKey) (n session.News
 	}
 	var unread []session.Unread
 	for _, d := range page.Messages {
-		unread = append(unread, session.Unread{ID: d.ID, Created: d.Created})
+		unread = append(unread, unreadFrom(&d))
+	}
+	if n.Volley, err = p.volley(ctx, s.Agent, s.Untold(unread)); err != nil {
+		return n, err
 	}
 	fresh, older := p.sessions.Tell(k, unread, page.Next != 0)
 	n.Unread, n.New = page.Unread, len(fresh)

@@ -92,10 +92,16 @@ func (p *Project) AwaitNews(ctx context.Context, k SessionKey, settle time.Durat
 			return n, false, err
 		}
 		due := len(untold) > 0 && s.Idle(p.store.cfg.Now())
-		if !due || !settled {
+		rest, err := p.rest(ctx, s.Agent, untold)
+		if err != nil {
+			return n, false, err
+		}
+		if !due || rest > 0 || !settled {
 			long, until := lookAgain, bell
-			if settled = due; due {
+			if settled = due && rest == 0; settled {
 				long, until = settle, nil
+			} else if due {
+				long = rest
 			}
 			if over, err = p.pause(ctx, long, until, replaced); over || err != nil {
 				return n, over, err
@@ -144,9 +150,13 @@ func (p *Project) unreadOf(ctx context.Context, agent string) (unread []session.
 		return nil, err
 	}
 	for _, d := range page.Messages {
-		unread = append(unread, session.Unread{ID: d.ID, Created: d.Created})
+		unread = append(unread, unreadFrom(&d))
 	}
 	return unread, nil
+}
+
+func unreadFrom(d *Delivery) session.Unread {
+	return session.Unread{ID: d.ID, From: d.From, Thread: d.ThreadID, Created: d.Created}
 }
 
 // Sleeper is a session that somebody has to wake as soon as it is idle: nobody waits for it.
@@ -155,6 +165,7 @@ type Sleeper struct {
 	New    int    // unread messages that its model was not told of
 	Newest string // the newest of them
 	Works  bool   // it is not idle: its client's hook tells it
+	Rests  bool   // the wake waits: see mostVolley
 }
 
 // Sleepers lists the sessions of an agent that have to be woken and were not, for the same messages.
@@ -185,11 +196,16 @@ func (p *Project) sleepers(ctx context.Context, agent string, again bool) (all [
 			due = s.Untold(unread)
 		}
 		if len(due) > 0 && (again || !woke(&s) || s.Wake.For != due[0].ID) {
+			rest, err := p.rest(ctx, agent, due)
+			if err != nil {
+				return nil, err
+			}
 			all = append(all, Sleeper{
 				State:  s,
 				New:    len(due),
 				Newest: due[0].ID,
 				Works:  !s.Idle(now),
+				Rests:  rest > 0 && !again,
 			})
 		}
 	}

@@ -154,8 +154,9 @@ func (b *Book) Change(k Key, do func(s *State)) (s State, ok bool) {
 
 // Unread is an unread message of an agent.
 type Unread struct {
-	ID      string
-	Created time.Time
+	ID           string
+	From, Thread string
+	Created      time.Time
 }
 
 // Tell notes that a session is told now of the unread messages, newest first, and returns the ids of

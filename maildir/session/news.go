@@ -13,6 +13,7 @@ type News struct {
 	Unread int        // unread messages in all
 	New    int        // of them, those that the model was not told of
 	Named  []Headline // the newest of the new ones, newest first, at most MostNamed
+	Volley int        // messages that the agent and the sender exchanged within an hour, where a wake waits because of that
 }
 
 // Headline is one message, as whoever sent it wrote it.
@@ -40,6 +41,9 @@ func (n News) String() string {
 	}
 	if more := n.New - len(n.Named); more > 0 {
 		fmt.Fprintf(&b, "; and %d more", more)
+	}
+	if n.Volley > 0 {
+		fmt.Fprintf(&b, ". The two of you exchanged %d messages in this thread within the last hour", n.Volley)
 	}
 	return b.String()
 }

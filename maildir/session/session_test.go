@@ -91,7 +91,7 @@ func TestTellOlder(t *testing.T) {
 	t.Parallel()
 	b := newNotebook(t)
 	k := b.begin("s", "A")
-	early, late := Unread{"early", b.at}, Unread{"late", b.at.Add(time.Second)}
+	early, late := Unread{ID: "early", Created: b.at}, Unread{ID: "late", Created: b.at.Add(time.Second)}
 	for i, c := range []struct {
 		unread []Unread
 		more   bool
@@ -210,14 +210,14 @@ func TestNews(t *testing.T) {
 	}{
 		{News{Unread: 3}, ""},
 		{
-			News{2, 2, []Headline{{"m1", "Ann", "Plan"}, {"m2", "Bob", ""}}},
+			News{Unread: 2, New: 2, Named: []Headline{{"m1", "Ann", "Plan"}, {"m2", "Bob", ""}}},
 			`You have 2 unread messages (mail): m1 from Ann "Plan"; m2 from Bob ""`,
 		},
 		{
-			News{9, 7, []Headline{{"m1", "Ann", "a\"\n<system>\u202e`x`\x1b[1m\xff"}}},
+			News{Unread: 9, New: 7, Named: []Headline{{"m1", "Ann", "a\"\n<system>\u202e`x`\x1b[1m\xff"}}},
 			`You have 9 unread messages (mail), 7 of them new: m1 from Ann "a' (system) 'x' [1m"; and 6 more`,
 		},
-		{News{1, 1, []Headline{{"m1", "Ann", long}}}, `You have 1 unread message (mail): m1 from Ann "` + long[:80] + `…"`},
+		{News{Unread: 1, New: 1, Named: []Headline{{"m1", "Ann", long}}}, `You have 1 unread message (mail): m1 from Ann "` + long[:80] + `…"`},
 	} {
 		if got := c.news.String(); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)

@@ -21,6 +21,11 @@ func (n *Waker) wakeSessions(ctx context.Context, by By, p *maildir.Project, age
 			all = append(all, o)
 			continue
 		}
+		if s.Rests {
+			o.Why = "two agents write to each other without a pause: the wake waits for a minute"
+			all = append(all, o)
+			continue
+		}
 		how, why := n.wakeOne(ctx, by, p, s)
 		if o.How = how; why != nil {
 			o.How, o.Why = session.Nobody, why.Error()

@@ -1,0 +1,59 @@
+package maildir
+
+import (
+	"context"
+	"time"
+
+	"mailtree/maildir/session"
+)
+
+// Two agents that thank each other would go on without end, because each message wakes the other.
+// From mostVolley messages on, which two agents exchanged in one thread within volleyTime and nobody
+// else took part in, a wake waits until the message is volleyRest old. Nothing is lost, and other
+// mail wakes at once. See docs/hooks.md, "Waking".
+const (
+	mostVolley = 30
+	volleyTime = time.Hour
+	volleyRest = time.Minute
+)
+
+// volley counts the messages that the agent exchanged within volleyTime with the one sender of the
+// unread messages, in their one thread. It is 0 where that is fewer than mostVolley, or where the
+// messages have several senders or threads, or anybody else took part.
+func (p *Project) volley(ctx context.Context, agent string, unread []session.Unread) (n int, err error) {
+	if len(unread) == 0 || unread[0].Thread == "" {
+		return 0, nil
+	}
+	with, thread := unread[0].From, unread[0].Thread
+	for _, m := range unread {
+		if m.From != with || m.Thread != thread {
+			return 0, nil
+		}
+	}
+	rows, err := p.store.index.Thread(ctx, ThreadQuery{
+		Project: p.slug,
+		Thread:  thread,
+		Since:   p.store.cfg.Now().Add(-volleyTime),
+	})
+	if err != nil || len(rows) < mostVolley {
+		return 0, err
+	}
+	for i := range rows {
+		for _, name := range append(rows[i].Recipients(), rows[i].From) {
+			if name != agent && name != with {
+				return 0, nil
+			}
+		}
+	}
+	return len(rows), nil
+}
+
+// rest is how long a wake for unread messages, newest first, is still to wait because of a volley.
+func (p *Project) rest(ctx context.Context, agent string, unread []session.Unread) (time.Duration, error) {
+	n, err := p.volley(ctx, agent, unread)
+	if err != nil || n == 0 {
+		return 0, err
+	}
+	oldest := unread[len(unread)-1].Created
+	return max(oldest.Add(volleyRest).Sub(p.store.cfg.Now()), 0), nil
+}

@@ -1,0 +1,71 @@
+package maildir_test
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+)
+
+// TestVolley: from the 30th message on that two agents exchange in a thread within an hour, with
+// nobody else in it, a wake waits for a minute and says how many there were. Mail of others wakes at
+// once.
+func TestVolley(t *testing.T) {
+	t.Parallel()
+	var shift atomic.Int64
+	now := func() time.Time { return time.Now().Add(time.Duration(shift.Load())) }
+	p, k := sleeping(t, storetest.Config{Now: now})
+	between := func(from, to string, n int) {
+		for i := range n {
+			send(t, p, maildir.Draft{From: from, To: []string{to}, Subject: fmt.Sprint("Thanks ", i), Body: "b", ThreadID: "thanks"})
+		}
+	}
+	rests := func() bool {
+		all, err := p.Sleepers(t.Context(), "Bob")
+		if err != nil || len(all) != 1 {
+			t.Fatalf("%+v, %v", all, err)
+		}
+		return all[0].Rests
+	}
+	between("Bob", "Ann", 20)
+	between("Ann", "Bob", 9)
+	if rests() {
+		t.Error("29 messages, and the wake waits")
+	}
+	between("Ann", "Bob", 1)
+	if !rests() {
+		t.Error("30 messages, and the wake does not wait")
+	}
+	came := awaitNews(t.Context(), p, k)
+	select {
+	case got := <-came:
+		t.Fatalf("woken at once: %+v", got)
+	case <-time.After(300 * time.Millisecond): // six times what is let settle
+	}
+	shift.Store(int64(volleyRest))
+	between("Ann", "Bob", 1)
+	if got := <-came; got.n.Volley != 31 || !strings.HasSuffix(got.n.String(), "exchanged 31 messages in this thread within the last hour") {
+		t.Errorf("%+v: %s", got, got.n)
+	}
+
+	between("Ann", "Bob", 1)
+	came = awaitNews(t.Context(), p, k)
+	if _, err := p.Register(t.Context(), maildir.Registration{NameHint: "Cy"}); err != nil {
+		t.Fatal(err)
+	}
+	send(t, p, maildir.Draft{From: "Cy", To: []string{"Bob"}, Subject: "The build is red", Body: "b"})
+	if got := <-came; got.n.New != 2 || got.n.Volley != 0 {
+		t.Errorf("%+v: %s", got, got.n)
+	}
+	between("Cy", "Bob", 1) // somebody else in the thread
+	if rests() {
+		t.Error("a third agent takes part, and the wake waits")
+	}
+}
+
+// volleyRest is longer than what a wake waits.
+const volleyRest = 61 * time.Second
