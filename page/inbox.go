@@ -79,13 +79,11 @@ func (h *Page) projects(v *view) error {
 	}
 	var rows []row
 	for _, p := range all {
-		v.p = p
-		page, err := v.myInbox(maildir.InboxQuery{Limit: 1})
+		mine, err := p.Counts(v.ctx(), v.Me) // none where the person is no agent there
 		if err != nil {
 			return err
 		}
-		rows = append(rows, row{shownProject(p), page.Unread})
+		rows = append(rows, row{shownProject(p), mine.Unread})
 	}
-	v.p = nil
 	return v.show("projects", rows)
 }
