@@ -82,9 +82,19 @@ func (x *Index) CountProblems(ctx context.Context, slug string) (n int, err erro
 
 // Changes lists what was recorded after a mark: see maildir.Index.
 func (x *Index) Changes(ctx context.Context, after int64, limit int) ([]maildir.Change, error) {
+	return x.changes(ctx, "c.seq > ? ORDER BY c.seq LIMIT ? + 0", after, limit)
+}
+
+// NewestChanges lists the newest of one project: see maildir.Index.
+func (x *Index) NewestChanges(ctx context.Context, slug string, limit int) ([]maildir.Change, error) {
+	return x.changes(ctx, "c.pid = ? ORDER BY c.seq DESC LIMIT ? + 0", x.pid(slug), limit)
+}
+
+// changes lists those that a condition selects.
+func (x *Index) changes(ctx context.Context, where string, args ...any) ([]maildir.Change, error) {
 	all := []maildir.Change{}
 	err := x.each(ctx, "SELECT c.seq, coalesce(p.slug, c.agent), c.path, c.kind, c.op, c.agent, c.msgid, c.thread, c.at FROM changes c "+
-		"LEFT JOIN projects p USING (pid) WHERE c.seq > ? ORDER BY c.seq LIMIT ? + 0", []any{after, limit},
+		"LEFT JOIN projects p USING (pid) WHERE "+where, args,
 		func(scan func(...any) error) error {
 			var c maildir.Change
 			var at int64

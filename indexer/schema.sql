@@ -150,4 +150,5 @@ CREATE INDEX deliveries_urgent ON deliveries (aid, row) WHERE urgent = 1;
 CREATE INDEX deliveries_awaiting ON deliveries (aid, row) WHERE asks = 1 AND ack = 0;
 CREATE INDEX deliveries_asking ON deliveries (row) WHERE asks = 1 AND ack = 0;
 CREATE INDEX deliveries_read ON deliveries (aid, read_at) WHERE read_at IS NOT NULL;
+CREATE INDEX changes_project ON changes (pid);
 CREATE INDEX deliveries_acked ON deliveries (aid, ack_at) WHERE ack_at IS NOT NULL;

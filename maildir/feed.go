@@ -86,6 +86,11 @@ func (s *Store) Changes(ctx context.Context, after int64, limit int) ([]Change, 
 	return s.index.Changes(ctx, after, limit)
 }
 
+// NewestChanges returns what was recorded of the project last, newest first, at most limit changes.
+func (p *Project) NewestChanges(ctx context.Context, limit int) ([]Change, error) {
+	return p.store.index.NewestChanges(ctx, p.slug, limit)
+}
+
 // WaitChanges waits until something is recorded after the mark and returns it, at most limit
 // changes; ctx's error when that ends first.
 func (s *Store) WaitChanges(ctx context.Context, after int64, limit int) ([]Change, error) {

@@ -53,6 +53,8 @@ type Index interface {
 	// Changes returns at most limit changes recorded after the mark, oldest first, of every
 	// project.
 	Changes(ctx context.Context, after int64, limit int) ([]Change, error)
+	// NewestChanges returns the newest changes recorded of one project, newest first, at most limit.
+	NewestChanges(ctx context.Context, project string, limit int) ([]Change, error)
 	// LastChange is the mark of the newest change recorded, 0 when there is none.
 	LastChange(ctx context.Context) (int64, error)
 
@@ -234,6 +236,9 @@ type ThreadQuery struct {
 	Agent    string    // of Project.ThreadPage: with this agent's copies; "": with nobody's
 	Limit    int       // 0: all
 	After    int64     // cursor: only messages after it in time order; 0: from the oldest
+	MostBody int64     // of each body at most so many bytes, from its beginning; 0: all
+	MostText int64     // and of all bodies together; it counts where MostBody does
+	Newest   bool      // of Project.ThreadPage: the newest messages, in time order
 	Since    time.Time // only messages created since; zero: all
 	Room     *Room     // the page ends where it is full
 }

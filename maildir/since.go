@@ -66,14 +66,10 @@ func (p *Project) messagesSince(ctx context.Context, since time.Time, most int) 
 }
 
 func (p *Project) editsSince(ctx context.Context, since time.Time) (n int, err error) {
-	last, err := p.store.index.LastChange(ctx)
-	if err != nil {
-		return 0, err
-	}
-	changes, err := p.store.index.Changes(ctx, last-editsRead, editsRead)
+	changes, err := p.NewestChanges(ctx, editsRead)
 	for i := range changes {
 		c := &changes[i]
-		if c.Project == p.slug && c.Kind == format.KindCanonical && c.Op == Changed && c.At.After(since) {
+		if c.Kind == format.KindCanonical && c.Op == Changed && c.At.After(since) {
 			n++
 		}
 	}

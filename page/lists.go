@@ -108,7 +108,7 @@ type activityShown struct {
 // activityRows is how many operations the activity shows.
 const activityRows = 100
 
-// activityRead is how many of the newest changes of the store the activity is found in.
+// activityRead is how many of the newest changes of the project the activity is found in.
 const activityRead = 1000
 
 // told are the changes that tell of an operation, in words.
@@ -128,12 +128,7 @@ func (h *Page) activity(v *view) error {
 	if err := v.in("activity", "Activity"); err != nil {
 		return err
 	}
-	store := h.cfg.Store
-	last, err := store.LastChange(v.ctx())
-	if err != nil {
-		return err
-	}
-	changes, err := store.Changes(v.ctx(), max(last-activityRead, 0), activityRead)
+	changes, err := v.p.NewestChanges(v.ctx(), activityRead)
 	if err != nil {
 		return err
 	}
@@ -148,7 +143,10 @@ func (h *Page) activity(v *view) error {
 	}
 	more := readWith(changes)
 	shown := activityShown{Only: v.asked("agent")}
-	for i := len(changes) - 1; i >= 0 && len(shown.Rows) < activityRows; i-- {
+	for i := range changes {
+		if len(shown.Rows) == activityRows {
+			break
+		}
 		c := &changes[i]
 		what := told[c.Kind][c.Op]
 		if c.Kind == format.KindRead && more[markOf(c)] {
@@ -157,10 +155,10 @@ func (h *Page) activity(v *view) error {
 		if c.Kind == format.KindCanonical && c.Op != maildir.Added {
 			c.Agent = "" // the feed knows whose message it is, and its history who has changed it
 		}
-		if c.Project == v.p.Slug() && c.Kind == format.KindReleased {
+		if c.Kind == format.KindReleased {
 			c.Agent = cmp.Or(v.p.ReleasedBy(c.Path), held[format.ClaimOfMark(c.Path)].Agent)
 		}
-		if c.Project != v.p.Slug() || what == "" || shown.Only != "" && c.Agent != shown.Only {
+		if what == "" || shown.Only != "" && c.Agent != shown.Only {
 			continue
 		}
 		d := did{
