@@ -172,7 +172,30 @@ func (x *Index) Thread(ctx context.Context, q maildir.ThreadQuery) ([]maildir.Me
 	if err != nil {
 		return nil, err
 	}
+	if q.MostBody > 0 {
+		return rows, takeBeginnings(ctx, v, rows, q.MostBody, q.MostText)
+	}
 	return takeAll(ctx, v, rows, func(m *maildir.MessageRow) *maildir.MessageRow { return m }, wanted, q.Room)
+}
+
+// takeBeginnings reads of each body at most most bytes, and of all together at most total. BodyNext
+// says where a body was cut, 1 at the least.
+func takeBeginnings(ctx context.Context, from reader, rows []maildir.MessageRow, most, total int64) error {
+	for i := range rows {
+		m := &rows[i]
+		n := min(m.BodyBytes, most, total)
+		if int64(len(m.Body)) != n { // else it came with its row
+			text, err := readBody(ctx, from, m.Cursor, 0, n)
+			if err != nil {
+				return err
+			}
+			m.Body = strings.ToValidUTF8(text, "")
+		}
+		if total -= n; n < m.BodyBytes {
+			m.BodyNext = max(int64(len(m.Body)), 1)
+		}
+	}
+	return nil
 }
 
 // Keyed finds messages by their sender's key: see maildir.Index.

@@ -77,6 +77,11 @@ func (p *Project) Attachment(sum string, limit int64) (*attachment.Stored, error
 	return attachment.Read(p.tree, p.name(), sum, limit)
 }
 
+// OpenAttachment is Attachment for a file that is read piece by piece; the caller closes it.
+func (p *Project) OpenAttachment(sum string, limit int64) (*attachment.Opened, error) {
+	return attachment.Open(p.tree, p.name(), sum, limit)
+}
+
 // HistoryState says how the project's audit stands.
 func (p *Project) HistoryState() history.State { return p.history.State() }
 

@@ -76,6 +76,15 @@ func (p *Project) ThreadPage(ctx context.Context, q ThreadQuery) (*ThreadPage, e
 	if err != nil {
 		return nil, err
 	}
+	if q.Newest {
+		heads, err := p.store.index.Thread(ctx, ThreadQuery{Project: p.slug, Thread: thread})
+		if err != nil {
+			return nil, err
+		}
+		if n := len(heads) - limit; n > 0 {
+			q.After = heads[n-1].Cursor
+		}
+	}
 	q.Project, q.Thread, q.Limit = p.slug, thread, limit+1
 	page := &ThreadPage{Thread: thread, Note: note}
 	err = q.Room.attempt(ctx, func() (err error) {

@@ -74,7 +74,7 @@ func (h *Page) sending(v *view) error {
 		Ack:        form.Get("ack") != "",
 	}
 	if original := form.Get("reply_to"); original != "" {
-		d.ReplyTo, _ = v.p.Message(v.ctx(), original) // where it is gone, the text may become a new message
+		d.ReplyTo, _ = v.p.MessageHead(v.ctx(), original) // where it is gone, the text may become a new message
 	}
 	var status int
 	status, d.Refused = v.reason(err)

@@ -47,7 +47,7 @@ type diffLine struct {
 // out what would tell of blind copies.
 func (h *Page) history(v *view) error {
 	shown := historyShown{ID: v.r.PathValue("id")}
-	m, err := v.p.Message(v.ctx(), shown.ID)
+	m, err := v.p.MessageHead(v.ctx(), shown.ID)
 	switch {
 	case err == nil:
 		shown.Subject, shown.Link = m.Subject, v.linkTo(m)

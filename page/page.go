@@ -24,6 +24,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"mailtree/maildir"
 )
 
@@ -57,7 +59,7 @@ type Page struct {
 	links map[string]link // by their codes
 	due   map[mailbox]*keptDue
 
-	parts shared
+	memory *semaphore.Weighted // of the answers: mostHeld
 }
 
 // New makes the page. It starts nothing.
@@ -72,13 +74,13 @@ func New(cfg Config) *Page {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	h := &Page{
-		cfg:   cfg,
-		key:   sessionKey(cfg.Store.Token()),
-		mux:   http.NewServeMux(),
-		forms: forms{by: map[formSum]*handling{}},
-		links: map[string]link{},
-		due:   map[mailbox]*keptDue{},
-		parts: shared{parts: map[string]*part{}},
+		cfg:    cfg,
+		key:    sessionKey(cfg.Store.Token()),
+		mux:    http.NewServeMux(),
+		forms:  forms{by: map[formSum]*handling{}},
+		links:  map[string]link{},
+		due:    map[mailbox]*keptDue{},
+		memory: semaphore.NewWeighted(mostHeld),
 	}
 	h.mount()
 	return h
@@ -97,15 +99,12 @@ func (h *Page) mount() {
 		"GET /p/{project}/thread/{id}":           h.thread,
 		"GET /p/{project}/thread/{id}/atom":      h.atom,
 		"GET /p/{project}/message/{id}":          h.message,
-		"GET /p/{project}/message/{id}/raw":      h.raw,
 		"GET /p/{project}/message/{id}/history":  h.history,
-		"GET /p/{project}/file/{sum}":            h.file,
 		"GET /p/{project}/compose":               h.compose,
 		"GET /p/{project}/agents":                h.agents,
 		"GET /p/{project}/claims":                h.claimList,
 		"GET /p/{project}/activity":              h.activity,
 		"GET /p/{project}/problems":              h.problemsView,
-		"GET /p/{project}/stream":                h.stream,
 		"POST /p/{project}/send":                 h.sending,
 		"POST /p/{project}/message/{id}/mark":    h.write(h.mark),
 		"POST /p/{project}/message/{id}/undo":    h.write(h.undo),
@@ -113,9 +112,16 @@ func (h *Page) mount() {
 		"POST /p/{project}/claims/release":       h.write(h.release),
 		"POST /p/{project}/claims/undo":          h.write(h.unrelease),
 	} {
-		h.mux.Handle(path, h.parts.share(h.view(show)))
+		h.mux.Handle(path, h.view(whileMade, show))
 	}
-	h.mux.Handle("/", h.view(func(*view) error { return errNoView }))
+	for path, show := range map[string]func(*view) error{
+		"GET /p/{project}/message/{id}/raw": h.raw,
+		"GET /p/{project}/file/{sum}":       h.file,
+		"GET /p/{project}/stream":           h.stream,
+	} {
+		h.mux.Handle(path, h.view(pieceBytes, show))
+	}
+	h.mux.Handle("/", h.view(pieceBytes, func(*view) error { return errNoView }))
 }
 
 // errNoView says that an address is none of the page's.
@@ -145,8 +151,8 @@ func cached(next http.Handler) http.Handler {
 	})
 }
 
-// view makes a handler of what shows a view.
-func (h *Page) view(show func(*view) error) http.Handler {
+// view makes a handler of what shows a view, which takes at most so many bytes while it is made.
+func (h *Page) view(takes int64, show func(*view) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		protect(w.Header())
 		w.Header().Set("Cache-Control", "no-store")
@@ -166,6 +172,10 @@ func (h *Page) view(show func(*view) error) http.Handler {
 			v.fail(http.StatusForbidden, needSession)
 			return
 		}
+		if !v.reserve(takes) {
+			return
+		}
+		defer v.giveBack(0)
 		err := v.findProject()
 		if err == nil {
 			err = show(v)
@@ -249,8 +259,7 @@ func (v *view) showAs(status int, name string, data any) error {
 		return err
 	}
 	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	v.w.WriteHeader(status)
-	_, _ = v.w.Write(b.Bytes()) // the browser may be gone
+	v.writeWhole(status, b.Bytes())
 	return nil
 }
 

@@ -3,14 +3,44 @@ package page
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
+	"strconv"
 	"time"
 
 	"mailtree/maildir"
 )
 
-// The stream tells a browser that something has changed: since which tick (shared.go), and no more.
-// The script then asks for the view again (fragmentHeader) and swaps what differs.
+// The stream tells a browser that something has changed: since which tick, and no more. The script
+// then asks for the view again (fragmentHeader) and swaps what differs.
+//
+// Time is cut into ticks: all streams tell of changes at the beginning of a tick, by its number, so
+// that what mail is due to a person is read once for all views that were told of the same tick
+// (keptDue).
+
+// tickLasts is the time between two events of a stream: who sends pays little for pages that are
+// open.
+const tickLasts = time.Second
+
+// tickAt is the tick of a time.
+func tickAt(t time.Time) int64 { return t.UnixMilli() / tickLasts.Milliseconds() }
+
+// rightNow is the tick of a request that wants a view as it is now.
+const rightNow = math.MaxInt64
+
+// sinceTick is the tick since when a request wants a view: that of fragmentHeader, or rightNow.
+func sinceTick(r *http.Request) int64 {
+	tick, err := strconv.ParseInt(r.Header.Get(fragmentHeader), 10, 64)
+	if err != nil || tick <= 1 || r.Method != http.MethodGet {
+		return rightNow
+	}
+	return tick
+}
+
+// untilTick is how long it takes from a time until the next tick.
+func untilTick(t time.Time) time.Duration {
+	return time.UnixMilli((tickAt(t) + 1) * tickLasts.Milliseconds()).Sub(t)
+}
 
 const (
 	streamBeat    = 20 * time.Second // of silence, then a beat: a page that hears nothing is stale

@@ -3,10 +3,8 @@ package page_test
 import (
 	"bufio"
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"mailtree/maildir"
 	"mailtree/page"
@@ -68,33 +66,3 @@ func (b *browser) part(path, tick string) string {
 }
 
 const longPast = "100" // a tick long past
-
-// TestShared: what one page of a session gets serves the others that ask since the same tick, and
-// no other session, no later tick and no failure.
-func TestShared(t *testing.T) {
-	s := open(t, page.Config{Person: "pat"})
-	b := s.person()
-	if _, err := s.p.Claim(t.Context(), claimOf("Bob", "a/*.go")); err != nil {
-		t.Fatal(err)
-	}
-	part := (*browser).part
-	later := strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10)
-	first := part(b, "/claims", longPast) // with an idempotency key, which differs each time
-	contains(t, first, "a/*.go")
-	if part(b, "/claims", longPast) != first {
-		t.Error("the part is made twice")
-	}
-	for what, other := range map[string]string{
-		"now":             part(b, "/claims", "1"),
-		"a later tick":    part(b, "/claims", later),
-		"another address": part(b, "/claims?x", longPast),
-		"nobody":          part(s.browser(), "/claims", longPast),
-	} {
-		if other == first {
-			t.Errorf("%s gets what was made before", what)
-		}
-	}
-	contains(t, part(b, "/thread/new", longPast), "No thread")
-	sent := s.send(maildir.Draft{From: "Ann", To: []string{"pat"}, Subject: "New", Body: "b", ThreadID: "new"})
-	contains(t, part(b, "/thread/new", longPast), sent.ID)
-}

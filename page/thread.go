@@ -3,6 +3,7 @@ package page
 import (
 	"cmp"
 	"encoding/xml"
+	"fmt"
 	"html/template"
 	"net/http"
 	"path/filepath"
@@ -41,6 +42,8 @@ func (v *view) threadPage() (*maildir.ThreadPage, error) {
 	q := maildir.ThreadQuery{
 		Thread:   fromSegment(v.r.PathValue("id")),
 		Bodies:   true,
+		MostBody: mostBody,
+		MostText: mostText,
 		Receipts: true,
 		Limit:    threadSize,
 	}
@@ -106,7 +109,7 @@ func (h *Page) thread(v *view) error {
 
 // message leads to a message in its thread.
 func (h *Page) message(v *view) error {
-	m, err := v.p.Message(v.ctx(), v.r.PathValue("id"))
+	m, err := v.p.MessageHead(v.ctx(), v.r.PathValue("id"))
 	if err != nil {
 		return err
 	}
@@ -116,31 +119,36 @@ func (h *Page) message(v *view) error {
 // raw shows a message's file as it is, to read and not to run. Where the canonical file is gone it
 // needs a session: the sender's copy names who got it blind.
 func (h *Page) raw(v *view) error {
-	m, err := v.p.Message(v.ctx(), v.r.PathValue("id"))
+	m, err := v.p.MessageHead(v.ctx(), v.r.PathValue("id"))
 	if err != nil {
 		return err
 	}
 	if !v.Signed && format.Locate(m.Path).Kind != format.KindCanonical {
 		return errNoView
 	}
-	data, _, err := v.p.Tree().Read(m.Path, attachment.MaxFile)
+	file, st, err := v.p.Tree().Open(m.Path)
 	if err != nil {
 		return err
 	}
+	defer file.Close()
+	if !st.Mode.IsRegular() {
+		return errNoView
+	}
 	v.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = v.w.Write(data)
+	v.writePieces(http.StatusOK, st.Size, file)
 	return nil
 }
 
 // file hands out an attachment, to be saved.
 func (h *Page) file(v *view) error {
-	f, err := v.p.Attachment(v.r.PathValue("sum"), attachment.MaxFile)
+	f, err := v.p.OpenAttachment(v.r.PathValue("sum"), attachment.MaxFile)
 	if err != nil {
 		return err
 	}
+	defer f.Close()
 	v.w.Header().Set("Content-Type", "application/octet-stream")
 	v.w.Header().Set("Content-Disposition", `attachment; filename="`+filepath.Base(f.Path)+`"`)
-	_, _ = v.w.Write(f.Data)
+	v.writePieces(http.StatusOK, f.Size, f)
 	return nil
 }
 
@@ -172,12 +180,19 @@ type (
 
 // atom is the newest messages of a thread as a feed.
 func (h *Page) atom(v *view) error {
-	const withBodies = true
-	rows, err := v.p.Thread(v.ctx(), fromSegment(v.r.PathValue("id")), withBodies)
+	q := maildir.ThreadQuery{
+		Thread:   fromSegment(v.r.PathValue("id")),
+		Limit:    threadSize,
+		Newest:   true,
+		Bodies:   true,
+		MostBody: mostBody,
+		MostText: mostText,
+	}
+	page, err := v.p.ThreadPage(v.ctx(), q)
 	if err != nil {
 		return err
 	}
-	rows = rows[max(0, len(rows)-threadSize):]
+	rows := page.Messages
 	last := rows[len(rows)-1]
 	feed := atomFeed{
 		ID:      "urn:mailtree:" + v.Project.Slug + ":" + cmp.Or(last.ThreadID, last.ID),
@@ -192,7 +207,7 @@ func (h *Page) atom(v *view) error {
 			Updated: m.Created.UTC().Format(time.RFC3339),
 			Author:  m.From,
 			Link:    atomLink{"http://" + v.r.Host + v.linkTo(m)},
-			Content: atomText{"text", m.Body},
+			Content: atomText{"text", m.Body + v.rest(m)},
 		})
 	}
 	data, err := xml.MarshalIndent(feed, "", " ")
@@ -200,7 +215,14 @@ func (h *Page) atom(v *view) error {
 		return err
 	}
 	v.w.Header().Set("Content-Type", "application/atom+xml; charset=utf-8")
-	v.w.WriteHeader(http.StatusOK)
-	_, _ = v.w.Write(append([]byte(xml.Header), data...))
+	v.writeWhole(http.StatusOK, append([]byte(xml.Header), data...))
 	return nil
+}
+
+// rest is the sentence behind a body of which a part is shown; "" where all of it is.
+func (v *view) rest(m *maildir.MessageRow) string {
+	if m.BodyNext == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\n[%d of %d bytes are shown; all of them: http://%s%s]", len(m.Body), m.BodyBytes, v.r.Host, v.at("message", m.ID, "raw"))
 }

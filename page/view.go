@@ -36,6 +36,7 @@ type view struct {
 	p       *maildir.Project
 	w       http.ResponseWriter
 	r       *http.Request
+	held    int64 // bytes of Page.memory
 }
 
 type projectShown struct{ Slug, Name, Path string }

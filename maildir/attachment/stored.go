@@ -3,6 +3,7 @@ package attachment
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"regexp"
@@ -30,28 +31,68 @@ func Read(t *tree.Tree, project, sum string, limit int64) (*Stored, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &refusal.Error{
+	if path == "" {
+		return nil, unusable(project, sum)
+	}
+	data, stat, err := t.Read(path, limit)
+	if err := check(t, project, path, sum, sha1Of(data), stat, limit, err); err != nil {
+		return nil, err
+	}
+	return &Stored{Path: path, MediaType: media.New(path, data).Type, Data: data}, nil
+}
+
+// Opened is a file of the tree that mail brought along, to be read piece by piece and closed.
+type Opened struct {
+	io.ReadCloser
+	Path string // in the tree
+	Size int64
+}
+
+// Open opens the file that Read reads, and holds little of it in memory. Errors: as of Read.
+func Open(t *tree.Tree, project, sum string, limit int64) (*Opened, error) {
+	path, err := Find(t, sum)
+	if err != nil {
+		return nil, err
+	}
+	if path == "" {
+		return nil, unusable(project, sum)
+	}
+	is, hashed := t.SHA1(path, limit)
+	file, stat, err := t.Open(path)
+	if err := check(t, project, path, sum, is, stat, limit, errors.Join(err, hashed)); err != nil {
+		if file != nil {
+			file.Close()
+		}
+		return nil, err
+	}
+	return &Opened{file, path, stat.Size}, nil
+}
+
+// unusable is the refusal of a file that is not there.
+func unusable(project, sum string) *refusal.Error {
+	return &refusal.Error{
 		What:  refusal.NoAttachment,
 		Field: refusal.Attachments,
 		Name:  sum,
 		Other: project,
 	}
-	if path == "" {
-		return nil, e
-	}
-	data, stat, err := t.Read(path, limit)
+}
+
+// check refuses a file that is too large, cannot be read, or holds other bytes than its name says: is
+// is their SHA-1.
+func check(t *tree.Tree, project, path, sum, is string, stat tree.FileStat, limit int64, err error) error {
+	e := unusable(project, sum)
 	switch {
 	case stat.Size > limit:
 		e.What, e.Other, e.Counts, e.Limit = refusal.AttachmentTooLarge, filepath.Join(t.Dir(), path), []int{int(stat.Size)}, int(limit)
-		return nil, e
 	case err != nil:
 		e.What, e.Why = refusal.AttachmentUnusable, tree.PlainFileError(err)
-		return nil, e
-	case sha1Of(data) != strings.ToLower(sum):
+	case is != strings.ToLower(sum):
 		e.What, e.Why = refusal.AttachmentAltered, otherBytes
-		return nil, e
+	default:
+		return nil
 	}
-	return &Stored{Path: path, MediaType: media.New(path, data).Type, Data: data}, nil
+	return e
 }
 
 // Find finds the path of the file whose bytes have that SHA-1, in hex; "" where there is none.
