@@ -194,11 +194,14 @@ func (d *desk) try(name string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// setUp runs `mailtree setup` for the client, with that transport and those flags.
+// setUp runs `mailtree setup` for the client, over "stdio" or "http", with those flags.
 func (d *desk) setUp(transport string, flags ...string) {
 	d.t.Helper()
 	d.env = append(d.env, "PORT="+d.port())
-	d.t.Logf("%s", d.run("mailtree", append([]string{"setup", d.name, "--transport", transport}, flags...)...))
+	if transport == "http" {
+		flags = append(flags, "--http")
+	}
+	d.t.Logf("%s", d.run("mailtree", append([]string{"setup", d.name}, flags...)...))
 }
 
 // call calls a tool of mail.

@@ -31,8 +31,8 @@ func setupCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "setup [CLIENT]",
 		Short: "Write the mail into the configuration of a client, such as Claude Code or Codex",
-		Long: "Write the mail into the configuration of a client: an MCP entry, over HTTP where a server listens, else through\n" +
-			"`mailtree stdio`; and hooks (`mailtree hook CLIENT`), by which the client's sessions are told of mail. All else in\n" +
+		Long: "Write the mail into the configuration of a client: an MCP entry, which runs `mailtree stdio`, or with --http leads to\n" +
+			"the server's address; and hooks (`mailtree hook CLIENT`), by which the client's sessions are told of mail. All else in\n" +
 			"its files stays as it is, and each file as it was is kept beside it once. Doing it twice changes nothing.\n" +
 			"CLIENT is one of " + strings.Join(clientNames(), ", ") + ".\n" +
 			"Exit status 0 when all is done; 1 when a file cannot be changed, or --check finds something; 2 for a wrong call.",
@@ -53,7 +53,7 @@ func setupCommand(p *program) *cobra.Command {
 	f.BoolVar(&o.check, "check", false, "tell whether the client (default: every one that is set up) reaches the mail; change nothing")
 	f.BoolVar(&o.user, "user", false, "the user's own configuration (default)")
 	f.BoolVar(&o.project, "project", false, "the configuration of the code base that this runs in; makes its mail project")
-	f.StringVar(&o.transport, "transport", "auto", "auto, http or stdio")
+	f.BoolVar(&o.http, "http", false, "over HTTP, at HOST and PORT: calls fail while no server runs; else `mailtree stdio` starts one")
 	f.BoolVar(&o.noHooks, "no-hooks", false, "write the entry alone; hooks that are there stay")
 	f.BoolVar(&o.instructions, "instructions", false, "also write five lines for agents into the AGENTS.md or CLAUDE.md that the client reads")
 	f.BoolVar(&o.print, "print", false, "print the entry and the hooks; change nothing")
@@ -65,8 +65,7 @@ func setupCommand(p *program) *cobra.Command {
 type setupOptions struct {
 	list, check, print, dryRun, remove bool
 	user, project                      bool
-	noHooks, instructions              bool
-	transport                          string
+	noHooks, instructions, http        bool
 }
 
 // makesProject reports whether the code base is to have a mail project: without one, hooks are silent.
@@ -82,8 +81,6 @@ func (o setupOptions) conflict(args []string) error {
 		return errors.New("--list, --check, --print and --remove: use one of them")
 	case o.user && o.project:
 		return errors.New("--user and --project: use one of them")
-	case !slices.Contains([]string{"auto", "http", "stdio"}, o.transport):
-		return fmt.Errorf("--transport is %q: use auto, http or stdio", o.transport)
 	case len(args) == 0 && !o.list && !o.check:
 		return errors.New("name a client: `mailtree setup --list` lists them")
 	case len(args) == 1 && !slices.Contains(clientNames(), args[0]):
@@ -122,7 +119,7 @@ func (p *program) setup(ctx context.Context, o setupOptions, args []string) erro
 		return p.changeClient(o, s, changes, err)
 	}
 	want := clients.Wanted{NoHooks: o.noHooks, Instructions: o.instructions}
-	if want.Server, err = p.serverFor(ctx, s.Client, o.transport); err != nil {
+	if want.Server, err = p.serverFor(s.Client, o.http); err != nil {
 		return err
 	}
 	if o.print {
@@ -131,6 +128,9 @@ func (p *program) setup(ctx context.Context, o setupOptions, args []string) erro
 	changes, err := s.Add(want)
 	if err := p.changeClient(o, s, changes, err); err != nil {
 		return err
+	}
+	if _, leads, err := s.Entry(); err == nil && leads != nil && leads.String() == want.Server.String() && !o.dryRun && len(changes) > 0 {
+		p.lines([]string{whyTransport(want.Server)})
 	}
 	hooks, err := s.Hooks()
 	if hooks.Trust != "" && !o.noHooks && !o.dryRun && len(changes) > 0 {
@@ -294,24 +294,34 @@ func (p *program) projectMissing(at clients.Site) string {
 	return "no project of " + at.Dir + " yet: its agents are told of no mail until `mailtree new project` makes one"
 }
 
-// serverFor returns how a client is to reach the mail.
-func (p *program) serverFor(ctx context.Context, c clients.Client, transport string) (clients.Server, error) {
-	bridge, direct := clients.Server{Args: []string{"stdio"}}, clients.Server{URL: p.url()}
+// serverFor returns how a client is to reach the mail: through the bridge, which starts a server where
+// none runs, unless a person asks for HTTP.
+func (p *program) serverFor(c clients.Client, overHTTP bool) (clients.Server, error) {
+	if overHTTP {
+		direct := clients.Server{URL: p.url()}
+		if p.cfg.RequireToken {
+			direct.Headers = clients.HeadersCommand(p.namedStore())
+		}
+		if p.cfg.RequireToken && !c.TakesHeaders() {
+			return direct, &exitError{2, errors.New("AUTH=token: over HTTP the client's file would hold the token: leave --http out")}
+		}
+		return direct, nil
+	}
+	bridge := clients.Server{Args: []string{"stdio"}}
 	if store := p.namedStore(); store != "" {
 		bridge.Args = append(bridge.Args, "--store", store)
 	}
-	if p.cfg.RequireToken {
-		direct.Headers = clients.HeadersCommand(p.namedStore())
-	}
-	switch {
-	case transport == "http" && p.cfg.RequireToken && !c.TakesHeaders():
-		return bridge, &exitError{2, errors.New("AUTH=token: over HTTP the client's file would hold the token: use --transport stdio")}
-	case transport == "http":
-		return direct, nil
-	case transport == "auto" && !p.cfg.RequireToken && p.serves(ctx, direct) == nil:
-		return direct, nil
-	}
 	return bridge, nil
+}
+
+// whyTransport says what the entry's transport means where no server runs, as after a reboot.
+func whyTransport(server clients.Server) string {
+	if server.URL != "" {
+		return "it reaches the mail over HTTP: its calls fail while no server runs there. `mailtree service install` starts one " +
+			"after a reboot too; without --http the client's own command does"
+	}
+	return "it reaches the mail through `mailtree stdio`, which starts a server where none runs, so calls are answered after a crash " +
+		"or a reboot too; over HTTP (--http) they would fail"
 }
 
 // url is where clients of this machine find the server.
