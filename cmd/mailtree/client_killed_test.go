@@ -1,0 +1,73 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/model"
+)
+
+// TestClientKilled: the server is killed while the model calls over stdio. A writing call that it was
+// working on is answered that its outcome is not known, and is not repeated. A call that the model makes
+// when no server runs is answered by one that the bridge starts.
+func TestClientKilled(t *testing.T) {
+	each(t, func(t *testing.T, k kit) {
+		d := newDesk(t, k.name)
+		d.call("create_agent", map[string]any{
+			"project_key":      d.code,
+			"name_hint":        "BlueLake",
+			"program":          k.name,
+			"model":            "none",
+			"task_description": "Asks and waits",
+		})
+		d.model.Script(t,
+			model.Rule{When: "Begin the work", Times: 1, Calls: say("send_message", map[string]any{
+				"project_key":        d.code,
+				"from_agent":         "BlueLake",
+				"to":                 []string{"GreenCastle"},
+				"subject":            "Which port?",
+				"body_md":            "I wait for the answer.",
+				"wait_reply_seconds": 50,
+			})},
+			model.Rule{When: unknownOutcome, Times: 1, Calls: say(k.shell, k.shellInput(waitInTurn))},
+			model.Rule{When: "go-on", Times: 1, Calls: say("list_agents", map[string]any{"project_key": d.code})},
+		)
+		k.prepare(d)
+		d.setUp("stdio")
+		done := d.ask(k, "Begin the work.")
+		arrived := func() int {
+			copies, _ := filepath.Glob(filepath.Join(d.home, ".mailtree/projects/*/repo/agents/GreenCastle/inbox/*/*/*/*.md"))
+			return len(copies)
+		}
+		for deadline := time.Now().Add(clientWait); arrived() == 0; time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				d.model.Dump(t)
+				t.Fatal("the model's message did not arrive")
+			}
+		}
+		d.restart() // the bridge finds this one, or it takes the place of the bridge's own
+		d.awaitFile("started")
+		d.server.Process.Kill()
+		d.server.Wait()
+		died := time.Now()
+		d.write("code/told", "")
+		answered := d.awaitTurn("The other side") // what GreenCastle works on, which list_agents tells
+		t.Logf("%s: %.1f s from the server's death to the turn with the answer", k.name, answered.At.Sub(died).Seconds())
+		said := <-done
+		d.serve(d.port()) // takes the place of the server that the bridge started, and ends with the test
+		if n := len(d.turnsWith(unknownOutcome)); n != 1 {
+			t.Errorf("the model was told in %d turns that the outcome is not known, want one", n)
+		}
+		if n := arrived(); n != 1 {
+			t.Errorf("the message arrived %d times, want once", n)
+		}
+		if t.Failed() {
+			t.Logf("the client said:\n%s", said)
+			d.model.Dump(t)
+		}
+	})
+}
+
+// unknownOutcome is part of the bridge's answer to a call that may have been done.
+const unknownOutcome = "whether it was done is not known: look before you call again"
