@@ -36,8 +36,7 @@ func (t *Toolset) claimPaths() tool.Tool {
 			" (resource://claims/{project}) grants none.",
 		In: []tool.Prop{
 			projectKey(), agentName(),
-			tool.Late("paths", tool.List("files or globs, from the top of the work tree", "app/api/*.py")),
-			tool.May("paths_list", tool.List("same as paths", "app/api/*.py")),
+			tool.Need("paths", tool.List("at least one file or glob, from the top of the work tree", "app/api/*.py")).Or("paths_list"),
 			tool.May("ttl_seconds", tool.Num("", 60, 30*24*3600, 3600)),
 			tool.May("exclusive", tool.TrueFlag("false: others may share the files")),
 			tool.May("reason", tool.Str("shown to others", "migrations")),
@@ -45,12 +44,9 @@ func (t *Toolset) claimPaths() tool.Tool {
 		},
 		Out: claimedShape{},
 		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			if !a.Has("paths_list") {
-				a.Require("paths")
-			}
 			r := claim.Request{
 				Agent:    a.Text("agent_name"),
-				Patterns: append(a.Names("paths"), a.Names("paths_list")...),
+				Patterns: a.Names("paths"),
 				Shared:   !a.Flag("exclusive"),
 				TTL:      time.Duration(a.Within("ttl_seconds")) * time.Second,
 				Reason:   a.Text("reason"),

@@ -1,10 +1,13 @@
 package mail
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
 
 	"mailtree/maildir"
 	"mailtree/maildir/claim"
@@ -23,7 +26,7 @@ check_my_messages project_key agent_name since_ts? urgent_only? unread_only? arc
 send_message project_key from_agent to subject body_md cc? bcc? importance? ack_required? thread_id? convert_images? image_embed_policy? inline_max_bytes? attachments? key? wait_reply_seconds?
 reply_message project_key from_agent reply_to_message_id body_md to? cc? bcc? importance? ack_required? attachments? key? wait_reply_seconds?
 acknowledge_message project_key agent_name message_id
-claim_paths project_key agent_name paths paths_list? ttl_seconds? exclusive? reason? dry_run?
+claim_paths project_key agent_name paths ttl_seconds? exclusive? reason? dry_run?
 release_claims project_key agent_name paths?
 search_messages project_key query include_bodies? limit? cursor? order?
 summarize_thread project_key thread_id include_examples?
@@ -48,6 +51,41 @@ func TestResourcesNamed(t *testing.T) {
 		if !strings.Contains(said.String(), "resource://"+uri) {
 			t.Errorf("no description names resource://%s", uri)
 		}
+	}
+}
+
+// TestWalkthroughCalls: the literal calls of the walkthrough are valid, also for clients that look at
+// schemas. Its paths_list is a name that no model sees.
+func TestWalkthroughCalls(t *testing.T) {
+	t.Parallel()
+	a, err := txtar.ParseFile("../../fixtures/scripts/walkthrough.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, seen := New(tool.Config{}).tools(), 0
+	for _, f := range a.Files {
+		var call struct {
+			Params struct {
+				Name      string
+				Arguments json.RawMessage
+			}
+		}
+		if json.Unmarshal(f.Data, &call) != nil || call.Params.Name == "" {
+			continue
+		}
+		for _, tl := range all {
+			if tl.Name == call.Params.Name {
+				tooltest.Takes(t, tl, call.Params.Arguments)
+				seen++
+			}
+		}
+	}
+	if seen != 3 {
+		t.Errorf("%d calls were found, want create_agent, claim_paths and send_message", seen)
+	}
+	published, err := json.Marshal(tool.Declare(all))
+	if err != nil || strings.Contains(string(published), "paths_list") {
+		t.Errorf("models see paths_list: %v", err)
 	}
 }
 

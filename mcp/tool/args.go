@@ -45,6 +45,12 @@ func DecodeArgs(tool string, data json.RawMessage, in []Prop) *Args {
 	maps.DeleteFunc(a.raw, func(name string, v json.RawMessage) bool {
 		return string(v) == "null" || string(v) == `""` && a.isOptional(name)
 	})
+	for _, p := range in {
+		if given, ok := a.raw[p.other]; ok && p.other != "" && !a.Has(p.Name) {
+			a.raw[p.Name] = given
+			delete(a.raw, p.other)
+		}
+	}
 	var strange, needed []string
 	for _, given := range slices.Sorted(maps.Keys(a.raw)) {
 		if !a.takes(given) {

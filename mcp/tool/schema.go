@@ -27,7 +27,8 @@ type Prop struct {
 	Name string
 	Need bool
 	*Node
-	late bool
+	late  bool
+	other string // see Or
 }
 
 // Need is an argument that every call must give.
@@ -45,6 +46,13 @@ func Late(name string, n *Node) Prop {
 		Node: n,
 		late: true,
 	}
+}
+
+// Or is the argument under another name too, which neither the schema nor a sentence has: one that
+// other programs gave it. The schema requires neither name, so that a call with either is valid there.
+func (p Prop) Or(other string) Prop {
+	p.other = other
+	return p
 }
 
 // Str is a string.
@@ -129,7 +137,7 @@ func InputSchema(in []Prop) json.RawMessage {
 	for _, p := range in {
 		s.Properties[p.Name] = &p.schema
 		s.PropertyOrder = append(s.PropertyOrder, p.Name)
-		if p.Need {
+		if p.Need && p.other == "" {
 			s.Required = append(s.Required, p.Name)
 		}
 	}

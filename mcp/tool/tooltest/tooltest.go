@@ -127,3 +127,23 @@ func Fits(t *testing.T, tl tool.Tool, answers ...any) {
 		}
 	}
 }
+
+// Takes holds the arguments of a call against the tool's input schema, as strict clients do.
+func Takes(t *testing.T, tl tool.Tool, arguments []byte) {
+	t.Helper()
+	var schema jsonschema.Schema
+	if err := json.Unmarshal(tool.InputSchema(tl.In), &schema); err != nil {
+		t.Fatal(err)
+	}
+	strict, err := schema.Resolve(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var given any
+	if err := json.Unmarshal(arguments, &given); err != nil {
+		t.Fatal(err)
+	}
+	if err := strict.Validate(given); err != nil {
+		t.Errorf("%s: %v: %s", tl.Name, err, arguments)
+	}
+}
