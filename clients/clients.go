@@ -54,6 +54,7 @@ type Site struct {
 	Home string                   // the user's, absolute
 	Dir  string                   // the code base's, absolute, through no symbolic link
 	Main string                   // the work tree that Dir is linked to, else Dir; "": it is no work tree
+	Git  string                   // the folder of Git's own files of that work tree, such as .git; "": it is no work tree
 	Env  func(name string) string // "" for what is not set
 	Mac  bool                     // some programs keep their files elsewhere there
 }
@@ -159,6 +160,7 @@ func (s Setup) Remove() ([]*Change, error) {
 // changes returns what is to be done for each file. One that fails stops all.
 func (s Setup) changes(parts []part, of func(part) (*Change, error)) (all []*Change, err error) {
 	for _, p := range byFile(parts) {
+		p.top, p.git, p.kept = s.top(), s.Git, s.kept(p.file)
 		c, err := of(p)
 		if err != nil {
 			return nil, err
@@ -243,6 +245,8 @@ type part struct {
 	cut   func(data []byte) ([]byte, error)
 	ours  func(data []byte) bool
 	empty func(data []byte) bool // nothing is left, so a file that was made for it goes
+
+	top, git, kept string // see Setup.top, Site.Git, Setup.kept
 }
 
 // and returns a part that is two parts of one file.
@@ -351,9 +355,16 @@ func (p part) change(do func(data []byte) ([]byte, error)) (*Change, error) {
 	if err != nil || bytes.Equal(after, f.data) {
 		return nil, fileError(p.file, err)
 	}
+	kept := f.path + keptSuffix
+	if p.kept != "" && !exists(kept) {
+		kept = p.kept
+	}
 	return &Change{
 		After:  after,
 		file:   f,
+		top:    p.top,
+		git:    p.git,
+		kept:   kept,
 		backup: f.is && !p.ours(f.data),
 	}, nil
 }
@@ -471,27 +482,3 @@ func exists(file string) bool {
 	_, err := os.Lstat(file)
 	return err == nil
 }
-
-// fileError puts the file, and the line where one is known, before an error; nil stays nil.
-func fileError(file string, err error) error {
-	var syntax *edit.SyntaxError
-	var twice *edit.TwiceError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &syntax):
-		return &SyntaxError{file, syntax.Line, syntax.Why}
-	case errors.As(err, &twice):
-		return &SyntaxError{file, twice.Line, fmt.Sprintf("%q stands here a second time", twice.Name)}
-	}
-	return fmt.Errorf("%s: %w", file, err)
-}
-
-// SyntaxError says where a client's file does not parse.
-type SyntaxError struct {
-	File string
-	Line int // from 1
-	Why  string
-}
-
-func (e *SyntaxError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Why) }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	"github.com/rogpeppe/go-internal/diff"
+
+	"mailtree/clients/edit"
 )
 
 // maxFile is the largest file that is edited, in bytes. Claude Code keeps histories in its own, of
@@ -57,17 +59,20 @@ func open(name string) (file, error) {
 	return f, err
 }
 
-// backup is where a file is kept as it was before its first change.
-func (f file) backup() string { return f.path + ".before-mailtree" }
+// keptSuffix ends the name of a file that is kept as it was before its first change.
+const keptSuffix = ".before-mailtree"
 
 // Change is what one file becomes.
 type Change struct {
 	After []byte
 
 	file    file
-	backup  bool // the file holds nothing of ours yet: it is kept as it was
-	exactly bool // After is the backup, which is not needed any more
-	gone    bool // nothing is left: the file goes
+	top     string // folders below it that are empty when the file has gone go too
+	git     string // the same for the file that is kept
+	kept    string // where the file is kept as it was
+	backup  bool   // the file holds nothing of ours yet: it is kept as it was
+	exactly bool   // After is the backup, which is not needed any more
+	gone    bool   // nothing is left: the file goes
 }
 
 // File is the file that changes, as the client knows it.
@@ -78,7 +83,7 @@ func (c *Change) Backup() string {
 	if !c.backup {
 		return ""
 	}
-	return c.file.backup()
+	return c.kept
 }
 
 // Gone reports whether the change removes the file.
@@ -87,7 +92,7 @@ func (c *Change) Gone() bool { return c.gone }
 // restore makes a change that takes something away give the file as it was. If putting the same
 // back into the backup gives the file of now, then nobody has changed anything else since.
 func (c *Change) restore(p part) {
-	kept, err := open(c.file.backup())
+	kept, err := open(c.kept)
 	if err == nil && kept.is {
 		if again, err := p.put(kept.data); err == nil && bytes.Equal(again, c.file.data) {
 			c.After, c.exactly = kept.data, true
@@ -113,7 +118,10 @@ func (c *Change) Apply() error {
 		}
 	}
 	if c.backup {
-		if err := replace(f.backup(), f.data, f.mode); err != nil {
+		if err := os.MkdirAll(filepath.Dir(c.kept), 0o755); err != nil {
+			return err
+		}
+		if err := replace(c.kept, f.data, f.mode); err != nil {
 			return err
 		}
 	}
@@ -125,15 +133,29 @@ func (c *Change) Apply() error {
 		return fmt.Errorf("%s: %w", f.name, ErrChanged)
 	}
 	if c.gone {
-		return os.Remove(f.path)
+		return removeUpTo(c.top, f.path)
 	}
 	if err := replace(f.path, c.After, f.mode); err != nil {
 		return err
 	}
 	if c.exactly {
-		return os.Remove(f.backup())
+		return removeUpTo(c.git, c.kept)
 	}
 	return nil
+}
+
+// removeUpTo removes a file, and the folders above it that are empty then, but for top and what is
+// not below top.
+func removeUpTo(top, file string) error {
+	if err := os.Remove(file); err != nil {
+		return err
+	}
+	for dir := filepath.Dir(file); ; dir = filepath.Dir(dir) {
+		below, err := filepath.Rel(top, dir)
+		if err != nil || !filepath.IsLocal(below) || below == "." || os.Remove(dir) != nil {
+			return nil
+		}
+	}
 }
 
 // replace writes a file beside path and renames it there.
@@ -159,3 +181,49 @@ func replace(path string, data []byte, mode fs.FileMode) error {
 	}
 	return err
 }
+
+// top is the folder that the files of the client lie below. A set-up makes folders below it, and takes
+// no other one away.
+func (s Setup) top() string {
+	if s.Scope == Project {
+		return s.Dir
+	}
+	if env := s.Client.user.env; env != "" && s.Env(env) != "" {
+		return s.Env(env)
+	}
+	return s.Home
+}
+
+// kept is where a file of a code base is kept as it was: among Git's own files, so that it is no
+// untracked file. It is "" where the file is kept beside itself.
+func (s Setup) kept(file string) string {
+	name, err := filepath.Rel(s.Dir, file)
+	if s.Scope != Project || !exists(s.Git) || err != nil || !filepath.IsLocal(name) {
+		return ""
+	}
+	return filepath.Join(s.Git, program, name+keptSuffix)
+}
+
+// fileError puts the file, and the line where one is known, before an error; nil stays nil.
+func fileError(file string, err error) error {
+	var syntax *edit.SyntaxError
+	var twice *edit.TwiceError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &syntax):
+		return &SyntaxError{file, syntax.Line, syntax.Why}
+	case errors.As(err, &twice):
+		return &SyntaxError{file, twice.Line, fmt.Sprintf("%q stands here a second time", twice.Name)}
+	}
+	return fmt.Errorf("%s: %w", file, err)
+}
+
+// SyntaxError says where a client's file does not parse.
+type SyntaxError struct {
+	File string
+	Line int // from 1
+	Why  string
+}
+
+func (e *SyntaxError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Why) }

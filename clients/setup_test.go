@@ -70,6 +70,7 @@ type attempt struct {
 	crlf   bool // all files end their lines so
 	again  bool // before holds an entry of ours
 	before map[string]string
+	dirs   []string // before
 }
 
 // begin reads what the lines before the first file ask for, and writes the files of before.
@@ -96,7 +97,10 @@ func begin(t *testing.T, a *txtar.Archive) *attempt {
 				}
 			}
 		case "project":
-			c.setup.Scope = Project
+			c.setup.Scope, c.setup.Git = Project, filepath.Join(c.root, "git")
+			if err := os.Mkdir(c.setup.Git, 0o700); err != nil {
+				t.Fatal(err)
+			}
 		case "http":
 			c.wanted.Server = Server{URL: words[1]}
 		case "headers":
@@ -131,7 +135,7 @@ func begin(t *testing.T, a *txtar.Archive) *attempt {
 	for _, do := range last {
 		do()
 	}
-	c.before = c.files()
+	c.before, c.dirs = c.files(), c.folders()
 	return c
 }
 
@@ -189,6 +193,21 @@ func (c *attempt) files() map[string]string {
 	return all
 }
 
+// folders returns the names of all folders below the root.
+func (c *attempt) folders() (names []string) {
+	c.t.Helper()
+	err := filepath.WalkDir(c.root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			names = append(names, path)
+		}
+		return err
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return names
+}
+
 // run sets the client up, again, and takes it away. It returns the files after the first time, or
 // the refusal.
 func (c *attempt) run() (after []txtar.File) {
@@ -221,6 +240,8 @@ func (c *attempt) run() (after []txtar.File) {
 		}
 	} else if d := cmp.Diff(c.before, c.files()); d != "" {
 		c.t.Errorf("after it was taken away the files are not as before:\n%s", d)
+	} else if d := cmp.Diff(c.dirs, c.folders()); d != "" {
+		c.t.Errorf("after it was taken away the folders are not as before:\n%s", d)
 	}
 	return after
 }
@@ -245,6 +266,11 @@ func (c *attempt) changed(now map[string]string) (files []txtar.File) {
 			return err
 		}
 		if of, kept := strings.CutSuffix(name, ".before-mailtree"); kept {
+			if in, git := strings.CutPrefix(of, "git/mailtree/"); git {
+				of = "code/" + in
+			} else if c.setup.Scope == Project {
+				c.t.Errorf("%s lies in the code base", name)
+			}
 			if text != c.before[of] {
 				c.t.Errorf("%s is not as %s was", name, of)
 			}

@@ -33,7 +33,7 @@ func setupCommand(p *program) *cobra.Command {
 		Short: "Write the mail into the configuration of a client, such as Claude Code or Codex",
 		Long: "Write the mail into the configuration of a client: an MCP entry, which runs `mailtree stdio`, or with --http leads to\n" +
 			"the server's address; and hooks (`mailtree hook CLIENT`), by which the client's sessions are told of mail. All else in\n" +
-			"its files stays as it is, and each file as it was is kept beside it once. Doing it twice changes nothing.\n" +
+			"its files stays as it is, and each file as it was is kept once. Doing it twice changes nothing.\n" +
 			"CLIENT is one of " + strings.Join(clientNames(), ", ") + ".\n" +
 			"Exit status 0 when all is done; 1 when a file cannot be changed, or --check finds something; 2 for a wrong call.",
 		Args:      cobra.MaximumNArgs(1),
@@ -259,7 +259,10 @@ func (p *program) clientSite() (at clients.Site, err error) {
 	if err != nil {
 		return at, err
 	}
-	if at.Dir, at.Main, err = codeBase(dir); err != nil {
+	if at.Dir, at.Main, err = codeBase(dir); err == nil {
+		at.Git, _, err = repo.GitFolders(at.Dir)
+	}
+	if err != nil {
 		return at, fmt.Errorf("it cannot be told which work tree %s lies in: %w. Try again", dir, err)
 	}
 	return at, nil

@@ -42,7 +42,7 @@ func PlaceOf(dir string) (Place, error) {
 	if err != nil {
 		return Place{}, err
 	}
-	git, common, err := gitFolders(at)
+	git, common, err := GitFolders(at)
 	if err != nil || git == common { // no work tree, one of its own, or a submodule
 		return Place{dir, at}, err
 	}

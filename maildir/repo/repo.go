@@ -49,7 +49,7 @@ func (c *Codebase) IgnoresCase(dir string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	_, common, err := gitFolders(top)
+	_, common, err := GitFolders(top)
 	if err != nil || common == "" {
 		return false, err
 	}
@@ -189,7 +189,7 @@ func LinkedWorkTree(dir, main string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	git, common, err := gitFolders(at)
+	git, common, err := GitFolders(at)
 	if err != nil || git == common || filepath.Dir(git) != filepath.Join(common, "worktrees") {
 		return "", err
 	}
@@ -206,10 +206,10 @@ func LinkedWorkTree(dir, main string) (string, error) {
 	return at, nil
 }
 
-// gitFolders returns the Git folder of the work tree with that top, and the one that it shares with
+// GitFolders returns the Git folder of the work tree with that top, and the one that it shares with
 // those linked to it, the same where it is alone; "" for both where there is none, or its .git
 // cannot be read. Errors: the machine's faults.
-func gitFolders(top string) (git, common string, err error) {
+func GitFolders(top string) (git, common string, err error) {
 	if top == "" {
 		return "", "", nil
 	}

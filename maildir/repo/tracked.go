@@ -39,7 +39,7 @@ func (t *Tracked) Below(dir string, deadline time.Time) (names []string, ok bool
 	if err != nil || top == "" {
 		return nil, false
 	}
-	git, _, err := gitFolders(top)
+	git, _, err := GitFolders(top)
 	if err != nil || git == "" {
 		return nil, false
 	}
