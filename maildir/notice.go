@@ -40,6 +40,15 @@ func (p *Project) SetSeat(agent string, at Seat) {
 	}
 }
 
+// CallsAs returns the program that the agent was registered as, "" where that cannot be told, and the
+// pane that it last called from.
+func (p *Project) CallsAs(ctx context.Context, agent string) (program string, from Seat) {
+	if row, err := p.store.index.Agent(ctx, p.slug, agent); err == nil && row != nil {
+		program = row.Program
+	}
+	return program, p.notices.Of(agent).Seat
+}
+
 // Notice is unread mail that a ready agent has not been told of.
 type Notice struct {
 	Agent string

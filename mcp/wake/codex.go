@@ -28,8 +28,8 @@ const queueTime = 20 * time.Second // seen: 0.4 s
 
 var errNoThread = errors.New("no running Codex has its thread loaded")
 
-// queueCodex queues the notice for the thread of a session. The error says why not.
-func queueCodex(ctx context.Context, s *session.State) error {
+// queueCodex queues the text for the thread of a session. The error says why not.
+func queueCodex(ctx context.Context, s *session.State, text string) error {
 	pid, ok := s.Process.PID()
 	if !ok {
 		return errNoThread
@@ -54,7 +54,7 @@ func queueCodex(ctx context.Context, s *session.State) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, queueTime)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, "queue", "--thread", s.ID, "--message", Text)
+	cmd := exec.CommandContext(ctx, program, "queue", "--thread", s.ID, "--message", text)
 	cmd.Dir, cmd.WaitDelay = s.Dir, time.Second
 	cmd.Env = append(os.Environ(), "CODEX_HOME="+home)
 	if out, err := cmd.CombinedOutput(); err != nil {

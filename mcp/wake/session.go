@@ -48,15 +48,16 @@ func (by By) sleepers(ctx context.Context, p *maildir.Project, agent string) ([]
 func (n *Waker) wakeOne(ctx context.Context, by By, p *maildir.Project, s *maildir.Sleeper) (how string, why error) {
 	switch way := s.Way(); {
 	case way == session.ByQueue:
-		return session.Queued, queueCodex(ctx, &s.State)
+		return session.Queued, queueCodex(ctx, &s.State, notice(ctx, p, s.Agent))
 	case way == "":
 		return "", errors.New("its client does not wait for mail, and does not run in tmux")
 	case !by.Types:
 		return "", errors.New("its client does not wait for mail, and nothing is typed into windows here")
 	}
+	text := notice(ctx, p, s.Agent)
 	window, pane, err := look(ctx, s.Seat.Tmux, s.Seat.Pane, func(at tmux.Pane) bool { return at.ID == s.Seat.Pane })
 	if err == nil {
-		err = window.Free(ctx, pane, Text)
+		err = window.Free(ctx, pane, text)
 	}
 	if err != nil {
 		return "", err
@@ -64,7 +65,7 @@ func (n *Waker) wakeOne(ctx context.Context, by By, p *maildir.Project, s *maild
 	if still, err := by.sleepers(ctx, p, s.Agent); err != nil || !isAmong(still, s) { // tmux took its time
 		return session.Typed, err
 	}
-	return session.Typed, window.Type(context.WithoutCancel(ctx), pane, Text, n.cfg.Pause)
+	return session.Typed, window.Type(context.WithoutCancel(ctx), pane, text, n.cfg.Pause)
 }
 
 func isAmong(all []maildir.Sleeper, s *maildir.Sleeper) bool {

@@ -58,9 +58,9 @@ func TestTypeForSession(t *testing.T) {
 		{func() {}, types, "", nil, ""},
 		{func() { d.send("b") }, wake.By{}, "nobody to wake: its client does not wait for mail, and nothing is typed into windows here", nil, session.Nobody},
 		{func() { d.p.SessionWorks(k, true) }, types, ": it works", nil, session.Nobody},
-		{func() { d.p.SessionWorks(k, false) }, types, "typed: ", []string{wake.Text}, session.Typed},
+		{func() { d.p.SessionWorks(k, false) }, types, "typed: ", []string{wake.Text("check_my_messages")}, session.Typed},
 		{func() {}, types, "", nil, session.Typed},
-		{func() { d.send("b"); d.send("c") }, types, "typed: ", []string{wake.Text}, session.Typed},
+		{func() { d.send("b"); d.send("c") }, types, "typed: ", []string{wake.Text("check_my_messages")}, session.Typed},
 		{func() { d.send("b"); d.read() }, types, "", nil, session.Typed},
 		{func() { d.send("b"); d.p.EndSession(t.Context(), k) }, types, "", nil, session.Typed},
 	} {
@@ -126,7 +126,7 @@ func TestRetry(t *testing.T) {
 	w.Await(2) // what was there, and the notice
 	stop()
 	watching.Wait()
-	if diff := cmp.Diff([]string{"half a line", wake.Text}, w.Typed()); diff != "" {
+	if diff := cmp.Diff([]string{"half a line", wake.Text("check_my_messages")}, w.Typed()); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(map[string]int{"its window is in use: it has text in its prompt": 1, "": 1}, why); diff != "" {
@@ -179,7 +179,7 @@ sys.stdin.read()`
 		t.Errorf("once more: %q", got)
 	}
 	got, err := os.ReadFile(filepath.Join(d.repo, "queued"))
-	if want := home + " --thread thread-1 --message " + wake.Text + "\n"; err != nil || string(got) != want {
+	if want := home + " --thread thread-1 --message " + wake.Text("check_my_messages") + "\n"; err != nil || string(got) != want {
 		t.Errorf("%q %v, want %q", got, err, want)
 	}
 	d.check(os.WriteFile(queue, []byte(`import sys; print("no thread", file=sys.stderr); sys.exit(3)`), 0o600))

@@ -22,8 +22,9 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Text is the notice. To a shell it is no more than an unknown command.
-const Text = "You have new mail. Read it with your mail tool: receive, check_mail or check_my_messages."
+// Text is the notice to one who reads mail with that tool. To a shell it is no more than an unknown
+// command.
+func Text(tool string) string { return "You have new mail. Read it with " + tool + "." }
 
 // Defaults of Config.
 const (
@@ -236,4 +237,17 @@ func (n *Waker) wake(ctx context.Context, by By, w whom, told func(Outcome)) (le
 		told(o)
 	}
 	return left, err
+}
+
+// notice is Text with the one tool that the agent has: agentmail's where the agent called from a pane,
+// as that toolset alone notes, else that of the toolset that made the agent.
+func notice(ctx context.Context, p *maildir.Project, agent string) string {
+	program, seat := p.CallsAs(ctx, agent)
+	switch {
+	case program == "agentmail", seat != maildir.Seat{}:
+		return Text("receive")
+	case program == "postal":
+		return Text("check_mail")
+	}
+	return Text("check_my_messages")
 }

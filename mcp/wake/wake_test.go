@@ -119,6 +119,35 @@ func (d *desk) unread() int {
 
 const told = "Bob: "
 
+// TestNoticeNamesTool: the notice names the one tool that its reader has: that of the toolset that made
+// the agent, agentmail's where the agent called from its pane.
+func TestNoticeNamesTool(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for name, of := range map[string]struct{ program, tool string }{
+		"Mia":   {"claude-code", "check_my_messages"},
+		"Pat":   {"postal", "check_mail"},
+		"Tom":   {"agentmail", "receive"},
+		"Seats": {"claude-code", "receive"},
+	} {
+		w := d.tmux.Window("work", name, d.repo)
+		d.check(d.p.EnsureAgent(t.Context(), name, maildir.Registration{Program: of.program}))
+		if name == "Seats" {
+			d.p.SetSeat(name, maildir.Seat{Tmux: w.Tmux, Pane: w.Pane})
+		}
+		d.check(d.p.SetPresence(t.Context(), name, "ready"))
+		_, err := d.p.Send(t.Context(), maildir.Draft{From: "Ann", To: []string{name}, Subject: "s", Body: "b"})
+		d.check(err)
+		if got := d.pass(w.Tmux); got != name+": " {
+			t.Errorf("%s: %q", name, got)
+		}
+		want := []string{"You have new mail. Read it with " + of.tool + "."}
+		if diff := cmp.Diff(want, w.Typed()); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
 // TestPass: the notice is typed once for new mail, to one who is ready, and nothing else is done.
 func TestPass(t *testing.T) {
 	t.Parallel()
@@ -131,14 +160,14 @@ func TestPass(t *testing.T) {
 	}{
 		{func() { d.send("b") }, "", nil}, // no status
 		{func() { d.status("work") }, "", nil},
-		{func() { d.status("ready") }, told, []string{wake.Text}},
+		{func() { d.status("ready") }, told, []string{wake.Text("check_my_messages")}},
 		{func() {}, "", nil},
-		{func() { d.send("; rm -rf /\n\nC-c"); d.send("two") }, told, []string{wake.Text}},
+		{func() { d.send("; rm -rf /\n\nC-c"); d.send("two") }, told, []string{wake.Text("check_my_messages")}},
 		{func() { d.status("ready") }, "", nil},
 		{func() { d.status("work"); d.send("b") }, "", nil},
 		{func() { d.status("offline") }, "", nil},
-		{func() { d.echo("ready") }, told, []string{wake.Text}},
-		{func() { d.echo("work"); d.echo("ready") }, told, []string{wake.Text}},
+		{func() { d.echo("ready") }, told, []string{wake.Text("check_my_messages")}},
+		{func() { d.echo("work"); d.echo("ready") }, told, []string{wake.Text("check_my_messages")}},
 		{func() { d.send("read at once"); d.read() }, "", nil},
 		{func() { d.status("work"); d.status("ready") }, "", nil}, // all is read
 	} {

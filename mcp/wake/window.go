@@ -17,27 +17,27 @@ import (
 // program in it works in the project's code base. A pane in which somebody scrolls, or whose input
 // is shared, is left alone and tried again.
 func (n *Waker) tellReady(ctx context.Context, by By, p *maildir.Project, agent string) ([]Outcome, error) {
-	notice, err := p.Notice(ctx, agent)
-	if notice == nil {
+	news, err := p.Notice(ctx, agent)
+	if news == nil {
 		return nil, err
 	}
-	o := Outcome{Project: p.Slug(), Agent: agent, New: notice.New}
-	s, pane, err := n.findWindow(ctx, by.Tmux, p, notice)
+	o, text := Outcome{Project: p.Slug(), Agent: agent, New: news.New}, notice(ctx, p, agent)
+	s, pane, err := n.findWindow(ctx, by.Tmux, p, news)
 	if err == nil {
-		err = s.Free(ctx, pane, Text)
+		err = s.Free(ctx, pane, text)
 	}
 	if err != nil {
 		o.Why = err.Error()
 		return []Outcome{o}, nil
 	}
-	if notice, err = p.Notice(ctx, agent); notice == nil { // tmux took its time
+	if news, err = p.Notice(ctx, agent); news == nil { // tmux took its time
 		return nil, err
 	}
-	o.New = notice.New
-	if !p.Told(notice) { // before: of a notice that came to nothing the agent hears with the next message, of two it hears too much
+	o.New = news.New
+	if !p.Told(news) { // before: of a notice that came to nothing the agent hears with the next message, of two it hears too much
 		return nil, nil
 	}
-	if err := s.Type(context.WithoutCancel(ctx), pane, Text, n.cfg.Pause); err != nil { // it counts as told
+	if err := s.Type(context.WithoutCancel(ctx), pane, text, n.cfg.Pause); err != nil { // it counts as told
 		o.Why = err.Error()
 	}
 	return []Outcome{o}, nil
