@@ -174,7 +174,7 @@ func geminiApproval(_ context.Context, s Setup) (*Approval, error) {
 // geminiRule returns the folder in Gemini CLI's file of rules that decides on dir, the one with the
 // longest name, and what the file says of it; "" for both where none does.
 func geminiRule(file, dir string) (rule, level string, err error) {
-	f, err := open(file)
+	f, err := open("", file)
 	if err != nil || !f.is {
 		return "", "", err
 	}

@@ -160,7 +160,7 @@ func (s Setup) Remove() ([]*Change, error) {
 // changes returns what is to be done for each file. One that fails stops all.
 func (s Setup) changes(parts []part, of func(part) (*Change, error)) (all []*Change, err error) {
 	for _, p := range byFile(parts) {
-		p.top, p.git, p.kept = s.top(), s.Git, s.kept(p.file)
+		p.base, p.top, p.git, p.kept = s.base(), s.top(), s.Git, s.kept
 		c, err := of(p)
 		if err != nil {
 			return nil, err
@@ -188,7 +188,7 @@ func (s Setup) Entry() (file string, leads *Server, err error) {
 	if file, err = s.config(); err != nil {
 		return "", nil, err
 	}
-	f, err := open(file)
+	f, err := open(s.base(), file)
 	if err != nil {
 		return file, nil, err
 	}
@@ -246,7 +246,8 @@ type part struct {
 	ours  func(data []byte) bool
 	empty func(data []byte) bool // nothing is left, so a file that was made for it goes
 
-	top, git, kept string // see Setup.top, Site.Git, Setup.kept
+	base, top, git string                   // see Setup.base, Setup.top, Site.Git
+	kept           func(file string) string // see Setup.kept
 }
 
 // and returns a part that is two parts of one file.
@@ -347,7 +348,7 @@ func (p part) cutting() (*Change, error) {
 
 // change returns what a part does to its file: nil where that is right already.
 func (p part) change(do func(data []byte) ([]byte, error)) (*Change, error) {
-	f, err := open(p.file)
+	f, err := open(p.base, p.file)
 	if err != nil {
 		return nil, err
 	}
@@ -356,8 +357,8 @@ func (p part) change(do func(data []byte) ([]byte, error)) (*Change, error) {
 		return nil, fileError(p.file, err)
 	}
 	kept := f.path + keptSuffix
-	if p.kept != "" && !exists(kept) {
-		kept = p.kept
+	if apart := p.kept(f.path); apart != "" && !exists(kept) {
+		kept = apart
 	}
 	return &Change{
 		After:  after,

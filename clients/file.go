@@ -21,6 +21,7 @@ const maxFile = 64 << 20
 var (
 	ErrReadOnly = errors.New("it is read-only")
 	ErrChanged  = errors.New("it was changed while it was being edited")
+	ErrOutside  = errors.New("a symbolic link leads out of the code base, so it is left alone")
 	errNoFile   = errors.New("it is no regular file")
 	errTooLarge = fmt.Errorf("it is larger than %d MiB", maxFile>>20)
 )
@@ -29,15 +30,19 @@ var (
 type file struct {
 	name string      // as the client knows it
 	path string      // where links lead
+	base string      // the folder that links must not lead out of; "": they may lead anywhere
 	data []byte      // nil where there is none
 	mode fs.FileMode // of a file that does not exist: what it shall have
 	is   bool        // it exists
 }
 
-// open reads a file, through links. A file that does not exist is one without data; a link that
-// leads nowhere is an error.
-func open(name string) (file, error) {
-	f := file{name: name, path: name}
+// open reads a file, through links: of a code base, through those that stay in it. A file that does
+// not exist is one without data; a link that leads nowhere is an error. Errors: ErrOutside.
+func open(base, name string) (file, error) {
+	f := file{name: name, path: name, base: base}
+	if err := f.stayInside(); err != nil {
+		return f, err
+	}
 	if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
 		return f, nil
 	}
@@ -57,6 +62,33 @@ func open(name string) (file, error) {
 	f.mode, f.is = fi.Mode().Perm(), true
 	f.data, err = os.ReadFile(f.path)
 	return f, err
+}
+
+// stayInside refuses a file that links lead out of its base: a code base that somebody else made may
+// hold a link to any file of the user's. It names the file that would have been changed.
+func (f *file) stayInside() error {
+	if f.base == "" {
+		return nil
+	}
+	missing := ""
+	for at := f.name; ; at = filepath.Dir(at) {
+		real, err := filepath.EvalSymlinks(at)
+		if errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at) {
+			if to, err := os.Readlink(at); err == nil { // it leads to what is not there
+				return fmt.Errorf("%s leads to %s: %w", f.name, to, ErrOutside)
+			}
+			missing = filepath.Join(filepath.Base(at), missing)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		real = filepath.Join(real, missing)
+		if below, err := filepath.Rel(f.base, real); err != nil || !filepath.IsLocal(below) {
+			return fmt.Errorf("%s leads to %s: %w", f.name, real, ErrOutside)
+		}
+		return nil
+	}
 }
 
 // keptSuffix ends the name of a file that is kept as it was before its first change.
@@ -92,7 +124,7 @@ func (c *Change) Gone() bool { return c.gone }
 // restore makes a change that takes something away give the file as it was. If putting the same
 // back into the backup gives the file of now, then nobody has changed anything else since.
 func (c *Change) restore(p part) {
-	kept, err := open(c.kept)
+	kept, err := open("", c.kept)
 	if err == nil && kept.is {
 		if again, err := p.put(kept.data); err == nil && bytes.Equal(again, c.file.data) {
 			c.After, c.exactly = kept.data, true
@@ -125,7 +157,7 @@ func (c *Change) Apply() error {
 			return err
 		}
 	}
-	now, err := open(f.name)
+	now, err := open(f.base, f.name)
 	if err != nil {
 		return err
 	}
@@ -180,6 +212,15 @@ func replace(path string, data []byte, mode fs.FileMode) error {
 		os.Remove(f.Name())
 	}
 	return err
+}
+
+// base is the folder that links of the client's files must not lead out of; "" of a user's own files,
+// which may be links to anywhere.
+func (s Setup) base() string {
+	if s.Scope == Project {
+		return s.Dir
+	}
+	return ""
 }
 
 // top is the folder that the files of the client lie below. A set-up makes folders below it, and takes

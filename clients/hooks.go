@@ -92,7 +92,7 @@ func (s Setup) Hooks() (Hooks, error) {
 		return Hooks{}, nil
 	}
 	h := Hooks{File: file, Trust: s.Client.hooks.trust}
-	f, err := open(file)
+	f, err := open(s.base(), file)
 	if err != nil {
 		return h, err
 	}

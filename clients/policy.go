@@ -20,7 +20,7 @@ type setting struct {
 
 // isSet reports whether the file says so. Errors: those of reading; the setting has another form.
 func (s setting) isSet() (bool, error) {
-	f, err := open(s.file)
+	f, err := open("", s.file)
 	if err != nil || !f.is {
 		return false, err
 	}

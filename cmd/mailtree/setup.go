@@ -215,7 +215,7 @@ func whatToDo(err error, s clients.Setup) error {
 		advice = "Nothing was changed: remove or rename that entry, then try again"
 	case errors.Is(err, clients.ErrNotOurFile):
 		advice = "Nothing was changed: move it away, then try again"
-	case errors.Is(err, edit.ErrByHand), errors.Is(err, clients.ErrReadOnly):
+	case errors.Is(err, edit.ErrByHand), errors.Is(err, clients.ErrReadOnly), errors.Is(err, clients.ErrOutside):
 		advice = "Nothing was changed: `mailtree setup " + s.Client.Name + " --print` prints what belongs there"
 	case errors.Is(err, clients.ErrChanged):
 		advice = "Nothing was written: try again"
