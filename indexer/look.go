@@ -158,7 +158,7 @@ func (lk *look) parse(l *looker, data []byte, sum [sha256.Size]byte) (err error)
 	case format.KindCanonical, format.KindInbox, format.KindOutbox:
 		lk.msg, err = l.message(f.id, data, sum)
 		if err != nil {
-			return unsentInstead(f.kind, data, err)
+			return unsentInstead(f, data, err)
 		}
 		switch f.kind {
 		case format.KindInbox:
@@ -188,9 +188,12 @@ func (lk *look) parse(l *looker, data []byte, sum [sha256.Size]byte) (err error)
 
 // unsentInstead is what is wrong with a message file: err, but that of mail to be sent is that it was
 // not.
-func unsentInstead(k format.Kind, data []byte, err error) error {
-	if k == format.KindOutbox {
+func unsentInstead(f *file, data []byte, err error) error {
+	if f.kind == format.KindOutbox {
 		if u, bad := format.ParseUnsent(data); bad == nil && u.ID == "" {
+			if format.ServerName(f.agent) {
+				return &tree.FormatError{Reason: "it is not sent: " + f.agent + " is a name under which the server itself speaks"}
+			}
 			return &tree.FormatError{Reason: "it was not sent yet: where it cannot be sent, a message from " + maildir.Postmaster +
 				" in the agent's inbox says what to mend"}
 		}

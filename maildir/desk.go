@@ -53,12 +53,16 @@ func (s *Store) ProjectNamed(ctx context.Context, name string) (*Project, error)
 }
 
 // PersonName is the name of the agent that a person is: name without the characters that no agent's
-// has.
+// has. No person has a name of the server's own.
 func PersonName(name string) string {
-	if clean := sanitizeName(name); clean != "" {
-		return clean
+	clean := sanitizeName(name)
+	switch {
+	case clean == "":
+		return name
+	case format.ServerName(clean): // an account of that name may run the server
+		return clean + "-user"
 	}
-	return name
+	return clean
 }
 
 // Person returns the agent that a person is, and makes it at first use: see PersonName. Errors:

@@ -95,7 +95,7 @@ func (p *Project) owner(owners map[string]int, agent string) int {
 // changes nothing. Errors: ErrInvalid for the name, ErrDenied when somebody else owns it, or
 // nobody; ErrTooLarge for a guest who owns MaxGuestMailboxes.
 func (p *Project) CreateMailbox(ctx context.Context, name string, by Caller) (*Mailbox, error) {
-	if why := format.CheckName(name); why != "" || strings.EqualFold(name, Postmaster) {
+	if why := format.CheckName(name); why != "" || format.ServerName(name) {
 		return nil, &Error{
 			What:  refusal.MailboxNameUnusable,
 			Field: refusal.Mailbox,

@@ -175,6 +175,9 @@ func (p *Project) handle(ctx context.Context, f settlingFile) {
 // sendSaved sends a file, or tells its author why it cannot be. Errors: errSavedAnew; what passes by
 // itself.
 func (p *Project) sendSaved(ctx context.Context, f settlingFile) error {
+	if format.ServerName(format.Locate(f.path).Agent) { // the index tells of it as a problem
+		return nil
+	}
 	data, st, err := p.tree.Read(f.path, p.tree.MaxFile())
 	switch {
 	case tree.FaultOf(err) == tree.FaultMachine:

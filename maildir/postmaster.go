@@ -18,6 +18,10 @@ import (
 // tells of one thing once: the idempotency key of its message names that.
 const Postmaster = "Postmaster"
 
+// ServerName reports whether a name is Postmaster's or another of the server's own: see
+// format.ServerName.
+func ServerName(name string) bool { return format.ServerName(name) }
+
 // advice is a message of Postmaster's.
 type advice struct {
 	to      string

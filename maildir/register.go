@@ -138,7 +138,7 @@ func (p *Project) namesInUse(g *writer.Group) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	taken := map[string]string{strings.ToLower(Postmaster): Postmaster}
+	taken := map[string]string{}
 	for _, n := range making {
 		taken[n] = ""
 	}
@@ -207,7 +207,7 @@ func (p *Project) freeName(g *writer.Group, hint string) (name string, note *Err
 // reserved reports whether nobody can register a name: it is the server's, or a word for everybody
 // that a sender would not take for one agent.
 func reserved(name string) bool {
-	return slices.Contains([]string{"postmaster", "all", "everybody", "everyone"}, strings.ToLower(name))
+	return format.ServerName(name) || slices.Contains([]string{"all", "everybody", "everyone"}, strings.ToLower(name))
 }
 
 // madeName is adjective and noun; after a few tries with a number behind.

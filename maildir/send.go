@@ -69,6 +69,9 @@ type Sent struct {
 func (p *Project) Send(ctx context.Context, d Draft) (*Sent, error) { return p.send(ctx, "send", d) }
 
 func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error) {
+	if format.ServerName(d.From) {
+		return nil, &Error{What: refusal.SenderReserved, Field: refusal.From, Name: d.From}
+	}
 	if err := d.check(); err != nil {
 		return nil, err
 	}

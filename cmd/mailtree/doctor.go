@@ -135,6 +135,7 @@ func (d *doctor) examine(ctx context.Context) {
 	for _, slug := range slices.Sorted(maps.Keys(v.trees)) {
 		d.locks(slug, v.trees[slug])
 		d.claims(slug, v.trees[slug])
+		d.names(slug, v.trees[slug])
 		d.attachments(ctx, slug, v.trees[slug])
 		d.copies(ctx, slug, v.trees[slug])
 	}
@@ -301,6 +302,20 @@ func (d *doctor) locks(slug string, t *tree.Tree) {
 		d.say("git of %s: %s", slug, reason)
 	} else if stale == 0 {
 		d.ok("git of %s: committing, no stale locks", slug)
+	}
+}
+
+// names names the agents that have a name of the server's own.
+func (d *doctor) names(slug string, t *tree.Tree) {
+	folders, err := t.List(format.AgentsDir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		d.say("agents of %s cannot be read: %v", slug, err)
+	}
+	for _, f := range folders {
+		if format.ServerName(f.Name()) {
+			d.say("agents/%s in %s has a name under which the server itself speaks: its mail can be read, and nothing is sent from it; "+
+				"give the folder another name", f.Name(), slug)
+		}
 	}
 }
 

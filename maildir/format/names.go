@@ -30,5 +30,11 @@ func CheckName(name string) string {
 	return ""
 }
 
+// ServerName reports whether a name, in any case, is one under which the server itself speaks: Postmaster
+// writes to agents, mailtree commits. No agent gets it, and nothing is sent from its outbox.
+func ServerName(name string) bool {
+	return slices.Contains([]string{"postmaster", "mailtree", "system"}, strings.ToLower(name))
+}
+
 var windowsReserved = []string{"con", "prn", "aux", "nul", "com0", "com1", "com2", "com3", "com4", "com5", "com6", "com7", "com8", "com9",
 	"lpt0", "lpt1", "lpt2", "lpt3", "lpt4", "lpt5", "lpt6", "lpt7", "lpt8", "lpt9"}

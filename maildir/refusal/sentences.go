@@ -52,6 +52,8 @@ var sentences = [whats]sentence{
 	HintReserved:      {nil, "{field} {name} is reserved, so a name was made."},
 	HintTaken: {nil, "The name {=other} is taken, so a new one was made. If {=other} is you from an earlier session, simply use " +
 		"it: an identity needs no second registration."},
+	SenderReserved: {ErrInvalid, "{field} {name} is a name under which the server itself speaks: nothing is sent under it. " +
+		"Use an agent of another name."},
 	HintIsSession: {nil, "You are {=other} already: the session that you run in is that agent, and is told of its mail."},
 	HintChanged:   {nil, "{field} {name} was made into a valid name."},
 	StatusUnknown: {ErrInvalid, "{field} {name} is none of ready, work, offline: use one of them."},

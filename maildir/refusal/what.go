@@ -40,6 +40,7 @@ const (
 	HintTaken
 	HintChanged
 	HintIsSession
+	SenderReserved
 	StatusUnknown
 
 	// Texts.

@@ -99,7 +99,7 @@ func newName(a *tool.Args) string {
 	rule := ""
 	switch {
 	case a.Err() != nil:
-	case reserved(name) || strings.EqualFold(name, maildir.Postmaster):
+	case reserved(name) || maildir.ServerName(name):
 		rule = "reserved"
 	case name == "":
 		rule = "the name is empty"
