@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"syscall"
 
 	"mailtree/mcp/protocol"
 	"mailtree/mcp/tool"
@@ -34,6 +35,23 @@ func NewClient(dial func(ctx context.Context) (net.Conn, error), caller tool.Cal
 // Close closes the connections that are not in use.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
+// LostError says that the server ended while it was asked.
+type LostError struct{ cause error }
+
+func (e *LostError) Error() string {
+	return "the server ended before it answered, so it is not known whether this was done: look with `mailtree log -n 3` before you do it again"
+}
+
+func (e *LostError) Unwrap() error { return e.cause }
+
+// lost is the error of a connection, a *LostError where the server ended.
+func lost(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) {
+		return &LostError{err}
+	}
+	return err
+}
+
 // Refusal is what the server says in place of an answer.
 type Refusal struct {
 	Text string // a sentence
@@ -47,7 +65,7 @@ func (r *Refusal) Error() string { return r.Text }
 func (r *Refusal) NotFound() bool { return r.Code == "not_found" }
 
 // Call calls a tool of the toolset mail. answer is one of package mail's, or a json.RawMessage for
-// the structured content as it came. Errors: a *Refusal; those of the connection.
+// the structured content as it came. Errors: a *Refusal; a *LostError; those of the connection.
 func (c *Client) Call(ctx context.Context, name string, args, answer any) error {
 	var result struct {
 		Structured json.RawMessage `json:"structuredContent"`
@@ -100,7 +118,10 @@ func (c *Client) rpc(ctx context.Context, method string, params, result any) err
 			} `json:"data"`
 		} `json:"error"`
 	}
-	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
+	if err := lost(json.NewDecoder(res.Body).Decode(&answer)); err != nil {
+		if gone := (*LostError)(nil); errors.As(err, &gone) {
+			return err
+		}
 		return stranger(res)
 	}
 	if answer.Error != nil {
@@ -116,7 +137,7 @@ func (c *Client) Ask(ctx context.Context, verb string, ask, answer any) error {
 		return err
 	}
 	defer res.Body.Close()
-	return json.NewDecoder(res.Body).Decode(answer)
+	return lost(json.NewDecoder(res.Body).Decode(answer))
 }
 
 // Stream has the server do a verb that answers JSON lines for as long as ctx lasts. each is called
@@ -185,7 +206,7 @@ func (c *Client) do(r *http.Request) (*http.Response, error) {
 	r.Header.Set(protocol.HelloHeader, c.hello)
 	res, err := c.http.Do(r)
 	if err != nil {
-		return nil, errors.Unwrap(err) // the cause within the *url.Error
+		return nil, lost(errors.Unwrap(err)) // the cause within the *url.Error
 	}
 	return res, nil
 }
