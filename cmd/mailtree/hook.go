@@ -102,7 +102,7 @@ func ofSession(variable string) bool {
 
 // onEvent returns what there is to say.
 func (p *program) onEvent(ctx context.Context, client string) (e event.Event, a event.Answer, err error) {
-	if e, err = p.readEvent(client); err != nil {
+	if e, err = p.readEvent(ctx, client); err != nil {
 		return event.Event{Client: client}, a, err
 	}
 	switch {
@@ -119,8 +119,27 @@ func (p *program) onEvent(ctx context.Context, client string) (e event.Event, a 
 	return e, a, err
 }
 
-// readEvent reads what the client wrote to standard input, which it may leave open.
-func (p *program) readEvent(client string) (event.Event, error) {
+// readEvent reads what the client wrote to standard input, which it may leave open. It gives up when
+// ctx ends: a client that writes nothing must not hold the hook.
+func (p *program) readEvent(ctx context.Context, client string) (event.Event, error) {
+	type read struct {
+		e   event.Event
+		err error
+	}
+	done := make(chan read, 1)
+	go func() {
+		e, err := p.parseEvent(client)
+		done <- read{e, err}
+	}()
+	select {
+	case r := <-done:
+		return r.e, r.err
+	case <-ctx.Done(): // the process ends now, and whoever reads with it
+		return event.Event{}, fmt.Errorf("hook: nothing came on standard input: %w", context.Cause(ctx))
+	}
+}
+
+func (p *program) parseEvent(client string) (event.Event, error) {
 	in := bufio.NewReader(io.LimitReader(p.std.in, maxEvent))
 	if mark, _ := in.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
 		_, _ = in.Discard(len(byteOrderMark))

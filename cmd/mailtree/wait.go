@@ -27,7 +27,9 @@ func (p *program) hookWait(ctx context.Context, client string) error {
 		return nil
 	}
 	above := parents{os.Getppid(), session.ClientProcess()}
-	e, err := p.readEvent(client)
+	reading, stop := context.WithTimeout(ctx, hookPatience)
+	e, err := p.readEvent(reading, client)
+	stop()
 	if err != nil || e.Kind == "" || e.Subagent || !storedir.IsStore(p.cfg.Store) {
 		return err
 	}
