@@ -45,7 +45,7 @@ func (p *Program) Code(ctx context.Context, jpeg []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.limit, fmt.Errorf("it took more than %v", p.limit))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", limited, p.path, "-quiet", "-q", quality, "-metadata", "icc", "-o", "-", "--", "-")
-	var said bytes.Buffer
+	var said beginning
 	cmd.Dir, cmd.Env = "/", []string{}
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(jpeg), &said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -70,8 +70,19 @@ func (p *Program) Code(ctx context.Context, jpeg []byte) ([]byte, error) {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case err != nil:
-		first, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n")
+		first, _, _ := strings.Cut(strings.TrimSpace(string(said)), "\n")
 		return nil, fmt.Errorf("%w %s", err, first)
 	}
 	return data, nil
+}
+
+// beginning keeps the beginning of what is written to it: any program may have cwebp's name, and print
+// without end.
+type beginning []byte
+
+const maxBeginning = 4 << 10
+
+func (b *beginning) Write(text []byte) (int, error) {
+	*b = append(*b, text[:min(len(text), maxBeginning-len(*b))]...)
+	return len(text), nil
 }

@@ -69,6 +69,7 @@ func TestProgram(t *testing.T) {
 		{"cat >/dev/null; echo webp", "", 0},
 		{"echo no room >&2; exit 3", "exit status 3 no room", 0},
 		{"cat; cat /dev/zero", "more bytes", 0},
+		{"head -c 1000000 /dev/zero | tr '\\0' x >&2; exit 3", "exit status 3 xxx", 0},
 		{"sleep 60 & sleep 60", "more than 50ms", 50 * time.Millisecond},
 		{`test "$(ulimit -v)" = 262144 && test -z "$HOME" || exit 4`, "", 0},
 	} {
@@ -79,6 +80,9 @@ func TestProgram(t *testing.T) {
 		_, err := New(path, tt.limit).Code(t.Context(), []byte("jpeg image"))
 		if (err != nil) != (tt.want != "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.script, err, tt.want)
+		}
+		if err != nil && len(err.Error()) > 5_000 {
+			t.Errorf("%s: an error of %d bytes", tt.script, len(err.Error()))
 		}
 	}
 }

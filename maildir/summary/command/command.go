@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -56,7 +57,8 @@ func (c *Command) Summarize(ctx context.Context, thread []byte) (string, error) 
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
 	err := cmd.Run()
-	text := strings.TrimSpace(out.data.String())
+	said := out.data.String()
+	text := strings.TrimSpace(strings.Map(printable, said))
 	switch {
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
@@ -64,10 +66,18 @@ func (c *Command) Summarize(ctx context.Context, thread []byte) (string, error) 
 		return "", fmt.Errorf("it printed more than %d bytes", maxOutput)
 	case err != nil:
 		return "", err
-	case text == "" || !utf8.ValidString(text):
+	case text == "" || !utf8.ValidString(said):
 		return "", errors.New("it printed no text")
 	}
 	return text, nil
+}
+
+// printable drops the characters that a terminal would obey, but for line ends and tabs.
+func printable(r rune) rune {
+	if unicode.IsControl(r) && r != '\n' && r != '\t' {
+		return -1
+	}
+	return r
 }
 
 // limited keeps no more than it has left; below zero there was more.

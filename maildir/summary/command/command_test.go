@@ -15,6 +15,7 @@ func TestSummarize(t *testing.T) {
 	}{
 		{line: "tr a-z A-Z", want: "THREAD"},
 		{line: "echo read nothing", want: "read nothing"},
+		{line: `printf 'a\033[31mb\tc\nd\r'`, want: "a[31mb\tc\nd"},
 		{line: "exit 3", fails: "exit status 3"},
 		{line: "cat >/dev/null", fails: "no text"},
 		{line: `printf '\377'`, fails: "no text"},
