@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,6 +39,7 @@ func deliveries(ctx context.Context, from reader, slug, agent, text string, args
 		if d.Kind == "bcc" {
 			d.BCC = []string{agent}
 		}
+		d.Astray = !slices.Contains(d.Recipients(), agent)
 		all = append(all, d)
 		return err
 	})
@@ -186,6 +188,7 @@ func (x *Index) Box(ctx context.Context, q maildir.BoxQuery) ([]maildir.BoxRow, 
 			var blind string
 			err := scanMessage(q.Project, scan, &r.MessageRow, &r.CopyPath, &r.Read, &r.Holders, &blind)
 			r.BCC = strings.Fields(blind)
+			r.Astray = !q.Sent && !slices.Contains(r.Recipients(), q.Agent)
 			all = append(all, r)
 			return err
 		})

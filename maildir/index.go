@@ -175,6 +175,10 @@ type MessageRow struct {
 	Cursor         int64     // position in time order; opaque
 	Receipts       []Receipt // of its recipients; nil except where said
 
+	// Astray: it is read from an inbox whose agent the message does not name, so that somebody has put it
+	// there by hand. It is not verified.
+	Astray bool
+
 	BodyBytes int64 // of the whole body
 	BodyFrom  int64 // where in the body Body begins
 	BodyNext  int64 // where in the body the rest begins, where a Room had no place for it; 0: Body goes to the end
