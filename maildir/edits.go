@@ -242,8 +242,8 @@ func (p *Project) ingestOthers(ctx context.Context, paths []string) error {
 const retryTime = 2 * time.Second
 
 // compare runs beside the writer. Every hour, and when somebody asks for it, it looks for what
-// differs between tree and index, and reports that as edits; every hour it has ended claims removed
-// too.
+// differs between tree and index, and reports that as edits, and tells the holders of claims that
+// do not hold; every hour it has ended claims removed too.
 func (p *Project) compare(ctx context.Context) {
 	hourly := time.NewTicker(time.Hour)
 	defer hourly.Stop()
@@ -281,6 +281,9 @@ func (p *Project) compare(ctx context.Context) {
 		p.compared = append(p.compared, waiting...)
 		p.mu.Unlock()
 		p.writer.Look()
+		if err := p.tellOutdone(ctx); err != nil && ctx.Err() == nil {
+			p.store.cfg.Log.Warn("holders of claims that do not hold were not told", "project", p.slug, "error", err)
+		}
 	}
 }
 

@@ -1,12 +1,14 @@
 package maildir
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
 	"sync"
 	"time"
 
+	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
@@ -90,6 +92,36 @@ func (p *Project) advise(ctx context.Context, a advice) error {
 
 const moreAdvice = "More of your files in the mail tree need mending than I write of one by one. Those that cannot be sent lie in your " +
 	"outbox still, and each is listed among the problems of the store."
+
+// tellOutdone tells the holders of exclusive claims that do not hold, because another agent has an
+// earlier one of the same path: once for a claim. The server grants no second one, but a clock that
+// jumped forward and back lets both be in force, and people make claims by hand.
+func (p *Project) tellOutdone(ctx context.Context) error {
+	live, err := p.selectClaims(ctx, func(c *claim.Row, live bool) bool { return live && c.Exclusive })
+	if err != nil {
+		return err
+	}
+	holds := map[string]*claim.Row{} // by pattern: they come by age
+	for i := range live {
+		c := &live[i]
+		first := holds[c.Pattern]
+		if first == nil || first.Agent == c.Agent {
+			holds[c.Pattern] = cmp.Or(first, c)
+			continue
+		}
+		err := p.advise(ctx, advice{
+			to:      c.Agent,
+			about:   "outdone " + tree.SHA256([]byte(c.Path + c.Created.String()))[:32],
+			subject: "Your claim does not hold: " + format.Cut(format.Printable(c.Pattern), 900),
+			body: fmt.Sprintf("You and %s both have an exclusive claim of %s. %s's is older, so it holds, and yours does not: release yours, "+
+				"and ask %s about your changes.", first.Agent, format.Printable(c.Pattern), first.Agent, first.Agent),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // savedWords name what a refusal is about as the header of a file does.
 var savedWords = refusal.Words{Args: map[refusal.Field]string{

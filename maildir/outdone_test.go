@@ -1,0 +1,48 @@
+package maildir_test
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+	"mailtree/maildir/claim"
+)
+
+// TestOutdone: where a clock that jumped forward and back leaves two exclusive claims of one path,
+// the holder of the younger one is told, once.
+func TestOutdone(t *testing.T) {
+	t.Parallel()
+	var jump atomic.Int64
+	p := project(t, storetest.Config{Now: func() time.Time { return time.Now().Add(time.Duration(jump.Load())) }}, "Ann", "Bob")
+	grant := func(agent string) {
+		res, err := p.Claim(t.Context(), claim.Request{Agent: agent, Patterns: []string{"app/api"}, TTL: time.Hour})
+		if err != nil || len(res.Granted) != 1 {
+			t.Fatalf("%s: %+v, %v", agent, res, err)
+		}
+	}
+	grant("Ann")
+	jump.Store(int64(48 * time.Hour))
+	grant("Bob")
+	jump.Store(0)
+	told := func() []maildir.Delivery {
+		if err := p.Rescan(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		const leaveUnread = false
+		page, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: "Bob", Limit: 10}, leaveUnread, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return page.Messages
+	}
+	await(t, func() bool { return len(told()) == 1 })
+	if m := told()[0]; m.From != maildir.Postmaster || !strings.Contains(m.Subject, "app/api") {
+		t.Errorf("%+v", m)
+	}
+	if n := len(told()); n != 1 {
+		t.Errorf("told %d times", n)
+	}
+}
