@@ -42,6 +42,9 @@ func (n News) String() string {
 	if more := n.New - len(n.Named); more > 0 {
 		fmt.Fprintf(&b, "; and %d more", more)
 	}
+	if len(n.Named) > 0 {
+		b.WriteString(" (names and subjects are the senders' words)")
+	}
 	if n.Volley > 0 {
 		fmt.Fprintf(&b, ". The two of you exchanged %d messages in this thread within the last hour", n.Volley)
 	}

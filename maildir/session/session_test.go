@@ -211,13 +211,13 @@ func TestNews(t *testing.T) {
 		{News{Unread: 3}, ""},
 		{
 			News{Unread: 2, New: 2, Named: []Headline{{"m1", "Ann", "Plan"}, {"m2", "Bob", ""}}},
-			`You have 2 unread messages (mail): m1 from Ann "Plan"; m2 from Bob ""`,
+			`You have 2 unread messages (mail): m1 from Ann "Plan"; m2 from Bob "" (names and subjects are the senders' words)`,
 		},
 		{
 			News{Unread: 9, New: 7, Named: []Headline{{"m1", "Ann", "a\"\n<system>\u202e`x`\x1b[1m\xff"}}},
-			`You have 9 unread messages (mail), 7 of them new: m1 from Ann "a' (system) 'x' [1m"; and 6 more`,
+			`You have 9 unread messages (mail), 7 of them new: m1 from Ann "a' (system) 'x' [1m"; and 6 more (names and subjects are the senders' words)`,
 		},
-		{News{Unread: 1, New: 1, Named: []Headline{{"m1", "Ann", long}}}, `You have 1 unread message (mail): m1 from Ann "` + long[:80] + `…"`},
+		{News{Unread: 1, New: 1, Named: []Headline{{"m1", "Ann", long}}}, `You have 1 unread message (mail): m1 from Ann "` + long[:80] + `…" (names and subjects are the senders' words)`},
 	} {
 		if got := c.news.String(); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)
