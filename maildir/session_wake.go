@@ -2,13 +2,9 @@ package maildir
 
 import (
 	"context"
-	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
-	"mailtree/maildir/format"
 	"mailtree/maildir/session"
 )
 
@@ -269,68 +265,4 @@ func (p *Project) HasSession(agent string) bool {
 		}
 	}
 	return false
-}
-
-// Unwoken is an agent whose mail lies unread, and nobody can be woken for it: of its sessions all
-// have ended, or none could be reached.
-type Unwoken struct {
-	Agent  string
-	Unread int       // at most session.Most
-	Since  time.Time // the oldest of them
-	Ended  bool      // all of its sessions
-}
-
-// UnwokenAfter is how long mail lies before anybody is told that it does.
-const UnwokenAfter = 10 * time.Minute
-
-// String says so in a sentence.
-func (u *Unwoken) String() string {
-	why := "none of its sessions could be reached"
-	if u.Ended {
-		why = "none of its sessions goes on"
-	}
-	return fmt.Sprintf("%s has unread mail since %s, and nobody can be woken for it: %s.", u.Agent, format.FormatTime(u.Since), why)
-}
-
-// Unwoken lists by name the agents whose mail lies so for UnwokenAfter. Agents that were never a
-// session are not among them: they look for their mail by themselves.
-func (p *Project) Unwoken(ctx context.Context) (all []Unwoken, err error) {
-	agents := map[string]bool{}
-	for _, s := range p.sessions.All() {
-		agents[s.Agent] = true
-	}
-	for _, agent := range slices.Sorted(maps.Keys(agents)) {
-		u, err := p.AgentUnwoken(ctx, agent)
-		if err != nil {
-			return nil, err
-		}
-		if u != nil {
-			all = append(all, *u)
-		}
-	}
-	return all, nil
-}
-
-// AgentUnwoken is Unwoken for one agent, nil where it is none of them.
-func (p *Project) AgentUnwoken(ctx context.Context, agent string) (*Unwoken, error) {
-	now := p.store.cfg.Now()
-	if !slices.ContainsFunc(p.sessions.All(), func(s session.State) bool { return s.Agent == agent }) {
-		return nil, nil
-	}
-	u := &Unwoken{Agent: agent, Ended: true}
-	for _, s := range p.sessions.Live() {
-		if s.Agent != agent {
-			continue
-		}
-		u.Ended = false
-		if !s.Idle(now) || p.waiters.awaited(s.Key) || woke(&s) {
-			return nil, nil
-		}
-	}
-	unread, err := p.unreadOf(ctx, agent)
-	if n := len(unread); err == nil && n > 0 && now.Sub(unread[n-1].Created) >= UnwokenAfter {
-		u.Unread, u.Since = n, unread[n-1].Created
-		return u, nil
-	}
-	return nil, err
 }

@@ -174,7 +174,10 @@ func (v *view) waitingAgents() (all []item, err error) {
 	for _, u := range asleep {
 		what := strconv.Itoa(u.Unread) + " unread for " + v.Age(u.Since)
 		why := "its sessions could not be woken"
-		if u.Ended {
+		switch {
+		case u.Never:
+			why = "it never was a session"
+		case u.Ended:
 			why = "all its sessions have ended"
 		}
 		all = append(all, item{

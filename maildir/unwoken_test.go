@@ -1,0 +1,49 @@
+package maildir_test
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+)
+
+// TestUnwokenNever: an agent that never was a session is named once its mail lies and it was not here
+// for ten minutes. A person, and an agent in a tmux window, are not.
+func TestUnwokenNever(t *testing.T) {
+	t.Parallel()
+	var jump atomic.Int64
+	p := project(t, storetest.Config{Now: func() time.Time { return time.Now().Add(time.Duration(jump.Load())) }}, "Ann", "Bob", "Cy")
+	pat, _, err := p.Person(t.Context(), "pat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.SetSeat("Cy", maildir.Seat{Tmux: "/tmp/tmux,1,0", Pane: "%1"})
+	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob", "Cy", pat}, Subject: "s", Body: "b"})
+	named := func() (names []string) {
+		all, err := p.Unwoken(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, u := range all {
+			names = append(names, u.String())
+		}
+		return names
+	}
+	if all := named(); len(all) > 0 {
+		t.Errorf("at once: %s", all)
+	}
+	jump.Store(int64(16 * time.Minute))
+	want := "Bob has had unread mail for 16m, and nobody can be woken for it: it never was a session"
+	if all := named(); len(all) != 1 || !strings.HasPrefix(all[0], want) {
+		t.Errorf("after 16 minutes: %s, want %s", all, want)
+	}
+	if _, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: "Bob"}, false, 0); err != nil {
+		t.Fatal(err)
+	}
+	if all := named(); len(all) > 0 {
+		t.Errorf("after Bob was here: %s", all)
+	}
+}
