@@ -211,7 +211,7 @@ func (p *Project) sendSaved(ctx context.Context, f settlingFile) error {
 // mail, so it tells of no name that is in bcc alone, nor of names like that (invariant I7).
 func (p *Project) withoutBlind(d *Draft, err error) error {
 	var e *Error
-	if !errors.As(err, &e) || e.Field != refusal.Recipients || e.Name == "" {
+	if !errors.As(err, &e) || !e.Field.OfRecipients() || e.Name == "" {
 		return err
 	}
 	named := slices.Concat(d.To, d.CC)

@@ -127,6 +127,9 @@ func (p *Project) tellOutdone(ctx context.Context) error {
 var savedWords = refusal.Words{Args: map[refusal.Field]string{
 	refusal.From:        "from",
 	refusal.Recipients:  "to, cc or bcc",
+	refusal.To:          "to",
+	refusal.CC:          "cc",
+	refusal.BCC:         "bcc",
 	refusal.Subject:     "subject",
 	refusal.Importance:  "importance",
 	refusal.Thread:      "thread_id",

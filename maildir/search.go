@@ -69,6 +69,8 @@ func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, err
 		page.Note = &Error{What: refusal.QueryMistaken, Field: refusal.Query, Name: read.Mistaken, Other: read.Meant}
 	case read.Wild != "":
 		page.Note = &Error{What: refusal.QueryWildcard, Field: refusal.Query, Name: read.Wild}
+	case len(found.Hits) == 0 && read.Foreign != "":
+		page.Note = &Error{What: refusal.QueryForeign, Field: refusal.Query, Name: read.Foreign}
 	case len(found.Hits) == 0 && unknown != nil:
 		page.Note = unknown
 	case len(found.Hits) == 0 && read.Thread != "":

@@ -1,6 +1,7 @@
 package maildir
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -217,20 +218,30 @@ func (p *Project) needParties(ctx context.Context, d *Draft) error {
 		return err
 	}
 	var unknown []string
-	for _, n := range slices.Concat(d.To, d.CC, d.BCC) {
-		ok, err := p.hasAgent(ctx, n)
-		if err != nil {
-			return err
-		}
-		if !ok {
+	field := refusal.Field("") // of the list that all unknown names stand in
+	for _, list := range []struct {
+		of    refusal.Field
+		names []string
+	}{{refusal.To, d.To}, {refusal.CC, d.CC}, {refusal.BCC, d.BCC}} {
+		for _, n := range list.names {
+			ok, err := p.hasAgent(ctx, n)
+			if err != nil {
+				return err
+			}
+			if ok {
+				continue
+			}
 			unknown = append(unknown, n)
+			if field = cmp.Or(field, list.of); field != list.of {
+				field = refusal.Recipients
+			}
 		}
 	}
 	switch {
 	case len(unknown) == 0:
 		return nil
 	case d.by != nil && p.store.guest(*d.by):
-		e, err := p.noAgent(refusal.Recipients, unknown)
+		e, err := p.noAgent(field, unknown)
 		if err != nil {
 			return err
 		}
@@ -239,7 +250,7 @@ func (p *Project) needParties(ctx context.Context, d *Draft) error {
 	if err := p.noBroadcast(ctx, d.From, unknown); err != nil {
 		return err
 	}
-	return p.unknownAgent(ctx, refusal.Recipients, unknown...)
+	return p.unknownAgent(ctx, field, unknown...)
 }
 
 // needRoom refuses where a mailbox has no room for one more unread message. It counts what is under

@@ -81,6 +81,11 @@ func (p *Project) noAgent(field refusal.Field, names []string) (*Error, error) {
 			return nil, err
 		}
 	}
+	for _, n := range names {
+		if _, err := format.ParseAddress(n); err != nil && strings.IndexByte(n, '@') > 0 {
+			return nil, &Error{What: refusal.NotAnAddress, Field: field, Name: n, Err: err}
+		}
+	}
 	what := refusal.UnknownAgent
 	if slices.ContainsFunc(names, p.store.isElsewhere) {
 		what = refusal.UnknownAddress

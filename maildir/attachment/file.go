@@ -30,10 +30,12 @@ func Alternative(html string) File {
 	return f
 }
 
-// newFile is a file that its sender calls name; "" for an image of a data URI.
+// newFile is a file that its sender calls name; "" for the data of a URI.
 func newFile(name string, f *media.File) File {
 	sum := sha1Of(f.Data)
 	switch {
+	case name == "" && !strings.HasPrefix(f.Type, "image/"):
+		name = "file" + f.Ext
 	case name == "":
 		name = "image" + f.Ext
 	case f.Type == media.WebP:

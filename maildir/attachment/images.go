@@ -126,8 +126,8 @@ var scheme = regexp.MustCompile(`^(?:[A-Za-z][A-Za-z0-9+.-]*:|//|#|\?)`)
 // readImage reads what an image of the body names, and returns its file name, if any. It returns
 // nil where that is on another machine, or no file at all.
 func (g *gathering) readImage(destination string) (data []byte, name string, err error) {
-	if strings.HasPrefix(destination, "data:") {
-		data, err = dataURI(destination)
+	if isDataURI(destination) {
+		data, err = dataURI(refusal.Body, destination)
 		if err == nil {
 			err = g.count(refusal.Body, shortURI(destination), int64(len(data)))
 		}
@@ -144,8 +144,10 @@ func (g *gathering) readImage(destination string) (data []byte, name string, err
 	return data, name, err
 }
 
-// dataURI decodes the data of a URI (RFC 2397).
-func dataURI(uri string) ([]byte, error) {
+func isDataURI(name string) bool { return strings.HasPrefix(name, "data:") }
+
+// dataURI decodes the data of a URI (RFC 2397) that a field of the request names.
+func dataURI(field refusal.Field, uri string) ([]byte, error) {
 	head, data, ok := strings.Cut(uri, ",")
 	if plain, err := url.PathUnescape(data); err == nil {
 		data = plain
@@ -155,7 +157,7 @@ func dataURI(uri string) ([]byte, error) {
 	}
 	out, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(data, "="))
 	if !ok || err != nil {
-		return nil, &refusal.Error{What: refusal.ImageURIDamaged, Field: refusal.Body, Name: shortURI(uri)}
+		return nil, &refusal.Error{What: refusal.ImageURIDamaged, Field: field, Name: shortURI(uri)}
 	}
 	return out, nil
 }
@@ -163,8 +165,8 @@ func dataURI(uri string) ([]byte, error) {
 // shortURI is the beginning of a data URI, and the whole of any other destination.
 func shortURI(destination string) string {
 	head, _, ok := strings.Cut(destination, ",")
-	if ok && strings.HasPrefix(destination, "data:") {
-		return head + ",…"
+	if ok && isDataURI(destination) {
+		return format.Cut(head, 100) + ",…"
 	}
 	return destination
 }

@@ -121,7 +121,7 @@ func (in *Intake) Gather(ctx context.Context, r Request) (*Brought, error) {
 // attach gathers a file that the sender names. A name that is no file's may be a list of names: models
 // write one string for a list.
 func (g *gathering) attach(ctx context.Context, name string) error {
-	data, base, err := g.readNamed(refusal.Attachments, name)
+	data, base, err := g.readAttachment(name)
 	if list := listedNames(name); len(list) > 0 && errors.Is(err, refusal.ErrNotFound) {
 		for _, one := range list {
 			if err := g.attach(ctx, one); err != nil {
@@ -136,13 +136,25 @@ func (g *gathering) attach(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	f := media.New(base, data)
-	g.noteOdd(refusal.Attachments, name, f)
+	f, shown := media.New(base, data), shortURI(name)
+	g.noteOdd(refusal.Attachments, shown, f)
 	if g.r.Images != nil && g.r.Images.Convert == ConvertAll {
-		g.toWebP(ctx, refusal.Attachments, name, f)
+		g.toWebP(ctx, refusal.Attachments, shown, f)
 	}
 	g.files = append(g.files, newFile(base, f))
 	return nil
+}
+
+// readAttachment reads what an attachment names: a file, or the data of a URI. base is "" for data.
+func (g *gathering) readAttachment(name string) (data []byte, base string, err error) {
+	if !isDataURI(name) {
+		return g.readNamed(refusal.Attachments, name)
+	}
+	data, err = dataURI(refusal.Attachments, name)
+	if err == nil {
+		err = g.count(refusal.Attachments, shortURI(name), int64(len(data)))
+	}
+	return data, "", err
 }
 
 // listedNames cuts a list of names at its commas and line ends, or where it has none at its

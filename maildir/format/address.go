@@ -77,6 +77,9 @@ func checkDomain(domain string) string {
 	if len(domain) > maxDomain {
 		return "longer than 255 characters behind the @"
 	}
+	if strings.HasPrefix(domain, "[") {
+		return "behind the @ use the name of a domain, not the number of a machine"
+	}
 	for label := range strings.SplitSeq(domain, ".") {
 		switch {
 		case label == "":

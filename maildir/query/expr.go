@@ -16,6 +16,10 @@ type Query struct {
 	// words are searched for. "": there is none.
 	Wild string
 
+	// Foreign is the first word that is an operator or a filter in other searches and means nothing
+	// here, as in NEAR(a b), plan^2 and foo:bar. Its words are searched for. "": there is none.
+	Foreign string
+
 	// Plain says that quotes, parentheses or operators did not fit together, so that every word of
 	// the text is searched for as it stands.
 	Plain bool

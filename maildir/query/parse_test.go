@@ -52,6 +52,9 @@ func read(text string) string {
 	if q.Mistaken != "" {
 		said += " mistaking " + q.Mistaken + " for " + q.Meant
 	}
+	if q.Foreign != "" {
+		said += " foreign " + q.Foreign
+	}
 	if q.Thread != "" {
 		said += " in thread " + q.Thread
 	}

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 )
@@ -35,6 +36,7 @@ type lexer struct {
 
 	mistaken, meant string // the first of meantKeys in the text, and the key that it is close to
 	wild            string // the first word with a wildcard
+	foreign         string // the first word that is an operator or a filter elsewhere
 }
 
 // keys are the words before a colon that mean something here. All others, as in std::vector and
@@ -121,6 +123,9 @@ func (l *lexer) word() token {
 	if l.wild == "" && hasWildcard(text) {
 		l.wild = text
 	}
+	if l.foreign == "" && isForeign(text) {
+		l.foreign = text
+	}
 	name, value, colon := strings.Cut(text, ":")
 	key := keys[strings.ToLower(name)]
 	if meant := meantKeys[strings.ToLower(name)]; colon && meant != "" && l.mistaken == "" {
@@ -170,6 +175,15 @@ func hasWildcard(word string) bool {
 		}
 	}
 	return false
+}
+
+// foreign matches what is an operator or a filter in other searches, and words here: NEAR(a b),
+// NEAR/5, plan^2, foo:bar. The path of a URL, and a name with two colons, is none.
+var foreign = regexp.MustCompile(`^(NEAR(/\d+)?(\(.*)?|[^\s:^]+\^[\d.]+|[a-z_]+:[^\s:/].*)$`)
+
+func isForeign(word string) bool {
+	name, _, colon := strings.Cut(word, ":")
+	return foreign.MatchString(word) && (!colon || keys[name] == "" && meantKeys[name] == "")
 }
 
 // ended takes the * off the end of a word.

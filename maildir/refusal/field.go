@@ -10,6 +10,9 @@ const (
 	Agent       Field = "the agent's name"
 	From        Field = "the sender"
 	Recipients  Field = "the list of recipients"
+	To          Field = "the recipient" // of one list
+	CC          Field = "the recipient of a copy"
+	BCC         Field = "the recipient of a blind copy"
 	Subject     Field = "the subject"
 	Body        Field = "the body"
 	HTML        Field = "the HTML"
@@ -42,10 +45,13 @@ const (
 	Moment      Field = "the moment"
 )
 
+// OfRecipients reports whether the field holds recipients.
+func (f Field) OfRecipients() bool { return f == Recipients || f == To || f == CC || f == BCC }
+
 // Fields lists all of them.
 func Fields() []Field {
 	return []Field{
-		Project, Agent, From, Recipients, Subject, Body, HTML, Importance, Thread, Key, InReplyTo, References, Attachments, Message,
+		Project, Agent, From, Recipients, To, CC, BCC, Subject, Body, HTML, Importance, Thread, Key, InReplyTo, References, Attachments, Message,
 		Offset, FileOffset, Query, Cursor, Paths, Lease, Reason, Program, Model, Task, NameHint, Mailbox,
 		HookEvent, HookCommand, HookName, HookTimeout, HookTrust, Status, Repository, Moment,
 	}

@@ -40,6 +40,7 @@ var sentences = [whats]sentence{
 	// Agents.
 
 	UnknownAgent: {ErrNotFound, "No agent {names} {arg} in project {=other}. {near} {in} {all agents} {make an agent}"},
+	NotAnAddress: {ErrInvalid, "No agent is named {name} {arg}, and {cause}."},
 	UnknownAddress: {ErrNotFound, "No agent {names} {arg} in project {=other}: a name with a domain is somebody elsewhere, where no " +
 		"mail goes yet. {near} {all agents} {make an agent}"},
 	NoBroadcast: {ErrNotFound, "No agent of project {=other} is named {name} {arg}, and no name means everybody: list the names. " +
@@ -153,6 +154,8 @@ var sentences = [whats]sentence{
 	QueryMistaken: {nil, "{=name} is no filter, so it was searched for as it stands: to filter, write {=other}. In quotes it is text."},
 	QueryWildcard: {nil, "{name} {arg} was searched for as the words in it: only a * at the end of a word stands for more letters, as in " +
 		"dep*."},
+	QueryForeign: {nil, "Nothing was found. {name} {arg} was searched for as the words in it, because it means nothing else here: " +
+		"use words, \"phrases\", prefix*, AND OR NOT -word ( ), and from: to: cc: subject: body: thread: importance: after: before:."},
 	SummaryCommandFailed: {nil, "The command that summarizes threads failed ({why}), so this is made from the structure of the " +
 		"messages alone."},
 	CursorUnknown: {ErrInvalid, "{field} {name} is not one that an earlier page gave: pass it as it was given, or leave it out."},

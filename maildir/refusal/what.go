@@ -41,6 +41,7 @@ const (
 	HintChanged
 	HintIsSession
 	SenderReserved
+	NotAnAddress
 	StatusUnknown
 
 	// Texts.
@@ -117,6 +118,7 @@ const (
 	QueryPlain
 	QueryMistaken
 	QueryWildcard
+	QueryForeign
 	SummaryCommandFailed
 	CursorUnknown
 

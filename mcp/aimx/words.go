@@ -17,6 +17,7 @@ const noEmail = "Email '{=name}' not found in mailbox '{=other}'."
 var words = refusal.Words{
 	Args: map[refusal.Field]string{
 		refusal.Recipients:  "to",
+		refusal.To:          "to",
 		refusal.Subject:     "subject",
 		refusal.Body:        "body",
 		refusal.HTML:        "html_body",

@@ -6,7 +6,7 @@ import (
 )
 
 var words = refusal.Words{
-	Args: map[refusal.Field]string{refusal.Recipients: "name", refusal.Body: "msg", refusal.Key: "msg_id"},
+	Args: map[refusal.Field]string{refusal.Recipients: "name", refusal.To: "name", refusal.Body: "msg", refusal.Key: "msg_id"},
 	Phrases: tool.Phrases(map[string]string{
 		"make a project":       "?project= makes a project when given its absolute path.",
 		"find agents":          "",
