@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"slices"
 	"strings"
+	"time"
 
 	"mailtree/maildir"
 	"mailtree/maildir/format"
@@ -145,4 +146,20 @@ func (x *Index) Names(ctx context.Context, slug string, what format.Kind, prefix
 	})
 	all = slices.Compact(all)
 	return all[:max(0, min(limit, len(all)))], nil
+}
+
+// LastRead tells when each agent read last: see maildir.Index.
+func (x *Index) LastRead(ctx context.Context, slug string) (map[string]time.Time, error) {
+	all := map[string]time.Time{}
+	err := x.each(ctx, "SELECT a.name, (SELECT max(d.read_at) FROM deliveries d WHERE d.aid = a.aid AND d.read_at IS NOT NULL) "+
+		"FROM agents a WHERE a.pid = ?", []any{x.pid(slug)}, func(scan func(...any) error) error {
+		var name string
+		var at sql.NullInt64
+		err := scan(&name, &at)
+		if at.Valid {
+			all[name] = time.UnixMicro(at.Int64)
+		}
+		return err
+	})
+	return all, err
 }

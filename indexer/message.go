@@ -221,6 +221,18 @@ func (x *Index) Keyed(ctx context.Context, slug, from, key string) ([]maildir.Me
 	return all, err
 }
 
+// IDKeyed finds a message of an agent by the key of its sender: see maildir.Index.
+func (x *Index) IDKeyed(ctx context.Context, slug, agent, key string) (id string, err error) {
+	if key == "" {
+		return "", nil
+	}
+	err = x.each(ctx, "SELECT m.id FROM messages m WHERE m.pid = ?1 AND m.sender IN (SELECT name FROM agents WHERE pid = ?1) "+
+		"AND m.key = ?3 AND m.key <> '' AND (m.sender = ?2 OR EXISTS (SELECT 1 FROM deliveries d WHERE d.aid = "+agentID+
+		" AND d.row = m.row)) ORDER BY m.row DESC LIMIT 1",
+		[]any{x.pid(slug), agent, key}, func(scan func(...any) error) error { return scan(&id) })
+	return id, err
+}
+
 // Newest lists the newest messages of all projects: see maildir.Index.
 func (x *Index) Newest(ctx context.Context, limit int) ([]maildir.MessageRow, error) {
 	slugs := map[int64]string{}

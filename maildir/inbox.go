@@ -151,7 +151,7 @@ func (p *Project) pageOfOne(ctx context.Context, q InboxQuery) (*InboxPage, erro
 	err = q.Room.attempt(ctx, func() error {
 		page.Messages = []Delivery{*d}
 		_, err := q.Room.Take(&page.Messages[0].MessageRow, func(offset, n int64) (string, error) {
-			return p.store.index.Body(ctx, p.slug, q.ID, offset, n)
+			return p.store.index.Body(ctx, p.slug, d.ID, offset, n)
 		})
 		return err
 	})
@@ -161,9 +161,20 @@ func (p *Project) pageOfOne(ctx context.Context, q InboxQuery) (*InboxPage, erro
 	return page, err
 }
 
-// oneOf reads, without its body, a message that lies in the agent's inbox or that the agent sent.
+// oneOf reads, without its body, a message that lies in the agent's inbox or that the agent sent. id may
+// be the key that its sender gave it, which postal shows as its id.
 func (p *Project) oneOf(ctx context.Context, agent, id string) (*Delivery, error) {
 	d, err := p.store.index.Delivery(ctx, p.slug, agent, id, WithoutBody, nil)
+	if err == nil && d == nil {
+		keyed, kerr := p.store.index.IDKeyed(ctx, p.slug, agent, id)
+		if kerr != nil {
+			return nil, kerr
+		}
+		if keyed != "" {
+			id = keyed
+			d, err = p.store.index.Delivery(ctx, p.slug, agent, id, WithoutBody, nil)
+		}
+	}
 	if err == nil && d == nil {
 		d, err = p.sent(ctx, agent, id)
 	}

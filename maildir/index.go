@@ -60,6 +60,8 @@ type Index interface {
 
 	Agent(ctx context.Context, project, name string) (*AgentRow, error) // nil when there is none
 	Agents(ctx context.Context, project string) ([]AgentRow, error)     // by name; without Program, Model, Task
+	// LastRead is the newest time of a read mark of each agent that has one, by name.
+	LastRead(ctx context.Context, project string) (map[string]time.Time, error)
 	// AgentsAfter lists by name, with all that is known of them, at most limit of those whose names
 	// come after a name.
 	AgentsAfter(ctx context.Context, project, after string, limit int) ([]AgentRow, error)
@@ -82,6 +84,8 @@ type Index interface {
 	Keyed(ctx context.Context, project, from, key string) ([]MessageRow, error)
 
 	// Delivery finds an agent's copy, nil when there is none. Body and room are as of Message.
+	// IDKeyed is the id of the newest message with the sender's key that the agent got or sent; "" where there is none.
+	IDKeyed(ctx context.Context, project, agent, key string) (string, error)
 	Delivery(ctx context.Context, project, agent, id string, body BodyWanted, room *Room) (*Delivery, error)
 	// Deliveries finds an agent's copies of those messages, without bodies, in any order.
 	Deliveries(ctx context.Context, project, agent string, ids []string) ([]Delivery, error)

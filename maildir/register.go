@@ -298,6 +298,11 @@ func (p *Project) Agents(ctx context.Context) ([]AgentRow, error) {
 	return p.store.index.Agents(ctx, p.slug)
 }
 
+// LastRead tells when each agent read mail last; agents that never did are not among them.
+func (p *Project) LastRead(ctx context.Context) (map[string]time.Time, error) {
+	return p.store.index.LastRead(ctx, p.slug)
+}
+
 // AgentsQuery selects agents, by name.
 type AgentsQuery struct {
 	After  string // only those whose names come after this one

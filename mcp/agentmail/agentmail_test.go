@@ -52,7 +52,7 @@ func TestDeclared(t *testing.T) {
 	tooltest.Fits(t, tools[0], sentShape{"m"})
 	tooltest.Fits(t, tools[1], receivedShape{mailShape: &mailShape{"a", "m", "token", ""}}, noMail())
 	tooltest.Fits(t, tools[2], statusShape{"ok"})
-	tooltest.Fits(t, tools[3], shapeRecipients([]string{"a", "b"}, nil, "a"), shapeRecipients(nil, nil, "a"))
+	tooltest.Fits(t, tools[3], shapeRecipients([]string{"a", "b"}, nil, "a", map[string]time.Time{"b": time.Unix(1, 0)}), shapeRecipients(nil, nil, "a", nil))
 }
 
 func TestWords(t *testing.T) { tooltest.Words(t, &words, newToolset(tool.Config{}).tools()...) }
@@ -77,13 +77,16 @@ func newWorld(t *testing.T) *world {
 	}
 }
 
+// lastRead is a time, which TestLastRead looks at.
+var lastRead = regexp.MustCompile(`,"last_read_at":[0-9]+`)
+
 var messageID = regexp.MustCompile(`msg_[0-9a-f_]+`)
 
 // call calls a tool and returns what the caller gets, with ID for the id of a message; of a refusal
 // its text and code.
 func (w *world) call(c tool.Caller, name, args string) string {
 	out := w.answer(c, name, args)
-	return messageID.ReplaceAllString(out, "ID")
+	return messageID.ReplaceAllString(lastRead.ReplaceAllString(out, ""), "ID")
 }
 
 func (w *world) answer(c tool.Caller, name, args string) string {
@@ -375,7 +378,7 @@ func TestIgnore(t *testing.T) {
 	w := newWorld(t)
 	repo, linked := repository(t)
 	list := func(names ...string) string {
-		s := shapeRecipients(append(names, "me"), nil, "me")
+		s := shapeRecipients(append(names, "me"), nil, "me", nil)
 		slices.SortFunc(s.Recipients, func(a, b recipientShape) int { return strings.Compare(a.Name, b.Name) })
 		return string(tool.Encode(s))
 	}
@@ -494,5 +497,28 @@ func TestCancelled(t *testing.T) {
 	cancel()
 	if _, err := caller(ctx); refusal.Code(err) != "unavailable" {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestLastRead: list-recipients tells when each agent last read mail.
+func TestLastRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ann, bob := tool.Caller{Agent: "Ann", Project: "/p"}, tool.Caller{Agent: "Bob", Project: "/p"}
+	w.call(bob, "status", `{"status":"ready"}`)
+	w.call(ann, "send", `{"recipient":"Bob","message":"hello"}`)
+	before := time.Now().UnixMilli()
+	w.call(bob, "receive", `{}`)
+	var all struct{ Recipients []recipientShape }
+	if err := json.Unmarshal([]byte(w.answer(ann, "list-recipients", `{}`)), &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range all.Recipients {
+		if read := r.LastRead >= before; read != (r.Name == "Bob") {
+			t.Errorf("%+v, and Bob alone has read, at %d or later", r, before)
+		}
+	}
+	if len(all.Recipients) != 2 {
+		t.Errorf("%+v", all)
 	}
 }

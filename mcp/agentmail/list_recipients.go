@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"time"
 
 	"mailtree/mcp/tool"
 )
@@ -11,6 +12,7 @@ import (
 type recipientShape struct {
 	Name      string `json:"name" jsonschema:"agent name"`
 	IsCurrent bool   `json:"is_current" jsonschema:"it is you"`
+	LastRead  int64  `json:"last_read_at,omitempty" jsonschema:"when it last read mail, Unix time in ms"`
 }
 
 type recipientsShape struct {
@@ -42,18 +44,26 @@ func (t *toolset) listRecipients() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			all := shapeRecipients(names, ignored, w.name).Recipients
+			read, err := p.LastRead(ctx)
+			if err != nil {
+				return nil, err
+			}
+			all := shapeRecipients(names, ignored, w.name, read).Recipients
 			page, next, err := tool.Page(ctx, t.cfg.Budget, recipientsShape{Next: len(all)}, all, offset)
 			return recipientsShape{page, next}, err
 		},
 	}
 }
 
-func shapeRecipients(names, ignored []string, me string) recipientsShape {
+func shapeRecipients(names, ignored []string, me string, read map[string]time.Time) recipientsShape {
 	s := recipientsShape{Recipients: []recipientShape{}}
 	for _, n := range names {
 		if n == me || !slices.Contains(ignored, n) {
-			s.Recipients = append(s.Recipients, recipientShape{n, n == me})
+			r := recipientShape{Name: n, IsCurrent: n == me}
+			if at := read[n]; !at.IsZero() {
+				r.LastRead = at.UnixMilli()
+			}
+			s.Recipients = append(s.Recipients, r)
 		}
 	}
 	return s
