@@ -212,6 +212,10 @@ func (k *clientCheck) heard() {
 	if last.IsZero() {
 		k.d.note("%s: no hook of it has run yet in a project's folder", k.client.Title)
 	} else {
-		k.d.ok("%s: a hook last ran at %s", k.client.Title, format.FormatTime(last))
+		ago := "just now"
+		if d := time.Since(last); d >= time.Minute {
+			ago = format.TimeLeft(d) + " ago"
+		}
+		k.d.ok("%s: a hook last ran %s", k.client.Title, ago)
 	}
 }

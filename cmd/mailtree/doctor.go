@@ -342,8 +342,8 @@ func (d *doctor) claims(slug string, t *tree.Tree) {
 	slices.SortFunc(lost, func(a, b claim.Row) int { return strings.Compare(a.Path, b.Path) })
 	listed := d.listed(len(lost))
 	for _, c := range lost[:listed] {
-		d.say("claim %s in %s is held by %q, who is no agent, until %s: end it with `touch %s`",
-			c.Path, slug, c.Agent, format.FormatTime(c.Expires), format.ReleasedMark(c.Path))
+		d.say("claim %s in %s is held by %q, who is no agent, for %s more: end it with `touch %s`",
+			c.Path, slug, c.Agent, format.TimeLeft(c.Expires.Sub(now)), format.ReleasedMark(c.Path))
 	}
 	d.sayMore(len(lost) - listed)
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"mailtree/maildir/format"
 )
 
 // program is what every subcommand is given.
@@ -144,8 +146,13 @@ func (u *usage) Error() string { return u.err.Error() + "; see `" + u.path + " -
 func unknownCommand(root *cobra.Command, word, path string) error {
 	var near []string
 	if c, _, err := root.Find(strings.Fields(path)[1:]); err == nil {
-		c.SuggestionsMinimumDistance = 2 // letters: two that are swapped are two
-		near = c.SuggestionsFor(word)
+		var all []string
+		for _, sub := range c.Commands() {
+			if sub.IsAvailableCommand() {
+				all = append(all, sub.Name())
+			}
+		}
+		near = format.Near(word, all)
 	}
 	return &usage{fmt.Errorf("unknown command %q for %q%s", word, path, meant(near)), path}
 }

@@ -46,23 +46,25 @@ func holds(a, b string) bool {
 	return b != "" && (strings.HasPrefix(a, b) || len(b) > 3 && strings.Contains(a, b))
 }
 
-// distance is Levenshtein's, over at most 128 bytes of each.
+// distance is Levenshtein's, over at most 128 bytes of each; two letters that are swapped count as
+// one.
 func distance(a, b string) int {
 	a, b = Cut(a, 128), Cut(b, 128)
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
 	}
 	for i := 1; i <= len(a); i++ {
-		diag := row[0]
 		row[0] = i
 		for j := 1; j <= len(b); j++ {
-			cost := diag
-			if a[i-1] != b[j-1] {
-				cost = 1 + min(diag, row[j], row[j-1])
+			if row[j] = last[j-1]; a[i-1] != b[j-1] {
+				row[j] = 1 + min(last[j-1], last[j], row[j-1])
 			}
-			diag, row[j] = row[j], cost
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], 1+before[j-2])
+			}
 		}
+		before, last, row = last, row, before
 	}
-	return row[len(b)]
+	return last[len(b)]
 }
