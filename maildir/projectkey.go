@@ -75,6 +75,30 @@ func (p *Project) KeyNote(key string) *Error {
 	}
 }
 
+// MakingNote tells whoever makes the project by a key what they may not expect of it: that it is for
+// every path there is, that the key names a linked work tree, or no folder of this machine. It is ""
+// where there is nothing to tell.
+func (p *Project) MakingNote(key string) string {
+	given := filepath.Clean(storedir.PlainKey(key))
+	if p.human == "/" {
+		return "This project is for every path of the machine, and no code base: if you meant one, call again with its absolute path."
+	}
+	if linked, err := repo.LinkedWorkTree(given, p.human); err == nil && linked != "" {
+		return linked + " is a linked work tree of " + p.human + ": both have this project."
+	}
+	return p.MissingNote(key)
+}
+
+// MissingNote says that no folder lies where the key names one; "" where one does.
+func (p *Project) MissingNote(key string) string {
+	missing := p.MissingFolder(key)
+	if missing == "" {
+		return ""
+	}
+	return "No such folder on this machine: " + missing + ". " +
+		"The project is there all the same; if you meant another one, call again with its absolute path."
+}
+
 // KeyFolder is the folder that a key, which means the project, names below that, relative to it; ""
 // where it names none.
 func (p *Project) KeyFolder(key string) string {

@@ -15,15 +15,18 @@ type NewProject struct {
 type MadeProject struct {
 	Slug     string `json:"slug"`
 	HumanKey string `json:"human_key"`
+	Note     string `json:"note,omitempty"` // what whoever made it may not expect
 }
 
-// Made says what the project is called.
-func Made(p *maildir.Project) MadeProject { return MadeProject{Slug: p.Slug(), HumanKey: p.HumanKey()} }
+// Made says what the project that a key means is called.
+func Made(p *maildir.Project, key string) MadeProject {
+	return MadeProject{Slug: p.Slug(), HumanKey: p.HumanKey(), Note: p.MakingNote(key)}
+}
 
 func (s *Server) newProject(ctx context.Context, ask *NewProject) (made MadeProject, err error) {
 	p, err := s.cfg.Store.EnsureProject(ctx, ask.Key)
 	if err != nil {
 		return made, err
 	}
-	return Made(p), nil
+	return Made(p, ask.Key), nil
 }

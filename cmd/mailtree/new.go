@@ -102,6 +102,9 @@ func newDraftCommand(p *program) *cobra.Command {
 // tellProject says what a project is called.
 func (p *program) tellProject(made mcpserver.MadeProject) {
 	fmt.Fprintf(p.std.out, "project %s: %s\n", made.Slug, made.HumanKey)
+	if made.Note != "" {
+		fmt.Fprintln(p.std.out, made.Note)
+	}
 }
 
 // projectHere makes the project of this folder for a client that is set up in it.
@@ -127,7 +130,7 @@ func (p *program) ensureProject(ctx context.Context, path string) (made mcpserve
 	err = p.alone(ctx, func(ctx context.Context, store *maildir.Store) error {
 		of, err := store.EnsureProject(ctx, path)
 		if err == nil {
-			made = mcpserver.Made(of)
+			made = mcpserver.Made(of, path)
 		}
 		return err
 	})

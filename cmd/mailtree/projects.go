@@ -11,14 +11,24 @@ import (
 )
 
 func projectsCommand(p *program) *cobra.Command {
-	var asJSON bool
+	var asJSON, yes bool
+	var remove string
 	c := &cobra.Command{
 		Use:   "projects",
 		Short: "List the projects of the store, and what is unread for you in each",
-		Args:  cobra.NoArgs,
+		Long: "List the projects of the store, and what is unread for you in each. With --remove a project goes: its mail, its\n" +
+			"agents, its claims and its history in Git. Nothing brings it back, `mailtree undo` neither. It is asked for first.",
+		Args: cobra.NoArgs,
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print the answer as JSON")
-	c.RunE = func(c *cobra.Command, _ []string) error { return p.listProjects(c.Context(), asJSON) }
+	c.Flags().StringVar(&remove, "remove", "", "remove the project of that path or slug, for good")
+	c.Flags().BoolVar(&yes, "yes", false, "with --remove: do not ask")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if remove != "" {
+			return p.removeProject(c.Context(), remove, yes, asJSON)
+		}
+		return p.listProjects(c.Context(), asJSON)
+	}
 	return c
 }
 

@@ -44,7 +44,7 @@ func (t *Toolset) createAgent() tool.Tool {
 			if err != nil {
 				return nil, err
 			}
-			return createdShape{shapeProfile(p, &made.AgentRow), notes(say(made.Note), say(p.KeyNote(key)), missingNote(p, key))}, nil
+			return createdShape{shapeProfile(p, &made.AgentRow), notes(say(made.Note), say(p.KeyNote(key)), p.MakingNote(key))}, nil
 		},
 	}
 }

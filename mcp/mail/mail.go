@@ -111,7 +111,7 @@ func (t *Toolset) project(ctx context.Context, a *tool.Args) (p *maildir.Project
 		return nil, "", err
 	}
 	if above := p.KeyNote(key); above != nil {
-		note = notes(say(above), missingNote(p, key))
+		note = notes(say(above), p.MissingNote(key))
 	}
 	return p, note, nil
 }
@@ -119,16 +119,6 @@ func (t *Toolset) project(ctx context.Context, a *tool.Args) (p *maildir.Project
 // notes joins what there is to say.
 func notes(all ...string) string {
 	return strings.Join(slices.DeleteFunc(all, func(note string) bool { return note == "" }), " ")
-}
-
-// missingNote says that no folder lies where the key names one; "" where one does.
-func missingNote(p *maildir.Project, key string) string {
-	missing := p.MissingFolder(key)
-	if missing == "" {
-		return ""
-	}
-	return "No such folder on this machine: " + missing + ". " +
-		"The project is there all the same; if you meant another one, call again with its absolute path."
 }
 
 // The arguments that many tools share. create_agent and the instructions describe them.

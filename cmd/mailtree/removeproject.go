@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"mailtree/cli"
+	"mailtree/maildir"
+	"mailtree/maildir/format"
+	"mailtree/maildir/storedir"
+	"mailtree/maildir/tree"
+)
+
+// removedProject is a project that is to go, or has gone.
+type removedProject struct {
+	Slug     string `json:"removed"`
+	HumanKey string `json:"human_key,omitempty"`
+	Messages int    `json:"messages"`
+	Agents   int    `json:"agents"`
+}
+
+// removeProject removes a project with its history. It asks at a terminal, and refuses elsewhere
+// unless yes. The folder leaves the store's projects in one step, before its files go one by one: a
+// server that runs ends the project then (maildir/removed.go), and the next one finds none.
+func (p *program) removeProject(ctx context.Context, key string, yes, asJSON bool) error {
+	t, slug, err := storedir.OpenProject(p.cfg.Store, key, p.cfg.Scope)
+	if errors.Is(err, maildir.ErrNotFound) {
+		return p.noProject(key)
+	}
+	if err != nil {
+		return err
+	}
+	gone, err := countProject(ctx, t, slug)
+	t.Close()
+	if err != nil {
+		return err
+	}
+	what := fmt.Sprintf("project %s (%s) with %s, %s and its whole history", slug, gone.HumanKey,
+		count(gone.Messages, "message"), count(gone.Agents, "agent"))
+	if !yes {
+		if !cli.IsTerminal(p.std.in) {
+			return fmt.Errorf("--remove %s would remove %s, and nothing brings it back: add --yes", key, what)
+		}
+		fmt.Fprintf(p.std.err, "Remove %s? Nothing brings it back. [y/N] ", what)
+		answer, _ := bufio.NewReader(p.std.in).ReadString('\n')
+		if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
+			return fmt.Errorf("nothing was removed")
+		}
+	}
+	aside, err := os.MkdirTemp(p.cfg.Store, ".removed-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(aside)
+	if err := os.Rename(filepath.Dir(storedir.Repo(p.cfg.Store, slug)), filepath.Join(aside, slug)); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(aside); err != nil {
+		return fmt.Errorf("the project is gone, but not all of its files: remove %s: %w", aside, err)
+	}
+	if asJSON {
+		return p.printJSON(gone)
+	}
+	_, err = fmt.Fprintf(p.std.out, "removed %s\n", what)
+	return err
+}
+
+// noProject is the refusal of a key that no project has.
+func (p *program) noProject(key string) error {
+	var all []string
+	names, err := storedir.ProjectNames(p.cfg.Store)
+	for _, n := range names {
+		all = append(all, n.Slug, n.HumanKey)
+	}
+	return errors.Join(err, fmt.Errorf("--remove %s: there is no such project%s; `mailtree projects` lists them", key, meant(format.Near(key, all))))
+}
+
+// countProject counts what goes with a project.
+func countProject(ctx context.Context, t *tree.Tree, slug string) (gone removedProject, err error) {
+	gone = removedProject{Slug: slug, HumanKey: storedir.HumanKeyOf(t)}
+	if _, err := t.Stat(format.MessagesDir); err == nil {
+		err := t.Walk(ctx, format.MessagesDir, func(path string, _ fs.DirEntry) error {
+			if format.Locate(path).Kind == format.KindCanonical {
+				gone.Messages++
+			}
+			return nil
+		})
+		if err != nil {
+			return gone, err
+		}
+	}
+	agents, err := t.List(format.AgentsDir)
+	if err != nil && !os.IsNotExist(err) {
+		return gone, err
+	}
+	gone.Agents = len(agents)
+	return gone, nil
+}
