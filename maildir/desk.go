@@ -53,16 +53,12 @@ func (s *Store) ProjectNamed(ctx context.Context, name string) (*Project, error)
 }
 
 // PersonName is the name of the agent that a person is: name without the characters that no agent's
-// has. No person has a name of the server's own.
+// has.
 func PersonName(name string) string {
-	clean := sanitizeName(name)
-	switch {
-	case clean == "":
-		return name
-	case format.ServerName(clean): // an account of that name may run the server
-		return clean + "-user"
+	if clean := sanitizeName(name); clean != "" {
+		return clean
 	}
-	return clean
+	return name
 }
 
 // Person returns the agent that a person is, and makes it at first use: see PersonName. Errors:

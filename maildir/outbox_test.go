@@ -207,7 +207,7 @@ func TestSaveHalf(t *testing.T) {
 // when it is mended it is sent.
 func TestSaveRefused(t *testing.T) {
 	for name, tt := range map[string]struct{ text, told string }{
-		"recipient":   {`{"to": ["Bop"]}`, `No agent "Bop" (to, cc or bcc) in project`},
+		"recipient":   {`{"to": ["Bop"]}`, `No agent "Bop" (to) in project`},
 		"none":        {`{}`, "The message has no recipient (to, cc or bcc)"},
 		"JSON":        {`{"to": ["Bob"`, "It is no message: line 2: the JSON ends too early: a quotation mark, ] or } is missing."},
 		"type":        {`{"to": "Bob"}`, `It is no message: line 2: "to" has the wrong type: found a JSON string where a list in [ ] belongs.`},

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/cli"
+	"mailtree/maildir"
 	mcpserver "mailtree/mcp"
 )
 
@@ -123,6 +124,9 @@ func (p *program) me() (string, error) {
 	u, err := user.Current()
 	if err != nil {
 		return "", errors.New("this user has no name: choose one with MAILTREE_ME")
+	}
+	if maildir.ServerName(u.Username) { // an account of its own may run the server
+		return u.Username + "-user", nil
 	}
 	return u.Username, nil
 }
