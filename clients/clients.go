@@ -7,6 +7,7 @@
 //	clients.go   what setting one up changes: a Change for each file, computed before any is written
 //	hooks.go     the part of that which is about hooks
 //	policy.go    settings that keep a client from running hooks
+//	allow.go     what a client asks a person before it calls a tool
 //	approval.go  what a client asks a person before it uses what stands in a code base
 //	trust.go     asks a client which hooks a person trusts
 //	file.go      reading and replacing one file of somebody else's
@@ -102,6 +103,7 @@ type Wanted struct {
 	Server       Server
 	NoHooks      bool // the entry without the hooks
 	Instructions bool // also the lines for its agents
+	Allow        bool // the client calls the mail's tools without a question: see Client.CanAllow
 }
 
 // Add returns what sets the client up. Files that are right already are in no Change; nothing is
@@ -120,7 +122,14 @@ func (s Setup) parts(w Wanted) ([]part, error) {
 	if err != nil {
 		return nil, err
 	}
-	parts := []part{s.entry(file, w.Server)}
+	parts := []part{s.entry(file, w.Server, w.Allow)}
+	if w.Allow && s.Client.permission.item != "" {
+		allow, err := s.allowPart()
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, allow)
+	}
 	if hooks, err := s.hooksPart(); err == nil && !w.NoHooks {
 		parts = append(parts, hooks)
 	}
@@ -139,9 +148,17 @@ func (s Setup) Remove() ([]*Change, error) {
 	if err != nil && !errors.Is(err, ErrNotOurs) {
 		return nil, err
 	}
+	allowed, err := s.allowed()
+	if err != nil {
+		return nil, err
+	}
 	var parts []part
 	if leads != nil {
-		parts = append(parts, s.entry(file, *leads))
+		parts = append(parts, s.entry(file, *leads, allowed))
+	}
+	if allowed && s.Client.permission.item != "" {
+		allow, _ := s.allowPart() // it has a file, as it holds the permission
+		parts = append(parts, allow)
 	}
 	hooks, err := s.Hooks()
 	if err != nil {
@@ -283,7 +300,7 @@ func (s Setup) wanted(server Server) edit.Entry {
 
 // entry is the part of the client's entry. An entry that is not ours is not put, and is not cut; one
 // that leads to the mail, by a person's own flags, stays.
-func (s Setup) entry(file string, server Server) part {
+func (s Setup) entry(file string, server Server, allow bool) part {
 	form := s.Client.format
 	current := func(data []byte) (any, *Server, error) {
 		got, err := form.Get(data, s.path())
@@ -303,6 +320,9 @@ func (s Setup) entry(file string, server Server) part {
 				return data, nil
 			}
 			want := s.wanted(server)
+			if key := s.Client.permission.key; allow && key.Name != "" {
+				want.Keys = append(want.Keys, key)
+			}
 			if leads != nil && leads.Headers != "" && server.Headers == "" {
 				want.Drop = append(want.Drop, s.Client.headersKey)
 			}

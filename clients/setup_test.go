@@ -111,6 +111,8 @@ func begin(t *testing.T, a *txtar.Archive) *attempt {
 			c.setup.Store = strings.Join(words[1:], " ")
 		case "notes":
 			c.wanted.Instructions = true
+		case "allow":
+			c.wanted.Allow = true
 		case "crlf":
 			c.crlf = true
 		case "again":
@@ -377,7 +379,7 @@ func TestPartsOfOneFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	form, other := edit.JSON{Comments: true}, edit.Entry{Path: []string{"hooks", "x"}, Keys: []edit.Key{{Name: "on", Value: true}}}
-	parts := []part{c.setup.entry(file, c.wanted.Server), {
+	parts := []part{c.setup.entry(file, c.wanted.Server, false), {
 		file:  file,
 		put:   func(data []byte) ([]byte, error) { return form.Put(data, other) },
 		cut:   func(data []byte) ([]byte, error) { return form.Cut(data, other.Path) },

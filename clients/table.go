@@ -31,7 +31,8 @@ type Client struct {
 	// What it asks a person about a code base; nil: nothing.
 	approval func(context.Context, Setup) (*Approval, error)
 
-	hooks hooks
+	hooks      hooks
+	permission permission
 }
 
 // place is one of several files below a folder.
@@ -80,6 +81,7 @@ func List() []Client {
 			off:          claudeEntryOff,
 			approval:     claudeApproval,
 			hooks:        claudeHooks(),
+			permission:   permission{item: "mcp__" + entryName, list: []string{"permissions", "allow"}},
 		},
 		{
 			Name:         "codex",
@@ -108,6 +110,7 @@ func List() []Client {
 			off:          geminiEntryOff,
 			approval:     geminiApproval,
 			hooks:        geminiHooks(),
+			permission:   permission{key: edit.Key{Name: "trust", Value: true}},
 		},
 		{
 			Name:         "opencode",

@@ -97,6 +97,9 @@ func (k *clientCheck) examine(ctx context.Context, at clients.Site, scopes []cli
 			k.trusted(ctx, s, hooks[0].Trust)
 		}
 		k.heard()
+		if asks, err := s.AsksFor(); err == nil && asks {
+			k.d.note("%s", asksForTools(k.client))
+		}
 	}
 }
 

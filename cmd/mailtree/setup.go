@@ -56,6 +56,7 @@ func setupCommand(p *program) *cobra.Command {
 	f.BoolVar(&o.http, "http", false, "over HTTP, at HOST and PORT: calls fail while no server runs; else `mailtree stdio` starts one")
 	f.BoolVar(&o.noHooks, "no-hooks", false, "write the entry alone; hooks that are there stay")
 	f.BoolVar(&o.instructions, "instructions", false, "also write five lines for agents into the AGENTS.md or CLAUDE.md that the client reads")
+	f.BoolVar(&o.allow, "allow", false, "also let the client call the mail's tools without a question, where it asks for each (claude, gemini)")
 	f.BoolVar(&o.print, "print", false, "print the entry and the hooks; change nothing")
 	f.BoolVar(&o.dryRun, "dry-run", false, "print what would change, as a diff; change nothing")
 	f.BoolVar(&o.remove, "remove", false, "take everything away that this command wrote")
@@ -65,7 +66,7 @@ func setupCommand(p *program) *cobra.Command {
 type setupOptions struct {
 	list, check, print, dryRun, remove bool
 	user, project                      bool
-	noHooks, instructions, http        bool
+	noHooks, instructions, http, allow bool
 }
 
 // makesProject reports whether the code base is to have a mail project: without one, hooks are silent.
@@ -118,7 +119,10 @@ func (p *program) setup(ctx context.Context, o setupOptions, args []string) erro
 		changes, err := s.Remove()
 		return p.changeClient(o, s, changes, err)
 	}
-	want := clients.Wanted{NoHooks: o.noHooks, Instructions: o.instructions}
+	if o.allow && !s.Client.CanAllow() {
+		return &exitError{2, fmt.Errorf("--allow: %s has no permission that a set-up can write: allow the mail's tools where it asks", s.Client.Title)}
+	}
+	want := clients.Wanted{NoHooks: o.noHooks, Instructions: o.instructions, Allow: o.allow}
 	if want.Server, err = p.serverFor(s.Client, o.http); err != nil {
 		return err
 	}
@@ -131,6 +135,9 @@ func (p *program) setup(ctx context.Context, o setupOptions, args []string) erro
 	}
 	if _, leads, err := s.Entry(); err == nil && leads != nil && leads.String() == want.Server.String() && !o.dryRun && len(changes) > 0 {
 		p.lines([]string{whyTransport(want.Server)})
+	}
+	if asks, err := s.AsksFor(); err == nil && asks && !o.dryRun && len(changes) > 0 {
+		p.lines([]string{asksForTools(s.Client)})
 	}
 	hooks, err := s.Hooks()
 	if hooks.Trust != "" && !o.noHooks && !o.dryRun && len(changes) > 0 {
@@ -391,4 +398,10 @@ func (p *program) listClients(at clients.Site) error {
 		fmt.Fprintln(w)
 	}
 	return w.Flush()
+}
+
+// asksForTools says what becomes of a woken turn of a client that asks for each tool.
+func asksForTools(c clients.Client) string {
+	return c.Title + " may ask a person before it calls a tool of the mail, and a session that mail has woken stands still there: " +
+		"`mailtree setup " + c.Name + " --allow` lets it call them"
 }

@@ -1,0 +1,73 @@
+package clients
+
+import "mailtree/clients/edit"
+
+// A client asks a person before it calls a tool, each tool anew, unless the person has allowed it. A
+// session that mail has woken stands at that question until somebody answers it, and hears of no
+// further mail. So a set-up may allow the tools of the mail, where a person asks for that.
+
+// permission is how a client allows the tools of the mail without a question. The zero value: nothing
+// is known of it.
+type permission struct {
+	item string   // in a list of the file of its hooks
+	list []string // the path of that list
+	key  edit.Key // or in the entry
+}
+
+// AsksFor reports whether the client asks a person before it calls the mail's tools, as far as its
+// own files say. It is false of a client of which nothing is known. Errors: as of Add.
+func (s Setup) AsksFor() (bool, error) {
+	if !s.Client.CanAllow() {
+		return false, nil
+	}
+	for _, scope := range []Scope{User, Project} {
+		at := s
+		at.Scope = scope
+		if allowed, err := at.allowed(); err != nil || allowed {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// allowed reports whether a file of the setup's own scope allows the mail's tools. Errors: as of Add.
+func (s Setup) allowed() (bool, error) {
+	p := s.Client.permission
+	file, err := s.config()
+	if p.item != "" {
+		file, err = s.hooksFile()
+	}
+	if err != nil { // the scope has none
+		return false, nil
+	}
+	f, err := open(s.base(), file)
+	if err != nil {
+		return false, err
+	}
+	if p.item != "" {
+		has, err := s.Client.hooks.format.HasItem(f.data, p.list, p.item)
+		return has, fileError(file, err)
+	}
+	got, err := s.Client.format.Get(f.data, s.path())
+	entry, _ := got.(map[string]any)
+	return p.key.Name != "" && entry[p.key.Name] == p.key.Value, fileError(file, err)
+}
+
+// CanAllow reports whether a set-up can allow the tools of the mail.
+func (c Client) CanAllow() bool { return c.permission.item != "" || c.permission.key.Name != "" }
+
+// allowPart is the permission in the file of the client's hooks. Errors: errNoHooks.
+func (s Setup) allowPart() (part, error) {
+	file, err := s.hooksFile()
+	if err != nil {
+		return part{}, err
+	}
+	form, p := s.Client.hooks.format, s.Client.permission
+	return part{
+		file:  file,
+		put:   func(data []byte) ([]byte, error) { return form.PutItem(data, p.list, p.item) },
+		cut:   func(data []byte) ([]byte, error) { return form.CutItem(data, p.list, p.item) },
+		ours:  func(data []byte) bool { has, _ := form.HasItem(data, p.list, p.item); return has },
+		empty: form.Empty,
+	}, nil
+}
