@@ -35,6 +35,7 @@ func claudeHooks() hooks {
 			{name: "UserPromptSubmit", seconds: 5},
 			{name: "PreToolUse", matcher: "Edit|MultiEdit|Write|NotebookEdit", seconds: 5},
 			{name: "PostToolBatch", seconds: 5},
+			{name: "PermissionRequest", seconds: 5},
 			{name: "Stop", seconds: 10},
 			{name: "Stop", seconds: claudeWait, wait: true},
 			{name: "SessionEnd", seconds: 5},

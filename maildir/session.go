@@ -81,7 +81,7 @@ func (p *Project) EndSession(ctx context.Context, k SessionKey) {
 	ended := false
 	s, _ := p.sessions.Change(k, func(s *session.State) {
 		if ended = s.Ended.IsZero(); ended {
-			s.Ended, s.Active, s.Working = now, now, false
+			s.Ended, s.Active, s.Working, s.Asks = now, now, false, false
 		}
 	})
 	if ended { // Gemini CLI says it three times
@@ -149,6 +149,22 @@ func (p *Project) SessionWorks(k SessionKey, working bool) {
 	if s, ok := p.sessions.Change(k, func(s *session.State) { s.Working = working }); ok && !working {
 		p.store.feed.ringAgent(p.slug, s.Agent)
 	}
+}
+
+// SessionAsks notes whether a session stands at a question: its client asks a person whether a tool may
+// run.
+func (p *Project) SessionAsks(k SessionKey, asks bool) {
+	p.sessions.Change(k, func(s *session.State) { s.Asks = asks })
+}
+
+// Asks reports whether a session of the agent stands at a question, which a person has to answer.
+func (p *Project) Asks(agent string) bool {
+	for _, s := range p.sessions.Live() {
+		if s.Agent == agent && s.Asks {
+			return true
+		}
+	}
+	return false
 }
 
 // IntroduceSession reports whether a session's model is to be told who it is, and notes that it is

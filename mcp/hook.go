@@ -40,12 +40,13 @@ func (e *HookEvent) visit() maildir.Visit {
 }
 
 // The kinds of HookEvent: a session begins or loses its context, a prompt comes, tools have run,
-// tools of a subagent have changed files, a turn ends, the context is cut, the session ends.
+// tools of a subagent have changed files, a person is asked whether a tool may run, a turn ends, the context is cut, the session ends.
 const (
 	HookStart   = "start"
 	HookPrompt  = "prompt"
 	HookTool    = "tool"
 	HookEdited  = "edited"
+	HookAsk     = "ask"
 	HookStop    = "stop"
 	HookCompact = "compact"
 	HookEnd     = "end"
@@ -102,8 +103,9 @@ func (e *HookEvent) Answer(ctx context.Context, store *maildir.Store) (a HookAns
 	if a.Agent, err = p.BeginSession(ctx, v); err != nil {
 		return e.nobody(err)
 	}
+	p.SessionAsks(v.SessionKey, e.Kind == HookAsk)
 	switch e.Kind {
-	case HookEdited:
+	case HookEdited, HookAsk:
 		return a, nil
 	case HookCompact, HookStart:
 		p.SessionCut(v.SessionKey)

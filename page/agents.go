@@ -14,6 +14,7 @@ type agentShown struct {
 	maildir.AgentInfo
 	Oldest  time.Time        // of its unread mail; zero: there is none
 	Asleep  *maildir.Unwoken // nobody can be woken for its mail; nil
+	Asks    bool             // its client waits for a person's permission
 	Reaches []maildir.Reach
 }
 
@@ -32,7 +33,7 @@ func (h *Page) agents(v *view) error {
 	var all []agentShown
 	reaches := v.p.Reaches()
 	_, err = v.p.EachAgent(v.ctx(), maildir.AgentsQuery{Take: func(a *maildir.AgentInfo) bool {
-		shown := agentShown{AgentInfo: *a, Reaches: reaches[a.Name]}
+		shown := agentShown{AgentInfo: *a, Reaches: reaches[a.Name], Asks: v.p.Asks(a.Name)}
 		if n := slices.IndexFunc(asleep, func(u maildir.Unwoken) bool { return u.Agent == a.Name }); n >= 0 {
 			shown.Asleep = &asleep[n]
 		}

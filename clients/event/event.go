@@ -27,6 +27,7 @@ const (
 	Prompt  Kind = "prompt"  // a person's prompt goes to the model
 	Edit    Kind = "edit"    // a tool is about to change files
 	Tool    Kind = "tool"    // tools have run, and the model goes on
+	Ask     Kind = "ask"     // the client asks a person whether a tool may run
 	Stop    Kind = "stop"    // a turn ends
 	End     Kind = "end"     // the session ends
 	Compact Kind = "compact" // the model's context has been cut

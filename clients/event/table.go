@@ -12,13 +12,14 @@ type client struct {
 var clients = map[string]client{
 	"claude": {
 		kinds: map[string]Kind{
-			"SessionStart":     Start,
-			"UserPromptSubmit": Prompt,
-			"PreToolUse":       Edit,
-			"PostToolUse":      Tool,
-			"PostToolBatch":    Tool,
-			"Stop":             Stop,
-			"SessionEnd":       End,
+			"SessionStart":      Start,
+			"UserPromptSubmit":  Prompt,
+			"PreToolUse":        Edit,
+			"PostToolUse":       Tool,
+			"PostToolBatch":     Tool,
+			"PermissionRequest": Ask,
+			"Stop":              Stop,
+			"SessionEnd":        End,
 		},
 		editors: []string{"Edit", "MultiEdit", "Write", "NotebookEdit"},
 		rootVar: "CLAUDE_PROJECT_DIR",
@@ -106,7 +107,7 @@ func Known(name string) bool {
 func answerClaude(a Answer, e Event) any {
 	s := &specific{Event: e.Name, Context: a.forModel()}
 	switch {
-	case e.Kind == End: // nobody reads it
+	case e.Kind == End, e.Kind == Ask: // nobody reads it; the person is to decide
 		return nil
 	case e.Kind == Edit && a.Deny != "":
 		s.Decision, s.Reason = "deny", a.Deny

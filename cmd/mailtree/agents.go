@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -39,7 +40,7 @@ func showAgents(d *deskWork, l *mail.Directory) error {
 	for i := range l.Agents {
 		a := &l.Agents[i]
 		rows[i] = cli.Row{Cells: []string{
-			cli.Line(a.Name), a.Status, d.Ago(a.LastActive), some(a.Unread, "unread"), some(len(a.Claims)+a.More, "claimed"),
+			cli.Line(a.Name), presence(a.Status, a.Asks), d.Ago(a.LastActive), some(a.Unread, "unread"), some(len(a.Claims)+a.More, "claimed"),
 			cli.Line(a.Program), cli.Line(a.Task),
 		}}
 	}
@@ -48,6 +49,14 @@ func showAgents(d *deskWork, l *mail.Directory) error {
 		d.Printf("%s\n", d.Faint("there are more: --cursor "+l.Next))
 	}
 	return nil
+}
+
+// presence is an agent's status, and whether it stands at a question.
+func presence(status string, asks bool) string {
+	if !asks {
+		return status
+	}
+	return strings.TrimSpace(status + " asks")
 }
 
 // some is a number of things, "" for none.

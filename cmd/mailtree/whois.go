@@ -32,7 +32,7 @@ func showWhois(d *deskWork, w *mail.Whois) error {
 		{Cells: []string{"program", cli.Line(cmp.Or(w.Program, "unknown"))}},
 		{Cells: []string{"model", cli.Line(w.Model)}},
 		{Cells: []string{"task", cli.Line(w.Task)}},
-		{Cells: []string{"status", w.Status}},
+		{Cells: []string{"status", presence(w.Status, w.Asks)}},
 		{Cells: []string{"since", cli.Exact(w.Inception)}},
 		{Cells: []string{"active", seen(d, w.LastActive)}},
 		{Cells: []string{"mail", fmt.Sprintf("%d unread of %d", w.Unread, w.Total)}},

@@ -58,6 +58,7 @@ type State struct {
 	Active  time.Time `json:"active"`         // when the client was last heard of, to the minute
 	Ended   time.Time `json:"ended,omitzero"` // zero: it lives
 	Working bool      `json:"working"`        // a turn is under way
+	Asks    bool      `json:"asks,omitempty"` // its client asks a person whether a tool may run
 	Wake    Wake      `json:"wake,omitzero"`
 
 	// What was told of before Since has left the model's context, and is told again.

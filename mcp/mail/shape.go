@@ -22,6 +22,7 @@ type profileShape struct {
 	Inception  string `json:"inception_ts,omitempty"`
 	LastActive string `json:"last_active_ts,omitempty"`
 	Status     string `json:"status,omitempty"`
+	Asks       bool   `json:"asks,omitempty"`
 	Project    string `json:"project"`
 	HumanKey   string `json:"human_key"`
 }
@@ -35,6 +36,7 @@ func shapeProfile(p *maildir.Project, a *maildir.AgentRow) profileShape {
 		Inception:  tool.Stamp(a.Inception),
 		LastActive: tool.Stamp(a.LastActive),
 		Status:     a.Status,
+		Asks:       p.Asks(a.Name),
 		Project:    p.Slug(),
 		HumanKey:   p.HumanKey(),
 	}
