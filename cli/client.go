@@ -39,7 +39,8 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 type LostError struct{ cause error }
 
 func (e *LostError) Error() string {
-	return "the server ended before it answered, so it is not known whether this was done: look with `mailtree log -n 3` before you do it again"
+	return "the server ended before it answered, so it is not known whether this was done: " +
+		"look with `mailtree log -n 3` before you do it again"
 }
 
 func (e *LostError) Unwrap() error { return e.cause }

@@ -343,18 +343,6 @@ func (s Setup) entry(file string, server Server, allow bool) part {
 	}
 }
 
-// notes is the part of the lines for agents.
-func notes(file string) part {
-	cut := func(data []byte) ([]byte, error) { return edit.CutBlock(data), nil }
-	return part{
-		file:  file,
-		put:   func(data []byte) ([]byte, error) { return edit.PutBlock(data, strings.Split(notesText, "\n")), nil },
-		cut:   cut,
-		ours:  func(data []byte) bool { return !bytes.Equal(edit.CutBlock(data), data) },
-		empty: func(data []byte) bool { return len(data) == 0 },
-	}
-}
-
 func (p part) putting() (*Change, error) { return p.change(p.put) }
 
 // cutting returns the change that gives the file as it was before the part was put there.

@@ -11,8 +11,8 @@ import (
 func (s *Store) Verified(m *format.Message) (keys.Voucher, bool) { return s.keys.Verified(m) }
 
 // VerifiedIn is Verified for a message of the index: one that this store's own server sealed for
-// another project is not verified where somebody has put it, nor one in an inbox that it was not sent to. Of what is not verified the voucher is
-// the zero one, which says that nobody vouches.
+// another project is not verified where somebody has put it, nor one in an inbox that it was not
+// sent to. Of what is not verified the voucher is the zero one, which says that nobody vouches.
 func (s *Store) VerifiedIn(m *MessageRow) (keys.Voucher, bool) {
 	v, ok := s.Verified(&m.Message)
 	if p := s.known(m.Project); !ok || m.Astray || v.Machine == "" && p != nil && m.Message.Project != p.name() {

@@ -224,5 +224,6 @@ func (v *view) rest(m *maildir.MessageRow) string {
 	if m.BodyNext == 0 {
 		return ""
 	}
-	return fmt.Sprintf("\n[%d of %d bytes are shown; all of them: http://%s%s]", len(m.Body), m.BodyBytes, v.r.Host, v.at("message", m.ID, "raw"))
+	return fmt.Sprintf("\n[%d of %d bytes are shown; all of them: http://%s%s]",
+		len(m.Body), m.BodyBytes, v.r.Host, v.at("message", m.ID, "raw"))
 }

@@ -78,7 +78,8 @@ func (p *program) noProject(key string) error {
 	for _, n := range names {
 		all = append(all, n.Slug, n.HumanKey)
 	}
-	return errors.Join(err, fmt.Errorf("--remove %s: there is no such project%s; `mailtree projects` lists them", key, meant(format.Near(key, all))))
+	unknown := fmt.Errorf("--remove %s: there is no such project%s; `mailtree projects` lists them", key, meant(format.Near(key, all)))
+	return errors.Join(err, unknown)
 }
 
 // countProject counts what goes with a project.

@@ -56,7 +56,7 @@ func setupCommand(p *program) *cobra.Command {
 	f.BoolVar(&o.http, "http", false, "over HTTP, at HOST and PORT: calls fail while no server runs; else `mailtree stdio` starts one")
 	f.BoolVar(&o.noHooks, "no-hooks", false, "write the entry alone; hooks that are there stay")
 	f.BoolVar(&o.instructions, "instructions", false, "also write five lines for agents into the AGENTS.md or CLAUDE.md that the client reads")
-	f.BoolVar(&o.allow, "allow", false, "also let the client call the mail's tools without a question, where it asks for each (claude, gemini)")
+	f.BoolVar(&o.allow, "allow", false, "let the client call the mail's tools without a question, where it asks (claude, gemini)")
 	f.BoolVar(&o.print, "print", false, "print the entry and the hooks; change nothing")
 	f.BoolVar(&o.dryRun, "dry-run", false, "print what would change, as a diff; change nothing")
 	f.BoolVar(&o.remove, "remove", false, "take everything away that this command wrote")
@@ -120,7 +120,8 @@ func (p *program) setup(ctx context.Context, o setupOptions, args []string) erro
 		return p.changeClient(o, s, changes, err)
 	}
 	if o.allow && !s.Client.CanAllow() {
-		return &exitError{2, fmt.Errorf("--allow: %s has no permission that a set-up can write: allow the mail's tools where it asks", s.Client.Title)}
+		return &exitError{2, fmt.Errorf("--allow: %s has no permission that a set-up can write: allow the mail's tools where it asks",
+			s.Client.Title)}
 	}
 	want := clients.Wanted{NoHooks: o.noHooks, Instructions: o.instructions, Allow: o.allow}
 	if want.Server, err = p.serverFor(s.Client, o.http); err != nil {

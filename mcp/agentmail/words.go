@@ -8,7 +8,12 @@ import (
 // words are those of the tools. One sentence is one that programs written for
 // agentmail know. See docs/agentmail.md.
 var words = refusal.Words{
-	Args: map[refusal.Field]string{refusal.Recipients: "recipient", refusal.To: "recipient", refusal.Body: "message", refusal.Status: "status"},
+	Args: map[refusal.Field]string{
+		refusal.Recipients: "recipient",
+		refusal.To:         "recipient",
+		refusal.Body:       "message",
+		refusal.Status:     "status",
+	},
 	Phrases: tool.Phrases(map[string]string{
 		"make a project":       "One is made when an agent first works in it.",
 		"find agents":          "list-recipients shows who is there.",
