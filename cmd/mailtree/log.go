@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -80,8 +79,7 @@ func showEntry(s *cli.Screen, e *mcpserver.LogEntry) error {
 	if e.Door != "" {
 		how = " (" + e.Door + ")"
 	}
-	commit := cmp.Or(e.Commit[:min(10, len(e.Commit))], "pending   ")
-	s.Printf("%s  %s  %s %s%s\n", s.Faint(commit), cli.Exact(e.At), s.Bold(cli.Line(who)), cli.Line(maildir.Deed(e.Verb)), how)
+	s.Printf("%s  %s  %s %s%s\n", s.Faint(e.Commit[:min(10, len(e.Commit))]), cli.Exact(e.At), s.Bold(cli.Line(who)), cli.Line(maildir.Deed(e.Verb)), how)
 	if about := strings.TrimSpace(strings.TrimPrefix(e.Summary, e.Who+" "+e.ID)); about != "" {
 		s.Printf("    %s\n", cli.Line(about))
 	}

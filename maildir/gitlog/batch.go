@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"mailtree/maildir/gitlog/gitindex"
-	"mailtree/maildir/gitlog/object"
 	"mailtree/maildir/writer"
 )
 
@@ -16,7 +15,6 @@ import (
 type batch struct {
 	ops     []operation
 	written map[string]delivery
-	records int // that the operations come from
 	edits   []string
 	force   bool // edits are committed even where .gitignore names them
 }
@@ -35,7 +33,6 @@ type delivery struct {
 
 // addRecord adds the operations of a record.
 func (b *batch) addRecord(r record) {
-	b.records++
 	for _, op := range r.ops {
 		b.ops = append(b.ops, operation{op, r.base})
 		for _, p := range op.Paths {
@@ -69,7 +66,7 @@ func (l *Log) commitOps(ctx context.Context) error {
 	made := err == nil || isMade(err)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.landing = landing{}
+	l.landing = hash{}
 	if !made {
 		return err
 	}
@@ -114,7 +111,8 @@ func (l *Log) commitBatch(ctx context.Context, b batch) error {
 	if err == nil {
 		err = l.commit(ctx, b)
 	}
-	cost := done()
+	cost := done() + l.cost
+	l.cost = 0
 	l.mu.Lock()
 	before := l.trouble
 	l.trouble = err
@@ -206,39 +204,47 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	if p.at, err = l.branch(p.repo); err != nil {
 		return false, err
 	}
-	plan, objects, err := l.build(p.repo, p.at, b)
+	plan, err := l.build(p.repo, p.at, b)
 	if err != nil {
 		return false, err
 	}
 	defer plan.close()
-	defer objects.Discard()
+	objects := &importer{ctx: ctx, repo: p.repo, program: l.git}
+	defer func() {
+		objects.discard()
+		l.cost += objects.cost
+	}()
 	if len(b.ops) == 0 && !b.force {
 		l.leaveOutBusy(plan)
 	}
 	p.plan = plan
 	p.step("built")
-	if p.commit, p.log, err = l.write(p, b, objects); err != nil || p.commit.IsZero() {
+	if err := plan.giveUnkept(objects); err != nil {
+		return false, err
+	}
+	parts, err := plan.divide(b)
+	if err != nil || len(parts) == 0 {
 		return false, err
 	}
 	if err := p.stageIndex(); err != nil { // first, as it may be in a state to be left alone
 		return false, err
 	}
-	names, err := objects.Finish()
-	l.grow(litter{objects.Loose, objects.Packs}.weight())
-	if err != nil {
+	if p.log, err = l.importParts(p, parts, objects); err != nil {
 		return false, err
 	}
+	if p.commit, err = objects.finish(); err != nil {
+		return false, err
+	}
+	l.grow(packWeight)
 	p.step("objects")
-	p.fresh = objects.Fresh
 	p.land = func() {
 		l.mu.Lock()
-		l.landing = landing{p.commit, b.records}
+		l.landing = p.commit
 		l.mu.Unlock()
 	}
-	err = p.run(ctx, names)
+	err = p.run(ctx)
 	made = err == nil || isMade(err)
 	if made {
-		l.mem.keepFresh(p.fresh)
 		l.mem.keepOwn(ownCommit{old: p.at.commit, new: p.commit, at: time.Now()})
 		l.mu.Lock()
 		l.last, l.lastSum, l.known = l.cfg.Now(), p.commit, p.commit
@@ -266,24 +272,24 @@ func (l *Log) leaveOutBusy(p *plan) {
 }
 
 // build reads the index and loads the batch's paths.
-func (l *Log) build(repo *repository, at head, b batch) (*plan, *object.Writer, error) {
+func (l *Log) build(repo *repository, at head, b batch) (*plan, error) {
 	tree, err := repo.TreeOf(at.commit)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	index, err := repo.openIndex()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	plan, err := newPlan(repo, tree, index)
 	if err != nil {
 		index.Close()
-		return nil, nil, err
+		return nil, err
 	}
 	if !index.Seen.Exists && !tree.IsZero() {
 		if err := repo.fillIndex(index, tree); err != nil {
 			plan.close()
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	plan.written = b.written
@@ -294,20 +300,18 @@ func (l *Log) build(repo *repository, at head, b batch) (*plan, *object.Writer, 
 	for _, op := range b.ops {
 		paths = append(paths, op.Paths...)
 	}
-	objects := repo.objects()
 	err = plan.name(paths)
 	if err == nil && (len(b.edits) > 0 || index.Version > 2) { // else it is cheaper to read the files
 		err = index.Look(slices.Collect(maps.Keys(plan.changes)))
 	}
 	if err == nil {
-		err = plan.load(objects, l.cfg.Log)
+		err = plan.load(l.cfg.Log)
 	}
 	if err != nil {
-		objects.Discard()
 		plan.close()
-		return nil, nil, err
+		return nil, err
 	}
-	return plan, objects, nil
+	return plan, nil
 }
 
 // isSaved reports that a commit which is durable has the present content of each of the paths. It
@@ -316,7 +320,7 @@ func (l *Log) isSaved(paths []string) bool {
 	unsaved, err := l.unsaved(paths, newMemory()) // l.mem is guarded by the turn
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return err == nil && len(unsaved) == 0 && l.landing == (landing{})
+	return err == nil && len(unsaved) == 0 && l.landing.IsZero()
 }
 
 // unsaved returns those of the paths whose present content is not HEAD's, and notes that HEAD,
@@ -353,7 +357,7 @@ func (l *Log) unsaved(paths []string, mem *memory) ([]*change, error) {
 	if err := plan.name(paths); err != nil {
 		return nil, err
 	}
-	if err := plan.load(object.Namer(), nil); err != nil {
+	if err := plan.load(nil); err != nil {
 		return nil, err
 	}
 	var all []*change

@@ -276,7 +276,7 @@ func BenchmarkLoad(b *testing.B) {
 					b.Fatal(err)
 				}
 				plan.written = written
-				if err := errors.Join(plan.name(paths), plan.load(object.Namer(), nil)); err != nil {
+				if err := errors.Join(plan.name(paths), plan.load(nil)); err != nil {
 					b.Fatal(err)
 				}
 				plan.close()

@@ -269,7 +269,7 @@ func (c *comparison) differs(e gitindex.Entry, path string) (since time.Time, ye
 	if e.Holds(st) && st.Is(e.Mode()&unix.S_IFMT) && st.MTime.Unix() < c.index.Seen.Stat.MTime.Unix() {
 		return since, false, nil
 	}
-	now, _, err := c.files.blob(path, st, object.Namer())
+	now, _, _, err := c.files.blob(path, st)
 	if transient(err) {
 		return since, false, err
 	}

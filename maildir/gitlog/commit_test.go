@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"mailtree/maildir/gitlog/object"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/writer"
 )
@@ -134,7 +135,7 @@ func TestLargeBatch(t *testing.T) {
 		tr.write(p, fmt.Sprintf("message %d\n%s", i, strings.Repeat("word ", 50)))
 		ops = append(ops, op("send", fmt.Sprintf("A%d", i%7), fmt.Sprintf("m%04d", i), p))
 	}
-	tr.write("big", strings.Repeat("0123456789abcdef", object.LargeFile/8))
+	tr.write("big", strings.Repeat("0123456789abcdef", largeFile/8))
 	tr.log.Record(ops, nil)
 	tr.log.Edited([]string{"big"})
 	tr.flush()
@@ -142,7 +143,7 @@ func TestLargeBatch(t *testing.T) {
 	if n := len(slices.Compact(slices.Sorted(slices.Values(tr.ids())))); n != 5000 {
 		t.Errorf("%d ids in the log", n)
 	}
-	tr.equal("loose objects", strings.Fields(tr.git("count-objects"))[0], "3") // the first commit
+	tr.equal("loose objects", strings.Fields(tr.git("count-objects"))[0], "0")
 }
 
 func TestEdits(t *testing.T) {
@@ -267,5 +268,79 @@ func TestRecovered(t *testing.T) {
 	tr.log.Record([]writer.Op{op("release", "A", "")}, nil) // no path, no difference: told all the same
 	tr.flush()
 	tr.equal("subject", tr.git("log", "-1", "--format=%s"), "release: A -> B: about")
+	tr.sound()
+}
+
+// TestWithoutGit: without the program the mail waits, and says so; then it is committed.
+func TestWithoutGit(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	found := tr.log.git
+	tr.log.git = func() (string, error) { return "", exec.ErrNotFound }
+	tr.send("m1", "m1")
+	if err := tr.log.Flush(context.Background()); err == nil {
+		t.Error("it was committed")
+	}
+	tr.state("off", "no git program")
+	tr.log.git = found
+	tr.flush()
+	tr.state("committing", "")
+	tr.sound()
+	tr.equal("ids", strings.Join(tr.ids(), " "), "m1")
+}
+
+// TestKilledImport: what a killed fast-import leaves stops nobody, and its lock is removed.
+func TestKilledImport(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	tr.write(".git/"+nextRef+".lock", "")
+	tr.write(".git/objects/pack/tmp_pack_x", "PACK")
+	tr.send("m1", "m1")
+	tr.flush()
+	tr.sound()
+	if _, err := os.Lstat(tr.path(".git/" + nextRef + ".lock")); err == nil {
+		t.Error("the lock is still there")
+	}
+}
+
+// TestFailedImport: a fast-import that fails leaves everything as it was, and no report of its crash.
+func TestFailedImport(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	head := tr.git("rev-parse", "HEAD")
+	program := filepath.Join(t.TempDir(), "git")
+	tr.script(program, "exec git \"$@\" </dev/null\n")
+	found := tr.log.git
+	tr.log.git = func() (string, error) { return program, nil }
+	tr.send("m1", "m1")
+	if err := tr.log.Flush(context.Background()); err == nil {
+		t.Error("it was committed")
+	}
+	tr.state("waiting", "git fast-import")
+	if reports, err := filepath.Glob(tr.path(".git/fast_import_crash*")); err != nil || len(reports) > 0 {
+		t.Errorf("left: %q %v", reports, err)
+	}
+	tr.equal("HEAD", tr.git("rev-parse", "HEAD"), head)
+	tr.log.git = found
+	tr.flush()
+	tr.sound()
+}
+
+// TestChangesMeanwhile: a large file that is changed between the look at it and its commit is an edit
+// of its own.
+func TestChangesMeanwhile(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{External: true})
+	tr.write("big", strings.Repeat("0123456789abcdef", largeFile/8))
+	tr.write("small", "x")
+	tr.log.step = func(s string) {
+		if s == "built" {
+			tr.log.step = func(string) {}
+			tr.write("big", strings.Repeat("fedcba9876543210", largeFile/8))
+		}
+	}
+	tr.log.Edited([]string{"big", "small"})
+	tr.flush()
+	tr.equal("files of the edits", tr.git("log", "-2", "--format=", "--name-only"), "big\nsmall")
 	tr.sound()
 }

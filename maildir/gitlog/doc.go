@@ -1,10 +1,10 @@
 // Package gitlog is the audit of a mail tree: it puts every operation of the server, and the edits
 // of others, into commits of the tree's Git repository. It implements history.Log. Its two
-// rooms know the formats: object reads and writes Git's objects, gitindex .git/index. This package
+// rooms know the formats: object reads Git's objects, gitindex reads and writes .git/index. This package
 // knows the protocol: queue, plan, publish, repair, heal, catch up, tidy; and the history: graph,
-// walk. Everything that is written is written by Git's own protocol, because go-git neither locks
-// nor syncs (docs/durability.md, "Why it is done this way"); go-git reads objects, and parses
-// configuration and ignore patterns.
+// walk. Objects are written by git fast-import, refs and index by Git's own protocol, because go-git
+// neither locks nor syncs (docs/durability.md, "Why it is done this way"); go-git reads objects, and
+// parses configuration and ignore patterns.
 //
 // # What holds
 //
@@ -21,8 +21,8 @@
 //     we commit.
 //   - Branch and Git index move together under index.lock, held for some ten milliseconds
 //     (publication). A person's command waits, fails with "locked" or "cannot lock ref", or sees
-//     both moved. No commit of either side is lost; heal puts back what a race within Git itself,
-//     or a prune beside us, can still take away.
+//     both moved. No commit of either side is lost; heal puts back what a race within Git itself
+//     can still take away. nextRef keeps what is on its way from a prune.
 //   - For ten seconds after a commit heal sees where a git command that ran beside it wrote an older
 //     index back: entries follow the branch, and what a commit from that index dropped is handed
 //     over as an edit. Files that a person unstages stay unstaged, but for one case: exactly what
@@ -40,13 +40,13 @@
 //   - A round, which is what has queued when the branch moves, comes about once a second at most, and
 //     so seldom that the work is a tenth of one core. It writes index and branch once, however many
 //     commits it brings (write).
-//   - Who reads the history waits for no commit: what is still to be committed is drafted (tip).
+//   - Who reads the history has what waits committed first (tip).
 //   - A search of the history reads the commits that it shows, and finds them in the graph, which
 //     keepGraph brings level with the branch after every commit, and makes at the first start. No
 //     answer depends on it (graphFile).
 //   - Files of Git's configuration are read, never obeyed: no hook, filter, include or program runs.
-//     The git program itself runs for one thing, putting packs together when it is quiet, and sees
-//     no configuration then (tidy).
+//     The git program writes the objects of a round (importer), and puts packs together when it is
+//     quiet (tidy).
 //   - Nothing of ours is in the work tree, where a pull of a hostile repository could plant it, and
 //     nothing that lies at the place of a file of Git's (a FIFO, a folder, far too much) makes us
 //     wait: State tells it.
@@ -98,7 +98,6 @@
 //	mailtree-mark                 what we are about to do under Git's locks (mark)
 //	mailtree-branch               the recorded branch; remove it to record another one
 //	mailtree-graph                of each commit its parents, time and what it touched (graphFile)
-//	mailtree-new                  objects before they are put into place
 //	mailtree-pack                 a repository for the time in which packs are put together (tidy)
 //
 // They are not in .mailtree, whose content somebody else may have put into the repository. A .git

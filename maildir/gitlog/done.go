@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/gitlog/object"
@@ -94,6 +95,35 @@ func (l *Log) eachDone(ctx context.Context, f func(*repository, *toldCommit) err
 		next = c.parent
 	}
 	return nil
+}
+
+// tip is HEAD after the operations that wait were committed, because who has just done one looks for
+// it. Errors: of those that wrap refusal.ErrUnavailable the hash is HEAD all the same, without what
+// waits.
+func (l *Log) tip(ctx context.Context, repo *repository) (hash, error) {
+	waits := l.commitWaiting(ctx)
+	at, err := repo.head()
+	if err == nil {
+		err = unavailable(waits)
+	}
+	return at.commit, err
+}
+
+// readPatience is how long a reader of the history waits for operations that are not committed yet.
+const readPatience = 5 * time.Second
+
+// commitWaiting commits operations that wait, as far as that is possible now.
+func (l *Log) commitWaiting(ctx context.Context) error {
+	if !l.pendingOps() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	err := l.exclusive(ctx, func() error { return l.commitOps(ctx) })
+	if err != nil {
+		l.cfg.Log.Debug("the history is read without what waits", "error", err)
+	}
+	return err
 }
 
 // alone reports whether one of the operations of a commit may be on claims: the files that belong to

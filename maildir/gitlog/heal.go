@@ -36,17 +36,14 @@ type state struct {
 
 func (s state) sameState(t state) bool { return s.head == t.head && s.index.Same(t.index) }
 
-// heal looks whether the last commits still stand: their objects, which a prune may have removed,
-// and their place in index and branch (followOwn). The caller holds the turn.
+// heal looks whether the last commits still stand in index and branch (followOwn). The caller holds the
+// turn.
 func (l *Log) heal() error {
 	repo, err := openRepository(l.cfg.Dir, l.mem)
 	if err != nil {
 		return nil // the commit that follows says why
 	}
 	defer repo.Close()
-	if err := l.restoreCommits(repo); err != nil {
-		return err
-	}
 	if err := l.repair(repo); err != nil || repo.busy() != nil {
 		return err
 	}
@@ -173,27 +170,10 @@ func allOf(changes []*change, yes func(*change) bool) bool {
 	return len(changes) > 0 && !slices.ContainsFunc(changes, func(c *change) bool { return !yes(c) })
 }
 
-// restoreCommits makes sure of the objects of the last commits.
-func (l *Log) restoreCommits(repo *repository) error {
-	n, names, err := repo.restoreObjects(l.mem.fresh)
-	if err != nil || n == 0 {
-		return err
-	}
-	l.cfg.Log.Info("objects that git prune had removed are written again", "objects", n)
-	l.grow(n)
-	return syncAll(repo.git, names)
-}
-
 // settled tells when to look at the last commits again, and forgets those that nothing can undo any
-// more; zero: there is none left. While a git gc runs, which may have begun before the commit, or
-// it cannot be told, their objects are kept.
+// more; zero: there is none left.
 func (l *Log) settled() (next time.Time) {
-	repo, err := openRepository(l.cfg.Dir, l.mem)
-	if transient(err) || err == nil && repo.collecting() {
-		return time.Now().Add(healTime)
-	}
-	l.mem.fresh = nil
-	l.mem.own = slices.DeleteFunc(l.mem.own, func(c ownCommit) bool { return err != nil || time.Since(c.at) >= keepTime })
+	l.mem.own = slices.DeleteFunc(l.mem.own, func(c ownCommit) bool { return time.Since(c.at) >= keepTime })
 	if len(l.mem.own) > 0 {
 		return time.Now().Add(keepTime / 3)
 	}

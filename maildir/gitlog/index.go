@@ -6,7 +6,6 @@ import (
 	"os"
 
 	"mailtree/maildir/gitlog/gitindex"
-	"mailtree/maildir/gitlog/object"
 )
 
 // openIndex opens .git/index; a missing one has no entries. The caller closes it. The errors of
@@ -140,6 +139,6 @@ func (r *repository) settleRacy(w *worktree, e gitindex.Entry) (st gitindex.Stat
 
 // has reports whether the file at path, which is in the given state, surely has a content.
 func (w *worktree) has(path string, st gitindex.Stat, content hash) bool {
-	now, _, err := w.blob(path, st, object.Namer())
+	now, _, _, err := w.blob(path, st)
 	return err == nil && now.Hash == content
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"os/exec"
 	"sync"
 	"time"
@@ -74,6 +75,7 @@ type Log struct {
 	mem    *memory                // guarded by turn
 	step   func(string)           // tests stop here
 
+	cost       time.Duration // processor time of git programs in this round; guarded by turn
 	gentle     int           // see there
 	recordTime time.Duration // the same
 
@@ -135,6 +137,7 @@ func (l *Log) open() error {
 		return err
 	}
 	defer repo.Close()
+	_ = os.RemoveAll(repo.path("mailtree-new")) // an older version kept unfinished objects there
 	at, err := l.branch(repo)
 	if err == nil && !at.commit.IsZero() {
 		l.last, l.lastSum, l.known = repo.When(at.commit), at.commit, at.commit
@@ -340,7 +343,7 @@ func (l *Log) exclusive(ctx context.Context, fn func() error) error {
 	done()
 	l.mu.Lock()
 	told := l.told
-	l.told, l.landing = nil, landing{}
+	l.told, l.landing = nil, hash{}
 	l.mu.Unlock()
 	<-l.turn
 	for _, done := range told {

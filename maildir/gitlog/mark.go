@@ -28,7 +28,6 @@ type mark struct {
 const (
 	markFile   = "mailtree-mark" // all in .git
 	branchFile = "mailtree-branch"
-	newFolder  = "mailtree-new"   // objects before they are renamed
 	indexStage = "mailtree-index" // our index before it is renamed,
 	lockStage  = "mailtree-lock"  // index.lock and
 	refStage   = "mailtree-ref"   // <ref>.lock before they are linked

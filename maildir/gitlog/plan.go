@@ -18,8 +18,8 @@ import (
 type change struct {
 	path     string
 	at       *node
-	old, new entry // in HEAD, in the newest commit
-	made     entry // in the commit that is being written
+	old, new entry  // in HEAD, in the newest commit
+	data     []byte // of new, where it is a file that was read or written and is kept; else it is read again
 	stat     gitindex.Stat
 	gone     bool   // nothing is there on disk
 	mild     bool   // not named itself, but found below a folder that was: .gitignore counts
@@ -38,6 +38,7 @@ type plan struct {
 	ignore  *ignorer // nil: .gitignore does not count
 	written map[string]delivery
 	apart   []string // paths that somebody else changed after an operation had written them
+	kept    int      // bytes of what was read
 	root    node
 	changes map[string]*change
 }
@@ -182,8 +183,8 @@ func (p *plan) walk(path string) error {
 	return nil
 }
 
-// load finds out what every named path is in HEAD and on disk, and gives new blobs to objects.
-func (p *plan) load(to *object.Writer, log *slog.Logger) error {
+// load finds out what every named path is in HEAD and on disk.
+func (p *plan) load(log *slog.Logger) error {
 	if err := p.root.resolve(p.repo); err != nil {
 		return err
 	}
@@ -192,7 +193,7 @@ func (p *plan) load(to *object.Writer, log *slog.Logger) error {
 		if _, ok := p.written[c.path]; ok {
 			load = p.loadWritten
 		}
-		if err := load(c, to); err != nil {
+		if err := load(c); err != nil {
 			return err
 		}
 		if c.skipped != "" && c.old.Mode == 0 && log != nil {
@@ -214,7 +215,7 @@ func (p *plan) sorted() []*change {
 	return all
 }
 
-func (p *plan) loadOne(c *change, to *object.Writer) error {
+func (p *plan) loadOne(c *change) error {
 	c.new = c.old
 	st, err := p.files.stat(c.path)
 	switch {
@@ -245,7 +246,10 @@ func (p *plan) loadOne(c *change, to *object.Writer) error {
 	}
 	var e entry
 	if err == nil {
-		e, c.stat, err = p.files.blob(c.path, st, to)
+		e, c.data, c.stat, err = p.files.blob(c.path, st)
+	}
+	if p.kept += len(c.data); p.kept > maxKept {
+		c.data = nil
 	}
 	switch {
 	case err == nil:
@@ -262,6 +266,28 @@ func (p *plan) loadOne(c *change, to *object.Writer) error {
 		return err
 	default:
 		c.skipped = err.Error()
+	}
+	return nil
+}
+
+// maxKept bounds the contents of files that a plan keeps in memory.
+const maxKept = 4 << 20
+
+// giveUnkept gives the files that the plan has not kept to the importer. What was changed since it was
+// looked at stays as HEAD has it, and is an edit of its own.
+func (p *plan) giveUnkept(to *importer) error {
+	for _, c := range p.differing() {
+		if c.data != nil || !c.new.IsFile() {
+			continue
+		}
+		same, err := p.files.giveChange(c, to)
+		if err != nil {
+			return err
+		}
+		if !same {
+			c.new = c.old
+			p.apart = append(p.apart, c.path)
+		}
 	}
 	return nil
 }

@@ -12,12 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mailtree/maildir/gitlog/gitindex"
-	"mailtree/maildir/gitlog/object"
 )
 
 // publication moves branch and index to a new commit together. Git's own protocol, in this order:
 //
-//  1. index, ref, lock and mark are written beside, and made durable with all objects;
+//  1. index, ref, lock and mark are written beside, and made durable with all objects (importer);
 //  2. index.lock is made by link, which fails where it exists; the mark tells it from a person's lock;
 //  3. HEAD, branch and index are compared with what the commit was built on;
 //  4. the ref becomes <ref>.lock by link, HEAD and branch are compared once more, reflogs are written;
@@ -38,7 +37,6 @@ type publication struct {
 	log    string // "Name <mail> time zone\tcommit: subject"
 	plan   *plan
 	mark   mark
-	fresh  []object.Object // that a person's prune may take away meanwhile
 	recent map[string]gitindex.Stat
 	seen   gitindex.Seen // the index that ours was made from
 	locked bool          // index.lock is ours
@@ -55,8 +53,8 @@ var (
 // run publishes; after an error that is not isMade the caller must abandon. errMoved: somebody else
 // was first, build anew. *hold: a lock is not to be had. errUnsynced and errHalf: the commit is
 // made, what follows it is not.
-func (p *publication) run(ctx context.Context, names []string) error {
-	if err := p.prepare(names); err != nil {
+func (p *publication) run(ctx context.Context) error {
+	if err := p.prepare(); err != nil {
 		return err
 	}
 	if err := p.lock(ctx); err != nil {
@@ -66,18 +64,21 @@ func (p *publication) run(ctx context.Context, names []string) error {
 }
 
 // prepare is step 1.
-func (p *publication) prepare(names []string) error {
+func (p *publication) prepare() error {
 	r, m := p.repo, &p.mark
+	m.New = p.commit.String()
 	if err := r.stage(refStage, []byte(m.New+"\n"), 0o666); err != nil {
 		return err
 	}
-	if !p.locked {
-		if err := r.stageLock(m); err != nil {
-			return err
-		}
+	write := r.stageLock
+	if p.locked {
+		write = r.writeMark
+	}
+	if err := write(m); err != nil {
+		return err
 	}
 	p.step("staged")
-	return p.sync(append(names, r.staged()...))
+	return p.sync(r.staged())
 }
 
 func (p *publication) sync(names []string) error {
@@ -86,7 +87,10 @@ func (p *publication) sync(names []string) error {
 
 // stageIndex writes the next index.
 func (p *publication) stageIndex() (err error) {
-	p.mark.Branch, p.mark.Old, p.mark.New = p.at.branch, p.at.commit.String(), p.commit.String()
+	p.mark.Branch, p.mark.Old, p.mark.New = p.at.branch, p.at.commit.String(), ""
+	if !p.commit.IsZero() {
+		p.mark.New = p.commit.String()
+	}
 	p.seen = p.plan.index.Seen
 	p.recent, err = p.repo.stageIndex(&p.mark, p.plan.index, p.plan.differing(), p.plan.files)
 	return err
@@ -129,19 +133,7 @@ func (p *publication) lock(ctx context.Context) error {
 	} else if now != p.at { // HEAD too: checkout -b takes no lock of the index
 		return errMoved
 	}
-	if err := p.putBack(); err != nil {
-		return err
-	}
 	return p.writeLogs()
-}
-
-// putBack makes sure of the commit's objects.
-func (p *publication) putBack() error {
-	n, names, err := p.repo.restoreObjects(p.fresh)
-	if err == nil && n > 0 {
-		err = p.sync(names)
-	}
-	return err
 }
 
 // lockIndex waits for index.lock, at most lockPatience.
@@ -358,7 +350,6 @@ func (p *publication) finishRef() error {
 		return errors.Join(errHalf, err)
 	}
 	p.step("ref moved")
-	lost := p.putBack()
 	p.repo.mem.recent = p.recent
 	p.repo.mem.index, _ = p.repo.seeIndex()
 	p.repo.mem.sound = p.repo.mem.index
@@ -373,11 +364,7 @@ func (p *publication) finishRef() error {
 		return errors.Join(errHalf, err)
 	}
 	p.step("unlocked")
-	err := lost
-	if err == nil {
-		err = p.sync(p.moved())
-	}
-	if err != nil {
+	if err := p.sync(p.moved()); err != nil {
 		return errors.Join(errUnsynced, err)
 	}
 	p.step("durable")

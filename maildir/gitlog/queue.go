@@ -27,14 +27,7 @@ type queue struct {
 	told       []func() // to be called once the turn is over
 	operations int      // in records
 	held       int      // bytes of their contents
-	landing    landing
-}
-
-// landing is the newest commit of the branch, or will be at any moment, while it is not known to be
-// durable; and how many records it brings, the oldest that wait. The zero value: there is none.
-type landing struct {
-	commit  hash
-	records int
+	landing    hash     // the newest commit of the branch, or soon, while it is not known to be durable; else zero
 }
 
 type record struct {

@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"mailtree/maildir/gitlog/gitindex"
 	"mailtree/maildir/gitlog/object"
@@ -70,51 +69,12 @@ func openRepository(dir string, mem *memory) (*repository, error) {
 type memory struct {
 	*object.Cache
 	recent map[string]gitindex.Stat
-	index  gitindex.Seen   // the Git index as we left it
-	sound  gitindex.Seen   // an index whose checksum was right
-	level  state           // index and HEAD as they were when our last commits were found in both
-	own    []ownCommit     // our last commits, oldest first, until they are known to stand
-	fresh  []object.Object // loose objects of the last commits, until then; at most freshBytes
-}
-
-const freshBytes = 4 << 20
-
-// keepFresh remembers objects that were written loose, the newest where they are too many.
-func (m *memory) keepFresh(all []object.Object) {
-	m.fresh = append(m.fresh, all...)
-	bytes := 0
-	for i := len(m.fresh) - 1; i >= 0; i-- {
-		if bytes += len(m.fresh[i].Data); bytes > freshBytes {
-			m.fresh = slices.Clone(m.fresh[i+1:])
-			return
-		}
-	}
+	index  gitindex.Seen // the Git index as we left it
+	sound  gitindex.Seen // an index whose checksum was right
+	level  state         // index and HEAD as they were when our last commits were found in both
+	own    []ownCommit   // our last commits, oldest first, until they are known to stand
 }
 
 func newMemory() *memory {
 	return &memory{Cache: object.NewCache()}
-}
-
-// objects returns what writes objects of this repository.
-func (r *repository) objects() *object.Writer {
-	return object.NewWriter(r.git, r.path(newFolder), syncAll)
-}
-
-// restoreObjects writes those of the objects once more that are gone. `git prune`, and gc with
-// --prune=now, remove what nothing refers to, and so what a commit has written before it moves the
-// branch; one that began before the move does so after it. Packs have their .keep against that.
-func (r *repository) restoreObjects(all []object.Object) (n int, names []string, err error) {
-	again := r.objects()
-	defer again.Discard()
-	for _, x := range all {
-		if r.Has(x.Hash) {
-			continue
-		}
-		if _, err := again.Add(x.Kind, x.Data); err != nil {
-			return 0, nil, err
-		}
-		n++
-	}
-	names, err = again.Finish()
-	return n, names, err
 }

@@ -1,7 +1,6 @@
 package gitlog
 
 import (
-	"errors"
 	"slices"
 
 	"mailtree/maildir/gitlog/object"
@@ -24,33 +23,35 @@ type part struct {
 // version is what a part makes of a path.
 type version struct {
 	*change
-	is entry
+	is   entry
+	data []byte // of a file; nil where the importer has it
 }
 
-// write gives the trees and commits of a round to objects, each commit on the one before it, and
-// returns the newest. The zero hash: there is nothing to commit.
-func (l *Log) write(p *publication, b batch, to *object.Writer) (newest hash, reflog string, err error) {
-	parts, trees, err := p.plan.divide(b, to)
-	if err != nil || len(parts) == 0 {
-		return hash{}, "", err
-	}
-	newest = p.at.commit
-	for i, part := range parts {
+// importParts gives the commits of a round to the importer, each on the one before it, and the blobs
+// that they need. It returns what the reflog says of the newest; "" where there is nothing to commit.
+func (l *Log) importParts(p *publication, parts []part, to *importer) (reflog string, err error) {
+	for _, part := range parts {
+		for _, v := range part.makes {
+			if v.data == nil || !v.is.IsFile() {
+				continue
+			}
+			if err := to.blob(v.data); err != nil {
+				return "", err
+			}
+		}
 		c, err := l.commitOf(p, part)
+		if err == nil {
+			reflog = c.Reflog(p.at.commit.IsZero() && !to.sent)
+			err = to.commit(p.at.commit, c, part.makes)
+		}
 		if err != nil {
-			return hash{}, "", err
+			return "", err
 		}
-		c.Tree, c.Parent = trees[i], newest
-		if newest, err = to.Add(object.KindCommit, c.Encode()); err != nil {
-			return hash{}, "", err
-		}
-		reflog = c.Reflog()
 	}
-	p.repo.mem.KeepCommit(newest, trees[len(trees)-1])
-	return newest, reflog, nil
+	return reflog, nil
 }
 
-// commitOf is the commit of a part, without its tree and its parent.
+// commitOf is the commit of a part.
 func (l *Log) commitOf(p *publication, has part) (c object.Commit, err error) {
 	now := l.cfg.Now()
 	c = object.Commit{Committer: l.server(), Written: now, Made: now}
@@ -69,29 +70,26 @@ func (l *Log) commitOf(p *publication, has part) (c object.Commit, err error) {
 	return c, err
 }
 
-// divide makes the parts of a round and gives their trees to objects. No parts: there is nothing to
-// commit.
-func (p *plan) divide(b batch, to *object.Writer) (parts []part, trees []hash, err error) {
+// divide makes the parts of a round. No parts: there is nothing to commit.
+func (p *plan) divide(b batch) ([]part, error) {
 	if len(b.ops) == 0 {
-		parts = p.editParts()
-	} else if r := p.roundOf(b.ops); len(r.ops) > 0 {
-		if len(r.ops) <= singles {
-			parts, trees, err = r.divideSingly(to)
-			if !errors.Is(err, errManyTrees) {
-				return parts, trees, err
-			}
-		}
-		parts = r.share(r.byAgent())
+		return p.editParts(), nil
 	}
-	trees, err = p.chain(parts, func(data []byte) (hash, error) { return to.Add(object.KindTree, data) })
-	return parts, trees, err
+	r := p.roundOf(b.ops)
+	switch {
+	case len(r.ops) == 0:
+		return nil, nil
+	case len(r.ops) <= singles && r.treeBytes() < singleTrees:
+		return r.divideSingly()
+	}
+	return r.share(r.byAgent()), nil
 }
 
 // editParts is one part of all that differs from HEAD, if anything does.
 func (p *plan) editParts() []part {
 	var edits part
 	for _, c := range p.differing() {
-		edits.makes = append(edits.makes, version{c, c.new})
+		edits.makes = append(edits.makes, version{c, c.new, c.data})
 	}
 	if len(edits.makes) == 0 {
 		return nil
@@ -149,25 +147,37 @@ func (r round) share(to []int) []part {
 		its.ops = append(its.ops, op)
 		for _, path := range op.Paths {
 			if c := r.changes[named(path)]; c != nil && r.last[c.path] == i {
-				its.makes = append(its.makes, version{c, c.new})
+				its.makes = append(its.makes, version{c, c.new, c.data})
 			}
 		}
 	}
 	return parts
 }
 
-// errManyTrees: the trees of single commits reach singleTrees.
-var errManyTrees = errors.New("too much for single commits")
+// treeBytes is the size of the trees that single commits of the operations change.
+func (r round) treeBytes() (bytes int) {
+	for _, op := range r.ops {
+		on := map[*node]bool{}
+		for _, path := range op.Paths {
+			if c := r.changes[named(path)]; c != nil {
+				for n := c.at.above; n != nil && !on[n]; n = n.above {
+					on[n] = true
+					bytes += n.size
+				}
+			}
+		}
+	}
+	return bytes
+}
 
 // divideSingly makes a part of each operation. It has what that operation made of a path even where
-// a later one has changed it again. After errManyTrees nothing was given to objects.
-func (r round) divideSingly(to *object.Writer) (parts []part, trees []hash, err error) {
+// a later one has changed it again.
+func (r round) divideSingly() ([]part, error) {
 	var own []int
 	for i := range r.ops {
 		own = append(own, i)
 	}
-	parts = r.share(own)
-	var drafts []object.Object
+	parts := r.share(own)
 	for i, op := range r.ops {
 		for _, path := range op.Paths {
 			c := r.changes[named(path)]
@@ -176,49 +186,12 @@ func (r round) divideSingly(to *object.Writer) (parts []part, trees []hash, err 
 			}
 			is, ok, err := r.replaced(c, op)
 			if err != nil {
-				return nil, nil, err
+				return nil, err
 			}
 			if ok {
-				parts[i].makes = append(parts[i].makes, version{c, is})
-			}
-			if is.Mode != 0 {
-				drafts = append(drafts, object.Object{Kind: object.KindBlob, Data: op.Written[c.path].Data})
+				parts[i].makes = append(parts[i].makes, version{c, is, op.Written[c.path].Data})
 			}
 		}
 	}
-	bytes := 0
-	trees, err = r.chain(parts, func(data []byte) (hash, error) {
-		if bytes += len(data); bytes >= singleTrees {
-			return hash{}, errManyTrees
-		}
-		drafts = append(drafts, object.Object{Kind: object.KindTree, Data: data})
-		return object.HashOf(object.KindTree, data), nil
-	})
-	for _, x := range drafts {
-		if err == nil {
-			_, err = to.Add(x.Kind, x.Data)
-		}
-	}
-	return parts, trees, err
-}
-
-// chain writes the tree of every part, each as a change of the one before it, the first of HEAD's.
-func (p *plan) chain(parts []part, keep keepTree) (trees []hash, err error) {
-	p.root.rewind()
-	for _, part := range parts {
-		for _, v := range part.makes {
-			v.made = v.is
-			v.at.touch()
-		}
-		e, err := p.root.write(p.repo, keep)
-		if err == nil && e.Mode == 0 {
-			e.Hash, err = keep(nil)
-		}
-		if err != nil {
-			return nil, err
-		}
-		trees = append(trees, e.Hash)
-	}
-	p.root.remember(p.repo.mem)
-	return trees, nil
+	return parts, nil
 }

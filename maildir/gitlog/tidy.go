@@ -6,15 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
-
-	"mailtree/maildir/gitlog/object"
 )
 
 // Loose objects and small packs pile up: every commit adds some, and with very many of them each
@@ -177,23 +171,14 @@ func (r *repository) runRepack(ctx context.Context, program string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, tidyLimit)
 	defer cancel()
-	c := exec.CommandContext(ctx, program, "--no-pager", "-c", "core.hooksPath="+os.DevNull, "-c", "core.fsmonitor=false",
-		"repack", "--geometric=2", "-d", "-l", "-n", "-q", "--no-write-bitmap-index")
-	c.Dir = home
-	c.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "LC_ALL=C", "GIT_DIR=" + home, "GIT_OBJECT_DIRECTORY=" + r.path("objects"),
-		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_SYSTEM=" + os.DevNull, "GIT_CONFIG_GLOBAL=" + os.DevNull,
-		"GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1",
-	}
+	c := gitCommand(ctx, program, home, "repack", "--geometric=2", "-d", "-l", "-n", "-q", "--no-write-bitmap-index")
+	c.Env = append(c.Env, "GIT_OBJECT_DIRECTORY="+r.path("objects"))
 	var said strings.Builder
 	c.Stdout, c.Stderr = &said, &said
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) } // git removes its temporary files
-	c.WaitDelay = 2 * time.Second
 	if err := c.Start(); err != nil {
 		return err
 	}
-	_ = unix.Setpriority(unix.PRIO_PGRP, c.Process.Pid, 19)
+	lowPriority(c)
 	if err := c.Wait(); err != nil {
 		return fmt.Errorf("git repack: %w: %s", err, said.String())
 	}
@@ -212,7 +197,7 @@ func (r *repository) sweep(now time.Time) (found litter, err error) {
 		fi, err := d.Info()
 		return err == nil && d.Type().IsRegular() && now.Sub(fi.ModTime()) > leftover
 	}
-	for _, dir := range append([]string{"../" + newFolder, "", "pack"}, shards()...) {
+	for _, dir := range append([]string{"", "pack"}, shards()...) {
 		files, err := os.ReadDir(r.path("objects/" + dir))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -223,7 +208,7 @@ func (r *repository) sweep(now time.Time) (found litter, err error) {
 		for _, f := range files {
 			name := f.Name()
 			switch {
-			case dir == "../"+newFolder || strings.HasPrefix(name, "tmp_") || strings.HasPrefix(name, ".tmp-"):
+			case strings.HasPrefix(name, "tmp_") || strings.HasPrefix(name, ".tmp-"):
 				if old(f) {
 					_ = os.Remove(r.path("objects/" + dir + "/" + name)) // the next time, if not now
 				}
@@ -232,21 +217,12 @@ func (r *repository) sweep(now time.Time) (found litter, err error) {
 					return found, notFile("objects/" + dir + "/" + name)
 				}
 				found.loose++
-			case dir == "pack" && strings.HasSuffix(name, ".keep") && old(f):
-				r.unkeep("objects/pack/" + name)
 			case dir == "pack" && strings.HasSuffix(name, ".pack"):
 				found.packs++
 			}
 		}
 	}
 	return found, r.CheckFiles()
-}
-
-// unkeep removes a .keep file that is ours.
-func (r *repository) unkeep(name string) {
-	if b, err := readSmall(r.path(name)); err == nil && string(b) == object.KeepText {
-		_ = os.Remove(r.path(name))
-	}
 }
 
 // shards are the folders of loose objects.

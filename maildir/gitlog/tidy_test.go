@@ -12,8 +12,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"mailtree/maildir/gitlog/object"
 )
 
 // count is git count-objects -v.
@@ -69,7 +67,7 @@ func TestTidy(t *testing.T) {
 	tr := newTree(t, Config{Idle: time.Millisecond, Piled: 10})
 	unreachable := tr.litter()
 	old := time.Now().Add(-2 * leftover)
-	for _, f := range []string{"tmp_obj_x", "pack/tmp_pack_x", "pack/.tmp-1-pack-x.pack", "00/tmp_obj_x", "../" + newFolder + "/tmp", "pack/tmp_idx_new"} {
+	for _, f := range []string{"tmp_obj_x", "pack/tmp_pack_x", "pack/.tmp-1-pack-x.pack", "00/tmp_obj_x", "pack/tmp_idx_new"} {
 		tr.write(".git/objects/"+f, "x")
 		if !strings.HasSuffix(f, "new") {
 			tr.check(os.Chtimes(tr.path(".git/objects/"+f), old, old))
@@ -121,7 +119,7 @@ func TestTidyAtEveryStep(t *testing.T) {
 					}
 				}
 				tr.flush()
-				if loose, packs := tr.count(); !reached || packs > 2 || loose > object.PackFrom {
+				if loose, packs := tr.count(); !reached || packs > 2 || loose > 20 {
 					t.Errorf("step reached: %v, %d loose, %d packs", reached, loose, packs)
 				}
 				tr.log.step = func(string) {}
@@ -236,7 +234,7 @@ func TestTidyEnds(t *testing.T) {
 	said := func(what, where string) string {
 		return "echo " + what + " > " + program + ".tmp\nmv " + program + ".tmp " + where + "\n"
 	}
-	tr.script(program, said("$$", program+".pid")+"until [ -e "+program+".go ]; do sleep 0.01; done\nsleep 1000 &\n"+said("$! $$", program+".pids")+"wait\n")
+	tr.script(program, "case \"$*\" in *fast-import*) exec git \"$@\";; esac\n"+said("$$", program+".pid")+"until [ -e "+program+".go ]; do sleep 0.01; done\nsleep 1000 &\n"+said("$! $$", program+".pids")+"wait\n")
 	tr.log.git = func() (string, error) { return program, nil }
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)

@@ -147,8 +147,7 @@ type commit struct {
 
 	// Where it was read:
 	parents []hash
-	author  string    // the name
-	written time.Time // the author's
+	author  string // the name
 	message string
 }
 
@@ -181,7 +180,6 @@ func (r *repository) commit(name hash) (*commit, error) {
 			c.parents = append(c.parents, plumbing.NewHash(value))
 		case "author":
 			c.author, _, _ = strings.Cut(value, " <")
-			c.written = stamp(value)
 		case "committer":
 			c.made = stamp(value)
 		}
@@ -214,9 +212,6 @@ func (w *walk) revision(c *commit) (*history.Revision, error) {
 		Commit: c.told(),
 		Author: oneLine(c.author, 128),
 		Edit:   strings.HasSuffix(c.message, editTrailer),
-	}
-	if w.repo.IsHeld(c.name) {
-		r.Hash, r.At = "", c.written
 	}
 	all := recordedOps(c.message)
 	for _, op := range all {

@@ -1,6 +1,7 @@
 package gitlog
 
 import (
+	"crypto/sha1"
 	"errors"
 	"fmt"
 	"io"
@@ -145,29 +146,46 @@ const maxBlob = 256 << 20
 
 var errSpecial = errors.New("not a regular file")
 
-// blob gives the file or link at path to objects: its mode as Git writes it, its hash, its state.
-func (w *worktree) blob(path string, st gitindex.Stat, to *object.Writer) (entry, gitindex.Stat, error) {
+// largeFile is the size from which a file is not held in memory.
+const largeFile = 1 << 20
+
+// errChanging says that a file has another size by now.
+var errChanging = errors.New("the file changes while it is read")
+
+// blob reads the file or link at path: its mode as Git writes it, its hash, its content unless it is
+// large, and its state.
+func (w *worktree) blob(path string, st gitindex.Stat) (e entry, data []byte, now gitindex.Stat, err error) {
 	if st.Is(unix.S_IFLNK) {
-		return w.link(path, st, to)
+		if data, err = w.link(path); err != nil {
+			return entry{}, nil, st, err
+		}
+		st.Uncertain = true
+		return entry{Mode: object.ModeLink, Hash: object.HashOf(object.KindBlob, data)}, data, st, nil
 	}
 	f, st, err := w.open(path)
 	if err != nil {
-		return entry{}, st, err
+		return entry{}, nil, st, err
 	}
 	defer f.Close()
-	e := entry{Mode: object.ModeFile}
+	e.Mode = object.ModeFile
 	if st.Mode&0o100 != 0 {
 		e.Mode = object.ModeExec
 	}
 	switch {
 	case st.Size > maxBlob:
-		return e, st, fmt.Errorf("%d bytes, over the limit of %d", st.Size, maxBlob)
-	case st.Size > object.LargeFile:
-		e.Hash, err = to.AddFile(f, st.Size)
-		return e, st, err
+		return e, nil, st, fmt.Errorf("%d bytes, over the limit of %d", st.Size, maxBlob)
+	case st.Size > largeFile:
+		sum := sha1.New()
+		sum.Write(object.Header(object.KindBlob, st.Size))
+		n, err := io.Copy(sum, io.LimitReader(f, st.Size))
+		if err == nil && n != st.Size {
+			err = errChanging
+		}
+		e.Hash = hash(sum.Sum(nil))
+		return e, nil, st, err
 	}
-	data := make([]byte, 0, st.Size+1)
-	for int64(len(data)) <= object.LargeFile {
+	data = make([]byte, 0, st.Size+1)
+	for int64(len(data)) <= largeFile {
 		if len(data) == cap(data) {
 			data = slices.Grow(data, 512)
 		}
@@ -177,35 +195,55 @@ func (w *worktree) blob(path string, st gitindex.Stat, to *object.Writer) (entry
 			break
 		}
 		if rerr != nil {
-			return e, st, rerr
+			return e, nil, st, rerr
 		}
 	}
 	if int64(len(data)) != st.Size {
-		if int64(len(data)) > object.LargeFile {
-			return e, st, object.ErrChanging
+		if int64(len(data)) > largeFile {
+			return e, nil, st, errChanging
 		}
 		st.Uncertain = true
 	}
-	e.Hash, err = to.Add(object.KindBlob, data)
-	return e, st, err
+	e.Hash = object.HashOf(object.KindBlob, data)
+	return e, data, st, nil
 }
 
-func (w *worktree) link(path string, st gitindex.Stat, to *object.Writer) (entry, gitindex.Stat, error) {
+// giveChange gives the content of a change to the importer and reports whether it is still what was seen.
+// An error is the importer's, or transient.
+func (w *worktree) giveChange(c *change, to *importer) (same bool, err error) {
+	if c.new.Mode == object.ModeLink {
+		data, err := w.link(c.path)
+		if err != nil || object.HashOf(object.KindBlob, data) != c.new.Hash {
+			return false, nil
+		}
+		return true, to.blob(data)
+	}
+	f, st, err := w.open(c.path)
+	if transient(err) {
+		return false, err
+	}
+	if err != nil {
+		return false, nil
+	}
+	defer f.Close()
+	return to.giveFile(f, st.Size, c.new.Hash)
+}
+
+// link reads the link at path.
+func (w *worktree) link(path string) ([]byte, error) {
 	fd, name, err := w.folder(path)
 	if err != nil {
-		return entry{}, st, err
+		return nil, err
 	}
 	buf := make([]byte, 4097)
 	n, err := again(func() (int, error) { return unix.Readlinkat(fd, name, buf) })
 	if err == syscall.EINVAL || n == len(buf) {
-		return entry{}, st, errSpecial
+		return nil, errSpecial
 	}
 	if err != nil {
-		return entry{}, st, gone("readlink", path, err)
+		return nil, gone("readlink", path, err)
 	}
-	st.Uncertain = true
-	h, err := to.Add(object.KindBlob, buf[:n:n])
-	return entry{Mode: object.ModeLink, Hash: h}, st, err
+	return buf[:n:n], nil
 }
 
 // listNames names what a folder holds, sorted. Path "" is the tree itself.

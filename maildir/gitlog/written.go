@@ -19,10 +19,10 @@ import (
 // on disk by now. The change that somebody else made since is an edit of its own, and the index
 // entry is such that Git sees it. Where somebody has committed that path since, the commit stays as
 // it is.
-func (p *plan) loadWritten(c *change, to *object.Writer) error {
+func (p *plan) loadWritten(c *change) error {
 	w := p.written[c.path]
 	if c.new = c.old; isSparse(p.index, c.path) || len(c.at.kids) > 0 {
-		return p.loadOne(c, to)
+		return p.loadOne(c)
 	}
 	if w.Gone {
 		return p.loadRemoved(c, w.base)
@@ -38,10 +38,9 @@ func (p *plan) loadWritten(c *change, to *object.Writer) error {
 			return err
 		}
 	}
-	c.stat = st
-	made.Hash, err = to.Add(object.KindBlob, w.Data)
-	c.new = made
-	return err
+	made.Hash = object.HashOf(object.KindBlob, w.Data)
+	c.new, c.data, c.stat = made, append([]byte{}, w.Data...), st
+	return nil
 }
 
 // loadRemoved is loadWritten for a path that an operation has removed: what is there by now

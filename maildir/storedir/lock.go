@@ -149,8 +149,11 @@ func Holder(root string) string {
 	return pid
 }
 
-// Release gives the store up.
-func (l *Lock) Release() error { return l.file.Close() }
+// Release gives the store up. It unlocks the file before it closes it: a process that was forked a moment
+// ago, and has not run its program yet, still has the file open.
+func (l *Lock) Release() error {
+	return errors.Join(unix.Flock(int(l.file.Fd()), unix.LOCK_UN), l.file.Close())
+}
 
 // Held reports whether some process owns the store. It makes and writes nothing. For a moment it
 // has a lock of its own, which it shares with others who ask.

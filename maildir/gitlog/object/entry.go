@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"strconv"
-	"strings"
 )
 
 // Modes as tree objects write them. 0 stands for: nothing there.
@@ -51,36 +50,4 @@ func EachEntry(data []byte, fn func(name []byte, e Entry, raw []byte)) error {
 		data = data[end:]
 	}
 	return nil
-}
-
-// AppendEntry appends an entry to a tree object.
-func AppendEntry(b []byte, name string, e Entry) []byte {
-	b = strconv.AppendUint(b, uint64(e.Mode), 8)
-	b = append(append(append(b, ' '), name...), 0)
-	return append(b, e.Hash[:]...)
-}
-
-// TreeOrder compares names as Git sorts them: a folder as if its name ended in a slash.
-func TreeOrder[A, B string | []byte](a A, aTree bool, b B, bTree bool) int {
-	n := min(len(a), len(b))
-	if c := strings.Compare(string(a[:n]), string(b[:n])); c != 0 {
-		return c
-	}
-	next := func(rest int, at byte, tree bool) int {
-		switch {
-		case rest > 0:
-			return int(at)
-		case tree:
-			return '/'
-		}
-		return -1
-	}
-	var ca, cb byte
-	if len(a) > n {
-		ca = a[n]
-	}
-	if len(b) > n {
-		cb = b[n]
-	}
-	return next(len(a)-n, ca, aTree) - next(len(b)-n, cb, bTree)
 }

@@ -25,25 +25,10 @@ type Store struct {
 	cache *Cache
 	packs *filesystem.Storage // opened when the first object is not in cache
 	own   *packSet            // the same; asked before go-git
-	held  map[Hash]Object     // that are in no file
 }
 
 // NewStore reads the repository at git. It opens nothing yet; the caller closes it.
 func NewStore(git string, cache *Cache) *Store { return &Store{git: git, cache: cache} }
-
-// Hold has the objects of a Draft read as if they were in the repository.
-func (s *Store) Hold(draft *Writer) {
-	s.held = map[Hash]Object{}
-	for _, x := range draft.few {
-		s.held[x.Hash] = x
-	}
-}
-
-// IsHeld reports whether an object is there only because of Hold.
-func (s *Store) IsHeld(h Hash) bool {
-	_, ok := s.held[h]
-	return ok
-}
 
 // SpecialError says that something else than a regular file is where Git has one.
 type SpecialError struct{ Name string } // below .git
@@ -132,9 +117,6 @@ func (s *Store) TreeOf(c Hash) (Hash, error) {
 func (s *Store) Read(k Kind, h Hash) ([]byte, error) { return s.read(plumbing.ObjectType(k), h) }
 
 func (s *Store) read(t plumbing.ObjectType, h Hash) (data []byte, err error) {
-	if x, ok := s.held[h]; ok {
-		return x.Data, nil
-	}
 	for range 2 {
 		if data, err = s.readOnce(t, h); err == nil {
 			return data, nil
@@ -207,16 +189,6 @@ func (s *Store) CheckFiles() error { return s.checkFiles(Hash{}) }
 func (s *Store) hasPacks() bool {
 	fi, err := os.Lstat(filepath.Join(s.git, "objects/pack"))
 	return err == nil && fi.IsDir()
-}
-
-// Has reports whether an object is there and can be read.
-func (s *Store) Has(h Hash) bool {
-	name := h.String()
-	if fi, err := os.Lstat(filepath.Join(s.git, "objects", name[:2], name[2:])); err == nil && fi.Size() > 0 {
-		return true
-	}
-	_, err := s.read(plumbing.AnyObject, h)
-	return err == nil
 }
 
 // Close closes the packs; a read opens them anew.
