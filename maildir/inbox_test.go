@@ -458,7 +458,9 @@ func TestSeenNobody(t *testing.T) {
 		}
 	}
 	send(t, p, maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "one", Body: "b"})
-	left, err := os.ReadDir(filepath.Join(p.Tree().Dir(), format.SeenDir))
+	seen := filepath.Join(p.Tree().Dir(), format.SeenDir)
+	until(t, "it is noted who was there", func() bool { left, _ := os.ReadDir(seen); return len(left) > 0 })
+	left, err := os.ReadDir(seen)
 	if err != nil || len(left) != 1 || left[0].Name() != "Ann" {
 		t.Errorf("%v, %v", left, err)
 	}

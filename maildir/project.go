@@ -57,6 +57,7 @@ type Project struct {
 	agents   map[string]bool // names known to exist
 	left     uint64          // how often names were taken out of agents
 	seen     map[string]*sighting
+	sighted  chan struct{} // rings keepSeen
 }
 
 // Slug is the project's folder name.
@@ -392,6 +393,7 @@ func (s *Store) loadProject(slug string) (*Project, error) {
 		edited:  map[string]bool{},
 		agents:  map[string]bool{},
 		seen:    map[string]*sighting{},
+		sighted: make(chan struct{}, 1),
 
 		sessions: session.NewBook(t, s.cfg.Now, s.cfg.Log.With("project", slug)),
 	}

@@ -40,7 +40,7 @@ func (s *Store) Recent(ctx context.Context, limit int) (*Recent, error) {
 	r := &Recent{}
 	var agents []RecentAgent
 	for _, p := range s.Projects() {
-		agents = append(agents, p.sighted()...)
+		agents = append(agents, p.seenHere()...)
 	}
 	slices.SortFunc(agents, func(a, b RecentAgent) int { return cmp.Or(b.seen.Compare(a.seen), cmp.Compare(a.Name, b.Name)) })
 	for i := range messages {
@@ -74,8 +74,8 @@ func (s *Store) Recent(ctx context.Context, limit int) (*Recent, error) {
 	return r, nil
 }
 
-// sighted lists whom this server has seen in the project.
-func (p *Project) sighted() (all []RecentAgent) {
+// seenHere lists whom this server has seen in the project.
+func (p *Project) seenHere() (all []RecentAgent) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for name, s := range p.seen {

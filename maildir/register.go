@@ -387,35 +387,61 @@ func (p *Project) name() string {
 	return p.slug
 }
 
-// noteSeen notes that agent did something now; cheap, never an error. A name that no agent has leaves
-// nothing behind. The file is touched at most once a second.
+// noteSeen notes that agent did something now, in memory; keepSeen writes it. A name that no agent has
+// leaves nothing behind.
 func (p *Project) noteSeen(ctx context.Context, agent string) {
 	if ok, err := p.hasAgent(ctx, agent); err != nil || !ok {
 		return
 	}
-	now := p.store.cfg.Now()
 	p.mu.Lock()
-	s := p.seen[agent]
-	if s == nil {
-		s = &sighting{}
-		p.seen[agent] = s
-	}
-	s.last = now
-	fresh := now.Sub(s.touched) < time.Second && !now.Before(s.touched)
-	if !fresh {
-		s.touched = now
-	}
+	p.seen[agent] = &sighting{last: p.store.cfg.Now()}
 	p.mu.Unlock()
-	if fresh {
-		return
-	}
-	if err := p.tree.Touch(format.SeenDir+"/"+agent, now); err != nil && !errors.Is(err, fs.ErrPermission) {
-		p.store.cfg.Log.Debug("last activity not noted", "project", p.slug, "agent", agent, "error", err)
+	select {
+	case p.sighted <- struct{}{}:
+	default:
 	}
 }
 
-// sighting is when an agent was last here, and when its file was last touched.
-type sighting struct{ last, touched time.Time }
+// sighting is when an agent was last here, and whether its file says so.
+type sighting struct {
+	last    time.Time
+	written bool
+}
+
+// keepSeen writes what noteSeen notes, at most once a second, until ctx ends, and then what is left. A
+// kill loses a second of it.
+func (p *Project) keepSeen(ctx context.Context) {
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-p.sighted:
+		}
+		p.writeSeen()
+		select {
+		case <-ctx.Done():
+			p.writeSeen()
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// writeSeen gives the file of each agent that was seen since the last call that time.
+func (p *Project) writeSeen() {
+	unwritten := map[string]time.Time{}
+	p.mu.Lock()
+	for name, s := range p.seen {
+		if !s.written {
+			unwritten[name] = s.last
+			s.written = true
+		}
+	}
+	p.mu.Unlock()
+	for name, last := range unwritten {
+		if err := p.tree.Touch(format.SeenDir+"/"+name, last); err != nil && !errors.Is(err, fs.ErrPermission) {
+			p.store.cfg.Log.Debug("last activity not noted", "project", p.slug, "agent", name, "error", err)
+		}
+	}
+}
 
 func (p *Project) addSeen(a *AgentRow) {
 	later := func(t time.Time) {
