@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -63,6 +64,9 @@ func open(ctx context.Context, path string, existing bool) (db *sql.DB, fresh bo
 // private creates the file of a missing database, for its owner alone. SQLite gives the files
 // beside it the same mode.
 func private(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		if _, serr := os.Stat(path); serr == nil {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os/exec"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -47,9 +46,6 @@ func (a *app) observe(op maildir.Op, took time.Duration, err error) {
 	a.metrics.observe(op, took, err)
 	a.shown.observe(op, took, err)
 }
-
-// indexPath is where a store's index lies.
-func indexPath(store string) string { return filepath.Join(store, "index.sqlite3") }
 
 // openApp takes the store's lock and opens everything. It starts nothing.
 func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(project string, files int)) (*app, error) {
@@ -139,7 +135,10 @@ func openHistory(cfg *config, log *slog.Logger, p *maildir.Project, share *gitlo
 func openIndex(
 	ctx context.Context, cfg *config, log *slog.Logger, trees map[string]*tree.Tree, progress func(project string, files int),
 ) (*indexer.Index, error) {
-	path := indexPath(cfg.Store)
+	path := storedir.IndexPath(cfg.Store)
+	if err := storedir.MoveIndex(cfg.Store); err != nil {
+		log.Warn("the index of an older version could not be moved", "error", err)
+	}
 	x, err := indexer.Open(ctx, indexer.Config{Path: path, Log: log})
 	if err != nil {
 		return nil, err

@@ -356,7 +356,7 @@ func (r *peril) verify() []string {
 		return []string{err.Error()}
 	}
 	ctx := r.d.t.Context()
-	x, err := indexer.Open(ctx, indexer.Config{Path: indexPath(r.d.store), Existing: true})
+	x, err := indexer.Open(ctx, indexer.Config{Path: storedir.IndexPath(r.d.store), Existing: true})
 	if err != nil {
 		return []string{err.Error()}
 	}

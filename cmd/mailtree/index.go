@@ -92,7 +92,7 @@ func openTrees(cfg *config) (*view, error) {
 }
 
 func (v *view) openIndex(ctx context.Context, cfg *config) (err error) {
-	if v.index, err = indexer.Open(ctx, indexer.Config{Path: indexPath(cfg.Store), Existing: true}); err == nil {
+	if v.index, err = indexer.Open(ctx, indexer.Config{Path: storedir.IndexPath(cfg.Store), Existing: true}); err == nil {
 		return nil
 	}
 	hint := "`mailtree index rebuild` makes it anew, as does the next `mailtree serve`"
@@ -186,14 +186,14 @@ func rebuild(ctx context.Context, p *program) error {
 	}
 	began := time.Now()
 	progress := progressLine(p.std, "reading")
-	if err := indexer.Rebuild(ctx, indexPath(p.cfg.Store), trees, progress); err != nil {
+	if err := indexer.Rebuild(ctx, storedir.IndexPath(p.cfg.Store), trees, progress); err != nil {
 		return err
 	}
 	if progress != nil {
 		fmt.Fprint(p.std.err, "\r\033[K")
 	}
 	took := time.Since(began)
-	x, err := indexer.Open(ctx, indexer.Config{Path: indexPath(p.cfg.Store), Existing: true})
+	x, err := indexer.Open(ctx, indexer.Config{Path: storedir.IndexPath(p.cfg.Store), Existing: true})
 	if err != nil {
 		return err
 	}

@@ -204,7 +204,7 @@ func (a *app) serverConfig() mcpserver.Config {
 
 // Reasons for which a server ends by itself.
 var (
-	errIndexGone = errors.New("index.sqlite3 was removed or replaced while the server ran: start the server again, " +
+	errIndexGone = errors.New("index/index.sqlite3 was removed or replaced while the server ran: start the server again, " +
 		"which makes the index from the files")
 	errStoreGone = errors.New("the store was removed or moved while the server ran: start the server where it is now")
 )

@@ -3,6 +3,7 @@ package storedir
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -103,6 +104,26 @@ const (
 	socketFile = "server.sock"
 	logFile    = "server.log"
 )
+
+// IndexPath is the SQLite database of the store at root. It has a folder of its own, because the watcher
+// watches root and would wake at each page that SQLite writes there.
+func IndexPath(root string) string { return filepath.Join(root, "index", "index.sqlite3") }
+
+// MoveIndex moves the database that an older version has left in root to IndexPath. It is called before
+// the database is opened; after an error the database is made anew.
+func MoveIndex(root string) error {
+	old, now := filepath.Join(root, "index.sqlite3"), IndexPath(root)
+	if _, err := os.Lstat(old); err != nil {
+		return nil
+	}
+	err := os.MkdirAll(filepath.Dir(now), 0o700)
+	for _, suffix := range []string{"-shm", "-wal", ""} { // the database last: after a kill the rest follows
+		if renamed := os.Rename(old+suffix, now+suffix); !errors.Is(renamed, fs.ErrNotExist) {
+			err = errors.Join(err, renamed)
+		}
+	}
+	return err
+}
 
 // SocketPath is the Unix socket of the process that owns the store at root.
 // See docs/tree.md, "The store".

@@ -210,7 +210,7 @@ func TestRebuilt(t *testing.T) {
 		add(b.send("token", "missed"))
 	}
 	b.Stop()
-	if err := os.Remove(filepath.Join(root, "index.sqlite3")); err != nil {
+	if err := os.Remove(filepath.Join(root, "index", "index.sqlite3")); err != nil {
 		t.Fatal(err)
 	}
 	storetest.Rebuild(t, root)
