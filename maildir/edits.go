@@ -3,8 +3,6 @@ package maildir
 import (
 	"cmp"
 	"context"
-	"errors"
-	"io/fs"
 	"maps"
 	"path"
 	"path/filepath"
@@ -131,37 +129,26 @@ func (p *Project) Rescan(ctx context.Context) error {
 func (o owner) Between(ctx context.Context) {
 	p := o.Project
 	e := p.takeEdits()
-	ingest := func() {
-		err := p.ingestOthers(ctx, e.paths)
-		if err == nil && len(e.level) > 0 {
-			err = p.needRead(".")
-		}
-		p.writer.Release()
-		for _, done := range e.level {
-			done <- refusal.Disk(err)
-		}
+	err := p.ingestOthers(ctx, e.paths)
+	if err == nil && len(e.level) > 0 {
+		err = p.needRead(".")
 	}
-	if e.wide {
-		p.writer.Alone(ingest)
-	} else {
-		ingest()
+	for _, done := range e.level {
+		done <- refusal.Disk(err)
 	}
 }
 
 // edits is what others changed, to be ingested at once.
 type edits struct {
 	paths []string
-	wide  bool         // a folder may be among the paths, which stands for files of groups under way too
 	level []chan error // those who wait for a comparison of the tree that is ingested with these
 }
 
 // mostEdits is how many edits are ingested at once, so that nobody waits long.
-const mostEdits = 1024
+const mostEdits = 256
 
-// takeEdits returns what was reported since the last time, a part of it when that is much. Files
-// that a group under way writes stay until it has ended, and until release none is begun that
-// writes one of the others; the server's own, found as they were when they were ingested, are left
-// out.
+// takeEdits returns what was reported since the last time, a part of it when that is much. The server's
+// own files, found as they were when they were ingested, are left out.
 func (p *Project) takeEdits() (e edits) {
 	p.mu.Lock()
 	reported, level := p.edited, p.compared
@@ -178,21 +165,11 @@ func (p *Project) takeEdits() (e edits) {
 	c := p.tree.Changer(p.store.limits.Folders)
 	defer c.Close()
 	for _, path := range all {
-		if p.writer.Holders(writer.Path, path) > 0 {
-			later = append(later, path)
+		if st, err := c.Stat(path); err == nil && p.writer.ConfirmOwn(path, st) {
+			p.noteUnread([]string{path}, nil)
 			continue
 		}
-		st, err := c.Stat(path)
-		switch {
-		case err == nil && p.writer.ConfirmOwn(path, st):
-			p.noteUnread([]string{path}, nil)
-		case !p.writer.Hold(path): // planned meanwhile
-			later = append(later, path)
-		case err == nil && st.Mode.IsRegular(), errors.Is(err, fs.ErrNotExist) && format.Locate(path).Kind.Single():
-			e.paths = append(e.paths, path)
-		default:
-			e.paths, e.wide = append(e.paths, path), true
-		}
+		e.paths = append(e.paths, path)
 	}
 	slices.Sort(e.paths)
 	if len(later) == 0 {

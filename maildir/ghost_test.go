@@ -45,55 +45,6 @@ func TestAgentGoneWhileLookedUp(t *testing.T) {
 	}
 }
 
-// TestNothingBegunWhileIngested: what a person did at a path is ingested before an operation writes there, not together with it:
-// nobody sees an agent whose registration is not durable yet and may be taken back.
-func TestNothingBegunWhileIngested(t *testing.T) {
-	t.Parallel()
-	var steps, index halts
-	first := func(paths []string) {
-		for _, path := range paths {
-			index.pass(path)
-		}
-	}
-	watch := func(x maildir.Index) maildir.Index { return &watched{Index: x, ingest: first} }
-	p := project(t, storetest.Config{NoWatcher: true, Step: steps.pass, Index: watch}, "Ann", "Bob")
-	ingest := index.at(func(path string) bool { return path == "agents/Eve/profile.json" })
-	p.Edited([]string{"agents/Eve/profile.json"}, false) // made and removed
-	<-ingest.reached
-	renamed := steps.at(func(name string) bool { return name == "sync renamed" })
-	registered := make(chan error, 1)
-	go func() {
-		_, err := p.Register(t.Context(), maildir.Registration{Program: "x", Model: "y", Task: "z", NameHint: "Eve"})
-		registered <- err
-	}()
-	await(t, func() bool { return maildir.Later(p) == 1 || reached(renamed) })
-	next := index.at(func(path string) bool { return path == "agents/Zed/status" })
-	close(ingest.goOn)
-	<-renamed.reached
-	p.Edited([]string{"agents/Zed/status"}, false)
-	<-next.reached // so the first is through
-	close(next.goOn)
-	if who, err := p.Whois(t.Context(), "Eve"); !errors.Is(err, maildir.ErrNotFound) {
-		t.Errorf("seen before it is durable: %+v %v", who, err)
-	}
-	close(renamed.goOn)
-	if err := <-registered; err != nil {
-		t.Error(err)
-	}
-	if _, err := p.Whois(t.Context(), "Eve"); err != nil {
-		t.Error(err)
-	}
-}
-
-func reached(h *halt) bool {
-	select {
-	case <-h.reached:
-		return true
-	default:
-		return false
-	}
-}
-
 // TestDeleteMailboxUnderWay: no mail to an agent is put into place behind the removal of its folder, and none that is under way is
 // overlooked by it: either would make the agent anew, without a profile or an owner.
 func TestDeleteMailboxUnderWay(t *testing.T) {
@@ -123,7 +74,7 @@ func TestDeleteMailboxUnderWay(t *testing.T) {
 			<-journal.reached
 			staged := h.at(func(name string) bool { return strings.HasPrefix(name, "stage ") })
 			go func() { second <- c.second(p) }()
-			await(t, func() bool { return maildir.Later(p) == 1 || reached(staged) })
+			await(t, func() bool { return maildir.Queued(p) == 1 })
 			close(staged.goOn)
 			close(journal.goOn)
 			if err := <-first; err != nil {

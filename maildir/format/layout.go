@@ -60,16 +60,6 @@ func (k Kind) String() string {
 // Mark reports whether files of the kind say what a recipient did with its copy.
 func (k Kind) Mark() bool { return k == KindRead || k == KindAck || k == KindArchived }
 
-// Single reports whether a file of the kind lies only where no folder of the tree can be: its name
-// says what it is.
-func (k Kind) Single() bool {
-	switch k {
-	case KindIgnored, KindOther, KindDraft, KindAttachment:
-		return false
-	}
-	return true
-}
-
 // Place is what a path of the tree says about the file at it.
 type Place struct {
 	Kind  Kind

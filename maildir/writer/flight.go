@@ -35,12 +35,11 @@ type flight struct {
 	mu     sync.Mutex
 	keys   map[Key]int       // how many operations hold a key
 	txs    map[*Tx]time.Time // since when
-	held   map[string]bool   // paths of edits being ingested
 	failed int               // operations that failed: what they held is as it was before
 }
 
 func newFlight() flight {
-	return flight{keys: map[Key]int{}, txs: map[*Tx]time.Time{}, held: map[string]bool{}}
+	return flight{keys: map[Key]int{}, txs: map[*Tx]time.Time{}}
 }
 
 // count returns how many operations under way hold the key.
@@ -80,7 +79,7 @@ func (f *flight) factsHeld(tx *Tx) bool {
 }
 
 // reserve enters an operation that was planned. False, and nothing is entered, where another one
-// under way writes one of its paths, or one is held, or another one empties its folder, or writes
+// under way writes one of its paths, or another one empties its folder, or writes
 // where it would empty one.
 func (f *flight) reserve(tx *Tx) bool {
 	f.mu.Lock()
@@ -90,9 +89,6 @@ func (f *flight) reserve(tx *Tx) bool {
 		var against Kind
 		switch k.Kind {
 		case Path:
-			if f.held[k.Name] {
-				return false
-			}
 			against = Path
 		case Inside:
 			against = Below
@@ -134,45 +130,11 @@ func (f *flight) failures() int {
 	return f.failed
 }
 
-// hold keeps operations from a path until release: whoever ingests it must not find half of one.
-// False where one under way writes it.
-func (f *flight) hold(path string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.keys[Key{Path, path}] > 0 {
-		return false
-	}
-	f.held[path] = true
-	return true
-}
-
-// release gives up all that is held, and reports whether anything was.
-func (f *flight) release() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	some := len(f.held) > 0
-	clear(f.held)
-	return some
-}
-
-// staged is the set of the names below tmp that operations under way have given.
-func (f *flight) staged() map[string]bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	names := map[string]bool{}
-	for tx := range f.txs {
-		for _, w := range tx.Writes {
-			names[w.Staged] = true
-		}
-	}
-	return names
-}
-
 // idle reports whether nothing is to end that an operation may wait for.
 func (f *flight) idle() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return len(f.txs)+len(f.held) == 0
+	return len(f.txs) == 0
 }
 
 // age is how long the oldest operation has been under way.

@@ -18,19 +18,17 @@ const MaxGroup = 256
 // maxTries is how often one operation is planned that found the tree ahead of the index.
 const maxTries = 8
 
-// Group is one group commit. One stage has it at a time.
+// Group is one group commit.
 type Group struct {
 	Ctx    context.Context // for what a plan asks of others; it does not end with a caller
 	Now    time.Time       // when the present plan began, in UTC
 	Number uint64          // no other group of this tree has had it
 
-	w        *Writer
-	c        *tree.Changer
-	mark     int // of failures, when its first file was staged
-	txs      []*Tx
-	staged   int
-	unsure   bool  // something could not be taken back: the journal keeps the group for the next start
-	unsynced error // of the sync behind its renames
+	w      *Writer
+	c      *tree.Changer
+	txs    []*Tx
+	staged int
+	unsure bool // something could not be taken back: the journal keeps the group for the next start
 }
 
 // newGroup waits until there are not too many groups under way in the store; the caller calls close
@@ -59,11 +57,9 @@ func (g *Group) plan(tx *Tx) {
 		w.later(tx)
 		return
 	}
-	if len(g.txs) == 0 {
-		g.mark = w.failing.mark()
-	}
 	g.Now = w.Now().UTC()
 	tx.At, tx.Writes, tx.Paths, tx.planned = g.Now, nil, nil, nil
+	tx.unsaved = map[string]string{}
 	err := tx.Plan(g)
 	tx.Door = doorOf(tx.ctx)
 	switch {
@@ -76,6 +72,9 @@ func (g *Group) plan(tx *Tx) {
 	case err != nil || len(tx.Writes) == 0:
 		tx.err = err
 		tx.answer()
+		return
+	case len(tx.unsaved) > 0:
+		w.save(g.Ctx, tx)
 		return
 	case !w.flight.reserve(tx):
 		w.later(tx)
@@ -115,12 +114,19 @@ func (g *Group) Present(path string) error {
 
 // retry has the operation planned again, some times.
 func (g *Group) retry(tx *Tx) {
-	if tx.tries++; tx.tries >= maxTries {
-		tx.err = &refusal.Error{What: refusal.TreeRestless}
-		tx.answer()
-		return
+	if !tx.isTired() {
+		g.w.Later(tx)
 	}
-	g.w.Later(tx)
+}
+
+// isTired counts how often the operation was planned, and refuses it where that was too often.
+func (tx *Tx) isTired() bool {
+	if tx.tries++; tx.tries < maxTries {
+		return false
+	}
+	tx.err = &refusal.Error{What: refusal.TreeRestless}
+	tx.answer()
+	return true
 }
 
 func (g *Group) stage(tx *Tx) error {

@@ -77,7 +77,7 @@ type Tx struct {
 	IDs  []string // of an operation on several messages: the history has a line for each
 	Keys []Key    // what it holds while it is under way, whatever it is planned to do
 
-	// Plan decides what the operation writes. It runs in the planner's goroutine, perhaps several
+	// Plan decides what the operation writes. It runs in the goroutine of Run, perhaps several
 	// times, each time with nothing written. It calls Create, Group.Replace and Group.Remove; one
 	// that calls none of them and returns no error is an operation that had nothing to do. ErrBusy
 	// and ErrStale ask for another planning.
@@ -88,7 +88,9 @@ type Tx struct {
 	ctx     context.Context // of the caller; nil for the owner's own
 	planned []Key           // what it holds beside Keys and the files that it writes, by its plan
 	tries   int
-	place   int // in the journal record
+	unsaved map[string]string // what its plan would replace and is not known to be in the audit: the SHA-256 by path
+	saved   map[string]string // the same of what is
+	place   int               // in the journal record
 	err     error
 	done    chan struct{} // closed with the answer; nil where nobody waits
 }

@@ -1,8 +1,11 @@
 package writer
 
 import (
+	"context"
 	"errors"
 	"io/fs"
+	"maps"
+	"slices"
 	"strings"
 
 	"mailtree/maildir/format"
@@ -12,7 +15,7 @@ import (
 // Replace plans a file that may exist. What somebody else wrote there is in the audit first
 // (invariant I5). Errors: as of preserve.
 func (g *Group) Replace(tx *Tx, path string, data []byte) error {
-	was, err := g.preserve(path)
+	was, err := g.preserve(tx, path)
 	if err != nil {
 		return err
 	}
@@ -33,7 +36,7 @@ func (g *Group) Remove(tx *Tx, path string) error { return g.RemoveAll(tx, []str
 // RemoveAll is Remove for several files, which are looked up in the audit together. Errors: as
 // Remove.
 func (g *Group) RemoveAll(tx *Tx, paths []string) error {
-	was, err := g.preserveAll(paths)
+	was, err := g.preserveAll(tx, paths)
 	if err != nil {
 		return err
 	}
@@ -49,7 +52,7 @@ func (g *Group) RemoveAll(tx *Tx, paths []string) error {
 // at path, or something else. What is written or taken away there before the group is published has
 // the operation planned again. Errors: as of Remove.
 func (g *Group) Take(tx *Tx, path, sum string) (bool, error) {
-	was, err := g.preserve(path)
+	was, err := g.preserve(tx, path)
 	if err != nil || was != sum {
 		return false, err
 	}
@@ -63,19 +66,18 @@ func (g *Group) Take(tx *Tx, path, sum string) (bool, error) {
 }
 
 // preserve is preserveAll for one path.
-func (g *Group) preserve(path string) (was string, err error) {
-	all, err := g.preserveAll([]string{path})
+func (g *Group) preserve(tx *Tx, path string) (was string, err error) {
+	all, err := g.preserveAll(tx, []string{path})
 	return all[path], err
 }
 
-// preserveAll returns the SHA-256 of what lies at each path once that is in the audit, "" where
-// nothing does. What the writer itself wrote there and is not committed yet needs no preserving: its
-// own next version replaces it. What somebody writes there later publish finds. Errors: ErrBusy,
-// ErrStale, those of Owner.Preserve and of reading a file.
-func (g *Group) preserveAll(paths []string) (was map[string]string, err error) {
+// preserveAll returns the SHA-256 of what lies at each path, "" where nothing does, and notes what is not
+// known to be in the audit: the operation is planned again once it is (save). What the writer itself
+// wrote there and is not committed yet needs no preserving: its own next version replaces it. What
+// somebody writes there later publish finds. Errors: ErrBusy, those of reading a file.
+func (g *Group) preserveAll(tx *Tx, paths []string) (was map[string]string, err error) {
 	w := g.w
 	was = map[string]string{}
-	var others []string
 	for _, path := range paths {
 		if w.Holders(Path, path) > 0 {
 			return nil, ErrBusy
@@ -86,22 +88,44 @@ func (g *Group) preserveAll(paths []string) (was map[string]string, err error) {
 		w.mu.Lock()
 		own, ok := w.own[path]
 		w.mu.Unlock()
-		if was[path] != "" && !(ok && own.sum == was[path]) {
-			others = append(others, path)
-		}
-	}
-	if len(others) == 0 {
-		return was, nil
-	}
-	if err := w.Owner.Preserve(g.Ctx, others); err != nil {
-		return nil, err
-	}
-	for _, path := range others { // which of two versions is in the audit is not known
-		if now, err := w.sumOf(path); err != nil || now != was[path] {
-			return nil, errors.Join(err, ErrStale)
+		if was[path] != "" && !(ok && own.sum == was[path]) && tx.saved[path] != was[path] {
+			tx.unsaved[path] = was[path]
 		}
 	}
 	return was, nil
+}
+
+// save has what the operation would replace in the audit and then the operation planned again. Run goes
+// on meanwhile.
+func (w *Writer) save(ctx context.Context, tx *Tx) {
+	if tx.isTired() {
+		return
+	}
+	if tx.saved == nil {
+		tx.saved = map[string]string{}
+	}
+	w.mu.Lock()
+	w.saves++
+	w.mu.Unlock()
+	go func() {
+		err := w.Owner.Preserve(ctx, slices.Sorted(maps.Keys(tx.unsaved)))
+		for path, sum := range tx.unsaved { // which of two versions is in the audit is not known
+			if now, rerr := w.sumOf(path); err == nil && rerr == nil && now == sum {
+				tx.saved[path] = sum
+			}
+		}
+		w.mu.Lock()
+		w.saves--
+		if err == nil {
+			w.again = append(w.again, tx)
+		}
+		w.mu.Unlock()
+		if err != nil {
+			tx.err = err
+			tx.answer()
+		}
+		w.poke()
+	}()
 }
 
 // sumOf is the SHA-256 of the file at path, "" where there is none.

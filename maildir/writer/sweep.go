@@ -15,20 +15,17 @@ const leftoverAge = time.Hour
 // SweepStaging is an operation that writes nothing and removes what was left below tmp: what could
 // not be unlinked on a failing disk, what an operation replaced that was not taken back because a
 // person has changed the file since, and what a process that was killed was writing there. Files of
-// operations under way stay, as do those of groups in the journal, which the next start may need.
-// It is an operation because the planner's goroutine alone names staged files. Run plans one every
-// hour.
+// groups in the journal stay, which the next start may need. Run plans one every hour.
 func (w *Writer) SweepStaging() *Tx {
 	return &Tx{Op: Op{Verb: "sweep"}, Plan: func(*Group) error {
 		entries, err := w.Tree.List(tree.TmpDir)
 		if err != nil {
 			return err
 		}
-		needed := w.flight.staged()
 		for _, e := range entries {
 			name := e.Name()
 			fi, err := e.Info()
-			if err != nil || needed[name] || w.journal.holds(groupOf(name)) || time.Since(fi.ModTime()) < leftoverAge {
+			if err != nil || w.journal.holds(groupOf(name)) || time.Since(fi.ModTime()) < leftoverAge {
 				continue
 			}
 			if err := w.Tree.RemoveStaged(name); err != nil {

@@ -1,12 +1,13 @@
 // Package writer is the group commit of one tree: it plans operations, makes their files durable
 // together, puts them into place, and hands them to the index and the audit.
 //
-// Operations (Tx) are written in groups, and a group passes three stages, each a goroutine of its
-// Writer: operations are planned and staged; the group's files are made durable and renamed into
-// place; the group is ingested in one transaction, told to the audit and answered. While one group
-// syncs the next is staged, so groups grow under load by themselves, and a lone caller waits for
-// nobody. What an operation under way holds (Key), no other is planned on. Edits that others made
-// are ingested between groups (Owner.Between), so that nobody indexes half of one. The journal says
+// Operations (Tx) are written in groups, one group after the other, by one goroutine: it plans and
+// stages what is queued, makes it durable, renames it into place, makes that durable, ingests it in one
+// transaction, tells the audit and answers. What is queued meanwhile is the next group, so groups grow
+// under load by themselves, and a lone caller waits for nobody. What an operation of the group holds
+// (Key), no other is planned on. Edits that others made are ingested between groups (Owner.Between), so
+// that nobody indexes half of one. What takes long is not done by that goroutine: an operation that
+// replaces what somebody else wrote leaves the group until that is in the audit (save). The journal says
 // durably what a group is about to do, so that after a crash each operation is whole or absent.
 //
 // A Writer knows no mailbox: what it needs of the project whose tree it writes is the interface
@@ -52,8 +53,7 @@ type Owner interface {
 	// could not be looked at.
 	Level(ctx context.Context, path string) error
 
-	// Between is called in the goroutine that ingests: when Look was called, and behind each group.
-	// It may call Alone.
+	// Between is called in the goroutine of Run when Look was called, and behind each group.
 	Between(ctx context.Context)
 
 	// Record takes operations that are durable and ingested into the audit. It calls done once they
@@ -78,7 +78,7 @@ type Limits struct {
 }
 
 // NewLimits returns the limits of a store that may have so many files open. Half of them are left
-// to those who read. One project alone has up to four groups under way.
+// to those who read. One project has one group under way.
 func NewLimits(files int) *Limits {
 	folders := min(max(files/64, 8), tree.MostFolders)
 	return &Limits{make(chan struct{}, min(max(files/2/(folders+4), 4), 64)), folders}
@@ -92,17 +92,16 @@ type Writer struct {
 
 	queue   chan *Tx      // to be planned
 	stopped chan struct{} // closed when Run has ended
-	wake    chan struct{} // rings the planner: something waits in again, or a group has ended
-	look    chan struct{} // rings the one who ingests: something was edited
-	placed  chan *Group   // groups that are in place, on their way to the one who ingests
+	wake    chan struct{} // something waits in again, or a group has ended
+	look    chan struct{} // something was edited
 	number  atomic.Uint64 // of the newest group
 	flight  flight
-	gate    gate
 	failing failing
 	fresh   freshness
 
 	mu    sync.Mutex
 	again []*Tx               // to be planned (anew) when a group has ended
+	saves int                 // operations that wait until what they replace is in the audit
 	own   map[string]ownWrite // what groups not yet committed wrote
 }
 
@@ -121,7 +120,6 @@ func Open(cfg Config) (*Writer, error) {
 		stopped:   make(chan struct{}),
 		wake:      make(chan struct{}, 1),
 		look:      make(chan struct{}, 1),
-		placed:    make(chan *Group),
 		flight:    newFlight(),
 		own:       map[string]ownWrite{},
 	}
@@ -215,7 +213,7 @@ func (w *Writer) takeLater() []*Tx {
 	return txs
 }
 
-// poke rings the planner.
+// poke has Run look at what waits in again.
 func (w *Writer) poke() { ring(w.wake) }
 
 // Look asks for a call of Owner.Between.
@@ -235,7 +233,7 @@ func (w *Writer) Stopped() <-chan struct{} { return w.stopped }
 func (w *Writer) Backlog() (queued, waiting int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.queue), len(w.again)
+	return len(w.queue), len(w.again) + w.saves
 }
 
 // Stalled is how long the oldest operation under way has been waiting for the disk: more than some
@@ -255,17 +253,6 @@ func (w *Writer) Held(kind Kind) []string { return w.flight.names(kind) }
 
 // Failures counts the operations that were under way and failed.
 func (w *Writer) Failures() int { return w.flight.failures() }
-
-// Hold keeps operations from a path until Release, so that an edit there can be ingested. False
-// where one under way writes it.
-func (w *Writer) Hold(path string) bool { return w.flight.hold(path) }
-
-// Release gives up all that is held.
-func (w *Writer) Release() {
-	if w.flight.release() {
-		w.poke()
-	}
-}
 
 // ConfirmOwn reports, once, whether st is how the writer's own file at path was found when it was
 // ingested some seconds ago: what the watcher says of it is no edit.
