@@ -44,6 +44,7 @@ type Project struct {
 	waiting retry.Set
 	pops    pops
 	fresh   settling
+	days    dayFolders
 	advised adviceCount
 
 	sessions *session.Book

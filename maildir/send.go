@@ -381,7 +381,7 @@ func (p *Project) planMessage(tx *writer.Tx, m *format.Message, files []attachme
 	}
 	sum := tree.SHA256(plain)
 	add := func(path string, data []byte) {
-		w := &tree.Write{Path: path, Data: data, Sum: sum}
+		w := &tree.Write{Path: p.days.place(p.tree, path), Data: data, Sum: sum}
 		if len(m.BCC) > 0 {
 			w.Sum = tree.SHA256(data)
 		}

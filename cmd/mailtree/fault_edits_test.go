@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"mailtree/fixtures/storetest"
+	"mailtree/maildir/tree"
 )
 
 // TestFaultEdits lets persons save messages and profiles in a tight loop, half of them in place and
@@ -173,8 +174,13 @@ func (l *load) shares(n int) [][]string {
 	for _, a := range l.agents {
 		add("agents/" + a + "/profile.json")
 	}
+	t, err := tree.Open(l.d.tree(), 0)
+	if err != nil {
+		l.d.t.Fatal(err)
+	}
+	defer t.Close()
 	for _, s := range l.ledger.Sends() {
-		for _, path := range storetest.Files(&s) {
+		for _, path := range storetest.Files(t, &s) {
 			add(path)
 		}
 	}

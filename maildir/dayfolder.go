@@ -1,0 +1,72 @@
+package maildir
+
+import (
+	"path"
+	"strconv"
+	"strings"
+
+	"mailtree/maildir/tree"
+)
+
+// maxDayFiles is how many messages one folder of a day takes: Git writes a folder whole with each
+// commit that changes it. The next messages of that day go to DD/1, then to DD/2, and so on.
+const maxDayFiles = 1000
+
+// dayFolders says where new messages of the present day go. It remembers the newest folder of each
+// mailbox and counts the messages that the writer planned there; what others put there meanwhile is
+// not counted. Only the writer's goroutine uses it. The zero value is empty.
+type dayFolders struct {
+	day    string // YYYY/MM/DD; the folders of another day are forgotten
+	newest map[string]*dayFolder
+}
+
+// dayFolder is the newest folder of one mailbox and day.
+type dayFolder struct {
+	part  int // 0: the folder of the day itself
+	files int
+}
+
+// place returns the path for the new message file that belongs at p, "…/YYYY/MM/DD/<id>.md". It is p
+// itself until the folder of the day is full. A folder that cannot be listed counts as empty.
+func (d *dayFolders) place(t *tree.Tree, p string) string {
+	dir, name := path.Split(p)
+	dir = strings.TrimSuffix(dir, "/")
+	if day := dir[len(dir)-len("2006/01/02"):]; day != d.day {
+		d.day, d.newest = day, map[string]*dayFolder{}
+	}
+	f := d.newest[dir]
+	if f == nil {
+		f = lastPart(t, dir)
+		d.newest[dir] = f
+	}
+	if f.files >= maxDayFiles {
+		*f = dayFolder{part: f.part + 1}
+	}
+	f.files++
+	if f.part == 0 {
+		return p
+	}
+	return partOf(dir, f.part) + "/" + name
+}
+
+// lastPart finds the newest folder of the day at dir in the tree, and counts its messages.
+func lastPart(t *tree.Tree, dir string) *dayFolder {
+	f := dayFolder{}
+	entries, _ := t.List(dir)
+	for _, e := range entries {
+		if n, err := strconv.Atoi(e.Name()); err == nil && e.IsDir() && strconv.Itoa(n) == e.Name() {
+			f.part = max(f.part, n)
+		}
+	}
+	if f.part > 0 {
+		entries, _ = t.List(partOf(dir, f.part))
+	}
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".md") {
+			f.files++
+		}
+	}
+	return &f
+}
+
+func partOf(dir string, part int) string { return dir + "/" + strconv.Itoa(part) }

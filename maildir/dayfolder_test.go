@@ -1,0 +1,73 @@
+package maildir_test
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/storetest"
+	"mailtree/maildir"
+	"mailtree/maildir/format"
+)
+
+// TestDayFolders: a folder of a day takes a thousand messages. The next ones go to 1, 2, … below it, also
+// after a restart, and are read like any other.
+func TestDayFolders(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+	folder := path.Dir(format.InboxPath("Bob", "x", now))
+	root, total := filepath.Join(t.TempDir(), "store"), 0
+	for _, step := range []struct {
+		fill string // the folder that gets old messages before the start
+		old  int
+		want []string // where new ones go then
+	}{
+		{"", 0, []string{folder}},
+		{folder, 998, []string{folder, folder + "/1"}},
+		{folder + "/1", 999, []string{folder + "/2", folder + "/2"}},
+	} {
+		for i := range step.old {
+			save(t, filepath.Join(root, "projects", format.Slug(shop), "repo"), step.fill, fmt.Sprintf("old-%d-%d", total, i), now)
+		}
+		s := storetest.Open(t, storetest.Config{Root: root, Now: func() time.Time { return now }})
+		p := projectIn(t, s.Store)
+		for _, name := range []string{"Ann", "Bob"} {
+			if err := p.EnsureAgent(t.Context(), name, maildir.Registration{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a := author{t, p}
+		for _, want := range step.want {
+			m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "New", Body: "b"})
+			if got := want + "/" + m.ID + ".md"; !a.exists(got) {
+				t.Errorf("there is no %s", got)
+			}
+			if got := format.CanonicalPath(m.ID, m.Created); !a.exists(got) {
+				t.Errorf("there is no %s, although its folder is not full", got)
+			}
+			total++
+		}
+		total += step.old
+		if got := inbox(t, p, "Bob").Total; got != total {
+			t.Errorf("the inbox has %d messages, want %d", got, total)
+		}
+		s.Stop()
+	}
+}
+
+// save writes a copy for Bob below the tree, by hand.
+func save(t *testing.T, tree, folder, id string, created time.Time) {
+	t.Helper()
+	a := filepath.Join(tree, folder)
+	text := fmt.Sprintf("---json\n{\"id\": %q, \"from\": \"Ann\", \"to\": [\"Bob\"], \"subject\": \"Old\", \"created\": %q}\n---\n",
+		id, created.Format(time.RFC3339))
+	if err := os.MkdirAll(a, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(a, id+".md"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
