@@ -1,0 +1,262 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mailtree/fixtures/bulk"
+)
+
+// benchServer is the delivered program as a server, on a new or a given store.
+type benchServer struct {
+	addr string
+	pid  int
+	took time.Duration // until it answered
+	cmd  *exec.Cmd
+	out  io.Reader
+}
+
+func startServer(b *testing.B, exe, store string, env ...string) *benchServer {
+	b.Helper()
+	began := time.Now()
+	c := exec.Command(exe, "serve", "--port", "0", "--store", store)
+	c.Env = benchEnv(store, env...)
+	out, err := c.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	c.Stderr = os.Stderr
+	if err := c.Start(); err != nil {
+		b.Fatal(err)
+	}
+	s := &benchServer{pid: c.Process.Pid, cmd: c, out: out}
+	for lines := bufio.NewScanner(out); s.addr == "" && lines.Scan(); {
+		if _, url, ok := strings.Cut(lines.Text(), "  MCP      "); ok {
+			s.addr = strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/mcp")
+		}
+	}
+	if s.addr == "" {
+		b.Fatal("the server did not start")
+	}
+	s.took = time.Since(began)
+	go io.Copy(io.Discard, out)
+	return s
+}
+
+// end ends the server, at once with kill.
+func (s *benchServer) end(b *testing.B, how os.Signal) {
+	b.Helper()
+	s.cmd.Process.Signal(how)
+	if err := s.cmd.Wait(); err != nil && how != os.Kill {
+		b.Error("the server ended with ", err)
+	}
+}
+
+// agents makes so many agents.
+func (s *benchServer) agents(b *testing.B, n int) {
+	b.Helper()
+	for i := range n {
+		args := fmt.Sprintf(`{"project_key":%q,"program":"x","model":"y","task_description":"z","name_hint":"Agent%02d"}`, bulk.HumanKey, i)
+		if _, err := bulk.Dial(b, s.addr).Do(bulk.Call(s.addr, "create_agent", args)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// benchUse is what a server and the processes that it has waited for have used.
+type benchUse struct {
+	cpu     time.Duration
+	written int64 // bytes given to disks
+}
+
+func (s *benchServer) used(b *testing.B) (u benchUse) {
+	b.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.pid))
+	if err != nil {
+		b.Skip("no /proc: ", err)
+	}
+	for _, f := range strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')'):]))[12:16] {
+		ticks, _ := strconv.Atoi(f)
+		u.cpu += time.Duration(ticks) * 10 * time.Millisecond
+	}
+	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/io", s.pid))
+	_, rest, _ := strings.Cut(string(data), "\nwrite_bytes: ")
+	u.written, _ = strconv.ParseInt(strings.SplitN(rest, "\n", 2)[0], 10, 64)
+	return u
+}
+
+// uncommitted is how many operations and edits wait for a commit.
+func (s *benchServer) uncommitted() (n int) {
+	answer, err := http.Get("http://" + s.addr + "/health")
+	if err != nil {
+		return 0
+	}
+	defer answer.Body.Close()
+	var h healthReport
+	json.NewDecoder(answer.Body).Decode(&h)
+	for _, p := range h.Detail {
+		n += p.Uncommitted
+	}
+	return n
+}
+
+// realSends are requests of messages of 150 different words between sixteen agents, the words out of
+// thirty thousand, the frequent ones as frequent as in texts.
+func realSends(addr string, n int) (all [][]byte) {
+	random := rand.New(rand.NewPCG(1, 2))
+	zipf := rand.NewZipf(random, 1.1, 8, 30_000)
+	for i := range n {
+		seen, words := map[uint64]bool{}, []string{}
+		for len(words) < 150 {
+			if w := zipf.Uint64(); !seen[w] {
+				seen[w] = true
+				words = append(words, "w"+strconv.FormatUint(w*2654435761%(1<<32), 36))
+			}
+		}
+		all = append(all, bulk.Call(addr, "send_message", fmt.Sprintf(
+			`{"project_key":%q,"from_agent":"Agent%02d","to":["Agent%02d"],"subject":"Report %d","body_md":"%s","thread_id":"T-%d"}`,
+			bulk.HumanKey, i%16, (i*7+1)%16, i, strings.Join(words, " "), i/8)))
+	}
+	return all
+}
+
+// BenchmarkSustained is b.N thousand durable sends of 64 clients without a pause, on a new store: what
+// one costs, whether the last are as quick as the first, how far the history is behind, and how long
+// a start takes then, after a clean stop and after a kill. Processor time and bytes count those of the
+// git processes.
+func BenchmarkSustained(b *testing.B) {
+	exe, store := benchProgram(b), filepath.Join(bulk.Dir(b), "store")
+	s := startServer(b, exe, store)
+	s.agents(b, 16)
+	requests := realSends(s.addr, 4096)
+	var clients []*bulk.Client
+	for range 64 {
+		clients = append(clients, bulk.Dial(b, s.addr))
+	}
+	w := watchSends(b, s)
+	before := s.used(b)
+	b.ResetTimer()
+	for i := range b.N {
+		const n = 1000
+		at := i * n % len(requests)
+		bulk.Load(b, clients, n, append(requests[at:], requests[:at]...))
+		w.sent.Add(n)
+	}
+	b.StopTimer()
+	rates := w.stop()
+	after, sent := s.used(b), float64(w.sent.Load())
+	b.ReportMetric(sent/b.Elapsed().Seconds(), "sends/s")
+	b.ReportMetric((after.cpu-before.cpu).Seconds()*1000/sent, "cpu-ms/send")
+	b.ReportMetric(float64(after.written-before.written)/1000/sent, "kB/send")
+	b.ReportMetric(w.behind.Seconds(), "behind-s")
+	b.ReportMetric(w.rss, "rss-MB")
+	if len(rates) > 4 {
+		tenth := max(1, len(rates)/10)
+		b.ReportMetric(mean(rates[len(rates)-tenth:])/mean(rates[:tenth]), "last/first")
+		b.ReportMetric(slices.Min(rates)/slices.Sorted(slices.Values(rates))[len(rates)/2], "worst/median")
+	}
+	for s.uncommitted() > 0 {
+		time.Sleep(100 * time.Millisecond)
+	}
+	b.ReportMetric(float64(folderSize(filepath.Join(bulk.Repo(store), ".git")))/1000/sent, "git-kB/send")
+	b.ReportMetric(float64(folderSize(filepath.Join(store, "index")))/float64(folderSize(filepath.Join(bulk.Repo(store), "messages"))), "index/messages")
+	s.end(b, os.Interrupt)
+	s = startServer(b, exe, store)
+	b.ReportMetric(s.took.Seconds(), "start-s")
+	bulk.Load(b, []*bulk.Client{bulk.Dial(b, s.addr)}, 100, realSends(s.addr, 100))
+	s.end(b, os.Kill)
+	s = startServer(b, exe, store)
+	b.ReportMetric(s.took.Seconds(), "killed-start-s")
+	s.end(b, os.Interrupt)
+}
+
+// sendWatch looks at a server four times a second.
+type sendWatch struct {
+	sent   atomic.Int64
+	behind time.Duration // the oldest operation that was not committed, at the worst
+	rss    float64       // MB at the most
+
+	end   chan struct{}
+	rates chan []float64
+}
+
+// mark is how many sends were answered by a time.
+type mark struct {
+	at   time.Time
+	sent int64
+}
+
+func watchSends(b *testing.B, s *benchServer) *sendWatch {
+	w := &sendWatch{end: make(chan struct{}), rates: make(chan []float64)}
+	go func() {
+		marks := []mark{{time.Now(), 0}}
+		for tick := time.NewTicker(250 * time.Millisecond); ; {
+			select {
+			case <-tick.C:
+			case <-w.end:
+				w.rates <- fiveSeconds(marks)
+				return
+			}
+			marks = append(marks, mark{time.Now(), w.sent.Load()})
+			committed := w.sent.Load() - int64(s.uncommitted())
+			for i := len(marks) - 1; i >= 0 && committed < marks[len(marks)-1].sent; i-- {
+				if marks[i].sent <= committed {
+					w.behind = max(w.behind, time.Since(marks[i].at))
+					break
+				}
+			}
+			w.rss = max(w.rss, resident(b, s.pid, "VmRSS"))
+		}
+	}()
+	return w
+}
+
+func (w *sendWatch) stop() []float64 {
+	close(w.end)
+	return <-w.rates
+}
+
+// fiveSeconds are the sends a second of each five seconds.
+func fiveSeconds(marks []mark) (rates []float64) {
+	from := marks[0]
+	for _, m := range marks {
+		if took := m.at.Sub(from.at); took >= 5*time.Second {
+			rates = append(rates, float64(m.sent-from.sent)/took.Seconds())
+			from = m
+		}
+	}
+	return rates
+}
+
+func mean(all []float64) (sum float64) {
+	for _, v := range all {
+		sum += v / float64(len(all))
+	}
+	return sum
+}
+
+// folderSize is the bytes of the files below a folder.
+func folderSize(dir string) (bytes int64) {
+	filepath.WalkDir(dir, func(_ string, d os.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			if fi, err := d.Info(); err == nil {
+				bytes += fi.Size()
+			}
+		}
+		return nil
+	})
+	return bytes
+}
