@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -154,38 +152,13 @@ func setAside(b *testing.B, git string) (back func()) {
 // measureServer runs the program on a store and asks it this and that.
 func measureServer(b *testing.B, exe, store string, env ...string) {
 	storetest.Rebuild(b, store)
-	began := time.Now()
-	c := exec.Command(exe, "serve", "--port", "0", "--store", store)
-	c.Env = benchEnv(store, env...)
-	out, err := c.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	c.Stderr = os.Stderr
-	if err := c.Start(); err != nil {
-		b.Fatal(err)
-	}
-	defer func() {
-		c.Process.Signal(os.Interrupt)
-		go io.Copy(io.Discard, out)
-		if err := c.Wait(); err != nil {
-			b.Error("the server ended with ", err)
-		}
-	}()
-	addr := ""
-	for lines := bufio.NewScanner(out); addr == "" && lines.Scan(); {
-		if _, url, ok := strings.Cut(lines.Text(), "  MCP      "); ok {
-			addr = strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/mcp")
-		}
-	}
-	if addr == "" {
-		b.Fatal("the server did not start")
-	}
-	took, rss, peak := time.Since(began), resident(b, c.Process.Pid, "VmRSS"), resident(b, c.Process.Pid, "VmHWM")
-	requests := benchRequests(b, addr)
+	server := startServer(b, exe, store, env...)
+	defer server.end(b, os.Interrupt)
+	rss, peak := resident(b, server.pid, "VmRSS"), resident(b, server.pid, "VmHWM")
+	requests := benchRequests(b, server.addr)
 	var clients []*bulk.Client
 	for range 8 {
-		clients = append(clients, bulk.Dial(b, addr))
+		clients = append(clients, bulk.Dial(b, server.addr))
 	}
 	highest, calls, rest := 0.0, 1000, 5*time.Second // in which the history commits
 	if testing.Short() {
@@ -195,16 +168,16 @@ func measureServer(b *testing.B, exe, store string, env ...string) {
 	for range b.N {
 		for _, of := range requests {
 			bulk.Load(b, clients, calls, of)
-			highest = max(highest, resident(b, c.Process.Pid, "VmRSS"))
+			highest = max(highest, resident(b, server.pid, "VmRSS"))
 		}
 	}
 	b.StopTimer()
 	time.Sleep(rest)
-	b.ReportMetric(took.Seconds(), "start-s")
+	b.ReportMetric(server.took.Seconds(), "start-s")
 	b.ReportMetric(rss, "start-MB")
 	b.ReportMetric(peak, "start-peak-MB")
 	b.ReportMetric(highest, "load-MB")
-	b.ReportMetric(resident(b, c.Process.Pid, "VmRSS"), "rest-MB")
+	b.ReportMetric(resident(b, server.pid, "VmRSS"), "rest-MB")
 }
 
 // benchRequests are a hundred of each kind.

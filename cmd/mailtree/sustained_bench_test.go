@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,11 +23,11 @@ import (
 
 // benchServer is the delivered program as a server, on a new or a given store.
 type benchServer struct {
-	addr string
-	pid  int
-	took time.Duration // until it answered
-	cmd  *exec.Cmd
-	out  io.Reader
+	addr  string
+	store string
+	pid   int
+	took  time.Duration // until it answered
+	cmd   *exec.Cmd
 }
 
 func startServer(b *testing.B, exe, store string, env ...string) *benchServer {
@@ -42,7 +43,7 @@ func startServer(b *testing.B, exe, store string, env ...string) *benchServer {
 	if err := c.Start(); err != nil {
 		b.Fatal(err)
 	}
-	s := &benchServer{pid: c.Process.Pid, cmd: c, out: out}
+	s := &benchServer{store: store, pid: c.Process.Pid, cmd: c}
 	for lines := bufio.NewScanner(out); s.addr == "" && lines.Scan(); {
 		if _, url, ok := strings.Cut(lines.Text(), "  MCP      "); ok {
 			s.addr = strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/mcp")
@@ -181,6 +182,84 @@ func BenchmarkSustained(b *testing.B) {
 	s = startServer(b, exe, store)
 	b.ReportMetric(s.took.Seconds(), "killed-start-s")
 	s.end(b, os.Interrupt)
+}
+
+// BenchmarkMixed is b.N hundred operations at a hundred a second, on a day that has fifteen thousand
+// messages: of ten three sends, three looks into an inbox, two marks, a search and a claim that is renewed.
+func BenchmarkMixed(b *testing.B) {
+	exe, store := benchProgram(b), filepath.Join(bulk.Dir(b), "store")
+	s := startServer(b, exe, store)
+	defer s.end(b, os.Interrupt)
+	s.agents(b, 16)
+	requests, stored := realSends(s.addr, 4096), 15_000
+	if !bulk.Large() {
+		stored = 1_000
+	}
+	var clients []*bulk.Client
+	for range 16 {
+		clients = append(clients, bulk.Dial(b, s.addr))
+	}
+	bulk.Load(b, clients, stored, requests)
+	for s.uncommitted() > 0 {
+		time.Sleep(100 * time.Millisecond)
+	}
+	ids := inboxIDs(b, s, 10*b.N)
+	before, began := s.used(b), time.Now()
+	b.ResetTimer()
+	each := make(bulk.Times, 100*b.N)
+	var all sync.WaitGroup
+	for i := range each {
+		time.Sleep(time.Until(began.Add(time.Duration(i) * 10 * time.Millisecond)))
+		request := mixed(s.addr, i, requests, ids)
+		all.Go(func() { each[i] = timed(b, s.addr, request) })
+	}
+	all.Wait()
+	b.StopTimer()
+	took := time.Since(began)
+	after := s.used(b)
+	each.Report(b, "")
+	b.ReportMetric(float64(each.At(1).Microseconds())/1000, "worst-ms")
+	b.ReportMetric((after.cpu-before.cpu).Seconds()/took.Seconds(), "cores")
+	b.ReportMetric(float64(after.written-before.written)/1000/float64(len(each)), "kB/op")
+}
+
+// timed is how long a request takes over a connection of its own.
+func timed(b *testing.B, addr string, request []byte) time.Duration {
+	c, began := bulk.Dial(b, addr), time.Now()
+	if _, err := c.Do(request); err != nil {
+		b.Error(err)
+	}
+	return time.Since(began)
+}
+
+// mixed is the i-th of the operations of BenchmarkMixed.
+func mixed(addr string, i int, sends [][]byte, ids []string) []byte {
+	of := func(tool, format string, args ...any) []byte {
+		return bulk.Call(addr, tool, fmt.Sprintf(`{"project_key":%q,`+format+`}`, append([]any{bulk.HumanKey}, args...)...))
+	}
+	switch i % 10 {
+	case 0, 3, 6:
+		return sends[i%len(sends)]
+	case 1, 4, 7:
+		return of("check_my_messages", `"agent_name":"Agent%02d"`, i/10%16)
+	case 2, 5:
+		return of("acknowledge_message", `"agent_name":"Agent01","message_id":%q`, ids[i/5%len(ids)])
+	case 8:
+		return of("search_messages", `"query":"w%s"`, strconv.FormatUint(uint64(i%300)*2654435761%(1<<32), 36))
+	}
+	return of("claim_paths", `"agent_name":"Agent%02d","paths":["src/%d.go"],"ttl_seconds":3600,"reason":"x"`, i/10%16, i/10%16)
+}
+
+// inboxIDs are ids of messages that Agent01 has.
+func inboxIDs(b *testing.B, s *benchServer, n int) (ids []string) {
+	all, err := filepath.Glob(filepath.Join(bulk.Repo(s.store), "agents/Agent01/inbox/*/*/*/*.md"))
+	if err != nil || len(all) == 0 {
+		b.Fatal("no mail", err)
+	}
+	for _, file := range all[:min(n, len(all))] {
+		ids = append(ids, strings.TrimSuffix(filepath.Base(file), ".md"))
+	}
+	return ids
 }
 
 // sendWatch looks at a server four times a second.
