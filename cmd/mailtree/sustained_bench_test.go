@@ -223,6 +223,69 @@ func BenchmarkMixed(b *testing.B) {
 	b.ReportMetric(float64(after.written-before.written)/1000/float64(len(each)), "kB/op")
 }
 
+// BenchmarkIdle is what a server takes that has twenty projects, forty agents who wait for mail in long
+// polls, and five bridges: b.N times six seconds with nothing to do, then as many with two messages a
+// second that are sent and looked for.
+func BenchmarkIdle(b *testing.B) {
+	exe, store := benchProgram(b), filepath.Join(bulk.Dir(b), "store")
+	s := startServer(b, exe, store)
+	defer s.end(b, os.Interrupt)
+	call := func(tool, format string, args ...any) []byte {
+		answer, err := bulk.Dial(b, s.addr).Do(bulk.Call(s.addr, tool, fmt.Sprintf(format, args...)))
+		if err != nil {
+			b.Error(tool, err)
+		}
+		return answer
+	}
+	for i := range 20 {
+		for _, name := range []string{"Ann", "Bob"} {
+			call("create_agent", `{"project_key":"/idle/p%d","program":"x","model":"y","task_description":"z","name_hint":%q}`, i, name)
+		}
+	}
+	rest := 6 * time.Second
+	if testing.Short() {
+		rest = 100 * time.Millisecond
+	}
+	var waits sync.WaitGroup
+	for i := range 40 {
+		waits.Go(func() {
+			agent := []string{"Ann", "Bob"}[i%2]
+			for began := time.Now(); time.Since(began) < time.Duration(b.N)*rest; {
+				call("check_my_messages", `{"project_key":"/idle/p%d","agent_name":%q,"wait_seconds":%d}`, i/2, agent, max(1, int(rest.Seconds())))
+			}
+		})
+	}
+	for range 5 {
+		bridge := exec.Command(exe, "stdio", "--no-start", "--store", store, "--project", "/idle/p0")
+		bridge.Env = benchEnv(store)
+		in, err := bridge.StdinPipe()
+		if err == nil {
+			err = bridge.Start()
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer bridge.Wait()
+		defer in.Close()
+	}
+	for s.uncommitted() > 0 {
+		time.Sleep(100 * time.Millisecond)
+	}
+	before := s.used(b)
+	b.ResetTimer()
+	time.Sleep(time.Duration(b.N) * rest)
+	idle := s.used(b)
+	b.ReportMetric((idle.cpu-before.cpu).Seconds()/b.Elapsed().Minutes(), "cpu-s/min")
+	waits.Wait()
+	idle, began := s.used(b), time.Now()
+	for i := range b.N * int(2*rest.Seconds()) {
+		time.Sleep(time.Until(began.Add(time.Duration(i) * 500 * time.Millisecond)))
+		call("send_message", `{"project_key":"/idle/p0","from_agent":"Ann","to":["Bob"],"subject":"Note %d","body_md":"Some text."}`, i)
+		call("check_my_messages", `{"project_key":"/idle/p0","agent_name":"Bob"}`)
+	}
+	b.ReportMetric((s.used(b).cpu-idle.cpu).Seconds()/time.Since(began).Seconds(), "cores")
+}
+
 // timed is how long a request takes over a connection of its own.
 func timed(b *testing.B, addr string, request []byte) time.Duration {
 	c, began := bulk.Dial(b, addr), time.Now()
