@@ -35,6 +35,9 @@ const (
 	HappenedEdit     = "edit" // a message was changed or removed
 )
 
+// scanChanges is how many changes Watch reads at a time.
+const scanChanges = 1000
+
 // Watch tells of what happens in a project after a mark, in order, until ctx ends or told returns an
 // error; nil: in every project. Of a mark that the feed no longer knows, it tells what happens from
 // now on. Errors: told's; ctx's; faults.
@@ -51,7 +54,7 @@ func (s *Store) Watch(ctx context.Context, of *Project, after int64, told func(*
 		return err
 	}
 	for {
-		changes, err := s.WaitChanges(ctx, after, scanEvents)
+		changes, err := s.WaitChanges(ctx, after, scanChanges)
 		if err != nil {
 			return err
 		}
@@ -116,25 +119,46 @@ func (p *Project) happening(ctx context.Context, c Change) (*Happening, error) {
 	return h, nil
 }
 
-// happeningOf fills in what is told of a status, or of a claim.
+// happeningOf fills in what is told of a status, or of a claim as it is now.
 func (p *Project) happeningOf(ctx context.Context, c Change, h *Happening) (*Happening, error) {
-	e, err := p.eventOf(ctx, c)
+	if c.Kind == format.KindStatus {
+		row, err := p.store.index.Agent(ctx, p.slug, c.Agent)
+		if row != nil {
+			h.Text = row.Status
+		}
+		h.What = HappenedStatus
+		return h, err
+	}
+	path := c.Path
+	if c.Kind == format.KindReleased {
+		path = format.ClaimOfMark(path)
+	}
+	rows, err := p.store.index.ClaimsAt(ctx, p.slug, []string{path})
 	if err != nil {
 		return nil, err
 	}
-	if c.Kind == format.KindStatus {
-		h.What, h.Text = HappenedStatus, e.Status
-		return h, nil
+	h.What, h.Text = HappenedClaim, c.Path
+	if len(rows) > 0 {
+		h.Agent, h.Text = rows[0].Agent, rows[0].Pattern
 	}
-	h.What, h.Agent, h.Text = HappenedClaim, e.Agent, c.Path
-	if e.Claim != nil {
-		h.Text = e.Claim.Pattern
-	}
-	if e.Claim == nil || e.Claim.Released || c.Kind == format.KindReleased {
+	if len(rows) == 0 || rows[0].Released || c.Kind == format.KindReleased {
 		h.What = HappenedRelease
 	}
 	if c.Kind == format.KindReleased {
 		h.Agent = cmp.Or(p.ReleasedBy(c.Path), h.Agent)
 	}
 	return h, nil
+}
+
+// isGap reports whether the feed may have lost changes between a mark and what it has after it.
+// Marks count up by one within an index, and a new index begins far above.
+func (s *Store) isGap(ctx context.Context, after int64, changes []Change) (bool, error) {
+	if after == 0 { // of a feed that was empty
+		return false, nil
+	}
+	if len(changes) > 0 {
+		return changes[0].Seq != after+1, nil
+	}
+	last, err := s.index.LastChange(ctx)
+	return last < after, err
 }

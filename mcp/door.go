@@ -24,7 +24,6 @@ func (s *Server) table() []*door {
 		Log:       s.log,
 		Stopping:  s.stopping,
 		Budget:    tool.Budget(s.cfg.MaxAnswer),
-		Events:    s.cfg.Events,
 		Explain:   s.cfg.Explain,
 		SessionID: s.ids.get,
 	}

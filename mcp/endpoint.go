@@ -108,12 +108,6 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 			return
 		}
 		d.stateless.ServeHTTP(a, a.request)
-	case m.method == "events/stream" && era && s.cfg.Events:
-		if !place.moveToStreams() {
-			busy(a, m.id, "too many streams", aMoment)
-			return
-		}
-		s.streamEvents(d, a, m)
 	case era:
 		d.stateless.ServeHTTP(a, a.request)
 	case bare:

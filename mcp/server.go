@@ -56,8 +56,6 @@ type Config struct {
 	Host  string   // what the server is bound to; "" is 127.0.0.1. Decides which Host headers are right
 	Hosts []string // further names that a Host header may have (a reverse proxy's)
 
-	Events bool // serve the protocol's extension for events: events/list, events/poll, events/stream
-
 	Token        string // bearer token; "" when there is none to compare with
 	RequireToken bool   // refuse requests without it (AUTH=token, or Host is not loopback)
 

@@ -49,7 +49,6 @@ type config struct {
 	MailDomain     string
 	SummaryCommand string // a line for the shell; "" none
 
-	Events    bool // the server offers the protocol's extension for events
 	Nudge     bool // the server tells agents of new mail by itself
 	ClaimAuto bool // the server claims for an agent what it edits
 
@@ -181,7 +180,6 @@ func settings() []setting {
 			Default: "",
 			Help:    "a command that gets a thread on its input and prints a summary of it; not from .env",
 		},
-		{Name: "EVENTS", Default: "0", Help: "1: clients may follow mail, claims and statuses with the protocol's extension for events"},
 		{Name: "NUDGE", Default: "off", Help: "tmux: the server types a notice into the tmux window of an agent that is ready and has new mail"},
 		{Name: "CLAIM_AUTO", Default: "0", Help: "1: the server claims for an agent what it edits, where its client's hooks are set up"},
 		{Name: "MAIL_GATEWAY", Default: "", Help: "gateway to other mail domains (not in this version)"},
@@ -300,7 +298,6 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	}
 	c.MailGateway = v["MAIL_GATEWAY"]
 	c.SummaryCommand = v["SUMMARY_COMMAND"]
-	c.Events = choice("EVENTS", "0", "1") == "1"
 	c.ClaimAuto = choice("CLAIM_AUTO", "0", "1") == "1"
 	c.Nudge = choice("NUDGE", "off", "tmux") == "tmux"
 	if c.MailDomain = v["MAIL_DOMAIN"]; !mailDomain.MatchString(c.MailDomain) {

@@ -189,7 +189,6 @@ func (a *app) serverConfig() mcpserver.Config {
 	return mcpserver.Config{
 		Store:        a.store,
 		Version:      version(),
-		Events:       a.cfg.Events,
 		Host:         a.cfg.Host,
 		Token:        a.store.Token(),
 		RequireToken: a.cfg.RequireToken,

@@ -65,17 +65,12 @@ func New(cfg tool.Config) *Toolset {
 	if t.log == nil {
 		t.log = slog.New(slog.DiscardHandler)
 	}
-	extensions := map[string]any{skillsExtension: struct{}{}}
-	if cfg.Events {
-		extensions[eventsExtension] = struct{}{}
-	}
 	t.Set = tool.NewSet(cfg, tool.About{
 		Name:         "mailtree",
 		Title:        Title,
 		Description:  Description,
 		Instructions: instructions,
 		Words:        words,
-		Extensions:   extensions,
 		Options: mcp.ServerOptions{
 			CompletionHandler:  t.complete,
 			SubscribeHandler:   t.subscribe,
@@ -84,9 +79,6 @@ func New(cfg tool.Config) *Toolset {
 	}, t.tools()...)
 	t.addResources()
 	t.addPrompts()
-	if cfg.Events {
-		t.addEvents()
-	}
 	return t
 }
 

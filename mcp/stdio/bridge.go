@@ -238,11 +238,6 @@ func (b *bridge) takeLine(ctx, listening context.Context, l line, requests, stre
 		if ctx != nil {
 			streams.Go(func() { defer done(); b.listen(ctx, m) })
 		}
-	case m.method == "events/stream":
-		ctx, done := b.beginCall(listening, m)
-		if ctx != nil {
-			streams.Go(func() { defer done(); b.follow(ctx, m) })
-		}
 	default:
 		ctx, done := b.beginCall(ctx, m)
 		if ctx == nil {

@@ -166,53 +166,6 @@ func TestListenToNothing(t *testing.T) {
 	}
 }
 
-// TestFollow: an events/stream is passed on while other calls are answered. When its server stops it ends with its result,
-// when that dies with an error; the client can cancel it.
-func TestFollow(t *testing.T) {
-	t.Parallel()
-	const events = `"method":"events/stream","params":{"name":"email.received","arguments":{"project_key":"/p","agent_name":"Ann"},`
-	begin := func(t *testing.T) (*world, *client) {
-		t.Helper()
-		w := newWorld(t)
-		c := w.bridge()
-		c.send(`{"jsonrpc":"2.0","id":"sub",` + events + meta + `}}`)
-		c.hear(`"method":"notifications/events/active"`, `"io.modelcontextprotocol/subscriptionId":"sub"`)
-		c.send(call("2", "send_message", toAnn, ","+meta))
-		c.hear(`"method":"notifications/events/event"`)
-		return w, c
-	}
-	for name, tt := range map[string]struct {
-		end  func(w *world)
-		want string
-	}{
-		"stopped": {(*world).stop, `"id":"sub","jsonrpc":"2.0","result":{`},
-		"killed":  {(*world).kill, `"message":"the server ended: ask again with the last cursor"`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w, c := begin(t)
-			tt.end(w)
-			c.hear(tt.want)
-			if err := c.finish(); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	t.Run("cancelled", func(t *testing.T) {
-		t.Parallel()
-		_, c := begin(t)
-		c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"sub"}}`)
-		if err := c.finish(); err != nil {
-			t.Error(err)
-		}
-		for l := range c.out {
-			if strings.Contains(l, `"id":"sub"`) {
-				t.Errorf("the client saw the end of what it cancelled: %s", l)
-			}
-		}
-	})
-}
-
 // TestLostAnswer: where the server did what was asked and died before it answered, what only reads is asked again, and
 // of the rest it is said that nobody knows. Nothing is done twice.
 func TestLostAnswer(t *testing.T) {

@@ -218,38 +218,6 @@ func (b *bridge) hear(ctx context.Context, l *link, m *message, begun *bool) (ov
 	return over || ctx.Err() != nil
 }
 
-// follow serves an events/stream, until it ends. When the server ends it the client is told so, and
-// asks again with the cursor that it has.
-func (b *bridge) follow(ctx context.Context, m *message) {
-	l, err := b.connect(ctx, true)
-	var res *http.Response
-	if err == nil {
-		res, err = b.post(ctx, l, m)
-	}
-	if err == nil {
-		defer res.Body.Close()
-		if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
-			err = b.pass(ctx, m, l, res)
-		} else if ended := b.hearEvents(res.Body); !ended {
-			err = errors.New("the server ended: ask again with the last cursor")
-		}
-	}
-	if err != nil && ctx.Err() == nil {
-		b.answer(m.failure(err.Error()))
-	}
-}
-
-// hearEvents passes on an events/stream and reports whether its result was among that.
-func (b *bridge) hearEvents(r io.Reader) (ended bool) {
-	_ = events(r, func(data []byte) bool {
-		var e envelope
-		ended = json.Unmarshal(data, &e) == nil && e.Result != nil
-		b.answer(data)
-		return !ended
-	})
-	return ended
-}
-
 // updated says in a subscription of the newer era that a resource may have changed.
 func updated(uri string, id json.RawMessage) []byte {
 	meta := `{"io.modelcontextprotocol/subscriptionId":` + string(id) + `}`

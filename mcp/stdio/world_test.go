@@ -77,7 +77,7 @@ func (w *world) start() {
 		w.t.Error(err)
 		return
 	}
-	m := mcpserver.New(mcpserver.Config{Store: w.store.Store, Progress: 10 * time.Millisecond, Events: true})
+	m := mcpserver.New(mcpserver.Config{Store: w.store.Store, Progress: 10 * time.Millisecond})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { m.Run(ctx) })

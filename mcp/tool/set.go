@@ -50,7 +50,6 @@ type Config struct {
 	Log      *slog.Logger    // nil: discarded
 	Stopping <-chan struct{} // ends long polls when it is closed; nil: never
 	Budget   Budget          // bytes of an answer
-	Events   bool            // serve the protocol's extension for events, where the toolset has it
 
 	// Explain words refusals for callers at a command line (format.DoorCLI); nil: the toolset's own
 	// words.
