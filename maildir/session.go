@@ -122,7 +122,7 @@ func (p *Project) leaveAll(ctx context.Context, ended []session.State) {
 	}
 }
 
-// leave sets an agent offline that is no session any more, and gives back its automatic claims.
+// leave sets an agent offline that is no session any more.
 func (p *Project) leave(ctx context.Context, agent string) {
 	for _, s := range p.sessions.Live() {
 		if s.Agent == agent {
@@ -131,9 +131,6 @@ func (p *Project) leave(ctx context.Context, agent string) {
 	}
 	if err := p.SetPresence(ctx, agent, format.Offline); err != nil {
 		p.store.cfg.Log.Warn("presence not set", "project", p.slug, "agent", agent, "error", err)
-	}
-	if err := p.ReleaseEdited(ctx, agent); err != nil {
-		p.store.cfg.Log.Warn("automatic claims not released", "project", p.slug, "agent", agent, "error", err)
 	}
 }
 

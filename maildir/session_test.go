@@ -83,8 +83,8 @@ func TestSessionsAtOnce(t *testing.T) {
 	}
 }
 
-// TestSessionOfGoneClient: a session whose client has gone without a word ends: its agent is offline,
-// has no automatic claims, and whoever waits to wake it ends. It goes on where it was, should it
+// TestSessionOfGoneClient: a session whose client has gone without a word ends: its agent is offline, and
+// whoever waits to wake it ends. It goes on where it was, should it
 // speak again.
 func TestSessionOfGoneClient(t *testing.T) {
 	t.Parallel()
@@ -97,9 +97,6 @@ func TestSessionOfGoneClient(t *testing.T) {
 		if _, err := p.BeginSession(t.Context(), v); err != nil {
 			t.Fatal(err)
 		}
-		if err := p.ClaimEdited(t.Context(), v.Agent, []string{shop + "/" + v.Agent}); err != nil {
-			t.Fatal(err)
-		}
 	}
 	p.IntroduceSession(k)
 	toBob(t, p)
@@ -110,13 +107,13 @@ func TestSessionOfGoneClient(t *testing.T) {
 	end()
 	await(t, func() bool {
 		info, err := p.Whois(t.Context(), "Bob")
-		return err == nil && info.Status == format.Offline && len(info.Claims) == 0
+		return err == nil && info.Status == format.Offline
 	})
 	toBob(t, p)
 	if got := <-came; !got.over || got.n.New > 0 {
 		t.Errorf("who waits to wake it: %+v", got)
 	}
-	if info, err := p.Whois(t.Context(), "Eve"); err != nil || info.Status != format.Ready || len(info.Claims) != 1 {
+	if info, err := p.Whois(t.Context(), "Eve"); err != nil || info.Status != format.Ready {
 		t.Errorf("an agent whose client goes on: %+v, %v", info, err)
 	}
 	visit.Agent, visit.Process = "", ""

@@ -22,8 +22,6 @@ type HookEvent struct {
 	Pane    string `json:"pane,omitempty"`
 	Process string `json:"process,omitempty"` // the client's, as of session.ClientProcess
 	Deaf    bool   `json:"deaf,omitempty"`    // nothing reaches the model now
-
-	Files []string `json:"files,omitempty"` // that tools have changed, by absolute paths
 }
 
 // visit is what the event says of its session.
@@ -40,16 +38,16 @@ func (e *HookEvent) visit() maildir.Visit {
 }
 
 // The kinds of HookEvent: a session begins or loses its context, a prompt comes, tools have run,
-// tools of a subagent have changed files, a person is asked whether a tool may run, a turn ends, the context is cut, the session ends.
+// a subagent has done something, a person is asked whether a tool may run, a turn ends, the context is cut, the session ends.
 const (
-	HookStart   = "start"
-	HookPrompt  = "prompt"
-	HookTool    = "tool"
-	HookEdited  = "edited"
-	HookAsk     = "ask"
-	HookStop    = "stop"
-	HookCompact = "compact"
-	HookEnd     = "end"
+	HookStart    = "start"
+	HookPrompt   = "prompt"
+	HookTool     = "tool"
+	HookSubagent = "subagent"
+	HookAsk      = "ask"
+	HookStop     = "stop"
+	HookCompact  = "compact"
+	HookEnd      = "end"
 )
 
 // HookAnswer is what the hook is to say. All of it is empty where the folder is no project's.
@@ -66,21 +64,6 @@ func (s *Server) hookEvent(w http.ResponseWriter, r *http.Request) {
 	}
 	a, err := e.Answer(r.Context(), s.cfg.Store)
 	s.answerVerb(w, r, a, err)
-	if err == nil && s.cfg.ClaimEdits && a.Agent != "" && (e.Kind == HookTool || e.Kind == HookEdited) {
-		_ = http.NewResponseController(w).Flush() // a claim is written to disk: nobody waits for that
-		s.claimEdits(context.WithoutCancel(r.Context()), &e, a.Agent)
-	}
-}
-
-// claimEdits claims for an agent what its tools have changed.
-func (s *Server) claimEdits(ctx context.Context, e *HookEvent, agent string) {
-	p, err := s.cfg.Store.Project(ctx, e.Dir)
-	if err == nil {
-		err = p.ClaimEdited(ctx, agent, e.Files)
-	}
-	if err != nil {
-		s.log.Warn("what an agent edits is not claimed", "agent", agent, "error", err)
-	}
 }
 
 // Answer notes in the store what has happened, and returns what is to be told. Errors: those of the
@@ -105,7 +88,7 @@ func (e *HookEvent) Answer(ctx context.Context, store *maildir.Store) (a HookAns
 	}
 	p.SessionAsks(v.SessionKey, e.Kind == HookAsk)
 	switch e.Kind {
-	case HookEdited, HookAsk:
+	case HookSubagent, HookAsk:
 		return a, nil
 	case HookCompact, HookStart:
 		p.SessionCut(v.SessionKey)

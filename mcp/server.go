@@ -65,8 +65,6 @@ type Config struct {
 	// Explain words the refusals of POST /mailtree/… on the socket; nil: as they are.
 	Explain func(error) string
 
-	ClaimEdits bool // claim for an agent what its tools have changed, as POST /mailtree/hook tells
-
 	// Page is the page for people: it answers GET / and what no other address is for. nil: there is
 	// none.
 	Page Page

@@ -67,7 +67,6 @@ func newDesk(t *testing.T, client string) *desk {
 		"GIT_CONFIG_NOSYSTEM=1",
 		"TERM=xterm-256color",
 		"LANG=C.UTF-8",
-		"CLAIM_AUTO=1",
 	}
 	d.run("git", "init", "-q", d.code)
 	d.serve("0")

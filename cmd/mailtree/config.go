@@ -49,8 +49,7 @@ type config struct {
 	MailDomain     string
 	SummaryCommand string // a line for the shell; "" none
 
-	Nudge     bool // the server tells agents of new mail by itself
-	ClaimAuto bool // the server claims for an agent what it edits
+	Nudge bool // the server tells agents of new mail by itself
 
 	MailGateway string // has no effect yet
 
@@ -181,7 +180,6 @@ func settings() []setting {
 			Help:    "a command that gets a thread on its input and prints a summary of it; not from .env",
 		},
 		{Name: "NUDGE", Default: "off", Help: "tmux: the server types a notice into the tmux window of an agent that is ready and has new mail"},
-		{Name: "CLAIM_AUTO", Default: "0", Help: "1: the server claims for an agent what it edits, where its client's hooks are set up"},
 		{Name: "MAIL_GATEWAY", Default: "", Help: "gateway to other mail domains (not in this version)"},
 		{Name: "MAIL_DOMAIN", Default: "mailtree.local", Help: "domain of mailboxes' addresses, and of the authors' in git log"},
 	}
@@ -298,7 +296,6 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	}
 	c.MailGateway = v["MAIL_GATEWAY"]
 	c.SummaryCommand = v["SUMMARY_COMMAND"]
-	c.ClaimAuto = choice("CLAIM_AUTO", "0", "1") == "1"
 	c.Nudge = choice("NUDGE", "off", "tmux") == "tmux"
 	if c.MailDomain = v["MAIL_DOMAIN"]; !mailDomain.MatchString(c.MailDomain) {
 		bad("MAIL_DOMAIN", "a domain such as mail.example.org")

@@ -16,7 +16,6 @@ import (
 
 	"mailtree/clients/event"
 	"mailtree/maildir"
-	"mailtree/maildir/claim"
 	"mailtree/maildir/session"
 	"mailtree/maildir/storedir"
 	mcpserver "mailtree/mcp"
@@ -169,12 +168,8 @@ func (p *program) tellServer(ctx context.Context, e event.Event) (told mcpserver
 		Process: string(session.ClientProcess()),
 		Deaf:    e.Deaf,
 	}
-	if e.Kind == event.Tool {
-		files := editedFiles(e)
-		ask.Files = files[:min(len(files), claim.MaxPatterns)]
-	}
 	if e.Subagent { // its own model is told nothing
-		ask.Kind = mcpserver.HookEdited
+		ask.Kind = mcpserver.HookSubagent
 	}
 	err = askServer(ctx, p.cfg, "hook", ask, &told)
 	if !errors.Is(err, errNoServer) {

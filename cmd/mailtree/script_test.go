@@ -217,7 +217,7 @@ func scriptEnv(ts *testscript.TestScript) []string {
 	var env []string
 	for _, k := range []string{"HOME", "PATH", "MCP_MAIL_STORE", "GIT_CONFIG_NOSYSTEM", "TMPDIR", "AUTH", "LOG_LEVEL",
 		"COMMIT_EXTERNAL", "MAX_MESSAGE_BYTES", "MAX_FANOUT_BYTES", "MAX_PROJECTS", "PROJECT_SCOPE", "MAILBOX_DEPTH", "ATTACHMENT_ROOTS",
-		"SOCKET", "NUDGE", "EVENTS", "CLAIM_AUTO", "SUMMARY_COMMAND", "WATCH", "GORACE"} {
+		"SOCKET", "NUDGE", "SUMMARY_COMMAND", "WATCH", "GORACE"} {
 		if v := ts.Getenv(k); v != "" {
 			env = append(env, k+"="+v)
 		}

@@ -195,7 +195,6 @@ func (a *app) serverConfig() mcpserver.Config {
 		Metrics:      a.metrics.handler(),
 		Called:       a.metrics.called,
 		Explain:      words.Explain,
-		ClaimEdits:   a.cfg.ClaimAuto,
 		Log:          a.log,
 		MaxAnswer:    a.cfg.MaxAnswer,
 	}
