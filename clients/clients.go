@@ -8,8 +8,6 @@
 //	hooks.go     the part of that which is about hooks
 //	policy.go    settings that keep a client from running hooks
 //	allow.go     what a client asks a person before it calls a tool
-//	approval.go  what a client asks a person before it uses what stands in a code base
-//	trust.go     asks a client which hooks a person trusts
 //	file.go      reading and replacing one file of somebody else's
 //	plugin/      the hooks of a client that runs modules and no commands
 //	edit/        changing the bytes of an entry or a handler, and nothing else
@@ -54,8 +52,7 @@ const (
 type Site struct {
 	Home string                   // the user's, absolute
 	Dir  string                   // the code base's, absolute, through no symbolic link
-	Main string                   // the work tree that Dir is linked to, else Dir; "": it is no work tree
-	Git  string                   // the folder of Git's own files of that work tree, such as .git; "": it is no work tree
+	Git  string                   // the folder of Git's own files of Dir's work tree, such as .git; "": it is no work tree
 	Env  func(name string) string // "" for what is not set
 	Mac  bool                     // some programs keep their files elsewhere there
 }

@@ -2,7 +2,6 @@ package clients
 
 import (
 	"bytes"
-	"context"
 	"path/filepath"
 	"strings"
 
@@ -29,9 +28,6 @@ type Client struct {
 	argv                bool   // "command" is a list with the arguments
 	extra               []edit.Key
 	off                 func(Setup) []setting // settings beside the entry that switch it off; nil: none are known
-
-	// What it asks a person about a code base; nil: nothing.
-	approval func(context.Context, Setup) (*Approval, error)
 
 	hooks      hooks
 	permission permission
@@ -81,7 +77,6 @@ func List() []Client {
 			urlKey:       "url",
 			headersKey:   "headersHelper",
 			off:          claudeEntryOff,
-			approval:     claudeApproval,
 			hooks:        claudeHooks(),
 			permission:   permission{item: "mcp__" + entryName, list: []string{"permissions", "allow"}},
 		},
@@ -95,7 +90,6 @@ func List() []Client {
 			format:       edit.TOML{},
 			parents:      []string{"mcp_servers"},
 			urlKey:       "url",
-			approval:     codexApproval,
 			hooks:        codexHooks(),
 		},
 		{
@@ -110,7 +104,6 @@ func List() []Client {
 			httpType:     "http",
 			urlKey:       "url",
 			off:          geminiEntryOff,
-			approval:     geminiApproval,
 			hooks:        geminiHooks(),
 			permission:   permission{key: edit.Key{Name: "trust", Value: true}},
 		},
@@ -139,7 +132,6 @@ func List() []Client {
 			format:       strict,
 			parents:      servers,
 			urlKey:       "url",
-			approval:     unseenApproval,
 			hooks:        cursorHooks(),
 		},
 		{
@@ -154,7 +146,6 @@ func List() []Client {
 			httpType:     "http",
 			urlKey:       "url",
 			extra:        []edit.Key{{Name: "tools", Value: []string{"*"}}},
-			approval:     unseenApproval,
 			hooks:        copilotHooks(),
 		},
 		{
@@ -168,7 +159,6 @@ func List() []Client {
 			stdioType:    "stdio",
 			httpType:     "http",
 			urlKey:       "url",
-			approval:     unseenApproval,
 		},
 		{
 			Name:         "windsurf",
@@ -188,7 +178,6 @@ func List() []Client {
 			format:       lenient,
 			parents:      []string{"context_servers"},
 			urlKey:       "url",
-			approval:     unseenApproval,
 		},
 		{
 			Name:         "cline",

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"slices"
 	"time"
@@ -67,13 +69,11 @@ type clientCheck struct {
 // examine tells of the client's entries, its hooks and what keeps these from running.
 func (k *clientCheck) examine(ctx context.Context, at clients.Site, scopes []clients.Scope) {
 	var hooks []clients.Hooks
-	var s, used clients.Setup // used: the last one that holds something of ours
+	var s clients.Setup
 	for _, scope := range scopes {
 		s = clients.Setup{Site: at, Client: k.client, Scope: scope, Store: k.d.p.namedStore()}
 		h, err := s.Hooks()
-		if k.entry(ctx, s) || h.Some {
-			used = s
-		}
+		k.entry(ctx, s)
 		switch {
 		case err != nil && (k.set || k.named):
 			k.d.say("%s: %v", k.client.Title, whatToDo(err, s))
@@ -88,50 +88,28 @@ func (k *clientCheck) examine(ctx context.Context, at clients.Site, scopes []cli
 	if k.command {
 		k.onPath()
 	}
-	approved := k.approved(ctx, used)
 	if slices.ContainsFunc(hooks, func(h clients.Hooks) bool { return h.Have > 0 }) {
 		for _, setting := range s.Off() {
 			k.d.say("%s: the hooks do not run: %s keeps them from it", k.client.Title, setting)
 		}
-		if approved {
-			k.trusted(ctx, s, hooks[0].Trust)
-		}
-		k.heard()
+		k.heard(hooks)
 		if asks, err := s.AsksFor(); err == nil && asks {
 			k.d.note("%s", asksForTools(k.client))
 		}
 	}
 }
 
-// approved tells whether the client waits for a person's approval of the code base before it uses what
-// is set up. It returns false only where the client does.
-func (k *clientCheck) approved(ctx context.Context, s clients.Setup) bool {
-	a, err := s.Approval(ctx)
-	switch {
-	case err != nil:
-		k.d.note("%s: it cannot be seen whether a person has approved what is set up in %s: %v", s.Client.Title, s.Dir, err)
-	case a == nil:
-	case a.Todo == "":
-		k.d.ok("%s: nothing that is set up in %s waits for a person's approval", s.Client.Title, s.Dir)
-	case s.Scope == clients.User:
-		k.d.note("%s: in %s it uses nothing before a person's approval: %s", s.Client.Title, s.Dir, a.Todo)
-	default:
-		k.d.say("%s: what is set up in %s needs a person's approval: %s", s.Client.Title, s.Dir, a.Todo)
-	}
-	return a == nil || a.Todo == ""
-}
-
-// entry tells of the entry in one file, and reports whether there is one.
-func (k *clientCheck) entry(ctx context.Context, s clients.Setup) bool {
+// entry tells of the entry in one file, if there is one.
+func (k *clientCheck) entry(ctx context.Context, s clients.Setup) {
 	file, leads, err := s.Entry()
 	switch {
 	case errors.Is(err, clients.ErrNoFile), errors.Is(err, clients.ErrNotOurs) && !k.named:
-		return false
+		return
 	case err != nil:
 		k.d.say("%s: %v", s.Client.Title, whatToDo(err, s))
-		return false
+		return
 	case leads == nil:
-		return false
+		return
 	}
 	k.set = true
 	k.d.ok("%s: %s has the mail: %s", s.Client.Title, file, leads.String())
@@ -145,7 +123,6 @@ func (k *clientCheck) entry(ctx context.Context, s clients.Setup) bool {
 	} else {
 		k.d.ok("the server answers at %s", leads.URL)
 	}
-	return true
 }
 
 // hooks tells of the hooks in the files of the user and the project.
@@ -181,44 +158,31 @@ func (k *clientCheck) onPath() {
 	}
 }
 
-// trusted tells whether the client runs the hooks. todo is what a person has to do if it does not.
-func (k *clientCheck) trusted(ctx context.Context, s clients.Setup, todo string) {
-	t, err := s.Trusted(ctx)
-	switch {
-	case errors.Is(err, exec.ErrNotFound):
-		k.d.note("%s: it is not on the PATH, so it cannot be asked whether it runs the hooks", k.client.Title)
-	case err != nil:
-		k.d.note("%s: it cannot be asked whether it runs the hooks: %v", k.client.Title, err)
-	case t == nil:
-	case t.Run < t.Listed:
-		k.d.say("%s: it runs %d of %d hooks. %s", k.client.Title, t.Run, t.Listed, todo)
-	case t.Listed == 0:
-		k.d.say("%s: it does not know of the hooks: trust the project in %s first", k.client.Title, k.client.Title)
-	default:
-		k.d.ok("%s: a person trusts the hooks", k.client.Title)
-	}
-}
-
-// heard tells when a hook of the client last ran in a folder that has a project.
-func (k *clientCheck) heard() {
-	v, err := openTrees(k.d.p.cfg)
-	if err != nil {
-		return // doctor says why
-	}
-	defer v.close()
-	var last time.Time
-	for _, t := range v.trees {
-		if at := session.LastHeard(t, k.client.Name); at.After(last) {
-			last = at
+// heard tells when a hook of the client last ran in a folder that has a project. Before one has run
+// since the set-up it says what a person may have to do: clients ask before they run hooks.
+func (k *clientCheck) heard(files []clients.Hooks) {
+	var last, set time.Time
+	if v, err := openTrees(k.d.p.cfg); err == nil { // else doctor says why
+		defer v.close()
+		for _, t := range v.trees {
+			if at := session.LastHeard(t, k.client.Name); at.After(last) {
+				last = at
+			}
 		}
 	}
-	if last.IsZero() {
-		k.d.note("%s: no hook of it has run yet in a project's folder", k.client.Title)
-	} else {
-		ago := "just now"
-		if d := time.Since(last); d >= time.Minute {
-			ago = format.TimeLeft(d) + " ago"
+	for _, h := range files {
+		if fi, err := os.Stat(h.File); err == nil && h.Have > 0 && fi.ModTime().After(set) {
+			set = fi.ModTime()
 		}
-		k.d.ok("%s: a hook last ran %s", k.client.Title, ago)
 	}
+	if last.Before(set) {
+		todo := cmp.Or(files[0].Trust, "start it there once and choose Trust")
+		k.d.note("nothing was heard of %s's hooks since set-up: %s", k.client.Title, todo)
+		return
+	}
+	ago := "just now"
+	if d := time.Since(last); d >= time.Minute {
+		ago = format.TimeLeft(d) + " ago"
+	}
+	k.d.ok("%s: a hook last ran %s", k.client.Title, ago)
 }

@@ -267,7 +267,7 @@ func (p *program) clientSite() (at clients.Site, err error) {
 	if err != nil {
 		return at, err
 	}
-	if at.Dir, at.Main, err = codeBase(dir); err == nil {
+	if at.Dir, err = codeBase(dir); err == nil {
 		at.Git, _, err = repo.GitFolders(at.Dir)
 	}
 	if err != nil {
@@ -276,17 +276,15 @@ func (p *program) clientSite() (at clients.Site, err error) {
 	return at, nil
 }
 
-// codeBase returns the top of the work tree that a folder lies in, and that of the main one; the
-// folder itself and "" where there is none.
-func codeBase(dir string) (top, main string, err error) {
+// codeBase returns the top of the work tree that a folder lies in; the folder itself where there is none.
+func codeBase(dir string) (top string, err error) {
 	if dir, err = repo.WithoutLinks(dir); err != nil {
-		return "", "", err
+		return "", err
 	}
 	if top, err = repo.WorkTree(dir); err != nil || top == "" {
-		return dir, "", err
+		return dir, err
 	}
-	place, err := repo.PlaceOf(top)
-	return top, place.Top, err
+	return top, nil
 }
 
 // projectMissing says that the hooks are silent in this code base, because it has no project yet; ""
