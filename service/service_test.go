@@ -23,83 +23,21 @@ func config(t *testing.T, system string) Config {
 	}
 }
 
-// TestInstall: the first time the file is written and read, the second time nothing is written, a
-// changed one is written anew, and afterwards nothing is left.
-func TestInstall(t *testing.T) {
+// TestSystems: each system has its file and its commands; another one is refused.
+func TestSystems(t *testing.T) {
 	t.Parallel()
-	for _, system := range []string{"linux", "darwin"} {
+	for system, want := range map[string][2]string{
+		"linux":  {"/.config/systemd/user/mailtree.service", "systemctl --user "},
+		"darwin": {"/Library/LaunchAgents/internal.mailtree.mailtree.plist", "launchctl boot"},
+	} {
 		cfg := config(t, system)
 		s, err := New(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		do := func(plan func() ([]Step, error)) (done string) {
-			t.Helper()
-			steps, err := plan()
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, step := range steps {
-				done += step.String() + "\n"
-				err := s.Do(step, func([]string) (string, error) { return "", nil })
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-			return done
-		}
-		if first := do(s.Install); !strings.HasPrefix(first, "write "+s.Path) {
-			t.Errorf("%s, first: %s", system, first)
-		}
-		if data, err := os.ReadFile(s.Path); err != nil || string(data) != s.Text {
-			t.Errorf("%s: %s (%v)", system, data, err)
-		}
-		if second := do(s.Install); strings.Contains(second, "write") || strings.Contains(second, "restart") || second == "" {
-			t.Errorf("%s, second: %s", system, second)
-		}
-		cfg.Env = append(cfg.Env, "NUDGE=tmux")
-		if s, err = New(cfg); err != nil {
-			t.Fatal(err)
-		}
-		if third := do(s.Install); !strings.HasPrefix(third, "write ") {
-			t.Errorf("%s, another: %s", system, third)
-		}
-		if last := do(s.Uninstall); !strings.Contains(last, "remove "+s.Path) {
-			t.Errorf("%s, uninstall: %s", system, last)
-		}
-		if none := do(s.Uninstall); none != "" {
-			t.Errorf("%s, uninstall again: %s", system, none)
-		}
-		if files, err := os.ReadDir(filepath.Dir(s.Path)); err != nil || len(files) > 0 {
-			t.Errorf("%s: left %v (%v)", system, files, err)
-		}
-		if err := os.WriteFile(s.Path, []byte("mine"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		for _, plan := range []func() ([]Step, error){s.Install, s.Uninstall} {
-			if steps, err := plan(); !errors.Is(err, ErrForeign) {
-				t.Errorf("%s, a file of somebody else's: %v %v", system, steps, err)
-			}
+		if err != nil || s.Path != cfg.Home+want[0] || !strings.HasPrefix(s.Start, want[1]) || !strings.HasPrefix(s.Stop, want[1]) {
+			t.Errorf("%s: %+v, %v", system, s, err)
 		}
 	}
 	if _, err := New(Config{OS: "plan9"}); !errors.Is(err, ErrSystem) {
 		t.Errorf("plan9: %v", err)
-	}
-}
-
-// TestFailedStep: what fails is told with what the command said, unless it may fail.
-func TestFailedStep(t *testing.T) {
-	t.Parallel()
-	s, err := New(config(t, "linux"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	fail := func([]string) (string, error) { return "no bus\n", errors.New("exit status 1") }
-	if err := s.Do(Step{Run: []string{"systemctl", "x"}}, fail); err == nil || err.Error() != "systemctl x: exit status 1: no bus" {
-		t.Errorf("%v", err)
-	}
-	if err := s.Do(Step{Run: []string{"systemctl", "x"}, MayFail: true}, fail); err != nil {
-		t.Errorf("it may fail: %v", err)
 	}
 }
 
@@ -122,11 +60,12 @@ func TestUnit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.write(); err != nil {
+	file := filepath.Join(cfg.Home, unitName)
+	if err := os.WriteFile(file, []byte(s.Text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	// It exits with 0, and says what it could not read.
-	verify := exec.CommandContext(t.Context(), analyze, "--user", "--man=no", "verify", s.Path)
+	verify := exec.CommandContext(t.Context(), analyze, "--user", "--man=no", "verify", file)
 	verify.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+t.TempDir())
 	out, err := verify.CombinedOutput()
 	if err != nil || strings.Contains(string(out), unitName) {

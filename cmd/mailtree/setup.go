@@ -326,7 +326,7 @@ func (p *program) serverFor(c clients.Client, overHTTP bool) (clients.Server, er
 // whyTransport says what the entry's transport means where no server runs, as after a reboot.
 func whyTransport(server clients.Server) string {
 	if server.URL != "" {
-		return "it reaches the mail over HTTP: its calls fail while no server runs there. `mailtree service install` starts one " +
+		return "it reaches the mail over HTTP: its calls fail while no server runs there. `mailtree service` says how one starts " +
 			"after a reboot too; without --http the client's own command does"
 	}
 	return "it reaches the mail through `mailtree stdio`, which starts a server where none runs, so calls are answered after a crash " +

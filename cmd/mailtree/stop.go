@@ -18,7 +18,7 @@ func stopCommand(p *program) *cobra.Command {
 		Use:   "stop",
 		Short: "Stop the server",
 		Long: "Stop the server of the store, and return when it has ended. Agents whose client starts it (over stdio) start it\n" +
-			"again with their next call; a service (`mailtree service`) at the next login, unless it is uninstalled.",
+			"again with their next call; a service (`mailtree service`) at the next login, unless it is disabled.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			stopped, err := p.stop(c.Context())
