@@ -2,9 +2,10 @@ package tool
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"mailtree/maildir/refusal"
 )
@@ -13,19 +14,13 @@ import (
 // what they answer, and wait for it in the order in which they came. Safe for concurrent use.
 type Memory struct {
 	size int64
-
-	mu      sync.Mutex
-	free    int64
-	waiting []*waiter
-}
-
-type waiter struct {
-	bytes int64
-	given chan struct{} // closed when it has its bytes
+	free *semaphore.Weighted
 }
 
 // NewMemory makes a Memory of so many bytes.
-func NewMemory(bytes int64) *Memory { return &Memory{size: bytes, free: bytes} }
+func NewMemory(bytes int64) *Memory {
+	return &Memory{size: bytes, free: semaphore.NewWeighted(bytes)}
+}
 
 // patience is how long a call waits for memory: an answer takes well under a second, and many may
 // be waiting before it.
@@ -38,65 +33,12 @@ var errCrowded error = &refusal.Own{Kind: refusal.ErrUnavailable,
 
 // reserve waits for bytes. Errors: errCrowded, the cause of ctx's end.
 func (m *Memory) reserve(ctx context.Context, bytes int64) error {
-	m.mu.Lock()
-	if len(m.waiting) == 0 && bytes <= m.free {
-		m.free -= bytes
-		m.mu.Unlock()
-		return nil
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errCrowded)
+	defer cancel()
+	if m.free.Acquire(ctx, bytes) != nil {
+		return context.Cause(ctx)
 	}
-	w := &waiter{bytes, make(chan struct{})}
-	m.waiting = append(m.waiting, w)
-	m.mu.Unlock()
-	timeout := time.NewTimer(patience)
-	defer timeout.Stop()
-	err := errCrowded
-	select {
-	case <-w.given:
-		return nil
-	case <-timeout.C:
-	case <-ctx.Done():
-		err = context.Cause(ctx)
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	i := slices.Index(m.waiting, w)
-	if i < 0 {
-		return nil // it came just now
-	}
-	m.waiting = slices.Delete(m.waiting, i, i+1)
-	m.serve()
-	return err
-}
-
-// Free returns how many bytes nobody has reserved.
-func (m *Memory) Free() int64 {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.free
-}
-
-// Waiting returns how many calls wait for memory.
-func (m *Memory) Waiting() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return len(m.waiting)
-}
-
-// give gives bytes back.
-func (m *Memory) give(bytes int64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.free += bytes
-	m.serve()
-}
-
-// serve gives free bytes to those who wait. The caller holds m.mu.
-func (m *Memory) serve() {
-	for len(m.waiting) > 0 && m.waiting[0].bytes <= m.free {
-		m.free -= m.waiting[0].bytes
-		close(m.waiting[0].given)
-		m.waiting = m.waiting[1:]
-	}
+	return nil
 }
 
 // Hold is the part of a Memory that one request has, until its answer has been written or dropped.
@@ -127,7 +69,7 @@ func (h *Hold) Reserve(ctx context.Context, bytes int64) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.over { // the request has been answered otherwise: this call is for nobody
-		h.memory.give(bytes)
+		h.memory.free.Release(bytes)
 		return context.Canceled
 	}
 	h.bytes += bytes
@@ -142,7 +84,7 @@ func (h *Hold) drop(bytes int64) bool {
 	if h.bytes >= bytes {
 		return false
 	}
-	h.memory.give(h.bytes)
+	h.memory.free.Release(h.bytes)
 	h.bytes = 0
 	return true
 }
@@ -152,7 +94,7 @@ func (h *Hold) Release() {
 	if h != nil {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.memory.give(h.bytes)
+		h.memory.free.Release(h.bytes)
 		h.bytes = 0
 	}
 }
@@ -161,7 +103,7 @@ func (h *Hold) Release() {
 func (h *Hold) End() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.memory.give(h.bytes)
+	h.memory.free.Release(h.bytes)
 	h.bytes, h.over = 0, true
 }
 
