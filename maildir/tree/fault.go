@@ -19,6 +19,10 @@ const (
 	FaultMachine              // the machine's or the process's, for now: it tells nothing about the file. Ask again later
 )
 
+// opFstat names a look at what is open already. Where it fails, that tells nothing about the file: it could
+// be opened.
+const opFstat = "fstat"
+
 // FaultOf classifies the error of a file call. An errno that it does not know is the machine's
 // fault: to take a file for gone because of it would lose mail, to try again costs a moment.
 func FaultOf(err error) Fault {
@@ -27,7 +31,10 @@ func FaultOf(err error) Fault {
 	}
 	var no syscall.Errno
 	var bad *FormatError
+	var call *fs.PathError
 	switch isErrno := errors.As(err, &no); {
+	case isErrno && errors.As(err, &call) && call.Op == opFstat:
+		return FaultMachine
 	case isErrno:
 		return faultOfErrno(no)
 	case errors.Is(err, fs.ErrNotExist):

@@ -101,7 +101,7 @@ func (t *Tree) Stat(p string) (FileStat, error) {
 func statOf(fd int, p string) (FileStat, error) {
 	var s unix.Stat_t
 	if err := unix.Fstat(fd, &s); err != nil {
-		return FileStat{}, &fs.PathError{Op: "stat", Path: p, Err: err}
+		return FileStat{}, &fs.PathError{Op: opFstat, Path: p, Err: err}
 	}
 	return statFrom(&s), nil
 }
