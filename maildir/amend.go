@@ -73,7 +73,7 @@ func (p *Project) readShown(row *MessageRow) (data []byte, m *format.Message, er
 func (p *Project) Amend(ctx context.Context, a Amendment) (*Amended, error) {
 	a.ID = p.store.Domain().IDNamed(a.ID)
 	var done *Amended
-	tx := &writer.Tx{}
+	tx := &writer.Tx{Alone: true}
 	tx.Plan = func(g *writer.Group) (err error) {
 		if err := p.needAgent(g.Ctx, refusal.Agent, a.Agent); err != nil {
 			return err
@@ -102,13 +102,10 @@ func (p *Project) planAmendment(g *writer.Group, tx *writer.Tx, a *Amendment) (*
 	if err != nil {
 		return nil, err
 	}
-	if err := p.holdMarks(g, tx, a.ID); err != nil {
-		return nil, err
-	}
 	shown, m, err := p.readShown(row)
 	switch {
 	case tree.FaultOf(err) == tree.FaultGone:
-		return nil, g.Stale(row.Path)
+		return nil, g.Behind(row.Path)
 	case err != nil:
 		return nil, err
 	case a.Version != "" && a.Version != tree.SHA256(shown):
@@ -152,7 +149,7 @@ func (p *Project) planCopies(g *writer.Group, tx *writer.Tx, sum *copyDigest, to
 		}
 		old, _, err := p.tree.Read(path, p.tree.MaxFile())
 		if tree.FaultOf(err) == tree.FaultGone {
-			return g.Stale(path)
+			return g.Behind(path)
 		}
 		if err != nil {
 			return err
@@ -208,15 +205,15 @@ func (p *Project) planTelling(g *writer.Group, tx *writer.Tx, row *MessageRow, b
 	by.Subject = "Changed: " + format.Cut(row.Subject, format.MaxSubject-20)
 	by.Body = fmt.Sprintf("%s has changed the message %s, which you know:\n\n    %s\n\nRead it again: what it says now counts.\n",
 		by.From, row.ID, format.Printable(row.Subject))
-	return told, p.planNotice(tx, row, told, by)
+	return told, p.planNotice(g, tx, row, told, by)
 }
 
 // planNotice plans a message about another one to each of those, as a blind copy.
-func (p *Project) planNotice(tx *writer.Tx, about *MessageRow, to []string, notice *format.Message) error {
+func (p *Project) planNotice(g *writer.Group, tx *writer.Tx, about *MessageRow, to []string, notice *format.Message) error {
 	if len(to) == 0 {
 		return nil
 	}
 	notice.Project, notice.ThreadID, notice.InReplyTo = p.name(), about.ThreadID, about.ID
 	notice.Importance, notice.BCC = about.Importance, to
-	return p.planMessage(tx, notice, nil)
+	return p.planMessage(g, tx, notice, nil)
 }

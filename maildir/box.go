@@ -168,7 +168,7 @@ func (l *Letter) piece(data []byte, q LetterQuery) error {
 }
 
 func (b *Box) missing(id string) error {
-	if err := b.p.needReadMessage(id); err != nil {
+	if err := b.p.needRead(); err != nil {
 		return err
 	}
 	return &Error{What: refusal.NotInMailbox, Name: id, Other: b.Name}

@@ -52,13 +52,10 @@ func (p *Project) Claim(ctx context.Context, r claim.Request) (*claim.Result, er
 // grant is Claim for a request whose patterns are clean and which is within the limits.
 func (p *Project) grant(ctx context.Context, r *claim.Request) (*claim.Result, error) {
 	var res *claim.Result
-	tx := &writer.Tx{Op: writer.Op{Verb: "claim", Agent: r.Agent}, Keys: writer.On("claims")}
+	tx := &writer.Tx{Op: writer.Op{Verb: "claim", Agent: r.Agent}, Facts: []string{claimsFact}, Sure: true}
 	tx.Plan = func(g *writer.Group) error {
 		res = &claim.Result{}
 		if err := p.needAgent(g.Ctx, refusal.Agent, r.Agent); err != nil {
-			return err
-		}
-		if err := p.needRead(format.ClaimsDir); err != nil {
 			return err
 		}
 		err := p.lookAtClaims(g.Ctx, func(l *claim.Leases) (err error) {
@@ -184,7 +181,7 @@ func (p *Project) Release(ctx context.Context, agent string, patterns []string) 
 // as Release.
 func (p *Project) ReleaseFrom(ctx context.Context, agent, folder string, patterns []string) (*claim.Release, error) {
 	var res *claim.Release
-	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbRelease, Agent: agent}, Keys: writer.On("claims")}
+	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbRelease, Agent: agent}, Facts: []string{claimsFact}, Sure: true}
 	mended := map[string][]string{}
 	err := p.mending(folder, func(m *claim.Mending) error {
 		for _, pat := range patterns {
@@ -197,9 +194,6 @@ func (p *Project) ReleaseFrom(ctx context.Context, agent, folder string, pattern
 	}
 	tx.Plan = func(g *writer.Group) error {
 		if err := p.needAgent(g.Ctx, refusal.Agent, agent); err != nil {
-			return err
-		}
-		if err := p.needRead(format.ClaimsDir); err != nil {
 			return err
 		}
 		held, err := p.claimsOf(g.Ctx, agent)
@@ -279,7 +273,7 @@ func (p *Project) lookAtClaims(ctx context.Context, f func(l *claim.Leases) erro
 // which somebody has made live ones again, and the index does not know yet, stay. See docs/tree.md,
 // "A claim".
 func (p *Project) sweepClaims() *writer.Tx {
-	tx := &writer.Tx{Op: writer.Op{Verb: "sweep", Summary: "claims that ended a week ago"}, Keys: writer.On("claims")}
+	tx := &writer.Tx{Op: writer.Op{Verb: "sweep", Summary: "claims that ended a week ago"}, Facts: []string{claimsFact}}
 	tx.Plan = func(g *writer.Group) error {
 		old, err := p.selectClaims(g.Ctx, func(c *claim.Row, _ bool) bool { return g.Now.Sub(c.End()) >= keepClaims })
 		if err != nil {
@@ -290,7 +284,7 @@ func (p *Project) sweepClaims() *writer.Tx {
 			if before >= 2*writer.MaxGroup {
 				break
 			}
-			if err := errors.Join(g.Remove(tx, c.Path), g.Remove(tx, format.ReleasedMark(c.Path))); err != nil {
+			if err := g.Remove(tx, c.Path, format.ReleasedMark(c.Path)); err != nil {
 				tx.Writes = nil
 				return nil // left alone: what may not be committed may not be removed
 			}

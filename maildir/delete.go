@@ -3,7 +3,6 @@ package maildir
 import (
 	"context"
 
-	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/writer"
 )
@@ -34,7 +33,7 @@ func (m *MessageRow) readers() []string {
 func (p *Project) Delete(ctx context.Context, agent, id string) (*Deleted, error) {
 	id = p.store.Domain().IDNamed(id)
 	var gone *Deleted
-	tx := &writer.Tx{Op: writer.Op{Verb: "delete", Agent: agent, ID: id}}
+	tx := &writer.Tx{Op: writer.Op{Verb: "delete", Agent: agent, ID: id}, Alone: true}
 	tx.Plan = func(g *writer.Group) (err error) {
 		if err := p.needAgent(g.Ctx, refusal.Agent, agent); err != nil {
 			return err
@@ -51,17 +50,13 @@ func (p *Project) Delete(ctx context.Context, agent, id string) (*Deleted, error
 	return gone, nil
 }
 
-// planDeletion plans the removal of every file of a message. Until that is done nobody marks a copy
-// of it. Errors: ErrNotFound; those of Group.RemoveAll.
+// planDeletion plans the removal of every file of a message. The operation is alone in
+// its group: nobody marks a copy meanwhile. Errors: ErrNotFound; those of Group.Remove.
 func (p *Project) planDeletion(g *writer.Group, tx *writer.Tx, id string) (*Deleted, error) {
 	m, err := p.MessageHead(g.Ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.holdMarks(g, tx, id); err != nil {
-		return nil, err
-	}
-	// The index is asked after the writer: a mark that is not under way any more is in it.
 	const forSender = true
 	if err := p.addReceipts(g.Ctx, m, forSender); err != nil {
 		return nil, err
@@ -70,32 +65,11 @@ func (p *Project) planDeletion(g *writer.Group, tx *writer.Tx, id string) (*Dele
 	if gone.Files, err = p.store.index.Files(g.Ctx, p.slug, id); err != nil {
 		return nil, err
 	}
-	if err := g.RemoveAll(tx, gone.Files); err != nil {
+	if err := g.Remove(tx, gone.Files...); err != nil {
 		return nil, err
 	}
 	if len(tx.Writes) == 0 {
-		return nil, g.Stale(m.Path)
+		return nil, g.Behind(m.Path)
 	}
 	return gone, nil
-}
-
-// holdMarks keeps others from marking the copies of a message while the operation is under way.
-// Errors: writer.ErrBusy where somebody marks one now.
-func (p *Project) holdMarks(g *writer.Group, tx *writer.Tx, id string) error {
-	files, err := p.store.index.Files(g.Ctx, p.slug, id)
-	if err != nil {
-		return err
-	}
-	for _, path := range files {
-		if format.Locate(path).Kind != format.KindInbox {
-			continue
-		}
-		for _, mark := range []string{format.ReadMark(path), format.AckMark(path), format.ArchivedMark(path)} {
-			if p.writer.Holders(writer.Path, mark) > 0 {
-				return writer.ErrBusy
-			}
-			tx.Hold(writer.Path, mark)
-		}
-	}
-	return nil
 }

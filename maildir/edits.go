@@ -13,6 +13,7 @@ import (
 	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/storedir"
+	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
 )
 
@@ -89,11 +90,19 @@ func (p *Project) Edited(paths []string, scan bool) {
 	for _, path := range paths {
 		p.edited[path] = true
 	}
+	p.askIngest()
 	p.mu.Unlock()
 	if scan {
 		p.askCompare()
 	}
-	p.writer.Look()
+}
+
+// askIngest has what is in edited ingested, soon. p.mu is held.
+func (p *Project) askIngest() {
+	if !p.asked {
+		p.asked = true
+		p.writer.Aside(p.ingestEdited)
+	}
 }
 
 // askCompare rings the one who compares.
@@ -125,13 +134,12 @@ func (p *Project) Rescan(ctx context.Context) error {
 	}
 }
 
-// Between ingests what others changed, between two groups. See writer.Owner.
-func (o owner) Between(ctx context.Context) {
-	p := o.Project
+// ingestEdited ingests what others changed, or a part of it, between two groups.
+func (p *Project) ingestEdited(ctx context.Context) {
 	e := p.takeEdits()
 	err := p.ingestOthers(ctx, e.paths)
 	if err == nil && len(e.level) > 0 {
-		err = p.needRead(".")
+		err = p.needRead()
 	}
 	for _, done := range e.level {
 		done <- refusal.Disk(err)
@@ -152,13 +160,12 @@ const mostEdits = 256
 func (p *Project) takeEdits() (e edits) {
 	p.mu.Lock()
 	reported, level := p.edited, p.compared
-	p.edited, p.compared = map[string]bool{}, nil
+	p.edited, p.compared, p.asked = map[string]bool{}, nil, false
 	p.mu.Unlock()
 	all := slices.Collect(maps.Keys(reported))
 	var later []string
 	if len(all) > mostEdits {
 		all, later = firstEdits(all)
-		p.writer.Look()
 	}
 	p.store.looking <- struct{}{}
 	defer func() { <-p.store.looking }()
@@ -182,6 +189,7 @@ func (p *Project) takeEdits() (e edits) {
 		p.edited[path] = true
 	}
 	p.compared = append(level, p.compared...)
+	p.askIngest()
 	return e
 }
 
@@ -208,7 +216,7 @@ func (p *Project) ingestOthers(ctx context.Context, paths []string) error {
 	if len(paths) == 0 {
 		return nil
 	}
-	err := p.ingest(ctx, paths)
+	_, err := p.ingest(ctx, paths)
 	if err != nil {
 		p.store.cfg.Log.Error("edits not indexed; the tree is compared as a whole later", "project", p.slug, "error", err)
 		time.AfterFunc(retryTime, func() { p.askCompare() })
@@ -256,8 +264,8 @@ func (p *Project) compare(ctx context.Context) {
 			p.edited[u.Path] = true
 		}
 		p.compared = append(p.compared, waiting...)
+		p.askIngest()
 		p.mu.Unlock()
-		p.writer.Look()
 		if err := p.tellOutdone(ctx); err != nil && ctx.Err() == nil {
 			p.store.cfg.Log.Warn("holders of claims that do not hold were not told", "project", p.slug, "error", err)
 		}
@@ -283,21 +291,22 @@ func (p *Project) differing(ctx context.Context) ([]string, error) {
 // processors would make nothing faster.
 const atOnce = 4
 
-// ingest brings the index level with paths that somebody else may have changed.
-func (p *Project) ingest(ctx context.Context, paths []string) error {
+// ingest brings the index level with paths that somebody else may have changed, and returns what could
+// not be looked at.
+func (p *Project) ingest(ctx context.Context, paths []string) ([]tree.Unread, error) {
 	p.store.looking <- struct{}{}
 	defer func() { <-p.store.looking }()
 	defer p.tree.Hold()()
 	in, err := p.store.index.Ingest(ctx, p.slug, paths)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p.noteUnread(paths, in.Unread)
 	p.noticed(in.Changes)
 	p.noteEdits(in.Changes)
 	p.noteOthers(paths)
 	p.noteSaved(paths, in.Changes)
-	return nil
+	return in.Unread, nil
 }
 
 // noticed rings for those who wait for changes, forgets names and claims that may be gone, and has

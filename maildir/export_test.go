@@ -27,7 +27,17 @@ func Compared(p *Project) int {
 
 // SweepStaging has leftovers removed, as it is done every hour.
 func SweepStaging(ctx context.Context, p *Project) error {
-	return p.writer.Do(ctx, p.writer.SweepStaging())
+	done := make(chan struct{})
+	p.writer.Aside(func(context.Context) {
+		defer close(done)
+		p.writer.SweepStaging()
+	})
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Sweep has ended claims removed, as it is done every hour.

@@ -35,13 +35,10 @@ func (p *Project) Free(ctx context.Context, f Freeing) (*format.Message, error) 
 	if err := d.check(); err != nil {
 		return nil, err
 	}
-	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbRelease, Agent: f.Agent}, Keys: writer.On("claims")}
+	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbRelease, Agent: f.Agent}, Facts: []string{claimsFact}, Sure: true}
 	tx.Plan = func(g *writer.Group) error {
 		notice = nil
 		if err := p.needParties(g.Ctx, d); err != nil {
-			return err
-		}
-		if err := p.needRead(format.ClaimsDir); err != nil {
 			return err
 		}
 		held, err := p.selectClaims(g.Ctx, func(c *claim.Row, live bool) bool {
@@ -54,7 +51,7 @@ func (p *Project) Free(ctx context.Context, f Freeing) (*format.Message, error) 
 			return err
 		}
 		m := d.message(p.name(), nil)
-		if err := p.planMessage(tx, &m, nil); err != nil {
+		if err := p.planMessage(g, tx, &m, nil); err != nil {
 			return err
 		}
 		notice, tx.Summary = &m, f.Agent+" "+listed(held)+" of "+f.Holder

@@ -281,7 +281,7 @@ func (p *Project) sent(ctx context.Context, agent, id string) (*Delivery, error)
 	}, nil
 }
 
-// delivery finds the agent's copy, which is on disk. Errors: ErrNotFound, writer.ErrStale.
+// delivery finds the agent's copy, which is on disk. Errors: ErrNotFound, Group.Behind.
 func (p *Project) delivery(g *writer.Group, agent, id string) (*Delivery, error) {
 	if err := p.needAgent(g.Ctx, refusal.Agent, agent); err != nil {
 		return nil, err

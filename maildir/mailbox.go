@@ -103,20 +103,16 @@ func (p *Project) CreateMailbox(ctx context.Context, name string, by Caller) (*M
 			Why:   orElse(why, "reserved"),
 		}
 	}
-	tx := &writer.Tx{Op: writer.Op{Verb: "register", Agent: name, Summary: name + " (mailbox)"}, Keys: writer.On("mailbox")}
+	tx := &writer.Tx{Op: writer.Op{Verb: "register", Agent: name, Summary: name + " (mailbox)"}, Facts: []string{nameFact(name), "mailboxes of " + strconv.Itoa(by.UID)}}
 	tx.Plan = func(g *writer.Group) error {
-		switch holder, taken, err := p.nameHolder(g, name); {
-		case err != nil:
+		if holder, err := p.nameHolder(g.Ctx, name); err != nil {
 			return err
-		case holder != "":
+		} else if holder != "" {
 			return p.mayUse(holder, name, by)
-		case taken:
-			return writer.ErrBusy
 		}
 		if err := p.store.mayOwnMore(g.Ctx, by); err != nil {
 			return err
 		}
-		tx.Hold(nameKey, strings.ToLower(name))
 		tx.Create(format.ProfilePath(name), format.FormatProfile(format.Profile{Name: name, Inception: g.Now}))
 		return p.give(name, by.UID)
 	}
@@ -242,15 +238,9 @@ func (p *Project) DeleteMailbox(ctx context.Context, name string, force bool, by
 	if err != nil {
 		return nil, err
 	}
-	folder := format.AgentsDir + "/" + name
-	tx := &writer.Tx{
-		Op:   writer.Op{Verb: "delete-mailbox", Agent: name, Summary: name},
-		Keys: append(writer.On("mailbox"), writer.Key{Kind: writer.Below, Name: folder}),
-	}
+	tx := &writer.Tx{Op: writer.Op{Verb: "delete-mailbox", Agent: name, Summary: name}, Alone: true}
 	tx.Plan = func(g *writer.Group) error {
 		var paths []string
-		// Asked before the index: what is not under way any more is counted.
-		coming := p.writer.Holders(writer.Inside, folder) > 0
 		if m, err = p.Mailbox(g.Ctx, name, by); err != nil {
 			return err
 		}
@@ -262,9 +252,6 @@ func (p *Project) DeleteMailbox(ctx context.Context, name string, force bool, by
 				Counts: []int{m.Total, m.Sent},
 			}
 		}
-		if coming {
-			return writer.ErrBusy
-		}
 		err := p.tree.Walk(g.Ctx, format.AgentsDir+"/"+name, func(path string, d fs.DirEntry) error {
 			if d.Type().IsRegular() {
 				paths = append(paths, path)
@@ -274,7 +261,7 @@ func (p *Project) DeleteMailbox(ctx context.Context, name string, force bool, by
 		if err != nil {
 			return err
 		}
-		return g.RemoveAll(tx, paths)
+		return g.Remove(tx, paths...)
 	}
 	if err := p.writer.Do(ctx, tx); err != nil {
 		return m, err
@@ -285,11 +272,8 @@ func (p *Project) DeleteMailbox(ctx context.Context, name string, force bool, by
 // disown drops owner and hooks of an agent that was deleted, unless there is one of that name
 // again: whoever made that one has said whose it is.
 func (p *Project) disown(ctx context.Context, name string) error {
-	tx := &writer.Tx{Op: writer.Op{Verb: "delete-mailbox", Agent: name}, Keys: writer.On("mailbox")}
+	tx := &writer.Tx{Op: writer.Op{Verb: "delete-mailbox", Agent: name}, Facts: []string{nameFact(name)}}
 	tx.Plan = func(g *writer.Group) error { // writes nothing
-		if p.writer.Holders(nameKey, strings.ToLower(name)) > 0 { // before the index is asked: who is not under way any more is there
-			return nil
-		}
 		if row, err := p.store.index.Agent(g.Ctx, p.slug, name); err != nil || row != nil {
 			return err
 		}

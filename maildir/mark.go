@@ -31,7 +31,7 @@ func (p *Project) SetRead(ctx context.Context, agent, id string, read bool) (*De
 }
 
 func (p *Project) unread(ctx context.Context, agent, id string) error {
-	tx := &writer.Tx{Op: writer.Op{Verb: "unread", Agent: agent, ID: id, Summary: agent + " " + id}, Keys: writer.On("mark " + agent)}
+	tx := &writer.Tx{Op: writer.Op{Verb: "unread", Agent: agent, ID: id, Summary: agent + " " + id}, Facts: []string{markFact(agent)}}
 	tx.Plan = func(g *writer.Group) error {
 		d, err := p.delivery(g, agent, id)
 		if err != nil {
@@ -44,7 +44,7 @@ func (p *Project) unread(ctx context.Context, agent, id string) error {
 			return &Error{What: refusal.StaysRead, Field: refusal.Message, Name: id}
 		}
 		if d.Read {
-			return errors.Join(g.Remove(tx, format.ReadMark(d.CopyPath)), g.Remove(tx, format.ArchivedMark(d.CopyPath)))
+			return g.Remove(tx, format.ReadMark(d.CopyPath), format.ArchivedMark(d.CopyPath))
 		}
 		if err := p.freeFor(g, format.ReadMark(d.CopyPath)); !errors.Is(err, ErrConflict) { // what is in a mark's place and is none
 			return err
@@ -116,7 +116,7 @@ type marking struct {
 
 // mark creates the missing marks of deliveries in one operation.
 func (p *Project) mark(ctx context.Context, m marking) error {
-	tx := &writer.Tx{Op: writer.Op{Verb: m.verb, Agent: m.agent}, Keys: writer.On("mark " + m.agent), IDs: m.ids}
+	tx := &writer.Tx{Op: writer.Op{Verb: m.verb, Agent: m.agent}, Facts: []string{markFact(m.agent)}, IDs: m.ids}
 	if len(m.ids) == 1 {
 		tx.ID, tx.Summary = m.ids[0], m.agent+" "+m.ids[0]
 	}
@@ -139,7 +139,7 @@ func (p *Project) mark(ctx context.Context, m marking) error {
 	return p.writer.Do(ctx, tx)
 }
 
-// planMarks plans the marks that a delivery lacks. Errors: as of freeFor; writer.ErrStale too when
+// planMarks plans the marks that a delivery lacks. Errors: as of freeFor; Group.Behind too when
 // a mark that the index knows is gone.
 func (p *Project) planMarks(g *writer.Group, tx *writer.Tx, m marking, d *Delivery) error {
 	type mark struct {
@@ -178,11 +178,11 @@ func (p *Project) planMarks(g *writer.Group, tx *writer.Tx, m marking, d *Delive
 	return nil
 }
 
-// freeFor reports whether a file can be made at path. Errors: writer.ErrStale when a file is there
+// freeFor reports whether a file can be made at path. Errors: Group.Behind when a file is there
 // that the index does not know yet, ErrConflict when something is there that is no file, or one
 // that the index cannot take for a mark.
 func (p *Project) freeFor(g *writer.Group, path string) error {
-	st, err := p.tree.Stat(path)
+	st, err := g.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
@@ -194,7 +194,7 @@ func (p *Project) freeFor(g *writer.Group, path string) error {
 		case tree.FaultMachine:
 			return err
 		}
-		return g.Stale(path)
+		return g.Behind(path)
 	case err == nil:
 		return &Error{What: refusal.MarkBlocked, Other: path, Why: tree.NotRegular(st.Mode).Reason}
 	}
@@ -205,7 +205,7 @@ func (p *Project) freeFor(g *writer.Group, path string) error {
 // author: the agent had no part in it.
 // See docs/tree.md, "Marks".
 func (p *Project) stampMark(c Change) *writer.Tx {
-	tx := &writer.Tx{Op: writer.Op{Verb: "stamp", ID: c.ID, Summary: c.Path}, Keys: writer.On("mark " + c.Agent)}
+	tx := &writer.Tx{Op: writer.Op{Verb: "stamp", ID: c.ID, Summary: c.Path}, Facts: []string{markFact(c.Agent)}}
 	tx.Plan = func(g *writer.Group) error {
 		if st, err := p.tree.Stat(c.Path); err != nil || st.Size > 0 || !st.Mode.IsRegular() {
 			return nil

@@ -129,7 +129,7 @@ func (p *Project) SetPresence(ctx context.Context, agent, status string) error {
 	if err := CheckPresence(status); err != nil {
 		return err
 	}
-	tx := &writer.Tx{Op: writer.Op{Verb: "presence", Agent: agent, Summary: agent + " is " + status}, Keys: writer.On("presence " + agent)}
+	tx := &writer.Tx{Op: writer.Op{Verb: "presence", Agent: agent, Summary: agent + " is " + status}, Facts: []string{"presence " + agent}}
 	tx.Plan = func(g *writer.Group) error {
 		if err := p.needAgent(g.Ctx, refusal.Agent, agent); err != nil {
 			return err
@@ -143,7 +143,7 @@ func (p *Project) SetPresence(ctx context.Context, agent, status string) error {
 			if says, bad := format.ParseStatus(data); err == nil && bad == nil && says == status {
 				return nil
 			}
-			return g.Stale(format.StatusPath(agent))
+			return g.Behind(format.StatusPath(agent))
 		}
 		return g.Replace(tx, format.StatusPath(agent), []byte(status+"\n"))
 	}

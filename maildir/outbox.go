@@ -303,7 +303,7 @@ func (p *Project) NewDraft(ctx context.Context, agent string, to []string) (file
 	if err := p.needParties(ctx, &Draft{From: agent, To: to}); err != nil {
 		return "", "", err
 	}
-	tx := &writer.Tx{Op: writer.Op{Verb: "draft", Agent: agent}, Keys: writer.On("drafts " + agent)}
+	tx := &writer.Tx{Op: writer.Op{Verb: "draft", Agent: agent}, Facts: []string{"drafts " + agent}}
 	tx.Plan = func(g *writer.Group) error {
 		path := ""
 		for n := 1; ; n++ {

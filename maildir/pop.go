@@ -3,7 +3,6 @@ package maildir
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"mailtree/maildir/format"
@@ -87,7 +86,6 @@ func (p *Project) popOnce(ctx context.Context, agent string, room *Room) (*Deliv
 		}
 		d.Read, d.ReadAt = true, g.Now.Truncate(time.Microsecond)
 		got, tx.ID, tx.Summary = d, d.ID, agent+" "+d.ID
-		tx.Hold(popKey, agent)
 		tx.Create(format.ReadMark(d.CopyPath), format.FormatMark(g.Now))
 		return nil
 	}
@@ -98,21 +96,19 @@ func (p *Project) popOnce(ctx context.Context, agent string, room *Room) (*Deliv
 }
 
 // readPopped reads what is about to be popped, with as much of its body as there is room for:
-// before it is marked, for what cannot be read must not be lost. Errors: errNoRoom,
-// writer.ErrStale, those of the index.
+// before it is marked, for what cannot be read must not be lost. Errors: errNoRoom, Group.Behind,
+// those of the index.
 func (p *Project) readPopped(g *writer.Group, d *Delivery, room *Room) (*Delivery, error) {
 	room.empty() // of an earlier plan of the same pop
 	whole, err := p.store.index.Delivery(g.Ctx, p.slug, d.Agent, d.ID, WithBody, room)
 	switch {
-	case err == nil && whole == nil:
-		err = g.Stale(d.CopyPath)
-	case err == nil && room.more() && !room.last:
-		err = errNoRoom
-	}
-	if err != nil { // others may have it
-		delete(p.pops.tried[d.Agent], d.ID)
-		delete(p.pops.waiting, d.Agent)
+	case err != nil:
 		return nil, err
+	case whole == nil:
+		return nil, g.Behind(d.CopyPath)
+	case room.more() && !room.last:
+		p.pops.next[d.Agent]-- // others may have it
+		return nil, errNoRoom
 	}
 	return whole, nil
 }
@@ -126,69 +122,40 @@ func (p *Project) poppable(g *writer.Group, agent string) (*Delivery, error) {
 			return nil, err
 		}
 		mark := format.ReadMark(d.CopyPath)
-		if p.writer.Holders(writer.Path, mark) > 0 {
+		if g.Writes(mark) {
 			continue
 		}
 		if err := g.Present(d.CopyPath); err != nil {
-			delete(p.pops.tried[agent], d.ID) // it may come back
 			return nil, err
 		}
-		err = p.freeFor(g, mark)
-		if err == nil {
-			return d, nil
-		}
-		if !errors.Is(err, ErrConflict) {
-			delete(p.pops.waiting, agent) // they were read before others were marked
-			return nil, err
+		if err := p.freeFor(g, mark); !errors.Is(err, ErrConflict) {
+			return d, err
 		}
 	}
 }
 
-// oldest hands each try of a group another delivery, until a pop fails: what that one took may be
-// handed out again.
+// oldest hands each try of a group another delivery, oldest first.
 func (p *Project) oldest(g *writer.Group, agent string) (*Delivery, error) {
-	p.pops.begin(g.Number, p.writer.Failures())
-	tried := p.pops.tried[agent]
-	if tried == nil {
-		tried = map[string]bool{}
-		p.pops.tried[agent] = tried
+	k := &p.pops
+	if k.group != g.Number {
+		*k = pops{group: g.Number, unread: map[string][]Delivery{}, next: map[string]int{}}
 	}
-	for n := p.writer.Holders(popKey, agent) + 1; len(p.pops.waiting[agent]) == 0; {
-		n += len(tried)
-		rows, err := p.store.index.OldestUnread(g.Ctx, p.slug, agent, n)
-		if err != nil {
+	n := k.next[agent]
+	if n == len(k.unread[agent]) { // more than before, or there are no more
+		rows, err := p.store.index.OldestUnread(g.Ctx, p.slug, agent, 1+8*n)
+		if err != nil || len(rows) <= n {
 			return nil, err
 		}
-		p.pops.waiting[agent] = slices.DeleteFunc(rows, func(d Delivery) bool { return tried[d.ID] })
-		if len(p.pops.waiting[agent]) == 0 {
-			return nil, nil // n is more than were tried
-		}
+		k.unread[agent] = rows
 	}
-	d := p.pops.waiting[agent][0]
-	p.pops.waiting[agent] = p.pops.waiting[agent][1:]
-	tried[d.ID] = true
-	return &d, nil
+	k.next[agent]++
+	return &k.unread[agent][n], nil
 }
 
-// pops is what the pops of one group know of the inboxes. Only plans use it, which run in one
-// goroutine of the project.
+// pops is what the pops of one group know of the inboxes, which the group does not change. Only plans use
+// it, which run in one goroutine of the project.
 type pops struct {
-	group    uint64                     // that it belongs to
-	failures int                        // operations that had failed when it began
-	waiting  map[string][]Delivery      // unread deliveries of an agent not yet handed to a pop of this group
-	tried    map[string]map[string]bool // ids of an agent's deliveries that this group has tried to hand out
-}
-
-func newPops() pops {
-	return pops{waiting: map[string][]Delivery{}, tried: map[string]map[string]bool{}}
-}
-
-// begin forgets everything where the group is another one, or an operation has failed since.
-func (k *pops) begin(group uint64, failures int) {
-	if group == k.group && failures == k.failures {
-		return
-	}
-	clear(k.waiting)
-	clear(k.tried)
-	k.group, k.failures = group, failures
+	group  uint64                // that it belongs to
+	unread map[string][]Delivery // the oldest unread deliveries of an agent
+	next   map[string]int        // which of them nobody has tried yet
 }

@@ -9,6 +9,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/tree"
 )
 
 // popped is the answer to a Pop.
@@ -64,15 +65,15 @@ func TestPopAfterFailedPop(t *testing.T) {
 			stage := h.at(isMark("stage"))
 			pop := popLater(t, p, "Bob")
 			<-stage.reached
-			box := filepath.Join(p.Tree().Dir(), "agents/Bob/inbox")
-			if err := errors.Join(os.Rename(box, box+".away"), os.WriteFile(box, nil, 0o600)); err != nil {
+			tmp := filepath.Join(p.Tree().Dir(), tree.TmpDir)
+			if err := errors.Join(os.Rename(tmp, tmp+".away"), os.WriteFile(tmp, nil, 0o600)); err != nil {
 				t.Error(err)
 			}
 			close(stage.goOn)
 			if a := <-pop; !errors.Is(a.err, maildir.ErrUnavailable) {
 				t.Errorf("got %+v, want an error", a)
 			}
-			if err := errors.Join(os.Remove(box), os.Rename(box+".away", box)); err != nil {
+			if err := errors.Join(os.Remove(tmp), os.Rename(tmp+".away", tmp)); err != nil {
 				t.Error(err)
 			}
 		},

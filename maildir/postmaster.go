@@ -70,13 +70,13 @@ func (p *Project) advise(ctx context.Context, a advice) error {
 	case n > mostAdvice:
 		return nil
 	}
-	tx := &writer.Tx{Op: writer.Op{Verb: "send", Agent: Postmaster}, Keys: writer.On("key " + Postmaster + "\n" + a.about)}
+	tx := &writer.Tx{Op: writer.Op{Verb: "send", Agent: Postmaster}, Facts: []string{keyFact(Postmaster, a.about)}}
 	tx.Plan = func(g *writer.Group) error {
 		told, err := p.store.index.Keyed(g.Ctx, p.slug, Postmaster, a.about)
 		if err != nil || len(told) > 0 {
 			return err
 		}
-		return p.planMessage(tx, &format.Message{
+		return p.planMessage(g, tx, &format.Message{
 			Project:    p.name(),
 			From:       Postmaster,
 			To:         []string{a.to},

@@ -18,7 +18,6 @@ import (
 	"mailtree/maildir/notice"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/repo"
-	"mailtree/maildir/retry"
 	"mailtree/maildir/session"
 	"mailtree/maildir/storedir"
 	"mailtree/maildir/tree"
@@ -41,7 +40,7 @@ type Project struct {
 	leases  *claim.Leases
 	code    repo.Codebase
 	notices *notice.Book
-	waiting retry.Set
+	faults  faults
 	pops    pops
 	fresh   settling
 	days    dayFolders
@@ -53,6 +52,7 @@ type Project struct {
 
 	mu       sync.Mutex
 	edited   map[string]bool // reported by the watcher, not yet ingested
+	asked    bool            // the writer is asked to have edited ingested
 	rescan   []chan error    // those who wait for a comparison of the whole tree
 	compared []chan error    // those whose comparison is in edited
 	agents   map[string]bool // names known to exist
@@ -389,7 +389,6 @@ func (s *Store) loadProject(slug string) (*Project, error) {
 		doubt:   make(chan struct{}, 1),
 		leases:  claim.NewLeases(),
 		notices: notice.NewBook(t, s.cfg.Log.With("project", slug)),
-		pops:    newPops(),
 		fresh:   newSettling(),
 		edited:  map[string]bool{},
 		agents:  map[string]bool{},

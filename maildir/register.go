@@ -1,7 +1,6 @@
 package maildir
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -46,27 +45,44 @@ func (p *Project) Register(ctx context.Context, r Registration) (*Registered, er
 	if is, err := p.inSession(ctx, r); is != nil || err != nil {
 		return is, err
 	}
-	var made *Registered
-	tx := &writer.Tx{Op: writer.Op{Verb: "register"}}
-	tx.Plan = func(g *writer.Group) error {
-		name, note, err := p.freeName(g, r.NameHint)
+	for {
+		name, note, err := p.freeName(ctx, r.NameHint)
 		if err != nil {
+			return nil, err
+		}
+		made, err := p.register(ctx, r, name)
+		if err != nil {
+			return nil, err
+		}
+		if made != nil { // else somebody has just made another of that name
+			made.Note = note
+			return made, nil
+		}
+	}
+}
+
+// register makes an agent of that name; nil where another one has it by now.
+func (p *Project) register(ctx context.Context, r Registration, name string) (made *Registered, err error) {
+	tx := &writer.Tx{Op: writer.Op{Verb: "register", Agent: name}, Facts: []string{nameFact(name)}, Sure: true}
+	tx.Summary = name + " (" + strings.Trim(r.Program+", "+r.Model, ", ") + ")"
+	tx.Plan = func(g *writer.Group) error {
+		made = nil
+		holder, err := p.nameHolder(g.Ctx, name)
+		if err != nil || holder != "" {
 			return err
 		}
 		if err := p.give(name, NoOwner); err != nil {
 			return err
 		}
-		made = &Registered{Note: note}
+		made = &Registered{}
 		made.Profile = format.Profile{Name: name, Program: r.Program, Model: r.Model, Task: r.Task, Inception: g.Now.Truncate(time.Microsecond)}
-		tx.Agent, tx.Summary = name, name+" ("+strings.Trim(r.Program+", "+r.Model, ", ")+")"
-		tx.Hold(nameKey, strings.ToLower(name))
 		tx.Create(format.ProfilePath(name), format.FormatProfile(made.Profile))
 		return nil
 	}
-	if err := p.writer.Do(ctx, tx); err != nil {
+	if err := p.writer.Do(ctx, tx); err != nil || made == nil {
 		return nil, err
 	}
-	p.noteSeen(ctx, made.Name)
+	p.noteSeen(ctx, name)
 	made.HasProfile, made.LastActive = true, made.Inception
 	return made, nil
 }
@@ -99,25 +115,23 @@ func (p *Project) EnsureAgent(ctx context.Context, name string, r Registration) 
 	if why := format.CheckName(name); why != "" || reserved(name) {
 		return &Error{What: refusal.AgentNameUnusable, Name: name, Why: orElse(why, "reserved")}
 	}
-	tx := &writer.Tx{Op: writer.Op{Verb: "register", Agent: name, Summary: name + " (first contact)"}}
+	tx := &writer.Tx{
+		Op:    writer.Op{Verb: "register", Agent: name, Summary: name + " (first contact)"},
+		Facts: []string{nameFact(name)},
+		Sure:  true,
+	}
 	tx.Plan = func(g *writer.Group) error {
-		if err := p.needReadAgent(name); err != nil {
-			return err
-		}
-		switch holder, taken, err := p.nameHolder(g, name); {
+		switch holder, err := p.nameHolder(g.Ctx, name); {
 		case err != nil:
 			return err
 		case holder == name:
 			return nil
-		case taken && holder == "":
-			return writer.ErrBusy
-		case taken:
+		case holder != "":
 			return &Error{What: refusal.AgentNameCase, Name: name, Other: holder}
 		}
 		if err := p.give(name, NoOwner); err != nil {
 			return err
 		}
-		tx.Hold(nameKey, strings.ToLower(name))
 		tx.Create(format.ProfilePath(name), format.FormatProfile(format.Profile{
 			Name:      name,
 			Program:   r.Program,
@@ -130,44 +144,29 @@ func (p *Project) EnsureAgent(ctx context.Context, name string, r Registration) 
 	return p.writer.Do(ctx, tx)
 }
 
-// namesInUse maps every agent's name, in lower case, to how it is spelled; to "" where the agent is
-// being made.
-func (p *Project) namesInUse(g *writer.Group) (map[string]string, error) {
-	making := p.writer.Held(nameKey) // before the index is asked: who is not under way any more is there
-	rows, err := p.store.index.Agents(g.Ctx, p.slug)
-	if err != nil {
-		return nil, err
+// nameHolder returns the agent that has the name, whatever its case, as it is spelled; "" where none has.
+func (p *Project) nameHolder(ctx context.Context, name string) (holder string, err error) {
+	const spellings = 10 // of one name: people make folders
+	names, err := p.store.index.Names(ctx, p.slug, format.KindProfile, name, spellings)
+	for _, n := range names {
+		if n == name || holder == "" && strings.EqualFold(n, name) {
+			holder = n
+		}
 	}
-	taken := map[string]string{}
-	for _, n := range making {
-		taken[n] = ""
-	}
-	for _, a := range rows {
-		taken[strings.ToLower(a.Name)] = a.Name
-	}
-	return taken, nil
-}
-
-// nameHolder returns the agent that has the name, whatever its case, as it is spelled; taken with
-// "" where one of that name is being made: whose it is, or whether it comes to nothing, is not
-// known yet.
-func (p *Project) nameHolder(g *writer.Group, name string) (holder string, taken bool, err error) {
-	names, err := p.namesInUse(g)
-	holder, taken = names[strings.ToLower(name)]
-	return holder, taken, err
+	return holder, err
 }
 
 // freeName returns the hint, sanitized, where no agent has it in any case, else a made name and
 // why.
-func (p *Project) freeName(g *writer.Group, hint string) (name string, note *Error, err error) {
-	taken, err := p.namesInUse(g)
-	if err != nil {
-		return "", nil, err
-	}
+func (p *Project) freeName(ctx context.Context, hint string) (name string, note *Error, err error) {
 	if hint != "" {
 		clean := sanitizeName(hint)
-		old, isTaken := taken[strings.ToLower(clean)]
-		old = cmp.Or(old, clean)
+		holder := ""
+		if clean != "" {
+			if holder, err = p.nameHolder(ctx, clean); err != nil {
+				return "", nil, err
+			}
+		}
 		switch {
 		case reserved(clean) || reserved(strings.TrimSpace(hint)):
 			note = &Error{What: refusal.HintReserved, Field: refusal.NameHint, Name: hint}
@@ -178,12 +177,9 @@ func (p *Project) freeName(g *writer.Group, hint string) (name string, note *Err
 				Name:  hint,
 				Why:   orElse(format.CheckName(hint), "no letter or digit is left"),
 			}
-		case isTaken:
-			note = &Error{What: refusal.HintTaken, Other: old}
+		case holder != "":
+			note = &Error{What: refusal.HintTaken, Other: holder}
 		default:
-			if err := p.needReadAgent(clean); err != nil {
-				return "", nil, err
-			}
 			if clean != hint {
 				note = &Error{What: refusal.HintChanged, Field: refusal.NameHint, Name: hint}
 			}
@@ -195,11 +191,8 @@ func (p *Project) freeName(g *writer.Group, hint string) (name string, note *Err
 		if err != nil {
 			return "", nil, err
 		}
-		if err := p.needReadAgent(n); err != nil {
-			return "", nil, err
-		}
-		if _, isTaken := taken[strings.ToLower(n)]; !isTaken {
-			return n, note, nil
+		if holder, err := p.nameHolder(ctx, n); holder == "" || err != nil {
+			return n, note, err
 		}
 	}
 }

@@ -72,7 +72,7 @@ func (p *Project) replyDraft(ctx context.Context, d ReplyDraft) (*Draft, error) 
 		if orig.From != d.From {
 			ok, err := p.hasAgent(ctx, orig.From)
 			if err == nil && !ok {
-				err = p.needReadAgent(orig.From)
+				err = p.needRead()
 			}
 			if err != nil {
 				return nil, err

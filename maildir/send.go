@@ -84,10 +84,15 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 	if d.HTML != "" {
 		brought.Files = append(brought.Files, attachment.Alternative(d.HTML))
 	}
+	for i := range brought.Files {
+		if err := brought.Files[i].Look(p.tree); err != nil {
+			return nil, refusal.Disk(err)
+		}
+	}
 	var sent *Sent
 	tx := &writer.Tx{Op: writer.Op{Verb: verb, Agent: d.From}}
 	if d.Key != "" {
-		tx.Keys = writer.On("key " + d.From + "\n" + d.Key)
+		tx.Facts, tx.Sure = []string{keyFact(d.From, d.Key)}, true // the key may stand in a file that is not known
 	}
 	tx.Plan = func(g *writer.Group) error {
 		sent = &Sent{Notes: brought.Notes}
@@ -104,9 +109,6 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 				}
 				return err
 			}
-			if err := p.needRead(format.MessagesDir, format.AgentsDir); err != nil { // the key may stand in a file that is not known
-				return err
-			}
 		}
 		if d.Bounded {
 			if err := p.needRoom(g, sent.Recipients()); err != nil {
@@ -116,7 +118,7 @@ func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error)
 		if err := p.planTaking(g, tx, d.saved); err != nil {
 			return err
 		}
-		return p.planMessage(tx, &sent.Message, brought.Files)
+		return p.planMessage(g, tx, &sent.Message, brought.Files)
 	}
 	defer p.noteSeen(ctx, d.From)
 	if err := p.writer.Do(ctx, tx); err != nil {
@@ -253,24 +255,25 @@ func (p *Project) needParties(ctx context.Context, d *Draft) error {
 	return p.unknownAgent(ctx, field, unknown...)
 }
 
-// needRoom refuses where a mailbox has no room for one more unread message. It counts what is under
-// way: where that decides, it asks for another planning when it has ended.
+// needRoom refuses where a mailbox has no room for one more unread message. It counts what others of the
+// group deliver.
 func (p *Project) needRoom(g *writer.Group, names []string) error {
 	for _, n := range names {
-		coming := p.writer.Holders(fillKey, n) // before the index is asked: what is not under way any more is there
 		counts, err := p.store.index.Counts(g.Ctx, p.slug, n)
-		switch most := p.store.cfg.MailboxDepth; {
-		case err != nil:
+		if err != nil {
 			return err
-		case counts.Unread >= most:
+		}
+		unread, most := counts.Unread, p.store.cfg.MailboxDepth
+		if unread+writer.MaxGroup >= most { // else it need not be counted
+			unread += g.Coming(format.AgentsDir + "/" + n + "/" + format.InboxDir)
+		}
+		if unread >= most {
 			return &Error{
 				What:   refusal.MailboxFull,
 				Name:   n,
-				Counts: []int{counts.Unread},
+				Counts: []int{unread},
 				Limit:  most,
 			}
-		case counts.Unread+coming >= most:
-			return writer.ErrBusy
 		}
 	}
 	return nil
@@ -356,7 +359,7 @@ func sameNames(a, b []string) bool { return slices.Equal(sorted(a), sorted(b)) }
 
 // planMessage plans the files of a message: canonical, outbox copy, inbox copies, attachments.
 // See docs/tree.md, "Copies".
-func (p *Project) planMessage(tx *writer.Tx, m *format.Message, files []attachment.File) error {
+func (p *Project) planMessage(g *writer.Group, tx *writer.Tx, m *format.Message, files []attachment.File) error {
 	var err error
 	if m.ID, m.Created, err = p.store.clock.Stamp(); err != nil {
 		return err
@@ -375,7 +378,7 @@ func (p *Project) planMessage(tx *writer.Tx, m *format.Message, files []attachme
 		return err
 	}
 	for i := range files {
-		if err := files[i].Plan(tx, p.writer); err != nil {
+		if err := files[i].Plan(tx, g, p.tree); err != nil {
 			return err
 		}
 	}
@@ -400,7 +403,6 @@ func (p *Project) planMessage(tx *writer.Tx, m *format.Message, files []attachme
 		add(format.InboxPath(n, m.ID, m.Created), format.Seal(p.store.key, format.FormatMessage(&own)))
 	}
 	tx.ID = m.ID
-	tx.Hold(fillKey, m.Recipients()...)
 	tx.Summary = summaryOf(m)
 	return nil
 }

@@ -333,7 +333,7 @@ func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*
 	}
 	if len(slugs) == 0 {
 		for _, p := range s.Projects() {
-			if err := p.needRead(format.MessagesDir, format.AgentsDir); err != nil {
+			if err := p.needRead(); err != nil {
 				return nil, err
 			}
 		}

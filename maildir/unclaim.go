@@ -46,9 +46,6 @@ func (p *Project) claimsOfDone(done *history.Done) (all []format.Claim, err erro
 // lease of before, or claimed again. The message that told the holder of a release is withdrawn.
 // Errors: ErrConflict where one that was released is another's by now, or would be over.
 func (p *Project) planUnclaiming(g *writer.Group, tx *writer.Tx, u *Undoing, undone *Undone) error {
-	if err := p.needRead(format.ClaimsDir); err != nil {
-		return err
-	}
 	if undone.ID != "" {
 		if err := p.planWithdrawal(g, tx, u, undone); err != nil {
 			return err

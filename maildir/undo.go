@@ -103,7 +103,7 @@ func (p *Project) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 		return nil, &Error{What: refusal.NotUndone, Other: u.Agent, Why: Deed(done.Verb)}
 	}
 	undone := &Undone{Done: *done}
-	tx := &writer.Tx{Keys: append(writer.On("undo "+u.Agent), writer.On("claims")...)}
+	tx := &writer.Tx{Alone: true, Sure: true}
 	tx.Plan = func(g *writer.Group) error {
 		undone.Readers, undone.Patterns = nil, nil
 		switch done.Verb {
@@ -153,7 +153,7 @@ func (p *Project) planWithdrawal(g *writer.Group, tx *writer.Tx, u *Undoing, und
 		}
 	}
 	undone.Readers = gone.Readers()
-	return p.planNotice(tx, &gone.MessageRow, undone.Readers, &format.Message{
+	return p.planNotice(g, tx, &gone.MessageRow, undone.Readers, &format.Message{
 		From:     u.Agent,
 		Subject:  "Withdrawn: " + format.Cut(gone.Subject, format.MaxSubject-20),
 		Auth:     u.Auth,
@@ -169,9 +169,6 @@ func (p *Project) planWithdrawal(g *writer.Group, tx *writer.Tx, u *Undoing, und
 func (p *Project) planUnamending(g *writer.Group, tx *writer.Tx, u *Undoing, undone *Undone) error {
 	row, err := p.messageHead(g.Ctx, undone.ID)
 	if err != nil {
-		return err
-	}
-	if err := p.holdMarks(g, tx, row.ID); err != nil {
 		return err
 	}
 	if err := p.planRestore(g, tx, &undone.Done); err != nil {
@@ -194,9 +191,6 @@ func (p *Project) planRestore(g *writer.Group, tx *writer.Tx, done *history.Done
 		if kinds := undoable[done.Verb]; kinds != nil && !slices.Contains(kinds, format.Locate(v.Path).Kind) {
 			continue // of another operation in the same commit
 		}
-		if p.writer.Holders(writer.Path, v.Path) > 0 {
-			return writer.ErrBusy
-		}
 		is, err := p.contentNow(v.Path)
 		if err != nil {
 			return err
@@ -214,7 +208,7 @@ func (p *Project) planRestore(g *writer.Group, tx *writer.Tx, done *history.Done
 			}
 		}
 	}
-	return g.RemoveAll(tx, gone)
+	return g.Remove(tx, gone...)
 }
 
 // contentNow reads a file; nil where there is none.

@@ -76,10 +76,8 @@ func (p *Project) unknownAgent(ctx context.Context, field refusal.Field, names .
 // noAgent is unknownAgent for those who are not to learn what names there are. Errors: of what
 // keeps one from telling.
 func (p *Project) noAgent(field refusal.Field, names []string) (*Error, error) {
-	for _, n := range names {
-		if err := p.needReadAgent(n); err != nil {
-			return nil, err
-		}
+	if err := p.needRead(); err != nil {
+		return nil, err
 	}
 	for _, n := range names {
 		if _, err := format.ParseAddress(n); err != nil && strings.IndexByte(n, '@') > 0 {
@@ -144,7 +142,7 @@ func (p *Project) noBroadcast(ctx context.Context, from string, unknown []string
 // noMessage refuses the id of a message that the project does not have. It names the ids that are
 // like it, and other projects that have it.
 func (p *Project) noMessage(ctx context.Context, field refusal.Field, id string) error {
-	if err := p.needReadMessage(id); err != nil {
+	if err := p.needRead(); err != nil {
 		return err
 	}
 	rows, err := p.store.index.Thread(ctx, ThreadQuery{Project: p.slug, Thread: id, Limit: 1})
@@ -168,7 +166,7 @@ func (p *Project) noMessage(ctx context.Context, field refusal.Field, id string)
 }
 
 func (p *Project) noThread(ctx context.Context, id string) error {
-	if err := p.needRead(format.MessagesDir, format.AgentsDir); err != nil {
+	if err := p.needRead(); err != nil {
 		return err
 	}
 	return p.missing(ctx, format.KindOther, &Error{
@@ -228,7 +226,7 @@ func (s *Store) projectsWith(ctx context.Context, what format.Kind, name string)
 // noDelivery refuses the id of a message that is not in an agent's inbox: nobody's, of another
 // project, of the agent's own outbox, or in the inboxes of others.
 func (p *Project) noDelivery(ctx context.Context, agent, id string) error {
-	if err := p.needReadMessage(id); err != nil {
+	if err := p.needRead(); err != nil {
 		return err
 	}
 	m, err := p.store.index.Message(ctx, p.slug, id, WithoutBody, nil)

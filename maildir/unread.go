@@ -2,66 +2,106 @@ package maildir
 
 import (
 	"errors"
+	"maps"
+	"path"
 	"slices"
-	"strings"
+	"sync"
 	"syscall"
+	"time"
 
-	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
-	"mailtree/maildir/retry"
 	"mailtree/maildir/tree"
 )
 
+// faults is what a fault of the machine keeps the index from looking at: the rows of such a file are as
+// old as they are. All of it is tried every retryTime, and while there is any, what decides by it is
+// refused. Safe for concurrent use; the zero value is ready.
+type faults struct {
+	mu    sync.Mutex
+	paths map[string]error
+	timer *time.Timer // runs while there is any
+}
+
 // Unread lists what a fault of the machine keeps the index from looking at, by path; it is tried
 // again by itself.
-func (p *Project) Unread() []tree.Unread { return p.waiting.All() }
+func (p *Project) Unread() (all []tree.Unread) {
+	p.faults.mu.Lock()
+	defer p.faults.mu.Unlock()
+	for _, path := range slices.Sorted(maps.Keys(p.faults.paths)) {
+		all = append(all, tree.Unread{Path: path, Err: p.faults.paths[path]})
+	}
+	return all
+}
 
 // noteUnread takes what an ingest of the paths asked could not look at.
 func (p *Project) noteUnread(asked []string, left []tree.Unread) {
-	fresh := p.waiting.Update(asked, left, func(due []string) { p.Edited(due, onlyThere) })
-	if len(fresh) > 0 {
-		p.store.cfg.Log.Warn("files not looked at; they are tried again",
-			"project", p.slug, "files", len(fresh), "first", fresh[0].Path, "error", fresh[0].Err)
+	u := &p.faults
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.paths)+len(left) == 0 {
+		return
 	}
-}
-
-// needRead refuses a decision that hangs on files at or below the places, where one of them, or a
-// folder above, could not be looked at. Errors: ErrUnavailable.
-func (p *Project) needRead(places ...string) error {
-	return p.refuseUnread(func(path string) bool {
-		return path == "." || slices.ContainsFunc(places, func(place string) bool {
-			return retry.Covers(path, []string{place}) || strings.HasPrefix(place, path+"/")
-		})
-	})
-}
-
-// needReadAgent is needRead for the folder of an agent whatever the case of its name.
-func (p *Project) needReadAgent(name string) error {
-	return p.refuseUnread(func(path string) bool {
-		rest, isAgents := strings.CutPrefix(path, format.AgentsDir+"/")
-		folder, _, _ := strings.Cut(rest, "/")
-		return path == "." || path == format.AgentsDir || isAgents && strings.EqualFold(folder, name)
-	})
-}
-
-// needReadMessage is needRead for the files of a message, wherever they lie.
-func (p *Project) needReadMessage(id string) error {
-	return p.refuseUnread(func(path string) bool {
-		at := format.Locate(path)
-		return at.ID == id || at.Kind == format.KindOther || path == "."
-	})
-}
-
-func (p *Project) refuseUnread(decides func(path string) bool) error {
-	if u, is := p.waiting.Any(decides); is {
-		return &Error{
-			What:  refusal.PathUnread,
-			Other: u.Path,
-			Why:   plainCause(u.Err),
-			Err:   u.Err,
+	before := u.paths
+	u.paths = map[string]error{}
+	maps.Copy(u.paths, before)
+	maps.DeleteFunc(u.paths, func(path string, _ error) bool { return within(path, asked) })
+	for _, l := range left {
+		u.paths[l.Path] = l.Err
+		if before[l.Path] == nil {
+			p.store.cfg.Log.Warn("not looked at; that is tried again", "project", p.slug, "path", l.Path, "error", l.Err)
 		}
 	}
+	if u.timer == nil {
+		u.timer = time.AfterFunc(retryTime, p.retryUnread)
+	}
+}
+
+// retryUnread has what could not be looked at looked at again.
+func (p *Project) retryUnread() {
+	p.faults.mu.Lock()
+	due := slices.Collect(maps.Keys(p.faults.paths))
+	p.faults.timer = nil
+	select {
+	case <-p.writer.Stopped():
+		due = nil
+	default:
+	}
+	if len(due) > 0 {
+		p.faults.timer = time.AfterFunc(retryTime, p.retryUnread)
+	}
+	p.faults.mu.Unlock()
+	p.Edited(due, onlyThere)
+}
+
+// within reports whether a path is one of those, or lies below one.
+func within(at string, paths []string) bool {
+	for {
+		if slices.Contains(paths, at) {
+			return true
+		}
+		if at == "." {
+			return false
+		}
+		at = path.Dir(at)
+	}
+}
+
+// needRead refuses a decision by the whole tree while something in it cannot be looked at. Errors:
+// ErrUnavailable.
+func (p *Project) needRead() error {
+	if all := p.Unread(); len(all) > 0 {
+		return unreadError(all[0])
+	}
 	return nil
+}
+
+func unreadError(u tree.Unread) error {
+	return &Error{
+		What:  refusal.PathUnread,
+		Other: u.Path,
+		Why:   plainCause(u.Err),
+		Err:   u.Err,
+	}
 }
 
 // plainCause is what the system says of err, without paths.

@@ -2,6 +2,7 @@ package maildir
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,12 +18,12 @@ type Written = writer.Written
 // Through says that the operations of ctx come through a door, one of format.Door…, for the history.
 func Through(ctx context.Context, door string) context.Context { return writer.Through(ctx, door) }
 
-// What the mail's operations hold while they are under way, beside what the writer itself knows.
-const (
-	nameKey writer.Kind = "name" // makes the agent of this name, in lower case
-	popKey  writer.Kind = "pop"  // hands out a delivery of this agent
-	fillKey writer.Kind = "fill" // delivers to this agent
-)
+// Facts that the mail's operations decide on (writer.Tx.Facts).
+const claimsFact = "claims"
+
+func nameFact(agent string) string    { return "name " + strings.ToLower(agent) }
+func markFact(agent string) string    { return "mark " + agent }
+func keyFact(from, key string) string { return "key " + from + "\n" + key }
 
 // patience is how long a caller waits for the disk.
 const patience = 30 * time.Second
@@ -60,13 +61,17 @@ func (o owner) Ingest(ctx context.Context, paths []string, written map[string]wr
 	return nil
 }
 
-// Level brings the index level with one path. See writer.Owner.
-func (o owner) Level(ctx context.Context, path string) error {
-	if err := o.ingest(ctx, []string{path}); err != nil {
-		return err
+// Level brings the index level with paths. See writer.Owner.
+func (o owner) Level(ctx context.Context, paths []string) error {
+	unread, err := o.ingest(ctx, paths)
+	if err == nil && len(unread) > 0 {
+		err = unreadError(unread[0])
 	}
-	return o.needRead(path)
+	return err
 }
+
+// Sure refuses while something cannot be looked at. See writer.Owner.
+func (o owner) Sure() error { return o.needRead() }
 
 // Record takes operations into the history. See writer.Owner.
 func (o owner) Record(ops []writer.Op, done func()) { o.history.Record(ops, done) }
@@ -86,7 +91,7 @@ func (p *Project) Stalled() time.Duration { return p.writer.Stalled() }
 
 // Writes reports whether an operation under way writes a path, or has written it. It goes on to say
 // so until the history was told.
-func (p *Project) Writes(path string) bool { return p.writer.Holders(writer.Path, path) > 0 }
+func (p *Project) Writes(path string) bool { return p.writer.Writes(path) }
 
 // Failing is why the newest operation that reached the disk failed there, as ErrUnavailable; nil
 // when it did not, or that is over a minute ago.

@@ -20,7 +20,8 @@ import (
 // File is an attachment whose bytes were read.
 type File struct {
 	format.Attachment
-	data []byte
+	data  []byte
+	there tree.FileStat // how the tree has it; the zero value: it did not
 }
 
 // Alternative is the HTML of a body as an attachment.
@@ -62,25 +63,23 @@ func sha1Of(data []byte) string {
 // otherBytes is what is wrong with a file in attachments that somebody changed or put there.
 const otherBytes = "other bytes than its name says"
 
-// Plan plans the file as a part of tx, an operation of w; nothing where the tree has it. Errors:
-// writer.ErrBusy where an operation under way writes the file, which may be taken back; ErrConflict
-// where something else lies at its name; ErrUnavailable.
-func (f *File) Plan(tx *writer.Tx, w *writer.Writer) error {
-	if slices.ContainsFunc(tx.Writes, func(w *tree.Write) bool { return w.Path == f.Path && bytes.Equal(w.Data, f.data) }) {
-		return nil // attached twice
+// Look looks whether the tree has the file, before its message is planned: that reads it. Errors:
+// ErrConflict where something else lies at its name; ErrUnavailable.
+func (f *File) Look(t *tree.Tree) error {
+	st, err := t.Stat(f.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	if w.Holders(writer.Path, f.Path) > 0 {
-		return writer.ErrBusy
+	same := false
+	if err == nil {
+		same, err = t.SameBytes(f.Path, f.data)
 	}
-	same, err := w.Tree.SameBytes(f.Path, f.data)
 	why := otherBytes
 	switch {
 	case same:
+		f.there = st
 		return nil
-	case errors.Is(err, fs.ErrNotExist):
-		tx.Create(f.Path, f.data)
-		return nil
-	case err != nil && tree.FaultOf(err) == tree.FaultMachine:
+	case tree.FaultOf(err) == tree.FaultMachine:
 		return err
 	case err != nil:
 		why = tree.PlainFileError(err)
@@ -92,4 +91,20 @@ func (f *File) Plan(tx *writer.Tx, w *writer.Writer) error {
 		Other: f.Path,
 		Why:   why,
 	}
+}
+
+// Plan plans the file as a part of tx, an operation of g; nothing where the tree has it. Errors: those of
+// Look.
+func (f *File) Plan(tx *writer.Tx, g *writer.Group, t *tree.Tree) error {
+	if slices.ContainsFunc(tx.Writes, func(w *tree.Write) bool { return w.Path == f.Path && bytes.Equal(w.Data, f.data) }) {
+		return nil // attached twice
+	}
+	switch st, err := g.Stat(f.Path); {
+	case errors.Is(err, fs.ErrNotExist):
+		tx.Create(f.Path, f.data)
+		return nil
+	case err == nil && st == f.there:
+		return nil
+	}
+	return f.Look(t) // somebody has just made it, or changed it
 }

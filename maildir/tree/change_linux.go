@@ -66,6 +66,11 @@ func (c *Changer) trim() {
 
 // Stat looks at p, which lies in one of the folders or is to be looked up.
 func (c *Changer) Stat(p string) (FileStat, error) {
+	if c.tree.Fail != nil {
+		if err := c.tree.Fail(p); err != nil {
+			return FileStat{}, &fs.PathError{Op: "stat", Path: p, Err: err}
+		}
+	}
 	c.trim()
 	dir, err := c.folder(path.Dir(p))
 	if err != nil {

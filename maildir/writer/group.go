@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io/fs"
 	"path"
+	"slices"
+	"strings"
 	"time"
 
 	"mailtree/maildir/format"
@@ -18,7 +20,8 @@ const MaxGroup = 256
 // maxTries is how often one operation is planned that found the tree ahead of the index.
 const maxTries = 8
 
-// Group is one group commit.
+// Group is one group commit. While it is planned, the index has everything that was written before it, and
+// nothing of it; what others of the group write, Writes and Coming tell.
 type Group struct {
 	Ctx    context.Context // for what a plan asks of others; it does not end with a caller
 	Now    time.Time       // when the present plan began, in UTC
@@ -27,96 +30,125 @@ type Group struct {
 	w      *Writer
 	c      *tree.Changer
 	txs    []*Tx
+	facts  map[string]bool // that operations of the group decide on
+	alone  bool            // its one operation wants no other
 	staged int
 	unsure bool // something could not be taken back: the journal keeps the group for the next start
 }
 
-// newGroup waits until there are not too many groups under way in the store; the caller calls close
-// or end.
+// newGroup waits until there are not too many groups under way in the store; the caller calls close.
 func (w *Writer) newGroup(ctx context.Context) *Group {
 	w.Limits.groups <- struct{}{}
-	return &Group{Ctx: ctx, Number: w.number.Add(1), w: w, c: w.Tree.Changer(w.Limits.Folders)}
+	return &Group{
+		Ctx:    ctx,
+		Number: w.number.Add(1),
+		w:      w,
+		c:      w.Tree.Changer(w.Limits.Folders),
+		facts:  map[string]bool{},
+	}
 }
 
 // close gives up what the group holds of the system.
 func (g *Group) close() {
+	g.w.endGroup()
 	g.c.Close()
 	<-g.w.Limits.groups
 }
 
-// plan decides what an operation writes and stages it. What must wait for an operation under way is
-// planned when a group has ended.
+// plan decides what an operation writes and stages it. What does not go with another operation of the
+// group is planned first in the next one.
 func (g *Group) plan(tx *Tx) {
-	w := g.w
-	switch {
-	case tx.ctx != nil && context.Cause(tx.ctx) != nil:
-		tx.err = context.Cause(tx.ctx)
-		tx.answer()
-		return
-	case w.flight.factsHeld(tx):
-		w.later(tx)
+	err := tx.gone()
+	if err == nil && tx.Sure {
+		err = g.w.Owner.Sure()
+	}
+	if err != nil {
+		tx.answer(err)
 		return
 	}
-	g.Now = w.Now().UTC()
-	tx.At, tx.Writes, tx.Paths, tx.planned = g.Now, nil, nil, nil
+	if g.alone || tx.Alone && len(g.txs) > 0 || slices.ContainsFunc(tx.Facts, func(f string) bool { return g.facts[f] }) {
+		g.w.Later(tx)
+		return
+	}
+	g.Now = g.w.Now().UTC()
+	tx.At, tx.Writes, tx.Paths = g.Now, nil, nil
 	tx.unsaved = map[string]string{}
-	err := tx.Plan(g)
+	err = tx.Plan(g)
 	tx.Door = doorOf(tx.ctx)
+	var behind *behindError
 	switch {
-	case errors.Is(err, ErrBusy):
-		w.later(tx)
-		return
-	case errors.Is(err, ErrStale):
-		g.retry(tx)
-		return
+	case errors.As(err, &behind):
+		g.retry(tx, behind.path)
 	case err != nil || len(tx.Writes) == 0:
-		tx.err = err
-		tx.answer()
-		return
+		tx.answer(err)
 	case len(tx.unsaved) > 0:
-		w.save(g.Ctx, tx)
-		return
-	case !w.flight.reserve(tx):
-		w.later(tx)
+		g.w.save(g.Ctx, tx)
+	case slices.ContainsFunc(tx.Writes, func(f *tree.Write) bool { return g.Writes(f.Path) }):
+		g.w.Later(tx)
+	default:
+		g.enter(tx)
+	}
+}
+
+// enter stages an operation that was planned and makes it one of the group.
+func (g *Group) enter(tx *Tx) {
+	g.w.noteGroup(tx)
+	if err := g.stage(tx); err != nil {
+		g.w.failing.tell(err)
+		g.answer(tx, err)
 		return
 	}
-	if tx.err = g.stage(tx); tx.err != nil {
-		g.retire(tx)
-		w.failing.tell(tx.err)
-		w.Look() // what was reported of its paths may be ingested now
-		tx.answer()
-		return
+	for _, f := range tx.Facts {
+		g.facts[f] = true
 	}
+	g.alone = tx.Alone
 	g.txs = append(g.txs, tx)
 }
 
-// Stale brings the index level with a path, for a plan that found the tree ahead of the index, and
-// returns ErrStale. Errors: ErrBusy where an operation under way writes the path; those of
-// Owner.Level.
-func (g *Group) Stale(path string) error {
-	if g.w.Holders(Path, path) > 0 {
-		return ErrBusy
+// Writes reports whether an operation of the group writes a file.
+func (g *Group) Writes(path string) bool { return g.w.Writes(path) }
+
+// Coming counts the messages that operations of the group put below a folder.
+func (g *Group) Coming(folder string) (n int) {
+	for _, tx := range g.txs {
+		for _, f := range tx.Writes {
+			if strings.HasPrefix(f.Path, folder+"/") && strings.HasSuffix(f.Path, ".md") {
+				n++
+			}
+		}
 	}
-	if err := g.w.Owner.Level(g.Ctx, path); err != nil {
-		return err
-	}
-	return ErrStale
+	return n
 }
 
-// Present checks that what the index says lies at path does. Errors: those of Stale, where it does
-// not or cannot be looked at.
+// behindError says that the tree is ahead of the index at a path.
+type behindError struct{ path string }
+
+func (*behindError) Error() string { return "the tree is ahead of the index" }
+
+// Behind is the error of a plan that found the tree ahead of the index at a path: that is ingested, and
+// then the operation is planned again.
+func (g *Group) Behind(path string) error { return &behindError{path} }
+
+// Present checks that what the index says lies at path does. Errors: Behind, where it does not or cannot
+// be looked at.
 func (g *Group) Present(path string) error {
-	if _, err := g.w.Tree.Stat(path); err != nil {
-		return g.Stale(path)
+	if _, err := g.c.Stat(path); err != nil {
+		return g.Behind(path)
 	}
 	return nil
 }
 
-// retry has the operation planned again, some times.
-func (g *Group) retry(tx *Tx) {
-	if !tx.isTired() {
-		g.w.Later(tx)
+// Stat looks at a file. Errors: those of the file system.
+func (g *Group) Stat(path string) (tree.FileStat, error) { return g.c.Stat(path) }
+
+// retry has the operation planned again, some times, once the index is level with the paths.
+func (g *Group) retry(tx *Tx, paths ...string) {
+	if tx.isTired() {
+		g.w.Owner.Edited(paths, false)
+		return
 	}
+	tx.behind = paths
+	g.w.Later(tx)
 }
 
 // isTired counts how often the operation was planned, and refuses it where that was too often.
@@ -124,8 +156,7 @@ func (tx *Tx) isTired() bool {
 	if tx.tries++; tx.tries < maxTries {
 		return false
 	}
-	tx.err = &refusal.Error{What: refusal.TreeRestless}
-	tx.answer()
+	tx.answer(&refusal.Error{What: refusal.TreeRestless})
 	return true
 }
 
@@ -162,6 +193,54 @@ func (g *Group) step(name string) {
 	}
 }
 
+// write makes the group's files durable, puts them into place, makes that durable, ingests them, tells
+// the audit and answers. After an error the caller takes the group back.
+func (g *Group) write() error {
+	w := g.w
+	g.step("journal")
+	if err := w.journal.append(g.record()); err != nil {
+		return err
+	}
+	g.step("sync staged")
+	if err := w.Tree.Sync(g.stagedPaths()); err != nil {
+		return err
+	}
+	g.publish()
+	if len(g.txs) == 0 {
+		g.forget()
+		g.end()
+		return nil
+	}
+	g.step("sync renamed")
+	if err := w.Tree.Sync(g.paths()); err != nil {
+		return err
+	}
+	found := g.findWritten()
+	g.step("ingest")
+	if err := w.Owner.Ingest(g.Ctx, g.paths(), found); err != nil {
+		w.Log.Error("index not writable", "error", err)
+		w.Owner.Edited(nil, true)
+		return err
+	}
+	w.failing.tell(nil)
+	g.keepOwn()
+	now := time.Now()
+	for path, f := range found {
+		w.echoes.add(path, f.Stat, now) // one that is gone is never found so
+	}
+	for _, tx := range g.txs {
+		for _, f := range tx.Writes {
+			g.step("tidy " + f.Path)
+			g.c.Tidy(f)
+		}
+	}
+	g.step("record")
+	w.Owner.Record(g.told(), func() { g.forget(); w.committed(g.Number) })
+	g.step("answer")
+	g.end()
+	return nil
+}
+
 // publish renames. An operation of which a file cannot be put into place is taken back as a whole;
 // where the cause is what somebody made or removed meanwhile, it is planned again.
 func (g *Group) publish() {
@@ -172,16 +251,14 @@ func (g *Group) publish() {
 			kept = append(kept, tx)
 			continue
 		}
-		tx.err = g.undo(tx, g.dropInJournal(err, tx))
-		g.retire(tx)
-		if tx.err == err && (errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist)) {
-			tx.err = nil
-			g.w.Owner.Edited(tx.Paths, false)
-			g.retry(tx)
+		undone := g.undo(tx, g.dropInJournal(err, tx))
+		if undone == err && (errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist)) {
+			g.w.Owner.Failed(&tx.Op)
+			g.retry(tx, tx.Paths...)
 			continue
 		}
-		g.w.failing.tell(tx.err)
-		tx.answer()
+		g.w.failing.tell(undone)
+		g.answer(tx, undone)
 	}
 	clear(g.txs[len(kept):])
 	g.txs = kept
@@ -195,6 +272,43 @@ func (g *Group) publishTx(tx *Tx) error {
 		}
 	}
 	return nil
+}
+
+// findWritten looks at the group's files before they are ingested, and returns those that are still
+// as they were staged, by path. What is changed later is not what findWritten saw. A file that a
+// fault of the machine keeps from being looked at counts as it was put there: the index takes no
+// row for proven that it was given, and the watcher's report has it looked at again.
+func (g *Group) findWritten() map[string]Written {
+	found := map[string]Written{}
+	for _, tx := range g.txs {
+		for _, f := range tx.Writes {
+			st, err := g.c.Stat(f.Path)
+			fault := tree.FaultOf(err)
+			switch {
+			case f.Action == tree.Remove && (fault == tree.FaultGone || fault == tree.FaultMachine):
+				found[f.Path] = Written{Gone: true}
+			case f.Action == tree.Remove:
+			case fault == tree.FaultMachine:
+				found[f.Path] = Written{Data: f.Data, Stat: f.Stat}
+			case err == nil && st.Inode == f.Stat.Inode && st.Size == f.Stat.Size && st.MTime == f.Stat.MTime:
+				f.Stat = st
+				found[f.Path] = Written{Data: f.Data, Stat: st}
+			}
+		}
+	}
+	return found
+}
+
+// told is the group as the audit is told of it.
+func (g *Group) told() (ops []Op) {
+	for _, tx := range g.txs {
+		tx.Written = map[string]Written{}
+		for _, f := range tx.Writes {
+			tx.Written[f.Path] = Written{Data: f.Data, Stat: f.Stat, Gone: f.Action == tree.Remove}
+		}
+		ops = append(ops, tx.each(tx.IDs)...)
+	}
+	return ops
 }
 
 // dropInJournal says in the journal, durably, that operations that failed with err are to be taken
@@ -228,25 +342,22 @@ func (g *Group) fail(err error) {
 	}
 	g.forget()
 	g.end()
-	g.w.Look() // what was reported of its paths may be ingested now
 }
 
-// end answers every operation of the group, which holds nothing any longer.
+// end answers every operation of the group.
 func (g *Group) end() {
-	g.close()
+	g.w.endGroup()
 	for _, tx := range g.txs {
-		g.retire(tx)
-		tx.answer()
+		g.answer(tx, tx.err)
 	}
-	g.w.poke()
 }
 
-// retire ends what an operation holds.
-func (g *Group) retire(tx *Tx) {
-	g.w.flight.retire(tx)
-	if tx.err != nil {
+// answer answers an operation of the group.
+func (g *Group) answer(tx *Tx, err error) {
+	if err != nil {
 		g.w.Owner.Failed(&tx.Op)
 	}
+	tx.answer(err)
 }
 
 func (g *Group) record() journalRecord {

@@ -13,20 +13,20 @@ func (w *Writer) Run(ctx context.Context) {
 	work := context.WithoutCancel(ctx) // goes on when the server is told to stop
 	hourly := time.NewTicker(time.Hour)
 	defer hourly.Stop()
-	w.poke() // what came before Run
 	for end := ctx.Done(); end != nil || !w.drained(); {
 		select {
 		case tx := <-w.queue:
 			w.writeGroup(work, tx)
 		case <-w.wake:
-			w.writeGroup(work, w.takeLater()...)
-		case <-w.look:
+			w.writeGroup(work)
 		case <-hourly.C:
-			w.writeGroup(work, w.SweepStaging())
+			w.SweepStaging()
 		case <-end:
 			end = nil
 		}
-		w.Owner.Between(work)
+		for _, f := range w.takeAside() {
+			f(work)
+		}
 	}
 }
 
@@ -36,13 +36,77 @@ func (w *Writer) drained() bool {
 	return queued+waiting == 0
 }
 
-// writeGroup writes the operations, and what else is queued, as one group.
+// Backlog is how many operations nobody has looked at yet, and how many are planned once more.
+func (w *Writer) Backlog() (queued, waiting int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.queue), len(w.again) + w.saves
+}
+
+// Later has an operation planned with the next group, for which nobody need wait.
+func (w *Writer) Later(tx *Tx) {
+	w.mu.Lock()
+	w.again = append(w.again, tx)
+	w.mu.Unlock()
+	w.poke()
+}
+
+// Aside has f called by Run between two groups, soon.
+func (w *Writer) Aside(f func(ctx context.Context)) {
+	w.mu.Lock()
+	w.asides = append(w.asides, f)
+	w.mu.Unlock()
+	w.poke()
+}
+
+func (w *Writer) takeAside() (all []func(context.Context)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all, w.asides = w.asides, nil
+	return all
+}
+
+// takeLater returns what is to be planned in the next group, once the index is level with what earlier
+// plans found it behind at.
+func (w *Writer) takeLater(ctx context.Context) (all []*Tx) {
+	w.mu.Lock()
+	again := w.again
+	w.again = nil
+	w.mu.Unlock()
+	for _, tx := range again {
+		var err error
+		if len(tx.behind) > 0 {
+			err = w.Owner.Level(ctx, tx.behind)
+			tx.behind = nil
+		}
+		if err != nil {
+			tx.answer(err)
+			continue
+		}
+		all = append(all, tx)
+	}
+	return all
+}
+
+// poke has Run look at what waits in again and asides.
+func (w *Writer) poke() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// writeGroup writes as one group what the one before has left, the operations, and what else is queued.
 func (w *Writer) writeGroup(ctx context.Context, txs ...*Tx) {
+	txs = append(w.takeLater(ctx), txs...)
+	if len(txs) == 0 {
+		return
+	}
 	g := w.newGroup(ctx)
 	for _, tx := range txs {
 		g.plan(tx)
 	}
-	for queued := true; queued && len(g.txs) < MaxGroup; {
+	for queued := true; queued && !g.alone && len(g.txs) < MaxGroup; {
 		select {
 		case tx := <-w.queue:
 			g.plan(tx)
@@ -50,93 +114,38 @@ func (w *Writer) writeGroup(ctx context.Context, txs ...*Tx) {
 			queued = false
 		}
 	}
-	if len(g.txs) == 0 {
-		g.close()
-		return
-	}
-	if err := g.write(); err != nil {
-		g.fail(err)
-	}
-}
-
-// write makes the group's files durable, puts them into place, makes that durable, ingests them, tells
-// the audit and answers. After an error the caller takes the group back.
-func (g *Group) write() error {
-	w := g.w
-	g.step("journal")
-	if err := w.journal.append(g.record()); err != nil {
-		return err
-	}
-	g.step("sync staged")
-	if err := w.Tree.Sync(g.stagedPaths()); err != nil {
-		return err
-	}
-	g.publish()
-	if len(g.txs) == 0 {
-		g.forget()
-		g.end()
-		return nil
-	}
-	g.step("sync renamed")
-	if err := w.Tree.Sync(g.paths()); err != nil {
-		return err
-	}
-	found := g.findWritten()
-	g.step("ingest")
-	if err := w.Owner.Ingest(g.Ctx, g.paths(), found); err != nil {
-		w.Log.Error("index not writable", "error", err)
-		w.Owner.Edited(nil, true)
-		return err
-	}
-	w.failing.tell(nil)
-	g.keepOwn()
-	w.fresh.add(found, time.Now())
-	for _, tx := range g.txs {
-		for _, f := range tx.Writes {
-			g.step("tidy " + f.Path)
-			g.c.Tidy(f)
+	if len(g.txs) > 0 {
+		if err := g.write(); err != nil {
+			g.fail(err)
 		}
 	}
-	g.step("record")
-	w.Owner.Record(g.told(), func() { g.forget(); w.committed(g.Number) })
-	g.step("answer")
-	g.end()
-	return nil
+	g.close()
 }
 
-// findWritten looks at the group's files before they are ingested, and returns those that are still
-// as they were staged, by path. What is changed later is not what findWritten saw. A file that a
-// fault of the machine keeps from being looked at counts as it was put there: the index takes no
-// row for proven that it was given, and the watcher's report has it looked at again.
-func (g *Group) findWritten() map[string]Written {
-	found := map[string]Written{}
-	for _, tx := range g.txs {
-		for _, f := range tx.Writes {
-			st, err := g.c.Stat(f.Path)
-			fault := tree.FaultOf(err)
-			switch {
-			case f.Action == tree.Remove && (fault == tree.FaultGone || fault == tree.FaultMachine):
-				found[f.Path] = Written{Gone: true}
-			case f.Action == tree.Remove:
-			case fault == tree.FaultMachine:
-				found[f.Path] = Written{Data: f.Data, Stat: f.Stat}
-			case err == nil && st.Inode == f.Stat.Inode && st.Size == f.Stat.Size && st.MTime == f.Stat.MTime:
-				f.Stat = st
-				found[f.Path] = Written{Data: f.Data, Stat: st}
-			}
-		}
-	}
-	return found
+// echoes knows how the files were found that the server wrote itself and has indexed since, so that the
+// watcher's word of them needs no look into the index. It forgets after some seconds. Run alone uses it.
+type echoes struct {
+	young, old map[string]tree.FileStat
+	turned     time.Time
 }
 
-// told is the group as the audit is told of it.
-func (g *Group) told() (ops []Op) {
-	for _, tx := range g.txs {
-		tx.Written = map[string]Written{}
-		for _, f := range tx.Writes {
-			tx.Written[f.Path] = Written{Data: f.Data, Stat: f.Stat, Gone: f.Action == tree.Remove}
-		}
-		ops = append(ops, tx.each(tx.IDs)...)
+const echoesLast = 10 * time.Second
+
+func (e *echoes) add(path string, st tree.FileStat, now time.Time) {
+	if e.young == nil || now.Sub(e.turned) > echoesLast || now.Before(e.turned) {
+		e.old, e.young, e.turned = e.young, map[string]tree.FileStat{}, now
 	}
-	return ops
+	e.young[path] = st
+}
+
+// ConfirmOwn reports, once, whether st is how the writer's own file at path was found when it was
+// ingested some seconds ago: what the watcher says of it is no edit. It is for what Aside calls.
+func (w *Writer) ConfirmOwn(path string, st tree.FileStat) bool {
+	for _, m := range []map[string]tree.FileStat{w.echoes.young, w.echoes.old} {
+		if own, ok := m[path]; ok {
+			delete(m, path)
+			return own == st
+		}
+	}
+	return false
 }

@@ -74,19 +74,21 @@ func (o Op) each(ids []string) []Op {
 // or none.
 type Tx struct {
 	Op
-	IDs  []string // of an operation on several messages: the history has a line for each
-	Keys []Key    // what it holds while it is under way, whatever it is planned to do
+	IDs   []string // of an operation on several messages: the history has a line for each
+	Facts []string // what it decides on: no two operations of a group decide on the same
+	Alone bool     // it decides on what others write anywhere: no other operation is in its group
+	Sure  bool     // it is refused (Owner.Sure) while something in the tree cannot be looked at
 
 	// Plan decides what the operation writes. It runs in the goroutine of Run, perhaps several
 	// times, each time with nothing written. It calls Create, Group.Replace and Group.Remove; one
-	// that calls none of them and returns no error is an operation that had nothing to do. ErrBusy
-	// and ErrStale ask for another planning.
+	// that calls none of them and returns no error is an operation that had nothing to do. An error
+	// of Group.Behind asks for another planning.
 	Plan func(g *Group) error
 
 	Writes []*tree.Write // what the operation writes, by its plan
 
 	ctx     context.Context // of the caller; nil for the owner's own
-	planned []Key           // what it holds beside Keys and the files that it writes, by its plan
+	behind  []string        // where an earlier plan found the tree ahead of the index
 	tries   int
 	unsaved map[string]string // what its plan would replace and is not known to be in the audit: the SHA-256 by path
 	saved   map[string]string // the same of what is
@@ -100,14 +102,16 @@ func (tx *Tx) Create(path string, data []byte) {
 	tx.Writes = append(tx.Writes, &tree.Write{Path: path, Data: data, Sum: tree.SHA256(data)})
 }
 
-// Hold notes what the operation holds, by its plan, while it is under way.
-func (tx *Tx) Hold(kind Kind, names ...string) {
-	for _, n := range names {
-		tx.planned = append(tx.planned, Key{kind, n})
+// gone is why nobody waits for the operation any more; nil where somebody does, or nobody ever did.
+func (tx *Tx) gone() error {
+	if tx.ctx == nil {
+		return nil
 	}
+	return context.Cause(tx.ctx)
 }
 
-func (tx *Tx) answer() {
+func (tx *Tx) answer(err error) {
+	tx.err = err
 	if tx.done != nil {
 		close(tx.done)
 	}

@@ -29,20 +29,16 @@ func (g *Group) Replace(tx *Tx, path string, data []byte) error {
 	return nil
 }
 
-// Remove plans the removal of a file, if there is one; what somebody else wrote there is in the
-// audit first (invariant I5). Errors: as of preserve.
-func (g *Group) Remove(tx *Tx, path string) error { return g.RemoveAll(tx, []string{path}) }
-
-// RemoveAll is Remove for several files, which are looked up in the audit together. Errors: as
-// Remove.
-func (g *Group) RemoveAll(tx *Tx, paths []string) error {
-	was, err := g.preserveAll(tx, paths)
-	if err != nil {
-		return err
-	}
+// Remove plans the removal of files, where they are there; what somebody else wrote there is in the audit
+// first (invariant I5). Errors: as of preserve.
+func (g *Group) Remove(tx *Tx, paths ...string) error {
 	for _, path := range paths {
-		if was[path] != "" {
-			tx.Writes = append(tx.Writes, &tree.Write{Path: path, Sum: was[path], Action: tree.Remove})
+		was, err := g.preserve(tx, path)
+		if err != nil {
+			return err
+		}
+		if was != "" {
+			tx.Writes = append(tx.Writes, &tree.Write{Path: path, Sum: was, Action: tree.Remove})
 		}
 	}
 	return nil
@@ -65,32 +61,20 @@ func (g *Group) Take(tx *Tx, path, sum string) (bool, error) {
 	return true, nil
 }
 
-// preserve is preserveAll for one path.
+// preserve returns the SHA-256 of what lies at path, "" where nothing does, and notes what is not known to
+// be in the audit: the operation is planned again once it is (save). What the writer itself wrote there and
+// is not committed yet needs no preserving: its own next version replaces it. What somebody writes there
+// later publish finds. Errors: those of reading a file.
 func (g *Group) preserve(tx *Tx, path string) (was string, err error) {
-	all, err := g.preserveAll(tx, []string{path})
-	return all[path], err
-}
-
-// preserveAll returns the SHA-256 of what lies at each path, "" where nothing does, and notes what is not
-// known to be in the audit: the operation is planned again once it is (save). What the writer itself
-// wrote there and is not committed yet needs no preserving: its own next version replaces it. What
-// somebody writes there later publish finds. Errors: ErrBusy, those of reading a file.
-func (g *Group) preserveAll(tx *Tx, paths []string) (was map[string]string, err error) {
 	w := g.w
-	was = map[string]string{}
-	for _, path := range paths {
-		if w.Holders(Path, path) > 0 {
-			return nil, ErrBusy
-		}
-		if was[path], err = w.sumOf(path); err != nil {
-			return nil, err
-		}
-		w.mu.Lock()
-		own, ok := w.own[path]
-		w.mu.Unlock()
-		if was[path] != "" && !(ok && own.sum == was[path]) && tx.saved[path] != was[path] {
-			tx.unsaved[path] = was[path]
-		}
+	if was, err = w.sumOf(path); err != nil || was == "" {
+		return "", err
+	}
+	w.mu.Lock()
+	own := w.own[path]
+	w.mu.Unlock()
+	if own.sum != was && tx.saved[path] != was {
+		tx.unsaved[path] = was
 	}
 	return was, nil
 }
@@ -121,8 +105,7 @@ func (w *Writer) save(ctx context.Context, tx *Tx) {
 		}
 		w.mu.Unlock()
 		if err != nil {
-			tx.err = err
-			tx.answer()
+			tx.answer(err)
 		}
 		w.poke()
 	}()

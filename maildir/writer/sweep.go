@@ -12,28 +12,25 @@ import (
 // such as a guard, may be about to put it into its place.
 const leftoverAge = time.Hour
 
-// SweepStaging is an operation that writes nothing and removes what was left below tmp: what could
-// not be unlinked on a failing disk, what an operation replaced that was not taken back because a
-// person has changed the file since, and what a process that was killed was writing there. Files of
-// groups in the journal stay, which the next start may need. Run plans one every hour.
-func (w *Writer) SweepStaging() *Tx {
-	return &Tx{Op: Op{Verb: "sweep"}, Plan: func(*Group) error {
-		entries, err := w.Tree.List(tree.TmpDir)
-		if err != nil {
-			return err
+// SweepStaging removes what was left below tmp: what could not be unlinked on a failing disk, what an
+// operation replaced that was not taken back because a person has changed the file since, and what a
+// process that was killed was writing there. Files of groups in the journal stay, which the next start
+// may need. Run calls it every hour; it is for what Aside calls.
+func (w *Writer) SweepStaging() {
+	entries, err := w.Tree.List(tree.TmpDir)
+	if err != nil {
+		w.Log.Warn("leftovers in staging not looked for", "error", err)
+	}
+	for _, e := range entries {
+		name := e.Name()
+		fi, err := e.Info()
+		if err != nil || w.journal.holds(groupOf(name)) || time.Since(fi.ModTime()) < leftoverAge {
+			continue
 		}
-		for _, e := range entries {
-			name := e.Name()
-			fi, err := e.Info()
-			if err != nil || w.journal.holds(groupOf(name)) || time.Since(fi.ModTime()) < leftoverAge {
-				continue
-			}
-			if err := w.Tree.RemoveStaged(name); err != nil {
-				w.Log.Warn("a leftover in staging stays until it can be removed", "name", name, "error", err)
-			}
+		if err := w.Tree.RemoveStaged(name); err != nil {
+			w.Log.Warn("a leftover in staging stays until it can be removed", "name", name, "error", err)
 		}
-		return nil
-	}}
+	}
 }
 
 // stageName is the name below tmp of the n-th file that a group stages.

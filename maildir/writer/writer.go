@@ -4,11 +4,13 @@
 // Operations (Tx) are written in groups, one group after the other, by one goroutine: it plans and
 // stages what is queued, makes it durable, renames it into place, makes that durable, ingests it in one
 // transaction, tells the audit and answers. What is queued meanwhile is the next group, so groups grow
-// under load by themselves, and a lone caller waits for nobody. What an operation of the group holds
-// (Key), no other is planned on. Edits that others made are ingested between groups (Owner.Between), so
-// that nobody indexes half of one. What takes long is not done by that goroutine: an operation that
-// replaces what somebody else wrote leaves the group until that is in the audit (save). The journal says
-// durably what a group is about to do, so that after a crash each operation is whole or absent.
+// under load by themselves, and a lone caller waits for nobody. A plan may trust the index, which has all
+// that was written before the group. Of two operations that decide on the same fact (Tx.Facts), or write
+// the same file, the second is planned first in the next group. Edits that others made are ingested
+// between groups (Aside), so that nobody indexes half of one. What takes long is not done by that
+// goroutine: an operation that replaces what somebody else wrote leaves the group until that is in the
+// audit (save). The journal says durably what a group is about to do, so that after a crash each
+// operation is whole or absent.
 //
 // A Writer knows no mailbox: what it needs of the project whose tree it writes is the interface
 // Owner. docs/durability.md, "How one operation is written", tells the whole way.
@@ -16,7 +18,6 @@ package writer
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -49,12 +50,13 @@ type Owner interface {
 	// places as written says; what is missing there the index looks at itself.
 	Ingest(ctx context.Context, paths []string, written map[string]Written) error
 
-	// Level brings the index level with one path that somebody else changed. An error says that it
+	// Level brings the index level with paths that somebody else changed. An error says that one
 	// could not be looked at.
-	Level(ctx context.Context, path string) error
+	Level(ctx context.Context, paths []string) error
 
-	// Between is called in the goroutine of Run when Look was called, and behind each group.
-	Between(ctx context.Context)
+	// Sure refuses a decision that what cannot be looked at just now may forbid; nil where everything
+	// can be.
+	Sure() error
 
 	// Record takes operations that are durable and ingested into the audit. It calls done once they
 	// are in a commit.
@@ -92,17 +94,18 @@ type Writer struct {
 
 	queue   chan *Tx      // to be planned
 	stopped chan struct{} // closed when Run has ended
-	wake    chan struct{} // something waits in again, or a group has ended
-	look    chan struct{} // something was edited
+	wake    chan struct{} // something waits in again or asides
 	number  atomic.Uint64 // of the newest group
-	flight  flight
 	failing failing
-	fresh   freshness
+	echoes  echoes
 
-	mu    sync.Mutex
-	again []*Tx               // to be planned (anew) when a group has ended
-	saves int                 // operations that wait until what they replace is in the audit
-	own   map[string]ownWrite // what groups not yet committed wrote
+	mu      sync.Mutex
+	again   []*Tx                       // to be planned in the next group
+	asides  []func(ctx context.Context) // to be called when the present group has ended
+	saves   int                         // operations that wait until what they replace is in the audit
+	own     map[string]ownWrite         // what groups not yet committed wrote
+	writing map[string]bool             // files of the present group
+	began   time.Time                   // when the first operation of the present group was planned; zero: there is none
 }
 
 // Open makes the tree whole after a crash and opens its journal. It writes nothing else until Run
@@ -119,9 +122,8 @@ func Open(cfg Config) (*Writer, error) {
 		queue:     make(chan *Tx, MaxGroup),
 		stopped:   make(chan struct{}),
 		wake:      make(chan struct{}, 1),
-		look:      make(chan struct{}, 1),
-		flight:    newFlight(),
 		own:       map[string]ownWrite{},
+		writing:   map[string]bool{},
 	}
 	newest := uint64(cfg.Now().UnixMicro()) // no number of an earlier run comes again
 	for _, g := range groups {
@@ -189,78 +191,48 @@ func (w *Writer) do(ctx context.Context, tx *Tx) error {
 	return refusal.Disk(tx.err)
 }
 
-// Later has an operation planned soon for which nobody waits.
-func (w *Writer) Later(tx *Tx) {
-	w.later(tx)
-	w.poke()
-}
-
-// later has an operation planned when a group has ended.
-func (w *Writer) later(tx *Tx) {
-	w.mu.Lock()
-	w.again = append(w.again, tx)
-	w.mu.Unlock()
-	if w.flight.idle() { // what it waited for has ended meanwhile
-		w.poke()
-	}
-}
-
-func (w *Writer) takeLater() []*Tx {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	txs := w.again
-	w.again = nil
-	return txs
-}
-
-// poke has Run look at what waits in again.
-func (w *Writer) poke() { ring(w.wake) }
-
-// Look asks for a call of Owner.Between.
-func (w *Writer) Look() { ring(w.look) }
-
-func ring(bell chan struct{}) {
-	select {
-	case bell <- struct{}{}:
-	default:
-	}
-}
-
 // Stopped is closed when Run has ended.
 func (w *Writer) Stopped() <-chan struct{} { return w.stopped }
 
-// Backlog is how many operations nobody has looked at yet, and how many wait for others to end.
-func (w *Writer) Backlog() (queued, waiting int) {
+// noteGroup makes the files of an operation those of the present group.
+func (w *Writer) noteGroup(tx *Tx) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.queue), len(w.again) + w.saves
+	if w.began.IsZero() {
+		w.began = time.Now()
+	}
+	for _, f := range tx.Writes {
+		w.writing[f.Path] = true
+	}
 }
 
-// Stalled is how long the oldest operation under way has been waiting for the disk: more than some
-// seconds mean that it does not answer.
-func (w *Writer) Stalled() time.Duration { return w.flight.age() }
+// endGroup ends the present group, where there is one.
+func (w *Writer) endGroup() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.writing)
+	w.began = time.Time{}
+}
+
+// Writes reports whether an operation under way writes a file, or has written it. It goes on to say so
+// until the audit was told.
+func (w *Writer) Writes(path string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.writing[path]
+}
+
+// Stalled is how long the present group has been waiting for the disk: more than some seconds mean that
+// it does not answer.
+func (w *Writer) Stalled() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.began.IsZero() {
+		return 0
+	}
+	return time.Since(w.began)
+}
 
 // Failing is why the newest operation that reached the disk failed there, as ErrUnavailable; nil
 // when it did not, or that is over a minute ago.
 func (w *Writer) Failing() error { return refusal.Disk(w.failing.newest()) }
-
-// Holders counts the operations under way that hold the key of this kind and name. Whoever asks the
-// index too asks it afterwards: what is not under way any more is in it.
-func (w *Writer) Holders(kind Kind, name string) int { return w.flight.count(kind, name) }
-
-// Held lists the names of the keys of one kind that operations under way hold.
-func (w *Writer) Held(kind Kind) []string { return w.flight.names(kind) }
-
-// Failures counts the operations that were under way and failed.
-func (w *Writer) Failures() int { return w.flight.failures() }
-
-// ConfirmOwn reports, once, whether st is how the writer's own file at path was found when it was
-// ingested some seconds ago: what the watcher says of it is no edit.
-func (w *Writer) ConfirmOwn(path string, st tree.FileStat) bool { return w.fresh.confirmOwn(path, st) }
-
-// ErrStale says that the tree is ahead of the index: the paths were ingested, so plan again.
-// ErrBusy says that an operation under way decides it: plan again when that has ended.
-var (
-	ErrStale = errors.New("the tree is ahead of the index")
-	ErrBusy  = errors.New("an operation under way decides")
-)
