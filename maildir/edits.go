@@ -106,12 +106,7 @@ func (p *Project) askIngest() {
 }
 
 // askCompare rings the one who compares.
-func (p *Project) askCompare() {
-	select {
-	case p.doubt <- struct{}{}:
-	default:
-	}
-}
+func (p *Project) askCompare() { ring(p.doubt) }
 
 // scan asks for a comparison of the whole tree.
 func (p *Project) scan() { p.Edited(nil, anywhere) }

@@ -103,7 +103,11 @@ func (p *Project) CreateMailbox(ctx context.Context, name string, by Caller) (*M
 			Why:   orElse(why, "reserved"),
 		}
 	}
-	tx := &writer.Tx{Op: writer.Op{Verb: "register", Agent: name, Summary: name + " (mailbox)"}, Facts: []string{nameFact(name), "mailboxes of " + strconv.Itoa(by.UID)}}
+	tx := &writer.Tx{
+		Op:    writer.Op{Verb: "register", Agent: name, Summary: name + " (mailbox)"},
+		Facts: []string{nameFact(name), "mailboxes of " + strconv.Itoa(by.UID)},
+		Sure:  true,
+	}
 	tx.Plan = func(g *writer.Group) error {
 		if holder, err := p.nameHolder(g.Ctx, name); err != nil {
 			return err

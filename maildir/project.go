@@ -58,7 +58,8 @@ type Project struct {
 	agents   map[string]bool // names known to exist
 	left     uint64          // how often names were taken out of agents
 	seen     map[string]*sighting
-	sighted  chan struct{} // rings keepSeen
+	sighted  chan struct{} // rings keepNotes
+	told     chan struct{} // rings keepNotes
 }
 
 // Slug is the project's folder name.
@@ -388,15 +389,16 @@ func (s *Store) loadProject(slug string) (*Project, error) {
 		life:    life{folder: fi, removed: make(chan struct{}), ended: make(chan struct{})},
 		doubt:   make(chan struct{}, 1),
 		leases:  claim.NewLeases(),
-		notices: notice.NewBook(t, s.cfg.Log.With("project", slug)),
 		fresh:   newSettling(),
 		edited:  map[string]bool{},
 		agents:  map[string]bool{},
 		seen:    map[string]*sighting{},
 		sighted: make(chan struct{}, 1),
+		told:    make(chan struct{}, 1),
 
 		sessions: session.NewBook(t, s.cfg.Now, s.cfg.Log.With("project", slug)),
 	}
+	p.notices = notice.NewBook(t, s.cfg.Log.With("project", slug), func() { ring(p.told) })
 	if data, _, err := t.Read(format.ProjectFile, format.MaxSmall); err == nil {
 		if p.human, p.created, err = format.ParseProject(data); err != nil {
 			s.cfg.Log.Warn("project.json is not valid; the project is known by its slug only", "project", slug, "error", err)

@@ -380,7 +380,7 @@ func (p *Project) name() string {
 	return p.slug
 }
 
-// noteSeen notes that agent did something now, in memory; keepSeen writes it. A name that no agent has
+// noteSeen notes that agent did something now, in memory; keepNotes writes it. A name that no agent has
 // leaves nothing behind.
 func (p *Project) noteSeen(ctx context.Context, agent string) {
 	if ok, err := p.hasAgent(ctx, agent); err != nil || !ok {
@@ -389,8 +389,13 @@ func (p *Project) noteSeen(ctx context.Context, agent string) {
 	p.mu.Lock()
 	p.seen[agent] = &sighting{last: p.store.cfg.Now()}
 	p.mu.Unlock()
+	ring(p.sighted)
+}
+
+// ring has the one who waits at a bell go on, where nobody has rung yet.
+func ring(bell chan struct{}) {
 	select {
-	case p.sighted <- struct{}{}:
+	case bell <- struct{}{}:
 	default:
 	}
 }
@@ -401,21 +406,24 @@ type sighting struct {
 	written bool
 }
 
-// keepSeen writes what noteSeen notes, at most once a second, until ctx ends, and then what is left. A
-// kill loses a second of it.
-func (p *Project) keepSeen(ctx context.Context) {
+// keepNotes writes what agents were told of, and at most once a second when they were seen, until ctx ends,
+// and then what is left. A kill loses a second of it.
+func (p *Project) keepNotes(ctx context.Context) {
+	sighted := p.sighted // nil: something was written just now
+	var rested <-chan time.Time
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
-		case <-p.sighted:
-		}
-		p.writeSeen()
-		select {
-		case <-ctx.Done():
+		case <-p.told:
+		case <-sighted:
 			p.writeSeen()
-		case <-time.After(time.Second):
+			sighted, rested = nil, time.After(time.Second)
+		case <-rested:
+			sighted = p.sighted
 		}
+		p.notices.Write()
 	}
+	p.writeSeen()
 }
 
 // writeSeen gives the file of each agent that was seen since the last call that time.

@@ -39,7 +39,7 @@ func (p *Project) run(ctx context.Context) {
 		}
 	})
 	beside.Go(func() { p.compare(ctx) })
-	beside.Go(func() { p.keepSeen(recording) })
+	beside.Go(func() { p.keepNotes(recording) })
 	beside.Go(func() { p.handleSaved(ctx) })
 	p.writer.Later(p.sweepClaims())
 	p.writer.Run(ctx)

@@ -1,6 +1,6 @@
 // Package notice is what the agents of a project were told of, and where they sit: run-time state
-// in memory and in .mailtree/notified, a file for each agent. It may be lost; then an agent is told
-// once more. See docs/agentmail.md, "Waking an agent in tmux".
+// in memory, and written behind into .mailtree/notified, a file for each agent. It may be lost; then an
+// agent is told once more. See docs/agentmail.md, "Waking an agent in tmux".
 package notice
 
 import (
@@ -41,12 +41,18 @@ type Book struct {
 	tree *tree.Tree
 	log  *slog.Logger
 
-	mu sync.Mutex
-	by map[string]State // nil: not read yet
+	changed func() // called when there is something to write
+
+	mu      sync.Mutex
+	by      map[string]State // nil: not read yet
+	unsaved map[string]bool  // agents whose file does not say what by does
 }
 
-// NewBook returns the book of a tree; it is read when somebody asks.
-func NewBook(t *tree.Tree, log *slog.Logger) *Book { return &Book{tree: t, log: log} }
+// NewBook returns the book of a tree; it is read when somebody asks. changed is called when there is
+// something for Write to do; it does not wait.
+func NewBook(t *tree.Tree, log *slog.Logger, changed func()) *Book {
+	return &Book{tree: t, log: log, changed: changed, unsaved: map[string]bool{}}
+}
 
 // Of returns an agent's state.
 func (b *Book) Of(agent string) State {
@@ -130,16 +136,30 @@ func (b *Book) load() map[string]State {
 	return b.by
 }
 
+// save notes an agent's state, and that it is to be written.
 func (b *Book) save(agent string, s State) {
-	if !format.ValidName(agent) {
-		return
+	if format.ValidName(agent) {
+		b.by[agent], b.unsaved[agent] = s, true
+		b.changed()
 	}
-	b.by[agent] = s
-	data, err := json.Marshal(s)
-	if err == nil {
-		err = b.tree.WriteRun(format.NotifiedDir+"/"+agent, data)
+}
+
+// Write writes what has changed since the last call.
+func (b *Book) Write() {
+	b.mu.Lock()
+	states := map[string]State{}
+	for agent := range b.unsaved {
+		states[agent] = b.by[agent]
 	}
-	if err != nil {
-		b.log.Warn("what an agent was told of is not on disk: it may be told again after the next start", "agent", agent, "error", err)
+	clear(b.unsaved)
+	b.mu.Unlock()
+	for agent, s := range states {
+		data, err := json.Marshal(s)
+		if err == nil {
+			err = b.tree.WriteRun(format.NotifiedDir+"/"+agent, data)
+		}
+		if err != nil {
+			b.log.Warn("what an agent was told of is not on disk: it may be told again after the next start", "agent", agent, "error", err)
+		}
 	}
 }

@@ -73,6 +73,9 @@ func (t *Tree) open2(p string, flags uint64) (int, error) {
 	}
 	defer t.release()
 	how := unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
+	if flags&unix.O_CREAT != 0 {
+		how.Mode = 0o600
+	}
 	for {
 		fd, err := unix.Openat2(t.sys.fd, p, &how)
 		switch {
@@ -146,6 +149,28 @@ func (t *Tree) Open(p string) (io.ReadCloser, FileStat, error) {
 		return nil, FileStat{}, err
 	}
 	return descriptor(fd), st, nil
+}
+
+// OpenFile opens the regular file at p with the flags of os.OpenFile, O_CREATE for its owner alone.
+// No element of p may be a symbolic link. The caller closes the file. Errors: as of os.OpenFile; a
+// *FormatError where p is something else.
+func (t *Tree) OpenFile(p string, flags int) (*os.File, FileStat, error) {
+	fd, err := t.open2(p, uint64(flags)|unix.O_NONBLOCK|unix.O_NOCTTY)
+	if err != nil {
+		if st, serr := t.Stat(p); serr == nil && !st.Mode.IsRegular() {
+			err = NotRegular(st.Mode)
+		}
+		return nil, FileStat{}, err
+	}
+	st, err := statOf(fd, p)
+	if err == nil && !st.Mode.IsRegular() {
+		err = NotRegular(st.Mode)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return nil, st, err
+	}
+	return os.NewFile(uintptr(fd), filepath.Join(t.dir, p)), st, nil
 }
 
 // BeingWritten reports whether somebody has the file at p open for writing: the kernel grants a

@@ -3,6 +3,7 @@
 package tree
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -69,6 +70,38 @@ func (t *Tree) Open(p string) (io.ReadCloser, FileStat, error) {
 		return nil, FileStat{}, err
 	}
 	return f, StatOfInfo(fi), nil
+}
+
+// OpenFile opens the regular file at p with the flags of os.OpenFile, O_CREATE for its owner alone.
+// No element of p may be a symbolic link. The caller closes the file. Errors: as of os.OpenFile; a
+// *FormatError where p is something else.
+func (t *Tree) OpenFile(p string, flags int) (*os.File, FileStat, error) {
+	if err := t.hold(); err != nil {
+		return nil, FileStat{}, err
+	}
+	defer t.release()
+	before, err := t.Stat(p) // refuses links
+	switch {
+	case err == nil && !before.Mode.IsRegular():
+		return nil, before, NotRegular(before.Mode)
+	case err != nil && (flags&os.O_CREATE == 0 || !errors.Is(err, fs.ErrNotExist)):
+		return nil, before, err
+	}
+	f, err := t.root.OpenFile(p, flags|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+	if err != nil {
+		return nil, FileStat{}, err
+	}
+	fi, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, FileStat{}, err
+	}
+	st := StatOfInfo(fi)
+	if !st.Mode.IsRegular() || before.Inode != 0 && st.Inode != before.Inode {
+		f.Close()
+		return nil, st, &FormatError{0, "it was replaced just now"}
+	}
+	return f, st, nil
 }
 
 // BeingWritten reports whether somebody has the file at p open for writing. No system but Linux

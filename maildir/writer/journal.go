@@ -111,18 +111,34 @@ func (j *journal) begin() error {
 func (j *journal) openAt(flags int) (*os.File, tree.FileStat, error) {
 	f, st, err := j.tree.OpenFile(format.JournalFile, os.O_RDWR|flags)
 	if why := (*tree.FormatError)(nil); errors.As(err, &why) {
-		err = fmt.Errorf("%s is %s: remove it", format.JournalFile, why.Reason)
+		err = fmt.Errorf("%s is %w: remove it", format.JournalFile, why)
 	}
 	return f, st, err
 }
 
-// openPresent opens the journal's file, which present has made sure of; the caller closes it.
+// openPresent opens the file at the journal's place; the caller closes it. Where somebody removed or
+// replaced it, what is outstanding is written again.
 func (j *journal) openPresent() (*os.File, error) {
-	if err := j.present(); err != nil {
+	f, st, err := j.openAt(0)
+	if err == nil && st.Inode == j.node {
+		return f, nil
+	}
+	var behind *tree.FormatError
+	switch {
+	case err == nil:
+		f.Close()
+	case !errors.Is(err, fs.ErrNotExist) && !errors.As(err, &behind):
+		return nil, err // it says nothing about the file
+	}
+	c := j.tree.Changer(0)
+	defer c.Close()
+	if err := c.MakeDir(tree.TmpDir); err != nil {
 		return nil, err
 	}
-	f, st, err := j.openAt(0)
-	if err == nil && st.Inode != j.node {
+	if err := j.rewrite(); err != nil {
+		return nil, err
+	}
+	if f, st, err = j.openAt(0); err == nil && st.Inode != j.node {
 		f.Close()
 		err = fmt.Errorf("%s was replaced just now", format.JournalFile)
 	}
@@ -156,25 +172,6 @@ func (j *journal) write(f *os.File, data []byte) (at int64, err error) {
 	}
 	j.size += int64(n)
 	return at, nil
-}
-
-// present makes sure that the file is still the one at the journal's place; where somebody removed
-// or replaced it, what is outstanding is written again.
-func (j *journal) present() error {
-	st, err := j.tree.Stat(format.JournalFile)
-	if err == nil && st.Inode == j.node {
-		return nil
-	}
-	var behind *tree.FormatError
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.As(err, &behind) {
-		return err // it says nothing about the file
-	}
-	c := j.tree.Changer(0)
-	defer c.Close()
-	if err := c.MakeDir(tree.TmpDir); err != nil {
-		return err
-	}
-	return j.rewrite()
 }
 
 // append adds a record; the caller makes it durable. On error the file is cut back to where it was.
