@@ -106,7 +106,8 @@ func (w *Writer) writeGroup(ctx context.Context, txs ...*Tx) {
 	for _, tx := range txs {
 		g.plan(tx)
 	}
-	for queued := true; queued && !g.alone && len(g.txs) < MaxGroup; {
+	queued := true
+	for n := len(txs); queued && !g.alone && n < MaxGroup; n++ { // not only what writes: callers come back at once
 		select {
 		case tx := <-w.queue:
 			g.plan(tx)
