@@ -41,8 +41,8 @@ type Index struct {
 	prepare sync.Mutex
 	stmts   map[string]*sql.Stmt // of reads, by text
 
-	orders orders
-	wal    checkpoints
+	wal      checkpoints
+	patience time.Duration // of searches for beginnings of words
 
 	unread []tree.Unread // what build could not look at
 
@@ -86,6 +86,7 @@ func Open(ctx context.Context, cfg Config) (*Index, error) {
 	x := &Index{
 		cfg:      cfg,
 		fresh:    fresh,
+		patience: patience,
 		writes:   db,
 		stmts:    map[string]*sql.Stmt{},
 		projects: map[string]*project{},

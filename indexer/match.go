@@ -14,6 +14,7 @@ type match struct {
 	whole    string // words and filters
 	rootless string // without the filter on thread
 	user     string // the words alone; "" where there are none to find
+	prefix   bool   // a word is searched for by how it begins
 }
 
 func expression(pid int64, q maildir.SearchQuery) match {
@@ -30,6 +31,7 @@ func expression(pid int64, q maildir.SearchQuery) match {
 	if finds(words) {
 		m.user = f.render(words)
 	}
+	m.prefix = strings.Contains(m.whole, `" *`)
 	return m
 }
 

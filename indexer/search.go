@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"mailtree/maildir"
 	"mailtree/maildir/refusal"
@@ -54,30 +55,44 @@ const (
 	rootText = "SELECT row FROM messages WHERE pid = ? AND id = ? AND row >= ? AND row < ?"
 )
 
-// The queries of a ranked search: the newest matches, the order of the best of them, and these with
-// their snippets.
+// The queries of a ranked search. rankText puts the newest matches, the root of the thread among
+// them, into order: best first, and behind them those that match by filters alone, newest first.
+// pageText reads the rows of one page with their snippets.
 const (
-	windowText = "SELECT h.r FROM (SELECT rowid AS r FROM search WHERE search MATCH ?1 AND rowid >= ?2 AND rowid < ?3 " +
-		"ORDER BY rowid DESC LIMIT ?4 + 0) h " +
-		"CROSS JOIN messages m ON m.row = h.r WHERE m.created >= ?5 AND m.created < ?6"
-	rankText = "SELECT rowid FROM search WHERE search MATCH ?1 AND rowid BETWEEN ?2 AND ?3 " +
-		"AND +rowid IN (SELECT value FROM json_each(?4)) ORDER BY bm25(search, 4.0, 1.0, 0.0), rowid DESC LIMIT -1"
-	rankedText = "SELECT " + hitColumns + " FROM (SELECT search.rowid AS r, " + snippets +
+	rankText = "WITH w(r) AS MATERIALIZED (SELECT h.r FROM (SELECT rowid AS r FROM search WHERE search MATCH ?1 AND rowid >= ?2 " +
+		"AND rowid < ?3 ORDER BY rowid DESC LIMIT ?4 + 0) h CROSS JOIN messages m ON m.row = h.r WHERE m.created >= ?5 AND m.created < ?6 " +
+		"UNION SELECT m.row FROM messages m CROSS JOIN search ON search.rowid = m.row WHERE m.pid = ?7 AND m.id = ?8 " +
+		"AND m.created >= ?5 AND m.created < ?6 AND search MATCH ?9) " +
+		"SELECT w.r FROM w LEFT JOIN (SELECT rowid AS r, bm25(search, 4.0, 1.0, 0.0) AS score FROM search " +
+		"WHERE search MATCH ?10 AND rowid BETWEEN (SELECT min(r) FROM w) AND (SELECT max(r) FROM w) AND +rowid IN (SELECT r FROM w) " +
+		"LIMIT -1) s ON s.r = w.r ORDER BY s.score IS NULL, s.score, w.r DESC"
+	pageText = "SELECT " + hitColumns + " FROM (SELECT search.rowid AS r, " + snippets +
 		"WHERE search MATCH ?1 AND search.rowid BETWEEN ?2 AND ?3 AND +search.rowid IN (SELECT value FROM json_each(?4)) " +
 		"LIMIT -1) h CROSS JOIN messages m ON m.row = h.r"
 )
 
+// patience is how long a search for the beginning of a word may take. FTS5 has the prefixes of three
+// letters in its index; for others it reads every word that begins so.
+const patience = 300 * time.Millisecond
+
 // Search finds messages: see maildir.Index.
 func (x *Index) Search(ctx context.Context, q maildir.SearchQuery) (found maildir.Found, err error) {
-	e := expression(x.pid(q.Project), q)
+	e, asked := expression(x.pid(q.Project), q), ctx
+	if e.prefix {
+		var end context.CancelFunc
+		ctx, end = context.WithTimeout(ctx, x.patience)
+		defer end()
+	}
 	if q.Rank && e.user != "" {
 		found, err = x.ranked(ctx, q, e)
 	} else {
 		found.Hits, err = x.newest(ctx, q, e)
 	}
 	switch {
-	case ctx.Err() != nil:
-		return maildir.Found{}, context.Cause(ctx)
+	case asked.Err() != nil:
+		return maildir.Found{}, context.Cause(asked)
+	case ctx.Err() != nil && err != nil:
+		found.Cut, found.Hits = true, append([]maildir.Hit{}, found.Hits...)
 	case err != nil:
 		return maildir.Found{}, fmt.Errorf("search: %w", err)
 	}
@@ -138,7 +153,9 @@ func (x *Index) newest(ctx context.Context, q maildir.SearchQuery, e match) ([]m
 func (x *Index) withRoot(
 	ctx context.Context, q maildir.SearchQuery, e match, s span, text string, found []maildir.Hit,
 ) ([]maildir.Hit, error) {
-	root, err := x.root(ctx, x, q, s)
+	var root int64
+	err := x.each(ctx, rootText, []any{x.pid(q.Project), q.Thread, s.from, s.before},
+		func(scan func(...any) error) error { return scan(&root) })
 	if err != nil || root == 0 {
 		return found, err
 	}
@@ -148,102 +165,46 @@ func (x *Index) withRoot(
 	return slices.CompactFunc(found, func(a, b maildir.Hit) bool { return a.Cursor == b.Cursor }), err
 }
 
-// root finds the row of the message whose id is the thread; 0 where it lies outside the span.
-func (x *Index) root(ctx context.Context, from reader, q maildir.SearchQuery, s span) (row int64, err error) {
-	err = from.each(ctx, rootText, []any{x.pid(q.Project), q.Thread, s.from, s.before},
-		func(scan func(...any) error) error { return scan(&row) })
-	return row, err
-}
-
 // ranked puts the newest matches into order by bm25 over subject and body. The filters on project
 // and people decide which messages take part and not how they score: FTS5 would count every row of
-// each.
+// each. The cursor is how many hits came before: mail that comes between two pages moves them.
 func (x *Index) ranked(ctx context.Context, q maildir.SearchQuery, e match) (maildir.Found, error) {
-	// All queries see one view: a message edited between two of them would be missing on the page.
-	v, err := x.view(ctx, windowText, rootText, rankText, rankedText)
+	found, shown := maildir.Found{Hits: []maildir.Hit{}}, 0
+	if q.Cursor != "" {
+		var err error
+		if shown, err = strconv.Atoi(q.Cursor); err != nil || shown < 1 || shown > rankWindow {
+			return found, unknownCursor(q.Cursor)
+		}
+	}
+	// Both queries see one view: a message edited between them would be missing on the page.
+	v, err := x.view(ctx, rankText, pageText)
 	if err != nil {
-		return maildir.Found{}, err
+		return found, err
 	}
 	defer v.close()
-	of := fmt.Sprint(e.whole, spanOf(q))
-	o, shown, ok := x.orders.resume(q.Cursor, of)
-	switch {
-	case !ok && q.Cursor != "":
-		return maildir.Found{}, unknownCursor(q.Cursor)
-	case !ok:
-		rows, err := x.rank(ctx, v, q, e)
-		if err != nil {
-			return maildir.Found{}, err
-		}
-		o = x.orders.keep(x.cfg.Now().UnixNano(), of, rows)
+	var all []int64
+	s := spanOf(q)
+	err = v.each(ctx, rankText, []any{e.whole, s.from, s.before, rankWindow, s.after, s.until, x.pid(q.Project), q.Thread, e.rootless,
+		e.user}, func(scan func(...any) error) error {
+		var row int64
+		err := scan(&row)
+		all = append(all, row)
+		return err
+	})
+	found.Ranked = len(all)
+	page := all[min(shown, len(all)):min(shown+pageSize(q.Limit), len(all))]
+	if err != nil || len(page) == 0 {
+		return found, err
 	}
-	found := maildir.Found{Hits: []maildir.Hit{}, Ranked: len(o.rows)}
-	page := o.rows[shown:min(shown+pageSize(q.Limit), len(o.rows))]
-	if len(page) == 0 {
-		return found, nil
-	}
-	found.Hits, err = hits(ctx, v, q.Project, rankedText, among(e.rootless, page)...)
+	list, _ := json.Marshal(page) // numbers alone
+	found.Hits, err = hits(ctx, v, q.Project, pageText, e.rootless, slices.Min(page), slices.Max(page), string(list))
 	slices.SortFunc(found.Hits, func(a, b maildir.Hit) int {
 		return cmp.Compare(slices.Index(page, a.Cursor), slices.Index(page, b.Cursor))
 	})
 	for i := range found.Hits {
-		found.Hits[i].Next = o.after(found.Hits[i].Cursor)
+		found.Hits[i].Next = strconv.Itoa(shown + i + 1)
 	}
 	return found, err
-}
-
-// rank lists the newest matches, best first; behind them those that match by filters alone, newest
-// first.
-func (x *Index) rank(ctx context.Context, from reader, q maildir.SearchQuery, e match) ([]int64, error) {
-	window, err := x.window(ctx, from, q, e, spanOf(q))
-	if err != nil || len(window) == 0 {
-		return nil, err
-	}
-	var rows []int64
-	if err := from.each(ctx, rankText, among(e.user, window), scanRows(&rows)); err != nil {
-		return nil, err
-	}
-	scored := make(map[int64]bool, len(rows))
-	for _, row := range rows {
-		scored[row] = true
-	}
-	slices.SortFunc(window, func(a, b int64) int { return cmp.Compare(b, a) })
-	for _, row := range slices.Compact(window) {
-		if !scored[row] {
-			rows = append(rows, row)
-		}
-	}
-	return rows, nil
-}
-
-// among are the first arguments of a query for matches among rows: the expression, the span of the
-// rows, and all of them.
-func among(expression string, rows []int64) []any {
-	list, _ := json.Marshal(rows) // numbers alone
-	return []any{expression, slices.Min(rows), slices.Max(rows), string(list)}
-}
-
-// window lists the newest matches, the root of the thread among them.
-func (x *Index) window(ctx context.Context, from reader, q maildir.SearchQuery, e match, s span) ([]int64, error) {
-	var rows []int64
-	err := from.each(ctx, windowText, []any{e.whole, s.from, s.before, rankWindow, s.after, s.until}, scanRows(&rows))
-	if err != nil || q.Thread == "" {
-		return rows, err
-	}
-	root, err := x.root(ctx, from, q, s)
-	if err == nil && root != 0 {
-		err = from.each(ctx, windowText, []any{e.rootless, root, root + 1, 1, s.after, s.until}, scanRows(&rows))
-	}
-	return rows, err
-}
-
-func scanRows(rows *[]int64) func(func(...any) error) error {
-	return func(scan func(...any) error) error {
-		var row int64
-		err := scan(&row)
-		*rows = append(*rows, row)
-		return err
-	}
 }
 
 // hits reads messages with their snippets.

@@ -131,7 +131,7 @@ func TestSearch(t *testing.T) {
 }
 
 // TestPagesWhileMailComes: the pages of a search hold each message once that was there at the first
-// one, in any order, though every message that comes changes the scores of all.
+// one: newest first whatever mail comes, and by rank where none does.
 func TestPagesWhileMailComes(t *testing.T) {
 	t.Parallel()
 	for _, rank := range []bool{false, true} {
@@ -154,6 +154,9 @@ func TestPagesWhileMailComes(t *testing.T) {
 				got = append(got, h.ID)
 				q.Cursor = h.Next
 			}
+			if rank {
+				continue
+			}
 			d.send(format.Message{ID: fmt.Sprint("new", n), From: "Ann", To: []string{"Bob"}, Subject: "lexer lexer",
 				Body: strings.Repeat("lexer ", 40), Created: testStart.Add(time.Hour)})
 		}
@@ -164,34 +167,37 @@ func TestPagesWhileMailComes(t *testing.T) {
 	}
 }
 
-// TestSearchCursors: a cursor of another search, or of nothing, is refused.
+// TestSearchCursors: a cursor that no page of such a search gave is refused.
 func TestSearchCursors(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	for n := range 3 {
-		d.send(format.Message{ID: fmt.Sprint("m", n), From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "parser lexer"})
-	}
-	q := asked(t, "parser")
-	q.Rank = true
-	found, err := d.Search(t.Context(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	next := found.Hits[0].Next
-	id, _, _ := strings.Cut(next, ".")
-	for _, c := range []struct{ text, cursor string }{
-		{"lexer", next}, {"parser", "x"}, {"parser", "1.1"}, {"parser", id + ".0"}, {"parser", id + ".4"}, {"parser", id + ".-1"}, {"parser", id},
-	} {
-		q := asked(t, c.text)
-		q.Rank, q.Cursor = true, c.cursor
-		if _, err := d.Search(t.Context(), q); !errors.Is(err, maildir.ErrInvalid) {
-			t.Errorf("%s %s: %v", c.text, c.cursor, err)
+	d.send(format.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "parser lexer"})
+	for cursor, rank := range map[string][]bool{"x": {false, true}, "-1": {false, true}, "1.1": {false, true}, "0": {true}, "1001": {true}} {
+		for _, rank := range rank {
+			q := asked(t, "parser")
+			q.Rank, q.Cursor = rank, cursor
+			if _, err := d.Search(t.Context(), q); !errors.Is(err, maildir.ErrInvalid) {
+				t.Errorf("%s, rank %v: %v", cursor, rank, err)
+			}
 		}
 	}
-	newest := asked(t, "parser")
-	newest.Cursor = next
-	if _, err := d.Search(t.Context(), newest); !errors.Is(err, maildir.ErrInvalid) {
-		t.Errorf("%v", err)
+}
+
+// TestSearchCut: a search for the beginning of a word that takes too long is answered by what was
+// found until then; other searches have their time.
+func TestSearchCut(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.send(format.Message{ID: "m1", From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "parser lexer"})
+	d.patience = time.Nanosecond
+	for text, cut := range map[string]bool{"parse*": true, "lexer OR par*": true, "lexer -pars*": true, "parser": false} {
+		for _, rank := range []bool{false, true} {
+			q := asked(t, text)
+			q.Rank = rank
+			if found, err := d.Search(t.Context(), q); err != nil || found.Cut != cut || len(found.Hits) == 0 != cut {
+				t.Errorf("%s, rank %v: %+v %v", text, rank, found, err)
+			}
+		}
 	}
 }
 

@@ -100,8 +100,7 @@ type Index interface {
 	Counts(ctx context.Context, project, agent string) (Counts, error)
 	Box(ctx context.Context, q BoxQuery) ([]BoxRow, error) // by id, last first, which is newest first where ids tell the time; [] past the end
 
-	// Search finds messages. Errors: ErrInvalid for a cursor that it did not give, or gave too long
-	// ago.
+	// Search finds messages. Errors: ErrInvalid for a cursor that it did not give.
 	Search(ctx context.Context, q SearchQuery) (Found, error)
 
 	Claims(ctx context.Context, project string) ([]claim.Row, error) // every valid claim file, live or not, by created then agent then path
@@ -285,7 +284,8 @@ type SearchQuery struct {
 // Found is what a search finds.
 type Found struct {
 	Hits   []Hit
-	Ranked int // of a search by rank: how many of the newest matches were put into order; else 0
+	Ranked int  // of a search by rank: how many of the newest matches were put into order; else 0
+	Cut    bool // it ended before all was looked at: words were searched for by how they begin
 }
 
 // Hit is one message found.

@@ -36,9 +36,9 @@ func (page *SearchPage) Cut(n int) {
 
 const maxQuery = 4096 // bytes
 
-// Search finds messages. Its pages neither skip nor repeat a message that was there at the first,
-// whatever mail comes meanwhile. Errors: ErrInvalid (a text that means nothing, a cursor of another
-// search); never one of SQL.
+// Search finds messages. Newest first, its pages neither skip nor repeat a message that was there at
+// the first, whatever mail comes meanwhile; by rank, such mail moves what follows. Errors:
+// ErrInvalid (a text that means nothing, a cursor that no page gave); never one of SQL.
 // See docs/tools.md, "Search".
 func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, error) {
 	if len(r.Text) > maxQuery {
@@ -63,6 +63,8 @@ func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, err
 	}
 	page := &SearchPage{Hits: found.Hits, Ranked: found.Ranked}
 	switch {
+	case found.Cut:
+		page.Note = &Error{What: refusal.QueryCut, Field: refusal.Query}
 	case read.Plain:
 		page.Note = &Error{What: refusal.QueryPlain, Field: refusal.Query, Name: r.Text}
 	case read.Mistaken != "":

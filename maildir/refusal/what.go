@@ -119,6 +119,7 @@ const (
 	QueryMistaken
 	QueryWildcard
 	QueryForeign
+	QueryCut
 	SummaryCommandFailed
 	CursorUnknown
 
