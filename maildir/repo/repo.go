@@ -3,7 +3,8 @@
 // whatever their case (Codebase.IgnoresCase, one answer for server and guard), what lies at a path
 // there (Codebase.Look, Codebase.Exists), and which files Git tracks (Tracked).
 //
-// It reads small files and runs nothing: what a repository configures may run programs.
+// It reads small files, and runs nothing but `git ls-files` where nothing that the repository
+// configures can run.
 package repo
 
 import (

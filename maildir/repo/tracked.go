@@ -1,17 +1,22 @@
 package repo
 
 import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"mailtree/maildir/gitlog/gitindex"
+	"mailtree/maildir/tree"
 )
 
-// Tracked reads the names of the files that Git tracks, from the index file of a work tree, and
-// remembers the last few lists until their files change. Safe for concurrent use; the zero Tracked
-// has read none.
+// Tracked knows the names of the files that Git tracks, which `git ls-files` reads from the index of
+// a work tree, and remembers the last few lists until their indexes change. Safe for concurrent use;
+// the zero Tracked has read none.
 type Tracked struct {
 	mu   sync.Mutex
 	kept []tracked // the one used last comes first
@@ -20,7 +25,7 @@ type Tracked struct {
 // tracked is what was read of one index.
 type tracked struct {
 	file  string
-	seen  gitindex.Seen
+	stat  tree.FileStat
 	names []string
 }
 
@@ -32,8 +37,8 @@ const (
 )
 
 // Below lists what the index of the work tree at or above dir has below dir, relative to dir and
-// sorted by bytes; the caller does not change the list. ok is false where there is no index, where
-// it is of a form that is not read, and where it was not read before the deadline.
+// sorted by bytes; the caller does not change the list. ok is false where there is no index or no
+// git program, and where the index was not read before the deadline.
 func (t *Tracked) Below(dir string, deadline time.Time) (names []string, ok bool) {
 	top, err := WorkTree(dir)
 	if err != nil || top == "" {
@@ -45,7 +50,7 @@ func (t *Tracked) Below(dir string, deadline time.Time) (names []string, ok bool
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if names, ok = t.readIndex(filepath.Join(git, "index"), deadline); !ok {
+	if names, ok = t.readIndex(git, deadline); !ok {
 		return nil, false
 	}
 	rel, err := filepath.Rel(top, dir)
@@ -61,43 +66,57 @@ func (t *Tracked) Below(dir string, deadline time.Time) (names []string, ok bool
 	return below, true
 }
 
-// readIndex lists the names in an index, and remembers them.
-func (t *Tracked) readIndex(file string, deadline time.Time) (names []string, ok bool) {
-	seen, err := gitindex.See(file)
-	if err != nil || !seen.Exists || seen.Stat.Size > maxIndexBytes {
+// readIndex lists the names in the index of a .git folder, and remembers them.
+func (t *Tracked) readIndex(git string, deadline time.Time) (names []string, ok bool) {
+	file := filepath.Join(git, "index")
+	fi, err := os.Lstat(file)
+	if err != nil || !fi.Mode().IsRegular() || fi.Size() > maxIndexBytes {
 		return nil, false
 	}
+	stat := tree.StatOfInfo(fi)
 	for i, k := range t.kept {
-		if k.file == file && k.seen.Same(seen) {
+		if k.file == file && k.stat == stat {
 			copy(t.kept[1:i+1], t.kept[:i])
 			t.kept[0] = k
 			return k.names, true
 		}
 	}
-	index, err := gitindex.Open(file, &seen) // a count needs no checksum
-	if err != nil {
+	if names, ok = listIndex(git, deadline); !ok {
 		return nil, false
 	}
-	defer index.Close()
-	if !index.Seen.Same(seen) { // exchanged meanwhile
-		return nil, false
-	}
-	names = make([]string, 0, min(index.Count, maxIndexBytes/64)) // an entry takes 64 bytes at least
-	for e := range index.All(&err) {
-		if len(names)%1024 == 0 && time.Now().After(deadline) {
-			return nil, false
-		}
-		names = append(names, string(e.Name))
-	}
-	if err != nil {
-		return nil, false
-	}
-	kept := []tracked{{file, seen, names}}
+	kept := []tracked{{file, stat, names}}
 	for _, k := range t.kept {
 		if k.file != file && len(kept) < maxKept {
 			kept = append(kept, k)
 		}
 	}
 	t.kept = kept
+	return names, true
+}
+
+// listIndex asks Git for the names in an index. Nothing that the repository configures runs: listing
+// calls no hook, the file system monitor is off, and no protocol to fetch with is allowed.
+func listIndex(git string, deadline time.Time) (names []string, ok bool) {
+	ctx, cancel := context.WithDeadline(context.Background(), deadline)
+	defer cancel()
+	c := exec.CommandContext(ctx, "git", "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath="+os.DevNull,
+		"ls-files", "-z", "--cached", "--deduplicate")
+	c.Dir = git
+	c.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + git, "LC_ALL=C", "GIT_DIR=" + git, "GIT_WORK_TREE=" + git,
+		"GIT_OPTIONAL_LOCKS=0", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull,
+		"GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1",
+	}
+	c.WaitDelay = 100 * time.Millisecond
+	out, err := c.Output()
+	if err != nil || ctx.Err() != nil {
+		return nil, false
+	}
+	for name := range bytes.SplitSeq(out, []byte{0}) {
+		if len(name) > 0 {
+			names = append(names, string(name))
+		}
+	}
+	slices.Sort(names) // as Git has them, but for those of a folder that it collapses
 	return names, true
 }

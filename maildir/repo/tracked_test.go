@@ -2,6 +2,7 @@ package repo
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -62,24 +63,41 @@ func TestTracked(t *testing.T) {
 	look(filepath.Join(top, "not/there"), later, "[] true")
 	git("", "update-index", "--force-remove", "lib/a.go")
 	look(top, later, "[a.go lib/b.go library] true")
-	git("", "update-index", "--index-version", "4")
-	look(top, later, "[] false")
-	git("", "update-index", "--index-version", "2")
-	look(top, later, "[a.go lib/b.go library] true")
-	git("", "update-index", "--split-index")
-	look(top, later, "[] false")
+	for _, form := range [][]string{{"--index-version", "4"}, {"--split-index"}, {"--no-split-index"}} {
+		git("", append([]string{"update-index"}, form...)...)
+		git(entries(t, top, "new"+form[0]), "update-index", "--index-info")
+		look(top, later, "[a.go lib/b.go library new"+form[0]+"] true")
+		git("", "update-index", "--force-remove", "new"+form[0])
+	}
 	look(t.TempDir(), later, "[] false")
 
 	conflict, _ := fill(t, "a.go b.go@1 b.go@2 b.go@3")
-	look(conflict, later, "[] false")
+	look(conflict, later, "[a.go b.go] true")
 	sha256, _ := fill(t, "a.go b.go lib/long/name.go", "--object-format=sha256")
-	look(sha256, later, "[] false")
+	look(sha256, later, "[a.go b.go lib/long/name.go] true")
 	for range maxKept + 1 {
 		other, _ := fill(t, "a.go")
 		look(other, later, "[a.go] true")
 	}
 	if len(x.kept) != maxKept {
 		t.Errorf("%d lists are remembered", len(x.kept))
+	}
+}
+
+// TestTrackedObeysNobody: no program that the repository's configuration names runs.
+func TestTrackedObeysNobody(t *testing.T) {
+	t.Parallel()
+	top, git := fill(t, "a.go")
+	ran := filepath.Join(t.TempDir(), "ran")
+	git("", "config", "core.fsmonitor", "touch "+ran)
+	git("", "config", "filter.x.clean", "touch "+ran)
+	git("", "config", "alias.ls-files", "!touch "+ran)
+	git("", "config", "core.hooksPath", filepath.Dir(ran))
+	if names, ok := new(Tracked).Below(top, time.Now().Add(time.Hour)); !ok || len(names) != 1 {
+		t.Errorf("got %v %v", names, ok)
+	}
+	if _, err := os.Lstat(ran); err == nil {
+		t.Error("a program ran")
 	}
 }
 
