@@ -3,6 +3,7 @@ package maildir
 import (
 	"context"
 
+	"mailtree/maildir/history"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/writer"
 )
@@ -33,7 +34,7 @@ func (m *MessageRow) readers() []string {
 func (p *Project) Delete(ctx context.Context, agent, id string) (*Deleted, error) {
 	id = p.store.Domain().IDNamed(id)
 	var gone *Deleted
-	tx := &writer.Tx{Op: writer.Op{Verb: "delete", Agent: agent, ID: id}, Alone: true}
+	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbDelete, Agent: agent, ID: id}, Alone: true}
 	tx.Plan = func(g *writer.Group) (err error) {
 		if err := p.needAgent(g.Ctx, refusal.Agent, agent); err != nil {
 			return err

@@ -126,7 +126,7 @@ func (p *Project) threadLog(ctx context.Context, thread string, progress func(in
 	for i := range rows {
 		paths[i] = rows[i].Path
 	}
-	q := history.OfRemoved(thread)
+	q := history.OfRemoved()
 	q.Progress = progress
 	err = p.history.Walk(ctx, q, func(r *history.Revision) error {
 		for _, f := range r.Files {

@@ -3,11 +3,8 @@ package gitlog
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"time"
 
-	"mailtree/maildir/gitlog/gitindex"
 	"mailtree/maildir/writer"
 )
 
@@ -106,18 +103,16 @@ func (l *Log) commitEdits(ctx context.Context) error {
 
 // commitBatch makes the commits of a batch and notes how it went.
 func (l *Log) commitBatch(ctx context.Context, b batch) error {
-	done := stopwatch()
-	err := l.heal()
+	start := time.Now()
+	err := l.heal(ctx)
 	if err == nil {
 		err = l.commit(ctx, b)
 	}
-	cost := done() + l.cost
-	l.cost = 0
 	l.mu.Lock()
 	before := l.trouble
 	l.trouble = err
 	if err == nil {
-		l.succeeded(time.Now(), cost, l.cfg.Delay)
+		l.succeeded(time.Now(), time.Since(start), l.cfg.Delay)
 	} else {
 		l.failed(time.Now())
 	}
@@ -167,7 +162,7 @@ func (l *Log) commit(ctx context.Context, b batch) (err error) {
 // attempt builds the commits on what HEAD is now and publishes them. A batch that makes no
 // difference needs none, but an operation is told in any case.
 func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
-	repo, err := l.openRepaired()
+	repo, err := l.openRepaired(ctx)
 	if err != nil {
 		return err
 	}
@@ -204,20 +199,19 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	if p.at, err = l.branch(p.repo); err != nil {
 		return false, err
 	}
+	if p.seen, err = p.repo.checkIndex(); err != nil { // first, as it may be in a state to be left alone
+		return false, err
+	}
 	plan, err := l.build(p.repo, p.at, b)
 	if err != nil {
 		return false, err
 	}
 	defer plan.close()
-	objects := &importer{ctx: ctx, repo: p.repo, program: l.git}
-	defer func() {
-		objects.discard()
-		l.cost += objects.cost
-	}()
+	objects := &importer{ctx: ctx, repo: p.repo}
+	defer objects.discard()
 	if len(b.ops) == 0 && !b.force {
 		l.leaveOutBusy(plan)
 	}
-	p.plan = plan
 	p.step("built")
 	if err := plan.giveUnkept(objects); err != nil {
 		return false, err
@@ -226,12 +220,11 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	if err != nil || len(parts) == 0 {
 		return false, err
 	}
-	if err := p.stageIndex(); err != nil { // first, as it may be in a state to be left alone
+	newest, err := l.importParts(p, plan, parts, objects)
+	if err != nil {
 		return false, err
 	}
-	if p.log, err = l.importParts(p, parts, objects); err != nil {
-		return false, err
-	}
+	p.mark.By, p.mark.At, p.mark.Log = newest.Committer, newest.Made, newest.reflog(p.at.commit.IsZero() && len(parts) == 1)
 	if p.commit, err = objects.finish(); err != nil {
 		return false, err
 	}
@@ -242,7 +235,7 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 		l.landing = p.commit
 		l.mu.Unlock()
 	}
-	err = p.run(ctx)
+	err = p.run(ctx, plan.differing())
 	made = err == nil || isMade(err)
 	if made {
 		l.mem.keepOwn(ownCommit{old: p.at.commit, new: p.commit, at: time.Now()})
@@ -250,7 +243,6 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 		l.last, l.lastSum, l.known = l.cfg.Now(), p.commit, p.commit
 		l.look = time.Now().Add(healTime)
 		l.mu.Unlock()
-		ringBell(l.moved)
 		l.Edited(plan.apart)
 	}
 	return made, err
@@ -271,40 +263,25 @@ func (l *Log) leaveOutBusy(p *plan) {
 	}
 }
 
-// build reads the index and loads the batch's paths.
+// build loads the batch's paths.
 func (l *Log) build(repo *repository, at head, b batch) (*plan, error) {
 	tree, err := repo.TreeOf(at.commit)
 	if err != nil {
 		return nil, err
 	}
-	index, err := repo.openIndex()
+	plan, err := newPlan(repo, tree)
 	if err != nil {
 		return nil, err
-	}
-	plan, err := newPlan(repo, tree, index)
-	if err != nil {
-		index.Close()
-		return nil, err
-	}
-	if !index.Seen.Exists && !tree.IsZero() {
-		if err := repo.fillIndex(index, tree); err != nil {
-			plan.close()
-			return nil, err
-		}
 	}
 	plan.written = b.written
 	paths := b.edits
 	if len(b.edits) > 0 && !b.force {
-		plan.ignore = newIgnorer(repo.git)
+		plan.ignore = &ignorer{repo: repo, files: plan.files}
 	}
 	for _, op := range b.ops {
 		paths = append(paths, op.Paths...)
 	}
-	err = plan.name(paths)
-	if err == nil && (len(b.edits) > 0 || index.Version > 2) { // else it is cheaper to read the files
-		err = index.Look(slices.Collect(maps.Keys(plan.changes)))
-	}
-	if err == nil {
+	if err = plan.name(paths); err == nil {
 		err = plan.load(l.cfg.Log)
 	}
 	if err != nil {
@@ -316,8 +293,8 @@ func (l *Log) build(repo *repository, at head, b batch) (*plan, error) {
 
 // isSaved reports that a commit which is durable has the present content of each of the paths. It
 // needs no turn.
-func (l *Log) isSaved(paths []string) bool {
-	unsaved, err := l.unsaved(paths, newMemory()) // l.mem is guarded by the turn
+func (l *Log) isSaved(ctx context.Context, paths []string) bool {
+	unsaved, err := l.unsaved(ctx, paths, newMemory()) // l.mem is guarded by the turn
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return err == nil && len(unsaved) == 0 && l.landing.IsZero()
@@ -325,11 +302,11 @@ func (l *Log) isSaved(paths []string) bool {
 
 // unsaved returns those of the paths whose present content is not HEAD's, and notes that HEAD,
 // where it is the mail's branch: what is recorded from now on is newer.
-func (l *Log) unsaved(paths []string, mem *memory) ([]*change, error) {
+func (l *Log) unsaved(ctx context.Context, paths []string, mem *memory) ([]*change, error) {
 	l.mu.Lock()
 	known := l.known
 	l.mu.Unlock()
-	repo, err := openRepository(l.cfg.Dir, mem)
+	repo, err := l.openRepository(ctx, mem)
 	if err != nil {
 		return nil, err
 	}
@@ -349,7 +326,7 @@ func (l *Log) unsaved(paths []string, mem *memory) ([]*change, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan, err := newPlan(repo, tree, &gitindex.Index{})
+	plan, err := newPlan(repo, tree)
 	if err != nil {
 		return nil, err
 	}

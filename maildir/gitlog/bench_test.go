@@ -19,8 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"mailtree/maildir/gitlog/gitindex"
-	"mailtree/maildir/gitlog/object"
 	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
 )
@@ -136,7 +134,7 @@ func BenchmarkTidy(b *testing.B) {
 		return time.Since(start)
 	}
 	measure := func(when string) {
-		repo, err := openRepository(dir, l.mem)
+		repo, err := l.openRepository(b.Context(), l.mem)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -218,8 +216,8 @@ func makeIndex(b testing.TB, file string, n int) int64 {
 		name := fmt.Sprintf("agents/A%04d/inbox/2025/10/%02d/msg_20251023_%09d.md", i/each, i%each/(1+each/30), i)
 		head := make([]byte, 62)
 		binary.BigEndian.PutUint32(head[8:], 1760000000)
-		binary.BigEndian.PutUint32(head[24:], object.ModeFile)
-		binary.BigEndian.PutUint32(head[40:], uint32(i))
+		binary.BigEndian.PutUint32(head[24:], modeFile)
+		binary.BigEndian.PutUint32(head[40:], uint32(i+1))
 		binary.BigEndian.PutUint16(head[60:], uint16(len(name)))
 		out.Write(append(append(head, name...), make([]byte, 8-(62+len(name))%8)...))
 	}
@@ -263,15 +261,19 @@ func BenchmarkLoad(b *testing.B) {
 		told[p] = delivery{Written: writer.Written{Data: []byte(text), Stat: st}}
 		paths = append(paths, p)
 	}
+	l, err := Open(Config{Dir: dir})
+	if err != nil {
+		b.Fatal(err)
+	}
 	for name, written := range map[string]map[string]delivery{"read": nil, "told": told} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				repo, err := openRepository(dir, newMemory())
+				repo, err := l.openRepository(b.Context(), newMemory())
 				if err != nil {
 					b.Fatal(err)
 				}
-				plan, err := newPlan(repo, hash{}, &gitindex.Index{})
+				plan, err := newPlan(repo, hash{})
 				if err != nil {
 					b.Fatal(err)
 				}

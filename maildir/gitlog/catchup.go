@@ -1,44 +1,38 @@
 package gitlog
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"io/fs"
-	"iter"
+	"os"
 	"slices"
-	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
-
-	"mailtree/maildir/gitlog/gitindex"
-	"mailtree/maildir/gitlog/object"
 )
 
-// catchUp hands over, once, what others changed while nobody watched: it compares the tree with the
-// Git index, when the operations that the journal has recovered are committed and the repository is
-// in a state to commit to. Where ctx ends it, it returns where it is to go on.
-func (l *Log) catchUp(ctx context.Context, before uint64) (rest *place) {
-	var from place
+// catchUp hands over, once, what others changed while nobody watched: git status tells it, when the
+// operations that the journal has recovered are committed and the repository is in a state to commit
+// to. done is false where ctx has ended it.
+func (l *Log) catchUp(ctx context.Context, before uint64) (done bool) {
+	var last []string
 	for failures := 0; ; {
-		found, next, err := l.missed(ctx, before, from)
+		found, more, err := l.missed(ctx, before)
 		switch {
 		case ctx.Err() != nil:
-			return &from
+			return false
 		case err == nil:
 			if l.found(ctx, found) != nil {
-				return &from
+				return false
 			}
-			if next == nil {
-				return nil
+			if !more || slices.Equal(found, last) { // of the same again there is nothing to commit
+				return true
 			}
-			from, failures = *next, 0
+			last, failures = found, 0
 		case failures == 0 && !errors.Is(err, errLater):
 			_, reason := modeOf(err)
 			l.cfg.Log.Info("edits made while the server was not running are looked for later", "reason", reason)
 		}
 		if pause(ctx, min(shortestRetry<<min(failures, 10), longestRetry)) != nil {
-			return &from
+			return false
 		}
 		failures++
 	}
@@ -46,22 +40,13 @@ func (l *Log) catchUp(ctx context.Context, before uint64) (rest *place) {
 
 // lastLook goes on with catchUp when the server ends, at once: nobody records operations any more.
 // What it cannot do is for the next start.
-func (l *Log) lastLook(ctx context.Context, before uint64, from place) error {
-	for {
-		found, next, err := l.missed(ctx, before, from)
-		if err != nil {
-			return nil
-		}
-		var paths []string
-		for _, d := range found {
-			paths = append(paths, d.path)
-		}
-		l.Edited(paths)
-		if err := l.Flush(ctx); err != nil || next == nil {
-			return err
-		}
-		from = *next
+func (l *Log) lastLook(ctx context.Context, before uint64) error {
+	found, _, err := l.missed(ctx, before)
+	if err != nil {
+		return nil
 	}
+	l.Edited(found)
+	return l.Flush(ctx)
 }
 
 // errLater: what was recorded or found before is still to be committed.
@@ -69,19 +54,12 @@ var errLater = errors.New("there is still work in the queue")
 
 // found is Edited, but it leaves an operation that has just written one of the paths the time to be
 // recorded, and the quiet time begins anew, however long other edits have been waiting.
-func (l *Log) found(ctx context.Context, found []difference) error {
-	if len(found) == 0 {
+func (l *Log) found(ctx context.Context, paths []string) error {
+	if len(paths) == 0 {
 		return nil
 	}
-	paths, young := make([]string, len(found)), false
-	for i, d := range found {
-		paths[i] = d.path
-		young = young || time.Since(d.since).Abs() < l.recordTime
-	}
-	if young {
-		if err := pause(ctx, l.recordTime); err != nil {
-			return err
-		}
+	if err := pause(ctx, l.recordTime); err != nil {
+		return err
 	}
 	l.mu.Lock()
 	now := time.Now()
@@ -96,291 +74,113 @@ func (l *Log) found(ctx context.Context, found []difference) error {
 // recordTime is more than an operation takes from its first file to Record.
 const recordTime = 2 * time.Second
 
-// missed compares a part of the tree with the index. Only the reading of the index takes the turn.
-func (l *Log) missed(ctx context.Context, before uint64, from place) (found []difference, next *place, err error) {
+// mostFound bounds what is handed over at once: the rest follows when that is committed.
+const mostFound = 50000
+
+// missed compares the tree with the index; more says that there are more than mostFound differences.
+func (l *Log) missed(ctx context.Context, before uint64) (found []string, more bool, err error) {
 	l.mu.Lock()
 	later := l.finished < before || len(l.edits)+len(l.flight) >= mostFound
 	l.mu.Unlock()
 	if later {
-		return nil, nil, errLater
+		return nil, false, errLater
 	}
 	done, err := await(ctx, l.cfg.Share.aside)
 	if err != nil {
-		return nil, nil, err
+		return nil, false, err
 	}
 	defer done()
-	c := &comparison{place: from, most: mostFound}
-	defer func() {
-		if c.index != nil {
-			c.index.Close()
-		}
-	}()
-	err = l.exclusive(ctx, func() error { return l.openComparison(c) })
+	var index string
+	err = l.exclusive(ctx, func() (err error) { index, err = l.openComparison(ctx); return err })
 	if err != nil {
-		return nil, nil, err
+		return nil, false, err
 	}
-	if c.files, err = openWorktree(l.cfg.Dir); err != nil {
-		return nil, nil, err
+	repo, err := l.openRepository(ctx, newMemory())
+	if err != nil {
+		return nil, false, err
 	}
-	defer c.files.close()
-	return c.run(ctx)
+	defer repo.Close()
+	found, err = repo.differences(ctx, index)
+	if errors.Is(err, errFull) {
+		return found, true, nil
+	}
+	return found, false, err
 }
 
-// openComparison opens the index of a comparison, or makes one from HEAD where it is missing. The
+// lookStage is an index of HEAD, in .git, for a comparison where there is none.
+const lookStage = "mailtree-look"
+
+// openComparison looks whether this is a time to compare, and returns the index to compare with. The
 // caller holds the turn.
-func (l *Log) openComparison(c *comparison) error {
-	repo, err := l.openRepaired()
+func (l *Log) openComparison(ctx context.Context) (index string, err error) {
+	repo, err := l.openRepaired(ctx)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer repo.Close()
 	if err := repo.busy(); err != nil {
-		return err
+		return "", err
 	}
 	at, err := l.branch(repo)
 	if err != nil {
-		return err
+		return "", err
 	}
-	verified := l.mem.sound // a copy: l.mem is guarded by the turn
-	if c.index, err = gitindex.Open(repo.path("index"), &verified); err != nil {
-		return err
+	s, err := repo.checkIndex()
+	if err != nil || s.exists || at.commit.IsZero() {
+		return repo.path("index"), err
 	}
-	c.ignore, c.modes = newIgnorer(repo.git), repo.config.fileMode
-	tree, err := repo.TreeOf(at.commit)
-	if err != nil || tree.IsZero() || c.index.Seen.Exists {
-		return err
-	}
-	return repo.fillIndex(c.index, tree)
-}
-
-// mostFound bounds what is handed over at once: the rest follows when that is committed.
-const mostFound = 50000
-
-// place is how far a comparison came.
-type place struct {
-	untracked bool   // all entries of the index are compared
-	after     string // the last path that was handed over
-}
-
-// comparison finds the files that differ from the index, without following a link or opening
-// anything but regular files of which the stat data differs.
-type comparison struct {
-	place
-	most   int
-	index  *gitindex.Index
-	files  *worktree
-	ignore *ignorer
-	modes  bool // the executable bit means something
-	found  []difference
-	looks  int
-}
-
-type difference struct {
-	path  string
-	since time.Time // when it was made, at the latest
+	index = repo.path(lookStage)
+	_, err = repo.makeIndex(index, at.commit, nil)
+	return index, err
 }
 
 var errFull = errors.New("enough for one commit")
 
-// run returns the differences; next is where to go on, nil when that was all.
-func (c *comparison) run(ctx context.Context) (found []difference, next *place, err error) {
-	if !c.untracked {
-		err = c.tracked(ctx)
-		if err == nil {
-			c.place = place{untracked: true}
-		}
+// differences are the paths at which the tree is not as an index says, and the files that are in none
+// and not ignored. Nested repositories are not entered. Errors: errFull after mostFound of them.
+func (r *repository) differences(ctx context.Context, index string) (found []string, err error) {
+	if err := r.copyExclude(); err != nil {
+		return nil, err
 	}
-	if err == nil {
-		entries := newCursor(c.index)
-		defer entries.stop()
-		if err = c.others(ctx, "", entries); err == nil {
-			err = entries.err
-		}
-	}
-	if (err == nil || errors.Is(err, errFull)) && c.ignore.fault != nil {
-		err = c.ignore.fault
-	}
-	if errors.Is(err, errFull) {
-		return c.found, &c.place, nil
-	}
-	return c.found, nil, err
-}
-
-func (c *comparison) add(path string, since time.Time) error {
-	c.found, c.after = append(c.found, difference{path, since}), path
-	if len(c.found) >= c.most {
-		return errFull
-	}
-	return nil
-}
-
-// tick ends the comparison with ctx.
-func (c *comparison) tick(ctx context.Context) error {
-	if c.looks++; c.looks%256 == 0 && ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return nil
-}
-
-// tracked compares the entries of the index.
-func (c *comparison) tracked(ctx context.Context) (err error) {
-	for e := range c.index.All(&err) {
-		if string(e.Name) <= c.after || e.Mode() == object.ModeModule || e.Assumed() {
-			continue
-		}
-		if err := c.tick(ctx); err != nil {
-			return err
-		}
-		path := string(e.Name)
-		if !committable(path) {
-			continue
-		}
-		since, yes, err := c.differs(e, path)
-		if err != nil {
-			return err
-		}
-		if !yes {
-			continue
-		}
-		if err := c.add(path, since); err != nil {
-			return err
-		}
-	}
-	return err
-}
-
-// differs reports that another file than the entry's is at path, or none. A file that may not be
-// read is no difference; an error is transient.
-func (c *comparison) differs(e gitindex.Entry, path string) (since time.Time, yes bool, err error) {
-	st, err := c.files.stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return time.Now(), !e.Sparse(), nil
-	case transient(err):
-		return since, false, err
-	case err != nil:
-		return since, false, nil
-	case st.Is(unix.S_IFDIR):
-		return st.CTime, true, nil
-	case !st.Is(unix.S_IFREG) && !st.Is(unix.S_IFLNK):
-		return since, false, nil
-	}
-	st.Dev = e.Dev() // another one after each mount: Git does not compare it either
-	if e.Holds(st) && st.Is(e.Mode()&unix.S_IFMT) && st.MTime.Unix() < c.index.Seen.Stat.MTime.Unix() {
-		return since, false, nil
-	}
-	now, _, _, err := c.files.blob(path, st)
-	if transient(err) {
-		return since, false, err
-	}
+	w, err := openWorktree(r.dir)
 	if err != nil {
-		return time.Now(), errors.Is(err, fs.ErrNotExist), nil
+		return nil, err
 	}
-	was := entryOf(e)
-	if !c.modes && now.Mode != object.ModeLink && was.Mode != object.ModeLink {
-		now.Mode = was.Mode
-	}
-	return st.CTime, now != was, nil
-}
-
-// others finds the files of a folder that are not in the index. It goes through them in the order
-// of the index. Nested repositories and ignored folders are not entered.
-func (c *comparison) others(ctx context.Context, dir string, entries *cursor) error {
-	names, err := c.files.sorted(dir)
-	if transient(err) {
-		return err
-	}
-	if err != nil || dir != "" && slices.ContainsFunc(names, func(n string) bool { return isGitFolder(strings.TrimSuffix(n, "/")) }) {
-		return nil
-	}
-	for _, name := range names {
-		if err := c.tick(ctx); err != nil {
-			return err
+	defer w.close()
+	err = r.stream(ctx, func(record []byte) error {
+		path := changedPath(record)
+		if path == "" || !committable(path) {
+			return nil
 		}
-		path, isDir := strings.CutSuffix(name, "/")
-		if dir != "" {
-			path = dir + "/" + path
-		}
-		if !committable(path) || c.isBehind(path, isDir) {
-			continue
-		}
-		if isDir {
-			if err := c.folder(ctx, path, entries); err != nil {
-				return err
-			}
-			continue
-		}
-		if entries.has(path) {
-			continue
-		}
-		st, err := c.files.stat(path)
-		if transient(err) {
-			return err
-		}
-		if err == nil && c.isNew(path, st) {
-			if err := c.add(path, st.CTime); err != nil {
-				return err
+		if record[0] == '?' {
+			if st, err := w.stat(path); err == nil && !isKept(path, st) {
+				return nil
 			}
 		}
-	}
-	return nil
-}
-
-func (c *comparison) folder(ctx context.Context, path string, entries *cursor) error {
-	entries.has(path + "/") // a module of that name comes before what is below it
-	if entries.modules[path] || c.ignore.match(c.files, path, aFolder) {
+		if found = append(found, path); len(found) == mostFound {
+			return errFull
+		}
 		return nil
+	}, []string{"GIT_INDEX_FILE=" + index}, "status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules")
+	if index != r.path("index") {
+		err = errors.Join(err, ignoreGone(os.Remove(index)))
 	}
-	return c.others(ctx, path, entries)
+	return found, err
 }
 
-func (c *comparison) isNew(path string, st gitindex.Stat) bool {
-	if !st.Is(unix.S_IFREG) && (!st.Is(unix.S_IFLNK) || dangerousLink(path)) {
-		return false
-	}
-	return !c.ignore.match(c.files, path, aFile)
-}
-
-// isBehind reports that path, or all below it, was handed over already.
-func (c *comparison) isBehind(path string, isDir bool) bool {
-	if isDir {
-		return path+"/" < c.after && !strings.HasPrefix(c.after, path+"/")
-	}
-	return path <= c.after
-}
-
-// cursor goes through the entries of an index once, forward.
-type cursor struct {
-	next    func() (gitindex.Entry, bool)
-	stop    func()
-	now     []byte
-	more    bool
-	modules map[string]bool // that it came by
-	err     error
-}
-
-func newCursor(x *gitindex.Index) *cursor {
-	c := &cursor{modules: map[string]bool{}}
-	c.next, c.stop = iter.Pull(x.All(&c.err))
-	c.step()
-	return c
-}
-
-func (c *cursor) step() {
-	e, ok := c.next()
-	if c.more = ok; ok {
-		c.now = append(c.now[:0], e.Name...)
-		if e.Mode() == object.ModeModule {
-			c.modules[string(c.now)] = true
+// changedPath is the path of a line of git status where the work tree differs from the index; "" where
+// it does not, or where a nested repository lies. Of an entry there are eight fields before the path.
+func changedPath(record []byte) string {
+	switch {
+	case bytes.HasPrefix(record, []byte("? ")):
+		if record[len(record)-1] == '/' {
+			return ""
+		}
+		return string(record[2:])
+	case bytes.HasPrefix(record, []byte("1 ")) && len(record) > 3 && record[3] != '.':
+		if f := bytes.SplitN(record, []byte(" "), 9); len(f) == 9 {
+			return string(f[8])
 		}
 	}
-}
-
-// has reports whether there is an entry for path, which is not before the one asked for last. After
-// an error it says yes to all.
-func (c *cursor) has(path string) bool {
-	for c.more && string(c.now) < path {
-		c.step()
-	}
-	return c.err != nil || c.more && string(c.now) == path
+	return ""
 }

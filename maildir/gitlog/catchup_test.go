@@ -108,9 +108,9 @@ func TestCatchUpFindsNothing(t *testing.T) {
 	tr.write("assumed", "by hand")
 	head, status := tr.git("rev-parse", "HEAD"), tr.git("status", "--porcelain")
 	tr.reopen(Config{External: true})
-	found, next, err := tr.log.missed(context.Background(), 0, place{})
-	if len(found) > 0 || next != nil || err != nil {
-		t.Errorf("found %v, %v, %v", found, next, err)
+	found, more, err := tr.log.missed(context.Background(), 0)
+	if len(found) > 0 || more || err != nil {
+		t.Errorf("found %v, %v, %v", found, more, err)
 	}
 	tr.caughtUp()
 	tr.equal("HEAD", tr.git("rev-parse", "HEAD"), head)
@@ -162,52 +162,6 @@ func TestCatchUpAfterAMerge(t *testing.T) {
 	tr.sound()
 }
 
-// More differences than one commit is to have are found in several rounds, each of them once.
-func TestCatchUpInParts(t *testing.T) {
-	t.Parallel()
-	tr := newTree(t, Config{External: true})
-	want := 0
-	for i := range 30 {
-		tr.write(fmt.Sprintf("old/%02d", i), "x")
-	}
-	tr.log.Edited([]string{"old"})
-	tr.flush()
-	for i := range 30 {
-		tr.check(os.Remove(tr.path(fmt.Sprintf("old/%02d", i))))
-		tr.write(fmt.Sprintf("a/%02d", i), "x")
-		tr.write(fmt.Sprintf("a-b/%02d", i), "x")
-		tr.write(fmt.Sprintf("a.c%02d", i), "x")
-		want += 4
-	}
-	seen := map[string]int{}
-	at := &place{}
-	for rounds := 0; at != nil; rounds++ {
-		index, err := newRepository(tr.dir, newMemory()).openIndex()
-		tr.check(err)
-		files, err := openWorktree(tr.dir)
-		tr.check(err)
-		c := &comparison{place: *at, most: 7, index: index, files: files, ignore: newIgnorer(tr.path(".git")), modes: true}
-		found, next, err := c.run(context.Background())
-		files.close()
-		index.Close()
-		tr.check(err)
-		for _, d := range found {
-			seen[d.path]++
-		}
-		if at = next; rounds > want {
-			t.Fatal("does not end")
-		}
-	}
-	if len(seen) != want {
-		t.Errorf("%d differences, want %d", len(seen), want)
-	}
-	for p, n := range seen {
-		if n != 1 {
-			t.Errorf("%s was found %d times", p, n)
-		}
-	}
-}
-
 // Operations keep their files: those that the journal has recovered, and those whose files are in
 // the tree before they are recorded.
 func TestCatchUpBesideOperations(t *testing.T) {
@@ -227,7 +181,7 @@ func TestCatchUpBesideOperations(t *testing.T) {
 	head := tr.git("rev-parse", "HEAD")
 	tr.run()
 	tr.until("the recovered one is committed", func() bool { return tr.git("rev-parse", "HEAD") != head })
-	found, _, err := tr.log.missed(context.Background(), 0, place{}) // what catchUp sees as well
+	found, _, err := tr.log.missed(context.Background(), 0) // what catchUp sees as well
 	tr.check(err)
 	if len(found) != 3 {
 		t.Errorf("found %v", found)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -195,14 +194,14 @@ func TestPreserveMeanwhile(t *testing.T) {
 	tr.log.step = func(step string) {
 		if step == "ref moved" {
 			moved++
-			if tr.log.isSaved([]string{"m3"}) {
+			if tr.log.isSaved(context.Background(), []string{"m3"}) {
 				t.Error("saved while the commit is not durable")
 			}
 		}
 	}
 	tr.send("m3", "m3")
 	tr.flush()
-	if moved != 1 || !tr.log.isSaved([]string{"m3"}) {
+	if moved != 1 || !tr.log.isSaved(context.Background(), []string{"m3"}) {
 		t.Errorf("not saved; %d commits", moved)
 	}
 }
@@ -276,7 +275,7 @@ func TestWithoutGit(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
 	found := tr.log.git
-	tr.log.git = func() (string, error) { return "", exec.ErrNotFound }
+	tr.log.git = func() (string, error) { return "", noProgram() }
 	tr.send("m1", "m1")
 	if err := tr.log.Flush(context.Background()); err == nil {
 		t.Error("it was committed")
@@ -309,7 +308,7 @@ func TestFailedImport(t *testing.T) {
 	tr := newTree(t, Config{})
 	head := tr.git("rev-parse", "HEAD")
 	program := filepath.Join(t.TempDir(), "git")
-	tr.script(program, "exec git \"$@\" </dev/null\n")
+	tr.script(program, "case \"$*\" in *fast-import*) exec git \"$@\" </dev/null;; esac\nexec git \"$@\"\n")
 	found := tr.log.git
 	tr.log.git = func() (string, error) { return program, nil }
 	tr.send("m1", "m1")

@@ -1,10 +1,9 @@
 // Package gitlog is the audit of a mail tree: it puts every operation of the server, and the edits
-// of others, into commits of the tree's Git repository. It implements history.Log. Its two
-// rooms know the formats: object reads Git's objects, gitindex reads and writes .git/index. This package
-// knows the protocol: queue, plan, publish, repair, heal, catch up, tidy; and the history: graph,
-// walk. Objects are written by git fast-import, refs and index by Git's own protocol, because go-git
-// neither locks nor syncs (docs/durability.md, "Why it is done this way"); go-git reads objects, and
-// parses configuration and ignore patterns.
+// of others, into commits of the tree's Git repository. It implements history.Log. Git does Git: it reads
+// objects (cat-file), writes them (fast-import), makes the next index (update-index), moves the branch
+// (update-ref), compares (status, check-ignore) and tells the history (log). This package knows when and
+// what: queue, plan, publish, repair, heal, catch up, tidy, walk. go-git parses .git/config and words
+// patches; it reads no repository.
 //
 // # What holds
 //
@@ -34,19 +33,17 @@
 //   - Nothing is committed during a merge, rebase, cherry-pick or revert, with a detached HEAD, or
 //     on another branch than the recorded one (.git/mailtree-branch). Work waits; State says why
 //     and what to do.
-//   - When Run begins, catchUp finds what was changed while nobody watched: it compares by content
-//     the files whose stat data is not the Git index's, and takes in what is gone or new and not
-//     ignored. What is staged stays so.
+//   - When Run begins, catchUp finds what was changed while nobody watched, with git status: what
+//     differs from the Git index, is gone, or is new and not ignored. What is staged stays so.
 //   - A round, which is what has queued when the branch moves, comes about once a second at most, and
-//     so seldom that the work is a tenth of one core. It writes index and branch once, however many
-//     commits it brings (write).
+//     as a rule so seldom that it takes a quarter of the time. It writes index and branch once,
+//     however many commits it brings.
 //   - Who reads the history has what waits committed first (tip).
-//   - A search of the history reads the commits that it shows, and finds them in the graph, which
-//     keepGraph brings level with the branch after every commit, and makes at the first start. No
-//     answer depends on it (graphFile).
-//   - Files of Git's configuration are read, never obeyed: no hook, filter, include or program runs.
-//     The git program writes the objects of a round (importer), and puts packs together when it is
-//     quiet (tidy).
+//   - A search of a path reads few commits, once the commit graph is made, which notes what each
+//     has touched (tidy). Any other reads the messages of all commits since its day. No answer depends
+//     on the graph.
+//   - Files of Git's configuration are read, never obeyed: no hook, filter or program of theirs runs
+//     (ownFolder).
 //   - Nothing of ours is in the work tree, where a pull of a hostile repository could plant it, and
 //     nothing that lies at the place of a file of Git's (a FIFO, a folder, far too much) makes us
 //     wait: State tells it.
@@ -94,11 +91,11 @@
 //
 // # Files below .git
 //
-//	mailtree-index, -ref, -lock   the next index, ref and index.lock, before they are put into place
+//	mailtree-index, -lock         the next index and index.lock, before they are put into place
+//	mailtree-look                 an index of HEAD, for a comparison where there is none
 //	mailtree-mark                 what we are about to do under Git's locks (mark)
 //	mailtree-branch               the recorded branch; remove it to record another one
-//	mailtree-graph                of each commit its parents, time and what it touched (graphFile)
-//	mailtree-pack                 a repository for the time in which packs are put together (tidy)
+//	mailtree-git                  what our git commands see as their repository (ownFolder)
 //
 // They are not in .mailtree, whose content somebody else may have put into the repository. A .git
 // that is taken away and put back brings them along. Only a new repository grows below .mailtree,

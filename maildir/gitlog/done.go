@@ -1,15 +1,14 @@
 package gitlog
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"mailtree/maildir/format"
-	"mailtree/maildir/gitlog/object"
 	"mailtree/maildir/history"
 )
 
@@ -20,12 +19,11 @@ const lookDone = 3000
 func (l *Log) LastDone(ctx context.Context, agent, id string, wants func(verb string) bool) (*history.Done, error) {
 	var done *history.Done
 	undone := map[told]int{}
-	err := l.eachDone(ctx, func(repo *repository, c *toldCommit) (err error) {
-		if !strings.HasPrefix(c.author, l.agent(agent)+" ") {
+	err := l.eachDone(ctx, func(repo *repository, c *commit, ops []told) (err error) {
+		if c.author != l.agent(agent) {
 			return nil
 		}
-		for i := len(c.ops) - 1; i >= 0; i-- {
-			op := c.ops[i]
+		for _, op := range slices.Backward(ops) {
 			verb, undoes := strings.CutPrefix(op.verb, history.UndoPrefix)
 			switch {
 			case undoes:
@@ -33,9 +31,9 @@ func (l *Log) LastDone(ctx context.Context, agent, id string, wants func(verb st
 			case undone[op] > 0:
 				undone[op]--
 			case (id == "" || op.id == id) && wants(op.verb):
-				if op.onClaims() && !alone(c.ops) {
-					done = &history.Done{Verb: op.verb, ID: op.id, At: repo.When(c.name)}
-				} else if done, err = repo.doneIn(c.name, c.parent, op); err != nil {
+				if op.onClaims() && !alone(ops) {
+					done = &history.Done{Verb: op.verb, ID: op.id, At: c.made}
+				} else if done, err = repo.doneIn(c, op); err != nil {
 					return err
 				}
 				return errFound
@@ -51,8 +49,8 @@ func (l *Log) LastDone(ctx context.Context, agent, id string, wants func(verb st
 
 // NamedDone implements history.Log.
 func (l *Log) NamedDone(ctx context.Context, prefixes []string) (ids []string, err error) {
-	err = l.eachDone(ctx, func(_ *repository, c *toldCommit) error {
-		for _, op := range c.ops {
+	err = l.eachDone(ctx, func(_ *repository, _ *commit, ops []told) error {
+		for _, op := range ops {
 			begins := func(prefix string) bool { return strings.HasPrefix(op.id, prefix) }
 			if slices.ContainsFunc(prefixes, begins) && !slices.Contains(ids, op.id) {
 				ids = append(ids, op.id)
@@ -63,38 +61,17 @@ func (l *Log) NamedDone(ctx context.Context, prefixes []string) (ids []string, e
 	return ids, err
 }
 
-// toldCommit is a commit with the operations that it tells of.
-type toldCommit struct {
-	name, parent hash
-	author       string
-	ops          []told
-}
-
-// eachDone calls f for the newest commits, until it returns an error. It follows first parents.
-func (l *Log) eachDone(ctx context.Context, f func(*repository, *toldCommit) error) error {
-	repo := newRepository(l.cfg.Dir, newMemory())
+// eachDone calls f for the newest commits, with the operations that each tells of, until it returns an
+// error. It follows first parents.
+func (l *Log) eachDone(ctx context.Context, f func(*repository, *commit, []told) error) error {
+	repo := l.newRepository(ctx, newMemory())
 	defer repo.Close()
-	next, err := l.tip(ctx, repo)
+	tip, err := l.tip(ctx, repo)
 	if err != nil {
 		return err
 	}
-	for looked := 0; !next.IsZero() && looked < lookDone; looked++ {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		data, err := repo.Read(object.KindCommit, next)
-		if err != nil {
-			return err
-		}
-		head, message, _ := bytes.Cut(data, []byte("\n\n"))
-		c := &toldCommit{name: next, ops: toldBy(string(message))}
-		c.parent, c.author = commitHeader(string(head))
-		if err := f(repo, c); err != nil {
-			return err
-		}
-		next = c.parent
-	}
-	return nil
+	return repo.eachCommit(ctx, tip, func(c *commit) error { return f(repo, c, toldBy(c.message)) },
+		"--first-parent", "-n", strconv.Itoa(lookDone))
 }
 
 // tip is HEAD after the operations that wait were committed, because who has just done one looks for
@@ -162,32 +139,25 @@ func toldBy(message string) (ops []told) {
 
 // doneIn returns an operation with what its commit made of the files of its message, or of claims:
 // others may share the commit.
-func (r *repository) doneIn(commit, parent hash, op told) (*history.Done, error) {
-	done := &history.Done{Verb: op.verb, ID: op.id, At: r.When(commit)}
-	now, err := r.TreeOf(commit)
-	if err != nil {
-		return nil, err
-	}
-	before, err := r.TreeOf(parent)
-	if err != nil {
-		return nil, err
+func (r *repository) doneIn(c *commit, op told) (*history.Done, error) {
+	done := &history.Done{Verb: op.verb, ID: op.id, At: c.made}
+	var before hash
+	if len(c.parents) > 0 {
+		var err error
+		if before, err = r.TreeOf(c.parents[0]); err != nil {
+			return nil, err
+		}
 	}
 	var failed error
 	read := func(e entry) []byte {
 		if !e.IsFile() || failed != nil {
 			return nil
 		}
-		data, err := r.Read(object.KindBlob, e.Hash)
+		data, err := r.read("blob", e.Hash)
 		failed = err
 		return append([]byte{}, data...) // not nil where it is empty
 	}
-	whole := func(h hash) entry {
-		if h.IsZero() {
-			return entry{}
-		}
-		return entry{Mode: object.ModeTree, Hash: h}
-	}
-	err = r.Diff(whole(before), whole(now), "", func(path string, old, is entry) {
+	err := r.Diff(treeEntry(before), treeEntry(c.tree), "", func(path string, old, is entry) {
 		at := format.Locate(path)
 		claims := at.Kind == format.KindClaim || at.Kind == format.KindReleased
 		if claims && op.onClaims() || op.id != "" && at.ID == op.id {

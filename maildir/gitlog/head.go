@@ -14,7 +14,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"golang.org/x/sys/unix"
 
-	"mailtree/maildir/gitlog/object"
 	"mailtree/maildir/history"
 	"mailtree/maildir/tree"
 )
@@ -51,11 +50,7 @@ func holdOf(err error) *hold {
 	if errors.As(err, &h) {
 		return h
 	}
-	var special *object.SpecialError
-	if errors.As(err, &special) {
-		return notFile(special.Name)
-	}
-	return indexHold(err)
+	return nil
 }
 
 // head is what HEAD stands for.

@@ -1,12 +1,10 @@
 package gitlog
 
 import (
+	"context"
 	"errors"
-	"maps"
 	"slices"
 	"time"
-
-	"mailtree/maildir/gitlog/gitindex"
 )
 
 const (
@@ -30,16 +28,16 @@ func (m *memory) keepOwn(c ownCommit) {
 
 // state is an index and the commit that HEAD is at.
 type state struct {
-	index gitindex.Seen
+	index seen
 	head  hash
 }
 
-func (s state) sameState(t state) bool { return s.head == t.head && s.index.Same(t.index) }
+func (s state) sameState(t state) bool { return s.head == t.head && s.index.sameIndex(t.index) }
 
 // heal looks whether the last commits still stand in index and branch (followOwn). The caller holds the
 // turn.
-func (l *Log) heal() error {
-	repo, err := openRepository(l.cfg.Dir, l.mem)
+func (l *Log) heal(ctx context.Context) error {
+	repo, err := l.openRepository(ctx, l.mem)
 	if err != nil {
 		return nil // the commit that follows says why
 	}
@@ -71,16 +69,18 @@ func (l *Log) followOwn(repo *repository) error {
 	if err != nil {
 		return err
 	}
-	index, err := repo.openIndex()
+	index, err := repo.seeIndex()
 	if err != nil {
 		return err
 	}
-	defer index.Close()
-	now := state{index.Seen, at.commit}
-	if !index.Seen.Exists || now.sameState(l.mem.level) {
+	now := state{index, at.commit}
+	if !index.exists || now.sameState(l.mem.level) {
 		return nil
 	}
-	found, err := repo.undone(at.commit, index, l.mem.own)
+	if _, err := repo.checkIndex(); err != nil {
+		return err
+	}
+	found, err := repo.undone(at.commit, l.mem.own)
 	if err != nil {
 		return err
 	}
@@ -107,12 +107,13 @@ type undoing struct {
 // it is there: none of the paths that it added, or where it added none, none of all its paths. `git
 // commit -a` brings the others back by itself, and who unstages files by hand seldom unstages
 // exactly those.
-func (r *repository) undone(at hash, index *gitindex.Index, own []ownCommit) (found undoing, err error) {
+func (r *repository) undone(at hash, own []ownCommit) (found undoing, err error) {
 	of, before, err := r.traces(own)
 	if err != nil {
 		return found, err
 	}
-	if err := index.Look(slices.Collect(maps.Keys(before))); err != nil {
+	other, err := r.staged(at, func(path []byte) bool { return before[string(path)] != nil })
+	if err != nil {
 		return found, err
 	}
 	head := map[string]entry{}
@@ -122,7 +123,13 @@ func (r *repository) undone(at hash, index *gitindex.Index, own []ownCommit) (fo
 		}
 	}
 	inHead := func(c *change) bool { return isUndone(c, head[c.path], before) }
-	inIndex := func(c *change) bool { return isUndone(c, staged(index, c.path), before) }
+	inIndex := func(c *change) bool {
+		now, ok := other[c.path]
+		if !ok {
+			now = head[c.path]
+		}
+		return isUndone(c, now, before)
+	}
 	for _, changes := range of {
 		telling := slices.DeleteFunc(slices.Clone(changes), func(c *change) bool { return c.old.Mode != 0 })
 		if len(telling) == 0 {

@@ -26,16 +26,17 @@ func (t *repoTree) writeBack(old []byte) error {
 func (t *repoTree) numbered(i int) {
 	t.Helper()
 	mark, before := fmt.Sprint("marks/", i), fmt.Sprint("marks/", i-1)
+	end := strings.Repeat("!", i) + "\n" // an index put back by us hides a change of the same size in the same second
 	os.Remove(t.path(before))
 	if i%2 == 1 {
 		for _, p := range []string{fmt.Sprint("notes/", i), "profile", mark} {
-			t.write(p, fmt.Sprintln("edit", i))
+			t.write(p, fmt.Sprint("edit ", i, end))
 		}
 		t.log.Edited([]string{fmt.Sprint("notes/", i), "profile", mark, before})
 	} else {
 		id := fmt.Sprint("m", i)
 		for _, p := range []string{"messages/" + id, "agents/B/inbox/" + id, "profile", mark} {
-			t.write(p, "text of "+id+"\n")
+			t.write(p, "text of "+id+end)
 		}
 		t.record(op("send", "A", id, "messages/"+id, "agents/B/inbox/"+id, "profile", mark, before))
 	}

@@ -3,6 +3,7 @@ package gitlog
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -113,7 +114,10 @@ func (t *repoTree) send(id string, paths ...string) {
 
 func (t *repoTree) flush() {
 	t.Helper()
-	t.check(t.log.Flush(context.Background()))
+	if err := t.log.Flush(context.Background()); err != nil {
+		t.Log(t.log.State(), errors.Unwrap(err))
+		t.Fatal(err)
+	}
 }
 
 func (t *repoTree) tryGit(args ...string) (string, error) {

@@ -3,12 +3,15 @@ package gitlog
 import (
 	"bufio"
 	"bytes"
+	"context"
+	"errors"
 	"io"
-	"path/filepath"
+	"io/fs"
+	"os/exec"
 	"strings"
 	"unicode"
 
-	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
+	"golang.org/x/sys/unix"
 
 	"mailtree/maildir/format"
 )
@@ -47,109 +50,139 @@ func dangerousLink(path string) bool {
 	return strings.HasPrefix(name, ".git") || strings.HasPrefix(name, ".mailmap")
 }
 
-// ignorer answers for .gitignore files and .git/info/exclude as they are now. Its answers do not
-// count once it has met a fault.
+// ignorer asks `git check-ignore` whether .gitignore files and .git/info/exclude, as they are now, name
+// an untracked path. A nil one says no to all. Whoever makes one calls end.
 type ignorer struct {
-	fault   error // a transient one, of a file that could not be read
-	exclude []gitignore.Pattern
-	rules   map[string]gitignore.Matcher // of a folder, its parents' included
-	lines   map[string][]gitignore.Pattern
-	nested  map[string]bool
+	repo   *repository
+	files  *worktree
+	fault  error // why the answers do not count
+	cmd    *exec.Cmd
+	cancel context.CancelFunc
+	said   bytes.Buffer
+	ask    io.WriteCloser
+	tell   *bufio.Reader
 }
 
-func newIgnorer(git string) *ignorer {
-	g := &ignorer{rules: map[string]gitignore.Matcher{}, lines: map[string][]gitignore.Pattern{}, nested: map[string]bool{}}
-	b, err := readRegular(filepath.Join(git, "info/exclude"), maxIgnore)
+func (g *ignorer) start() error {
+	if err := g.repo.copyExclude(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(g.repo.ctx, commandLimit)
+	c, err := g.repo.command(ctx, "check-ignore", "-z", "--stdin", "--verbose", "--non-matching", "--no-index")
 	if err == nil {
-		g.exclude = patterns(b, nil)
+		c.Stderr = &g.said
+		g.ask, g.tell, err = startTalk(c)
 	}
-	g.noteFault(err)
-	return g
+	if err != nil {
+		cancel()
+		return err
+	}
+	g.cmd, g.cancel = c, cancel
+	return nil
 }
 
-func (g *ignorer) noteFault(err error) {
-	if g.fault == nil && transient(err) {
-		g.fault = err
+// startTalk starts a program that answers what it is asked.
+func startTalk(c *exec.Cmd) (ask io.WriteCloser, tell *bufio.Reader, err error) {
+	ask, err = c.StdinPipe()
+	if err != nil {
+		return nil, nil, err
 	}
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	return ask, bufio.NewReaderSize(out, 64<<10), err
+}
+
+// match reports whether a path is left out: by a pattern for it or for a folder above it, or because
+// it lies in a nested repository.
+func (g *ignorer) match(path string) bool {
+	if g == nil || g.fault != nil {
+		return false
+	}
+	for i := range path {
+		if path[i] != '/' {
+			continue
+		}
+		_, err := g.files.stat(path[:i] + "/.git")
+		if err == nil {
+			return true
+		}
+		if transient(err) {
+			g.fault = err
+			return false
+		}
+	}
+	pattern, err := g.pattern(path)
+	g.fault = err
+	return pattern != "" && !strings.HasPrefix(pattern, "!")
+}
+
+// pattern is the one that decides; "": there is none.
+func (g *ignorer) pattern(path string) (pattern string, err error) {
+	if g.cmd == nil {
+		if err := g.start(); err != nil {
+			return "", err
+		}
+	}
+	if _, err := io.WriteString(g.ask, path+"\x00"); err != nil {
+		return "", err
+	}
+	for i := range 4 { // source, line, pattern, path
+		field, err := g.tell.ReadString(0)
+		if err != nil {
+			return "", err
+		}
+		if i == 2 {
+			pattern = strings.TrimSuffix(field, "\x00")
+		}
+	}
+	return pattern, nil
+}
+
+// end ends the program and returns why its answers do not count.
+func (g *ignorer) end() error {
+	if g == nil {
+		return nil
+	}
+	if g.cmd != nil {
+		g.ask.Close()
+		_ = g.cmd.Wait()
+		g.cancel()
+		g.cmd = nil
+		if g.fault == nil {
+			g.fault = unread(g.said.String())
+		}
+	}
+	return g.fault
+}
+
+// unread is an error where Git says that it could not look at something that it may look at.
+func unread(said string) error {
+	for line := range strings.Lines(said) {
+		if !strings.Contains(line, "Permission denied") {
+			return errors.New("git could not look at everything: " + oneLine(line, 200))
+		}
+	}
+	return nil
 }
 
 const maxIgnore = 1 << 20
 
-// What match is asked for.
-const (
-	aFile   = false
-	aFolder = true
-)
-
-// match reports whether an untracked path is left out: by a pattern for it or for a folder above
-// it, or because it lies in a nested repository.
-func (g *ignorer) match(w *worktree, path string, isDir bool) bool {
-	elems := strings.Split(path, "/")
-	for i := 1; i <= len(elems); i++ {
-		dir := strings.Join(elems[:i-1], "/")
-		if i > 1 && g.isNested(w, dir) {
-			return true
-		}
-		if g.matcher(w, elems[:i-1], dir).Match(elems[:i], isDir || i < len(elems)) {
-			return true
-		}
+// copyExclude gives our commands the patterns of .git/info/exclude, which Git itself would open as it
+// is. Where it is no file there are none.
+func (r *repository) copyExclude() error {
+	b, err := readRegular(r.path("info/exclude"), maxIgnore)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errNotFile) {
+		return err
 	}
-	return false
+	if err := r.makeOwn(); err != nil {
+		return err
+	}
+	return r.putOwn("info/exclude", string(b))
 }
 
-func (g *ignorer) isNested(w *worktree, dir string) bool {
-	yes, ok := g.nested[dir]
-	if !ok {
-		_, err := w.stat(dir + "/.git")
-		g.noteFault(err)
-		yes = err == nil
-		g.nested[dir] = yes
-	}
-	return yes
-}
-
-// matcher holds the patterns that count in a folder.
-func (g *ignorer) matcher(w *worktree, elems []string, dir string) gitignore.Matcher {
-	if m := g.rules[dir]; m != nil {
-		return m
-	}
-	all := append([]gitignore.Pattern(nil), g.exclude...)
-	for i := 0; i <= len(elems); i++ {
-		all = append(all, g.folder(w, elems[:i])...)
-	}
-	m := gitignore.NewMatcher(all)
-	g.rules[dir] = m
-	return m
-}
-
-func (g *ignorer) folder(w *worktree, elems []string) []gitignore.Pattern {
-	path := strings.Join(append(append([]string(nil), elems...), ".gitignore"), "/")
-	ps, ok := g.lines[path]
-	if ok {
-		return ps
-	}
-	f, st, err := w.open(path)
-	g.noteFault(err)
-	if err == nil {
-		if st.Size < maxIgnore {
-			b, err := io.ReadAll(io.LimitReader(f, maxIgnore))
-			g.noteFault(err)
-			ps = patterns(b, elems)
-		}
-		f.Close()
-	}
-	g.lines[path] = ps
-	return ps
-}
-
-func patterns(data []byte, domain []string) (ps []gitignore.Pattern) {
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	for lines.Scan() {
-		l := strings.TrimSuffix(lines.Text(), "\r")
-		if l == "" || strings.HasPrefix(l, "#") || strings.TrimSpace(l) == "" {
-			continue
-		}
-		ps = append(ps, gitignore.ParsePattern(l, domain))
-	}
-	return ps
+// isKept reports whether a file in that state is one that is committed.
+func isKept(path string, st fileState) bool {
+	return st.Is(unix.S_IFREG) || st.Is(unix.S_IFLNK) && !dangerousLink(path)
 }

@@ -11,12 +11,6 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"syscall"
-	"time"
-
-	"golang.org/x/sys/unix"
-
-	"mailtree/maildir/gitlog/object"
 )
 
 // nextRef is the ref at the newest commit of a round before the branch moves there, so that a person's
@@ -27,16 +21,14 @@ const nextRef = "refs/mailtree/next"
 // moves nextRef. The program starts with the first object. Whoever makes an importer calls discard at
 // the end.
 type importer struct {
-	ctx     context.Context
-	repo    *repository
-	program func() (string, error)
+	ctx  context.Context
+	repo *repository
 
 	cmd  *exec.Cmd // nil: not started, or ended
 	pipe io.Closer
 	in   *bufio.Writer
 	said strings.Builder
-	sent bool          // a commit was given
-	cost time.Duration // processor time of the program
+	sent bool // a commit was given
 }
 
 // start starts the program where it does not run yet.
@@ -44,9 +36,12 @@ func (i *importer) start() error {
 	if i.cmd != nil {
 		return nil
 	}
-	program, err := i.program()
+	program, err := i.repo.program()
 	if err != nil {
-		return noProgram()
+		return err
+	}
+	if err := i.repo.checkObjects(); err != nil {
+		return err
 	}
 	// Only a fast-import of ours writes nextRef, and the store has one server: what is locked was killed.
 	if err := ignoreGone(os.Remove(i.repo.path(nextRef + ".lock"))); err != nil {
@@ -84,7 +79,7 @@ func (i *importer) giveFile(in io.Reader, size int64, want hash) (bool, error) {
 	}
 	fmt.Fprintf(i.in, "blob\ndata %d\n", size)
 	sum := sha1.New()
-	sum.Write(object.Header(object.KindBlob, size))
+	fmt.Fprintf(sum, "blob %d\x00", size)
 	n, err := io.Copy(io.MultiWriter(i.in, sum), io.LimitReader(in, size))
 	if n < size { // the program wants what it was promised
 		if _, err := io.CopyN(i.in, zeros{}, size-n); err != nil {
@@ -100,12 +95,12 @@ type zeros struct{}
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
 // commit gives a commit: of the first one the parent is base, of the others the one before.
-func (i *importer) commit(base hash, c object.Commit, makes []version) error {
+func (i *importer) commit(base hash, c commitFor, makes []version) error {
 	if err := i.start(); err != nil {
 		return err
 	}
 	fmt.Fprintf(i.in, "commit %s\nauthor %s %s\ncommitter %s %s\ndata %d\n%s\n", nextRef,
-		c.Author, object.GitTime(c.Written), c.Committer, object.GitTime(c.Made), len(c.Message), c.Message)
+		c.Author, gitTime(c.Written), c.Committer, gitTime(c.Made), len(c.Message), c.Message)
 	if !i.sent && !base.IsZero() {
 		fmt.Fprintf(i.in, "from %s\n", base)
 	}
@@ -167,35 +162,5 @@ func (i *importer) endProgram(err error) error {
 		_ = os.Remove(i.repo.path("fast_import_crash_" + strconv.Itoa(c.Process.Pid)))
 		err = fmt.Errorf("git fast-import: %w: %s", failed, oneLine(i.said.String(), 500))
 	}
-	if state := c.ProcessState; state != nil {
-		i.cost += state.UserTime() + state.SystemTime()
-	}
 	return err
 }
-
-// noProgram says that there is no Git.
-func noProgram() *hold {
-	return notAudited("there is no git program on the server's PATH. Install Git 2.38 or newer; the mail keeps working.")
-}
-
-// gitCommand is a command of Git that runs no hook and sees neither the system's configuration nor the
-// user's. Its processes are a group of their own, which ctx's end terminates: Git removes its temporary
-// files then.
-func gitCommand(ctx context.Context, program, dir string, args ...string) *exec.Cmd {
-	c := exec.CommandContext(ctx, program, append([]string{
-		"--no-pager", "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false", "-c", "gc.auto=0",
-	}, args...)...)
-	c.Dir = dir
-	c.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "LC_ALL=C", "GIT_DIR=" + dir,
-		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_SYSTEM=" + os.DevNull, "GIT_CONFIG_GLOBAL=" + os.DevNull,
-		"GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1",
-	}
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }
-	c.WaitDelay = 2 * time.Second
-	return c
-}
-
-// lowPriority lets the processes of a command work when nobody else wants to.
-func lowPriority(c *exec.Cmd) { _ = unix.Setpriority(unix.PRIO_PGRP, c.Process.Pid, 19) }

@@ -1,144 +1,249 @@
 package gitlog
 
 import (
+	"bytes"
+	"crypto/sha1"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
+	"strconv"
+	"strings"
+	"time"
 
-	"mailtree/maildir/gitlog/gitindex"
+	"github.com/go-git/go-git/v5/plumbing"
+	"golang.org/x/sys/unix"
 )
 
-// openIndex opens .git/index; a missing one has no entries. The caller closes it. The errors of
-// gitindex, here and when entries are read, become a *hold where they leave the package (holdOf).
-func (r *repository) openIndex() (*gitindex.Index, error) {
-	return gitindex.Open(r.path("index"), &r.mem.sound)
+// seen is what tells whether .git/index was exchanged since we looked at it.
+type seen struct {
+	exists bool
+	ino    uint64
+	size   int64
+	mtime  time.Time
+	mode   fs.FileMode
+	count  int  // of its entries
+	sum    hash // the checksum at its end; zeros where Git was told to skip it
 }
 
-// seeIndex looks at .git/index without reading all of it.
-func (r *repository) seeIndex() (gitindex.Seen, error) { return gitindex.See(r.path("index")) }
+// sameIndex reports whether both are the same file, or both none.
+func (s seen) sameIndex(t seen) bool {
+	return s.exists == t.exists && (!s.exists || s.sum == t.sum && s.ino == t.ino && s.size == t.size && s.mtime.Equal(t.mtime))
+}
 
-// indexHold says what is to be done where the index is in a state that we leave alone; nil for
-// other errors.
-func indexHold(err error) *hold {
-	h := &hold{mode: "waiting", cause: err}
-	switch {
-	case errors.Is(err, gitindex.ErrSpecial):
-		h.reason = "The mail's .git/index is not a regular file, or far too large. Remove it: it is made anew from the last commit."
-	case errors.Is(err, gitindex.ErrDamaged):
-		h.reason = fmt.Sprintf("The mail's Git index cannot be read (%v). "+
-			"Remove .git/index in the mail's folder: it is made anew from the last commit.", err)
-	case errors.Is(err, gitindex.ErrVersion4):
-		h.reason = "The mail's Git index has version 4, which the server does not write: new mail is safe but not committed. " +
-			"Run `git update-index --index-version 2` in the mail's folder: what is staged stays so."
-	case errors.Is(err, gitindex.ErrConflicts):
-		h.reason = "The mail's Git index has conflicts that are not resolved: new mail is safe but not committed. " +
-			"Resolve them with git add and git commit, or drop them with git reset."
-	case errors.Is(err, gitindex.ErrForm):
-		h.reason = fmt.Sprintf("The mail's Git index uses a form that the server cannot write (%v). "+
-			"Run `git update-index --no-split-index` and `git sparse-checkout disable` in the mail's folder.", err)
-	default:
-		return nil
+// seeIndex looks at .git/index without reading all of it. It waits for nothing and follows no link.
+// Errors: a *hold.
+func (r *repository) seeIndex() (seen, error) {
+	f, s, err := openIndex(r.path("index"))
+	if f != nil {
+		f.Close()
 	}
+	return s, err
+}
+
+const maxIndex = 2 << 30 // bytes of an index: some fifteen million files
+
+func openIndex(path string) (*os.File, seen, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, seen{}, nil
+	case errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENXIO):
+		return nil, seen{}, specialIndex()
+	case err != nil:
+		return nil, seen{}, err
+	}
+	s, err := lookAt(f)
+	if err != nil {
+		f.Close()
+		return nil, s, err
+	}
+	return f, s, nil
+}
+
+func lookAt(f *os.File) (seen, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return seen{}, err
+	}
+	secs, nanos := st.Mtim.Unix()
+	s := seen{exists: true, ino: st.Ino, size: st.Size, mtime: time.Unix(secs, nanos), mode: fs.FileMode(st.Mode) & 0o777}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Size > maxIndex {
+		return s, specialIndex()
+	}
+	var head [12]byte
+	if _, err := f.ReadAt(head[:], 0); err != nil && !errors.Is(err, io.EOF) {
+		return s, err
+	}
+	s.count = int(binary.BigEndian.Uint32(head[8:]))
+	if st.Size < int64(len(s.sum)) {
+		return s, nil
+	}
+	_, err := f.ReadAt(s.sum[:], st.Size-int64(len(s.sum)))
+	return s, err
+}
+
+func specialIndex() *hold {
+	return waiting("The mail's .git/index is not a regular file, or far too large. Remove it: it is made anew from the last commit.")
+}
+
+func damagedIndex(why error) *hold {
+	h := waiting("The mail's Git index cannot be read (%s). "+
+		"Remove .git/index in the mail's folder: it is made anew from the last commit.", oneLine(why.Error(), 200))
+	h.cause = why
 	return h
 }
 
-func entryOf(e gitindex.Entry) entry { return entry{Mode: e.Mode(), Hash: e.Hash()} }
-
-// staged is what a path that was looked for is in the index; the zero entry where it is not there.
-func staged(x *gitindex.Index, path string) (e entry) {
-	if found, ok := x.At(path); ok {
-		e = entryOf(found)
+// checkIndex looks whether an index that somebody else has written is whole and has no conflicts: Git
+// writes a new checksum without having compared the old one. Errors: a *hold.
+func (r *repository) checkIndex() (seen, error) {
+	f, s, err := openIndex(r.path("index"))
+	if f == nil || err != nil {
+		return s, err
 	}
-	return e
+	defer f.Close()
+	if s.sameIndex(r.mem.sound) {
+		return s, nil
+	}
+	sum := sha1.New()
+	n, err := io.Copy(sum, io.LimitReader(f, s.size-int64(len(s.sum))))
+	if err != nil {
+		return s, err
+	}
+	if !s.sum.IsZero() && (n < 12 || !bytes.Equal(sum.Sum(nil), s.sum[:])) {
+		return s, damagedIndex(errors.New("its checksum is wrong"))
+	}
+	conflicts, err := r.run(nil, nil, "ls-files", "-z", "--unmerged")
+	if gone := (*gitError)(nil); errors.As(err, &gone) {
+		return s, damagedIndex(err)
+	}
+	if err != nil {
+		return s, err
+	}
+	if len(conflicts) > 0 {
+		return s, waiting("The mail's Git index has conflicts that are not resolved: new mail is safe but not committed. " +
+			"Resolve them with git add and git commit, or drop them with git reset.")
+	}
+	r.mem.sound = s
+	return s, nil
 }
 
-// isSparse reports that a missing file, which was looked for, is missing because of a sparse
-// checkout.
-func isSparse(x *gitindex.Index, path string) bool {
-	e, ok := x.At(path)
-	return ok && e.Sparse()
+// fewPaths is up to how many paths are refreshed by name: Git compares each with each entry.
+const fewPaths = 100
+
+// makeIndex makes at file what an index becomes with the changes made: the entries of an index that is
+// missing are those of the commit at. Files that are as committed get their stat data, so that git
+// status need not read them. It returns the checksum.
+func (r *repository) makeIndex(file string, at hash, changes []*change) (sum hash, err error) {
+	env := []string{"GIT_INDEX_FILE=" + file}
+	if err := r.copyIndex(file); err != nil {
+		return sum, err
+	}
+	if _, err := os.Lstat(file); err != nil && !at.IsZero() {
+		if _, err := r.run(nil, env, "read-tree", at.String()); err != nil {
+			return sum, err
+		}
+	}
+	var info, paths bytes.Buffer
+	for _, c := range changes {
+		if c.new.Mode == 0 {
+			fmt.Fprintf(&info, "0 %s\t%s\x00", hash{}, c.path)
+		}
+	}
+	n := 0
+	for _, c := range changes {
+		if c.new.Mode != 0 {
+			fmt.Fprintf(&info, "%o %s\t%s\x00", c.new.Mode, c.new.Hash, c.path)
+			paths.WriteString(c.path + "\x00")
+			n++
+		}
+	}
+	if _, err := r.run(&info, env, "update-index", "-z", "--index-info"); err != nil {
+		return sum, err
+	}
+	switch {
+	case n > fewPaths:
+		_, err = r.run(nil, env, "update-index", "-q", "--refresh")
+	case n > 0:
+		_, err = r.run(&paths, append(env, "GIT_LITERAL_PATHSPECS=1"), "add", "--refresh", "--pathspec-from-file=-", "--pathspec-file-nul")
+	}
+	if failed := (*gitError)(nil); errors.As(err, &failed) && failed.said == "" {
+		err = nil // some file is another by now
+	}
+	if err != nil {
+		return sum, err
+	}
+	f, s, err := openIndex(file)
+	if err == nil && f == nil {
+		err = errors.New("git has made no index")
+	}
+	if f != nil {
+		f.Close()
+	}
+	return s.sum, err
 }
 
-// isClean reports that the file at path with that state surely has HEAD's content, so that it need
-// not be read.
-func isClean(x *gitindex.Index, path string, st gitindex.Stat, old entry) bool {
-	e, ok := x.At(path)
-	return ok && old.IsFile() && entryOf(e) == old && e.Holds(st) && st.MTime.Unix() < x.Seen.Stat.MTime.Unix()
-}
-
-// fillIndex gives a missing index the entries of HEAD's tree. They go into a file that has no name.
-func (r *repository) fillIndex(x *gitindex.Index, tree hash) error {
-	name := r.path(indexStage + ".head")
-	if err := ignoreGone(os.Remove(name)); err != nil {
+// copyIndex copies .git/index to a file of ours, with its time, by which Git tells which entries may be
+// of an older content. Where there is no index, there is no file.
+func (r *repository) copyIndex(file string) error {
+	for _, old := range []string{file, file + ".lock"} {
+		if err := ignoreGone(os.Remove(old)); err != nil {
+			return err
+		}
+	}
+	from, s, err := openIndex(r.path("index"))
+	if from == nil || err != nil {
 		return err
 	}
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	defer from.Close()
+	to, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, s.mode|0o600)
 	if err != nil {
 		return err
 	}
-	count := 0
-	err = errors.Join(os.Remove(name), r.Walk(tree, "", func(string, entry) { count++ }))
-	if err == nil {
-		w := gitindex.NewWriter(f, x.Version, count)
-		err = r.Walk(tree, "", func(path string, e entry) {
-			w.Add(gitindex.Change{Path: path, Mode: e.Mode, Hash: e.Hash})
-		})
-		if err == nil {
-			_, err = w.Finish(nil)
-		}
-	}
-	return errors.Join(err, x.Fill(f, count))
+	_, err = io.Copy(to, from)
+	return errors.Join(err, to.Close(), os.Chtimes(file, s.mtime, s.mtime))
 }
 
-// nextIndex writes to f what an index becomes with the changes made, which are sorted by path, and
-// returns its checksum and which of its entries may still be racy: they bear the present second and
-// are known to be clean.
-func (r *repository) nextIndex(
-	f *os.File, x *gitindex.Index, changes []*change, w *worktree,
-) (sum []byte, recent map[string]gitindex.Stat, err error) {
-	recent = map[string]gitindex.Stat{}
-	all := make([]gitindex.Change, len(changes))
-	for i, c := range changes {
-		all[i] = gitindex.Change{
-			Path:     c.path,
-			Mode:     c.new.Mode,
-			Hash:     c.new.Hash,
-			Stat:     c.stat,
-			Replaces: c.old.IsFile(),
-		}
-		if c.new.Mode != 0 && !c.stat.Uncertain {
-			recent[c.path] = c.stat
-		}
+// staged tells what the index has where that is not what a commit has, of the wanted paths.
+func (r *repository) staged(at hash, wanted func(path []byte) bool) (map[string]entry, error) {
+	found := map[string]entry{}
+	var meta []byte
+	tree := at.String()
+	if at.IsZero() {
+		tree = emptyTree.String()
 	}
-	sum, err = x.Rewrite(f, all, func(e gitindex.Entry) {
-		if st, ok := r.settleRacy(w, e); ok {
-			recent[string(e.Name)] = st
+	err := r.stream(r.ctx, func(record []byte) error {
+		if len(meta) == 0 { // ":OLDMODE NEWMODE OLDHASH NEWHASH STATUS", and the path comes next
+			meta = append(meta, record...)
+			return nil
 		}
-	})
-	return sum, recent, err
+		if wanted(record) {
+			f := strings.Fields(string(meta))
+			if len(f) != 5 {
+				return fmt.Errorf("git diff-index says %q", meta)
+			}
+			mode, err := strconv.ParseUint(f[1], 8, 32)
+			if err != nil {
+				return err
+			}
+			found[string(record)] = entry{uint32(mode), plumbing.NewHash(f[3])}
+		}
+		meta = meta[:0]
+		return nil
+	}, nil, "diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-abbrev", "--ignore-submodules", tree)
+	return found, err
 }
 
-// settleRacy deals with a racy entry as Git does when it writes an index (racy-git(5)). Where the
-// content of the file is another, the entry is made such that Git looks at it. Where it is the same
-// the entry stays: one that Git does not believe makes git revert and git checkout say that a file
-// has local changes, as they do not look at it themselves. Those that are ours and untouched since
-// are not read, and ok is true. Where it cannot be told the entry is smudged too.
-func (r *repository) settleRacy(w *worktree, e gitindex.Entry) (st gitindex.Stat, ok bool) {
-	path := string(e.Name)
-	now, err := w.stat(path)
-	if err == nil {
-		if st, ok := r.mem.recent[path]; ok && e.Holds(st) && now.Same(st) {
-			return st, true
+// sparse tells which paths of the index are meant to be missing on disk.
+func (r *repository) sparse() (map[string]bool, error) {
+	found := map[string]bool{}
+	err := r.stream(r.ctx, func(record []byte) error {
+		if path, ok := bytes.CutPrefix(record, []byte("S ")); ok {
+			found[string(path)] = true
 		}
-	}
-	if transient(err) || err == nil && e.MayHold(now) && !w.has(path, now, e.Hash()) {
-		e.Smudge()
-	}
-	return st, false
-}
-
-// has reports whether the file at path, which is in the given state, surely has a content.
-func (w *worktree) has(path string, st gitindex.Stat, content hash) bool {
-	now, _, _, err := w.blob(path, st)
-	return err == nil && now.Hash == content
+		return nil
+	}, nil, "ls-files", "-z", "-t")
+	return found, err
 }

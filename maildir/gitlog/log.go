@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"os/exec"
 	"sync"
 	"time"
 
@@ -70,12 +69,10 @@ type Log struct {
 	turn   chan struct{}          // held by the one who commits
 	wake   chan struct{}          // rings Run
 	litter chan struct{}          // rings keepHouse
-	moved  chan struct{}          // rings keepGraph
 	git    func() (string, error) // finds the program
 	mem    *memory                // guarded by turn
 	step   func(string)           // tests stop here
 
-	cost       time.Duration // processor time of git programs in this round; guarded by turn
 	gentle     int           // see there
 	recordTime time.Duration // the same
 
@@ -114,9 +111,8 @@ func Open(cfg Config) (*Log, error) {
 		cfg.Share = &Share{}
 	}
 	l := &Log{cfg: cfg, turn: make(chan struct{}, 1), wake: make(chan struct{}, 1), litter: make(chan struct{}, 1),
-		moved: make(chan struct{}, 1), mem: newMemory(),
-		step: func(string) {}, gentle: gentle, recordTime: recordTime}
-	l.git = func() (string, error) { return exec.LookPath("git") }
+		mem: newMemory(), step: func(string) {}, gentle: gentle, recordTime: recordTime}
+	l.git = findGit
 	l.edits = map[string]struct{}{}
 	files, err := openWorktree(cfg.Dir)
 	if err != nil {
@@ -132,7 +128,7 @@ func Open(cfg Config) (*Log, error) {
 }
 
 func (l *Log) open() error {
-	repo, err := l.openRepaired()
+	repo, err := l.openRepaired(context.Background())
 	if err != nil {
 		return err
 	}
@@ -148,7 +144,7 @@ func (l *Log) open() error {
 // Look says how the audit of the work tree at dir stands, without changing anything: the Mode and
 // Reason of a history.State.
 func Look(dir string) (mode, reason string) {
-	l := &Log{cfg: Config{Dir: dir}, mem: newMemory()}
+	l := &Log{cfg: Config{Dir: dir}, git: findGit}
 	if err := l.standing(); err != nil {
 		return modeOf(err)
 	}
@@ -163,8 +159,8 @@ func setDefault[T comparable](v *T, to T) {
 }
 
 // openRepaired opens the repository and repairs it. The caller holds the turn, and closes it.
-func (l *Log) openRepaired() (*repository, error) {
-	repo, err := openRepository(l.cfg.Dir, l.mem)
+func (l *Log) openRepaired(ctx context.Context) (*repository, error) {
+	repo, err := l.openRepository(ctx, l.mem)
 	if err != nil {
 		return nil, err
 	}
@@ -236,25 +232,24 @@ const lastChance = 5 * time.Second
 // Run implements history.Log: it commits what is due until ctx ends, then what is left, at most
 // for five seconds, and returns nil. It sleeps while nothing is pending. With Config.External it
 // begins with the edits that were made while it did not run (catchUp). When it is quiet it puts
-// packs together (keepHouse). It keeps the graph level with the branch (keepGraph).
+// packs together (keepHouse).
 func (l *Log) Run(ctx context.Context) error {
 	var aside sync.WaitGroup
 	l.mu.Lock()
 	before := l.recorded
 	l.mu.Unlock()
-	var rest *place
+	done := true
 	if l.cfg.External {
-		aside.Go(func() { rest = l.catchUp(ctx, before) })
+		aside.Go(func() { done = l.catchUp(ctx, before) })
 	}
 	aside.Go(func() { l.keepHouse(ctx) })
-	aside.Go(func() { l.keepGraph(ctx) })
 	l.whenDue(ctx, l.wake, l.due, l.commitDue)
 	aside.Wait()
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastChance)
 	defer cancel()
 	err := l.Flush(end)
-	if err == nil && rest != nil {
-		err = l.lastLook(end, before, *rest)
+	if err == nil && !done {
+		err = l.lastLook(end, before)
 	}
 	if err != nil {
 		l.cfg.Log.Warn("not everything could be committed before the end", "pending", l.State().Pending, "error", err)
@@ -300,12 +295,12 @@ func (l *Log) commitDue(ctx context.Context) {
 				return err
 			}
 		}
-		return l.lookBack()
+		return l.lookBack(ctx)
 	})
 }
 
 // lookBack heals the last commits when the time for it has come.
-func (l *Log) lookBack() error {
+func (l *Log) lookBack(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.look.IsZero() || time.Now().Before(l.look) {
@@ -313,7 +308,7 @@ func (l *Log) lookBack() error {
 	}
 	l.look = time.Time{}
 	l.mu.Unlock()
-	err := l.heal()
+	err := l.heal(ctx)
 	l.mu.Lock()
 	if err != nil {
 		l.failed(time.Now())
@@ -371,7 +366,7 @@ func (l *Log) Flush(ctx context.Context) error {
 			if err := l.commitEdits(ctx); err != nil {
 				return err
 			}
-			if err := l.heal(); err != nil {
+			if err := l.heal(ctx); err != nil {
 				return err
 			}
 			return l.commitEdits(ctx) // what heal has handed over
@@ -381,11 +376,11 @@ func (l *Log) Flush(ctx context.Context) error {
 
 // Preserve implements history.Log. For what a commit has it does not wait until others are made.
 func (l *Log) Preserve(ctx context.Context, paths []string) error {
-	if l.isSaved(paths) {
+	if l.isSaved(ctx, paths) {
 		return nil
 	}
 	return unavailable(l.exclusive(ctx, func() error {
-		unsaved, err := l.unsaved(paths, l.mem)
+		unsaved, err := l.unsaved(ctx, paths, l.mem)
 		if err != nil || len(unsaved) == 0 {
 			return err
 		}
@@ -394,7 +389,7 @@ func (l *Log) Preserve(ctx context.Context, paths []string) error {
 				return err
 			}
 		}
-		if unsaved, err = l.unsaved(paths, l.mem); err != nil || len(unsaved) == 0 {
+		if unsaved, err = l.unsaved(ctx, paths, l.mem); err != nil || len(unsaved) == 0 {
 			return err
 		}
 		if !l.cfg.External {
@@ -404,7 +399,7 @@ func (l *Log) Preserve(ctx context.Context, paths []string) error {
 		if err := l.commitBatch(ctx, batch{edits: paths, force: true}); err != nil {
 			return err
 		}
-		if unsaved, err = l.unsaved(paths, l.mem); err != nil || len(unsaved) == 0 {
+		if unsaved, err = l.unsaved(ctx, paths, l.mem); err != nil || len(unsaved) == 0 {
 			return err
 		}
 		return waiting("The file cannot be committed, so it is left alone: %s %s.",
@@ -441,8 +436,11 @@ func (l *Log) State() history.State {
 
 // standing finds the states of a repository in which nothing is committed.
 func (l *Log) standing() error {
-	repo, err := openRepository(l.cfg.Dir, newMemory()) // l.mem is guarded by the turn
+	repo, err := l.openRepository(context.Background(), newMemory()) // l.mem is guarded by the turn
 	if err != nil {
+		return err
+	}
+	if _, err := l.git(); err != nil {
 		return err
 	}
 	if err := repo.busy(); err != nil {
@@ -456,11 +454,9 @@ func (l *Log) standing() error {
 	if err != nil {
 		return err
 	}
-	index, err := repo.openIndex()
-	if err != nil {
+	if _, err := repo.seeIndex(); err != nil {
 		return err
 	}
-	index.Close()
 	return repo.staleLocks(at)
 }
 

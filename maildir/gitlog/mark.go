@@ -2,14 +2,14 @@ package gitlog
 
 import (
 	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"time"
 
-	"mailtree/maildir/gitlog/gitindex"
+	"github.com/go-git/go-git/v5/plumbing"
 )
 
 // mark is .git/mailtree-mark: what we are about to do under Git's locks, durable before we take
@@ -23,14 +23,18 @@ type mark struct {
 	New    string   `json:"new"`   // our commit
 	Index  []string `json:"index"` // checksums of the indexes that we may have put into place
 	Lock   string   `json:"lock"`  // the text of our index.lock
+
+	// What the reflogs say of the move.
+	By  string    `json:"by"`
+	At  time.Time `json:"at"`
+	Log string    `json:"log"`
 }
 
 const (
 	markFile   = "mailtree-mark" // all in .git
 	branchFile = "mailtree-branch"
 	indexStage = "mailtree-index" // our index before it is renamed,
-	lockStage  = "mailtree-lock"  // index.lock and
-	refStage   = "mailtree-ref"   // <ref>.lock before they are linked
+	lockStage  = "mailtree-lock"  // index.lock before it is linked
 )
 
 func (r *repository) writeMark(m *mark) error {
@@ -77,34 +81,25 @@ func (r *repository) stageLock(m *mark) error {
 	return r.stage(lockStage, []byte(m.Lock), 0o666)
 }
 
-// stageIndex writes the next index, and the mark that knows it.
-func (r *repository) stageIndex(
-	m *mark, x *gitindex.Index, changes []*change, files *worktree,
-) (recent map[string]gitindex.Stat, err error) {
-	if err := ignoreGone(os.Remove(r.path(indexStage))); err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(r.path(indexStage), os.O_WRONLY|os.O_CREATE|os.O_EXCL, x.Mode)
+// stageIndex makes the next index, and the mark that knows it.
+func (r *repository) stageIndex(m *mark, changes []*change) error {
+	sum, err := r.makeIndex(r.path(indexStage), plumbing.NewHash(m.Old), changes)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	sum, recent, err := r.nextIndex(f, x, changes, files)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return nil, err
-	}
-	m.Index = append(m.Index, hex.EncodeToString(sum))
-	return recent, r.writeMark(m)
+	m.Index = append(m.Index, sum.String())
+	return r.writeMark(m)
 }
 
-// staged are the paths that must be durable before a lock is taken.
-func (r *repository) staged() []string {
-	return []string{r.path(indexStage), r.path(lockStage), r.path(refStage), r.path(markFile), r.git}
+// stagedFiles are the paths that must be durable before a lock is taken.
+func (r *repository) stagedFiles() []string {
+	return []string{r.path(indexStage), r.path(lockStage), r.path(markFile), r.git}
 }
 
-// unstage removes what is left of the three, and the mark last.
+// unstage removes what is left of them, and the mark last.
 func (r *repository) unstage() error {
-	for _, f := range []string{r.path(indexStage), r.path(lockStage), r.path(refStage), r.path(markFile)} {
-		if err := ignoreGone(os.Remove(f)); err != nil {
+	for _, f := range []string{indexStage, indexStage + ".lock", lockStage, markFile} {
+		if err := ignoreGone(os.Remove(r.path(f))); err != nil {
 			return err
 		}
 	}

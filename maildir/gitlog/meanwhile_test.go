@@ -45,7 +45,7 @@ func TestBranchLeftMeanwhile(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
 	tr.log.step = func(s string) {
-		if s == "ref locked" && tr.git("rev-parse", "--abbrev-ref", "HEAD") == "main" {
+		if s == "index locked" && tr.git("rev-parse", "--abbrev-ref", "HEAD") == "main" {
 			tr.git("symbolic-ref", "HEAD", "refs/heads/side") // what checkout -b does, which takes no lock of the index
 			tr.git("update-ref", "refs/heads/side", "main")
 		}
@@ -182,7 +182,7 @@ func TestLockOfAPersonGoingBack(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
 	at := tr.git("rev-parse", "HEAD")
-	repo, err := openRepository(tr.dir, newMemory())
+	repo, err := tr.log.openRepository(t.Context(), newMemory())
 	tr.check(err)
 	tr.check(repo.writeMark(&mark{Branch: "refs/heads/main", Old: at, New: at}))
 	tr.git("commit", "-qm", "by hand", "--allow-empty")

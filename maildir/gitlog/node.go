@@ -1,10 +1,6 @@
 package gitlog
 
-import (
-	"strings"
-
-	"mailtree/maildir/gitlog/object"
-)
+import "strings"
 
 // node is a folder or file on the way to a changed path.
 type node struct {
@@ -49,7 +45,7 @@ func (n *node) resolve(r *repository) error {
 		return err
 	}
 	n.size = len(data)
-	err = object.EachEntry(data, func(name []byte, e entry, _ []byte) {
+	err = eachEntry(data, func(name []byte, e entry, _ []byte) {
 		if kid := n.kids[string(name)]; kid != nil {
 			kid.old = e
 		}

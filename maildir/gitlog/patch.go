@@ -10,8 +10,6 @@ import (
 	fdiff "github.com/go-git/go-git/v5/plumbing/format/diff"
 	"github.com/go-git/go-git/v5/utils/diff"
 	"github.com/sergi/go-diff/diffmatchpatch"
-
-	"mailtree/maildir/gitlog/object"
 )
 
 const (
@@ -28,7 +26,7 @@ func (r *repository) patch(path string, old, now entry) (string, error) {
 		if e.Mode == 0 {
 			continue
 		}
-		data, err := r.Read(object.KindBlob, e.Hash)
+		data, err := r.read("blob", e.Hash)
 		if err != nil {
 			return "", err
 		}

@@ -321,11 +321,6 @@ func TestUnusableRepository(t *testing.T) {
 	tr.state("off", ".git folder is missing")
 	tr.check(os.Rename(tr.path(".mailtree/away"), tr.path(".git")))
 	tr.goesOn()
-	// A split index.
-	tr.git("update-index", "--split-index")
-	tr.refused("m7", "waiting", "no-split-index")
-	tr.git("update-index", "--no-split-index")
-	tr.goesOn()
 	// A damaged index.
 	tr.write(".git/index", "DIRC nonsense nonsense nonsense nonsense")
 	tr.send("m8", "messages/m8")
@@ -335,7 +330,7 @@ func TestUnusableRepository(t *testing.T) {
 	tr.state("waiting", "Remove .git/index")
 	tr.check(os.Remove(tr.path(".git/index")))
 	tr.goesOn()
-	tr.equal("ids", strings.Join(tr.ids(), " "), "m6 m7 m8")
+	tr.equal("ids", strings.Join(tr.ids(), " "), "m6 m8")
 }
 
 func TestForeignLock(t *testing.T) {

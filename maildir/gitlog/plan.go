@@ -9,8 +9,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mailtree/maildir/gitlog/gitindex"
-	"mailtree/maildir/gitlog/object"
 	"mailtree/maildir/tree"
 )
 
@@ -20,7 +18,6 @@ type change struct {
 	at       *node
 	old, new entry  // in HEAD, in the newest commit
 	data     []byte // of new, where it is a file that was read or written and is kept; else it is read again
-	stat     gitindex.Stat
 	gone     bool   // nothing is there on disk
 	mild     bool   // not named itself, but found below a folder that was: .gitignore counts
 	skipped  string // why the file on disk cannot be committed; then new is old
@@ -32,8 +29,8 @@ func (c *change) differs() bool { return c.new != c.old }
 // wrote there, else what is on disk now.
 type plan struct {
 	repo    *repository
-	base    entry // HEAD's tree
-	index   *gitindex.Index
+	base    entry           // HEAD's tree
+	missing map[string]bool // paths that are meant to be missing on disk; nil: not asked yet
 	files   *worktree
 	ignore  *ignorer // nil: .gitignore does not count
 	written map[string]delivery
@@ -43,22 +40,19 @@ type plan struct {
 	changes map[string]*change
 }
 
-func newPlan(r *repository, base hash, index *gitindex.Index) (*plan, error) {
+func newPlan(r *repository, base hash) (*plan, error) {
 	files, err := openWorktree(r.dir)
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{repo: r, index: index, files: files, changes: map[string]*change{}}
-	if !base.IsZero() {
-		p.base = entry{Mode: object.ModeTree, Hash: base}
-	}
+	p := &plan{repo: r, base: treeEntry(base), files: files, changes: map[string]*change{}}
 	p.root.old = p.base
 	return p, nil
 }
 
 func (p *plan) close() {
 	p.files.close()
-	p.index.Close()
+	_ = p.ignore.end()
 }
 
 // name takes paths into the plan; a folder stands for all that is below it on disk or in HEAD.
@@ -82,6 +76,18 @@ func (p *plan) name(paths []string) error {
 		}
 		if transient(err) {
 			return err
+		}
+		if errors.Is(err, fs.ErrNotExist) && path != "" { // a folder that is gone, maybe
+			have, err := p.repo.Lookup(p.base, path)
+			if err == nil && have.IsTree() {
+				err = p.nameFolder(path)
+			}
+			if err != nil {
+				return err
+			}
+			if have.IsTree() {
+				continue
+			}
 		}
 		p.add(path, byName)
 	}
@@ -155,10 +161,7 @@ func (p *plan) walk(path string) error {
 		return nil
 	}
 	for _, name := range names {
-		f := name
-		if path != "" {
-			f = path + "/" + name
-		}
+		f := joined(path, name)
 		if !committable(f) {
 			continue
 		}
@@ -173,7 +176,7 @@ func (p *plan) walk(path string) error {
 			p.add(f, byFolder)
 			continue
 		}
-		if p.ignore != nil && p.ignore.match(p.files, f, aFolder) {
+		if p.ignore.match(f) {
 			continue
 		}
 		if err := p.walk(f); err != nil {
@@ -200,10 +203,7 @@ func (p *plan) load(log *slog.Logger) error {
 			log.Debug("file left out of the audit", "path", c.path, "reason", c.skipped)
 		}
 	}
-	if p.ignore != nil {
-		return p.ignore.fault
-	}
-	return nil
+	return p.ignore.end()
 }
 
 func (p *plan) sorted() []*change {
@@ -220,11 +220,7 @@ func (p *plan) loadOne(c *change) error {
 	st, err := p.files.stat(c.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		c.gone = true
-		if c.old.Mode != object.ModeModule && !isSparse(p.index, c.path) {
-			c.new = entry{}
-		}
-		return nil
+		return p.loadGone(c)
 	case err == nil && st.Is(unix.S_IFDIR):
 		if c.old.IsFile() {
 			c.new = entry{}
@@ -236,36 +232,49 @@ func (p *plan) loadOne(c *change) error {
 	case err == nil && st.Is(unix.S_IFLNK) && dangerousLink(c.path):
 		c.skipped = "a link with a name that means something to Git"
 		return nil
-	case err == nil && c.old.Mode == 0 && p.ignore != nil && p.ignore.match(p.files, c.path, aFile):
+	case err == nil && c.old.Mode == 0 && p.ignore.match(c.path):
 		c.skipped = "ignored"
-		return nil
-	}
-	c.stat = st
-	if err == nil && isClean(p.index, c.path, st, c.old) {
 		return nil
 	}
 	var e entry
 	if err == nil {
-		e, c.data, c.stat, err = p.files.blob(c.path, st)
+		e, c.data, err = p.files.blob(c.path, st)
 	}
 	if p.kept += len(c.data); p.kept > maxKept {
 		c.data = nil
 	}
 	switch {
 	case err == nil:
-		if !p.repo.config.fileMode && e.Mode != object.ModeLink {
-			e.Mode = object.ModeFile
-			if c.old.Mode == object.ModeExec {
-				e.Mode = object.ModeExec
+		if !p.repo.config.fileMode && e.Mode != modeLink {
+			e.Mode = modeFile
+			if c.old.Mode == modeExec {
+				e.Mode = modeExec
 			}
 		}
 		c.new = e
 	case errors.Is(err, fs.ErrNotExist):
-		c.gone, c.new = true, entry{}
+		return p.loadGone(c)
 	case transient(err):
 		return err
 	default:
 		c.skipped = err.Error()
+	}
+	return nil
+}
+
+// loadGone is loadOne where nothing is on disk: because of a sparse checkout, maybe.
+func (p *plan) loadGone(c *change) (err error) {
+	c.gone = true
+	if !c.old.IsFile() {
+		return nil
+	}
+	if p.missing == nil {
+		if p.missing, err = p.repo.sparse(); err != nil {
+			return err
+		}
+	}
+	if !p.missing[c.path] {
+		c.new = entry{}
 	}
 	return nil
 }

@@ -1,26 +1,27 @@
 package gitlog
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
-	"fmt"
+	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
-
-	"mailtree/maildir/gitlog/gitindex"
 )
 
 // publication moves branch and index to a new commit together. Git's own protocol, in this order:
 //
-//  1. index, ref, lock and mark are written beside, and made durable with all objects (importer);
+//  1. the next index, lock and mark are written beside, and made durable with all objects (importer);
 //  2. index.lock is made by link, which fails where it exists; the mark tells it from a person's lock;
 //  3. HEAD, branch and index are compared with what the commit was built on;
-//  4. the ref becomes <ref>.lock by link, HEAD and branch are compared once more, reflogs are written;
-//  5. the index is renamed into place, <ref>.lock to the ref; index.lock is given back a moment later.
+//  4. git update-ref locks HEAD and the branch where the branch still has its old value (refMove);
+//  5. the index is renamed into place, git update-ref moves the branch; index.lock is given back a
+//     moment later.
 //
 // The order of step 5 and the moment matter, because `git commit` reads HEAD, then the index, and
 // only then takes index.lock. If the branch moved first, it could read the new branch and the old
@@ -34,13 +35,10 @@ type publication struct {
 	repo   *repository
 	at     head // what the commit was built on
 	commit hash
-	log    string // "Name <mail> time zone\tcommit: subject"
-	plan   *plan
 	mark   mark
-	recent map[string]gitindex.Stat
-	seen   gitindex.Seen // the index that ours was made from
-	locked bool          // index.lock is ours
-	ref    bool          // <ref>.lock is ours
+	seen   seen // the index that ours was made from
+	locked bool // index.lock is ours
+	move   *refMove
 	step   func(string)
 	land   func() // called before the branch moves
 }
@@ -53,46 +51,34 @@ var (
 // run publishes; after an error that is not isMade the caller must abandon. errMoved: somebody else
 // was first, build anew. *hold: a lock is not to be had. errUnsynced and errHalf: the commit is
 // made, what follows it is not.
-func (p *publication) run(ctx context.Context) error {
-	if err := p.prepare(); err != nil {
+func (p *publication) run(ctx context.Context, changes []*change) error {
+	if err := p.prepare(changes); err != nil {
 		return err
 	}
 	if err := p.lock(ctx); err != nil {
 		return err
 	}
-	return p.finishRef()
+	return p.finish()
 }
 
 // prepare is step 1.
-func (p *publication) prepare() error {
+func (p *publication) prepare(changes []*change) error {
 	r, m := p.repo, &p.mark
-	m.New = p.commit.String()
-	if err := r.stage(refStage, []byte(m.New+"\n"), 0o666); err != nil {
+	m.Branch, m.Old, m.New = p.at.branch, p.at.commit.String(), p.commit.String()
+	if err := r.stageIndex(m, changes); err != nil {
 		return err
 	}
-	write := r.stageLock
-	if p.locked {
-		write = r.writeMark
-	}
-	if err := write(m); err != nil {
-		return err
+	if !p.locked {
+		if err := r.stageLock(m); err != nil {
+			return err
+		}
 	}
 	p.step("staged")
-	return p.sync(r.staged())
-}
-
-func (p *publication) sync(names []string) error {
-	return syncAll(p.repo.git, names)
-}
-
-// stageIndex writes the next index.
-func (p *publication) stageIndex() (err error) {
-	p.mark.Branch, p.mark.Old, p.mark.New = p.at.branch, p.at.commit.String(), ""
-	if !p.commit.IsZero() {
-		p.mark.New = p.commit.String()
+	if err := syncAll(r.git, r.stagedFiles()); err != nil {
+		return err
 	}
-	p.seen = p.plan.index.Seen
-	p.recent, err = p.repo.stageIndex(&p.mark, p.plan.index, p.plan.differing(), p.plan.files)
+	var err error
+	p.move, err = r.startMove(m)
 	return err
 }
 
@@ -103,7 +89,7 @@ func (p *publication) reserve(ctx context.Context) error {
 	if err := p.repo.stageLock(&p.mark); err != nil {
 		return err
 	}
-	if err := p.sync(p.repo.staged()); err != nil {
+	if err := syncAll(p.repo.git, p.repo.stagedFiles()); err != nil {
 		return err
 	}
 	if err := p.lockIndex(ctx); err != nil {
@@ -124,55 +110,61 @@ func (p *publication) lock(ctx context.Context) error {
 	if err := p.unchanged(); err != nil {
 		return err
 	}
-	if err := p.lockRef(ctx); err != nil {
+	if err := p.move.prepare(); err != nil {
 		return err
 	}
 	p.step("ref locked")
-	if now, err := p.repo.head(); err != nil {
-		return err
-	} else if now != p.at { // HEAD too: checkout -b takes no lock of the index
-		return errMoved
+	return p.sameHead()
+}
+
+// sameHead compares HEAD and branch with what the commit was built on.
+func (p *publication) sameHead() error {
+	now, err := p.repo.head()
+	if err == nil && now != p.at {
+		err = errMoved
 	}
-	return p.writeLogs()
+	return err
+}
+
+// unchanged is step 3.
+func (p *publication) unchanged() error {
+	if err := p.repo.busy(); err != nil {
+		return err
+	}
+	if err := p.sameHead(); err != nil {
+		return err
+	}
+	now, err := p.repo.seeIndex()
+	if err == nil && !now.sameIndex(p.seen) {
+		err = errMoved
+	}
+	return err
 }
 
 // lockIndex waits for index.lock, at most lockPatience.
 func (p *publication) lockIndex(ctx context.Context) error {
-	ok, err := p.takeLock(ctx, lockStage, "index.lock", lockPatience)
-	if err != nil {
-		return err
+	deadline := time.Now().Add(lockPatience)
+	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
+		err := link(p.repo.path(lockStage), p.repo.path("index.lock"))
+		if p.locked = err == nil; p.locked {
+			return nil
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return p.repo.lockedBy("index.lock")
+		}
+		if err := pause(ctx, wait); err != nil {
+			return err
+		}
 	}
-	if !ok {
-		return p.repo.lockedBy("index.lock")
-	}
-	p.locked = true
-	return nil
 }
 
 const (
 	lockPatience = 2 * time.Second
-	refPatience  = 200 * time.Millisecond
+	refPatience  = "core.filesRefLockTimeout=200" // milliseconds
 )
-
-// takeLock links from to the lock to, with growing pauses while somebody else has it.
-func (p *publication) takeLock(ctx context.Context, from, to string, patience time.Duration) (bool, error) {
-	deadline := time.Now().Add(patience)
-	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
-		err := link(p.repo.path(from), p.repo.path(to))
-		if err == nil {
-			return true, nil
-		}
-		if !errors.Is(err, fs.ErrExist) {
-			return false, err
-		}
-		if time.Now().After(deadline) {
-			return false, nil
-		}
-		if err := pause(ctx, wait); err != nil {
-			return false, err
-		}
-	}
-}
 
 // link gives from the name to, which must not exist. Where the file system has no links the lock is
 // made as Git makes it: then a kill at this very point leaves a lock that a person must remove.
@@ -209,7 +201,7 @@ func pause(ctx context.Context, d time.Duration) error {
 func (r *repository) rest(ctx context.Context) error {
 	for range 4 {
 		s, err := r.seeIndex()
-		if err != nil || !s.Exists || s.Same(r.mem.index) || time.Since(s.Stat.MTime) > restTime || time.Since(s.Stat.MTime) < 0 {
+		if err != nil || !s.exists || s.sameIndex(r.mem.sound) || time.Since(s.mtime) > restTime || time.Since(s.mtime) < 0 {
 			return err
 		}
 		if err := pause(ctx, restTime/2); err != nil {
@@ -251,132 +243,47 @@ func (r *repository) lockedBy(name string) error {
 	return waiting("The mail waits for a git command that holds .git/%s. It is committed when that command ends.", name)
 }
 
-// unchanged compares HEAD and the repository's state with what the commit was built on, and makes
-// the index anew where somebody has written it since, now that nobody else can.
-func (p *publication) unchanged() error {
-	if err := p.repo.busy(); err != nil {
-		return err
-	}
-	if now, err := p.repo.head(); err != nil {
-		return err
-	} else if now != p.at {
-		return errMoved
-	}
-	now, err := p.repo.seeIndex()
-	if err != nil || now.Same(p.seen) {
-		return err
-	}
-	index, err := p.repo.openIndex()
-	if err != nil {
-		return err
-	}
-	p.plan.index.Close()
-	if p.plan.index = index; !index.Seen.Exists {
-		return errMoved
-	}
-	if err := p.stageIndex(); err != nil {
-		return err
-	}
-	return p.sync(p.repo.staged())
-}
-
-func (p *publication) lockRef(ctx context.Context) error {
-	for range 3 {
-		ok, err := p.takeLock(ctx, refStage, p.at.branch+".lock", refPatience)
-		if errors.Is(err, fs.ErrNotExist) { // pack-refs removes folders that became empty
-			if err := os.MkdirAll(filepath.Dir(p.repo.path(p.at.branch)), 0o777); err != nil {
-				return err
-			}
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if !ok {
-			return p.repo.lockedBy(p.at.branch + ".lock")
-		}
-		p.ref = true
-		return nil
-	}
-	return p.repo.lockedBy(p.at.branch + ".lock")
-}
-
-// writeLogs appends to the reflogs of HEAD and the branch, as Git does before it moves the ref.
-func (p *publication) writeLogs() error {
-	line := fmt.Sprintf("%s %s %s\n", p.at.commit, p.commit, p.log)
-	for _, name := range []string{"HEAD", p.at.branch} {
-		file := p.repo.path("logs/" + name)
-		flags := os.O_WRONLY | os.O_APPEND | unix.O_NONBLOCK
-		if p.repo.config.reflog {
-			flags |= os.O_CREATE
-			if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
-				return err
-			}
-		}
-		f, err := os.OpenFile(file, flags, 0o666)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if errors.Is(err, unix.ENXIO) || errors.Is(err, unix.EISDIR) {
-			return notFile("logs/" + name)
-		}
-		if err != nil {
-			return err
-		}
-		if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
-			f.Close()
-			return notFile("logs/" + name)
-		}
-		_, err = f.WriteString(line)
-		if err = errors.Join(err, f.Close()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // errHalf: the index has moved, the branch or the lock did not follow; repair finishes that before
 // anything else.
 var errHalf = errors.New("the commit is made but Git's locks could not be given back")
 
-// finishRef is step 5.
-func (p *publication) finishRef() error {
-	if err := os.Rename(p.repo.path(indexStage), p.repo.path("index")); err != nil {
+// finish is step 5.
+func (p *publication) finish() error {
+	r := p.repo
+	if err := os.Rename(r.path(indexStage), r.path("index")); err != nil {
 		return err
 	}
 	p.step("index moved")
 	p.land()
-	if err := os.Rename(p.repo.path(p.at.branch+".lock"), p.repo.path(p.at.branch)); err != nil {
+	if err := p.move.commit(); err != nil {
 		return errors.Join(errHalf, err)
 	}
 	p.step("ref moved")
-	p.repo.mem.recent = p.recent
-	p.repo.mem.index, _ = p.repo.seeIndex()
-	p.repo.mem.sound = p.repo.mem.index
-	level := state{p.seen, p.at.commit}
-	if level.sameState(p.repo.mem.level) {
-		p.repo.mem.level = state{p.repo.mem.index, p.commit}
+	was := state{p.seen, p.at.commit}
+	now, _ := r.seeIndex()
+	r.mem.sound = now
+	if was.sameState(r.mem.level) {
+		r.mem.level = state{now, p.commit}
 	} else {
-		p.repo.mem.level = state{}
+		r.mem.level = state{}
 	}
-	time.Sleep(lockAfter + time.Duration(p.plan.index.Count)*lockPerEntry)
-	if err := os.Remove(p.repo.path("index.lock")); err != nil {
+	time.Sleep(lockAfter + time.Duration(now.count)*lockPerEntry)
+	if err := os.Remove(r.path("index.lock")); err != nil {
 		return errors.Join(errHalf, err)
 	}
 	p.step("unlocked")
-	if err := p.sync(p.moved()); err != nil {
+	if err := syncAll(r.git, p.moved()); err != nil {
 		return errors.Join(errUnsynced, err)
 	}
 	p.step("durable")
-	_ = p.repo.unstage() // the commit is made and the locks may be somebody else's by now: what stays is found by repair
+	_ = r.unstage() // the commit is made and the locks may be somebody else's by now: what stays is found by repair
 	return nil
 }
 
 // moved are the paths of what the move has changed.
 func (p *publication) moved() []string {
-	return []string{
-		p.repo.path("logs/HEAD"), p.repo.path("logs/" + p.at.branch), p.repo.path("logs"), p.repo.git, filepath.Dir(p.repo.path(p.at.branch)),
-	}
+	branch := p.repo.path(p.at.branch)
+	return []string{p.repo.path("logs/HEAD"), p.repo.path("logs/" + p.at.branch), p.repo.path("logs"), p.repo.git, branch, filepath.Dir(branch)}
 }
 
 // How long index.lock is kept after the move: from reading the index to locking it `git commit`
@@ -389,14 +296,108 @@ const (
 // abandon gives back the locks and leaves everything as it was. While a lock cannot be removed the
 // mark stays, for repair.
 func (p *publication) abandon() {
+	p.move.abort()
 	var err error
-	if p.ref {
-		err = ignoreGone(os.Remove(p.repo.path(p.at.branch + ".lock")))
-	}
 	if p.locked {
-		err = errors.Join(err, ignoreGone(os.Remove(p.repo.path("index.lock"))))
+		err = ignoreGone(os.Remove(p.repo.path("index.lock")))
 	}
 	if err == nil {
 		_ = p.repo.unstage() // what stays is found by repair
+	}
+}
+
+// refMove moves a branch by `git update-ref`, in two steps, and writes the reflogs of the branch and of
+// HEAD. A nil one does nothing.
+type refMove struct {
+	repo     *repository
+	branch   string
+	old, new string
+	cmd      *exec.Cmd
+	end      context.CancelFunc
+	said     bytes.Buffer
+	ask      io.WriteCloser
+	tell     *bufio.Reader
+}
+
+// startMove starts the program, which takes no lock yet, for the move that a mark tells.
+func (r *repository) startMove(k *mark) (*refMove, error) {
+	program, err := r.program()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"logs/HEAD", "logs/" + k.Branch} { // git would wait for a FIFO
+		if fi, err := os.Lstat(r.path(name)); err == nil && !fi.Mode().IsRegular() && !fi.IsDir() {
+			return nil, notFile(name)
+		}
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, commandLimit)
+	c := gitCommand(ctx, program, r.git, "-c", refPatience, "update-ref", "--stdin", "-m", k.Log)
+	name, mail, _ := strings.Cut(strings.TrimSuffix(k.By, ">"), " <")
+	c.Env = append(c.Env, "GIT_COMMITTER_NAME="+name, "GIT_COMMITTER_EMAIL="+mail, "GIT_COMMITTER_DATE=@"+gitTime(k.At))
+	m := &refMove{repo: r, branch: k.Branch, old: k.Old, new: k.New, cmd: c, end: cancel}
+	c.Stderr = &m.said
+	if m.ask, m.tell, err = startTalk(c); err != nil {
+		cancel()
+		return nil, err
+	}
+	return m, nil
+}
+
+// prepare locks HEAD and the branch. errMoved: the branch has another value by now. *hold: somebody
+// else has a lock.
+func (m *refMove) prepare() error {
+	err := m.say("start\nupdate "+m.branch+" "+m.new+" "+m.old+"\nprepare\n", "prepare: ok")
+	if err == nil {
+		return nil
+	}
+	said := m.said.String()
+	for _, name := range []string{m.branch, "HEAD"} {
+		if strings.Contains(said, name+".lock'") && strings.Contains(said, "File exists") {
+			return m.repo.lockedBy(name + ".lock")
+		}
+	}
+	if strings.Contains(said, " but expected ") || strings.Contains(said, "already exists") {
+		return errMoved
+	}
+	return err
+}
+
+// commit moves the branch.
+func (m *refMove) commit() error {
+	err := m.say("commit\n", "commit: ok")
+	if err == nil {
+		err = m.close()
+	}
+	return err
+}
+
+// say gives commands and waits for the answer. After an error the program has ended.
+func (m *refMove) say(commands, answer string) error {
+	_, err := io.WriteString(m.ask, commands)
+	for line := ""; err == nil && line != answer+"\n"; {
+		line, err = m.tell.ReadString('\n')
+	}
+	if err != nil {
+		failed := m.close()
+		err = &gitError{args: []string{"update-ref"}, said: m.said.String(), err: errors.Join(err, failed)}
+	}
+	return err
+}
+
+func (m *refMove) close() error {
+	if m.cmd == nil {
+		return nil
+	}
+	m.ask.Close()
+	err := m.cmd.Wait()
+	m.end()
+	m.cmd = nil
+	return err
+}
+
+// abort gives the locks back.
+func (m *refMove) abort() {
+	if m != nil {
+		_ = m.close()
 	}
 }

@@ -205,7 +205,7 @@ func (q *queue) endEdits(committed bool, now time.Time) {
 const (
 	shortestRetry = 100 * time.Millisecond
 	longestRetry  = 5 * time.Second
-	longestPause  = 30 * time.Second // after a commit that took very long
+	longestPause  = 3 * time.Second // after a commit that took very long: the history is five seconds behind at most
 )
 
 func (q *queue) failed(now time.Time) {
@@ -213,7 +213,8 @@ func (q *queue) failed(now time.Time) {
 	q.failures++
 }
 
-func (q *queue) succeeded(now time.Time, cost, delay time.Duration) {
+// succeeded notes a round that took some time: the next one comes when that was a quarter.
+func (q *queue) succeeded(now time.Time, took, delay time.Duration) {
 	q.retry, q.failures = time.Time{}, 0
-	q.next = now.Add(max(3*delay, min(10*cost, longestPause)))
+	q.next = now.Add(max(3*delay, min(3*took, longestPause)))
 }

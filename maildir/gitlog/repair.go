@@ -1,18 +1,13 @@
 package gitlog
 
 import (
-	"encoding/hex"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
-
-	"mailtree/maildir/gitlog/gitindex"
-	"mailtree/maildir/gitlog/object"
 )
 
 // repair finishes or undoes what a run that was killed left under Git's locks. It returns the paths
@@ -21,8 +16,8 @@ import (
 //
 // What it finds, and what becomes of it:
 //
-//	our index is in place, <ref>.lock is ours, the branch as before   <ref>.lock becomes the branch
-//	<ref>.lock is ours otherwise                                      removed
+//	<ref>.lock with our commit in it                                  removed, and an empty HEAD.lock
+//	our index is in place, index.lock is ours, the branch as before   the branch is moved to our commit
 //	the branch is at our commit                                       entries that still are as before it follow
 //	index.lock is ours                                                removed at the end
 func (r *repository) repair(step func(string)) (lost []string, err error) {
@@ -70,32 +65,51 @@ func (r *repository) repairMarked(m *mark, step func(string)) (lost []string, er
 	if err := r.follow(m, changes); err != nil {
 		return nil, err
 	}
-	return nil, syncAll(r.git, []string{r.git, filepath.Dir(r.path(m.Branch)), r.path("index")})
+	return nil, syncAll(r.git, []string{r.git, r.path(m.Branch), filepath.Dir(r.path(m.Branch)), r.path("index")})
 }
 
-// repairRef finishes the move of the branch when the index has moved, and gives <ref>.lock back.
+// repairRef finishes the move of the branch when the index has moved, and gives back the locks that a
+// killed update-ref left: its lock of HEAD is empty, and taken after that of the branch.
 func (r *repository) repairRef(m *mark) error {
 	if m.New == m.Old { // it was to stay, so that a lock of it is a person's
 		return nil
 	}
 	lock := r.path(m.Branch + ".lock")
-	if b, err := readSmall(lock); transient(err) {
+	b, err := readSmall(lock)
+	if transient(err) {
 		return err
-	} else if err != nil || string(b) != m.New+"\n" {
-		return nil // none, or somebody else's
+	}
+	if err == nil && string(b) == m.New+"\n" {
+		if fi, err := os.Lstat(r.path("HEAD.lock")); err == nil && fi.Mode().IsRegular() && fi.Size() == 0 {
+			err = ignoreGone(os.Remove(r.path("HEAD.lock")))
+			if err != nil {
+				return err
+			}
+		}
+		if err := ignoreGone(os.Remove(lock)); err != nil {
+			return err
+		}
 	}
 	now, err := r.ref(m.Branch)
-	if err != nil {
+	if err != nil || now != plumbing.NewHash(m.Old) {
 		return err
 	}
 	index, err := r.seeIndex()
+	if err != nil || !slices.Contains(m.Index, index.sum.String()) {
+		return err
+	}
+	if held, err := m.holds(r); err != nil || !held {
+		return err
+	}
+	move, err := r.startMove(m)
 	if err != nil {
 		return err
 	}
-	if now == plumbing.NewHash(m.Old) && slices.Contains(m.Index, hex.EncodeToString(index.Sum[:])) {
-		return os.Rename(lock, r.path(m.Branch))
+	if err = move.prepare(); err == nil {
+		err = move.commit()
 	}
-	return os.Remove(lock)
+	move.abort()
+	return err
 }
 
 // changesOf are the paths in which two commits differ. The first one may be the zero hash.
@@ -108,11 +122,7 @@ func (r *repository) changesOf(from, to hash) (changes []*change, err error) {
 	if err != nil {
 		return nil, err
 	}
-	base := entry{}
-	if !old.IsZero() {
-		base = entry{Mode: object.ModeTree, Hash: old}
-	}
-	err = r.Diff(base, entry{Mode: object.ModeTree, Hash: tree}, "", func(path string, old, new entry) {
+	err = r.Diff(treeEntry(old), treeEntry(tree), "", func(path string, old, new entry) {
 		changes = append(changes, &change{path: path, old: old, new: new})
 	})
 	return changes, err
@@ -128,34 +138,34 @@ func pathsOf(all []*change) (paths []string) {
 // follow makes index entries that are still as before a commit as they are in it. The branch ahead
 // of the index would make a person's next commit take the new mail away.
 func (r *repository) follow(m *mark, changes []*change) error {
-	index, err := r.openIndex()
+	s, err := r.checkIndex()
+	if err != nil || !s.exists {
+		return err
+	}
+	of := map[string]*change{}
+	for _, c := range changes {
+		of[c.path] = c
+	}
+	other, err := r.staged(plumbing.NewHash(m.New), func(path []byte) bool { return of[string(path)] != nil })
 	if err != nil {
 		return err
 	}
-	defer index.Close()
-	if !index.Seen.Exists {
-		return nil
+	var behind []*change
+	for path, now := range other {
+		if c := of[path]; now == c.old {
+			behind = append(behind, c)
+		}
 	}
-	if err := index.Look(pathsOf(changes)); err != nil {
-		return err
-	}
-	behind := slices.DeleteFunc(changes, func(c *change) bool { return staged(index, c.path) != c.old })
 	if len(behind) == 0 {
 		return nil
 	}
-	return r.restage(m, index, behind)
+	return r.restage(m, s, behind)
 }
 
 // restage puts an index with the changes into place, under a lock that the mark knows. errMoved:
 // somebody has written the index meanwhile.
-func (r *repository) restage(m *mark, index *gitindex.Index, changes []*change) error {
-	w, err := openWorktree(r.dir)
-	if err != nil {
-		return err
-	}
-	defer w.close()
-	slices.SortFunc(changes, func(a, b *change) int { return strings.Compare(a.path, b.path) })
-	if _, err := r.stageIndex(m, index, changes, w); err != nil {
+func (r *repository) restage(m *mark, was seen, changes []*change) error {
+	if err := r.stageIndex(m, changes); err != nil {
 		return err
 	}
 	held, err := m.holds(r)
@@ -167,7 +177,7 @@ func (r *repository) restage(m *mark, index *gitindex.Index, changes []*change) 
 			return err
 		}
 	}
-	if err := syncAll(r.git, r.staged()); err != nil {
+	if err := syncAll(r.git, r.stagedFiles()); err != nil {
 		return err
 	}
 	if !held {
@@ -178,7 +188,7 @@ func (r *repository) restage(m *mark, index *gitindex.Index, changes []*change) 
 		}
 	}
 	now, err := r.seeIndex()
-	if err == nil && !now.Same(index.Seen) {
+	if err == nil && !now.sameIndex(was) {
 		err = errMoved
 	}
 	if err == nil {

@@ -1,41 +1,39 @@
 package gitlog
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"mailtree/maildir/gitlog/gitindex"
-	"mailtree/maildir/gitlog/object"
 )
 
-// hash names an object, and entry is what a tree says of a name: the words that this package is
-// full of.
-type (
-	hash  = object.Hash
-	entry = object.Entry
-)
-
-// repository is one look at a .git folder. It is made anew for each batch: a person's `git gc` may
-// replace every pack (docs/durability.md, "Why it is done this way").
+// repository is one look at a .git folder. It is made anew for each batch: what a person has changed
+// there counts at once. Whoever makes one closes it.
 type repository struct {
-	dir    string // the work tree
-	git    string // its .git
-	config settings
-	mem    *memory
-	*object.Store
+	dir     string // the work tree
+	git     string // its .git
+	ctx     context.Context
+	program func() (string, error) // finds Git
+	config  settings
+	mem     *memory
+	objects reader
+	owns    bool // ownFolder is made
+	checked bool // as of checkObjects
 }
 
-func newRepository(dir string, mem *memory) *repository {
-	git := filepath.Join(dir, ".git")
-	return &repository{dir: dir, git: git, mem: mem, Store: object.NewStore(git, mem.Cache)}
+// newRepository is a look at the repository of the tree that does not ask whether there is one.
+func (l *Log) newRepository(ctx context.Context, mem *memory) *repository {
+	return &repository{
+		dir: l.cfg.Dir, git: filepath.Join(l.cfg.Dir, ".git"), ctx: ctx, program: l.git, mem: mem,
+		config: settings{fileMode: true},
+	}
 }
 
-// openRepository looks whether dir has a repository that we can write. The error is a *hold where
-// it has not.
-func openRepository(dir string, mem *memory) (*repository, error) {
-	r := newRepository(dir, mem)
+// openRepository looks whether there is a repository that we can write. The error is a *hold where
+// there is none.
+func (l *Log) openRepository(ctx context.Context, mem *memory) (*repository, error) {
+	r := l.newRepository(ctx, mem)
 	fi, err := os.Lstat(r.git)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -65,16 +63,14 @@ func openRepository(dir string, mem *memory) (*repository, error) {
 	return r, nil
 }
 
-// memory is what is kept from batch to batch: content-addressed, so never stale, and bounded.
+// memory is what is kept from batch to batch, bounded.
 type memory struct {
-	*object.Cache
-	recent map[string]gitindex.Stat
-	index  gitindex.Seen // the Git index as we left it
-	sound  gitindex.Seen // an index whose checksum was right
-	level  state         // index and HEAD as they were when our last commits were found in both
-	own    []ownCommit   // our last commits, oldest first, until they are known to stand
+	trees
+	sound seen        // an index that was found to be whole and without conflicts, as a rule as we left it
+	level state       // index and HEAD as they were when our last commits were found in both
+	own   []ownCommit // our last commits, oldest first, until they are known to stand
 }
 
 func newMemory() *memory {
-	return &memory{Cache: object.NewCache()}
+	return &memory{trees: trees{young: map[hash][]byte{}, commits: map[hash]hash{}}}
 }

@@ -1,10 +1,6 @@
 package gitlog
 
-import (
-	"slices"
-
-	"mailtree/maildir/gitlog/object"
-)
+import "slices"
 
 // A round is the batch that one move of the branch brings. Up to singles of its operations have a
 // commit each, while its trees stay below singleTrees; else each agent has one: every commit costs
@@ -28,33 +24,31 @@ type version struct {
 }
 
 // importParts gives the commits of a round to the importer, each on the one before it, and the blobs
-// that they need. It returns what the reflog says of the newest; "" where there is nothing to commit.
-func (l *Log) importParts(p *publication, parts []part, to *importer) (reflog string, err error) {
+// that they need. It returns the newest.
+func (l *Log) importParts(p *publication, plan *plan, parts []part, to *importer) (c commitFor, err error) {
 	for _, part := range parts {
 		for _, v := range part.makes {
 			if v.data == nil || !v.is.IsFile() {
 				continue
 			}
 			if err := to.blob(v.data); err != nil {
-				return "", err
+				return c, err
 			}
 		}
-		c, err := l.commitOf(p, part)
-		if err == nil {
-			reflog = c.Reflog(p.at.commit.IsZero() && !to.sent)
+		if c, err = l.commitOf(plan, part); err == nil {
 			err = to.commit(p.at.commit, c, part.makes)
 		}
 		if err != nil {
-			return "", err
+			return c, err
 		}
 	}
-	return reflog, nil
+	return c, nil
 }
 
 // commitOf is the commit of a part.
-func (l *Log) commitOf(p *publication, has part) (c object.Commit, err error) {
+func (l *Log) commitOf(p *plan, has part) (c commitFor, err error) {
 	now := l.cfg.Now()
-	c = object.Commit{Committer: l.server(), Written: now, Made: now}
+	c = commitFor{Committer: l.server(), Written: now, Made: now}
 	if len(has.ops) > 0 {
 		c.Author, c.Message = l.agent(has.ops[0].Agent), opsMessage(has.ops)
 		if at := has.ops[len(has.ops)-1].At; !at.IsZero() {
@@ -62,7 +56,7 @@ func (l *Log) commitOf(p *publication, has part) (c object.Commit, err error) {
 		}
 		return c, nil
 	}
-	c.Author, c.Message = l.server(), editMessage(p.plan.differing())
+	c.Author, c.Message = l.server(), editMessage(p.differing())
 	id, err := p.repo.config.person()
 	if id != "" {
 		c.Author = id

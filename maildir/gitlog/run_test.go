@@ -14,7 +14,7 @@ import (
 // Operations gather; files that rested before the commit need not be read again by git status.
 func TestRunGathers(t *testing.T) {
 	t.Parallel()
-	tr := newTree(t, Config{Delay: 2 * settleTime})
+	tr := newTree(t, Config{Delay: 2 * restTime})
 	tr.run()
 	var all sync.WaitGroup
 	start := time.Now()
@@ -30,7 +30,7 @@ func TestRunGathers(t *testing.T) {
 	all.Wait()
 	spent := time.Since(start)
 	commits := len(strings.Fields(tr.git("log", "--format=%H", "--", "messages")))
-	if limit := 2 + int(spent/(3*2*settleTime)); commits > limit {
+	if limit := 2 + int(spent/(3*2*restTime)); commits > limit {
 		t.Errorf("%d commits in %v, want at most %d", commits, spent, limit)
 	}
 	if stale := strings.Count(tr.git("ls-files", "--debug", "messages"), "size: 0\t"); stale > 20 {

@@ -49,19 +49,15 @@ func missedWithFew(dir string) {
 		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
 			panic(err)
 		}
-		found, _, err := l.missed(context.Background(), 0, place{})
+		found, _, err := l.missed(context.Background(), 0)
 		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &full); err != nil {
 			panic(err)
 		}
 		if err != nil && n < 64 {
 			continue
 		}
-		var paths []string
-		for _, d := range found {
-			paths = append(paths, d.path)
-		}
-		slices.Sort(paths)
-		fmt.Println(n, err, paths)
+		slices.Sort(found)
+		fmt.Println(n, err, found)
 		return
 	}
 }

@@ -2,8 +2,6 @@ package gitlog
 
 import (
 	"os"
-	"runtime"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,23 +20,4 @@ func syncAll(dir string, _ []string) error {
 			return err
 		}
 	}
-}
-
-// stopwatch measures the processor time of the calling goroutine, which stays on its thread until
-// done is called: neither the disk, nor a lock, nor other programs on a busy machine count.
-func stopwatch() (done func() time.Duration) {
-	runtime.LockOSThread()
-	start := threadTime()
-	return func() time.Duration {
-		defer runtime.UnlockOSThread()
-		return threadTime() - start
-	}
-}
-
-func threadTime() time.Duration {
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_THREAD, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

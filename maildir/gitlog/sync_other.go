@@ -5,7 +5,6 @@ package gitlog
 import (
 	"os"
 	"slices"
-	"time"
 )
 
 // syncAll makes the files and folders durable.
@@ -26,10 +25,4 @@ func syncAll(_ string, paths []string) error {
 		}
 	}
 	return nil
-}
-
-// stopwatch measures time by the clock, where a thread's own is not to be had.
-func stopwatch() (done func() time.Duration) {
-	start := time.Now()
-	return func() time.Duration { return time.Since(start) }
 }

@@ -1,12 +1,12 @@
 package gitlog
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 )
@@ -19,9 +19,8 @@ import (
 // beside it (git-repack(1)).
 //
 // Only in repositories that have gc.auto=0, which Init sets where there is no value: elsewhere Git
-// does it. The program never sees the repository's configuration, in which any of a dozen keys
-// names a command to run: it works in a repository of its own, .git/mailtree-pack, that borrows
-// nothing but the objects.
+// does it. Afterwards `git commit-graph write --changed-paths` notes of each commit what it touched, so
+// that a log of a path reads few of them. Both see ownFolder.
 
 const (
 	packWeight = 50               // a pack more slows Git down like so many loose objects
@@ -30,21 +29,6 @@ const (
 	tidyRetry  = time.Hour        // after a failure
 	leftover   = time.Hour        // older temporary files are nobody's
 )
-
-const tidyFolder = "mailtree-pack" // in .git
-
-const tidyConfig = `[core]
-	repositoryformatversion = 0
-	bare = true
-	fsync = all
-	bigFileThreshold = 1m
-[pack]
-	threads = 1
-	windowMemory = 32m
-	deltaCacheSize = 32m
-[gc]
-	auto = 0
-`
 
 // pile is what has been written since packs were last put together. Guarded by Log.mu.
 type pile struct {
@@ -112,22 +96,22 @@ func (l *Log) tidy(ctx context.Context) {
 
 // repack does it where there is reason to. An error is one to try again after.
 func (l *Log) repack(ctx context.Context) (before litter, err error) {
-	repo, err := openRepository(l.cfg.Dir, l.mem)
+	repo, err := l.openRepository(ctx, newMemory())
 	if err != nil {
 		return before, err
 	}
+	defer repo.Close()
 	if before, err = repo.sweep(time.Now()); err != nil {
 		return before, err
 	}
-	program, err := l.git()
-	if err != nil || !repo.config.ours || before.weight() < l.cfg.Piled {
+	if !repo.config.ours || before.weight() < l.cfg.Piled {
 		return before, nil
 	}
 	if err := repo.quiet(); err != nil {
 		return before, err
 	}
 	start := time.Now()
-	if err := repo.runRepack(ctx, program); err != nil {
+	if err := repo.pack(ctx); err != nil {
 		return before, err
 	}
 	after, err := repo.sweep(time.Now())
@@ -156,31 +140,35 @@ func (r *repository) collecting() bool {
 // staleGC is more than a gc of the mail takes, and less than git's own limit of twelve hours.
 const staleGC = time.Hour
 
-// runRepack runs the program in a repository of its own around our objects, in a process group of
-// low priority.
-func (r *repository) runRepack(ctx context.Context, program string) error {
-	home := r.path(tidyFolder)
-	defer os.RemoveAll(home)
-	if err := errors.Join(os.RemoveAll(home), os.MkdirAll(filepath.Join(home, "refs"), 0o700)); err != nil {
+// pack puts packs together and brings the commit graph level with HEAD.
+func (r *repository) pack(ctx context.Context) error {
+	at, err := r.head()
+	if err != nil {
 		return err
 	}
-	for name, text := range map[string]string{"HEAD": "ref: refs/heads/none\n", "config": tidyConfig} {
-		if err := writeNew(filepath.Join(home, name), []byte(text), 0o600); err != nil {
-			return err
-		}
+	err = r.maintain(ctx, "", "repack", "--geometric=2", "-d", "-l", "-n", "-q", "--no-write-bitmap-index")
+	if err == nil && !at.commit.IsZero() {
+		err = r.maintain(ctx, at.commit.String()+"\n", "commit-graph", "write", "--stdin-commits", "--changed-paths", "--no-progress")
 	}
+	return err
+}
+
+// maintain runs a git command that may take long, at low priority.
+func (r *repository) maintain(ctx context.Context, in string, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, tidyLimit)
 	defer cancel()
-	c := gitCommand(ctx, program, home, "repack", "--geometric=2", "-d", "-l", "-n", "-q", "--no-write-bitmap-index")
-	c.Env = append(c.Env, "GIT_OBJECT_DIRECTORY="+r.path("objects"))
-	var said strings.Builder
-	c.Stdout, c.Stderr = &said, &said
+	c, err := r.command(ctx, append([]string{"-c", "core.fsync=all"}, args...)...)
+	if err != nil {
+		return err
+	}
+	var said bytes.Buffer
+	c.Stdin, c.Stdout, c.Stderr = strings.NewReader(in), &said, &said
 	if err := c.Start(); err != nil {
 		return err
 	}
 	lowPriority(c)
 	if err := c.Wait(); err != nil {
-		return fmt.Errorf("git repack: %w: %s", err, said.String())
+		return &gitError{args: args, said: said.String(), err: err}
 	}
 	return nil
 }
@@ -222,7 +210,7 @@ func (r *repository) sweep(now time.Time) (found litter, err error) {
 			}
 		}
 	}
-	return found, r.CheckFiles()
+	return found, r.checkObjects()
 }
 
 // shards are the folders of loose objects.

@@ -2,18 +2,16 @@ package gitlog
 
 import (
 	"bytes"
-	"container/heap"
 	"context"
 	"encoding/hex"
 	"errors"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"mailtree/maildir/format"
-	"mailtree/maildir/gitlog/object"
 	"mailtree/maildir/history"
 	"mailtree/maildir/refusal"
 )
@@ -26,178 +24,88 @@ const (
 	progressEvery = 250 * time.Millisecond
 )
 
-// Walk implements history.Log. It takes the parents of a merge by their time, and shows of the
-// merge what differs from all of them.
+// commit is a commit object.
+type commit struct {
+	name, tree hash
+	parents    []hash
+	made       time.Time
+	author     string // "Name <mail>"
+	message    string
+}
+
+// logFormat is what eachCommit reads: fields with NUL between them, and NUL at the end of a commit.
+const logFormat = "--format=tformat:%H%x00%T%x00%P%x00%ct%x00%an <%ae>%x00%B"
+
+// eachCommit calls fn for a commit and those before it, as git log tells them: newest first, with args.
+func (r *repository) eachCommit(ctx context.Context, tip hash, fn func(*commit) error, args ...string) error {
+	if tip.IsZero() {
+		return nil
+	}
+	var f []string
+	args = slices.Concat([]string{"log", "-z", logFormat, "--no-color", "--no-show-signature", "--encoding=UTF-8"},
+		args[:len(args):len(args)])
+	args = slices.Insert(args, 6, tip.String())
+	return r.stream(ctx, func(field []byte) error {
+		f = append(f, string(field))
+		if len(f) < 6 {
+			return nil
+		}
+		c := &commit{
+			name: plumbing.NewHash(f[0]), tree: plumbing.NewHash(f[1]), made: unixTime(f[3]), author: f[4], message: f[5],
+		}
+		for p := range strings.FieldsSeq(f[2]) {
+			c.parents = append(c.parents, plumbing.NewHash(p))
+		}
+		r.mem.keepCommit(c.name, c.tree)
+		f = f[:0]
+		return fn(c)
+	}, []string{"GIT_LITERAL_PATHSPECS=1"}, args...)
+}
+
+// commit reads one commit.
+func (r *repository) commit(name hash) (found *commit, err error) {
+	err = r.eachCommit(r.ctx, name, func(c *commit) error { found = c; return nil }, "-n", "1")
+	if err == nil && found == nil {
+		err = errNoObject
+	}
+	return found, err
+}
+
+// Walk implements history.Log. Of a merge it shows what differs from all of its parents.
 func (l *Log) Walk(ctx context.Context, q history.Query, each func(*history.Revision) error) error {
-	repo := newRepository(l.cfg.Dir, newMemory())
+	repo := l.newRepository(ctx, newMemory())
 	defer repo.Close()
 	tip, err := l.tip(ctx, repo)
 	if err != nil && !errors.Is(err, refusal.ErrUnavailable) {
 		return err
 	}
-	w, keys := &walk{repo: repo, q: q}, newKeySet(q.Keys)
-	n := newNewestFirst(repo)
-	n.since, n.progress = q.Since, q.Progress
-	defer func() { l.fellBehind(n.apart) }()
-	return n.eachCommit(ctx, tip, func(c *commit) error {
-		if c.number >= 0 {
-			if q.Keys != nil && !n.graph.touches(c.number, keys) {
-				return nil
+	var limits []string
+	if q.Path != "" {
+		limits = []string{"--full-history", "--", q.Path}
+	}
+	w := &walk{repo: repo, q: q}
+	looked, older, told := 0, 0, time.Now()
+	err = repo.eachCommit(ctx, tip, func(c *commit) error {
+		if looked++; q.Progress != nil && time.Since(told) > progressEvery {
+			told = time.Now()
+			q.Progress(looked, c.made)
+		}
+		if c.made.Before(q.Since) {
+			if older++; older == slack {
+				return errFound
 			}
-			if c, err = repo.commit(c.name); err != nil {
-				return err
-			}
+			return nil
 		}
 		r, err := w.revision(c)
 		if err != nil || r == nil {
 			return err
 		}
 		return each(r)
-	})
-}
-
-// newestFirst goes through a commit and those before it, newest first.
-type newestFirst struct {
-	repo     *repository
-	graph    *graph
-	since    time.Time                        // as of history.Query
-	progress func(looked int, back time.Time) // the same
-	apart    int                              // commits so far that the graph has not
-
-	next   commits
-	seen   []bool        // of the graph's
-	others map[hash]bool // that were seen
-}
-
-func newNewestFirst(r *repository) *newestFirst {
-	g := readGraph(r.path(graphFile))
-	return &newestFirst{
-		repo:   r,
-		graph:  g,
-		seen:   make([]bool, g.len()),
-		others: map[hash]bool{},
-	}
-}
-
-// eachCommit calls fn for the commits. Those that the graph has are not read yet.
-func (n *newestFirst) eachCommit(ctx context.Context, tip hash, fn func(*commit) error) error {
-	if err := n.push(tip); err != nil {
-		return err
-	}
-	told, older := time.Now(), 0
-	for looked := 1; len(n.next) > 0 && older < slack; looked++ {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		c := heap.Pop(&n.next).(*commit)
-		if c.made.Before(n.since) {
-			older++
-		} else if err := fn(c); err != nil {
-			return err
-		}
-		if c.number >= 0 {
-			n.graph.parents(c.number, n.pushNumber)
-		} else {
-			for _, p := range c.parents {
-				if err := n.push(p); err != nil {
-					return err
-				}
-			}
-		}
-		if n.progress != nil && looked%256 == 0 && time.Since(told) > progressEvery {
-			told = time.Now()
-			n.progress(looked, c.made)
-		}
-	}
-	return nil
-}
-
-// push adds a commit that is still to come, if there is one of that name.
-func (n *newestFirst) push(name hash) error {
-	if name.IsZero() || n.others[name] {
-		return nil
-	}
-	if i := n.graph.number(name); i >= 0 {
-		n.pushNumber(i)
-		return nil
-	}
-	n.others[name] = true
-	n.apart++
-	c, err := n.repo.commit(name)
-	if err == nil {
-		heap.Push(&n.next, c)
+	}, limits...)
+	if errors.Is(err, errFound) && older == slack {
+		err = nil
 	}
 	return err
-}
-
-// pushNumber is push for a commit of the graph.
-func (n *newestFirst) pushNumber(i int) {
-	if n.seen[i] {
-		return
-	}
-	n.seen[i] = true
-	heap.Push(&n.next, &commit{name: n.graph.name(i), made: n.graph.made(i), number: i})
-}
-
-// commit is a commit object.
-type commit struct {
-	name   hash
-	made   time.Time
-	number int // of its record in the graph that it is known from; less than 0: it was read
-
-	// Where it was read:
-	parents []hash
-	author  string // the name
-	message string
-}
-
-// commits is a heap, the newest commit first.
-type commits []*commit
-
-func (c commits) Len() int           { return len(c) }
-func (c commits) Less(i, j int) bool { return c[i].made.After(c[j].made) }
-func (c commits) Swap(i, j int)      { c[i], c[j] = c[j], c[i] }
-func (c *commits) Push(x any)        { *c = append(*c, x.(*commit)) }
-func (c *commits) Pop() any {
-	last := (*c)[len(*c)-1]
-	*c = (*c)[:len(*c)-1]
-	return last
-}
-
-func (r *repository) commit(name hash) (*commit, error) {
-	data, err := r.Read(object.KindCommit, name)
-	if err != nil {
-		return nil, err
-	}
-	head, message, _ := bytes.Cut(data, []byte("\n\n"))
-	c := &commit{name: name, number: -1, message: string(message)}
-	for line := range strings.Lines(string(head)) {
-		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-		switch key {
-		case "tree":
-			r.mem.KeepCommit(name, plumbing.NewHash(value))
-		case "parent":
-			c.parents = append(c.parents, plumbing.NewHash(value))
-		case "author":
-			c.author, _, _ = strings.Cut(value, " <")
-		case "committer":
-			c.made = stamp(value)
-		}
-	}
-	return c, nil
-}
-
-// stamp reads the time at the end of an identity; zero where there is none.
-func stamp(who string) time.Time {
-	f := strings.Fields(who)
-	if len(f) < 2 {
-		return time.Time{}
-	}
-	n, err := strconv.ParseInt(f[len(f)-2], 10, 64)
-	if err != nil {
-		return time.Time{}
-	}
-	return time.Unix(n, 0).UTC()
 }
 
 // walk finds in commits what a query asks for.
@@ -208,9 +116,10 @@ type walk struct {
 
 // revision is what the query asks for of a commit; nil where that is nothing.
 func (w *walk) revision(c *commit) (*history.Revision, error) {
+	author, _, _ := strings.Cut(c.author, " <")
 	r := &history.Revision{
 		Commit: c.told(),
-		Author: oneLine(c.author, 128),
+		Author: oneLine(author, 128),
 		Edit:   strings.HasSuffix(c.message, editTrailer),
 	}
 	all := recordedOps(c.message)
@@ -232,32 +141,16 @@ func (w *walk) revision(c *commit) (*history.Revision, error) {
 	return r, nil
 }
 
-// sides are the tree of a commit's first parent, and its own.
-func (r *repository) sides(c *commit) (sides [2]entry, err error) {
-	var first hash
-	if len(c.parents) > 0 {
-		first = c.parents[0]
-	}
-	for i, h := range []hash{first, c.name} {
-		tree, err := r.TreeOf(h)
-		if err != nil {
-			return sides, err
-		}
-		if !tree.IsZero() {
-			sides[i] = entry{Mode: object.ModeTree, Hash: tree}
-		}
-	}
-	return sides, nil
-}
-
 // files are the files of the query that a commit changed.
 func (w *walk) files(c *commit, operations bool) (all []history.FileChange, err error) {
-	sides, err := w.repo.sides(c)
-	if err != nil {
-		return nil, err
+	var first hash
+	if len(c.parents) > 0 {
+		if first, err = w.repo.TreeOf(c.parents[0]); err != nil {
+			return nil, err
+		}
 	}
 	var failed error
-	err = w.repo.DiffIn(sides[0], sides[1], "", w.q.Folder, func(path string, old, now entry) {
+	err = w.repo.DiffIn(treeEntry(first), treeEntry(c.tree), "", w.q.Folder, func(path string, old, now entry) {
 		if failed != nil || !w.q.File(path, operations) {
 			return
 		}
@@ -284,7 +177,7 @@ func (w *walk) change(path string, old, now entry) history.FileChange {
 	case now.Mode == 0:
 		f.Op, shown = history.Removed, old
 	}
-	f.Content = func() ([]byte, error) { return w.repo.Read(object.KindBlob, shown.Hash) }
+	f.Content = func() ([]byte, error) { return w.repo.read("blob", shown.Hash) }
 	f.Patch = func() (string, error) { return w.repo.patch(path, old, now) }
 	return f
 }
@@ -330,13 +223,13 @@ func recordedOps(message string) []history.RecordedOp {
 // AsOf implements history.Log.
 func (l *Log) AsOf(ctx context.Context, at history.Moment, folder string, show func(history.Commit, []history.OldFile) error) error {
 	_ = l.commitWaiting(ctx) // the history is read in any case
-	repo := newRepository(l.cfg.Dir, newMemory())
+	repo := l.newRepository(ctx, newMemory())
 	defer repo.Close()
 	c, err := repo.commitAt(ctx, at)
 	if err != nil {
 		return err
 	}
-	below, err := repo.At(c.name, folder)
+	below, err := repo.Lookup(treeEntry(c.tree), folder)
 	if err != nil {
 		return err
 	}
@@ -345,7 +238,7 @@ func (l *Log) AsOf(ctx context.Context, at history.Moment, folder string, show f
 		err = repo.Walk(below.Hash, folder, func(path string, e entry) {
 			all = append(all, history.OldFile{
 				Path:    path,
-				Content: func() ([]byte, error) { return repo.Read(object.KindBlob, e.Hash) },
+				Content: func() ([]byte, error) { return repo.read("blob", e.Hash) },
 			})
 		})
 	}
@@ -365,45 +258,28 @@ func (c *commit) told() history.Commit {
 var errFound = errors.New("found")
 
 // commitAt finds the commit of a moment.
-func (r *repository) commitAt(ctx context.Context, at history.Moment) (found *commit, err error) {
+func (r *repository) commitAt(ctx context.Context, at history.Moment) (*commit, error) {
+	unknown := &refusal.Error{What: refusal.UnknownCommit, Field: refusal.Moment, Name: at.Commit}
 	if raw, err := hex.DecodeString(at.Commit); err == nil && len(raw) == len(hash{}) {
-		if c, err := r.commit(hash(raw)); err == nil {
-			return c, nil
+		if _, err := r.read("commit", hash(raw)); err != nil {
+			return nil, unknown
 		}
-		return nil, &refusal.Error{What: refusal.UnknownCommit, Field: refusal.Moment, Name: at.Commit}
+		return r.commit(hash(raw))
 	}
-	several := false
-	var first time.Time // of all commits
 	head, err := r.head()
 	if err != nil {
 		return nil, err
 	}
-	err = newNewestFirst(r).eachCommit(ctx, head.commit, func(c *commit) error {
-		first = c.made
-		switch {
-		case at.Commit == "" && !c.made.After(at.At):
-			found = c
-			return errFound
-		case at.Commit == "" || !strings.HasPrefix(c.name.String(), strings.ToLower(at.Commit)):
-			return nil
-		case found != nil:
-			several = true
-			return errFound
-		}
-		found = c
-		return nil
-	})
+	found, several, first, err := r.findCommit(ctx, head.commit, at)
 	switch {
+	case err != nil:
+		return nil, err
 	case several:
 		return nil, &refusal.Error{What: refusal.ManyCommits, Field: refusal.Moment, Name: at.Commit}
-	case err != nil && found == nil:
-		return nil, err
-	case found != nil && found.number >= 0:
-		return r.commit(found.name)
-	case found != nil:
-		return found, nil
+	case !found.IsZero():
+		return r.commit(found)
 	case at.Commit != "":
-		return nil, &refusal.Error{What: refusal.UnknownCommit, Field: refusal.Moment, Name: at.Commit}
+		return nil, unknown
 	}
 	return nil, &refusal.Error{
 		What:  refusal.NoCommitThen,
@@ -411,4 +287,32 @@ func (r *repository) commitAt(ctx context.Context, at history.Moment) (found *co
 		Name:  format.FormatTime(at.At),
 		Other: format.FormatTime(first),
 	}
+}
+
+// findCommit finds the newest commit of a moment among those at and before tip, and whether there are
+// several that a name may stand for. first is the time of the oldest.
+func (r *repository) findCommit(ctx context.Context, tip hash, at history.Moment) (found hash, several bool, first time.Time, err error) {
+	if tip.IsZero() {
+		return found, false, first, nil
+	}
+	err = r.stream(ctx, func(record []byte) error {
+		name, made, _ := bytes.Cut(record, []byte(" "))
+		first = unixTime(string(made))
+		switch {
+		case at.Commit == "" && !first.After(at.At):
+			found = plumbing.NewHash(string(name))
+			return errFound
+		case at.Commit == "" || !bytes.HasPrefix(name, []byte(strings.ToLower(at.Commit))):
+			return nil
+		case !found.IsZero():
+			several = true
+			return errFound
+		}
+		found = plumbing.NewHash(string(name))
+		return nil
+	}, nil, "log", "-z", "--format=tformat:%H %ct", tip.String())
+	if errors.Is(err, errFound) {
+		err = nil
+	}
+	return found, several, first, err
 }

@@ -21,7 +21,6 @@ import (
 
 var (
 	walked = flag.Int("gitlog.walked", 100000, "commits of BenchmarkWalk")
-	slowly = flag.Bool("gitlog.slowly", false, "let BenchmarkWalk search without the graph, too")
 )
 
 func everything() history.Query {
@@ -184,83 +183,71 @@ func TestAsOf(t *testing.T) {
 	at = at.Add(time.Hour)
 	tr.send("m2", "box/m2")
 	tr.flush()
-	for _, graph := range []bool{false, true} {
-		if graph {
-			tr.extend(graphEnd{})
-		}
-		for _, m := range []struct {
-			history.Moment
-			want string
-		}{
-			{history.Moment{At: at.Add(-time.Minute)}, "box/m1 text of m1\n"},
-			{history.Moment{At: at}, "box/m1 text of m1\nbox/m2 text of m2\n"},
-			{history.Moment{Commit: one[:9]}, "box/m1 text of m1\n"},
-			{history.Moment{Commit: one}, "box/m1 text of m1\n"},
-		} {
-			got := ""
-			tr.check(tr.log.AsOf(context.Background(), m.Moment, "box", func(_ history.Commit, files []history.OldFile) error {
-				for _, f := range files {
-					data, err := f.Content()
-					tr.check(err)
-					got += f.Path + " " + string(data)
-				}
-				return nil
-			}))
-			tr.equal(fmt.Sprint(m.Moment), got, m.want)
-		}
-		for _, m := range []history.Moment{{At: time.Unix(1, 0)}, {Commit: strings.Repeat("0", 40)}, {Commit: "zz"}} {
-			if err := tr.log.AsOf(context.Background(), m, "box", nil); !errors.Is(err, refusal.ErrNotFound) {
-				t.Errorf("%+v: %v", m, err)
+	for _, m := range []struct {
+		history.Moment
+		want string
+	}{
+		{history.Moment{At: at.Add(-time.Minute)}, "box/m1 text of m1\n"},
+		{history.Moment{At: at}, "box/m1 text of m1\nbox/m2 text of m2\n"},
+		{history.Moment{Commit: one[:9]}, "box/m1 text of m1\n"},
+		{history.Moment{Commit: one}, "box/m1 text of m1\n"},
+	} {
+		got := ""
+		tr.check(tr.log.AsOf(context.Background(), m.Moment, "box", func(_ history.Commit, files []history.OldFile) error {
+			for _, f := range files {
+				data, err := f.Content()
+				tr.check(err)
+				got += f.Path + " " + string(data)
 			}
+			return nil
+		}))
+		tr.equal(fmt.Sprint(m.Moment), got, m.want)
+	}
+	for _, m := range []history.Moment{{At: time.Unix(1, 0)}, {Commit: strings.Repeat("0", 40)}, {Commit: "zz"}} {
+		if err := tr.log.AsOf(context.Background(), m, "box", nil); !errors.Is(err, refusal.ErrNotFound) {
+			t.Errorf("%+v: %v", m, err)
 		}
 	}
 }
 
 // BenchmarkWalk measures how soon the first entry comes out of a history of very many commits, at its
-// near end, in the middle and at its far end, with the graph and without it, beside what Git takes to
-// log the same path. It also measures the making of the graph.
+// near end, in the middle and at its far end, with Git's commit graph, beside what Git takes to log the
+// same path. It also measures the making of the graph.
 func BenchmarkWalk(b *testing.B) {
 	dir := longHistory(b)
 	l, err := Open(Config{Dir: dir})
 	if err != nil {
 		b.Fatal(err)
 	}
-	file := filepath.Join(dir, ".git", graphFile)
 	b.Run("make-graph", func(b *testing.B) {
 		for b.Loop() {
-			_ = os.Remove(file)
-			if err := l.extendGraph(b.Context(), &graphEnd{}); err != nil {
+			if err := os.RemoveAll(filepath.Join(dir, ".git/objects/info/commit-graph")); err != nil {
+				b.Fatal(err)
+			}
+			repo, err := l.openRepository(b.Context(), newMemory())
+			if err == nil {
+				err = repo.pack(b.Context())
+			}
+			if err != nil {
 				b.Fatal(err)
 			}
 		}
-		fi, err := os.Stat(file)
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.ReportMetric(float64(fi.Size())/float64(*walked), "B/commit")
 	})
-	if _, err := os.Stat(file); err != nil { // only others are asked for
-		if err := l.extendGraph(b.Context(), &graphEnd{}); err != nil {
-			b.Fatal(err)
-		}
-	}
 	for name, i := range map[string]int{"near": *walked - 1, "middle": *walked / 2, "far": 0} {
 		day, id := longHistoryID(i)
 		folder := fmt.Sprintf("agents/A%d/inbox%s", (i*7+3)%50, strings.TrimSuffix(day, "/"))
 		of := map[string]history.Query{
 			"message": {
-				Keys:   []string{id},
 				Op:     func(op history.RecordedOp) bool { return op.ID == id },
 				File:   func(path string, _ bool) bool { return strings.Contains(path, id) },
 				Folder: func(string) bool { return true },
 			},
 			"folder": {
-				Keys:   []string{folder},
+				Path:   folder,
 				File:   func(path string, _ bool) bool { return strings.HasPrefix(path, folder+"/") },
 				Folder: func(path string) bool { return strings.HasPrefix(folder+"/", path+"/") },
 			},
 			"agent": {
-				Keys:   []string{fmt.Sprintf("only%d", i)},
 				Op:     func(op history.RecordedOp) bool { return op.Agent == fmt.Sprintf("only%d", i) },
 				File:   func(string, bool) bool { return true },
 				Folder: func(string) bool { return true },
@@ -268,16 +255,10 @@ func BenchmarkWalk(b *testing.B) {
 		}
 		for what, q := range of {
 			b.Run(what+"/"+name, func(b *testing.B) { benchmarkFirst(b, l, q) })
-			if *slowly {
-				q.Keys = nil
-				b.Run(what+"/"+name+"/no-graph", func(b *testing.B) { benchmarkFirst(b, l, q) })
-			}
 		}
 		b.Run("thread/"+name, func(b *testing.B) { // what was removed from it is found first
-			gone := everything()
-			gone.Keys = []string{history.RemovedFrom(id)}
 			for b.Loop() {
-				if err := l.Walk(b.Context(), gone, func(*history.Revision) error { return nil }); err != nil {
+				if err := l.Walk(b.Context(), history.OfRemoved(), func(*history.Revision) error { return nil }); err != nil {
 					b.Fatal(err)
 				}
 				if err := l.Walk(b.Context(), of["message"], func(*history.Revision) error { return errFound }); !errors.Is(err, errFound) {

@@ -7,23 +7,18 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"mailtree/maildir/gitlog/gitindex"
-	"mailtree/maildir/gitlog/object"
 )
 
 // worktree reads files of the tree without ever following a link or waiting: every element of a
 // path is opened below the one before it, because a check followed by an open by path can be raced:
 // docs/durability.md, "Why it is done this way".
 type worktree struct {
-	dir  string
 	root int
 	way  []step // folders open on the way to the last file, for the next one beside it
 }
@@ -40,7 +35,7 @@ func openWorktree(dir string) (*worktree, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
 	}
-	return &worktree{dir: dir, root: fd}, nil
+	return &worktree{root: fd}, nil
 }
 
 func (w *worktree) close() {
@@ -96,50 +91,63 @@ func again(f func() (int, error)) (int, error) {
 	}
 }
 
+// fileState is what counts for us of a file's stat data.
+type fileState struct {
+	Mode         uint32
+	Ino          uint64
+	Size         int64
+	MTime, CTime time.Time
+}
+
+func stateOf(st *unix.Stat_t) fileState {
+	cs, cn := st.Ctim.Unix()
+	ms, mn := st.Mtim.Unix()
+	return fileState{Mode: uint32(st.Mode), Ino: st.Ino, Size: st.Size, MTime: time.Unix(ms, mn), CTime: time.Unix(cs, cn)}
+}
+
+// Is reports whether the file is of a kind such as unix.S_IFREG.
+func (s fileState) Is(kind uint32) bool { return s.Mode&unix.S_IFMT == kind }
+
 // stat looks at path without following a link. fs.ErrNotExist when nothing is there.
-func (w *worktree) stat(path string) (gitindex.Stat, error) {
+func (w *worktree) stat(path string) (fileState, error) {
 	fd, name, err := w.folder(path)
 	if err != nil {
-		return gitindex.Stat{}, err
+		return fileState{}, err
 	}
 	var st unix.Stat_t
 	_, err = again(func() (int, error) { return 0, unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
 	if err != nil {
-		return gitindex.Stat{}, gone("lstat", path, err)
+		return fileState{}, gone("lstat", path, err)
 	}
-	return gitindex.StatOf(&st), nil
+	return stateOf(&st), nil
 }
 
 // open opens the regular file at path. What is not a regular file is an errSpecial.
-func (w *worktree) open(path string) (*os.File, gitindex.Stat, error) {
+func (w *worktree) open(path string) (*os.File, fileState, error) {
 	fd, name, err := w.folder(path)
 	if err != nil {
-		return nil, gitindex.Stat{}, err
+		return nil, fileState{}, err
 	}
 	const flags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
 	fd, err = again(func() (int, error) { return unix.Openat(fd, name, flags, 0) })
 	switch {
 	case err == unix.ELOOP, err == unix.ENXIO:
-		return nil, gitindex.Stat{}, errSpecial
+		return nil, fileState{}, errSpecial
 	case err != nil:
-		return nil, gitindex.Stat{}, gone("open", path, err)
+		return nil, fileState{}, gone("open", path, err)
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		unix.Close(fd)
-		return nil, gitindex.Stat{}, gone("fstat", path, err)
+		return nil, fileState{}, gone("fstat", path, err)
 	}
-	s := gitindex.StatOf(&st)
+	s := stateOf(&st)
 	if !s.Is(unix.S_IFREG) {
 		unix.Close(fd)
 		return nil, s, errSpecial
 	}
-	s.Uncertain = time.Since(s.MTime) < settleTime || time.Since(s.CTime) < settleTime
 	return os.NewFile(uintptr(fd), name), s, nil
 }
-
-// settleTime is longer than the step of any kernel's file clock (1 to 10 ms).
-const settleTime = 50 * time.Millisecond
 
 // maxBlob is the largest file that is committed; it is far above every limit of the mail.
 const maxBlob = 256 << 20
@@ -152,68 +160,51 @@ const largeFile = 1 << 20
 // errChanging says that a file has another size by now.
 var errChanging = errors.New("the file changes while it is read")
 
-// blob reads the file or link at path: its mode as Git writes it, its hash, its content unless it is
-// large, and its state.
-func (w *worktree) blob(path string, st gitindex.Stat) (e entry, data []byte, now gitindex.Stat, err error) {
+// blob reads the file or link at path: its mode as Git writes it, its hash, and its content unless it
+// is large.
+func (w *worktree) blob(path string, st fileState) (e entry, data []byte, err error) {
 	if st.Is(unix.S_IFLNK) {
 		if data, err = w.link(path); err != nil {
-			return entry{}, nil, st, err
+			return entry{}, nil, err
 		}
-		st.Uncertain = true
-		return entry{Mode: object.ModeLink, Hash: object.HashOf(object.KindBlob, data)}, data, st, nil
+		return entry{modeLink, blobHash(data)}, data, nil
 	}
 	f, st, err := w.open(path)
 	if err != nil {
-		return entry{}, nil, st, err
+		return entry{}, nil, err
 	}
 	defer f.Close()
-	e.Mode = object.ModeFile
+	e.Mode = modeFile
 	if st.Mode&0o100 != 0 {
-		e.Mode = object.ModeExec
+		e.Mode = modeExec
 	}
-	switch {
-	case st.Size > maxBlob:
-		return e, nil, st, fmt.Errorf("%d bytes, over the limit of %d", st.Size, maxBlob)
-	case st.Size > largeFile:
+	if st.Size > maxBlob {
+		return e, nil, fmt.Errorf("%d bytes, over the limit of %d", st.Size, maxBlob)
+	}
+	if st.Size > largeFile {
 		sum := sha1.New()
-		sum.Write(object.Header(object.KindBlob, st.Size))
+		fmt.Fprintf(sum, "blob %d\x00", st.Size)
 		n, err := io.Copy(sum, io.LimitReader(f, st.Size))
 		if err == nil && n != st.Size {
 			err = errChanging
 		}
 		e.Hash = hash(sum.Sum(nil))
-		return e, nil, st, err
+		return e, nil, err
 	}
-	data = make([]byte, 0, st.Size+1)
-	for int64(len(data)) <= largeFile {
-		if len(data) == cap(data) {
-			data = slices.Grow(data, 512)
-		}
-		n, rerr := f.Read(data[len(data):cap(data)])
-		data = data[:len(data)+n]
-		if rerr == io.EOF {
-			break
-		}
-		if rerr != nil {
-			return e, nil, st, rerr
-		}
+	data, err = io.ReadAll(io.LimitReader(f, largeFile+1))
+	if err == nil && len(data) > largeFile {
+		err = errChanging
 	}
-	if int64(len(data)) != st.Size {
-		if int64(len(data)) > largeFile {
-			return e, nil, st, errChanging
-		}
-		st.Uncertain = true
-	}
-	e.Hash = object.HashOf(object.KindBlob, data)
-	return e, data, st, nil
+	e.Hash = blobHash(data)
+	return e, data, err
 }
 
 // giveChange gives the content of a change to the importer and reports whether it is still what was seen.
 // An error is the importer's, or transient.
 func (w *worktree) giveChange(c *change, to *importer) (same bool, err error) {
-	if c.new.Mode == object.ModeLink {
+	if c.new.Mode == modeLink {
 		data, err := w.link(c.path)
-		if err != nil || object.HashOf(object.KindBlob, data) != c.new.Hash {
+		if err != nil || blobHash(data) != c.new.Hash {
 			return false, nil
 		}
 		return true, to.blob(data)
@@ -258,24 +249,6 @@ func (w *worktree) listNames(path string) ([]string, error) {
 	return names, err
 }
 
-// sorted is list in the order of an index, folders with a slash at the end.
-func (w *worktree) sorted(path string) ([]string, error) {
-	f, err := w.openFolder(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	all, err := f.ReadDir(-1)
-	names := make([]string, len(all))
-	for i, d := range all {
-		if names[i] = d.Name(); d.IsDir() {
-			names[i] += "/"
-		}
-	}
-	slices.Sort(names)
-	return names, err
-}
-
 func (w *worktree) openFolder(path string) (*os.File, error) {
 	fd, name := w.root, "."
 	if path != "" {
@@ -288,5 +261,5 @@ func (w *worktree) openFolder(path string) (*os.File, error) {
 	if err != nil {
 		return nil, gone("open", path, err)
 	}
-	return os.NewFile(uintptr(fd), filepath.Join(w.dir, path)), nil // ReadDir looks by name where the system tells no kinds
+	return os.NewFile(uintptr(fd), path), nil
 }

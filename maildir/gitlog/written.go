@@ -6,12 +6,9 @@ import (
 	"io"
 	"io/fs"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
-	"mailtree/maildir/gitlog/gitindex"
-	"mailtree/maildir/gitlog/object"
 	"mailtree/maildir/writer"
 )
 
@@ -21,14 +18,14 @@ import (
 // it is.
 func (p *plan) loadWritten(c *change) error {
 	w := p.written[c.path]
-	if c.new = c.old; isSparse(p.index, c.path) || len(c.at.kids) > 0 {
+	if c.new = c.old; len(c.at.kids) > 0 {
 		return p.loadOne(c)
 	}
 	if w.Gone {
 		return p.loadRemoved(c, w.base)
 	}
 	made := entry{Mode: p.modeOf(c, w.Written)}
-	st, same, err := p.files.still(c.path, w.Written, made.Mode, p.repo.config.fileMode)
+	same, err := p.files.still(c.path, w.Written, made.Mode, p.repo.config.fileMode)
 	if err != nil {
 		return err
 	}
@@ -38,15 +35,15 @@ func (p *plan) loadWritten(c *change) error {
 			return err
 		}
 	}
-	made.Hash = object.HashOf(object.KindBlob, w.Data)
-	c.new, c.data, c.stat = made, append([]byte{}, w.Data...), st
+	made.Hash = blobHash(w.Data)
+	c.new, c.data = made, append([]byte{}, w.Data...)
 	return nil
 }
 
 // loadRemoved is loadWritten for a path that an operation has removed: what is there by now
 // somebody has made since.
 func (p *plan) loadRemoved(c *change, base hash) error {
-	if c.old.Mode == object.ModeModule {
+	if c.old.Mode == modeModule {
 		return nil
 	}
 	_, err := p.files.stat(c.path)
@@ -76,7 +73,7 @@ func (p *plan) taken(c *change, base hash) (bool, error) {
 	tree, err := p.repo.TreeOf(base)
 	if err == nil && !tree.IsZero() {
 		var was entry
-		if was, err = p.repo.Lookup(entry{Mode: object.ModeTree, Hash: tree}, c.path); err == nil {
+		if was, err = p.repo.Lookup(treeEntry(tree), c.path); err == nil {
 			return c.old != was, nil
 		}
 	}
@@ -91,58 +88,53 @@ func (p *plan) taken(c *change, base hash) (bool, error) {
 // stands for both.
 func (p *plan) replaced(c *change, op operation) (is entry, ok bool, err error) {
 	w, ok := op.Written[c.path]
-	if !ok || isSparse(p.index, c.path) || len(c.at.kids) > 0 {
+	if !ok || len(c.at.kids) > 0 {
 		return entry{}, false, nil
 	}
 	taken, err := p.taken(c, op.base)
 	if err != nil || taken || w.Gone {
 		return entry{}, err == nil && !taken, err
 	}
-	return entry{Mode: p.modeOf(c, w), Hash: object.HashOf(object.KindBlob, w.Data)}, true, nil
+	return entry{Mode: p.modeOf(c, w), Hash: blobHash(w.Data)}, true, nil
 }
 
 // modeOf is the mode of a file that an operation has written.
 func (p *plan) modeOf(c *change, w writer.Written) uint32 {
-	if w.Stat.Mode&0o100 != 0 || !p.repo.config.fileMode && c.old.Mode == object.ModeExec {
-		return object.ModeExec
+	if w.Stat.Mode&0o100 != 0 || !p.repo.config.fileMode && c.old.Mode == modeExec {
+		return modeExec
 	}
-	return object.ModeFile
+	return modeFile
 }
 
 // still tells whether the file at path is as an operation wrote it. It is not read where its stat
 // data says so, ctime included: an edit can set the mtime back. The rename into place has changed
 // the ctime, so that only one that differs from the mtime tells a later change within the same step
-// of the clock. The state is zero, which Git does not believe, where the file is another.
-func (w *worktree) still(path string, is writer.Written, mode uint32, modes bool) (gitindex.Stat, bool, error) {
-	other := gitindex.Stat{Uncertain: true}
+// of the clock.
+func (w *worktree) still(path string, is writer.Written, mode uint32, modes bool) (bool, error) {
 	st, err := w.stat(path)
 	switch {
 	case transient(err):
-		return other, false, err
+		return false, err
 	case err != nil, !st.Is(unix.S_IFREG), st.Size != int64(len(is.Data)),
-		modes && (st.Mode&0o100 != 0) != (mode == object.ModeExec):
-		return other, false, nil
+		modes && (st.Mode&0o100 != 0) != (mode == modeExec):
+		return false, nil
 	}
-	same := is.Stat.Inode != 0 && st.Ino == uint32(is.Stat.Inode) &&
+	same := is.Stat.Inode != 0 && st.Ino == is.Stat.Inode &&
 		st.MTime.UnixNano() == is.Stat.MTime && st.CTime.UnixNano() == is.Stat.CTime
 	if same && !st.CTime.Equal(st.MTime) {
-		st.Uncertain = time.Since(st.MTime) < settleTime || time.Since(st.CTime) < settleTime
-		return st, true, nil
+		return true, nil
 	}
-	f, st, err := w.open(path)
+	f, _, err := w.open(path)
 	if transient(err) {
-		return other, false, err
+		return false, err
 	}
 	if err != nil {
-		return other, false, nil
+		return false, nil
 	}
 	defer f.Close()
 	now, err := io.ReadAll(io.LimitReader(f, int64(len(is.Data))+1))
 	if transient(err) {
-		return other, false, err
+		return false, err
 	}
-	if err != nil || !bytes.Equal(now, is.Data) {
-		return other, false, nil
-	}
-	return st, true, nil
+	return err == nil && bytes.Equal(now, is.Data), nil
 }

@@ -15,10 +15,9 @@ type Query struct {
 	Folder func(path string) bool // whether a file that is wanted may lie below that folder
 	Since  time.Time              // nothing that was committed before; zero: all
 
-	// Keys name what is wanted, and make the search fast: a commit that has none of them is not looked
-	// at. They are ids of messages, names of agents, folders, files that have no id, and RemovedFrom.
-	// nil: every commit is looked at.
-	Keys []string
+	// Path makes the search fast where only what changed at or below a path is wanted, be it a file or a
+	// folder: a commit that did not touch it is not told. "": every commit is looked at.
+	Path string
 
 	// File reports whether a file is wanted, of a commit of operations, or of one of edits.
 	File func(path string, operations bool) bool
@@ -34,9 +33,6 @@ type Revision struct {
 	Edit   bool         // we have committed somebody else's edits
 	Files  []FileChange // by path
 }
-
-// RemovedFrom is the key of the commits that removed a message of a thread: its canonical file.
-func RemovedFrom(thread string) string { return "removed from " + thread }
 
 // RecordedOp is an operation as a commit tells it. See writer.Op for its fields.
 type RecordedOp struct {
@@ -92,18 +88,17 @@ func Everything() Query {
 // OfAgent asks for what an agent did, and for what others edited in its folder.
 func OfAgent(name string) Query {
 	q := Everything()
-	q.Keys = []string{name}
 	q.Op = func(op RecordedOp) bool { return op.Agent == name }
 	q.File = func(path string, operations bool) bool { return operations || format.Locate(path).Agent == name }
 	return q
 }
 
-// OfRemoved asks for the messages of a thread that were removed, and perhaps for others.
-func OfRemoved(thread string) Query {
+// OfRemoved asks for the messages that were removed, and perhaps for others.
+func OfRemoved() Query {
 	return Query{
+		Op:     func(op RecordedOp) bool { return op.Verb == VerbDelete || strings.HasPrefix(op.Verb, UndoPrefix) },
 		File:   func(path string, _ bool) bool { return format.Locate(path).Kind == format.KindCanonical },
 		Folder: func(path string) bool { return strings.HasPrefix(path+"/", format.MessagesDir+"/") },
-		Keys:   []string{RemovedFrom(thread)},
 	}
 }
 
@@ -117,7 +112,6 @@ func OfMessages(ids []string, since time.Time) Query {
 		Op:    func(op RecordedOp) bool { return of[op.ID] },
 		File:  func(path string, _ bool) bool { return of[format.Locate(path).ID] },
 		Since: since,
-		Keys:  ids,
 		Folder: func(path string) bool {
 			e := strings.SplitN(path, "/", 4)
 			switch {
@@ -138,10 +132,9 @@ func OfPath(at string) Query {
 		File:   func(path string, _ bool) bool { return path == at || strings.HasPrefix(path, at+"/") },
 		Folder: func(path string) bool { return strings.HasPrefix(at+"/", path+"/") || strings.HasPrefix(path, at+"/") },
 		Since:  DayOf(at),
-		Keys:   []string{at},
+		Path:   at,
 	}
 	if id := format.Locate(at).ID; id != "" {
-		q.Keys = append(q.Keys, id)
 		q.Op = func(op RecordedOp) bool { return op.ID == id }
 	}
 	return q
@@ -183,6 +176,9 @@ func (e *Entry) IsOperation() bool { return e.Verb != VerbEdit && e.Verb != Verb
 const (
 	VerbEdit   = "edit"   // no operation: files were saved, and the server has committed them
 	VerbCommit = "commit" // no operation: somebody has committed files
+
+	// VerbDelete removes a message for everybody. But for UndoPrefix, no other operation does.
+	VerbDelete = "delete"
 
 	// VerbRelease is an operation on claims, although of one that frees a path it is on a message too.
 	VerbRelease = "release"

@@ -1,0 +1,316 @@
+package gitlog
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ownFolder, in .git, is what our git commands see as their repository: it has a configuration and
+// attributes of our own and borrows objects, index and work tree. So whatever .git/config, a file that
+// it includes, or .gitattributes say, no filter, hook or monitor of theirs runs and no byte is
+// converted. Only what moves refs sees the real one (importer, refMove).
+const ownFolder = "mailtree-git"
+
+// ownConfig is its configuration, with what .git/config says of the executable bit. The bounds of
+// packs hold maintenance below 128 MB.
+const ownConfig = `[core]
+	repositoryformatversion = 0
+	bare = false
+	filemode = %v
+	fsync = none
+	fsmonitor = false
+	untrackedCache = false
+	splitIndex = false
+	bigFileThreshold = 1m
+	packedGitLimit = 64m
+[pack]
+	threads = 1
+	windowMemory = 32m
+	deltaCacheSize = 16m
+`
+
+// ownAttributes are stronger than any .gitattributes.
+const ownAttributes = "* -text -eol -ident -filter -working-tree-encoding\n"
+
+// commandLimit is how long a git command of a round may take, and lookLimit one that looks at
+// everything.
+const (
+	commandLimit = 2 * time.Minute
+	lookLimit    = 30 * time.Minute
+)
+
+// makeOwn makes ownFolder, or mends it where anything in it is not as we made it. Others may use it
+// at the same time.
+func (r *repository) makeOwn() error {
+	if r.owns {
+		return nil
+	}
+	home := r.path(ownFolder)
+	names, err := os.ReadDir(home)
+	for _, d := range names {
+		switch name := d.Name(); {
+		case name == "HEAD" || name == "config":
+		case (name == "refs" || name == "info") && d.IsDir():
+		case strings.HasPrefix(name, "sharedindex.") && d.Type()&fs.ModeSymlink != 0:
+		default:
+			err = fs.ErrExist
+		}
+	}
+	if err != nil {
+		err = os.RemoveAll(home)
+	}
+	for _, dir := range []string{"refs", "info"} {
+		err = errors.Join(err, os.MkdirAll(filepath.Join(home, dir), 0o700))
+	}
+	err = errors.Join(err,
+		r.putOwn("HEAD", "ref: refs/heads/none\n"),
+		r.putOwn("info/attributes", ownAttributes),
+		r.putOwn("config", fmt.Sprintf(ownConfig, r.config.fileMode)))
+	bases, _ := filepath.Glob(r.path("sharedindex.*")) // what an index is split from
+	for _, base := range bases {
+		if gone := os.Symlink(base, filepath.Join(home, filepath.Base(base))); !errors.Is(gone, fs.ErrExist) {
+			err = errors.Join(err, gone)
+		}
+	}
+	r.owns = err == nil
+	return err
+}
+
+// putOwn puts a file into ownFolder, whole, where its text is another.
+func (r *repository) putOwn(name, text string) error {
+	file := r.path(ownFolder + "/" + name)
+	if b, err := readSmall(file); err == nil && string(b) == text {
+		return nil
+	}
+	tmp := r.path("mailtree-own-" + rand.Text())
+	err := writeNew(tmp, []byte(text), 0o600)
+	if err == nil {
+		err = os.Rename(tmp, file)
+	}
+	return err
+}
+
+// command is a git command in ownFolder.
+func (r *repository) command(ctx context.Context, args ...string) (*exec.Cmd, error) {
+	program, err := r.program()
+	if err != nil {
+		return nil, err
+	}
+	if err := r.checkObjects(); err != nil {
+		return nil, err
+	}
+	if err := r.makeOwn(); err != nil {
+		return nil, err
+	}
+	c := gitCommand(ctx, program, r.path(ownFolder), args...)
+	c.Dir = r.dir
+	c.Env = append(c.Env, "GIT_OBJECT_DIRECTORY="+r.path("objects"), "GIT_WORK_TREE="+r.dir,
+		"GIT_INDEX_FILE="+r.path("index"), "GIT_OPTIONAL_LOCKS=0")
+	return c, nil
+}
+
+// run runs a git command and returns what it says; env is added to its environment.
+func (r *repository) run(in io.Reader, env []string, args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(r.ctx, commandLimit)
+	defer cancel()
+	c, err := r.command(ctx, args...)
+	if err != nil {
+		return nil, err
+	}
+	var out, said bytes.Buffer
+	c.Stdin, c.Stdout, c.Stderr = in, &out, &said
+	c.Env = append(c.Env, env...)
+	err = c.Run()
+	if err != nil {
+		err = &gitError{args: args, said: said.String(), err: err}
+	}
+	return out.Bytes(), err
+}
+
+// gitError is a git command that failed.
+type gitError struct {
+	args []string
+	said string
+	err  error
+}
+
+func (e *gitError) Error() string {
+	return fmt.Sprintf("git %s: %v: %s", e.args[0], e.err, oneLine(e.said, 500))
+}
+
+func (e *gitError) Unwrap() error { return e.err }
+
+// stream runs a git command that tells records which end with NUL, and calls each for every one until
+// that returns an error, which stream returns.
+func (r *repository) stream(ctx context.Context, each func(record []byte) error, env []string, args ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	c, err := r.command(ctx, args...)
+	if err != nil {
+		return err
+	}
+	var said bytes.Buffer
+	c.Stderr = &said
+	c.Env = append(c.Env, env...)
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		return err
+	}
+	err = eachRecord(out, each)
+	if err != nil {
+		cancel()
+		_ = c.Wait()
+		return err
+	}
+	switch err = c.Wait(); {
+	case err == nil:
+		return unread(said.String())
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return &gitError{args: args, said: said.String(), err: err}
+}
+
+// eachRecord calls each for what ends with NUL.
+func eachRecord(in io.Reader, each func([]byte) error) error {
+	var held []byte
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := in.Read(buf)
+		for part := buf[:n]; len(part) > 0; {
+			i := bytes.IndexByte(part, 0)
+			if i < 0 {
+				held = append(held, part...)
+				break
+			}
+			record := part[:i]
+			if len(held) > 0 {
+				held = append(held, record...)
+				record = held
+			}
+			if err := each(record); err != nil {
+				return err
+			}
+			held, part = held[:0], part[i+1:]
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// gitCommand is a command of Git that runs no hook and sees neither the system's configuration nor the
+// user's. Its processes are a group of their own, which ctx's end terminates: Git removes its temporary
+// files then.
+func gitCommand(ctx context.Context, program, dir string, args ...string) *exec.Cmd {
+	c := exec.CommandContext(ctx, program, append([]string{
+		"--no-pager", "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false", "-c", "gc.auto=0",
+	}, args...)...)
+	c.Dir = dir
+	c.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "LC_ALL=C", "GIT_DIR=" + dir, "GIT_ATTR_NOSYSTEM=1",
+		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_SYSTEM=" + os.DevNull, "GIT_CONFIG_GLOBAL=" + os.DevNull,
+		"GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1",
+	}
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }
+	c.WaitDelay = 2 * time.Second
+	return c
+}
+
+// checkObjects refuses what would keep a program waiting that opens the files of the object store as
+// they are. It looks once.
+func (r *repository) checkObjects() error {
+	if r.checked {
+		return nil
+	}
+	if _, err := readSmall(r.path("objects/info/alternates")); errors.Is(err, errNotFile) {
+		return notFile("objects/info/alternates")
+	}
+	var names []string
+	files, err := os.ReadDir(r.path("objects/pack"))
+	if err = ignoreGone(err); err != nil {
+		return err
+	}
+	for _, f := range files {
+		if !f.Type().IsRegular() {
+			names = append(names, "objects/pack/"+f.Name())
+		}
+	}
+	for _, name := range names {
+		if fi, err := os.Stat(r.path(name)); err == nil && !fi.Mode().IsRegular() && !fi.IsDir() {
+			return notFile(name)
+		}
+	}
+	r.checked = true
+	return nil
+}
+
+// lowPriority lets the processes of a command work when nobody else wants to.
+func lowPriority(c *exec.Cmd) { _ = unix.Setpriority(unix.PRIO_PGRP, c.Process.Pid, 19) }
+
+// programs are the git programs that were asked for their version: path and time to the error.
+var programs sync.Map
+
+// findGit finds the program, of version 2.38 or newer. The error is a *hold.
+func findGit() (string, error) {
+	program, err := exec.LookPath("git")
+	if err != nil {
+		return "", noProgram()
+	}
+	fi, err := os.Stat(program)
+	if err != nil {
+		return "", noProgram()
+	}
+	key := program + fi.ModTime().String()
+	if _, known := programs.Load(key); known {
+		return program, nil
+	}
+	out, err := gitCommand(context.Background(), program, os.TempDir(), "version").Output()
+	if err != nil {
+		return "", err
+	}
+	if text := strings.TrimPrefix(strings.TrimSpace(string(out)), "git version "); !isRecent(text) {
+		return "", notAudited("the git program on the server's PATH is of version %s. "+
+			"Install Git 2.38 or newer; the mail keeps working.", oneLine(text, 40))
+	}
+	programs.Store(key, true)
+	return program, nil
+}
+
+// isRecent reports whether a version of Git can do what is asked of it.
+func isRecent(version string) bool {
+	parts := strings.SplitN(version, ".", 3)
+	if len(parts) < 2 {
+		return false
+	}
+	major, err1 := strconv.Atoi(parts[0])
+	minor, err2 := strconv.Atoi(parts[1])
+	return err1 == nil && err2 == nil && (major > 2 || major == 2 && minor >= 38)
+}
+
+// noProgram says that there is no Git.
+func noProgram() *hold {
+	return notAudited("there is no git program on the server's PATH. Install Git 2.38 or newer; the mail keeps working.")
+}
