@@ -51,7 +51,7 @@ func dangerousLink(path string) bool {
 }
 
 // ignorer asks `git check-ignore` whether .gitignore files and .git/info/exclude, as they are now, name
-// an untracked path. A nil one says no to all. Whoever makes one calls end.
+// an untracked path. A nil one says no to all. Whoever makes one calls endAsking.
 type ignorer struct {
 	repo   *repository
 	files  *worktree
@@ -63,7 +63,7 @@ type ignorer struct {
 	tell   *bufio.Reader
 }
 
-func (g *ignorer) start() error {
+func (g *ignorer) startAsking() error {
 	if err := g.repo.copyExclude(); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (g *ignorer) match(path string) bool {
 // pattern is the one that decides; "": there is none.
 func (g *ignorer) pattern(path string) (pattern string, err error) {
 	if g.cmd == nil {
-		if err := g.start(); err != nil {
+		if err := g.startAsking(); err != nil {
 			return "", err
 		}
 	}
@@ -140,8 +140,8 @@ func (g *ignorer) pattern(path string) (pattern string, err error) {
 	return pattern, nil
 }
 
-// end ends the program and returns why its answers do not count.
-func (g *ignorer) end() error {
+// endAsking ends the program and returns why its answers do not count.
+func (g *ignorer) endAsking() error {
 	if g == nil {
 		return nil
 	}

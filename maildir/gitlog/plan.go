@@ -52,7 +52,7 @@ func newPlan(r *repository, base hash) (*plan, error) {
 
 func (p *plan) close() {
 	p.files.close()
-	_ = p.ignore.end()
+	_ = p.ignore.endAsking()
 }
 
 // name takes paths into the plan; a folder stands for all that is below it on disk or in HEAD.
@@ -203,7 +203,7 @@ func (p *plan) load(log *slog.Logger) error {
 			log.Debug("file left out of the audit", "path", c.path, "reason", c.skipped)
 		}
 	}
-	return p.ignore.end()
+	return p.ignore.endAsking()
 }
 
 func (p *plan) sorted() []*change {
