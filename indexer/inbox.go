@@ -82,7 +82,7 @@ func (x *Index) Deliveries(ctx context.Context, slug, agent string, ids []string
 // they cost what is waiting and not what is stored. Messages are read for the rows of the page alone.
 const awaitingText = "SELECT " + messageColumns + withoutBody + deliveryColumns + " FROM (" +
 	"SELECT row, path, kind, read, read_at, ack, ack_at, archived " +
-	"FROM deliveries WHERE aid = " + agentID + " AND asks = 1 AND ack = 0 AND row < ?3 " +
+	"FROM deliveries INDEXED BY deliveries_awaiting WHERE aid = " + agentID + " AND asks = 1 AND ack = 0 AND row < ?3 " +
 	"UNION ALL SELECT DISTINCT o.row, '', '" + maildir.KindSent + "', 1, NULL, 0, NULL, 0 " +
 	"FROM deliveries o INDEXED BY deliveries_asking CROSS JOIN messages s ON s.row = o.row " +
 	"WHERE o.asks = 1 AND o.ack = 0 AND o.row < ?3 AND s.pid = ?1 AND s.sender = ?2 " +
@@ -124,7 +124,8 @@ func (x *Index) Receipts(ctx context.Context, slug string, ids ...string) (map[s
 }
 
 // Inbox lists deliveries newest first: see maildir.Index. Each filter has an index, so that a page
-// costs the same however large the inbox is.
+// costs the same however large the inbox is. SQLite takes the primary key where INDEXED BY does not
+// name that index, and would read all of the inbox.
 func (x *Index) Inbox(ctx context.Context, q maildir.InboxQuery) (page []maildir.Delivery, c maildir.Counts, err error) {
 	text, args := inboxQuery(x.pid(q.Project), q)
 	v, err := x.view(ctx, text, countsText, bodyPiece)
@@ -151,21 +152,21 @@ func inboxQuery(pid int64, q maildir.InboxQuery) (text string, args []any) {
 		since = q.Since.UnixMicro()
 		after = firstRow(since)
 	}
-	where := ""
+	where, index := "", ""
 	if !q.Archived {
 		where += " AND d.archived = 0"
 	}
 	if q.UnreadOnly {
-		where += " AND d.read = 0"
+		where, index = where+" AND d.read = 0", " INDEXED BY deliveries_unread"
 	}
 	if q.UrgentOnly {
-		where += " AND d.urgent = 1"
+		where, index = where+" AND d.urgent = 1", " INDEXED BY deliveries_urgent"
 	}
 	if q.ReplyTo != "" {
 		where += " AND m.in_reply_to = ?7"
 	}
 	return "SELECT " + messageColumns + bodyColumn(maildir.BodyWanted(q.Bodies)) + deliveryColumns +
-			" FROM deliveries d CROSS JOIN messages m ON m.row = d.row WHERE d.aid = " + agentID + " AND d.row < ?3 AND d.row >= ?4" +
+			" FROM deliveries d" + index + " CROSS JOIN messages m ON m.row = d.row WHERE d.aid = " + agentID + " AND d.row < ?3 AND d.row >= ?4" +
 			where + " AND m.created > ?5 ORDER BY d.row DESC LIMIT ?6 + 0",
 		[]any{pid, q.Agent, before, after, since, pageSize(q.Limit), q.ReplyTo}
 }
@@ -173,8 +174,8 @@ func inboxQuery(pid int64, q maildir.InboxQuery) (text string, args []any) {
 // OldestUnread lists unread deliveries oldest first: see maildir.Index.
 func (x *Index) OldestUnread(ctx context.Context, slug, agent string, n int) ([]maildir.Delivery, error) {
 	return deliveries(ctx, x, slug, agent, "SELECT "+messageColumns+withoutBody+deliveryColumns+
-		" FROM deliveries d CROSS JOIN messages m ON m.row = d.row WHERE d.aid = "+agentID+" AND d.read = 0 ORDER BY d.row "+
-		"LIMIT ?3 + 0", x.pid(slug), agent, n)
+		" FROM deliveries d INDEXED BY deliveries_unread CROSS JOIN messages m ON m.row = d.row WHERE d.aid = "+agentID+
+		" AND d.read = 0 ORDER BY d.row LIMIT ?3 + 0", x.pid(slug), agent, n)
 }
 
 // Box lists copies by id, last first: see maildir.Index. It leaves out a copy whose id an earlier

@@ -44,7 +44,6 @@ CREATE TABLE agents (
   status    TEXT NOT NULL DEFAULT '',
   UNIQUE (pid, name)
 );
-CREATE INDEX agents_name ON agents (name);
 
 CREATE TABLE messages (
   row         INTEGER PRIMARY KEY,
