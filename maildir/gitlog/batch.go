@@ -294,7 +294,12 @@ func (l *Log) build(repo *repository, at head, b batch) (*plan, error) {
 // isSaved reports that a commit which is durable has the present content of each of the paths. It
 // needs no turn.
 func (l *Log) isSaved(ctx context.Context, paths []string) bool {
+	done, err := await(ctx, l.cfg.Share.looks)
+	if err != nil {
+		return false
+	}
 	unsaved, err := l.unsaved(ctx, paths, newMemory()) // l.mem is guarded by the turn
+	done()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return err == nil && len(unsaved) == 0 && l.landing.IsZero()

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"time"
@@ -116,7 +117,7 @@ func (r *repository) checkIndex() (seen, error) {
 		return s, damagedIndex(errors.New("its checksum is wrong"))
 	}
 	conflicts, err := r.run(nil, nil, "ls-files", "-z", "--unmerged")
-	if gone := (*gitError)(nil); errors.As(err, &gone) {
+	if errors.As(err, new(*exec.ExitError)) && errors.As(err, new(*gitError)) && strings.Contains(err.Error(), "fatal:") {
 		return s, damagedIndex(err)
 	}
 	if err != nil {

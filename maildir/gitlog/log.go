@@ -40,12 +40,12 @@ type Config struct {
 
 // Share bounds how many of several Logs work at once. Each opens some twenty files while it works,
 // and at a start all of them look for what they missed.
-type Share struct{ commits, aside chan struct{} }
+type Share struct{ commits, aside, looks chan struct{} }
 
-// NewShare lets n Logs commit at once, and n others compare trees or put packs together, which may
-// take minutes.
+// NewShare lets n Logs commit at once, n look whether something is committed, and n others compare trees
+// or put packs together, which may take minutes.
 func NewShare(n int) *Share {
-	return &Share{commits: make(chan struct{}, n), aside: make(chan struct{}, n)}
+	return &Share{commits: make(chan struct{}, n), aside: make(chan struct{}, n), looks: make(chan struct{}, n)}
 }
 
 // await takes one of the tokens; the caller calls done. Without tokens there is no limit. Errors:

@@ -262,7 +262,7 @@ func (p *publication) finish() error {
 	was := state{p.seen, p.at.commit}
 	now, _ := r.seeIndex()
 	r.mem.sound = now
-	if was.sameState(r.mem.level) {
+	if len(r.mem.own) == 0 || was.sameState(r.mem.level) {
 		r.mem.level = state{now, p.commit}
 	} else {
 		r.mem.level = state{}
