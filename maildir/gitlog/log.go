@@ -284,6 +284,8 @@ func (l *Log) whenDue(ctx context.Context, bell <-chan struct{}, due func(Config
 // commitDue makes the commits that are due; a failure is noted and tried again later.
 func (l *Log) commitDue(ctx context.Context) {
 	_ = l.exclusive(ctx, func() error {
+		ctx, end := outlast(ctx)
+		defer end()
 		if err := l.commitOps(ctx); err != nil {
 			return err
 		}
@@ -297,6 +299,13 @@ func (l *Log) commitDue(ctx context.Context) {
 		}
 		return l.lookBack(ctx)
 	})
+}
+
+// outlast is a context that ends lastChance after another has: a round that was begun is finished.
+func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
+	longer, end := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(lastChance, end) })
+	return longer, func() { stop(); end() }
 }
 
 // lookBack heals the last commits when the time for it has come.
