@@ -79,7 +79,8 @@ func showEntry(s *cli.Screen, e *mcpserver.LogEntry) error {
 	if e.Door != "" {
 		how = " (" + e.Door + ")"
 	}
-	s.Printf("%s  %s  %s %s%s\n", s.Faint(e.Commit[:min(10, len(e.Commit))]), cli.Exact(e.At), s.Bold(cli.Line(who)), cli.Line(maildir.Deed(e.Verb)), how)
+	commit := e.Commit[:min(10, len(e.Commit))]
+	s.Printf("%s  %s  %s %s%s\n", s.Faint(commit), cli.Exact(e.At), s.Bold(cli.Line(who)), cli.Line(maildir.Deed(e.Verb)), how)
 	if about := strings.TrimSpace(strings.TrimPrefix(e.Summary, e.Who+" "+e.ID)); about != "" {
 		s.Printf("    %s\n", cli.Line(about))
 	}

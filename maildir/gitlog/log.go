@@ -226,11 +226,11 @@ func ringBell(bell chan struct{}) {
 	}
 }
 
-// lastChance is how long Run works on after its context has ended.
-const lastChance = 5 * time.Second
+// lastChance is how long Run works on after its context has ended: some hundred MB can be committed in it.
+const lastChance = 15 * time.Second
 
 // Run implements history.Log: it commits what is due until ctx ends, then what is left, at most
-// for five seconds, and returns nil. It sleeps while nothing is pending. With Config.External it
+// for lastChance, and returns nil. It sleeps while nothing is pending. With Config.External it
 // begins with the edits that were made while it did not run (catchUp). When it is quiet it puts
 // packs together (keepHouse).
 func (l *Log) Run(ctx context.Context) error {

@@ -282,8 +282,9 @@ func (p *publication) finish() error {
 
 // moved are the paths of what the move has changed.
 func (p *publication) moved() []string {
-	branch := p.repo.path(p.at.branch)
-	return []string{p.repo.path("logs/HEAD"), p.repo.path("logs/" + p.at.branch), p.repo.path("logs"), p.repo.git, branch, filepath.Dir(branch)}
+	path := p.repo.path
+	branch := path(p.at.branch)
+	return []string{path("logs/HEAD"), path("logs/" + p.at.branch), path("logs"), p.repo.git, branch, filepath.Dir(branch)}
 }
 
 // How long index.lock is kept after the move: from reading the index to locking it `git commit`

@@ -156,7 +156,8 @@ var sentences = [whats]sentence{
 		"dep*."},
 	QueryForeign: {nil, "Nothing was found. {name} {arg} was searched for as the words in it, because it means nothing else here: " +
 		"use words, \"phrases\", prefix*, AND OR NOT -word ( ), and from: to: cc: subject: body: thread: importance: after: before:."},
-	QueryCut: {nil, "The search took too long, so this is what was found so far: use whole words, or beginnings of three letters, as in dep*."},
+	QueryCut: {nil, "The search took too long, so this is what was found so far: use whole words, or beginnings of three letters, " +
+		"as in dep*."},
 	SummaryCommandFailed: {nil, "The command that summarizes threads failed ({why}), so this is made from the structure of the " +
 		"messages alone."},
 	CursorUnknown: {ErrInvalid, "{field} {name} is not one that an earlier page gave: pass it as it was given, or leave it out."},
