@@ -3,6 +3,7 @@ package indexer
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"mailtree/maildir"
 	"mailtree/maildir/format"
@@ -14,7 +15,7 @@ type match struct {
 	whole    string // words and filters
 	rootless string // without the filter on thread
 	user     string // the words alone; "" where there are none to find
-	prefix   bool   // a word is searched for by how it begins
+	prefix   bool   // a word is searched for by how it begins: see goesOn
 }
 
 func expression(pid int64, q maildir.SearchQuery) match {
@@ -31,8 +32,24 @@ func expression(pid int64, q maildir.SearchQuery) match {
 	if finds(words) {
 		m.user = f.render(words)
 	}
-	m.prefix = strings.Contains(m.whole, `" *`)
+	m.prefix = goesOn(q.Expr)
 	return m
+}
+
+// goesOn reports whether a word is searched for by how it begins, but for beginnings of three letters,
+// which the index has.
+func goesOn(e query.Expr) bool {
+	switch e := e.(type) {
+	case query.And:
+		return slices.ContainsFunc(e, goesOn)
+	case query.Or:
+		return slices.ContainsFunc(e, goesOn)
+	case query.Not:
+		return goesOn(e.Of)
+	case query.Term:
+		return e.Prefix && utf8.RuneCountInString(e.Text[strings.LastIndexByte(e.Text, ' ')+1:]) != 3
+	}
+	return false
 }
 
 // finds reports whether the words say what to find, and not only what to leave out.

@@ -30,6 +30,7 @@ type desk struct {
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	d := &desk{Index: openIndex(t), t: t, dir: t.TempDir()}
+	d.patience = time.Minute // tests are no measure of time
 	d.tree = openTree(t, d.dir)
 	attach(t, d.Index, "p", d.tree)
 	return d
