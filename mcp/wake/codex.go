@@ -101,19 +101,29 @@ func lockHolder(file string) (pid int, err error) {
 	if !ok {
 		return 0, errNoThread
 	}
-	locks, err := os.ReadFile("/proc/locks")
-	if err != nil {
-		return 0, errNoThread
-	}
 	inode := ":" + strconv.FormatUint(st.Ino, 10)
-	for l := range strings.Lines(string(locks)) {
+	for range 3 { // the kernel leaves out a lock where others come and go while the file is read
+		locks, err := os.ReadFile("/proc/locks")
+		if err != nil {
+			return 0, errNoThread
+		}
+		if pid := holderIn(string(locks), inode); pid > 0 {
+			return pid, nil
+		}
+	}
+	return 0, errNoThread
+}
+
+// holderIn finds the process with a flock on an inode in the text of /proc/locks; 0: there is none.
+func holderIn(locks, inode string) (pid int) {
+	for l := range strings.Lines(locks) {
 		f := strings.Fields(l) // 1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF
 		if len(f) < 6 || f[1] != "FLOCK" || !strings.HasSuffix(f[5], inode) {
 			continue
 		}
 		if pid, err := strconv.Atoi(f[4]); err == nil && pid > 0 {
-			return pid, nil
+			return pid
 		}
 	}
-	return 0, errNoThread
+	return 0
 }
