@@ -68,17 +68,20 @@ func stopCodex(dir string) {
 	}
 }
 
-// TestClientTrust: Codex runs no hook that is new to it. `mailtree setup --check` says so until a
-// person has trusted them in Codex.
+// TestClientTrust: Codex runs no hook that is new to it. `mailtree setup --check` says that none was
+// heard until a person has trusted them in Codex and one has run.
 func TestClientTrust(t *testing.T) {
 	d := newDesk(t, "codex")
 	codexKit.prepare(d)
 	d.setUp("http")
-	if out, err := d.try("mailtree", "setup", "codex", "--check"); err == nil || !strings.Contains(out, "it runs 0 of 6 hooks") {
+	if out, err := d.try("mailtree", "setup", "codex", "--check"); err != nil || !strings.Contains(out, "nothing was heard of Codex's hooks since set-up") {
 		t.Errorf("before: %v\n%s", err, out)
 	}
-	codexKit.greet(d.open(codexKit.terminal))
-	if out, err := d.try("mailtree", "setup", "codex", "--check"); err != nil || strings.Contains(out, "!!") {
+	screen := d.open(codexKit.terminal)
+	codexKit.greet(screen)
+	screen.Submit("Begin the work.", func() bool { return len(d.turnsWith("Begin the work.")) > 0 })
+	d.awaitIdle()
+	if out, err := d.try("mailtree", "setup", "codex", "--check"); err != nil || !strings.Contains(out, "a hook last ran") {
 		t.Errorf("after: %v\n%s", err, out)
 	}
 }
