@@ -15,7 +15,7 @@ type match struct {
 	whole    string // words and filters
 	rootless string // without the filter on thread
 	user     string // the words alone; "" where there are none to find
-	prefix   bool   // a word is searched for by how it begins: see goesOn
+	prefix   bool   // it may take long: see hasSlowPrefix
 }
 
 func expression(pid int64, q maildir.SearchQuery) match {
@@ -32,20 +32,20 @@ func expression(pid int64, q maildir.SearchQuery) match {
 	if finds(words) {
 		m.user = f.render(words)
 	}
-	m.prefix = goesOn(q.Expr)
+	m.prefix = hasSlowPrefix(q.Expr)
 	return m
 }
 
-// goesOn reports whether a word is searched for by how it begins, but for beginnings of three letters,
-// which the index has.
-func goesOn(e query.Expr) bool {
+// hasSlowPrefix reports whether the expression holds a prefix that FTS5 has no index of: any but one of
+// three letters.
+func hasSlowPrefix(e query.Expr) bool {
 	switch e := e.(type) {
 	case query.And:
-		return slices.ContainsFunc(e, goesOn)
+		return slices.ContainsFunc(e, hasSlowPrefix)
 	case query.Or:
-		return slices.ContainsFunc(e, goesOn)
+		return slices.ContainsFunc(e, hasSlowPrefix)
 	case query.Not:
-		return goesOn(e.Of)
+		return hasSlowPrefix(e.Of)
 	case query.Term:
 		return e.Prefix && utf8.RuneCountInString(e.Text[strings.LastIndexByte(e.Text, ' ')+1:]) != 3
 	}

@@ -144,7 +144,8 @@ func (p *Project) EnsureAgent(ctx context.Context, name string, r Registration) 
 	return p.writer.Do(ctx, tx)
 }
 
-// nameHolder returns the agent that has the name, whatever its case, as it is spelled; "" where none has.
+// nameHolder returns the name of the agent that is called so in any case, spelled as the agent spells it. It
+// returns "" if there is no such agent.
 func (p *Project) nameHolder(ctx context.Context, name string) (holder string, err error) {
 	const spellings = 10 // of one name: people make folders
 	names, err := p.store.index.Names(ctx, p.slug, format.KindProfile, name, spellings)
@@ -392,7 +393,7 @@ func (p *Project) noteSeen(ctx context.Context, agent string) {
 	ring(p.sighted)
 }
 
-// ring has the one who waits at a bell go on, where nobody has rung yet.
+// ring wakes the goroutine that receives from bell, a channel with room for one value. It never waits.
 func ring(bell chan struct{}) {
 	select {
 	case bell <- struct{}{}:
