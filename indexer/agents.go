@@ -17,9 +17,9 @@ import (
 const agentColumns = `a.name, a.profile, a.program, a.model, a.task, a.inception, a.status, a.total, a.unread, a.archived, a.sent,
 	(SELECT max(at) FROM (
 		SELECT a.inception AS at
-		UNION ALL SELECT (SELECT m.created FROM messages m WHERE m.pid = a.pid AND m.sender = a.name ORDER BY m.row DESC LIMIT 1)
-		UNION ALL SELECT (SELECT max(d.read_at) FROM deliveries d WHERE d.aid = a.aid AND d.read_at IS NOT NULL)
-		UNION ALL SELECT (SELECT max(d.ack_at) FROM deliveries d WHERE d.aid = a.aid AND d.ack_at IS NOT NULL)
+		UNION ALL SELECT (SELECT m.created FROM deliveries d CROSS JOIN messages m USING (row) WHERE d.box = -a.aid ORDER BY d.row DESC LIMIT 1)
+		UNION ALL SELECT (SELECT max(d.read_at) FROM deliveries d WHERE d.box = a.aid AND d.read_at IS NOT NULL)
+		UNION ALL SELECT (SELECT max(d.ack_at) FROM deliveries d WHERE d.box = a.aid AND d.ack_at IS NOT NULL)
 		UNION ALL SELECT (SELECT max(c.created) FROM claims c WHERE c.pid = a.pid AND c.agent = a.name)))`
 
 // shortColumns are the same without program, model, task and the last activity.
@@ -151,7 +151,7 @@ func (x *Index) Names(ctx context.Context, slug string, what format.Kind, prefix
 // LastRead tells when each agent read last: see maildir.Index.
 func (x *Index) LastRead(ctx context.Context, slug string) (map[string]time.Time, error) {
 	all := map[string]time.Time{}
-	err := x.each(ctx, "SELECT a.name, (SELECT max(d.read_at) FROM deliveries d WHERE d.aid = a.aid AND d.read_at IS NOT NULL) "+
+	err := x.each(ctx, "SELECT a.name, (SELECT max(d.read_at) FROM deliveries d WHERE d.box = a.aid AND d.read_at IS NOT NULL) "+
 		"FROM agents a WHERE a.pid = ?", []any{x.pid(slug)}, func(scan func(...any) error) error {
 		var name string
 		var at sql.NullInt64

@@ -6,39 +6,37 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
 	"mailtree/maildir/format"
 )
 
-// tally is what a batch adds to one agent's row.
-type tally struct {
-	aid                                  int64
-	files, total, unread, archived, sent int
-}
-
-// oldMessage is a message as the tables hold it.
-type oldMessage struct {
+// stored is a message as the tables hold it.
+type stored struct {
 	row, created   int64
 	thread, sender string
+	src            string // the path of the file that its content comes from
 	urgent, asks   bool
 }
 
-// letter is one message id that a batch touches: what its files said before and say now.
+// letter is one message id that a batch touches.
 type letter struct {
-	id       string
-	old, new message
-	marks    bool            // only marks changed: files has those of their holders alone
-	stored   *oldMessage     // as the tables hold it; nil where they do not
-	msg      *format.Message // the new content; nil where it does not change
-	row      int64           // its row after the batch
-	urgent   bool
-	asks     bool   // for an acknowledgement
-	words    string // its facets
+	id      string
+	message                 // what its files amount to now
+	files   []*file         // its rows of files as the tables hold them
+	holders map[string]bool // whose deliveries the batch writes
+	stored  *stored         // as the tables hold it; nil where they do not
+	msg     *format.Message // the new content; nil where it does not change
+	row     int64           // its row after the batch
+	urgent  bool
+	asks    bool   // for an acknowledgement
+	words   string // its facets
 }
 
-// apply writes the rows that the looks ask for.
+// apply writes the rows that the looks ask for: it deletes the rows of each touched message that
+// may differ, and inserts what derive says.
 func (b *batch) apply() error {
 	letters, err := b.letters()
 	if err != nil {
@@ -58,64 +56,69 @@ func (b *batch) apply() error {
 // letters collects the messages that the looks touch. It reads a file whose content the batch needs
 // and has not read; if that file has changed meanwhile, the batch gets one more look.
 func (b *batch) letters() ([]*letter, error) {
-	// touched has the holders of changed marks by id; nil where more than marks changed.
-	touched := map[string]map[string]bool{}
+	byID := map[string]*letter{}
+	// marked has the holders of changed marks by id; nil where more than marks changed.
+	marked := map[string]map[string]bool{}
 	for _, lk := range b.order {
-		for _, f := range []*file{lk.file, b.known[lk.path]} {
-			if f == nil || f.id == "" {
-				continue
-			}
-			holders, ok := touched[f.id]
-			switch {
-			case !f.kind.Mark():
-				touched[f.id] = nil
-			case !ok:
-				touched[f.id] = map[string]bool{f.agent: true}
-			case holders != nil:
-				holders[f.agent] = true
-			}
+		f := cmp.Or(lk.file, b.known[lk.path])
+		if f.id == "" {
+			continue
+		}
+		if byID[f.id] == nil {
+			byID[f.id] = &letter{id: f.id}
+			marked[f.id] = map[string]bool{}
+		}
+		if f.kind.Mark() && marked[f.id] != nil {
+			marked[f.id][f.agent] = true
+		} else {
+			marked[f.id] = nil
 		}
 	}
-	stored, err := b.loadMessages(touched)
-	if err != nil {
+	if err := b.loadLetters(byID); err != nil {
 		return nil, err
 	}
-	byID := map[string]map[string]bool{} // paths by id
-	add := func(f *file) {
-		if f != nil && f.id != "" && touchedBy(touched, f) {
-			if byID[f.id] == nil {
-				byID[f.id] = map[string]bool{}
-			}
-			byID[f.id][f.path] = true
-		}
-	}
+	now := map[string][]*file{}
 	for _, f := range b.known {
-		add(f)
+		t := byID[f.id]
+		if t == nil || f.id == "" {
+			continue
+		}
+		t.files = append(t.files, f)
+		if lk := b.seen[f.path]; lk == nil || lk.same {
+			now[f.id] = append(now[f.id], f)
+		}
 	}
 	for _, lk := range b.order {
-		add(lk.file)
+		if lk.file != nil && lk.file.id != "" {
+			now[lk.file.id] = append(now[lk.file.id], lk.file)
+		}
 	}
-	var all []*letter
+	all := make([]*letter, 0, len(byID))
 	for _, id := range slices.Sorted(maps.Keys(byID)) {
-		t := &letter{id: id, stored: stored[id], marks: touched[id] != nil}
-		err := b.resolve(t, slices.Sorted(maps.Keys(byID[id])))
+		t := byID[id]
+		t.message, t.holders = derive(now[id]), marked[id]
+		if t.holders == nil {
+			t.holders = map[string]bool{}
+			for _, f := range slices.Concat(t.files, now[id]) {
+				if f.kind == format.KindInbox || f.kind == format.KindOutbox {
+					t.holders[f.agent] = true
+				}
+			}
+		}
+		changed, err := b.content(t)
 		var unread *unreadError
-		if errors.As(err, &unread) {
+		switch {
+		case errors.As(err, &unread):
 			b.leaveOut(id, unread.fault)
 			return b.letters()
-		}
-		if err != nil {
+		case err != nil:
 			return nil, err
+		case changed:
+			return b.letters()
 		}
 		all = append(all, t)
 	}
 	return all, nil
-}
-
-// touchedBy reports whether f helps to decide what the changed marks mean.
-func touchedBy(touched map[string]map[string]bool, f *file) bool {
-	holders, ok := touched[f.id]
-	return ok && (holders == nil || holders[f.agent])
 }
 
 // unreadError says that a fault of the machine kept a batch from reading the content of a message.
@@ -123,99 +126,62 @@ type unreadError struct{ fault error }
 
 func (e *unreadError) Error() string { return "content not read: " + e.fault.Error() }
 
-// resolve derives the old and the new state of a message, and reads the content of the new one.
-// Errors: *unreadError.
-func (b *batch) resolve(t *letter, paths []string) error {
-	for {
-		var old, now []*file
-		for _, p := range paths {
-			k := b.known[p]
-			if k != nil {
-				old = append(old, k)
-			}
-			if lk := b.seen[p]; lk != nil && !lk.same {
-				k = lk.file
-			}
-			if k != nil {
-				now = append(now, k)
-			}
-		}
-		t.old, t.new = derive(old), derive(now)
-		s := t.new.source
-		if s == nil || (t.old.source != nil && string(t.old.source.hash) == string(s.hash)) {
-			return nil
-		}
-		if t.msg = b.l.content(s); t.msg != nil {
-			return nil
-		}
-		lk := b.again(s.path)
-		if lk.unread != nil {
-			return &unreadError{lk.unread}
-		}
-		if lk.same && b.l.content(s) == nil {
-			return fmt.Errorf("%s was read as %x and has no message in it", s.path, s.hash)
+// content finds the content of a message where the tables do not hold it. It reports changed where
+// the file has other bytes meanwhile. Errors: *unreadError.
+func (b *batch) content(t *letter) (changed bool, err error) {
+	s := t.source
+	if s == nil {
+		return false, nil
+	}
+	if t.stored != nil {
+		if old := b.known[t.stored.src]; old != nil && string(old.hash) == string(s.hash) {
+			return false, nil
 		}
 	}
+	if t.msg = b.l.content(s); t.msg != nil {
+		return false, nil
+	}
+	lk := b.again(s.path)
+	if lk.unread != nil {
+		return false, &unreadError{lk.unread}
+	}
+	if !lk.same {
+		return true, nil
+	}
+	if t.msg = b.l.content(s); t.msg == nil {
+		return false, fmt.Errorf("%s was read as %x and has no message in it", s.path, s.hash)
+	}
+	return false, nil
 }
 
-// loadMessages reads the rows of all files of the ids that the batch touches, and their messages.
-func (b *batch) loadMessages(touched map[string]map[string]bool) (map[string]*oldMessage, error) {
-	stored := map[string]*oldMessage{}
-	if b.new || len(touched) == 0 {
-		return stored, nil
+// loadLetters reads the rows of all files of the messages, and the messages.
+func (b *batch) loadLetters(byID map[string]*letter) error {
+	if b.new || len(byID) == 0 {
+		return nil
 	}
-	const whole = "SELECT " + fileColumns + " FROM json_each(?2) j CROSS JOIN files f ON f.pid = ?1 AND f.msgid = j.value AND f.msgid <> ''"
-	const held = "SELECT " + fileColumns + " FROM json_each(?2) j CROSS JOIN files f ON f.pid = ?1 AND f.msgid = j.value ->> 0 " +
-		"AND f.agent = j.value ->> 1 AND f.msgid <> ''"
-	const messages = "SELECT m.id, m.row, m.created, m.thread, m.sender, m.importance IN ('high', 'urgent'), m.ack FROM json_each(?2) j " +
-		"CROSS JOIN messages m ON m.pid = ?1 AND m.id = j.value"
-	var all, ids []string
-	var pairs [][2]string
-	for id, holders := range touched {
-		all = append(all, id)
-		if holders == nil {
-			ids = append(ids, id)
-		}
-		for agent := range holders {
-			pairs = append(pairs, [2]string{id, agent})
-		}
+	const files = fileColumns + "json_each(?2) j CROSS JOIN files f ON f.pid = ?1 AND f.name = j.value CROSS JOIN folders o USING (fol)"
+	const messages = "SELECT m.id, m.row, m.created, m.thread, m.sender, " + messagePath + ", m.importance IN ('high', 'urgent'), m.ack " +
+		"FROM json_each(?2) j CROSS JOIN messages m ON m.pid = ?1 AND m.id = j.value"
+	ids := slices.Collect(maps.Keys(byID))
+	var names []string
+	for _, id := range ids {
+		names = append(names, format.MessageFiles(id)...)
 	}
-	for _, q := range []struct {
-		text string
-		list any
-		n    int
-	}{{whole, ids, len(ids)}, {held, pairs, len(pairs)}} {
-		if q.n == 0 {
-			continue
-		}
-		list, err := json.Marshal(q.list)
-		if err != nil {
-			return nil, err
-		}
-		if err := b.loadMore(q.text, string(list)); err != nil {
-			return nil, err
-		}
-	}
-	list, err := json.Marshal(all)
+	list, err := json.Marshal(names)
 	if err != nil {
-		return nil, err
-	}
-	return stored, b.w.each(messages, []any{b.p.pid, string(list)}, func(scan func(...any) error) error {
-		var id string
-		o := &oldMessage{}
-		err := scan(&id, &o.row, &o.created, &o.thread, &o.sender, &o.urgent, &o.asks)
-		stored[id] = o
 		return err
-	})
-}
-
-// loadMore adds rows to known, keeping those that are there.
-func (b *batch) loadMore(text, list string) error {
-	return b.w.each(text, []any{b.p.pid, list}, func(scan func(...any) error) error {
-		f, err := scanFile(scan)
-		if err == nil && b.known[f.path] == nil {
-			b.known[f.path] = f
-		}
+	}
+	if err := b.loadRows(files, b.p.pid, string(list)); err != nil {
+		return err
+	}
+	if list, err = json.Marshal(ids); err != nil {
+		return err
+	}
+	return b.w.each(messages, []any{b.p.pid, string(list)}, func(scan func(...any) error) error {
+		var id string
+		s := &stored{}
+		err := scan(&id, &s.row, &s.created, &s.thread, &s.sender, &s.src, &s.urgent, &s.asks)
+		byID[id].stored = s
 		return err
 	})
 }
@@ -223,66 +189,84 @@ func (b *batch) loadMore(text, list string) error {
 // files writes the rows of files.
 func (b *batch) files([]*letter) error {
 	for _, lk := range b.stats {
-		if err := b.w.restat(b.known[lk.path].fid, lk.file); err != nil {
+		if err := b.w.restat(b.p.pid, b.known[lk.path].fol, lk.file); err != nil {
 			return err
 		}
 	}
 	var added []*file
 	for _, lk := range b.order {
-		k := b.known[lk.path]
-		var err error
+		k, f := b.known[lk.path], lk.file
 		switch {
-		case lk.file == nil:
-			err = b.w.deleteFile(k.fid)
-		case k != nil:
-			err = b.w.updateFile(k.fid, lk.file)
+		case f == nil:
+			b.count(k, -1)
+			if err := b.w.deleteFile(b.p.pid, k); err != nil {
+				return err
+			}
+		case k != nil: // a path has one kind and one agent for ever
+			f.fol = k.fol
+			if err := b.w.updateFile(b.p.pid, f); err != nil {
+				return err
+			}
 		default:
-			added = append(added, lk.file)
+			f.fol = b.folders[path.Dir(f.path)]
+			b.count(f, +1)
+			added = append(added, f)
 		}
-		if err != nil {
+	}
+	if err := b.w.insertFiles(b.p.pid, added, b.aid); err != nil {
+		return err
+	}
+	for fol, n := range b.filed {
+		if err := b.w.countFolder(fol, n); err != nil {
 			return err
 		}
 	}
-	return b.w.insertFiles(b.p.pid, added)
+	return nil
+}
+
+// count notes that a folder and an agent have a file more or less.
+func (b *batch) count(f *file, n int) {
+	b.filed[f.fol] += n
+	if name := f.makesAgent(); name != "" {
+		b.held[name] += n
+	}
 }
 
 // problems writes why files do not count: for a reason of their own, or because another file has
 // their id.
 func (b *batch) problems(letters []*letter) error {
 	var gone []string
-	type problem struct {
-		path, reason string
-		line         int
-	}
-	var found []problem
 	for _, lk := range b.order {
 		if k := b.known[lk.path]; k != nil && k.reason != "" {
 			gone = append(gone, lk.path)
 		}
-		if lk.file != nil && lk.file.reason != "" {
-			found = append(found, problem{lk.path, lk.file.reason, lk.file.line})
+	}
+	for _, t := range letters {
+		if len(t.files) < 2 {
+			continue // one file has no twin
+		}
+		for _, f := range t.files {
+			if f.valid && f.reason == "" {
+				gone = append(gone, f.path)
+			}
+		}
+	}
+	if err := b.w.deleteProblems(b.p.pid, gone); err != nil {
+		return err
+	}
+	for _, lk := range b.order {
+		if f := lk.file; f != nil && f.reason != "" {
+			if err := b.w.insertProblem(b.p.pid, f.path, f.reason, f.line); err != nil {
+				return err
+			}
 		}
 	}
 	for _, t := range letters {
-		for p, why := range t.old.twins {
-			if t.new.twins[p] != why {
-				gone = append(gone, p)
+		for p, why := range t.twins {
+			const line = 0 // of the whole file
+			if err := b.w.insertProblem(b.p.pid, p, why, line); err != nil {
+				return err
 			}
-		}
-		for p, why := range t.new.twins {
-			if t.old.twins[p] != why {
-				found = append(found, problem{p, why, 0})
-			}
-		}
-	}
-	for _, p := range gone {
-		if err := b.w.deleteProblem(b.p.pid, p); err != nil {
-			return err
-		}
-	}
-	for _, f := range found {
-		if err := b.w.insertProblem(b.p.pid, f.path, f.reason, f.line); err != nil {
-			return err
 		}
 	}
 	return nil
@@ -292,26 +276,23 @@ func (b *batch) problems(letters []*letter) error {
 // insertions, each in the order of rows.
 func (b *batch) messages(letters []*letter) error {
 	var out []int64
-	var replaced []*letter
-	count := 0
+	var in []*letter
 	for _, t := range letters {
-		switch {
-		case t.stored == nil && t.msg == nil:
-			continue
-		case t.stored != nil && t.msg == nil && (t.marks || t.new.source != nil):
-			t.row, t.urgent, t.asks = t.stored.row, t.stored.urgent, t.stored.asks
-			if !t.marks && t.old.source.path != t.new.source.path {
-				if err := b.w.moveSource(t.row, t.new.source.path); err != nil {
-					return err
-				}
-			}
-			continue
-		}
-		if t.stored != nil {
-			out, count = append(out, t.stored.row), count-1
-		}
 		if t.msg != nil {
-			replaced, count = append(replaced, t), count+1
+			in = append(in, t)
+		}
+		if t.stored == nil {
+			continue
+		}
+		if t.msg != nil || t.source == nil {
+			out = append(out, t.stored.row)
+			continue
+		}
+		t.row, t.urgent, t.asks = t.stored.row, t.stored.urgent, t.stored.asks
+		if t.stored.src != t.source.path {
+			if err := b.w.moveSource(t.row, t.source.fol); err != nil {
+				return err
+			}
 		}
 	}
 	slices.Sort(out)
@@ -323,22 +304,19 @@ func (b *batch) messages(letters []*letter) error {
 			return err
 		}
 	}
-	slices.SortStableFunc(replaced, keepersFirst)
-	for _, t := range replaced {
+	slices.SortStableFunc(in, keepersFirst)
+	for _, t := range in {
 		if err := b.insert(t); err != nil {
 			return err
 		}
 	}
-	slices.SortFunc(replaced, func(a, b *letter) int { return cmp.Compare(a.row, b.row) })
-	for _, t := range replaced {
+	slices.SortFunc(in, func(a, b *letter) int { return cmp.Compare(a.row, b.row) })
+	for _, t := range in {
 		if err := b.w.searchable(t.row, t.msg, t.words); err != nil {
 			return err
 		}
 	}
-	if count == 0 {
-		return nil
-	}
-	return b.w.countMessages(b.p.pid, count)
+	return nil
 }
 
 // keepersFirst orders messages that keep their row before those that need a free one, then by time.
@@ -369,7 +347,7 @@ func (b *batch) insert(t *letter) error {
 		if try == 0 && t.keeps() {
 			t.row = t.stored.row
 		}
-		ok, err := b.w.insertMessage(b.p.pid, t.row, t.msg, t.new.source.path, t.words)
+		ok, err := b.w.insertMessage(b.p.pid, t.row, t.msg, t.source.fol, t.words)
 		if ok || err != nil {
 			return err
 		}

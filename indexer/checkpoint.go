@@ -12,9 +12,9 @@ import (
 // syncs twice while every caller waits for that commit. So a goroutine takes checkpoints beside the
 // writer, and the writer waits for one only where the log grows faster than that.
 const (
-	checkpointFiles  = 1024    // files ingested between two checkpoints
-	transactionFiles = 8       // as how many files a transaction counts
-	checkpointPages  = 4 << 10 // pages in the log (32 MiB) at which the writer waits
+	checkpointFiles  = 1024     // files ingested between two checkpoints
+	transactionFiles = 8        // as how many files a transaction counts
+	checkpointPages  = 16 << 10 // pages in the log (32 MiB) at which the writer waits
 )
 
 // checkpoints counts what was written since the last one began.

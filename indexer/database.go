@@ -21,7 +21,7 @@ import (
 var schema string
 
 // schemaVersion is PRAGMA user_version of an index that this program can use.
-const schemaVersion = 13
+const schemaVersion = 14
 
 // Sizes of SQLite's page caches in KiB, of the writer and of each reader; and the number of
 // readers: few, because a reader of a body of 8 MiB holds it several times over, outside Go's
@@ -31,6 +31,10 @@ const (
 	readCache  = 6 << 10
 	readers    = 4
 )
+
+// newPages is SQL for the bytes of a page of a new database. A send changes some twenty pages, each
+// in a few places, and SQLite writes whole pages.
+const newPages = "PRAGMA page_size = 2048;"
 
 // errStale says that the file is no index of this version; Open makes it anew.
 var errStale = errors.New("index is damaged or of another version")
@@ -48,7 +52,7 @@ func open(ctx context.Context, path string, existing bool) (db *sql.DB, fresh bo
 			return nil, false, err
 		}
 	}
-	db, err = sql.Open("sqlite", dsn(path, "busy_timeout(10000)", "journal_mode(wal)", "synchronous(normal)", "temp_store(memory)",
+	db, err = sql.Open("sqlite", dsn(path, "busy_timeout(10000)", "synchronous(normal)", "temp_store(memory)",
 		fmt.Sprintf("cache_size(-%d)", writeCache), "journal_size_limit(33554432)", "wal_autocheckpoint(0)"))
 	if err != nil {
 		return nil, false, err
@@ -91,13 +95,16 @@ func prepare(ctx context.Context, db *sql.DB, existing bool) (fresh bool, err er
 		return false, fmt.Errorf("%w: it is empty; a server may be making it", errStale)
 	}
 	if version == 0 && tables == 0 {
-		_, err := db.ExecContext(ctx, "BEGIN;"+schema+fmt.Sprintf("PRAGMA user_version = %d; COMMIT;", schemaVersion))
+		_, err := db.ExecContext(ctx, newPages+"PRAGMA journal_mode = wal; BEGIN;"+schema+fmt.Sprintf("PRAGMA user_version = %d; COMMIT;", schemaVersion))
 		return true, err
 	}
 	if version != schemaVersion {
 		return false, errStale
 	}
-	for _, q := range []string{"SELECT max(rowid) FROM files", "SELECT max(row) FROM messages", "SELECT max(aid) FROM deliveries",
+	if _, err := db.ExecContext(ctx, "PRAGMA journal_mode = wal"); err != nil {
+		return false, stale(err)
+	}
+	for _, q := range []string{"SELECT max(fol) FROM folders", "SELECT max(pid) FROM files", "SELECT max(row) FROM messages", "SELECT max(box) FROM deliveries",
 		"SELECT max(seq) FROM changes", "SELECT count(*) FROM agents", "SELECT count(*) FROM problems",
 		"SELECT rowid FROM search('mailtree') LIMIT 1"} {
 		var n sql.NullInt64

@@ -10,8 +10,7 @@ import (
 )
 
 // message is what the files of one id amount to, by the rules of docs/tree.md, "Copies", alone. It
-// is a pure function of the rows of files: the old rows give what the tables hold now, the new ones
-// what they must hold.
+// is a pure function of the rows of files.
 type message struct {
 	source *file             // whose content counts; nil when there is no message
 	outbox *file             // the sender's copy that counts
@@ -76,22 +75,4 @@ func (m *message) first(role **file, f *file) {
 	}
 	m.twins[f.path] = fmt.Sprintf("the id %s is taken already by %q, which sorts first: "+
 		"remove one of the two, or give one another id and name", f.id, (*role).path)
-}
-
-// sameRow reports whether two deliveries show the same row.
-func (b box) sameRow(c box) bool {
-	return b.copy != nil && c.copy != nil && b.copy.path == c.copy.path && b.copy.fact == c.copy.fact && sameMark(b.read, c.read) &&
-		sameMark(b.ack, c.ack) && (b.archived == nil) == (c.archived == nil)
-}
-
-func sameMark(a, b *file) bool {
-	return (a == nil) == (b == nil) && (a == nil || a.at == b.at)
-}
-
-// sender is the agent whose outbox copy counts; "" when there is none.
-func (m *message) sender() string {
-	if m.outbox == nil {
-		return ""
-	}
-	return m.outbox.agent
 }

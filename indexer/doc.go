@@ -7,32 +7,34 @@
 // Ingest takes names of files. A batch looks at each file (look.go), compares it with its row, and
 // writes the rows that differ. Reconcile finds the names by comparing stamps, Rebuild by walking
 // the tree. All three end in batch.apply, so they cannot disagree. One pure function (derive.go)
-// decides what the files of one message id amount to: of the old rows it says what the tables hold,
-// of the new ones what they must hold, and the batch writes the difference. No row depends on the
-// order of arrival, the clock or a stamp, except row numbers, seq and the stamp columns, which Dump
-// leaves out.
+// decides what the files of one message id amount to. The batch deletes the rows of each message
+// that a look touches, and inserts what derive says; text goes into the full-text index only where
+// its hash changed, and triggers keep the counts. No row depends on the order of arrival, the clock
+// or a stamp, except row numbers, seq and the stamp columns, which Dump leaves out.
 //
 // # The tables (schema.sql), one example row each
 //
 //	projects    pid 1, slug "backend-1a2b3c4d", max_file 8388608, messages 4711
-//	files       fid 12, pid 1, path "agents/BlueLake/inbox/2025/10/23/msg_….md", kind 6
-//	            (format.Kind), agent "BlueLake", msgid "msg_…", size 812, mtime, ctime (ns),
-//	            inode, read_at (ns; 0: read again), hash (SHA-256; NULL where the content means
-//	            nothing), valid 1, bad 0 (1: has a problem of its own), at NULL (a mark's time,
-//	            µs), fact "cc" (inbox: kind of the delivery; outbox: the bcc names)
+//	folders     fol 7, pid 1, path "agents/BlueLake/inbox/2025/10/23" ("." is the tree itself),
+//	            files 12 (its rows in files)
+//	files       pid 1, name "msg_….md", fol 7, kind 6 (format.Kind), aid 3 (the agent that exists
+//	            because of the file; 0: none), size 812, mtime, ctime (ns), inode, read_at (ns;
+//	            0: read again), hash (SHA-256; NULL where the content means nothing), valid 1,
+//	            bad 0 (1: has a problem of its own), at NULL (a mark's time, µs), fact "cc"
+//	            (inbox: kind of the delivery; outbox: the bcc names)
 //	agents      aid 3, pid 1, name "BlueLake", files 29 (that make it exist), total 20, unread
 //	            4, archived 2 (of the total), sent 9, profile 1, program, model, task, inception (µs), status "work"
 //	messages    row 4066…, pid 1, id "msg_…", thread "TKT-123", human "/abs/path/backend",
 //	            sender "GreenCastle", tos "BlueLake Ann", ccs "", created (µs), importance
 //	            "high", ack 1, in_reply_to, refs (JSON or ""), message_id, media_type,
 //	            attachments (JSON or ""), html, key, auth, door "http", terminal 0, seal, digest,
-//	            src "messages/2025/10/23/msg_….md", facets "ƿp1x ƿf1x47… ƿr1x42… ƿi1x68…
+//	            fol 4 (the folder of the file with its content), facets "ƿp1x ƿf1x47… ƿr1x42… ƿi1x68…
 //	            ƿt1x54…", subject, body
 //	search      FTS5 over subject, body and facets of messages; facets (rowid.go) make project,
 //	            sender, recipient, importance and thread part of one full-text query
-//	deliveries  aid 3, row 4066…, path of the inbox copy, kind "to", urgent 1, asks 0 (1: for
-//	            an acknowledgement), read 1, read_at (µs or NULL), ack 0, ack_at NULL,
-//	            archived 0
+//	deliveries  box 3 (the agent's inbox; -3: its outbox), row 4066…, fol 7 (the folder of the
+//	            copy), fact as in files, urgent 1, asks 0 (1: for an acknowledgement), read 1,
+//	            read_at (µs or NULL), ack 0, ack_at NULL, archived 0
 //	claims      pid 1, path "claims/….json", pattern "app/api/*.py", agent, exclusive 1, reason,
 //	            created, expires (µs), released 0, released_at NULL
 //	problems    pid 1, path "messages/x.md", reason "no \"from\"", line 2
@@ -41,9 +43,12 @@
 //	            slug as its agent
 //
 // The row number of a message is its place in time (rowid.go). The table and the full-text index
-// therefore have the order of a page, and a page costs the same in any amount of mail. Only the
-// rows of the sender's outbox copy (files.fact) and of the delivery itself (kind) name the
-// recipient of a blind copy; messages and search never do.
+// therefore have the order of a page, and a page costs the same in any amount of mail. Only fact
+// names the recipients of a blind copy; messages and search never do.
+//
+// What a send writes is pages, not bytes: its three files have one name and lie on one page of
+// files, and pages are small. That a folder lost files shows in its count alone, so finding which
+// costs a scan of the project's files.
 //
 // # What counts
 //

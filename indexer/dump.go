@@ -20,23 +20,27 @@ type table struct{ name, query string }
 // reading. A stray is a row whose agent or message is missing: there must be none.
 var dumped = []table{
 	{"project", "SELECT p.slug, '', json_array('project', p.slug, p.messages) FROM projects p"},
-	{"file", "SELECT p.slug, f.path, json_array('file', p.slug, f.path, " + kindName() +
-		", f.agent, f.msgid, lower(hex(f.hash)), f.valid, f.bad, f.at, f.fact) FROM files f JOIN projects p USING (pid)"},
+	{"folder", "SELECT p.slug, o.path, json_array('folder', p.slug, o.path, o.files) FROM folders o JOIN projects p USING (pid)"},
+	{"file", "SELECT p.slug, " + filePath + ", json_array('file', p.slug, " + filePath + ", " + kindName() +
+		", (SELECT name FROM agents WHERE aid = f.aid), lower(hex(f.hash)), f.valid, f.bad, f.at, f.fact) " +
+		"FROM files f JOIN folders o USING (fol) JOIN projects p ON p.pid = f.pid"},
 	{"agent", "SELECT p.slug, x.name, json_array('agent', p.slug, x.name, x.files, x.profile, x.program, x.model, x.task, x.inception, " +
 		"x.status, x.total, x.unread, x.archived, x.sent) FROM agents x JOIN projects p USING (pid)"},
-	{"message", "SELECT p.slug, m.id, json_array('message', p.slug, m.id, m.src, m.thread, m.human, m.sender, m.tos, m.ccs, m.created, " +
+	{"message", "SELECT p.slug, m.id, json_array('message', p.slug, m.id, " + messagePath + ", m.thread, m.human, m.sender, m.tos, m.ccs, m.created, " +
 		"m.importance, m.ack, m.in_reply_to, m.refs, m.message_id, m.media_type, m.attachments, m.html, m.key, m.auth, m.door, " +
 		"m.terminal, m.seal, lower(hex(m.digest)), m.subject, m.body) " +
 		"FROM messages m JOIN projects p USING (pid)"},
-	{"delivery", "SELECT p.slug, a.name || ' ' || m.id, json_array('delivery', p.slug, a.name, m.id, d.path, d.kind, d.urgent, " +
-		"d.asks, d.read, d.read_at, d.ack, d.ack_at, d.archived) FROM deliveries d JOIN agents a USING (aid) JOIN projects p ON p.pid = a.pid " +
-		"JOIN messages m ON m.row = d.row"},
+	{"delivery", "SELECT p.slug, a.name || ' ' || m.id, json_array('delivery', p.slug, a.name, m.id" + copyPath + ", d.fact, " +
+		"d.urgent, d.asks, d.read, d.read_at, d.ack, d.ack_at, d.archived) FROM deliveries d JOIN agents a ON a.aid = d.box " +
+		"JOIN projects p ON p.pid = a.pid JOIN messages m ON m.row = d.row"},
+	{"sent", "SELECT p.slug, a.name || ' ' || m.id, json_array('sent', p.slug, a.name, m.id" + copyPath + ", d.fact) " +
+		"FROM deliveries d JOIN agents a ON a.aid = -d.box JOIN projects p ON p.pid = a.pid JOIN messages m ON m.row = d.row"},
 	{"claim", "SELECT p.slug, c.path, json_array('claim', p.slug, c.path, c.pattern, c.agent, c.exclusive, c.reason, c.created, " +
 		"c.expires, c.released, c.released_at) FROM claims c JOIN projects p USING (pid)"},
 	{"problem", "SELECT p.slug, q.path, json_array('problem', p.slug, q.path, q.reason, q.line) FROM problems q " +
 		"JOIN projects p USING (pid)"},
-	{"stray", "SELECT '', d.path, json_array('stray', d.path) FROM deliveries d WHERE NOT EXISTS (SELECT 1 FROM agents a " +
-		"WHERE a.aid = d.aid) OR NOT EXISTS (SELECT 1 FROM messages m WHERE m.row = d.row)"},
+	{"stray", "SELECT '', d.row, json_array('stray', d.box, d.row) FROM deliveries d WHERE NOT EXISTS (SELECT 1 FROM agents a " +
+		"WHERE a.aid = abs(d.box)) OR NOT EXISTS (SELECT 1 FROM messages m WHERE m.row = d.row)"},
 }
 
 // kindName is SQL for the name of a file's kind.

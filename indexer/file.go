@@ -13,8 +13,8 @@ import (
 // file is a row of files: a path, what the path says, the stat and hash of the bytes that were
 // read, and the few facts from which derive makes deliveries without reading the file again.
 type file struct {
-	fid    int64 // 0 until it is stored
 	path   string
+	fol    int64 // the number of its folder; 0 until that is stored
 	kind   format.Kind
 	agent  string
 	id     string // of messages, copies and marks; "" elsewhere and where the place is bad
@@ -86,17 +86,22 @@ func (f *file) makesAgent() string {
 	return ""
 }
 
+// filePath is SQL for the path of a file f in its folder o.
+const filePath = "CASE o.path WHEN '.' THEN f.name ELSE o.path || '/' || f.name END"
+
 // fileColumns is what scanFile reads.
-const fileColumns = "f.fid, f.path, f.kind, f.agent, f.msgid, f.size, f.mtime, f.ctime, f.inode, f.read_at, f.hash, f.valid, f.bad, " +
-	"f.at, f.fact"
+const fileColumns = "SELECT f.fol, " + filePath + ", f.kind, f.size, f.mtime, f.ctime, f.inode, f.read_at, f.hash, f.valid, f.bad, " +
+	"f.at, f.fact FROM "
 
 func scanFile(scan func(...any) error) (*file, error) {
 	f := &file{}
 	var at sql.NullInt64
 	var inode int64
 	var bad bool
-	err := scan(&f.fid, &f.path, &f.kind, &f.agent, &f.id, &f.stat.Size, &f.stat.MTime, &f.stat.CTime, &inode, &f.readAt, &f.hash,
-		&f.valid, &bad, &at, &f.fact)
+	err := scan(&f.fol, &f.path, &f.kind, &f.stat.Size, &f.stat.MTime, &f.stat.CTime, &inode, &f.readAt, &f.hash, &f.valid, &bad,
+		&at, &f.fact)
+	pl := locate(f.path)
+	f.agent, f.id = pl.Agent, pl.ID
 	f.stat.Inode, f.at = uint64(inode), noTime
 	if at.Valid {
 		f.at = at.Int64

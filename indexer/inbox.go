@@ -27,7 +27,11 @@ func pageSize(n int) int {
 	return min(n, maxPage)
 }
 
-const deliveryColumns = ", d.path, d.kind, d.read, d.read_at, d.ack, d.ack_at, d.archived"
+const (
+	deliveryColumns = copyPath + ", d.fact, d.read, d.read_at, d.ack, d.ack_at, d.archived"
+	// copyPath is SQL for the path of the copy that a delivery d is of; "" of fol 0, no copy.
+	copyPath = ", ifnull((SELECT path FROM folders WHERE fol = d.fol) || '/' || m.id || '.md', '')"
+)
 
 func deliveries(ctx context.Context, from reader, slug, agent, text string, args ...any) ([]maildir.Delivery, error) {
 	all := []maildir.Delivery{}
@@ -53,7 +57,7 @@ const agentID = "(SELECT aid FROM agents WHERE pid = ?1 AND name = ?2)"
 func (x *Index) Delivery(ctx context.Context, slug, agent, id string, wanted maildir.BodyWanted,
 	room *maildir.Room) (*maildir.Delivery, error) {
 	text := "SELECT " + messageColumns + bodyColumn(wanted) + deliveryColumns +
-		" FROM messages m JOIN deliveries d ON d.aid = " + agentID + " AND d.row = m.row WHERE m.pid = ?1 AND m.id = ?3"
+		" FROM messages m JOIN deliveries d ON d.box = " + agentID + " AND d.row = m.row WHERE m.pid = ?1 AND m.id = ?3"
 	v, err := x.view(ctx, text, bodyPiece)
 	if err != nil {
 		return nil, err
@@ -74,19 +78,19 @@ func (x *Index) Deliveries(ctx context.Context, slug, agent string, ids []string
 		return nil, err
 	}
 	const text = "SELECT " + messageColumns + withoutBody + deliveryColumns + " FROM json_each(?3) j " +
-		"CROSS JOIN messages m ON m.pid = ?1 AND m.id = j.value CROSS JOIN deliveries d ON d.aid = " + agentID + " AND d.row = m.row"
+		"CROSS JOIN messages m ON m.pid = ?1 AND m.id = j.value CROSS JOIN deliveries d ON d.box = " + agentID + " AND d.row = m.row"
 	return deliveries(ctx, x, slug, agent, text, x.pid(slug), agent, string(list))
 }
 
 // awaitingText lists what waits for an acknowledgement. Both halves read a partial index, so that
 // they cost what is waiting and not what is stored. Messages are read for the rows of the page alone.
 const awaitingText = "SELECT " + messageColumns + withoutBody + deliveryColumns + " FROM (" +
-	"SELECT row, path, kind, read, read_at, ack, ack_at, archived " +
-	"FROM deliveries INDEXED BY deliveries_awaiting WHERE aid = " + agentID + " AND asks = 1 AND ack = 0 AND row < ?3 " +
-	"UNION ALL SELECT DISTINCT o.row, '', '" + maildir.KindSent + "', 1, NULL, 0, NULL, 0 " +
+	"SELECT row, fol, fact, read, read_at, ack, ack_at, archived " +
+	"FROM deliveries INDEXED BY deliveries_awaiting WHERE box = " + agentID + " AND asks = 1 AND ack = 0 AND row < ?3 " +
+	"UNION ALL SELECT DISTINCT o.row, 0, '" + maildir.KindSent + "', 1, NULL, 0, NULL, 0 " +
 	"FROM deliveries o INDEXED BY deliveries_asking CROSS JOIN messages s ON s.row = o.row " +
 	"WHERE o.asks = 1 AND o.ack = 0 AND o.row < ?3 AND s.pid = ?1 AND s.sender = ?2 " +
-	"AND NOT EXISTS (SELECT 1 FROM deliveries x WHERE x.aid = " + agentID + " AND x.row = o.row AND x.ack = 0) " +
+	"AND NOT EXISTS (SELECT 1 FROM deliveries x WHERE x.box = " + agentID + " AND x.row = o.row AND x.ack = 0) " +
 	"ORDER BY row DESC LIMIT ?4 + 0) d CROSS JOIN messages m ON m.row = d.row ORDER BY d.row DESC"
 
 // Awaiting lists what waits for an acknowledgement: see maildir.Index.
@@ -98,17 +102,17 @@ func (x *Index) Awaiting(ctx context.Context, q maildir.InboxQuery) ([]maildir.D
 	return deliveries(ctx, x, q.Project, q.Agent, awaitingText, x.pid(q.Project), q.Agent, before, pageSize(q.Limit))
 }
 
-// Receipts lists who holds copies of messages: see maildir.Index. INDEXED BY is as in boxQuery.
+// Receipts lists who holds copies of messages: see maildir.Index.
 func (x *Index) Receipts(ctx context.Context, slug string, ids ...string) (map[string][]maildir.Receipt, error) {
 	list, err := json.Marshal(ids)
 	if err != nil {
 		return nil, err
 	}
-	const text = `SELECT m.id, a.name, d.kind, d.read, d.read_at, d.ack, d.ack_at FROM json_each(?2) j
+	const text = `SELECT m.id, a.name, d.fact, d.read, d.read_at, d.ack, d.ack_at FROM json_each(?2) j
 		CROSS JOIN messages m ON m.pid = ?1 AND m.id = j.value
-		CROSS JOIN files f INDEXED BY files_message ON f.pid = m.pid AND f.msgid = m.id AND f.msgid <> '' AND f.kind = 6 AND f.valid
-		CROSS JOIN agents a ON a.pid = m.pid AND a.name = f.agent
-		CROSS JOIN deliveries d ON d.aid = a.aid AND d.row = m.row AND d.path = f.path
+		CROSS JOIN files f ON f.pid = m.pid AND f.name = m.id || '.md' AND f.kind = 6 AND f.valid
+		CROSS JOIN agents a ON a.aid = f.aid
+		CROSS JOIN deliveries d ON d.box = a.aid AND d.row = m.row AND d.fol = f.fol
 		ORDER BY a.name`
 	all := map[string][]maildir.Receipt{}
 	err = x.each(ctx, text, []any{x.pid(slug), string(list)}, func(scan func(...any) error) error {
@@ -166,7 +170,7 @@ func inboxQuery(pid int64, q maildir.InboxQuery) (text string, args []any) {
 		where += " AND m.in_reply_to = ?7"
 	}
 	return "SELECT " + messageColumns + bodyColumn(maildir.BodyWanted(q.Bodies)) + deliveryColumns +
-			" FROM deliveries d" + index + " CROSS JOIN messages m ON m.row = d.row WHERE d.aid = " + agentID + " AND d.row < ?3 AND d.row >= ?4" +
+			" FROM deliveries d" + index + " CROSS JOIN messages m ON m.row = d.row WHERE d.box = " + agentID + " AND d.row < ?3 AND d.row >= ?4" +
 			where + " AND m.created > ?5 ORDER BY d.row DESC LIMIT ?6 + 0",
 		[]any{pid, q.Agent, before, after, since, pageSize(q.Limit), q.ReplyTo}
 }
@@ -174,21 +178,25 @@ func inboxQuery(pid int64, q maildir.InboxQuery) (text string, args []any) {
 // OldestUnread lists unread deliveries oldest first: see maildir.Index.
 func (x *Index) OldestUnread(ctx context.Context, slug, agent string, n int) ([]maildir.Delivery, error) {
 	return deliveries(ctx, x, slug, agent, "SELECT "+messageColumns+withoutBody+deliveryColumns+
-		" FROM deliveries d INDEXED BY deliveries_unread CROSS JOIN messages m ON m.row = d.row WHERE d.aid = "+agentID+
+		" FROM deliveries d INDEXED BY deliveries_unread CROSS JOIN messages m ON m.row = d.row WHERE d.box = "+agentID+
 		" AND d.read = 0 ORDER BY d.row LIMIT ?3 + 0", x.pid(slug), agent, n)
 }
 
-// Box lists copies by id, last first: see maildir.Index. It leaves out a copy whose id an earlier
-// copy has.
+// Box lists copies newest first: see maildir.Index.
 func (x *Index) Box(ctx context.Context, q maildir.BoxQuery) ([]maildir.BoxRow, error) {
-	text, kind := boxQuery(q)
+	before := q.Before
+	if before <= 0 {
+		before = math.MaxInt64
+	}
 	all := []maildir.BoxRow{}
-	err := x.each(ctx, text, []any{x.pid(q.Project), q.Agent, int(kind), q.ID + q.Before, q.Limit, q.Offset},
+	err := x.each(ctx, boxQuery(q), []any{x.pid(q.Project), q.Agent, q.ID, before, q.Limit, q.Offset},
 		func(scan func(...any) error) error {
 			var r maildir.BoxRow
-			var blind string
-			err := scanMessage(q.Project, scan, &r.MessageRow, &r.CopyPath, &r.Read, &r.Holders, &blind)
-			r.BCC = strings.Fields(blind)
+			var fact string
+			err := scanMessage(q.Project, scan, &r.MessageRow, &r.CopyPath, &fact, &r.Read, &r.Holders)
+			if q.Sent {
+				r.BCC, r.Read = strings.Fields(fact), false
+			}
 			r.Astray = !q.Sent && !slices.Contains(r.Recipients(), q.Agent)
 			all = append(all, r)
 			return err
@@ -196,35 +204,25 @@ func (x *Index) Box(ctx context.Context, q maildir.BoxQuery) ([]maildir.BoxRow, 
 	return all, err
 }
 
-// boxQuery is the SQL of Box. SQLite uses the index files_copies only for a query that repeats its
-// condition. INDEXED BY makes it find the other files of a message by id: it would take the index
-// on paths and read every file of the project.
-func boxQuery(q maildir.BoxQuery) (text string, kind format.Kind) {
-	const from = " FROM files f CROSS JOIN messages m ON m.pid = f.pid AND m.id = f.msgid"
-	const order = " ORDER BY f.msgid DESC LIMIT ?5 + 0 OFFSET ?6 + 0"
-	where := " WHERE f.pid = ?1 AND f.agent = ?2 AND f.kind = ?3 AND f.kind IN (6, 9) AND f.valid AND f.msgid <> ?4"
-	switch {
-	case q.ID != "":
-		where = strings.Replace(where, "<>", "=", 1)
-	case q.Before != "":
-		where = strings.Replace(where, "<>", "<", 1)
+// boxQuery is the SQL of Box.
+func boxQuery(q maildir.BoxQuery) string {
+	box, holders, where := agentID, "0", ""
+	if q.Sent {
+		box = "-" + agentID
+		holders = "(SELECT count(DISTINCT f.aid) FROM files f WHERE f.pid = ?1 AND f.name = m.id || '.md' AND f.kind = 6 AND f.valid)"
+	} else if q.HideArchived {
+		where = " AND d.archived = 0"
 	}
-	if q.HideArchived && !q.Sent {
-		where += " AND d.archived = 0"
+	from := " FROM deliveries d CROSS JOIN messages m USING (row) WHERE d.row < ?4"
+	if q.ID != "" {
+		from = " FROM messages m CROSS JOIN deliveries d USING (row) WHERE m.pid = ?1 AND m.id = ?3"
 	}
-	if !q.Sent {
-		return "SELECT " + messageColumns + withoutBody + ", f.path, d.read, 0, ''" + from +
-			" CROSS JOIN deliveries d ON d.aid = " + agentID + " AND d.row = m.row AND d.path = f.path" + where + order, format.KindInbox
-	}
-	return "SELECT " + messageColumns + withoutBody + `, f.path, 0,
-		(SELECT count(DISTINCT g.agent) FROM files g INDEXED BY files_message
-		WHERE g.pid = f.pid AND g.msgid = f.msgid AND g.msgid <> '' AND g.kind = 6 AND g.valid), f.fact` + from + where +
-		" AND NOT EXISTS (SELECT 1 FROM files g INDEXED BY files_message WHERE g.pid = f.pid AND g.msgid = f.msgid AND g.msgid <> '' " +
-		"AND g.kind = 9 AND g.valid AND g.path < f.path)" + order, format.KindOutbox
+	return "SELECT " + messageColumns + withoutBody + copyPath + ", d.fact, d.read, " + holders + from + " AND d.box = " + box + where +
+		" ORDER BY d.row DESC LIMIT ?5 + 0 OFFSET ?6 + 0"
 }
 
-// The kinds of file that the SQL above and schema.sql name by number.
-var _, _ = [1]int{}[format.KindInbox-6], [1]int{}[format.KindOutbox-9]
+// The kind of file that the SQL above names by number.
+var _ = [1]int{}[format.KindInbox-6]
 
 // Counts reads the counts of one agent's inbox, which the writer keeps: see maildir.Index.
 func (x *Index) Counts(ctx context.Context, slug, agent string) (maildir.Counts, error) {

@@ -95,10 +95,7 @@ func Open(ctx context.Context, cfg Config) (*Index, error) {
 		db.Close()
 		return nil, err
 	}
-	if fresh {
-		err = x.w.startChanges(cfg.Now())
-	}
-	if err == nil {
+	if err = x.w.startChanges(cfg.Now()); err == nil {
 		x.file, err = os.Stat(cfg.Path)
 	}
 	if err == nil {

@@ -2,6 +2,7 @@ package indexer
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"mailtree/maildir"
 	"mailtree/maildir/format"
@@ -69,7 +69,10 @@ type batch struct {
 	// do not change.
 	unread map[string]error
 
-	tallies map[string]*tally // by agent
+	folders map[string]int64 // numbers of folders by path
+	aids    map[string]int64 // numbers of agents by name
+	filed   map[int64]int    // how many more files each folder has
+	held    map[string]int   // how many more files make each agent exist
 	changes []maildir.Change
 }
 
@@ -82,7 +85,10 @@ func (x *Index) batch(p *project) *batch {
 		known:   map[string]*file{},
 		seen:    map[string]*look{},
 		unread:  map[string]error{},
-		tallies: map[string]*tally{},
+		folders: map[string]int64{},
+		aids:    map[string]int64{},
+		filed:   map[int64]int{},
+		held:    map[string]int{},
 	}
 }
 
@@ -101,9 +107,8 @@ func (b *batch) ingest(ctx context.Context, paths []string) error {
 			return err
 		}
 	}
-	// These lie below folders that are gone, or are files now.
-	for _, p := range slices.Sorted(maps.Keys(b.known)) {
-		b.look(p)
+	if err := b.visitGone(clean); err != nil {
+		return err
 	}
 	return b.apply()
 }
@@ -116,14 +121,12 @@ func cleanPath(p string) (string, bool) {
 
 // visit looks at p and, where it is a folder, at all files below it.
 func (b *batch) visit(ctx context.Context, p string) error {
-	if p != "." && format.Locate(p).Kind == format.KindIgnored {
+	if p != "." && (format.Locate(p).Kind == format.KindIgnored || !b.look(p).folder) {
 		return nil
 	}
-	if p != "." && !b.look(p).folder {
-		return nil
-	}
+	var found []string
 	err := b.p.tree.Walk(ctx, p, func(p string, _ fs.DirEntry) error {
-		b.look(p)
+		found = append(found, p)
 		return nil
 	})
 	var unlisted *tree.UnlistedError
@@ -131,9 +134,75 @@ func (b *batch) visit(ctx context.Context, p string) error {
 		for _, f := range unlisted.Folders {
 			b.unread[f.Path] = cause(f.Err)
 		}
-		return nil
+		err = nil
+	}
+	if err == nil {
+		err = b.loadKnown(found)
+	}
+	for _, p := range found {
+		b.look(p)
 	}
 	return err
+}
+
+// visitGone looks at the files that the index has below paths and that no visit met: they are gone,
+// or lie below folders that are gone, or are files now. It reads the rows of a folder only where the
+// folder has more than were met, because that costs a scan of the project's files.
+func (b *batch) visitGone(paths []string) error {
+	const below = "SELECT o.fol, o.files FROM json_each(?2) j CROSS JOIN folders o ON o.pid = ?1 AND o.path >= " + given +
+		" AND o.path < " + given + " || '0' WHERE o.path = " + given + " OR substr(o.path, length(" + given + ") + 1, 1) = '/'"
+	text, args := below, []any{b.p.pid, listed(paths)}
+	if slices.Contains(paths, ".") {
+		text, args = "SELECT fol, files FROM folders WHERE pid = ?1", args[:1]
+	}
+	unmet := map[int64]int{} // files by folder
+	err := b.w.each(text, args, func(scan func(...any) error) error {
+		var fol int64
+		var files int
+		err := scan(&fol, &files)
+		unmet[fol] = files
+		return err
+	})
+	if err != nil || len(unmet) == 0 {
+		return err
+	}
+	for _, f := range b.known {
+		unmet[f.fol]--
+	}
+	maps.DeleteFunc(unmet, func(_ int64, files int) bool { return files <= 0 })
+	if len(unmet) == 0 {
+		return nil
+	}
+	list, err := json.Marshal(slices.Collect(maps.Keys(unmet)))
+	if err != nil {
+		return err
+	}
+	if err := b.loadRows(fileColumns+"files f JOIN folders o USING (fol) WHERE f.pid = ?1 AND f.fol IN (SELECT value FROM json_each(?2))",
+		b.p.pid, string(list)); err != nil {
+		return err
+	}
+	for _, p := range slices.Sorted(maps.Keys(b.known)) {
+		b.look(p)
+	}
+	return nil
+}
+
+// given is SQL for a name of a list: see listed.
+const given = "CAST(unhex(j.value) AS TEXT)"
+
+// listed is a list of names for json_each. JSON cannot carry a name that is not UTF-8, so the names
+// are in hex.
+func listed(names []string) string {
+	var b strings.Builder
+	b.WriteString("[")
+	for i, name := range names {
+		if i > 0 {
+			b.WriteString(",")
+		}
+		b.WriteString(`"` + hex.EncodeToString([]byte(name)) + `"`)
+	}
+	b.WriteString("]")
+	return b.String()
 }
 
 // look looks at p once in this batch and notes what differs.
@@ -204,44 +273,37 @@ func (b *batch) leaveOut(id string, err error) {
 	b.stats = slices.DeleteFunc(b.stats, isOf)
 }
 
-// loadKnown reads the rows of paths and of all that lies below them.
+// loadKnown reads the rows of files.
 func (b *batch) loadKnown(paths []string) error {
 	if b.new {
 		return nil
 	}
-	const at = "SELECT " + fileColumns + " FROM json_each(?2) j CROSS JOIN files f ON f.pid = ?1 AND f.path = j.value"
-	const below = "SELECT " + fileColumns + " FROM json_each(?2) j CROSS JOIN files f ON f.pid = ?1 AND f.path > j.value || '/' " +
-		"AND f.path < j.value || '0'"
-	var plain []string
+	var dirs []string
 	for _, p := range paths {
-		switch {
-		case p == ".":
-			if err := b.loadRows("SELECT "+fileColumns+" FROM files f WHERE f.pid = ?", b.p.pid); err != nil {
-				return err
-			}
-		case utf8.ValidString(p):
-			plain = append(plain, p)
-		default: // it is not UTF-8, which JSON cannot carry
-			if err := b.loadRows("SELECT "+fileColumns+" FROM files f WHERE f.pid = ?1 AND (f.path = ?2 OR f.path > ?2 || '/' "+
-				"AND f.path < ?2 || '0')", b.p.pid, p); err != nil {
-				return err
-			}
+		dirs = append(dirs, path.Dir(p))
+	}
+	slices.Sort(dirs)
+	if err := b.loadFolders(slices.Compact(dirs)); err != nil {
+		return err
+	}
+	var pairs strings.Builder
+	for _, p := range paths {
+		if fol := b.folders[path.Dir(p)]; fol != 0 && b.known[p] == nil {
+			fmt.Fprintf(&pairs, `,["%x",%d]`, path.Base(p), fol)
 		}
 	}
-	list, err := json.Marshal(plain)
-	if err != nil || len(plain) == 0 {
-		return err
+	if pairs.Len() == 0 {
+		return nil
 	}
-	if err := b.loadRows(at, b.p.pid, string(list)); err != nil {
-		return err
-	}
-	return b.loadRows(below, b.p.pid, string(list))
+	return b.loadRows(fileColumns+"json_each(?2) j CROSS JOIN files f ON f.pid = ?1 AND f.name = CAST(unhex(j.value ->> 0) AS TEXT) "+
+		"AND f.fol = j.value ->> 1 CROSS JOIN folders o USING (fol)", b.p.pid, "["+pairs.String()[1:]+"]")
 }
 
+// loadRows adds rows to known, keeping those that are there.
 func (b *batch) loadRows(text string, args ...any) error {
 	return b.w.each(text, args, func(scan func(...any) error) error {
 		f, err := scanFile(scan)
-		if err == nil {
+		if err == nil && b.known[f.path] == nil {
 			b.known[f.path] = f
 		}
 		return err

@@ -42,20 +42,25 @@ func (x *Index) claims(ctx context.Context, query string, args ...any) ([]claim.
 	return all, err
 }
 
-// filesQuery asks for the files of a message. INDEXED BY is as in boxQuery: SQLite would look at every
-// file of the project, because they have the order of the answer.
-const filesQuery = "SELECT path FROM files INDEXED BY files_message WHERE pid = ? AND msgid = ? AND msgid <> '' ORDER BY path"
+// filesQuery asks for the files of a message.
+const filesQuery = "SELECT " + filePath + " FROM json_each(?2) j CROSS JOIN files f ON f.pid = ?1 AND f.name = j.value " +
+	"CROSS JOIN folders o USING (fol) ORDER BY 1"
 
 // Files lists the files of a message: see maildir.Index.
 func (x *Index) Files(ctx context.Context, slug, id string) ([]string, error) {
+	names, err := json.Marshal(format.MessageFiles(id))
+	if err != nil {
+		return nil, err
+	}
 	var all []string
-	err := x.each(ctx, filesQuery, []any{x.pid(slug), id},
-		func(scan func(...any) error) error {
-			var path string
-			err := scan(&path)
+	err = x.each(ctx, filesQuery, []any{x.pid(slug), string(names)}, func(scan func(...any) error) error {
+		var path string
+		err := scan(&path)
+		if pl := locate(path); pl.ID == id {
 			all = append(all, path)
-			return err
-		})
+		}
+		return err
+	})
 	return all, err
 }
 

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"mailtree/maildir"
-	"mailtree/maildir/format"
 )
 
 // messageColumns is what scanMessage reads; one of the body columns follows. Queries for an answer
@@ -16,7 +15,9 @@ import (
 const (
 	messageColumns = "m.row, m.id, m.thread, m.human, m.sender, m.tos, m.ccs, m.created, m.importance, m.ack, m.in_reply_to, " +
 		"m.refs, m.message_id, m.media_type, m.attachments, m.html, m.key, m.auth, m.door, m.terminal, m.seal, m.digest, " +
-		"m.src, m.subject, octet_length(m.body)"
+		messagePath + ", m.subject, octet_length(m.body)"
+	// messagePath is SQL for the path of the file that the content of a message m comes from.
+	messagePath   = "(SELECT path FROM folders WHERE fol = m.fol) || '/' || m.id || '.md'"
 	withBody      = ", m.body"
 	withShortBody = ", CASE WHEN octet_length(m.body) <= 8192 THEN m.body ELSE '' END"
 	withoutBody   = ", ''"
@@ -204,11 +205,10 @@ func (x *Index) Keyed(ctx context.Context, slug, from, key string) ([]maildir.Me
 	if key == "" {
 		return all, nil
 	}
-	const bcc = `, coalesce((SELECT f.fact FROM files f WHERE f.pid = m.pid AND f.msgid = m.id AND f.msgid <> ''
-		AND f.agent = m.sender AND f.kind = ?4 AND f.valid ORDER BY f.path LIMIT 1), '')`
+	const bcc = ", coalesce((SELECT d.fact FROM deliveries d WHERE d.box = -" + agentID + " AND d.row = m.row), '')"
 	err := x.each(ctx, "SELECT "+messageColumns+withBody+bcc+" FROM messages m WHERE m.pid = ?1 AND m.sender = ?2 AND m.key = ?3 "+
 		"AND m.key <> '' ORDER BY m.row",
-		[]any{x.pid(slug), from, key, int(format.KindOutbox)}, func(scan func(...any) error) error {
+		[]any{x.pid(slug), from, key}, func(scan func(...any) error) error {
 			var m maildir.MessageRow
 			var blind string
 			err := scanMessage(slug, scan, &m, &blind)
@@ -227,7 +227,7 @@ func (x *Index) IDKeyed(ctx context.Context, slug, agent, key string) (id string
 		return "", nil
 	}
 	err = x.each(ctx, "SELECT m.id FROM messages m WHERE m.pid = ?1 AND m.sender IN (SELECT name FROM agents WHERE pid = ?1) "+
-		"AND m.key = ?3 AND m.key <> '' AND (m.sender = ?2 OR EXISTS (SELECT 1 FROM deliveries d WHERE d.aid = "+agentID+
+		"AND m.key = ?3 AND m.key <> '' AND (m.sender = ?2 OR EXISTS (SELECT 1 FROM deliveries d WHERE d.box = "+agentID+
 		" AND d.row = m.row)) ORDER BY m.row DESC LIMIT 1",
 		[]any{x.pid(slug), agent, key}, func(scan func(...any) error) error { return scan(&id) })
 	return id, err

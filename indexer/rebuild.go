@@ -106,7 +106,7 @@ func build(ctx context.Context, path string, projects map[string]*tree.Tree, pro
 
 func (x *Index) fill(ctx context.Context, projects map[string]*tree.Tree, progress func(string, int)) error {
 	tables, indexes := schemaParts()
-	err := x.w.script("PRAGMA page_size = 8192; PRAGMA journal_mode = off; PRAGMA synchronous = off; PRAGMA locking_mode = exclusive; " +
+	err := x.w.script("" + newPages + "PRAGMA journal_mode = off; PRAGMA synchronous = off; PRAGMA locking_mode = exclusive; " +
 		"PRAGMA cache_size = -131072; PRAGMA temp_store = memory;" + tables)
 	if err != nil {
 		return err

@@ -99,7 +99,7 @@ func (x *Index) differing(ctx context.Context, p *project, progress func(int)) (
 		progress(done)
 	}
 	if met < len(rows) {
-		err = x.each(ctx, "SELECT path FROM files WHERE pid = ?", []any{p.pid}, func(scan func(...any) error) error {
+		err = x.each(ctx, "SELECT "+filePath+" FROM files f JOIN folders o USING (fol) WHERE f.pid = ?", []any{p.pid}, func(scan func(...any) error) error {
 			var path string
 			err := scan(&path)
 			if rows[maphash.String(seed, path)]&metBit == 0 {
@@ -117,7 +117,7 @@ func (x *Index) stamps(ctx context.Context, p *project, seed maphash.Seed) (map[
 	var f file
 	var inode int64
 	var path sql.RawBytes
-	err := x.each(ctx, "SELECT path, kind, size, mtime, ctime, inode, read_at FROM files WHERE pid = ?", []any{p.pid},
+	err := x.each(ctx, "SELECT "+filePath+", f.kind, f.size, f.mtime, f.ctime, f.inode, f.read_at FROM files f JOIN folders o USING (fol) WHERE f.pid = ?", []any{p.pid},
 		func(scan func(...any) error) error {
 			err := scan(&path, &f.kind, &f.stat.Size, &f.stat.MTime, &f.stat.CTime, &inode, &f.readAt)
 			f.stat.Inode = uint64(inode)

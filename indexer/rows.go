@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 type writer struct {
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
+	seq   int64 // of the newest change
 }
 
 func newWriter(ctx context.Context, db *sql.DB) (*writer, error) {
@@ -27,7 +29,7 @@ func newWriter(ctx context.Context, db *sql.DB) (*writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &writer{conn, map[string]*sql.Stmt{}}, nil
+	return &writer{conn: conn, stmts: map[string]*sql.Stmt{}}, nil
 }
 
 func (w *writer) close() error {
@@ -129,8 +131,8 @@ func (w *writer) dropProject(pid int64) error {
 	for _, q := range []string{
 		"INSERT INTO search (search, rowid, subject, body, facets) SELECT 'delete', row, subject, body, facets FROM messages " +
 			"WHERE pid = ? ORDER BY row",
-		"DELETE FROM deliveries WHERE aid IN (SELECT aid FROM agents WHERE pid = ?)",
-		"DELETE FROM messages WHERE pid = ?", "DELETE FROM agents WHERE pid = ?", "DELETE FROM claims WHERE pid = ?",
+		"DELETE FROM deliveries WHERE box IN (SELECT aid FROM agents WHERE pid = ?1 UNION ALL SELECT -aid FROM agents WHERE pid = ?1)",
+		"DELETE FROM messages WHERE pid = ?", "DELETE FROM folders WHERE pid = ?", "DELETE FROM agents WHERE pid = ?", "DELETE FROM claims WHERE pid = ?",
 		"DELETE FROM problems WHERE pid = ?", "DELETE FROM files WHERE pid = ?", "DELETE FROM changes WHERE pid = ?",
 		"DELETE FROM projects WHERE pid = ?",
 	} {
@@ -141,11 +143,17 @@ func (w *writer) dropProject(pid int64) error {
 	return nil
 }
 
-// startChanges makes the marks of a new index begin above those of any earlier one, so that a
-// reader of the feed that kept its mark misses nothing. Microseconds since 1970 do: they grow
-// faster than anybody can change files.
+// startChanges makes the marks of changes go on above those in the table and above those of any
+// earlier index, so that a reader of the feed that kept its mark misses nothing. Microseconds since
+// 1970 do: they grow faster than anybody can change files.
 func (w *writer) startChanges(now time.Time) error {
-	return w.do("INSERT INTO sqlite_sequence (name, seq) VALUES ('changes', ?)", now.UnixMicro())
+	w.seq = now.UnixMicro()
+	return w.each("SELECT max(seq) FROM changes", nil, func(scan func(...any) error) error {
+		var last sql.NullInt64
+		err := scan(&last)
+		w.seq = max(w.seq, last.Int64)
+		return err
+	})
 }
 
 // keepChanges is how many changes the index keeps; it deletes older ones after every trimEvery of
@@ -161,42 +169,38 @@ const removedProject = 0
 
 // addChanges records changes and gives each its mark.
 func (w *writer) addChanges(pid int64, all []maildir.Change) error {
-	return w.insertAll("INSERT OR FAIL INTO changes (pid, path, kind, op, agent, msgid, thread, at) VALUES ", 8, len(all),
+	before := w.seq
+	err := w.insertAll("INSERT OR FAIL INTO changes (seq, pid, path, kind, op, agent, msgid, thread, at) VALUES ", 9, len(all),
 		func(args []any, i int) []any {
 			c := &all[i]
-			return append(args, pid, c.Path, int(c.Kind), c.Op, c.Agent, c.ID, c.Thread, c.At.UnixMicro())
-		}, func(from, to int, last int64) error {
-			trim := false
-			for i := from; i < to; i++ {
-				all[i].Seq = last - int64(to-1-i)
-				trim = trim || all[i].Seq%trimEvery == 0
-			}
-			if !trim {
-				return nil
-			}
-			return w.do("DELETE FROM changes WHERE seq <= ?", last-keepChanges)
+			w.seq++
+			c.Seq = w.seq
+			return append(args, c.Seq, pid, c.Path, int(c.Kind), c.Op, c.Agent, c.ID, c.Thread, c.At.UnixMicro())
 		})
+	if err != nil || before/trimEvery == w.seq/trimEvery {
+		return err
+	}
+	return w.do("DELETE FROM changes WHERE seq <= ?", w.seq-keepChanges)
 }
 
-// insertFiles stores files that have no rows yet.
-func (w *writer) insertFiles(pid int64, all []*file) error {
-	return w.insertAll("INSERT OR FAIL INTO files (pid, path, kind, agent, msgid, size, mtime, ctime, inode, read_at, hash, valid, bad, "+
+// insertFiles stores files that have no rows yet; agent tells the number of the agent that exists
+// because of a file, 0 for none.
+func (w *writer) insertFiles(pid int64, all []*file, agent func(*file) int64) error {
+	return w.insertAll("INSERT OR FAIL INTO files (pid, name, fol, kind, aid, size, mtime, ctime, inode, read_at, hash, valid, bad, "+
 		"at, fact) VALUES ", 15, len(all), func(args []any, i int) []any {
 		f := all[i]
-		return append(args, pid, f.path, int(f.kind), f.agent, f.id, f.stat.Size, f.stat.MTime, f.stat.CTime, int64(f.stat.Inode),
-			f.readAt, nullBlob(f.hash), f.valid, f.reason != "", orNull(f.at), f.fact)
-	}, func(int, int, int64) error { return nil })
+		return append(args, pid, path.Base(f.path), f.fol, int(f.kind), agent(f), f.stat.Size, f.stat.MTime, f.stat.CTime,
+			int64(f.stat.Inode), f.readAt, nullBlob(f.hash), f.valid, f.reason != "", orNull(f.at), f.fact)
+	})
 }
 
 // insertAll inserts n rows of so many columns, up to sixteen by one statement: half the cost of a
-// small row is the call. row appends the values of a row to args. insertAll calls done with the
-// rows of each statement and the number of the last one.
+// small row is the call. row appends the values of a row to args.
 //
 // text says OR FAIL, which keeps the rows inserted before a fault; the transaction rolls them back.
 // With the default, ABORT, a statement of several rows takes a savepoint, at which FTS5 flushes its
 // buffer.
-func (w *writer) insertAll(text string, columns, n int, row func(args []any, i int) []any,
-	done func(from, to int, last int64) error) error {
+func (w *writer) insertAll(text string, columns, n int, row func(args []any, i int) []any) error {
 	args := make([]any, 0, 16*columns)
 	for i := 0; i < n; {
 		to := i + 1
@@ -211,15 +215,7 @@ func (w *writer) insertAll(text string, columns, n int, row func(args []any, i i
 			args = row(args, k)
 		}
 		one := "(" + strings.Repeat("?, ", columns-1) + "?)"
-		res, err := w.exec(text+strings.Repeat(one+", ", to-i-1)+one, args...)
-		if err != nil {
-			return err
-		}
-		last, err := res.LastInsertId()
-		if err != nil {
-			return err
-		}
-		if err := done(i, to, last); err != nil {
+		if err := w.do(text+strings.Repeat(one+", ", to-i-1)+one, args...); err != nil {
 			return err
 		}
 		i = to
@@ -227,27 +223,51 @@ func (w *writer) insertAll(text string, columns, n int, row func(args []any, i i
 	return nil
 }
 
-func (w *writer) updateFile(fid int64, f *file) error {
-	return w.do("UPDATE files SET kind = ?, agent = ?, msgid = ?, size = ?, mtime = ?, ctime = ?, inode = ?, read_at = ?, hash = ?, "+
-		"valid = ?, bad = ?, at = ?, fact = ? WHERE fid = ?",
-		int(f.kind), f.agent, f.id, f.stat.Size, f.stat.MTime, f.stat.CTime, int64(f.stat.Inode), f.readAt,
-		nullBlob(f.hash), f.valid, f.reason != "", orNull(f.at), f.fact, fid)
+func (w *writer) updateFile(pid int64, f *file) error {
+	return w.do("UPDATE files SET size = ?, mtime = ?, ctime = ?, inode = ?, read_at = ?, hash = ?, valid = ?, bad = ?, at = ?, fact = ? "+
+		"WHERE pid = ? AND name = ? AND fol = ?", f.stat.Size, f.stat.MTime, f.stat.CTime, int64(f.stat.Inode), f.readAt, nullBlob(f.hash),
+		f.valid, f.reason != "", orNull(f.at), f.fact, pid, path.Base(f.path), f.fol)
 }
 
 // restat stores the new stamps of an unchanged file.
-func (w *writer) restat(fid int64, f *file) error {
-	return w.do("UPDATE files SET size = ?, mtime = ?, ctime = ?, inode = ?, read_at = ? WHERE fid = ?",
-		f.stat.Size, f.stat.MTime, f.stat.CTime, int64(f.stat.Inode), f.readAt, fid)
+func (w *writer) restat(pid, fol int64, f *file) error {
+	return w.do("UPDATE files SET size = ?, mtime = ?, ctime = ?, inode = ?, read_at = ? WHERE pid = ? AND name = ? AND fol = ?",
+		f.stat.Size, f.stat.MTime, f.stat.CTime, int64(f.stat.Inode), f.readAt, pid, path.Base(f.path), fol)
 }
 
-func (w *writer) deleteFile(fid int64) error { return w.do("DELETE FROM files WHERE fid = ?", fid) }
+func (w *writer) deleteFile(pid int64, f *file) error {
+	return w.do("DELETE FROM files WHERE pid = ? AND name = ? AND fol = ?", pid, path.Base(f.path), f.fol)
+}
+
+func (w *writer) insertFolder(pid int64, dir string) (int64, error) {
+	res, err := w.exec("INSERT INTO folders (pid, path) VALUES (?, ?)", pid, dir)
+	if err != nil {
+		return 0, err
+	}
+	return res.LastInsertId()
+}
+
+// countFolder adds to the number of files in a folder, and deletes a folder that has none.
+func (w *writer) countFolder(fol int64, n int) error {
+	if n == 0 {
+		return nil
+	}
+	err := w.do("UPDATE folders SET files = files + ? WHERE fol = ?", n, fol)
+	if err == nil && n < 0 {
+		err = w.do("DELETE FROM folders WHERE fol = ? AND files = 0", fol)
+	}
+	return err
+}
 
 func (w *writer) insertProblem(pid int64, path, reason string, line int) error {
 	return w.do("INSERT OR REPLACE INTO problems (pid, path, reason, line) VALUES (?, ?, ?, ?)", pid, path, reason, line)
 }
 
-func (w *writer) deleteProblem(pid int64, path string) error {
-	return w.do("DELETE FROM problems WHERE pid = ? AND path = ?", pid, path)
+func (w *writer) deleteProblems(pid int64, paths []string) error {
+	if len(paths) == 0 {
+		return nil
+	}
+	return w.do("DELETE FROM problems WHERE pid = ? AND path IN (SELECT "+given+" FROM json_each(?) j)", pid, listed(paths))
 }
 
 func (w *writer) insertAgent(pid int64, name string) (int64, error) {
@@ -258,16 +278,16 @@ func (w *writer) insertAgent(pid int64, name string) (int64, error) {
 	return res.LastInsertId()
 }
 
-// countAgent adds to an agent's counts.
-func (w *writer) countAgent(aid int64, d *tally) error {
-	return w.do("UPDATE agents SET files = files + ?, total = total + ?, unread = unread + ?, archived = archived + ?, sent = sent + ? "+
-		"WHERE aid = ?",
-		d.files, d.total, d.unread, d.archived, d.sent, aid)
-}
-
-// deleteAgent deletes an agent that has no file left.
-func (w *writer) deleteAgent(aid int64) error {
-	return w.do("DELETE FROM agents WHERE aid = ? AND files = 0", aid)
+// countAgent adds to the number of files that make an agent exist, and deletes an agent that has none.
+func (w *writer) countAgent(aid int64, n int) error {
+	if n == 0 {
+		return nil
+	}
+	err := w.do("UPDATE agents SET files = files + ? WHERE aid = ?", n, aid)
+	if err == nil && n < 0 {
+		err = w.do("DELETE FROM agents WHERE aid = ? AND files = 0", aid)
+	}
+	return err
 }
 
 func (w *writer) setProfile(aid int64, p *format.Profile) error {
@@ -283,7 +303,7 @@ func (w *writer) setStatus(aid int64, status string) error {
 }
 
 // insertMessage stores m at row; false when that row is taken.
-func (w *writer) insertMessage(pid, row int64, m *format.Message, src, facets string) (bool, error) {
+func (w *writer) insertMessage(pid, row int64, m *format.Message, fol int64, facets string) (bool, error) {
 	attachments, err := encodeList(m.Attachments)
 	if err != nil {
 		return false, fmt.Errorf("attachments of %s: %w", m.ID, err)
@@ -293,11 +313,11 @@ func (w *writer) insertMessage(pid, row int64, m *format.Message, src, facets st
 		return false, fmt.Errorf("references of %s: %w", m.ID, err)
 	}
 	res, err := w.exec("INSERT INTO messages (row, pid, id, thread, human, sender, tos, ccs, created, importance, ack, in_reply_to, "+
-		"refs, message_id, media_type, attachments, html, key, auth, door, terminal, seal, digest, src, facets, subject, body) "+
+		"refs, message_id, media_type, attachments, html, key, auth, door, terminal, seal, digest, fol, facets, subject, body) "+
 		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (row) DO NOTHING",
 		row, pid, m.ID, m.ThreadID, m.Project, m.From, joinNames(m.To), joinNames(m.CC), m.Created.UnixMicro(),
 		m.Importance, m.AckRequired, m.InReplyTo, refs, m.MessageID, m.MediaType, attachments, m.HTML, m.Key, m.Auth, m.Door, m.Terminal,
-		m.Seal, nullBlob(m.Digest), src, facets, m.Subject, m.Body)
+		m.Seal, nullBlob(m.Digest), fol, facets, m.Subject, m.Body)
 	if err != nil {
 		return false, err
 	}
@@ -309,8 +329,8 @@ func (w *writer) deleteMessage(row int64) error {
 	return w.do("DELETE FROM messages WHERE row = ?", row)
 }
 
-func (w *writer) moveSource(row int64, src string) error {
-	return w.do("UPDATE messages SET src = ? WHERE row = ?", src, row)
+func (w *writer) moveSource(row, fol int64) error {
+	return w.do("UPDATE messages SET fol = ? WHERE row = ?", fol, row)
 }
 
 // searchable adds a message to the full-text index. Callers add rows in ascending order, because
@@ -334,11 +354,7 @@ func (w *writer) unsearchable(rows []int64) error {
 		"FROM json_each(?) j CROSS JOIN messages m ON m.row = j.value", string(list))
 }
 
-func (w *writer) countMessages(pid int64, n int) error {
-	return w.do("UPDATE projects SET messages = messages + ? WHERE pid = ?", n, pid)
-}
-
-func (w *writer) putDelivery(aid int64, t *letter, b box) error {
+func (w *writer) insertDelivery(aid int64, t *letter, b box) error {
 	read, ack := b.read != nil, b.ack != nil
 	var readAt, ackAt any
 	if read {
@@ -347,13 +363,23 @@ func (w *writer) putDelivery(aid int64, t *letter, b box) error {
 	if ack {
 		ackAt = orNull(b.ack.at)
 	}
-	return w.do("INSERT OR REPLACE INTO deliveries (aid, row, path, kind, urgent, asks, read, read_at, ack, ack_at, archived) "+
-		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		aid, t.row, b.copy.path, b.copy.fact, t.urgent, t.asks, read, readAt, ack, ackAt, b.archived != nil)
+	return w.deliver(aid, t.row, b.copy.fol, b.copy.fact, t.urgent, t.asks, read, readAt, ack, ackAt, b.archived != nil)
 }
 
-func (w *writer) deleteDelivery(aid, row int64) error {
-	return w.do("DELETE FROM deliveries WHERE aid = ? AND row = ?", aid, row)
+// insertSent stores the sender's copy. Its box is the agent's number with a minus.
+func (w *writer) insertSent(aid int64, t *letter) error {
+	const no, yes = false, true
+	return w.deliver(-aid, t.row, t.outbox.fol, t.outbox.fact, no, no, yes, nil, no, nil, no)
+}
+
+// deliver inserts a row of deliveries, with its columns in the order of the schema.
+func (w *writer) deliver(columns ...any) error {
+	return w.do("INSERT INTO deliveries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", columns...)
+}
+
+// deleteDeliveries deletes what an agent's inbox and outbox have of a message.
+func (w *writer) deleteDeliveries(aid, row int64) error {
+	return w.do("DELETE FROM deliveries WHERE box IN (?1, -?1) AND row = ?2", aid, row)
 }
 
 func (w *writer) putClaim(pid int64, path string, c *format.Claim) error {
@@ -367,10 +393,11 @@ func (w *writer) deleteClaim(pid int64, path string) error {
 }
 
 // releaseClaim copies the release of a claim from the row of its mark in files.
-func (w *writer) releaseClaim(pid int64, path string) error {
-	return w.do("UPDATE claims SET (released, released_at) = (SELECT count(*), max(f.at) FROM files f WHERE f.pid = ?1 AND f.path = ?3 "+
-		"AND f.valid) WHERE pid = ?1 AND path = ?2",
-		pid, path, format.ReleasedMark(path))
+func (w *writer) releaseClaim(pid int64, claim string) error {
+	mark := format.ReleasedMark(claim)
+	return w.do("UPDATE claims SET (released, released_at) = (SELECT count(*), max(f.at) FROM files f WHERE f.pid = ?1 AND f.name = ?4 "+
+		"AND f.fol = (SELECT fol FROM folders WHERE pid = ?1 AND path = ?3) AND f.valid) WHERE pid = ?1 AND path = ?2",
+		pid, claim, path.Dir(mark), path.Base(mark))
 }
 
 // bufferSearch sets how many bytes FTS5 collects before it writes them: many for a load, SQLite's

@@ -8,13 +8,21 @@ CREATE TABLE projects (
   messages INTEGER NOT NULL DEFAULT 0
 );
 
+CREATE TABLE folders (
+  fol   INTEGER PRIMARY KEY,
+  pid   INTEGER NOT NULL,
+  path  TEXT NOT NULL,
+  files INTEGER NOT NULL DEFAULT 0,
+  UNIQUE (pid, path)
+);
+
+-- The files of one message have names that begin with its id, so they lie side by side.
 CREATE TABLE files (
-  fid     INTEGER PRIMARY KEY,
   pid     INTEGER NOT NULL,
-  path    TEXT NOT NULL,
+  name    TEXT NOT NULL,
+  fol     INTEGER NOT NULL,
   kind    INTEGER NOT NULL,
-  agent   TEXT NOT NULL,
-  msgid   TEXT NOT NULL,
+  aid     INTEGER,
   size    INTEGER NOT NULL,
   mtime   INTEGER NOT NULL,
   ctime   INTEGER NOT NULL,
@@ -24,8 +32,9 @@ CREATE TABLE files (
   valid   INTEGER NOT NULL,
   bad     INTEGER NOT NULL,
   at      INTEGER,
-  fact    TEXT NOT NULL
-);
+  fact    TEXT NOT NULL,
+  PRIMARY KEY (pid, name, fol)
+) WITHOUT ROWID;
 
 CREATE TABLE agents (
   aid       INTEGER PRIMARY KEY,
@@ -69,7 +78,7 @@ CREATE TABLE messages (
   terminal    INTEGER NOT NULL,
   seal        TEXT NOT NULL,
   digest      BLOB,
-  src         TEXT NOT NULL,
+  fol         INTEGER NOT NULL,
   facets      TEXT NOT NULL,
   subject     TEXT NOT NULL,
   body        TEXT NOT NULL
@@ -83,12 +92,14 @@ CREATE VIRTUAL TABLE search USING fts5(
 );
 -- With 4, SQLite's default, merging is a fifth of an ingest; with 16 a query has too many segments to look into.
 INSERT INTO search (search, rank) VALUES ('automerge', 8);
+-- A leaf of the full-text index fits on a page of the database.
+INSERT INTO search (search, rank) VALUES ('pgsz', 2000);
 
 CREATE TABLE deliveries (
-  aid      INTEGER NOT NULL,
+  box      INTEGER NOT NULL,
   row      INTEGER NOT NULL,
-  path     TEXT NOT NULL,
-  kind     TEXT NOT NULL,
+  fol      INTEGER NOT NULL,
+  fact     TEXT NOT NULL,
   urgent   INTEGER NOT NULL,
   asks     INTEGER NOT NULL,
   read     INTEGER NOT NULL,
@@ -96,7 +107,7 @@ CREATE TABLE deliveries (
   ack      INTEGER NOT NULL,
   ack_at   INTEGER,
   archived INTEGER NOT NULL,
-  PRIMARY KEY (aid, row)
+  PRIMARY KEY (box, row)
 ) WITHOUT ROWID;
 
 CREATE TABLE claims (
@@ -123,7 +134,7 @@ CREATE TABLE problems (
 ) WITHOUT ROWID;
 
 CREATE TABLE changes (
-  seq    INTEGER PRIMARY KEY AUTOINCREMENT,
+  seq    INTEGER PRIMARY KEY,
   pid    INTEGER NOT NULL,
   path   TEXT NOT NULL,
   kind   INTEGER NOT NULL,
@@ -134,19 +145,30 @@ CREATE TABLE changes (
   at     INTEGER NOT NULL
 );
 
+CREATE TRIGGER message_added AFTER INSERT ON messages BEGIN
+  UPDATE projects SET messages = messages + 1 WHERE pid = new.pid;
+END;
+CREATE TRIGGER message_gone AFTER DELETE ON messages BEGIN
+  UPDATE projects SET messages = messages - 1 WHERE pid = old.pid;
+END;
+CREATE TRIGGER delivery_added AFTER INSERT ON deliveries BEGIN
+  UPDATE agents SET total = total + (new.box > 0), unread = unread + (new.read = 0), archived = archived + new.archived,
+    sent = sent + (new.box < 0) WHERE aid = abs(new.box);
+END;
+CREATE TRIGGER delivery_gone AFTER DELETE ON deliveries BEGIN
+  UPDATE agents SET total = total - (old.box > 0), unread = unread - (old.read = 0), archived = archived - old.archived,
+    sent = sent - (old.box < 0) WHERE aid = abs(old.box);
+END;
+
 -- indexes: made after the load when a whole index is built
 
-CREATE UNIQUE INDEX files_path ON files (pid, path);
-CREATE INDEX files_message ON files (pid, msgid, agent) WHERE msgid <> '';
-CREATE INDEX files_copies ON files (pid, agent, kind, msgid) WHERE kind IN (6, 9); -- inbox and outbox copies by name
 CREATE UNIQUE INDEX messages_id ON messages (pid, id);
 CREATE INDEX messages_thread ON messages (pid, thread COLLATE NOCASE) WHERE thread <> '';
-CREATE INDEX messages_sender ON messages (pid, sender);
 CREATE INDEX messages_key ON messages (pid, sender, key) WHERE key <> '';
-CREATE INDEX deliveries_unread ON deliveries (aid, row) WHERE read = 0;
-CREATE INDEX deliveries_urgent ON deliveries (aid, row) WHERE urgent = 1;
-CREATE INDEX deliveries_awaiting ON deliveries (aid, row) WHERE asks = 1 AND ack = 0;
+CREATE INDEX deliveries_unread ON deliveries (box, row) WHERE read = 0;
+CREATE INDEX deliveries_urgent ON deliveries (box, row) WHERE urgent = 1;
+CREATE INDEX deliveries_awaiting ON deliveries (box, row) WHERE asks = 1 AND ack = 0;
 CREATE INDEX deliveries_asking ON deliveries (row) WHERE asks = 1 AND ack = 0;
-CREATE INDEX deliveries_read ON deliveries (aid, read_at) WHERE read_at IS NOT NULL;
+CREATE INDEX deliveries_read ON deliveries (box, read_at) WHERE read_at IS NOT NULL;
 CREATE INDEX changes_project ON changes (pid);
-CREATE INDEX deliveries_acked ON deliveries (aid, ack_at) WHERE ack_at IS NOT NULL;
+CREATE INDEX deliveries_acked ON deliveries (box, ack_at) WHERE ack_at IS NOT NULL;

@@ -1,8 +1,9 @@
 package indexer
 
 import (
-	"encoding/json"
+	"cmp"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -10,103 +11,98 @@ import (
 	"mailtree/maildir/format"
 )
 
-// agentsFirst inserts the agents whose first file appeared, and counts what the batch changes for
-// each agent.
+// agentsFirst makes the rows of folders and agents that others will name by number, and reads the
+// numbers of those that are there.
 func (b *batch) agentsFirst(letters []*letter) error {
+	names, dirs := map[string]bool{}, map[string]bool{}
 	for _, lk := range b.order {
-		if k := b.known[lk.path]; k != nil && k.makesAgent() != "" {
-			b.tally(k.makesAgent()).files--
+		if lk.file != nil && b.known[lk.path] == nil {
+			dirs[path.Dir(lk.path)] = true
 		}
-		if lk.file != nil && lk.file.makesAgent() != "" {
-			b.tally(lk.file.makesAgent()).files++
+		if name := cmp.Or(lk.file, b.known[lk.path]).makesAgent(); name != "" {
+			names[name] = true
 		}
 	}
 	for _, t := range letters {
-		b.countLetter(&t.old, -1)
-		b.countLetter(&t.new, +1)
+		for name := range t.holders {
+			if format.ValidName(name) {
+				names[name] = true
+			}
+		}
 	}
-	if err := b.loadAgents(); err != nil {
+	if err := b.loadFolders(slices.Sorted(maps.Keys(dirs))); err != nil {
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(b.tallies)) {
-		if d := b.tallies[name]; d.aid == 0 {
+	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
+		if b.folders[dir] == 0 {
+			fol, err := b.w.insertFolder(b.p.pid, dir)
+			if err != nil {
+				return err
+			}
+			b.folders[dir] = fol
+		}
+	}
+	if err := b.loadAgents(slices.Sorted(maps.Keys(names))); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if b.aids[name] == 0 {
 			aid, err := b.w.insertAgent(b.p.pid, name)
 			if err != nil {
 				return err
 			}
-			d.aid = aid
+			b.aids[name] = aid
 		}
 	}
 	return nil
 }
 
-func (b *batch) tally(agent string) *tally {
-	d := b.tallies[agent]
-	if d == nil {
-		d = &tally{}
-		b.tallies[agent] = d
-	}
-	return d
+// aid is the number of the agent that exists because of a file; 0 where none does.
+func (b *batch) aid(f *file) int64 { return b.aids[f.makesAgent()] }
+
+func (b *batch) loadFolders(dirs []string) error {
+	return b.loadNumbers("SELECT o.path, o.fol FROM json_each(?2) j CROSS JOIN folders o ON o.pid = ?1 AND o.path = "+given, dirs, b.folders)
 }
 
-func (b *batch) countLetter(m *message, sign int) {
-	for agent, box := range m.boxes {
-		d := b.tally(agent)
-		d.total += sign
-		if box.read == nil {
-			d.unread += sign
-		}
-		if box.archived != nil {
-			d.archived += sign
-		}
-	}
-	if s := m.sender(); s != "" {
-		b.tally(s).sent += sign
-	}
+func (b *batch) loadAgents(names []string) error {
+	return b.loadNumbers("SELECT a.name, a.aid FROM json_each(?2) j CROSS JOIN agents a ON a.pid = ?1 AND a.name = "+given, names, b.aids)
 }
 
-func (b *batch) loadAgents() error {
-	var names []string
-	for name, d := range b.tallies {
-		if d.aid == 0 {
-			names = append(names, name)
-		}
-	}
+// loadNumbers reads the numbers of the rows with these names.
+func (b *batch) loadNumbers(text string, names []string, into map[string]int64) error {
+	names = slices.DeleteFunc(names, func(name string) bool { return into[name] != 0 })
 	if len(names) == 0 {
 		return nil
 	}
-	list, err := json.Marshal(names)
-	if err != nil {
-		return err
-	}
-	return b.w.each("SELECT a.name, a.aid FROM json_each(?2) j CROSS JOIN agents a ON a.pid = ?1 AND a.name = j.value", []any{b.p.pid,
-		string(list)}, func(scan func(...any) error) error {
+	return b.w.each(text, []any{b.p.pid, listed(names)}, func(scan func(...any) error) error {
 		var name string
-		var aid int64
-		err := scan(&name, &aid)
-		b.tallies[name].aid = aid
+		var number int64
+		err := scan(&name, &number)
+		into[name] = number
 		return err
 	})
 }
 
-// deliveries writes the rows of deliveries.
+// deliveries writes the rows of deliveries: of each holder whose files changed the old ones go, and
+// what derive says comes.
 func (b *batch) deliveries(letters []*letter) error {
 	for _, t := range letters {
-		moved := t.stored == nil || t.stored.row != t.row
-		for agent := range t.old.boxes {
-			if _, stays := t.new.boxes[agent]; stays && !moved {
-				continue
+		for agent := range t.holders {
+			aid := b.aids[agent]
+			if t.stored != nil {
+				if err := b.w.deleteDeliveries(aid, t.stored.row); err != nil {
+					return err
+				}
 			}
-			if err := b.w.deleteDelivery(b.tally(agent).aid, t.stored.row); err != nil {
-				return err
+			if is, ok := t.boxes[agent]; ok {
+				if err := b.w.insertDelivery(aid, t, is); err != nil {
+					return err
+				}
 			}
-		}
-		for agent, is := range t.new.boxes {
-			if !moved && t.stored.urgent == t.urgent && t.stored.asks == t.asks && t.old.boxes[agent].sameRow(is) {
-				continue
-			}
-			if err := b.w.putDelivery(b.tally(agent).aid, t, is); err != nil {
-				return err
+			if t.outbox != nil && t.outbox.agent == agent {
+				if err := b.w.insertSent(aid, t); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -141,14 +137,14 @@ func (b *batch) claims([]*letter) error {
 	return nil
 }
 
-// agents writes profiles, presence and counts, and deletes agents without files.
+// agents writes profiles and presence, and deletes agents without files.
 func (b *batch) agents([]*letter) error {
 	for _, lk := range b.order {
 		pl := locate(lk.path)
 		if pl.Bad != "" || pl.Kind != format.KindProfile && pl.Kind != format.KindStatus {
 			continue
 		}
-		aid := b.tally(pl.Agent).aid
+		aid := b.aids[pl.Agent]
 		valid := lk.file != nil && lk.file.valid
 		var err error
 		switch {
@@ -165,16 +161,9 @@ func (b *batch) agents([]*letter) error {
 			return err
 		}
 	}
-	for _, d := range b.tallies {
-		if d.files != 0 || d.total != 0 || d.unread != 0 || d.archived != 0 || d.sent != 0 {
-			if err := b.w.countAgent(d.aid, d); err != nil {
-				return err
-			}
-		}
-		if d.files < 0 {
-			if err := b.w.deleteAgent(d.aid); err != nil {
-				return err
-			}
+	for name, n := range b.held {
+		if err := b.w.countAgent(b.aids[name], n); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -111,7 +111,7 @@ func (s *Store) eachReceived(ctx context.Context, h *hook.Hook, fn func(m *Messa
 	}
 }
 
-// eachSent calls fn for everything in the outbox, last id first.
+// eachSent calls fn for everything in the outbox, newest first.
 func (s *Store) eachSent(ctx context.Context, h *hook.Hook, fn func(m *MessageRow, path string)) error {
 	q := BoxQuery{
 		Project: h.Project,
@@ -127,7 +127,7 @@ func (s *Store) eachSent(ctx context.Context, h *hook.Hook, fn func(m *MessageRo
 		for i := range rows {
 			fn(&rows[i].MessageRow, rows[i].CopyPath)
 		}
-		q.Before = rows[len(rows)-1].ID // an offset would pass over one where another is removed meanwhile
+		q.Before = rows[len(rows)-1].Cursor // an offset would pass over one where another is removed meanwhile
 	}
 }
 

@@ -260,6 +260,13 @@ func AttachmentSum(p string) string {
 	return sum
 }
 
+// MessageFiles lists the names that the files of a message have: the message, its copies and their
+// marks.
+func MessageFiles(id string) []string {
+	copied := id + ".md"
+	return []string{copied, ReadMark(copied), AckMark(copied), ArchivedMark(copied)}
+}
+
 // ReadMark is the path of the file that says that the inbox copy at p was read.
 func ReadMark(p string) string { return strings.TrimSuffix(p, ".md") + ".read" }
 
