@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"sync"
 
 	"mailtree/maildir"
 	"mailtree/maildir/format"
@@ -58,33 +59,52 @@ func (x *Index) Differing(ctx context.Context, slug string) ([]string, error) {
 	return x.differing(ctx, p, nil)
 }
 
+// met is a file that a walk found: its path, and the hash of its stat, 0 where it cannot be had.
+type met struct {
+	path string
+	sum  uint64
+}
+
+// walkAhead is how many chunks of files a walk may be ahead of the rows: some 30 MB of paths.
+const walkAhead = 256
+
 // differing lists the files whose stamps differ from their rows, and the rows whose files are gone.
+// It reads the rows while a goroutine walks the tree.
 func (x *Index) differing(ctx context.Context, p *project, progress func(int)) ([]string, error) {
+	ctx, cancel := context.WithCancel(ctx)
 	seed := maphash.MakeSeed()
+	walk := make(chan []met, walkAhead)
+	var walkErr error
+	var walking sync.WaitGroup
+	defer walking.Wait()
+	defer cancel()
+	walking.Go(func() {
+		defer close(walk)
+		walkErr = walkStamps(ctx, p.tree, seed, walk)
+	})
 	rows, err := x.stamps(ctx, p, seed)
 	if err != nil {
 		return nil, err
 	}
 	var paths []string
-	done, met := 0, 0
-	err = p.tree.Walk(ctx, "", func(path string, d fs.DirEntry) error {
-		if done++; progress != nil && done%1024 == 0 {
-			progress(done)
-		}
-		if format.Locate(path).Kind == format.KindIgnored {
-			return nil
-		}
-		key := maphash.String(seed, path)
-		if sum, known := rows[key]; known {
-			met++
-			rows[key] = sum | metBit
-			if st, err := tree.StatOf(d); err == nil && sum != 0 && statSum(seed, st) == sum {
-				return nil
+	done, known := 0, 0
+	for part := range walk {
+		for _, f := range part {
+			key := maphash.String(seed, f.path)
+			sum, ok := rows[key]
+			if ok {
+				known++
+				rows[key] = sum | metBit
+			}
+			if !ok || sum == 0 || sum != f.sum {
+				paths = append(paths, f.path)
 			}
 		}
-		paths = append(paths, path)
-		return nil
-	})
+		if done += len(part); progress != nil {
+			progress(done)
+		}
+	}
+	err = walkErr
 	var unlisted *tree.UnlistedError
 	if errors.As(err, &unlisted) && unlisted.Folders[0].Path != "." {
 		for _, f := range unlisted.Folders {
@@ -95,11 +115,9 @@ func (x *Index) differing(ctx context.Context, p *project, progress func(int)) (
 	if err != nil {
 		return nil, err
 	}
-	if progress != nil {
-		progress(done)
-	}
-	if met < len(rows) {
-		err = x.each(ctx, "SELECT "+filePath+" FROM files f JOIN folders o USING (fol) WHERE f.pid = ?", []any{p.pid}, func(scan func(...any) error) error {
+	if known < len(rows) {
+		const all = "SELECT " + filePath + " FROM files f JOIN folders o USING (fol) WHERE f.pid = ?"
+		err = x.each(ctx, all, []any{p.pid}, func(scan func(...any) error) error {
 			var path string
 			err := scan(&path)
 			if rows[maphash.String(seed, path)]&metBit == 0 {
@@ -111,13 +129,43 @@ func (x *Index) differing(ctx context.Context, p *project, progress func(int)) (
 	return paths, err
 }
 
+// walkStamps sends what lies in the tree, in parts of at most chunk files.
+func walkStamps(ctx context.Context, t *tree.Tree, seed maphash.Seed, to chan<- []met) error {
+	var part []met
+	send := func() error {
+		select {
+		case to <- part:
+			part = make([]met, 0, chunk)
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	err := t.Walk(ctx, "", func(path string, d fs.DirEntry) error {
+		if format.Locate(path).Kind == format.KindIgnored {
+			return nil
+		}
+		f := met{path: path}
+		if st, err := tree.StatOf(d); err == nil {
+			f.sum = statSum(seed, st)
+		}
+		if part = append(part, f); len(part) < chunk {
+			return nil
+		}
+		return send()
+	})
+	return cmp.Or(err, send())
+}
+
 // stamps reads the rows of a project: hashes of their stats by hashes of their paths.
 func (x *Index) stamps(ctx context.Context, p *project, seed maphash.Seed) (map[uint64]uint64, error) {
 	rows := map[uint64]uint64{}
 	var f file
 	var inode int64
 	var path sql.RawBytes
-	err := x.each(ctx, "SELECT "+filePath+", f.kind, f.size, f.mtime, f.ctime, f.inode, f.read_at FROM files f JOIN folders o USING (fol) WHERE f.pid = ?", []any{p.pid},
+	const all = "SELECT " + filePath + ", f.kind, f.size, f.mtime, f.ctime, f.inode, f.read_at " +
+		"FROM files f JOIN folders o USING (fol) WHERE f.pid = ?"
+	err := x.each(ctx, all, []any{p.pid},
 		func(scan func(...any) error) error {
 			err := scan(&path, &f.kind, &f.stat.Size, &f.stat.MTime, &f.stat.CTime, &inode, &f.readAt)
 			f.stat.Inode = uint64(inode)

@@ -288,7 +288,12 @@ func (e *UnlistedError) Error() string {
 func (e *UnlistedError) Unwrap() error { return e.Folders[0].Err }
 
 func (t *Tree) walk(ctx context.Context, under string, fn func(p string, d fs.DirEntry) error, faults *[]Unread) error {
-	entries, err := t.List(under)
+	f, err := t.openFolder(under)
+	var entries []fs.DirEntry
+	if err == nil {
+		defer f.Close()
+		entries, err = sortedEntries(f)
+	}
 	switch FaultOf(err) {
 	case NoFault:
 	case FaultMachine:
@@ -307,7 +312,7 @@ func (t *Tree) walk(ctx context.Context, under string, fn func(p string, d fs.Di
 		}
 		switch {
 		case !d.IsDir():
-			err = fn(p, d)
+			err = fn(p, walked{d, f})
 		case !strings.HasPrefix(d.Name(), "."):
 			err = t.walk(ctx, p, fn, faults)
 		}
@@ -318,13 +323,16 @@ func (t *Tree) walk(ctx context.Context, under string, fn func(p string, d fs.Di
 	return nil
 }
 
-// StatOf turns what a Walk found into a FileStat.
+// walked is an entry that a Walk found, in a folder that is open until the Walk leaves it.
+type walked struct {
+	fs.DirEntry
+	folder *os.File
+}
+
+// StatOf looks at what a Walk has just found, without following a link.
 func StatOf(d fs.DirEntry) (FileStat, error) {
-	fi, err := d.Info()
-	if err != nil {
-		return FileStat{}, err
-	}
-	return StatOfInfo(fi), nil
+	w := d.(walked)
+	return statIn(w.folder, w.DirEntry)
 }
 
 // NotRegular says what lies where a regular file belongs.
@@ -355,9 +363,19 @@ func (linkError) Error() string { return "lies behind a symbolic link: links are
 
 func (e linkError) Unwrap() []error { return []error{&FormatError{0, e.Error()}, syscall.ELOOP} }
 
-// sortedEntries reads a folder whole and closes it.
-func sortedEntries(f *os.File) ([]fs.DirEntry, error) {
+// List returns the entries of a folder by name, hidden ones too; after an error those that were
+// read.
+func (t *Tree) List(dir string) ([]fs.DirEntry, error) {
+	f, err := t.openFolder(dir)
+	if err != nil {
+		return nil, err
+	}
 	defer f.Close()
+	return sortedEntries(f)
+}
+
+// sortedEntries reads a folder whole.
+func sortedEntries(f *os.File) ([]fs.DirEntry, error) {
 	entries, err := f.ReadDir(-1)
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return entries, err

@@ -128,9 +128,8 @@ func (t *Tree) linkless(dir string) error {
 	return nil
 }
 
-// List returns the entries of a folder by name, hidden ones too; after an error those that were
-// read.
-func (t *Tree) List(dir string) ([]fs.DirEntry, error) {
+// openFolder opens a folder for reading. The caller closes it.
+func (t *Tree) openFolder(dir string) (*os.File, error) {
 	if err := t.hold(); err != nil {
 		return nil, err
 	}
@@ -138,9 +137,14 @@ func (t *Tree) List(dir string) ([]fs.DirEntry, error) {
 	if err := t.linkless(dir); err != nil {
 		return nil, err
 	}
-	f, err := t.root.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+	return t.root.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+}
+
+// statIn looks at an entry of a folder.
+func statIn(_ *os.File, d fs.DirEntry) (FileStat, error) {
+	fi, err := d.Info()
 	if err != nil {
-		return nil, err
+		return FileStat{}, err
 	}
-	return sortedEntries(f)
+	return StatOfInfo(fi), nil
 }
