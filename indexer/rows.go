@@ -143,17 +143,12 @@ func (w *writer) dropProject(pid int64) error {
 	return nil
 }
 
-// startChanges makes the marks of changes go on above those in the table and above those of any
-// earlier index, so that a reader of the feed that kept its mark misses nothing. Microseconds since
-// 1970 do: they grow faster than anybody can change files.
+// startChanges makes the marks of changes go on behind those in the table. Those of a table without
+// changes begin above those of any earlier index, so that a reader of the feed that kept its mark
+// notices. Microseconds since 1970 do: they grow faster than anybody can change files.
 func (w *writer) startChanges(now time.Time) error {
-	w.seq = now.UnixMicro()
-	return w.each("SELECT max(seq) FROM changes", nil, func(scan func(...any) error) error {
-		var last sql.NullInt64
-		err := scan(&last)
-		w.seq = max(w.seq, last.Int64)
-		return err
-	})
+	return w.each("SELECT ifnull(max(seq), ?) FROM changes", []any{now.UnixMicro()},
+		func(scan func(...any) error) error { return scan(&w.seq) })
 }
 
 // keepChanges is how many changes the index keeps; it deletes older ones after every trimEvery of
