@@ -18,6 +18,9 @@ func lazily(expr string) func() *regexp.Regexp {
 // characters, which no reader of one line wants.
 func blank(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
 
+// Line returns a text as one line of at most 300 runes, without control characters.
+func Line(s string) string { return oneLine(s, textRunes) }
+
 // oneLine folds blanks, trims, and clips to limit runes.
 func oneLine(s string, limit int) string {
 	return clip(strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "\uFFFD"), blank), " "), limit)

@@ -1,15 +1,12 @@
-// Package summary condenses a thread: what was decided, what is to do and by whom, what nobody has
-// answered, which code it is about. It reads the outline of each body (package markdown), calls no
-// model, and says the same of the same messages.
+// Package summary condenses a thread: who took part, what was decided, what is to do and by whom,
+// and what nobody has answered. It reads marks at the beginning of lines ("- [ ]", "TODO:",
+// "Decision:") and question marks; it calls no model, and it says the same of the same messages.
 //
 // Across the messages of a thread it decides
 //
-//   - what became of an action: the latest message that names it tells whether it is done;
-//   - whose an action is: who is mentioned in it, named before or behind it ("Ann: …", "… (Ann)",
-//     "assigned to Ann"), or speaks ("I'll …");
-//   - whether a question is answered: a reply to its message by somebody else, or a later message
-//     that replies to nothing, that says more than a question. One that quotes questions answers
-//     those that it quotes. A question back, and the asker's answer to it, go on with the first.
+//   - what became of an action: the latest message with the same words tells whether it is done;
+//   - whether a question is answered: a later message by somebody else that replies to the
+//     question's message, or to none, answers it.
 //
 // fixtures/summaries holds whole threads with their summaries.
 package summary

@@ -2,13 +2,9 @@ package summary
 
 import (
 	"context"
-	"runtime"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"mailtree/maildir/markdown"
 )
@@ -33,7 +29,7 @@ type Summary struct {
 	OpenActions  []Item
 	DoneActions  []Item
 	Questions    []Item // without an answer
-	Code         []Item // files, functions, issues and commits, each where it was first named
+	Code         []Item // code spans, each where it was first written
 	Examples     []Item // with examples: an excerpt of each of the newest three messages
 	Truncated    bool   // the thread or a body was over a limit
 
@@ -51,17 +47,17 @@ type Item struct {
 // Bounds of a summary: the newest messages are read, and each list keeps its newest lines. A line
 // has at most 300 characters.
 const (
-	MaxMessages = 1000            // read
-	maxItems    = 50              // lines a list
-	maxExamples = 3               // messages with an excerpt
-	longBodies  = 2 * time.Second // for reading them
+	MaxMessages = 1000      // read
+	maxItems    = 50        // lines a list
+	maxExamples = 3         // messages with an excerpt
+	maxBody     = 256 << 10 // bytes of a body
 )
 
-// MaxBody is how many bytes of a body are read; one more tells that it has more.
-const MaxBody = markdown.Limit + 1
+// MaxBody is how many bytes of a body are asked for; the last tells that it has more.
+const MaxBody = maxBody + 1
 
-// Of summarizes a thread: messages, oldest first, at least one. body reads one of them, for several
-// callers at once; all together may be too large to hold. Errors: those of body.
+// Of summarizes a thread: messages, oldest first, at least one. body reads one of them; all together
+// may be too large to hold. Errors: those of body, and of ctx.
 func Of(ctx context.Context, messages []Message, body func(id string) (string, error), examples bool) (*Summary, error) {
 	s := &Summary{
 		Subject:      messages[0].Subject,
@@ -73,11 +69,9 @@ func Of(ctx context.Context, messages []Message, body func(id string) (string, e
 	if len(messages) > MaxMessages {
 		messages, s.Truncated = messages[len(messages)-MaxMessages:], true
 	}
-	t, err := read(ctx, messages, body, s, examples)
-	if err != nil {
+	if err := read(ctx, messages, body, s, examples); err != nil {
 		return nil, err
 	}
-	t.condense(s)
 	for _, l := range s.lists() {
 		if len(*l) > maxItems {
 			*l, s.Truncated = (*l)[len(*l)-maxItems:], true
@@ -93,74 +87,76 @@ func (s *Summary) lists() []*[]Item {
 	return []*[]Item{&s.KeyPoints, &s.Decisions, &s.OpenActions, &s.DoneActions, &s.Questions, &s.Code, &s.Examples}
 }
 
-// thread is the messages with the outlines of their bodies.
-type thread struct {
-	messages []Message
-	outlines []markdown.Outline
-	names    []string // of the participants
+// read takes what the bodies say, and the excerpts of the newest messages.
+func read(ctx context.Context, messages []Message, body func(id string) (string, error), s *Summary, examples bool) error {
+	all := make([]*said, len(messages))
+	for i, m := range messages {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		text, err := body(m.ID)
+		if err != nil {
+			return err
+		}
+		s.Truncated = s.Truncated || len(text) > maxBody
+		all[i] = reading(text[:min(len(text), maxBody)])
+		if examples && i >= len(messages)-maxExamples {
+			s.Examples = append(s.Examples, items(m, []string{markdown.PlainText(text)})...)
+		}
+	}
+	for i, m := range messages {
+		s.KeyPoints = append(s.KeyPoints, items(m, all[i].points)...)
+		s.Decisions = append(s.Decisions, items(m, all[i].decisions)...)
+		s.Code = append(s.Code, items(m, all[i].code)...)
+		if len(all[i].questions) > 0 && !answered(messages[i:]) {
+			s.Questions = append(s.Questions, items(m, all[i].questions)...)
+		}
+	}
+	s.OpenActions, s.DoneActions = actions(messages, all)
+	for _, l := range []*[]Item{&s.KeyPoints, &s.Decisions, &s.Questions, &s.Code} {
+		*l = once(*l)
+	}
+	return nil
 }
 
-// read takes the outlines, and the excerpts of the newest messages. Every processor reads the next
-// newest message: where the time is short, the newest are read.
-func read(ctx context.Context, messages []Message, body func(id string) (string, error), s *Summary, examples bool) (*thread, error) {
-	limited, cancel := context.WithTimeout(ctx, longBodies)
-	defer cancel()
-	t := &thread{messages: messages, outlines: make([]markdown.Outline, len(messages)), names: s.Participants}
-	excerpts := make([][]Item, len(messages))
-	var readers errgroup.Group
-	var taken atomic.Int64
-	for range runtime.GOMAXPROCS(0) {
-		readers.Go(func() error {
-			parser := markdown.NewParser()
-			for i := len(messages) - int(taken.Add(1)); i >= 0; i = len(messages) - int(taken.Add(1)) {
-				text, err := body(messages[i].ID)
-				if err != nil {
-					return err
-				}
-				reading := limited
-				if len(text) <= markdown.Short { // read whole however long the machine takes
-					reading = ctx
-				}
-				t.outlines[i] = newest(parser.Parse(reading, text))
-				if examples && i >= len(messages)-maxExamples {
-					excerpts[i] = t.items(i, []string{markdown.PlainText(text)})
-				}
+// answered reports whether somebody else has written after the first of the messages, in reply to it
+// or to none.
+func answered(messages []Message) bool {
+	asked := messages[0]
+	return slices.ContainsFunc(messages[1:], func(m Message) bool {
+		return m.From != asked.From && (m.InReplyTo == asked.ID || m.InReplyTo == "")
+	})
+}
+
+// actions lists each action once, as the latest message with its words has it.
+func actions(messages []Message, all []*said) (open, done []Item) {
+	latest := map[string]int{} // in which message an action is named last
+	for i, s := range all {
+		for _, a := range s.actions {
+			latest[fold(a.text)] = i
+		}
+	}
+	for i, m := range messages {
+		for _, a := range all[i].actions {
+			key := fold(a.text)
+			if at, listed := latest[key]; !listed || at != i {
+				continue
 			}
-			return nil
-		})
+			delete(latest, key)
+			one := Item{Text: a.text, MessageID: m.ID, From: m.From, Owner: a.owner}
+			if a.done {
+				done = append(done, one)
+			} else {
+				open = append(open, one)
+			}
+		}
 	}
-	if err := readers.Wait(); err != nil {
-		return nil, err
-	}
-	s.Truncated = s.Truncated || slices.ContainsFunc(t.outlines, func(o markdown.Outline) bool { return o.Truncated })
-	s.Examples = slices.Concat(excerpts...)
-	return t, nil
+	return open, done
 }
 
-// newest leaves out what no list of the summary would keep, so that a thread of long lists takes
-// little memory.
-func newest(o markdown.Outline) markdown.Outline {
-	for _, l := range []*[]string{&o.Points, &o.Decisions, &o.Questions, &o.Quoted, &o.Code} {
-		*l = slices.Clone((*l)[max(0, len(*l)-maxItems):])
-	}
-	o.Actions = slices.Clone(o.Actions[max(0, len(o.Actions)-maxItems):])
-	return o
-}
-
-func (t *thread) condense(s *Summary) {
-	for i, o := range t.outlines {
-		s.KeyPoints = append(s.KeyPoints, t.items(i, o.Points)...)
-		s.Decisions = append(s.Decisions, t.items(i, o.Decisions)...)
-		s.Code = append(s.Code, t.items(i, o.Code)...)
-	}
-	s.KeyPoints, s.Decisions, s.Code = once(s.KeyPoints), once(s.Decisions), once(s.Code)
-	s.Questions = t.questions()
-	s.OpenActions, s.DoneActions = t.actions()
-}
-
-func (t *thread) items(i int, texts []string) (all []Item) {
+func items(m Message, texts []string) (all []Item) {
 	for _, text := range texts {
-		all = append(all, Item{Text: text, MessageID: t.messages[i].ID, From: t.messages[i].From})
+		all = append(all, Item{Text: text, MessageID: m.ID, From: m.From})
 	}
 	return all
 }

@@ -88,7 +88,7 @@ func shapeItems(l []summary.Item) []itemShape {
 	return out
 }
 
-// codeOf are the names alone: a search for one finds its messages.
+// codeOf returns the spans alone: a search for one finds its messages.
 func codeOf(l []summary.Item) []string {
 	out := make([]string, len(l))
 	for i, x := range l {
@@ -97,8 +97,7 @@ func codeOf(l []summary.Item) []string {
 	return out
 }
 
-// parsing is the memory, in bytes, that the structure of the longest body takes. Measured:
-// TestFaultMemory in cmd/mailtree.
+// parsing is the memory, in bytes, that reading the longest body takes.
 const parsing = 16 << 20
 
 // maxParticipants is how many participants an answer shows; the others are among the recipients of

@@ -1,0 +1,113 @@
+package summary
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"mailtree/maildir/markdown"
+)
+
+// said is what one body says, each list in the order of the text.
+type said struct {
+	points, decisions, questions, code []string
+	actions                            []action
+}
+
+// action is something to do. Its owner is the name in "TODO(Name):", or else the first name that its
+// text mentions with an "@"; "" where there is neither.
+type action struct {
+	text, owner string
+	done        bool
+}
+
+var (
+	taskBox  = regexp.MustCompile(`^\[([ xX])\][ \t]+(.+)$`)
+	marked   = regexp.MustCompile(`^(?i)(todo|action|action item|fixme|done|decision|decided|agreed|resolution)(?:\(@?([\w.-]+)\))?:[ \t]*(.+)$`)
+	mention  = regexp.MustCompile(`(?:^|[ (,;:])@([A-Za-z0-9](?:[\w.-]*\w)?)`)
+	codeSpan = regexp.MustCompile("`([^`]{1,80})`")
+	// sentence ends with punctuation that a blank follows, or with that of Chinese and Japanese.
+	sentence = regexp.MustCompile(`.*?(?:[.!?]+["'”’»)\]]*(?:\s+|$)|[。！？]+|$)`)
+)
+
+// reading returns what the statements of a body say, of each list its newest lines.
+func reading(body string) *said {
+	s := &said{}
+	pointed := false // a paragraph has given its point
+	for _, st := range statements(body) {
+		for _, span := range codeSpan.FindAllStringSubmatch(st.text, -1) {
+			s.code = append(s.code, span[1])
+		}
+		if m := taskBox.FindStringSubmatch(st.text); m != nil && st.kind == item {
+			s.act(m[2], "", m[1] != " ")
+			s.ask(m[2])
+			continue
+		}
+		if m := marked.FindStringSubmatch(st.text); m != nil {
+			s.mark(strings.ToLower(m[1]), m[2], m[3])
+			s.ask(m[3])
+			continue
+		}
+		point := s.ask(st.text)
+		switch {
+		case st.kind == item && strings.HasPrefix(st.text, "@") && mention.MatchString(st.text):
+			s.act(st.text, "", false)
+		case st.kind == item && st.top && point != "":
+			s.points = append(s.points, markdown.Line(st.text))
+		case st.kind == paragraph && point != "" && !pointed:
+			pointed = true
+			s.points = append(s.points, markdown.Line(point))
+		}
+	}
+	for _, l := range []*[]string{&s.points, &s.decisions, &s.questions, &s.code} {
+		*l = newest(*l)
+	}
+	s.actions = newest(s.actions)
+	return s
+}
+
+// mark takes a statement that begins with a mark, in lower case.
+func (s *said) mark(mark, owner, text string) {
+	switch mark {
+	case "todo", "action", "action item", "fixme":
+		s.act(text, owner, false)
+	case "done":
+		s.act(text, owner, true)
+	default:
+		s.decisions = append(s.decisions, markdown.Line(text))
+	}
+}
+
+func (s *said) act(text, owner string, done bool) {
+	if m := mention.FindStringSubmatch(text); m != nil && owner == "" {
+		owner = m[1]
+	}
+	s.actions = append(s.actions, action{text: markdown.Line(text), owner: owner, done: done})
+}
+
+// ask takes the sentences that end in a question mark. It returns the first other sentence that can
+// be a key point, and "" where there is none.
+func (s *said) ask(text string) (point string) {
+	for _, one := range sentence.FindAllString(text, -1) {
+		one = strings.TrimSpace(one)
+		end := strings.TrimRight(one, `!！"'”’»)]`)
+		switch {
+		case strings.HasSuffix(end, "?") || strings.HasSuffix(end, "？"):
+			s.questions = append(s.questions, markdown.Line(one))
+		case point == "" && tells(one):
+			point = one
+		}
+	}
+	return point
+}
+
+// newest leaves out what no list of a summary would keep, so that a thread of long lists takes little
+// memory.
+func newest[T any](all []T) []T { return slices.Clone(all[max(0, len(all)-maxItems):]) }
+
+// tells reports whether a text can be a key point: it has three words, or as many bytes as a
+// sentence of Chinese, and it introduces nothing ("As follows:", "Hi Ann,").
+func tells(text string) bool {
+	long := len(strings.Fields(text)) >= 3 || len(text) >= 20
+	return long && !strings.HasSuffix(text, ":") && !strings.HasSuffix(text, ",")
+}
