@@ -1,7 +1,6 @@
 package page
 
 import (
-	"context"
 	"html/template"
 	"regexp"
 	"sync"
@@ -34,11 +33,11 @@ func cleaner() *bluemonday.Policy {
 }
 
 // bodyHTML is a body as HTML; "" where it is to be shown as it is written.
-func bodyHTML(ctx context.Context, m *maildir.MessageRow) template.HTML {
+func bodyHTML(m *maildir.MessageRow) template.HTML {
 	if m.MediaType == format.PlainText {
 		return ""
 	}
-	text, ok := markdown.Render(ctx, m.Body)
+	text, ok := markdown.Render(m.Body)
 	if !ok {
 		return ""
 	}

@@ -81,7 +81,7 @@ func (h *Page) thread(v *view) error {
 		}
 		one := messageShown{
 			MessageRow: *m,
-			HTML:       bodyHTML(v.ctx(), m),
+			HTML:       bodyHTML(m),
 			Depth:      min(depth[m.ID], 3),
 			Mine:       page.Own[m.ID],
 			Status:     status[m.From],

@@ -57,7 +57,7 @@ const maxConverted = 4 * media.MaxConvert
 // bodyImages gathers the images of the body, and returns the body that names the copies.
 func (g *gathering) bodyImages(ctx context.Context) string {
 	known := map[string]string{}
-	body, whole := markdown.RewriteImages(ctx, g.r.Body, func(destination string) string {
+	body, whole := markdown.RewriteImages(g.r.Body, func(destination string) string {
 		to, ok := known[destination]
 		if !ok {
 			to = g.bodyImage(ctx, destination)

@@ -1,28 +1,26 @@
 package markdown
 
 import (
-	"context"
+	"regexp"
 	"strings"
 
 	"github.com/yuin/goldmark/ast"
 )
 
-// FirstHeading returns the text of the first heading in the first Short bytes of a body, outside
-// quotes and lists; if there is none, the first line that has a text; if no line has one, the first
-// line as it stands. One line of at most 200 runes without markup; "" for a blank body. The index
-// depends on it, so no clock bounds it.
+// FirstHeading returns the text of the first heading in the first 16 KiB of a body, outside quotes
+// and lists; if there is none, the first line that has a text; if no line has one, the first line as
+// it stands. One line of at most 200 runes without markup; "" for a blank body.
 //
 // See docs/tree.md, "A message".
 func FirstHeading(body string) string {
-	body, _ = clipBody(body, Short)
+	body, _ = clipBody(body, headingLimit)
 	first, heading := "", ""
-	eachBlock(body, func(n ast.Node, p prose) bool {
+	eachBlock(body, func(n ast.Node, text string) bool {
 		if _, ok := n.(*ast.Heading); ok && n.Parent().Kind() == ast.KindDocument {
-			heading = p.text
+			heading = strings.ReplaceAll(text, "\n", " ")
 		}
 		if first == "" {
-			start, end := p.line(0)
-			first = p.text[start:end]
+			first, _, _ = strings.Cut(text, "\n")
 		}
 		return heading == ""
 	})
@@ -40,8 +38,8 @@ func FirstHeading(body string) string {
 func PlainText(body string) string {
 	body, cut := clipBody(body, plainLimit)
 	var b strings.Builder
-	eachBlock(body, func(_ ast.Node, p prose) bool {
-		b.WriteString(p.text + "\n")
+	eachBlock(body, func(_ ast.Node, text string) bool {
+		b.WriteString(text + "\n")
 		return b.Len() <= 8*textRunes // more is 300 runes and more, of whatever size
 	})
 	s := oneLine(b.String(), textRunes)
@@ -51,10 +49,11 @@ func PlainText(body string) string {
 	return s
 }
 
-// eachBlock calls do for each block of a body that has a text, in order, until do returns false.
-func eachBlock(body string, do func(ast.Node, prose) bool) {
+// eachBlock calls do for each block of a body that has a text, in order, until do returns false. The
+// text has the lines of the block.
+func eachBlock(body string, do func(n ast.Node, text string) bool) {
 	source := []byte(normalize(body))
-	doc, _ := parseTree(context.Background(), source, shortDeadline) // no caller's: it ends so soon
+	doc := parseTree(source)
 	if doc == nil {
 		return
 	}
@@ -62,35 +61,34 @@ func eachBlock(body string, do func(ast.Node, prose) bool) {
 		if inner := n.FirstChild(); !entering || inner != nil && inner.Type() == ast.TypeBlock {
 			return ast.WalkContinue, nil
 		}
-		var p prose
+		var text string
 		switch n.Kind() {
 		case ast.KindCodeBlock, ast.KindFencedCodeBlock, ast.KindHTMLBlock:
-			p = readLines(source, n)
+			text = readLines(source, n)
 		default:
-			p = readProse(source, n)
+			text = readProse(source, n)
 		}
-		if p.text != "" && !do(n, p) {
+		if text != "" && !do(n, text) {
 			return ast.WalkStop, nil
 		}
 		return ast.WalkSkipChildren, nil
 	})
 }
 
-var htmlTag = lazily(`<[^<>]*>`)
+var htmlTag = regexp.MustCompile(`<[^<>]*>`)
 
 // readLines returns the lines of a code block as they stand, and those of an HTML block without
 // tags.
-func readLines(source []byte, block ast.Node) prose {
-	b := proseBuilder{out: prose{lines: []int{0}}}
+func readLines(source []byte, block ast.Node) string {
+	var b proseBuilder
 	for i := range block.Lines().Len() {
 		line := block.Lines().At(i)
 		text := string(line.Value(source))
 		if block.Kind() == ast.KindHTMLBlock {
-			text = unescape(htmlTag().ReplaceAllString(text, ""))
+			text = unescape(htmlTag.ReplaceAllString(text, ""))
 		}
 		b.write(text)
 		b.wrap = true
 	}
-	b.out.text, b.out.mask = b.text.String(), b.mask.String()
-	return b.out
+	return b.text.String()
 }

@@ -1,7 +1,6 @@
 package markdown
 
 import (
-	"context"
 	"html"
 	"regexp"
 	"slices"
@@ -33,17 +32,17 @@ func MayHaveImages(body string) bool {
 // what it returns in its place; to returns the same to leave it. What to returns needs no escapes: it
 // has no blank, quote or bracket.
 //
-// Images in code and of references ([alt][name]) are left, and so is what lies behind Limit or
-// costs too much to parse: then whole is false, if there may be images in that. The bytes of a data
-// URI do not count: they are as good as one word.
-func RewriteImages(ctx context.Context, body string, to func(destination string) string) (out string, whole bool) {
+// Images in code and of references ([alt][name]) are left, and so is what lies behind Limit: then
+// whole is false, if there may be images in that. The bytes of a data URI do not count: they are as
+// good as one word.
+func RewriteImages(body string, to func(destination string) string) (out string, whole bool) {
 	if !MayHaveImages(body) {
 		return body, true
 	}
 	short, cuts := shorten(body)
 	text, _ := clipBody(short, Limit)
 	source := []byte(sameLength.Replace(text))
-	doc, parsed := parseTree(ctx, source, deadline(text))
+	doc := parseTree(source)
 	if doc == nil {
 		return body, false
 	}
@@ -60,7 +59,7 @@ func RewriteImages(ctx context.Context, body string, to func(destination string)
 			done = end
 		}
 	}
-	return b.String() + body[done:], parsed && !MayHaveImages(short[len(text):])
+	return b.String() + body[done:], !MayHaveImages(short[len(text):])
 }
 
 // sameLength makes lines end in "\n" without moving anything.

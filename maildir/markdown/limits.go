@@ -2,32 +2,20 @@ package markdown
 
 import (
 	"strings"
-	"time"
 	"unicode/utf8"
 )
 
 const (
-	// Limit is how many bytes of a body Parse reads. The worst
-	// body of this size that we found takes Parse about half of Deadline.
-	Limit = 256 << 10
+	// Limit is how many bytes of a body Render and RewriteImages read.
+	Limit = 32 << 10
 
-	// Deadline ends Parse on a machine that is far slower than the bounds assume,
-	// unless the body is Short. The step that runs when it passes is finished first: a
-	// few ms.
-	Deadline = 180 * time.Millisecond
-
-	// Short is how many bytes FirstHeading reads, and how long a body may be to have no Deadline.
-	// The worst of this size cost about 10 ms, so time passes only where the machine is busy with
-	// something else, and the answer about a message must not depend on that.
-	Short = 16 << 10
-
-	shortDeadline = time.Minute
+	headingLimit = 16 << 10 // that FirstHeading reads
 
 	// plainLimit is how many bytes PlainText reads: 300 runes are 1,200 bytes at
 	// most, and the rest is room for markup.
 	plainLimit = 8 << 10
 
-	textRunes    = 300 // of every string in an Outline and of PlainText
+	textRunes    = 300 // of PlainText
 	headingRunes = 200 // of FirstHeading: at most 800 bytes, a subject may have 998
 )
 

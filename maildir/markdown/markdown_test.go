@@ -1,8 +1,6 @@
 package markdown
 
 import (
-	"bytes"
-	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
@@ -15,9 +13,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the wanted parts of testdata/*.txtar")
 
-// TestFixtures runs each testdata/*.txtar: body.md is the input, outline.json
-// what Parse makes of it (fields that are zero are left out), heading.txt and
-// plain.txt what FirstHeading and PlainText do.
+// TestFixtures runs each testdata/*.txtar: body.md is the input, heading.txt and plain.txt
+// what FirstHeading and PlainText make of it.
 func TestFixtures(t *testing.T) {
 	t.Parallel()
 	paths, err := filepath.Glob("testdata/*.txtar")
@@ -38,9 +35,7 @@ func fixture(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	body := string(part(archive, "body.md"))
-	got := NewParser().Parse(t.Context(), body)
 	if *update {
-		setPart(archive, "outline.json", encode(t, got))
 		setPart(archive, "heading.txt", []byte(FirstHeading(body)+"\n"))
 		setPart(archive, "plain.txt", []byte(PlainText(body)+"\n"))
 		if err := os.WriteFile(path, txtar.Format(archive), 0o644); err != nil {
@@ -48,13 +43,6 @@ func fixture(t *testing.T, path string) {
 		}
 		return
 	}
-	var want Outline
-	decoder := json.NewDecoder(bytes.NewReader(part(archive, "outline.json")))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&want); err != nil {
-		t.Fatalf("outline.json: %v", err)
-	}
-	compare(t, "Parse", want, got)
 	compare(t, "FirstHeading", line(archive, "heading.txt"), FirstHeading(body))
 	compare(t, "PlainText", line(archive, "plain.txt"), PlainText(body))
 }
@@ -87,30 +75,4 @@ func setPart(a *txtar.Archive, name string, data []byte) {
 		}
 	}
 	a.Files = append(a.Files, txtar.File{Name: name, Data: data})
-}
-
-// encode writes an outline without its zero fields, keys in alphabetical order.
-func encode(t *testing.T, o Outline) []byte {
-	t.Helper()
-	data, err := json.Marshal(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fields := make(map[string]any)
-	if err := json.Unmarshal(data, &fields); err != nil {
-		t.Fatal(err)
-	}
-	for key, value := range fields {
-		if value == nil || value == false {
-			delete(fields, key)
-		}
-	}
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(fields); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
 }

@@ -1,8 +1,7 @@
 package markdown
 
 import (
-	"context"
-	"time"
+	"bytes"
 
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
@@ -11,79 +10,73 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// Parser reads bodies, one at a time: making goldmark's parsers costs as much as parsing a short
-// body, so whoever reads many of them keeps one.
-type Parser struct {
-	goldmark parser.Parser
-	guards   []guard
-}
-
-// guard is a parser that counts for one body.
-type guard interface {
-	beginBody(ctx context.Context)
-}
-
-// parseTree is Parser.tree of a parser that serves one body.
-func parseTree(ctx context.Context, source []byte, deadline time.Duration) (doc ast.Node, whole bool) {
-	return NewParser().tree(ctx, source, deadline)
-}
-
-// tree returns goldmark's tree of the source and whether it is the whole.
-// It is of the first part, if ctx ends or the deadline passes meanwhile, and nil
-// if goldmark panicked.
-func (p *Parser) tree(ctx context.Context, source []byte, deadline time.Duration) (doc ast.Node, whole bool) {
-	ctx, cancel := context.WithTimeout(ctx, deadline)
-	defer cancel()
-	// A body comes from anybody, and a panic in foreign code must not stop the
-	// server. Our own code runs outside this recover, so that tests see it.
+// parseTree returns goldmark's tree of the source, nil if goldmark panicked: a body comes from
+// anybody, and a panic in foreign code must not stop the server. more are further parsers of what
+// stands within a block.
+func parseTree(source []byte, more ...util.PrioritizedValue) (doc ast.Node) {
 	defer func() {
 		if recover() != nil {
-			doc, whole = nil, false
+			doc = nil
 		}
 	}()
-	reader := &lineReader{Reader: text.NewReader(source), ctx: ctx}
-	for _, g := range p.guards {
-		g.beginBody(ctx)
-	}
-	doc = p.goldmark.Parse(reader)
-	return doc, ctx.Err() == nil
+	return newParser(more...).Parse(text.NewReader(source))
 }
 
-// NewParser assembles GitHub-Flavored Markdown from goldmark's parsers, the
-// costly ones guarded.
+// newParser assembles GitHub-Flavored Markdown from goldmark's parsers.
 //
-// Left out: links of bare addresses, which an outline does not need (bare.go has them), heading ids,
-// and the table extension's transformer of "\|" in code spans, which is quadratic (prose.go does it).
-func NewParser() *Parser { return newParser() }
-
-// newParser is NewParser with further parsers of what stands within a block.
-func newParser(more ...util.PrioritizedValue) *Parser {
-	delimiters, links, spans := &budget{}, newBrackets(), &codeSpans{InlineParser: parser.NewCodeSpanParser()}
-	return &Parser{guards: []guard{delimiters, links.budget, spans}, goldmark: parser.NewParser(
-		parser.WithBlockParsers(
-			util.Prioritized(parser.NewSetextHeadingParser(), 100),
-			util.Prioritized(parser.NewThematicBreakParser(), 200),
-			util.Prioritized(nested{parser.NewListParser()}, 300),
-			util.Prioritized(parser.NewListItemParser(), 400),
-			util.Prioritized(parser.NewCodeBlockParser(), 500),
-			util.Prioritized(parser.NewATXHeadingParser(), 600),
-			util.Prioritized(parser.NewFencedCodeBlockParser(), 700),
-			util.Prioritized(nested{parser.NewBlockquoteParser()}, 800),
-			util.Prioritized(parser.NewHTMLBlockParser(), 900),
-			util.Prioritized(parser.NewParagraphParser(), 1000),
-		),
+// Left out: links of bare addresses (bare.go has them), heading ids, and the table extension's
+// transformer of "\|" in code spans (prose.go does it).
+func newParser(more ...util.PrioritizedValue) parser.Parser {
+	links := parser.NewLinkParser()
+	return parser.NewParser(
+		parser.WithBlockParsers(parser.DefaultBlockParsers()...),
 		parser.WithInlineParsers(append(more,
 			util.Prioritized(extension.NewTaskCheckBoxParser(), 0),
-			util.Prioritized(spans, 100),
-			util.Prioritized(links, 200),
+			util.Prioritized(parser.NewCodeSpanParser(), 100),
+			util.Prioritized(images{links, links.(parser.CloseBlocker)}, 200),
 			util.Prioritized(parser.NewAutoLinkParser(), 300),
-			util.Prioritized(tags{}, 400),
-			util.Prioritized(&emphasis{InlineParser: parser.NewEmphasisParser(), budget: delimiters}, 500),
-			util.Prioritized(&emphasis{InlineParser: extension.NewStrikethroughParser(), budget: delimiters}, 500),
+			util.Prioritized(parser.NewRawHTMLParser(), 400),
+			util.Prioritized(parser.NewEmphasisParser(), 500),
+			util.Prioritized(extension.NewStrikethroughParser(), 500),
 		)...),
 		parser.WithParagraphTransformers(
-			util.Prioritized(definitions{}, 100),
+			util.Prioritized(parser.LinkReferenceParagraphTransformer, 100),
 			util.Prioritized(tables{extension.NewTableParagraphTransformer()}, 200),
 		),
-	)}
+	)
+}
+
+// images is the parser of links and images. It notes where the destination of an image is written.
+type images struct {
+	parser.InlineParser
+	parser.CloseBlocker
+}
+
+// Parse implements parser.InlineParser.
+func (p images) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast.Node {
+	_, start := block.PeekLine()
+	node := p.InlineParser.Parse(parent, block, pc)
+	if image, ok := node.(*ast.Image); ok {
+		_, end := block.Position()
+		image.SetAttributeString(spanAttribute, span{start.Start, end.Start})
+	}
+	return node
+}
+
+// tables makes tables, except those whose cells are mostly not written: goldmark
+// fills up each row to the width of the header, so that 4 kB of "|" and as much
+// of short rows would make millions of cells. A written cell takes a byte or more.
+type tables struct{ parser.ParagraphTransformer }
+
+// Transform implements parser.ParagraphTransformer.
+func (t tables) Transform(node *ast.Paragraph, r text.Reader, pc parser.Context) {
+	lines, columns, size := node.Lines(), 0, 0
+	for i := range lines.Len() {
+		segment := lines.At(i)
+		size += segment.Len()
+		columns = max(columns, bytes.Count(segment.Value(r.Source()), []byte("|")))
+	}
+	if columns*lines.Len() <= size {
+		t.ParagraphTransformer.Transform(node, r, pc)
+	}
 }

@@ -7,49 +7,18 @@ import (
 	extast "github.com/yuin/goldmark/extension/ast"
 )
 
-// prose is the plain text of one block, on one line.
-//
-// code holds the code spans.
-//
-// mask is as long as text and equal to it, but for "X" in place of each byte
-// that came from a code span, an image or an address: what has a meaning is looked
-// for in mask and cut out of text.
-type prose struct {
-	text, mask string
-	lines      []int // where the block's lines begin; lines[0] is 0
-	task, done bool  // the block begins with a task box, and it is ticked
-	code       []string
-}
-
-// slice is the part of the prose from start to end, without its lines.
-func (p prose) slice(start, end int) prose {
-	return prose{text: p.text[start:end], mask: p.mask[start:end], lines: []int{0}}
-}
-
-// line returns the bounds of the i-th line, without the space that ends it.
-func (p prose) line(i int) (start, end int) {
-	if i+1 < len(p.lines) {
-		return p.lines[i], p.lines[i+1] - 1
-	}
-	return p.lines[i], len(p.text)
-}
-
-// proseBuilder collects prose from inline nodes.
+// proseBuilder collects plain text from inline nodes: blanks are folded, lines end in "\n".
 type proseBuilder struct {
-	source     []byte
-	text, mask strings.Builder
-	out        prose
-	gap, wrap  bool // a space, a line end is due before the next rune
-	masked     bool
+	source    []byte
+	text      strings.Builder
+	gap, wrap bool // a space, a line end is due before the next rune
 }
 
-// readProse returns the prose of a block's inline children.
-func readProse(source []byte, block ast.Node) prose {
+// readProse returns the plain text of a block's inline children.
+func readProse(source []byte, block ast.Node) string {
 	b := proseBuilder{source: source}
-	b.out.lines = []int{0}
 	b.children(block)
-	b.out.text, b.out.mask = b.text.String(), b.mask.String()
-	return b.out
+	return b.text.String()
 }
 
 func (b *proseBuilder) children(n ast.Node) {
@@ -61,28 +30,18 @@ func (b *proseBuilder) children(n ast.Node) {
 func (b *proseBuilder) inline(n ast.Node) {
 	switch n := n.(type) {
 	case *ast.Text:
-		b.run(n)
+		b.write(unescape(string(n.Value(b.source))))
+		if n.SoftLineBreak() || n.HardLineBreak() {
+			b.wrap = true
+		}
 	case *ast.CodeSpan:
-		start := b.text.Len()
-		b.hide(func() { b.code(n) })
-		b.out.code = append(b.out.code, strings.TrimSpace(b.text.String()[start:]))
+		b.code(n)
 	case *ast.AutoLink:
-		b.hide(func() { b.write(string(n.Label(b.source))) })
-	case *ast.Image:
-		b.image(n)
+		b.write(string(n.Label(b.source)))
 	case *ast.RawHTML:
 		b.tag(n)
-	case *extast.TaskCheckBox:
-		b.out.task, b.out.done = true, n.IsChecked
-	default: // emphasis, links: what they enclose
+	default: // emphasis, links, images: what they enclose
 		b.children(n)
-	}
-}
-
-func (b *proseBuilder) run(n *ast.Text) {
-	b.write(unescape(string(n.Value(b.source))))
-	if n.SoftLineBreak() || n.HardLineBreak() {
-		b.wrap = true
 	}
 }
 
@@ -102,12 +61,6 @@ func (b *proseBuilder) code(n *ast.CodeSpan) {
 	}
 }
 
-func (b *proseBuilder) image(n *ast.Image) {
-	// Images nest: without a bound each level would copy the text of the next.
-	alt := clip(readProse(b.source, n).text, textRunes)
-	b.hide(func() { b.write(alt) })
-}
-
 // tag drops an HTML tag; a line break stays one.
 func (b *proseBuilder) tag(n *ast.RawHTML) {
 	if n.Segments.Len() == 0 {
@@ -119,14 +72,6 @@ func (b *proseBuilder) tag(n *ast.RawHTML) {
 	}
 }
 
-// hide masks what f writes.
-func (b *proseBuilder) hide(f func()) {
-	was := b.masked
-	b.masked = true
-	f()
-	b.masked = was
-}
-
 // write appends s, blanks folded, none at the start or end.
 func (b *proseBuilder) write(s string) {
 	for _, r := range s {
@@ -135,23 +80,18 @@ func (b *proseBuilder) write(s string) {
 			continue
 		}
 		b.space()
-		n, _ := b.text.WriteRune(r)
-		if b.masked {
-			b.mask.WriteString("XXXX"[:n])
-		} else {
-			b.mask.WriteRune(r)
-		}
+		b.text.WriteRune(r)
 	}
 }
 
 // space writes the space or line end that is due.
 func (b *proseBuilder) space() {
-	if (b.gap || b.wrap) && b.text.Len() > 0 {
+	switch {
+	case b.text.Len() == 0:
+	case b.wrap:
+		b.text.WriteByte('\n')
+	case b.gap:
 		b.text.WriteByte(' ')
-		b.mask.WriteByte(' ')
-		if b.wrap {
-			b.out.lines = append(b.out.lines, b.text.Len())
-		}
 	}
 	b.gap, b.wrap = false, false
 }

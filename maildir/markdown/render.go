@@ -2,7 +2,6 @@ package markdown
 
 import (
 	"bytes"
-	"context"
 
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
@@ -13,21 +12,21 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// Render makes HTML of the first [Limit] bytes of a body; "" and false where that is not the whole
-// of it, or takes too long: the caller then shows the body as it is written. The HTML holds no
-// markup of the sender's: HTML in the body shows as text. An image becomes a link to it, so that
-// nothing is fetched when somebody reads; so does a bare web address. A quote is folded. The caller
-// sanitizes the HTML nevertheless.
-func Render(ctx context.Context, body string) (string, bool) {
-	source, cut := clipBody(normalize(body), Limit)
-	if cut {
+// Render makes HTML of a body. It returns "" and false for a body over [Limit], and where goldmark
+// fails: the caller then shows the body as it is written. The HTML holds no markup of the sender's:
+// HTML in the body shows as text. An image becomes a link to it, so that nothing is fetched when
+// somebody reads; so does a bare web address. A quote is folded. The caller sanitizes the HTML
+// nevertheless.
+func Render(body string) (string, bool) {
+	source := []byte(normalize(body))
+	if len(source) > Limit {
 		return "", false
 	}
-	doc, whole := newParser(util.Prioritized(bareLinks{}, 600)).tree(ctx, []byte(source), Deadline)
-	if doc == nil || !whole {
+	doc := parseTree(source, util.Prioritized(bareLinks{}, 600))
+	if doc == nil {
 		return "", false
 	}
-	return renderTree(doc, []byte(source))
+	return renderTree(doc, source)
 }
 
 // renderTree writes the tree; false where goldmark failed or panicked.

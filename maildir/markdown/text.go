@@ -2,17 +2,9 @@ package markdown
 
 import (
 	"html"
-	"regexp"
 	"strings"
-	"sync"
 	"unicode"
 )
-
-// lazily compiles an expression at its first use: every start of the program would pay for all of
-// them, a commit hook's too.
-func lazily(expr string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
-}
 
 // blank says whether a rune folds into a space: white space, and control
 // characters, which no reader of one line wants.

@@ -196,8 +196,8 @@ var sentences = [whats]sentence{
 		"file {=other}."},
 	AttachmentOdd: {nil, "The attachment {name} {arg} is not stored as its name says: {why}."},
 	ImageLeft:     {nil, "{cause} So {field} still names the image as it was written."},
-	ImagesUnread: {nil, "{field} is too long, or too intricate, to find every image in it: those that still have the name that you wrote " +
-		"were not sent along."},
+	ImagesUnread: {nil, "{field} is too long to find every image in it: those that still have the name that you wrote were not " +
+		"sent along."},
 	ImageKept:       {nil, "The image {name} {arg} was not made WebP: {why}."},
 	ImageRecoded:    {nil, "The image {name} {arg} was made WebP with some loss of detail: {count} bytes instead of {limit}."},
 	ImageNotInline:  {nil, "The image {name} has {count} bytes, over the limit of {limit} for images in {field}, so it is a file."},
