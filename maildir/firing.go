@@ -55,8 +55,8 @@ func (s *Store) fillOwners(ctx context.Context, all []hook.Firing) error {
 	return err
 }
 
-// MissedFirings returns the runs for everything that is newer than its hook and not in the log,
-// oldest first for each hook: what there is to do when changes are no longer in the feed, because
+// MissedFirings returns the runs for everything that is newer than its hook and not in the log, and
+// not older than what the log keeps, oldest first for each hook: what there is to do when changes are no longer in the feed, because
 // the index was made anew.
 func (s *Store) MissedFirings(ctx context.Context, l *hook.Log) ([]hook.Firing, error) {
 	hooks, err := s.hooks.Load()
@@ -78,7 +78,7 @@ func (s *Store) MissedFirings(ctx context.Context, l *hook.Log) ([]hook.Firing, 
 func (s *Store) missedOf(ctx context.Context, h *hook.Hook, l *hook.Log) ([]hook.Firing, error) {
 	var all []hook.Firing
 	add := func(m *MessageRow, path string) {
-		if m.Created.After(h.Created) && !l.Ran(h, m.ID) {
+		if m.Created.After(h.Created) && s.clock.Time().Sub(m.Created) <= hook.Kept && !l.Ran(h, m.ID) {
 			all = append(all, hook.Firing{Hook: *h, ID: m.ID, Path: path})
 		}
 	}

@@ -97,7 +97,6 @@ func openingWithHook(t *testing.T) (s *storetest.Store, log *hook.Log, changes [
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { log.Close() })
 	m := format.Message{
 		ID:         "m1",
 		From:       "Ann",

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mailtree/fixtures/guesttest"
+	"mailtree/fixtures/storetest"
 )
 
 // office is the program, its server and a store, for users who come through `mailtree stdio
@@ -210,7 +212,7 @@ func TestTwoUsers(t *testing.T) {
 	}
 }
 
-// output waits for n runs in hooks.log to end and returns the first words that each printed.
+// output waits for n runs to end and returns the first words that each printed.
 func (o *office) output(n int) (words []string) {
 	o.t.Helper()
 	o.until("hooks ran", func() bool {
@@ -245,16 +247,13 @@ func (o *office) hookEnds() map[string]string {
 
 func (o *office) hookLog() (all []hookLogLine) {
 	o.t.Helper()
-	data, err := os.ReadFile(filepath.Join(o.dir, "store", "hooks.log"))
-	if err != nil && !os.IsNotExist(err) {
-		o.t.Fatal(err)
-	}
-	for line := range bytes.Lines(data) {
+	for line := range strings.Lines(storetest.HookMarks(o.t, filepath.Join(o.dir, "store"))) {
 		var l hookLogLine
-		if json.Unmarshal(line, &l) == nil {
+		if json.Unmarshal([]byte(line), &l) == nil {
 			all = append(all, l)
 		}
 	}
+	slices.SortStableFunc(all, func(a, b hookLogLine) int { return strings.Compare(a.Begun+a.Ended, b.Begun+b.Ended) })
 	return all
 }
 

@@ -1,11 +1,11 @@
 // Package hook says which command runs for which message: the hooks of a store, what calls for one,
 // and what has run. It runs nothing; watcher/hook does.
 //
-// A store keeps two files of them, beside its trees, so that no `git pull` changes a command:
+// A store keeps them beside its trees, so that no `git pull` changes a command:
 //
 //   - hooks.json, the List of hooks. A person may edit it while a server runs.
-//   - hooks.log, the Log of runs. A run is in it before its command starts, so that no crash and no
-//     restart repeats it.
+//   - hooks, the Log of runs: a folder with a mark for each. A run has its mark before its command
+//     starts, so that no crash and no restart repeats it.
 //
 // A copy that appears in an inbox or outbox is an Arrival. List.Firings gives a Firing for each
 // hook on that mailbox and event. List.Stands and Firing.WhyNot decide about it, Log.Begin notes

@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
+
+	"mailtree/maildir/format"
 )
 
 func openLog(t *testing.T, root string) *Log {
@@ -15,7 +16,6 @@ func openLog(t *testing.T, root string) *Log {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { l.Close() })
 	return l
 }
 
@@ -28,102 +28,124 @@ func begin(t *testing.T, l *Log, h *Hook, id string) bool {
 	return first
 }
 
-// TestLog: what began is known after a restart, also behind a line that a crash cut short, and what
-// failed to be written is not taken for begun.
+// TestLog: what began is known after a restart, and what failed to be written, or was cut short by a
+// crash, is not taken for begun.
 func TestLog(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	wake, count := &Hook{Project: "p", Mailbox: "bob", Name: "wake"}, &Hook{Project: "p", Mailbox: "bob", Name: "count"}
+	wake, count := &Hook{Project: "p", Mailbox: "bob", Name: "wake", Timeout: 60}, &Hook{Project: "p", Mailbox: "bob", Name: "count"}
 	l := openLog(t, root)
 	if !begin(t, l, wake, "m1") || begin(t, l, wake, "m1") || !begin(t, l, count, "m1") || !begin(t, l, wake, "m2") {
 		t.Error("first and second beginnings are mixed up")
 	}
-	if err := l.End(&Run{Firing: Firing{Hook: *wake, ID: "m1"}}, End{Exit: 1, Output: []byte("\xff<out>")}); err != nil {
+	if err := l.End(&Run{Firing: Firing{Hook: *count, ID: "m1"}}, End{Exit: 1, Output: []byte("\xff<out>")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Started(&Run{Firing: Firing{Hook: *wake, ID: "m2"}}, 4711, "a process"); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.SetMark(42); err != nil {
 		t.Fatal(err)
 	}
-	l.Close()
-	file := filepath.Join(root, logFile)
-	f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
+	if err := os.WriteFile(l.file(wake.Key(), "m3"), []byte(`{"hook":"p/bob/wake","message":"m3","beg`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprint(f, "not JSON\n{\"hook\":\"p/bob/wake\",\"message\":\"m3\",\"beg") // cut short
-	f.Close()
 	l = openLog(t, root)
-	if got := l.Abandoned(); len(got) != 2 || got[0].Message+got[1].Message != "m1m2" && got[0].Message+got[1].Message != "m2m1" {
-		t.Errorf("abandoned: %+v", got) // of wake m2, of count m1
-	} else if err := l.EndAbandoned(&got[0], "gone"); err != nil || len(l.Abandoned()) != 1 {
-		t.Errorf("abandoned still: %+v, %v", l.Abandoned(), err)
+	left := map[string]Abandoned{}
+	for _, a := range l.Abandoned() {
+		if a.Begun.IsZero() {
+			t.Errorf("%+v", a)
+		}
+		a.Begun = time.Time{}
+		left[a.Message] = a
+	}
+	if want := (Abandoned{Hook: "p/bob/wake", Message: "m2", PID: 4711, Process: "a process", Timeout: 60}); len(left) != 2 || left["m2"] != want {
+		t.Errorf("abandoned: %+v", left)
+	}
+	a := left["m2"]
+	if err := l.EndAbandoned(&a, "gone"); err != nil {
+		t.Fatal(err)
+	}
+	if l = openLog(t, root); len(l.Abandoned()) != 1 || l.Abandoned()[0].Message != "m1" {
+		t.Errorf("abandoned still: %+v", l.Abandoned())
 	}
 	if !l.Ran(wake, "m2") || l.Ran(wake, "m3") || l.Mark() != 42 || !begin(t, l, wake, "m3") {
 		t.Errorf("mark %d", l.Mark())
 	}
-	l.Close()
-	if l = openLog(t, root); begin(t, l, wake, "m3") {
-		t.Error("what began behind a torn line begins again")
+	if err := os.Rename(l.dir, l.dir+"x"); err != nil {
+		t.Fatal(err)
 	}
-	l.f.Close() // whatever is written now fails
 	if first, err := l.Begin(wake, "m4"); err == nil || first {
-		t.Errorf("begun in a closed file: %v", err)
+		t.Errorf("begun in a folder that is gone: %v", err)
+	}
+	if err := os.Rename(l.dir+"x", l.dir); err != nil {
+		t.Fatal(err)
 	}
 	if !begin(t, l, wake, "m4") {
 		t.Error("what could not be written has begun")
 	}
 }
 
-// TestLogCompacts: ends are dropped, the oldest first, when they are much; beginnings and the mark
-// stay.
-func TestLogCompacts(t *testing.T) {
+// TestOldMarks: a mark goes a month after its last line, and the place in the feed stays.
+func TestOldMarks(t *testing.T) {
 	t.Parallel()
-	root := t.TempDir()
-	h := &Hook{Project: "p", Mailbox: "bob", Name: "loud", Timeout: 60}
+	root, h := t.TempDir(), &Hook{Project: "p", Mailbox: "bob", Name: "wake"}
 	l := openLog(t, root)
-	l.most = 64 << 10
-	out := []byte(strings.Repeat("x", 1<<10))
+	begin(t, l, h, "old")
+	begin(t, l, h, "new")
 	if err := l.SetMark(7); err != nil {
 		t.Fatal(err)
 	}
-	const n = 70
-	begin(t, l, h, "going")
-	if err := l.Started(&Run{Firing: Firing{Hook: *h, ID: "going"}}, 4711, "a process"); err != nil {
-		t.Fatal(err)
-	}
-	for i := range n {
-		id := fmt.Sprint("m", i)
-		begin(t, l, h, id)
-		if err := l.End(&Run{Firing: Firing{Hook: *h, ID: id}}, End{Output: out}); err != nil {
+	past := time.Now().Add(-Kept - time.Hour)
+	for _, file := range []string{l.file(h.Key(), "old"), filepath.Join(l.dir, changesFile)} {
+		if err := os.Chtimes(file, past, past); err != nil {
 			t.Fatal(err)
 		}
 	}
-	fi, err := os.Stat(filepath.Join(root, logFile))
-	if err != nil || fi.Size() > 40<<10 {
-		t.Errorf("%d bytes, %v", fi.Size(), err)
+	if l = openLog(t, root); l.Ran(h, "old") || !l.Ran(h, "new") || l.Mark() != 7 {
+		t.Errorf("old ran: %v, new ran: %v, mark %d", l.Ran(h, "old"), l.Ran(h, "new"), l.Mark())
 	}
-	l.Close()
-	l = openLog(t, root)
-	for i := range n {
-		if !l.Ran(h, fmt.Sprint("m", i)) {
-			t.Errorf("m%d is forgotten", i)
+	if err := os.Chtimes(l.file(h.Key(), "new"), past, past); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.SetMark(8); err != nil || l.Ran(h, "new") {
+		t.Errorf("an old mark stays while the log is open: %v", err)
+	}
+}
+
+// TestOldLog: the log of an earlier version becomes marks, but for what it tells of more than a month
+// ago, and is removed.
+func TestOldLog(t *testing.T) {
+	t.Parallel()
+	root, h := t.TempDir(), &Hook{Project: "p", Mailbox: "bob", Name: "wake"}
+	now := format.FormatTime(time.Now())
+	text := fmt.Sprintf(`{"hook":"p/bob/wake","message":"long ago","begun":"2020-01-02T03:04:05.000000Z","done":true}
+{"hook":"p/bob/wake","message":"ended","begun":%[1]q,"timeout":60}
+{"hook":"p/bob/wake","message":"going","begun":%[1]q,"timeout":60}
+{"hook":"p/bob/wake","message":"ended","ended":%[1]q,"exit":0}
+{"hook":"p/bob/wake","message":"going","pid":4711,"process":"a process"}
+{"hook":"p/bob/wake","message":"dropped","begun":%[1]q,"done":true}
+not JSON
+{"mark":7}
+{"mark":42}
+{"hook":"p/bob/wake","message":"m3","beg`, now)
+	file := filepath.Join(root, oldLog)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := CheckLog(root); err != nil {
+		t.Error(err)
+	}
+	for range 2 {
+		l := openLog(t, root)
+		if !l.Ran(h, "ended") || !l.Ran(h, "going") || !l.Ran(h, "dropped") || l.Ran(h, "long ago") || l.Ran(h, "m3") || l.Mark() != 42 {
+			t.Errorf("mark %d", l.Mark())
 		}
-	}
-	going := l.Abandoned()
-	if len(going) != 1 || going[0].Begun.IsZero() {
-		t.Fatalf("going on: %+v", going)
-	}
-	going[0].Begun = time.Time{}
-	if want := (Abandoned{Hook: "p/bob/loud", Message: "going", PID: 4711, Process: "a process", Timeout: 60}); going[0] != want {
-		t.Errorf("going on: %+v, want %+v", going[0], want)
-	}
-	ends := 0
-	if err := l.read(func(_ []byte, e entry) error {
-		if e.Ended != "" {
-			ends++
+		if left := l.Abandoned(); len(left) != 1 || left[0].Message != "going" || left[0].PID != 4711 {
+			t.Errorf("abandoned: %+v", left)
 		}
-		return nil
-	}); err != nil || ends == 0 || l.Mark() != 7 {
-		t.Errorf("%d ends, mark %d, %v", ends, l.Mark(), err)
+		if _, err := os.Lstat(file); !os.IsNotExist(err) {
+			t.Errorf("the old log: %v", err)
+		}
 	}
 }

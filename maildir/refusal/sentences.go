@@ -308,8 +308,8 @@ var sentences = [whats]sentence{
 	HooksDamaged: {ErrUnavailable, "The store's hooks.json is damaged ({why}): mend it; until then no hook runs."},
 	HooksTooLarge: {ErrTooLarge, "The store's hooks.json would have {count} bytes, over the limit of {limit}: delete hooks that " +
 		"are no longer needed."},
-	HooksLogWrong: {ErrUnavailable, "The store's hooks.log is {why}: put the file there that belongs there; with a new one, hooks " +
-		"run again for mail that they ran for. Until then none runs."},
+	HooksLogWrong: {ErrUnavailable, "The store's hooks.log is {why}: put the file there that belongs there, or nothing. Until then " +
+		"no hook runs."},
 
 	// The guard of a code repository.
 

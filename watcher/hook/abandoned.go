@@ -47,6 +47,6 @@ func (r *Runner) adopt(ctx context.Context, a hook.Abandoned) {
 	}
 	log.Info("hook of an earlier server ended", "end", why)
 	if err := r.log.EndAbandoned(&a, why); err != nil {
-		log.Warn("hooks.log cannot be written", "error", err)
+		log.Warn("the mark of a hook cannot be written", "error", err)
 	}
 }

@@ -84,7 +84,7 @@ func (r *Runner) execute(ctx context.Context, run *hook.Run) hook.End {
 }
 
 // start starts the command. While the machine lacks what that needs, it waits, at most as long as
-// the command may run: hooks.log already has the run, so no other server would start it.
+// the command may run: the run has a mark already, so no other server would start it.
 func (r *Runner) start(ctx context.Context, run *hook.Run, out io.Writer) (*exec.Cmd, error) {
 	giveUp := time.NewTimer(time.Duration(run.Hook.Timeout) * r.cfg.Second)
 	defer giveUp.Stop()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -122,7 +123,7 @@ func (b *bench) send(auth, subject string) string {
 	return m.ID
 }
 
-// run is what hooks.log says about one run.
+// run is a line of the mark of a run.
 type run struct {
 	Hook, Message, Begun, Ended, End, Output string
 	Exit                                     int
@@ -134,20 +135,17 @@ const (
 	ended = true
 )
 
-// runs returns the beginnings, or the ends, in hooks.log.
+// runs returns the beginnings, or the ends, in the order of their times.
 func (b *bench) runs(ends bool) (all []run) {
 	b.t.Helper()
-	data, err := os.ReadFile(filepath.Join(b.Root(), "hooks.log"))
-	if err != nil && !os.IsNotExist(err) {
-		b.t.Fatal(err)
-	}
-	for line := range strings.Lines(string(data)) {
+	for line := range strings.Lines(storetest.HookMarks(b.t, b.Root())) {
 		var r run
 		if json.Unmarshal([]byte(line), &r) != nil || ends && r.Ended == "" || !ends && r.Begun == "" {
 			continue
 		}
 		all = append(all, r)
 	}
+	slices.SortStableFunc(all, func(a, b run) int { return strings.Compare(a.Begun+a.Ended, b.Begun+b.Ended) })
 	return all
 }
 

@@ -12,7 +12,7 @@
 //   - as the owner of the mailbox, where the server is root.
 //
 // Delivery and replies never wait for hooks: this package reads what the index has recorded. It
-// writes a run to hooks.log before the run begins, so that no crash or restart repeats it. The next
+// makes a mark of a run before the run begins, so that no crash or restart repeats it. The next
 // server begins what was not begun when this one ended. On Linux it also ends, at its timeout, what
 // a killed server left running.
 package hook
@@ -70,7 +70,7 @@ func New(cfg Config) *Runner {
 }
 
 // Run follows the feed until ctx ends. Then it ends the commands that still run, as at their
-// timeout, and returns. No hook runs while hooks.log cannot be opened; Run keeps trying.
+// timeout, and returns. No hook runs while the marks cannot be read; Run keeps trying.
 func (r *Runner) Run(ctx context.Context) {
 	var log *hook.Log
 	r.insist(ctx, "no hook runs", func() (err error) {
@@ -80,7 +80,7 @@ func (r *Runner) Run(ctx context.Context) {
 	if log == nil {
 		return
 	}
-	defer log.Close()
+
 	r.log, r.mark = log, log.Mark()
 	var all sync.WaitGroup
 	for _, a := range log.Abandoned() {
@@ -178,7 +178,7 @@ func (r *Runner) save(atLeast int64) {
 	defer r.mu.Unlock()
 	if r.queue.empty() && r.mark-r.log.Mark() > atLeast {
 		if err := r.log.SetMark(r.mark); err != nil {
-			r.cfg.Log.Warn("hooks.log cannot be written", "error", err)
+			r.cfg.Log.Warn("the mark of a hook cannot be written", "error", err)
 		}
 	}
 }
@@ -242,6 +242,6 @@ func (r *Runner) run(ctx context.Context, run *hook.Run) {
 	end := r.execute(ctx, run)
 	log.Info("hook ran", "exit", end.Exit, "end", end.Why, "took", end.Took.Round(time.Millisecond))
 	if err := r.log.End(run, end); err != nil {
-		log.Warn("hooks.log cannot be written", "error", err)
+		log.Warn("the mark of a hook cannot be written", "error", err)
 	}
 }

@@ -299,7 +299,7 @@ func TestStop(t *testing.T) {
 }
 
 // TestInputAndOutput: a command need not read its input, nor close its output when it ends, and
-// hooks.log keeps the last 64 KiB of what it prints.
+// the mark keeps the last 64 KiB of what it prints.
 func TestInputAndOutput(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -391,7 +391,6 @@ func TestNotAsOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer log.Close()
 	missed, err := b.MissedFirings(t.Context(), log)
 	if err != nil || len(missed) != 1 {
 		t.Fatalf("%+v %v", missed, err)
@@ -403,7 +402,7 @@ func TestNotAsOther(t *testing.T) {
 }
 
 // TestStartedLater: a command that cannot be started for the moment starts when it can, because
-// hooks.log already has its run and no other run is made for that mail. The system runs no file
+// its run has a mark already and no other run is made for that mail. The system runs no file
 // that somebody has open for writing.
 func TestStartedLater(t *testing.T) {
 	t.Parallel()
