@@ -36,7 +36,7 @@ func TestShellQuote(t *testing.T) {
 // written and notices any change, and a shell accepts the script.
 func TestHookIsReadBack(t *testing.T) {
 	for i, s := range odd {
-		h := &hook{Name: PrePush, Program: "/p/" + s, Shared: i%2 == 0, Guards: []guarding{{"/r/" + s, "/s/" + s, "slug"}}}
+		h := &hook{Name: PrePush, Program: "/p/" + s, Guards: []guarding{{"/r/" + s, "/s/" + s, "slug"}}}
 		if i%3 == 0 {
 			h.Shell = []string{"/usr/bin/env", "sh"}
 		}

@@ -19,8 +19,8 @@ type hook struct {
 	Name    string     `json:"hook"`
 	Program string     `json:"program"` // where mailtree was when it was installed
 	Shell   []string   `json:"shell"`   // how the hook from before is read under its old name; none: it is run as it is
-	Shared  bool       `json:"shared"`  // other repositories have this folder of hooks too
-	Guards  []guarding `json:"guards"`  // one, but for a shared folder
+	Shared  bool       `json:"shared"`  // written by an earlier version for several repositories
+	Guards  []guarding `json:"guards"`  // one, but for such a hook
 }
 
 // guarding is one code repository, and the project whose claims count in it.
@@ -56,25 +56,11 @@ func (h *hook) render() ([]byte, error) {
 		"@STATE@", string(state),
 		"@HOOK@", h.Name,
 		"@PROGRAM@", shellQuote(h.Program),
-		"@GUARDS@", h.guards(),
+		"@STORE@", shellQuote(h.Guards[0].Store),
+		"@PROJECT@", shellQuote(h.Guards[0].Project),
 		"@CHAIN@", chain,
 	).Replace(hookScript)
 	return []byte(strings.Replace(text, sumPrefix+"@SUM@\n", sumPrefix+sumOf(text)+"\n", 1)), nil
-}
-
-// guards returns the part of the script that finds store and project.
-func (h *hook) guards() string {
-	if !h.Shared {
-		return "store=" + shellQuote(h.Guards[0].Store) + "\nproject=" + shellQuote(h.Guards[0].Project)
-	}
-	var b strings.Builder
-	b.WriteString("# Other repositories have this folder of hooks too: in those it only runs what was here before.\nstore= project=\n")
-	b.WriteString("case $(cd -- \"$(git rev-parse --git-common-dir)\" >/dev/null 2>&1 && pwd -P) in\n")
-	for _, g := range h.Guards {
-		b.WriteString(shellQuote(g.Repo) + ") store=" + shellQuote(g.Store) + " project=" + shellQuote(g.Project) + " ;;\n")
-	}
-	b.WriteString("esac")
-	return b.String()
 }
 
 // sumOf returns the checksum of a script without its checksum line.

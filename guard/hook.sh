@@ -4,10 +4,10 @@
 # which lies beside it as @HOOK@.before-mailtree and runs first.
 # state: @STATE@
 # sum: @SUM@
-unset CDPATH # cd would go elsewhere
 hook=@HOOK@
 program=@PROGRAM@
-@GUARDS@
+store=@STORE@
+project=@PROJECT@
 before=${0%/*}/$hook.before-mailtree
 again() { printf %s "$lines"; }
 if [ "$hook" = pre-push ]; then
@@ -23,7 +23,6 @@ if [ -x "$before" ]; then
 	chain @CHAIN@ "$@" || exit
 fi
 
-[ -n "$project" ] || exit 0
 for mailtree in "$program" mailtree; do
 	command -v "$mailtree" >/dev/null 2>&1 || continue
 	chain "$mailtree" guard check --hook "$hook" --store "$store" --project "$project"

@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -25,9 +24,8 @@ import (
 
 // Site says where a guard is or is to be installed.
 type Site struct {
-	Repo   string   // any path in the code repository
-	Shared bool     // allow a folder of hooks that other repositories may use too
-	Env    []string // for git
+	Repo string   // any path in the code repository
+	Env  []string // for git
 
 	Words refusal.Words // in which Status tells of what the mail refuses
 }
@@ -56,7 +54,7 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 		return nil, err
 	}
 	t.Close()
-	if err := r.writable(ctx, at.Shared, s.options()); err != nil {
+	if err := r.writable(ctx, s); err != nil {
 		return nil, err
 	}
 	g := guarding{Repo: r.common, Store: s.Store, Project: slug}
@@ -97,15 +95,6 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 	}
 	done = append(done, "Commits are held against the claims of the project "+slug+".")
 	return append(done, r.notes(ctx, f)...), nil
-}
-
-// options returns the flags with which a check by hand looks where this guard would.
-func (s Setup) options() string {
-	options := " --store " + shellWord(s.Store)
-	if s.Project != "" {
-		options += " --project " + shellWord(s.Project)
-	}
-	return options
 }
 
 // notes returns what a person should know about the place.
@@ -277,7 +266,6 @@ func (f *hooksFolder) plan(name, program string, g guarding) (*plan, error) {
 	h := &hook{
 		Name:    name,
 		Program: program,
-		Shared:  f.repo.place == shared,
 		Guards:  []guarding{g},
 		Shell:   shellFor(aside),
 	}
@@ -290,7 +278,6 @@ func (f *hooksFolder) plan(name, program string, g guarding) (*plan, error) {
 		return nil, conflict("%s is the guard's, but somebody has changed it. Move it away, or put back what was changed, "+
 			"and try again.", safe(full))
 	case old != nil:
-		h.Guards = old.with(g)
 	case fi != nil && asideInfo != nil && !f.twins(name, data, aside):
 		return nil, conflict("%s is the hook from before an earlier guard, which something has replaced since by %s. "+
 			"Remove the one of them that is not wanted any more, and try again.", safe(full+behind), safe(full))
@@ -302,18 +289,6 @@ func (f *hooksFolder) plan(name, program string, g guarding) (*plan, error) {
 	}
 	p.same = old != nil && bytes.Equal(data, p.text) && fi.Mode().Perm()&0o100 != 0
 	return p, nil
-}
-
-// with returns what the hook guards once it also guards g: a hook in a shared folder keeps what it
-// guarded before.
-func (h *hook) with(g guarding) []guarding {
-	if !h.Shared {
-		return []guarding{g}
-	}
-	all := slices.DeleteFunc(slices.Clone(h.Guards), func(o guarding) bool { return o.Repo == g.Repo })
-	all = append(all, g)
-	slices.SortFunc(all, func(a, b guarding) int { return strings.Compare(a.Repo, b.Repo) })
-	return all
 }
 
 // twins reports whether the hook and the one kept aside are the same, as an interrupted
@@ -419,11 +394,6 @@ func Uninstall(ctx context.Context, at Site) ([]string, error) {
 	if len(found) == 0 {
 		return []string{"No guard is installed in " + safe(f.dir) + ": nothing changed."}, nil
 	}
-	if r.place == shared && !at.Shared {
-		return nil, denied("The hooks of %s lie in %s (core.hooksPath), outside the repository, where other repositories "+
-			"may have theirs too. What guards those stays; if that is right, take this guard away by hand: mailtree guard "+
-			"uninstall --shared", safe(r.top), safe(r.hooks))
-	}
 	var done []string
 	for _, name := range []string{PreCommit, PreMergeCommit, PrePush} {
 		if h := found[name]; h != nil {
@@ -437,26 +407,28 @@ func Uninstall(ctx context.Context, at Site) ([]string, error) {
 	return done, nil
 }
 
-// covers reports whether the hook guards the repository.
+// covers reports whether the hook guards the repository: those that an earlier version wrote for
+// several name them.
 func (h *hook) covers(common string) bool {
 	return !h.Shared || slices.ContainsFunc(h.Guards, func(g guarding) bool { return g.Repo == common })
 }
 
-// remove removes a hook of ours; of a shared one it removes only what concerns this repository.
+// remove removes a hook of ours and puts back the one from before.
 func (f *hooksFolder) remove(h *hook, common string) (string, error) {
-	full := safe(filepath.Join(f.dir, h.Name))
-	if h.Shared && len(h.Guards) > 1 {
-		h.Guards = slices.DeleteFunc(h.Guards, func(g guarding) bool { return g.Repo == common })
-		text, err := h.render()
-		if err != nil {
-			return "", err
+	what := safe(filepath.Join(f.dir, h.Name)) + " is removed"
+	var err error
+	if _, missing := f.root.Lstat(h.Name + behind); missing == nil {
+		what = safe(filepath.Join(f.dir, h.Name)) + " is the hook from before again"
+		err = f.root.Rename(h.Name+behind, h.Name)
+	} else {
+		err = f.root.Remove(h.Name)
+	}
+	for _, g := range h.Guards {
+		if h.Shared && g.Repo != common {
+			what += "; it does not guard " + safe(g.Repo) + " any more either"
 		}
-		return full + " does not guard this repository any more; it guards others.", f.replace(h.Name, text)
 	}
-	if _, err := f.root.Lstat(h.Name + behind); err == nil {
-		return full + " is the hook from before again.", errors.Join(f.root.Rename(h.Name+behind, h.Name), f.sync())
-	}
-	return full + " is removed.", errors.Join(f.root.Remove(h.Name), f.sync())
+	return what + ".", errors.Join(err, f.sync())
 }
 
 // Program returns the path by which a hook should call this program: the one on the PATH where that

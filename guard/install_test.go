@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"mailtree/maildir/refusal"
 )
 
 // newSite makes a code repository and a store with one project.
@@ -149,5 +151,48 @@ func TestTemporaryName(t *testing.T) {
 	}
 	if data, err := os.ReadFile(victim); string(data) != "mine" {
 		t.Errorf("%q %v", data, err)
+	}
+}
+
+// TestUninstallShared takes away what an earlier version wrote into a folder of hooks that several
+// repositories have, and says which of them it guarded too.
+func TestUninstallShared(t *testing.T) {
+	at, s := newSite(t)
+	hooks := filepath.Join(filepath.Dir(at.Repo), "hooks")
+	if err := os.Mkdir(hooks, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	set := exec.Command("git", "-C", at.Repo, "config", "core.hooksPath", hooks)
+	set.Env = at.Env
+	if out, err := set.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if _, err := Install(t.Context(), at, s); !errors.Is(err, refusal.ErrDenied) {
+		t.Errorf("installed in %s: %v", hooks, err)
+	}
+	own, err := filepath.EvalSymlinks(filepath.Join(at.Repo, ".git"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := hook{Name: PreCommit, Program: s.Program, Shared: true, Guards: []guarding{{"/other/.git", s.Store, "other"}, {own, s.Store, "shop"}}}
+	text, err := h.render()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string]string{PreCommit: string(text), PreCommit + behind: "old"} {
+		if err := os.WriteFile(filepath.Join(hooks, name), []byte(data), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	done, err := Uninstall(t.Context(), at)
+	if err != nil || len(done) != 1 || !strings.Contains(done[0], "before again; it does not guard /other/.git any more either.") {
+		t.Errorf("%q, %v", done, err)
+	}
+	entries, err := os.ReadDir(hooks)
+	if err != nil || len(entries) != 1 {
+		t.Fatalf("%v, %v", entries, err)
+	}
+	if data, err := os.ReadFile(filepath.Join(hooks, PreCommit)); string(data) != "old" {
+		t.Errorf("%q, %v", data, err)
 	}
 }

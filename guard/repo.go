@@ -130,26 +130,27 @@ func below(p, dir string) bool {
 	return p == dir || strings.HasPrefix(p, dir+string(filepath.Separator))
 }
 
-// writable refuses folders of hooks that do not belong to this repository alone. A person may allow
-// a shared one. options are the flags of a check by hand, each with a space before it.
-func (r *repository) writable(ctx context.Context, allowShared bool, options string) error {
+// writable refuses folders of hooks that do not belong to this repository alone, and those that Git
+// tracks. The error tells the line with which a person guards such a folder.
+func (r *repository) writable(ctx context.Context, s Setup) error {
+	const line = "Put this line at the end of %s yourself, and of pre-merge-commit: mailtree guard check --hook pre-commit%s || exit"
+	to, store := safe(filepath.Join(r.hooks, PreCommit)), " --store "+shellWord(s.Store)
 	switch r.place {
 	case shared:
-		if !allowShared {
-			return denied("The hooks of %s lie in %s (core.hooksPath), outside the repository, where other repositories may "+
-				"have theirs too. In those the guard's hooks only run what was there before; if that is right, install it by "+
-				"hand: mailtree guard install --shared", safe(r.top), safe(r.hooks))
-		}
+		return denied("The hooks of %s lie in %s (core.hooksPath), outside the repository, where other repositories may have "+
+			"theirs too: the guard does not write there. "+line+". It holds each repository against the claims of its own project.",
+			safe(r.top), safe(r.hooks), to, store)
 	case insideTree:
 		tracked, err := r.git.names(ctx, nil, "--literal-pathspecs", "ls-files", "-z", "--", r.hooks)
 		if err != nil {
 			return err
 		}
+		if s.Project != "" {
+			store += " --project " + shellWord(s.Project)
+		}
 		if len(tracked) > 0 {
 			return denied("The hooks of %s lie in %s (core.hooksPath), which Git tracks: the guard's hooks hold paths of this "+
-				"machine and must not be committed. Put this line at the end of %s yourself, and of pre-merge-commit: mailtree "+
-				"guard check --hook pre-commit%s || exit",
-				safe(r.top), safe(r.hooks), safe(filepath.Join(r.hooks, PreCommit)), options)
+				"machine and must not be committed. "+line, safe(r.top), safe(r.hooks), to, store)
 		}
 	}
 	return nil

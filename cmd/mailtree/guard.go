@@ -36,11 +36,9 @@ func site(args, env []string) (guard.Site, error) {
 	return at, err
 }
 
-const sharedHelp = "also where core.hooksPath is a folder that other repositories have too"
-
 func guardInstall(p *program, env []string) *cobra.Command {
 	var project string
-	var push, shared bool
+	var push bool
 	c := &cobra.Command{
 		Use:   "install [REPOSITORY]",
 		Short: "Write the guard's hooks into a code repository",
@@ -52,7 +50,6 @@ func guardInstall(p *program, env []string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			at.Shared = shared
 			exe, err := guard.Program()
 			if err != nil {
 				return err
@@ -70,13 +67,11 @@ func guardInstall(p *program, env []string) *cobra.Command {
 	}
 	c.Flags().StringVar(&project, "project", "", "whose claims count: an absolute path or a slug (default: the repository's own project)")
 	c.Flags().BoolVar(&push, "push", false, "pre-push too: checks the commits that a push adds")
-	c.Flags().BoolVar(&shared, "shared", false, sharedHelp)
 	return c
 }
 
 func guardUninstall(p *program, env []string) *cobra.Command {
-	var shared bool
-	c := &cobra.Command{
+	return &cobra.Command{
 		Use:   "uninstall [REPOSITORY]",
 		Short: "Take the guard's hooks away and put back those from before",
 		Args:  cobra.MaximumNArgs(1),
@@ -85,14 +80,11 @@ func guardUninstall(p *program, env []string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			at.Shared = shared
 			done, err := guard.Uninstall(c.Context(), at)
 			p.lines(done)
 			return err
 		},
 	}
-	c.Flags().BoolVar(&shared, "shared", false, sharedHelp)
-	return c
 }
 
 func guardStatus(p *program, env []string) *cobra.Command {
