@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
 )
 
@@ -58,35 +59,20 @@ func (f Form) repeats() (plain, quoted int) {
 	return 0, 1
 }
 
-// character returns how many bytes a character takes that has size bytes itself. The SDK writes <,
-// > and & as \u003c and so on.
-func (f Form) character(r rune, size int) int {
-	plain, quoted := f.repeats()
-	switch {
-	case r == '"' || r == '\\':
-		return 2*plain + 4*quoted
-	case r == '\n' || r == '\r' || r == '\t' || r == '\b' || r == '\f':
-		return 2*plain + 3*quoted
-	case r == '<' || r == '>' || r == '&':
-		return 6*plain + 6*quoted
-	case r < ' ' || r == utf8.RuneError && size == 1 || r == '\u2028' || r == '\u2029':
-		return 6*plain + 7*quoted
-	}
-	return size * (plain + quoted)
-}
-
-// fit measures the longest beginning of text that takes at most most bytes: see maildir.Room.
+// fit measures a beginning of text that takes at most most bytes: see maildir.Room. It goes in steps,
+// so that some of most may stay free, less than a tenth.
 func (f Form) fit(text string, most int) (n, size int) {
+	step := most/256 + utf8.UTFMax // a byte takes 19 bytes at most
 	for n < len(text) {
-		r, width := rune(text[n]), 1
-		if r >= utf8.RuneSelf {
-			r, width = utf8.DecodeRuneInString(text[n:])
+		part := format.Cut(text[n:], step)
+		if part == "" { // not UTF-8
+			part = text[n : n+step]
 		}
-		more := f.character(r, width)
+		more := f.Size(part) - f.Size("")
 		if size+more > most {
-			return n, size
+			break
 		}
-		n, size = n+width, size+more
+		n, size = n+len(part), size+more
 	}
 	return n, size
 }
