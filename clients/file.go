@@ -11,6 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 
 	"mailtree/clients/edit"
+	"mailtree/maildir/tree"
 )
 
 // maxFile is the largest file that is edited, in bytes. Claude Code keeps histories in its own, of
@@ -153,7 +154,7 @@ func (c *Change) Apply() error {
 		if err := os.MkdirAll(filepath.Dir(c.kept), 0o755); err != nil {
 			return err
 		}
-		if err := replace(c.kept, f.data, f.mode); err != nil {
+		if err := tree.ReplaceFile(c.kept, f.data, f.mode); err != nil {
 			return err
 		}
 	}
@@ -167,7 +168,7 @@ func (c *Change) Apply() error {
 	if c.gone {
 		return removeUpTo(c.top, f.path)
 	}
-	if err := replace(f.path, c.After, f.mode); err != nil {
+	if err := tree.ReplaceFile(f.path, c.After, f.mode); err != nil {
 		return err
 	}
 	if c.exactly {
@@ -188,30 +189,6 @@ func removeUpTo(top, file string) error {
 			return nil
 		}
 	}
-}
-
-// replace writes a file beside path and renames it there.
-func replace(path string, data []byte, mode fs.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	for _, step := range []func() error{
-		func() error { return f.Chmod(mode) },
-		f.Sync,
-		f.Close,
-		func() error { return os.Rename(f.Name(), path) },
-	} {
-		if err == nil {
-			err = step()
-		}
-	}
-	if err != nil {
-		f.Close()
-		os.Remove(f.Name())
-	}
-	return err
 }
 
 // base is the folder that links of the client's files must not lead out of; "" of a user's own files,

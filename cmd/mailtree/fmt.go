@@ -129,7 +129,7 @@ func (f *formatter) file(name string) error {
 		return err
 	}
 	if !f.check && !f.diff {
-		if err := replaceFile(name, st.Mode().Perm(), canonical); err != nil {
+		if err := tree.ReplaceFile(name, canonical, st.Mode().Perm()); err != nil {
 			return err
 		}
 	}
@@ -156,19 +156,4 @@ func (f *formatter) printChange(change formatChange) (err error) {
 		fmt.Fprintln(f.p.std.out, format.Printable(change.File))
 	}
 	return err
-}
-
-// replaceFile puts data in the place of a file, so that a reader sees one or the other whole.
-func replaceFile(name string, mode os.FileMode, data []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(name), ".fmt-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(data)
-	err = errors.Join(err, tmp.Chmod(mode), tmp.Sync(), tmp.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), name)
 }

@@ -217,14 +217,17 @@ func IgnoreGone(err error) error {
 
 // WriteFile puts a file outside any tree (the store's own key, token) into place durably: 0600,
 // whole or absent.
-func WriteFile(name string, data []byte) error {
+func WriteFile(name string, data []byte) error { return ReplaceFile(name, data, 0o600) }
+
+// ReplaceFile is WriteFile with another mode.
+func ReplaceFile(name string, data []byte, mode fs.FileMode) error {
 	tmp, err := os.CreateTemp(path.Dir(name), ".new-")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(tmp.Name())
 	if _, err = tmp.Write(data); err == nil {
-		err = tmp.Sync()
+		err = cmp.Or(tmp.Chmod(mode), tmp.Sync())
 	}
 	if cerr := tmp.Close(); err == nil {
 		err = cerr
