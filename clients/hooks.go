@@ -203,7 +203,8 @@ func (s Setup) hooksPart() (part, error) {
 
 // pluginPart is the part of a file that is ours as a whole.
 func (s Setup) pluginPart(file string) part {
-	ours := func(data []byte) bool { return strings.HasPrefix(string(data), firstLine(opencodePlugin)) }
+	head, _, _ := strings.Cut(opencodePlugin, "\n")
+	ours := func(data []byte) bool { return strings.HasPrefix(string(data), head) }
 	return part{
 		file: file,
 		put: func(data []byte) ([]byte, error) {
@@ -229,5 +230,3 @@ func (s Setup) plugin() []byte {
 	line := "const command = " + strings.ReplaceAll(string(words), `","`, `", "`)
 	return []byte(strings.Replace(opencodePlugin, pluginCommand, line, 1))
 }
-
-func firstLine(text string) string { line, _, _ := strings.Cut(text, "\n"); return line }

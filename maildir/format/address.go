@@ -29,12 +29,12 @@ func ParseAddress(s string) (Address, error) {
 	at := strings.LastIndexByte(s, '@')
 	if at < 0 {
 		if why := CheckName(s); why != "" {
-			return Address{}, errors.New(quote(s) + " is not an agent's name: " + why)
+			return Address{}, errors.New(Quote(s) + " is not an agent's name: " + why)
 		}
 		return Address{Local: s}, nil
 	}
 	if why := cmp.Or(checkLocal(s[:at]), checkDomain(s[at+1:])); why != "" {
-		return Address{}, errors.New(quote(s) + " is not an address: " + why)
+		return Address{}, errors.New(Quote(s) + " is not an address: " + why)
 	}
 	return Address{Local: s[:at], Domain: strings.ToLower(s[at+1:])}, nil
 }

@@ -41,14 +41,14 @@ func Amend(m *Message, text []byte) error {
 		case "ack_required":
 			m.AckRequired = o.flag(k.key)
 		default:
-			return o.fault(k.at, quote(k.key)+" cannot be changed in a message that was sent: take it out")
+			return o.fault(k.at, Quote(k.key)+" cannot be changed in a message that was sent: take it out")
 		}
 	}
 	switch {
 	case o.err != nil:
 		return o.err
 	case !ValidImportance(m.Importance):
-		return o.bad("importance", quote(m.Importance)+" is none of low, normal, high, urgent: write one of them")
+		return o.bad("importance", Quote(m.Importance)+" is none of low, normal, high, urgent: write one of them")
 	case len(m.Subject) > MaxSubject || strings.ContainsFunc(m.Subject, Misleading):
 		return o.bad("subject", "the subject is no line of at most 998 bytes: shorten it, and take out what is no text")
 	case strings.TrimSpace(body) == "":

@@ -41,13 +41,13 @@ func ParseClaim(data []byte) (Claim, error) {
 	case c.Agent == "":
 		return c, o.bad("agent", `no "agent": write the name of the agent that claims`)
 	case CheckName(c.Agent) != "":
-		return c, o.bad("agent", quote(c.Agent)+" is not an agent's name: "+CheckName(c.Agent))
+		return c, o.bad("agent", Quote(c.Agent)+" is not an agent's name: "+CheckName(c.Agent))
 	case c.Created.IsZero() || c.Expires.IsZero():
 		return c, o.bad("expires", `"created" and "expires" are both needed, times such as 2025-10-23T15:22:14Z`)
 	}
 	const fold = false
 	if _, err := glob.Compile(c.Pattern, fold); err != nil {
-		return c, o.bad("path", quote(c.Pattern)+" is not a pattern of paths: "+err.Error())
+		return c, o.bad("path", Quote(c.Pattern)+" is not a pattern of paths: "+err.Error())
 	}
 	return c, nil
 }

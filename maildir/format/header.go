@@ -71,7 +71,7 @@ func (o *object) scan(i, depth int) (int, error) {
 			end := skipString(o.raw, i)
 			m.key = unquote(o.raw[i:end])
 			if slices.Contains(seen, m.key) {
-				return 0, o.fault(i, "the key "+quote(Cut(m.key, 80))+" stands twice: keep one")
+				return 0, o.fault(i, "the key "+Quote(Cut(m.key, 80))+" stands twice: keep one")
 			}
 			if seen = append(seen, m.key); len(seen) > maxKeys {
 				return 0, o.fault(i, fmt.Sprintf("more than %d keys in one object: take some out", maxKeys))
@@ -164,14 +164,14 @@ func (o *object) value(key string) json.RawMessage {
 		return nil
 	}
 	if string(m.val) == "null" {
-		o.err = o.bad(key, quote(key)+" is null: leave it out or write a value")
+		o.err = o.bad(key, Quote(key)+" is null: leave it out or write a value")
 		return nil
 	}
 	return m.val
 }
 
 func (o *object) wrong(key string, err error) {
-	o.err = o.bad(key, quote(key)+" has the wrong type: "+plainJSON(err))
+	o.err = o.bad(key, Quote(key)+" has the wrong type: "+plainJSON(err))
 }
 
 func (o *object) decode(key string, v any) {
@@ -192,7 +192,7 @@ func (o *object) text(key string) (s string) {
 		return ""
 	}
 	if s = unquote(raw); strings.IndexByte(s, 0) >= 0 {
-		o.err = o.bad(key, quote(key)+" holds a NUL character: take it out")
+		o.err = o.bad(key, Quote(key)+" holds a NUL character: take it out")
 	}
 	return s
 }
@@ -206,7 +206,7 @@ func (o *object) time(key string) time.Time {
 	}
 	t, err := ParseTime(s)
 	if err != nil {
-		o.err = o.bad(key, quote(key)+": "+err.Error())
+		o.err = o.bad(key, Quote(key)+": "+err.Error())
 	}
 	return t
 }
@@ -220,7 +220,7 @@ func (o *object) names(key string) []string {
 	out := make([]string, len(l))
 	for i, s := range l {
 		if s == nil {
-			o.err = o.bad(key, quote(key)+" holds null: take it out")
+			o.err = o.bad(key, Quote(key)+" holds null: take it out")
 			return nil
 		}
 		out[i] = *s
@@ -283,8 +283,8 @@ func invalidUTF8At(b []byte) int {
 	return len(b)
 }
 
-// quote shows an untrusted string in a sentence: escaped and cut.
-func quote(s string) string { return fmt.Sprintf("%q", Cut(s, 120)) }
+// Quote shows an untrusted string in a sentence: in quotation marks, escaped, and cut to 120 bytes.
+func Quote(s string) string { return fmt.Sprintf("%q", Cut(s, 120)) }
 
 // Cut shortens s to at most n bytes at a rune boundary.
 func Cut(s string, n int) string {

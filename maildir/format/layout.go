@@ -142,7 +142,7 @@ func locateAgent(p string) Place {
 		pl.Kind = KindDraft
 	}
 	if why := CheckName(name); why != "" && pl.Kind != KindOther && pl.Kind != KindDraft {
-		pl.Bad = "the folder " + quote(name) + " is not an agent's name: " + why + ". Rename it"
+		pl.Bad = "the folder " + Quote(name) + " is not an agent's name: " + why + ". Rename it"
 	}
 	return pl
 }

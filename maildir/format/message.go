@@ -159,13 +159,13 @@ func (m *Message) check(id string, o *object) error {
 	case m.ID == "":
 		return o.bad("id", `no "id": write the file's name without .md`)
 	case m.ID != id:
-		return o.bad("id", fmt.Sprintf("the id %s differs from the file's name %s: rename one of them", quote(m.ID), quote(id)))
+		return o.bad("id", fmt.Sprintf("the id %s differs from the file's name %s: rename one of them", Quote(m.ID), Quote(id)))
 	case m.From == "":
 		return o.bad("from", `no "from": write an agent's name, or an address`)
 	case m.Created.IsZero():
 		return o.bad("created", `no "created": write a time such as 2025-10-23T15:22:14Z`)
 	case !ValidImportance(m.Importance):
-		return o.bad("importance", quote(m.Importance)+" is none of low, normal, high, urgent: write one of them")
+		return o.bad("importance", Quote(m.Importance)+" is none of low, normal, high, urgent: write one of them")
 	case len(m.Subject) > MaxSubject:
 		return o.bad("subject", fmt.Sprintf("the subject has %d bytes, over the limit of %d: put the rest into the body",
 			len(m.Subject), MaxSubject))
@@ -188,13 +188,13 @@ func (m *Message) checkGateway(o *object) error {
 	switch {
 	case o.has("message_id") && !validMessageID(m.MessageID):
 		return o.bad("message_id", fmt.Sprintf("%s is no Message-ID: write it without < and >, on one line "+
-			"without blanks, in at most %d bytes", quote(m.MessageID), MaxReference))
+			"without blanks, in at most %d bytes", Quote(m.MessageID), MaxReference))
 	case m.HTML != "" && !slices.ContainsFunc(m.Attachments, func(a Attachment) bool { return a.Path == m.HTML }):
-		return o.bad("html", quote(m.HTML)+" is not the path of one of the attachments: write one of them, or leave it out")
+		return o.bad("html", Quote(m.HTML)+" is not the path of one of the attachments: write one of them, or leave it out")
 	case m.Auth != "" && !validAuth(m.Auth):
-		return o.bad("auth", quote(m.Auth)+" is none of none, token, uid:N, dmarc:DOMAIN: leave it out, it is the server's")
+		return o.bad("auth", Quote(m.Auth)+" is none of none, token, uid:N, dmarc:DOMAIN: leave it out, it is the server's")
 	case m.Door != "" && !slices.Contains(doors, m.Door):
-		return o.bad("door", quote(m.Door)+" is none of "+strings.Join(doors, ", ")+": leave it out, it is the server's")
+		return o.bad("door", Quote(m.Door)+" is none of "+strings.Join(doors, ", ")+": leave it out, it is the server's")
 	}
 	return nil
 }
@@ -376,10 +376,10 @@ func FormatTime(t time.Time) string { return t.UTC().Format(timeLayout) }
 func ParseTime(s string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%s is not a time such as 2025-10-23T15:22:14Z", quote(s))
+		return time.Time{}, fmt.Errorf("%s is not a time such as 2025-10-23T15:22:14Z", Quote(s))
 	}
 	if t = t.UTC(); t.Year() < 1 || t.Year() > 9999 {
-		return time.Time{}, fmt.Errorf("%s is out of range", quote(s))
+		return time.Time{}, fmt.Errorf("%s is out of range", Quote(s))
 	}
 	return t.Truncate(time.Microsecond), nil
 }

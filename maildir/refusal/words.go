@@ -3,10 +3,10 @@ package refusal
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"mailtree/maildir/format"
 )
 
 // Words are how one reader hears of refusals. The zero value is for logs.
@@ -98,17 +98,17 @@ func (w *Words) fact(key string, e *Error) (text string, ok bool) {
 		}
 		return "(" + w.Args[e.Field] + ")", true
 	case "name":
-		return quote(e.Name), true
+		return format.Quote(e.Name), true
 	case "=name":
 		return clip(e.Name), true
 	case "names":
 		return list(append([]string{e.Name}, e.More...)), true
 	case "other":
-		return quote(e.Other), true
+		return format.Quote(e.Other), true
 	case "=other":
 		return e.Other, true
 	case "id":
-		return quote(e.ID), true
+		return format.Quote(e.ID), true
 	case "why":
 		return e.Why, true
 	case "count", "count 2", "count 3":
@@ -167,41 +167,24 @@ func count(all []int, key string) string {
 	return strconv.Itoa(all[i])
 }
 
-// maxQuoted is how many bytes of a value a sentence repeats in quotation marks, maxClipped without
-// them: it may be of any size.
-const (
-	maxQuoted  = 120
-	maxClipped = 80
-)
-
-// quote shows an untrusted value in a sentence: escaped and cut.
-func quote(s string) string { return fmt.Sprintf("%q", cut(s, maxQuoted)) }
+// maxClipped is how many bytes of a value a sentence repeats without quotation marks: it may be of any
+// size.
+const maxClipped = 80
 
 // clip shows a value as it is, but short.
 func clip(s string) string {
 	if len(s) <= maxClipped {
 		return s
 	}
-	return strings.ToValidUTF8(cut(s, maxClipped), "") + "…"
+	return strings.ToValidUTF8(format.Cut(s, maxClipped), "") + "…"
 }
 
 func list(names []string) string {
 	out := make([]string, len(names))
 	for i, n := range names {
-		out[i] = quote(n)
+		out[i] = format.Quote(n)
 	}
 	return strings.Join(out, ", ")
-}
-
-// cut shortens s to at most n bytes at a rune boundary.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }
 
 // Missing lists what w leaves open: phrases and things that can be wrong for which only a log has
