@@ -2,5 +2,7 @@
 
 package markdown
 
-// slow is how many times slower the race detector makes us, and room: 20 times were measured.
-const slow = 32
+const (
+	slow  = 4 // times
+	worst = Limit / 8
+)
