@@ -22,8 +22,9 @@ type action struct {
 }
 
 var (
-	taskBox  = regexp.MustCompile(`^\[([ xX])\][ \t]+(.+)$`)
-	marked   = regexp.MustCompile(`^(?i)(todo|action|action item|fixme|done|decision|decided|agreed|resolution)(?:\(@?([\w.-]+)\))?:[ \t]*(.+)$`)
+	taskBox = regexp.MustCompile(`^\[([ xX])\][ \t]+(.+)$`)
+	marked  = regexp.MustCompile(`^(?i)(todo|action|action item|fixme|done|decision|decided|agreed|resolution)` +
+		`(?:\(@?([\w.-]+)\))?:[ \t]*(.+)$`)
 	mention  = regexp.MustCompile(`(?:^|[ (,;:])@([A-Za-z0-9](?:[\w.-]*\w)?)`)
 	codeSpan = regexp.MustCompile("`([^`]{1,80})`")
 	// sentence ends with punctuation that a blank follows, or with that of Chinese and Japanese.
