@@ -344,7 +344,7 @@ func (l *Log) unsaved(ctx context.Context, paths []string, mem *memory) ([]*chan
 	}
 	var all []*change
 	for _, path := range paths {
-		_, err := plan.files.stat(path)
+		_, err := plan.files.Stat(orDot(path))
 		if transient(err) {
 			return nil, err
 		}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"mailtree/maildir/tree"
 )
 
 // catchUp hands over, once, what others changed while nobody watched: git status tells it, when the
@@ -142,18 +144,18 @@ func (r *repository) differences(ctx context.Context, index string) (found []str
 	if err := r.copyExclude(); err != nil {
 		return nil, err
 	}
-	w, err := openWorktree(r.dir)
+	w, err := tree.Open(r.dir, 0)
 	if err != nil {
 		return nil, err
 	}
-	defer w.close()
+	defer w.Close()
 	err = r.stream(ctx, func(record []byte) error {
 		path := changedPath(record)
 		if path == "" || !committable(path) {
 			return nil
 		}
 		if record[0] == '?' {
-			if st, err := w.stat(path); err == nil && !isKept(path, st) {
+			if st, err := w.Stat(path); err == nil && !isKept(path, st) {
 				return nil
 			}
 		}

@@ -11,9 +11,8 @@ import (
 	"strings"
 	"unicode"
 
-	"golang.org/x/sys/unix"
-
 	"mailtree/maildir/format"
+	"mailtree/maildir/tree"
 )
 
 // committable reports whether Git may have that path at all. Names that some system takes for .git
@@ -54,7 +53,7 @@ func dangerousLink(path string) bool {
 // an untracked path. A nil one says no to all. Whoever makes one calls endAsking.
 type ignorer struct {
 	repo   *repository
-	files  *worktree
+	files  *tree.Tree
 	fault  error // why the answers do not count
 	cmd    *exec.Cmd
 	cancel context.CancelFunc
@@ -104,7 +103,7 @@ func (g *ignorer) match(path string) bool {
 		if path[i] != '/' {
 			continue
 		}
-		_, err := g.files.stat(path[:i] + "/.git")
+		_, err := g.files.Stat(path[:i] + "/.git")
 		if err == nil {
 			return true
 		}
@@ -180,9 +179,4 @@ func (r *repository) copyExclude() error {
 		return err
 	}
 	return r.putOwn("info/exclude", string(b))
-}
-
-// isKept reports whether a file in that state is one that is committed.
-func isKept(path string, st fileState) bool {
-	return st.Is(unix.S_IFREG) || st.Is(unix.S_IFLNK) && !dangerousLink(path)
 }

@@ -10,6 +10,7 @@ import (
 
 	"mailtree/maildir/history"
 	"mailtree/maildir/refusal"
+	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
 )
 
@@ -114,11 +115,11 @@ func Open(cfg Config) (*Log, error) {
 		mem: newMemory(), step: func(string) {}, gentle: gentle, recordTime: recordTime}
 	l.git = findGit
 	l.edits = map[string]struct{}{}
-	files, err := openWorktree(cfg.Dir)
+	files, err := tree.Open(cfg.Dir, 0)
 	if err != nil {
 		return l, err
 	}
-	files.close()
+	files.Close()
 	if err := l.open(); err != nil {
 		_, reason := modeOf(err)
 		cfg.Log.Warn("mail is not committed", "reason", reason)

@@ -31,7 +31,7 @@ type plan struct {
 	repo    *repository
 	base    entry           // HEAD's tree
 	missing map[string]bool // paths that are meant to be missing on disk; nil: not asked yet
-	files   *worktree
+	files   *tree.Tree
 	ignore  *ignorer // nil: .gitignore does not count
 	written map[string]delivery
 	apart   []string // paths that somebody else changed after an operation had written them
@@ -41,7 +41,7 @@ type plan struct {
 }
 
 func newPlan(r *repository, base hash) (*plan, error) {
-	files, err := openWorktree(r.dir)
+	files, err := tree.Open(r.dir, maxBlob)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func newPlan(r *repository, base hash) (*plan, error) {
 }
 
 func (p *plan) close() {
-	p.files.close()
+	p.files.Close()
 	_ = p.ignore.endAsking()
 }
 
@@ -67,8 +67,8 @@ func (p *plan) name(paths []string) error {
 			p.add(path, byName)
 			continue
 		}
-		st, err := p.files.stat(orDot(path))
-		if err == nil && st.Is(unix.S_IFDIR) {
+		st, err := p.files.Stat(orDot(path))
+		if err == nil && st.Mode.IsDir() {
 			if err := p.nameFolder(path); err != nil {
 				return err
 			}
@@ -77,7 +77,7 @@ func (p *plan) name(paths []string) error {
 		if transient(err) {
 			return err
 		}
-		if errors.Is(err, fs.ErrNotExist) && path != "" { // a folder that is gone, maybe
+		if isGone(err) && path != "" { // a folder that is gone, maybe
 			have, err := p.repo.Lookup(p.base, path)
 			if err == nil && have.IsTree() {
 				err = p.nameFolder(path)
@@ -150,29 +150,22 @@ func (p *plan) nameFolder(path string) error {
 // walk takes in the files on disk below a folder. Nested repositories and ignored folders are not
 // entered.
 func (p *plan) walk(path string) error {
-	names, err := p.files.listNames(path)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+	entries, err := p.files.List(orDot(path))
+	if isGone(err) || errors.Is(err, fs.ErrPermission) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if path != "" && slices.ContainsFunc(names, isGitFolder) {
+	if path != "" && slices.ContainsFunc(entries, func(d fs.DirEntry) bool { return isGitFolder(d.Name()) }) {
 		return nil
 	}
-	for _, name := range names {
-		f := joined(path, name)
+	for _, d := range entries {
+		f := joined(path, d.Name())
 		if !committable(f) {
 			continue
 		}
-		st, err := p.files.stat(f)
-		if transient(err) {
-			return err
-		}
-		if err != nil {
-			continue // gone meanwhile
-		}
-		if !st.Is(unix.S_IFDIR) {
+		if !d.IsDir() {
 			p.add(f, byFolder)
 			continue
 		}
@@ -217,19 +210,19 @@ func (p *plan) sorted() []*change {
 
 func (p *plan) loadOne(c *change) error {
 	c.new = c.old
-	st, err := p.files.stat(c.path)
+	st, err := p.files.Stat(c.path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case isGone(err):
 		return p.loadGone(c)
-	case err == nil && st.Is(unix.S_IFDIR):
+	case err == nil && st.Mode.IsDir():
 		if c.old.IsFile() {
 			c.new = entry{}
 		}
 		return nil
-	case err == nil && !st.Is(unix.S_IFREG) && !st.Is(unix.S_IFLNK):
+	case err == nil && !st.Mode.IsRegular() && !isLink(st):
 		c.skipped = "not a regular file"
 		return nil
-	case err == nil && st.Is(unix.S_IFLNK) && dangerousLink(c.path):
+	case err == nil && isLink(st) && dangerousLink(c.path):
 		c.skipped = "a link with a name that means something to Git"
 		return nil
 	case err == nil && c.old.Mode == 0 && p.ignore.match(c.path):
@@ -238,7 +231,7 @@ func (p *plan) loadOne(c *change) error {
 	}
 	var e entry
 	if err == nil {
-		e, c.data, err = p.files.blob(c.path, st)
+		e, c.data, err = readBlob(p.files, c.path, st)
 	}
 	if p.kept += len(c.data); p.kept > maxKept {
 		c.data = nil
@@ -252,7 +245,7 @@ func (p *plan) loadOne(c *change) error {
 			}
 		}
 		c.new = e
-	case errors.Is(err, fs.ErrNotExist):
+	case isGone(err):
 		return p.loadGone(c)
 	case transient(err):
 		return err
@@ -289,7 +282,7 @@ func (p *plan) giveUnkept(to *importer) error {
 		if c.data != nil || !c.new.IsFile() {
 			continue
 		}
-		same, err := p.files.giveChange(c, to)
+		same, err := giveChange(p.files, c, to)
 		if err != nil {
 			return err
 		}
@@ -305,6 +298,14 @@ func (p *plan) giveUnkept(to *importer) error {
 // (tree.FaultOf).
 func transient(err error) bool {
 	return errors.As(err, new(unix.Errno)) && tree.FaultOf(err) == tree.FaultMachine
+}
+
+// ifTransient is an error that is transient, else nil.
+func ifTransient(err error) error {
+	if transient(err) {
+		return err
+	}
+	return nil
 }
 
 // differing returns the changes that make a difference to HEAD, by path.

@@ -1,13 +1,7 @@
 package gitlog
 
 import (
-	"bytes"
-	"errors"
-	"io"
-	"io/fs"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"mailtree/maildir/writer"
 )
@@ -25,7 +19,7 @@ func (p *plan) loadWritten(c *change) error {
 		return p.loadRemoved(c, w.base)
 	}
 	made := entry{Mode: p.modeOf(c, w.Written)}
-	same, err := p.files.still(c.path, w.Written, made.Mode, p.repo.config.fileMode)
+	same, err := p.isStill(c.path, w.Written, made.Mode)
 	if err != nil {
 		return err
 	}
@@ -46,11 +40,11 @@ func (p *plan) loadRemoved(c *change, base hash) error {
 	if c.old.Mode == modeModule {
 		return nil
 	}
-	_, err := p.files.stat(c.path)
+	_, err := p.files.Stat(c.path)
 	if transient(err) {
 		return err
 	}
-	if c.gone = errors.Is(err, fs.ErrNotExist); !c.gone {
+	if c.gone = isGone(err); !c.gone {
 		p.apart = append(p.apart, c.path)
 		if taken, err := p.taken(c, base); taken || err != nil {
 			return err
@@ -106,35 +100,18 @@ func (p *plan) modeOf(c *change, w writer.Written) uint32 {
 	return modeFile
 }
 
-// still tells whether the file at path is as an operation wrote it. It is not read where its stat
+// isStill tells whether the file at path is as an operation wrote it. It is not read where its stat
 // data says so, ctime included: an edit can set the mtime back. The rename into place has changed
 // the ctime, so that only one that differs from the mtime tells a later change within the same step
-// of the clock.
-func (w *worktree) still(path string, is writer.Written, mode uint32, modes bool) (bool, error) {
-	st, err := w.stat(path)
-	switch {
-	case transient(err):
-		return false, err
-	case err != nil, !st.Is(unix.S_IFREG), st.Size != int64(len(is.Data)),
-		modes && (st.Mode&0o100 != 0) != (mode == modeExec):
-		return false, nil
+// of the clock. An error is transient.
+func (p *plan) isStill(path string, is writer.Written, mode uint32) (bool, error) {
+	st, err := p.files.Stat(path)
+	if err != nil || !st.Mode.IsRegular() || st.Size != int64(len(is.Data)) || p.repo.config.fileMode && fileMode(st) != mode {
+		return false, ifTransient(err)
 	}
-	same := is.Stat.Inode != 0 && st.Ino == is.Stat.Inode &&
-		st.MTime.UnixNano() == is.Stat.MTime && st.CTime.UnixNano() == is.Stat.CTime
-	if same && !st.CTime.Equal(st.MTime) {
+	if st.Inode == is.Stat.Inode && st.MTime == is.Stat.MTime && st.CTime == is.Stat.CTime && st.CTime != st.MTime {
 		return true, nil
 	}
-	f, _, err := w.open(path)
-	if transient(err) {
-		return false, err
-	}
-	if err != nil {
-		return false, nil
-	}
-	defer f.Close()
-	now, err := io.ReadAll(io.LimitReader(f, int64(len(is.Data))+1))
-	if transient(err) {
-		return false, err
-	}
-	return err == nil && bytes.Equal(now, is.Data), nil
+	same, err := p.files.SameBytes(path, is.Data)
+	return same, ifTransient(err)
 }
