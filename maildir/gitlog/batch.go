@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"mailtree/maildir/writer"
 )
 
@@ -183,6 +185,9 @@ func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 	} else {
 		err = repo.rest(ctx)
 	}
+	if err == nil {
+		err = errors.Join(repo.checkObjects(), repo.makeOwn()) // before two ask for it at once
+	}
 	var made bool
 	if err == nil {
 		made, err = l.publish(ctx, p, b)
@@ -220,14 +225,20 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	if err != nil || len(parts) == 0 {
 		return false, err
 	}
+	var index hash
+	var staging errgroup.Group
+	staging.Go(func() (err error) {
+		index, err = p.repo.makeIndex(p.repo.path(indexStage), p.at.commit, plan.differing())
+		return err
+	})
 	newest, err := l.importParts(p, plan, parts, objects)
-	if err != nil {
+	if err == nil {
+		p.commit, err = objects.finish()
+	}
+	if err = errors.Join(err, staging.Wait()); err != nil {
 		return false, err
 	}
 	p.mark.By, p.mark.At, p.mark.Log = newest.Committer, newest.Made, newest.reflog(p.at.commit.IsZero() && len(parts) == 1)
-	if p.commit, err = objects.finish(); err != nil {
-		return false, err
-	}
 	l.grow(packWeight)
 	p.step("objects")
 	p.land = func() {
@@ -235,7 +246,7 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 		l.landing = p.commit
 		l.mu.Unlock()
 	}
-	err = p.run(ctx, plan.differing())
+	err = p.run(ctx, index)
 	made = err == nil || isMade(err)
 	if made {
 		l.mem.keepOwn(ownCommit{old: p.at.commit, new: p.commit, at: time.Now()})

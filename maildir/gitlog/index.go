@@ -1,7 +1,9 @@
 package gitlog
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
 	"crypto/sha1"
 	"encoding/binary"
 	"errors"
@@ -10,23 +12,28 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"golang.org/x/sys/unix"
+
+	"mailtree/maildir/tree"
 )
 
 // seen is what tells whether .git/index was exchanged since we looked at it.
 type seen struct {
-	exists bool
-	ino    uint64
-	size   int64
-	mtime  time.Time
-	mode   fs.FileMode
-	count  int  // of its entries
-	sum    hash // the checksum at its end; zeros where Git was told to skip it
+	exists  bool
+	ino     uint64
+	size    int64
+	mtime   time.Time
+	mode    fs.FileMode
+	version uint32
+	count   int  // of its entries
+	sum     hash // the checksum at its end; zeros where Git was told to skip it
 }
 
 // sameIndex reports whether both are the same file, or both none.
@@ -78,6 +85,7 @@ func lookAt(f *os.File) (seen, error) {
 	if _, err := f.ReadAt(head[:], 0); err != nil && !errors.Is(err, io.EOF) {
 		return s, err
 	}
+	s.version = binary.BigEndian.Uint32(head[4:])
 	s.count = int(binary.BigEndian.Uint32(head[8:]))
 	if st.Size < int64(len(s.sum)) {
 		return s, nil
@@ -131,12 +139,8 @@ func (r *repository) checkIndex() (seen, error) {
 	return s, nil
 }
 
-// fewPaths is up to how many paths are refreshed by name: Git compares each with each entry.
-const fewPaths = 100
-
 // makeIndex makes at file what an index becomes with the changes made: the entries of an index that is
-// missing are those of the commit at. Files that are as committed get their stat data, so that git
-// status need not read them. It returns the checksum.
+// missing are those of the commit at. It returns the checksum.
 func (r *repository) makeIndex(file string, at hash, changes []*change) (sum hash, err error) {
 	env := []string{"GIT_INDEX_FILE=" + file}
 	if err := r.copyIndex(file); err != nil {
@@ -147,43 +151,100 @@ func (r *repository) makeIndex(file string, at hash, changes []*change) (sum has
 			return sum, err
 		}
 	}
-	var info, paths bytes.Buffer
+	var gone, info bytes.Buffer
 	for _, c := range changes {
-		if c.new.Mode == 0 {
-			fmt.Fprintf(&info, "0 %s\t%s\x00", hash{}, c.path)
-		}
-	}
-	n := 0
-	for _, c := range changes {
+		to := &gone // first, as a folder may take the place of a file
 		if c.new.Mode != 0 {
-			fmt.Fprintf(&info, "%o %s\t%s\x00", c.new.Mode, c.new.Hash, c.path)
-			paths.WriteString(c.path + "\x00")
-			n++
+			to = &info
 		}
+		fmt.Fprintf(to, "%o %s\t%s\x00", c.new.Mode, c.new.Hash, c.path)
 	}
-	if _, err := r.run(&info, env, "update-index", "-z", "--index-info"); err != nil {
+	if _, err := r.run(io.MultiReader(&gone, &info), env, "update-index", "-z", "--index-info"); err != nil {
 		return sum, err
 	}
-	switch {
-	case n > fewPaths:
-		_, err = r.run(nil, env, "update-index", "-q", "--refresh")
-	case n > 0:
-		_, err = r.run(&paths, append(env, "GIT_LITERAL_PATHSPECS=1"), "add", "--refresh", "--pathspec-from-file=-", "--pathspec-file-nul")
+	return r.giveStats(file, changes)
+}
+
+// giveStats notes in an index that Git has made the state of the files that are as committed, which
+// --index-info does not: git status would read each of them. It leaves an index of version 4 as it is. It
+// returns the checksum.
+func (r *repository) giveStats(file string, changes []*change) (sum hash, err error) {
+	of := map[string]*change{}
+	for _, c := range changes {
+		if c.seen.Inode != 0 && c.new.IsFile() {
+			of[c.path] = c
+		}
 	}
-	if failed := (*gitError)(nil); errors.As(err, &failed) && failed.said == "" {
-		err = nil // some file is another by now
-	}
+	files, err := tree.Open(r.dir, maxBlob)
 	if err != nil {
 		return sum, err
 	}
-	f, s, err := openIndex(file)
-	if err == nil && f == nil {
-		err = errors.New("git has made no index")
+	defer files.Close()
+	f, err := os.OpenFile(file, os.O_RDWR, 0)
+	if err != nil {
+		return sum, err
 	}
-	if f != nil {
-		f.Close()
+	defer f.Close()
+	s, err := lookAt(f)
+	if err != nil || len(of) == 0 || s.version > 3 {
+		return s.sum, err
 	}
-	return s.sum, err
+	done := sha1.New()
+	end := s.size - int64(len(sum))
+	in := bufio.NewReaderSize(io.NewSectionReader(f, 0, end), 64<<10)
+	head, at := 12, 0 // of the file
+	for range s.count + 1 {
+		part, err := in.Peek(maxEntry)
+		if len(part) < head {
+			return sum, cmp.Or(err, io.ErrUnexpectedEOF)
+		}
+		size := head
+		if at > 0 {
+			name := head + int(part[60]>>6&1)*2 // there are more flags
+			length := bytes.IndexByte(part[name:], 0)
+			if c := of[string(part[name:name+max(length, 0)])]; c != nil && hash(part[40:60]) == c.new.Hash && c.putStat(files, part) {
+				if _, err := f.WriteAt(part[:head], int64(at)); err != nil {
+					return sum, err
+				}
+			}
+			size = (name + length + 8) &^ 7
+		}
+		size = min(size, len(part))
+		done.Write(part[:size])
+		_, _ = in.Discard(size)
+		head, at = 62, at+size
+	}
+	if _, err := io.Copy(done, in); err != nil || s.sum.IsZero() {
+		return s.sum, err
+	}
+	_, err = f.WriteAt(done.Sum(sum[:0]), end)
+	return sum, err
+}
+
+// maxEntry is more bytes than an entry of an index has.
+const maxEntry = 8 << 10
+
+// putStat writes the state of a file into its entry where the file is as committed, and reports whether it
+// is.
+func (c *change) putStat(files *tree.Tree, entry []byte) bool {
+	fi, err := os.Lstat(filepath.Join(files.Dir(), c.path))
+	if err != nil || tree.StatOfInfo(fi) != c.seen {
+		return false
+	}
+	if !c.calm { // another change may bear the same time
+		same, err := files.SameBytes(c.path, c.data)
+		if err != nil || !same || !isCalm(c.seen) {
+			return false
+		}
+	}
+	st := fi.Sys().(*syscall.Stat_t)
+	for i, n := range []int64{c.seen.CTime / 1e9, c.seen.CTime % 1e9, c.seen.MTime / 1e9, c.seen.MTime % 1e9, int64(st.Dev), int64(st.Ino)} {
+		binary.BigEndian.PutUint32(entry[4*i:], uint32(n))
+	}
+	for i, n := range []uint32{st.Uid, st.Gid, uint32(st.Size)} { // behind the mode
+		binary.BigEndian.PutUint32(entry[28+4*i:], n)
+	}
+	return true
 }
 
 // copyIndex copies .git/index to a file of ours, with its time, by which Git tells which entries may be

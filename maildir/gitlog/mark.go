@@ -8,8 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"time"
-
-	"github.com/go-git/go-git/v5/plumbing"
 )
 
 // mark is .git/mailtree-mark: what we are about to do under Git's locks, durable before we take
@@ -79,16 +77,6 @@ func (r *repository) stageLock(m *mark) error {
 		return err
 	}
 	return r.stage(lockStage, []byte(m.Lock), 0o666)
-}
-
-// stageIndex makes the next index, and the mark that knows it.
-func (r *repository) stageIndex(m *mark, changes []*change) error {
-	sum, err := r.makeIndex(r.path(indexStage), plumbing.NewHash(m.Old), changes)
-	if err != nil {
-		return err
-	}
-	m.Index = append(m.Index, sum.String())
-	return r.writeMark(m)
 }
 
 // stagedFiles are the paths that must be durable before a lock is taken.

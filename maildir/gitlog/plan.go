@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -16,12 +17,20 @@ import (
 type change struct {
 	path     string
 	at       *node
-	old, new entry  // in HEAD, in the newest commit
-	data     []byte // of new, where it is a file that was read or written and is kept; else it is read again
-	gone     bool   // nothing is there on disk
-	mild     bool   // not named itself, but found below a folder that was: .gitignore counts
-	skipped  string // why the file on disk cannot be committed; then new is old
+	old, new entry         // in HEAD, in the newest commit
+	seen     tree.FileStat // of the file on disk that new was read from, or that is as new
+	calm     bool          // it had been so for long enough to tell by its time whether it has changed since
+	data     []byte        // of new, where it is a file that was read or written and is kept; else it is read again
+	gone     bool          // nothing is there on disk
+	mild     bool          // not named itself, but found below a folder that was: .gitignore counts
+	skipped  string        // why the file on disk cannot be committed; then new is old
 }
+
+// see notes the state of the file on disk before it is read.
+func (c *change) see(st tree.FileStat) { c.seen, c.calm = st, isCalm(st) }
+
+// isCalm reports that another change would bear another time.
+func isCalm(st tree.FileStat) bool { return time.Since(time.Unix(0, st.CTime)) > tree.Racy }
 
 func (c *change) differs() bool { return c.new != c.old }
 
@@ -231,6 +240,7 @@ func (p *plan) loadOne(c *change) error {
 	}
 	var e entry
 	if err == nil {
+		c.see(st)
 		e, c.data, err = readBlob(p.files, c.path, st)
 	}
 	if p.kept += len(c.data); p.kept > maxKept {

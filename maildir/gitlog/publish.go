@@ -51,8 +51,8 @@ var (
 // run publishes; after an error that is not isMade the caller must abandon. errMoved: somebody else
 // was first, build anew. *hold: a lock is not to be had. errUnsynced and errHalf: the commit is
 // made, what follows it is not.
-func (p *publication) run(ctx context.Context, changes []*change) error {
-	if err := p.prepare(changes); err != nil {
+func (p *publication) run(ctx context.Context, index hash) error {
+	if err := p.prepare(index); err != nil {
 		return err
 	}
 	if err := p.lock(ctx); err != nil {
@@ -61,23 +61,23 @@ func (p *publication) run(ctx context.Context, changes []*change) error {
 	return p.finish()
 }
 
-// prepare is step 1.
-func (p *publication) prepare(changes []*change) error {
+// prepare is step 1 for an index that is made, with that checksum.
+func (p *publication) prepare(index hash) error {
 	r, m := p.repo, &p.mark
 	m.Branch, m.Old, m.New = p.at.branch, p.at.commit.String(), p.commit.String()
-	if err := r.stageIndex(m, changes); err != nil {
-		return err
+	m.Index = append(m.Index, index.String())
+	write := r.stageLock
+	if p.locked {
+		write = r.writeMark
 	}
-	if !p.locked {
-		if err := r.stageLock(m); err != nil {
-			return err
-		}
+	if err := write(m); err != nil {
+		return err
 	}
 	p.step("staged")
-	if err := syncAll(r.git, r.stagedFiles()); err != nil {
+	err := syncAll(r.git, r.stagedFiles())
+	if err != nil {
 		return err
 	}
-	var err error
 	p.move, err = r.startMove(m)
 	return err
 }

@@ -165,7 +165,12 @@ func (r *repository) follow(m *mark, changes []*change) error {
 // restage puts an index with the changes into place, under a lock that the mark knows. errMoved:
 // somebody has written the index meanwhile.
 func (r *repository) restage(m *mark, was seen, changes []*change) error {
-	if err := r.stageIndex(m, changes); err != nil {
+	sum, err := r.makeIndex(r.path(indexStage), plumbing.NewHash(m.Old), changes)
+	if err != nil {
+		return err
+	}
+	m.Index = append(m.Index, sum.String())
+	if err := r.writeMark(m); err != nil {
 		return err
 	}
 	held, err := m.holds(r)

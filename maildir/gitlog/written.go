@@ -19,7 +19,7 @@ func (p *plan) loadWritten(c *change) error {
 		return p.loadRemoved(c, w.base)
 	}
 	made := entry{Mode: p.modeOf(c, w.Written)}
-	same, err := p.isStill(c.path, w.Written, made.Mode)
+	same, err := p.isStill(c, w.Written, made.Mode)
 	if err != nil {
 		return err
 	}
@@ -100,18 +100,19 @@ func (p *plan) modeOf(c *change, w writer.Written) uint32 {
 	return modeFile
 }
 
-// isStill tells whether the file at path is as an operation wrote it. It is not read where its stat
+// isStill tells whether the file at the path of a change is as an operation wrote it. It is not read where its stat
 // data says so, ctime included: an edit can set the mtime back. The rename into place has changed
 // the ctime, so that only one that differs from the mtime tells a later change within the same step
 // of the clock. An error is transient.
-func (p *plan) isStill(path string, is writer.Written, mode uint32) (bool, error) {
-	st, err := p.files.Stat(path)
+func (p *plan) isStill(c *change, is writer.Written, mode uint32) (bool, error) {
+	st, err := p.files.Stat(c.path)
 	if err != nil || !st.Mode.IsRegular() || st.Size != int64(len(is.Data)) || p.repo.config.fileMode && fileMode(st) != mode {
 		return false, ifTransient(err)
 	}
+	c.see(st)
 	if st.Inode == is.Stat.Inode && st.MTime == is.Stat.MTime && st.CTime == is.Stat.CTime && st.CTime != st.MTime {
 		return true, nil
 	}
-	same, err := p.files.SameBytes(path, is.Data)
+	same, err := p.files.SameBytes(c.path, is.Data)
 	return same, ifTransient(err)
 }
