@@ -179,14 +179,17 @@ func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 	if err != nil {
 		return err
 	}
+	if err := errors.Join(repo.checkObjects(), repo.makeOwn()); err != nil { // before two ask for it at once
+		return err
+	}
+	if err := repo.haveIndex(at); err != nil {
+		return err
+	}
 	p := &publication{repo: repo, at: at, step: l.step}
 	if firm {
 		err = p.reserve(ctx)
 	} else {
 		err = repo.rest(ctx)
-	}
-	if err == nil {
-		err = errors.Join(repo.checkObjects(), repo.makeOwn()) // before two ask for it at once
 	}
 	var made bool
 	if err == nil {
@@ -249,7 +252,7 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	err = p.run(ctx, index)
 	made = err == nil || isMade(err)
 	if made {
-		l.mem.keepOwn(ownCommit{old: p.at.commit, new: p.commit, at: time.Now()})
+		l.mem.keepOwn(plan.differing())
 		l.mu.Lock()
 		l.last, l.lastSum, l.known = l.cfg.Now(), p.commit, p.commit
 		l.look = time.Now().Add(healTime)
@@ -276,11 +279,7 @@ func (l *Log) leaveOutBusy(p *plan) {
 
 // build loads the batch's paths.
 func (l *Log) build(repo *repository, at head, b batch) (*plan, error) {
-	tree, err := repo.TreeOf(at.commit)
-	if err != nil {
-		return nil, err
-	}
-	plan, err := newPlan(repo, tree)
+	plan, err := newPlan(repo, at.commit)
 	if err != nil {
 		return nil, err
 	}
@@ -338,11 +337,7 @@ func (l *Log) unsaved(ctx context.Context, paths []string, mem *memory) ([]*chan
 		}
 		l.mu.Unlock()
 	}
-	tree, err := repo.TreeOf(at.commit)
-	if err != nil {
-		return nil, err
-	}
-	plan, err := newPlan(repo, tree)
+	plan, err := newPlan(repo, at.commit)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"os"
 	"slices"
 	"time"
 
@@ -92,9 +91,7 @@ func (l *Log) missed(ctx context.Context, before uint64) (found []string, more b
 		return nil, false, err
 	}
 	defer done()
-	var index string
-	err = l.exclusive(ctx, func() (err error) { index, err = l.openComparison(ctx); return err })
-	if err != nil {
+	if err = l.exclusive(ctx, func() error { return l.openComparison(ctx) }); err != nil {
 		return nil, false, err
 	}
 	repo, err := l.openRepository(ctx, newMemory())
@@ -102,45 +99,36 @@ func (l *Log) missed(ctx context.Context, before uint64) (found []string, more b
 		return nil, false, err
 	}
 	defer repo.Close()
-	found, err = repo.differences(ctx, index)
+	found, err = repo.differences(ctx)
 	if errors.Is(err, errFull) {
 		return found, true, nil
 	}
 	return found, false, err
 }
 
-// lookStage is an index of HEAD, in .git, for a comparison where there is none.
-const lookStage = "mailtree-look"
-
-// openComparison looks whether this is a time to compare, and returns the index to compare with. The
-// caller holds the turn.
-func (l *Log) openComparison(ctx context.Context) (index string, err error) {
+// openComparison looks whether this is a time to compare. The caller holds the turn.
+func (l *Log) openComparison(ctx context.Context) error {
 	repo, err := l.openRepaired(ctx)
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer repo.Close()
 	if err := repo.busy(); err != nil {
-		return "", err
+		return err
 	}
 	at, err := l.branch(repo)
 	if err != nil {
-		return "", err
+		return err
 	}
-	s, err := repo.checkIndex()
-	if err != nil || s.exists || at.commit.IsZero() {
-		return repo.path("index"), err
-	}
-	index = repo.path(lookStage)
-	_, err = repo.makeIndex(index, at.commit, nil)
-	return index, err
+	return repo.haveIndex(at)
 }
 
 var errFull = errors.New("enough for one commit")
 
-// differences are the paths at which the tree is not as an index says, and the files that are in none
-// and not ignored. Nested repositories are not entered. Errors: errFull after mostFound of them.
-func (r *repository) differences(ctx context.Context, index string) (found []string, err error) {
+// differences are the paths at which the tree is not as the index says, and the files that are not in it
+// and not ignored: those below folders, where any are named. Nested repositories are not entered. Errors:
+// errFull after mostFound of them.
+func (r *repository) differences(ctx context.Context, folders ...string) (found []string, err error) {
 	if err := r.copyExclude(); err != nil {
 		return nil, err
 	}
@@ -149,6 +137,10 @@ func (r *repository) differences(ctx context.Context, index string) (found []str
 		return nil, err
 	}
 	defer w.Close()
+	args := []string{"status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules", "--"}
+	if slices.Contains(folders, "") {
+		folders = nil
+	}
 	err = r.stream(ctx, func(record []byte) error {
 		path := changedPath(record)
 		if path == "" || !committable(path) {
@@ -163,10 +155,7 @@ func (r *repository) differences(ctx context.Context, index string) (found []str
 			return errFull
 		}
 		return nil
-	}, []string{"GIT_INDEX_FILE=" + index}, "status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules")
-	if index != r.path("index") {
-		err = errors.Join(err, ignoreGone(os.Remove(index)))
-	}
+	}, []string{"GIT_LITERAL_PATHSPECS=1"}, append(args, folders...)...)
 	return found, err
 }
 

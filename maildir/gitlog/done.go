@@ -70,7 +70,7 @@ func (l *Log) eachDone(ctx context.Context, f func(*repository, *commit, []told)
 	if err != nil {
 		return err
 	}
-	return repo.eachCommit(ctx, tip, func(c *commit) error { return f(repo, c, toldBy(c.message)) },
+	return repo.eachCommit(ctx, tip.String(), func(c *commit) error { return f(repo, c, toldBy(c.message)) },
 		"--first-parent", "-n", strconv.Itoa(lookDone))
 }
 
@@ -143,29 +143,25 @@ func (r *repository) doneIn(c *commit, op told) (*history.Done, error) {
 	done := &history.Done{Verb: op.verb, ID: op.id, At: c.made}
 	var before hash
 	if len(c.parents) > 0 {
-		var err error
-		if before, err = r.TreeOf(c.parents[0]); err != nil {
-			return nil, err
-		}
+		before = c.parents[0]
 	}
-	var failed error
-	read := func(e entry) []byte {
-		if !e.IsFile() || failed != nil {
+	changes, err := r.changesOf(before, c.name)
+	if err != nil {
+		return nil, err
+	}
+	read := func(e entry) (data []byte) {
+		if e.Mode == 0 || err != nil {
 			return nil
 		}
-		data, err := r.read("blob", e.Hash)
-		failed = err
+		data, err = r.read("blob", e.Hash.String())
 		return append([]byte{}, data...) // not nil where it is empty
 	}
-	err := r.Diff(treeEntry(before), treeEntry(c.tree), "", func(path string, old, is entry) {
-		at := format.Locate(path)
+	for _, c := range changes {
+		at := format.Locate(c.path)
 		claims := at.Kind == format.KindClaim || at.Kind == format.KindReleased
 		if claims && op.onClaims() || op.id != "" && at.ID == op.id {
-			done.Changes = append(done.Changes, history.Version{Path: path, Was: read(old), Is: read(is)})
+			done.Changes = append(done.Changes, history.Version{Path: c.path, Was: read(c.old), Is: read(c.new)})
 		}
-	})
-	if err == nil {
-		err = failed
 	}
 	return done, err
 }

@@ -1,6 +1,7 @@
 package gitlog
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/rand"
@@ -313,4 +314,38 @@ func isRecent(version string) bool {
 // noProgram says that there is no Git.
 func noProgram() *hold {
 	return notAudited("there is no git program on the server's PATH. Install Git 2.38 or newer; the mail keeps working.")
+}
+
+// talk is a program that answers what it is asked. The zero talk has not begun.
+type talk struct {
+	cmd  *exec.Cmd
+	ask  io.WriteCloser
+	tell *bufio.Reader
+}
+
+// startTalk starts a program.
+func startTalk(c *exec.Cmd) (t talk, err error) {
+	t.cmd = c
+	if t.ask, err = c.StdinPipe(); err != nil {
+		return talk{}, err
+	}
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		return talk{}, err
+	}
+	t.tell = bufio.NewReaderSize(out, 64<<10)
+	return t, nil
+}
+
+// end ends the program.
+func (t *talk) end() (err error) {
+	if t.cmd != nil {
+		t.ask.Close()
+		err = t.cmd.Wait()
+		*t = talk{}
+	}
+	return err
 }

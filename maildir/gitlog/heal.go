@@ -3,6 +3,7 @@ package gitlog
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 )
@@ -16,13 +17,16 @@ const (
 // ownCommit is a commit of ours that a git command which runs beside us may still undo in the
 // index.
 type ownCommit struct {
-	old, new hash // its parent, itself
-	at       time.Time
+	changes []*change
+	at      time.Time
 }
 
 // keepOwn remembers a commit, the newest where they are too many.
-func (m *memory) keepOwn(c ownCommit) {
-	m.own = append(m.own, c)
+func (m *memory) keepOwn(changes []*change) {
+	for _, c := range changes {
+		c.data = nil
+	}
+	m.own = append(m.own, ownCommit{changes, time.Now()})
 	m.own = slices.Clone(m.own[max(len(m.own)-maxOwn, 0):])
 }
 
@@ -108,19 +112,14 @@ type undoing struct {
 // commit -a` brings the others back by itself, and who unstages files by hand seldom unstages
 // exactly those.
 func (r *repository) undone(at hash, own []ownCommit) (found undoing, err error) {
-	of, before, err := r.traces(own)
-	if err != nil {
-		return found, err
-	}
+	of, before := traces(own)
 	other, err := r.staged(at, func(path []byte) bool { return before[string(path)] != nil })
 	if err != nil {
 		return found, err
 	}
-	head := map[string]entry{}
-	for path := range before {
-		if head[path], err = r.At(at, path); err != nil {
-			return found, err
-		}
+	head, _, err := r.entries(at, slices.Collect(maps.Keys(before))...)
+	if err != nil {
+		return found, err
 	}
 	inHead := func(c *change) bool { return isUndone(c, head[c.path], before) }
 	inIndex := func(c *change) bool {
@@ -148,23 +147,15 @@ func (r *repository) undone(at hash, own []ownCommit) (found undoing, err error)
 
 // traces returns the changes of the commits, each path with the last one that changed it, and what
 // was at the paths before each of them.
-func (r *repository) traces(own []ownCommit) (of [][]*change, before map[string][]entry, err error) {
+func traces(own []ownCommit) (of [][]*change, before map[string][]entry) {
 	before = map[string][]entry{}
 	for _, c := range slices.Backward(own) {
-		changes, err := r.changesOf(c.old, c.new)
-		if transient(err) {
-			return nil, nil, err
-		}
-		if err != nil {
-			continue // it cannot be read any more, as a person has rewritten the history
-		}
-		last := slices.DeleteFunc(slices.Clone(changes), func(c *change) bool { return before[c.path] != nil })
-		for _, c := range changes {
+		of = append(of, slices.DeleteFunc(slices.Clone(c.changes), func(c *change) bool { return before[c.path] != nil }))
+		for _, c := range c.changes {
 			before[c.path] = append(before[c.path], c.old)
 		}
-		of = append(of, last)
 	}
-	return of, before, nil
+	return of, before
 }
 
 // isUndone reports that at the path of a change is what was there before.

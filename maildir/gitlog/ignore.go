@@ -1,13 +1,11 @@
 package gitlog
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"io"
 	"io/fs"
-	"os/exec"
 	"strings"
 	"unicode"
 
@@ -52,14 +50,12 @@ func dangerousLink(path string) bool {
 // ignorer asks `git check-ignore` whether .gitignore files and .git/info/exclude, as they are now, name
 // an untracked path. A nil one says no to all. Whoever makes one calls endAsking.
 type ignorer struct {
-	repo   *repository
-	files  *tree.Tree
-	fault  error // why the answers do not count
-	cmd    *exec.Cmd
+	repo  *repository
+	files *tree.Tree
+	fault error // why the answers do not count
+	talk
 	cancel context.CancelFunc
 	said   bytes.Buffer
-	ask    io.WriteCloser
-	tell   *bufio.Reader
 }
 
 func (g *ignorer) startAsking() error {
@@ -70,27 +66,14 @@ func (g *ignorer) startAsking() error {
 	c, err := g.repo.command(ctx, "check-ignore", "-z", "--stdin", "--verbose", "--non-matching", "--no-index")
 	if err == nil {
 		c.Stderr = &g.said
-		g.ask, g.tell, err = startTalk(c)
+		g.talk, err = startTalk(c)
 	}
 	if err != nil {
 		cancel()
 		return err
 	}
-	g.cmd, g.cancel = c, cancel
+	g.cancel = cancel
 	return nil
-}
-
-// startTalk starts a program that answers what it is asked.
-func startTalk(c *exec.Cmd) (ask io.WriteCloser, tell *bufio.Reader, err error) {
-	ask, err = c.StdinPipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	out, err := c.StdoutPipe()
-	if err == nil {
-		err = c.Start()
-	}
-	return ask, bufio.NewReaderSize(out, 64<<10), err
 }
 
 // match reports whether a path is left out: by a pattern for it or for a folder above it, or because
@@ -145,10 +128,8 @@ func (g *ignorer) endAsking() error {
 		return nil
 	}
 	if g.cmd != nil {
-		g.ask.Close()
-		_ = g.cmd.Wait()
+		_ = g.end()
 		g.cancel()
-		g.cmd = nil
 		if g.fault == nil {
 			g.fault = unread(g.said.String())
 		}

@@ -247,6 +247,19 @@ func (c *change) putStat(files *tree.Tree, entry []byte) bool {
 	return true
 }
 
+// haveIndex makes an index of the last commit where there is none. The caller holds the turn. Errors: a *hold.
+func (r *repository) haveIndex(at head) error {
+	s, err := r.checkIndex()
+	if err != nil || s.exists || at.commit.IsZero() {
+		return err
+	}
+	sum := at.commit.String() // the branch is to stay
+	if err := r.restage(&mark{Branch: at.branch, Old: sum, New: sum}, s, nil); err != nil {
+		return err
+	}
+	return r.unstage()
+}
+
 // copyIndex copies .git/index to a file of ours, with its time, by which Git tells which entries may be
 // of an older content. Where there is no index, there is no file.
 func (r *repository) copyIndex(file string) error {

@@ -137,7 +137,10 @@ func (l *Log) open() error {
 	_ = os.RemoveAll(repo.path("mailtree-new")) // an older version kept unfinished objects there
 	at, err := l.branch(repo)
 	if err == nil && !at.commit.IsZero() {
-		l.last, l.lastSum, l.known = repo.When(at.commit), at.commit, at.commit
+		l.lastSum, l.known = at.commit, at.commit
+		if c, err := repo.commit(at.commit.String()); err == nil {
+			l.last = c.made
+		}
 	}
 	return err
 }

@@ -26,7 +26,7 @@ func (r *repository) patch(path string, old, now entry) (string, error) {
 		if e.Mode == 0 {
 			continue
 		}
-		data, err := r.read("blob", e.Hash)
+		data, err := r.read("blob", e.Hash.String())
 		if err != nil {
 			return "", err
 		}

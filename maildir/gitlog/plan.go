@@ -2,8 +2,8 @@ package gitlog
 
 import (
 	"errors"
-	"io/fs"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -16,13 +16,11 @@ import (
 // change is what a commit makes of one path.
 type change struct {
 	path     string
-	at       *node
 	old, new entry         // in HEAD, in the newest commit
 	seen     tree.FileStat // of the file on disk that new was read from, or that is as new
 	calm     bool          // it had been so for long enough to tell by its time whether it has changed since
 	data     []byte        // of new, where it is a file that was read or written and is kept; else it is read again
 	gone     bool          // nothing is there on disk
-	mild     bool          // not named itself, but found below a folder that was: .gitignore counts
 	skipped  string        // why the file on disk cannot be committed; then new is old
 }
 
@@ -34,18 +32,19 @@ func isCalm(st tree.FileStat) bool { return time.Since(time.Unix(0, st.CTime)) >
 
 func (c *change) differs() bool { return c.new != c.old }
 
-// plan is the content of the newest commit: HEAD's tree, and of the named paths what operations
+// plan is the content of the newest commit: that of HEAD, and of the named paths what operations
 // wrote there, else what is on disk now.
 type plan struct {
 	repo    *repository
-	base    entry           // HEAD's tree
+	base    hash            // HEAD
 	missing map[string]bool // paths that are meant to be missing on disk; nil: not asked yet
 	files   *tree.Tree
 	ignore  *ignorer // nil: .gitignore does not count
 	written map[string]delivery
-	apart   []string // paths that somebody else changed after an operation had written them
-	kept    int      // bytes of what was read
-	root    node
+	apart   []string        // paths that somebody else changed after an operation had written them
+	kept    int             // bytes of what was read
+	folders map[string]bool // that hold the paths
+	sizes   map[string]int  // of the folders in HEAD, as tree objects
 	changes map[string]*change
 }
 
@@ -54,9 +53,7 @@ func newPlan(r *repository, base hash) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{repo: r, base: treeEntry(base), files: files, changes: map[string]*change{}}
-	p.root.old = p.base
-	return p, nil
+	return &plan{repo: r, base: base, files: files, changes: map[string]*change{}, folders: map[string]bool{}}, nil
 }
 
 func (p *plan) close() {
@@ -64,43 +61,53 @@ func (p *plan) close() {
 	_ = p.ignore.endAsking()
 }
 
-// name takes paths into the plan; a folder stands for all that is below it on disk or in HEAD.
-// Paths that Git cannot have (in .git, with "..") and the run-time folder are left out.
+// name takes paths into the plan; a folder stands for the changes below it that git status tells. Paths
+// that Git cannot have (in .git, with "..") and the run-time folder are left out.
 func (p *plan) name(paths []string) error {
+	var folders, missing []string
 	for _, path := range paths {
-		path = named(path)
-		if path != "" && !committable(path) {
+		if path = named(path); path != "" && !committable(path) {
 			continue
 		}
 		if _, ok := p.written[path]; ok {
-			p.add(path, byName)
+			p.add(path)
 			continue
 		}
 		st, err := p.files.Stat(orDot(path))
-		if err == nil && st.Mode.IsDir() {
-			if err := p.nameFolder(path); err != nil {
-				return err
-			}
-			continue
-		}
-		if transient(err) {
+		switch {
+		case transient(err):
 			return err
+		case err == nil && st.Mode.IsDir():
+			folders = append(folders, path)
+		case isGone(err): // a folder that is gone, maybe
+			missing = append(missing, path)
+		default:
+			p.add(path)
 		}
-		if isGone(err) && path != "" { // a folder that is gone, maybe
-			have, err := p.repo.Lookup(p.base, path)
-			if err == nil && have.IsTree() {
-				err = p.nameFolder(path)
-			}
-			if err != nil {
-				return err
-			}
-			if have.IsTree() {
-				continue
-			}
-		}
-		p.add(path, byName)
 	}
-	return nil
+	have, _, err := p.repo.entries(p.base, missing...)
+	if err != nil {
+		return err
+	}
+	for _, path := range missing {
+		if have[path].IsTree() {
+			folders = append(folders, path)
+		} else {
+			p.add(path)
+		}
+	}
+	if len(folders) == 0 {
+		return nil
+	}
+	found, err := p.repo.differences(p.repo.ctx, folders...)
+	for _, path := range found {
+		p.add(path)
+	}
+	if errors.Is(err, errFull) {
+		p.apart = append(p.apart, folders...) // the rest comes with another commit
+		err = nil
+	}
+	return err
 }
 
 // named is a path as the plan names it; "" is the tree itself.
@@ -118,82 +125,25 @@ func orDot(path string) string {
 	return path
 }
 
-// How a path comes into the plan: the values of change.mild.
-const (
-	byName   = false
-	byFolder = true
-)
-
-func (p *plan) add(path string, mild bool) {
-	if c := p.changes[path]; c != nil {
-		c.mild = c.mild && mild
+func (p *plan) add(path string) {
+	if p.changes[path] != nil {
 		return
 	}
-	c := &change{path: path, mild: mild}
-	p.changes[path] = c
-	c.at = p.root.findNode(path)
-	c.at.leaf = c
-}
-
-// nameFolder takes in what is below a folder: what Git has there, for what is gone, and what is on
-// disk.
-func (p *plan) nameFolder(path string) error {
-	have := p.base
-	if path != "" {
-		var err error
-		if have, err = p.repo.Lookup(p.base, path); err != nil {
-			return err
-		}
+	p.changes[path] = &change{path: path}
+	for dir, _ := splitPath(path); dir != ""; dir, _ = splitPath(dir) {
+		p.folders[dir] = true
 	}
-	switch {
-	case have.IsTree():
-		if err := p.repo.Walk(have.Hash, path, func(f string, _ entry) { p.add(f, byFolder) }); err != nil {
-			return err
-		}
-	case have.IsFile(): // a file became a folder
-		p.add(path, byFolder)
-	}
-	return p.walk(path)
-}
-
-// walk takes in the files on disk below a folder. Nested repositories and ignored folders are not
-// entered.
-func (p *plan) walk(path string) error {
-	entries, err := p.files.List(orDot(path))
-	if isGone(err) || errors.Is(err, fs.ErrPermission) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if path != "" && slices.ContainsFunc(entries, func(d fs.DirEntry) bool { return isGitFolder(d.Name()) }) {
-		return nil
-	}
-	for _, d := range entries {
-		f := joined(path, d.Name())
-		if !committable(f) {
-			continue
-		}
-		if !d.IsDir() {
-			p.add(f, byFolder)
-			continue
-		}
-		if p.ignore.match(f) {
-			continue
-		}
-		if err := p.walk(f); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // load finds out what every named path is in HEAD and on disk.
 func (p *plan) load(log *slog.Logger) error {
-	if err := p.root.resolve(p.repo); err != nil {
+	have, sizes, err := p.repo.entries(p.base, slices.Collect(maps.Keys(p.changes))...)
+	if err != nil {
 		return err
 	}
+	p.sizes = sizes
 	for _, c := range p.sorted() {
+		c.old = have[c.path]
 		load := p.loadOne
 		if _, ok := p.written[c.path]; ok {
 			load = p.loadWritten

@@ -1,14 +1,12 @@
 package gitlog
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -313,11 +311,9 @@ type refMove struct {
 	repo     *repository
 	branch   string
 	old, new string
-	cmd      *exec.Cmd
-	end      context.CancelFunc
-	said     bytes.Buffer
-	ask      io.WriteCloser
-	tell     *bufio.Reader
+	talk
+	cancel context.CancelFunc
+	said   bytes.Buffer
 }
 
 // startMove starts the program, which takes no lock yet, for the move that a mark tells.
@@ -335,9 +331,9 @@ func (r *repository) startMove(k *mark) (*refMove, error) {
 	c := gitCommand(ctx, program, r.git, "-c", refPatience, "update-ref", "--stdin", "-m", k.Log)
 	name, mail, _ := strings.Cut(strings.TrimSuffix(k.By, ">"), " <")
 	c.Env = append(c.Env, "GIT_COMMITTER_NAME="+name, "GIT_COMMITTER_EMAIL="+mail, "GIT_COMMITTER_DATE=@"+gitTime(k.At))
-	m := &refMove{repo: r, branch: k.Branch, old: k.Old, new: k.New, cmd: c, end: cancel}
+	m := &refMove{repo: r, branch: k.Branch, old: k.Old, new: k.New, cancel: cancel}
 	c.Stderr = &m.said
-	if m.ask, m.tell, err = startTalk(c); err != nil {
+	if m.talk, err = startTalk(c); err != nil {
 		cancel()
 		return nil, err
 	}
@@ -389,11 +385,8 @@ func (m *refMove) close() error {
 	if m.cmd == nil {
 		return nil
 	}
-	m.ask.Close()
-	err := m.cmd.Wait()
-	m.end()
-	m.cmd = nil
-	return err
+	defer m.cancel()
+	return m.end()
 }
 
 // abort gives the locks back.

@@ -112,22 +112,6 @@ func (r *repository) repairRef(m *mark) error {
 	return err
 }
 
-// changesOf are the paths in which two commits differ. The first one may be the zero hash.
-func (r *repository) changesOf(from, to hash) (changes []*change, err error) {
-	old, err := r.TreeOf(from)
-	if err != nil {
-		return nil, err
-	}
-	tree, err := r.TreeOf(to)
-	if err != nil {
-		return nil, err
-	}
-	err = r.Diff(treeEntry(old), treeEntry(tree), "", func(path string, old, new entry) {
-		changes = append(changes, &change{path: path, old: old, new: new})
-	})
-	return changes, err
-}
-
 func pathsOf(all []*change) (paths []string) {
 	for _, c := range all {
 		paths = append(paths, c.path)

@@ -17,7 +17,7 @@ type repository struct {
 	program func() (string, error) // finds Git
 	config  settings
 	mem     *memory
-	objects reader
+	objects talk // with git cat-file
 	owns    bool // ownFolder is made
 	checked bool // as of checkObjects
 }
@@ -65,12 +65,9 @@ func (l *Log) openRepository(ctx context.Context, mem *memory) (*repository, err
 
 // memory is what is kept from batch to batch, bounded.
 type memory struct {
-	trees
 	sound seen        // an index that was found to be whole and without conflicts, as a rule as we left it
 	level state       // index and HEAD as they were when our last commits were found in both
 	own   []ownCommit // our last commits, oldest first, until they are known to stand
 }
 
-func newMemory() *memory {
-	return &memory{trees: trees{young: map[hash][]byte{}, commits: map[hash]hash{}}}
-}
+func newMemory() *memory { return &memory{} }

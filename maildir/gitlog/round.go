@@ -148,16 +148,15 @@ func (r round) share(to []int) []part {
 	return parts
 }
 
-// treeBytes is the size of the trees that single commits of the operations change.
+// treeBytes is the size of the folders that single commits of the operations change.
 func (r round) treeBytes() (bytes int) {
 	for _, op := range r.ops {
-		on := map[*node]bool{}
+		on := map[string]bool{}
 		for _, path := range op.Paths {
-			if c := r.changes[named(path)]; c != nil {
-				for n := c.at.above; n != nil && !on[n]; n = n.above {
-					on[n] = true
-					bytes += n.size
-				}
+			dir, _ := splitPath(named(path))
+			if !on[dir] {
+				on[dir] = true
+				bytes += r.sizes[dir]
 			}
 		}
 	}

@@ -3,8 +3,8 @@ package gitlog
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
 	"errors"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -26,44 +26,41 @@ const (
 
 // commit is a commit object.
 type commit struct {
-	name, tree hash
-	parents    []hash
-	made       time.Time
-	author     string // "Name <mail>"
-	message    string
+	name    hash
+	parents []hash
+	made    time.Time
+	author  string // "Name <mail>"
+	message string
 }
 
 // logFormat is what eachCommit reads: fields with NUL between them, and NUL at the end of a commit.
-const logFormat = "--format=tformat:%H%x00%T%x00%P%x00%ct%x00%an <%ae>%x00%B"
+const logFormat = "--format=tformat:%H%x00%P%x00%ct%x00%an <%ae>%x00%B"
 
 // eachCommit calls fn for a commit and those before it, as git log tells them: newest first, with args.
-func (r *repository) eachCommit(ctx context.Context, tip hash, fn func(*commit) error, args ...string) error {
-	if tip.IsZero() {
+func (r *repository) eachCommit(ctx context.Context, tip string, fn func(*commit) error, args ...string) error {
+	if tip == (hash{}).String() {
 		return nil
 	}
 	var f []string
 	args = slices.Concat([]string{"log", "-z", logFormat, "--no-color", "--no-show-signature", "--encoding=UTF-8"},
 		args[:len(args):len(args)])
-	args = slices.Insert(args, 6, tip.String())
+	args = slices.Insert(args, 6, tip)
 	return r.stream(ctx, func(field []byte) error {
 		f = append(f, string(field))
-		if len(f) < 6 {
+		if len(f) < 5 {
 			return nil
 		}
-		c := &commit{
-			name: plumbing.NewHash(f[0]), tree: plumbing.NewHash(f[1]), made: unixTime(f[3]), author: f[4], message: f[5],
-		}
-		for p := range strings.FieldsSeq(f[2]) {
+		c := &commit{name: plumbing.NewHash(f[0]), made: unixTime(f[2]), author: f[3], message: f[4]}
+		for p := range strings.FieldsSeq(f[1]) {
 			c.parents = append(c.parents, plumbing.NewHash(p))
 		}
-		r.mem.keepCommit(c.name, c.tree)
 		f = f[:0]
 		return fn(c)
 	}, []string{"GIT_LITERAL_PATHSPECS=1"}, args...)
 }
 
-// commit reads one commit.
-func (r *repository) commit(name hash) (found *commit, err error) {
+// commit reads one commit, which has that name.
+func (r *repository) commit(name string) (found *commit, err error) {
 	err = r.eachCommit(r.ctx, name, func(c *commit) error { found = c; return nil }, "-n", "1")
 	if err == nil && found == nil {
 		err = errNoObject
@@ -84,8 +81,9 @@ func (l *Log) Walk(ctx context.Context, q history.Query, each func(*history.Revi
 		limits = []string{"--full-history", "--", q.Path}
 	}
 	w := &walk{repo: repo, q: q}
+	defer w.files.end()
 	looked, older, told := 0, 0, time.Now()
-	err = repo.eachCommit(ctx, tip, func(c *commit) error {
+	err = repo.eachCommit(ctx, tip.String(), func(c *commit) error {
 		if looked++; q.Progress != nil && time.Since(told) > progressEvery {
 			told = time.Now()
 			q.Progress(looked, c.made)
@@ -110,8 +108,9 @@ func (l *Log) Walk(ctx context.Context, q history.Query, each func(*history.Revi
 
 // walk finds in commits what a query asks for.
 type walk struct {
-	repo *repository
-	q    history.Query
+	repo  *repository
+	q     history.Query
+	files talk // with git diff-tree
 }
 
 // revision is what the query asks for of a commit; nil where that is nothing.
@@ -132,7 +131,7 @@ func (w *walk) revision(c *commit) (*history.Revision, error) {
 		return nil, nil
 	}
 	var err error
-	if r.Files, err = w.files(c, len(all) > 0); err != nil {
+	if r.Files, err = w.changed(c, len(all) > 0); err != nil {
 		return nil, err
 	}
 	if len(r.Files) == 0 && (len(all) == 0 || w.q.Op == nil) {
@@ -141,31 +140,45 @@ func (w *walk) revision(c *commit) (*history.Revision, error) {
 	return r, nil
 }
 
-// files are the files of the query that a commit changed.
-func (w *walk) files(c *commit, operations bool) (all []history.FileChange, err error) {
-	var first hash
-	if len(c.parents) > 0 {
-		if first, err = w.repo.TreeOf(c.parents[0]); err != nil {
+// changed are the files of the query that a commit changed: of a merge, those that differ from all of its
+// parents.
+func (w *walk) changed(c *commit, operations bool) (all []history.FileChange, err error) {
+	if w.files.cmd == nil {
+		cmd, err := w.repo.command(w.repo.ctx, "diff-tree", "--stdin", "--root", "-c", "-r", "-z", "--raw", "--no-renames", "--no-abbrev")
+		if err == nil {
+			w.files, err = startTalk(cmd)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
-	var failed error
-	err = w.repo.DiffIn(treeEntry(first), treeEntry(c.tree), "", w.q.Folder, func(path string, old, now entry) {
-		if failed != nil || !w.q.File(path, operations) {
-			return
+	if _, err := io.WriteString(w.files.ask, c.name.String()+"\n=\n"); err != nil { // git says again what is no commit
+		return nil, err
+	}
+	for meta := ""; ; {
+		if next, err := w.files.tell.Peek(1); err != nil {
+			return nil, err
+		} else if next[0] == '=' && meta == "" {
+			_, err = w.files.tell.ReadString('\n')
+			return all, err
 		}
-		for _, p := range c.parents[min(1, len(c.parents)):] {
-			theirs, err := w.repo.At(p, path)
-			if failed = err; err != nil || theirs == now {
-				return // the merge took it from there
+		field, err := w.files.tell.ReadString(0)
+		if err != nil {
+			return nil, err
+		}
+		switch field = strings.TrimSuffix(field, "\x00"); {
+		case meta == "" && field[0] == ':':
+			meta = field
+		case meta != "":
+			change, err := readChange(meta, field)
+			if err != nil {
+				return nil, err
+			}
+			if meta = ""; change != nil && w.q.File(field, operations) {
+				all = append(all, w.change(field, change.old, change.new))
 			}
 		}
-		all = append(all, w.change(path, old, now))
-	})
-	if err == nil {
-		err = failed
 	}
-	return all, err
 }
 
 func (w *walk) change(path string, old, now entry) history.FileChange {
@@ -177,7 +190,7 @@ func (w *walk) change(path string, old, now entry) history.FileChange {
 	case now.Mode == 0:
 		f.Op, shown = history.Removed, old
 	}
-	f.Content = func() ([]byte, error) { return w.repo.read("blob", shown.Hash) }
+	f.Content = func() ([]byte, error) { return w.repo.read("blob", shown.Hash.String()) }
 	f.Patch = func() (string, error) { return w.repo.patch(path, old, now) }
 	return f
 }
@@ -229,19 +242,14 @@ func (l *Log) AsOf(ctx context.Context, at history.Moment, folder string, show f
 	if err != nil {
 		return err
 	}
-	below, err := repo.Lookup(treeEntry(c.tree), folder)
-	if err != nil {
-		return err
-	}
 	var all []history.OldFile
-	if below.IsTree() {
-		err = repo.Walk(below.Hash, folder, func(path string, e entry) {
-			all = append(all, history.OldFile{
-				Path:    path,
-				Content: func() ([]byte, error) { return repo.read("blob", e.Hash) },
-			})
-		})
-	}
+	err = repo.stream(ctx, func(record []byte) error {
+		meta, path, _ := strings.Cut(string(record), "\t")
+		if f := strings.Fields(meta); len(f) == 3 && f[1] == "blob" && strings.HasPrefix(path+"/", folder+"/") {
+			all = append(all, history.OldFile{Path: path, Content: func() ([]byte, error) { return repo.read("blob", f[2]) }})
+		}
+		return nil
+	}, []string{"GIT_LITERAL_PATHSPECS=1"}, "ls-tree", "-r", "-z", c.name.String(), folder)
 	if err != nil {
 		return err
 	}
@@ -260,11 +268,12 @@ var errFound = errors.New("found")
 // commitAt finds the commit of a moment.
 func (r *repository) commitAt(ctx context.Context, at history.Moment) (*commit, error) {
 	unknown := &refusal.Error{What: refusal.UnknownCommit, Field: refusal.Moment, Name: at.Commit}
-	if raw, err := hex.DecodeString(at.Commit); err == nil && len(raw) == len(hash{}) {
-		if _, err := r.read("commit", hash(raw)); err != nil {
+	if plumbing.IsHash(at.Commit) {
+		c, err := r.commit(at.Commit)
+		if err != nil {
 			return nil, unknown
 		}
-		return r.commit(hash(raw))
+		return c, nil
 	}
 	head, err := r.head()
 	if err != nil {
@@ -277,7 +286,7 @@ func (r *repository) commitAt(ctx context.Context, at history.Moment) (*commit, 
 	case several:
 		return nil, &refusal.Error{What: refusal.ManyCommits, Field: refusal.Moment, Name: at.Commit}
 	case !found.IsZero():
-		return r.commit(found)
+		return r.commit(found.String())
 	case at.Commit != "":
 		return nil, unknown
 	}

@@ -25,8 +25,7 @@ var (
 
 func everything() history.Query {
 	return history.Query{
-		File:   func(string, bool) bool { return true },
-		Folder: func(string) bool { return true },
+		File: func(string, bool) bool { return true },
 	}
 }
 
@@ -80,9 +79,6 @@ project   [-> B: about], added .gitignore`)
 	q.Op = func(op history.RecordedOp) bool { return op.ID == "m3" }
 	q.File = func(path string, _ bool) bool { return strings.Contains(path, "m3") }
 	tr.equal("m3", strings.Join(tr.walk(q), "\n"), "send A m3 [A -> B: about m3], added messages/m3.md")
-	q = everything()
-	q.Folder = func(path string) bool { return path != "messages" }
-	tr.equal("above messages", fmt.Sprint(len(tr.walk(q))), "3") // the project's own files, and the notes twice
 }
 
 // TestWalkMerge: the commits of both sides are told once, the merge itself where it differs from both.
@@ -238,19 +234,16 @@ func BenchmarkWalk(b *testing.B) {
 		folder := fmt.Sprintf("agents/A%d/inbox%s", (i*7+3)%50, strings.TrimSuffix(day, "/"))
 		of := map[string]history.Query{
 			"message": {
-				Op:     func(op history.RecordedOp) bool { return op.ID == id },
-				File:   func(path string, _ bool) bool { return strings.Contains(path, id) },
-				Folder: func(string) bool { return true },
+				Op:   func(op history.RecordedOp) bool { return op.ID == id },
+				File: func(path string, _ bool) bool { return strings.Contains(path, id) },
 			},
 			"folder": {
-				Path:   folder,
-				File:   func(path string, _ bool) bool { return strings.HasPrefix(path, folder+"/") },
-				Folder: func(path string) bool { return strings.HasPrefix(folder+"/", path+"/") },
+				Path: folder,
+				File: func(path string, _ bool) bool { return strings.HasPrefix(path, folder+"/") },
 			},
 			"agent": {
-				Op:     func(op history.RecordedOp) bool { return op.Agent == fmt.Sprintf("only%d", i) },
-				File:   func(string, bool) bool { return true },
-				Folder: func(string) bool { return true },
+				Op:   func(op history.RecordedOp) bool { return op.Agent == fmt.Sprintf("only%d", i) },
+				File: func(string, bool) bool { return true },
 			},
 		}
 		for what, q := range of {

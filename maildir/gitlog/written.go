@@ -1,8 +1,6 @@
 package gitlog
 
 import (
-	"strings"
-
 	"mailtree/maildir/writer"
 )
 
@@ -12,7 +10,7 @@ import (
 // it is.
 func (p *plan) loadWritten(c *change) error {
 	w := p.written[c.path]
-	if c.new = c.old; len(c.at.kids) > 0 {
+	if c.new = c.old; p.folders[c.path] {
 		return p.loadOne(c)
 	}
 	if w.Gone {
@@ -57,24 +55,24 @@ func (p *plan) loadRemoved(c *change, base hash) error {
 // taken reports whether HEAD has at a path something else than the commit base: somebody has
 // committed that since. An error is transient.
 func (p *plan) taken(c *change, base hash) (bool, error) {
-	n := &p.root
-	for _, name := range strings.Split(c.path, "/") {
-		if n.old.Mode != 0 && !n.old.IsTree() {
-			return true, nil // a file or link where the folder was
-		}
-		n = n.kids[name]
+	var above []string
+	for dir, _ := splitPath(c.path); dir != ""; dir, _ = splitPath(dir) {
+		above = append(above, dir)
 	}
-	tree, err := p.repo.TreeOf(base)
-	if err == nil && !tree.IsZero() {
-		var was entry
-		if was, err = p.repo.Lookup(treeEntry(tree), c.path); err == nil {
-			return c.old != was, nil
-		}
-	}
-	if transient(err) {
+	have, _, err := p.repo.entries(p.base, above...)
+	if err != nil {
 		return false, err
 	}
-	return c.old.Mode != 0, nil // base is gone with a history that a person has rewritten, or there is none
+	for _, e := range have {
+		if !e.IsTree() {
+			return true, nil // a file or link where the folder was
+		}
+	}
+	if _, err := p.repo.read("commit", base.String()); err != nil { // gone with a history that a person has rewritten, or none
+		return c.old.Mode != 0, ifTransient(err)
+	}
+	was, _, err := p.repo.entries(base, c.path)
+	return c.old != was[c.path], err
 }
 
 // replaced is what an operation made of a path that a later one of the round has changed again; ok
@@ -82,7 +80,7 @@ func (p *plan) taken(c *change, base hash) (bool, error) {
 // stands for both.
 func (p *plan) replaced(c *change, op operation) (is entry, ok bool, err error) {
 	w, ok := op.Written[c.path]
-	if !ok || len(c.at.kids) > 0 {
+	if !ok || p.folders[c.path] {
 		return entry{}, false, nil
 	}
 	taken, err := p.taken(c, op.base)

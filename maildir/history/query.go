@@ -11,9 +11,8 @@ import (
 // Query selects commits. It is asked of operations where a commit of the server's tells them,
 // and of files elsewhere.
 type Query struct {
-	Op     func(RecordedOp) bool  // an operation that is wanted; nil: the files decide
-	Folder func(path string) bool // whether a file that is wanted may lie below that folder
-	Since  time.Time              // nothing that was committed before; zero: all
+	Op    func(RecordedOp) bool // an operation that is wanted; nil: the files decide
+	Since time.Time             // nothing that was committed before; zero: all
 
 	// Path makes the search fast where only what changed at or below a path is wanted, be it a file or a
 	// folder: a commit that did not touch it is not told. "": every commit is looked at.
@@ -79,10 +78,7 @@ type Commit struct {
 
 // Everything asks for every commit.
 func Everything() Query {
-	return Query{
-		File:   func(string, bool) bool { return true },
-		Folder: func(string) bool { return true },
-	}
+	return Query{File: func(string, bool) bool { return true }}
 }
 
 // OfAgent asks for what an agent did, and for what others edited in its folder.
@@ -96,9 +92,8 @@ func OfAgent(name string) Query {
 // OfRemoved asks for the messages that were removed, and perhaps for others.
 func OfRemoved() Query {
 	return Query{
-		Op:     func(op RecordedOp) bool { return op.Verb == VerbDelete || strings.HasPrefix(op.Verb, UndoPrefix) },
-		File:   func(path string, _ bool) bool { return format.Locate(path).Kind == format.KindCanonical },
-		Folder: func(path string) bool { return strings.HasPrefix(path+"/", format.MessagesDir+"/") },
+		Op:   func(op RecordedOp) bool { return op.Verb == VerbDelete || strings.HasPrefix(op.Verb, UndoPrefix) },
+		File: func(path string, _ bool) bool { return format.Locate(path).Kind == format.KindCanonical },
 	}
 }
 
@@ -112,16 +107,6 @@ func OfMessages(ids []string, since time.Time) Query {
 		Op:    func(op RecordedOp) bool { return of[op.ID] },
 		File:  func(path string, _ bool) bool { return of[format.Locate(path).ID] },
 		Since: since,
-		Folder: func(path string) bool {
-			e := strings.SplitN(path, "/", 4)
-			switch {
-			case e[0] == format.MessagesDir:
-				return true
-			case e[0] == format.AgentsDir:
-				return len(e) < 3 || e[2] == format.InboxDir || e[2] == format.OutboxDir
-			}
-			return false
-		},
 	}
 }
 
@@ -129,10 +114,9 @@ func OfMessages(ids []string, since time.Time) Query {
 // message are asked first: they need no look at the trees.
 func OfPath(at string) Query {
 	q := Query{
-		File:   func(path string, _ bool) bool { return path == at || strings.HasPrefix(path, at+"/") },
-		Folder: func(path string) bool { return strings.HasPrefix(at+"/", path+"/") || strings.HasPrefix(path, at+"/") },
-		Since:  DayOf(at),
-		Path:   at,
+		File:  func(path string, _ bool) bool { return path == at || strings.HasPrefix(path, at+"/") },
+		Since: DayOf(at),
+		Path:  at,
 	}
 	if id := format.Locate(at).ID; id != "" {
 		q.Op = func(op RecordedOp) bool { return op.ID == id }
