@@ -2,8 +2,7 @@
 // of others, into commits of the tree's Git repository. It implements history.Log. Git does Git: it reads
 // objects (cat-file), writes them (fast-import), makes the next index (update-index), moves the branch
 // (update-ref), compares (status, check-ignore) and tells the history (log). This package knows when and
-// what: queue, plan, publish, repair, heal, catch up, tidy, walk. go-git parses .git/config and words
-// patches; it reads no repository.
+// what: queue, plan, publish, repair, heal, catch up, tidy, walk.
 //
 // # What holds
 //

@@ -141,11 +141,7 @@ func toldBy(message string) (ops []told) {
 // others may share the commit.
 func (r *repository) doneIn(c *commit, op told) (*history.Done, error) {
 	done := &history.Done{Verb: op.verb, ID: op.id, At: c.made}
-	var before hash
-	if len(c.parents) > 0 {
-		before = c.parents[0]
-	}
-	changes, err := r.changesOf(before, c.name)
+	changes, err := r.changesOf(c.sides())
 	if err != nil {
 		return nil, err
 	}

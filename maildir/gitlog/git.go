@@ -340,8 +340,8 @@ func startTalk(c *exec.Cmd) (t talk, err error) {
 	return t, nil
 }
 
-// end ends the program.
-func (t *talk) end() (err error) {
+// hangUp ends the program.
+func (t *talk) hangUp() (err error) {
 	if t.cmd != nil {
 		t.ask.Close()
 		err = t.cmd.Wait()

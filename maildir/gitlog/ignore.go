@@ -128,7 +128,7 @@ func (g *ignorer) endAsking() error {
 		return nil
 	}
 	if g.cmd != nil {
-		_ = g.end()
+		_ = g.hangUp()
 		g.cancel()
 		if g.fault == nil {
 			g.fault = unread(g.said.String())

@@ -18,7 +18,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/go-git/go-git/v5/plumbing"
 	"golang.org/x/sys/unix"
 
 	"mailtree/maildir/tree"
@@ -303,7 +302,7 @@ func (r *repository) staged(at hash, wanted func(path []byte) bool) (map[string]
 			if err != nil {
 				return err
 			}
-			found[string(record)] = entry{uint32(mode), plumbing.NewHash(f[3])}
+			found[string(record)] = entry{uint32(mode), hashOf(f[3])}
 		}
 		meta = meta[:0]
 		return nil

@@ -1,9 +1,8 @@
 package gitlog
 
 import (
-	"bytes"
+	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -35,7 +34,7 @@ func Init(dir string) error {
 	fi, err := os.Lstat(git)
 	switch {
 	case err == nil && fi.IsDir():
-		_ = adopt(git) // a matter for the next start
+		adopt(git)
 		return nil
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil // Open says why it cannot be used
@@ -88,46 +87,19 @@ func nursery(dir string) (string, error) {
 	return tmp, os.Mkdir(tmp, 0o755)
 }
 
-// adopt switches Git's automatic gc off in a repository that somebody else made. Done under Git's
-// config.lock; a lock that is held is a matter for the next start.
-func adopt(git string) error {
-	name := filepath.Join(git, "config")
-	old, err := readSmall(name)
+// adopt switches Git's automatic gc off in a repository that somebody else made, where that has no setting
+// of it. Errors are a matter for the next start.
+func adopt(git string) {
+	text, err := readSmall(filepath.Join(git, "config"))
 	if err != nil {
-		return ignoreGone(err)
+		return
 	}
-	c, err := parseConfig(old)
-	if err != nil || c.Section("gc").HasOption("auto") {
-		return nil
-	}
-	fi, err := os.Stat(name)
+	program, err := findGit()
 	if err != nil {
-		return ignoreGone(err)
+		return
 	}
-	lock := name + ".lock"
-	text := fmt.Appendf(bytes.Clone(old), "[gc]\n\tauto = 0\n")
-	if len(old) > 0 && old[len(old)-1] != '\n' {
-		text = fmt.Appendf(bytes.Clone(old), "\n[gc]\n\tauto = 0\n")
+	says, err := parseConfig(findGit, text)
+	if _, has := says["gc.auto"]; err == nil && says != nil && !has {
+		_ = gitCommand(context.Background(), program, os.TempDir(), "config", "--file", filepath.Join(git, "config"), "gc.auto", "0").Run()
 	}
-	tmp := filepath.Join(git, "mailtree-config")
-	if err := ignoreGone(os.Remove(tmp)); err != nil {
-		return err
-	}
-	defer os.Remove(tmp)
-	if err := writeNew(tmp, text, fi.Mode().Perm()); err != nil {
-		return err
-	}
-	if err := syncAll(git, []string{tmp}); err != nil {
-		return err
-	}
-	if err := link(tmp, lock); err != nil {
-		if errors.Is(err, fs.ErrExist) {
-			return nil
-		}
-		return err
-	}
-	if now, err := readSmall(name); err != nil || !bytes.Equal(now, old) {
-		return errors.Join(err, os.Remove(lock))
-	}
-	return os.Rename(lock, name)
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mailtree/maildir/history"
@@ -71,6 +72,7 @@ type Log struct {
 	wake   chan struct{}          // rings Run
 	litter chan struct{}          // rings keepHouse
 	git    func() (string, error) // finds the program
+	config atomic.Pointer[parsed] // the last one that was read
 	mem    *memory                // guarded by turn
 	step   func(string)           // tests stop here
 

@@ -386,7 +386,7 @@ func (m *refMove) close() error {
 		return nil
 	}
 	defer m.cancel()
-	return m.end()
+	return m.hangUp()
 }
 
 // abort gives the locks back.

@@ -6,8 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-
-	"github.com/go-git/go-git/v5/plumbing"
 )
 
 // repair finishes or undoes what a run that was killed left under Git's locks. It returns the paths
@@ -25,7 +23,7 @@ func (r *repository) repair(step func(string)) (lost []string, err error) {
 	if m == nil || err != nil {
 		return nil, err
 	}
-	if validBranch(m.Branch) && plumbing.IsHash(m.Old) && plumbing.IsHash(m.New) {
+	if validBranch(m.Branch) && isHash(m.Old) && isHash(m.New) {
 		if lost, err = r.repairMarked(m, step); err != nil {
 			return nil, err
 		}
@@ -49,14 +47,18 @@ func (r *repository) repairMarked(m *mark, step func(string)) (lost []string, er
 	if err != nil {
 		return nil, err
 	}
-	changes, err := r.changesOf(plumbing.NewHash(m.Old), plumbing.NewHash(m.New))
+	old := m.Old
+	if hashOf(old).IsZero() {
+		old = emptyTree.String()
+	}
+	changes, err := r.changesOf(old, m.New)
 	if transient(err) {
 		return nil, err
 	}
 	if err != nil { // the objects of a commit that did not happen may be gone
 		return nil, nil
 	}
-	if now != plumbing.NewHash(m.New) {
+	if now != hashOf(m.New) {
 		for _, c := range changes {
 			lost = append(lost, c.path)
 		}
@@ -91,7 +93,7 @@ func (r *repository) repairRef(m *mark) error {
 		}
 	}
 	now, err := r.ref(m.Branch)
-	if err != nil || now != plumbing.NewHash(m.Old) {
+	if err != nil || now != hashOf(m.Old) {
 		return err
 	}
 	index, err := r.seeIndex()
@@ -130,7 +132,7 @@ func (r *repository) follow(m *mark, changes []*change) error {
 	for _, c := range changes {
 		of[c.path] = c
 	}
-	other, err := r.staged(plumbing.NewHash(m.New), func(path []byte) bool { return of[string(path)] != nil })
+	other, err := r.staged(hashOf(m.New), func(path []byte) bool { return of[string(path)] != nil })
 	if err != nil {
 		return err
 	}
@@ -149,7 +151,7 @@ func (r *repository) follow(m *mark, changes []*change) error {
 // restage puts an index with the changes into place, under a lock that the mark knows. errMoved:
 // somebody has written the index meanwhile.
 func (r *repository) restage(m *mark, was seen, changes []*change) error {
-	sum, err := r.makeIndex(r.path(indexStage), plumbing.NewHash(m.Old), changes)
+	sum, err := r.makeIndex(r.path(indexStage), hashOf(m.Old), changes)
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-git/go-git/v5/plumbing"
-
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
 	"mailtree/maildir/refusal"
@@ -50,9 +48,9 @@ func (r *repository) eachCommit(ctx context.Context, tip string, fn func(*commit
 		if len(f) < 5 {
 			return nil
 		}
-		c := &commit{name: plumbing.NewHash(f[0]), made: unixTime(f[2]), author: f[3], message: f[4]}
+		c := &commit{name: hashOf(f[0]), made: unixTime(f[2]), author: f[3], message: f[4]}
 		for p := range strings.FieldsSeq(f[1]) {
-			c.parents = append(c.parents, plumbing.NewHash(p))
+			c.parents = append(c.parents, hashOf(p))
 		}
 		f = f[:0]
 		return fn(c)
@@ -81,7 +79,7 @@ func (l *Log) Walk(ctx context.Context, q history.Query, each func(*history.Revi
 		limits = []string{"--full-history", "--", q.Path}
 	}
 	w := &walk{repo: repo, q: q}
-	defer w.files.end()
+	defer w.files.hangUp()
 	looked, older, told := 0, 0, time.Now()
 	err = repo.eachCommit(ctx, tip.String(), func(c *commit) error {
 		if looked++; q.Progress != nil && time.Since(told) > progressEvery {
@@ -175,13 +173,13 @@ func (w *walk) changed(c *commit, operations bool) (all []history.FileChange, er
 				return nil, err
 			}
 			if meta = ""; change != nil && w.q.File(field, operations) {
-				all = append(all, w.change(field, change.old, change.new))
+				all = append(all, w.change(c, field, change.old, change.new))
 			}
 		}
 	}
 }
 
-func (w *walk) change(path string, old, now entry) history.FileChange {
+func (w *walk) change(c *commit, path string, old, now entry) history.FileChange {
 	f := history.FileChange{Path: path, Op: history.Changed}
 	shown := now
 	switch {
@@ -191,8 +189,20 @@ func (w *walk) change(path string, old, now entry) history.FileChange {
 		f.Op, shown = history.Removed, old
 	}
 	f.Content = func() ([]byte, error) { return w.repo.read("blob", shown.Hash.String()) }
-	f.Patch = func() (string, error) { return w.repo.patch(path, old, now) }
+	f.Patch = func() (string, error) {
+		from, to := c.sides()
+		text, err := w.repo.run(nil, []string{"GIT_LITERAL_PATHSPECS=1"}, "diff-tree", "-p", "--full-index", "--no-renames", from, to, "--", path)
+		return string(text), err
+	}
 	return f
+}
+
+// sides are the names of the commit's first parent, or of an empty tree, and of itself.
+func (c *commit) sides() (from, to string) {
+	if len(c.parents) > 0 {
+		return c.parents[0].String(), c.name.String()
+	}
+	return emptyTree.String(), c.name.String()
 }
 
 // editTrailer ends the message of a commit of edits.
@@ -268,7 +278,7 @@ var errFound = errors.New("found")
 // commitAt finds the commit of a moment.
 func (r *repository) commitAt(ctx context.Context, at history.Moment) (*commit, error) {
 	unknown := &refusal.Error{What: refusal.UnknownCommit, Field: refusal.Moment, Name: at.Commit}
-	if plumbing.IsHash(at.Commit) {
+	if isHash(at.Commit) {
 		c, err := r.commit(at.Commit)
 		if err != nil {
 			return nil, unknown
@@ -309,7 +319,7 @@ func (r *repository) findCommit(ctx context.Context, tip hash, at history.Moment
 		first = unixTime(string(made))
 		switch {
 		case at.Commit == "" && !first.After(at.At):
-			found = plumbing.NewHash(string(name))
+			found = hashOf(string(name))
 			return errFound
 		case at.Commit == "" || !bytes.HasPrefix(name, []byte(strings.ToLower(at.Commit))):
 			return nil
@@ -317,7 +327,7 @@ func (r *repository) findCommit(ctx context.Context, tip hash, at history.Moment
 			several = true
 			return errFound
 		}
-		found = plumbing.NewHash(string(name))
+		found = hashOf(string(name))
 		return nil
 	}, nil, "log", "-z", "--format=tformat:%H %ct", tip.String())
 	if errors.Is(err, errFound) {
