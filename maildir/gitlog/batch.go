@@ -285,9 +285,7 @@ func (l *Log) build(repo *repository, at head, b batch) (*plan, error) {
 	}
 	plan.written = b.written
 	paths := b.edits
-	if len(b.edits) > 0 && !b.force {
-		plan.ignore = &ignorer{repo: repo, files: plan.files}
-	}
+	plan.ignores = len(b.edits) > 0 && !b.force
 	for _, op := range b.ops {
 		paths = append(paths, op.Paths...)
 	}

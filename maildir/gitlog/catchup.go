@@ -141,7 +141,7 @@ func (r *repository) differences(ctx context.Context, folders ...string) (found 
 	if slices.Contains(folders, "") {
 		folders = nil
 	}
-	err = r.stream(ctx, func(record []byte) error {
+	err = r.stream(ctx, nil, func(record []byte) error {
 		path := changedPath(record)
 		if path == "" || !committable(path) {
 			return nil

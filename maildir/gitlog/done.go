@@ -18,21 +18,23 @@ const lookDone = 3000
 // LastDone implements history.Log.
 func (l *Log) LastDone(ctx context.Context, agent, id string, wants func(verb string) bool) (*history.Done, error) {
 	var done *history.Done
-	undone := map[told]int{}
-	err := l.eachDone(ctx, func(repo *repository, c *commit, ops []told) (err error) {
+	type key struct{ verb, id string }
+	undone := map[key]int{}
+	err := l.eachDone(ctx, func(repo *repository, c *commit, ops []history.RecordedOp) (err error) {
 		if c.author != l.agent(agent) {
 			return nil
 		}
 		for _, op := range slices.Backward(ops) {
-			verb, undoes := strings.CutPrefix(op.verb, history.UndoPrefix)
+			verb, undoes := strings.CutPrefix(op.Verb, history.UndoPrefix)
 			switch {
 			case undoes:
-				undone[told{verb, op.id}]++
-			case undone[op] > 0:
-				undone[op]--
-			case (id == "" || op.id == id) && wants(op.verb):
-				if op.onClaims() && !alone(ops) {
-					done = &history.Done{Verb: op.verb, ID: op.id, At: c.made}
+				undone[key{verb, op.ID}]++
+			case undone[key{verb, op.ID}] > 0:
+				undone[key{verb, op.ID}]--
+			case (id == "" || op.ID == id) && wants(op.Verb):
+				others := slices.DeleteFunc(slices.Clone(ops), func(o history.RecordedOp) bool { return !onClaims(o) })
+				if onClaims(op) && len(others) > 1 { // the files that belong to no message may be theirs
+					done = &history.Done{Verb: op.Verb, ID: op.ID, At: c.made}
 				} else if done, err = repo.doneIn(c, op); err != nil {
 					return err
 				}
@@ -49,11 +51,11 @@ func (l *Log) LastDone(ctx context.Context, agent, id string, wants func(verb st
 
 // NamedDone implements history.Log.
 func (l *Log) NamedDone(ctx context.Context, prefixes []string) (ids []string, err error) {
-	err = l.eachDone(ctx, func(_ *repository, _ *commit, ops []told) error {
+	err = l.eachDone(ctx, func(_ *repository, _ *commit, ops []history.RecordedOp) error {
 		for _, op := range ops {
-			begins := func(prefix string) bool { return strings.HasPrefix(op.id, prefix) }
-			if slices.ContainsFunc(prefixes, begins) && !slices.Contains(ids, op.id) {
-				ids = append(ids, op.id)
+			begins := func(prefix string) bool { return strings.HasPrefix(op.ID, prefix) }
+			if slices.ContainsFunc(prefixes, begins) && !slices.Contains(ids, op.ID) {
+				ids = append(ids, op.ID)
 			}
 		}
 		return nil
@@ -63,14 +65,14 @@ func (l *Log) NamedDone(ctx context.Context, prefixes []string) (ids []string, e
 
 // eachDone calls f for the newest commits, with the operations that each tells of, until it returns an
 // error. It follows first parents.
-func (l *Log) eachDone(ctx context.Context, f func(*repository, *commit, []told) error) error {
+func (l *Log) eachDone(ctx context.Context, f func(*repository, *commit, []history.RecordedOp) error) error {
 	repo := l.newRepository(ctx, newMemory())
 	defer repo.Close()
 	tip, err := l.tip(ctx, repo)
 	if err != nil {
 		return err
 	}
-	return repo.eachCommit(ctx, tip.String(), func(c *commit) error { return f(repo, c, toldBy(c.message)) },
+	return repo.eachCommit(ctx, tip.String(), func(c *commit) error { return f(repo, c, recordedOps(c.message)) },
 		"--first-parent", "-n", strconv.Itoa(lookDone))
 }
 
@@ -103,44 +105,14 @@ func (l *Log) commitWaiting(ctx context.Context) error {
 	return err
 }
 
-// alone reports whether one of the operations of a commit may be on claims: the files that belong to
-// no message are its.
-func alone(ops []told) bool {
-	n := 0
-	for _, op := range ops {
-		if op.onClaims() {
-			n++
-		}
-	}
-	return n == 1
-}
-
-// told is one operation in the trailers of a commit.
-type told struct{ verb, id string }
-
-// onClaims reports whether the operation may have written claims: it is on no message, or tells of the
+// onClaims reports whether an operation may have written claims: it is on no message, or tells of the
 // release in one.
-func (op told) onClaims() bool { return op.id == "" || op.verb == history.VerbRelease }
-
-// toldBy reads the trailers of a commit, in their order.
-func toldBy(message string) (ops []told) {
-	trailers := message[strings.LastIndex(strings.TrimRight(message, "\n"), "\n\n")+1:]
-	for line := range strings.Lines(trailers) {
-		line = strings.TrimSpace(line)
-		if verb, ok := strings.CutPrefix(line, "Mail-Op: "); ok {
-			ops = append(ops, told{verb: verb})
-		}
-		if id, ok := strings.CutPrefix(line, "Mail-Id: "); ok && len(ops) > 0 {
-			ops[len(ops)-1].id = id
-		}
-	}
-	return ops
-}
+func onClaims(op history.RecordedOp) bool { return op.ID == "" || op.Verb == history.VerbRelease }
 
 // doneIn returns an operation with what its commit made of the files of its message, or of claims:
 // others may share the commit.
-func (r *repository) doneIn(c *commit, op told) (*history.Done, error) {
-	done := &history.Done{Verb: op.verb, ID: op.id, At: c.made}
+func (r *repository) doneIn(c *commit, op history.RecordedOp) (*history.Done, error) {
+	done := &history.Done{Verb: op.Verb, ID: op.ID, At: c.made}
 	changes, err := r.changesOf(c.sides())
 	if err != nil {
 		return nil, err
@@ -155,7 +127,7 @@ func (r *repository) doneIn(c *commit, op told) (*history.Done, error) {
 	for _, c := range changes {
 		at := format.Locate(c.path)
 		claims := at.Kind == format.KindClaim || at.Kind == format.KindReleased
-		if claims && op.onClaims() || op.id != "" && at.ID == op.id {
+		if claims && onClaims(op) || op.ID != "" && at.ID == op.ID {
 			done.Changes = append(done.Changes, history.Version{Path: c.path, Was: read(c.old), Is: read(c.new)})
 		}
 	}

@@ -156,9 +156,9 @@ func (e *gitError) Error() string {
 
 func (e *gitError) Unwrap() error { return e.err }
 
-// stream runs a git command that tells records which end with NUL, and calls each for every one until
-// that returns an error, which stream returns.
-func (r *repository) stream(ctx context.Context, each func(record []byte) error, env []string, args ...string) error {
+// stream runs a git command that reads in and tells records which end with NUL, and calls each for every one
+// until that returns an error, which stream returns.
+func (r *repository) stream(ctx context.Context, in io.Reader, each func(record []byte) error, env []string, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
 	c, err := r.command(ctx, args...)
@@ -166,7 +166,7 @@ func (r *repository) stream(ctx context.Context, each func(record []byte) error,
 		return err
 	}
 	var said bytes.Buffer
-	c.Stderr = &said
+	c.Stdin, c.Stderr = in, &said
 	c.Env = append(c.Env, env...)
 	out, err := c.StdoutPipe()
 	if err == nil {

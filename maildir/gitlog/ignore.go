@@ -1,16 +1,13 @@
 package gitlog
 
 import (
-	"bytes"
-	"context"
 	"errors"
-	"io"
 	"io/fs"
+	"os/exec"
 	"strings"
 	"unicode"
 
 	"mailtree/maildir/format"
-	"mailtree/maildir/tree"
 )
 
 // committable reports whether Git may have that path at all. Names that some system takes for .git
@@ -47,94 +44,39 @@ func dangerousLink(path string) bool {
 	return strings.HasPrefix(name, ".git") || strings.HasPrefix(name, ".mailmap")
 }
 
-// ignorer asks `git check-ignore` whether .gitignore files and .git/info/exclude, as they are now, name
-// an untracked path. A nil one says no to all. Whoever makes one calls endAsking.
-type ignorer struct {
-	repo  *repository
-	files *tree.Tree
-	fault error // why the answers do not count
-	talk
-	cancel context.CancelFunc
-	said   bytes.Buffer
-}
-
-func (g *ignorer) startAsking() error {
-	if err := g.repo.copyExclude(); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(g.repo.ctx, commandLimit)
-	c, err := g.repo.command(ctx, "check-ignore", "-z", "--stdin", "--verbose", "--non-matching", "--no-index")
-	if err == nil {
-		c.Stderr = &g.said
-		g.talk, err = startTalk(c)
-	}
-	if err != nil {
-		cancel()
-		return err
-	}
-	g.cancel = cancel
-	return nil
-}
-
-// match reports whether a path is left out: by a pattern for it or for a folder above it, or because
-// it lies in a nested repository.
-func (g *ignorer) match(path string) bool {
-	if g == nil || g.fault != nil {
-		return false
-	}
-	for i := range path {
-		if path[i] != '/' {
-			continue
-		}
-		_, err := g.files.Stat(path[:i] + "/.git")
-		if err == nil {
-			return true
-		}
-		if transient(err) {
-			g.fault = err
-			return false
+// ignored tells which of some untracked paths are left out: by a pattern for it or for a folder above it in
+// .gitignore files or .git/info/exclude, as they are now, or because it lies in a nested repository.
+func (p *plan) ignored(paths []string) (map[string]bool, error) {
+	out, nested := map[string]bool{}, map[string]bool{}
+	for _, path := range paths {
+		for dir, _ := splitPath(path); dir != ""; dir, _ = splitPath(dir) {
+			if _, known := nested[dir]; !known {
+				_, err := p.files.Stat(dir + "/.git")
+				if transient(err) {
+					return nil, err
+				}
+				nested[dir] = err == nil
+			}
+			out[path] = out[path] || nested[dir]
 		}
 	}
-	pattern, err := g.pattern(path)
-	g.fault = err
-	return pattern != "" && !strings.HasPrefix(pattern, "!")
-}
-
-// pattern is the one that decides; "": there is none.
-func (g *ignorer) pattern(path string) (pattern string, err error) {
-	if g.cmd == nil {
-		if err := g.startAsking(); err != nil {
-			return "", err
-		}
+	if err := p.repo.copyExclude(); err != nil || len(paths) == 0 {
+		return out, err
 	}
-	if _, err := io.WriteString(g.ask, path+"\x00"); err != nil {
-		return "", err
-	}
-	for i := range 4 { // source, line, pattern, path
-		field, err := g.tell.ReadString(0)
-		if err != nil {
-			return "", err
+	var f []string // source, line, pattern, path
+	err := p.repo.stream(p.repo.ctx, strings.NewReader(strings.Join(paths, "\x00")), func(field []byte) error {
+		if f = append(f, string(field)); len(f) == 4 {
+			if f[2] != "" && !strings.HasPrefix(f[2], "!") {
+				out[f[3]] = true
+			}
+			f = f[:0]
 		}
-		if i == 2 {
-			pattern = strings.TrimSuffix(field, "\x00")
-		}
-	}
-	return pattern, nil
-}
-
-// endAsking ends the program and returns why its answers do not count.
-func (g *ignorer) endAsking() error {
-	if g == nil {
 		return nil
+	}, nil, "check-ignore", "-z", "--stdin", "--verbose", "--non-matching", "--no-index")
+	if failed, none := (*gitError)(nil), (*exec.ExitError)(nil); errors.As(err, &failed) && errors.As(err, &none) && none.ExitCode() == 1 {
+		err = unread(failed.said)
 	}
-	if g.cmd != nil {
-		_ = g.hangUp()
-		g.cancel()
-		if g.fault == nil {
-			g.fault = unread(g.said.String())
-		}
-	}
-	return g.fault
+	return out, err
 }
 
 // unread is an error where Git says that it could not look at something that it may look at.

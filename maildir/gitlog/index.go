@@ -18,8 +18,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"mailtree/maildir/tree"
 )
 
@@ -52,12 +50,13 @@ func (r *repository) seeIndex() (seen, error) {
 
 const maxIndex = 2 << 30 // bytes of an index: some fifteen million files
 
+// openIndex opens an index and looks at its head and its end; nil where there is none.
 func openIndex(path string) (*os.File, seen, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	f, err := openRegular(path, maxIndex)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, seen{}, nil
-	case errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENXIO):
+	case errors.Is(err, errNotFile):
 		return nil, seen{}, specialIndex()
 	case err != nil:
 		return nil, seen{}, err
@@ -65,21 +64,17 @@ func openIndex(path string) (*os.File, seen, error) {
 	s, err := lookAt(f)
 	if err != nil {
 		f.Close()
-		return nil, s, err
 	}
-	return f, s, nil
+	return f, s, err
 }
 
 func lookAt(f *os.File) (seen, error) {
-	var st unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+	fi, err := f.Stat()
+	if err != nil {
 		return seen{}, err
 	}
-	secs, nanos := st.Mtim.Unix()
-	s := seen{exists: true, ino: st.Ino, size: st.Size, mtime: time.Unix(secs, nanos), mode: fs.FileMode(st.Mode) & 0o777}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Size > maxIndex {
-		return s, specialIndex()
-	}
+	st := tree.StatOfInfo(fi)
+	s := seen{exists: true, ino: st.Inode, size: st.Size, mtime: fi.ModTime(), mode: fi.Mode().Perm()}
 	var head [12]byte
 	if _, err := f.ReadAt(head[:], 0); err != nil && !errors.Is(err, io.EOF) {
 		return s, err
@@ -89,7 +84,7 @@ func lookAt(f *os.File) (seen, error) {
 	if st.Size < int64(len(s.sum)) {
 		return s, nil
 	}
-	_, err := f.ReadAt(s.sum[:], st.Size-int64(len(s.sum)))
+	_, err = f.ReadAt(s.sum[:], st.Size-int64(len(s.sum)))
 	return s, err
 }
 
@@ -288,7 +283,7 @@ func (r *repository) staged(at hash, wanted func(path []byte) bool) (map[string]
 	if at.IsZero() {
 		tree = emptyTree.String()
 	}
-	err := r.stream(r.ctx, func(record []byte) error {
+	err := r.stream(r.ctx, nil, func(record []byte) error {
 		if len(meta) == 0 { // ":OLDMODE NEWMODE OLDHASH NEWHASH STATUS", and the path comes next
 			meta = append(meta, record...)
 			return nil
@@ -313,7 +308,7 @@ func (r *repository) staged(at hash, wanted func(path []byte) bool) (map[string]
 // sparse tells which paths of the index are meant to be missing on disk.
 func (r *repository) sparse() (map[string]bool, error) {
 	found := map[string]bool{}
-	err := r.stream(r.ctx, func(record []byte) error {
+	err := r.stream(r.ctx, nil, func(record []byte) error {
 		if path, ok := bytes.CutPrefix(record, []byte("S ")); ok {
 			found[string(path)] = true
 		}

@@ -177,10 +177,15 @@ func (l *Log) openRepaired(ctx context.Context) (*repository, error) {
 	return repo, nil
 }
 
-// repair runs the repository's and takes the paths of a commit that did not happen back as edits.
+// repair runs the repository's, takes the paths of a commit that did not happen back as edits, and brings the
+// index level with one that did.
 func (l *Log) repair(repo *repository) error {
+	known := len(l.mem.own)
 	lost, err := repo.repair(l.step)
 	l.Edited(lost)
+	if err == nil && len(l.mem.own) > known {
+		err = l.followOwn(repo)
+	}
 	return err
 }
 

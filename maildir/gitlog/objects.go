@@ -213,7 +213,7 @@ func joined(folder, name string) string {
 // changesOf are the files in which two commits or trees differ.
 func (r *repository) changesOf(from, to string) (changes []*change, err error) {
 	var meta string
-	err = r.stream(r.ctx, func(record []byte) error {
+	err = r.stream(r.ctx, nil, func(record []byte) error {
 		if meta == "" {
 			meta = string(record)
 			return nil

@@ -39,7 +39,7 @@ type plan struct {
 	base    hash            // HEAD
 	missing map[string]bool // paths that are meant to be missing on disk; nil: not asked yet
 	files   *tree.Tree
-	ignore  *ignorer // nil: .gitignore does not count
+	ignores bool // .gitignore counts
 	written map[string]delivery
 	apart   []string        // paths that somebody else changed after an operation had written them
 	kept    int             // bytes of what was read
@@ -56,10 +56,7 @@ func newPlan(r *repository, base hash) (*plan, error) {
 	return &plan{repo: r, base: base, files: files, changes: map[string]*change{}, folders: map[string]bool{}}, nil
 }
 
-func (p *plan) close() {
-	p.files.Close()
-	_ = p.ignore.endAsking()
-}
+func (p *plan) close() { p.files.Close() }
 
 // name takes paths into the plan; a folder stands for the changes below it that git status tells. Paths
 // that Git cannot have (in .git, with "..") and the run-time folder are left out.
@@ -142,20 +139,34 @@ func (p *plan) load(log *slog.Logger) error {
 		return err
 	}
 	p.sizes = sizes
+	var ignored map[string]bool
+	if p.ignores {
+		var untracked []string
+		for path := range p.changes {
+			if _, err := p.files.Stat(path); err == nil && have[path].Mode == 0 {
+				untracked = append(untracked, path)
+			}
+		}
+		if ignored, err = p.ignored(untracked); err != nil {
+			return err
+		}
+	}
 	for _, c := range p.sorted() {
 		c.old = have[c.path]
 		load := p.loadOne
 		if _, ok := p.written[c.path]; ok {
 			load = p.loadWritten
 		}
-		if err := load(c); err != nil {
+		if ignored[c.path] {
+			c.skipped = "ignored"
+		} else if err := load(c); err != nil {
 			return err
 		}
 		if c.skipped != "" && c.old.Mode == 0 && log != nil {
 			log.Debug("file left out of the audit", "path", c.path, "reason", c.skipped)
 		}
 	}
-	return p.ignore.endAsking()
+	return nil
 }
 
 func (p *plan) sorted() []*change {
@@ -183,9 +194,6 @@ func (p *plan) loadOne(c *change) error {
 		return nil
 	case err == nil && isLink(st) && dangerousLink(c.path):
 		c.skipped = "a link with a name that means something to Git"
-		return nil
-	case err == nil && c.old.Mode == 0 && p.ignore.match(c.path):
-		c.skipped = "ignored"
 		return nil
 	}
 	var e entry

@@ -16,7 +16,7 @@ import (
 //
 //	<ref>.lock with our commit in it                                  removed, and an empty HEAD.lock
 //	our index is in place, index.lock is ours, the branch as before   the branch is moved to our commit
-//	the branch is at our commit                                       entries that still are as before it follow
+//	the branch is at our commit                                       heal looks whether the index has it
 //	index.lock is ours                                                removed at the end
 func (r *repository) repair(step func(string)) (lost []string, err error) {
 	m, err := r.readMark()
@@ -64,9 +64,8 @@ func (r *repository) repairMarked(m *mark, step func(string)) (lost []string, er
 		}
 		return lost, nil
 	}
-	if err := r.follow(m, changes); err != nil {
-		return nil, err
-	}
+	r.mem.keepOwn(changes)
+	r.mem.level = state{}
 	return nil, syncAll(r.git, []string{r.git, r.path(m.Branch), filepath.Dir(r.path(m.Branch)), r.path("index")})
 }
 
@@ -119,33 +118,6 @@ func pathsOf(all []*change) (paths []string) {
 		paths = append(paths, c.path)
 	}
 	return paths
-}
-
-// follow makes index entries that are still as before a commit as they are in it. The branch ahead
-// of the index would make a person's next commit take the new mail away.
-func (r *repository) follow(m *mark, changes []*change) error {
-	s, err := r.checkIndex()
-	if err != nil || !s.exists {
-		return err
-	}
-	of := map[string]*change{}
-	for _, c := range changes {
-		of[c.path] = c
-	}
-	other, err := r.staged(hashOf(m.New), func(path []byte) bool { return of[string(path)] != nil })
-	if err != nil {
-		return err
-	}
-	var behind []*change
-	for path, now := range other {
-		if c := of[path]; now == c.old {
-			behind = append(behind, c)
-		}
-	}
-	if len(behind) == 0 {
-		return nil
-	}
-	return r.restage(m, s, behind)
 }
 
 // restage puts an index with the changes into place, under a lock that the mark knows. errMoved:

@@ -43,7 +43,7 @@ func (r *repository) eachCommit(ctx context.Context, tip string, fn func(*commit
 	args = slices.Concat([]string{"log", "-z", logFormat, "--no-color", "--no-show-signature", "--encoding=UTF-8"},
 		args[:len(args):len(args)])
 	args = slices.Insert(args, 6, tip)
-	return r.stream(ctx, func(field []byte) error {
+	return r.stream(ctx, nil, func(field []byte) error {
 		f = append(f, string(field))
 		if len(f) < 5 {
 			return nil
@@ -253,7 +253,7 @@ func (l *Log) AsOf(ctx context.Context, at history.Moment, folder string, show f
 		return err
 	}
 	var all []history.OldFile
-	err = repo.stream(ctx, func(record []byte) error {
+	err = repo.stream(ctx, nil, func(record []byte) error {
 		meta, path, _ := strings.Cut(string(record), "\t")
 		if f := strings.Fields(meta); len(f) == 3 && f[1] == "blob" && strings.HasPrefix(path+"/", folder+"/") {
 			all = append(all, history.OldFile{Path: path, Content: func() ([]byte, error) { return repo.read("blob", f[2]) }})
@@ -314,7 +314,7 @@ func (r *repository) findCommit(ctx context.Context, tip hash, at history.Moment
 	if tip.IsZero() {
 		return found, false, first, nil
 	}
-	err = r.stream(ctx, func(record []byte) error {
+	err = r.stream(ctx, nil, func(record []byte) error {
 		name, made, _ := bytes.Cut(record, []byte(" "))
 		first = unixTime(string(made))
 		switch {
