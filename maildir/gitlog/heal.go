@@ -93,12 +93,11 @@ func (l *Log) followOwn(repo *repository) error {
 		l.mem.level = now
 		return nil
 	}
-	sum := at.commit.String() // the branch is to stay
-	if err := repo.restage(&mark{Branch: at.branch, Old: sum, New: sum}, index, found.inIndex); err != nil {
-		return err
+	err = repo.restage(at, index, found.inIndex)
+	if err == nil {
+		l.cfg.Log.Info("git index brought level with the branch", "files", len(found.inIndex))
 	}
-	l.cfg.Log.Info("git index brought level with the branch", "files", len(found.inIndex))
-	return repo.unstage()
+	return err
 }
 
 // undoing is what somebody has undone of our last commits.

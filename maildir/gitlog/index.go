@@ -247,11 +247,7 @@ func (r *repository) haveIndex(at head) error {
 	if err != nil || s.exists || at.commit.IsZero() {
 		return err
 	}
-	sum := at.commit.String() // the branch is to stay
-	if err := r.restage(&mark{Branch: at.branch, Old: sum, New: sum}, s, nil); err != nil {
-		return err
-	}
-	return r.unstage()
+	return r.restage(at, s, nil)
 }
 
 // copyIndex copies .git/index to a file of ours, with its time, by which Git tells which entries may be

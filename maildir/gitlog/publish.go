@@ -38,7 +38,7 @@ type publication struct {
 	locked bool // index.lock is ours
 	move   *refMove
 	step   func(string)
-	land   func() // called before the branch moves
+	land   func() // called before the branch moves; nil where it stays
 }
 
 var (
@@ -72,12 +72,13 @@ func (p *publication) prepare(index hash) error {
 		return err
 	}
 	p.step("staged")
-	err := syncAll(r.git, r.stagedFiles())
-	if err != nil {
-		return err
+	if p.commit != p.at.commit {
+		var err error
+		if p.move, err = r.startMove(m); err != nil {
+			return err
+		}
 	}
-	p.move, err = r.startMove(m)
-	return err
+	return syncAll(r.git, r.stagedFiles())
 }
 
 // reserve takes index.lock before the commit is built, for when a person's commits follow each
@@ -252,7 +253,9 @@ func (p *publication) finish() error {
 		return err
 	}
 	p.step("index moved")
-	p.land()
+	if p.land != nil {
+		p.land()
+	}
 	if err := p.move.commit(); err != nil {
 		return errors.Join(errHalf, err)
 	}
@@ -343,6 +346,9 @@ func (r *repository) startMove(k *mark) (*refMove, error) {
 // prepare locks HEAD and the branch. errMoved: the branch has another value by now. *hold: somebody
 // else has a lock.
 func (m *refMove) prepare() error {
+	if m == nil {
+		return nil
+	}
 	err := m.say("start\nupdate "+m.branch+" "+m.new+" "+m.old+"\nprepare\n", "prepare: ok")
 	if err == nil {
 		return nil
@@ -361,6 +367,9 @@ func (m *refMove) prepare() error {
 
 // commit moves the branch.
 func (m *refMove) commit() error {
+	if m == nil {
+		return nil
+	}
 	err := m.say("commit\n", "commit: ok")
 	if err == nil {
 		err = m.close()

@@ -2,7 +2,6 @@ package gitlog
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -120,42 +119,19 @@ func pathsOf(all []*change) (paths []string) {
 	return paths
 }
 
-// restage puts an index with the changes into place, under a lock that the mark knows. errMoved:
-// somebody has written the index meanwhile.
-func (r *repository) restage(m *mark, was seen, changes []*change) error {
-	sum, err := r.makeIndex(r.path(indexStage), hashOf(m.Old), changes)
+// restage puts an index with the changes into place, and leaves the branch where it is. errMoved: somebody
+// has moved the branch or written the index meanwhile.
+func (r *repository) restage(at head, was seen, changes []*change) error {
+	index, err := r.makeIndex(r.path(indexStage), at.commit, changes)
 	if err != nil {
 		return err
 	}
-	m.Index = append(m.Index, sum.String())
-	if err := r.writeMark(m); err != nil {
-		return err
+	p := &publication{repo: r, at: at, commit: at.commit, seen: was, step: func(string) {}}
+	switch err = p.run(r.ctx, index); {
+	case isMade(err): // which tells of a commit elsewhere
+		err = errors.New(err.Error())
+	case err != nil:
+		p.abandon()
 	}
-	held, err := m.holds(r)
-	if err != nil {
-		return err
-	}
-	if !held {
-		if err := r.stageLock(m); err != nil {
-			return err
-		}
-	}
-	if err := syncAll(r.git, r.stagedFiles()); err != nil {
-		return err
-	}
-	if !held {
-		if err := link(r.path(lockStage), r.path("index.lock")); errors.Is(err, fs.ErrExist) {
-			return r.lockedBy("index.lock")
-		} else if err != nil {
-			return err
-		}
-	}
-	now, err := r.seeIndex()
-	if err == nil && !now.sameIndex(was) {
-		err = errMoved
-	}
-	if err == nil {
-		err = os.Rename(r.path(indexStage), r.path("index"))
-	}
-	return errors.Join(err, os.Remove(r.path("index.lock")))
+	return err
 }
