@@ -164,7 +164,7 @@ func (l *Log) commit(ctx context.Context, b batch) (err error) {
 // attempt builds the commits on what HEAD is now and publishes them. A batch that makes no
 // difference needs none, but an operation is told in any case.
 func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
-	repo, err := l.openRepaired(ctx)
+	repo, at, err := l.openReady(ctx)
 	if err != nil {
 		return err
 	}
@@ -172,17 +172,7 @@ func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 	if len(b.ops)+len(b.edits) == 0 {
 		return nil
 	}
-	if err := repo.busy(); err != nil {
-		return err
-	}
-	at, err := l.branch(repo)
-	if err != nil {
-		return err
-	}
 	if err := errors.Join(repo.checkObjects(), repo.makeOwn()); err != nil { // before two ask for it at once
-		return err
-	}
-	if err := repo.haveIndex(at); err != nil {
 		return err
 	}
 	p := &publication{repo: repo, at: at, step: l.step}
@@ -199,6 +189,26 @@ func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 		p.abandon()
 	}
 	return err
+}
+
+// openReady opens the repository where it is a time to commit, and sees to it that there is an index. The
+// caller holds the turn, and closes it.
+func (l *Log) openReady(ctx context.Context) (*repository, head, error) {
+	repo, err := l.openRepaired(ctx)
+	if err != nil {
+		return nil, head{}, err
+	}
+	var at head
+	if err = repo.busy(); err == nil {
+		at, err = l.branch(repo)
+	}
+	if err == nil {
+		err = repo.haveIndex(at)
+	}
+	if err != nil {
+		repo.Close()
+	}
+	return repo, at, err
 }
 
 // publish builds the commits of a batch on what HEAD is now and moves the branch; made is false
@@ -335,17 +345,11 @@ func (l *Log) unsaved(ctx context.Context, paths []string, mem *memory) ([]*chan
 		}
 		l.mu.Unlock()
 	}
-	plan, err := newPlan(repo, at.commit)
+	plan, err := l.build(repo, at, batch{edits: paths, force: true})
 	if err != nil {
 		return nil, err
 	}
 	defer plan.close()
-	if err := plan.name(paths); err != nil {
-		return nil, err
-	}
-	if err := plan.load(nil); err != nil {
-		return nil, err
-	}
 	var all []*change
 	for _, path := range paths {
 		_, err := plan.files.Stat(orDot(path))

@@ -91,7 +91,14 @@ func (l *Log) missed(ctx context.Context, before uint64) (found []string, more b
 		return nil, false, err
 	}
 	defer done()
-	if err = l.exclusive(ctx, func() error { return l.openComparison(ctx) }); err != nil {
+	err = l.exclusive(ctx, func() error {
+		repo, _, err := l.openReady(ctx)
+		if err == nil {
+			repo.Close()
+		}
+		return err
+	})
+	if err != nil {
 		return nil, false, err
 	}
 	repo, err := l.openRepository(ctx, newMemory())
@@ -104,23 +111,6 @@ func (l *Log) missed(ctx context.Context, before uint64) (found []string, more b
 		return found, true, nil
 	}
 	return found, false, err
-}
-
-// openComparison looks whether this is a time to compare. The caller holds the turn.
-func (l *Log) openComparison(ctx context.Context) error {
-	repo, err := l.openRepaired(ctx)
-	if err != nil {
-		return err
-	}
-	defer repo.Close()
-	if err := repo.busy(); err != nil {
-		return err
-	}
-	at, err := l.branch(repo)
-	if err != nil {
-		return err
-	}
-	return repo.haveIndex(at)
 }
 
 var errFull = errors.New("enough for one commit")

@@ -19,6 +19,17 @@ const (
 // errChanging says that a file has another size by now.
 var errChanging = errors.New("the file changes while it is read")
 
+// syncAll makes the files at paths below dir, and all folders above them, durable. On Linux that is one syncfs,
+// which reports write-back errors (docs/durability.md, "Why it is done this way").
+func syncAll(dir string, paths ...string) error {
+	t, err := tree.Open(dir, 0)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	return t.Sync(paths)
+}
+
 // isGone reports that nothing is at a path: to Git that holds behind a link, too.
 func isGone(err error) bool { return tree.FaultOf(err) == tree.FaultGone }
 

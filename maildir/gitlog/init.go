@@ -43,12 +43,12 @@ func Init(dir string) error {
 	if err != nil {
 		return err
 	}
-	names := []string{dir, tmp}
+	var names []string
 	for _, d := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags", "info"} {
 		if err := os.MkdirAll(filepath.Join(tmp, d), 0o755); err != nil {
 			return err
 		}
-		names = append(names, filepath.Join(tmp, d), filepath.Dir(filepath.Join(tmp, d)))
+		names = append(names, d)
 	}
 	for name, text := range map[string]string{
 		"HEAD":         "ref: refs/heads/main\n",
@@ -59,15 +59,15 @@ func Init(dir string) error {
 		if err := writeNew(filepath.Join(tmp, name), []byte(text), 0o644); err != nil {
 			return err
 		}
-		names = append(names, filepath.Join(tmp, name))
+		names = append(names, name)
 	}
-	if err := syncAll(dir, names); err != nil {
+	if err := syncAll(tmp, names...); err != nil {
 		return err
 	}
 	if err := os.Rename(tmp, git); err != nil {
 		return err
 	}
-	return syncAll(dir, []string{dir})
+	return syncAll(dir, ".git")
 }
 
 // nursery makes the folder in which the repository grows: below .mailtree, which Git ignores,

@@ -79,10 +79,8 @@ func (r *repository) stageLock(m *mark) error {
 	return r.stage(lockStage, []byte(m.Lock), 0o666)
 }
 
-// stagedFiles are the paths that must be durable before a lock is taken.
-func (r *repository) stagedFiles() []string {
-	return []string{r.path(indexStage), r.path(lockStage), r.path(markFile), r.git}
-}
+// syncStaged makes durable what must be so before a lock is taken.
+func (r *repository) syncStaged() error { return syncAll(r.git, indexStage, lockStage, markFile) }
 
 // unstage removes what is left of them, and the mark last.
 func (r *repository) unstage() error {

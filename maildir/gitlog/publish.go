@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 )
@@ -78,7 +77,7 @@ func (p *publication) prepare(index hash) error {
 			return err
 		}
 	}
-	return syncAll(r.git, r.stagedFiles())
+	return r.syncStaged()
 }
 
 // reserve takes index.lock before the commit is built, for when a person's commits follow each
@@ -88,7 +87,7 @@ func (p *publication) reserve(ctx context.Context) error {
 	if err := p.repo.stageLock(&p.mark); err != nil {
 		return err
 	}
-	if err := syncAll(p.repo.git, p.repo.stagedFiles()); err != nil {
+	if err := p.repo.syncStaged(); err != nil {
 		return err
 	}
 	if err := p.lockIndex(ctx); err != nil {
@@ -273,19 +272,12 @@ func (p *publication) finish() error {
 		return errors.Join(errHalf, err)
 	}
 	p.step("unlocked")
-	if err := syncAll(r.git, p.moved()); err != nil {
+	if err := syncAll(r.git, "index", "logs/HEAD", "logs/"+p.at.branch, p.at.branch); err != nil {
 		return errors.Join(errUnsynced, err)
 	}
 	p.step("durable")
 	_ = r.unstage() // the commit is made and the locks may be somebody else's by now: what stays is found by repair
 	return nil
-}
-
-// moved are the paths of what the move has changed.
-func (p *publication) moved() []string {
-	path := p.repo.path
-	branch := path(p.at.branch)
-	return []string{path("logs/HEAD"), path("logs/" + p.at.branch), path("logs"), p.repo.git, branch, filepath.Dir(branch)}
 }
 
 // How long index.lock is kept after the move: from reading the index to locking it `git commit`

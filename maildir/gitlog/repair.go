@@ -3,7 +3,6 @@ package gitlog
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"slices"
 )
 
@@ -65,7 +64,7 @@ func (r *repository) repairMarked(m *mark, step func(string)) (lost []string, er
 	}
 	r.mem.keepOwn(changes)
 	r.mem.level = state{}
-	return nil, syncAll(r.git, []string{r.git, r.path(m.Branch), filepath.Dir(r.path(m.Branch)), r.path("index")})
+	return nil, syncAll(r.git, m.Branch, "index")
 }
 
 // repairRef finishes the move of the branch when the index has moved, and gives back the locks that a
