@@ -127,17 +127,26 @@ func (r *repository) command(ctx context.Context, args ...string) (*exec.Cmd, er
 
 // run runs a git command and returns what it says; env is added to its environment.
 func (r *repository) run(in io.Reader, env []string, args ...string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(r.ctx, commandLimit)
+	limit, all := commandLimit, args
+	if r.low {
+		limit, all = lookLimit, append([]string{"-c", "core.fsync=all"}, args...)
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, limit)
 	defer cancel()
-	c, err := r.command(ctx, args...)
+	c, err := r.command(ctx, all...)
 	if err != nil {
 		return nil, err
 	}
 	var out, said bytes.Buffer
 	c.Stdin, c.Stdout, c.Stderr = in, &out, &said
 	c.Env = append(c.Env, env...)
-	err = c.Run()
-	if err != nil {
+	if err = c.Start(); err != nil {
+		return nil, err
+	}
+	if r.low { // it works when nobody else wants to
+		_ = unix.Setpriority(unix.PRIO_PGRP, c.Process.Pid, 19)
+	}
+	if err = c.Wait(); err != nil {
 		err = &gitError{args: args, said: said.String(), err: err}
 	}
 	return out.Bytes(), err
@@ -267,9 +276,6 @@ func (r *repository) checkObjects() error {
 	r.checked = true
 	return nil
 }
-
-// lowPriority lets the processes of a command work when nobody else wants to.
-func lowPriority(c *exec.Cmd) { _ = unix.Setpriority(unix.PRIO_PGRP, c.Process.Pid, 19) }
 
 // programs are the git programs that were asked for their version: path and time to the error.
 var programs sync.Map

@@ -20,6 +20,7 @@ type repository struct {
 	objects talk // with git cat-file
 	owns    bool // ownFolder is made
 	checked bool // as of checkObjects
+	low     bool // its commands take long, at low priority, and make durable what they write
 }
 
 // newRepository is a look at the repository of the tree that does not ask whether there is one.

@@ -1,7 +1,6 @@
 package gitlog
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,11 +22,10 @@ import (
 // that a log of a path reads few of them. Both see ownFolder.
 
 const (
-	packWeight = 50               // a pack more slows Git down like so many loose objects
-	overdue    = 10               // so many times Config.Piled do not wait until it is quiet
-	tidyLimit  = 30 * time.Minute // for one run
-	tidyRetry  = time.Hour        // after a failure
-	leftover   = time.Hour        // older temporary files are nobody's
+	packWeight = 50        // a pack more slows Git down like so many loose objects
+	overdue    = 10        // so many times Config.Piled do not wait until it is quiet
+	tidyRetry  = time.Hour // after a failure
+	leftover   = time.Hour // older temporary files are nobody's
 )
 
 // pile is what has been written since packs were last put together. Guarded by Log.mu.
@@ -111,7 +109,7 @@ func (l *Log) repack(ctx context.Context) (before litter, err error) {
 		return before, err
 	}
 	start := time.Now()
-	if err := repo.pack(ctx); err != nil {
+	if err := repo.pack(); err != nil {
 		return before, err
 	}
 	after, err := repo.sweep(time.Now())
@@ -120,57 +118,31 @@ func (l *Log) repack(ctx context.Context) (before litter, err error) {
 	return before, err
 }
 
-// quiet reports why this is no moment to put packs together.
+// quiet reports why this is no moment to put packs together. A person's git gc keeps its process id in a file.
 func (r *repository) quiet() error {
-	if err := r.busy(); err != nil {
-		return err
-	}
-	if r.collecting() {
+	fi, err := os.Lstat(r.path("gc.pid"))
+	if transient(err) || err == nil && time.Since(fi.ModTime()).Abs() < staleGC {
 		return errors.New("git gc runs")
 	}
-	return nil
-}
-
-// collecting reports whether a person's git gc is running: it keeps its process id in a file.
-func (r *repository) collecting() bool {
-	fi, err := os.Lstat(r.path("gc.pid"))
-	return transient(err) || err == nil && time.Since(fi.ModTime()).Abs() < staleGC
+	return r.busy()
 }
 
 // staleGC is more than a gc of the mail takes, and less than git's own limit of twelve hours.
 const staleGC = time.Hour
 
-// pack puts packs together and brings the commit graph level with HEAD.
-func (r *repository) pack(ctx context.Context) error {
+// pack puts packs together and brings the commit graph level with HEAD, at low priority.
+func (r *repository) pack() error {
 	at, err := r.head()
 	if err != nil {
 		return err
 	}
-	err = r.maintain(ctx, "", "repack", "--geometric=2", "-d", "-l", "-n", "-q", "--no-write-bitmap-index")
+	r.low = true
+	_, err = r.run(nil, nil, "repack", "--geometric=2", "-d", "-l", "-n", "-q", "--no-write-bitmap-index")
 	if err == nil && !at.commit.IsZero() {
-		err = r.maintain(ctx, at.commit.String()+"\n", "commit-graph", "write", "--stdin-commits", "--changed-paths", "--no-progress")
+		name := strings.NewReader(at.commit.String() + "\n")
+		_, err = r.run(name, nil, "commit-graph", "write", "--stdin-commits", "--changed-paths", "--no-progress")
 	}
 	return err
-}
-
-// maintain runs a git command that may take long, at low priority.
-func (r *repository) maintain(ctx context.Context, in string, args ...string) error {
-	ctx, cancel := context.WithTimeout(ctx, tidyLimit)
-	defer cancel()
-	c, err := r.command(ctx, append([]string{"-c", "core.fsync=all"}, args...)...)
-	if err != nil {
-		return err
-	}
-	var said bytes.Buffer
-	c.Stdin, c.Stdout, c.Stderr = strings.NewReader(in), &said, &said
-	if err := c.Start(); err != nil {
-		return err
-	}
-	lowPriority(c)
-	if err := c.Wait(); err != nil {
-		return &gitError{args: args, said: said.String(), err: err}
-	}
-	return nil
 }
 
 // litter is what lies about in the object store.

@@ -221,7 +221,7 @@ func BenchmarkWalk(b *testing.B) {
 			}
 			repo, err := l.openRepository(b.Context(), newMemory())
 			if err == nil {
-				err = repo.pack(b.Context())
+				err = repo.pack()
 			}
 			if err != nil {
 				b.Fatal(err)
