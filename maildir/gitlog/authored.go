@@ -2,7 +2,6 @@ package gitlog
 
 import (
 	"context"
-	"errors"
 	"strconv"
 
 	"mailtree/maildir/history"
@@ -29,8 +28,5 @@ func (l *Log) Authored(ctx context.Context, agent string, n int) ([]history.Comm
 		}
 		return nil
 	}, "--first-parent", "-n", strconv.Itoa(lookBack))
-	if errors.Is(err, errFound) {
-		err = nil
-	}
 	return found, err
 }

@@ -2,7 +2,6 @@ package gitlog
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,9 +42,6 @@ func (l *Log) LastDone(ctx context.Context, agent, id string, wants func(verb st
 		}
 		return nil
 	})
-	if errors.Is(err, errFound) {
-		err = nil
-	}
 	return done, err
 }
 

@@ -166,7 +166,7 @@ func (e *gitError) Error() string {
 func (e *gitError) Unwrap() error { return e.err }
 
 // stream runs a git command that reads in and tells records which end with NUL, and calls each for every one
-// until that returns an error, which stream returns.
+// until that returns an error, which stream returns unless it is errFound.
 func (r *repository) stream(ctx context.Context, in io.Reader, each func(record []byte) error, env []string, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
@@ -188,6 +188,9 @@ func (r *repository) stream(ctx context.Context, in io.Reader, each func(record 
 	if err != nil {
 		cancel()
 		_ = c.Wait()
+		if errors.Is(err, errFound) {
+			return nil
+		}
 		return err
 	}
 	switch err = c.Wait(); {

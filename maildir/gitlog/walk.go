@@ -98,9 +98,6 @@ func (l *Log) Walk(ctx context.Context, q history.Query, each func(*history.Revi
 		}
 		return each(r)
 	}, limits...)
-	if errors.Is(err, errFound) && older == slack {
-		err = nil
-	}
 	return err
 }
 
@@ -272,7 +269,7 @@ func (c *commit) told() history.Commit {
 	return history.Commit{Hash: c.name.String(), At: c.made, Subject: oneLine(subject, subjectBytes)}
 }
 
-// errFound ends a walk early.
+// errFound ends a stream early.
 var errFound = errors.New("found")
 
 // commitAt finds the commit of a moment.
@@ -330,8 +327,5 @@ func (r *repository) findCommit(ctx context.Context, tip hash, at history.Moment
 		found = hashOf(string(name))
 		return nil
 	}, nil, "log", "-z", "--format=tformat:%H %ct", tip.String())
-	if errors.Is(err, errFound) {
-		err = nil
-	}
 	return found, several, first, err
 }

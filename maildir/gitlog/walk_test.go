@@ -253,7 +253,7 @@ func BenchmarkWalk(b *testing.B) {
 				if err := l.Walk(b.Context(), history.OfRemoved(), func(*history.Revision) error { return nil }); err != nil {
 					b.Fatal(err)
 				}
-				if err := l.Walk(b.Context(), of["message"], func(*history.Revision) error { return errFound }); !errors.Is(err, errFound) {
+				if err := l.Walk(b.Context(), of["message"], func(*history.Revision) error { return errFound }); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -1,6 +1,7 @@
 package gitlog
 
 import (
+	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
 )
 
@@ -112,5 +113,8 @@ func (p *plan) isStill(c *change, is writer.Written, mode uint32) (bool, error) 
 		return true, nil
 	}
 	same, err := p.files.SameBytes(c.path, is.Data)
+	if !same {
+		c.seen = tree.FileStat{} // it is not the state of what is committed
+	}
 	return same, ifTransient(err)
 }
