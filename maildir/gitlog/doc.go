@@ -1,8 +1,9 @@
 // Package gitlog is the audit of a mail tree: it puts every operation of the server, and the edits
 // of others, into commits of the tree's Git repository. It implements history.Log. Git does Git: it reads
 // objects (cat-file), writes them (fast-import), makes the next index (update-index), moves the branch
-// (update-ref), compares (status, check-ignore) and tells the history (log). This package knows when and
-// what: queue, plan, publish, repair, heal, catch up, tidy, walk.
+// (update-ref), compares (status, check-ignore), tells the history (log, diff-tree) and reads its
+// configuration (config). This package knows when and what: queue, plan, publish, repair, heal, catch up,
+// tidy, walk.
 //
 // # What holds
 //
@@ -91,7 +92,6 @@
 // # Files below .git
 //
 //	mailtree-index, -lock         the next index and index.lock, before they are put into place
-//	mailtree-look                 an index of HEAD, for a comparison where there is none
 //	mailtree-mark                 what we are about to do under Git's locks (mark)
 //	mailtree-branch               the recorded branch; remove it to record another one
 //	mailtree-git                  what our git commands see as their repository (ownFolder)
