@@ -124,7 +124,7 @@ func (c *Changer) Publish(w *Write) error {
 			err = c.renameNew(from, to)
 		}
 	case Remove:
-		if err = c.tree.root.Rename(to, from); errors.Is(err, fs.ErrNotExist) && !w.There {
+		if err = c.rename(to, from); errors.Is(err, fs.ErrNotExist) && !w.There {
 			w.Gone, err = true, nil
 		}
 	}
@@ -154,7 +154,7 @@ func (c *Changer) Undo(w *Write) error {
 		if w.Action == Remove || w.Staged == "" {
 			return nil
 		}
-		return IgnoreGone(c.tree.root.Remove(from))
+		return IgnoreGone(c.remove(from))
 	}
 	w.Done = false
 	if w.Action == Remove {
@@ -174,37 +174,35 @@ func (c *Changer) Undo(w *Write) error {
 		if err := c.exchange(from, to); err != nil {
 			return err
 		}
-		return IgnoreGone(c.tree.root.Remove(from))
+		return IgnoreGone(c.remove(from))
 	}
-	return IgnoreGone(c.tree.root.Remove(to))
+	return IgnoreGone(c.remove(to))
 }
 
 // Tidy removes what a finished write left below tmp: the file that was replaced or removed.
 func (c *Changer) Tidy(w *Write) {
 	if w.Action != Create && !w.Gone && c.holdTree() == nil {
-		c.tree.root.Remove(TmpDir + "/" + w.Staged)
+		c.remove(TmpDir + "/" + w.Staged)
 	}
 }
 
 // Touch sets the time of an untracked run-time file, making it where it is missing. Errors: a
 // *FormatError for what is no regular file.
 func (t *Tree) Touch(p string, now time.Time) error {
-	if err := t.hold(); err != nil {
-		return err
-	}
-	defer t.release()
-	if st, err := t.Stat(p); err == nil && !st.Mode.IsRegular() {
-		return NotRegular(st.Mode)
-	}
-	if err := t.root.MkdirAll(path.Dir(p), 0o700); err != nil {
-		return err
-	}
-	f, err := t.root.OpenFile(p, os.O_WRONLY|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
-	if err != nil {
-		return err
-	}
-	f.Close()
-	return t.root.Chtimes(p, now, now)
+	return t.withRoot(func(root *os.Root) error {
+		if st, err := t.Stat(p); err == nil && !st.Mode.IsRegular() {
+			return NotRegular(st.Mode)
+		}
+		if err := root.MkdirAll(path.Dir(p), 0o700); err != nil {
+			return err
+		}
+		f, err := root.OpenFile(p, os.O_WRONLY|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+		if err != nil {
+			return err
+		}
+		f.Close()
+		return root.Chtimes(p, now, now)
+	})
 }
 
 // IgnoreGone returns err, but nil where it says that nothing is there.
@@ -245,38 +243,32 @@ func ReplaceFile(name string, data []byte, mode fs.FileMode) error {
 // other processes may do the same. It is not durable. Nothing is made where no store was opened:
 // there is no place to stage it then, which is fs.ErrNotExist.
 func (t *Tree) WriteRun(p string, data []byte) error {
-	if err := t.hold(); err != nil {
+	return t.withRoot(func(root *os.Root) error {
+		if st, err := t.Stat(TmpDir); err != nil || !st.Mode.IsDir() {
+			return cmp.Or(err, fs.ErrNotExist)
+		}
+		staged := fmt.Sprintf("%s/%s-%d-%d", TmpDir, path.Base(p), os.Getpid(), time.Now().UnixNano())
+		f, err := root.OpenFile(staged, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
+		if err != nil {
+			return err
+		}
+		_, err = f.Write(data)
+		if err = cmp.Or(err, f.Close()); err == nil {
+			err = root.MkdirAll(path.Dir(p), 0o700)
+		}
+		if err == nil {
+			err = root.Rename(staged, p)
+		}
+		if err != nil {
+			root.Remove(staged)
+		}
 		return err
-	}
-	defer t.release()
-	if st, err := t.Stat(TmpDir); err != nil || !st.Mode.IsDir() {
-		return cmp.Or(err, fs.ErrNotExist)
-	}
-	staged := fmt.Sprintf("%s/%s-%d-%d", TmpDir, path.Base(p), os.Getpid(), time.Now().UnixNano())
-	f, err := t.root.OpenFile(staged, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = cmp.Or(err, f.Close()); err == nil {
-		err = t.root.MkdirAll(path.Dir(p), 0o700)
-	}
-	if err == nil {
-		err = t.root.Rename(staged, p)
-	}
-	if err != nil {
-		t.root.Remove(staged)
-	}
-	return err
+	})
 }
 
 // RemoveRun removes a file of the untracked run-time state; where none is there it does nothing.
 func (t *Tree) RemoveRun(p string) error {
-	if err := t.hold(); err != nil {
-		return err
-	}
-	defer t.release()
-	return IgnoreGone(t.root.Remove(p))
+	return t.withRoot(func(root *os.Root) error { return IgnoreGone(root.Remove(p)) })
 }
 
 // SyncDir makes durable which names a folder outside any tree has.
@@ -291,16 +283,14 @@ func SyncDir(name string) error {
 
 // SyncFolder makes durable which names the folder at p has.
 func (t *Tree) SyncFolder(p string) error {
-	if err := t.hold(); err != nil {
-		return err
-	}
-	defer t.release()
-	d, err := t.root.Open(p)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
+	return t.withRoot(func(root *os.Root) error {
+		d, err := root.Open(p)
+		if err != nil {
+			return err
+		}
+		defer d.Close()
+		return d.Sync()
+	})
 }
 
 // Exists reports whether anything lies at p; false also where its folder may not be searched. The
@@ -354,9 +344,5 @@ func (t *Tree) EmptyTmp() error {
 
 // RemoveStaged removes what lies below tmp by that name, a folder with all that is in it.
 func (t *Tree) RemoveStaged(name string) error {
-	if err := t.hold(); err != nil {
-		return err
-	}
-	defer t.release()
-	return IgnoreGone(t.root.RemoveAll(TmpDir + "/" + name))
+	return t.withRoot(func(root *os.Root) error { return root.RemoveAll(TmpDir + "/" + name) })
 }

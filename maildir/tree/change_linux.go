@@ -144,6 +144,21 @@ func (c *Changer) renameNew(from, to string) error { return c.rename2(from, to, 
 // exchange swaps the two files in one step; fs.ErrNotExist when to is missing.
 func (c *Changer) exchange(from, to string) error { return c.rename2(from, to, unix.RENAME_EXCHANGE) }
 
+// rename renames from to to, whatever is there.
+func (c *Changer) rename(from, to string) error { return c.rename2(from, to, 0) }
+
+// remove removes a file.
+func (c *Changer) remove(p string) error {
+	dir, err := c.folder(path.Dir(p))
+	if err != nil {
+		return err
+	}
+	if err := unix.Unlinkat(dir, path.Base(p), 0); err != nil {
+		return &fs.PathError{Op: "remove", Path: p, Err: err}
+	}
+	return nil
+}
+
 func (c *Changer) rename2(from, to string, flags uint) error {
 	a, err := c.folder(path.Dir(from))
 	if err != nil {

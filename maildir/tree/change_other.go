@@ -38,7 +38,7 @@ func (t *Tree) Sync(paths []string) error {
 }
 
 func (t *Tree) syncOne(p string) error {
-	f, err := t.root.Open(p)
+	f, err := t.sys.root.Open(p)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (c *Changer) MakeDir(dir string) error {
 	}
 	err := c.tree.linkless(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := c.tree.root.MkdirAll(dir, 0o700); err != nil {
+		if err := c.tree.sys.root.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
 		return c.tree.linkless(dir)
@@ -77,7 +77,7 @@ func (c *Changer) writeStaged(name string, data []byte) (st FileStat, err error)
 	if err := c.MakeDir(TmpDir); err != nil {
 		return st, err
 	}
-	f, err := c.tree.root.OpenFile(TmpDir+"/"+name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := c.tree.sys.root.OpenFile(TmpDir+"/"+name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return st, err
 	}
@@ -93,23 +93,29 @@ func (c *Changer) writeStaged(name string, data []byte) (st FileStat, err error)
 	return st, err
 }
 
+// rename renames from to to, whatever is there.
+func (c *Changer) rename(from, to string) error { return c.tree.sys.root.Rename(from, to) }
+
+// remove removes a file.
+func (c *Changer) remove(p string) error { return c.tree.sys.root.Remove(p) }
+
 // renameNew renames from to to; fs.ErrExist when to is there already.
 func (c *Changer) renameNew(from, to string) error {
-	if err := c.tree.root.Link(from, to); err != nil {
+	if err := c.tree.sys.root.Link(from, to); err != nil {
 		return err
 	}
-	return c.tree.root.Remove(from)
+	return c.tree.sys.root.Remove(from)
 }
 
 // exchange swaps the two files, to in one step; fs.ErrNotExist when to is missing.
 func (c *Changer) exchange(from, to string) error {
 	old := from + ".old"
-	if err := c.tree.root.Link(to, old); err != nil {
+	if err := c.tree.sys.root.Link(to, old); err != nil {
 		return err
 	}
-	if err := c.tree.root.Rename(from, to); err != nil {
-		c.tree.root.Remove(old)
+	if err := c.tree.sys.root.Rename(from, to); err != nil {
+		c.tree.sys.root.Remove(old)
 		return err
 	}
-	return c.tree.root.Rename(old, from)
+	return c.tree.sys.root.Rename(old, from)
 }

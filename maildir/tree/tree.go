@@ -46,10 +46,9 @@ type Tree struct {
 	Fail func(p string) error
 
 	mu     sync.Mutex
-	users  int      // those who hold the folder now
-	pinned bool     // Open is one of them, until Close
-	root   *os.Root // while there are users
-	sys    system   // what the operating system does better than os.Root, while there are users
+	users  int    // those who hold the folder now
+	pinned bool   // Open is one of them, until Close
+	sys    system // the folder, while there are users
 }
 
 // SyncCall is what Tree.Fail is asked with before a sync.
@@ -126,11 +125,7 @@ func (t *Tree) hold() (err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.users == 0 {
-		if t.root, err = os.OpenRoot(t.dir); err != nil {
-			return err
-		}
 		if err = t.openSystem(); err != nil {
-			t.root.Close()
 			return err
 		}
 	}
@@ -143,7 +138,6 @@ func (t *Tree) release() {
 	defer t.mu.Unlock()
 	if t.users--; t.users == 0 {
 		t.closeSystem()
-		t.root.Close()
 	}
 }
 
@@ -250,11 +244,20 @@ func (t *Tree) ReadOwned(p string, limit int64, uid int) ([]byte, error) {
 
 // Rename puts the file at from in the place of to. It is not durable before Sync or SyncFolder.
 func (t *Tree) Rename(from, to string) error {
+	return t.withRoot(func(root *os.Root) error { return root.Rename(from, to) })
+}
+
+// withRoot calls do with the folder as an os.Root.
+func (t *Tree) withRoot(do func(root *os.Root) error) error {
 	if err := t.hold(); err != nil {
 		return err
 	}
 	defer t.release()
-	return t.root.Rename(from, to)
+	root, err := t.rooted()
+	if err != nil {
+		return err
+	}
+	return do(root)
 }
 
 // Walk calls fn for every file below the folder under ("" or "." for all), links and devices

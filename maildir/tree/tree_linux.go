@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -18,11 +19,11 @@ func ctime(s *syscall.Stat_t) int64 { return s.Ctim.Nano() }
 // refuses links in it, where os.Root opens every folder on the way (measured: a third of the cost
 // of a send).
 type system struct {
-	fd int // the tree's folder
+	fd   int      // the tree's folder
+	root *os.Root // the same, for what is done seldom; nil until somebody asks for it
 }
 
-// openSystem opens the folder that root is. Errors: ESTALE where another one has just taken its
-// place.
+// openSystem opens the folder. Errors: ENOTDIR for a symbolic link that must not be one.
 func (t *Tree) openSystem() error {
 	flags := unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC
 	if t.noLink {
@@ -32,22 +33,35 @@ func (t *Tree) openSystem() error {
 	if err != nil {
 		return &fs.PathError{Op: "open", Path: t.dir, Err: err}
 	}
-	var here unix.Stat_t
-	root, err := t.root.Stat(".")
-	if err == nil {
-		err = unix.Fstat(fd, &here)
+	t.sys.fd = fd
+	return nil
+}
+
+// rooted returns the folder, which the caller holds, as an os.Root. Errors: ESTALE where another folder has
+// taken its place since it was opened.
+func (t *Tree) rooted() (*os.Root, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.sys.root != nil {
+		return t.sys.root, nil
 	}
-	if err == nil {
-		if at, ok := root.Sys().(*syscall.Stat_t); !ok || at.Ino != here.Ino || at.Dev != here.Dev {
+	root, err := os.OpenRoot(t.dir)
+	if err != nil {
+		return nil, err
+	}
+	var held unix.Stat_t
+	fi, err := root.Stat(".")
+	if err = cmp.Or(err, unix.Fstat(t.sys.fd, &held)); err == nil {
+		if at, ok := fi.Sys().(*syscall.Stat_t); !ok || at.Ino != held.Ino || at.Dev != held.Dev {
 			err = &fs.PathError{Op: "open", Path: t.dir, Err: unix.ESTALE}
 		}
 	}
 	if err != nil {
-		unix.Close(fd)
-		return err
+		root.Close()
+		return nil, err
 	}
-	t.sys = system{fd: fd}
-	return nil
+	t.sys.root = root
+	return root, nil
 }
 
 // checkSystem tells whether the system can do what system needs.
@@ -58,7 +72,13 @@ func (t *Tree) checkSystem() error {
 	return nil
 }
 
-func (t *Tree) closeSystem() { unix.Close(t.sys.fd) }
+func (t *Tree) closeSystem() {
+	unix.Close(t.sys.fd)
+	if t.sys.root != nil {
+		t.sys.root.Close()
+		t.sys.root = nil
+	}
+}
 
 // open2 opens p below the tree; no element of p may be a link, but with O_PATH|O_NOFOLLOW the last.
 // Errors: as of hold too.

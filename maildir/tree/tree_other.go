@@ -11,23 +11,27 @@ import (
 	"syscall"
 )
 
-// system is empty where os.Root has to do.
-type system struct{}
+// system holds the tree's folder.
+type system struct{ root *os.Root }
 
-// openSystem refuses a symbolic link in the folder's place. Errors: fs.ErrNotExist.
-func (t *Tree) openSystem() error {
-	if !t.noLink {
-		return nil
+// openSystem opens the folder. Errors: fs.ErrNotExist; ENOTDIR for a symbolic link that must not be one.
+func (t *Tree) openSystem() (err error) {
+	if t.noLink {
+		fi, err := os.Lstat(t.dir)
+		if err == nil && !fi.IsDir() {
+			err = &fs.PathError{Op: "open", Path: t.dir, Err: syscall.ENOTDIR}
+		}
+		if err != nil {
+			return err
+		}
 	}
-	fi, err := os.Lstat(t.dir)
-	if err == nil && !fi.IsDir() {
-		err = &fs.PathError{Op: "open", Path: t.dir, Err: syscall.ENOTDIR}
-	}
+	t.sys.root, err = os.OpenRoot(t.dir)
 	return err
 }
 
-func (t *Tree) checkSystem() error { return nil }
-func (t *Tree) closeSystem()       {}
+func (t *Tree) checkSystem() error        { return nil }
+func (t *Tree) closeSystem()              { t.sys.root.Close() }
+func (t *Tree) rooted() (*os.Root, error) { return t.sys.root, nil }
 
 // Stat looks at p without following any link. An error is as of os.Lstat, or a *FormatError behind
 // a link.
@@ -39,7 +43,7 @@ func (t *Tree) Stat(p string) (FileStat, error) {
 	if err := t.linkless(path.Dir(p)); err != nil {
 		return FileStat{}, err
 	}
-	fi, err := t.root.Lstat(p)
+	fi, err := t.sys.root.Lstat(p)
 	if err != nil {
 		return FileStat{}, err
 	}
@@ -57,7 +61,7 @@ func (t *Tree) Open(p string) (io.ReadCloser, FileStat, error) {
 	if err := t.linkless(path.Dir(p)); err != nil {
 		return nil, FileStat{}, err
 	}
-	f, err := t.root.OpenFile(p, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	f, err := t.sys.root.OpenFile(p, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		if st, serr := t.Stat(p); serr == nil && !st.Mode.IsRegular() {
 			return nil, st, NotRegular(st.Mode)
@@ -87,7 +91,7 @@ func (t *Tree) OpenFile(p string, flags int) (*os.File, FileStat, error) {
 	case err != nil && (flags&os.O_CREATE == 0 || !errors.Is(err, fs.ErrNotExist)):
 		return nil, before, err
 	}
-	f, err := t.root.OpenFile(p, flags|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+	f, err := t.sys.root.OpenFile(p, flags|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return nil, FileStat{}, err
 	}
@@ -117,7 +121,7 @@ func (t *Tree) linkless(dir string) error {
 		if c != '/' {
 			continue
 		}
-		fi, err := t.root.Lstat(dir[:i])
+		fi, err := t.sys.root.Lstat(dir[:i])
 		if err != nil {
 			return err
 		}
@@ -137,7 +141,7 @@ func (t *Tree) openFolder(dir string) (*os.File, error) {
 	if err := t.linkless(dir); err != nil {
 		return nil, err
 	}
-	return t.root.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+	return t.sys.root.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
 }
 
 // statIn looks at an entry of a folder.
