@@ -64,7 +64,7 @@ func (s *Store) Edited(ctx context.Context, paths []string, scan bool) {
 
 func (s *Store) edited(ctx context.Context, slug string, paths []string, scan bool) {
 	p := s.known(slug)
-	if p != nil && p.isRemoved() {
+	if p != nil && scan && p.isRemoved() { // the watcher tells of the folder itself
 		s.endProject(ctx, p)
 		p = nil
 	}
@@ -130,8 +130,8 @@ func (p *Project) Rescan(ctx context.Context) error {
 }
 
 // ingestEdited ingests what others changed, or a part of it, between two groups.
-func (p *Project) ingestEdited(ctx context.Context) {
-	e := p.takeEdits()
+func (p *Project) ingestEdited(ctx context.Context, c *tree.Changer) {
+	e := p.takeEdits(c)
 	err := p.ingestOthers(ctx, e.paths)
 	if err == nil && len(e.level) > 0 {
 		err = p.needRead()
@@ -152,7 +152,7 @@ const mostEdits = 256
 
 // takeEdits returns what was reported since the last time, a part of it when that is much. The server's
 // own files, found as they were when they were ingested, are left out.
-func (p *Project) takeEdits() (e edits) {
+func (p *Project) takeEdits(c *tree.Changer) (e edits) {
 	p.mu.Lock()
 	reported, level := p.edited, p.compared
 	p.edited, p.compared, p.asked = map[string]bool{}, nil, false
@@ -162,10 +162,6 @@ func (p *Project) takeEdits() (e edits) {
 	if len(all) > mostEdits {
 		all, later = firstEdits(all)
 	}
-	p.store.looking <- struct{}{}
-	defer func() { <-p.store.looking }()
-	c := p.tree.Changer(p.store.limits.Folders)
-	defer c.Close()
 	for _, path := range all {
 		if st, err := c.Stat(path); err == nil && p.writer.ConfirmOwn(path, st) {
 			p.noteUnread([]string{path}, nil)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"mailtree/maildir/session"
+	"mailtree/maildir/tree"
 )
 
 // Later is the number of operations that wait for others to end.
@@ -28,7 +29,7 @@ func Compared(p *Project) int {
 // SweepStaging has leftovers removed, as it is done every hour.
 func SweepStaging(ctx context.Context, p *Project) error {
 	done := make(chan struct{})
-	p.writer.Aside(func(context.Context) {
+	p.writer.Aside(func(context.Context, *tree.Changer) {
 		defer close(done)
 		p.writer.SweepStaging()
 	})

@@ -36,25 +36,6 @@ type Group struct {
 	unsure bool // something could not be taken back: the journal keeps the group for the next start
 }
 
-// newGroup waits until there are not too many groups under way in the store; the caller calls close.
-func (w *Writer) newGroup(ctx context.Context) *Group {
-	w.Limits.groups <- struct{}{}
-	return &Group{
-		Ctx:    ctx,
-		Number: w.number.Add(1),
-		w:      w,
-		c:      w.Tree.Changer(w.Limits.Folders),
-		facts:  map[string]bool{},
-	}
-}
-
-// close gives up what the group holds of the system.
-func (g *Group) close() {
-	g.w.endGroup()
-	g.c.Close()
-	<-g.w.Limits.groups
-}
-
 // plan decides what an operation writes and stages it. What does not go with another operation of the
 // group is planned first in the next one.
 func (g *Group) plan(tx *Tx) {

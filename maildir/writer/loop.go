@@ -16,17 +16,28 @@ func (w *Writer) Run(ctx context.Context) {
 	for end := ctx.Done(); end != nil || !w.drained(); {
 		select {
 		case tx := <-w.queue:
-			w.writeGroup(work, tx)
+			w.turn(work, tx)
 		case <-w.wake:
-			w.writeGroup(work)
+			w.turn(work)
 		case <-hourly.C:
 			w.SweepStaging()
 		case <-end:
 			end = nil
 		}
-		for _, f := range w.takeAside() {
-			f(work)
-		}
+	}
+}
+
+// turn writes a group, and calls what Aside was given. The folders that the group had open serve those too:
+// the watcher has mostly told of the group's files by then. turn waits until there are not too many turns under
+// way in the store.
+func (w *Writer) turn(ctx context.Context, txs ...*Tx) {
+	w.Limits.groups <- struct{}{}
+	defer func() { <-w.Limits.groups }()
+	c := w.Tree.Changer(w.Limits.Folders)
+	defer c.Close()
+	w.writeGroup(ctx, c, append(w.takeLater(ctx), txs...))
+	for _, f := range w.takeAside() {
+		f(ctx, c)
 	}
 }
 
@@ -51,15 +62,15 @@ func (w *Writer) Later(tx *Tx) {
 	w.poke()
 }
 
-// Aside has f called by Run between two groups, soon.
-func (w *Writer) Aside(f func(ctx context.Context)) {
+// Aside has f called by Run between two groups, soon. It may look at files with the changer.
+func (w *Writer) Aside(f func(ctx context.Context, c *tree.Changer)) {
 	w.mu.Lock()
 	w.asides = append(w.asides, f)
 	w.mu.Unlock()
 	w.poke()
 }
 
-func (w *Writer) takeAside() (all []func(context.Context)) {
+func (w *Writer) takeAside() (all []func(context.Context, *tree.Changer)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	all, w.asides = w.asides, nil
@@ -96,13 +107,13 @@ func (w *Writer) poke() {
 	}
 }
 
-// writeGroup writes as one group what the one before has left, the operations, and what else is queued.
-func (w *Writer) writeGroup(ctx context.Context, txs ...*Tx) {
-	txs = append(w.takeLater(ctx), txs...)
+// writeGroup writes the operations as one group, with what else is queued.
+func (w *Writer) writeGroup(ctx context.Context, c *tree.Changer, txs []*Tx) {
 	if len(txs) == 0 {
 		return
 	}
-	g := w.newGroup(ctx)
+	defer w.endGroup()
+	g := &Group{Ctx: ctx, Number: w.number.Add(1), w: w, c: c, facts: map[string]bool{}}
 	for _, tx := range txs {
 		g.plan(tx)
 	}
@@ -120,7 +131,6 @@ func (w *Writer) writeGroup(ctx context.Context, txs ...*Tx) {
 			g.fail(err)
 		}
 	}
-	g.close()
 }
 
 // echoes knows how the files were found that the server wrote itself and has indexed since, so that the

@@ -75,7 +75,7 @@ type Owner interface {
 
 // Limits divides descriptors among the groups of a store.
 type Limits struct {
-	groups  chan struct{} // a token for each group under way
+	groups  chan struct{} // a token for each turn under way
 	Folders int           // how many folders one group, or one who looks, holds open
 }
 
@@ -100,12 +100,12 @@ type Writer struct {
 	echoes  echoes
 
 	mu      sync.Mutex
-	again   []*Tx                       // to be planned in the next group
-	asides  []func(ctx context.Context) // to be called when the present group has ended
-	saves   int                         // operations that wait until what they replace is in the audit
-	own     map[string]ownWrite         // what groups not yet committed wrote
-	writing map[string]bool             // files of the present group
-	began   time.Time                   // when the first operation of the present group was planned; zero: there is none
+	again   []*Tx                                  // to be planned in the next group
+	asides  []func(context.Context, *tree.Changer) // to be called when the present group has ended
+	saves   int                                    // operations that wait until what they replace is in the audit
+	own     map[string]ownWrite                    // what groups not yet committed wrote
+	writing map[string]bool                        // files of the present group
+	began   time.Time                              // when the first operation of the present group was planned; zero: there is none
 }
 
 // Open makes the tree whole after a crash and opens its journal. It writes nothing else until Run
