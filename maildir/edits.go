@@ -87,18 +87,18 @@ func (s *Store) edited(ctx context.Context, slug string, paths []string, scan bo
 // between two groups. Safe for concurrent use.
 func (p *Project) Edited(paths []string, scan bool) {
 	p.mu.Lock()
-	for _, path := range paths {
-		p.edited[path] = true
-	}
-	p.askIngest()
+	p.askIngest(paths)
 	p.mu.Unlock()
 	if scan {
 		p.askCompare()
 	}
 }
 
-// askIngest has what is in edited ingested, soon. p.mu is held.
-func (p *Project) askIngest() {
+// askIngest has the paths ingested, soon, with all that is in edited. p.mu is held.
+func (p *Project) askIngest(paths []string) {
+	for _, path := range paths {
+		p.edited[path] = true
+	}
 	if !p.asked {
 		p.asked = true
 		p.writer.Aside(p.ingestEdited)
@@ -176,11 +176,8 @@ func (p *Project) takeEdits(c *tree.Changer) (e edits) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, path := range later {
-		p.edited[path] = true
-	}
 	p.compared = append(level, p.compared...)
-	p.askIngest()
+	p.askIngest(later)
 	return e
 }
 
@@ -210,7 +207,7 @@ func (p *Project) ingestOthers(ctx context.Context, paths []string) error {
 	_, err := p.ingest(ctx, paths)
 	if err != nil {
 		p.store.cfg.Log.Error("edits not indexed; the tree is compared as a whole later", "project", p.slug, "error", err)
-		time.AfterFunc(retryTime, func() { p.askCompare() })
+		time.AfterFunc(retryTime, p.askCompare)
 	}
 	return err
 }
@@ -241,21 +238,18 @@ func (p *Project) compare(ctx context.Context) {
 		}
 		if err != nil {
 			p.store.cfg.Log.Error("tree not compared; that is tried again", "project", p.slug, "error", err)
-			time.AfterFunc(retryTime, func() { p.askCompare() })
+			time.AfterFunc(retryTime, p.askCompare)
 			for _, done := range waiting {
 				done <- refusal.Disk(err)
 			}
 			continue
 		}
-		p.mu.Lock()
-		for _, path := range paths {
-			p.edited[path] = true
-		}
 		for _, u := range p.Unread() {
-			p.edited[u.Path] = true
+			paths = append(paths, u.Path)
 		}
+		p.mu.Lock()
 		p.compared = append(p.compared, waiting...)
-		p.askIngest()
+		p.askIngest(paths)
 		p.mu.Unlock()
 		if err := p.tellOutdone(ctx); err != nil && ctx.Err() == nil {
 			p.store.cfg.Log.Warn("holders of claims that do not hold were not told", "project", p.slug, "error", err)
@@ -295,7 +289,11 @@ func (p *Project) ingest(ctx context.Context, paths []string) ([]tree.Unread, er
 	p.noteUnread(paths, in.Unread)
 	p.noticed(in.Changes)
 	p.noteEdits(in.Changes)
-	p.noteOthers(paths)
+	for _, own := range []string{format.GitIgnore, format.GitAttributes} { // no mail, but they belong into the audit
+		if slices.Contains(paths, own) {
+			p.history.Edited([]string{own})
+		}
+	}
 	p.noteSaved(paths, in.Changes)
 	return in.Unread, nil
 }
@@ -338,15 +336,4 @@ func (p *Project) noteEdits(changes []Change) {
 		paths[i] = c.Path
 	}
 	p.history.Edited(paths)
-}
-
-// noteOthers hands the history those paths that the index has no row for: they change nothing in
-// the mail but belong into the audit. Never a folder: it would stand for files below it whose
-// operations are still to be told.
-func (p *Project) noteOthers(paths []string) {
-	for _, path := range paths {
-		if path == format.GitIgnore || path == format.GitAttributes {
-			p.history.Edited([]string{path})
-		}
-	}
 }

@@ -358,7 +358,7 @@ func (s *Store) addNext(ctx context.Context, slug string) (*Project, error) {
 	defer s.mu.Unlock()
 	s.projects[slug] = p
 	delete(s.leftOut, slug)
-	s.meant.forget()
+	clear(s.meant) // a key may now mean this project
 	if s.start != nil {
 		s.start(p)
 	}

@@ -3,7 +3,6 @@ package maildir
 import (
 	"errors"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"mailtree/maildir/refusal"
@@ -11,12 +10,8 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// projectKeys remembers which project a path means: every tool call names one, and to find out
-// which Git work tree the path lies in takes a look at each folder above it.
-type projectKeys struct {
-	mu    sync.Mutex
-	paths map[string]keyMeaning // by key, of projects that are open
-}
+// Every tool call names a project, and to find out which Git work tree its path lies in takes a look at each
+// folder above it. So the store remembers what keys meant (Store.meant).
 
 // keyMeaning is what storedir.Resolver.ResolveKey found out about a key.
 type keyMeaning struct {
@@ -37,7 +32,10 @@ const (
 // So a change of the code base may count keyFresh late.
 func (s *Store) resolve(key string) (human, slug string, err error) {
 	now := s.cfg.Now()
-	if m, ok := s.meant.find(key, now); ok {
+	s.mu.Lock()
+	m, ok := s.meant[key]
+	s.mu.Unlock()
+	if ok && now.Before(m.until) {
 		return m.human, m.slug, nil
 	}
 	r := storedir.Resolver{Root: s.cfg.Root, Scope: s.cfg.Scope, Names: s.projectNames}
@@ -46,8 +44,13 @@ func (s *Store) resolve(key string) (human, slug string, err error) {
 	if errors.As(err, &e) && e.What == refusal.ProjectKeyRelative {
 		return "", "", s.unknownProject(e)
 	}
-	if err == nil && human != "" && s.known(slug) != nil {
-		s.meant.remember(key, keyMeaning{human, slug, now.Add(keyFresh)})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil && human != "" && s.projects[slug] != nil {
+		if len(s.meant) >= maxKeys {
+			clear(s.meant)
+		}
+		s.meant[key] = keyMeaning{human, slug, now.Add(keyFresh)}
 	}
 	return human, slug, err
 }
@@ -111,27 +114,4 @@ func (p *Project) KeyFolder(key string) string {
 		return ""
 	}
 	return place.Path[len(p.human)+1:]
-}
-
-func (k *projectKeys) find(key string, now time.Time) (keyMeaning, bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	m, ok := k.paths[key]
-	return m, ok && now.Before(m.until)
-}
-
-func (k *projectKeys) remember(key string, m keyMeaning) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.paths == nil || len(k.paths) >= maxKeys {
-		k.paths = map[string]keyMeaning{}
-	}
-	k.paths[key] = m
-}
-
-// forget has every key looked up again: one may now mean a project that has just been opened.
-func (k *projectKeys) forget() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	clear(k.paths)
 }

@@ -38,7 +38,7 @@ func (s *Store) endProject(ctx context.Context, p *Project) {
 		return
 	}
 	delete(s.projects, p.slug)
-	s.meant.forget()
+	clear(s.meant)
 	stop := p.life.stop
 	s.mu.Unlock()
 	s.cfg.Log.Warn("the project's folder was removed: the project is gone", "project", p.slug, "folder", p.tree.Dir())

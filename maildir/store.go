@@ -81,7 +81,6 @@ type Store struct {
 	feed      *feed
 	owners    owners
 	hooks     *hook.List
-	meant     projectKeys
 	tracked   repo.Tracked
 	intake    *attachment.Intake
 	limits    *writer.Limits
@@ -94,8 +93,9 @@ type Store struct {
 	seating  sync.Mutex    // held while an agent takes its seat
 	mu       sync.Mutex
 	projects map[string]*Project
-	leftOut  map[string]error // projects that could not be opened at the start, until they can
-	start    func(*Project)   // set while Run runs
+	leftOut  map[string]error      // projects that could not be opened at the start, until they can
+	meant    map[string]keyMeaning // by key, of projects that are open
+	start    func(*Project)        // set while Run runs
 }
 
 // Open takes the store's lock, makes what is missing (folder, key, token), finishes or drops what a
@@ -106,28 +106,14 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Patience == 0 {
-		cfg.Patience = patience
-	}
-	cfg.GoneLook = cmp.Or(cfg.GoneLook, goneLook)
-	if cfg.MaxFanout == 0 {
-		cfg.MaxFanout = MaxFanout
-	}
-	if cfg.MaxProjects == 0 {
-		cfg.MaxProjects = MaxProjects
-	}
-	if cfg.MailboxDepth == 0 {
-		cfg.MailboxDepth = MailboxDepth
-	}
 	if cfg.Rand == nil {
 		cfg.Rand = rand.Reader
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	if cfg.Domain == "" {
-		cfg.Domain = string(address.Default)
-	}
+	cfg.Patience, cfg.GoneLook = cmp.Or(cfg.Patience, patience), cmp.Or(cfg.GoneLook, goneLook)
+	cfg.MaxFanout, cfg.MailboxDepth = cmp.Or(cfg.MaxFanout, MaxFanout), cmp.Or(cfg.MailboxDepth, MailboxDepth)
+	cfg.MaxProjects = cmp.Or(cfg.MaxProjects, MaxProjects)
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	cfg.Domain = cmp.Or(cfg.Domain, string(address.Default))
 	if cfg.User == nil {
 		cfg.User = os.Geteuid
 	}
@@ -143,6 +129,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		lock:     lock,
 		projects: map[string]*Project{},
 		leftOut:  map[string]error{},
+		meant:    map[string]keyMeaning{},
 		feed:     newFeed(),
 		clock:    clock.New(cfg.Now, cfg.Rand),
 		intake:   attachment.NewIntake(cfg.Attachments),
