@@ -95,7 +95,8 @@ func prepare(ctx context.Context, db *sql.DB, existing bool) (fresh bool, err er
 		return false, fmt.Errorf("%w: it is empty; a server may be making it", errStale)
 	}
 	if version == 0 && tables == 0 {
-		_, err := db.ExecContext(ctx, newPages+"PRAGMA journal_mode = wal; BEGIN;"+schema+fmt.Sprintf("PRAGMA user_version = %d; COMMIT;", schemaVersion))
+		version := fmt.Sprintf("PRAGMA user_version = %d; COMMIT;", schemaVersion)
+		_, err := db.ExecContext(ctx, newPages+"PRAGMA journal_mode = wal; BEGIN;"+schema+version)
 		return true, err
 	}
 	if version != schemaVersion {
@@ -104,7 +105,8 @@ func prepare(ctx context.Context, db *sql.DB, existing bool) (fresh bool, err er
 	if _, err := db.ExecContext(ctx, "PRAGMA journal_mode = wal"); err != nil {
 		return false, stale(err)
 	}
-	for _, q := range []string{"SELECT max(fol) FROM folders", "SELECT max(pid) FROM files", "SELECT max(row) FROM messages", "SELECT max(box) FROM deliveries",
+	for _, q := range []string{"SELECT max(fol) FROM folders", "SELECT max(pid) FROM files", "SELECT max(row) FROM messages",
+		"SELECT max(box) FROM deliveries",
 		"SELECT max(seq) FROM changes", "SELECT count(*) FROM agents", "SELECT count(*) FROM problems",
 		"SELECT rowid FROM search('mailtree') LIMIT 1"} {
 		var n sql.NullInt64

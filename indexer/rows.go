@@ -132,7 +132,8 @@ func (w *writer) dropProject(pid int64) error {
 		"INSERT INTO search (search, rowid, subject, body, facets) SELECT 'delete', row, subject, body, facets FROM messages " +
 			"WHERE pid = ? ORDER BY row",
 		"DELETE FROM deliveries WHERE box IN (SELECT aid FROM agents WHERE pid = ?1 UNION ALL SELECT -aid FROM agents WHERE pid = ?1)",
-		"DELETE FROM messages WHERE pid = ?", "DELETE FROM folders WHERE pid = ?", "DELETE FROM agents WHERE pid = ?", "DELETE FROM claims WHERE pid = ?",
+		"DELETE FROM messages WHERE pid = ?", "DELETE FROM folders WHERE pid = ?", "DELETE FROM agents WHERE pid = ?",
+		"DELETE FROM claims WHERE pid = ?",
 		"DELETE FROM problems WHERE pid = ?", "DELETE FROM files WHERE pid = ?", "DELETE FROM changes WHERE pid = ?",
 		"DELETE FROM projects WHERE pid = ?",
 	} {
