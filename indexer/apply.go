@@ -42,7 +42,7 @@ func (b *batch) apply() error {
 	if err != nil {
 		return err
 	}
-	if err := b.agentsFirst(letters); err != nil {
+	if err := b.numberFirst(letters); err != nil {
 		return err
 	}
 	for _, step := range []func([]*letter) error{b.files, b.problems, b.messages, b.deliveries, b.claims, b.agents, b.record} {

@@ -283,7 +283,7 @@ func (b *batch) loadKnown(paths []string) error {
 		dirs = append(dirs, path.Dir(p))
 	}
 	slices.Sort(dirs)
-	if err := b.loadFolders(slices.Compact(dirs)); err != nil {
+	if err := b.loadNumbers(folderNumbers, slices.Compact(dirs), b.folders); err != nil {
 		return err
 	}
 	var pairs strings.Builder

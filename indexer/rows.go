@@ -235,8 +235,16 @@ func (w *writer) deleteFile(pid int64, f *file) error {
 	return w.do("DELETE FROM files WHERE pid = ? AND name = ? AND fol = ?", pid, path.Base(f.path), f.fol)
 }
 
-func (w *writer) insertFolder(pid int64, dir string) (int64, error) {
-	res, err := w.exec("INSERT INTO folders (pid, path) VALUES (?, ?)", pid, dir)
+func (w *writer) insertFolder(pid int64, dir string) (fol int64, err error) {
+	return w.insertNamed("INSERT INTO folders (pid, path) VALUES (?, ?)", pid, dir)
+}
+
+func (w *writer) insertAgent(pid int64, name string) (aid int64, err error) {
+	return w.insertNamed("INSERT INTO agents (pid, name) VALUES (?, ?)", pid, name)
+}
+
+func (w *writer) insertNamed(text string, pid int64, name string) (number int64, err error) {
+	res, err := w.exec(text, pid, name)
 	if err != nil {
 		return 0, err
 	}
@@ -245,12 +253,21 @@ func (w *writer) insertFolder(pid int64, dir string) (int64, error) {
 
 // countFolder adds to the number of files in a folder, and deletes a folder that has none.
 func (w *writer) countFolder(fol int64, n int) error {
+	return w.countFiles("UPDATE folders SET files = files + ? WHERE fol = ?", "DELETE FROM folders WHERE fol = ? AND files = 0", fol, n)
+}
+
+// countAgent adds to the number of files that make an agent exist, and deletes an agent that has none.
+func (w *writer) countAgent(aid int64, n int) error {
+	return w.countFiles("UPDATE agents SET files = files + ? WHERE aid = ?", "DELETE FROM agents WHERE aid = ? AND files = 0", aid, n)
+}
+
+func (w *writer) countFiles(add, drop string, number int64, n int) error {
 	if n == 0 {
 		return nil
 	}
-	err := w.do("UPDATE folders SET files = files + ? WHERE fol = ?", n, fol)
+	err := w.do(add, n, number)
 	if err == nil && n < 0 {
-		err = w.do("DELETE FROM folders WHERE fol = ? AND files = 0", fol)
+		err = w.do(drop, number)
 	}
 	return err
 }
@@ -264,26 +281,6 @@ func (w *writer) deleteProblems(pid int64, paths []string) error {
 		return nil
 	}
 	return w.do("DELETE FROM problems WHERE pid = ? AND path IN (SELECT "+given+" FROM json_each(?) j)", pid, listed(paths))
-}
-
-func (w *writer) insertAgent(pid int64, name string) (int64, error) {
-	res, err := w.exec("INSERT INTO agents (pid, name) VALUES (?, ?)", pid, name)
-	if err != nil {
-		return 0, err
-	}
-	return res.LastInsertId()
-}
-
-// countAgent adds to the number of files that make an agent exist, and deletes an agent that has none.
-func (w *writer) countAgent(aid int64, n int) error {
-	if n == 0 {
-		return nil
-	}
-	err := w.do("UPDATE agents SET files = files + ? WHERE aid = ?", n, aid)
-	if err == nil && n < 0 {
-		err = w.do("DELETE FROM agents WHERE aid = ? AND files = 0", aid)
-	}
-	return err
 }
 
 func (w *writer) setProfile(aid int64, p *format.Profile) error {

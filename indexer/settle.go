@@ -11,9 +11,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// agentsFirst makes the rows of folders and agents that others will name by number, and reads the
-// numbers of those that are there.
-func (b *batch) agentsFirst(letters []*letter) error {
+// numberFirst gives numbers to the folders and agents that other rows will name.
+func (b *batch) numberFirst(letters []*letter) error {
 	names, dirs := map[string]bool{}, map[string]bool{}
 	for _, lk := range b.order {
 		if lk.file != nil && b.known[lk.path] == nil {
@@ -30,51 +29,46 @@ func (b *batch) agentsFirst(letters []*letter) error {
 			}
 		}
 	}
-	if err := b.loadFolders(slices.Sorted(maps.Keys(dirs))); err != nil {
+	if err := b.numberAll(folderNumbers, slices.Sorted(maps.Keys(dirs)), b.folders, b.w.insertFolder); err != nil {
 		return err
 	}
-	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
-		if b.folders[dir] == 0 {
-			fol, err := b.w.insertFolder(b.p.pid, dir)
-			if err != nil {
-				return err
-			}
-			b.folders[dir] = fol
-		}
-	}
-	if err := b.loadAgents(slices.Sorted(maps.Keys(names))); err != nil {
-		return err
-	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if b.aids[name] == 0 {
-			aid, err := b.w.insertAgent(b.p.pid, name)
-			if err != nil {
-				return err
-			}
-			b.aids[name] = aid
-		}
-	}
-	return nil
+	return b.numberAll(agentNumbers, slices.Sorted(maps.Keys(names)), b.aids, b.w.insertAgent)
 }
 
 // aid is the number of the agent that exists because of a file; 0 where none does.
 func (b *batch) aid(f *file) int64 { return b.aids[f.makesAgent()] }
 
-func (b *batch) loadFolders(dirs []string) error {
-	return b.loadNumbers("SELECT o.path, o.fol FROM json_each(?2) j CROSS JOIN folders o ON o.pid = ?1 AND o.path = "+given, dirs, b.folders)
-}
+// Queries for loadNumbers.
+const (
+	folderNumbers = "SELECT o.path, o.fol FROM json_each(?2) j CROSS JOIN folders o ON o.pid = ?1 AND o.path = " + given
+	agentNumbers  = "SELECT a.name, a.aid FROM json_each(?2) j CROSS JOIN agents a ON a.pid = ?1 AND a.name = " + given
+)
 
-func (b *batch) loadAgents(names []string) error {
-	return b.loadNumbers("SELECT a.name, a.aid FROM json_each(?2) j CROSS JOIN agents a ON a.pid = ?1 AND a.name = "+given, names, b.aids)
+// numberAll reads the numbers of the rows with these names, and inserts the rows that are missing.
+func (b *batch) numberAll(text string, names []string, into map[string]int64, insert func(pid int64, name string) (int64, error)) error {
+	if err := b.loadNumbers(text, names, into); err != nil {
+		return err
+	}
+	for _, name := range names {
+		if into[name] != 0 {
+			continue
+		}
+		number, err := insert(b.p.pid, name)
+		if err != nil {
+			return err
+		}
+		into[name] = number
+	}
+	return nil
 }
 
 // loadNumbers reads the numbers of the rows with these names.
 func (b *batch) loadNumbers(text string, names []string, into map[string]int64) error {
-	names = slices.DeleteFunc(names, func(name string) bool { return into[name] != 0 })
-	if len(names) == 0 {
+	unknown := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return into[name] != 0 })
+	if len(unknown) == 0 {
 		return nil
 	}
-	return b.w.each(text, []any{b.p.pid, listed(names)}, func(scan func(...any) error) error {
+	return b.w.each(text, []any{b.p.pid, listed(unknown)}, func(scan func(...any) error) error {
 		var name string
 		var number int64
 		err := scan(&name, &number)
