@@ -182,20 +182,17 @@ func (x *Index) OldestUnread(ctx context.Context, slug, agent string, n int) ([]
 		" AND d.read = 0 ORDER BY d.row LIMIT ?3 + 0", x.pid(slug), agent, n)
 }
 
-// Box lists copies newest first: see maildir.Index.
+// Box lists copies by file name, last first: see maildir.Index.
 func (x *Index) Box(ctx context.Context, q maildir.BoxQuery) ([]maildir.BoxRow, error) {
-	before := q.Before
-	if before <= 0 {
-		before = math.MaxInt64
-	}
 	all := []maildir.BoxRow{}
-	err := x.each(ctx, boxQuery(q), []any{x.pid(q.Project), q.Agent, q.ID, before, q.Limit, q.Offset},
+	text, kind := boxQuery(q)
+	err := x.each(ctx, text, []any{x.pid(q.Project), q.Agent, int(kind), q.ID + q.Before, q.Limit, q.Offset},
 		func(scan func(...any) error) error {
 			var r maildir.BoxRow
 			var fact string
 			err := scanMessage(q.Project, scan, &r.MessageRow, &r.CopyPath, &fact, &r.Read, &r.Holders)
 			if q.Sent {
-				r.BCC, r.Read = strings.Fields(fact), false
+				r.BCC = strings.Fields(fact)
 			}
 			r.Astray = !q.Sent && !slices.Contains(r.Recipients(), q.Agent)
 			all = append(all, r)
@@ -204,25 +201,33 @@ func (x *Index) Box(ctx context.Context, q maildir.BoxQuery) ([]maildir.BoxRow, 
 	return all, err
 }
 
-// boxQuery is the SQL of Box.
-func boxQuery(q maildir.BoxQuery) string {
-	box, holders, where := agentID, "0", ""
-	if q.Sent {
-		box = "-" + agentID
-		holders = "(SELECT count(DISTINCT f.aid) FROM files f WHERE f.pid = ?1 AND f.name = m.id || '.md' AND f.kind = 6 AND f.valid)"
-	} else if q.HideArchived {
+// boxQuery is the SQL of Box. SQLite uses the index files_copies only for a query that repeats its
+// condition. The row of deliveries tells which of several files with one name counts.
+func boxQuery(q maildir.BoxQuery) (text string, kind format.Kind) {
+	kind = format.KindInbox
+	box, read, holders, where := "f.aid", "d.read", "0", ""
+	switch {
+	case q.Sent:
+		kind = format.KindOutbox
+		box, read = "-f.aid", "0"
+		holders = "(SELECT count(DISTINCT g.aid) FROM files g WHERE g.pid = f.pid AND g.name = f.name AND g.kind = 6 AND g.valid)"
+	case q.HideArchived:
 		where = " AND d.archived = 0"
 	}
-	from := " FROM deliveries d CROSS JOIN messages m USING (row) WHERE d.row < ?4"
-	if q.ID != "" {
-		from = " FROM messages m CROSS JOIN deliveries d USING (row) WHERE m.pid = ?1 AND m.id = ?3"
+	switch {
+	case q.ID != "":
+		where += " AND f.name = ?4 || '.md'"
+	case q.Before != "":
+		where += " AND f.name < ?4 || '.md'"
 	}
-	return "SELECT " + messageColumns + withoutBody + copyPath + ", d.fact, d.read, " + holders + from + " AND d.box = " + box + where +
-		" ORDER BY d.row DESC LIMIT ?5 + 0 OFFSET ?6 + 0"
+	return "SELECT " + messageColumns + withoutBody + copyPath + ", d.fact, " + read + ", " + holders +
+		" FROM files f INDEXED BY files_copies CROSS JOIN messages m ON m.pid = f.pid AND m.id = substr(f.name, 1, length(f.name) - 3) " +
+		"CROSS JOIN deliveries d ON d.box = " + box + " AND d.row = m.row AND d.fol = f.fol " +
+		"WHERE f.aid = " + agentID + " AND f.kind = ?3 AND f.kind IN (6, 9)" + where + " ORDER BY f.name DESC LIMIT ?5 + 0 OFFSET ?6 + 0", kind
 }
 
-// The kind of file that the SQL above names by number.
-var _ = [1]int{}[format.KindInbox-6]
+// The kinds of file that the SQL above and schema.sql name by number.
+var _, _ = [1]int{}[format.KindInbox-6], [1]int{}[format.KindOutbox-9]
 
 // Counts reads the counts of one agent's inbox, which the writer keeps: see maildir.Index.
 func (x *Index) Counts(ctx context.Context, slug, agent string) (maildir.Counts, error) {

@@ -162,6 +162,7 @@ END;
 
 -- indexes: made after the load when a whole index is built
 
+CREATE INDEX files_copies ON files (aid, kind, name) WHERE kind IN (6, 9); -- inbox and outbox copies by name
 CREATE UNIQUE INDEX messages_id ON messages (pid, id);
 CREATE INDEX messages_thread ON messages (pid, thread COLLATE NOCASE) WHERE thread <> '';
 CREATE INDEX messages_key ON messages (pid, sender, key) WHERE key <> '';

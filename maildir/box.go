@@ -32,8 +32,8 @@ func (p *Project) OpenBox(ctx context.Context, name string, by Caller) (*Box, er
 	return &Box{*m, p, by}, nil
 }
 
-// List lists copies newest first. What is not
-// valid is not among them and takes no place on a page.
+// List lists copies by file name, last first, which is newest first for ids that we make. What is
+// not valid is not among them and takes no place on a page.
 func (b *Box) List(ctx context.Context, q BoxQuery) ([]BoxRow, error) {
 	q.Project, q.Agent = b.p.slug, b.Name
 	if b.by.UID == b.Owner { // root may look at what is another's

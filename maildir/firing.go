@@ -55,9 +55,9 @@ func (s *Store) fillOwners(ctx context.Context, all []hook.Firing) error {
 	return err
 }
 
-// MissedFirings returns the runs for everything that is newer than its hook and not in the log, and
-// not older than what the log keeps, oldest first for each hook: what there is to do when changes are no longer in the feed, because
-// the index was made anew.
+// MissedFirings returns the runs for everything that is newer than its hook, not in the log and not
+// older than what the log keeps, oldest first for each hook: what there is to do when changes are no
+// longer in the feed, because the index was made anew.
 func (s *Store) MissedFirings(ctx context.Context, l *hook.Log) ([]hook.Firing, error) {
 	hooks, err := s.hooks.Load()
 	if err != nil {
@@ -111,7 +111,7 @@ func (s *Store) eachReceived(ctx context.Context, h *hook.Hook, fn func(m *Messa
 	}
 }
 
-// eachSent calls fn for everything in the outbox, newest first.
+// eachSent calls fn for everything in the outbox, by file name, last first.
 func (s *Store) eachSent(ctx context.Context, h *hook.Hook, fn func(m *MessageRow, path string)) error {
 	q := BoxQuery{
 		Project: h.Project,
@@ -127,7 +127,7 @@ func (s *Store) eachSent(ctx context.Context, h *hook.Hook, fn func(m *MessageRo
 		for i := range rows {
 			fn(&rows[i].MessageRow, rows[i].CopyPath)
 		}
-		q.Before = rows[len(rows)-1].Cursor // an offset would pass over one where another is removed meanwhile
+		q.Before = rows[len(rows)-1].ID // an offset would pass over one where another is removed meanwhile
 	}
 }
 

@@ -98,7 +98,7 @@ type Index interface {
 	// Receipts lists those who hold a copy of each of those messages, by name, without DeliveredAt.
 	Receipts(ctx context.Context, project string, ids ...string) (map[string][]Receipt, error)
 	Counts(ctx context.Context, project, agent string) (Counts, error)
-	Box(ctx context.Context, q BoxQuery) ([]BoxRow, error) // newest first; [] past the end
+	Box(ctx context.Context, q BoxQuery) ([]BoxRow, error) // by file name, last first; [] past the end
 
 	// Search finds messages. Errors: ErrInvalid for a cursor that it did not give.
 	Search(ctx context.Context, q SearchQuery) (Found, error)
@@ -256,7 +256,7 @@ type BoxQuery struct {
 	Agent   string // set by Box.List
 	Sent    bool   // the outbox
 	ID      string // only this one; "": all
-	Before  int64  // only rows older than this Cursor; 0: all
+	Before  string // only ids whose file names come before that of this one; "": all
 
 	HideArchived bool // of the inbox: without archived ones
 
