@@ -2,7 +2,6 @@ package gitlog
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"os"
 	"sync"
@@ -431,78 +430,4 @@ func (l *Log) pendingOps() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.records) > 0
-}
-
-// State implements history.Log. It looks at the repository, so that a merge is told before
-// anything waits for it.
-func (l *Log) State() history.State {
-	l.mu.Lock()
-	s := history.State{Mode: "committing", Pending: l.pending(), LastCommit: l.last}
-	if !l.lastSum.IsZero() {
-		s.LastHash = l.lastSum.String()
-	}
-	trouble := l.trouble
-	l.mu.Unlock()
-	if h := l.standing(); h != nil {
-		trouble = h
-	} else if s.Pending == 0 {
-		trouble = nil
-	}
-	if trouble != nil {
-		s.Mode, s.Reason = modeOf(trouble)
-	}
-	return s
-}
-
-// standing finds the states of a repository in which nothing is committed.
-func (l *Log) standing() error {
-	repo, err := l.openRepository(context.Background(), newMemory()) // l.mem is guarded by the turn
-	if err != nil {
-		return err
-	}
-	if _, err := l.git(); err != nil {
-		return err
-	}
-	if err := repo.busy(); err != nil {
-		return err
-	}
-	recorded, err := repo.recorded()
-	if err != nil {
-		return err
-	}
-	at, err := repo.onBranch(recorded)
-	if err != nil {
-		return err
-	}
-	if _, err := repo.seeIndex(); err != nil {
-		return err
-	}
-	return repo.staleLocks(at)
-}
-
-// modeOf words an error for State.
-func modeOf(err error) (mode, reason string) {
-	if h := holdOf(err); h != nil {
-		return h.mode, h.reason
-	}
-	return "waiting", "The last commit failed (" + oneLine(err.Error(), 200) + "). The mail is safe; it is tried again."
-}
-
-// unavailable turns an error into a refusal that wraps refusal.ErrUnavailable.
-func unavailable(err error) error {
-	if err == nil {
-		return nil
-	}
-	e := &refusal.Error{What: refusal.HistoryUnwritten, Err: err}
-	var known *refusal.Error
-	held := holdOf(err)
-	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		e.What = refusal.HistoryLate
-	case errors.As(err, &known):
-		return known
-	case held != nil && held.reason != "":
-		e.What, e.Why = refusal.HistoryHeld, held.reason
-	}
-	return e
 }
