@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/go-git/go-git/v5/plumbing"
 	"mailtree/maildir/history"
 	"mailtree/maildir/tree"
 )
@@ -69,7 +70,7 @@ func (r *repository) head() (head, error) {
 	text := strings.TrimSpace(string(b))
 	name, ok := strings.CutPrefix(text, "ref:")
 	if !ok {
-		return head{commit: hashOf(text)}, nil
+		return head{commit: plumbing.NewHash(text)}, nil
 	}
 	name = strings.TrimSpace(name)
 	if !validBranch(name) {
@@ -97,11 +98,11 @@ func (r *repository) ref(name string) (hash, error) {
 	b, err := readSmall(r.path(name))
 	if err == nil {
 		text := strings.TrimSpace(string(b))
-		if !isHash(text) {
+		if !plumbing.IsHash(text) {
 			return hash{}, waiting("The mail's branch %s is damaged or stands for another ref. "+
 				"Run `git fsck` and `git reflog` in the mail's folder to mend it.", name)
 		}
-		return hashOf(text), nil
+		return plumbing.NewHash(text), nil
 	}
 	if errors.Is(err, errNotFile) && !isFolder(r.path(name)) {
 		return hash{}, notFile(name)
@@ -122,8 +123,8 @@ func (r *repository) ref(name string) (hash, error) {
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		hex, ref, ok := strings.Cut(lines.Text(), " ")
-		if ok && ref == name && isHash(hex) {
-			return hashOf(hex), nil
+		if ok && ref == name && plumbing.IsHash(hex) {
+			return plumbing.NewHash(hex), nil
 		}
 	}
 	return hash{}, lines.Err()

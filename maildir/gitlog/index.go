@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-git/go-git/v5/plumbing"
 	"mailtree/maildir/tree"
 )
 
@@ -293,7 +294,7 @@ func (r *repository) staged(at hash, wanted func(path []byte) bool) (map[string]
 			if err != nil {
 				return err
 			}
-			found[string(record)] = entry{uint32(mode), hashOf(f[3])}
+			found[string(record)] = entry{uint32(mode), plumbing.NewHash(f[3])}
 		}
 		meta = meta[:0]
 		return nil

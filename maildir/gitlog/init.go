@@ -98,8 +98,7 @@ func adopt(git string) {
 	if err != nil {
 		return
 	}
-	says, err := parseConfig(findGit, text)
-	if _, has := says["gc.auto"]; err == nil && says != nil && !has {
+	if c, err := parseConfig(text); err == nil && !c.Section("gc").HasOption("auto") {
 		_ = gitCommand(context.Background(), program, os.TempDir(), "config", "--file", filepath.Join(git, "config"), "gc.auto", "0").Run()
 	}
 }

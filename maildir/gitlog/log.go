@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"mailtree/maildir/history"
@@ -71,7 +70,6 @@ type Log struct {
 	wake   chan struct{}          // rings Run
 	litter chan struct{}          // rings keepHouse
 	git    func() (string, error) // finds the program
-	config atomic.Pointer[parsed] // the last one that was read
 	mem    *memory                // guarded by turn
 	step   func(string)           // tests stop here
 

@@ -3,36 +3,18 @@ package gitlog
 import (
 	"bytes"
 	"crypto/sha1"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
 )
 
 // hash names an object; the zero hash none.
-type hash [sha1.Size]byte
-
-func (h hash) String() string { return hex.EncodeToString(h[:]) }
-
-// IsZero reports whether h names no object.
-func (h hash) IsZero() bool { return h == hash{} }
-
-// hashOf reads a hash; the zero hash of a text that is none.
-func hashOf(text string) (h hash) {
-	if isHash(text) {
-		_, _ = hex.Decode(h[:], []byte(text))
-	}
-	return h
-}
-
-// isHash reports whether a text is a hash.
-func isHash(text string) bool {
-	raw, err := hex.DecodeString(text)
-	return err == nil && len(raw) == len(hash{})
-}
+type hash = plumbing.Hash
 
 // Modes as tree objects write them. 0 stands for: nothing there.
 const (
@@ -126,7 +108,7 @@ func (o *talk) readObject(kind, name string) ([]byte, error) {
 // Close ends the program that reads objects; a read starts it anew.
 func (r *repository) Close() { _ = r.objects.hangUp() }
 
-var emptyTree = hashOf("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
+var emptyTree = plumbing.NewHash("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 
 // unixTime reads seconds since 1970; the zero time where they are none.
 func unixTime(text string) time.Time {
@@ -245,7 +227,7 @@ func readChange(meta, path string) (*change, error) {
 // fileEntry is the entry of a file; the zero entry of what is none.
 func fileEntry(mode, name string) entry {
 	n, _ := strconv.ParseUint(mode, 8, 32)
-	if e := (entry{uint32(n), hashOf(name)}); e.IsFile() {
+	if e := (entry{uint32(n), plumbing.NewHash(name)}); e.IsFile() {
 		return e
 	}
 	return entry{}

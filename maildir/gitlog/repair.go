@@ -2,6 +2,7 @@ package gitlog
 
 import (
 	"errors"
+	"github.com/go-git/go-git/v5/plumbing"
 	"os"
 	"slices"
 )
@@ -21,7 +22,7 @@ func (r *repository) repair(step func(string)) (lost []string, err error) {
 	if m == nil || err != nil {
 		return nil, err
 	}
-	if validBranch(m.Branch) && isHash(m.Old) && isHash(m.New) {
+	if validBranch(m.Branch) && plumbing.IsHash(m.Old) && plumbing.IsHash(m.New) {
 		if lost, err = r.repairMarked(m, step); err != nil {
 			return nil, err
 		}
@@ -46,7 +47,7 @@ func (r *repository) repairMarked(m *mark, step func(string)) (lost []string, er
 		return nil, err
 	}
 	old := m.Old
-	if hashOf(old).IsZero() {
+	if plumbing.NewHash(old).IsZero() {
 		old = emptyTree.String()
 	}
 	changes, err := r.changesOf(old, m.New)
@@ -56,7 +57,7 @@ func (r *repository) repairMarked(m *mark, step func(string)) (lost []string, er
 	if err != nil { // the objects of a commit that did not happen may be gone
 		return nil, nil
 	}
-	if now != hashOf(m.New) {
+	if now != plumbing.NewHash(m.New) {
 		for _, c := range changes {
 			lost = append(lost, c.path)
 		}
@@ -90,7 +91,7 @@ func (r *repository) repairRef(m *mark) error {
 		}
 	}
 	now, err := r.ref(m.Branch)
-	if err != nil || now != hashOf(m.Old) {
+	if err != nil || now != plumbing.NewHash(m.Old) {
 		return err
 	}
 	index, err := r.seeIndex()

@@ -56,13 +56,7 @@ func (l *Log) openRepository(ctx context.Context, mem *memory) (*repository, err
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // it may say that we cannot write this repository
 		return nil, err
 	}
-	if known := l.config.Load(); known != nil && known.text == string(config) {
-		r.config = known.settings
-	} else if r.config, err = readSettings(l.git, config); err != nil {
-		return nil, err
-	} else {
-		l.config.Store(&parsed{string(config), r.config})
-	}
+	r.config = readSettings(config)
 	if f := r.config.format; f != "" {
 		return nil, notAudited("its repository uses %s, which the server cannot write. "+
 			"Convert it to SHA-1 objects and plain refs.", f)

@@ -57,7 +57,7 @@ func (l *Log) commitOf(p *plan, has part) (c commitFor, err error) {
 		return c, nil
 	}
 	c.Author, c.Message = l.server(), editMessage(p.differing())
-	id, err := p.repo.config.person(l.git)
+	id, err := p.repo.config.person()
 	if id != "" {
 		c.Author = id
 	}

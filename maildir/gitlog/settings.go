@@ -2,14 +2,13 @@ package gitlog
 
 import (
 	"bytes"
-	"cmp"
-	"context"
-	"errors"
+	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing/format/config"
 )
 
 // settings is what counts for us of Git's configuration. It is parsed, never obeyed: no include, no
@@ -22,34 +21,28 @@ type settings struct {
 	mail     string // user.email
 }
 
-// readSettings reads the text of a configuration. Where that is damaged, little counts. An error is
-// transient, or a *hold.
-func readSettings(git func() (string, error), text []byte) (settings, error) {
+func readSettings(b []byte) settings {
 	s := settings{fileMode: true}
-	says, err := parseConfig(git, text)
-	if err != nil || says == nil {
-		if says == nil && bytes.Contains(bytes.ToLower(text), []byte("sha256")) {
+	c, err := parseConfig(b)
+	if err != nil {
+		if bytes.Contains(bytes.ToLower(b), []byte("sha256")) {
 			s.format = "SHA-256 objects"
 		}
-		return s, err
+		return s
 	}
-	s.fileMode = isTrue(says["core.filemode"], true)
-	switch format, refs := says["extensions.objectformat"], says["extensions.refstorage"]; {
-	case strings.EqualFold(format, "sha256"):
+	core, ext := c.Section("core"), c.Section("extensions")
+	s.fileMode = isTrue(core.Option("filemode"), true)
+	switch {
+	case strings.EqualFold(ext.Option("objectformat"), "sha256"):
 		s.format = "SHA-256 objects"
-	case refs != "" && !strings.EqualFold(refs, "files"):
-		s.format = "another store of refs (" + oneLine(refs, 40) + ")"
+	case ext.Option("refstorage") != "" && !strings.EqualFold(ext.Option("refstorage"), "files"):
+		s.format = "another store of refs (" + oneLine(ext.Option("refstorage"), 40) + ")"
 	}
-	n, err := strconv.Atoi(says["gc.auto"])
-	s.ours = err == nil && n == 0 && says["extensions.partialclone"] == "" && !isTrue(says["extensions.preciousobjects"], false)
-	s.name, s.mail = says["user.name"], says["user.email"]
-	return s, nil
-}
-
-// parsed is a configuration that was read.
-type parsed struct {
-	text string
-	settings
+	n, err := strconv.Atoi(c.Section("gc").Option("auto"))
+	s.ours = err == nil && n == 0 && ext.Option("partialclone") == "" && !isTrue(ext.Option("preciousobjects"), false)
+	user := c.Section("user")
+	s.name, s.mail = user.Option("name"), user.Option("email")
+	return s
 }
 
 func isTrue(value string, empty bool) bool {
@@ -62,33 +55,19 @@ func isTrue(value string, empty bool) bool {
 	return true
 }
 
-// parseConfig tells what a configuration says, of each key the last; nil where it is damaged. Git reads no
-// file for it. An error is transient, or a *hold.
-func parseConfig(git func() (string, error), text []byte) (map[string]string, error) {
-	program, err := git()
-	if err != nil {
-		return nil, err
-	}
-	c := gitCommand(context.Background(), program, os.TempDir(), "config", "--file", "-", "--no-includes", "--list", "-z")
-	c.Stdin = bytes.NewReader(text)
-	out, err := c.Output()
-	if errors.As(err, new(*exec.ExitError)) {
-		return nil, nil
-	}
-	says := map[string]string{}
-	for record := range strings.SplitSeq(string(out), "\x00") {
-		key, value, given := strings.Cut(record, "\n")
-		if !given {
-			value = "true"
+func parseConfig(b []byte) (c *config.Config, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("damaged configuration: %v", p)
 		}
-		says[key] = value
-	}
-	return says, err
+	}()
+	c = config.New()
+	return c, config.NewDecoder(bytes.NewReader(b)).Decode(c)
 }
 
 // person is the identity that Git would give to a commit made by hand here: the repository's, else
 // the user's own. "" where none is configured. An error is transient.
-func (s settings) person(git func() (string, error)) (id string, err error) {
+func (s settings) person() (id string, err error) {
 	name, mail := s.name, s.mail
 	for _, file := range userConfigs() {
 		if name != "" && mail != "" {
@@ -101,11 +80,17 @@ func (s settings) person(git func() (string, error)) (id string, err error) {
 		if err != nil {
 			continue
 		}
-		says, err := parseConfig(git, b)
+		c, err := parseConfig(b)
 		if err != nil {
-			return "", err
+			continue
 		}
-		name, mail = cmp.Or(name, says["user.name"]), cmp.Or(mail, says["user.email"])
+		user := c.Section("user")
+		if name == "" {
+			name = user.Option("name")
+		}
+		if mail == "" {
+			mail = user.Option("email")
+		}
 	}
 	if identityPart(name) == "" {
 		return "", nil

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-git/go-git/v5/plumbing"
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
 	"mailtree/maildir/refusal"
@@ -48,9 +49,9 @@ func (r *repository) eachCommit(ctx context.Context, tip string, fn func(*commit
 		if len(f) < 5 {
 			return nil
 		}
-		c := &commit{name: hashOf(f[0]), made: unixTime(f[2]), author: f[3], message: f[4]}
+		c := &commit{name: plumbing.NewHash(f[0]), made: unixTime(f[2]), author: f[3], message: f[4]}
 		for p := range strings.FieldsSeq(f[1]) {
-			c.parents = append(c.parents, hashOf(p))
+			c.parents = append(c.parents, plumbing.NewHash(p))
 		}
 		f = f[:0]
 		return fn(c)
@@ -275,7 +276,7 @@ var errFound = errors.New("found")
 // commitAt finds the commit of a moment.
 func (r *repository) commitAt(ctx context.Context, at history.Moment) (*commit, error) {
 	unknown := &refusal.Error{What: refusal.UnknownCommit, Field: refusal.Moment, Name: at.Commit}
-	if isHash(at.Commit) {
+	if plumbing.IsHash(at.Commit) {
 		c, err := r.commit(at.Commit)
 		if err != nil {
 			return nil, unknown
@@ -316,7 +317,7 @@ func (r *repository) findCommit(ctx context.Context, tip hash, at history.Moment
 		first = unixTime(string(made))
 		switch {
 		case at.Commit == "" && !first.After(at.At):
-			found = hashOf(string(name))
+			found = plumbing.NewHash(string(name))
 			return errFound
 		case at.Commit == "" || !bytes.HasPrefix(name, []byte(strings.ToLower(at.Commit))):
 			return nil
@@ -324,7 +325,7 @@ func (r *repository) findCommit(ctx context.Context, tip hash, at history.Moment
 			several = true
 			return errFound
 		}
-		found = hashOf(string(name))
+		found = plumbing.NewHash(string(name))
 		return nil
 	}, nil, "log", "-z", "--format=tformat:%H %ct", tip.String())
 	return found, several, first, err
