@@ -11,7 +11,6 @@ import (
 const (
 	healTime = time.Second   // after a commit nearly every git command that ran beside it has ended
 	keepTime = 10 * healTime // after that also the slowest has
-	maxOwn   = 50            // so many of our last commits are kept for that time
 )
 
 // ownCommit is a commit of ours that a git command which runs beside us may still undo in the
@@ -21,13 +20,17 @@ type ownCommit struct {
 	at      time.Time
 }
 
-// keepOwn remembers a commit, the newest where they are too many.
+// keepOwn remembers a commit, and forgets those that nothing can undo any more.
 func (m *memory) keepOwn(changes []*change) {
 	for _, c := range changes {
 		c.data = nil
 	}
+	m.forgetOld()
 	m.own = append(m.own, ownCommit{changes, time.Now()})
-	m.own = slices.Clone(m.own[max(len(m.own)-maxOwn, 0):])
+}
+
+func (m *memory) forgetOld() {
+	m.own = slices.DeleteFunc(m.own, func(c ownCommit) bool { return time.Since(c.at) >= keepTime })
 }
 
 // state is an index and the commit that HEAD is at.
@@ -170,7 +173,7 @@ func allOf(changes []*change, yes func(*change) bool) bool {
 // settled tells when to look at the last commits again, and forgets those that nothing can undo any
 // more; zero: there is none left.
 func (l *Log) settled() (next time.Time) {
-	l.mem.own = slices.DeleteFunc(l.mem.own, func(c ownCommit) bool { return time.Since(c.at) >= keepTime })
+	l.mem.forgetOld()
 	if len(l.mem.own) > 0 {
 		return time.Now().Add(keepTime / 3)
 	}

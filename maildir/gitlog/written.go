@@ -29,7 +29,9 @@ func (p *plan) loadWritten(c *change) error {
 		}
 	}
 	made.Hash = blobHash(w.Data)
-	c.new, c.data = made, append([]byte{}, w.Data...)
+	if c.new, c.data = made, w.Data; c.data == nil {
+		c.data = []byte{} // an empty file is one that was read
+	}
 	return nil
 }
 

@@ -216,7 +216,8 @@ func (g *Group) write() error {
 		}
 	}
 	g.step("record")
-	w.Owner.Record(g.told(), func() { g.forget(); w.committed(g.Number) })
+	number, forget := g.Number, !g.unsure // not g, which has its callers' requests
+	w.Owner.Record(g.told(), func() { w.committed(number, forget) })
 	g.step("answer")
 	g.end()
 	return nil

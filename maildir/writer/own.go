@@ -142,9 +142,12 @@ func (g *Group) keepOwn() {
 	}
 }
 
-// committed forgets what a group wrote that is in a commit. The audit calls it, from a goroutine of
-// its own or of one who flushes.
-func (w *Writer) committed(group uint64) {
+// committed forgets what a group wrote that is in a commit, and has the journal forget the group unless the
+// next start has something to do for it. The audit calls it, from a goroutine of its own or of one who flushes.
+func (w *Writer) committed(group uint64, forget bool) {
+	if forget {
+		w.journal.done(group)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for path, own := range w.own {

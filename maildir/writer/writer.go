@@ -136,7 +136,7 @@ func Open(cfg Config) (*Writer, error) {
 // Resume hands the audit what an interrupted run had done and perhaps not committed.
 func (w *Writer) Resume() {
 	for _, g := range w.recovered {
-		w.Owner.Record(g.ops, func() { w.journal.done(g.number); w.committed(g.number) })
+		w.Owner.Record(g.ops, func() { w.committed(g.number, true) })
 	}
 	w.recovered = nil
 }
