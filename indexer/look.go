@@ -76,7 +76,7 @@ func (l *looker) at(p string, known *file) *look {
 	case ok && w.Gone:
 		return &look{path: p}
 	case ok && len(w.Data) > 0 && pl.Bad == "" && hasContent(pl.Kind):
-		f.stat, f.readAt = w.Stat, 0
+		f.stat, f.readAt = w.Stat, provenAt(w.Stat)
 		return l.made(f, w.Data, l.sum(w.Data))
 	}
 	unread := !hasContent(pl.Kind) || pl.Bad != ""
@@ -102,6 +102,16 @@ func (l *looker) at(p string, known *file) *look {
 		}
 	}
 	return l.read(f)
+}
+
+// provenAt is the readAt of a file that was written aside and renamed into place. Whoever has written into it
+// since has left an mtime that is not before the ctime of the rename; where its own mtime is as late, only
+// reading tells.
+func provenAt(st tree.FileStat) int64 {
+	if st.MTime < st.CTime {
+		return st.CTime + int64(tree.Racy) + 1
+	}
+	return 0
 }
 
 // read reads and parses the file.

@@ -37,8 +37,8 @@ type Index interface {
 	Ingest(ctx context.Context, project string, paths []string) (Ingested, error)
 
 	// IngestWritten is Ingest for one who has just put files at paths: of those in written, content
-	// and state are taken from there, and the next look at them reads them. Copies that share their
-	// bytes should share the slice.
+	// and state are taken from there, and the next look reads those whose times do not prove that nobody
+	// else wrote there. Copies that share their bytes should share the slice.
 	IngestWritten(ctx context.Context, project string, paths []string, written map[string]Written) (Ingested, error)
 
 	// Reconcile compares the whole tree with the rows (size, times, inode; content where these

@@ -1,0 +1,64 @@
+package indexer
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"mailtree/maildir"
+	"mailtree/maildir/tree"
+)
+
+// What the server has put into place is not read again at a start, unless its times leave room for somebody
+// else's write.
+func TestWrittenIsProven(t *testing.T) {
+	t.Parallel()
+	const path, data = "agents/Ann/profile.json", `{"name": "Ann"}`
+	dir := t.TempDir()
+	tr := openTree(t, dir)
+	x := openIndex(t)
+	attach(t, x, "p", tr)
+	at := filepath.Join(dir, path)
+	differing := func() bool {
+		paths, err := x.Differing(t.Context(), "p")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.Contains(paths, path)
+	}
+	putFile(t, dir, path, data)
+	was := time.Now().Add(-time.Second)
+	if err := os.Chtimes(at, was, was); err != nil { // as one that was staged before it was renamed
+		t.Fatal(err)
+	}
+	st, err := tr.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := map[string]maildir.Written{path: {Data: []byte(data), Stat: st}}
+	if _, err := x.IngestWritten(t.Context(), "p", []string{path}, written); err != nil {
+		t.Fatal(err)
+	}
+	if differing() {
+		t.Error("it would be read again")
+	}
+	f, err := os.OpenFile(at, os.O_WRONLY, 0)
+	if err == nil {
+		_, err = f.WriteAt([]byte("Bob"), 10) // as long as the name that it replaces
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	if !differing() {
+		t.Error("what somebody has written there is not looked at")
+	}
+	st.MTime = st.CTime
+	if provenAt(st) != 0 {
+		t.Error("times that leave room for another write prove something")
+	}
+	ingest(t, x, "p", path)
+	verify(t, x, map[string]*tree.Tree{"p": tr})
+}
