@@ -205,7 +205,7 @@ func (q *queue) endEdits(committed bool, now time.Time) {
 const (
 	shortestRetry = 100 * time.Millisecond
 	longestRetry  = 5 * time.Second
-	longestBehind = 4500 * time.Millisecond // of the history behind the mail, where a round takes less than two seconds
+	longestBehind = 3500 * time.Millisecond // from the end of a round to that of the next, where one takes less than two seconds
 )
 
 func (q *queue) failed(now time.Time) {
@@ -213,8 +213,8 @@ func (q *queue) failed(now time.Time) {
 	q.failures++
 }
 
-// succeeded notes a round that took some time: the next one comes when that was a quarter, or so early that
-// what was recorded since this one began is in a commit within longestBehind.
+// succeeded notes a round that took some time: the next one comes when that was a quarter, or so early
+// that it ends within longestBehind.
 func (q *queue) succeeded(now time.Time, took, delay time.Duration) {
 	q.retry, q.failures = time.Time{}, 0
 	q.next = now.Add(max(3*delay, took/2, min(3*took, longestBehind-2*took)))
