@@ -3,14 +3,17 @@ package indexer
 import (
 	"bytes"
 	"database/sql"
+	"encoding/binary"
 	"time"
 	"unicode/utf8"
+
+	"github.com/cespare/xxhash/v2"
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/tree"
 )
 
-// file is a row of files: a path, what the path says, the stat and hash of the bytes that were
+// file is a row of files: a path, what the path says, the stamp and hash of the bytes that were
 // read, and the few facts from which derive makes deliveries without reading the file again.
 type file struct {
 	path   string
@@ -18,8 +21,7 @@ type file struct {
 	kind   format.Kind
 	agent  string
 	id     string // of messages, copies and marks; "" elsewhere and where the place is bad
-	stat   tree.FileStat
-	readAt int64  // nanoseconds, taken before the read; 0: the next look reads it again
+	stamp  int64  // see stampOf
 	hash   []byte // SHA-256 of the content; nil where none is kept
 	valid  bool   // it counts
 	at     int64  // the time in a mark, microseconds; noTime
@@ -31,11 +33,32 @@ type file struct {
 // noTime is a time that is not there; it is NULL in the tables.
 const noTime = -1 << 63
 
-// level reports whether st proves that the file still has the bytes that were read.
-func (f *file) level(st tree.FileStat) bool {
-	return f.stat.Size == st.Size && f.stat.MTime == st.MTime && f.stat.CTime == st.CTime && f.stat.Inode == st.Inode &&
-		(!hasContent(f.kind) || f.readAt > 0 && st.CTime < f.readAt-int64(tree.Racy))
+// stampOf is what a row keeps of the state of a file: a hash of size, times and inode; of a file whose content
+// means nothing, without the time that a change of its mode moves. The stamp is odd where the state proves what
+// the content is: another content would come with another state. Where nothing proves it, the next look reads
+// the file again.
+func stampOf(k format.Kind, st tree.FileStat, proven bool) int64 {
+	var b [32]byte
+	binary.LittleEndian.PutUint64(b[0:], uint64(st.Size))
+	binary.LittleEndian.PutUint64(b[8:], uint64(st.MTime))
+	binary.LittleEndian.PutUint64(b[16:], st.Inode)
+	if hasContent(k) {
+		binary.LittleEndian.PutUint64(b[24:], uint64(st.CTime))
+	}
+	stamp := int64(xxhash.Sum64(b[:])) &^ 1
+	if proven || !hasContent(k) {
+		stamp |= 1
+	}
+	return stamp
 }
+
+// read notes the state of the file as it was looked at some time, in nanoseconds, before it was read.
+func (f *file) read(st tree.FileStat, at int64) {
+	f.stamp = stampOf(f.kind, st, st.CTime < at-int64(tree.Racy))
+}
+
+// level reports whether st proves that the file still has the bytes that were read.
+func (f *file) level(st tree.FileStat) bool { return f.stamp == stampOf(f.kind, st, true) }
 
 // says reports whether two readings of one path mean the same.
 func (f *file) says(g *file) bool {
@@ -45,7 +68,7 @@ func (f *file) says(g *file) bool {
 	if f.hash != nil || g.hash != nil {
 		return bytes.Equal(f.hash, g.hash)
 	}
-	return f.stat.Size == g.stat.Size && f.stat.MTime == g.stat.MTime && f.stat.Inode == g.stat.Inode
+	return f.stamp|1 == g.stamp|1
 }
 
 // hasContent reports whether the bytes of a file of that kind mean something.
@@ -90,19 +113,16 @@ func (f *file) makesAgent() string {
 const filePath = "CASE o.path WHEN '.' THEN f.name ELSE o.path || '/' || f.name END"
 
 // fileColumns is what scanFile reads.
-const fileColumns = "SELECT f.fol, " + filePath + ", f.kind, f.size, f.mtime, f.ctime, f.inode, f.read_at, f.hash, f.valid, f.bad, " +
-	"f.at, f.fact FROM "
+const fileColumns = "SELECT f.fol, " + filePath + ", f.kind, f.stamp, f.hash, f.valid, f.bad, f.at, f.fact FROM "
 
 func scanFile(scan func(...any) error) (*file, error) {
 	f := &file{}
 	var at sql.NullInt64
-	var inode int64
 	var bad bool
-	err := scan(&f.fol, &f.path, &f.kind, &f.stat.Size, &f.stat.MTime, &f.stat.CTime, &inode, &f.readAt, &f.hash, &f.valid, &bad,
-		&at, &f.fact)
+	err := scan(&f.fol, &f.path, &f.kind, &f.stamp, &f.hash, &f.valid, &bad, &at, &f.fact)
 	pl := locate(f.path)
 	f.agent, f.id = pl.Agent, pl.ID
-	f.stat.Inode, f.at = uint64(inode), noTime
+	f.at = noTime
 	if at.Valid {
 		f.at = at.Int64
 	}

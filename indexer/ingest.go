@@ -231,7 +231,7 @@ func (b *batch) noteLook(lk *look) {
 	case lk.same:
 	case k != nil && lk.file != nil && lk.file.says(k):
 		lk.same = true
-		if lk.file.stat != k.stat || lk.file.level(lk.file.stat) { // else the row needs no change
+		if lk.file.stamp != k.stamp {
 			b.stats = append(b.stats, lk)
 		}
 	case k != nil || lk.file != nil:
@@ -247,7 +247,7 @@ func (b *batch) again(p string) *look {
 		return lk
 	}
 	f := *b.known[p]
-	f.readAt = 0
+	f.stamp &^= 1
 	lk := b.l.at(p, &f)
 	b.noteLook(lk)
 	return lk

@@ -59,24 +59,24 @@ func newLooker(tree *tree.Tree, now func() time.Time) *looker {
 
 // at looks at p, of which the index knows known (nil: nothing).
 func (l *looker) at(p string, known *file) *look {
-	pl := locate(p)
+	pl, now := locate(p), l.now().UnixNano()
 	// Only by a bug could this be a folder on the way to a known file: it counts as nothing.
 	if pl.Kind == format.KindIgnored {
 		return &look{path: p}
 	}
 	f := &file{
-		path:   p,
-		kind:   pl.Kind,
-		agent:  pl.Agent,
-		id:     pl.ID,
-		readAt: l.now().UnixNano(),
-		at:     noTime,
+		path:  p,
+		kind:  pl.Kind,
+		agent: pl.Agent,
+		id:    pl.ID,
+		at:    noTime,
 	}
 	switch w, ok := l.given[p]; {
 	case ok && w.Gone:
 		return &look{path: p}
 	case ok && len(w.Data) > 0 && pl.Bad == "" && hasContent(pl.Kind):
-		f.stat, f.readAt = w.Stat, provenAt(w.Stat)
+		// Who has written into it since its rename has left an mtime that is not before the rename's ctime.
+		f.stamp = stampOf(f.kind, w.Stat, w.Stat.MTime < w.Stat.CTime)
 		return l.made(f, w.Data, l.sum(w.Data))
 	}
 	unread := !hasContent(pl.Kind) || pl.Bad != ""
@@ -97,25 +97,16 @@ func (l *looker) at(p string, known *file) *look {
 			return &look{path: p, same: true}
 		}
 		if unread && (st.Mode.IsRegular() || pl.Bad != "") {
-			f.stat, f.reason, f.valid = st, pl.Bad, pl.Bad == ""
+			f.read(st, now)
+			f.reason, f.valid = pl.Bad, pl.Bad == ""
 			return &look{path: p, file: f}
 		}
 	}
-	return l.read(f)
+	return l.read(f, now)
 }
 
-// provenAt is the readAt of a file that was written aside and renamed into place. Whoever has written into it
-// since has left an mtime that is not before the ctime of the rename; where its own mtime is as late, only
-// reading tells.
-func provenAt(st tree.FileStat) int64 {
-	if st.MTime < st.CTime {
-		return st.CTime + int64(tree.Racy) + 1
-	}
-	return 0
-}
-
-// read reads and parses the file.
-func (l *looker) read(f *file) *look {
+// read reads and parses the file; now is the time before it was looked at.
+func (l *looker) read(f *file, now int64) *look {
 	limit := int64(format.MaxSmall)
 	if isMessage(f.kind) {
 		limit = l.tree.MaxFile()
@@ -126,12 +117,13 @@ func (l *looker) read(f *file) *look {
 	case st.Mode.IsDir():
 		return &look{path: f.path, folder: true}
 	case fault == tree.FaultFile && errors.As(err, &bad):
-		f.stat, f.reason, f.line = st, bad.Reason+": move it away, or put a plain file of a smaller size there", bad.Line
+		f.read(st, now)
+		f.reason, f.line = bad.Reason+": move it away, or put a plain file of a smaller size there", bad.Line
 		return &look{path: f.path, file: f}
 	case fault != tree.NoFault:
 		return l.failed(f, err)
 	}
-	f.stat = st
+	f.read(st, now)
 	return l.made(f, data, sha256.Sum256(data))
 }
 
@@ -246,7 +238,7 @@ func (l *looker) failed(f *file, err error) *look {
 	default:
 		return &look{path: f.path}
 	}
-	f.stat, f.readAt, f.reason = st, 0, "cannot be read: "+cause(err).Error()+": mend its permissions"
+	f.stamp, f.reason = stampOf(f.kind, st, false), "cannot be read: "+cause(err).Error()+": mend its permissions"
 	return &look{path: f.path, file: f}
 }
 

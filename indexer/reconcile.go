@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -45,11 +44,6 @@ func (x *Index) Reconcile(ctx context.Context, slug string, progress func(done i
 	return all, nil
 }
 
-// differing keeps a hash of each row's stat, 0 where the stat proves nothing, and sets this bit
-// once it meets the file. A million messages have three million rows, so it keeps neither paths nor
-// stats.
-const metBit = 1
-
 // Differing returns the paths at which tree and rows may differ: see maildir.Index.
 func (x *Index) Differing(ctx context.Context, slug string) ([]string, error) {
 	p := x.project(slug)
@@ -59,17 +53,18 @@ func (x *Index) Differing(ctx context.Context, slug string) ([]string, error) {
 	return x.differing(ctx, p, nil)
 }
 
-// met is a file that a walk found: its path, and the hash of its stat, 0 where it cannot be had.
+// met is a file that a walk found: its path and its stamp, 0 where that cannot be had.
 type met struct {
-	path string
-	sum  uint64
+	path  string
+	stamp int64
 }
 
 // walkAhead is how many chunks of files a walk may be ahead of the rows: some 30 MB of paths.
 const walkAhead = 256
 
 // differing lists the files whose stamps differ from their rows, and the rows whose files are gone.
-// It reads the rows while a goroutine walks the tree.
+// It reads the rows while a goroutine walks the tree. A million messages have three million rows, so it
+// keeps hashes of their paths.
 func (x *Index) differing(ctx context.Context, p *project, progress func(int)) ([]string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	seed := maphash.MakeSeed()
@@ -80,25 +75,21 @@ func (x *Index) differing(ctx context.Context, p *project, progress func(int)) (
 	defer cancel()
 	walking.Go(func() {
 		defer close(walk)
-		walkErr = walkStamps(ctx, p.tree, seed, walk)
+		walkErr = walkStamps(ctx, p.tree, walk)
 	})
 	rows, err := x.stamps(ctx, p, seed)
 	if err != nil {
 		return nil, err
 	}
 	var paths []string
-	done, known := 0, 0
+	done := 0
 	for part := range walk {
 		for _, f := range part {
 			key := maphash.String(seed, f.path)
-			sum, ok := rows[key]
-			if ok {
-				known++
-				rows[key] = sum | metBit
-			}
-			if !ok || sum == 0 || sum != f.sum {
+			if f.stamp == 0 || rows[key] != f.stamp {
 				paths = append(paths, f.path)
 			}
+			delete(rows, key)
 		}
 		if done += len(part); progress != nil {
 			progress(done)
@@ -115,12 +106,12 @@ func (x *Index) differing(ctx context.Context, p *project, progress func(int)) (
 	if err != nil {
 		return nil, err
 	}
-	if known < len(rows) {
+	if len(rows) > 0 { // their files are gone
 		const all = "SELECT " + filePath + " FROM files f JOIN folders o USING (fol) WHERE f.pid = ?"
 		err = x.each(ctx, all, []any{p.pid}, func(scan func(...any) error) error {
 			var path string
 			err := scan(&path)
-			if rows[maphash.String(seed, path)]&metBit == 0 {
+			if _, gone := rows[maphash.String(seed, path)]; gone {
 				paths = append(paths, path)
 			}
 			return err
@@ -130,7 +121,7 @@ func (x *Index) differing(ctx context.Context, p *project, progress func(int)) (
 }
 
 // walkStamps sends what lies in the tree, in parts of at most chunk files.
-func walkStamps(ctx context.Context, t *tree.Tree, seed maphash.Seed, to chan<- []met) error {
+func walkStamps(ctx context.Context, t *tree.Tree, to chan<- []met) error {
 	var part []met
 	send := func() error {
 		select {
@@ -142,12 +133,13 @@ func walkStamps(ctx context.Context, t *tree.Tree, seed maphash.Seed, to chan<- 
 		}
 	}
 	err := t.Walk(ctx, "", func(path string, d fs.DirEntry) error {
-		if format.Locate(path).Kind == format.KindIgnored {
+		kind := format.Locate(path).Kind
+		if kind == format.KindIgnored {
 			return nil
 		}
 		f := met{path: path}
 		if st, err := tree.StatOf(d); err == nil {
-			f.sum = statSum(seed, st)
+			f.stamp = stampOf(kind, st, true)
 		}
 		if part = append(part, f); len(part) < chunk {
 			return nil
@@ -157,35 +149,18 @@ func walkStamps(ctx context.Context, t *tree.Tree, seed maphash.Seed, to chan<- 
 	return cmp.Or(err, send())
 }
 
-// stamps reads the rows of a project: hashes of their stats by hashes of their paths.
-func (x *Index) stamps(ctx context.Context, p *project, seed maphash.Seed) (map[uint64]uint64, error) {
-	rows := map[uint64]uint64{}
-	var f file
-	var inode int64
+// stamps reads the stamps of the rows of a project by hashes of their paths.
+func (x *Index) stamps(ctx context.Context, p *project, seed maphash.Seed) (map[uint64]int64, error) {
+	rows := map[uint64]int64{}
 	var path sql.RawBytes
-	const all = "SELECT " + filePath + ", f.kind, f.size, f.mtime, f.ctime, f.inode, f.read_at " +
-		"FROM files f JOIN folders o USING (fol) WHERE f.pid = ?"
-	err := x.each(ctx, all, []any{p.pid},
-		func(scan func(...any) error) error {
-			err := scan(&path, &f.kind, &f.stat.Size, &f.stat.MTime, &f.stat.CTime, &inode, &f.readAt)
-			f.stat.Inode = uint64(inode)
-			sum := uint64(0)
-			if f.level(f.stat) {
-				sum = statSum(seed, f.stat)
-			}
-			rows[maphash.Bytes(seed, path)] = sum
-			return err
-		})
+	var stamp int64
+	const all = "SELECT " + filePath + ", f.stamp FROM files f JOIN folders o USING (fol) WHERE f.pid = ?"
+	err := x.each(ctx, all, []any{p.pid}, func(scan func(...any) error) error {
+		err := scan(&path, &stamp)
+		rows[maphash.Bytes(seed, path)] = stamp
+		return err
+	})
 	return rows, err
-}
-
-func statSum(seed maphash.Seed, st tree.FileStat) uint64 {
-	var b [32]byte
-	binary.LittleEndian.PutUint64(b[0:], uint64(st.Size))
-	binary.LittleEndian.PutUint64(b[8:], uint64(st.MTime))
-	binary.LittleEndian.PutUint64(b[16:], uint64(st.CTime))
-	binary.LittleEndian.PutUint64(b[24:], st.Inode)
-	return (maphash.Bytes(seed, b[:]) | 2) &^ metBit
 }
 
 // chunks cuts paths into batches. All files of one message are in one batch, so that it is written

@@ -107,7 +107,7 @@ func (w *writer) project(slug string, maxFile int64) (pid int64, err error) {
 			func(scan func(...any) error) error { return scan(&pid, &limit) }); err != nil || limit == maxFile {
 			return err
 		}
-		if err := w.do("UPDATE files SET read_at = 0, size = CASE WHEN hash IS NULL THEN -1 ELSE size END WHERE pid = ?", pid); err != nil {
+		if err := w.do("UPDATE files SET stamp = CASE WHEN hash IS NULL THEN 0 ELSE stamp & ~1 END WHERE pid = ?", pid); err != nil {
 			return err
 		}
 		return w.do("UPDATE projects SET max_file = ? WHERE pid = ?", maxFile, pid)
@@ -182,11 +182,10 @@ func (w *writer) addChanges(pid int64, all []maildir.Change) error {
 // insertFiles stores files that have no rows yet; agent tells the number of the agent that exists
 // because of a file, 0 for none.
 func (w *writer) insertFiles(pid int64, all []*file, agent func(*file) int64) error {
-	return w.insertAll("INSERT OR FAIL INTO files (pid, name, fol, kind, aid, size, mtime, ctime, inode, read_at, hash, valid, bad, "+
-		"at, fact) VALUES ", 15, len(all), func(args []any, i int) []any {
+	return w.insertAll("INSERT OR FAIL INTO files (pid, name, fol, kind, aid, stamp, hash, valid, bad, at, fact) VALUES ", 11, len(all), func(args []any, i int) []any {
 		f := all[i]
-		return append(args, pid, path.Base(f.path), f.fol, int(f.kind), agent(f), f.stat.Size, f.stat.MTime, f.stat.CTime,
-			int64(f.stat.Inode), f.readAt, nullBlob(f.hash), f.valid, f.reason != "", orNull(f.at), f.fact)
+		return append(args, pid, path.Base(f.path), f.fol, int(f.kind), agent(f), f.stamp, nullBlob(f.hash), f.valid,
+			f.reason != "", orNull(f.at), f.fact)
 	})
 }
 
@@ -220,15 +219,13 @@ func (w *writer) insertAll(text string, columns, n int, row func(args []any, i i
 }
 
 func (w *writer) updateFile(pid int64, f *file) error {
-	return w.do("UPDATE files SET size = ?, mtime = ?, ctime = ?, inode = ?, read_at = ?, hash = ?, valid = ?, bad = ?, at = ?, fact = ? "+
-		"WHERE pid = ? AND name = ? AND fol = ?", f.stat.Size, f.stat.MTime, f.stat.CTime, int64(f.stat.Inode), f.readAt, nullBlob(f.hash),
-		f.valid, f.reason != "", orNull(f.at), f.fact, pid, path.Base(f.path), f.fol)
+	return w.do("UPDATE files SET stamp = ?, hash = ?, valid = ?, bad = ?, at = ?, fact = ? WHERE pid = ? AND name = ? AND fol = ?",
+		f.stamp, nullBlob(f.hash), f.valid, f.reason != "", orNull(f.at), f.fact, pid, path.Base(f.path), f.fol)
 }
 
 // restat stores the new stamps of an unchanged file.
 func (w *writer) restat(pid, fol int64, f *file) error {
-	return w.do("UPDATE files SET size = ?, mtime = ?, ctime = ?, inode = ?, read_at = ? WHERE pid = ? AND name = ? AND fol = ?",
-		f.stat.Size, f.stat.MTime, f.stat.CTime, int64(f.stat.Inode), f.readAt, pid, path.Base(f.path), fol)
+	return w.do("UPDATE files SET stamp = ? WHERE pid = ? AND name = ? AND fol = ?", f.stamp, pid, path.Base(f.path), fol)
 }
 
 func (w *writer) deleteFile(pid int64, f *file) error {

@@ -55,8 +55,16 @@ func TestWrittenIsProven(t *testing.T) {
 	if !differing() {
 		t.Error("what somebody has written there is not looked at")
 	}
-	st.MTime = st.CTime
-	if provenAt(st) != 0 {
+	ingest(t, x, "p", path)
+	if st, err = tr.Stat(path); err != nil {
+		t.Fatal(err)
+	}
+	st.MTime = st.CTime // as of one that was staged in the same tick of the clock
+	written[path] = maildir.Written{Data: []byte(data), Stat: st}
+	if _, err := x.IngestWritten(t.Context(), "p", []string{path}, written); err != nil {
+		t.Fatal(err)
+	}
+	if !differing() {
 		t.Error("times that leave room for another write prove something")
 	}
 	ingest(t, x, "p", path)
