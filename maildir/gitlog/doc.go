@@ -35,7 +35,7 @@
 //   - When Run begins, catchUp finds what was changed while nobody watched, with git status: what
 //     differs from the Git index, is gone, or is new and not ignored. What is staged stays so.
 //   - A round, which is what has queued when the branch moves, comes about once a second at most, and
-//     as a rule so seldom that it takes a quarter of the time, more where the history would else be five
+//     as a rule so seldom that it takes a tenth of the time, more where the history would else be five
 //     seconds behind. It writes index and branch once, however many commits it brings.
 //   - Who reads the history has what waits committed first (tip).
 //   - A search of a path reads few commits, once the commit graph is made, which notes what each

@@ -28,7 +28,7 @@ type seen struct {
 	ino     uint64
 	size    int64
 	mtime   time.Time
-	mode    fs.FileMode
+	links   uint64 // its names
 	version uint32
 	count   int  // of its entries
 	sum     hash // the checksum at its end; zeros where Git was told to skip it
@@ -75,7 +75,7 @@ func lookAt(f *os.File) (seen, error) {
 		return seen{}, err
 	}
 	st := tree.StatOfInfo(fi)
-	s := seen{exists: true, ino: st.Inode, size: st.Size, mtime: fi.ModTime(), mode: fi.Mode().Perm()}
+	s := seen{exists: true, ino: st.Inode, size: st.Size, mtime: fi.ModTime(), links: uint64(fi.Sys().(*syscall.Stat_t).Nlink)}
 	var head [12]byte
 	if _, err := f.ReadAt(head[:], 0); err != nil && !errors.Is(err, io.EOF) {
 		return s, err
@@ -138,7 +138,7 @@ func (r *repository) checkIndex() (seen, error) {
 // missing are those of the commit at. It returns the checksum.
 func (r *repository) makeIndex(file string, at hash, changes []*change) (sum hash, err error) {
 	env := []string{"GIT_INDEX_FILE=" + file}
-	if err := r.copyIndex(file); err != nil {
+	if err := r.nameIndex(file); err != nil {
 		return sum, err
 	}
 	if _, err := os.Lstat(file); err != nil && !at.IsZero() {
@@ -181,7 +181,7 @@ func (r *repository) giveStats(file string, changes []*change) (sum hash, err er
 	}
 	defer f.Close()
 	s, err := lookAt(f)
-	if err != nil || len(of) == 0 || s.version > 3 {
+	if err != nil || len(of) == 0 || s.version > 3 || s.links > 1 { // Git has written no other
 		return s.sum, err
 	}
 	done := sha1.New()
@@ -251,25 +251,20 @@ func (r *repository) haveIndex(at head) error {
 	return r.restage(at, s, nil)
 }
 
-// copyIndex copies .git/index to a file of ours, with its time, by which Git tells which entries may be
-// of an older content. Where there is no index, there is no file.
-func (r *repository) copyIndex(file string) error {
+// nameIndex gives .git/index another name, under which Git makes the next one beside it. Where there is no
+// index, there is no file.
+func (r *repository) nameIndex(file string) error {
 	for _, old := range []string{file, file + ".lock"} {
 		if err := ignoreGone(os.Remove(old)); err != nil {
 			return err
 		}
 	}
-	from, s, err := openIndex(r.path("index"))
-	if from == nil || err != nil {
+	f, _, err := openIndex(r.path("index"))
+	if f == nil || err != nil {
 		return err
 	}
-	defer from.Close()
-	to, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, s.mode|0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(to, from)
-	return errors.Join(err, to.Close(), os.Chtimes(file, s.mtime, s.mtime))
+	f.Close()
+	return link(r.path("index"), file)
 }
 
 // staged tells what the index has where that is not what a commit has, of the wanted paths.

@@ -171,11 +171,18 @@ func link(from, to string) error {
 	if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
+	fi, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
 	data, err := os.ReadFile(from)
 	if err != nil {
 		return err
 	}
-	if err = writeNew(to, data, 0o666); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err = writeNew(to, data, 0o666); err == nil {
+		err = os.Chtimes(to, time.Time{}, fi.ModTime()) // by which Git tells which entries of an index may be of an older content
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		os.Remove(to)
 	}
 	return err

@@ -213,9 +213,9 @@ func (q *queue) failed(now time.Time) {
 	q.failures++
 }
 
-// succeeded notes a round that took some time: the next one comes when that was a quarter, or so early
-// that it ends within longestBehind.
+// succeeded notes a round that took some time: the next one comes when that was a tenth, or so early that it
+// ends within longestBehind.
 func (q *queue) succeeded(now time.Time, took, delay time.Duration) {
 	q.retry, q.failures = time.Time{}, 0
-	q.next = now.Add(max(3*delay, took/2, min(3*took, longestBehind-2*took)))
+	q.next = now.Add(max(3*delay, took/2, min(9*took, longestBehind-2*took)))
 }
