@@ -25,7 +25,7 @@ func (s *Server) endpoint(d *door) http.Handler {
 
 func (s *Server) serve(d *door, w http.ResponseWriter, r *http.Request) {
 	era := protocol.IsStateless(r.Header.Get(protocol.VersionHeader))
-	session := r.Header.Get(protocol.SessionHeader) != ""
+	session := r.Header.Get(protocol.SessionHeader) != "" && !onSocket(r)
 	switch {
 	case r.Method == http.MethodPost:
 		s.post(d, w, r, era, session)
@@ -42,6 +42,9 @@ func (s *Server) serve(d *door, w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "405: POST JSON-RPC messages here; GET and DELETE need the Mcp-Session-Id of a session", http.StatusMethodNotAllowed)
 	}
 }
+
+// onSocket reports whether a request came over the socket, where bridges call, and where there are no sessions.
+func onSocket(r *http.Request) bool { return tool.CallerOf(r.Context()).Via != "" }
 
 // post serves one or more JSON-RPC messages.
 func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, session bool) {
@@ -70,7 +73,8 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 			r.Header.Del(protocol.SessionHeader)
 		}
 	}
-	bare := !era && !session && m.method != "initialize"
+	bridged := onSocket(r)
+	bare := !era && !session && (bridged || m.method != "initialize")
 	var shape plain
 	if bare && m.batch == nil {
 		p, takes := d.set.(plain)
@@ -85,14 +89,14 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 		m.complete()
 	}
 	m.restoreBody(r, bare)
-	if era && tool.CallerOf(r.Context()).Via != "" {
+	if era && bridged {
 		m.describe(r.Header)
 	}
 	r, end := s.holdAnswer(r)
 	defer end()
 	a := newAnswer(w, r, m.id)
 	a.plain = shape
-	if !bare && m.batch == nil { // a batch is one document, and not every bare client reads streams
+	if (!bare || bridged) && m.batch == nil { // a batch is one document, and not every bare client reads streams
 		a.showProgress(s.cfg.Progress)
 	}
 	defer a.finish()
@@ -113,7 +117,7 @@ func (s *Server) post(d *door, w http.ResponseWriter, r *http.Request, era, sess
 	case bare:
 		// Only for programs that call without a session over HTTP; a bridge's clients read the
 		// content.
-		a.merge = r.Header.Get(protocol.VersionHeader) == "" && m.method == "tools/call" && tool.CallerOf(r.Context()).Via == ""
+		a.merge = r.Header.Get(protocol.VersionHeader) == "" && m.method == "tools/call" && !bridged
 		d.stateless.ServeHTTP(a, a.request)
 	case session:
 		d.stateful.ServeHTTP(a, a.request)
@@ -158,7 +162,7 @@ func (s *Server) endSession(d *door, w http.ResponseWriter, r *http.Request) {
 	defer done()
 	id := r.Header.Get(protocol.SessionHeader)
 	if id != noSession {
-		s.keptOf(tool.CallerOf(r.Context())).Remove(id)
+		s.kept.Remove(id)
 		s.sessions.leave(id)
 	}
 	d.stateful.ServeHTTP(w, r)

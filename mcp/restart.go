@@ -23,32 +23,16 @@ import (
 // same again in the client's name, under the same id. What changed meanwhile nobody knows, so the
 // client's next stream begins with one notification for each of its subscriptions.
 
-// sessionsDir is the folder of the store that keeps the sessions of its own user, and in guestsDir
-// those of other users on the socket, who cannot push the former out.
-const (
-	sessionsDir = "sessions"
-	guestsDir   = "guests"
-)
+// sessionsDir is the folder of the store that keeps them.
+const sessionsDir = "sessions"
 
-// keepIn makes the folders of sessions: below the store's folder, or, without a store, nowhere.
+// keepIn makes the folder of sessions: below the store's folder, or, without a store, nowhere.
 func (s *Server) keepIn() {
 	s.kept = resume.Folder{Most: s.cfg.MaxSessions}
-	s.keptOfGuests = resume.Folder{Most: s.cfg.MaxSessions / guestShare}
-	if s.cfg.Store == nil {
-		return
+	if s.cfg.Store != nil {
+		s.kept.Dir = filepath.Join(s.cfg.Store.Root(), sessionsDir)
+		s.kept.Key = []byte(s.cfg.Store.Token())
 	}
-	s.kept.Dir = filepath.Join(s.cfg.Store.Root(), sessionsDir)
-	s.keptOfGuests.Dir = filepath.Join(s.kept.Dir, guestsDir)
-	s.kept.Key = []byte(s.cfg.Store.Token())
-	s.keptOfGuests.Key = s.kept.Key
-}
-
-// keptOf returns the folder of the caller's sessions.
-func (s *Server) keptOf(c tool.Caller) *resume.Folder {
-	if guest(c) {
-		return &s.keptOfGuests
-	}
-	return &s.kept
 }
 
 // signedFor is to whom the id of a session belongs that a caller begins.
@@ -108,8 +92,7 @@ func (s *Server) keepSession(ctx context.Context, req mcp.Request) {
 	if edit == nil || id == "" {
 		return
 	}
-	folder := s.keptOf(tool.CallerOf(ctx))
-	err := s.sessions.edit(id, func(k *resume.Session) error { return cmp.Or(edit(k), folder.Save(id, *k)) })
+	err := s.sessions.edit(id, func(k *resume.Session) error { return cmp.Or(edit(k), s.kept.Save(id, *k)) })
 	if err != nil {
 		s.log.Warn("mcp: a session is not kept; its client begins anew when the server has been started anew", "err", err)
 	}
@@ -133,7 +116,7 @@ func (s *Server) enterSession(d *door, r *http.Request) (in *http.Request, done 
 		return r, func() {}
 	}
 	if s.sessions.noteUse(id) {
-		s.keptOf(c).Use(id)
+		s.kept.Use(id)
 	}
 	return r.WithContext(ctx), done
 }
@@ -147,7 +130,7 @@ func (s *Server) resume(d *door, r *http.Request, id string) bool {
 		return true
 	}
 	c := tool.CallerOf(r.Context())
-	k, ok := s.keptOf(c).Load(id, d.signedFor(c))
+	k, ok := s.kept.Load(id, d.signedFor(c))
 	if !ok {
 		return false
 	}

@@ -213,14 +213,12 @@ func TestRestartStrangers(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.restart(t)
-	own := socketOf(t, s.Server, os.Geteuid())
 	for _, tt := range []struct {
 		what, url, head, id string
 		status              int
 	}{
 		{"another's, without the token", s.url, post, mine, 404},
 		{"another's, with the token", s.url, post + token, open, 404},
-		{"another's, on the socket", own, strings.Replace(post, "/mcp", "/toolset/mail/mcp", 1), open, 404},
 		{"of another toolset", s.url, strings.Replace(post, "/mcp", "/agents/ann/mcp", 1), open, 404},
 		{"ended", s.url, post, ended, 404},
 		{"unused for a day", s.url, post, old, 404},
@@ -248,13 +246,11 @@ func TestRestartStrangers(t *testing.T) {
 	}
 }
 
-// TestRestartRoom: a session that made room is not kept, and sessions of other users have a folder
-// of their own.
+// TestRestartRoom: a session that made room is not kept.
 func TestRestartRoom(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{}).Store
 	s := startRestarting(t, Config{Store: store, MaxSessions: 4})
-	guest := socketOf(t, s.Server, os.Geteuid()+1)
 	var ids [5]string
 	for i := range ids {
 		if i > 0 {
@@ -262,21 +258,13 @@ func TestRestartRoom(t *testing.T) {
 		}
 		ids[i] = begin(t, s.url)
 	}
-	for range 3 {
-		beginAs(t, guest, "POST /toolset/aimx/mcp\nContent-Type: application/json")
-	}
 	s.restart(t)
 	if a, b, c := ping(t, s.url, ids[0]), ping(t, s.url, ids[1]), ping(t, s.url, ids[4]); a != 200 || b != 404 || c != 200 {
 		t.Errorf("the first answers %d, the second %d, the last %d", a, b, c)
 	}
-	for _, dir := range []struct {
-		path string
-		want int
-	}{{sessionsDir, 4}, {filepath.Join(sessionsDir, guestsDir), 1}} {
-		files, err := filepath.Glob(filepath.Join(store.Root(), dir.path, "*.*"))
-		if err != nil || len(files) != dir.want {
-			t.Errorf("%s has %v (%v), want %d", dir.path, files, err, dir.want)
-		}
+	files, err := filepath.Glob(filepath.Join(store.Root(), sessionsDir, "*.*"))
+	if err != nil || len(files) != 4 {
+		t.Errorf("kept are %v (%v), want 4", files, err)
 	}
 }
 

@@ -116,10 +116,9 @@ type Server struct {
 	resuming sync.Mutex    // held while a session is resumed
 	kept     resume.Folder // sessions, for the next server
 
-	keptOfGuests resume.Folder
-	underWay     underWay
-	stopping     chan struct{}
-	stop         sync.Once
+	underWay underWay
+	stopping chan struct{}
+	stop     sync.Once
 }
 
 // New makes the server. It starts nothing: Run does.

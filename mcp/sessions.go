@@ -24,8 +24,8 @@ import (
 type sessions struct {
 	mu       sync.Mutex
 	byID     map[string]*session
-	starting map[bool]int // initialize requests under way, of guests and not
-	clock    int64        // grows with each use
+	starting int   // initialize requests under way
+	clock    int64 // grows with each use
 
 	saving sync.Mutex // guards session.kept
 }
@@ -34,7 +34,6 @@ type sessions struct {
 type session struct {
 	id    string
 	begun bool                              // with an initialize that was answered
-	guest bool                              // begun by a guest
 	owner string                            // the ownerOf who began it, noted before the id is answered
 	uses  map[int64]context.CancelCauseFunc // requests under way and open streams; each cancels its context
 	last  int64                             // when a use ended last
@@ -47,7 +46,7 @@ type session struct {
 }
 
 func newSessions() *sessions {
-	return &sessions{byID: map[string]*session{}, starting: map[bool]int{}}
+	return &sessions{byID: map[string]*session{}}
 }
 
 // get returns the session of an id, and enters one that is not known. The caller holds x.mu.
@@ -60,8 +59,7 @@ func (x *sessions) get(id string) *session {
 	return e
 }
 
-// ownerOf is the kind of caller to whom a session belongs: a user on the socket; over TCP, callers
-// with the token or callers without.
+// ownerOf is the kind of caller to whom a session belongs: callers with the token or callers without.
 func ownerOf(c tool.Caller) string { return c.Via + "/" + c.Auth }
 
 // setOwner records the owner of a session that begins.
@@ -186,18 +184,18 @@ func (x *sessions) await(ctx context.Context, e *session) (done func()) {
 
 // start records an initialize under way; began removes the record. ok is false, and nothing is
 // recorded, where most sessions, as many as there may be, are in use. makeRoom ends the session
-// that has been unused for longest, if one must end, and returns its id. Guests make room for
-// guests, and others for others. living returns the sessions that exist, by id.
-func (x *sessions) start(guest bool, most int, living func() map[string]*mcp.ServerSession) (makeRoom func() (ended string), ok bool) {
+// that has been unused for longest, if one must end, and returns its id. living returns the sessions
+// that exist, by id.
+func (x *sessions) start(most int, living func() map[string]*mcp.ServerSession) (makeRoom func() (ended string), ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	all := living()
 	maps.DeleteFunc(x.byID, func(id string, e *session) bool {
 		return all[id] == nil && len(e.uses) == 0 && e.ended == nil && !e.resuming
 	})
-	n, unused := x.starting[guest], (*session)(nil)
+	n, unused := x.starting, (*session)(nil)
 	for _, e := range x.byID {
-		if !e.begun || e.guest != guest || e.ended != nil || all[e.id] == nil {
+		if !e.begun || e.ended != nil || all[e.id] == nil {
 			continue
 		}
 		if n++; len(e.uses) == 0 && (unused == nil || e.last < unused.last) {
@@ -216,7 +214,7 @@ func (x *sessions) start(guest bool, most int, living func() map[string]*mcp.Ser
 			return unused.id
 		}
 	}
-	x.starting[guest]++
+	x.starting++
 	return makeRoom, true
 }
 
@@ -231,13 +229,13 @@ func (x *sessions) end(e *session, ss *mcp.ServerSession) {
 }
 
 // began removes what start recorded: the session of that id has begun, or none has, with "".
-func (x *sessions) began(id string, guest bool) {
+func (x *sessions) began(id string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.starting[guest]--
+	x.starting--
 	if id != "" {
 		e := x.get(id)
-		e.begun, e.guest = true, guest
+		e.begun = true
 		x.touch(e)
 	}
 }
@@ -245,34 +243,23 @@ func (x *sessions) began(id string, guest bool) {
 // startSession serves an initialize, which begins a session.
 func (s *Server) startSession(d *door, w http.ResponseWriter, r *http.Request, m *message) {
 	c := tool.CallerOf(r.Context())
-	if s.beginSession(d, w, r, s.keptOf(c).NewID(d.signedFor(c))) {
+	if s.beginSession(d, w, r, s.kept.NewID(d.signedFor(c))) {
 		return
 	}
-	most, whose := s.mostSessions(c)
-	what := fmt.Sprintf("all %d sessions%s have a request under way or an open stream", most, whose)
+	what := fmt.Sprintf("all %d sessions have a request under way or an open stream", s.cfg.MaxSessions)
 	busy(w, m.id, what, "end one, or try again when one has ended")
-}
-
-// mostSessions is how many sessions the caller's like may have, and who that is, after "sessions".
-func (s *Server) mostSessions(c tool.Caller) (most int, whose string) {
-	if guest(c) {
-		return s.cfg.MaxSessions / guestShare, " for other users"
-	}
-	return s.cfg.MaxSessions, ""
 }
 
 // beginSession serves an initialize whose session gets that id. It returns false, and has answered
 // nothing, where there is no room for one more session.
 func (s *Server) beginSession(d *door, w http.ResponseWriter, r *http.Request, id string) bool {
-	c := tool.CallerOf(r.Context())
-	most, _ := s.mostSessions(c)
-	makeRoom, ok := s.sessions.start(guest(c), most, s.living)
+	makeRoom, ok := s.sessions.start(s.cfg.MaxSessions, s.living)
 	if !ok {
 		return false
 	}
-	defer func() { s.sessions.began(w.Header().Get(protocol.SessionHeader), guest(c)) }()
+	defer func() { s.sessions.began(w.Header().Get(protocol.SessionHeader)) }()
 	if ended := makeRoom(); ended != "" {
-		s.keptOf(c).Remove(ended)
+		s.kept.Remove(ended)
 	}
 	s.ids.serve(d.stateful, w, r, id)
 	return true

@@ -323,7 +323,7 @@ func (r *replayer) meant(message []byte) []byte {
 	})
 }
 
-// httpWire is Streamable HTTP with a session: over TCP for the toolsets that have a path there,
+// httpWire is Streamable HTTP: with a session over TCP for the toolsets that have a path there, without one
 // over the socket for those that have to know who calls.
 type httpWire struct{}
 
@@ -368,7 +368,7 @@ func (p *httpPeer) exchange(message []byte) ([]byte, error) {
 }
 
 func (p *httpPeer) close() error {
-	if p.stateless {
+	if p.session == "" {
 		return nil
 	}
 	resp, err := p.do(http.MethodDelete, nil)

@@ -2,13 +2,13 @@
 // line) and the server of a store, over its Unix socket. It knows no tool: messages pass as they
 // are.
 //
-//   - Both eras pass, told apart by the message: one that names its revision in _meta (2026-07-28 and later) is posted
-//     statelessly; initialize begins a session on the server, which later messages and the notifications of the server
-//     belong to; a request with neither is answered all the same, as a bare POST is.
+//   - Both eras pass, told apart by the message. The server keeps no session: each request is one POST, with the
+//     revision that the message names (2026-07-28 and later) or that initialize has agreed on. The subscriptions of a
+//     client of the older era are the bridge's own, of the newer one.
 //   - What a script pipes in happens in its order: the next line waits for the answer to the one before, but no longer
 //     than two seconds, and not for a call that asks to wait (wait_seconds, wait_reply_seconds). Those run side by side
 //     with the others.
-//   - When the server goes, the bridge finds or starts the next one, repeats the client's handshake and subscriptions,
+//   - When the server goes, the bridge finds or starts the next one, repeats the client's subscriptions,
 //     and tells subscribers that what they watch may have changed. Requests under way are repeated where that is safe:
 //     they had not reached the server, or they only read. Others are answered with an error that says so.
 //   - A line that is no JSON-RPC message, or too long, is answered with an error (-32700 or -32600, id null); the next
@@ -70,11 +70,13 @@ type bridge struct {
 
 	writing sync.Mutex // held while a line is written
 
-	linking sync.Mutex // held while a link is made
-	mu      sync.Mutex // guards what follows
-	link    *link      // nil: none yet
-	shake   handshake
-	said    int                                  // how often shake has changed
+	linking sync.Mutex     // held while a link is made
+	streams sync.WaitGroup // subscriptions
+
+	mu      sync.Mutex                           // guards what follows
+	link    *link                                // nil: none yet
+	version string                               // the revision that initialize has agreed on; "": a script, or the newer era
+	watched map[string]context.CancelFunc        // subscriptions of a client of the older era, by URI
 	hints   map[string]bool                      // tools that only read; nil: not known
 	under   map[*message]context.CancelCauseFunc // requests under way
 	bad     int                                  // lines that were no messages
@@ -99,8 +101,7 @@ func Run(ctx context.Context, cfg Config) error {
 		cfg:   cfg,
 		log:   cfg.Log,
 		hello: string(tool.Encode(cfg.Hello)),
-		under: map[*message]context.CancelCauseFunc{},
-		shake: handshake{uris: map[string]bool{}},
+		under: map[*message]context.CancelCauseFunc{}, watched: map[string]context.CancelFunc{},
 	}
 	b.client = &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return cfg.Dial(ctx, false) },
@@ -118,7 +119,9 @@ func Run(ctx context.Context, cfg Config) error {
 	err := b.pump(ctx)
 	cancel()
 	<-kept
-	b.leaveLink(ctx)
+	l := b.current()
+	l.end()
+	<-l.down
 	return err
 }
 
@@ -144,9 +147,9 @@ func (b *bridge) pump(ctx context.Context) error {
 	}()
 	answering, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var requests, streams sync.WaitGroup
+	var requests sync.WaitGroup
 	listening, unlisten := context.WithCancel(ctx)
-	defer streams.Wait()
+	defer b.streams.Wait()
 	defer unlisten()
 	unread := make(chan struct{})
 	looked := make(chan struct{})
@@ -164,7 +167,7 @@ func (b *bridge) pump(ctx context.Context) error {
 			requests.Wait()
 			return b.verdict(io.EOF)
 		case l := <-lines:
-			b.takeLine(answering, listening, l, &requests, &streams)
+			b.takeLine(answering, listening, l, &requests)
 			if l.err == nil {
 				continue
 			}
@@ -215,7 +218,7 @@ func readLine(r *bufio.Reader, most int) (l line) {
 }
 
 // takeLine begins what a line asks for.
-func (b *bridge) takeLine(ctx, listening context.Context, l line, requests, streams *sync.WaitGroup) {
+func (b *bridge) takeLine(ctx, listening context.Context, l line, requests *sync.WaitGroup) {
 	switch {
 	case l.long:
 		b.refuse(nil, protocol.CodeRequest, fmt.Sprintf("the line is longer than %d bytes", b.cfg.MaxLine))
@@ -230,13 +233,20 @@ func (b *bridge) takeLine(ctx, listening context.Context, l line, requests, stre
 	}
 	switch {
 	case m.cancels != "":
-		requests.Go(func() { b.cancel(ctx, m) })
-	case m.method == "initialize" || !m.asks(): // in order: what follows relies on them
+		b.cancel(m)
+	case !m.asks(): // no server has a session that it would concern
+	case m.method == "initialize": // in order: what follows relies on it
 		b.exchange(ctx, m)
 	case m.method == "subscriptions/listen":
 		ctx, done := b.beginCall(listening, m)
 		if ctx != nil {
-			streams.Go(func() { defer done(); b.listen(ctx, m) })
+			b.streams.Go(func() {
+				defer done()
+				err := b.listen(ctx, m, func(_ *envelope, data []byte) { b.answer(data) })
+				if err != nil && ctx.Err() == nil {
+					b.answer(m.failure(err.Error()))
+				}
+			})
 		}
 	default:
 		ctx, done := b.beginCall(ctx, m)
@@ -244,7 +254,17 @@ func (b *bridge) takeLine(ctx, listening context.Context, l line, requests, stre
 			return
 		}
 		answered := make(chan struct{})
-		requests.Go(func() { defer close(answered); defer done(); b.exchange(ctx, m) })
+		requests.Go(func() {
+			defer close(answered)
+			defer done()
+			switch {
+			case m.method == "resources/subscribe" && len(m.uris) > 0:
+				b.subscribe(ctx, listening, m.uris[0])
+			case m.method == "resources/unsubscribe" && len(m.uris) > 0:
+				b.unsubscribe(m.uris[0])
+			}
+			b.exchange(ctx, m)
+		})
 		if m.waits {
 			return
 		}
@@ -255,28 +275,14 @@ func (b *bridge) takeLine(ctx, listening context.Context, l line, requests, stre
 	}
 }
 
-// cancel ends a request under way. In a session the server is told, and again until it has ended
-// the request: the message may overtake it. Without one the request is ended here.
-func (b *bridge) cancel(ctx context.Context, m *message) {
-	for ctx.Err() == nil {
-		found := false
-		b.mu.Lock()
-		for r, end := range b.under {
-			if string(r.id) != m.cancels {
-				continue
-			}
-			if found = true; r.stateless() || b.shake.initialize == nil {
-				end(nil)
-			}
+// cancel ends a request under way.
+func (b *bridge) cancel(m *message) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for r, end := range b.under {
+		if string(r.id) == m.cancels {
+			end(nil)
 		}
-		b.mu.Unlock()
-		if !found {
-			return
-		}
-		if b.inSession() {
-			b.exchange(ctx, m)
-		}
-		pause(ctx)
 	}
 }
 
@@ -288,7 +294,7 @@ func (b *bridge) endWaits() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for m, end := range b.under {
-		if m.waits && (m.stateless() || b.shake.initialize != nil) {
+		if m.waits && (m.stateless() || b.version != "") {
 			end(errInputEnded)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 
 	"mailtree/mcp/protocol"
 	"mailtree/mcp/tool"
@@ -44,15 +45,10 @@ func (b *bridge) exchange(ctx context.Context, m *message) {
 
 // once tries one server: again says that it is safe to try another.
 func (b *bridge) once(ctx context.Context, l *link, m *message) (again bool, err error) {
-	res, err := b.post(ctx, l, m)
+	res, err := b.post(ctx, m)
 	if err == nil {
 		defer res.Body.Close()
-		if res.StatusCode == http.StatusNotFound && l.inSession() && !m.stateless() {
-			l.end() // the session is over though the server runs: begin anew
-			<-l.down
-			return true, errors.New("the server does not know this session any more")
-		}
-		err = b.pass(ctx, m, l, res)
+		err = b.pass(m, res)
 	}
 	switch {
 	case err == nil || ctx.Err() != nil:
@@ -77,26 +73,23 @@ func (b *bridge) gone(ctx context.Context, l *link) {
 	}
 }
 
-// post sends a message; in the client's session, where it has one and the message is not of the
-// newer era.
-func (b *bridge) post(ctx context.Context, l *link, m *message) (*http.Response, error) {
-	h := l.headers()
-	if m.stateless() {
-		h = http.Header{protocol.VersionHeader: {m.version}}
+// post sends a message.
+func (b *bridge) post(ctx context.Context, m *message) (*http.Response, error) {
+	version := m.version
+	if version == "" && m.method != "initialize" {
+		b.mu.Lock()
+		version = b.version
+		b.mu.Unlock()
 	}
-	if m.method == "initialize" {
-		h = nil
+	h := http.Header{}
+	if version != "" {
+		h.Set(protocol.VersionHeader, version)
 	}
 	return b.do(ctx, http.MethodPost, "mcp", m.raw, h)
 }
 
-// pass writes the answer and remembers what is needed after a restart.
-func (b *bridge) pass(ctx context.Context, m *message, l *link, res *http.Response) error {
-	if m.method == "initialize" && res.StatusCode == http.StatusOK {
-		if err := b.begun(ctx, m, l, res); err != nil {
-			return err
-		}
-	}
+// pass writes the answer.
+func (b *bridge) pass(m *message, res *http.Response) error {
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
 		return events(res.Body, func(data []byte) bool {
 			var e envelope
@@ -109,8 +102,8 @@ func (b *bridge) pass(ctx context.Context, m *message, l *link, res *http.Respon
 	if err != nil {
 		return err
 	}
-	if res.StatusCode < 300 {
-		b.remember(m, l)
+	if m.method == "initialize" {
+		b.begin(body)
 	}
 	if len(bytes.TrimSpace(body)) > 0 && (m.asks() || m.method == "") {
 		b.answer(withID(body, m.id))
@@ -118,86 +111,109 @@ func (b *bridge) pass(ctx context.Context, m *message, l *link, res *http.Respon
 	return nil
 }
 
-// begun keeps a handshake and opens the session's stream.
-func (b *bridge) begun(ctx context.Context, m *message, l *link, res *http.Response) error {
-	if err := l.beginStream(res); err != nil {
-		return nil //nolint:nilerr // the client sees the refusal
+// begin notes the revision that a client of the older era and the server have agreed on.
+func (b *bridge) begin(answer []byte) {
+	var a struct {
+		Result struct {
+			Version string `json:"protocolVersion"`
+		} `json:"result"`
 	}
+	if json.Unmarshal(answer, &a) == nil && a.Result.Version != "" {
+		b.mu.Lock()
+		b.version = a.Result.Version
+		b.mu.Unlock()
+	}
+}
+
+// subscribe opens a subscription of the newer era for a client of the older one, unless it has one to that
+// resource. It returns when what changes is told, or is not going to be: then the server refuses the client's
+// own request too.
+func (b *bridge) subscribe(ctx, listening context.Context, uri string) {
+	listening, cancel := context.WithCancel(listening)
 	b.mu.Lock()
-	b.shake = handshake{initialize: m.raw, uris: map[string]bool{}}
-	current := b.changed(l)
+	known := b.watched[uri] != nil
+	if !known {
+		b.watched[uri] = cancel
+	}
 	b.mu.Unlock()
-	if current {
-		b.stream(ctx, l)
+	if known {
+		cancel()
+		return
+	}
+	begun := make(chan struct{})
+	told := sync.OnceFunc(func() { close(begun) })
+	b.streams.Go(func() {
+		defer cancel()
+		defer told()
+		_ = b.listen(listening, listenTo(uri), func(e *envelope, _ []byte) {
+			if e.Method == "notifications/resources/updated" {
+				b.answer([]byte(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":` + string(tool.Encode(uri)) + `}}`))
+			}
+			told()
+		})
+		if listening.Err() == nil { // it was refused
+			b.unsubscribe(uri)
+		}
+	})
+	select {
+	case <-begun:
+	case <-ctx.Done():
+	}
+}
+
+// unsubscribe ends what subscribe has begun.
+func (b *bridge) unsubscribe(uri string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if end := b.watched[uri]; end != nil {
+		end()
+		delete(b.watched, uri)
+	}
+}
+
+// listenTo is the request for a subscription of the bridge's own.
+func listenTo(uri string) *message {
+	const meta = `{"io.modelcontextprotocol/protocolVersion":"` + protocol.NewEra + `",` +
+		`"io.modelcontextprotocol/clientInfo":{"name":"mailtree stdio","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
+	raw := `{"jsonrpc":"2.0","id":"mailtree","method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":[` +
+		string(tool.Encode(uri)) + `]},"_meta":` + meta + `}}`
+	m, _, err := parse([]byte(raw))
+	if err != nil {
+		panic(err) // it is the text above
+	}
+	return m
+}
+
+// listen serves a subscription of the newer era, over restarts of the server, until ctx ends or a server refuses
+// it. say is called with what the client is to hear. The error says why there is no server, before it has begun.
+func (b *bridge) listen(ctx context.Context, m *message, say func(e *envelope, data []byte)) error {
+	for begun := false; ctx.Err() == nil; pause(ctx) {
+		l, err := b.connect(ctx, !begun)
+		if err != nil && !begun {
+			return err
+		}
+		if err != nil {
+			continue
+		}
+		if b.hear(ctx, m, &begun, say) {
+			return nil
+		}
+		l.end() // a subscription ends when its server does
+		<-l.down
 	}
 	return nil
 }
 
-// remember keeps what the next server must be told.
-func (b *bridge) remember(m *message, l *link) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch m.method {
-	case "notifications/initialized":
-		b.shake.initialized = true
-	case "resources/subscribe":
-		for _, u := range m.uris {
-			b.shake.uris[u] = true
-		}
-	case "resources/unsubscribe":
-		for _, u := range m.uris {
-			delete(b.shake.uris, u)
-		}
-	default:
-		return
-	}
-	b.changed(l)
-}
-
-// inSession reports whether the client began with initialize.
-func (b *bridge) inSession() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.shake.initialize != nil
-}
-
-// listen serves a subscription of the newer era, over restarts of the server, until the client
-// cancels it.
-func (b *bridge) listen(ctx context.Context, m *message) {
-	for begun := false; ctx.Err() == nil; {
-		l, err := b.connect(ctx, !begun)
-		if err != nil && !begun {
-			if ctx.Err() == nil {
-				b.answer(m.failure(err.Error()))
-			}
-			return
-		}
-		if err != nil {
-			pause(ctx)
-			continue
-		}
-		if b.hear(ctx, l, m, &begun) {
-			return
-		}
-		l.end() // a subscription ends when its server does
-		<-l.down
-		pause(ctx)
-	}
-}
-
 // hear passes on what one server says; over when it has refused or the client needs no more. begun
 // is whether the client has been told that the subscription began.
-func (b *bridge) hear(ctx context.Context, l *link, m *message, begun *bool) (over bool) {
-	res, err := b.post(ctx, l, m)
+func (b *bridge) hear(ctx context.Context, m *message, begun *bool, say func(e *envelope, data []byte)) (over bool) {
+	res, err := b.post(ctx, m)
 	if err != nil {
 		return ctx.Err() != nil
 	}
 	defer res.Body.Close()
-	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
-		return b.pass(ctx, m, l, res) == nil
-	}
 	lasts := true
-	_ = events(res.Body, func(data []byte) bool {
+	tell := func(data []byte) bool {
 		var e envelope
 		if json.Unmarshal(data, &e) != nil || e.Result != nil && lasts { // the server stops: the client learns nothing of it
 			return false
@@ -206,20 +222,27 @@ func (b *bridge) hear(ctx context.Context, l *link, m *message, begun *bool) (ov
 			lasts = e.params().Notifications.any()
 			if *begun {
 				for _, u := range m.uris {
-					b.answer(updated(u, m.id))
+					updated := &envelope{Method: "notifications/resources/updated"}
+					say(updated, updatedLine(u, m.id))
 				}
 				return true
 			}
 			*begun = true
 		}
-		b.answer(data)
+		say(&e, data)
 		return !over
-	})
+	}
+	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
+		_ = events(res.Body, tell)
+	} else if body, err := io.ReadAll(res.Body); err == nil {
+		lasts = false
+		tell(withID(body, m.id))
+	}
 	return over || ctx.Err() != nil
 }
 
-// updated says in a subscription of the newer era that a resource may have changed.
-func updated(uri string, id json.RawMessage) []byte {
+// updatedLine says in a subscription of the newer era that a resource may have changed.
+func updatedLine(uri string, id json.RawMessage) []byte {
 	meta := `{"io.modelcontextprotocol/subscriptionId":` + string(id) + `}`
 	params := `{"_meta":` + meta + `,"uri":` + string(tool.Encode(uri)) + `}`
 	return []byte(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":` + params + `}`)

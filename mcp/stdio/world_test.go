@@ -35,14 +35,14 @@ type world struct {
 	t     *testing.T
 	store *storetest.Store
 	path  string
-	asked atomic.Value // the last session id that was seen
 	cut   atomic.Bool  // the next POST is done, but the server dies before it answers
 	holds atomic.Int32 // how many links servers have seen
 	posts atomic.Int32 // POSTs that servers are working on
 	late  atomic.Value // method whose answer waits for freed
 	freed chan struct{}
-	slow  atomic.Bool // the stream of a session takes its time to open
-	mute  atomic.Bool // it does not open
+	slow  atomic.Bool  // a subscription takes its time to open
+	mute  atomic.Bool  // it does not open
+	muted atomic.Int32 // subscriptions that did not
 
 	mu     sync.Mutex
 	server *http.Server // nil: none runs
@@ -84,9 +84,6 @@ func (w *world) start() {
 	srv := m.SocketServer()
 	inner := srv.Handler
 	srv.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if id := r.Header.Get("Mcp-Session-Id"); id != "" {
-			w.asked.Store(id)
-		}
 		if r.Method == http.MethodPost {
 			w.posts.Add(1)
 			defer w.posts.Add(-1)
@@ -99,10 +96,11 @@ func (w *world) start() {
 		if strings.HasSuffix(r.URL.Path, "/hold") {
 			w.holds.Add(1)
 		}
-		if r.Method == http.MethodGet && w.slow.Load() && strings.HasSuffix(r.URL.Path, "/mcp") {
+		if w.slow.Load() && w.asks(r, "subscriptions/listen") {
 			time.Sleep(200 * time.Millisecond)
 		}
-		if r.Method == http.MethodGet && w.mute.Load() && strings.HasSuffix(r.URL.Path, "/mcp") {
+		if w.mute.Load() && w.asks(r, "subscriptions/listen") {
+			w.muted.Add(1)
 			<-r.Context().Done()
 			return
 		}
@@ -118,12 +116,7 @@ func (w *world) start() {
 
 // answerLate does what is asked, and keeps back the first answer to the method until freed is closed.
 func (w *world) answerLate(inner http.Handler, rw http.ResponseWriter, r *http.Request, method string) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		w.t.Error(err)
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	if !bytes.Contains(body, []byte(`"method":"`+method+`"`)) || !w.late.CompareAndSwap(method, "") {
+	if !w.asks(r, method) || !w.late.CompareAndSwap(method, "") {
 		inner.ServeHTTP(rw, r)
 		return
 	}
@@ -133,6 +126,16 @@ func (w *world) answerLate(inner http.Handler, rw http.ResponseWriter, r *http.R
 	maps.Copy(rw.Header(), answer.Header())
 	rw.WriteHeader(answer.Code)
 	rw.Write(answer.Body.Bytes())
+}
+
+// asks reports whether a request has a message with that method.
+func (w *world) asks(r *http.Request, method string) bool {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		w.t.Error(err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return bytes.Contains(body, []byte(`"method":"`+method+`"`))
 }
 
 // take gives the running server to whoever ends it.
@@ -160,22 +163,6 @@ func (w *world) stop() {
 		srv.Shutdown(context.Background())
 		<-end2
 	}
-}
-
-// endSession ends the client's session, and nothing else, as a server does after a time.
-func (w *world) endSession() {
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return socket.Dial(ctx, w.path) }
-	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
-	r, err := http.NewRequest(http.MethodDelete, "http://mailtree/toolset/mail/mcp", nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	r.Header.Set("Mcp-Session-Id", w.asked.Load().(string))
-	res, err := c.Do(r)
-	if err != nil || res.StatusCode != http.StatusNoContent {
-		w.t.Fatal(res, err)
-	}
-	res.Body.Close()
 }
 
 // dial is the bridge's.
@@ -298,7 +285,7 @@ func call(id, tool, args, m string) string {
 
 const toAnn = `{"project_key":"/p","from_agent":"Ann","to":["Ann"],"subject":"s","body_md":"b"}`
 
-// TestSession: a client of the older era keeps its session and subscriptions, however the server ends and whoever starts
+// TestSession: a client of the older era keeps its subscriptions, however the server ends and whoever starts
 // the next one.
 func TestSession(t *testing.T) {
 	t.Parallel()
@@ -306,7 +293,6 @@ func TestSession(t *testing.T) {
 		"stopped":            (*world).stop,
 		"killed":             (*world).kill,
 		"started by another": func(w *world) { w.kill(); w.start() },
-		"session ended":      (*world).endSession,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -333,7 +319,7 @@ func TestSession(t *testing.T) {
 				heard()
 				drain(c.out)
 				restart(w)
-				if name == "started by another" || name == "session ended" {
+				if name == "started by another" {
 					c.hear(update, inbox) // it may have changed meanwhile: no message of the client is needed
 				}
 			}
