@@ -39,7 +39,7 @@
 //	            created, expires (µs), released 0, released_at NULL
 //	problems    pid 1, path "messages/x.md", reason "no \"from\"", line 2
 //	changes     seq (grows for ever, also over rebuilds), pid, path, kind, op "added", agent,
-//	            msgid, thread, at; the newest million. The removal of a project has pid 0, and the
+//	            thread, at; the newest million. The removal of a project has pid 0, and the
 //	            slug as its agent
 //
 // The row number of a message is its place in time (rowid.go). The table and the full-text index

@@ -98,13 +98,13 @@ func (x *Index) NewestChanges(ctx context.Context, slug string, limit int) ([]ma
 // changes lists those that a condition selects.
 func (x *Index) changes(ctx context.Context, where string, args ...any) ([]maildir.Change, error) {
 	all := []maildir.Change{}
-	err := x.each(ctx, "SELECT c.seq, coalesce(p.slug, c.agent), c.path, c.kind, c.op, c.agent, c.msgid, c.thread, c.at FROM changes c "+
+	err := x.each(ctx, "SELECT c.seq, coalesce(p.slug, c.agent), c.path, c.kind, c.op, c.agent, c.thread, c.at FROM changes c "+
 		"LEFT JOIN projects p USING (pid) WHERE "+where, args,
 		func(scan func(...any) error) error {
 			var c maildir.Change
 			var at int64
-			err := scan(&c.Seq, &c.Project, &c.Path, &c.Kind, &c.Op, &c.Agent, &c.ID, &c.Thread, &at)
-			c.At = time.UnixMicro(at)
+			err := scan(&c.Seq, &c.Project, &c.Path, &c.Kind, &c.Op, &c.Agent, &c.Thread, &at)
+			c.ID, c.At = locate(c.Path).ID, time.UnixMicro(at)
 			if c.RemovesProject() {
 				c.Agent = "" // see removedProject
 			}

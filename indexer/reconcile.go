@@ -151,13 +151,27 @@ func walkStamps(ctx context.Context, t *tree.Tree, to chan<- []met) error {
 
 // stamps reads the stamps of the rows of a project by hashes of their paths.
 func (x *Index) stamps(ctx context.Context, p *project, seed maphash.Seed) (map[uint64]int64, error) {
-	rows := map[uint64]int64{}
-	var path sql.RawBytes
-	var stamp int64
-	const all = "SELECT " + filePath + ", f.stamp FROM files f JOIN folders o USING (fol) WHERE f.pid = ?"
-	err := x.each(ctx, all, []any{p.pid}, func(scan func(...any) error) error {
-		err := scan(&path, &stamp)
-		rows[maphash.Bytes(seed, path)] = stamp
+	rows, dirs := map[uint64]int64{}, map[int64]string{}
+	var fol, stamp int64
+	err := x.each(ctx, "SELECT fol, CASE path WHEN '.' THEN '' ELSE path || '/' END FROM folders WHERE pid = ?", []any{p.pid},
+		func(scan func(...any) error) error {
+			var dir string
+			err := scan(&fol, &dir)
+			dirs[fol] = dir
+			return err
+		})
+	if err != nil {
+		return nil, err
+	}
+	var name sql.RawBytes
+	var path maphash.Hash
+	path.SetSeed(seed)
+	err = x.each(ctx, "SELECT fol, name, stamp FROM files WHERE pid = ?", []any{p.pid}, func(scan func(...any) error) error {
+		err := scan(&fol, &name, &stamp)
+		path.Reset()
+		path.WriteString(dirs[fol])
+		path.Write(name)
+		rows[path.Sum64()] = stamp
 		return err
 	})
 	return rows, err

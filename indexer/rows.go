@@ -166,12 +166,12 @@ const removedProject = 0
 // addChanges records changes and gives each its mark.
 func (w *writer) addChanges(pid int64, all []maildir.Change) error {
 	before := w.seq
-	err := w.insertAll("INSERT OR FAIL INTO changes (seq, pid, path, kind, op, agent, msgid, thread, at) VALUES ", 9, len(all),
+	err := w.insertAll("INSERT OR FAIL INTO changes (seq, pid, path, kind, op, agent, thread, at) VALUES ", 8, len(all),
 		func(args []any, i int) []any {
 			c := &all[i]
 			w.seq++
 			c.Seq = w.seq
-			return append(args, c.Seq, pid, c.Path, int(c.Kind), c.Op, c.Agent, c.ID, c.Thread, c.At.UnixMicro())
+			return append(args, c.Seq, pid, c.Path, int(c.Kind), c.Op, c.Agent, c.Thread, c.At.UnixMicro())
 		})
 	if err != nil || before/trimEvery == w.seq/trimEvery {
 		return err

@@ -136,7 +136,6 @@ CREATE TABLE changes (
   kind   INTEGER NOT NULL,
   op     TEXT NOT NULL,
   agent  TEXT NOT NULL,
-  msgid  TEXT NOT NULL,
   thread TEXT NOT NULL,
   at     INTEGER NOT NULL
 );
