@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -182,6 +184,19 @@ func mergeStructured(body []byte) []byte {
 			result[k] = v
 		}
 	}
-	m["result"] = tool.Encode(result)
-	return tool.Encode(m)
+	m["result"] = object(result)
+	return object(m)
+}
+
+// object writes an object of values that are compact JSON already: to encode them again would take longer than
+// all the rest of a page of mail.
+func object(m map[string]json.RawMessage) (text []byte) {
+	text = append(text, '{')
+	for i, name := range slices.Sorted(maps.Keys(m)) {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(append(append(text, tool.Encode(name)...), ':'), m[name]...)
+	}
+	return append(text, '}')
 }

@@ -4,12 +4,10 @@
 //
 //	{"initialize":{"protocolVersion":"2025-06-18",…},"uris":["resource://inbox/BlueLake"]}
 //
-// A file is read, replaced and removed whole. It is not synced: a session that a power cut loses
-// its client begins anew.
+// A file is read, replaced and removed whole.
 package resume
 
 import (
-	"cmp"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -106,21 +104,7 @@ func (f *Folder) Save(id string, s Session) error {
 			return err
 		}
 	}
-	return replace(name, data)
-}
-
-// replace writes a file, whole or not at all, without syncing it.
-func replace(name string, data []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(name), ".new-")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(data)
-	if err = cmp.Or(err, tmp.Close()); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), name)
+	return tree.WriteFile(name, data)
 }
 
 // makeRoom drops the sessions that were unused for Lasts, and of the others so many that there is
