@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
 	"mailtree/maildir"
 	"mailtree/maildir/format"
 	"mailtree/maildir/tree"
@@ -97,7 +99,7 @@ func (x *Index) differing(ctx context.Context, p *project, progress func(int)) (
 	}
 	err = walkErr
 	var unlisted *tree.UnlistedError
-	if errors.As(err, &unlisted) && unlisted.Folders[0].Path != "." {
+	if errors.As(err, &unlisted) {
 		for _, f := range unlisted.Folders {
 			paths = append(paths, f.Path)
 		}
@@ -120,8 +122,50 @@ func (x *Index) differing(ctx context.Context, p *project, progress func(int)) (
 	return paths, err
 }
 
-// walkStamps sends what lies in the tree, in parts of at most chunk files.
+// walkStamps sends what lies in the tree, in parts of at most chunk files. It walks the folders at its root at
+// the same time: the files of all agents lie in one of them, the messages in another.
 func walkStamps(ctx context.Context, t *tree.Tree, to chan<- []met) error {
+	tops, err := t.List(".")
+	if err != nil {
+		return err
+	}
+	var walks errgroup.Group
+	var mu sync.Mutex
+	var unlisted []tree.Unread
+	for _, top := range tops {
+		name := top.Name()
+		switch kind := format.Locate(name).Kind; {
+		case top.IsDir() && !strings.HasPrefix(name, "."):
+			walks.Go(func() error {
+				err := walkTop(ctx, t, name, to)
+				var faults *tree.UnlistedError
+				if !errors.As(err, &faults) {
+					return err
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				unlisted = append(unlisted, faults.Folders...)
+				return nil
+			})
+		case !top.IsDir() && kind != format.KindIgnored:
+			f := met{path: name}
+			if st, err := t.Stat(name); err == nil {
+				f.stamp = stampOf(kind, st, true)
+			}
+			select {
+			case to <- []met{f}:
+			case <-ctx.Done():
+			}
+		}
+	}
+	if err := walks.Wait(); err != nil || len(unlisted) == 0 {
+		return err
+	}
+	return &tree.UnlistedError{Folders: unlisted}
+}
+
+// walkTop is walkStamps for a folder at the root.
+func walkTop(ctx context.Context, t *tree.Tree, top string, to chan<- []met) error {
 	var part []met
 	send := func() error {
 		select {
@@ -132,7 +176,7 @@ func walkStamps(ctx context.Context, t *tree.Tree, to chan<- []met) error {
 			return ctx.Err()
 		}
 	}
-	err := t.Walk(ctx, "", func(path string, d fs.DirEntry) error {
+	err := t.Walk(ctx, top, func(path string, d fs.DirEntry) error {
 		kind := format.Locate(path).Kind
 		if kind == format.KindIgnored {
 			return nil
@@ -146,7 +190,7 @@ func walkStamps(ctx context.Context, t *tree.Tree, to chan<- []met) error {
 		}
 		return send()
 	})
-	return cmp.Or(err, send())
+	return cmp.Or(send(), err)
 }
 
 // stamps reads the stamps of the rows of a project by hashes of their paths.

@@ -323,6 +323,6 @@ func tuneMemory() {
 		debug.SetGCPercent(400)
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(160 << 20)
+		debug.SetMemoryLimit(144 << 20)
 	}
 }
