@@ -182,11 +182,12 @@ func (w *writer) addChanges(pid int64, all []maildir.Change) error {
 // insertFiles stores files that have no rows yet; agent tells the number of the agent that exists
 // because of a file, 0 for none.
 func (w *writer) insertFiles(pid int64, all []*file, agent func(*file) int64) error {
-	return w.insertAll("INSERT OR FAIL INTO files (pid, name, fol, kind, aid, stamp, hash, valid, bad, at, fact) VALUES ", 11, len(all), func(args []any, i int) []any {
-		f := all[i]
-		return append(args, pid, path.Base(f.path), f.fol, int(f.kind), agent(f), f.stamp, nullBlob(f.hash), f.valid,
-			f.reason != "", orNull(f.at), f.fact)
-	})
+	return w.insertAll("INSERT OR FAIL INTO files (pid, name, fol, kind, aid, stamp, hash, valid, bad, at, fact) VALUES ", 11, len(all),
+		func(args []any, i int) []any {
+			f := all[i]
+			return append(args, pid, path.Base(f.path), f.fol, int(f.kind), agent(f), f.stamp, nullBlob(f.hash), f.valid,
+				f.reason != "", orNull(f.at), f.fact)
+		})
 }
 
 // insertAll inserts n rows of so many columns, up to sixteen by one statement: half the cost of a
