@@ -84,3 +84,40 @@ func TestFree(t *testing.T) {
 		t.Errorf("it is told %+v; %v", happened, err)
 	}
 }
+
+// TestClaimAgain: a path that is claimed again after a release is told as claimed, not as released.
+func TestClaimAgain(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.Config{}).Store
+	p := projectIn(t, s, "Ann")
+	hold := func(path string) {
+		t.Helper()
+		if _, err := p.Claim(t.Context(), claim.Request{Agent: "Ann", Patterns: []string{path}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	release := func() {
+		t.Helper()
+		if _, err := p.Release(t.Context(), "Ann", []string{"a.go"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hold("a.go")
+	release()
+	hold("a.go")
+	hold("end.go")
+	var last string
+	enough := errors.New("enough")
+	err := s.Watch(t.Context(), p, 0, func(h *maildir.Happening) error {
+		if h.Text == "end.go" {
+			return enough
+		}
+		if h.Text == "a.go" {
+			last = h.What
+		}
+		return nil
+	})
+	if !errors.Is(err, enough) || last != maildir.HappenedClaim {
+		t.Errorf("told at last: %q, %v", last, err)
+	}
+}

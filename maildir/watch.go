@@ -141,6 +141,12 @@ func (p *Project) happeningOf(ctx context.Context, c Change, h *Happening) (*Hap
 	if len(rows) > 0 {
 		h.Agent, h.Text = rows[0].Agent, rows[0].Pattern
 	}
+	if c.Kind == format.KindReleased && c.Op == Removed {
+		if len(rows) > 0 && rows[0].Created.Add(reclaimed).Before(c.At) { // it holds again
+			return h, nil
+		}
+		return nil, nil // a new claim of the path, which the change of its file tells
+	}
 	if len(rows) == 0 || rows[0].Released || c.Kind == format.KindReleased {
 		h.What = HappenedRelease
 	}
@@ -149,6 +155,9 @@ func (p *Project) happeningOf(ctx context.Context, c Change, h *Happening) (*Hap
 	}
 	return h, nil
 }
+
+// reclaimed is more than a claim takes from its time to its change in the feed.
+const reclaimed = 2 * time.Second
 
 // isGap reports whether the feed may have lost changes between a mark and what it has after it.
 // Marks count up by one within an index, and a new index begins far above.
