@@ -75,7 +75,8 @@ func (l *looker) at(p string, known *file) *look {
 	case ok && w.Gone:
 		return &look{path: p}
 	case ok && len(w.Data) > 0 && pl.Bad == "" && hasContent(pl.Kind):
-		// Who has written into it since its rename has left an mtime that is not before the rename's ctime.
+		// Who has written into it since its rename has left an mtime that is not before the rename's ctime, or has
+		// set it back, which is looked for when the watcher reports the file (maildir, takeEdits).
 		f.stamp = stampOf(f.kind, w.Stat, w.Stat.MTime < w.Stat.CTime)
 		return l.made(f, w.Data, l.sum(w.Data))
 	}

@@ -132,7 +132,10 @@ func (p *Project) Rescan(ctx context.Context) error {
 // ingestEdited ingests what others changed, or a part of it, between two groups.
 func (p *Project) ingestEdited(ctx context.Context, c *tree.Changer) {
 	e := p.takeEdits(c)
-	err := p.ingestOthers(ctx, e.paths)
+	err := p.ingestAlike(ctx, e.alike)
+	if err == nil {
+		err = p.ingestOthers(ctx, e.paths)
+	}
 	if err == nil && len(e.level) > 0 {
 		err = p.needRead()
 	}
@@ -141,9 +144,32 @@ func (p *Project) ingestEdited(ctx context.Context, c *tree.Changer) {
 	}
 }
 
+// ingestAlike ingests files whose state says that nothing has changed: somebody has written into them in the
+// moment in which the server had put them there, and set their time back.
+func (p *Project) ingestAlike(ctx context.Context, paths []string) error {
+	written := map[string]Written{}
+	for _, path := range paths {
+		data, st, err := p.tree.Read(path, p.tree.MaxFile())
+		if err == nil {
+			st.MTime = st.CTime // which proves nothing
+			written[path] = Written{Data: data, Stat: st}
+		}
+	}
+	if len(written) == 0 {
+		return nil
+	}
+	in, err := p.store.index.IngestWritten(ctx, p.slug, slices.Collect(maps.Keys(written)), written)
+	if err == nil {
+		p.noticed(in.Changes)
+		p.noteEdits(in.Changes)
+	}
+	return err
+}
+
 // edits is what others changed, to be ingested at once.
 type edits struct {
 	paths []string
+	alike []string     // files of the server that others have changed, with the state that the server's had
 	level []chan error // those who wait for a comparison of the tree that is ingested with these
 }
 
@@ -163,11 +189,18 @@ func (p *Project) takeEdits(c *tree.Changer) (e edits) {
 		all, later = firstEdits(all)
 	}
 	for _, path := range all {
-		if st, err := c.Stat(path); err == nil && p.writer.ConfirmOwn(path, st) {
-			p.noteUnread([]string{path}, nil)
-			continue
+		st, err := c.Stat(path)
+		sum := ""
+		if err == nil {
+			sum = p.writer.OwnSum(path, st)
 		}
-		e.paths = append(e.paths, path)
+		if sum == "" {
+			e.paths = append(e.paths, path)
+		} else if same, err := p.tree.HasSHA256(path, sum); same {
+			p.noteUnread([]string{path}, nil)
+		} else if e.paths = append(e.paths, path); err == nil {
+			e.alike = append(e.alike, path)
+		}
 	}
 	slices.Sort(e.paths)
 	if len(later) == 0 {

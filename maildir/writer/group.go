@@ -206,11 +206,11 @@ func (g *Group) write() error {
 	w.failing.tell(nil)
 	g.keepOwn()
 	now := time.Now()
-	for path, f := range found {
-		w.echoes.add(path, f.Stat, now) // one that is gone is never found so
-	}
 	for _, tx := range g.txs {
 		for _, f := range tx.Writes {
+			if is, ok := found[f.Path]; ok && !is.Gone {
+				w.echoes.add(f.Path, echo{is.Stat, f.Sum}, now)
+			}
 			g.step("tidy " + f.Path)
 			g.c.Tidy(f)
 		}

@@ -136,27 +136,36 @@ func (w *Writer) writeGroup(ctx context.Context, c *tree.Changer, txs []*Tx) {
 // echoes knows how the files were found that the server wrote itself and has indexed since, so that the
 // watcher's word of them needs no look into the index. It forgets after some seconds. Run alone uses it.
 type echoes struct {
-	young, old map[string]tree.FileStat
+	young, old map[string]echo
 	turned     time.Time
+}
+
+// echo is how a file was found, and the SHA-256 of what the server had put there, in hex.
+type echo struct {
+	stat tree.FileStat
+	sum  string
 }
 
 const echoesLast = 10 * time.Second
 
-func (e *echoes) add(path string, st tree.FileStat, now time.Time) {
+func (e *echoes) add(path string, is echo, now time.Time) {
 	if e.young == nil || now.Sub(e.turned) > echoesLast || now.Before(e.turned) {
-		e.old, e.young, e.turned = e.young, map[string]tree.FileStat{}, now
+		e.old, e.young, e.turned = e.young, map[string]echo{}, now
 	}
-	e.young[path] = st
+	e.young[path] = is
 }
 
-// ConfirmOwn reports, once, whether st is how the writer's own file at path was found when it was
-// ingested some seconds ago: what the watcher says of it is no edit. It is for what Aside calls.
-func (w *Writer) ConfirmOwn(path string, st tree.FileStat) bool {
-	for _, m := range []map[string]tree.FileStat{w.echoes.young, w.echoes.old} {
+// OwnSum returns, once, the SHA-256 in hex of what the writer has put at path some seconds ago, where st is how
+// the file was found when it was ingested: if the file still has it, what the watcher says of it is no edit. ""
+// for any other file. It is for what Aside calls.
+func (w *Writer) OwnSum(path string, st tree.FileStat) string {
+	for _, m := range []map[string]echo{w.echoes.young, w.echoes.old} {
 		if own, ok := m[path]; ok {
 			delete(m, path)
-			return own == st
+			if own.stat == st {
+				return own.sum
+			}
 		}
 	}
-	return false
+	return ""
 }
