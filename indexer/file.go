@@ -52,7 +52,7 @@ func stampOf(k format.Kind, st tree.FileStat, proven bool) int64 {
 	return stamp
 }
 
-// read notes the state of the file as it was looked at some time, in nanoseconds, before it was read.
+// read notes the state in which the file was read; at is a time before that, in nanoseconds.
 func (f *file) read(st tree.FileStat, at int64) {
 	f.stamp = stampOf(f.kind, st, st.CTime < at-int64(tree.Racy))
 }
@@ -68,7 +68,7 @@ func (f *file) says(g *file) bool {
 	if f.hash != nil || g.hash != nil {
 		return bytes.Equal(f.hash, g.hash)
 	}
-	return f.stamp|1 == g.stamp|1
+	return f.stamp|1 == g.stamp|1 // whether the states prove anything or not
 }
 
 // hasContent reports whether the bytes of a file of that kind mean something.

@@ -24,8 +24,8 @@ func (x *Index) Ingest(ctx context.Context, slug string, paths []string) (maildi
 }
 
 // IngestWritten is Ingest for a caller that has just written files at paths and hands over their
-// bytes: see maildir.Index. It makes the rows that Ingest would make. What somebody else writes there meanwhile
-// the next look finds; the watcher's report of that write leads to such a look.
+// bytes: see maildir.Index. It makes the rows that Ingest would make. What somebody else writes there
+// meanwhile the watcher reports, which leads to another look.
 func (x *Index) IngestWritten(ctx context.Context, slug string, paths []string, written map[string]maildir.Written,
 ) (maildir.Ingested, error) {
 	return x.ingest(ctx, slug, func(b *batch) error {

@@ -60,7 +60,7 @@ func (x *sessions) get(id string) *session {
 }
 
 // ownerOf is the kind of caller to whom a session belongs: callers with the token or callers without.
-func ownerOf(c tool.Caller) string { return c.Via + "/" + c.Auth }
+func ownerOf(c tool.Caller) string { return "/" + c.Auth }
 
 // setOwner records the owner of a session that begins.
 func (x *sessions) setOwner(id, owner string) {

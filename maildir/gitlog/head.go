@@ -11,9 +11,9 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/go-git/go-git/v5/plumbing"
 	"golang.org/x/sys/unix"
 
-	"github.com/go-git/go-git/v5/plumbing"
 	"mailtree/maildir/history"
 	"mailtree/maildir/tree"
 )

@@ -17,7 +17,7 @@ import (
 type change struct {
 	path     string
 	old, new entry         // in HEAD, in the newest commit
-	seen     tree.FileStat // of the file on disk that new was read from, or that is as new
+	seen     tree.FileStat // of the file on disk, where its content is that of new
 	calm     bool          // it had been so for long enough to tell by its time whether it has changed since
 	data     []byte        // of new, where it is a file that was read or written and is kept; else it is read again
 	gone     bool          // nothing is there on disk

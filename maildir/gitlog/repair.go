@@ -2,9 +2,10 @@ package gitlog
 
 import (
 	"errors"
-	"github.com/go-git/go-git/v5/plumbing"
 	"os"
 	"slices"
+
+	"github.com/go-git/go-git/v5/plumbing"
 )
 
 // repair finishes or undoes what a run that was killed left under Git's locks. It returns the paths

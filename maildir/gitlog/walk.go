@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
 	"mailtree/maildir/refusal"

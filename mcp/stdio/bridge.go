@@ -98,10 +98,11 @@ func Run(ctx context.Context, cfg Config) error {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	b := &bridge{
-		cfg:   cfg,
-		log:   cfg.Log,
-		hello: string(tool.Encode(cfg.Hello)),
-		under: map[*message]context.CancelCauseFunc{}, watched: map[string]context.CancelFunc{},
+		cfg:     cfg,
+		log:     cfg.Log,
+		hello:   string(tool.Encode(cfg.Hello)),
+		under:   map[*message]context.CancelCauseFunc{},
+		watched: map[string]context.CancelFunc{},
 	}
 	b.client = &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return cfg.Dial(ctx, false) },
