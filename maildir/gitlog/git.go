@@ -128,30 +128,88 @@ func (r *repository) command(ctx context.Context, args ...string) (*exec.Cmd, er
 }
 
 // run runs a git command and returns what it says; env is added to its environment.
-func (r *repository) run(in io.Reader, env []string, args ...string) ([]byte, error) {
-	limit, all := commandLimit, args
+func (r *repository) run(in io.Reader, env []string, args ...string) (said []byte, err error) {
+	limit := commandLimit
 	if r.low {
-		limit, all = lookLimit, append([]string{"-c", "core.fsync=all"}, args...)
+		limit = lookLimit
+		env = append(env, "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=core.fsync", "GIT_CONFIG_VALUE_0=all")
 	}
 	ctx, cancel := context.WithTimeout(r.ctx, limit)
 	defer cancel()
-	c, err := r.command(ctx, all...)
-	if err != nil {
-		return nil, err
+	_, err = r.tell(ctx, in, func(out io.Reader) (err error) {
+		said, err = io.ReadAll(out)
+		return err
+	}, env, args...)
+	return said, err
+}
+
+// stream runs a git command that reads in and tells records which end with NUL, and calls each for every one
+// until that returns an error, which stream returns unless it is errFound. each does not keep the record.
+func (r *repository) stream(ctx context.Context, in io.Reader, each func(record []byte) error, env []string, args ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	warned, err := r.tell(ctx, in, func(out io.Reader) error { return eachRecord(out, each) }, env, args...)
+	switch {
+	case errors.Is(err, errFound):
+		return nil
+	case err == nil:
+		return unread(warned)
 	}
-	var out, said bytes.Buffer
-	c.Stdin, c.Stdout, c.Stderr = in, &out, &said
+	return err
+}
+
+// tell runs a git command, gives what it says to read and returns what it warns of. An error of read ends it.
+func (r *repository) tell(
+	ctx context.Context, in io.Reader, read func(io.Reader) error, env []string, args ...string,
+) (warned string, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c, err := r.command(ctx, args...)
+	if err != nil {
+		return "", err
+	}
+	var said bytes.Buffer
+	c.Stdin, c.Stderr = in, &said
 	c.Env = append(c.Env, env...)
-	if err = c.Start(); err != nil {
-		return nil, err
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		return "", err
 	}
 	if r.low { // it works when nobody else wants to
 		_ = unix.Setpriority(unix.PRIO_PGRP, c.Process.Pid, 19)
 	}
-	if err = c.Wait(); err != nil {
+	if err := read(out); err != nil {
+		cancel()
+		_ = c.Wait()
+		return "", err
+	}
+	if err = c.Wait(); err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	} else if err != nil {
 		err = &gitError{args: args, said: said.String(), err: err}
 	}
-	return out.Bytes(), err
+	return said.String(), err
+}
+
+// eachRecord calls each for what ends with NUL.
+func eachRecord(in io.Reader, each func([]byte) error) error {
+	records := bufio.NewScanner(in)
+	records.Buffer(nil, maxObject)
+	records.Split(func(data []byte, _ bool) (int, []byte, error) {
+		if end := bytes.IndexByte(data, 0); end >= 0 {
+			return end + 1, data[:end], nil
+		}
+		return 0, nil, nil
+	})
+	for records.Scan() {
+		if err := each(records.Bytes()); err != nil {
+			return err
+		}
+	}
+	return records.Err()
 }
 
 // gitError is a git command that failed.
@@ -166,74 +224,6 @@ func (e *gitError) Error() string {
 }
 
 func (e *gitError) Unwrap() error { return e.err }
-
-// stream runs a git command that reads in and tells records which end with NUL, and calls each for every one
-// until that returns an error, which stream returns unless it is errFound.
-func (r *repository) stream(ctx context.Context, in io.Reader, each func(record []byte) error, env []string, args ...string) error {
-	ctx, cancel := context.WithTimeout(ctx, lookLimit)
-	defer cancel()
-	c, err := r.command(ctx, args...)
-	if err != nil {
-		return err
-	}
-	var said bytes.Buffer
-	c.Stdin, c.Stderr = in, &said
-	c.Env = append(c.Env, env...)
-	out, err := c.StdoutPipe()
-	if err == nil {
-		err = c.Start()
-	}
-	if err != nil {
-		return err
-	}
-	err = eachRecord(out, each)
-	if err != nil {
-		cancel()
-		_ = c.Wait()
-		if errors.Is(err, errFound) {
-			return nil
-		}
-		return err
-	}
-	switch err = c.Wait(); {
-	case err == nil:
-		return unread(said.String())
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	}
-	return &gitError{args: args, said: said.String(), err: err}
-}
-
-// eachRecord calls each for what ends with NUL.
-func eachRecord(in io.Reader, each func([]byte) error) error {
-	var held []byte
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := in.Read(buf)
-		for part := buf[:n]; len(part) > 0; {
-			i := bytes.IndexByte(part, 0)
-			if i < 0 {
-				held = append(held, part...)
-				break
-			}
-			record := part[:i]
-			if len(held) > 0 {
-				held = append(held, record...)
-				record = held
-			}
-			if err := each(record); err != nil {
-				return err
-			}
-			held, part = held[:0], part[i+1:]
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
 
 // gitCommand is a command of Git that runs no hook and sees neither the system's configuration nor the
 // user's. Its processes are a group of their own, which ctx's end terminates: Git removes its temporary

@@ -13,12 +13,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/go-git/go-git/v5/plumbing"
 
 	"mailtree/maildir/tree"
 )
@@ -271,30 +268,14 @@ func (r *repository) nameIndex(file string) error {
 // staged tells what the index has where that is not what a commit has, of the wanted paths.
 func (r *repository) staged(at hash, wanted func(path []byte) bool) (map[string]entry, error) {
 	found := map[string]entry{}
-	var meta []byte
 	tree := at.String()
 	if at.IsZero() {
 		tree = emptyTree.String()
 	}
-	err := r.stream(r.ctx, nil, func(record []byte) error {
-		if len(meta) == 0 { // ":OLDMODE NEWMODE OLDHASH NEWHASH STATUS", and the path comes next
-			meta = append(meta, record...)
-			return nil
-		}
-		if wanted(record) {
-			f := strings.Fields(string(meta))
-			if len(f) != 5 {
-				return fmt.Errorf("git diff-index says %q", meta)
-			}
-			mode, err := strconv.ParseUint(f[1], 8, 32)
-			if err != nil {
-				return err
-			}
-			found[string(record)] = entry{uint32(mode), plumbing.NewHash(f[3])}
-		}
-		meta = meta[:0]
-		return nil
-	}, nil, "diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-abbrev", "--ignore-submodules", tree)
+	changes, err := r.rawChanges(wanted, "diff-index", "--cached", "--ignore-submodules", tree)
+	for _, c := range changes {
+		found[c.path] = c.new
+	}
 	return found, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -193,19 +194,28 @@ func joined(folder, name string) string {
 }
 
 // changesOf are the files in which two commits or trees differ.
-func (r *repository) changesOf(from, to string) (changes []*change, err error) {
-	var meta string
-	err = r.stream(r.ctx, nil, func(record []byte) error {
-		if meta == "" {
-			meta = string(record)
+func (r *repository) changesOf(from, to string) ([]*change, error) {
+	return r.rawChanges(nil, "diff-tree", "-r", from, to)
+}
+
+// rawChanges are the changes that a git command tells, of the wanted paths; nil: of all.
+func (r *repository) rawChanges(wanted func(path []byte) bool, args ...string) (changes []*change, err error) {
+	var meta []byte
+	args = slices.Insert(args, 1, "--raw", "-z", "--no-renames", "--no-abbrev")
+	err = r.stream(r.ctx, nil, func(record []byte) (err error) {
+		if len(meta) == 0 { // the path comes next
+			meta = append(meta, record...)
 			return nil
 		}
-		c, err := readChange(meta, string(record))
-		if meta = ""; c != nil {
-			changes = append(changes, c)
+		if wanted == nil || wanted(record) {
+			var c *change
+			if c, err = readChange(string(meta), string(record)); c != nil {
+				changes = append(changes, c)
+			}
 		}
+		meta = meta[:0]
 		return err
-	}, nil, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", from, to)
+	}, nil, args...)
 	return changes, err
 }
 
