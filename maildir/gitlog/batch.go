@@ -106,10 +106,7 @@ func (l *Log) commitEdits(ctx context.Context) error {
 // commitBatch makes the commits of a batch and notes how it went.
 func (l *Log) commitBatch(ctx context.Context, b batch) error {
 	start := time.Now()
-	err := l.heal(ctx)
-	if err == nil {
-		err = l.commit(ctx, b)
-	}
+	err := l.commit(ctx, b)
 	l.mu.Lock()
 	before := l.trouble
 	l.trouble = err
@@ -191,8 +188,8 @@ func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 	return err
 }
 
-// openReady opens the repository where it is a time to commit, and sees to it that there is an index. The
-// caller holds the turn, and closes it.
+// openReady opens the repository where it is a time to commit, and sees to it that there is an index and that it has
+// our last commits. errMoved: somebody has written the index meanwhile. The caller holds the turn, and closes it.
 func (l *Log) openReady(ctx context.Context) (*repository, head, error) {
 	repo, err := l.openRepaired(ctx)
 	if err != nil {
@@ -204,6 +201,9 @@ func (l *Log) openReady(ctx context.Context) (*repository, head, error) {
 	}
 	if err == nil {
 		err = repo.haveIndex(at)
+	}
+	if err == nil {
+		err = l.followOwn(repo, at)
 	}
 	if err != nil {
 		repo.Close()

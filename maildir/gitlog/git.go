@@ -132,7 +132,6 @@ func (r *repository) run(in io.Reader, env []string, args ...string) (said []byt
 	limit := commandLimit
 	if r.low {
 		limit = lookLimit
-		env = append(env, "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=core.fsync", "GIT_CONFIG_VALUE_0=all")
 	}
 	ctx, cancel := context.WithTimeout(r.ctx, limit)
 	defer cancel()
@@ -164,7 +163,11 @@ func (r *repository) tell(
 ) (warned string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	c, err := r.command(ctx, args...)
+	all := args
+	if r.low {
+		all = append([]string{"-c", "core.fsync=all"}, args...)
+	}
+	c, err := r.command(ctx, all...)
 	if err != nil {
 		return "", err
 	}

@@ -2,7 +2,6 @@ package gitlog
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -41,40 +40,18 @@ type state struct {
 
 func (s state) sameState(t state) bool { return s.head == t.head && s.index.sameIndex(t.index) }
 
-// heal looks whether the last commits still stand in index and branch (followOwn). The caller holds the
-// turn.
-func (l *Log) heal(ctx context.Context) error {
-	repo, err := l.openRepository(ctx, l.mem)
-	if err != nil {
-		return nil // the commit that follows says why
-	}
-	defer repo.Close()
-	if err := l.repair(repo); err != nil || repo.busy() != nil {
-		return err
-	}
-	for range 3 {
-		if err = l.followOwn(repo); !errors.Is(err, errMoved) {
-			break
-		}
-	}
-	return err
-}
+// heal finishes a move that was interrupted and looks whether the last commits still stand in index and branch,
+// as every commit does before it begins (openReady). The caller holds the turn.
+func (l *Log) heal(ctx context.Context) error { return l.commit(ctx, batch{}) }
 
 // followOwn brings the index level with the branch where somebody has written an index back that he
 // had read before our last commits: `git commit -a`, `git stash pop` and others read the index
 // before they lock it, and lockAfter may be too short for them. A person's next commit from such an
 // index takes the new mail away; what it took is handed over as edits, as catchUp does when it
 // finds the same at a start. errMoved: somebody has written the index meanwhile.
-func (l *Log) followOwn(repo *repository) error {
+func (l *Log) followOwn(repo *repository, at head) error {
 	if len(l.mem.own) == 0 {
 		return nil
-	}
-	at, err := l.branch(repo)
-	if err != nil && !transient(err) {
-		return nil // the commit that follows says why
-	}
-	if err != nil {
-		return err
 	}
 	index, err := repo.seeIndex()
 	if err != nil {

@@ -135,13 +135,16 @@ func (l *Log) open() error {
 	defer repo.Close()
 	_ = os.RemoveAll(repo.path("mailtree-new")) // an older version kept unfinished objects there
 	at, err := l.branch(repo)
-	if err == nil && !at.commit.IsZero() {
+	if err != nil {
+		return err
+	}
+	if !at.commit.IsZero() {
 		l.lastSum, l.known = at.commit, at.commit
 		if c, err := repo.commit(at.commit.String()); err == nil {
 			l.last = c.made
 		}
 	}
-	return err
+	return l.followOwn(repo, at)
 }
 
 // Look says how the audit of the work tree at dir stands, without changing anything: the Mode and
@@ -167,23 +170,12 @@ func (l *Log) openRepaired(ctx context.Context) (*repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := l.repair(repo); err != nil {
-		repo.Close()
-		return nil, err
-	}
-	return repo, nil
-}
-
-// repair runs the repository's, takes the paths of a commit that did not happen back as edits, and brings the
-// index level with one that did.
-func (l *Log) repair(repo *repository) error {
-	known := len(l.mem.own)
 	lost, err := repo.repair(l.step)
 	l.Edited(lost)
-	if err == nil && len(l.mem.own) > known {
-		err = l.followOwn(repo)
+	if err != nil {
+		repo.Close()
 	}
-	return err
+	return repo, err
 }
 
 // branch returns HEAD when it is on the recorded branch, else a *hold.
@@ -327,15 +319,13 @@ func (l *Log) lookBack(ctx context.Context) error {
 	l.mu.Unlock()
 	err := l.heal(ctx)
 	l.mu.Lock()
-	if err != nil {
-		l.failed(time.Now())
-		l.look = l.retry
-		return err
-	}
 	if l.look.IsZero() {
 		l.look = l.settled()
 	}
-	return nil
+	if err != nil {
+		l.failed(time.Now())
+	}
+	return err
 }
 
 // exclusive runs fn while no other commit is made, then tells those whose operations are committed
@@ -383,7 +373,7 @@ func (l *Log) Flush(ctx context.Context) error {
 			if err := l.commitEdits(ctx); err != nil {
 				return err
 			}
-			if err := l.heal(ctx); err != nil {
+			if err := l.heal(ctx); err != nil && holdOf(err) == nil {
 				return err
 			}
 			return l.commitEdits(ctx) // what heal has handed over
