@@ -225,13 +225,13 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 		return false, err
 	}
 	defer plan.close()
-	objects := &importer{ctx: ctx, repo: p.repo}
+	objects := &importer{ctx: ctx, repo: p.repo, given: map[hash]bool{}}
 	defer objects.discard()
 	if len(b.ops) == 0 && !b.force {
 		l.leaveOutBusy(plan)
 	}
 	p.step("built")
-	if err := plan.giveUnkept(objects); err != nil {
+	if err := plan.giveRead(objects); err != nil {
 		return false, err
 	}
 	parts, err := plan.divide(b)

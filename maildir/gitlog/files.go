@@ -1,9 +1,8 @@
 package gitlog
 
 import (
-	"crypto/sha1"
+	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -11,10 +10,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-const (
-	maxBlob   = 256 << 20 // of the largest file that is committed; it is far above every limit of the mail
-	largeFile = 1 << 20   // from which size a file is not held in memory
-)
+const maxBlob = 256 << 20 // bytes of the largest file that is committed; it is far above every limit of the mail
 
 // errChanging says that a file has another size by now.
 var errChanging = errors.New("the file changes while it is read")
@@ -52,38 +48,26 @@ func readLink(files *tree.Tree, path string) ([]byte, error) {
 	return []byte(text), err
 }
 
-// readBlob reads the file or link at path: its mode as Git writes it, its hash, and its content unless it
-// is large.
-func readBlob(files *tree.Tree, path string, st tree.FileStat) (e entry, data []byte, err error) {
+// readBlob looks at the file or link at path: its mode as Git writes it, and the hash of its content.
+func readBlob(files *tree.Tree, path string, st tree.FileStat) (e entry, err error) {
 	if isLink(st) {
-		data, err = readLink(files, path)
-		return entry{modeLink, blobHash(data)}, data, err
+		text, err := readLink(files, path)
+		return entry{modeLink, blobHash(text)}, err
 	}
 	f, st, err := files.OpenFile(path, os.O_RDONLY)
 	if err != nil {
-		return entry{}, nil, err
+		return entry{}, err
 	}
 	defer f.Close()
-	e.Mode = fileMode(st)
-	switch {
-	case st.Size > maxBlob:
-		return e, nil, &tree.SizeError{Size: st.Size, Limit: maxBlob}
-	case st.Size > largeFile:
-		sum := sha1.New()
-		fmt.Fprintf(sum, "blob %d\x00", st.Size)
-		n, err := io.Copy(sum, io.LimitReader(f, st.Size))
-		if err == nil && n != st.Size {
-			err = errChanging
-		}
-		e.Hash = hash(sum.Sum(nil))
-		return e, nil, err
+	if st.Size > maxBlob {
+		return entry{}, &tree.SizeError{Size: st.Size, Limit: maxBlob}
 	}
-	data, err = io.ReadAll(io.LimitReader(f, largeFile+1))
-	if err == nil && len(data) > largeFile {
+	sum := blobSum(st.Size)
+	n, err := io.Copy(sum, io.LimitReader(f, st.Size))
+	if err == nil && n != st.Size {
 		err = errChanging
 	}
-	e.Hash = blobHash(data)
-	return e, data, err
+	return entry{fileMode(st), hash(sum.Sum(nil))}, err
 }
 
 // fileMode is the mode of a regular file as Git writes it.
@@ -98,19 +82,16 @@ func fileMode(st tree.FileStat) uint32 {
 // An error is the importer's, or transient.
 func giveChange(files *tree.Tree, c *change, to *importer) (same bool, err error) {
 	if c.new.Mode == modeLink {
-		data, err := readLink(files, c.path)
-		if err != nil || blobHash(data) != c.new.Hash {
+		text, err := readLink(files, c.path)
+		if err != nil {
 			return false, nil
 		}
-		return true, to.blob(data)
+		return to.blob(c.new.Hash, int64(len(text)), bytes.NewReader(text))
 	}
 	f, st, err := files.OpenFile(c.path, os.O_RDONLY)
-	if transient(err) {
-		return false, err
-	}
 	if err != nil {
-		return false, nil
+		return false, ifTransient(err)
 	}
 	defer f.Close()
-	return to.giveFile(f, st.Size, c.new.Hash)
+	return to.blob(c.new.Hash, st.Size, f)
 }

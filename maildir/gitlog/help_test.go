@@ -60,6 +60,9 @@ func op(verb, agent, id string, paths ...string) writer.Op {
 	return writer.Op{Verb: verb, Agent: agent, ID: id, Summary: agent + " -> B: about " + id, At: time.Unix(1760000000, 0), Paths: paths}
 }
 
+// largeFile is half of the bytes of a large file.
+const largeFile = 1 << 20
+
 // tree is a mail tree with the git program as its judge.
 type repoTree struct {
 	*testing.T

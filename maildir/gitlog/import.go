@@ -3,7 +3,6 @@ package gitlog
 import (
 	"bufio"
 	"context"
-	"crypto/sha1"
 	"errors"
 	"fmt"
 	"io"
@@ -32,6 +31,8 @@ type importer struct {
 	said strings.Builder
 	sent bool      // a commit was given
 	from time.Time // when the program was started
+
+	given map[hash]bool // the blobs
 }
 
 // start starts the program where it does not run yet.
@@ -65,25 +66,16 @@ func (i *importer) start() error {
 	return nil
 }
 
-// blob gives the content of a file.
-func (i *importer) blob(data []byte) error {
-	if err := i.start(); err != nil {
-		return err
+// blob gives the first size bytes of in as a blob, once, and reports whether it has the wanted name.
+func (i *importer) blob(want hash, size int64, in io.Reader) (bool, error) {
+	if i.given[want] { // a message's copies have the same bytes
+		return true, nil
 	}
-	fmt.Fprintf(i.in, "blob\ndata %d\n", len(data))
-	_, err := i.in.Write(data)
-	i.in.WriteByte('\n')
-	return err
-}
-
-// giveFile gives the first size bytes of in as a blob and reports whether the blob has the wanted name.
-func (i *importer) giveFile(in io.Reader, size int64, want hash) (bool, error) {
 	if err := i.start(); err != nil {
 		return false, err
 	}
 	fmt.Fprintf(i.in, "blob\ndata %d\n", size)
-	sum := sha1.New()
-	fmt.Fprintf(sum, "blob %d\x00", size)
+	sum := blobSum(size)
 	n, err := io.Copy(io.MultiWriter(i.in, sum), io.LimitReader(in, size))
 	if n < size { // the program wants what it was promised
 		if _, err := io.CopyN(i.in, zeros{}, size-n); err != nil {
@@ -91,7 +83,8 @@ func (i *importer) giveFile(in io.Reader, size int64, want hash) (bool, error) {
 		}
 	}
 	i.in.WriteByte('\n')
-	return err == nil && hash(sum.Sum(nil)) == want, nil
+	i.given[want] = err == nil && hash(sum.Sum(nil)) == want
+	return i.given[want], nil
 }
 
 type zeros struct{}

@@ -225,8 +225,8 @@ func (c *change) putStat(files *tree.Tree, entry []byte) bool {
 		return false
 	}
 	if !c.calm { // another change may bear the same time
-		same, err := files.SameBytes(c.path, c.data)
-		if err != nil || !same || !isCalm(c.seen) {
+		is, err := readBlob(files, c.path, c.seen)
+		if err != nil || is.Hash != c.new.Hash || !isCalm(c.seen) {
 			return false
 		}
 	}

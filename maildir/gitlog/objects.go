@@ -5,6 +5,7 @@ import (
 	"crypto/sha1"
 	"errors"
 	"fmt"
+	hashing "hash"
 	"io"
 	"slices"
 	"strconv"
@@ -41,10 +42,16 @@ func (e entry) IsFile() bool { return e.Mode != 0 && e.Mode != modeTree && e.Mod
 // blobHash is the name of a blob. Git's own SHA-1 also looks for collisions, which is what makes it
 // slow.
 func blobHash(data []byte) hash {
-	h := sha1.New()
-	fmt.Fprintf(h, "blob %d\x00", len(data))
-	h.Write(data)
-	return hash(h.Sum(nil))
+	sum := blobSum(int64(len(data)))
+	sum.Write(data)
+	return hash(sum.Sum(nil))
+}
+
+// blobSum makes the name of a blob of which size bytes are to be written to it.
+func blobSum(size int64) hashing.Hash {
+	s := sha1.New()
+	fmt.Fprintf(s, "blob %d\x00", size)
+	return s
 }
 
 // maxObject bounds what is read into memory of an object, in bytes.

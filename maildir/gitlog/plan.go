@@ -19,7 +19,7 @@ type change struct {
 	old, new entry         // in HEAD, in the newest commit
 	seen     tree.FileStat // of the file on disk, where its content is that of new
 	calm     bool          // it had been so for long enough to tell by its time whether it has changed since
-	data     []byte        // of new, where it is a file that was read or written and is kept; else it is read again
+	data     []byte        // of new, where an operation has told it; else the file is read again
 	gone     bool          // nothing is there on disk
 	skipped  string        // why the file on disk cannot be committed; then new is old
 }
@@ -42,7 +42,6 @@ type plan struct {
 	ignores bool // .gitignore counts
 	written map[string]delivery
 	apart   []string        // paths that somebody else changed after an operation had written them
-	kept    int             // bytes of what was read
 	folders map[string]bool // that hold the paths
 	sizes   map[string]int  // of the folders in HEAD, as tree objects
 	changes map[string]*change
@@ -199,10 +198,7 @@ func (p *plan) loadOne(c *change) error {
 	var e entry
 	if err == nil {
 		c.see(st)
-		e, c.data, err = readBlob(p.files, c.path, st)
-	}
-	if p.kept += len(c.data); p.kept > maxKept {
-		c.data = nil
+		e, err = readBlob(p.files, c.path, st)
 	}
 	switch {
 	case err == nil:
@@ -240,14 +236,11 @@ func (p *plan) loadGone(c *change) (err error) {
 	return nil
 }
 
-// maxKept bounds the contents of files that a plan keeps in memory.
-const maxKept = 4 << 20
-
-// giveUnkept gives the files that the plan has not kept to the importer. What was changed since it was
+// giveRead gives the files that were read, again, to the importer. What was changed since it was
 // looked at stays as HEAD has it, and is an edit of its own.
-func (p *plan) giveUnkept(to *importer) error {
+func (p *plan) giveRead(to *importer) error {
 	for _, c := range p.differing() {
-		if c.data != nil || !c.new.IsFile() {
+		if c.data != nil || !c.new.IsFile() || to.given[c.new.Hash] {
 			continue
 		}
 		same, err := giveChange(p.files, c, to)

@@ -1,6 +1,9 @@
 package gitlog
 
-import "slices"
+import (
+	"bytes"
+	"slices"
+)
 
 // A round is the batch that one move of the branch brings. Up to singles of its operations have a
 // commit each, while its trees stay below singleTrees; else each agent has one: every commit costs
@@ -26,16 +29,14 @@ type version struct {
 // importParts gives the commits of a round to the importer, each on the one before it, and the blobs
 // that they need. It returns the newest.
 func (l *Log) importParts(p *publication, plan *plan, parts []part, to *importer) (c commitFor, err error) {
-	given := map[hash]bool{}
 	for _, part := range parts {
 		for _, v := range part.makes {
-			if v.data == nil || !v.is.IsFile() || given[v.is.Hash] { // a message's copies have the same bytes
+			if v.data == nil || !v.is.IsFile() {
 				continue
 			}
-			if err := to.blob(v.data); err != nil {
+			if _, err := to.blob(v.is.Hash, int64(len(v.data)), bytes.NewReader(v.data)); err != nil {
 				return c, err
 			}
-			given[v.is.Hash] = true
 		}
 		if c, err = l.commitOf(plan, part); err == nil {
 			err = to.commit(p.at.commit, c, part.makes)

@@ -30,7 +30,7 @@ func (p *plan) loadWritten(c *change) error {
 	}
 	made.Hash = blobHash(w.Data)
 	if c.new, c.data = made, w.Data; c.data == nil {
-		c.data = []byte{} // an empty file is one that was read
+		c.data = []byte{} // it is not read again
 	}
 	return nil
 }
