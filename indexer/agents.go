@@ -14,8 +14,10 @@ import (
 
 // agentColumns are an agent's row and the time of its last activity: the newest of its messages,
 // marks, claims and its inception.
-const agentColumns = `a.name, a.profile, a.program, a.model, a.task, a.inception, a.status, a.total, a.unread, a.archived, a.sent,
-	(SELECT max(at) FROM (
+const agentColumns = "a.name, a.profile, a.program, a.model, a.task, a.inception, a.status, a.total, a.unread, a.archived, a.sent, " +
+	lastActive
+
+const lastActive = `(SELECT max(at) FROM (
 		SELECT a.inception AS at
 		UNION ALL SELECT (SELECT m.created FROM deliveries d CROSS JOIN messages m USING (row) WHERE d.box = -a.aid ORDER BY d.row DESC LIMIT 1)
 		UNION ALL SELECT (SELECT max(d.read_at) FROM deliveries d WHERE d.box = a.aid AND d.read_at IS NOT NULL)
@@ -25,23 +27,11 @@ const agentColumns = `a.name, a.profile, a.program, a.model, a.task, a.inception
 // shortColumns are the same without program, model, task and the last activity.
 const shortColumns = "a.name, a.profile, '', '', '', a.inception, a.status, a.total, a.unread, a.archived, a.sent, NULL"
 
-func scanAgent(scan func(...any) error) (maildir.AgentRow, error) {
-	var r maildir.AgentRow
-	var inception, last sql.NullInt64
-	err := scan(&r.Name, &r.HasProfile, &r.Program, &r.Model, &r.Task, &inception, &r.Status, &r.Total, &r.Unread,
-		&r.Archived, &r.Sent, &last)
-	r.Inception, r.LastActive = scanTime(inception), scanTime(last)
-	return r, err
-}
-
 func (x *Index) agents(ctx context.Context, columns, text string, args ...any) ([]maildir.AgentRow, error) {
-	all := []maildir.AgentRow{}
-	err := x.each(ctx, "SELECT "+columns+" FROM agents a WHERE "+text, args, func(scan func(...any) error) error {
-		r, err := scanAgent(scan)
-		all = append(all, r)
-		return err
+	return list(ctx, x, "SELECT "+columns+" FROM agents a WHERE "+text, args, func(scan scanner, r *maildir.AgentRow) error {
+		return scan(&r.Name, &r.HasProfile, &r.Program, &r.Model, &r.Task, instant{&r.Inception}, &r.Status, &r.Total, &r.Unread,
+			&r.Archived, &r.Sent, instant{&r.LastActive})
 	})
-	return all, err
 }
 
 // Agent reads one agent: see maildir.Index.
@@ -65,47 +55,24 @@ func (x *Index) AgentsAfter(ctx context.Context, slug, after string, limit int) 
 
 // ProjectsWith finds the projects that hold what is named: see maildir.Index.
 func (x *Index) ProjectsWith(ctx context.Context, what format.Kind, name string) ([]string, error) {
-	type found struct {
-		slug string
-		last int64
+	text := "SELECT max(created) FROM messages WHERE pid = ?1 AND id = ?2"
+	switch what {
+	case format.KindProfile:
+		text = "SELECT coalesce(" + lastActive + ", -9223372036854775808) FROM agents a WHERE a.pid = ?1 AND a.name = ?2"
+	case format.KindOther:
+		text = "SELECT max(created) FROM messages WHERE row IN (" + inThread + ")"
 	}
-	var all []found
+	slugs, last := []string{}, map[string]int64{}
 	for _, p := range x.attached("") {
-		last := int64(noTime)
-		there := false
-		switch what {
-		case format.KindProfile:
-			a, err := x.Agent(ctx, p.slug, name)
-			if err != nil {
-				return nil, err
-			}
-			if there = a != nil; there {
-				last = micros(a.LastActive)
-			}
-		default:
-			text := "SELECT max(created) FROM messages WHERE pid = ?1 AND id = ?2"
-			if what == format.KindOther {
-				text = "SELECT max(created) FROM messages WHERE row IN (" + inThread + ")"
-			}
-			err := x.each(ctx, text, []any{p.pid, name}, func(scan func(...any) error) error {
-				var n sql.NullInt64
-				err := scan(&n)
-				there, last = n.Valid, n.Int64
-				return err
-			})
-			if err != nil {
-				return nil, err
-			}
+		var at sql.NullInt64
+		if err := one(ctx, x, text, []any{p.pid, name}, &at); err != nil {
+			return nil, err
 		}
-		if there {
-			all = append(all, found{p.slug, last})
+		if at.Valid {
+			slugs, last[p.slug] = append(slugs, p.slug), at.Int64
 		}
 	}
-	slices.SortFunc(all, func(a, b found) int { return cmp.Or(cmp.Compare(b.last, a.last), strings.Compare(a.slug, b.slug)) })
-	slugs := []string{}
-	for _, f := range all {
-		slugs = append(slugs, f.slug)
-	}
+	slices.SortFunc(slugs, func(a, b string) int { return cmp.Or(cmp.Compare(last[b], last[a]), strings.Compare(a, b)) })
 	return slugs, nil
 }
 
@@ -131,15 +98,11 @@ func (x *Index) Names(ctx context.Context, slug string, what format.Kind, prefix
 	}
 	all := []string{}
 	for _, p := range x.attached(slug) {
-		err := x.each(ctx, text, []any{p.pid, prefix, limit}, func(scan func(...any) error) error {
-			var name string
-			err := scan(&name)
-			all = append(all, name)
-			return err
-		})
+		found, err := column[string](ctx, x, text, p.pid, prefix, limit)
 		if err != nil {
 			return nil, err
 		}
+		all = append(all, found...)
 	}
 	slices.SortFunc(all, func(a, b string) int {
 		return cmp.Or(strings.Compare(strings.ToLower(a), strings.ToLower(b)), strings.Compare(a, b))
@@ -152,12 +115,12 @@ func (x *Index) Names(ctx context.Context, slug string, what format.Kind, prefix
 func (x *Index) LastRead(ctx context.Context, slug string) (map[string]time.Time, error) {
 	all := map[string]time.Time{}
 	err := x.each(ctx, "SELECT a.name, (SELECT max(d.read_at) FROM deliveries d WHERE d.box = a.aid AND d.read_at IS NOT NULL) "+
-		"FROM agents a WHERE a.pid = ?", []any{x.pid(slug)}, func(scan func(...any) error) error {
+		"FROM agents a WHERE a.pid = ?", []any{x.pid(slug)}, func(scan scanner) error {
 		var name string
-		var at sql.NullInt64
-		err := scan(&name, &at)
-		if at.Valid {
-			all[name] = time.UnixMicro(at.Int64)
+		var at time.Time
+		err := scan(&name, instant{&at})
+		if !at.IsZero() {
+			all[name] = at
 		}
 		return err
 	})

@@ -177,7 +177,7 @@ func (b *batch) loadLetters(byID map[string]*letter) error {
 	if list, err = json.Marshal(ids); err != nil {
 		return err
 	}
-	return b.w.each(messages, []any{b.p.pid, string(list)}, func(scan func(...any) error) error {
+	return b.w.each(messages, []any{b.p.pid, string(list)}, func(scan scanner) error {
 		var id string
 		s := &stored{}
 		err := scan(&id, &s.row, &s.created, &s.thread, &s.sender, &s.src, &s.urgent, &s.asks)

@@ -96,7 +96,7 @@ func TestFilesCost(t *testing.T) {
 // planOf is how SQLite goes about a query, step by step.
 func planOf(t *testing.T, x *Index, text string, args ...any) (plan []string) {
 	t.Helper()
-	err := x.each(t.Context(), "EXPLAIN QUERY PLAN "+text, args, func(scan func(...any) error) error {
+	err := x.each(t.Context(), "EXPLAIN QUERY PLAN "+text, args, func(scan scanner) error {
 		var id, parent, none int
 		var step string
 		err := scan(&id, &parent, &none, &step)

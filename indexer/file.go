@@ -2,7 +2,6 @@ package indexer
 
 import (
 	"bytes"
-	"database/sql"
 	"encoding/binary"
 	"time"
 	"unicode/utf8"
@@ -20,18 +19,15 @@ type file struct {
 	fol    int64 // the number of its folder; 0 until that is stored
 	kind   format.Kind
 	agent  string
-	id     string // of messages, copies and marks; "" elsewhere and where the place is bad
-	stamp  int64  // see stampOf
-	hash   []byte // SHA-256 of the content; nil where none is kept
-	valid  bool   // it counts
-	at     int64  // the time in a mark, microseconds; noTime
-	fact   string // inbox: to, cc or bcc; outbox: the bcc names, blank separated
-	reason string // why it is a problem, "" when it is none; a loaded row only says whether
+	id     string    // of messages, copies and marks; "" elsewhere and where the place is bad
+	stamp  int64     // see stampOf
+	hash   []byte    // SHA-256 of the content; nil where none is kept
+	valid  bool      // it counts
+	at     time.Time // the time in a mark; zero: none
+	fact   string    // inbox: to, cc or bcc; outbox: the bcc names, blank separated
+	reason string    // why it is a problem, "" when it is none; a loaded row only says whether
 	line   int
 }
-
-// noTime is a time that is not there; it is NULL in the tables.
-const noTime = -1 << 63
 
 // stampOf is what a row keeps of the state of a file: a hash of size, times and inode; of a file whose content
 // means nothing, without the time that a change of its mode moves. The stamp is odd where the state proves what
@@ -115,50 +111,14 @@ const filePath = "CASE o.path WHEN '.' THEN f.name ELSE o.path || '/' || f.name 
 // fileColumns is what scanFile reads.
 const fileColumns = "SELECT f.fol, " + filePath + ", f.kind, f.stamp, f.hash, f.valid, f.bad, f.at, f.fact FROM "
 
-func scanFile(scan func(...any) error) (*file, error) {
+func scanFile(scan scanner) (*file, error) {
 	f := &file{}
-	var at sql.NullInt64
 	var bad bool
-	err := scan(&f.fol, &f.path, &f.kind, &f.stamp, &f.hash, &f.valid, &bad, &at, &f.fact)
+	err := scan(&f.fol, &f.path, &f.kind, &f.stamp, &f.hash, &f.valid, &bad, instant{&f.at}, &f.fact)
 	pl := locate(f.path)
 	f.agent, f.id = pl.Agent, pl.ID
-	f.at = noTime
-	if at.Valid {
-		f.at = at.Int64
-	}
 	if bad {
 		f.reason = "known"
 	}
 	return f, err
-}
-
-// micros is t as the tables keep it; noTime of the zero time.
-func micros(t time.Time) int64 {
-	if t.IsZero() {
-		return noTime
-	}
-	return t.UnixMicro()
-}
-
-// moment is the time that the tables keep as us.
-func moment(us int64) time.Time {
-	if us == noTime {
-		return time.Time{}
-	}
-	return time.UnixMicro(us).UTC()
-}
-
-// orNull turns noTime into NULL.
-func orNull(us int64) any {
-	if us == noTime {
-		return nil
-	}
-	return us
-}
-
-func scanTime(n sql.NullInt64) time.Time {
-	if !n.Valid {
-		return time.Time{}
-	}
-	return moment(n.Int64)
 }

@@ -2,7 +2,6 @@ package indexer
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"math"
 	"slices"
@@ -34,20 +33,16 @@ const (
 )
 
 func deliveries(ctx context.Context, from reader, slug, agent, text string, args ...any) ([]maildir.Delivery, error) {
-	all := []maildir.Delivery{}
-	err := from.each(ctx, text, args, func(scan func(...any) error) error {
-		d := maildir.Delivery{Agent: agent}
-		var read, ack sql.NullInt64
-		err := scanMessage(slug, scan, &d.MessageRow, &d.CopyPath, &d.Kind, &d.Read, &read, &d.Acked, &ack, &d.Archived)
-		d.ReadAt, d.AckedAt = scanTime(read), scanTime(ack)
+	return list(ctx, from, text, args, func(scan scanner, d *maildir.Delivery) error {
+		d.Agent = agent
+		err := scanMessage(slug, scan, &d.MessageRow, &d.CopyPath, &d.Kind, &d.Read, instant{&d.ReadAt}, &d.Acked, instant{&d.AckedAt},
+			&d.Archived)
 		if d.Kind == "bcc" {
 			d.BCC = []string{agent}
 		}
 		d.Astray = !slices.Contains(d.Recipients(), agent)
-		all = append(all, d)
 		return err
 	})
-	return all, err
 }
 
 // agentID is a subquery for the number of agent ?2 in project ?1.
@@ -115,12 +110,10 @@ func (x *Index) Receipts(ctx context.Context, slug string, ids ...string) (map[s
 		CROSS JOIN deliveries d ON d.box = a.aid AND d.row = m.row AND d.fol = f.fol
 		ORDER BY a.name`
 	all := map[string][]maildir.Receipt{}
-	err = x.each(ctx, text, []any{x.pid(slug), string(list)}, func(scan func(...any) error) error {
+	err = x.each(ctx, text, []any{x.pid(slug), string(list)}, func(scan scanner) error {
 		r := maildir.Receipt{Delivered: true}
 		var id string
-		var read, ack sql.NullInt64
-		err := scan(&id, &r.Agent, &r.Kind, &r.Read, &read, &r.Acked, &ack)
-		r.ReadAt, r.AckedAt = scanTime(read), scanTime(ack)
+		err := scan(&id, &r.Agent, &r.Kind, &r.Read, instant{&r.ReadAt}, &r.Acked, instant{&r.AckedAt})
 		all[id] = append(all[id], r)
 		return err
 	})
@@ -184,21 +177,17 @@ func (x *Index) OldestUnread(ctx context.Context, slug, agent string, n int) ([]
 
 // Box lists copies by file name, last first: see maildir.Index.
 func (x *Index) Box(ctx context.Context, q maildir.BoxQuery) ([]maildir.BoxRow, error) {
-	all := []maildir.BoxRow{}
 	text, kind := boxQuery(q)
-	err := x.each(ctx, text, []any{x.pid(q.Project), q.Agent, int(kind), q.ID + q.Before, q.Limit, q.Offset},
-		func(scan func(...any) error) error {
-			var r maildir.BoxRow
-			var fact string
-			err := scanMessage(q.Project, scan, &r.MessageRow, &r.CopyPath, &fact, &r.Read, &r.Holders)
-			if q.Sent {
-				r.BCC = strings.Fields(fact)
-			}
-			r.Astray = !q.Sent && !slices.Contains(r.Recipients(), q.Agent)
-			all = append(all, r)
-			return err
-		})
-	return all, err
+	args := []any{x.pid(q.Project), q.Agent, int(kind), q.ID + q.Before, q.Limit, q.Offset}
+	return list(ctx, x, text, args, func(scan scanner, r *maildir.BoxRow) error {
+		var fact string
+		err := scanMessage(q.Project, scan, &r.MessageRow, &r.CopyPath, &fact, &r.Read, &r.Holders)
+		if q.Sent {
+			r.BCC = strings.Fields(fact)
+		}
+		r.Astray = !q.Sent && !slices.Contains(r.Recipients(), q.Agent)
+		return err
+	})
 }
 
 // boxQuery is the SQL of Box. SQLite uses the index files_copies only for a query that repeats its
@@ -237,9 +226,7 @@ func (x *Index) Counts(ctx context.Context, slug, agent string) (maildir.Counts,
 const countsText = "SELECT total, unread, archived, sent FROM agents WHERE pid = ? AND name = ?"
 
 func counts(ctx context.Context, from reader, pid int64, agent string) (c maildir.Counts, err error) {
-	err = from.each(ctx, countsText, []any{pid, agent}, func(scan func(...any) error) error {
-		return scan(&c.Total, &c.Unread, &c.Archived, &c.Sent)
-	})
+	err = one(ctx, from, countsText, []any{pid, agent}, &c.Total, &c.Unread, &c.Archived, &c.Sent)
 	return c, err
 }
 

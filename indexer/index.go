@@ -247,10 +247,10 @@ func (x *Index) stmt(ctx context.Context, text string) (*sql.Stmt, error) {
 // reader answers queries: the Index by whatever reader is free, a view by its own.
 type reader interface {
 	// each runs a prepared query and calls row for every row, which scans it.
-	each(ctx context.Context, text string, args []any, row func(scan func(...any) error) error) error
+	each(ctx context.Context, text string, args []any, row func(scan scanner) error) error
 }
 
-func (x *Index) each(ctx context.Context, text string, args []any, row func(scan func(...any) error) error) error {
+func (x *Index) each(ctx context.Context, text string, args []any, row func(scan scanner) error) error {
 	s, err := x.stmt(ctx, text)
 	if err != nil {
 		return err
@@ -258,7 +258,7 @@ func (x *Index) each(ctx context.Context, text string, args []any, row func(scan
 	return each(ctx, s, args, row)
 }
 
-func each(ctx context.Context, s *sql.Stmt, args []any, row func(scan func(...any) error) error) error {
+func each(ctx context.Context, s *sql.Stmt, args []any, row func(scan scanner) error) error {
 	rows, err := s.QueryContext(ctx, args...)
 	if err != nil {
 		return err
@@ -294,7 +294,7 @@ func (x *Index) view(ctx context.Context, texts ...string) (*view, error) {
 	return v, err
 }
 
-func (v *view) each(ctx context.Context, text string, args []any, row func(scan func(...any) error) error) error {
+func (v *view) each(ctx context.Context, text string, args []any, row func(scan scanner) error) error {
 	return each(ctx, v.tx.StmtContext(ctx, v.stmts[text]), args, row)
 }
 

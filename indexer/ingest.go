@@ -155,7 +155,7 @@ func (b *batch) visitGone(paths []string) error {
 		text, args = "SELECT fol, files FROM folders WHERE pid = ?1", args[:1]
 	}
 	unmet := map[int64]int{} // files by folder
-	err := b.w.each(text, args, func(scan func(...any) error) error {
+	err := b.w.each(text, args, func(scan scanner) error {
 		var fol int64
 		var files int
 		err := scan(&fol, &files)
@@ -300,7 +300,7 @@ func (b *batch) loadKnown(paths []string) error {
 
 // loadRows adds rows to known, keeping those that are there.
 func (b *batch) loadRows(text string, args ...any) error {
-	return b.w.each(text, args, func(scan func(...any) error) error {
+	return b.w.each(text, args, func(scan scanner) error {
 		f, err := scanFile(scan)
 		if err == nil && b.known[f.path] == nil {
 			b.known[f.path] = f

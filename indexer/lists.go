@@ -2,9 +2,8 @@ package indexer
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
-	"time"
+	"slices"
 
 	"mailtree/maildir"
 	"mailtree/maildir/claim"
@@ -29,17 +28,10 @@ func (x *Index) ClaimsAt(ctx context.Context, slug string, paths []string) ([]cl
 }
 
 func (x *Index) claims(ctx context.Context, query string, args ...any) ([]claim.Row, error) {
-	all := []claim.Row{}
-	err := x.each(ctx, query, args, func(scan func(...any) error) error {
-		var c claim.Row
-		var created, expires int64
-		var at sql.NullInt64
-		err := scan(&c.Path, &c.Pattern, &c.Agent, &c.Exclusive, &c.Reason, &created, &expires, &c.Released, &at)
-		c.Created, c.Expires, c.ReleasedAt = moment(created), moment(expires), scanTime(at)
-		all = append(all, c)
-		return err
+	return list(ctx, x, query, args, func(scan scanner, c *claim.Row) error {
+		return scan(&c.Path, &c.Pattern, &c.Agent, &c.Exclusive, &c.Reason, instant{&c.Created}, instant{&c.Expires}, &c.Released,
+			instant{&c.ReleasedAt})
 	})
-	return all, err
 }
 
 // filesQuery asks for the files of a message.
@@ -52,36 +44,22 @@ func (x *Index) Files(ctx context.Context, slug, id string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []string
-	err = x.each(ctx, filesQuery, []any{x.pid(slug), string(names)}, func(scan func(...any) error) error {
-		var path string
-		err := scan(&path)
-		if pl := locate(path); pl.ID == id {
-			all = append(all, path)
-		}
-		return err
-	})
-	return all, err
+	paths, err := column[string](ctx, x, filesQuery, x.pid(slug), string(names))
+	return slices.DeleteFunc(paths, func(p string) bool { return locate(p).ID != id }), err
 }
 
 // Problems lists the first files that do not count, by path: see maildir.Index.
 func (x *Index) Problems(ctx context.Context, slug string, most int) ([]format.Problem, error) {
-	all := []format.Problem{}
-	err := x.each(ctx, "SELECT p.slug, q.path, q.reason, q.line FROM problems q JOIN projects p USING (pid) "+
-		"WHERE ?1 = '' OR p.slug = ?1 ORDER BY q.path, p.slug LIMIT ?2", []any{slug, most},
-		func(scan func(...any) error) error {
-			var q format.Problem
-			err := scan(&q.Project, &q.Path, &q.Reason, &q.Line)
-			all = append(all, q)
-			return err
-		})
-	return all, err
+	const text = "SELECT p.slug, q.path, q.reason, q.line FROM problems q JOIN projects p USING (pid) " +
+		"WHERE ?1 = '' OR p.slug = ?1 ORDER BY q.path, p.slug LIMIT ?2"
+	return list(ctx, x, text, []any{slug, most}, func(scan scanner, q *format.Problem) error {
+		return scan(&q.Project, &q.Path, &q.Reason, &q.Line)
+	})
 }
 
 // CountProblems counts the files of a project that do not count: see maildir.Index.
 func (x *Index) CountProblems(ctx context.Context, slug string) (n int, err error) {
-	err = x.each(ctx, "SELECT count(*) FROM problems WHERE pid = ?", []any{x.pid(slug)},
-		func(scan func(...any) error) error { return scan(&n) })
+	err = one(ctx, x, "SELECT count(*) FROM problems WHERE pid = ?", []any{x.pid(slug)}, &n)
 	return n, err
 }
 
@@ -97,39 +75,31 @@ func (x *Index) NewestChanges(ctx context.Context, slug string, limit int) ([]ma
 
 // changes lists those that a condition selects.
 func (x *Index) changes(ctx context.Context, where string, args ...any) ([]maildir.Change, error) {
-	all := []maildir.Change{}
-	err := x.each(ctx, "SELECT c.seq, coalesce(p.slug, c.agent), c.path, c.kind, c.op, c.agent, c.thread, c.at FROM changes c "+
-		"LEFT JOIN projects p USING (pid) WHERE "+where, args,
-		func(scan func(...any) error) error {
-			var c maildir.Change
-			var at int64
-			err := scan(&c.Seq, &c.Project, &c.Path, &c.Kind, &c.Op, &c.Agent, &c.Thread, &at)
-			c.ID, c.At = locate(c.Path).ID, time.UnixMicro(at)
-			if c.RemovesProject() {
-				c.Agent = "" // see removedProject
-			}
-			all = append(all, c)
-			return err
-		})
-	return all, err
+	text := "SELECT c.seq, coalesce(p.slug, c.agent), c.path, c.kind, c.op, c.agent, c.thread, c.at FROM changes c " +
+		"LEFT JOIN projects p USING (pid) WHERE " + where
+	return list(ctx, x, text, args, func(scan scanner, c *maildir.Change) error {
+		err := scan(&c.Seq, &c.Project, &c.Path, &c.Kind, &c.Op, &c.Agent, &c.Thread, instant{&c.At})
+		c.ID = locate(c.Path).ID
+		if c.RemovesProject() {
+			c.Agent = "" // see removedProject
+		}
+		return err
+	})
 }
 
 // LastChange is the newest mark: see maildir.Index.
-func (x *Index) LastChange(ctx context.Context) (int64, error) {
-	var seq sql.NullInt64
-	err := x.each(ctx, "SELECT max(seq) FROM changes", nil, func(scan func(...any) error) error { return scan(&seq) })
-	return seq.Int64, err
+func (x *Index) LastChange(ctx context.Context) (seq int64, err error) {
+	err = one(ctx, x, "SELECT coalesce(max(seq), 0) FROM changes", nil, &seq)
+	return seq, err
 }
 
 // Stats counts the rows: see maildir.Index. Messages and deliveries are kept counts.
 func (x *Index) Stats(ctx context.Context) (maildir.Stats, error) {
 	var s maildir.Stats
-	err := x.each(ctx, `SELECT (SELECT count(*) FROM projects), (SELECT count(*) FROM agents),
+	err := one(ctx, x, `SELECT (SELECT count(*) FROM projects), (SELECT count(*) FROM agents),
 		(SELECT coalesce(sum(messages), 0) FROM projects),
 		(SELECT coalesce(sum(total), 0) FROM agents), (SELECT count(*) FROM problems),
 		(SELECT coalesce(sum(unread), 0) FROM agents)`, nil,
-		func(scan func(...any) error) error {
-			return scan(&s.Projects, &s.Agents, &s.Messages, &s.Deliveries, &s.Problems, &s.Unread)
-		})
+		&s.Projects, &s.Agents, &s.Messages, &s.Deliveries, &s.Problems, &s.Unread)
 	return s, err
 }

@@ -69,7 +69,6 @@ func (l *looker) at(p string, known *file) *look {
 		kind:  pl.Kind,
 		agent: pl.Agent,
 		id:    pl.ID,
-		at:    noTime,
 	}
 	switch w, ok := l.given[p]; {
 	case ok && w.Gone:
@@ -170,9 +169,7 @@ func (lk *look) parse(l *looker, data []byte, sum [sha256.Size]byte) (err error)
 			f.fact = strings.Join(lk.msg.BCC, " ")
 		}
 	case format.KindRead, format.KindAck, format.KindArchived, format.KindReleased:
-		var t time.Time
-		t, err = format.ParseMark(data)
-		f.at = micros(t)
+		f.at, err = format.ParseMark(data)
 	case format.KindProfile:
 		var p format.Profile
 		p, err = format.ParseProfile(f.agent, data)

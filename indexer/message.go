@@ -2,11 +2,11 @@ package indexer
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
+	"slices"
 	"strings"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // messageColumns is what scanMessage reads; one of the body columns follows. Queries for an answer
@@ -47,7 +47,7 @@ func takeBody(ctx context.Context, from reader, m *maildir.MessageRow, wanted ma
 }
 
 func readBody(ctx context.Context, from reader, row, offset, n int64) (text string, err error) {
-	err = from.each(ctx, bodyPiece, []any{row, offset, n}, func(scan func(...any) error) error { return scan(&text) })
+	err = one(ctx, from, bodyPiece, []any{row, offset, n}, &text)
 	return text, err
 }
 
@@ -63,51 +63,17 @@ func takeAll[T any](ctx context.Context, from reader, rows []T, of func(*T) *mai
 }
 
 // scanMessage reads messageColumns and a body into m, and further columns into more.
-func scanMessage(slug string, scan func(...any) error, m *maildir.MessageRow, more ...any) error {
-	var tos, ccs, refs, attachments string
-	var created int64
-	into := []any{&m.Cursor, &m.ID, &m.ThreadID, &m.Message.Project, &m.From, &tos, &ccs, &created, &m.Importance, &m.AckRequired,
-		&m.InReplyTo, &refs, &m.MessageID, &m.MediaType, &attachments, &m.HTML,
-		&m.Key, &m.Auth, &m.Door, &m.Terminal, &m.Seal, &m.Digest, &m.Path, &m.Subject, &m.BodyBytes, &m.Body}
-	if err := scan(append(into, more...)...); err != nil {
-		return err
-	}
-	m.Project, m.To, m.CC, m.Created = slug, strings.Fields(tos), strings.Fields(ccs), moment(created)
-	if err := decodeList(refs, &m.References); err != nil {
-		return fmt.Errorf("references of %s: %w", m.ID, err)
-	}
-	if err := decodeList(attachments, &m.Attachments); err != nil {
-		return fmt.Errorf("attachments of %s: %w", m.ID, err)
-	}
-	return nil
-}
-
-// decodeList reads what encodeList wrote.
-func decodeList[T any](text string, into *[]T) error {
-	if text == "" {
-		return nil
-	}
-	return json.Unmarshal([]byte(text), into)
-}
-
-// encodeList is a list as a column holds it: JSON, "" of an empty one.
-func encodeList[T any](list []T) (string, error) {
-	if len(list) == 0 {
-		return "", nil
-	}
-	b, err := json.Marshal(list)
-	return string(b), err
+func scanMessage(slug string, scan scanner, m *maildir.MessageRow, more ...any) error {
+	into := []any{&m.Cursor, &m.ID, &m.ThreadID, &m.Message.Project, &m.From, names{&m.To}, names{&m.CC}, instant{&m.Created},
+		&m.Importance, &m.AckRequired, &m.InReplyTo, items[string]{&m.References}, &m.MessageID, &m.MediaType,
+		items[format.Attachment]{&m.Attachments}, &m.HTML, &m.Key, &m.Auth, &m.Door, &m.Terminal, &m.Seal, &m.Digest, &m.Path, &m.Subject,
+		&m.BodyBytes, &m.Body}
+	m.Project = slug
+	return scan(append(into, more...)...)
 }
 
 func messages(ctx context.Context, from reader, slug, text string, args ...any) ([]maildir.MessageRow, error) {
-	all := []maildir.MessageRow{}
-	err := from.each(ctx, text, args, func(scan func(...any) error) error {
-		var m maildir.MessageRow
-		err := scanMessage(slug, scan, &m)
-		all = append(all, m)
-		return err
-	})
-	return all, err
+	return list(ctx, from, text, args, func(scan scanner, m *maildir.MessageRow) error { return scanMessage(slug, scan, m) })
 }
 
 // Message reads one message: see maildir.Index.
@@ -130,7 +96,7 @@ func (x *Index) Message(ctx context.Context, slug, id string, wanted maildir.Bod
 func (x *Index) Body(ctx context.Context, slug, id string, offset, n int64) (text string, err error) {
 	err = x.each(ctx, "SELECT ifnull(substr(CAST(body AS BLOB), ?3 + 1, ?4 + 0), '') FROM messages WHERE pid = ?1 AND id = ?2",
 		[]any{x.pid(slug), id, offset, n},
-		func(scan func(...any) error) error { return scan(&text) })
+		func(scan scanner) error { return scan(&text) })
 	return text, err
 }
 
@@ -143,7 +109,7 @@ const inThread = "SELECT row FROM messages WHERE pid = ?1 AND thread = ?2 COLLAT
 func (x *Index) ShortBodies(ctx context.Context, slug, thread string, after int64) (map[string]string, error) {
 	bodies := map[string]string{}
 	err := x.each(ctx, "SELECT id, body FROM messages WHERE row IN ("+inThread+") AND row > ?3 AND octet_length(body) <= 8192",
-		[]any{x.pid(slug), thread, after}, func(scan func(...any) error) error {
+		[]any{x.pid(slug), thread, after}, func(scan scanner) error {
 			var id, body string
 			err := scan(&id, &body)
 			bodies[id] = body
@@ -201,24 +167,18 @@ func takeBeginnings(ctx context.Context, from reader, rows []maildir.MessageRow,
 
 // Keyed finds messages by their sender's key: see maildir.Index.
 func (x *Index) Keyed(ctx context.Context, slug, from, key string) ([]maildir.MessageRow, error) {
-	all := []maildir.MessageRow{}
 	if key == "" {
-		return all, nil
+		return []maildir.MessageRow{}, nil
 	}
-	const bcc = ", coalesce((SELECT d.fact FROM deliveries d WHERE d.box = -" + agentID + " AND d.row = m.row), '')"
-	err := x.each(ctx, "SELECT "+messageColumns+withBody+bcc+" FROM messages m WHERE m.pid = ?1 AND m.sender = ?2 AND m.key = ?3 "+
-		"AND m.key <> '' ORDER BY m.row",
-		[]any{x.pid(slug), from, key}, func(scan func(...any) error) error {
-			var m maildir.MessageRow
-			var blind string
-			err := scanMessage(slug, scan, &m, &blind)
-			if blind != "" {
-				m.BCC = strings.Fields(blind)
-			}
-			all = append(all, m)
-			return err
-		})
-	return all, err
+	const text = "SELECT " + messageColumns + withBody + ", coalesce((SELECT d.fact FROM deliveries d WHERE d.box = -" + agentID +
+		" AND d.row = m.row), '') FROM messages m WHERE m.pid = ?1 AND m.sender = ?2 AND m.key = ?3 AND m.key <> '' ORDER BY m.row"
+	return list(ctx, x, text, []any{x.pid(slug), from, key}, func(scan scanner, m *maildir.MessageRow) error {
+		err := scanMessage(slug, scan, m, names{&m.BCC})
+		if len(m.BCC) == 0 {
+			m.BCC = nil
+		}
+		return err
+	})
 }
 
 // IDKeyed finds a message of an agent by the key of its sender: see maildir.Index.
@@ -226,29 +186,19 @@ func (x *Index) IDKeyed(ctx context.Context, slug, agent, key string) (id string
 	if key == "" {
 		return "", nil
 	}
-	err = x.each(ctx, "SELECT m.id FROM messages m WHERE m.pid = ?1 AND m.sender IN (SELECT name FROM agents WHERE pid = ?1) "+
-		"AND m.key = ?3 AND m.key <> '' AND (m.sender = ?2 OR EXISTS (SELECT 1 FROM deliveries d WHERE d.box = "+agentID+
-		" AND d.row = m.row)) ORDER BY m.row DESC LIMIT 1",
-		[]any{x.pid(slug), agent, key}, func(scan func(...any) error) error { return scan(&id) })
+	const text = "SELECT m.id FROM messages m WHERE m.pid = ?1 AND m.sender IN (SELECT name FROM agents WHERE pid = ?1) " +
+		"AND m.key = ?3 AND m.key <> '' AND (m.sender = ?2 OR EXISTS (SELECT 1 FROM deliveries d WHERE d.box = " + agentID +
+		" AND d.row = m.row)) ORDER BY m.row DESC LIMIT 1"
+	err = one(ctx, x, text, []any{x.pid(slug), agent, key}, &id)
 	return id, err
 }
 
 // Newest lists the newest messages of all projects: see maildir.Index.
 func (x *Index) Newest(ctx context.Context, limit int) ([]maildir.MessageRow, error) {
-	slugs := map[int64]string{}
-	for _, p := range x.attached("") {
-		slugs[p.pid] = p.slug
-	}
-	all := []maildir.MessageRow{}
-	const text = "SELECT pid, id, thread, sender, subject FROM messages ORDER BY row DESC LIMIT ? + 0"
-	err := x.each(ctx, text, []any{limit}, func(scan func(...any) error) error {
-		var pid int64
-		var m maildir.MessageRow
-		err := scan(&pid, &m.ID, &m.ThreadID, &m.From, &m.Subject)
-		if m.Project = slugs[pid]; m.Project != "" {
-			all = append(all, m)
-		}
-		return err
+	const text = "SELECT p.slug, m.id, m.thread, m.sender, m.subject FROM messages m JOIN projects p USING (pid) " +
+		"ORDER BY m.row DESC LIMIT ? + 0"
+	rows, err := list(ctx, x, text, []any{limit}, func(scan scanner, m *maildir.MessageRow) error {
+		return scan(&m.Project, &m.ID, &m.ThreadID, &m.From, &m.Subject)
 	})
-	return all, err
+	return slices.DeleteFunc(rows, func(m maildir.MessageRow) bool { return x.project(m.Project) == nil }), err
 }

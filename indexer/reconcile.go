@@ -110,7 +110,7 @@ func (x *Index) differing(ctx context.Context, p *project, progress func(int)) (
 	}
 	if len(rows) > 0 { // their files are gone
 		const all = "SELECT " + filePath + " FROM files f JOIN folders o USING (fol) WHERE f.pid = ?"
-		err = x.each(ctx, all, []any{p.pid}, func(scan func(...any) error) error {
+		err = x.each(ctx, all, []any{p.pid}, func(scan scanner) error {
 			var path string
 			err := scan(&path)
 			if _, gone := rows[maphash.String(seed, path)]; gone {
@@ -198,7 +198,7 @@ func (x *Index) stamps(ctx context.Context, p *project, seed maphash.Seed) (map[
 	rows, dirs := map[uint64]int64{}, map[int64]string{}
 	var fol, stamp int64
 	err := x.each(ctx, "SELECT fol, CASE path WHEN '.' THEN '' ELSE path || '/' END FROM folders WHERE pid = ?", []any{p.pid},
-		func(scan func(...any) error) error {
+		func(scan scanner) error {
 			var dir string
 			err := scan(&fol, &dir)
 			dirs[fol] = dir
@@ -210,7 +210,7 @@ func (x *Index) stamps(ctx context.Context, p *project, seed maphash.Seed) (map[
 	var name sql.RawBytes
 	var path maphash.Hash
 	path.SetSeed(seed)
-	err = x.each(ctx, "SELECT fol, name, stamp FROM files WHERE pid = ?", []any{p.pid}, func(scan func(...any) error) error {
+	err = x.each(ctx, "SELECT fol, name, stamp FROM files WHERE pid = ?", []any{p.pid}, func(scan scanner) error {
 		err := scan(&fol, &name, &stamp)
 		path.Reset()
 		path.WriteString(dirs[fol])

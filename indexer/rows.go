@@ -72,7 +72,7 @@ func (w *writer) script(text string) error {
 }
 
 // each calls row for every row of a query.
-func (w *writer) each(text string, args []any, row func(scan func(...any) error) error) error {
+func (w *writer) each(text string, args []any, row func(scan scanner) error) error {
 	s, err := w.stmt(text)
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func (w *writer) project(slug string, maxFile int64) (pid int64, err error) {
 		}
 		var limit int64
 		if err := w.each("SELECT pid, max_file FROM projects WHERE slug = ?", []any{slug},
-			func(scan func(...any) error) error { return scan(&pid, &limit) }); err != nil || limit == maxFile {
+			func(scan scanner) error { return scan(&pid, &limit) }); err != nil || limit == maxFile {
 			return err
 		}
 		if err := w.do("UPDATE files SET stamp = CASE WHEN hash IS NULL THEN 0 ELSE stamp & ~1 END WHERE pid = ?", pid); err != nil {
@@ -117,7 +117,7 @@ func (w *writer) project(slug string, maxFile int64) (pid int64, err error) {
 
 func (w *writer) projects() (map[string]int64, error) {
 	all := map[string]int64{}
-	err := w.each("SELECT slug, pid FROM projects", nil, func(scan func(...any) error) error {
+	err := w.each("SELECT slug, pid FROM projects", nil, func(scan scanner) error {
 		var slug string
 		var pid int64
 		err := scan(&slug, &pid)
@@ -149,7 +149,7 @@ func (w *writer) dropProject(pid int64) error {
 // notices. Microseconds since 1970 do: they grow faster than anybody can change files.
 func (w *writer) startChanges(now time.Time) error {
 	return w.each("SELECT ifnull(max(seq), ?) FROM changes", []any{now.UnixMicro()},
-		func(scan func(...any) error) error { return scan(&w.seq) })
+		func(scan scanner) error { return scan(&w.seq) })
 }
 
 // keepChanges is how many changes the index keeps; it deletes older ones after every trimEvery of
@@ -186,7 +186,7 @@ func (w *writer) insertFiles(pid int64, all []*file, agent func(*file) int64) er
 		func(args []any, i int) []any {
 			f := all[i]
 			return append(args, pid, path.Base(f.path), f.fol, int(f.kind), agent(f), f.stamp, nullBlob(f.hash), f.valid,
-				f.reason != "", orNull(f.at), f.fact)
+				f.reason != "", micros(f.at), f.fact)
 		})
 }
 
@@ -221,7 +221,7 @@ func (w *writer) insertAll(text string, columns, n int, row func(args []any, i i
 
 func (w *writer) updateFile(pid int64, f *file) error {
 	return w.do("UPDATE files SET stamp = ?, hash = ?, valid = ?, bad = ?, at = ?, fact = ? WHERE pid = ? AND name = ? AND fol = ?",
-		f.stamp, nullBlob(f.hash), f.valid, f.reason != "", orNull(f.at), f.fact, pid, path.Base(f.path), f.fol)
+		f.stamp, nullBlob(f.hash), f.valid, f.reason != "", micros(f.at), f.fact, pid, path.Base(f.path), f.fol)
 }
 
 // restat stores the new stamps of an unchanged file.
@@ -286,7 +286,7 @@ func (w *writer) setProfile(aid int64, p *format.Profile) error {
 		return w.do("UPDATE agents SET profile = 0, program = '', model = '', task = '', inception = NULL WHERE aid = ?", aid)
 	}
 	return w.do("UPDATE agents SET profile = 1, program = ?, model = ?, task = ?, inception = ? WHERE aid = ?",
-		p.Program, p.Model, p.Task, orNull(micros(p.Inception)), aid)
+		p.Program, p.Model, p.Task, micros(p.Inception), aid)
 }
 
 func (w *writer) setStatus(aid int64, status string) error {
@@ -349,10 +349,10 @@ func (w *writer) insertDelivery(aid int64, t *letter, b box) error {
 	read, ack := b.read != nil, b.ack != nil
 	var readAt, ackAt any
 	if read {
-		readAt = orNull(b.read.at)
+		readAt = micros(b.read.at)
 	}
 	if ack {
-		ackAt = orNull(b.ack.at)
+		ackAt = micros(b.ack.at)
 	}
 	return w.deliver(aid, t.row, b.copy.fol, b.copy.fact, t.urgent, t.asks, read, readAt, ack, ackAt, b.archived != nil)
 }

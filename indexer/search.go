@@ -154,8 +154,7 @@ func (x *Index) withRoot(
 	ctx context.Context, q maildir.SearchQuery, e match, s span, text string, found []maildir.Hit,
 ) ([]maildir.Hit, error) {
 	var root int64
-	err := x.each(ctx, rootText, []any{x.pid(q.Project), q.Thread, s.from, s.before},
-		func(scan func(...any) error) error { return scan(&root) })
+	err := one(ctx, x, rootText, []any{x.pid(q.Project), q.Thread, s.from, s.before}, &root)
 	if err != nil || root == 0 {
 		return found, err
 	}
@@ -182,15 +181,9 @@ func (x *Index) ranked(ctx context.Context, q maildir.SearchQuery, e match) (mai
 		return found, err
 	}
 	defer v.close()
-	var all []int64
 	s := spanOf(q)
-	err = v.each(ctx, rankText, []any{e.whole, s.from, s.before, rankWindow, s.after, s.until, x.pid(q.Project), q.Thread, e.rootless,
-		e.user}, func(scan func(...any) error) error {
-		var row int64
-		err := scan(&row)
-		all = append(all, row)
-		return err
-	})
+	all, err := column[int64](ctx, v, rankText, e.whole, s.from, s.before, rankWindow, s.after, s.until, x.pid(q.Project), q.Thread,
+		e.rootless, e.user)
 	found.Ranked = len(all)
 	page := all[min(shown, len(all)):min(shown+pageSize(q.Limit), len(all))]
 	if err != nil || len(page) == 0 {
@@ -209,15 +202,11 @@ func (x *Index) ranked(ctx context.Context, q maildir.SearchQuery, e match) (mai
 
 // hits reads messages with their snippets.
 func hits(ctx context.Context, from reader, slug, text string, args ...any) ([]maildir.Hit, error) {
-	all := []maildir.Hit{}
-	err := from.each(ctx, text, args, func(scan func(...any) error) error {
-		var h maildir.Hit
+	return list(ctx, from, text, args, func(scan scanner, h *maildir.Hit) error {
 		err := scanMessage(slug, scan, &h.MessageRow, &h.Snippet)
 		h.Snippet = oneLine(h.Snippet)
-		all = append(all, h)
 		return err
 	})
-	return all, err
 }
 
 // oneLine writes the marks of a snippet, or cuts the beginning of a body to its first line.

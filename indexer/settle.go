@@ -68,7 +68,7 @@ func (b *batch) loadNumbers(text string, names []string, into map[string]int64) 
 	if len(unknown) == 0 {
 		return nil
 	}
-	return b.w.each(text, []any{b.p.pid, listed(unknown)}, func(scan func(...any) error) error {
+	return b.w.each(text, []any{b.p.pid, listed(unknown)}, func(scan scanner) error {
 		var name string
 		var number int64
 		err := scan(&name, &number)

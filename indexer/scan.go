@@ -1,0 +1,81 @@
+package indexer
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+)
+
+// scanner reads the columns of a row.
+type scanner = func(into ...any) error
+
+// list runs a query and returns its rows, [] of none; scan fills in one of them.
+func list[T any](ctx context.Context, from reader, text string, args []any, scan func(scan scanner, row *T) error) ([]T, error) {
+	all := []T{}
+	err := from.each(ctx, text, args, func(columns scanner) error {
+		var row T
+		err := scan(columns, &row)
+		all = append(all, row)
+		return err
+	})
+	return all, err
+}
+
+// column is list for queries of one column.
+func column[T any](ctx context.Context, from reader, text string, args ...any) ([]T, error) {
+	return list(ctx, from, text, args, func(scan scanner, value *T) error { return scan(value) })
+}
+
+// one reads the columns of a query's only row, and nothing where there is none.
+func one(ctx context.Context, from reader, text string, args []any, into ...any) error {
+	return from.each(ctx, text, args, func(scan scanner) error { return scan(into...) })
+}
+
+// instant reads a time in microseconds; NULL is the zero time.
+type instant struct{ t *time.Time }
+
+func (i instant) Scan(us any) error {
+	*i.t = time.Time{}
+	if us, ok := us.(int64); ok {
+		*i.t = time.UnixMicro(us).UTC()
+	}
+	return nil
+}
+
+// micros is a time as a column holds it: NULL for the zero time.
+func micros(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t.UnixMicro()
+}
+
+// names reads names with blanks between them.
+type names struct{ list *[]string }
+
+func (n names) Scan(text any) error {
+	joined, _ := text.(string)
+	*n.list = strings.Fields(joined)
+	return nil
+}
+
+// items reads a list that encodeList wrote.
+type items[T any] struct{ list *[]T }
+
+func (i items[T]) Scan(text any) error {
+	encoded, _ := text.(string)
+	if encoded == "" {
+		return nil
+	}
+	return json.Unmarshal([]byte(encoded), i.list)
+}
+
+// encodeList is a list as a column holds it: JSON, "" of an empty one.
+func encodeList[T any](list []T) (string, error) {
+	if len(list) == 0 {
+		return "", nil
+	}
+	b, err := json.Marshal(list)
+	return string(b), err
+}
