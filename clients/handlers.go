@@ -9,7 +9,7 @@ import "mailtree/clients/edit"
 // and the one that earlier set-ups wrote, which ended after a night.
 const (
 	claudeWait    = 2_000_000
-	claudeOldWait = 28_800
+	claudeOldWait = "28800"
 )
 
 func claudeHooks() hooks {

@@ -148,7 +148,7 @@ func (c Client) ownHandler(handler map[string]any) string {
 	if !ownCommand.MatchString(line) || strings.Fields(line)[2] != c.Name {
 		return ""
 	}
-	if timeout, _ := handler["timeout"].(float64); timeout == claudeOldWait && strings.Contains(line, " --wait") {
+	if timeout, _ := handler["timeout"].(json.Number); timeout == claudeOldWait && strings.Contains(line, " --wait") {
 		return line + " " + oldWait
 	}
 	return line

@@ -13,15 +13,17 @@ package edit
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 )
 
-// Key is a key of an entry. Value is a string, a bool, a number or a []string; of a handler also
-// []Key or [][]Key.
+// Key is a key of an entry. Value is a string, a bool, an int or a []string.
 type Key struct {
 	Name  string
 	Value any
@@ -133,9 +135,7 @@ func wanted(old map[string]any, e Entry) map[string]any {
 	for _, name := range e.Drop {
 		delete(m, name)
 	}
-	for _, k := range e.all(old == nil) {
-		m[k.Name] = decoded(k.Value)
-	}
+	maps.Copy(m, object(e.all(old == nil)))
 	return m
 }
 
@@ -149,13 +149,32 @@ func (e Entry) all(isNew bool) []Key {
 
 // decoded returns a Key's value as a parser does.
 func decoded(v any) any {
-	list, ok := v.([]string)
-	if !ok {
-		return v
+	switch v := v.(type) {
+	case int:
+		return json.Number(strconv.Itoa(v))
+	case []string:
+		out := make([]any, len(v))
+		for i, s := range v {
+			out[i] = s
+		}
+		return out
 	}
-	out := make([]any, len(list))
-	for i, s := range list {
-		out[i] = s
+	return v
+}
+
+// object returns an object of keys as a parser does.
+func object(keys []Key) map[string]any {
+	m := map[string]any{}
+	for _, k := range keys {
+		m[k.Name] = decoded(k.Value)
+	}
+	return m
+}
+
+// names returns the names of keys.
+func names(all ...[]Key) (out []string) {
+	for _, k := range slices.Concat(all...) {
+		out = append(out, k.Name)
 	}
 	return out
 }

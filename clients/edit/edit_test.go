@@ -3,6 +3,7 @@ package edit
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -125,4 +126,38 @@ func FuzzHandlers(f *testing.F) {
 			t.Fatalf("%q: handlers are left, %v", cut, err)
 		}
 	})
+}
+
+// others returns what a decoded file says without the program's handlers, empty lists and what is
+// set at the root.
+func (h Handlers) others(v any) any {
+	root, _ := v.(map[string]any)
+	for _, k := range h.Root {
+		delete(root, k.Name)
+	}
+	lists, _ := descend(v, h.Path).(map[string]any)
+	for name, list := range lists {
+		elements, ok := list.([]any)
+		if !ok {
+			continue
+		}
+		elements = slices.DeleteFunc(elements, func(element any) bool {
+			m, _ := element.(map[string]any)
+			inner, isGroup := m["hooks"].([]any)
+			if isGroup && h.Known(m) == "" {
+				m["hooks"] = slices.DeleteFunc(inner, func(handler any) bool {
+					m, _ := handler.(map[string]any)
+					return h.Known(m) != ""
+				})
+			}
+			return h.Known(m) != "" || isGroup && len(m["hooks"].([]any)) == 0
+		})
+		if lists[name] = elements; len(elements) == 0 {
+			delete(lists, name)
+		}
+	}
+	if len(lists) == 0 {
+		return without(v, h.Path)
+	}
+	return v
 }

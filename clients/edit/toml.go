@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/BurntSushi/toml"
+	"github.com/tailscale/hujson"
 )
 
 // TOML is a file whose entry is a table of its own, [a.b]. An entry that is written otherwise
@@ -170,6 +171,6 @@ func value(v any) string {
 		}
 		return "[" + strings.Join(all, ", ") + "]"
 	default:
-		return style{}.render(v, "") // a JSON string is a TOML string
+		return string(hujson.String(v.(string))) // a JSON string is a TOML string
 	}
 }

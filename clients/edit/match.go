@@ -1,0 +1,290 @@
+package edit
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"slices"
+
+	"github.com/tailscale/hujson"
+)
+
+// match changes v, which says was, until it says want. indent is that of the line on which v
+// begins. emptied says that the change has left nothing in v, which goes then: match removes it
+// from want as well.
+func (d *document) match(v *hujson.Value, was, want any, indent string) (emptied bool, err error) {
+	switch now := want.(type) {
+	case map[string]any:
+		if before, ok := was.(map[string]any); ok {
+			return d.matchObject(v, before, now, indent)
+		}
+	case []any:
+		if before, ok := was.([]any); ok && len(before) <= len(now) {
+			return d.matchList(v, before, now, indent)
+		}
+	}
+	v.Value = d.style(v, indent).value(want, indent)
+	return false, nil
+}
+
+func (d *document) matchObject(v *hujson.Value, was, want map[string]any, indent string) (emptied bool, err error) {
+	o := v.Value.(*hujson.Object)
+	cut := false
+	for i := len(o.Members) - 1; i >= 0; i-- {
+		m := &o.Members[i]
+		name := m.Name.Value.(hujson.Literal).String()
+		now, stays := want[name]
+		if stays && reflect.DeepEqual(was[name], now) {
+			continue
+		}
+		if _, err := d.member(o, name); err != nil {
+			return false, err
+		}
+		if stays {
+			emptied, err := d.match(&m.Value, was[name], now, lineOf(m.Name.BeforeExtra, indent))
+			if err != nil {
+				return false, err
+			}
+			if !emptied {
+				continue
+			}
+			delete(want, name)
+		}
+		if excise(v, i); d.group != "" && name == d.group {
+			return true, nil
+		}
+		cut = true
+	}
+	for _, name := range d.sorted(want) {
+		if _, ok := was[name]; !ok {
+			d.attach(v, name, want[name], indent)
+		}
+	}
+	return cut && hollow(v), nil
+}
+
+func (d *document) matchList(v *hujson.Value, was, want []any, indent string) (emptied bool, err error) {
+	elements := v.Value.(*hujson.Array).Elements
+	cut := false
+	for i := len(was) - 1; i >= 0; i-- {
+		if reflect.DeepEqual(was[i], want[i]) {
+			continue
+		}
+		if want[i] != (gone{}) {
+			emptied, err := d.match(&elements[i], was[i], want[i], lineOf(elements[i].BeforeExtra, indent))
+			if err != nil {
+				return false, err
+			}
+			if !emptied {
+				continue
+			}
+			want[i] = gone{}
+		}
+		excise(v, i)
+		cut = true
+	}
+	for _, value := range want[len(was):] {
+		d.attach(v, "", value, indent)
+	}
+	return cut && hollow(v), nil
+}
+
+// item is what stands around a member of an object or an element of a list.
+type item struct {
+	before *hujson.Extra
+	after  *hujson.Extra // up to the comma; of the last one nil where no comma follows
+}
+
+// contents returns what an object or a list holds, and what stands behind the last of that.
+func contents(v *hujson.Value) (all []item, tail *hujson.Extra) {
+	switch c := v.Value.(type) {
+	case *hujson.Object:
+		for i := range c.Members {
+			all = append(all, item{&c.Members[i].Name.BeforeExtra, &c.Members[i].Value.AfterExtra})
+		}
+		tail = &c.AfterExtra
+	case *hujson.Array:
+		for i := range c.Elements {
+			all = append(all, item{&c.Elements[i].BeforeExtra, &c.Elements[i].AfterExtra})
+		}
+		tail = &c.AfterExtra
+	}
+	return all, tail
+}
+
+// hollow reports whether an object or a list holds neither a member nor a comment.
+func hollow(v *hujson.Value) bool {
+	inside, tail := contents(v)
+	return len(inside) == 0 && blank(*tail)
+}
+
+// excise takes one member or element of v away, with its line and its comma. Comments around it stay.
+func excise(v *hujson.Value, i int) {
+	inside, tail := contents(v)
+	m, last := inside[i], i == len(inside)-1
+	rest := slices.Concat(withoutLine(*m.before), *m.after)
+	if last && i > 0 { // the one before is the last now: a comma follows it if one followed this one
+		before := inside[i-1].after
+		if *m.after == nil {
+			rest = slices.Concat(*before, rest)
+			*before = nil
+		} else if *before == nil {
+			*before = hujson.Extra{}
+		}
+	}
+	next := tail
+	if !last {
+		next = inside[i+1].before
+	}
+	*next = append(rest, *next...)
+	if len(inside) == 1 && blank(*tail) {
+		*tail = nil
+	}
+	switch c := v.Value.(type) {
+	case *hujson.Object:
+		c.Members = slices.Delete(c.Members, i, i+1)
+	case *hujson.Array:
+		c.Elements = slices.Delete(c.Elements, i, i+1)
+	}
+}
+
+// withoutLine returns what stands before a member without the line end and the white space directly
+// before it.
+func withoutLine(before hujson.Extra) hujson.Extra {
+	before = bytes.TrimRight(before, " \t")
+	return bytes.TrimSuffix(bytes.TrimSuffix(before, []byte("\n")), []byte("\r"))
+}
+
+// attach adds a member, or an element where name is "", at the end of v in the style of those that
+// are there. It stands behind the last comment.
+func (d *document) attach(v *hujson.Value, name string, value any, indent string) {
+	s := d.style(v, indent)
+	inside, tail := contents(v)
+	comments := bytes.TrimRight(*tail, " \t\r\n")
+	added := hujson.Value{Value: s.value(value, s.indent)}
+	lead := s.newline + s.indent
+	if len(inside) == 0 {
+		*tail = []byte(s.newline + indent)
+		if s.oneLine {
+			*tail = nil
+		}
+	} else {
+		*tail = bytes.Clone((*tail)[len(comments):])
+		if s.oneLine {
+			lead = " "
+		}
+		if *inside[len(inside)-1].after != nil { // a comma follows the last one: one follows the new one too
+			added.AfterExtra = hujson.Extra{}
+		}
+	}
+	before := hujson.Extra(string(comments) + lead)
+	switch c := v.Value.(type) {
+	case *hujson.Object:
+		added.BeforeExtra = hujson.Extra(" ")
+		c.Members = append(c.Members, hujson.ObjectMember{
+			Name:  hujson.Value{BeforeExtra: before, Value: hujson.String(name)},
+			Value: added,
+		})
+	case *hujson.Array:
+		added.BeforeExtra = before
+		c.Elements = append(c.Elements, added)
+	}
+}
+
+// style is how the members of an object are laid out.
+type style struct {
+	d             *document
+	newline, unit string
+	indent        string // of members
+	oneLine       bool
+}
+
+// style returns the style of what v holds. indent is that of the line on which v begins.
+func (d *document) style(v *hujson.Value, indent string) style {
+	if flat(v) || flat(&d.root) {
+		return style{d: d, oneLine: true}
+	}
+	s := style{d: d, newline: newline(d.text), unit: "  "}
+	if unit, ok := ownLine(&d.root); ok && unit != "" {
+		s.unit = unit
+	}
+	var ok bool
+	if s.indent, ok = ownLine(v); !ok {
+		s.indent = indent + s.unit
+	}
+	return s
+}
+
+// flat reports whether an object or a list holds something, all on one line.
+func flat(v *hujson.Value) bool {
+	inside, _ := contents(v)
+	return len(inside) > 0 && !bytes.Contains(hujson.Value{Value: v.Value}.Pack(), []byte("\n"))
+}
+
+// ownLine returns the indentation of the first member or element where that begins a line.
+func ownLine(v *hujson.Value) (indent string, ok bool) {
+	inside, _ := contents(v)
+	if len(inside) == 0 {
+		return "", false
+	}
+	const none = "no line begins here"
+	indent = lineOf(*inside[0].before, none)
+	return indent, indent != none
+}
+
+// lineOf returns the indentation of a member with this before it, where it begins a line: else
+// that of the line on which its container begins.
+func lineOf(before hujson.Extra, container string) string {
+	if i := bytes.LastIndexByte(before, '\n'); i >= 0 && blank(before[i:]) {
+		return string(before[i+1:])
+	}
+	return container
+}
+
+// value lays out a decoded value: a list of texts on one line, all else each member on a line of
+// its own, indented by one unit more than indent, but in a file of one line.
+func (s style) value(v any, indent string) hujson.ValueTrimmed {
+	lead := s.newline + indent + s.unit
+	switch v := v.(type) {
+	case map[string]any:
+		o := &hujson.Object{AfterExtra: hujson.Extra(s.newline + indent)}
+		for i, name := range s.d.sorted(v) {
+			o.Members = append(o.Members, hujson.ObjectMember{
+				Name:  hujson.Value{BeforeExtra: s.lead(i, lead), Value: hujson.String(name)},
+				Value: hujson.Value{BeforeExtra: hujson.Extra(" "), Value: s.value(v[name], indent+s.unit)},
+			})
+		}
+		return o
+	case []any:
+		list := &hujson.Array{AfterExtra: hujson.Extra(s.newline + indent)}
+		if texts(v) {
+			s, lead, list.AfterExtra = style{oneLine: true}, "", nil
+		}
+		for i, element := range v {
+			list.Elements = append(list.Elements, hujson.Value{
+				BeforeExtra: s.lead(i, lead),
+				Value:       s.value(element, indent+s.unit),
+			})
+		}
+		return list
+	case string:
+		return hujson.String(v)
+	case bool:
+		return hujson.Bool(v)
+	default:
+		return hujson.Literal(v.(json.Number))
+	}
+}
+
+// lead returns what stands before the member with this number.
+func (s style) lead(i int, ownLine string) hujson.Extra {
+	if s.oneLine && i > 0 {
+		return hujson.Extra(" ")
+	}
+	return hujson.Extra(ownLine)
+}
+
+// texts reports whether a list holds nothing but texts.
+func texts(list []any) bool {
+	return !slices.ContainsFunc(list, func(v any) bool { _, ok := v.(string); return !ok })
+}
