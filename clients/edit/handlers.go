@@ -75,7 +75,7 @@ func (f JSON) GetHandlers(data []byte, h Handlers) (held Held, err error) {
 		return held, err
 	}
 	there := map[slot]bool{}
-	err = h.each(d, root, func(s slot) (stays bool) {
+	err = h.keepSlots(d, root, func(s slot) (stays bool) {
 		held.All = append(held.All, s.name)
 		there[s] = true
 		return true
@@ -104,7 +104,7 @@ func (f JSON) PutHandlers(data []byte, h Handlers) ([]byte, error) {
 			}
 		}
 		want, there := h.wanted(), map[slot]bool{}
-		err := h.each(d, root, func(s slot) (stays bool) {
+		err := h.keepSlots(d, root, func(s slot) (stays bool) {
 			stays = !there[s] && slices.Contains(want, s)
 			there[s] = true
 			return stays
@@ -138,14 +138,14 @@ func (f JSON) CutHandlers(data []byte, h Handlers) ([]byte, error) {
 	h.Want = nil
 	return f.edit(data, func(d *document, root map[string]any) error {
 		d.group = groupList
-		return h.each(d, root, func(slot) (stays bool) { return false })
+		return h.keepSlots(d, root, func(slot) (stays bool) { return false })
 	})
 }
 
-// each calls visit for each of the program's handlers, and sets those to gone{} that do not stay.
+// keepSlots calls visit for each of the program's handlers, and sets those to gone{} that do not stay.
 // In a list that shall hold something, what has another shape than Handlers says is an error;
 // elsewhere it is nobody's here.
-func (h Handlers) each(d *document, root map[string]any, visit func(slot) (stays bool)) error {
+func (h Handlers) keepSlots(d *document, root map[string]any, visit func(slot) (stays bool)) error {
 	if _, err := d.find(h.Path...); err != nil {
 		return err
 	}

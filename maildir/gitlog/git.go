@@ -135,7 +135,7 @@ func (r *repository) run(in io.Reader, env []string, args ...string) (said []byt
 	}
 	ctx, cancel := context.WithTimeout(r.ctx, limit)
 	defer cancel()
-	_, err = r.tell(ctx, in, func(out io.Reader) (err error) {
+	_, err = r.execute(ctx, in, func(out io.Reader) (err error) {
 		said, err = io.ReadAll(out)
 		return err
 	}, env, args...)
@@ -147,7 +147,7 @@ func (r *repository) run(in io.Reader, env []string, args ...string) (said []byt
 func (r *repository) stream(ctx context.Context, in io.Reader, each func(record []byte) error, env []string, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
-	warned, err := r.tell(ctx, in, func(out io.Reader) error { return eachRecord(out, each) }, env, args...)
+	warned, err := r.execute(ctx, in, func(out io.Reader) error { return eachRecord(out, each) }, env, args...)
 	switch {
 	case errors.Is(err, errFound):
 		return nil
@@ -157,8 +157,8 @@ func (r *repository) stream(ctx context.Context, in io.Reader, each func(record 
 	return err
 }
 
-// tell runs a git command, gives what it says to read and returns what it warns of. An error of read ends it.
-func (r *repository) tell(
+// execute runs a git command, gives what it says to read and returns what it warns of. An error of read ends it.
+func (r *repository) execute(
 	ctx context.Context, in io.Reader, read func(io.Reader) error, env []string, args ...string,
 ) (warned string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
