@@ -53,10 +53,10 @@ func notGuardable(what refusal.What, path string) *refusal.Error {
 // what is no work tree.
 func openRepository(ctx context.Context, path string, env []string) (*repository, error) {
 	if !utf8.ValidString(path) || strings.ContainsRune(path, 0) {
-		return nil, notGuardable(refusal.RepositoryPathUnusable, path)
+		return nil, notGuardable(refusal.Invalid("{name} {arg} cannot be the path of a repository: give the path of a Git work tree."), path)
 	}
 	if fi, err := os.Stat(path); err != nil || !fi.IsDir() {
-		return nil, notGuardable(refusal.RepositoryUnread, path)
+		return nil, notGuardable(refusal.NotFound("{name} {arg} is no folder that can be read: give the path of a Git work tree."), path)
 	}
 	r := &repository{git: outside(path, env)}
 	bare, err := r.git.line(ctx, "rev-parse", "--is-bare-repository", "--is-inside-work-tree")
@@ -64,13 +64,14 @@ func openRepository(ctx context.Context, path string, env []string) (*repository
 	case errors.Is(err, refusal.ErrUnavailable): // no git
 		return nil, err
 	case err != nil:
-		e := notGuardable(refusal.RepositoryNoWorkTree, path)
+		e := notGuardable(refusal.Invalid("{name} {arg} is no Git work tree that can be used here ({why}): give the path of one."), path)
 		e.Why = err.Error()
 		return nil, e
 	case bare == "true\nfalse":
-		return nil, notGuardable(refusal.RepositoryBare, path)
+		return nil, notGuardable(refusal.Invalid("{name} {arg} is a bare repository: nobody commits there, so that there is nothing to "+
+			"guard. Install the guard in its work trees."), path)
 	case bare != "false\ntrue":
-		return nil, notGuardable(refusal.RepositoryInside, path)
+		return nil, notGuardable(refusal.Invalid("{name} {arg} lies in the .git folder of a repository: give the path of its work tree."), path)
 	}
 	if r.top, err = r.git.line(ctx, "rev-parse", "--show-toplevel"); err != nil {
 		return nil, err

@@ -100,7 +100,11 @@ func (x *Index) Search(ctx context.Context, q maildir.SearchQuery) (found maildi
 }
 
 func unknownCursor(cursor string) error {
-	return &maildir.Error{What: refusal.CursorUnknown, Field: refusal.Cursor, Name: cursor}
+	return &maildir.Error{
+		What:  refusal.Invalid("{field} {name} is not one that an earlier page gave: pass it as it was given, or leave it out."),
+		Field: refusal.Cursor,
+		Name:  cursor,
+	}
 }
 
 // span is the part of time that a query is about, as rows and exactly.

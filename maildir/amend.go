@@ -113,7 +113,7 @@ func (p *Project) planAmendment(g *writer.Group, tx *writer.Tx, a *Amendment) (*
 	}
 	done := &Amended{Message: *m}
 	if err := format.Amend(&done.Message, []byte(a.Text)); err != nil {
-		return nil, &Error{What: refusal.AmendmentMalformed, Why: err.Error()}
+		return nil, &Error{What: refusal.Invalid("The changed text cannot be taken: {why}."), Why: err.Error()}
 	}
 	if string(format.Amendable(m)) == string(format.Amendable(&done.Message)) {
 		done.Same = true

@@ -104,7 +104,11 @@ func (p *Project) checkClaim(r *claim.Request) (moved []claim.Moved, err error) 
 	case len(r.Patterns) > claim.MaxPatterns:
 		return nil, refusal.Over(refusal.TooManyPaths, refusal.Paths, len(r.Patterns), claim.MaxPatterns)
 	case r.TTL < MinTTL || r.TTL > MaxTTL:
-		return nil, &Error{What: refusal.LeaseOutOfRange, Field: refusal.Lease, Name: r.TTL.String()}
+		return nil, &Error{
+			What:  refusal.Invalid("A lease of {=name} {arg} is out of range: 60 seconds to 30 days (2592000)."),
+			Field: refusal.Lease,
+			Name:  r.TTL.String(),
+		}
 	}
 	if err := checkText(refusal.Reason, r.Reason, 1024); err != nil {
 		return nil, err
@@ -163,7 +167,11 @@ func (p *Project) planClaim(g *writer.Group, tx *writer.Tx, c claim.Row) error {
 	case tree.FaultOf(err) == tree.FaultMachine:
 		return err
 	case err != nil:
-		return &Error{What: refusal.ClaimFileBlocked, Other: c.Path, Why: tree.PlainFileError(err)}
+		return &Error{
+			What:  refusal.Conflict("The claim file {=other} is in the way and cannot be read ({why}): remove it."),
+			Other: c.Path,
+			Why:   tree.PlainFileError(err),
+		}
 	}
 	if err := g.Replace(tx, c.Path, format.FormatClaim(c.Claim, old)); err != nil {
 		return err

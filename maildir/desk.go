@@ -49,7 +49,12 @@ func (s *Store) ProjectNamed(ctx context.Context, name string) (*Project, error)
 		return found[0], nil
 	}
 	slices.Sort(names)
-	return nil, &Error{What: refusal.ProjectAmbiguous, Field: refusal.Project, Name: name, Near: names}
+	return nil, &Error{
+		What:  refusal.Conflict("Several projects are called {name}: {choices}. {name one project}"),
+		Field: refusal.Project,
+		Name:  name,
+		Near:  names,
+	}
 }
 
 // PersonName is the name of the agent that a person is: name without the characters that no agent's
@@ -77,7 +82,7 @@ func (p *Project) Person(ctx context.Context, name string) (agent string, made b
 func (p *Project) NewAgent(ctx context.Context, name string, r Registration) error {
 	is, err := p.hasAgent(ctx, name)
 	if err == nil && is {
-		err = &Error{What: refusal.AgentExists, Field: refusal.Agent, Name: name}
+		err = &Error{What: refusal.Conflict("There is an agent {name} {arg} already."), Field: refusal.Agent, Name: name}
 	}
 	if err != nil {
 		return err
@@ -138,7 +143,12 @@ func oneID(short string, found []string) (string, error) {
 	case 1:
 		return found[0], nil
 	}
-	return "", &Error{What: refusal.IDAmbiguous, Field: refusal.Message, Name: short, Near: found[:min(len(found), maxListed)]}
+	return "", &Error{
+		What:  refusal.Conflict("{name} {arg} is short for several messages: {choices}. Write more of the id."),
+		Field: refusal.Message,
+		Name:  short,
+		Near:  found[:min(len(found), maxListed)],
+	}
 }
 
 // idPrefixes lists what a message's id may begin with that short stands for.

@@ -17,7 +17,11 @@ func (b *Box) CreateHook(ctx context.Context, h hook.Hook) (*hook.Hook, error) {
 	}
 	s := b.p.store
 	if !s.runsAs(b.Owner) {
-		return nil, &Error{What: refusal.HookNotRunnable, Counts: []int{b.Owner, s.cfg.User()}}
+		return nil, &Error{
+			What: refusal.Unavailable("Hooks run as the owner of the mailbox (uid {count}), which this server cannot do: it runs as uid " +
+				"{count 2}, not as root."),
+			Counts: []int{b.Owner, s.cfg.User()},
+		}
 	}
 	last, err := s.LastChange(ctx)
 	if err != nil {

@@ -71,7 +71,10 @@ func (p *Project) logged(ctx context.Context, q LogQuery) (h history.Query, show
 	case of == "":
 		return history.Everything(), show, nil
 	case path.IsAbs(of) || clean == ".." || strings.HasPrefix(clean, "../"):
-		return h, nil, &Error{What: refusal.OutsideTree, Name: of}
+		return h, nil, &Error{
+			What: refusal.Invalid("{name} is no path below the project's mail: give one such as agents/BlueLake or messages/2026."),
+			Name: of,
+		}
 	case strings.Contains(of, "/"):
 		return history.OfPath(clean), touches, nil
 	}

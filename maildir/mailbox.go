@@ -158,7 +158,8 @@ func (s *Store) mayOwnMore(ctx context.Context, by Caller) error {
 	}
 	if there >= MaxGuestMailboxes {
 		return &Error{
-			What:   refusal.TooManyMailboxes,
+			What: refusal.TooLarge("User {=name} owns {count} mailboxes, and the limit is {limit}: delete one that is no longer needed, " +
+				"then try again."),
 			Name:   strconv.Itoa(by.UID),
 			Counts: []int{there},
 			Limit:  MaxGuestMailboxes,
@@ -298,10 +299,11 @@ type owners struct {
 
 func newOwners(root string) owners {
 	file := registry.JSONFile{
-		Name:     storedir.OwnersFile,
-		Wrong:    refusal.OwnersFileWrong,
-		Damaged:  refusal.OwnersDamaged,
-		TooLarge: refusal.OwnersTooLarge,
+		Name:    storedir.OwnersFile,
+		Wrong:   refusal.Unavailable("The store's owners.json is {why}: put the right file there; until then no mailbox has an owner."),
+		Damaged: refusal.Unavailable("The store's owners.json is damaged ({why}): mend it; until then no mailbox has an owner."),
+		TooLarge: refusal.TooLarge("The store's owners.json would have {count} bytes, over the limit of {limit}: delete mailboxes that " +
+			"are no longer needed."),
 	}
 	return owners{registry.New(filepath.Join(root, storedir.OwnersFile), registry.Format[map[string]int]{
 		Limit: registry.MaxJSON,

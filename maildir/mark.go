@@ -41,7 +41,7 @@ func (p *Project) unread(ctx context.Context, agent, id string) error {
 			if err := g.Present(format.AckMark(d.CopyPath)); err != nil {
 				return err
 			}
-			return &Error{What: refusal.StaysRead, Field: refusal.Message, Name: id}
+			return &Error{What: refusal.Conflict("Message {name} {arg} is acknowledged, so it stays read."), Field: refusal.Message, Name: id}
 		}
 		if d.Read {
 			return g.Remove(tx, format.ReadMark(d.CopyPath), format.ArchivedMark(d.CopyPath))

@@ -199,7 +199,10 @@ func (p *Project) sendSaved(ctx context.Context, f settlingFile) error {
 		err = p.withoutBlind(d, err)
 	}
 	if err == nil && sent.Again {
-		err = &Error{What: refusal.SavedAgain, ID: sent.ID}
+		err = &Error{
+			What: refusal.Conflict("The same was sent before, as message {id}, and is not sent twice: change the text, or remove the file."),
+			ID:   sent.ID,
+		}
 	}
 	if err == nil || passes(err) {
 		return err
@@ -217,7 +220,11 @@ func (p *Project) withoutBlind(d *Draft, err error) error {
 	named := slices.Concat(d.To, d.CC)
 	for _, name := range slices.Concat([]string{e.Name}, e.More) {
 		if !slices.ContainsFunc(named, func(n string) bool { return strings.TrimSpace(n) == name }) {
-			return &Error{What: refusal.SavedBlind, Other: p.name()}
+			return &Error{
+				What: refusal.NotFound("A name in bcc is no agent's of project {=other}. It is not repeated here, where others can read it: " +
+					"mend bcc, or take the name out."),
+				Other: p.name(),
+			}
 		}
 	}
 	return err
@@ -245,18 +252,25 @@ func (p *Project) savedDraft(ctx context.Context, path string, data []byte) (ver
 	case err != nil:
 		return "", nil, &Error{What: refusal.SavedMalformed, Why: err.Error()}
 	case u.ID != "":
-		return "", nil, &Error{What: refusal.SavedHasID, Name: u.ID}
+		return "", nil, &Error{
+			What: refusal.Conflict("It has the id {name}, as mail has that was sent: take the id out to send it as a new message."),
+			Name: u.ID,
+		}
 	case sent != nil:
-		return "", nil, &Error{What: refusal.SavedUnderID, Name: at.ID}
+		return "", nil, &Error{
+			What: refusal.Conflict("{name} was sent before, and a file of that name is a copy of it: give the file another name to send " +
+				"it as a new message."),
+			Name: at.ID,
+		}
 	case u.From != "" && u.From != at.Agent:
 		return "", nil, &Error{
-			What:  refusal.SavedSender,
+			What:  refusal.Invalid("{field} is {name}, but the file lies in the outbox of {other}: leave the sender out, or move the file."),
 			Field: refusal.From,
 			Name:  u.From,
 			Other: at.Agent,
 		}
 	case strings.TrimSpace(u.Body) == "" && u.Subject == "":
-		return "", nil, &Error{What: refusal.SavedEmpty}
+		return "", nil, &Error{What: refusal.Invalid("It has no text: write it below the header.")}
 	}
 	sum := tree.SHA256(data)
 	verb, d = "send", &Draft{

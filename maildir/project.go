@@ -105,7 +105,11 @@ func (s *Store) Project(ctx context.Context, key string) (*Project, error) {
 	if p, err := s.adopt(ctx, slug); p != nil || err != nil {
 		return p, err
 	}
-	return nil, s.unknownProject(&Error{What: refusal.UnknownProject, Field: refusal.Project, Name: key})
+	return nil, s.unknownProject(&Error{
+		What:  refusal.NotFound("No project {name} {arg}. {near} {all projects} {make a project}"),
+		Field: refusal.Project,
+		Name:  key,
+	})
 }
 
 func (s *Store) known(slug string) *Project {
@@ -209,7 +213,9 @@ func (s *Store) refuseMore() error {
 	slugs, err := storedir.Slugs(s.cfg.Root)
 	if err == nil && len(slugs) >= s.cfg.MaxProjects {
 		err = &Error{
-			What:   refusal.TooManyProjects,
+			What: refusal.TooLarge("The store has {count} projects, and no more are made from {limit} on ({limit of projects}): name " +
+				"one of them {arg}, move a folder that is no longer needed out of the store's {=other}, or start the server with a " +
+				"higher limit."),
 			Field:  refusal.Project,
 			Other:  storedir.ProjectsDir,
 			Counts: []int{len(slugs)},
@@ -228,7 +234,12 @@ func (s *Store) refuseKey(human string) error {
 	}
 	fi, err := os.Stat(human)
 	if err == nil && !fi.IsDir() || errors.Is(err, syscall.ENOTDIR) {
-		return &Error{What: refusal.ProjectKeyIsFile, Field: refusal.Project, Name: human}
+		return &Error{
+			What: refusal.Invalid("{field} {name} is a file, or lies below one: give the absolute path of the code base's folder, such as " +
+				"/home/me/backend."),
+			Field: refusal.Project,
+			Name:  human,
+		}
 	}
 	real, err := repo.WithoutLinks(human)
 	root, rerr := repo.WithoutLinks(s.cfg.Root)
@@ -245,7 +256,8 @@ func (s *Store) refuseKey(human string) error {
 				whose = "the mail store"
 			}
 			return &Error{
-				What:  refusal.ProjectKeyElsewhere,
+				What: refusal.Invalid("{field} {name} lies in {=other}, where no code base is: give the absolute path of the code base's " +
+					"folder, such as /home/me/backend."),
 				Field: refusal.Project,
 				Name:  human,
 				Other: whose,
@@ -374,7 +386,7 @@ func (s *Store) loadProject(slug string) (*Project, error) {
 		return nil, err
 	}
 	if !fi.IsDir() {
-		return nil, &Error{What: refusal.ProjectNoFolder, Other: dir}
+		return nil, &Error{What: refusal.Invalid("{=other} is not a folder."), Other: dir}
 	}
 	t, err := storedir.OpenTree(s.cfg.Root, slug, s.cfg.MaxFile)
 	if err != nil {

@@ -71,7 +71,8 @@ func (p *Project) KeyNote(key string) *Error {
 		return nil
 	}
 	return &Error{
-		What:  refusal.ProjectIsAbove,
+		What: refusal.Note("{field} {name} lies in the code base {=other}, whose project it means: paths of claims are relative to " +
+			"{=other}."),
 		Field: refusal.Project,
 		Name:  filepath.Clean(storedir.PlainKey(key)),
 		Other: p.human,

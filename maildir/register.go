@@ -100,7 +100,10 @@ func (p *Project) inSession(ctx context.Context, r Registration) (*Registered, e
 		}
 		p.noteSeen(ctx, s.Agent)
 		p.addSeen(row)
-		return &Registered{AgentRow: *row, Note: &Error{What: refusal.HintIsSession, Other: s.Agent}}, nil
+		return &Registered{AgentRow: *row, Note: &Error{
+			What:  refusal.Note("You are {=other} already: the session that you run in is that agent, and is told of its mail."),
+			Other: s.Agent,
+		}}, nil
 	}
 	return nil, nil
 }
@@ -113,7 +116,7 @@ func (p *Project) EnsureAgent(ctx context.Context, name string, r Registration) 
 		return err
 	}
 	if why := format.CheckName(name); why != "" || reserved(name) {
-		return &Error{What: refusal.AgentNameUnusable, Name: name, Why: orElse(why, "reserved")}
+		return &Error{What: refusal.Invalid("The agent name {name} {arg} cannot be used: {why}."), Name: name, Why: orElse(why, "reserved")}
 	}
 	tx := &writer.Tx{
 		Op:    writer.Op{Verb: "register", Agent: name, Summary: name + " (first contact)"},
@@ -127,7 +130,11 @@ func (p *Project) EnsureAgent(ctx context.Context, name string, r Registration) 
 		case holder == name:
 			return nil
 		case holder != "":
-			return &Error{What: refusal.AgentNameCase, Name: name, Other: holder}
+			return &Error{
+				What:  refusal.Conflict("The agent name {name} {arg} differs from {other} only in case: use {other}, or another name."),
+				Name:  name,
+				Other: holder,
+			}
 		}
 		if err := p.give(name, NoOwner); err != nil {
 			return err
@@ -170,19 +177,23 @@ func (p *Project) freeName(ctx context.Context, hint string) (name string, note 
 		}
 		switch {
 		case reserved(clean) || reserved(strings.TrimSpace(hint)):
-			note = &Error{What: refusal.HintReserved, Field: refusal.NameHint, Name: hint}
+			note = &Error{What: refusal.Note("{field} {name} is reserved, so a name was made."), Field: refusal.NameHint, Name: hint}
 		case clean == "":
 			note = &Error{
-				What:  refusal.HintUnusable,
+				What:  refusal.Note("{field} {name} cannot be a name ({why}), so a name was made."),
 				Field: refusal.NameHint,
 				Name:  hint,
 				Why:   orElse(format.CheckName(hint), "no letter or digit is left"),
 			}
 		case holder != "":
-			note = &Error{What: refusal.HintTaken, Other: holder}
+			note = &Error{
+				What: refusal.Note("The name {=other} is taken, so a new one was made. If {=other} is you from an earlier session, simply " +
+					"use it: an identity needs no second registration."),
+				Other: holder,
+			}
 		default:
 			if clean != hint {
-				note = &Error{What: refusal.HintChanged, Field: refusal.NameHint, Name: hint}
+				note = &Error{What: refusal.Note("{field} {name} was made into a valid name."), Field: refusal.NameHint, Name: hint}
 			}
 			return clean, note, nil
 		}

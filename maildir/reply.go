@@ -79,7 +79,8 @@ func (p *Project) replyDraft(ctx context.Context, d ReplyDraft) (*Draft, error) 
 			}
 			if !ok {
 				return nil, &Error{
-					What:  refusal.SenderGone,
+					What: refusal.NotFound("Message {id} was written by {name}, who is not an agent of project {=other} and has no inbox. " +
+						"{answer somebody else}"),
 					Name:  orig.From,
 					Other: p.name(),
 					ID:    orig.ID,

@@ -42,7 +42,8 @@ const maxQuery = 4096 // bytes
 // See docs/tools.md, "Search".
 func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, error) {
 	if len(r.Text) > maxQuery {
-		return nil, refusal.Over(refusal.QueryTooLong, refusal.Query, len(r.Text), maxQuery)
+		return nil, refusal.Over(refusal.TooLarge("{field} has {count} bytes, over the limit of {limit}: keep it to a few words."),
+			refusal.Query, len(r.Text), maxQuery)
 	}
 	read, err := query.Parse(r.Text)
 	if err != nil {
@@ -64,15 +65,41 @@ func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, err
 	page := &SearchPage{Hits: found.Hits, Ranked: found.Ranked}
 	switch {
 	case found.Cut:
-		page.Note = &Error{What: refusal.QueryCut, Field: refusal.Query}
+		page.Note = &Error{
+			What: refusal.Note("The search took too long, so this is what was found so far: use whole words, or beginnings of three " +
+				"letters, as in dep*."),
+			Field: refusal.Query,
+		}
 	case read.Plain:
-		page.Note = &Error{What: refusal.QueryPlain, Field: refusal.Query, Name: r.Text}
+		page.Note = &Error{
+			What: refusal.Note("{field} has quotes, parentheses or operators that do not fit together, so every word of it was searched " +
+				"for as it stands: close each quote and parenthesis, and put a word on both sides of AND and OR."),
+			Field: refusal.Query,
+			Name:  r.Text,
+		}
 	case read.Mistaken != "":
-		page.Note = &Error{What: refusal.QueryMistaken, Field: refusal.Query, Name: read.Mistaken, Other: read.Meant}
+		page.Note = &Error{
+			What: refusal.Note("{=name} is no filter, so it was searched for as it stands: to filter, write {=other}. In quotes it is " +
+				"text."),
+			Field: refusal.Query,
+			Name:  read.Mistaken,
+			Other: read.Meant,
+		}
 	case read.Wild != "":
-		page.Note = &Error{What: refusal.QueryWildcard, Field: refusal.Query, Name: read.Wild}
+		page.Note = &Error{
+			What: refusal.Note("{name} {arg} was searched for as the words in it: only a * at the end of a word stands for more letters, " +
+				"as in dep*."),
+			Field: refusal.Query,
+			Name:  read.Wild,
+		}
 	case len(found.Hits) == 0 && read.Foreign != "":
-		page.Note = &Error{What: refusal.QueryForeign, Field: refusal.Query, Name: read.Foreign}
+		page.Note = &Error{
+			What: refusal.Note("Nothing was found. {name} {arg} was searched for as the words in it, because it means nothing else here: " +
+				"use words, \"phrases\", prefix*, AND OR NOT -word ( ), and from: to: cc: subject: body: thread: importance: after: " +
+				"before:."),
+			Field: refusal.Query,
+			Name:  read.Foreign,
+		}
 	case len(found.Hits) == 0 && unknown != nil:
 		page.Note = unknown
 	case len(found.Hits) == 0 && read.Thread != "":

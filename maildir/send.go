@@ -71,7 +71,12 @@ func (p *Project) Send(ctx context.Context, d Draft) (*Sent, error) { return p.s
 
 func (p *Project) send(ctx context.Context, verb string, d Draft) (*Sent, error) {
 	if format.ServerName(d.From) {
-		return nil, &Error{What: refusal.SenderReserved, Field: refusal.From, Name: d.From}
+		return nil, &Error{
+			What: refusal.Invalid("{field} {name} is a name under which the server itself speaks: nothing is sent under it. Use an agent " +
+				"of another name."),
+			Field: refusal.From,
+			Name:  d.From,
+		}
 	}
 	if err := d.check(); err != nil {
 		return nil, err
@@ -161,21 +166,27 @@ func (d *Draft) check() error {
 	d.Subject = strings.TrimSpace(d.Subject)
 	switch {
 	case len(seen) == 0:
-		return &Error{What: refusal.NoRecipient, Field: refusal.Recipients}
+		return &Error{What: refusal.Invalid("The message has no recipient {arg}: name at least one agent."), Field: refusal.Recipients}
 	case len(seen) > format.MaxRecipients:
-		return refusal.Over(refusal.TooManyRecipients, refusal.Recipients, len(seen), format.MaxRecipients)
+		return refusal.Over(refusal.TooLarge("{count} recipients {arg}, over the limit of {limit}: send it in parts."),
+			refusal.Recipients, len(seen), format.MaxRecipients)
 	case len(d.Subject) > format.MaxSubject:
-		return refusal.Over(refusal.SubjectTooLong, refusal.Subject, len(d.Subject), format.MaxSubject)
+		return refusal.Over(refusal.TooLarge("{field} has {count} bytes, over the limit of {limit}: put the rest into the body."),
+			refusal.Subject, len(d.Subject), format.MaxSubject)
 	case d.Importance != "" && !format.ValidImportance(d.Importance):
 		return &Error{What: refusal.ImportanceUnknown, Field: refusal.Importance, Name: d.Importance}
 	case d.TextOnly && d.HTML != "":
-		return &Error{What: refusal.TextOnlyAndHTML, Field: refusal.HTML}
+		return &Error{What: refusal.Invalid("A message cannot be text only and have HTML {arg}: choose one."), Field: refusal.HTML}
 	case len(d.HTML) > tree.MaxFile:
 		return refusal.Over(refusal.TextTooLong, refusal.HTML, len(d.HTML), tree.MaxFile)
 	case len(d.References) > maxReferences:
-		return refusal.Over(refusal.TooManyReferences, refusal.References, len(d.References), maxReferences)
+		return refusal.Over(refusal.TooLarge("{count} references {arg}, over the limit of {limit}: name the newest."),
+			refusal.References, len(d.References), maxReferences)
 	case !utf8.ValidString(d.Body) || strings.ContainsRune(d.Body, 0):
-		return &Error{What: refusal.BodyUnusable, Field: refusal.Body}
+		return &Error{
+			What:  refusal.Invalid("{field} is not valid UTF-8 text or holds a NUL character: send text, and files as attachments."),
+			Field: refusal.Body,
+		}
 	}
 	for _, f := range []struct {
 		field refusal.Field
@@ -203,11 +214,11 @@ func checkText(field refusal.Field, s string, limit int) error {
 	case len(s) > limit:
 		return refusal.Over(refusal.TextTooLong, field, len(s), limit)
 	case !utf8.ValidString(s):
-		e.What = refusal.TextNotUTF8
+		e.What = refusal.Invalid("{field} {name} is not valid UTF-8: send text.")
 	case strings.ContainsFunc(s, format.Misleading) && field != refusal.Task:
-		e.What = refusal.TextBreaksLine
+		e.What = refusal.Invalid("{field} {name} holds a line break or control character: write it on one line.")
 	case strings.ContainsRune(s, 0):
-		e.What = refusal.TextHoldsNUL
+		e.What = refusal.Invalid("{field} {name} holds a NUL character: send text.")
 	default:
 		return nil
 	}
@@ -269,7 +280,8 @@ func (p *Project) needRoom(g *writer.Group, names []string) error {
 		}
 		if unread >= most {
 			return &Error{
-				What:   refusal.MailboxFull,
+				What: refusal.Unavailable("The mailbox of {=name} is full: {count} unread messages, the limit is {limit} ({limit of unread " +
+					"mail}). Nothing was sent; try again when {=name} has read some."),
 				Name:   n,
 				Counts: []int{unread},
 				Limit:  most,
@@ -332,7 +344,8 @@ func (p *Project) sentBefore(ctx context.Context, m *format.Message) (*format.Me
 		}
 		if string(contentOf(old)) != string(contentOf(m)) {
 			return nil, &Error{
-				What:  refusal.KeyReused,
+				What: refusal.Conflict("{field} {name} was used by {=other} for other content to the same recipients (message {id}): use a " +
+					"new one for a new message."),
 				Field: refusal.Key,
 				Name:  m.Key,
 				Other: m.From,
@@ -418,11 +431,19 @@ func summaryOf(m *format.Message) string {
 
 func (p *Project) checkSize(file []byte) error {
 	if int64(len(file)) > p.tree.MaxFile() {
-		return &Error{What: refusal.MessageTooLarge, Counts: []int{len(file)}, Limit: int(p.tree.MaxFile())}
+		return &Error{
+			What: refusal.TooLarge("The message has {count} bytes, over the limit of {limit}: send large text as an attachment or in " +
+				"parts."),
+			Counts: []int{len(file)},
+			Limit:  int(p.tree.MaxFile()),
+		}
 	}
 	header, _, err := format.SplitMessage(file)
 	if err != nil {
-		return &Error{What: refusal.HeaderTooLarge, Counts: []int{len(header)}}
+		return &Error{
+			What:   refusal.TooLarge("The message's header is too large ({count} bytes): name fewer recipients or attachments."),
+			Counts: []int{len(header)},
+		}
 	}
 	return nil
 }
@@ -433,5 +454,11 @@ func (p *Project) checkFanout(m *format.Message, size int) error {
 	if int64(n)*int64(size) <= most {
 		return nil
 	}
-	return &Error{What: refusal.FanoutTooLarge, Counts: []int{len(m.Body), n, n * size}, Limit: int(most)}
+	return &Error{
+		What: refusal.TooLarge("The message with a body of {count} bytes would put {count 3} bytes into inboxes (recipients: {count " +
+			"2}), over the limit of {limit} ({limit of fan-out}). Send the text as an attachment, which is stored once, or to " +
+			"fewer recipients at a time."),
+		Counts: []int{len(m.Body), n, n * size},
+		Limit:  int(most),
+	}
 }

@@ -331,7 +331,11 @@ func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*
 		return nil, &Error{What: refusal.NowhereFound, Name: name, Other: what}
 	}
 	if what == format.KindCanonical && len(slugs) > 1 {
-		return nil, &Error{What: refusal.MessageAmbiguous, Name: name, Near: slugs}
+		return nil, &Error{
+			What: refusal.Conflict("Message {name} is in several projects: {choices}. {name one project}"),
+			Name: name,
+			Near: slugs,
+		}
 	}
 	return s.Project(ctx, slugs[0])
 }

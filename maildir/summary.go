@@ -67,7 +67,11 @@ func (p *Project) Summarize(ctx context.Context, thread string, examples bool) (
 	}
 	if s.Text, err = p.store.cfg.Refine(ctx, text); err != nil {
 		p.store.cfg.Log.Warn("the command that summarizes threads failed", "thread", thread, "error", err)
-		s.Note = errors.Join(s.Note, &Error{What: refusal.SummaryCommandFailed, Why: err.Error()})
+		s.Note = errors.Join(s.Note, &Error{
+			What: refusal.Note("The command that summarizes threads failed ({why}), so this is made from the structure of the messages " +
+				"alone."),
+			Why: err.Error(),
+		})
 	}
 	return s, nil
 }

@@ -145,7 +145,7 @@ func (p *Project) threadNamed(ctx context.Context, name string) (thread string, 
 		return id, nil, err
 	}
 	return m.ThreadID, &Error{
-		What:  refusal.ThreadOfMessage,
+		What:  refusal.Note("{name} is a message in the thread {=other}, so that thread is answered."),
 		Field: refusal.Thread,
 		Name:  id,
 		Other: m.ThreadID,

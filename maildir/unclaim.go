@@ -73,7 +73,12 @@ func (p *Project) needFree(g *writer.Group, claims []format.Claim) error {
 	return p.lookAtClaims(g.Ctx, func(l *claim.Leases) error {
 		for _, c := range claims {
 			if !g.Now.Before(c.Expires) {
-				return &Error{What: refusal.ClaimOver, Name: c.Pattern, Why: c.Expires.Format(time.RFC3339)}
+				return &Error{
+					What: refusal.Conflict("The claim on {name} would be over since {why}, so that the release is not undone: claim it again. " +
+						"{undo something else}"),
+					Name: c.Pattern,
+					Why:  c.Expires.Format(time.RFC3339),
+				}
 			}
 			found, _, err := l.Conflicts(&claim.Request{Agent: c.Agent, Patterns: []string{c.Pattern}, Shared: !c.Exclusive})
 			if err != nil {

@@ -94,7 +94,8 @@ func (p *Project) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 		return nil, err
 	case done == nil:
 		return nil, &Error{
-			What:  refusal.NothingToUndo,
+			What: refusal.NotFound("{=other} has lately sent, changed, read, acknowledged, archived, deleted, claimed or released " +
+				"nothing here that is not undone yet."),
 			Field: refusal.Message,
 			Name:  u.ID,
 			Other: u.Agent,

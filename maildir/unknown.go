@@ -81,12 +81,13 @@ func (p *Project) noAgent(field refusal.Field, names []string) (*Error, error) {
 	}
 	for _, n := range names {
 		if _, err := format.ParseAddress(n); err != nil && strings.IndexByte(n, '@') > 0 {
-			return nil, &Error{What: refusal.NotAnAddress, Field: field, Name: n, Err: err}
+			return nil, &Error{What: refusal.Invalid("No agent is named {name} {arg}, and {cause}."), Field: field, Name: n, Err: err}
 		}
 	}
-	what := refusal.UnknownAgent
+	what := refusal.NotFound("No agent {names} {arg} in project {=other}. {near} {in} {all agents} {make an agent}")
 	if slices.ContainsFunc(names, p.store.isElsewhere) {
-		what = refusal.UnknownAddress
+		what = refusal.NotFound("No agent {names} {arg} in project {=other}: a name with a domain is somebody elsewhere, where no mail " +
+			"goes yet. {near} {all agents} {make an agent}")
 	}
 	return &Error{
 		What:  what,
@@ -131,7 +132,8 @@ func (p *Project) noBroadcast(ctx context.Context, from string, unknown []string
 		return nil
 	}
 	return &Error{
-		What:  refusal.NoBroadcast,
+		What: refusal.NotFound("No agent of project {=other} is named {name} {arg}, and no name means everybody: list the names. Its " +
+			"agents: {choices}."),
 		Field: refusal.Recipients,
 		Name:  unknown[i],
 		Other: p.name(),
@@ -151,14 +153,14 @@ func (p *Project) noMessage(ctx context.Context, field refusal.Field, id string)
 	}
 	if len(rows) > 0 {
 		return &Error{
-			What:  refusal.MessageIsThread,
+			What:  refusal.NotFound("{name} {arg} is a thread of project {=other} and no message. {read a thread}"),
 			Field: field,
 			Name:  id,
 			Other: p.name(),
 		}
 	}
 	return p.missing(ctx, format.KindCanonical, &Error{
-		What:  refusal.UnknownMessage,
+		What:  refusal.NotFound("No message {name} {arg} in project {=other}. {near} {in} {find messages}"),
 		Field: field,
 		Name:  id,
 		Other: p.name(),
@@ -247,7 +249,8 @@ func (p *Project) noDelivery(ctx context.Context, agent, id string) error {
 		if err := p.addReceipts(ctx, m, forSender); err != nil {
 			return err
 		}
-		e.What, e.Why = refusal.OwnMessage, sayReceipts(m.Receipts)
+		e.What, e.Why = refusal.Invalid("You ({=other}) sent message {name} {arg}: it is not in your inbox, and its recipients "+
+			"acknowledge it ({why})."), sayReceipts(m.Receipts)
 	}
 	return e
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"mailtree/maildir/refusal"
+	"mailtree/maildir/refusal/refusaltest"
 	"mailtree/mcp/agentmail"
 	"mailtree/mcp/aimx"
 	"mailtree/mcp/mail"
@@ -85,12 +86,12 @@ var compound = regexp.MustCompile(`[A-Za-z]+(?:[_-][A-Za-z]+)+`)
 
 // TestRefusalsNameOwnTools: no toolset tells its clients of a tool or an argument that only another one has.
 func TestRefusalsNameOwnTools(t *testing.T) {
-	all, known := speakers(t), map[string]bool{}
+	all, whats, known := speakers(t), refusaltest.All(t), map[string]bool{}
 	for _, set := range all {
 		maps.Copy(known, set.names)
 	}
 	for name, set := range all {
-		for _, what := range refusal.All() {
+		for _, what := range whats {
 			for _, field := range refusal.Fields() {
 				said := set.Explain("test", tooltest.Refusal(what, field)).Error
 				for _, word := range compound.FindAllString(said, -1) {

@@ -77,7 +77,8 @@ func (d Domain) IDOf(field refusal.Field, messageID string) (string, error) {
 		return id, nil
 	}
 	return "", &refusal.Error{
-		What:  refusal.MessageIDMalformed,
+		What: refusal.Invalid("{name} {arg} is no Message-ID and no id of a message: write it such as {=other} or " +
+			"msg_20251023_3a51c0f7b3dc3a7e."),
 		Field: field,
 		Name:  messageID,
 		Other: d.MessageID("msg_20251023_3a51c0f7b3dc3a7e"),
@@ -94,12 +95,18 @@ func notInMessageID(r rune) bool {
 // other domains.
 func (d Domain) Recipients(list string) ([]string, error) {
 	if strings.ContainsFunc(list, format.Misleading) {
-		return nil, &refusal.Error{What: refusal.AddressBreaksLine, Field: refusal.Recipients, Name: list}
+		return nil, &refusal.Error{
+			What: refusal.Invalid("The address {name} {arg} holds a line break or control character: write addresses on one line, " +
+				"separated by commas."),
+			Field: refusal.Recipients,
+			Name:  list,
+		}
 	}
 	parts, closed := splitAddresses(list)
 	if !closed {
 		return nil, &refusal.Error{
-			What:  refusal.AddressUnclosed,
+			What: refusal.Invalid("A quotation mark in {name} {arg} is not closed: write addresses such as \"Bob\" <{=other}>, separated " +
+				"by commas."),
 			Field: refusal.Recipients,
 			Name:  list,
 			Other: d.Of("bob"),
@@ -121,7 +128,8 @@ func (d Domain) Recipients(list string) ([]string, error) {
 		switch {
 		case name == "" || domain == "" || strings.ContainsAny(name, "<>") || strings.ContainsAny(domain, `<>" `):
 			return nil, &refusal.Error{
-				What:  refusal.AddressMalformed,
+				What: refusal.Invalid("{name} {arg} is no address: write one such as {=other} or \"Bob\" <{=other}>, several separated by " +
+					"commas."),
 				Field: refusal.Recipients,
 				Name:  strings.TrimSpace(part),
 				Other: d.Of("bob"),
@@ -135,14 +143,15 @@ func (d Domain) Recipients(list string) ([]string, error) {
 	switch {
 	case len(foreign) > 0:
 		return nil, &refusal.Error{
-			What:  refusal.AddressElsewhere,
+			What: refusal.Unavailable("This server has no gateway to other domains ({gateway}), so mail reaches only addresses at " +
+				"{=other}, and nothing was sent: {names} cannot be reached."),
 			Name:  foreign[0],
 			More:  foreign[1:],
 			Other: string(d),
 		}
 	case len(names) == 0:
 		return nil, &refusal.Error{
-			What:  refusal.NoAddress,
+			What:  refusal.Invalid("No recipient in {name} {arg}: give an address such as {=other}, several separated by commas."),
 			Field: refusal.Recipients,
 			Name:  list,
 			Other: d.Of("bob"),

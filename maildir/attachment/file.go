@@ -85,7 +85,8 @@ func (f *File) Look(t *tree.Tree) error {
 		why = tree.PlainFileError(err)
 	}
 	return &refusal.Error{
-		What:  refusal.AttachmentBlocked,
+		What: refusal.Conflict("The attachment {name} {arg} cannot be stored because of what lies at {=other} in the mail tree: " +
+			"{why}. Nothing was sent. Move that file away {list of such files}, and send again."),
 		Field: refusal.Attachments,
 		Name:  f.Name,
 		Other: f.Path,

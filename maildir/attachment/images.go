@@ -66,7 +66,11 @@ func (g *gathering) bodyImages(ctx context.Context) string {
 		return to
 	})
 	if !whole {
-		g.notes = append(g.notes, &refusal.Error{What: refusal.ImagesUnread, Field: refusal.Body})
+		g.notes = append(g.notes, &refusal.Error{
+			What: refusal.Note("{field} is too long to find every image in it: those that still have the name that you wrote were not " +
+				"sent along."),
+			Field: refusal.Body,
+		})
 	}
 	return body
 }
@@ -82,7 +86,11 @@ func (g *gathering) bodyImage(ctx context.Context, destination string) string {
 		err = ctx.Err()
 	}
 	if err != nil {
-		g.notes = append(g.notes, &refusal.Error{What: refusal.ImageLeft, Field: refusal.Body, Err: err})
+		g.notes = append(g.notes, &refusal.Error{
+			What:  refusal.Note("{cause} So {field} still names the image as it was written."),
+			Field: refusal.Body,
+			Err:   err,
+		})
 		return destination
 	}
 	if data == nil {
@@ -103,7 +111,8 @@ func (g *gathering) bodyImage(ctx context.Context, destination string) string {
 			return "data:" + f.Type + ";base64," + base64.StdEncoding.EncodeToString(f.Data)
 		}
 		if policy == ImagesInline {
-			e := refusal.Over(refusal.ImageNotInline, refusal.Body, len(f.Data), most)
+			e := refusal.Over(refusal.Note("The image {name} has {count} bytes, over the limit of {limit} for images in {field}, so it is "+
+				"a file."), refusal.Body, len(f.Data), most)
 			e.Name = shown
 			g.notes = append(g.notes, e)
 		}
@@ -157,7 +166,7 @@ func dataURI(field refusal.Field, uri string) ([]byte, error) {
 	}
 	out, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(data, "="))
 	if !ok || err != nil {
-		return nil, &refusal.Error{What: refusal.ImageURIDamaged, Field: field, Name: shortURI(uri)}
+		return nil, &refusal.Error{What: refusal.Invalid("The data URI {name} {arg} cannot be decoded."), Field: field, Name: shortURI(uri)}
 	}
 	return out, nil
 }
@@ -184,7 +193,8 @@ func (g *gathering) toWebP(ctx context.Context, field refusal.Field, name string
 		kept = f.ToWebP()
 		if kept != "" && recodes {
 			if kept = f.Recode(ctx, code); kept == "" {
-				e := refusal.Over(refusal.ImageRecoded, field, len(f.Data), size)
+				e := refusal.Over(refusal.Note("The image {name} {arg} was made WebP with some loss of detail: {count} bytes instead of "+
+					"{limit}."), field, len(f.Data), size)
 				e.Name = name
 				g.notes = append(g.notes, e)
 			}
@@ -198,6 +208,6 @@ func (g *gathering) toWebP(ctx context.Context, field refusal.Field, name string
 		g.noteOdd(field, name, f)
 	}
 	if kept != "" {
-		g.note(refusal.ImageKept, field, name, kept)
+		g.note(refusal.Note("The image {name} {arg} was not made WebP: {why}."), field, name, kept)
 	}
 }

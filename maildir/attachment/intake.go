@@ -179,9 +179,14 @@ func listedNames(list string) (names []string) {
 // path. It looks in the roots, in their order. Errors: ErrNotFound, ErrTooLarge, ErrInvalid,
 // ErrConflict where a file of attachments is not what its name says.
 func (g *gathering) readNamed(field refusal.Field, name string) (data []byte, base string, err error) {
-	e := &refusal.Error{What: refusal.UnknownAttachment, Field: field, Name: name}
+	e := &refusal.Error{
+		What: refusal.NotFound("The attachment {name} {arg} was not found, or is not where attachments may be read from: the project's " +
+			"code base (the top of a Git work tree), the mail tree, or {folders of attachments}; no hidden folders, no links."),
+		Field: field,
+		Name:  name,
+	}
 	if name == "" || strings.ContainsRune(name, 0) {
-		e.What = refusal.AttachmentUnnamed
+		e.What = refusal.Invalid("The attachment {name} {arg} has an empty or invalid name: give a path.")
 		return nil, "", e
 	}
 	for _, root := range g.roots(filepath.IsAbs(name)) {
@@ -212,7 +217,10 @@ func (g *gathering) readNamed(field refusal.Field, name string) (data []byte, ba
 		return data, filepath.Base(rel), g.count(field, name, int64(len(data)))
 	}
 	if g.r.OwnedBy != nil {
-		e.What, e.Limit = refusal.AttachmentNotForGuest, int(g.in.MaxFile>>20)
+		e.What, e.Limit = refusal.NotFound("The attachment {name} {arg} cannot be read for you, since the server lends its rights to "+
+			"no other user: you can attach files of your own only, of at most {limit} MiB, in the project's code base (the top of "+
+			"a Git work tree) or {folders of attachments}; no hidden folders, no links. Put the text into the body, or have the "+
+			"user who runs the server send the file."), int(g.in.MaxFile>>20)
 	}
 	return nil, "", e
 }
@@ -255,9 +263,11 @@ func (g *gathering) count(field refusal.Field, name string, size int64) error {
 	var e *refusal.Error
 	switch most := g.in.MaxFile; {
 	case size > most:
-		e = refusal.Over(refusal.FileTooLarge, field, int(size), int(most))
+		e = refusal.Over(refusal.TooLarge("The file {name} {arg} has {count} bytes, over the limit of {limit} for one file."),
+			field, int(size), int(most))
 	case size > g.in.MaxTotal-g.bytes:
-		e = refusal.Over(refusal.FilesTooLarge, field, int(size), int(g.in.MaxTotal))
+		e = refusal.Over(refusal.TooLarge("The file {name} {arg} has {count} bytes, and with it this message would bring along more "+
+			"than the limit of {limit} bytes: send it in another one."), field, int(size), int(g.in.MaxTotal))
 	default:
 		g.bytes += size
 		return nil
@@ -269,7 +279,7 @@ func (g *gathering) count(field refusal.Field, name string, size int64) error {
 // noteOdd notes that a file is not stored as its name says.
 func (g *gathering) noteOdd(field refusal.Field, name string, f *media.File) {
 	if f.Odd != "" {
-		g.note(refusal.AttachmentOdd, field, name, f.Odd)
+		g.note(refusal.Note("The attachment {name} {arg} is not stored as its name says: {why}."), field, name, f.Odd)
 	}
 }
 

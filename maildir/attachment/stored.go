@@ -71,7 +71,7 @@ func Open(t *tree.Tree, project, sum string, limit int64) (*Opened, error) {
 // unusable is the refusal of a file that is not there.
 func unusable(project, sum string) *refusal.Error {
 	return &refusal.Error{
-		What:  refusal.NoAttachment,
+		What:  refusal.NotFound("No attachment {name} in project {=other}: give the sha1 of one that a message names."),
 		Field: refusal.Attachments,
 		Name:  sum,
 		Other: project,
@@ -84,7 +84,8 @@ func check(t *tree.Tree, project, path, sum, is string, stat tree.FileStat, limi
 	e := unusable(project, sum)
 	switch {
 	case stat.Size > limit:
-		e.What, e.Other, e.Counts, e.Limit = refusal.AttachmentTooLarge, filepath.Join(t.Dir(), path), []int{int(stat.Size)}, int(limit)
+		e.What, e.Other, e.Counts, e.Limit = refusal.TooLarge("The attachment {name} has {count} bytes, over the limit of {limit} for "+
+			"one answer: read the file {=other}."), filepath.Join(t.Dir(), path), []int{int(stat.Size)}, int(limit)
 	case err != nil:
 		e.What, e.Why = refusal.AttachmentUnusable, tree.PlainFileError(err)
 	case is != strings.ToLower(sum):

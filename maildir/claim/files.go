@@ -40,7 +40,7 @@ func Files(t *tree.Tree, want func(*Row) bool) (claims []Row, bad []format.Probl
 		bad = append(bad, unread...)
 	}
 	if err != nil {
-		return nil, nil, &refusal.Error{What: refusal.ClaimsUnread, Why: tree.PlainFault(err), Err: err}
+		return nil, nil, &refusal.Error{What: refusal.Unavailable("The claims cannot be read: {why}."), Why: tree.PlainFault(err), Err: err}
 	}
 	slices.SortFunc(claims, func(a, b Row) int { return strings.Compare(a.Path, b.Path) })
 	slices.SortFunc(bad, func(a, b format.Problem) int { return strings.Compare(a.Path, b.Path) })

@@ -47,7 +47,7 @@ func (m *Mending) Patterns(texts []string) ([]string, error) {
 		}
 		if why != "" {
 			return nil, &refusal.Error{
-				What:  refusal.PathUnclaimable,
+				What:  refusal.Invalid("The path {name} {arg} cannot be claimed: {why}."),
 				Field: refusal.Paths,
 				Name:  text,
 				Why:   why,

@@ -68,16 +68,16 @@ func unavailable(err error) error {
 	if err == nil {
 		return nil
 	}
-	e := &refusal.Error{What: refusal.HistoryUnwritten, Err: err}
+	e := &refusal.Error{What: refusal.Unavailable("The audit could not be written; see the server's log, then try again."), Err: err}
 	var known *refusal.Error
 	held := holdOf(err)
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		e.What = refusal.HistoryLate
+		e.What = refusal.Unavailable("The audit did not get its turn in time; try again.")
 	case errors.As(err, &known):
 		return known
 	case held != nil && held.reason != "":
-		e.What, e.Why = refusal.HistoryHeld, held.reason
+		e.What, e.Why = refusal.Unavailable("{why}"), held.reason
 	}
 	return e
 }

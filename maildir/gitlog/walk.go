@@ -276,7 +276,11 @@ var errFound = errors.New("found")
 
 // commitAt finds the commit of a moment.
 func (r *repository) commitAt(ctx context.Context, at history.Moment) (*commit, error) {
-	unknown := &refusal.Error{What: refusal.UnknownCommit, Field: refusal.Moment, Name: at.Commit}
+	unknown := &refusal.Error{
+		What:  refusal.NotFound("The history has no commit {name} {arg}: give a name as the history shows it, or a time."),
+		Field: refusal.Moment,
+		Name:  at.Commit,
+	}
 	if plumbing.IsHash(at.Commit) {
 		c, err := r.commit(at.Commit)
 		if err != nil {
@@ -293,14 +297,18 @@ func (r *repository) commitAt(ctx context.Context, at history.Moment) (*commit, 
 	case err != nil:
 		return nil, err
 	case several:
-		return nil, &refusal.Error{What: refusal.ManyCommits, Field: refusal.Moment, Name: at.Commit}
+		return nil, &refusal.Error{
+			What:  refusal.Invalid("Several commits begin with {name} {arg}: give more of the name."),
+			Field: refusal.Moment,
+			Name:  at.Commit,
+		}
 	case !found.IsZero():
 		return r.commit(found.String())
 	case at.Commit != "":
 		return nil, unknown
 	}
 	return nil, &refusal.Error{
-		What:  refusal.NoCommitThen,
+		What:  refusal.NotFound("{field} is {=name}, and the history begins at {=other}: give a time from then on."),
 		Field: refusal.Moment,
 		Name:  format.FormatTime(at.At),
 		Other: format.FormatTime(first),

@@ -75,7 +75,11 @@ func (h Hook) CheckDraft() error {
 func (h *Hook) check() error {
 	switch cmd := strings.Join(h.Cmd, "\x00"); {
 	case h.Event != OnReceive && h.Event != AfterSend:
-		return &refusal.Error{What: refusal.HookEventUnknown, Field: refusal.HookEvent, Name: h.Event}
+		return &refusal.Error{
+			What:  refusal.Invalid("{field} {name} is none of on_receive, after_send: use one of them."),
+			Field: refusal.HookEvent,
+			Name:  h.Event,
+		}
 	case len(h.Cmd) == 0 || !filepath.IsAbs(h.Cmd[0]):
 		return &refusal.Error{
 			What:  refusal.HookProgramRelative,
@@ -83,10 +87,10 @@ func (h *Hook) check() error {
 			Name:  strings.Join(h.Cmd[:min(1, len(h.Cmd))], ""),
 		}
 	case strings.Count(cmd, "\x00") != len(h.Cmd)-1 || !utf8.ValidString(cmd):
-		return &refusal.Error{What: refusal.HookCommandUnusable, Field: refusal.HookCommand}
+		return &refusal.Error{What: refusal.Invalid("{field} holds a NUL character or invalid UTF-8: send text."), Field: refusal.HookCommand}
 	case len(cmd) > maxCmd:
 		return &refusal.Error{
-			What:   refusal.HookCommandTooLong,
+			What:   refusal.TooLarge("{field} has {count} bytes, over the limit of {limit}: put it into a script."),
 			Field:  refusal.HookCommand,
 			Counts: []int{len(cmd)},
 			Limit:  maxCmd,
@@ -95,14 +99,15 @@ func (h *Hook) check() error {
 		return &refusal.Error{What: refusal.HookTrustMisplaced, Field: refusal.HookTrust}
 	case h.Timeout < 1 || h.Timeout > maxTimeout:
 		return &refusal.Error{
-			What:   refusal.HookTimeoutOutOfRange,
+			What:   refusal.Invalid("{field} is {count}: it must be from 1 to {limit}."),
 			Field:  refusal.HookTimeout,
 			Counts: []int{h.Timeout},
 			Limit:  maxTimeout,
 		}
 	case len(h.Name) > maxName || !format.PlainName(h.Name):
 		return &refusal.Error{
-			What:  refusal.HookNameUnusable,
+			What: refusal.Invalid("The hook name {name} {arg} cannot be used: letters, digits, '.', '_' and '-', at most {limit}, the " +
+				"first a letter or digit."),
 			Field: refusal.HookName,
 			Name:  h.Name,
 			Limit: maxName,
@@ -148,7 +153,8 @@ func (h *Hook) taken(old *Hook, named bool) error {
 		return &refusal.Error{What: refusal.HookExists, Name: old.Name, Counts: []int{old.Timeout}}
 	}
 	return &refusal.Error{
-		What:  refusal.HookNameTaken,
+		What: refusal.Exists("The hook name {name} {arg} is taken by another hook, on mailbox {other}: pass another name, or delete " +
+			"that hook first."),
 		Field: refusal.HookName,
 		Name:  h.Name,
 		Other: old.Mailbox,

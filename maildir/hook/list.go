@@ -29,10 +29,12 @@ type content struct {
 // NewList is the list of the store at root. It reads nothing yet.
 func NewList(root string) *List {
 	file := registry.JSONFile{
-		Name:     ListFile,
-		Wrong:    refusal.HooksFileWrong,
-		Damaged:  refusal.HooksDamaged,
-		TooLarge: refusal.HooksTooLarge,
+		Name: ListFile,
+		Wrong: refusal.Unavailable("The store's hooks.json is {why}: put the right file there, or remove this one; until then no " +
+			"hook runs."),
+		Damaged: refusal.Unavailable("The store's hooks.json is damaged ({why}): mend it; until then no hook runs."),
+		TooLarge: refusal.TooLarge("The store's hooks.json would have {count} bytes, over the limit of {limit}: delete hooks that are " +
+			"no longer needed."),
 	}
 	return &List{registry.New(filepath.Join(root, ListFile), registry.Format[content]{
 		Limit: registry.MaxJSON,
@@ -116,7 +118,11 @@ func (l *List) Create(h Hook, owned func(h *Hook) bool) (*Hook, error) {
 			}
 		}
 		if mine >= maxHooks {
-			return nil, &refusal.Error{What: refusal.TooManyHooks, Name: h.Mailbox, Limit: maxHooks}
+			return nil, &refusal.Error{
+				What:  refusal.TooLarge("The mailbox {name} has {limit} hooks, which is the limit: delete one that is no longer needed."),
+				Name:  h.Mailbox,
+				Limit: maxHooks,
+			}
 		}
 		return append(all, h), nil
 	})
@@ -146,7 +152,11 @@ func (l *List) Delete(name string, mayDelete, prefer func(h *Hook) bool) error {
 		case 1:
 			return slices.Delete(all, found[0], found[0]+1), nil
 		}
-		return nil, &refusal.Error{What: refusal.HookAmbiguous, Name: name, Counts: []int{len(found)}}
+		return nil, &refusal.Error{
+			What:   refusal.Conflict("{count} hooks of several users have the name {name}: take the right one out of hooks.json."),
+			Name:   name,
+			Counts: []int{len(found)},
+		}
 	})
 }
 

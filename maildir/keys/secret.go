@@ -56,7 +56,7 @@ func openKey(root string, rand io.Reader) (ed25519.PrivateKey, error) {
 	if errors.Is(err, errOldKey) {
 		if err := os.Rename(file, filepath.Join(root, oldKeyFile)); err != nil {
 			return nil, &refusal.Error{
-				What:  refusal.KeyOldInTheWay,
+				What:  refusal.Unavailable("{=other} is of an older version and cannot be renamed: {why}."),
 				Other: file,
 				Why:   err.Error(),
 				Err:   err,
@@ -72,7 +72,9 @@ func openKey(root string, rand io.Reader) (ed25519.PrivateKey, error) {
 
 // errOldKey says that the key file holds the secret of the seals that stores made before they had
 // key pairs.
-var errOldKey = &refusal.Error{What: refusal.KeyOld}
+var errOldKey = &refusal.Error{
+	What: refusal.Unavailable("The store's key is of an older version; the next start of the server makes a new one."),
+}
 
 // readKey reads the private key. Errors: fs.ErrNotExist; errOldKey; ErrUnavailable, naming the file
 // and what to do.
@@ -87,7 +89,11 @@ func readKey(file string) (ed25519.PrivateKey, error) {
 	case isHex && len(text) >= 32:
 		return nil, errOldKey
 	case !strings.HasPrefix(text, keyPrefix) || err != nil || len(seed) != ed25519.SeedSize:
-		return nil, &refusal.Error{What: refusal.KeyMalformed, Other: file}
+		return nil, &refusal.Error{
+			What: refusal.Unavailable("{=other} does not hold a private key of this store: mend it, or delete it and a new one is made; " +
+				"mail that it sealed is shown as unverified then."),
+			Other: file,
+		}
 	}
 	return ed25519.NewKeyFromSeed(seed), nil
 }
@@ -151,7 +157,10 @@ func readToken(file string) (string, error) {
 	}
 	b, err := hex.DecodeString(text)
 	if err != nil || len(b) < 16 {
-		return "", &refusal.Error{What: refusal.SecretMalformed, Other: file}
+		return "", &refusal.Error{
+			What:  refusal.Unavailable("{=other} does not hold at least 32 hex digits: mend it, or delete it and a new one is made."),
+			Other: file,
+		}
 	}
 	return hex.EncodeToString(b), nil
 }
@@ -163,12 +172,13 @@ const maxSecret = 4096
 // readSecret reads the one line of a file. Errors: fs.ErrNotExist; ErrUnavailable.
 func readSecret(file string) (string, error) {
 	data, _, err := tree.ReadPlain(file, maxSecret)
-	switch err = registry.WrongFile(err, refusal.SecretFileWrong, file); {
+	switch err = registry.WrongFile(err, refusal.Unavailable("{=other} is {why}: put the file there that belongs there, or remove "+
+		"this one and a new one is made."), file); {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, refusal.ErrUnavailable):
 		return "", err
 	case err != nil:
 		return "", &refusal.Error{
-			What:  refusal.SecretUnread,
+			What:  refusal.Unavailable("The store's {=other} cannot be read: {why}."),
 			Other: filepath.Base(file),
 			Why:   err.Error(),
 			Err:   err,
@@ -184,7 +194,7 @@ func writeSecret(file, text string) error {
 		return nil
 	}
 	return &refusal.Error{
-		What:  refusal.SecretUnwritten,
+		What:  refusal.Unavailable("The store's {=other} could not be written: {why}."),
 		Other: filepath.Base(file),
 		Why:   err.Error(),
 		Err:   err,

@@ -58,7 +58,11 @@ func parseTrusted(data []byte) (keys []Key, err error) {
 		}
 		k, err := Parse(text)
 		if err != nil {
-			bad = append(bad, &refusal.Error{What: refusal.TrustedLineUnusable, Counts: []int{i + 1}, Err: err})
+			bad = append(bad, &refusal.Error{
+				What:   refusal.Invalid("The store's trusted_keys, line {count}: {cause}"),
+				Counts: []int{i + 1},
+				Err:    err,
+			})
 			continue
 		}
 		keys = append(keys, k)
@@ -76,11 +80,21 @@ func Parse(line string) (Key, error) {
 	public, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	switch {
 	case err != nil || len(public) != ed25519.PublicKeySize:
-		return Key{}, &refusal.Error{What: refusal.PublicKeyMalformed, Name: format.Cut(text, 80)}
+		return Key{}, &refusal.Error{
+			What: refusal.Invalid("{name} is not a public key, which has 43 letters, digits, - and _. {show a key}"),
+			Name: format.Cut(text, 80),
+		}
 	case name == "":
-		return Key{}, &refusal.Error{What: refusal.PublicKeyUnnamed, Other: text}
+		return Key{}, &refusal.Error{
+			What:  refusal.Invalid("The public key {=other} has no name behind it: write what you call that machine, such as laptop."),
+			Other: text,
+		}
 	case len(name) > maxKeyName || strings.ContainsFunc(name, format.Misleading):
-		return Key{}, &refusal.Error{What: refusal.KeyNameUnusable, Name: format.Cut(name, 80), Limit: maxKeyName}
+		return Key{}, &refusal.Error{
+			What:  refusal.Invalid("The name {name} of a trusted key is over {limit} bytes or holds control characters: take another one."),
+			Name:  format.Cut(name, 80),
+			Limit: maxKeyName,
+		}
 	}
 	return Key{ID: format.KeyID(public), Public: public, Name: name}, nil
 }
@@ -92,7 +106,7 @@ func changeTrusted(root string, edit func(lines []string) ([]string, error)) err
 	file := filepath.Join(root, trustedFile)
 	lock, _, err := tree.OpenPlain(filepath.Join(root, trustedLock), os.O_RDWR|os.O_CREATE)
 	if err != nil {
-		return registry.WrongFile(err, refusal.TrustedLockWrong, trustedFile)
+		return registry.WrongFile(err, refusal.Unavailable("The store's trusted_keys.lock is {why}: remove it."), trustedFile)
 	}
 	defer lock.Close() // and with that unlocks it
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
@@ -128,13 +142,18 @@ func withoutKey(lines []string, which string) (left []string, found bool) {
 // ErrInvalid, ErrConflict where another key has that name, ErrUnavailable.
 func Trust(root string, key Key) error {
 	if own, err := Own(root); err == nil && own.ID == key.ID {
-		return &refusal.Error{What: refusal.KeyIsOwn, Name: key.ID}
+		return &refusal.Error{What: refusal.Invalid("The public key {=name} is this store's own, which is always believed."), Name: key.ID}
 	}
 	return changeTrusted(root, func(lines []string) ([]string, error) {
 		lines, _ = withoutKey(lines, base64.RawURLEncoding.EncodeToString(key.Public))
 		for _, line := range lines {
 			if old, err := Parse(line); err == nil && old.Name == key.Name {
-				return nil, &refusal.Error{What: refusal.KeyNameTaken, Name: key.Name, Other: old.ID}
+				return nil, &refusal.Error{
+					What: refusal.Conflict("The name {name} is taken by the key {=other}: take another name, or forget that key first {forget a " +
+						"key}."),
+					Name:  key.Name,
+					Other: old.ID,
+				}
 			}
 		}
 		return append(lines, key.String()), nil
@@ -150,7 +169,7 @@ func Distrust(root, which string) error {
 		if found {
 			return left, nil
 		}
-		e := &refusal.Error{What: refusal.UnknownTrustedKey, Name: which}
+		e := &refusal.Error{What: refusal.NotFound("No trusted key is named {name}. {list the keys}"), Name: which}
 		for _, line := range lines {
 			if k, err := Parse(line); err == nil {
 				e.Near = append(e.Near, k.Name)

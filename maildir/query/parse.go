@@ -23,7 +23,8 @@ var errSyntax = errors.New("syntax")
 func Parse(text string) (Query, error) {
 	all, l := tokens(text)
 	if len(all) == 0 {
-		return Query{}, invalid(refusal.QueryEmpty, "")
+		return Query{}, invalid(refusal.Invalid("{field} is empty: give words, \"a phrase\", pre*, AND, OR, NOT, or from: to: cc: "+
+			"subject: thread: importance: after: before:."), "")
 	}
 	p := parser{rest: all}
 	e, err := p.either(0)
@@ -36,7 +37,8 @@ func Parse(text string) (Query, error) {
 		e, err = plain(all)
 	}
 	if err == nil && e == nil && !slices.ContainsFunc(all, token.everything) {
-		err = invalid(refusal.QueryNoWord, text)
+		err = invalid(refusal.Invalid("{field} {name} has no letter or digit, and nothing else is searched for: give a word of what "+
+			"you look for, or * for every message."), text)
 	}
 	if err == nil {
 		q.Expr, err = q.takeWhole(e)
@@ -209,12 +211,14 @@ func (t token) filter() (Expr, error) {
 	f := Filter{Key: named[t.key], Value: t.text}
 	switch {
 	case t.text == "":
-		return nil, invalid(refusal.QueryNoValue, t.key+":")
+		return nil, invalid(refusal.Invalid("{name} {arg} has no value: write it as {=name}VALUE, or quote the word to search for it."),
+			t.key+":")
 	case f.Key == 0 && (t.key == "is" || t.key == "has"):
-		return nil, invalid(refusal.QueryState, t.key+":"+t.text)
+		return nil, invalid(refusal.Invalid("{name} {arg} is not searched: neither what an agent has read nor what is attached is. "+
+			"Search by words, from: to: cc: subject: thread: importance: after: before:. {list unread}"), t.key+":"+t.text)
 	case t.several():
 		return nil, &refusal.Error{
-			What:  refusal.QuerySeveral,
+			What:  refusal.Invalid("{name} {arg} is not one value: each filter has one. Write {=other}."),
 			Field: refusal.Query,
 			Name:  t.key + ":" + t.text,
 			Other: t.key + ":" + strings.Join(t.values(), " OR "+t.key+":"),
@@ -292,7 +296,8 @@ func (q *Query) takeWhole(e Expr) (Expr, error) {
 	left := Map(all(rest), func(f Filter) Expr {
 		if f.Key >= Thread {
 			name := map[Key]string{Thread: "thread:", After: "after:", Before: "before:"}[f.Key]
-			err = invalid(refusal.QueryFilterInside, name+f.Value)
+			err = invalid(refusal.Invalid("{name} {arg} concerns the whole query: write it once, outside of OR, NOT and their "+
+				"parentheses, or search twice."), name+f.Value)
 		}
 		return f
 	})
@@ -308,5 +313,5 @@ func parseTime(s string) (time.Time, error) {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil && n > 9999 && n < 1<<36 {
 		return time.Unix(n, 0).UTC(), nil
 	}
-	return time.Time{}, invalid(refusal.QueryTime, s)
+	return time.Time{}, invalid(refusal.Invalid("{name} {arg} is not a time: write after:2025-10-23 or after:2025-10-23T15:22:14Z."), s)
 }

@@ -1,13 +1,15 @@
-// Package refusal holds every reason for which the mail refuses an operation, as data: what was
-// wrong, in which field, with which value.
+// Package refusal is why the mail refuses an operation, as data: what is said, of which kind it is,
+// in which field the fault lies, with which value.
 //
-// An Error carries facts and no text. Words turn it into a sentence for one reader: the clients of
-// a toolset, whose tools and arguments the sentence names; the person at a terminal; or a log, for
-// which Error() names no tool, no argument and no setting. Each What has one sentence in the table
-// of sentences.go; a reader's Words fill in what only that reader has, or replace a whole sentence
-// where a contract gives it word for word.
+// What is said stands where it is refused, with a place in braces for each fact:
 //
-// To add a refusal: a What, its line in the table, and what its phrases mean in each Words.
+//	&refusal.Error{What: refusal.Invalid("{field} {name} is not a path: ..."), Field: refusal.Project, Name: key}
+//
+// Words make the sentence of it for one reader: the clients of a toolset, whose tools and arguments
+// the sentence names; the person at a terminal; or a log, for which Error() names no tool, no
+// argument and no setting. A toolset's contract may give a whole sentence word for word: such a What
+// has a name in what.go. A new phrase is added to the table phrases, and to each Words that has
+// something to say for it.
 package refusal
 
 import "errors"
@@ -28,7 +30,7 @@ var (
 // reader may not know.
 type Error struct {
 	What   What
-	Kind   error    // one of the sentinels above; nil: the kind that What has in the table
+	Kind   error    // one of the sentinels above; nil: that of What
 	Field  Field    // the field of the request that was wrong
 	Name   string   // the value that was wrong, as it was given
 	More   []string // further values, wrong in the same way
@@ -71,7 +73,7 @@ func (e *Error) kind() error {
 	if e.Kind != nil {
 		return e.Kind
 	}
-	return sentences[e.What].kind
+	return e.What.kind
 }
 
 // Own is a refusal of a package outside the mail, which alone knows what was wrong and says it in a
@@ -136,13 +138,4 @@ func Code(err error) string {
 		}
 	}
 	return "internal"
-}
-
-// All lists everything that can be wrong.
-func All() []What {
-	var all []What
-	for w := What(1); w < whats; w++ {
-		all = append(all, w)
-	}
-	return all
 }

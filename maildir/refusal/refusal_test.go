@@ -3,57 +3,36 @@ package refusal
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 )
 
-var keys = regexp.MustCompile(`\{([^}]*)\}`)
-
-// TestSentences: each refusal has a sentence, which has only keys that mean something, and in a log
-// nothing stays open.
-func TestSentences(t *testing.T) {
-	if open := (&Words{Phrases: phrases}).Missing(); len(open) > 0 {
-		t.Errorf("no words for %q", open)
-	}
-	for _, what := range All() {
-		text := sentences[what].text
-		for _, key := range keys.FindAllStringSubmatch(text, -1) {
-			_, isFact := (&Words{}).fact(key[1], &Error{Err: errors.New("x")})
-			if _, isPhrase := phrases[key[1]]; !isFact && !isPhrase {
-				t.Errorf("%q: nothing stands for {%s}", text, key[1])
-			}
-		}
-		said := (&Error{What: what, Name: "name", Why: "why", Err: errors.New("cause.")}).Error()
-		if said == "" || strings.ContainsAny(said, "{}") || strings.Contains(said, "  ") {
-			t.Errorf("%q is said as %q", text, said)
-		}
-	}
-}
-
 // TestSay: facts and phrases, in the words of a log and of a reader.
 func TestSay(t *testing.T) {
+	tooLong := TooLarge("{field} has {count} bytes, over the limit of {limit}: put the rest into the body.")
+	unknownProject := NotFound("No project {name} {arg}. {near} {all projects} {make a project}")
+	unknownAgent := NotFound("No agent {names} {arg} in project {=other}. {near} {in} {all agents} {make an agent}")
 	reader := Words{
 		Args:    map[Field]string{Project: "project_key", Subject: "subject"},
 		Phrases: map[string]string{"make a project": "create_agent makes {name}."},
 		Says:    map[What]string{UnknownHook: "Hook '{=name}' not found"},
 	}
 	unknown := &Error{
-		What:  UnknownProject,
+		What:  unknownProject,
 		Field: Project,
 		Name:  "a\nb",
 		Near:  []string{"c", "d"},
 	}
-	long := &Error{What: SubjectTooLong, Field: Subject, Counts: []int{9}, Limit: 5}
+	long := &Error{What: tooLong, Field: Subject, Counts: []int{9}, Limit: 5}
 	for _, tt := range []struct {
 		err         error
 		log, reader string
 	}{
 		{unknown, `No project "a\nb". Did you mean c or d?`, `No project "a\nb" (project_key). Did you mean c or d? create_agent makes "a\nb".`},
-		{&Error{What: UnknownProject, Name: "x"}, `No project "x".`, `No project "x". create_agent makes "x".`},
+		{&Error{What: unknownProject, Name: "x"}, `No project "x".`, `No project "x". create_agent makes "x".`},
 		{long, "The subject has 9 bytes, over the limit of 5: put the rest into the body.", "subject has 9 bytes, over the limit of 5: put the rest into the body."},
 		{&Error{What: UnknownHook, Name: strings.Repeat("é", 60)}, `No hook "` + strings.Repeat("é", 60) + `" on a mailbox of yours.`, "Hook '" + strings.Repeat("é", 40) + "…' not found"},
-		{&Error{What: UnknownAgent, Name: "a", More: []string{"b"}, Other: "p"}, `No agent "a", "b" in project p.`, `No agent "a", "b" in project p.`},
+		{&Error{What: unknownAgent, Name: "a", More: []string{"b"}, Other: "p"}, `No agent "a", "b" in project p.`, `No agent "a", "b" in project p.`},
 		{&Error{What: NothingWritten, Why: "the disk is full"}, "The disk is full; nothing was changed. See the server's log, then try again.", "The disk is full; nothing was changed. See the server's log, then try again."},
 		{&Own{Kind: ErrInvalid, Text: "no {name}"}, "no {name}", "no {name}"},
 	} {
@@ -66,13 +45,13 @@ func TestSay(t *testing.T) {
 			}
 		}
 	}
-	both := errors.Join(&Error{What: KeyOld}, &Error{What: TrustedLineUnusable, Counts: []int{3}, Err: &Error{What: UnknownHook, Name: "h"}})
-	if got := reader.Explain(both); !strings.HasSuffix(got, "makes a new one.\nThe store's trusted_keys, line 3: Hook 'h' not found") {
+	both := errors.Join(&Error{What: Unavailable("The key is old.")}, &Error{What: Invalid("Line {count}: {cause}"), Counts: []int{3}, Err: &Error{What: UnknownHook, Name: "h"}})
+	if got := reader.Explain(both); !strings.HasSuffix(got, "The key is old.\nLine 3: Hook 'h' not found") {
 		t.Errorf("joined: %s", got)
 	}
 }
 
-// TestKinds: errors.Is and Code tell the kind of the table, or the one that is set, and the cause.
+// TestKinds: errors.Is and Code tell the kind of What, or the one that is set, and the cause.
 func TestKinds(t *testing.T) {
 	cause := errors.New("cause")
 	for _, tt := range []struct {
@@ -81,9 +60,9 @@ func TestKinds(t *testing.T) {
 	}{
 		{nil, ""},
 		{cause, "internal"},
-		{&Error{What: UnknownAgent, Err: cause}, "not_found"},
-		{&Error{What: UnknownAgent, Kind: ErrUnavailable, Err: cause}, "unavailable"},
-		{&Error{What: HintTaken, Err: cause}, "internal"},
+		{&Error{What: NotFound(""), Err: cause}, "not_found"},
+		{&Error{What: NotFound(""), Kind: ErrUnavailable, Err: cause}, "unavailable"},
+		{&Error{What: Note(""), Err: cause}, "internal"},
 		{&Own{Kind: ErrDenied, Err: cause}, "denied"},
 	} {
 		if got := Code(tt.err); got != tt.code {

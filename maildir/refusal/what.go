@@ -1,243 +1,122 @@
 package refusal
 
-// What is one thing that can be wrong.
-type What int
+// What a refusal says, and of which kind it is: the text has a place in braces for each fact of the
+// Error (Words.fact) and for each phrase of its reader. It names no tool, no argument and no setting:
+// {field}, {arg} and the phrases do, in each reader's words. Two of the same kind and text are equal.
+type What struct {
+	kind error
+	text string
+}
 
-// The things that can be wrong, by what they are about. What each means stands in the table of
-// sentences, under the same name.
-const (
-	_ What = iota
+// NotFound is said where something that is named is not there.
+func NotFound(text string) What { return What{ErrNotFound, text} }
 
+// Exists is said where something is there already.
+func Exists(text string) What { return What{ErrExist, text} }
+
+// Invalid is said of a value that can never be right.
+func Invalid(text string) What { return What{ErrInvalid, text} }
+
+// Conflict is said where something else stands in the way.
+func Conflict(text string) What { return What{ErrConflict, text} }
+
+// Denied is said to who may not do it.
+func Denied(text string) What { return What{ErrDenied, text} }
+
+// TooLarge is said of what is over a limit.
+func TooLarge(text string) What { return What{ErrTooLarge, text} }
+
+// Unavailable is said of what cannot be done now.
+func Unavailable(text string) What { return What{ErrUnavailable, text} }
+
+// Note is said of something that was done, and is no refusal.
+func Note(text string) What { return What{nil, text} }
+
+// What is said at several places, what code decides by, and what a toolset's contract says in other
+// words (Words.Says). All else is said where it is refused.
+var (
 	// Projects.
 
-	EmptyProjectKey
-	ProjectKeyUnusable
-	ProjectKeyRelative
-	ProjectKeyUnread
-	ProjectKeyIsFile
-	ProjectKeyElsewhere
-	ProjectIsAbove
-	UnknownProject
-	ProjectAmbiguous
-	UnknownProjectOfGuest
-	UnknownProjectInStore
-	ProjectRemoved
-	TooManyProjects
-	ProjectUnread
-	ProjectNoFolder
+	ProjectKeyRelative = Invalid("{field} {name} is neither an absolute path such as /home/me/backend nor a project's slug. " +
+		"{near} {all projects}")
+	UnknownProjectOfGuest = NotFound("No project {name}, and only the user who runs the server can make one. Name a project that " +
+		"exists.")
 
 	// Agents.
 
-	UnknownAgent
-	UnknownAddress
-	NoBroadcast
-	AgentNameUnusable
-	AgentNameCase
-	AgentExists
-	AgentsUnread
-	HintUnusable
-	HintReserved
-	HintTaken
-	HintChanged
-	HintIsSession
-	SenderReserved
-	NotAnAddress
-	StatusUnknown
+	StatusUnknown = Invalid("{field} {name} is none of ready, work, offline: use one of them.")
 
 	// Texts.
 
-	TextTooLong
-	TextNotUTF8
-	TextBreaksLine
-	TextHoldsNUL
+	TextTooLong = TooLarge("{field} has {count} bytes, over the limit of {limit}: shorten it.")
 
 	// Messages and threads.
 
-	NoRecipient
-	TooManyRecipients
-	SubjectTooLong
-	ImportanceUnknown
-	TextOnlyAndHTML
-	TooManyReferences
-	BodyUnusable
-	MailboxFull
-	KeyReused
-	MessageTooLarge
-	HeaderTooLarge
-	FanoutTooLarge
-	SenderGone
-	UnknownMessage
-	MessageIsThread
-	UnknownThread
-	ThreadOfMessage
-	NotInInbox
-	OwnMessage
-	NotInMailbox
-	NowhereFound
-	MessageAmbiguous
-	IDAmbiguous
-	MarkBlocked
-	StaysRead
-	NothingToUndo
-	NotUndone
-	ChangedSince
-	ClaimTaken
-	ClaimOver
-	AmendedSince
-	AmendmentMalformed
-	OffsetBeyond
-	OffsetInCharacter
+	ImportanceUnknown = Invalid("{field} {name} is none of low, normal, high, urgent: use one of them.")
+	UnknownThread     = NotFound("No thread {name} {arg} in project {=other}. {near} {in} {find threads}")
+	NotInInbox        = NotFound("Message {name} {arg} is not in the inbox of {=other}. {list the inbox}")
+	NotInMailbox      = NotFound("Message {name} {arg} is not in the mailbox {other}.")
+	NowhereFound      = NotFound("No {=other} {name} in any project. {look anywhere}")
+	MarkBlocked       = Conflict("{=other} in the mail tree cannot be read as a mark ({why}), so the mark cannot be made: remove it.")
+	NotUndone         = Conflict("The last thing that {=other} did is a {why}, which shares a commit with another one, and is not taken " +
+		"back so. {undo something else}")
+	ChangedSince = Conflict("{=other} has changed since, so that the {why} is not undone. {undo something else}")
+	ClaimTaken   = Conflict("{=other} has claimed {name} or a part of it meanwhile, so that the release is not undone. {undo " +
+		"something else}")
+	AmendedSince      = Conflict("Message {name} {arg} was changed by somebody else meanwhile. Read it again, and make the change anew.")
+	OffsetBeyond      = Invalid("{field} is {count}, but the text has {limit} bytes: {go on}.")
+	OffsetInCharacter = Invalid("{field} is {count}, which is within a character of the text: {go on}.")
 
 	// Files saved in an outbox.
 
-	SavedMalformed
-	SavedSender
-	SavedHasID
-	SavedUnderID
-	SavedEmpty
-	SavedAgain
-	SavedBlind
-
-	// The history.
-
-	UnknownCommit
-	ManyCommits
-	NoCommitThen
-	OutsideTree
-
-	// Search.
-
-	QueryTooLong
-	QueryEmpty
-	QueryNoWord
-	QueryNoValue
-	QuerySeveral
-	QueryState
-	QueryFilterInside
-	QueryTime
-	QueryPlain
-	QueryMistaken
-	QueryWildcard
-	QueryForeign
-	QueryCut
-	SummaryCommandFailed
-	CursorUnknown
+	SavedMalformed = Invalid("It is no message: {why}.")
 
 	// Claims.
 
-	NoPaths
-	TooManyPaths
-	LeaseOutOfRange
-	PathUnclaimable
-	ClaimFileBlocked
-	ClaimsUnread
+	NoPaths = Invalid("No paths {arg}: name at least one path or glob relative to the code repository's root, such as " +
+		"app/api/*.py.")
+	TooManyPaths = TooLarge("{count} paths {arg}, over the limit of {limit}: claim folders.")
 
 	// Attachments.
 
-	TooManyAttachments
-	AttachmentUnnamed
-	AttachmentUnusable
-	FileTooLarge
-	FilesTooLarge
-	AttachmentAltered
-	AttachmentNotForGuest
-	UnknownAttachment
-	AttachmentBlocked
-	NoAttachment
-	AttachmentTooLarge
-	AttachmentOdd
-	ImageLeft
-	ImagesUnread
-	ImageKept
-	ImageRecoded
-	ImageNotInline
-	ImageURIDamaged
+	TooManyAttachments = TooLarge("{count} attachments {arg}, over the limit of {limit}: send them in parts.")
+	AttachmentUnusable = Invalid("The attachment {name} {arg} cannot be used: {why}.")
+	AttachmentAltered  = Conflict("The attachment {name} {arg} is not what was sent under that name: the file holds {why}. Nothing " +
+		"was sent; ask its sender for it again.")
 
 	// Mailboxes and addresses.
 
-	UnknownMailbox
-	MailboxNameUnusable
-	MailboxNameCase
-	MailboxNotYours
-	TooManyMailboxes
-	MailboxNotEmpty
-	MessageIDMalformed
-	AddressBreaksLine
-	AddressUnclosed
-	AddressMalformed
-	NoAddress
-	AddressElsewhere
+	UnknownMailbox      = NotFound("No mailbox {name} {arg}.")
+	MailboxNameUnusable = Invalid("The mailbox name {name} {arg} cannot be used: {why}.")
+	MailboxNameCase     = Invalid("The mailbox name {name} {arg} differs from your mailbox {other} only in case: use that one, or " +
+		"another name.")
+	MailboxNotYours = Denied("The mailbox {name} {arg} belongs to somebody else: use one of yours.")
+	MailboxNotEmpty = Conflict("The mailbox {name} {arg} is not empty: {count} in its inbox, {count 2} sent. It is deleted only " +
+		"where its mail is meant to be deleted too.")
 
 	// Hooks.
 
-	UnknownHook
-	HookAmbiguous
-	HookEventUnknown
-	HookProgramRelative
-	HookCommandUnusable
-	HookCommandTooLong
-	HookTrustMisplaced
-	HookTimeoutOutOfRange
-	HookNameUnusable
-	HookExists
-	HookNameTaken
-	TooManyHooks
-	HookNotRunnable
+	UnknownHook         = NotFound("No hook {name} {arg} on a mailbox of yours.")
+	HookProgramRelative = Invalid("{field} names the program {name}, which is not an absolute path: give one, such as " +
+		"/usr/local/bin/wake.")
+	HookTrustMisplaced = Invalid("{field} is for the event on_receive only: leave it out.")
+	HookExists         = Exists("This hook exists as {name} with a time limit of {count} seconds: delete it first, or give this one a " +
+		"name to have both.")
 
 	// The disk and the server.
 
-	NothingWritten
-	WriteUnsure
-	DiskStuck
-	Stopping
-	TreeRestless
-	PathUnread
-	HistoryHeld
-	HistoryLate
-	HistoryUnwritten
-	EditUncommitted
+	NothingWritten = Unavailable("{why}; nothing was changed. {look closer}, then try again.")
+	WriteUnsure    = Unavailable("{why}, and what was written could not be taken back: it may be done now, or after the server's " +
+		"next start. {look closer}, and look before you try again.")
+	PathUnread = Unavailable("{other} in the mail tree cannot be looked at now ({why}), and the answer depends on it; nothing was " +
+		"changed. The server looks again by itself: try again in a moment. {if it stays so}")
+	EditUncommitted = Unavailable("The file was changed by hand and that change is not in Git: commit it with git add and git " +
+		"commit ({committing of edits} is off, so the server does not), then try again.")
 
 	// The store's own files.
 
-	NotAStore
-	StoreUnusable
-	StoreUnwritable
-	StoreInUse
-	StoreUnlockable
-	StoreUnread
-	LockFileWrong
-	LogFileWrong
-	SecretFileWrong
-	SecretMalformed
-	SecretUnread
-	SecretUnwritten
-	KeyOld
-	KeyOldInTheWay
-	KeyMalformed
-	TrustedFileWrong
-	TrustedLockWrong
-	TrustedLineUnusable
-	PublicKeyMalformed
-	PublicKeyUnnamed
-	KeyNameUnusable
-	KeyIsOwn
-	KeyNameTaken
-	UnknownTrustedKey
-	OwnersFileWrong
-	OwnersDamaged
-	OwnersTooLarge
-	HooksFileWrong
-	HooksDamaged
-	HooksTooLarge
-	HooksLogWrong
-
-	// The guard of a code repository.
-
-	RepositoryPathUnusable
-	RepositoryUnread
-	RepositoryNoWorkTree
-	RepositoryBare
-	RepositoryInside
-
-	whats // how many there are, and one
+	StoreUnusable = Unavailable("The store {=other} cannot be used: {why}. Set {place of the store} to a folder that can be " +
+		"written.")
+	TrustedFileWrong = Unavailable("The store's trusted_keys is {why}: put the right file there, or remove it; until then only " +
+		"this store's own seals are believed.")
 )

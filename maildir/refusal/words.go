@@ -13,7 +13,7 @@ import (
 type Words struct {
 	Args    map[Field]string  // the argument that a field is given in, where the reader has one
 	Phrases map[string]string // what stands for each key of the table phrases
-	Says    map[What]string   // sentences in place of those of the table
+	Says    map[What]string   // whole sentences in place of What's
 }
 
 // Explain is the sentence for a refusal, whatever it is wrapped in, and a line for each of several
@@ -46,7 +46,7 @@ func (w *Words) Explain(err error) string {
 func (w *Words) Say(e *Error) string {
 	text, ok := w.Says[e.What]
 	if !ok {
-		text = sentences[e.What].text
+		text = e.What.text
 	}
 	said := w.fill(text, e)
 	noun := strings.HasPrefix(text, "{field}") && w.Args[e.Field] == ""
@@ -82,7 +82,9 @@ func (w *Words) fill(text string, e *Error) string {
 func (w *Words) phrase(key string, e *Error) string {
 	text, ok := w.Phrases[key]
 	if !ok {
-		text = phrases[key]
+		if text, ok = phrases[key]; !ok {
+			return "{" + key + "}" // a mistake of the program, which tests see
+		}
 	}
 	return w.fill(text, e)
 }
@@ -187,18 +189,12 @@ func list(names []string) string {
 	return strings.Join(out, ", ")
 }
 
-// Missing lists what w leaves open: phrases and things that can be wrong for which only a log has
-// words.
+// Missing lists the phrases that w leaves open, for which only a log has words.
 func (w *Words) Missing() []string {
 	var open []string
 	for key := range phrases {
 		if _, ok := w.Phrases[key]; !ok {
 			open = append(open, "the phrase "+key)
-		}
-	}
-	for what, s := range sentences {
-		if what > 0 && s.text == "" {
-			open = append(open, "the sentence number "+strconv.Itoa(what))
 		}
 	}
 	return open

@@ -29,7 +29,11 @@ type Lock struct{ file *os.File }
 // See docs/tree.md, "The store".
 func Take(root string) (*Lock, error) {
 	if entries, err := os.ReadDir(root); err == nil && len(entries) > 0 && !slices.ContainsFunc(entries, isStoreFile) {
-		return nil, &refusal.Error{What: refusal.NotAStore, Other: root}
+		return nil, &refusal.Error{
+			What: refusal.Invalid("The folder {=other} holds other files and no mail store: set {place of the store} to an empty or new " +
+				"folder."),
+			Other: root,
+		}
 	}
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return nil, &refusal.Error{
@@ -45,7 +49,8 @@ func Take(root string) (*Lock, error) {
 	}
 	if err != nil {
 		return nil, &refusal.Error{
-			What:  refusal.StoreUnwritable,
+			What: refusal.Unavailable("The store {=other} cannot be written: {why}. Check its permissions and whether the disk is full " +
+				"or read-only, or set {place of the store} to another folder."),
 			Other: root,
 			Why:   err.Error(),
 			Err:   err,
@@ -54,10 +59,15 @@ func Take(root string) (*Lock, error) {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, &refusal.Error{What: refusal.StoreInUse, Other: root, Name: Holder(root)}
+			return nil, &refusal.Error{
+				What: refusal.Conflict("The store {=other} is in use by process {=name}: use that one, stop it, or set {place of the store} " +
+					"to another folder."),
+				Other: root,
+				Name:  Holder(root),
+			}
 		}
 		return nil, &refusal.Error{
-			What:  refusal.StoreUnlockable,
+			What:  refusal.Unavailable("The store {=other} cannot be locked: {why}."),
 			Other: root,
 			Why:   err.Error(),
 			Err:   err,
@@ -74,7 +84,8 @@ func Take(root string) (*Lock, error) {
 func openLock(root string, flags int) (*os.File, error) {
 	name := filepath.Join(root, lockFile)
 	f, _, err := tree.OpenPlain(name, flags)
-	return f, registry.WrongFile(err, refusal.LockFileWrong, name)
+	return f, registry.WrongFile(err, refusal.Unavailable("{=other} is {why}: no server can take the store with it: remove it, and "+
+		"start again."), name)
 }
 
 // CheckLock opens the lock file as a server does, and closes it. It changes nothing. Errors: as of
@@ -153,7 +164,8 @@ func CheckLog(root string) error {
 
 func openLog(root string, flags int) (*os.File, error) {
 	f, _, err := tree.OpenPlain(LogPath(root), flags|unix.O_NOFOLLOW)
-	return f, registry.WrongFile(err, refusal.LogFileWrong, LogPath(root))
+	return f, registry.WrongFile(err, refusal.Unavailable("{=other} is {why}: a server in the background cannot log there: move it "+
+		"elsewhere."), LogPath(root))
 }
 
 // maxLockFile is how much of the lock file is read, in bytes: a process number.

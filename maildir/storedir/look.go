@@ -25,14 +25,14 @@ func OpenProject(root, key string, scope Scope) (t *tree.Tree, slug string, err 
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return nil, slug, &refusal.Error{
-			What: refusal.ProjectUnread,
+			What: refusal.Unavailable("The mail of the project {name} cannot be read: {why}."),
 			Name: slug,
 			Why:  tree.PlainFault(err),
 			Err:  err,
 		}
 	}
 	e := &refusal.Error{
-		What:  refusal.UnknownProjectInStore,
+		What:  refusal.NotFound("The store {=other} has no project {name} {arg}. {near} {projects below} {make a project}"),
 		Field: refusal.Project,
 		Name:  key,
 		Other: root,
@@ -58,7 +58,7 @@ func AgentNamed(t *tree.Tree, name string) (agent string, near []string, err err
 		return "", nil, nil
 	}
 	cannotTell := func(err error) error {
-		return &refusal.Error{What: refusal.AgentsUnread, Why: tree.PlainFault(err), Err: err}
+		return &refusal.Error{What: refusal.Unavailable("The agents cannot be read: {why}."), Why: tree.PlainFault(err), Err: err}
 	}
 	if is, err := hasProfile(t, name); err != nil {
 		return "", nil, cannotTell(err)

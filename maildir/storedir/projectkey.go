@@ -57,13 +57,21 @@ func (r *Resolver) ResolveKey(key string) (human, slug string, err error) {
 	key = PlainKey(key)
 	switch {
 	case key == "":
-		return "", "", &refusal.Error{What: refusal.EmptyProjectKey, Field: refusal.Project}
+		return "", "", &refusal.Error{
+			What: refusal.Invalid("{field} is empty: give the absolute path of the code base, such as /home/me/backend, or a project's " +
+				"slug."),
+			Field: refusal.Project,
+		}
 	case len(key) > 4096 || strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' }):
-		return "", "", &refusal.Error{What: refusal.ProjectKeyUnusable, Field: refusal.Project, Name: key}
+		return "", "", &refusal.Error{
+			What:  refusal.Invalid("{field} {name} is not a path: it is too long or holds control characters."),
+			Field: refusal.Project,
+			Name:  key,
+		}
 	case filepath.IsAbs(key):
 		if human, slug, err = r.projectAt(filepath.Clean(key)); err != nil {
 			return "", "", &refusal.Error{
-				What:  refusal.ProjectKeyUnread,
+				What:  refusal.Unavailable("{field} {name} cannot be looked up now: {why}. Try again."),
 				Field: refusal.Project,
 				Name:  key,
 				Why:   refusal.DiskFault(err),

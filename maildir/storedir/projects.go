@@ -71,7 +71,7 @@ func OpenTrees(root string, maxFile int64) (map[string]*tree.Tree, error) {
 func Slugs(root string) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(root, ProjectsDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, &refusal.Error{What: refusal.StoreUnread, Why: err.Error(), Err: err}
+		return nil, &refusal.Error{What: refusal.Unavailable("The store cannot be read: {why}."), Why: err.Error(), Err: err}
 	}
 	var slugs []string
 	for _, e := range entries {

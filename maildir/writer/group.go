@@ -137,7 +137,9 @@ func (tx *Tx) isTired() bool {
 	if tx.tries++; tx.tries < maxTries {
 		return false
 	}
-	tx.answer(&refusal.Error{What: refusal.TreeRestless})
+	tx.answer(&refusal.Error{
+		What: refusal.Unavailable("The files of this mail change faster than they can be read; nothing was changed. Try again."),
+	})
 	return true
 }
 

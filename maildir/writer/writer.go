@@ -141,10 +141,15 @@ func (w *Writer) Resume() {
 	w.recovered = nil
 }
 
-var errStuck = &refusal.Error{What: refusal.DiskStuck}
+var errStuck = &refusal.Error{
+	What: refusal.Unavailable("The disk does not answer; whether the operation still happens is not known. {look closer}, and look " +
+		"before you try it again (a message with an idempotency key can be sent again, it is delivered once)."),
+}
 
 // ErrStopped refuses what comes when the writer is told to stop, or has ended.
-var ErrStopped error = &refusal.Error{What: refusal.Stopping}
+var ErrStopped error = &refusal.Error{
+	What: refusal.Unavailable("The server is stopping; nothing was changed. Try again when it is back."),
+}
 
 // Do hands an operation to the writer and waits for its answer. When it returns nil the files are
 // durable and indexed. When ctx ends first, or the disk does not answer for Config.Patience, the

@@ -12,6 +12,7 @@ import (
 	"mailtree/maildir"
 	"mailtree/maildir/hook"
 	"mailtree/maildir/refusal"
+	"mailtree/maildir/refusal/refusaltest"
 	"mailtree/mcp/tool"
 	"mailtree/mcp/tool/tooltest"
 )
@@ -42,7 +43,7 @@ func TestWords(t *testing.T) { tooltest.Words(t, &words, newToolset(tool.Config{
 
 // TestDenied: who may not is told so in the contract's words, whatever it is that one may not.
 func TestDenied(t *testing.T) {
-	for _, what := range refusal.All() {
+	for _, what := range refusaltest.All(t) {
 		e := tooltest.Refusal(what, refusal.Mailbox)
 		if said := words.Say(e); errors.Is(e, refusal.ErrDenied) != (said == denied) {
 			t.Errorf("%s is said as %s", refusal.Code(e), said)

@@ -10,17 +10,18 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Words holds the words of a toolset: each refusal has a sentence, with no key left open, and every
-// argument that one names is an argument of one of the tools.
+// Words holds the words of a toolset: no phrase is left open, each key in braces means something, and
+// every argument that one names is an argument of one of the tools.
 func Words(t *testing.T, w *refusal.Words, tools ...tool.Tool) {
 	t.Helper()
 	for _, open := range w.Missing() {
 		t.Errorf("no words for %s", open)
 	}
-	for _, what := range refusal.All() {
-		if text := w.Say(Refusal(what, refusal.Subject)); text == "" || strings.ContainsAny(text, "{}") {
-			t.Errorf("refusal %d is said as %q", what, text)
-		}
+	for what := range w.Says {
+		say(t, w, what)
+	}
+	for phrase := range w.Phrases {
+		say(t, w, refusal.Note("{"+phrase+"}"))
 	}
 	for field, args := range w.Args {
 		for _, arg := range strings.FieldsFunc(strings.ReplaceAll(args, " or ", ","), func(r rune) bool { return r == ',' || r == ' ' }) {
@@ -28,6 +29,13 @@ func Words(t *testing.T, w *refusal.Words, tools ...tool.Tool) {
 				t.Errorf("%s is called %q, which is no argument", field, arg)
 			}
 		}
+	}
+}
+
+func say(t *testing.T, w *refusal.Words, what refusal.What) {
+	t.Helper()
+	if text := w.Say(Refusal(what, refusal.Subject)); strings.ContainsAny(text, "{}") {
+		t.Errorf("%+v is said as %q", what, text)
 	}
 }
 

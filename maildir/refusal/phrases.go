@@ -1,0 +1,31 @@
+package refusal
+
+// phrases are the keys that a reader's Words give a meaning, and what they mean in a log.
+var phrases = map[string]string{
+	"make a project":         "",
+	"make an agent":          "",
+	"find agents":            "",
+	"find messages":          "",
+	"find threads":           "",
+	"read a thread":          "",
+	"list unread":            "",
+	"list the inbox":         "",
+	"look anywhere":          "",
+	"answer somebody else":   "",
+	"name one project":       "Name one of them.",
+	"go on":                  "go on where the answer before ended",
+	"limit of projects":      "the limit of projects",
+	"limit of unread mail":   "the depth of a mailbox",
+	"limit of fan-out":       "the limit of one message in all inboxes",
+	"folders of attachments": "the folders that are set up for attachments",
+	"gateway":                "none is set up, or this version has no use for it",
+	"committing of edits":    "committing of edits",
+	"place of the store":     "the store's place",
+	"look closer":            "See the server's log",
+	"if it stays so":         "See the server's log if it stays so.",
+	"list of such files":     "",
+	"show a key":             "",
+	"forget a key":           "",
+	"list the keys":          "",
+	"undo something else":    "",
+}

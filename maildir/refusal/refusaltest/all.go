@@ -1,0 +1,112 @@
+// Package refusaltest finds what the program can refuse, for tests that hold every sentence to a rule.
+package refusaltest
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"mailtree/maildir/refusal"
+)
+
+// makers are the functions that make a What of a text.
+var makers = map[string]func(text string) refusal.What{
+	"NotFound":    refusal.NotFound,
+	"Exists":      refusal.Exists,
+	"Invalid":     refusal.Invalid,
+	"Conflict":    refusal.Conflict,
+	"Denied":      refusal.Denied,
+	"TooLarge":    refusal.TooLarge,
+	"Unavailable": refusal.Unavailable,
+	"Note":        refusal.Note,
+}
+
+// least is how many sentences there are at least: fewer means that All no longer finds them.
+const least = 180
+
+// All reads every What that the sources of the program make, tests left out. A text that is not
+// written where the What is made is an error of the test.
+func All(t testing.TB) []refusal.What {
+	t.Helper()
+	var all []refusal.What
+	err := filepath.WalkDir(top(t), func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") || strings.HasSuffix(d.Name(), "test")):
+			return fs.SkipDir
+		case !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || maker(file, call.Fun) == nil {
+				return true
+			}
+			text, ok := literal(call.Args[0])
+			if !ok {
+				t.Errorf("%s: the text is not written here", files.Position(call.Pos()))
+			}
+			all = append(all, maker(file, call.Fun)(text))
+			return true
+		})
+		return nil
+	})
+	if err != nil || len(all) < least {
+		t.Fatalf("%d sentences found, at least %d expected: %v", len(all), least, err)
+	}
+	return all
+}
+
+// top is the folder of the module.
+func top(t testing.TB) string {
+	dir, err := os.Getwd()
+	for err == nil && dir != "/" {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
+	t.Fatalf("no go.mod above the test: %v", err)
+	return ""
+}
+
+// maker returns the function that a call names; nil for any other than the makers.
+func maker(file *ast.File, called ast.Expr) func(string) refusal.What {
+	switch called := called.(type) {
+	case *ast.SelectorExpr:
+		if of, ok := called.X.(*ast.Ident); ok && of.Name == "refusal" {
+			return makers[called.Sel.Name]
+		}
+	case *ast.Ident:
+		if file.Name.Name == "refusal" {
+			return makers[called.Name]
+		}
+	}
+	return nil
+}
+
+// literal returns the text of a string literal, or of several that are joined.
+func literal(e ast.Expr) (text string, ok bool) {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		text, err := strconv.Unquote(e.Value)
+		return text, err == nil
+	case *ast.BinaryExpr:
+		left, isLeft := literal(e.X)
+		right, isRight := literal(e.Y)
+		return left + right, isLeft && isRight
+	}
+	return "", false
+}
