@@ -3,6 +3,7 @@ package gitlog
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -12,40 +13,15 @@ import (
 
 // batch is what one move of the branch is to bring: operations or edits, never both.
 type batch struct {
-	ops     []operation
-	written map[string]delivery
-	edits   []string
-	force   bool // edits are committed even where .gitignore names them
+	ops   []operation
+	edits []string
+	force bool // edits are committed even where .gitignore names them
 }
 
 // operation is one with a commit from before it.
 type operation struct {
 	writer.Op
 	base hash
-}
-
-// delivery is what the last operation of a batch that wrote a path put there.
-type delivery struct {
-	writer.Written
-	base hash // a commit from before it
-}
-
-// addRecord adds the operations of a record.
-func (b *batch) addRecord(r record) {
-	for _, op := range r.ops {
-		b.ops = append(b.ops, operation{op, r.base})
-		for _, p := range op.Paths {
-			w, ok := op.Written[p]
-			if !ok {
-				delete(b.written, p)
-				continue
-			}
-			if b.written == nil {
-				b.written = map[string]delivery{}
-			}
-			b.written[p] = delivery{w, r.base}
-		}
-	}
 }
 
 // commitOps commits the operations at the head of the queue, if any. The caller holds the turn.
@@ -59,13 +35,14 @@ func (l *Log) commitOps(ctx context.Context) error {
 	}
 	var b batch
 	for _, r := range records {
-		b.addRecord(r)
+		for _, op := range r.ops {
+			b.ops = append(b.ops, operation{op, r.base})
+		}
 	}
 	err := l.commitBatch(ctx, b)
 	made := err == nil || isMade(err)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.landing = hash{}
 	if !made {
 		return err
 	}
@@ -91,11 +68,8 @@ func (l *Log) commitEdits(ctx context.Context) error {
 		l.mu.Unlock()
 		return nil
 	}
-	paths := l.startEdits(l.cfg, time.Now())
+	paths := l.startEdits()
 	l.mu.Unlock()
-	if len(paths) == 0 {
-		return nil
-	}
 	err := l.commitBatch(ctx, batch{edits: paths})
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -225,7 +199,7 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 		return false, err
 	}
 	defer plan.close()
-	objects := &importer{ctx: ctx, repo: p.repo, given: map[hash]bool{}}
+	objects := &importer{repo: p.repo, given: map[hash]bool{}}
 	defer objects.discard()
 	if len(b.ops) == 0 && !b.force {
 		l.leaveOutBusy(plan)
@@ -254,17 +228,15 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	p.mark.By, p.mark.At, p.mark.Log = newest.Committer, newest.Made, newest.reflog(p.at.commit.IsZero() && len(parts) == 1)
 	l.grow(packWeight)
 	p.step("objects")
-	p.land = func() {
-		l.mu.Lock()
-		l.landing = p.commit
-		l.mu.Unlock()
-	}
+	l.mu.Lock()
+	l.landing = true
+	l.mu.Unlock()
 	err = p.run(ctx, index)
 	made = err == nil || isMade(err)
 	if made {
 		l.mem.keepOwn(plan.differing())
 		l.mu.Lock()
-		l.last, l.lastSum, l.known = l.cfg.Now(), p.commit, p.commit
+		l.last, l.known = l.cfg.Now(), p.commit
 		l.look = time.Now().Add(healTime)
 		l.mu.Unlock()
 		l.Edited(plan.apart)
@@ -293,12 +265,15 @@ func (l *Log) build(repo *repository, at head, b batch) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan.written = b.written
 	paths := b.edits
 	plan.ignores = len(b.edits) > 0 && !b.force
 	for _, op := range b.ops {
 		paths = append(paths, op.Paths...)
+		for _, path := range op.Paths {
+			plan.written[path] = op
+		}
 	}
+	maps.DeleteFunc(plan.written, func(path string, op operation) bool { _, known := op.Written[path]; return !known })
 	if err = plan.name(paths); err == nil {
 		err = plan.load(l.cfg.Log)
 	}
@@ -320,7 +295,7 @@ func (l *Log) isSaved(ctx context.Context, paths []string) bool {
 	done()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return err == nil && len(unsaved) == 0 && l.landing.IsZero()
+	return err == nil && len(unsaved) == 0 && !l.landing
 }
 
 // unsaved returns those of the paths whose present content is not HEAD's, and notes that HEAD,

@@ -243,7 +243,7 @@ func BenchmarkLoad(b *testing.B) {
 	}
 	text := strings.Repeat("A line of a message of ordinary length.\n", 36)
 	var paths []string
-	told := map[string]delivery{}
+	told := map[string]operation{}
 	for i := range 1000 {
 		p := fmt.Sprintf("agents/A%d/inbox/2025/10/23/msg_%09d.md", i%20, i)
 		tmp := filepath.Join(dir, "staged")
@@ -258,14 +258,14 @@ func BenchmarkLoad(b *testing.B) {
 		if err := os.Rename(tmp, filepath.Join(dir, p)); err != nil {
 			b.Fatal(err)
 		}
-		told[p] = delivery{Written: writer.Written{Data: []byte(text), Stat: st}}
+		told[p] = operation{Op: writer.Op{Written: map[string]writer.Written{p: {Data: []byte(text), Stat: st}}}}
 		paths = append(paths, p)
 	}
 	l, err := Open(Config{Dir: dir})
 	if err != nil {
 		b.Fatal(err)
 	}
-	for name, written := range map[string]map[string]delivery{"read": nil, "told": told} {
+	for name, written := range map[string]map[string]operation{"read": nil, "told": told} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

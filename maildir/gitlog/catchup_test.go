@@ -2,7 +2,6 @@ package gitlog
 
 import (
 	"context"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -197,12 +196,18 @@ func TestCatchUpBesideOperations(t *testing.T) {
 // An edit of a path of which an operation waits is not committed before it.
 func TestEditsLeavePathsOfOperations(t *testing.T) {
 	t.Parallel()
-	q := queue{edits: map[string]struct{}{}}
-	q.edited([]string{"a", "b"}, time.Now())
-	q.record([]writer.Op{op("send", "A", "m", "a")}, nil, hash{}, time.Now())
-	if got := fmt.Sprint(q.startEdits(Config{UnderWay: func(string) bool { return false }}, time.Now()), len(q.edits), q.pending()); got != "[b] 1 3" {
-		t.Error(got)
+	tr := newTree(t, Config{External: true})
+	tr.write("a", "x")
+	tr.write("b", "x")
+	tr.log.Edited([]string{"a", "b"})
+	tr.log.Record([]writer.Op{op("send", "A", "m", "a")}, nil)
+	tr.check(tr.log.exclusive(t.Context(), func() error { return tr.log.commitEdits(t.Context()) }))
+	tr.equal("edit", tr.git("log", "-1", "--format=%s", "--name-only"), "edit: b\n\nb")
+	if n := tr.log.State().Pending; n != 2 {
+		t.Errorf("%d pending", n)
 	}
+	tr.flush()
+	tr.equal("operation", tr.git("log", "-1", "--format=%s", "--name-only"), "send: A -> B: about m\n\na")
 }
 
 func TestFilesOfGitThatAreNone(t *testing.T) {

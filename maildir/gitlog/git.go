@@ -257,17 +257,15 @@ func (r *repository) checkObjects() error {
 	if _, err := readSmall(r.path("objects/info/alternates")); errors.Is(err, errNotFile) {
 		return notFile("objects/info/alternates")
 	}
-	var names []string
 	files, err := os.ReadDir(r.path("objects/pack"))
 	if err = ignoreGone(err); err != nil {
 		return err
 	}
 	for _, f := range files {
-		if !f.Type().IsRegular() {
-			names = append(names, "objects/pack/"+f.Name())
+		name := "objects/pack/" + f.Name()
+		if f.Type().IsRegular() {
+			continue
 		}
-	}
-	for _, name := range names {
 		if fi, err := os.Stat(r.path(name)); err == nil && !fi.Mode().IsRegular() && !fi.IsDir() {
 			return notFile(name)
 		}

@@ -63,16 +63,10 @@ func (p *plan) ignored(paths []string) (map[string]bool, error) {
 	if err := p.repo.copyExclude(); err != nil || len(paths) == 0 {
 		return out, err
 	}
-	var f []string // source, line, pattern, path
-	err := p.repo.stream(p.repo.ctx, strings.NewReader(strings.Join(paths, "\x00")), func(field []byte) error {
-		if f = append(f, string(field)); len(f) == 4 {
-			if f[2] != "" && !strings.HasPrefix(f[2], "!") {
-				out[f[3]] = true
-			}
-			f = f[:0]
-		}
+	err := p.repo.stream(p.repo.ctx, strings.NewReader(strings.Join(paths, "\x00")), func(path []byte) error {
+		out[string(path)] = true
 		return nil
-	}, nil, "check-ignore", "-z", "--stdin", "--verbose", "--non-matching", "--no-index")
+	}, nil, "check-ignore", "-z", "--stdin", "--no-index")
 	if failed, none := (*gitError)(nil), (*exec.ExitError)(nil); errors.As(err, &failed) && errors.As(err, &none) && none.ExitCode() == 1 {
 		err = unread(failed.said)
 	}

@@ -2,7 +2,6 @@ package gitlog
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -22,7 +21,6 @@ const nextRef = "refs/mailtree/next"
 // moves nextRef. The program starts with the first object. Whoever makes an importer calls discard at
 // the end.
 type importer struct {
-	ctx  context.Context
 	repo *repository
 
 	cmd  *exec.Cmd // nil: not started, or ended
@@ -51,7 +49,7 @@ func (i *importer) start() error {
 	if err := ignoreGone(os.Remove(i.repo.path(nextRef + ".lock"))); err != nil {
 		return err
 	}
-	c := gitCommand(i.ctx, program, i.repo.git, "-c", "core.fsync=all", "-c", "fastimport.unpackLimit=0", "-c", "core.bigFileThreshold=1m",
+	c := gitCommand(i.repo.ctx, program, i.repo.git, "-c", "core.fsync=all", "-c", "fastimport.unpackLimit=0", "-c", "core.bigFileThreshold=1m",
 		"fast-import", "--quiet", "--done", "--force", "--date-format=raw")
 	c.Stdout, c.Stderr = &i.said, &i.said
 	pipe, err := c.StdinPipe()

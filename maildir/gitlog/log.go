@@ -81,7 +81,6 @@ type Log struct {
 	pile    pile
 	trouble error // why the last attempt failed; nil after a success
 	last    time.Time
-	lastSum hash
 	known   hash // the newest commit, of whomever, that is known to be older than whatever is recorded next
 }
 
@@ -139,7 +138,7 @@ func (l *Log) open() error {
 		return err
 	}
 	if !at.commit.IsZero() {
-		l.lastSum, l.known = at.commit, at.commit
+		l.known = at.commit
 		if c, err := repo.commit(at.commit.String()); err == nil {
 			l.last = c.made
 		}
@@ -345,7 +344,7 @@ func (l *Log) exclusive(ctx context.Context, fn func() error) error {
 	done()
 	l.mu.Lock()
 	told := l.told
-	l.told, l.landing = nil, hash{}
+	l.told, l.landing = nil, false
 	l.mu.Unlock()
 	<-l.turn
 	for _, done := range told {

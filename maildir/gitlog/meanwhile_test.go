@@ -116,8 +116,8 @@ func TestEditBeforeAnOperation(t *testing.T) {
 				if p != path {
 					return false
 				}
-				if asked++; c.late && asked == 1 {
-					defer renew()
+				if asked++; c.late && asked == 1 { // the files have been read by now
+					renew()
 				}
 				return writes
 			}})

@@ -39,11 +39,11 @@ type plan struct {
 	base    hash            // HEAD
 	missing map[string]bool // paths that are meant to be missing on disk; nil: not asked yet
 	files   *tree.Tree
-	ignores bool // .gitignore counts
-	written map[string]delivery
-	apart   []string        // paths that somebody else changed after an operation had written them
-	folders map[string]bool // that hold the paths
-	sizes   map[string]int  // of the folders in HEAD, as tree objects
+	ignores bool                 // .gitignore counts
+	written map[string]operation // the last that names a path, where it tells what it made of that
+	apart   []string             // paths that somebody else changed after an operation had written them
+	folders map[string]bool      // that hold the paths
+	sizes   map[string]int       // of the folders in HEAD, as tree objects
 	changes map[string]*change
 }
 
@@ -52,7 +52,8 @@ func newPlan(r *repository, base hash) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &plan{repo: r, base: base, files: files, changes: map[string]*change{}, folders: map[string]bool{}}, nil
+	return &plan{repo: r, base: base, files: files,
+		written: map[string]operation{}, changes: map[string]*change{}, folders: map[string]bool{}}, nil
 }
 
 func (p *plan) close() { p.files.Close() }

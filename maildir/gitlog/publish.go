@@ -37,7 +37,6 @@ type publication struct {
 	locked bool // index.lock is ours
 	move   *refMove
 	step   func(string)
-	land   func() // called before the branch moves; nil where it stays
 }
 
 var (
@@ -259,9 +258,6 @@ func (p *publication) finish() error {
 		return err
 	}
 	p.step("index moved")
-	if p.land != nil {
-		p.land()
-	}
 	if err := p.move.commit(); err != nil {
 		return errors.Join(errHalf, err)
 	}

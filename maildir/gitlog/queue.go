@@ -1,6 +1,7 @@
 package gitlog
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -27,7 +28,7 @@ type queue struct {
 	told       []func() // to be called once the turn is over
 	operations int      // in records
 	held       int      // bytes of their contents
-	landing    hash     // the newest commit of the branch, or soon, while it is not known to be durable; else zero
+	landing    bool     // the newest commit of the branch, or soon, is not known to be durable
 }
 
 type record struct {
@@ -147,27 +148,10 @@ func (q *queue) editsDue(cfg Config, now time.Time) bool {
 	return len(q.edits) > 0 && !now.Before(q.restUntil(cfg))
 }
 
-// startEdits returns the paths of the edits for a commit, which are in flight until endEdits. Paths
-// of operations that wait stay in the queue, because operations go first; paths of operations under
-// way stay for another quiet time.
-func (q *queue) startEdits(cfg Config, now time.Time) []string {
+// startEdits returns the paths of the edits for a commit, which are in flight until endEdits.
+func (q *queue) startEdits() []string {
 	q.flight, q.edits = q.edits, map[string]struct{}{}
-	waiting := q.ofOperations()
-	paths := make([]string, 0, len(q.flight))
-	for p := range q.flight {
-		_, waits := waiting[p]
-		switch {
-		case waits:
-			q.edits[p] = struct{}{}
-		case cfg.UnderWay(p):
-			q.putOff(p, now)
-		default:
-			paths = append(paths, p)
-			continue
-		}
-		delete(q.flight, p)
-	}
-	return paths
+	return slices.Collect(maps.Keys(q.flight))
 }
 
 // ofOperations are the paths of those that wait.

@@ -13,9 +13,6 @@ import (
 func (l *Log) State() history.State {
 	l.mu.Lock()
 	s := history.State{Mode: "committing", Pending: l.pending(), LastCommit: l.last}
-	if !l.lastSum.IsZero() {
-		s.LastHash = l.lastSum.String()
-	}
 	trouble := l.trouble
 	l.mu.Unlock()
 	if h := l.standing(); h != nil {

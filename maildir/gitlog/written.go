@@ -10,21 +10,22 @@ import (
 // entry is such that Git sees it. Where somebody has committed that path since, the commit stays as
 // it is.
 func (p *plan) loadWritten(c *change) error {
-	w := p.written[c.path]
+	op := p.written[c.path]
+	w := op.Written[c.path]
 	if c.new = c.old; p.folders[c.path] {
 		return p.loadOne(c)
 	}
 	if w.Gone {
-		return p.loadRemoved(c, w.base)
+		return p.loadRemoved(c, op.base)
 	}
-	made := entry{Mode: p.modeOf(c, w.Written)}
-	same, err := p.isStill(c, w.Written, made.Mode)
+	made := entry{Mode: p.modeOf(c, w)}
+	same, err := p.isStill(c, w, made.Mode)
 	if err != nil {
 		return err
 	}
 	if !same {
 		p.apart = append(p.apart, c.path)
-		if taken, err := p.taken(c, w.base); taken || err != nil {
+		if taken, err := p.taken(c, op.base); taken || err != nil {
 			return err
 		}
 	}

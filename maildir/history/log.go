@@ -79,5 +79,4 @@ type State struct {
 	Reason     string    // a sentence where Mode is not committing: what is wrong and what to do
 	Pending    int       // operations and edited paths not yet in a commit
 	LastCommit time.Time // zero when none was made yet
-	LastHash   string
 }
