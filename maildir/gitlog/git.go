@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mailtree/maildir/tree"
 )
 
 // ownFolder, in .git, is what our git commands see as their repository: it has a configuration and
@@ -258,7 +260,7 @@ func (r *repository) checkObjects() error {
 		return notFile("objects/info/alternates")
 	}
 	files, err := os.ReadDir(r.path("objects/pack"))
-	if err = ignoreGone(err); err != nil {
+	if err = tree.IgnoreGone(err); err != nil {
 		return err
 	}
 	for _, f := range files {

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"mailtree/maildir/tree"
 )
 
 // nextRef is the ref at the newest commit of a round before the branch moves there, so that a person's
@@ -46,7 +48,7 @@ func (i *importer) start() error {
 		return err
 	}
 	// Only a fast-import of ours writes nextRef, and the store has one server: what is locked was killed.
-	if err := ignoreGone(os.Remove(i.repo.path(nextRef + ".lock"))); err != nil {
+	if err := tree.IgnoreGone(os.Remove(i.repo.path(nextRef + ".lock"))); err != nil {
 		return err
 	}
 	c := gitCommand(i.repo.ctx, program, i.repo.git, "-c", "core.fsync=all", "-c", "fastimport.unpackLimit=0", "-c", "core.bigFileThreshold=1m",

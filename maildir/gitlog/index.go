@@ -253,7 +253,7 @@ func (r *repository) haveIndex(at head) error {
 // index, there is no file.
 func (r *repository) nameIndex(file string) error {
 	for _, old := range []string{file, file + ".lock"} {
-		if err := ignoreGone(os.Remove(old)); err != nil {
+		if err := tree.IgnoreGone(os.Remove(old)); err != nil {
 			return err
 		}
 	}

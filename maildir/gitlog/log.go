@@ -1,6 +1,7 @@
 package gitlog
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"os"
@@ -100,15 +101,13 @@ func Open(cfg Config) (*Log, error) {
 	if cfg.UnderWay == nil {
 		cfg.UnderWay = func(string) bool { return false }
 	}
-	setDefault(&cfg.Domain, "mailtree.local")
-	setDefault(&cfg.Delay, 250*time.Millisecond)
-	setDefault(&cfg.Quiet, 2*time.Second)
-	setDefault(&cfg.Longest, 30*time.Second)
-	setDefault(&cfg.Idle, time.Minute)
-	setDefault(&cfg.Piled, 1000)
-	if cfg.Share == nil {
-		cfg.Share = &Share{}
-	}
+	cfg.Domain = cmp.Or(cfg.Domain, "mailtree.local")
+	cfg.Delay = cmp.Or(cfg.Delay, 250*time.Millisecond)
+	cfg.Quiet = cmp.Or(cfg.Quiet, 2*time.Second)
+	cfg.Longest = cmp.Or(cfg.Longest, 30*time.Second)
+	cfg.Idle = cmp.Or(cfg.Idle, time.Minute)
+	cfg.Piled = cmp.Or(cfg.Piled, 1000)
+	cfg.Share = cmp.Or(cfg.Share, &Share{})
 	l := &Log{cfg: cfg, turn: make(chan struct{}, 1), wake: make(chan struct{}, 1), litter: make(chan struct{}, 1),
 		mem: newMemory(), step: func(string) {}, gentle: gentle, recordTime: recordTime}
 	l.git = findGit
@@ -154,13 +153,6 @@ func Look(dir string) (mode, reason string) {
 		return modeOf(err)
 	}
 	return "committing", ""
-}
-
-func setDefault[T comparable](v *T, to T) {
-	var zero T
-	if *v == zero {
-		*v = to
-	}
 }
 
 // openRepaired opens the repository and repairs it. The caller holds the turn, and closes it.
@@ -409,7 +401,7 @@ func (l *Log) Preserve(ctx context.Context, paths []string) error {
 			return err
 		}
 		return waiting("The file cannot be committed, so it is left alone: %s %s.",
-			oneLine(unsaved[0].path, 200), firstOf(unsaved[0].skipped, "keeps changing"))
+			oneLine(unsaved[0].path, 200), cmp.Or(unsaved[0].skipped, "keeps changing"))
 	}))
 }
 

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"mailtree/maildir/tree"
 )
 
 // mark is .git/mailtree-mark: what we are about to do under Git's locks, durable before we take
@@ -62,7 +64,7 @@ func (r *repository) readMark() (*mark, error) {
 // stage writes a file below its temporary name in .git. The old one is unlinked, not written over:
 // it may be another name of a file in use.
 func (r *repository) stage(name string, data []byte, mode fs.FileMode) error {
-	if err := ignoreGone(os.Remove(r.path(name))); err != nil {
+	if err := tree.IgnoreGone(os.Remove(r.path(name))); err != nil {
 		return err
 	}
 	return writeNew(r.path(name), data, mode)
@@ -85,7 +87,7 @@ func (r *repository) syncStaged() error { return syncAll(r.git, indexStage, lock
 // unstage removes what is left of them, and the mark last.
 func (r *repository) unstage() error {
 	for _, f := range []string{indexStage, indexStage + ".lock", lockStage, markFile} {
-		if err := ignoreGone(os.Remove(r.path(f))); err != nil {
+		if err := tree.IgnoreGone(os.Remove(r.path(f))); err != nil {
 			return err
 		}
 	}
@@ -105,7 +107,7 @@ func (m *mark) holds(r *repository) (bool, error) {
 func (r *repository) writeWhole(name string, data []byte) error {
 	path := r.path(name)
 	tmp := path + ".new"
-	if err := ignoreGone(os.Remove(tmp)); err != nil {
+	if err := tree.IgnoreGone(os.Remove(tmp)); err != nil {
 		return err
 	}
 	if err := writeNew(tmp, data, 0o600); err != nil {
@@ -122,11 +124,4 @@ func writeNew(path string, data []byte, mode fs.FileMode) error {
 	}
 	_, err = f.Write(data)
 	return errors.Join(err, f.Close())
-}
-
-func ignoreGone(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }

@@ -1,6 +1,7 @@
 package gitlog
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode"
@@ -42,7 +43,7 @@ func opsMessage(ops []operation) string {
 	var b strings.Builder
 	if len(ops) == 1 {
 		op := ops[0]
-		b.WriteString(oneLine(word(op.Verb)+": "+firstOf(op.Summary, op.ID, op.Agent), subjectBytes))
+		b.WriteString(oneLine(word(op.Verb)+": "+orDash(cmp.Or(op.Summary, op.ID, op.Agent)), subjectBytes))
 		b.WriteString("\n")
 	} else {
 		b.WriteString(oneLine(tally(ops), subjectBytes))
@@ -72,16 +73,7 @@ func trailer(b *strings.Builder, key, value string) {
 	}
 }
 
-func firstOf(all ...string) string {
-	for _, s := range all {
-		if s != "" {
-			return s
-		}
-	}
-	return "-"
-}
-
-func orDash(s string) string { return firstOf(s) }
+func orDash(s string) string { return cmp.Or(s, "-") }
 
 // tally is "send ×12, read ×3", in the order of first appearance.
 func tally(ops []operation) string {

@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"mailtree/maildir/tree"
 )
 
 // publication moves branch and index to a new commit together. Git's own protocol, in this order:
@@ -296,7 +298,7 @@ func (p *publication) abandon() {
 	p.move.abort()
 	var err error
 	if p.locked {
-		err = ignoreGone(os.Remove(p.repo.path("index.lock")))
+		err = tree.IgnoreGone(os.Remove(p.repo.path("index.lock")))
 	}
 	if err == nil {
 		_ = p.repo.unstage() // what stays is found by repair

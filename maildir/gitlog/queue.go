@@ -12,23 +12,22 @@ import (
 
 // queue is what waits for a commit. Guarded by Log.mu.
 type queue struct {
-	records    []record
-	recorded   uint64 // records ever taken
-	finished   uint64 // records ever committed
-	firstOp    time.Time
-	edits      map[string]struct{}
-	flight     map[string]struct{} // edits that are being committed
-	firstEdit  time.Time
-	lastEdit   time.Time
-	next       time.Time // no commit before: cost stays bounded
-	retry      time.Time // after a failure
-	look       time.Time // when to see whether the last commit stands; zero: not
-	failures   int
-	unsettled  []func() // their commit is made but not known to be durable
-	told       []func() // to be called once the turn is over
-	operations int      // in records
-	held       int      // bytes of their contents
-	landing    bool     // the newest commit of the branch, or soon, is not known to be durable
+	records   []record
+	recorded  uint64 // records ever taken
+	finished  uint64 // records ever committed
+	firstOp   time.Time
+	edits     map[string]struct{}
+	flight    map[string]struct{} // edits that are being committed
+	firstEdit time.Time
+	lastEdit  time.Time
+	next      time.Time // no commit before: cost stays bounded
+	retry     time.Time // after a failure
+	look      time.Time // when to see whether the last commit stands; zero: not
+	failures  int
+	unsettled []func() // their commit is made but not known to be durable
+	told      []func() // to be called once the turn is over
+	held      int      // bytes of their contents
+	landing   bool     // the newest commit of the branch, or soon, is not known to be durable
 }
 
 type record struct {
@@ -59,7 +58,6 @@ func (q *queue) record(ops []writer.Op, done func(), base hash, now time.Time) {
 	q.held += held
 	q.records = append(q.records, record{ops, done, base, held})
 	q.recorded++
-	q.operations += len(ops)
 }
 
 // contents is how many bytes were written by operations.
@@ -85,7 +83,13 @@ func (q *queue) edited(paths []string, now time.Time) {
 	}
 }
 
-func (q *queue) pending() int { return q.operations + len(q.edits) + len(q.flight) }
+func (q *queue) pending() int {
+	n := len(q.edits) + len(q.flight)
+	for _, r := range q.records {
+		n += len(r.ops)
+	}
+	return n
+}
 
 // nextRecords returns the records of the next commit, without removing them.
 func (q *queue) nextRecords() []record {
@@ -100,7 +104,6 @@ func (q *queue) nextRecords() []record {
 // pop removes the first n records.
 func (q *queue) pop(n int, now time.Time) {
 	for _, r := range q.records[:n] {
-		q.operations -= len(r.ops)
 		q.held -= r.held
 	}
 	clear(q.records[:n])

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"mailtree/maildir/tree"
 )
 
 // repair finishes or undoes what a run that was killed left under Git's locks. It returns the paths
@@ -82,12 +84,12 @@ func (r *repository) repairRef(m *mark) error {
 	}
 	if err == nil && string(b) == m.New+"\n" {
 		if fi, err := os.Lstat(r.path("HEAD.lock")); err == nil && fi.Mode().IsRegular() && fi.Size() == 0 {
-			err = ignoreGone(os.Remove(r.path("HEAD.lock")))
+			err = tree.IgnoreGone(os.Remove(r.path("HEAD.lock")))
 			if err != nil {
 				return err
 			}
 		}
-		if err := ignoreGone(os.Remove(lock)); err != nil {
+		if err := tree.IgnoreGone(os.Remove(lock)); err != nil {
 			return err
 		}
 	}

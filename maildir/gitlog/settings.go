@@ -2,6 +2,7 @@ package gitlog
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -70,27 +71,12 @@ func parseConfig(b []byte) (c *config.Config, err error) {
 func (s settings) person() (id string, err error) {
 	name, mail := s.name, s.mail
 	for _, file := range userConfigs() {
-		if name != "" && mail != "" {
-			break
-		}
 		b, err := readSmall(file)
 		if transient(err) {
 			return "", err
 		}
-		if err != nil {
-			continue
-		}
-		c, err := parseConfig(b)
-		if err != nil {
-			continue
-		}
-		user := c.Section("user")
-		if name == "" {
-			name = user.Option("name")
-		}
-		if mail == "" {
-			mail = user.Option("email")
-		}
+		user := readSettings(b) // of a file that is none, nothing
+		name, mail = cmp.Or(name, user.name), cmp.Or(mail, user.mail)
 	}
 	if identityPart(name) == "" {
 		return "", nil
