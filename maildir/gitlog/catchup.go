@@ -1,7 +1,6 @@
 package gitlog
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -127,7 +126,7 @@ func (r *repository) differences(ctx context.Context, folders ...string) (found 
 		return nil, err
 	}
 	defer w.Close()
-	args := []string{"status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules", "--"}
+	args := []string{"status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules", "--"}
 	if slices.Contains(folders, "") {
 		folders = nil
 	}
@@ -149,19 +148,11 @@ func (r *repository) differences(ctx context.Context, folders ...string) (found 
 	return found, err
 }
 
-// changedPath is the path of a line of git status where the work tree differs from the index; "" where
-// it does not, or where a nested repository lies. Of an entry there are eight fields before the path.
+// changedPath is the path of a line of git status, "XY PATH", where the work tree differs from the index; "" where it
+// does not, or where a nested repository lies.
 func changedPath(record []byte) string {
-	switch {
-	case bytes.HasPrefix(record, []byte("? ")):
-		if record[len(record)-1] == '/' {
-			return ""
-		}
-		return string(record[2:])
-	case bytes.HasPrefix(record, []byte("1 ")) && len(record) > 3 && record[3] != '.':
-		if f := bytes.SplitN(record, []byte(" "), 9); len(f) == 9 {
-			return string(f[8])
-		}
+	if len(record) < 4 || record[1] == ' ' || record[len(record)-1] == '/' {
+		return ""
 	}
-	return ""
+	return string(record[3:])
 }

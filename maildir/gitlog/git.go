@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -307,13 +306,9 @@ func findGit() (string, error) {
 
 // isRecent reports whether a version of Git can do what is asked of it.
 func isRecent(version string) bool {
-	parts := strings.SplitN(version, ".", 3)
-	if len(parts) < 2 {
-		return false
-	}
-	major, err1 := strconv.Atoi(parts[0])
-	minor, err2 := strconv.Atoi(parts[1])
-	return err1 == nil && err2 == nil && (major > 2 || major == 2 && minor >= 38)
+	var major, minor int
+	_, err := fmt.Sscanf(version, "%d.%d", &major, &minor)
+	return err == nil && (major > 2 || major == 2 && minor >= 38)
 }
 
 // noProgram says that there is no Git.

@@ -115,21 +115,10 @@ func (i *importer) commit(base hash, c commitFor, makes []version) error {
 	return nil
 }
 
+var quoted = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+
 // quotePath writes a path as fast-import reads it.
-func quotePath(path string) string {
-	if strings.IndexFunc(path, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' || r == 0x7f }) < 0 {
-		return path
-	}
-	b := []byte{'"'}
-	for _, c := range []byte(path) {
-		if c < ' ' || c == '"' || c == '\\' || c == 0x7f {
-			b = fmt.Appendf(b, "\\%03o", c)
-		} else {
-			b = append(b, c)
-		}
-	}
-	return string(append(b, '"'))
-}
+func quotePath(path string) string { return `"` + quoted.Replace(path) + `"` }
 
 // finish waits until all objects are durable and returns the newest commit.
 func (i *importer) finish() (newest hash, err error) {

@@ -133,21 +133,14 @@ var errDamaged = errors.New("damaged tree object")
 // that is damaged.
 func eachEntry(data []byte, fn func(name []byte, e entry)) error {
 	for len(data) > 0 {
-		space := bytes.IndexByte(data, ' ')
-		if space < 1 {
+		head, rest, _ := bytes.Cut(data, []byte{0})
+		mode, name, _ := bytes.Cut(head, []byte{' '})
+		n, err := strconv.ParseUint(string(mode), 8, 32)
+		if err != nil || n == 0 || len(name) == 0 || len(rest) < len(hash{}) {
 			return errDamaged
 		}
-		nul := bytes.IndexByte(data[space:], 0)
-		if nul < 2 || len(data) < space+nul+1+len(hash{}) {
-			return errDamaged
-		}
-		mode, err := strconv.ParseUint(string(data[:space]), 8, 32)
-		if err != nil || mode == 0 {
-			return errDamaged
-		}
-		end := space + nul + 1 + len(hash{})
-		fn(data[space+1:space+nul], entry{uint32(mode), hash(data[end-len(hash{}) : end])})
-		data = data[end:]
+		fn(name, entry{uint32(n), hash(rest[:len(hash{})])})
+		data = rest[len(hash{}):]
 	}
 	return nil
 }
