@@ -19,7 +19,7 @@ func (l *Log) Authored(ctx context.Context, agent string, n int) ([]history.Comm
 		return nil, err
 	}
 	var found []history.Commit
-	err = repo.eachCommit(ctx, at.commit.String(), func(c *commit) error {
+	err = repo.eachCommit(at.commit, func(c *commit) error {
 		if c.author == l.agent(agent) {
 			found = append(found, c.told())
 		}

@@ -105,7 +105,7 @@ func (l *Log) missed(ctx context.Context, before uint64) (found []string, more b
 		return nil, false, err
 	}
 	defer repo.Close()
-	found, err = repo.differences(ctx)
+	found, err = repo.differences()
 	if errors.Is(err, errFull) {
 		return found, true, nil
 	}
@@ -117,7 +117,7 @@ var errFull = errors.New("enough for one commit")
 // differences are the paths at which the tree is not as the index says, and the files that are not in it
 // and not ignored: those below folders, where any are named. Nested repositories are not entered. Errors:
 // errFull after mostFound of them.
-func (r *repository) differences(ctx context.Context, folders ...string) (found []string, err error) {
+func (r *repository) differences(folders ...string) (found []string, err error) {
 	if err := r.copyExclude(); err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func (r *repository) differences(ctx context.Context, folders ...string) (found 
 	if slices.Contains(folders, "") {
 		folders = nil
 	}
-	err = r.stream(ctx, nil, func(record []byte) error {
+	err = r.stream(nil, func(record []byte) error {
 		path := changedPath(record)
 		if path == "" || !committable(path) {
 			return nil
@@ -144,7 +144,7 @@ func (r *repository) differences(ctx context.Context, folders ...string) (found 
 			return errFull
 		}
 		return nil
-	}, []string{"GIT_LITERAL_PATHSPECS=1"}, append(args, folders...)...)
+	}, append(args, folders...)...)
 	return found, err
 }
 

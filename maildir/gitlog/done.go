@@ -68,7 +68,7 @@ func (l *Log) eachDone(ctx context.Context, f func(*repository, *commit, []histo
 	if err != nil {
 		return err
 	}
-	return repo.eachCommit(ctx, tip.String(), func(c *commit) error { return f(repo, c, recordedOps(c.message)) },
+	return repo.eachCommit(tip, func(c *commit) error { return f(repo, c, recordedOps(c.message)) },
 		"--first-parent", "-n", strconv.Itoa(lookDone))
 }
 

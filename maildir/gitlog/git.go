@@ -125,6 +125,9 @@ func (r *repository) command(ctx context.Context, args ...string) (*exec.Cmd, er
 	c.Dir = r.dir
 	c.Env = append(c.Env, "GIT_OBJECT_DIRECTORY="+r.path("objects"), "GIT_WORK_TREE="+r.dir,
 		"GIT_INDEX_FILE="+r.path("index"), "GIT_OPTIONAL_LOCKS=0")
+	if args[0] != "check-ignore" { // which takes no patterns, and refuses to be told so
+		c.Env = append(c.Env, "GIT_LITERAL_PATHSPECS=1")
+	}
 	return c, nil
 }
 
@@ -145,10 +148,10 @@ func (r *repository) run(in io.Reader, env []string, args ...string) (said []byt
 
 // stream runs a git command that reads in and tells records which end with NUL, and calls each for every one
 // until that returns an error, which stream returns unless it is errFound. each does not keep the record.
-func (r *repository) stream(ctx context.Context, in io.Reader, each func(record []byte) error, env []string, args ...string) error {
-	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+func (r *repository) stream(in io.Reader, each func(record []byte) error, args ...string) error {
+	ctx, cancel := context.WithTimeout(r.ctx, lookLimit)
 	defer cancel()
-	warned, err := r.execute(ctx, in, func(out io.Reader) error { return eachRecord(out, each) }, env, args...)
+	warned, err := r.execute(ctx, in, func(out io.Reader) error { return eachRecord(out, each) }, nil, args...)
 	switch {
 	case errors.Is(err, errFound):
 		return nil

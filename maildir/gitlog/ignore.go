@@ -63,10 +63,10 @@ func (p *plan) ignored(paths []string) (map[string]bool, error) {
 	if err := p.repo.copyExclude(); err != nil || len(paths) == 0 {
 		return out, err
 	}
-	err := p.repo.stream(p.repo.ctx, strings.NewReader(strings.Join(paths, "\x00")), func(path []byte) error {
+	err := p.repo.stream(strings.NewReader(strings.Join(paths, "\x00")), func(path []byte) error {
 		out[string(path)] = true
 		return nil
-	}, nil, "check-ignore", "-z", "--stdin", "--no-index")
+	}, "check-ignore", "-z", "--stdin", "--no-index")
 	if failed, none := (*gitError)(nil), (*exec.ExitError)(nil); errors.As(err, &failed) && errors.As(err, &none) && none.ExitCode() == 1 {
 		err = unread(failed.said)
 	}

@@ -282,11 +282,11 @@ func (r *repository) staged(at hash, wanted func(path []byte) bool) (map[string]
 // sparse tells which paths of the index are meant to be missing on disk.
 func (r *repository) sparse() (map[string]bool, error) {
 	found := map[string]bool{}
-	err := r.stream(r.ctx, nil, func(record []byte) error {
+	err := r.stream(nil, func(record []byte) error {
 		if path, ok := bytes.CutPrefix(record, []byte("S ")); ok {
 			found[string(path)] = true
 		}
 		return nil
-	}, nil, "ls-files", "-z", "-t")
+	}, "ls-files", "-z", "-t")
 	return found, err
 }

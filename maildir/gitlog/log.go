@@ -138,7 +138,7 @@ func (l *Log) open() error {
 	}
 	if !at.commit.IsZero() {
 		l.known = at.commit
-		if c, err := repo.commit(at.commit.String()); err == nil {
+		if c, err := repo.commit(at.commit); err == nil {
 			l.last = c.made
 		}
 	}

@@ -96,7 +96,7 @@ func (p *plan) name(paths []string) error {
 	if len(folders) == 0 {
 		return nil
 	}
-	found, err := p.repo.differences(p.repo.ctx, folders...)
+	found, err := p.repo.differences(folders...)
 	for _, path := range found {
 		p.add(path)
 	}

@@ -37,15 +37,13 @@ type commit struct {
 const logFormat = "--format=tformat:%H%x00%P%x00%ct%x00%an <%ae>%x00%B"
 
 // eachCommit calls fn for a commit and those before it, as git log tells them: newest first, with args.
-func (r *repository) eachCommit(ctx context.Context, tip string, fn func(*commit) error, args ...string) error {
-	if tip == (hash{}).String() {
+func (r *repository) eachCommit(tip hash, fn func(*commit) error, args ...string) error {
+	if tip.IsZero() {
 		return nil
 	}
 	var f []string
-	args = slices.Concat([]string{"log", "-z", logFormat, "--no-color", "--no-show-signature", "--encoding=UTF-8"},
-		args[:len(args):len(args)])
-	args = slices.Insert(args, 6, tip)
-	return r.stream(ctx, nil, func(field []byte) error {
+	args = slices.Concat([]string{"log", "-z", logFormat, "--no-color", "--no-show-signature", "--encoding=UTF-8", tip.String()}, args)
+	return r.stream(nil, func(field []byte) error {
 		f = append(f, string(field))
 		if len(f) < 5 {
 			return nil
@@ -56,12 +54,12 @@ func (r *repository) eachCommit(ctx context.Context, tip string, fn func(*commit
 		}
 		f = f[:0]
 		return fn(c)
-	}, []string{"GIT_LITERAL_PATHSPECS=1"}, args...)
+	}, args...)
 }
 
 // commit reads one commit, which has that name.
-func (r *repository) commit(name string) (found *commit, err error) {
-	err = r.eachCommit(r.ctx, name, func(c *commit) error { found = c; return nil }, "-n", "1")
+func (r *repository) commit(name hash) (found *commit, err error) {
+	err = r.eachCommit(name, func(c *commit) error { found = c; return nil }, "-n", "1")
 	if err == nil && found == nil {
 		err = errNoObject
 	}
@@ -83,7 +81,7 @@ func (l *Log) Walk(ctx context.Context, q history.Query, each func(*history.Revi
 	w := &walk{repo: repo, q: q}
 	defer w.files.hangUp()
 	looked, older, told := 0, 0, time.Now()
-	err = repo.eachCommit(ctx, tip.String(), func(c *commit) error {
+	err = repo.eachCommit(tip, func(c *commit) error {
 		if looked++; q.Progress != nil && time.Since(told) > progressEvery {
 			told = time.Now()
 			q.Progress(looked, c.made)
@@ -190,7 +188,7 @@ func (w *walk) change(c *commit, path string, old, now entry) history.FileChange
 	f.Content = func() ([]byte, error) { return w.repo.read("blob", shown.Hash.String()) }
 	f.Patch = func() (string, error) {
 		from, to := c.sides()
-		text, err := w.repo.run(nil, []string{"GIT_LITERAL_PATHSPECS=1"}, "diff-tree", "-p", "--full-index", "--no-renames", from, to, "--", path)
+		text, err := w.repo.run(nil, nil, "diff-tree", "-p", "--full-index", "--no-renames", from, to, "--", path)
 		return string(text), err
 	}
 	return f
@@ -247,18 +245,18 @@ func (l *Log) AsOf(ctx context.Context, at history.Moment, folder string, show f
 	_ = l.commitWaiting(ctx) // the history is read in any case
 	repo := l.newRepository(ctx, newMemory())
 	defer repo.Close()
-	c, err := repo.commitAt(ctx, at)
+	c, err := repo.commitAt(at)
 	if err != nil {
 		return err
 	}
 	var all []history.OldFile
-	err = repo.stream(ctx, nil, func(record []byte) error {
+	err = repo.stream(nil, func(record []byte) error {
 		meta, path, _ := strings.Cut(string(record), "\t")
 		if f := strings.Fields(meta); len(f) == 3 && f[1] == "blob" && strings.HasPrefix(path+"/", folder+"/") {
 			all = append(all, history.OldFile{Path: path, Content: func() ([]byte, error) { return repo.read("blob", f[2]) }})
 		}
 		return nil
-	}, []string{"GIT_LITERAL_PATHSPECS=1"}, "ls-tree", "-r", "-z", c.name.String(), folder)
+	}, "ls-tree", "-r", "-z", c.name.String(), folder)
 	if err != nil {
 		return err
 	}
@@ -275,14 +273,14 @@ func (c *commit) told() history.Commit {
 var errFound = errors.New("found")
 
 // commitAt finds the commit of a moment.
-func (r *repository) commitAt(ctx context.Context, at history.Moment) (*commit, error) {
+func (r *repository) commitAt(at history.Moment) (*commit, error) {
 	unknown := &refusal.Error{
 		What:  refusal.NotFound("The history has no commit {name} {arg}: give a name as the history shows it, or a time."),
 		Field: refusal.Moment,
 		Name:  at.Commit,
 	}
 	if plumbing.IsHash(at.Commit) {
-		c, err := r.commit(at.Commit)
+		c, err := r.commit(plumbing.NewHash(at.Commit))
 		if err != nil {
 			return nil, unknown
 		}
@@ -292,7 +290,7 @@ func (r *repository) commitAt(ctx context.Context, at history.Moment) (*commit, 
 	if err != nil {
 		return nil, err
 	}
-	found, several, first, err := r.findCommit(ctx, head.commit, at)
+	found, several, first, err := r.findCommit(head.commit, at)
 	switch {
 	case err != nil:
 		return nil, err
@@ -303,7 +301,7 @@ func (r *repository) commitAt(ctx context.Context, at history.Moment) (*commit, 
 			Name:  at.Commit,
 		}
 	case !found.IsZero():
-		return r.commit(found.String())
+		return r.commit(found)
 	case at.Commit != "":
 		return nil, unknown
 	}
@@ -317,11 +315,11 @@ func (r *repository) commitAt(ctx context.Context, at history.Moment) (*commit, 
 
 // findCommit finds the newest commit of a moment among those at and before tip, and whether there are
 // several that a name may stand for. first is the time of the oldest.
-func (r *repository) findCommit(ctx context.Context, tip hash, at history.Moment) (found hash, several bool, first time.Time, err error) {
+func (r *repository) findCommit(tip hash, at history.Moment) (found hash, several bool, first time.Time, err error) {
 	if tip.IsZero() {
 		return found, false, first, nil
 	}
-	err = r.stream(ctx, nil, func(record []byte) error {
+	err = r.stream(nil, func(record []byte) error {
 		name, made, _ := bytes.Cut(record, []byte(" "))
 		first = unixTime(string(made))
 		switch {
@@ -336,6 +334,6 @@ func (r *repository) findCommit(ctx context.Context, tip hash, at history.Moment
 		}
 		found = plumbing.NewHash(string(name))
 		return nil
-	}, nil, "log", "-z", "--format=tformat:%H %ct", tip.String())
+	}, "log", "-z", "--format=tformat:%H %ct", tip.String())
 	return found, several, first, err
 }
