@@ -84,9 +84,7 @@ func TestMessageFields(t *testing.T) {
 		Attachments: []format.Attachment{{Type: "file", Path: "attachments/aa/a.html"}},
 		HTML:        "attachments/aa/a.html",
 		Key:         "k",
-		Auth:        "dmarc:example.org",
-		Door:        format.DoorGateway,
-		Terminal:    true,
+		Origin:      format.Origin{Auth: "dmarc:example.org", Door: format.DoorGateway, Terminal: true},
 		MediaType:   format.PlainText,
 		Body:        "text",
 	}

@@ -23,12 +23,11 @@ type Amendable struct {
 
 // Amendment is what a message is to say from now on.
 type Amendment struct {
-	Agent      string // who changes it
-	ID         string
-	Text       string // as of Amendable, changed
-	Version    string // as of Amendable; "": whatever the message says now
-	Auth, Door string // as of Draft
-	Terminal   bool   // as of Draft
+	Agent   string // who changes it
+	ID      string
+	Text    string // as of Amendable, changed
+	Version string // as of Amendable; "": whatever the message says now
+	format.Origin
 }
 
 // Amended is a message that was changed.
@@ -119,18 +118,16 @@ func (p *Project) planAmendment(g *writer.Group, tx *writer.Tx, a *Amendment) (*
 		done.Same = true
 		return done, nil
 	}
-	done.Auth, done.Door, done.Terminal = "", "", false
+	done.Origin = format.Origin{}
 	if m.From == a.Agent {
-		done.Project, done.Auth, done.Door, done.Terminal = p.name(), a.Auth, a.Door, a.Terminal
+		done.Project, done.Origin = p.name(), a.Origin
 	}
 	if err := p.planCopies(g, tx, copySum(a.ID, shown), done); err != nil {
 		return nil, err
 	}
 	done.Readers, err = p.planTelling(g, tx, row, &format.Message{
-		From:     a.Agent,
-		Auth:     a.Auth,
-		Door:     a.Door,
-		Terminal: a.Terminal,
+		From:   a.Agent,
+		Origin: a.Origin,
 	})
 	return done, err
 }

@@ -10,6 +10,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
 )
 
@@ -26,8 +27,7 @@ func TestAmend(t *testing.T) {
 		BCC:     []string{"Dan"},
 		Subject: "Old",
 		Body:    "zebra",
-		Auth:    "uid:1",
-		Door:    "http",
+		Origin:  format.Origin{Auth: "uid:1", Door: "http"},
 	})
 	for _, agent := range []string{"Bob", "Dan"} {
 		if _, err := p.Acknowledge(t.Context(), agent, m.ID); err != nil {
@@ -53,8 +53,7 @@ func TestAmend(t *testing.T) {
 		ID:      m.ID,
 		Text:    strings.ReplaceAll(strings.ReplaceAll(now.Text, "zebra", "camel"), "Old", "New"),
 		Version: now.Version,
-		Auth:    "uid:2",
-		Door:    "cli",
+		Origin:  format.Origin{Auth: "uid:2", Door: "cli"},
 	}
 	a, err := p.Amend(t.Context(), change)
 	if err != nil || !slices.Equal(a.Readers, []string{"Bob", "Dan"}) || !slices.Equal(a.Left, []string{edited.CopyPath}) {
@@ -108,7 +107,7 @@ func TestAmendAnothers(t *testing.T) {
 	s := storetest.Open(t, storetest.Config{})
 	p := projectIn(t, s.Store, "Ann", "Bob")
 	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "zebra"})
-	a, err := p.Amend(t.Context(), maildir.Amendment{Agent: "Bob", ID: m.ID, Text: "---json\n{}\n---\ncamel", Auth: "uid:2"})
+	a, err := p.Amend(t.Context(), maildir.Amendment{Agent: "Bob", ID: m.ID, Text: "---json\n{}\n---\ncamel", Origin: format.Origin{Auth: "uid:2"}})
 	if err != nil || !slices.Equal(a.Readers, []string{"Ann"}) {
 		t.Fatalf("%+v, %v", a, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/hook"
 )
 
@@ -94,7 +95,7 @@ func TestTrust(t *testing.T) {
 			}
 		}, maildir.Untrusted, "token"},
 	} {
-		m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, BCC: []string{"Cat"}, Subject: "s", Body: "text", Auth: tt.auth})
+		m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, BCC: []string{"Cat"}, Subject: "s", Body: "text", Origin: format.Origin{Auth: tt.auth}})
 		if tt.spoil != nil {
 			tt.spoil(t, p.Tree().Dir(), m)
 			if err := p.Rescan(t.Context()); err != nil {

@@ -15,7 +15,7 @@ type Freeing struct {
 	Agent           string // who releases it
 	Holder, Pattern string // of the claim
 	Reason          string // told to its holder; "": none
-	Auth, Door      string // of that message, as of Draft
+	format.Origin          // of that message
 }
 
 // Free releases the live claim of another agent, and tells its holder why, in one operation of the
@@ -29,8 +29,7 @@ func (p *Project) Free(ctx context.Context, f Freeing) (*format.Message, error) 
 		To:      []string{f.Holder},
 		Subject: format.Cut("Your claim of "+f.Pattern+" is released", format.MaxSubject),
 		Body:    cmp.Or(f.Reason, "No reason was given."),
-		Auth:    f.Auth,
-		Door:    f.Door,
+		Origin:  f.Origin,
 	}
 	if err := d.check(); err != nil {
 		return nil, err

@@ -83,7 +83,7 @@ func (p *Project) advise(ctx context.Context, a advice) error {
 			Subject:    a.subject,
 			Importance: format.Normal,
 			Key:        a.about,
-			Auth:       "uid:" + strconv.Itoa(p.store.cfg.User()),
+			Origin:     format.Origin{Auth: "uid:" + strconv.Itoa(p.store.cfg.User())},
 			Body:       a.body,
 		}, nil)
 	}

@@ -29,7 +29,7 @@ func TestVerified(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "text", Auth: "token"})
+	m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "text", Origin: format.Origin{Auth: "token"}})
 	row, err := p.Message(t.Context(), m.ID)
 	if err != nil {
 		t.Fatal(err)

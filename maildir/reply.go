@@ -20,8 +20,7 @@ type ReplyDraft struct {
 	Attachments   []string
 	WorkDir       string // as of Draft
 	Key           string
-	Auth, Door    string // as of Draft
-	Terminal      bool   // as of Draft
+	format.Origin
 	Variants
 	Images *attachment.Images // as of Draft
 }
@@ -57,9 +56,7 @@ func (p *Project) replyDraft(ctx context.Context, d ReplyDraft) (*Draft, error) 
 		WorkDir:     d.WorkDir,
 		Images:      d.Images,
 		Key:         d.Key,
-		Auth:        d.Auth,
-		Door:        d.Door,
-		Terminal:    d.Terminal,
+		Origin:      d.Origin,
 		Variants:    d.Variants,
 	}
 	if n.Importance == "" && d.AckRequired && (orig.Importance == format.High || orig.Importance == format.Urgent) {

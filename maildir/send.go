@@ -29,9 +29,7 @@ type Draft struct {
 	WorkDir       string   // absolute folder that the sender works in, which tells the work tree; "" or any other: the main one
 	Key           string   // idempotency key
 	Bounded       bool     // refuse where a recipient has Config.MailboxDepth unread messages
-	Auth          string   // how the caller was known: "none" (default), "token", "uid:N"
-	Door          string   // through what the draft came: format.DoorHTTP …; "": the server made it
-	Terminal      bool     // the process behind format.DoorCLI has a controlling terminal
+	format.Origin
 	Variants
 	Images *attachment.Images // what becomes of images in the body; nil: it is sent as it is
 
@@ -306,9 +304,7 @@ func (d *Draft) message(project string, files []attachment.File) format.Message 
 		InReplyTo:   d.InReplyTo,
 		References:  d.References,
 		Key:         d.Key,
-		Auth:        d.Auth,
-		Door:        d.Door,
-		Terminal:    d.Terminal,
+		Origin:      d.Origin,
 		Body:        d.Body,
 	}
 	if m.Importance == "" {
@@ -361,7 +357,7 @@ func (p *Project) sentBefore(ctx context.Context, m *format.Message) (*format.Me
 // how the server got them.
 func contentOf(m *format.Message) []byte {
 	c := *m
-	c.ID, c.Seal, c.Auth, c.Door, c.Terminal, c.Created = "", "", "", "", false, time.Time{}
+	c.ID, c.Seal, c.Origin, c.Created = "", "", format.Origin{}, time.Time{}
 	c.To, c.CC, c.BCC = sorted(m.To), sorted(m.CC), sorted(m.BCC)
 	return format.FormatMessage(&c)
 }

@@ -49,11 +49,10 @@ var texts = []format.Kind{format.KindCanonical, format.KindInbox, format.KindOut
 
 // Undoing says what is taken back.
 type Undoing struct {
-	Agent      string // whose operation
-	ID         string // the newest on this message, which may be shortened; "": on any
-	Verb       string // the newest that is called so; "": whatever it is called
-	Auth, Door string // of the notice, as of Draft
-	Terminal   bool
+	Agent         string // whose operation
+	ID            string // the newest on this message, which may be shortened; "": on any
+	Verb          string // the newest that is called so; "": whatever it is called
+	format.Origin        // of the notice
 }
 
 // Undone is what was taken back.
@@ -155,11 +154,9 @@ func (p *Project) planWithdrawal(g *writer.Group, tx *writer.Tx, u *Undoing, und
 	}
 	undone.Readers = gone.Readers()
 	return p.planNotice(g, tx, &gone.MessageRow, undone.Readers, &format.Message{
-		From:     u.Agent,
-		Subject:  "Withdrawn: " + format.Cut(gone.Subject, format.MaxSubject-20),
-		Auth:     u.Auth,
-		Door:     u.Door,
-		Terminal: u.Terminal,
+		From:    u.Agent,
+		Subject: "Withdrawn: " + format.Cut(gone.Subject, format.MaxSubject-20),
+		Origin:  u.Origin,
 		Body: fmt.Sprintf("%s has withdrawn the message %s, which you have read:\n\n    %s\n\nIt is no longer in the mail. Do not rely "+
 			"on what it says.\n", u.Agent, gone.ID, format.Printable(gone.Subject)),
 	})
@@ -176,10 +173,8 @@ func (p *Project) planUnamending(g *writer.Group, tx *writer.Tx, u *Undoing, und
 		return err
 	}
 	undone.Readers, err = p.planTelling(g, tx, row, &format.Message{
-		From:     u.Agent,
-		Auth:     u.Auth,
-		Door:     u.Door,
-		Terminal: u.Terminal,
+		From:   u.Agent,
+		Origin: u.Origin,
 	})
 	return err
 }

@@ -20,8 +20,7 @@ func TestMachineSeal(t *testing.T) {
 		To:      []string{"Bob"},
 		Subject: "s",
 		Body:    "text",
-		Auth:    "uid:1000",
-		Door:    format.DoorPage, // where a person sits is for that machine to say
+		Origin:  format.Origin{Auth: "uid:1000", Door: format.DoorPage}, // where a person sits is for that machine to say
 	})
 	key, err := keys.Own(maildir.StoreOf(there).Root())
 	if err != nil {
@@ -85,12 +84,10 @@ func TestPerson(t *testing.T) {
 		{"dmarc:example.org", format.DoorGateway, false, "dmarc example.org"},
 	} {
 		m := send(t, p, maildir.Draft{
-			From:     "Ann",
-			To:       []string{"Ann"},
-			Body:     "text",
-			Auth:     tt.auth,
-			Door:     tt.door,
-			Terminal: tt.terminal,
+			From:   "Ann",
+			To:     []string{"Ann"},
+			Body:   "text",
+			Origin: format.Origin{Auth: tt.auth, Door: tt.door, Terminal: tt.terminal},
 		})
 		d := inbox(t, p, "Ann").Messages[0]
 		if by, ok := maildir.StoreOf(p).Verified(&d.Message); !ok || d.ID != m.ID || by.String() != tt.want {

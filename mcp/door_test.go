@@ -62,9 +62,9 @@ func TestDoors(t *testing.T) {
 		status int
 		want   string
 	}{
-		{at("/agents/ann/mcp"), 200, `"structuredContent":{"auth":"none","uid":-2,"root":false,"door":"http","here":true,"agent":"ann"}`},
+		{at("/agents/ann/mcp"), 200, `"structuredContent":{"auth":"none","door":"http","uid":-2,"root":false,"here":true,"agent":"ann"}`},
 		{at("/agents/ann/mcp/"), 200, `"agent":"ann"}`},
-		{at("/agents/bob/mcp/?project=%2Fabs%2Fshop") + "\nAuthorization: Bearer tok", 200, `{"auth":"token","uid":-2,"root":false,"door":"http","here":true,"agent":"bob","project":"/abs/shop"}`},
+		{at("/agents/bob/mcp/?project=%2Fabs%2Fshop") + "\nAuthorization: Bearer tok", 200, `{"auth":"token","door":"http","uid":-2,"root":false,"here":true,"agent":"bob","project":"/abs/shop"}`},
 		{at("/agents/ann/mcp") + "\nAuthorization: Bearer no", 401, `not this server's`},
 		{at("/agents/ann/mcp") + session, 200, `"agent":"ann"}`},
 		{at("/agents/bob/mcp") + session, 200, `"agent":"bob"}`}, // the request counts, not the session

@@ -67,11 +67,9 @@ type Undone struct {
 func (s *Server) undo(ctx context.Context, p *maildir.Project, ask *MessageAsk) (any, error) {
 	by := tool.CallerOf(ctx)
 	u, err := p.Undo(ctx, maildir.Undoing{
-		Agent:    ask.Agent,
-		ID:       ask.ID,
-		Auth:     by.Auth,
-		Door:     by.Door,
-		Terminal: by.Terminal,
+		Agent:  ask.Agent,
+		ID:     ask.ID,
+		Origin: by.Origin,
 	})
 	if err != nil {
 		return nil, err
@@ -113,13 +111,11 @@ type Amended struct {
 func (s *Server) amend(ctx context.Context, p *maildir.Project, ask *MessageAsk) (any, error) {
 	by := tool.CallerOf(ctx)
 	a, err := p.Amend(ctx, maildir.Amendment{
-		Agent:    ask.Agent,
-		ID:       ask.ID,
-		Text:     ask.Text,
-		Version:  ask.Version,
-		Auth:     by.Auth,
-		Door:     by.Door,
-		Terminal: by.Terminal,
+		Agent:   ask.Agent,
+		ID:      ask.ID,
+		Text:    ask.Text,
+		Version: ask.Version,
+		Origin:  by.Origin,
 	})
 	if err != nil {
 		return nil, err

@@ -122,11 +122,11 @@ func TestSocket(t *testing.T) {
 	yielded := make(chan bool, 1)
 	s := serveSocket(t, path, false, Config{Token: "tok", RequireToken: true, Yield: func() { yielded <- true }})
 	uid := strconv.Itoa(os.Geteuid())
-	me := `"structuredContent":{"auth":"uid:` + uid + `","uid":` + uid + `,"root":` + strconv.FormatBool(uid == "0") + `,"via":"socket","door":"stdio","here":true`
+	me := `"structuredContent":{"auth":"uid:` + uid + `","door":"stdio","uid":` + uid + `,"root":` + strconv.FormatBool(uid == "0") + `,"via":"socket","here":true`
 	want := []asked{
 		{"POST /toolset/whoami/mcp", callWhoami, 200, me + `}`},
 		{"POST /toolset/open/mcp", callWhoami, 200, me + `}`},
-		{"POST /toolset/whoami/mcp\nMailtree-Hello: " + `{"agent":"ann","project":"/p","work_tree":"/w","dir":"/w/d","tmux":"t","pane":"%1","uid":7,"auth":"uid:7","root":true,"via":"","door":"page"}`, callWhoami,
+		{"POST /toolset/whoami/mcp\nMailtree-Hello: " + `{"agent":"ann","project":"/p","work_tree":"/w","dir":"/w/d","tmux":"t","pane":"%1","uid":7,"auth":"uid:7","door":"page","root":true,"via":""}`, callWhoami,
 			200, me + `,"agent":"ann","project":"/p","work_tree":"/w","dir":"/w/d","tmux":"t","pane":"%1"}`},
 		{"POST /toolset/whoami/mcp\nMailtree-Hello: x", callWhoami, 400, "not JSON"},
 		{"POST /toolset/whoami/mcp\nMailtree-Caller: " + `{"agent":"ann"}`, callWhoami, 200, me + `}`},
@@ -185,7 +185,7 @@ func TestOtherUser(t *testing.T) {
 	dir := guesttest.Dir(t)
 	path := filepath.Join(dir, "s.sock")
 	s := serveSocket(t, path, true, Config{Yield: func() { t.Error("a guest stopped the server") }})
-	const me = `"structuredContent":{"auth":"uid:65533","uid":65533,"root":false,"via":"socket","door":"stdio","here":true`
+	const me = `"structuredContent":{"auth":"uid:65533","door":"stdio","uid":65533,"root":false,"via":"socket","here":true`
 	want := []asked{
 		{"POST /toolset/open/mcp", callWhoami, 200, me + `}`},
 		{"POST /toolset/open/mcp\nMailtree-Hello: " + `{"agent":"ann","uid":0,"root":true,"auth":"uid:0"}`, callWhoami, 200, me + `,"agent":"ann"}`},

@@ -9,7 +9,6 @@ import (
 
 	"mailtree/maildir"
 	"mailtree/maildir/claim"
-	"mailtree/maildir/format"
 	"mailtree/maildir/history"
 )
 
@@ -109,8 +108,7 @@ func (h *Page) release(v *view) (to string, err error) {
 		Holder:  agent,
 		Pattern: pattern,
 		Reason:  form.Get("note"),
-		Auth:    v.session.Auth,
-		Door:    format.DoorPage,
+		Origin:  v.origin(),
 	})
 	if err != nil || notice == nil {
 		return v.at("claims"), err

@@ -104,8 +104,7 @@ func (h *Page) send(v *view) (to string, err error) {
 			To:          names(form.Get("to")),
 			AckRequired: form.Get("ack") != "",
 			Key:         form.Get("key"),
-			Auth:        v.session.Auth,
-			Door:        format.DoorPage,
+			Origin:      v.origin(),
 		})
 	} else {
 		sent, err = v.p.Send(v.ctx(), maildir.Draft{
@@ -117,8 +116,7 @@ func (h *Page) send(v *view) (to string, err error) {
 			Importance:  form.Get("importance"),
 			AckRequired: form.Get("ack") != "",
 			Key:         form.Get("key"),
-			Auth:        v.session.Auth,
-			Door:        format.DoorPage,
+			Origin:      v.origin(),
 		})
 	}
 	if err != nil {
@@ -177,10 +175,9 @@ func (h *Page) mark(v *view) (to string, err error) {
 func (h *Page) undo(v *view) (to string, err error) {
 	id := v.r.PathValue("id")
 	undone, err := v.p.Undo(v.ctx(), maildir.Undoing{
-		Agent: v.Me,
-		ID:    id,
-		Auth:  v.session.Auth,
-		Door:  format.DoorPage,
+		Agent:  v.Me,
+		ID:     id,
+		Origin: v.origin(),
 	})
 	if err != nil {
 		return "", err

@@ -27,6 +27,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 //go:embed static
@@ -274,6 +275,11 @@ func (v *view) goTo(path string) error {
 }
 
 func (v *view) ctx() context.Context { return v.r.Context() }
+
+// origin is how what the person writes reached the server.
+func (v *view) origin() format.Origin {
+	return format.Origin{Auth: v.session.Auth, Door: format.DoorPage}
+}
 
 // asked is a parameter of the address.
 func (v *view) asked(name string) string { return v.r.URL.Query().Get(name) }

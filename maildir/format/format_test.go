@@ -16,7 +16,7 @@ func sample() *Message {
 	return &Message{ID: "msg_20251023_3a51c0f7b3dc3a7e", ThreadID: "TKT-123", Project: "/abs/path/backend",
 		From: "GreenCastle", To: []string{"BlueLake"}, CC: []string{},
 		Subject: `Plan <for> "users" & é`, Created: time.Date(2025, 10, 23, 15, 22, 14, 123456000, time.UTC), Importance: High, AckRequired: true,
-		Attachments: []Attachment{{Type: "file", MediaType: "image/webp", Path: "attachments/2a/2a6f.webp", Bytes: 1234, SHA1: "2a6f", Name: "d.webp"}}, Auth: "none", Body: "# Plan\n\ntext"}
+		Attachments: []Attachment{{Type: "file", MediaType: "image/webp", Path: "attachments/2a/2a6f.webp", Bytes: 1234, SHA1: "2a6f", Name: "d.webp"}}, Origin: Origin{Auth: "none"}, Body: "# Plan\n\ntext"}
 }
 
 // fromElsewhere is a message with every field that a gateway writes.

@@ -66,13 +66,19 @@ type Message struct {
 	Attachments []Attachment
 	HTML        string // path of the attachment from whose HTML Body was made; "" for none
 	Key         string // the sender's idempotency key; "" for none
-	Auth        string // how the server knew the sender: none, token, uid:N, dmarc:DOMAIN; "" in a hand-made file
-	Door        string // through what the server got it, one of the doors; "" in a hand-made file, or where it began with the server
-	Terminal    bool   // the process that came through DoorCLI had a controlling terminal
-	Seal        string // see seal.go; "" in a hand-made file
-	Digest      []byte // SHA-256 over the file without its seal; what Seal authenticates
-	MediaType   string // of the body: "" is markdown, PlainText says that it is not
-	Body        string
+	Origin
+	Seal      string // see seal.go; "" in a hand-made file
+	Digest    []byte // SHA-256 over the file without its seal; what Seal authenticates
+	MediaType string // of the body: "" is markdown, PlainText says that it is not
+	Body      string
+}
+
+// Origin is how a message, or a request that makes one, reached the server. The seal covers it. The zero
+// value stands for a file made by hand, and for what the server itself began.
+type Origin struct {
+	Auth     string `json:"auth"`               // how the server knew the sender: none, token, uid:N, dmarc:DOMAIN
+	Door     string `json:"door,omitempty"`     // one of the doors
+	Terminal bool   `json:"terminal,omitempty"` // the process that came through DoorCLI had a controlling terminal
 }
 
 // PlainText is the MediaType of a body that is not to be read as markdown.
@@ -136,7 +142,8 @@ func ParseMessage(id string, data []byte) (*Message, error) {
 		To: o.names("to"), CC: o.names("cc"), BCC: o.names("bcc"), Subject: o.text("subject"), Created: o.time("created"),
 		Importance: o.text("importance"), AckRequired: o.flag("ack_required"), InReplyTo: o.text("in_reply_to"),
 		References: o.names("references"), MessageID: o.text("message_id"), MediaType: o.text("media_type"), HTML: o.text("html"),
-		Key: o.text("key"), Auth: o.text("auth"), Door: o.text("door"), Terminal: o.flag("terminal"), Seal: o.text("seal"), Body: body,
+		Key: o.text("key"), Seal: o.text("seal"), Body: body,
+		Origin: Origin{Auth: o.text("auth"), Door: o.text("door"), Terminal: o.flag("terminal")},
 	}
 	o.decode("attachments", &m.Attachments)
 	if err := o.err; err != nil {

@@ -62,12 +62,7 @@ const maxVerified = 1 << 16
 // that nobody trusts, gives false.
 func (r *Ring) Verified(m *format.Message) (Voucher, bool) {
 	k, ok := r.keyOf(m)
-	return Voucher{
-		Auth:     m.Auth,
-		Door:     m.Door,
-		Terminal: m.Terminal,
-		Machine:  k.Name,
-	}, ok
+	return Voucher{m.Origin, k.Name}, ok
 }
 
 // keyOf returns the key whose seal the message carries; false where none that is trusted does.
@@ -111,10 +106,8 @@ func (r *Ring) believed() *trust {
 // Voucher is who vouches for a message: the store whose seal it carries, and how that store's
 // server knew the sender.
 type Voucher struct {
-	Auth     string // none, token, uid:N or dmarc:DOMAIN, as the sealing server found it
-	Door     string // through what that server got the message
-	Terminal bool   // the process behind format.DoorCLI had a controlling terminal
-	Machine  string // name of the trusted key that sealed it; "": this store's own
+	format.Origin        // as the sealing server found it
+	Machine       string // name of the trusted key that sealed it; "": this store's own
 }
 
 // SelfAsserted is what answers show of a sender for whom nobody vouches.

@@ -35,10 +35,9 @@ func (t *toolset) send() tool.Tool {
 			}
 			a.Require("recipient")
 			d := maildir.Draft{
-				To:   []string{a.Text("recipient")},
-				Body: message,
-				Auth: tool.CallerOf(ctx).Auth,
-				Door: tool.CallerOf(ctx).Door,
+				To:     []string{a.Text("recipient")},
+				Body:   message,
+				Origin: tool.CallerOf(ctx).Origin,
 			}
 			if a.Err() != nil {
 				return nil, a.Err()

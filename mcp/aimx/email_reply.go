@@ -19,8 +19,7 @@ func (t *toolset) emailReply() tool.Tool {
 				ReplyTo:  emailID(a),
 				Body:     a.Text("body"),
 				Variants: variants(a),
-				Auth:     tool.CallerOf(ctx).Auth,
-				Door:     tool.CallerOf(ctx).Door,
+				Origin:   tool.CallerOf(ctx).Origin,
 			}
 			b, err := t.box(ctx, a, "mailbox")
 			if err != nil {

@@ -39,8 +39,7 @@ func (t *toolset) emailSend() tool.Tool {
 				Body:        a.Text("body"),
 				Variants:    variants(a),
 				Attachments: a.Names("attachments"),
-				Auth:        tool.CallerOf(ctx).Auth,
-				Door:        tool.CallerOf(ctx).Door,
+				Origin:      tool.CallerOf(ctx).Origin,
 				WorkDir:     tool.CallerOf(ctx).WorkDir(""),
 			}
 			t.answers(a, &d)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"mailtree/maildir/format"
 	"mailtree/mcp/tool"
 )
 
@@ -15,7 +16,7 @@ import (
 func (d *desk) callIn(uid int, project, workTree, name, args string) *mcp.CallToolResult {
 	d.t.Helper()
 	d.caller.Store(&tool.Caller{
-		Auth:     tool.PeerAuth(uid),
+		Origin:   format.Origin{Auth: tool.PeerAuth(uid)},
 		UID:      uid,
 		Root:     uid == 0,
 		Project:  project,

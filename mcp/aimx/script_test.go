@@ -18,6 +18,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/mcp/aimx"
 	"mailtree/mcp/mail"
 	"mailtree/mcp/tool"
@@ -178,7 +179,7 @@ func (d *desk) request(who, name, args string) *mcp.CallToolResult {
 		if err != nil {
 			d.t.Fatalf("%q is nobody", who)
 		}
-		c = tool.Caller{Auth: tool.PeerAuth(uid), UID: uid, Root: uid == 0}
+		c = tool.Caller{Origin: format.Origin{Auth: tool.PeerAuth(uid)}, UID: uid, Root: uid == 0}
 	}
 	d.caller.Store(&c)
 	return d.ask(set, name, args)

@@ -39,9 +39,7 @@ func (t *Toolset) replyMessage() tool.Tool {
 				AckRequired: a.Flag("ack_required"),
 				Attachments: a.Names("attachments"),
 				Key:         a.Text("key"),
-				Auth:        tool.CallerOf(ctx).Auth,
-				Door:        tool.CallerOf(ctx).Door,
-				Terminal:    tool.CallerOf(ctx).Terminal,
+				Origin:      tool.CallerOf(ctx).Origin,
 				WorkDir:     tool.CallerOf(ctx).WorkDir(a.Text("project_key")),
 				Images:      &attachment.Images{},
 			}

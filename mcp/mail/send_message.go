@@ -46,9 +46,7 @@ func (t *Toolset) sendMessage() tool.Tool {
 				ThreadID:    a.Text("thread_id"),
 				Attachments: a.Names("attachments"),
 				Key:         a.Text("key"),
-				Auth:        tool.CallerOf(ctx).Auth,
-				Door:        tool.CallerOf(ctx).Door,
-				Terminal:    tool.CallerOf(ctx).Terminal,
+				Origin:      tool.CallerOf(ctx).Origin,
 				WorkDir:     tool.CallerOf(ctx).WorkDir(a.Text("project_key")),
 				Images:      images(a),
 			}

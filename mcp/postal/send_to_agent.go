@@ -29,8 +29,7 @@ func (t *Toolset) sendToAgent() tool.Tool {
 				Body:    a.Text("msg"),
 				Key:     a.Text("msg_id"),
 				Bounded: true,
-				Auth:    tool.CallerOf(ctx).Auth,
-				Door:    tool.CallerOf(ctx).Door,
+				Origin:  tool.CallerOf(ctx).Origin,
 			}
 			if a.Err() != nil {
 				return nil, a.Err()

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // NoUID is the UID of a caller whose user the transport does not know. It owns nothing: it is not
@@ -17,14 +18,12 @@ const NoUID = -2
 // handler asks for it with CallerOf. The server finds out Auth, UID and Here itself, and Door but for
 // format.DoorCLI on the socket; the rest is self-asserted.
 type Caller struct {
-	Auth string `json:"auth"`           // "none", "token", or "uid:N": what the seal of mail sent by it says
+	format.Origin
 	UID  int    `json:"uid"`            // user of the peer process on the Unix socket; NoUID elsewhere
 	Root bool   `json:"root"`           // the peer is uid 0
 	Via  string `json:"via,omitempty"`  // "socket" on the Unix socket, "" over TCP
-	Door string `json:"door,omitempty"` // one of format.Door…, which the seal of mail covers; "" where no transport says
 	Here bool   `json:"here,omitempty"` // it runs on the server's machine, as far as the connection tells
 
-	Terminal bool   `json:"terminal,omitempty"`  // of format.DoorCLI, as of maildir.Draft
 	Agent    string `json:"agent,omitempty"`     // who it says it is: in the path, or --as; "" when it does not
 	Project  string `json:"project,omitempty"`   // key or slug that it named: ?project=, or --project; "" when none
 	WorkTree string `json:"work_tree,omitempty"` // absolute top of the Git work tree that the bridge runs in; "" when none
@@ -63,7 +62,7 @@ func (c Caller) User() maildir.Caller { return maildir.Caller{UID: c.UID, Root: 
 func PeerAuth(uid int) string { return "uid:" + strconv.Itoa(uid) }
 
 // Unknown is a caller of whom nothing is known.
-func Unknown() Caller { return Caller{Auth: "none", UID: NoUID} }
+func Unknown() Caller { return Caller{Origin: format.Origin{Auth: "none"}, UID: NoUID} }
 
 type callerKey struct{}
 

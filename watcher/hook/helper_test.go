@@ -15,6 +15,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	hooks "mailtree/maildir/hook"
 	"mailtree/watcher/hook"
 )
@@ -116,7 +117,7 @@ func (b *bench) goOn() {
 
 func (b *bench) send(auth, subject string) string {
 	b.t.Helper()
-	m, err := b.p.Send(b.t.Context(), maildir.Draft{From: "ann", To: []string{"bob"}, Subject: subject, Body: "text", Auth: auth})
+	m, err := b.p.Send(b.t.Context(), maildir.Draft{From: "ann", To: []string{"bob"}, Subject: subject, Body: "text", Origin: format.Origin{Auth: auth}})
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	hooks "mailtree/maildir/hook"
 	"mailtree/watcher/hook"
 )
@@ -171,7 +172,7 @@ func TestSlow(t *testing.T) {
 	for i := range 20 {
 		b.send("token", fmt.Sprint(i))
 	}
-	if _, err := b.p.Send(t.Context(), maildir.Draft{From: "ann", To: []string{"cat"}, Subject: "s", Body: "b", Auth: "token"}); err != nil {
+	if _, err := b.p.Send(t.Context(), maildir.Draft{From: "ann", To: []string{"cat"}, Subject: "s", Body: "b", Origin: format.Origin{Auth: "token"}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := b.ended(1); len(got) != 1 || !strings.HasSuffix(got[0].Hook, "/cat/quick") {
@@ -310,7 +311,7 @@ func TestInputAndOutput(t *testing.T) {
 	b.hook("bob", hooks.Hook{Name: "missing", Cmd: []string{filepath.Join(b.dir, "nothere")}})
 	b.start(hook.Config{})
 	m, err := b.p.Send(t.Context(), maildir.Draft{From: "ann", To: []string{"bob"}, Subject: "s",
-		Body: strings.Repeat("x", 300_000), Auth: "token"})
+		Body: strings.Repeat("x", 300_000), Origin: format.Origin{Auth: "token"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -345,7 +346,7 @@ func TestAsOwner(t *testing.T) {
 	}
 	b.start(hook.Config{Workers: 1})
 	send := func(to string) {
-		if _, err := b.p.Send(t.Context(), maildir.Draft{From: "ann", To: []string{to}, Subject: "s", Body: "b", Auth: "token"}); err != nil {
+		if _, err := b.p.Send(t.Context(), maildir.Draft{From: "ann", To: []string{to}, Subject: "s", Body: "b", Origin: format.Origin{Auth: "token"}}); err != nil {
 			t.Fatal(err)
 		}
 	}
