@@ -2,14 +2,12 @@ package guard
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"mailtree/maildir/claim"
@@ -115,16 +113,16 @@ type check struct {
 // run holds what changes against the claims of the project that the question names, and of every
 // other whose folder lies in the work tree.
 func (c *check) run(ctx context.Context) (v Verdict, who identity, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	changes := sync.OnceValues(func() ([]changed, error) { return c.changes(ctx) })
-	go changes() // while this goroutine reads which projects there are, and their claims
 	all, err := c.projects(ctx)
 	defer func() {
 		for _, p := range all {
 			p.tree.Close()
 		}
 	}()
+	if err != nil {
+		return v, who, err
+	}
+	changes, err := c.changes(ctx)
 	if err != nil {
 		return v, who, err
 	}
@@ -143,21 +141,15 @@ func (c *check) run(ctx context.Context) (v Verdict, who identity, err error) {
 }
 
 // holdAgainst holds what changes against the claims of one project.
-func (c *check) holdAgainst(ctx context.Context, p project, changes func() ([]changed, error)) (v Verdict, who identity, err error) {
-	// Until a claim comes close, compare without regard to case; only then ask Git.
-	intent := sync.OnceValue(func() *claim.Intent {
-		all, _ := changes()
-		var paths []string
-		for _, ch := range all {
-			paths = append(paths, p.below(ch.paths)...)
-		}
-		const fold = true
-		return claim.NewIntent("", paths, fold, c.q.Now)
-	})
-	claims, damaged, err := claim.Files(p.tree, func(r *claim.Row) bool { return intent().Concerns(r) })
+func (c *check) holdAgainst(ctx context.Context, p project, changes []changed) (v Verdict, who identity, err error) {
+	var paths []string
+	for _, ch := range changes {
+		paths = append(paths, p.below(ch.paths)...)
+	}
+	const fold = true // until a claim comes close: only then Git is asked
+	claims, damaged, err := claim.Files(p.tree, claim.NewIntent("", paths, fold, c.q.Now).Concerns)
 	v.Damaged = damaged
-	all, gitErr := changes()
-	if err = errors.Join(err, gitErr); err != nil {
+	if err != nil {
 		return v, who, err
 	}
 	if len(claims) == 0 {
@@ -171,7 +163,7 @@ func (c *check) holdAgainst(ctx context.Context, p project, changes func() ([]ch
 	if err != nil {
 		return v, who, err
 	}
-	fold, err := new(repo.Codebase).IgnoresCase(dir)
+	folds, err := new(repo.Codebase).IgnoresCase(dir)
 	if err != nil {
 		return v, who, err
 	}
@@ -179,12 +171,12 @@ func (c *check) holdAgainst(ctx context.Context, p project, changes func() ([]ch
 		return v, who, err
 	}
 	v.Agent = who.name
-	for _, ch := range all {
+	for _, ch := range changes {
 		agent, err := c.author(p.tree, ch, who)
 		if err != nil {
 			return v, who, err
 		}
-		v.Blocked = merge(v.Blocked, p.blocked(claim.NewIntent(agent, p.below(ch.paths), fold, c.q.Now).Blocking(claims)))
+		v.Blocked = merge(v.Blocked, p.blocked(claim.NewIntent(agent, p.below(ch.paths), folds, c.q.Now).Blocking(claims)))
 	}
 	if c.policy.stops(who) && !c.q.ByHand {
 		p.note(c.q.Now, who, c.q.doing(), v.Blocked)

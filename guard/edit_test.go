@@ -89,7 +89,7 @@ func TestCheckEdit(t *testing.T) {
 		paths, agent, env string
 		deny, warn        string // a part of it; "" for nothing
 	}{
-		{paths: "code/docs/a.md", agent: "BlueLake", deny: "GreenCastle holds docs for another 1 h 30 min"},
+		{paths: "code/docs/a.md", agent: "BlueLake", deny: "GreenCastle holds docs for another 1h 30m"},
 		{paths: "code/docs/new/b.md", agent: "BlueLake", deny: "  docs/new/b.md\n"},
 		{paths: "code/app/a.go", agent: "BlueLake", deny: "the claim is the file " + store},
 		{paths: "code/app/a.go", agent: "BlueLake", deny: `"from_agent":"BlueLake","project_key":"` + dir + `/code"`},

@@ -36,7 +36,7 @@ func TestShellQuote(t *testing.T) {
 // written and notices any change, and a shell accepts the script.
 func TestHookIsReadBack(t *testing.T) {
 	for i, s := range odd {
-		h := &hook{Name: PrePush, Program: "/p/" + s, Guards: []guarding{{"/r/" + s, "/s/" + s, "slug"}}}
+		h := &hook{Name: PrePush, Program: "/p/" + s, Guards: [1]guarding{{"/s/" + s, "slug"}}}
 		if i%3 == 0 {
 			h.Shell = []string{"/usr/bin/env", "sh"}
 		}
@@ -95,7 +95,7 @@ func TestReportIsPlain(t *testing.T) {
 		r.damaged([]format.Problem{{Path: s, Reason: s}})
 		r.blocked([]Blocked{{Blocked: claim.Blocked{Claim: cl, Paths: []string{s}}, File: s, Project: s}}, false)
 		text := b.String()
-		if !strings.Contains(text, "for another 1 h 30 min, until 2026-01-01 01:30 UTC") {
+		if !strings.Contains(text, "for another 1h 30m, until 2026-01-01 01:30 UTC") {
 			t.Errorf("%q: %s", s, text)
 		}
 		if i := strings.IndexFunc(text, func(c rune) bool { return c < ' ' && c != '\n' || c == 0x7f || c == 0x9b || c == 0x202e }); i >= 0 {
@@ -119,18 +119,6 @@ func TestReportIsPlain(t *testing.T) {
 	}
 }
 
-func TestLasts(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		-time.Second: "1 s", time.Millisecond: "1 s", 59 * time.Second: "59 s", time.Minute: "1 min", 61 * time.Second: "2 min",
-		2 * time.Hour:              "2 h",
-		25*time.Hour + time.Minute: "1 days 1 h", 30 * 24 * time.Hour: "30 days",
-	} {
-		if got := lasts(d); got != want {
-			t.Errorf("%s: %q, want %q", d, got, want)
-		}
-	}
-}
-
 // TestInstallStops looks at the folder between the steps of an installation: either the hook from
 // before lies there whole, or ours does.
 func TestInstallStops(t *testing.T) {
@@ -144,7 +132,7 @@ func TestInstallStops(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.close()
-	g := guarding{"/r", "/s", "slug"}
+	g := guarding{"/s", "slug"}
 	check := func(step string, ours bool) {
 		t.Helper()
 		data, err := os.ReadFile(filepath.Join(dir, PreCommit))
@@ -168,11 +156,7 @@ func TestInstallStops(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("written", true)
-	h, _, err := f.ours(PreCommit)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.remove(h, "/r"); err != nil {
+	if _, err := f.remove(PreCommit); err != nil {
 		t.Fatal(err)
 	}
 	check("removed", false)

@@ -16,16 +16,14 @@ var hookScript string
 
 // hook is the data from which one of our hooks was written. The hook itself contains it.
 type hook struct {
-	Name    string     `json:"hook"`
-	Program string     `json:"program"` // where mailtree was when it was installed
-	Shell   []string   `json:"shell"`   // how the hook from before is read under its old name; none: it is run as it is
-	Shared  bool       `json:"shared"`  // written by an earlier version for several repositories
-	Guards  []guarding `json:"guards"`  // one, but for such a hook
+	Name    string      `json:"hook"`
+	Program string      `json:"program"` // where mailtree was when it was installed
+	Shell   []string    `json:"shell"`   // how the hook from before is read under its old name; none: it is run as it is
+	Guards  [1]guarding `json:"guards"`  // a list, because earlier versions wrote several into a shared folder
 }
 
-// guarding is one code repository, and the project whose claims count in it.
+// guarding is the project whose claims count.
 type guarding struct {
-	Repo    string `json:"repo"` // its common .git folder, without links
 	Store   string `json:"store"`
 	Project string `json:"project"` // slug
 }
@@ -81,7 +79,7 @@ func parseHook(data []byte) (h *hook, changed bool) {
 	h = &hook{}
 	_, state, ok := strings.Cut(text, "\n# state: ")
 	line, _, ended := strings.Cut(state, "\n")
-	if !ok || !ended || json.Unmarshal([]byte(line), h) != nil || len(h.Guards) == 0 {
+	if !ok || !ended || json.Unmarshal([]byte(line), h) != nil || h.Guards[0] == (guarding{}) {
 		return &hook{}, true
 	}
 	_, sum, _ := strings.Cut(text, sumPrefix)

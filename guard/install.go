@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -57,8 +56,8 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 	if err := r.writable(ctx, s); err != nil {
 		return nil, err
 	}
-	g := guarding{Repo: r.common, Store: s.Store, Project: slug}
-	for _, p := range []string{g.Repo, g.Store, s.Program} {
+	g := guarding{Store: s.Store, Project: slug}
+	for _, p := range []string{g.Store, s.Program} {
 		if !utf8.ValidString(p) {
 			return nil, invalid("The path %s is not UTF-8: the guard cannot be written for it.", safe(p))
 		}
@@ -266,7 +265,7 @@ func (f *hooksFolder) plan(name, program string, g guarding) (*plan, error) {
 	h := &hook{
 		Name:    name,
 		Program: program,
-		Guards:  []guarding{g},
+		Guards:  [1]guarding{g},
 		Shell:   shellFor(aside),
 	}
 	old, changed := (*hook)(nil), false
@@ -377,7 +376,7 @@ func Uninstall(ctx context.Context, at Site) ([]string, error) {
 	if err := f.lock(ctx); err != nil {
 		return nil, err
 	}
-	found := map[string]*hook{}
+	var found []string
 	for _, name := range []string{PreCommit, PreMergeCommit, PrePush} {
 		h, changed, err := f.ours(name)
 		switch {
@@ -387,48 +386,31 @@ func Uninstall(ctx context.Context, at Site) ([]string, error) {
 			return nil, conflict("%s is the guard's, but somebody has changed it since: nothing was done. Save what was "+
 				"added, then remove the file by hand; the hook from before, if there was one, lies beside it as %s.",
 				safe(filepath.Join(f.dir, name)), name+behind)
-		case h != nil && h.covers(r.common):
-			found[name] = h
+		case h != nil:
+			found = append(found, name)
 		}
 	}
 	if len(found) == 0 {
 		return []string{"No guard is installed in " + safe(f.dir) + ": nothing changed."}, nil
 	}
 	var done []string
-	for _, name := range []string{PreCommit, PreMergeCommit, PrePush} {
-		if h := found[name]; h != nil {
-			what, err := f.remove(h, r.common)
-			if err != nil {
-				return done, fileError("The hook "+name+" cannot be taken away", err)
-			}
-			done = append(done, what)
+	for _, name := range found {
+		what, err := f.remove(name)
+		if err != nil {
+			return done, fileError("The hook "+name+" cannot be taken away", err)
 		}
+		done = append(done, what)
 	}
 	return done, nil
 }
 
-// covers reports whether the hook guards the repository: those that an earlier version wrote for
-// several name them.
-func (h *hook) covers(common string) bool {
-	return !h.Shared || slices.ContainsFunc(h.Guards, func(g guarding) bool { return g.Repo == common })
-}
-
-// remove removes a hook of ours and puts back the one from before.
-func (f *hooksFolder) remove(h *hook, common string) (string, error) {
-	what := safe(filepath.Join(f.dir, h.Name)) + " is removed"
-	var err error
-	if _, missing := f.root.Lstat(h.Name + behind); missing == nil {
-		what = safe(filepath.Join(f.dir, h.Name)) + " is the hook from before again"
-		err = f.root.Rename(h.Name+behind, h.Name)
-	} else {
-		err = f.root.Remove(h.Name)
+// remove removes a hook of ours and puts back the hook from before.
+func (f *hooksFolder) remove(name string) (string, error) {
+	full := safe(filepath.Join(f.dir, name))
+	if _, err := f.root.Lstat(name + behind); err == nil {
+		return full + " is the hook from before again.", errors.Join(f.root.Rename(name+behind, name), f.sync())
 	}
-	for _, g := range h.Guards {
-		if h.Shared && g.Repo != common {
-			what += "; it does not guard " + safe(g.Repo) + " any more either"
-		}
-	}
-	return what + ".", errors.Join(err, f.sync())
+	return full + " is removed.", errors.Join(f.root.Remove(name), f.sync())
 }
 
 // Program returns the path by which a hook should call this program: the one on the PATH where that

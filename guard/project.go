@@ -86,10 +86,8 @@ func (c *check) adoptInstalled(ctx context.Context, dir string) {
 	if err != nil || h == nil || changed {
 		return
 	}
-	for _, g := range h.Guards {
-		if (!h.Shared || g.Repo == r.common) && (!c.q.Fixed || g.Store == c.q.Store) {
-			c.q.Store, c.q.Project = g.Store, g.Project
-		}
+	if g := h.Guards[0]; !c.q.Fixed || g.Store == c.q.Store {
+		c.q.Store, c.q.Project = g.Store, g.Project
 	}
 }
 

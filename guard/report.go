@@ -128,29 +128,8 @@ func (r *report) claim(b Blocked) {
 		reason = " (" + safe(clip(b.Claim.Reason, 200)) + ")"
 	}
 	r.say("    %s holds %s%s for another %s, until %s", safe(b.Claim.Agent), safe(b.Claim.Pattern), reason,
-		lasts(b.Claim.Expires.Sub(r.q.Now)), b.Claim.Expires.UTC().Format("2006-01-02 15:04 MST"))
+		format.TimeLeft(max(time.Minute, b.Claim.Expires.Sub(r.q.Now))), b.Claim.Expires.UTC().Format("2006-01-02 15:04 MST"))
 	r.say("    the claim is the file %s", safe(b.File))
-}
-
-// lasts expresses a duration in its two largest units, rounded up.
-func lasts(d time.Duration) string {
-	m := int((d + time.Minute - 1) / time.Minute)
-	switch {
-	case d < time.Minute:
-		return strconv.Itoa(max(1, int((d+time.Second-1)/time.Second))) + " s"
-	case m < 60:
-		return strconv.Itoa(m) + " min"
-	case m < 24*60:
-		return units(m/60, "h", m%60, "min")
-	}
-	return units(m/(24*60), "days", m/60%24, "h")
-}
-
-func units(n int, unit string, rest int, smaller string) string {
-	if rest == 0 {
-		return fmt.Sprintf("%d %s", n, unit)
-	}
-	return fmt.Sprintf("%d %s %d %s", n, unit, rest, smaller)
 }
 
 // ask returns a command that writes to the holder of a claim. It works whether or not a server

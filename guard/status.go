@@ -29,7 +29,6 @@ func Status(ctx context.Context, at Site) (lines []string, works bool, err error
 	defer f.close()
 	s := status{
 		words:  at.Words,
-		repo:   r,
 		folder: f,
 		works:  true,
 		seen:   map[guarding]bool{},
@@ -48,7 +47,6 @@ func Status(ctx context.Context, at Site) (lines []string, works bool, err error
 
 type status struct {
 	words  refusal.Words
-	repo   *repository
 	folder *hooksFolder
 	lines  []string
 	works  bool
@@ -88,8 +86,6 @@ func (s *status) hook(name string) {
 		s.bad("%s %v", label, err)
 	case changed:
 		s.bad("%s the guard's, but changed by somebody: whether it still works is not known", label)
-	case h != nil && !h.covers(s.repo.common):
-		s.missing(name, "%s a guard of other repositories; this one is not guarded", label)
 	case h != nil && fi.Mode().Perm()&0o111 == 0:
 		s.bad("%s the guard's, but not executable, so that Git does not run it: chmod +x it", label)
 	case h != nil && before != nil && before.Mode().Perm()&0o111 == 0:
@@ -121,10 +117,7 @@ func (s *status) missing(name, format string, args ...any) {
 
 // guards describes program, store and claims of a hook.
 func (s *status) guards(h *hook) {
-	for _, g := range h.Guards {
-		if h.Shared && g.Repo != s.repo.common || s.seen[g] {
-			continue
-		}
+	if g := h.Guards[0]; !s.seen[g] {
 		s.seen[g] = true
 		s.program(h.Program)
 		s.claims(g)
