@@ -51,8 +51,8 @@ func (i *importer) start() error {
 	if err := tree.IgnoreGone(os.Remove(i.repo.path(nextRef + ".lock"))); err != nil {
 		return err
 	}
-	c := gitCommand(i.repo.ctx, program, i.repo.git, "-c", "core.fsync=all", "-c", "fastimport.unpackLimit=0", "-c", "core.bigFileThreshold=1m",
-		"fast-import", "--quiet", "--done", "--force", "--date-format=raw")
+	c := gitCommand(i.repo.ctx, program, i.repo.git, "-c", "core.fsync=all", "-c", "fastimport.unpackLimit=0",
+		"-c", "core.bigFileThreshold=1m", "fast-import", "--quiet", "--done", "--force", "--date-format=raw")
 	c.Stdout, c.Stderr = &i.said, &i.said
 	pipe, err := c.StdinPipe()
 	if err == nil {
