@@ -12,24 +12,27 @@ type ackShape struct {
 	Note string `json:"note,omitempty"`
 }
 
+type ackRequest struct {
+	Project string `json:"project_key" example:"/abs/path/backend"`
+	Agent   string `json:"agent_name" example:"BlueLake"`
+	ID      string `json:"message_id" example:"msg_20251023_3a51c0f7b3dc3a7e"`
+}
+
 func (t *Toolset) acknowledgeMessage() tool.Tool {
-	return tool.Tool{
+	return tool.Of(tool.Tool{
 		Name:  "acknowledge_message",
 		Hints: tool.Marks(),
 		About: "Acknowledge a message in your inbox, which marks it read too.",
-		In:    []tool.Prop{projectKey(), agentName(), tool.Need("message_id", tool.Str("", "msg_20251023_3a51c0f7b3dc3a7e"))},
 		Out:   ackShape{},
-		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			agent, id := a.Text("agent_name"), a.Text("message_id")
-			p, note, err := t.project(ctx, a)
-			if err != nil {
-				return nil, err
-			}
-			d, err := p.Acknowledge(ctx, agent, id)
-			if err != nil {
-				return nil, err
-			}
-			return ackShape{d.ID, shapeMarks(d.Marks), note}, nil
-		},
-	}
+	}, func(ctx context.Context, r *ackRequest) (any, error) {
+		p, note, err := t.project(ctx, r.Project)
+		if err != nil {
+			return nil, err
+		}
+		d, err := p.Acknowledge(ctx, r.Agent, r.ID)
+		if err != nil {
+			return nil, err
+		}
+		return ackShape{d.ID, shapeMarks(d.Marks), note}, nil
+	})
 }

@@ -28,44 +28,44 @@ type claimedShape struct {
 	Note      string          `json:"note,omitempty"`
 }
 
+type claimRequest struct {
+	Project   string   `json:"project_key" example:"/abs/path/backend"`
+	Agent     string   `json:"agent_name" example:"BlueLake"`
+	Paths     []string `json:"paths" jsonschema:"at least one file or glob, from the top of the work tree" example:"app/api/*.py" alias:"paths_list"`
+	TTL       int      `json:"ttl_seconds,omitempty" min:"60" max:"2592000" default:"3600"`
+	Exclusive bool     `json:"exclusive,omitempty" jsonschema:"false: others may share the files" default:"true"`
+	Reason    string   `json:"reason,omitempty" jsonschema:"shown to others" example:"migrations"`
+	DryRun    bool     `json:"dry_run,omitempty"`
+}
+
 func (t *Toolset) claimPaths() tool.Tool {
-	return tool.Tool{
+	return tool.Of(tool.Tool{
 		Name:  "claim_paths",
 		Hints: tool.Adds(),
 		About: "Lock or reserve files or globs before you edit them, as an advisory lease; a conflict with another's claim" +
 			" (resource://claims/{project}) grants none.",
-		In: []tool.Prop{
-			projectKey(), agentName(),
-			tool.Need("paths", tool.List("at least one file or glob, from the top of the work tree", "app/api/*.py")).Or("paths_list"),
-			tool.May("ttl_seconds", tool.Num("", 60, 30*24*3600, 3600)),
-			tool.May("exclusive", tool.TrueFlag("false: others may share the files")),
-			tool.May("reason", tool.Str("shown to others", "migrations")),
-			tool.May("dry_run", tool.Flag("")),
-		},
 		Out: claimedShape{},
-		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			r := claim.Request{
-				Agent:    a.Text("agent_name"),
-				Patterns: a.Names("paths"),
-				Shared:   !a.Flag("exclusive"),
-				TTL:      time.Duration(a.Within("ttl_seconds")) * time.Second,
-				Reason:   a.Text("reason"),
-				DryRun:   a.Flag("dry_run"),
-			}
-			p, note, err := t.project(ctx, a)
-			if err != nil {
-				return nil, err
-			}
-			r.Folder = p.KeyFolder(a.Text("project_key"))
-			res, err := p.Claim(ctx, r)
-			if err != nil {
-				return nil, err
-			}
-			out := shapeClaimed(res)
-			out.Note = notes(note, movedNote(res.Moved))
-			return t.fitClaimed(ctx, out), nil
-		},
-	}
+	}, func(ctx context.Context, r *claimRequest) (any, error) {
+		p, note, err := t.project(ctx, r.Project)
+		if err != nil {
+			return nil, err
+		}
+		res, err := p.Claim(ctx, claim.Request{
+			Agent:    r.Agent,
+			Patterns: r.Paths,
+			Folder:   p.KeyFolder(r.Project),
+			Shared:   !r.Exclusive,
+			TTL:      time.Duration(r.TTL) * time.Second,
+			Reason:   r.Reason,
+			DryRun:   r.DryRun,
+		})
+		if err != nil {
+			return nil, err
+		}
+		out := shapeClaimed(res)
+		out.Note = notes(note, movedNote(res.Moved))
+		return t.fitClaimed(ctx, out), nil
+	})
 }
 
 // movedNote says where paths were found, of maxMoved of them.

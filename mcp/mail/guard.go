@@ -17,61 +17,64 @@ type doneShape struct {
 	Note string   `json:"note,omitempty"`
 }
 
+type installRequest struct {
+	Project string `json:"project_key" example:"/abs/path/backend"`
+	Repo    string `json:"code_repo_path" jsonschema:"absolute path" example:"/abs/path/backend"`
+}
+
+type uninstallRequest struct {
+	Repo string `json:"code_repo_path" jsonschema:"absolute path" example:"/abs/path/backend"`
+}
+
 func (t *Toolset) installGuard() tool.Tool {
-	return tool.Tool{
+	return tool.Of(tool.Tool{
 		Name:  "install_precommit_guard",
 		Hints: tool.Marks(),
 		About: "Install a Git pre-commit guard that blocks commits touching files another agent has claimed.",
-		In:    []tool.Prop{projectKey(), codeRepo()},
 		Out:   doneShape{},
-		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			at := guard.Site{Repo: repoPath(a), Env: os.Environ()}
-			p, note, err := t.project(ctx, a)
-			if err != nil {
-				return nil, err
-			}
-			exe, err := guard.Program()
-			if err != nil {
-				return nil, err
-			}
-			done, err := guard.Install(ctx, at, guard.Setup{Store: t.store.Root(), Project: p.Slug(), Program: exe})
-			return shapeDone(done, note), err
-		},
-	}
+	}, func(ctx context.Context, r *installRequest) (any, error) {
+		at, err := site(r.Repo)
+		if err != nil {
+			return nil, err
+		}
+		p, note, err := t.project(ctx, r.Project)
+		if err != nil {
+			return nil, err
+		}
+		exe, err := guard.Program()
+		if err != nil {
+			return nil, err
+		}
+		done, err := guard.Install(ctx, at, guard.Setup{Store: t.store.Root(), Project: p.Slug(), Program: exe})
+		return shapeDone(done, note), err
+	})
 }
 
 func (t *Toolset) uninstallGuard() tool.Tool {
-	return tool.Tool{
+	return tool.Of(tool.Tool{
 		Name:  "uninstall_precommit_guard",
 		Hints: tool.Removes(),
 		About: "Remove the Git pre-commit guard; hooks that were there before stay.",
-		In:    []tool.Prop{codeRepo()},
 		Out:   doneShape{},
-		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			at := guard.Site{Repo: repoPath(a), Env: os.Environ()}
-			if a.Err() != nil {
-				return nil, a.Err()
-			}
-			done, err := guard.Uninstall(ctx, at)
-			return shapeDone(done, ""), err
-		},
-	}
+	}, func(ctx context.Context, r *uninstallRequest) (any, error) {
+		at, err := site(r.Repo)
+		if err != nil {
+			return nil, err
+		}
+		done, err := guard.Uninstall(ctx, at)
+		return shapeDone(done, ""), err
+	})
 }
 
 func shapeDone(done []string, note string) doneShape {
 	return doneShape{append([]string{}, done...), note}
 }
 
-func codeRepo() tool.Prop {
-	return tool.Need("code_repo_path", tool.Str("absolute path", "/abs/path/backend"))
-}
-
-// repoPath is the path of the code repository. It must be absolute, because the server runs in a
-// folder of its own.
-func repoPath(a *tool.Args) string {
-	path := a.Text("code_repo_path")
-	if a.Err() == nil && !filepath.IsAbs(path) {
-		a.Fail(tool.Invalid("code_repo_path is %q: give the absolute path of the repository.", tool.Clip(path)))
+// site is the code repository that a call names. Its path must be absolute, because the server runs in
+// a folder of its own.
+func site(repo string) (guard.Site, error) {
+	if !filepath.IsAbs(repo) {
+		return guard.Site{}, tool.Invalid("code_repo_path is %q: give the absolute path of the repository.", tool.Clip(repo))
 	}
-	return path
+	return guard.Site{Repo: repo, Env: os.Environ()}, nil
 }

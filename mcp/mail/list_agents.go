@@ -40,48 +40,47 @@ type directoryShape struct {
 	Note     string        `json:"note,omitempty"`
 }
 
+type agentsRequest struct {
+	Project string `json:"project_key,omitempty" jsonschema:"left out: list the projects" example:"/abs/path/backend"`
+	Active  bool   `json:"active_only,omitempty" jsonschema:"within seven days" default:"true"`
+	After   string `json:"cursor,omitempty" example:"BlueLake"`
+}
+
 func (t *Toolset) listAgents() tool.Tool {
-	return tool.Tool{
+	return tool.Of(tool.Tool{
 		Name:  "list_agents",
 		Hints: tool.Reads(),
 		About: "List agents in other sessions and programs, and people: whom in a project you can mail.",
-		In: []tool.Prop{
-			tool.May("project_key", tool.Str("left out: list the projects", "/abs/path/backend")),
-			tool.May("active_only", tool.TrueFlag("within seven days")),
-			tool.May("cursor", tool.Str("", "BlueLake")),
-		},
-		Out: directoryShape{},
-		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			q := maildir.AgentsQuery{Active: a.Flag("active_only"), After: a.Text("cursor")}
-			if a.Text("project_key") == "" && a.Err() == nil {
-				return t.listProjects(ctx, q.After)
+		Out:   directoryShape{},
+	}, func(ctx context.Context, r *agentsRequest) (any, error) {
+		if r.Project == "" {
+			return t.listProjects(ctx, r.After)
+		}
+		p, note, err := t.project(ctx, r.Project)
+		if err != nil {
+			return nil, err
+		}
+		out := directoryShape{Project: p.Slug(), Agents: []listedShape{}, Note: note}
+		rest := out
+		rest.Next = strings.Repeat("x", maxNameBytes)
+		list := t.budget.Listing(ctx, tool.InTool, rest)
+		take := func(a *maildir.AgentInfo) bool {
+			s := shapeListed(p, a)
+			fits := list.Add(s)
+			if fits {
+				out.Agents = append(out.Agents, s)
 			}
-			p, note, err := t.project(ctx, a)
-			if err != nil {
-				return nil, err
-			}
-			out := directoryShape{Project: p.Slug(), Agents: []listedShape{}, Note: note}
-			rest := out
-			rest.Next = strings.Repeat("x", maxNameBytes)
-			list := t.budget.Listing(ctx, tool.InTool, rest)
-			q.Take = func(a *maildir.AgentInfo) bool {
-				s := shapeListed(p, a)
-				fits := list.Add(s)
-				if fits {
-					out.Agents = append(out.Agents, s)
-				}
-				return fits
-			}
-			end, err := p.EachAgent(ctx, q)
-			if err = cmp.Or(err, list.Err()); err != nil {
-				return nil, err
-			}
-			if n := len(out.Agents); !end && n > 0 {
-				out.Next = out.Agents[n-1].Name
-			}
-			return out, nil
-		},
-	}
+			return fits
+		}
+		end, err := p.EachAgent(ctx, maildir.AgentsQuery{Active: r.Active, After: r.After, Take: take})
+		if err = cmp.Or(err, list.Err()); err != nil {
+			return nil, err
+		}
+		if n := len(out.Agents); !end && n > 0 {
+			out.Next = out.Agents[n-1].Name
+		}
+		return out, nil
+	})
 }
 
 // listProjects lists the projects after a slug, each as project_key takes it.

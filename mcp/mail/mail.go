@@ -90,14 +90,9 @@ func (t *Toolset) tools() []tool.Tool {
 	}
 }
 
-// project finds the project that the arguments name, unless something is wrong with them. note is
-// for the answer: it says that the key names a folder below the project's, and that no such folder
+// project finds the project that a key or slug names. note is for the answer: it says that the key names a folder below the project's, and that no such folder
 // is there; "" else.
-func (t *Toolset) project(ctx context.Context, a *tool.Args) (p *maildir.Project, note string, err error) {
-	key := a.Text("project_key")
-	if a.Err() != nil {
-		return nil, "", a.Err()
-	}
+func (t *Toolset) project(ctx context.Context, key string) (p *maildir.Project, note string, err error) {
 	p, err = t.store.Project(ctx, key)
 	if err != nil {
 		return nil, "", err
@@ -111,20 +106,4 @@ func (t *Toolset) project(ctx context.Context, a *tool.Args) (p *maildir.Project
 // notes joins what there is to say.
 func notes(all ...string) string {
 	return strings.Join(slices.DeleteFunc(all, func(note string) bool { return note == "" }), " ")
-}
-
-// The arguments that many tools share. create_agent and the instructions describe them.
-func projectKey() tool.Prop {
-	return tool.Need("project_key", tool.Str("", "/abs/path/backend"))
-}
-
-// workTree is projectKey in the tools that an agent needs first: some clients show a model few tools.
-func workTree() tool.Prop {
-	return tool.Need("project_key", tool.Str("top of the work tree", "/abs/path/backend"))
-}
-
-func agentName() tool.Prop { return tool.Need("agent_name", tool.Str("", "BlueLake")) }
-
-func fromAgent() tool.Prop {
-	return tool.Need("from_agent", tool.Str("your name", "GreenCastle"))
 }

@@ -15,35 +15,35 @@ type releasedShape struct {
 	Note     string       `json:"note,omitempty"`
 }
 
+type releaseRequest struct {
+	Project string   `json:"project_key" example:"/abs/path/backend"`
+	Agent   string   `json:"agent_name" example:"BlueLake"`
+	Paths   []string `json:"paths,omitempty" jsonschema:"as claimed; none: all" example:"app/api/*.py"`
+}
+
 func (t *Toolset) releaseClaims() tool.Tool {
-	return tool.Tool{
+	return tool.Of(tool.Tool{
 		Name:  "release_claims",
 		Hints: tool.Removes(),
 		About: "Unlock files: give back your claims on the given paths, or all of them.",
-		In: []tool.Prop{
-			projectKey(), agentName(),
-			tool.May("paths", tool.List("as claimed; none: all", "app/api/*.py")),
-		},
-		Out: releasedShape{},
-		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			agent, paths := a.Text("agent_name"), a.Names("paths")
-			p, note, err := t.project(ctx, a)
-			if err != nil {
-				return nil, err
-			}
-			res, err := p.ReleaseFrom(ctx, agent, p.KeyFolder(a.Text("project_key")), paths)
-			if err != nil {
-				return nil, err
-			}
-			return t.fitReleased(ctx, releasedShape{
-				Released: shapeClaims(res.Released),
-				Count:    len(res.Released),
-				NotHeld:  res.NotHeld,
-				Held:     patterns(res.Held),
-				Note:     note,
-			}), nil
-		},
-	}
+		Out:   releasedShape{},
+	}, func(ctx context.Context, r *releaseRequest) (any, error) {
+		p, note, err := t.project(ctx, r.Project)
+		if err != nil {
+			return nil, err
+		}
+		res, err := p.ReleaseFrom(ctx, r.Agent, p.KeyFolder(r.Project), r.Paths)
+		if err != nil {
+			return nil, err
+		}
+		return t.fitReleased(ctx, releasedShape{
+			Released: shapeClaims(res.Released),
+			Count:    len(res.Released),
+			NotHeld:  res.NotHeld,
+			Held:     patterns(res.Held),
+			Note:     note,
+		}), nil
+	})
 }
 
 func patterns(claims []claim.Row) []string {

@@ -28,51 +28,43 @@ type hitsShape struct {
 	Note   string     `json:"note,omitempty"`
 }
 
+type searchRequest struct {
+	Project string `json:"project_key" example:"/abs/path/backend"`
+	Text    string `json:"query" jsonschema:"words, \"phrases\", prefix*, AND OR NOT -word (), from: to: cc: subject: thread: importance: after: before:" example:"plan users from:GreenCastle"`
+	Bodies  bool   `json:"include_bodies,omitempty"`
+	Limit   int    `json:"limit,omitempty" min:"1" max:"200" default:"20" as:"limit"`
+	Cursor  string `json:"cursor,omitempty" example:"1234"`
+	Order   string `json:"order,omitempty" jsonschema:"rank: best match first" enum:"newest,rank" default:"newest"`
+}
+
 func (t *Toolset) searchMessages() tool.Tool {
-	return tool.Tool{
+	return tool.Of(tool.Tool{
 		Name:  "search_messages",
 		Hints: tool.Reads(),
 		About: "Search subjects and bodies of all messages of a project (one: resource://message/{id}).",
-		In: []tool.Prop{
-			projectKey(),
-			tool.Need("query", tool.Str(`words, "phrases", prefix*, AND OR NOT -word (), from: to: cc: subject: thread: importance: after: before:`,
-				"plan users from:GreenCastle")),
-			tool.May("include_bodies", tool.Flag("")),
-			tool.May("limit", tool.Num("", 1, maildir.MaxPage, maildir.DefaultPage)),
-			tool.May("cursor", tool.Str("", "1234")),
-			tool.May("order", tool.OneOf("rank: best match first", "newest", "newest", "rank")),
-		},
-		Out: hitsShape{},
-		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			r := maildir.SearchRequest{
-				Text:   a.Text("query"),
-				Limit:  a.Limit("limit", 1, maildir.MaxPage),
-				Cursor: a.Text("cursor"),
-				Rank:   a.Choice("order") == "rank",
-			}
-			bodies := a.Flag("include_bodies")
-			p, note, err := t.project(ctx, a)
-			if err != nil {
-				return nil, err
-			}
-			if err := tool.HoldOf(ctx).Reserve(ctx, searching); err != nil {
-				return nil, err
-			}
-			page, err := p.Search(ctx, r)
-			if err != nil {
-				return nil, err
-			}
-			note = notes(note, t.Note(ctx, page.Note))
-			if bodies {
-				return t.addBodies(ctx, p, page, note)
-			}
-			out := t.shapeHits(page, note)
-			n, err := tool.Fit(ctx, t.budget, tool.InTool, hitsShape{Next: cursor(math.MaxInt64), Ranked: page.Ranked, Note: out.Note}, out.Hits)
-			page.Cut(n)
-			out.Hits, out.Next = out.Hits[:n], page.Next
-			return out, err
-		},
-	}
+		Out:   hitsShape{},
+	}, func(ctx context.Context, r *searchRequest) (any, error) {
+		p, note, err := t.project(ctx, r.Project)
+		if err != nil {
+			return nil, err
+		}
+		if err := tool.HoldOf(ctx).Reserve(ctx, searching); err != nil {
+			return nil, err
+		}
+		page, err := p.Search(ctx, maildir.SearchRequest{Text: r.Text, Limit: r.Limit, Cursor: r.Cursor, Rank: r.Order == "rank"})
+		if err != nil {
+			return nil, err
+		}
+		note = notes(note, t.Note(ctx, page.Note))
+		if r.Bodies {
+			return t.addBodies(ctx, p, page, note)
+		}
+		out := t.shapeHits(page, note)
+		n, err := tool.Fit(ctx, t.budget, tool.InTool, hitsShape{Next: cursor(math.MaxInt64), Ranked: page.Ranked, Note: out.Note}, out.Hits)
+		page.Cut(n)
+		out.Hits, out.Next = out.Hits[:n], page.Next
+		return out, err
+	})
 }
 
 // searching is the memory, in bytes, that a search needs for the longest body that it reads.

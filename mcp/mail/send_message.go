@@ -2,83 +2,77 @@ package mail
 
 import (
 	"context"
-	"math"
 
 	"mailtree/maildir"
 	"mailtree/maildir/attachment"
-	"mailtree/maildir/format"
 	"mailtree/mcp/tool"
 )
 
+type sendRequest struct {
+	Project     string                 `json:"project_key" jsonschema:"top of the work tree" example:"/abs/path/backend"`
+	From        string                 `json:"from_agent" jsonschema:"your name" example:"GreenCastle"`
+	To          []string               `json:"to" jsonschema:"agent names" example:"BlueLake" as:"commas"`
+	Subject     string                 `json:"subject" jsonschema:"one line" example:"Plan for /api/users"`
+	Body        string                 `json:"body_md" jsonschema:"markdown" example:"Here is the plan ..."`
+	CC          []string               `json:"cc,omitempty" example:"RedStone" as:"commas"`
+	BCC         []string               `json:"bcc,omitempty" jsonschema:"hidden from the others" example:"RedStone" as:"commas"`
+	Importance  string                 `json:"importance,omitempty" enum:"low,normal,high,urgent" default:"normal"`
+	AckRequired bool                   `json:"ack_required,omitempty" jsonschema:"ask for acknowledge_message"`
+	ThreadID    string                 `json:"thread_id,omitempty" jsonschema:"yours, such as a ticket; none: a new thread" example:"TKT-123"`
+	Convert     *bool                  `json:"convert_images,omitempty" jsonschema:"to WebP; false: none"`
+	Embed       attachment.ImagePolicy `json:"image_embed_policy,omitempty" enum:"auto,file,inline"`
+	MaxInline   *int                   `json:"inline_max_bytes,omitempty"`
+	Attachments []string               `json:"attachments,omitempty" jsonschema:"paths, absolute or from the top of the work tree" example:"docs/flow.png"`
+	Key         string                 `json:"key,omitempty" jsonschema:"your own id: sent again, it is delivered once" example:"plan-1"`
+	Wait        tool.Wait              `json:"wait_reply_seconds,omitempty" max:"50"`
+}
+
 func (t *Toolset) sendMessage() tool.Tool {
-	return tool.Tool{
+	return tool.Of(tool.Tool{
 		Name:  "send_message",
 		Hints: tool.Adds(),
 		About: "Mail agents in other sessions and programs, and people: a markdown message, delivered to all or to none.",
-		In: []tool.Prop{
-			workTree(), fromAgent(),
-			tool.Need("to", tool.CommaList("agent names", "BlueLake")),
-			tool.Need("subject", tool.Str("one line", "Plan for /api/users")),
-			tool.Need("body_md", tool.Str("markdown", "Here is the plan ...")),
-			tool.May("cc", tool.CommaList("", "RedStone")),
-			tool.May("bcc", tool.CommaList("hidden from the others", "RedStone")),
-			tool.May("importance", importance("normal")),
-			tool.May("ack_required", tool.Flag("ask for acknowledge_message")),
-			tool.May("thread_id", tool.Str("yours, such as a ticket; none: a new thread", "TKT-123")),
-			tool.May("convert_images", tool.Flag("to WebP; false: none")),
-			tool.May("image_embed_policy", tool.OneOf("", "", "auto", "file", "inline")),
-			tool.May("inline_max_bytes", tool.Num("", 0, math.MaxInt32, 0)),
-			tool.May("attachments", tool.List("paths, absolute or from the top of the work tree", "docs/flow.png")),
-			tool.May("key", tool.Str("your own id: sent again, it is delivered once", "plan-1")),
-			waitReply(),
-		},
-		Out: sentShape{},
-		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			d := maildir.Draft{
-				From:        a.Text("from_agent"),
-				To:          a.Names("to"),
-				CC:          a.Names("cc"),
-				BCC:         a.Names("bcc"),
-				Subject:     a.Text("subject"),
-				Body:        a.Text("body_md"),
-				Importance:  a.Choice("importance"),
-				AckRequired: a.Flag("ack_required"),
-				ThreadID:    a.Text("thread_id"),
-				Attachments: a.Names("attachments"),
-				Key:         a.Text("key"),
-				Origin:      tool.CallerOf(ctx).Origin,
-				WorkDir:     tool.CallerOf(ctx).WorkDir(a.Text("project_key")),
-				Images:      images(a),
-			}
-			wait, bounded := a.Wait("wait_reply_seconds", tool.MaxWait)
-			p, note, err := t.project(ctx, a)
-			if err != nil {
-				return nil, err
-			}
-			sent, err := p.Send(ctx, d)
-			if err != nil {
-				return nil, err
-			}
-			return t.viewOf(ctx, p, notes(note, bounded)).answerSent(ctx, sent, wait), nil
-		},
-	}
-}
-
-func importance(deflt string) *tool.Node {
-	return tool.OneOf("", deflt, format.Low, format.Normal, format.High, format.Urgent)
+		Out:   sentShape{},
+	}, func(ctx context.Context, r *sendRequest) (any, error) {
+		d := maildir.Draft{
+			From:        r.From,
+			To:          r.To,
+			CC:          r.CC,
+			BCC:         r.BCC,
+			Subject:     r.Subject,
+			Body:        r.Body,
+			Importance:  r.Importance,
+			AckRequired: r.AckRequired,
+			ThreadID:    r.ThreadID,
+			Attachments: r.Attachments,
+			Key:         r.Key,
+			Origin:      tool.CallerOf(ctx).Origin,
+			WorkDir:     tool.CallerOf(ctx).WorkDir(r.Project),
+			Images:      r.images(),
+		}
+		p, note, err := t.project(ctx, r.Project)
+		if err != nil {
+			return nil, err
+		}
+		sent, err := p.Send(ctx, d)
+		if err != nil {
+			return nil, err
+		}
+		return t.viewOf(ctx, p, notes(note, r.Wait.Note)).answerSent(ctx, sent, r.Wait.For), nil
+	})
 }
 
 // images are the arguments on images; what is absent goes by the settings of the store.
-func images(a *tool.Args) *attachment.Images {
-	i := &attachment.Images{Embed: attachment.ImagePolicy(a.Choice("image_embed_policy"))}
-	if a.Has("convert_images") {
+func (r *sendRequest) images() *attachment.Images {
+	i := &attachment.Images{Embed: r.Embed}
+	if r.Convert != nil {
 		i.Convert = attachment.ConvertNone
-		if a.Flag("convert_images") {
+		if *r.Convert {
 			i.Convert = attachment.ConvertAll
 		}
 	}
-	if a.Has("inline_max_bytes") {
-		if i.MaxInline = a.Count("inline_max_bytes", 0, math.MaxInt32); i.MaxInline == 0 {
+	if r.MaxInline != nil {
+		if i.MaxInline = *r.MaxInline; i.MaxInline == 0 {
 			i.MaxInline = -1
 		}
 	}

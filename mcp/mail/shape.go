@@ -364,11 +364,6 @@ func (v *view) shapeSent(m *maildir.Sent) sentShape {
 	}
 }
 
-// waitReply is the argument of answerSent.
-func waitReply() tool.Prop {
-	return tool.May("wait_reply_seconds", tool.Num("", 0, tool.MaxWait, 0))
-}
-
 // answerSent is the answer to a message that was sent, with a reply where one comes in time. The
 // message is sent whatever keeps the call from waiting.
 func (v *view) answerSent(ctx context.Context, m *maildir.Sent, wait time.Duration) sentShape {

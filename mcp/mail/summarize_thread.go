@@ -33,51 +33,51 @@ type summaryShape struct {
 	Truncated    bool        `json:"truncated,omitempty"`
 }
 
+type summaryRequest struct {
+	Project  string `json:"project_key" example:"/abs/path/backend"`
+	Thread   string `json:"thread_id" jsonschema:"or the id of a message in it" example:"TKT-123"`
+	Examples bool   `json:"include_examples,omitempty" jsonschema:"with excerpts"`
+}
+
 func (t *Toolset) summarizeThread() tool.Tool {
-	return tool.Tool{
+	return tool.Of(tool.Tool{
 		Name:  "summarize_thread",
 		Hints: tool.Reads(),
 		About: "Summarize a thread: key points, decisions, actions, open questions, code (full: resource://thread/{thread_id}).",
-		In: []tool.Prop{
-			projectKey(), tool.Need("thread_id", tool.Str("or the id of a message in it", "TKT-123")),
-			tool.May("include_examples", tool.Flag("with excerpts")),
-		},
-		Out: summaryShape{},
-		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			thread, examples := a.Text("thread_id"), a.Flag("include_examples")
-			p, note, err := t.project(ctx, a)
-			if err != nil {
-				return nil, err
-			}
-			if err := tool.HoldOf(ctx).Reserve(ctx, parsing); err != nil {
-				return nil, err
-			}
-			s, err := p.Summarize(ctx, thread, examples)
-			if err != nil {
-				return nil, err
-			}
-			out := summaryShape{
-				ThreadID:     s.Thread,
-				Subject:      s.Subject,
-				Participants: tool.Strs(s.Participants),
-				Messages:     s.Messages,
-				First:        tool.Stamp(s.First),
-				Last:         tool.Stamp(s.Last),
-				KeyPoints:    shapeItems(s.KeyPoints),
-				Decisions:    shapeItems(s.Decisions),
-				OpenActions:  shapeItems(s.OpenActions),
-				DoneActions:  shapeItems(s.DoneActions),
-				Questions:    shapeItems(s.Questions),
-				Code:         codeOf(s.Code),
-				Examples:     shapeItems(s.Examples),
-				Text:         s.Text,
-				Note:         notes(note, t.Note(ctx, s.Note)),
-				Truncated:    s.Truncated,
-			}
-			t.shorten(&out)
-			return out, nil
-		},
-	}
+		Out:   summaryShape{},
+	}, func(ctx context.Context, r *summaryRequest) (any, error) {
+		p, note, err := t.project(ctx, r.Project)
+		if err != nil {
+			return nil, err
+		}
+		if err := tool.HoldOf(ctx).Reserve(ctx, parsing); err != nil {
+			return nil, err
+		}
+		s, err := p.Summarize(ctx, r.Thread, r.Examples)
+		if err != nil {
+			return nil, err
+		}
+		out := summaryShape{
+			ThreadID:     s.Thread,
+			Subject:      s.Subject,
+			Participants: tool.Strs(s.Participants),
+			Messages:     s.Messages,
+			First:        tool.Stamp(s.First),
+			Last:         tool.Stamp(s.Last),
+			KeyPoints:    shapeItems(s.KeyPoints),
+			Decisions:    shapeItems(s.Decisions),
+			OpenActions:  shapeItems(s.OpenActions),
+			DoneActions:  shapeItems(s.DoneActions),
+			Questions:    shapeItems(s.Questions),
+			Code:         codeOf(s.Code),
+			Examples:     shapeItems(s.Examples),
+			Text:         s.Text,
+			Note:         notes(note, t.Note(ctx, s.Note)),
+			Truncated:    s.Truncated,
+		}
+		t.shorten(&out)
+		return out, nil
+	})
 }
 
 func shapeItems(l []summary.Item) []itemShape {

@@ -25,51 +25,53 @@ type heldShape struct {
 	Receipt receiptShape `json:"receipt"`
 }
 
+type whoisRequest struct {
+	Project string `json:"project_key" example:"/abs/path/backend"`
+	Agent   string `json:"agent_name" example:"BlueLake"`
+}
+
 func (t *Toolset) whois() tool.Tool {
-	return tool.Tool{
+	return tool.Of(tool.Tool{
 		Name:  "whois",
 		Hints: tool.Reads(),
 		About: "Look up one agent: profile, last activity, unread count, claims, commits, how far it is with its mail.",
-		In:    []tool.Prop{projectKey(), tool.Need("agent_name", tool.Str("", "BlueLake"))},
 		Out:   whoisShape{},
-		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			agent := a.Text("agent_name")
-			p, note, err := t.project(ctx, a)
-			if err != nil {
-				return nil, err
-			}
-			w, err := p.Whois(ctx, agent)
-			if err != nil {
-				return nil, err
-			}
-			out := whoisShape{
-				profileShape: shapeProfile(p, &w.AgentRow),
-				Unread:       w.Unread,
-				Total:        w.Total,
-				Claims:       shapeClaims(w.Claims),
-				More:         len(w.Claims),
-				Commit:       []string{},
-				Note:         note,
-			}
-			for _, c := range w.Commits {
-				out.Commit = append(out.Commit, c.Hash[:8]+" "+tool.Stamp(c.At)+" "+c.Subject)
-			}
-			unwoken, err := p.AgentUnwoken(ctx, agent)
-			if err != nil {
-				return nil, err
-			}
-			if unwoken != nil {
-				out.Note = strings.TrimSpace(note + " " + unwoken.String())
-			}
-			for i := range w.Mail {
-				d := &w.Mail[i]
-				out.Mail = append(out.Mail, heldShape{d.ID, d.From, shapeReceipt(p.ReceiptOf(d))})
-			}
-			rest := out
-			rest.Claims = nil
-			n, err := tool.Fit(ctx, t.budget, tool.InTool, rest, out.Claims)
-			out.Claims, out.More = out.Claims[:n], len(w.Claims)-n
-			return out, err
-		},
-	}
+	}, func(ctx context.Context, r *whoisRequest) (any, error) {
+		p, note, err := t.project(ctx, r.Project)
+		if err != nil {
+			return nil, err
+		}
+		w, err := p.Whois(ctx, r.Agent)
+		if err != nil {
+			return nil, err
+		}
+		out := whoisShape{
+			profileShape: shapeProfile(p, &w.AgentRow),
+			Unread:       w.Unread,
+			Total:        w.Total,
+			Claims:       shapeClaims(w.Claims),
+			More:         len(w.Claims),
+			Commit:       []string{},
+			Note:         note,
+		}
+		for _, c := range w.Commits {
+			out.Commit = append(out.Commit, c.Hash[:8]+" "+tool.Stamp(c.At)+" "+c.Subject)
+		}
+		unwoken, err := p.AgentUnwoken(ctx, r.Agent)
+		if err != nil {
+			return nil, err
+		}
+		if unwoken != nil {
+			out.Note = strings.TrimSpace(note + " " + unwoken.String())
+		}
+		for i := range w.Mail {
+			d := &w.Mail[i]
+			out.Mail = append(out.Mail, heldShape{d.ID, d.From, shapeReceipt(p.ReceiptOf(d))})
+		}
+		rest := out
+		rest.Claims = nil
+		n, err := tool.Fit(ctx, t.budget, tool.InTool, rest, out.Claims)
+		out.Claims, out.More = out.Claims[:n], len(w.Claims)-n
+		return out, err
+	})
 }

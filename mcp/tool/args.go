@@ -269,7 +269,7 @@ func (a *Args) Names(name string) []string {
 	if !ok {
 		a.wrong(name, "a list of strings")
 	}
-	if a.prop(name).commas {
+	if p := a.prop(name); p.commas || p.as == asCommas {
 		l = splitAll(l)
 	}
 	return l
@@ -343,7 +343,7 @@ func (a *Args) Wait(name string, most int) (wait time.Duration, note string) {
 func (a *Args) Within(name string) int {
 	p := a.prop(name)
 	n := a.Count(name, p.least, p.most)
-	if f, ok := a.number(name); ok && f > float64(p.most) {
+	if f, ok := a.number(name); ok && f > float64(p.most) && p.most < math.MaxInt32 {
 		a.outOfRange(name, f, p.least, p.most)
 	}
 	return n

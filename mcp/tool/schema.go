@@ -18,6 +18,7 @@ type Node struct {
 	choices []string // of OneOf
 	example string   // JSON; it stands in what is said about wrong arguments, and not in the schema
 	commas  bool     // of CommaList
+	as      string   // the tag
 
 	least, most int // of Num
 }
@@ -29,6 +30,7 @@ type Prop struct {
 	*Node
 	late  bool
 	other string // see Or
+	field []int  // its index in the request
 }
 
 // Need is an argument that every call must give.

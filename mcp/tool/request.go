@@ -1,0 +1,193 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// Of completes a tool whose arguments are the fields of R, in their order. The tags of a field say
+// all of an argument:
+//
+//   - json names it, and with omitempty says that a call may leave it out;
+//   - jsonschema describes it, and example is what a refusal of it shows;
+//   - default, min and max stand in the schema; most is a max that does not;
+//   - enum lists the values of a string, in lower case and separated by commas;
+//   - alias is another name of it, which neither the schema nor a sentence has, because other programs
+//     gave it. The schema requires neither name, so that a call with either is valid there;
+//   - as says how it is read where its type does not: see the constants.
+//
+// A pointer stays nil where the argument is absent. A field that is tagged "-" is no argument.
+// run gets arguments that are right.
+func Of[R any](t Tool, run func(ctx context.Context, r *R) (any, error)) Tool {
+	t.In = argsOf(reflect.TypeFor[R]())
+	t.Run = func(ctx context.Context, a *Args) (any, error) {
+		r := new(R)
+		a.fill(ctx, reflect.ValueOf(r).Elem())
+		if a.err != nil {
+			return nil, a.err
+		}
+		return run(ctx, r)
+	}
+	return t
+}
+
+// The values of the tag as.
+const (
+	asCommas = "commas" // one string may hold several items of the list, with commas between them
+	asJoined = "joined" // a list of strings is one string, with commas between them
+	asLimit  = "limit"  // the size of a page: "all" and what is above the most are the most; 0 is the default where the least is 1
+	asCursor = "cursor" // the position that an earlier answer gave as next_cursor
+	asLate   = "late"   // the tool itself asks for it, with Missing: it looks at something else first
+	asGiven  = "given"  // the tool itself looks whether it is one of the enum
+)
+
+// Wait is how long a call waits, given in seconds: at most as long as the call may. Note says that
+// more was asked for, "" else.
+type Wait struct {
+	For  time.Duration
+	Note string
+}
+
+// Missing refuses a call of a tool of R that lacks an argument.
+func Missing[R any](name string) error {
+	a := &Args{in: argsOf(reflect.TypeFor[R]())}
+	return Invalid("%s", a.absent([]string{name}))
+}
+
+// argsOf is the arguments that the fields of a struct declare, and those of the structs that it embeds.
+func argsOf(request reflect.Type) (in []Prop) {
+	for i := range request.NumField() {
+		f := request.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case name == "-":
+		case f.Anonymous:
+			for _, p := range argsOf(f.Type) {
+				p.field = append([]int{i}, p.field...)
+				in = append(in, p)
+			}
+		case name == "":
+			panic("the field " + f.Name + " of a request has no name")
+		default:
+			in = append(in, Prop{
+				Name:  name,
+				Need:  options != "omitempty",
+				Node:  nodeOf(f),
+				late:  f.Tag.Get("as") == asLate,
+				other: f.Tag.Get("alias"),
+				field: f.Index,
+			})
+		}
+	}
+	return in
+}
+
+// nodeOf is what the type and the tags of a field say of its argument.
+func nodeOf(f reflect.StructField) *Node {
+	n := &Node{as: f.Tag.Get("as"), example: strconv.Quote(f.Tag.Get("example")), most: math.MaxInt32}
+	n.schema.Type, n.schema.Description = "string", f.Tag.Get("jsonschema")
+	deflt := f.Tag.Get("default")
+	typ := f.Type
+	if typ.Kind() == reflect.Pointer {
+		typ = typ.Elem()
+	}
+	switch {
+	case typ == reflect.TypeFor[Wait](), typ.Kind() == reflect.Int:
+		n.schema.Type, n.example = "integer", "0"
+		if deflt != "" {
+			n.example = deflt
+		}
+		n.bounds(f.Tag)
+	case typ.Kind() == reflect.Bool:
+		n.schema.Type, n.example = "boolean", "true"
+	case typ.Kind() == reflect.Slice:
+		n.schema.Type, n.schema.Items, n.example = "array", &jsonschema.Schema{Type: "string"}, "["+n.example+"]"
+	case f.Tag.Get("enum") != "":
+		n.choices = strings.Split(f.Tag.Get("enum"), ",")
+		n.example = strconv.Quote(n.choices[0])
+		for _, v := range n.choices {
+			n.schema.Enum = append(n.schema.Enum, v)
+		}
+	}
+	if deflt != "" {
+		if n.schema.Default = json.RawMessage(deflt); n.schema.Type == "string" {
+			n.schema.Default = Encode(deflt)
+		}
+	}
+	return n
+}
+
+// bounds takes those of a number.
+func (n *Node) bounds(tag reflect.StructTag) {
+	number := func(key string, to *int) *float64 {
+		text, ok := tag.Lookup(key)
+		if !ok {
+			return nil
+		}
+		v, err := strconv.Atoi(text)
+		if err != nil {
+			panic(err) // the program declares it so
+		}
+		*to = v
+		return jsonschema.Ptr(float64(v))
+	}
+	if least := number("min", &n.least); n.least > 1 {
+		n.schema.Minimum = least
+	}
+	number("most", &n.most)
+	n.schema.Maximum = number("max", &n.most)
+}
+
+// fill reads each argument into its field. What is wrong stays in the error of a.
+func (a *Args) fill(ctx context.Context, request reflect.Value) {
+	for _, p := range a.in {
+		if !a.Has(p.Name) && p.schema.Default == nil {
+			continue
+		}
+		to := request.FieldByIndex(p.field)
+		if to.Kind() == reflect.Pointer {
+			to.Set(reflect.New(to.Type().Elem()))
+			to = to.Elem()
+		}
+		switch v := to.Addr().Interface().(type) {
+		case *Wait:
+			v.For, v.Note = a.Wait(p.Name, min(p.most, LongestWait(ctx)))
+		case *time.Time:
+			*v = a.When(p.Name)
+		case *[]string:
+			*v = a.Names(p.Name)
+		case *bool:
+			*v = a.Flag(p.Name)
+		case *int:
+			*v = a.whole(&p)
+		case *int64:
+			*v = a.Cursor(p.Name)
+		default:
+			to.SetString(a.string(&p))
+		}
+	}
+}
+
+func (a *Args) whole(p *Prop) int {
+	if p.as == asLimit {
+		return a.Limit(p.Name, p.least, p.most)
+	}
+	return a.Within(p.Name)
+}
+
+func (a *Args) string(p *Prop) string {
+	switch {
+	case p.as == asJoined:
+		return a.Joined(p.Name)
+	case p.choices != nil && p.as != asGiven:
+		return a.Choice(p.Name)
+	}
+	return a.Text(p.Name)
+}
