@@ -81,14 +81,10 @@ func (t *toolset) known(name string, next run) run {
 	}
 }
 
-// box opens the mailbox that an argument names, unless something was wrong with the arguments. A
-// mailbox that does not exist is refused like another user's, to all but root, so that nobody
+// box opens a mailbox. A mailbox that does not exist is refused like another user's, to all but root, so that nobody
 // learns which names are taken.
-func (t *toolset) box(ctx context.Context, a *tool.Args, arg string) (*maildir.Box, error) {
-	name, c := a.Text(arg), tool.CallerOf(ctx)
-	if a.Err() != nil {
-		return nil, a.Err()
-	}
+func (t *toolset) box(ctx context.Context, name string) (*maildir.Box, error) {
+	c := tool.CallerOf(ctx)
 	p, err := t.store.ProjectFor(ctx, c.ProjectKey(), c.User())
 	var b *maildir.Box
 	if err == nil {

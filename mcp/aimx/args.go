@@ -2,7 +2,6 @@ package aimx
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	"mailtree/maildir"
@@ -11,21 +10,9 @@ import (
 
 // The arguments that several tools share, and the checks of their form.
 
-func mailboxArg() tool.Prop {
-	return tool.Need("mailbox", tool.Str("name of a mailbox of yours", "task-42"))
-}
-
-func idArg() tool.Prop {
-	return tool.Need("id", tool.Str("email id, as email_list shows it", "msg_20251023_3a51c0f7b3dc3a7e"))
-}
-
-func folderArg() tool.Prop {
-	return tool.May("folder", tool.OneOf("side of the mailbox", inbox, inbox, sent))
-}
-
-// offsetArg continues a list or a text that was too long for one answer.
-func offsetArg(about string) tool.Prop {
-	return tool.May("offset", tool.Num(about, 0, math.MaxInt32, 0))
+// pageRequest continues a list that was too long for one answer.
+type pageRequest struct {
+	Offset int `json:"offset,omitempty" jsonschema:"next_offset of the answer before"`
 }
 
 // goesOn is the second text of an answer that is cut. The first text is a list or a file, which has
@@ -37,68 +24,52 @@ func goesOn(next int) string {
 	return fmt.Sprintf("This is not all: pass offset %d for what follows.", next)
 }
 
-func variantArgs() []tool.Prop {
-	return []tool.Prop{
-		tool.May("text_only", tool.Flag("the body is plain text, no markdown; not with html_body")),
-		tool.May("html_body", tool.Str("the body in HTML, kept as it is beside the body as text; not with text_only", "<p>Hello</p>")),
-	}
-}
+// folder is one side of a mailbox.
+type folder string
 
 // The folders of a mailbox.
 const (
-	inbox = "inbox"
-	sent  = "sent"
+	inbox folder = "inbox"
+	sent  folder = "sent"
 )
 
-// folder reports whether the call means the outbox.
-func folder(a *tool.Args) (outbox bool) {
-	if !a.Has("folder") {
-		return false
+func (f folder) check() error {
+	if f != inbox && f != sent {
+		return tool.Invalid(`Invalid folder '%s': expected "inbox" or "sent".`, tool.Clip(string(f)))
 	}
-	f := a.Text("folder")
-	if a.Err() == nil && f != inbox && f != sent {
-		a.Fail(tool.Invalid(`Invalid folder '%s': expected "inbox" or "sent".`, tool.Clip(f)))
-	}
-	return f == sent
+	return nil
 }
 
-func emailID(a *tool.Args) string {
-	id := a.Text("id")
+type emailID string
+
+func (id emailID) check() error {
 	switch {
-	case a.Err() != nil:
 	case id == "":
-		a.Fail(tool.Invalid("Email ID cannot be empty."))
-	case strings.Contains(id, "..") || strings.ContainsAny(id, "/\\\x00"):
-		a.Fail(tool.Invalid("Email ID contains invalid characters."))
+		return tool.Invalid("Email ID cannot be empty.")
+	case strings.Contains(string(id), "..") || strings.ContainsAny(string(id), "/\\\x00"):
+		return tool.Invalid("Email ID contains invalid characters.")
 	}
-	return id
+	return nil
 }
 
-func variants(a *tool.Args) maildir.Variants {
-	v := maildir.Variants{TextOnly: a.Flag("text_only"), HTML: a.Text("html_body")}
-	if a.Err() == nil && v.TextOnly && a.Has("html_body") {
-		a.Fail(tool.Invalid("text_only and html_body are mutually exclusive: pass one of them."))
-	}
-	return v
+// variants say in what formats a body is sent.
+type variants struct {
+	TextOnly bool   `json:"text_only,omitempty" jsonschema:"the body is plain text, no markdown; not with html_body"`
+	HTML     string `json:"html_body,omitempty" jsonschema:"the body in HTML, kept as it is beside the body as text; not with text_only" example:"<p>Hello</p>"`
 }
 
-// line reads an argument that must be one line of text.
-func line(a *tool.Args, name string) string { return oneLine(a, name, a.Text(name)) }
-
-func oneLine(a *tool.Args, name, s string) string {
-	if a.Err() == nil && strings.ContainsAny(s, "\r\n") {
-		a.Fail(tool.Invalid("%s is %q, which contains a line break (CR or LF): write it on one line.", name, tool.Clip(s)))
+func (v variants) check() error {
+	if v.TextOnly && v.HTML != "" {
+		return tool.Invalid("text_only and html_body are mutually exclusive: pass one of them.")
 	}
-	return s
+	return nil
 }
 
-// newName checks the name of a new mailbox, as far as this toolset has rules beyond the domain's
+// checkName refuses the name of a new mailbox, as far as this toolset has rules beyond the domain's
 // for agents.
-func newName(a *tool.Args) string {
-	name := a.Text("name")
+func checkName(name string) error {
 	rule := ""
 	switch {
-	case a.Err() != nil:
 	case reserved(name) || maildir.ServerName(name):
 		rule = "reserved"
 	case name == "":
@@ -111,9 +82,9 @@ func newName(a *tool.Args) string {
 		rule = "the name begins or ends with ."
 	}
 	if rule != "" {
-		a.Fail(tool.Invalid("Validation: %s", rule))
+		return tool.Invalid("Validation: %s", rule)
 	}
-	return name
+	return nil
 }
 
 func notInName(r rune) bool {

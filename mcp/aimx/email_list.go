@@ -2,7 +2,6 @@ package aimx
 
 import (
 	"context"
-	"fmt"
 	"math"
 
 	"mailtree/maildir"
@@ -30,40 +29,44 @@ type emailsShape struct {
 	Next   int        `json:"next_offset,omitempty" jsonschema:"where the page ended early, because it was large: the offset of the next"`
 }
 
+type listRequest struct {
+	Mailbox  string `json:"mailbox" jsonschema:"name of a mailbox of yours" example:"task-42"`
+	Folder   folder `json:"folder,omitempty" jsonschema:"side of the mailbox" enum:"inbox,sent" default:"inbox" as:"given"`
+	Limit    int    `json:"limit,omitempty" jsonschema:"page size; above 200 it is 200" most:"200" default:"50" as:"limit"`
+	Offset   int    `json:"offset,omitempty" jsonschema:"newest emails to skip"`
+	Archived bool   `json:"archived,omitempty" jsonschema:"archived emails of the inbox too"`
+}
+
 func (t *toolset) emailList() tool.Tool {
-	return tool.Tool{
+	return tool.Of(tool.Tool{
 		Name:  "email_list",
 		Hints: tool.Reads(),
 		About: "List a page of the emails in a mailbox of yours, newest first.",
-		In: []tool.Prop{
-			mailboxArg(), folderArg(),
-			tool.May("limit", tool.Num(fmt.Sprintf("page size; above %[1]d it is %[1]d", maildir.MaxPage), 0, math.MaxInt32, defaultPage)),
-			tool.May("offset", tool.Num("newest emails to skip", 0, math.MaxInt32, 0)),
-			tool.May("archived", tool.Flag("archived emails of the inbox too")),
-		},
-		Out: emailsShape{},
-		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			q := maildir.BoxQuery{
-				Sent:         folder(a),
-				HideArchived: !a.Flag("archived"),
-				Limit:        a.Limit("limit", 0, maildir.MaxPage),
-				Offset:       a.Count("offset", 0, math.MaxInt32),
-			}
-			b, err := t.box(ctx, a, "mailbox")
-			if err != nil {
-				return nil, err
-			}
-			rows, err := b.List(ctx, q)
-			if err != nil {
-				return nil, err
-			}
-			page, next, err := tool.Page(ctx, t.budget, emailsShape{Next: math.MaxInt}, t.shapeRows(b, rows, q.Sent), 0)
-			if next > 0 {
-				next += q.Offset
-			}
-			return emails(page, next), err
-		},
-	}
+		Out:   emailsShape{},
+	}, func(ctx context.Context, r *listRequest) (any, error) {
+		if err := r.Folder.check(); err != nil {
+			return nil, err
+		}
+		q := maildir.BoxQuery{
+			Sent:         r.Folder == sent,
+			HideArchived: !r.Archived,
+			Limit:        r.Limit,
+			Offset:       r.Offset,
+		}
+		b, err := t.box(ctx, r.Mailbox)
+		if err != nil {
+			return nil, err
+		}
+		rows, err := b.List(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		page, next, err := tool.Page(ctx, t.budget, emailsShape{Next: math.MaxInt}, t.shapeRows(b, rows, q.Sent), 0)
+		if next > 0 {
+			next += q.Offset
+		}
+		return emails(page, next), err
+	})
 }
 
 func (t *toolset) shapeRows(b *maildir.Box, rows []maildir.BoxRow, outbox bool) []rowShape {

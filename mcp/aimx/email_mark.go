@@ -12,24 +12,29 @@ const (
 	markUnread = "unread"
 )
 
+type markRequest struct {
+	Mailbox string  `json:"mailbox" jsonschema:"name of a mailbox of yours" example:"task-42"`
+	ID      emailID `json:"id" jsonschema:"email id, as email_list shows it" example:"msg_20251023_3a51c0f7b3dc3a7e"`
+}
+
 // emailMark is email_mark_read or email_mark_unread.
 func (t *toolset) emailMark(word string) tool.Tool {
-	return tool.Tool{
+	return tool.Of(tool.Tool{
 		Name:  "email_mark_" + word,
 		Hints: tool.Marks(),
 		About: "Mark an email in the inbox of a mailbox of yours as " + word + ".",
-		In:    []tool.Prop{mailboxArg(), idArg()},
 		Out:   doneShape{},
-		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			id := emailID(a)
-			b, err := t.box(ctx, a, "mailbox")
-			if err != nil {
-				return nil, err
-			}
-			if err := b.SetRead(ctx, id, word == markRead); err != nil {
-				return nil, err
-			}
-			return done("Email '%s' marked as %s.", id, word), nil
-		},
-	}
+	}, func(ctx context.Context, r *markRequest) (any, error) {
+		if err := r.ID.check(); err != nil {
+			return nil, err
+		}
+		b, err := t.box(ctx, r.Mailbox)
+		if err != nil {
+			return nil, err
+		}
+		if err := b.SetRead(ctx, string(r.ID), word == markRead); err != nil {
+			return nil, err
+		}
+		return done("Email '%s' marked as %s.", r.ID, word), nil
+	})
 }

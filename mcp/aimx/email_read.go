@@ -1,6 +1,7 @@
 package aimx
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"strings"
@@ -26,35 +27,43 @@ type letterShape struct {
 	Next        int64  `json:"next_offset,omitempty" jsonschema:"pass as offset for more; absent at the end"`
 }
 
+type readRequest struct {
+	Mailbox string  `json:"mailbox" jsonschema:"name of a mailbox of yours" example:"task-42"`
+	ID      emailID `json:"id" jsonschema:"email id, as email_list shows it" example:"msg_20251023_3a51c0f7b3dc3a7e"`
+	Folder  folder  `json:"folder,omitempty" jsonschema:"side of the mailbox" enum:"inbox,sent" default:"inbox" as:"given"`
+	Offset  int     `json:"offset,omitempty" jsonschema:"next_offset of the answer before: the rest of a large file"`
+}
+
 func (t *toolset) emailRead() tool.Tool {
-	return tool.Tool{
+	return tool.Of(tool.Tool{
 		Name:  "email_read",
 		Hints: tool.Reads(),
 		About: "Read an email of a mailbox of yours: the whole file, header and body; it stays unread.",
-		In:    []tool.Prop{mailboxArg(), idArg(), folderArg(), offsetArg("next_offset of the answer before: the rest of a large file")},
 		Out:   letterShape{},
-		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			id, outbox, offset := emailID(a), folder(a), a.Count("offset", 0, math.MaxInt32)
-			b, err := t.box(ctx, a, "mailbox")
-			if err != nil {
-				return nil, err
-			}
-			longest := noteOf(strings.Repeat("x", maxVoucher), math.MaxInt)
-			q := maildir.LetterQuery{ID: id, Sent: outbox, Room: t.budget.Room(ctx, tool.InText, longest, nil)}
-			q.Room.Offset = int64(offset)
-			q.Beside = func(l *maildir.Letter) int {
-				s := t.shapeLetter(b, l, outbox)
-				s.Content, s.Truncated, s.Bytes, s.Next = "", true, math.MaxInt64, math.MaxInt64
-				return tool.InText.Size(s)
-			}
-			l, err := b.Read(ctx, q)
-			if err != nil {
-				return nil, err
-			}
+	}, func(ctx context.Context, r *readRequest) (any, error) {
+		if err := cmp.Or(r.ID.check(), r.Folder.check()); err != nil {
+			return nil, err
+		}
+		outbox := r.Folder == sent
+		b, err := t.box(ctx, r.Mailbox)
+		if err != nil {
+			return nil, err
+		}
+		longest := noteOf(strings.Repeat("x", maxVoucher), math.MaxInt)
+		q := maildir.LetterQuery{ID: string(r.ID), Sent: outbox, Room: t.budget.Room(ctx, tool.InText, longest, nil)}
+		q.Room.Offset = int64(r.Offset)
+		q.Beside = func(l *maildir.Letter) int {
 			s := t.shapeLetter(b, l, outbox)
-			return tool.Result{Text: string(l.Data), Value: s, Note: noteOf(s.Auth, int(l.Next))}, nil
-		},
-	}
+			s.Content, s.Truncated, s.Bytes, s.Next = "", true, math.MaxInt64, math.MaxInt64
+			return tool.InText.Size(s)
+		}
+		l, err := b.Read(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		s := t.shapeLetter(b, l, outbox)
+		return tool.Result{Text: string(l.Data), Value: s, Note: noteOf(s.Auth, int(l.Next))}, nil
+	})
 }
 
 // maxVoucher is longer than what says who vouches for a sender.

@@ -1,35 +1,44 @@
 package aimx
 
 import (
+	"cmp"
 	"context"
 
 	"mailtree/maildir"
 	"mailtree/mcp/tool"
 )
 
+type replyRequest struct {
+	Mailbox string  `json:"mailbox" jsonschema:"name of a mailbox of yours" example:"task-42"`
+	ID      emailID `json:"id" jsonschema:"email id, as email_list shows it" example:"msg_20251023_3a51c0f7b3dc3a7e"`
+	Body    string  `json:"body" jsonschema:"body in markdown" example:"Thanks ..."`
+	variants
+}
+
 func (t *toolset) emailReply() tool.Tool {
-	return tool.Tool{
+	return tool.Of(tool.Tool{
 		Name:  "email_reply",
 		Hints: tool.Adds(),
 		About: "Reply to an email in a mailbox of yours, in its thread.",
-		In:    append([]tool.Prop{mailboxArg(), idArg(), tool.Need("body", tool.Str("body in markdown", "Thanks ..."))}, variantArgs()...),
 		Out:   sentShape{},
-		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			d := maildir.ReplyDraft{
-				ReplyTo:  emailID(a),
-				Body:     a.Text("body"),
-				Variants: variants(a),
-				Origin:   tool.CallerOf(ctx).Origin,
-			}
-			b, err := t.box(ctx, a, "mailbox")
-			if err != nil {
-				return nil, err
-			}
-			m, err := b.Reply(ctx, d)
-			if err != nil {
-				return nil, err
-			}
-			return t.sent(t.store.Domain().Join(m.Recipients()), m), nil
-		},
-	}
+	}, func(ctx context.Context, r *replyRequest) (any, error) {
+		if err := cmp.Or(r.ID.check(), r.variants.check()); err != nil {
+			return nil, err
+		}
+		d := maildir.ReplyDraft{
+			ReplyTo:  string(r.ID),
+			Body:     r.Body,
+			Variants: maildir.Variants(r.variants),
+			Origin:   tool.CallerOf(ctx).Origin,
+		}
+		b, err := t.box(ctx, r.Mailbox)
+		if err != nil {
+			return nil, err
+		}
+		m, err := b.Reply(ctx, d)
+		if err != nil {
+			return nil, err
+		}
+		return t.sent(t.store.Domain().Join(m.Recipients()), m), nil
+	})
 }

@@ -15,70 +15,83 @@ type sentShape struct {
 	MessageID string `json:"message_id"`
 }
 
+type sendRequest struct {
+	From    string `json:"from_mailbox" jsonschema:"name of a mailbox of yours" example:"task-42"`
+	To      string `json:"to" jsonschema:"addresses, separated by commas" example:"bob@mailtree.local" as:"joined"`
+	Subject string `json:"subject" jsonschema:"one line" example:"Plan for /api/users"`
+	Body    string `json:"body" jsonschema:"body in markdown" example:"Here is the plan ..."`
+	variants
+	Attachments []string `json:"attachments,omitempty" jsonschema:"paths of files to attach, absolute or from the top of your work tree" example:"docs/flow.png"`
+	ReplyTo     string   `json:"reply_to,omitempty" jsonschema:"Message-ID that this answers" example:"<msg_20251023_3a51c0f7b3dc3a7e@mailtree.local>"`
+	References  string   `json:"references,omitempty" jsonschema:"Message-IDs of the thread, separated by blanks; only with reply_to" example:"<msg_20251023_3a51c0f7b3dc3a7e@mailtree.local>"`
+}
+
 func (t *toolset) emailSend() tool.Tool {
-	return tool.Tool{
+	return tool.Of(tool.Tool{
 		Name:  "email_send",
 		Hints: tool.Adds(),
 		About: "Send an email in markdown, plain text or HTML from a mailbox of yours; every recipient gets it, or none.",
-		In: append(append([]tool.Prop{
-			tool.Need("from_mailbox", tool.Str("name of a mailbox of yours", "task-42")),
-			tool.Need("to", tool.Str("addresses, separated by commas", "bob@mailtree.local")),
-			tool.Need("subject", tool.Str("one line", "Plan for /api/users")),
-			tool.Need("body", tool.Str("body in markdown", "Here is the plan ...")),
-		}, variantArgs()...),
-			tool.May("attachments", tool.List("paths of files to attach, absolute or from the top of your work tree", "docs/flow.png")),
-			tool.May("reply_to", tool.Str("Message-ID that this answers", "<msg_20251023_3a51c0f7b3dc3a7e@mailtree.local>")),
-			tool.May("references", tool.Str("Message-IDs of the thread, separated by blanks; only with reply_to",
-				"<msg_20251023_3a51c0f7b3dc3a7e@mailtree.local>")),
-		),
-		Out: sentShape{},
-		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			to := oneLine(a, "to", a.Joined("to"))
-			d := maildir.Draft{
-				Subject:     line(a, "subject"),
-				Body:        a.Text("body"),
-				Variants:    variants(a),
-				Attachments: a.Names("attachments"),
-				Origin:      tool.CallerOf(ctx).Origin,
-				WorkDir:     tool.CallerOf(ctx).WorkDir(""),
-			}
-			t.answers(a, &d)
-			b, err := t.box(ctx, a, "from_mailbox")
-			if err != nil {
-				return nil, err
-			}
-			if d.To, err = t.store.Domain().Recipients(to); err != nil {
-				return nil, err
-			}
-			m, err := b.Send(ctx, d)
-			if err != nil {
-				return nil, err
-			}
-			return t.sent(strings.TrimSpace(to), m), nil
-		},
+		Out:   sentShape{},
+	}, func(ctx context.Context, r *sendRequest) (any, error) {
+		if err := r.check(); err != nil {
+			return nil, err
+		}
+		d := maildir.Draft{
+			Subject:     r.Subject,
+			Body:        r.Body,
+			Variants:    maildir.Variants(r.variants),
+			Attachments: r.Attachments,
+			Origin:      tool.CallerOf(ctx).Origin,
+			WorkDir:     tool.CallerOf(ctx).WorkDir(""),
+		}
+		if err := t.answers(r, &d); err != nil {
+			return nil, err
+		}
+		b, err := t.box(ctx, r.From)
+		if err != nil {
+			return nil, err
+		}
+		if d.To, err = t.store.Domain().Recipients(r.To); err != nil {
+			return nil, err
+		}
+		m, err := b.Send(ctx, d)
+		if err != nil {
+			return nil, err
+		}
+		return t.sent(strings.TrimSpace(r.To), m), nil
+	})
+}
+
+// check refuses an argument of several lines that must be one, and two bodies.
+func (r *sendRequest) check() error {
+	for _, line := range []struct{ name, text string }{
+		{"to", r.To}, {"subject", r.Subject}, {"reply_to", r.ReplyTo}, {"references", r.References},
+	} {
+		if strings.ContainsAny(line.text, "\r\n") {
+			return tool.Invalid("%s is %q, which contains a line break (CR or LF): write it on one line.", line.name, tool.Clip(line.text))
+		}
 	}
+	return r.variants.check()
 }
 
 // answers makes the draft a reply to what reply_to and references name. Without reply_to it ignores
 // references.
-func (t *toolset) answers(a *tool.Args, d *maildir.Draft) {
-	replyTo, references := line(a, "reply_to"), line(a, "references")
-	if a.Err() != nil || strings.TrimSpace(replyTo) == "" {
-		return
+func (t *toolset) answers(r *sendRequest, d *maildir.Draft) (err error) {
+	if strings.TrimSpace(r.ReplyTo) == "" {
+		return nil
 	}
-	d.InReplyTo = t.id(a, refusal.InReplyTo, replyTo)
-	for _, m := range strings.Fields(strings.ReplaceAll(references, "><", "> <")) { // RFC 5322 wants no blank between them
-		d.References = append(d.References, t.id(a, refusal.References, m))
+	domain := t.store.Domain()
+	if d.InReplyTo, err = domain.IDOf(refusal.InReplyTo, r.ReplyTo); err != nil {
+		return err
 	}
-}
-
-// id returns the message id that a Message-ID in a field stands for.
-func (t *toolset) id(a *tool.Args, field refusal.Field, messageID string) string {
-	id, err := t.store.Domain().IDOf(field, messageID)
-	if err != nil {
-		a.Fail(err)
+	for _, m := range strings.Fields(strings.ReplaceAll(r.References, "><", "> <")) { // RFC 5322 wants no blank between them
+		id, err := domain.IDOf(refusal.References, m)
+		if err != nil {
+			return err
+		}
+		d.References = append(d.References, id)
 	}
-	return id
+	return nil
 }
 
 func (t *toolset) sent(to string, m *maildir.Sent) tool.Result {

@@ -24,36 +24,35 @@ type hooksShape struct {
 	Next  int         `json:"next_offset,omitempty" jsonschema:"pass as offset for more; absent at the end"`
 }
 
+type hooksRequest struct {
+	Mailbox string `json:"mailbox,omitempty" jsonschema:"only of this mailbox" example:"task-42"`
+	pageRequest
+}
+
 func (t *toolset) hookList() tool.Tool {
-	return tool.Tool{
+	return tool.Of(tool.Tool{
 		Name:  "hook_list",
 		Hints: tool.Reads(),
 		About: "List the hooks on your mailboxes, or on one of them.",
-		In:    []tool.Prop{tool.May("mailbox", tool.Str("only of this mailbox", "task-42")), offsetArg("next_offset of the answer before")},
 		Out:   hooksShape{},
-		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			offset := a.Count("offset", 0, math.MaxInt32)
-			if a.Err() != nil {
-				return nil, a.Err()
-			}
-			if a.Has("mailbox") {
-				if _, err := t.box(ctx, a, "mailbox"); err != nil {
-					return nil, err
-				}
-			}
-			c := tool.CallerOf(ctx)
-			p, err := t.store.ProjectFor(ctx, c.ProjectKey(), c.User())
-			var all []hook.Hook
-			if err == nil {
-				all, err = p.Hooks(ctx, a.Text("mailbox"), c.User())
-			}
-			if err != nil && !errors.Is(err, maildir.ErrNotFound) {
+	}, func(ctx context.Context, r *hooksRequest) (any, error) {
+		if r.Mailbox != "" {
+			if _, err := t.box(ctx, r.Mailbox); err != nil {
 				return nil, err
 			}
-			page, next, err := tool.Page(ctx, t.budget, hooksShape{Next: math.MaxInt}, shapeHooks(all), offset)
-			return hooks(page, next), err
-		},
-	}
+		}
+		c := tool.CallerOf(ctx)
+		p, err := t.store.ProjectFor(ctx, c.ProjectKey(), c.User())
+		var all []hook.Hook
+		if err == nil {
+			all, err = p.Hooks(ctx, r.Mailbox, c.User())
+		}
+		if err != nil && !errors.Is(err, maildir.ErrNotFound) {
+			return nil, err
+		}
+		page, next, err := tool.Page(ctx, t.budget, hooksShape{Next: math.MaxInt}, shapeHooks(all), r.Offset)
+		return hooks(page, next), err
+	})
 }
 
 func shapeHooks(all []hook.Hook) []hookShape {

@@ -17,29 +17,28 @@ func done(format string, a ...any) tool.Result {
 	return tool.Result{Text: text, Value: doneShape{text}}
 }
 
+type deleteRequest struct {
+	Name  string `json:"name" jsonschema:"name of the mailbox" example:"task-42"`
+	Force bool   `json:"force,omitempty" jsonschema:"delete the mail in it too"`
+}
+
 func (t *toolset) mailboxDelete() tool.Tool {
-	return tool.Tool{
+	return tool.Of(tool.Tool{
 		Name:  "mailbox_delete",
 		Hints: tool.Removes(),
 		About: "Delete a mailbox of yours with its hooks; one with mail in it only with force.",
-		In: []tool.Prop{
-			tool.Need("name", tool.Str("name of the mailbox", "task-42")),
-			tool.May("force", tool.Flag("delete the mail in it too")),
-		},
-		Out: doneShape{},
-		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			force := a.Flag("force")
-			if reserved(a.Text("name")) {
-				a.Fail(tool.Invalid("Validation: reserved"))
-			}
-			b, err := t.box(ctx, a, "name")
-			if err != nil {
-				return nil, err
-			}
-			if _, err := b.Delete(ctx, force); err != nil {
-				return nil, err
-			}
-			return done("Mailbox '%s' deleted.", b.Name), nil
-		},
-	}
+		Out:   doneShape{},
+	}, func(ctx context.Context, r *deleteRequest) (any, error) {
+		if reserved(r.Name) {
+			return nil, tool.Invalid("Validation: reserved")
+		}
+		b, err := t.box(ctx, r.Name)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := b.Delete(ctx, r.Force); err != nil {
+			return nil, err
+		}
+		return done("Mailbox '%s' deleted.", b.Name), nil
+	})
 }

@@ -25,30 +25,24 @@ type mailboxesShape struct {
 }
 
 func (t *toolset) mailboxList() tool.Tool {
-	return tool.Tool{
+	return tool.Of(tool.Tool{
 		Name:  "mailbox_list",
 		Hints: tool.Reads(),
 		About: "List the mailboxes that you own, with their folders and counts.",
-		In:    []tool.Prop{offsetArg("next_offset of the answer before")},
 		Out:   mailboxesShape{},
-		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			offset := a.Count("offset", 0, math.MaxInt32)
-			if a.Err() != nil {
-				return nil, a.Err()
-			}
-			c := tool.CallerOf(ctx)
-			p, err := t.store.ProjectFor(ctx, c.ProjectKey(), c.User())
-			var all []maildir.Mailbox
-			if err == nil {
-				all, err = p.Mailboxes(ctx, c.User())
-			}
-			if err != nil && !errors.Is(err, maildir.ErrNotFound) {
-				return nil, err
-			}
-			page, next, err := tool.Page(ctx, t.budget, mailboxesShape{Next: math.MaxInt}, shapeMailboxes(all), offset)
-			return listed(page, next), err
-		},
-	}
+	}, func(ctx context.Context, r *pageRequest) (any, error) {
+		c := tool.CallerOf(ctx)
+		p, err := t.store.ProjectFor(ctx, c.ProjectKey(), c.User())
+		var all []maildir.Mailbox
+		if err == nil {
+			all, err = p.Mailboxes(ctx, c.User())
+		}
+		if err != nil && !errors.Is(err, maildir.ErrNotFound) {
+			return nil, err
+		}
+		page, next, err := tool.Page(ctx, t.budget, mailboxesShape{Next: math.MaxInt}, shapeMailboxes(all), r.Offset)
+		return listed(page, next), err
+	})
 }
 
 func shapeMailboxes(all []maildir.Mailbox) []mailboxShape {

@@ -189,5 +189,8 @@ func (a *Args) string(p *Prop) string {
 	case p.choices != nil && p.as != asGiven:
 		return a.Choice(p.Name)
 	}
+	if !a.Has(p.Name) {
+		return deflt[string](*p)
+	}
 	return a.Text(p.Name)
 }
