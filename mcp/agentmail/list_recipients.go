@@ -2,7 +2,6 @@ package agentmail
 
 import (
 	"context"
-	"math"
 	"slices"
 	"time"
 
@@ -20,39 +19,37 @@ type recipientsShape struct {
 	Next       int              `json:"next_offset,omitempty" jsonschema:"pass as offset for more"`
 }
 
+type recipientsRequest struct {
+	Offset int `json:"offset,omitempty" jsonschema:"next_offset of the answer before"`
+}
+
 func (t *toolset) listRecipients() tool.Tool {
-	return tool.Tool{
+	return tool.Of(tool.Tool{
 		Name:  "list-recipients",
 		Hints: tool.Marks(), // the caller is known from then on
 		About: "List the agents you can send to, and yourself.",
-		In:    []tool.Prop{tool.May("offset", tool.Num("next_offset of the answer before", 0, math.MaxInt32, 0))},
 		Out:   recipientsShape{},
-		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			offset := a.Count("offset", 0, math.MaxInt32)
-			if a.Err() != nil {
-				return nil, a.Err()
-			}
-			w, p, err := t.meet(ctx)
-			if err != nil {
-				return nil, err
-			}
-			names, err := recipients(ctx, p, w)
-			if err != nil {
-				return nil, err
-			}
-			ignored, err := t.ignored(ctx, p)
-			if err != nil {
-				return nil, err
-			}
-			read, err := p.LastRead(ctx)
-			if err != nil {
-				return nil, err
-			}
-			all := shapeRecipients(names, ignored, w.name, read).Recipients
-			page, next, err := tool.Page(ctx, t.cfg.Budget, recipientsShape{Next: len(all)}, all, offset)
-			return recipientsShape{page, next}, err
-		},
-	}
+	}, func(ctx context.Context, r *recipientsRequest) (any, error) {
+		w, p, err := t.meet(ctx)
+		if err != nil {
+			return nil, err
+		}
+		names, err := recipients(ctx, p, w)
+		if err != nil {
+			return nil, err
+		}
+		ignored, err := t.ignored(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		read, err := p.LastRead(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all := shapeRecipients(names, ignored, w.name, read).Recipients
+		page, next, err := tool.Page(ctx, t.cfg.Budget, recipientsShape{Next: len(all)}, all, r.Offset)
+		return recipientsShape{page, next}, err
+	})
 }
 
 func shapeRecipients(names, ignored []string, me string, read map[string]time.Time) recipientsShape {

@@ -28,27 +28,26 @@ type noMailShape struct {
 func noMail() receivedShape { return receivedShape{noMailShape: &noMailShape{"No unread messages"}} }
 
 func (t *toolset) receive() tool.Tool {
-	return tool.Tool{
+	return tool.Of(tool.Tool{
 		Name:  "receive",
 		Hints: tool.Takes(),
 		About: "Take your oldest unread message, each once; it is marked read.",
 		Out:   receivedShape{},
-		Run: func(ctx context.Context, _ *tool.Args) (any, error) {
-			w, p, err := t.meet(ctx)
-			if err != nil {
-				return nil, err
-			}
-			room := t.cfg.Budget.OneText(ctx, p, func(m *maildir.MessageRow, text string) any { return t.shapeMail(m, text) })
-			d, err := p.PopWait(ctx, maildir.PopQuery{Agent: w.name, Room: room})
-			if err != nil {
-				return nil, err
-			}
-			if d == nil {
-				return noMail(), nil
-			}
-			return receivedShape{mailShape: t.shapeMail(&d.MessageRow, tool.PoppedText(p, d))}, nil
-		},
-	}
+	}, func(ctx context.Context, _ *struct{}) (any, error) {
+		w, p, err := t.meet(ctx)
+		if err != nil {
+			return nil, err
+		}
+		room := t.cfg.Budget.OneText(ctx, p, func(m *maildir.MessageRow, text string) any { return t.shapeMail(m, text) })
+		d, err := p.PopWait(ctx, maildir.PopQuery{Agent: w.name, Room: room})
+		if err != nil {
+			return nil, err
+		}
+		if d == nil {
+			return noMail(), nil
+		}
+		return receivedShape{mailShape: t.shapeMail(&d.MessageRow, tool.PoppedText(p, d))}, nil
+	})
 }
 
 func (t *toolset) shapeMail(m *maildir.MessageRow, text string) *mailShape {

@@ -15,36 +15,33 @@ type sentShape struct {
 	ID string `json:"message_id" jsonschema:"id of the message"`
 }
 
+// sendRequest is a message. The tool asks for its recipient after it has looked at the message, as the
+// contract has it.
+type sendRequest struct {
+	Recipient *string `json:"recipient" jsonschema:"agent to send to" example:"BlueLake" as:"late"`
+	Message   string  `json:"message" jsonschema:"the message, at most 65536 bytes" example:"the build is green" as:"late"`
+}
+
 func (t *toolset) send() tool.Tool {
-	return tool.Tool{
+	return tool.Of(tool.Tool{
 		Name:  "send",
 		Hints: tool.Adds(),
 		About: "Send a message to one agent, by the name that list-recipients shows.",
-		In: []tool.Prop{
-			tool.Late("recipient", tool.Str("agent to send to", "BlueLake")),
-			tool.Late("message", tool.Str("the message, at most 65536 bytes", "the build is green")),
-		},
-		Out: sentShape{},
-		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			message := a.Text("message")
-			if a.Err() != nil {
-				return nil, a.Err()
-			}
-			if err := checkSize(message); err != nil {
-				return nil, err
-			}
-			a.Require("recipient")
-			d := maildir.Draft{
-				To:     []string{a.Text("recipient")},
-				Body:   message,
-				Origin: tool.CallerOf(ctx).Origin,
-			}
-			if a.Err() != nil {
-				return nil, a.Err()
-			}
-			return t.deliver(ctx, d)
-		},
-	}
+		Out:   sentShape{},
+	}, func(ctx context.Context, r *sendRequest) (any, error) {
+		if err := checkSize(r.Message); err != nil {
+			return nil, err
+		}
+		if r.Recipient == nil {
+			return nil, tool.Missing[sendRequest]("recipient")
+		}
+		d := maildir.Draft{
+			To:     []string{*r.Recipient},
+			Body:   r.Message,
+			Origin: tool.CallerOf(ctx).Origin,
+		}
+		return t.deliver(ctx, d)
+	})
 }
 
 func checkSize(message string) error {

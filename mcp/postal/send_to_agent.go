@@ -12,41 +12,38 @@ type sentShape struct {
 	ID string `json:"id" jsonschema:"the msg_id, or the id that was made"`
 }
 
+type sendRequest struct {
+	Name string `json:"name" jsonschema:"agent to send to; made when it is new" example:"bob"`
+	Text string `json:"msg" jsonschema:"the message" example:"ping"`
+	ID   string `json:"msg_id,omitempty" jsonschema:"your own id for it, to be able to send it again safely" example:"ping-1"`
+}
+
 func (t *Toolset) sendToAgent() tool.Tool {
-	return tool.Tool{
+	return tool.Of(tool.Tool{
 		Name:  "send_to_agent",
 		Hints: tool.Adds(),
 		About: "Put a message into another agent's mailbox; the same msg_id again delivers it once.",
-		In: []tool.Prop{
-			tool.Need("name", tool.Str("agent to send to; made when it is new", "bob")),
-			tool.Need("msg", tool.Str("the message", "ping")),
-			tool.May("msg_id", tool.Str("your own id for it, to be able to send it again safely", "ping-1")),
-		},
-		Out: sentShape{},
-		Run: func(ctx context.Context, a *tool.Args) (any, error) {
-			d := maildir.Draft{
-				To:      []string{a.Text("name")},
-				Body:    a.Text("msg"),
-				Key:     a.Text("msg_id"),
-				Bounded: true,
-				Origin:  tool.CallerOf(ctx).Origin,
-			}
-			if a.Err() != nil {
-				return nil, a.Err()
-			}
-			p, me, err := t.meet(ctx, d.To...)
-			if err != nil {
-				return nil, err
-			}
-			d.From = me
-			sent, err := p.Send(ctx, d)
-			if err != nil {
-				return nil, err
-			}
-			id := shownID(&sent.Message)
-			return tool.Result{Text: id, Value: sentShape{id}}, nil
-		},
-	}
+		Out:   sentShape{},
+	}, func(ctx context.Context, r *sendRequest) (any, error) {
+		d := maildir.Draft{
+			To:      []string{r.Name},
+			Body:    r.Text,
+			Key:     r.ID,
+			Bounded: true,
+			Origin:  tool.CallerOf(ctx).Origin,
+		}
+		p, me, err := t.meet(ctx, d.To...)
+		if err != nil {
+			return nil, err
+		}
+		d.From = me
+		sent, err := p.Send(ctx, d)
+		if err != nil {
+			return nil, err
+		}
+		id := shownID(&sent.Message)
+		return tool.Result{Text: id, Value: sentShape{id}}, nil
+	})
 }
 
 // maxKey is the longest msg_id, in bytes, that a caller can send. A file may hold a longer one.
