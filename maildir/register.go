@@ -20,10 +20,8 @@ import (
 
 // Registration asks for an identity.
 type Registration struct {
-	Program  string `json:"program" jsonschema:"the program you run in" example:"claude-code"`
-	Model    string `json:"model" jsonschema:"the model you are" example:"opus-4.1"`
-	Task     string `json:"task_description" jsonschema:"what you are working on" example:"Auth refactor"`
-	NameHint string `json:"name_hint,omitempty" jsonschema:"used if free" example:"GreenCastle"` // sanitized
+	Program, Model, Task string
+	NameHint             string // sanitized; used when free
 }
 
 // Registered is the identity made.

@@ -12,21 +12,17 @@ import (
 // ReplyDraft is a reply; recipients default from the original. Importance is normal where it is not
 // given, but that of a high or urgent original where the reply asks for acknowledgement.
 type ReplyDraft struct {
-	From        string   `json:"from_agent" jsonschema:"your name" example:"GreenCastle"`
-	ReplyTo     string   `json:"reply_to_message_id" example:"msg_20251023_3a51c0f7b3dc3a7e"`
-	Body        string   `json:"body_md" jsonschema:"markdown" example:"Questions: ..."`
-	To          []string `json:"to,omitempty" jsonschema:"agent names" example:"GreenCastle" as:"commas"`
-	CC          []string `json:"cc,omitempty" example:"RedStone" as:"commas"`
-	BCC         []string `json:"bcc,omitempty" example:"RedStone" as:"commas"`
-	Importance  string   `json:"importance,omitempty" enum:"low,normal,high,urgent"`
-	AckRequired bool     `json:"ack_required,omitempty" jsonschema:"ask for acknowledge_message"`
-	Attachments []string `json:"attachments,omitempty" jsonschema:"paths, as in send_message" example:"docs/flow.png"`
-	Key         string   `json:"key,omitempty" jsonschema:"your own id: sent again, it is delivered once" example:"answer-1"`
-	WorkDir     string   `json:"-"` // as of Draft
-
-	format.Origin `json:"-"`
-	Variants      `json:"-"`
-	Images        *attachment.Images `json:"-"` // as of Draft
+	From, ReplyTo string // agent, message id
+	Body          string
+	To, CC, BCC   []string
+	Importance    string
+	AckRequired   bool
+	Attachments   []string
+	WorkDir       string // as of Draft
+	Key           string
+	format.Origin
+	Variants
+	Images *attachment.Images // as of Draft
 }
 
 // Reply sends a reply in the original's thread. Errors: as Send; ErrNotFound for the original.

@@ -13,8 +13,11 @@ type createdShape struct {
 }
 
 type agentRequest struct {
-	Project string `json:"project_key" jsonschema:"absolute path of the top of the work tree; the same in all tools" example:"/abs/path/backend"`
-	maildir.Registration
+	Project  string `json:"project_key" jsonschema:"absolute path of the top of the work tree; the same in all tools" example:"/abs/path/backend"`
+	Program  string `json:"program" jsonschema:"the program you run in" example:"claude-code"`
+	Model    string `json:"model" jsonschema:"the model you are" example:"opus-4.1"`
+	Task     string `json:"task_description" jsonschema:"what you are working on" example:"Auth refactor"`
+	NameHint string `json:"name_hint,omitempty" jsonschema:"used if free" example:"GreenCastle"`
 }
 
 func (t *Toolset) createAgent() tool.Tool {
@@ -28,7 +31,7 @@ func (t *Toolset) createAgent() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
-		made, err := p.Register(ctx, r.Registration)
+		made, err := p.Register(ctx, maildir.Registration{Program: r.Program, Model: r.Model, Task: r.Task, NameHint: r.NameHint})
 		if err != nil {
 			return nil, err
 		}

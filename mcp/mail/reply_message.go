@@ -9,9 +9,18 @@ import (
 )
 
 type replyRequest struct {
-	Project string `json:"project_key" example:"/abs/path/backend"`
-	maildir.ReplyDraft
-	Wait tool.Wait `json:"wait_reply_seconds,omitempty" max:"50"`
+	Project     string    `json:"project_key" example:"/abs/path/backend"`
+	From        string    `json:"from_agent" jsonschema:"your name" example:"GreenCastle"`
+	ReplyTo     string    `json:"reply_to_message_id" example:"msg_20251023_3a51c0f7b3dc3a7e"`
+	Body        string    `json:"body_md" jsonschema:"markdown" example:"Questions: ..."`
+	To          []string  `json:"to,omitempty" jsonschema:"agent names" example:"GreenCastle" as:"commas"`
+	CC          []string  `json:"cc,omitempty" example:"RedStone" as:"commas"`
+	BCC         []string  `json:"bcc,omitempty" example:"RedStone" as:"commas"`
+	Importance  string    `json:"importance,omitempty" enum:"low,normal,high,urgent"`
+	AckRequired bool      `json:"ack_required,omitempty" jsonschema:"ask for acknowledge_message"`
+	Attachments []string  `json:"attachments,omitempty" jsonschema:"paths, as in send_message" example:"docs/flow.png"`
+	Key         string    `json:"key,omitempty" jsonschema:"your own id: sent again, it is delivered once" example:"answer-1"`
+	Wait        tool.Wait `json:"wait_reply_seconds,omitempty" max:"50"`
 }
 
 func (t *Toolset) replyMessage() tool.Tool {
@@ -25,9 +34,21 @@ func (t *Toolset) replyMessage() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
-		c := tool.CallerOf(ctx)
-		r.Origin, r.WorkDir, r.Images = c.Origin, c.WorkDir(r.Project), &attachment.Images{}
-		sent, err := p.Reply(ctx, r.ReplyDraft)
+		sent, err := p.Reply(ctx, maildir.ReplyDraft{
+			From:        r.From,
+			ReplyTo:     r.ReplyTo,
+			Body:        r.Body,
+			To:          r.To,
+			CC:          r.CC,
+			BCC:         r.BCC,
+			Importance:  r.Importance,
+			AckRequired: r.AckRequired,
+			Attachments: r.Attachments,
+			Key:         r.Key,
+			Origin:      tool.CallerOf(ctx).Origin,
+			WorkDir:     tool.CallerOf(ctx).WorkDir(r.Project),
+			Images:      &attachment.Images{},
+		})
 		if err != nil {
 			return nil, err
 		}
