@@ -242,7 +242,7 @@ func TestSizes(t *testing.T) {
 	t.Parallel()
 	var text string
 	set := tool.NewSet(tool.Config{Budget: 64 << 20}, tool.About{Name: "echo"}, tool.Tool{Name: "echo", Out: textShape{},
-		Run: func(context.Context, *tool.Args) (any, error) { return textShape{text}, nil }})
+		Run: func(context.Context, json.RawMessage) (any, error) { return textShape{text}, nil }})
 	s := New(Config{})
 	s.mount(&door{name: "echo", set: set, paths: []string{"/echo"}})
 	srv := httptest.NewServer(s.Handler())
@@ -263,7 +263,7 @@ func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	size := 0
 	set := tool.NewSet(tool.Config{Budget: 256 << 10}, tool.About{Name: "big"}, tool.Tool{Name: "big", Out: textShape{},
-		Run: func(context.Context, *tool.Args) (any, error) {
+		Run: func(context.Context, json.RawMessage) (any, error) {
 			return textShape{strings.Repeat("x", size)}, nil
 		}})
 	s := New(Config{})

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -17,7 +18,7 @@ func whoami(cfg tool.Config) *tool.Set {
 		About: "Tell who calls.",
 		Hints: tool.Reads(),
 		Out:   tool.Caller{},
-		Run:   func(ctx context.Context, _ *tool.Args) (any, error) { return tool.CallerOf(ctx), nil },
+		Run:   func(ctx context.Context, _ json.RawMessage) (any, error) { return tool.CallerOf(ctx), nil },
 	})
 }
 

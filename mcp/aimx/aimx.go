@@ -15,6 +15,7 @@ package aimx
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"log/slog"
 
@@ -64,12 +65,12 @@ func (t *toolset) tools() []tool.Tool {
 	return all
 }
 
-type run = func(context.Context, *tool.Args) (any, error)
+type run = func(context.Context, json.RawMessage) (any, error)
 
 // known refuses callers whose uid the server does not know, and logs calls of root, who passes
 // every check.
 func (t *toolset) known(name string, next run) run {
-	return func(ctx context.Context, a *tool.Args) (any, error) {
+	return func(ctx context.Context, arguments json.RawMessage) (any, error) {
 		c := tool.CallerOf(ctx)
 		if c.UID < 0 {
 			return nil, notAuthorized()
@@ -77,7 +78,7 @@ func (t *toolset) known(name string, next run) run {
 		if c.Root {
 			t.log.Info("aimx: root may use every mailbox", "tool", name, "project", c.ProjectKey())
 		}
-		return next(ctx, a)
+		return next(ctx, arguments)
 	}
 }
 

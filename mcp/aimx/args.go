@@ -33,16 +33,19 @@ const (
 	sent  folder = "sent"
 )
 
-func (f folder) check() error {
+// known refuses a folder that no mailbox has.
+func (f folder) known() error {
 	if f != inbox && f != sent {
 		return tool.Invalid(`Invalid folder '%s': expected "inbox" or "sent".`, tool.Clip(string(f)))
 	}
 	return nil
 }
 
+// emailID is the id of a message.
 type emailID string
 
-func (id emailID) check() error {
+// usable refuses an id that no message can have.
+func (id emailID) usable() error {
 	switch {
 	case id == "":
 		return tool.Invalid("Email ID cannot be empty.")
@@ -58,7 +61,8 @@ type variants struct {
 	HTML     string `json:"html_body,omitempty" jsonschema:"the body in HTML, kept as it is beside the body as text; not with text_only" example:"<p>Hello</p>"`
 }
 
-func (v variants) check() error {
+// exclusive refuses two bodies.
+func (v variants) exclusive() error {
 	if v.TextOnly && v.HTML != "" {
 		return tool.Invalid("text_only and html_body are mutually exclusive: pass one of them.")
 	}

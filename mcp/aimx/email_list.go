@@ -8,10 +8,6 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// defaultPage is the page size of email_list where a call names none; at most it is
-// maildir.MaxPage.
-const defaultPage = 50
-
 // rowShape is one email of a list: Read of an inbox row, Status of a sent one.
 type rowShape struct {
 	ID      string `json:"id"`
@@ -44,7 +40,7 @@ func (t *toolset) emailList() tool.Tool {
 		About: "List a page of the emails in a mailbox of yours, newest first.",
 		Out:   emailsShape{},
 	}, func(ctx context.Context, r *listRequest) (any, error) {
-		if err := r.Folder.check(); err != nil {
+		if err := r.Folder.known(); err != nil {
 			return nil, err
 		}
 		q := maildir.BoxQuery{

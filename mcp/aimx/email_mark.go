@@ -25,7 +25,7 @@ func (t *toolset) emailMark(word string) tool.Tool {
 		About: "Mark an email in the inbox of a mailbox of yours as " + word + ".",
 		Out:   doneShape{},
 	}, func(ctx context.Context, r *markRequest) (any, error) {
-		if err := r.ID.check(); err != nil {
+		if err := r.ID.usable(); err != nil {
 			return nil, err
 		}
 		b, err := t.box(ctx, r.Mailbox)

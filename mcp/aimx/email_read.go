@@ -41,7 +41,7 @@ func (t *toolset) emailRead() tool.Tool {
 		About: "Read an email of a mailbox of yours: the whole file, header and body; it stays unread.",
 		Out:   letterShape{},
 	}, func(ctx context.Context, r *readRequest) (any, error) {
-		if err := cmp.Or(r.ID.check(), r.Folder.check()); err != nil {
+		if err := cmp.Or(r.ID.usable(), r.Folder.known()); err != nil {
 			return nil, err
 		}
 		outbox := r.Folder == sent

@@ -22,7 +22,7 @@ func (t *toolset) emailReply() tool.Tool {
 		About: "Reply to an email in a mailbox of yours, in its thread.",
 		Out:   sentShape{},
 	}, func(ctx context.Context, r *replyRequest) (any, error) {
-		if err := cmp.Or(r.ID.check(), r.variants.check()); err != nil {
+		if err := cmp.Or(r.ID.usable(), r.variants.exclusive()); err != nil {
 			return nil, err
 		}
 		d := maildir.ReplyDraft{

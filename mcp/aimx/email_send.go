@@ -1,6 +1,7 @@
 package aimx
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -33,7 +34,7 @@ func (t *toolset) emailSend() tool.Tool {
 		About: "Send an email in markdown, plain text or HTML from a mailbox of yours; every recipient gets it, or none.",
 		Out:   sentShape{},
 	}, func(ctx context.Context, r *sendRequest) (any, error) {
-		if err := r.check(); err != nil {
+		if err := cmp.Or(r.lines(), r.variants.exclusive()); err != nil {
 			return nil, err
 		}
 		d := maildir.Draft{
@@ -62,8 +63,8 @@ func (t *toolset) emailSend() tool.Tool {
 	})
 }
 
-// check refuses an argument of several lines that must be one, and two bodies.
-func (r *sendRequest) check() error {
+// lines refuses an argument of several lines that must be one.
+func (r *sendRequest) lines() error {
 	for _, line := range []struct{ name, text string }{
 		{"to", r.To}, {"subject", r.Subject}, {"reply_to", r.ReplyTo}, {"references", r.References},
 	} {
@@ -71,7 +72,7 @@ func (r *sendRequest) check() error {
 			return tool.Invalid("%s is %q, which contains a line break (CR or LF): write it on one line.", line.name, tool.Clip(line.text))
 		}
 	}
-	return r.variants.check()
+	return nil
 }
 
 // answers makes the draft a reply to what reply_to and references name. Without reply_to it ignores

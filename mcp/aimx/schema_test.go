@@ -3,6 +3,7 @@ package aimx
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"slices"
@@ -91,7 +92,7 @@ func TestRootIsLogged(t *testing.T) {
 	var out bytes.Buffer
 	ts := newToolset(tool.Config{Log: slog.New(slog.NewTextHandler(&out, nil))})
 	called := 0
-	run := ts.known("email_read", func(context.Context, *tool.Args) (any, error) { called++; return nil, nil })
+	run := ts.known("email_read", func(context.Context, json.RawMessage) (any, error) { called++; return nil, nil })
 	for _, tt := range []struct {
 		caller tool.Caller
 		calls  int

@@ -37,7 +37,7 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 			" (resource://inbox/{agent}); can wait until some arrives.",
 		Out: inboxShape{},
 	}, func(ctx context.Context, r *inboxRequest) (any, error) {
-		if err := r.check(); err != nil {
+		if err := r.coherent(); err != nil {
 			return nil, err
 		}
 		q := maildir.InboxQuery{
@@ -73,9 +73,9 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 	})
 }
 
-// check refuses an offset without a message, and filters that would do nothing: one message and a thread
+// coherent refuses an offset without a message, and filters that would do nothing: one message and a thread
 // are read whole, and all that is to be acknowledged is listed.
-func (r *inboxRequest) check() error {
+func (r *inboxRequest) coherent() error {
 	reads := ""
 	switch {
 	case r.Offset != nil && r.ID == "":

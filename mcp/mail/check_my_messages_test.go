@@ -49,8 +49,8 @@ func TestStopWhileMarked(t *testing.T) {
 	answered := make(chan answer, 1)
 	armed <- struct{}{}
 	go func() {
-		a := tool.DecodeArgs(check.Name, []byte(`{"project_key": "/abs/p", "agent_name": "Blue", "unread_only": true, "mark_read": true, "wait_seconds": 50}`), check.In)
-		page, err := check.Run(t.Context(), a)
+		arguments := `{"project_key": "/abs/p", "agent_name": "Blue", "unread_only": true, "mark_read": true, "wait_seconds": 50}`
+		page, err := check.Run(t.Context(), []byte(arguments))
 		answered <- answer{page, err}
 	}()
 	<-marked
@@ -90,7 +90,7 @@ func TestPeek(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx := tool.WithCaller(t.Context(), tool.Caller{Agent: tt.as})
-		if _, err := check.Run(ctx, tool.DecodeArgs(check.Name, []byte(`{"project_key": "/abs/p", "agent_name": "Blue"}`), check.In)); err != nil {
+		if _, err := check.Run(ctx, []byte(`{"project_key": "/abs/p", "agent_name": "Blue"}`)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := ts.readInbox(ctx, p, ref{name: "Blue", query: maildir.InboxQuery{Agent: "Blue"}}); err != nil {

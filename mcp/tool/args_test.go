@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -10,30 +11,37 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// testIn has one argument of each kind.
-func testIn() []Prop {
-	return []Prop{
-		Need("project_key", Str("absolute path", "/abs/path")),
-		May("to", List("agent names", "BlueLake")),
-		May("importance", OneOf("", "normal", "low", "normal", "high", "urgent")),
-		May("cc", CommaList("", "RedStone")),
-		May("ttl_seconds", Num("", 60, 3600, 600)),
-		May("exclusive", TrueFlag("")),
-		May("limit", Num("", 1, 200, 20)),
-		May("since_ts", Str("", "2025-10-23T15:22:14Z")),
-		May("cursor", Str("", "12")),
-	}
+// testRequest has one argument of each kind.
+type testRequest struct {
+	Project    string    `json:"project_key" jsonschema:"absolute path" example:"/abs/path"`
+	To         []string  `json:"to,omitempty" jsonschema:"agent names" example:"BlueLake"`
+	Importance string    `json:"importance,omitempty" enum:"low,normal,high,urgent" default:"normal"`
+	CC         []string  `json:"cc,omitempty" example:"RedStone" as:"commas"`
+	TTL        int       `json:"ttl_seconds,omitempty" min:"60" max:"3600" default:"600"`
+	Exclusive  bool      `json:"exclusive,omitempty" default:"true"`
+	Limit      int       `json:"limit,omitempty" min:"1" max:"200" default:"20" as:"limit"`
+	Since      time.Time `json:"since_ts,omitempty" example:"2025-10-23T15:22:14Z"`
+	Cursor     int64     `json:"cursor,omitempty" example:"12" as:"cursor"`
 }
 
-// read gets everything that testIn describes.
-func read(a *Args) string {
-	at := ""
-	if t := a.When("since_ts"); !t.IsZero() {
-		at = t.Format(time.RFC3339Nano)
+// run calls a tool that returns its request.
+func run[R any](arguments string) (*R, error) {
+	t := Of(Tool{Name: "t"}, func(_ context.Context, r *R) (any, error) { return r, nil })
+	out, err := t.Run(context.Background(), json.RawMessage(arguments))
+	if err != nil {
+		return nil, err
 	}
-	names := strings.Join(a.Names("to"), "+") + ">" + strings.Join(a.Names("cc"), "+")
-	return fmt.Sprintf("%s|%s|%s|%t|%d|%s|%d|%d", a.Text("project_key"), names, a.Choice("importance"), a.Flag("exclusive"),
-		a.Limit("limit", 1, 200), at, a.Cursor("cursor"), a.Within("ttl_seconds"))
+	return out.(*R), nil
+}
+
+// String shows everything that was read.
+func (r *testRequest) String() string {
+	at := ""
+	if !r.Since.IsZero() {
+		at = r.Since.Format(time.RFC3339Nano)
+	}
+	names := strings.Join(r.To, "+") + ">" + strings.Join(r.CC, "+")
+	return fmt.Sprintf("%s|%s|%s|%t|%d|%s|%d|%d", r.Project, names, r.Importance, r.Exclusive, r.Limit, at, r.Cursor, r.TTL)
 }
 
 func TestArgs(t *testing.T) {
@@ -58,9 +66,8 @@ func TestArgs(t *testing.T) {
 		{`{"project_key":"/p","limit":0,"ttl_seconds":"3600"}`, "/p|>|normal|true|20||0|3600"},
 		{`{"project_key":"/p","since_ts":0}`, "/p|>|normal|true|20||0|600"},
 	} {
-		a := DecodeArgs("t", json.RawMessage(tt.in), testIn())
-		if got := read(a); a.err != nil || got != tt.want {
-			t.Errorf("%s:\n got %s (%v)\nwant %s", tt.in, got, a.err, tt.want)
+		if got, err := run[testRequest](tt.in); err != nil || got.String() != tt.want {
+			t.Errorf("%s:\n got %v (%v)\nwant %s", tt.in, got, err, tt.want)
 		}
 	}
 }
@@ -104,12 +111,9 @@ func TestArgsRefused(t *testing.T) {
 importance is "x": use one of low, normal, high, urgent.
 limit is -1: it must be from 1 to 200.`},
 	} {
-		a := DecodeArgs("t", json.RawMessage(tt.in), testIn())
-		if a.err == nil {
-			read(a)
-		}
-		if a.err == nil || a.err.Error() != tt.want || refusal.Code(a.err) != "invalid" {
-			t.Errorf("%s:\n got %v\nwant %s", tt.in, a.err, tt.want)
+		_, err := run[testRequest](tt.in)
+		if err == nil || err.Error() != tt.want || refusal.Code(err) != "invalid" {
+			t.Errorf("%s:\n got %v\nwant %s", tt.in, err, tt.want)
 		}
 	}
 }
@@ -117,14 +121,22 @@ limit is -1: it must be from 1 to 200.`},
 // TestArgsMissing: one answer names all that is missing, but for what the tool asks for itself,
 // later.
 func TestArgsMissing(t *testing.T) {
-	in := []Prop{Need("from", Str("sender", "Ann")), May("cc", Str("copy", "Cid")), Need("subject", Str("subject", "Hi")), Late("to", Str("recipient", "Bob"))}
+	type request struct {
+		From    string `json:"from" jsonschema:"sender" example:"Ann"`
+		CC      string `json:"cc,omitempty" jsonschema:"copy" example:"Cid"`
+		Subject string `json:"subject" jsonschema:"subject" example:"Hi"`
+		To      string `json:"to" jsonschema:"recipient" example:"Bob" as:"late"`
+	}
+	if err := Missing[request]("to"); err.Error() != `The argument to is missing: recipient, such as "Bob".` {
+		t.Error(err)
+	}
 	for given, want := range map[string]string{
 		`{}`:                            `Arguments are missing: from: sender, such as "Ann"; subject: subject, such as "Hi".`,
 		`{"from":"Ann"}`:                `The argument subject is missing: subject, such as "Hi".`,
 		`{"from":"Ann","subject":"Hi"}`: ``,
 	} {
 		got := ""
-		if err := DecodeArgs("t", json.RawMessage(given), in).Err(); err != nil {
+		if _, err := run[request](given); err != nil {
 			got = err.Error()
 		}
 		if got != want {
@@ -139,13 +151,30 @@ func FuzzArgs(f *testing.F) {
 	f.Add([]byte(`{"project_key":"/p","to":"[\"A\"]","limit":"7","since_ts":-1}`))
 	f.Add([]byte(`{"project_key":"/p","limit":"Inf","cursor":"-1"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		a := DecodeArgs("t", data, testIn())
-		if a.err != nil {
-			return
-		}
-		read(a)
-		if n := a.Limit("limit", 1, 200); a.err == nil && (n < 1 || n > 200) {
-			t.Errorf("limit %d", n)
+		if r, err := run[testRequest](string(data)); err == nil && (r.Limit < 1 || r.Limit > 200 || r.TTL < 60 || r.TTL > 3600) {
+			t.Errorf("limit %d, ttl_seconds %d", r.Limit, r.TTL)
 		}
 	})
+}
+
+// TestEmbedded: the fields of an embedded struct are arguments in its place, and a pointer tells whether
+// its argument was given.
+func TestEmbedded(t *testing.T) {
+	type page struct {
+		Offset *int `json:"offset,omitempty"`
+	}
+	type request struct {
+		From string `json:"from" example:"Ann"`
+		page
+		To string `json:"to,omitempty" example:"Bob"`
+	}
+	if r, err := run[request](`{"from":"A","offset":"0","to":"B"}`); err != nil || r.From != "A" || r.To != "B" || r.Offset == nil || *r.Offset != 0 {
+		t.Errorf("%+v %v", r, err)
+	}
+	if r, err := run[request](`{"from":"A"}`); err != nil || r.Offset != nil {
+		t.Errorf("%+v %v", r, err)
+	}
+	if _, err := run[request](`{"from":"A","page":{}}`); err == nil || !strings.HasSuffix(err.Error(), " It takes from, offset, to.") {
+		t.Error(err)
+	}
 }

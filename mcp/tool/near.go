@@ -31,12 +31,12 @@ var alike = [][]string{
 
 // meant returns the arguments that a call probably means by a name that the tool does not take,
 // among those that it does not give: at most three, equally near; nil where none is like it.
-func (a *Args) meant(given string) (near []string) {
+func (a *args) meant(given string) (near []string) {
 	const least = 0.5 // half of the words mean the same
 	best := least
 	var spelled []string
 	for _, p := range a.in {
-		if a.Has(p.Name) {
+		if a.has(p.Name) {
 			continue
 		}
 		spelled = append(spelled, p.Name)

@@ -40,12 +40,10 @@ func TestMeant(t *testing.T) {
 		{"name msg msg_id?", "agent", "name"},
 		{"mailbox folder? limit? offset?", "name", "mailbox"},
 	} {
-		a := &Args{}
+		a := &args{}
 		for name := range strings.FieldsSeq(tt.takes) {
 			name, optional := strings.CutSuffix(name, "?")
-			p := Need(name, Str("", ""))
-			p.Need = !optional
-			a.in = append(a.in, p)
+			a.in = append(a.in, Arg{Name: name, Need: !optional})
 		}
 		if got := strings.Join(a.meant(tt.given), " "); got != tt.want {
 			t.Errorf("%s, of %s: %q, want %q", tt.given, tt.takes, got, tt.want)

@@ -23,13 +23,16 @@ import (
 //     gave it. The schema requires neither name, so that a call with either is valid there;
 //   - as says how it is read where its type does not: see the constants.
 //
-// A pointer stays nil where the argument is absent. A field that is tagged "-" is no argument.
-// run gets arguments that are right.
+// A pointer stays nil where the argument is absent. The fields of an embedded struct are arguments in
+// its place. run gets arguments that are right.
 func Of[R any](t Tool, run func(ctx context.Context, r *R) (any, error)) Tool {
 	t.In = argsOf(reflect.TypeFor[R]())
-	t.Run = func(ctx context.Context, a *Args) (any, error) {
+	t.Run = func(ctx context.Context, data json.RawMessage) (any, error) {
 		r := new(R)
-		a.fill(ctx, reflect.ValueOf(r).Elem())
+		a := decode(t.Name, data, t.In)
+		if a.err == nil {
+			a.into(ctx, reflect.ValueOf(r).Elem())
+		}
 		if a.err != nil {
 			return nil, a.err
 		}
@@ -57,17 +60,30 @@ type Wait struct {
 
 // Missing refuses a call of a tool of R that lacks an argument.
 func Missing[R any](name string) error {
-	a := &Args{in: argsOf(reflect.TypeFor[R]())}
+	a := &args{in: argsOf(reflect.TypeFor[R]())}
 	return Invalid("%s", a.absent([]string{name}))
 }
 
+// Arg is one argument of a tool.
+type Arg struct {
+	Name    string
+	Need    bool              // every call must give it
+	schema  jsonschema.Schema // it cannot allow null
+	choices []string          // of an enum
+	example string            // JSON; it stands in what is said about wrong arguments, and not in the schema
+	as      string
+
+	least, most int    // of a number
+	other       string // its alias
+	field       []int  // the index of its field
+}
+
 // argsOf is the arguments that the fields of a struct declare, and those of the structs that it embeds.
-func argsOf(request reflect.Type) (in []Prop) {
+func argsOf(request reflect.Type) (in []Arg) {
 	for i := range request.NumField() {
 		f := request.Field(i)
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
-		case name == "-":
 		case f.Anonymous:
 			for _, p := range argsOf(f.Type) {
 				p.field = append([]int{i}, p.field...)
@@ -76,23 +92,24 @@ func argsOf(request reflect.Type) (in []Prop) {
 		case name == "":
 			panic("the field " + f.Name + " of a request has no name")
 		default:
-			in = append(in, Prop{
-				Name:  name,
-				Need:  options != "omitempty",
-				Node:  nodeOf(f),
-				late:  f.Tag.Get("as") == asLate,
-				other: f.Tag.Get("alias"),
-				field: f.Index,
-			})
+			in = append(in, argOf(f, name, options != "omitempty"))
 		}
 	}
 	return in
 }
 
-// nodeOf is what the type and the tags of a field say of its argument.
-func nodeOf(f reflect.StructField) *Node {
-	n := &Node{as: f.Tag.Get("as"), example: strconv.Quote(f.Tag.Get("example")), most: math.MaxInt32}
-	n.schema.Type, n.schema.Description = "string", f.Tag.Get("jsonschema")
+// argOf is what the type and the tags of a field say of its argument.
+func argOf(f reflect.StructField, name string, need bool) Arg {
+	n := Arg{
+		Name:    name,
+		Need:    need,
+		schema:  jsonschema.Schema{Type: "string", Description: f.Tag.Get("jsonschema")},
+		example: strconv.Quote(f.Tag.Get("example")),
+		as:      f.Tag.Get("as"),
+		most:    math.MaxInt32,
+		other:   f.Tag.Get("alias"),
+		field:   f.Index,
+	}
 	deflt := f.Tag.Get("default")
 	typ := f.Type
 	if typ.Kind() == reflect.Pointer {
@@ -125,7 +142,7 @@ func nodeOf(f reflect.StructField) *Node {
 }
 
 // bounds takes those of a number.
-func (n *Node) bounds(tag reflect.StructTag) {
+func (n *Arg) bounds(tag reflect.StructTag) {
 	number := func(key string, to *int) *float64 {
 		text, ok := tag.Lookup(key)
 		if !ok {
@@ -145,52 +162,17 @@ func (n *Node) bounds(tag reflect.StructTag) {
 	n.schema.Maximum = number("max", &n.most)
 }
 
-// fill reads each argument into its field. What is wrong stays in the error of a.
-func (a *Args) fill(ctx context.Context, request reflect.Value) {
-	for _, p := range a.in {
-		if !a.Has(p.Name) && p.schema.Default == nil {
-			continue
-		}
-		to := request.FieldByIndex(p.field)
-		if to.Kind() == reflect.Pointer {
-			to.Set(reflect.New(to.Type().Elem()))
-			to = to.Elem()
-		}
-		switch v := to.Addr().Interface().(type) {
-		case *Wait:
-			v.For, v.Note = a.Wait(p.Name, min(p.most, LongestWait(ctx)))
-		case *time.Time:
-			*v = a.When(p.Name)
-		case *[]string:
-			*v = a.Names(p.Name)
-		case *bool:
-			*v = a.Flag(p.Name)
-		case *int:
-			*v = a.whole(&p)
-		case *int64:
-			*v = a.Cursor(p.Name)
-		default:
-			to.SetString(a.string(&p))
+// InputSchema is the schema of an object that takes these arguments, in this order. It does not say
+// that it takes no others, because the Python google-genai library fails on additionalProperties;
+// decode refuses them.
+func InputSchema(in []Arg) json.RawMessage {
+	s := jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{}}
+	for _, p := range in {
+		s.Properties[p.Name] = &p.schema
+		s.PropertyOrder = append(s.PropertyOrder, p.Name)
+		if p.Need && p.other == "" {
+			s.Required = append(s.Required, p.Name)
 		}
 	}
-}
-
-func (a *Args) whole(p *Prop) int {
-	if p.as == asLimit {
-		return a.Limit(p.Name, p.least, p.most)
-	}
-	return a.Within(p.Name)
-}
-
-func (a *Args) string(p *Prop) string {
-	switch {
-	case p.as == asJoined:
-		return a.Joined(p.Name)
-	case p.choices != nil && p.as != asGiven:
-		return a.Choice(p.Name)
-	}
-	if !a.Has(p.Name) {
-		return deflt[string](*p)
-	}
-	return a.Text(p.Name)
+	return Encode(&s)
 }

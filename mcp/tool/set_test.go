@@ -2,6 +2,7 @@ package tool
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -16,23 +17,26 @@ import (
 func TestAnswers(t *testing.T) {
 	s := NewSet(Config{}, About{Name: "t", Words: refusal.Words{Says: map[refusal.What]string{refusal.MailboxNotYours: "EACCES not authorized"}}})
 	denied := &refusal.Error{What: refusal.MailboxNotYours, Name: "ann"}
+	nothing := Of(Tool{Name: "t"}, func(context.Context, *struct{}) (any, error) { return nil, nil }).Run
 	for _, tt := range []struct {
 		args             string
-		run              func(ctx context.Context, a *Args) (any, error)
+		run              func(ctx context.Context, a json.RawMessage) (any, error)
 		text, structured string
 	}{
-		{`{}`, func(context.Context, *Args) (any, error) {
+		{`{}`, func(context.Context, json.RawMessage) (any, error) {
 			return struct {
 				A string `json:"a"`
 			}{"<b>"}, nil
 		},
 			`{"a":"<b>"}`, `{"a":"<b>"}`},
-		{`{}`, func(context.Context, *Args) (any, error) { return Result{Text: "null", Value: struct{}{}}, nil }, `null`, `{}`},
-		{`{}`, func(context.Context, *Args) (any, error) { return nil, denied }, `EACCES not authorized`, `{"error":"EACCES not authorized","code":"denied","near":[]}`},
-		{`{}`, func(context.Context, *Args) (any, error) { panic("x") }, InternalText, `{"error":"` + InternalText + `","code":"internal","near":[]}`},
-		{`{}`, func(context.Context, *Args) (any, error) { return func() {}, nil }, InternalText, `{"error":"` + InternalText + `","code":"internal","near":[]}`},
-		{`{"x":1}`, nil, `Unknown argument "x" of t. It takes none.`, `{"error":"Unknown argument \"x\" of t. It takes none.","code":"invalid","near":[]}`},
-		{`7`, nil, `Arguments must be a JSON object such as {}.`, `{"error":"Arguments must be a JSON object such as {}.","code":"invalid","near":[]}`},
+		{`{}`, func(context.Context, json.RawMessage) (any, error) {
+			return Result{Text: "null", Value: struct{}{}}, nil
+		}, `null`, `{}`},
+		{`{}`, func(context.Context, json.RawMessage) (any, error) { return nil, denied }, `EACCES not authorized`, `{"error":"EACCES not authorized","code":"denied","near":[]}`},
+		{`{}`, func(context.Context, json.RawMessage) (any, error) { panic("x") }, InternalText, `{"error":"` + InternalText + `","code":"internal","near":[]}`},
+		{`{}`, func(context.Context, json.RawMessage) (any, error) { return func() {}, nil }, InternalText, `{"error":"` + InternalText + `","code":"internal","near":[]}`},
+		{`{"x":1}`, nothing, `Unknown argument "x" of t. It takes none.`, `{"error":"Unknown argument \"x\" of t. It takes none.","code":"invalid","near":[]}`},
+		{`7`, nothing, `Arguments must be a JSON object such as {}.`, `{"error":"Arguments must be a JSON object such as {}.","code":"invalid","near":[]}`},
 	} {
 		res, err := s.handler(Tool{Name: "t", Run: tt.run})(t.Context(), &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Arguments: []byte(tt.args)}})
 		if err != nil {

@@ -18,14 +18,13 @@ type Tool struct {
 	Name  string
 	About string // one sentence, with the words people search for
 	Hints mcp.ToolAnnotations
-	In    []Prop
+	In    []Arg // see Of
 	// Out is a value of the struct that the tool answers with. It gives the output schema: see
 	// OutputSchema.
 	Out any
-	// Run decodes, calls one verb of the domain and shapes the answer: a value of the struct of
-	// Out, or a Result with one. Who calls is CallerOf(ctx). The names of the arguments have been
-	// checked.
-	Run func(ctx context.Context, a *Args) (any, error)
+	// Run decodes the arguments, calls one verb of the domain and shapes the answer: a value of the
+	// struct of Out, or a Result with one. Who calls is CallerOf(ctx). See Of.
+	Run func(ctx context.Context, arguments json.RawMessage) (any, error)
 }
 
 // Result is an answer whose text is not the JSON of its value. The text must say all that the value
@@ -95,11 +94,7 @@ func (s *Set) handler(t Tool) mcp.ToolHandler {
 				res = s.Refuse(ctx, t.Name, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 			}
 		}()
-		a := DecodeArgs(t.Name, req.Params.Arguments, t.In)
-		if a.err != nil {
-			return s.Refuse(ctx, t.Name, a.err), nil
-		}
-		out, err := t.Run(ctx, a)
+		out, err := t.Run(ctx, req.Params.Arguments)
 		if err != nil {
 			return s.Refuse(ctx, t.Name, err), nil
 		}

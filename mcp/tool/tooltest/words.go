@@ -40,7 +40,7 @@ func say(t *testing.T, w *refusal.Words, what refusal.What) {
 }
 
 func takes(tl tool.Tool, arg string) bool {
-	return slices.ContainsFunc(tl.In, func(p tool.Prop) bool { return p.Name == arg })
+	return slices.ContainsFunc(tl.In, func(p tool.Arg) bool { return p.Name == arg })
 }
 
 // Refusal is one with a fact of each kind.
