@@ -50,7 +50,7 @@ func (s *Server) deleteMessage(ctx context.Context, p *maildir.Project, ask *Mes
 		ID:      d.ID,
 		From:    d.From,
 		Subject: d.Subject,
-		ReadBy:  tool.Strs(d.Readers()),
+		ReadBy:  tool.Listed(d.Readers()),
 		Files:   d.Files,
 	}, nil
 }
@@ -78,7 +78,7 @@ func (s *Server) undo(ctx context.Context, p *maildir.Project, ask *MessageAsk) 
 		ID:        u.ID,
 		Operation: maildir.Deed(u.Verb),
 		At:        tool.Stamp(u.At),
-		ReadBy:    tool.Strs(u.Readers),
+		ReadBy:    tool.Listed(u.Readers),
 		Paths:     u.Patterns,
 	}, nil
 }
@@ -125,7 +125,7 @@ func (s *Server) amend(ctx context.Context, p *maildir.Project, ask *MessageAsk)
 		Subject: a.Subject,
 		Same:    a.Same,
 		Sealed:  a.From == ask.Agent,
-		ReadBy:  tool.Strs(a.Readers),
+		ReadBy:  tool.Listed(a.Readers),
 		Left:    a.Left,
 	}, nil
 }

@@ -52,6 +52,6 @@ func (s *Server) newDraft(ctx context.Context, ask *NewDraft) (made MadeDraft, e
 	if err != nil {
 		return made, err
 	}
-	made.File, made.Outbox, err = p.NewDraft(ctx, ask.Agent, tool.Strs(ask.To))
+	made.File, made.Outbox, err = p.NewDraft(ctx, ask.Agent, tool.Listed(ask.To))
 	return made, err
 }

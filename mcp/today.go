@@ -75,7 +75,7 @@ func shapeDay(p *maildir.Project, d *maildir.Day) Today {
 			ID:       m.ID,
 			ThreadID: m.ThreadID,
 			From:     m.From,
-			To:       tool.Strs(m.To),
+			To:       tool.Listed(m.To),
 			Subject:  m.Subject,
 			Created:  tool.Stamp(m.Created),
 		})

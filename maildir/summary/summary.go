@@ -40,8 +40,10 @@ type Summary struct {
 
 // Item is one line of a summary.
 type Item struct {
-	Text, MessageID, From string
-	Owner                 string // of an action, "" when nobody is named
+	Text      string `json:"text"`
+	MessageID string `json:"message_id"`
+	From      string `json:"from"`
+	Owner     string `json:"owner,omitempty"` // of an action, "" when nobody is named
 }
 
 // Bounds of a summary: the newest messages are read, and each list keeps its newest lines. A line

@@ -62,7 +62,7 @@ func shapeHooks(all []hook.Hook) []hookShape {
 			Name:            h.Name,
 			Mailbox:         h.Mailbox,
 			Event:           h.Event,
-			Cmd:             tool.Strs(h.Cmd),
+			Cmd:             tool.Listed(h.Cmd),
 			Timeout:         h.Timeout,
 			FireOnUntrusted: h.FireOnUntrusted,
 		}

@@ -138,7 +138,7 @@ func TestShapes(t *testing.T) {
 		Created:   now,
 		Expires:   now,
 	}}}
-	items := shapeItems([]summary.Item{{Text: "t", MessageID: "m", From: "A", Owner: "B"}})
+	items := []summary.Item{{Text: "t", MessageID: "m", From: "A", Owner: "B"}}
 	profile := profileShape{
 		Name:       "A",
 		Program:    "p",

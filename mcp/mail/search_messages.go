@@ -84,7 +84,7 @@ func (t *Toolset) shapeHits(page *maildir.SearchPage, note string) hitsShape {
 			ID:         h.ID,
 			ThreadID:   h.ThreadID,
 			From:       h.From,
-			To:         tool.Strs(h.To),
+			To:         tool.Listed(h.To),
 			Subject:    h.Subject,
 			Created:    tool.Stamp(h.Created),
 			Importance: h.Importance,

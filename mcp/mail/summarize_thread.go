@@ -7,30 +7,23 @@ import (
 	"mailtree/mcp/tool"
 )
 
-type itemShape struct {
-	Text      string `json:"text"`
-	MessageID string `json:"message_id"`
-	From      string `json:"from"`
-	Owner     string `json:"owner,omitempty"`
-}
-
 type summaryShape struct {
-	ThreadID     string      `json:"thread_id"`
-	Subject      string      `json:"subject"`
-	Participants []string    `json:"participants"`
-	Messages     int         `json:"messages"`
-	First        string      `json:"first_ts,omitempty"`
-	Last         string      `json:"last_ts,omitempty"`
-	KeyPoints    []itemShape `json:"key_points"`
-	Decisions    []itemShape `json:"decisions"`
-	OpenActions  []itemShape `json:"open_actions"`
-	DoneActions  []itemShape `json:"done_actions"`
-	Questions    []itemShape `json:"questions"`
-	Code         []string    `json:"code_refs"`
-	Examples     []itemShape `json:"examples"`
-	Text         string      `json:"text,omitempty"`
-	Note         string      `json:"note,omitempty"`
-	Truncated    bool        `json:"truncated,omitempty"`
+	ThreadID     string         `json:"thread_id"`
+	Subject      string         `json:"subject"`
+	Participants []string       `json:"participants"`
+	Messages     int            `json:"messages"`
+	First        string         `json:"first_ts,omitempty"`
+	Last         string         `json:"last_ts,omitempty"`
+	KeyPoints    []summary.Item `json:"key_points"`
+	Decisions    []summary.Item `json:"decisions"`
+	OpenActions  []summary.Item `json:"open_actions"`
+	DoneActions  []summary.Item `json:"done_actions"`
+	Questions    []summary.Item `json:"questions"`
+	Code         []string       `json:"code_refs"`
+	Examples     []summary.Item `json:"examples"`
+	Text         string         `json:"text,omitempty"`
+	Note         string         `json:"note,omitempty"`
+	Truncated    bool           `json:"truncated,omitempty"`
 }
 
 type summaryRequest struct {
@@ -60,17 +53,17 @@ func (t *Toolset) summarizeThread() tool.Tool {
 		out := summaryShape{
 			ThreadID:     s.Thread,
 			Subject:      s.Subject,
-			Participants: tool.Strs(s.Participants),
+			Participants: tool.Listed(s.Participants),
 			Messages:     s.Messages,
 			First:        tool.Stamp(s.First),
 			Last:         tool.Stamp(s.Last),
-			KeyPoints:    shapeItems(s.KeyPoints),
-			Decisions:    shapeItems(s.Decisions),
-			OpenActions:  shapeItems(s.OpenActions),
-			DoneActions:  shapeItems(s.DoneActions),
-			Questions:    shapeItems(s.Questions),
+			KeyPoints:    tool.Listed(s.KeyPoints),
+			Decisions:    tool.Listed(s.Decisions),
+			OpenActions:  tool.Listed(s.OpenActions),
+			DoneActions:  tool.Listed(s.DoneActions),
+			Questions:    tool.Listed(s.Questions),
 			Code:         codeOf(s.Code),
-			Examples:     shapeItems(s.Examples),
+			Examples:     tool.Listed(s.Examples),
 			Text:         s.Text,
 			Note:         notes(note, t.Note(ctx, s.Note)),
 			Truncated:    s.Truncated,
@@ -78,14 +71,6 @@ func (t *Toolset) summarizeThread() tool.Tool {
 		t.shorten(&out)
 		return out, nil
 	})
-}
-
-func shapeItems(l []summary.Item) []itemShape {
-	out := make([]itemShape, len(l))
-	for i, x := range l {
-		out[i] = itemShape(x)
-	}
-	return out
 }
 
 // codeOf returns the spans alone: a search for one finds its messages.
@@ -111,7 +96,7 @@ func (t *Toolset) shorten(s *summaryShape) {
 	}
 	for !t.budget.Fits(tool.InTool, s) {
 		s.Truncated = true
-		for _, l := range []*[]itemShape{&s.KeyPoints, &s.Decisions, &s.OpenActions, &s.DoneActions, &s.Questions, &s.Examples} {
+		for _, l := range []*[]summary.Item{&s.KeyPoints, &s.Decisions, &s.OpenActions, &s.DoneActions, &s.Questions, &s.Examples} {
 			*l = (*l)[(len(*l)+1)/2:]
 		}
 		s.Code = s.Code[(len(s.Code)+1)/2:]

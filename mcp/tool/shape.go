@@ -14,10 +14,10 @@ func Stamp(t time.Time) string {
 	return format.FormatTime(t)
 }
 
-// Strs makes a nil list an empty one, which is [] on the wire.
-func Strs(l []string) []string {
+// Listed makes a nil list an empty one, which is [] on the wire.
+func Listed[T any](l []T) []T {
 	if l == nil {
-		return []string{}
+		return []T{}
 	}
 	return l
 }
