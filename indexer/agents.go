@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 )
 
 // agentColumns are an agent's row and the time of its last activity: the newest of its messages,
@@ -27,15 +27,15 @@ const lastActive = `(SELECT max(at) FROM (
 // shortColumns are the same without program, model, task and the last activity.
 const shortColumns = "a.name, a.profile, '', '', '', a.inception, a.status, a.total, a.unread, a.archived, a.sent, NULL"
 
-func (x *Index) agents(ctx context.Context, columns, text string, args ...any) ([]maildir.AgentRow, error) {
-	return list(ctx, x, "SELECT "+columns+" FROM agents a WHERE "+text, args, func(scan scanner, r *maildir.AgentRow) error {
+func (x *Index) agents(ctx context.Context, columns, text string, args ...any) ([]index.AgentRow, error) {
+	return list(ctx, x, "SELECT "+columns+" FROM agents a WHERE "+text, args, func(scan scanner, r *index.AgentRow) error {
 		return scan(&r.Name, &r.HasProfile, &r.Program, &r.Model, &r.Task, instant{&r.Inception}, &r.Status, &r.Total, &r.Unread,
 			&r.Archived, &r.Sent, instant{&r.LastActive})
 	})
 }
 
-// Agent reads one agent: see maildir.Index.
-func (x *Index) Agent(ctx context.Context, slug, name string) (*maildir.AgentRow, error) {
+// Agent reads one agent: see index.Index.
+func (x *Index) Agent(ctx context.Context, slug, name string) (*index.AgentRow, error) {
 	rows, err := x.agents(ctx, agentColumns, "a.pid = ? AND a.name = ?", x.pid(slug), name)
 	if err != nil || len(rows) == 0 {
 		return nil, err
@@ -43,17 +43,17 @@ func (x *Index) Agent(ctx context.Context, slug, name string) (*maildir.AgentRow
 	return &rows[0], nil
 }
 
-// Agents lists the agents of a project by name: see maildir.Index.
-func (x *Index) Agents(ctx context.Context, slug string) ([]maildir.AgentRow, error) {
+// Agents lists the agents of a project by name: see index.Index.
+func (x *Index) Agents(ctx context.Context, slug string) ([]index.AgentRow, error) {
 	return x.agents(ctx, shortColumns, "a.pid = ? ORDER BY a.name", x.pid(slug))
 }
 
-// AgentsAfter lists some of the agents of a project by name: see maildir.Index.
-func (x *Index) AgentsAfter(ctx context.Context, slug, after string, limit int) ([]maildir.AgentRow, error) {
+// AgentsAfter lists some of the agents of a project by name: see index.Index.
+func (x *Index) AgentsAfter(ctx context.Context, slug, after string, limit int) ([]index.AgentRow, error) {
 	return x.agents(ctx, agentColumns, "a.pid = ? AND a.name > ? ORDER BY a.name LIMIT ? + 0", x.pid(slug), after, limit)
 }
 
-// ProjectsWith finds the projects that hold what is named: see maildir.Index.
+// ProjectsWith finds the projects that hold what is named: see index.Index.
 func (x *Index) ProjectsWith(ctx context.Context, what format.Kind, name string) ([]string, error) {
 	text := "SELECT max(created) FROM messages WHERE pid = ?1 AND id = ?2"
 	switch what {
@@ -76,7 +76,7 @@ func (x *Index) ProjectsWith(ctx context.Context, what format.Kind, name string)
 	return slugs, nil
 }
 
-// Names completes: see maildir.Index. The query steps through an index from one thread to the next,
+// Names completes: see index.Index. The query steps through an index from one thread to the next,
 // however many messages each has.
 func (x *Index) Names(ctx context.Context, slug string, what format.Kind, prefix string, limit int) ([]string, error) {
 	const agents = "SELECT name FROM agents WHERE pid = ?1 AND lower(substr(name, 1, length(?2))) = lower(?2) " +
@@ -111,7 +111,7 @@ func (x *Index) Names(ctx context.Context, slug string, what format.Kind, prefix
 	return all[:max(0, min(limit, len(all)))], nil
 }
 
-// LastRead tells when each agent read last: see maildir.Index.
+// LastRead tells when each agent read last: see index.Index.
 func (x *Index) LastRead(ctx context.Context, slug string) (map[string]time.Time, error) {
 	all := map[string]time.Time{}
 	err := x.each(ctx, "SELECT a.name, (SELECT max(d.read_at) FROM deliveries d WHERE d.box = a.aid AND d.read_at IS NOT NULL) "+

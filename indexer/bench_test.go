@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"mailtree/fixtures/bulk"
-	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 	"mailtree/maildir/tree"
 )
 
@@ -74,33 +74,33 @@ func BenchmarkIngest(b *testing.B) {
 
 func benchIngest(b *testing.B, group int, written bool) {
 	mail, dir := bulk.Mail{}, bulk.Dir(b)
-	tree, err := tree.Open(dir, 0)
+	work, err := tree.Open(dir, 0)
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { tree.Close() })
+	b.Cleanup(func() { work.Close() })
 	x, err := Open(b.Context(), Config{Path: filepath.Join(bulk.Dir(b), "index.sqlite3")})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { x.Close() })
-	attach(b, x, "bench", tree)
+	attach(b, x, "bench", work)
 	paths := mail.Write(b, dir, 0, group*b.N)
 	var each bulk.Times
 	var cpu time.Duration
 	b.ResetTimer()
 	for i := range b.N {
 		b.StopTimer()
-		files := map[string]maildir.Written{}
+		files := map[string]tree.Written{}
 		for n := group * i; n < group*(i+1) && written; n++ {
 			m, at := mail.Message(n)
 			data := format.FormatMessage(m)
 			for _, p := range at {
-				st, err := tree.Stat(p)
+				st, err := work.Stat(p)
 				if err != nil {
 					b.Fatal(err)
 				}
-				files[p] = maildir.Written{Data: data, Stat: st}
+				files[p] = tree.Written{Data: data, Stat: st}
 			}
 		}
 		b.StartTimer()
@@ -140,7 +140,7 @@ func BenchmarkInbox(b *testing.B) {
 		b.Run(fmt.Sprint(m.Messages), func(b *testing.B) {
 			x := benchIndex(b, m)
 			timed(b, func() (int, error) {
-				rows, _, err := x.Inbox(b.Context(), maildir.InboxQuery{Project: bulk.Slug(), Agent: "Agent01", UnreadOnly: true,
+				rows, _, err := x.Inbox(b.Context(), index.InboxQuery{Project: bulk.Slug(), Agent: "Agent01", UnreadOnly: true,
 					Limit: 20})
 				return len(rows), err
 			})

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 )
 
 // TestBox: copies come by name, last first, whatever their time; a second copy of one id and what
@@ -28,23 +28,23 @@ func TestBox(t *testing.T) {
 	putFile(t, d.dir, "agents/Cat/inbox/d.archived", "")
 	ingest(t, d.Index, "p", "agents")
 	for _, tt := range []struct {
-		q    maildir.BoxQuery
+		q    index.BoxQuery
 		want string
 	}{
-		{maildir.BoxQuery{Agent: "Bob", Limit: 9}, "d c b a+read"},
-		{maildir.BoxQuery{Agent: "Bob", Limit: 2}, "d c"},
-		{maildir.BoxQuery{Agent: "Bob", Limit: 2, Offset: 2}, "b a+read"},
-		{maildir.BoxQuery{Agent: "Bob", Limit: 2, Offset: 4}, ""},
-		{maildir.BoxQuery{Agent: "Bob", Limit: 2, Before: "c"}, "b a+read"},
-		{maildir.BoxQuery{Agent: "Bob", Limit: 2, Before: "a"}, ""},
-		{maildir.BoxQuery{Agent: "Bob"}, ""},
-		{maildir.BoxQuery{Agent: "Bob", Limit: 9, ID: "c"}, "c"},
-		{maildir.BoxQuery{Agent: "Bob", Limit: 9, ID: "cc"}, ""},
-		{maildir.BoxQuery{Agent: "Cat", Limit: 9}, "d+read c b a"},
-		{maildir.BoxQuery{Agent: "Cat", Limit: 9, HideArchived: true}, "c b a"},
-		{maildir.BoxQuery{Agent: "Bob", Limit: 9, Sent: true}, ""},
-		{maildir.BoxQuery{Agent: "Ann", Limit: 9, Sent: true}, "d+Cat2 c+Cat2 b+Cat2 a+Cat2"},
-		{maildir.BoxQuery{Agent: "Nobody", Limit: 9}, ""},
+		{index.BoxQuery{Agent: "Bob", Limit: 9}, "d c b a+read"},
+		{index.BoxQuery{Agent: "Bob", Limit: 2}, "d c"},
+		{index.BoxQuery{Agent: "Bob", Limit: 2, Offset: 2}, "b a+read"},
+		{index.BoxQuery{Agent: "Bob", Limit: 2, Offset: 4}, ""},
+		{index.BoxQuery{Agent: "Bob", Limit: 2, Before: "c"}, "b a+read"},
+		{index.BoxQuery{Agent: "Bob", Limit: 2, Before: "a"}, ""},
+		{index.BoxQuery{Agent: "Bob"}, ""},
+		{index.BoxQuery{Agent: "Bob", Limit: 9, ID: "c"}, "c"},
+		{index.BoxQuery{Agent: "Bob", Limit: 9, ID: "cc"}, ""},
+		{index.BoxQuery{Agent: "Cat", Limit: 9}, "d+read c b a"},
+		{index.BoxQuery{Agent: "Cat", Limit: 9, HideArchived: true}, "c b a"},
+		{index.BoxQuery{Agent: "Bob", Limit: 9, Sent: true}, ""},
+		{index.BoxQuery{Agent: "Ann", Limit: 9, Sent: true}, "d+Cat2 c+Cat2 b+Cat2 a+Cat2"},
+		{index.BoxQuery{Agent: "Nobody", Limit: 9}, ""},
 	} {
 		tt.q.Project = "p"
 		rows, err := d.Box(t.Context(), tt.q)
@@ -73,7 +73,7 @@ func TestBox(t *testing.T) {
 func TestBoxCost(t *testing.T) {
 	t.Parallel()
 	x := openIndex(t)
-	for _, q := range []maildir.BoxQuery{{}, {HideArchived: true}, {ID: "m"}, {Sent: true}, {Sent: true, ID: "m"}, {Sent: true, Before: "m"}} {
+	for _, q := range []index.BoxQuery{{}, {HideArchived: true}, {ID: "m"}, {Sent: true}, {Sent: true, ID: "m"}, {Sent: true, Before: "m"}} {
 		text, kind := boxQuery(q)
 		steps := strings.Join(planOf(t, x, text, 1, "Bob", int(kind), q.ID+q.Before, 50, 0), "\n")
 		if !strings.HasPrefix(steps, "SEARCH f USING COVERING INDEX files_copies (aid=? AND kind=?") ||

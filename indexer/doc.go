@@ -1,6 +1,6 @@
 // Package indexer is the SQLite view of the trees of a store: what answers questions fast, and
 // nothing else. The trees are the truth; the file may be deleted at any time and costs a rebuild.
-// It implements maildir.Index.
+// It implements index.Index.
 //
 // # One door in
 //

@@ -81,7 +81,7 @@ func isMessage(k format.Kind) bool {
 	return k == format.KindCanonical || k == format.KindInbox || k == format.KindOutbox
 }
 
-// locate is maildir.Locate, and refuses names that no JSON could carry.
+// locate is format.Locate, and refuses names that no JSON could carry.
 func locate(p string) format.Place {
 	pl := format.Locate(p)
 	if pl.Bad == "" && pl.Kind != format.KindIgnored && !utf8.ValidString(p) {

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 )
 
-// Page sizes of lists, see maildir.InboxQuery. The largest is one more than the domain's: it asks
+// Page sizes of lists, see index.InboxQuery. The largest is one more than the domain's: it asks
 // for one row more to know whether there is a next page.
 const (
 	defaultPage = 20
@@ -32,8 +32,8 @@ const (
 	copyPath = ", ifnull((SELECT path FROM folders WHERE fol = d.fol) || '/' || m.id || '.md', '')"
 )
 
-func deliveries(ctx context.Context, from reader, slug, agent, text string, args ...any) ([]maildir.Delivery, error) {
-	return list(ctx, from, text, args, func(scan scanner, d *maildir.Delivery) error {
+func deliveries(ctx context.Context, from reader, slug, agent, text string, args ...any) ([]index.Delivery, error) {
+	return list(ctx, from, text, args, func(scan scanner, d *index.Delivery) error {
 		d.Agent = agent
 		err := scanMessage(slug, scan, &d.MessageRow, &d.CopyPath, &d.Kind, &d.Read, instant{&d.ReadAt}, &d.Acked, instant{&d.AckedAt},
 			&d.Archived)
@@ -48,9 +48,9 @@ func deliveries(ctx context.Context, from reader, slug, agent, text string, args
 // agentID is a subquery for the number of agent ?2 in project ?1.
 const agentID = "(SELECT aid FROM agents WHERE pid = ?1 AND name = ?2)"
 
-// Delivery reads one agent's copy: see maildir.Index.
-func (x *Index) Delivery(ctx context.Context, slug, agent, id string, wanted maildir.BodyWanted,
-	room *maildir.Room) (*maildir.Delivery, error) {
+// Delivery reads one agent's copy: see index.Index.
+func (x *Index) Delivery(ctx context.Context, slug, agent, id string, wanted index.BodyWanted,
+	room *index.Room) (*index.Delivery, error) {
 	text := "SELECT " + messageColumns + bodyColumn(wanted) + deliveryColumns +
 		" FROM messages m JOIN deliveries d ON d.box = " + agentID + " AND d.row = m.row WHERE m.pid = ?1 AND m.id = ?3"
 	v, err := x.view(ctx, text, bodyPiece)
@@ -66,8 +66,8 @@ func (x *Index) Delivery(ctx context.Context, slug, agent, id string, wanted mai
 	return &rows[0], err
 }
 
-// Deliveries reads an agent's copies of messages: see maildir.Index.
-func (x *Index) Deliveries(ctx context.Context, slug, agent string, ids []string) ([]maildir.Delivery, error) {
+// Deliveries reads an agent's copies of messages: see index.Index.
+func (x *Index) Deliveries(ctx context.Context, slug, agent string, ids []string) ([]index.Delivery, error) {
 	list, err := json.Marshal(ids)
 	if err != nil {
 		return nil, err
@@ -82,14 +82,14 @@ func (x *Index) Deliveries(ctx context.Context, slug, agent string, ids []string
 const awaitingText = "SELECT " + messageColumns + withoutBody + deliveryColumns + " FROM (" +
 	"SELECT row, fol, fact, read, read_at, ack, ack_at, archived " +
 	"FROM deliveries INDEXED BY deliveries_awaiting WHERE box = " + agentID + " AND asks = 1 AND ack = 0 AND row < ?3 " +
-	"UNION ALL SELECT DISTINCT o.row, 0, '" + maildir.KindSent + "', 1, NULL, 0, NULL, 0 " +
+	"UNION ALL SELECT DISTINCT o.row, 0, '" + index.KindSent + "', 1, NULL, 0, NULL, 0 " +
 	"FROM deliveries o INDEXED BY deliveries_asking CROSS JOIN messages s ON s.row = o.row " +
 	"WHERE o.asks = 1 AND o.ack = 0 AND o.row < ?3 AND s.pid = ?1 AND s.sender = ?2 " +
 	"AND NOT EXISTS (SELECT 1 FROM deliveries x WHERE x.box = " + agentID + " AND x.row = o.row AND x.ack = 0) " +
 	"ORDER BY row DESC LIMIT ?4 + 0) d CROSS JOIN messages m ON m.row = d.row ORDER BY d.row DESC"
 
-// Awaiting lists what waits for an acknowledgement: see maildir.Index.
-func (x *Index) Awaiting(ctx context.Context, q maildir.InboxQuery) ([]maildir.Delivery, error) {
+// Awaiting lists what waits for an acknowledgement: see index.Index.
+func (x *Index) Awaiting(ctx context.Context, q index.InboxQuery) ([]index.Delivery, error) {
 	before := q.Before
 	if before <= 0 {
 		before = math.MaxInt64
@@ -97,8 +97,8 @@ func (x *Index) Awaiting(ctx context.Context, q maildir.InboxQuery) ([]maildir.D
 	return deliveries(ctx, x, q.Project, q.Agent, awaitingText, x.pid(q.Project), q.Agent, before, pageSize(q.Limit))
 }
 
-// Receipts lists who holds copies of messages: see maildir.Index.
-func (x *Index) Receipts(ctx context.Context, slug string, ids ...string) (map[string][]maildir.Receipt, error) {
+// Receipts lists who holds copies of messages: see index.Index.
+func (x *Index) Receipts(ctx context.Context, slug string, ids ...string) (map[string][]index.Receipt, error) {
 	list, err := json.Marshal(ids)
 	if err != nil {
 		return nil, err
@@ -109,9 +109,9 @@ func (x *Index) Receipts(ctx context.Context, slug string, ids ...string) (map[s
 		CROSS JOIN agents a ON a.aid = f.aid
 		CROSS JOIN deliveries d ON d.box = a.aid AND d.row = m.row AND d.fol = f.fol
 		ORDER BY a.name`
-	all := map[string][]maildir.Receipt{}
+	all := map[string][]index.Receipt{}
 	err = x.each(ctx, text, []any{x.pid(slug), string(list)}, func(scan scanner) error {
-		r := maildir.Receipt{Delivered: true}
+		r := index.Receipt{Delivered: true}
 		var id string
 		err := scan(&id, &r.Agent, &r.Kind, &r.Read, instant{&r.ReadAt}, &r.Acked, instant{&r.AckedAt})
 		all[id] = append(all[id], r)
@@ -120,10 +120,10 @@ func (x *Index) Receipts(ctx context.Context, slug string, ids ...string) (map[s
 	return all, err
 }
 
-// Inbox lists deliveries newest first: see maildir.Index. Each filter has an index, so that a page
+// Inbox lists deliveries newest first: see index.Index. Each filter has an index, so that a page
 // costs the same however large the inbox is. SQLite takes the primary key where INDEXED BY does not
 // name that index, and would read all of the inbox.
-func (x *Index) Inbox(ctx context.Context, q maildir.InboxQuery) (page []maildir.Delivery, c maildir.Counts, err error) {
+func (x *Index) Inbox(ctx context.Context, q index.InboxQuery) (page []index.Delivery, c index.Counts, err error) {
 	text, args := inboxQuery(x.pid(q.Project), q)
 	v, err := x.view(ctx, text, countsText, bodyPiece)
 	if err != nil {
@@ -131,8 +131,8 @@ func (x *Index) Inbox(ctx context.Context, q maildir.InboxQuery) (page []maildir
 	}
 	defer v.close()
 	if page, err = deliveries(ctx, v, q.Project, q.Agent, text, args...); err == nil {
-		page, err = takeAll(ctx, v, page, func(d *maildir.Delivery) *maildir.MessageRow { return &d.MessageRow },
-			maildir.BodyWanted(q.Bodies), q.Room)
+		page, err = takeAll(ctx, v, page, func(d *index.Delivery) *index.MessageRow { return &d.MessageRow },
+			index.BodyWanted(q.Bodies), q.Room)
 	}
 	if err == nil {
 		c, err = counts(ctx, v, x.pid(q.Project), q.Agent)
@@ -140,7 +140,7 @@ func (x *Index) Inbox(ctx context.Context, q maildir.InboxQuery) (page []maildir
 	return page, c, err
 }
 
-func inboxQuery(pid int64, q maildir.InboxQuery) (text string, args []any) {
+func inboxQuery(pid int64, q index.InboxQuery) (text string, args []any) {
 	before, after, since := q.Before, int64(0), int64(math.MinInt64)
 	if before <= 0 {
 		before = math.MaxInt64
@@ -149,37 +149,37 @@ func inboxQuery(pid int64, q maildir.InboxQuery) (text string, args []any) {
 		since = q.Since.UnixMicro()
 		after = firstRow(since)
 	}
-	where, index := "", ""
+	where, by := "", ""
 	if !q.Archived {
 		where += " AND d.archived = 0"
 	}
 	if q.UnreadOnly {
-		where, index = where+" AND d.read = 0", " INDEXED BY deliveries_unread"
+		where, by = where+" AND d.read = 0", " INDEXED BY deliveries_unread"
 	}
 	if q.UrgentOnly {
-		where, index = where+" AND d.urgent = 1", " INDEXED BY deliveries_urgent"
+		where, by = where+" AND d.urgent = 1", " INDEXED BY deliveries_urgent"
 	}
 	if q.ReplyTo != "" {
 		where += " AND m.in_reply_to = ?7"
 	}
-	return "SELECT " + messageColumns + bodyColumn(maildir.BodyWanted(q.Bodies)) + deliveryColumns +
-			" FROM deliveries d" + index + " CROSS JOIN messages m ON m.row = d.row WHERE d.box = " + agentID + " AND d.row < ?3 AND d.row >= ?4" +
+	return "SELECT " + messageColumns + bodyColumn(index.BodyWanted(q.Bodies)) + deliveryColumns +
+			" FROM deliveries d" + by + " CROSS JOIN messages m ON m.row = d.row WHERE d.box = " + agentID + " AND d.row < ?3 AND d.row >= ?4" +
 			where + " AND m.created > ?5 ORDER BY d.row DESC LIMIT ?6 + 0",
 		[]any{pid, q.Agent, before, after, since, pageSize(q.Limit), q.ReplyTo}
 }
 
-// OldestUnread lists unread deliveries oldest first: see maildir.Index.
-func (x *Index) OldestUnread(ctx context.Context, slug, agent string, n int) ([]maildir.Delivery, error) {
+// OldestUnread lists unread deliveries oldest first: see index.Index.
+func (x *Index) OldestUnread(ctx context.Context, slug, agent string, n int) ([]index.Delivery, error) {
 	return deliveries(ctx, x, slug, agent, "SELECT "+messageColumns+withoutBody+deliveryColumns+
 		" FROM deliveries d INDEXED BY deliveries_unread CROSS JOIN messages m ON m.row = d.row WHERE d.box = "+agentID+
 		" AND d.read = 0 ORDER BY d.row LIMIT ?3 + 0", x.pid(slug), agent, n)
 }
 
-// Box lists copies by file name, last first: see maildir.Index.
-func (x *Index) Box(ctx context.Context, q maildir.BoxQuery) ([]maildir.BoxRow, error) {
+// Box lists copies by file name, last first: see index.Index.
+func (x *Index) Box(ctx context.Context, q index.BoxQuery) ([]index.BoxRow, error) {
 	text, kind := boxQuery(q)
 	args := []any{x.pid(q.Project), q.Agent, int(kind), q.ID + q.Before, q.Limit, q.Offset}
-	return list(ctx, x, text, args, func(scan scanner, r *maildir.BoxRow) error {
+	return list(ctx, x, text, args, func(scan scanner, r *index.BoxRow) error {
 		var fact string
 		err := scanMessage(q.Project, scan, &r.MessageRow, &r.CopyPath, &fact, &r.Read, &r.Holders)
 		if q.Sent {
@@ -192,7 +192,7 @@ func (x *Index) Box(ctx context.Context, q maildir.BoxQuery) ([]maildir.BoxRow, 
 
 // boxQuery is the SQL of Box. SQLite uses the index files_copies only for a query that repeats its
 // condition. The row of deliveries tells which of several files with one name counts.
-func boxQuery(q maildir.BoxQuery) (text string, kind format.Kind) {
+func boxQuery(q index.BoxQuery) (text string, kind format.Kind) {
 	kind = format.KindInbox
 	box, read, holders, where := "f.aid", "d.read", "0", ""
 	switch {
@@ -218,14 +218,14 @@ func boxQuery(q maildir.BoxQuery) (text string, kind format.Kind) {
 // The kinds of file that the SQL above and schema.sql name by number.
 var _, _ = [1]int{}[format.KindInbox-6], [1]int{}[format.KindOutbox-9]
 
-// Counts reads the counts of one agent's inbox, which the writer keeps: see maildir.Index.
-func (x *Index) Counts(ctx context.Context, slug, agent string) (maildir.Counts, error) {
+// Counts reads the counts of one agent's inbox, which the writer keeps: see index.Index.
+func (x *Index) Counts(ctx context.Context, slug, agent string) (index.Counts, error) {
 	return counts(ctx, x, x.pid(slug), agent)
 }
 
 const countsText = "SELECT total, unread, archived, sent FROM agents WHERE pid = ? AND name = ?"
 
-func counts(ctx context.Context, from reader, pid int64, agent string) (c maildir.Counts, err error) {
+func counts(ctx context.Context, from reader, pid int64, agent string) (c index.Counts, err error) {
 	err = one(ctx, from, countsText, []any{pid, agent}, &c.Total, &c.Unread, &c.Archived, &c.Sent)
 	return c, err
 }

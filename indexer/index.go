@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 	"mailtree/maildir/tree"
 )
 
@@ -27,7 +27,7 @@ type Config struct {
 	Existing bool
 }
 
-// Index is the view of all trees of a store. It implements maildir.Index. Safe for concurrent use.
+// Index is the view of all trees of a store. It implements index.Index. Safe for concurrent use.
 type Index struct {
 	cfg   Config
 	fresh bool
@@ -57,7 +57,7 @@ type project struct {
 	tree *tree.Tree
 }
 
-var _ maildir.Index = (*Index)(nil)
+var _ index.Index = (*Index)(nil)
 
 // Open opens the index. Where there is none, or the file is damaged or of another version, it makes
 // an empty one in its place: the trees are the truth. It starts nothing; the caller closes it.
@@ -132,7 +132,7 @@ func (x *Index) Close() error {
 	return errors.Join(err, x.w.close(), x.writes.Close())
 }
 
-// Attach makes a project known: see maildir.Index.
+// Attach makes a project known: see index.Index.
 func (x *Index) Attach(ctx context.Context, slug string, tree *tree.Tree) error {
 	x.write.Lock()
 	defer x.write.Unlock()
@@ -154,7 +154,7 @@ func (x *Index) Attach(ctx context.Context, slug string, tree *tree.Tree) error 
 	return nil
 }
 
-// Detach forgets a project: see maildir.Index.
+// Detach forgets a project: see index.Index.
 func (x *Index) Detach(ctx context.Context, slug string) error {
 	x.write.Lock()
 	defer x.write.Unlock()
@@ -166,9 +166,9 @@ func (x *Index) Detach(ctx context.Context, slug string) error {
 		if err := x.w.dropProject(p.pid); err != nil {
 			return err
 		}
-		return x.w.addChanges(removedProject, []maildir.Change{{
+		return x.w.addChanges(removedProject, []index.Change{{
 			Kind:  format.KindProject,
-			Op:    maildir.Removed,
+			Op:    index.Removed,
 			Agent: slug,
 			At:    x.cfg.Now(),
 		}})

@@ -13,43 +13,43 @@ import (
 	"slices"
 	"strings"
 
-	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 	"mailtree/maildir/tree"
 )
 
-// Ingest brings the rows that come from the files at paths level with the tree: see maildir.Index.
-func (x *Index) Ingest(ctx context.Context, slug string, paths []string) (maildir.Ingested, error) {
+// Ingest brings the rows that come from the files at paths level with the tree: see index.Index.
+func (x *Index) Ingest(ctx context.Context, slug string, paths []string) (index.Ingested, error) {
 	return x.ingest(ctx, slug, func(b *batch) error { return b.ingest(ctx, paths) })
 }
 
 // IngestWritten is Ingest for a caller that has just written files at paths and hands over their
-// bytes: see maildir.Index. It makes the rows that Ingest would make. What somebody else writes there
+// bytes: see index.Index. It makes the rows that Ingest would make. What somebody else writes there
 // meanwhile the watcher reports, which leads to another look.
-func (x *Index) IngestWritten(ctx context.Context, slug string, paths []string, written map[string]maildir.Written,
-) (maildir.Ingested, error) {
+func (x *Index) IngestWritten(ctx context.Context, slug string, paths []string, written map[string]tree.Written,
+) (index.Ingested, error) {
 	return x.ingest(ctx, slug, func(b *batch) error {
 		b.l.given = written
 		return b.ingest(ctx, paths)
 	})
 }
 
-func (x *Index) ingest(ctx context.Context, slug string, do func(b *batch) error) (maildir.Ingested, error) {
+func (x *Index) ingest(ctx context.Context, slug string, do func(b *batch) error) (index.Ingested, error) {
 	p := x.project(slug)
 	if p == nil {
-		return maildir.Ingested{}, fmt.Errorf("ingest: project %q is not attached", slug)
+		return index.Ingested{}, fmt.Errorf("ingest: project %q is not attached", slug)
 	}
 	x.write.Lock()
 	defer x.write.Unlock()
 	if err := ctx.Err(); err != nil {
-		return maildir.Ingested{}, err
+		return index.Ingested{}, err
 	}
 	b := x.batch(p)
 	if err := x.w.transaction(func() error { return do(b) }); err != nil {
-		return maildir.Ingested{}, fmt.Errorf("ingest: %w", err)
+		return index.Ingested{}, fmt.Errorf("ingest: %w", err)
 	}
 	x.checkpoint(len(b.order))
-	return maildir.Ingested{Changes: b.changes, Unread: b.left()}, nil
+	return index.Ingested{Changes: b.changes, Unread: b.left()}, nil
 }
 
 // batch looks at files of one project and writes the rows that differ, in one transaction.
@@ -72,7 +72,7 @@ type batch struct {
 	aids    map[string]int64 // numbers of agents by name
 	filed   map[int64]int    // how many more files each folder has
 	held    map[string]int   // how many more files make each agent exist
-	changes []maildir.Change
+	changes []index.Change
 }
 
 func (x *Index) batch(p *project) *batch {

@@ -5,19 +5,19 @@ import (
 	"encoding/json"
 	"slices"
 
-	"mailtree/maildir"
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 )
 
 const claimColumns = "SELECT c.path, c.pattern, c.agent, c.exclusive, c.reason, c.created, c.expires, c.released, c.released_at FROM "
 
-// Claims lists every valid claim file: see maildir.Index.
+// Claims lists every valid claim file: see index.Index.
 func (x *Index) Claims(ctx context.Context, slug string) ([]claim.Row, error) {
 	return x.claims(ctx, claimColumns+"claims c WHERE c.pid = ? ORDER BY c.created, c.agent, c.path", x.pid(slug))
 }
 
-// ClaimsAt lists valid claim files among some paths: see maildir.Index.
+// ClaimsAt lists valid claim files among some paths: see index.Index.
 func (x *Index) ClaimsAt(ctx context.Context, slug string, paths []string) ([]claim.Row, error) {
 	list, err := json.Marshal(paths)
 	if err != nil {
@@ -38,7 +38,7 @@ func (x *Index) claims(ctx context.Context, query string, args ...any) ([]claim.
 const filesQuery = "SELECT " + filePath + " FROM json_each(?2) j CROSS JOIN files f ON f.pid = ?1 AND f.name = j.value " +
 	"CROSS JOIN folders o USING (fol) ORDER BY 1"
 
-// Files lists the files of a message: see maildir.Index.
+// Files lists the files of a message: see index.Index.
 func (x *Index) Files(ctx context.Context, slug, id string) ([]string, error) {
 	names, err := json.Marshal(format.MessageFiles(id))
 	if err != nil {
@@ -48,7 +48,7 @@ func (x *Index) Files(ctx context.Context, slug, id string) ([]string, error) {
 	return slices.DeleteFunc(paths, func(p string) bool { return locate(p).ID != id }), err
 }
 
-// Problems lists the first files that do not count, by path: see maildir.Index.
+// Problems lists the first files that do not count, by path: see index.Index.
 func (x *Index) Problems(ctx context.Context, slug string, most int) ([]format.Problem, error) {
 	const text = "SELECT p.slug, q.path, q.reason, q.line FROM problems q JOIN projects p USING (pid) " +
 		"WHERE ?1 = '' OR p.slug = ?1 ORDER BY q.path, p.slug LIMIT ?2"
@@ -57,27 +57,27 @@ func (x *Index) Problems(ctx context.Context, slug string, most int) ([]format.P
 	})
 }
 
-// CountProblems counts the files of a project that do not count: see maildir.Index.
+// CountProblems counts the files of a project that do not count: see index.Index.
 func (x *Index) CountProblems(ctx context.Context, slug string) (n int, err error) {
 	err = one(ctx, x, "SELECT count(*) FROM problems WHERE pid = ?", []any{x.pid(slug)}, &n)
 	return n, err
 }
 
-// Changes lists what was recorded after a mark: see maildir.Index.
-func (x *Index) Changes(ctx context.Context, after int64, limit int) ([]maildir.Change, error) {
+// Changes lists what was recorded after a mark: see index.Index.
+func (x *Index) Changes(ctx context.Context, after int64, limit int) ([]index.Change, error) {
 	return x.changes(ctx, "c.seq > ? ORDER BY c.seq LIMIT ? + 0", after, limit)
 }
 
-// NewestChanges lists the newest of one project: see maildir.Index.
-func (x *Index) NewestChanges(ctx context.Context, slug string, limit int) ([]maildir.Change, error) {
+// NewestChanges lists the newest of one project: see index.Index.
+func (x *Index) NewestChanges(ctx context.Context, slug string, limit int) ([]index.Change, error) {
 	return x.changes(ctx, "c.pid = ? ORDER BY c.seq DESC LIMIT ? + 0", x.pid(slug), limit)
 }
 
 // changes lists those that a condition selects.
-func (x *Index) changes(ctx context.Context, where string, args ...any) ([]maildir.Change, error) {
+func (x *Index) changes(ctx context.Context, where string, args ...any) ([]index.Change, error) {
 	text := "SELECT c.seq, coalesce(p.slug, c.agent), c.path, c.kind, c.op, c.agent, c.thread, c.at FROM changes c " +
 		"LEFT JOIN projects p USING (pid) WHERE " + where
-	return list(ctx, x, text, args, func(scan scanner, c *maildir.Change) error {
+	return list(ctx, x, text, args, func(scan scanner, c *index.Change) error {
 		err := scan(&c.Seq, &c.Project, &c.Path, &c.Kind, &c.Op, &c.Agent, &c.Thread, instant{&c.At})
 		c.ID = locate(c.Path).ID
 		if c.RemovesProject() {
@@ -87,15 +87,15 @@ func (x *Index) changes(ctx context.Context, where string, args ...any) ([]maild
 	})
 }
 
-// LastChange is the newest mark: see maildir.Index.
+// LastChange is the newest mark: see index.Index.
 func (x *Index) LastChange(ctx context.Context) (seq int64, err error) {
 	err = one(ctx, x, "SELECT coalesce(max(seq), 0) FROM changes", nil, &seq)
 	return seq, err
 }
 
-// Stats counts the rows: see maildir.Index. Messages and deliveries are kept counts.
-func (x *Index) Stats(ctx context.Context) (maildir.Stats, error) {
-	var s maildir.Stats
+// Stats counts the rows: see index.Index. Messages and deliveries are kept counts.
+func (x *Index) Stats(ctx context.Context) (index.Stats, error) {
+	var s index.Stats
 	err := one(ctx, x, `SELECT (SELECT count(*) FROM projects), (SELECT count(*) FROM agents),
 		(SELECT coalesce(sum(messages), 0) FROM projects),
 		(SELECT coalesce(sum(total), 0) FROM agents), (SELECT count(*) FROM problems),

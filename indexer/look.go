@@ -8,7 +8,6 @@ import (
 	"syscall"
 	"time"
 
-	"mailtree/maildir"
 	"mailtree/maildir/format"
 	"mailtree/maildir/tree"
 )
@@ -31,7 +30,7 @@ type look struct {
 type looker struct {
 	tree   *tree.Tree
 	now    func() time.Time
-	given  map[string]maildir.Written  // what the caller has just written, by path
+	given  map[string]tree.Written     // what the caller has just written, by path
 	sums   map[*byte][sha256.Size]byte // of the slices in given
 	dirs   map[string]bool             // is it a folder that is reached without links
 	parsed map[parseKey]parse
@@ -194,7 +193,7 @@ func unsentInstead(f *file, data []byte, err error) error {
 			if format.ServerName(f.agent) {
 				return &tree.FormatError{Reason: "it is not sent: " + f.agent + " is a name under which the server itself speaks"}
 			}
-			return &tree.FormatError{Reason: "it was not sent yet: where it cannot be sent, a message from " + maildir.Postmaster +
+			return &tree.FormatError{Reason: "it was not sent yet: where it cannot be sent, a message from " + format.Postmaster +
 				" in the agent's inbox says what to mend"}
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 	"mailtree/maildir/query"
 )
 
@@ -18,7 +18,7 @@ type match struct {
 	prefix   bool   // it may take long: see hasSlowPrefix
 }
 
-func expression(pid int64, q maildir.SearchQuery) match {
+func expression(pid int64, q index.SearchQuery) match {
 	f := fts{pid}
 	m := match{rootless: f.scoped(q.Expr)}
 	m.whole = m.rootless

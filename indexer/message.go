@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 )
 
 // messageColumns is what scanMessage reads; one of the body columns follows. Queries for an answer
@@ -24,7 +24,7 @@ const (
 	bodyPiece     = "SELECT ifnull(substr(CAST(body AS BLOB), ?2 + 1, ?3 + 0), '') FROM messages WHERE row = ?1"
 )
 
-func bodyColumn(wanted maildir.BodyWanted) string {
+func bodyColumn(wanted index.BodyWanted) string {
 	if wanted {
 		return withShortBody
 	}
@@ -33,7 +33,7 @@ func bodyColumn(wanted maildir.BodyWanted) string {
 
 // takeBody puts a message into the room, with its body where one is wanted. It reports whether
 // there was room.
-func takeBody(ctx context.Context, from reader, m *maildir.MessageRow, wanted maildir.BodyWanted, room *maildir.Room) (bool, error) {
+func takeBody(ctx context.Context, from reader, m *index.MessageRow, wanted index.BodyWanted, room *index.Room) (bool, error) {
 	if !wanted {
 		return room.Take(m, nil)
 	}
@@ -52,8 +52,8 @@ func readBody(ctx context.Context, from reader, row, offset, n int64) (text stri
 }
 
 // takeAll puts messages into the room one by one, and returns those that there was room for.
-func takeAll[T any](ctx context.Context, from reader, rows []T, of func(*T) *maildir.MessageRow, wanted maildir.BodyWanted,
-	room *maildir.Room) ([]T, error) {
+func takeAll[T any](ctx context.Context, from reader, rows []T, of func(*T) *index.MessageRow, wanted index.BodyWanted,
+	room *index.Room) ([]T, error) {
 	for i := range rows {
 		if ok, err := takeBody(ctx, from, of(&rows[i]), wanted, room); err != nil || !ok {
 			return rows[:i], err
@@ -63,7 +63,7 @@ func takeAll[T any](ctx context.Context, from reader, rows []T, of func(*T) *mai
 }
 
 // scanMessage reads messageColumns and a body into m, and further columns into more.
-func scanMessage(slug string, scan scanner, m *maildir.MessageRow, more ...any) error {
+func scanMessage(slug string, scan scanner, m *index.MessageRow, more ...any) error {
 	into := []any{&m.Cursor, &m.ID, &m.ThreadID, &m.Message.Project, &m.From, names{&m.To}, names{&m.CC}, instant{&m.Created},
 		&m.Importance, &m.AckRequired, &m.InReplyTo, items[string]{&m.References}, &m.MessageID, &m.MediaType,
 		items[format.Attachment]{&m.Attachments}, &m.HTML, &m.Key, &m.Auth, &m.Door, &m.Terminal, &m.Seal, &m.Digest, &m.Path, &m.Subject,
@@ -72,12 +72,12 @@ func scanMessage(slug string, scan scanner, m *maildir.MessageRow, more ...any) 
 	return scan(append(into, more...)...)
 }
 
-func messages(ctx context.Context, from reader, slug, text string, args ...any) ([]maildir.MessageRow, error) {
-	return list(ctx, from, text, args, func(scan scanner, m *maildir.MessageRow) error { return scanMessage(slug, scan, m) })
+func messages(ctx context.Context, from reader, slug, text string, args ...any) ([]index.MessageRow, error) {
+	return list(ctx, from, text, args, func(scan scanner, m *index.MessageRow) error { return scanMessage(slug, scan, m) })
 }
 
-// Message reads one message: see maildir.Index.
-func (x *Index) Message(ctx context.Context, slug, id string, wanted maildir.BodyWanted, room *maildir.Room) (*maildir.MessageRow, error) {
+// Message reads one message: see index.Index.
+func (x *Index) Message(ctx context.Context, slug, id string, wanted index.BodyWanted, room *index.Room) (*index.MessageRow, error) {
 	text := "SELECT " + messageColumns + bodyColumn(wanted) + " FROM messages m WHERE m.pid = ? AND m.id = ?"
 	v, err := x.view(ctx, text, bodyPiece)
 	if err != nil {
@@ -92,7 +92,7 @@ func (x *Index) Message(ctx context.Context, slug, id string, wanted maildir.Bod
 	return &rows[0], err
 }
 
-// Body reads a piece of a body: see maildir.Index.
+// Body reads a piece of a body: see index.Index.
 func (x *Index) Body(ctx context.Context, slug, id string, offset, n int64) (text string, err error) {
 	err = x.each(ctx, "SELECT ifnull(substr(CAST(body AS BLOB), ?3 + 1, ?4 + 0), '') FROM messages WHERE pid = ?1 AND id = ?2",
 		[]any{x.pid(slug), id, offset, n},
@@ -105,7 +105,7 @@ func (x *Index) Body(ctx context.Context, slug, id string, offset, n int64) (tex
 const inThread = "SELECT row FROM messages WHERE pid = ?1 AND thread = ?2 COLLATE NOCASE AND thread = ?2 AND thread <> '' " +
 	"UNION SELECT row FROM messages WHERE pid = ?1 AND id = ?2"
 
-// ShortBodies reads what is short of the bodies of a thread: see maildir.Index.
+// ShortBodies reads what is short of the bodies of a thread: see index.Index.
 func (x *Index) ShortBodies(ctx context.Context, slug, thread string, after int64) (map[string]string, error) {
 	bodies := map[string]string{}
 	err := x.each(ctx, "SELECT id, body FROM messages WHERE row IN ("+inThread+") AND row > ?3 AND octet_length(body) <= 8192",
@@ -118,8 +118,8 @@ func (x *Index) ShortBodies(ctx context.Context, slug, thread string, after int6
 	return bodies, err
 }
 
-// Thread lists a thread oldest first: see maildir.Index.
-func (x *Index) Thread(ctx context.Context, q maildir.ThreadQuery) ([]maildir.MessageRow, error) {
+// Thread lists a thread oldest first: see index.Index.
+func (x *Index) Thread(ctx context.Context, q index.ThreadQuery) ([]index.MessageRow, error) {
 	limit := q.Limit
 	if limit <= 0 {
 		limit = -1 // SQLite's for none
@@ -127,7 +127,7 @@ func (x *Index) Thread(ctx context.Context, q maildir.ThreadQuery) ([]maildir.Me
 	if !q.Since.IsZero() {
 		q.After = max(q.After, firstRow(q.Since.UnixMicro())-1)
 	}
-	wanted := maildir.BodyWanted(q.Bodies)
+	wanted := index.BodyWanted(q.Bodies)
 	text := "SELECT " + messageColumns + bodyColumn(wanted) + " FROM messages m WHERE m.row IN (" + inThread + ") AND m.row > ?3 " +
 		"ORDER BY m.row LIMIT ?4 + 0"
 	v, err := x.view(ctx, text, bodyPiece)
@@ -142,12 +142,12 @@ func (x *Index) Thread(ctx context.Context, q maildir.ThreadQuery) ([]maildir.Me
 	if q.MostBody > 0 {
 		return rows, takeBeginnings(ctx, v, rows, q.MostBody, q.MostText)
 	}
-	return takeAll(ctx, v, rows, func(m *maildir.MessageRow) *maildir.MessageRow { return m }, wanted, q.Room)
+	return takeAll(ctx, v, rows, func(m *index.MessageRow) *index.MessageRow { return m }, wanted, q.Room)
 }
 
 // takeBeginnings reads of each body at most most bytes, and of all together at most total. BodyNext
 // says where a body was cut, 1 at the least.
-func takeBeginnings(ctx context.Context, from reader, rows []maildir.MessageRow, most, total int64) error {
+func takeBeginnings(ctx context.Context, from reader, rows []index.MessageRow, most, total int64) error {
 	for i := range rows {
 		m := &rows[i]
 		n := min(m.BodyBytes, most, total)
@@ -165,14 +165,14 @@ func takeBeginnings(ctx context.Context, from reader, rows []maildir.MessageRow,
 	return nil
 }
 
-// Keyed finds messages by their sender's key: see maildir.Index.
-func (x *Index) Keyed(ctx context.Context, slug, from, key string) ([]maildir.MessageRow, error) {
+// Keyed finds messages by their sender's key: see index.Index.
+func (x *Index) Keyed(ctx context.Context, slug, from, key string) ([]index.MessageRow, error) {
 	if key == "" {
-		return []maildir.MessageRow{}, nil
+		return []index.MessageRow{}, nil
 	}
 	const text = "SELECT " + messageColumns + withBody + ", coalesce((SELECT d.fact FROM deliveries d WHERE d.box = -" + agentID +
 		" AND d.row = m.row), '') FROM messages m WHERE m.pid = ?1 AND m.sender = ?2 AND m.key = ?3 AND m.key <> '' ORDER BY m.row"
-	return list(ctx, x, text, []any{x.pid(slug), from, key}, func(scan scanner, m *maildir.MessageRow) error {
+	return list(ctx, x, text, []any{x.pid(slug), from, key}, func(scan scanner, m *index.MessageRow) error {
 		err := scanMessage(slug, scan, m, names{&m.BCC})
 		if len(m.BCC) == 0 {
 			m.BCC = nil
@@ -181,7 +181,7 @@ func (x *Index) Keyed(ctx context.Context, slug, from, key string) ([]maildir.Me
 	})
 }
 
-// IDKeyed finds a message of an agent by the key of its sender: see maildir.Index.
+// IDKeyed finds a message of an agent by the key of its sender: see index.Index.
 func (x *Index) IDKeyed(ctx context.Context, slug, agent, key string) (id string, err error) {
 	if key == "" {
 		return "", nil
@@ -193,12 +193,12 @@ func (x *Index) IDKeyed(ctx context.Context, slug, agent, key string) (id string
 	return id, err
 }
 
-// Newest lists the newest messages of all projects: see maildir.Index.
-func (x *Index) Newest(ctx context.Context, limit int) ([]maildir.MessageRow, error) {
+// Newest lists the newest messages of all projects: see index.Index.
+func (x *Index) Newest(ctx context.Context, limit int) ([]index.MessageRow, error) {
 	const text = "SELECT p.slug, m.id, m.thread, m.sender, m.subject FROM messages m JOIN projects p USING (pid) " +
 		"ORDER BY m.row DESC LIMIT ? + 0"
-	rows, err := list(ctx, x, text, []any{limit}, func(scan scanner, m *maildir.MessageRow) error {
+	rows, err := list(ctx, x, text, []any{limit}, func(scan scanner, m *index.MessageRow) error {
 		return scan(&m.Project, &m.ID, &m.ThreadID, &m.From, &m.Subject)
 	})
-	return slices.DeleteFunc(rows, func(m maildir.MessageRow) bool { return x.project(m.Project) == nil }), err
+	return slices.DeleteFunc(rows, func(m index.MessageRow) bool { return x.project(m.Project) == nil }), err
 }

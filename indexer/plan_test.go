@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 )
 
 // TestIndexesUsed: each index of the schema answers a query of ours. What no query uses is written
@@ -23,9 +23,9 @@ func TestIndexesUsed(t *testing.T) {
 	var errs []error
 	ask := func(err error) { errs = append(errs, err) }
 	for n := range 8 {
-		_, _, err := d.Inbox(ctx, maildir.InboxQuery{Project: "p", Agent: "Bob", UnreadOnly: n&1 != 0, UrgentOnly: n&2 != 0, Archived: n&4 != 0})
+		_, _, err := d.Inbox(ctx, index.InboxQuery{Project: "p", Agent: "Bob", UnreadOnly: n&1 != 0, UrgentOnly: n&2 != 0, Archived: n&4 != 0})
 		ask(err)
-		_, err = d.Box(ctx, maildir.BoxQuery{Project: "p", Agent: "Bob", Sent: n&1 != 0, HideArchived: n&2 != 0, Limit: 1})
+		_, err = d.Box(ctx, index.BoxQuery{Project: "p", Agent: "Bob", Sent: n&1 != 0, HideArchived: n&2 != 0, Limit: 1})
 		ask(err)
 	}
 	for _, kind := range []format.Kind{format.KindProfile, format.KindCanonical, format.KindOther} {
@@ -40,19 +40,19 @@ func TestIndexesUsed(t *testing.T) {
 		_, err := d.Search(ctx, q)
 		ask(err)
 	}
-	_, err := d.Message(ctx, "p", "m1", maildir.WithBody, nil)
+	_, err := d.Message(ctx, "p", "m1", index.WithBody, nil)
 	ask(err)
-	_, err = d.Delivery(ctx, "p", "Bob", "m1", maildir.WithBody, nil)
+	_, err = d.Delivery(ctx, "p", "Bob", "m1", index.WithBody, nil)
 	ask(err)
 	_, err = d.Deliveries(ctx, "p", "Bob", []string{"m1"})
 	ask(err)
-	_, err = d.Awaiting(ctx, maildir.InboxQuery{Project: "p", Agent: "Ann"})
+	_, err = d.Awaiting(ctx, index.InboxQuery{Project: "p", Agent: "Ann"})
 	ask(err)
 	_, err = d.Receipts(ctx, "p", "m1")
 	ask(err)
 	_, err = d.OldestUnread(ctx, "p", "Bob", 1)
 	ask(err)
-	_, err = d.Thread(ctx, maildir.ThreadQuery{Project: "p", Thread: "T"})
+	_, err = d.Thread(ctx, index.ThreadQuery{Project: "p", Thread: "T"})
 	ask(err)
 	_, err = d.ShortBodies(ctx, "p", "T", 0)
 	ask(err)

@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 	"mailtree/maildir/tree"
 )
 
@@ -90,7 +90,7 @@ func TestMessageFields(t *testing.T) {
 	}
 	putFile(t, d.dir, "messages/m1.md", string(format.FormatMessage(&want)))
 	ingest(t, d.Index, "p", "messages/m1.md")
-	m, err := d.Message(t.Context(), "p", "m1", maildir.WithBody, nil)
+	m, err := d.Message(t.Context(), "p", "m1", index.WithBody, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestInboxOfMany(t *testing.T) {
 	var all sync.WaitGroup
 	for n := range 4 * readers {
 		all.Go(func() {
-			page, c, err := d.Inbox(ctx, maildir.InboxQuery{Project: "p", Agent: "Bob", UnreadOnly: n%2 == 0, Bodies: n%4 < 2})
+			page, c, err := d.Inbox(ctx, index.InboxQuery{Project: "p", Agent: "Bob", UnreadOnly: n%2 == 0, Bodies: n%4 < 2})
 			if err != nil || len(page) != 1 || c.Unread != 1 {
 				t.Errorf("%+v %+v (%v)", page, c, err)
 			}
@@ -137,7 +137,7 @@ func TestInbox(t *testing.T) {
 	}
 	putFile(t, d.dir, "agents/Bob/inbox/m4.read", "2025-10-24T00:00:00Z\n")
 	changes := ingest(t, d.Index, "p", "agents/Bob/inbox/m4.read")
-	if len(changes) != 1 || changes[0].Kind != format.KindRead || changes[0].Op != maildir.Added || changes[0].Agent != "Bob" ||
+	if len(changes) != 1 || changes[0].Kind != format.KindRead || changes[0].Op != index.Added || changes[0].Agent != "Bob" ||
 		changes[0].ID != "m4" || changes[0].Thread != "T" {
 		t.Errorf("change: %+v", changes)
 	}
@@ -145,14 +145,14 @@ func TestInbox(t *testing.T) {
 		t.Errorf("level already: %+v", again)
 	}
 	for _, c := range []struct {
-		q    maildir.InboxQuery
+		q    index.InboxQuery
 		want string
 	}{
-		{maildir.InboxQuery{}, "m4 m3 m2 m1 m0"},
-		{maildir.InboxQuery{UnreadOnly: true}, "m3 m2 m1 m0"},
-		{maildir.InboxQuery{UrgentOnly: true}, "m2"},
-		{maildir.InboxQuery{Since: testStart.Add(2 * time.Minute)}, "m4 m3"},
-		{maildir.InboxQuery{Limit: 2}, "m4 m3"},
+		{index.InboxQuery{}, "m4 m3 m2 m1 m0"},
+		{index.InboxQuery{UnreadOnly: true}, "m3 m2 m1 m0"},
+		{index.InboxQuery{UrgentOnly: true}, "m2"},
+		{index.InboxQuery{Since: testStart.Add(2 * time.Minute)}, "m4 m3"},
+		{index.InboxQuery{Limit: 2}, "m4 m3"},
 	} {
 		c.q.Project, c.q.Agent = "p", "Bob"
 		rows, _, err := d.Inbox(t.Context(), c.q)
@@ -164,7 +164,7 @@ func TestInbox(t *testing.T) {
 			t.Errorf("%+v: %q, want %q (%v)", c.q, got, c.want, err)
 		}
 	}
-	if c, err := d.Counts(t.Context(), "p", "Bob"); err != nil || c != (maildir.Counts{Total: 5, Unread: 4}) {
+	if c, err := d.Counts(t.Context(), "p", "Bob"); err != nil || c != (index.Counts{Total: 5, Unread: 4}) {
 		t.Errorf("counts: %+v %v", c, err)
 	}
 	old, err := d.OldestUnread(t.Context(), "p", "Bob", 2)
@@ -210,7 +210,7 @@ func TestTies(t *testing.T) {
 		paths = append(paths, p)
 	}
 	ingest(t, d.Index, "p", paths...)
-	rows, err := d.Thread(t.Context(), maildir.ThreadQuery{Project: "p", Thread: "T"})
+	rows, err := d.Thread(t.Context(), index.ThreadQuery{Project: "p", Thread: "T"})
 	if err != nil || len(rows) != n {
 		t.Errorf("%d rows, %v", len(rows), err)
 	}
@@ -251,7 +251,7 @@ func TestProjects(t *testing.T) {
 	if names, err := d.Names(t.Context(), "p", format.KindProfile, "b", 10); err != nil || strings.Join(names, " ") != "Bob" {
 		t.Errorf("agents: %v %v", names, err)
 	}
-	if s, err := d.Stats(t.Context()); err != nil || s != (maildir.Stats{Projects: 2, Agents: 2, Messages: 2, Deliveries: 1, Unread: 1}) {
+	if s, err := d.Stats(t.Context()); err != nil || s != (index.Stats{Projects: 2, Agents: 2, Messages: 2, Deliveries: 1, Unread: 1}) {
 		t.Errorf("stats: %+v %v", s, err)
 	}
 	if err := d.Retain(t.Context(), map[string]*tree.Tree{"p": one}); err != nil {
@@ -321,7 +321,7 @@ func TestShortBodies(t *testing.T) {
 		d.send(m)
 	}
 	d.send(format.Message{ID: "other", From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "other"})
-	rows, err := d.Thread(t.Context(), maildir.ThreadQuery{Project: "p", Thread: "m1"})
+	rows, err := d.Thread(t.Context(), index.ThreadQuery{Project: "p", Thread: "m1"})
 	if err != nil || len(rows) != 5 {
 		t.Fatal(rows, err)
 	}

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"mailtree/maildir"
+	"mailtree/maildir/index"
 	"mailtree/maildir/tree"
 )
 
@@ -25,7 +25,7 @@ type world struct {
 	tree   *tree.Tree
 	log    []string
 	hurt   map[string]bool // paths touched since the last ingest
-	made   maildir.Written // by the last step
+	made   tree.Written    // by the last step
 	madeAt string          // the path of made; "" when the last step was of another kind
 }
 
@@ -142,7 +142,7 @@ func (w *world) step() {
 		data := w.content(p)
 		os.MkdirAll(filepath.Dir(at(p)), 0o777)
 		if w.plain(p) && os.WriteFile(at(p), data, 0o666) == nil {
-			w.made, w.madeAt = maildir.Written{Data: data}, p
+			w.made, w.madeAt = tree.Written{Data: data}, p
 			note("write", p)
 		}
 	case n < 13: // the same bytes in another place, as a delivery is
@@ -278,7 +278,7 @@ func (w *world) ingestMade(x *Index) {
 	} else {
 		delete(w.hurt, w.madeAt)
 	}
-	if _, err := x.IngestWritten(w.t.Context(), "p", []string{w.madeAt, w.madeAt}, map[string]maildir.Written{w.madeAt: f}); err != nil {
+	if _, err := x.IngestWritten(w.t.Context(), "p", []string{w.madeAt, w.madeAt}, map[string]tree.Written{w.madeAt: f}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -310,7 +310,7 @@ func attach(t testing.TB, x *Index, slug string, tree *tree.Tree) {
 	}
 }
 
-func ingest(t testing.TB, x *Index, slug string, paths ...string) []maildir.Change {
+func ingest(t testing.TB, x *Index, slug string, paths ...string) []index.Change {
 	t.Helper()
 	in, err := x.Ingest(t.Context(), slug, paths)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 	"mailtree/maildir/tree"
 )
 
@@ -23,10 +23,10 @@ import (
 // commit cheap, few enough that a send waits only some tenths of a second.
 const chunk = 1024
 
-// Reconcile compares the whole tree with the rows: see maildir.Index. Other writers get the lock
+// Reconcile compares the whole tree with the rows: see index.Index. Other writers get the lock
 // between chunks.
-func (x *Index) Reconcile(ctx context.Context, slug string, progress func(done int)) (maildir.Ingested, error) {
-	var all maildir.Ingested
+func (x *Index) Reconcile(ctx context.Context, slug string, progress func(done int)) (index.Ingested, error) {
+	var all index.Ingested
 	p := x.project(slug)
 	if p == nil {
 		return all, fmt.Errorf("reconcile: project %q is not attached", slug)
@@ -46,7 +46,7 @@ func (x *Index) Reconcile(ctx context.Context, slug string, progress func(done i
 	return all, nil
 }
 
-// Differing returns the paths at which tree and rows may differ: see maildir.Index.
+// Differing returns the paths at which tree and rows may differ: see index.Index.
 func (x *Index) Differing(ctx context.Context, slug string) ([]string, error) {
 	p := x.project(slug)
 	if p == nil {

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 )
 
 // This file is the only one besides schema.sql that changes rows. Every method needs Index.write.
@@ -164,7 +164,7 @@ const (
 const removedProject = 0
 
 // addChanges records changes and gives each its mark.
-func (w *writer) addChanges(pid int64, all []maildir.Change) error {
+func (w *writer) addChanges(pid int64, all []index.Change) error {
 	before := w.seq
 	err := w.insertAll("INSERT OR FAIL INTO changes (seq, pid, path, kind, op, agent, thread, at) VALUES ", 8, len(all),
 		func(args []any, i int) []any {

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"mailtree/maildir"
+	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 )
 
@@ -75,8 +75,8 @@ const (
 // letters in its index; for others it reads every word that begins so.
 const patience = 300 * time.Millisecond
 
-// Search finds messages: see maildir.Index.
-func (x *Index) Search(ctx context.Context, q maildir.SearchQuery) (found maildir.Found, err error) {
+// Search finds messages: see index.Index.
+func (x *Index) Search(ctx context.Context, q index.SearchQuery) (found index.Found, err error) {
 	e, asked := expression(x.pid(q.Project), q), ctx
 	if e.prefix {
 		var end context.CancelFunc
@@ -90,17 +90,17 @@ func (x *Index) Search(ctx context.Context, q maildir.SearchQuery) (found maildi
 	}
 	switch {
 	case asked.Err() != nil:
-		return maildir.Found{}, context.Cause(asked)
+		return index.Found{}, context.Cause(asked)
 	case ctx.Err() != nil && err != nil:
-		found.Cut, found.Hits = true, append([]maildir.Hit{}, found.Hits...)
+		found.Cut, found.Hits = true, append([]index.Hit{}, found.Hits...)
 	case err != nil:
-		return maildir.Found{}, fmt.Errorf("search: %w", err)
+		return index.Found{}, fmt.Errorf("search: %w", err)
 	}
 	return found, nil
 }
 
 func unknownCursor(cursor string) error {
-	return &maildir.Error{
+	return &refusal.Error{
 		What:  refusal.Invalid("{field} {name} is not one that an earlier page gave: pass it as it was given, or leave it out."),
 		Field: refusal.Cursor,
 		Name:  cursor,
@@ -110,7 +110,7 @@ func unknownCursor(cursor string) error {
 // span is the part of time that a query is about, as rows and exactly.
 type span struct{ from, before, after, until int64 }
 
-func spanOf(q maildir.SearchQuery) span {
+func spanOf(q index.SearchQuery) span {
 	s := span{
 		from:   0,
 		before: math.MaxInt64,
@@ -130,7 +130,7 @@ func spanOf(q maildir.SearchQuery) span {
 
 // newest lists matches newest first. The cursor is the row of the last one: what comes later has a
 // higher row.
-func (x *Index) newest(ctx context.Context, q maildir.SearchQuery, e match) ([]maildir.Hit, error) {
+func (x *Index) newest(ctx context.Context, q index.SearchQuery, e match) ([]index.Hit, error) {
 	s, limit, text := spanOf(q), pageSize(q.Limit), newestText
 	if q.Cursor != "" {
 		last, err := strconv.ParseInt(q.Cursor, 10, 64)
@@ -155,8 +155,8 @@ func (x *Index) newest(ctx context.Context, q maildir.SearchQuery, e match) ([]m
 
 // withRoot adds the message whose id is the thread, where it matches.
 func (x *Index) withRoot(
-	ctx context.Context, q maildir.SearchQuery, e match, s span, text string, found []maildir.Hit,
-) ([]maildir.Hit, error) {
+	ctx context.Context, q index.SearchQuery, e match, s span, text string, found []index.Hit,
+) ([]index.Hit, error) {
 	var root int64
 	err := one(ctx, x, rootText, []any{x.pid(q.Project), q.Thread, s.from, s.before}, &root)
 	if err != nil || root == 0 {
@@ -164,15 +164,15 @@ func (x *Index) withRoot(
 	}
 	first, err := hits(ctx, x, q.Project, text, e.rootless, root, root+1, 1, s.after, s.until)
 	found = append(found, first...)
-	slices.SortFunc(found, func(a, b maildir.Hit) int { return cmp.Compare(b.Cursor, a.Cursor) })
-	return slices.CompactFunc(found, func(a, b maildir.Hit) bool { return a.Cursor == b.Cursor }), err
+	slices.SortFunc(found, func(a, b index.Hit) int { return cmp.Compare(b.Cursor, a.Cursor) })
+	return slices.CompactFunc(found, func(a, b index.Hit) bool { return a.Cursor == b.Cursor }), err
 }
 
 // ranked puts the newest matches into order by bm25 over subject and body. The filters on project
 // and people decide which messages take part and not how they score: FTS5 would count every row of
 // each. The cursor is how many hits came before: mail that comes between two pages moves them.
-func (x *Index) ranked(ctx context.Context, q maildir.SearchQuery, e match) (maildir.Found, error) {
-	found, shown := maildir.Found{Hits: []maildir.Hit{}}, 0
+func (x *Index) ranked(ctx context.Context, q index.SearchQuery, e match) (index.Found, error) {
+	found, shown := index.Found{Hits: []index.Hit{}}, 0
 	if q.Cursor != "" {
 		var err error
 		if shown, err = strconv.Atoi(q.Cursor); err != nil || shown < 1 || shown > rankWindow {
@@ -195,7 +195,7 @@ func (x *Index) ranked(ctx context.Context, q maildir.SearchQuery, e match) (mai
 	}
 	list, _ := json.Marshal(page) // numbers alone
 	found.Hits, err = hits(ctx, v, q.Project, pageText, e.rootless, slices.Min(page), slices.Max(page), string(list))
-	slices.SortFunc(found.Hits, func(a, b maildir.Hit) int {
+	slices.SortFunc(found.Hits, func(a, b index.Hit) int {
 		return cmp.Compare(slices.Index(page, a.Cursor), slices.Index(page, b.Cursor))
 	})
 	for i := range found.Hits {
@@ -205,8 +205,8 @@ func (x *Index) ranked(ctx context.Context, q maildir.SearchQuery, e match) (mai
 }
 
 // hits reads messages with their snippets.
-func hits(ctx context.Context, from reader, slug, text string, args ...any) ([]maildir.Hit, error) {
-	return list(ctx, from, text, args, func(scan scanner, h *maildir.Hit) error {
+func hits(ctx context.Context, from reader, slug, text string, args ...any) ([]index.Hit, error) {
+	return list(ctx, from, text, args, func(scan scanner, h *index.Hit) error {
 		err := scanMessage(slug, scan, &h.MessageRow, &h.Snippet)
 		h.Snippet = oneLine(h.Snippet)
 		return err

@@ -13,14 +13,15 @@ import (
 
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 	"mailtree/maildir/query"
 	"mailtree/maildir/tree"
 )
 
 // asked is a search for what a person would type; "" for every message.
-func asked(t testing.TB, text string) maildir.SearchQuery {
+func asked(t testing.TB, text string) index.SearchQuery {
 	t.Helper()
-	q := maildir.SearchQuery{Project: "p"}
+	q := index.SearchQuery{Project: "p"}
 	if text != "" {
 		var err error
 		if q.Query, err = query.Parse(text); err != nil {
@@ -35,7 +36,7 @@ func (d *desk) find(text string) string {
 	return d.found(asked(d.t, text))
 }
 
-func (d *desk) found(q maildir.SearchQuery) string {
+func (d *desk) found(q index.SearchQuery) string {
 	d.t.Helper()
 	found, err := d.Search(d.t.Context(), q)
 	if err != nil {
@@ -300,7 +301,7 @@ func TestBlind(t *testing.T) {
 			t.Errorf("named in %s", l)
 		}
 	}
-	m, err := d.Message(t.Context(), "p", "m1", maildir.WithBody, nil)
+	m, err := d.Message(t.Context(), "p", "m1", index.WithBody, nil)
 	if err != nil || len(m.BCC) > 0 {
 		t.Errorf("message: %v %v", m, err)
 	}
@@ -308,7 +309,7 @@ func TestBlind(t *testing.T) {
 	if err != nil || len(rows) != 1 || strings.Join(rows[0].BCC, " ") != "Secret" {
 		t.Errorf("keyed: %+v %v", rows, err)
 	}
-	own, err := d.Delivery(t.Context(), "p", "Secret", "m1", maildir.WithBody, nil)
+	own, err := d.Delivery(t.Context(), "p", "Secret", "m1", index.WithBody, nil)
 	if err != nil || own.Kind != "bcc" || strings.Join(own.BCC, " ") != "Secret" {
 		t.Errorf("own: %+v %v", own, err)
 	}
@@ -318,7 +319,7 @@ func TestBlind(t *testing.T) {
 	if got := d.find("to:Secret"); got != "" {
 		t.Errorf("found by its blind recipient: %s", got)
 	}
-	other, err := d.Delivery(t.Context(), "p", "Bob", "m1", maildir.WithBody, nil)
+	other, err := d.Delivery(t.Context(), "p", "Bob", "m1", index.WithBody, nil)
 	if err != nil || other.Kind != "to" || len(other.BCC) > 0 {
 		t.Errorf("other: %+v %v", other, err)
 	}

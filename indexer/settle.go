@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 )
 
 // numberFirst gives numbers to the folders and agents that other rows will name.
@@ -183,10 +183,10 @@ func (b *batch) record(letters []*letter) error {
 
 // changeOf describes a difference as a change of the mail: a file that does not count is
 // format.KindOther.
-func (b *batch) changeOf(lk *look, letters map[string]*letter) maildir.Change {
+func (b *batch) changeOf(lk *look, letters map[string]*letter) index.Change {
 	k, f := b.known[lk.path], lk.file
 	pl := locate(lk.path)
-	c := maildir.Change{
+	c := index.Change{
 		Path:  lk.path,
 		Kind:  pl.Kind,
 		Agent: pl.Agent,
@@ -195,17 +195,17 @@ func (b *batch) changeOf(lk *look, letters map[string]*letter) maildir.Change {
 	was, is := k != nil && k.valid, f != nil && f.valid
 	switch {
 	case was && is:
-		c.Op = maildir.Changed
+		c.Op = index.Changed
 	case is:
-		c.Op = maildir.Added
+		c.Op = index.Added
 	case was:
-		c.Op = maildir.Removed
+		c.Op = index.Removed
 	default:
-		c.Kind, c.Op = format.KindOther, maildir.Changed
+		c.Kind, c.Op = format.KindOther, index.Changed
 		if k == nil {
-			c.Op = maildir.Added
+			c.Op = index.Added
 		} else if f == nil {
-			c.Op = maildir.Removed
+			c.Op = index.Removed
 		}
 		return c
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"mailtree/maildir"
+	"mailtree/maildir/index"
 	"mailtree/maildir/tree"
 )
 
@@ -142,7 +142,7 @@ func TestUnreadContent(t *testing.T) {
 	x := openIndex(t)
 	attach(t, x, "p", tr)
 	ingest(t, x, "p", ".")
-	before, err := x.Message(t.Context(), "p", "m1", maildir.WithBody, nil)
+	before, err := x.Message(t.Context(), "p", "m1", index.WithBody, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,11 +159,11 @@ func TestUnreadContent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	after, err := x.Message(t.Context(), "p", "m1", maildir.WithBody, nil)
+	after, err := x.Message(t.Context(), "p", "m1", index.WithBody, nil)
 	if err != nil || after == nil || after.Body != before.Body {
 		t.Errorf("message %+v, %v; it was %+v", after, err, before)
 	}
-	if m, err := x.Message(t.Context(), "p", "m2", maildir.WithBody, nil); m == nil {
+	if m, err := x.Message(t.Context(), "p", "m2", index.WithBody, nil); m == nil {
 		t.Errorf("the other message is missing: %v", err)
 	}
 	tr.Fail = nil
@@ -171,7 +171,7 @@ func TestUnreadContent(t *testing.T) {
 		ingest(t, x, "p", u.Path)
 	}
 	verify(t, x, map[string]*tree.Tree{"p": tr})
-	if now, err := x.Message(t.Context(), "p", "m1", maildir.WithBody, nil); err != nil || now == nil || !strings.Contains(now.Body,
+	if now, err := x.Message(t.Context(), "p", "m1", index.WithBody, nil); err != nil || now == nil || !strings.Contains(now.Body,
 		"other") {
 		t.Errorf("message %+v, %v", now, err)
 	}

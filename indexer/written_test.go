@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"mailtree/maildir"
 	"mailtree/maildir/tree"
 )
 
@@ -37,7 +36,7 @@ func TestWrittenIsProven(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	written := map[string]maildir.Written{path: {Data: []byte(data), Stat: st}}
+	written := map[string]tree.Written{path: {Data: []byte(data), Stat: st}}
 	if _, err := x.IngestWritten(t.Context(), "p", []string{path}, written); err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +59,7 @@ func TestWrittenIsProven(t *testing.T) {
 		t.Fatal(err)
 	}
 	st.MTime = st.CTime // as of one that was staged in the same tick of the clock
-	written[path] = maildir.Written{Data: []byte(data), Stat: st}
+	written[path] = tree.Written{Data: []byte(data), Stat: st}
 	if _, err := x.IngestWritten(t.Context(), "p", []string{path}, written); err != nil {
 		t.Fatal(err)
 	}

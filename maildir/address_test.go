@@ -7,6 +7,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/index"
 )
 
 // TestElsewhere: mail from elsewhere lies in an inbox like any other; no verb takes such an address for an agent's name.
@@ -38,7 +39,7 @@ text
 			return err
 		},
 		"inbox": func() error {
-			_, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: "ann@example.org"}, false, 0)
+			_, err := p.Inbox(t.Context(), index.InboxQuery{Agent: "ann@example.org"}, false, 0)
 			return err
 		},
 		"whois": func() error { _, err := p.Whois(t.Context(), "ann@example.org"); return err },

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
@@ -56,7 +57,7 @@ func (p *Project) Amendable(ctx context.Context, id string) (*Amendable, error) 
 }
 
 // readShown reads the file that a message is shown from.
-func (p *Project) readShown(row *MessageRow) (data []byte, m *format.Message, err error) {
+func (p *Project) readShown(row *index.MessageRow) (data []byte, m *format.Message, err error) {
 	if data, _, err = p.tree.Read(row.Path, p.tree.MaxFile()); err != nil {
 		return nil, nil, err
 	}
@@ -187,12 +188,12 @@ func (p *Project) amendedFile(id string, old []byte, m format.Message) ([]byte, 
 // planTelling plans a notice of by.From's to everybody who has read a message, and to its author,
 // that it says something else now, and returns their names. They do not learn of each other: some
 // may have got it blind (Invariant I7).
-func (p *Project) planTelling(g *writer.Group, tx *writer.Tx, row *MessageRow, by *format.Message) ([]string, error) {
+func (p *Project) planTelling(g *writer.Group, tx *writer.Tx, row *index.MessageRow, by *format.Message) ([]string, error) {
 	const forSender = true
 	if err := p.addReceipts(g.Ctx, row, forSender); err != nil {
 		return nil, err
 	}
-	told := row.readers()
+	told := row.Readers()
 	if is, err := p.hasAgent(g.Ctx, row.From); err != nil {
 		return nil, err
 	} else if is {
@@ -206,7 +207,7 @@ func (p *Project) planTelling(g *writer.Group, tx *writer.Tx, row *MessageRow, b
 }
 
 // planNotice plans a message about another one to each of those, as a blind copy.
-func (p *Project) planNotice(g *writer.Group, tx *writer.Tx, about *MessageRow, to []string, notice *format.Message) error {
+func (p *Project) planNotice(g *writer.Group, tx *writer.Tx, about *index.MessageRow, to []string, notice *format.Message) error {
 	if len(to) == 0 {
 		return nil
 	}

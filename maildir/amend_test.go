@@ -11,6 +11,7 @@ import (
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 )
 
@@ -76,8 +77,8 @@ func TestAmend(t *testing.T) {
 		t.Error("it is not verified")
 	}
 	for agent, want := range map[string]int{"Ann": 0, "Bob": 2, "Cat": 1, "Dan": 2} {
-		got := slices.DeleteFunc(inbox(t, p, agent).Messages, func(d maildir.Delivery) bool {
-			return agent == "Cat" && d.From == maildir.Postmaster // who tells of the edited copy, in some seconds
+		got := slices.DeleteFunc(inbox(t, p, agent).Messages, func(d index.Delivery) bool {
+			return agent == "Cat" && d.From == format.Postmaster // who tells of the edited copy, in some seconds
 		})
 		if len(got) != want {
 			t.Errorf("%s has %d messages, want %d", agent, len(got), want)

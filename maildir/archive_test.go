@@ -9,6 +9,7 @@ import (
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 )
 
 // TestArchive: an archived message is read and out of the list, in its thread, in the search and in
@@ -27,7 +28,7 @@ func TestArchive(t *testing.T) {
 	if got, err := p.Pop(t.Context(), "Bob"); got != nil || err != nil {
 		t.Errorf("popped %+v, %v", got, err)
 	}
-	for what, q := range map[string]maildir.InboxQuery{
+	for what, q := range map[string]index.InboxQuery{
 		"asked for":   {Agent: "Bob", Archived: true},
 		"by its id":   {Agent: "Bob", ID: m.ID},
 		"its thread":  {Agent: "Bob", Thread: "T"},
@@ -84,7 +85,7 @@ func TestArchiveByHand(t *testing.T) {
 	}
 }
 
-func find(t testing.TB, p *maildir.Project, words string) []maildir.Hit {
+func find(t testing.TB, p *maildir.Project, words string) []index.Hit {
 	t.Helper()
 	found, err := p.Search(t.Context(), maildir.SearchRequest{Text: words})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
+	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 )
 
@@ -18,7 +19,7 @@ import (
 // that a page costs the same however large the inbox is. Errors: ErrNotFound for the agent and for a
 // moment that is not in the history; ErrInvalid for a commit of which several have the name; those
 // of q.Room.Reserve.
-func (p *Project) InboxAsOf(ctx context.Context, q InboxQuery, at history.Moment) (page *InboxPage, err error) {
+func (p *Project) InboxAsOf(ctx context.Context, q index.InboxQuery, at history.Moment) (page *InboxPage, err error) {
 	if format.CheckName(q.Agent) != "" {
 		return nil, p.unknownAgent(ctx, refusal.Agent, q.Agent)
 	}
@@ -30,7 +31,7 @@ func (p *Project) InboxAsOf(ctx context.Context, q InboxQuery, at history.Moment
 			return p.needAgent(ctx, refusal.Agent, q.Agent)
 		}
 		old := oldCopies(files)
-		return q.Room.attempt(ctx, func() error {
+		return q.Room.Attempt(ctx, func() error {
 			page, err = p.pageAsOf(ctx, q, old)
 			return err
 		})
@@ -86,8 +87,8 @@ func (c *oldCopy) wasRead() *history.OldFile {
 }
 
 // pageAsOf is a page of an inbox as it was. A cursor is the number of copies before it.
-func (p *Project) pageAsOf(ctx context.Context, q InboxQuery, all []oldCopy) (*InboxPage, error) {
-	page := &InboxPage{Counts: Counts{Total: len(all)}}
+func (p *Project) pageAsOf(ctx context.Context, q index.InboxQuery, all []oldCopy) (*InboxPage, error) {
+	page := &InboxPage{Counts: index.Counts{Total: len(all)}}
 	for i := range all {
 		if all[i].wasRead() == nil {
 			page.Unread++
@@ -134,7 +135,7 @@ func (p *Project) pageAsOf(ctx context.Context, q InboxQuery, all []oldCopy) (*I
 }
 
 // oldDelivery reads a copy as it was, and its text apart; nil where it was not valid.
-func (p *Project) oldDelivery(agent string, c *oldCopy) (d *Delivery, text string, err error) {
+func (p *Project) oldDelivery(agent string, c *oldCopy) (d *index.Delivery, text string, err error) {
 	data, err := c.Content()
 	if err != nil {
 		return nil, "", err
@@ -143,8 +144,8 @@ func (p *Project) oldDelivery(agent string, c *oldCopy) (d *Delivery, text strin
 	if err != nil {
 		return nil, "", nil
 	}
-	d = &Delivery{
-		MessageRow: MessageRow{
+	d = &index.Delivery{
+		MessageRow: index.MessageRow{
 			Project:   p.slug,
 			Message:   *m,
 			Path:      c.Path,
@@ -153,7 +154,7 @@ func (p *Project) oldDelivery(agent string, c *oldCopy) (d *Delivery, text strin
 		Agent:    agent,
 		Kind:     m.KindFor(agent),
 		CopyPath: c.Path,
-		Marks: Marks{
+		Marks: index.Marks{
 			Read:     c.wasRead() != nil,
 			Acked:    c.ack != nil,
 			Archived: c.archived != nil,

@@ -12,6 +12,7 @@ import (
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
 	"mailtree/maildir/history"
+	"mailtree/maildir/index"
 )
 
 // moment is the newest commit.
@@ -47,16 +48,16 @@ func TestInboxAsOf(t *testing.T) {
 		ids = append(ids, m.ID)
 	}
 	unmarked := moment(t, p)
-	for _, mark := range []func() (*maildir.Delivery, error){
-		func() (*maildir.Delivery, error) { return p.SetRead(t.Context(), "Bob", ids[0], true) },
-		func() (*maildir.Delivery, error) { return p.Acknowledge(t.Context(), "Bob", ids[1]) },
-		func() (*maildir.Delivery, error) { return p.Archive(t.Context(), "Bob", ids[2]) },
+	for _, mark := range []func() (*index.Delivery, error){
+		func() (*index.Delivery, error) { return p.SetRead(t.Context(), "Bob", ids[0], true) },
+		func() (*index.Delivery, error) { return p.Acknowledge(t.Context(), "Bob", ids[1]) },
+		func() (*index.Delivery, error) { return p.Archive(t.Context(), "Bob", ids[2]) },
 	} {
 		if _, err := mark(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	now, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: "Bob", Archived: true}, false, 0)
+	now, err := p.Inbox(t.Context(), index.InboxQuery{Agent: "Bob", Archived: true}, false, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +84,7 @@ func TestInboxAsOf(t *testing.T) {
 		}
 		return fmt.Sprint(strings.Join(all, "\n"), "\n", page.Unread, page.Total, page.Archived)
 	}
-	asOf := func(at history.Moment, q maildir.InboxQuery) *maildir.InboxPage {
+	asOf := func(at history.Moment, q index.InboxQuery) *maildir.InboxPage {
 		t.Helper()
 		q.Agent = "Bob"
 		page, err := p.InboxAsOf(t.Context(), q, at)
@@ -98,27 +99,27 @@ func TestInboxAsOf(t *testing.T) {
 		}
 		return all
 	}
-	if got, want := show(asOf(marked, maildir.InboxQuery{Archived: true})), show(now); got != want {
+	if got, want := show(asOf(marked, index.InboxQuery{Archived: true})), show(now); got != want {
 		t.Errorf("as it was:\n%s\nwant:\n%s", got, want)
 	}
 	for _, tt := range []struct {
 		at   history.Moment
-		q    maildir.InboxQuery
+		q    index.InboxQuery
 		want string
 	}{
-		{marked, maildir.InboxQuery{}, "4310"},
-		{marked, maildir.InboxQuery{UnreadOnly: true}, "43"},
-		{marked, maildir.InboxQuery{UrgentOnly: true}, "1"},
-		{marked, maildir.InboxQuery{Since: now.Messages[1].Created}, "4"},
-		{unmarked, maildir.InboxQuery{UnreadOnly: true}, "43210"},
-		{history.Moment{At: time.Now().Add(time.Hour)}, maildir.InboxQuery{}, ""},
+		{marked, index.InboxQuery{}, "4310"},
+		{marked, index.InboxQuery{UnreadOnly: true}, "43"},
+		{marked, index.InboxQuery{UrgentOnly: true}, "1"},
+		{marked, index.InboxQuery{Since: now.Messages[1].Created}, "4"},
+		{unmarked, index.InboxQuery{UnreadOnly: true}, "43210"},
+		{history.Moment{At: time.Now().Add(time.Hour)}, index.InboxQuery{}, ""},
 	} {
 		if got := subjects(asOf(tt.at, tt.q)); got != tt.want {
 			t.Errorf("%+v: %s, want %s", tt.q, got, tt.want)
 		}
 	}
 	var pages []string
-	for q := (maildir.InboxQuery{Limit: 2, Bodies: true}); ; {
+	for q := (index.InboxQuery{Limit: 2, Bodies: true}); ; {
 		page := asOf(unmarked, q)
 		for _, d := range page.Messages {
 			pages = append(pages, d.Body)
@@ -132,14 +133,14 @@ func TestInboxAsOf(t *testing.T) {
 		t.Errorf("pages: %q", got)
 	}
 	for _, q := range []string{"Nobody", "..", "Bob/inbox"} {
-		if _, err := p.InboxAsOf(t.Context(), maildir.InboxQuery{Agent: q}, marked); !errors.Is(err, maildir.ErrNotFound) {
+		if _, err := p.InboxAsOf(t.Context(), index.InboxQuery{Agent: q}, marked); !errors.Is(err, maildir.ErrNotFound) {
 			t.Errorf("%s: %v", q, err)
 		}
 	}
 	if err := os.RemoveAll(filepath.Join(p.Tree().Dir(), "agents/Bob")); err != nil {
 		t.Fatal(err)
 	}
-	if got := subjects(asOf(marked, maildir.InboxQuery{})); got != "4310" {
+	if got := subjects(asOf(marked, index.InboxQuery{})); got != "4310" {
 		t.Errorf("of an agent that is gone: %q", got)
 	}
 }

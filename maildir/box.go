@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 	"mailtree/maildir/keys"
 	"mailtree/maildir/refusal"
 )
@@ -34,7 +35,7 @@ func (p *Project) OpenBox(ctx context.Context, name string, by Caller) (*Box, er
 
 // List lists copies by file name, last first, which is newest first for ids that we make. What is
 // not valid is not among them and takes no place on a page.
-func (b *Box) List(ctx context.Context, q BoxQuery) ([]BoxRow, error) {
+func (b *Box) List(ctx context.Context, q index.BoxQuery) ([]index.BoxRow, error) {
 	q.Project, q.Agent = b.p.slug, b.Name
 	if b.by.UID == b.Owner { // root may look at what is another's
 		defer b.p.noteSeen(ctx, b.Name)
@@ -50,7 +51,7 @@ const (
 
 // Delivery says whether a row of the outbox has come to everybody, and since when; the zero time
 // where that is not known. It is computed: no header says it.
-func (b *Box) Delivery(r *BoxRow) (status string, at time.Time) {
+func (b *Box) Delivery(r *index.BoxRow) (status string, at time.Time) {
 	if _, ok := b.p.store.verifiedHere(&r.Message); ok {
 		return Delivered, r.Created // all copies or none
 	}
@@ -84,7 +85,7 @@ func (p *Project) trust(m *format.Message, agent string) string {
 
 // Letter is one copy, read from its file.
 type Letter struct {
-	BoxRow
+	index.BoxRow
 	Data       []byte       // the file as it is on disk, or the piece of it that there was room for
 	Size       int64        // bytes of the whole file
 	Next       int64        // offset of the rest of the file; 0: Data goes to its end
@@ -96,8 +97,8 @@ type Letter struct {
 // LetterQuery says which copy is read, and how much of it.
 type LetterQuery struct {
 	ID   string
-	Sent bool  // the outbox's
-	Room *Room // with the offset in the file to begin at; nil: all of it
+	Sent bool        // the outbox's
+	Room *index.Room // with the offset in the file to begin at; nil: all of it
 	// Beside is how many bytes the answer has beside Data. With Room it is needed.
 	Beside func(l *Letter) int
 }
@@ -106,7 +107,7 @@ type LetterQuery struct {
 // the room's Offset; those of Room.Reserve.
 func (b *Box) Read(ctx context.Context, q LetterQuery) (*Letter, error) {
 	id, sent := b.p.store.Domain().IDNamed(q.ID), q.Sent
-	rows, err := b.List(ctx, BoxQuery{ID: id, Sent: sent, Limit: 1})
+	rows, err := b.List(ctx, index.BoxQuery{ID: id, Sent: sent, Limit: 1})
 	if err == nil && len(rows) == 0 {
 		err = b.missing(id)
 	}
@@ -130,7 +131,7 @@ func (b *Box) Read(ctx context.Context, q LetterQuery) (*Letter, error) {
 	if !sent {
 		l.Trust = b.p.trust(m, b.Name)
 	}
-	l.Voucher, _ = b.p.store.VerifiedIn(&MessageRow{Project: b.p.slug, Message: *m})
+	l.Voucher, _ = b.p.store.VerifiedIn(&index.MessageRow{Project: b.p.slug, Message: *m})
 	l.References = b.references(ctx, m)
 	return l, l.piece(data, q)
 }
@@ -151,14 +152,14 @@ func (l *Letter) piece(data []byte, q LetterQuery) error {
 			Counts: []int{int(from)},
 			Limit:  int(l.Size),
 		}
-	case startsWithin(string(data[max(0, from-utf8.UTFMax+1):min(from+utf8.UTFMax, l.Size)]), int(min(from, utf8.UTFMax-1))):
+	case format.StartsWithin(string(data[max(0, from-utf8.UTFMax+1):min(from+utf8.UTFMax, l.Size)]), int(min(from, utf8.UTFMax-1))):
 		return &Error{What: refusal.OffsetInCharacter, Field: refusal.FileOffset, Counts: []int{int(from)}}
 	}
 	rest := data[room.Offset:]
 	text := string(rest[:min(len(rest), room.Large)])
 	l.Data = nil // Beside does not count it
 	if len(text) < len(rest) {
-		text = text[:len(text)-halfCharacter(text)]
+		text = text[:len(text)-format.HalfCharacter(text)]
 	}
 	n, _ := room.Fit(text, room.Large-q.Beside(l))
 	if l.Data = []byte(text[:n]); n < len(rest) {
@@ -200,7 +201,7 @@ func (b *Box) Send(ctx context.Context, d Draft) (*Sent, error) {
 // message is not there, ErrUnavailable when those whom the reply would go to are not.
 func (b *Box) Reply(ctx context.Context, d ReplyDraft) (*Sent, error) {
 	d.ReplyTo = b.p.store.Domain().IDNamed(d.ReplyTo)
-	got, err := b.p.store.index.Delivery(ctx, b.p.slug, b.Name, d.ReplyTo, WithoutBody, nil)
+	got, err := b.p.store.index.Delivery(ctx, b.p.slug, b.Name, d.ReplyTo, index.WithoutBody, nil)
 	if err == nil && got == nil {
 		err = b.missing(d.ReplyTo)
 	}
@@ -241,9 +242,9 @@ const (
 
 // held finds a message in the mailbox's inbox or outbox; nil when it is in neither. Whoever merely
 // knows the id of another's message learns nothing of it, its thread least of all.
-func (b *Box) held(ctx context.Context, id string) (*BoxRow, error) {
+func (b *Box) held(ctx context.Context, id string) (*index.BoxRow, error) {
 	for _, sent := range []bool{false, true} {
-		rows, err := b.p.store.index.Box(ctx, BoxQuery{Project: b.p.slug, Agent: b.Name, Sent: sent, ID: id, Limit: 1})
+		rows, err := b.p.store.index.Box(ctx, index.BoxQuery{Project: b.p.slug, Agent: b.Name, Sent: sent, ID: id, Limit: 1})
 		if err != nil {
 			return nil, err
 		}
@@ -274,7 +275,7 @@ func (b *Box) join(ctx context.Context, d *Draft) error {
 		}
 	}
 	oldest := format.Cut(before[len(before)-1], format.MaxThread) // whoever answers the same meets here
-	m, err := b.p.store.index.Message(ctx, b.p.slug, oldest, WithoutBody, nil)
+	m, err := b.p.store.index.Message(ctx, b.p.slug, oldest, index.WithoutBody, nil)
 	if err == nil && m == nil { // else it is the thread of a message of others
 		d.ThreadID = oldest
 	}

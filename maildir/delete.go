@@ -4,28 +4,15 @@ import (
 	"context"
 
 	"mailtree/maildir/history"
+	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/writer"
 )
 
 // Deleted is a message that was taken out of the mail. It stays in the history.
 type Deleted struct {
-	MessageRow          // as it was, with the receipts of all recipients, and who they were in BCC
-	Files      []string // that were removed, by path
-}
-
-// Readers are those who had read it when it was deleted, by name; not its sender.
-func (d *Deleted) Readers() []string { return d.readers() }
-
-// readers are those who have read a message, by its receipts; not its sender.
-func (m *MessageRow) readers() []string {
-	var all []string
-	for _, r := range m.Receipts {
-		if r.Read && r.Agent != m.From {
-			all = append(all, r.Agent)
-		}
-	}
-	return all
+	index.MessageRow          // as it was, with the receipts of all recipients, and who they were in BCC
+	Files            []string // that were removed, by path
 }
 
 // Delete removes a message for everybody: the canonical file, the copies and their marks, in one

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/storedir"
 )
@@ -119,7 +120,7 @@ func (p *Project) formerID(ctx context.Context, short string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	m, err := p.store.index.Message(ctx, p.slug, id, WithoutBody, nil)
+	m, err := p.store.index.Message(ctx, p.slug, id, index.WithoutBody, nil)
 	if err != nil || m != nil {
 		return id, err
 	}
@@ -168,6 +169,6 @@ func idPrefixes(short string, now time.Time) []string {
 }
 
 // Counts of an agent's mail; zero for a name that no agent has.
-func (p *Project) Counts(ctx context.Context, agent string) (Counts, error) {
+func (p *Project) Counts(ctx context.Context, agent string) (index.Counts, error) {
 	return p.store.index.Counts(ctx, p.slug, agent)
 }

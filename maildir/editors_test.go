@@ -9,7 +9,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/fixtures/tmuxtest"
-	"mailtree/maildir"
+	"mailtree/maildir/format"
 )
 
 // editor is a real editor and how one writes and saves in it.
@@ -69,7 +69,7 @@ func TestEditors(t *testing.T) {
 			if strings.HasPrefix(e.name, "emacs") {
 				typed("y", "e", "s", "Enter") // it asks, for the file is gone
 			}
-			a.await("Ann", maildir.Postmaster, "Not sent: "+path)
+			a.await("Ann", format.Postmaster, "Not sent: "+path)
 			a.later()
 			if n := len(slices.DeleteFunc(a.inbox("Bob", "Ann"), func(s string) bool { return s != "Hello" })); n != 1 {
 				t.Errorf("Bob got it %d times", n)

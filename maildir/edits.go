@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/storedir"
 	"mailtree/maildir/tree"
@@ -147,12 +148,12 @@ func (p *Project) ingestEdited(ctx context.Context, c *tree.Changer) {
 // ingestAlike ingests files whose state says that nothing has changed: somebody has written into them in the
 // moment in which the server had put them there, and set their time back.
 func (p *Project) ingestAlike(ctx context.Context, paths []string) error {
-	written := map[string]Written{}
+	written := map[string]tree.Written{}
 	for _, path := range paths {
 		data, st, err := p.tree.Read(path, p.tree.MaxFile())
 		if err == nil {
 			st.MTime = st.CTime // which proves nothing
-			written[path] = Written{Data: data, Stat: st}
+			written[path] = tree.Written{Data: data, Stat: st}
 		}
 	}
 	if len(written) == 0 {
@@ -333,12 +334,12 @@ func (p *Project) ingest(ctx context.Context, paths []string) ([]tree.Unread, er
 
 // noticed rings for those who wait for changes, forgets names and claims that may be gone, and has
 // the time written into marks that somebody made with touch.
-func (p *Project) noticed(changes []Change) {
+func (p *Project) noticed(changes []index.Change) {
 	if len(changes) == 0 {
 		return
 	}
 	for _, c := range changes {
-		if c.Kind.Mark() && c.Op == Added {
+		if c.Kind.Mark() && c.Op == index.Added {
 			if st, err := p.tree.Stat(c.Path); err == nil && st.Size == 0 {
 				p.writer.Later(p.stampMark(c))
 			}
@@ -349,7 +350,7 @@ func (p *Project) noticed(changes []Change) {
 	}
 	p.mu.Lock()
 	for _, c := range changes {
-		if c.Agent != "" && c.Op != Added {
+		if c.Agent != "" && c.Op != index.Added {
 			delete(p.agents, c.Agent)
 			p.left++
 		}
@@ -360,7 +361,7 @@ func (p *Project) noticed(changes []Change) {
 }
 
 // noteEdits hands what changed to the history.
-func (p *Project) noteEdits(changes []Change) {
+func (p *Project) noteEdits(changes []index.Change) {
 	if len(changes) == 0 {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 )
 
 // feed rings for those who wait. It carries no changes itself: what changed is what the index
@@ -20,7 +21,7 @@ func newFeed() *feed {
 	return &feed{all: make(chan struct{}), agents: map[string]chan struct{}{}}
 }
 
-func (f *feed) ring(changes []Change) {
+func (f *feed) ring(changes []index.Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	close(f.all)
@@ -28,7 +29,7 @@ func (f *feed) ring(changes []Change) {
 	for _, c := range changes {
 		f.wake(c.Project, c.Agent)
 		f.wake(c.Project, anyAgent)
-		if c.Kind == format.KindCanonical && c.Op != Added { // it shows in every inbox that has it, and the change does not say in which
+		if c.Kind == format.KindCanonical && c.Op != index.Added { // it shows in every inbox that has it, and the change does not say in which
 			for k := range f.agents {
 				if slug, name, _ := strings.Cut(k, "/"); slug == c.Project {
 					f.wake(slug, name)
@@ -82,18 +83,18 @@ func (p *Project) Changed() <-chan struct{} { return p.store.feed.agent(p.slug, 
 
 // Changes returns what was recorded after the mark, at most limit changes, oldest first, of every
 // project.
-func (s *Store) Changes(ctx context.Context, after int64, limit int) ([]Change, error) {
+func (s *Store) Changes(ctx context.Context, after int64, limit int) ([]index.Change, error) {
 	return s.index.Changes(ctx, after, limit)
 }
 
 // NewestChanges returns what was recorded of the project last, newest first, at most limit changes.
-func (p *Project) NewestChanges(ctx context.Context, limit int) ([]Change, error) {
+func (p *Project) NewestChanges(ctx context.Context, limit int) ([]index.Change, error) {
 	return p.store.index.NewestChanges(ctx, p.slug, limit)
 }
 
 // WaitChanges waits until something is recorded after the mark and returns it, at most limit
 // changes; ctx's error when that ends first.
-func (s *Store) WaitChanges(ctx context.Context, after int64, limit int) ([]Change, error) {
+func (s *Store) WaitChanges(ctx context.Context, after int64, limit int) ([]index.Change, error) {
 	for {
 		bell := s.feed.any()
 		changes, err := s.index.Changes(ctx, after, limit)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mailtree/maildir/hook"
+	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
 )
@@ -15,12 +16,12 @@ import (
 // Firings returns the runs that changes call for, in their order. Whether each is to be made Fire
 // decides. Errors: ErrUnavailable while owners.json or hooks.json cannot be read, and ctx's: it
 // waits for a project that is being opened.
-func (s *Store) Firings(ctx context.Context, changes []Change) ([]hook.Firing, error) {
+func (s *Store) Firings(ctx context.Context, changes []index.Change) ([]hook.Firing, error) {
 	var arrivals []hook.Arrival
 	for i := range changes {
 		c := &changes[i]
 		event := hook.EventOf(c.Kind)
-		if c.Op != Added || event == "" {
+		if c.Op != index.Added || event == "" {
 			continue
 		}
 		arrivals = append(arrivals, hook.Arrival{
@@ -77,7 +78,7 @@ func (s *Store) MissedFirings(ctx context.Context, l *hook.Log) ([]hook.Firing, 
 // missedOf is MissedFirings for one hook, without owners.
 func (s *Store) missedOf(ctx context.Context, h *hook.Hook, l *hook.Log) ([]hook.Firing, error) {
 	var all []hook.Firing
-	add := func(m *MessageRow, path string) {
+	add := func(m *index.MessageRow, path string) {
 		if m.Created.After(h.Created) && s.clock.Time().Sub(m.Created) <= hook.Kept && !l.Ran(h, m.ID) {
 			all = append(all, hook.Firing{Hook: *h, ID: m.ID, Path: path})
 		}
@@ -92,8 +93,8 @@ func (s *Store) missedOf(ctx context.Context, h *hook.Hook, l *hook.Log) ([]hook
 }
 
 // eachReceived calls fn for everything in the inbox that is newer than the hook, newest first.
-func (s *Store) eachReceived(ctx context.Context, h *hook.Hook, fn func(m *MessageRow, path string)) error {
-	q := InboxQuery{
+func (s *Store) eachReceived(ctx context.Context, h *hook.Hook, fn func(m *index.MessageRow, path string)) error {
+	q := index.InboxQuery{
 		Project: h.Project,
 		Agent:   h.Mailbox,
 		Since:   h.Created,
@@ -112,8 +113,8 @@ func (s *Store) eachReceived(ctx context.Context, h *hook.Hook, fn func(m *Messa
 }
 
 // eachSent calls fn for everything in the outbox, by file name, last first.
-func (s *Store) eachSent(ctx context.Context, h *hook.Hook, fn func(m *MessageRow, path string)) error {
-	q := BoxQuery{
+func (s *Store) eachSent(ctx context.Context, h *hook.Hook, fn func(m *index.MessageRow, path string)) error {
+	q := index.BoxQuery{
 		Project: h.Project,
 		Agent:   h.Mailbox,
 		Sent:    true,

@@ -10,6 +10,7 @@ import (
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 )
 
 // TestFloodOfEdits: a great many edits are ingested in portions, the files of one message together, and what is sent meanwhile is
@@ -57,7 +58,7 @@ func TestFloodOfEdits(t *testing.T) {
 			p.Edited(paths, false)
 		}
 	}
-	index := func(x maildir.Index) maildir.Index { return &watched{Index: x, ingest: portion} }
+	index := func(x index.Index) index.Index { return &watched{Index: x, ingest: portion} }
 	p = project(t, storetest.Config{NoWatcher: true, Index: index}, "Ann", "Bob")
 	p.Edited(flood, false)
 	<-start.reached

@@ -11,6 +11,7 @@ import (
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 )
 
 // TestAgentGoneWhileLookedUp: an agent that is removed between the look into the index and the note of what was found there is
@@ -18,7 +19,7 @@ import (
 func TestAgentGoneWhileLookedUp(t *testing.T) {
 	t.Parallel()
 	var h halts
-	p := project(t, storetest.Config{NoWatcher: true, Index: func(x maildir.Index) maildir.Index { return &watched{Index: x, looked: h.pass} }}, "Ann")
+	p := project(t, storetest.Config{NoWatcher: true, Index: func(x index.Index) index.Index { return &watched{Index: x, looked: h.pass} }}, "Ann")
 	profile := format.FormatProfile(format.Profile{Name: "Bob", Program: "x", Model: "y", Inception: time.Now()})
 	put(t, p, format.ProfilePath("Bob"), string(profile)) // by hand: nobody has looked him up yet
 	if err := p.Rescan(t.Context()); err != nil {
@@ -27,7 +28,7 @@ func TestAgentGoneWhileLookedUp(t *testing.T) {
 	found := h.at(func(name string) bool { return name == "Bob" })
 	looked := make(chan error, 1)
 	go func() {
-		_, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: "Bob"}, false, 0)
+		_, err := p.Inbox(t.Context(), index.InboxQuery{Agent: "Bob"}, false, 0)
 		looked <- err
 	}()
 	<-found.reached

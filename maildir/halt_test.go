@@ -4,7 +4,8 @@ import (
 	"context"
 	"sync"
 
-	"mailtree/maildir"
+	"mailtree/maildir/index"
+	"mailtree/maildir/tree"
 )
 
 // halts stops several goroutines, each before the first thing of its name.
@@ -48,21 +49,21 @@ func (h *halts) pass(name string) {
 
 // watched is an index of which a test may stop or fail some calls; nil: not.
 type watched struct {
-	maildir.Index
+	index.Index
 	looked   func(agent string) // when an agent was looked up, before its answer
 	ingest   func(paths []string)
 	compare  func()                     // before a comparison with the tree
 	ingested func(paths []string) error // in place of ingesting what the server wrote, where it is an error
 }
 
-func (w *watched) Reconcile(ctx context.Context, project string, progress func(int)) (maildir.Ingested, error) {
+func (w *watched) Reconcile(ctx context.Context, project string, progress func(int)) (index.Ingested, error) {
 	if w.compare != nil {
 		w.compare()
 	}
 	return w.Index.Reconcile(ctx, project, progress)
 }
 
-func (w *watched) Agent(ctx context.Context, project, name string) (*maildir.AgentRow, error) {
+func (w *watched) Agent(ctx context.Context, project, name string) (*index.AgentRow, error) {
 	row, err := w.Index.Agent(ctx, project, name)
 	if w.looked != nil {
 		w.looked(name)
@@ -70,17 +71,17 @@ func (w *watched) Agent(ctx context.Context, project, name string) (*maildir.Age
 	return row, err
 }
 
-func (w *watched) Ingest(ctx context.Context, project string, paths []string) (maildir.Ingested, error) {
+func (w *watched) Ingest(ctx context.Context, project string, paths []string) (index.Ingested, error) {
 	if w.ingest != nil {
 		w.ingest(paths)
 	}
 	return w.Index.Ingest(ctx, project, paths)
 }
 
-func (w *watched) IngestWritten(ctx context.Context, project string, paths []string, written map[string]maildir.Written) (maildir.Ingested, error) {
+func (w *watched) IngestWritten(ctx context.Context, project string, paths []string, written map[string]tree.Written) (index.Ingested, error) {
 	if w.ingested != nil {
 		if err := w.ingested(paths); err != nil {
-			return maildir.Ingested{}, err
+			return index.Ingested{}, err
 		}
 	}
 	return w.Index.IngestWritten(ctx, project, paths, written)

@@ -5,14 +5,15 @@ import (
 	"slices"
 	"time"
 
+	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/writer"
 )
 
 // InboxPage is one page of an inbox.
 type InboxPage struct {
-	Messages []Delivery
-	Counts
+	Messages []index.Delivery
+	index.Counts
 	Next int64  // cursor of the next page, 0 at the end
 	Note *Error // where the query names a message in the thread; nil otherwise. It is no error
 }
@@ -26,19 +27,10 @@ const (
 // MaxWait bounds a long poll.
 const MaxWait = time.Hour
 
-// Waiting says whether a call may wait for mail, and what ends its wait early. The zero value lets
-// it wait its full time.
-type Waiting struct {
-	// Admit is asked once, when the call finds nothing and is about to wait. The call returns its
-	// error in place of waiting. nil: whoever waits is admitted.
-	Admit func() error
-	Until <-chan struct{} // the wait ends when this is closed; nil: never
-}
-
 // awaitBell waits for one of: the bell, the timeout, the end of the wait, of the project, of ctx.
 // again is false where the call should look one last time and return. Errors: Admit's, ctx's;
 // ErrNotFound where the project's folder is removed.
-func (p *Project) awaitBell(ctx context.Context, w *Waiting, bell <-chan struct{}, timeout <-chan time.Time) (again bool, err error) {
+func (p *Project) awaitBell(ctx context.Context, w *index.Waiting, bell <-chan struct{}, timeout <-chan time.Time) (again bool, err error) {
 	if w.Admit != nil {
 		if err := w.Admit(); err != nil {
 			return false, err
@@ -73,7 +65,7 @@ func pageSize(n int) int {
 // q.AwaitingAck what waits for an acknowledgement: then there is no waiting. A page ends with
 // q.Room; of what it left out nothing is marked. Errors: ErrNotFound for the agent, q.ID and
 // q.Thread; those of q.Waiting.Admit and q.Room.Reserve.
-func (p *Project) Inbox(ctx context.Context, q InboxQuery, markRead bool, wait time.Duration) (*InboxPage, error) {
+func (p *Project) Inbox(ctx context.Context, q index.InboxQuery, markRead bool, wait time.Duration) (*InboxPage, error) {
 	if err := p.needAgent(ctx, refusal.Agent, q.Agent); err != nil {
 		return nil, err
 	}
@@ -96,7 +88,7 @@ func (p *Project) Inbox(ctx context.Context, q InboxQuery, markRead bool, wait t
 			}
 			return page, err
 		}
-		q.Room.release()
+		q.Room.GiveBack()
 		again, err := p.awaitBell(ctx, &q.Waiting, bell, timeout.C)
 		if err != nil {
 			return nil, err
@@ -108,14 +100,14 @@ func (p *Project) Inbox(ctx context.Context, q InboxQuery, markRead bool, wait t
 }
 
 // news reports whether there is something on the page that a waiting agent has not seen.
-func (page *InboxPage) news(q InboxQuery) bool {
+func (page *InboxPage) news(q index.InboxQuery) bool {
 	if !q.Since.IsZero() || q.Before != 0 {
 		return len(page.Messages) > 0
 	}
-	return page.Unread > 0 && !q.UrgentOnly || slices.ContainsFunc(page.Messages, func(d Delivery) bool { return !d.Read })
+	return page.Unread > 0 && !q.UrgentOnly || slices.ContainsFunc(page.Messages, func(d index.Delivery) bool { return !d.Read })
 }
 
-func (p *Project) page(ctx context.Context, q InboxQuery) (*InboxPage, error) {
+func (p *Project) page(ctx context.Context, q index.InboxQuery) (*InboxPage, error) {
 	switch {
 	case q.ID != "":
 		return p.pageOfOne(ctx, q)
@@ -127,14 +119,14 @@ func (p *Project) page(ctx context.Context, q InboxQuery) (*InboxPage, error) {
 	limit := q.Limit
 	q.Limit++
 	page := &InboxPage{}
-	err := q.Room.attempt(ctx, func() (err error) {
+	err := q.Room.Attempt(ctx, func() (err error) {
 		page.Messages, page.Counts, err = p.store.index.Inbox(ctx, q)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	if n := min(limit, len(page.Messages)); n > 0 && (n < len(page.Messages) || q.Room.more()) {
+	if n := min(limit, len(page.Messages)); n > 0 && (n < len(page.Messages) || q.Room.More()) {
 		page.Messages = page.Messages[:n]
 		page.Next = page.Messages[n-1].Cursor
 	}
@@ -142,14 +134,14 @@ func (p *Project) page(ctx context.Context, q InboxQuery) (*InboxPage, error) {
 }
 
 // pageOfOne is a page with the message that is asked for alone. Its sender gets the receipts.
-func (p *Project) pageOfOne(ctx context.Context, q InboxQuery) (*InboxPage, error) {
+func (p *Project) pageOfOne(ctx context.Context, q index.InboxQuery) (*InboxPage, error) {
 	d, err := p.oneOf(ctx, q.Agent, q.ID)
 	if err != nil {
 		return nil, err
 	}
 	page := &InboxPage{}
-	err = q.Room.attempt(ctx, func() error {
-		page.Messages = []Delivery{*d}
+	err = q.Room.Attempt(ctx, func() error {
+		page.Messages = []index.Delivery{*d}
 		_, err := q.Room.Take(&page.Messages[0].MessageRow, func(offset, n int64) (string, error) {
 			return p.store.index.Body(ctx, p.slug, d.ID, offset, n)
 		})
@@ -163,8 +155,8 @@ func (p *Project) pageOfOne(ctx context.Context, q InboxQuery) (*InboxPage, erro
 
 // oneOf reads, without its body, a message that lies in the agent's inbox or that the agent sent. id may
 // be the key that its sender gave it, which postal shows as its id.
-func (p *Project) oneOf(ctx context.Context, agent, id string) (*Delivery, error) {
-	d, err := p.store.index.Delivery(ctx, p.slug, agent, id, WithoutBody, nil)
+func (p *Project) oneOf(ctx context.Context, agent, id string) (*index.Delivery, error) {
+	d, err := p.store.index.Delivery(ctx, p.slug, agent, id, index.WithoutBody, nil)
 	if err == nil && d == nil {
 		keyed, kerr := p.store.index.IDKeyed(ctx, p.slug, agent, id)
 		if kerr != nil {
@@ -172,7 +164,7 @@ func (p *Project) oneOf(ctx context.Context, agent, id string) (*Delivery, error
 		}
 		if keyed != "" {
 			id = keyed
-			d, err = p.store.index.Delivery(ctx, p.slug, agent, id, WithoutBody, nil)
+			d, err = p.store.index.Delivery(ctx, p.slug, agent, id, index.WithoutBody, nil)
 		}
 	}
 	if err == nil && d == nil {
@@ -186,8 +178,8 @@ func (p *Project) oneOf(ctx context.Context, agent, id string) (*Delivery, error
 }
 
 // pageOfThread is a page of a thread, with the agent's marks.
-func (p *Project) pageOfThread(ctx context.Context, q InboxQuery) (*InboxPage, error) {
-	thread, err := p.ThreadPage(ctx, ThreadQuery{
+func (p *Project) pageOfThread(ctx context.Context, q index.InboxQuery) (*InboxPage, error) {
+	thread, err := p.ThreadPage(ctx, index.ThreadQuery{
 		Thread: q.Thread,
 		Agent:  q.Agent,
 		Bodies: q.Bodies,
@@ -201,16 +193,16 @@ func (p *Project) pageOfThread(ctx context.Context, q InboxQuery) (*InboxPage, e
 	page := &InboxPage{Next: thread.Next, Note: thread.Note}
 	for i := range thread.Messages {
 		m := &thread.Messages[i]
-		d := Delivery{
+		d := index.Delivery{
 			Agent: q.Agent,
-			Kind:  KindThread,
-			Marks: Marks{Read: true},
+			Kind:  index.KindThread,
+			Marks: index.Marks{Read: true},
 		}
 		switch own := thread.Own[m.ID]; {
 		case own != nil:
 			d, m.BCC = *own, own.BCC
 		case m.From == q.Agent:
-			d.Kind = KindSent
+			d.Kind = index.KindSent
 		}
 		d.MessageRow = *m
 		page.Messages = append(page.Messages, d)
@@ -221,7 +213,7 @@ func (p *Project) pageOfThread(ctx context.Context, q InboxQuery) (*InboxPage, e
 
 // pageAwaiting is a page of what waits for an acknowledgement: by the agent, or by somebody to whom
 // the agent sent it, with receipts.
-func (p *Project) pageAwaiting(ctx context.Context, q InboxQuery) (*InboxPage, error) {
+func (p *Project) pageAwaiting(ctx context.Context, q index.InboxQuery) (*InboxPage, error) {
 	limit := q.Limit
 	q.Limit++
 	rows, err := p.store.index.Awaiting(ctx, q)
@@ -235,7 +227,7 @@ func (p *Project) pageAwaiting(ctx context.Context, q InboxQuery) (*InboxPage, e
 		return nil, err
 	}
 	page := &InboxPage{}
-	err = q.Room.attempt(ctx, func() error {
+	err = q.Room.Attempt(ctx, func() error {
 		page.Messages = page.Messages[:0]
 		for _, d := range rows[:min(limit, len(rows))] {
 			if ok, err := p.takeDelivery(ctx, q, &d); !ok {
@@ -256,7 +248,7 @@ func (p *Project) pageAwaiting(ctx context.Context, q InboxQuery) (*InboxPage, e
 }
 
 // takeDelivery puts a message into the room of a page, with its body where the query wants bodies.
-func (p *Project) takeDelivery(ctx context.Context, q InboxQuery, d *Delivery) (ok bool, err error) {
+func (p *Project) takeDelivery(ctx context.Context, q index.InboxQuery, d *index.Delivery) (ok bool, err error) {
 	var body func(offset, n int64) (string, error)
 	if q.Bodies {
 		body = func(offset, n int64) (string, error) { return p.store.index.Body(ctx, p.slug, d.ID, offset, n) }
@@ -265,28 +257,28 @@ func (p *Project) takeDelivery(ctx context.Context, q InboxQuery, d *Delivery) (
 }
 
 // sent reads, without its body, a message that the agent sent. Errors: ErrNotFound.
-func (p *Project) sent(ctx context.Context, agent, id string) (*Delivery, error) {
-	m, err := p.store.index.Message(ctx, p.slug, id, WithoutBody, nil)
+func (p *Project) sent(ctx context.Context, agent, id string) (*index.Delivery, error) {
+	m, err := p.store.index.Message(ctx, p.slug, id, index.WithoutBody, nil)
 	if err == nil && (m == nil || m.From != agent) {
 		err = p.noDelivery(ctx, agent, id)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &Delivery{
+	return &index.Delivery{
 		MessageRow: *m,
 		Agent:      agent,
-		Kind:       KindSent,
-		Marks:      Marks{Read: true},
+		Kind:       index.KindSent,
+		Marks:      index.Marks{Read: true},
 	}, nil
 }
 
 // delivery finds the agent's copy, which is on disk. Errors: ErrNotFound, Group.Behind.
-func (p *Project) delivery(g *writer.Group, agent, id string) (*Delivery, error) {
+func (p *Project) delivery(g *writer.Group, agent, id string) (*index.Delivery, error) {
 	if err := p.needAgent(g.Ctx, refusal.Agent, agent); err != nil {
 		return nil, err
 	}
-	d, err := p.store.index.Delivery(g.Ctx, p.slug, agent, id, WithoutBody, nil)
+	d, err := p.store.index.Delivery(g.Ctx, p.slug, agent, id, index.WithoutBody, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -307,8 +299,8 @@ func (p *Project) OldestUnread(ctx context.Context, agent string) (at time.Time,
 }
 
 // Delivery reads one agent's copy, without its body. Errors: ErrNotFound.
-func (p *Project) Delivery(ctx context.Context, agent, id string) (*Delivery, error) {
-	d, err := p.store.index.Delivery(ctx, p.slug, agent, id, WithoutBody, nil)
+func (p *Project) Delivery(ctx context.Context, agent, id string) (*index.Delivery, error) {
+	d, err := p.store.index.Delivery(ctx, p.slug, agent, id, index.WithoutBody, nil)
 	if err == nil && d == nil {
 		err = p.noDelivery(ctx, agent, id)
 	}

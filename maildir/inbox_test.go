@@ -18,6 +18,7 @@ import (
 	"mailtree/maildir"
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 )
 
 func TestPopOnce(t *testing.T) {
@@ -153,7 +154,7 @@ func TestLongPoll(t *testing.T) {
 	wait := func() chan *maildir.InboxPage {
 		c := make(chan *maildir.InboxPage, 1)
 		go func() {
-			page, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: "Bob", UnreadOnly: true}, true, maildir.MaxWait)
+			page, err := p.Inbox(t.Context(), index.InboxQuery{Agent: "Bob", UnreadOnly: true}, true, maildir.MaxWait)
 			if err != nil {
 				t.Error(err)
 			}
@@ -178,7 +179,7 @@ func TestLongPoll(t *testing.T) {
 	if page := <-c; page == nil || len(page.Messages) != 1 || page.Messages[0].ID != "h1" {
 		t.Fatalf("%+v", page)
 	}
-	page, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: "Bob", UnreadOnly: true}, false, time.Millisecond)
+	page, err := p.Inbox(t.Context(), index.InboxQuery{Agent: "Bob", UnreadOnly: true}, false, time.Millisecond)
 	if err != nil || len(page.Messages) != 0 || page.Total != 2 || page.Unread != 0 {
 		t.Errorf("%+v %v", page, err)
 	}
@@ -207,7 +208,7 @@ func TestInboxOfOneMoment(t *testing.T) {
 			going = false
 		default:
 		}
-		page, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: "Bob", UnreadOnly: true}, false, 0)
+		page, err := p.Inbox(t.Context(), index.InboxQuery{Agent: "Bob", UnreadOnly: true}, false, 0)
 		if err != nil || len(page.Messages) != page.Unread {
 			t.Errorf("%+v (%v)", page, err)
 			break
@@ -223,7 +224,7 @@ func TestPages(t *testing.T) {
 		send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: fmt.Sprint(i), Body: "common"})
 	}
 	var seen []string
-	q := maildir.InboxQuery{Agent: "Bob", Limit: 10}
+	q := index.InboxQuery{Agent: "Bob", Limit: 10}
 	for range 4 {
 		page, err := p.Inbox(t.Context(), q, false, 0)
 		if err != nil {
@@ -270,7 +271,7 @@ func TestBadMarks(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(p.Tree().Dir(), format.ReadMark(bad.CopyPath)), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	page, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: "Bob"}, true, 0)
+	page, err := p.Inbox(t.Context(), index.InboxQuery{Agent: "Bob"}, true, 0)
 	if err != nil || len(page.Messages) != 3 {
 		t.Fatalf("%+v %v", page, err)
 	}
@@ -293,7 +294,7 @@ func TestPopWait(t *testing.T) {
 	const n = 8
 	got := make(chan string, 2*n)
 	wait := func(ctx context.Context, until <-chan struct{}) error {
-		d, err := p.PopWait(ctx, maildir.PopQuery{Agent: "Bob", Wait: maildir.MaxWait, Waiting: maildir.Waiting{Until: until}})
+		d, err := p.PopWait(ctx, maildir.PopQuery{Agent: "Bob", Wait: maildir.MaxWait, Waiting: index.Waiting{Until: until}})
 		if d != nil {
 			got <- d.ID
 		}
@@ -352,8 +353,8 @@ func TestRoomToWait(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
 	full := errors.New("full")
-	no := maildir.Waiting{Admit: func() error { return full }}
-	query := maildir.InboxQuery{Agent: "Bob", Waiting: no}
+	no := index.Waiting{Admit: func() error { return full }}
+	query := index.InboxQuery{Agent: "Bob", Waiting: no}
 	if _, err := p.PopWait(t.Context(), maildir.PopQuery{Agent: "Bob", Wait: time.Millisecond, Waiting: no}); !errors.Is(err, full) {
 		t.Errorf("a pop that has to wait: %v", err)
 	}
@@ -371,7 +372,7 @@ func TestRoomToWait(t *testing.T) {
 		t.Errorf("a pop that finds mail: %v, %v", d, err)
 	}
 	asked := 0
-	d, err := p.PopWait(t.Context(), maildir.PopQuery{Agent: "Bob", Wait: time.Minute, Waiting: maildir.Waiting{Admit: func() error {
+	d, err := p.PopWait(t.Context(), maildir.PopQuery{Agent: "Bob", Wait: time.Minute, Waiting: index.Waiting{Admit: func() error {
 		asked++
 		send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: "s", Body: "b"})
 		return nil
@@ -397,7 +398,7 @@ func TestClockSetBack(t *testing.T) {
 		}
 	}
 	var listed []string
-	q := maildir.InboxQuery{Agent: "Bob", Limit: 1}
+	q := index.InboxQuery{Agent: "Bob", Limit: 1}
 	page := func() {
 		t.Helper()
 		got, err := p.Inbox(t.Context(), q, false, 0)

@@ -11,6 +11,7 @@ import (
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
+	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 )
 
@@ -108,7 +109,7 @@ func (p *Project) namedLog(ctx context.Context, q LogQuery) (h history.Query, er
 	if a != nil {
 		return history.OfAgent(of), nil
 	}
-	m, err := p.store.index.Message(ctx, p.slug, of, WithoutBody, nil)
+	m, err := p.store.index.Message(ctx, p.slug, of, index.WithoutBody, nil)
 	if err != nil {
 		return h, err
 	}
@@ -121,7 +122,7 @@ func (p *Project) namedLog(ctx context.Context, q LogQuery) (h history.Query, er
 // threadLog is the query for a thread: its messages in the tree, and those that were removed from it.
 // The zero value: there was never one.
 func (p *Project) threadLog(ctx context.Context, thread string, progress func(int, time.Time)) (h history.Query, err error) {
-	rows, err := p.store.index.Thread(ctx, ThreadQuery{Project: p.slug, Thread: thread})
+	rows, err := p.store.index.Thread(ctx, index.ThreadQuery{Project: p.slug, Thread: thread})
 	if err != nil {
 		return h, err
 	}
@@ -171,7 +172,7 @@ func (p *Project) openLog(ctx context.Context, q LogQuery) (h history.Query, sho
 
 // openEntry takes out of the entries of a message what tells of blind copies; false where nothing
 // is left. What the server did by itself, and edits, are told by their files alone.
-func openEntry(m *MessageRow) func(*history.Entry) bool {
+func openEntry(m *index.MessageRow) func(*history.Entry) bool {
 	open := append([]string{m.From}, slices.Concat(m.To, m.CC)...)
 	return func(e *history.Entry) bool {
 		e.Files = slices.DeleteFunc(slices.Clone(e.Files), func(f history.FileChange) bool {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/registry"
 	"mailtree/maildir/storedir"
@@ -47,7 +48,7 @@ func (s *Store) guest(by Caller) bool { return !by.Root && by.UID != s.cfg.User(
 type Mailbox struct {
 	Name                  string
 	InboxPath, OutboxPath string // absolute folders
-	Counts
+	index.Counts
 	Owner      int  // uid, or NoOwner
 	Registered bool // has a valid profile
 }
@@ -71,7 +72,7 @@ func (p *Project) Mailboxes(ctx context.Context, by Caller) ([]Mailbox, error) {
 	return out, nil
 }
 
-func (p *Project) mailbox(a *AgentRow, owners map[string]int) Mailbox {
+func (p *Project) mailbox(a *index.AgentRow, owners map[string]int) Mailbox {
 	dir := filepath.Join(p.tree.Dir(), format.AgentsDir, a.Name)
 	return Mailbox{
 		Name:       a.Name,

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
@@ -16,7 +17,7 @@ import (
 // Errors: ErrNotFound for the agent or when the message is not in its inbox; ErrConflict for unread
 // where it is acknowledged.
 // See docs/tools.md, "Reading".
-func (p *Project) SetRead(ctx context.Context, agent, id string, read bool) (*Delivery, error) {
+func (p *Project) SetRead(ctx context.Context, agent, id string, read bool) (*index.Delivery, error) {
 	id = p.store.Domain().IDNamed(id)
 	var err error
 	if read {
@@ -58,7 +59,7 @@ func (p *Project) unread(ctx context.Context, agent, id string) error {
 // Acknowledge marks a delivery acknowledged, and read; the first time stays. It returns the
 // delivery as it then stands. Errors: ErrNotFound for the agent or when the message is not in its
 // inbox. See docs/tools.md, "Reading".
-func (p *Project) Acknowledge(ctx context.Context, agent, id string) (*Delivery, error) {
+func (p *Project) Acknowledge(ctx context.Context, agent, id string) (*index.Delivery, error) {
 	id = p.store.Domain().IDNamed(id)
 	if err := p.mark(ctx, marking{verb: "acknowledge", agent: agent, ids: []string{id}}); err != nil {
 		return nil, err
@@ -69,7 +70,7 @@ func (p *Project) Acknowledge(ctx context.Context, agent, id string) (*Delivery,
 // Archive marks a delivery archived, and read; the first time stays. Lists of the inbox leave it out
 // from now on. It returns the delivery as it then stands. Errors: ErrNotFound for the agent or when
 // the message is not in its inbox. See docs/tree.md, "Marks".
-func (p *Project) Archive(ctx context.Context, agent, id string) (*Delivery, error) {
+func (p *Project) Archive(ctx context.Context, agent, id string) (*index.Delivery, error) {
 	id = p.store.Domain().IDNamed(id)
 	if err := p.mark(ctx, marking{verb: "archive", agent: agent, ids: []string{id}}); err != nil {
 		return nil, err
@@ -93,7 +94,7 @@ func (p *Project) markPage(ctx context.Context, agent string, page *InboxPage) e
 	}
 	for i := range page.Messages {
 		was := &page.Messages[i]
-		d, err := p.store.index.Delivery(ctx, p.slug, agent, was.ID, WithoutBody, nil)
+		d, err := p.store.index.Delivery(ctx, p.slug, agent, was.ID, index.WithoutBody, nil)
 		if err != nil {
 			return err
 		}
@@ -141,7 +142,7 @@ func (p *Project) mark(ctx context.Context, m marking) error {
 
 // planMarks plans the marks that a delivery lacks. Errors: as of freeFor; Group.Behind too when
 // a mark that the index knows is gone.
-func (p *Project) planMarks(g *writer.Group, tx *writer.Tx, m marking, d *Delivery) error {
+func (p *Project) planMarks(g *writer.Group, tx *writer.Tx, m marking, d *index.Delivery) error {
 	type mark struct {
 		path  string
 		there bool
@@ -204,7 +205,7 @@ func (p *Project) freeFor(g *writer.Group, path string) error {
 // stampMark writes the time into a mark that somebody made empty. The history has the server as its
 // author: the agent had no part in it.
 // See docs/tree.md, "Marks".
-func (p *Project) stampMark(c Change) *writer.Tx {
+func (p *Project) stampMark(c index.Change) *writer.Tx {
 	tx := &writer.Tx{Op: writer.Op{Verb: "stamp", ID: c.ID, Summary: c.Path}, Facts: []string{markFact(c.Agent)}}
 	tx.Plan = func(g *writer.Group) error {
 		if st, err := p.tree.Stat(c.Path); err != nil || st.Size > 0 || !st.Mode.IsRegular() {

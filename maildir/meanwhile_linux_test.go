@@ -16,6 +16,7 @@ import (
 	"mailtree/maildir"
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
+	"mailtree/maildir/index"
 )
 
 // putByHand writes a file of the tree as a person does.
@@ -203,7 +204,7 @@ func TestPageMarkedWhileMailGoes(t *testing.T) {
 		<-planning.reached
 		read := make(chan error, 1)
 		go func() {
-			page, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: "Bob"}, true, 0)
+			page, err := p.Inbox(t.Context(), index.InboxQuery{Agent: "Bob"}, true, 0)
 			if err == nil && len(page.Messages) != n {
 				err = errors.New("not all on the page")
 			}
@@ -266,7 +267,7 @@ func TestMarksAheadOfTheIndex(t *testing.T) {
 func TestMarkThatIsNone(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
-	var first *maildir.Delivery
+	var first *index.Delivery
 	for _, subject := range []string{"first", "second", "third"} {
 		send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: subject, Body: "b"})
 		if first == nil {
@@ -291,7 +292,7 @@ func TestMarkThatIsNone(t *testing.T) {
 	if d, err := p.Pop(t.Context(), "Bob"); err != nil || d == nil || d.Subject != "second" {
 		t.Errorf("popped: %+v %v", d, err)
 	}
-	if _, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: "Bob"}, true, 0); err != nil {
+	if _, err := p.Inbox(t.Context(), index.InboxQuery{Agent: "Bob"}, true, 0); err != nil {
 		t.Error(err)
 	}
 	if got := inbox(t, p, "Bob"); got.Unread != 1 {
@@ -313,7 +314,7 @@ func TestPopAfterFailure(t *testing.T) {
 	go func() {
 		d, err := p.PopWait(t.Context(), maildir.PopQuery{Agent: "Bob", Wait: maildir.MaxWait})
 		if d == nil {
-			d = &maildir.Delivery{}
+			d = &index.Delivery{}
 		}
 		waiting <- popped{d.Subject, err}
 	}()
@@ -367,7 +368,7 @@ func TestEditWakes(t *testing.T) {
 	defer cancel()
 	came := make(chan error, 1)
 	go func() {
-		page, err := p.Inbox(ctx, maildir.InboxQuery{Agent: "Bob", UrgentOnly: true}, false, maildir.MaxWait)
+		page, err := p.Inbox(ctx, index.InboxQuery{Agent: "Bob", UrgentOnly: true}, false, maildir.MaxWait)
 		if err == nil && (len(page.Messages) != 1 || page.Messages[0].ID != m.ID) {
 			err = errors.New("nothing on the page")
 		}

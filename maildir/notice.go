@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 	"mailtree/maildir/notice"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/repo"
@@ -68,7 +69,7 @@ func (p *Project) Notice(ctx context.Context, agent string) (*Notice, error) {
 	if err != nil || row == nil || row.Status != format.Ready || row.Unread == 0 {
 		return nil, err
 	}
-	page, err := p.page(ctx, InboxQuery{Project: p.slug, Agent: agent, UnreadOnly: true, Limit: notice.Most})
+	page, err := p.page(ctx, index.InboxQuery{Project: p.slug, Agent: agent, UnreadOnly: true, Limit: notice.Most})
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +154,7 @@ func (p *Project) SetPresence(ctx context.Context, agent, status string) error {
 
 // noteStatus starts the notices of those anew whose status is not ready any more. It asks the
 // index: the file may say something else again by now, which is a change of its own.
-func (p *Project) noteStatus(changes []Change) {
+func (p *Project) noteStatus(changes []index.Change) {
 	for _, c := range changes {
 		if c.Kind != format.KindStatus {
 			continue

@@ -14,6 +14,7 @@ import (
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 )
 
 // noticed is how many messages Bob is to be told of now.
@@ -127,7 +128,7 @@ func TestNotice(t *testing.T) {
 			s = storetest.Open(t, storetest.Config{Root: root})
 			p = open()
 		case "all":
-			_, err = p.Inbox(t.Context(), maildir.InboxQuery{Agent: "Bob"}, true, 0)
+			_, err = p.Inbox(t.Context(), index.InboxQuery{Agent: "Bob"}, true, 0)
 		}
 		if err != nil {
 			t.Fatalf("%d %s: %v", i, step.do, err)

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"mailtree/fixtures/storetest"
-	"mailtree/maildir"
 	"mailtree/maildir/format"
 	"mailtree/maildir/hook"
+	"mailtree/maildir/index"
 )
 
 // TestHookOfProjectBeingOpened: what is in the feed of a project that is being opened is not passed over as one whose project is
@@ -82,10 +82,10 @@ func TestEndWhileProjectIsOpened(t *testing.T) {
 
 // openingWithHook is a store with a hook on a mailbox of a project that is being opened, up to the moment when what it brings is
 // in the feed; goOn has it opened.
-func openingWithHook(t *testing.T) (s *storetest.Store, log *hook.Log, changes []maildir.Change, goOn func() error) {
+func openingWithHook(t *testing.T) (s *storetest.Store, log *hook.Log, changes []index.Change, goOn func() error) {
 	t.Helper()
 	var h halts
-	reconciled := func(x maildir.Index) maildir.Index { return &afterwards{x, h.pass} }
+	reconciled := func(x index.Index) index.Index { return &afterwards{x, h.pass} }
 	s = storetest.Open(t, storetest.Config{NoWatcher: true, Index: reconciled, User: os.Geteuid})
 	slug := format.Slug("/abs/path/cloned")
 	hook := `[{"project": "` + slug + `", "mailbox": "Bob", "name": "h", "event": "on_receive", ` +
@@ -122,11 +122,11 @@ func openingWithHook(t *testing.T) (s *storetest.Store, log *hook.Log, changes [
 
 // afterwards is an index that a test may stop behind a comparison of a project.
 type afterwards struct {
-	maildir.Index
+	index.Index
 	pass func(project string)
 }
 
-func (x *afterwards) Reconcile(ctx context.Context, project string, progress func(int)) (maildir.Ingested, error) {
+func (x *afterwards) Reconcile(ctx context.Context, project string, progress func(int)) (index.Ingested, error) {
 	in, err := x.Index.Reconcile(ctx, project, progress)
 	x.pass(project)
 	return in, err

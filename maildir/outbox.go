@@ -12,6 +12,7 @@ import (
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
+	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
@@ -47,7 +48,7 @@ func (p *Project) planTaking(g *writer.Group, tx *writer.Tx, s *saved) error {
 
 // noteSaved notes which of the files that others changed are to be looked at when they are finished:
 // files in outboxes, and inbox copies.
-func (p *Project) noteSaved(paths []string, changes []Change) {
+func (p *Project) noteSaved(paths []string, changes []index.Change) {
 	at := map[string]bool{}
 	for _, path := range paths {
 		at[path] = format.Locate(path).Kind == format.KindOutbox
@@ -55,9 +56,9 @@ func (p *Project) noteSaved(paths []string, changes []Change) {
 	for _, c := range changes {
 		switch format.Locate(c.Path).Kind {
 		case format.KindOutbox:
-			at[c.Path] = c.Kind != format.KindOutbox || c.Op == Removed // else it is valid, and a copy of what was sent
+			at[c.Path] = c.Kind != format.KindOutbox || c.Op == index.Removed // else it is valid, and a copy of what was sent
 		case format.KindInbox:
-			at[c.Path] = c.Kind == format.KindInbox && c.Op != Removed
+			at[c.Path] = c.Kind == format.KindInbox && c.Op != index.Removed
 		}
 	}
 	due := time.Now().Add(settleTime) // of all at once: then they are sent in the order that they were saved
@@ -78,7 +79,7 @@ func (p *Project) waitFor(path string, due time.Time) {
 // handleSaved runs beside the writer and handles the files that others saved once each is finished.
 // It begins with what lies in the outboxes: the server may have ended before it sent that.
 func (p *Project) handleSaved(ctx context.Context) {
-	problems, err := p.store.index.Problems(ctx, p.slug, AllProblems)
+	problems, err := p.store.index.Problems(ctx, p.slug, index.AllProblems)
 	if err != nil && ctx.Err() == nil {
 		p.store.cfg.Log.Error("files in outboxes are not sent before they are saved again", "project", p.slug, "error", err)
 	}
@@ -241,7 +242,7 @@ func passes(err error) bool {
 // copy of one that was sent. Errors: ErrInvalid, ErrConflict, those of Reply.
 func (p *Project) savedDraft(ctx context.Context, path string, data []byte) (verb string, d *Draft, err error) {
 	at := format.Locate(path)
-	sent, err := p.store.index.Message(ctx, p.slug, at.ID, WithoutBody, nil)
+	sent, err := p.store.index.Message(ctx, p.slug, at.ID, index.WithoutBody, nil)
 	if err != nil {
 		return "", nil, err
 	}

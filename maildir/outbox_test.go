@@ -154,7 +154,7 @@ func TestSaveWays(t *testing.T) {
 			a.save(path, minimal)
 			a.await("Bob", "Ann", "Hello")
 			a.save(path, minimal)
-			a.await("Ann", maildir.Postmaster, "Not sent: "+path)
+			a.await("Ann", format.Postmaster, "Not sent: "+path)
 			a.save("agents/Ann/outbox/copy.md", minimal)
 			a.later()
 		},
@@ -196,7 +196,7 @@ func TestSaveHalf(t *testing.T) {
 			t.Errorf("Bob got %+v", m)
 		}
 		if inTime {
-			a.await("Ann", maildir.Postmaster)
+			a.await("Ann", format.Postmaster)
 			return
 		}
 	}
@@ -222,13 +222,13 @@ func TestSaveRefused(t *testing.T) {
 			a := newAuthor(t, storetest.Config{})
 			text := "---json\n" + tt.text + "\n---\n\ntext\n"
 			a.save(path, text)
-			a.await("Ann", maildir.Postmaster, "Not sent: "+path)
+			a.await("Ann", format.Postmaster, "Not sent: "+path)
 			if body := inbox(t, a.p, "Ann").Messages[0].Body; !strings.Contains(body, tt.told) {
 				t.Errorf("Ann is told %s\nwant %s", body, tt.told)
 			}
 			a.save(path, text)
 			a.later()
-			a.await("Ann", maildir.Postmaster, "Not sent: "+path)
+			a.await("Ann", format.Postmaster, "Not sent: "+path)
 			if got, err := os.ReadFile(a.path(path)); err != nil || string(got) != text {
 				t.Errorf("the file is %q: %v", got, err)
 			}
@@ -262,7 +262,7 @@ func TestSaveBlind(t *testing.T) {
 	for i, header := range headers {
 		a.save(fmt.Sprintf("agents/Ann/outbox/%d.md", i), "---json\n{\"to\": [\"Bob\"], "+header+"}\n---\ntext\n")
 	}
-	until(t, "Ann is told of all", func() bool { return len(a.inbox("Ann", maildir.Postmaster)) == len(headers) })
+	until(t, "Ann is told of all", func() bool { return len(a.inbox("Ann", format.Postmaster)) == len(headers) })
 	blind := regexp.MustCompile(`(?i)zo[oe]|everyone`)
 	for _, m := range inbox(t, a.p, "Ann").Messages {
 		if blind.MatchString(m.Body) {
@@ -323,7 +323,7 @@ func TestSaveOfSent(t *testing.T) {
 	}
 	want := []string{"Not sent: agents/Ann/outbox/again.md", "Not sent: agents/Ann/outbox/old/" + m.ID + ".md"}
 	until(a, fmt.Sprintf("Ann is told %q", want), func() bool {
-		got := a.inbox("Ann", maildir.Postmaster)
+		got := a.inbox("Ann", format.Postmaster)
 		slices.Sort(got)
 		return slices.Equal(got, want)
 	})
@@ -349,7 +349,7 @@ func TestSaveRestart(t *testing.T) {
 		}
 		a.await("Bob", "Ann", slices.Repeat([]string{"Hello"}, n)...)
 		if n > 0 {
-			a.await("Ann", maildir.Postmaster, "Not sent: "+bad)
+			a.await("Ann", format.Postmaster, "Not sent: "+bad)
 		}
 		a.save(bad, "---json\n")
 		a.save("agents/Ann/outbox/note.md", minimal+fmt.Sprint(n))
@@ -364,7 +364,7 @@ func TestManyUnsent(t *testing.T) {
 		a.save(fmt.Sprintf("agents/Ann/outbox/%d.md", i), "no header")
 	}
 	a.later()
-	if got := a.inbox("Ann", maildir.Postmaster); len(got) != maildir.MostAdvice+1 || got[maildir.MostAdvice] != "More files need mending" {
+	if got := a.inbox("Ann", format.Postmaster); len(got) != maildir.MostAdvice+1 || got[maildir.MostAdvice] != "More files need mending" {
 		t.Errorf("Ann is told %q", got)
 	}
 }
@@ -382,10 +382,10 @@ func TestEditedCopy(t *testing.T) {
 	a.save(canonical, string(data)+"more\n")
 	a.save(copied, string(data)+"more\n")
 	a.later()
-	a.await("Bob", maildir.Postmaster)
+	a.await("Bob", format.Postmaster)
 	a.save(copied, string(data)+"other\n")
-	a.await("Bob", maildir.Postmaster, "An edit without effect: One")
+	a.await("Bob", format.Postmaster, "An edit without effect: One")
 	a.save(copied, string(data)+"another\n")
 	a.later()
-	a.await("Bob", maildir.Postmaster, "An edit without effect: One")
+	a.await("Bob", format.Postmaster, "An edit without effect: One")
 }

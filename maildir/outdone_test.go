@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"mailtree/fixtures/storetest"
-	"mailtree/maildir"
 	"mailtree/maildir/claim"
+	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 )
 
 // TestOutdone: where a clock that jumped forward and back leaves two exclusive claims of one path,
@@ -27,19 +28,19 @@ func TestOutdone(t *testing.T) {
 	jump.Store(int64(48 * time.Hour))
 	grant("Bob")
 	jump.Store(0)
-	told := func() []maildir.Delivery {
+	told := func() []index.Delivery {
 		if err := p.Rescan(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		const leaveUnread = false
-		page, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: "Bob", Limit: 10}, leaveUnread, 0)
+		page, err := p.Inbox(t.Context(), index.InboxQuery{Agent: "Bob", Limit: 10}, leaveUnread, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return page.Messages
 	}
 	await(t, func() bool { return len(told()) == 1 })
-	if m := told()[0]; m.From != maildir.Postmaster || !strings.Contains(m.Subject, "app/api") {
+	if m := told()[0]; m.From != format.Postmaster || !strings.Contains(m.Subject, "app/api") {
 		t.Errorf("%+v", m)
 	}
 	if n := len(told()); n != 1 {

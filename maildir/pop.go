@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/writer"
 )
@@ -13,7 +14,7 @@ import (
 // Pop hands out the oldest unread delivery, marked read durably; nil when there is none. Never the
 // same twice, between processes either: creating the mark exclusively decides. Errors: ErrNotFound
 // for the agent. See docs/tools.md, "Reading".
-func (p *Project) Pop(ctx context.Context, agent string) (*Delivery, error) {
+func (p *Project) Pop(ctx context.Context, agent string) (*index.Delivery, error) {
 	return p.popWithin(ctx, agent, nil)
 }
 
@@ -21,15 +22,15 @@ func (p *Project) Pop(ctx context.Context, agent string) (*Delivery, error) {
 type PopQuery struct {
 	Agent   string
 	Wait    time.Duration // at most MaxWait
-	Waiting Waiting
-	Room    *Room // for its body; nil: all of it
+	Waiting index.Waiting
+	Room    *index.Room // for its body; nil: all of it
 }
 
 // PopWait is Pop that waits where there is nothing: it returns as soon as it has a delivery, or nil
 // after that time. When ctx ends first, its error, and nothing is popped that was not on its way.
 // Of many who wait for one agent, each delivery goes to one. Errors: as Pop; those of
 // q.Waiting.Admit and q.Room.Reserve. See docs/tools.md, "Reading".
-func (p *Project) PopWait(ctx context.Context, q PopQuery) (*Delivery, error) {
+func (p *Project) PopWait(ctx context.Context, q PopQuery) (*index.Delivery, error) {
 	if err := p.needAgent(ctx, refusal.Agent, q.Agent); err != nil {
 		return nil, err
 	}
@@ -42,7 +43,7 @@ func (p *Project) PopWait(ctx context.Context, q PopQuery) (*Delivery, error) {
 		if d != nil || err != nil || wait <= 0 {
 			return d, err
 		}
-		q.Room.release()
+		q.Room.GiveBack()
 		again, err := p.awaitBell(ctx, &q.Waiting, bell, timeout.C)
 		if err != nil {
 			return nil, err
@@ -57,9 +58,9 @@ func (p *Project) PopWait(ctx context.Context, q PopQuery) (*Delivery, error) {
 var errNoRoom = errors.New("no room reserved for the body")
 
 // popWithin is Pop with as much of the body as there is room for.
-func (p *Project) popWithin(ctx context.Context, agent string, room *Room) (got *Delivery, err error) {
+func (p *Project) popWithin(ctx context.Context, agent string, room *index.Room) (got *index.Delivery, err error) {
 	defer p.noteSeen(ctx, agent)
-	err = room.attempt(ctx, func() error {
+	err = room.Attempt(ctx, func() error {
 		got, err = p.popOnce(ctx, agent, room)
 		if errors.Is(err, errNoRoom) {
 			return nil // attempt reserves and comes back
@@ -69,8 +70,8 @@ func (p *Project) popWithin(ctx context.Context, agent string, room *Room) (got 
 	return got, err
 }
 
-func (p *Project) popOnce(ctx context.Context, agent string, room *Room) (*Delivery, error) {
-	var got *Delivery
+func (p *Project) popOnce(ctx context.Context, agent string, room *index.Room) (*index.Delivery, error) {
+	var got *index.Delivery
 	tx := &writer.Tx{Op: writer.Op{Verb: "pop", Agent: agent}}
 	tx.Plan = func(g *writer.Group) error {
 		got = nil
@@ -98,15 +99,15 @@ func (p *Project) popOnce(ctx context.Context, agent string, room *Room) (*Deliv
 // readPopped reads what is about to be popped, with as much of its body as there is room for:
 // before it is marked, for what cannot be read must not be lost. Errors: errNoRoom, Group.Behind,
 // those of the index.
-func (p *Project) readPopped(g *writer.Group, d *Delivery, room *Room) (*Delivery, error) {
-	room.empty() // of an earlier plan of the same pop
-	whole, err := p.store.index.Delivery(g.Ctx, p.slug, d.Agent, d.ID, WithBody, room)
+func (p *Project) readPopped(g *writer.Group, d *index.Delivery, room *index.Room) (*index.Delivery, error) {
+	room.Empty() // of an earlier plan of the same pop
+	whole, err := p.store.index.Delivery(g.Ctx, p.slug, d.Agent, d.ID, index.WithBody, room)
 	switch {
 	case err != nil:
 		return nil, err
 	case whole == nil:
 		return nil, g.Behind(d.CopyPath)
-	case room.more() && !room.last:
+	case room.MayGrow():
 		p.pops.next[d.Agent]-- // others may have it
 		return nil, errNoRoom
 	}
@@ -115,7 +116,7 @@ func (p *Project) readPopped(g *writer.Group, d *Delivery, room *Room) (*Deliver
 
 // poppable finds the oldest unread delivery that is on disk, can be marked and is handed to nobody
 // else.
-func (p *Project) poppable(g *writer.Group, agent string) (*Delivery, error) {
+func (p *Project) poppable(g *writer.Group, agent string) (*index.Delivery, error) {
 	for {
 		d, err := p.oldest(g, agent)
 		if err != nil || d == nil {
@@ -135,10 +136,10 @@ func (p *Project) poppable(g *writer.Group, agent string) (*Delivery, error) {
 }
 
 // oldest hands each try of a group another delivery, oldest first.
-func (p *Project) oldest(g *writer.Group, agent string) (*Delivery, error) {
+func (p *Project) oldest(g *writer.Group, agent string) (*index.Delivery, error) {
 	k := &p.pops
 	if k.group != g.Number {
-		*k = pops{group: g.Number, unread: map[string][]Delivery{}, next: map[string]int{}}
+		*k = pops{group: g.Number, unread: map[string][]index.Delivery{}, next: map[string]int{}}
 	}
 	n := k.next[agent]
 	if n == len(k.unread[agent]) { // more than before, or there are no more
@@ -155,7 +156,7 @@ func (p *Project) oldest(g *writer.Group, agent string) (*Delivery, error) {
 // pops is what the pops of one group know of the inboxes, which the group does not change. Only plans use
 // it, which run in one goroutine of the project.
 type pops struct {
-	group  uint64                // that it belongs to
-	unread map[string][]Delivery // the oldest unread deliveries of an agent
-	next   map[string]int        // which of them nobody has tried yet
+	group  uint64                      // that it belongs to
+	unread map[string][]index.Delivery // the oldest unread deliveries of an agent
+	next   map[string]int              // which of them nobody has tried yet
 }

@@ -9,6 +9,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/index"
 	"mailtree/maildir/tree"
 )
 
@@ -96,7 +97,7 @@ func TestPopAfterFailedPop(t *testing.T) {
 			t.Parallel()
 			var h halts
 			failing := make(chan error, 1)
-			index := func(x maildir.Index) maildir.Index {
+			index := func(x index.Index) index.Index {
 				return &watched{Index: x, ingested: func([]string) error {
 					select {
 					case err := <-failing:

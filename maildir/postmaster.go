@@ -10,19 +10,11 @@ import (
 
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
 )
-
-// Postmaster writes to agents on the server's behalf: of files that they saved and that do not do
-// what they probably meant. It is no agent, has no folder, and nobody can register its name. It
-// tells of one thing once: the idempotency key of its message names that.
-const Postmaster = "Postmaster"
-
-// ServerName reports whether a name is Postmaster's or another of the server's own: see
-// format.ServerName.
-func ServerName(name string) bool { return format.ServerName(name) }
 
 // advice is a message of Postmaster's.
 type advice struct {
@@ -58,7 +50,7 @@ func (c *adviceCount) count(agent string, now time.Time) int {
 // advise delivers what Postmaster has to tell, unless it has told that before. Errors: those of the
 // writer.
 func (p *Project) advise(ctx context.Context, a advice) error {
-	told, err := p.store.index.Keyed(ctx, p.slug, Postmaster, a.about)
+	told, err := p.store.index.Keyed(ctx, p.slug, format.Postmaster, a.about)
 	if err != nil || len(told) > 0 {
 		return err
 	}
@@ -70,15 +62,15 @@ func (p *Project) advise(ctx context.Context, a advice) error {
 	case n > mostAdvice:
 		return nil
 	}
-	tx := &writer.Tx{Op: writer.Op{Verb: "send", Agent: Postmaster}, Facts: []string{keyFact(Postmaster, a.about)}}
+	tx := &writer.Tx{Op: writer.Op{Verb: "send", Agent: format.Postmaster}, Facts: []string{keyFact(format.Postmaster, a.about)}}
 	tx.Plan = func(g *writer.Group) error {
-		told, err := p.store.index.Keyed(g.Ctx, p.slug, Postmaster, a.about)
+		told, err := p.store.index.Keyed(g.Ctx, p.slug, format.Postmaster, a.about)
 		if err != nil || len(told) > 0 {
 			return err
 		}
 		return p.planMessage(g, tx, &format.Message{
 			Project:    p.name(),
-			From:       Postmaster,
+			From:       format.Postmaster,
 			To:         []string{a.to},
 			Subject:    a.subject,
 			Importance: format.Normal,
@@ -157,7 +149,7 @@ func (p *Project) tellUnsent(ctx context.Context, path string, data []byte, why 
 // See docs/tree.md, "Copies".
 func (p *Project) tellOfEdit(ctx context.Context, path string) error {
 	at := format.Locate(path)
-	m, err := p.store.index.Message(ctx, p.slug, at.ID, WithoutBody, nil)
+	m, err := p.store.index.Message(ctx, p.slug, at.ID, index.WithoutBody, nil)
 	if err != nil || m == nil || format.Locate(m.Path).Kind != format.KindCanonical {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 )
 
@@ -169,7 +170,7 @@ func TestAttachmentsOfLinkedWorkTree(t *testing.T) {
 func TestCancelledAtFirst(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	s := storetest.Open(t, storetest.Config{NoWatcher: true, Index: func(x maildir.Index) maildir.Index { return &watched{Index: x, compare: cancel} }})
+	s := storetest.Open(t, storetest.Config{NoWatcher: true, Index: func(x index.Index) index.Index { return &watched{Index: x, compare: cancel} }})
 	if _, err := s.EnsureProject(ctx, "/abs/path/new"); err != nil {
 		t.Fatal(err)
 	}

@@ -4,30 +4,13 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"mailtree/maildir/index"
 )
 
-// Marks are what a recipient did with its copy.
-type Marks struct {
-	Read     bool
-	ReadAt   time.Time // zero: unread, or marked by hand without a time
-	Acked    bool
-	AckedAt  time.Time
-	Archived bool // out of the inbox's lists; of a Delivery alone
-}
-
-// Receipt says how far one recipient is with a message.
-type Receipt struct {
-	Agent       string
-	Kind        string    // to, cc, bcc
-	Delivered   bool      // its copy is there
-	DeliveredAt time.Time // zero: it is not there, or this server did not write it
-	AnnouncedAt time.Time // zero: no session of the agent was told of it, or that is forgotten
-	Marks
-}
-
 // ReceiptOf is the receipt of a delivery's holder.
-func (p *Project) ReceiptOf(d *Delivery) Receipt {
-	return Receipt{
+func (p *Project) ReceiptOf(d *index.Delivery) index.Receipt {
+	return index.Receipt{
 		Agent:       d.Agent,
 		Kind:        d.Kind,
 		Delivered:   true,
@@ -39,7 +22,7 @@ func (p *Project) ReceiptOf(d *Delivery) Receipt {
 
 // deliveredAt is when this server delivered a message, to everybody at once; zero where another
 // did, or somebody by hand.
-func (p *Project) deliveredAt(m *MessageRow) time.Time {
+func (p *Project) deliveredAt(m *index.MessageRow) time.Time {
 	if _, ok := p.store.verifiedHere(&m.Message); !ok || m.Message.Project != p.name() {
 		return time.Time{}
 	}
@@ -48,7 +31,7 @@ func (p *Project) deliveredAt(m *MessageRow) time.Time {
 
 // addReceipts adds to a message the receipts of its recipients, in the order of its header. Those
 // of blind copies are for its sender alone, and so are their names (Invariant I7).
-func (p *Project) addReceipts(ctx context.Context, m *MessageRow, forSender bool) error {
+func (p *Project) addReceipts(ctx context.Context, m *index.MessageRow, forSender bool) error {
 	holders, err := p.store.index.Receipts(ctx, p.slug, m.ID)
 	if err == nil {
 		p.putReceipts(m, holders[m.ID], forSender)
@@ -57,12 +40,12 @@ func (p *Project) addReceipts(ctx context.Context, m *MessageRow, forSender bool
 }
 
 // putReceipts is addReceipts of a message whose holders are known.
-func (p *Project) putReceipts(m *MessageRow, holders []Receipt, forSender bool) {
+func (p *Project) putReceipts(m *index.MessageRow, holders []index.Receipt, forSender bool) {
 	at := p.deliveredAt(m)
-	m.Receipts = []Receipt{}
+	m.Receipts = []index.Receipt{}
 	add := func(name, kind string) {
-		r := Receipt{Agent: name, Kind: kind}
-		if i := slices.IndexFunc(holders, func(h Receipt) bool { return h.Agent == name }); i >= 0 {
+		r := index.Receipt{Agent: name, Kind: kind}
+		if i := slices.IndexFunc(holders, func(h index.Receipt) bool { return h.Agent == name }); i >= 0 {
 			r.Delivered, r.DeliveredAt, r.Marks = true, at, holders[i].Marks
 			r.AnnouncedAt = p.sessions.Announced(name, m.ID)
 		}
@@ -89,15 +72,15 @@ func (p *Project) putReceipts(m *MessageRow, holders []Receipt, forSender bool) 
 // ReplyQuery says how long to wait for a reply.
 type ReplyQuery struct {
 	Wait    time.Duration // at most MaxWait
-	Waiting Waiting
-	Room    *Room // for its body; nil: all of it
+	Waiting index.Waiting
+	Room    *index.Room // for its body; nil: all of it
 }
 
 // AwaitReply waits until a reply to a message lies in its sender's inbox, and returns the newest;
 // it stays unread. nil: none came. Errors: those of q.Waiting.Admit and q.Room.Reserve; ctx's.
-func (p *Project) AwaitReply(ctx context.Context, m *Sent, q ReplyQuery) (*Delivery, error) {
+func (p *Project) AwaitReply(ctx context.Context, m *Sent, q ReplyQuery) (*index.Delivery, error) {
 	const markRead = false
-	page, err := p.Inbox(ctx, InboxQuery{
+	page, err := p.Inbox(ctx, index.InboxQuery{
 		Agent:   m.From,
 		Since:   m.Created, // older ones cannot answer it
 		ReplyTo: m.ID,

@@ -8,6 +8,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/index"
 )
 
 // TestReceipts: the sender learns how far each recipient is, everybody else the same of those who
@@ -26,8 +27,8 @@ func TestReceipts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	receipt := func(name, kind string, marks maildir.Marks) maildir.Receipt {
-		return maildir.Receipt{
+	receipt := func(name, kind string, marks index.Marks) index.Receipt {
+		return index.Receipt{
 			Agent:       name,
 			Kind:        kind,
 			Delivered:   true,
@@ -35,7 +36,7 @@ func TestReceipts(t *testing.T) {
 			Marks:       marks,
 		}
 	}
-	open := []maildir.Receipt{receipt("Bob", "to", maildir.Marks{}), receipt("Cat", "cc", ack.Marks)}
+	open := []index.Receipt{receipt("Bob", "to", index.Marks{}), receipt("Cat", "cc", ack.Marks)}
 	row, err := p.Message(t.Context(), m.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -44,13 +45,13 @@ func TestReceipts(t *testing.T) {
 		t.Errorf("everybody is shown %v as bcc, and receipts (-want +got)\n%s", row.BCC, diff)
 	}
 	for _, name := range []string{"Ann", "Bob"} {
-		page, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: name, ID: m.ID}, false, 0)
+		page, err := p.Inbox(t.Context(), index.InboxQuery{Agent: name, ID: m.ID}, false, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, d := []maildir.Receipt(nil), page.Messages[0]
+		want, d := []index.Receipt(nil), page.Messages[0]
 		if name == "Ann" {
-			want = append(open, receipt("Dan", "bcc", maildir.Marks{}))
+			want = append(open, receipt("Dan", "bcc", index.Marks{}))
 		}
 		if diff := cmp.Diff(want, d.Receipts); diff != "" || d.Body != "text" {
 			t.Errorf("%s is shown %q, and receipts (-want +got)\n%s", name, d.Body, diff)
@@ -59,12 +60,12 @@ func TestReceipts(t *testing.T) {
 	if err := p.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string][]maildir.Receipt{"Cat": open[1:], "Dan": nil} {
+	for name, want := range map[string][]index.Receipt{"Cat": open[1:], "Dan": nil} {
 		info, err := p.Whois(t.Context(), name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var got []maildir.Receipt
+		var got []index.Receipt
 		for i := range info.Mail {
 			got = append(got, p.ReceiptOf(&info.Mail[i]))
 		}
@@ -92,7 +93,7 @@ func TestAwaiting(t *testing.T) {
 		}).ID
 	}
 	list := func(agent string) (got []string) {
-		page, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: agent, AwaitingAck: true}, false, 0)
+		page, err := p.Inbox(t.Context(), index.InboxQuery{Agent: agent, AwaitingAck: true}, false, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +136,7 @@ func TestThreadInInbox(t *testing.T) {
 			ThreadID: "T-1",
 		})
 	}
-	q := maildir.InboxQuery{
+	q := index.InboxQuery{
 		Agent:  "Ann",
 		Thread: "T-1",
 		Bodies: true,
@@ -169,14 +170,14 @@ func TestAwaitReply(t *testing.T) {
 	asked := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Body: "question"})
 	waits := make(chan struct{})
 	type answer struct {
-		d   *maildir.Delivery
+		d   *index.Delivery
 		err error
 	}
 	answered := make(chan answer, 1)
 	go func() {
 		d, err := p.AwaitReply(t.Context(), asked, maildir.ReplyQuery{
 			Wait:    maildir.MaxWait,
-			Waiting: maildir.Waiting{Admit: func() error { close(waits); return nil }},
+			Waiting: index.Waiting{Admit: func() error { close(waits); return nil }},
 		})
 		answered <- answer{d, err}
 	}()

@@ -14,6 +14,7 @@ import (
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
+	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/writer"
 )
@@ -26,7 +27,7 @@ type Registration struct {
 
 // Registered is the identity made.
 type Registered struct {
-	AgentRow
+	index.AgentRow
 	Note *Error // when the hint was not used as it is, why; nil otherwise. It is no error
 }
 
@@ -246,9 +247,9 @@ func sanitizeName(hint string) string {
 // AgentInfo is what whois and the directory tell. The directory leaves Mail and
 // Commits out.
 type AgentInfo struct {
-	AgentRow
-	Claims []claim.Row // live ones
-	Mail   []Delivery  // the newest openly addressed messages in its inbox, newest first
+	index.AgentRow
+	Claims []claim.Row      // live ones
+	Mail   []index.Delivery // the newest openly addressed messages in its inbox, newest first
 	// Commits are its newest in the mail's history, newest first; none where Git cannot be read.
 	Commits []history.Commit
 }
@@ -273,11 +274,11 @@ func (p *Project) Whois(ctx context.Context, name string) (*AgentInfo, error) {
 	if info.Claims, err = p.claimsOf(ctx, name); err != nil {
 		return nil, err
 	}
-	page, err := p.page(ctx, InboxQuery{Project: p.slug, Agent: name, Limit: whoisMail})
+	page, err := p.page(ctx, index.InboxQuery{Project: p.slug, Agent: name, Limit: whoisMail})
 	if err != nil {
 		return nil, err
 	}
-	blind := func(d Delivery) bool { return d.Kind == "bcc" } // Invariant I7
+	blind := func(d index.Delivery) bool { return d.Kind == "bcc" } // Invariant I7
 	info.Mail = slices.DeleteFunc(page.Messages, blind)
 	if info.Commits, err = p.history.Authored(ctx, name, 4*whoisCommits); err != nil {
 		p.store.cfg.Log.Warn("whois shows no commits", "project", p.slug, "agent", name, "error", err)
@@ -299,7 +300,7 @@ func marksMail(c history.Commit) bool {
 const activeFor = 7 * 24 * time.Hour
 
 // Agents lists all agents by name, without Program, Model, Task and LastActive.
-func (p *Project) Agents(ctx context.Context) ([]AgentRow, error) {
+func (p *Project) Agents(ctx context.Context) ([]index.AgentRow, error) {
 	return p.store.index.Agents(ctx, p.slug)
 }
 
@@ -456,7 +457,7 @@ func (p *Project) writeSeen() {
 	}
 }
 
-func (p *Project) addSeen(a *AgentRow) {
+func (p *Project) addSeen(a *index.AgentRow) {
 	later := func(t time.Time) {
 		if t = t.UTC().Truncate(time.Microsecond); t.After(a.LastActive) {
 			a.LastActive = t

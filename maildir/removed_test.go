@@ -10,6 +10,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/index"
 )
 
 // TestProjectRemoved: a project whose folder is removed under a running store is gone, those who
@@ -94,14 +95,14 @@ func projectOf(t *testing.T, s *storetest.Store, key string) *maildir.Project {
 func waitFor(t *testing.T, p *maildir.Project, agent string) chan error {
 	t.Helper()
 	errs, began := make(chan error, 2), make(chan bool, 2)
-	waiting := maildir.Waiting{Admit: func() error { began <- true; return nil }}
+	waiting := index.Waiting{Admit: func() error { began <- true; return nil }}
 	calls := []func(ctx context.Context) error{
 		func(ctx context.Context) error {
 			_, err := p.PopWait(ctx, maildir.PopQuery{Agent: agent, Wait: maildir.MaxWait, Waiting: waiting})
 			return err
 		},
 		func(ctx context.Context) error {
-			_, err := p.Inbox(ctx, maildir.InboxQuery{Agent: agent, Waiting: waiting}, false, maildir.MaxWait)
+			_, err := p.Inbox(ctx, index.InboxQuery{Agent: agent, Waiting: waiting}, false, maildir.MaxWait)
 			return err
 		},
 	}

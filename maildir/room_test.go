@@ -10,16 +10,17 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/index"
 )
 
 // rowBytes is what a message takes in the answers of these tests, beside its body.
 const rowBytes = 100
 
 // room is the room of an answer in which a body takes as many bytes as it has. reserved counts the reservations.
-func room(small, large int, reserved *int) *maildir.Room {
-	return &maildir.Room{
+func room(small, large int, reserved *int) *index.Room {
+	return &index.Room{
 		Small: small, Large: large,
-		Row: func(*maildir.MessageRow) int { return rowBytes },
+		Row: func(*index.MessageRow) int { return rowBytes },
 		Fit: func(text string, most int) (n, size int) {
 			for n < len(text) {
 				_, width := utf8.DecodeRuneInString(text[n:])
@@ -54,7 +55,7 @@ func TestInboxWithin(t *testing.T) {
 		send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: fmt.Sprint(i), Body: b})
 	}
 	reserved, left, pages := 0, len(bodies), 0
-	q := maildir.InboxQuery{Agent: "Bob", Bodies: true, Limit: 5, Room: room(1000, 10_000, &reserved)}
+	q := index.InboxQuery{Agent: "Bob", Bodies: true, Limit: 5, Room: room(1000, 10_000, &reserved)}
 	for more := true; more; pages++ {
 		page, err := p.Inbox(t.Context(), q, true, 0)
 		if err != nil || len(page.Messages) == 0 {
@@ -94,7 +95,7 @@ func TestSmallPagesReserveNothing(t *testing.T) {
 	}
 	for small, want := range map[int]int{800: 0, 799: 1} {
 		reserved := 0
-		page, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: "Bob", Bodies: true, Room: room(small, 10_000, &reserved)}, false, 0)
+		page, err := p.Inbox(t.Context(), index.InboxQuery{Agent: "Bob", Bodies: true, Room: room(small, 10_000, &reserved)}, false, 0)
 		if err != nil || len(page.Messages) != 2 || page.Next != 0 || reserved != want {
 			t.Errorf("in %d bytes: %d messages, next %d, %d reservations, %v", small, len(page.Messages), page.Next, reserved, err)
 		}
@@ -115,11 +116,11 @@ func TestPiecesOfABody(t *testing.T) {
 		"empty":           "",
 	} {
 		m := send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: name, Body: body})
-		read := func(offset int64, large int) (*maildir.MessageRow, error) {
+		read := func(offset int64, large int) (*index.MessageRow, error) {
 			reserved := 0
 			r := room(0, large+rowBytes, &reserved)
 			r.Offset = offset
-			page, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: "Bob", ID: m.ID, Bodies: true, Room: r}, false, 0)
+			page, err := p.Inbox(t.Context(), index.InboxQuery{Agent: "Bob", ID: m.ID, Bodies: true, Room: r}, false, 0)
 			if err != nil {
 				return nil, err
 			}
@@ -207,7 +208,7 @@ func TestThreadPages(t *testing.T) {
 		send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: fmt.Sprint(i), Body: b, ThreadID: "T"})
 	}
 	reserved, seen := 0, 0
-	q := maildir.ThreadQuery{Thread: "T", Bodies: true, Limit: 2, Room: room(1000, 5000, &reserved)}
+	q := index.ThreadQuery{Thread: "T", Bodies: true, Limit: 2, Room: room(1000, 5000, &reserved)}
 	for more := true; more; {
 		page, err := p.ThreadPage(t.Context(), q)
 		if err != nil || len(page.Messages) == 0 || len(page.Messages) > 2 {
@@ -224,7 +225,7 @@ func TestThreadPages(t *testing.T) {
 	if seen != len(bodies) {
 		t.Errorf("%d of %d messages", seen, len(bodies))
 	}
-	if _, err := p.ThreadPage(t.Context(), maildir.ThreadQuery{Thread: "none"}); !errors.Is(err, maildir.ErrNotFound) {
+	if _, err := p.ThreadPage(t.Context(), index.ThreadQuery{Thread: "none"}); !errors.Is(err, maildir.ErrNotFound) {
 		t.Errorf("no thread: %v", err)
 	}
 }

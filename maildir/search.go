@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"mailtree/maildir/index"
 	"mailtree/maildir/query"
 	"mailtree/maildir/refusal"
 )
@@ -19,7 +20,7 @@ type SearchRequest struct {
 
 // SearchPage is one page of hits.
 type SearchPage struct {
-	Hits   []Hit
+	Hits   []index.Hit
 	Next   string // "" at the end
 	Ranked int    // of a search by rank: how many of the newest matches were put into order; else 0
 	Note   error  // how the text was read where that may surprise; nil
@@ -52,7 +53,7 @@ func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, err
 	var unknown error
 	read.Expr, unknown = p.nameAgents(ctx, read.Expr)
 	limit := pageSize(r.Limit)
-	found, err := p.store.index.Search(ctx, SearchQuery{
+	found, err := p.store.index.Search(ctx, index.SearchQuery{
 		Query:   read,
 		Project: p.slug,
 		Rank:    r.Rank,
@@ -114,7 +115,7 @@ func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, err
 
 // threadNote says that the thread of a filter is none; nil where it is one.
 func (p *Project) threadNote(ctx context.Context, thread string) (note, err error) {
-	_, err = p.ThreadPage(ctx, ThreadQuery{Thread: thread, Limit: 1})
+	_, err = p.ThreadPage(ctx, index.ThreadQuery{Thread: thread, Limit: 1})
 	var e *Error
 	if errors.As(err, &e) && e.What == refusal.UnknownThread {
 		said := *e
@@ -126,9 +127,9 @@ func (p *Project) threadNote(ctx context.Context, thread string) (note, err erro
 
 // AddBodies reads the bodies of the hits, as far as there is room for them: the page ends before
 // the first hit that does not fit. Errors: those of Room.Reserve.
-func (p *Project) AddBodies(ctx context.Context, page *SearchPage, room *Room) error {
+func (p *Project) AddBodies(ctx context.Context, page *SearchPage, room *index.Room) error {
 	n := 0
-	err := room.attempt(ctx, func() error {
+	err := room.Attempt(ctx, func() error {
 		for n = 0; n < len(page.Hits); n++ {
 			m := &page.Hits[n].MessageRow
 			ok, err := room.Take(m, func(offset, size int64) (string, error) { return p.store.index.Body(ctx, p.slug, m.ID, offset, size) })

@@ -400,7 +400,7 @@ func (p *Project) planMessage(g *writer.Group, tx *writer.Tx, m *format.Message,
 		tx.Writes = append(tx.Writes, w)
 	}
 	add(format.CanonicalPath(m.ID, m.Created), plain)
-	if m.From != Postmaster { // which is no agent, and has no folder
+	if m.From != format.Postmaster { // which is no agent, and has no folder
 		add(format.OutboxPath(m.From, m.ID, m.Created), full)
 	}
 	for _, n := range slices.Concat(m.To, m.CC) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 	"mailtree/maildir/session"
 )
 
@@ -183,7 +184,7 @@ func (p *Project) TellSession(ctx context.Context, k SessionKey) (n session.News
 	if err != nil || row == nil || row.Unread == 0 {
 		return n, err
 	}
-	page, err := p.page(ctx, InboxQuery{Project: p.slug, Agent: s.Agent, UnreadOnly: true, Limit: session.Most})
+	page, err := p.page(ctx, index.InboxQuery{Project: p.slug, Agent: s.Agent, UnreadOnly: true, Limit: session.Most})
 	if err != nil {
 		return n, err
 	}

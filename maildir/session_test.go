@@ -11,6 +11,7 @@ import (
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 )
 
 // TestSessionsAtOnce: sessions that begin at once in one folder are as many agents, and of hooks
@@ -74,7 +75,7 @@ func TestSessionsAtOnce(t *testing.T) {
 	for _, n := range told {
 		sum += n
 	}
-	page, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: agents[1], ID: sent.ID}, false, 0)
+	page, err := p.Inbox(t.Context(), index.InboxQuery{Agent: agents[1], ID: sent.ID}, false, 0)
 	if err != nil || len(page.Messages) != 1 || len(page.Messages[0].Receipts) != 1 {
 		t.Fatalf("%v, %v", page, err)
 	}

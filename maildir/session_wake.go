@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"mailtree/maildir/index"
 	"mailtree/maildir/session"
 )
 
@@ -141,7 +142,7 @@ func (p *Project) unreadOf(ctx context.Context, agent string) (unread []session.
 	if err != nil || row == nil || row.Unread == 0 {
 		return nil, err
 	}
-	page, err := p.page(ctx, InboxQuery{Project: p.slug, Agent: agent, UnreadOnly: true, Limit: session.Most})
+	page, err := p.page(ctx, index.InboxQuery{Project: p.slug, Agent: agent, UnreadOnly: true, Limit: session.Most})
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +152,7 @@ func (p *Project) unreadOf(ctx context.Context, agent string) (unread []session.
 	return unread, nil
 }
 
-func unreadFrom(d *Delivery) session.Unread {
+func unreadFrom(d *index.Delivery) session.Unread {
 	return session.Unread{ID: d.ID, From: d.From, Thread: d.ThreadID, Created: d.Created}
 }
 

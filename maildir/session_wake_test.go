@@ -12,6 +12,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/index"
 	"mailtree/maildir/session"
 )
 
@@ -228,7 +229,7 @@ func TestSleepers(t *testing.T) {
 	if got := sleepers(); got != nil || unwoken() != 1 {
 		t.Errorf("after its end: %v, %d reported", got, unwoken())
 	}
-	if _, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: "Bob"}, true, 0); err != nil || unwoken() != 0 {
+	if _, err := p.Inbox(t.Context(), index.InboxQuery{Agent: "Bob"}, true, 0); err != nil || unwoken() != 0 {
 		t.Errorf("after it was read: %d reported, %v", unwoken(), err)
 	}
 }

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 	"mailtree/maildir/query"
 )
 
@@ -55,8 +55,8 @@ func (p *Project) Since(ctx context.Context, since time.Time) (*News, error) {
 
 // messagesSince lists the newest messages after a moment, at most that many, and whether there are
 // more.
-func (p *Project) messagesSince(ctx context.Context, since time.Time, most int) (hits []Hit, more bool, err error) {
-	found, err := p.store.index.Search(ctx, SearchQuery{
+func (p *Project) messagesSince(ctx context.Context, since time.Time, most int) (hits []index.Hit, more bool, err error) {
+	found, err := p.store.index.Search(ctx, index.SearchQuery{
 		Query:   query.Query{After: since},
 		Project: p.slug,
 		Limit:   most + 1,
@@ -69,7 +69,7 @@ func (p *Project) editsSince(ctx context.Context, since time.Time) (n int, err e
 	changes, err := p.NewestChanges(ctx, editsRead)
 	for i := range changes {
 		c := &changes[i]
-		if c.Kind == format.KindCanonical && c.Op == Changed && c.At.After(since) {
+		if c.Kind == format.KindCanonical && c.Op == index.Changed && c.At.After(since) {
 			n++
 		}
 	}
@@ -79,10 +79,10 @@ func (p *Project) editsSince(ctx context.Context, since time.Time) (n int, err e
 // Day is what happened in a project since a moment.
 type Day struct {
 	Since    time.Time
-	Messages []MessageRow // newest first, without bodies, at most maxDay
-	More     bool         // there were more messages
-	Agents   []AgentRow   // who did something, the last one first
-	Claims   []claim.Row  // that were made and hold still, by creation
+	Messages []index.MessageRow // newest first, without bodies, at most maxDay
+	More     bool               // there were more messages
+	Agents   []index.AgentRow   // who did something, the last one first
+	Claims   []claim.Row        // that were made and hold still, by creation
 }
 
 // maxDay is how many messages of a day are told.
@@ -108,7 +108,7 @@ func (p *Project) Today(ctx context.Context, since time.Time) (*Day, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(d.Agents, func(a, b AgentRow) int {
+	slices.SortFunc(d.Agents, func(a, b index.AgentRow) int {
 		return cmp.Or(b.LastActive.Compare(a.LastActive), cmp.Compare(a.Name, b.Name))
 	})
 	const all = false
@@ -121,12 +121,6 @@ func (p *Project) Today(ctx context.Context, since time.Time) (*Day, error) {
 	return d, err
 }
 
-// IsQuestion reports whether a message asks for an answer: its subject ends with a question mark.
-func (m *MessageRow) IsQuestion() bool {
-	subject := strings.TrimSpace(m.Subject)
-	return strings.HasSuffix(subject, "?") || strings.HasSuffix(subject, "？")
-}
-
 const (
 	questionsRead = 50 // of the newest messages of an inbox, in which questions are looked for
 	askedFor      = 14 * 24 * time.Hour
@@ -135,9 +129,9 @@ const (
 // Questions lists what an agent was asked, has read, and has not answered: the newest messages of
 // its inbox that are to it and a question, after which it has written nothing in their threads. What
 // is acknowledged or archived is none, nor what is older than two weeks.
-func (p *Project) Questions(ctx context.Context, agent string) (open []Delivery, err error) {
+func (p *Project) Questions(ctx context.Context, agent string) (open []index.Delivery, err error) {
 	since := p.store.cfg.Now().Add(-askedFor)
-	page, err := p.page(ctx, InboxQuery{
+	page, err := p.page(ctx, index.InboxQuery{
 		Project: p.slug,
 		Agent:   agent,
 		Since:   since,
@@ -151,7 +145,7 @@ func (p *Project) Questions(ctx context.Context, agent string) (open []Delivery,
 		if d.Kind != "to" || !d.Read || d.Acked || !d.IsQuestion() || d.From == agent {
 			continue
 		}
-		answers, err := p.store.index.Search(ctx, SearchQuery{
+		answers, err := p.store.index.Search(ctx, index.SearchQuery{
 			Query: query.Query{
 				Expr:   query.Filter{Key: query.From, Value: agent},
 				Thread: cmp.Or(d.ThreadID, d.ID),

@@ -24,6 +24,7 @@ import (
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
 	"mailtree/maildir/hook"
+	"mailtree/maildir/index"
 	"mailtree/maildir/keys"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/repo"
@@ -40,7 +41,7 @@ type Config struct {
 	// OpenIndex opens the index once the lock is held and no tree has leftovers of a crash. It may
 	// fill a new index from the trees (by slug) at once; Open reconciles it in any case. The caller
 	// closes it after Close.
-	OpenIndex func(ctx context.Context, trees map[string]*tree.Tree) (Index, error)
+	OpenIndex func(ctx context.Context, trees map[string]*tree.Tree) (index.Index, error)
 	// OpenHistory opens the audit of a project's tree, making the repository where there is none.
 	OpenHistory func(p *Project) (history.Log, error)
 
@@ -74,7 +75,7 @@ type Config struct {
 type Store struct {
 	cfg       Config
 	lock      *storedir.Lock
-	index     Index
+	index     index.Index
 	key       ed25519.PrivateKey // of the seals
 	keys      *keys.Ring
 	token     string
@@ -277,7 +278,7 @@ func (s *Store) Domain() address.Domain { return address.Domain(s.cfg.Domain) }
 func (s *Store) Token() string { return s.token }
 
 // Stats counts what the index holds.
-func (s *Store) Stats(ctx context.Context) (Stats, error) { return s.index.Stats(ctx) }
+func (s *Store) Stats(ctx context.Context) (index.Stats, error) { return s.index.Stats(ctx) }
 
 // CountProblems counts the files of the project that are not valid.
 func (p *Project) CountProblems(ctx context.Context) (int, error) {

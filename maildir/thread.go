@@ -3,17 +3,18 @@ package maildir
 import (
 	"context"
 
+	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 )
 
 // Message reads one message. Errors: ErrNotFound.
-func (p *Project) Message(ctx context.Context, id string) (*MessageRow, error) {
+func (p *Project) Message(ctx context.Context, id string) (*index.MessageRow, error) {
 	return p.MessageWithin(ctx, id, nil)
 }
 
 // MessageWithin reads one message, with its receipts and as much of its body as there is room for.
 // Errors: ErrNotFound; ErrInvalid for the room's Offset; those of Room.Reserve.
-func (p *Project) MessageWithin(ctx context.Context, id string, room *Room) (*MessageRow, error) {
+func (p *Project) MessageWithin(ctx context.Context, id string, room *index.Room) (*index.MessageRow, error) {
 	id = p.store.Domain().IDNamed(id)
 	head, err := p.MessageHead(ctx, id)
 	const forSender = false
@@ -23,8 +24,8 @@ func (p *Project) MessageWithin(ctx context.Context, id string, room *Room) (*Me
 	if err != nil {
 		return nil, err
 	}
-	var m MessageRow
-	err = room.attempt(ctx, func() error {
+	var m index.MessageRow
+	err = room.Attempt(ctx, func() error {
 		m = *head
 		_, err := room.Take(&m, func(offset, n int64) (string, error) { return p.store.index.Body(ctx, p.slug, id, offset, n) })
 		return err
@@ -33,19 +34,19 @@ func (p *Project) MessageWithin(ctx context.Context, id string, room *Room) (*Me
 }
 
 // MessageHead returns a message without its body and receipts. Errors: ErrNotFound.
-func (p *Project) MessageHead(ctx context.Context, id string) (*MessageRow, error) {
+func (p *Project) MessageHead(ctx context.Context, id string) (*index.MessageRow, error) {
 	return p.headNamed(ctx, refusal.Message, id)
 }
 
 // messageHead reads the message that a reply answers, without its body. Errors: ErrNotFound.
-func (p *Project) messageHead(ctx context.Context, id string) (*MessageRow, error) {
+func (p *Project) messageHead(ctx context.Context, id string) (*index.MessageRow, error) {
 	return p.headNamed(ctx, refusal.InReplyTo, id)
 }
 
 // headNamed reads the message that a field names, without its body. Errors: ErrNotFound.
-func (p *Project) headNamed(ctx context.Context, field refusal.Field, id string) (*MessageRow, error) {
+func (p *Project) headNamed(ctx context.Context, field refusal.Field, id string) (*index.MessageRow, error) {
 	id = p.store.Domain().IDNamed(id)
-	m, err := p.store.index.Message(ctx, p.slug, id, WithoutBody, nil)
+	m, err := p.store.index.Message(ctx, p.slug, id, index.WithoutBody, nil)
 	if err == nil && m == nil {
 		err = p.noMessage(ctx, field, id)
 	}
@@ -55,10 +56,10 @@ func (p *Project) headNamed(ctx context.Context, field refusal.Field, id string)
 // ThreadPage is one page of a thread.
 type ThreadPage struct {
 	Thread   string
-	Messages []MessageRow
-	Own      map[string]*Delivery // by message: the copies of ThreadQuery.Agent, without bodies
-	Next     int64                // cursor of the next page, 0 at the end
-	Note     *Error               // where the query names a message in the thread; nil otherwise. It is no error
+	Messages []index.MessageRow
+	Own      map[string]*index.Delivery // by message: the copies of ThreadQuery.Agent, without bodies
+	Next     int64                      // cursor of the next page, 0 at the end
+	Note     *Error                     // where the query names a message in the thread; nil otherwise. It is no error
 }
 
 // threadPage is the size of a page, in messages.
@@ -67,7 +68,7 @@ const threadPage = 1000
 // ThreadPage lists a thread oldest first: every message with that thread_id, and the message whose
 // id it is. It ends with the room, and with Limit (default and most: 1,000). Errors: ErrNotFound;
 // those of Room.Reserve. See docs/tools.md, "Reading".
-func (p *Project) ThreadPage(ctx context.Context, q ThreadQuery) (*ThreadPage, error) {
+func (p *Project) ThreadPage(ctx context.Context, q index.ThreadQuery) (*ThreadPage, error) {
 	limit := threadPage
 	if q.Limit > 0 {
 		limit = min(q.Limit, threadPage)
@@ -77,7 +78,7 @@ func (p *Project) ThreadPage(ctx context.Context, q ThreadQuery) (*ThreadPage, e
 		return nil, err
 	}
 	if q.Newest {
-		heads, err := p.store.index.Thread(ctx, ThreadQuery{Project: p.slug, Thread: thread})
+		heads, err := p.store.index.Thread(ctx, index.ThreadQuery{Project: p.slug, Thread: thread})
 		if err != nil {
 			return nil, err
 		}
@@ -87,7 +88,7 @@ func (p *Project) ThreadPage(ctx context.Context, q ThreadQuery) (*ThreadPage, e
 	}
 	q.Project, q.Thread, q.Limit = p.slug, thread, limit+1
 	page := &ThreadPage{Thread: thread, Note: note}
-	err = q.Room.attempt(ctx, func() (err error) {
+	err = q.Room.Attempt(ctx, func() (err error) {
 		page.Messages, err = p.store.index.Thread(ctx, q)
 		return err
 	})
@@ -97,7 +98,7 @@ func (p *Project) ThreadPage(ctx context.Context, q ThreadQuery) (*ThreadPage, e
 	if err != nil {
 		return nil, err
 	}
-	if more := len(page.Messages) > limit; more || q.Room.more() {
+	if more := len(page.Messages) > limit; more || q.Room.More() {
 		page.Messages = page.Messages[:min(limit, len(page.Messages))]
 		page.Next = page.Messages[len(page.Messages)-1].Cursor
 	}
@@ -106,7 +107,7 @@ func (p *Project) ThreadPage(ctx context.Context, q ThreadQuery) (*ThreadPage, e
 
 // addHolders adds to a page the receipts of its messages, for anybody, and one agent's copies, where
 // the query wants them.
-func (p *Project) addHolders(ctx context.Context, page *ThreadPage, q *ThreadQuery) error {
+func (p *Project) addHolders(ctx context.Context, page *ThreadPage, q *index.ThreadQuery) error {
 	ids := make([]string, len(page.Messages))
 	for i := range page.Messages {
 		ids[i] = page.Messages[i].ID
@@ -125,7 +126,7 @@ func (p *Project) addHolders(ctx context.Context, page *ThreadPage, q *ThreadQue
 		return nil
 	}
 	own, err := p.store.index.Deliveries(ctx, p.slug, q.Agent, ids)
-	page.Own = make(map[string]*Delivery, len(own))
+	page.Own = make(map[string]*index.Delivery, len(own))
 	for i := range own {
 		page.Own[own[i].ID] = &own[i]
 	}
@@ -136,11 +137,11 @@ func (p *Project) addHolders(ctx context.Context, page *ThreadPage, q *ThreadQue
 // note then says; nil otherwise. A message whose own id names a thread is that thread.
 func (p *Project) threadNamed(ctx context.Context, name string) (thread string, note *Error, err error) {
 	id := p.store.Domain().IDNamed(name)
-	m, err := p.store.index.Message(ctx, p.slug, id, WithoutBody, nil)
+	m, err := p.store.index.Message(ctx, p.slug, id, index.WithoutBody, nil)
 	if err != nil || m == nil || m.ThreadID == name {
 		return name, nil, err
 	}
-	rows, err := p.store.index.Thread(ctx, ThreadQuery{Project: p.slug, Thread: id, Limit: 2})
+	rows, err := p.store.index.Thread(ctx, index.ThreadQuery{Project: p.slug, Thread: id, Limit: 2})
 	if err != nil || m.ThreadID == "" || len(rows) > 1 {
 		return id, nil, err
 	}
@@ -154,8 +155,8 @@ func (p *Project) threadNamed(ctx context.Context, name string) (thread string, 
 
 // Thread lists a whole thread, as ThreadPage does. Errors: ErrNotFound.
 // See docs/tools.md, "Reading".
-func (p *Project) Thread(ctx context.Context, id string, bodies bool) ([]MessageRow, error) {
-	rows, err := p.store.index.Thread(ctx, ThreadQuery{Project: p.slug, Thread: id, Bodies: bodies})
+func (p *Project) Thread(ctx context.Context, id string, bodies bool) ([]index.MessageRow, error) {
+	rows, err := p.store.index.Thread(ctx, index.ThreadQuery{Project: p.slug, Thread: id, Bodies: bodies})
 	if err == nil && len(rows) == 0 {
 		err = p.noThread(ctx, id)
 	}

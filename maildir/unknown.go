@@ -8,6 +8,7 @@ import (
 
 	"mailtree/maildir/clock"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 )
 
@@ -147,7 +148,7 @@ func (p *Project) noMessage(ctx context.Context, field refusal.Field, id string)
 	if err := p.needRead(); err != nil {
 		return err
 	}
-	rows, err := p.store.index.Thread(ctx, ThreadQuery{Project: p.slug, Thread: id, Limit: 1})
+	rows, err := p.store.index.Thread(ctx, index.ThreadQuery{Project: p.slug, Thread: id, Limit: 1})
 	if err != nil {
 		return err
 	}
@@ -185,7 +186,7 @@ func (p *Project) missing(ctx context.Context, kind format.Kind, e *Error) error
 	name := e.Name
 	if within := clock.FindID(name); within != "" && kind == format.KindCanonical && within != name {
 		name = within
-		m, err := p.store.index.Message(ctx, p.slug, within, WithoutBody, nil)
+		m, err := p.store.index.Message(ctx, p.slug, within, index.WithoutBody, nil)
 		if err != nil {
 			return err
 		}
@@ -231,7 +232,7 @@ func (p *Project) noDelivery(ctx context.Context, agent, id string) error {
 	if err := p.needRead(); err != nil {
 		return err
 	}
-	m, err := p.store.index.Message(ctx, p.slug, id, WithoutBody, nil)
+	m, err := p.store.index.Message(ctx, p.slug, id, index.WithoutBody, nil)
 	if err != nil {
 		return err
 	}
@@ -256,7 +257,7 @@ func (p *Project) noDelivery(ctx context.Context, agent, id string) error {
 }
 
 // sayReceipts says what the recipients of a message have done with it, the first of them.
-func sayReceipts(receipts []Receipt) string {
+func sayReceipts(receipts []index.Receipt) string {
 	var said []string
 	for i, r := range receipts {
 		switch {

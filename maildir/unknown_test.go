@@ -12,6 +12,7 @@ import (
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 )
 
 // TestUnknownOfMany: of more agents than anybody reads, a refusal names the nearest alone; of all of
@@ -63,7 +64,7 @@ func TestThreadOfReply(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := maildir.ThreadQuery{Thread: "<" + reply.ID + "@mailtree.local>", Limit: 1}
+	q := index.ThreadQuery{Thread: "<" + reply.ID + "@mailtree.local>", Limit: 1}
 	for _, want := range []string{first.ID, reply.ID} {
 		page, err := p.ThreadPage(t.Context(), q)
 		if err != nil || page.Thread != first.ID || page.Note == nil || len(page.Messages) != 1 || page.Messages[0].ID != want {
@@ -72,7 +73,7 @@ func TestThreadOfReply(t *testing.T) {
 		q.After = page.Next
 	}
 	send(t, p, maildir.Draft{From: "Ann", To: []string{"Bob"}, Body: "b", ThreadID: reply.ID})
-	page, err := p.ThreadPage(t.Context(), maildir.ThreadQuery{Thread: reply.ID})
+	page, err := p.ThreadPage(t.Context(), index.ThreadQuery{Thread: reply.ID})
 	if err != nil || page.Thread != reply.ID || page.Note != nil || len(page.Messages) != 2 {
 		t.Errorf("%+v, %v, want the thread of its own", page, err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/index"
 )
 
 // TestUnwokenNever: an agent that never was a session is named once its mail lies and it was not here
@@ -40,7 +41,7 @@ func TestUnwokenNever(t *testing.T) {
 	if all := named(); len(all) != 1 || !strings.HasPrefix(all[0], want) {
 		t.Errorf("after 16 minutes: %s, want %s", all, want)
 	}
-	if _, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: "Bob"}, false, 0); err != nil {
+	if _, err := p.Inbox(t.Context(), index.InboxQuery{Agent: "Bob"}, false, 0); err != nil {
 		t.Fatal(err)
 	}
 	if all := named(); len(all) > 0 {

@@ -19,6 +19,7 @@ import (
 	"mailtree/fixtures/waits"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 )
 
 func TestMain(m *testing.M) {
@@ -63,7 +64,7 @@ func send(t testing.TB, p *maildir.Project, d maildir.Draft) *maildir.Sent {
 
 func inbox(t testing.TB, p *maildir.Project, agent string) *maildir.InboxPage {
 	t.Helper()
-	page, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: agent, Bodies: true, Limit: 200}, false, 0)
+	page, err := p.Inbox(t.Context(), index.InboxQuery{Agent: agent, Bodies: true, Limit: 200}, false, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package maildir
 
 import (
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 	"mailtree/maildir/keys"
 )
 
@@ -13,7 +14,7 @@ func (s *Store) Verified(m *format.Message) (keys.Voucher, bool) { return s.keys
 // VerifiedIn is Verified for a message of the index: one that this store's own server sealed for
 // another project is not verified where somebody has put it, nor one in an inbox that it was not
 // sent to. Of what is not verified the voucher is the zero one, which says that nobody vouches.
-func (s *Store) VerifiedIn(m *MessageRow) (keys.Voucher, bool) {
+func (s *Store) VerifiedIn(m *index.MessageRow) (keys.Voucher, bool) {
 	v, ok := s.Verified(&m.Message)
 	if p := s.known(m.Project); !ok || m.Astray || v.Machine == "" && p != nil && m.Message.Project != p.name() {
 		return keys.Voucher{}, false

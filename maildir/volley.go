@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"mailtree/maildir/index"
 	"mailtree/maildir/session"
 )
 
@@ -30,7 +31,7 @@ func (p *Project) volley(ctx context.Context, agent string, unread []session.Unr
 			return 0, nil
 		}
 	}
-	rows, err := p.store.index.Thread(ctx, ThreadQuery{
+	rows, err := p.store.index.Thread(ctx, index.ThreadQuery{
 		Project: p.slug,
 		Thread:  thread,
 		Since:   p.store.cfg.Now().Add(-volleyTime),

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 )
 
 // Happening is one thing that happened in a project, as people follow it.
@@ -84,7 +85,7 @@ func (s *Store) Watch(ctx context.Context, of *Project, after int64, told func(*
 }
 
 // happening is what a change of a file means to people; nil for what only repeats another change.
-func (p *Project) happening(ctx context.Context, c Change) (*Happening, error) {
+func (p *Project) happening(ctx context.Context, c index.Change) (*Happening, error) {
 	h := &Happening{
 		Project: p.slug,
 		Seq:     c.Seq,
@@ -94,7 +95,7 @@ func (p *Project) happening(ctx context.Context, c Change) (*Happening, error) {
 		Thread:  c.Thread,
 	}
 	switch {
-	case c.Kind == format.KindCanonical && c.Op == Added:
+	case c.Kind == format.KindCanonical && c.Op == index.Added:
 		m, err := p.messageHead(ctx, c.ID)
 		if errors.Is(err, ErrNotFound) { // it is gone again
 			return nil, nil
@@ -105,11 +106,11 @@ func (p *Project) happening(ctx context.Context, c Change) (*Happening, error) {
 		h.What, h.Agent, h.Text = HappenedMail, m.From, "to "+strings.Join(slices.Concat(m.To, m.CC), ", ")+": "+m.Subject
 	case c.Kind == format.KindCanonical:
 		h.What, h.Agent, h.Text = HappenedEdit, "", c.Path+" was "+c.Op
-	case c.Kind == format.KindRead && c.Op == Added:
+	case c.Kind == format.KindRead && c.Op == index.Added:
 		h.What = HappenedRead
-	case c.Kind == format.KindAck && c.Op == Added:
+	case c.Kind == format.KindAck && c.Op == index.Added:
 		h.What = HappenedAck
-	case c.Kind == format.KindProfile && c.Op == Added:
+	case c.Kind == format.KindProfile && c.Op == index.Added:
 		h.What = HappenedRegister
 	case c.Kind == format.KindStatus, c.Kind == format.KindClaim, c.Kind == format.KindReleased:
 		return p.happeningOf(ctx, c, h)
@@ -120,7 +121,7 @@ func (p *Project) happening(ctx context.Context, c Change) (*Happening, error) {
 }
 
 // happeningOf fills in what is told of a status, or of a claim as it is now.
-func (p *Project) happeningOf(ctx context.Context, c Change, h *Happening) (*Happening, error) {
+func (p *Project) happeningOf(ctx context.Context, c index.Change, h *Happening) (*Happening, error) {
 	if c.Kind == format.KindStatus {
 		row, err := p.store.index.Agent(ctx, p.slug, c.Agent)
 		if row != nil {
@@ -141,7 +142,7 @@ func (p *Project) happeningOf(ctx context.Context, c Change, h *Happening) (*Hap
 	if len(rows) > 0 {
 		h.Agent, h.Text = rows[0].Agent, rows[0].Pattern
 	}
-	if c.Kind == format.KindReleased && c.Op == Removed {
+	if c.Kind == format.KindReleased && c.Op == index.Removed {
 		if len(rows) > 0 && rows[0].Created.Add(reclaimed).Before(c.At) { // it holds again
 			return h, nil
 		}
@@ -161,7 +162,7 @@ const reclaimed = 2 * time.Second
 
 // isGap reports whether the feed may have lost changes between a mark and what it has after it.
 // Marks count up by one within an index, and a new index begins far above.
-func (s *Store) isGap(ctx context.Context, after int64, changes []Change) (bool, error) {
+func (s *Store) isGap(ctx context.Context, after int64, changes []index.Change) (bool, error) {
 	if after == 0 { // of a feed that was empty
 		return false, nil
 	}

@@ -6,14 +6,12 @@ import (
 	"sync"
 	"time"
 
+	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
 )
 
 // Op is one operation as the audit tells it.
 type Op = writer.Op
-
-// Written is what an operation made of one of its paths.
-type Written = writer.Written
 
 // Through says that the operations of ctx come through a door, one of format.Door…, for the history.
 func Through(ctx context.Context, door string) context.Context { return writer.Through(ctx, door) }
@@ -51,7 +49,7 @@ func (p *Project) run(ctx context.Context) {
 type owner struct{ *Project }
 
 // Ingest brings the index level with the files of a group. See writer.Owner.
-func (o owner) Ingest(ctx context.Context, paths []string, written map[string]writer.Written) error {
+func (o owner) Ingest(ctx context.Context, paths []string, written map[string]tree.Written) error {
 	in, err := o.store.index.IngestWritten(ctx, o.slug, paths, written)
 	if err != nil {
 		return err

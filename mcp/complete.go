@@ -7,6 +7,7 @@ import (
 
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 )
 
 // CompleteAsk is the body of POST /mailtree/complete: what a person has begun to type.
@@ -84,7 +85,7 @@ func claimedBy(ctx context.Context, p *maildir.Project, ask *CompleteAsk) (words
 
 // newestOf are the newest messages of the person that begin so, as short as a person types them.
 func newestOf(ctx context.Context, p *maildir.Project, ask *CompleteAsk) (words []Completion) {
-	q := maildir.InboxQuery{Agent: ask.Person, Limit: maxCompletions, Peek: true}
+	q := index.InboxQuery{Agent: ask.Person, Limit: maxCompletions, Peek: true}
 	const markRead, wait = false, 0
 	page, err := p.Inbox(ctx, q, markRead, wait)
 	if err != nil { // the person is no agent here yet

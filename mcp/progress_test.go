@@ -12,6 +12,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/index"
 	"mailtree/mcp/protocol"
 	"mailtree/mcp/tool"
 )
@@ -94,7 +95,7 @@ func TestProgress(t *testing.T) {
 			t.Errorf("%s: after the answer %q", name, data)
 		}
 		await(t, func() bool { return s.streams.used.Load() == 0 })
-		if _, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: "Ann"}, true, 0); err != nil {
+		if _, err := p.Inbox(t.Context(), index.InboxQuery{Agent: "Ann"}, true, 0); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/microcosm-cc/bluemonday"
 
-	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 	"mailtree/maildir/markdown"
 )
 
@@ -33,7 +33,7 @@ func cleaner() *bluemonday.Policy {
 }
 
 // bodyHTML is a body as HTML; "" where it is to be shown as it is written.
-func bodyHTML(m *maildir.MessageRow) template.HTML {
+func bodyHTML(m *index.MessageRow) template.HTML {
 	if m.MediaType == format.PlainText {
 		return ""
 	}

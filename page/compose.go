@@ -8,19 +8,20 @@ import (
 
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 )
 
 // draftShown is what the form for a message begins with.
 type draftShown struct {
 	*view
-	ReplyTo    *maildir.MessageRow // what it answers; nil for a new message
+	ReplyTo    *index.MessageRow // what it answers; nil for a new message
 	To, CC     string
 	Subject    string
 	Body       string
 	Importance string
 	Ack        bool
 	Refused    string // why it was not sent; "" before somebody has tried
-	Agents     []maildir.AgentRow
+	Agents     []index.AgentRow
 }
 
 // ThreadID is the thread that the answer goes to.

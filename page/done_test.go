@@ -12,6 +12,7 @@ import (
 	"mailtree/maildir"
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
+	"mailtree/maildir/index"
 	"mailtree/maildir/session"
 	"mailtree/page"
 )
@@ -53,7 +54,7 @@ func TestUndo(t *testing.T) {
 
 	text := b.press(s.base+"/compose", s.base+"/send", "to", "Bob", "subject", "Plan", "body", "b")
 	contains(t, text, "Sent.", "Undo</button>")
-	inbox, err := s.p.Inbox(t.Context(), maildir.InboxQuery{Agent: "Bob"}, true, 0)
+	inbox, err := s.p.Inbox(t.Context(), index.InboxQuery{Agent: "Bob"}, true, 0)
 	if err != nil || len(inbox.Messages) != 1 {
 		t.Fatalf("Bob has %+v, %v", inbox, err)
 	}
@@ -190,12 +191,12 @@ func TestNudge(t *testing.T) {
 // message as read, too; so is a reading alone.
 func TestActivityMarks(t *testing.T) {
 	s := open(t, page.Config{})
-	for subject, do := range map[string]func(context.Context, string, string) (*maildir.Delivery, error){
+	for subject, do := range map[string]func(context.Context, string, string) (*index.Delivery, error){
 		"acked": s.p.Acknowledge, "put away": s.p.Archive, "seen": nil,
 	} {
 		sent := s.send(maildir.Draft{From: "Ann", To: []string{"Bob"}, Subject: subject, Body: "b"})
 		if do == nil {
-			do = func(ctx context.Context, agent, id string) (*maildir.Delivery, error) {
+			do = func(ctx context.Context, agent, id string) (*index.Delivery, error) {
 				return s.p.SetRead(ctx, agent, id, true)
 			}
 		}

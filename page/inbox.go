@@ -6,11 +6,12 @@ import (
 	"strconv"
 
 	"mailtree/maildir"
+	"mailtree/maildir/index"
 )
 
 // myInbox is a page of the person's inbox, empty where they have written nothing yet: then they are
 // no agent of the project.
-func (v *view) myInbox(q maildir.InboxQuery) (*maildir.InboxPage, error) {
+func (v *view) myInbox(q index.InboxQuery) (*maildir.InboxPage, error) {
 	const leaveUnread = false
 	q.Agent, q.Peek = v.Me, true
 	page, err := v.p.Inbox(v.ctx(), q, leaveUnread, 0)
@@ -43,7 +44,7 @@ func (h *Page) inbox(v *view) error {
 	before, _ := strconv.ParseInt(v.asked("before"), 10, 64)
 	shown := inboxShown{Which: v.asked("all")}
 	var err error
-	shown.InboxPage, err = v.myInbox(maildir.InboxQuery{
+	shown.InboxPage, err = v.myInbox(index.InboxQuery{
 		UnreadOnly: shown.Which == "",
 		Archived:   shown.Which == withArchived,
 		Before:     before,
@@ -59,12 +60,12 @@ func (h *Page) inbox(v *view) error {
 }
 
 // linkTo is where a message is read: in its thread.
-func (v *view) linkTo(m *maildir.MessageRow) string {
+func (v *view) linkTo(m *index.MessageRow) string {
 	return v.at("thread", cmp.Or(m.ThreadID, m.ID)) + "#" + m.ID
 }
 
 // LinkTo is linkTo for templates.
-func (v *view) LinkTo(m maildir.MessageRow) string { return v.linkTo(&m) }
+func (v *view) LinkTo(m index.MessageRow) string { return v.linkTo(&m) }
 
 // projects lists the projects, or shows the only one.
 func (h *Page) projects(v *view) error {

@@ -9,6 +9,7 @@ import (
 	"mailtree/maildir"
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 )
 
 // searchShown is a page of what a search found.
@@ -16,7 +17,7 @@ type searchShown struct {
 	Query  string
 	Ranked bool // by relevance, not the newest first
 	Among  int  // how many of the newest that match were put into that order
-	Hits   []maildir.Hit
+	Hits   []index.Hit
 	Next   string
 	Note   string
 }
@@ -48,7 +49,7 @@ func (h *Page) search(v *view) error {
 
 // threadRow is a thread by its newest message.
 type threadRow struct {
-	maildir.MessageRow
+	index.MessageRow
 	More int // further messages of it among those that were looked at
 }
 
@@ -113,14 +114,14 @@ const activityRead = 1000
 
 // told are the changes that tell of an operation, in words.
 var told = map[format.Kind]map[string]string{
-	format.KindCanonical: {maildir.Added: "wrote", maildir.Changed: "changed", maildir.Removed: "removed"},
-	format.KindRead:      {maildir.Added: "read"},
-	format.KindAck:       {maildir.Added: "acknowledged"},
-	format.KindArchived:  {maildir.Added: "archived"},
-	format.KindClaim:     {maildir.Added: "claimed", maildir.Changed: "renewed a claim"},
-	format.KindReleased:  {maildir.Added: "released"},
-	format.KindProfile:   {maildir.Added: "came"},
-	format.KindStatus:    {maildir.Added: "set its status", maildir.Changed: "set its status"},
+	format.KindCanonical: {index.Added: "wrote", index.Changed: "changed", index.Removed: "removed"},
+	format.KindRead:      {index.Added: "read"},
+	format.KindAck:       {index.Added: "acknowledged"},
+	format.KindArchived:  {index.Added: "archived"},
+	format.KindClaim:     {index.Added: "claimed", index.Changed: "renewed a claim"},
+	format.KindReleased:  {index.Added: "released"},
+	format.KindProfile:   {index.Added: "came"},
+	format.KindStatus:    {index.Added: "set its status", index.Changed: "set its status"},
 }
 
 // activity shows the newest operations of the project.
@@ -152,7 +153,7 @@ func (h *Page) activity(v *view) error {
 		if c.Kind == format.KindRead && more[markOf(c)] {
 			continue
 		}
-		if c.Kind == format.KindCanonical && c.Op != maildir.Added {
+		if c.Kind == format.KindCanonical && c.Op != index.Added {
 			c.Agent = "" // the feed knows whose message it is, and its history who has changed it
 		}
 		if c.Kind == format.KindReleased {
@@ -193,14 +194,14 @@ type mark struct {
 	at        int64
 }
 
-func markOf(c *maildir.Change) mark { return mark{c.ID, c.Agent, c.At.UnixMicro()} }
+func markOf(c *index.Change) mark { return mark{c.ID, c.Agent, c.At.UnixMicro()} }
 
 // readWith are the acknowledgements and the puttings away: each has marked its message as read, too,
 // and is one operation.
-func readWith(changes []maildir.Change) map[mark]bool {
+func readWith(changes []index.Change) map[mark]bool {
 	all := map[mark]bool{}
 	for i := range changes {
-		if c := &changes[i]; c.Op == maildir.Added && (c.Kind == format.KindAck || c.Kind == format.KindArchived) {
+		if c := &changes[i]; c.Op == index.Added && (c.Kind == format.KindAck || c.Kind == format.KindArchived) {
 			all[markOf(c)] = true
 		}
 	}
@@ -209,7 +210,7 @@ func readWith(changes []maildir.Change) map[mark]bool {
 
 // tellMessage fills in what message an operation was on. open: everybody may know that the agent has to
 // do with it (Invariant I7).
-func (v *view) tellMessage(d *did, c *maildir.Change) (open bool, err error) {
+func (v *view) tellMessage(d *did, c *index.Change) (open bool, err error) {
 	m, err := v.p.MessageHead(v.ctx(), c.ID)
 	if errors.Is(err, maildir.ErrNotFound) {
 		d.Gone, d.Link = true, v.at("message", c.ID, "history")

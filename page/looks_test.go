@@ -15,6 +15,7 @@ import (
 
 	"mailtree/maildir"
 	"mailtree/maildir/claim"
+	"mailtree/maildir/index"
 	"mailtree/page"
 )
 
@@ -149,7 +150,7 @@ func (s *story) claim(agent string, ttl time.Duration, why string, patterns ...s
 }
 
 // mark marks a message of an agent's inbox.
-func (s *story) mark(as func(context.Context, string, string) (*maildir.Delivery, error), agent, id string) {
+func (s *story) mark(as func(context.Context, string, string) (*index.Delivery, error), agent, id string) {
 	if _, err := as(s.Context(), agent, id); err != nil {
 		s.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/index"
 )
 
 // menu is what waits for the person, and what the menu counts beside it.
@@ -68,7 +69,7 @@ func concat(items []item, lists ...func() ([]item, error)) ([]item, error) {
 
 // readMailDue reads from the index what mail is due.
 func (v *view) readMailDue() (mailDue, error) {
-	unread, err := v.myInbox(maildir.InboxQuery{UnreadOnly: true, Limit: waitingMost})
+	unread, err := v.myInbox(index.InboxQuery{UnreadOnly: true, Limit: waitingMost})
 	if err != nil {
 		return mailDue{}, err
 	}

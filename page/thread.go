@@ -14,6 +14,7 @@ import (
 	"mailtree/maildir"
 	"mailtree/maildir/attachment"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 )
 
 // threadSize is how many messages of a thread one view shows.
@@ -30,16 +31,16 @@ type threadShown struct {
 
 // messageShown is one message of a thread.
 type messageShown struct {
-	maildir.MessageRow
-	HTML   template.HTML     // "": Body is shown as it is written
-	Mine   *maildir.Delivery // nil where it is not in the person's inbox, and where the browser is not theirs
-	Depth  int               // how many messages above it are answered by it, as far as they are here
-	Status string            // of its sender
+	index.MessageRow
+	HTML   template.HTML   // "": Body is shown as it is written
+	Mine   *index.Delivery // nil where it is not in the person's inbox, and where the browser is not theirs
+	Depth  int             // how many messages above it are answered by it, as far as they are here
+	Status string          // of its sender
 }
 
 // threadPage reads one page of the thread of the address.
 func (v *view) threadPage() (*maildir.ThreadPage, error) {
-	q := maildir.ThreadQuery{
+	q := index.ThreadQuery{
 		Thread:   fromSegment(v.r.PathValue("id")),
 		Bodies:   true,
 		MostBody: mostBody,
@@ -180,7 +181,7 @@ type (
 
 // atom is the newest messages of a thread as a feed.
 func (h *Page) atom(v *view) error {
-	q := maildir.ThreadQuery{
+	q := index.ThreadQuery{
 		Thread:   fromSegment(v.r.PathValue("id")),
 		Limit:    threadSize,
 		Newest:   true,
@@ -220,7 +221,7 @@ func (h *Page) atom(v *view) error {
 }
 
 // rest is the sentence behind a body of which a part is shown; "" where all of it is.
-func (v *view) rest(m *maildir.MessageRow) string {
+func (v *view) rest(m *index.MessageRow) string {
 	if m.BodyNext == 0 {
 		return ""
 	}

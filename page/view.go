@@ -13,6 +13,7 @@ import (
 
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 )
 
 //go:embed templates
@@ -64,7 +65,7 @@ func (v *view) in(section, title string) error {
 }
 
 // Verified says who vouches for a message.
-func (v *view) Verified(m maildir.MessageRow) string {
+func (v *view) Verified(m index.MessageRow) string {
 	voucher, ok := v.page.cfg.Store.VerifiedIn(&m)
 	if !ok {
 		return "not verified"

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/index"
 )
 
 // item is one thing that waits for the person.
@@ -97,14 +98,14 @@ func (v *view) waitingMail(page *maildir.InboxPage) (all []item) {
 // waitingAcks are acknowledgements that the person has read about and not given, and those that
 // others owe.
 func (v *view) waitingAcks() (all []item, err error) {
-	page, err := v.myInbox(maildir.InboxQuery{AwaitingAck: true, Limit: waitingMost})
+	page, err := v.myInbox(index.InboxQuery{AwaitingAck: true, Limit: waitingMost})
 	if err != nil {
 		return nil, err
 	}
 	for i := range page.Messages {
 		d := &page.Messages[i]
 		switch {
-		case d.Kind == maildir.KindSent:
+		case d.Kind == index.KindSent:
 			all = append(all, v.mailItem("owed", d, firstOf(append(d.To, d.CC...)...), "has not acknowledged"))
 		case d.Read: // else it is among the mail
 			all = append(all, v.mailItem("ask", d, d.From, "asks for an acknowledgement"))
@@ -155,7 +156,7 @@ func counted(n int, what string) string {
 	return strconv.Itoa(n) + " " + what
 }
 
-func (v *view) mailItem(kind string, d *maildir.Delivery, who, why string) item {
+func (v *view) mailItem(kind string, d *index.Delivery, who, why string) item {
 	return item{
 		Kind: kind,
 		Who:  who,

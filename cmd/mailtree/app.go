@@ -15,6 +15,7 @@ import (
 	"mailtree/maildir"
 	"mailtree/maildir/gitlog"
 	"mailtree/maildir/history"
+	"mailtree/maildir/index"
 	"mailtree/maildir/media/cwebp"
 	"mailtree/maildir/storedir"
 	"mailtree/maildir/summary/command"
@@ -73,7 +74,7 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 		OpenHistory: func(p *maildir.Project) (history.Log, error) {
 			return openHistory(cfg, log, p, share)
 		},
-		OpenIndex: func(ctx context.Context, trees map[string]*tree.Tree) (maildir.Index, error) {
+		OpenIndex: func(ctx context.Context, trees map[string]*tree.Tree) (index.Index, error) {
 			// Listen as soon as the lock is held: a program that finds the lock taken also finds
 			// the socket, and waits there while the index is built.
 			if deaf = a.listen(ctx); deaf != nil {

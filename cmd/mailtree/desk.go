@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/cli"
-	"mailtree/maildir"
+	"mailtree/maildir/format"
 	mcpserver "mailtree/mcp"
 )
 
@@ -125,7 +125,7 @@ func (p *program) me() (string, error) {
 	if err != nil {
 		return "", errors.New("this user has no name: choose one with MAILTREE_ME")
 	}
-	if maildir.ServerName(u.Username) { // an account of its own may run the server
+	if format.ServerName(u.Username) { // an account of its own may run the server
 		return u.Username + "-user", nil
 	}
 	return u.Username, nil

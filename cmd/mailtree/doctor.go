@@ -23,6 +23,7 @@ import (
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
 	"mailtree/maildir/gitlog"
+	"mailtree/maildir/index"
 	"mailtree/maildir/storedir"
 	"mailtree/maildir/tree"
 )
@@ -240,7 +241,7 @@ func (d *doctor) watches() {
 }
 
 func (d *doctor) problems(ctx context.Context, v *view) {
-	all, err := v.index.Problems(ctx, "", maildir.AllProblems)
+	all, err := v.index.Problems(ctx, "", index.AllProblems)
 	if err != nil {
 		d.say("problems cannot be listed: %v", err)
 		return

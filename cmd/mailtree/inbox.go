@@ -15,6 +15,7 @@ import (
 	"mailtree/cli"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 	"mailtree/mcp/mail"
 )
 
@@ -129,7 +130,7 @@ func showInbox(d *deskWork, in *mail.Inbox) error {
 // deliveryRow is one line of a list of mail: state, id, age, who, subject.
 func deliveryRow(s *cli.Screen, m *mail.Delivery) cli.Row {
 	who := m.From
-	if m.Kind == maildir.KindSent {
+	if m.Kind == index.KindSent {
 		who = "to " + strings.Join(m.To, ", ")
 	}
 	subject := cli.Line(m.Subject)
@@ -138,7 +139,7 @@ func deliveryRow(s *cli.Screen, m *mail.Delivery) cli.Row {
 	}
 	return cli.Row{
 		Cells:  []string{stateOf(m), s.ShortID(m.ID), s.Ago(m.Created), cli.Line(who), subject},
-		Strong: !m.Read && m.Kind != maildir.KindSent,
+		Strong: !m.Read && m.Kind != index.KindSent,
 	}
 }
 
@@ -146,7 +147,7 @@ func deliveryRow(s *cli.Screen, m *mail.Delivery) cli.Row {
 func stateOf(m *mail.Delivery) string {
 	state := ""
 	switch {
-	case m.Kind == maildir.KindSent:
+	case m.Kind == index.KindSent:
 	case m.AckRequired && !m.Acked:
 		state = "!"
 	case !m.Read:

@@ -30,6 +30,11 @@ func CheckName(name string) string {
 	return ""
 }
 
+// Postmaster writes to agents on the server's behalf: of files that they saved and that do not do
+// what they probably meant. It is no agent, has no folder, and nobody can register its name. It
+// tells of one thing once: the idempotency key of its message names that.
+const Postmaster = "Postmaster"
+
 // ServerName reports whether a name, in any case, is one under which the server itself speaks: Postmaster
 // writes to agents, mailtree commits. No agent gets it, and nothing is sent from its outbox.
 func ServerName(name string) bool {

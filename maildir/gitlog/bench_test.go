@@ -258,7 +258,7 @@ func BenchmarkLoad(b *testing.B) {
 		if err := os.Rename(tmp, filepath.Join(dir, p)); err != nil {
 			b.Fatal(err)
 		}
-		told[p] = operation{Op: writer.Op{Written: map[string]writer.Written{p: {Data: []byte(text), Stat: st}}}}
+		told[p] = operation{Op: writer.Op{Written: map[string]tree.Written{p: {Data: []byte(text), Stat: st}}}}
 		paths = append(paths, p)
 	}
 	l, err := Open(Config{Dir: dir})

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
 )
 
@@ -153,7 +154,7 @@ func TestMadeAgainAfterARemoval(t *testing.T) {
 			tr.flush()
 			tr.check(os.Remove(tr.path("m1.read")))
 			unread := op("unread", "A", "m1", "m1.read")
-			unread.Written = map[string]writer.Written{"m1.read": {Gone: true}}
+			unread.Written = map[string]tree.Written{"m1.read": {Gone: true}}
 			tr.record(unread)
 			tr.write("m1.read", "by hand\n")
 			if committed {

@@ -2,7 +2,6 @@ package gitlog
 
 import (
 	"mailtree/maildir/tree"
-	"mailtree/maildir/writer"
 )
 
 // loadWritten is loadOne for a path of which the content is known: that is committed, whatever is
@@ -95,7 +94,7 @@ func (p *plan) replaced(c *change, op operation) (is entry, ok bool, err error) 
 }
 
 // modeOf is the mode of a file that an operation has written.
-func (p *plan) modeOf(c *change, w writer.Written) uint32 {
+func (p *plan) modeOf(c *change, w tree.Written) uint32 {
 	if w.Stat.Mode&0o100 != 0 || !p.repo.config.fileMode && c.old.Mode == modeExec {
 		return modeExec
 	}
@@ -106,7 +105,7 @@ func (p *plan) modeOf(c *change, w writer.Written) uint32 {
 // data says so, ctime included: an edit can set the mtime back. The rename into place has changed
 // the ctime, so that only one that differs from the mtime tells a later change within the same step
 // of the clock. An error is transient.
-func (p *plan) isStill(c *change, is writer.Written, mode uint32) (bool, error) {
+func (p *plan) isStill(c *change, is tree.Written, mode uint32) (bool, error) {
 	st, err := p.files.Stat(c.path)
 	if err != nil || !st.Mode.IsRegular() || st.Size != int64(len(is.Data)) || p.repo.config.fileMode && fileMode(st) != mode {
 		return false, ifTransient(err)

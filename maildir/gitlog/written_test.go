@@ -23,7 +23,7 @@ func (t *repoTree) deliver(id, path, text string) writer.Op {
 	t.check(os.MkdirAll(filepath.Dir(t.path(path)), 0o755))
 	t.check(os.Rename(t.path(staged), t.path(path)))
 	o := op("send", "A", id, path)
-	o.Written = map[string]writer.Written{path: {Data: []byte(text), Stat: t.statOf(path)}}
+	o.Written = map[string]tree.Written{path: {Data: []byte(text), Stat: t.statOf(path)}}
 	return o
 }
 
@@ -76,7 +76,7 @@ func TestWrittenIsCommitted(t *testing.T) {
 					tr := newTree(t, Config{External: external})
 					o := tr.deliver("m1", "m1", text)
 					if !stat {
-						o.Written["m1"] = writer.Written{Data: []byte(text)}
+						o.Written["m1"] = tree.Written{Data: []byte(text)}
 					}
 					tr.record(o)
 					c.act(tr, "m1")
@@ -107,7 +107,7 @@ func TestWrittenIsNotRead(t *testing.T) {
 	tr := newTree(t, Config{External: true})
 	o := tr.deliver("m1", "m1", "as delivered\n")
 	tr.check(os.Chtimes(tr.path("m1"), time.Now(), time.Now().Add(-time.Hour)))
-	o.Written["m1"] = writer.Written{Data: []byte("AS DELIVERED\n"), Stat: tr.statOf("m1")} // not so: only a reader would know
+	o.Written["m1"] = tree.Written{Data: []byte("AS DELIVERED\n"), Stat: tr.statOf("m1")} // not so: only a reader would know
 	tr.check(pause(context.Background(), 2*restTime))
 	tr.record(o)
 	tr.commitOps()
@@ -122,7 +122,7 @@ func TestEditWithItsTimeSetBack(t *testing.T) {
 	o := tr.deliver("m1", "m1", "as delivered\n")
 	at := time.Now().Add(-time.Hour) // so that Git need not look twice
 	tr.check(os.Chtimes(tr.path("m1"), at, at))
-	o.Written["m1"] = writer.Written{Data: []byte("as delivered\n"), Stat: tr.statOf("m1")}
+	o.Written["m1"] = tree.Written{Data: []byte("as delivered\n"), Stat: tr.statOf("m1")}
 	tr.check(pause(context.Background(), 2*restTime))
 	tr.check(os.WriteFile(tr.path("m1"), []byte("AS DELIVERED\n"), 0o600))
 	tr.check(os.Chtimes(tr.path("m1"), at, at))
@@ -310,7 +310,7 @@ func TestWrittenIsBounded(t *testing.T) {
 	big := make([]byte, 12<<20)
 	for i := range 3 {
 		o := op("send", "A", fmt.Sprint("m", i), fmt.Sprint("m", i))
-		o.Written = map[string]writer.Written{o.Paths[0]: {Data: big}}
+		o.Written = map[string]tree.Written{o.Paths[0]: {Data: big}}
 		tr.write(o.Paths[0], "on disk")
 		tr.record(o)
 		if i == 2 && o.Written == nil {

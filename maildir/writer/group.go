@@ -262,21 +262,21 @@ func (g *Group) publishTx(tx *Tx) error {
 // as they were staged, by path. What is changed later is not what findWritten saw. A file that a
 // fault of the machine keeps from being looked at counts as it was put there: the index takes no
 // row for proven that it was given, and the watcher's report has it looked at again.
-func (g *Group) findWritten() map[string]Written {
-	found := map[string]Written{}
+func (g *Group) findWritten() map[string]tree.Written {
+	found := map[string]tree.Written{}
 	for _, tx := range g.txs {
 		for _, f := range tx.Writes {
 			st, err := g.c.Stat(f.Path)
 			fault := tree.FaultOf(err)
 			switch {
 			case f.Action == tree.Remove && (fault == tree.FaultGone || fault == tree.FaultMachine):
-				found[f.Path] = Written{Gone: true}
+				found[f.Path] = tree.Written{Gone: true}
 			case f.Action == tree.Remove:
 			case fault == tree.FaultMachine:
-				found[f.Path] = Written{Data: f.Data, Stat: f.Stat}
+				found[f.Path] = tree.Written{Data: f.Data, Stat: f.Stat}
 			case err == nil && st.Inode == f.Stat.Inode && st.Size == f.Stat.Size && st.MTime == f.Stat.MTime:
 				f.Stat = st
-				found[f.Path] = Written{Data: f.Data, Stat: st}
+				found[f.Path] = tree.Written{Data: f.Data, Stat: st}
 			}
 		}
 	}
@@ -286,9 +286,9 @@ func (g *Group) findWritten() map[string]Written {
 // told is the group as the audit is told of it.
 func (g *Group) told() (ops []Op) {
 	for _, tx := range g.txs {
-		tx.Written = map[string]Written{}
+		tx.Written = map[string]tree.Written{}
 		for _, f := range tx.Writes {
-			tx.Written[f.Path] = Written{Data: f.Data, Stat: f.Stat, Gone: f.Action == tree.Remove}
+			tx.Written[f.Path] = tree.Written{Data: f.Data, Stat: f.Stat, Gone: f.Action == tree.Remove}
 		}
 		ops = append(ops, tx.each(tx.IDs)...)
 	}

@@ -22,7 +22,7 @@ type Op struct {
 	// Written is what became of the files that were written or removed, by path. What is missing
 	// here is taken as it is on disk, and so is everything while contents of more than 32 MiB wait
 	// for a commit (invariant I6).
-	Written map[string]Written
+	Written map[string]tree.Written
 
 	// Recovered says that the operation stems from the journal of an interrupted run: it may be in
 	// a commit already. It is not, where HEAD lacks one of its paths, or holds another version of
@@ -45,13 +45,6 @@ func doorOf(ctx context.Context) string {
 	}
 	door, _ := ctx.Value(doorKey{}).(string)
 	return door
-}
-
-// Written is what an operation made of one of its paths.
-type Written struct {
-	Data []byte
-	Stat tree.FileStat // of the file in its place; one from before its rename, or the zero value, has it read and compared
-	Gone bool          // the operation removed the file
 }
 
 // each returns the operation once for every message id, or as it is where it concerns at most one.

@@ -48,7 +48,7 @@ type Config struct {
 type Owner interface {
 	// Ingest brings the index level with the files of a group, which the writer found in their
 	// places as written says; what is missing there the index looks at itself.
-	Ingest(ctx context.Context, paths []string, written map[string]Written) error
+	Ingest(ctx context.Context, paths []string, written map[string]tree.Written) error
 
 	// Level brings the index level with paths that somebody else changed. An error says that one
 	// could not be looked at.

@@ -21,6 +21,7 @@ import (
 	"mailtree/fixtures/storetest"
 	"mailtree/fixtures/tmuxtest"
 	"mailtree/maildir"
+	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 	"mailtree/mcp/tool"
 	"mailtree/mcp/tool/tooltest"
@@ -303,7 +304,7 @@ func TestToolsetsShare(t *testing.T) {
 		{"BlueLake", "send", `{"recipient":"GreenCastle","message":"# Plan\n\nthe plan"}`, `{"message_id":"ID"}`},
 		{"GreenCastle", "receive", `{}`, `{"from":"BlueLake","id":"ID","auth":"uid 7 (program)","message":"# Plan\n\nthe plan"}`},
 	})
-	box, err := p.Inbox(t.Context(), maildir.InboxQuery{Agent: "GreenCastle"}, false, 0)
+	box, err := p.Inbox(t.Context(), index.InboxQuery{Agent: "GreenCastle"}, false, 0)
 	if err != nil || len(box.Messages) != 1 || box.Messages[0].Subject != "Plan" || !box.Messages[0].Read {
 		t.Errorf("inbox: %+v %v", box, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"mailtree/maildir"
+	"mailtree/maildir/index"
 	"mailtree/mcp/tool"
 )
 
@@ -38,7 +39,7 @@ func (t *toolset) receive() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
-		room := t.cfg.Budget.OneText(ctx, p, func(m *maildir.MessageRow, text string) any { return t.shapeMail(m, text) })
+		room := t.cfg.Budget.OneText(ctx, p, func(m *index.MessageRow, text string) any { return t.shapeMail(m, text) })
 		d, err := p.PopWait(ctx, maildir.PopQuery{Agent: w.name, Room: room})
 		if err != nil {
 			return nil, err
@@ -50,7 +51,7 @@ func (t *toolset) receive() tool.Tool {
 	})
 }
 
-func (t *toolset) shapeMail(m *maildir.MessageRow, text string) *mailShape {
+func (t *toolset) shapeMail(m *index.MessageRow, text string) *mailShape {
 	by, _ := t.cfg.Store.VerifiedIn(m)
 	return &mailShape{
 		From:    m.From,

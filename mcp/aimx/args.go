@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/mcp/tool"
 )
 
@@ -74,7 +74,7 @@ func (v variants) exclusive() error {
 func checkName(name string) error {
 	rule := ""
 	switch {
-	case reserved(name) || maildir.ServerName(name):
+	case reserved(name) || format.ServerName(name):
 		rule = "reserved"
 	case name == "":
 		rule = "the name is empty"

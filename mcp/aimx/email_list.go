@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"mailtree/maildir"
+	"mailtree/maildir/index"
 	"mailtree/mcp/tool"
 )
 
@@ -43,7 +44,7 @@ func (t *toolset) emailList() tool.Tool {
 		if err := r.Folder.known(); err != nil {
 			return nil, err
 		}
-		q := maildir.BoxQuery{
+		q := index.BoxQuery{
 			Sent:         r.Folder == sent,
 			HideArchived: !r.Archived,
 			Limit:        r.Limit,
@@ -65,7 +66,7 @@ func (t *toolset) emailList() tool.Tool {
 	})
 }
 
-func (t *toolset) shapeRows(b *maildir.Box, rows []maildir.BoxRow, outbox bool) []rowShape {
+func (t *toolset) shapeRows(b *maildir.Box, rows []index.BoxRow, outbox bool) []rowShape {
 	out := make([]rowShape, len(rows))
 	for i := range rows {
 		r := &rows[i]

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"mailtree/maildir"
+	"mailtree/maildir/index"
 	"mailtree/mcp/tool"
 )
 
@@ -40,7 +40,7 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 		if err := r.coherent(); err != nil {
 			return nil, err
 		}
-		q := maildir.InboxQuery{
+		q := index.InboxQuery{
 			Archived:    r.Archived,
 			Agent:       r.Agent,
 			Since:       r.Since,

@@ -6,6 +6,7 @@ import (
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
+	"mailtree/maildir/index"
 	"mailtree/mcp/tool"
 )
 
@@ -93,7 +94,7 @@ func TestPeek(t *testing.T) {
 		if _, err := check.Run(ctx, []byte(`{"project_key": "/abs/p", "agent_name": "Blue"}`)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ts.readInbox(ctx, p, ref{name: "Blue", query: maildir.InboxQuery{Agent: "Blue"}}); err != nil {
+		if _, err := ts.readInbox(ctx, p, ref{name: "Blue", query: index.InboxQuery{Agent: "Blue"}}); err != nil {
 			t.Fatal(err)
 		}
 		after, err := p.Whois(t.Context(), "Blue")

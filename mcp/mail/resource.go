@@ -15,6 +15,7 @@ import (
 	"mailtree/maildir"
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
+	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 	"mailtree/mcp/protocol"
 	"mailtree/mcp/tool"
@@ -96,7 +97,7 @@ type ref struct {
 	kind    format.Kind // as in refKinds; Store.ProjectOf takes the same
 	name    string      // agent, message id, thread id, SHA-1 or project
 	project string      // key or slug; "" for none
-	query   maildir.InboxQuery
+	query   index.InboxQuery
 	offset  int64           // in the body of a message
 	asOf    *history.Moment // nil: now
 }
@@ -128,7 +129,7 @@ func parseRef(uri string) (ref, error) {
 	rest, ok := strings.CutPrefix(uri, "resource://")
 	path, query, _ := strings.Cut(rest, "?")
 	kind, name, named := strings.Cut(path, "/")
-	r := ref{of: kind, kind: refKinds[kind], query: maildir.InboxQuery{Limit: maildir.DefaultPage}}
+	r := ref{of: kind, kind: refKinds[kind], query: index.InboxQuery{Limit: maildir.DefaultPage}}
 	if !ok || r.kind == 0 || !named || name == "" || len(uri) > maxURI {
 		return r, tool.Refused(refusal.ErrNotFound, "There is no resource %q: use %s, %s, %s, %s, %s, %s or %s.",
 			tool.Clip(uri), inboxTemplate, messageTemplate, historyTemplate, threadTemplate, attachmentTemplate, claimsTemplate, skillURI)
@@ -397,7 +398,7 @@ func (t *Toolset) readInbox(ctx context.Context, p *maildir.Project, r ref) (any
 
 func (t *Toolset) readMessage(ctx context.Context, p *maildir.Project, r ref) (any, error) {
 	v := t.viewOf(ctx, p, "")
-	shape := func(m *maildir.MessageRow) any { return v.withoutBody(m) }
+	shape := func(m *index.MessageRow) any { return v.withoutBody(m) }
 	room := t.budget.Room(ctx, tool.InResource, messageResource{Project: p.Slug()}, shape)
 	room.Offset = r.offset
 	m, err := p.MessageWithin(ctx, r.name, room)
@@ -412,11 +413,11 @@ func (t *Toolset) readMessage(ctx context.Context, p *maildir.Project, r ref) (a
 func (t *Toolset) readThread(ctx context.Context, p *maildir.Project, r ref) (any, error) {
 	v := t.viewOf(ctx, p, "")
 	rest := threadResource{Project: p.Slug(), ThreadID: r.name, Next: cursor(math.MaxInt64)}
-	q := maildir.ThreadQuery{
+	q := index.ThreadQuery{
 		Thread: r.name,
 		Bodies: r.query.Bodies,
 		After:  r.query.Before,
-		Room:   t.budget.Room(ctx, tool.InResource, rest, func(m *maildir.MessageRow) any { return v.withoutBody(m) }),
+		Room:   t.budget.Room(ctx, tool.InResource, rest, func(m *index.MessageRow) any { return v.withoutBody(m) }),
 	}
 	page, err := p.ThreadPage(ctx, q)
 	if err != nil {

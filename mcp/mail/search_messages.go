@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"mailtree/maildir"
+	"mailtree/maildir/index"
 	"mailtree/mcp/tool"
 )
 
@@ -103,7 +104,7 @@ func (t *Toolset) addBodies(ctx context.Context, p *maildir.Project, page *maild
 		heads[h.ID] = h
 	}
 	out.Hits, out.Next = nil, cursor(math.MaxInt64)
-	room := t.budget.Room(ctx, tool.InTool, out, func(m *maildir.MessageRow) any {
+	room := t.budget.Room(ctx, tool.InTool, out, func(m *index.MessageRow) any {
 		h := heads[m.ID]
 		h.bodyShape = emptyBody()
 		return h

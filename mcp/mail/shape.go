@@ -9,6 +9,7 @@ import (
 	"mailtree/maildir"
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 	"mailtree/mcp/tool"
 )
 
@@ -27,7 +28,7 @@ type profileShape struct {
 	HumanKey   string `json:"human_key"`
 }
 
-func shapeProfile(p *maildir.Project, a *maildir.AgentRow) profileShape {
+func shapeProfile(p *maildir.Project, a *index.AgentRow) profileShape {
 	return profileShape{
 		Name:       a.Name,
 		Program:    a.Program,
@@ -138,7 +139,7 @@ type receiptShape struct {
 	marksShape
 }
 
-func shapeReceipt(r maildir.Receipt) receiptShape {
+func shapeReceipt(r index.Receipt) receiptShape {
 	return receiptShape{
 		Agent:       r.Agent,
 		Kind:        r.Kind,
@@ -149,7 +150,7 @@ func shapeReceipt(r maildir.Receipt) receiptShape {
 	}
 }
 
-func shapeMarks(m maildir.Marks) marksShape {
+func shapeMarks(m index.Marks) marksShape {
 	return marksShape{
 		Read:   m.Read,
 		ReadAt: tool.Stamp(m.ReadAt),
@@ -166,7 +167,7 @@ const (
 	maxReceipts        = 100
 )
 
-func (v *view) shapeMessage(m *maildir.MessageRow, bodies bool) messageShape {
+func (v *view) shapeMessage(m *index.MessageRow, bodies bool) messageShape {
 	s := v.shapeHead(m)
 	if bodies {
 		s.addBody(m)
@@ -175,7 +176,7 @@ func (v *view) shapeMessage(m *maildir.MessageRow, bodies bool) messageShape {
 }
 
 // shapeHead is the shape of a message without its body.
-func (v *view) shapeHead(m *maildir.MessageRow) messageShape {
+func (v *view) shapeHead(m *index.MessageRow) messageShape {
 	voucher, verified := v.store.VerifiedIn(m)
 	s := messageShape{
 		ID:          m.ID,
@@ -226,7 +227,7 @@ func newest(ids []string) []string {
 }
 
 // addBody adds the body, or the part of it that was read.
-func (s *bodyShape) addBody(m *maildir.MessageRow) {
+func (s *bodyShape) addBody(m *index.MessageRow) {
 	s.Body = &m.Body
 	if m.BodyFrom > 0 || m.BodyNext > 0 {
 		s.Truncated, s.BodyBytes, s.NextOffset = m.BodyNext > 0, m.BodyBytes, m.BodyNext
@@ -235,7 +236,7 @@ func (s *bodyShape) addBody(m *maildir.MessageRow) {
 
 // withoutBody is the largest shape that a message can have apart from the text of its body: an
 // answer keeps that much room for it.
-func (v *view) withoutBody(m *maildir.MessageRow) messageShape {
+func (v *view) withoutBody(m *index.MessageRow) messageShape {
 	s := v.shapeHead(m)
 	s.bodyShape = emptyBody()
 	return s
@@ -271,7 +272,7 @@ type inboxShape struct {
 }
 
 // inboxRoom is the room for messages of an agent's inbox.
-func (v *view) inboxRoom(ctx context.Context, form tool.Form, agent string) *maildir.Room {
+func (v *view) inboxRoom(ctx context.Context, form tool.Form, agent string) *index.Room {
 	rest := inboxShape{
 		Project: v.p.Slug(),
 		Agent:   agent,
@@ -284,11 +285,11 @@ func (v *view) inboxRoom(ctx context.Context, form tool.Form, agent string) *mai
 }
 
 // deliveryRoom is the room for deliveries beside rest.
-func (v *view) deliveryRoom(ctx context.Context, form tool.Form, rest any) *maildir.Room {
-	return v.budget.Room(ctx, form, rest, func(m *maildir.MessageRow) any {
+func (v *view) deliveryRoom(ctx context.Context, form tool.Form, rest any) *index.Room {
+	return v.budget.Room(ctx, form, rest, func(m *index.MessageRow) any {
 		return deliveryShape{
 			messageShape: v.withoutBody(m),
-			Kind:         maildir.KindSent,
+			Kind:         index.KindSent,
 			marksShape: marksShape{
 				Read:   true,
 				ReadAt: tool.Stamp(m.Created),
@@ -316,7 +317,7 @@ func (v *view) shapeInbox(agent string, page *maildir.InboxPage, bodies bool) in
 	return s
 }
 
-func (v *view) shapeDelivery(d *maildir.Delivery, bodies bool) deliveryShape {
+func (v *view) shapeDelivery(d *index.Delivery, bodies bool) deliveryShape {
 	return deliveryShape{
 		messageShape: v.shapeMessage(&d.MessageRow, bodies),
 		Kind:         d.Kind,

@@ -7,8 +7,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 	"mailtree/mcp/tool"
 )
@@ -167,7 +167,7 @@ func (t *Toolset) start(ctx context.Context) (int64, error) {
 
 // next waits for changes after the mark and moves the mark behind them. The first call only finds
 // the mark.
-func (t *Toolset) next(ctx context.Context, mark *int64) (batch []maildir.Change, err error) {
+func (t *Toolset) next(ctx context.Context, mark *int64) (batch []index.Change, err error) {
 	if *mark < 0 {
 		*mark, err = t.start(ctx)
 		return nil, err
@@ -180,7 +180,7 @@ func (t *Toolset) next(ctx context.Context, mark *int64) (batch []maildir.Change
 }
 
 // touched lists the subscribed URIs that a batch of changes concerns, each once.
-func (t *Toolset) touched(ctx context.Context, batch []maildir.Change) []string {
+func (t *Toolset) touched(ctx context.Context, batch []index.Change) []string {
 	t.resolve(ctx, batch)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -201,7 +201,7 @@ func (t *Toolset) touched(ctx context.Context, batch []maildir.Change) []string 
 
 // resolve looks up the projects that did not exist when somebody subscribed, once a batch brings
 // the first change of a project.
-func (t *Toolset) resolve(ctx context.Context, batch []maildir.Change) {
+func (t *Toolset) resolve(ctx context.Context, batch []index.Change) {
 	t.mu.Lock()
 	fresh := false
 	for i := range batch {
@@ -221,7 +221,7 @@ func (t *Toolset) resolve(ctx context.Context, batch []maildir.Change) {
 }
 
 // concerns reports whether a change may alter what reading the resource gives.
-func (s *subscription) concerns(c *maildir.Change) bool {
+func (s *subscription) concerns(c *index.Change) bool {
 	if s.ref.project != "" && s.slug != c.Project {
 		return false
 	}
@@ -233,7 +233,7 @@ func (s *subscription) concerns(c *maildir.Change) bool {
 	case format.KindProfile:
 		box := c.Kind == format.KindInbox || c.Kind.Mark()
 		// An edited message shows in every inbox that has it, and the change does not say in which.
-		return box && c.Agent == s.ref.name || c.Kind == format.KindCanonical && c.Op != maildir.Added
+		return box && c.Agent == s.ref.name || c.Kind == format.KindCanonical && c.Op != index.Added
 	case format.KindClaim:
 		return c.Kind == format.KindClaim || c.Kind == format.KindReleased
 	case format.KindCanonical:

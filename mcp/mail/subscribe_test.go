@@ -17,6 +17,7 @@ import (
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 	"mailtree/mcp/tool"
 )
 
@@ -28,46 +29,46 @@ func TestMain(m *testing.M) {
 }
 
 func TestConcerns(t *testing.T) {
-	inbox := maildir.Change{
+	inbox := index.Change{
 		Project: "p",
 		Kind:    format.KindInbox,
-		Op:      maildir.Added,
+		Op:      index.Added,
 		Agent:   "Blue",
 		ID:      "m1",
 		Thread:  "T",
 	}
-	read := maildir.Change{
+	read := index.Change{
 		Project: "p",
 		Kind:    format.KindRead,
-		Op:      maildir.Added,
+		Op:      index.Added,
 		Agent:   "Blue",
 		ID:      "m1",
 		Thread:  "T",
 	}
-	made := maildir.Change{
+	made := index.Change{
 		Project: "p",
 		Kind:    format.KindCanonical,
-		Op:      maildir.Added,
+		Op:      index.Added,
 		Agent:   "Red",
 		ID:      "m1",
 		Thread:  "T",
 	}
 	edited := made
-	edited.Op = maildir.Changed
-	profile := maildir.Change{
+	edited.Op = index.Changed
+	profile := index.Change{
 		Project: "p",
 		Kind:    format.KindProfile,
-		Op:      maildir.Changed,
+		Op:      index.Changed,
 		Agent:   "Blue",
 	}
-	claimed := maildir.Change{
+	claimed := index.Change{
 		Project: "p",
 		Kind:    format.KindClaim,
-		Op:      maildir.Added,
+		Op:      index.Added,
 		Agent:   "Blue",
 	}
-	removed := maildir.Change{Project: "p", Kind: format.KindProject, Op: maildir.Removed}
-	changes := []maildir.Change{inbox, read, made, edited, profile, claimed, removed}
+	removed := index.Change{Project: "p", Kind: format.KindProject, Op: index.Removed}
+	changes := []index.Change{inbox, read, made, edited, profile, claimed, removed}
 	for _, tt := range []struct {
 		uri, slug string
 		want      []bool // of changes
@@ -112,7 +113,7 @@ func TestSubscribers(t *testing.T) {
 			if err := session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: uri}); err != nil {
 				t.Fatal(err)
 			}
-			batch := []maildir.Change{{Kind: format.KindInbox, Agent: "Blue"}, {Kind: format.KindRead, Agent: "Blue"}}
+			batch := []index.Change{{Kind: format.KindInbox, Agent: "Blue"}, {Kind: format.KindRead, Agent: "Blue"}}
 			var wg sync.WaitGroup
 			await(t, func() bool { // the client's stream may not be open yet
 				ts.tell(t.Context(), &wg, ts.touched(t.Context(), batch))

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"mailtree/maildir"
+	"mailtree/maildir/index"
 	"mailtree/mcp/tool"
 )
 
@@ -32,7 +33,7 @@ func (t *Toolset) checkMail() tool.Tool {
 		if err != nil {
 			return nil, err
 		}
-		room := t.cfg.Budget.OneText(ctx, p, func(m *maildir.MessageRow, text string) any { return t.shapeMail(m, text) })
+		room := t.cfg.Budget.OneText(ctx, p, func(m *index.MessageRow, text string) any { return t.shapeMail(m, text) })
 		d, err := p.PopWait(ctx, maildir.PopQuery{
 			Agent:   me,
 			Wait:    r.Wait.For,
@@ -54,7 +55,7 @@ func (t *Toolset) checkMail() tool.Tool {
 
 func noMail() tool.Result { return tool.Result{Text: "null", Value: mailShape{Empty: true}} }
 
-func (t *Toolset) shapeMail(m *maildir.MessageRow, text string) mailShape {
+func (t *Toolset) shapeMail(m *index.MessageRow, text string) mailShape {
 	by, _ := t.cfg.Store.VerifiedIn(m)
 	return mailShape{
 		ID:      shownID(&m.Message),

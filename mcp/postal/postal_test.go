@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"mailtree/maildir"
+	"mailtree/maildir/index"
 	"mailtree/mcp/tool"
 	"mailtree/mcp/tool/tooltest"
 )
@@ -31,7 +31,7 @@ func TestDeclared(t *testing.T) {
 func TestShapes(t *testing.T) {
 	ts := New(tool.Config{})
 	mail := func(id, key, body string) any {
-		m := &maildir.MessageRow{}
+		m := &index.MessageRow{}
 		m.ID, m.Key = id, key
 		return mailShape{ID: shownID(&m.Message), From: "alice", Auth: "token", Content: &body}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/index"
 )
 
 // TestEOF: what is under way when the input ends is answered. A client's calls do not wait for mail any longer, and take
@@ -53,7 +54,7 @@ func TestEOF(t *testing.T) {
 			}
 			continue
 		}
-		if page, err := w.project().Inbox(t.Context(), maildir.InboxQuery{Agent: "Ann", Limit: 10}, false, 0); err != nil || page.Unread != 1 {
+		if page, err := w.project().Inbox(t.Context(), index.InboxQuery{Agent: "Ann", Limit: 10}, false, 0); err != nil || page.Unread != 1 {
 			t.Errorf("%s: %d unread, %v", name, page.Unread, err)
 		}
 	}
@@ -100,7 +101,7 @@ func TestUnread(t *testing.T) {
 		if _, err := w.project().Send(t.Context(), maildir.Draft{From: "Ann", To: []string{"Ann"}, Subject: "s"}); err != nil {
 			t.Fatal(err)
 		}
-		if page, err := w.project().Inbox(t.Context(), maildir.InboxQuery{Agent: "Ann", Limit: 10}, false, 0); err != nil || page.Unread != 1 {
+		if page, err := w.project().Inbox(t.Context(), index.InboxQuery{Agent: "Ann", Limit: 10}, false, 0); err != nil || page.Unread != 1 {
 			t.Errorf("%s: %d unread, %v", name, page.Unread, err)
 		}
 	}

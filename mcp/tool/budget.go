@@ -4,8 +4,8 @@ import (
 	"context"
 	"unicode/utf8"
 
-	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 )
 
@@ -101,12 +101,12 @@ func (f Form) ofJSON(data []byte) (size int) {
 
 // Room returns the room that an answer has for messages beside rest. shape returns the answer's
 // form of a message without its body.
-func (b Budget) Room(ctx context.Context, form Form, rest any, shape func(m *maildir.MessageRow) any) *maildir.Room {
+func (b Budget) Room(ctx context.Context, form Form, rest any, shape func(m *index.MessageRow) any) *index.Room {
 	h, beside := HoldOf(ctx), form.Size(rest)
-	return &maildir.Room{
+	return &index.Room{
 		Small:   unreserved - beside,
 		Large:   b.bytes() - beside,
-		Row:     func(m *maildir.MessageRow) int { return form.Size(shape(m)) + form.comma() },
+		Row:     func(m *index.MessageRow) int { return form.Size(shape(m)) + form.comma() },
 		Fit:     form.fit,
 		Reserve: func(ctx context.Context, more int64) error { return h.Reserve(ctx, b.reserved()+more) },
 		Release: h.Release,

@@ -10,12 +10,13 @@ import (
 
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 )
 
 // PoppedText returns a popped message as one text, for tools whose answer has no other place for
 // it: the subject where the sender gave one, a blank line, the body, and the attachments. The
 // message is read now, so nothing of it may be left out silently.
-func PoppedText(p *maildir.Project, d *maildir.Delivery) string {
+func PoppedText(p *maildir.Project, d *index.Delivery) string {
 	body := d.Body
 	if d.BodyNext > 0 {
 		body += cutLine(p, d)
@@ -24,12 +25,12 @@ func PoppedText(p *maildir.Project, d *maildir.Delivery) string {
 }
 
 // OneText returns the room of an answer with one PoppedText, in the form that shape returns.
-func (b Budget) OneText(ctx context.Context, p *maildir.Project, shape func(m *maildir.MessageRow, text string) any) *maildir.Room {
+func (b Budget) OneText(ctx context.Context, p *maildir.Project, shape func(m *index.MessageRow, text string) any) *index.Room {
 	line := strings.Repeat("x", maxCutLine)
-	return b.Room(ctx, InTool, "", func(m *maildir.MessageRow) any { return shape(m, poppedText(p, m, line)) })
+	return b.Room(ctx, InTool, "", func(m *index.MessageRow) any { return shape(m, poppedText(p, m, line)) })
 }
 
-func poppedText(p *maildir.Project, m *maildir.MessageRow, body string) string {
+func poppedText(p *maildir.Project, m *index.MessageRow, body string) string {
 	var parts []string
 	if m.Subject != format.SubjectOf(body) {
 		parts = append(parts, m.Subject)
@@ -48,7 +49,7 @@ func poppedText(p *maildir.Project, m *maildir.MessageRow, body string) string {
 const maxAttachmentList = 16 << 10
 
 // attachmentList names attachments and the files that they are in, a line for each.
-func attachmentList(p *maildir.Project, m *maildir.MessageRow) string {
+func attachmentList(p *maildir.Project, m *index.MessageRow) string {
 	list := "Attachments:"
 	for i, a := range m.Attachments {
 		name := cmp.Or(a.Name, path.Base(a.Path))
@@ -62,7 +63,7 @@ func attachmentList(p *maildir.Project, m *maildir.MessageRow) string {
 }
 
 // cutLine is the line that ends a cut body: it says where the rest is.
-func cutLine(p *maildir.Project, d *maildir.Delivery) string {
+func cutLine(p *maildir.Project, d *index.Delivery) string {
 	return fmt.Sprintf("\n[cut here: the rest of the %d bytes of %s is in %s]", d.BodyBytes, d.ID, filepath.Join(p.Tree().Dir(), d.CopyPath))
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/index"
 )
 
 // MaxWait is the longest long poll, in seconds: clients give up on a call after about a minute.
@@ -28,9 +29,9 @@ func WithAdmission(ctx context.Context, a Admission) context.Context {
 }
 
 // Waiting is how a call waits for mail: where its Admission has it, until the server stops.
-func Waiting(ctx context.Context, stopping <-chan struct{}) maildir.Waiting {
+func Waiting(ctx context.Context, stopping <-chan struct{}) index.Waiting {
 	a, _ := ctx.Value(admissionKey{}).(Admission)
-	return maildir.Waiting{Admit: a.Admit, Until: stopping}
+	return index.Waiting{Admit: a.Admit, Until: stopping}
 }
 
 // LongestWait is how long a call may wait, in seconds: MaxLongWait or MaxWait.

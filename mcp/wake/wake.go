@@ -20,6 +20,7 @@ import (
 
 	"mailtree/maildir"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 )
 
 // Text is the notice to one who reads mail with that tool. To a shell it is no more than an unknown
@@ -196,7 +197,7 @@ func (n *Waker) wait(ctx context.Context, mark int64, late map[whom]attempt) (ma
 			return look, mark, nil
 		}
 		for _, c := range changes {
-			if mark = c.Seq; c.Op != maildir.Removed && (c.Kind == format.KindInbox || c.Kind == format.KindStatus) {
+			if mark = c.Seq; c.Op != index.Removed && (c.Kind == format.KindInbox || c.Kind == format.KindStatus) {
 				look[whom{c.Project, c.Agent}] = true
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"mailtree/fixtures/storetest"
 	"mailtree/fixtures/tmuxtest"
 	"mailtree/maildir"
+	"mailtree/maildir/index"
 	"mailtree/mcp/wake"
 )
 
@@ -112,7 +113,7 @@ func (d *desk) pass(session string) (got string) {
 
 func (d *desk) unread() int {
 	d.t.Helper()
-	page, err := d.p.Inbox(d.t.Context(), maildir.InboxQuery{Agent: "Bob", Peek: true}, false, 0)
+	page, err := d.p.Inbox(d.t.Context(), index.InboxQuery{Agent: "Bob", Peek: true}, false, 0)
 	d.check(err)
 	return page.Unread
 }
@@ -187,7 +188,7 @@ func TestPass(t *testing.T) {
 
 func (d *desk) read() {
 	d.t.Helper()
-	_, err := d.p.Inbox(d.t.Context(), maildir.InboxQuery{Agent: "Bob"}, true, 0)
+	_, err := d.p.Inbox(d.t.Context(), index.InboxQuery{Agent: "Bob"}, true, 0)
 	d.check(err)
 }
 

@@ -22,6 +22,7 @@ import (
 	"mailtree/maildir"
 	"mailtree/maildir/format"
 	hooks "mailtree/maildir/hook"
+	"mailtree/maildir/index"
 	"mailtree/watcher/hook"
 )
 
@@ -142,7 +143,7 @@ func TestPull(t *testing.T) {
 	git(clone, "commit", "-q", "-m", "mail")
 	git(b.p.Tree().Dir(), "pull", "-q", "--no-rebase", clone, "HEAD")
 	b.until("the mail has come", func() bool {
-		row, err := b.Index.Message(t.Context(), b.p.Slug(), "pulled", maildir.WithoutBody, nil)
+		row, err := b.Index.Message(t.Context(), b.p.Slug(), "pulled", index.WithoutBody, nil)
 		return err == nil && row != nil
 	})
 	last := b.send("token", "last")

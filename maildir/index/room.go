@@ -1,9 +1,10 @@
-package maildir
+package index
 
 import (
 	"context"
 	"unicode/utf8"
 
+	"mailtree/maildir/format"
 	"mailtree/maildir/refusal"
 )
 
@@ -36,14 +37,14 @@ type Room struct {
 	full bool // a message was left out, or cut
 }
 
-// attempt calls read, which takes room for messages: within Small, then, where that was too little,
+// Attempt calls read, which takes room for messages: within Small, then, where that was too little,
 // within Large. Errors: those of read and Reserve.
-func (r *Room) attempt(ctx context.Context, read func() error) error {
+func (r *Room) Attempt(ctx context.Context, read func() error) error {
 	if r == nil {
 		return read()
 	}
 	r.last = false
-	r.empty()
+	r.Empty()
 	if err := read(); err != nil || !r.full {
 		return err
 	}
@@ -51,12 +52,12 @@ func (r *Room) attempt(ctx context.Context, read func() error) error {
 		return err
 	}
 	r.last = true
-	r.empty()
+	r.Empty()
 	return read()
 }
 
-// empty begins a read anew.
-func (r *Room) empty() {
+// Empty begins a read anew.
+func (r *Room) Empty() {
 	if r == nil {
 		return
 	}
@@ -66,11 +67,14 @@ func (r *Room) empty() {
 	}
 }
 
-// more reports whether the last read left something out because there was no room.
-func (r *Room) more() bool { return r != nil && r.full }
+// More reports whether the last read left something out because there was no room.
+func (r *Room) More() bool { return r != nil && r.full }
 
-// release gives back what attempt reserved.
-func (r *Room) release() {
+// MayGrow reports whether the last read left something out for which a larger room is still to be tried.
+func (r *Room) MayGrow() bool { return r.More() && !r.last }
+
+// GiveBack gives back what Attempt reserved.
+func (r *Room) GiveBack() {
 	if r != nil {
 		r.Release()
 	}
@@ -115,7 +119,7 @@ func (r *Room) takeBody(m *MessageRow, from int64, left int, must bool, body fun
 	rest := m.BodyBytes - from
 	switch {
 	case rest < 0:
-		return 0, &Error{
+		return 0, &refusal.Error{
 			What:   refusal.OffsetBeyond,
 			Field:  refusal.Offset,
 			Counts: []int{int(from)},
@@ -130,7 +134,7 @@ func (r *Room) takeBody(m *MessageRow, from int64, left int, must bool, body fun
 		return 0, err
 	}
 	if int64(len(text)) < rest {
-		text = text[:len(text)-halfCharacter(text)]
+		text = text[:len(text)-format.HalfCharacter(text)]
 	}
 	n, size := r.Fit(text, left)
 	if int64(n) < rest {
@@ -150,33 +154,8 @@ func readFrom(from, n int64, body func(offset, n int64) (string, error)) (string
 	if err != nil {
 		return "", err
 	}
-	if startsWithin(text, int(before)) {
-		return "", &Error{What: refusal.OffsetInCharacter, Field: refusal.Offset, Counts: []int{int(from)}}
+	if format.StartsWithin(text, int(before)) {
+		return "", &refusal.Error{What: refusal.OffsetInCharacter, Field: refusal.Offset, Counts: []int{int(from)}}
 	}
 	return text[min(before, int64(len(text))):], nil
-}
-
-// startsWithin reports whether offset i of text, whose first bytes may be the end of a character,
-// is inside a character.
-func startsWithin(text string, i int) bool {
-	for at := max(0, i-utf8.UTFMax+1); at < i && i < len(text); at++ {
-		if _, size := utf8.DecodeRuneInString(text[at:]); at+size > i {
-			return true
-		}
-	}
-	return false
-}
-
-// halfCharacter is how many bytes at the end of text are the beginning of a character that is not
-// whole.
-func halfCharacter(text string) int {
-	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
-		if end := text[len(text)-n:]; utf8.RuneStart(end[0]) {
-			if utf8.FullRuneInString(end) {
-				return 0
-			}
-			return n
-		}
-	}
-	return 0
 }

@@ -1,7 +1,10 @@
-package maildir
+// Package index is the index as the domain sees it: what it takes in, the rows that it gives back, the questions that it answers, and
+// the room that an answer has for them. Package indexer is the one that keeps it.
+package index
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"mailtree/maildir/claim"
@@ -39,7 +42,7 @@ type Index interface {
 	// IngestWritten is Ingest for one who has just put files at paths: of those in written, content
 	// and state are taken from there, and the next look reads those whose times do not prove that nobody
 	// else wrote there. Copies that share their bytes should share the slice.
-	IngestWritten(ctx context.Context, project string, paths []string, written map[string]Written) (Ingested, error)
+	IngestWritten(ctx context.Context, project string, paths []string, written map[string]tree.Written) (Ingested, error)
 
 	// Reconcile compares the whole tree with the rows (size, times, inode; content where these
 	// differ or are too fresh to trust) and ingests what differs. progress may be nil; it is called
@@ -187,6 +190,23 @@ type MessageRow struct {
 	BodyNext  int64 // where in the body the rest begins, where a Room had no place for it; 0: Body goes to the end
 }
 
+// IsQuestion reports whether a message asks for an answer: its subject ends with a question mark.
+func (m *MessageRow) IsQuestion() bool {
+	subject := strings.TrimSpace(m.Subject)
+	return strings.HasSuffix(subject, "?") || strings.HasSuffix(subject, "？")
+}
+
+// Readers are those who have read the message, by its receipts; not its sender.
+func (m *MessageRow) Readers() []string {
+	var all []string
+	for _, r := range m.Receipts {
+		if r.Read && r.Agent != m.From {
+			all = append(all, r.Agent)
+		}
+	}
+	return all
+}
+
 // BodyWanted says whether a read is to fill in bodies.
 type BodyWanted bool
 
@@ -210,6 +230,34 @@ const (
 	KindSent   = "sent"   // the agent sent it
 	KindThread = "thread" // it is in a thread that the agent asked for
 )
+
+// Marks are what a recipient did with its copy.
+type Marks struct {
+	Read     bool
+	ReadAt   time.Time // zero: unread, or marked by hand without a time
+	Acked    bool
+	AckedAt  time.Time
+	Archived bool // out of the inbox's lists; of a Delivery alone
+}
+
+// Receipt says how far one recipient is with a message.
+type Receipt struct {
+	Agent       string
+	Kind        string    // to, cc, bcc
+	Delivered   bool      // its copy is there
+	DeliveredAt time.Time // zero: it is not there, or this server did not write it
+	AnnouncedAt time.Time // zero: no session of the agent was told of it, or that is forgotten
+	Marks
+}
+
+// Waiting says whether a call may wait for mail, and what ends its wait early. The zero value lets
+// it wait its full time.
+type Waiting struct {
+	// Admit is asked once, when the call finds nothing and is about to wait. The call returns its
+	// error in place of waiting. nil: whoever waits is admitted.
+	Admit func() error
+	Until <-chan struct{} // the wait ends when this is closed; nil: never
+}
 
 // InboxQuery selects deliveries of one agent, newest first.
 type InboxQuery struct {

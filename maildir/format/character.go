@@ -1,0 +1,28 @@
+package format
+
+import "unicode/utf8"
+
+// StartsWithin reports whether offset i of text, whose first bytes may be the end of a character,
+// is inside a character.
+func StartsWithin(text string, i int) bool {
+	for at := max(0, i-utf8.UTFMax+1); at < i && i < len(text); at++ {
+		if _, size := utf8.DecodeRuneInString(text[at:]); at+size > i {
+			return true
+		}
+	}
+	return false
+}
+
+// HalfCharacter is how many bytes at the end of text are the beginning of a character that is not
+// whole.
+func HalfCharacter(text string) int {
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+		if end := text[len(text)-n:]; utf8.RuneStart(end[0]) {
+			if utf8.FullRuneInString(end) {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
+}
